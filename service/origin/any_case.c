@@ -1,5 +1,5 @@
-/* Directories whose names count in whatever case they are written, as on file systems that ignore it. A directory is read once; its
- * names are kept as long as its modification time stays. Pool. */
+/* Directories with case-insensitive names. A directory is read once; the list of its names is valid until its
+ * modification time changes. Pool work. */
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -17,26 +17,27 @@
 #include "core/loop.h"
 #include "origin/impl.h"
 
-/* A directory that changed less than SETTLED_S before it was read may have changed since at the same time stamp. */
+/* If a directory was changed less than SETTLED_S before it was read, later changes may have the same time stamp. */
 enum { MOST_NAMES = 1 << 20, MOST_DIRECTORIES = 4096, MOST_LOOKUPS = 64, SETTLED_S = 2 };
 
 struct listing {
-    unsigned references; /* that of the table, and of those who look at it */
+    unsigned references; /* one for the table, one for each reader */
     struct timespec modified;
     int64_t read_s;
     dev_t device;
     ino_t inode;
-    struct sl_arena arena; /* of the names */
-    const char **names;    /* by name without case */
+    struct sl_arena arena; /* for the names */
+    const char **names;    /* sorted, ignoring case */
     size_t count;
     size_t key_size;
     char key[]; /* the root, a NUL, the directory */
 };
 
-/* Of what follows and of references. Nobody holds it while he reads a directory: one may be on a file system that does not answer. */
+/* Protects the variables below and all reference counts. Not held while reading a directory, which may be on a file
+ * system that hangs. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sl_map listings;
-static size_t name_count; /* of all listings in the table */
+static size_t name_count; /* in all listings of the table */
 
 static void listing_unreference(struct listing *listing)
 {
@@ -122,7 +123,7 @@ static struct listing *listing_new(const char *key, size_t key_size, const struc
     return listing;
 }
 
-/* The listing of that directory, if it is known as it is now. */
+/* Returns the cached listing of the directory, if it is still valid. */
 static struct listing *listing_known(struct sl_str key, const struct stat *st)
 {
     pthread_mutex_lock(&lock);
@@ -135,7 +136,7 @@ static struct listing *listing_known(struct sl_str key, const struct stat *st)
     return listing;
 }
 
-/* Puts it into the table, in place of what was known. */
+/* Stores the listing in the table, replacing an older one. */
 static void listing_keep(struct listing *listing)
 {
     struct sl_str key = {listing->key, listing->key_size};
@@ -155,7 +156,7 @@ static void listing_keep(struct listing *listing)
     pthread_mutex_unlock(&lock);
 }
 
-/* The names of the directory `at` below the root, to be released; NULL when it cannot be read. */
+/* Returns the names of the directory `at` below the root; release with listing_release(). NULL if it cannot be read. */
 static struct listing *list_directory(const char *root, const char *at)
 {
     char key[2 * PATH_MAX];
@@ -189,7 +190,7 @@ static size_t first_of(const struct listing *listing, const char *name)
     return SL_PARTITION_POINT(i, 0, listing->count, strcasecmp(listing->names[i], name) < 0);
 }
 
-/* Finds `rest` below the directory that the first `size` bytes of the path name. True: the path is whole. */
+/* Searches `rest` below the directory s->path[0..size). Returns true if the whole path was found. */
 static bool find_below(struct search *s, size_t size, const char *rest)
 {
     char name[NAME_MAX + 1];

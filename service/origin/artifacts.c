@@ -31,7 +31,7 @@ void artifacts_forget(void)
     memo_expire(&answers);
 }
 
-/* ---- the question ---- */
+/* ---- the request ---- */
 
 static struct sl_str artifact_url(const struct source *source, const struct artifact_query *query,
                                   struct sl_arena *arena, struct sl_error *error)
@@ -66,7 +66,7 @@ static enum sl_code ask_artifacts(const void *context, struct sl_buf *text, uint
     return sentry_ask(context, ANSWER_MAX, text, error);
 }
 
-/* ---- the answer ---- */
+/* ---- the response ---- */
 
 static enum artifact_match match_of(struct sl_str name)
 {
@@ -76,7 +76,7 @@ static enum artifact_match match_of(struct sl_str name)
     return MATCH_UNKNOWN;
 }
 
-/* False: out of memory. */
+/* Returns false if out of memory. */
 static bool read_artifact_headers(struct sl_str text, struct sl_arena *arena, struct artifact *artifact)
 {
     struct sl_json j = sl_json(text, arena, false);
@@ -99,7 +99,7 @@ static bool read_artifact_headers(struct sl_str text, struct sl_arena *arena, st
 }
 
 struct artifact_texts {
-    struct sl_str type, id, url, path, match, headers; /* the last as they are written */
+    struct sl_str type, id, url, path, match, headers; /* `headers`: JSON text */
 };
 
 static const struct sl_field artifact_fields[] = {
@@ -120,7 +120,7 @@ static bool is_artifact_text(struct sl_str text)
     return text.size > 0;
 }
 
-/* Whether what was read is an artifact; then it is made one. */
+/* Fills the artifact; returns false if the element is not a valid artifact. */
 static bool make_artifact(const struct source *source, const struct artifact_texts *texts, struct sl_arena *arena,
                           struct artifact *artifact, bool *no_memory)
 {

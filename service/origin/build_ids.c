@@ -1,5 +1,5 @@
-/* Build ids of ELF files of which only the debug id is known, which is their first 16 bytes: by the names in the directory where a
- * layout would have the file. Web servers and buckets are not asked: they cannot tell, or it would cost too much. */
+/* Finds build ids of ELF files whose debug id is known, which is the first 16 bytes: from the names in the directory
+ * where a layout stores the file. Not for web servers and buckets, which cannot list names or only at high cost. */
 #include <errno.h>
 #include <unistd.h>
 
@@ -9,7 +9,8 @@
 
 #define SECONDS_NS UINT64_C(1000000000)
 
-/* The most names that are looked at; digits of the part of a build id that is known, and of the shortest. */
+/* Limit of names per directory; number of digits known from the debug id; minimum and maximum number of digits of a
+ * build id. */
 enum { MOST_NAMES = 200000, KNOWN = 32, SHORTEST = 16, LONGEST = 128, MOST_KEPT = 4096 };
 
 static struct memo build_ids = {.capacity = MOST_KEPT, .error_ns = 60 * SECONDS_NS};
@@ -24,11 +25,11 @@ void build_ids_close(void)
     memo_free(&build_ids);
 }
 
-struct names {                             /* of one directory, on the pool */
-    const char *root, *directory, *before; /* what stands in front of the digits */
-    const char *digits;                    /* what they begin with, lower case */
-    bool any_case;                         /* of the directory */
-    char found[LONGEST + 1];               /* empty: none */
+struct names {                             /* search in one directory, on the pool */
+    const char *root, *directory, *before; /* `before`: prefix of the digits */
+    const char *digits;                    /* known digits at the beginning, lower case */
+    bool any_case;                         /* names match in any case */
+    char found[LONGEST + 1];               /* empty: not found */
 };
 
 static char lower(char c)
@@ -41,7 +42,7 @@ static bool is_digit(char c)
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
 }
 
-/* Ids of fewer than 16 bytes are filled up with zeros in debug ids. */
+/* Compares with the known digits; in debug ids, build ids shorter than 16 bytes are padded with zeros. */
 static bool is_continued(const char *known, const char *name, size_t size)
 {
     size_t both = size < strlen(known) ? size : strlen(known);
@@ -89,7 +90,7 @@ struct build_id_question {
     char known[KNOWN + 1];
 };
 
-/* The digits of a build id that the debug id tells. */
+/* Returns the digits of a build id that are known from the debug id. */
 static bool known_digits(const struct object_id *id, char known[KNOWN + 1])
 {
     static const uint8_t order[16] = {3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15};
@@ -100,7 +101,7 @@ static bool known_digits(const struct object_id *id, char known[KNOWN + 1])
     return id->has_debug_id && !id->debug_id.age && sl_debug_id_has_uuid(&id->debug_id);
 }
 
-/* Directory and name of a file in the layout; false when it has no such. */
+/* Sets directory and prefix of the file's names in the layout; returns false if there is no name number `try`. */
 static bool names_of(const struct build_id_question *q, unsigned try, struct names *n, struct sl_arena *arena)
 {
     struct sl_str file = q->id->debug_file;

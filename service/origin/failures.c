@@ -9,9 +9,9 @@
 #include "origin/impl.h"
 
 enum {
-    PROBE_MS = 30000,     /* between files that are asked for although they failed */
-    LONGEST_MS = 3600000, /* between times when a source is let off */
-    MANY = 8,             /* failures in a row: it is no single file that fails */
+    PROBE_MS = 30000,     /* interval between probes */
+    LONGEST_MS = 3600000, /* maximum interval between recoveries */
+    MANY = 8,             /* failures in a row that are an outage, not a problem of one file */
     MOST_SOURCES = 4096,
     NAME_BYTES = 512
 };
@@ -22,15 +22,15 @@ enum way { UNREACHABLE, REFUSED, WAYS };
 struct failing {
     bool now;
     unsigned in_a_row;
-    uint64_t since_ms;   /* the first of those in a row */
-    bool is_outage;      /* there were many, or for long */
-    int64_t last_ns;     /* of the wall clock, as are all ns */
-    int64_t mended_ns;   /* failures of before are not believed; 0 = never */
-    uint64_t mended_ms;  /* the same */
-    uint64_t pause_ms;   /* until it is let off again, when it is no outage */
-    uint64_t due_ms;     /* of the next probe */
-    int64_t probe_ns;    /* when the last one was let through, */
-    uint64_t probe_file; /* and for which file */
+    uint64_t since_ms;   /* time of the first of these */
+    bool is_outage;      /* many failures in a row, or failures for a long time */
+    int64_t last_ns;     /* wall clock, like all *_ns */
+    int64_t mended_ns;   /* last recovery: failures before it are invalid; 0 = never */
+    uint64_t mended_ms;  /* the same on the loop's clock */
+    uint64_t pause_ms;   /* minimum interval until the next recovery, unless it was an outage */
+    uint64_t due_ms;     /* time of the next probe */
+    int64_t probe_ns;    /* time of the last probe, */
+    uint64_t probe_file; /* and hash of its file's location */
 };
 
 struct failing_source {
@@ -39,7 +39,7 @@ struct failing_source {
 
 static struct {
     struct sl_map map;
-    size_t failing; /* ways of sources */
+    size_t failing; /* number of failing ways of all sources */
 } known;
 
 static int64_t wall_ns(void)
@@ -57,7 +57,7 @@ static struct sl_str root_of(struct sl_str location)
     return (struct sl_str){location.data, !authority ? 0 : end ? (size_t)(end - location.data) : location.size};
 }
 
-/* "<id>\n<root>", cut where that is too long. */
+/* Returns "<id>\n<root>", truncated if it is too long. */
 static struct sl_str source_name(struct sl_str source, struct sl_str location, char out[NAME_BYTES])
 {
     struct sl_str root = location.size ? root_of(location) : (struct sl_str){"", 0};
@@ -75,7 +75,7 @@ void origin_failures_forget(void)
 
 static struct failing_source *add_source(struct sl_str name)
 {
-    if (known.map.count >= MOST_SOURCES) /* they come back when they fail */
+    if (known.map.count >= MOST_SOURCES) /* failing sources will be added again */
         origin_failures_forget();
     return sl_map_add(&known.map, name, sizeof(struct failing_source), NULL);
 }
@@ -110,7 +110,7 @@ static void count_failure(struct failing *f)
     f->last_ns = wall_ns();
 }
 
-/* It answers: what failed is asked for again, unless that was tried a moment ago, and files went on failing. */
+/* Records a response: invalidates earlier failures, unless that was done a short time ago and files went on failing. */
 static void mend(struct failing *f)
 {
     uint64_t now = loop_now_ms(), since = f->mended_ns ? now - f->mended_ms : UINT64_MAX;
@@ -140,13 +140,14 @@ void origin_answered(struct sl_str source, struct sl_str location, enum sl_code 
         return;
     if (failed)
         count_failure(&s->ways[way]);
-    if (answered || way == REFUSED) /* who refuses has answered */
+    if (answered || way == REFUSED) /* a refusal is a response */
         mend(&s->ways[UNREACHABLE]);
     if (answered)
         mend(&s->ways[REFUSED]);
 }
 
-/* Failures that this process has not seen come from another one, or from before its start. */
+/* Returns the state for a failure; takes over failures that another process, or this one before its last start, has
+ * cached. */
 static struct failing *failing_of(struct sl_str source, struct sl_str location, enum way way, int64_t made_ns)
 {
     char text[NAME_BYTES];

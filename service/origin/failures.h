@@ -1,29 +1,33 @@
-/* Failures of sources that somebody remembers, and when they are not to be believed any more.
+/* Invalidation of cached failures: decides when a cached failure of a source is no longer valid.
  *
- * That a file could not be had (a time-out, an error of the server, credentials that are refused) is remembered for as long as a
- * miss. It says something of the source and of this moment, and little of the file: so while a source fails, one of the files that
- * failed is asked for again in half a minute, whichever is wanted first; and once the source answers, everything that failed before
- * is asked for again when it is wanted next. A source that answers for some files and fails for others is let off ever more rarely,
- * so that those others are not asked for again all the time.
+ * If a file could not be fetched (timeout, server error, refused credentials), the failure is cached as long as a miss. But it says
+ * more about the source at that moment than about the file. So while a source fails, one probe is made every half minute: the next
+ * failed file that is requested is fetched again. Once the source responds, all earlier failures are invalid, and the files are fetched
+ * again when they are requested next. If a source responds for some files and fails for others, the interval between such
+ * invalidations doubles each time, so that the others are not fetched over and over.
  *
- * A source is known by its id and the root of its locations. There are two ways to fail, each with a state of its own: not to
- * answer, and to refuse. Loop thread. */
+ *     12:00:00  a.so: timeout, b.so: timeout      both failures are cached
+ *     12:00:30  b.so requested                    probe: fetched again, timeout; a.so keeps its cached failure until 12:01:00
+ *     12:01:00  a.so requested                    probe: found; the failure of b.so is now invalid
+ *
+ * A source is identified by its id and the root of its locations. Two kinds of failure have separate states: unreachable and
+ * refused. Loop thread. */
 #pragma once
 
 #include "base/error.h"
 #include "base/bytes.h"
 
-/* Whether an error is one that a source is to blame for, and not a fact about the file. */
+/* True if the error says something about the source and not about the file. */
 bool origin_is_failure(enum sl_code code);
 
-/* What the source came to when it was asked for the file at the location, a URI. */
+/* Records the result of requesting the file at the location, a URI, from the source. */
 void origin_answered(struct sl_str source, struct sl_str location, enum sl_code code);
 
-/* Whether a failure of the file that is remembered since `made_ns` (nanoseconds since the epoch) is to be left aside, and the file
- * to be asked for. May let this one file through for all those of its source. */
+/* True if the failure of the file cached at `made_ns` (nanoseconds since the epoch) is to be ignored and the file to
+ * be fetched. May choose this file as the probe of its source. */
 bool origin_is_doubted(struct sl_str source, struct sl_str location, enum sl_code code, int64_t made_ns);
 
-/* Another process has got something of the file at that time: the source has answered it. */
+/* Records that another process got a response for the file from the source at that time. */
 void origin_heard(struct sl_str source, struct sl_str location, int64_t made_ns);
 
 void origin_failures_forget(void);

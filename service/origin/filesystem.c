@@ -1,4 +1,4 @@
-/* Sources that are directories of this machine. A location never leads out of the root, whatever links it meets. */
+/* Sources that are local directories. A location never leaves the root, whatever symbolic links it contains. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -24,17 +24,17 @@ struct sl_str filesystem_uri(struct sl_arena *arena, const struct source *source
     return sl_buf_keep(&uri, arena);
 }
 
-enum { ATTEMPTS = 3, RETRY_PAUSE_MS = 20 }; /* as downloads: a network file system has its moments */
+enum { ATTEMPTS = 3, RETRY_PAUSE_MS = 20 }; /* retries like downloads: network file systems have temporary errors */
 
 struct copy {
     const char *root, *location;
     int from; /* -1 = not open */
     bool any_case;
-    bool must_have_root; /* a directory that is not there or empty is an error */
+    bool must_have_root; /* a missing or empty directory is an error */
     bool may_be_empty;
     int fd;
-    bool heavy; /* it may be large */
-    bool waits; /* out: it is, and has to be heavy */
+    bool heavy; /* large files are allowed */
+    bool waits; /* out: the file is large; call again with `heavy` */
     uint64_t max_size;
     enum sl_code code;
     struct sl_error *error;
@@ -74,7 +74,7 @@ enum sl_code origin_check_directory(const char *root, struct sl_error *error)
     const struct dirent *entry;
     bool empty = true;
     if (!directory && errno == EACCES && access(root, X_OK) == 0)
-        return SL_OK; /* its files can be had, and not listed */
+        return SL_OK; /* not listable, but its files can be opened */
     if (!directory && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
         return sl_fail_errno(error, errno, "cannot open the source's directory");
     if (!directory)
@@ -87,7 +87,7 @@ enum sl_code origin_check_directory(const char *root, struct sl_error *error)
 
 static enum sl_code open_error(const struct copy *c, int number, struct sl_error *error)
 {
-    /* A server of files that is gone has many errors; that of the root tells. */
+    /* A file server that is gone causes many different errors; checking the root detects that. */
     bool is_about_file = number == EACCES || number == EPERM || number == ELOOP || number == EXDEV ||
                          number == ENAMETOOLONG || sl_fail_errno(NULL, number, "") == SL_BUSY;
     if (c->must_have_root && !is_about_file && origin_check_directory(c->root, error) != SL_OK)
@@ -113,7 +113,7 @@ static enum sl_code copy_all(int from, int to, uint64_t max_size, struct sl_erro
     for (uint64_t copied = 0;;) {
         ssize_t n = in_kernel ? copy_file_range(from, NULL, to, NULL, 1 << 30, 0) : read(from, piece, sizeof piece);
         if (in_kernel && (n < 0 || (n == 0 && copied == 0))) {
-            in_kernel = false; /* another file system, or a kernel that will not */
+            in_kernel = false; /* not supported by the kernel or between these file systems */
             continue;
         }
         if (n < 0 || (!in_kernel && !sl_write_all(to, (struct sl_bytes){(const uint8_t *)piece, (size_t)n})))
@@ -121,7 +121,7 @@ static enum sl_code copy_all(int from, int to, uint64_t max_size, struct sl_erro
         copied += (uint64_t)n;
         if (n == 0)
             return SL_OK;
-        if (copied > max_size) /* it grows under our hands */
+        if (copied > max_size) /* the file grew while it was copied */
             return fetch_too_large(error);
     }
 }
@@ -146,7 +146,7 @@ static void copy_work(void *arg)
         c->code = sl_fail(c->error, SL_DOWNLOAD_ERROR, "the file is empty");
 }
 
-/* What is small does not wait for conversions, and what is large lets others pass. */
+/* Small files are copied at once; large ones as heavy pool work, so that they do not block others. */
 static enum sl_code copy_once(struct copy *c, struct sl_error *error) SL_SUSPENDS
 {
     c->from = -1;
@@ -168,7 +168,8 @@ enum sl_code filesystem_fetch(const struct remote_file *file, int fd, struct sl_
         .location = sl_arena_strndup(&arena, file->location.data, file->location.size),
         .fd = fd,
         .any_case = file->source->casing == CASING_INSENSITIVE,
-        /* A command has places that need not be there, and says of others what is wrong with them; uploads make theirs. */
+        /* Not for commands, whose directories may be missing and which report problems themselves, nor for uploads,
+         * which create their directories. */
         .must_have_root = origin_health_is_watched() && !file->source->internal,
         .may_be_empty = file->may_be_empty,
         .max_size = file->max_size ? file->max_size : fetch_max_size(),

@@ -1,4 +1,5 @@
-/* Whole-string globs over module names: ASCII without case; `*` and `?` match separators too; `**` is a whole component. */
+/* Globs for whole module names: ASCII case is ignored; `*` and `?` match separators too; `**` must be a whole
+ * component. */
 #include "origin/origin.h"
 
 static char glob_lower(char c)
@@ -6,7 +7,7 @@ static char glob_lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
 }
 
-/* Length of the class that begins at `at` (its '['), 0 when it is not closed. */
+/* Returns the length of the class that begins with the '[' at `at`; 0 if it is not closed. */
 static size_t class_length(struct sl_str pattern, size_t at)
 {
     size_t i = at + 1;
@@ -39,7 +40,7 @@ static bool class_matches(struct sl_str pattern, size_t at, size_t length, char 
     return found != negate;
 }
 
-/* Number of stars at `at`. */
+/* Returns the number of stars at `at`. */
 static size_t stars(struct sl_str pattern, size_t at)
 {
     size_t n = 0;
@@ -70,13 +71,13 @@ bool origin_glob_valid(struct sl_str pattern)
     return true;
 }
 
-/* Greedy matching with one point to come back to: linear space, at most pattern times subject steps. As `*` matches
- * separators, `**` with the separator behind it differs from it only in that it ends at the begin of a component; so
- * what a later such point could match, this one can as well. */
+/* Greedy matching with one backtracking point: linear space, at most pattern times subject steps. One point
+ * suffices: `*` matches separators, so `**` with its separator differs only in that it ends at the begin of a
+ * component, and the last star can match what an earlier one could. */
 bool origin_glob(struct sl_str pattern, struct sl_str subject)
 {
     size_t p = 0, s = 0, back_p = SIZE_MAX, back_s = 0;
-    bool whole = false; /* the point to come back to is that of a `**` with its separator */
+    bool whole = false; /* the backtracking point is that of a `**` with its separator */
     for (;;) {
         size_t length = 1;
         bool match = false;

@@ -14,16 +14,16 @@ enum { MINUTES = 60 };
 
 struct record {
     struct origin_health seen;
-    uint32_t minutes[MINUTES][ORIGIN_OUTCOMES]; /* a ring: the one that runs is `minute_now` */
+    uint32_t minutes[MINUTES][ORIGIN_OUTCOMES]; /* a ring; the current minute is `minute_now` */
     bool told_failing;
-    bool is_without_directory; /* as it was seen last */
+    bool is_without_directory; /* at the last check */
     uint64_t next_line_ms;
     const char *id;
 };
 
-static struct sl_map records; /* by id: as many as sources were ever configured */
+static struct sl_map records; /* by id; never more than sources were configured */
 static size_t minute_now;
-static bool watched; /* by somebody who reads the log */
+static bool watched; /* true if log lines are enabled */
 
 static struct record *record_of(const struct source *source)
 {

@@ -1,7 +1,7 @@
-/* How the configured sources are doing: what became of the files that were asked of each, for people who look.
+/* State of the configured sources, for operators: results of the files requested from each.
  *
- * A source fails when it cannot be had or refuses us; that it has no such file is an answer. The log is told when a source
- * begins to fail and when it answers again, at most once a minute for each. Loop thread. */
+ * A source fails if it is unreachable or refuses the service; "no such file" is a success. The log has a line when a source
+ * begins to fail and when it responds again, at most one a minute for each source. Loop thread. */
 #pragma once
 
 #include "origin/origin.h"
@@ -11,29 +11,30 @@ enum { ORIGIN_OK, ORIGIN_NOT_FOUND, ORIGIN_FAILED, ORIGIN_OUTCOMES };
 enum origin_state { ORIGIN_UNKNOWN, ORIGIN_UP, ORIGIN_DOWN };
 
 struct origin_health {
-    enum origin_state state;                                /* by what was asked last; ORIGIN_UNKNOWN: nothing was */
+    enum origin_state state;                                /* by the last request; ORIGIN_UNKNOWN: no request yet */
     int64_t last_success_s, last_error_s;                   /* since the epoch; 0 = never */
-    char last_error[sizeof((struct sl_error *)0)->message]; /* as clients see it: no secrets */
-    uint64_t last_hour[ORIGIN_OUTCOMES];                    /* files asked for */
+    char last_error[sizeof((struct sl_error *)0)->message]; /* as shown to clients: without secrets */
+    uint64_t last_hour[ORIGIN_OUTCOMES];                    /* number of requested files */
 };
 
-/* Of a configured source; zeros when nothing was asked of it. */
+/* Returns the state of a configured source; zeros if nothing was requested from it. */
 void origin_health(const struct source *source, struct origin_health *health);
 
-/* Begins to tell the log; a command's user is told otherwise. */
+/* Enables log lines; commands report failures in another way. */
 void origin_health_watch(void);
-bool origin_health_is_watched(void); /* it is a service that asks, not a command */
+bool origin_health_is_watched(void); /* true in a service, false in a command */
 
-/* Whether the directory of a filesystem source can be used: one that is not there, or empty, is one that is not mounted, and nothing is
- * known of its files. SL_DOWNLOAD_ERROR, SL_BUSY. Blocks. */
+/* Checks that the directory of a filesystem source is usable. A missing or empty directory is probably not mounted,
+ * so nothing is known about its files. SL_DOWNLOAD_ERROR, SL_BUSY. Blocks. */
 enum sl_code origin_check_directory(const char *root, struct sl_error *error);
 
-/* Looks at the directories of those sources that are some: a source without one is down, also if nobody asks it for files, and up as
- * soon as it has one. True when all of them are there. */
+/* Checks the directories of all filesystem sources. A source without its directory is down, even if no files are
+ * requested from it, and up as soon as the directory is there. Returns true if all are there. */
 bool origin_look_at_directories(const struct source *sources, size_t count) SL_SUSPENDS;
 
-/* Once a minute: the last hour moves on. */
+/* Call once a minute: advances the last hour's counters. */
 void origin_health_minute(void);
 
-/* For how long nothing will be asked of the source's host because its downloads kept failing; 0 = it may be asked. */
+/* Returns how long no request is sent to the source's host because its downloads kept failing; 0 = requests are
+ * sent. */
 uint64_t origin_blocked_ms(const struct source *source);

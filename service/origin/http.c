@@ -1,4 +1,4 @@
-/* Sources that are directories behind a web server. */
+/* Sources that are directories of a web server. */
 #include "origin/impl.h"
 
 void url_add_path(struct sl_buf *url, struct sl_str text)
@@ -23,7 +23,7 @@ void url_add_path(struct sl_buf *url, struct sl_str text)
     url->size = (size_t)(at - url->data);
 }
 
-/* A base URL in pieces: scheme "://" [user "@"] host path ["?" query]. */
+/* Parts of a base URL: scheme "://" [user "@"] host path ["?" query]. */
 struct base {
     struct sl_str scheme, user, host, path, query;
 };
@@ -64,7 +64,7 @@ static void add_lower(struct sl_buf *out, struct sl_str text)
         sl_buf_u8(out, (uint8_t)(text.data[i] >= 'A' && text.data[i] <= 'Z' ? text.data[i] + 32 : text.data[i]));
 }
 
-/* Without the port that the scheme implies. */
+/* Returns the host without the default port of the scheme. */
 static struct sl_str plain_host(const struct base *base)
 {
     struct sl_str host = base->host;
@@ -86,7 +86,7 @@ struct sl_str http_location_url(struct sl_arena *arena, struct sl_str text, stru
     struct sl_buf url = {0};
     if (!http_split(text, &base))
         return (struct sl_str){NULL, 0};
-    sl_buf_reserve(&url, text.size + 3 * location.size + 2); /* grows but once */
+    sl_buf_reserve(&url, text.size + 3 * location.size + 2); /* allocate once */
     add_lower(&url, base.scheme);
     if (secret)
         sl_buf_str(&url, base.user);

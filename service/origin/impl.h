@@ -1,54 +1,54 @@
-/* What the files of origin share. Private to this folder. */
+/* Shared by the files of origin. Private to this folder. */
 #pragma once
 
 #include "fetch/memo.h"
 #include "origin/artifacts.h"
 #include "origin/origin.h"
 
-/* `text` appended with what a path segment of a URL may not hold percent-encoded; '/' separates and stays. */
+/* Appends `text` to a URL; percent-encodes characters that a path segment may not contain, except '/'. */
 void url_add_path(struct sl_buf *url, struct sl_str text);
 
 extern struct origin_options origin_options;
 
 /* ---- names.c ---- */
-/* What a path of a layout is made of (layout.c). */
+/* Building blocks of a layout's paths (layout.c). */
 enum layout_block { BLOCK_NONE, BLOCK_PE, BLOCK_PDB, BLOCK_GDB, BLOCK_LLDB, BLOCK_BREAKPAD, BLOCK_BUNDLE };
 enum unified_id { UNIFIED_NONE, UNIFIED_DEBUG_ID, UNIFIED_CODE_ID, UNIFIED_CODE_ID_OR_UUID, UNIFIED_BY_TYPE };
 
-/* A file type, and where the layouts have its files. */
+/* A file type, and how the layouts name its files. */
 struct file_type_row {
     const char *word; /* in configurations and requests */
     enum sl_format format;
-    enum { PART_ANY, PART_CODE, PART_DEBUG } part; /* of the format: only files with debug information, or without */
+    enum { PART_ANY, PART_CODE, PART_DEBUG } part; /* of the format: any files, without or with debug information */
     enum layout_block native;
     const char *native_suffix;
     enum unified_id unified;
-    const char *suffix; /* of the layout unified; of ELF of debuginfod's too */
+    const char *suffix; /* in the unified layout; for ELF in debuginfod's too */
     const char *store_key,
-        *store_name;     /* of symbol stores: what is before the id, and instead of the code file's name; NULL */
-    const char *mozilla; /* suffix on Mozilla's servers; NULL: not there */
+        *store_name;     /* symbol stores: prefix of the id, and name in place of the code file's; may be NULL */
+    const char *mozilla; /* suffix on Mozilla's servers; NULL: not stored there */
 };
 extern const struct file_type_row file_type_rows[FILE_TYPES];
 
-/* An object type: the format of its programs, how layouts name its files of other formats, and the files that may have its debug
- * information, the best first. */
+/* An object type: the format of its files, how layouts name its files of other formats, and the files that may have
+ * its debug information, best first. */
 extern const struct object_type_row {
     const char *word;
     enum sl_format format;
     enum unified_id unified;
-    enum layout_block bundle; /* of source bundles */
+    enum layout_block bundle; /* for source bundles */
     enum file_type files[FILE_TYPES];
     size_t file_count;
 } object_type_rows[OBJECT_TYPES];
 
-/* From now on so much is kept of answers. */
+/* Set the capacity of the caches of responses. */
 void sentry_init(size_t capacity, uint64_t ttl_ns);
 void index_init(size_t capacity);
 void sentry_forget(void);
 void artifacts_init(size_t capacity, uint64_t ttl_ns);
 void artifacts_forget(void);
 
-/* The artifacts that an answer lists, as origin_artifacts() has them. */
+/* Parses the artifacts of a response. Contract of origin_artifacts(). */
 enum sl_code artifacts_read(struct sl_str answer, const struct source *source, struct sl_arena *arena,
                             struct artifact **items, size_t *count, struct sl_error *error);
 void index_forget(void);
@@ -56,35 +56,36 @@ void build_ids_forget(void);
 void build_ids_close(void);
 
 /* ---- health.c ---- */
-/* What became of a file that was asked of the source. */
+/* Records the result of a file request. */
 void health_note(const struct source *source, enum sl_code code, const struct sl_error *error);
-/* The source of this id answers, as another process has found out. */
+/* Records that, according to another process, the source with this id responds. */
 void health_heard(struct sl_str id);
 void health_forget(void);
 
 /* ---- location.c ---- */
-/* Fills `file` for a path of a source that is no Sentry. False when there is no such file or no memory. */
+/* Fills `file` for a path of a source other than Sentry. Returns false if the path is not available or memory is
+ * short. */
 bool locate(struct sl_arena *arena, const struct source *source, enum file_type type, struct sl_str path,
             struct remote_file *file);
 
 /* ---- pointer.c: file.ptr ---- */
 enum sl_code pointer_fetch(const struct remote_file *file, int fd, struct sl_error *error) SL_SUSPENDS;
-/* What a pointer says: the text after "PATH:", without what trails it; empty when it says nothing of use. */
+/* Parses a pointer: returns the text after "PATH:" without trailing blanks and NULs; empty if there is none. */
 struct sl_str pointer_parse(struct sl_str text);
-/* The root that the local path is below and the path relative to it; false when there is no such root. */
+/* Splits a local path into an allowed root and the path relative to it; returns false if it is below none. */
 bool pointer_local(struct sl_arena *arena, struct sl_str path, struct sl_str *root, struct sl_str *relative);
 
 /* ---- http.c ---- */
-/* The URL of a location below the source's; `secret`: with the user info and query that candidates do not show.
- * Text in the arena; data NULL when the base can have no path. */
+/* Returns the URL of a location below the source's URL; with `secret` including user info and query, which
+ * candidates do not show. Text in the arena; data NULL if the base URL cannot have a path. */
 struct sl_str http_location_url(struct sl_arena *arena, struct sl_str base, struct sl_str location, bool secret);
 enum sl_code http_source_fetch(const struct remote_file *file, int fd, struct sl_error *error) SL_SUSPENDS;
 
 /* ---- filesystem.c ---- */
 struct sl_str filesystem_uri(struct sl_arena *arena, const struct source *source, struct sl_str location);
-/* Opens a file or a directory below the root, for reading; -1 with errno. Pool work. */
+/* Opens a file or directory below the root for reading; returns -1 and sets errno on failure. Pool work. */
 int filesystem_open(const char *root, const char *location);
-/* The same, with the names of the location in any case: as it is written if that is there (any_case.c). */
+/* The same, ignoring case: an exact match is preferred (any_case.c). */
 int any_case_open(const char *root, const char *location);
 void any_case_forget(void);
 enum sl_code filesystem_fetch(const struct remote_file *file, int fd, struct sl_error *error) SL_SUSPENDS;
@@ -94,18 +95,19 @@ enum sl_code sentry_list(const struct source *source, const struct object_id *id
                          size_t type_count, struct sl_arena *arena, struct remote_file **files, size_t *count,
                          struct sl_error *error) SL_SUSPENDS;
 enum sl_code sentry_fetch(const struct remote_file *file, int fd, struct sl_error *error) SL_SUSPENDS;
-/* The source's URL with further pairs in its query; texts in the arena. */
+/* Appends pairs to the query of the source's URL; texts lie in the arena. */
 struct query_pair {
     const char *name;
     struct sl_str value;
 };
 struct sl_str sentry_url(struct sl_arena *arena, struct sl_str base, const struct query_pair *pairs, size_t count);
-/* "Authorization: Bearer <token>" or "Cookie: <cookies>", in the arena; false when out of memory. */
+/* Sets "Authorization: Bearer <token>" or "Cookie: <cookies>"; the value lies in the arena. Returns false if out of
+ * memory. */
 bool sentry_credentials(struct sl_arena *arena, const struct source *source, struct fetch_header *header);
-/* The file of this id; its `uri` is in the arena. False when out of memory. */
+/* Fills `file` for a file id; its `uri` lies in the arena. Returns false if out of memory. */
 bool sentry_add_file(struct sl_arena *arena, const struct source *source, enum file_type type, struct sl_str id,
                      struct remote_file *file);
-/* One GET that Sentry answers with a JSON text, which is appended. Refused credentials are told of in the log. */
+/* A GET request to Sentry; appends the JSON response. Refused credentials are logged. */
 struct sentry_question {
     const struct source *source;
     const char *url;

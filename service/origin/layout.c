@@ -1,13 +1,16 @@
-/* Directory layouts: an object id and a file type to relative paths, and back.
+/* Directory layouts: convert an object id and a file type to relative paths, and back.
  *
- * Every path is one of a few blocks (GDB's build-id tree, LLDB's UUID tree, the symbol store's name/id/name, Breakpad's),
- * chosen by the layout, and by the rows of the file type and the object type (names.c). */
+ * Each path is one of a few blocks (GDB's build-id tree, LLDB's UUID tree, the symbol store's name/id/name, Breakpad's),
+ * chosen by the layout and by the rows of the file type and the object type (names.c).
+ *
+ *     native      ab/cdef0123.debug             GDB: build id
+ *     symstore    crash.pdb/<GUID><age>/crash.pdb */
 #include "origin/impl.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-/* What paths are made of; data NULL = not to be had. */
+/* Components of paths; data NULL = not available. */
 struct parts {
     struct sl_arena *arena;
     const struct object_id *id;
@@ -62,7 +65,7 @@ static void origin_layout_add(struct paths *paths, struct sl_str path)
         paths->items[paths->count++] = path;
 }
 
-/* The part behind the last separator, if it is fit to be a path component. */
+/* Returns the last component of a path, if it is valid as a path component. */
 static struct sl_str base_name(struct sl_str name)
 {
     struct sl_str none = {NULL, 0};
@@ -150,7 +153,7 @@ static struct sl_str breakpad(struct parts *p, const char *suffix)
                 SL_STR_ARG(age_hex(p, false, true)), SL_STR_ARG(stem), suffix);
 }
 
-/* The PDB path cut at its last dot, with the bundle's ending. */
+/* Returns the PDB path with the last extension replaced by that of source bundles. */
 static struct sl_str pdb_bundle(struct parts *p, bool ssqp)
 {
     struct sl_str path = pdb(p, ssqp);
@@ -189,7 +192,7 @@ static void native(struct parts *p, const struct file_type_row *row, struct path
     }
 }
 
-/* `<name>/<kind><id>/<name>`, with `_.debug` and `_.dwarf` in the place of the name of debug files. */
+/* Adds `<name>/<kind><id>/<name>`; for debug files `name` is `_.debug` or `_.dwarf`. */
 static void store_path(struct parts *p, struct paths *out, struct sl_str name, const char *kind, struct sl_str id)
 {
     if (name.data && id.data && id.size)
@@ -213,12 +216,12 @@ static void symstore(struct parts *p, const struct file_type_row *row, bool ssqp
         name = sl_str(row->store_name);
     store_path(p, out, name, row->store_key, by_build_id ? p->code_id : p->mach_uuid);
     if (by_build_id && p->code_id.size &&
-        p->code_id.size < 40) /* some stores pad short build ids: the key conventions */
+        p->code_id.size < 40) /* some stores pad short build ids: SymStore's key conventions */
         store_path(p, out, name, row->store_key,
                    text(p, SL_STR_FMT "%0*d", SL_STR_ARG(p->code_id), 40 - (int)p->code_id.size, 0));
 }
 
-/* A directory of the path's first two bytes, or of one if the second is a dot or separator. */
+/* Inserts a directory named by the first two bytes of the path; by one if the second is a dot or separator. */
 static void index2(struct parts *p, const struct file_type_row *row, struct paths *out)
 {
     symstore(p, row, false, out);
@@ -237,7 +240,7 @@ static void debuginfod(struct parts *p, const struct file_type_row *row, struct 
         origin_layout_add(out, text(p, SL_STR_FMT "/%s", SL_STR_ARG(p->code_id), row->suffix));
 }
 
-/* Programs of the JVM have an id and nothing else. */
+/* JVM mappings only have a debug id. */
 static bool is_jvm(const struct parts *p)
 {
     return p->id->type == OBJECT_UNKNOWN && p->id->has_debug_id && !p->code_id.size && !p->debug_file.data &&
@@ -275,7 +278,7 @@ static void slashsymbols(struct parts *p, struct paths *out)
             out, text(p, SL_STR_FMT "/" SL_STR_FMT "/symbols", SL_STR_ARG(p->code_file), SL_STR_ARG(p->code_id)));
 }
 
-/* `<debug file>/<DEBUG ID>/<file>`; of programs `<code file>/<CODE ID>/<code file>`. Ids are in upper case. */
+/* Adds `<debug file>/<DEBUG ID>/<file>`, for programs `<code file>/<CODE ID>/<code file>`. Ids are in upper case. */
 static void mozilla(struct parts *p, enum file_type type, struct paths *out)
 {
     struct sl_str name = p->debug_file, id = uuid_hex(p, true), stem = name;
@@ -309,7 +312,7 @@ static void layout_add(struct parts *p, enum layout_type layout, enum file_type 
     }
 }
 
-/* A code id whose first byte is the number of bytes behind it is the raw form of a WASM build id. */
+/* Removes a length prefix: WASM build ids may be stored raw, with the number of bytes that follow as first byte. */
 static struct sl_str without_length_prefix(struct sl_str code_id)
 {
     uint8_t length;
@@ -331,7 +334,8 @@ size_t layout_paths(struct sl_arena *arena, enum layout_type layout, enum layout
     struct sl_str base[LAYOUT_MAX_PATHS];
     struct paths paths = {base, 0}, result = {out, 0};
     struct object_id known = *id;
-    known.has_debug_id = id->has_debug_id && sl_debug_id_has_uuid(&id->debug_id); /* zeros name no file */
+    known.has_debug_id =
+        id->has_debug_id && sl_debug_id_has_uuid(&id->debug_id); /* an id of zeros identifies no file */
     struct parts p = {
         .arena = arena,
         .id = &known,
@@ -352,13 +356,13 @@ size_t layout_paths(struct sl_arena *arena, enum layout_type layout, enum layout
         bool as_it_is = casing == CASING_DEFAULT || casing == CASING_INSENSITIVE;
         struct sl_str path = as_it_is ? base[i] : cased(&p, base[i], casing == CASING_UPPERCASE);
         origin_layout_add(&result, path);
-        if (type == FILE_PDB || type == FILE_PE) /* the compressed form of symbol stores */
+        if (type == FILE_PDB || type == FILE_PE) /* compressed files in symbol stores */
             origin_layout_add(&result, text(&p, SL_STR_FMT "_", SL_STR_ARG(layout_part(path, 0, path.size - 1))));
     }
     return result.count;
 }
 
-/* ---- back from a path ---- */
+/* ---- from path to id ---- */
 
 static bool starts_nocase(struct sl_str s, const char *prefix)
 {
@@ -372,7 +376,7 @@ static bool ends_nocase(struct sl_str s, const char *suffix)
     return s.size >= size && sl_str_equal_nocase(layout_part(s, s.size - size, s.size), sl_str(suffix));
 }
 
-/* `crash.sym` or `crash.pdb.sym` of crash.pdb, `libc.so.6.sym` of libc.so.6. */
+/* Matches `crash.sym` and `crash.pdb.sym` for crash.pdb, `libc.so.6.sym` for libc.so.6. */
 static bool is_breakpad_name(struct sl_str module, struct sl_str name)
 {
     if (!ends_nocase(name, ".sym"))

@@ -1,4 +1,4 @@
-/* What a source may hold for an object id, and getting it. */
+/* Lists the files that a source may have for an object id, and fetches them. */
 #include "origin/failures.h"
 #include "origin/impl.h"
 
@@ -33,7 +33,7 @@ static bool has_pointers(const struct source *source, enum file_type type)
     return source->file_ptr && types >> type & 1 && layouts >> source->layout & 1;
 }
 
-/* The pointer beside the file. */
+/* Returns the path of `file.ptr` in the file's directory. */
 static struct sl_str pointer_path(struct sl_arena *arena, const struct source *source, struct sl_str path)
 {
     const char *slash = memrchr(path.data, '/', path.size);
@@ -83,7 +83,7 @@ enum sl_code origin_list(const struct source *source, const struct object_id *id
     *files = NULL;
     if (source->type == SOURCE_SENTRY) {
         enum sl_code code = sentry_list(source, id, types, type_count, arena, files, count, error);
-        if (code != SL_OK) /* that it answers with a list is no file */
+        if (code != SL_OK) /* a successful list says nothing about files */
             health_note(source, code, error);
         return code;
     }

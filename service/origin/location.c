@@ -1,4 +1,4 @@
-/* Where on a source a relative path is, and the URI by which it is known. */
+/* Location of a relative path on a source, and its URI. */
 #include "origin/impl.h"
 
 static struct sl_str bucket_uri(struct sl_arena *arena, const char *scheme, struct sl_str bucket, struct sl_str key)

@@ -1,4 +1,4 @@
-/* File types and object types, a row each, and their names. */
+/* Tables of file types and object types with their names. */
 #include "origin/impl.h"
 
 const struct file_type_row file_type_rows[FILE_TYPES] = {
@@ -28,7 +28,8 @@ const struct file_type_row file_type_rows[FILE_TYPES] = {
 
 #define FILES(...) {__VA_ARGS__}, sizeof((enum file_type[]){__VA_ARGS__}) / sizeof(enum file_type)
 
-/* The files with debug information look odd on purpose: applications ship, for example, ELF debug files for PE programs. */
+/* Files of other formats are listed on purpose: some applications ship, for example, ELF debug files for PE
+ * programs. */
 const struct object_type_row object_type_rows[OBJECT_TYPES] = {
     [OBJECT_UNKNOWN] = {"unknown", SL_FORMAT_UNKNOWN, UNIFIED_NONE, BLOCK_NONE,
                         FILES(FILE_PDB, FILE_MACH_DEBUG, FILE_ELF_DEBUG, FILE_PE, FILE_MACH_CODE, FILE_ELF_CODE,

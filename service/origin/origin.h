@@ -1,7 +1,7 @@
-/* Where files come from: sources, directory layouts, and getting one remote file.
+/* Sources of debug files: their configuration, directory layouts, and fetching a remote file.
  *
  * A *source* is configured or named by a request. For an object id and a list of file types it lists *remote files*
- * (location and URI) by its layout, or by Sentry's list; `origin_fetch` gets one of them. */
+ * (location and URI) by its layout or by Sentry's file list; origin_fetch() gets one of them. */
 #pragma once
 
 #include "base/arena.h"
@@ -14,23 +14,23 @@
 #include "object/object.h"
 #include "objectstore/objectstore.h"
 
-struct origin_options { /* of the process; what it points to must stay */
+struct origin_options { /* options of the process; referenced data must outlive them */
     size_t sentry_index_capacity, gcs_token_capacity, s3_client_capacity; /* entries */
     uint64_t sentry_index_ttl_ns;
-    const struct sl_str *file_ptr_roots; /* directories in which files that a `file.ptr` names may lie */
+    const struct sl_str *file_ptr_roots; /* directories that local paths in a `file.ptr` must be below */
     size_t file_ptr_root_count;
-    const struct text_pair *unc_map; /* "\\\\server\\share" is mounted at a directory */
+    const struct text_pair *unc_map; /* maps a share "\\\\server\\share" to the directory where it is mounted */
     size_t unc_map_count;
-    bool propagate_traces; /* Sentry hears of which trace a request is a part (fiber_set_trace) */
+    bool propagate_traces; /* send the trace ids of requests to Sentry (fiber_set_trace) */
 };
-/* May be called again: what is remembered stays, as much of it as the new options allow. Without it nothing a
- * `file.ptr` names is a local file, and the rest has the defaults of the configuration. */
+/* May be called again: caches are kept, within the new limits. Without a call, no local files of a `file.ptr` are
+ * allowed, and other options have the defaults of the configuration. */
 void origin_init(const struct origin_options *options);
 
-/* Forgets everything. Nothing may be listed or fetched. */
+/* Frees everything. No list or fetch may be running. */
 void origin_close(void);
 
-/* Lists of Sentry and sizes of indexes are asked for again when they are needed next. */
+/* Invalidates cached lists of Sentry and index sizes. */
 void origin_forget(void);
 
 enum file_type {
@@ -53,24 +53,24 @@ enum file_type {
 };
 const char *file_type_name(enum file_type type);
 bool file_type_parse(struct sl_str name, enum file_type *type);
-/* The type by which look-ups ask for a file of the format. False when none does. */
+/* Returns the type under which lookups request a file of the format; false if there is none. */
 bool file_type_of(enum sl_format format, bool has_debug_info, enum file_type *type);
 
 enum object_type { OBJECT_UNKNOWN, OBJECT_ELF, OBJECT_MACHO, OBJECT_PE, OBJECT_PE_DOTNET, OBJECT_WASM, OBJECT_TYPES };
 const char *object_type_name(enum object_type type);
-enum sl_format object_type_format(enum object_type type); /* of its programs */
-/* The files that may have the debug information of such a module, the best first. */
+enum sl_format object_type_format(enum object_type type); /* format of its programs */
+/* Returns the types of files that may have the debug information of such a module, best first. */
 const enum file_type *object_type_files(enum object_type type, size_t *count);
 enum object_type object_type_parse(struct sl_str name);
 
-/* A module as look-ups see it. Empty text = absent. */
+/* A module in lookups. Empty text = absent. */
 struct object_id {
     enum object_type type;
     struct sl_str code_id; /* normalised: lower-case hex */
     struct sl_str code_file, debug_file, debug_checksum;
     struct sl_debug_id debug_id;
     bool has_debug_id;
-    enum sl_arch arch; /* of the process that has it loaded; SL_ARCH_UNKNOWN: not known. No part of cache keys */
+    enum sl_arch arch; /* of the process that loaded it; SL_ARCH_UNKNOWN: unknown. Not part of cache keys */
 };
 
 enum source_type { SOURCE_FILESYSTEM, SOURCE_HTTP, SOURCE_S3, SOURCE_GCS, SOURCE_SENTRY };
@@ -82,22 +82,22 @@ enum layout_type {
     LAYOUT_DEBUGINFOD,
     LAYOUT_UNIFIED,
     LAYOUT_SLASHSYMBOLS,
-    LAYOUT_MOZILLA, /* of Mozilla's symbol servers; no word stands for it */
+    LAYOUT_MOZILLA, /* layout of Mozilla's symbol servers; cannot be configured */
 };
-extern const char *const layout_type_words[]; /* "native" and so on, as configurations have it; NULL ends them */
+extern const char *const layout_type_words[]; /* words of configurations, "native" ...; ends with NULL */
 bool layout_type_parse(struct sl_str name, enum layout_type *type);
-/* CASING_INSENSITIVE: the names of a directory count in whatever case they are written; of filesystem sources only. */
+/* CASING_INSENSITIVE: path names match in any case; filesystem sources only. */
 enum layout_casing { CASING_DEFAULT, CASING_LOWERCASE, CASING_UPPERCASE, CASING_INSENSITIVE };
 
-enum { LAYOUT_MAX_PATHS = 12 }; /* of one file type */
+enum { LAYOUT_MAX_PATHS = 12 }; /* per file type */
 
-/* What lies in a directory at no place that a layout knows. */
+/* A file of a directory that is not stored according to a layout. */
 struct indexed_file {
-    struct sl_str path;    /* relative to the source's */
-    struct sl_str version; /* tells it from what lay there before */
+    struct sl_str path;    /* relative to the source's path */
+    struct sl_str version; /* changes if the file is replaced */
 };
 struct source_index {
-    /* The files of the type, best first, at most LAYOUT_MAX_PATHS; texts in the arena. */
+    /* Finds the files of the type, best first, at most LAYOUT_MAX_PATHS; texts lie in the arena. */
     size_t (*find)(const struct source_index *index, const struct object_id *id, enum file_type type,
                    struct sl_arena *arena, struct indexed_file *files);
 };
@@ -111,14 +111,14 @@ struct source {
     struct sl_str *path_patterns;
     size_t path_pattern_count;
     bool requires_checksum, is_public, has_index, file_ptr;
-    bool configured;   /* by the operator, not named by a request */
-    bool internal;     /* may connect to reserved addresses; http: at its own host, not where that redirects to */
-    unsigned attempts; /* as that of struct fetch_request */
+    bool configured;   /* by the operator; false: named by a request */
+    bool internal;     /* may connect to reserved addresses; http: only to its own host, not to hosts that redirect */
+    unsigned attempts; /* as in struct fetch_request */
     /* filesystem */
     struct sl_str path;
-    const struct source_index *index; /* instead of the layout; must outlive everything; NULL: none */
+    const struct source_index *index; /* replaces the layout; must outlive everything; NULL: use the layout */
     /* http, sentry */
-    struct sl_str url; /* as given */
+    struct sl_str url; /* as configured */
     struct fetch_header *headers;
     size_t header_count;
     bool accept_invalid_certs;
@@ -127,91 +127,94 @@ struct source {
     struct bucket_config bucket;
 };
 
-struct source_policy { /* what a request may name; all true for the configuration */
+struct source_policy { /* what a request may name; for configurations all are true */
     bool configuration, filesystem, ambient_credentials, internal_sentry;
     const struct sl_str *sentry_hosts;
     size_t sentry_host_count;
 };
 
-/* A number that no other list of sources of this process has: what is remembered by it belongs to that list. Any thread. */
+/* Returns a number that is unique for each list of sources in this process; caches use it as key. Any thread. */
 uint64_t source_list_number(void);
 
 /* Reads a list of sources into the arena; unknown keys are ignored. Problems are reported with paths below `path`
- * ("sources"); the code is SL_MALFORMED if there was an error, SL_BUSY when out of memory. */
+ * ("sources"). SL_MALFORMED if any is an error, SL_BUSY if out of memory. */
 enum sl_code source_parse_list(struct sl_arena *arena, const struct value *list, const char *path,
                                const struct source_policy *policy, struct source **sources, size_t *count,
                                struct value_problems *problems);
 
-/* The same out of the JSON that comes next in `j`, into the reader's arena; ends at the first source with an error. Texts are
- * views of the document. */
+/* The same for the next JSON value in `j`; uses the reader's arena and stops at the first source with an error.
+ * Texts are views of the document. */
 enum sl_code source_read_list(struct sl_json *j, const char *path, const struct source_policy *policy,
                               struct source **sources, size_t *count, struct value_problems *problems);
 
-/* One that is a Sentry source, whatever its `type` says. */
+/* Reads one Sentry source; ignores its `type`. */
 enum sl_code source_read_sentry(struct sl_json *j, const char *path, const struct source_policy *policy,
                                 struct source *source, struct value_problems *problems);
 
 struct remote_file {
     const struct source *source;
     enum file_type type;
-    struct sl_str path;     /* relative to the source, as layouts make it; of Sentry sources the file's id */
-    struct sl_str location; /* the same below the prefix of a bucket */
-    struct sl_str uri;      /* candidate location and part of the cache key; no secrets */
-    struct sl_str url;      /* of Sentry sources: where it lies, terminated; empty = asked for by its id */
-    struct sl_str checksum; /* sent to HTTP sources when not empty; of an index the version */
+    struct sl_str path;     /* relative to the source, as in layouts; Sentry: the file's id */
+    struct sl_str location; /* `path` with the prefix of a bucket */
+    struct sl_str uri;      /* location shown for candidates and part of the cache key; no secrets */
+    struct sl_str url;      /* Sentry: download URL, NUL-terminated; empty = fetch by id */
+    struct sl_str checksum; /* sent to HTTP sources if not empty; for indexed files the version */
     uint64_t max_size;      /* 0 = max_download_size */
-    bool pointer;           /* a `file.ptr`: of use when no other file of its directory is there */
-    bool may_be_empty;      /* no file of symbols is */
-    bool may_be_page;       /* of HTML: any text may be */
+    bool pointer;           /* a `file.ptr`: only used if no other file of its directory exists */
+    bool may_be_empty;      /* false for symbol files, which are never empty */
+    bool may_be_page;       /* may be HTML; true for files that may be any text */
 };
 
-/* The relative paths of one file type in one layout, best first, post-processed (casing, `_` variants). At most
- * LAYOUT_MAX_PATHS. Texts in the arena. */
+/* Returns the relative paths of one file type in one layout, best first, with casing and `_` variants applied. At
+ * most LAYOUT_MAX_PATHS. Texts lie in the arena. */
 size_t layout_paths(struct sl_arena *arena, enum layout_type layout, enum layout_casing casing,
                     const struct object_id *id, enum file_type type, struct sl_str paths[LAYOUT_MAX_PATHS]);
 
-/* `path` of a symbol proxy request ("crash.pdb/<id>/crash.pdb") to what is asked for; false = not found. */
+/* Converts the path of a symbol proxy request ("crash.pdb/<id>/crash.pdb") to an object id and a file type; false =
+ * not found. */
 bool layout_reverse(struct sl_arena *arena, struct sl_str path, struct object_id *id, enum file_type *type);
 
-/* Everything the source may hold for the id, in the order of `types` and paths. Filters are applied, an index is not.
- * Suspends only for Sentry sources, whose failure is an error. */
+/* Lists all files that the source may have for the id, ordered by `types`, then by layout path. Filters are applied,
+ * symstore indexes are not. Suspends only for Sentry sources, whose failures are returned. */
 enum sl_code origin_list(const struct source *source, const struct object_id *id, const enum file_type *types,
                          size_t type_count, struct sl_arena *arena, struct remote_file **files, size_t *count,
                          struct sl_error *error) SL_SUSPENDS;
 
-/* The build id (a code id) of an ELF file of which only the debug id is known, if the source is a directory that has one of its
- * name; remembered for an hour, misses for a minute. */
+/* Finds the build id (code id) of an ELF file whose debug id is known, from the names in a source's directory.
+ * Cached for an hour, misses for a minute. */
 bool origin_build_id(const struct source *source, const struct object_id *id, struct sl_arena *arena,
                      struct sl_str *build_id) SL_SUSPENDS;
 
-/* Whether the whole-string glob matches (ASCII without case, '*' and '?' match '/' too). */
+/* True if the glob matches the whole text (ASCII case is ignored; '*' and '?' also match '/'). */
 bool origin_glob_valid(struct sl_str pattern);
 bool origin_glob(struct sl_str pattern, struct sl_str subject);
 
-/* Downloads or copies the file into `fd` (empty, read-write). Same errors as fetch_get. The contents are unwrapped. */
+/* Downloads or copies the file into `fd` (empty, read-write) and decompresses it. Errors are those of fetch_get(). */
 enum sl_code origin_fetch(const struct remote_file *file, int fd, struct sl_error *error) SL_SUSPENDS;
 
-/* ---- indexes of symstore sources: `000Admin` names every file that was ever added ---- */
+/* ---- indexes of symstore sources: `000Admin` lists every file that was ever added ---- */
 bool origin_has_index(const struct source *source);
-/* The number of the last segment, remembered for a day; an error for ten minutes. `scope` as in the request. */
+/* Returns the number of the last segment; cached for a day, errors for ten minutes. `scope` is that of the request. */
 enum sl_code origin_index_last(const struct source *source, struct sl_str scope, uint32_t *last,
                                struct sl_error *error) SL_SUSPENDS;
-/* The segment `n`, counted from 1, as a remote file. False when out of memory. */
+/* Returns segment `n`, counted from 1, as a remote file. False if out of memory. */
 bool origin_index_segment(const struct source *source, uint32_t n, struct sl_arena *arena, struct remote_file *file);
-/* Appends the paths that a segment names, "<name>/<id>/<name>\n" each; returns how many of its lines name none. */
+/* Appends the paths listed in a segment as lines "<name>/<id>/<name>\n"; returns the number of its lines that could
+ * not be parsed. */
 size_t origin_index_read(struct sl_bytes segment, struct sl_buf *lines);
-/* Sorts the lines by bytes, each once. False when out of memory. Pool work. */
+/* Sorts the lines by bytes and removes duplicates. Returns false if out of memory. Pool work. */
 bool origin_index_sort(struct sl_buf *lines);
-/* The path as the sorted lines have it, in any case if need be; data NULL when they do not. */
+/* Finds a path in the sorted lines and returns it as written there; an exact match is preferred, case is ignored.
+ * Data NULL: not found. */
 struct sl_str origin_index_find(struct sl_bytes lines, struct sl_str path);
-/* Gives the file another path of the same source. False when out of memory. */
+/* Changes the path of the file within its source. Returns false if out of memory. */
 bool origin_move(struct remote_file *file, struct sl_str path, struct sl_arena *arena);
-/* What tells sources of the same id apart: the location of their root, without secrets. */
+/* Returns the location of the source's root, without secrets. It distinguishes sources with the same id. */
 struct sl_str origin_root(const struct source *source, struct sl_arena *arena);
 
-/* The source as the label of metrics: its id, but "custom" for those of requests, of which there is no end, unless they
- * are built in. In the arena; NULL when out of memory. */
+/* Returns the source's label in metrics: its id if it is configured or built in, else "custom", because requests can
+ * name any number of sources. In the arena; NULL if out of memory. */
 const char *origin_label(struct sl_arena *arena, const struct source *source);
 
-/* The scope its cache entries have: "global" for public sources, else the request's. */
+/* Returns the scope of its cache entries: "global" for public sources, else that of the request. */
 struct sl_str origin_scope(const struct remote_file *file, struct sl_str scope);

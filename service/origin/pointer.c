@@ -1,6 +1,6 @@
-/* `file.ptr`: a text in the directory of a file that names where the file is ("Symbol storage formats", Microsoft's
- * documentation of SymStore). What it names is followed once, and only to the web or to directories that the
- * configuration allows. */
+/* `file.ptr`: a text in a file's directory with the real path of the file ("Symbol storage formats", Microsoft's
+ * documentation of SymStore). It is followed once, and only to the web or to directories that the configuration
+ * allows. */
 #include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -13,9 +13,9 @@ struct sl_str pointer_parse(struct sl_str text)
 {
     struct sl_str tag = SL_STR("PATH:");
     if (!sl_str_starts(text, tag))
-        return SL_STR(""); /* "MSG:", or none of ours */
+        return SL_STR(""); /* "MSG:", or unknown */
     struct sl_str path = {text.data + tag.size, text.size - tag.size};
-    while (path.size && strchr("\r\n ", path.data[path.size - 1])) /* NUL, too */
+    while (path.size && strchr("\r\n ", path.data[path.size - 1])) /* strchr() also finds NUL */
         path.size--;
     return path;
 }
@@ -33,7 +33,7 @@ static bool slash(char c)
     return c == '/' || c == '\\';
 }
 
-/* What follows the share and its separator; data NULL when the path is not on it. */
+/* Returns the path behind the share and its separator; data NULL if the path is not on the share. */
 static struct sl_str on_share(struct sl_str path, struct sl_str share)
 {
     struct sl_str none = {NULL, 0};
@@ -47,7 +47,7 @@ static struct sl_str on_share(struct sl_str path, struct sl_str share)
     return (struct sl_str){path.data + share.size + 1, path.size - share.size - 1};
 }
 
-/* `\\host\share\x` to where the share is mounted; another path as it is. */
+/* Replaces the share of `\\host\share\x` by its mount point; returns other paths unchanged. */
 static struct sl_str translate(struct sl_arena *arena, struct sl_str path)
 {
     for (size_t i = 0; i < origin_options.unc_map_count; i++) {
@@ -78,7 +78,7 @@ bool pointer_local(struct sl_arena *arena, struct sl_str path, struct sl_str *ro
             continue;
         *root =
             (struct sl_str){sl_arena_strndup(arena, r.size ? r.data : "/", r.size ? r.size : 1), r.size ? r.size : 1};
-        if (!root->data) /* a copy: another configuration may come while the file is read */
+        if (!root->data) /* copied, because the configuration may be replaced while the file is read */
             return false;
         *relative = (struct sl_str){path.data + r.size, path.size - r.size};
         while (relative->size && relative->data[0] == '/')

@@ -1,4 +1,4 @@
-/* Sources of Sentry projects: one request lists the files of an id, others fetch them. */
+/* Sources of Sentry projects: one request lists the files for an id, others fetch them. */
 #include "base/json_fields.h"
 #include "base/map.h"
 #include "core/log.h"
@@ -61,9 +61,9 @@ bool sentry_credentials(struct sl_arena *arena, const struct source *source, str
     return header->value.hidden.data != NULL;
 }
 
-/* ---- questions ---- */
-/* A wrong token is the most common misconfiguration, and its sources only look empty: say so once a minute and source.
- * Two sources in one place of the table are told of more often. */
+/* ---- requests ---- */
+/* Logs refused credentials, at most once a minute per source. A wrong token is the most common misconfiguration, and
+ * the source merely looks empty. Sources whose hashes collide in the table are logged more often. */
 static void report_refusal(const struct source *source, int status)
 {
     static struct {
@@ -95,7 +95,7 @@ static bool is_plain_value(struct sl_str text)
     return text.size > 0;
 }
 
-/* Of which trace the request is a part. */
+/* Adds the request's trace ids. */
 static size_t add_trace(struct fetch_header *headers)
 {
     const struct fetch_header told[] = {{SL_STR("sentry-trace"), {fiber_trace()}},
@@ -125,7 +125,7 @@ enum sl_code sentry_ask(const struct sentry_question *question, uint64_t max_siz
     return fetch_text(&request, answer, error);
 }
 
-/* ---- the index ---- */
+/* ---- file lists ---- */
 static bool plain(struct sl_str text)
 {
     for (size_t i = 0; i < text.size; i++)
@@ -155,7 +155,7 @@ static void add_entry(struct sl_json *j, struct sl_buf *text)
     sl_buf_u8(text, '\n');
 }
 
-/* What is kept of an answer: "<type> <id>\n" for each file. */
+/* Converts a response to its cached form: "<type> <id>\n" for each file. */
 static enum sl_code digest(const struct sentry_question *question, struct sl_str json, struct sl_buf *text,
                            struct sl_error *error)
 {
@@ -189,7 +189,7 @@ static enum sl_code ask_index(const void *context, struct sl_buf *text, uint64_t
 }
 
 /* ---- listing ---- */
-/* Sentry's name of a file type. */
+/* Returns Sentry's name of a file type. */
 static struct sl_str sentry_type(enum file_type type)
 {
     const struct file_type_row *row = &file_type_rows[type];
@@ -264,7 +264,7 @@ enum sl_code sentry_list(const struct source *source, const struct object_id *id
 }
 
 /* ---- the download ---- */
-/* Whether it is Sentry that gets the credentials. */
+/* True if the URL belongs to Sentry itself, which then gets the credentials. */
 static bool is_sentrys(struct sl_arena *arena, const struct remote_file *file)
 {
     const char *url = sl_arena_strndup(arena, file->source->url.data, file->source->url.size);

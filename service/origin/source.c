@@ -1,4 +1,4 @@
-/* The schema of sources: one reader for the configuration's YAML and the requests' JSON. */
+/* Schema of sources: one reader for the configuration's YAML and for JSON of requests. */
 #include "origin/origin.h"
 
 #include <stdatomic.h>
@@ -10,8 +10,8 @@ struct reader {
     struct sl_arena *arena;
     const struct source_policy *policy;
     struct value_problems *problems;
-    const struct value *map; /* the object being read */
-    const char *path;        /* of `map` */
+    const struct value *map; /* the current object */
+    const char *path;        /* path of `map` */
 };
 
 uint64_t source_list_number(void)
@@ -45,7 +45,7 @@ static const char *type_word(const struct value *v)
 }
 
 /* ---- plain keys ---- */
-/* True when present and a string; absent leaves `*out` alone. */
+/* Reads a string; returns true if it is present and valid, else leaves `*out` unchanged. */
 static bool source_read_string(struct reader *r, const char *key, bool required, struct sl_str *out)
 {
     const struct value *v = value_get(r->map, key);
@@ -81,7 +81,7 @@ static const struct value *read_typed(struct reader *r, const char *key, enum va
     return v;
 }
 
-/* What the value may be is told; NULL ends the words. */
+/* Reports an unknown word with the list of valid words, which ends with NULL. */
 static void bad_word(struct reader *r, const struct value *v, const char *key, const char *what,
                      const char *const *words)
 {
@@ -128,7 +128,7 @@ static void read_url(struct reader *r, struct sl_str *out)
 }
 
 /* ---- common keys ---- */
-/* A filter that is empty lets everything through, and not nothing. */
+/* Warns about an empty filter list: it excludes nothing, although a reader may expect that it excludes everything. */
 static void warn_empty(struct reader *r, const struct value *list, const char *key)
 {
     if (list && !list->count && r->policy->configuration)
@@ -191,7 +191,7 @@ static void read_layout(struct reader *outer, struct source *source)
 }
 
 /* ---- the types ---- */
-/* A text that has to say something; requests may say nothing, and find nothing. */
+/* Reads a text that must not be empty in configurations; in requests it may be, and then nothing is found. */
 static void read_some(struct reader *r, const char *key, struct sl_str *out)
 {
     if (source_read_string(r, key, true, out) && !out->size && r->policy->configuration)
@@ -211,7 +211,7 @@ static int source_by_name(const void *a, const void *b)
     return sl_str_compare(((const struct fetch_header *)a)->name, ((const struct fetch_header *)b)->name);
 }
 
-/* As a header field like those of `headers`, which must not have another. */
+/* Adds the cookies as a header field; `headers` must not have a Cookie field. */
 static void read_cookies(struct reader *r, struct source *source)
 {
     struct sl_secret cookies;
@@ -283,7 +283,7 @@ static void read_s3(struct reader *r, struct source *source)
     read_secret(r, "session_token", &source->bucket.session_token);
 }
 
-/* Users paste the key as JSON shows it, with `\n` for line ends. */
+/* Replaces `\n` by line ends: users paste the key as it appears in JSON. */
 static struct sl_str unescaped(struct sl_arena *arena, struct sl_str text)
 {
     char *out = sl_arena_strndup(arena, text.data, text.size);
@@ -378,7 +378,7 @@ static void read_source(struct reader *r, struct source *source)
     bad_word(r, value_get(r->map, "type"), "type", "source type", words);
 }
 
-/* The source `index` of the list at `path`. False when out of memory. */
+/* Reads element `index` of the list at `path`. Returns false if out of memory. */
 static bool source_read_entry(struct reader r, const char *path, size_t index, struct source *source)
 {
     size_t room = strlen(path) + 24;
@@ -418,7 +418,7 @@ enum sl_code source_parse_list(struct sl_arena *arena, const struct value *list,
     return problems->errors == before ? SL_OK : SL_MALFORMED;
 }
 
-/* One source at a time is a tree. */
+/* Reads the list source by source, each as a tree of its own, which limits memory. */
 static enum sl_code read_next(struct sl_json *j, struct sl_arena *tree, struct reader r, const char *path, size_t index,
                               struct sl_arena_array *list)
 {
@@ -426,7 +426,7 @@ static enum sl_code read_next(struct sl_json *j, struct sl_arena *tree, struct r
     struct sl_json look = *j;
     sl_arena_reset(tree);
     bool good = value_from_json(tree, &look, &map);
-    if (look.busy && tree->over_limit) { /* of which the document knows nothing */
+    if (look.busy && tree->over_limit) { /* the tree's own limit, not a problem of the document */
         sl_json_skip(j);
         value_problem(r.problems, NULL, false, path, "the source %zu is too large", index);
         return SL_MALFORMED;
@@ -443,7 +443,7 @@ static enum sl_code not_a_list(struct sl_json *j, struct sl_arena *tree, const c
                                struct value_problems *problems)
 {
     struct value found;
-    struct sl_json look = *j; /* it may be larger than a tree may be, which is not what is wrong with it */
+    struct sl_json look = *j; /* parsed from a copy: exceeding the tree's limit is not the error to report */
     value_from_json(tree, &look, &found);
     sl_json_skip(j);
     value_problem(problems, NULL, false, path, "expected a list, found %s", type_word(&found));

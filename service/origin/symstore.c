@@ -1,5 +1,5 @@
-/* The index of a symbol store: `000Admin/lastid.txt` counts its transactions, and each has a file that names what it added
- * ("SymStore", Microsoft's documentation of the debugging tools). */
+/* Indexes of symbol stores: `000Admin/lastid.txt` has the number of transactions, and each has a file that lists
+ * what it added ("SymStore", Microsoft's documentation of the debugging tools). */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -68,7 +68,7 @@ static enum sl_code fetch_last(const struct source *source, struct sl_arena *are
     if (fd < 0)
         return sl_fail_errno(error, errno, "cannot make a file in memory");
     file.max_size = sizeof contents;
-    file.may_be_empty = true; /* that is no number, and said so */
+    file.may_be_empty = true; /* reported as an invalid number instead */
     enum sl_code code = origin_fetch(&file, fd, error);
     ssize_t size = code == SL_OK ? pread(fd, contents, sizeof contents, 0) : 0;
     close(fd);
@@ -116,7 +116,7 @@ bool origin_index_segment(const struct source *source, uint32_t n, struct sl_are
     return true;
 }
 
-/* `"<name>\<id>","<anything>"` */
+/* Parses `"<name>\<id>","<anything>"`. */
 static bool symstore_add_line(struct sl_str line, struct sl_buf *lines)
 {
     const char *begin = memchr(line.data, '"', line.size);
@@ -178,15 +178,15 @@ bool origin_index_sort(struct sl_buf *lines)
     return !out.failed;
 }
 
-/* ---- look-up ---- */
+/* ---- lookup ---- */
 enum { STEPS_MAX = 20000 };
 
 struct search {
     struct sl_str lines, path;
-    unsigned steps; /* left: an index made for it could have every case of every letter */
+    unsigned steps; /* steps left: a malicious index could contain every combination of case */
 };
 
-/* The line that the byte at `at` belongs to. */
+/* Returns the line that contains the byte at `at`. */
 static struct sl_str symstore_line_at(struct sl_str lines, size_t at, size_t *start)
 {
     size_t end = at;
@@ -198,8 +198,8 @@ static struct sl_str symstore_line_at(struct sl_str lines, size_t at, size_t *st
     return (struct sl_str){lines.data + at, end - at};
 }
 
-/* The first byte in [from, to), which are whole lines of the same first `depth` bytes, of lines whose next byte is at
- * least `c`. */
+/* Returns the offset of the first line in [from, to) whose byte at `depth` is at least `c`; all these lines have the
+ * same first `depth` bytes. */
 static size_t lower_bound(struct search *s, size_t from, size_t to, size_t depth, int c)
 {
     while (from < to) {
@@ -226,7 +226,7 @@ static struct sl_str symstore_find(struct search *s, size_t from, size_t to, siz
             int other = c ^ 32;
             size_t other_begin = lower_bound(s, from, to, depth, other);
             size_t other_end = lower_bound(s, other_begin, to, depth, other + 1);
-            if (begin < end && other_begin < other_end) { /* as asked for first */
+            if (begin < end && other_begin < other_end) { /* the case of the request first */
                 struct sl_str found = symstore_find(s, begin, end, depth + 1);
                 if (found.data)
                     return found;

@@ -1,4 +1,4 @@
-/* Small things that several kinds of sources need. */
+/* Helpers for several kinds of sources. */
 #include "origin/failures.h"
 #include "origin/impl.h"
 
