@@ -5,7 +5,7 @@
 #include "symbfile_store/symbfile_store.h"
 #include "transcode/ms_symcaches.h"
 
-/* Every kind: a row for one that its file defines as `kind_<row>`. */
+/* All kinds: each row names a `kind_<row>` that another file defines. */
 #define KINDS(ROW)                                                                                                     \
     ROW(objects)                                                                                                       \
     ROW(object_meta)                                                                                                   \

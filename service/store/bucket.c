@@ -19,7 +19,7 @@ static enum sl_code bucket_work(struct store_work *work, struct sl_error *error)
     return code;
 }
 
-/* The MD5 of what is stored says nothing of what is packed in it. */
+/* The ETag's MD5 is used for plain objects only: of compressed ones it says nothing about the contents. */
 static enum sl_code bucket_look(struct sl_str name, bool with_md5, struct store_meta *meta, struct sl_error *error)
 {
     struct sl_arena arena = {0};
@@ -76,7 +76,7 @@ static enum sl_code bucket_put_text(const struct sl_str *names, size_t count, st
     return call.status == 404 ? sl_fail(error, SL_INTERNAL, "%s", object_no_bucket) : code;
 }
 
-/* The contents, unpacked. */
+/* Returns the uncompressed contents. */
 static enum sl_code bucket_open(struct sl_str name, struct sl_mapping *mapping, struct store_meta *meta,
                                 struct sl_error *error)
 {
@@ -86,7 +86,7 @@ static enum sl_code bucket_open(struct sl_str name, struct sl_mapping *mapping, 
         code = bucket_work(&work, error);
     if (code != SL_OK)
         return code;
-    struct object_call call = {.unwrap = meta->is_packed}; /* a server or a proxy may drop Content-Encoding */
+    struct object_call call = {.unwrap = meta->is_packed}; /* also if a server or proxy drops Content-Encoding */
     code = object_get_mapped(&bucket, name, work.fd, mapping, &call, error);
     pool_run(POOL_IO, bucket_discard, &work, NULL);
     meta->is_packed = false;

@@ -1,4 +1,4 @@
-/* A store in a directory of this machine. Files are written below tmp/, synced, and renamed to where they belong. */
+/* A store in a local directory. Files are written below tmp/, synced, and renamed to their final path. */
 #include "store/impl.h"
 
 #include <errno.h>
@@ -50,7 +50,7 @@ struct directory_job {
     bool with_md5;
     struct store_meta *meta;
     struct store_work *work;
-    struct sl_mapping *mapping; /* NULL: it is only looked at */
+    struct sl_mapping *mapping; /* NULL: only read the properties */
 };
 
 static bool file_md5(int fd, uint8_t md5[16])
@@ -96,14 +96,14 @@ static enum sl_code directory_look_job(void *arg, struct sl_error *error)
     return code;
 }
 
-/* `fd` is the file's; -1: it is synced already. */
+/* `fd` is the open file; -1: it is synced already. */
 static bool move_to(int fd, const char *from, struct sl_str name)
 {
     char path[OBJECT_PATH];
     return object_path(name, path) && files_publish(fd, from, path, FILES_DURABLE);
 }
 
-/* Ends the work. */
+/* Closes the work file and reports the result. */
 static enum sl_code put_end(struct store_work *work, bool good, struct sl_error *error)
 {
     int number = errno;
@@ -127,7 +127,7 @@ struct directory_text {
     struct sl_str text;
 };
 
-/* One file of several names. */
+/* Publishes one file under several names, as hard links. */
 static bool directory_write_text(const struct directory_text *t, const struct store_work *work)
 {
     char other[sizeof work->path + 2];
@@ -136,7 +136,7 @@ static bool directory_write_text(const struct directory_text *t, const struct st
     snprintf(other, sizeof other, "%s+", work->path);
     for (size_t i = 1; good && i < t->count; i++) {
         good = link(work->path, other) == 0 && move_to(-1, other, t->names[i]);
-        unlink(other); /* rename(2) leaves it where both are the same file already */
+        unlink(other); /* rename(2) keeps both names if they are the same file */
     }
     return good && move_to(-1, work->path, t->names[0]);
 }
@@ -149,7 +149,7 @@ static enum sl_code directory_text_job(void *arg, struct sl_error *error)
     return code == SL_OK ? put_end(&work, directory_write_text(t, &work), error) : code;
 }
 
-/* ---- what expires ---- */
+/* ---- expiry ---- */
 
 enum { WORK_LIFE_S = 15 * 60, RECORD_LIFE_S = 2 * 365 * 24 * 60 * 60, TREE_DEPTH = 3 };
 static uint64_t try_life_s;
@@ -169,7 +169,7 @@ static bool sweep_entry(void *arg, const struct dir_entry *entry)
            unlinkat(entry->at, entry->name, 0) == 0;
 }
 
-/* Removes files below that are older than `life_s`, and directories that are empty then. */
+/* Removes files older than `life_s` and the directories that become empty. */
 static void sweep_tree(int at, const char *name, uint64_t life_s, unsigned depth)
 {
     struct sweep sweep = {life_s, clock_wall_s()};

@@ -14,14 +14,14 @@ const char *const store_prefixes[STORE_PARTS] = {"v1/", "try/v1/"};
 
 static struct {
     const struct config_store *config;
-    const struct store_backend *backend; /* NULL: there is no store */
+    const struct store_backend *backend; /* NULL: no store is configured */
     struct source sources[STORE_PARTS];
     struct sl_arena arena;
 } store;
 
-/* ---- life ---- */
+/* ---- start, end, sources ---- */
 
-/* In the arena; `scope` as in store_scope_sources, empty: everybody's. */
+/* Allocates in the arena; `scope` as in store_scope_sources(), empty: not of a scope. */
 static bool make_sources(struct sl_str scope, struct sl_arena *arena, struct source sources[STORE_PARTS])
 {
     for (int part = 0; part < STORE_PARTS; part++) {
@@ -128,9 +128,10 @@ bool store_location(struct sl_str scope, enum store_part part, struct sl_str key
     return good;
 }
 
-/* ---- the gzip header ----
- * 1f 8b 08, flags (4 = extra field), time (4), extra flags, system; then the extra field: its size, and one sub-field "SL" of
- * 24 bytes: size and MD5 of what is packed. */
+/* ---- the gzip header (RFC 1952) ----
+ *     1f 8b 08 04 | 00 00 00 00 | 00 ff       deflate, has extra field | no time | no flags, unknown system
+ *     1c 00 | 'S' 'L' 18 00                   28 bytes of extra field | subfield "SL" of 24 bytes:
+ *     u64 size, little-endian | 16 bytes MD5  of the uncompressed contents */
 static const uint8_t gzip_begin[10] = {0x1F, 0x8B, 8, 4, 0, 0, 0, 0, 0, 255};
 static const uint8_t gzip_field[6] = {28, 0, 'S', 'L', 24, 0};
 

@@ -1,16 +1,16 @@
-/* The store of Mozilla's symbol server: what builds have uploaded. It is data, not cache.
+/* The store of Mozilla's symbol server: files that builds have uploaded. It is data, not a cache.
  *
  *     v1/<debug file>/<DEBUG ID>/<file>            symbols of releases
- *     try/v1/<debug file>/<DEBUG ID>/<file>        of tries, which expire
- *     [try/]codeinfo/<file>/<ID>                   what a symbol file says of itself, by its code and its debug ids
- *     [try/]uploads/<number>                       what an upload did; kept for two years, of tries as long as these
- *     scopes/<scope>/...                           the same of uploads that belong to a scope
+ *     try/v1/<debug file>/<DEBUG ID>/<file>        symbols of try builds, which expire
+ *     [try/]codeinfo/<file>/<ID>                   properties from a symbol file, by code id and by debug id
+ *     [try/]uploads/<number>                       record of an upload; kept for two years, for try builds as long as their files
+ *     scopes/<scope>/...                           the same for uploads that belong to a scope
  *
- * It is a directory or a bucket of S3 or GCS. Objects are gzip-compressed under their plain names when their extension says so;
- * what they were before is known of them (size and MD5), so that equal files are not stored twice: of buckets as metadata,
- * in a directory in the extra field of the gzip file (RFC 1952, 2.3.1.1), so that one rename publishes both.
+ * The store is a directory or a bucket of S3 or GCS. Files with certain extensions are stored gzip-compressed under their plain
+ * names. Their original size and MD5 are stored too, so that equal files are not uploaded twice: as metadata of the object in a
+ * bucket, in the extra field of the gzip header in a directory (RFC 1952, 2.3.1.1), so that one rename publishes both.
  *
- * `name` is a whole name as above. Loop thread, unless a function says pool. */
+ * `name` is a complete name as above. Loop thread, unless a function says pool. */
 #pragma once
 
 #include "base/arena.h"
@@ -24,66 +24,69 @@
 enum store_part { STORE_REGULAR, STORE_TRY, STORE_PARTS };
 extern const char *const store_prefixes[STORE_PARTS]; /* "v1/", "try/v1/" */
 
-/* SL_NOT_FOUND when none is configured; else the error says what is wrong with it. The configuration must stay. */
+/* SL_NOT_FOUND if no store is configured; other errors say what is wrong. `config` must outlive the store. */
 enum sl_code store_init(const struct config *config, struct sl_error *error);
 void store_close(void);
-/* A fiber that removes what has expired, tries and files that nobody finished, until it is cancelled; buckets have rules for that.
- * `unused` is NULL. */
+/* A fiber that removes expired objects (try builds, abandoned temporary files) until it is cancelled; buckets have
+ * lifecycle rules for that. `unused` is NULL. */
 void store_sweep_repeatedly(void *unused) SL_SUSPENDS;
 bool store_is_open(void);
-const char *store_bucket(void); /* its name in answers: the bucket's, or the last part of the directory's */
+const char *store_bucket(void); /* its name in responses: the bucket's, or the last component of the directory */
 
-/* Both parts as sources of id "uploads", for look-ups of files; `*count` is 0 when there is no store. */
+/* Returns both parts as sources with id "uploads", for file lookups; `*count` is 0 if there is no store. */
 const struct source *store_sources(size_t *count);
-/* The same of requests that are not about Mozilla's API: none when `mozilla.store.serve_native` says so. */
+/* The same for requests outside of Mozilla's API: no sources unless `mozilla.store.serve_native` is set. */
 const struct source *store_native_sources(size_t *count);
 
-/* The same of uploads that belong to a scope, by the name of its directory; in the arena. NULL: out of memory, or there is no store. */
+/* The same for uploads that belong to a scope; `scope` is its directory's name. In the arena. NULL: out of memory,
+ * or there is no store. */
 const struct source *store_scope_sources(struct sl_str scope, struct sl_arena *arena, size_t *count);
 
-/* The location of an object as it is in keys of cache entries; in the arena. `scope`: as above, empty: everybody's. False when out of
- * memory. */
+/* Returns the location of an object as used in cache keys; in the arena. `scope` as above; empty: not of a scope.
+ * Returns false if out of memory. */
 bool store_location(struct sl_str scope, enum store_part part, struct sl_str key, struct sl_arena *arena,
                     struct sl_str *location);
 
 struct store_meta {
-    uint64_t size;     /* as it is stored */
-    bool is_packed;    /* gzip */
-    bool has_original; /* what follows is known. Of plain objects the size is `size` */
+    uint64_t size;     /* stored size */
+    bool is_packed;    /* gzip-compressed */
+    bool has_original; /* the members below are valid; for plain objects original_size is `size` */
     uint64_t original_size;
-    uint8_t md5[16];     /* of the contents, unpacked */
-    int64_t modified_ns; /* since the epoch; 0 = not known */
+    uint8_t md5[16];     /* of the uncompressed contents */
+    int64_t modified_ns; /* since the epoch; 0 = unknown */
 };
 
-/* A file to write an object into. Pool. */
+/* A temporary file for writing an object. Pool. */
 struct store_work {
-    int fd; /* -1: there is none */
+    int fd; /* -1: no file */
     char path[600];
 };
 enum sl_code store_work_begin(struct store_work *work, struct sl_error *error);
-void store_work_discard(struct store_work *work); /* also of one that was put */
+void store_work_discard(struct store_work *work); /* also allowed after store_put() */
 
-/* The gzip header that says what was packed: STORE_HEAD bytes. Pure. */
+/* Writes the gzip header with the original's size and MD5: STORE_HEAD bytes. Pure. */
 enum { STORE_HEAD = 10 + 2 + 4 + 24 };
 void store_head(uint64_t original_size, const uint8_t md5[16], uint8_t head[STORE_HEAD]);
 
-/* What is known of an object: SL_NOT_FOUND. `with_md5`: also of a plain one, however long it takes. */
+/* Reads the properties of an object; SL_NOT_FOUND. `with_md5`: also compute the MD5 of a plain object, which may
+ * take long. */
 enum sl_code store_look(struct sl_str name, bool with_md5, struct store_meta *meta, struct sl_error *error) SL_SUSPENDS;
 
-/* Publishes the work file, which is whole and closed afterwards, under the name; what was there before is replaced.
+/* Publishes the work file under the name, replacing an existing object, and closes the file. It must be complete.
  * SL_UNSUPPORTED: the disk is full. */
 enum sl_code store_put(struct sl_str name, struct store_work *work, const struct store_meta *meta,
                        const char *media_type, struct sl_error *error) SL_SUSPENDS;
-/* A small JSON document, under each of the names. */
+/* Stores a small JSON document under each of the names. */
 enum sl_code store_put_text(const struct sl_str *names, size_t count, struct sl_str text,
                             struct sl_error *error) SL_SUSPENDS;
 
-/* Appends a small object, at most 64 KiB. */
+/* Appends the contents of a small object, at most 64 KiB. */
 enum sl_code store_read(struct sl_str name, struct sl_buf *text, struct sl_error *error) SL_SUSPENDS;
 
-/* The object itself, as it is stored. The caller unmaps. */
+/* Maps the object as it is stored (meta->is_packed). The caller unmaps it. */
 enum sl_code store_open(struct sl_str name, struct sl_mapping *mapping, struct store_meta *meta,
                         struct sl_error *error) SL_SUSPENDS;
 
-/* Where clients get the object from: below `public_url`, or signed for an hour; NULL: nowhere but here. In the arena. */
+/* Returns the URL where clients can get the object: below `public_url`, or signed for an hour; NULL: only from this
+ * service. In the arena. */
 const char *store_url(struct sl_str name, struct sl_arena *arena) SL_SUSPENDS;

@@ -15,13 +15,13 @@ struct tls_context {
 
 struct tls {
     SSL *ssl;
-    struct sl_bytes fed; /* not read yet */
+    struct sl_bytes fed; /* not consumed yet */
     struct sl_buf out;
     bool failed, ended;
     char failure[96];
 };
 
-/* ---- bytes: a BIO that reads what was fed and writes to what is to be sent (BIO_meth_new(3)) ---- */
+/* ---- a BIO that reads fed bytes and writes to the output buffer (BIO_meth_new(3)) ---- */
 static int bytes_read(BIO *bio, char *out, int room)
 {
     struct tls *tls = BIO_get_data(bio);

@@ -1,54 +1,56 @@
-/* TLS 1.2 and 1.3 over memory (OpenSSL), of both sides: bytes in, bytes out, no sockets. RFC 8446, RFC 5246. No renegotiation,
- * no compression; a server gives tickets without state, and its ALPN (RFC 7301) is http/1.1 alone. One connection is one
- * thread's at a time; contexts may be made on any thread. */
+/* TLS 1.2 and 1.3 over memory buffers (OpenSSL), client and server: bytes in, bytes out, no sockets. RFC 8446, RFC
+ * 5246. No renegotiation, no compression; a server issues stateless session tickets and offers only http/1.1 in ALPN
+ * (RFC 7301). A connection must be used by one thread at a time; contexts may be created on any thread. */
 #pragma once
 
 #include "base/buf.h"
 #include "base/error.h"
 
 struct tls_files {
-    const char *certificate; /* PEM: the chain, one's own first. A client may have none */
+    const char *certificate; /* PEM chain, own certificate first; optional for clients */
     const char *key;         /* PEM */
-    const char
-        *ca; /* PEM: who may sign the other side's certificate. NULL = the system's for clients; servers ask nobody */
+    /* PEM: CAs that verify the peer. NULL = clients: the system's; servers: do not request client certificates. */
+    const char *ca;
 };
 
-/* What connections are made from: a certificate with its key. */
+/* Certificate and key for new connections. */
 struct tls_context;
 
-/* SL_MALFORMED when the files are no pair or cannot be read: says which and why. */
+/* SL_MALFORMED if a file cannot be read or key and certificate do not match; the message says which and why. */
 enum sl_code tls_context_server(const struct tls_files *files, struct tls_context **context, struct sl_error *error);
 enum sl_code tls_context_client(const struct tls_files *files, struct tls_context **context, struct sl_error *error);
-void tls_context_free(struct tls_context *context);            /* NULL is allowed; connections go on */
-int64_t tls_context_expiry(const struct tls_context *context); /* seconds since the epoch: when the certificate ends */
+void tls_context_free(struct tls_context *context);            /* may be NULL; existing connections continue */
+int64_t tls_context_expiry(const struct tls_context *context); /* expiry of the certificate, seconds since the epoch */
 
 /* One connection. */
 struct tls;
 struct tls *tls_accept(struct tls_context *context); /* NULL when out of memory */
-/* The server must prove that it is `host`, a name or an address (RFC 9525). The handshake begins with the first tls_read. */
+/* The server must have a certificate for `host`, a name or an address (RFC 9525). The first tls_read() starts the
+ * handshake. */
 struct tls *tls_connect(struct tls_context *context, const char *host); /* NULL when out of memory */
 void tls_free(struct tls *tls);
 
-/* Whether bytes that begin so can be the beginning of a connection: another protocol does not look like it. */
+/* True if the bytes can be the beginning of a TLS connection; other protocols begin differently. */
 bool tls_looks_like(struct sl_bytes first);
 
-/* What came in: tls_read takes it, all of it, before the next call and while it is still there. */
+/* Sets the received bytes. They must stay valid until tls_read() has consumed all of them, before the next
+ * tls_feed(). */
 void tls_feed(struct tls *tls, struct sl_bytes sealed);
 
 enum tls_result {
     TLS_DATA,  /* `*size` bytes, at least one */
-    TLS_MORE,  /* all that was fed is read */
-    TLS_END,   /* the other side will send no more */
-    TLS_FAILED /* the connection is of no use any more */
+    TLS_MORE,  /* all bytes that were fed are consumed */
+    TLS_END,   /* the peer will send no more */
+    TLS_FAILED /* the connection is broken */
 };
-/* Reads what was sealed into `out`, at most `room`. Handshakes on the way. */
+/* Decrypts into `out`, at most `room` bytes; performs the handshake first. */
 enum tls_result tls_read(struct tls *tls, uint8_t *out, size_t room, size_t *size);
 
-bool tls_is_ready(const struct tls *tls);               /* the handshake is done */
+bool tls_is_ready(const struct tls *tls);               /* the handshake is finished */
 const char *tls_version(const struct tls *tls);         /* "TLSv1.3" */
-bool tls_write(struct tls *tls, struct sl_bytes plain); /* seals it; false: of no use any more */
-void tls_end(struct tls *tls);                          /* says that nothing more comes, once */
-const char *tls_failure(const struct tls *tls);         /* why it is of no use, for the log */
+bool tls_write(struct tls *tls, struct sl_bytes plain); /* encrypts; false: the connection is broken */
+void tls_end(struct tls *tls);                          /* sends close_notify, once */
+const char *tls_failure(const struct tls *tls);         /* reason of TLS_FAILED, for the log */
 
-/* What is to be sent: the caller takes it out. After each of the functions above there may be more. */
+/* Returns the bytes to send; the caller removes them. Each of the functions above may add some. */
 struct sl_buf *tls_output(struct tls *tls);

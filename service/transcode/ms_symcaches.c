@@ -17,7 +17,7 @@ enum { MAX_NAME = 255, MAX_VERSIONS = 64, TRANSIENT_S = 60 };
 
 static const char cached_only[] = "nothing is cached";
 
-/* ---- one at a time, or as many as may ---- */
+/* ---- admission: limits concurrent transcoders ---- */
 
 static struct {
     unsigned running, queued;
@@ -58,7 +58,7 @@ struct pdb_check {
     const struct sl_debug_id *id;
 };
 
-/* The id must be the same; the age may be higher, as debuggers have it. */
+/* The id must match; the age may be higher, as for debuggers. */
 static enum sl_code pdb_check(void *arg, struct sl_error *error)
 {
     const struct pdb_check *check = arg;
@@ -90,7 +90,7 @@ static enum sl_code pdb_find(const struct ms_symcache_question *q, struct sl_are
     return code;
 }
 
-/* What may be otherwise soon is not kept for a day. */
+/* Temporary failures are cached for TRANSIENT_S instead of a day. */
 static enum sl_code pdb_failed(enum sl_code code, struct sl_error *error)
 {
     if (code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT || code == SL_PERMISSION_DENIED) {
@@ -166,7 +166,7 @@ const struct cache_kind kind_ms_symcaches = {
     .retain = ms_symcache_retain,
 };
 
-/* ---- look-ups ---- */
+/* ---- lookups ---- */
 
 struct sl_str kinds_ms_symcache_key(const struct ms_symcache_question *q, struct sl_arena *arena)
 {
@@ -198,7 +198,7 @@ enum sl_code kinds_get_ms_symcache(const struct ms_symcache_question *q, struct 
     }
 }
 
-/* ---- versions that there were: one a line, in a file of the cache ---- */
+/* ---- known versions: one per line, in a file of the cache ---- */
 
 static struct {
     bool read;

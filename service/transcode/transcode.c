@@ -1,9 +1,9 @@
-/* A transcoder's run: in directories of its own, as a process group of its own, with limits that `symloom worker` sets (a
- * process that is to have other limits than its parent has to set them itself, before it becomes the program).
+/* Runs a transcoder in its own directories and process group, with limits that `symloom worker` sets: it sets them for
+ * itself and then executes the program, because limits of a child cannot be set from here.
  *
- *     <tmp>/symcache-<random>/in/<pdb name>     what it is given
- *                            /out/              _NT_SYMCACHE_PATH, and where it starts
- *                            /log               what it says */
+ *     <tmp>/symcache-<random>/in/<pdb name>     input
+ *                            /out/              results: _NT_SYMCACHE_PATH and working directory
+ *                            /log               output of the program */
 #include "transcode/ms_symcaches.h"
 
 #include <dirent.h>
@@ -41,7 +41,7 @@ struct run {
     struct sl_error *error;
 };
 
-/* ---- before ---- */
+/* ---- preparation ---- */
 
 static bool write_pdb(struct run *run)
 {
@@ -86,7 +86,7 @@ static void run_ended(uv_process_t *process, int64_t status, int number)
     run->status = status;
     run->signal = number;
     run->ended = true;
-    run_kill(run); /* what it has left behind */
+    run_kill(run); /* child processes that are left */
     run_wake(run);
 }
 
@@ -111,7 +111,7 @@ static const char *variable(struct sl_arena *arena, const char *name, struct sl_
     return sl_buf_keep(&text, arena).data;
 }
 
-/* A few variables of ours, what the contract asks for, and those of the configuration. */
+/* Builds the environment: some of our variables, those of the contract, and those of the configuration. */
 static char **environment(const struct run *run, struct sl_arena *arena)
 {
     static const char *const kept[] = {"PATH", "TMPDIR", "LANG"};
@@ -181,7 +181,7 @@ static enum sl_code run_start(struct run *run, char **arguments, char **variable
     return status == 0 ? SL_OK : sl_fail_errno(run->error, -status, "cannot start a transcoder");
 }
 
-/* The process must have ended before the fiber goes on, whatever happens to that. */
+/* Always waits until the process has ended, even if the fiber is cancelled. */
 static enum sl_code run_process(struct run *run)
 {
     struct sl_arena arena = {0};
@@ -211,9 +211,9 @@ static enum sl_code run_process(struct run *run)
     return cancelled ? sl_fail(run->error, SL_CANCELLED, "cancelled") : code;
 }
 
-/* ---- after ---- */
+/* ---- results ---- */
 
-/* The entry of this name, in any case. */
+/* Finds an entry of this name, ignoring case. */
 static bool find_entry(const char *directory, const char *name, char path[PATH_LENGTH])
 {
     DIR *dir = opendir(directory);
@@ -289,7 +289,7 @@ static void transcode_end(void *arg)
 
 enum sl_code transcode_run(const struct transcode *job, int fd, struct sl_error *error)
 {
-    struct run *run = calloc(1, sizeof *run); /* handles of the loop are in it */
+    struct run *run = calloc(1, sizeof *run); /* allocated, because it contains handles of the loop */
     if (!run)
         return sl_fail(error, SL_BUSY, "out of memory");
     *run = (struct run){.job = job, .fd = fd, .log = -1, .error = error};
