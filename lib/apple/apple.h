@@ -27,7 +27,7 @@ bool sl_apple_is_text(struct sl_str text);
 bool sl_apple_is_metrickit(struct sl_str text);
 
 /* Reads a report into `crash`, which refers to `bytes`. SL_MALFORMED with the reason if it is not a crash report,
- * SL_UNSUPPORTED "unsupported apple report type <bug_type>" for other reports, SL_BUSY if out of memory. Does not
- * suspend. */
+ * SL_UNSUPPORTED "unsupported apple report type <bug_type>" for other reports, SL_BUSY if out of memory. Pure
+ * function. */
 enum sl_code sl_apple_read(struct sl_bytes bytes, const struct sl_apple_options *options, struct sl_arena *arena,
                            struct sl_crash *crash, struct sl_error *error);

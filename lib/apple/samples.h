@@ -75,8 +75,8 @@ struct sl_samples {
 /* True if a text looks like a sampling report. */
 bool sl_samples_is(struct sl_str text);
 
-/* Reads a report. `text` must be UTF-8 and outlive `samples`. SL_MALFORMED; SL_BUSY if out of memory. Does not
- * suspend. */
+/* Reads a report. `text` must be UTF-8 and outlive `samples`. SL_MALFORMED; SL_BUSY if out of memory. Pure
+ * function. */
 enum sl_code sl_samples_read(struct sl_str text, struct sl_arena *arena, struct sl_samples *samples,
                              struct sl_error *error);
 

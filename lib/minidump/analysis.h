@@ -23,11 +23,11 @@ struct sl_minidump_flip { /* a valid address that differs in one bit from an inv
 };
 
 enum sl_minidump_inconsistency {
-    SL_MINIDUMP_NO_DIVISION = 1,
-    SL_MINIDUMP_NOT_PRIVILEGED = 2,
-    SL_MINIDUMP_IS_CANONICAL = 4,
-    SL_MINIDUMP_ACCESS_ALLOWED = 8,
-    SL_MINIDUMP_NOT_ACCESSED = 16,
+    SL_MINIDUMP_NO_DIVISION = 1,    /* a division by zero, but the instruction does not divide */
+    SL_MINIDUMP_NOT_PRIVILEGED = 2, /* a privileged instruction was reported, but it is not privileged */
+    SL_MINIDUMP_IS_CANONICAL = 4,   /* a fault that a non-canonical address causes, but all accessed ones are canonical */
+    SL_MINIDUMP_ACCESS_ALLOWED = 8, /* an access violation, but the region of the address permits the access */
+    SL_MINIDUMP_NOT_ACCESSED = 16,  /* the instruction does not access the reported address */
 };
 
 struct sl_minidump_analysis {
@@ -46,6 +46,6 @@ struct sl_minidump_analysis {
 };
 
 /* Analyses a dump with an exception. The flips lie in the arena and refer to `analysis`, which must outlive them.
- * SL_BUSY if out of memory. Does not suspend. */
+ * SL_BUSY if out of memory. Pure function. */
 enum sl_code sl_minidump_analyse(const struct sl_minidump *dump, struct sl_arena *arena,
                                  struct sl_minidump_analysis *analysis, struct sl_error *error);

@@ -1,4 +1,9 @@
-/* Stack traces that the crashed program's own library walked, from Sentry's stream 0x53790001. */
+/* Stack traces that the crashed program's own library walked, from Sentry's stream 0x53790001.
+ *
+ *     u32 version (1) | u32 threads | u32 frames | u32 symbol bytes          header, 16 bytes
+ *     u32 thread id | u32 first frame | u32 frame count                      per thread, then padding to 8 bytes
+ *     u64 address | u32 symbol offset | u32 symbol size                      per frame, callee first
+ *     "honk..."                                                              symbols, UTF-8, without separators */
 #include "minidump/impl.h"
 
 #include "base/order.h"

@@ -33,7 +33,7 @@ struct sl_minidump_facts {
 };
 
 /* All results lie in the arena or in the dump's file; their size is proportional to the file. SL_BUSY if out of
- * memory. Does not suspend. */
+ * memory. Pure function. */
 enum sl_code sl_minidump_read_facts(const struct sl_minidump *dump, struct sl_arena *arena,
                                     struct sl_minidump_facts *facts, struct sl_error *error);
 

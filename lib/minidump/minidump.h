@@ -107,7 +107,7 @@ struct sl_minidump {
 };
 
 /* Reads a minidump, or the first microdump of a log (microdump.h); `bytes` must outlive `dump`. Errors: SL_MALFORMED
- * with a message that responses quote, SL_BUSY if out of memory. Does not suspend. */
+ * with a message that responses quote, SL_BUSY if out of memory. Pure function. */
 enum sl_code sl_minidump_read(struct sl_bytes bytes, struct sl_arena *arena, struct sl_minidump *dump,
                               struct sl_error *error);
 

@@ -1,13 +1,13 @@
 #!/usr/bin/python3
-"""Writes win32_names.inc and ntstatus_names.inc: what numbers of Windows are called, from the headers that Debian has, and from
-those of Microsoft's SDK in the repository github.com/microsoft/win32metadata.
+"""Writes win32_names.inc and ntstatus_names.inc, the names of Windows' error numbers, from headers in Debian packages and in
+Microsoft's SDK (repository github.com/microsoft/win32metadata).
 
-    windows_names.py [ROOT]     ROOT: where packages were unpacked instead of being installed
+    windows_names.py [ROOT]     ROOT: folder where the packages were unpacked, if they are not installed
 
-Of libwine-dev, librust-winapi-dev, mingw-w64-common and rust-src those that are there, in this order: the first that knows a
-number names it, and the first that knows a name says its number, as the later ones have some of previews of Windows. All four
-are needed for the tables as they are checked in, of Wine 10, mingw-w64 14 and Rust 1.85; and the repository, below the same root, with
-the headers of SDK 10.0.26100, for what is new."""
+Reads libwine-dev, librust-winapi-dev, mingw-w64-common and rust-src, if present, in this order. The first that has a number gives
+its name, and the first that has a name gives its number, because later ones contain some of previews of Windows. The checked-in
+tables need all four (Wine 10, mingw-w64 14, Rust 1.85) and, for recent names, the repository below the same root (headers of SDK
+10.0.26100)."""
 import os
 import re
 import sys

@@ -2,6 +2,8 @@
  *
  *     {"<C++ path>": {"<C# path>": {"<C++ line>": <C# line>, ...}, ...}, "__debug-id__": ignored}
  *
+ * With {"a.cpp": {"main.cs": {"5": 17, "15": 29}}} lines 5 to 14 of a.cpp are line 17 of main.cs, and lines 15 to 65 are line 29.
+ *
  * A mapping points into its bytes, which must outlive it and its results. It is immutable: any number of threads may share
  * it. */
 #pragma once

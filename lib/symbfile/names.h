@@ -1,5 +1,9 @@
 /* Readable names in the style of profilers: with parameters, without template arguments and clone suffixes. Private
- * to this folder. */
+ * to this folder.
+ *
+ *     _ZNK3FoossIiEEbT_                                      bool Foo::operator<=>(int) const
+ *     _ZN2js8HeapSlot4postE..RKN2JS5ValueE.isra.0.cold       js::HeapSlot::post(.., JS::Value const&)
+ *     runtime.(*mheap).grow                                  runtime.(*mheap).grow */
 #pragma once
 
 #include "base/map.h"

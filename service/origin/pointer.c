@@ -1,6 +1,6 @@
-/* `file.ptr`: a text in a file's directory with the real path of the file ("Symbol storage formats", Microsoft's
- * documentation of SymStore). It is followed once, and only to the web or to directories that the configuration
- * allows. */
+/* `file.ptr`: a text in a file's directory with the real path of the file ("Symbol storage formats", Microsoft's documentation
+ * of SymStore), for example `PATH:\\host\share\a\crash.exe`. It is followed once, and only to the web or to directories that
+ * the configuration allows. */
 #include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>

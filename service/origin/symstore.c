@@ -1,5 +1,7 @@
-/* Indexes of symbol stores: `000Admin/lastid.txt` has the number of transactions, and each has a file that lists
- * what it added ("SymStore", Microsoft's documentation of the debugging tools). */
+/* Indexes of symbol stores ("SymStore", Microsoft's documentation of the debugging tools):
+ *
+ *     000Admin/lastid.txt     0000000012                                        number of transactions
+ *     000Admin/0000000012     "crash.exe\5AB380779000","c:\build\crash.exe"     one line for each file it added */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -26,7 +26,7 @@ static enum sl_code bucket_look(struct sl_str name, bool with_md5, struct store_
     struct object_info info;
     struct object_field known[] = {{"original_size", {NULL, 0}}, {"original_md5_hash", {NULL, 0}}};
     size_t size;
-    (void)with_md5; /* servers know it */
+    (void)with_md5; /* servers return it in any case */
     enum sl_code code = object_head(&bucket, name, &arena, &info, known, 2, error);
     *meta =
         (struct store_meta){.size = info.size, .is_packed = info.is_gzip, .modified_ns = info.modified_s * 1000000000};

@@ -83,7 +83,8 @@ enum sl_code store_put_text(const struct sl_str *names, size_t count, struct sl_
 /* Appends the contents of a small object, at most 64 KiB. */
 enum sl_code store_read(struct sl_str name, struct sl_buf *text, struct sl_error *error) SL_SUSPENDS;
 
-/* Maps the object as it is stored (meta->is_packed). The caller unmaps it. */
+/* Maps the contents of the object: gzip-compressed if meta->is_packed. A directory gives them as they are stored, a bucket
+ * uncompressed. The caller unmaps them. */
 enum sl_code store_open(struct sl_str name, struct sl_mapping *mapping, struct store_meta *meta,
                         struct sl_error *error) SL_SUSPENDS;
 
