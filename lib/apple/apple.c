@@ -88,7 +88,7 @@ static struct sl_str full_report(struct sl_str text)
 }
 
 /* Converts to UTF-8, without byte order mark and leading white space. */
-static bool mended(struct sl_bytes bytes, struct sl_arena *arena, struct sl_str *text)
+static bool decode_text(struct sl_bytes bytes, struct sl_arena *arena, struct sl_str *text)
 {
     *text = (struct sl_str){(const char *)bytes.data, bytes.size};
     if (!sl_str_is_utf8(*text)) {
@@ -157,7 +157,7 @@ enum sl_code sl_apple_read(struct sl_bytes bytes, const struct sl_apple_options 
     struct apple_room room = {.left = ROOM_PER_BYTE * (uint64_t)bytes.size + ROOM_AT_LEAST};
     struct sl_str text, rest, first, body;
     *crash = (struct sl_crash){.crashed = true, .format = SL_FORMAT_MACHO};
-    if (!mended(bytes, arena, &text))
+    if (!decode_text(bytes, arena, &text))
         return sl_budget_fail(arena->budget, error);
     if (sl_apple_is_metrickit(text)) {
         size_t problem;

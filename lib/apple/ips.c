@@ -70,7 +70,7 @@ static struct sl_json member_reader(const struct ips_reader *r, struct sl_str te
 }
 
 /* For readers of parts of the body, which is known to be well-formed: they only fail if memory is short. */
-static void done_with(struct ips_reader *r, const struct sl_json *j)
+static void note_json_failure(struct ips_reader *r, const struct sl_json *j)
 {
     r->no_memory |= j->failed;
 }
@@ -80,7 +80,7 @@ static struct sl_str member_text(struct ips_reader *r, struct sl_str member)
     struct sl_json j = member_reader(r, member);
     struct sl_str text;
     sl_json_text(&j, &text);
-    done_with(r, &j);
+    note_json_failure(r, &j);
     return text;
 }
 
@@ -105,7 +105,7 @@ static void member_object(struct ips_reader *r, struct sl_str member, const stru
 {
     struct sl_json j = member_reader(r, member);
     sl_json_read_object(&j, fields, out);
-    done_with(r, &j);
+    note_json_failure(r, &j);
 }
 
 /* ---- images ---- */
@@ -127,7 +127,7 @@ static void read_images(struct ips_reader *r)
             else
                 sl_json_no_memory(&j);
         }
-    done_with(r, &j);
+    note_json_failure(r, &j);
     r->image_count = images.count;
     r->images = sl_arena_array_keep(&images);
     r->no_memory |= !r->images;
@@ -303,7 +303,7 @@ static void read_threads(struct ips_reader *r)
             else
                 sl_json_no_memory(&j);
         }
-    done_with(r, &j);
+    note_json_failure(r, &j);
     if (r->body.exception_trace.data) {
         struct sl_crash_thread *thread = apple_add(&threads, r->room, ROOM_OF_THREAD);
         j = member_reader(r, r->body.exception_trace);
@@ -314,7 +314,7 @@ static void read_threads(struct ips_reader *r)
             threads.count -= !thread->frame_count;
         } else
             sl_json_no_memory(&j);
-        done_with(r, &j);
+        note_json_failure(r, &j);
     }
     r->crash->thread_count = threads.count;
     r->crash->threads = sl_arena_array_keep(&threads);
@@ -439,7 +439,7 @@ static void read_reason(struct ips_reader *r)
                                            : termination_reason(r, &termination);
     struct sl_json j = member_reader(r, r->body.information);
     add_texts(&j, &information);
-    done_with(r, &j);
+    note_json_failure(r, &j);
     const struct sl_str details[] = {keep_texts(r, &information), exception.message, exception.subtype,
                                      keep_texts(r, &termination.details), exception.codes};
     struct apple_causes causes = {.information = details[0],

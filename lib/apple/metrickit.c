@@ -69,7 +69,7 @@ bool sl_apple_is_metrickit(struct sl_str text)
 }
 
 /* True if `cost` more bytes fit in the room. */
-static bool may_make(struct metrickit *m, uint64_t cost)
+static bool has_room_for(struct metrickit *m, uint64_t cost)
 {
     m->room->used_up |= cost > m->room->left;
     return cost <= m->room->left;
@@ -107,7 +107,7 @@ static void add_path(struct metrickit *m, size_t last)
     struct sl_crash_thread *thread = apple_add(&m->threads, m->room, ROOM_OF_THREAD);
     uint64_t cost = count * (uint64_t)(ROOM_OF_FRAME + sizeof(struct sl_crash_frame));
     struct sl_crash_frame *frames =
-        thread && may_make(m, cost) ? SL_ARENA_ARRAY(m->arena, struct sl_crash_frame, count + 1) : NULL;
+        thread && has_room_for(m, cost) ? SL_ARENA_ARRAY(m->arena, struct sl_crash_frame, count + 1) : NULL;
     if (!frames) {
         m->no_memory = true;
         return;
@@ -149,7 +149,7 @@ static void open_frame(struct metrickit *m, struct open_bracket *bracket)
 {
     size_t called =
         m->brackets[m->depth - 2].frame; /* frame around the open OPEN_FRAMES; 0: that is directly in the stack */
-    if (!may_make(m, sizeof *m->frames) ||
+    if (!has_room_for(m, sizeof *m->frames) ||
         !sl_grow_zeroed(&m->frames, &m->frame_capacity, m->frame_count + 1, sizeof *m->frames)) {
         m->no_memory = true;
         return;
@@ -175,7 +175,7 @@ static void open_bracket(struct metrickit *m, bool is_object)
         bracket.kind = OPEN_FRAMES;
     if (bracket.kind == OPEN_FRAME)
         open_frame(m, &bracket);
-    if (!may_make(m, m->depth * sizeof *m->brackets) ||
+    if (!has_room_for(m, m->depth * sizeof *m->brackets) ||
         !sl_grow(&m->brackets, &m->capacity, m->depth + 1, sizeof *m->brackets)) {
         m->no_memory = true;
         return;

@@ -29,7 +29,7 @@ struct samples_reader {
 
 /* ---- section headings ---- */
 
-static bool takes(struct sl_str *rest, const char *word)
+static bool skip_prefix(struct sl_str *rest, const char *word)
 {
     if (!sl_str_starts(*rest, sl_str(word)))
         return false;
@@ -71,7 +71,7 @@ static void add_thread(struct samples_reader *s, struct sl_samples_thread thread
 }
 
 /* Finds the quoted value that follows the label. */
-static bool quoted(struct sl_str line, const char *label, struct sl_str *value)
+static bool find_quoted(struct sl_str line, const char *label, struct sl_str *value)
 {
     const char *found = memmem(line.data, line.size, label, strlen(label));
     if (!found)
@@ -91,7 +91,7 @@ static bool read_thread_head(struct samples_reader *s, struct sl_str line)
         return false;
     rest = apple_behind(rest, 7);
     thread.has_id = apple_next_address(&rest, &thread.id);
-    if (!quoted(line, "Thread name \"", &thread.name) && !quoted(line, "DispatchQueue \"", &thread.name))
+    if (!find_quoted(line, "Thread name \"", &thread.name) && !find_quoted(line, "DispatchQueue \"", &thread.name))
         thread.name = (struct sl_str){NULL, 0};
     add_thread(s, thread);
     s->section = IN_TREE;
@@ -112,11 +112,11 @@ static bool read_thread_row(struct samples_reader *s, struct sl_str line)
     struct sl_samples_thread thread = {.name = {NULL, 0}};
     struct sl_str rest = sl_str_trimmed(line);
     uint64_t count;
-    if (apple_take_number(&rest, &count) != APPLE_NUMBER || !takes(&rest, " Thread_"))
+    if (apple_take_number(&rest, &count) != APPLE_NUMBER || !skip_prefix(&rest, " Thread_"))
         return false;
     thread.has_id = apple_take_number(&rest, &thread.id) == APPLE_NUMBER;
     const char *queue = rest.size ? memmem(rest.data, rest.size, "DispatchQueue_", 14) : NULL;
-    if (takes(&rest, ":"))
+    if (skip_prefix(&rest, ":"))
         thread.name = sl_str_trimmed((struct sl_str){rest.data, queue ? (size_t)(queue - rest.data) : rest.size});
     else if (queue) {
         rest = apple_behind(rest, (size_t)(queue - rest.data));
@@ -151,7 +151,7 @@ static bool read_samples_head(struct samples_reader *s, struct sl_str line)
     };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         struct sl_str rest = line;
-        if (!takes(&rest, keys[i].key))
+        if (!skip_prefix(&rest, keys[i].key))
             continue;
         if (keys[i].value == &digits)
             s->has_target_pid |= apple_take_number(&rest, &s->target_pid) == APPLE_NUMBER;
@@ -174,7 +174,7 @@ static bool read_samples_section(struct samples_reader *s, struct sl_str line)
         {"Sort by top of stack", IN_TOPS},
     };
     struct sl_str rest = line;
-    if (takes(&rest, "Process:") || takes(&rest, "Powerstats for:")) {
+    if (skip_prefix(&rest, "Process:") || skip_prefix(&rest, "Powerstats for:")) {
         open_process(s, rest);
         return true;
     }
@@ -260,7 +260,7 @@ static void read_samples_line(struct samples_reader *s, struct sl_str line)
 SL_ORDER_BY(image_by_address, struct sl_samples_image, begin, end)
 
 /* For an image of unknown size: true if the row's own "+ <offset>" matches the image's begin. */
-static bool is_that_far(const struct sl_samples_row *row, uint64_t begin)
+static bool matches_offset(const struct sl_samples_row *row, uint64_t begin)
 {
     struct sl_str digits = apple_behind(row->place, row->image_name.size);
     uint64_t offset;
@@ -276,7 +276,7 @@ static void find_image(const struct sl_samples *samples, struct sl_samples_row *
     const struct sl_samples_image *images = samples->images + process->first_image;
     size_t beyond = SL_COUNT_UP_TO(images, process->image_count, begin, row->address);
     const struct sl_samples_image *image = beyond ? &images[beyond - 1] : NULL;
-    if (image && (row->address <= image->end || (image->begin == image->end && is_that_far(row, image->begin))))
+    if (image && (row->address <= image->end || (image->begin == image->end && matches_offset(row, image->begin))))
         row->image = (uint32_t)(image - samples->images);
 }
 

@@ -22,7 +22,7 @@ struct samples_filler {
     bool no_memory; /* or no room */
 };
 
-static bool fill_may_make(struct samples_filler *f, uint64_t cost)
+static bool fill_has_room(struct samples_filler *f, uint64_t cost)
 {
     f->room->used_up |= cost > f->room->left;
     f->no_memory |= cost > f->room->left;
@@ -93,7 +93,7 @@ static void add_sampled_path(struct samples_filler *f, const struct sampled_path
     uint64_t count = 0;
     for (uint32_t at = path->row; at != SL_SAMPLES_NONE; at = samples->rows[at].caller)
         count += samples->rows[at].has_address;
-    if (!fill_may_make(f, count * (ROOM_OF_FRAME + sizeof(struct sl_crash_frame)) + thread->name.size))
+    if (!fill_has_room(f, count * (ROOM_OF_FRAME + sizeof(struct sl_crash_frame)) + thread->name.size))
         return;
     struct sl_crash_thread *added = apple_add(&f->threads, f->room, ROOM_OF_THREAD);
     struct sl_crash_frame *frames = SL_ARENA_ARRAY(f->arena, struct sl_crash_frame, count + 1);

@@ -171,7 +171,7 @@ static void read_registers(struct text_reader *t, struct sl_str line)
 
 /* True if `value` must not replace `before`: the last value of a key is used, but Console writes exception codes as
  * words before it writes them as numbers. */
-static bool is_less(size_t key, struct sl_str value, struct sl_str before)
+static bool keeps_earlier(size_t key, struct sl_str value, struct sl_str before)
 {
     return key == KEY_EXCEPTION_CODES && before.size && !apple_codes_are_raw(before) && apple_codes_are_raw(value);
 }
@@ -188,7 +188,7 @@ static void read_root(struct text_reader *t, struct sl_str line)
     if (!apple_key_value(line, &key, &value))
         return;
     for (size_t i = 0; i < TEXT_KEYS; i++)
-        if (sl_str_equal(key, key_names[i]) && !is_less(i, value, t->values[i]))
+        if (sl_str_equal(key, key_names[i]) && !keeps_earlier(i, value, t->values[i]))
             t->values[i] = value;
     t->after_termination = sl_str_equal(key, key_names[KEY_TERMINATION]);
 }

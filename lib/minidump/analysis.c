@@ -17,7 +17,7 @@ enum operation { ANY, READ, WRITE, EXECUTE };
 static const uint64_t non_canonical_first = UINT64_C(0x0000800000000000),
                       non_canonical_last = UINT64_C(0xFFFF7FFFFFFFFFFF);
 
-struct reading {
+struct analyser {
     const struct sl_minidump *dump;
     struct dump_regions regions;
     struct sl_minidump_analysis *out;
@@ -39,7 +39,7 @@ static bool is_linux(const struct sl_minidump *dump)
     return dump->os == SL_MINIDUMP_LINUX || dump->os == SL_MINIDUMP_ANDROID;
 }
 
-static bool is_x86(const struct reading *r)
+static bool is_x86(const struct analyser *r)
 {
     return r->family == SL_CPU_X86 || r->family == SL_CPU_X86_64;
 }
@@ -64,7 +64,7 @@ static enum sl_arch arch_of(enum sl_cpu_family family)
 }
 
 /* Reads a pointer from the dump's memory or from the thread's stack, which memory lists may leave out. */
-static bool memory_word(const struct reading *r, uint64_t address, uint64_t *value)
+static bool memory_word(const struct analyser *r, uint64_t address, uint64_t *value)
 {
     const struct sl_minidump_memory *stack = &r->thread->stack;
     unsigned size = sl_cpu_pointer_size(r->family);
@@ -78,7 +78,7 @@ static bool memory_word(const struct reading *r, uint64_t address, uint64_t *val
     return !words.failed;
 }
 
-static enum sl_code read_instruction(struct reading *r, struct sl_error *error)
+static enum sl_code read_instruction(struct analyser *r, struct sl_error *error)
 {
     enum { LONGEST = 16 };
     struct sl_minidump_analysis *out = r->out;
@@ -113,7 +113,7 @@ static bool is_non_canonical(uint64_t address)
 }
 
 /* A general protection fault of x86-64: for it, systems do not report the accessed address. */
-static bool is_general_protection_fault(const struct reading *r)
+static bool is_general_protection_fault(const struct analyser *r)
 {
     const struct dump_exception *e = &r->exception;
     uint64_t address = r->dump->crash_address;
@@ -126,36 +126,36 @@ static bool is_general_protection_fault(const struct reading *r)
     return is_linux(r->dump) && (e->code == 11 || e->code == 7) && e->flags == 0x80 && !address; /* SI_KERNEL */
 }
 
-static bool adjust(struct reading *r, enum sl_minidump_adjustment adjustment, uint64_t address)
+static bool set_adjustment(struct analyser *r, enum sl_minidump_adjustment adjustment, uint64_t address)
 {
     r->out->adjustment = adjustment;
     r->out->adjusted = address;
     return true;
 }
 
-static void adjust_address(struct reading *r)
+static void adjust_address(struct analyser *r)
 {
     const struct sl_disasm_effects *effects = &r->out->effects;
     if (!r->out->has_instruction || !effects->has_accesses)
         return;
     for (size_t i = 0; i < effects->access_count; i++)
         if (effects->accesses[i].base_is_null) {
-            adjust(r, SL_MINIDUMP_NULL_POINTER, effects->accesses[i].address);
+            set_adjustment(r, SL_MINIDUMP_NULL_POINTER, effects->accesses[i].address);
             return;
         }
     if (r->out->has_next && !r->out->next) {
-        adjust(r, SL_MINIDUMP_NULL_POINTER, 0);
+        set_adjustment(r, SL_MINIDUMP_NULL_POINTER, 0);
         return;
     }
     if (!is_general_protection_fault(r))
         return;
     for (size_t i = 0; i < effects->access_count; i++)
         if (is_non_canonical(effects->accesses[i].address)) {
-            adjust(r, SL_MINIDUMP_NON_CANONICAL, effects->accesses[i].address);
+            set_adjustment(r, SL_MINIDUMP_NON_CANONICAL, effects->accesses[i].address);
             return;
         }
     if (r->out->has_next && is_non_canonical(r->out->next))
-        adjust(r, SL_MINIDUMP_NON_CANONICAL, r->out->next);
+        set_adjustment(r, SL_MINIDUMP_NON_CANONICAL, r->out->next);
 }
 
 /* ---- regions ---- */
@@ -194,7 +194,7 @@ static bool is_near(uint64_t a, uint64_t b, uint64_t distance)
 
 /* The accessed address is near the stack pointer, not accessible, and the next accessible region above it can be the
  * stack. */
-static bool is_stack_overflow(const struct reading *r)
+static bool is_stack_overflow(const struct analyser *r)
 {
     const struct dump_regions *regions = &r->regions;
     uint64_t address = r->dump->crash_address, sp;
@@ -222,7 +222,7 @@ static bool is_poison(uint64_t value)
            memchr(fillers, (int)(value & 0xFF), sizeof fillers);
 }
 
-static double confidence_of(const struct sl_minidump_flip *flip)
+static double flip_confidence(const struct sl_minidump_flip *flip)
 {
     static const double of_nearby[] = {1, 0.5, 0.45, 0.4, 0.35};
     double doubt = 0.75;
@@ -232,7 +232,7 @@ static double confidence_of(const struct sl_minidump_flip *flip)
     return (1 - doubt) * (flip->has_poison ? 0.5 : 1);
 }
 
-static void add_flip(const struct reading *r, uint64_t original, uint64_t address, const char *source)
+static void add_flip(const struct analyser *r, uint64_t original, uint64_t address, const char *source)
 {
     struct sl_minidump_flip *flip = &r->out->flips[r->out->flip_count++];
     *flip = (struct sl_minidump_flip){
@@ -249,11 +249,11 @@ static void add_flip(const struct reading *r, uint64_t original, uint64_t addres
         flip->nearby += address > LOW && is_near(address, value, NEARBY);
         flip->has_poison |= is_poison(value);
     }
-    flip->confidence = confidence_of(flip);
+    flip->confidence = flip_confidence(flip);
 }
 
 /* Returns the distance to the closest region that permits the operation; UINT64_MAX if there is none. */
-static uint64_t distance_to_memory(const struct reading *r, uint64_t address)
+static uint64_t distance_to_memory(const struct analyser *r, uint64_t address)
 {
     uint64_t least = UINT64_MAX;
     for (size_t i = 0; i < r->regions.count; i++) {
@@ -267,7 +267,7 @@ static uint64_t distance_to_memory(const struct reading *r, uint64_t address)
     return least;
 }
 
-static void flip_bits(const struct reading *r, uint64_t address, const char *source, uint32_t access_size)
+static void flip_bits(const struct analyser *r, uint64_t address, const char *source, uint32_t access_size)
 {
     bool high = r->out->adjustment == SL_MINIDUMP_NON_CANONICAL;
     unsigned end = high || r->family != SL_CPU_X86_64 ? 64 : 48;
@@ -295,7 +295,7 @@ static const struct sl_disasm_access *access_at(const struct sl_disasm_effects *
 }
 
 /* Flips bits of the registers that the instruction uses as addresses, sorted by register name. */
-static void flip_registers(const struct reading *r, uint32_t access_size)
+static void flip_registers(const struct analyser *r, uint32_t access_size)
 {
     const struct sl_disasm_effects *effects = &r->out->effects;
     const struct sl_disasm_base *last = NULL;
@@ -313,7 +313,7 @@ static void flip_registers(const struct reading *r, uint32_t access_size)
     }
 }
 
-static bool find_flips(struct reading *r, struct sl_arena *arena)
+static bool find_flips(struct analyser *r, struct sl_arena *arena)
 {
     const struct sl_minidump_analysis *out = r->out;
     const struct sl_disasm_effects *effects = &out->effects;
@@ -333,7 +333,7 @@ static bool find_flips(struct reading *r, struct sl_arena *arena)
 
 /* ---- inconsistencies, x86 only: its instructions are decoded best ---- */
 
-static bool is_division_by_zero(const struct reading *r)
+static bool is_division_by_zero(const struct analyser *r)
 {
     const struct dump_exception *e = &r->exception;
     if (r->dump->os == SL_MINIDUMP_WINDOWS)
@@ -343,7 +343,7 @@ static bool is_division_by_zero(const struct reading *r)
     return is_linux(r->dump) && e->code == 8 && e->flags == 1;
 }
 
-static bool is_not_accessed(const struct reading *r, bool is_overflow)
+static bool is_not_accessed(const struct analyser *r, bool is_overflow)
 {
     const struct sl_disasm_effects *effects = &r->out->effects;
     uint64_t address = r->dump->crash_address;
@@ -360,7 +360,7 @@ static bool is_not_accessed(const struct reading *r, bool is_overflow)
 }
 
 /* No address that the instruction accesses is non-canonical, so none can have caused the fault. */
-static bool is_canonical(const struct reading *r)
+static bool is_canonical(const struct analyser *r)
 {
     const struct sl_disasm_effects *effects = &r->out->effects;
     bool is_next_known = effects->flow == SL_DISASM_NEXT || r->out->has_next;
@@ -372,7 +372,7 @@ static bool is_canonical(const struct reading *r)
     return true;
 }
 
-static void find_inconsistencies(struct reading *r)
+static void find_inconsistencies(struct analyser *r)
 {
     const struct sl_disasm_effects *effects = &r->out->effects;
     const struct dump_region *region = dump_region_at(&r->regions, r->dump->crash_address);
@@ -399,7 +399,7 @@ static void find_inconsistencies(struct reading *r)
 
 /* ---- entry point ---- */
 
-static enum operation operation_of(const struct reading *r)
+static enum operation operation_of(const struct analyser *r)
 {
     const struct dump_exception *e = &r->exception;
     if (r->dump->os != SL_MINIDUMP_WINDOWS || e->code != ACCESS_VIOLATION || e->parameter_count < 2)
@@ -412,7 +412,7 @@ static enum operation operation_of(const struct reading *r)
     }
 }
 
-static void read_thread(struct reading *r)
+static void read_thread(struct analyser *r)
 {
     for (size_t i = 0; i < r->dump->crash.thread_count && !r->thread; i++)
         if (r->dump->crash.threads[i].requesting == SL_REQUESTING_YES && r->dump->threads[i].is_walked)
@@ -427,7 +427,7 @@ static void read_thread(struct reading *r)
 enum sl_code sl_minidump_analyse(const struct sl_minidump *dump, struct sl_arena *arena,
                                  struct sl_minidump_analysis *analysis, struct sl_error *error)
 {
-    struct reading r = {.dump = dump, .out = analysis};
+    struct analyser r = {.dump = dump, .out = analysis};
     *analysis = (struct sl_minidump_analysis){.has_instruction = false};
     if (!dump_read_exception(dump, &r.exception))
         return SL_OK;

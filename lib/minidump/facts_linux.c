@@ -33,7 +33,7 @@ static struct sl_str keep_text(struct dump_reader *d, struct sl_str text)
 }
 
 /* Returns the first value of the key; data NULL if there is none. */
-static struct sl_str value_of(struct sl_str text, char separator, struct sl_str wanted)
+static struct sl_str find_value(struct sl_str text, char separator, struct sl_str wanted)
 {
     struct sl_str line, key, value;
     while (sl_str_next_line(&text, &line))
@@ -44,7 +44,7 @@ static struct sl_str value_of(struct sl_str text, char separator, struct sl_str 
 
 static void read_processor(struct dump_reader *d, struct sl_minidump_facts *facts)
 {
-    struct sl_str value = value_of(stream_text(d->dump, STREAM_LINUX_CPU_INFO), ':', SL_STR("microcode"));
+    struct sl_str value = find_value(stream_text(d->dump, STREAM_LINUX_CPU_INFO), ':', SL_STR("microcode"));
     if (sl_str_starts(value, SL_STR("0x")))
         facts->has_microcode = sl_parse_hex_u64((struct sl_str){value.data + 2, value.size - 2}, &facts->microcode);
 }
@@ -52,7 +52,7 @@ static void read_processor(struct dump_reader *d, struct sl_minidump_facts *fact
 static void read_status(struct dump_reader *d, struct sl_minidump_facts *facts)
 {
     uint64_t id;
-    struct sl_str value = value_of(stream_text(d->dump, STREAM_LINUX_STATUS), ':', SL_STR("Pid"));
+    struct sl_str value = find_value(stream_text(d->dump, STREAM_LINUX_STATUS), ':', SL_STR("Pid"));
     if (facts->has_process_id || !sl_parse_u64(value, &id) || id > UINT32_MAX)
         return;
     facts->has_process_id = true;

@@ -48,7 +48,7 @@ static uint64_t decimal(struct sl_str digits)
 
 /* Returns the process id: behind the tag in "W/google-breakpad( 3745): ", before it in "02-23 15:49:14.700  1740
  * 1739 F google-breakpad: ". `tag` is the offset of the tag, `end` the end of the prefix. */
-static uint64_t process_of(struct sl_str line, size_t tag, size_t end)
+static uint64_t parse_process(struct sl_str line, size_t tag, size_t end)
 {
     struct sl_str before = {line.data, tag}, word;
     size_t at = tag + log_tag.size;
@@ -63,11 +63,11 @@ static uint64_t process_of(struct sl_str line, size_t tag, size_t end)
 }
 
 /* Returns the sender of a line with a begin or end marker at offset `mark`. */
-static struct log_sender sender_of(struct sl_str line, size_t mark)
+static struct log_sender parse_sender(struct sl_str line, size_t mark)
 {
     size_t tag = find_text((struct sl_str){line.data, mark}, log_tag);
     bool is_tagged = tag < mark;
-    return (struct log_sender){is_tagged, mark, is_tagged ? process_of(line, tag, mark) : 0};
+    return (struct log_sender){is_tagged, mark, is_tagged ? parse_process(line, tag, mark) : 0};
 }
 
 static bool same_sender(struct log_sender a, struct log_sender b)
@@ -76,13 +76,13 @@ static bool same_sender(struct log_sender a, struct log_sender b)
 }
 
 /* Returns the message of a line without its prefix; false if another process wrote the line. */
-static bool message_of(struct sl_str line, struct log_sender sender, struct sl_str *message)
+static bool parse_message(struct sl_str line, struct log_sender sender, struct sl_str *message)
 {
     size_t tag = sender.is_tagged ? find_text(line, log_tag) : 0, end = sender.column;
     if (sender.is_tagged) {
         struct sl_str behind = text_from(line, tag);
         end = tag + find_text(behind, SL_STR(": "));
-        if (end >= line.size || process_of(line, tag, end) != sender.process)
+        if (end >= line.size || parse_process(line, tag, end) != sender.process)
             return false;
         end += 2;
     }
@@ -113,12 +113,12 @@ static void find_end(struct sl_str rest, struct log_sender sender, struct sl_mic
     const char *end = rest.data, *other = NULL;
     while (sl_str_next_line(&rest, &line)) {
         size_t begins = find_text(line, begin_mark), ends = find_text(line, end_mark);
-        if (begins < line.size && (other || same_sender(sender, sender_of(line, begins))))
+        if (begins < line.size && (other || same_sender(sender, parse_sender(line, begins))))
             break;
         if (begins < line.size)
             other = line.data;
         end = rest.data;
-        if (ends < line.size && same_sender(sender, sender_of(line, ends))) {
+        if (ends < line.size && same_sender(sender, parse_sender(line, ends))) {
             found->is_whole = true;
             break;
         }
@@ -135,7 +135,7 @@ bool sl_microdump_next(struct sl_microdump_search *search, struct sl_microdump *
         if (mark == line.size)
             continue;
         *microdump = (struct sl_microdump){.text = {line.data, 0}, .line = search->line};
-        find_end(search->rest, sender_of(line, mark), microdump);
+        find_end(search->rest, parse_sender(line, mark), microdump);
         return true;
     }
     return false;
@@ -303,9 +303,9 @@ static void read_lines(struct microdump *m, struct sl_str text)
 {
     struct sl_str line, message;
     sl_str_next_line(&text, &line);
-    const struct log_sender sender = sender_of(line, find_text(line, begin_mark));
+    const struct log_sender sender = parse_sender(line, find_text(line, begin_mark));
     while (sl_str_next_line(&text, &line))
-        if (message_of(line, sender, &message))
+        if (parse_message(line, sender, &message))
             read_message(m, message);
     close_piece(m);
 }

@@ -158,7 +158,7 @@ static struct sl_str name_or_number(struct dump_reader *d, const char *text, con
                 : dump_printf(d, "%s / 0x%08llx", text, (unsigned long long)number);
 }
 
-static struct sl_str refined(struct dump_reader *d, const struct dump_exception *exception)
+static struct sl_str describe_exception(struct dump_reader *d, const struct dump_exception *exception)
 {
     const char *kind = exception->parameter_count >= 1 ? access_kind(exception->parameters[0]) : NULL;
     char text[40];
@@ -177,7 +177,7 @@ static struct sl_str refined(struct dump_reader *d, const struct dump_exception 
 
 struct sl_str dump_windows_reason(struct dump_reader *d, const struct dump_exception *exception)
 {
-    struct sl_str text = refined(d, exception);
+    struct sl_str text = describe_exception(d, exception);
     const char *name = dump_name_of(exceptions, exception->code);
     if (text.data)
         return text;

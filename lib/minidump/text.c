@@ -3,14 +3,14 @@
 
 enum { LONGEST_TEXT = SL_MAX_NAME };
 
-static struct sl_str kept(struct dump_reader *d, struct sl_buf *buf)
+static struct sl_str keep_in_arena(struct dump_reader *d, struct sl_buf *buf)
 {
     struct sl_str text = sl_buf_keep(buf, d->arena);
     d->out_of_memory |= !text.data;
     return text;
 }
 
-static bool affordable(struct dump_reader *d, struct sl_bytes bytes)
+static bool charge_text(struct dump_reader *d, struct sl_bytes bytes)
 {
     return bytes.data && bytes.size <= LONGEST_TEXT && dump_share(d, bytes.size);
 }
@@ -42,16 +42,16 @@ static struct sl_str from_utf16(struct dump_reader *d, struct sl_bytes bytes, bo
             break;
         sl_buf_add(&buf, utf8, sl_utf8_encode(code, utf8));
     }
-    return kept(d, &buf);
+    return keep_in_arena(d, &buf);
 }
 
 struct sl_str dump_utf16(struct dump_reader *d, struct sl_bytes bytes)
 {
-    return affordable(d, bytes) ? from_utf16(d, bytes, true) : (struct sl_str){NULL, 0};
+    return charge_text(d, bytes) ? from_utf16(d, bytes, true) : (struct sl_str){NULL, 0};
 }
 
 /* Returns the bytes after `u32 bytes`; data NULL if they are outside of the file. */
-static struct sl_bytes counted(struct dump_reader *d, uint64_t rva)
+static struct sl_bytes counted_bytes(struct dump_reader *d, uint64_t rva)
 {
     struct sl_reader r = dump_reader_of(d->dump, d->dump->bytes);
     sl_reader_seek(&r, rva);
@@ -61,8 +61,8 @@ static struct sl_bytes counted(struct dump_reader *d, uint64_t rva)
 
 struct sl_str dump_string(struct dump_reader *d, uint64_t rva)
 {
-    struct sl_bytes bytes = counted(d, rva);
-    bool ok = bytes.size % 2 == 0 && affordable(d, bytes);
+    struct sl_bytes bytes = counted_bytes(d, rva);
+    bool ok = bytes.size % 2 == 0 && charge_text(d, bytes);
     return ok ? from_utf16(d, bytes, false) : (struct sl_str){NULL, 0};
 }
 
@@ -72,7 +72,7 @@ struct sl_str dump_text(struct dump_reader *d, struct sl_bytes bytes)
     if (!bytes.data || !dump_share(d, bytes.size))
         return (struct sl_str){NULL, 0};
     sl_buf_utf8(&buf, (struct sl_str){(const char *)bytes.data, bytes.size});
-    return kept(d, &buf);
+    return keep_in_arena(d, &buf);
 }
 
 struct sl_str dump_utf8(struct dump_reader *d, struct sl_bytes bytes)
@@ -86,5 +86,5 @@ struct sl_str dump_utf8(struct dump_reader *d, struct sl_bytes bytes)
 
 struct sl_str dump_string8(struct dump_reader *d, uint64_t rva)
 {
-    return dump_utf8(d, counted(d, rva));
+    return dump_utf8(d, counted_bytes(d, rva));
 }

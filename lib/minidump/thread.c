@@ -74,7 +74,7 @@ static size_t read_names(struct dump_reader *d, struct thread_name **names)
 }
 
 /* Returns the last name of the thread; data NULL if it has none. */
-static struct sl_str name_of(const struct thread_name *names, size_t count, uint32_t id)
+static struct sl_str find_thread_name(const struct thread_name *names, size_t count, uint32_t id)
 {
     size_t low = SL_PARTITION_POINT(middle, 0, count, names[middle].id <= id); /* the first with a larger id */
     return low && names[low - 1].id == id ? names[low - 1].name : (struct sl_str){NULL, 0};
@@ -155,7 +155,7 @@ bool dump_read_threads(struct dump_reader *d)
     for (crash->thread_count = 0; crash->thread_count < count; crash->thread_count++) {
         struct sl_crash_thread *thread = &crash->threads[crash->thread_count];
         read_thread(d, &r, thread, &dump->threads[crash->thread_count]);
-        thread->name = name_of(names, name_count, (uint32_t)thread->id);
+        thread->name = find_thread_name(names, name_count, (uint32_t)thread->id);
     }
     dump->has_exception = crash->crashed = dump_read_exception(dump, &exception);
     crash->reason = crash->crashed ? dump_crash_reason(d, &exception) : SL_STR("");

@@ -50,7 +50,7 @@ void profile_pool_free(struct pool *pool)
 
 /* Returns the index of a string; adds it if it is new. PROFILE_NONE if out of memory. The text must outlive the
  * pool. */
-static uint32_t string_of(struct pool *pool, struct sl_str text)
+static uint32_t intern_string(struct pool *pool, struct sl_str text)
 {
     void **slot = sl_map_slot(&pool->by_text, text, NULL);
     if (!slot)
@@ -64,7 +64,7 @@ static uint32_t string_of(struct pool *pool, struct sl_str text)
 }
 
 /* Returns the index of a pair of numbers; a new pair gets `next`. PROFILE_NONE if out of memory. */
-static uint32_t index_of(struct sl_map *map, struct sl_arena *arena, uint64_t a, uint64_t b, size_t next)
+static uint32_t intern_pair(struct sl_map *map, struct sl_arena *arena, uint64_t a, uint64_t b, size_t next)
 {
     const uint64_t key[2] = {a, b};
     const void *known = sl_map_get(map, (struct sl_str){(const char *)key, sizeof key});
@@ -81,10 +81,10 @@ static uint32_t index_of(struct sl_map *map, struct sl_arena *arena, uint64_t a,
     return (uint32_t)next;
 }
 
-static uint32_t source_of(struct pool *pool, uint32_t string)
+static uint32_t intern_source(struct pool *pool, uint32_t string)
 {
     size_t next = pool->source_count + pool->added_sources;
-    uint32_t index = index_of(&pool->source_by_string, pool->arena, string, 0, next);
+    uint32_t index = intern_pair(&pool->source_by_string, pool->arena, string, 0, next);
     if (index != next)
         return index;
     if (!sl_grow(&pool->sources, &pool->source_capacity, pool->added_sources + 1, sizeof *pool->sources))
@@ -98,25 +98,25 @@ static uint32_t source_of(struct pool *pool, uint32_t string)
 /* Builds a function from a call: name, file (PROFILE_NONE: unknown), resource. Returns false if out of memory. */
 static bool make_func(struct naming *n, const struct sl_profile_call *call, uint32_t resource, struct new_func *func)
 {
-    *func = (struct new_func){string_of(n->pool, call->function), PROFILE_NONE, resource};
+    *func = (struct new_func){intern_string(n->pool, call->function), PROFILE_NONE, resource};
     if (func->name == PROFILE_NONE)
         return false;
     if (!call->file.size || (n->has_sources && !n->pool->scope->sources.data))
         return true;
-    func->file = string_of(n->pool, call->file);
+    func->file = intern_string(n->pool, call->file);
     if (n->has_sources && func->file != PROFILE_NONE)
-        func->file = source_of(n->pool, func->file);
+        func->file = intern_source(n->pool, func->file);
     return func->file != PROFILE_NONE;
 }
 
 /* Returns the index of a function. A new one reuses the row `free`, or is appended if that is PROFILE_NONE.
  * PROFILE_NONE if out of memory. */
-static uint32_t func_of(struct naming *n, struct sl_arena *arena, const struct new_func *func, uint32_t free)
+static uint32_t intern_func(struct naming *n, struct sl_arena *arena, const struct new_func *func, uint32_t free)
 {
     size_t appended = n->set->func_count + n->func_count;
     size_t next = free != PROFILE_NONE ? free : appended;
     /* each row is used once, so a result equal to `next` is a new function */
-    uint32_t index = index_of(&n->func_by_key, arena, (uint64_t)func->resource << 32 | func->name, func->file, next);
+    uint32_t index = intern_pair(&n->func_by_key, arena, (uint64_t)func->resource << 32 | func->name, func->file, next);
     if (index != next || index == PROFILE_NONE)
         return index;
     if (free != PROFILE_NONE) {
@@ -131,10 +131,10 @@ static uint32_t func_of(struct naming *n, struct sl_arena *arena, const struct n
     return index;
 }
 
-static uint32_t symbol_of(struct naming *n, struct sl_arena *arena, uint32_t lib, uint64_t address, uint32_t name)
+static uint32_t intern_symbol(struct naming *n, struct sl_arena *arena, uint32_t lib, uint64_t address, uint32_t name)
 {
     size_t next = n->set->symbol_count + n->new_symbol_count;
-    uint32_t index = index_of(&n->symbol_by_key, arena, lib, address, next);
+    uint32_t index = intern_pair(&n->symbol_by_key, arena, lib, address, next);
     if (index != next)
         return index;
     if (!sl_grow(&n->symbols, &n->symbol_capacity, n->new_symbol_count + 1, sizeof *n->symbols))
@@ -153,7 +153,7 @@ static bool name_inlined(struct naming *n, struct sl_arena *arena, const struct 
         struct new_func func;
         if (!make_func(n, call, resource, &func))
             return false;
-        uint32_t index = func_of(n, arena, &func, PROFILE_NONE);
+        uint32_t index = intern_func(n, arena, &func, PROFILE_NONE);
         if (index == PROFILE_NONE || !sl_grow(&n->frames, &n->frame_capacity, n->frame_count + 1, sizeof *n->frames) ||
             !sl_budget_charge(n->budget, sizeof *n->frames))
             return false;
@@ -174,8 +174,8 @@ static bool name_frame(struct naming *n, struct sl_arena *arena, size_t frame, c
     const struct sl_profile_call *outermost = &name->calls[name->count - 1];
     if (!make_func(n, outermost, resource, &func))
         return false;
-    uint32_t index = func_of(n, arena, &func, uses[own] == 1 ? own : PROFILE_NONE);
-    n->symbol[frame] = symbol_of(n, arena, lib, name->symbol, func.name);
+    uint32_t index = intern_func(n, arena, &func, uses[own] == 1 ? own : PROFILE_NONE);
+    n->symbol[frame] = intern_symbol(n, arena, lib, name->symbol, func.name);
     n->func[frame] = index;
     n->line[frame] = outermost->line;
     return index != PROFILE_NONE && n->symbol[frame] != PROFILE_NONE && name_inlined(n, arena, name, resource);

@@ -437,7 +437,7 @@ static void edit_meta(struct writer *w)
     edit_end(w);
 }
 
-static enum sl_code apply(struct writer *w, struct sl_buf *out)
+static enum sl_code apply_edits(struct writer *w, struct sl_buf *out)
 {
     struct sl_str text = w->profile->text, added = sl_buf_view(&w->new_text);
     size_t at = 0;
@@ -470,7 +470,7 @@ enum sl_code sl_profile_write(const struct sl_profile *profile, const struct sl_
     if (code == SL_OK)
         edit_meta(&w);
     if (code == SL_OK)
-        code = apply(&w, out);
+        code = apply_edits(&w, out);
     for (size_t i = 0; w.pools && i < profile->scope_count; i++)
         profile_pool_free(&w.pools[i]);
     free(w.pools);

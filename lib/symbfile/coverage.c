@@ -65,7 +65,8 @@ void coverage_next_source(struct coverage *c)
 }
 
 /* Visits the granules of [start, end): sets their bits if `set`, else returns whether any is set. */
-static bool touch(const struct coverage *c, struct covered_segment *s, uint64_t start, uint64_t end, bool set)
+static bool test_or_set_bits(const struct coverage *c, struct covered_segment *s, uint64_t start, uint64_t end,
+                             bool set)
 {
     uint64_t first = (start - s->start) >> c->shift, last = (end - 1 - s->start) >> c->shift;
     for (uint64_t word = first / 64; word <= last / 64; word++) {
@@ -95,9 +96,9 @@ static bool accept_root(struct coverage *c, uint64_t start, uint64_t end)
         /* Charged to the budget: segments need not be in the file, and the same code may be tested many times. */
         if (!sl_account_spend(&c->account, (uint32_t)(((end - start) >> c->shift) / WORD_BITS) + 1))
             return false;
-        if (touch(c, s, start, end, false))
+        if (test_or_set_bits(c, s, start, end, false))
             return false;
-        touch(c, s, start, end, true);
+        test_or_set_bits(c, s, start, end, true);
         return true;
     }
     return true;

@@ -179,7 +179,7 @@ static enum sl_code forest_flush(struct forest *f, struct sl_error *error)
 }
 
 /* Returns how many open functions the segment continues: the same functions with the same call sites. */
-static size_t common(const struct forest *f, uint64_t start, const struct link *chain, size_t count)
+static size_t count_common_levels(const struct forest *f, uint64_t start, const struct link *chain, size_t count)
 {
     size_t same = 0;
     if (f->end != start)
@@ -196,7 +196,7 @@ static size_t common(const struct forest *f, uint64_t start, const struct link *
 enum sl_code forest_add(struct forest *f, uint64_t start, uint64_t end, const struct link *chain, size_t count,
                         struct sl_error *error)
 {
-    size_t same = common(f, start, chain, count);
+    size_t same = count_common_levels(f, start, chain, count);
     while (f->height > same)
         close_level(f);
     if (f->height == 0 && f->nodes >= BATCH_NODES) {

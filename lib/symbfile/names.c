@@ -159,7 +159,7 @@ void names_begin(struct names *names)
 }
 
 /* Copies the readable form into the arena; data NULL if out of memory. */
-static struct sl_str make(struct names *names, struct sl_str name)
+static struct sl_str make_readable(struct names *names, struct sl_str name)
 {
     sl_buf_clear(&names->scratch);
     name_readable(name, &names->full, &names->scratch);
@@ -168,7 +168,7 @@ static struct sl_str make(struct names *names, struct sl_str name)
     return (struct sl_str){failed ? NULL : sl_arena_strndup(&names->arena, made.data, made.size), made.size};
 }
 
-static struct sl_str as_it_is(struct names *names, struct sl_str name)
+static struct sl_str fail_unchanged(struct names *names, struct sl_str name)
 {
     names->failed = true;
     return name;
@@ -188,13 +188,13 @@ static struct sl_str symbfile_names_by_place(struct names *names, struct sl_str 
     struct sl_id_slot *slot =
         sl_id_table_find(&names->place_table, &names->account, hash, same_place, names->places, &name);
     if (!slot)
-        return as_it_is(names, name);
+        return fail_unchanged(names, name);
     if (!sl_id_table_has(&names->place_table, slot)) {
-        struct sl_str readable = make(names, name);
+        struct sl_str readable = make_readable(names, name);
         if (!readable.data || name.size > UINT32_MAX || readable.size > UINT32_MAX ||
             !sl_account_grow(&names->account, &names->places, &names->place_capacity, names->place_count + 1,
                              sizeof *names->places))
-            return as_it_is(names, name);
+            return fail_unchanged(names, name);
         names->places[names->place_count] =
             (struct names_place){name.data, readable.data, (uint32_t)name.size, (uint32_t)readable.size};
         sl_id_table_put(&names->place_table, slot, hash, (uint32_t)names->place_count++);
@@ -209,12 +209,12 @@ static struct sl_str by_text(struct names *names, struct sl_str name)
     const struct sl_str *known = sl_map_get(&names->map, name);
     if (known)
         return *known;
-    struct sl_str readable = make(names, name), *value = SL_ARENA_NEW(&names->arena, struct sl_str);
+    struct sl_str readable = make_readable(names, name), *value = SL_ARENA_NEW(&names->arena, struct sl_str);
     char *key = sl_arena_strndup(&names->arena, name.data, name.size);
     void **slot =
         value && readable.data && key ? sl_map_slot(&names->map, (struct sl_str){key, name.size}, NULL) : NULL;
     if (!slot)
-        return as_it_is(names, name);
+        return fail_unchanged(names, name);
     *value = readable;
     *slot = value;
     return readable;

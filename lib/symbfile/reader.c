@@ -377,7 +377,7 @@ static size_t read_messages(struct sl_symbfile_reader *r, struct sl_bytes bytes)
     return done;
 }
 
-static enum sl_code failed(struct sl_symbfile_reader *r, struct sl_error *error)
+static enum sl_code copy_failure(struct sl_symbfile_reader *r, struct sl_error *error)
 {
     r->code = r->error.code;
     if (error)
@@ -388,7 +388,7 @@ static enum sl_code failed(struct sl_symbfile_reader *r, struct sl_error *error)
 enum sl_code sl_symbfile_reader_feed(struct sl_symbfile_reader *r, struct sl_bytes bytes, struct sl_error *error)
 {
     if (r->code != SL_OK)
-        return failed(r, error);
+        return copy_failure(r, error);
     bool joined = r->pending.size > 0;
     if (joined) {
         sl_buf_add(&r->pending, bytes.data, bytes.size);
@@ -398,7 +398,7 @@ enum sl_code sl_symbfile_reader_feed(struct sl_symbfile_reader *r, struct sl_byt
     if (r->pending.failed)
         sl_fail(&r->error, SL_BUSY, "out of memory");
     if (done == SIZE_MAX)
-        return failed(r, error);
+        return copy_failure(r, error);
     size_t left = bytes.size - done;
     if (!joined)
         sl_buf_add(&r->pending, bytes.data + done, left);
@@ -413,11 +413,11 @@ enum sl_code sl_symbfile_reader_feed(struct sl_symbfile_reader *r, struct sl_byt
 enum sl_code sl_symbfile_reader_finish(struct sl_symbfile_reader *r, struct sl_error *error)
 {
     if (r->code != SL_OK)
-        return failed(r, error);
+        return copy_failure(r, error);
     if (r->magic_seen && !r->pending.size && r->message > 1)
         return SL_OK;
     symbfile_reader_fail(r, r->magic_seen ? SL_SYMBFILE_TRUNCATED : SL_SYMBFILE_SHORT);
-    return failed(r, error);
+    return copy_failure(r, error);
 }
 
 enum sl_code sl_symbfile_read(struct sl_bytes file, struct sl_symbfile_sink *sink, struct sl_error *error)

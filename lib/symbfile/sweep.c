@@ -95,7 +95,8 @@ static bool holds(const struct builder_range *outer, const struct builder_range 
 }
 
 /* True if `b`, which comes later in the file, is preferred to `a` of the same depth. */
-static bool better(const struct builder_range *a, const struct builder_range *b, const struct builder_range *around)
+static bool is_preferred(const struct builder_range *a, const struct builder_range *b,
+                         const struct builder_range *around)
 {
     bool held_a = around && holds(around, a), held_b = around && holds(around, b);
     if (held_a != held_b)
@@ -106,7 +107,7 @@ static bool better(const struct builder_range *a, const struct builder_range *b,
     return b->end - b->start <= a->end - a->start;
 }
 
-static void choose(struct sweep *s)
+static void choose_ranges(struct sweep *s)
 {
     const struct builder_range *ranges = s->b->ranges;
     s->chosen_count = 0;
@@ -115,7 +116,7 @@ static void choose(struct sweep *s)
         const struct builder_range *last = s->chosen_count ? s->chosen[s->chosen_count - 1] : NULL;
         const struct builder_range *around = last && last->depth + 1 == best->depth ? last : NULL;
         for (; i < s->active_count && ranges[s->active[i]].depth == best->depth; i++)
-            if (better(best, &ranges[s->active[i]], around))
+            if (is_preferred(best, &ranges[s->active[i]], around))
                 best = &ranges[s->active[i]];
         s->chosen[s->chosen_count++] = best;
     }
@@ -138,7 +139,7 @@ static uint32_t symbfile_sweep_line_at(const struct sweep *s, const struct build
 }
 
 /* Sets the location of each function of the chain at `va`: for outer ones the call site of the next one, if known. */
-static void locate(const struct sweep *s, uint64_t va, struct link *chain, uint64_t *next)
+static void locate_chain(const struct sweep *s, uint64_t va, struct link *chain, uint64_t *next)
 {
     for (size_t i = 0; i < s->chosen_count; i++) {
         const struct builder_range *range = s->chosen[i];
@@ -164,11 +165,11 @@ static enum sl_code check_work(const struct sweep *s, uint64_t at, struct sl_err
 static enum sl_code add_segment(struct sweep *s, uint64_t start, uint64_t end, struct sl_error *error)
 {
     struct link chain[SL_SYMBFILE_MAX_DEPTH + 1];
-    choose(s);
+    choose_ranges(s);
     enum sl_code code = SL_OK;
     for (uint64_t at = start, next; at < end && code == SL_OK && s->chosen_count; at = next) {
         next = end;
-        locate(s, at, chain, &next);
+        locate_chain(s, at, chain, &next);
         s->work += s->chosen_count;
         code = forest_add(s->forest, at - s->base, next - s->base, chain, s->chosen_count, error);
         code = code == SL_OK ? check_work(s, at, error) : code;

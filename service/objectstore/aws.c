@@ -32,40 +32,42 @@ void aws_add_parameter(struct sl_buf *query, const char *name, struct sl_str val
     fetch_encode(query, value, false);
 }
 
-struct stamp { /* time and scope of a signature; texts lie in the arena */
+struct signing_time { /* time and scope of a signature; texts lie in the arena */
     char day[16], time[32];
     struct sl_str scope, names; /* "<day>/<region>/s3/aws4_request", "host;x-amz-meta-a" */
 };
 
-static bool make_stamp(struct sl_arena *arena, const struct aws_signing *s, struct stamp *stamp)
+static bool make_signing_time(struct sl_arena *arena, const struct aws_signing *s, struct signing_time *signing_time)
 {
     struct tm tm;
     struct sl_buf scope = {0}, names = {0};
     gmtime_r(&(time_t){(time_t)s->now_s}, &tm);
-    strftime(stamp->day, sizeof stamp->day, "%Y%m%d", &tm);
-    strftime(stamp->time, sizeof stamp->time, "%Y%m%dT%H%M%SZ", &tm);
-    sl_buf_printf(&scope, "%s/" SL_STR_FMT "/s3/aws4_request", stamp->day, SL_STR_ARG(s->region));
+    strftime(signing_time->day, sizeof signing_time->day, "%Y%m%d", &tm);
+    strftime(signing_time->time, sizeof signing_time->time, "%Y%m%dT%H%M%SZ", &tm);
+    sl_buf_printf(&scope, "%s/" SL_STR_FMT "/s3/aws4_request", signing_time->day, SL_STR_ARG(s->region));
     sl_buf_cstr(&names, "host");
     for (size_t i = 0; i < s->field_count; i++)
         sl_buf_printf(&names, ";%s", s->fields[i].name);
-    stamp->scope = sl_buf_keep(&scope, arena);
-    stamp->names = sl_buf_keep(&names, arena);
-    return stamp->scope.data && stamp->names.data;
+    signing_time->scope = sl_buf_keep(&scope, arena);
+    signing_time->names = sl_buf_keep(&names, arena);
+    return signing_time->scope.data && signing_time->names.data;
 }
 
-static struct sl_str parameters(struct sl_arena *arena, const struct aws_signing *s, const struct stamp *stamp)
+static struct sl_str parameters(struct sl_arena *arena, const struct aws_signing *s,
+                                const struct signing_time *signing_time)
 {
     struct sl_buf credential = {0}, query = {0};
     char expires[16];
-    sl_buf_printf(&credential, SL_STR_FMT "/" SL_STR_FMT, SL_STR_ARG(s->keys.access_key), SL_STR_ARG(stamp->scope));
+    sl_buf_printf(&credential, SL_STR_FMT "/" SL_STR_FMT, SL_STR_ARG(s->keys.access_key),
+                  SL_STR_ARG(signing_time->scope));
     snprintf(expires, sizeof expires, "%u", s->expires_s);
     aws_add_parameter(&query, "X-Amz-Algorithm", SL_STR("AWS4-HMAC-SHA256"));
     aws_add_parameter(&query, "X-Amz-Credential", sl_buf_view(&credential));
-    aws_add_parameter(&query, "X-Amz-Date", sl_str(stamp->time));
+    aws_add_parameter(&query, "X-Amz-Date", sl_str(signing_time->time));
     aws_add_parameter(&query, "X-Amz-Expires", sl_str(expires));
     if (s->keys.session_token.size)
         aws_add_parameter(&query, "X-Amz-Security-Token", s->keys.session_token);
-    aws_add_parameter(&query, "X-Amz-SignedHeaders", stamp->names);
+    aws_add_parameter(&query, "X-Amz-SignedHeaders", signing_time->names);
     for (size_t i = 0; i < s->query_count; i++)
         aws_add_parameter(&query, s->query[i].name, s->query[i].value);
     if (s->operation)
@@ -76,7 +78,7 @@ static struct sl_str parameters(struct sl_arena *arena, const struct aws_signing
 }
 
 /* Computes the hash of the canonical request. */
-static bool request_hash(const struct aws_signing *s, const struct stamp *stamp, struct sl_str query,
+static bool request_hash(const struct aws_signing *s, const struct signing_time *signing_time, struct sl_str query,
                          uint8_t out[DIGEST])
 {
     struct sl_buf text = {0};
@@ -84,19 +86,22 @@ static bool request_hash(const struct aws_signing *s, const struct stamp *stamp,
                   SL_STR_ARG(query), SL_STR_ARG(s->host));
     for (size_t i = 0; i < s->field_count; i++)
         sl_buf_printf(&text, "\n%s:" SL_STR_FMT, s->fields[i].name, SL_STR_ARG(s->fields[i].value));
-    sl_buf_printf(&text, "\n\n" SL_STR_FMT "\nUNSIGNED-PAYLOAD", SL_STR_ARG(stamp->names));
+    sl_buf_printf(&text, "\n\n" SL_STR_FMT "\nUNSIGNED-PAYLOAD", SL_STR_ARG(signing_time->names));
     bool ok = !text.failed && EVP_Digest(text.data, text.size, out, NULL, EVP_sha256(), NULL);
     sl_buf_free(&text);
     return ok;
 }
 
-static bool signature(const struct aws_signing *s, const struct stamp *stamp, struct sl_str query, uint8_t out[DIGEST])
+static bool signature(const struct aws_signing *s, const struct signing_time *signing_time, struct sl_str query,
+                      uint8_t out[DIGEST])
 {
     uint8_t key[DIGEST], hash[DIGEST];
     struct sl_buf text = {0};
-    bool ok = request_hash(s, stamp, query, hash) && signing_key(s->keys.secret_key, stamp->day, s->region, key);
+    bool ok = request_hash(s, signing_time, query, hash) &&
+              signing_key(s->keys.secret_key, signing_time->day, s->region, key);
     if (ok) {
-        sl_buf_printf(&text, "AWS4-HMAC-SHA256\n%s\n" SL_STR_FMT "\n", stamp->time, SL_STR_ARG(stamp->scope));
+        sl_buf_printf(&text, "AWS4-HMAC-SHA256\n%s\n" SL_STR_FMT "\n", signing_time->time,
+                      SL_STR_ARG(signing_time->scope));
         sl_buf_hex(&text, hash, DIGEST);
         ok = !text.failed && hmac(key, DIGEST, sl_buf_view(&text), out);
     }
@@ -107,13 +112,13 @@ static bool signature(const struct aws_signing *s, const struct stamp *stamp, st
 
 const char *aws_presign(struct sl_arena *arena, const struct aws_signing *s)
 {
-    struct stamp stamp;
+    struct signing_time signing_time;
     struct sl_buf url = {0};
     uint8_t bytes[DIGEST];
-    if (!make_stamp(arena, s, &stamp))
+    if (!make_signing_time(arena, s, &signing_time))
         return NULL;
-    struct sl_str query = parameters(arena, s, &stamp);
-    if (!query.data || !signature(s, &stamp, query, bytes))
+    struct sl_str query = parameters(arena, s, &signing_time);
+    if (!query.data || !signature(s, &signing_time, query, bytes))
         return NULL;
     sl_buf_printf(&url, SL_STR_FMT SL_STR_FMT SL_STR_FMT "?" SL_STR_FMT "&X-Amz-Signature=", SL_STR_ARG(s->scheme),
                   SL_STR_ARG(s->host), SL_STR_ARG(s->path), SL_STR_ARG(query));

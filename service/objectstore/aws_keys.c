@@ -11,7 +11,7 @@
 enum { ANSWER_MAX = 64 * 1024, UNDATED_S = 600 };
 #define TIMEOUT_NS UINT64_C(10000000000)
 
-struct asking {
+struct keys_request {
     struct sl_arena arena;
     struct sl_str region;
     struct sl_buf *text; /* result of aws_keys_ask() */
@@ -31,7 +31,7 @@ static uint64_t life_until(struct sl_str expiration)
     return left > 0 ? (uint64_t)left : 0;
 }
 
-static enum sl_code keep_keys(struct asking *a, struct sl_str access, struct sl_str secret, struct sl_str token,
+static enum sl_code keep_keys(struct keys_request *a, struct sl_str access, struct sl_str secret, struct sl_str token,
                               struct sl_str expiration)
 {
     struct sl_str parts[] = {access, secret, token};
@@ -47,7 +47,7 @@ static enum sl_code keep_keys(struct asking *a, struct sl_str access, struct sl_
     return SL_OK;
 }
 
-static enum sl_code keep_json(struct asking *a, struct sl_str json)
+static enum sl_code keep_json(struct keys_request *a, struct sl_str json)
 {
     struct credentials {
         struct sl_str access, secret, token, expiration;
@@ -67,7 +67,7 @@ static enum sl_code keep_json(struct asking *a, struct sl_str json)
     return keep_keys(a, c.access, c.secret, c.token, c.expiration);
 }
 
-static enum sl_code ask_service(struct asking *a, struct fetch_request request, struct sl_str *answer)
+static enum sl_code request_service(struct keys_request *a, struct fetch_request request, struct sl_str *answer)
 {
     struct sl_buf body = {0};
     request.source = "credentials";
@@ -82,16 +82,16 @@ static enum sl_code ask_service(struct asking *a, struct fetch_request request, 
 
 /* Sends a request to a service of the machine; omits the header field if its value is empty. `url` NULL: out of
  * memory. */
-static enum sl_code ask_machine(struct asking *a, const char *method, const char *url, struct fetch_header field,
-                                struct sl_str *answer)
+static enum sl_code request_machine(struct keys_request *a, const char *method, const char *url,
+                                    struct fetch_header field, struct sl_str *answer)
 {
     struct fetch_request request = {
         .url = url, .method = method, .own = true, .headers = &field, .header_count = field.value.hidden.size > 0};
-    return url ? ask_service(a, request, answer) : sl_fail(a->error, SL_BUSY, "out of memory");
+    return url ? request_service(a, request, answer) : sl_fail(a->error, SL_BUSY, "out of memory");
 }
 
 /* Reads the token on the loop: the file has a few hundred bytes, and the container's runtime keeps it in memory. */
-static enum sl_code read_token(struct asking *a, const char *path, struct sl_str *token)
+static enum sl_code read_token(struct keys_request *a, const char *path, struct sl_str *token)
 {
     struct sl_buf text = {0};
     if (!credentials_read_file(path, &text))
@@ -104,7 +104,7 @@ static enum sl_code read_token(struct asking *a, const char *path, struct sl_str
     return token->data ? SL_OK : sl_fail(a->error, SL_BUSY, "out of memory");
 }
 
-static const char *joined(struct asking *a, const char *base, const char *path)
+static const char *join_url(struct keys_request *a, const char *base, const char *path)
 {
     struct sl_buf url = {0};
     size_t size = strlen(base);
@@ -116,10 +116,10 @@ static const char *joined(struct asking *a, const char *base, const char *path)
 }
 
 /* ---- container ---- */
-static enum sl_code from_container(struct asking *a)
+static enum sl_code from_container(struct keys_request *a)
 {
     const char *relative = credentials_variable("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
-    const char *url = relative ? joined(a, "http://169.254.170.2", relative)
+    const char *url = relative ? join_url(a, "http://169.254.170.2", relative)
                                : credentials_variable("AWS_CONTAINER_CREDENTIALS_FULL_URI");
     const char *token_file = credentials_variable("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
     struct sl_str token = sl_str(credentials_variable("AWS_CONTAINER_AUTHORIZATION_TOKEN")), answer;
@@ -129,12 +129,12 @@ static enum sl_code from_container(struct asking *a)
     if (token_file)
         code = read_token(a, token_file, &token);
     if (code == SL_OK)
-        code = ask_machine(a, NULL, url, (struct fetch_header){SL_STR("Authorization"), {token}}, &answer);
+        code = request_machine(a, NULL, url, (struct fetch_header){SL_STR("Authorization"), {token}}, &answer);
     return code == SL_OK ? keep_json(a, answer) : code;
 }
 
 /* ---- instance: "Use IMDSv2", Amazon EC2 User Guide ---- */
-static enum sl_code from_instance(struct asking *a)
+static enum sl_code from_instance(struct keys_request *a)
 {
     static const char roles[] = "/latest/meta-data/iam/security-credentials/";
     const char *base = credentials_variable("AWS_EC2_METADATA_SERVICE_ENDPOINT");
@@ -143,15 +143,15 @@ static enum sl_code from_instance(struct asking *a)
     struct fetch_header token = {SL_STR("X-aws-ec2-metadata-token"), {{NULL, 0}}};
     struct sl_str answer;
     struct sl_buf path = {0};
-    enum sl_code code = ask_machine(a, "PUT", joined(a, base, "/latest/api/token"), life, &token.value.hidden);
+    enum sl_code code = request_machine(a, "PUT", join_url(a, base, "/latest/api/token"), life, &token.value.hidden);
     if (code == SL_OK)
-        code = ask_machine(a, NULL, joined(a, base, roles), token, &answer);
+        code = request_machine(a, NULL, join_url(a, base, roles), token, &answer);
     if (code != SL_OK)
         return code;
     sl_buf_cstr(&path, roles);
     fetch_encode(&path, (struct sl_str){answer.data, strcspn(answer.data, "\r\n")}, false);
     const char *role = sl_buf_keep(&path, &a->arena).data;
-    code = ask_machine(a, NULL, role ? joined(a, base, role) : NULL, token, &answer);
+    code = request_machine(a, NULL, role ? join_url(a, base, role) : NULL, token, &answer);
     return code == SL_OK ? keep_json(a, answer) : code;
 }
 
@@ -166,7 +166,7 @@ static enum sl_code sts_refused(void *arg, int status, struct sl_str body, struc
     return status >= 500 || status == 429 ? error->code = SL_DOWNLOAD_ERROR : result;
 }
 
-static enum sl_code keep_xml(struct asking *a, struct sl_str xml)
+static enum sl_code keep_xml(struct keys_request *a, struct sl_str xml)
 {
     struct xml_text texts[] = {
         {.name = "AccessKeyId"}, {.name = "SecretAccessKey"}, {.name = "SessionToken"}, {.name = "Expiration"}};
@@ -178,7 +178,7 @@ static enum sl_code keep_xml(struct asking *a, struct sl_str xml)
     return code;
 }
 
-static const char *sts_url(struct asking *a)
+static const char *sts_url(struct keys_request *a)
 {
     const char *own = credentials_variable("AWS_ENDPOINT_URL_STS");
     struct sl_buf url = {0};
@@ -190,7 +190,7 @@ static const char *sts_url(struct asking *a)
     return sl_buf_keep(&url, &a->arena).data;
 }
 
-static enum sl_code from_web_identity(struct asking *a)
+static enum sl_code from_web_identity(struct keys_request *a)
 {
     const char *role = credentials_variable("AWS_ROLE_ARN"),
                *file = credentials_variable("AWS_WEB_IDENTITY_TOKEN_FILE");
@@ -215,7 +215,8 @@ static enum sl_code from_web_identity(struct asking *a)
                                     .headers = &type,
                                     .header_count = 1,
                                     .refused = sts_refused};
-    code = form.failed || !request.url ? sl_fail(a->error, SL_BUSY, "out of memory") : ask_service(a, request, &answer);
+    code = form.failed || !request.url ? sl_fail(a->error, SL_BUSY, "out of memory")
+                                       : request_service(a, request, &answer);
     sl_buf_wipe(&form);
     return code == SL_OK ? keep_xml(a, answer) : code;
 }
@@ -223,7 +224,7 @@ static enum sl_code from_web_identity(struct asking *a)
 /* ---- entry point ---- */
 static const struct provider {
     const char *name;
-    enum sl_code (*get)(struct asking *a);
+    enum sl_code (*get)(struct keys_request *a);
 } providers[] = {
     [CREDENTIALS_CONTAINER] = {"container", from_container},
     [CREDENTIALS_INSTANCE] = {"instance", from_instance},
@@ -236,7 +237,7 @@ enum sl_code aws_keys_ask(const struct bucket_config *config, struct sl_buf *tex
 {
     const struct provider *provider = &providers[config->credentials];
     struct sl_error why = {0};
-    struct asking a = {.region = s3_region(config), .text = text, .life_s = life_s, .error = &why};
+    struct keys_request a = {.region = s3_region(config), .text = text, .life_s = life_s, .error = &why};
     enum sl_code code = provider->get(&a);
     sl_arena_free(&a.arena);
     if (code == SL_OK)

@@ -55,7 +55,7 @@ static bool is_continued(const char *known, const char *name, size_t size)
     return true;
 }
 
-static void look_at_name(struct names *n, const char *name)
+static void check_name(struct names *n, const char *name)
 {
     size_t size = 0, before = strlen(n->before), first = KNOWN - strlen(n->digits);
     if (strncasecmp(name, n->before, before) != 0)
@@ -70,14 +70,14 @@ static void look_at_name(struct names *n, const char *name)
     n->found[size] = '\0';
 }
 
-static void look_at_names(void *arg)
+static void scan_directory(void *arg)
 {
     struct names *n = arg;
     DIR *directory =
         dir_of(n->any_case ? any_case_open(n->root, n->directory) : filesystem_open(n->root, n->directory));
     struct dirent *entry;
     for (size_t i = 0; i < MOST_NAMES && !n->found[0] && (entry = dir_next(directory, NULL)); i++)
-        look_at_name(n, entry->d_name);
+        check_name(n, entry->d_name);
     if (directory)
         closedir(directory);
 }
@@ -102,7 +102,7 @@ static bool known_digits(const struct object_id *id, char known[KNOWN + 1])
 }
 
 /* Sets directory and prefix of the file's names in the layout; returns false if there is no name number `try`. */
-static bool names_of(const struct build_id_question *q, unsigned try, struct names *n, struct sl_arena *arena)
+static bool layout_names(const struct build_id_question *q, unsigned try, struct names *n, struct sl_arena *arena)
 {
     struct sl_str file = q->id->debug_file;
     *n = (struct names){.before = "", .digits = q->known};
@@ -134,10 +134,10 @@ static enum sl_code ask_names(const void *context, struct sl_buf *text, uint64_t
     struct names n;
     enum sl_code code = SL_OK;
     const char *root = sl_arena_strndup(&arena, q->source->path.data, q->source->path.size);
-    for (unsigned try = 0; root && code == SL_OK && !text->size && names_of(q, try, &n, &arena); try++) {
+    for (unsigned try = 0; root && code == SL_OK && !text->size && layout_names(q, try, &n, &arena); try++) {
         n.root = root;
         n.any_case = q->source->casing == CASING_INSENSITIVE;
-        code = pool_run(POOL_IO, look_at_names, &n, error);
+        code = pool_run(POOL_IO, scan_directory, &n, error);
         if (code == SL_OK && n.found[0])
             sl_buf_printf(text, "%.*s%s", (int)(n.digits - q->known), q->known, n.found);
     }

@@ -17,29 +17,29 @@ enum {
 };
 #define MS_NS INT64_C(1000000)
 
-enum way { UNREACHABLE, REFUSED, WAYS };
+enum failure_kind { UNREACHABLE, REFUSED, FAILURE_KINDS };
 
 struct failing {
-    bool now;
+    bool is_failing;
     unsigned in_a_row;
-    uint64_t since_ms;   /* time of the first of these */
-    bool is_outage;      /* many failures in a row, or failures for a long time */
-    int64_t last_ns;     /* wall clock, like all *_ns */
-    int64_t mended_ns;   /* last recovery: failures before it are invalid; 0 = never */
-    uint64_t mended_ms;  /* the same on the loop's clock */
-    uint64_t pause_ms;   /* minimum interval until the next recovery, unless it was an outage */
-    uint64_t due_ms;     /* time of the next probe */
-    int64_t probe_ns;    /* time of the last probe, */
-    uint64_t probe_file; /* and hash of its file's location */
+    uint64_t since_ms;     /* time of the first of these */
+    bool is_outage;        /* many failures in a row, or failures for a long time */
+    int64_t last_ns;       /* wall clock, like all *_ns */
+    int64_t recovered_ns;  /* last recovery: failures before it are invalid; 0 = never */
+    uint64_t recovered_ms; /* the same on the loop's clock */
+    uint64_t pause_ms;     /* minimum interval until the next recovery, unless it was an outage */
+    uint64_t due_ms;       /* time of the next probe */
+    int64_t probe_ns;      /* time of the last probe, */
+    uint64_t probe_file;   /* and hash of its file's location */
 };
 
 struct failing_source {
-    struct failing ways[WAYS];
+    struct failing kinds[FAILURE_KINDS];
 };
 
 static struct {
     struct sl_map map;
-    size_t failing; /* number of failing ways of all sources */
+    size_t failing; /* number of failing kinds of all sources */
 } known;
 
 static int64_t wall_ns(void)
@@ -81,23 +81,23 @@ static struct failing_source *add_source(struct sl_str name)
 }
 
 /* ---- states ---- */
-static bool way_of(enum sl_code code, enum way *way)
+static bool classify_failure(enum sl_code code, enum failure_kind *kind)
 {
-    *way = code == SL_PERMISSION_DENIED ? REFUSED : UNREACHABLE;
+    *kind = code == SL_PERMISSION_DENIED ? REFUSED : UNREACHABLE;
     return code == SL_PERMISSION_DENIED || code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT;
 }
 
 bool origin_is_failure(enum sl_code code)
 {
-    enum way way;
-    return way_of(code, &way);
+    enum failure_kind kind;
+    return classify_failure(code, &kind);
 }
 
 static void begin_to_fail(struct failing *f, uint64_t due_ms)
 {
-    known.failing += !f->now;
-    f->due_ms = f->now ? f->due_ms : due_ms;
-    f->now = true;
+    known.failing += !f->is_failing;
+    f->due_ms = f->is_failing ? f->due_ms : due_ms;
+    f->is_failing = true;
 }
 
 static void count_failure(struct failing *f)
@@ -111,25 +111,26 @@ static void count_failure(struct failing *f)
 }
 
 /* Records a response: invalidates earlier failures, unless that was done a short time ago and files went on failing. */
-static void mend(struct failing *f)
+static void record_recovery(struct failing *f)
 {
-    uint64_t now = loop_now_ms(), since = f->mended_ns ? now - f->mended_ms : UINT64_MAX;
+    uint64_t now = loop_now_ms(), since = f->recovered_ns ? now - f->recovered_ms : UINT64_MAX;
     f->in_a_row = 0;
-    if (!f->now || since < (f->is_outage || !f->pause_ms ? (uint64_t)PROBE_MS : f->pause_ms))
+    if (!f->is_failing || since < (f->is_outage || !f->pause_ms ? (uint64_t)PROBE_MS : f->pause_ms))
         return;
     bool is_again = !f->is_outage && f->pause_ms && since < 2 * f->pause_ms;
     f->pause_ms = !is_again ? (uint64_t)PROBE_MS : f->pause_ms < LONGEST_MS / 2 ? 2 * f->pause_ms : LONGEST_MS;
-    f->now = f->is_outage = false;
-    f->mended_ms = now;
-    f->mended_ns = wall_ns();
+    f->is_failing = f->is_outage = false;
+    f->recovered_ms = now;
+    f->recovered_ns = wall_ns();
     known.failing--;
 }
 
 void origin_answered(struct sl_str source, struct sl_str location, enum sl_code code)
 {
     char text[NAME_BYTES];
-    enum way way;
-    bool failed = way_of(code, &way), answered = code == SL_OK || code == SL_NOT_FOUND || code == SL_MALFORMED;
+    enum failure_kind kind;
+    bool failed = classify_failure(code, &kind),
+         answered = code == SL_OK || code == SL_NOT_FOUND || code == SL_MALFORMED;
     if (!failed && (!answered || !known.map.count))
         return;
     struct sl_str name = source_name(source, location, text);
@@ -139,26 +140,27 @@ void origin_answered(struct sl_str source, struct sl_str location, enum sl_code 
     if (!s)
         return;
     if (failed)
-        count_failure(&s->ways[way]);
-    if (answered || way == REFUSED) /* a refusal is a response */
-        mend(&s->ways[UNREACHABLE]);
+        count_failure(&s->kinds[kind]);
+    if (answered || kind == REFUSED) /* a refusal is a response */
+        record_recovery(&s->kinds[UNREACHABLE]);
     if (answered)
-        mend(&s->ways[REFUSED]);
+        record_recovery(&s->kinds[REFUSED]);
 }
 
 /* Returns the state for a failure; takes over failures that another process, or this one before its last start, has
  * cached. */
-static struct failing *failing_of(struct sl_str source, struct sl_str location, enum way way, int64_t made_ns)
+static struct failing *find_failing(struct sl_str source, struct sl_str location, enum failure_kind kind,
+                                    int64_t made_ns)
 {
     char text[NAME_BYTES];
     struct sl_str name = source_name(source, location, text);
     struct failing_source *s = sl_map_get(&known.map, name);
     if (!s && !(s = add_source(name)))
         return NULL;
-    struct failing *f = &s->ways[way];
+    struct failing *f = &s->kinds[kind];
     int64_t age_ms = (wall_ns() - made_ns) / MS_NS;
     uint64_t left_ms = age_ms < 0 ? PROBE_MS : age_ms < PROBE_MS ? (uint64_t)(PROBE_MS - age_ms) : 0;
-    if (made_ns >= f->mended_ns) {
+    if (made_ns >= f->recovered_ns) {
         begin_to_fail(f, loop_now_ms() + left_ms);
         f->last_ns = made_ns > f->last_ns ? made_ns : f->last_ns;
     }
@@ -167,12 +169,12 @@ static struct failing *failing_of(struct sl_str source, struct sl_str location, 
 
 bool origin_is_doubted(struct sl_str source, struct sl_str location, enum sl_code code, int64_t made_ns)
 {
-    enum way way;
-    struct failing *f = way_of(code, &way) ? failing_of(source, location, way, made_ns) : NULL;
+    enum failure_kind kind;
+    struct failing *f = classify_failure(code, &kind) ? find_failing(source, location, kind, made_ns) : NULL;
     uint64_t now = loop_now_ms(), file = f && location.size ? sl_hash(location.data, location.size) : 0;
     if (!f)
         return false;
-    if (made_ns < f->mended_ns || (f->probe_file == file && made_ns < f->probe_ns))
+    if (made_ns < f->recovered_ns || (f->probe_file == file && made_ns < f->probe_ns))
         return true;
     if (now < f->due_ms)
         return false;
@@ -187,9 +189,9 @@ void origin_heard(struct sl_str source, struct sl_str location, int64_t made_ns)
     char text[NAME_BYTES];
     struct failing_source *s = known.failing ? sl_map_get(&known.map, source_name(source, location, text)) : NULL;
     bool any = false;
-    for (size_t i = 0; s && i < WAYS; i++)
-        if (s->ways[i].now && s->ways[i].last_ns < made_ns) {
-            mend(&s->ways[i]);
+    for (size_t i = 0; s && i < FAILURE_KINDS; i++)
+        if (s->kinds[i].is_failing && s->kinds[i].last_ns < made_ns) {
+            record_recovery(&s->kinds[i]);
             any = true;
         }
     if (any)

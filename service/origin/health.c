@@ -15,7 +15,7 @@ enum { MINUTES = 60 };
 struct record {
     struct origin_health seen;
     uint32_t minutes[MINUTES][ORIGIN_OUTCOMES]; /* a ring; the current minute is `minute_now` */
-    bool told_failing;
+    bool logged_failing;
     bool is_without_directory; /* at the last check */
     uint64_t next_line_ms;
     const char *id;
@@ -43,14 +43,14 @@ static void set_failing(struct record *record, bool failing)
     metric_set(METRIC_SOURCE_UP, failing ? 0 : 1, record->id, NULL, NULL);
 }
 
-static void tell_change(struct record *record)
+static void log_change(struct record *record)
 {
     bool failing = record->seen.state == ORIGIN_DOWN;
-    if (!watched || failing == record->told_failing || loop_now_ms() < record->next_line_ms)
+    if (!watched || failing == record->logged_failing || loop_now_ms() < record->next_line_ms)
         return;
     char line[128];
     snprintf(line, sizeof line, failing ? "source %.80s failing" : "source %.80s answers again", record->id);
-    record->told_failing = failing;
+    record->logged_failing = failing;
     record->next_line_ms = loop_now_ms() + 60000;
     if (failing)
         log_warn("fetch", line, LOG_STR("source", record->id), LOG_STR("error", record->seen.last_error));
@@ -76,7 +76,7 @@ void health_note(const struct source *source, enum sl_code code, const struct sl
         record->seen.last_error_s = clock_wall_s();
         snprintf(record->seen.last_error, sizeof record->seen.last_error, "%s", error ? error->message : "");
     }
-    tell_change(record);
+    log_change(record);
 }
 
 void health_heard(struct sl_str id)
@@ -86,23 +86,23 @@ void health_heard(struct sl_str id)
         return;
     set_failing(record, false);
     record->seen.last_success_s = clock_wall_s();
-    tell_change(record);
+    log_change(record);
 }
 
 /* ---- directories ---- */
-struct directory_look {
+struct directory_check {
     const char *root;
     enum sl_code code;
     struct sl_error error;
 };
 
-static void look_at_directory(void *arg)
+static void check_directory(void *arg)
 {
-    struct directory_look *look = arg;
+    struct directory_check *look = arg;
     look->code = origin_check_directory(look->root, &look->error);
 }
 
-static void note_directory(const struct source *source, const struct directory_look *look)
+static void record_directory(const struct source *source, const struct directory_check *look)
 {
     struct record *record = record_of(source);
     if (!record || (look->code != SL_OK && look->code != SL_DOWNLOAD_ERROR))
@@ -117,7 +117,7 @@ static void note_directory(const struct source *source, const struct directory_l
         set_failing(record, false);
         origin_heard(source->id, SL_STR("file:///"), (int64_t)clock_wall_us() * 1000);
     }
-    tell_change(record);
+    log_change(record);
 }
 
 bool origin_look_at_directories(const struct source *sources, size_t count)
@@ -126,10 +126,10 @@ bool origin_look_at_directories(const struct source *sources, size_t count)
     for (size_t i = 0; i < count; i++) {
         struct sl_arena arena = {0};
         struct sl_str path = sources[i].path;
-        struct directory_look look = {.root = sl_arena_strndup(&arena, path.data ? path.data : "", path.size)};
+        struct directory_check look = {.root = sl_arena_strndup(&arena, path.data ? path.data : "", path.size)};
         if (sources[i].type == SOURCE_FILESYSTEM && look.root &&
-            pool_run(POOL_IO | POOL_HEAVY, look_at_directory, &look, NULL) == SL_OK) {
-            note_directory(&sources[i], &look);
+            pool_run(POOL_IO | POOL_HEAVY, check_directory, &look, NULL) == SL_OK) {
+            record_directory(&sources[i], &look);
             all = all && look.code == SL_OK;
         }
         sl_arena_free(&arena);
@@ -169,7 +169,7 @@ void origin_health_minute(void)
     for (struct sl_map_entry *e = NULL; (e = sl_map_next(&records, e));) {
         struct record *record = e->value;
         memset(record->minutes[minute_now], 0, sizeof record->minutes[minute_now]);
-        tell_change(record);
+        log_change(record);
     }
 }
 

@@ -68,13 +68,13 @@ static void report_refusal(const struct source *source, int status)
 {
     static struct {
         uint64_t hash, at_ms;
-    } told[64];
+    } reported[64];
     uint64_t hash = sl_hash(source->id.data, source->id.size), now = loop_now_ms();
-    size_t i = hash % (sizeof told / sizeof *told);
-    if (told[i].hash == hash && told[i].at_ms && now - told[i].at_ms < MINUTE_MS)
+    size_t i = hash % (sizeof reported / sizeof *reported);
+    if (reported[i].hash == hash && reported[i].at_ms && now - reported[i].at_ms < MINUTE_MS)
         return;
-    told[i].hash = hash;
-    told[i].at_ms = now ? now : 1;
+    reported[i].hash = hash;
+    reported[i].at_ms = now ? now : 1;
     log_error("origin", "a Sentry source refuses its credentials", LOG_SLSTR("source", source->id),
               LOG_U64("status", (uint64_t)status));
 }
@@ -98,12 +98,12 @@ static bool is_plain_value(struct sl_str text)
 /* Adds the request's trace ids. */
 static size_t add_trace(struct fetch_header *headers)
 {
-    const struct fetch_header told[] = {{SL_STR("sentry-trace"), {fiber_trace()}},
-                                        {SL_STR("baggage"), {fiber_baggage()}}};
+    const struct fetch_header trace[] = {{SL_STR("sentry-trace"), {fiber_trace()}},
+                                         {SL_STR("baggage"), {fiber_baggage()}}};
     size_t count = 0;
-    for (size_t i = 0; origin_options.propagate_traces && i < sizeof told / sizeof *told; i++)
-        if (is_plain_value(told[i].value.hidden))
-            headers[count++] = told[i];
+    for (size_t i = 0; origin_options.propagate_traces && i < sizeof trace / sizeof *trace; i++)
+        if (is_plain_value(trace[i].value.hidden))
+            headers[count++] = trace[i];
     return count;
 }
 
