@@ -10,8 +10,7 @@
 
 struct sl_apple_options {
     bool names_from_report; /* text reports (JSON always): frames keep the report's function, file and line */
-    bool
-        split_os_version; /* text reports (JSON always): splits name, version and build of any system, not only Mac OS X */
+    bool split_os_version;  /* text reports (JSON always): splits name, version and build of any system */
     /* True: `details` has a line for each cause in the report: the exception and its reason, the application's
      * message, the address, and why the system ended the process. False: only the first of them, as other readers
      * do. */

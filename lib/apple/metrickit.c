@@ -147,8 +147,7 @@ static struct open_bracket *top(struct metrickit *m)
 
 static void open_frame(struct metrickit *m, struct open_bracket *bracket)
 {
-    size_t called =
-        m->brackets[m->depth - 2].frame; /* frame around the open OPEN_FRAMES; 0: that is directly in the stack */
+    size_t called = m->brackets[m->depth - 2].frame; /* frame around the open OPEN_FRAMES; 0: the stack */
     if (!has_room_for(m, sizeof *m->frames) ||
         !sl_grow_zeroed(&m->frames, &m->frame_capacity, m->frame_count + 1, sizeof *m->frames)) {
         m->no_memory = true;

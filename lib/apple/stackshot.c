@@ -193,8 +193,7 @@ static void read_shot_thread(struct shot_reader *r, struct sl_json *j)
     read_shot_frames(r, &part, false, &frames);
     r->no_memory |= part.busy;
     part = shot_json(r, read.user);
-    read_shot_frames(r, &part, frames.count,
-                     &frames); /* the kernel was entered at this very instruction, so its address is exact */
+    read_shot_frames(r, &part, frames.count, &frames); /* entered the kernel: exact */
     r->no_memory |= part.busy;
     thread.has_id = read.id.set;
     thread.id = read.id.value;

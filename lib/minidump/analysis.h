@@ -7,7 +7,7 @@
 #include "minidump/minidump.h"
 
 enum sl_minidump_adjustment {
-    SL_MINIDUMP_AS_TOLD,       /* the reported address is right */
+    SL_MINIDUMP_AS_TOLD,       /* the system reported the address */
     SL_MINIDUMP_NULL_POINTER,  /* null pointer dereference; `adjusted` is the offset from it */
     SL_MINIDUMP_NON_CANONICAL, /* `adjusted` is the accessed address, which x86-64 does not report */
 };

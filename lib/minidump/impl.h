@@ -129,8 +129,7 @@ struct sl_str dump_linux_reason(struct dump_reader *d, const struct dump_excepti
 struct sl_str dump_apple_reason(struct dump_reader *d, const struct dump_exception *exception);
 struct sl_str dump_windows_reason(struct dump_reader *d, const struct dump_exception *exception);
 struct sl_str dump_windows_error(struct dump_reader *d, uint32_t code); /* a value of GetLastError(), or an NTSTATUS */
-bool dump_read_exception(const struct sl_minidump *dump,
-                         struct dump_exception *exception); /* false: the dump has no exception */
+bool dump_read_exception(const struct sl_minidump *dump, struct dump_exception *exception); /* false: none */
 
 /* A table of numbers and their names; ends with a NULL name. */
 struct dump_name {

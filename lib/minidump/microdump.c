@@ -397,9 +397,8 @@ static void put_system(struct dump_writer *w, const struct microdump *m)
     w->out.failed |= text.failed;
     sl_buf_free(&text);
     begin_stream(w, STREAM_SYSTEM_INFO);
-    sl_buf_u16(&w->out, m->cpu == 0x8003 && m->context.size >= 912
-                            ? 12
-                            : m->cpu); /* Breakpad's old ARM64 record, or the SDK's */
+    sl_buf_u16(&w->out,
+               m->cpu == 0x8003 && m->context.size >= 912 ? 12 : m->cpu); /* ARM64: the SDK's record or Breakpad's */
     sl_buf_fill(&w->out, 0, 4);
     sl_buf_u8(&w->out, (uint8_t)m->cpu_count);
     sl_buf_u8(&w->out, 0);

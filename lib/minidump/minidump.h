@@ -87,7 +87,7 @@ struct sl_minidump {
     struct sl_str os_text, cpu_text; /* "5.1.2600 Service Pack 2", "GenuineIntel family 6 model 13 stepping 8" */
     unsigned cpu_count;
     uint64_t crash_address;                    /* valid if has_exception */
-    const struct sl_crash_module *main_module; /* the first module of the file's list; NULL if it is empty */
+    const struct sl_crash_module *main_module; /* the first of the file's list; NULL: none, or dropped */
     struct sl_range_map module_map;            /* index of crash.modules, which may overlap */
     struct sl_minidump_stream *streams;
     struct sl_minidump_memory *memory;     /* sorted by address, without overlaps */
@@ -140,7 +140,7 @@ void sl_minidump_start(const struct sl_minidump *dump, size_t thread, struct sl_
 /* Returns the processor and the system for which the stack is walked. */
 struct sl_walk_target sl_minidump_target(const struct sl_minidump *dump, size_t thread);
 
-/* Stack traces that the client walked itself (Sentry's stream 0x53790001); they replace our walk of the same thread. */
+/* Stack traces that the client walked itself (Sentry's stream 0x53790001); they replace the walk of the same thread. */
 struct sl_minidump_prewalked {
     uint64_t thread_id;
     size_t place;          /* index in the file */

@@ -38,8 +38,7 @@ struct sl_profile { /* in the arena, with views of the text */
     struct sl_str platform; /* "Macintosh", "Windows", or any text on Linux; empty: absent */
     struct sl_profile_lib *libs;
     size_t lib_count;
-    struct sl_profile_address
-        *addresses; /* addresses that need a name, sorted by library and address, without duplicates */
+    struct sl_profile_address *addresses; /* that need a name: sorted by library and address, no duplicates */
     size_t address_count;
     /* private */
     struct sl_str meta;

@@ -5,9 +5,7 @@
 
 #include <stdlib.h>
 
-enum {
-    FIRST_VERSION = 41
-}; /* since then libraries belong to the whole profile, and callers' addresses are inside of the call */
+enum { FIRST_VERSION = 41 }; /* libraries belong to the whole profile, addresses are inside of calls */
 
 static enum sl_code no_memory(struct sl_error *error)
 {

@@ -18,9 +18,8 @@ struct names_place { /* a name in `lasting`, identified by its address */
     uint32_t size, readable_size;
 };
 
-struct names { /* cache of readable names; zero-initialised = empty */
-    struct sl_bytes
-        lasting; /* memory of names that do not move: these are identified by address instead of text; may be empty */
+struct names {                 /* cache of readable names; zero-initialised = empty */
+    struct sl_bytes lasting;   /* names in here do not move and are identified by address; may be empty */
     struct sl_account account; /* charges `places` */
     struct names_place *places;
     size_t place_count, place_capacity;

@@ -63,8 +63,7 @@ struct sl_symbfile_pad {
 struct sl_symbfile_sink {
     enum sl_code (*range)(struct sl_symbfile_sink *sink, const struct sl_symbfile_range *range, struct sl_error *error);
     enum sl_code (*pad)(struct sl_symbfile_sink *sink, const struct sl_symbfile_pad *pad, struct sl_error *error);
-    void (*table)(
-        struct sl_symbfile_sink *sink); /* a new string table begins: references now mean other texts; may be NULL */
+    void (*table)(struct sl_symbfile_sink *sink); /* new string table: references change; may be NULL */
 };
 
 /* ---- reading ---- */

@@ -128,8 +128,7 @@ static void read_field(void *arg, struct sl_str name, struct sl_str value)
         sl_parse_u64(value, &info->size);
     else if (sl_str_equal_nocase(name, SL_STR("content-encoding")))
         info->is_gzip = sl_str_equal_nocase(value, SL_STR("gzip"));
-    else if (sl_str_equal_nocase(name, SL_STR("etag")) &&
-             value.size == 34) /* an MD5, if the object was uploaded in one piece */
+    else if (sl_str_equal_nocase(name, SL_STR("etag")) && value.size == 34) /* MD5 of a one-piece upload */
         info->has_md5 = sl_hex_decode((struct sl_str){value.data + 1, 32}, info->md5, 16, &size) && size == 16;
     else if (name.size > prefix.size && sl_str_equal_nocase(begin, prefix))
         object_take_field(request, (struct sl_str){name.data + prefix.size, name.size - prefix.size}, value);

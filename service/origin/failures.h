@@ -4,7 +4,7 @@
  * more about the source at that moment than about the file. So while a source fails, one probe is made every half minute: the next
  * failed file that is requested is fetched again. Once the source responds, all earlier failures are invalid, and the files are fetched
  * again when they are requested next. If a source responds for some files and fails for others, the interval between such
- * invalidations doubles each time, so that the others are not fetched over and over.
+ * invalidations doubles each time, up to an hour, so that the others are not fetched over and over.
  *
  *     12:00:00  a.so: timeout, b.so: timeout      both failures are cached
  *     12:00:30  b.so requested                    probe: fetched again, timeout; a.so keeps its cached failure until 12:01:00

@@ -334,8 +334,7 @@ size_t layout_paths(struct sl_arena *arena, enum layout_type layout, enum layout
     struct sl_str base[LAYOUT_MAX_PATHS];
     struct paths paths = {base, 0}, result = {out, 0};
     struct object_id known = *id;
-    known.has_debug_id =
-        id->has_debug_id && sl_debug_id_has_uuid(&id->debug_id); /* an id of zeros identifies no file */
+    known.has_debug_id = id->has_debug_id && sl_debug_id_has_uuid(&id->debug_id); /* zeros are no id */
     struct parts p = {
         .arena = arena,
         .id = &known,

@@ -112,7 +112,7 @@ struct source {
     size_t path_pattern_count;
     bool requires_checksum, is_public, has_index, file_ptr;
     bool configured;   /* by the operator; false: named by a request */
-    bool internal;     /* may connect to reserved addresses; http: only to its own host, not to hosts that redirect */
+    bool internal;     /* may connect to reserved addresses; http: only to its own host, not to redirect targets */
     unsigned attempts; /* as in struct fetch_request */
     /* filesystem */
     struct sl_str path;
