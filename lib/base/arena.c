@@ -11,7 +11,7 @@ struct sl_arena_chunk {
 
 enum { FIRST_CHUNK = 4096, MAX_CHUNK = 1 << 20 };
 
-static _Atomic size_t all_bytes; /* of all chunks there are */
+static _Atomic size_t all_bytes; /* size of all chunks in the process */
 
 static void note_bytes(size_t before, size_t now)
 {
@@ -132,9 +132,9 @@ enum {
     FIRST_ITEMS = 4,
     FIRST_BYTES = 480,
     OWN_CHUNK = 64 * 1024
-}; /* smaller arrays are copied to where other things lie */
+}; /* up to this size, items are copied into the current chunk */
 
-/* Gives the array's chunk another size: 0 frees it. False when out of memory or over the limit. */
+/* Changes the size of the array's chunk; 0 frees it. False when out of memory or over the limit. */
 static bool resize(struct sl_arena_array *array, size_t size)
 {
     struct sl_arena *arena = array->arena;
@@ -145,7 +145,7 @@ static bool resize(struct sl_arena_array *array, size_t size)
     if (size && !chunk) {
         if (size > before)
             sl_budget_uncharge(arena->budget, size - before);
-        return size < before; /* then it just stays as it is */
+        return size < before; /* shrinking failed: the chunk keeps its size */
     }
     if (!size)
         free(array->chunk);
@@ -170,7 +170,7 @@ static uint8_t *items_of(struct sl_arena_array *array)
     return array->chunk ? (uint8_t *)(array->chunk + 1) : array->first;
 }
 
-/* Room for more: in the array itself as long as that will do, then in a chunk. */
+/* Enlarges the array: in `first` while that suffices, then in a chunk. */
 static bool enlarge(struct sl_arena_array *array)
 {
     size_t size, capacity = array->capacity + array->capacity / 2 + 1;
@@ -196,7 +196,7 @@ void *sl_arena_array_add(struct sl_arena_array *array)
     return item;
 }
 
-/* The chunk joins the arena's, behind the one that things are taken from. */
+/* Gives the chunk to the arena, behind the one that serves allocations. */
 static void arena_join(struct sl_arena *arena, struct sl_arena_chunk *chunk)
 {
     struct sl_arena_chunk **place = arena->chunks ? &arena->chunks->older : &arena->chunks;

@@ -1,8 +1,8 @@
-/* Arena: memory that is taken piece by piece and given back all at once.
+/* Arena: memory that is allocated piece by piece and freed all at once.
  *
- * A request, a conversion or a parsed file owns one; everything built for it lives there and dies with it. Not thread
- * safe: one thread at a time. Running out of memory, over `limit`, or of the budget's memory makes allocations return NULL;
- * the `sl_arena_*` helpers below pass that on. */
+ * A request, a conversion or a parsed file owns one; everything built for it lives there and is freed with it. Not thread safe.
+ * An allocation returns NULL when memory is exhausted, above `limit`, or when the budget has no memory left; the `sl_arena_*`
+ * helpers below return NULL or false in turn. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,34 +20,34 @@ struct sl_arena {
     size_t next_chunk;             /* size of the next chunk, doubling up to 1 MiB */
     size_t used;                   /* bytes taken from malloc */
     size_t limit;                  /* of `used`; 0 = none */
-    bool over_limit;               /* an allocation was refused for it */
-    struct sl_budget *budget;      /* what chunks are taken from and given back to; NULL = none. Set while empty */
-    struct sl_arena_end *ends;     /* what is to be called when everything is given back */
+    bool over_limit;               /* an allocation was refused because of `limit` */
+    struct sl_budget *budget;      /* chunks are charged to it; NULL = unlimited. Set while the arena is empty */
+    struct sl_arena_end *ends;     /* destructors, the latest first */
 };
 
-/* An arena of all zeros is valid and empty; this sets a limit as well (bytes, 0 = none). */
+/* Initialises an arena with a limit (bytes, 0 = none). An arena of all zeros is valid, empty and has no limit. */
 void sl_arena_init(struct sl_arena *arena, size_t limit);
 
-/* Gives everything back; the arena is empty and usable afterwards. */
+/* Calls the destructors and frees all memory; the arena is empty and usable afterwards. */
 void sl_arena_free(struct sl_arena *arena);
-size_t sl_arena_all_bytes(void); /* that all arenas of the process hold; any thread */
+size_t sl_arena_all_bytes(void); /* allocated by all arenas of the process; any thread */
 
-/* Gives the memory back to the budget but keeps it: the arena will outlive the budget. */
+/* Uncharges the memory but keeps it, for an arena that outlives its budget. */
 void sl_arena_leave_budget(struct sl_arena *arena);
 
-/* Forgets everything but keeps the newest chunk for reuse. */
+/* Calls the destructors and frees everything but the newest chunk, which is reused. */
 void sl_arena_reset(struct sl_arena *arena);
 
-/* `end(arg)` is called when everything is given back, before that: for what things in the arena refer to. False when out of
- * memory. */
+/* Registers a destructor: sl_arena_free() and sl_arena_reset() call end(arg), the latest first, before they release memory. Use
+ * it for resources that objects in the arena refer to. False when out of memory. */
 bool sl_arena_at_end(struct sl_arena *arena, void (*end)(void *arg), void *arg);
 
-/* Tells of each piece of memory that it holds. */
+/* Calls tell(chunk, size) for every chunk. */
 void sl_arena_tell(const struct sl_arena *arena, void (*tell)(void *piece, size_t size));
 
 void *sl_arena_grow(struct sl_arena *arena, size_t size, size_t align);
 
-/* `size` bytes, uninitialised, aligned to `align` (a power of two). NULL when out of memory or over the limit. */
+/* Returns `size` uninitialised bytes, aligned to `align` (a power of two). NULL when out of memory or over the limit. */
 static inline void *sl_arena_alloc(struct sl_arena *arena, size_t size, size_t align)
 {
     uintptr_t at = ((uintptr_t)arena->at + (align - 1)) & ~(uintptr_t)(align - 1);
@@ -58,7 +58,7 @@ static inline void *sl_arena_alloc(struct sl_arena *arena, size_t size, size_t a
     return sl_arena_grow(arena, size, align);
 }
 
-/* Gives back what lies behind `end` in the latest allocation. */
+/* Shortens the latest allocation so that it ends at `end`. */
 static inline void sl_arena_trim(struct sl_arena *arena, void *end)
 {
     arena->at = end;
@@ -71,12 +71,12 @@ void *sl_arena_zalloc(struct sl_arena *arena, size_t count, size_t size);
 #define SL_ARENA_NEW(arena, type)          ((type *)sl_arena_zalloc((arena), 1, sizeof(type)))
 #define SL_ARENA_ARRAY(arena, type, count) ((type *)sl_arena_zalloc((arena), (count), sizeof(type)))
 
-/* A terminated copy of `size` bytes. */
+/* Returns a NUL-terminated copy of `size` bytes. */
 char *sl_arena_strndup(struct sl_arena *arena, const char *data, size_t size);
 
-/* An array whose length is not known before it is complete. While it grows it has memory of its own, so that other things
- * can be taken from the arena meanwhile; in the end it lies there and takes what it holds and no more. It counts as `used`
- * all the time; while it grows it has room for half as much again.
+/* An array whose length is not known in advance. While it grows it has a chunk of its own, so other allocations from the arena
+ * are possible meanwhile; sl_arena_array_keep() moves the items into the arena at their exact size. The memory counts as `used`
+ * all the time; while the array grows its capacity is up to 1.5 times its count.
  *
  *     struct sl_arena_array array = {.arena = arena, .item = sizeof *item};
  *     while (...)
@@ -84,18 +84,19 @@ char *sl_arena_strndup(struct sl_arena *arena, const char *data, size_t size);
  *     items = sl_arena_array_keep(&array) */
 struct sl_arena_array {
     struct sl_arena *arena;
-    size_t item; /* bytes of each */
+    size_t item; /* size of an item in bytes */
     size_t count;
     /* private */
-    struct sl_arena_chunk *chunk; /* NULL as long as `first` has room */
+    struct sl_arena_chunk *chunk; /* NULL while the items fit into `first` */
     size_t capacity;
     _Alignas(max_align_t) uint8_t first[448];
 };
 
-/* Another item, zeroed; it moves when the next one is added. NULL when out of memory or over the limit. */
+/* Appends a zeroed item, which may move when the next one is added. NULL when out of memory or over the limit. */
 void *sl_arena_array_add(struct sl_arena_array *array);
 
-/* The items, in the arena; NULL when out of memory or over the limit, not when there are none. The array is empty then. */
+/* Returns the items, now in the arena, and empties the array. NULL when out of memory or over the limit; not NULL for zero
+ * items. */
 void *sl_arena_array_keep(struct sl_arena_array *array);
 
 void sl_arena_array_drop(struct sl_arena_array *array);

@@ -2,7 +2,7 @@
 
 #include "base/cancel.h"
 
-/* A conversion of well-made files takes 1 to 4 steps a byte. */
+/* Converting a well-made file takes 1 to 4 steps per byte. */
 enum { STEPS_PER_BYTE = 48, STEPS_AT_LEAST = 1 << 20 };
 
 void sl_budget_init(struct sl_budget *budget, uint64_t file_size)
@@ -20,7 +20,7 @@ void sl_budget_init(struct sl_budget *budget, uint64_t file_size)
 
 void sl_budget_grow(struct sl_budget *budget, uint64_t size)
 {
-    const uint64_t most = INT64_MAX / 4 / STEPS_PER_BYTE; /* so that sums stay far from an overflow */
+    const uint64_t most = INT64_MAX / 4 / STEPS_PER_BYTE; /* keeps sums far from overflow */
     if (!budget)
         return;
     size = size < most ? size : most;

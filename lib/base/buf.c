@@ -17,7 +17,7 @@ void sl_buf_leave_budget(struct sl_buf *buf)
     buf->budget = NULL;
 }
 
-/* The slow part of sl_buf_reserve. */
+/* Slow path of sl_buf_reserve(). */
 bool sl_buf_grow(struct sl_buf *buf, size_t size)
 {
     if (buf->failed)

@@ -1,6 +1,7 @@
-/* Growing byte buffer: output of writers, and building text.
+/* Growing byte buffer, for the output of writers and for building text.
  *
- * Owns its memory (malloc), which may be a budget's. Out of memory, or of the budget's, sets `failed`; later appends do nothing, so a writer checks once at the end. */
+ * Owns its memory (malloc), which may be charged to a budget. When memory or the budget is exhausted `failed` is set and later
+ * appends do nothing, so a writer checks once at the end. */
 #pragma once
 
 #include "base/arena.h"
@@ -10,12 +11,12 @@ struct sl_buf {
     uint8_t *data;
     size_t size, capacity;
     bool failed;
-    struct sl_budget *budget; /* what memory is taken from and given back to; NULL = none. Set while empty */
+    struct sl_budget *budget; /* memory is charged to it; NULL = unlimited. Set while the buffer is empty */
 };
 
 void sl_buf_free(struct sl_buf *buf);
 
-/* Gives the memory back to the budget but keeps it: the buffer will outlive the budget. */
+/* Uncharges the memory but keeps it, for a buffer that outlives its budget. */
 void sl_buf_leave_budget(struct sl_buf *buf);
 
 static inline void sl_buf_clear(struct sl_buf *buf)
@@ -25,7 +26,7 @@ static inline void sl_buf_clear(struct sl_buf *buf)
 
 bool sl_buf_grow(struct sl_buf *buf, size_t size);
 
-/* Room for `size` more bytes; false when out of memory. */
+/* Reserves space for `size` more bytes; false when out of memory. */
 static inline bool sl_buf_reserve(struct sl_buf *buf, size_t size)
 {
     return (size <= buf->capacity - buf->size && !buf->failed) || sl_buf_grow(buf, size);
@@ -44,7 +45,7 @@ static inline void sl_buf_str(struct sl_buf *buf, struct sl_str s)
     sl_buf_add(buf, s.data, s.size);
 }
 
-/* Text in any encoding as UTF-8: what is none becomes U+FFFD, as sl_utf8_mended() has it. */
+/* Appends text as UTF-8; ill-formed bytes become U+FFFD as in sl_utf8_mended(). */
 void sl_buf_utf8(struct sl_buf *buf, struct sl_str text);
 void sl_buf_cstr(struct sl_buf *buf, const char *text);
 void sl_buf_printf(struct sl_buf *buf, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -63,19 +64,19 @@ void sl_buf_u64(struct sl_buf *buf, uint64_t v);
 void sl_buf_uleb(struct sl_buf *buf, uint64_t v);
 void sl_buf_sleb(struct sl_buf *buf, int64_t v);
 
-/* Zero bytes up to a multiple of `align` (a power of two). */
+/* Appends zero bytes up to a multiple of `align` (a power of two). */
 void sl_buf_align(struct sl_buf *buf, size_t align);
 
-/* Lower-case hex of `size` bytes. */
+/* Appends `size` bytes in lower-case hex. */
 void sl_buf_hex(struct sl_buf *buf, const void *data, size_t size);
 
-/* The contents in the arena, terminated; data NULL when out of memory. Wipes and frees the buffer, which is empty then. */
+/* Copies the contents into the arena with a NUL behind them; data is NULL when out of memory. Wipes and frees the buffer. */
 struct sl_str sl_buf_keep(struct sl_buf *buf, struct sl_arena *arena);
 
-/* Overwrites the contents, which were secret, and frees the buffer, which is empty then. */
+/* Overwrites the contents, for secrets, and frees the buffer. */
 void sl_buf_wipe(struct sl_buf *buf);
 
-/* A number in decimal or lower-case hex digits, and the character `end` behind it. */
+/* Appends a number in decimal or lower-case hex digits, then the character `end`. */
 void sl_buf_number(struct sl_buf *buf, uint64_t value, char end);
 void sl_buf_number_hex(struct sl_buf *buf, uint64_t value, char end);
 

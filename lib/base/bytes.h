@@ -25,7 +25,7 @@ struct sl_str {
 #define SL_STR_FMT      "%.*s"
 #define SL_STR_ARG(s)   sl_str_precision(s), (s).data ? (s).data : ""
 
-/* A size as printf takes it: a negative one would mean "up to the NUL", and views have none. */
+/* A size as the int that printf's %.* takes. Never negative, which would mean "up to the NUL". */
 static inline int sl_str_precision(struct sl_str s)
 {
     return s.size > INT_MAX ? INT_MAX : (int)s.size;
@@ -41,9 +41,9 @@ static inline bool sl_str_equal(struct sl_str a, struct sl_str b)
     return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
 }
 
-/* Byte order, shorter first among equal prefixes; as memcmp. */
+/* Compares bytes as memcmp does; of two texts with an equal prefix the shorter is first. */
 int sl_str_compare(struct sl_str a, struct sl_str b);
-/* The same of two `struct sl_str`, for qsort. */
+/* sl_str_compare() for qsort: the arguments point to `struct sl_str`. */
 int sl_str_order(const void *left, const void *right);
 
 /* Negative, 0 or positive as `a` is below, equal to or above `b`: for qsort. */
@@ -52,74 +52,73 @@ static inline int sl_compare_u64(uint64_t a, uint64_t b)
     return (a > b) - (a < b);
 }
 
-/* ASCII letters without case. */
+/* Compares ASCII letters without regard to case. */
 bool sl_str_equal_nocase(struct sl_str a, struct sl_str b);
 bool sl_str_starts(struct sl_str text, struct sl_str prefix);
 bool sl_str_ends(struct sl_str text, struct sl_str suffix);
 
-/* A decimal digit of ASCII, whatever the locale. */
+/* True for ASCII digits, whatever the locale. */
 static inline bool sl_is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
 
-/* White space of ASCII, as C's isspace() has it whatever the locale. */
+/* True for ASCII white space: isspace() of the C locale, whatever the locale is. */
 static inline bool sl_is_blank(char c)
 {
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* The value of a hex digit, -1 for another character. */
+/* Returns the value of a hex digit, -1 for any other character. */
 static inline int sl_hex_digit(char c)
 {
     char lower = (char)(c | 0x20);
     return sl_is_digit(c) ? c - '0' : lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
 
-/* The number that a text of decimal or hex digits is. False for an empty text, for other characters, signs and blanks too, and
- * when 64 bits do not hold the number. */
+/* Parses a text of decimal or hex digits and nothing else: no sign, no blank, no prefix. False for any other text, an empty one,
+ * and a number above 64 bits. */
 bool sl_parse_u64(struct sl_str digits, uint64_t *value);
 bool sl_parse_hex_u64(struct sl_str digits, uint64_t *value);
 
-/* Takes the decimal digits that `rest` begins with. False when there are none, or 64 bits do not hold the number. */
+/* Parses and removes the decimal digits at the beginning of `rest`. False when there are none or the number exceeds 64 bits. */
 bool sl_str_take_u64(struct sl_str *rest, uint64_t *value);
 
-/* Without white space at its ends. */
+/* Returns the text without white space at both ends. */
 struct sl_str sl_str_trimmed(struct sl_str text);
 
-/* Takes the next line off `rest`, without the LF or CRLF that ends it; false at the end. */
+/* Removes the next line from `rest` and returns it without its LF or CRLF; false at the end. */
 bool sl_str_next_line(struct sl_str *rest, struct sl_str *line);
 
-/* RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF. */
+/* True for well-formed UTF-8 (RFC 3629): no overlong forms, no surrogates, nothing above U+10FFFF. */
 bool sl_str_is_utf8(struct sl_str text);
 
-/* Length of the well-formed sequence that begins at `s`, of which `left` bytes are there; 0 when it is none. Then
- * `*bad` (may be NULL) is the number of bytes that one replacement character stands for, at least 1. */
+/* Returns the length of the well-formed sequence at `s` (`left` bytes are readable, at least 1). For an ill-formed one returns
+ * 0, and `*bad` (may be NULL) is the number of bytes that one U+FFFD replaces, at least 1. */
 size_t sl_utf8_sequence(const char *s, size_t left, size_t *bad);
 
-/* Appends at most four bytes to `out`; no surrogates. */
+/* Encodes a code point that is not a surrogate in at most four bytes; returns their number. */
 size_t sl_utf8_encode(uint32_t code, char *out);
 
-/* The code point that begins at `*at`, moving `*at` behind it; U+FFFD for what is not UTF-8. `*at` is before the end. */
+/* Decodes the code point at `*at`, which is before the end, and advances `*at`. U+FFFD for ill-formed bytes. */
 uint32_t sl_utf8_next(struct sl_str text, size_t *at);
 
-/* The character that begins at `*at` as well-formed UTF-8, moving `*at` behind it: U+FFFD for bytes that are none, one for
- * each maximal part of a sequence (The Unicode Standard, 3.9, "U+FFFD Substitution of Maximal Subparts"). `*at` is before
- * the end. */
+/* Returns the character at `*at`, which is before the end, as well-formed UTF-8 and advances `*at`. Ill-formed bytes become one
+ * U+FFFD for each maximal subpart (The Unicode Standard, 3.9, "U+FFFD Substitution of Maximal Subparts"). */
 struct sl_str sl_utf8_mended(struct sl_str text, size_t *at);
 
-/* The part [offset, offset + size) of `bytes`; empty (data NULL) with `*ok` false when it is not inside. `ok` may be
- * NULL. */
+/* Returns the part [offset, offset + size) of `bytes`. If it is not inside: empty with data NULL, and `*ok` (may be NULL) is
+ * false. */
 struct sl_bytes sl_bytes_slice(struct sl_bytes bytes, uint64_t offset, uint64_t size, bool *ok);
 
-/* What is behind `offset` of `bytes`; empty when it is not inside. */
+/* Returns the bytes from `offset` to the end; empty when `offset` is outside. */
 static inline struct sl_bytes sl_bytes_from(struct sl_bytes bytes, uint64_t offset)
 {
     return offset <= bytes.size ? (struct sl_bytes){bytes.data + offset, bytes.size - (size_t)offset}
                                 : (struct sl_bytes){NULL, 0};
 }
 
-/* As much of `bytes` as there is from `offset` on, `size` at most. */
+/* Returns the bytes from `offset` on, at most `size` of them; fewer when fewer are left. */
 static inline struct sl_bytes sl_bytes_part(struct sl_bytes bytes, uint64_t offset, uint64_t size)
 {
     struct sl_bytes part = sl_bytes_from(bytes, offset);
@@ -195,11 +194,11 @@ static inline uint64_t sl_read_u64(struct sl_reader *r)
     return r->big_endian ? __builtin_bswap64(v) : v;
 }
 
-/* An unsigned integer of 1, 2, 3, 4 or 8 bytes; another size fails. */
+/* Reads an unsigned integer of 1, 2, 3, 4 or 8 bytes; fails for any other size. */
 uint64_t sl_read_uint(struct sl_reader *r, unsigned size);
 
-/* LEB128 (DWARF 5, section 7.6). Encodings longer than ten bytes, or whose value needs more than 64 bits, fail;
- * padding with zero (sign) groups is accepted up to ten bytes. */
+/* LEB128 (DWARF 5, section 7.6). Fails for encodings longer than ten bytes and for values above 64 bits. Padding with zero (or
+ * sign) groups is accepted up to ten bytes. */
 uint64_t sl_read_uleb_slow(struct sl_reader *r);
 int64_t sl_read_sleb(struct sl_reader *r);
 
@@ -210,11 +209,11 @@ static inline uint64_t sl_read_uleb(struct sl_reader *r)
     return sl_read_uleb_slow(r);
 }
 
-/* `size` bytes as a view; empty on failure. */
+/* Returns the next `size` bytes as a view; empty on failure. */
 struct sl_bytes sl_read_bytes(struct sl_reader *r, uint64_t size);
 
-/* Text up to a NUL, which is consumed and not part of the view; a missing NUL fails. */
+/* Reads text up to a NUL, which is consumed but not part of the view; fails when there is no NUL. */
 struct sl_str sl_read_cstr(struct sl_reader *r);
 
-/* The NUL-terminated text at `offset` of a string table; empty when the offset is outside or the NUL is missing. */
+/* Returns the NUL-terminated text at `offset` of a string table; empty when `offset` is outside or the NUL is missing. */
 struct sl_str sl_cstr_at(struct sl_bytes table, uint64_t offset);

@@ -55,7 +55,7 @@ void sl_unmap(struct sl_mapping *mapping)
     *mapping = (struct sl_mapping){{NULL, 0}, 0};
 }
 
-/* With a page that is touched, Linux makes its neighbours resident: 64 KiB, or since 6.18 what is cached in one piece with it. */
+/* Touching a page makes Linux map the pages around it, too ("fault-around"): 64 KiB, or since 6.18 the whole cached folio. */
 enum { FAULT_AROUND = 2 << 20 };
 
 void sl_mapping_drop(const struct sl_mapping *mapping, size_t offset, size_t size)
@@ -70,8 +70,8 @@ void sl_mapping_drop(const struct sl_mapping *mapping, size_t offset, size_t siz
         madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 
-/* A kernel that does not give the processor away within a system call, as servers' do not, keeps it from everybody else for as long
- * as one takes: what is large is written in pieces. */
+/* A kernel without preemption in system calls, as on servers, lets nothing else run on the processor for the length of one call.
+ * So large writes are split. */
 enum { WRITE_MOST = 64 * 1024 };
 
 static size_t write_piece(size_t size)
@@ -120,7 +120,7 @@ int sl_unlinked_file(const char *directory)
     int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd >= 0 || snprintf(path, sizeof path, "%s/tmp-XXXXXX", directory) >= (int)sizeof path)
         return fd;
-    fd = mkostemp(path, O_CLOEXEC); /* a file system without O_TMPFILE */
+    fd = mkostemp(path, O_CLOEXEC); /* for file systems without O_TMPFILE */
     if (fd >= 0)
         unlink(path);
     return fd;

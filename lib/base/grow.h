@@ -1,4 +1,4 @@
-/* Arrays that grow, in memory of malloc: by half of what they have, so that adding items one by one is linear. */
+/* Growing arrays in memory of malloc. Capacity grows by half, so adding items one by one takes linear time. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,22 +7,21 @@
 
 struct sl_arena;
 
-/* The capacity, and its size in bytes, of an array that is too small for `need` items. False beyond what memory can hold, and for
- * work that is cancelled. */
+/* Computes the new capacity, and its size in bytes, of an array that is too small for `need` items. False when the size
+ * overflows or the work is cancelled. */
 bool sl_grow_capacity(size_t capacity, size_t need, size_t item, size_t *count, size_t *size);
 
 bool sl_grow_array(void *array, size_t *capacity, size_t need, size_t item);
 
 /* Makes room for `need` items of `item` bytes. `array` is the address of the pointer to them (NULL at first), `*capacity` the
- * number there is room for (0 at first); new items are not initialised. False when out of memory; the array is then as it
- * was. */
+ * capacity in items (0 at first); new items are not initialised. False when out of memory; the array is then unchanged. */
 static inline bool sl_grow(void *array, size_t *capacity, size_t need, size_t item)
 {
     return __builtin_expect(need <= *capacity, 1) || sl_grow_array(array, capacity, need, item);
 }
 
-/* The same, with new items all zero. */
+/* sl_grow() with new items zeroed. */
 bool sl_grow_zeroed(void *array, size_t *capacity, size_t need, size_t item);
 
-/* The same in the arena, which keeps what the array leaves behind: at most twice as much as it holds. */
+/* sl_grow() in an arena. Outgrown copies stay in the arena until it is freed: at most twice the size of the array. */
 bool sl_grow_in_arena(struct sl_arena *arena, void *array, size_t *capacity, size_t need, size_t item);

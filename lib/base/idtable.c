@@ -10,7 +10,7 @@ bool sl_id_table_grow(struct sl_id_table *table, struct sl_account *account)
     struct sl_id_slot *slots = sl_account_alloc(account, capacity, sizeof *slots);
     if (!slots)
         return false;
-    memset(slots, 0, capacity * sizeof *slots); /* fresh pages are written once, not first read and then written */
+    memset(slots, 0, capacity * sizeof *slots); /* writes to fresh pages: reading them first would fault twice */
     for (size_t i = 0; i < table->capacity; i++) {
         if (!sl_id_table_has(table, &table->slots[i]))
             continue;

@@ -1,9 +1,10 @@
-/* Hash table from items of an array to their indices, the ids; what an item is, its users know. Open addressing, at most half full.
+/* Hash table from the items of an array to their indexes (ids). The caller stores the items, hashes and compares them. Open
+ * addressing, at most half full.
  *
- *     slots     | hash 32 | number 32 |  ...      a power of two of them
- *     number    cleared + id + 1; at most `cleared`: the slot is free, so that clearing a table takes no work
+ *     slots     | hash 32 | number 32 |  ...      the capacity is a power of two
+ *     number    cleared + id + 1; the slot is free if number <= cleared, so clearing a table only raises `cleared`
  *
- * Who chooses what is hashed may choose items that meet in one place: each probe after the first is a step of the account. */
+ * A file may contain items chosen to collide, so each probe after the first costs a step of the account. */
 #pragma once
 
 #include "base/account.h"
@@ -12,10 +13,10 @@ struct sl_id_slot {
     uint32_t hash, number;
 };
 
-struct sl_id_table { /* zeros are an empty one; `slots` is freed by its owner */
+struct sl_id_table { /* all zeros is valid and empty; the owner frees `slots` */
     struct sl_id_slot *slots;
     size_t capacity, count;
-    uint32_t cleared, last; /* the last number given out, at least `cleared` */
+    uint32_t cleared, last; /* `last`: the largest number given out, at least `cleared` */
     uint32_t generation;    /* how many times it was cleared */
 };
 
@@ -26,14 +27,14 @@ static inline bool sl_id_table_has(const struct sl_id_table *table, const struct
     return slot->number > table->cleared;
 }
 
-/* The id in a slot that has one. */
+/* Returns the id in an occupied slot. */
 static inline uint32_t sl_id_table_id(const struct sl_id_table *table, const struct sl_id_slot *slot)
 {
     return slot->number - table->cleared - 1;
 }
 
-/* The slot of the item with this hash for which `same` is true, or else the free one where it belongs, until the next call. NULL:
- * the account's budget is used up, or out of memory. */
+/* Returns the slot of the item with this hash for which `same` is true, or else the free slot where it belongs; valid until the
+ * next call. NULL when the account's budget or memory is exhausted. */
 static inline struct sl_id_slot *sl_id_table_find(struct sl_id_table *table, struct sl_account *account, uint32_t hash,
                                                   bool (*same)(const void *items, uint32_t id, const void *key),
                                                   const void *items, const void *key)
@@ -50,7 +51,7 @@ static inline struct sl_id_slot *sl_id_table_find(struct sl_id_table *table, str
     }
 }
 
-/* Fills a free slot that was found. Returns the id, which is below 2^31 where tables are cleared. */
+/* Fills the free slot that sl_id_table_find() returned. Returns the id, which is below 2^31 in tables that are cleared. */
 static inline uint32_t sl_id_table_put(struct sl_id_table *table, struct sl_id_slot *slot, uint32_t hash, uint32_t id)
 {
     *slot = (struct sl_id_slot){hash, table->cleared + id + 1};
@@ -60,7 +61,8 @@ static inline uint32_t sl_id_table_put(struct sl_id_table *table, struct sl_id_s
     return id;
 }
 
-/* The slot where a search begins, to be prefetched: tables are larger than the processor's caches. NULL in an empty table. */
+/* Returns the slot where a search begins, to prefetch it: large tables do not fit into the processor's caches. NULL in an empty
+ * table. */
 static inline struct sl_id_slot *sl_id_table_home(const struct sl_id_table *table, uint32_t hash)
 {
     return table->capacity ? &table->slots[hash & (table->capacity - 1)] : NULL;

@@ -67,7 +67,7 @@ static int token_behind_comments(struct sl_json *j)
     return j->failed ? -1 : at(j, 0);
 }
 
-/* The next byte that is not white space, -1 at the end. */
+/* Skips white space (and comments if relaxed); returns the next byte, -1 at the end. */
 static inline int token(struct sl_json *j)
 {
     if (j->failed)
@@ -76,7 +76,7 @@ static inline int token(struct sl_json *j)
     return j->relaxed ? token_behind_comments(j) : at(j, 0);
 }
 
-/* What is wrong when something else was expected. */
+/* Fails with `problem`, or because the document ended where something else was expected. */
 static bool unexpected(struct sl_json *j, const char *problem)
 {
     return sl_json_fail(j, j->at < j->text.size ? problem : "the document ends too early");
@@ -96,7 +96,7 @@ enum sl_json_type sl_json_peek(struct sl_json *j)
     return c < 0 ? SL_JSON_NONE : (enum sl_json_type)types[c];
 }
 
-/* ---- text ---- */
+/* ---- strings ---- */
 
 static bool hex4(const char *text, uint32_t *out)
 {
@@ -110,7 +110,7 @@ static bool hex4(const char *text, uint32_t *out)
     return true;
 }
 
-/* What stands behind the backslash of an escape of two bytes; 0 = none. */
+/* Returns the character for the letter of a two-byte escape; 0 if there is no such escape. */
 static inline char short_escape(char c)
 {
     static const char escapes[128] = {
@@ -118,7 +118,7 @@ static inline char short_escape(char c)
     return (unsigned char)c < sizeof escapes ? escapes[(unsigned char)c] : 0;
 }
 
-/* Bytes of the escape at the beginning of `rest`; 0 when it is none. */
+/* Returns the size of the escape at the beginning of `rest`; 0 if it is not valid. */
 static size_t escape_size(struct sl_str rest)
 {
     uint32_t code;
@@ -127,7 +127,7 @@ static size_t escape_size(struct sl_str rest)
     return rest.size >= 6 && rest.data[1] == 'u' && hex4(rest.data + 2, &code) ? 6 : 0;
 }
 
-/* At `\u`; returns what lies behind it. */
+/* Decodes the valid `\u` escape at `from`, or a surrogate pair of two; returns the position behind it. */
 static const char *unescape_unit(const char *from, const char *end, uint32_t *code)
 {
     uint32_t low;
@@ -143,7 +143,7 @@ static const char *unescape_unit(const char *from, const char *end, uint32_t *co
     return from;
 }
 
-/* At an escape that is one; appends at most four bytes to `out`. */
+/* Decodes the valid escape at `from`; writes at most four bytes to `out`. */
 static inline size_t unescape_one(const char *from, const char *end, char *out, const char **behind)
 {
     uint32_t code;
@@ -176,7 +176,7 @@ size_t sl_json_unescape(struct sl_str raw, char *out)
 #define HIGHS 0x8080808080808080ull
 
 #ifdef __SSE2__
-/* Which of sixteen bytes do not just stand for themselves, a bit each. */
+/* Returns a mask of the bytes that are special: quote, backslash, control byte. */
 static inline unsigned special_of(__m128i bytes, uint64_t *seen)
 {
     __m128i stop = _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('"')), _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\\')));
@@ -186,9 +186,9 @@ static inline unsigned special_of(__m128i bytes, uint64_t *seen)
 }
 #endif
 
-/* The offset of the first byte from `i` on that does not just stand for itself: a quote, a backslash, a control byte; the
- * text's size without one. `*seen` collects the bits of all bytes: ASCII needs no further look. Sixteen or eight bytes at a
- * time, since most of a document is text. */
+/* Returns the offset of the first special byte from `i` on (quote, backslash, control byte), or the text's size. `*seen`
+ * collects the bits of all bytes: ASCII needs no UTF-8 check. Looks at sixteen or eight bytes at a time, since most of a
+ * document is strings. */
 static inline size_t plain_end(struct sl_str text, size_t i, uint64_t *seen)
 {
 #ifdef __SSE2__
@@ -205,7 +205,7 @@ static inline size_t plain_end(struct sl_str text, size_t i, uint64_t *seen)
         uint64_t quote = word ^ (ONES * '"'), slash = word ^ (ONES * '\\');
         uint64_t stop = ((word - ONES * 0x20) & ~word) | ((quote - ONES) & ~quote) | ((slash - ONES) & ~slash);
         *seen |= word;
-        if (stop & HIGHS) /* the lowest is exact: a borrow only reaches the bytes above it */
+        if (stop & HIGHS) /* the lowest bit is exact: a borrow only affects higher bytes */
             return i + (size_t)__builtin_ctzll(stop & HIGHS) / 8;
     }
     for (; i < text.size; i++) {
@@ -217,7 +217,7 @@ static inline size_t plain_end(struct sl_str text, size_t i, uint64_t *seen)
     return i;
 }
 
-/* At the opening quote; moves behind the closing one. */
+/* Scans the string whose opening quote is next; moves behind the closing one. */
 static bool scan_string(struct sl_json *j, struct sl_str *raw, bool *escaped)
 {
     struct sl_str text = j->text;
@@ -243,7 +243,7 @@ static bool scan_string(struct sl_json *j, struct sl_str *raw, bool *escaped)
     return true;
 }
 
-/* What an escape stands for is never longer than the escape. */
+/* Unescapes into the arena. An escape is never shorter than its character, so `raw.size` bytes suffice. */
 static bool unescape(struct sl_json *j, struct sl_str raw, struct sl_str *out)
 {
     char *copy = j->arena ? sl_arena_alloc(j->arena, raw.size + 1, 1) : NULL;
@@ -257,8 +257,8 @@ static bool unescape(struct sl_json *j, struct sl_str raw, struct sl_str *out)
     return true;
 }
 
-/* The same offset; what is in front of it is appended to `out`. Texts are short runs between escapes, such as the lines of a
- * source: 32 bytes are looked at and copied in one go, whatever of them counts. */
+/* plain_end() that also appends the plain bytes to `out`. Strings such as source lines are short runs between escapes, so it
+ * always copies 32 bytes and counts only the plain ones. */
 static inline size_t append_plain(struct sl_str text, size_t i, struct sl_buf *out, uint64_t *seen)
 {
 #ifdef __SSE2__
@@ -280,7 +280,7 @@ static inline size_t append_plain(struct sl_str text, size_t i, struct sl_buf *o
     return end;
 }
 
-/* At a backslash; appends what the escape stands for. Bytes of the escape, 0 when it is none. */
+/* Appends the character of the escape at `i`; returns the size of the escape, 0 if it is not valid. */
 static inline size_t append_escape(struct sl_str text, size_t i, struct sl_buf *out)
 {
     const char *from = text.data + i, *behind;
@@ -376,7 +376,7 @@ static bool json_key_of(struct sl_json *j, struct sl_str *key, bool *escaped)
     return true;
 }
 
-/* Moves to the next member, whose key is raw. */
+/* Moves to the next member; `key` is still escaped. */
 static bool json_next(struct sl_json *j, struct sl_str *key, bool *escaped)
 {
     int c = token(j);
@@ -458,7 +458,7 @@ bool sl_json_integer(struct sl_str number, bool *negative, uint64_t *magnitude)
     return !*negative || v <= UINT64_C(1) << 63;
 }
 
-/* The integer that comes next; any other value is skipped. */
+/* Reads an integer; skips any other value. */
 static bool integer(struct sl_json *j, bool *negative, uint64_t *magnitude)
 {
     struct sl_str text;
@@ -535,7 +535,7 @@ bool sl_json_array(struct sl_json *j)
     return open_or_skip(j, SL_JSON_ARRAY);
 }
 
-/* Skips a value, of an object or array only the opening bracket. */
+/* Skips a value; of an object or array only the opening bracket. */
 static void json_step(struct sl_json *j)
 {
     struct sl_str raw;

@@ -1,16 +1,16 @@
-/* Reading JSON (RFC 8259): bodies of requests, answers of other services, side files, manifests, links, line mappings.
+/* JSON reader (RFC 8259): request bodies, responses of other services, side files, manifests, links, line mappings.
  *
- * A pull reader: the caller walks the document by its own structure and skips what it does not know. Nothing is built, and
- * what is skipped costs no memory.
+ * A pull reader: the caller walks the document and skips what it does not know. No tree is built, and skipped values cost no
+ * memory.
  *
  *     if (sl_json_object(&j))
  *         while (sl_json_next(&j, &key))
  *             ... sl_json_string(&j, &text) or sl_json_skip(&j) ...
  *     if (!sl_json_end(&j)) -> j.failed, j.problem, j.at
  *
- * The failure is sticky: after the first problem every call does nothing and says false, so it is checked once. Strict: a
- * text is UTF-8 and has no bare control bytes, a number is of any size; a byte order mark in front is passed over. Members
- * of the same name all come, in their order. A reader may be copied, to read a value again or later. */
+ * Failure is sticky: after the first problem every call does nothing and returns false, so the caller checks once. Strict: text
+ * must be UTF-8 without bare control bytes. Numbers may have any size, a leading byte order mark is skipped. Repeated members
+ * are all returned, in order. A reader may be copied to read a value again or later. */
 #pragma once
 
 #include "base/arena.h"
@@ -32,80 +32,80 @@ enum { SL_JSON_MAX_DEPTH = 128 };
 
 struct sl_json {
     struct sl_str text;
-    size_t at;              /* offset of what is read next; of the problem when failed */
-    struct sl_arena *arena; /* for texts with escapes; all others are views of `text` */
-    const char *problem;    /* when failed; static */
-    bool relaxed;           /* comments, trailing commas, texts that are no UTF-8 */
+    size_t at;              /* offset of the next byte to read; after a failure, of the problem */
+    struct sl_arena *arena; /* holds strings with escapes; all other strings are views of `text` */
+    const char *problem;    /* set on failure; static */
+    bool relaxed;           /* accepts comments, trailing commas, strings that are not UTF-8 */
     bool failed;
-    bool busy;  /* failed for want of memory, which says nothing about the document */
-    bool fresh; /* behind an opening bracket: no comma yet */
+    bool busy;  /* failed because memory was short, which says nothing about the document */
+    bool fresh; /* directly behind an opening bracket: no comma expected yet */
     uint8_t depth;
-    uint64_t objects[SL_JSON_MAX_DEPTH / 64]; /* which of the open brackets are braces, a bit each */
+    uint64_t objects[SL_JSON_MAX_DEPTH / 64]; /* one bit for each open bracket: 1 = object */
 };
 
-/* A reader at the beginning of `text`. */
+/* Returns a reader at the beginning of `text`. */
 struct sl_json sl_json(struct sl_str text, struct sl_arena *arena, bool relaxed);
 
-/* The type of the value that comes next. */
+/* Returns the type of the next value. */
 enum sl_json_type sl_json_peek(struct sl_json *j);
 
-/* Opens the object or array that comes next; then sl_json_next moves to each member (setting `*key`, whose data is NULL for
- * arrays), false behind the last one. */
+/* Opens the next object or array. Then sl_json_next() moves to each member and sets `*key` (data NULL in arrays); it returns
+ * false behind the last one. */
 bool sl_json_enter(struct sl_json *j);
 bool sl_json_next(struct sl_json *j, struct sl_str *key);
 
-/* ---- values of one type; these fail when another one comes ---- */
+/* ---- values of one type; these fail for a value of another type ---- */
 
-/* Texts are what the escapes stand for; half a surrogate pair becomes U+FFFD. */
+/* Returns the unescaped string; an unpaired surrogate becomes U+FFFD. */
 bool sl_json_string(struct sl_json *j, struct sl_str *out);
 
-/* The same, appended to `out`; when it fails, what was read before is there. */
+/* Appends the unescaped string to `out`; on failure the part before the problem has been appended. */
 bool sl_json_append(struct sl_json *j, struct sl_buf *out);
 
-/* A text as it is written, without its quotes; `*escaped`: it is to be unescaped. */
+/* Returns the string as written, without its quotes; `*escaped`: it contains escapes. */
 bool sl_json_raw_string(struct sl_json *j, struct sl_str *raw, bool *escaped);
 
-/* The text of a number, for sl_json_integer or strtod. */
+/* Returns the text of a number, for sl_json_integer() or strtod(). */
 bool sl_json_number(struct sl_json *j, struct sl_str *out);
 
-/* ---- values of one type; any other value is skipped, and the answer is false ---- */
+/* ---- values of one type; these skip a value of another type and return false ---- */
 
 bool sl_json_object(struct sl_json *j); /* opens it */
 bool sl_json_array(struct sl_json *j);  /* opens it */
 bool sl_json_text(struct sl_json *j, struct sl_str *out);
 bool sl_json_bool(struct sl_json *j, bool *out);
 
-/* An integer of 0 to 2^64-1, or of -2^63 to 2^63-1, without fraction and exponent. */
+/* Read an integer without fraction and exponent: 0 to 2^64-1, or -2^63 to 2^63-1. */
 bool sl_json_u64(struct sl_json *j, uint64_t *out);
 bool sl_json_i64(struct sl_json *j, int64_t *out);
 
-/* ---- anything ---- */
+/* ---- values of any type ---- */
 
-/* One whole value. */
+/* Skips one value, with everything in it. */
 void sl_json_skip(struct sl_json *j);
 
-/* One whole value as it is written. */
+/* Returns one value as written. */
 bool sl_json_value(struct sl_json *j, struct sl_str *out);
 
-/* Makes the document a failure, for a reason of the caller, which must be static; or for want of memory. Always false. */
+/* Set the failure and return false: for a reason of the caller (`problem` must be static), or because memory is short. */
 bool sl_json_fail(struct sl_json *j, const char *problem);
 bool sl_json_no_memory(struct sl_json *j);
 
 /* True if nothing failed and only white space is left. */
 bool sl_json_end(struct sl_json *j);
 
-/* SL_OK, SL_MALFORMED or SL_BUSY, by what failed. */
+/* Returns SL_OK, SL_MALFORMED or SL_BUSY. */
 enum sl_code sl_json_code(const struct sl_json *j);
 
-/* ---- outside of a document ---- */
+/* ---- helpers without a reader ---- */
 
-/* Appends to `out`, which has room for `raw.size` bytes, what a raw string stands for; returns the size. */
+/* Writes the unescaped form of a raw string to `out`, which has room for `raw.size` bytes; returns its size. */
 size_t sl_json_unescape(struct sl_str raw, char *out);
 
-/* The text of a number as sign and magnitude; false when it has a fraction or exponent or does not fit. */
+/* Splits the text of a number into sign and magnitude; false when it has a fraction or exponent or exceeds 64 bits. */
 bool sl_json_integer(struct sl_str number, bool *negative, uint64_t *magnitude);
 
-/* Line and column of an offset, in bytes, counted from 1. */
+/* Returns line and column of an offset; both count from 1, columns in bytes. */
 struct sl_json_place {
     size_t line, column;
 };

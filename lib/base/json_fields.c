@@ -11,7 +11,7 @@ bool sl_fields_admit(struct sl_fields *s, size_t count, uint64_t limit, size_t s
         s->too_much = too_much;
         return sl_json_fail(s->json, too_much);
     }
-    s->json->arena->limit += size + size / 2; /* as an array that grows has room for half as much again */
+    s->json->arena->limit += size + size / 2; /* a growing array has up to 1.5 times its size */
     return true;
 }
 
@@ -64,7 +64,7 @@ static const char *type_name(struct sl_json *j)
     return "nothing";
 }
 
-/* Another type is there than expected. */
+/* Fails because the next value has another type than expected; when quiet just returns false. */
 static bool mismatch(struct sl_fields *s, const struct sl_json_path *at, const char *expected)
 {
     if (s->quiet)
@@ -85,7 +85,7 @@ bool sl_fields_text(struct sl_fields *s, const struct sl_json_path *at, void *ou
     return sl_json_peek(s->json) == SL_JSON_STRING ? sl_json_string(s->json, out) : mismatch(s, at, "a string");
 }
 
-/* As the text says, or a sign and a magnitude of 64 bits; false when it is no integer of that size. */
+/* Reads a number as sign and 64-bit magnitude; fails if it is not an integer of that size. */
 static bool read_integer(struct sl_fields *s, const struct sl_json_path *at, const char *expected, bool *negative,
                          uint64_t *magnitude)
 {
@@ -203,7 +203,7 @@ __attribute__((always_inline)) static inline bool read_field(struct sl_fields *s
     return false;
 }
 
-/* Quietly: whether there is a value that fits; another one is skipped. What comes most is read without a way back. */
+/* Quiet mode: returns whether the next value fits, else skips it. The most frequent types are read without a copy of the reader. */
 static bool read_or_skip(struct sl_fields *s, const struct sl_field *field, void *out)
 {
     static const uint8_t sizes[] = {
@@ -225,7 +225,7 @@ static bool read_or_skip(struct sl_fields *s, const struct sl_field *field, void
     struct sl_json before = *s->json;
     if (read_field(s, NULL, field, out) || s->json->failed)
         return true;
-    memset(out, 0, sizes[field->type]); /* what an earlier member of this name has left there */
+    memset(out, 0, sizes[field->type]); /* an earlier member with this name may have set it */
     *s->json = before;
     sl_json_skip(s->json);
     return false;
@@ -237,7 +237,8 @@ static inline bool is_field(const struct sl_field *field, struct sl_str key)
            memcmp(field->key.data, key.data, key.size) == 0;
 }
 
-/* The place of `key` in the table; of its end when it is not there. Mostly it comes after the one before. */
+/* Returns the index of `key` in the table, or that of the table's end. Searches from `from` first: members mostly come in table
+ * order. */
 static inline size_t find_field(const struct sl_field *fields, struct sl_str key, size_t from)
 {
     size_t i = from;
@@ -252,7 +253,7 @@ static inline size_t find_field(const struct sl_field *fields, struct sl_str key
     return end;
 }
 
-/* A bit for each field that has to be there; kept for the next object of the same kind, which mostly follows. */
+/* Returns a bit mask of the required fields; cached, since mostly an object of the same table follows. */
 static inline uint64_t required_fields(struct sl_fields *s, const struct sl_field *fields)
 {
     if (s->fields == fields)
@@ -304,7 +305,7 @@ bool sl_fields_object(struct sl_fields *s, const struct sl_json_path *at, const 
                                       SL_STR_ARG(fields[__builtin_ctzll(missing)].key));
 }
 
-/* An element of an array, by a table or else by `read`. */
+/* Reads an array element by its table or by `read`. */
 static bool read_item(struct sl_fields *s, const struct sl_json_path *at, const struct sl_field *of, void *item)
 {
     return of->fields ? sl_fields_object(s, at, of->fields, item) : of->read(s, at, item);

@@ -1,8 +1,8 @@
-/* Reading JSON objects by tables of their keys, straight from the text into structs. Unknown keys are skipped. Texts are views
- * of the document, or in the reader's arena where they have escapes; they have no NUL.
+/* Reads JSON objects into structs by tables of their keys. Unknown keys are skipped. Strings are views of the document, or lie
+ * in the reader's arena if they have escapes; they are not NUL-terminated.
  *
- * Requests are read strictly: null is absent, and what does not fit is told with its dotted path and place. Files and the
- * answers of other services are read quietly:
+ * Requests are read strictly: null counts as absent, and a value of another type is an error with its dotted path and position.
+ * Files and responses of other services are read quietly:
  *
  *     static const struct sl_field fields[] = {SL_FIELD(TEXT, false, person, name, "name"),
  *                                              SL_FIELD(U64, false, person, age, "age"), SL_FIELDS_END};
@@ -13,28 +13,28 @@
 
 #include "base/json.h"
 
-struct sl_json_path { /* where in the document: a list from the innermost step outwards, on the stack */
+struct sl_json_path { /* path of a value in the document: a list on the stack, innermost step first */
     const struct sl_json_path *up;
-    struct sl_str key; /* data NULL: `index` of an array */
+    struct sl_str key; /* name of the member; data NULL: an array element, see `index` */
     size_t index;
 };
 
-/* Every function that reads says false when something did not fit (`problem` is set), when the document is no JSON or memory
- * was short (the reader has failed). */
+/* Reader state. Every reading function returns false when a value does not fit (`problem` is set), when the document is not JSON
+ * or memory is short (the JSON reader has failed). */
 struct sl_field;
 struct sl_fields {
-    struct sl_json *json; /* what is read lies in its arena, and `problem` */
+    struct sl_json *json; /* its arena holds the results and `problem` */
     const char *problem; /* the first: "stacktraces[0].frames: invalid type: string, expected an array at line 1 ..." */
-    const char *too_much; /* of what sl_fields_admit had to refuse */
-    void *context;        /* of the `read` functions */
-    bool quiet; /* what does not fit is skipped and counts as absent; of members of the same name the last one counts */
-    /* private: a table of fields, and those of it that have to be there */
+    const char *too_much; /* the reason of sl_fields_admit() for a refusal */
+    void *context;        /* for the `read` functions */
+    bool quiet; /* values that do not fit are skipped, as if absent; of repeated members the last one counts */
+    /* private: the table used last, and the bits of its required fields */
     const struct sl_field *fields;
     uint64_t required;
 };
 
-/* The `count`th of a list of which `limit` may be, kept in a struct of `size` bytes: memory beyond what the document's size
- * allows. False when there are too many, which `too_much` says. */
+/* Admits the `count`th item of a list with at most `limit` items, and allows memory for it (`size` bytes each) beyond what the
+ * document's size allows. Above the limit: false, and the reader fails with `too_much` (static). */
 bool sl_fields_admit(struct sl_fields *s, size_t count, uint64_t limit, size_t size, const char *too_much);
 
 struct sl_opt_u64 {
@@ -49,13 +49,13 @@ enum sl_field_type {
     SL_FIELD_HEX,    /* struct sl_opt_u64: integer, "0x..." or decimal text */
     SL_FIELD_U64,    /* struct sl_opt_u64 */
     SL_FIELD_U32,    /* struct sl_opt_u64 */
-    SL_FIELD_LINE,   /* struct sl_opt_u64 of 32 bits; a negative number, as JVMs have it for native code, is absent */
+    SL_FIELD_LINE,   /* struct sl_opt_u64 of 32 bits; negative (JVMs report that for native code) = absent */
     SL_FIELD_BOOL,   /* enum sl_opt_bool */
-    SL_FIELD_FLAG,   /* bool; false = absent, too */
-    SL_FIELD_RAW,    /* struct sl_str: a value of `json_type` as it is written; of any if that is SL_JSON_NONE */
-    SL_FIELD_OBJECT, /* by `fields`, into a struct that is a part of the struct, or into the same */
-    SL_FIELD_LIST, /* an array, of objects by `fields` or each by `read`: a pointer to items of `size` bytes, their count */
-    SL_FIELD_CUSTOM, /* `read` */
+    SL_FIELD_FLAG,   /* bool; an absent member is false */
+    SL_FIELD_RAW,    /* struct sl_str: a value of type `json_type` as written; SL_JSON_NONE = any type */
+    SL_FIELD_OBJECT, /* by the table `fields`, into a nested struct or into the same struct */
+    SL_FIELD_LIST,   /* array, elements by the table `fields` or `read`: a pointer to items of `size` bytes, a count */
+    SL_FIELD_CUSTOM, /* by `read` */
 };
 
 typedef bool sl_field_read(struct sl_fields *s, const struct sl_json_path *at, void *out);
@@ -64,17 +64,17 @@ struct sl_field {
     struct sl_str key; /* data NULL ends the table */
     enum sl_field_type type;
     bool required;
-    size_t offset; /* in the struct that is filled */
+    size_t offset; /* of the member in the struct */
     sl_field_read *read;
     const struct sl_field *fields;
     enum sl_json_type json_type;
-    uint32_t size, count; /* of a list: that of an item, and the offset of how many there are, a size_t */
+    uint32_t size, count; /* of a list: size of an item, and offset of the count (a size_t) in the struct */
 };
 
-/* Rows of a table. */
+/* Initialisers for the rows of a table. */
 #define SL_FIELD_ROW(is_required, owner, member, name)                                                                 \
     .key = SL_STR(name), .required = is_required, .offset = offsetof(struct owner, member)
-/* A member of a struct by its kind; by a function; as it is written, if it is of a kind of JSON. */
+/* A member by its field type; by a function; as written, if it has a given JSON type. */
 #define SL_FIELD(kind, required, owner, member, name)                                                                  \
     {                                                                                                                  \
         SL_FIELD_ROW(required, owner, member, name), .type = SL_FIELD_##kind                                           \
@@ -87,7 +87,7 @@ struct sl_field {
     {                                                                                                                  \
         SL_FIELD_ROW(required, owner, member, name), .type = SL_FIELD_RAW, .json_type = SL_JSON_##kind                 \
     }
-/* An object whose table fills a member, or the struct itself. */
+/* An object whose table fills a nested struct, or the struct itself. */
 #define SL_FIELD_PART(owner, member, name, table)                                                                      \
     {                                                                                                                  \
         SL_FIELD_ROW(false, owner, member, name), .type = SL_FIELD_OBJECT, .fields = table                             \
@@ -96,7 +96,7 @@ struct sl_field {
     {                                                                                                                  \
         .key = SL_STR(name), .type = SL_FIELD_OBJECT, .fields = table                                                  \
     }
-/* An array, of objects of one table, or of values that a function reads: sl_fields_text or sl_fields_raw, too. */
+/* An array of objects with one table, or of values that a function reads (also sl_fields_text or sl_fields_raw). */
 #define SL_FIELD_ITEMS(owner, items, number, name, table)                                                              \
     {                                                                                                                  \
         SL_FIELD_ROW(false, owner, items, name), .type = SL_FIELD_LIST, .fields = table,                               \
@@ -114,30 +114,30 @@ struct sl_field {
         .key = { NULL, 0 }                                                                                             \
     }
 
-/* Fills `out` by the table; members of absent keys are left alone. Quietly, what is no object is skipped, and false says that
- * none came, that a member that is required is absent, or that the reader has failed. */
+/* Fills `out` by the table; members whose keys are absent stay unchanged. When quiet, a value that is not an object is skipped;
+ * false then means that it was no object, that a required member is absent, or that the reader has failed. */
 bool sl_fields_object(struct sl_fields *s, const struct sl_json_path *at, const struct sl_field *fields, void *out);
 
-/* The elements of an array, each by `read`, into an array of the arena: `*items`, `*count`. */
+/* Reads the elements of an array, each by `read`, into a new array in the arena: `*items`, `*count`. */
 bool sl_fields_array(struct sl_fields *s, const struct sl_json_path *at, size_t item_size, sl_field_read *read,
                      void **items, size_t *count);
 
-/* Opens the object or array that comes next; `expected` names it otherwise. */
+/* Opens the next value, an object or array by `type`; for any other value the error says that `expected` was expected. */
 bool sl_fields_open(struct sl_fields *s, const struct sl_json_path *at, enum sl_json_type type, const char *expected);
 
-/* One value: a text, any value as it is written (both a struct sl_str), a number. */
+/* Read one value: a string or any value as written (both into a struct sl_str), or a number. */
 bool sl_fields_text(struct sl_fields *s, const struct sl_json_path *at, void *out);
 bool sl_fields_raw(struct sl_fields *s, const struct sl_json_path *at, void *out);
 bool sl_fields_hex(struct sl_fields *s, const struct sl_json_path *at, uint64_t *out);
 
-/* Always false. Keeps the first problem; `where` is the offset of the value it is about. */
+/* Sets `problem` if it is the first one; `where` is the offset of the value concerned. Returns false. */
 bool sl_fields_fail(struct sl_fields *s, const struct sl_json_path *at, size_t where, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
 /* ---- quietly ---- */
 
-/* sl_fields_object, quietly and without a context. */
+/* sl_fields_object(), quiet and without a context. */
 bool sl_json_read_object(struct sl_json *j, const struct sl_field *fields, void *out);
 
-/* The last member of that name of the object that comes next, as it is written; data NULL: there is none. */
+/* Returns the last member named `key` of the next object, as written; data NULL if there is none. */
 struct sl_str sl_json_find(struct sl_json *j, struct sl_str key);

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- out ---- */
 static inline void comma(struct sl_json_writer *w)
 {
     if (w->comma)
@@ -47,7 +46,7 @@ void sl_json_end_array(struct sl_json_writer *w)
 
 static void escape_byte(struct sl_buf *out, uint8_t c)
 {
-    static const char short_forms[] = "btn\0fr"; /* 8 to 13; 11 has none */
+    static const char short_forms[] = "btn\0fr"; /* of the bytes 8 to 13; 11 has no short form */
     static const char digits[] = "0123456789abcdef";
     char text[6] = {'\\', (char)c};
     size_t size = 2;
@@ -134,7 +133,7 @@ void sl_json_put_i64(struct sl_json_writer *w, int64_t v)
     add_decimal(w->out, v < 0 ? 0 - (uint64_t)v : (uint64_t)v, v < 0);
 }
 
-/* The shortest of 15 to 17 digits that reads back as the same number; an integral value keeps ".0". */
+/* Writes the shortest text of 15 to 17 digits that reads back as the same number; integral values keep ".0". */
 void sl_json_put_double(struct sl_json_writer *w, double v)
 {
     comma(w);
@@ -191,7 +190,7 @@ void sl_json_put_raw(struct sl_json_writer *w, struct sl_str json)
     sl_buf_str(w->out, json);
 }
 
-/* As deep as the reader goes. */
+/* Recursion is bounded by the reader's SL_JSON_MAX_DEPTH. */
 static bool copy_members(struct sl_json_writer *w, struct sl_json *j)
 {
     struct sl_str key;

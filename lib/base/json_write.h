@@ -1,7 +1,7 @@
-/* JSON out: a streaming writer over a buffer; compact, UTF-8, non-ASCII not escaped. Invalid UTF-8 in text becomes
- * U+FFFD, control bytes are escaped. JSON in is base/json.h.
+/* JSON writer: streams into a buffer. Compact, UTF-8, non-ASCII not escaped; ill-formed UTF-8 becomes U+FFFD, control bytes are
+ * escaped. The reader is base/json.h.
  *
- * The writer puts commas itself: sl_json_put_key before each member, values as they come. */
+ * The writer adds commas itself: call sl_json_put_key() before each member, and put values in sequence. */
 #pragma once
 
 #include "base/buf.h"
@@ -9,7 +9,7 @@
 
 struct sl_json_writer {
     struct sl_buf *out;
-    bool comma; /* before the next member or element */
+    bool comma; /* the next member or element needs a comma before it */
 };
 
 static inline struct sl_json_writer sl_json_writer(struct sl_buf *out)
@@ -21,10 +21,9 @@ void sl_json_begin_object(struct sl_json_writer *w);
 void sl_json_end_object(struct sl_json_writer *w);
 void sl_json_begin_array(struct sl_json_writer *w);
 void sl_json_end_array(struct sl_json_writer *w);
-static inline void sl_json_put_key(struct sl_json_writer *w,
-                                   const char *key) /* a plain ASCII key that needs no escape */
+static inline void sl_json_put_key(struct sl_json_writer *w, const char *key) /* plain ASCII that needs no escape */
 {
-    size_t size = strlen(key); /* mostly of a constant, and so is what follows */
+    size_t size = strlen(key); /* `key` is mostly a literal: the compiler folds this and the copies below */
     if (!sl_buf_reserve(w->out, size + 4))
         return;
     uint8_t *start = w->out->data + w->out->size, *at = start;
@@ -38,7 +37,7 @@ static inline void sl_json_put_key(struct sl_json_writer *w,
 }
 void sl_json_put_key_str(struct sl_json_writer *w, struct sl_str key); /* any key */
 void sl_json_put_str(struct sl_json_writer *w, struct sl_str text);
-/* A member that is an array of texts; nothing when there are none. */
+/* Writes a member that is an array of strings; writes nothing when `count` is 0. */
 void sl_json_put_texts(struct sl_json_writer *w, const char *key, const struct sl_str *texts, size_t count);
 void sl_json_put_u64(struct sl_json_writer *w, uint64_t v);
 void sl_json_put_i64(struct sl_json_writer *w, int64_t v);
@@ -46,8 +45,8 @@ void sl_json_put_double(struct sl_json_writer *w, double v);
 void sl_json_put_boolean(struct sl_json_writer *w, bool v);
 void sl_json_put_null(struct sl_json_writer *w);
 void sl_json_put_hex(struct sl_json_writer *w, uint64_t v);                        /* "0x..." */
-void sl_json_put_hex_padded(struct sl_json_writer *w, uint64_t v, unsigned least); /* with so many digits at least */
-void sl_json_put_raw(struct sl_json_writer *w, struct sl_str json);                /* a complete value */
+void sl_json_put_hex_padded(struct sl_json_writer *w, uint64_t v, unsigned least); /* with at least that many digits */
+void sl_json_put_raw(struct sl_json_writer *w, struct sl_str json);                /* a complete value, already JSON */
 
 /* ---- members: a key and its value ---- */
 
@@ -72,7 +71,7 @@ static inline void sl_json_member_null(struct sl_json_writer *w, const char *key
     sl_json_put_null(w);
 }
 
-/* These open it. */
+/* Write a key and open its object or array. */
 static inline void sl_json_member_object(struct sl_json_writer *w, const char *key)
 {
     sl_json_put_key(w, key);
@@ -84,7 +83,7 @@ static inline void sl_json_member_array(struct sl_json_writer *w, const char *ke
     sl_json_begin_array(w);
 }
 
-/* A text whose data is NULL is left out, or null. */
+/* If the data of `text` is NULL, the first leaves the member out, the second writes null. */
 static inline void sl_json_member_known(struct sl_json_writer *w, const char *key, struct sl_str text)
 {
     if (text.data)
@@ -99,6 +98,6 @@ static inline void sl_json_member_or_null(struct sl_json_writer *w, const char *
         sl_json_put_null(w);
 }
 
-/* Writes the value that comes next in `j` as it came in: numbers keep their text, members their order. False: the reader has
- * failed, and the value is not complete. */
+/* Copies the next value of `j`: numbers keep their text, members their order. False: the reader failed and the copy is
+ * incomplete. */
 bool sl_json_put_value(struct sl_json_writer *w, struct sl_json *j);

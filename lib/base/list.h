@@ -1,11 +1,11 @@
-/* Doubly linked list whose links are members of its items. Zeros are an empty list, and a link that is in none.
+/* Intrusive doubly linked list: the links are members of the items. All zeros is an empty list, or a link that is in no list.
  *
  *     struct job { struct sl_link queued; ... };
  *     struct sl_list queue = {0};
  *     sl_list_append(&queue, &job->queued);
  *     for (struct job *j = SL_LIST_FIRST(&queue, struct job, queued); j; j = SL_LIST_NEXT(j, queued))
  *
- * Owns nothing. An item must be removed before its memory goes. */
+ * The list owns nothing. Remove an item before freeing it. */
 #pragma once
 
 #include <stddef.h>
@@ -47,7 +47,7 @@ static inline void *sl_list_item(const struct sl_link *link, size_t offset)
     return link ? (char *)link - offset : NULL;
 }
 
-/* The item that the link is the `member` of; NULL for NULL. */
+/* Returns the item whose `member` is the link; NULL for NULL. */
 #define SL_LIST_ITEM(link, type, member)  ((type *)sl_list_item((link), offsetof(type, member)))
 #define SL_LIST_FIRST(list, type, member) SL_LIST_ITEM((list)->first, type, member)
 #define SL_LIST_LAST(list, type, member)  SL_LIST_ITEM((list)->last, type, member)

@@ -14,7 +14,7 @@ static uint64_t map_hash(const struct sl_map *map, struct sl_str key)
     return XXH3_64bits_withSeed(key.data, key.size, map->seed);
 }
 
-/* Made of the 16 random bytes that the kernel gives every process. */
+/* The seed comes from the 16 random bytes that the kernel gives every process (AT_RANDOM). */
 static uint64_t new_seed(void)
 {
     const void *random = (const void *)(uintptr_t)getauxval(AT_RANDOM);

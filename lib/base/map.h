@@ -1,7 +1,7 @@
-/* Hash map from text to a pointer, open addressing, for names, keys and ids. Where a key lies is another thing in every process,
- * so that nobody can choose keys that meet.
+/* Hash map from text to a pointer, open addressing, for names, keys and ids. The hash is seeded differently in every process, so
+ * nobody can choose keys that collide.
  *
- * Does not own its keys or values: the key bytes must outlive the entry. Iterates in no particular order. */
+ * Owns neither keys nor values: the key bytes must outlive the entry. Iteration order is unspecified. */
 #pragma once
 
 #include "base/budget.h"
@@ -11,35 +11,35 @@ struct sl_map_entry {
     struct sl_str key;
     uint64_t hash;
     void *value;
-    bool used; /* false after a removal or when empty */
-    bool dead; /* removed: a probe goes on */
+    bool used; /* false if the slot is empty or its entry was removed */
+    bool dead; /* removed (tombstone): probing continues past it */
 };
 
 struct sl_map {
     struct sl_map_entry *entries;
     size_t capacity, count, dead;
-    uint64_t seed;            /* of the hashes; set with the first entry */
-    struct sl_budget *budget; /* what entries are taken from and given back to; NULL = none. Set while empty */
+    uint64_t seed;            /* of the hash; set with the first entry */
+    struct sl_budget *budget; /* entries are charged to it; NULL = unlimited. Set while the map is empty */
 };
 
-/* XXH3-64 of `size` bytes: the hash of content, wherever there is no adversary. */
+/* XXH3-64 of `size` bytes: for content hashes without an adversary. */
 uint64_t sl_hash(const void *data, size_t size);
 
 void sl_map_free(struct sl_map *map);
 
-/* Gives the memory back to the budget but keeps it: the map will outlive the budget. */
+/* Uncharges the memory but keeps it, for a map that outlives its budget. */
 void sl_map_leave_budget(struct sl_map *map);
 void *sl_map_get(const struct sl_map *map, struct sl_str key); /* NULL when absent */
 
-/* The value's slot of `key`, made (with value NULL) if absent; `*made` (may be NULL) tells. NULL when out of memory.
- * The slot is valid until the next insertion. */
+/* Returns the address of the value of `key`, valid until the next insertion. An absent key is inserted with value NULL, and
+ * `*made` (may be NULL) is true. NULL when out of memory. */
 void **sl_map_slot(struct sl_map *map, struct sl_str key, bool *made);
 
-/* Sets the value of `key`, in place of what it was. False when out of memory. */
+/* Sets or replaces the value of `key`. False when out of memory. */
 bool sl_map_put(struct sl_map *map, struct sl_str key, void *value);
 
-/* Makes the value of `key`, which has none: zeros, `size` bytes of them, behind which a copy of the key lies, a zero byte at its
- * end. `*kept` (may be NULL) is that copy. One free() frees both; the entry must go first. NULL when out of memory. */
+/* Inserts an absent `key` with a new value: `size` zero bytes, followed by a NUL-terminated copy of the key, which `*kept` (may
+ * be NULL) receives. One free() of the value frees both; remove the entry first. NULL when out of memory. */
 void *sl_map_add(struct sl_map *map, struct sl_str key, size_t size, struct sl_str *kept);
 
 /* Removes and returns the value; NULL when absent. */

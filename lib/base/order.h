@@ -3,8 +3,8 @@
 
 #include <stdint.h>
 
-/* Defines `name`, which compares two items of `type` by up to four members: by the first, where those are equal by the second, and
- * so on; smaller ones first. The members are numbers or pointers.
+/* Defines `name`, which compares two items of `type` by up to four members in ascending order: by the first, if equal by the
+ * second, and so on. The members are numbers or pointers.
  *
  *     SL_ORDER_BY(line_by_place, struct line, address, order)
  *     qsort(lines, count, sizeof *lines, line_by_place); */
@@ -23,7 +23,7 @@
 #define SL_ORDER_3(m, ...) SL_ORDER_STEP(m) SL_ORDER_2(__VA_ARGS__)
 #define SL_ORDER_4(m, ...) SL_ORDER_STEP(m) SL_ORDER_3(__VA_ARGS__)
 
-/* Numbers, smaller ones first. */
+/* Compares two uint64_t in ascending order. */
 static inline int sl_order_u64(const void *left, const void *right)
 {
     uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;

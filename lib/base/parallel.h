@@ -1,9 +1,9 @@
-/* Spreading the units of one conversion over threads, without lib/ knowing of threads.
+/* Runs the units of one conversion on several threads; lib/ itself creates none.
  *
- * The caller of a long conversion hands in a `struct sl_parallel`; lib calls `run` with `count` independent pieces of
- * work. `run` returns when all are done. `work(arg, index, worker)` is called once per index, from up to `workers`
- * threads at once; `worker` is in [0, workers) and no two threads use one number at the same time, so per-worker
- * scratch needs no lock. Indexes are started in ascending order. NULL, or `workers` 1, means: on the calling thread. */
+ * The caller of a long conversion passes a `struct sl_parallel`. lib/ calls `run` with `count` independent work items; `run`
+ * returns when all are done. `work(arg, index, worker)` is called once per index, from up to `workers` threads at once. `worker`
+ * is in [0, workers) and no two threads have the same number at the same time, so per-worker scratch memory needs no lock.
+ * Indexes are started in ascending order. NULL, or one worker, means the calling thread. */
 #pragma once
 
 #include <stddef.h>

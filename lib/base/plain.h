@@ -1,4 +1,4 @@
-/* Text that stands for itself wherever text is written with escapes, found sixteen bytes at a time. */
+/* Finds and copies text that needs no escape in JSON and similar formats, sixteen bytes at a time. */
 #pragma once
 
 #include "base/bytes.h"
@@ -7,7 +7,7 @@
 #include <emmintrin.h>
 #endif
 
-/* Printable ASCII, but quote and backslash. */
+/* True for printable ASCII except quote and backslash. */
 static inline bool sl_is_plain(char c)
 {
     return c >= 0x20 && c < 0x7F && c != '"' && c != '\\';
@@ -15,20 +15,20 @@ static inline bool sl_is_plain(char c)
 
 enum { SL_PLAIN_SLACK = 16 };
 
-/* How many plain bytes the text begins with. They are copied to `to` (NULL: nowhere), where up to SL_PLAIN_SLACK bytes more
- * than the text has may be overwritten. */
+/* Returns how many plain bytes the text begins with, and copies them to `to` (NULL: no copy). Up to SL_PLAIN_SLACK bytes of `to`
+ * behind the text's size may be overwritten. */
 static inline size_t sl_plain_copy(char *to, struct sl_str text)
 {
     size_t i = 0;
 #ifdef __SSE2__
     for (; i < text.size; i += 16) {
-        char last[16] = {0}; /* no plain bytes behind the end */
+        char last[16] = {0}; /* padded with bytes that are not plain */
         size_t left = text.size - i;
         const char *at = text.data + i;
         if (left < 16)
             at = memcpy(last, at, left);
         __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)at);
-        __m128i plain = _mm_cmpgt_epi8(bytes, _mm_set1_epi8(0x1F)); /* as signed: none with the highest bit */
+        __m128i plain = _mm_cmpgt_epi8(bytes, _mm_set1_epi8(0x1F)); /* signed: bytes above 0x7F are not plain */
         __m128i other = _mm_or_si128(
             _mm_cmpeq_epi8(bytes, _mm_set1_epi8('"')),
             _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('\\')), _mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x7F))));

@@ -1,7 +1,7 @@
 #include "base/ranges.h"
 
-/* A sweep over the addresses: a heap has the ranges that began, the one that counts most at its top. Those that ended leave it when
- * they come to the top. */
+/* A sweep over the addresses. The heap contains the ranges that have begun, the best owner at its top. A range that has ended is
+ * removed when it reaches the top. */
 struct sweep {
     const struct sl_range *ranges;
     size_t *heap, heap_count;
@@ -72,7 +72,7 @@ static void sweep_ranges(struct sweep *s, size_t count)
 
 bool sl_range_map_build(struct sl_arena *arena, const struct sl_range *ranges, size_t count, struct sl_range_map *map)
 {
-    /* each piece ends where a range does, or in front of one that begins */
+    /* each piece ends where a range ends, or before one begins */
     *map = (struct sl_range_map){SL_ARENA_ARRAY(arena, struct sl_range_piece, 2 * count + 1), 0};
     struct sweep s = {.ranges = ranges, .heap = SL_ARENA_ARRAY(arena, size_t, count + 1), .map = map};
     if (!map->pieces || !s.heap)

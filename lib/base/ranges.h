@@ -1,5 +1,5 @@
-/* Which of many ranges of addresses an address belongs to, where ranges may overlap or lie in one another: to the smallest
- * preferred one that holds it, and where none of those does, to the smallest. Of ranges that are equal in that the first counts.
+/* Maps an address to the range that owns it, where ranges may overlap or nest. The smallest preferred range that contains the
+ * address owns it; without a preferred one, the smallest. Of equal ranges the first one.
  *
  *     ranges   |------------------ A ------------------|         pieces   |-- A --|- B -|--- C ---|- B -|-- A --|
  *                      |--------- B ---------|
@@ -12,26 +12,26 @@
 #include "base/search.h"
 
 struct sl_range {
-    uint64_t first, last; /* both inside; first <= last */
+    uint64_t first, last; /* both inclusive; first <= last */
     bool is_preferred;
 };
 
 struct sl_range_piece {
     uint64_t first, last;
-    size_t owner; /* index of a range */
+    size_t owner; /* index of the range */
 };
 
 struct sl_range_map {
-    struct sl_range_piece *pieces; /* ascending */
+    struct sl_range_piece *pieces; /* in ascending order */
     size_t count;
 };
 
-/* `ranges` ascend by `first`. The pieces lie in the arena. False when out of memory. */
+/* Builds the map from ranges in ascending order of `first`. The pieces lie in the arena. False when out of memory. */
 bool sl_range_map_build(struct sl_arena *arena, const struct sl_range *ranges, size_t count, struct sl_range_map *map);
 
 #define SL_NO_RANGE SIZE_MAX
 
-/* The index of the range that the address belongs to; SL_NO_RANGE: none holds it. */
+/* Returns the index of the range that owns the address, or SL_NO_RANGE. */
 static inline size_t sl_range_map_find(const struct sl_range_map *map, uint64_t address)
 {
     size_t beyond = SL_COUNT_UP_TO(map->pieces, map->count, first, address);

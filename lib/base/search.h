@@ -4,8 +4,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The first index in [low, high) for which `condition`, an expression of `index`, is false; `high` if it is true for all. Where it
- * is false once, it is false for all that follow.
+/* Returns the first index in [low, high) for which `condition`, an expression of `index`, is false; `high` if it is always true.
+ * `condition` must be true up to some index and false from there on.
  *
  *     size_t at = SL_PARTITION_POINT(i, 0, count, items[i].address < address);    the first item at or behind `address` */
 #define SL_PARTITION_POINT(index, low, high, condition)                                                                \
@@ -21,8 +21,8 @@
         sl_low;                                                                                                        \
     })
 
-/* How many of `count` items, in ascending order of the member, are at or below `number`: the last of them, if any, is the one
- * before this index. */
+/* Returns how many of `count` items, in ascending order of `member`, are at or below `number`. The last of them, if any, is the
+ * item before this index. */
 #define SL_COUNT_UP_TO(items, count, member, number)                                                                   \
     ({                                                                                                                 \
         const __typeof__(*(items)) *sl_items = (items);                                                                \

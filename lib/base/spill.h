@@ -1,5 +1,5 @@
-/* A growing array of plain data that lies in a file once it is large: pages that nobody looks at are the kernel's to write
- * out, and `sl_spill_rest` gives them up for now. Blocking; one thread at a time. */
+/* A growing array of plain data that moves into a file when it becomes large, so the kernel can write out pages that are not in
+ * use. sl_spill_rest() drops them from memory. Blocking; one thread at a time. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,14 +10,15 @@ struct sl_spill { /* all zeros is valid and empty */
     void *data;
     size_t capacity; /* bytes */
     bool in_file;
-    int fd; /* if in_file */
+    int fd; /* valid if `in_file` */
 };
 
-/* Room for `size` bytes; `data` may move, new bytes are zero. Beyond 16 MiB it becomes an unlinked file in `directory`
- * (NULL: it stays memory), whose blocks are taken at once, so that a full disk is seen here. False: no room. */
+/* Makes room for `size` bytes; `data` may move, new bytes are zero. Above 16 MiB the array moves to an unlinked file in
+ * `directory` (NULL: it stays in memory). Its blocks are allocated at once, so a full disk is detected here. False when there is
+ * no space. */
 bool sl_spill_reserve(struct sl_spill *spill, size_t size, const char *directory);
 
-/* What is in a file need not be in memory until it is looked at again. */
+/* Drops the pages of an array in a file from memory, until they are accessed again. */
 void sl_spill_rest(const struct sl_spill *spill);
 
 void sl_spill_free(struct sl_spill *spill);
