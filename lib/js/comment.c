@@ -6,7 +6,7 @@
 
 struct marker {
     struct sl_str text;
-    size_t pivot; /* of a byte in it that scripts seldom have */
+    size_t pivot; /* index of a byte in `text` that is rare in scripts */
 };
 
 static struct sl_str first_word(struct sl_str text)
@@ -20,7 +20,7 @@ static struct sl_str first_word(struct sl_str text)
     return (struct sl_str){text.data + begin, end - begin};
 }
 
-/* Whether the text from `comment` on begins with `//# ` (or `//@ `, if `old`) and the marker; its word then is `*value`. */
+/* True if `comment` begins with `//# ` (or `//@ ` if `old`) and the marker; `*value` is the word behind it. */
 static bool is_marked(const char *comment, const char *end, const struct marker *marker, bool old, struct sl_str *value)
 {
     const char *text = comment + 4;
@@ -33,17 +33,17 @@ static bool is_marked(const char *comment, const char *end, const struct marker 
     return true;
 }
 
-/* ---- scripts, as far as it takes to tell comments from texts ---- */
+/* ---- scripts, parsed only as far as needed to tell comments from strings ---- */
 
-enum { MAX_TEMPLATES = 64 }; /* templates within templates; deeper ones are read as one */
+enum { MAX_TEMPLATES = 64 }; /* nested templates; deeper ones are read as one */
 
 struct js_reader {
     const char *at, *end;
-    char last;          /* what was read before: a punctuator, 'a' a word or value, 0 nothing */
-    bool before_regexp; /* of a word: a regular expression may follow it */
-    size_t braces;      /* that are open in the innermost template's expression */
+    char last;          /* the token before: a punctuator, 'a' for a word or value, 0 for none */
+    bool before_regexp; /* if `last` is a word: a regular expression may follow it */
+    size_t braces;      /* open braces in the expression of the innermost template */
     size_t outer[MAX_TEMPLATES], depth;
-    size_t spare; /* bytes that may still be read in vain for the end of regular expressions */
+    size_t spare; /* bytes that may still be scanned in vain for the end of a regular expression */
 };
 
 static bool is_word_byte(char c)
@@ -72,7 +72,7 @@ static void skip_word(struct js_reader *r)
         r->before_regexp = sl_str_equal(word, sl_str(words[i]));
 }
 
-/* A text, which ends with its line at the latest. */
+/* Skips a string, which ends at the end of its line at the latest. */
 static void skip_text(struct js_reader *r)
 {
     char quote = *r->at++;
@@ -87,7 +87,7 @@ static void skip_text(struct js_reader *r)
     r->before_regexp = false;
 }
 
-/* Inside of a template, to its end or the next expression in it. */
+/* Skips template text up to its end or the next expression in it. */
 static void skip_template(struct js_reader *r)
 {
     for (; r->at < r->end && *r->at != '`'; r->at++) {
@@ -120,8 +120,8 @@ static void skip_brace(struct js_reader *r)
     }
 }
 
-/* A division, or a regular expression, which ends in its line. Slashes whose line has no end for them are divisions, and so are all
- * others once the lines read for these come to more than the script. */
+/* Skips a division operator, or a regular expression, which ends on its line. A slash without an end on its line is a division;
+ * so is every slash once the lines scanned in vain add up to the script's size. */
 static void skip_slash(struct js_reader *r)
 {
     bool may_be = r->last == 'a' ? r->before_regexp : r->last != ')' && r->last != ']' && r->last != '}';
@@ -145,7 +145,7 @@ static void skip_slash(struct js_reader *r)
     r->before_regexp = false;
 }
 
-/* What ends with `++` or `--` is a value, which no regular expression follows. */
+/* Skips a punctuator. `++` and `--` count as the end of a value, which no regular expression follows. */
 static void skip_punctuator(struct js_reader *r)
 {
     char c = *r->at++;
@@ -162,7 +162,7 @@ static void skip_block(struct js_reader *r)
     r->at = end ? end + 2 : r->end;
 }
 
-/* The last marked comment of a script that is read from its beginning. */
+/* Finds the last marked comment by reading the script from its beginning. */
 static bool last_read(struct sl_str script, const struct marker *marker, bool old, struct sl_str *value)
 {
     struct js_reader r = {.at = script.data, .end = script.data + script.size, .spare = script.size};
@@ -194,8 +194,8 @@ static bool last_read(struct sl_str script, const struct marker *marker, bool ol
 
 /* ---- the last comment ---- */
 
-/* Whether what stands there cannot be part of a text or of another comment: nothing follows that could end one, and the line does not
- * go on in the next one. */
+/* True if the text at `comment` cannot be inside a string or another comment: nothing behind it could end one, and the line is
+ * not continued on the next one. */
 static bool stands_alone(const char *comment, const char *end)
 {
     const char *newline = memchr(comment, '\n', (size_t)(end - comment));
@@ -204,8 +204,8 @@ static bool stands_alone(const char *comment, const char *end)
            !memchr(comment, '\'', line) && !memchr(comment, '\\', line);
 }
 
-/* The word behind the last marker of a comment `//# ` (or `//@ `, if `old`). It is looked for from the end; only where it could be
- * part of a text is the script read, once. */
+/* Returns the word behind the last marker in a comment `//# ` (or `//@ ` if `old`). Searches backwards from the end; only if a
+ * match could be inside a string, the script is read from its beginning, once. */
 static bool last_comment(struct sl_str script, const struct marker *marker, bool old, struct sl_str *value)
 {
     size_t head = 4 + marker->pivot, tail = marker->text.size - marker->pivot;
@@ -267,7 +267,7 @@ static void percent_decode(struct sl_str text, struct sl_buf *out)
     }
 }
 
-/* What is behind `start` of `out` is base64, white space in it or not, and becomes what that stands for. */
+/* Replaces the base64 text behind `start` of `out`, which may contain white space, by its decoded bytes. */
 static bool decode_in_place(struct sl_buf *out, size_t start)
 {
     struct sl_str text = {(const char *)out->data + start, 0};
@@ -318,7 +318,7 @@ static struct sl_str behind(struct sl_str text, size_t offset)
     return (struct sl_str){text.data + offset, text.size - offset};
 }
 
-/* Takes the text up to the next slash off `*rest`; false when nothing is left. */
+/* Removes the text up to the next slash from `*rest`; false when nothing is left. */
 static bool next_piece(struct sl_str *rest, struct sl_str *piece)
 {
     if (!rest->data)
@@ -330,8 +330,8 @@ static bool next_piece(struct sl_str *rest, struct sl_str *piece)
 
 struct path {
     struct sl_buf *out;
-    size_t begin; /* in `out`: every segment with a slash in front, empty ones too */
-    size_t count; /* segments */
+    size_t begin; /* offset in `out`; every segment has a slash in front, empty ones too */
+    size_t count; /* number of segments */
 };
 
 static void path_push(struct path *path, struct sl_str segment)
@@ -366,7 +366,7 @@ static void path_push_reference(struct path *path, struct sl_str reference, bool
     }
 }
 
-/* Segments that are empty go. */
+/* Removes empty segments. */
 static void path_collapse(struct path *path)
 {
     struct sl_buf *out = path->out;
@@ -397,7 +397,7 @@ static struct base split_base(struct sl_str text)
     return (struct base){scheme, behind(text, scheme.size + 3), sl_str_equal(scheme, SL_STR("file"))};
 }
 
-/* The reference begins with a slash: it is absolute on the base's host. */
+/* Joins a reference that begins with a slash: it is absolute on the base's host. */
 static void join_absolute(const struct base *base, struct sl_str reference, struct sl_buf *out)
 {
     if (!base->file) {

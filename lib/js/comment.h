@@ -1,29 +1,29 @@
-/* What a script says of its source map: comments in its text, and the references in them.
+/* Finds the source map of a script: comments in its text, and the references in them.
  *
  *     //# sourceMappingURL=app.js.map
  *     //# debugId=2f259f80-58b7-44cb-d7cd-de1505e7e718
  *
- * A reference is a data URL that holds the map, or a path that is joined to the script's own (ECMA-426, section 9.4, and what
- * bundlers write beyond it). Pure functions; texts are UTF-8 and pass byte by byte, nothing is percent-encoded. */
+ * A reference is a data URL that contains the map, or a path that is joined to the script's own path (ECMA-426, section 9.4, and
+ * the additional forms that bundlers write). Pure functions; text is UTF-8, is copied byte by byte and is never percent-encoded. */
 #pragma once
 
 #include "base/buf.h"
 #include "id/id.h"
 
-/* The last comment `//# sourceMappingURL=` or `//@ sourceMappingURL=` of a script (ECMA-426, 11.1.2.1), which is none inside of
- * strings, templates, regular expressions and other comments: a view of its value, without query and fragment
- * unless it is a data URL. False, and no text, when there is none. */
+/* Finds the last comment `//# sourceMappingURL=` or `//@ sourceMappingURL=` of a script (ECMA-426, 11.1.2.1). Such text inside
+ * strings, templates, regular expressions and other comments does not count. `*reference` is a view of the value, without query
+ * and fragment unless it is a data URL. Without such a comment: false, and an empty text. */
 bool sl_js_map_comment(struct sl_str script, struct sl_str *reference);
 
-/* The last `//# debugId=` of a script that is one. False when there is none, or its value is no debug id. */
+/* Finds the last comment `//# debugId=` of a script. False when there is none, or when its value is not a debug id. */
 bool sl_js_debug_id_comment(struct sl_str script, struct sl_debug_id *id);
 
-/* Whether a reference holds its content itself. */
+/* True for a data URL, which contains the map itself. */
 bool sl_js_is_data_url(struct sl_str reference);
 
-/* Appends what a data URL holds (WHATWG Fetch, "data: URL processor"; the media type does not matter). False when it is none, or
- * not UTF-8, or memory is out (`out->failed`). */
+/* Appends the decoded body of a data URL (WHATWG Fetch, "data: URL processor"; the media type is ignored). False when it is
+ * malformed or not UTF-8, or when memory is exhausted (`out->failed`). */
 bool sl_js_data_url(struct sl_str url, struct sl_buf *out);
 
-/* Appends the reference as seen from `base`: as it is when it has a scheme, else joined to the directory of `base`. */
+/* Appends the reference resolved against `base`: unchanged if it has a scheme, else joined to the directory of `base`. */
 void sl_js_join(struct sl_str base, struct sl_str reference, struct sl_buf *out);

@@ -10,7 +10,7 @@ static struct sl_str up_to(struct sl_str text, size_t end)
     return (struct sl_str){text.data, end};
 }
 
-/* The offset of the character, the text's size without one. */
+/* Returns the offset of the character; the text's size if it is absent. */
 static size_t offset_of(struct sl_str text, char c)
 {
     const char *found = text.size ? memchr(text.data, c, text.size) : NULL;
@@ -51,7 +51,7 @@ struct sl_str sl_js_stem(struct sl_str path)
     for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
         if (sl_str_ends(name, suffixes[i])) {
             name.size -= suffixes[i].size;
-            i = (size_t)-1; /* from the first again */
+            i = (size_t)-1; /* start again with the first suffix */
         }
     return (struct sl_str){stem.data, folder + name.size};
 }
@@ -73,7 +73,7 @@ static bool is_digest(struct sl_str segment)
     return (segment.size == 32 || segment.size == 40) && is_hex(segment);
 }
 
-/* `1`, `v1`, `v1.0.0` */
+/* True for `1`, `v1`, `v1.0.0`. */
 static bool is_version(struct sl_str segment)
 {
     size_t i = segment.size && (segment.data[0] | 0x20) == 'v';
@@ -86,7 +86,7 @@ static bool is_version(struct sl_str segment)
     return digit;
 }
 
-/* Whether a folder in front says how a file was built or is served, not what it is. */
+/* True for leading folders that say how a file was built or is served, not what it is. */
 static bool is_common_folder(struct sl_str segment)
 {
     static const struct sl_str folders[] = {SL_STR("script"),      SL_STR("scripts"),      SL_STR("javascript"),
@@ -115,7 +115,7 @@ static struct sl_str without_extension(struct sl_str path)
     return path;
 }
 
-/* What is behind the first folder or file that is called like a digest; false when there is none. */
+/* Returns the path behind the first segment that is a digest; false when there is none. */
 static bool behind_digest(struct sl_str path, struct sl_str *rest)
 {
     *rest = path;
@@ -136,7 +136,7 @@ static struct sl_str without_common_folders(struct sl_str path)
     return path;
 }
 
-/* Without `-0123abc` or `.0123abc` at its end. */
+/* Removes a trailing `-0123abc` or `.0123abc`. */
 static struct sl_str without_hash(struct sl_str path)
 {
     size_t i = path.size;
@@ -163,7 +163,7 @@ static struct sl_str without_prefix(struct sl_str text, struct sl_str prefix)
     return sl_str_starts(text, prefix) ? from(text, prefix.size) : text;
 }
 
-/* Behind `webpack://package/` when `./` follows; the text itself otherwise. */
+/* Removes `webpack://package/` if `./` follows. */
 static struct sl_str behind_package(struct sl_str source)
 {
     struct sl_str rest = without_prefix(source, SL_STR("webpack://"));
@@ -255,7 +255,7 @@ static struct sl_str scope_name(const struct sl_js_function_clues *n)
     }
 }
 
-/* Names that say nothing: the call that led there may. */
+/* True for names without information; the calling frame's token may have a better one. */
 static bool says_nothing(struct sl_str name)
 {
     return sl_str_equal(name, SL_STR("<anonymous>")) || sl_str_equal(name, SL_STR("__webpack_require__")) ||

@@ -1,9 +1,9 @@
-/* What the readers of source maps share. Private to this folder. */
+/* Helpers shared by the readers of source maps. Private to this folder. */
 #pragma once
 
 #include "js/sourcemap.h"
 
-/* A reader at an offset of a map that was read once: its text is well-formed. */
+/* Returns a reader at an offset of a map that sl_sourcemap_read() has accepted, so its text is well-formed. */
 static inline struct sl_json js_read_at(const struct sl_sourcemap *map, uint32_t offset)
 {
     struct sl_json json = sl_json(map->text, map->arena, true);
@@ -11,7 +11,7 @@ static inline struct sl_json js_read_at(const struct sl_sourcemap *map, uint32_t
     return json;
 }
 
-/* The text at an offset (0: an empty one), and a byte behind it that can be read. False when out of memory. */
+/* Reads the string at an offset (0: an empty one); one byte behind it is readable. False when out of memory. */
 static inline bool js_read_text(const struct sl_sourcemap *map, uint32_t offset, struct sl_str *text)
 {
     struct sl_json json = js_read_at(map, offset);

@@ -54,7 +54,7 @@ enum sl_code sl_js_scopes_read(struct sl_js_scopes *scopes, struct sl_str text, 
         .at = begin,
         .begin = begin,
         .end = begin + text.size,
-        .async = true, /* modules may await */
+        .async = true, /* `await` is allowed in modules */
         .async_at = UNKNOWN,
         .scopes = scopes,
         .account.budget = budget,

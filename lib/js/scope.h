@@ -1,15 +1,15 @@
-/* The functions of a script: which of them a position lies in, and what people call it.
+/* Functions of a script: which function contains a position, and its display name.
  *
- * One pass over the text of a script (ECMAScript 2024, read as a module; decorators are accepted, JSX is not) finds each
- * function-like piece of syntax: functions, arrow functions, classes, methods, accessors. No tree is built: what names a
- * function lies to the left of it, so the reader keeps a stack of what it is inside of, and a function's name is a leaf of
- * a tree of components that neighbours share:
+ * One pass over the text of a script (ECMAScript 2024, read as a module; decorators are accepted, JSX is not) finds every scope:
+ * functions, arrow functions, classes, methods, accessors. No tree is built: everything that names a function is to the left of
+ * it, so the reader only keeps a stack of the constructs around it. A function's name is a leaf in a tree of components, whose
+ * inner nodes are shared:
  *
  *     deep.obj = {p: {q() {}, r: () => 1}}      deep <- obj <- (object) <- p <- (object) <- q
  *                                                                                        <- r
  *
- * A name is put together when it is asked for, each component that was an identifier through what a source map says of
- * its position. Positions are byte offsets into the text; sl_js_places tells their lines and columns. */
+ * A name is assembled on request; each component that was an identifier is first translated by the source map. Positions are
+ * byte offsets into the text; sl_js_places converts them to lines and columns. */
 #pragma once
 
 #include "base/buf.h"
@@ -25,90 +25,90 @@ enum sl_js_scope_kind {
 };
 
 enum {
-    SL_JS_NONE = 0x1FFFFFFF,   /* no scope; no component: the name begins here */
-    SL_JS_ENOUGH = 0x1FFFFFFE, /* the same behind a variable, an assigned name or a declared class */
+    SL_JS_NONE = 0x1FFFFFFF,   /* no scope; as a component: the name begins here */
+    SL_JS_ENOUGH = 0x1FFFFFFE, /* the same, but without "<object>": a variable, assigned name or declared class */
 };
 
 struct sl_js_scope {
-    uint32_t start, end; /* the end is exclusive */
-    uint32_t outer;      /* the scope around it, which has a smaller number, or SL_JS_NONE */
-    uint32_t name : 29;  /* its last component, or SL_JS_NONE or SL_JS_ENOUGH */
+    uint32_t start, end; /* `end` is exclusive */
+    uint32_t outer;      /* the enclosing scope, which has a smaller index, or SL_JS_NONE */
+    uint32_t name : 29;  /* its last component, SL_JS_NONE or SL_JS_ENOUGH */
     uint32_t kind : 3;   /* enum sl_js_scope_kind */
 };
 
-/* What a component of a name is. Those up to SL_JS_PRIVATE have text. */
+/* Kinds of name components. Those up to SL_JS_PRIVATE have text; "mapped" means translated by the source map. */
 enum sl_js_part_kind {
-    SL_JS_IDENTIFIER,     /* a name, to be mapped */
-    SL_JS_OWN,            /* the function's own name, to be mapped; it takes the place of the component before it */
-    SL_JS_MEMBER,         /* `.x` of an assigned chain, to be mapped */
-    SL_JS_INDEX_NAME,     /* `[x]` of one, to be mapped */
+    SL_JS_IDENTIFIER,     /* a name, mapped */
+    SL_JS_OWN,            /* the function's own name, mapped; it replaces the component before it */
+    SL_JS_MEMBER,         /* `.x` of an assigned chain, mapped */
+    SL_JS_INDEX_NAME,     /* `[x]` of an assigned chain, mapped */
     SL_JS_INDEX_LITERAL,  /* `[1]` or `["x"]` */
     SL_JS_KEY_LITERAL,    /* <1.7> or <"x"> */
-    SL_JS_THIS,           /* as it is written */
-    SL_JS_PRIVATE,        /* #x, to be mapped */
+    SL_JS_THIS,           /* as written */
+    SL_JS_PRIVATE,        /* #x, mapped */
     SL_JS_INDEX_COMPUTED, /* [<computed>] */
     SL_JS_KEY_COMPUTED,   /* <computed> */
-    SL_JS_OBJECT,         /* nothing: an object literal lies here, which is "<object>" where a name would begin */
-    SL_JS_PROPERTY,       /* while reading: an identifier, unless the literal turns out to be a pattern */
-    SL_JS_COVER,          /* while reading: brackets of which only their end shows what they are */
-    SL_JS_DEFAULT,        /* while reading: an assignment, or a default value of a pattern */
+    SL_JS_OBJECT,         /* no text: an object literal, printed as "<object>" where a name begins with it */
+    SL_JS_PROPERTY,       /* while reading: a property key, unless the literal becomes a pattern */
+    SL_JS_COVER,          /* while reading: brackets whose meaning only their end shows */
+    SL_JS_DEFAULT,        /* while reading: an assignment, or a default value in a pattern */
 };
 
 struct sl_js_part {
     uint32_t at;                      /* offset of its text */
-    uint32_t outer;                   /* the component to the left of it, or SL_JS_NONE or SL_JS_ENOUGH */
+    uint32_t outer;                   /* the component to the left, SL_JS_NONE or SL_JS_ENOUGH */
     uint32_t size : 24;               /* bytes of text */
     uint32_t kind : 4;                /* enum sl_js_part_kind */
-    uint32_t field : 1;               /* key of a field of a class; compatible names leave it out */
+    uint32_t field : 1;               /* key of a class field; left out of compatible names */
     uint32_t pattern : 1, direct : 1; /* private */
 };
 
 struct sl_js_scopes {
     struct sl_str text;
-    struct sl_js_scope
-        *items; /* by start: an outer scope before those inside, which lie wholly in it; no two start alike */
+    struct sl_js_scope *items; /* in order of `start`, all different; nested scopes come after the outer one */
     uint32_t count;
     struct sl_js_part *parts;
     uint32_t part_count;
-    struct sl_account account; /* what follows is private */
+    struct sl_account account; /* this and the rest are private */
     size_t capacity, part_capacity;
 };
 
-/* Finds the scopes of `text`, which is borrowed, UTF-8 and below 4 GiB. All or nothing: SL_MALFORMED, with line and column, for
- * text that is no script or is nested too deep (16384 levels); with `partial`, a script that breaks has the scopes that were
- * complete before. Linear in the text. The budget (may be NULL) pays for the levels and holds the memory. To be freed in every case. */
+/* Finds the scopes of `text`, which is borrowed, UTF-8 and below 4 GiB. SL_MALFORMED with line and column, and no scopes, for
+ * text that is not a script or is nested deeper than 16384 levels; with `partial`, the scopes that were complete before the
+ * error remain. Linear in the text. The budget (may be NULL) is charged a step per level and the memory. Call
+ * sl_js_scopes_free() in every case. */
 enum sl_code sl_js_scopes_read(struct sl_js_scopes *scopes, struct sl_str text, bool partial, struct sl_budget *budget,
                                struct sl_error *error);
 void sl_js_scopes_free(struct sl_js_scopes *scopes);
 
-/* How names are put together. */
+/* Options for assembling names. */
 struct sl_js_naming {
-    /* The original of the identifier `text` at this offset: text itself where nothing is known. NULL = nothing is known. */
+    /* Returns the original name of the identifier `text` at this offset; `text` itself if unknown. NULL = no translation. */
     struct sl_str (*original)(void *arg, uint32_t at, struct sl_str text);
     void *arg;
-    bool compat; /* js.compat_scope_names: names as Sentry's service has them where its separators are missing */
+    bool compat; /* js.compat_scope_names: names as Symbolicator writes them, with its missing separators */
 };
 
-/* Appends the name of a scope, nothing for one without a name. Two scopes with equal `name` and `kind` are called the same. Of
- * more than 128 components the outer ones are left out. Each byte is a step; false when the work budget is used up; out of memory is in
- * `out`. */
+/* Appends the name of a scope; nothing for a scope without a name. Scopes with equal `name` and `kind` have equal names. Of more
+ * than 128 components the outer ones are left out. Costs a step per byte; false when the work budget is used up. When memory is
+ * exhausted `out->failed` is set. */
 bool sl_js_scope_name(const struct sl_js_scopes *scopes, uint32_t scope, const struct sl_js_naming *naming,
                       struct sl_account *account, struct sl_buf *out);
 
-/* Where an offset is: both from 0, the column in UTF-16 units; only LF ends a line. */
+/* A position: line and column from 0, the column in UTF-16 units; only LF ends a line. */
 struct sl_js_place {
     uint32_t line, column;
 };
 
-/* Places of offsets, in any order, each at the cost of some hundred bytes looked at. */
+/* Converts offsets to positions, in any order; each conversion reads a few hundred bytes. */
 struct sl_js_places {
     struct sl_str text;
-    struct sl_js_place *marks; /* of each 256th byte */
+    struct sl_js_place *marks; /* the position of every 256th byte */
     struct sl_account account;
 };
 
-/* The text is borrowed and below 4 GiB; takes a 32nd of it. False when memory, or the budget's, ran out. To be freed in
- * either case. */
+/* `text` is borrowed and below 4 GiB; the marks take a 32nd of its size. False when memory or the budget is exhausted. Call
+ * sl_js_places_free() in either case. */
 bool sl_js_places_make(struct sl_js_places *places, struct sl_str text, struct sl_budget *budget);
-struct sl_js_place sl_js_place_of(const struct sl_js_places *places, uint32_t offset); /* up to text.size */
+struct sl_js_place sl_js_place_of(const struct sl_js_places *places, uint32_t offset); /* at most text.size */
 void sl_js_places_free(struct sl_js_places *places);

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-/* Whether there was room; if not, reading ends here. */
+/* Records the error if there was no room, which ends the reading. Returns `grown`. */
 static bool room(struct js_parser *p, bool grown)
 {
     if (!grown && p->code == SL_OK)
@@ -49,13 +49,13 @@ uint32_t js_part(struct js_parser *p, enum sl_js_part_kind kind, uint32_t at, ui
     if (!room(p, s->part_count < SL_JS_ENOUGH && sl_account_grow(&s->account, &s->parts, &s->part_capacity,
                                                                  (size_t)s->part_count + 1, sizeof *s->parts)))
         return UNKNOWN;
-    if (size > SL_MAX_NAME) /* names end there */
+    if (size > SL_MAX_NAME) /* such names are ignored */
         kind = SL_JS_COVER;
     s->parts[s->part_count] = (struct sl_js_part){.at = at, .outer = outer, .size = size & 0xFFFFFF, .kind = kind};
     return s->part_count++;
 }
 
-/* Where a pattern may begin, so that an assignment directly in it is a default value. */
+/* True if a pattern may begin on the level, so that an assignment directly in it is a default value. */
 static bool covers(const struct js_level *level)
 {
     switch (level->kind) {
@@ -92,7 +92,7 @@ static uint32_t bracket(struct js_parser *p, const struct js_level *level, enum 
     return part;
 }
 
-/* What names on this level continue from, given the same of the level around it. */
+/* Returns the component that names on this level continue from; `outer` is the one of the level around it. */
 static uint32_t continued(struct js_parser *p, const struct js_level *level, uint32_t outer)
 {
     uint32_t part;
@@ -130,7 +130,7 @@ static uint32_t continued(struct js_parser *p, const struct js_level *level, uin
 uint32_t js_context(struct js_parser *p)
 {
     uint32_t known = p->depth - 1;
-    while (p->levels[known].node == UNKNOWN) /* the program's is known */
+    while (p->levels[known].node == UNKNOWN) /* the level of the program has a node */
         known--;
     uint32_t node = p->levels[known].node;
     for (uint32_t i = known + 1; i < p->depth && node != UNKNOWN; i++)
@@ -160,7 +160,7 @@ uint32_t js_open(struct js_parser *p, uint32_t start, enum sl_js_scope_kind kind
 
 void js_close(struct js_parser *p, uint32_t scope, const uint8_t *end)
 {
-    if (scope == SL_JS_NONE) /* a constructor has none */
+    if (scope == SL_JS_NONE) /* a constructor has no scope */
         return;
     struct sl_js_scope *opened = scope & LATE ? &p->late[scope & ~LATE] : &p->scopes->items[scope];
     opened->end = (uint32_t)(end - p->begin);
@@ -188,7 +188,7 @@ static bool merge_late(struct js_parser *p)
     return true;
 }
 
-/* Scopes without an end are those that a damaged script broke off. */
+/* Drops scopes without an end, which an error in the script left open. */
 static void drop_open(struct sl_js_scopes *s)
 {
     uint32_t kept = 0;
@@ -208,7 +208,7 @@ static void find_outer(struct sl_js_scopes *s)
     }
 }
 
-/* Whether the component is passed by, now that patterns are known. */
+/* True if the component is not part of names, now that patterns are known. */
 static bool passed(const struct sl_js_part *part)
 {
     return part->kind == SL_JS_COVER || part->kind == SL_JS_DEFAULT ||
@@ -220,8 +220,8 @@ static uint32_t without_passed(const struct sl_js_scopes *s, uint32_t part)
     return part < SL_JS_ENOUGH && passed(&s->parts[part]) ? s->parts[part].outer : part;
 }
 
-/* Brackets come before what is inside them, so that one pass sees whether they are patterns before it is asked. What was
- * bent refers to components behind it, which is what the second pass is for. */
+/* Resolves components. Brackets precede the components inside them, so the first pass marks patterns before their contents need
+ * it. Covers may link to later components, which the second pass resolves. */
 static void resolve_parts(struct sl_js_scopes *s)
 {
     for (uint32_t i = 0; i < s->part_count; i++) {

@@ -38,7 +38,8 @@ enum js_state js_named_operand(struct js_parser *p, const uint8_t *end, enum sl_
     return OPERATOR;
 }
 
-/* `async` that is neither of a function nor of an arrow with one name is a name, of what may be called with parameters. */
+/* Reads `async`: an async function, an arrow function with one parameter, or else a name, whose call may turn out to be
+ * parameters. */
 enum js_state js_async(struct js_parser *p, bool statement)
 {
     uint32_t start = js_offset(p);
@@ -62,7 +63,7 @@ enum js_state js_async(struct js_parser *p, bool statement)
     return js_named_operand(p, p->at + 5, SL_JS_IDENTIFIER);
 }
 
-/* `yield` may stand alone. */
+/* Reads `yield`, which may have no operand. */
 static enum js_state yield_operand(struct js_parser *p)
 {
     js_advance(p, 5);
@@ -73,7 +74,7 @@ static enum js_state yield_operand(struct js_parser *p)
     return OPERAND;
 }
 
-/* import(...), import.meta and others */
+/* Reads import(...), import.meta and the like. */
 static enum js_state import_operand(struct js_parser *p)
 {
     js_advance(p, 6);
@@ -117,12 +118,12 @@ static enum js_state word_operand(struct js_parser *p, enum js_word word, const 
     }
 }
 
-/* What ends brackets where an operand might stand: empty ones, a comma before the end, holes, empty parts of a `for`. */
+/* Reads a bracket that ends where an operand could stand: empty brackets, a comma before the end, holes, empty parts of a `for`. */
 static enum js_state no_operand(struct js_parser *p)
 {
     uint8_t c = js_peek(p, 0), before = p->token_end > p->begin ? p->token_end[-1] : 0;
     switch (js_top(p)->kind) {
-    case L_PAREN: /* of an arrow */
+    case L_PAREN: /* parameters of an arrow function */
         if (c == ')' && (before == '(' || before == ',')) {
             enum js_state state = js_ended(p);
             return js_peek(p, 0) == '=' && js_peek(p, 1) == '>' ? state : js_fail(p, "empty parentheses");
@@ -218,7 +219,7 @@ static enum js_state member_of(struct js_parser *p)
     if (p->operand == O_CHAIN && !hidden)
         js_step(p, SL_JS_MEMBER, js_offset(p), (uint32_t)(end - p->at), SL_JS_NONE);
     if (hidden)
-        p->operand_at = UNKNOWN; /* no single name */
+        p->operand_at = UNKNOWN; /* not a single name */
     p->at = end;
     js_skip(p);
     return OPERATOR;
@@ -287,7 +288,7 @@ static enum js_state call(struct js_parser *p)
     return OPERAND;
 }
 
-/* The subscripts of what is assigned to lie in the assignment too. */
+/* Puts the subscripts of the assigned chain into the assignment: their covers continue from its name. */
 static void bend_subscripts(struct js_parser *p, uint32_t from, uint32_t count)
 {
     uint32_t name = UNKNOWN;
@@ -301,7 +302,7 @@ static void bend_subscripts(struct js_parser *p, uint32_t from, uint32_t count)
     }
 }
 
-/* Assignments to one another end together, so the last of them takes the level of those before. */
+/* Pushes the level of an assignment. Chained assignments end together, so the last one reuses the level of those before. */
 static enum js_state assign_chain(struct js_parser *p)
 {
     struct js_level *top = js_top(p);
@@ -324,7 +325,7 @@ static enum js_state assign_chain(struct js_parser *p)
     return OPERAND;
 }
 
-/* `size` bytes of an operator. */
+/* Reads an assignment operator of `size` bytes. */
 static enum js_state assign(struct js_parser *p, size_t size)
 {
     js_advance(p, size);
@@ -339,7 +340,7 @@ static enum js_state assign(struct js_parser *p, size_t size)
     return OPERAND;
 }
 
-/* Operators that are written with one to three of the byte `c`, at most `most`, and assign with `=` behind them. */
+/* Reads an operator of one to `most` bytes `c`; with `=` behind it, an assignment. */
 static enum js_state binary(struct js_parser *p, uint8_t c, size_t most)
 {
     size_t size = 1;
@@ -421,7 +422,7 @@ enum js_state js_operator(struct js_parser *p)
     }
 }
 
-/* ---- What ends an assignment expression */
+/* ---- ends of assignment expressions ---- */
 
 static enum js_state comma(struct js_parser *p)
 {
@@ -467,7 +468,7 @@ static enum js_state semicolon(struct js_parser *p)
     return OPERAND;
 }
 
-/* `in` and `of` in the head of a for */
+/* Reads `in` or `of` in the head of a `for`. */
 static enum js_state each(struct js_parser *p)
 {
     if (js_top(p)->kind == L_VARIABLES)
@@ -530,7 +531,7 @@ static enum js_state square_bracket(struct js_parser *p)
     }
 }
 
-/* The end of a statement, or of a field, that a line's end or what comes next shows. */
+/* Ends a statement or a field without a semicolon, at a line end or before a token that shows it. */
 static enum js_state inserted(struct js_parser *p)
 {
     uint8_t c = js_peek(p, 0);

@@ -1,13 +1,13 @@
 #include "js/scope_impl.h"
 
 struct member {
-    uint32_t start, at, size; /* of the member, of its key */
-    uint32_t node;            /* of a computed key */
+    uint32_t start, at, size; /* `start` of the member; `at`, `size` of its key */
+    uint32_t node;            /* cover of a computed key */
     uint8_t modifiers;
     enum sl_js_part_kind kind; /* of the key */
 };
 
-/* The level of a function whose scope is open. */
+/* Pushes the level of a function whose scope is open. */
 static bool push_function(struct js_parser *p, enum js_level_kind kind, uint32_t scope, uint8_t flags,
                           enum js_after after)
 {
@@ -19,7 +19,7 @@ static bool push_function(struct js_parser *p, enum js_level_kind kind, uint32_t
     return true;
 }
 
-/* Its parameters, whose bracket is next. */
+/* Reads the parameters of a function; their bracket is the next token. */
 static enum js_state function_parameters(struct js_parser *p, bool async, bool generator)
 {
     p->async = async;
@@ -57,7 +57,7 @@ enum js_state js_function(struct js_parser *p, uint32_t start, bool async, enum 
     return push_function(p, L_FUNCTION, scope, 0, after) ? function_parameters(p, async, generator) : FAILED;
 }
 
-/* The brace at the end of a body is next. */
+/* Ends a function; the brace at the end of its body is the next token. */
 enum js_state js_function_ended(struct js_parser *p)
 {
     const struct js_level top = *js_top(p);
@@ -137,7 +137,7 @@ static enum js_state object_ended(struct js_parser *p)
     return OPERATOR;
 }
 
-/* ---- Members */
+/* ---- members ---- */
 
 static bool is_constructor(const struct js_parser *p, const struct member *member)
 {
@@ -169,7 +169,7 @@ static enum js_state method(struct js_parser *p, const struct member *member)
 
 static enum js_state property(struct js_parser *p, const struct member *member)
 {
-    if (member->kind == SL_JS_IDENTIFIER) { /* other keys name nothing */
+    if (member->kind == SL_JS_IDENTIFIER) { /* other keys are not part of names */
         if (!js_push(p, L_PROPERTY, 0))
             return FAILED;
         js_top(p)->at = member->at;
@@ -203,7 +203,7 @@ static enum js_state behind_key(struct js_parser *p, const struct member *member
     case '=':
         if (in_class && !push_field(p, member))
             return FAILED;
-        js_advance(p, 1); /* in an object: the default value in a pattern */
+        js_advance(p, 1); /* in an object: default value, so it is a pattern */
         return OPERAND;
     case ';': return in_class ? MEMBER : js_fail(p, "a semicolon in an object");
     case '}': return in_class || member->kind == SL_JS_IDENTIFIER ? MEMBER : js_fail(p, "a property without a value");
@@ -211,7 +211,7 @@ static enum js_state behind_key(struct js_parser *p, const struct member *member
     }
 }
 
-/* The bracket at the end of a computed key is next. */
+/* Ends a computed key; its closing bracket is the next token. */
 enum js_state js_key_ended(struct js_parser *p)
 {
     const struct js_level top = *js_top(p);
@@ -250,7 +250,7 @@ static uint8_t modifier_of(const struct js_parser *p, struct sl_str name)
     return 0;
 }
 
-/* Whether a word that may be a modifier is one: a key follows. */
+/* True if the word before is a modifier: a key follows. */
 static bool modifies(const struct js_parser *p, uint8_t modifier)
 {
     uint8_t c = js_peek(p, 0);
@@ -262,7 +262,7 @@ static bool modifies(const struct js_parser *p, uint8_t modifier)
            (modifier == M_STATIC && c == '{');
 }
 
-/* Takes modifiers and a key that is a name; false when what comes is no name. */
+/* Takes modifiers and a key that is a name; false when the next token is not a name. */
 static bool name_key(struct js_parser *p, struct member *member)
 {
     while (js_name_begins(js_peek(p, 0))) {

@@ -1,61 +1,61 @@
-/* The reader of scopes. It is a machine with a stack of its own instead of functions that call each other: a state says
- * what is expected next, a level what the reader is inside of, and nesting costs 20 bytes.
+/* The reader of scopes: a pushdown machine instead of recursive functions. The state says which token is expected next; a stack
+ * of levels says which constructs enclose it. A level takes 20 bytes.
  *
  *     x = {p: (a) => a}            PROGRAM  ASSIGN x  OBJECT  PROPERTY p  ARROW     the levels at the last `a`
  *
- * Some levels are soft: they end with the assignment expression they hold, at whatever ends that. Three things show only
- * at their end what they are: `(a, b)` may be parameters, `[a]` and `{a}` patterns, and `a[b]` may be assigned to. What has
- * been found inside them until then refers to a component of the name (a cover), which is bent to what it must be when
- * that is known; nothing is read twice. */
+ * Soft levels end together with the assignment expression inside them. Three constructs are only known at their end: `(a, b)`
+ * may be parameters, `[a]` and `{a}` may be patterns, and `a[b]` may be assigned to. Scopes found inside refer to a placeholder
+ * component (a cover); when the construct ends, the placeholder's `outer` link is set to what it turned out to be. Nothing is
+ * read twice. */
 #pragma once
 
 #include "js/scope.h"
 
 enum { DEEPEST = 16384, LONGEST_CHAIN = 256 };
 
-/* What the next token must be. */
+/* Which token is expected next. */
 enum js_state {
-    OPERAND,    /* the beginning of an expression, or what an empty one ends with */
-    OPERATOR,   /* something behind an operand */
-    ENDED,      /* the end of an assignment expression that takes no operator */
-    DECLARATOR, /* of var, let, const, using */
+    OPERAND,    /* the beginning of an expression, or the end of an empty one */
+    OPERATOR,   /* a token behind an operand */
+    ENDED,      /* the end of an assignment expression that no operator may follow */
+    DECLARATOR, /* a variable of var, let, const, using */
     STATEMENT,
-    MEMBER,     /* of the class or object literal on top, or its end */
-    MEMBER_END, /* behind a method of an object literal */
+    MEMBER,     /* a member of the class or object literal on top of the stack, or its end */
+    MEMBER_END, /* the token behind a method of an object literal */
     DONE,
     FAILED,
 };
 
 enum js_level_kind {
-    /* soft */
-    L_ASSIGN,   /* `at` first step, `size` steps, `scope` the first step of what is around it */
+    /* soft levels */
+    L_ASSIGN,   /* `at`: first step, `size`: number of steps, `scope`: first step of the level around it */
     L_ARROW,    /* body without braces */
     L_PROPERTY, /* key: at, size */
     L_VARIABLE, /* at, size */
-    L_BINDING,  /* a pattern to be initialised */
+    L_BINDING,  /* a pattern that an initialiser follows */
     L_LAST_SOFT = L_BINDING,
     /* brackets */
     L_PAREN,
-    L_CALL, /* at: of `async`, where that stands before it */
+    L_CALL, /* `at`: position of `async`, if it precedes */
     L_ARRAY,
-    L_SUBSCRIPT, /* at: what is inside, `size` the first step of what is around it */
+    L_SUBSCRIPT, /* `at`: the level inside, `size`: first step of the level around it */
     L_OBJECT,
     L_TEMPLATE,
-    L_PARAMETERS, /* also of catch */
-    L_KEY,        /* at: the member */
-    L_HEAD,       /* of if, while, with, switch, and behind do */
+    L_PARAMETERS, /* also those of catch */
+    L_KEY,        /* computed key; `at`: the member */
+    L_HEAD,       /* parentheses of if, while, with, switch, and behind do */
     L_FOR,
-    /* more that expressions stand in */
+    /* other levels that contain expressions */
     L_CONDITION,
     L_CASE,
     L_VARIABLES,
-    L_FIELD, /* key: at, size, what (enum sl_js_part_kind) */
+    L_FIELD, /* key: at, size, `what` (enum sl_js_part_kind) */
     L_HERITAGE,
     L_DECORATOR,
     /* parts of statements */
     L_CLASS, /* name: at, size */
     L_TRY,
-    /* where statements stand */
+    /* levels that contain statements */
     L_PROGRAM,
     L_FIRST_STATEMENTS = L_PROGRAM,
     L_BLOCK,
@@ -68,61 +68,61 @@ enum js_level_kind {
 
 enum js_level_flags {
     NO_IN = 1,         /* `in` ends the head of a for */
-    WAS_ASYNC = 2,     /* function: what is around it */
-    WAS_GENERATOR = 4, /* likewise */
-    CLEAR = 8,         /* function: no boundary of names (accessors of object literals) */
-    INNER = 16,        /* assignment: the value of another */
-    CHAINED = 32,      /* subscript: of something that has a name so far */
-    CATCH = 64,        /* parameters */
-    EXPRESSION = 128,  /* class, decorator: in an expression */
+    WAS_ASYNC = 2,     /* function: the code around it is async */
+    WAS_GENERATOR = 4, /* function: the code around it is a generator */
+    CLEAR = 8,         /* function: names continue through it (accessors of object literals) */
+    INNER = 16,        /* assignment: it is the value of another assignment */
+    CHAINED = 32,      /* subscript: the operand before it is a chain */
+    CATCH = 64,        /* these parameters are those of catch */
+    EXPRESSION = 128,  /* class, decorator: inside an expression */
 };
 
-/* What follows a function, a head, or what a `for` has behind it. */
+/* `what` of a function (what follows it), of a head, and of a `for` (which part is next). */
 enum js_after { AFTER_EXPRESSION, AFTER_ARROW, AFTER_STATEMENT, AFTER_MEMBER };
 enum js_head { HEAD_IF, HEAD_WHILE, HEAD_SWITCH, HEAD_DO };
 enum js_for { FOR_INIT, FOR_TEST, FOR_UPDATE, FOR_EACH };
 
 struct js_level {
-    uint8_t kind, flags, what; /* js_after, js_head, js_for; TRY: the clauses there were; FIELD: its key's kind */
+    uint8_t kind, flags, what; /* js_after, js_head or js_for; TRY: clauses so far; FIELD: kind of the key */
     uint32_t at, size;
-    uint32_t scope; /* function, arrow, class: what js_open() said */
-    uint32_t node;  /* the component that names inside continue from; UNKNOWN until one asks */
+    uint32_t scope; /* function, arrow, class: the result of js_open() */
+    uint32_t node;  /* the component that names inside continue from; UNKNOWN until it is needed */
 };
 
 enum { UNKNOWN = UINT32_MAX, LATE = 1u << 31 };
 
-/* What the last operand was. */
+/* Kind of the last operand. */
 enum js_operand {
     O_OTHER,
-    O_CHAIN,   /* steps from `base` on: what an assignment names */
-    O_PARENS,  /* parameters, if an arrow follows */
-    O_PATTERN, /* a pattern, if `=` follows */
+    O_CHAIN,   /* the steps from `base` on, which name the target of an assignment */
+    O_PARENS,  /* parameters if an arrow follows */
+    O_PATTERN, /* a pattern if `=` follows */
     O_LITERAL, /* a string or a number */
 };
 
 struct js_step {
-    uint32_t at, size, kind, node; /* node: of the subscript */
+    uint32_t at, size, kind, node; /* node: the cover of a subscript */
 };
 
-/* Members of classes and object literals before their name. */
+/* Modifiers before the name of a class member or property. */
 enum js_modifier { M_STATIC = 1, M_ASYNC = 2, M_GENERATOR = 4, M_GET = 8, M_SET = 16, M_ACCESSOR = 32 };
 
 struct js_parser {
     const uint8_t *at, *end, *begin; /* `at`: the next token */
-    const uint8_t *token_end;        /* of the token before it */
-    bool newline;                    /* a line ends between them */
+    const uint8_t *token_end;        /* end of the token before `at` */
+    bool newline;                    /* a line ends between that token and `at` */
     bool async, generator;
     bool operand_async;
     uint8_t operand;       /* enum js_operand */
-    uint32_t operand_at;   /* where it begins */
-    uint32_t operand_node; /* of brackets */
-    uint32_t async_at;     /* the last `async` that was an operand */
+    uint32_t operand_at;   /* its offset */
+    uint32_t operand_node; /* the cover of brackets */
+    uint32_t async_at;     /* offset of the last `async` that was an operand */
 
     struct js_level *levels;
     uint32_t depth;
     struct js_step *steps;
     uint32_t base, step_count;
-    struct sl_js_scope *late; /* whose beginning was read before others inside */
+    struct sl_js_scope *late; /* scopes that were opened after others inside them: arrow functions */
     uint32_t late_count;
     size_t level_capacity, step_capacity, late_capacity;
 
@@ -174,9 +174,9 @@ enum js_word {
     W_YIELD,
 };
 
-/* ---- scope_text.c: tokens */
+/* ---- scope_text.c: tokens ---- */
 
-/* What bytes are: part of a name, a blank, neither (0). */
+/* Classes of bytes; 0 = any other byte. */
 enum { B_NAME = 1, B_DIGIT = 2, B_BLANK = 4, B_COMMENT = 8, B_HIGH = 16 };
 extern const uint8_t js_bytes[256];
 
@@ -184,12 +184,12 @@ void js_skip_slowly(struct js_parser *p);
 const uint8_t *js_name_end_slowly(const struct js_parser *p, const uint8_t *at);
 enum js_word js_word(const uint8_t *name, size_t size);
 
-/* Behind a literal whose first byte is at p->at, which moves; false when it has no end. */
+/* Move p->at behind the literal that begins there; false when the literal has no end. */
 bool js_string(struct js_parser *p);
 bool js_number(struct js_parser *p);
 bool js_regex(struct js_parser *p);
 
-/* The text of a template from p->at on: OPERATOR behind it, OPERAND inside its next `${`. */
+/* Reads the text of a template from p->at on. Returns OPERATOR behind its end, OPERAND inside its next `${`. */
 enum js_state js_template(struct js_parser *p);
 
 enum js_state js_fail(struct js_parser *p, const char *what);
@@ -199,13 +199,13 @@ static inline uint32_t js_offset(const struct js_parser *p)
     return (uint32_t)(p->at - p->begin);
 }
 
-/* The byte `ahead` of the next token's first; 0 behind the end. */
+/* Returns the byte at an offset from the beginning of the next token; 0 at or behind the end of the text. */
 static inline uint8_t js_peek(const struct js_parser *p, size_t ahead)
 {
     return ahead < (size_t)(p->end - p->at) ? p->at[ahead] : 0;
 }
 
-/* From the end of a token to the next one. */
+/* Moves from the end of a token to the next token. */
 static inline void js_skip(struct js_parser *p)
 {
     p->token_end = p->at;
@@ -227,7 +227,7 @@ static inline bool js_name_begins(uint8_t c)
     return (js_bytes[c] & (B_NAME | B_DIGIT)) == B_NAME || c >= 0x80 || c == '\\';
 }
 
-/* Where the name ends that begins here. */
+/* Returns the end of the name that begins at p->at. */
 static inline const uint8_t *js_name_end(const struct js_parser *p)
 {
     const uint8_t *at = p->at;
@@ -236,7 +236,7 @@ static inline const uint8_t *js_name_end(const struct js_parser *p)
     return at < p->end && (*at >= 0x80 || *at == '\\') ? js_name_end_slowly(p, at) : at;
 }
 
-/* Takes the token when it is this byte. */
+/* Consumes the next token if it is this byte. */
 static inline bool js_take(struct js_parser *p, uint8_t c)
 {
     if (js_peek(p, 0) != c)
@@ -245,13 +245,13 @@ static inline bool js_take(struct js_parser *p, uint8_t c)
     return true;
 }
 
-/* Takes the next token when it is this word. */
+/* Consumes the next token if it is this word. */
 bool js_take_word(struct js_parser *p, enum js_word word);
 
-/* The word that comes next, W_NONE for anything else. */
+/* Returns the word that comes next, W_NONE for any other token. */
 enum js_word js_next_word(const struct js_parser *p);
 
-/* ---- scope_context.c: levels, names, scopes */
+/* ---- scope_context.c: levels, names, scopes ---- */
 
 bool js_grow_levels(struct js_parser *p);
 
@@ -260,7 +260,7 @@ static inline struct js_level *js_top(struct js_parser *p)
     return &p->levels[p->depth - 1];
 }
 
-/* A new level; what is not given here is zero. A false return has failed. */
+/* Pushes a level; its other members are zero. False when memory or the work budget is exhausted. */
 static inline bool js_push(struct js_parser *p, enum js_level_kind kind, uint8_t flags)
 {
     if (__builtin_expect(p->depth == p->level_capacity, 0) && !js_grow_levels(p))
@@ -271,7 +271,7 @@ static inline bool js_push(struct js_parser *p, enum js_level_kind kind, uint8_t
     return sl_account_spend(&p->account, 1);
 }
 
-/* Ends the level on top, which is soft. */
+/* Pops the level on top, which must be soft. */
 void js_pop_soft(struct js_parser *p);
 
 static inline void js_end_soft(struct js_parser *p)
@@ -282,11 +282,11 @@ static inline void js_end_soft(struct js_parser *p)
 
 void js_step(struct js_parser *p, enum sl_js_part_kind kind, uint32_t at, uint32_t size, uint32_t node);
 
-/* The component that a name here continues from. UNKNOWN when memory ran out, of which p->code then tells. */
+/* Returns the component that a name at this position continues from; UNKNOWN, with p->code set, when memory is exhausted. */
 uint32_t js_context(struct js_parser *p);
 uint32_t js_part(struct js_parser *p, enum sl_js_part_kind kind, uint32_t at, uint32_t size, uint32_t outer);
 
-/* What has been found in these brackets lies in a pattern. */
+/* Marks the brackets of this component as a pattern. */
 static inline void js_make_pattern(struct js_parser *p, uint32_t node)
 {
     if (node < SL_JS_ENOUGH)
@@ -299,43 +299,43 @@ static inline void js_bend(struct js_parser *p, uint32_t node, uint32_t outer)
         p->scopes->parts[node].outer = outer;
 }
 
-/* A scope begins at `start`; SL_JS_NONE when memory ran out. */
+/* Opens a scope at `start`. SL_JS_NONE when memory is exhausted. */
 uint32_t js_open(struct js_parser *p, uint32_t start, enum sl_js_scope_kind kind, uint32_t name);
 void js_close(struct js_parser *p, uint32_t scope, const uint8_t *end);
 
-/* Puts all in order when the text is read: late scopes, names, what is around each. */
+/* Completes the scopes at the end of the text: merges late ones, resolves names, sets `outer`. */
 bool js_finish(struct js_parser *p);
 
-/* ---- scope_expression.c */
+/* ---- scope_expression.c: expressions ---- */
 enum js_state js_operand(struct js_parser *p);
 enum js_state js_operator(struct js_parser *p);
 enum js_state js_ended(struct js_parser *p);
 enum js_state js_declarator(struct js_parser *p);
 
-/* An operand that is a name: the next token up to `end`. */
+/* Takes the next token, up to `end`, as an operand that is a name. */
 enum js_state js_named_operand(struct js_parser *p, const uint8_t *end, enum sl_js_part_kind kind);
 enum js_state js_async(struct js_parser *p, bool statement);
 enum js_state js_decorator(struct js_parser *p, uint8_t flags);
 
-/* ---- scope_function.c */
+/* ---- scope_function.c: functions and classes ---- */
 
-/* `function` is the next token, which began at `start`. */
+/* The next token is `function`; the function began at `start`. */
 enum js_state js_function(struct js_parser *p, uint32_t start, bool async, enum js_after after);
 enum js_state js_function_ended(struct js_parser *p);
 enum js_state js_parameters_ended(struct js_parser *p);
 
-/* `=>` is the next token. */
+/* The next token is `=>`. */
 enum js_state js_arrow(struct js_parser *p);
 
-/* `class` is the next token. */
+/* The next token is `class`. */
 enum js_state js_class(struct js_parser *p, uint8_t flags);
 enum js_state js_member(struct js_parser *p);
 enum js_state js_member_end(struct js_parser *p);
 enum js_state js_key_ended(struct js_parser *p);
 
-/* ---- scope_statement.c */
+/* ---- scope_statement.c: statements ---- */
 enum js_state js_statement(struct js_parser *p);
 
-/* A statement has ended: what is around it goes on. */
+/* Called at the end of a statement: continues with the construct around it. */
 enum js_state js_completed(struct js_parser *p);
 enum js_state js_head_ended(struct js_parser *p);

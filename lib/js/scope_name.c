@@ -2,14 +2,14 @@
 
 enum { MOST_PARTS = 128 };
 
-/* A name while it is put together: its components from the last to the first. */
+/* A name that is being assembled: its components from the last to the first. */
 struct name {
     const struct sl_js_scopes *scopes;
     const struct sl_js_naming *naming;
     const struct sl_js_part *parts[MOST_PARTS];
     unsigned count;
-    bool object;                       /* begins in an object literal */
-    const struct sl_js_part *replaced; /* the component that the function's own name stands for */
+    bool object;                       /* it begins in an object literal */
+    const struct sl_js_part *replaced; /* the component that the function's own name replaces */
 };
 
 static bool is_compat(const struct name *name)
@@ -26,7 +26,7 @@ static void gather_parts(struct name *name, const struct sl_js_scope *scope)
         const struct sl_js_part *p = &s->parts[part];
         if (p->kind == SL_JS_OBJECT) {
             crossed = true;
-        } else if (p->kind != SL_JS_COVER && !(p->field && is_compat(name))) { /* COVER: a name too long to be one */
+        } else if (p->kind != SL_JS_COVER && !(p->field && is_compat(name))) { /* COVER: a name that is too long */
             bool last = part == scope->name;
             bool key = last && (scope->kind == SL_JS_OBJECT_GETTER || scope->kind == SL_JS_OBJECT_SETTER);
             if (p->kind != SL_JS_OWN && !key)
@@ -41,7 +41,7 @@ static void gather_parts(struct name *name, const struct sl_js_scope *scope)
     name->object = crossed && inferred && part == SL_JS_NONE;
 }
 
-/* Identifiers may be written with escapes: \u0061, \u{61}. */
+/* Decodes escapes in identifiers: \u0061, \u{61}. */
 static void add_unescaped(struct sl_buf *out, struct sl_str text)
 {
     for (size_t i = 0; i < text.size;) {
@@ -71,7 +71,7 @@ static void add_identifier(struct name *name, const struct sl_js_part *part, str
     bool is_private = part->kind == SL_JS_PRIVATE;
     if (name->naming && name->naming->original && !(is_private && is_compat(name)))
         text = name->naming->original(name->naming->arg, part->at, text);
-    if (is_private && !sl_str_starts(text, SL_STR("#"))) /* some maps leave it out */
+    if (is_private && !sl_str_starts(text, SL_STR("#"))) /* some maps omit it */
         sl_buf_u8(out, '#');
     if (text.size && memchr(text.data, '\\', text.size))
         add_unescaped(out, text);
@@ -79,7 +79,7 @@ static void add_identifier(struct name *name, const struct sl_js_part *part, str
         sl_buf_str(out, text);
 }
 
-/* A number as it is written, a string in double quotes. */
+/* Appends a number as written, or a string in double quotes. */
 static void add_literal(struct name *name, const struct sl_js_part *part, struct sl_buf *out)
 {
     struct sl_str text = {name->scopes->text.data + part->at, part->size};
@@ -94,7 +94,7 @@ static void add_literal(struct name *name, const struct sl_js_part *part, struct
         if (text.data[i] == '"')
             sl_buf_u8(out, '\\');
         sl_buf_u8(out, (uint8_t)text.data[i]);
-        if (text.data[i] == '\\') /* with what it escapes */
+        if (text.data[i] == '\\') /* copy the escaped byte, too */
             sl_buf_u8(out, (uint8_t)text.data[++i]);
     }
     sl_buf_u8(out, '"');
@@ -129,7 +129,7 @@ static bool is_index(const struct sl_js_part *part)
     return part->kind == SL_JS_INDEX_NAME || part->kind == SL_JS_INDEX_LITERAL || part->kind == SL_JS_INDEX_COMPUTED;
 }
 
-/* Whether a dot stands between two components. With `compat` none does behind an assigned chain of members. */
+/* True if a dot separates the two components; with `compat` there is none behind an assigned chain of members. */
 static bool separated(const struct name *name, const struct sl_js_part *before, const struct sl_js_part *part)
 {
     bool chained = before->kind == SL_JS_MEMBER || is_index(before);
@@ -138,11 +138,11 @@ static bool separated(const struct name *name, const struct sl_js_part *before, 
     return !(is_compat(name) && chained && part->kind != SL_JS_MEMBER);
 }
 
-/* The function's own name, where it stands for the last step of an assigned chain. */
+/* Adds the separator before the function's own name, which replaces the last step of an assigned chain. */
 static void add_replaced(struct name *name, const struct sl_js_part *before, struct sl_buf *out)
 {
     bool compat = is_compat(name) && is_index(name->replaced);
-    if (compat && name->replaced->kind == SL_JS_INDEX_NAME) { /* all of it but the bracket at its end */
+    if (compat && name->replaced->kind == SL_JS_INDEX_NAME) { /* compatible: the step without its closing bracket */
         sl_buf_u8(out, '[');
         add_identifier(name, name->replaced, out);
     } else if (before && !compat) {

@@ -4,7 +4,7 @@
 
 enum { SPACING = 256 };
 
-/* Moves on by one byte. A character of four bytes is two units, each other is one. */
+/* Moves the position over one byte. A character of four bytes is two UTF-16 units, any other is one. */
 static inline void pass(struct sl_js_place *place, uint8_t c)
 {
     if (c == '\n')

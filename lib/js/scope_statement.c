@@ -36,7 +36,7 @@ enum js_state js_completed(struct js_parser *p)
     }
 }
 
-/* The end of a statement without an expression at its end. */
+/* Ends a statement that does not end with an expression. */
 static enum js_state plain_end(struct js_parser *p)
 {
     uint8_t c = js_peek(p, 0);
@@ -77,7 +77,7 @@ static enum js_state variables(struct js_parser *p)
     return js_push(p, L_VARIABLES, no_in) ? DECLARATOR : FAILED;
 }
 
-/* Whether a declaration follows these words, which may be names too. */
+/* True if a declaration follows these words, which may also be names. */
 static bool declares(struct js_parser *p, enum js_word word)
 {
     struct js_parser ahead = *p;
@@ -96,7 +96,7 @@ static bool declares(struct js_parser *p, enum js_word word)
     return js_name_begins(c) ? word == W_LET || !ahead.newline : word == W_LET && (c == '[' || c == '{');
 }
 
-/* var, let, const, using, await using: OPERAND when it is none of them. */
+/* Reads var, let, const, using, await using; OPERAND if it is none of them. */
 static enum js_state declaration(struct js_parser *p, enum js_word word)
 {
     bool found = word == W_VAR || word == W_CONST ||
@@ -150,7 +150,7 @@ static enum js_state case_of(struct js_parser *p, bool other)
     return js_take(p, ':') ? STATEMENT : js_fail(p, "default without a colon");
 }
 
-/* ---- Modules */
+/* ---- modules ---- */
 
 static bool string_token(struct js_parser *p)
 {
@@ -161,7 +161,7 @@ static bool string_token(struct js_parser *p)
     return true;
 }
 
-/* A name or a word; false when it is none, as an escape that stands for nothing. */
+/* Takes a name or a word; false for any other token, including an escape that is not part of a name. */
 static bool name_token(struct js_parser *p)
 {
     const uint8_t *end = js_name_end(p);
@@ -172,7 +172,7 @@ static bool name_token(struct js_parser *p)
     return true;
 }
 
-/* { a as b, "c" as d } or the attributes { type: "json" }, behind the brace */
+/* Reads { a as b, "c" as d } or the attributes { type: "json" }; the opening brace has been read. */
 static bool braces(struct js_parser *p)
 {
     while (!js_take(p, '}')) {
@@ -186,7 +186,7 @@ static bool braces(struct js_parser *p)
     return true;
 }
 
-/* "x", with { ... } behind it */
+/* Reads "x", optionally followed by with { ... }. */
 static enum js_state module_name(struct js_parser *p)
 {
     if (!string_token(p))
@@ -200,7 +200,7 @@ static enum js_state module_name(struct js_parser *p)
     return plain_end(p);
 }
 
-/* Names, stars and braces up to the name of the module. `import` is the next token. */
+/* Reads `import`, the next token, up to the name of the module: names, stars and braces. */
 static enum js_state imported(struct js_parser *p)
 {
     struct js_parser ahead = *p;
@@ -251,9 +251,9 @@ static enum js_state exported(struct js_parser *p)
     }
 }
 
-/* ---- */
+/* ---- statements ---- */
 
-/* A name: a label, or the beginning of an expression. */
+/* Reads a name: a label, or the beginning of an expression. */
 static enum js_state name(struct js_parser *p, const uint8_t *end)
 {
     enum js_state next = js_named_operand(p, end, SL_JS_IDENTIFIER);

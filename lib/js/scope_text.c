@@ -1,6 +1,6 @@
 #include "js/scope_impl.h"
 
-/* Bytes above 0x7F belong to names, save for the blanks of Unicode among them. */
+/* Bytes above 0x7F belong to names, except in Unicode white space. */
 const uint8_t js_bytes[256] = {
     ['a' ... 'z'] = B_NAME,
     ['A' ... 'Z'] = B_NAME,
@@ -26,7 +26,7 @@ enum js_state js_fail(struct js_parser *p, const char *what)
     return FAILED;
 }
 
-/* The blank of Unicode that begins here, its bytes; 0 when it is none. */
+/* Returns the size of the Unicode white space at `at`; 0 if there is none. */
 static size_t high_blank(const struct js_parser *p, const uint8_t *at, bool *newline)
 {
     size_t left = (size_t)(p->end - at);
@@ -44,12 +44,12 @@ static size_t high_blank(const struct js_parser *p, const uint8_t *at, bool *new
     return blank ? 3 : 0;
 }
 
-/* Behind the comment that begins at `at`; NULL when none does, or when it has no end. */
+/* Returns the position behind the comment that begins at `at`; NULL if there is none, or it has no end. */
 static const uint8_t *comment_end(struct js_parser *p, const uint8_t *at)
 {
     if (p->end - at < 2 || (at[1] != '/' && at[1] != '*'))
         return NULL;
-    if (at[1] == '/') { /* the line's end is no part of it */
+    if (at[1] == '/') { /* the line end is not part of the comment */
         for (at += 2; at < p->end; at++) {
             bool ends = *at == '\n' || *at == '\r';
             if (*at == 0xE2)
@@ -162,7 +162,7 @@ static const struct {
 };
 enum { WORDS = sizeof words / sizeof words[0] };
 
-/* The first word with this letter. */
+/* Index in `words` of the first word with this letter. */
 static const uint8_t first_words[26] = {
     ['a' - 'a'] = 0,  ['b' - 'a'] = 2,     ['c' - 'a'] = 3,  ['d' - 'a'] = 8,  ['e' - 'a'] = 12, ['f' - 'a'] = 16,
     ['g' - 'a'] = 19, ['h' - 'a'] = 19,    ['i' - 'a'] = 20, ['j' - 'a'] = 24, ['k' - 'a'] = 24, ['l' - 'a'] = 24,
@@ -218,7 +218,7 @@ static const uint8_t *digits_end(const struct js_parser *p, const uint8_t *at)
     return at;
 }
 
-/* Digits, a fraction, an exponent; other bases, separators and the n of big integers are letters to this. */
+/* Reads digits, a fraction, an exponent; the letters of other bases, separators and the n of BigInts are accepted as digits. */
 bool js_number(struct js_parser *p)
 {
     const uint8_t *at = p->at;

@@ -1,4 +1,4 @@
-/* Using the look-up table of a source map in place. Every offset is checked where it is used. */
+/* Reads the look-up table of a source map in place. Every offset is checked when it is used. */
 #include "js/smcache.h"
 
 #include "js/smformat.h"
@@ -69,7 +69,7 @@ struct sl_str sl_smcache_text(const struct sl_smcache *c, uint32_t source)
     return text_at(c, source_word(c, source, 2), source_word(c, source, 3));
 }
 
-/* How many line feeds are in front of this step of the text; false when the table does not say. */
+/* Counts the line feeds before this step of the text; false when the table has no such row. */
 static bool lines_before(const struct sl_smcache *c, uint32_t source, uint32_t step, uint32_t *lines)
 {
     struct sl_bytes rows = c->table.sections[SECTION_LINES];
@@ -89,7 +89,7 @@ struct sl_context_cursor sl_smcache_cursor(const struct sl_smcache *c, uint32_t 
     struct sl_context_cursor cursor = {.text = text, .line = 1, .newline = '\n'};
     uint32_t first = line > SL_CONTEXT_LINES ? line - SL_CONTEXT_LINES : 1, before;
     uint32_t low = 0, high = text.size ? (uint32_t)((text.size - 1) / LINES_STEP) : 0;
-    while (low < high) { /* the last step in front of which a line ends and that line is not behind the first wanted */
+    while (low < high) { /* find the last step whose first complete line is not behind the first wanted one */
         uint32_t middle = high - (high - low) / 2;
         if (lines_before(c, source, middle, &before) && (uint64_t)before + 2 <= first)
             low = middle;
@@ -110,7 +110,7 @@ struct sl_context_cursor sl_smcache_cursor(const struct sl_smcache *c, uint32_t 
 /* ---- tokens ---- */
 
 struct block {
-    uint64_t first; /* key of its first token */
+    uint64_t first; /* key of the first token */
     struct sl_column columns[BLOCK_COLUMNS];
     uint32_t least[BLOCK_COLUMNS];
     uint8_t count, column_width;
@@ -121,7 +121,7 @@ static uint64_t block_key(const struct sl_smcache *c, uint32_t block)
     return sl_table_u64(c->table.sections[SECTION_KEYS].data + (size_t)block * 8);
 }
 
-/* `index` is below the count of blocks. */
+/* Opens a block; `index` is below the number of blocks. */
 static bool open_block(const struct sl_smcache *c, uint32_t index, struct block *b)
 {
     struct sl_bytes blocks = c->table.sections[SECTION_BLOCKS];
@@ -129,7 +129,7 @@ static bool open_block(const struct sl_smcache *c, uint32_t index, struct block 
     if (begin > blocks.size || blocks.size - begin < BLOCK_HEAD + 8)
         return false;
     const uint8_t *head = blocks.data + begin, *at = head + BLOCK_HEAD;
-    for (unsigned ahead = 64; ahead <= 320; ahead += 64) /* all of it will be looked at, in no order */
+    for (unsigned ahead = 64; ahead <= 320; ahead += 64) /* the search reads all of it, in no order */
         __builtin_prefetch(head + ahead);
     size_t left = blocks.size - (size_t)begin - BLOCK_HEAD - 8;
     b->first = block_key(c, index);
@@ -148,7 +148,7 @@ static bool open_block(const struct sl_smcache *c, uint32_t index, struct block 
     return b->count > 0 && b->column_width <= 32;
 }
 
-/* A value of a token; of the key column what is packed there. */
+/* Returns the value of a token; for the key column the packed value. */
 static inline uint64_t value_of(const struct block *b, enum block_column column, unsigned token)
 {
     return sl_column_get(&b->columns[column], token) + (column == COLUMN_KEY ? 0 : b->least[column]);
@@ -170,7 +170,7 @@ static uint64_t token_key(const struct block *b, unsigned token)
     return (uint64_t)line_of(b, token) << 32 | column_of(b, token);
 }
 
-/* How many blocks begin before the key. Without branches: which way a search goes cannot be foreseen. */
+/* Returns how many blocks begin before the key. Branch-free, because the direction of a search is unpredictable. */
 static uint32_t blocks_before(const struct sl_smcache *c, uint64_t key)
 {
     const uint8_t *keys = c->table.sections[SECTION_KEYS].data;
@@ -182,8 +182,8 @@ static uint32_t blocks_before(const struct sl_smcache *c, uint64_t key)
     return (uint32_t)(begin + (sl_table_u64(keys + begin * 8) < key));
 }
 
-/* The key as the block has them packed: as many of its tokens are before the one as before the other. The block does not begin
- * behind the key. */
+/* Packs the key like the keys of the block, so that it compares with them in the same way. The block does not begin behind the
+ * key. */
 static uint64_t packed_key(const struct block *b, uint64_t key)
 {
     uint64_t lines = (key >> 32) - (b->first >> 32);
@@ -211,7 +211,7 @@ struct found {
     unsigned index;
 };
 
-/* The first token at the key, or else the last before it. It is part of its two callers, as look-ups are mostly this. */
+/* Finds the first token at the key, or else the last one before it. Inlined into both callers, since this is most of a look-up. */
 static inline __attribute__((always_inline)) bool search_before(const struct sl_smcache *c, uint64_t key,
                                                                 struct found *token)
 {
@@ -239,7 +239,7 @@ static bool find_before(const struct sl_smcache *c, uint64_t key, struct found *
     return search_before(c, key, token);
 }
 
-/* The same, on the line of the key. */
+/* search_before(), limited to the line of the key. */
 static bool find_token(const struct sl_smcache *c, uint64_t key, struct found *token)
 {
     return search_before(c, key, token) && line_of(&token->block, token->index) == key >> 32;
@@ -253,7 +253,7 @@ static struct sl_str name_at(const struct sl_table_units *units, uint32_t count,
     return (struct sl_str){(const char *)name.data, name.size};
 }
 
-/* What is known of the function; `scope` is 1 + its number, or 0. */
+/* Sets the function of the position; `scope` is 1 + its number, or 0. */
 static void set_function(const struct sl_smcache *c, uint64_t scope, struct sl_smcache_place *place)
 {
     struct sl_bytes scopes = c->table.sections[SECTION_SCOPES];
@@ -267,15 +267,15 @@ static void set_function(const struct sl_smcache *c, uint64_t scope, struct sl_s
 
 /* ---- scopes of the map ---- */
 
-/* What is beside the last key at or before this one in rows [begin, end) of STARTS or BOUNDARIES, of `count` rows; 0 without
- * one. */
+/* Returns the value of the last key at or before this one in rows [begin, end) of STARTS or BOUNDARIES, which has `count` rows;
+ * 0 if there is none. */
 static uint32_t value_before(struct sl_bytes rows, uint32_t count, uint32_t begin, uint32_t end, uint64_t key)
 {
     uint32_t low = SL_PARTITION_POINT(middle, begin, end, sl_table_u64(rows.data + (size_t)middle * 8) <= key);
     return low > begin ? sl_table_u32(rows.data + (size_t)count * 8 + (size_t)(low - 1) * 4) : 0;
 }
 
-/* The innermost function that the scopes of the source have at its place. */
+/* Returns the innermost function at the source position, according to the scopes of the source. */
 static uint32_t function_of_source(const struct sl_smcache *c, const struct sl_smcache_place *place)
 {
     if (!c->has_source_starts || place->source >= c->source_count)
@@ -293,8 +293,8 @@ static uint32_t node_word(const struct sl_smcache *c, uint32_t node, unsigned wo
     return sl_table_u32(c->table.sections[SECTION_NODES].data + (size_t)(node - 1) * NODE_SIZE + word * 4);
 }
 
-/* Says what is known of the function around the place, whose innermost node is this (1 + its number, 0 = none): what the node says, or
- * else the source's scopes, or else the script. */
+/* Sets the function around the position, whose innermost node is `node` (1 + its number, 0 = none): from the node, else from the
+ * source's scopes, else from the script. */
 static void set_original_function(const struct sl_smcache *c, uint32_t node, struct sl_smcache_place *place)
 {
     bool there = node > 0 && node <= c->node_count;
@@ -323,7 +323,7 @@ static uint32_t node_at(const struct sl_smcache *c, uint64_t key)
 bool sl_smcache_caller(const struct sl_smcache *c, struct sl_smcache_place *place)
 {
     uint32_t call = place->inlined, source = call ? node_word(c, call, 1) : 0, outer = call ? node_word(c, call, 4) : 0;
-    if (!source || source > c->source_count || outer >= call) /* nodes within others come behind them */
+    if (!source || source > c->source_count || outer >= call) /* inner nodes come behind outer ones */
         return false;
     place->source = source - 1;
     place->line = node_word(c, call, 2);
@@ -348,7 +348,7 @@ bool smcache_find(const struct sl_smcache *c, uint32_t line, uint32_t column, st
     return true;
 }
 
-/* Moves the place from where the range of its token begins. */
+/* Moves the position from the beginning of its token's range into the range. */
 static __attribute__((noinline)) bool move_in_range(const struct found *t, uint32_t line, uint32_t column,
                                                     struct sl_smcache_place *place)
 {

@@ -1,32 +1,43 @@
-/* The look-up table of a source map, version 1.0: a table (table/table.h) with these sections. Private to this folder.
+/* Layout of the look-up table of a source map, version 1.0: a table (table/table.h) with these sections. Private to this folder.
  *
  *     TEXT       names of sources and their contents
  *     SOURCES    20 bytes a source: u32 offset and u32 size of the name in TEXT, the same of the content (size NONE: no content),
- *                u32 row of LINES that is its first
- *     LINES      for each 4096 bytes of a content but the first, the number of line feeds in front of them, u32
+ *                u32 its first row in LINES
+ *     LINES      for each 4096 bytes of a content but the first, u32 number of line feeds before them
  *     NAMES      units, NAME_OFFSETS
- *     BLOCKS     the tokens in order of line and column, 64 a block, see below; eight bytes of zeros behind the last
+ *     BLOCKS     the tokens in order of line and column, 64 a block, see below; eight zero bytes behind the last block
  *     KEYS       u64 a block: line << 32 | column of its first token
- *     PLACES     u32 a block: where it begins in BLOCKS, in units of eight bytes
+ *     PLACES     u32 a block: its offset in BLOCKS, in units of eight bytes
  *     FUNCTIONS  units, FUNCTION_OFFSETS: names
  *     SCOPES     u32 a scope: 0 = anonymous, else 1 + its function
  *
- * and these, when the map has scopes of its own (`scopes`); FUNC is 1 + a name, or one of ORIGINAL_*:
+ * and these if the map has `scopes`; FUNC is 1 + the number of a name, or one of ORIGINAL_*:
  *
- *     SOURCE_STARTS  8 bytes a source: u32 first row of STARTS, u32 the row behind its last
- *     STARTS         u64 a row: line << 32 | column of the source where another function begins to be the innermost one; then
+ *     SOURCE_STARTS  8 bytes a source: u32 first row in STARTS, u32 end of its rows
+ *     STARTS         u64 a row: line << 32 | column of the source where the innermost function changes; then
  *                    u32 a row: FUNC
- *     BOUNDARIES     u64 a row: line << 32 | column of the script where another node begins to be the innermost one; then
+ *     BOUNDARIES     u64 a row: line << 32 | column of the script where the innermost node changes; then
  *                    u32 a row: 1 + the node, 0 = none
- *     NODES          24 bytes a generated range: u32 FUNC; of an inlined call u32 1 + source, u32 line, u32 column of the call and
- *                    u32 1 + the node around the call, which comes before, zeros of others; u32 1 if calls of it are hidden
+ *     NODES          24 bytes a generated range: u32 FUNC; for an inlined call u32 1 + source, u32 line, u32 column of the call and
+ *                    u32 1 + the node around the call (a smaller one), else zeros; u32 1 if its frames are hidden
  *
- *     block  := u8 number of tokens, u8 width of each of six columns, u8 width of the generated column,
- *               u32 least value of each of six columns, the columns, each beginning at a byte
+ *     block  := u8 number of tokens, u8 width of each of six columns, u8 width of the generated column (part of column 0),
+ *               u32 minimum of each of six columns, the columns, each beginning at a byte
  *
- * Columns have the tokens' values minus the least, packed: (generated line - that of the block) << width | generated column, which is
- * less the least one; 1 + source, or with the flag RANGES (1 + source) << 1 | range; source line; source column; 1 + name; 1 +
- * scope. In the sums 0 is none. */
+ * A column contains the values of the tokens minus the column's minimum, packed: (generated line - line of the block) << width |
+ * generated column, of which the minimum is subtracted; 1 + source, or with the flag RANGES (1 + source) << 1 | range; source
+ * line; source column; 1 + name; 1 + scope. For the values with "1 +", 0 means none.
+ *
+ * The mappings "AAAA,SACSA" (0:0 -> a.js 0:0, and 0:9 -> a.js 1:9 named "add") are one block:
+ *
+ *     02                    two tokens
+ *     04 00 01 04 01 00     widths: key, source, line, column, name, scope (all equal: no bits)
+ *     04                    generated columns take 4 bits, the line takes none
+ *     00000000 01000000 00000000 00000000 00000000 00000000     minimums: both tokens have 1 + source = 1
+ *     90                    keys 0, 9 (the first value in the low bits)
+ *     02                    source lines 0, 1
+ *     90                    source columns 0, 9
+ *     02                    1 + name: 0, 1; then zeros up to a multiple of eight bytes */
 #pragma once
 
 #include "js/smcache.h"
@@ -37,20 +48,20 @@ enum {
     BLOCK_HEAD = 32,
     SOURCE_SIZE = 20,
     NODE_SIZE = 24,
-    STARTS_ROW = 12, /* also of BOUNDARIES */
+    STARTS_ROW = 12, /* also the size of a row of BOUNDARIES */
     LINES_STEP = 4096,
     FLAG_RANGES = 1,
-    KEY_WIDTH = 56, /* at most */
+    KEY_WIDTH = 56, /* maximum */
 };
 
 enum block_column { COLUMN_KEY, COLUMN_SOURCE, COLUMN_LINE, COLUMN_COLUMN, COLUMN_NAME, COLUMN_SCOPE, BLOCK_COLUMNS };
 
 #define NO_CONTENT UINT32_MAX
 
-/* The function at a place, where it is no name. */
+/* FUNC if it is not a name. */
 #define ORIGINAL_UNKNOWN   UINT32_C(0)
 #define ORIGINAL_ANONYMOUS UINT32_MAX
-#define ORIGINAL_TOP_LEVEL (UINT32_MAX - 1) /* in no function */
+#define ORIGINAL_TOP_LEVEL (UINT32_MAX - 1) /* outside of all functions */
 
 enum section_id {
     SECTION_TEXT = 1,
@@ -81,7 +92,7 @@ enum {
     AT_NAMES = 32,
     AT_BLOCKS = 36,
     AT_TOKENS = 40,     /* u64 */
-    AT_BAD_SCOPES = 48, /* item of the map's scopes that has an error, from 1; 0 = none */
+    AT_BAD_SCOPES = 48, /* number of the malformed item in the map's scopes, from 1; 0 = none */
 };
 
 static const struct sl_table_format smcache_format = {
@@ -95,8 +106,8 @@ static const struct sl_table_format smcache_format = {
     .sections = SECTION_ID_END - 1,
 };
 
-/* Moves the original position of a range's token to that of a place in the range, which is told character by character. False where there
- * are no such positions. */
+/* Moves the original position of a range's token along with a position in the range (ranges map character by character). False
+ * when the result is not a valid position. */
 static inline bool js_move_range(uint32_t token_line, uint32_t token_column, uint32_t line, uint32_t column,
                                  uint32_t *source_line, uint32_t *source_column)
 {
@@ -107,7 +118,7 @@ static inline bool js_move_range(uint32_t token_line, uint32_t token_column, uin
     return !(moved_line >> 31) && !(moved_column >> 31);
 }
 
-/* A token, as names are looked for by it. */
+/* A token, for finding names. */
 struct smcache_token {
     uint32_t line, column;
     uint64_t source; /* 0 = none */
@@ -115,5 +126,5 @@ struct smcache_token {
     struct sl_str name;
 };
 
-/* The first token at this place, or else the last before it on its line. */
+/* Finds the first token at this position, or else the last one before it on its line. */
 bool smcache_find(const struct sl_smcache *cache, uint32_t line, uint32_t column, struct smcache_token *token);

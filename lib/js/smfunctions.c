@@ -1,9 +1,9 @@
-/* Function maps: Metro writes for each source which function begins where, for programs that run as Hermes' bytecode.
+/* Function maps: for each source, Metro lists which function begins where, for programs that run as Hermes bytecode.
  *
  *     "x_facebook_sources": [[{"names": ["<global>", "f"], "mappings": "AAA;ACC"}], null, ...]
  *
- * A segment has the column, which begins anew behind each semicolon, the number of the name, and the line, which begins with 1. A
- * map that cannot be read is none. */
+ * A segment consists of the column (absolute again behind each semicolon), the number of the name, and the line, which starts at
+ * 1. Here <global> begins at 1:0 and f at 2:0. A map that cannot be read is ignored. */
 #include "function/order.h"
 #include "js/read.h"
 #include "js/smwrite.h"
@@ -32,7 +32,7 @@ static void read_function_names(struct smcache_writer *w, struct sl_json *j, str
     }
 }
 
-/* Element 0 of a source's list; the others are of no use. */
+/* Reads element 0 of a source's list; the others are not used. */
 static void read_mapping(struct smcache_writer *w, struct sl_json *j, struct function_mapping *m)
 {
     struct sl_str key;
@@ -63,7 +63,7 @@ static bool add_start(struct smcache_writer *w, uint64_t key, uint32_t name)
     return true;
 }
 
-/* A segment's numbers: added to what the last one had. False when they are none, or no place has them. */
+/* Adds the numbers of a segment to those of the last one. False when they are malformed or not a valid position. */
 static bool read_start(const uint8_t **at, int64_t *column, int64_t *name, int64_t *line)
 {
     int64_t *const numbers[] = {column, name, line};
@@ -75,7 +75,7 @@ static bool read_start(const uint8_t **at, int64_t *column, int64_t *name, int64
     return (uint64_t)(*column | *line) >> 32 == 0;
 }
 
-/* False when out of memory. What is malformed has no starts. */
+/* Adds the starts of a source; none if its mappings are malformed. False when out of memory. */
 static bool add_starts(struct smcache_writer *w, const struct function_mapping *m)
 {
     struct sl_str mappings = m->mappings.size ? m->mappings : SL_STR("");
@@ -103,7 +103,7 @@ static bool add_starts(struct smcache_writer *w, const struct function_mapping *
     return true;
 }
 
-/* The starts of a source into their order, which mostly is the one they come in. */
+/* Sorts the starts of a source; mostly they are in order. */
 static bool sort_starts(struct smcache_writer *w, size_t first)
 {
     size_t count = w->function_map.start_count - first, sorted = 1;
@@ -149,7 +149,7 @@ enum sl_code smcache_read_functions(struct smcache_writer *w, struct sl_error *e
     return good ? SL_OK : smcache_writer_fail(w, error);
 }
 
-/* ---- looking for one ---- */
+/* ---- look-up ---- */
 
 static uint32_t function_at(const struct function_map *map, uint32_t source, uint64_t key)
 {

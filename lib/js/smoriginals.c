@@ -1,4 +1,4 @@
-/* Reading the scopes that a map has of its sources and of the generated script (ECMA-426, proposal "Scopes", stage 3), and writing
+/* Reads the scopes that a map has of its sources and of the generated script (ECMA-426, proposal "Scopes", stage 3), and writes
  * their sections.
  *
  *     "scopes": "BCAAA,BHCKAC,CGB,CIA,A,ECAA,EGBC,ICCA,FK,FK"
@@ -11,10 +11,10 @@
  *     E             begin of a generated range: flags [, line], column [, definition: the number of a B]
  *     I             the range is an inlined call: source, line and column of the call
  *     F             its end: [line,] column
- *     others        variables, their bindings, and what later versions add; not used
+ *     others        variables, their bindings, and additions of later versions; not used
  *
- * Trees of B and C come first, one for each source, then those of E and F. An error costs the scopes of its part of the map, and nothing
- * else. */
+ * Trees of B and C come first, one for each source, then those of E and F. An error discards the scopes of its part of the map,
+ * and nothing else. */
 #include <stdlib.h>
 
 #include "js/read.h"
@@ -41,16 +41,16 @@ struct reader {
     struct smcache_writer *w;
     struct original_scopes *out;
     const struct sl_sourcemap_part *part;
-    uint32_t first_source, first_name; /* of the part */
+    uint32_t first_source, first_name; /* of this part */
     uint64_t end_key;                  /* where the next part begins in the script */
     const uint8_t *at, *end;
-    uint32_t item; /* number of the item that is being read, from 1 */
+    uint32_t item; /* number of the current item, from 1 */
     uint32_t source;
-    struct position scope, range; /* of the last items that have one */
-    int64_t name, definition;     /* the last of these */
-    uint32_t *definitions;        /* the function of each original scope that begins in the part */
+    struct position scope, range; /* position of the last item of each kind */
+    int64_t name, definition;     /* last values, to which the next are relative */
+    uint32_t *definitions;        /* function of each original scope of the part */
     size_t definition_count, definition_capacity;
-    uint32_t *open_scopes, *open_ranges; /* functions; numbers of nodes */
+    uint32_t *open_scopes, *open_ranges; /* stacks: functions; node numbers */
     size_t scope_depth, scope_capacity, range_depth, range_capacity;
     bool no_memory;
 };
@@ -85,7 +85,7 @@ static bool read_signed(struct reader *r, int64_t *sum)
     return has_number(r) && vlq_add(&r->at, sum);
 }
 
-/* Moves the position: the column goes on from the last one on the same line. */
+/* Moves the position; the column is relative to the last one on the same line. */
 static bool move_position(struct position *position, uint32_t lines, uint32_t columns)
 {
     position->line += lines;
@@ -101,7 +101,7 @@ static bool read_position(struct reader *r, struct position *position)
 
 /* ---- original scopes ---- */
 
-/* What is at this position of the source and behind it belongs to the function. */
+/* Records that `function` is the innermost one from this position of the source on. */
 static bool add_start(struct reader *r, uint32_t function)
 {
     struct original_scopes *o = r->out;
@@ -147,7 +147,7 @@ static bool end_scope(struct reader *r)
 
 /* ---- generated ranges ---- */
 
-/* From this place of the script on the node (1 + its number, 0 = none) is the innermost one. */
+/* Records that the node (1 + its number, 0 = none) is the innermost one from this position of the script on. */
 static bool add_boundary_at(struct reader *r, uint64_t key, uint32_t node)
 {
     struct original_scopes *o = r->out;
@@ -185,7 +185,7 @@ static bool start_range(struct reader *r)
            PUSH(r, r->open_ranges, r->range_depth, r->range_capacity, (uint32_t)o->node_count) && add_boundary(r);
 }
 
-/* The line comes first where there are two numbers. */
+/* Reads the end of a range; with two numbers the first is the line. */
 static bool end_range(struct reader *r)
 {
     uint32_t lines = 0, columns;
@@ -232,7 +232,7 @@ static bool read_tagged(struct reader *r, uint32_t tag)
     }
 }
 
-/* Reads an item up to the comma behind it. Numbers that are left belong to later versions of the proposal. */
+/* Reads an item up to the comma behind it. Extra numbers belong to later versions of the proposal and are skipped. */
 static bool read_item(struct reader *r)
 {
     uint32_t tag = TAG_EMPTY;
@@ -262,7 +262,7 @@ static bool read_items(struct reader *r, struct sl_str text)
 
 /* ---- parts ---- */
 
-/* False when out of memory. */
+/* Reads the scopes of one part. False when out of memory. */
 static bool read_part(struct reader *r)
 {
     struct original_scopes *o = r->out;
@@ -313,8 +313,8 @@ static bool read_scopes_of_parts(struct reader *r)
     return r->out->node_count < INT32_MAX;
 }
 
-/* Makes nodes say all that holds within them, so that look-ups go outwards only from call to call: a range that is no function of
- * its own and no inlined call is part of the one around it. Of more than MOST_CALLS calls in each other those in the middle are left
+/* Makes nodes self-contained, so that look-ups only follow links from call to call: a range that is neither a function of its
+ * own nor an inlined call inherits from the one around it. Of calls nested deeper than MOST_CALLS those in the middle are left
  * out. Outer ranges come first. */
 static void resolve_nodes(struct original_scopes *o)
 {
@@ -368,8 +368,8 @@ void smcache_free_originals(struct smcache_writer *w)
 
 /* ---- the sections ---- */
 
-/* Writes the rows of starts of each source. Of equal sources of an index map the first that has scopes counts. False when out of
- * memory. */
+/* Writes the rows of starts of each source. Of equal sources in an index map, the first one with scopes is used. False when out
+ * of memory. */
 static bool put_source_starts(struct smcache_writer *w)
 {
     const struct original_scopes *o = &w->originals;

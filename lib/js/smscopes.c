@@ -1,7 +1,7 @@
-/* The functions of the script, found by reading it, and what the map says of their names. */
+/* Functions of the script, found by parsing it, with names from the source map. */
 #include "js/smwrite.h"
 
-/* ---- which one a token lies in ---- */
+/* ---- the scope around a token ---- */
 
 static uint64_t place_key(const struct script_scopes *s, uint32_t offset)
 {
@@ -9,7 +9,7 @@ static uint64_t place_key(const struct script_scopes *s, uint32_t offset)
     return (uint64_t)place.line << 32 | place.column;
 }
 
-/* Where the scope that begins next begins or the current one ends, whichever comes first. */
+/* Sets the boundary: where the next scope begins or the current one ends, whichever is first. */
 static void set_boundary(const struct script_scopes *s, struct scope_walk *walk)
 {
     const struct sl_js_scope *items = s->scopes.items;
@@ -19,7 +19,7 @@ static void set_boundary(const struct script_scopes *s, struct scope_walk *walk)
     walk->boundary = last ? UINT64_MAX : place_key(s, begin < end ? begin : end);
 }
 
-/* Where two meet, one ends before the other begins. */
+/* Crosses the boundary. Where one scope ends and another begins, the end comes first. */
 static void cross_boundary(const struct script_scopes *s, struct scope_walk *walk)
 {
     const struct sl_js_scope *items = s->scopes.items;
@@ -84,14 +84,14 @@ void smcache_free_scopes(struct smcache_writer *w)
     sl_js_scopes_free(&w->script_scopes.scopes);
 }
 
-/* ---- what they are called ---- */
+/* ---- names ---- */
 
 struct naming {
     struct smcache_writer *w;
-    struct sl_smcache cache; /* the table as far as it is written */
+    struct sl_smcache cache; /* the part of the table that is already written */
 };
 
-/* The sections up to here, in the file as it lies now. */
+/* Opens the sections written so far, at their present address. */
 static void open_written(const struct smcache_writer *w, struct sl_smcache *c)
 {
     const struct sl_table_writer *t = &w->table;
@@ -113,7 +113,7 @@ static bool same_place(const struct smcache_token *a, const struct smcache_token
     return a->source == b->source && a->source_line == b->source_line && a->source_column == b->source_column;
 }
 
-/* What the map calls the identifier here. Some generators are off by one, some name the keyword in front. */
+/* Returns the map's name for the identifier. Some generators are off by one, some name the keyword before it. */
 static struct sl_str original_name(void *arg, uint32_t at, struct sl_str text)
 {
     const struct naming *n = arg;
@@ -129,8 +129,8 @@ static struct sl_str original_name(void *arg, uint32_t at, struct sl_str text)
     return text;
 }
 
-/* The name of the token on the last byte of a scope, its bracket, when what follows is another token: so Dart's compiler names
- * functions. Empty without one. */
+/* Returns the name of the token on the last byte of a scope, its bracket, if another token follows: Dart's compiler names
+ * functions this way. Empty if there is none. */
 static struct sl_str closing_name(const struct naming *n, const struct sl_js_scope *scope)
 {
     const struct sl_js_places *places = &n->w->script_scopes.places;
@@ -143,7 +143,7 @@ static struct sl_str closing_name(const struct naming *n, const struct sl_js_sco
     return same ? (struct sl_str){NULL, 0} : t.name;
 }
 
-/* Appends a scope's name to the functions. */
+/* Appends the name of a scope to the functions. */
 static bool put_name(struct naming *n, uint32_t scope, struct sl_buf *minified)
 {
     struct smcache_writer *w = n->w;

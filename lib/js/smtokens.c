@@ -1,5 +1,5 @@
-/* Tokens into blocks. They come in the order of the map, which is that of the generated script but for strange generators; the
- * tokens of those are sorted in memory first. */
+/* Packs tokens into blocks. They come in the order of the map, which nearly always is that of the generated script; otherwise
+ * they are sorted in memory first. */
 #include <stdlib.h>
 
 #include "function/order.h"
@@ -8,8 +8,8 @@
 /* ---- blocks ---- */
 
 struct block_values {
-    const uint32_t *columns[BLOCK_COLUMNS]; /* that of keys when all are on one line: their columns */
-    uint64_t keys[BLOCK_TOKENS];            /* otherwise */
+    const uint32_t *columns[BLOCK_COLUMNS]; /* for keys on one line: their columns */
+    uint64_t keys[BLOCK_TOKENS];            /* keys on several lines */
     uint32_t least[BLOCK_COLUMNS];
     uint8_t widths[BLOCK_COLUMNS], column_width;
     bool one_line;
@@ -42,7 +42,7 @@ static void set_column(struct block_values *v, enum block_column column, const u
     v->columns[column] = values;
 }
 
-/* False when the lines and columns are too far apart. */
+/* False when lines and columns are too far apart for one block. */
 static bool set_keys(struct block_values *v, const uint32_t *lines, const uint32_t *columns, uint32_t count)
 {
     v->columns[COLUMN_KEY] = columns;
@@ -85,7 +85,7 @@ static void put_block(struct smcache_writer *w, const struct block_values *v, ui
     sl_buf_align(out, 8);
 }
 
-/* The values of a batch as blocks have them. */
+/* The values of a batch as they are stored in blocks. */
 struct sums {
     uint32_t source[BLOCK_TOKENS], name[BLOCK_TOKENS], scope[BLOCK_TOKENS];
     bool has_scopes;
@@ -150,7 +150,7 @@ static uint64_t key_at(const struct sl_sourcemap_batch *b, uint32_t i)
 
 /* ---- ranges ---- */
 
-/* Writes the batch that goes out when it has no room for a token more. */
+/* Writes the output batch if it is full. */
 static bool flush_full(struct smcache_writer *w)
 {
     struct sl_sourcemap_batch *out = &w->splitter.out;
@@ -161,7 +161,7 @@ static bool flush_full(struct smcache_writer *w)
     return good;
 }
 
-/* Repeats the open range at each boundary of functions behind it and in front of `end`. */
+/* Repeats the open range at each function boundary between it and `end`. */
 static bool repeat_range(struct smcache_writer *w, uint64_t end)
 {
     struct range_splitter *s = &w->splitter;
@@ -217,7 +217,7 @@ static bool put_batch(struct smcache_writer *w, const struct sl_sourcemap_batch 
     return splits_ranges(w) ? split_ranges(w, b) : write_batch(w, b);
 }
 
-/* Behind the last batch. */
+/* Called behind the last batch. */
 static bool put_last_range(struct smcache_writer *w)
 {
     return !splits_ranges(w) || (repeat_range(w, UINT64_MAX) && write_batch(w, &w->splitter.out));
@@ -225,7 +225,7 @@ static bool put_last_range(struct smcache_writer *w)
 
 /* ---- order ---- */
 
-/* Whether the batch is in order, and behind `*last`, which moves on. */
+/* True if the batch is in order and behind `*last`, which becomes its last key. */
 static bool is_ordered(const struct sl_sourcemap_batch *b, uint64_t *last)
 {
     bool ordered = true;
@@ -306,7 +306,7 @@ static enum sl_code sort_tokens(struct smcache_writer *w, struct sorting *s, str
 
 /* ---- all ---- */
 
-/* `*ordered` false: they are not, and the tokens are to be put anew. */
+/* Writes the tokens in map order. If they turn out not to be sorted, `*ordered` is false and the caller starts again. */
 static enum sl_code put_as_they_come(struct smcache_writer *w, bool *ordered, struct sl_error *error)
 {
     struct sl_sourcemap_tokens tokens;

@@ -1,4 +1,4 @@
-/* The sections of the table: texts of the sources first, which are most of it. */
+/* Writes the sections of the table; the texts of the sources, which are most of it, come first. */
 #include "js/smwrite.h"
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static bool has_memory(const struct smcache_writer *w)
 
 /* ---- sources ---- */
 
-/* The record of the source, whose name is what the text has from `offset` on; of an index map that of the same name. */
+/* Adds the source whose name is the text from `offset` on; in an index map sources with equal names share a record. */
 static struct source_record *add_source(struct smcache_writer *w, struct sl_map *numbers, size_t number,
                                         uint32_t offset)
 {
@@ -45,7 +45,7 @@ static struct source_record *add_source(struct smcache_writer *w, struct sl_map 
     return &w->sources[record];
 }
 
-/* `first`: the number of the part's first source. */
+/* `first`: number of the part's first source. */
 static enum sl_code put_names_of_sources(struct smcache_writer *w, const struct sl_sourcemap_part *part, size_t first,
                                          struct sl_map *numbers, struct sl_error *error)
 {
@@ -64,7 +64,8 @@ static enum sl_code put_names_of_sources(struct smcache_writer *w, const struct 
     return SL_OK;
 }
 
-/* Line feeds in the bytes of a step; sixteen lanes of bytes, which overflow at 256, are what processors count with. */
+/* Counts line feeds in the bytes of a step. Sixteen byte counters, each summed up before it overflows at 256, compile to SIMD
+ * code. */
 static uint32_t count_lines(const uint8_t *text)
 {
     enum { LANES = 16, ROUND = LANES * 128 };
@@ -80,7 +81,7 @@ static uint32_t count_lines(const uint8_t *text)
     return lines;
 }
 
-/* The rows of LINES for a content. */
+/* Writes the rows of LINES for a content. */
 static void put_lines(struct smcache_writer *w, struct source_record *record)
 {
     const uint8_t *text = w->table.file.data + w->table.sections[SECTION_TEXT - 1].offset + record->content;
@@ -92,7 +93,7 @@ static void put_lines(struct smcache_writer *w, struct source_record *record)
     }
 }
 
-/* The texts are there: they were the first to be written. `first`: as above. */
+/* Records where the contents are; the texts were written first. `first`: number of the part's first source. */
 static enum sl_code put_contents(struct smcache_writer *w, const struct sl_sourcemap_part *part, size_t first,
                                  struct sl_error *error)
 {
@@ -218,14 +219,14 @@ static void put_header(struct smcache_writer *w)
     sl_table_put(t, AT_BAD_SCOPES, w->originals.bad_item, 4);
 }
 
-/* Reads the map; the contents go where they belong. */
+/* Reads the map; the contents go directly into the TEXT section. */
 static enum sl_code read_map(struct smcache_writer *w, struct sl_str text, struct sl_arena *arena,
                              struct sl_sourcemap *map, struct sl_error *error)
 {
     if (!sl_table_writer_init(&w->table, &smcache_format, NULL, w->budget))
         return smcache_writer_fail(w, error);
     sl_table_section(&w->table, SECTION_TEXT);
-    sl_buf_reserve(&w->table.file, text.size); /* about as much as the map will be packed */
+    sl_buf_reserve(&w->table.file, text.size); /* the result is about as large as the map */
     return sl_sourcemap_read(text, arena, map, &w->contents, error);
 }
 

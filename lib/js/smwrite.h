@@ -1,10 +1,10 @@
-/* Writing the look-up table of a source map. Private to this folder.
+/* Writes the look-up table of a source map. Private to this folder.
  *
  *     smwrite.c      the sections; texts and names
- *     smtokens.c     tokens into blocks, with the functions they lie in
- *     smscopes.c     functions of the script: which one a token lies in, and what they are called
- *     smfunctions.c  functions of Metro's maps, which say that of the sources
- *     smoriginals.c  scopes of the sources and ranges of the script, of maps that have `scopes` */
+ *     smtokens.c     packs tokens into blocks, with the function of each
+ *     smscopes.c     functions of the script: finds the one around each token, names them
+ *     smfunctions.c  functions from Metro's maps, which list those of the sources
+ *     smoriginals.c  scopes of the sources and ranges of the script, from maps with `scopes` */
 #pragma once
 
 #include "base/account.h"
@@ -17,19 +17,19 @@ struct source_record {
     uint32_t name, name_size, content, content_size, lines;
 };
 
-/* The functions of a source: where each begins, in order. */
+/* Start of a function in a source; in order of `key`. */
 struct function_start {
-    uint64_t key;  /* line << 32 | column, the line 1-based */
-    uint32_t name; /* 1 + its number; 0 = not known */
+    uint64_t key;  /* line << 32 | column; the line is 1-based */
+    uint32_t name; /* 1 + its number; 0 = unknown */
 };
 
 struct function_map {
-    uint32_t *firsts; /* of each source, and one more; NULL: the map has none */
+    uint32_t *firsts; /* first start of each source, and the end; NULL: the map has no functions */
     struct function_start *starts;
     size_t start_count, start_capacity;
 };
 
-/* Where a walk through the script is: in `current`, up to the key `boundary`; `next` is the next scope to begin. */
+/* Position of a walk through the script's scopes: inside `current` up to the key `boundary`; `next` is the next scope to begin. */
 struct scope_walk {
     uint32_t current, next;
     uint64_t boundary;
@@ -39,33 +39,33 @@ struct script_scopes {
     bool there;
     struct sl_js_scopes scopes;
     struct sl_js_places places;
-    struct scope_walk tokens, ranges; /* from token to token; ahead of it, through ranges */
+    struct scope_walk tokens, ranges; /* `tokens` goes from token to token; `ranges` runs ahead of it through ranges */
 };
 
-/* From this position of a source on the function (as smformat.h has it) is the innermost one. */
+/* From this position of a source on, `function` (FUNC of smformat.h) is the innermost one. */
 struct original_start {
     uint64_t key;
     uint32_t function;
 };
 
-/* From this place of the script on the node (1 + its number, 0 = none) is the innermost one. */
+/* From this position of the script on, `node` (1 + its number, 0 = none) is the innermost one. */
 struct range_boundary {
     uint64_t key;
     uint32_t node;
 };
 
 struct range_node {
-    uint32_t function, call_source, call_line, call_column; /* call_source: 1 + its number, 0 = no inlined call */
+    uint32_t function, call_source, call_line, call_column; /* call_source: 1 + its number, 0 = not an inlined call */
     uint32_t outer;                                         /* 1 + the node around it, 0 = none */
-    uint16_t calls;                                         /* inlined calls that it is in, its own included */
+    uint16_t calls;                                         /* nesting depth of inlined calls, its own included */
     bool is_stack_frame, is_hidden;
 };
 
-/* What the map's `scopes` say. */
+/* Contents of the map's `scopes`. */
 struct original_scopes {
     bool there;
-    uint32_t bad_item; /* the first item with an error, from 1; 0 = none */
-    uint32_t *firsts;  /* of each source, and one more: its first start */
+    uint32_t bad_item; /* number of the first malformed item, from 1; 0 = none */
+    uint32_t *firsts;  /* first start of each source, and the end */
     size_t source_count;
     struct original_start *starts;
     struct range_boundary *boundaries;
@@ -73,9 +73,9 @@ struct original_scopes {
     size_t start_count, start_capacity, boundary_count, boundary_capacity, node_count, node_capacity;
 };
 
-/* Tokens that are ranges are repeated where a function begins or ends in them, so that each place has its function. */
+/* Repeats a range token wherever a function begins or ends inside the range, so that each part gets its own function. */
 struct range_splitter {
-    bool is_open; /* the last token that came is a range */
+    bool is_open; /* the last token is a range */
     uint32_t line, column, source, source_line, source_column;
     struct sl_sourcemap_batch out;
 };
@@ -88,13 +88,13 @@ struct smcache_writer {
     struct sl_table_writer table;
     struct sl_sourcemap_contents contents;
     struct source_record *sources;
-    uint32_t *numbers; /* of an index map: what its sources are numbered as, equal ones alike; NULL otherwise */
+    uint32_t *numbers; /* index maps: the final number of each source (equal sources share one); else NULL */
     size_t source_count, source_capacity;
     uint32_t name_count, block_count, function_count;
     uint64_t token_count;
     bool ranges;
     struct sl_buf lines, keys, places;
-    struct sl_buf functions, function_offsets, scopes; /* the sections */
+    struct sl_buf functions, function_offsets, scopes; /* section contents */
     struct script_scopes script_scopes;
     struct range_splitter splitter;
     struct function_map function_map;
@@ -107,46 +107,47 @@ static inline enum sl_code smcache_writer_fail(const struct smcache_writer *w, s
     return sl_budget_fail(w->budget, error);
 }
 
-/* What is behind the beginning of `functions` is a name, which is numbered. */
+/* Ends a name: the bytes appended to `functions` since the last call are the name of the next function. */
 static inline void smcache_end_function(struct smcache_writer *w)
 {
     sl_buf_u32(&w->function_offsets, (uint32_t)w->functions.size);
     w->function_count++;
 }
 
-/* Writes the tokens' sections. */
+/* Writes the sections of the tokens. */
 enum sl_code smcache_put_tokens(struct smcache_writer *w, struct sl_error *error);
 
 /* ---- smscopes.c ---- */
 
-/* Reads the script's scopes; there are none if it is no script. */
+/* Reads the script's scopes; none if it cannot be parsed. */
 enum sl_code smcache_read_scopes(struct smcache_writer *w, struct sl_error *error);
 void smcache_rewind_scopes(struct smcache_writer *w);
 
-/* The first place behind this one where a scope begins or ends, UINT64_MAX = none; places are line << 32 | column, and go up. */
+/* Returns the first key above this one where a scope begins or ends; UINT64_MAX = none. Keys are line << 32 | column and must
+ * ascend. */
 uint64_t smcache_next_boundary(struct smcache_writer *w, uint64_t key);
 
-/* 1 + the scope that each token of the batch begins in, or 0. Batches come in order. */
+/* Sets 1 + the scope that contains each token of the batch, or 0. Batches must come in order. */
 void smcache_walk_scopes(struct smcache_writer *w, const struct sl_sourcemap_batch *batch, uint32_t *scopes);
 
-/* Names the scopes with the help of the table as far as it is written. */
+/* Names the scopes, using the part of the table that is already written. */
 enum sl_code smcache_name_scopes(struct smcache_writer *w, struct sl_error *error);
 void smcache_free_scopes(struct smcache_writer *w);
 
 /* ---- smfunctions.c ---- */
 
-/* Reads the function maps, and numbers their names. */
+/* Reads the function maps and numbers their names. */
 enum sl_code smcache_read_functions(struct smcache_writer *w, struct sl_error *error);
 
-/* 1 + the function that each token's source has there, or 0. */
+/* Sets 1 + the function that contains the source position of each token, or 0. */
 void smcache_find_functions(const struct smcache_writer *w, const struct sl_sourcemap_batch *batch,
                             uint32_t *functions);
 
 /* ---- smoriginals.c ---- */
 
-/* Reads the `scopes` of the map's parts. An error in them costs those of its part, and is noted. */
+/* Reads the `scopes` of each part of the map. An error discards the scopes of its part and is recorded. */
 enum sl_code smcache_read_originals(struct smcache_writer *w, struct sl_error *error);
 
-/* Writes their sections. False when out of memory. */
+/* Writes the sections of the `scopes`. False when out of memory. */
 bool smcache_put_originals(struct smcache_writer *w);
 void smcache_free_originals(struct smcache_writer *w);

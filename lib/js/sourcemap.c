@@ -1,4 +1,4 @@
-/* The document of a source map: what is where in it. */
+/* The document of a source map: finds and records its parts. */
 #include "js/sourcemap.h"
 
 #include <stdlib.h>
@@ -10,12 +10,12 @@
 struct reading {
     struct sl_json j;
     struct sl_sourcemap *map;
-    struct sl_sourcemap_contents *contents; /* NULL: they are not collected */
-    size_t contents_begin;                  /* in their text */
-    size_t capacity;                        /* of the parts */
+    struct sl_sourcemap_contents *contents; /* NULL: not collected */
+    size_t contents_begin;                  /* offset in their text */
+    size_t capacity;                        /* capacity of `parts` */
 };
 
-/* What one object says, before it is known whether it is a map or has sections. */
+/* One JSON object, before it is known whether it is a map or an index map. */
 struct object {
     struct sl_sourcemap_part part;
     bool has_sections;
@@ -26,10 +26,10 @@ static bool malformed(struct reading *r, const char *problem)
     return sl_json_fail(&r->j, problem);
 }
 
-/* The offset of the value that comes next, which is not null. */
+/* Returns the offset of the next value, which is not null. */
 static uint32_t value_offset(struct sl_json *j)
 {
-    sl_json_peek(j); /* passes white space over */
+    sl_json_peek(j); /* skips white space */
     return (uint32_t)j->at;
 }
 
@@ -55,7 +55,7 @@ static bool note_text(struct reading *r, uint32_t *offset)
     return sl_json_raw_string(&r->j, &raw, &escaped);
 }
 
-/* A list of texts and nulls; of anything, if `any`. */
+/* Records a list of strings and nulls; if `any`, of any values. */
 static bool note_list(struct reading *r, uint32_t *offset, uint32_t *count, bool any)
 {
     struct sl_str key, raw;
@@ -80,7 +80,7 @@ static bool note_list(struct reading *r, uint32_t *offset, uint32_t *count, bool
     return !r->j.failed;
 }
 
-/* A text or null. */
+/* Collects a string or null. */
 static bool collect_content(struct reading *r)
 {
     struct sl_buf *text = r->contents->text, *places = &r->contents->places;
@@ -113,7 +113,7 @@ static bool collect_contents(struct reading *r, struct sl_sourcemap_part *part)
     return !r->j.failed;
 }
 
-/* Lists whose contents are looked at when they are used. */
+/* Records a list whose elements are checked when they are used. */
 static bool note_array(struct reading *r, uint32_t *offset)
 {
     if (*offset)
@@ -127,7 +127,7 @@ static bool note_array(struct reading *r, uint32_t *offset)
     return !r->j.failed;
 }
 
-/* What is of no use is of no importance. */
+/* Reads a debug id; ignores an invalid one. */
 static void read_debug_id(struct reading *r, bool preferred)
 {
     struct sl_debug_id *id = &r->map->debug_id, read;
@@ -136,7 +136,7 @@ static void read_debug_id(struct reading *r, bool preferred)
         *id = read;
 }
 
-/* Whatever is wrong with scopes costs no more than them. */
+/* Records `scopes`; an error in them only discards them. */
 static void note_scopes(struct reading *r, struct sl_sourcemap_part *part)
 {
     enum sl_json_type type = sl_json_peek(&r->j);
@@ -197,7 +197,7 @@ static bool add_part(struct reading *r, const struct sl_sourcemap_part *part)
     return true;
 }
 
-/* A map adds itself to the parts, an index map what it has. */
+/* Reads a map; a plain map adds itself to the parts, an index map adds its sections. */
 static bool read_map(struct reading *r)
 {
     struct object object = {.has_sections = false};
@@ -233,7 +233,7 @@ static bool read_offset(struct reading *r, uint32_t *line, uint32_t *column)
     return !r->j.failed && (seen == 3 || malformed(r, "an offset without line or column"));
 }
 
-/* The parts from `first` on are those of a section that begins there. */
+/* Moves the parts from `first` on, which belong to a section that begins at this position. */
 static bool move_parts(struct reading *r, size_t first, uint32_t line, uint32_t column)
 {
     for (size_t i = first; i < r->map->part_count; i++) {
@@ -287,7 +287,7 @@ static bool read_sections(struct reading *r)
 
 /* ---- the document ---- */
 
-/* Some servers put a line in front that is no script. False when it does not end as a line does. */
+/* Skips the line that some servers put in front, )]}' (anti-XSSI). False when it has no proper line end. */
 static bool skip_junk(struct sl_str *text)
 {
     if (!text->size || !memchr(")]}'", text->data[0], 4))
@@ -305,7 +305,7 @@ static uint64_t part_key(const struct sl_sourcemap_part *part)
     return (uint64_t)part->line << 32 | part->column;
 }
 
-/* Into the order of where they begin. False when out of memory. */
+/* Sorts the parts by position. False when out of memory. */
 static bool sort_parts(struct sl_sourcemap *map)
 {
     size_t count = map->part_count, sorted = 1;
@@ -326,7 +326,7 @@ static bool sort_parts(struct sl_sourcemap *map)
     return true;
 }
 
-/* Sources, and names, are numbered through with 32 bits; the last number says none. */
+/* True if 31 bits suffice to number the sources, and the names, of all parts. */
 static bool can_be_numbered(const struct sl_sourcemap *map)
 {
     uint64_t counts[SL_SOURCEMAP_LISTS] = {0};
@@ -380,7 +380,7 @@ static bool is_rooted(struct sl_str raw)
            sl_str_starts(raw, SL_STR("http:")) || sl_str_starts(raw, SL_STR("https:"));
 }
 
-/* Whether the text that comes next is one to which the root does not belong. */
+/* True if the next string is absolute, so that sourceRoot does not apply to it. */
 static bool is_absolute(struct sl_json json)
 {
     struct sl_str raw;
@@ -415,7 +415,7 @@ bool sl_sourcemap_ignored(const struct sl_sourcemap *map, uint32_t *at, uint64_t
     if (!map->ignored)
         return false;
     struct sl_json json = js_read_at(map, *at ? *at : map->ignored);
-    if (*at) { /* behind an item */
+    if (*at) { /* continue behind an item */
         json.depth = 1;
         json.fresh = false;
     } else {

@@ -1,16 +1,16 @@
-/* Reading source maps (ECMA-426; Google's proposal, revision 3; Metro's additions): which place of an original file each place of
- * a generated script comes from.
+/* Source map reader (ECMA-426; Google's proposal, revision 3; Metro's additions): maps positions of a generated script to
+ * positions of its original files.
  *
  *     {"version": 3, "sources": [...], "sourceRoot": "...", "sourcesContent": [...], "names": [...], "mappings": "AAAA;..."}
  *     {"version": 3, "sections": [{"offset": {"line": 0, "column": 0}, "map": {...}}, ...]}
  *
- * sl_sourcemap_read() walks the document once, checks it and notes where the parts are that it is made of: one, or of an index map
- * (with others within) every map in it. What is in them is read from the text where it is wanted: lists of texts one by one, the
- * mappings in batches of tokens. So a map costs no more memory than a few words for each of its parts. All is pure and linear.
+ * sl_sourcemap_read() walks the document once, checks it and records the offsets of its parts: one part for a plain map, one for
+ * each map in an index map (nested ones included). Contents are decoded from the text on demand: lists string by string,
+ * mappings in batches of tokens. So a map costs only a few words of memory for each part. Everything is pure and linear.
  *
- * A document that is not as it should be is SL_MALFORMED; segments of its mappings that have an error cost themselves (ECMA-426), and
- * malformed `rangeMappings` the ranges. What is not used (`version`, `file` ...) may be anything. Lines and columns are 0-based, columns
- * in UTF-16 code units. */
+ * A malformed document is SL_MALFORMED. A malformed segment of the mappings is skipped (ECMA-426); malformed `rangeMappings`
+ * discard the ranges. Unused members (`version`, `file` ...) may be anything. Lines and columns are 0-based, columns in UTF-16
+ * code units. */
 #pragma once
 
 #include "base/buf.h"
@@ -18,40 +18,39 @@
 #include "id/id.h"
 
 enum sl_sourcemap_list {
-    SL_SOURCEMAP_SOURCES, /* names, behind the part's root */
+    SL_SOURCEMAP_SOURCES, /* names, behind the part's sourceRoot */
     SL_SOURCEMAP_CONTENTS,
     SL_SOURCEMAP_NAMES,
     SL_SOURCEMAP_LISTS,
 };
 
 struct sl_sourcemap_part {
-    uint32_t line, column;               /* where it begins in the generated script */
-    uint32_t counts[SL_SOURCEMAP_LISTS]; /* entries of the lists */
-    /* Offsets in the text; 0 = not there. */
+    uint32_t line, column;               /* its offset in the generated script */
+    uint32_t counts[SL_SOURCEMAP_LISTS]; /* lengths of the lists */
+    /* offsets in the text; 0 = absent */
     uint32_t lists[SL_SOURCEMAP_LISTS], root, mappings, ranges, scopes, functions;
-    uint32_t first_content; /* the row of its first content, where they are collected */
-    bool has_bad_scopes;    /* `scopes` is no text */
+    uint32_t first_content; /* index of its first content in `places` below */
+    bool has_bad_scopes;    /* `scopes` is not a string */
 };
 
-/* Contents of the sources, which are most of a map, as they come by: so they are looked at but once. */
+/* Receives the contents of the sources, which are most of a map, during the one walk through the document. */
 struct sl_sourcemap_contents {
-    struct sl_buf *text; /* appended to */
-    struct sl_buf
-        places; /* for each entry of the lists, u32 where it begins in what was appended, u32 its size; size NONE: null */
+    struct sl_buf *text;  /* contents are appended to it */
+    struct sl_buf places; /* u32 offset in the appended text and u32 size for each list entry; size NONE: null */
 };
 enum { SL_SOURCEMAP_NO_CONTENT = UINT32_MAX };
 
 struct sl_sourcemap {
     struct sl_str text;
-    struct sl_arena *arena;          /* for texts with escapes */
-    struct sl_sourcemap_part *parts; /* in the order of where they begin */
+    struct sl_arena *arena;          /* holds strings with escapes */
+    struct sl_sourcemap_part *parts; /* in order of their beginnings */
     size_t part_count;
     bool indexed;
-    uint32_t ignored;            /* offset of the list of ignored sources; 0 = none */
-    struct sl_debug_id debug_id; /* nil without one */
+    uint32_t ignored;            /* offset of the ignore list; 0 = none */
+    struct sl_debug_id debug_id; /* nil if absent */
 };
 
-/* `text` is kept, and lives as long as the arena does. `contents` is filled, unless NULL. SL_MALFORMED, or SL_BUSY. */
+/* `text` must outlive `map`, and so must the arena. Fills `contents` unless it is NULL. SL_MALFORMED or SL_BUSY. */
 enum sl_code sl_sourcemap_read(struct sl_str text, struct sl_arena *arena, struct sl_sourcemap *map,
                                struct sl_sourcemap_contents *contents, struct sl_error *error);
 
@@ -63,50 +62,50 @@ struct sl_sourcemap_texts { /* private */
     bool there;
 };
 
-/* The texts of a list of one part. False when out of memory. */
+/* Starts reading a list of one part. False when out of memory. */
 bool sl_sourcemap_texts(const struct sl_sourcemap *map, const struct sl_sourcemap_part *part,
                         enum sl_sourcemap_list list, struct sl_sourcemap_texts *texts);
 
-/* Appends the next text to `out`; `*null` when the list has none there. False behind the last one. */
+/* Appends the next string to `out`; `*null` is true if the entry is null. False behind the last one. */
 bool sl_sourcemap_text(struct sl_sourcemap_texts *texts, struct sl_buf *out, bool *null);
 
-/* The next source that the generator marked as of no interest (`ignoreList`, `x_google_ignoreList`), by its place among those of
- * the first part. Begins with `*at` 0; false behind the last one. */
+/* Returns the index, in the first part, of the next source that the generator marked to be ignored (`ignoreList`,
+ * `x_google_ignoreList`). Start with `*at` 0; false behind the last one. */
 bool sl_sourcemap_ignored(const struct sl_sourcemap *map, uint32_t *at, uint64_t *source);
 
 /* ---- tokens ---- */
 
 enum { SL_SOURCEMAP_BATCH = 64 };
 
-struct sl_sourcemap_batch { /* column by column */
+struct sl_sourcemap_batch { /* one array per field */
     uint32_t count;
     uint32_t line[SL_SOURCEMAP_BATCH], column[SL_SOURCEMAP_BATCH]; /* in the generated script */
-    uint32_t source[SL_SOURCEMAP_BATCH]; /* UINT32_MAX: of no source; the line and column mean nothing */
+    uint32_t source[SL_SOURCEMAP_BATCH]; /* UINT32_MAX: no source; then source_line and source_column are meaningless */
     uint32_t source_line[SL_SOURCEMAP_BATCH], source_column[SL_SOURCEMAP_BATCH];
     uint32_t name[SL_SOURCEMAP_BATCH]; /* UINT32_MAX: none */
-    bool range[SL_SOURCEMAP_BATCH]; /* what follows goes on line by line and column by column, up to the next token */
+    bool range[SL_SOURCEMAP_BATCH];    /* up to the next token, positions map character by character */
 };
 
 struct sl_sourcemap_tokens { /* private */
     const struct sl_sourcemap *map;
     const uint8_t *at, *end, *ranges_at, *ranges_end;
     size_t next_part;
-    uint32_t first_source, first_name; /* of the part; those of all parts are numbered through */
+    uint32_t first_source, first_name; /* of the part; sources and names are numbered across all parts */
     uint32_t source_count, name_count, next_source, next_name;
     uint32_t line;
-    int64_t column, source, source_line, source_column, name; /* sums, which may be no positions */
-    uint32_t line_tokens;                                     /* of the line so far */
-    uint32_t range; /* the number of the next of them that is a range; UINT32_MAX = none */
+    int64_t column, source, source_line, source_column, name; /* running sums, possibly invalid positions */
+    uint32_t line_tokens;                                     /* tokens of the line so far */
+    uint32_t range; /* index of the next range token in the line; UINT32_MAX = none */
     bool has_ranges;
-    bool has_source;   /* some token has one */
-    bool bad;          /* a segment had an error */
-    uint32_t bad_line; /* where the first of these is, about */
+    bool has_source;   /* some token has a source */
+    bool bad;          /* a segment was malformed */
+    uint32_t bad_line; /* approximate position of the first malformed segment */
     int64_t bad_column;
 };
 
 void sl_sourcemap_tokens(const struct sl_sourcemap *map, struct sl_sourcemap_tokens *tokens);
 
-/* The next tokens, as they are written: not always in order. None behind the last one. Segments with an error cost themselves;
- * SL_MALFORMED when no token has a source, and there were some. Or SL_BUSY. */
+/* Reads the next tokens in file order, which is not always sorted; `batch->count` is 0 behind the last one. Malformed segments
+ * are skipped; SL_MALFORMED if a map with tokens has none with a source. Or SL_BUSY. */
 enum sl_code sl_sourcemap_batch(struct sl_sourcemap_tokens *tokens, struct sl_sourcemap_batch *batch,
                                 struct sl_error *error);

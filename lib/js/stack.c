@@ -1,6 +1,6 @@
 #include "js/stack.h"
 
-enum { MOST_TRIES = 16 }; /* places in a line where a frame may begin */
+enum { MOST_TRIES = 16 }; /* positions in a line where a frame is tried */
 
 static struct sl_str from(struct sl_str text, size_t at)
 {
@@ -15,9 +15,9 @@ static bool skip_word(struct sl_str *text, struct sl_str word)
     return true;
 }
 
-/* ---- places ---- */
+/* ---- positions ---- */
 
-/* "12" at `*at`, which is moved behind it. */
+/* Reads "12" at `*at` and moves `*at` behind it. */
 static bool read_digits(struct sl_str text, size_t *at, uint32_t *number)
 {
     struct sl_str rest = {text.data + *at, text.size - *at};
@@ -29,7 +29,7 @@ static bool read_digits(struct sl_str text, size_t *at, uint32_t *number)
     return true;
 }
 
-/* ":12", likewise. */
+/* Reads ":12" in the same way. */
 static bool read_colon_number(struct sl_str text, size_t *at, uint32_t *number)
 {
     size_t i = *at + 1;
@@ -39,7 +39,7 @@ static bool read_colon_number(struct sl_str text, size_t *at, uint32_t *number)
     return true;
 }
 
-/* Whether a frame may end here. In parentheses it tells so itself: what follows a blank is the log's. */
+/* True if a frame may end here. Inside parentheses the closing one ends it, and text behind a blank belongs to the log. */
 static bool is_end(struct sl_str rest, bool in_parentheses)
 {
     static const char ends[] = ",;\"'`\\\033]}<|";
@@ -54,7 +54,7 @@ static bool is_end(struct sl_str rest, bool in_parentheses)
     return memchr(ends, rest.data[0], sizeof ends - 1) != NULL;
 }
 
-/* URL:LINE:COLUMN at the beginning, in parentheses up to the one that closes; what is behind it becomes `behind`. The URL may be
+/* Finds URL:LINE:COLUMN at the beginning, inside parentheses up to the closing one; sets `behind` to the rest. The URL may be
  * empty. */
 static bool find_place(struct sl_str text, bool in_parentheses, struct sl_js_stack_frame *frame)
 {
@@ -74,7 +74,7 @@ static bool find_place(struct sl_str text, bool in_parentheses, struct sl_js_sta
     return false;
 }
 
-/* LINE:COLUMN alone. */
+/* Reads LINE:COLUMN without a URL. */
 static bool numbers_alone(struct sl_str text, struct sl_js_stack_frame *frame)
 {
     size_t end = 0;
@@ -86,7 +86,7 @@ static bool numbers_alone(struct sl_str text, struct sl_js_stack_frame *frame)
     return true;
 }
 
-/* URL:LINE:COLUMN of a file that has a name. */
+/* Reads URL:LINE:COLUMN with a URL that is not empty. */
 static bool location(struct sl_str text, bool in_parentheses, struct sl_js_stack_frame *frame)
 {
     const struct sl_str address = SL_STR("address at ");
@@ -96,11 +96,11 @@ static bool location(struct sl_str text, bool in_parentheses, struct sl_js_stack
     if (!find_place(text, in_parentheses, frame) || !frame->url.size ||
         sl_str_starts(frame->url, SL_STR("<anonymous>")))
         return false;
-    frame->column += hermes; /* an offset, from 0 */
+    frame->column += hermes; /* Hermes counts columns from 0 */
     return true;
 }
 
-/* Whether there may be a place in the line at all: most lines of logs have none. */
+/* True if the line may contain a position; most log lines do not. */
 static bool has_place(struct sl_str line)
 {
     uint32_t number;
@@ -117,7 +117,7 @@ static bool has_place(struct sl_str line)
 
 /* ---- frames ---- */
 
-/* Where the parenthesis is opened that is closed by the last character; its size when there is none. */
+/* Returns the offset of the parenthesis that the last character closes; the text's size if there is none. */
 static size_t opening(struct sl_str text)
 {
     size_t depth = 0;
@@ -134,7 +134,8 @@ static bool is_opening(struct sl_str text, size_t at, bool nameless)
     return at < text.size && text.data[at] == '(' && (at ? text.data[at - 1] == ' ' && at > 1 : nameless);
 }
 
-/* FUNCTION (URL:LINE:COLUMN): the parenthesis is the one that the last closes; in paths with one of a pair, the first. */
+/* Reads FUNCTION (URL:LINE:COLUMN). The opening parenthesis is the one that the last character closes; the first one if the path
+ * has an unpaired parenthesis. */
 static bool in_parentheses(struct sl_str text, bool nameless, struct sl_js_stack_frame *frame)
 {
     size_t first = 0;
@@ -152,7 +153,7 @@ static bool in_parentheses(struct sl_str text, bool nameless, struct sl_js_stack
     return nameless || frame->function.size;
 }
 
-/* What stands behind "at ". `alone`: nothing is in front of it. */
+/* Reads the text behind "at ". `alone`: nothing is in front of it. */
 static bool v8_frame(struct sl_str text, bool alone, struct sl_js_stack_frame *frame)
 {
     static const struct sl_str eval = SL_STR("(eval at ");
@@ -181,7 +182,7 @@ static bool is_quote(char c)
     return c == '"' || c == '\'' || c == '`';
 }
 
-/* Whether a code for the colours of a terminal ends here: "[90m". */
+/* True if a terminal colour code such as "[90m" ends here. */
 static bool is_behind_code(struct sl_str text, size_t at)
 {
     if (at == 0 || text.data[--at] != 'm')
@@ -191,14 +192,14 @@ static bool is_behind_code(struct sl_str text, size_t at)
     return at > 0 && text.data[at - 1] == '[';
 }
 
-/* Whether a frame may begin here: what a log puts in front of it ends with a blank, a bar, a quote or a colour. */
+/* True if a frame may begin here: a log prefix ends with a blank, a bar, a quote or a colour code. */
 static bool may_begin(struct sl_str line, size_t at)
 {
     return at == 0 || sl_is_blank(line.data[at - 1]) || line.data[at - 1] == '|' || is_quote(line.data[at - 1]) ||
            is_behind_code(line, at);
 }
 
-/* The "at " of the line that a frame is behind. Of several in front of a function the last is the frame's, the others the log's. */
+/* Finds the "at " before the frame. Of several before a function, the last one belongs to the frame, the others to the log. */
 static bool find_v8(struct sl_str line, size_t begin, struct sl_js_stack_frame *frame)
 {
     static const struct sl_str at = SL_STR("at ");
@@ -232,8 +233,8 @@ static size_t word_begin(struct sl_str text, size_t at)
     return at;
 }
 
-/* Where the function's name begins in what stands in front of an @: behind what a log wrote. Names are one word but for
- * Safari's `global code` and what Firefox says of callbacks, `promise callback*f`. */
+/* Returns the offset of the function's name in the text before an @, behind a log prefix. A name is one word, except Safari's
+ * `global code` and Firefox's `promise callback*f`. */
 static size_t function_begin(struct sl_str text)
 {
     static const struct sl_str codes[] = {SL_STR("global code"), SL_STR("module code"), SL_STR("eval code")};
@@ -245,7 +246,7 @@ static size_t function_begin(struct sl_str text)
     return two && at > 0 ? word_begin(text, at - 1) : at;
 }
 
-/* FUNCTION@URL:LINE:COLUMN, of which only functions have no colon and slash. */
+/* Reads FUNCTION@URL:LINE:COLUMN or URL:LINE:COLUMN. A function contains no colon; a URL without a slash needs a function. */
 static bool other_frame(struct sl_str line, size_t begin, struct sl_js_stack_frame *frame)
 {
     struct sl_str text = from(line, begin);
@@ -276,7 +277,7 @@ static size_t backslashes(struct sl_str text)
     return count;
 }
 
-/* Whether the `\n` here, of so many backslashes, is in front of a frame of a stack in JSON, and not in a path of Windows. */
+/* True if the `\n` behind `count` backslashes separates frames of a stack in JSON, and is not part of a Windows path. */
 static bool is_newline(struct sl_str text, size_t count, bool quoted)
 {
     if (count >= text.size || text.data[count] != 'n')
@@ -292,7 +293,7 @@ bool sl_js_stack_part(struct sl_str *rest, struct sl_str *part)
 {
     struct sl_str text = *rest;
     size_t at = backslashes(text);
-    bool quoted = at > 0; /* the part before was */
+    bool quoted = at > 0; /* the part before was in quotes */
     while (at < text.size) {
         const char *next = memchr(text.data + at, '\\', text.size - at);
         if (!next)

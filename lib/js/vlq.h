@@ -1,16 +1,18 @@
-/* Base64 VLQ (ECMA-426, section 5): numbers of digits to base 32, the least one first, each but the last with a bit that says
- * there is more; the lowest bit of the number is its sign. Minus zero is -2^31. */
+/* Base64 VLQ (ECMA-426, section 5): base-32 digits, least significant first; each digit but the last has the continuation bit
+ * 32. The lowest bit of the number is its sign; minus zero means -2^31.
+ *
+ *     A = 0    C = 1    D = -1    gB = 16 (digits 32 + 0, 1: the bits 100000, sign 0) */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a byte of mappings is: a digit's value, or one of these. */
+/* Classes of bytes in mappings: the value of a digit, or one of these. */
 enum { VLQ_FOREIGN = 64, VLQ_COMMA, VLQ_SEMICOLON, VLQ_END, VLQ_NOT_SINGLE = INT8_MIN };
 
-extern const uint8_t js_vlq_kinds[256]; /* the quote that ends a JSON text is the end, as is NUL */
+extern const uint8_t js_vlq_kinds[256]; /* the quote that ends a JSON string is VLQ_END, and so is NUL */
 
-/* The number that a byte is all of, or VLQ_NOT_SINGLE. */
+/* The signed number of a byte that is a complete number, or VLQ_NOT_SINGLE. */
 extern const int8_t js_vlq_single[256];
 
 static inline bool vlq_is_digit(uint8_t kind)
@@ -23,8 +25,8 @@ struct vlq_number {
     uint32_t number;
 };
 
-/* All bits of the number whose first digit is at `next`. `behind` is NULL when it has no end, or more than 32 bits; digits of zeros
- * behind it may be as many as there are. A byte that is no digit can be read behind all digits. */
+/* Reads the bits of the number whose first digit is at `next`. `behind` is NULL if it has no end or more than 32 bits; any
+ * number of zero digits may follow. The text must end with a readable byte that is not a digit. */
 static __attribute__((noinline)) struct vlq_number vlq_read_bits(const uint8_t *next)
 {
     uint8_t digit = js_vlq_kinds[*next++];
@@ -38,8 +40,8 @@ static __attribute__((noinline)) struct vlq_number vlq_read_bits(const uint8_t *
     return (struct vlq_number){value >> 32 ? NULL : next, (uint32_t)value};
 }
 
-/* Adds the signed number at `*at`, and goes behind it. False, with `*at` as it was, when there is none or it is malformed. Most numbers
- * have one digit. A map, which has at most 4 GiB, has too few for their sum to wrap. */
+/* Adds the signed number at `*at` to `*sum` and moves `*at` behind it. False, with `*at` unchanged, if there is no number or it
+ * is malformed. Most numbers have one digit. A map has at most 4 GiB, too little for the sum to overflow. */
 static inline bool vlq_add(const uint8_t **at, int64_t *sum)
 {
     int8_t number = js_vlq_single[**at];
@@ -67,7 +69,7 @@ static inline bool vlq_add(const uint8_t **at, int64_t *sum)
     return true;
 }
 
-/* The same of a number without a sign, of at most 31 bits. */
+/* vlq_add() for a number without a sign, of at most 31 bits. */
 static inline bool vlq_add_unsigned(const uint8_t **at, uint32_t *sum)
 {
     if (!vlq_is_digit(js_vlq_kinds[**at]))
