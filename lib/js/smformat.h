@@ -4,11 +4,11 @@
  *     SOURCES    20 bytes a source: u32 offset and u32 size of the name in TEXT, the same of the content (size NONE: no content),
  *                u32 its first row in LINES
  *     LINES      for each 4096 bytes of a content but the first, u32 number of line feeds before them
- *     NAMES      units, NAME_OFFSETS
+ *     NAMES      units (table/table.h), their offsets in NAME_OFFSETS
  *     BLOCKS     the tokens in order of line and column, 64 a block, see below; eight zero bytes behind the last block
  *     KEYS       u64 a block: line << 32 | column of its first token
  *     PLACES     u32 a block: its offset in BLOCKS, in units of eight bytes
- *     FUNCTIONS  units, FUNCTION_OFFSETS: names
+ *     FUNCTIONS  units: names; their offsets in FUNCTION_OFFSETS
  *     SCOPES     u32 a scope: 0 = anonymous, else 1 + its function
  *
  * and these if the map has `scopes`; FUNC is 1 + the number of a name, or one of ORIGINAL_*:

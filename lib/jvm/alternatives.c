@@ -4,7 +4,7 @@
 
 /* ---- lines ---- */
 
-/* Puts the mark in front of the line's "at ", or when it has none of its first word. */
+/* Inserts the mark before "at ", or before the first word if the line has no "at ". */
 static void mark_line(struct sl_buf *out, size_t begin)
 {
     static const char mark[] = "<OR> ";
@@ -59,7 +59,7 @@ static struct chain *find_chains(struct sl_jvm_frames *frames, size_t *count)
     return chains;
 }
 
-/* Whether an alternative in front of this one has the same frame at this depth. */
+/* True if an earlier alternative has the same frame at this depth. */
 static bool was_before(const struct chain *chains, size_t chain, size_t depth)
 {
     for (size_t i = 0; i < chain; i++)
@@ -99,11 +99,11 @@ void sl_jvm_alternatives_put(struct sl_jvm_frames *frames, sl_jvm_put_frame *put
     }
 }
 
-/* ---- what lines may become ---- */
+/* ---- limits ---- */
 
 enum {
     PER_STEP = 16,
-    MOST_BYTES = 1024 * 1024, /* of one line */
+    MOST_BYTES = 1024 * 1024, /* of the output for one line */
 };
 
 bool sl_jvm_allowance_end(struct sl_jvm_allowance *a, const struct sl_jvm_frames *frames, size_t bytes)

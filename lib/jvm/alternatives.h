@@ -1,5 +1,6 @@
-/* The frames that one line of text becomes, as lines. Of several alternatives the first frames of all come first, then the second
- * ones; all but those of the first alternative are marked, and none is there twice:
+/* Writes the frames that replace one line of text, one line each. If the frame is ambiguous (several alternatives), the first
+ * frames of all alternatives come first, then the second ones, and so on. Frames of later alternatives are marked, duplicates
+ * are left out:
  *
  *     at com.x.R.bar(R.java)
  *     <OR> at com.x.R.foo(R.java) */
@@ -8,10 +9,10 @@
 #include "base/buf.h"
 #include "jvm/mapper.h"
 
-/* A line without what ends it, and that: LF or CR LF; LF when nothing does. */
+/* A line and its line end, LF or CR LF; LF if the line has none. */
 struct sl_jvm_line {
     struct sl_str text, end;
-    bool has_end; /* `end` is that of the line: it is behind the text */
+    bool has_end; /* the line has a line end, which lies directly behind `text` */
 };
 static inline struct sl_jvm_line sl_jvm_line(struct sl_str whole)
 {
@@ -27,30 +28,30 @@ static inline struct sl_jvm_line sl_jvm_line(struct sl_str whole)
     return line;
 }
 
-/* Appends the text of a frame, without an end of line. */
+/* Appends the text of a frame, without a line end. */
 typedef void sl_jvm_put_frame(void *arg, const struct sl_jvm_frame *frame, struct sl_buf *out);
 
-/* Appends a line for each frame, with `end` behind it. Frames are as sl_jvm_mapper_retrace has them. */
+/* Appends a line for each frame, each followed by `end`. The frames are those of sl_jvm_mapper_retrace(). */
 void sl_jvm_alternatives_put(struct sl_jvm_frames *frames, sl_jvm_put_frame *put, void *arg, struct sl_str end,
                              struct sl_buf *out);
 
-/* What lines may become, all together and each: more than mappings of real programs need, and bounded by what is read. A line that would
- * be more stays as it is. Zeros are an allowance at the beginning. */
+/* Limits the size of the output, for all lines together and for each: more than real mappings need, in proportion to the input.
+ * A line above the limit is left unchanged. Initially all zeros. */
 struct sl_jvm_allowance {
     uint64_t read, spent;
-    uint64_t refused; /* lines that stayed as they are */
+    uint64_t refused; /* lines that were left unchanged */
 };
 
-/* Whether a line of this size may be looked up. False: it is counted as refused. */
+/* True if a line of this size may be looked up; otherwise counts it as refused. */
 static inline bool sl_jvm_allowance_begin(struct sl_jvm_allowance *a, size_t line)
 {
-    enum { GRANTED = 4 * 1024 * 1024 /* to begin with */, PER_BYTE = 128 /* of what is read */ };
+    enum { GRANTED = 4 * 1024 * 1024 /* at the beginning */, PER_BYTE = 128 /* of input */ };
     a->read += line;
     bool good = a->spent < GRANTED + a->read * PER_BYTE;
     a->refused += !good;
     return good;
 }
 
-/* Counts what became of it: the frames, and the bytes that were written. False when that is too much: to be taken back, and counted as
- * refused. */
+/* Charges the frames of a line and the bytes written for it. False when that is too much: the line counts as refused, and the
+ * caller removes the output. */
 bool sl_jvm_allowance_end(struct sl_jvm_allowance *allowance, const struct sl_jvm_frames *frames, size_t bytes);

@@ -1,5 +1,5 @@
-/* Making a table of a mapping: one pass over its text. A member is encoded when what follows it is known, and chained to the
- * last one of its method; in the end each method's chain is written out. */
+/* Builds a table in one pass over the text of a mapping. A member is encoded when the record behind it is known, and is linked
+ * to the last member of its method; at the end the list of each method is written out. */
 #include "jvm/format.h"
 
 #include <stdlib.h>
@@ -19,7 +19,7 @@ struct rule {
     uint32_t thrown, remove;
 };
 
-/* The member that was read last, until it is known what follows it. */
+/* The last member, not yet encoded because the record behind it affects it. */
 struct pending {
     bool there;
     struct sl_jvm_member member;
@@ -33,30 +33,30 @@ struct pending {
 
 enum attached { TO_NOTHING, TO_CLASS, TO_METHOD };
 
-/* Of a class of the source, in the room in front of its name. */
+/* Per original class; stored directly before its name. */
 struct receiver {
-    uint32_t file, flags; /* file: as in RECEIVERS; later, where it is there */
+    uint32_t file, flags; /* file: see RECEIVERS; later the offset in that section */
 };
 
-struct listing { /* of a class of the running program */
+struct listing { /* an obfuscated class */
     uint32_t receiver, hash;
     uint32_t first_method; /* row; JVM_NO_ROW = none */
 };
 
 struct method {
     uint32_t class, name, hash;
-    uint32_t next;        /* row of another one of the class; JVM_NO_ROW = none */
-    uint32_t first, last; /* offsets of members */
+    uint32_t next;        /* row of another method of the class; JVM_NO_ROW = none */
+    uint32_t first, last; /* offsets of its first and last member */
     uint32_t traits;
 };
 
-/* What is encoded of a member from its name on is behind this. */
+/* Header of an encoded member; its name, arguments and lines follow in the buffer. */
 struct link {
     uint32_t next, receiver, size, flags;
     uint32_t start, length; /* of its range */
 };
 
-/* What was found for the text that was asked for last, as names of classes and methods come in runs. */
+/* Result of the last look-up: class and method names come in runs. */
 struct memo {
     struct sl_str text;
     uint32_t found;
@@ -65,23 +65,23 @@ struct memo {
 
 struct build {
     struct sl_account account;
-    struct sl_arena arena; /* of the comments of one member */
+    struct sl_arena arena; /* for the comments of one member */
     struct jvm_strings strings, receivers;
     struct jvm_keys class_keys, flag_keys;
-    struct jvm_keys name_keys, once_keys; /* of the class that is read: names of its methods, members */
+    struct jvm_keys name_keys, once_keys; /* of the current class: names of its methods; its members */
     struct listing *classes;
     struct method *methods;
-    uint32_t *named; /* by row of name_keys: row of methods */
+    uint32_t *named; /* by row of name_keys: row in `methods` */
     uint32_t method_count;
     uint16_t *flags; /* by row of flag_keys */
     size_t class_capacity, method_capacity, named_capacity, flag_capacity;
     struct sl_buf members;       /* links and members, in the order of the mapping */
-    struct memo method, foreign; /* the row of a name in this class; a receiver */
+    struct memo method, foreign; /* row of the last method name in this class; last receiver */
     struct pending pending;
     enum attached attached;
     bool in_class;
-    uint32_t class, receiver; /* of the class that is read */
-    struct sl_str original;   /* its name */
+    uint32_t class, receiver; /* the current class */
+    struct sl_str original;   /* original name of the current class */
 };
 
 static bool build_fail(struct build *b)
@@ -113,10 +113,10 @@ static void set_receiver(struct build *b, uint32_t id, struct receiver receiver)
     memcpy(b->receivers.bytes.data + id, &receiver, sizeof receiver);
 }
 
-/* A record that is still to come, and what its texts are looked up with. */
+/* A record read in advance, with the hashes of its texts. */
 struct ahead {
     struct sl_jvm_record record;
-    struct jvm_wanted receiver, name, arguments; /* of a method */
+    struct jvm_wanted receiver, name, arguments; /* for methods */
 };
 
 /* ---- members ---- */
@@ -191,14 +191,14 @@ static void append_member(struct build *b, uint16_t flags)
     method->traits |= (m->end ? JVM_RANGES : 0) | (flags & JVM_EXTRAS ? JVM_HAS_EXTRAS : 0);
 }
 
-/* A member with the lines of the one behind it was inlined into that. */
+/* True if the member was inlined into the next one: both have the same lines. */
 static bool inlined_into(const struct sl_jvm_member *m, const struct sl_jvm_member *next)
 {
     return next && (next->has_range || next->has_line) && (m->has_range || m->has_line) &&
            m->has_range == next->has_range && m->start == next->start && m->end == next->end;
 }
 
-/* Whether the member is the first of its names and arguments in this class. */
+/* True if the member is the first of its method with this name and these arguments. */
 static bool is_first(struct build *b)
 {
     bool made = false;
@@ -226,7 +226,7 @@ static void flush(struct build *b, const struct sl_jvm_member *next)
 
 /* ---- records ---- */
 
-/* Makes the method one that is found by its name in the class that is read. */
+/* Makes the method findable by its name in the current class. */
 static void name_method(struct build *b, uint32_t row)
 {
     bool made;
@@ -238,7 +238,7 @@ static void name_method(struct build *b, uint32_t row)
         build_fail(b);
 }
 
-/* The methods of a class that was listed before are there again. */
+/* The class may occur twice in the mapping: makes its earlier methods findable again. */
 static void list_methods(struct build *b)
 {
     jvm_keys_clear(&b->name_keys);
@@ -262,7 +262,7 @@ static void on_class(struct build *b, const struct sl_jvm_record *r)
     if (made)
         b->classes[b->class] = (struct listing){.hash = name.hash, .first_method = JVM_NO_ROW};
     b->classes[b->class].receiver = b->receiver;
-    set_receiver(b, b->receiver, (struct receiver){JVM_FILE_UNKNOWN, 0}); /* what its last listing says counts */
+    set_receiver(b, b->receiver, (struct receiver){JVM_FILE_UNKNOWN, 0}); /* the last occurrence counts */
     jvm_keys_clear(&b->once_keys);
     list_methods(b);
     b->in_class = true;
@@ -309,7 +309,7 @@ static void on_method(struct build *b, const struct ahead *a)
     p->there = !b->account.failed;
 }
 
-/* Marks every member of this class, name and arguments. */
+/* Sets a flag for all members with this class, name and arguments, including later ones. */
 static void mark(struct build *b, uint16_t flag)
 {
     bool made;
@@ -352,7 +352,7 @@ static void on_method_comment(struct build *b, const struct sl_jvm_comment *comm
     }
 }
 
-/* As RECEIVERS has it: most files are named after their class. */
+/* Returns the file as in RECEIVERS; most files are named after their class. */
 static uint32_t file_of(struct build *b, struct sl_str file)
 {
     struct sl_str class = sl_jvm_outermost(b->original);
@@ -438,7 +438,7 @@ static void want_texts(const struct build *b, const struct ahead *a)
     jvm_want_text(&b->strings, &a->arguments);
 }
 
-/* Records are read some lines before they are worked on, so that memory has brought what they are looked up in. */
+/* Reads records a few lines in advance, so that the memory for their look-ups is prefetched. */
 static void read_mapping(struct build *b, struct sl_str mapping)
 {
     enum { AHEAD = 4, TEXTS = 2 };
@@ -466,7 +466,7 @@ static void put_u32(uint8_t *at, uint32_t value)
         at[i] = (uint8_t)(value >> (8 * i));
 }
 
-/* What was said of the method after, or before, this member of it was read. */
+/* Returns the flags set for this member's method, no matter if the comment came before or after the member. */
 static uint16_t marks(struct build *b, const struct link *link, const uint8_t *member)
 {
     if (!b->flag_keys.count)
@@ -500,9 +500,9 @@ static void put_receivers(struct build *b, struct sl_table_writer *t)
     }
 }
 
-enum { LONGEST_FRONT = 16 }; /* three numbers, and one byte so that it is copied at once */
+enum { LONGEST_FRONT = 16 }; /* three numbers, rounded up for a copy of fixed size */
 
-/* What is in front of the name of a member; its length. */
+/* Encodes the fields before a member's name; returns their size. */
 static size_t encode_front(const struct build *b, const struct link *link, uint8_t *out)
 {
     uint8_t *end = out;
@@ -515,7 +515,7 @@ static size_t encode_front(const struct build *b, const struct link *link, uint8
     return (size_t)(end - out);
 }
 
-/* Returns what the members have of flags, all together. */
+/* Writes the members of a method; returns the union of their flags. */
 static uint16_t put_chain(struct build *b, uint32_t first, struct sl_buf *out)
 {
     enum { FLAGS_AND_SIZE = 1 + 5 };
@@ -540,7 +540,7 @@ static uint16_t put_chain(struct build *b, uint32_t first, struct sl_buf *out)
     return all;
 }
 
-/* Where the members of each method begin goes into method.last. */
+/* Writes the members of all methods. Stores the offset of each method's members in method.last. */
 static void put_members(struct build *b, struct sl_table_writer *t)
 {
     struct sl_buf members = {.budget = b->account.budget};
@@ -564,7 +564,7 @@ static void put_members(struct build *b, struct sl_table_writer *t)
     sl_buf_free(&b->members);
 }
 
-/* Makes room for a hash table; its rows are zeros. */
+/* Reserves a hash table of zeroed rows behind the end of the file; returns their number. */
 static uint64_t begin_rows(struct sl_table_writer *t, enum jvm_section section, uint32_t count, size_t row_size)
 {
     uint64_t rows = count + count / 2 + UINT64_C(1);
@@ -574,7 +574,8 @@ static uint64_t begin_rows(struct sl_table_writer *t, enum jvm_section section, 
     return rows;
 }
 
-/* The row for the hash, in the table behind the end of the file; NULL when it failed. The last number of a row is not 0. */
+/* Returns the free row for the hash, in the table behind the end of the file; NULL on failure. The last number of a used row is
+ * not 0. */
 static uint8_t *take_row(struct build *b, struct sl_table_writer *t, uint64_t rows, size_t row_size, uint32_t hash)
 {
     uint64_t row = jvm_row_of(hash, rows);

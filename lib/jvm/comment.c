@@ -1,9 +1,9 @@
-/* What R8 says in comments: objects of JSON. */
+/* Comments of R8: JSON objects. */
 #include "jvm/mapping.h"
 
 #include "base/json_fields.h"
 
-/* The members, as they stand in the text but for the id; to be read when the kind is known. */
+/* The members of a comment, raw except for the id; they are decoded when the kind is known. */
 struct parts {
     struct sl_str id, file_name, positions, conditions, actions, signature;
 };
@@ -56,7 +56,7 @@ static void read_positions(struct sl_json *j, struct sl_arena *arena, struct sl_
         sl_json_no_memory(j);
 }
 
-/* "name(VALUE)" */
+/* True for "name(VALUE)"; `*value` begins behind the bracket. */
 static bool is_call(struct sl_str text, struct sl_str name, struct sl_str *value)
 {
     if (!sl_str_starts(text, name))
@@ -73,7 +73,7 @@ static bool ends_call(struct sl_str *value)
     return true;
 }
 
-/* What is thrown, when all conditions can be true together. */
+/* Reads a condition "throws(DESCRIPTOR)"; false for any other, or if two conditions contradict each other. */
 static bool read_condition(struct sl_str text, struct sl_jvm_comment *comment)
 {
     struct sl_str thrown;
@@ -98,7 +98,7 @@ static bool read_action(struct sl_str text, struct sl_jvm_comment *comment)
     return true;
 }
 
-/* Whether there are some, and `read` takes all of them. */
+/* Reads an array of strings; false if it is empty or `read` rejects one. */
 static bool read_texts(struct sl_json *j, bool (*read)(struct sl_str text, struct sl_jvm_comment *comment),
                        struct sl_jvm_comment *comment)
 {
@@ -114,7 +114,7 @@ static bool read_texts(struct sl_json *j, bool (*read)(struct sl_str text, struc
     return good && count && !j->failed;
 }
 
-/* Reads what the kind needs; false when something is missing or not as it should be. */
+/* Decodes the members that the kind needs; false if one is missing or invalid. */
 static bool read_parts(const struct parts *p, struct sl_arena *arena, struct sl_jvm_comment *comment, bool *busy)
 {
     bool good = true;
@@ -150,7 +150,7 @@ static bool is_word(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$';
 }
 
-/* Appends the word at `at` in quotation marks, unless it is one of JSON's; returns where it ends. */
+/* Appends the word at `at`, in quotes unless it is a JSON literal; returns its end. */
 static size_t quote_word(struct sl_str json, size_t at, char *out, size_t *size)
 {
     static const struct sl_str own[] = {{"true", 4}, {"false", 5}, {"null", 4}};
@@ -170,7 +170,7 @@ static size_t quote_word(struct sl_str json, size_t at, char *out, size_t *size)
     return end;
 }
 
-/* The object as JSON has it, where texts stand in apostrophes and names without anything: {id: 'sourceFile'}. R8 reads these, too. Data
+/* Converts lenient JSON, with strings in apostrophes and words without quotes: {id: 'sourceFile'}. R8 accepts that, too. Data
  * NULL when out of memory. */
 static struct sl_str as_json(struct sl_str text, struct sl_arena *arena)
 {

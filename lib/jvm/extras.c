@@ -1,7 +1,7 @@
-/* What R8 tells of a member beyond its lines: rules that remove frames, and positions of outlines. */
+/* Additional information of R8 on a member: rules that remove frames, and positions of outlines. */
 #include "jvm/members.h"
 
-/* Whether the descriptor "La/b/C;" is that of class "a.b.C". */
+/* True if the descriptor "La/b/C;" denotes the class "a.b.C". */
 static bool describes(struct sl_str descriptor, struct sl_str class)
 {
     if (descriptor.size != class.size + 2 || descriptor.data[0] != 'L' || descriptor.data[class.size + 1] != ';')

@@ -1,4 +1,4 @@
-/* What a frame of the running program was. */
+/* Finds the original frames of an obfuscated frame. */
 #include "jvm/members.h"
 
 #include <stdlib.h>
@@ -6,21 +6,21 @@
 #include "base/grow.h"
 #include "jvm/names.h"
 
-/* MOST_LINES: of a member without a range, that become frames of their own. MOST_ALTERNATIVES: methods that a frame without a
- * line may be. */
+/* MOST_LINES: source lines of a member without a range that become frames. MOST_ALTERNATIVES: methods that a frame without a
+ * line may become. */
 enum { MOST_LINES = 65535, MOST_ALTERNATIVES = 256 };
 
 struct search {
     const struct sl_jvm_mapper *mapper;
-    struct sl_jvm_query query; /* its line may be that of an outline's caller */
-    struct jvm_receiver own;   /* what the class was */
-    struct sl_str reference;   /* its file, or what that ends with */
+    struct sl_jvm_query query; /* its line may have been replaced by that of an outline's caller */
+    struct jvm_receiver own;   /* original class of the frame */
+    struct sl_str reference;   /* file of that class, or its extension */
     struct jvm_members members;
-    bool without_outlines; /* what is an outline becomes no frame */
+    bool without_outlines; /* outlines produce no frames */
     struct sl_jvm_frames *out;
 };
 
-/* A member without lines of the running program, or with line 0. */
+/* True for a member without a range, or with the range 0 to 0. */
 static bool is_base(const struct jvm_member *m)
 {
     return !m->end;
@@ -36,7 +36,7 @@ static bool range_holds(const struct jvm_member *m, uint32_t line)
     return m->start <= line && line <= m->end;
 }
 
-/* ---- answers ---- */
+/* ---- results ---- */
 
 bool sl_jvm_frames_add(struct sl_jvm_frames *out, const struct sl_jvm_frame *frame)
 {
@@ -80,7 +80,7 @@ static void add_plain(struct search *s, const struct jvm_member *m, bool has_lin
     sl_jvm_frames_add(s->out, &frame);
 }
 
-/* A frame whose line was looked up: the file is what the mapping says of the class, if it does. */
+/* Adds a frame whose line was found; its file is that of the class in the mapping, if known. */
 static void add_mapped(struct search *s, const struct jvm_member *m, bool has_line, uint32_t line)
 {
     struct jvm_receiver receiver = receiver_of(s, m);
@@ -104,7 +104,7 @@ static void add_class_only(struct search *s)
 
 /* ---- by line ---- */
 
-/* A member that is there for the whole method, of a method without ranges. */
+/* Adds a member that covers the whole method, in a method without ranges. */
 static void add_whole(struct search *s, const struct jvm_member *m)
 {
     if (!(m->flags & JVM_LINE)) {
@@ -126,7 +126,7 @@ static uint32_t line_within(const struct jvm_member *m, uint32_t line)
     return within < UINT32_MAX ? (uint32_t)within : UINT32_MAX;
 }
 
-/* Members at the line; where their classes are is on its way from memory. */
+/* Members that match the line; their classes are being prefetched. */
 struct found {
     struct jvm_member members[8];
     size_t count;
@@ -168,14 +168,14 @@ static void by_line(struct search *s)
         add_class_only(s);
 }
 
-/* ---- without line ---- */
+/* ---- without a line ---- */
 
-/* Of the base members: what there is of each sort. */
+/* Statistics of the base members (see is_base()). */
 struct bases {
-    size_t with_range, without; /* of line 0 to 0, of none */
-    bool spread;                /* one with a range has lines of the source that differ */
-    bool same_name;             /* all without one have the same */
-    bool all_lines;             /* all without one have a line */
+    size_t with_range, without; /* with the range 0 to 0; without a range */
+    bool spread;                /* one with a range covers several source lines */
+    bool same_name;             /* all without a range have the same name */
+    bool all_lines;             /* all without a range have a line */
     uint32_t first_name;
 };
 
@@ -205,7 +205,7 @@ static int frames_by_method(const void *left, const void *right)
     return order ? order : a->place < b->place ? -1 : a->place > b->place;
 }
 
-/* The frames from `first` on; those of one name stay in their order. */
+/* Sorts the frames from `first` on by name; frames of equal names keep their order. */
 static void sort_by_method(struct sl_jvm_frames *out, size_t first)
 {
     for (size_t i = first; i < out->count; i++)
@@ -236,7 +236,7 @@ static bool same_range(const struct jvm_member *a, const struct jvm_member *b)
     return a->start == b->start && a->end == b->end;
 }
 
-/* Neighbours with one range are a chain of inlined calls. */
+/* True if all members are one chain of inlined calls: adjacent members with equal ranges. */
 static bool is_one_chain(struct jvm_members all)
 {
     struct jvm_member first, m;
@@ -255,7 +255,7 @@ static bool same_method(const struct sl_jvm_frame *a, const struct sl_jvm_frame 
            sl_str_equal(a->parameters, b->parameters);
 }
 
-/* Whether a frame behind `first` has this class and method. */
+/* True if a frame from `first` on has the same class and method. */
 static bool is_there(const struct sl_jvm_frames *out, size_t first, const struct sl_jvm_frame *frame)
 {
     for (size_t i = first; i < out->count; i++)
@@ -264,7 +264,7 @@ static bool is_there(const struct sl_jvm_frames *out, size_t first, const struct
     return false;
 }
 
-/* The last of each chain, as if nothing had been inlined. */
+/* Adds the outermost member of each chain, as if nothing had been inlined. */
 static void add_outermost(struct search *s)
 {
     struct jvm_members all = s->members;
@@ -305,7 +305,7 @@ static void by_parameters(struct search *s)
 
 /* ---- rules ---- */
 
-/* What the rules of the members remove that have to do with the frame. */
+/* Counts the frames removed by the rules of the members that match the frame. */
 static uint64_t count_removed(const struct search *s)
 {
     struct jvm_members all = s->members;
@@ -322,7 +322,7 @@ static uint64_t count_removed(const struct search *s)
 
 /* ---- outlines ---- */
 
-/* The frame that called an outline is at the line that the outline's line stands for. */
+/* Sets the line from the outline that was the frame before: it determines the line in its caller. */
 static void take_outline(struct search *s, struct sl_jvm_outline *outline)
 {
     uint32_t line, asked = s->query.by == SL_JVM_BY_LINE ? s->query.line : 0;
@@ -338,8 +338,7 @@ static void take_outline(struct search *s, struct sl_jvm_outline *outline)
 
 enum outline_part { OUTLINE_NONE, OUTLINE_WHOLE, OUTLINE_WITH_INLINED };
 
-/* What the frame has to do with an outline: nothing, it is one, or it is code that was inlined into one. A line that no member has is
- * that of the first. */
+/* Whether the frame is an outline, or code inlined into one. A line that no member contains counts as in the first member. */
 static enum outline_part outline_part_of(const struct search *s)
 {
     struct jvm_members all = s->members;
@@ -361,9 +360,9 @@ static enum outline_part outline_part_of(const struct search *s)
     return !last_is ? OUTLINE_NONE : others ? OUTLINE_WITH_INLINED : OUTLINE_WHOLE;
 }
 
-/* ---- all together ---- */
+/* ---- entry points ---- */
 
-/* Leaves the members that the query may mean. */
+/* Restricts the members to those that match the query. */
 static bool narrow(struct search *s)
 {
     struct jvm_members all = s->members;

@@ -1,4 +1,4 @@
-/* Using a table of a mapping in place. Every number is checked where it is used. */
+/* Reads a table in place. Every number is checked when it is used. */
 #include "jvm/members.h"
 
 #include "jvm/names.h"
@@ -15,7 +15,7 @@ struct sl_str jvm_long_text(const struct sl_jvm_mapper *m, uint32_t id)
     return (struct sl_str){text.data ? (const char *)text.data : "", text.size};
 }
 
-/* A number of 32 bits, most of which are of one to three bytes. */
+/* Reads a number of 32 bits; most have one to three bytes. */
 static inline uint32_t read_number(struct sl_reader *r)
 {
     const uint8_t *at = r->at;
@@ -86,7 +86,7 @@ static struct rows method_rows(const struct sl_jvm_mapper *m, const struct jvm_n
     return rows_of(m, JVM_METHODS, JVM_METHOD_SIZE, names->method_hash);
 }
 
-/* The next row of the hash; NULL when there is no more. */
+/* Returns the next row that may have the hash; NULL when there is none. */
 static inline const uint8_t *next_row(struct rows *rows)
 {
     while (rows->left) {
@@ -106,7 +106,7 @@ struct jvm_names jvm_names(const struct sl_jvm_mapper *m, struct sl_str class, s
     struct jvm_names names = {.class = class, .method = method, .class_hash = jvm_hash(class)};
     struct rows classes = class_rows(m, &names);
     const uint8_t *row = next_row(&classes);
-    if (!row) { /* there is no such class: nobody asks for its methods */
+    if (!row) { /* the class is absent, so its methods are not looked up */
         names.is_absent = true;
         return names;
     }
@@ -152,7 +152,7 @@ bool jvm_find_method(const struct sl_jvm_mapper *m, const struct jvm_names *name
 
 /* ---- members ---- */
 
-/* Passes over pairs of numbers. */
+/* Skips pairs of numbers. */
 static void skip_pairs(struct sl_reader *r)
 {
     for (uint64_t left = sl_read_uleb(r); left && !r->failed; left--) {
@@ -168,7 +168,7 @@ static uint32_t read_descriptor(struct sl_reader *r)
     return (uint32_t)sl_read_uleb(r);
 }
 
-/* What a damaged file adds up to is cut to 32 bits: wrong, but within bounds. */
+/* In a damaged file the sum may wrap at 32 bits: wrong, but memory-safe. */
 static inline void read_range(struct sl_reader *r, struct jvm_member *member)
 {
     member->start = member->end = 0;
@@ -191,7 +191,7 @@ static inline void read_rest(struct sl_reader *r, struct jvm_member *member)
     member->extras = *r;
 }
 
-/* The next one that may be at the line which is asked for; of others only what they begin with is read. */
+/* Reads the next member that may contain the line; of others only the beginning. */
 static inline bool mapper_read_member(struct jvm_members *members, struct jvm_member *member)
 {
     struct sl_reader *all = &members->bytes;
@@ -208,7 +208,7 @@ static inline bool mapper_read_member(struct jvm_members *members, struct jvm_me
     return false;
 }
 
-/* Whether the query may mean this member. */
+/* True if the member matches the query. */
 static bool is_meant(const struct jvm_members *members, const struct jvm_member *member)
 {
     const struct sl_jvm_query *q = members->query;

@@ -1,4 +1,4 @@
-/* Mapping files into records. */
+/* Parses mapping files into records. */
 #include "jvm/mapping.h"
 
 #include <openssl/evp.h>
@@ -8,7 +8,7 @@ struct sl_jvm_reader sl_jvm_reader(struct sl_str text)
     return (struct sl_jvm_reader){.text = text, .at = sl_str_starts(text, SL_STR("\xEF\xBB\xBF")) ? 3 : 0};
 }
 
-/* ---- what a line is made of ---- */
+/* ---- parts of a line ---- */
 
 static inline bool mapping_is_space(char c)
 {
@@ -47,7 +47,7 @@ static inline bool mapping_take_text(struct sl_str *line, struct sl_str text)
     return true;
 }
 
-/* What is in front of the character, which is taken too. */
+/* Removes the text before the character and the character itself; returns the text. */
 static inline bool take_until(struct sl_str *line, char c, struct sl_str *out)
 {
     const char *found = line->size ? memchr(line->data, c, line->size) : NULL;
@@ -69,12 +69,12 @@ static bool take_long_number(struct sl_str *line, uint32_t *out)
     return true;
 }
 
-/* A decimal number. False when there is none or it does not fit; `*line` is where it was when there is none.
- * Up to seven digits are read at once, as each of them is a byte of a number of 64 bits:
+/* Reads a decimal number. False when there is none (`*line` is unchanged) or it is too large. Up to seven digits are converted
+ * at once, as the bytes of a 64-bit number:
  *
  *     bytes         '1' '2' '3' ':' ...      the first is the lowest
- *     moved up      0 0 0 0 0  1  2  3       other bytes fall out, digits are what they say
- *     pairs         00  00  01  23           each 10 times the lower byte and the higher
+ *     shifted up    0 0 0 0 0  1  2  3       other bytes are shifted out, digits become their values
+ *     pairs         00  00  01  23           each is 10 times the lower byte plus the higher one
  *     fours         0000    0123
  *     all           00000123 */
 static inline bool mapping_take_number(struct sl_str *line, uint32_t *out)
@@ -119,7 +119,7 @@ static bool take_range(struct sl_str *line, struct sl_jvm_member *m)
                              mapping_take_number(line, &m->end) && mapping_take_text(line, SL_STR(":")));
 }
 
-/* ":line" or ":line:last" or nothing. */
+/* Reads ":line" or ":line:last" or nothing. */
 static bool take_source_lines(struct sl_str *line, struct sl_jvm_member *m)
 {
     if (!mapping_take_text(line, SL_STR(":")))
@@ -132,7 +132,7 @@ static bool take_source_lines(struct sl_str *line, struct sl_jvm_member *m)
     return m->has_line;
 }
 
-/* A method's name may have the class in front of it that it was inlined from. */
+/* Splits off the class in front of a method's name, from which it was inlined. */
 static void split_receiver(struct sl_jvm_member *m)
 {
     const char *dot = m->name.size ? memrchr(m->name.data, '.', m->name.size) : NULL;
@@ -142,7 +142,7 @@ static void split_receiver(struct sl_jvm_member *m)
     drop_front(&m->name, m->receiver.size + 1);
 }
 
-/* The lines as they are meant: of a range alone, those of the source are the same; and none ends before it begins. */
+/* Completes the lines: a range alone means equal lines in the source; no range ends before it begins. */
 static void settle_lines(struct sl_jvm_member *m)
 {
     if (m->has_range && !m->has_line) {
@@ -155,7 +155,7 @@ static void settle_lines(struct sl_jvm_member *m)
         order(&m->line, &m->last_line);
 }
 
-/* Up to the first blank or bracket. */
+/* Returns the size of the text up to the first blank or bracket. */
 static size_t name_size(struct sl_str line)
 {
     const char *found = line.size ? memchr(line.data, '(', line.size) : NULL;
@@ -184,7 +184,7 @@ static enum sl_jvm_record_kind mapping_read_member(struct sl_str line, struct sl
     return SL_JVM_RECORD_METHOD;
 }
 
-/* `*rest` is what follows on the same line. */
+/* Parses a class; `*rest` is the rest of the line. */
 static enum sl_jvm_record_kind read_class(struct sl_str line, struct sl_jvm_record *r, struct sl_str *rest)
 {
     if (!take_until(&line, ' ', &r->original) || !mapping_take_text(&line, SL_STR("-> ")) ||
@@ -212,7 +212,7 @@ static enum sl_jvm_record_kind read_remark(struct sl_str line, struct sl_jvm_rec
     return SL_JVM_RECORD_HEADER;
 }
 
-/* Whether 64 bytes are ASCII without CR. */
+/* True if 64 bytes are ASCII without CR. */
 static inline bool is_plain_block(const char *block)
 {
     unsigned char other = 0;
@@ -221,7 +221,7 @@ static inline bool is_plain_block(const char *block)
     return !other;
 }
 
-/* Looks far ahead where that is cheap, so that few lines are looked at for what they seldom hold. */
+/* Scans far ahead in 64-byte blocks, so that few lines need checks for CR and for bytes that are not ASCII. */
 static void look_ahead(struct sl_jvm_reader *reader, size_t at)
 {
     enum { FAR = 64 << 6 };
@@ -244,7 +244,7 @@ static void find_line_end(struct sl_jvm_reader *reader, size_t at)
     reader->line_end = cr ? (size_t)(cr - text) : reader->newline;
 }
 
-/* What is left of a line that a class was taken from, or the next line that is not empty. */
+/* Returns the rest of a line behind a class, or the next line that is not empty. */
 static bool mapping_next_line(struct sl_jvm_reader *reader, struct sl_str *line)
 {
     const char *text = reader->text.data;
@@ -280,7 +280,7 @@ bool sl_jvm_reader_next(struct sl_jvm_reader *reader, struct sl_jvm_record *r)
     return true;
 }
 
-/* ---- about a whole file ---- */
+/* ---- whole files ---- */
 
 bool sl_jvm_is_mapping(struct sl_str text)
 {

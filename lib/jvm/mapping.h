@@ -1,5 +1,5 @@
-/* The records of a mapping file, as ProGuard and R8 write them (ProGuard manual, "Retrace", "Specifications"; R8, "Mapping
- * information"): what classes, fields and methods were called and are called, and which lines are which.
+/* Reader for mapping files of ProGuard and R8 (ProGuard manual, "Retrace", "Specifications"; R8, "Mapping information"):
+ * original and obfuscated names of classes, fields and methods, and the line numbers.
  *
  *     # compiler: R8
  *     original.Class -> obfuscated:
@@ -7,8 +7,8 @@
  *         type field -> a
  *         1:3:type method(argument,types):10:12 -> b
  *
- * A file is read line by line; a line ends at LF or CR. A line that does not parse is a record of its own kind, and reading goes
- * on behind it. Texts are views of the file. All of this is linear in the file. */
+ * The file is read line by line; a line ends at LF or CR. A malformed line becomes an error record, and reading continues behind
+ * it. Texts are views of the file. Everything is linear in the file. */
 #pragma once
 
 #include "base/arena.h"
@@ -21,41 +21,41 @@ enum sl_jvm_record_kind {
     SL_JVM_RECORD_CLASS,
     SL_JVM_RECORD_FIELD,
     SL_JVM_RECORD_METHOD,
-    SL_JVM_RECORD_COMMENT, /* an object of JSON, perhaps: sl_jvm_comment_read */
+    SL_JVM_RECORD_COMMENT, /* possibly a JSON object: see sl_jvm_comment_read() */
 };
 
 struct sl_jvm_member {
     struct sl_str type, receiver, name, arguments,
-        obfuscated;                          /* receiver: the class it was inlined from; data NULL = its own */
-    bool has_range, has_line, has_last_line; /* `start` and `end`; `line`; `last_line` */
-    uint32_t start, end;                     /* lines of the running program, start <= end */
-    uint32_t line, last_line;                /* lines of the source, line <= last_line */
+        obfuscated;                          /* receiver: the class it was inlined from; data NULL = none */
+    bool has_range, has_line, has_last_line; /* presence of `start` and `end`; of `line`; of `last_line` */
+    uint32_t start, end;                     /* lines in the running program, start <= end */
+    uint32_t line, last_line;                /* lines in the source, line <= last_line */
 };
 
 struct sl_jvm_record {
     enum sl_jvm_record_kind kind;
-    struct sl_str key, value;           /* header; the value's data is NULL when there is none */
+    struct sl_str key, value;           /* header; data of `value` NULL = absent */
     struct sl_str original, obfuscated; /* class */
-    struct sl_jvm_member member;        /* field (without lines), method */
+    struct sl_jvm_member member;        /* field (without lines) or method */
     struct sl_str json;                 /* comment */
 };
 
 struct sl_jvm_reader {
     struct sl_str text;
     size_t at;
-    size_t line_end; /* of the line that `at` is in, when it is behind `at` */
+    size_t line_end; /* end of the line that contains `at`, if above `at` */
     size_t newline;  /* the first LF at or behind the beginning of that line */
-    size_t plain;    /* from `at` up to here, if it is behind it, all is ASCII without CR */
+    size_t plain;    /* if above `at`: all bytes in between are ASCII without CR */
 };
 
-/* A reader at the beginning; a byte order mark is passed over. */
+/* Returns a reader at the beginning of the text, behind a byte order mark. */
 struct sl_jvm_reader sl_jvm_reader(struct sl_str text);
 
-/* The next record; false at the end. Only what belongs to its kind is set. */
+/* Reads the next record; false at the end. Sets only the members that belong to its kind. */
 bool sl_jvm_reader_next(struct sl_jvm_reader *reader, struct sl_jvm_record *record);
 
-/* Whether the file is a mapping: a class with a member somewhere behind it, in front of which are at most 50 records that are
- * neither classes nor comments; or classes alone, and no line that does not parse. */
+/* True if the file is a mapping: a class that a member follows, after at most 50 records that are neither classes nor comments;
+ * or only classes, and no malformed line. */
 bool sl_jvm_is_mapping(struct sl_str text);
 
 /* ---- comments ---- */
@@ -77,26 +77,26 @@ struct sl_jvm_position { /* a line of an outline, and the line of the running pr
 struct sl_jvm_comment {
     enum sl_jvm_comment_kind kind;
     struct sl_str
-        text; /* source file: its name; rewrite: the descriptor of what is thrown; signature: the descriptor that the
-                           method has in the running program */
-    struct sl_jvm_position *positions; /* callsite */
+        text; /* source file: its name; rewrite: descriptor of the thrown class; signature: obfuscated descriptor */
+    struct sl_jvm_position *positions; /* for callsite */
     size_t position_count;
-    uint32_t remove; /* rewrite: that many inner frames; 0: the rule has no effect */
+    uint32_t remove; /* rewrite: number of inner frames to remove; 0: the rule has no effect */
 };
 
-/* Reads the JSON of a comment, which R8 reads leniently: {id: 'sourceFile'} will do. False when it is none, or lacks what its kind needs: an error record; with `*busy` when memory
- * ran out. What is decoded lies in the arena or in the text. */
+/* Reads the JSON of a comment as leniently as R8 does: {id: 'sourceFile'} is accepted. False if it is not JSON or lacks a member
+ * that its kind needs (an error record), or, with `*busy`, when memory is exhausted. Decoded texts lie in the arena or in
+ * `json`. */
 bool sl_jvm_comment_read(struct sl_str json, struct sl_arena *arena, struct sl_jvm_comment *comment, bool *busy);
 
 /* ---- tools ---- */
 
 struct sl_jvm_summary {
-    struct sl_str compiler, compiler_version, min_api; /* of the headers; data NULL = not told */
+    struct sl_str compiler, compiler_version, min_api; /* from the headers; data NULL = absent */
     uint64_t classes, methods;
     bool has_lines;
 };
 struct sl_jvm_summary sl_jvm_summarise(struct sl_str text);
 
-/* The id that upload tools give a mapping file: a UUID of version 5 (RFC 9562, section 5.5) of its contents, in the namespace
- * that "guardsquare.com" has among DNS names. False when out of memory. */
+/* Computes the id that upload tools give a mapping file: a UUID of version 5 (RFC 9562, section 5.5) of its contents, in the
+ * namespace that is the UUID of "guardsquare.com" in the DNS namespace. False when out of memory. */
 bool sl_jvm_mapping_id(struct sl_str text, struct sl_debug_id *id);

@@ -8,7 +8,7 @@ static struct sl_str behind_last(struct sl_str text, char c)
     return found ? (struct sl_str){found + 1, text.size - (size_t)(found + 1 - text.data)} : text;
 }
 
-/* The part in front of the next '$', which is taken from the text; false when nothing is left. */
+/* Removes and returns the part up to the next '$'; false when nothing is left. */
 static bool next_segment(struct sl_str *text, struct sl_str *segment)
 {
     if (!text->data)
@@ -45,13 +45,13 @@ void sl_jvm_file_name(struct sl_str class, struct sl_str reference, struct sl_st
 /* ---- types ---- */
 
 struct types {
-    struct sl_str text; /* what is left of the descriptor */
+    struct sl_str text; /* the rest of the descriptor */
     const struct sl_jvm_mapper *const *mappers;
     size_t mapper_count;
 };
 
 struct type {
-    struct sl_str name; /* with `slashes`: in place of dots */
+    struct sl_str name; /* if `slashes`: with slashes instead of dots */
     bool slashes;
     unsigned dimensions;
 };
@@ -64,7 +64,7 @@ static const struct {
     {'J', {"long", 4}},    {'F', {"float", 5}}, {'D', {"double", 6}}, {'V', {"void", 4}},
 };
 
-/* The next type; false when there is none, with `*bad` when a class does not end. */
+/* Reads the next type; false when there is none. `*bad`: the name of a class is not terminated. */
 static bool next_type(struct types *t, struct type *type, bool *bad)
 {
     *type = (struct type){.dimensions = 0};

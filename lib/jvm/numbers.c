@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* ---- texts ---- */
+/* ---- strings ---- */
 
 static bool has_text(const void *strings, uint32_t id, const void *key)
 {

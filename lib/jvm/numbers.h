@@ -1,16 +1,16 @@
-/* Numbers for texts and for keys of three numbers, while a table is made: equal ones get the same. Every look takes a step of
- * the budget, so that texts whose hashes are chosen cost no more than the file allows. */
+/* Deduplicating tables for building: equal strings, or equal keys of three numbers, get the same id. Every probe costs a step of
+ * the budget, so strings with colliding hashes cost no more than the file's size allows. */
 #pragma once
 
 #include "base/buf.h"
 #include "base/idtable.h"
 
-/* ---- texts ---- */
+/* ---- strings ---- */
 
 struct jvm_strings {
     struct sl_account *account;
-    size_t room;         /* bytes in front of each text, for what the owner has to say of it */
-    struct sl_buf bytes; /* room, uleb size, text; a text's number is its offset */
+    size_t room;         /* bytes reserved before each string for its owner's data */
+    struct sl_buf bytes; /* reserved bytes, uleb size, text; the id of a string is its offset */
     struct sl_id_table table;
 };
 
@@ -18,10 +18,12 @@ struct jvm_text {
     uint32_t id, hash;
 };
 
-/* Zeros when it failed; strings->account->failed then. The room of a new one is zeros. */
+/* Returns the string's id, adding it if it is new (its reserved bytes are then zeros). On failure all zeros, and
+ * strings->account->failed is set. */
 struct jvm_text jvm_string(struct jvm_strings *strings, struct sl_str text);
 
-/* The same in three steps, with other work between them, as each waits for memory that the one before has sent for. */
+/* jvm_string() in three steps, each of which needs memory that the step before has prefetched; the caller does other work in
+ * between. */
 struct jvm_wanted {
     struct sl_str text;
     uint32_t hash;
@@ -46,10 +48,10 @@ struct jvm_keys {
 
 enum { JVM_NO_ROW = UINT32_MAX, JVM_MOST_TEXT = UINT32_MAX - 16 };
 
-/* The row of the key, a new one when `*made`; JVM_NO_ROW when it failed. */
+/* Returns the row of the key; `*made` is true if it is new. JVM_NO_ROW on failure. */
 uint32_t jvm_key_row(struct jvm_keys *keys, struct jvm_key key, bool *made);
 
-/* JVM_NO_ROW when it is not there. */
+/* Returns the row of the key, or JVM_NO_ROW. */
 uint32_t jvm_key_find(struct jvm_keys *keys, struct jvm_key key);
 
 void jvm_keys_clear(struct jvm_keys *keys);

@@ -1,15 +1,16 @@
-/* What a frame of the running program was, as R8's retrace has it.
+/* Finds the original frames of an obfuscated frame like R8's retrace.
  *
- * The members of the name are in the order of the mapping. Neighbours with one range are a *group*: calls that were inlined into each
- * other, the innermost first. Groups whose last members are the same method are a *part*, overloads are parts of their own:
+ * The members of a name are in the order of the mapping. Adjacent members with equal ranges are a *group*: calls inlined into
+ * each other, the innermost first. Groups whose last members are the same method are a *part*; each overload is a part of its
+ * own:
  *
  *     1:1:void inlined():7 -> a        group 1, part 1
  *     1:1:void f():8 -> a
  *     2:2:void f():9 -> a              group 2, part 1
  *     1:1:void g(int):20 -> a          group 3, part 2
  *
- * A line picks at most one group of each part. More than one that is picked are alternatives of each other; so are the lines of a
- * group that stands for more lines of the source than it has. */
+ * A line selects at most one group of each part. If several are selected, they are alternatives. So are the source lines of a
+ * group that stands for more source lines than its range has. */
 #include <stdlib.h>
 
 #include "base/grow.h"
@@ -19,31 +20,31 @@
 
 enum { NO_LINE = -1, MOST_ALTERNATIVES = 128, MEMBERS_PER_STEP = 8 };
 
-/* Members that were picked of one part. */
+/* Members selected from one part. */
 struct picked {
     const struct jvm_member *members;
     size_t count;
-    bool only_name; /* the last of them tells the name, none the line */
+    bool only_name; /* only the name of the last one is known, and no line */
 };
 
 struct retrace {
     const struct sl_jvm_mapper *mapper;
     const struct sl_jvm_query *query;
-    struct jvm_receiver own; /* what the class was */
+    struct jvm_receiver own; /* original class of the frame */
     struct jvm_members all;
-    int64_t line; /* NO_LINE: none is told */
+    int64_t line; /* NO_LINE: unknown */
     bool has_callsite;
-    uint32_t outline_line;      /* with `has_callsite`: of the outline that the frame called */
-    struct jvm_member *members; /* all of them, once they are read */
+    uint32_t outline_line;      /* with `has_callsite`: line of the outline that the frame called */
+    struct jvm_member *members; /* all members, once they are read */
     size_t member_count;
-    struct jvm_member few_members[8]; /* what most frames have no more of */
+    struct jvm_member few_members[8]; /* enough for most frames */
     struct picked few_picked[1];
     struct picked *picked;
     size_t picked_count, picked_capacity;
     bool ambiguous;
-    bool is_outline; /* the last alternative is one */
+    bool is_outline; /* the last alternative is an outline */
     struct sl_jvm_frames *out;
-    size_t first; /* frame of this look-up */
+    size_t first; /* index of the first frame of this look-up */
     uint32_t alternatives;
 };
 
@@ -75,7 +76,7 @@ static bool same_signature(const struct jvm_member *a, const struct jvm_member *
            (a->flags & JVM_FOREIGN) == (b->flags & JVM_FOREIGN);
 }
 
-/* Whether its range stands for lines of the source that are not told apart. */
+/* True if the range stands for source lines that cannot be distinguished. */
 static bool is_ambiguous(const struct jvm_member *m)
 {
     if (!(m->flags & JVM_LINE) || !(m->flags & JVM_LAST_LINE) || m->last_line == m->line)
@@ -113,7 +114,7 @@ static size_t group_end(const struct retrace *r, size_t at, size_t end)
     return next;
 }
 
-/* The end of the part that begins with this member. */
+/* Returns the end of the part that begins with this member. */
 static size_t part_end(const struct retrace *r, size_t at)
 {
     size_t end = group_end(r, at, r->member_count);
@@ -129,7 +130,7 @@ static size_t part_end(const struct retrace *r, size_t at)
     return end;
 }
 
-/* ---- picking ---- */
+/* ---- selection ---- */
 
 static void add_picked(struct retrace *r, size_t first, size_t count, bool only_name)
 {
@@ -157,7 +158,7 @@ static void pick_group(struct retrace *r, size_t first, size_t end)
         }
 }
 
-/* Those without a range, which are moved to the front of the part. */
+/* Picks the members without a range, which are moved to the front of the part. */
 static void pick_without_range(struct retrace *r, size_t first, size_t end)
 {
     size_t count = 0;
@@ -183,7 +184,7 @@ static void pick(struct retrace *r, pick_part *of_part)
     }
 }
 
-/* Picks by a line without looking at all that has other lines: possible when it is in one group only. */
+/* Picks by line without reading members of other lines; possible if only one group contains the line. */
 static bool pick_only_group(struct retrace *r)
 {
     struct jvm_members at_line = r->all;
@@ -208,7 +209,7 @@ static bool pick_only_group(struct retrace *r)
     return groups == 1;
 }
 
-/* Whether the frame called an outline: its line is then what the position of that stands for. */
+/* True if the frame called an outline; then the position of the outline gives its line. */
 static bool take_callsite(struct retrace *r)
 {
     uint32_t line;
@@ -255,15 +256,15 @@ static bool is_any_ambiguous(const struct retrace *r)
 
 /* ---- frames ---- */
 
-/* Behind the last dot. */
+/* Returns the text behind the last dot. */
 static struct sl_str extension_of(struct sl_str file)
 {
     const char *dot = file.size ? memrchr(file.data, '.', file.size) : NULL;
     return (struct sl_str){dot ? dot + 1 : "", dot ? (size_t)(file.data + file.size - dot - 1) : 0};
 }
 
-/* The file of a class that the mapping tells none of is named after it. Whether it is one of Kotlin, the file of the class of the frame
- * says, else the one that the running program tells. */
+/* If the mapping has no file for the class, the file is named after the class. Its extension, Kotlin's or Java's, is that of the
+ * frame's own class, else that of the file in the obfuscated frame. */
 static void set_file(const struct retrace *r, const struct jvm_receiver *of, struct sl_jvm_frame *frame)
 {
     struct sl_str told = r->query->file, own = r->own.suffix.size ? r->own.suffix : r->own.file;
@@ -286,20 +287,20 @@ static void set_file(const struct retrace *r, const struct jvm_receiver *of, str
     frame->suffix = kotlin ? SL_STR(".kt") : SL_STR(".java");
 }
 
-/* Of several alternatives that the running program told no line of, lines say nothing. */
+/* False if there are several alternatives and the frame had no line: their lines are meaningless. */
 static bool shows_lines(const struct retrace *r)
 {
     return r->line != NO_LINE || !r->ambiguous || r->query->signatures;
 }
 
-/* Lines that are counted on from one of the mapping's may be none. */
+/* Sets the line; one computed relative to a line of the mapping may be invalid. */
 static void set_line(const struct retrace *r, int64_t line, struct sl_jvm_frame *frame)
 {
     frame->has_line = shows_lines(r) && line > 0 && line <= UINT32_MAX;
     frame->line = frame->has_line ? (uint32_t)line : 0;
 }
 
-/* `chosen` is the line of the source of one of several alternatives; NO_LINE: what the member says. */
+/* Returns the source line: `chosen`, if one of several alternatives was chosen; NO_LINE: that of the member. */
 static int64_t source_line(const struct retrace *r, const struct jvm_member *m, int64_t chosen)
 {
     bool has_line = m->flags & JVM_LINE, spans = has_line && m->flags & JVM_LAST_LINE && m->last_line != m->line;
@@ -342,7 +343,7 @@ static int compare_frames(const struct sl_jvm_frame *a, const struct sl_jvm_fram
     return order ? order : a->line < b->line ? -1 : a->line > b->line;
 }
 
-/* Whether an alternative begins with this frame. */
+/* True if an alternative begins with this frame. */
 static bool is_begun(const struct retrace *r, const struct sl_jvm_frame *frame)
 {
     for (size_t i = r->first; i < r->out->count; i++) {
@@ -424,7 +425,7 @@ static void add_class_only(struct retrace *r)
 
 /* ---- order ---- */
 
-struct chain { /* frames of an alternative */
+struct chain { /* frames of one alternative */
     const struct sl_jvm_frame *frames;
     size_t count;
 };
@@ -461,7 +462,7 @@ static void sort_alternatives(struct retrace *r)
     memcpy(frames, sorted, count * sizeof *frames);
 }
 
-/* ---- all together ---- */
+/* ---- entry points ---- */
 
 static enum sl_jvm_answer retrace_method(struct retrace *r, struct sl_jvm_outline *outline)
 {
@@ -485,7 +486,7 @@ static enum sl_jvm_answer retrace_method(struct retrace *r, struct sl_jvm_outlin
     return r->is_outline ? SL_JVM_OUTLINE : SL_JVM_CLEARED;
 }
 
-/* Apart from the look-up of the class: its memory is not needed for one that is not there. */
+/* Separate from the look-up of the class, because an unknown class does not need this large stack frame. */
 static __attribute__((noinline)) enum sl_jvm_answer retrace_in_class(const struct sl_jvm_mapper *mapper,
                                                                      const struct sl_jvm_query *query,
                                                                      const struct jvm_names *names, uint32_t class,
@@ -493,7 +494,7 @@ static __attribute__((noinline)) enum sl_jvm_answer retrace_in_class(const struc
                                                                      struct sl_jvm_frames *frames)
 {
     struct retrace r;
-    memset(&r, 0, offsetof(struct retrace, few_members)); /* not these, which would take longer than all else */
+    memset(&r, 0, offsetof(struct retrace, few_members)); /* skip few_members: clearing them would dominate the cost */
     memset(&r.picked, 0, sizeof r - offsetof(struct retrace, picked));
     r.mapper = mapper;
     r.query = query;

@@ -2,7 +2,7 @@
 
 #include "jvm/mapping.h"
 
-/* "class name rest", which no name has blanks in. */
+/* Makes the key "class name rest"; names contain no blanks. */
 static bool signature_key(struct sl_buf *key, struct sl_str class, struct sl_str name, struct sl_str rest)
 {
     const struct sl_str parts[] = {class, name, rest};
@@ -14,7 +14,7 @@ static bool signature_key(struct sl_buf *key, struct sl_str class, struct sl_str
     return !key->failed;
 }
 
-/* A return type of methods that differ in nothing else, as a method and its bridge; and the lines of the source that are of it. */
+/* A return type, and the source lines of the method that has it. A method and its bridge differ in nothing else. */
 struct returned {
     struct sl_str type;
     uint32_t first, last; /* first > last: none */
@@ -23,7 +23,7 @@ struct returned {
 
 enum { MOST_RETURNED = 16 };
 
-/* The slot of the key that is in `key`. NULL when out of memory. */
+/* Returns the value slot of `key`. NULL when out of memory. */
 static void **signature_slot(struct sl_jvm_signatures *s, struct sl_map *map, const struct sl_buf *key)
 {
     bool known = sl_map_get(map, sl_buf_view(key)) != NULL;
@@ -107,7 +107,7 @@ static const void *signature_find(const struct sl_map *map, struct sl_str class,
     return found;
 }
 
-/* Of several the one that has the line, else the first. */
+/* Of several types takes the one whose lines contain `line`, else the first. */
 struct sl_str sl_jvm_signatures_type(const struct sl_jvm_signatures *s, struct sl_str class, struct sl_str method,
                                      struct sl_str parameters, uint32_t line)
 {
@@ -126,7 +126,7 @@ bool sl_jvm_signatures_field(const struct sl_jvm_signatures *s, struct sl_str cl
     return found != NULL;
 }
 
-/* Types with commas between them, and no blanks. */
+/* Appends types separated by commas, without blanks. */
 static void put_types(struct sl_str types, struct sl_buf *out)
 {
     for (size_t i = 0; i < types.size; i++)

@@ -17,7 +17,7 @@ bool sl_jvm_stack_class(const struct sl_jvm_mappers *mappers, struct sl_str obfu
     return found;
 }
 
-/* Looks each frame from `first` on up in one more mapper, and puts what it was in its place. False when out of memory. */
+/* Looks up each frame from `first` on in one more mapper and replaces it by the result. False when out of memory. */
 static bool map_again(struct sl_jvm_stack *stack, size_t mapper, size_t first, struct sl_jvm_frames *frames)
 {
     struct sl_jvm_frames mapped = {.arena = frames->arena, .limit = frames->limit};

@@ -1,6 +1,6 @@
 #include "jvm/trace.h"
 
-enum { MOST_FRAMES = 4096 }; /* of one line */
+enum { MOST_FRAMES = 4096 }; /* per line */
 
 /* ---- lines ---- */
 
@@ -9,7 +9,7 @@ static struct sl_str between(const char *begin, const char *end)
     return (struct sl_str){begin, (size_t)(end - begin)};
 }
 
-/* What a character is in a name "module/package.Class.method": names have neither blanks nor one of []();:<>. */
+/* Classes of characters in a name "module/package.Class.method": names contain neither blanks nor []();:<>. */
 enum name_char { NAME_OTHER, NAME_DOT, NAME_SLASH, NAME_NONE };
 
 static inline enum name_char name_char(char c)
@@ -34,7 +34,7 @@ static bool is_word_char(char c)
 
 /* ---- frames ---- */
 
-/* The file and its line, of which there is none without digits behind the last colon. */
+/* Splits FILE:LINE; there is no line unless digits follow the last colon. */
 static void split_place(struct sl_str place, struct sl_jvm_trace_frame *f)
 {
     const char *end = place.data + place.size, *digits = end;
@@ -53,13 +53,13 @@ static void split_place(struct sl_str place, struct sl_jvm_trace_frame *f)
     f->has_line = true;
 }
 
-/* Whether one of eight bytes is a bracket: 0x28 or 0x29. */
+/* True if one of eight bytes is a bracket: 0x28 or 0x29. */
 static bool has_bracket_in_eight(const char *at)
 {
     const uint64_t ones = UINT64_C(0x0101010101010101);
     uint64_t bytes;
     memcpy(&bytes, at, sizeof bytes);
-    bytes = (bytes | ones) ^ (ones * ')'); /* those bytes are zero now */
+    bytes = (bytes | ones) ^ (ones * ')'); /* brackets are now zero bytes */
     return ((bytes - ones) & ~bytes & (ones << 7)) != 0;
 }
 
@@ -76,7 +76,7 @@ static bool has_bracket(const char *at, const char *end)
     return at < end;
 }
 
-/* The bracket that closes the first one; when none does, the last, which the text ends with. */
+/* Returns the bracket that closes the first one; if none does, the last one, at the end of the text. */
 static const char *find_close(const char *open, const char *end)
 {
     unsigned depth = 0;
@@ -90,12 +90,12 @@ static const char *find_close(const char *open, const char *end)
     return end - 1;
 }
 
-/* "[module/]class.method". */
+/* A name "[module/]class.method". */
 struct frame_name {
-    const char *begin, *slash, *dot; /* slash: the last in front of the dot, NULL = none; dot: the last, NULL = none */
+    const char *begin, *slash, *dot; /* the last slash before the dot, the last dot; NULL = none */
 };
 
-/* The name that ends at `end`: a method may also be <init> or <clinit>. */
+/* Finds the name that ends at `end`; the method may be <init> or <clinit>. */
 static struct frame_name find_name(const char *begin, const char *end)
 {
     static const struct sl_str special[] = {{".<init>", 7}, {".<clinit>", 9}};
@@ -122,7 +122,7 @@ static struct frame_name find_name(const char *begin, const char *end)
     return name;
 }
 
-/* Whether the word "at" and blanks stand in front. */
+/* True if the word "at" and blanks are in front. */
 static bool is_behind_at(const char *begin, const char *name)
 {
     const char *at = name;
@@ -131,7 +131,7 @@ static bool is_behind_at(const char *begin, const char *name)
     return at < name && at - begin >= 2 && memcmp(at - 2, "at", 2) == 0 && (at - begin == 2 || !is_word_char(at[-3]));
 }
 
-/* The text ends with a bracket that closes. */
+/* Parses a frame; the text ends with a closing bracket. */
 static bool read_frame(struct sl_str text, const char *open, struct sl_jvm_trace_frame *f)
 {
     const char *end = text.data + text.size, *name_end = open;
@@ -187,7 +187,7 @@ static void put_frame(void *arg, const struct sl_jvm_frame *frame, struct sl_buf
 
 static void put_as_it_is(const struct sl_jvm_line *line, struct sl_buf *out)
 {
-    if (line->has_end) { /* they are one text */
+    if (line->has_end) { /* text and line end are contiguous */
         sl_buf_add(out, line->text.data, line->text.size + line->end.size);
         return;
     }
@@ -234,14 +234,14 @@ static void map_frame(struct sl_jvm_trace *t, const struct sl_jvm_line *line, st
 
 /* ---- exceptions ---- */
 
-/* What a line says of what was thrown. */
+/* Classes of the exception named in a line. */
 struct thrown {
     struct sl_str first,
-        last; /* original classes: the first that is named, the last that a mapping knows; may have data NULL */
-    const char *written; /* up to here the line was written */
+        last; /* original names: the first class named, the last one that a mapping knows; data may be NULL */
+    const char *written; /* the line has been written up to here */
 };
 
-/* The class that a line names here, which may be the end of the line. */
+/* Reads the class name at `at`, which may extend to the end of the line. */
 static bool read_named_class(const char *at, const char *end, struct sl_str *class)
 {
     const char *c = at;
@@ -267,7 +267,7 @@ static void put_class(struct sl_jvm_trace *t, struct sl_str class, struct thrown
         thrown->first = original;
 }
 
-/* Behind the next ": " or quotation mark and blank. */
+/* Returns the position behind the next ": ", or quotation mark and blank. */
 static const char *next_name(const char *at, const char *end)
 {
     while (at < end && !((*at == ':' || *at == '"') && at + 1 < end && sl_is_blank(at[1])))
@@ -290,7 +290,7 @@ bool sl_jvm_trace_class(struct sl_str *rest, struct sl_str *class)
     return found;
 }
 
-/* Looks for classes where exceptions are named. */
+/* Replaces classes at the places where exceptions are named. */
 static void map_named_classes(struct sl_jvm_trace *t, struct sl_str text, struct thrown *thrown, struct sl_buf *out)
 {
     struct sl_str class;
@@ -298,7 +298,7 @@ static void map_named_classes(struct sl_jvm_trace *t, struct sl_str text, struct
         put_class(t, class, thrown, out);
 }
 
-/* Looks for classes at every word. */
+/* Replaces classes at every word. */
 static void map_all_classes(struct sl_jvm_trace *t, const char *at, const char *end, struct thrown *thrown,
                             struct sl_buf *out)
 {
@@ -322,7 +322,7 @@ static bool keep_name(struct sl_jvm_trace *t, struct sl_str *text)
     return text->data;
 }
 
-/* Its stack begins. The names are kept, for the line is gone when its frames come. */
+/* Begins the stack of an exception. Copies the names, because the line is freed before the frames come. */
 static bool begin_stack(struct sl_jvm_trace *t, struct sl_str first, struct sl_str last)
 {
     bool wrapped = first.data && last.data && !sl_str_equal(first, last);
