@@ -1,10 +1,10 @@
-/* STACK records of Breakpad symbol files (Breakpad, docs/symbol_files.md). */
+/* Reads STACK records of Breakpad symbol files (Breakpad, docs/symbol_files.md). */
 #include "unwind/impl.h"
 
 struct stack {
     struct builder *b;
     struct rules rules;
-    uint64_t end; /* of the range at hand */
+    uint64_t end; /* of the current range */
     bool open;
 };
 
@@ -29,7 +29,7 @@ static bool is_register(struct sl_str field)
     return field.size > 1 && field.data[field.size - 1] == ':';
 }
 
-/* Sets the rule of a name; registers the architecture does not have are told apart by their names. */
+/* Sets the rule of a register; registers that the architecture does not have are identified by their names. */
 static bool breakpad_set(struct stack *s, struct sl_str name, struct sl_str expression)
 {
     unsigned reg = register_number(s->b->family, name);
@@ -39,7 +39,7 @@ static bool breakpad_set(struct stack *s, struct sl_str name, struct sl_str expr
     return rules_set(&s->rules, &rule);
 }
 
-/* `reg: expression reg: expression ..`; false when it is not that. Only looks if `store` is false. */
+/* Parses `reg: expression reg: expression ..`; false for anything else. Only checks the syntax if `store` is false. */
 static bool parse_rules(struct stack *s, struct sl_str rest, bool store)
 {
     struct sl_str name = next_field(&rest);
@@ -82,7 +82,7 @@ static bool init_record(struct stack *s, struct sl_str rest)
     return true;
 }
 
-/* Rules may come before their place in the file: only those at ascending addresses are taken. */
+/* Reads a STACK CFI record. Records need not be in address order in the file; only those at ascending addresses are used. */
 static bool delta_record(struct stack *s, struct sl_str rest)
 {
     uint64_t address;

@@ -1,11 +1,11 @@
-/* Rules of one place after the other to ranges of changes. */
+/* Builds ranges of changes from the rules at successive addresses. */
 #include "unwind/impl.h"
 #include "base/order.h"
 #include "base/search.h"
 
 #include <stdlib.h>
 
-enum { STEPS_PER_RULE = 8 }; /* it is made, compared, and written as text */
+enum { STEPS_PER_RULE = 8 }; /* making it, comparing it, and writing it as text */
 
 bool builder_init(struct builder *b, struct sl_unwind_sink *sink, enum sl_cpu_family family, struct sl_budget *budget,
                   struct sl_error *error)
@@ -94,7 +94,7 @@ static void add_rule(struct builder *b, const struct sl_unwind_rule *rule)
         b->rules[b->rule_count++] = *rule;
 }
 
-/* What a register without a rule has. */
+/* Returns the meaning of a register without a rule. */
 static struct sl_unwind_rule default_rule(const struct builder *b, uint16_t reg)
 {
     if (reg != SL_UNWIND_RA)
@@ -124,7 +124,7 @@ static void add_first(struct builder *b, const struct rules *now)
     }
 }
 
-/* Slots stay where they are within a range, so that both sides have the same ones as far as they go. */
+/* Adds the rules that differ from the last row. A register keeps its slot within a range, so equal indexes mean equal registers. */
 static void add_changes(struct builder *b, const struct rules *now)
 {
     const struct rules *last = b->last;
@@ -152,7 +152,7 @@ void rules_copy(struct rules *to, const struct rules *from)
     memcpy(to->slots, from->slots, from->count * sizeof *from->slots);
 }
 
-/* Where the CFA itself cannot be said in text, nothing of the range can. */
+/* True if text cannot express the CFA, and so nothing of the range. */
 static bool cfa_beyond_text(const struct rules *rules)
 {
     return rules->cfa.kind == SL_UNWIND_EXPRESSION;
@@ -186,7 +186,7 @@ void builder_row(struct builder *b, uint64_t address, const struct rules *rules)
 enum sl_code builder_end(struct builder *b, uint64_t end)
 {
     size_t at = 0;
-    /* the rules moved while they grew */
+    /* the array of rules may have moved */
     for (size_t i = 0; i < b->row_count; i++) {
         b->rows[i].rules = b->rules + at;
         at += b->rows[i].count;
@@ -208,7 +208,7 @@ enum sl_code builder_end(struct builder *b, uint64_t end)
 
 SL_ORDER_BY(unwind_build_by_start, struct span, start)
 
-/* Sorts them, and makes one of those that overlap or touch. */
+/* Sorts the spans and merges those that overlap or touch. */
 void builder_close_spans(struct builder *b)
 {
     size_t kept = 0;

@@ -1,4 +1,4 @@
-/* Using a CFI cache in place. Every id and offset is checked where it is used. */
+/* Reads a CFI cache in place. Every id and offset is checked when it is used. */
 #include "unwind/cfi_format.h"
 
 #include "unwind/impl.h"
@@ -53,7 +53,8 @@ enum sl_code sl_cfi_open(struct sl_bytes bytes, struct sl_cfi *cfi, struct sl_er
 
 /* ---- rows ---- */
 
-/* Rows of the bucket may all be behind the address: then it is the last one before them. */
+/* Finds the last row at or before the address. All rows of its bucket may be behind it; then the row is the last one of an
+ * earlier bucket. */
 static bool row_before(const struct sl_cfi *cfi, uint64_t address, uint32_t *row)
 {
     const struct sl_column *addresses = &cfi->rows[CFI_ROW_ADDRESS];
@@ -64,7 +65,7 @@ static bool row_before(const struct sl_cfi *cfi, uint64_t address, uint32_t *row
     high = sl_column_get(&cfi->buckets, bucket + 1);
     if (low > high || high > cfi->row_count)
         return false;
-    low = SL_PARTITION_POINT(middle, low, high, sl_column_get(addresses, middle) <= address); /* the first beyond */
+    low = SL_PARTITION_POINT(middle, low, high, sl_column_get(addresses, middle) <= address); /* first one behind it */
     *row = (uint32_t)low - 1;
     return low > 0;
 }
@@ -166,9 +167,9 @@ bool sl_cfi_find_win(const struct sl_cfi *cfi, unsigned type, uint64_t address, 
     return low > begin && open_window(cfi, low - 1, win) && address - win->start < win->size;
 }
 
-/* ---- the stream again ---- */
+/* ---- the whole file as a stream ---- */
 
-/* A rule that no reader of unwind information makes is not passed on. */
+/* True if a reader of unwind information could have produced the rule; others are dropped. */
 static bool is_sound(enum sl_cpu_family family, const struct sl_unwind_rule *rule)
 {
     bool takes_base =
@@ -196,7 +197,7 @@ static bool rules_of_row(const struct sl_cfi *cfi, uint32_t index, struct rules 
     return !row->next.failed && rules->cfa_known;
 }
 
-/* Rows that cannot be read end the range. */
+/* Streams the ranges; an unreadable row ends its range. */
 static void read_rows(const struct sl_cfi *cfi, struct builder *b, bool *bad)
 {
     struct rules rules;

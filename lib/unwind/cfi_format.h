@@ -1,21 +1,30 @@
-/* The CFI cache, version 1.0: a table (table/table.h) of these sections. Private to the cfi files.
+/* The CFI cache, version 1.0: a table (table/table.h) with these sections. Private to the cfi files.
  *
- * ROWS        columns address, set + 1 (0: nothing is said from there on), whether a range begins; by address, several at one
- *             address are in effect one after the other
- * BUCKETS     column: how many rows are before address i << shift, one for each i and one more
+ * ROWS        columns address, set + 1 (0: no rules from there on), whether a range begins; by address. Of several rows at one
+ *             address the last is in effect
+ * BUCKETS     column: number of rows before address i << shift, for each i, and one more for the end
  * SETS        units: a byte of flags, then rules, that of the CFA first:
  *
- *                 kind, uleb register, then base and sleb offset, or uleb size and bytes of a program
+ *                 u8 kind (enum sl_unwind_kind), uleb register, then base and sleb offset, or uleb size and bytes of a program
  *
- *             Registers are 0 for .cfa, 1 for .ra, 2 for one of the name that follows as uleb size and bytes, N + 3 for
- *             DWARF's N
+ *             Registers and bases are 0 for .cfa, 1 for .ra, 2 for one whose name follows as uleb size and bytes, N + 3 for
+ *             the DWARF register N
  * SET_OFFSETS of SETS
  * WINDOWS     columns start, size, prolog, epilog, params, saved, locals, max_stack: STACK WIN records, first those of type 0,
  *             then those of type 4, each by address
- * PROGRAM_IDS column: the program of each of them
+ * PROGRAM_IDS column: the program of each record
  * PROGRAMS    units: text of a program
  * PROGRAM_OFFSETS
- * MODULE      name of the debug file, optional */
+ * MODULE      name of the debug file, optional
+ *
+ * Example for x86-64, where rsp is register 7:
+ *
+ *     STACK CFI INIT 1000 10 .cfa: $rsp 8 + .ra: .cfa -8 + ^
+ *     STACK CFI 1001 .cfa: $rsp 16 +
+ *
+ *     ROWS    1000, 1, 1    1001, 2, 0    1010, 0, 0
+ *     set 0   00   03 00 0a 08   04 01 00 78        .cfa = rsp + 8 (SL_UNWIND_OFFSET), .ra = word at .cfa - 8 (SL_UNWIND_MEMORY)
+ *     set 1   00   03 00 0a 10   04 01 00 78 */
 #pragma once
 
 #include "unwind/cfi.h"
@@ -55,7 +64,7 @@ enum cfi_win_column {
     CFI_WIN_SAVED,
     CFI_WIN_LOCALS,
     CFI_WIN_MAX_STACK,
-    CFI_WIN_COLUMNS, /* then, in a section of its own: */
+    CFI_WIN_COLUMNS, /* PROGRAM is a column in a section of its own */
     CFI_WIN_PROGRAM = CFI_WIN_COLUMNS,
 };
 

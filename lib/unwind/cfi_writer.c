@@ -1,5 +1,5 @@
-/* The stream of unwind information as a CFI cache. What holds at a place is said once, however many places it holds at: rows
- * name sets of rules, and nearly all sets are the same few. */
+/* Writes the stream of unwind information as a CFI cache. Rows refer to deduplicated sets of rules, because nearly all rows use
+ * the same few sets. */
 #include "unwind/cfi_format.h"
 
 #include "base/map.h"
@@ -11,19 +11,19 @@
 
 struct row {
     uint64_t address;
-    uint32_t set; /* + 1 */
+    uint32_t set; /* 1 + its id */
     bool begins;
 };
 
 struct cached_range {
     uint64_t start, end;
-    size_t row, row_count; /* of the rows as they came */
+    size_t row, row_count; /* its rows in stream order */
 };
 
 struct window {
     struct sl_unwind_win win;
     uint32_t program;
-    size_t order; /* in the file */
+    size_t order; /* index in the stream */
 };
 
 struct windows {
@@ -31,7 +31,7 @@ struct windows {
     size_t count, capacity;
 };
 
-/* Byte strings that are kept once. */
+/* Deduplicated byte strings. */
 struct interned {
     struct sl_map map;
     struct sl_str *items;
@@ -42,15 +42,15 @@ struct cfi_writer {
     struct sl_unwind_sink sink;
     struct sl_object *object;
     struct sl_account account;
-    struct sl_arena arena; /* what is interned */
-    struct sl_buf set;     /* the one at hand */
+    struct sl_arena arena; /* the interned strings */
+    struct sl_buf set;     /* the current set */
     struct rules now;
     struct interned sets, programs;
     struct row *rows, *sorted;
     size_t row_count, row_capacity, sorted_count;
     struct cached_range *ranges;
     size_t range_count, range_capacity;
-    struct windows windows[2]; /* of types 0 and 4 */
+    struct windows windows[2]; /* of type 0; of type 4 */
 };
 
 static enum sl_code cfi_out(struct cfi_writer *w, struct sl_error *error)
@@ -58,7 +58,7 @@ static enum sl_code cfi_out(struct cfi_writer *w, struct sl_error *error)
     return sl_budget_fail(w->account.budget, error);
 }
 
-/* The id of the bytes; UINT32_MAX when out of memory. */
+/* Returns the id of the bytes, adding them if they are new; UINT32_MAX when out of memory. */
 static uint32_t intern(struct cfi_writer *w, struct interned *set, struct sl_str bytes)
 {
     uintptr_t known = (uintptr_t)sl_map_get(&set->map, bytes);
@@ -161,7 +161,8 @@ static enum sl_code take_range(struct sl_unwind_sink *sink, const struct sl_unwi
 
 /* ---- STACK WIN ---- */
 
-/* Of records that meet the one before them in the file, those that start later end it; the others are left out. */
+/* Repairs a record that overlaps the previous one in the file: if it starts later it truncates that one, else it is dropped
+ * (false). */
 static bool repair(struct windows *known, const struct sl_unwind_win *win)
 {
     struct sl_unwind_win *last = known->count ? &known->items[known->count - 1].win : NULL;
@@ -197,7 +198,7 @@ static enum sl_code take_win(struct sl_unwind_sink *sink, const struct sl_unwind
 
 /* ---- order ---- */
 
-/* Of ranges with the same start, the first of the stream comes first. */
+/* Ranges with equal starts stay in stream order. */
 SL_ORDER_BY(by_cfi_start, struct cached_range, start, row)
 
 SL_ORDER_BY(by_window_start, struct window, win.start, order)
@@ -207,7 +208,7 @@ static bool spend_sort(struct cfi_writer *w, size_t count)
     return !count || sl_budget_spend(w->account.budget, count * (uint64_t)(64 - __builtin_clzll(count)));
 }
 
-/* Of the ranges that meet the ones before them, none is left; where one ends and none begins, a row says so. */
+/* Sorts the ranges and drops those that overlap an earlier one. Adds a row without rules where a range ends and no other begins. */
 static bool sort_ranges(struct cfi_writer *w)
 {
     bool sorted = true;
@@ -286,7 +287,7 @@ static bool add_interned(struct sl_table_writer *t, uint32_t id, const struct in
     return sl_table_add_units(t, id, id + 1, &source);
 }
 
-/* Buckets as wide as makes a few rows of each, were they evenly spread. */
+/* Chooses the width of buckets so that evenly spread rows give a few rows each. */
 static bool add_buckets(struct cfi_writer *w, struct sl_table_writer *t)
 {
     uint64_t last = w->sorted_count ? w->sorted[w->sorted_count - 1].address : 0;
@@ -428,7 +429,7 @@ enum sl_code sl_cfi_convert(struct sl_object *object, const struct sl_parallel *
     w->account.budget = w->arena.budget = w->set.budget = budget;
     w->sets.map.budget = w->programs.map.budget = budget;
     enum sl_code code = sl_unwind_read(object, &w->sink, error);
-    /* what a table says before it breaks off holds */
+    /* the part of a table before an error is valid */
     if (code == SL_NOT_FOUND || (code == SL_MALFORMED && !sl_budget_exhausted(budget))) {
         w->sink.skipped += code == SL_MALFORMED;
         code = SL_OK;

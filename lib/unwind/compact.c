@@ -1,14 +1,14 @@
 /* Apple's compact unwind encoding (<mach-o/compact_unwind_encoding.h>): one word describes a function behind its prologue.
  *
  *     header ─▶ index: function offset, page ──▶ page: regular (address, encoding)..
- *                                                      compressed (24 bits address, 8 bits number of an encoding)..
+ *                                                      compressed (24 bits address, 8 bits index of an encoding)..
  *
- * Addresses count from the image's beginning, an entry reaches to the next one, and the last word of the index is where the
- * last page ends. */
+ * Addresses are relative to the image. An entry extends to the next one; the last entry of the index is the end of the last
+ * page. */
 #include "unwind/impl.h"
 
 enum {
-    STEPS_PER_ITEM = 4, /* of a page, which the index may name again and again */
+    STEPS_PER_ITEM = 4, /* of a page, which the index may name repeatedly */
     PAGE_REGULAR = 2,
     PAGE_COMPRESSED = 3,
     MODE_FRAME = 1, /* x86: modes are in bits 24 to 27 */
@@ -34,13 +34,13 @@ struct compact {
     struct sl_bytes info;
     const struct frames *frames;
     struct builder *b;
-    struct sl_bytes text; /* __text, for stack sizes that are in the code */
+    struct sl_bytes text; /* __text, for stack sizes that are operands of instructions */
     uint64_t text_address;
     bool big_endian;
     uint32_t common_offset, common_count;
-    uint64_t at; /* start of the entry before: they ascend */
+    uint64_t at; /* start of the previous entry; entries ascend */
     uint64_t last_fde;
-    uint64_t sigtramp; /* where it begins, once asked for; UINT64_MAX = not in this file */
+    uint64_t sigtramp; /* start of _sigtramp, once looked up; UINT64_MAX = absent */
     bool sigtramp_known;
 };
 
@@ -60,7 +60,7 @@ static void compact_set(struct rules *rules, struct sl_unwind_rule rule)
     rules_set(rules, &rule);
 }
 
-/* DWARF number of a register of the encodings, which count from 1; -1 if there is none. */
+/* DWARF number of a register in encodings, which count from 1; -1 for an invalid number. */
 static int saved_register(bool is_64bit, unsigned number)
 {
     static const int8_t x86[] = {-1, 3, 1, 2, 7, 6, 5}, x86_64[] = {-1, 3, 12, 13, 14, 15, 6};
@@ -85,7 +85,8 @@ static bool x86_frame(struct rules *rules, uint32_t encoding, bool is_64bit)
     return true;
 }
 
-/* The registers that a frameless function pushes, in order: which of the permutations of `count` among six it is. */
+/* Decodes the registers that a frameless function pushes, in order: `permutation` is the index of a permutation of `count` of
+ * six. */
 static bool unpermute(uint32_t permutation, unsigned count, unsigned registers[6])
 {
     static const uint16_t radix[7][6] = {
@@ -120,7 +121,8 @@ static bool x86_frameless(struct rules *rules, uint32_t encoding, bool is_64bit,
     return true;
 }
 
-/* A large stack: bits 16 to 23 say where in the function the operand of `sub` is, bits 13 to 15 how many words more. */
+/* Rules for a large stack frame: bits 16 to 23 are the offset of the operand of `sub` in the function, bits 13 to 15 the number
+ * of additional words. */
 static bool x86_indirect(const struct compact *c, struct rules *rules, uint32_t encoding, bool is_64bit, uint64_t start)
 {
     struct sl_reader r = sl_reader(c->text, c->big_endian);
@@ -140,14 +142,14 @@ static bool x86_rules(const struct compact *c, struct rules *rules, uint32_t enc
     case MODE_FRAME: return x86_frame(rules, encoding, is_64bit);
     case MODE_FRAMELESS: return x86_frameless(rules, encoding, is_64bit, (encoding >> 16 & 0xFF) * p);
     case MODE_INDIRECT: return x86_indirect(c, rules, encoding, is_64bit, start);
-    default: /* nothing said: a leaf that leaves the stack alone */
+    default: /* no encoding: a leaf that does not change the stack */
         compact_set(rules, rule_offset(SL_UNWIND_CFA, is_64bit ? X86_64_RSP : X86_ESP, p));
         compact_set(rules, rule_memory(SL_UNWIND_RA, SL_UNWIND_CFA, -p));
         return true;
     }
 }
 
-/* Pairs are saved downwards from `offset`: x19 and x20 to x27 and x28, then d8 and d9 to d14 and d15. */
+/* Register pairs are saved downwards from `offset`: x19/x20 to x27/x28, then d8/d9 to d14/d15. */
 static void arm64_pairs(struct rules *rules, uint32_t encoding, int64_t offset)
 {
     for (unsigned bit = 0; bit < 9; bit++) {
@@ -182,7 +184,7 @@ static void arm64_rules(struct rules *rules, uint32_t encoding)
 
 /* ---- entries ---- */
 
-/* Entries may be cut finer than their functions, all of which then name the same FDE. */
+/* Reads an FDE. Several entries of one function may name the same FDE; it is read once. */
 static void read_fde(struct compact *c, uint32_t offset)
 {
     if (offset == c->last_fde)
@@ -194,7 +196,7 @@ static void read_fde(struct compact *c, uint32_t offset)
         c->b->sink->skipped++;
 }
 
-/* ---- the trampoline of signal handlers ---- */
+/* ---- the trampoline of signal handlers, _sigtramp ---- */
 
 static bool is_sigtramp(struct compact *c, uint64_t start)
 {
@@ -213,8 +215,8 @@ static bool is_sigtramp(struct compact *c, uint64_t start)
     return start == c->sigtramp;
 }
 
-/* On x86-64 it keeps the kernel's ucontext_t in rbx, whose machine context (at 48) has the registers of what the signal
- * interrupted. The system's own FDE says so in a way that few understand. */
+/* On x86-64 rbx points to the kernel's ucontext_t, whose machine context (pointer at 48) contains the registers of the
+ * interrupted code. The system's own FDE says the same with expressions that few tools support. */
 static void sigtramp_rules(struct rules *rules)
 {
     static const struct {
@@ -291,7 +293,7 @@ static bool read_page(const struct compact *c, uint64_t offset, uint64_t base, u
     return !r.failed && (kind == PAGE_REGULAR || kind == PAGE_COMPRESSED);
 }
 
-/* The encodings of a compressed page have numbers: first those of the file, then its own. */
+/* Reads an entry. Encoding indexes of a compressed page refer to the common encodings of the file first, then to its own. */
 static bool read_item(const struct compact *c, struct page *page, uint64_t *address, uint32_t *encoding)
 {
     uint32_t word = sl_read_u32(&page->entries), number = word >> 24;

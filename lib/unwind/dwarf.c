@@ -1,9 +1,9 @@
-/* .debug_frame and .eh_frame: finding the entries.
+/* .debug_frame and .eh_frame: finds the entries.
  *
- *     length  id  ...      id says that it is a CIE (what its FDEs share), or where the FDE's CIE is
+ *     length  id  ...      id: marks a CIE (data shared by FDEs), or locates the CIE of an FDE
  *
- * In .eh_frame the id of a CIE is 0 and that of an FDE the distance back to it; in .debug_frame it is all ones, and an
- * offset in the section. */
+ * In .eh_frame the id of a CIE is 0, and that of an FDE the distance back to its CIE. In .debug_frame the id of a CIE is all
+ * ones, and that of an FDE the offset of its CIE in the section. */
 #include "unwind/dwarf.h"
 
 #include <stdlib.h>
@@ -26,7 +26,7 @@ enum {
 
 struct entry {
     uint64_t offset, next; /* in the section */
-    struct sl_reader body; /* behind the id */
+    struct sl_reader body; /* the bytes behind the id */
     bool is_cie, is_end;   /* is_end: a length of 0 */
     uint64_t cie_offset;
 };
@@ -54,7 +54,7 @@ static uint64_t truncate_to(uint64_t value, unsigned size)
     return size < 8 ? value & ((UINT64_C(1) << (8 * size)) - 1) : value;
 }
 
-/* The reader must be one of the whole section, as pointers are relative to where they are. */
+/* The reader must be one of the whole section: pointers may be relative to their own position. */
 bool frames_pointer(const struct frames *frames, struct sl_reader *r, uint8_t encoding, unsigned address_size,
                     uint64_t *value)
 {
@@ -74,7 +74,7 @@ bool frames_pointer(const struct frames *frames, struct sl_reader *r, uint8_t en
 
 /* ---- entries ---- */
 
-/* False at the end of the section and when it cannot be read on. */
+/* Reads the header of the entry at an offset. False at the end of the section and for a malformed entry. */
 static bool dwarf_read_entry(const struct frames *f, uint64_t offset, struct entry *e)
 {
     struct sl_reader r = sl_reader(f->bytes, f->big_endian);
@@ -92,7 +92,7 @@ static bool dwarf_read_entry(const struct frames *f, uint64_t offset, struct ent
     e->body = (struct sl_reader){contents.data, contents.data, contents.data + contents.size, f->big_endian, false};
     if (e->is_end)
         return true;
-    /* in .eh_frame the id has four bytes whatever the length has */
+    /* in .eh_frame the id has four bytes, even if the length has more */
     bool wide = is_64bit && !f->is_eh;
     uint64_t id = wide ? sl_read_u64(&e->body) : sl_read_u32(&e->body);
     e->is_cie = id == (f->is_eh ? 0 : wide ? UINT64_MAX : UINT32_MAX);
@@ -100,7 +100,7 @@ static bool dwarf_read_entry(const struct frames *f, uint64_t offset, struct ent
     return true;
 }
 
-/* One letter after the other says what the augmentation data has. */
+/* Reads the augmentation data; each letter describes one item of it. */
 static bool read_augmentation(const struct frames *f, struct cie *cie, struct sl_str letters, struct sl_reader *r)
 {
     uint64_t ignored;
@@ -115,8 +115,8 @@ static bool read_augmentation(const struct frames *f, struct cie *cie, struct sl
             break;
         }
         case 'S': cie->signal_frame = true; break;
-        case 'B': /* return addresses are signed with the other key */
-        case 'G': /* the stack is tagged */ break;
+        case 'B': /* return addresses are signed with key B */
+        case 'G': /* the stack is tagged (MTE) */ break;
         default: return false;
         }
     return !r->failed;
@@ -142,7 +142,7 @@ static bool read_cie(const struct frames *f, const struct entry *e, struct cie *
         cie->address_size = sl_read_u8(&r);
         cie->segment_size = sl_read_u8(&r);
     }
-    if (sl_str_equal(letters, SL_STR("eh"))) /* GCC 2: a pointer to more */
+    if (sl_str_equal(letters, SL_STR("eh"))) /* GCC 2: a pointer to its own table */
         sl_reader_skip(&r, cie->address_size);
     cie->code_alignment = sl_read_uleb(&r);
     cie->data_alignment = sl_read_sleb(&r);
@@ -164,14 +164,14 @@ static bool read_cie(const struct frames *f, const struct entry *e, struct cie *
     return program_begin(f, cie, b);
 }
 
-/* The kept one is none: also not for entries that ask for it at the offset that says so. */
+/* Empties the cached CIE. Clearing `usable` protects against an FDE whose CIE offset is UINT64_MAX. */
 static void forget_cie(struct cie *cie)
 {
     cie->offset = UINT64_MAX;
     cie->usable = false;
 }
 
-/* The one at that offset, which is usually that of the FDE before. */
+/* Finds the CIE at an offset, usually that of the previous FDE. */
 static bool find_cie(const struct frames *f, uint64_t offset, struct cie *cie, struct builder *b)
 {
     struct entry e;
@@ -186,7 +186,7 @@ static bool find_cie(const struct frames *f, uint64_t offset, struct cie *cie, s
     return cie->usable;
 }
 
-/* Where linkers dropped the code, the start is all ones, or below what is loaded. */
+/* True if the linker removed the code: the start is all ones or below the load address. */
 static bool is_dropped(const struct frames *f, const struct cie *cie, const struct fde *fde)
 {
     return fde->start == truncate_to(UINT64_MAX, cie->address_size) || fde->start < f->load_address;
@@ -232,7 +232,7 @@ enum sl_code frames_read(const struct frames *f, struct builder *b)
     forget_cie(cie);
     while (b->code == SL_OK && offset < f->bytes.size) {
         if (!dwarf_read_entry(f, offset, &e)) {
-            if (f->bytes.size - offset >= 4) /* less is padding */
+            if (f->bytes.size - offset >= 4) /* fewer bytes are padding */
                 b->code = sl_fail(b->error, SL_MALFORMED, "%s: entry at offset 0x%llx reaches past the end",
                                   f->is_eh ? "eh_frame" : "debug_frame", (unsigned long long)offset);
             break;

@@ -1,11 +1,11 @@
-/* Call frame information (DWARF 5, 6.4; for .eh_frame: LSB Core, "Exception Frames"): what dwarf.c, which finds the entries,
- * program.c, which runs their instructions, and those that read expressions share. Private to this folder. */
+/* Call frame information (DWARF 5, 6.4; for .eh_frame: LSB Core, "Exception Frames"). Shared by dwarf.c, which finds the
+ * entries, program.c, which runs their instructions, and the readers of expressions. Private to this folder. */
 #pragma once
 
 #include "unwind/impl.h"
 
 struct cie {
-    uint64_t offset; /* in the section; UINT64_MAX = none read yet */
+    uint64_t offset; /* in the section; UINT64_MAX = none has been read */
     uint64_t code_alignment, return_register;
     int64_t data_alignment;
     unsigned address_size, segment_size;
@@ -22,18 +22,18 @@ struct fde {
     struct sl_bytes instructions;
 };
 
-/* Runs the CIE's own instructions, which gives `cie->initial`. */
+/* Runs the initial instructions of the CIE; fills `cie->initial`. */
 bool program_begin(const struct frames *frames, struct cie *cie, struct builder *b);
 
-/* Runs the FDE's and gives the rows to the builder. After an instruction that cannot be understood nothing is known: the
- * range ends there. Returns false then. */
+/* Runs the instructions of the FDE and passes the rows to the builder. An instruction that is not supported ends the range, and
+ * false is returned. */
 bool program_run(const struct frames *frames, const struct cie *cie, const struct fde *fde, struct builder *b);
 
-/* An encoded pointer; false when it is not there or needs a base that is not known. */
+/* Reads an encoded pointer; false when it is omitted or its base is unknown. */
 bool frames_pointer(const struct frames *frames, struct sl_reader *r, uint8_t encoding, unsigned address_size,
                     uint64_t *value);
 
-/* Operations of expressions (DWARF 5, 7.7.1). */
+/* Operations of DWARF expressions (DWARF 5, 7.7.1). */
 enum {
     DW_OP_deref = 0x06,
     DW_OP_const1u = 0x08,
@@ -85,6 +85,6 @@ enum {
     DW_OP_call_frame_cfa = 0x9C,
 };
 
-/* The value of an operation that only pushes a number (DWARF 5, 2.5.1.1: literals and constants), with its operand out of `r`;
- * false, and nothing read, for every other. */
+/* Returns the value of an operation that only pushes a constant (DWARF 5, 2.5.1.1), reading its operand from `r`. False, without
+ * reading, for any other operation. */
 bool dwarf_constant(struct sl_reader *r, unsigned op, uint64_t *value);

@@ -1,5 +1,4 @@
-/* The stack machine of DWARF expressions (DWARF 5, 2.5.1), as far as rules for registers use it: values are of the size of
- * an address. */
+/* Evaluates DWARF expressions (DWARF 5, 2.5.1), as far as register rules use them: all values have the size of an address. */
 #include "unwind/walk_impl.h"
 #include "unwind/dwarf.h"
 
@@ -55,7 +54,7 @@ static void machine_load(struct stack_machine *m, unsigned size)
     unsigned bits = size * 8;
     if (!size || size > m->scope->s->cpu->word || !walk_read(m->scope->s, address, &value))
         m->failed = true;
-    else if (bits < 64) /* the word's first bytes */
+    else if (bits < 64) /* keep the first bytes of the word */
         value = m->scope->s->target.big_endian ? value >> (m->scope->s->cpu->word * 8 - bits)
                                                : value & ((UINT64_C(1) << bits) - 1);
     machine_push(m, value);
@@ -80,7 +79,7 @@ static void machine_swap(struct stack_machine *m, size_t below)
     top[-(ptrdiff_t)below] = value;
 }
 
-/* Operations on the two topmost values. False for others. */
+/* Executes an operation on the two topmost values. False for any other operation. */
 static bool machine_binary(struct stack_machine *m, unsigned op)
 {
     if (op < DW_OP_and || op > DW_OP_ne || op == DW_OP_neg || op == DW_OP_not || op == DW_OP_plus_uconst ||

@@ -1,11 +1,11 @@
 /* Unwind tables of 32-bit ARM (Exception Handling ABI for the Arm Architecture, sections 6 and 10).
  *
- *     .ARM.exidx   function, content    a pair of words each, by address; a function reaches to the next one
- *                             content = 1: cannot be unwound; or bit 31 and three instructions; or a place in
- *     .ARM.extab   [place of a personality routine]  instructions, as its first word says; what the routine needs
+ *     .ARM.exidx   function, content    a pair of words each, by address; a function extends to the next one
+ *                             content = 1: cannot be unwound; or bit 31 and three instructions; or a reference to
+ *     .ARM.extab   [reference to a personality routine]  instructions, as its first word says; data of the routine
  *
- * Places are signed distances of 31 bits. Instructions are bytes that undo the prologue on a virtual stack pointer; they are
- * packed into words, the highest byte first. What they say is true at calls, so that a function has one row. */
+ * References are signed distances of 31 bits. Instructions are bytes that undo the prologue on a virtual stack pointer, packed
+ * into words, the highest byte first. They are valid at calls only, so a function has one row. */
 #include "unwind/impl.h"
 
 enum {
@@ -18,14 +18,13 @@ enum {
     ARM_WCGR0 = 104, /* DWARF for the Arm Architecture, "DWARF register names" */
     ARM_WR0 = 112,
     ARM_D0 = 256,
-    NO_BASE =
-        0xFFFF, /* the stack pointer itself was on the stack: it has a value, but what is behind it is not known */
+    NO_BASE = 0xFFFF, /* the stack pointer itself was saved: it has a value, but the stack behind it is unknown */
 };
 
 struct instructions {
     struct sl_reader words;
     unsigned words_left;
-    uint32_t word; /* at the top what comes next */
+    uint32_t word; /* the next instruction is in its highest byte */
     unsigned bytes_left;
 };
 
@@ -53,7 +52,7 @@ static int ehabi_next(struct instructions *in)
     return in->words.failed ? NONE : byte;
 }
 
-/* `count` registers from `reg` on, `size` bytes each. */
+/* Pops `count` registers from `reg` on, `size` bytes each. */
 static bool pop(struct machine *m, unsigned reg, unsigned count, unsigned size)
 {
     if (m->base == NO_BASE)
@@ -66,7 +65,7 @@ static bool pop(struct machine *m, unsigned reg, unsigned count, unsigned size)
     return true;
 }
 
-/* Bit i of the mask is register `reg` + i. */
+/* Pops register `reg` + i for each bit i of the mask. */
 static bool pop_mask(struct machine *m, unsigned reg, unsigned mask)
 {
     for (unsigned i = 0; mask >> i; i++)
@@ -91,7 +90,7 @@ static bool pop_core(struct machine *m, unsigned mask)
     return true;
 }
 
-/* What the register had at the call: of one that was popped that is not at hand. */
+/* Sets the virtual stack pointer to a register's value at the call; false if the register has been popped. */
 static bool set_from_register(struct machine *m, unsigned reg)
 {
     for (size_t i = 0; i < m->rules->count; i++)
@@ -118,7 +117,7 @@ static bool add_large(struct machine *m)
     return false;
 }
 
-/* `first` and `count` - 1 are halves of the operand. Those that FSTMX saved have a word behind them. */
+/* Pops vector registers; the halves of the operand are `first` and `count` - 1. Registers saved by FSTMX are followed by a word. */
 static bool pop_vector(struct machine *m, unsigned reg, int operand, unsigned limit, unsigned behind)
 {
     unsigned first = (unsigned)operand >> 4, count = ((unsigned)operand & 15) + 1;
@@ -134,8 +133,8 @@ static bool execute_b(struct machine *m, int op)
     case 0xB1: operand = ehabi_next(&m->in); return operand > 0 && operand < 16 && pop_mask(m, 0, (unsigned)operand);
     case 0xB2: return add_large(m);
     case 0xB3: return pop_vector(m, ARM_D0, ehabi_next(&m->in), 16, 4);
-    case 0xB4: m->offset += 4; return true; /* the code that authenticates the return address */
-    case 0xB5: return true;                 /* and that it was made of the stack pointer here */
+    case 0xB4: m->offset += 4; return true; /* pops the return address authentication code */
+    case 0xB5: return true;                 /* the authentication code uses the stack pointer at this point */
     case 0xB6:
     case 0xB7: return false;
     default: return pop_vector(m, ARM_D0, 8 << 4 | (op & 7), 16, 4);
@@ -156,7 +155,7 @@ static bool execute_c(struct machine *m, int op)
     }
 }
 
-/* One instruction; false for those that are reserved, or make a frame that cannot be said. */
+/* Executes one instruction; false for reserved ones, and for frames that rules cannot express. */
 static bool execute(struct machine *m, int op)
 {
     int more;
@@ -181,8 +180,7 @@ static bool execute(struct machine *m, int op)
 
 /* ---- functions ---- */
 
-/* What was popped lies around the CFA, which is what the stack pointer has become; the caller goes on at pc, which is lr
- * where only that was saved. */
+/* Rules are relative to the CFA, the final virtual stack pointer. The return address is pc, or lr if only that was saved. */
 static void ehabi_finish(struct machine *m)
 {
     struct rules *rules = m->rules;
@@ -211,19 +209,19 @@ struct tables {
     bool big_endian;
 };
 
-/* Where the distance in `word`, which is at `place`, leads. */
+/* Resolves the distance in `word`, which is at `place`. */
 static uint64_t target(uint64_t place, uint32_t word)
 {
     return place + (uint64_t)((int64_t)((uint64_t)word << 33) >> 33);
 }
 
-/* Code is at even addresses: the lowest bit only says that it is Thumb code. */
+/* Reads the address of a function; the lowest bit, which marks Thumb code, is cleared. */
 static uint64_t function_at(uint64_t place, struct sl_reader *r)
 {
     return target(place, sl_read_u32(r)) & ~UINT64_C(1);
 }
 
-/* Finds the instructions of one function. */
+/* Finds the instructions of a function. */
 static bool find_instructions(const struct tables *t, uint64_t place, uint32_t content, struct instructions *in)
 {
     bool is_inline = content >> 31;
@@ -237,7 +235,7 @@ static bool find_instructions(const struct tables *t, uint64_t place, uint32_t c
         word = sl_read_u32(&in->words);
     }
     unsigned personality = word >> 24 & 15;
-    if (!(word >> 31)) { /* a language's own routine: those of C++ and all that follow it begin with a count of words */
+    if (!(word >> 31)) { /* a language's own routine: C++'s, and those modelled on it, have a word count first */
         in->word = sl_read_u32(&in->words);
         in->words_left = in->word >> 24;
         in->word <<= 8;
@@ -260,7 +258,7 @@ static bool ehabi_run(struct machine *m, struct builder *b)
     return !m->in.words.failed;
 }
 
-/* The parts of [start, end) for which no other table had rules. */
+/* Passes the rules to the builder for the parts of [start, end) without rules from another table. */
 static void ehabi_give(struct builder *b, uint64_t start, uint64_t end, const struct rules *rules)
 {
     struct span gap;
@@ -271,7 +269,7 @@ static void ehabi_give(struct builder *b, uint64_t start, uint64_t end, const st
     }
 }
 
-/* Where the code ends that has `address`; itself if that is not known. */
+/* Returns the end of the code section that contains `address`; `address` itself if unknown. */
 static uint64_t section_end(struct sl_object *object, uint64_t address)
 {
     struct sl_section_info s;

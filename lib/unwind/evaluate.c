@@ -1,4 +1,4 @@
-/* Call frame information applied to a frame. */
+/* Applies call frame information to a frame. */
 #include "unwind/walk_impl.h"
 
 #include "unwind/impl.h"
@@ -92,7 +92,7 @@ static void drop_register(struct sl_registers *registers, unsigned number)
     registers->valid &= ~(UINT64_C(1) << number);
 }
 
-/* Other registers than the stack pointer and the program counter, which their own rules come after. */
+/* Applies the rule of a register other than the CFA and the return address. */
 static void apply_rule(const struct walk_scope *scope, const struct sl_cfi *cfi, const struct sl_unwind_rule *rule,
                        struct sl_registers *caller)
 {
@@ -151,7 +151,7 @@ static void strip_signatures(const struct sl_walk_state *s, struct sl_registers 
     registers->value[ARM64_LR] &= s->address_mask;
 }
 
-/* Behind a frame that a frame pointer led to, the link register is a guess, which holds where a function was entered. */
+/* True if the link register is a guess: the frame was found by a frame pointer, so it is only valid at a function's entry. */
 static bool guesses_link(const struct walk_frame *callee, const struct sl_cfi_row *row, uint64_t address)
 {
     return callee->trust == SL_TRUST_FP && !(row->begins && row->address == address);
@@ -177,7 +177,7 @@ static enum walk_result by_row(struct sl_walk_state *s, const struct sl_cfi *cfi
     return result;
 }
 
-/* On Windows functions of amd64 that are in no table are leaves which leave the stack alone. */
+/* On 64-bit Windows, functions that are in no table are leaves that do not change the stack. */
 static enum walk_result by_leaf(struct sl_walk_state *s, const struct walk_frame *callee, struct walk_frame *caller)
 {
     const struct walk_cpu *cpu = s->cpu;
@@ -207,7 +207,7 @@ static bool by_windows(struct sl_walk_state *s, const struct sl_cfi *cfi, uint64
     return false;
 }
 
-/* The frame's instruction as the call frame information of its module has it. */
+/* Returns the frame's instruction as an address in the CFI of its module. */
 static uint64_t address_in_cfi(const struct sl_walk_state *s, const struct walk_frame *frame)
 {
     const struct sl_walk_module *module = &s->modules[frame->module];

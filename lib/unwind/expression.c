@@ -1,12 +1,12 @@
-/* DWARF expressions as postfix text. Both are stack programs, so that an operation is written behind its operands; the text
- * of each stack item is a piece of one string.
+/* Translates DWARF expressions into postfix text. Both are stack programs, so each stack item is represented by its text; the
+ * texts of all items are pieces of one string.
  *
- * Postfix text has + - * / % @ (round down to a multiple) and ^ (load), unsigned. The bit operations and comparisons of the
- * expressions that linkers make for procedure linkage tables become arithmetic:
+ * Postfix text has + - * / % @ (round down to a multiple) and ^ (load), unsigned. Bit operations and comparisons, which linkers
+ * use in the expressions for procedure linkage tables, are translated to arithmetic:
  *
  *     x & 15     x 16 %            x << 3    x 8 *
  *     x & -16    x 16 @            x >> 3    x 8 /
- *     x >= 11    x 5 + 16 /        where x is known to be less than 16 */
+ *     x >= 11    x 5 + 16 /        if x is known to be less than 16 */
 #include "unwind/dwarf.h"
 
 #include <inttypes.h>
@@ -15,8 +15,8 @@
 enum { MAX_ITEMS = 16, MAX_TEXT = 512 };
 
 struct item {
-    size_t begin;     /* its text ends where the next item's begins */
-    uint64_t max;     /* no value is above this */
+    size_t begin;     /* its text ends where that of the next item begins */
+    uint64_t max;     /* upper bound of its value */
     bool is_constant; /* its value is `max` */
 };
 
@@ -40,7 +40,7 @@ static void expression_put(struct translation *t, const char *data, size_t size)
     t->size += size;
 }
 
-/* One token, with a blank before it if it is not the first of its item. */
+/* Appends a token, with a blank before it unless it is the first of its item. */
 static void put_token(struct translation *t, const char *token)
 {
     if (t->count && t->size > t->items[t->count - 1].begin)
@@ -88,7 +88,7 @@ static bool need(struct translation *t, size_t count)
     return !t->failed;
 }
 
-/* A copy of the item `depth` below the top. */
+/* Pushes a copy of the item `depth` below the top. */
 static void expression_copy(struct translation *t, size_t depth)
 {
     if (!need(t, depth + 1) || t->count == MAX_ITEMS) {
@@ -122,12 +122,12 @@ static void swap(struct translation *t)
     t->items[t->count - 1] = (struct item){low.begin + top_size, low.max, low.is_constant};
 }
 
-/* The two topmost items become one. */
+/* Replaces the two topmost items by the result of an operator. */
 static void expression_join(struct translation *t, const char *operator, uint64_t max)
 {
     if (!need(t, 2))
         return;
-    /* a blank between the operands */
+    /* insert a blank between the operands */
     size_t begin = t->items[t->count - 1].begin;
     if (t->size == MAX_TEXT) {
         t->failed = true;
@@ -142,7 +142,7 @@ static void expression_join(struct translation *t, const char *operator, uint64_
     put_token(t, operator);
 }
 
-/* The constant on top, taken off; fails if the top is none. */
+/* Pops a constant; fails if the top is not a constant. */
 static uint64_t pop_constant(struct translation *t)
 {
     if (!need(t, 1) || !t->items[t->count - 1].is_constant) {
@@ -187,8 +187,8 @@ static void shift(struct translation *t, bool left)
         with_number(t, UINT64_C(1) << bits, "/", max >> bits);
 }
 
-/* Whether the item below the constant on top is at least that, as 0 or 1: with a power of two above its greatest value,
- * adding what the constant lacks to the power carries exactly then. */
+/* Compares the item below the constant on top: 1 if it is at least the constant, else 0. With a power of two above the item's
+ * maximum, adding (power - constant) carries into the power exactly then. */
 static void expression_compare(struct translation *t, uint64_t more)
 {
     uint64_t limit = pop_constant(t) + more, power = 1;

@@ -1,4 +1,4 @@
-/* PDB: the frame data of 32-bit x86. */
+/* PDB: frame data of 32-bit x86. */
 #include "unwind/impl.h"
 
 #include "object/embedded.h"

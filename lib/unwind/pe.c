@@ -1,4 +1,4 @@
-/* PE: the exception directory (Microsoft's "PE Format"). */
+/* PE: finds the exception directory (Microsoft's "PE Format"). */
 #include "unwind/pe.h"
 
 enum sl_code pe_read(struct sl_object *object, struct builder *b)

@@ -1,4 +1,4 @@
-/* The exception directory of PE files: what the pe*.c files share. Private to this folder. */
+/* The exception directory of PE files; shared by the pe*.c files. Private to this folder. */
 #pragma once
 
 #include "unwind/impl.h"

@@ -1,9 +1,9 @@
 /* PE for ARM64: the exception directory (Microsoft, "ARM64 exception handling").
  *
  *     RUNTIME_FUNCTION  begin, word ──▶ .xdata: length, then a code for each instruction of the prologue, newest first
- *                                  └──▶ packed: a few numbers that say which of the usual prologues it is
+ *                                  └──▶ packed: a few numbers that select a canonical prologue
  *
- * Both become steps, one for each instruction, which are run from the oldest on. */
+ * Both are decoded into steps, one for each instruction, which are run from the oldest on. */
 #include "unwind/pe.h"
 
 enum {
@@ -19,15 +19,15 @@ enum {
 enum step_kind {
     STEP_NOTHING,
     STEP_ALLOC,     /* sub sp, `offset` */
-    STEP_SAVE,      /* registers to sp + offset */
-    STEP_PUSH,      /* registers to sp - offset, which sp becomes */
-    STEP_SAVE_NEXT, /* the pair behind the one before */
+    STEP_SAVE,      /* stores registers at sp + offset */
+    STEP_PUSH,      /* stores registers at sp - offset, the new sp */
+    STEP_SAVE_NEXT, /* stores the pair behind the last one */
     STEP_SET_FP,    /* x29 = sp + offset */
 };
 
 struct step {
     uint8_t kind, first, second; /* second: 0 = none */
-    bool before;                 /* done by the part of the function before this one */
+    bool before;                 /* executed by an earlier part of the function */
     uint32_t offset;             /* bytes */
 };
 
@@ -48,7 +48,7 @@ static void pe_arm64_add(struct steps *s, enum step_kind kind, unsigned first, u
 
 /* ---- codes of .xdata ---- */
 
-/* Those of two bytes that save: five bits and three, or four, of code, then the register and the offset. */
+/* Decodes the save codes of two bytes: five bits and three or four of the code, then the register and the offset. */
 static bool add_save(struct steps *s, unsigned byte, unsigned next)
 {
     unsigned reg4 = (byte & 3) << 2 | next >> 6, reg3 = (byte & 1) << 2 | next >> 6, offset = (next & 63) * 8;
@@ -75,7 +75,7 @@ static bool add_save(struct steps *s, unsigned byte, unsigned next)
     return true;
 }
 
-/* False at the end, and (with `bad`) at codes that cannot be understood. */
+/* Decodes one code. False at the end, and, with `bad`, at an unsupported code. */
 static bool add_code(struct steps *s, struct sl_reader *r, bool *before)
 {
     unsigned byte = sl_read_u8(r);
@@ -103,11 +103,11 @@ static bool add_code(struct steps *s, struct sl_reader *r, bool *before)
         pe_arm64_add(s, STEP_NOTHING, 0, 0, 0);
     else if (byte == 0xE4)
         return false;
-    else if (byte == 0xE5) /* end_c: the codes of the part before follow */
+    else if (byte == 0xE5) /* end_c: the codes of the earlier part follow */
         *before = true;
     else if (byte == 0xE6)
         pe_arm64_add(s, STEP_SAVE_NEXT, 0, 0, 0);
-    else if (byte != 0xEC) /* frames of the system, scalable vectors, reserved */
+    else if (byte != 0xEC) /* system frames, scalable vectors, reserved */
         s->bad = true;
     for (; count < s->count; count++)
         s->items[count].before = *before;
@@ -126,7 +126,7 @@ static bool read_xdata(const struct pe_tables *t, uint32_t address, struct steps
         scopes = more & 0xFFFF;
         words = more >> 16 & 0xFF;
     }
-    if (!(head >> 21 & 1)) /* else there is one epilogue, at the end */
+    if (!(head >> 21 & 1)) /* else there is one epilogue, at the end of the function */
         sl_reader_skip(&r, (uint64_t)scopes * 4);
     struct sl_reader codes = sl_reader(sl_read_bytes(&r, (uint64_t)words * 4), false);
     if (r.failed || (head >> 18 & 3) != 0)
@@ -139,19 +139,19 @@ static bool read_xdata(const struct pe_tables *t, uint32_t address, struct steps
 /* ---- packed ---- */
 
 struct packed {
-    uint32_t frame, saved, integers, floats; /* bytes: all; saved registers; of them x19.. and lr, d8.. */
+    uint32_t frame, saved, integers, floats; /* in bytes: whole frame; saved registers; of those x19.. and lr; d8.. */
     unsigned reg_f, reg_i, cr;
     bool homed;
 };
 
-/* The canonical prologue that saves registers, oldest first: the first save makes the room. */
+/* Adds the saves of the canonical prologue, oldest first; the first one allocates the save area. */
 static void add_saves(struct steps *s, const struct packed *p)
 {
     uint32_t at = 0;
     bool lr_pending = p->cr == 1;
     for (unsigned i = 0; i < p->reg_i; i += 2) {
         unsigned second = i + 1 < p->reg_i ? X19 + i + 1 : 0;
-        if (!second && lr_pending && i) { /* the odd one goes with lr */
+        if (!second && lr_pending && i) { /* an odd register is paired with lr */
             second = LR;
             lr_pending = false;
         }
@@ -166,7 +166,7 @@ static void add_saves(struct steps *s, const struct packed *p)
         pe_arm64_add(s, at ? STEP_SAVE : STEP_PUSH, D8 + i, second, at ? at : p->saved);
         at += second ? 16 : 8;
     }
-    for (unsigned i = 0; p->homed && i < 4; i++) /* parameters */
+    for (unsigned i = 0; p->homed && i < 4; i++) /* homed parameters */
         pe_arm64_add(s, i == 0 && !p->integers && !p->floats ? STEP_ALLOC : STEP_NOTHING, 0, 0, p->saved);
 }
 
@@ -200,7 +200,7 @@ static bool read_packed(uint32_t word, struct steps *s, uint32_t *length)
     p.saved = (p.integers + p.floats + (p.homed ? 64 : 0) + 15) & ~15u;
     if (p.reg_i > 10 || p.saved > p.frame)
         return false;
-    if (p.cr == 2) /* the return address is signed */
+    if (p.cr == 2) /* pacibsp signs the return address */
         pe_arm64_add(s, STEP_NOTHING, 0, 0, 0);
     add_saves(s, &p);
     add_frame(s, &p);
@@ -219,9 +219,9 @@ static bool read_packed(uint32_t word, struct steps *s, uint32_t *length)
 
 struct state {
     struct rules rules;
-    int64_t stack; /* bytes between sp and the CFA */
+    int64_t stack; /* distance from sp to the CFA in bytes */
     bool has_frame;
-    struct step last; /* that saved */
+    struct step last; /* the last save */
 };
 
 static void pe_arm64_set(struct state *s, struct sl_unwind_rule rule)

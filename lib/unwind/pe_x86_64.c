@@ -1,9 +1,9 @@
 /* PE for x86-64: the exception directory (Microsoft, "x64 exception handling").
  *
- *     RUNTIME_FUNCTION  begin, end, unwind info ──▶ UNWIND_INFO  what the prologue did, newest first; then perhaps the
- *                                                                RUNTIME_FUNCTION of the part of the function before it
+ *     RUNTIME_FUNCTION  begin, end, unwind info ──▶ UNWIND_INFO  actions of the prologue, newest first; optionally the
+ *                                                                RUNTIME_FUNCTION of an earlier part of the function
  *
- * Rules follow the prologue instruction by instruction. Those of parts before hold from the beginning. Epilogues are not
+ * Rules follow the prologue instruction by instruction; those of earlier parts hold from the beginning. Epilogues are not
  * described: unwinders recognise them by their code. */
 #include "unwind/pe.h"
 
@@ -17,7 +17,7 @@ enum {
     UWOP_SET_FPREG,
     UWOP_SAVE_NONVOL,
     UWOP_SAVE_NONVOL_FAR,
-    UWOP_EPILOG, /* of version 2; before it saved half an XMM register */
+    UWOP_EPILOG, /* in version 2; in version 1 it saved half an XMM register */
     UWOP_SPARE,
     UWOP_SAVE_XMM128,
     UWOP_SAVE_XMM128_FAR,
@@ -27,26 +27,26 @@ enum {
 
 struct info { /* UNWIND_INFO */
     uint8_t version, flags, count, frame_register, frame_offset;
-    const uint8_t *codes; /* `count` of two bytes */
+    const uint8_t *codes; /* `count` codes of two bytes */
 };
 
 struct code {
     uint8_t offset, op, info;
-    uint32_t operand; /* of those with more than one slot, in bytes */
+    uint32_t operand; /* for codes with more than one slot; in bytes */
 };
 
 struct part_reader {
     const struct pe_tables *tables;
     struct builder *b;
-    struct info *chain; /* the part itself first */
+    struct info *chain; /* UNWIND_INFO of the part itself, then of earlier parts */
     size_t capacity;
 };
 
-/* What the prologue has done so far. */
+/* Effect of the prologue so far. */
 struct state {
     struct rules rules;
-    int64_t stack;  /* bytes between rsp and the CFA, before a frame register was set */
-    bool has_frame; /* CFA and saved registers count from the frame register */
+    int64_t stack;  /* distance from rsp to the CFA in bytes, before a frame register was set */
+    bool has_frame; /* CFA and saved registers are relative to the frame register */
     unsigned frame;
     int64_t frame_offset;
 };
@@ -74,7 +74,7 @@ static bool read_info(const struct part_reader *pe, uint32_t address, struct inf
     return !r.failed && (info->version == 1 || info->version == 2);
 }
 
-/* The code in slot `*at`, which moves behind it. */
+/* Decodes the code in slot `*at` and moves `*at` behind it. */
 static bool read_code(const struct info *info, unsigned *at, struct code *code)
 {
     static const uint8_t slots[] = {1, 2, 1, 1, 2, 3, 1, 2, 2, 3, 1};
@@ -133,7 +133,7 @@ static void pe_x86_64_apply(struct state *s, const struct info *info, const stru
         else
             pe_x86_64_set(s, rule_memory(dwarf_register(code->info), SL_UNWIND_CFA, (int64_t)code->operand - s->stack));
         break;
-    case UWOP_PUSH_MACHFRAME: /* of an interrupt: ip, cs, flags, sp, ss, and perhaps an error code below */
+    case UWOP_PUSH_MACHFRAME: /* interrupt frame: ip, cs, flags, sp, ss, and perhaps an error code below */
         pe_x86_64_set(s, rule_memory(RSP, SL_UNWIND_CFA, -(s->stack + 16)));
         pe_x86_64_set(s, rule_memory(SL_UNWIND_RA, SL_UNWIND_CFA, -(s->stack + 40)));
         s->stack += 40 + (code->info ? 8 : 0);
@@ -144,7 +144,7 @@ static void pe_x86_64_apply(struct state *s, const struct info *info, const stru
         pe_x86_64_set(s, rule_offset(SL_UNWIND_CFA, RSP, s->stack));
 }
 
-/* The codes of the prologue, newest first; -1 when one cannot be understood. */
+/* Decodes the codes of the prologue, newest first; returns their number, -1 for an unsupported code. */
 static int read_codes(const struct info *info, struct code codes[255])
 {
     unsigned at = 0;
@@ -157,7 +157,7 @@ static int read_codes(const struct info *info, struct code codes[255])
     return count;
 }
 
-/* The rules of a part of which codes were applied; rows at and behind `end` are of no use. */
+/* A part whose codes are being applied; rows at or behind `end` are dropped. */
 struct part {
     uint32_t begin, end;
     struct builder *b;
@@ -169,8 +169,8 @@ static void add_row(const struct part *part, unsigned offset, const struct rules
         builder_row(part->b, part->begin + offset, rules);
 }
 
-/* Codes from the oldest on. Each takes effect behind its instruction: what several do at one place makes one row. Offsets
- * only grow in well-formed prologues; others give the rules behind the prologue alone. */
+/* Runs the codes from the oldest on. Each takes effect behind its instruction; codes at one offset make one row. In well-formed
+ * prologues offsets ascend; otherwise only the rules behind the prologue are used. */
 static void run_part(const struct part *part, const struct info *info, const struct code *codes, int count,
                      struct state *s)
 {
@@ -207,7 +207,7 @@ static enum sl_code pe_x86_64_add_function(struct part_reader *pe, uint32_t begi
     size_t depth = 0;
     int count = 0;
     bool ok = true;
-    if (address & 1) { /* names another entry of the directory: its unwind information is this one's */
+    if (address & 1) { /* refers to another entry of the directory, whose unwind information is shared */
         struct sl_reader r = sl_reader(sl_object_at(pe->tables->object, address & ~1u), false);
         sl_reader_skip(&r, 8);
         address = sl_read_u32(&r);

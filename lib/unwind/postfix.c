@@ -1,4 +1,4 @@
-/* The postfix programs of STACK CFI records (Breakpad, docs/symbol_files.md): unsigned numbers of 64 bits, modulo 2^64. */
+/* Evaluates the postfix programs of STACK CFI records (Breakpad, docs/symbol_files.md): unsigned numbers modulo 2^64. */
 #include "unwind/walk_impl.h"
 
 #include "unwind/impl.h"
@@ -36,7 +36,7 @@ static bool is_operator(struct sl_str token)
     return token.size == 1 && strchr("+-*/%@", token.data[0]) && token.data[0];
 }
 
-/* Registers may have something before their `$`. */
+/* Reads a register; any text before its `$` is ignored. */
 static bool register_value(const struct walk_scope *scope, struct sl_str token, uint64_t *value)
 {
     const char *dollar = memchr(token.data, '$', token.size);

@@ -1,4 +1,4 @@
-/* Call frame instructions (DWARF 5, 6.4.2). */
+/* Runs call frame instructions (DWARF 5, 6.4.2). */
 #include "unwind/dwarf.h"
 
 #include <stdlib.h>
@@ -46,8 +46,8 @@ struct run {
     struct rules now;
     struct rules *remembered[MAX_REMEMBERED]; /* allocated when first used */
     size_t depth;
-    uint64_t at, end; /* location, absolute; rows end at `end` */
-    bool has_cfa;     /* a register and an offset, which def_cfa_register and def_cfa_offset change one of */
+    uint64_t at, end; /* current location, absolute; rows end at `end` */
+    bool has_cfa;     /* the CFA is a register and an offset; def_cfa_register and def_cfa_offset change one of them */
     bool bad;
 };
 
@@ -62,7 +62,7 @@ static unsigned reg_of(const struct run *run, uint64_t number)
     return number < SL_UNWIND_NAMED ? (unsigned)number : SL_UNWIND_NAMED;
 }
 
-/* As what a rule takes a value from: the register as it is, though it may be the one of the return address. */
+/* Number of a register that a rule reads; unlike reg_of() it does not map the return address register to SL_UNWIND_RA. */
 static unsigned base_of(const struct run *run, uint64_t number)
 {
     if (run->frames->swapped && (number == 4 || number == 5))
@@ -75,7 +75,7 @@ static int64_t factored(const struct run *run, int64_t offset)
     return (int64_t)((uint64_t)offset * (uint64_t)run->cie->data_alignment);
 }
 
-/* Rules of registers without a name are of no use to anyone, and are many in hostile files. */
+/* Sets a rule. Rules of registers without names are dropped: nothing uses them, and a hostile file may have many. */
 static void unwind_program_set(struct run *run, const struct sl_unwind_rule *rule)
 {
     if (sl_unwind_register_name(run->b->family, rule->reg) && !rules_set(&run->now, rule))
@@ -106,7 +106,7 @@ static void set_register(struct run *run, uint64_t number, uint64_t other)
     unwind_program_set(run, &rule);
 }
 
-/* Numbers are printed and texts moved for nearly every byte. */
+/* Charges an expression: nearly every byte causes a number to be printed and text to be moved. */
 static void spend_expression(struct run *run, struct sl_bytes expression)
 {
     enum { STEPS_PER_BYTE = 8 };
@@ -114,7 +114,7 @@ static void spend_expression(struct run *run, struct sl_bytes expression)
                !builder_spend(run->b, (uint32_t)expression.size * STEPS_PER_BYTE);
 }
 
-/* Both pieces, one behind the other, in the arena. */
+/* Returns the concatenation of both pieces, in the arena. */
 static struct sl_str unwind_program_join(struct run *run, const void *first, size_t size, struct sl_str second)
 {
     char *data = sl_arena_alloc(&run->b->arena, size + second.size + 1, 1);
@@ -135,8 +135,8 @@ static struct sl_unwind_rule expression_rule(unsigned reg, struct sl_str express
                                    .program = fits ? expression : SL_STR(".undef")};
 }
 
-/* A register that cannot be said in text is not the same as an undefined one: the latter is not worth a word there where
- * nothing else was said. */
+/* Sets a rule from an expression. If text cannot express it, the rule stays an expression rather than becoming undefined: in
+ * text, an undefined register is omitted where no rule precedes. */
 static void set_expression(struct run *run, uint64_t number, struct sl_bytes expression, bool is_value)
 {
     static const char deref[] = {DW_OP_deref};
@@ -179,8 +179,8 @@ static void set_cfa_expression(struct run *run, struct sl_bytes expression)
         run->now.cfa.kind != SL_UNWIND_PROGRAM || !sl_str_equal(run->now.cfa.program, SL_STR(".undef"));
 }
 
-/* Changes one half of register and offset, which must be there; but the assembler begins tables with a register alone, whose
- * offset is 0, for MIPS, RISC-V and LoongArch. */
+/* Changes the register or the offset of the CFA, which must be a register and an offset. Exception: for MIPS, RISC-V and
+ * LoongArch the assembler begins tables with a register alone, whose offset is 0. */
 static void change_cfa(struct run *run, bool change_register, uint64_t number, int64_t offset)
 {
     if (!run->has_cfa && change_register && !run->now.cfa_known)
@@ -229,7 +229,7 @@ static void recall(struct run *run)
     const struct rules *from = run->remembered[--run->depth];
     size_t count = run->now.count;
     rules_copy(&run->now, from);
-    /* registers mentioned since keep their slots */
+    /* registers mentioned since then keep their slots */
     run->now.count = count;
     for (size_t i = from->count; i < count; i++)
         run->now.slots[i].set = false;
@@ -338,7 +338,7 @@ static void unwind_program_step(struct run *run)
     case DW_CFA_GNU_args_size: sl_read_uleb(r); break;
     case DW_CFA_AARCH64_negate_ra_state_with_pc:
     case DW_CFA_AARCH64_negate_ra_state:
-        /* the signature in the return address is for the unwinder to take off; on SPARC the number means another thing */
+        /* the unwinder strips the signature of the return address; on SPARC this number means DW_CFA_GNU_window_save */
         run->bad = sl_cpu_pointer_size(run->b->family) != 8;
         break;
     case DW_CFA_def_cfa:
@@ -362,7 +362,7 @@ static bool execute(struct run *run, struct sl_bytes instructions)
     return !run->bad;
 }
 
-/* Leaves the rules as they are: there are many, and few are used. */
+/* Initialises everything except the rules, a large array of which little is used. */
 static void unwind_program_begin(struct run *run, const struct frames *frames, const struct cie *cie, struct builder *b)
 {
     memset(run, 0, offsetof(struct run, now));

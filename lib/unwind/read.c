@@ -1,4 +1,4 @@
-/* Which tables an object has, and which of them are read. */
+/* Finds the tables of an object and decides which of them are read. */
 #include "unwind/impl.h"
 
 static struct frames frames_of(struct sl_object *object, bool is_eh)
@@ -12,14 +12,14 @@ static struct frames frames_of(struct sl_object *object, bool is_eh)
         .is_eh = is_eh,
         .swapped = is_eh && info->format == SL_FORMAT_MACHO && family == SL_CPU_X86,
     };
-    /* the addresses of .eh_frame in relocatable files are not there yet */
+    /* in relocatable files the addresses in .eh_frame are not yet relocated */
     if ((!is_eh || info->kind != SL_KIND_REL) &&
         sl_object_section(object, is_eh ? "eh_frame" : "debug_frame", &frames.bytes, &frames.address))
         frames.address += info->load_address;
     return frames;
 }
 
-/* A table that is malformed is reported after the others were read. */
+/* True if reading continues with the next table; a malformed table is reported after the others were read. */
 static bool goes_on(struct builder *b, enum sl_code *first)
 {
     if ((b->code != SL_OK && b->code != SL_MALFORMED) || sl_budget_exhausted(b->account.budget))
@@ -74,7 +74,7 @@ enum sl_code sl_unwind_read(struct sl_object *object, struct sl_unwind_sink *sin
         return sl_fail(error, SL_BUSY, "out of memory");
     enum sl_code code = read_tables(object, &b);
     if (code == SL_OK)
-        code = sl_object_complete(object, error); /* a section that memory was missing for is not an absent one */
+        code = sl_object_complete(object, error); /* fails if memory was short for inflating a section */
     if (code == SL_OK && !b.emitted)
         code = sl_fail(error, SL_NOT_FOUND, "no unwind information");
     builder_free(&b);

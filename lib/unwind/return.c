@@ -1,13 +1,14 @@
-/* The caller of the innermost frame, as if that returned at once.
+/* Finds the caller of the innermost frame by simulating its return.
  *
- * A call to a bad address has put its return address where calls do, into the link register or on the stack, and has done
- * nothing else. The same holds for leaf functions of processors with a link register, which is out of date, though, in
- * functions that have called others. */
+ * A call to a bad address has stored its return address as usual, in the link register or on the stack, and nothing else has
+ * happened. The same holds for leaf functions of processors with a link register; in functions that have called others that
+ * register is out of date. */
 #include "unwind/walk_impl.h"
 
 enum { FIRST_CODE = 4096 };
 
-/* `ff /2` with all lengths that its operand has, and `e8` (Intel 64 and IA-32 Architectures Software Developer's Manual, CALL). */
+/* True if a call instruction ends here: `ff /2` with each length of its operand, or `e8` (Intel 64 and IA-32 Architectures
+ * Software Developer's Manual, CALL). */
 static bool is_call(const uint8_t *end)
 {
     static const uint8_t lengths[] = {2, 3, 4, 6, 7};
@@ -17,7 +18,7 @@ static bool is_call(const uint8_t *end)
     return end[-5] == 0xE8;
 }
 
-/* Whether a call may be in front of the address; it may where the dump does not have the code. */
+/* True if a call may precede the address, also if the code is not in the dump. */
 static bool may_follow_call(const struct sl_walk_state *s, uint64_t address)
 {
     uint8_t code[8];
@@ -30,7 +31,7 @@ static bool may_follow_call(const struct sl_walk_state *s, uint64_t address)
     return is_call(code + sizeof code);
 }
 
-/* Where the innermost frame returns to; false when the dump does not have it. */
+/* Returns the return address of the innermost frame; false if it is not in the dump. */
 static bool return_address(const struct sl_walk_state *s, const struct walk_frame *callee, uint64_t *address)
 {
     const struct walk_cpu *cpu = s->cpu;
@@ -41,8 +42,8 @@ static bool return_address(const struct sl_walk_state *s, const struct walk_fram
     return walk_known(from, cpu->link);
 }
 
-/* Whether the link register may still have what it had when the function was entered. The innermost frame record has that,
- * too, behind a prologue; a function that has called others finds an address in itself. */
+/* Whether the link register may still have its value from the function's entry. Not if the innermost frame record contains the
+ * same address (behind a prologue), or if it points into the function itself (which has called others). */
 static enum walk_result may_be_leaf(struct sl_walk_state *s, const struct walk_frame *callee, uint64_t address)
 {
     const struct sl_walk_symbols *symbols = NULL;

@@ -1,4 +1,4 @@
-/* Rules as postfix text (Breakpad, docs/symbol_files.md, "STACK CFI"), and back. */
+/* Converts rules to postfix text (Breakpad, docs/symbol_files.md, "STACK CFI") and back. */
 #include "base/plain.h"
 #include "unwind/impl.h"
 
@@ -8,7 +8,7 @@ struct sl_str next_field(struct sl_str *rest)
     while (at < end && sl_is_blank(*at))
         at++;
     const char *begin = at;
-    while (at < end && ((uint8_t)*at > ' ' || !sl_is_blank(*at))) /* mostly the first */
+    while (at < end && ((uint8_t)*at > ' ' || !sl_is_blank(*at))) /* the first test mostly decides */
         at++;
     *rest = (struct sl_str){at, (size_t)(end - at)};
     return (struct sl_str){begin, (size_t)(at - begin)};
@@ -27,7 +27,7 @@ bool is_text(struct sl_str line)
     return sl_str_is_utf8(line);
 }
 
-/* A signed decimal; false for anything else and what 64 bits do not hold. */
+/* Parses a signed decimal; false for anything else, and for numbers above 64 bits. */
 static bool parse_number(struct sl_str text, int64_t *value)
 {
     bool negative = text.size && text.data[0] == '-';

@@ -1,4 +1,4 @@
-/* The stream as STACK records of Breakpad symbol files. */
+/* Writes the stream as STACK records of Breakpad symbol files. */
 #include "unwind/impl.h"
 
 #include <inttypes.h>
@@ -11,8 +11,8 @@ static enum sl_code write_line(struct sl_unwind_text *t, struct sl_error *error)
     return t->write(t->arg, sl_buf_view(&t->line)) ? SL_OK : sl_fail(error, SL_CANCELLED, "output closed");
 }
 
-/* Behind a blank. A row whose rules all have no names is not written. That a register has no value is worth a word only
- * where it had. */
+/* Appends the rules of a row, separated by blanks; false if none of its registers has a name. In the first row of a range
+ * undefined registers are omitted, since no earlier rule gave them a value. */
 static bool print_rules(struct sl_unwind_text *t, const struct sl_unwind_row *row, bool is_first)
 {
     size_t begin = t->line.size;
@@ -26,7 +26,7 @@ static bool print_rules(struct sl_unwind_text *t, const struct sl_unwind_row *ro
     }
     if (t->line.size == begin)
         return false;
-    t->line.size--; /* the last blank */
+    t->line.size--; /* the trailing blank */
     return true;
 }
 

@@ -1,4 +1,4 @@
-/* The loop over frames, and what all processors share. A step that lacks something is taken again from its beginning. */
+/* The loop over frames, and code shared by all processors. A step that needs more information is repeated from its beginning. */
 #include "unwind/walk_impl.h"
 
 #include "base/grow.h"
@@ -100,7 +100,7 @@ static enum walk_result covered_by_symbols(struct sl_walk_state *s, uint32_t mod
     return !symbols || symbols->covers(symbols, address) ? WALK_CALLER : WALK_NOTHING;
 }
 
-/* Only what both call frame information and debug information leave out is no code. */
+/* An address is rejected only if neither call frame information nor debug information covers it. */
 enum walk_result walk_plausible(struct sl_walk_state *s, uint64_t address)
 {
     const struct sl_cfi *cfi;
@@ -124,7 +124,7 @@ unsigned walk_scan_words(const struct walk_frame *callee)
     return callee->trust == SL_TRUST_CONTEXT || callee->trust == SL_TRUST_CFI || callee->is_return ? 160 : 40;
 }
 
-/* ---- what processors with a link register share ---- */
+/* ---- processors with a link register ---- */
 
 enum walk_result walk_by_scan(struct sl_walk_state *s, const struct walk_frame *callee, struct walk_frame *caller)
 {
@@ -191,8 +191,8 @@ static bool ends(const struct sl_walk_state *s, const struct walk_frame *caller)
            caller->registers.value[cpu->pc] < FIRST_CODE || !cpu->goes_on(s, &s->frame, caller);
 }
 
-/* The outermost frame of a thread, which returns nowhere and whose frame pointer leads nowhere: what lies behind it on the stack
- * is no call. Of the innermost frame it may as well be that the method was misled. */
+/* True for the outermost frame of a thread: return address and frame pointer are 0, and the stack behind it contains no calls.
+ * Behind the innermost frame such a result may also mean that the method failed. */
 static bool is_outermost(const struct sl_walk_state *s, const struct walk_frame *caller)
 {
     const struct walk_cpu *cpu = s->cpu;
@@ -201,14 +201,14 @@ static bool is_outermost(const struct sl_walk_state *s, const struct walk_frame 
            (!walk_known(&caller->registers, cpu->fp) || caller->registers.value[cpu->fp] == 0);
 }
 
-/* A method that finds a caller which cannot be one was misled: by wrong call frame information, or a frame pointer that is
- * none. The next one may do better. Only call frame information that says that there is no caller ends the walk. */
+/* Finds the caller. A method that returns an impossible caller was misled, by wrong call frame information or a register that is
+ * not a frame pointer, so the next method is tried. Only call frame information without a caller ends the walk. */
 static enum walk_result find_caller(struct sl_walk_state *s, struct walk_frame *caller)
 {
     static const enum walk_method usual[METHODS] = {METHOD_CFI, METHOD_RETURN, METHOD_FRAME_POINTER, METHOD_SCAN};
     static const enum walk_method pointer_first[METHODS] = {METHOD_RETURN, METHOD_FRAME_POINTER, METHOD_CFI,
                                                             METHOD_SCAN};
-    /* code of 64-bit Windows hardly has frame pointers: the register is that of a frame farther out */
+    /* code of 64-bit Windows rarely has frame pointers: rbp then belongs to an outer frame */
     static const enum walk_method scan_first[METHODS] = {METHOD_CFI, METHOD_RETURN, METHOD_SCAN, METHOD_FRAME_POINTER};
     bool scans_first = s->target.is_windows && s->cpu->family == SL_CPU_X86_64 && !s->target.compat;
     const enum walk_method *order = s->target.frame_pointer_first ? pointer_first : scans_first ? scan_first : usual;
@@ -242,7 +242,7 @@ static bool append_frame(struct sl_walk_state *s, const struct walk_frame *frame
     return true;
 }
 
-/* False when the walk waits or is over. */
+/* Finds and appends the next frame. False when the walk waits or is over. */
 static bool walk_step(struct sl_walk_state *s)
 {
     struct walk_frame caller;
@@ -256,7 +256,7 @@ static bool walk_step(struct sl_walk_state *s)
     }
     enum walk_result result = find_caller(s, &caller);
     if (!walk_spend(s, WALK_COST_FRAME)) {
-        s->walk.out_of_work = s->over = true; /* what was found may lack something */
+        s->walk.out_of_work = s->over = true; /* the result may be incomplete */
         return false;
     }
     if (result == WALK_WAIT)
@@ -282,7 +282,8 @@ enum sl_walk_need sl_walk_run(struct sl_walk *walk, size_t *module)
     return s->over ? SL_WALK_DONE : s->need;
 }
 
-/* Pointers of arm64 may be signed in the bits that addresses do not need: those above the highest module's and above 47. */
+/* Returns the address bits of arm64 pointers. Signatures are in the bits that addresses do not need: above those of the highest
+ * module and above bit 46. */
 static uint64_t address_mask_of(const struct sl_walk_state *s)
 {
     uint64_t highest = (UINT64_C(1) << 47) - 1;

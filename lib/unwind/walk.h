@@ -1,22 +1,22 @@
-/* Walking a stack: from the registers of a thread and the bytes of its stack to the addresses that called each other.
+/* Stack walker: from the registers of a thread and the bytes of its stack to its call chain.
  *
- * Pure: a walk reads what it is given and asks for the rest by returning. Each frame's caller is found by the first of four
- * methods that finds one: call frame information of the frame's module, for the innermost frame a simulated return (to the
- * link register, or on x86 to the word at the stack pointer), the chain of frame pointers, and scanning the stack for what
- * looks like an address to return to. On 64-bit Windows, whose code hardly has frame pointers, scanning comes before them unless
- * the walk is to be compatible. What the walk needs to know of a module is fetched by whoever runs it:
+ * Pure: a walk only reads its arguments, and returns when it needs more. Each frame's caller is found by the first of four
+ * methods that succeeds: call frame information of the frame's module; for the innermost frame a simulated return (to the link
+ * register, or on x86 to the word at the stack pointer); the chain of frame pointers; scanning the stack for words that may be
+ * return addresses. On 64-bit Windows, where code rarely has frame pointers, scanning precedes them unless the walk is
+ * compatible. The caller fetches the module information that the walk needs:
  *
  *     walk = sl_walk_new(arena, &target, modules, map, &registers, &stack);
  *     while ((need = sl_walk_run(walk, &module)) != SL_WALK_DONE)      on the pool
  *         fetch what is needed of modules[module], and                 in the fiber
  *         sl_walk_set_cfi(&modules[module], cfi)  or  sl_walk_set_symbols(&modules[module], symbols)
  *
- * The modules are shared by all walks of a dump, which may run side by side: what was fetched for one is there for all. A
- * module is asked for only when a frame or a scanned address lies in it.
+ * All walks of a dump share the modules and may run concurrently: information fetched for one is available to all. A module is
+ * only needed when a frame or a scanned address lies in it.
  *
- * Registers have their DWARF numbers (psABI of each architecture), x86 esp 4, ebp 5, eip 8; amd64 rbp 6, rsp 7, rip 16; arm
- * r0 to r15; arm64 x0 to x30, sp 31, pc 32; MIPS r0 to r31, pc 34; RISC-V x0 to
- * x31, whose pc has no number and takes that of f0, which nobody preserves. */
+ * Registers have their DWARF numbers (psABI of each architecture): x86 esp 4, ebp 5, eip 8; amd64 rbp 6, rsp 7, rip 16; arm r0
+ * to r15; arm64 x0 to x30, sp 31, pc 32; MIPS r0 to r31, pc 34; RISC-V x0 to x31. RISC-V's pc has no number and takes that of
+ * f0, which no callee preserves. */
 #pragma once
 
 #include <stdatomic.h>
@@ -28,14 +28,14 @@
 
 enum {
     SL_WALK_REGISTERS = 64,
-    SL_WALK_COMPAT_FRAMES = 1024, /* walking stops there when it is to be compatible */
-    SL_WALK_MAX_FRAMES = 1 << 20, /* and there else */
+    SL_WALK_COMPAT_FRAMES = 1024, /* limit of frames of a compatible walk */
+    SL_WALK_MAX_FRAMES = 1 << 20, /* limit of frames of any other walk */
 };
 
 struct sl_registers {
-    uint64_t value[SL_WALK_REGISTERS]; /* of 32-bit processors: the upper half is 0 */
+    uint64_t value[SL_WALK_REGISTERS]; /* 32-bit processors: the upper half is 0 */
     uint64_t valid;                    /* bit N: value[N] is known */
-    uint64_t assumed; /* of these: a STACK WIN record left it out, and the callee's value is taken for the caller's */
+    uint64_t assumed; /* bit N: a STACK WIN record did not give the register, so the callee's value is assumed */
 };
 
 static inline void sl_registers_set(struct sl_registers *registers, unsigned number, uint64_t value)
@@ -45,12 +45,12 @@ static inline void sl_registers_set(struct sl_registers *registers, unsigned num
     registers->assumed &= ~(UINT64_C(1) << number);
 }
 
-/* DWARF numbers of the processor's registers. False, and all of them SL_WALK_ONLY_PC, when there is no walker for the family:
- * only the context's frame comes out then. */
+/* Returns the DWARF numbers of the processor's registers. False, and all of them SL_WALK_ONLY_PC, when there is no walker for
+ * the family: a walk then only returns the context's frame. */
 enum { SL_WALK_ONLY_PC = 63, SL_WALK_RISCV_PC = 32 };
 struct sl_walk_numbers {
     uint8_t pc, sp, fp;
-    uint8_t call; /* an address to return to, less this, is in the calling instruction */
+    uint8_t call; /* a return address minus this is inside the calling instruction */
 };
 bool sl_walk_numbers(enum sl_cpu_family family, struct sl_walk_numbers *numbers);
 
@@ -64,42 +64,41 @@ enum sl_trust {
     SL_TRUST_CONTEXT
 };
 
-struct sl_walk_symbols { /* what a module's debug information has at addresses, which are relative to the module */
+struct sl_walk_symbols { /* debug information of a module; addresses are relative to the module */
     bool (*covers)(const struct sl_walk_symbols *symbols, uint64_t address);
     bool (*same_function)(const struct sl_walk_symbols *symbols, uint64_t a, uint64_t b);
 };
 
-/* What is known of a module: NULL as long as nobody asked, SL_WALK_NO_CFI or SL_WALK_NO_SYMBOLS when there is none. Set by
- * one thread, read by others. */
+/* Information on a module: NULL until it is needed, SL_WALK_NO_CFI or SL_WALK_NO_SYMBOLS if there is none. Set by one thread,
+ * read by others. */
 struct sl_walk_module {
     uint64_t base, size;   /* size > 0, no overflow */
-    uint64_t ahead_of_cfi; /* what addresses of `cfi` have beyond those relative to `base`; set before it */
+    uint64_t ahead_of_cfi; /* add this to an address relative to `base` to look it up in `cfi`; set before `cfi` */
     _Atomic(const struct sl_cfi *) cfi;
     _Atomic(const struct sl_walk_symbols *) symbols;
 };
 
-/* What is given must live as long as walks run. NULL = there is none, or it could not be had. */
+/* Set the information on a module; it must live as long as walks run. NULL = none, or it could not be fetched. */
 void sl_walk_set_cfi(struct sl_walk_module *module, const struct sl_cfi *cfi);
 void sl_walk_set_symbols(struct sl_walk_module *module, const struct sl_walk_symbols *symbols);
 
 struct sl_walk_target {
     enum sl_cpu_family family;
     bool is_windows, is_ios;
-    bool big_endian;          /* the order of the bytes in memory */
-    bool frame_pointer_first; /* before call frame information */
-    bool keeps_registers;     /* those of every frame are told */
-    /* As Symbolicator walks: no return is simulated, a caller whose address or stack pointer is impossible ends the walk
-     * whichever method found it, and there are at most SL_WALK_COMPAT_FRAMES frames. */
+    bool big_endian;          /* byte order of the memory */
+    bool frame_pointer_first; /* use the frame pointer before call frame information */
+    bool keeps_registers;     /* keep the registers of every frame */
+    /* Walk like Symbolicator: no simulated return; a caller with an impossible address or stack pointer ends the walk, whichever
+     * method found it; at most SL_WALK_COMPAT_FRAMES frames. */
     bool compat;
-    /* Shared by the walks of one dump, from any thread: rules, expressions and words of stacks that are looked at spend it, and when it
-     * is used up the walks end where they are. NULL = without end. */
+    /* Budget shared by the walks of one dump, on any thread. Rules, expressions and stack words cost steps; when they are used
+     * up, walks end where they are. NULL = unlimited. */
     struct sl_budget *work;
-    uint64_t
-        address_mask; /* arm64: bits of pointers that are address; 0 = as the modules' addresses let one conclude */
+    uint64_t address_mask; /* arm64: address bits of pointers; 0 = derive them from the modules */
 };
 
-/* The region of memory in which the stack is; no bytes: there is none. `read` (may be NULL) finds words outside of it, of
- * `size` bytes; scanning stays inside. Called from the thread that runs the walk. */
+/* The memory region that contains the stack; no bytes: none. `read` (may be NULL) reads words of `size` bytes outside of it;
+ * scanning stays inside. Called on the thread that runs the walk. */
 struct sl_walk_stack {
     uint64_t address;
     struct sl_bytes bytes;
@@ -108,32 +107,30 @@ struct sl_walk_stack {
 };
 
 struct sl_walk_frame {
-    uint64_t resume; /* the program counter, of callers the address to return to */
-    uint64_t
-        instruction; /* that of the call, or one inside it: for look-ups. `resume` in a context's frame and in one that
-                             a signal interrupted */
-    uint32_t module; /* SL_WALK_NO_MODULE: in none */
+    uint64_t resume;      /* the program counter; for callers the return address */
+    uint64_t instruction; /* inside the call, for look-ups; `resume` if the frame was interrupted, not called */
+    uint32_t module;      /* SL_WALK_NO_MODULE: none */
     enum sl_trust trust;
 };
 #define SL_WALK_NO_MODULE UINT32_MAX
 
 struct sl_walk {
-    struct sl_walk_frame *frames;   /* the innermost first; at least the context's when the walk is done */
-    struct sl_registers *registers; /* of each frame, if the target keeps them */
+    struct sl_walk_frame *frames;   /* the innermost first; at least the context's frame when the walk is done */
+    struct sl_registers *registers; /* of each frame, if the target keeps registers */
     size_t frame_count;
-    bool out_of_memory; /* the walk ended for it */
-    bool out_of_work;   /* the walk ended as the target's `work` was used up */
-    /* what follows is private */
+    bool out_of_memory; /* the walk ended because memory was exhausted */
+    bool out_of_work;   /* the walk ended because the target's `work` was used up */
+    /* private from here on */
     struct sl_walk_state *state;
 };
 
-/* `map` says which of the modules an address belongs to. All that is given must outlive the walk, which lives in the arena; the
- * registers are copied. NULL when out of memory. */
+/* Starts a walk, which lives in the arena. `map` finds the module of an address. All arguments must outlive the walk, except the
+ * registers, which are copied. NULL when out of memory. */
 struct sl_walk *sl_walk_new(struct sl_arena *arena, const struct sl_walk_target *target, struct sl_walk_module *modules,
                             const struct sl_range_map *map, const struct sl_registers *registers,
                             const struct sl_walk_stack *stack);
 
 enum sl_walk_need { SL_WALK_DONE, SL_WALK_NEED_CFI, SL_WALK_NEED_SYMBOLS };
 
-/* Goes on until something of modules[*module] is needed that is not there, or the walk is over. */
+/* Continues until the walk is over or needs information on modules[*module]. */
 enum sl_walk_need sl_walk_run(struct sl_walk *walk, size_t *module);

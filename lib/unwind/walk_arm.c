@@ -61,7 +61,7 @@ static enum walk_result arm64_by_pointer(struct sl_walk_state *s, const struct w
 {
     const struct sl_registers *from = &callee->registers;
     uint64_t fp = from->value[ARM64_FP], saved, pc, lr;
-    /* no frame: there is nothing to say of the caller, which scanning may find */
+    /* no frame record: leave the caller to scanning */
     if (!walk_known(from, ARM64_FP) || !walk_known(from, ARM64_SP) || fp >= UINT64_MAX - 16 || !fp ||
         !walk_read(s, fp, &saved) || !walk_read(s, fp + 8, &pc))
         return WALK_NOTHING;

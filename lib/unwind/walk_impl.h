@@ -1,42 +1,43 @@
-/* What the files of the frame walkers share. Private to this folder.
+/* Shared by the files of the frame walkers. Private to this folder.
  *
  *     walk.c        the loop, modules, memory, plausibility of scanned addresses
- *     walk_*.c      the processors: frame pointers, scanning, where a stack ends
+ *     walk_*.c      the processors: frame pointers, scanning, the end of a stack
  *     return.c      simulated returns from the innermost frame
- *     evaluate.c    call frame information applied to a frame ─▶ postfix.c, windows.c, dwarf_stack.c */
+ *     evaluate.c    applies call frame information to a frame ─▶ postfix.c, windows.c, dwarf_stack.c */
 #pragma once
 
 #include "unwind/walk.h"
 
-struct walk_frame { /* as far as callers are found with it */
+struct walk_frame { /* a frame, with the state needed to find its caller */
     struct sl_registers registers;
     uint64_t resume, instruction;
     uint32_t module;
     enum sl_trust trust;
-    bool is_return; /* found by simulating a return: all that the callee preserves is known */
+    bool is_return; /* found by simulating a return: all preserved registers are known */
 };
 
 enum walk_result {
-    WALK_NOTHING, /* found by this method */
+    WALK_NOTHING, /* the method did not find a caller */
     WALK_CALLER,
     WALK_END,  /* there is no caller */
-    WALK_WAIT, /* for what sl_walk_state.need says */
+    WALK_WAIT, /* for the information in sl_walk_state.need */
 };
 
 struct walk_cpu {
     enum sl_cpu_family family;
     uint8_t pc, sp, fp; /* DWARF numbers */
-    uint8_t link;       /* that of the register with the address to return to; 0: calls push it on the stack */
-    uint8_t word;       /* bytes of a register */
-    int8_t record;      /* where the frame record that `fp` leads to has the address to return to; 0: there is none */
-    uint8_t call;       /* an address to return to, less this, is in the calling instruction */
+    uint8_t link;       /* DWARF number of the link register; 0: calls push the return address */
+    uint8_t word;       /* size of a register in bytes */
+    int8_t record;      /* offset of the return address in the frame record at `fp`; 0: no frame records */
+    uint8_t call;       /* a return address minus this is inside the calling instruction */
     uint64_t preserved; /* bit N: callees preserve register N */
-    uint64_t untracked; /* bit N: number N means another register in call frame information, whose rules are ignored */
-    bool (*is_code)(uint64_t address); /* whether a word may be an address of code; NULL: any may */
+    uint64_t untracked; /* bit N: number N is another register in call frame information; its rules are ignored */
+    bool (*is_code)(uint64_t address); /* true if a word may be a code address; NULL: any may */
     enum walk_result (*by_frame_pointer)(struct sl_walk_state *s, const struct walk_frame *callee,
-                                         struct walk_frame *caller); /* NULL: there is no such method */
+                                         struct walk_frame *caller); /* NULL: no such method */
     enum walk_result (*by_scan)(struct sl_walk_state *s, const struct walk_frame *callee, struct walk_frame *caller);
-    /* The frame pointer of a caller whose address to return to scanning has found at `at`, not at once; NULL: it is not known. */
+    /* Sets the frame pointer of a caller whose return address was found by scanning at `at`, not in the first word. NULL:
+     * unknown. */
     void (*saved_pointer)(struct sl_walk_state *s, uint64_t at, const struct walk_frame *callee,
                           struct walk_frame *caller);
     bool (*goes_on)(const struct sl_walk_state *s, const struct walk_frame *callee, const struct walk_frame *caller);
@@ -48,29 +49,29 @@ extern const struct walk_cpu walk_x86, walk_amd64, walk_arm, walk_arm64, walk_mi
 struct sl_walk_state {
     struct sl_walk walk;
     struct sl_arena *arena;
-    const struct walk_cpu *cpu; /* NULL: no walker */
+    const struct walk_cpu *cpu; /* NULL: no walker for this processor */
     struct sl_walk_target target;
     struct sl_walk_stack stack;
     struct sl_walk_module *modules;
     const struct sl_range_map *module_map;
-    struct walk_frame frame; /* the last one found */
-    uint32_t inner_params;   /* bytes that the frame within it was given, as STACK WIN has it */
-    uint64_t address_mask;   /* arm64: the bits of code addresses and frame pointers */
+    struct walk_frame frame; /* the last frame found */
+    uint32_t inner_params;   /* size of the parameters of the frame inside it, from STACK WIN */
+    uint64_t address_mask;   /* arm64: address bits of code addresses and frame pointers */
     enum sl_walk_need need;
-    size_t needs; /* which module's */
+    size_t needs; /* the module concerned */
     bool over;
     size_t capacity;
-    struct sl_account *work; /* of the target's */
+    struct sl_account *work; /* account of the target's `work` */
 };
 
-/* What looking at things costs, in steps of the budget. */
+/* Costs in steps of the budget. */
 enum {
     WALK_COST_FRAME = 8,
-    WALK_COST_NAME = 16, /* of a register: there are many names */
-    WALK_COST_WORD = 4,  /* of a stack that is scanned: is it an address of code? */
+    WALK_COST_NAME = 16, /* of looking up a register by name: there are many names */
+    WALK_COST_WORD = 4,  /* of checking a word of a scanned stack */
 };
 
-/* False when no work is left: whatever is being looked at counts as not there, and the walk ends. */
+/* False when no work is left: the item counts as absent, and the walk ends. */
 static inline bool walk_spend(const struct sl_walk_state *s, uint32_t steps)
 {
     return !s->work || sl_account_spend(s->work, steps);
@@ -81,7 +82,7 @@ static inline bool walk_known(const struct sl_registers *registers, unsigned num
     return number < SL_WALK_REGISTERS && (registers->valid >> number & 1);
 }
 
-/* Cut to the width of a register. */
+/* Truncates a value to the width of a register. */
 static inline uint64_t walk_truncate(const struct walk_cpu *cpu, uint64_t value)
 {
     return cpu->word == 4 ? (uint32_t)value : value;
@@ -89,82 +90,83 @@ static inline uint64_t walk_truncate(const struct walk_cpu *cpu, uint64_t value)
 
 /* ---- walk.c ---- */
 
-/* A word of the processor's size; false when the dump does not have it. */
+/* Reads a word of register size; false if it is not in the dump. */
 bool walk_read(const struct sl_walk_state *s, uint64_t address, uint64_t *value);
 
-/* The same, of any size, of the stack's own region. */
+/* Reads a word of any size from the stack's own region. */
 bool walk_read_stack(const struct sl_walk_state *s, uint64_t address, unsigned size, uint64_t *value);
 
 uint32_t walk_module_at(const struct sl_walk_state *s, uint64_t address);
 
-/* Whether code at `address` may have been what called: WALK_CALLER if so, WALK_NOTHING or WALK_WAIT. */
+/* True (WALK_CALLER) if code at `address` may have made the call; else WALK_NOTHING or WALK_WAIT. */
 enum walk_result walk_plausible(struct sl_walk_state *s, uint64_t address);
 
-/* The module's CFI; WALK_CALLER with NULL in it when there is none, or WALK_WAIT. */
+/* Returns the module's CFI: WALK_CALLER (`*cfi` is NULL if it has none) or WALK_WAIT. */
 enum walk_result walk_cfi(struct sl_walk_state *s, uint32_t module, const struct sl_cfi **cfi);
 
-/* The module's symbols; WALK_CALLER with NULL in it when there are none, or WALK_WAIT. */
+/* Returns the module's symbols: WALK_CALLER (`*symbols` is NULL if it has none) or WALK_WAIT. */
 enum walk_result walk_symbols(struct sl_walk_state *s, uint32_t module, const struct sl_walk_symbols **symbols);
 
-/* Words of a stack that are looked at: more behind frames whose size is known. */
+/* Number of stack words to scan: more behind frames whose size is known. */
 unsigned walk_scan_words(const struct walk_frame *callee);
 
-/* Methods of processors with a link register: a scanned word gives the program counter and the stack pointer alone; and a
- * caller may have the stack pointer of a leaf, or what call frame information says, but is another address then. */
+/* Methods for processors with a link register. A scanned word only gives the program counter and the stack pointer. A caller may
+ * have the same stack pointer as its callee (a leaf, or by call frame information), but then its address must differ. */
 enum walk_result walk_by_scan(struct sl_walk_state *s, const struct walk_frame *callee, struct walk_frame *caller);
 bool walk_goes_on(const struct sl_walk_state *s, const struct walk_frame *callee, const struct walk_frame *caller);
-/* The same where a leaf may have put nothing on the stack. */
+/* The same for processors whose innermost frame may be a leaf without a stack frame. */
 bool walk_leaf_goes_on(const struct sl_walk_state *s, const struct walk_frame *callee, const struct walk_frame *caller);
 
 /* ---- evaluate.c ---- */
 
 enum walk_result walk_by_cfi(struct sl_walk_state *s, const struct walk_frame *callee, struct walk_frame *caller);
 
-/* Whether call frame information has something of the frame's instruction: WALK_CALLER if so, WALK_NOTHING or WALK_WAIT. */
+/* Returns WALK_CALLER if call frame information covers the frame's instruction, else WALK_NOTHING or WALK_WAIT. */
 enum walk_result walk_has_cfi(struct sl_walk_state *s, const struct walk_frame *frame);
 
-/* What callees preserve, as far as it is known. */
+/* Copies the callee's preserved registers, as far as they are known. */
 void walk_keep_preserved(const struct walk_cpu *cpu, const struct sl_registers *callee, struct sl_registers *caller);
 
-/* Bytes of the frame's parameters, if a STACK WIN record says so; else 0. */
+/* Returns the size of the frame's parameters in bytes if a STACK WIN record has it; else 0. */
 uint32_t walk_params(const struct sl_walk_state *s, const struct walk_frame *frame);
 
-/* What expressions may look at. */
+/* Environment of an expression. */
 struct walk_scope {
     const struct sl_walk_state *s;
-    const struct sl_registers *registers; /* of the callee */
+    const struct sl_registers *registers; /* the callee's registers */
     bool has_cfa;
     uint64_t cfa;
 };
 
-/* The callee's register that a rule or an expression reads; false when it is not known. */
+/* Reads a register of the callee for a rule or an expression; false if it is unknown. */
 bool walk_callee_register(const struct walk_scope *scope, uint64_t number, uint64_t *value);
 
-/* DWARF number of a register as symbol files name it, with or without `$`, under any of its names; SL_WALK_REGISTERS if there
- * is none. */
+/* Returns the DWARF number of a register by any of its names in symbol files, with or without `$`; SL_WALK_REGISTERS for an
+ * unknown name. */
 unsigned walk_register(enum sl_cpu_family family, struct sl_str name);
 
 /* ---- return.c ---- */
 
-/* The caller of the innermost frame as if that returned at once: when it is in no module (a call went to a bad address), and
- * where there is a link register also when nothing is known of its function, which may be a leaf. */
+/* Finds the caller of the innermost frame as if that returned now: if its address is in no module (a call to a bad address), and
+ * with a link register also if its function has no CFI and may be a leaf. */
 enum walk_result walk_by_return(struct sl_walk_state *s, const struct walk_frame *callee, struct walk_frame *caller);
 
 /* ---- postfix.c, dwarf_stack.c, windows.c ---- */
 
-/* A signed decimal. */
+/* Parses a signed decimal. */
 bool postfix_number(struct sl_str token, uint64_t *value);
 
-/* `+ - * / % @` of two numbers; false for others, and for what cannot be divided or rounded. */
+/* Applies `+ - * / % @` to two numbers; false for any other token, a division by zero and an alignment that is not a power of
+ * two. */
 bool postfix_operate(struct sl_str token, uint64_t a, uint64_t b, uint64_t *value);
 
-/* The one value that a program leaves. False when it leaves none or more, or reads what is not there. */
+/* Evaluates a program. False if it does not leave exactly one value, or reads unavailable data. */
 bool postfix_evaluate(const struct walk_scope *scope, struct sl_str program, uint64_t *value);
 
-/* A DWARF expression (DWARF 5, 2.5.1), which finds the CFA on its stack if `pushes_cfa`. */
+/* Evaluates a DWARF expression (DWARF 5, 2.5.1); with `pushes_cfa` the CFA is on its stack initially. */
 bool dwarf_stack_evaluate(const struct walk_scope *scope, struct sl_str expression, bool big_endian, bool pushes_cfa,
                           uint64_t *value);
 
-/* The caller's registers as a STACK WIN record has them. */
+/* Computes the caller's registers from a STACK WIN record. */
 bool windows_evaluate(const struct sl_walk_state *s, const struct sl_unwind_win *win, const struct walk_frame *callee,
                       struct sl_registers *caller);

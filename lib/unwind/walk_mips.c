@@ -1,4 +1,4 @@
-/* MIPS of 32 and 64 bits, which has no frame pointer by convention. */
+/* MIPS with 32 and 64 bits, which has no conventional frame pointer. */
 #include "unwind/walk_impl.h"
 
 enum { MIPS_S0 = 16, MIPS_S7 = 23, MIPS_GP = 28, MIPS_SP, MIPS_FP, MIPS_RA, MIPS_PC = 34, FIRST_CODE = 0x1000 };
@@ -7,7 +7,7 @@ enum { MIPS_S0 = 16, MIPS_S7 = 23, MIPS_GP = 28, MIPS_SP, MIPS_FP, MIPS_RA, MIPS
     ((UINT64_C(2) << MIPS_S7) - (UINT64_C(1) << MIPS_S0) + (UINT64_C(1) << MIPS_GP) + (UINT64_C(1) << MIPS_SP) +       \
      (UINT64_C(1) << MIPS_FP))
 
-/* 1024 bytes; behind a call the first four words are room for what was passed in registers. */
+/* Scans 1024 bytes; behind a call the first four words are reserved for register arguments. */
 static enum walk_result mips_by_scan(struct sl_walk_state *s, const struct walk_frame *callee,
                                      struct walk_frame *caller)
 {

@@ -1,4 +1,4 @@
-/* RISC-V of 32 and 64 bits (RISC-V ABIs Specification 1.0: "Register Convention", "Frame Pointer Convention"). */
+/* RISC-V with 32 and 64 bits (RISC-V ABIs Specification 1.0: "Register Convention", "Frame Pointer Convention"). */
 #include "unwind/walk_impl.h"
 
 enum { RISCV_RA = 1, RISCV_SP, RISCV_GP, RISCV_TP, RISCV_S0 = 8, RISCV_S1, RISCV_S2 = 18, RISCV_S11 = 27 };
@@ -7,21 +7,23 @@ enum { RISCV_PC = SL_WALK_RISCV_PC, RISCV_F0 = 32, RISCV_F31 = 63, SHORTEST_CALL
 #define BITS(first, last) ((UINT64_C(2) << (last)) - (UINT64_C(1) << (first)))
 #define PRESERVED         (BITS(RISCV_SP, RISCV_TP) + BITS(RISCV_S0, RISCV_S1) + BITS(RISCV_S2, RISCV_S11))
 
-/* The frame pointer is the stack pointer of the caller; under it are the address to return to and the caller's frame pointer. */
+/* Reads a frame record. The frame pointer is the caller's stack pointer; below it are the return address and the caller's frame
+ * pointer. */
 static bool riscv_record(const struct sl_walk_state *s, uint64_t fp, uint64_t *pc, uint64_t *saved)
 {
     unsigned word = s->cpu->word;
     return fp >= 2 * word && fp % word == 0 && walk_read(s, fp - word, pc) && walk_read(s, fp - 2 * word, saved);
 }
 
-/* A leaf does not store the address to return to, and has the caller's frame pointer in its place. */
+/* True for the record of a leaf: it does not store the return address, and the caller's frame pointer is in its place. */
 static bool is_record_of_leaf(const struct sl_walk_state *s, const struct walk_frame *callee, uint64_t fp, uint64_t pc)
 {
     uint64_t value;
     return callee->is_return && pc > fp && walk_read_stack(s, pc - s->cpu->word, s->cpu->word, &value);
 }
 
-/* Code without frame pointers is usual and uses the register for something else: only what may be a call is a record. */
+/* Finds the caller by the frame pointer. Code often uses the register for something else, so the return address must be
+ * plausible. */
 static enum walk_result riscv_by_pointer(struct sl_walk_state *s, const struct walk_frame *callee,
                                          struct walk_frame *caller)
 {
@@ -44,7 +46,7 @@ static enum walk_result riscv_by_pointer(struct sl_walk_state *s, const struct w
     return WALK_CALLER;
 }
 
-/* Floating point registers have the numbers from 32; contexts do not give them to walks. */
+/* Floating point registers have the numbers from 32; walks do not receive them from contexts. */
 #define RISCV(bits, bytes)                                                                                             \
     {                                                                                                                  \
         .family = SL_CPU_RISCV##bits, .pc = RISCV_PC, .sp = RISCV_SP, .fp = RISCV_S0, .link = RISCV_RA, .word = bytes, \

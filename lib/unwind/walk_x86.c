@@ -15,8 +15,8 @@ enum {
     RSP,
     R12 = 12,
     RIP = 16,
-    MAX_FRAME_GAP = 128 << 10, /* from a frame to the one that its saved pointer names */
-    MAX_FRAME_OFFSET = 240,    /* how far Windows' frame register points into the frame */
+    MAX_FRAME_GAP = 128 << 10, /* maximal distance between a frame and the saved frame pointer in it */
+    MAX_FRAME_OFFSET = 240,    /* maximal distance of Windows' frame register from the frame's lower end */
 };
 
 #define BIT(n) (UINT64_C(1) << (n))
@@ -49,7 +49,7 @@ static enum walk_result x86_by_pointer(struct sl_walk_state *s, const struct wal
     return WALK_CALLER;
 }
 
-/* The word below an address to return to is often the caller's frame pointer. */
+/* The word below a return address is often the caller's frame pointer. */
 static void x86_saved_pointer(struct sl_walk_state *s, uint64_t at, const struct walk_frame *callee,
                               struct walk_frame *caller)
 {
@@ -85,7 +85,7 @@ static bool is_canonical(uint64_t address)
     return address < UINT64_C(0x800000000000) || address >= UINT64_C(0xffff800000000000);
 }
 
-/* With the frame pointer `offset` bytes into the frame. WALK_END: no other offset is better. */
+/* Tries a frame record `offset` bytes above the frame pointer. WALK_END: other offsets need not be tried. */
 static enum walk_result amd64_pointer_at(const struct sl_walk_state *s, const struct walk_frame *callee,
                                          uint64_t offset, struct walk_frame *caller)
 {

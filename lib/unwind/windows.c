@@ -1,5 +1,5 @@
-/* STACK WIN records (Breakpad, docs/symbol_files.md): what Microsoft's compilers say of 32-bit frames. Programs are postfix with
- * assignments, in numbers of 32 bits: `$T0 $ebp = $eip $T0 4 + ^ = ...` */
+/* Evaluates STACK WIN records (Breakpad, docs/symbol_files.md): Microsoft's descriptions of 32-bit frames. Programs are postfix
+ * with assignments, in numbers of 32 bits: `$T0 $ebp = $eip $T0 4 + ^ = ...` */
 #include "unwind/walk_impl.h"
 
 #include "unwind/impl.h"
@@ -9,12 +9,12 @@ enum { EBX = 3, ESP, EBP, ESI, EDI, EIP, MAX_VARIABLES = 32, MAX_DEPTH = 64 };
 struct variable {
     struct sl_str name;
     uint32_t value;
-    bool set, assigned; /* by the program */
+    bool set, assigned; /* `assigned`: by the program */
 };
 
-struct item { /* of the stack: a number, or a variable that may be assigned to */
+struct item { /* stack item: a number, or a variable that may be assigned to */
     bool is_variable, is_undefined;
-    uint32_t value; /* or which variable */
+    uint32_t value; /* or the index of the variable */
 };
 
 struct win_program {
@@ -31,7 +31,7 @@ static const struct {
 } win_registers[] = {{SL_STR("$eip"), EIP}, {SL_STR("$esp"), ESP}, {SL_STR("$ebp"), EBP},
                      {SL_STR("$ebx"), EBX}, {SL_STR("$esi"), ESI}, {SL_STR("$edi"), EDI}};
 
-/* MAX_VARIABLES when there are too many. */
+/* Returns the index of a variable, adding it if it is new; MAX_VARIABLES when there are too many. */
 static size_t find_variable(struct win_program *p, struct sl_str name)
 {
     size_t i = 0;
@@ -113,7 +113,7 @@ static bool win_token(struct win_program *p, struct sl_str token)
     return fits && push_item(p, (struct item){.value = (uint32_t)value});
 }
 
-/* Some compilers leave out the blank behind `=`. */
+/* Runs a program. Some compilers omit the blank behind `=`. */
 static bool run_win_program(struct win_program *p, struct sl_str program)
 {
     struct sl_str token;
@@ -151,12 +151,12 @@ static bool by_program(const struct sl_walk_state *s, const struct sl_unwind_win
     define(&p, SL_STR(".raSearchStart"), start);
     if (!run_win_program(&p, win->program))
         return false;
-    bool says_both = true; /* where the caller goes on, and with which stack */
+    bool says_both = true; /* return address and stack pointer */
     for (size_t i = 0; i < sizeof win_registers / sizeof *win_registers; i++) {
         unsigned number = win_registers[i].number;
         size_t at = find_variable(&p, win_registers[i].name);
         bool is_told = at < MAX_VARIABLES && p.variables[at].set;
-        if (is_told && (number != EBX || p.variables[at].assigned)) /* else it is the callee's */
+        if (is_told && (number != EBX || p.variables[at].assigned)) /* else the callee's value remains */
             sl_registers_set(caller, number, p.variables[at].value);
         if (number == EIP || number == ESP)
             says_both &= at < MAX_VARIABLES && p.variables[at].assigned;
@@ -164,7 +164,7 @@ static bool by_program(const struct sl_walk_state *s, const struct sl_unwind_win
     return says_both;
 }
 
-/* The frame's size is all that is known. */
+/* Finds the caller from the size of the frame alone. */
 static bool by_size(const struct sl_walk_state *s, const struct sl_unwind_win *win, const struct walk_frame *callee,
                     struct sl_registers *caller)
 {
@@ -173,7 +173,7 @@ static bool by_size(const struct sl_walk_state *s, const struct sl_unwind_win *w
     bool pushes_ebp = sl_str_equal(win->program, SL_STR("1"));
     if (!walk_read(s, at, &eip))
         return false;
-    /* the address that the frame itself returned from may still lie there */
+    /* the frame's own return address may still be there */
     if (callee->trust == SL_TRUST_CONTEXT && eip == callee->resume) {
         at += 4;
         if (!walk_read(s, at, &eip))
@@ -183,7 +183,7 @@ static bool by_size(const struct sl_walk_state *s, const struct sl_unwind_win *w
         return false;
     if (pushes_ebp)
         caller->valid &= ~(UINT64_C(1) << EBX);
-    else /* it is meant to be the same */
+    else /* assumed to be unchanged */
         caller->assumed &= callee->registers.assumed | ~(UINT64_C(1) << EBX);
     sl_registers_set(caller, EIP, eip);
     sl_registers_set(caller, ESP, (uint32_t)(at + 4));
