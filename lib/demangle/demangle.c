@@ -11,10 +11,10 @@
 enum {
     MAX_NAME = 64 * 1024,
     MAX_OUTPUT = 4096,
-    MAX_RUST_OUTPUT = 16 * 1024, /* generics are spelled out in full */
-    /* Bounds the recursion of LLVM's demanglers, and with it the stack: see llvm.h. */
+    MAX_RUST_OUTPUT = 16 * 1024, /* generic arguments are printed in full */
+    /* bounds the recursion of LLVM's demangler, and so the stack; see llvm.h */
     MAX_CPP_NAME = 4096,
-    MAX_TOOL_OUTPUT = 256 * 1024, /* of C++ in the styles of tools, which have no limit */
+    MAX_TOOL_OUTPUT = 256 * 1024, /* for C++ in the styles of tools, which have no limit themselves */
 };
 
 static bool starts(struct sl_str name, const char *prefix)
@@ -40,7 +40,7 @@ static bool is_objc(struct sl_str name)
            name.data[name.size - 1] == ']';
 }
 
-/* Length of the leading underscores and `Z` of an Itanium name; 0 = none. */
+/* Returns the length of the underscores and the `Z` at the beginning of an Itanium name; 0 = none. */
 static size_t itanium_prefix(struct sl_str name)
 {
     size_t underscores = 0;
@@ -66,7 +66,7 @@ static bool is_swift(struct sl_str name)
 
 /* ---- C++ ---- */
 
-/* `$` and 32 hex digits at the end, as some linkers append. */
+/* Removes `$` and 32 hex digits, which some linkers append. */
 static struct sl_str without_hash_suffix(struct sl_str name)
 {
     if (name.size <= 33 || name.data[name.size - 33] != '$')
@@ -77,7 +77,7 @@ static struct sl_str without_hash_suffix(struct sl_str name)
     return (struct sl_str){name.data, name.size - 33};
 }
 
-/* Exactly one underscore stands before the `Z`, except for the blocks of functions, which have two more. */
+/* One underscore precedes the `Z`; three for the blocks of functions. */
 static bool demangle_cpp(struct sl_str name, enum sl_demangle_style style, struct sl_buf *out)
 {
     char usual[MAX_OUTPUT], *readable = usual;
@@ -108,14 +108,14 @@ static bool demangle_msvc(struct sl_str name, bool full, struct sl_buf *out)
     return microsoft_demangle(name, full, out, MAX_OUTPUT);
 }
 
-/* ---- the interface ---- */
+/* ---- interface ---- */
 
 static bool is_rust(struct sl_str name)
 {
     return rust_v0(name, NULL, 0) || rust_legacy(name, NULL, 0);
 }
 
-/* By the first character, which most names that are readable do not share with any mangling. */
+/* Checks the first character, which excludes most names that are not mangled. */
 static bool may_be_mangled(struct sl_str name)
 {
     return name.size && memchr("_?$@-+RZ", name.data[0], 8);
@@ -145,7 +145,7 @@ static bool demangle(struct sl_str name, enum sl_language language, enum sl_dema
         sl_buf_str(out, name);
         return true;
     case SL_LANG_CPP: return is_microsoft(name) ? demangle_msvc(name, full, out) : demangle_cpp(name, style, out);
-    case SL_LANG_RUST: /* LLVM's tools take the old mangling for C++, and show the hash */
+    case SL_LANG_RUST: /* LLVM's tools treat the legacy mangling as C++ and show the hash */
         return rust_v0(name, out, MAX_RUST_OUTPUT) ||
                (style == SL_DEMANGLE_LLVM ? demangle_cpp(name, style, out) : rust_legacy(name, out, MAX_RUST_OUTPUT));
     case SL_LANG_SWIFT: return swift_demangle(name, full, out, MAX_OUTPUT - 1);
@@ -163,7 +163,7 @@ static bool demangle_checked(struct sl_str name, enum sl_language language, enum
         sl_buf_str(out, name);
         return true;
     }
-    const struct sl_str stub = SL_STR("DYLD-STUB$$"); /* of Mach-O: a jump to the function that follows */
+    const struct sl_str stub = SL_STR("DYLD-STUB$$"); /* Mach-O: a jump to the function that is named behind it */
     if (sl_str_starts(name, stub)) {
         sl_buf_str(out, stub);
         name = (struct sl_str){name.data + stub.size, name.size - stub.size};

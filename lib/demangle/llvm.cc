@@ -1,4 +1,4 @@
-// The one C++ file: LLVM's demanglers behind llvm.h.
+// The only C++ file: LLVM's demangler behind the interface of llvm.h.
 #include "demangle/llvm.h"
 
 #include <cstdlib>
@@ -18,15 +18,15 @@ struct TooLong {
 
 // ---- nodes ----
 
-// At most how much text a node will print, found when it is made. Names can refer to their parts again and again, and a few
-// such references can say gigabytes.
+// Upper bound of the text a node will print, computed when the node is made. Names can refer to their own parts repeatedly, and
+// a few such references can expand to gigabytes.
 struct Extent {
     uint64_t text;
-    uint32_t pack;     // the most elements of a pack inside: an expansion prints its pattern as often
-    uint32_t forwards; // references to arguments that come later, not yet counted
+    uint32_t pack;     // the largest pack inside: an expansion prints its pattern that many times
+    uint32_t forwards; // references to later arguments, not yet counted
 };
 
-// They live until the name is done; a name that wants very many is refused.
+// Nodes live until the name is done; a name that needs too many is refused.
 class Arena
 {
     static constexpr size_t Block = 16 * 1024, MaxBlocks = 256, MaxForwards = 64;
@@ -35,13 +35,13 @@ class Arena
         Chunk *next;
         alignas(16) char data[Block];
     };
-    alignas(16) char first[4 * 1024]; // enough for most names
+    alignas(16) char first[4 * 1024]; // suffices for most names
     Chunk *chunks = nullptr;
     char *at = first, *end = first + sizeof first;
     size_t count = 0;
     const ForwardTemplateReference *forwards[MaxForwards];
     size_t forward_count = 0;
-    size_t taken = SIZE_MAX; // TakenBack
+    size_t taken = SIZE_MAX; // see TakenBack
 
     static const Extent &extent_of(const Node *node) { return reinterpret_cast<const Extent *>(node)[-1]; }
 
@@ -99,7 +99,7 @@ class Arena
 
   public:
     sl_demangle_style style = SL_DEMANGLE_CRASH;
-    unsigned local_depth = 0; // functions that what is read is inside of; GNU's tools leave out their return types
+    unsigned local_depth = 0; // functions around the current position; GNU's tools omit their return types
 
     Arena() = default;
     Arena(const Arena &) = delete;
@@ -117,7 +117,7 @@ class Arena
         count = forward_count = 0;
     }
 
-    // Whether the name as a whole may be printed, now that all references are known.
+    // True if the whole name is small enough to print; called when all references are resolved.
     bool printable(const Node *root) const
     {
         uint64_t most = 0;
@@ -126,7 +126,7 @@ class Arena
                 continue;
             const Extent &extent = extent_of(forwards[i]->Ref);
             if (extent.forwards)
-                return false; // to itself, perhaps
+                return false; // possibly a cycle
             most = extent.text > most ? extent.text : most;
         }
         const Extent &whole = extent_of(root);
@@ -203,7 +203,7 @@ class Arena
                                         : place<SpacedArguments>(all, constraint);
     }
 
-    // GNU's tools write a qualifier once that a parameter and its argument both have.
+    // GNU's tools print a qualifier once if a parameter and its argument both have it.
     Node *qualified(const Node *child, Qualifiers quals)
     {
         Qualifiers own = QualNone;
@@ -245,7 +245,7 @@ class Arena
         return place<FunctionEncoding>(has_result ? result : none, name, parameters, attributes, constraint, cv, ref);
     }
 
-    // `objc_object objcproto9MTLDevice`: the qualifier as it is written, `objcproto` and a length before the name.
+    // Reads a protocol qualifier as in `objc_object objcproto9MTLDevice`: `objcproto` and a length before the name.
     Node *protocol(const Node *type, std::string_view name)
     {
         const char *begin = name.data();
@@ -258,7 +258,7 @@ class Arena
     }
 };
 
-// LLVM's parser recurses with the name's nesting; it calls itself through these, which stop it in time.
+// LLVM's parser recurses with the nesting of the name, through these functions, which limit the depth.
 struct Parser : AbstractManglingParser<Parser, Arena> {
     using Base = AbstractManglingParser<Parser, Arena>;
     using Base::Base;
@@ -267,7 +267,7 @@ struct Parser : AbstractManglingParser<Parser, Arena> {
     {
         return guarded([&] { return Base::parseEncoding(parameters); });
     }
-    // The clones of transactional memory (Itanium C++ ABI, 5.1.4.4 "Virtual Tables and RTTI", GCC's addition).
+    // Reads clones for transactional memory (Itanium C++ ABI, 5.1.4.4 "Virtual Tables and RTTI", GCC's addition).
     Node *parseSpecialName()
     {
         if (!plain() && consumeIf("GTt"))
@@ -314,7 +314,7 @@ struct Parser : AbstractManglingParser<Parser, Arena> {
             return make<NameType>("nullptr");
         return Base::parseExprPrimary();
     }
-    // GNU's tools call an inherited constructor by the class that it is inherited from.
+    // GNU's tools name an inherited constructor after the class it is inherited from.
     Node *parseCtorDtorName(Node *&scope, NameState *state)
     {
         if (ASTAllocator.style != SL_DEMANGLE_GNU || look() != 'C' || look(1) != 'I' || look(2) < '1' || look(2) > '5')
@@ -326,7 +326,7 @@ struct Parser : AbstractManglingParser<Parser, Arena> {
             state->CtorDtorConversion = true;
         return from ? make<CtorDtorName>(from, false, variant) : nullptr;
     }
-    // LLVM takes `operator->*` for one that cannot be named, as `operator.*` is.
+    // LLVM treats `operator->*` like `operator.*`, which cannot be overloaded.
     Node *parseOperatorName(NameState *state)
     {
         return !plain() && consumeIf("pm") ? make<NameType>("operator->*") : Base::parseOperatorName(state);
@@ -335,8 +335,8 @@ struct Parser : AbstractManglingParser<Parser, Arena> {
     {
         return guarded([&] { return asTypes && consumeIf("sr") ? memberOfType() : Base::parseUnresolvedName(global); });
     }
-    // `srSt6__and_I...E5value`: GCC writes members of `std` so, where the ABI has a substitution; and counts name and
-    // template among the substitutions.
+    // Reads `srSt6__and_I...E5value`: GCC mangles members of `std` in this way, where the ABI uses a substitution, and adds both
+    // the name and the template to the substitutions.
     Node *parseUnresolvedType()
     {
         if (plain() || !consumeIf("St"))
@@ -357,12 +357,12 @@ struct Parser : AbstractManglingParser<Parser, Arena> {
         return whole;
     }
 
-    // Members of unresolved types are read as GCC writes them, whatever the type: as that of a variable, with what this adds
-    // to the substitutions, where the ABI has names in a row.
+    // If set, members of unresolved types are read as GCC mangles them: like the type of a variable, with the same additions to
+    // the substitutions; the ABI has a sequence of names instead.
     bool asTypes = false;
 
   private:
-    // What LLVM cannot read is not read in its style either.
+    // In LLVM's style, GCC's deviations are not accepted, as in LLVM's own tools.
     bool plain() const { return ASTAllocator.style == SL_DEMANGLE_LLVM; }
 
     Node *memberOfType()
@@ -372,7 +372,7 @@ struct Parser : AbstractManglingParser<Parser, Arena> {
         return member ? make<QualifiedName>(type, member) : nullptr;
     }
 
-    // A pack of arguments before the ABI had `J` for it (GCC's -fabi-version below 6).
+    // Reads an argument pack from before the ABI had `J` for it (GCC's -fabi-version below 6).
     Node *oldPack()
     {
         size_t begin = Names.size();
@@ -413,7 +413,7 @@ size_t copy_out(const char *text, size_t size, char *out, size_t capacity)
     return size;
 }
 
-// Frees the buffer also when printing was cut short.
+// Frees the buffer even if printing was stopped early.
 struct Output {
     OutputBuffer buffer;
     Output() : buffer(static_cast<char *>(std::malloc(4096)), 4096) {}

@@ -1,6 +1,6 @@
-/* LLVM's demangler of the Itanium C++ ABI behind a C function. Writes at most `capacity` bytes of the readable form to `out`
- * and returns its length; 0 when the name is not mangled that way or the form is longer. It recurses with the nesting of
- * the name: several hundred bytes of stack for each character in the worst case. */
+/* C interface to LLVM's demangler of the Itanium C++ ABI. Writes at most `capacity` bytes to `out` and returns the length; 0 if
+ * the name is not mangled in this way or the result is longer. Recurses with the nesting of the name: in the worst case several
+ * hundred bytes of stack for each character. */
 #pragma once
 
 #include <stddef.h>

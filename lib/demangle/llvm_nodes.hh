@@ -1,5 +1,4 @@
-// Nodes of LLVM's tree of a C++ name that print themselves as a style has them: that of crash reports, and that of GNU's tools.
-// A part of llvm.cc, which is the only one to include it.
+// Nodes of LLVM's tree that print a C++ name in the style of crash reports or of GNU's tools. Included by llvm.cc only.
 #pragma once
 
 #include <cstring>
@@ -13,14 +12,14 @@ using llvm::itanium_demangle::OutputBuffer;
 namespace
 {
 
-// Where in the text a comma was taken back last: GnuArguments.
+// Position at which a comma was last removed from the output; see GnuArguments.
 struct TakenBack {
     size_t *at;
 };
 
-// ---- the style of crash reports, where LLVM's own differs ----
+// ---- the style of crash reports, where it differs from LLVM's ----
 
-// `(long)12`; only an int has no type before it.
+// `(long)12`; only an int has no type in front.
 class TypedLiteral final : public Node
 {
     std::string_view type, value;
@@ -52,7 +51,7 @@ class TypedLiteral final : public Node
     }
 };
 
-// `{lambda(int)#1}`: the first one is written without a number, the second one with 0.
+// `{lambda(int)#1}`: the first one is mangled without a number, the second one with 0.
 void print_number(OutputBuffer &out, std::string_view count)
 {
     unsigned long number = 1;
@@ -107,7 +106,7 @@ class AddressOf final : public Node
     }
 };
 
-// `operator<< <int>`: kept apart.
+// `operator<< <int>`: a space between the two `<`.
 class SpacedTemplate final : public NameWithTemplateArgs
 {
   public:
@@ -121,7 +120,7 @@ class SpacedTemplate final : public NameWithTemplateArgs
     }
 };
 
-// `S<S<int> >`: closing brackets are kept apart.
+// `S<S<int> >`: a space between closing brackets.
 class SpacedArguments final : public Node
 {
     NodeArray arguments;
@@ -138,9 +137,9 @@ class SpacedArguments final : public Node
     }
 };
 
-// Arguments as GNU's tools write them, with a comma behind one that says nothing, unless nothing follows: `f<int, , void>`. It is taken
-// back then, but not forgotten: as the text ended with a blank, closing brackets are not kept apart, as in `S<S<int>>` of
-// `S<S<int>, >`.
+// Template arguments in the style of GNU's tools: a comma follows an argument with empty text, unless it is the last: `f<int, ,
+// void>`. Such a trailing comma is removed again, but still has an effect: closing brackets then get no space between them, as
+// in `S<S<int>>` for `S<S<int>, >`.
 class GnuArguments final : public Node
 {
     NodeArray arguments;
@@ -182,7 +181,7 @@ class GnuArguments final : public Node
     }
 };
 
-// `&(f(int))`; of a function in a scope `&ns::f`.
+// `&(f(int))`, but `&ns::f` for a function in a scope.
 class GnuAddressOf final : public Node
 {
     const Node *of;
@@ -207,7 +206,7 @@ class GnuAddressOf final : public Node
     }
 };
 
-// `std::string` where it is a scope.
+// `std::string` used as a scope.
 class SpelledString final : public ExpandedSpecialSubstitution
 {
   public:
@@ -222,7 +221,7 @@ class SpelledString final : public ExpandedSpecialSubstitution
     }
 };
 
-// `f<>`: for those who drop the arguments.
+// `f<>`: without template arguments.
 class BareTemplate final : public NameWithTemplateArgs
 {
   public:
@@ -244,7 +243,7 @@ class TaggedName final : public AbiTagAttr
     std::string_view getBaseName() const override { return Base->getBaseName(); }
 };
 
-// `.isra.0.cold` is said as ` [clone .isra.0] [clone .cold]`.
+// `.isra.0.cold` is printed as ` [clone .isra.0] [clone .cold]`.
 class CloneSuffix final : public Node
 {
     const Node *encoding;

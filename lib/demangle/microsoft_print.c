@@ -12,7 +12,7 @@ struct printer {
 static void print_type(struct printer *p, const struct ms_type *type);
 static void print_symbol(struct printer *p, const struct ms_symbol *symbol);
 
-/* Whether another node may be printed. */
+/* Counts a node; false when a limit is exceeded. */
 static bool another(struct printer *p)
 {
     p->failed = p->failed || ++p->nodes > MAX_NODES || p->out->size - p->start > p->limit || p->out->failed;
@@ -24,7 +24,8 @@ static void text(struct printer *p, const char *s)
     sl_buf_cstr(p->out, s);
 }
 
-/* The reference has no space behind a digit (`Table4const&`), and its text is what crashes are grouped by. */
+/* Appends a space where the reference implementation does: none behind a digit (`Table4const&`). Crashes are grouped by this
+ * text. */
 static void space(struct printer *p)
 {
     uint8_t last = p->out->size ? p->out->data[p->out->size - 1] : ' ';
@@ -74,7 +75,7 @@ static bool needs_brackets(const struct ms_type *pointer)
     return pointer->inner->kind == MS_FUNCTION || pointer->inner->kind == MS_ARRAY;
 }
 
-/* What stands before the declarator. */
+/* Prints the part of a type before the declarator. */
 static void print_before(struct printer *p, const struct ms_type *type)
 {
     if (!another(p))
@@ -97,7 +98,7 @@ static void print_before(struct printer *p, const struct ms_type *type)
     case MS_FUNCTION:
         if (type->inner)
             print_before(p, type->inner);
-        return; /* its qualifiers are those of `this` */
+        return; /* its qualifiers belong to `this` */
     case MS_NUMBER: sl_buf_str(p->out, type->text); break;
     case MS_SYMBOL:
         text(p, type->sigil);
@@ -110,7 +111,7 @@ static void print_before(struct printer *p, const struct ms_type *type)
     print_quals(p, type->quals);
 }
 
-/* What stands behind it. */
+/* Prints the part of a type behind the declarator. */
 static void print_behind(struct printer *p, const struct ms_type *type)
 {
     if (!another(p))
@@ -132,7 +133,7 @@ static void print_behind(struct printer *p, const struct ms_type *type)
     }
 }
 
-/* A function on its own has a space where its name would be. */
+/* A function type without a name has a space in the place of the name. */
 static void print_type(struct printer *p, const struct ms_type *type)
 {
     print_before(p, type);

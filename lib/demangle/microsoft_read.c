@@ -7,7 +7,7 @@
 
 enum { MAX_DEPTH = 128, MAX_MEMORY = 1 << 20, MAX_PIECE = 4096 };
 
-/* ---- the text ---- */
+/* ---- lexer ---- */
 
 void *ms_fail(struct ms_reader *r)
 {
@@ -67,7 +67,7 @@ struct sl_str ms_format(struct ms_reader *r, const char *format, ...)
     return copy ? (struct sl_str){copy, (size_t)size} : SL_STR("");
 }
 
-/* 0 to 9 stand for 1 to 10; others are hexadecimal with the digits A to P, up to an `@`. */
+/* Reads a number: 0 to 9 mean 1 to 10; others are hexadecimal with the digits A to P, up to an `@`. */
 bool ms_number(struct ms_reader *r, uint64_t *value, bool *negative)
 {
     *negative = ms_next(r, '?');
@@ -90,7 +90,7 @@ struct sl_str ms_number_text(struct ms_reader *r)
     return ms_format(r, "%s%llu", negative ? "-" : "", (unsigned long long)value);
 }
 
-/* ---- pieces of names ---- */
+/* ---- components of names ---- */
 
 static struct ms_piece *new_piece(struct ms_reader *r, enum ms_piece_kind kind, struct sl_str text)
 {
@@ -102,7 +102,7 @@ static struct ms_piece *new_piece(struct ms_reader *r, enum ms_piece_kind kind, 
     return piece;
 }
 
-/* The first ten different names can be referred to by a digit. */
+/* Records a name for back references: a digit refers to one of the first ten different names. */
 static void remember(struct ms_reader *r, struct sl_str text, const struct ms_piece *piece)
 {
     struct ms_references *known = &r->references;
@@ -136,7 +136,7 @@ static struct ms_piece *read_reference(struct ms_reader *r)
     if (!piece)
         return NULL;
     *piece = *r->references.pieces[index];
-    piece->outer = NULL; /* its scopes are others here */
+    piece->outer = NULL; /* its scopes differ here */
     return piece;
 }
 
@@ -222,7 +222,7 @@ static const char *read_operator(struct ms_reader *r)
     return OPERATOR_TEXT(plain, ms_take(r));
 }
 
-/* Behind `??__E` and `??__F`: a variable, or the name of one and the function's type. */
+/* Reads the object behind `??__E` or `??__F`: a variable, or its name and the function's type. */
 static struct ms_piece *read_initializer(struct ms_reader *r, const char *text)
 {
     struct ms_piece *piece = new_piece(r, MS_INITIALIZER, sl_str(text));
@@ -241,7 +241,7 @@ static struct ms_piece *read_initializer(struct ms_reader *r, const char *text)
     return piece;
 }
 
-/* RTTI: what is described stands before or around it. */
+/* Reads a piece of RTTI; the described class precedes or surrounds it. */
 static struct ms_piece *read_rtti(struct ms_reader *r)
 {
     static const char *const tables[] = {"`RTTI Base Class Array'", "`RTTI Class Hierarchy Descriptor'",
@@ -260,7 +260,7 @@ static struct ms_piece *read_rtti(struct ms_reader *r)
                   SL_STR_ARG(numbers[0]), SL_STR_ARG(numbers[1]), SL_STR_ARG(numbers[2]), SL_STR_ARG(numbers[3])));
 }
 
-/* Behind the question mark. */
+/* Reads an operator or special name behind the question mark. */
 static struct ms_piece *read_operator_piece(struct ms_reader *r)
 {
     if (ms_next(r, '0'))
@@ -286,7 +286,7 @@ static struct ms_piece *read_operator_piece(struct ms_reader *r)
 
 /* ---- templates ---- */
 
-/* Names and types inside are numbered on their own. */
+/* Reads a template; names and types inside have back references of their own. */
 static struct ms_piece *read_template(struct ms_reader *r)
 {
     if (!ms_enter(r))
@@ -296,7 +296,7 @@ static struct ms_piece *read_template(struct ms_reader *r)
     struct ms_piece *piece = ms_next(r, '?') ? read_operator_piece(r) : read_simple(r, true);
     if (piece) {
         piece->is_template = true;
-        /* What is remembered of the bare name has no arguments. */
+        /* the back reference to the bare name has no arguments */
         struct ms_piece *whole = new_piece(r, piece->kind, piece->text);
         if (whole) {
             *whole = *piece;
@@ -327,7 +327,7 @@ static struct ms_piece *read_remembered_template(struct ms_reader *r)
 {
     struct ms_piece *piece = read_template(r);
     if (piece && (piece->kind == MS_CTOR || piece->kind == MS_DTOR || piece->kind == MS_CONVERSION))
-        return ms_fail(r); /* they are only ever the last piece of a name */
+        return ms_fail(r); /* they can only be the last component of a name */
     if (piece)
         remember_template(r, piece);
     return piece;
@@ -348,7 +348,7 @@ static struct ms_piece *read_anonymous(struct ms_reader *r)
     return piece;
 }
 
-/* `?1??f@@YAXXZ@`: the second block within the function f. Anything else that begins with a question mark is none. */
+/* True at `?1??f@@YAXXZ@`, the second block in the function f; false for anything else that begins with a question mark. */
 static bool at_block(const struct ms_reader *r)
 {
     const char *at = r->at + 1;
@@ -386,14 +386,14 @@ static struct ms_piece *read_scope(struct ms_reader *r)
         return read_anonymous(r);
     if (at_block(r))
         return read_block(r);
-    if (ms_next_text(r, "?Q")) { /* C++/CLI: the interface that is implemented */
+    if (ms_next_text(r, "?Q")) { /* C++/CLI: the implemented interface */
         struct ms_piece *name = read_simple(r, true);
         return name && ms_next(r, '@') ? name : ms_fail(r);
     }
     return ms_starts(r, "?") ? ms_fail(r) : read_simple(r, true);
 }
 
-/* All scopes of `piece`, innermost first, up to the end of the list. */
+/* Reads the scopes of `piece`, innermost first, up to the end of the list. */
 static void read_scopes(struct ms_reader *r, struct ms_piece *piece)
 {
     while (!r->failed && !ms_next(r, '@')) {
@@ -439,7 +439,7 @@ static struct ms_piece *read_symbol_piece(struct ms_reader *r)
     return read_simple(r, true);
 }
 
-/* A table: 6 or 7, qualifiers, and the classes that it is for. */
+/* Reads a vtable or vbtable: 6 or 7, qualifiers, and the classes that it is for. */
 static void read_table(struct ms_reader *r, struct ms_symbol *symbol)
 {
     bool is_member, is_vbtable = ms_next(r, '7');
@@ -527,7 +527,7 @@ static void read_adjustor(struct ms_reader *r, struct ms_symbol *symbol, const c
                   SL_STR_ARG(numbers[2]), count > 3 ? ", " : "", SL_STR_ARG(numbers[3]));
 }
 
-/* Access and sort of a function by a letter: eight for each access, in pairs of near and far. */
+/* Reads a function. A letter encodes access and kind: eight letters for each access, in pairs of near and far. */
 static void read_encoded_function(struct ms_reader *r, struct ms_symbol *symbol)
 {
     bool has_this = true;
@@ -558,7 +558,7 @@ static void read_encoded_function(struct ms_reader *r, struct ms_symbol *symbol)
 static void read_encoding(struct ms_reader *r, struct ms_symbol *symbol)
 {
     struct sl_str special = symbol->name.innermost->text;
-    if (ms_next(r, '9')) /* extern "C": the name alone */
+    if (ms_next(r, '9')) /* extern "C": only the name */
         return;
     if (sl_str_equal(special, SL_STR("`vcall'")))
         read_vcall(r, symbol);
@@ -575,7 +575,7 @@ static void read_encoding(struct ms_reader *r, struct ms_symbol *symbol)
         read_encoded_function(r, symbol);
 }
 
-/* A string's symbol has its length and hash, and how it begins. */
+/* Reads a string literal: its symbol contains its length, its hash and its beginning, which are not printed. */
 static const struct ms_symbol *microsoft_read_read_string(struct ms_reader *r, struct ms_symbol *symbol)
 {
     symbol->name.innermost = new_piece(r, MS_TEXT, SL_STR("`string'"));
@@ -590,7 +590,7 @@ static const struct ms_symbol *read_type_descriptor(struct ms_reader *r, struct 
     return ms_next_text(r, "@8") && symbol->name.innermost ? symbol : ms_fail(r);
 }
 
-/* A conversion operator has its target where others have their result; also one that is a template. */
+/* Sets the target of a conversion operator, also of a template: it is mangled as the result type. */
 static void give_target(struct ms_symbol *symbol)
 {
     struct ms_piece *piece = symbol->name.innermost;

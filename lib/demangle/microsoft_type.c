@@ -17,7 +17,7 @@ static struct ms_type *primitive(struct ms_reader *r, struct sl_str text)
     return type;
 }
 
-/* A to D; Q to T say the same of what a member pointer points to. */
+/* Reads qualifiers: A to D; Q to T are the same for the target of a pointer to member. */
 uint8_t ms_read_quals(struct ms_reader *r, bool *is_member)
 {
     char c = ms_take(r);
@@ -66,7 +66,7 @@ static struct ms_type *read_primitive(struct ms_reader *r)
 
 static struct ms_type *read_class(struct ms_reader *r)
 {
-    if (ms_take(r) == 'W') { /* an enumeration: its underlying type follows */
+    if (ms_take(r) == 'W') { /* an enumeration; its underlying type follows */
         char size = ms_take(r);
         if (size < '0' || size > '7')
             return ms_fail(r);
@@ -77,7 +77,7 @@ static struct ms_type *read_class(struct ms_reader *r)
     return type;
 }
 
-/* A type that the compiler gave a name of its own. */
+/* Reads a type with a compiler-defined name. */
 static struct ms_type *read_custom(struct ms_reader *r)
 {
     struct ms_type *type = new_type(r, MS_NAMED);
@@ -118,7 +118,7 @@ static struct ms_type *read_array(struct ms_reader *r)
 
 /* ---- pointers ---- */
 
-/* Of a class of C++/CX: the handle is written as a reference within the pointer. */
+/* Reads a C++/CX handle to a class: it is mangled as a reference inside the pointer. */
 static struct ms_type *read_handle(struct ms_reader *r)
 {
     struct ms_type *type = new_type(r, MS_POINTER);
@@ -187,7 +187,8 @@ static bool read_calling_convention(struct ms_reader *r)
     return (c >= 'A' && c <= 'Q') || c == 'S' || c == 'W' || c == 'w' || (ms_fail(r), false);
 }
 
-/* The first ten different types of parameters that take more than a letter can be referred to by a digit. */
+/* Records a parameter type for back references: a digit refers to one of the first ten different types that are longer than a
+ * letter. */
 static void remember_type(struct ms_references *known, const struct ms_type *type, struct sl_str text)
 {
     if (text.size <= 1 || known->type_count == MS_BACK_REFERENCES)
@@ -310,7 +311,7 @@ static const struct ms_type *read_number_argument(struct ms_reader *r)
     return type;
 }
 
-/* A pointer to a member: offsets in braces, behind the symbol if there is one. */
+/* Reads a pointer to member: offsets in braces, behind the symbol if there is one. */
 static const struct ms_type *read_member_argument(struct ms_reader *r, bool has_symbol, unsigned offsets)
 {
     struct ms_type *type = new_type(r, MS_SYMBOL);
@@ -358,7 +359,7 @@ static const struct ms_type *read_parameter_argument(struct ms_reader *r)
 
 static const struct ms_type *read_argument(struct ms_reader *r)
 {
-    if (ms_next_text(r, "$M")) /* `auto`: its type is not shown */
+    if (ms_next_text(r, "$M")) /* `auto`: its type is not printed */
         ms_read_type(r, MS_BARE);
     if (ms_next_text(r, "$S") || ms_next_text(r, "$$V") || ms_next_text(r, "$$Z") || ms_next_text(r, "$$$V"))
         return new_type(r, MS_NOTHING);

@@ -1,5 +1,7 @@
-/* The legacy scheme looks like a nested C++ name: `_ZN` <length><identifier>... `17h<16 hex digits>` `E`. What is not
- * an identifier in C++ is escaped inside: `$LT$`, `$u20$`, `..`. */
+/* The legacy scheme looks like a nested C++ name: `_ZN` <length><identifier>... `17h<16 hex digits>` `E`. Characters that C++
+ * identifiers cannot contain are escaped: `$LT$`, `$u20$`, `..`.
+ *
+ *     _ZN4core3fmt9Formatter3pad17h0123456789abcdefE      core::fmt::Formatter::pad */
 #include "demangle/rust.h"
 
 #include "demangle/text.h"
@@ -39,7 +41,7 @@ static bool is_hash(struct sl_str id)
     return true;
 }
 
-/* `LT`, `u7e`; false for an escape nobody knows. */
+/* Appends the character of an escape: `LT`, `u7e`; false if it is unknown. */
 static bool add_escape(struct sl_buf *out, struct sl_str escape)
 {
     static const struct {
@@ -63,7 +65,7 @@ static bool add_escape(struct sl_buf *out, struct sl_str escape)
     return true;
 }
 
-/* Behind an unknown escape the rest is kept as it is. */
+/* Appends an identifier; from an unknown escape on it is left unchanged. */
 static void add_identifier(struct sl_buf *out, struct sl_str id)
 {
     if (id.size > 1 && id.data[0] == '_' && id.data[1] == '$')
@@ -103,7 +105,7 @@ bool rust_legacy(struct sl_str name, struct sl_buf *out, size_t limit)
             add_identifier(out, hash);
             first = false;
         }
-        hash = id; /* the last identifier is the hash, and is not shown */
+        hash = id; /* the last identifier is the hash, which is not shown */
     }
     if (!hash.data || !is_hash(hash) || !body.size || body.data[0] != 'E' ||
         hash.data - name.data <= (ptrdiff_t)underscores + 4 ||

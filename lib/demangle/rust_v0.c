@@ -1,5 +1,5 @@
-/* The v0 scheme (RFC 2603): a prefix grammar of paths, types and constants with references back into the name. They can
- * name exponentially long texts; the output limit ends them, and where nothing is shown they are not followed. */
+/* The v0 scheme (RFC 2603): a prefix grammar of paths, types and constants, with back references into the name. Back references
+ * can make the output exponentially long: the output limit stops that, and without output they are not followed. */
 #include "demangle/rust_v0.h"
 
 static void path(struct v0 *v, bool value);
@@ -69,13 +69,13 @@ static void show_identifier(struct v0 *v, struct identifier id)
     }
 }
 
-/* ---- references, lifetimes, lists ---- */
+/* ---- back references, lifetimes, lists ---- */
 
-/* Continues where the reference points and returns the place to come back to with `at`; false when nothing is to be
- * shown, or it does not point backwards. */
+/* Continues at the target of a back reference and returns in `back` where to resume. False when there is no output, or it does
+ * not point backwards. */
 static bool follow(struct v0 *v, size_t *back)
 {
-    size_t here = v->at - 1; /* of the `B` */
+    size_t here = v->at - 1; /* position of the `B` */
     uint64_t target = v0_base62(v);
     if (target >= here)
         v0_fail(v);
@@ -92,7 +92,7 @@ static void come_back(struct v0 *v, size_t back)
     v0_leave(v);
 }
 
-/* 0 is the erased lifetime, 1 the innermost bound one. */
+/* Shows a lifetime: 0 is the erased one, 1 the innermost bound one. */
 static void show_lifetime(struct v0 *v, uint64_t index)
 {
     if (index == 0) {
@@ -110,7 +110,7 @@ static void show_lifetime(struct v0 *v, uint64_t index)
         v0_show_number(v, depth);
 }
 
-/* `G`: shows `for<'a, 'b> ` and returns how many lifetimes it binds. */
+/* Reads `G`: shows `for<'a, 'b> ` and returns the number of lifetimes bound. */
 static uint64_t binder(struct v0 *v)
 {
     uint64_t count = v0_optional62(v, 'G');
@@ -142,7 +142,7 @@ static void generic_argument(struct v0 *v)
         type(v);
 }
 
-/* Items up to `E`, with commas; returns their number. */
+/* Reads items up to `E`, separated by commas; returns their number. */
 static size_t list(struct v0 *v, void (*item)(struct v0 *))
 {
     size_t count = 0;
@@ -200,7 +200,8 @@ static void qualified(struct v0 *v, bool trait)
     v0_say(v, ">");
 }
 
-/* Leaves the `>` of generic arguments out: the caller has more to put before it. Returns whether it is due. */
+/* Reads a path but omits the final `>` of generic arguments, because the caller has more to put before it. Returns whether it
+ * was omitted. */
 static bool open_path(struct v0 *v)
 {
     size_t back;
@@ -221,7 +222,7 @@ static bool open_path(struct v0 *v)
     return open;
 }
 
-/* `value`: where an expression stands, generic arguments are written `::<...>`. */
+/* Reads a path. `value`: in an expression, generic arguments are written `::<...>`. */
 static void path(struct v0 *v, bool value)
 {
     size_t back;
@@ -373,7 +374,7 @@ static void compound_type(struct v0 *v, char tag)
         }
         break;
     default:
-        v->at--; /* the tag is the path's */
+        v->at--; /* the tag belongs to the path */
         path(v, false);
     }
 }
@@ -424,7 +425,7 @@ static void character(struct v0 *v)
     v0_say(v, "'");
 }
 
-/* The text as the bytes of its UTF-8. */
+/* Reads a string literal: the hex digits of its UTF-8 bytes. */
 static void string(struct v0 *v)
 {
     struct sl_str digits = v0_hex_digits(v);
@@ -475,7 +476,7 @@ static void structure(struct v0 *v)
     }
 }
 
-/* Constants that are more than a literal stand in braces among generic arguments; text behind a reference is one. */
+/* Reads a compound constant. In generic arguments it is put in braces; a reference to a string is shown as a string literal. */
 static void compound_constant(struct v0 *v, char tag, bool value)
 {
     if (tag == 'R' && v0_eat(v, 'e')) {

@@ -9,7 +9,7 @@ void v0_fail(struct v0 *v)
     v->failed = true;
 }
 
-/* ---- reading ---- */
+/* ---- lexer ---- */
 
 char v0_peek(const struct v0 *v)
 {
@@ -92,7 +92,7 @@ struct sl_str v0_hex_digits(struct v0 *v)
     return v->failed ? (struct sl_str){"", 0} : (struct sl_str){v->text.data + start, v->at - 1 - start};
 }
 
-/* ---- showing ---- */
+/* ---- output ---- */
 
 void v0_show(struct v0 *v, struct sl_str text)
 {

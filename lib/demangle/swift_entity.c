@@ -1,9 +1,9 @@
-/* Declarations of the current Swift mangling, and the pieces of code that belong to them. */
+/* Declarations of the current Swift mangling, and the code that belongs to them. */
 #include "demangle/swift_tree.h"
 
 /* ---- labels ---- */
 
-/* Swift 4.0 wrote the labels into the tuple of parameters. */
+/* Returns the labels that Swift 4.0 mangled in the tuple of parameters. */
 static struct node *labels_of_tuple(struct reader *r, const struct node *tuple)
 {
     struct node *labels = node_new(r, N_LABELS);
@@ -16,7 +16,7 @@ static struct node *labels_of_tuple(struct reader *r, const struct node *tuple)
     return any ? labels : node_new(r, N_LABELS);
 }
 
-/* Pops the labels of a declaration of `type`; NULL when it has none. */
+/* Pops the labels of a declaration of `type`; NULL if it has none. */
 static struct node *pop_labels(struct reader *r, const struct node *type)
 {
     const struct node *tuple = type_parameter_tuple(type);
@@ -36,7 +36,7 @@ static struct node *pop_labels(struct reader *r, const struct node *type)
     return any ? node_reverse(labels, 0) : labels ? node_new(r, N_LABELS) : NULL;
 }
 
-/* A list of labels that is left out altogether must not eat the declaration's own name. */
+/* Makes a declaration. If the labels were omitted completely, pop_labels() takes the declaration's name; that is undone here. */
 static struct node *declaration(struct reader *r, enum node_kind kind, struct node *type)
 {
     uint32_t before = r->stack->count;
@@ -82,7 +82,7 @@ static const struct {
     {"m", "materializeForSet"},
     {"s", "setter"},
     {"g", "getter"},
-    {"G", "getter"}, /* of a global variable */
+    {"G", "getter"}, /* for global variables */
     {"w", "willset"},
     {"W", "didset"},
     {"r", "read"},
@@ -102,7 +102,7 @@ static const struct {
     {"lu", "unsafeAddressor"},
 };
 
-/* `p` stands for the storage itself. */
+/* Reads an accessor; `p` is the storage itself. */
 static struct node *accessor(struct reader *r, struct node *storage)
 {
     if (reader_eat(r, 'p'))
@@ -125,14 +125,14 @@ struct node *entity_subscript(struct reader *r)
     return type ? accessor(r, node_entity(r, N_SUBSCRIPT, reader_pop_context(r), NULL, labels, type)) : NULL;
 }
 
-/* A type as such, as the debugger writes it; a function's labels may stand before it. */
+/* Reads a type that is a symbol of its own, as debuggers mangle it; labels of a function may precede it. */
 struct node *entity_type_mangling(struct reader *r)
 {
     struct node *type = reader_pop_type(r), *labels = pop_labels(r, type);
     return node_add(r, node_put(r, node_new(r, N_TYPE_MANGLING), labels), type);
 }
 
-/* ---- pieces of code ---- */
+/* ---- code of declarations ---- */
 
 static struct node *initializer(struct reader *r, bool allocating)
 {
@@ -187,7 +187,7 @@ static const struct {
     {'b', true, "body macro @"},
 };
 
-/* Where a macro is used outside of any declaration: `X` line column, behind the module and the file. */
+/* Reads a macro used outside of any declaration: `X` line column, behind the module and the file. */
 static struct node *macro_site(struct reader *r)
 {
     uint32_t line, column;
@@ -247,7 +247,7 @@ struct node *entity_part(struct reader *r)
         signature = reader_pop_kind(r, N_SIGNATURE);
         return declaration(r, N_MACRO, with_signature(r, signature, reader_pop_type(r)));
     case 'P': return swift_entity_part(r, N_PART_OF, "property wrapper backing initializer", NO_INDEX);
-    case 'p': return declaration(r, N_VARIABLE, reader_pop_type(r)); /* a generic parameter */
+    case 'p': return declaration(r, N_VARIABLE, reader_pop_type(r)); /* generic parameter */
     case 'U': return closure(r, "closure #");
     case 'u': return closure(r, "implicit closure #");
     case 'W': return swift_entity_part(r, N_PART_OF, "property wrapper init from projected value", NO_INDEX);

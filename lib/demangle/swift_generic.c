@@ -26,7 +26,7 @@ struct node *generic_name(struct reader *r)
     return name ? node_put(r, node_of(r, N_ASSOCIATED_NAME, name), protocol) : NULL;
 }
 
-/* The names of a chain as an N_LIST, outermost last. */
+/* Pops a chain of names as an N_LIST, outermost last. */
 static struct node *pop_names(struct reader *r)
 {
     struct node *names = node_new(r, N_LIST);
@@ -45,7 +45,7 @@ struct node *generic_names(struct reader *r)
     return path;
 }
 
-/* `base` NULL: it is on the stack. */
+/* If `base` is NULL, it is on the stack. */
 struct node *generic_member(struct reader *r, struct node *base)
 {
     struct node *name = generic_name(r);
@@ -65,7 +65,7 @@ struct node *generic_path(struct reader *r, struct node *base)
 enum relation { CONFORMS, INHERITS, SAME, SAME_SHAPE, LAYOUT, INVERSE };
 enum subject { PARAMETER, MEMBER, PATH, ON_STACK };
 
-/* What a requirement says, by the letter behind `R`; any other one begins the parameter that conforms to a protocol. */
+/* Kinds of requirements, by the letter behind `R`; any other letter begins the parameter that conforms to a protocol. */
 static const struct {
     char letter;
     enum relation relation;
@@ -210,7 +210,7 @@ static bool pop_proof_reference(struct reader *r)
     return reader_pop_kind(r, N_CONFORMANCE_REF) || (reader_pop_module(r) && reader_pop_protocol(r));
 }
 
-/* Whether the operands of the proof `c` are well-formed; they are not shown. */
+/* True if the operands of the proof `c` are well-formed; they are not printed. */
 static bool pop_proof(struct reader *r, char c)
 {
     uint32_t index;
@@ -258,7 +258,7 @@ struct node *generic_arguments(struct reader *r)
     return NULL;
 }
 
-/* Whether a level of arguments belongs to the declaration itself, not to one around it. */
+/* True if a level of arguments belongs to the declaration itself, not to one around it. */
 static bool takes_arguments(const struct node *node)
 {
     switch (node->kind) {
@@ -280,7 +280,7 @@ static struct node *bind_parent(struct reader *r, const struct node *node, const
     return copy;
 }
 
-/* Recursion ends with the lists: MAX_LEVELS of them, and one more call for each context that takes none of them. */
+/* Recursion is bounded by the lists (MAX_LEVELS) and by the contexts without arguments (MAX_CONTEXTS). */
 struct node *generic_bind(struct reader *r, struct node *nominal, const struct node *lists, uint32_t from)
 {
     enum { MAX_CONTEXTS = 256 };

@@ -110,7 +110,7 @@ static struct node *pop_operand(struct reader *r, enum operand operand)
     return NULL;
 }
 
-/* The operator `c` of a table; NULL = it is not in it, or its operand is missing. */
+/* Reads the operator `c` of a table; NULL = it is not in the table, or its operand is missing. */
 static struct node *from_table(struct reader *r, const struct phrase *table, char c)
 {
     for (; table->letter; table++)
@@ -226,14 +226,14 @@ static struct node *base_table(struct reader *r)
                     : NULL;
 }
 
-/* An optional signature stands behind the type. */
+/* Reads an outlined operation; an optional signature follows the type. */
 static struct node *outlined_operation(struct reader *r)
 {
     reader_pop_kind(r, N_SIGNATURE);
     return from_table(r, outlined, reader_next(r));
 }
 
-/* The names of the variables of one declaration, each but the last with a mark behind it. */
+/* Reads an initialiser that runs once: the names of the variables of one declaration, each but the last followed by a mark. */
 static struct node *once(struct reader *r, const char *text)
 {
     struct node *names = node_new(r, N_LIST);

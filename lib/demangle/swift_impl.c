@@ -1,7 +1,6 @@
-/* Function types as the intermediate language sees them, with the convention of each parameter and result. They stand
- * in the names of thunks. The node's children are in the order of the text: N_IMPL_ATTRIBUTE, then at most one
- * N_SIGNATURE, N_IMPL_PARAMETER, N_IMPL_RESULT, and last, for substituted types, an N_LITERAL per part of the phrase
- * behind. */
+/* Function types of SIL (Swift's intermediate language), with the convention of each parameter and result; they occur in names
+ * of thunks. The node's children are in the order of the text: N_IMPL_ATTRIBUTE, then at most one N_SIGNATURE, N_IMPL_PARAMETER,
+ * N_IMPL_RESULT, and last, for substituted types, an N_LITERAL for each part of the phrase behind. */
 #include "demangle/swift_tree.h"
 
 struct code {
@@ -50,7 +49,7 @@ static const struct code results[] = {
     {'u', "@unowned_inner_pointer "}, {0, NULL},
 };
 
-/* What follows the convention of a parameter or a result, in this order. */
+/* Qualifiers behind the convention of a parameter or a result, in this order. */
 static const struct code qualifiers[] = {{'w', "@noDerivative "}, {'T', "sending "}, {'I', ""}, {'L', ""}, {0, NULL}};
 
 static const char *eat_code(struct reader *r, const struct code *codes)
@@ -76,7 +75,7 @@ static struct node *representation(struct reader *r, struct node *function)
     return reader_natural(r, &size) && reader_take(r, size).size ? function : NULL;
 }
 
-/* The convention with what is said before and behind it; the type is added later. NULL: no more of them. */
+/* Reads a parameter or result: its convention and qualifiers; the type is added later. NULL when there are no more. */
 static struct node *swift_impl_part(struct reader *r, enum node_kind kind, const char *before, const struct code *codes)
 {
     const char *convention = eat_code(r, codes);
@@ -102,7 +101,7 @@ static struct node *parts(struct reader *r, struct node *function)
     return function;
 }
 
-/* The stack has one type for each part. */
+/* Pops the type of each parameter and result. */
 static bool pop_types(struct reader *r, struct node *function)
 {
     for (uint32_t i = function->count; i; i--) {
@@ -114,7 +113,7 @@ static bool pop_types(struct reader *r, struct node *function)
     return true;
 }
 
-/* `for <...>`: the types that the generic parameters stand for. */
+/* Pops the substitutions `for <...>` of the generic parameters. */
 static struct node *pop_substitutions(struct reader *r)
 {
     struct node *lists = generic_arguments(r);

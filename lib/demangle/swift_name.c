@@ -1,4 +1,4 @@
-/* Names of the current Swift mangling: identifiers and what follows them, and the references to what came before. */
+/* Names of the current Swift mangling: identifiers with their suffixes, and back references. */
 #include "demangle/swift_tree.h"
 
 enum { MAX_REPEAT = 2048, MAX_IDENTIFIER = 64 << 10 };
@@ -15,8 +15,8 @@ static bool is_lower(char c)
 
 /* ---- identifiers ---- */
 
-/* A word is at least two characters, begins with what is neither digit nor underscore and ends before an underscore or
- * a capital behind a small letter. */
+/* Records the words of an identifier. A word has at least two characters, begins with neither a digit nor an underscore, and
+ * ends before an underscore or before a capital that follows a small letter. */
 static void note_words(struct reader *r, struct sl_str part)
 {
     size_t start = part.size;
@@ -32,7 +32,7 @@ static void note_words(struct reader *r, struct sl_str part)
     }
 }
 
-/* A run of references to words: `a` ... `y`, the last one `A` ... `Z`. Sets `*more` false behind the last one. */
+/* Reads a run of word references: `a` ... `y`, the last one `A` ... `Z`, behind which `*more` is false. */
 static bool read_words(struct reader *r, struct sl_buf *text, bool *more)
 {
     while (*more && (is_lower(reader_peek(r)) || is_upper(reader_peek(r)))) {
@@ -40,13 +40,13 @@ static bool read_words(struct reader *r, struct sl_buf *text, bool *more)
         unsigned word = (unsigned)(is_lower(c) ? c - 'a' : c - 'A');
         *more = is_lower(c);
         if (word >= r->word_count || text->size + r->words[word].size > MAX_IDENTIFIER)
-            return false; /* a letter may stand for most of the name */
+            return false; /* a letter may expand to most of the name */
         sl_buf_str(text, r->words[word]);
     }
     return true;
 }
 
-/* Literal parts and words, mixed. */
+/* Reads an identifier of literal parts and word references. */
 static bool read_mixed(struct reader *r, struct sl_buf *text)
 {
     for (bool more = true; more;) {
@@ -125,9 +125,9 @@ struct node *name_local(struct reader *r)
     return reader_index(r, &number) ? node_add(r, node_number(r, N_LOCAL_NAME, number), reader_pop_name(r)) : NULL;
 }
 
-/* ---- references ---- */
+/* ---- back references ---- */
 
-/* Pushes the node all but once: the caller pushes what is returned. */
+/* Pushes the node `count` - 1 times; the caller pushes the returned one. */
 static struct node *repeat(struct reader *r, struct node *node, uint32_t count)
 {
     if (count > MAX_REPEAT)

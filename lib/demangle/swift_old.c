@@ -129,7 +129,7 @@ struct node *old_declared(struct reader *r, enum node_kind kind)
     return declared_in(r, kind, old_context(r));
 }
 
-/* A reference may be the protocol or its module. */
+/* Reads a protocol. A back reference may be the protocol or its module. */
 struct node *old_protocol(struct reader *r)
 {
     struct node *node;
@@ -177,7 +177,7 @@ static struct node *closure(struct reader *r, struct node *place, const char *te
     return reader_index(r, &number) ? typed(r, swift_old_part(r, place, N_CLOSURE, text, number)) : NULL;
 }
 
-/* An initial value or a default argument. */
+/* Reads the code of an initial value or a default argument. */
 static struct node *initializer(struct reader *r, struct node *place)
 {
     uint32_t number;
@@ -329,7 +329,7 @@ static bool special_type(struct reader *r)
     return true;
 }
 
-/* What stands behind `TS`; the references of the symbol itself begin anew. */
+/* Reads a specialisation behind `TS`; the symbol itself starts with new back references. */
 static bool special(struct reader *r)
 {
     bool generic = reader_eat(r, 'g') || reader_eat(r, 'r');
@@ -415,7 +415,7 @@ static struct node *witness(struct reader *r)
     }
 }
 
-/* Of the two types the second one is shown. */
+/* Shows the second of the two types. */
 static struct node *reabstraction(struct reader *r)
 {
     bool good = !reader_eat(r, 'G') || old_signature(r);
@@ -463,7 +463,7 @@ static const struct {
     {"TD", "dynamic "}, {"TO", "@nonobjc "}, {"TV", "override "}, {"Td", "super "}, {"To", "@objc "},
 };
 
-/* What tools have appended. */
+/* True at a suffix that tools have appended, or at the end. */
 static bool is_suffix(const struct reader *r)
 {
     char c = reader_peek(r);

@@ -116,7 +116,7 @@ static bool layout(struct reader *r)
            (!two || (reader_eat(r, '_') && reader_natural(r, &number)));
 }
 
-/* A reference may be a protocol, a class, or the module of a protocol. */
+/* A back reference may be a protocol, a class, or the module of a protocol. */
 static bool constraint_reference(struct reader *r)
 {
     struct node *node = old_substitution(r);
@@ -156,7 +156,7 @@ struct node *old_signature(struct reader *r)
     return signature;
 }
 
-/* The arguments of the outermost type come first. */
+/* Binds arguments; those of the outermost type come first. */
 static struct node *bind(struct reader *r, struct node *nominal)
 {
     if (!node_is_nominal(nominal) || !old_enter(r))
@@ -233,7 +233,7 @@ static struct node *swift_old_type_composition(struct reader *r)
     return node_put(r, node_of(r, N_COMPOSITION, protocols), NULL);
 }
 
-/* ---- function types of the intermediate language ---- */
+/* ---- function types of SIL ---- */
 
 enum role { CALLEE, PARAMETER, RESULT };
 
@@ -279,7 +279,7 @@ static const char *representation(struct reader *r)
     }
 }
 
-/* Conventions and types up to `_`. */
+/* Reads conventions and types up to `_`. */
 static struct node *impl_parts(struct reader *r, struct node *function, enum role role)
 {
     while (function && !reader_eat(r, '_')) {
@@ -306,7 +306,7 @@ static struct node *intermediate_function(struct reader *r)
     return impl_parts(r, impl_parts(r, function, PARAMETER), RESULT);
 }
 
-/* ---- the operators ---- */
+/* ---- operators ---- */
 
 static struct node *swift_old_type_metatype(struct reader *r, enum node_kind kind)
 {

@@ -55,7 +55,7 @@ void print_list(struct printer *p, const struct node *list, uint32_t from, const
 
 enum type_form { NO_TYPE, AS_VALUE, AS_FUNCTION };
 
-/* How a declaration is said: its name or `word`, then `extra`, which may have a number. */
+/* How a declaration is printed: its name or `word`, then `extra`, possibly with a number. */
 struct form {
     enum type_form type;
     bool named;
@@ -70,7 +70,7 @@ static bool has_space(struct sl_str text)
     return text.size && memchr(text.data, ' ', text.size);
 }
 
-/* What is said of the places around a declaration. */
+/* Returns the innermost context that is printed; NULL = none. */
 static const struct node *visible(const struct node *context)
 {
     while (context && context->kind == N_ANONYMOUS && !context->text.size)
@@ -104,7 +104,8 @@ static void name(struct printer *p, const struct node *entity, const struct form
     extra(p, form);
 }
 
-/* `context.name(types)`, or `name(types) in context` where one of the two is more than a word. */
+/* Prints `context.name(types)`, or `name(types) in context` if one of the two has several words. Returns the context that
+ * remains to be printed. */
 static const struct node *declaration(struct printer *p, const struct node *entity, bool prefix, struct form form)
 {
     const struct node *word = form.named ? node_child(entity, 1) : NULL, *type = node_child(entity, 3);

@@ -1,9 +1,9 @@
-/* Prints Swift types as Swift source writes them. */
+/* Prints Swift types in Swift syntax. */
 #include "demangle/swift_print.h"
 
 /* ---- generic parameters ---- */
 
-/* A ... Z, AB, BB ...; deeper levels have their number behind. */
+/* Prints A ... Z, AB, BB ...; the number of a deeper level follows. */
 static void parameter(struct printer *p, uint32_t depth, uint32_t index)
 {
     do {
@@ -191,7 +191,7 @@ static void intermediate_function(struct printer *p, const struct node *function
     }
 }
 
-/* ---- sugar ---- */
+/* ---- syntactic sugar ---- */
 
 static bool is_standard(const struct node *nominal, const char *name)
 {
@@ -200,7 +200,7 @@ static bool is_standard(const struct node *nominal, const char *name)
            identifier->kind == N_IDENTIFIER && sl_str_equal(identifier->text, sl_str(name));
 }
 
-/* Whether `T` can be followed by `?` or `.Type` without parentheses. */
+/* True if `T` can be followed by `?` or `.Type` without parentheses. */
 static bool is_simple(const struct node *type)
 {
     switch (type->kind) {
@@ -241,7 +241,7 @@ static void bound(struct printer *p, const struct node *type)
     } else if ((arguments->count == 1 && is_standard(nominal, "Array")) ||
                (arguments->count == 2 && is_standard(nominal, "Dictionary"))) {
         bracketed(p, arguments);
-    } else if (nominal->kind == N_PROTOCOL) { /* an alias in a protocol is reached through a type that conforms */
+    } else if (nominal->kind == N_PROTOCOL) { /* an alias in a protocol, accessed through a conforming type */
         print_list(p, arguments, 0, ", ");
         print_say(p, " as ");
         print_node(p, nominal);
@@ -269,7 +269,7 @@ static void sugar(struct printer *p, const struct node *type)
     }
 }
 
-/* ---- the other types ---- */
+/* ---- other types ---- */
 
 static void swift_print_type_composition(struct printer *p, const struct node *type)
 {
@@ -305,7 +305,7 @@ static void tuple(struct printer *p, const struct node *type)
     print_say(p, ")");
 }
 
-/* `inout` marks a field that can be changed. */
+/* Prints a box; `inout` marks a mutable field. */
 static void box(struct printer *p, const struct node *type)
 {
     const struct node *fields = node_child(type, 0), *signature = node_child(type, 1), *arguments = node_child(type, 2);

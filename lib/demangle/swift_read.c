@@ -1,5 +1,4 @@
-/* The reader of the Swift mangling since Swift 4 (docs/ABI/Mangling.rst of Swift): operators in post-fix order that
- * work on a stack of nodes. */
+/* Reader of the Swift mangling since Swift 4 (docs/ABI/Mangling.rst of Swift): postfix operators that work on a stack of nodes. */
 #include "demangle/swift_tree.h"
 
 /* ---- operators of one character ---- */
@@ -180,7 +179,7 @@ static bool is_attribute(const struct node *node)
     return node && (node->kind == N_ATTRIBUTE || node->kind == N_SPECIALIZED);
 }
 
-/* What can stand for a whole symbol; anything else is a fragment that nothing has used. */
+/* True for nodes that can be a whole symbol; any other is an operand that no operator has used. */
 static bool is_symbol(const struct node *node)
 {
     return node_is_type(node) || (node_is_context(node) && node->kind != N_MODULE && node->kind != N_ANONYMOUS) ||
@@ -198,7 +197,7 @@ static struct node *whole(struct reader *r)
 
 struct node *swift_read(struct reader *r)
 {
-    while (r->at < r->text.size && r->text.data[r->at] != '.') { /* a dot begins what tools have appended */
+    while (r->at < r->text.size && r->text.data[r->at] != '.') { /* a dot begins a suffix appended by tools */
         unsigned char c = (unsigned char)reader_next(r);
         struct node *(*operator)(struct reader *) = c < 128 ? operators[c] : NULL;
         if (!operator|| !reader_push(r, operator(r)))

@@ -1,4 +1,4 @@
-/* The text of a mangled Swift name, and the stack on which its operators work. */
+/* The text of a mangled Swift name, and the operand stack of its operators. */
 #include "demangle/swift_tree.h"
 
 /* ---- the text ---- */

@@ -1,5 +1,5 @@
-/* What the compiler makes of a function: thunks, specialisations, pieces of coroutines. Attributes are put before the
- * symbol they belong to; those that the printed style leaves out have an empty text. */
+/* Code that the compiler derives from functions: thunks, specialisations, parts of coroutines. Attributes precede their symbol;
+ * those that are not printed have an empty text. */
 #include "demangle/swift_tree.h"
 
 static struct node *attribute(struct reader *r, const char *text)
@@ -28,7 +28,7 @@ static struct node *partial_special(struct reader *r)
     return special_info(r) && reader_pop_type(r) ? node_new(r, N_SPECIALIZED) : NULL;
 }
 
-/* `t` and an argument's number for each that is dropped, then the kind of specialisation. */
+/* Reads a specialisation with dropped arguments: `t` and the number of each, then the kind of specialisation. */
 static struct node *dropping_special(struct reader *r)
 {
     uint32_t number;
@@ -39,8 +39,8 @@ static struct node *dropping_special(struct reader *r)
     return reader_eat(r, 'g') || reader_eat(r, 'G') || reader_eat(r, 'B') ? generic_special(r) : NULL;
 }
 
-/* What an argument's specialisation takes from the stack: an identifier; a closure with the types it captures; a key
- * path with its root and value; a type. */
+/* Operands of an argument's specialisation on the stack: an identifier; a closure with the types it captures; a key path with
+ * its root and value; a type. */
 enum { TAKES_NAME = 'n', TAKES_CLOSURE = 'c', TAKES_KEY_PATH = 'k', TAKES_TYPE = 't' };
 
 static char look_ahead(const struct reader *r)
@@ -48,7 +48,7 @@ static char look_ahead(const struct reader *r)
     return r->at + 1 < r->text.size ? r->text.data[r->at + 1] : '\0';
 }
 
-/* A constant that an argument always has; `first` false: one more field of a struct, if there is one. */
+/* Reads a constant propagated into an argument; with `first` false another field of a struct, if there is one. */
 static bool constant(struct reader *r, struct sl_buf *takes, bool first)
 {
     uint32_t number;
@@ -180,7 +180,7 @@ static struct node *derivative(struct reader *r)
 
 /* ---- thunks ---- */
 
-/* Of the two types the one that is called is shown: it comes first. */
+/* Shows the type that is called, the first of the two. */
 static struct node *reabstraction(struct reader *r, bool self)
 {
     reader_pop_kind(r, N_SIGNATURE);
@@ -286,7 +286,7 @@ static struct node *outlined_variable(struct reader *r)
     return node_format(r, N_ATTRIBUTE, "outlined %s #%u of ", what, number);
 }
 
-/* The kind of method, then for each parameter and the result whether it is bridged or guaranteed. */
+/* Reads the kind of method, then for each parameter and the result whether it is bridged or guaranteed. */
 static struct node *bridged_method(struct reader *r)
 {
     size_t start = r->at;
@@ -310,7 +310,7 @@ static struct node *rare(struct reader *r)
 {
     switch (reader_next(r)) {
     case 'B':
-    case 'b': return attribute(r, ""); /* deployed to systems that lack the function */
+    case 'b': return attribute(r, ""); /* fallback for systems that lack the function */
     case 'S': return attribute(r, "#_hasSymbol query for ");
     case 'c': return attribute(r, "coro function pointer to ");
     case 'd': return attribute(r, "default override of ");
@@ -318,7 +318,7 @@ static struct node *rare(struct reader *r)
     }
 }
 
-/* The operators whose attribute depends on nothing else. */
+/* Returns the attribute of an operator without operands. */
 static const char *plain_attribute(char c)
 {
     switch (c) {

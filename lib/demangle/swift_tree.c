@@ -1,4 +1,4 @@
-/* Nodes, and how names are written. */
+/* Nodes, and decoding of names. */
 #include "demangle/swift_tree.h"
 
 #include <stdarg.h>
@@ -184,7 +184,7 @@ bool node_is_name(const struct node *node)
 
 /* ---- names ---- */
 
-/* ASCII that an identifier cannot have was moved to the surrogates, which no text has, before it was encoded. */
+/* Swift encodes ASCII that identifiers cannot contain as surrogates, which valid text never contains, and then applies Punycode. */
 struct sl_str name_punycode(struct reader *r, struct sl_str text)
 {
     uint32_t chars[TEXT_MAX_PUNYCODE];

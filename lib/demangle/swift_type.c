@@ -24,7 +24,7 @@ static const struct {
     {'w', "Builtin.Word"},
 };
 
-/* `Builtin.` with a number and the name of an element in it. */
+/* Makes `Builtin.` with a number and the name of an element. */
 static struct node *sized_builtin(struct reader *r, const char *prefix, struct sl_str element)
 {
     enum { MAX_SIZE = 4096 };
@@ -99,7 +99,7 @@ struct node *type_parameter_tuple(const struct node *type)
     return type && type->kind == N_FUNCTION_TYPE && !type->text.size ? node_child(type, 0) : NULL;
 }
 
-/* A function type whose C type is spelled out: a length and an Itanium mangling. */
+/* Reads a function type whose C type is given: a length and an Itanium mangling. */
 static struct node *c_function(struct reader *r)
 {
     const char *name = reader_eat(r, 'B') ? "block" : reader_eat(r, 'C') ? "c" : NULL;
@@ -195,7 +195,7 @@ static struct node *swift_type_metatype(struct reader *r, enum node_kind kind)
     return text ? node_add(r, node_say(r, kind, text), reader_pop_type(r)) : NULL;
 }
 
-/* ---- boxes of the intermediate language ---- */
+/* ---- SIL boxes ---- */
 
 static struct node *box(struct reader *r, bool generic)
 {
@@ -209,7 +209,7 @@ static struct node *box(struct reader *r, bool generic)
     return node_put(r, node_put(r, node_of(r, N_BOX, type_list(r)), signature), arguments);
 }
 
-/* ---- the operators ---- */
+/* ---- operators ---- */
 
 static struct node *sugar(struct reader *r)
 {
@@ -225,7 +225,7 @@ static struct node *sugar(struct reader *r)
     }
 }
 
-/* A context that only the running program knew. */
+/* Reads a context that is only known at run time. */
 static struct node *unknown_context(struct reader *r)
 {
     if (!type_list(r) || !reader_pop_kind(r, N_IDENTIFIER))
@@ -325,7 +325,7 @@ static struct node *swift_type_pack(struct reader *r, bool direct)
     return node;
 }
 
-/* The type count comes last and is not shown. */
+/* The count type is on top of the stack and is not printed. */
 static struct node *pack_expansion(struct reader *r)
 {
     return reader_pop_type(r) ? node_marked(r, "repeat ", reader_pop_type(r)) : NULL;

@@ -2,7 +2,7 @@
 
 bool text_is_plain(struct sl_str text)
 {
-    unsigned bad = 0; /* collected without a branch: several characters at once */
+    unsigned bad = 0; /* no branch, so that the compiler checks several characters at once */
     for (size_t i = 0; i < text.size; i++)
         bad |= (uint8_t)(text.data[i] - 0x21) > 0x7E - 0x21;
     return !bad;
@@ -26,7 +26,7 @@ static uint64_t adapt(uint64_t delta, size_t count, bool first)
     return bias + (BASE - T_MIN + 1) * delta / (delta + SKEW);
 }
 
-/* One generalized variable-length integer; false when it ends early or overflows. */
+/* Reads a generalized variable-length integer; false if it ends early or overflows. */
 static bool read_delta(struct sl_str *digits, uint64_t bias, char first_digit, uint64_t *delta)
 {
     uint64_t weight = 1;
