@@ -1,71 +1,76 @@
-/* Writing Breakpad symbol files (Breakpad, docs/symbol_files.md): the text form of a debug file that crash reporters
- * exchange. Reading them is object/.
+/* Writes Breakpad symbol files (Breakpad, docs/symbol_files.md), the text format in which crash reporters exchange debug
+ * information. The reader is in object/.
  *
  *     functions of one or more objects ──sink──▶ compact records ──finish──▶ sorted text, piece by piece
  *
- * The text is ordered by address and depends on the input alone, not on the number of threads. What lines of code belong
- * to follows the rules of the symcache, so that a file read back answers as the one it was made from; what the format
- * cannot say is lost: the end of a symbol without a function, and symbols inside functions. Where a symbol inside of another one
- * ends there is a record of the outer one (object/nesting.h).
+ * The text is in address order and depends on the input only, not on the number of threads. Which function and line an address
+ * belongs to follows the rules of the symcache, so a file gives the same results when it is read back. The format cannot express
+ * the end of a symbol without a function, or symbols inside functions; they are lost. Where a symbol nested in another one ends,
+ * the outer one gets another record (object/nesting.h).
  *
- * In memory are the records (a few bytes a line) and every name once; the text itself never is. */
+ *     MODULE Linux x86_64 771E29AE70984DE9808E784491B032790 shapes
+ *     FILE 0 shapes.c
+ *     FUNC 1106 7 0 square
+ *     1106 7 3 0
+ *     PUBLIC 2000 0 _start
+ *
+ * Memory contains the records (a few bytes a line) and every name once, but never the whole text. */
 #pragma once
 
 #include "function/function.h"
 #include "object/object.h"
 
 struct sl_breakpad_options {
-    /* MODULE */
+    /* fields of the MODULE record */
     struct sl_str os;   /* "Linux", "mac", "windows" */
     struct sl_str arch; /* sl_arch_name */
-    struct sl_str id;   /* Breakpad form of the debug id */
-    struct sl_str name; /* of the debug file, without directories */
+    struct sl_str id;   /* the debug id in Breakpad's form */
+    struct sl_str name; /* name of the debug file, without directories */
 
-    struct sl_budget *budget; /* what memory is taken from, of the main object; NULL = none */
+    struct sl_budget *budget; /* budget of the main object, charged for memory; NULL = unlimited */
 
-    struct sl_str unnamed; /* name of code that has none: sl_breakpad_writer_unnamed */
+    struct sl_str unnamed; /* name for code without a name; see sl_breakpad_writer_unnamed() */
 
-    const struct sl_str *infos; /* what stands behind `INFO ` on each line of the header */
+    const struct sl_str *infos; /* text of the INFO records, behind `INFO ` */
     size_t info_count;
 
     uint64_t base;      /* added to every address */
-    bool header_only;   /* MODULE and INFO alone */
-    bool inlines;       /* INLINE_ORIGIN and INLINE records; without them inlined lines belong to the function around */
-    bool multiple;      /* mark with `m` what has several names: symbols, or functions of one range */
-    bool prefer_public; /* where a symbol stands at a function's start, its name is the function's */
-    bool decorates;     /* C decoration is removed from the names of symbols, and tells the size of parameters */
+    bool header_only;   /* only MODULE and INFO */
+    bool inlines;       /* write INLINE_ORIGIN and INLINE records; else inlined lines belong to the outer function */
+    bool multiple;      /* mark with `m` symbols, or functions of one range, that have several names */
+    bool prefer_public; /* a symbol at a function's start replaces its name */
+    bool decorates;     /* remove C decoration from symbol names, and take the parameter size from it */
 
-    /* Optional: the path to write in place of a file's. The result must live until the writer is freed. */
+    /* Optional: returns the path to write for a file. The result must live until the writer is freed. */
     struct sl_str (*map_path)(void *arg, struct sl_str path);
     void *map_arg;
 };
 
 struct sl_breakpad_writer;
 
-/* `options` and what they point to must outlive the writer. NULL when out of memory. */
+/* `options` and everything it points to must outlive the writer. NULL when out of memory. */
 struct sl_breakpad_writer *sl_breakpad_writer_new(const struct sl_breakpad_options *options);
 void sl_breakpad_writer_free(struct sl_breakpad_writer *writer); /* may be NULL */
 
-/* The sink to hand to sl_object_read_functions, any number of times; owned by the writer. Of functions that several
- * inputs have at the same place, the last one stays. */
+/* Returns the sink for sl_object_read_functions(), which may be called any number of times. Owned by the writer. If several
+ * inputs have a function at the same range, the last one is kept. */
 struct sl_function_sink *sl_breakpad_writer_sink(struct sl_breakpad_writer *writer);
 
-/* Symbols that become PUBLIC records where no function is. Of several at one address the first one stays. The names must
- * live until the writer is freed. False when out of memory. */
+/* Adds symbols, which become PUBLIC records where there is no function. Of several at one address the first one is kept. Names
+ * must live until the writer is freed. False when out of memory. */
 bool sl_breakpad_writer_symbols(struct sl_breakpad_writer *writer, const struct sl_symbol *symbols, size_t count);
 
-/* Code of which only unwind information knows: it becomes a FUNC record with the name of the options where neither function nor
- * symbol is. False when out of memory. */
+/* Adds code known from unwind information only. Without a function or symbol it becomes a FUNC record named options.unnamed.
+ * False when out of memory. */
 bool sl_breakpad_writer_unnamed(struct sl_breakpad_writer *writer, uint64_t address, uint64_t size);
 
-/* Where the text goes, in pieces that end anywhere. False stops the writer. */
+/* Receives the text in pieces that may end anywhere. False stops the writer. */
 struct sl_breakpad_output {
     bool (*write)(void *arg, struct sl_str text);
     void *arg;
 };
 
-/* Writes the file, but for its STACK records; once for each writer. SL_BUSY when out of memory, SL_UNSUPPORTED over the budget's,
- * SL_CANCELLED when the
- * output wanted no more. */
+/* Writes the file without its STACK records; call it once for each writer. SL_BUSY when out of memory, SL_UNSUPPORTED above the
+ * budget's memory limit, SL_CANCELLED when the output stopped the writer. */
 enum sl_code sl_breakpad_writer_finish(struct sl_breakpad_writer *writer, const struct sl_breakpad_output *output,
                                        struct sl_error *error);

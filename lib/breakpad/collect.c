@@ -1,4 +1,5 @@
-/* Functions become records: flattened and named on the threads that read them, numbered and encoded in file order. */
+/* Converts functions to records: they are flattened and named on the threads that read them, then numbered and encoded in file
+ * order. */
 #include "breakpad/impl.h"
 
 #include "function/path.h"
@@ -6,18 +7,18 @@
 
 #include <stdlib.h>
 
-/* What prepare makes of a batch: numbers are local to it. */
+/* Result of preparing a batch; numbers are local to the batch. */
 struct prepared {
     struct flat flat;
     struct prepared_function {
         const struct sl_function *function;
-        size_t line_end, inline_end; /* where its lines and inlined calls end in `flat` */
+        size_t line_end, inline_end; /* ends of its lines and inlined calls in `flat` */
         uint32_t name;
     } * functions;
     size_t function_count;
     struct texts names;
-    struct sl_map stored; /* names as they are in the file to their number + 1 */
-    struct sl_str *files; /* full paths, empty when there is none */
+    struct sl_map stored; /* raw name -> its number + 1 */
+    struct sl_str *files; /* full paths, empty if there is none */
     size_t file_count;
     struct sl_arena *arena;
     bool failed;
@@ -52,8 +53,8 @@ static uint32_t render(struct prepared *p, const struct sl_function *function)
     return number;
 }
 
-/* The same function is inlined again and again: each name is made readable once, but for the rare one that stands in
- * several languages. */
+/* A function is often inlined many times. Its name is demangled once, except in the rare case that it occurs in several
+ * languages. */
 static uint32_t inlinee_name(void *arg, const struct sl_function *function)
 {
     struct prepared *p = arg;
@@ -97,7 +98,7 @@ static void *settled(struct prepared *p, void *array, size_t size)
     return copy;
 }
 
-/* Moves what is left into the batch's arena: a batch that is never consumed leaves nothing behind. */
+/* Copies the result into the batch's arena, so that a batch that is never consumed does not leak. */
 static void settle(struct prepared *p)
 {
     p->flat.lines = settled(p, p->flat.lines, p->flat.line_count * sizeof *p->flat.lines);
@@ -139,8 +140,15 @@ static void breakpad_collect_prepare(struct sl_function_sink *sink, struct sl_fu
 
 /* ---- consume ---- */
 
-/* A record:  lines  (address delta, size, line, file delta)*  calls  (depth, line, file, name, ranges (delta, size)+)*
- * The first numbers of each part count it; addresses are relative to the end of what stands before. */
+/* Encoding of a record's lines and inlined calls:
+ *
+ *     uleb count, { sleb address delta, uleb size, uleb line, sleb file delta }
+ *     uleb count, { uleb depth, uleb line, uleb file, uleb name, uleb count, { sleb address delta, uleb size } }
+ *
+ * Address deltas are relative to the end of the previous range, at first to the function's address. Example: line 5 at 0x1000 (8
+ * bytes) and line 6 at 0x1008 (4 bytes), both in file 0, of a function at 0x1000 without calls:
+ *
+ *     02   00 08 05 00   00 04 06 00   00 */
 struct numbers {
     const uint32_t *names, *files;
     size_t file_count;

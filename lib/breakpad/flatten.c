@@ -1,12 +1,12 @@
-/* From the tree of a function to flat records.
+/* Flattens the tree of a function into records.
  *
- *     function   |=====a=====|··call··|====b====|·call·|      lines; a call's line covers what was inlined there
- *     inlinee                |==c==|..|                       what its lines do not cover stays with the call's line
+ *     function   |=====a=====|··call··|====b====|·call·|      lines; the line of a call covers the inlined code
+ *     inlinee                |==c==|..|                       code without lines of its own keeps the line of the call
  *     inlinee                                   |==d===|
  *     records    |     a     |  c  |ca|    b    |  d   |
  *
- * Only what the lines of an inlined call cover belongs to it: so it is in the symcache, and an INLINE record of just these
- * ranges makes readers of the text agree. */
+ * An inlined call consists only of the code that its lines cover, as in the symcache. INLINE records with exactly these ranges
+ * make readers of the text agree. */
 #include "breakpad/impl.h"
 
 #include "base/order.h"
@@ -14,7 +14,7 @@
 
 #include <stdlib.h>
 
-struct span { /* of a line of a direct inlinee */
+struct span { /* a line of a direct inlinee */
     uint64_t start, end;
     const struct sl_function *inlinee;
 };
@@ -24,8 +24,8 @@ struct walk {
     struct sl_arena *arena;
     breakpad_name_of *name_of;
     void *arg;
-    size_t first_line;  /* of this function among the flat lines */
-    uint64_t low, high; /* code outside is no part of the function, whatever its lines say */
+    size_t first_line;  /* index of this function's first line in flat->lines */
+    uint64_t low, high; /* code outside is not part of the function, even if a line covers it */
     bool failed;
 };
 
@@ -124,7 +124,8 @@ static void walk_function(struct walk *w, const struct sl_function *f, uint32_t 
 
 SL_ORDER_BY(flatten_by_address, struct flat_line, address, size, file, line)
 
-/* Before the first line nothing is known anyway; but a call is told only of code that has a line, be it 0. */
+/* Sorts and merges the lines. Leading lines without file and number are dropped up to `first_call`; behind it they are kept,
+ * because readers report a call only for code with a line. */
 static void sort_lines(struct flat *f, size_t from, uint64_t first_call)
 {
     bool sorted = true;
@@ -167,7 +168,7 @@ static int by_first_address(const void *left, const void *right)
     return by_call(a->first, b->first);
 }
 
-/* Groups of one call, joined where they touch, ordered by their first address and then by depth. */
+/* Groups the ranges by call, merges those that touch, and sorts the groups by first address, then depth. */
 static bool group_inlines(struct flat *f, size_t from, struct sl_arena *arena)
 {
     struct flat_inline *all = f->inlines + from;

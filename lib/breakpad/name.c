@@ -1,4 +1,4 @@
-/* Names as they stand in the text. */
+/* Names and other text in the form for the file. */
 #include "breakpad/impl.h"
 
 void breakpad_render_text(struct sl_buf *out, struct sl_str text)
@@ -15,7 +15,8 @@ void breakpad_render_text(struct sl_buf *out, struct sl_str text)
         if (size > 1)
             sl_buf_add(out, text.data + i, size);
         else
-            sl_buf_cstr(out, size ? "?" : "\xEF\xBF\xBD"); /* a control character, U+FFFD */
+            sl_buf_cstr(out,
+                        size ? "?" : "\xEF\xBF\xBD"); /* `?` for a control character, U+FFFD for ill-formed UTF-8 */
         i += size ? size : 1;
     }
 }

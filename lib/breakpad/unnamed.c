@@ -1,4 +1,4 @@
-/* Code that has neither a function nor a symbol. */
+/* Code without a function and without a symbol. */
 #include "breakpad/impl.h"
 
 #include "base/order.h"
@@ -17,10 +17,10 @@ bool sl_breakpad_writer_unnamed(struct sl_breakpad_writer *w, uint64_t address, 
 
 SL_ORDER_BY(unnamed_by_start, struct code_range, start, end)
 
-/* How far the records and symbols were looked at, which are sorted by address. */
+/* Position in the records and symbols, which are sorted by address. */
 struct covered {
     size_t record, symbol;
-    uint64_t end; /* of all functions that begin before the range */
+    uint64_t end; /* end of all functions that begin before the range */
 };
 
 static bool is_covered(const struct sl_breakpad_writer *w, size_t record_count, struct covered *c,

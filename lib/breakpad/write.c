@@ -1,4 +1,4 @@
-/* Records to text. */
+/* Writes records as text. */
 #include "breakpad/impl.h"
 
 #include "base/order.h"
@@ -23,10 +23,10 @@ struct text {
     struct sl_buf out;
     struct public *publics;
     size_t public_count;
-    uint32_t *files, *origins; /* numbers by the writer's ids: in the order of first use */
+    uint32_t *files, *origins; /* by the writer's ids: numbers in order of first use */
     uint32_t *file_order, *origin_order;
     uint32_t file_count, origin_count;
-    bool has_nameless; /* a line or a call has no file */
+    bool has_nameless; /* some line or call has no file */
     bool failed, stopped;
 };
 
@@ -44,7 +44,7 @@ static int by_range(const void *left, const void *right)
     return breakpad_write_by_place(left, right);
 }
 
-/* Of functions with one range the last one stays. */
+/* Of functions with equal ranges keeps the last one. */
 static void fold_records(struct sl_breakpad_writer *w)
 {
     size_t kept = 0;
@@ -76,7 +76,8 @@ static void order_records(struct sl_breakpad_writer *w)
         qsort(w->records, w->record_count, sizeof *w->records, breakpad_write_by_place);
 }
 
-/* Manglings may differ where names do not: those of one constructor. */
+/* True if two names are equal when demangled. Mangled names may differ where demangled ones do not, e.g. those of one
+ * constructor. */
 static bool reads_as(struct text *t, struct sl_str a, struct sl_str b)
 {
     struct sl_buf *out = &t->w->scratch;
@@ -89,7 +90,7 @@ static bool reads_as(struct text *t, struct sl_str a, struct sl_str b)
     return out->size == 2 * size && memcmp(out->data, out->data + size, size) == 0;
 }
 
-/* What the symbols at one address say together. */
+/* Merges the symbols at one address. */
 static struct public merge_symbols(struct text *t, const struct symbol *symbols, size_t count)
 {
     struct public all = {symbols->address, symbols->name, 0, false};
@@ -100,7 +101,7 @@ static struct public merge_symbols(struct text *t, const struct symbol *symbols,
     return all;
 }
 
-/* The symbols at one address: what they say of the functions that begin there, else a PUBLIC record. */
+/* Applies the symbols at one address to the functions that begin there; without functions makes a PUBLIC record. */
 static void take_symbols(struct text *t, const struct symbol *symbols, size_t count, struct record *functions,
                          size_t function_count)
 {
@@ -127,11 +128,11 @@ static void take_symbols(struct text *t, const struct symbol *symbols, size_t co
 struct placing {
     struct text *text;
     struct sl_nesting nesting;
-    size_t next;      /* record: all before it begin before the address */
-    uint64_t covered; /* end of all functions that do */
+    size_t next;      /* the first record at or behind the address */
+    uint64_t covered; /* end of all functions that begin before the address */
 };
 
-/* The records that begin at the address, counted from `p->next`. */
+/* Returns the number of records that begin at the address; they start at `p->next`. */
 static size_t records_at(struct placing *p, uint64_t address)
 {
     const struct sl_breakpad_writer *w = p->text->w;
@@ -144,7 +145,7 @@ static size_t records_at(struct placing *p, uint64_t address)
     return here - p->next;
 }
 
-/* Where symbols end before `limit` those around them go on, as records of their own. */
+/* Where a nested symbol ends before `limit`, adds a record that resumes the symbol around it. */
 static void resume_symbols(struct placing *p, uint64_t limit)
 {
     const struct sl_breakpad_writer *w = p->text->w;
@@ -204,7 +205,7 @@ static void use_record(struct text *t, const struct record *record)
     int64_t file = 0;
     uint64_t lines = sl_read_uleb(&r);
     struct sl_reader calls = r;
-    for (uint64_t i = 0; i < lines; i++) /* calls come first in the text */
+    for (uint64_t i = 0; i < lines; i++) /* in the text, calls precede lines */
         sl_read_sleb(&calls), sl_read_uleb(&calls), sl_read_uleb(&calls), sl_read_sleb(&calls);
     for (uint64_t count = sl_read_uleb(&calls); count; count--) {
         sl_read_uleb(&calls), sl_read_uleb(&calls);
@@ -256,7 +257,8 @@ static void put_text(struct sl_buf *out, struct sl_str text)
     sl_buf_u8(out, '\n');
 }
 
-/* What has no file gets the last number, whose file is `<unknown>`: readers take a number without a FILE record for damage. */
+/* Returns the number of a file. Lines without a file get the last number, of the file `<unknown>`: readers treat a number
+ * without a FILE record as an error. */
 static uint32_t file_number(const struct text *t, uint64_t id)
 {
     return id >= t->w->files.count ? t->file_count : t->files[id];
@@ -379,7 +381,7 @@ enum sl_code sl_breakpad_writer_finish(struct sl_breakpad_writer *w, const struc
 {
     struct text t = {.w = w, .output = output, .failed = w->failed};
     if (!w->options->header_only && !t.failed) {
-        t.publics = SL_ARENA_ARRAY(&w->arena, struct public, 2 * w->symbol_count + 1); /* and what goes on */
+        t.publics = SL_ARENA_ARRAY(&w->arena, struct public, 2 * w->symbol_count + 1); /* with the resumed symbols */
         order_records(w);
         t.failed = !t.publics || w->failed;
         if (!t.failed)

@@ -3,7 +3,7 @@
 #include "base/bytes.h"
 #include "base/search.h"
 
-enum { SHOWN = 16 }; /* bytes of what is no instruction */
+enum { SHOWN = 16 }; /* maximum of invalid bytes shown */
 
 static bool is_x86(enum sl_cpu_family family)
 {
@@ -46,7 +46,7 @@ static bool engine_open(enum sl_arch arch, struct disasm_engine *engine)
                           : disasm_llvm_open(family != SL_CPU_ARM, engine);
 }
 
-/* .byte 0x06 0x07 # Invalid instruction 0607: why */
+/* Writes ".byte 0x06 0x07 # Invalid instruction 0607: why". */
 static void put_invalid(struct sl_bytes bytes, const char *why, struct sl_buf *out)
 {
     size_t count = bytes.size < SHOWN ? bytes.size : SHOWN;
@@ -72,7 +72,7 @@ static void put_name(const struct sl_disasm_reader *reader, uint64_t target, str
         sl_buf_u8(out, '>');
 }
 
-/* .word 0x00001234: as much of it as there is up to the end of the data. */
+/* Writes data as ".word 0x00001234", in smaller units at the end; returns the size of the unit. */
 static size_t put_data(struct sl_bytes bytes, struct sl_buf *out)
 {
     static const char *const names[] = {".byte", ".byte", ".short", ".short", ".word"};
@@ -84,14 +84,14 @@ static size_t put_data(struct sl_bytes bytes, struct sl_buf *out)
     return size;
 }
 
-/* ---- one line after the other ---- */
+/* ---- lines ---- */
 
 struct disasm_run {
     const struct sl_disasm_code *code;
     const struct sl_disasm_reader *reader;
     struct disasm_engine engine;
     struct disasm_line line;
-    size_t mark; /* the marks before that are at or before the place */
+    size_t mark; /* number of marks at or before the position */
 };
 
 static enum sl_code_form next_form(struct disasm_run *run, uint64_t address)
@@ -102,7 +102,7 @@ static enum sl_code_form next_form(struct disasm_run *run, uint64_t address)
     return run->mark ? code->marks[run->mark - 1].form : SL_FORM_USUAL;
 }
 
-/* Bytes that the line is about. */
+/* Reads one line; returns the number of bytes it covers. */
 static size_t read_line(struct disasm_run *run, uint64_t at)
 {
     const struct sl_disasm_code *code = run->code;

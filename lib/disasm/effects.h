@@ -1,14 +1,13 @@
-/* What one instruction does with the registers as they are: the memory it reads and writes, and where it goes on. Of x86 as Zydis
- * decodes it; of AArch64 by the text that LLVM's MC gives. It tells nothing of what it cannot know: no address is made of a
- * register or a segment that is not known. */
+/* Effects of one instruction, given the register values: memory accesses and control flow. x86 is decoded by Zydis; AArch64 from
+ * the text of LLVM's MC. Effects that depend on unknown registers or segments are reported as unknown. */
 #pragma once
 
 #include "disasm/disasm.h"
 
 struct sl_disasm_registers {
-    bool (*get)(const void *arg, unsigned number, uint64_t *value); /* by DWARF's numbers; false: not known */
+    bool (*get)(const void *arg, unsigned number, uint64_t *value); /* by DWARF number; false: unknown */
     const void *arg;
-    bool has_segment; /* Windows: where the thread's block is that GS (x86-64) or FS (x86) begins at */
+    bool has_segment; /* Windows: base address of GS (x86-64) or FS (x86), which is that of the thread block */
     uint64_t segment;
 };
 
@@ -16,38 +15,38 @@ enum { SL_DISASM_READS = 1, SL_DISASM_WRITES = 2 };
 
 struct sl_disasm_access {
     uint64_t address;
-    uint32_t size;     /* bytes; 0 = not known */
+    uint32_t size;     /* bytes; 0 = unknown */
     uint8_t direction; /* SL_DISASM_READS, SL_DISASM_WRITES or both */
-    bool base_is_null; /* the register that the address begins with is 0 */
+    bool base_is_null; /* the base register is 0 */
 };
 
 enum sl_disasm_flow {
-    SL_DISASM_NEXT,   /* it goes on behind it */
-    SL_DISASM_ELSE,   /* or somewhere that its bytes say, or nobody knows */
-    SL_DISASM_TO,     /* at `target` */
-    SL_DISASM_LOADED, /* where the word of memory at `target` says */
+    SL_DISASM_NEXT,   /* continues with the next instruction */
+    SL_DISASM_ELSE,   /* may continue elsewhere, at an address that is not known or part of the instruction */
+    SL_DISASM_TO,     /* jumps to `target` */
+    SL_DISASM_LOADED, /* jumps to the address stored at `target` */
 };
 
 enum { SL_DISASM_ACCESSES = 8, SL_DISASM_BASES = 4, SL_DISASM_TEXT = 256 };
 
-struct sl_disasm_base { /* a register that an address is made of */
+struct sl_disasm_base { /* a register used in an address */
     char name[8];
     uint64_t value;
 };
 
 struct sl_disasm_effects {
     char text[SL_DISASM_TEXT]; /* "mov dword [rax + 0x8], 0x5" */
-    bool has_accesses;         /* those are all; else they are not known */
+    bool has_accesses;         /* `accesses` is complete; else some are unknown */
     struct sl_disasm_access accesses[SL_DISASM_ACCESSES];
     struct sl_disasm_base bases[SL_DISASM_BASES];
     size_t size, access_count, base_count; /* `size`: bytes of the instruction */
     enum sl_disasm_flow flow;
     uint64_t target;
-    bool is_division, is_privileged; /* known of x86 only */
-    bool faults_only_non_canonical;  /* x86: a general protection fault means nothing else */
+    bool is_division, is_privileged; /* x86 only */
+    bool faults_only_non_canonical;  /* x86: a general protection fault can only mean a non-canonical address */
 };
 
-/* `code->bytes` begin with the instruction. SL_UNSUPPORTED: its processor is another one; SL_MALFORMED: it is no instruction;
- * SL_BUSY. */
+/* Decodes the instruction at the beginning of `code->bytes`. SL_UNSUPPORTED for other processors; SL_MALFORMED for an invalid
+ * instruction; SL_BUSY when out of memory. */
 enum sl_code sl_disasm_effects(const struct sl_disasm_code *code, const struct sl_disasm_registers *registers,
                                struct sl_disasm_effects *effects, struct sl_error *error);

@@ -1,5 +1,5 @@
-/* What instructions of AArch64 do, read off their text: "ldr x0, [x1, #8]", "ldp x29, x30, [sp], #0x20", "blr x8". LLVM's C interface
- * has no other form of an instruction that was decoded. */
+/* Effects of AArch64 instructions, derived from their text: "ldr x0, [x1, #8]", "ldp x29, x30, [sp], #0x20", "blr x8". LLVM's C
+ * interface has no other form of a decoded instruction. */
 #include "disasm/effects_impl.h"
 
 #include <stdio.h>
@@ -28,7 +28,7 @@ static bool begins_with(struct sl_str text, const char *begin)
     return sl_str_starts(text, sl_str(begin));
 }
 
-/* The operand at the front, which it is taken from: what is in brackets or braces is one. */
+/* Removes and returns the next operand; brackets and braces group. */
 static struct sl_str take_operand(struct sl_str *rest)
 {
     size_t at = 0;
@@ -42,7 +42,7 @@ static struct sl_str take_operand(struct sl_str *rest)
     return operand;
 }
 
-/* "#-0x10", "#8" */
+/* Parses "#-0x10", "#8". */
 static bool parse_immediate(struct sl_str text, int64_t *value)
 {
     char copy[32], *end;
@@ -55,7 +55,7 @@ static bool parse_immediate(struct sl_str text, int64_t *value)
 
 /* ---- registers ---- */
 
-/* By DWARF's numbers; false for what is no general register. */
+/* Returns the DWARF number of a general register; false for any other. */
 static bool parse_register(struct sl_str text, unsigned *number, bool *is_narrow)
 {
     *is_narrow = text.size && text.data[0] == 'w';
@@ -70,7 +70,7 @@ static bool parse_register(struct sl_str text, unsigned *number, bool *is_narrow
     return good && value < 31;
 }
 
-/* A register of an address. */
+/* Reads a register of an address. */
 static bool base_value(const struct arm64_text *t, struct sl_str text, uint64_t *value)
 {
     unsigned number;
@@ -92,7 +92,7 @@ static bool base_value(const struct arm64_text *t, struct sl_str text, uint64_t 
 
 /* ---- addresses ---- */
 
-/* "sxtw #2", "lsl #3" of an index. False for what is not known. */
+/* Applies "sxtw #2" or "lsl #3" to an index. False for any other modifier. */
 static bool shift_index(struct sl_str how, uint64_t *index)
 {
     static const struct {
@@ -116,8 +116,8 @@ static bool shift_index(struct sl_str how, uint64_t *index)
     return false;
 }
 
-/* What is in brackets: "[x1, w2, sxtw #2]", and "!" behind. Written back before the access with "!" or after it, the register has the
- * same value while it is made. */
+/* Computes the address of "[x1, w2, sxtw #2]", optionally followed by "!". With pre- or post-indexing the base register has its
+ * old value while the address is computed. */
 static bool memory_address(const struct arm64_text *t, struct sl_str operand, uint64_t *address, bool *base_is_null)
 {
     size_t end = operand.size;
@@ -135,7 +135,7 @@ static bool memory_address(const struct arm64_text *t, struct sl_str operand, ui
     bool is_offset = !second.size || parse_immediate(second, &offset);
     if (!is_offset && !base_value(t, second, &index))
         return false;
-    if (rest.size && (is_offset || !shift_index(rest, &index))) { /* "mul vl": by the length of vectors */
+    if (rest.size && (is_offset || !shift_index(rest, &index))) { /* "mul vl": a multiple of the vector length */
         t->r->is_complete = false;
         return false;
     }
@@ -151,7 +151,7 @@ static void add_access(const struct arm64_text *t, struct sl_str operand, uint32
         effects_access(t->r, &access);
 }
 
-/* The operand in brackets; data NULL when there is none. */
+/* Returns the operand in brackets; data NULL if there is none. */
 static struct sl_str find_memory(const struct arm64_text *t)
 {
     struct sl_str rest = t->operands;
@@ -163,7 +163,7 @@ static struct sl_str find_memory(const struct arm64_text *t)
     return (struct sl_str){NULL, 0};
 }
 
-/* ---- where it goes on ---- */
+/* ---- control flow ---- */
 
 static void go_to_register(const struct arm64_text *t, struct sl_str text)
 {
@@ -185,15 +185,15 @@ static void read_branch(const struct arm64_text *t)
         go_to_register(t, first.size ? first : SL_STR("x30"));
     else if (begins_with(t->name, "b.") || begins_with(t->name, "bra") || begins_with(t->name, "blra") ||
              begins_with(t->name, "reta"))
-        t->r->out->flow = SL_DISASM_ELSE; /* conditional, or with signed pointers */
+        t->r->out->flow = SL_DISASM_ELSE; /* conditional, or a branch with a signed pointer */
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (sl_str_equal(t->name, sl_str(others[i])))
             t->r->out->flow = SL_DISASM_ELSE;
 }
 
-/* ---- what it accesses ---- */
+/* ---- memory accesses ---- */
 
-/* Of a register that is loaded or stored, by its letter; of vectors by their arrangement. */
+/* Returns the size of a register that is loaded or stored, by its letter. */
 static uint32_t register_width(struct sl_str text)
 {
     static const char letters[] = "bhswdxq";
@@ -202,7 +202,7 @@ static uint32_t register_width(struct sl_str text)
     return at && *at ? widths[at - letters] : 0;
 }
 
-/* "{ v0.16b, v1.16b }": all of them; 0 when it is not known, as of single lanes. */
+/* Returns the size of a list such as "{ v0.16b, v1.16b }"; 0 if it is unknown, e.g. for single lanes. */
 static uint32_t vectors_width(struct sl_str list)
 {
     uint32_t count = 1;
@@ -220,7 +220,7 @@ static uint32_t access_width(const struct arm64_text *t, bool is_pair)
 {
     struct sl_str rest = t->operands, data = take_operand(&rest);
     if (begins_with(t->name, "stx") || begins_with(t->name, "stlx"))
-        data = take_operand(&rest); /* behind the one that tells whether it was done */
+        data = take_operand(&rest); /* the first operand is the status */
     uint32_t width = ends_with(t->name, "b") ? 1 : ends_with(t->name, "h") ? 2 : ends_with(t->name, "sw") ? 4 : 0;
     if (data.size && data.data[0] == '{')
         return vectors_width(data);
@@ -252,10 +252,11 @@ static void read_instruction(const struct arm64_text *t)
                                                       : 0;
     read_branch(t);
     if (begins_with(t->name, "prfm") || begins_with(t->name, "prfum"))
-        return; /* these do not fault */
+        return; /* prefetches do not fault */
     if (memory.data && direction)
         add_access(t, memory, width, direction);
-    else if (sl_str_equal(t->name, SL_STR("ldr")) || sl_str_equal(t->name, SL_STR("ldrsw"))) { /* "ldr x0, #16" */
+    else if (sl_str_equal(t->name, SL_STR("ldr")) ||
+             sl_str_equal(t->name, SL_STR("ldrsw"))) { /* a literal: "ldr x0, #16" */
         int64_t offset;
         take_operand(&rest);
         if (parse_immediate(take_operand(&rest), &offset))

@@ -1,4 +1,4 @@
-/* What instructions of x86 do, as Zydis decodes them. */
+/* Effects of x86 instructions, decoded by Zydis. */
 #include "disasm/effects_impl.h"
 
 #include <Zydis/Zydis.h>
@@ -12,7 +12,7 @@ struct decoded {
     ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
 };
 
-/* ---- text: memory with its width and blanks, "dword [rax + rcx * 4 - 0x8]" ---- */
+/* ---- text: memory operands with width and blanks, "dword [rax + rcx * 4 - 0x8]" ---- */
 
 static const char *width_name(unsigned bits)
 {
@@ -34,7 +34,7 @@ static bool has_own_segment(const ZydisDecodedInstruction *instruction)
             ZYDIS_ATTRIB_HAS_SEGMENT_ES | ZYDIS_ATTRIB_HAS_SEGMENT_FS | ZYDIS_ATTRIB_HAS_SEGMENT_GS);
 }
 
-/* Appends to the text, which is cut where it is full. */
+/* Appends to the text, which is truncated at SL_DISASM_TEXT. */
 __attribute__((format(printf, 2, 3))) static void put(char *text, const char *format, ...)
 {
     size_t size = strlen(text);
@@ -47,7 +47,7 @@ __attribute__((format(printf, 2, 3))) static void put(char *text, const char *fo
 static void put_displacement(char *text, const ZydisDecodedOperandMem *memory, bool is_first)
 {
     int64_t value = memory->disp.value;
-    if (is_first) /* of 32 bits, which are extended */
+    if (is_first) /* sign-extended 32 bits are shown as 32 bits */
         put(text, "0x%llx", (unsigned long long)(value == (int32_t)value ? (uint32_t)value : (uint64_t)value));
     else if (value)
         put(text, " %c 0x%llx", value < 0 ? '-' : '+',
@@ -103,7 +103,7 @@ static void put_instruction(const struct decoded *d, char *text)
 
 /* ---- registers ---- */
 
-/* The value, cut to the register's width. */
+/* Returns the value, truncated to the register's width. */
 static bool register_value(struct effects_reading *r, const struct decoded *d, ZydisRegister reg, uint64_t *value)
 {
     static const uint8_t numbers_64[] = {0, 2, 1, 3, 7, 6, 4, 5}, numbers_32[] = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -128,7 +128,7 @@ static bool register_value(struct effects_reading *r, const struct decoded *d, Z
     return true;
 }
 
-/* Of FS and GS, which begin somewhere; the others begin at 0. */
+/* Returns the base of FS or GS; that of other segments is 0. */
 static bool segment_base(struct effects_reading *r, const struct decoded *d, ZydisRegister segment, uint64_t *base)
 {
     ZydisRegister own = d->is_64bit ? ZYDIS_REGISTER_GS : ZYDIS_REGISTER_FS;
@@ -181,7 +181,9 @@ static void add_operand(struct effects_reading *r, const struct decoded *d, cons
     if (operand->mem.type != ZYDIS_MEMOP_TYPE_MEM)
         r->is_complete = false;
     else if (memory_address(r, d, operand, &access.address, &access.base_is_null)) {
-        access.address -= r->is_implied && access.direction == SL_DISASM_WRITES ? access.size : 0; /* a push */
+        access.address -= r->is_implied && access.direction == SL_DISASM_WRITES
+                              ? access.size
+                              : 0; /* a push writes below the stack pointer */
         effects_access(r, &access);
     }
 }
@@ -200,7 +202,7 @@ static void read_accesses(struct effects_reading *r, const struct decoded *d)
             add_operand(r, d, &d->operands[i]);
 }
 
-/* ---- where it goes on ---- */
+/* ---- control flow ---- */
 
 static void flow_to(struct effects_reading *r, enum sl_disasm_flow flow, bool known, uint64_t target)
 {
@@ -208,7 +210,7 @@ static void flow_to(struct effects_reading *r, enum sl_disasm_flow flow, bool kn
     r->out->target = target;
 }
 
-/* Registers that only say where to go on are no part of addresses. */
+/* Reads the target of a branch; its registers are not recorded as bases of accesses. */
 static void read_branch(struct effects_reading *r, const struct decoded *d)
 {
     const ZydisDecodedOperand *operand = &d->operands[0];
@@ -245,14 +247,14 @@ static void read_flow(struct effects_reading *r, const struct decoded *d)
     }
 }
 
-/* ---- what may go wrong with it ---- */
+/* ---- causes of faults ---- */
 
 static bool is_privileged(const ZydisDecodedInstruction *instruction)
 {
     switch (instruction->meta.category) {
     case ZYDIS_CATEGORY_IO:
     case ZYDIS_CATEGORY_IOSTRINGOP:
-    case ZYDIS_CATEGORY_INTERRUPT: return true; /* as the level of the process allows */
+    case ZYDIS_CATEGORY_INTERRUPT: return true; /* if the process's privilege level does not allow it */
     default: break;
     }
     switch (instruction->mnemonic) {
@@ -270,7 +272,7 @@ static bool is_privileged(const ZydisDecodedInstruction *instruction)
     }
 }
 
-/* Wide memory has to be aligned, but for the moves that are made for such that is not. */
+/* True if a wide memory operand may have to be aligned; the unaligned moves are excluded. */
 static bool may_need_alignment(const struct decoded *d)
 {
     switch (d->instruction.mnemonic) {

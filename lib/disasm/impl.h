@@ -1,18 +1,18 @@
-/* What the disassemblers share. Private to this folder. */
+/* Shared by the disassemblers. Private to this folder. */
 #pragma once
 
 #include "disasm/disasm.h"
 
 struct disasm_line {
     struct sl_buf text;
-    bool has_target; /* a relative branch */
+    bool has_target; /* set for relative branches */
     uint64_t target;
-    const char *why; /* it is no instruction */
+    const char *why; /* the instruction is invalid; static, or NULL */
 };
 
-struct disasm_engine { /* one for each run */
+struct disasm_engine { /* one for each call of sl_disasm() */
     void *state;
-    /* Bytes of the instruction at the front, whose text is appended; 0: there is none. */
+    /* Decodes the instruction at the beginning of `bytes` and appends its text; returns its size, 0 if it is invalid. */
     size_t (*read)(void *state, enum sl_code_form form, struct sl_bytes bytes, uint64_t address,
                    struct disasm_line *line);
     void (*close)(void *state);
@@ -20,4 +20,4 @@ struct disasm_engine { /* one for each run */
 
 /* False when out of memory. */
 bool disasm_x86_open(bool is_64bit, struct disasm_engine *engine);
-bool disasm_llvm_open(bool is_aarch64, struct disasm_engine *engine); /* ARM: Thumb is the usual form */
+bool disasm_llvm_open(bool is_aarch64, struct disasm_engine *engine); /* for ARM, SL_FORM_USUAL is Thumb */

@@ -6,8 +6,8 @@
 
 enum { MOST_TEXT = 512, LONGEST = 4 };
 
-/* Everything that LLVM can decode. Of ARM there is no word for that; and version 8 took the encodings of most coprocessors out of
- * what version 7 has, so that what is nothing in the one is looked for in the other. */
+/* Features for everything that LLVM can decode. ARM has no feature "all", and version 8 removed the encodings of most
+ * coprocessors that version 7 has; so an encoding that is invalid in one version is tried in the other. */
 static const struct target {
     const char *triple, *features;
 } aarch64 = {"aarch64-linux-gnu", "+all"},
@@ -20,7 +20,7 @@ static const struct target {
       {{"armv8a-linux-gnueabihf", ARM_8}, {"armv7a-linux-gnueabihf", ARM_7}},
 };
 
-/* Those of llvm/Config/Targets.h that are wanted; llvm-c/Target.h would name all. */
+/* Functions of llvm/Config/Targets.h; llvm-c/Target.h would reference all targets. */
 void LLVMInitializeAArch64TargetInfo(void);
 void LLVMInitializeAArch64TargetMC(void);
 void LLVMInitializeAArch64Disassembler(void);
@@ -30,8 +30,8 @@ void LLVMInitializeARMDisassembler(void);
 
 struct llvm {
     bool is_aarch64;
-    LLVMDisasmContextRef contexts[2][2]; /* as `arm`, each when it is first wanted; of AArch64 the first */
-    struct disasm_line *line;            /* that is being read */
+    LLVMDisasmContextRef contexts[2][2]; /* indexed like `arm`, created on first use; AArch64 uses the first */
+    struct disasm_line *line;            /* the line being read */
 };
 
 static void llvm_initialize(void)
@@ -44,7 +44,7 @@ static void llvm_initialize(void)
     LLVMInitializeARMDisassembler();
 }
 
-/* What LLVM asks about operands shows which of them are targets; the answer is that it has no name. */
+/* LLVM asks for the symbols of operands, which shows which of them are branch targets. Returns no name. */
 static const char *note_target(void *arg, uint64_t value, uint64_t *type, uint64_t pc, const char **name)
 {
     struct llvm *llvm = arg;
@@ -71,7 +71,7 @@ static void llvm_put_text(struct sl_buf *out, struct sl_str text)
     }
 }
 
-/* Pages are told by their distance, and in a comment as what they are: "adrp x0, 0 // 0x1000". */
+/* Writes "adrp": LLVM prints the distance and the page as a comment, "adrp x0, 0 // 0x1000". */
 static void llvm_put_page(struct sl_buf *out, struct sl_str text)
 {
     const char *comma = memchr(text.data, ',', text.size);
@@ -85,7 +85,7 @@ static void llvm_put_page(struct sl_buf *out, struct sl_str text)
     llvm_put_text(out, (struct sl_str){comment + 3, (size_t)(text.data + text.size - comment) - 3});
 }
 
-/* And places near by by theirs: "adr x0, #12". */
+/* Writes "adr": LLVM prints the distance, "adr x0, #12". */
 static void llvm_put_place(struct disasm_line *line, struct sl_str text, uint64_t address)
 {
     const char *number = memmem(text.data, text.size, ", #", 3);
