@@ -15,8 +15,7 @@ void breakpad_render_text(struct sl_buf *out, struct sl_str text)
         if (size > 1)
             sl_buf_add(out, text.data + i, size);
         else
-            sl_buf_cstr(out,
-                        size ? "?" : "\xEF\xBF\xBD"); /* `?` for a control character, U+FFFD for ill-formed UTF-8 */
+            sl_buf_cstr(out, size ? "?" : "\xEF\xBF\xBD"); /* control character, ill-formed UTF-8 */
         i += size ? size : 1;
     }
 }

@@ -255,8 +255,7 @@ static void read_instruction(const struct arm64_text *t)
         return; /* prefetches do not fault */
     if (memory.data && direction)
         add_access(t, memory, width, direction);
-    else if (sl_str_equal(t->name, SL_STR("ldr")) ||
-             sl_str_equal(t->name, SL_STR("ldrsw"))) { /* a literal: "ldr x0, #16" */
+    else if (sl_str_equal(t->name, SL_STR("ldr")) || sl_str_equal(t->name, SL_STR("ldrsw"))) { /* "ldr x0, #16" */
         int64_t offset;
         take_operand(&rest);
         if (parse_immediate(take_operand(&rest), &offset))

@@ -181,9 +181,7 @@ static void add_operand(struct effects_reading *r, const struct decoded *d, cons
     if (operand->mem.type != ZYDIS_MEMOP_TYPE_MEM)
         r->is_complete = false;
     else if (memory_address(r, d, operand, &access.address, &access.base_is_null)) {
-        access.address -= r->is_implied && access.direction == SL_DISASM_WRITES
-                              ? access.size
-                              : 0; /* a push writes below the stack pointer */
+        access.address -= r->is_implied && access.direction == SL_DISASM_WRITES ? access.size : 0; /* a push */
         effects_access(r, &access);
     }
 }

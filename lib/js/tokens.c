@@ -1,4 +1,4 @@
-/* Mappings of source maps. */
+/* Decodes the mappings of source maps into tokens. */
 #include "js/sourcemap.h"
 
 #include <inttypes.h>
@@ -37,8 +37,8 @@ void sl_sourcemap_tokens(const struct sl_sourcemap *map, struct sl_sourcemap_tok
     *tokens = (struct sl_sourcemap_tokens){.map = map};
 }
 
-/* ---- ranges (TC39's proposal of 2026): for each line the numbers of its tokens that are, the first counted from 0, each other from the
- * one before it ---- */
+/* ---- ranges (TC39's proposal of 2026): for each line the indexes of its range tokens, the first relative to 0, each other to
+ * the one before it ---- */
 
 static bool has_only_numbers(const uint8_t *at, const uint8_t *end)
 {
@@ -48,7 +48,7 @@ static bool has_only_numbers(const uint8_t *at, const uint8_t *end)
     return true;
 }
 
-/* Finds the next token of the line that is a range. */
+/* Reads the index of the next range token of the line; NONE if there is none. */
 static void next_range(struct sl_sourcemap_tokens *t, uint32_t from)
 {
     uint32_t number = from;
@@ -72,14 +72,14 @@ static bool is_range(struct sl_sourcemap_tokens *t)
         return false;
     do
         next_range(t, number);
-    while (t->range == number); /* told twice */
+    while (t->range == number); /* the same index again */
     return true;
 }
 
 /* ---- mappings ---- */
 
-/* The fields behind the first. False when one is no number or of nothing in its list, or there are too many. Those behind a source that
- * there is not count for the segments that follow. */
+/* Reads the fields behind the column. False when a field is malformed, an index is outside of its list, or there are too many
+ * fields. Fields behind an invalid source index still count for the segments that follow. */
 static inline bool read_fields(struct sl_sourcemap_tokens *t, const uint8_t **at, uint32_t *source, uint32_t *name)
 {
     if (!vlq_add(at, &t->source) || !vlq_add(at, &t->source_line) || !vlq_add(at, &t->source_column))
@@ -93,7 +93,7 @@ static inline bool read_fields(struct sl_sourcemap_tokens *t, const uint8_t **at
     return good && !vlq_is_digit(js_vlq_kinds[**at]);
 }
 
-/* Takes back what the fields behind a column added to the sums. */
+/* Subtracts from the sums what the fields behind a column added. */
 static __attribute__((noinline)) void forget_fields(struct sl_sourcemap_tokens *t, const uint8_t *at)
 {
     int64_t *const sums[] = {&t->source, &t->source_line, &t->source_column, &t->name};
@@ -105,7 +105,7 @@ static __attribute__((noinline)) void forget_fields(struct sl_sourcemap_tokens *
     }
 }
 
-/* To the end of the segment. It is given no tokens, which then stay in registers. */
+/* Returns the end of the segment. Does not take the tokens' state, so that its callers can keep that in registers. */
 static __attribute__((noinline)) const uint8_t *segment_end(const uint8_t *at, const uint8_t *end)
 {
     while (at < end && *at != ',' && *at != ';')
@@ -113,8 +113,8 @@ static __attribute__((noinline)) const uint8_t *segment_end(const uint8_t *at, c
     return at;
 }
 
-/* A segment with an error costs itself (ECMA-426, "DecodeMapping"): without a column it is passed over, and with one it says that what
- * begins there is of no source. */
+/* Skips a malformed segment (ECMA-426, "DecodeMapping"): without a column it is ignored; with a column it becomes a token
+ * without a source. */
 static inline const uint8_t *pass_segment(struct sl_sourcemap_tokens *t, const uint8_t *at)
 {
     if (!t->bad) {
@@ -134,7 +134,7 @@ static inline void read_segment(struct sl_sourcemap_tokens *t, const uint8_t **a
         return;
     }
     const uint8_t *fields = *at;
-    uint64_t seen = (uint64_t)t->column; /* positions have 31 bits: with any above they are negative, or too large */
+    uint64_t seen = (uint64_t)t->column; /* positions have 31 bits: a higher bit means negative or too large */
     if (vlq_is_digit(js_vlq_kinds[**at])) {
         bool good = read_fields(t, at, &source, &name);
         seen |= (uint64_t)(t->source_line | t->source_column);
@@ -167,8 +167,8 @@ static inline bool begin_line(struct sl_sourcemap_tokens *t, bool has_ranges)
     return ++t->line != 0;
 }
 
-/* Up to the end of the part or of the batch. What `has_ranges` is, is known where this is called from: without ranges, which
- * hardly any map has, the compiler has all of the tokens' state in registers. */
+/* Reads up to the end of the part or of the batch. `has_ranges` is a constant in each caller: without ranges, which few maps
+ * have, the compiler keeps the tokens' state in registers. */
 static inline __attribute__((always_inline)) bool read_part(struct sl_sourcemap_tokens *tokens,
                                                             struct sl_sourcemap_batch *batch, bool has_ranges)
 {
@@ -184,7 +184,7 @@ static inline __attribute__((always_inline)) bool read_part(struct sl_sourcemap_
         } else if (kind == VLQ_SEMICOLON) {
             good = begin_line(&t, has_ranges);
             at++;
-        } else { /* it is no digit, or stands behind the fields of a segment */
+        } else { /* not a digit, or text behind the fields of a segment */
             at = pass_segment(&t, at);
         }
     }

@@ -59,9 +59,8 @@ struct sl_jvm_frame {
     struct sl_str file, suffix; /* the file name in two parts */
     bool has_line, synthesized;
     uint32_t line;
-    uint32_t
-        alternative; /* retrace: frames with equal numbers are one call chain; other numbers are alternatives to it */
-    uint32_t place;  /* private */
+    uint32_t alternative; /* retrace: number of the call chain among its alternatives */
+    uint32_t place;       /* private */
 };
 
 struct sl_jvm_frames {

@@ -76,8 +76,7 @@ struct sl_jvm_position { /* a line of an outline, and the line of the running pr
 
 struct sl_jvm_comment {
     enum sl_jvm_comment_kind kind;
-    struct sl_str
-        text; /* source file: its name; rewrite: descriptor of the thrown class; signature: obfuscated descriptor */
+    struct sl_str text; /* source file: its name; rewrite: the thrown descriptor; signature: obfuscated descriptor */
     struct sl_jvm_position *positions; /* for callsite */
     size_t position_count;
     uint32_t remove; /* rewrite: number of inner frames to remove; 0: the rule has no effect */

@@ -237,7 +237,7 @@ static void map_frame(struct sl_jvm_trace *t, const struct sl_jvm_line *line, st
 /* Classes of the exception named in a line. */
 struct thrown {
     struct sl_str first,
-        last; /* original names: the first class named, the last one that a mapping knows; data may be NULL */
+        last;            /* original names: first class named, last class that a mapping knows; data may be NULL */
     const char *written; /* the line has been written up to here */
 };
 
