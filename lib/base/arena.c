@@ -61,7 +61,7 @@ bool sl_arena_at_end(struct sl_arena *arena, void (*end)(void *arg), void *arg)
     return true;
 }
 
-static void call_ends(struct sl_arena *arena)
+static void run_destructors(struct sl_arena *arena)
 {
     for (; arena->ends; arena->ends = arena->ends->earlier)
         arena->ends->call(arena->ends->arg);
@@ -69,7 +69,7 @@ static void call_ends(struct sl_arena *arena)
 
 void sl_arena_free(struct sl_arena *arena)
 {
-    call_ends(arena);
+    run_destructors(arena);
     free_chunks(arena, arena->chunks);
     *arena = (struct sl_arena){.limit = arena->limit, .budget = arena->budget};
 }
@@ -83,7 +83,7 @@ void sl_arena_leave_budget(struct sl_arena *arena)
 void sl_arena_reset(struct sl_arena *arena)
 {
     struct sl_arena_chunk *newest = arena->chunks;
-    call_ends(arena);
+    run_destructors(arena);
     if (!newest)
         return;
     free_chunks(arena, newest->older);
@@ -135,7 +135,7 @@ enum {
 }; /* up to this size, items are copied into the current chunk */
 
 /* Changes the size of the array's chunk; 0 frees it. False when out of memory or over the limit. */
-static bool resize(struct sl_arena_array *array, size_t size)
+static bool resize_chunk(struct sl_arena_array *array, size_t size)
 {
     struct sl_arena *arena = array->arena;
     size_t before = array->chunk ? array->chunk->size : 0;
@@ -171,7 +171,7 @@ static uint8_t *items_of(struct sl_arena_array *array)
 }
 
 /* Enlarges the array: in `first` while that suffices, then in a chunk. */
-static bool enlarge(struct sl_arena_array *array)
+static bool enlarge_array(struct sl_arena_array *array)
 {
     size_t size, capacity = array->capacity + array->capacity / 2 + 1;
     bool is_small = !array->chunk && array->item <= sizeof array->first;
@@ -179,7 +179,7 @@ static bool enlarge(struct sl_arena_array *array)
         array->capacity = sizeof array->first / array->item;
         return true;
     }
-    if (!chunk_size(array, capacity, &size) || !resize(array, size))
+    if (!chunk_size(array, capacity, &size) || !resize_chunk(array, size))
         return false;
     if (is_small)
         memcpy(array->chunk + 1, array->first, array->count * array->item);
@@ -189,7 +189,7 @@ static bool enlarge(struct sl_arena_array *array)
 
 void *sl_arena_array_add(struct sl_arena_array *array)
 {
-    if (array->count == array->capacity && !enlarge(array))
+    if (array->count == array->capacity && !enlarge_array(array))
         return NULL;
     void *item = items_of(array) + array->count++ * array->item;
     memset(item, 0, array->item);
@@ -208,7 +208,7 @@ void *sl_arena_array_keep(struct sl_arena_array *array)
 {
     size_t size = array->count * array->item;
     void *items;
-    if (array->chunk && size >= OWN_CHUNK && resize(array, size + sizeof(struct sl_arena_chunk))) {
+    if (array->chunk && size >= OWN_CHUNK && resize_chunk(array, size + sizeof(struct sl_arena_chunk))) {
         items = array->chunk + 1;
         arena_join(array->arena, array->chunk);
         array->chunk = NULL;
@@ -223,7 +223,7 @@ void *sl_arena_array_keep(struct sl_arena_array *array)
 
 void sl_arena_array_drop(struct sl_arena_array *array)
 {
-    resize(array, 0);
+    resize_chunk(array, 0);
     array->count = array->capacity = 0;
 }
 

@@ -68,7 +68,7 @@ static int token_behind_comments(struct sl_json *j)
 }
 
 /* Skips white space (and comments if relaxed); returns the next byte, -1 at the end. */
-static inline int token(struct sl_json *j)
+static inline int next_byte(struct sl_json *j)
 {
     if (j->failed)
         return -1;
@@ -92,7 +92,7 @@ enum sl_json_type sl_json_peek(struct sl_json *j)
     static const uint8_t types[256] = {
         ['{'] = SL_JSON_OBJECT, ['['] = SL_JSON_ARRAY, ['"'] = SL_JSON_STRING, ['t'] = SL_JSON_BOOL,
         ['f'] = SL_JSON_BOOL,   ['n'] = SL_JSON_NULL,  ['-'] = SL_JSON_NUMBER, ['0' ... '9'] = SL_JSON_NUMBER};
-    int c = token(j);
+    int c = next_byte(j);
     return c < 0 ? SL_JSON_NONE : (enum sl_json_type)types[c];
 }
 
@@ -177,7 +177,7 @@ size_t sl_json_unescape(struct sl_str raw, char *out)
 
 #ifdef __SSE2__
 /* Returns a mask of the bytes that are special: quote, backslash, control byte. */
-static inline unsigned special_of(__m128i bytes, uint64_t *seen)
+static inline unsigned special_mask(__m128i bytes, uint64_t *seen)
 {
     __m128i stop = _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('"')), _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\\')));
     stop = _mm_or_si128(stop, _mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(0x1F)), bytes));
@@ -193,7 +193,7 @@ static inline size_t plain_end(struct sl_str text, size_t i, uint64_t *seen)
 {
 #ifdef __SSE2__
     for (; text.size - i >= 16; i += 16) {
-        unsigned special = special_of(_mm_loadu_si128((const __m128i *)(const void *)(text.data + i)), seen);
+        unsigned special = special_mask(_mm_loadu_si128((const __m128i *)(const void *)(text.data + i)), seen);
         if (special)
             return i + (size_t)__builtin_ctz(special);
     }
@@ -266,7 +266,7 @@ static inline size_t append_plain(struct sl_str text, size_t i, struct sl_buf *o
         const __m128i *from = (const __m128i *)(const void *)(text.data + i);
         __m128i *to = (__m128i *)(void *)(out->data + out->size), low = _mm_loadu_si128(from),
                 high = _mm_loadu_si128(from + 1);
-        unsigned special = special_of(low, seen) | special_of(high, seen) << 16;
+        unsigned special = special_mask(low, seen) | special_mask(high, seen) << 16;
         _mm_storeu_si128(to, low);
         _mm_storeu_si128(to + 1, high);
         if (special) {
@@ -299,7 +299,7 @@ bool sl_json_append(struct sl_json *j, struct sl_buf *out)
 {
     struct sl_str text = j->text;
     uint64_t seen = 0;
-    if (token(j) != '"')
+    if (next_byte(j) != '"')
         return unexpected(j, "expected a string");
     size_t begin = j->at + 1, i = append_plain(text, begin, out, &seen);
     while (i < text.size && text.data[i] == '\\') {
@@ -322,7 +322,7 @@ bool sl_json_raw_string(struct sl_json *j, struct sl_str *raw, bool *escaped)
 {
     *raw = (struct sl_str){NULL, 0};
     *escaped = false;
-    return token(j) == '"' ? scan_string(j, raw, escaped) : unexpected(j, "expected a string");
+    return next_byte(j) == '"' ? scan_string(j, raw, escaped) : unexpected(j, "expected a string");
 }
 
 bool sl_json_string(struct sl_json *j, struct sl_str *out)
@@ -352,7 +352,7 @@ static bool enter(struct sl_json *j, bool object)
 
 bool sl_json_enter(struct sl_json *j)
 {
-    int c = token(j);
+    int c = next_byte(j);
     return c == '{' || c == '[' ? enter(j, c == '{') : unexpected(j, "expected an object or an array");
 }
 
@@ -366,11 +366,11 @@ static bool json_leave(struct sl_json *j)
 
 static bool json_key_of(struct sl_json *j, struct sl_str *key, bool *escaped)
 {
-    if (token(j) != '"')
+    if (next_byte(j) != '"')
         return unexpected(j, "expected a key");
     if (!scan_string(j, key, escaped))
         return false;
-    if (token(j) != ':')
+    if (next_byte(j) != ':')
         return unexpected(j, "expected a colon");
     j->at++;
     return true;
@@ -379,7 +379,7 @@ static bool json_key_of(struct sl_json *j, struct sl_str *key, bool *escaped)
 /* Moves to the next member; `key` is still escaped. */
 static bool json_next(struct sl_json *j, struct sl_str *key, bool *escaped)
 {
-    int c = token(j);
+    int c = next_byte(j);
     *key = (struct sl_str){NULL, 0};
     *escaped = false;
     if (j->failed || !j->depth)
@@ -392,7 +392,7 @@ static bool json_next(struct sl_json *j, struct sl_str *key, bool *escaped)
         if (c != ',')
             return unexpected(j, "expected a comma or the end of the list");
         j->at++;
-        if (j->relaxed && token(j) == closing)
+        if (j->relaxed && next_byte(j) == closing)
             return json_leave(j);
     }
     j->fresh = false;
@@ -565,7 +565,7 @@ void sl_json_skip(struct sl_json *j)
 
 bool sl_json_value(struct sl_json *j, struct sl_str *out)
 {
-    token(j);
+    next_byte(j);
     size_t begin = j->at;
     sl_json_skip(j);
     *out = j->failed ? (struct sl_str){NULL, 0} : (struct sl_str){j->text.data + begin, j->at - begin};
@@ -574,7 +574,7 @@ bool sl_json_value(struct sl_json *j, struct sl_str *out)
 
 bool sl_json_end(struct sl_json *j)
 {
-    int c = token(j);
+    int c = next_byte(j);
     if (!j->failed && (c >= 0 || j->depth))
         unexpected(j, "trailing characters");
     return !j->failed;

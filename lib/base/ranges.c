@@ -8,7 +8,7 @@ struct sweep {
     struct sl_range_map *map;
 };
 
-static bool counts_more(const struct sl_range *ranges, size_t left, size_t right)
+static bool takes_precedence(const struct sl_range *ranges, size_t left, size_t right)
 {
     const struct sl_range *a = &ranges[left], *b = &ranges[right];
     uint64_t a_size = a->last - a->first, b_size = b->last - b->first;
@@ -20,7 +20,7 @@ static bool counts_more(const struct sl_range *ranges, size_t left, size_t right
 static void heap_push(struct sweep *s, size_t range)
 {
     size_t at = s->heap_count++;
-    for (; at && counts_more(s->ranges, range, s->heap[(at - 1) / 2]); at = (at - 1) / 2)
+    for (; at && takes_precedence(s->ranges, range, s->heap[(at - 1) / 2]); at = (at - 1) / 2)
         s->heap[at] = s->heap[(at - 1) / 2];
     s->heap[at] = range;
 }
@@ -29,9 +29,9 @@ static void heap_pop(struct sweep *s)
 {
     size_t moved = s->heap[--s->heap_count], at = 0;
     for (size_t child = 1; child < s->heap_count; child = 2 * at + 1) {
-        if (child + 1 < s->heap_count && counts_more(s->ranges, s->heap[child + 1], s->heap[child]))
+        if (child + 1 < s->heap_count && takes_precedence(s->ranges, s->heap[child + 1], s->heap[child]))
             child++;
-        if (!counts_more(s->ranges, s->heap[child], moved))
+        if (!takes_precedence(s->ranges, s->heap[child], moved))
             break;
         s->heap[at] = s->heap[child];
         at = child;

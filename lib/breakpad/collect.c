@@ -88,7 +88,7 @@ static void prepare_files(struct prepared *p, const struct sl_function_batch *ba
     sl_buf_free(&path);
 }
 
-static void *settled(struct prepared *p, void *array, size_t size)
+static void *copy_to_arena(struct prepared *p, void *array, size_t size)
 {
     void *copy = sl_arena_alloc(p->arena, size + 1, 8);
     p->failed = p->failed || !copy;
@@ -99,11 +99,11 @@ static void *settled(struct prepared *p, void *array, size_t size)
 }
 
 /* Copies the result into the batch's arena, so that a batch that is never consumed does not leak. */
-static void settle(struct prepared *p)
+static void move_results(struct prepared *p)
 {
-    p->flat.lines = settled(p, p->flat.lines, p->flat.line_count * sizeof *p->flat.lines);
-    p->flat.inlines = settled(p, p->flat.inlines, p->flat.inline_count * sizeof *p->flat.inlines);
-    p->names.items = settled(p, p->names.items, p->names.count * sizeof *p->names.items);
+    p->flat.lines = copy_to_arena(p, p->flat.lines, p->flat.line_count * sizeof *p->flat.lines);
+    p->flat.inlines = copy_to_arena(p, p->flat.inlines, p->flat.inline_count * sizeof *p->flat.inlines);
+    p->names.items = copy_to_arena(p, p->names.items, p->names.count * sizeof *p->names.items);
     sl_account_release(&p->flat.account);
     sl_account_release(&p->names.account);
     sl_map_free(&p->names.map);
@@ -135,7 +135,7 @@ static void breakpad_collect_prepare(struct sl_function_sink *sink, struct sl_fu
         out->inline_end = p->flat.inline_count;
         p->function_count++;
     }
-    settle(p);
+    move_results(p);
 }
 
 /* ---- consume ---- */

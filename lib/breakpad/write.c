@@ -17,7 +17,7 @@ struct public
     bool multiple;
 };
 
-struct text {
+struct text_writer {
     struct sl_breakpad_writer *w;
     const struct sl_breakpad_output *output;
     struct sl_buf out;
@@ -78,7 +78,7 @@ static void order_records(struct sl_breakpad_writer *w)
 
 /* True if two names are equal when demangled. Mangled names may differ where demangled ones do not, e.g. those of one
  * constructor. */
-static bool reads_as(struct text *t, struct sl_str a, struct sl_str b)
+static bool same_when_demangled(struct text_writer *t, struct sl_str a, struct sl_str b)
 {
     struct sl_buf *out = &t->w->scratch;
     if (sl_str_equal(a, b))
@@ -91,18 +91,18 @@ static bool reads_as(struct text *t, struct sl_str a, struct sl_str b)
 }
 
 /* Merges the symbols at one address. */
-static struct public merge_symbols(struct text *t, const struct symbol *symbols, size_t count)
+static struct public merge_symbols(struct text_writer *t, const struct symbol *symbols, size_t count)
 {
     struct public all = {symbols->address, symbols->name, 0, false};
     for (size_t i = 0; i < count; i++) {
         all.parameters = all.parameters ? all.parameters : symbols[i].parameters;
-        all.multiple = all.multiple || symbols[i].multiple || !reads_as(t, symbols[i].name, all.name);
+        all.multiple = all.multiple || symbols[i].multiple || !same_when_demangled(t, symbols[i].name, all.name);
     }
     return all;
 }
 
 /* Applies the symbols at one address to the functions that begin there; without functions makes a PUBLIC record. */
-static void take_symbols(struct text *t, const struct symbol *symbols, size_t count, struct record *functions,
+static void take_symbols(struct text_writer *t, const struct symbol *symbols, size_t count, struct record *functions,
                          size_t function_count)
 {
     struct sl_breakpad_writer *w = t->w;
@@ -126,7 +126,7 @@ static void take_symbols(struct text *t, const struct symbol *symbols, size_t co
 }
 
 struct placing {
-    struct text *text;
+    struct text_writer *text;
     struct sl_nesting nesting;
     size_t next;      /* the first record at or behind the address */
     uint64_t covered; /* end of all functions that begin before the address */
@@ -162,7 +162,7 @@ static void resume_symbols(struct placing *p, uint64_t limit)
     }
 }
 
-static void place_symbols(struct text *t)
+static void place_symbols(struct text_writer *t)
 {
     struct sl_breakpad_writer *w = t->w;
     struct placing p = {.text = t, .nesting.account.budget = w->account.budget};
@@ -193,13 +193,13 @@ static void breakpad_write_use(uint32_t *numbers, uint32_t *order, uint32_t *cou
     numbers[id] = (*count)++;
 }
 
-static void use_file(struct text *t, uint32_t id)
+static void use_file(struct text_writer *t, uint32_t id)
 {
     t->has_nameless = t->has_nameless || id == SL_NO_FILE;
     breakpad_write_use(t->files, t->file_order, &t->file_count, id);
 }
 
-static void use_record(struct text *t, const struct record *record)
+static void use_record(struct text_writer *t, const struct record *record)
 {
     struct sl_reader r = sl_reader((struct sl_bytes){record->data, record->data_size}, false);
     int64_t file = 0;
@@ -221,7 +221,7 @@ static void use_record(struct text *t, const struct record *record)
     }
 }
 
-static uint32_t *numbers_new(struct text *t, size_t count)
+static uint32_t *numbers_new(struct text_writer *t, size_t count)
 {
     uint32_t *numbers = sl_arena_alloc(&t->w->arena, (count + 1) * sizeof *numbers, _Alignof(uint32_t));
     t->failed = t->failed || !numbers;
@@ -230,7 +230,7 @@ static uint32_t *numbers_new(struct text *t, size_t count)
     return numbers;
 }
 
-static void breakpad_write_number(struct text *t)
+static void breakpad_write_number(struct text_writer *t)
 {
     const struct sl_breakpad_writer *w = t->w;
     t->files = numbers_new(t, w->files.count);
@@ -243,7 +243,7 @@ static void breakpad_write_number(struct text *t)
 
 /* ---- text ---- */
 
-static void breakpad_write_flush(struct text *t, size_t least)
+static void breakpad_write_flush(struct text_writer *t, size_t least)
 {
     if (t->out.size < least)
         return;
@@ -259,12 +259,12 @@ static void put_text(struct sl_buf *out, struct sl_str text)
 
 /* Returns the number of a file. Lines without a file get the last number, of the file `<unknown>`: readers treat a number
  * without a FILE record as an error. */
-static uint32_t file_number(const struct text *t, uint64_t id)
+static uint32_t file_number(const struct text_writer *t, uint64_t id)
 {
     return id >= t->w->files.count ? t->file_count : t->files[id];
 }
 
-static void write_header(struct text *t)
+static void write_header(struct text_writer *t)
 {
     const struct sl_breakpad_options *o = t->w->options;
     sl_buf_cstr(&t->out, "MODULE ");
@@ -283,7 +283,7 @@ static void write_header(struct text *t)
     }
 }
 
-static void write_files(struct text *t)
+static void write_files(struct text_writer *t)
 {
     const struct sl_breakpad_options *o = t->w->options;
     for (uint32_t i = 0; i < t->file_count && !t->stopped; i++) {
@@ -307,7 +307,7 @@ static void write_files(struct text *t)
     }
 }
 
-static void write_calls(struct text *t, struct sl_reader *r, uint64_t start)
+static void write_calls(struct text_writer *t, struct sl_reader *r, uint64_t start)
 {
     for (uint64_t count = sl_read_uleb(r); count; count--) {
         uint64_t at = start;
@@ -326,7 +326,7 @@ static void write_calls(struct text *t, struct sl_reader *r, uint64_t start)
     }
 }
 
-static void write_function(struct text *t, const struct record *f)
+static void write_function(struct text_writer *t, const struct record *f)
 {
     struct sl_reader r = sl_reader((struct sl_bytes){f->data, f->data_size}, false);
     uint64_t lines = sl_read_uleb(&r), at = f->address;
@@ -353,7 +353,7 @@ static void write_function(struct text *t, const struct record *f)
     }
 }
 
-static void write_public(struct text *t, const struct public *p)
+static void write_public(struct text_writer *t, const struct public *p)
 {
     sl_buf_cstr(&t->out, p->multiple && t->w->options->multiple ? "PUBLIC m " : "PUBLIC ");
     sl_buf_number_hex(&t->out, p->address + t->w->options->base, ' ');
@@ -361,7 +361,7 @@ static void write_public(struct text *t, const struct public *p)
     put_text(&t->out, p->name);
 }
 
-static void write_records(struct text *t)
+static void write_records(struct text_writer *t)
 {
     const struct sl_breakpad_writer *w = t->w;
     size_t function = 0, public = 0;
@@ -379,7 +379,7 @@ static void write_records(struct text *t)
 enum sl_code sl_breakpad_writer_finish(struct sl_breakpad_writer *w, const struct sl_breakpad_output *output,
                                        struct sl_error *error)
 {
-    struct text t = {.w = w, .output = output, .failed = w->failed};
+    struct text_writer t = {.w = w, .output = output, .failed = w->failed};
     if (!w->options->header_only && !t.failed) {
         t.publics = SL_ARENA_ARRAY(&w->arena, struct public, 2 * w->symbol_count + 1); /* with the resumed symbols */
         order_records(w);

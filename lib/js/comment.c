@@ -43,7 +43,7 @@ struct js_reader {
     bool before_regexp; /* if `last` is a word: a regular expression may follow it */
     size_t braces;      /* open braces in the expression of the innermost template */
     size_t outer[MAX_TEMPLATES], depth;
-    size_t spare; /* bytes that may still be scanned in vain for the end of a regular expression */
+    size_t scan_allowance; /* bytes that may still be scanned in vain for the end of a regular expression */
 };
 
 static bool is_word_byte(char c)
@@ -127,7 +127,7 @@ static void skip_slash(struct js_reader *r)
     bool may_be = r->last == 'a' ? r->before_regexp : r->last != ')' && r->last != ']' && r->last != '}';
     const char *at = ++r->at;
     r->last = '/';
-    if (!may_be || !r->spare)
+    if (!may_be || !r->scan_allowance)
         return;
     for (bool in_class = false; at < r->end && *at != '\n' && (in_class || *at != '/'); at++) {
         if (*at == '\\' && at + 1 < r->end)
@@ -137,7 +137,7 @@ static void skip_slash(struct js_reader *r)
     }
     if (at >= r->end || *at != '/') {
         size_t read = (size_t)(at - r->at);
-        r->spare -= read < r->spare ? read : r->spare;
+        r->scan_allowance -= read < r->scan_allowance ? read : r->scan_allowance;
         return;
     }
     r->at = at + 1;
@@ -163,9 +163,9 @@ static void skip_block(struct js_reader *r)
 }
 
 /* Finds the last marked comment by reading the script from its beginning. */
-static bool last_read(struct sl_str script, const struct marker *marker, bool old, struct sl_str *value)
+static bool find_last_by_parsing(struct sl_str script, const struct marker *marker, bool old, struct sl_str *value)
 {
-    struct js_reader r = {.at = script.data, .end = script.data + script.size, .spare = script.size};
+    struct js_reader r = {.at = script.data, .end = script.data + script.size, .scan_allowance = script.size};
     bool found = false;
     while (r.at < r.end) {
         char c = *r.at, next = r.at + 1 < r.end ? r.at[1] : 0;
@@ -206,7 +206,7 @@ static bool stands_alone(const char *comment, const char *end)
 
 /* Returns the word behind the last marker in a comment `//# ` (or `//@ ` if `old`). Searches backwards from the end; only if a
  * match could be inside a string, the script is read from its beginning, once. */
-static bool last_comment(struct sl_str script, const struct marker *marker, bool old, struct sl_str *value)
+static bool find_last_comment(struct sl_str script, const struct marker *marker, bool old, struct sl_str *value)
 {
     size_t head = 4 + marker->pivot, tail = marker->text.size - marker->pivot;
     const char *begin = script.data, *end = begin + script.size, *at = end;
@@ -215,7 +215,7 @@ static bool last_comment(struct sl_str script, const struct marker *marker, bool
             continue;
         if (!is_marked(at - head, end, marker, old, value))
             continue;
-        return stands_alone(at - head, end) || last_read(script, marker, old, value);
+        return stands_alone(at - head, end) || find_last_by_parsing(script, marker, old, value);
     }
     return false;
 }
@@ -231,7 +231,7 @@ bool sl_js_map_comment(struct sl_str script, struct sl_str *reference)
     static const struct marker marker = {SL_STR("sourceMappingURL="), 13};
     struct sl_str value;
     *reference = (struct sl_str){NULL, 0};
-    if (!last_comment(script, &marker, true, &value))
+    if (!find_last_comment(script, &marker, true, &value))
         return false;
     *reference = sl_js_is_data_url(value) ? value : cut_at(cut_at(value, '?'), '#');
     return true;
@@ -242,7 +242,7 @@ bool sl_js_debug_id_comment(struct sl_str script, struct sl_debug_id *id)
     static const struct marker marker = {SL_STR("debugId="), 5};
     struct sl_str value;
     *id = (struct sl_debug_id){0};
-    return last_comment(script, &marker, false, &value) && sl_debug_id_parse(value, id);
+    return find_last_comment(script, &marker, false, &value) && sl_debug_id_parse(value, id);
 }
 
 /* ---- data URLs ---- */

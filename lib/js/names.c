@@ -256,7 +256,7 @@ static struct sl_str scope_name(const struct sl_js_function_clues *n)
 }
 
 /* True for names without information; the calling frame's token may have a better one. */
-static bool says_nothing(struct sl_str name)
+static bool is_meaningless(struct sl_str name)
 {
     return sl_str_equal(name, SL_STR("<anonymous>")) || sl_str_equal(name, SL_STR("__webpack_require__")) ||
            sl_str_equal(name, SL_STR("__webpack_modules__"));
@@ -265,9 +265,9 @@ static bool says_nothing(struct sl_str name)
 void sl_js_function_name(const struct sl_js_function_clues *clues, struct sl_buf *out)
 {
     struct sl_str name = scope_name(clues);
-    if (says_nothing(name) && clues->caller.size)
+    if (is_meaningless(name) && clues->caller.size)
         name = clues->caller;
-    else if (says_nothing(name) && clues->function.data)
+    else if (is_meaningless(name) && clues->function.data)
         name = clues->function;
     print_folded(name, out);
 }

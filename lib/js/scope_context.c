@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 /* Records the error if there was no room, which ends the reading. Returns `grown`. */
-static bool room(struct js_parser *p, bool grown)
+static bool check_room(struct js_parser *p, bool grown)
 {
     if (!grown && p->code == SL_OK)
         p->code = sl_budget_fail(p->account.budget, p->error);
@@ -16,7 +16,7 @@ bool js_grow_levels(struct js_parser *p)
         js_fail(p, "nested too deep");
         return false;
     }
-    return room(p, sl_account_grow(&p->account, &p->levels, &p->level_capacity, p->depth + 1, sizeof *p->levels));
+    return check_room(p, sl_account_grow(&p->account, &p->levels, &p->level_capacity, p->depth + 1, sizeof *p->levels));
 }
 
 void js_pop_soft(struct js_parser *p)
@@ -38,16 +38,16 @@ void js_step(struct js_parser *p, enum sl_js_part_kind kind, uint32_t at, uint32
         p->operand = O_OTHER;
         return;
     }
-    if (room(p,
-             sl_account_grow(&p->account, &p->steps, &p->step_capacity, (size_t)p->step_count + 1, sizeof *p->steps)))
+    if (check_room(
+            p, sl_account_grow(&p->account, &p->steps, &p->step_capacity, (size_t)p->step_count + 1, sizeof *p->steps)))
         p->steps[p->step_count++] = (struct js_step){at, size, kind, node};
 }
 
 uint32_t js_part(struct js_parser *p, enum sl_js_part_kind kind, uint32_t at, uint32_t size, uint32_t outer)
 {
     struct sl_js_scopes *s = p->scopes;
-    if (!room(p, s->part_count < SL_JS_ENOUGH && sl_account_grow(&s->account, &s->parts, &s->part_capacity,
-                                                                 (size_t)s->part_count + 1, sizeof *s->parts)))
+    if (!check_room(p, s->part_count < SL_JS_ENOUGH && sl_account_grow(&s->account, &s->parts, &s->part_capacity,
+                                                                       (size_t)s->part_count + 1, sizeof *s->parts)))
         return UNKNOWN;
     if (size > SL_MAX_NAME) /* such names are ignored */
         kind = SL_JS_COVER;
@@ -56,7 +56,7 @@ uint32_t js_part(struct js_parser *p, enum sl_js_part_kind kind, uint32_t at, ui
 }
 
 /* True if a pattern may begin on the level, so that an assignment directly in it is a default value. */
-static bool covers(const struct js_level *level)
+static bool may_begin_pattern(const struct js_level *level)
 {
     switch (level->kind) {
     case L_PAREN:
@@ -77,7 +77,7 @@ static uint32_t assigned(struct js_parser *p, const struct js_level *level, uint
         const struct js_step *step = &p->steps[level->at + i];
         last = js_part(p, (enum sl_js_part_kind)step->kind, step->at, step->size, last);
     }
-    if (!covers(level - 1) || level->flags & INNER || last == UNKNOWN)
+    if (!may_begin_pattern(level - 1) || level->flags & INNER || last == UNKNOWN)
         return last;
     return js_part(p, SL_JS_DEFAULT, last, 0, outer);
 }
@@ -87,13 +87,14 @@ static uint32_t bracket(struct js_parser *p, const struct js_level *level, enum 
     uint32_t part = js_part(p, kind, 0, 0, outer);
     if (part != UNKNOWN) {
         p->scopes->parts[part].pattern = level->kind == L_PARAMETERS || level->kind == L_BINDING;
-        p->scopes->parts[part].direct = (level->kind == L_ARRAY || level->kind == L_OBJECT) && covers(level - 1);
+        p->scopes->parts[part].direct =
+            (level->kind == L_ARRAY || level->kind == L_OBJECT) && may_begin_pattern(level - 1);
     }
     return part;
 }
 
 /* Returns the component that names on this level continue from; `outer` is the one of the level around it. */
-static uint32_t continued(struct js_parser *p, const struct js_level *level, uint32_t outer)
+static uint32_t component_of_level(struct js_parser *p, const struct js_level *level, uint32_t outer)
 {
     uint32_t part;
     switch (level->kind) {
@@ -134,7 +135,7 @@ uint32_t js_context(struct js_parser *p)
         known--;
     uint32_t node = p->levels[known].node;
     for (uint32_t i = known + 1; i < p->depth && node != UNKNOWN; i++)
-        node = p->levels[i].node = continued(p, &p->levels[i], node);
+        node = p->levels[i].node = component_of_level(p, &p->levels[i], node);
     return node;
 }
 
@@ -145,14 +146,14 @@ uint32_t js_open(struct js_parser *p, uint32_t start, enum sl_js_scope_kind kind
     if (name == UNKNOWN)
         return SL_JS_NONE;
     if (s->count && s->items[s->count - 1].start > start) {
-        if (!room(p, sl_account_grow(&p->account, &p->late, &p->late_capacity, (size_t)p->late_count + 1,
-                                     sizeof *p->late)))
+        if (!check_room(p, sl_account_grow(&p->account, &p->late, &p->late_capacity, (size_t)p->late_count + 1,
+                                           sizeof *p->late)))
             return SL_JS_NONE;
         p->late[p->late_count] = scope;
         return p->late_count++ | LATE;
     }
-    if (!room(p, s->count < SL_JS_ENOUGH &&
-                     sl_account_grow(&s->account, &s->items, &s->capacity, (size_t)s->count + 1, sizeof *s->items)))
+    if (!check_room(p, s->count < SL_JS_ENOUGH && sl_account_grow(&s->account, &s->items, &s->capacity,
+                                                                  (size_t)s->count + 1, sizeof *s->items)))
         return SL_JS_NONE;
     s->items[s->count] = scope;
     return s->count++;
@@ -178,7 +179,7 @@ static bool merge_late(struct js_parser *p)
     size_t left = s->count, late = p->late_count, to = left + late;
     if (!late)
         return true;
-    if (!room(p, sl_account_grow(&s->account, &s->items, &s->capacity, to, sizeof *s->items)))
+    if (!check_room(p, sl_account_grow(&s->account, &s->items, &s->capacity, to, sizeof *s->items)))
         return false;
     qsort(p->late, late, sizeof *p->late, by_start);
     s->count = (uint32_t)to;
@@ -209,15 +210,15 @@ static void find_outer(struct sl_js_scopes *s)
 }
 
 /* True if the component is not part of names, now that patterns are known. */
-static bool passed(const struct sl_js_part *part)
+static bool is_left_out(const struct sl_js_part *part)
 {
     return part->kind == SL_JS_COVER || part->kind == SL_JS_DEFAULT ||
            (part->pattern && (part->kind == SL_JS_OBJECT || part->kind == SL_JS_PROPERTY));
 }
 
-static uint32_t without_passed(const struct sl_js_scopes *s, uint32_t part)
+static uint32_t skip_left_out(const struct sl_js_scopes *s, uint32_t part)
 {
-    return part < SL_JS_ENOUGH && passed(&s->parts[part]) ? s->parts[part].outer : part;
+    return part < SL_JS_ENOUGH && is_left_out(&s->parts[part]) ? s->parts[part].outer : part;
 }
 
 /* Resolves components. Brackets precede the components inside them, so the first pass marks patterns before their contents need
@@ -232,12 +233,12 @@ static void resolve_parts(struct sl_js_scopes *s)
         if (part->kind == SL_JS_DEFAULT && !(outer && outer->pattern))
             part->outer = part->at;
         if (part->outer < i)
-            part->outer = without_passed(s, part->outer);
+            part->outer = skip_left_out(s, part->outer);
     }
     for (uint32_t i = 0; i < s->part_count; i++)
-        s->parts[i].outer = without_passed(s, s->parts[i].outer);
+        s->parts[i].outer = skip_left_out(s, s->parts[i].outer);
     for (uint32_t i = 0; i < s->count; i++)
-        s->items[i].name = without_passed(s, s->items[i].name) & SL_JS_NONE;
+        s->items[i].name = skip_left_out(s, s->items[i].name) & SL_JS_NONE;
     for (uint32_t i = 0; i < s->part_count; i++)
         if (s->parts[i].kind == SL_JS_PROPERTY)
             s->parts[i].kind = SL_JS_IDENTIFIER;

@@ -469,7 +469,7 @@ static enum js_state semicolon(struct js_parser *p)
 }
 
 /* Reads `in` or `of` in the head of a `for`. */
-static enum js_state each(struct js_parser *p)
+static enum js_state for_in_or_of(struct js_parser *p)
 {
     if (js_top(p)->kind == L_VARIABLES)
         p->depth--;
@@ -532,7 +532,7 @@ static enum js_state square_bracket(struct js_parser *p)
 }
 
 /* Ends a statement or a field without a semicolon, at a line end or before a token that shows it. */
-static enum js_state inserted(struct js_parser *p)
+static enum js_state insert_semicolon(struct js_parser *p)
 {
     uint8_t c = js_peek(p, 0);
     enum js_level_kind top = js_top(p)->kind;
@@ -557,7 +557,7 @@ static enum js_state curly_bracket(struct js_parser *p)
         p->depth--;
         p->at++;
         return js_template(p);
-    default: return inserted(p);
+    default: return insert_semicolon(p);
     }
 }
 
@@ -574,7 +574,7 @@ static enum js_state colon(struct js_parser *p)
 static enum js_state word_ends(struct js_parser *p)
 {
     enum js_word word = js_next_word(p);
-    return (word == W_OF || word == W_IN) && js_top(p)->flags & NO_IN ? each(p) : inserted(p);
+    return (word == W_OF || word == W_IN) && js_top(p)->flags & NO_IN ? for_in_or_of(p) : insert_semicolon(p);
 }
 
 enum js_state js_ended(struct js_parser *p)
@@ -597,11 +597,11 @@ enum js_state js_ended(struct js_parser *p)
     case 'o': return word_ends(p);
     case '{':
         if (top->kind != L_HERITAGE)
-            return inserted(p);
+            return insert_semicolon(p);
         p->depth--;
         js_advance(p, 1);
         return MEMBER;
-    default: return inserted(p);
+    default: return insert_semicolon(p);
     }
 }
 

@@ -86,12 +86,12 @@ static void put_block(struct smcache_writer *w, const struct block_values *v, ui
 }
 
 /* The values of a batch as they are stored in blocks. */
-struct sums {
+struct stored_values {
     uint32_t source[BLOCK_TOKENS], name[BLOCK_TOKENS], scope[BLOCK_TOKENS];
     bool has_scopes;
 };
 
-static void sum_up(struct smcache_writer *w, const struct sl_sourcemap_batch *b, struct sums *sums)
+static void make_stored_values(struct smcache_writer *w, const struct sl_sourcemap_batch *b, struct stored_values *sums)
 {
     sums->has_scopes = w->function_map.firsts || w->script_scopes.there;
     if (w->function_map.firsts)
@@ -107,7 +107,7 @@ static void sum_up(struct smcache_writer *w, const struct sl_sourcemap_batch *b,
     }
 }
 
-static void put_tokens(struct smcache_writer *w, const struct sl_sourcemap_batch *b, const struct sums *sums,
+static void put_tokens(struct smcache_writer *w, const struct sl_sourcemap_batch *b, const struct stored_values *sums,
                        uint32_t from, uint32_t count)
 {
     struct block_values v;
@@ -134,10 +134,10 @@ static void put_tokens(struct smcache_writer *w, const struct sl_sourcemap_batch
 
 static bool write_batch(struct smcache_writer *w, const struct sl_sourcemap_batch *b)
 {
-    struct sums sums;
+    struct stored_values sums;
     if (!b->count)
         return true;
-    sum_up(w, b, &sums);
+    make_stored_values(w, b, &sums);
     put_tokens(w, b, &sums, 0, b->count);
     w->token_count += b->count;
     return sl_account_spend(&w->account, b->count) && !w->table.file.failed && !w->keys.failed && !w->places.failed;

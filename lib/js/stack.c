@@ -75,7 +75,7 @@ static bool find_place(struct sl_str text, bool in_parentheses, struct sl_js_sta
 }
 
 /* Reads LINE:COLUMN without a URL. */
-static bool numbers_alone(struct sl_str text, struct sl_js_stack_frame *frame)
+static bool find_position_alone(struct sl_str text, struct sl_js_stack_frame *frame)
 {
     size_t end = 0;
     if (!read_digits(text, &end, &frame->line) || !read_colon_number(text, &end, &frame->column) || !frame->line ||
@@ -87,7 +87,7 @@ static bool numbers_alone(struct sl_str text, struct sl_js_stack_frame *frame)
 }
 
 /* Reads URL:LINE:COLUMN with a URL that is not empty. */
-static bool location(struct sl_str text, bool in_parentheses, struct sl_js_stack_frame *frame)
+static bool find_location(struct sl_str text, bool in_parentheses, struct sl_js_stack_frame *frame)
 {
     const struct sl_str address = SL_STR("address at ");
     bool hermes = frame->v8 && sl_str_starts(text, address);
@@ -118,7 +118,7 @@ static bool has_place(struct sl_str line)
 /* ---- frames ---- */
 
 /* Returns the offset of the parenthesis that the last character closes; the text's size if there is none. */
-static size_t opening(struct sl_str text)
+static size_t find_opening(struct sl_str text)
 {
     size_t depth = 0;
     for (size_t i = text.size; i-- > 0;) {
@@ -141,11 +141,11 @@ static bool in_parentheses(struct sl_str text, bool nameless, struct sl_js_stack
     size_t first = 0;
     while (first < text.size && !is_opening(text, first, nameless))
         first++;
-    if (first == text.size || !location(from(text, first + 1), true, frame))
+    if (first == text.size || !find_location(from(text, first + 1), true, frame))
         return false;
     struct sl_str whole = {text.data, (size_t)(frame->behind.data - text.data)};
-    size_t at = memchr(text.data + first + 1, '(', whole.size - first - 1) ? opening(whole) : first;
-    if (at != first && is_opening(text, at, nameless) && !location(from(text, at + 1), true, frame))
+    size_t at = memchr(text.data + first + 1, '(', whole.size - first - 1) ? find_opening(whole) : first;
+    if (at != first && is_opening(text, at, nameless) && !find_location(from(text, at + 1), true, frame))
         return false;
     if (at == whole.size || !is_opening(text, at, nameless))
         at = first;
@@ -171,7 +171,7 @@ static bool v8_frame(struct sl_str text, bool alone, struct sl_js_stack_frame *f
     if (in_parentheses(text, (async || frame->constructor) && !frame->of_eval, frame))
         return true;
     frame->function = (struct sl_str){NULL, 0};
-    if (frame->of_eval || frame->constructor || !location(text, false, frame))
+    if (frame->of_eval || frame->constructor || !find_location(text, false, frame))
         return false;
     return alone || (!memchr(frame->url.data, ' ', frame->url.size) &&
                      (memchr(frame->url.data, '/', frame->url.size) || memchr(frame->url.data, '\\', frame->url.size)));
@@ -258,10 +258,10 @@ static bool other_frame(struct sl_str line, size_t begin, struct sl_js_stack_fra
     if (named) {
         frame->function = (struct sl_str){text.data + skipped, size - skipped};
         text = from(text, size + 1);
-        if (frame->function.size && numbers_alone(text, frame))
+        if (frame->function.size && find_position_alone(text, frame))
             return true;
     }
-    if (!location(text, false, frame) || memchr(frame->url.data, ' ', frame->url.size))
+    if (!find_location(text, false, frame) || memchr(frame->url.data, ' ', frame->url.size))
         return false;
     bool has_folder = memchr(frame->url.data, '/', frame->url.size) != NULL;
     return has_folder || (named && (!skipped || memchr(frame->url.data, '\\', frame->url.size)));

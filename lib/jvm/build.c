@@ -38,7 +38,7 @@ struct receiver {
     uint32_t file, flags; /* file: see RECEIVERS; later the offset in that section */
 };
 
-struct listing { /* an obfuscated class */
+struct obfuscated_class { /* an obfuscated class */
     uint32_t receiver, hash;
     uint32_t first_method; /* row; JVM_NO_ROW = none */
 };
@@ -51,13 +51,13 @@ struct method {
 };
 
 /* Header of an encoded member; its name, arguments and lines follow in the buffer. */
-struct link {
+struct member_header {
     uint32_t next, receiver, size, flags;
     uint32_t start, length; /* of its range */
 };
 
 /* Result of the last look-up: class and method names come in runs. */
-struct memo {
+struct last_lookup {
     struct sl_str text;
     uint32_t found;
     bool there;
@@ -69,14 +69,14 @@ struct build {
     struct jvm_strings strings, receivers;
     struct jvm_keys class_keys, flag_keys;
     struct jvm_keys name_keys, once_keys; /* of the current class: names of its methods; its members */
-    struct listing *classes;
+    struct obfuscated_class *classes;
     struct method *methods;
     uint32_t *named; /* by row of name_keys: row in `methods` */
     uint32_t method_count;
     uint16_t *flags; /* by row of flag_keys */
     size_t class_capacity, method_capacity, named_capacity, flag_capacity;
-    struct sl_buf members;       /* links and members, in the order of the mapping */
-    struct memo method, foreign; /* row of the last method name in this class; last receiver */
+    struct sl_buf members;              /* links and members, in the order of the mapping */
+    struct last_lookup method, foreign; /* row of the last method name in this class; last receiver */
     struct pending pending;
     enum attached attached;
     bool in_class;
@@ -96,7 +96,7 @@ static uint32_t no_row(struct build *b)
     return JVM_NO_ROW;
 }
 
-static bool is_same(const struct memo *memo, struct sl_str text)
+static bool is_same(const struct last_lookup *memo, struct sl_str text)
 {
     return memo->there && sl_str_equal(memo->text, text);
 }
@@ -114,7 +114,7 @@ static void set_receiver(struct build *b, uint32_t id, struct receiver receiver)
 }
 
 /* A record read in advance, with the hashes of its texts. */
-struct ahead {
+struct record_ahead {
     struct sl_jvm_record record;
     struct jvm_wanted receiver, name, arguments; /* for methods */
 };
@@ -167,24 +167,24 @@ static void append_member(struct build *b, uint16_t flags)
     struct sl_buf *out = &b->members;
     const struct sl_jvm_member *m = &b->pending.member;
     struct method *method = &b->methods[b->pending.method];
-    size_t at = out->size, begin = at + sizeof(struct link);
-    if (sl_buf_reserve(out, sizeof(struct link)))
+    size_t at = out->size, begin = at + sizeof(struct member_header);
+    if (sl_buf_reserve(out, sizeof(struct member_header)))
         out->size = begin;
     encode_member(&b->pending, flags, out);
     if (out->failed || out->size >= UINT32_MAX) {
         build_fail(b);
         return;
     }
-    const struct link link = {.next = JVM_NO_ROW,
-                              .receiver = b->pending.receiver,
-                              .size = (uint32_t)(out->size - begin),
-                              .flags = flags,
-                              .start = m->start,
-                              .length = m->end - m->start};
+    const struct member_header link = {.next = JVM_NO_ROW,
+                                       .receiver = b->pending.receiver,
+                                       .size = (uint32_t)(out->size - begin),
+                                       .flags = flags,
+                                       .start = m->start,
+                                       .length = m->end - m->start};
     memcpy(out->data + at, &link, sizeof link);
     const uint32_t place = (uint32_t)at;
     if (method->last != JVM_NO_ROW)
-        memcpy(out->data + method->last + offsetof(struct link, next), &place, sizeof place);
+        memcpy(out->data + method->last + offsetof(struct member_header, next), &place, sizeof place);
     else
         method->first = place;
     method->last = place;
@@ -260,7 +260,7 @@ static void on_class(struct build *b, const struct sl_jvm_record *r)
         return;
     }
     if (made)
-        b->classes[b->class] = (struct listing){.hash = name.hash, .first_method = JVM_NO_ROW};
+        b->classes[b->class] = (struct obfuscated_class){.hash = name.hash, .first_method = JVM_NO_ROW};
     b->classes[b->class].receiver = b->receiver;
     set_receiver(b, b->receiver, (struct receiver){JVM_FILE_UNKNOWN, 0}); /* the last occurrence counts */
     jvm_keys_clear(&b->once_keys);
@@ -275,7 +275,7 @@ static uint32_t method_of(struct build *b, struct sl_str obfuscated)
     uint32_t named = jvm_key_find(&b->name_keys, (struct jvm_key){name.id, 0, 0}), row = b->method_count;
     if (named != JVM_NO_ROW)
         return b->named[named];
-    struct listing *class = &b->classes[b->class];
+    struct obfuscated_class *class = &b->classes[b->class];
     if (b->account.failed || row == JVM_NO_ROW ||
         !sl_account_grow(&b->account, &b->methods, &b->method_capacity, row + UINT64_C(1), sizeof *b->methods))
         return no_row(b);
@@ -291,15 +291,15 @@ static uint32_t method_of(struct build *b, struct sl_str obfuscated)
     return row;
 }
 
-static void on_method(struct build *b, const struct ahead *a)
+static void on_method(struct build *b, const struct record_ahead *a)
 {
     const struct sl_jvm_member *m = &a->record.member;
     struct pending *p = &b->pending;
     p->member = *m;
     if (!is_same(&b->method, m->obfuscated))
-        b->method = (struct memo){m->obfuscated, method_of(b, m->obfuscated), true};
+        b->method = (struct last_lookup){m->obfuscated, method_of(b, m->obfuscated), true};
     if (m->receiver.data && !is_same(&b->foreign, m->receiver))
-        b->foreign = (struct memo){m->receiver, jvm_take(&b->receivers, &a->receiver).id, true};
+        b->foreign = (struct last_lookup){m->receiver, jvm_take(&b->receivers, &a->receiver).id, true};
     p->method = b->method.found;
     p->receiver = m->receiver.data ? b->foreign.found : b->receiver;
     p->name = jvm_take(&b->strings, &a->name).id;
@@ -394,7 +394,7 @@ static void on_comment(struct build *b, struct sl_str json)
         on_class_comment(b, &comment);
 }
 
-static void on_record(struct build *b, const struct ahead *a)
+static void on_record(struct build *b, const struct record_ahead *a)
 {
     const struct sl_jvm_record *r = &a->record;
     if (r->kind == SL_JVM_RECORD_ERROR)
@@ -414,7 +414,7 @@ static void on_record(struct build *b, const struct ahead *a)
     }
 }
 
-static bool read_ahead(const struct build *b, struct sl_jvm_reader *reader, struct ahead *a)
+static bool read_ahead(const struct build *b, struct sl_jvm_reader *reader, struct record_ahead *a)
 {
     if (!sl_jvm_reader_next(reader, &a->record))
         return false;
@@ -428,7 +428,7 @@ static bool read_ahead(const struct build *b, struct sl_jvm_reader *reader, stru
     return true;
 }
 
-static void want_texts(const struct build *b, const struct ahead *a)
+static void want_texts(const struct build *b, const struct record_ahead *a)
 {
     if (a->record.kind != SL_JVM_RECORD_METHOD)
         return;
@@ -443,7 +443,7 @@ static void read_mapping(struct build *b, struct sl_str mapping)
 {
     enum { AHEAD = 4, TEXTS = 2 };
     struct sl_jvm_reader reader = sl_jvm_reader(mapping);
-    struct ahead ring[AHEAD];
+    struct record_ahead ring[AHEAD];
     bool more = true;
     for (uint64_t done = 0, read = 0; !b->account.failed; done++) {
         while (more && read < done + AHEAD && (more = read_ahead(b, &reader, &ring[read % AHEAD])))
@@ -467,7 +467,7 @@ static void put_u32(uint8_t *at, uint32_t value)
 }
 
 /* Returns the flags set for this member's method, no matter if the comment came before or after the member. */
-static uint16_t marks(struct build *b, const struct link *link, const uint8_t *member)
+static uint16_t marks(struct build *b, const struct member_header *link, const uint8_t *member)
 {
     if (!b->flag_keys.count)
         return 0;
@@ -503,7 +503,7 @@ static void put_receivers(struct build *b, struct sl_table_writer *t)
 enum { LONGEST_FRONT = 16 }; /* three numbers, rounded up for a copy of fixed size */
 
 /* Encodes the fields before a member's name; returns their size. */
-static size_t encode_front(const struct build *b, const struct link *link, uint8_t *out)
+static size_t encode_front(const struct build *b, const struct member_header *link, uint8_t *out)
 {
     uint8_t *end = out;
     if (link->flags & JVM_RANGE) {
@@ -521,7 +521,7 @@ static uint16_t put_chain(struct build *b, uint32_t first, struct sl_buf *out)
     enum { FLAGS_AND_SIZE = 1 + 5 };
     uint8_t front[LONGEST_FRONT];
     uint16_t all = 0;
-    struct link link;
+    struct member_header link;
     for (uint32_t at = first; at != JVM_NO_ROW; at = link.next) {
         const uint8_t *member = b->members.data + at + sizeof link;
         memcpy(&link, b->members.data + at, sizeof link);

@@ -179,7 +179,7 @@ struct bases {
     uint32_t first_name;
 };
 
-static struct bases survey(struct jvm_members all)
+static struct bases count_bases(struct jvm_members all)
 {
     struct bases b = {.same_name = true, .all_lines = true};
     struct jvm_member m;
@@ -256,7 +256,7 @@ static bool same_method(const struct sl_jvm_frame *a, const struct sl_jvm_frame 
 }
 
 /* True if a frame from `first` on has the same class and method. */
-static bool is_there(const struct sl_jvm_frames *out, size_t first, const struct sl_jvm_frame *frame)
+static bool has_method_from(const struct sl_jvm_frames *out, size_t first, const struct sl_jvm_frame *frame)
 {
     for (size_t i = first; i < out->count; i++)
         if (same_method(&out->items[i], frame))
@@ -274,7 +274,7 @@ static void add_outermost(struct search *s)
     while (more && s->out->count - first < MOST_ALTERNATIVES) {
         more = jvm_next_member(&all, &m);
         struct sl_jvm_frame frame = plain_frame(s, &last, true, 0);
-        if ((!more || !same_range(&last, &m)) && !is_there(s->out, first, &frame))
+        if ((!more || !same_range(&last, &m)) && !has_method_from(s->out, first, &frame))
             sl_jvm_frames_add(s->out, &frame);
         last = m;
     }
@@ -282,7 +282,7 @@ static void add_outermost(struct search *s)
 
 static void without_line(struct search *s)
 {
-    struct bases b = survey(s->members);
+    struct bases b = count_bases(s->members);
     struct jvm_members all = s->members;
     struct jvm_member m;
     if (b.with_range || b.without) {
@@ -363,7 +363,7 @@ static enum outline_part outline_part_of(const struct search *s)
 /* ---- entry points ---- */
 
 /* Restricts the members to those that match the query. */
-static bool narrow(struct search *s)
+static bool restrict_to_query(struct search *s)
 {
     struct jvm_members all = s->members;
     struct jvm_member m;
@@ -405,7 +405,7 @@ enum sl_jvm_answer sl_jvm_mapper_frame(const struct sl_jvm_mapper *mapper, const
     uint32_t class, receiver;
     bool known = jvm_find_class(mapper, &names, &class, &receiver);
     bool has_members = known && jvm_find_method(mapper, &names, class, &s.members);
-    bool by_members = has_members && narrow(&s);
+    bool by_members = has_members && restrict_to_query(&s);
     if (outline->carried && by_members)
         take_outline(&s, outline);
     outline->carried = false;

@@ -53,7 +53,7 @@ struct cfi_writer {
     struct windows windows[2]; /* of type 0; of type 4 */
 };
 
-static enum sl_code cfi_out(struct cfi_writer *w, struct sl_error *error)
+static enum sl_code cfi_writer_fail(struct cfi_writer *w, struct sl_error *error)
 {
     return sl_budget_fail(w->account.budget, error);
 }
@@ -152,9 +152,9 @@ static enum sl_code take_range(struct sl_unwind_sink *sink, const struct sl_unwi
     rules_clear(&w->now);
     for (size_t i = 0; i < range->row_count; i++)
         if (!add_cfi_row(w, range, &range->rows[i]))
-            return cfi_out(w, error);
+            return cfi_writer_fail(w, error);
     if (!sl_account_grow(&w->account, &w->ranges, &w->range_capacity, w->range_count + 1, sizeof *w->ranges))
-        return cfi_out(w, error);
+        return cfi_writer_fail(w, error);
     w->ranges[w->range_count++] = kept;
     return SL_OK;
 }
@@ -190,7 +190,7 @@ static enum sl_code take_win(struct sl_unwind_sink *sink, const struct sl_unwind
     uint32_t program = intern(w, &w->programs, win->program);
     if (program == UINT32_MAX || !sl_account_spend(&w->account, 4) ||
         !sl_account_grow(&w->account, &known->items, &known->capacity, known->count + 1, sizeof *known->items))
-        return cfi_out(w, error);
+        return cfi_writer_fail(w, error);
     known->items[known->count] = (struct window){*win, program, known->count};
     known->count++;
     return SL_OK;
@@ -392,12 +392,12 @@ static enum sl_code write_cfi(struct cfi_writer *w, const struct sl_parallel *pa
     struct sl_table_writer t;
     if (!sort_ranges(w) || !sort_windows(w, &w->windows[0]) || !sort_windows(w, &w->windows[1]) ||
         !sl_table_writer_init(&t, &cfi_format, parallel, w->account.budget))
-        return cfi_out(w, error);
+        return cfi_writer_fail(w, error);
     if (add_rows(w, &t) && add_interned(&t, CFI_SETS, &w->sets) && add_windows(w, &t))
         put_cfi_header(w, &t);
     else
         t.file.failed = true;
-    return sl_table_finish(&t, out) ? SL_OK : cfi_out(w, error);
+    return sl_table_finish(&t, out) ? SL_OK : cfi_writer_fail(w, error);
 }
 
 static void free_cfi_writer(struct cfi_writer *w)
