@@ -38,7 +38,7 @@ struct receiver {
     uint32_t file, flags; /* file: see RECEIVERS; later the offset in that section */
 };
 
-struct obfuscated_class { /* an obfuscated class */
+struct obfuscated_class {
     uint32_t receiver, hash;
     uint32_t first_method; /* row; JVM_NO_ROW = none */
 };
@@ -75,7 +75,7 @@ struct build {
     uint32_t method_count;
     uint16_t *flags; /* by row of flag_keys */
     size_t class_capacity, method_capacity, named_capacity, flag_capacity;
-    struct sl_buf members;              /* links and members, in the order of the mapping */
+    struct sl_buf members;              /* headers and members, in the order of the mapping */
     struct last_lookup method, foreign; /* row of the last method name in this class; last receiver */
     struct pending pending;
     enum attached attached;
