@@ -1,7 +1,7 @@
-/* Which program this is. */
+/* Version and commit of this program. */
 #pragma once
 
 #define BUILD_VERSION SYMLOOM_VERSION
 
-/* The commit it was made from, abbreviated; "unknown" when it was not made from a repository. */
+/* The abbreviated commit that the program was built from; "unknown" if it was not built from a repository. */
 const char *build_commit(void);

@@ -16,6 +16,6 @@ FILE *cgroup_open(const char *name)
     file = path[0] ? fopen(path, "re") : NULL;
     if (file)
         return file;
-    snprintf(path, sizeof path, "/sys/fs/cgroup/%.64s", name); /* the cgroup's own namespace */
+    snprintf(path, sizeof path, "/sys/fs/cgroup/%.64s", name); /* inside a cgroup namespace */
     return fopen(path, "re");
 }

@@ -3,5 +3,5 @@
 
 #include <stdio.h>
 
-/* A file of the process's own cgroup ("cpu.max", "memory.max"), open for reading; NULL when there is none. */
+/* Opens a file of the process's own cgroup ("cpu.max", "memory.max") for reading; NULL if there is none. */
 FILE *cgroup_open(const char *name);

@@ -1,5 +1,5 @@
-/* Spilled contents lie one behind the other in one file, until that is full and another one is begun; a file ends with the
- * last of its contents. What a content took is given back to the disk at once, as a hole. */
+/* Spilled contents are appended to one file until it is full, then a new file is begun; a file is closed with the last of its
+ * contents. Released contents return their disk space at once, as a hole (fallocate(2)). */
 #include "core/content.h"
 
 #include <errno.h>
@@ -15,18 +15,18 @@ enum { FILE_FULL = 1 << 30 };
 
 struct spill_file {
     int fd;
-    unsigned users; /* contents in it, and the mark of being the current one */
+    unsigned users; /* contents in it, plus 1 while it is the current one */
     uint64_t end;
 };
 
 struct content {
     unsigned holds, pins;
-    bool moving; /* to a file */
+    bool moving; /* being written to a file */
     struct sl_buf bytes;
     size_t size;
     struct memory_share memory;
-    struct spill_file *file; /* NULL: in memory alone */
-    uint64_t offset;         /* in it */
+    struct spill_file *file; /* NULL: in memory only */
+    uint64_t offset;         /* within the file */
     struct fiber_wait_list moved;
 };
 
@@ -39,7 +39,8 @@ struct content *content_new(struct sl_buf *bytes)
     struct content *content = calloc(1, sizeof *content);
     if (!content)
         return NULL;
-    if (bytes->capacity > bytes->size + bytes->size / 8 && bytes->size) { /* it grew by more than it needed */
+    if (bytes->capacity > bytes->size + bytes->size / 8 &&
+        bytes->size) { /* shrink a buffer that grew by more than it needs */
         uint8_t *fitting = realloc(bytes->data, bytes->size);
         bytes->data = fitting ? fitting : bytes->data;
         bytes->capacity = fitting ? bytes->size : bytes->capacity;
@@ -63,14 +64,14 @@ static void file_release(struct spill_file *file)
 {
     file->users--;
     if (file->users == 1 && file == current && ftruncate(file->fd, 0) == 0)
-        file->end = 0; /* it is empty: begun anew */
+        file->end = 0; /* it is empty: start again at 0 */
     if (file->users > 0)
         return;
     close(file->fd);
     free(file);
 }
 
-/* Where the file system has no holes, the space is free with the file. */
+/* If the file system cannot punch holes, the space is freed with the file. */
 static void give_back(void *arg)
 {
     struct content *content = arg;
@@ -194,7 +195,7 @@ static enum sl_code begin_file(const char *directory, struct sl_error *error)
     return SL_OK;
 }
 
-/* Makes `current` a file that can take more. */
+/* Makes `current` a file with free space. */
 static enum sl_code find_room(const char *directory, struct sl_error *error)
 {
     while (opening)

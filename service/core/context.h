@@ -1,4 +1,5 @@
-/* Machine part of the fibers: making and switching stacks, and telling the sanitizers of it. Private to core. */
+/* Machine-dependent part of the fibers: creates and switches stacks, and announces the switches to the sanitizers. Private to
+ * core. */
 #pragma once
 
 #include <stddef.h>
@@ -59,7 +60,7 @@ static inline void context_arrived(void *fake, const void **from_bottom, size_t 
 {
     __sanitizer_finish_switch_fiber(fake, from_bottom, from_size);
 }
-/* The frames of the stack's last user are gone without having returned. */
+/* Unpoisons a recycled stack: frames of its last fiber may have been left without returning. */
 static inline void context_clean(void *stack, size_t size)
 {
     __asan_unpoison_memory_region(stack, size);

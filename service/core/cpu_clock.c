@@ -2,13 +2,14 @@
 
 #include <time.h>
 
-/* Asking for the time of the processor is a system call; for the time of the day it is not. A thread cannot have used more of
- * the one than has passed of the other. */
+/* Reading the CPU clock is a system call, reading the wall clock is not (vDSO). A thread cannot use more CPU time than wall
+ * time has passed, so the CPU clock is read at most once per step. */
 static const uint64_t step_ns = 5 * 1000 * 1000;
 
 static _Atomic uint64_t serials;
 
-/* What this thread works for, and when it told last. A clock that was left by a jump is told apart by its serial. */
+/* The clock that this thread is charged to, and the times of its last report. The serial detects a clock that was left by
+ * siglongjmp. */
 static _Thread_local struct {
     uint64_t serial, cpu_ns, wall_ns;
 } at;

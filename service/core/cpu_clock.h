@@ -1,4 +1,4 @@
-/* Time of the processor that one piece of work takes, on all of the threads that share it. */
+/* CPU time of one piece of work, summed over all threads that share it. */
 #pragma once
 
 #include <stdatomic.h>
@@ -8,21 +8,22 @@
 #include "base/parallel.h"
 
 struct cpu_clock {
-    uint64_t serial; /* no other clock has it, then or later */
+    uint64_t serial; /* unique: never reused for another clock */
     uint64_t limit_ns;
-    _Atomic uint64_t spent_ns; /* what threads have told so far: now and then, and when they leave */
+    _Atomic uint64_t spent_ns; /* as reported by the threads: from time to time, and by cpu_clock_leave */
 };
 
 void cpu_clock_init(struct cpu_clock *clock, uint64_t limit_ns);
 
-/* The calling thread works for the clock until it leaves. False, and nothing is to be left, when it does so already. */
+/* Charges the calling thread's CPU time to the clock until cpu_clock_leave. False if the thread is charged to it already: then
+ * do not call cpu_clock_leave. */
 bool cpu_clock_enter(struct cpu_clock *clock);
 void cpu_clock_leave(struct cpu_clock *clock);
 
-/* Whether the limit is passed; for a `struct sl_budget`: cheap enough to be asked every few microseconds. Any thread. */
+/* True if the limit is passed. For a `struct sl_budget`: cheap enough to be called every few microseconds. Any thread. */
 bool cpu_clock_expired(void *clock);
 
-/* `base`, whose pieces count for the clock. */
+/* Wraps `base`: the CPU time of its pieces is charged to the clock. */
 struct cpu_parallel {
     struct sl_parallel parallel;
     const struct sl_parallel *base;

@@ -29,13 +29,13 @@ struct module {
     char path[160];
     uint8_t id[ID_MOST];
     size_t id_size;
-    bool shown; /* an address of the report lies in it */
+    bool shown; /* the report shows an address in it */
 };
 
 static struct {
     bool open;
     pid_t loop_thread;
-    atomic_int thread; /* that reports; 0 = none */
+    atomic_int thread; /* the one that reports; 0 = none */
     struct sigaction before[SIGNALS];
     struct module modules[MODULES_MOST];
     size_t module_count;
@@ -73,11 +73,11 @@ static void crash_put(const int fds[2], struct crash_line *line)
     line->text[line->size++] = '\n';
     for (int i = 0; i < 2; i++)
         if (fds[i] >= 0 && write(fds[i], line->text, line->size) < 0)
-            continue; /* nobody is left to be told */
+            continue; /* no one is left to report this to */
     line->size = 0;
 }
 
-/* ---- modules, known beforehand ---- */
+/* ---- modules, collected by crash_open ---- */
 static void take_notes(struct module *module, uintptr_t at, size_t size)
 {
     while (size >= sizeof(ElfW(Nhdr))) {
@@ -185,12 +185,13 @@ static _Unwind_Reason_Code write_frame(struct _Unwind_Context *context, void *ar
 {
     struct walk *walk = arg;
     struct crash_line line = {.size = 0};
-    int interrupted = 0; /* at this instruction, rather than within a call that returns to it */
+    int interrupted = 0; /* 1: `address` is the interrupted instruction, not a return address */
     uintptr_t address = _Unwind_GetIPInfo(context, &interrupted);
     if (!address || walk->count++ == FRAMES_MOST)
         return _URC_END_OF_STACK;
     if (!interrupted)
-        address--; /* what follows a call may be another line, and behind one that never returns another function */
+        /* the return address may belong to the next line or, after a noreturn call, to the next function */
+        address--;
     struct module *module = module_at(address);
     crash_add(&line, "0x");
     crash_add_number(&line, address, 16, 16);
@@ -230,11 +231,11 @@ void crash_report(int number, const siginfo_t *info)
     if (!crash.open)
         return;
     if (!atomic_compare_exchange_strong(&crash.thread, &nobody, self)) {
-        while (nobody != self) /* the other thread ends both */
+        while (nobody != self) /* the other thread ends the process */
             pause();
-        return; /* this one failed while it reported */
+        return; /* this thread failed while it reported */
     }
-    alarm(PATIENCE_S); /* which ends the process, should somebody hold a lock that the walk wants */
+    alarm(PATIENCE_S); /* ends the process if a lock that the unwinder needs is held */
     int fds[2] = {STDERR_FILENO, log_report_fd()};
     struct walk walk = {fds, 0};
     ledger_sign(number, info->si_code > 0);
@@ -249,8 +250,7 @@ void crash_report(int number, const siginfo_t *info)
 static void on_fatal(int number, siginfo_t *info, void *context)
 {
     (void)context;
-    if (info->si_code == SI_USER &&
-        gettid() != crash.loop_thread) { /* sent to the process: what the loop does is asked for */
+    if (info->si_code == SI_USER && gettid() != crash.loop_thread) { /* sent by kill(2): report the loop's stack */
         tgkill(getpid(), crash.loop_thread, number);
         return;
     }
@@ -259,7 +259,7 @@ static void on_fatal(int number, siginfo_t *info, void *context)
         if (signals[i].number == number)
             sigaction(number, &crash.before[i], NULL);
     if (info->si_code <= 0)
-        raise(number); /* else the instruction fails again */
+        raise(number); /* else the instruction is executed again and faults again */
 }
 
 static _Unwind_Reason_Code stop_walk(struct _Unwind_Context *context, void *arg)
@@ -285,7 +285,7 @@ void crash_open(void)
     crash.open = true;
     crash.loop_thread = gettid();
     dl_iterate_phdr(take_module, NULL);
-    _Unwind_Backtrace(stop_walk, NULL); /* what it loads, it loads now */
+    _Unwind_Backtrace(stop_walk, NULL); /* makes the unwinder load now what it loads at the first use */
     crash_thread();
     for (size_t i = 0; i < SIGNALS; i++)
         if (signals[i].number != SIGBUS)

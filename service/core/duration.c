@@ -69,7 +69,7 @@ static size_t skip_blanks(struct sl_str text, size_t at)
     return at;
 }
 
-/* Digits at `*at`; false without any, or on overflow. */
+/* Parses digits at `*at`; false if there are none, or on overflow. */
 static bool take_number(struct sl_str text, size_t *at, uint64_t *number)
 {
     struct sl_str rest = {text.data + *at, text.size - *at};

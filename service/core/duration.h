@@ -1,9 +1,10 @@
-/* Durations and sizes as the configuration, cache files and messages write them. */
+/* Durations and sizes as written in the configuration, cache files and messages. */
 #pragma once
 
 #include "base/buf.h"
 
-/* "1h 30m", "7days", "100ms"; "0" alone is allowed. False when it is no duration or overflows. Nanoseconds. */
+/* Parses "1h 30m", "7days", "100ms"; "0" is allowed without a unit. Nanoseconds. False when the text is no duration or
+ * overflows. */
 bool duration_parse(struct sl_str text, uint64_t *ns);
 
 /* Exact form: non-zero parts joined by blanks, "4m 33s", "1day", "0s". */
@@ -16,4 +17,4 @@ void duration_format_short(uint64_t ns, struct sl_buf *out);
 bool size_parse(struct sl_str text, uint64_t *bytes);
 
 #define DURATION_MS(ns) ((ns) / 1000000u)
-#define DURATION_NEVER  UINT64_MAX /* a null limit */
+#define DURATION_NEVER  UINT64_MAX /* no limit (null in the configuration) */

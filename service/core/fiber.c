@@ -4,9 +4,8 @@
  *     | guard page | stack, grows down          <----- top | struct fiber |
  *     +------------+---------------------------------------+--------------+
  *
- * Stacks of ended fibers are kept warm on a list. A fiber that parks gives control back to who resumed it: the loop, or the
- * fiber that has just started it. Ready fibers wait in a queue that runs after the loop's timers (prepare) and after its I/O
- * (check). */
+ * Stacks of ended fibers are kept warm on a list. A fiber that parks returns control to its resumer: the loop, or the fiber
+ * that has just started it. Ready fibers wait in a queue that runs after the loop's timers (prepare) and after its I/O (check). */
 #include "core/fiber.h"
 
 #include <sys/mman.h>
@@ -19,7 +18,7 @@
 
 enum { STACK_SIZE = 256 * 1024, GUARD_SIZE = 4096, WARM_STACKS = 512, MAX_REQUEST_ID = 128 };
 
-struct trace { /* of a request; the texts follow */
+struct trace { /* distributed trace of a request; the texts follow the struct */
     unsigned holders;
     struct sl_str trace, baggage;
 };
@@ -28,16 +27,16 @@ struct fiber {
     void *sp;
     struct fiber *next_ready; /* or the next warm stack */
     struct fiber_group *group;
-    struct fiber *next, **link; /* in the group */
+    struct fiber *next, **link; /* list of the group */
     void (*run)(void *arg);
     void *arg;
     bool parked, ready, cancellable, ended;
-    void *fake_stack, *tsan; /* of the sanitizers */
+    void *fake_stack, *tsan; /* for the sanitizers */
     const struct ledger_work *work;
-    const atomic_bool *cancel; /* of its work on the pool; NULL = none */
-    struct trace *trace;       /* held; NULL = none */
+    const atomic_bool *cancel; /* flag that cancels its pool jobs; NULL = none */
+    struct trace *trace;       /* a reference; NULL = none */
     uint64_t waited_ns;
-    const char *expects; /* while it is parked; NULL = not told */
+    const char *expects; /* what it waits for while it is parked; NULL = not named */
     uint8_t request_id_size;
     char request_id[MAX_REQUEST_ID];
 };
@@ -46,8 +45,8 @@ struct fiber {
 struct timer {
     uv_timer_t handle;
     struct timer *next_free;
-    struct fiber *fiber;       /* woken, after `fired` is set */
-    struct fiber_group *group; /* or cancelled */
+    struct fiber *fiber;       /* to wake, after `fired` is set */
+    struct fiber_group *group; /* or to cancel */
     bool fired;
 };
 
@@ -58,7 +57,7 @@ static size_t warm_count, live, stacks, limit = 20000, deepest;
 static struct timer *free_timers;
 static struct fiber_group root;
 static _Thread_local struct fiber *current;
-static struct resumer { /* of the running fiber */
+static struct resumer { /* where to return to when the running fiber parks */
     void *sp, *fake_stack, *tsan;
     const void *stack;
     size_t stack_size;
@@ -92,7 +91,7 @@ static struct fiber *stack_take(void)
     return (struct fiber *)(memory + STACK_SIZE) - 1;
 }
 
-/* Pages that were never touched are not there. */
+/* Pages that were never touched are not resident. */
 static void stack_measure(struct fiber *fiber)
 {
     enum { PAGE = 4096, PAGES = STACK_SIZE / PAGE };
@@ -207,7 +206,7 @@ static void make_ready(struct fiber *fiber)
     ready_last = fiber;
 }
 
-/* What they make ready waits, so that I/O gets its turn. */
+/* Runs only the fibers that are ready at the call: those that they wake run later, so that the loop can poll first. */
 bool fibers_run_ready(void)
 {
     struct fiber *last = ready_last;
@@ -479,7 +478,7 @@ static void on_timer(uv_timer_t *handle)
 
 static void timer_set(struct timer *timer, uint64_t ms)
 {
-    uv_update_time(loop); /* the running callback or fiber may have worked for long */
+    uv_update_time(loop); /* the running callback or fiber may have taken long */
     uv_timer_start(&timer->handle, on_timer, ms, 0);
 }
 
@@ -603,7 +602,7 @@ enum fiber_wait fiber_wait_on(struct fiber_wait_list *list, uint64_t timeout_ms)
         ;
     if (timer)
         timer_give(timer);
-    if (node.woken) /* also when cancelled meanwhile: what was handed over must not be lost */
+    if (node.woken) /* also if cancelled meanwhile: the waker may have handed over something */
         return FIBER_WOKEN;
     list_remove(list, &node);
     return fiber_cancelled() ? FIBER_CANCELLED : FIBER_TIMED_OUT;

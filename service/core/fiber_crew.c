@@ -1,4 +1,4 @@
-/* Fibers that share a list of work. */
+/* Fibers that share a work list. */
 #include "core/fiber.h"
 
 bool fiber_crew(void (*run)(void *arg), void *arg, size_t helpers)

@@ -22,14 +22,14 @@ bool files_sync_directory(const char *path)
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return false;
-    bool good = fsync(fd) == 0 || errno == EINVAL; /* a file system that cannot */
+    bool good = fsync(fd) == 0 || errno == EINVAL; /* the file system does not support it */
     int reason = errno;
     close(fd);
     errno = reason;
     return good;
 }
 
-/* The directory that `path` lies in. False, with errno, when the path is too long. */
+/* The directory that `path` lies in. False, with errno, if the path is too long. */
 static bool parent_of(const char *path, char parent[MAX_PATH])
 {
     const char *slash = strrchr(path, '/');
@@ -50,7 +50,7 @@ static bool make_one(const char *path, mode_t mode, enum files_sync sync)
     return mkdir(path, mode) == 0 ? sync != FILES_DURABLE || sync_parent(path) : errno == EEXIST;
 }
 
-/* From the end, as most of the directories are there. `path` is changed and put back. */
+/* Starts with the last component, as most parents exist. Changes `path` and restores it. */
 static bool make_directories(char *path, mode_t mode, enum files_sync sync)
 {
     if (make_one(path, mode, sync))
@@ -84,7 +84,7 @@ uint64_t files_random(void)
     uint64_t random;
     if (getrandom(&random, sizeof random, 0) == (ssize_t)sizeof random)
         return random;
-    /* Only before the kernel's generator is seeded, or under a filter. */
+    /* Without the kernel's generator: before it is seeded, or if seccomp forbids it. */
     clock_gettime(CLOCK_REALTIME, &now);
     return ((uint64_t)now.tv_sec * (uint64_t)second_ns + (uint64_t)now.tv_nsec) * 0x9E3779B97F4A7C15u + count++ +
            (uint64_t)getpid();
@@ -145,7 +145,7 @@ struct dirent *dir_next(DIR *dir, struct stat *st)
 
 /* ---- walking ---- */
 
-/* What is gone meanwhile is no failure. */
+/* An entry that was removed meanwhile is not reported as a failure; true for it. */
 static bool walk_failed(const struct dir_walk *walk, const struct dir_entry *entry)
 {
     bool gone = errno == ENOENT;
@@ -171,7 +171,7 @@ static bool walk_entry(const struct dir_walk *walk, struct dir_entry *entry)
     return walk->visit(walk->arg, entry);
 }
 
-/* Ends `dir`. */
+/* Closes `dir`. */
 static bool walk_directory(const struct dir_walk *walk, DIR *dir, const struct dir_entry *parent)
 {
     bool emptied = true;

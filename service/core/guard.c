@@ -21,7 +21,7 @@ static void on_sigbus(int signal_number, siginfo_t *info, void *context)
 {
     if (recovery && info->si_code == BUS_ADRERR) {
         atomic_store(&faults[atomic_fetch_add(&next_fault, 1) % FAULTS], info->si_addr);
-        /* The jump leaves the handler without its end, which would give back the signals blocked in it. */
+        /* The jump leaves the signal handler without its return, which would restore the signal mask. */
         pthread_sigmask(SIG_SETMASK, &((const ucontext_t *)context)->uc_sigmask, NULL);
         siglongjmp(*recovery, 1);
     }

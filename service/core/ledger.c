@@ -9,10 +9,10 @@
 
 #include "base/file.h"
 
-/* The file: a head, and a slot for each thread. */
+/* The file: a head, then a slot per thread. */
 struct ledger_head {
     char magic[8];
-    int32_t pid, number, slot; /* slot: whose thread failed; -1 = not known */
+    int32_t pid, number, slot; /* slot of the thread that failed; -1 = not known */
     uint32_t on_purpose, slots, unused;
 };
 struct ledger_slot {
@@ -60,7 +60,7 @@ void ledger_describe(struct ledger_work *work, const char *kind, const uint8_t k
 static void ledger_put(const void *data, size_t size, off_t at)
 {
     if (ledger.fd >= 0 && pwrite(ledger.fd, data, size, at) < 0)
-        return; /* what is not noted is not known later: no harm done now */
+        return; /* only a note for the next process is lost */
 }
 
 static off_t slot_at(size_t i)
@@ -70,7 +70,7 @@ static off_t slot_at(size_t i)
 
 void ledger_open(const char *path, unsigned slots)
 {
-    if (!ledger.slots) { /* those of the first time stay: threads have their places */
+    if (!ledger.slots) { /* keep the slots of the first call: threads have their indexes */
         slots = slots > LEDGER_MOST ? LEDGER_MOST : slots;
         ledger.slots = calloc(slots, sizeof *ledger.slots);
         ledger.head.slots = ledger.slots ? slots : 0;
@@ -84,7 +84,7 @@ void ledger_open(const char *path, unsigned slots)
 void ledger_close(void)
 {
     sl_close(ledger.fd);
-    ledger.fd = -1; /* threads that are idle keep their slots: the memory stays */
+    ledger.fd = -1; /* the slots stay allocated: idle threads keep their indexes */
 }
 
 void ledger_begin(const struct ledger_work *work)
@@ -144,7 +144,7 @@ static bool is_kind(const char *kind)
     return *kind && kind[strspn(kind, "abcdefghijklmnopqrstuvwxyz_")] == '\0';
 }
 
-static bool knows(const struct ledger_death *death, const struct ledger_work *work)
+static bool has_work(const struct ledger_death *death, const struct ledger_work *work)
 {
     for (unsigned i = 0; i < death->count; i++)
         if (strcmp(death->works[i].kind, work->kind) == 0 && strcmp(death->works[i].key, work->key) == 0)
@@ -156,7 +156,7 @@ static void take_slot(struct ledger_death *death, struct ledger_slot *slot)
 {
     struct ledger_work *work = &slot->work;
     work->kind[sizeof work->kind - 1] = work->key[sizeof work->key - 1] = work->about[sizeof work->about - 1] = '\0';
-    if (slot->busy && is_kind(work->kind) && is_hex_key(work->key) && !knows(death, work) &&
+    if (slot->busy && is_kind(work->kind) && is_hex_key(work->key) && !has_work(death, work) &&
         death->count < sizeof death->works / sizeof *death->works)
         death->works[death->count++] = *work;
 }

@@ -32,7 +32,7 @@ struct levels {
 
 static struct levels levels = {.base = LOG_INFO};
 static pthread_rwlock_t levels_lock = PTHREAD_RWLOCK_INITIALIZER;
-static atomic_int highest_level = LOG_INFO; /* of any module: most lines that are not wanted cost one load */
+static atomic_int highest_level = LOG_INFO; /* maximum over all modules: most disabled lines cost only this load */
 
 static bool parse_level(struct sl_str name, enum log_level *level)
 {
@@ -100,8 +100,8 @@ bool log_enabled(enum log_level level, const char *module)
 }
 
 /* ---- destinations ----
- * A sink has a ring and a thread that empties it. `head` and `tail` count bytes for ever; the writer empties [tail, head).
- * After a batch it sleeps for a moment without being signalled, so that a busy service does not pay a wake-up per line. */
+ * A sink has a ring and a thread that writes it out. `head` and `tail` are byte counts that only grow; the writer writes [tail,
+ * head). After a batch it sleeps for a moment without being signalled, so that a busy service does not pay a wake-up per line. */
 struct sink {
     pthread_mutex_t lock;
     pthread_cond_t more, out;
@@ -118,18 +118,18 @@ struct sink {
     }
 static void sink_start(struct sink *sink);
 static void sink_flush(struct sink *sink);
-static struct sink log_sink = SINK, access_sink = SINK; /* the second is used while it has a file */
+static struct sink log_sink = SINK, access_sink = SINK; /* access_sink is used only while it has a file */
 
 static atomic_int format_now = LOG_AUTO;
-static atomic_int stderr_is_terminal = -1; /* asked for every line until log_start */
+static atomic_int stderr_is_terminal = -1; /* -1: isatty(3) is called for every line, until log_start */
 
 void log_set_format(enum log_format format)
 {
     atomic_store(&format_now, (int)format);
 }
 
-/* Opened anew, the process's own outputs would have a position of their own, so that lines overwrite each other in a file,
- * and would not open at all if they are sockets. */
+/* Opening /dev/stderr by its path would give a file position of its own, so that lines overwrite each other in a file, and
+ * fails for sockets; so the descriptor is duplicated. */
 static int open_path(const char *path)
 {
     if (strcmp(path, "/dev/stderr") == 0)
@@ -149,7 +149,7 @@ static bool sink_open(struct sink *sink, const char *path)
         atomic_store(&sink->fd, fd);
         return true;
     }
-    dup3(fd, old, O_CLOEXEC); /* keeps the number that the writer may be using just now */
+    dup3(fd, old, O_CLOEXEC); /* reuses the descriptor number, as the writer may be using it now */
     close(fd);
     return true;
 }
@@ -204,7 +204,7 @@ static int destination(struct sink *sink, enum log_format format)
     return fd >= 0 ? fd : format == LOG_JSON ? STDOUT_FILENO : STDERR_FILENO;
 }
 
-/* Returns the bytes written: fewer when the disk is full or the reader of a pipe gone. */
+/* Returns the bytes written: fewer if the disk is full or the pipe has no reader. */
 static size_t write_all(int fd, const char *data, size_t size)
 {
     size_t done = 0;
@@ -212,7 +212,7 @@ static size_t write_all(int fd, const char *data, size_t size)
         ssize_t n = write(fd, data + done, size - done);
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0 && errno == EAGAIN) { /* somebody made the pipe non-blocking; this thread may wait */
+        if (n < 0 && errno == EAGAIN) { /* another process has made the pipe non-blocking; this thread may wait */
             nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
             continue;
         }
@@ -233,7 +233,7 @@ static uint64_t count_lines(const char *data, size_t size)
 
 /* ---- ring and writer ---- */
 
-/* With the lock held. False when it does not fit. */
+/* Call with the lock held. False if it does not fit. */
 static bool ring_add(struct sink *sink, const char *data, size_t size)
 {
     if (size > RING_SIZE - (sink->head - sink->tail))
@@ -251,7 +251,7 @@ static void ring_note_dropped(struct sink *sink)
     int size = snprintf(text, sizeof text, "%llu log lines dropped", (unsigned long long)sink->dropped);
     if (size <= 0)
         return;
-    static struct log_line line; /* under the lock */
+    static struct log_line line; /* protected by the lock */
     static const struct log_field none = {.key = NULL};
     struct log_record record = {clock_wall_us(), LOG_WARN, "core", __FILE__, text, __LINE__, none, &none};
     enum log_format format = (enum log_format)atomic_load(&format_now);
@@ -315,7 +315,7 @@ static void sink_emit(struct sink *sink, const char *text, size_t size, enum log
     if (!direct) {
         dropped = sink->dropped > 0 || !ring_add(sink, text, size);
         sink->dropped += dropped;
-        /* Half full: the pause of the writer ends early. */
+        /* When half full, ends the pause of the writer early. */
         if (sink->sleeping || (!sink->hurry && sink->head - sink->tail > RING_SIZE / 2)) {
             sink->hurry = true;
             pthread_cond_signal(&sink->more);
@@ -329,7 +329,7 @@ static void sink_emit(struct sink *sink, const char *text, size_t size, enum log
 }
 
 /* ---- writing ---- */
-/* False when the site has had its lines of this second; `*suppressed` gets the number held back before. */
+/* False if the site has used up its lines for this second; `*suppressed` gets the number suppressed before. */
 static bool site_allows(struct log_site *site, uint64_t second, uint32_t *suppressed)
 {
     *suppressed = 0;
@@ -386,7 +386,7 @@ static void write_record(struct log_record *record)
     count_message(record);
     if (record->level == LOG_ERROR)
         tell_of_error(record);
-    static _Thread_local struct log_line line; /* too long for a fiber's stack */
+    static _Thread_local struct log_line line; /* too large for a fiber's stack */
     enum log_format format = (enum log_format)atomic_load(&format_now);
     bool terminal = format != LOG_JSON && to_terminal();
     if (format == LOG_AUTO)
@@ -478,7 +478,7 @@ int log_report_fd(void)
     return atomic_load(&log_sink.fd);
 }
 
-/* Without the locks, which may be held by whoever died: what the writer does not get out is written here. */
+/* Takes no locks, as the thread that crashed may hold them: writes out what the writer does not get to. */
 void log_last_lines(void)
 {
     struct sink *const sinks[] = {&log_sink, &access_sink};
@@ -515,7 +515,7 @@ static void sink_stop(struct sink *sink)
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += LAST_LINES_S;
     if (pthread_timedjoin_np(sink->thread, NULL, &until) != 0)
-        return; /* nobody reads the pipe: the thread, and the ring it holds, end with the process */
+        return; /* the pipe has no reader: the thread, and the ring that it uses, end with the process */
     pthread_mutex_lock(&sink->lock);
     sink->running = false;
     free(sink->bytes);

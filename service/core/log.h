@@ -2,8 +2,8 @@
  *
  *     log_info("fetch", "downloaded", LOG_STR("source", id), LOG_U64("bytes", n));
  *
- * Thread safe. Control bytes and invalid UTF-8 are escaped in every format. A value that is secret is never given to the
- * log; URLs go through LOG_URL, which drops user info and query. One call site writes at most ten lines a second. */
+ * Thread safe. Control bytes and invalid UTF-8 are escaped in every format. Never log a secret value; log URLs by LOG_URL,
+ * which drops user info and query. One call site writes at most ten lines a second. */
 #pragma once
 
 #include <stdbool.h>
@@ -41,36 +41,36 @@ struct log_site { /* one per call site: rate limit */
     uint32_t count, suppressed;
 };
 
-/* "info" or "info,fetch=debug,cache=trace"; false when it is neither. */
+/* Parses "info" or "info,fetch=debug,cache=trace"; false when the text is neither. */
 bool log_set_levels(const char *levels);
 void log_set_format(enum log_format format);
-bool log_set_file(const char *path, struct sl_error *error); /* NULL = stderr (JSON: stdout) */
-bool log_set_access_file(const char *path,
-                         struct sl_error *error); /* for lines of the module `access`; NULL = as all */
+bool log_set_file(const char *path, struct sl_error *error); /* NULL = stderr (for JSON: stdout) */
+/* Sets the destination of lines of the module `access`; NULL = that of all lines. */
+bool log_set_access_file(const char *path, struct sl_error *error);
 void log_reopen(void);
-/* An error that was logged: as JSON, and where. */
+/* An error that was logged: its JSON line, and where it was logged. */
 struct log_report {
     const char *module, *message, *file;
     int line;
     struct sl_str json; /* an object, without line end */
 };
-/* Hears of every line at ERROR, on the thread that writes it; NULL = nobody. It must not log. */
+/* Registers a function that gets every line at ERROR, on the thread that writes it; NULL = none. It must not log. */
 void log_on_error(void (*hear)(const struct log_report *report));
-/* A line in a format of its own, with its line end, to where lines of the module `access` go. */
+/* Writes a line in a format of its own, with its line end, to the destination of the module `access`. */
 void log_access_line(struct sl_str line);
 bool log_enabled(enum log_level level, const char *module);
 /* `site` NULL: no rate limit (access lines). Lines carry the request id, of the fiber or of the thread, as `req`. */
 void log_write(struct log_site *site, enum log_level level, const char *module, const char *file, int line,
                const char *message, const struct log_field *fields);
-/* The request id of what this thread does outside of fibers: it is not copied, and must live until the next call. */
+/* Sets the request id for this thread's lines outside of fibers. Not copied: it must live until the next call. */
 void log_set_request_id(struct sl_str id);
-struct sl_str log_request_id(void); /* what a line written now would carry; may be empty */
-/* For a report of how the process dies; both are async-signal-safe. */
-int log_report_fd(void);   /* of `logging.file`; -1 = none */
-void log_last_lines(void); /* what is still in memory gets a moment to get out */
-void log_start(void);      /* the writer thread; before it, lines are written directly */
-void log_flush(void);      /* waits until everything written so far is out */
-void log_stop(void);       /* waits for the writer, but not long for a pipe that nobody reads */
+struct sl_str log_request_id(void); /* the one that a line written now would carry; may be empty */
+/* For the crash report; both are async-signal-safe. */
+int log_report_fd(void);   /* descriptor of `logging.file`; -1 = none */
+void log_last_lines(void); /* gives the writer a moment to write lines that are still in memory */
+void log_start(void);      /* starts the writer thread; before that, lines are written directly */
+void log_flush(void);      /* waits until everything logged so far is written */
+void log_stop(void);       /* waits for the writer, but only briefly for a pipe that nobody reads */
 
 #define LOG_AT(lvl, module, message, ...)                                                                              \
     do {                                                                                                               \

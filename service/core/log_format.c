@@ -1,4 +1,4 @@
-/* The three line formats of the log, into a fixed buffer: a line never allocates. */
+/* The three line formats of the log, in a fixed buffer: formatting never allocates. */
 #include "core/log_impl.h"
 
 #include "base/plain.h"
@@ -10,8 +10,7 @@
 static const char *const level_names[] = {"OFF", "ERROR", "WARN", "INFO", "DEBUG", "TRACE"};
 
 /* ---- a line under construction ----
- * Text that would pass TEXT_END is cut and ends in "..."; no field follows it. So the brackets and quotes around it
- * always fit. */
+ * Text that would pass TEXT_END is cut and ends in "..."; no field follows it. So the closing brackets and quotes always fit. */
 enum { TEXT_END = LOG_LINE_MAX - 512 };
 
 static void log_format_put(struct log_line *line, const void *data, size_t size)
@@ -71,7 +70,7 @@ static void put_control(struct log_line *line, uint8_t c, bool json)
     }
 }
 
-/* Size of the UTF-8 sequence at `at` if it is valid and no C1 control, else 0. */
+/* Size of the UTF-8 sequence at `at` if it is valid and not a C1 control, else 0. */
 static size_t printable_sequence(const uint8_t *at, size_t left)
 {
     uint8_t c = at[0];
@@ -87,7 +86,7 @@ static size_t printable_sequence(const uint8_t *at, size_t left)
     return c1 || overlong || outside ? 0 : size;
 }
 
-/* Text with everything escaped that could forge a line or drive a terminal. */
+/* Writes text, escaping everything that could forge a line or control a terminal. */
 static void put_text(struct log_line *line, struct sl_str text, bool json, bool quoted)
 {
     const uint8_t *at = (const uint8_t *)text.data;
@@ -123,7 +122,7 @@ static void put_text(struct log_line *line, struct sl_str text, bool json, bool 
     }
 }
 
-/* ---- time, cut into seconds that are formatted once ---- */
+/* ---- time: the text of the current second is cached ---- */
 static void put_utc(struct log_line *line, uint64_t wall_us)
 {
     static _Thread_local time_t cached_second = -1;
@@ -152,7 +151,7 @@ static void put_local(struct log_line *line, uint64_t wall_us)
 }
 
 /* ---- fields ---- */
-/* A URL without its user info and query, as two pieces: "https://" and "host/path". */
+/* Splits a URL, without its user info and query, into "https://" and "host/path". */
 static void url_pieces(struct sl_str url, struct sl_str *scheme, struct sl_str *rest)
 {
     size_t end = 0;
@@ -173,21 +172,21 @@ static bool needs_quotes(struct sl_str text)
 {
     static const bool stops[256] = {[0 ... ' '] = true, ['"'] = true, ['='] = true, ['\\'] = true, [0x7F] = true};
     bool any = text.size == 0;
-    if (!any && sl_plain_run(text) == text.size) /* most are */
+    if (!any && sl_plain_run(text) == text.size) /* the usual case */
         return memchr(text.data, ' ', text.size) || memchr(text.data, '=', text.size);
     for (size_t i = 0; i < text.size; i++)
         any |= stops[(uint8_t)text.data[i]];
     return any;
 }
 
-/* As "%.6g" has them, numbers that need no exponent, and at a tenth of its cost. False: it is another. */
+/* Writes numbers that need no exponent like "%.6g", at a tenth of its cost. False: not such a number. */
 static bool put_plain_number(struct log_line *line, double number)
 {
     uint64_t scale = 1, whole;
     int places = 0;
     if (!(number >= 0.0001 && number < 999999))
         return false;
-    for (; number * (double)scale < 99999.95; scale *= 10) /* so that six digits are left of the point */
+    for (; number * (double)scale < 99999.95; scale *= 10) /* scale to six digits */
         places++;
     whole = (uint64_t)(number * (double)scale + 0.5);
     put_u64(line, whole / scale);
@@ -265,11 +264,11 @@ static int rank_of(const char *key)
     return FIRST_KEYS;
 }
 
-/* The first field of each rank, in their order, then all others as they come. */
+/* Writes the first field of each rank, by rank, then all others in their order. */
 static void put_json_fields(struct log_line *line, const struct log_field *fields)
 {
     const struct log_field *first[FIRST_KEYS] = {NULL};
-    uint64_t put = 0; /* a bit for each field that is */
+    uint64_t put = 0; /* bit set of the fields written */
     for (size_t i = 0; fields[i].key && i < 64; i++) {
         int rank = rank_of(fields[i].key);
         if (rank < FIRST_KEYS && !first[rank]) {

@@ -16,9 +16,9 @@ struct log_record {
     enum log_level level;
     const char *module, *file, *message;
     int line;
-    struct log_field req; /* key NULL when there is none */
+    struct log_field req; /* the request id; key NULL if there is none */
     const struct log_field *fields;
 };
 
-/* One line with its line end. */
+/* Formats one line with its line end. */
 void log_format_line(struct log_line *line, const struct log_record *record, enum log_format format, bool colour);

@@ -23,9 +23,9 @@ static unsigned pool_threads_now;
 static bool stopping;
 static uv_timer_t lag_timer;
 static uint64_t lag_due_ns;
-static _Atomic uint64_t started_ns; /* 0: there is no loop */
+static _Atomic uint64_t started_ns; /* 0: no loop */
 
-/* Cores that a cgroup v2 quota allows, rounded up; 0 when there is none. */
+/* Cores allowed by a cgroup v2 quota, rounded up; 0 if there is no quota. */
 static unsigned quota_cores(void)
 {
     FILE *file = cgroup_open("cpu.max");
@@ -64,7 +64,7 @@ void loop_init(unsigned pool_threads)
     snprintf(number, sizeof number, "%u", pool_threads_now);
     setenv("UV_THREADPOOL_SIZE", number, 1);
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* a file that grows too large is an error of its writer alone */
+    signal(SIGXFSZ, SIG_IGN); /* writing beyond RLIMIT_FSIZE fails with EFBIG instead */
     stopping = false;
     if (uv_loop_init(&the_loop) != 0) {
         fputs("symloom: the event loop cannot be made\n", stderr);
@@ -153,7 +153,7 @@ void loop_run_fiber(void (*run)(void *arg), void *arg)
         abort();
     }
     loop_run();
-    while (group.count > 0) /* loop_stop was called by somebody else before the fiber's end */
+    while (group.count > 0) /* loop_stop was called before the fiber ended */
         uv_run(&the_loop, UV_RUN_ONCE);
     stopping = false;
     fiber_group_finish(&group);
@@ -166,7 +166,8 @@ void loop_close(void)
     pool_close();
     fibers_close();
     turns_close();
-    /* A handle that its owner forgot would keep this from ending: one turn per close is enough for the others. */
+    /* Bounded, as a handle that its owner forgot to close would keep the loop alive: one turn per close is enough for the
+     * others. */
     for (int turn = 0; turn < 100 && uv_loop_alive(&the_loop); turn++)
         uv_run(&the_loop, UV_RUN_NOWAIT);
     if (uv_loop_close(&the_loop) != 0)

@@ -32,7 +32,7 @@ struct lru_entry *lru_get(struct lru *lru, struct sl_str key, uint64_t now_ms)
 bool lru_put(struct lru *lru, struct lru_entry *entry)
 {
     struct lru_entry *old = lru_find(lru, entry->key);
-    if (old) /* the map's key is a part of it */
+    if (old) /* its key is the map's key */
         lru_drop(lru, old);
     if (!sl_map_put(&lru->map, entry->key, entry))
         return false;

@@ -1,7 +1,7 @@
-/* Bounded cache in memory: a map from text to entries, of which the least recently used go first.
+/* A bounded LRU cache in memory: a map from text to entries, whose least recently used ones are evicted.
  *
- * Entries are the caller's structs with a `struct lru_entry` in them, allocated by the caller and freed by `release`. Zeros with
- * both limits and `release` set are an empty cache. Not locked: one thread at a time. */
+ * Entries are the caller's structs with a `struct lru_entry` in them, allocated by the caller and freed by `release`. A zeroed
+ * struct with both limits and `release` set is an empty cache. Not locked: one thread at a time. */
 #pragma once
 
 #include "base/list.h"
@@ -10,41 +10,42 @@
 struct lru_entry {
     struct sl_link use;
     struct sl_str key;   /* must live as long as the entry */
-    uint64_t size;       /* bytes, that count against max_size */
-    uint64_t expires_ms; /* of the clock whose time lru_get is given; 0 = never */
+    uint64_t size;       /* bytes that count against max_size */
+    uint64_t expires_ms; /* in the time that lru_get is given as now_ms; 0 = never */
 };
 
 struct lru {
-    uint64_t max_size;                                         /* bytes; 0 = nothing is kept, UINT64_MAX = no limit */
-    size_t max_count;                                          /* entries; 0 = nothing is kept, SIZE_MAX = no limit */
-    void (*release)(struct lru *lru, struct lru_entry *entry); /* frees an entry that has left the cache */
-    /* Whether an entry must stay, although the cache is too large or its time is over; NULL = none must. */
+    uint64_t max_size;                                         /* bytes; 0 = store nothing, UINT64_MAX = no limit */
+    size_t max_count;                                          /* entries; 0 = store nothing, SIZE_MAX = no limit */
+    void (*release)(struct lru *lru, struct lru_entry *entry); /* frees an entry that was removed from the cache */
+    /* True if an entry must not be evicted, although the cache is over its limit or the entry has expired; NULL = evict any. */
     bool (*in_use)(const struct lru_entry *entry);
     /* read only */
     struct sl_map map;
-    struct sl_list entries; /* the most recently used first */
+    struct sl_list entries; /* most recently used first */
     uint64_t size;
 };
 
-/* The entry, which becomes the most recently used; NULL when there is none, or its time is over at `now_ms`: then it is gone. */
+/* Returns the entry and makes it the most recently used; NULL if there is none, or if it has expired at `now_ms` (then it is
+ * removed). */
 struct lru_entry *lru_get(struct lru *lru, struct sl_str key, uint64_t now_ms);
-/* The same of an entry that is known to be in the cache. */
+/* Like lru_get, for an entry that is known to be in the cache. */
 struct lru_entry *lru_use(struct lru *lru, struct lru_entry *entry, uint64_t now_ms);
-/* The entry as it is; NULL when there is none. */
+/* Returns the entry without marking it as used; NULL if there is none. */
 struct lru_entry *lru_find(const struct lru *lru, struct sl_str key);
 
-/* Adds an entry whose key, size and expires_ms are set; one with the same key goes. Entries that are too many, maybe this one
- * too, go. False when out of memory: the entry is still the caller's. */
+/* Adds an entry whose key, size and expires_ms are set, and removes one with the same key. Evicts entries beyond the limits,
+ * which may include this one. False when out of memory: the entry is still the caller's. */
 bool lru_put(struct lru *lru, struct lru_entry *entry);
 
 void lru_drop(struct lru *lru, struct lru_entry *entry);
-/* Drops the least recently used that are more than the limits allow. */
+/* Evicts least recently used entries until the cache is within its limits. */
 void lru_shrink(struct lru *lru);
-/* Drops entries whose time is over, from the least recently used on, up to the first whose time is not. */
+/* Removes expired entries, from the least recently used on, up to the first that has not expired. */
 void lru_expire(struct lru *lru, uint64_t now_ms);
-void lru_clear(struct lru *lru); /* drops all, also those in use */
+void lru_clear(struct lru *lru); /* removes all, also those in use */
 
-/* For walks over all entries: from the most recently used to the least, or back. `type` has its lru_entry as `member`. */
+/* To iterate over all entries, from the most recently used to the least, or back. `type` has its lru_entry as `member`. */
 #define LRU_ITEM(entry, type, member) ((type *)sl_list_item(&(entry)->use, offsetof(type, member.use)))
 #define LRU_NEWEST(lru, type, member) SL_LIST_FIRST(&(lru)->entries, type, member.use)
 #define LRU_OLDEST(lru, type, member) SL_LIST_LAST(&(lru)->entries, type, member.use)

@@ -13,20 +13,20 @@
 #include "core/turn.h"
 
 enum {
-    SMALL = 64 * 1024, /* never waits for its turn */
-    SPARE_PART = 16,   /* of the budget: what small requests may use beyond it */
-    MAPPED_LEAST = 128 << 10,
-    MAPPED_MOST = 2 << 20,
-    KEPT_TIMES = 8, /* free at the end of the heap, in mapped pieces */
+    SMALL = 64 * 1024, /* reservations up to this size skip the queue */
+    SPARE_PART = 16,   /* small requests may exceed the budget by 1/16 */
+    MIN_MMAP_THRESHOLD = 128 << 10,
+    MAX_MMAP_THRESHOLD = 2 << 20,
+    TRIM_FACTOR = 8, /* M_TRIM_THRESHOLD, in multiples of M_MMAP_THRESHOLD */
     TRIM_STEP_MS = 1000,
-    TRIM_EARLIEST = 10, /* steps */
+    TRIM_EARLIEST = 10, /* in steps */
     TRIM_LATEST = 60,
-    TRIM_FROM = 32 << 20, /* resident, and not in use */
+    TRIM_FROM = 32 << 20, /* bytes resident but not in use */
 };
 
 struct waiter {
     struct sl_link link;
-    struct fiber_wait_list fiber; /* one */
+    struct fiber_wait_list fiber; /* the fiber that waits */
     uint64_t need;
     bool granted;
 };
@@ -36,20 +36,20 @@ static _Atomic uint64_t held_by_pool;
 static struct sl_list waiters;
 static size_t waiting;
 
-/* Pieces from this size on are the kernel's again as soon as they are free. The others stay, with gaps between them that
- * nothing else may fit in: the less memory there is, the fewer there may be of them. */
-static int mapped_from(uint64_t bytes)
+/* Allocations of this size and more are mapped, so free() returns them to the kernel at once. Smaller ones fragment the heap:
+ * the smaller the budget, the lower the threshold. */
+static int mmap_threshold(uint64_t bytes)
 {
     uint64_t part = bytes / 1024;
-    return part < MAPPED_LEAST ? MAPPED_LEAST : part > MAPPED_MOST ? MAPPED_MOST : (int)part;
+    return part < MIN_MMAP_THRESHOLD ? MIN_MMAP_THRESHOLD : part > MAX_MMAP_THRESHOLD ? MAX_MMAP_THRESHOLD : (int)part;
 }
 
 void memory_configure(uint64_t bytes, uint64_t ms)
 {
     budget = bytes;
     wait_ms = ms;
-    mallopt(M_MMAP_THRESHOLD, mapped_from(bytes));
-    mallopt(M_TRIM_THRESHOLD, KEPT_TIMES * mapped_from(bytes));
+    mallopt(M_MMAP_THRESHOLD, mmap_threshold(bytes));
+    mallopt(M_TRIM_THRESHOLD, TRIM_FACTOR * mmap_threshold(bytes));
 }
 
 uint64_t memory_of_process(void)
@@ -57,7 +57,7 @@ uint64_t memory_of_process(void)
     uint64_t bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
     unsigned long long limit;
     FILE *file = cgroup_open("memory.max");
-    if (file && fscanf(file, "%llu", &limit) == 1 && limit < bytes) /* "max": no limit */
+    if (file && fscanf(file, "%llu", &limit) == 1 && limit < bytes) /* fails for "max": no limit */
         bytes = limit;
     if (file)
         fclose(file);
@@ -95,17 +95,17 @@ uint64_t memory_limit(void)
     return budget;
 }
 
-static bool there_is(uint64_t need)
+static bool fits_now(uint64_t need)
 {
     uint64_t most = need > SMALL || budget > UINT64_MAX / 2 ? budget : budget + budget / SPARE_PART;
     uint64_t now = memory_used();
     return now <= most && need <= most - now;
 }
 
-/* In the order of their coming. */
+/* First come, first served. */
 static void grant(void)
 {
-    for (struct waiter *w; (w = SL_LIST_FIRST(&waiters, struct waiter, link)) && there_is(w->need);) {
+    for (struct waiter *w; (w = SL_LIST_FIRST(&waiters, struct waiter, link)) && fits_now(w->need);) {
         sl_list_remove(&waiters, &w->link);
         used += w->need;
         w->granted = true;
@@ -118,7 +118,7 @@ enum sl_code memory_ask(struct memory_share *share, uint64_t bytes, struct sl_er
     struct waiter w = {.need = bytes > share->bytes ? bytes - share->bytes : 0};
     if (!memory_fits(bytes))
         return sl_fail(error, SL_UNSUPPORTED, "more memory than all requests may use");
-    if (there_is(w.need) && (!waiters.first || w.need <= SMALL)) {
+    if (fits_now(w.need) && (!waiters.first || w.need <= SMALL)) {
         used += w.need;
         share->bytes += w.need;
         return SL_OK;
@@ -136,7 +136,7 @@ enum sl_code memory_ask(struct memory_share *share, uint64_t bytes, struct sl_er
     fiber_note_wait(clock_mono_ns() - begin_ns);
     if (!w.granted) {
         sl_list_remove(&waiters, &w.link);
-        grant(); /* it may have stood in the way of smaller ones */
+        grant(); /* it may have blocked smaller ones behind it */
     }
     if (w.granted && !fiber_cancelled()) {
         share->bytes += w.need;
@@ -166,7 +166,7 @@ void memory_move(struct memory_share *to, struct memory_share *from)
     from->bytes = 0;
 }
 
-/* ---- what malloc keeps ---- */
+/* ---- free memory that malloc retains ---- */
 static uint64_t resident(void)
 {
     unsigned long long all, pages, shared, size = (unsigned long long)sysconf(_SC_PAGESIZE);
@@ -186,7 +186,7 @@ static void trim(void *unused)
         malloc_trim(0);
 }
 
-/* Who allocates waits meanwhile: it is done while nobody is in a hurry. */
+/* malloc_trim blocks allocations, so it runs while the loop is not busy (or at last after TRIM_LATEST). */
 void memory_trim_repeatedly(void *unused)
 {
     for (unsigned steps = 1; fiber_sleep(TRIM_STEP_MS); steps++)

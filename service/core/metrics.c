@@ -25,7 +25,7 @@ struct metrics_store *metrics_own = &first;
 enum { KEPT_MOST = 1000 };
 struct kept {
     atomic_uint seen;
-    _Atomic float values[KEPT_MOST]; /* the first of them */
+    _Atomic float values[KEPT_MOST]; /* the first KEPT_MOST */
 };
 static atomic_bool keeps_values, has_mozilla_names;
 
@@ -42,7 +42,7 @@ static uint64_t hash_labels(const char *const values[MAX_LABELS])
     return hash ? hash : 1;
 }
 
-/* As calloc, but that what is in the store is never given back. */
+/* Like calloc; memory of a shared store is never freed. */
 static void *store_alloc(struct metrics_store *store, size_t size)
 {
     size_t most = store->size, padded = (size + 15) & ~(size_t)15;
@@ -173,7 +173,7 @@ static void keep(struct metric_series *series, double value)
 {
     struct kept *kept = atomic_load(&series->kept), *fresh = kept ? NULL : calloc(1, sizeof *fresh);
     if (fresh && !atomic_compare_exchange_strong(&series->kept, &kept, fresh))
-        free(fresh); /* somebody else was first */
+        free(fresh); /* another thread was first */
     else if (fresh)
         kept = fresh;
     unsigned at = kept ? atomic_fetch_add_explicit(&kept->seen, 1, memory_order_relaxed) : KEPT_MOST;
@@ -339,9 +339,9 @@ static void push_series(const struct pushing *to, enum metric metric, struct met
     metrics_push_named(metric, &push, to->push, to->arg);
 }
 
-/* What the reference counts of each look-up, instead of one series for each layer. */
+/* Counters of each look-up under their compatible names, instead of one series per layer. */
 static const struct {
-    const char *name, *layers; /* that count, with a blank before and behind each; NULL = all */
+    const char *name, *layers; /* layers that are counted, each between blanks; NULL = all */
 } access_names[] = {
     {"caches.access", NULL},
     {"caches.memory.hit", " memory joined "},
@@ -466,7 +466,7 @@ void metrics_write_header(struct sl_buf *out, const char *name, const char *type
     sl_buf_printf(out, "# HELP %.*s %s\n# TYPE %.*s %s\n", (int)size, name, help, (int)size, name, type);
 }
 
-/* Whether a counter's family would have the name of another metric's in OpenMetrics. */
+/* True if OpenMetrics would give a counter's family the name of another metric. */
 static bool family_taken(enum metric metric)
 {
     size_t size = strlen(table[metric].name) - strlen("_total");
@@ -486,11 +486,11 @@ static void write_metric(struct metrics_store *store, struct sl_buf *out, enum m
         return;
     snprintf(name, sizeof name, "symloom_%s", table[metric].name);
     if (open_metrics && table[metric].kind == METRIC_COUNTER && family_taken(metric))
-        type = "unknown"; /* so that the samples have the same name in both formats */
+        type = "unknown"; /* keeps the sample name equal in both formats */
     metrics_write_header(out, name, type, table[metric].help, open_metrics);
     for (size_t i = 0; i < SLOTS; i++) {
         struct metric_series *series = atomic_load_explicit(&slots[i], memory_order_acquire);
-        struct metric_series copy; /* what is another's may be gone at any moment */
+        struct metric_series copy; /* a copy, as a store of another process may change at any moment */
         if (series && store == own)
             write_series(out, metric, series);
         else if (series && metrics_copy(store, metric, series, &copy))
@@ -522,7 +522,7 @@ void metrics_write(struct sl_buf *out, bool open_metrics)
     metric_set(METRIC_BUILD_INFO, 1, BUILD_VERSION, build_commit(), __VERSION__);
     for (int i = 0; i < METRIC_MOZILLA_NAMES; i++) {
         if (!table[i].labels[0])
-            metric_series((enum metric)i, NULL, NULL, NULL); /* a metric without labels is always there */
+            metric_series((enum metric)i, NULL, NULL, NULL); /* a metric without labels always has a sample */
         write_metric(own, out, (enum metric)i, open_metrics);
     }
     metrics_write_process(out, open_metrics);

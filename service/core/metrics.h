@@ -1,44 +1,44 @@
 /* Metrics: one static table (metrics.def), atomics, text for Prometheus.
  *
- * A metric is defined once, by its row there; code bumps it by its number with up to four label values. Label values are
- * bounded by the callers (route patterns, source ids, codes); a metric keeps at most 500 series, the rest counts as
- * "overflow". Counters and histograms may be bumped from any thread. */
+ * A metric is defined once, by its row there; code changes it by its number with up to four label values. Callers must bound
+ * the set of label values (route patterns, source ids, codes); a metric has at most 500 series, further ones are counted as
+ * "overflow". Counters and histograms may be changed from any thread. */
 #pragma once
 
 #include "base/buf.h"
 
-/* Their numbers: METRIC_HTTP_REQUESTS and so on. */
+/* METRIC_HTTP_REQUESTS and so on. */
 enum metric {
 #define METRIC(number, ...) METRIC_##number,
 #include "core/metrics.def"
 #undef METRIC
     METRIC_COUNT
 };
-#define METRIC_MOZILLA_NAMES METRIC_ELIOT_PAGEVIEW /* the first of those that are only Mozilla's */
+#define METRIC_MOZILLA_NAMES METRIC_ELIOT_PAGEVIEW /* the first metric with only Mozilla's name */
 
-/* Missing trailing labels are NULL. */
+/* Absent trailing labels are NULL. */
 void metric_add(enum metric metric, uint64_t n, const char *a, const char *b, const char *c);
 void metric_add4(enum metric metric, uint64_t n, const char *a, const char *b, const char *c, const char *d);
 void metric_set(enum metric metric, double value, const char *a, const char *b, const char *c);
 void metric_observe(enum metric metric, double value, const char *a, const char *b, const char *c);
-/* The seconds since then (clock_mono_ns). */
+/* Observes the seconds since `begin_ns` (of clock_mono_ns). */
 void metric_observe_since(enum metric metric, uint64_t begin_ns, const char *a);
 
-/* One series looked up once, for hot paths: the same label values always give the same series, which lives for ever.
- * NULL when out of memory, which the functions accept. */
+/* Looks up one series, for hot paths: the same label values always give the same series, which is never freed. NULL when out of
+ * memory, which the functions below accept. */
 struct metric_series;
 struct metric_series *metric_series(enum metric metric, const char *a, const char *b, const char *c);
 void metric_series_add(struct metric_series *series, uint64_t n);       /* a counter */
 void metric_series_set(struct metric_series *series, double value);     /* a gauge */
 void metric_series_observe(struct metric_series *series, double value); /* a histogram */
 
-/* A series as it is now. */
+/* The current values of a series. */
 struct metric_sample {
-    const char *labels[4]; /* values, in the order of the table; missing ones are "" */
-    double value;          /* of a counter or gauge; of a histogram the sum */
-    const double *bounds;  /* of a histogram: `bucket_count` of them, and one more bucket for the rest */
+    const char *labels[4]; /* values, in the order of the table; absent ones are "" */
+    double value;          /* of a counter or gauge; for a histogram the sum */
+    const double *bounds;  /* upper bounds of a histogram: `bucket_count`, followed by one more bucket for the rest */
     unsigned bucket_count;
-    unsigned long long buckets[20], count; /* each bucket on its own; all */
+    unsigned long long buckets[20], count; /* buckets are not cumulative; `count` is the total */
 };
 void metrics_each(enum metric metric, void (*each)(void *arg, const struct metric_sample *sample), void *arg);
 /* The sum of all series with these label values; NULL = any. */
@@ -46,9 +46,9 @@ double metric_total(enum metric metric, const char *a, const char *b, const char
 
 uint64_t metrics_resident_bytes(void); /* of this process */
 
-/* Takes the gauges of core (pool, fibers) as they are now: loop thread, before metrics_write. */
+/* Sets the gauges of core (pool, fibers): loop thread, before metrics_write. */
 void metrics_collect(void);
-/* Text format 0.0.4, or OpenMetrics 1.0. Takes milliseconds; any thread. */
+/* Writes text format 0.0.4, or OpenMetrics 1.0. Takes milliseconds; any thread. */
 void metrics_write(struct sl_buf *out, bool open_metrics);
 /* What there is to count, as doc/metrics.md has it. */
 void metrics_reference(struct sl_buf *out);

@@ -1,5 +1,5 @@
-/* The names and tags that pushed metrics have for dashboards which know another service. What is not listed here is pushed
- * under the name of its row, with its labels as tags. */
+/* Names and tags of pushed metrics, for compatibility with dashboards of another service. Metrics that are not listed here are
+ * pushed under the name of their row, with their labels as tags. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,9 +9,9 @@ enum { RENAMED_TAGS = 3 };
 
 static const struct renaming {
     enum metric metric;
-    const char *when[METRIC_LABELS]; /* what the labels must be, "a|b" either; NULL: whatever they are */
-    const char *name;                /* `*` stands for the label `item` */
-    const char *tags[RENAMED_TAGS];  /* names of labels, or "tag:value" */
+    const char *when[METRIC_LABELS]; /* required label values, "a|b" = either; NULL: any */
+    const char *name;                /* `*` is replaced by the label `item` */
+    const char *tags[RENAMED_TAGS];  /* label names, or "tag:value" */
 } renamings[] = {
     {METRIC_POLLS, {"unknown"}, "symbolication.request_id_unknown", {NULL}},
     {METRIC_MODULES, {NULL, "debug"}, "symbolication.debug_status", {"status"}},

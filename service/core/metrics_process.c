@@ -24,17 +24,17 @@ static unsigned open_descriptors(void)
         count += entry->d_name[0] != '.';
     if (dir)
         closedir(dir);
-    return count ? count - 1 : 0; /* without the one that reads the directory */
+    return count ? count - 1 : 0; /* without the descriptor that reads the directory */
 }
 
-/* Seconds since the epoch; 0 when /proc does not tell. */
+/* Seconds since the epoch; 0 if /proc does not say. */
 static double start_time(void)
 {
     char text[1024] = "";
     unsigned long long ticks = 0, boot = 0;
     FILE *file = fopen("/proc/self/stat", "re");
     if (file && fgets(text, sizeof text, file)) {
-        /* Field 22, counted from behind the command's name, which may hold anything. */
+        /* Field 22, counted after the command's name, which may contain anything. */
         char *at = strrchr(text, ')');
         for (int field = 2; at && field < 22; field++)
             at = strchr(at + 1, ' ');

@@ -8,7 +8,7 @@
 
 enum { STORE_BYTES = 16 << 20, TEXT_MOST = 4096 };
 
-/* In memory that all processes have at the same address. */
+/* Mapped at the same address in all processes. */
 struct shared {
     atomic_uint burials;
     unsigned deaths;
@@ -18,7 +18,7 @@ struct shared {
 
 static struct {
     struct shared *common;
-    char *stores; /* of the processes, and the parent's behind them; NULL: there are none */
+    char *stores; /* one per process, then the parent's; NULL: metrics are not shared */
     size_t processes;
 } all;
 
@@ -53,7 +53,7 @@ void metrics_become(size_t index)
     metrics_own = store;
 }
 
-/* ---- what a dead one has left ---- */
+/* ---- the store of a dead process ---- */
 static bool is_inside(const struct metrics_store *store, const void *at, size_t size)
 {
     uintptr_t offset = (uintptr_t)at - (uintptr_t)store;
@@ -128,7 +128,7 @@ void metrics_bury(size_t index, const char *why)
             bury_metric(store, (enum metric)metric);
     add_double(&metrics_own->cpu_seconds, &store->cpu_seconds);
     add_double(&metrics_own->busy_seconds, &store->busy_seconds);
-    if (madvise(store, STORE_BYTES, MADV_REMOVE) != 0) /* which reads as zeros then */
+    if (madvise(store, STORE_BYTES, MADV_REMOVE) != 0) /* reads as zeros afterwards */
         memset(store, 0, STORE_BYTES);
     metric_add(METRIC_PROCESS_DEATHS, 1, NULL, NULL, NULL);
     all.common->deaths++;
@@ -137,7 +137,7 @@ void metrics_bury(size_t index, const char *why)
     atomic_fetch_add(&all.common->burials, 1);
 }
 
-/* ---- in a process ---- */
+/* ---- in any process ---- */
 bool metrics_deaths(struct metrics_deaths *deaths)
 {
     if (!all.stores || !all.common->deaths)

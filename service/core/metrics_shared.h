@@ -1,26 +1,27 @@
-/* Metrics of several processes that are one service: a process counts in memory that the others see too, so that nothing it has
- * counted is lost when it dies, and what counts up never falls.
+/* Metrics of several processes that form one service: each process counts in shared memory, so that its counts are not lost
+ * when it dies and counters never fall.
  *
  *     parent: metrics_share(n), then fork ── child i: metrics_become(i), before it counts anything
  *             metrics_bury(i) when child i has died, before another one takes its place
- *     child:  metrics_write_others, of those that cannot be asked
+ *     child:  metrics_write_others, for those that do not answer
  *
- * Gauges die with their process. */
+ * Gauges are lost with their process. */
 #pragma once
 
 #include "base/buf.h"
 
-/* In the parent, while it is the only process: memory for so many, and for the parent itself, which counts for those that have died.
- * False: there is none, and counters will fall. */
+/* In the parent, while it is the only process: maps memory for `processes` and for the parent itself, which counts for those
+ * that have died. False: no memory, and counters will fall when a process dies. */
 bool metrics_share(size_t processes);
 
-/* In the child: from now on it counts as process `index`. */
+/* In the child: it counts as process `index` from now on. */
 void metrics_become(size_t index);
 
-/* In the parent: what process `index` has counted is the parent's. Its memory is not to be trusted: it may have died of a bad pointer. */
+/* In the parent: adds the counts of dead process `index` to its own. Checks that memory first: a bad pointer may have corrupted
+ * it. */
 void metrics_bury(size_t index, const char *why);
 
-/* How many processes have died, and of the last one when (seconds since the epoch) and why ("signal 9"). False: none. */
+/* How many processes have died, and for the last one when (seconds since the epoch) and why ("signal 9"). False: none has. */
 struct metrics_deaths {
     unsigned count;
     int64_t last_s;
@@ -28,9 +29,9 @@ struct metrics_deaths {
 };
 bool metrics_deaths(struct metrics_deaths *deaths);
 
-/* Appends what the processes have counted that are `silent`, one flag for each, and what the parent has: text as that of
- * metrics_write, to be summed with those of the others. */
+/* Appends the counts of the processes whose flag in `silent` is set, and the parent's: text as by metrics_write, to be summed
+ * with that of the others. */
 void metrics_write_others(struct sl_buf *out, bool open_metrics, const bool *silent);
 
-/* Changes whenever a process has been buried: what was gathered since then has to be gathered again. Odd while one is. */
+/* Changes whenever a process has been buried: text gathered before that must be gathered again. Odd during a burial. */
 unsigned metrics_burials(void);

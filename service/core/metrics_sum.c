@@ -9,7 +9,7 @@
 
 struct series {
     struct series *next;
-    struct sl_str name; /* with its labels */
+    struct sl_str name; /* including its labels */
     double value;
 };
 
@@ -28,7 +28,7 @@ struct summing {
     bool failed;
 };
 
-/* What becomes of the values of a family, which the name of its first series tells. */
+/* How to combine the values of a family; determined by the name of its first series. */
 static enum metric_sum sum_of(struct sl_str series)
 {
     static const struct sl_str prefix = SL_STR("symloom_");
@@ -115,7 +115,8 @@ bool metrics_sum(const struct sl_str *texts, size_t count, struct sl_buf *out)
     bool open_metrics = count && sl_str_ends(texts[0], SL_STR("# EOF\n"));
     for (size_t i = 0; i < count; i++)
         metrics_sum_text(&s, texts[i]);
-    /* Sums of seconds must not fall by a rounding when they are added up in another order: that is what counters that begin anew do. */
+    /* Rounds sums of seconds to 12 digits: when added in another order, a sum could fall by its last digit, which Prometheus
+     * would take for a counter reset. */
     for (struct family *family = s.first; family; family = family->next) {
         sl_buf_str(out, family->head);
         sl_buf_u8(out, '\n');

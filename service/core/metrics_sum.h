@@ -1,6 +1,6 @@
-/* One text of metrics out of those of several processes: counters, histograms and most gauges are summed; of a state the worst
- * counts, of a time the earliest, and what is said in labels alone is said once. Prometheus' text format 0.0.4 and
- * OpenMetrics 1.0, as core/metrics.h writes them. Any thread. */
+/* Merges the metrics of several processes into one text: counters, histograms and most gauges are summed; states take the worst
+ * value, times the earliest, and metrics that only carry labels appear once. Prometheus' text format 0.0.4 and OpenMetrics 1.0,
+ * as core/metrics.h writes them. Any thread. */
 #pragma once
 
 #include "base/buf.h"

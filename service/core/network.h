@@ -1,20 +1,20 @@
-/* Networks of IP addresses (CIDR, RFC 4632 and RFC 4291), IPv4 being the ::ffff:0:0/96 part of IPv6. */
+/* Networks of IP addresses (CIDR, RFC 4632 and RFC 4291); IPv4 is the ::ffff:0:0/96 part of IPv6. */
 #pragma once
 
 #include "base/bytes.h"
 
 struct network {
     uint8_t bytes[16];
-    unsigned bits; /* of the IPv6 form */
+    unsigned bits; /* prefix length, counted in the IPv6 form */
 };
 
-/* "10.0.0.0/8", "::1", "fd00::/8"; a lone address is a network of one. False when it is none. */
+/* Parses "10.0.0.0/8", "::1", "fd00::/8"; a lone address is a network of one. False if the text is invalid. */
 bool network_parse(struct sl_str text, struct network *network);
 
-/* A numeric address ("10.1.2.3", "::1") to its IPv6 form; false when it is none. */
+/* Converts a numeric address ("10.1.2.3", "::1") to its IPv6 form; false if it is invalid. */
 bool network_address(struct sl_str text, uint8_t bytes[16]);
 
-/* The same of a socket address; false for other families. */
+/* Converts a socket address; false for other families. */
 struct sockaddr;
 bool network_sockaddr(const struct sockaddr *address, uint8_t bytes[16]);
 

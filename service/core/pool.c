@@ -18,25 +18,25 @@
 #include "core/metrics.h"
 
 enum { NICE = 10 };
-enum lane { QUICK, HEAVY, LANES };
+enum job_class { QUICK, HEAVY, JOB_CLASSES };
 
 static uv_loop_t *loop;
 static size_t max_queued = 10000;
-static size_t given[LANES];            /* to libuv and not ended; loop thread */
-static atomic_size_t running[LANES];   /* of them, on a thread */
-static _Atomic uint64_t heavy_done_ns; /* when a heavy job, or a piece of one, was done last */
+static size_t given[JOB_CLASSES];          /* submitted to libuv and not ended; loop thread */
+static atomic_size_t running[JOB_CLASSES]; /* those of them that run on a thread */
+static _Atomic uint64_t heavy_done_ns;     /* when a heavy job, or a piece of one, ended last */
 static const char *const job_names[POOL_JOBS] = {"convert", "walk", "symbolicate", "json", "io", "compress"};
 
-/* One thread is left to quick jobs; a single one serves both lanes in turn, as the next heavy job goes behind the quick
- * ones that wait already. */
+/* One thread is reserved for quick jobs. A single thread alternates between both classes, as the next heavy job is submitted
+ * behind the quick ones that wait already. */
 static size_t heavy_threads(void)
 {
     return loop_pool_threads() > 1 ? loop_pool_threads() - 1 : 1;
 }
 
 /* ---- parallel teams ----
- * Code on a pool thread cannot submit work to libuv. It opens a team and begins to work itself; the loop, told by an
- * async, lends the team helpers while more than one thread is idle, also later when threads become free. */
+ * Code on a pool thread cannot submit work to libuv. It opens a team and begins to work itself; the loop, notified by an async
+ * handle, lends the team helpers while more than one thread is idle, also later when threads become idle. */
 struct team {
     atomic_uint references;
     atomic_size_t next; /* index of the next piece */
@@ -46,19 +46,19 @@ struct team {
     unsigned workers;
     pthread_mutex_t lock;
     pthread_cond_t idle;
-    unsigned entered; /* helpers that ever entered; their worker numbers */
-    unsigned active;  /* helpers at work */
+    unsigned entered; /* helpers that ever entered; gives them their worker numbers */
+    unsigned active;  /* helpers that are working */
     bool closed, faulted;
     unsigned lent;                         /* loop thread: helpers submitted */
-    struct sl_str request_id;              /* of the caller, who outlives every helper's work */
+    struct sl_str request_id;              /* of the caller, who outlives all work of the helpers */
     const struct ledger_work *ledger_work; /* likewise */
     const atomic_bool *cancel;             /* likewise */
-    struct sl_link link;                   /* in `incoming` or `open_teams` */
+    struct sl_link link;                   /* list `incoming` or `open_teams` */
 };
 
 static uv_async_t incoming_async;
 static pthread_mutex_t incoming_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct sl_list incoming;   /* teams; under incoming_lock */
+static struct sl_list incoming;   /* teams; protected by incoming_lock */
 static struct sl_list open_teams; /* loop thread */
 
 static void team_drop(struct team *team)
@@ -70,7 +70,7 @@ static void team_drop(struct team *team)
     free(team);
 }
 
-/* Where there is less processor than work, the loop comes first: it is what everybody waits for. */
+/* On a machine short of CPU the loop comes first, as all requests wait for it: lowers the priority of pool threads. */
 static void enter_thread(void)
 {
     static _Thread_local bool done;
@@ -82,9 +82,9 @@ static void enter_thread(void)
     done = true;
 }
 
-static void note_done(enum lane lane, uint64_t now_ns)
+static void note_done(enum job_class job_class, uint64_t now_ns)
 {
-    if (lane == HEAVY)
+    if (job_class == HEAVY)
         atomic_store_explicit(&heavy_done_ns, now_ns, memory_order_relaxed);
 }
 
@@ -155,7 +155,7 @@ static bool lend_one(struct team *team)
     given[HEAVY]++;
     if (uv_queue_work(loop, work, helper_work, helper_done) == 0)
         return true;
-    atomic_fetch_sub(&team->references, 1); /* never the last: the team is still open */
+    atomic_fetch_sub(&team->references, 1); /* never the last reference: the team is still open */
     given[HEAVY]--;
     free(work);
     return false;
@@ -193,7 +193,7 @@ static struct team *team_open(const struct sl_parallel *self, size_t count,
     struct team *team = calloc(1, sizeof *team);
     if (!team)
         return NULL;
-    atomic_init(&team->references, 2); /* the caller's and the loop's */
+    atomic_init(&team->references, 2); /* of the caller and of the loop */
     team->count = count;
     team->work = work;
     team->arg = arg;
@@ -232,7 +232,7 @@ static void run_team(const struct sl_parallel *self, size_t count,
     if (whole)
         return;
     guard_fail();
-    abort(); /* a piece is missing and nobody can be told */
+    abort(); /* a piece is missing and there is no way to report it */
 }
 
 static struct sl_parallel parallel = {.workers = 1, .run = run_team};
@@ -243,28 +243,28 @@ const struct sl_parallel *pool_parallel(void)
 }
 
 /* ---- jobs ----
- * A record on the stack of the fiber that waits for it. Quick ones go to libuv at once, whose queue is first come first
- * served. Heavy ones wait here, in stochastic fair queues (McKenney, 1990): each request's jobs in order, the requests in
- * turn, so that one with a thousand modules does not hold up one with a single module. */
+ * A job lives on the stack of the fiber that waits for it. Quick jobs are submitted to libuv at once, whose queue is first
+ * come, first served. Heavy ones wait here, in stochastic fair queues (McKenney, 1990): each request's jobs in order, the
+ * requests round robin, so that one with a thousand modules does not hold up one with a single module. */
 struct job {
     uv_work_t work;
-    enum lane lane;
+    enum job_class job_class;
     struct fiber *fiber;
     struct sl_str request_id;
     const struct ledger_work *ledger_work;
-    const atomic_bool *cancel; /* NULL = it is done to its end */
+    const atomic_bool *cancel; /* NULL = not cancellable */
     void (*fn)(void *arg);
     void *arg;
-    struct sl_link link; /* in its flow */
+    struct sl_link link; /* queue of its flow */
     unsigned flow;
     uint64_t queued_ns, started_ns, ended_ns;
-    bool waits; /* in a flow */
+    bool waits; /* is queued in a flow */
     bool refused, whole, cancelled, done;
 };
 
 enum { FLOWS = 64 };
 static struct sl_list flows[FLOWS];
-static uint64_t filled_flows; /* a bit for each */
+static uint64_t filled_flows; /* bit set of the flows with jobs */
 static unsigned next_flow;
 static size_t heavy_queued;
 
@@ -286,7 +286,7 @@ static void flow_leave(struct job *job)
     job->waits = false;
 }
 
-/* The first job of the flow whose turn it is; some flow is not empty. */
+/* Takes the first job of the next flow, round robin; at least one flow must have jobs. */
 static struct job *flow_next(void)
 {
     uint64_t from_next = filled_flows >> next_flow << next_flow;
@@ -301,7 +301,7 @@ static void job_work(uv_work_t *work)
 {
     struct job *job = work->data;
     enter_thread();
-    atomic_fetch_add(&running[job->lane], 1);
+    atomic_fetch_add(&running[job->job_class], 1);
     job->started_ns = uv_hrtime();
     log_set_request_id(job->request_id);
     ledger_begin(job->ledger_work);
@@ -312,15 +312,15 @@ static void job_work(uv_work_t *work)
     ledger_end();
     log_set_request_id((struct sl_str){NULL, 0});
     job->ended_ns = uv_hrtime();
-    note_done(job->lane, job->ended_ns);
-    atomic_fetch_sub(&running[job->lane], 1);
+    note_done(job->job_class, job->ended_ns);
+    atomic_fetch_sub(&running[job->job_class], 1);
 }
 
 static void job_done(uv_work_t *work, int status)
 {
     (void)status;
     struct job *job = work->data;
-    given[job->lane]--;
+    given[job->job_class]--;
     job->done = true;
     fiber_wake(job->fiber);
     start_heavy();
@@ -328,15 +328,15 @@ static void job_done(uv_work_t *work, int status)
 
 static void start_job(struct job *job)
 {
-    given[job->lane]++;
+    given[job->job_class]++;
     if (uv_queue_work(loop, &job->work, job_work, job_done) == 0)
         return;
-    given[job->lane]--;
+    given[job->job_class]--;
     job->refused = job->done = true;
     fiber_wake(job->fiber);
 }
 
-/* Jobs first, then helpers: those are only there to use threads that nobody else wants. */
+/* Jobs first, then helpers, which only use threads that are otherwise idle. */
 static void start_heavy(void)
 {
     while (heavy_queued && given[HEAVY] < heavy_threads())
@@ -344,7 +344,7 @@ static void start_heavy(void)
     lend_helpers();
 }
 
-/* False when the fiber was cancelled before the job began; one that has begun is waited for. */
+/* Waits for the job. False when the fiber was cancelled before the job began; a running job is always waited for. */
 static bool job_wait(struct job *job)
 {
     while (!job->done) {
@@ -364,7 +364,7 @@ enum sl_code pool_run(enum pool_job kind, void (*fn)(void *arg), void *arg, stru
     const char *name = job_names[kind & ~POOL_HEAVY];
     bool heavy = kind & POOL_HEAVY || kind == POOL_CONVERT || kind == POOL_WALK;
     bool lasts = (kind & ~POOL_HEAVY) == POOL_IO || (kind & ~POOL_HEAVY) == POOL_COMPRESS;
-    struct job job = {.lane = heavy ? HEAVY : QUICK, .fiber = fiber_self(), .request_id = fiber_request_id()};
+    struct job job = {.job_class = heavy ? HEAVY : QUICK, .fiber = fiber_self(), .request_id = fiber_request_id()};
     job.ledger_work = (kind & ~POOL_HEAVY) == POOL_IO ? NULL : fiber_work();
     job.cancel = lasts ? NULL : fiber_cancel_flag();
     job.fn = fn;
@@ -440,7 +440,7 @@ void pool_unmap(struct sl_mapping *mapping)
         unmap_file(mapping);
 }
 
-/* ---- work that nobody waits for ---- */
+/* ---- detached work ---- */
 struct detached {
     uv_work_t work;
     void (*fn)(void *arg), (*done)(void *arg);
@@ -482,11 +482,11 @@ void pool_detach(void (*fn)(void *arg), void (*done)(void *arg), void *arg)
 }
 
 /* ---- state ---- */
-static uint64_t quick_vain_ms(void);
+static uint64_t quick_stall_ms(void);
 
 void pool_end_if_stalled(uint64_t most_ms)
 {
-    if (quick_vain_ms() <= most_ms)
+    if (quick_stall_ms() <= most_ms)
         return;
     log_error("pool", "no thread has become free for too long: the process ends itself");
     abort();
@@ -513,18 +513,19 @@ size_t pool_busy(void)
     return atomic_load(&running[QUICK]) + atomic_load(&running[HEAVY]);
 }
 
-static size_t lane_queued(enum lane lane)
+static size_t class_queued(enum job_class job_class)
 {
-    size_t at_work = atomic_load(&running[lane]), queued = given[lane] > at_work ? given[lane] - at_work : 0;
-    return lane == HEAVY ? queued + heavy_queued : queued;
+    size_t at_work = atomic_load(&running[job_class]),
+           queued = given[job_class] > at_work ? given[job_class] - at_work : 0;
+    return job_class == HEAVY ? queued + heavy_queued : queued;
 }
 
 size_t pool_queued(void)
 {
-    return lane_queued(QUICK) + lane_queued(HEAVY);
+    return class_queued(QUICK) + class_queued(HEAVY);
 }
 
-static struct { /* a job that does nothing; loop thread */
+static struct { /* an empty job that tests if threads take quick jobs; loop thread */
     uint64_t since_ms;
     bool waits;
 } probe;
@@ -540,7 +541,7 @@ static void probe_done(void *arg)
     probe.waits = false;
 }
 
-static uint64_t quick_vain_ms(void)
+static uint64_t quick_stall_ms(void)
 {
     uint64_t now = loop ? loop_now_ms() : 0;
     if (loop && !probe.waits) {
@@ -551,7 +552,7 @@ static uint64_t quick_vain_ms(void)
     return probe.waits ? now - probe.since_ms : 0;
 }
 
-static uint64_t heavy_vain_ms(void)
+static uint64_t heavy_stall_ms(void)
 {
     uint64_t now = uv_hrtime(), oldest = now, done = atomic_load(&heavy_done_ns);
     const struct job *first;
@@ -562,32 +563,32 @@ static uint64_t heavy_vain_ms(void)
     return now > oldest ? (now - oldest) / 1000000 : 0;
 }
 
-/* How long jobs have waited while no thread has finished any. */
-static uint64_t vain_ms(void)
+/* How long jobs have waited without any thread finishing one. */
+static uint64_t stall_ms(void)
 {
-    uint64_t quick = quick_vain_ms(), heavy = heavy_vain_ms();
+    uint64_t quick = quick_stall_ms(), heavy = heavy_stall_ms();
     return quick > heavy ? quick : heavy;
 }
 
 bool pool_stalled(uint64_t most_ms)
 {
-    return vain_ms() > most_ms;
+    return stall_ms() > most_ms;
 }
 
 void pool_set_metrics(void)
 {
     metric_set(METRIC_POOL_BUSY, (double)pool_busy(), NULL, NULL, NULL);
     metric_set(METRIC_POOL_QUEUED, (double)pool_queued(), NULL, NULL, NULL);
-    metric_set(METRIC_POOL_STALLED, (double)vain_ms() / 1e3, NULL, NULL, NULL);
-    metric_set(METRIC_WAITING, (double)lane_queued(QUICK), "pool_quick", NULL, NULL);
-    metric_set(METRIC_WAITING, (double)lane_queued(HEAVY), "pool_heavy", NULL, NULL);
+    metric_set(METRIC_POOL_STALLED, (double)stall_ms() / 1e3, NULL, NULL, NULL);
+    metric_set(METRIC_WAITING, (double)class_queued(QUICK), "pool_quick", NULL, NULL);
+    metric_set(METRIC_WAITING, (double)class_queued(HEAVY), "pool_heavy", NULL, NULL);
 }
 
 void pool_open(uv_loop_t *the_loop)
 {
     loop = the_loop;
     parallel.workers = (unsigned)heavy_threads();
-    uv_async_init(loop, &incoming_async, on_incoming); /* also what keeps an idle loop alive */
+    uv_async_init(loop, &incoming_async, on_incoming); /* also keeps an idle loop alive */
     metric_set(METRIC_POOL_THREADS, loop_pool_threads(), NULL, NULL, NULL);
 }
 

@@ -20,7 +20,7 @@ static struct {
     struct statsd_options options;
     int fd; /* -1 = not connected */
     uint64_t next_try_ms;
-    size_t most; /* bytes of a packet */
+    size_t most; /* maximum size of a packet in bytes */
     struct sl_buf packet, line;
 } statsd = {.fd = -1};
 
@@ -34,7 +34,7 @@ void statsd_init(const struct statsd_options *options)
         metrics_use_mozilla_names();
 }
 
-/* ---- the socket; pool ---- */
+/* ---- the socket; on the pool ---- */
 static int connect_unix(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -50,7 +50,7 @@ static int connect_unix(const char *path)
     return fd;
 }
 
-/* The first address of the family that can be had. */
+/* Connects to the first address of the family that works. */
 static int connect_one(const struct addrinfo *at, int family)
 {
     for (; at; at = at->ai_next) {
@@ -62,7 +62,8 @@ static int connect_one(const struct addrinfo *at, int family)
     return -1;
 }
 
-/* Nothing tells that nobody listens on UDP: of a name with both kinds of addresses, agents mostly have the one of IPv4. */
+/* connect(2) on UDP succeeds without a listener. For a name with addresses of both families IPv4 comes first, where most agents
+ * listen. */
 static int connect_udp(const char *server)
 {
     char host[256];
@@ -100,7 +101,7 @@ static void send_packet(void)
     if (statsd.packet.size && statsd.fd >= 0 &&
         send(statsd.fd, statsd.packet.data, statsd.packet.size, MSG_NOSIGNAL) < 0 && errno != EAGAIN &&
         errno != EMSGSIZE) {
-        close(statsd.fd); /* gone: what comes now is lost */
+        close(statsd.fd); /* the server is gone: later datagrams are dropped */
         statsd.fd = -1;
         statsd.next_try_ms = clock_mono_ns() / 1000000 + (errno == ECONNREFUSED ? 0 : RETRY_MS);
     }
@@ -209,7 +210,7 @@ void statsd_run(void *unused)
         if (on)
             pool_run(POOL_IO, push_all, NULL, NULL);
     }
-    push_all(NULL); /* short: the name is known */
+    push_all(NULL); /* on the loop: quick, as the name is resolved */
     sl_close(statsd.fd);
     statsd.fd = -1;
     sl_buf_free(&statsd.packet);

@@ -1,8 +1,8 @@
-/* The metrics, pushed: DogStatsD datagrams over UDP or a Unix socket, every ten seconds.
+/* Pushes the metrics: DogStatsD datagrams over UDP or a Unix socket, every ten seconds.
  *
- * Counters are what was added since the last time, gauges as they are, histograms their single values (durations in
- * milliseconds), of which at most a thousand a series and period are kept and sent with their rate. A server that is not
- * there is looked for again every thirty seconds; what could not be sent is lost, and nobody hears of it. */
+ * Counters send their increase since the last push, gauges their value, histograms their single values (durations in
+ * milliseconds): at most a thousand per series and period, sent with their sample rate. An absent server is tried again every
+ * thirty seconds; datagrams that cannot be sent are dropped silently. */
 #pragma once
 
 #include "base/buf.h"
@@ -12,17 +12,17 @@
 struct statsd_options {
     const char *server; /* "host:port", "[address]:port" or "unix:/path" */
     const char *prefix; /* of all names */
-    const char *tags;   /* of all values: "a:b,c:d"; empty = none. They must outlive statsd_run */
-    bool tagged;        /* else none at all */
-    bool mozilla_names; /* Mozilla's are sent too: without the prefix, and with a tag of the host */
-    const char *host;   /* for that tag */
+    const char *tags;   /* of all values: "a:b,c:d"; empty = none. Must outlive statsd_run */
+    bool tagged;        /* false: send no tags at all */
+    bool mozilla_names; /* also push Mozilla's names: without the prefix, and with a tag of the host */
+    const char *host;   /* value of that tag */
 };
 
-/* Values of histograms are kept from now on. Before other threads are there. */
+/* Starts recording values of histograms. Before other threads exist. */
 void statsd_init(const struct statsd_options *options);
 
-/* Sends until the group is cancelled, and once more then. Nothing to do without a server. */
+/* Pushes until the group is cancelled, and once more then. Returns at once without a server. */
 void statsd_run(void *unused) SL_SUSPENDS;
 
-/* "a" as a tag may have it: no commas, bars or blanks. Appends. */
+/* Appends "name:value"; commas, bars and blanks, which tags cannot have, are replaced. */
 void statsd_add_tag(struct sl_buf *tags, struct sl_str name, struct sl_str value);

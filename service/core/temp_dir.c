@@ -10,12 +10,12 @@
 
 static struct {
     pthread_once_t once;
-    char configured[TEMP_DIR_BYTES]; /* the environment may change */
+    char configured[TEMP_DIR_BYTES]; /* a copy, as the environment may change */
     const char *chosen;
     int error;
 } temp = {.once = PTHREAD_ONCE_INIT};
 
-/* 0, or errno. */
+/* Returns 0 or an errno. */
 static int try_path(const char *path)
 {
     if (*path != '/')

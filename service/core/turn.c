@@ -9,9 +9,9 @@ static const uint64_t SLICE_NS = 1000000, CALM_NS = 1000000000;
 static uv_prepare_t prepare;
 static uv_check_t check;
 static uv_idle_t idle;
-static uint64_t slice_began_ns; /* 0: nobody has asked yet */
+static uint64_t slice_began_ns; /* 0: turn_is_over() was not called in this slice */
 static uint64_t last_over_ns;
-static struct sl_list line;
+static struct sl_list queue;
 
 bool turn_is_over(void)
 {
@@ -34,39 +34,39 @@ static void new_slice(void)
     slice_began_ns = 0;
 }
 
-/* ---- the line ---- */
+/* ---- the queue ---- */
 void turn_wait(struct turn_place *place, void (*run)(struct turn_place *place))
 {
     if (place->taken)
         return;
     place->run = run;
     place->taken = true;
-    sl_list_append(&line, &place->link);
+    sl_list_append(&queue, &place->link);
 }
 
 void turn_leave(struct turn_place *place)
 {
     if (!place->taken)
         return;
-    sl_list_remove(&line, &place->link);
+    sl_list_remove(&queue, &place->link);
     place->taken = false;
 }
 
-/* Each at most once, so that poll gets its turn. */
-static void run_line(void)
+/* Runs each entry at most once, so that the loop can poll. */
+static void run_queue(void)
 {
-    const struct sl_link *end = line.last;
-    bool go_on = line.first != NULL;
+    const struct sl_link *end = queue.last;
+    bool go_on = queue.first != NULL;
     while (go_on) {
-        struct turn_place *place = SL_LIST_FIRST(&line, struct turn_place, link);
+        struct turn_place *place = SL_LIST_FIRST(&queue, struct turn_place, link);
         bool is_last = &place->link == end;
         turn_leave(place);
         place->run(place);
-        go_on = line.first && !is_last && !turn_is_over();
+        go_on = queue.first && !is_last && !turn_is_over();
     }
 }
 
-/* ---- the turns ---- */
+/* ---- turns of the loop ---- */
 static void on_idle(uv_idle_t *handle)
 {
     (void)handle;
@@ -75,12 +75,12 @@ static void on_idle(uv_idle_t *handle)
 static void on_prepare(uv_prepare_t *handle)
 {
     (void)handle;
-    bool more = fibers_run_ready(); /* in the slice of those after poll */
+    bool more = fibers_run_ready(); /* in the time slice of the fibers after poll */
     new_slice();
-    run_line();
+    run_queue();
     new_slice();
-    if (more || line.first)
-        uv_idle_start(&idle, on_idle); /* keeps the poll from sleeping */
+    if (more || queue.first)
+        uv_idle_start(&idle, on_idle); /* keeps the poll from blocking */
     else
         uv_idle_stop(&idle);
 }

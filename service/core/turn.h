@@ -1,27 +1,27 @@
-/* The time of the loop, shared out.
+/* Time slices for work on the event loop.
  *
- * The loop looks at its descriptors, then does what came in, then looks again. When thousands of clients come at once, the
- * one whose answer takes microseconds would wait for all the others between two looks. So each part of a turn (what poll
- * reports, fibers that are ready, those who wait for their turn) has a slice of time; what can wait asks whether it is used
- * up, and if so stands in line. Loop thread only. */
+ * The loop polls its descriptors, handles the events, then polls again. When thousands of clients come at once, the one whose
+ * answer takes microseconds would wait for all the others between two polls. So each part of a turn of the loop (poll events,
+ * ready fibers, the queue of turn_wait) has a time slice; work that can wait checks turn_is_over() and, if so, calls turn_wait.
+ * Loop thread only. */
 #pragma once
 
 #include <stdbool.h>
 
 #include "base/list.h"
 
-/* Whether the slice of what runs now is used up. */
+/* True if the current time slice is used up. */
 bool turn_is_over(void);
 
-/* Whether that has not been so for a second. */
+/* True if no time slice was used up within the last second. */
 bool turns_are_calm(void);
 
-/* A place in the line, zero at first; part of what its owner waits with. */
+/* An entry of the queue, zero at first; a member of its owner. */
 struct turn_place {
     struct sl_link link;
-    void (*run)(struct turn_place *place); /* it has left the line then, and may enter it again */
+    void (*run)(struct turn_place *place); /* called after it has left the queue; may queue it again */
     bool taken;
 };
 
-void turn_wait(struct turn_place *place, void (*run)(struct turn_place *place)); /* at the end of the line, once */
-void turn_leave(struct turn_place *place);                                       /* also when it is not in it */
+void turn_wait(struct turn_place *place, void (*run)(struct turn_place *place)); /* appends it, once */
+void turn_leave(struct turn_place *place);                                       /* allowed also if it is not queued */

@@ -25,7 +25,7 @@ static bool copy_text(struct sl_arena *arena, const char *data, size_t size, str
     return copy != NULL;
 }
 
-/* ---- out of JSON ---- */
+/* ---- from JSON ---- */
 
 static bool read_number(struct sl_arena *arena, struct sl_json *j, struct value *out)
 {
@@ -107,7 +107,7 @@ void value_problem(struct value_problems *problems, const struct value *at, bool
     struct value_problem problem = {.line = at ? at->line : 0, .column = at ? at->column : 0, .warning = warning};
     va_list args;
     if (!warning)
-        problems->errors++; /* counted even when there is no memory to keep the text */
+        problems->errors++; /* also counted without memory for the text */
     va_start(args, format);
     value_add(problems, problem, path, format, args);
     va_end(args);

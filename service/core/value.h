@@ -1,5 +1,5 @@
-/* A tree of plain values with positions: what a YAML configuration and a JSON request have in common, so that one schema
- * reader serves both (sources). Lives in an arena. */
+/* A tree of plain values with positions: common to YAML configurations and JSON requests, so that one schema reader serves both
+ * (sources). Lives in an arena. */
 #pragma once
 
 #include "base/arena.h"
@@ -11,29 +11,29 @@ enum value_type { VALUE_NULL, VALUE_BOOL, VALUE_INT, VALUE_DOUBLE, VALUE_STRING,
 struct value {
     enum value_type type;
     bool boolean;
-    bool negative;        /* VALUE_INT: the value is -(int64_t)integer's magnitude */
+    bool negative;        /* VALUE_INT: the value is -integer */
     uint64_t integer;     /* magnitude */
     double number;        /* also set for VALUE_INT */
-    struct sl_str string; /* VALUE_STRING; of numbers and other YAML scalars their text */
+    struct sl_str string; /* VALUE_STRING; for numbers and other YAML scalars their text */
     struct value *items;  /* VALUE_LIST: elements; VALUE_MAP: values */
     struct sl_str *keys;  /* VALUE_MAP, parallel to items */
     size_t count;
     uint32_t line, column; /* 1-based; 0 when not known (value_from_json) */
 };
 
-/* Of a map of texts. */
+/* A member of a map of texts. */
 struct text_pair {
     struct sl_str key, value;
 };
 
-/* The member of a map; NULL when absent or `map` is no map. */
+/* Returns the member of a map; NULL if it is absent or `map` is not a map. */
 struct value *value_get(const struct value *map, const char *key);
 
-/* The value that comes next in `j`. Lists lie in `arena`; texts, keys and numbers (whose text is in `string`) are views of
- * the document or in the reader's arena, so that the tree may go before they do. False: the reader has failed. */
+/* Reads the next value of `j`. Lists are allocated in `arena`; texts, keys and numbers (whose text is in `string`) are views of
+ * the document or lie in the reader's arena, so the tree must not outlive them. False: the reader has failed. */
 bool value_from_json(struct sl_arena *arena, struct sl_json *j, struct value *out);
 
-/* Collects what a schema reader found wrong: each entry a dotted path and a sentence. */
+/* Errors, warnings and notes of a schema reader: each a dotted path and a sentence. */
 struct value_problem {
     struct sl_str path;
     struct sl_str what;
@@ -48,8 +48,8 @@ struct value_problems {
 };
 void value_problem(struct value_problems *problems, const struct value *at, bool warning, const char *path,
                    const char *format, ...) __attribute__((format(printf, 5, 6)));
-/* Something that is as it should be, for who asked. */
+/* Adds an informational message. */
 void value_info(struct value_problems *problems, const struct value *at, const char *path, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* How many warnings there are; errors are counted in `errors`. */
+/* Number of warnings; `errors` counts the errors. */
 size_t value_warnings(const struct value_problems *problems);
