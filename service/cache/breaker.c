@@ -1,5 +1,5 @@
-/* A back end that does not answer must not cost every request its time limit: it is left alone until a fiber of its own
- * has found that it answers again. Requests never pay for finding out. */
+/* Circuit breaker: a back end that does not answer must not cost every request its time limit. It is paused until a fiber has
+ * found by probes that it answers again; requests never probe. */
 #include "cache/shared.h"
 
 #include "core/log.h"
@@ -27,10 +27,10 @@ static void up(struct shared_backend *backend)
     metric_set(METRIC_SHARED_UP, 1, backend->name, NULL, NULL);
 }
 
-static void wait_for_come_back(void *arg)
+static void probe_until_up(void *arg)
 {
     struct shared_backend *backend = arg;
-    /* Useless answers are not over in a moment; a restart is. */
+    /* Unusable answers usually last longer than a restart. */
     uint64_t pause = backend->failures >= backend->patience ? LONGEST_PAUSE_MS : FIRST_PAUSE_MS;
     while (fiber_sleep(pause)) {
         enum shared_result result = backend->probe();
@@ -44,7 +44,7 @@ static void wait_for_come_back(void *arg)
     }
 }
 
-static void give_up(struct shared_backend *backend)
+static void pause_backend(struct shared_backend *backend)
 {
     if (backend->down)
         return;
@@ -53,8 +53,8 @@ static void give_up(struct shared_backend *backend)
     backend->down = true;
     backend->was_up = false;
     metric_set(METRIC_SHARED_UP, 0, backend->name, NULL, NULL);
-    if (!fiber_start(backend->group, wait_for_come_back, backend))
-        backend->down = false; /* nobody would ever look again */
+    if (!fiber_start(backend->group, probe_until_up, backend))
+        backend->down = false; /* no fiber would ever probe it */
 }
 
 static void count(const struct shared_backend *backend, enum shared_op op, const char *kind, uint64_t begin_ms,
@@ -76,13 +76,13 @@ void breaker_note(struct shared_backend *backend, enum shared_op op, const char 
     switch (result) {
     case SHARED_TIMEOUT:
     case SHARED_UNREACHABLE:
-        /* One slow answer among many is no death. */
+        /* One slow answer among many others does not mean that it is dead. */
         if (backend->last_answer_ms <= begin_ms)
-            give_up(backend);
+            pause_backend(backend);
         break;
     case SHARED_ERROR:
         if (op != SHARED_PUT && ++backend->failures >= backend->patience)
-            give_up(backend);
+            pause_backend(backend);
         break;
     default:
         if (!backend->down)

@@ -1,4 +1,4 @@
-/* The shared layer in a bucket of S3 or GCS: how long it is waited for, and what its answers mean to the layer. */
+/* The shared layer in a bucket of S3 or GCS: time limits, and what the bucket's answers mean to the layer. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -17,9 +17,9 @@ enum { HEAD_MS = 500, BODY_S = 60, CREDENTIALS_MS = 300, RETRY_MS = 1000 };
 
 static struct {
     struct object_store store;
-    struct fiber_group *group; /* of the fiber that asks for credentials */
+    struct fiber_group *group; /* of the fiber that requests credentials */
     bool asking;
-    uint64_t not_before_ms; /* is asked again */
+    uint64_t not_before_ms; /* earliest time of the next request */
     struct fiber_wait_list asked;
 } bucket;
 static struct {
@@ -49,8 +49,7 @@ static void ask_for_credentials(void *unused)
     fiber_wake_all(&bucket.asked);
 }
 
-/* Whether there are credentials, for which nobody waits longer than CREDENTIALS_MS. They are renewed by a fiber of their own while they
- * are still good. */
+/* True if there are credentials; waits for them at most CREDENTIALS_MS. A fiber of its own renews them before they expire. */
 static bool authorize(void)
 {
     uint64_t end = loop_now_ms() + CREDENTIALS_MS;
@@ -65,13 +64,13 @@ static bool authorize(void)
     return object_store_credentials_ms(&bucket.store) > 0;
 }
 
-/* ---- what went wrong ---- */
+/* ---- failures ---- */
 
-static char last_trouble[sizeof((struct sl_error *)0)->message];
+static char last_failure[sizeof((struct sl_error *)0)->message];
 
 const char *bucket_trouble(void)
 {
-    return last_trouble;
+    return last_failure;
 }
 
 static enum shared_result failure(const struct object_call *call, enum sl_code code, const char *what,
@@ -84,7 +83,7 @@ static enum shared_result failure(const struct object_call *call, enum sl_code c
     case SL_NOT_FOUND: return SHARED_MISS;
     default: break;
     }
-    snprintf(last_trouble, sizeof last_trouble, "%s", error->message);
+    snprintf(last_failure, sizeof last_failure, "%s", error->message);
     if (loop_minutely(&next_ms))
         log_warn("shared", what, LOG_STR("backend", is_s3() ? "s3" : "gcs"), LOG_ERR(error));
     return call->status || code != SL_DOWNLOAD_ERROR ? SHARED_ERROR : SHARED_UNREACHABLE;
@@ -101,8 +100,8 @@ struct download {
     struct fiber_wait_list finished;
 };
 
-/* No kind's contents begin like a zstd frame: what does has lost its Content-Encoding, at a server that died between
- * writing one and the other, or a proxy that drops fields. */
+/* No kind's contents begin like a zstd frame. Contents that do have lost their Content-Encoding: the server died before it
+ * stored that, or a proxy drops header fields. */
 static bool is_packed(int fd)
 {
     static const uint8_t magic[4] = {0x28, 0xB5, 0x2F, 0xFD};
@@ -132,7 +131,7 @@ static bool has_begun(int fd)
     return fstat(fd, &st) == 0 && st.st_size > 0;
 }
 
-/* A whole entry may take a minute, but its first byte half a second. */
+/* A whole entry may take a minute, but its first byte at most half a second. */
 static enum shared_result get_within(struct download *d)
 {
     struct fiber_group group;
@@ -147,7 +146,7 @@ static enum shared_result get_within(struct download *d)
             result = SHARED_CANCELLED;
         else if (woken == FIBER_TIMED_OUT && !has_begun(d->fd))
             result = SHARED_TIMEOUT;
-        timeout = UINT64_MAX; /* from here on the download's own limit counts */
+        timeout = UINT64_MAX; /* from here on the time limit of the download applies */
     }
     if (!d->done)
         fiber_group_cancel(&group);
@@ -223,7 +222,7 @@ static enum shared_result bucket_put(const struct shared_entry *entry)
             return SHARED_CANCELLED;
     uploads.running++;
     enum shared_result result = put_once(entry, !entry->replace, &status);
-    if (result == SHARED_ERROR && status == 501) { /* no conditions there: look first */
+    if (result == SHARED_ERROR && status == 501) { /* conditional requests are not supported: look first */
         result = exists(entry->name);
         result = result == SHARED_HIT ? SHARED_SKIPPED : put_once(entry, false, &status);
     }

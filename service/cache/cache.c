@@ -74,7 +74,7 @@ static unsigned tokens(unsigned configured)
     return configured ? configured : 1;
 }
 
-/* Tokens that are out come back to the new number. */
+/* Keeps the tokens in use counted when their number changes. */
 static void change_tokens(unsigned *left, unsigned before, unsigned after)
 {
     unsigned used = tokens(before) > *left ? tokens(before) - *left : 0;
@@ -107,7 +107,7 @@ void cache_close(void)
         cache_memory_free(&engine.kinds[i].memory);
         refreshes_forget(&engine.kinds[i], UINT64_MAX);
         for (struct sl_map_entry *e = NULL; (e = sl_map_next(&engine.kinds[i].lines, e));)
-            free(e->value); /* of fibers that were cancelled before they began */
+            free(e->value); /* left by fibers that were cancelled before they began */
         sl_map_free(&engine.kinds[i].lines);
         sl_map_free(&engine.kinds[i].refreshes);
         sl_map_free(&engine.kinds[i].flights);
@@ -148,7 +148,7 @@ void engine_count(const struct kind_state *state, const char *layer, enum sl_cod
     metric_add(METRIC_CACHE_LOOKUPS, 1, state->kind->name, layer, sl_code_name(code));
 }
 
-/* Stamps of this process are compared with memory when they are written: cache_forget. */
+/* A generation made by this process needs no comparison: cache_forget has dropped its entries from memory. */
 void engine_saw(int64_t generation)
 {
     int64_t *seen = engine.stamping ? &engine.meanwhile : &engine.generation;
@@ -169,13 +169,13 @@ void cache_stamped(int64_t previous, int64_t made)
 {
     int64_t meanwhile = engine.meanwhile;
     engine.stamping = false;
-    engine_saw(previous); /* of another process, when it is news */
+    engine_saw(previous); /* another process may have written stamps before */
     engine.generation = made > engine.generation ? made : engine.generation;
     engine_saw(meanwhile);
 }
 
-/* What memory holds, unless other processes made stamps that it has not been compared with: the disk look-up does that.
- * Looking for those is one call about a file that is always in the kernel's cache, once a second or when one rings. */
+/* Returns the entry unless another process has written stamps since it was last checked; then the disk look-up has to check it.
+ * Reading the generation is one system call for a file that is always in the page cache, once a second or after a notification. */
 static struct cache_memory_entry *cache_current(struct cache_memory_entry *entry, uint64_t now)
 {
     if (entry && cache_watch_is_due(&engine.watch, now))
@@ -192,7 +192,7 @@ bool engine_doubts(struct sl_str key, enum sl_code code, int64_t created_ns)
     return doubted;
 }
 
-/* Whether the entry is a failure that may be over: it is looked up as if it were not there. */
+/* True for a failure that may be over: it counts as absent. */
 static bool is_doubted(const struct cache_memory_entry *entry)
 {
     return entry->error && engine_doubts(entry->lru.key, entry->error->code, entry->created_ns);
@@ -244,7 +244,7 @@ bool cache_peek(const struct cache_kind *kind, const struct cache_key *key, enum
     return true;
 }
 
-/* Whether it is a miss that is old enough to be asked for again. */
+/* True for a miss that a renewal looks up again. */
 static bool is_old_miss(const struct cache_memory_entry *entry)
 {
     return entry->error && cache_class_of(entry->error->code) == CACHE_NEGATIVE && entry->error->code != SL_INTERNAL &&
@@ -290,7 +290,7 @@ void engine_remember(struct kind_state *state, struct sl_str key, enum sl_code c
     bound_mapped_to(engine.max_mapped);
 }
 
-/* A directory that does not work is an ordinary sight for an operator; once a minute is enough. */
+/* An unusable directory is an ordinary condition for an operator: log it once a minute. */
 void engine_log_io(const char *what, int number)
 {
     if (number && loop_minutely(&engine.next_log_ms))
@@ -298,7 +298,6 @@ void engine_log_io(const char *what, int number)
                   LOG_STR("error", strerror(number)));
 }
 
-/* Misses made before this are to be asked for again by a renewal. */
 int64_t engine_renew_before_ns(void)
 {
     int64_t now = cache_now_ns();
@@ -312,7 +311,7 @@ static bool item_holds(const struct cache_item *item, const void *address)
     return item->mapping.mapped && (uintptr_t)address - (uintptr_t)begin < item->mapping.mapped;
 }
 
-/* The item's holders keep it; who asks from now on gets another one. The disk look-up sees that its file was cut. */
+/* Holders of the item keep it; later look-ups get another one. The disk look-up notices that its file was truncated. */
 static void forget_damaged(const void *address)
 {
     for (size_t i = 0; i < engine.count; i++) {
@@ -357,7 +356,7 @@ void engine_shed(void)
         bound_mapped_to(0);
 }
 
-/* ---- forgetting ---- */
+/* ---- invalidation ---- */
 static bool names_any(struct sl_str key, const struct cache_file *files, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -374,7 +373,7 @@ static void cache_cache_forget(struct kind_state *state, const struct cache_file
         if (!names_any(flight->key, files, count))
             continue;
         tell(arg, state->kind, flight->key);
-        flight->outdated = true; /* its waiters hold it; who asks from now on starts another one */
+        flight->outdated = true; /* its waiters hold it; later look-ups start another one */
         sl_map_remove(&state->flights, flight->key);
     }
     for (struct cache_memory_entry *entry = CACHE_MEMORY_OLDEST(&state->memory), *newer; entry; entry = newer) {
@@ -407,7 +406,7 @@ static bool is_renewing(void)
     return false;
 }
 
-/* Whether memory holds a miss that is old enough to be asked for again. */
+/* True if memory has a miss that a renewal looks up again. */
 static bool old_miss(struct kind_state *state, struct sl_str key)
 {
     const struct cache_memory_entry *entry = cache_find(state, key);
@@ -432,7 +431,7 @@ void cache_renew(const struct cache_kind *kind, const struct cache_key *key, con
     flight->renewal = &engine.redownloads;
 }
 
-/* True when there is an answer at once. */
+/* True if `look` is answered at once. */
 bool engine_ask(struct cache_look *look, bool renews, struct flight *owner)
 {
     struct kind_state *state = state_of(look->kind);
@@ -508,7 +507,7 @@ enum sl_code cache_get(const struct cache_kind *kind, const struct cache_key *ke
     return getting.look.code;
 }
 
-/* ---- for people ---- */
+/* ---- for operators ---- */
 void cache_log_state(void)
 {
     for (size_t i = 0; i < engine.count; i++) {

@@ -1,5 +1,5 @@
-/* Removing what has expired. Works beside running servers: nothing is locked, every step may find that somebody else was
- * faster, and directories go only by rmdir, which refuses when a server has just put something there. */
+/* Removes what has expired. Works beside running servers: nothing is locked, every step may find that another process was
+ * faster, and directories are removed by rmdir only, which fails if a server has just put something there. */
 #include "cache/impl.h"
 
 #include <errno.h>
@@ -15,7 +15,8 @@
 #include "core/metrics.h"
 
 enum { MAX_DEPTH = 32, KINDS_MAX = 32 };
-#define ORPHAN_AFTER_NS (3600 * CACHE_SECOND_NS) /* a side file without entry: its entry may be about to come back */
+/* a side file without an entry: the entry may be about to be published again */
+#define ORPHAN_AFTER_NS (3600 * CACHE_SECOND_NS)
 
 struct kind_run {
     const struct cache_kind *kind;
@@ -43,7 +44,7 @@ static void failed(struct sweep *sweep, const char *what, const char *name)
 /* False when the file cannot be read. */
 static bool expired(struct sweep *sweep, int at, const char *name, const struct stat *st, bool *is_expired)
 {
-    uint8_t head[128]; /* the longest marker with a duration; other details do not matter here */
+    uint8_t head[128]; /* fits the longest marker with a duration; other details are not needed */
     int fd = openat(at, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     ssize_t n = fd < 0 ? -1 : pread(fd, head, sizeof head, 0);
     int number = errno;
@@ -76,7 +77,7 @@ static bool remove_file(struct sweep *sweep, int at, const char *name)
     return false;
 }
 
-/* An entry. Returns whether it is gone afterwards. */
+/* Removes an entry if it has expired. True if it does not exist afterwards. */
 static bool sweep_entry(struct sweep *sweep, int at, const char *name, const struct stat *st)
 {
     bool is_expired = sweep->options->all;
@@ -100,8 +101,8 @@ static bool sweep_entry(struct sweep *sweep, int at, const char *name, const str
     return true;
 }
 
-/* A side file goes with its entry; one whose entry has gone without it goes when it is old. It never keeps its
- * directory by itself: the rmdir tells. */
+/* Removes a side file whose entry is gone, when it is old; usually it goes together with its entry. It does not count as an
+ * entry of its directory: rmdir decides whether that is empty. */
 static void sweep_side_file(struct sweep *sweep, int at, const char *name, const struct stat *st)
 {
     char entry[300];
@@ -181,7 +182,7 @@ static const char *unknown_name(const struct cleanup_options *options, const str
     return NULL;
 }
 
-/* What has expired is gone: what is still above the budget follows. */
+/* Evicts, after all expired entries are gone, what exceeds the budget. */
 static void evict(const struct config *config, const struct cleanup_options *options, const struct kind_run *runs,
                   size_t count, struct cleanup_totals *totals)
 {
@@ -231,7 +232,7 @@ static void cleanup_show(const char *kind, const struct cleanup_totals *totals)
     metric_set(METRIC_CACHE_DISK_FILES, (double)totals->files, kind, NULL, NULL);
 }
 
-/* A stamp is of use while there may be entries older than it. */
+/* A stamp is needed while there may be entries older than it. */
 static void sweep_stamps(const struct config *config)
 {
     static const enum cache_section sections[] = {CACHE_DOWNLOADED, CACHE_DERIVED, CACHE_INDEX, CACHE_TRANSCODED};
@@ -263,7 +264,7 @@ enum sl_code cache_cleanup(const struct config *config, const struct cache_kind 
         cache_tmp_sweep(config->cache_dir);
         sweep_stamps(config);
     }
-    /* A different kind first each time, so that no kind is always the one that an interrupted run does not reach. */
+    /* Begins with another kind each time, so that no kind is always the one that an interrupted run does not reach. */
     unsigned first = 0;
     if (getrandom(&first, sizeof first, 0) != (ssize_t)sizeof first)
         first = (unsigned)cache_start_ns();

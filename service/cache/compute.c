@@ -12,7 +12,7 @@
 
 #define engine cache_engine
 
-/* How long a fresh result stays in memory. */
+/* How long a new result stays in memory. */
 uint64_t compute_fresh_for(const struct kind_state *state, enum sl_code code, const struct sl_error *error)
 {
     switch (code) {
@@ -35,7 +35,7 @@ static const char *write_status(enum sl_code code)
                                   : "cache-specific error";
 }
 
-/* Errors that say nothing about the key, or not for long, stay off the disk. */
+/* Errors that say nothing about the key, or not for long, are not written to disk. */
 bool compute_publishable(enum sl_code code, const struct sl_error *error, bool is_refresh)
 {
     if (code == SL_OK)
@@ -44,7 +44,7 @@ bool compute_publishable(enum sl_code code, const struct sl_error *error, bool i
            !((code == SL_DOWNLOAD_ERROR || code == SL_UNSUPPORTED) && error->duration_ns);
 }
 
-/* A miss that the next look-up will not believe anyway is not written, unless it is to replace what is there. */
+/* A miss that the next look-up would ignore anyway is not written, unless it replaces an older result. */
 static bool compute_worth_writing(const struct flight *flight, enum sl_code code)
 {
     const struct cache_lifetimes *lifetimes = &flight->state->lifetimes;
@@ -54,7 +54,7 @@ static bool compute_worth_writing(const struct flight *flight, enum sl_code code
 
 /* ---- publishing ---- */
 
-/* Contents and errors get into `outcome` as they are to be given to callers. */
+/* Sets the contents and error in `outcome` to what callers get. */
 static void compute_publish(struct flight *flight, struct cache_tmp *tmp, bool is_refresh, struct outcome *outcome)
 {
     struct kind_state *state = flight->state;
@@ -94,7 +94,7 @@ static void compute_publish(struct flight *flight, struct cache_tmp *tmp, bool i
 
 /* ---- the shared layer ---- */
 
-/* True when it has the answer. Otherwise `tmp` is there to compute into, or closed when there is none to be had. */
+/* True if the layer has the answer. Otherwise `tmp` is an empty file to compute into, or closed if none could be created. */
 static bool from_shared(struct flight *flight, struct cache_tmp *tmp, bool is_refresh, struct shared_finding *finding,
                         struct outcome *outcome)
 {
@@ -122,7 +122,7 @@ static bool from_shared(struct flight *flight, struct cache_tmp *tmp, bool is_re
         shared_pass_on(state->kind, flight->key, outcome->item, finding);
     if (outcome->code == value->code)
         return true;
-    /* What the others hold is of no use here: the kind's loader refused it. */
+    /* The shared bytes are unusable: the kind's loader refused them. */
     char digits[CACHE_KEY_DIGITS + 1];
     cache_key_digits(flight->key, digits);
     log_warn("shared", "a shared entry is damaged", LOG_STR("cache", state->kind->name),
@@ -161,7 +161,7 @@ static enum sl_code open_tmp(void *arg, struct sl_error *error)
     return code == SL_OK ? cache_tmp_create(&o->tmp, false, error) : code;
 }
 
-/* Not for what the process has died of: SL_UNSUPPORTED. */
+/* SL_UNSUPPORTED if the work is quarantined. */
 static enum sl_code compute_open_file(struct cache_tmp *tmp, struct sl_error *error)
 {
     struct opening o = {.work = fiber_work(), .tmp.fd = -1};
@@ -173,7 +173,7 @@ static enum sl_code compute_open_file(struct cache_tmp *tmp, struct sl_error *er
 
 struct computation {
     struct flight *flight;
-    struct cache_tmp *tmp; /* its file is open, or was discarded by a run that failed */
+    struct cache_tmp *tmp; /* open, or discarded by a failed run */
 };
 
 static enum sl_code compute_once(void *arg, struct sl_error *error)
@@ -207,7 +207,7 @@ static void obtain(struct flight *flight, struct cache_tmp *tmp, bool is_refresh
     const struct cache_kind *kind = flight->state->kind;
     bool shareable = shared_active() && (!kind->shareable || kind->shareable(flight->context));
     struct shared_finding finding = {.stale = false};
-    /* The others' misses are what a renewal wants to get behind; what a refresh finds there is complete. */
+    /* A renewal ignores the misses of other machines; a refresh does not, as entries of the layer are complete. */
     if (shareable && (!flight->renews || is_refresh) && from_shared(flight, tmp, is_refresh, &finding, outcome))
         return;
     *outcome = (struct outcome){.layer = "computed", .generation = outcome->generation};
@@ -218,7 +218,7 @@ static void obtain(struct flight *flight, struct cache_tmp *tmp, bool is_refresh
     }
     uint64_t begin = clock_mono_ns();
     outcome->code = cache_compute(flight, tmp, &outcome->error);
-    if (flight->abandoned) /* what a computation can do without may have ended early too */
+    if (flight->abandoned) /* optional parts of the computation may have ended early, too */
         outcome->code = sl_fail(&outcome->error, SL_CANCELLED, "cancelled");
     outcome->error.code = outcome->code;
     metric_observe(METRIC_CACHE_COMPUTE_SECONDS, (double)(clock_mono_ns() - begin) / 1e9, kind->name, NULL, NULL);

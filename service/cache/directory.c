@@ -1,4 +1,4 @@
-/* The shared layer in a directory that several machines see: <path>/<kind>/<relative path>, plain bytes. */
+/* The shared layer in a directory that several machines mount: <path>/<kind>/<relative path>, plain bytes. */
 #include "cache/shared.h"
 
 #include <errno.h>
@@ -67,7 +67,7 @@ static void exists_file(void *arg)
     job->result = there ? SHARED_HIT : errno == ENOENT ? SHARED_MISS : SHARED_ERROR;
 }
 
-/* A link instead of a rename: the first one to write wins, and nobody sees half a file. Ends `fd`. */
+/* Uses link(2) instead of rename(2): the first writer wins, and readers never see half a file. Closes `fd`. */
 static enum shared_result put_at(int fd, const char *path, const char *tmp, struct sl_bytes bytes)
 {
     bool written = sl_write_all(fd, bytes) && fdatasync(fd) == 0;
@@ -137,7 +137,7 @@ static enum shared_result del(const char *name)
 static enum shared_result probe(void)
 {
     enum shared_result result = exists(".");
-    return result == SHARED_MISS ? SHARED_HIT : result; /* made by the first one to write */
+    return result == SHARED_MISS ? SHARED_HIT : result; /* the first write creates the directory */
 }
 
 static struct shared_backend backend;

@@ -63,15 +63,15 @@ static bool read_exactly(int fd, uint8_t *to, size_t size)
     return true;
 }
 
-static bool is_dumpable; /* core dumps are made, which the cache is left out of */
+static bool is_dumpable; /* core dumps are enabled: exclude the cache from them */
 
 void cache_disk_dumps(bool made)
 {
     is_dumpable = made;
 }
 
-/* Small files are copied: a mapping costs a page, a fault and one of the process's limited number of maps, and entries
- * of a hundred bytes are by far the most numerous. */
+/* Small files are copied: a mapping costs a page, a page fault and one of the process's limited number of maps, and entries of
+ * a hundred bytes are by far the most frequent. */
 static enum sl_code map_contents(int fd, uint64_t size, const struct cache_kind *kind, struct sl_mapping *mapping,
                                  struct sl_error *error)
 {
@@ -165,7 +165,7 @@ static enum sl_code make_item(int fd, uint64_t size, const struct cache_kind *ki
 
 /* ---- look-up ---- */
 
-/* Contents that nobody has used for an hour become young again. False: the entry is gone. */
+/* Sets the mtime of contents that were not used for an hour. False: the entry is gone. */
 static bool touch(int fd, struct cache_disk_lookup *l)
 {
     struct stat st;
@@ -190,7 +190,7 @@ static bool take_contents(struct cache_disk_lookup *l, int fd, const struct stat
     return code == SL_OK || code == SL_BUSY;
 }
 
-/* Whether the entry is older than the stamp. Where there are whole seconds only, one that is as old may be older. */
+/* True if the entry is older than the stamp. A time in whole seconds that is equal counts as older. */
 static bool stamped(const struct cache_facts *facts, int64_t stamp_ns)
 {
     if (stamp_ns == 0)
@@ -199,7 +199,7 @@ static bool stamped(const struct cache_facts *facts, int64_t stamp_ns)
                            : facts->created_ns / CACHE_SECOND_NS <= stamp_ns / CACHE_SECOND_NS;
 }
 
-/* What a stamp makes absent is of no use to anybody. By now another process may have put the new one in its place. */
+/* Removes an entry that a stamp has invalidated, unless another process has replaced it meanwhile. */
 static void remove_replaced(struct cache_disk_lookup *l, const char *path, const struct stat *st)
 {
     struct stat now;
@@ -210,7 +210,7 @@ static void remove_replaced(struct cache_disk_lookup *l, const char *path, const
     l->replaced_bytes += (uint64_t)st->st_size;
 }
 
-/* What was missing for the entry may be there by now; until then it is as good as any. */
+/* The missing input of an incomplete entry may exist by now; until it is computed again the entry is used. */
 static void renew_incomplete(struct cache_disk_lookup *l, const struct cache_facts *facts)
 {
     int64_t now = cache_now_ns();
@@ -218,12 +218,13 @@ static void renew_incomplete(struct cache_disk_lookup *l, const struct cache_fac
     l->incomplete = true;
     l->renewable = age >= l->renew_after_ns;
     uint64_t next_ns =
-        l->renewable ? l->renew_after_ns : l->renew_after_ns - age; /* if this time nothing comes of it */
+        /* retry later if the next computation changes nothing */
+        l->renewable ? l->renew_after_ns : l->renew_after_ns - age;
     if (next_ns < l->left_ns)
         l->left_ns = next_ns;
 }
 
-/* True when the entry is there, unexpired and usable. */
+/* True if the entry exists, is not expired and usable. */
 static bool open_entry(struct cache_disk_lookup *l, int fd, const char *path)
 {
     struct stat st;
@@ -240,7 +241,7 @@ static bool open_entry(struct cache_disk_lookup *l, int fd, const char *path)
         return true;
     }
     const struct cache_meta *meta = result == CACHE_META_READ ? &read : NULL;
-    /* Side files are never written in place: one that cannot be read was damaged, and nobody knows what else was. */
+    /* Side files are never written in place: an unreadable one was damaged, and its entry may be as well. */
     if (result == CACHE_META_BAD ||
         cache_entry_damaged((uint64_t)st.st_size, cache_mtime_ns(&st), cache_born_ns(fd, ""), meta)) {
         remove_entry(path);
@@ -308,7 +309,7 @@ void cache_disk_lookup(void *arg)
 static bool move_into_place(struct cache_disk_publish *p, const char *path)
 {
     enum files_sync sync =
-        p->code == SL_OK ? FILES_CONTENTS : FILES_UNSYNCED; /* a lost error is only asked for again */
+        p->code == SL_OK ? FILES_CONTENTS : FILES_UNSYNCED; /* a lost error only costs another request */
     if (!p->tmp->path[0])
         return false;
     if (!files_publish(p->tmp->fd, p->tmp->path, path, sync)) {
@@ -331,7 +332,7 @@ static void remove_previous(struct cache_disk_publish *p, const uint8_t *hash)
             p->outdated_files++;
             p->outdated_bytes += (uint64_t)st.st_size;
         }
-        remove_entry(path); /* also a side file that is left alone */
+        remove_entry(path); /* also removes a side file without an entry */
     }
 }
 
@@ -353,7 +354,7 @@ static void disk_publish_entry(struct cache_disk_publish *p, uint64_t size, int6
     remove_previous(p, hash);
 }
 
-/* The file becomes exactly the marker, whatever the computation had written before it failed. */
+/* Replaces whatever the failed computation has written by the marker. */
 static bool write_marker(struct cache_disk_publish *p, uint64_t *size)
 {
     struct sl_buf marker = {0};

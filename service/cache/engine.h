@@ -1,22 +1,22 @@
-/* What the files of the engine share: flights, and the state of the process. Loop thread.
+/* Shared by the files of the engine: flights (in-flight look-ups), and the state of the process. Loop thread.
  *
- *     cache.c    start and end, memory, look-ups, forgetting
- *     flight.c   a flight: disk, what it is made from, computation, landing
+ *     cache.c    start and end, memory, look-ups, invalidation
+ *     flight.c   a flight: disk, the entry it is made from, computation, landing
  *     compute.c  computing, publishing, the shared layer, refreshing
- *     line.c     whose turn it is to have a fiber
+ *     line.c     queues for a fiber
  *
- * A look-up that memory cannot answer is a record (struct cache_look) in the list of a flight, which is a record too. It
- * has a fiber only while something is done for it:
+ * A look-up that memory cannot answer is a record (struct cache_look) in the list of a flight, which is a record too. A flight
+ * has a fiber only while one works for it:
  *
- *     ask -> [line: disk] -> the entry it is made from, as a look of its own -> [line: place] compute -> land
- *                  |                             '- its error: [line: disk] publish -> land
- *                  '- found -> land (-> [line: place] refresh)
+ *     ask -> [queue: disk] -> the entry it is made from, as a look-up of its own -> [queue: place] compute -> land
+ *                  |                              '- its error: [queue: disk] publish -> land
+ *                  '- found -> land (-> [queue: place] refresh)
  *
- * Nothing can wait in a circle. Fibers of the line for the disk wait for the pool alone. A flight that waits for what it
- * is made from, or in a line, has no fiber and no place. One that computes may ask for entries of other kinds, never (but
- * for recursive kinds, whose line is as wide as it is long) for one whose computation leads back to its own: so what it
- * waits for finds its places taken only by computations further down, the last of which wait for no entry at all. And
- * none of them is refused a fiber because of max_fibers, which counts requests at the door. */
+ * Deadlock freedom: fibers of the disk queue wait for the pool alone. A flight that waits for its base entry, or in a queue,
+ * has no fiber and takes no place. One that computes may look up entries of other kinds, but never (except for recursive kinds,
+ * whose queue is unlimited) one whose computation leads back to its own kind: so if it waits for a place, only computations
+ * further down hold those, the last of which wait for no entry at all. And none of them is refused a fiber because of
+ * max_fibers, which only limits new requests. */
 #pragma once
 
 #include "cache/shared.h"
@@ -25,50 +25,50 @@ struct flight;
 struct refresh;
 typedef void flight_step(struct flight *flight) SL_SUSPENDS;
 
-struct line { /* flights that wait for their turn, and the fibers that work for them */
+struct line { /* a queue of flights, and the fibers that work for them */
     struct sl_list flights;
-    unsigned running, most; /* fibers */
+    unsigned running, most; /* number of fibers and its limit */
     const char *what;       /* metric label */
-    struct sl_map *map;     /* that it is removed from when idle; NULL: it stays */
-    struct sl_str name;     /* in the map */
+    struct sl_map *map;     /* the map that it is removed from when idle; NULL: it is permanent */
+    struct sl_str name;     /* its key in the map */
 };
 
-/* One computation, or look-up on disk, that any number of looks wait for. It and each of them hold a reference. */
+/* One look-up on disk and computation that any number of look-ups wait for. It and each of them hold a reference. */
 struct flight {
     struct kind_state *state;
     struct sl_arena arena;
     struct sl_str key, scope, request_id;
     void *context;
-    struct flight *owner; /* whose context this is a part of, held; NULL: its own */
-    struct sl_list looks; /* that wait: struct cache_look */
+    struct flight *owner; /* flight whose arena has the context, a reference; NULL: its own */
+    struct sl_list looks; /* struct cache_look, waiting */
     uint32_t references;
     bool done;
-    bool renews;           /* old misses are asked for again */
-    atomic_bool abandoned; /* nobody waits for it any more: what the pool does for it ends early */
-    bool outdated;         /* what it computes has been replaced since it began: for its waiters alone */
-    unsigned *renewal;     /* what its token goes back to, or NULL when there is none */
+    bool renews;           /* old misses count as absent */
+    atomic_bool abandoned; /* nobody waits for it: its pool jobs end early */
+    bool outdated;         /* its sources were replaced since it began: the result is only for its waiters */
+    unsigned *renewal;     /* the counter that its token is returned to; NULL = it has none */
     struct cache_look base;
-    struct cache_item *base_item; /* a reference, until it is computed */
+    struct cache_item *base_item; /* a reference, until compute is done */
     int64_t begun_ns, stamp_ns, generation;
     enum sl_code code;
     struct cache_item *item;
     struct sl_error error;
     struct refresh *refresh; /* after landing */
-    flight_step *step;       /* in a line */
+    flight_step *step;       /* next step, while queued */
     struct sl_link in_line;
 };
 
-/* What came of a key that neither memory nor disk had. */
+/* Result for a key that was neither in memory nor on disk. */
 struct outcome {
     enum sl_code code;
     struct cache_item *item; /* one reference, when `code` is SL_OK */
     struct sl_error error;
     const char *layer;
     int64_t created_s, generation;
-    uint64_t keep_ns; /* in memory */
+    uint64_t keep_ns; /* lifetime in memory */
 };
 
-/* A fiber that computes for a renewal: the look-ups it makes are renewals too. */
+/* A fiber that computes for a renewal: its look-ups are renewals too. */
 struct renewing {
     struct sl_link link;
     struct fiber *fiber;
@@ -80,10 +80,10 @@ struct kind_state {
     struct cache_memory memory;
     struct sl_map flights;                          /* key -> struct flight */
     struct sl_map refreshes;                        /* key -> struct refresh */
-    struct line line;                               /* computations without a place */
+    struct line line;                               /* queue of computations without a place */
     struct sl_map lines;                            /* place -> struct line */
-    unsigned *lazy;                                 /* free tokens of the kind's counter; NULL = no refreshes */
-    struct metric_series *memory_answers[SL_CODES]; /* counters of look-ups that memory answered */
+    unsigned *lazy;                                 /* number of free tokens, shared by kinds; NULL = no refreshes */
+    struct metric_series *memory_answers[SL_CODES]; /* counters of look-ups answered by memory */
 };
 
 struct cache_engine {
@@ -98,31 +98,31 @@ struct cache_engine {
     uint64_t max_mapped, renew_after_ns;
     uint64_t next_log_ms;
     const struct config *config;
-    int64_t generation;       /* of the stamps, as last seen */
-    int64_t foreign;          /* the last one that this process did not make: entries of before are compared with it */
-    bool stamping;            /* one is being made */
-    int64_t meanwhile;        /* the last one seen since */
-    struct cache_watch watch; /* when it is looked at again */
+    int64_t generation;       /* of the invalidation stamps, as last seen */
+    int64_t foreign;          /* last generation made by another process: older entries must be checked on disk */
+    bool stamping;            /* this process is writing stamps */
+    int64_t meanwhile;        /* last generation seen while it did */
+    struct cache_watch watch; /* when to check the generation again */
 };
 extern struct cache_engine cache_engine;
 
 /* ---- cache.c ---- */
-/* cache_ask; for another flight that owns the context, or NULL. */
+/* cache_ask; `owner` is another flight that owns the context, or NULL. */
 bool engine_ask(struct cache_look *look, bool renews, struct flight *owner);
 void engine_remember(struct kind_state *state, struct sl_str key, enum sl_code code, struct cache_item *item,
                      const struct sl_error *error, int64_t created_ns, int64_t generation, uint64_t for_ns);
 void engine_count(const struct kind_state *state, const char *layer, enum sl_code code);
-/* Whether a failure that the entry of this key is, made at that time, is to be left aside: origin/failures.h. */
+/* True if an entry for the key that is a failure made at `created_ns` should be ignored: origin/failures.h. */
 bool engine_doubts(struct sl_str key, enum sl_code code, int64_t created_ns);
 void engine_saw(int64_t generation);
-void engine_shed(void);                           /* gives back some mapped files: something ran out */
-int64_t engine_renew_before_ns(void);             /* misses made before this are to be asked for again by a renewal */
+void engine_shed(void);                           /* unmaps some files: a resource is exhausted */
+int64_t engine_renew_before_ns(void);             /* renewals ignore misses made before this */
 void engine_log_io(const char *what, int number); /* once a minute */
 
 /* ---- line.c ---- */
-/* Has step(flight) called by a fiber when it is the flight's turn. False when there is no memory for a first fiber. */
+/* Queues the flight until a fiber calls step(flight). False without memory for a first fiber. */
 bool line_enter(struct line *line, struct flight *flight, flight_step *step);
-/* The line of the flight's computation; NULL when out of memory. */
+/* Returns the queue of the flight's computation; NULL when out of memory. */
 struct line *line_of(struct flight *flight);
 void line_limits(const struct config *config);
 
@@ -130,25 +130,25 @@ void line_limits(const struct config *config);
 struct flight *flight_start(struct kind_state *state, const struct cache_key *key, const void *context, bool renews,
                             struct flight *owner);
 void flight_release(struct flight *flight);
-/* A look was withdrawn. When it was the last one, a computation of what is only derived from other entries ends early, but the
- * second one of its key: clients that do not wait long enough get their answers at last. Downloads go on. */
+/* Called when a look-up was withdrawn. If it was the last one, a computation from other entries ends early, but not the second
+ * time for a key: so clients with short timeouts get their answer in the end. Downloads always go on. */
 void flight_left(struct flight *flight);
-/* Its looks are answered, and nobody joins it any more. */
+/* Answers its look-ups and removes it from the table, so that nobody joins it any more. */
 void flight_land(struct flight *flight, int64_t created_ns, int64_t generation, uint64_t keep_ns);
 
 /* ---- compute.c: in the fiber of a line ---- */
-/* Gets what neither memory nor disk has. */
+/* Gets an entry that is neither in memory nor on disk. */
 void compute_entry(struct flight *flight, bool is_refresh, struct outcome *outcome) SL_SUSPENDS;
-/* Publishes an error that the computation did not even have to begin for. */
+/* Publishes the error of the base entry as that of this one, which needs no computation. */
 void compute_publish_error(struct flight *flight, struct outcome *outcome) SL_SUSPENDS;
 bool compute_publishable(enum sl_code code, const struct sl_error *error, bool is_refresh);
 uint64_t compute_fresh_for(const struct kind_state *state, enum sl_code code, const struct sl_error *error);
 
 /* ---- evict.c: in the fiber of a line ---- */
-/* An entry was published: others make room for it if the kind has a size of its own. */
+/* Call when an entry was published: evicts others if the kind has a size limit of its own. */
 void cache_bounded_added(struct kind_state *state, struct sl_str key, uint64_t bytes);
 
-/* ---- refresh.c: a new version, or a complete one, of what is used meanwhile ---- */
+/* ---- refresh.c: replaces an entry of an old version, or an incomplete one, while it is still used ---- */
 struct refresh *refresh_begin(struct flight *flight); /* NULL: not now */
 void refresh_run(struct flight *flight, struct refresh *refresh) SL_SUSPENDS;
 void refresh_give_up(struct flight *flight, struct refresh *refresh);

@@ -2,8 +2,8 @@
 
 #include "core/duration.h"
 
-/* Errors that are kept on disk, each by the word its file begins with. No word is the beginning of another. Not found
- * has none: its file is empty. */
+/* Errors that are stored on disk, each by the word that its file begins with. No word is a prefix of another. Not found has no
+ * word: its file is empty. For example "malformedbad magic", "timeout5m" (duration.h), "". */
 static const struct marker {
     enum sl_code code;
     struct sl_str word, text;
@@ -36,7 +36,7 @@ void cache_error_encode(const struct sl_error *error, struct sl_buf *out)
         sl_buf_cstr(out, error->message);
 }
 
-/* Copies text, bad bytes becoming U+FFFD, as much as fits with whole characters. */
+/* Copies text as far as whole characters fit; invalid bytes become U+FFFD. */
 static void copy_lossy(struct sl_bytes from, char *to, size_t capacity)
 {
     struct sl_str text = {(const char *)from.data, from.size};

@@ -1,9 +1,9 @@
-/* Keeping the directory within its budget. Two walks and a histogram of ages in between, instead of a list of a million
- * names: the first walk finds the age from which on things have to go, the second one removes them.
+/* Keeps the directory within its budget. Two walks and a histogram of ages in between, instead of a list of a million names:
+ * the first walk finds the age from which on files must go, the second one removes them.
  *
- * And keeping the kind with a size of its own (`bounded` of the configuration) within that: when an entry is added and there is too
- * much, those go that were unused for longest until it fits. What memory holds was used last, in its order; of the rest
- * the file's time tells, which a use renews once an hour. The entry that was added stays, however large it is. */
+ * Also keeps the kind with a size limit of its own (`bounded` of the configuration) within that: when an entry is added and the
+ * limit is exceeded, removes the least recently used ones until it is met. Entries in memory were used last, in LRU order; for
+ * the others the mtime decides, which a use renews once an hour. The entry that was added stays, however large it is. */
 #include "cache/engine.h"
 
 #include <errno.h>
@@ -22,24 +22,24 @@
 #include "core/pool.h"
 
 enum {
-    AGES = 1 << 16,    /* minutes; what is older is of the last age */
-    SPARED_BELOW = 10, /* minutes: what has just been made is in use */
+    AGES = 1 << 16,    /* minutes; older files count as this age */
+    SPARED_BELOW = 10, /* minutes: new files are in use */
     PERCENT_KEPT = 90,
 };
 
-/* Files that are made again without converting anything go first. */
+/* Evicted first: these kinds are made again without a conversion. */
 static const char *const cheap[] = {"objects", "sourcefiles", "sourcemap_caches"};
 
 struct eviction {
     const struct cache_budget *budget;
     int64_t now_ns;
-    uint64_t used;       /* everything */
-    uint64_t *by_age[2]; /* bytes that may go, of the cheap kinds and of the rest */
+    uint64_t used;       /* by all files */
+    uint64_t *by_age[2]; /* evictable bytes, of the cheap kinds and of the others */
     uint64_t to_free;
-    unsigned oldest_kept; /* second walk: what is older goes; of this age, until `to_free` is 0 */
+    unsigned oldest_kept; /* second walk: older files go; of this age, until `to_free` is 0 */
     bool expensive;       /* the kind is not among the cheap ones */
     bool removing, wanted;
-    struct cleanup_totals *totals; /* of the kind */
+    struct cleanup_totals *totals; /* of the current kind */
 };
 
 static bool is_cheap(const char *kind)
@@ -50,7 +50,7 @@ static bool is_cheap(const char *kind)
     return false;
 }
 
-/* What its removal gives back: small files take whole blocks, and fresh ones may have none yet. */
+/* Disk space that its removal frees: small files take whole blocks, and new ones may have none allocated yet. */
 static uint64_t space_of(const struct stat *st)
 {
     uint64_t blocks = (uint64_t)st->st_blocks * 512, size = (uint64_t)st->st_size;
@@ -92,7 +92,8 @@ static bool visit(void *arg, const struct dir_entry *entry)
     if (!S_ISREG(st->st_mode))
         return false;
     unsigned age = age_of(e, st);
-    bool may_go = !cache_is_side_file(entry->name) && st->st_size > 0; /* empty: a miss, and no space */
+    /* an empty file is a miss and takes no space */
+    bool may_go = !cache_is_side_file(entry->name) && st->st_size > 0;
     if (!e->removing) {
         e->used += space_of(st);
         if (may_go && e->wanted)
@@ -103,7 +104,7 @@ static bool visit(void *arg, const struct dir_entry *entry)
     return false;
 }
 
-/* How much has to go. */
+/* Bytes that must go. */
 static uint64_t excess(const struct eviction *e)
 {
     const struct cache_budget *b = e->budget;
@@ -120,7 +121,7 @@ static uint64_t excess(const struct eviction *e)
     return e->used > allowed || b->full ? e->used - kept : 0;
 }
 
-/* The age at which `bytes` are reached when the oldest go first. */
+/* The age down to which the oldest files sum up to `bytes`. */
 static unsigned cut_off(const uint64_t *by_age, uint64_t bytes)
 {
     unsigned age = AGES;
@@ -164,13 +165,13 @@ void cache_evict(const struct cache_budget *budget, const char *const *names, co
     sl_close(at);
 }
 
-/* ---- the kind with a size of its own ---- */
+/* ---- the kind with a size limit of its own ---- */
 
 #define engine cache_engine
 
 enum { PATH_BYTES = 128, MAX_WALKS = 8 };
 
-struct bounded_used { /* by memory */
+struct bounded_used { /* an entry in memory */
     char path[PATH_BYTES];
     struct sl_str key; /* a copy */
     bool removed;
@@ -179,14 +180,14 @@ struct bounded_used { /* by memory */
 struct bounded_entry {
     char path[PATH_BYTES];
     uint64_t bytes;
-    int64_t used; /* when; larger = later */
+    int64_t used; /* order of use; larger = later */
     struct bounded_used *by;
 };
 
 struct bounded_job {
     const char *dir, *kind;
     uint64_t max_bytes, bytes;
-    struct bounded_used *used; /* the one that was used last comes first */
+    struct bounded_used *used; /* most recently used first */
     size_t used_count;
     struct sl_map by_path; /* of `used` */
     struct bounded_entry *entries;
@@ -196,13 +197,13 @@ struct bounded_job {
 
 static struct {
     bool known, running;
-    uint64_t bytes;     /* on disk, once it is known */
-    uint64_t meanwhile; /* of what was added during a walk, which saw it or did not */
+    uint64_t bytes;     /* on disk, valid if `known` */
+    uint64_t meanwhile; /* bytes added during a walk, which may have seen them or not */
 } bounded;
 
 /* ---- on the pool ---- */
 
-/* Of an entry, below the kind's directory. The length, which is `size` or more when it does not fit. */
+/* Writes the path of an entry below the kind's directory. Returns its length, or `size` or more if it does not fit. */
 static size_t path_below(const struct dir_entry *entry, char *path, size_t size)
 {
     size_t parents = entry->parent ? path_below(entry->parent, path, size) : 0;
@@ -313,7 +314,7 @@ static void bounded_end(struct bounded_job *job, struct kind_state *state)
               LOG_U64("freed", job->removed_bytes));
 }
 
-/* Counts what is on disk and makes room. False when it could not. */
+/* Counts the entries on disk and evicts. False when it could not. */
 static bool count_bounded(struct kind_state *state, struct sl_str key)
 {
     struct bounded_job job = {
@@ -340,7 +341,8 @@ void cache_bounded_added(struct kind_state *state, struct sl_str key, uint64_t b
         bounded.running = true;
         for (int walk = 0; walk < MAX_WALKS && count_bounded(state, key) && bounded.meanwhile; walk++)
             ;
-        bounded.known = bounded.known && !bounded.meanwhile; /* else it is counted too high, and again with the next */
+        /* else the count is too high; the next entry counts again */
+        bounded.known = bounded.known && !bounded.meanwhile;
         bounded.running = false;
     }
     metric_set(METRIC_BOUNDED_BYTES, (double)bounded.bytes, NULL, NULL, NULL);

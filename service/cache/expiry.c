@@ -39,7 +39,7 @@ enum cache_class cache_class_of(enum sl_code code)
     return code == SL_OK ? CACHE_CONTENTS : code == SL_MALFORMED ? CACHE_MALFORMED : CACHE_NEGATIVE;
 }
 
-/* A clock that jumped back makes everything young, never old. */
+/* After the clock was set back, files seem younger, never older. */
 static uint64_t age(int64_t then_ns, int64_t now_ns)
 {
     return then_ns < now_ns ? (uint64_t)(now_ns - then_ns) : 0;
@@ -101,7 +101,7 @@ int64_t cache_born_ns(int at, const char *name)
 enum sl_code cache_entry_decode(struct sl_bytes head, uint64_t size, const struct cache_meta **meta,
                                 struct sl_error *error)
 {
-    /* An entry goes into place before its side file: between the two an older side file is still there. */
+    /* An entry is published before its side file: in between, an older side file is still there. */
     if (*meta && (*meta)->has_size && (*meta)->size != size)
         *meta = NULL;
     enum sl_code by_marker = cache_error_decode(head, error);

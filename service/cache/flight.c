@@ -8,12 +8,12 @@
 #include "core/pool.h"
 #include "origin/failures.h"
 
-/* Bytes of a flight, mostly, without and with a context of its own: many wait at a time. */
+/* Usual size of a flight in bytes, without and with a context of its own: there may be many. */
 enum { BARE_CHUNK = 1280, FIRST_CHUNK = 2560 };
 
 #define engine cache_engine
 
-/* ---- life ---- */
+/* ---- start and end of a flight ---- */
 static struct sl_str copy_str(struct sl_arena *arena, struct sl_str s, bool *ok)
 {
     char *copy = sl_arena_strndup(arena, s.data ? s.data : "", s.size);
@@ -81,8 +81,8 @@ static void answer(struct flight *flight, struct cache_look *look)
     look->done(look);
 }
 
-/* The result goes into memory and the flight out of the table in one go: nobody can start a second one in between. A
- * renewal that failed for reasons of its own leaves the old answer. */
+/* Puts the result into memory and removes the flight from the table without suspending in between, so nobody can start a second
+ * one. A renewal that failed with an error that is not publishable leaves the old answer. */
 void flight_land(struct flight *flight, int64_t created_ns, int64_t generation, uint64_t keep_ns)
 {
     struct kind_state *state = flight->state;
@@ -106,7 +106,7 @@ void flight_land(struct flight *flight, int64_t created_ns, int64_t generation, 
     }
 }
 
-/* For want of something that is no fact about the key. */
+/* Lands with an error that says nothing about the key, such as a lack of memory. */
 static void land_as(struct flight *flight, enum sl_code code, const char *message)
 {
     flight->code = sl_fail(&flight->error, code, "%s", message);
@@ -121,7 +121,7 @@ static void land_computed(struct flight *flight, struct outcome *outcome)
     flight->item = outcome->item;
     flight->error = outcome->error;
     engine_count(flight->state, outcome->layer, outcome->code);
-    if (outcome->code == SL_INTERNAL) { /* clients learn no more than that */
+    if (outcome->code == SL_INTERNAL) { /* clients get no details */
         char digits[CACHE_KEY_DIGITS + 1];
         cache_key_digits(flight->key, digits);
         log_warn("cache", "an entry could not be made", LOG_STR("cache", flight->state->kind->name),
@@ -131,7 +131,7 @@ static void land_computed(struct flight *flight, struct outcome *outcome)
     flight_release(flight);
 }
 
-/* Puts the flight into a line, or ends it. */
+/* Queues the flight, or lands it with an error. */
 static void go_on(struct line *line, struct flight *flight, flight_step *step)
 {
     if (engine.group.cancelled)
@@ -141,7 +141,7 @@ static void go_on(struct line *line, struct flight *flight, flight_step *step)
 }
 
 /* ---- abandoned computations ----
- * The hashes of the keys of the last ones: what is computed for these again is computed to its end. */
+ * Hashes of the keys of the last ones: a second computation of one of these is not abandoned. */
 enum { ABANDONED_KEPT = 256 };
 static struct {
     uint64_t keys[ABANDONED_KEPT];
@@ -186,7 +186,7 @@ static void flight_compute(struct flight *flight)
         land_computed(flight, &outcome);
         return;
     }
-    flight->abandoned = false; /* somebody has joined it meanwhile */
+    flight->abandoned = false; /* another look-up has joined meanwhile */
     go_on(line_of(flight), flight, flight_compute);
 }
 
@@ -212,7 +212,7 @@ static void base_done(struct cache_look *look)
     base_answered((struct flight *)((char *)look - offsetof(struct flight, base)));
 }
 
-/* What other machines may have is asked for first. */
+/* If the shared layer may have the entry, it is asked first, without the base. */
 static bool has_base(struct flight *flight, struct cache_key *key)
 {
     const struct cache_kind *kind = flight->state->kind;
@@ -242,8 +242,8 @@ static void refresh_step(struct flight *flight)
     flight_release(flight);
 }
 
-/* After the callers have gone on with what there is, the current version or the complete entry is made: the latter asks
- * again for what was missing. */
+/* After its look-ups are answered with an old or incomplete entry: makes the current version or the complete entry; for the
+ * latter it looks up again what was missing. */
 static void refresh_later(struct flight *flight, bool renews)
 {
     flight->renews = renews;
@@ -302,8 +302,8 @@ static void report_lookup(const struct flight *flight, const struct cache_disk_l
         metric_observe(METRIC_CACHE_FILE_BYTES, (double)lookup->item->mapping.bytes.size, kind, "true", NULL);
 }
 
-/* What is newer than failures of its sources was got by another process. */
-static void hear_of_sources(const struct flight *flight, const struct cache_disk_lookup *lookup)
+/* An entry newer than the recorded failures of its sources was fetched by another process: the sources work. */
+static void note_sources_answer(const struct flight *flight, const struct cache_disk_lookup *lookup)
 {
     struct sl_str key = flight->key;
     struct cache_file file;
@@ -323,7 +323,7 @@ static void look_on_disk(struct flight *flight)
                                        .renew_before_ns = flight->renews ? engine_renew_before_ns() : 0,
                                        .renew_after_ns = engine.renew_after_ns};
     enum sl_code code = engine.dir ? pool_run(POOL_IO, cache_disk_lookup, &lookup, &flight->error) : SL_OK;
-    if (code == SL_INTERNAL && cache_mend()) { /* cut while it was opened */
+    if (code == SL_INTERNAL && cache_mend()) { /* truncated while it was opened */
         lookup = (struct cache_disk_lookup){.corrupt = 1};
         code = SL_OK;
     }
@@ -340,7 +340,7 @@ static void look_on_disk(struct flight *flight)
         begin_computing(flight);
         return;
     }
-    hear_of_sources(flight, &lookup);
+    note_sources_answer(flight, &lookup);
     land_found(flight, &lookup);
 }
 

@@ -1,16 +1,16 @@
-/* What the files of the cache share among themselves; other folders include cache.h.
+/* Shared by the files of the cache; other folders include cache.h.
  *
  *     key.c      names                    memory.c   the layer in memory
  *     errors.c   errors as bytes, text    disk.c     the layer on disk: pool jobs
- *     meta.c     side files               cache.c    look-ups; engine.h: flights, lines, computing
+ *     meta.c     side files               cache.c    look-ups; engine.h: flights, queues, computing
  *     expiry.c   ages                     cleanup.c  walking the directory
  *     tmp.c      temporary files          evict.c    keeping to the budget, and to that of one kind
- *     stamp.c    what uploads replaced    invalidate.c  forgetting it
- *     space.c    a full disk              shared.h   the layer behind the disk
- *     quarantine.c  files that processes died of      pages.c  what of a mapping is in memory
+ *     stamp.c    invalidation stamps      invalidate.c  invalidating entries
+ *     space.c    a full disk              shared.h   the shared layer behind the disk
+ *     quarantine.c  files that crashed processes      pages.c  resident pages of mappings
  *
- * cache.c, what engine.h describes, memory.c, space.c and invalidate.c belong to the loop; all else is free of engine state and may run on any
- * thread. */
+ * cache.c, the files of engine.h, memory.c, space.c and invalidate.c belong to the loop; the others have no engine state and
+ * may run on any thread. */
 #pragma once
 
 #include <sys/stat.h>
@@ -21,9 +21,9 @@
 
 enum {
     CACHE_HASH_BYTES = 32,
-    CACHE_HEAD_BYTES = 1024, /* enough for a marker and every detail an error can hold; smaller files are copied */
+    CACHE_HEAD_BYTES = 1024, /* enough for a marker and every error detail; smaller files are copied */
     CACHE_PATH_BYTES = 1024,
-    CACHE_VERSIONS_MAX = 16, /* versions of one kind that are looked at */
+    CACHE_VERSIONS_MAX = 16, /* limit of the versions of a kind that are looked up */
 };
 #define CACHE_SECOND_NS       1000000000ll
 #define CACHE_TOUCH_EVERY_NS  (3600 * CACHE_SECOND_NS)
@@ -31,7 +31,7 @@ enum {
 
 int64_t cache_now_ns(void); /* wall clock, nanoseconds since the epoch */
 
-/* When this process started, as far as the restart rule is concerned: set by the first caller. */
+/* Start of this process for restart_retries_malformed: the time of the first call. */
 int64_t cache_start_ns(void);
 
 /* Nanoseconds since the epoch. */
@@ -43,20 +43,20 @@ static inline int64_t cache_mtime_ns(const struct stat *st)
 /* ---- key.c ---- */
 void cache_key_hash(struct sl_str text, uint8_t hash[CACHE_HASH_BYTES]);
 enum { CACHE_KEY_DIGITS = 16 };
-/* The first digits of its hash, by which logs call it: a key itself may hold what is secret of a URL. */
+/* The first digits of the key's hash, which logs use: a key itself may contain secrets of a URL. */
 void cache_key_digits(struct sl_str text, char out[CACHE_KEY_DIGITS + 1]);
 void cache_hash_path(const uint8_t hash[CACHE_HASH_BYTES], unsigned version, bool format1, char out[128]);
 bool cache_scope_global(struct sl_str scope);
 
 /* ---- stamp.c: any thread; times are nanoseconds since the epoch, 0 = never ---- */
-/* The next file that the rest of a key names; false when there is none. */
+/* Takes the next file that the key names from `rest`; false if there is none. */
 bool cache_key_next(struct sl_str *rest, struct cache_file *file);
-bool cache_key_names(struct sl_str key, const struct cache_file *file); /* whether it names this one */
-/* When the last stamp of any file was written: one that is new to a process changes it. `dir` may be NULL. */
+bool cache_key_names(struct sl_str key, const struct cache_file *file); /* true if the key names this file */
+/* When the last stamp of any file was written: changes with every new stamp. `dir` may be NULL. */
 int64_t cache_generation(const char *dir);
-/* The newest stamp of the files that the key names. */
+/* Time of the newest stamp of the files that the key names. */
 int64_t cache_stamp(const char *dir, struct sl_str key);
-/* When the generation is looked at again: after a second, and at once when a process of this service has made stamps. */
+/* When to check the generation again: after a second, or at once when a process of this service has written stamps. */
 struct cache_watch {
     uint64_t due_ms;
     unsigned rung;
@@ -65,32 +65,35 @@ bool cache_watch_is_due(struct cache_watch *watch, uint64_t now_ms); /* invalida
 struct cache_generations {
     int64_t previous, made; /* 0 = none */
 };
-/* Stamps of the time `at_ns`; younger ones stay. SL_BUSY while another process writes some: to be tried again. */
+/* Writes stamps with the time `at_ns`; keeps newer ones. SL_BUSY while another process writes some: retry. */
 enum sl_code cache_stamp_write(const char *dir, const struct cache_file *files, size_t count, int64_t at_ns,
                                struct cache_generations *generations, struct sl_error *error);
 void cache_stamps_sweep(const char *dir, int64_t before_ns);
 
 /* ---- meta.c: `<entry>.metadata` ---- */
 struct cache_meta {
-    bool is_public;     /* scope is null */
+    bool is_public;     /* the scope is null */
     int64_t created_s;  /* seconds since the epoch */
-    int64_t created_ns; /* the same with the fraction; 0 = not known */
+    int64_t created_ns; /* with the fraction; 0 = not known */
     bool has_status;
     enum sl_code status;
     bool has_size;
     uint64_t size; /* of the entry */
     bool incomplete;
-    char note[CACHE_NOTE_BYTES]; /* empty: none */
+    char note[CACHE_NOTE_BYTES]; /* empty if there is none */
     int64_t mtime_ns;            /* of the side file itself */
 };
 enum cache_meta_result { CACHE_META_READ, CACHE_META_MISSING, CACHE_META_BAD, CACHE_META_BUSY };
 
-/* Reads the side file of the entry `name` below the directory `at`. BAD: there, but unusable; BUSY: no descriptor or memory
- * to look, errno. */
+/* Reads the side file of the entry `name` below the directory `at`. BAD: exists, but is invalid; BUSY: no descriptor or memory
+ * to read it, see errno. */
 enum cache_meta_result cache_meta_read(int at, const char *name, struct cache_meta *meta);
 void cache_meta_encode(struct sl_str key, struct sl_str scope, int64_t created_ns, enum sl_code status, uint64_t size,
                        bool incomplete, const char *note, struct sl_buf *out);
-/* Puts the side file of the published entry `path` into place by a rename. False when it could not be written. */
+/* Writes the side file of the published entry `path` by a rename. False when it could not be written. For example (one line):
+ *
+ *     {"scope":null,"time_created":1700000000,"debug":null,"status":"ok","size":3,
+ *      "key":"scope: global\n\nsource: foo\nlocation: file://bar.baz\n","nanoseconds":5} */
 bool cache_meta_write(const char *path, struct sl_bytes json);
 bool cache_meta_name(const char *entry, char *out, size_t size);
 bool cache_is_side_file(const char *name);
@@ -98,86 +101,86 @@ bool cache_is_side_file(const char *name);
 /* ---- expiry.c ---- */
 enum cache_class { CACHE_CONTENTS, CACHE_NEGATIVE, CACHE_MALFORMED };
 
-/* When the file was made; 0 = the file system does not say. With AT_EMPTY_PATH and an empty name: of the descriptor. */
+/* Birth time of the file; 0 = the file system has none. With AT_EMPTY_PATH and an empty name: of the descriptor. */
 int64_t cache_born_ns(int at, const char *name);
 
-struct cache_facts { /* all that expiry depends on */
+struct cache_facts { /* everything that expiry depends on */
     enum cache_class class;
     bool is_public;
     int64_t mtime_ns;
     int64_t created_ns;
-    bool created_in_seconds; /* from a side file: whole seconds */
-    int64_t exact_ns;        /* the same with the fraction; 0 = not known */
+    bool created_in_seconds; /* from a side file: truncated to seconds */
+    int64_t exact_ns;        /* with the fraction; 0 = not known */
 };
 struct cache_verdict {
     bool expired;
-    bool touch;       /* contents: the mtime is to be set to now */
-    uint64_t left_ns; /* until the next look at the disk is due; DURATION_NEVER = no limit */
+    bool touch;       /* contents: set the mtime to now */
+    uint64_t left_ns; /* until the disk must be checked again; DURATION_NEVER = no limit */
 };
 const struct cache_lifetimes *cache_lifetimes_of(const struct config *config, enum cache_section section);
 struct cache_verdict cache_expiry(const struct cache_lifetimes *lifetimes, const struct cache_facts *facts,
                                   int64_t now_ns, int64_t start_ns, bool restart_retries_malformed);
 enum cache_class cache_class_of(enum sl_code code);
 
-/* What an entry is, from its first bytes (all of them when it is shorter than CACHE_HEAD_BYTES) and its side file
- * (NULL = none). SL_OK = contents. `*meta` becomes NULL when it cannot belong to this entry. */
+/* Decodes an entry from its first bytes (all of them if it is shorter than CACHE_HEAD_BYTES) and its side file (NULL = none).
+ * SL_OK = contents. Sets `*meta` to NULL if the side file cannot belong to this entry. */
 enum sl_code cache_entry_decode(struct sl_bytes head, uint64_t size, const struct cache_meta **meta,
                                 struct sl_error *error);
-/* True when the entry is shorter or longer than its own side file says: what a crash left, or somebody cut. One that was
+/* True if the entry is shorter or longer than its own side file says: truncated by a crash or by someone. An entry that was
  * made (`born_ns`) after the side file has only lost its own. */
 bool cache_entry_damaged(uint64_t size, int64_t mtime_ns, int64_t born_ns, const struct cache_meta *meta);
 void cache_entry_facts(enum sl_code code, int64_t mtime_ns, const struct cache_meta *meta, struct cache_facts *facts);
 
 /* ---- tmp.c ---- */
-enum sl_code cache_tmp_open(const char *cache_dir, struct sl_error *error); /* NULL = the system's directory */
+enum sl_code cache_tmp_open(const char *cache_dir, struct sl_error *error); /* NULL = use the system's directory */
 void cache_tmp_close(void);
-/* Another try to make a file in the directory after one failed: cache_writable. Pool. */
+/* Tries to create a file in the directory again after a failure: see cache_writable. Pool. */
 void cache_tmp_probe(void *unused);
-/* Removes what processes that are gone have left below `<cache_dir>/tmp`. */
+/* Removes what ended processes have left below `<cache_dir>/tmp`. */
 void cache_tmp_sweep(const char *cache_dir);
 
 /* ---- quarantine.c: any thread ---- */
 #define CACHE_QUARANTINE_NS (24 * 3600 * CACHE_SECOND_NS)
-/* Keys that were in work when a process died are counted; after two crashes or three kills they are not worked on for a day. */
+/* Counts the work in progress at a process's death; after two crashes or three kills it is quarantined for a day. */
 struct ledger_death;
 void quarantine_note(const char *cache_dir, const struct ledger_death *death);
 
 /* ---- disk.c ---- */
-struct cache_disk {  /* of the process; constant after start */
+struct cache_disk {  /* constant after the start of the process */
     const char *dir; /* NULL = no disk layer */
     int64_t start_ns;
 };
 
-/* A look-up: in the versions of the kind, the first unexpired entry. SL_BUSY counts as found: this process is short of
- * descriptors or memory, and the entry may well be there. */
+/* A look-up on disk: the first unexpired entry in the versions of the kind. SL_BUSY counts as found: this process lacks
+ * descriptors or memory, and the entry may well exist. */
 struct cache_disk_lookup {
     const struct cache_disk *disk;
     const struct cache_kind *kind;
     struct cache_lifetimes lifetimes;
     bool restart_retries_malformed;
     struct sl_str key;
-    int64_t renew_before_ns; /* misses made before this count as absent; 0 = none */
-    uint64_t renew_after_ns; /* age at which incomplete contents are renewable */
+    int64_t renew_before_ns; /* ignore misses made before this; 0 = use all */
+    uint64_t renew_after_ns; /* minimum age at which incomplete contents are computed again */
 
-    int64_t generation, stamp_ns; /* of the directory; of the files that the key names */
+    int64_t generation, stamp_ns; /* of the directory; newest of the files that the key names */
     bool found;
-    bool incomplete;         /* contents that something was missing for */
-    bool renewable;          /* and are old enough to be made again */
-    bool touched;            /* contents of the current version, for the first time in an hour */
+    bool incomplete;         /* contents made without some input */
+    bool renewable;          /* incomplete and old enough to be computed again */
+    bool touched;            /* contents of the current version, used for the first time in an hour */
     unsigned version;        /* of what was found */
     enum sl_code code;       /* when found: SL_OK = item */
     struct cache_item *item; /* one reference */
     struct sl_error error;
     int64_t created_ns;
     uint64_t left_ns;
-    unsigned corrupt;                        /* entries removed since load refused them or their size was wrong */
-    uint64_t replaced_files, replaced_bytes; /* entries removed since what they were made of was replaced */
-    int io_errno; /* an unexpected failure of the directory, 0 = none; acted on as "not there" */
+    unsigned corrupt;                        /* entries removed because load refused them or their size was wrong */
+    uint64_t replaced_files, replaced_bytes; /* entries removed because their sources were replaced */
+    int io_errno;                            /* an unexpected I/O error, 0 = none; the entry counts as absent */
 };
 void cache_disk_lookup(void *lookup); /* pool */
-void cache_disk_dumps(bool made);     /* whether there may be core dumps; before there are threads */
+void cache_disk_dumps(bool made);     /* `made`: core dumps are enabled; call before other threads exist */
 
-/* Publishing one result. Takes over `tmp`: it is closed, and renamed or removed. For an error it may be closed already. */
+/* Publishes one result. Takes over `tmp`: closes it, and renames or removes it. For an error it may be closed already. */
 struct cache_disk_publish {
     const struct cache_disk *disk;
     const struct cache_kind *kind;
@@ -185,13 +188,13 @@ struct cache_disk_publish {
     struct cache_tmp *tmp;
     enum sl_code code;     /* SL_OK: contents */
     int64_t created_s;     /* 0 = now */
-    bool incomplete;       /* contents that something was missing for */
-    int64_t begun_ns;      /* when its computation began: a stamp since then makes it useless for others */
-    struct sl_error error; /* in: the result's; out: SL_INTERNAL in `code` when contents were not usable */
+    bool incomplete;       /* contents made without some input */
+    int64_t begun_ns;      /* when its computation began: a later stamp makes it unusable for others */
+    struct sl_error error; /* in: the error of the result; out: SL_INTERNAL in `code` if the contents were unusable */
 
     struct cache_item *item; /* one reference, when `code` is SL_OK */
     bool published;
-    bool outdated; /* there was such a stamp: neither published nor to be kept */
+    bool outdated; /* there is such a stamp: neither published nor cached */
     int64_t generation;
     uint64_t outdated_files, outdated_bytes; /* entries of previous versions that were removed */
     int io_errno;
@@ -200,87 +203,88 @@ void cache_disk_publish(void *publish); /* pool */
 
 void cache_item_destroy(struct cache_item *item);
 
-/* Why entries were removed: "age", "size", "version", "invalidated". Any thread. */
+/* Counts removed entries by reason: "age", "size", "version", "invalidated". Any thread. */
 void cache_count_removed(const struct cache_kind *kind, const char *reason, uint64_t files, uint64_t bytes);
 
 /* ---- memory.c: one per kind; loop thread ---- */
 struct cache_memory_entry {
-    struct lru_entry lru;    /* its key lies behind the struct; expires_ms is of loop_now_ms */
+    struct lru_entry lru;    /* its key follows the struct; expires_ms is in time of loop_now_ms */
     struct cache_item *item; /* one reference; NULL: an error */
     struct sl_error *error;  /* owned */
-    uint64_t used_ms;        /* of loop_now_ms: when it was asked for last */
+    uint64_t used_ms;        /* last use, in time of loop_now_ms */
     int64_t created_ns;      /* of an error: since the epoch */
     int64_t generation;
-    size_t place; /* its own, in `places` */
+    size_t place; /* its index in `places` */
 };
 struct cache_place {
     struct cache_memory_entry *entry; /* NULL = free */
-    uint64_t serial;                  /* of the entry: no other one ever has it. Of a free place: the next free one */
+    uint64_t serial; /* of the entry, never reused; for a free place: the next free one plus 1, 0 = none */
 };
 struct cache_memory {
     struct lru lru;
-    struct cache_place *places;                     /* where marks find entries; those in use and free ones */
-    size_t place_count, place_capacity, free_place; /* free_place: its number plus 1; 0 = none */
-    uint64_t serial;                                /* the last one given */
+    struct cache_place *places;                     /* slots where handles find entries, used and free ones */
+    size_t place_count, place_capacity, free_place; /* free_place: index of the first free one plus 1; 0 = none */
+    uint64_t serial;                                /* the last one given out */
     uint64_t mapped;                                /* entries that hold an mmap */
     const char *name;
 };
 #define CACHE_MEMORY_OLDEST(memory) LRU_OLDEST(&(memory)->lru, struct cache_memory_entry, lru)
 #define CACHE_MEMORY_NEWEST(memory) LRU_NEWEST(&(memory)->lru, struct cache_memory_entry, lru)
-void cache_memory_init(struct cache_memory *memory, const char *name); /* it keeps nothing until lru.max_size is set */
+void cache_memory_init(struct cache_memory *memory, const char *name); /* stores nothing until lru.max_size is set */
 struct cache_memory_entry *cache_memory_find(struct cache_memory *memory, struct sl_str key, uint64_t now_ms);
-/* Keeps a further reference of `item`, or a copy of `error`, until the deadline; replaces what was there. */
+/* Stores a new reference of `item`, or a copy of `error`, until the deadline; replaces an older entry. */
 void cache_memory_put(struct cache_memory *memory, struct sl_str key, struct cache_item *item,
                       const struct sl_error *error, int64_t created_ns, int64_t generation, uint64_t deadline_ms);
 void cache_memory_forget(struct cache_memory *memory, struct sl_str key);
-/* The entry of this place and serial, as cache_memory_find. */
+/* Like cache_memory_find, by place and serial. */
 struct cache_memory_entry *cache_memory_at(struct cache_memory *memory, size_t place, uint64_t serial, uint64_t now_ms);
-/* Drops the entries that hold an mmap, were asked for last before `used_before_ms` and that `matches` says yes to. */
+/* Drops entries with an mmap that were last used before `used_before_ms` and for which `matches` returns true. */
 void cache_memory_drop_mapped(struct cache_memory *memory,
                               bool (*matches)(const struct cache_item *item, const void *arg), const void *arg,
                               uint64_t used_before_ms);
-bool cache_memory_evict_mapped(struct cache_memory *memory); /* the oldest mapped entry; false when there is none */
+/* the least recently used one with an mmap; false if there is none */
+bool cache_memory_evict_mapped(struct cache_memory *memory);
 void cache_memory_free(struct cache_memory *memory);
-/* How many files may be mapped: as configured, or half of what the kernel allows a process, less when fibers
- * (two maps each) would not fit beside it. */
+/* How many files may be mapped: as configured, or half of vm.max_map_count, less if the stacks of fibers (two maps each) would
+ * not fit as well. */
 uint64_t cache_mapped_limit(const struct config *config);
 
 /* ---- cache.c ---- */
 typedef void cache_forgotten(void *arg, const struct cache_kind *kind, struct sl_str key);
-/* Drops what memory holds of the files, and makes what is being computed of them useless for others; tells of each key. */
+/* Drops the entries of the files from memory, and marks their running computations as outdated; calls `tell` for each key. */
 void cache_forget(const struct cache_file *files, size_t count, cache_forgotten *tell, void *arg);
 const char *cache_dir_of_process(void); /* NULL = no disk layer */
-/* Before and after stamps are written, which is done by one fiber at a time: the generations of before and after. What
- * memory holds of other files is not concerned. */
+/* Call before and after writing stamps, which one fiber does at a time; with the generations before and after. Entries of other
+ * files stay valid in memory. */
 void cache_stamping(void);
 void cache_stamped(int64_t previous, int64_t made);
 
 /* ---- invalidate.c ---- */
-/* Another machine says that the files changed at that time. */
+/* Another machine reports that the files changed at that time. */
 void cache_heard(const struct cache_file *files, size_t count, int64_t at_ns) SL_SUSPENDS;
 
 /* ---- space.c: loop thread ---- */
 void space_init(const struct config *config, const struct cache_kind *const *kinds, size_t count,
                 struct fiber_group *group);
 void space_configure(const struct config *config);
-/* After a write that failed with `number`: if the disk is full, makes room, at most once a minute. */
+/* Call after a write that failed with errno `number`: if the disk is full, frees space, at most once a minute. */
 void space_make(int number);
-/* When the directory takes no files: tries again every 5 s until it does. */
+/* If the directory takes no files: tries again every 5 s until it does. */
 void space_probe(void);
-/* After a computation that failed for reasons of its own, its temporary file being still there: a full disk is one that
- * computations have no word for. True when it is so. */
+/* Call after a computation failed with SL_INTERNAL, before its temporary file is removed: checks if the disk is full, which
+ * computations do not report as such. True if it is. */
 bool space_suspect(void) SL_SUSPENDS;
 
-enum { CACHE_TREE_DEPTH = 8 }; /* of a kind's directory */
+enum { CACHE_TREE_DEPTH = 8 }; /* limit of a kind's directory tree */
 
 /* ---- evict.c ---- */
 
 struct cache_budget {
     const char *cache_dir;
-    uint64_t max_size, min_free; /* bytes; UINT64_MAX = none */
+    uint64_t max_size, min_free; /* bytes; UINT64_MAX = no limit */
     bool full, dry_run;
 };
-/* Removes contents until 90 % of the budget are left: of the kinds that are `wanted`, those unused for longest first. All
- * kinds count as used. `totals`, one for each kind, is brought up to date. */
+/* Evicts contents until 90 % of the budget are used: of the `wanted` kinds, the least recently used first. All kinds count as
+ * used space. Updates `totals`, one for each kind. */
 void cache_evict(const struct cache_budget *budget, const char *const *names, const bool *wanted, size_t count,
                  struct cleanup_totals *totals);

@@ -1,4 +1,4 @@
-/* What uploads replace is forgotten: here, by other processes, by other machines. */
+/* Invalidates entries whose sources were replaced by uploads: in this process, in others, on other machines. */
 #include "cache/shared.h"
 
 #include <stdatomic.h>
@@ -12,28 +12,28 @@
 /* ---- the processes of one service ---- */
 enum { GENERATION_MS = 1000 };
 
-static atomic_uint silence;
-static atomic_uint *bell = &silence; /* rung after stamps were made */
+static atomic_uint local_counter;
+static atomic_uint *stamp_counter = &local_counter; /* incremented after stamps were written */
 
 bool cache_share_bell(void)
 {
-    void *page = mmap(NULL, sizeof *bell, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void *page = mmap(NULL, sizeof *stamp_counter, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED)
         return false;
-    bell = page;
+    stamp_counter = page;
     return true;
 }
 
 bool cache_watch_is_due(struct cache_watch *watch, uint64_t now_ms)
 {
-    unsigned rung = atomic_load(bell);
+    unsigned rung = atomic_load(stamp_counter);
     if (now_ms < watch->due_ms && rung == watch->rung)
         return false;
     *watch = (struct cache_watch){now_ms + GENERATION_MS, rung};
     return true;
 }
 
-/* ---- what was replaced ---- */
+/* ---- comparing with stamps ---- */
 struct comparison { /* pool work */
     const char *dir;
     struct sl_str key;
@@ -46,7 +46,7 @@ static void invalidate_compare(void *arg)
     c->stamp_ns = cache_stamp(c->dir, c->key);
 }
 
-/* Of the same second: maybe. */
+/* True also if the entry and the stamp are of the same second, as either may be older. */
 bool cache_replaced(struct sl_str key, int64_t created_s)
 {
     struct comparison c = {.dir = cache_dir_of_process(), .key = key};
@@ -56,7 +56,7 @@ bool cache_replaced(struct sl_str key, int64_t created_s)
            (c.stamp_ns && c.stamp_ns / CACHE_SECOND_NS >= created_s);
 }
 
-/* ---- telling ---- */
+/* ---- announcing ---- */
 struct stamping { /* pool work */
     const char *dir;
     const struct cache_file *files;
@@ -65,7 +65,8 @@ struct stamping { /* pool work */
     struct cache_generations generations;
 };
 
-enum { ATTEMPTS = 1000, ATTEMPT_EVERY_MS = 2 }; /* at the lock, which others hold for some microseconds */
+/* to take the lock, which other processes hold for some microseconds */
+enum { ATTEMPTS = 1000, ATTEMPT_EVERY_MS = 2 };
 
 static enum sl_code stamp(void *arg, struct sl_error *error)
 {
@@ -73,7 +74,7 @@ static enum sl_code stamp(void *arg, struct sl_error *error)
     return cache_stamp_write(s->dir, s->files, s->count, s->at_ns, &s->generations, error);
 }
 
-/* One at a time; who waits, for others of this process or for other processes, does so as a fiber. */
+/* One call at a time: waits, as a fiber, for other fibers and for other processes. */
 static enum sl_code write_stamps(struct stamping *s, struct sl_error *error)
 {
     static struct fiber_wait_list turn;
@@ -92,13 +93,13 @@ static enum sl_code write_stamps(struct stamping *s, struct sl_error *error)
             code = sl_fail(error, SL_CANCELLED, "cancelled");
     }
     cache_stamped(s->generations.previous, s->generations.made);
-    atomic_fetch_add(bell, 1);
+    atomic_fetch_add(stamp_counter, 1);
     busy = false;
     fiber_wake_one(&turn);
     return code;
 }
 
-/* Names in the shared layer. */
+/* An entry to delete from the shared layer. */
 struct forgotten {
     const struct cache_kind *kind;
     struct shared_name name;
@@ -116,7 +117,7 @@ static void add_name(void *arg, const struct cache_kind *kind, struct sl_str key
         size_t capacity = names->capacity ? names->capacity * 2 : 16;
         struct forgotten *items = realloc(names->items, capacity * sizeof *items);
         if (!items)
-            return; /* the stamps tell as well */
+            return; /* the stamps invalidate it as well */
         names->items = items;
         names->capacity = capacity;
     }
@@ -130,7 +131,7 @@ enum sl_code cache_invalidate(const struct cache_file *files, size_t count, stru
     struct names names = {0};
     struct stamping s = {.dir = cache_dir_of_process(), .files = files, .count = count, .at_ns = cache_now_ns()};
     enum sl_code code = write_stamps(&s, error);
-    cache_forget(files, count, add_name, &names); /* after the stamp: what begins now is made of the new file */
+    cache_forget(files, count, add_name, &names); /* after the stamp: computations that begin now use the new file */
     for (size_t i = 0; i < names.count; i++)
         shared_forget(names.items[i].kind, &names.items[i].name);
     bool told = shared_tell(files, count, s.at_ns);

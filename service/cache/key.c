@@ -7,7 +7,7 @@
 
 void cache_key_hash(struct sl_str text, uint8_t hash[CACHE_HASH_BYTES])
 {
-    /* Fails only without memory for its context; going on with another name would mix up entries. */
+    /* Fails only without memory for its context; with another name entries would be mixed up. */
     if (EVP_Digest(text.data ? text.data : "", text.size, hash, NULL, EVP_sha256(), NULL) != 1)
         abort();
 }

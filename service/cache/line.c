@@ -4,8 +4,8 @@
 
 #include "core/metrics.h"
 
-/* Look-ups on disk are short, and the pool has few threads. At one place so many computations are begun that its downloads
- * (max_downloads_per_host) and what follows them never wait for a fiber, and no more. */
+/* Look-ups on disk are short, and the pool has few threads. The limit of computations at one place is so large that its
+ * downloads (max_downloads_per_host) and the work after them never wait for a fiber. */
 enum { DISK_FIBERS = 32, PLACE_FIBERS = 64 };
 
 static unsigned place_fibers = PLACE_FIBERS;
@@ -46,7 +46,7 @@ static void drop_idle(struct line *line)
     free(line);
 }
 
-static void tell_waiting(const struct line *changed, long by)
+static void count_waiting(const struct line *changed, long by)
 {
     static long disk, computation;
     long *total = changed == &cache_engine.disk_line ? &disk : &computation;
@@ -60,7 +60,7 @@ static struct flight *cache_line_next(struct line *line)
     if (!flight)
         return NULL;
     sl_list_remove(&line->flights, &flight->in_line);
-    tell_waiting(line, -1);
+    count_waiting(line, -1);
     return flight;
 }
 
@@ -80,13 +80,13 @@ bool line_enter(struct line *line, struct flight *flight, flight_step *step)
     if (line->running < line->most) {
         if (fiber_start_inner(&cache_engine.group, work_line, line)) {
             line->running++;
-        } else if (!line->running) { /* those that run would come to it */
+        } else if (!line->running) { /* none runs that would take it */
             drop_idle(line);
             return false;
         }
     }
     flight->step = step;
     sl_list_append(&line->flights, &flight->in_line);
-    tell_waiting(line, 1);
+    count_waiting(line, 1);
     return true;
 }

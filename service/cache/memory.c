@@ -7,11 +7,11 @@
 #include "core/loop.h"
 #include "core/metrics.h"
 
-enum { RESERVED_MAPS = 4096, LEAST_MAPPED = 256 }; /* for libraries, the heap and files in use; a number to work with */
-enum { BOOKKEEPING = 80, ITEM_MIN = 32 };          /* weight of an entry is their sum at least */
+enum { RESERVED_MAPS = 4096, LEAST_MAPPED = 256 }; /* maps for libraries, the heap and files in use; minimum */
+enum { BOOKKEEPING = 80, ITEM_MIN = 32 };          /* bytes; an entry weighs at least their sum */
 
-/* ---- places ---- */
-static bool cache_memory_settle(struct cache_memory *memory, struct cache_memory_entry *entry)
+/* ---- slots ---- */
+static bool cache_memory_take_slot(struct cache_memory *memory, struct cache_memory_entry *entry)
 {
     size_t place = memory->free_place;
     if (place) {
@@ -62,7 +62,7 @@ void cache_memory_init(struct cache_memory *memory, const char *name)
     *memory = (struct cache_memory){.name = name, .lru = {.max_count = SIZE_MAX, .release = entry_release}};
 }
 
-/* The entry, if its time is not over; it is the newest then. */
+/* Returns the entry and makes it the most recently used, unless it has expired. */
 static struct cache_memory_entry *cache_memory_use(struct cache_memory *memory, struct lru_entry *found,
                                                    uint64_t now_ms)
 {
@@ -107,7 +107,7 @@ static struct cache_memory_entry *new_entry(struct sl_str key, struct cache_item
     return entry;
 }
 
-/* What the item costs beyond the handle: `loaded`, and the contents when they were copied instead of mapped. */
+/* Memory of the item besides the handle: `loaded`, and the contents if they were copied instead of mapped. */
 static uint64_t weigh(const struct cache_item *item)
 {
     uint64_t weight = item ? item->weight + (item->mapping.mapped ? 0 : item->mapping.bytes.size) : 0;
@@ -119,7 +119,7 @@ void cache_memory_put(struct cache_memory *memory, struct sl_str key, struct cac
 {
     struct cache_memory_entry *entry = new_entry(key, item, error);
     cache_memory_forget(memory, key);
-    if (!entry || !cache_memory_settle(memory, entry)) { /* out of memory: the layer is allowed to forget */
+    if (!entry || !cache_memory_take_slot(memory, entry)) { /* out of memory: do not cache it */
         entry_discard(entry);
         return;
     }
@@ -149,7 +149,7 @@ void cache_memory_drop_mapped(struct cache_memory *memory,
     for (struct cache_memory_entry *entry = CACHE_MEMORY_OLDEST(memory), *newer; entry; entry = newer) {
         newer = LRU_NEWER(entry, lru);
         if (entry->used_ms >= used_before_ms)
-            return; /* they are in the order of their use */
+            return; /* they are in LRU order */
         if (entry->item && entry->item->mapping.mapped && matches(entry->item, arg))
             lru_drop(&memory->lru, &entry->lru);
     }

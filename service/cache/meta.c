@@ -10,7 +10,7 @@
 #include "base/json_write.h"
 #include "core/files.h"
 
-enum { META_MAX_BYTES = 1 << 20 }; /* keys hold URIs; nothing legitimate comes near */
+enum { META_MAX_BYTES = 1 << 20 }; /* keys contain URIs; valid ones are far smaller */
 
 bool cache_meta_name(const char *entry, char *out, size_t size)
 {
@@ -44,9 +44,9 @@ static bool status_parse(struct sl_str name, enum sl_code *code)
     return false;
 }
 
-struct members { /* of a side file that must be there */
+struct members { /* required members of a side file */
     bool has_scope, has_created;
-    int64_t fraction_ns; /* -1 = not there */
+    int64_t fraction_ns; /* -1 = absent */
 };
 
 static void read_member(struct sl_json *j, struct sl_str key, struct cache_meta *meta, struct members *members)

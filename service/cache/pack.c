@@ -19,7 +19,7 @@ static enum sl_code write_failed(struct sl_error *error)
     return sl_fail(error, SL_INTERNAL, "cannot write a temporary file: %s", strerror(errno));
 }
 
-/* The checksum is what tells a whole frame from one with a flipped bit: some kinds have nothing of their own. */
+/* With a checksum, so that bit errors are detected: some kinds have none of their own. */
 static enum sl_code compress(struct pack *p, ZSTD_CCtx *context, uint8_t *chunk, int fd)
 {
     ZSTD_inBuffer in = {p->contents.data, p->contents.size, 0};

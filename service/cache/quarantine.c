@@ -1,10 +1,10 @@
-/* Files whose processing ended the process.
+/* Quarantine of files whose processing ended the process.
  *
- *     <cache_dir>/quarantine/<kind>-<key>        not worked on until a day after it was last written
- *                            <kind>-<key>.seen   in work at a death, not often enough yet
+ *     <cache_dir>/quarantine/<kind>-<key>        not processed until a day after its mtime
+ *                            <kind>-<key>.seen   in progress at a death, but not often enough yet
  *
- * Each holds a line "<crashes> <kills> <about>". Whoever sweeps what a dead process left writes them, under a lock of the
- * directory; whoever is about to work on a key looks whether the first one is there. */
+ * Each holds a line "<crashes> <kills> <about>", such as "2 0 source: test location: http://...". The process that sweeps the
+ * temporary directory of a dead one writes them, under a lock of the directory; work on a key checks for the first one. */
 #include "cache/impl.h"
 
 #include <errno.h>
@@ -34,7 +34,7 @@ static bool record_name(const struct ledger_work *work, const char *suffix, char
     return snprintf(out, NAME_MOST, "%s-%s%s", work->kind, work->key, suffix) < NAME_MOST;
 }
 
-/* The age of a record; false when there is none that still counts. */
+/* True for a record that still counts; sets the end of its day. */
 static bool is_fresh(int at, const char *name, int64_t *until_ns)
 {
     struct stat st;
@@ -54,7 +54,7 @@ enum sl_code cache_quarantine_check(const struct ledger_work *work, struct sl_er
         !is_fresh(AT_FDCWD, path, &until_ns))
         return SL_OK;
     sl_fail(error, SL_UNSUPPORTED, "processing this file crashed");
-    error->duration_ns = HELD_FOR_S * (uint64_t)CACHE_SECOND_NS; /* somebody may clear it */
+    error->duration_ns = HELD_FOR_S * (uint64_t)CACHE_SECOND_NS; /* an operator may clear it */
     return SL_UNSUPPORTED;
 }
 
@@ -139,7 +139,7 @@ void quarantine_note(const char *cache_dir, const struct ledger_death *death)
 
 /* ---- listing and clearing ---- */
 
-/* "symcaches-0123...[.seen]" as its parts; false for what is no record. */
+/* Splits "symcaches-0123...[.seen]"; false if it is not the name of a record. */
 static bool split_name(const char *name, struct cache_suspect *suspect, bool *held)
 {
     const char *dash = strchr(name, '-');

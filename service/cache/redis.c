@@ -1,7 +1,9 @@
 /* The shared layer in a Redis.
  *
- *     <namespace>:<kind>/<relative path>
- *     value   u8 what: 0 contents, 1 an error   u64 little-endian, seconds since the epoch   zstd frame
+ *     key     <namespace>:<kind>/<relative path>
+ *     value   u8: 0 contents, 1 an error   u64 little-endian, seconds since the epoch   zstd frame
+ *
+ *     00  00 F1 53 65 00 00 00 00  28 B5 2F FD ...    contents made at 1700000000 (0x6553F100)
  *
  * The frame of an error holds its marker. Contents have no time to live: the server's maxmemory-policy evicts. */
 #include "cache/redis.h"
@@ -15,7 +17,7 @@
 
 enum { HEADER = 9, MARKER_MAX = 4096 };
 enum { IS_CONTENTS, IS_ERROR };
-#define SMALL (64ull << 20) /* bytes: below, how well it was compressed does not matter */
+#define SMALL (64ull << 20) /* bytes that a frame may unpack to at any compression ratio */
 
 static char space[128];
 static uint64_t max_inflate_ratio;
@@ -159,7 +161,7 @@ static enum shared_result del(const char *name)
     return result;
 }
 
-/* A server that loads its data, or has lost its primary, answers, but with an error. */
+/* A server that is loading its data, or has lost its primary, answers with an error. */
 static enum shared_result probe(void)
 {
     struct redis_answer answer;

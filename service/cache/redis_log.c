@@ -1,9 +1,12 @@
-/* What other machines have been told to forget. Redis holds a log, a text that grows at its end:
+/* Invalidations of other machines. Redis holds a log, a text that is appended to:
  *
  *     <namespace>:invalidate   <writer, 16 hex digits> <nanoseconds since the epoch> <size>\n<size bytes>\n ...
  *
- * of records "source: <id>\nlocation: <uri>\n", or "source_id: <id>\n" for everything of a source. Every machine asks once a
- * second for what it has not read, so that it hears also of what happened while it was away. */
+ * of records "source: <id>\nlocation: <uri>\n", or "source_id: <id>\n" for a whole source. For example
+ *
+ *     0123456789abcdef 1700000000000000000 29\nsource: s\nlocation: http://x\n\n
+ *
+ * Every machine asks once a second for the part that it has not read, so it also gets invalidations from before a reconnect. */
 #include "cache/shared.h"
 
 #include <inttypes.h>
@@ -20,15 +23,15 @@ enum { EVERY_MS = 1000, LOG_MAX = 1 << 20, FILES_MAX = 1000, HEAD_MAX = 80 };
 static struct {
     char key[160], writer[17];
     struct shared_backend *redis;
-    uint64_t last; /* where the last record that was read begins, and its first line */
+    uint64_t last; /* offset of the last record that was read, and its first line */
     char head[HEAD_MAX];
-} told;
+} invalidations;
 
 /* ---- writing ---- */
 static bool append(struct sl_str record)
 {
     struct redis_answer answer;
-    struct sl_str words[] = {SL_STR("APPEND"), sl_str(told.key), record};
+    struct sl_str words[] = {SL_STR("APPEND"), sl_str(invalidations.key), record};
     bool appended = shared_command(words, 3, &answer) == SHARED_HIT && answer.type == REDIS_NUMBER;
     bool full = appended && answer.number > LOG_MAX;
     sl_buf_free(&answer.text);
@@ -43,7 +46,7 @@ static bool append(struct sl_str record)
 bool redis_log_tell(const struct cache_file *files, size_t count, int64_t at_ns)
 {
     struct sl_buf text = {0}, record = {0};
-    if (!told.redis || !breaker_allows(told.redis))
+    if (!invalidations.redis || !breaker_allows(invalidations.redis))
         return false;
     for (size_t i = 0; i < count; i++)
         if (files[i].location.size)
@@ -51,7 +54,7 @@ bool redis_log_tell(const struct cache_file *files, size_t count, int64_t at_ns)
                           SL_STR_ARG(files[i].location));
         else
             sl_buf_printf(&text, "source_id: " SL_STR_FMT "\n", SL_STR_ARG(files[i].source));
-    sl_buf_printf(&record, "%s %" PRId64 " %zu\n", told.writer, at_ns, text.size);
+    sl_buf_printf(&record, "%s %" PRId64 " %zu\n", invalidations.writer, at_ns, text.size);
     sl_buf_str(&record, sl_buf_view(&text));
     sl_buf_u8(&record, '\n');
     bool appended = !text.failed && !record.failed && append(sl_buf_view(&record));
@@ -61,7 +64,7 @@ bool redis_log_tell(const struct cache_file *files, size_t count, int64_t at_ns)
 }
 
 /* ---- reading ---- */
-static void hear(struct sl_str text, int64_t at_ns)
+static void apply_record(struct sl_str text, int64_t at_ns)
 {
     struct cache_file *files = calloc(FILES_MAX, sizeof *files);
     size_t count = 0;
@@ -72,7 +75,7 @@ static void hear(struct sl_str text, int64_t at_ns)
     free(files);
 }
 
-/* The next record and its first line; false when there is none. Records are appended whole. */
+/* Takes the next record and its first line; false if there is none. Records are appended atomically. */
 static bool take_record(struct sl_str *log, char head[HEAD_MAX], int64_t *at_ns, struct sl_str *text)
 {
     char *at;
@@ -92,28 +95,28 @@ static bool take_record(struct sl_str *log, char head[HEAD_MAX], int64_t *at_ns,
     return true;
 }
 
-/* `log`: from the last record on that was read. Where that is not there any more, the log has begun anew. */
+/* `log` begins at the last record that was read. If that is not there any more, the log was deleted and begun again. */
 static void read_log(struct sl_str log)
 {
     struct sl_str text, rest = log;
     char head[HEAD_MAX] = "";
     int64_t at_ns;
-    if (told.head[0] && (!take_record(&rest, head, &at_ns, &text) || strcmp(head, told.head) != 0)) {
-        told.last = 0;
-        told.head[0] = '\0';
+    if (invalidations.head[0] && (!take_record(&rest, head, &at_ns, &text) || strcmp(head, invalidations.head) != 0)) {
+        invalidations.last = 0;
+        invalidations.head[0] = '\0';
         return;
     }
-    uint64_t base = told.last;
+    uint64_t base = invalidations.last;
     while (rest.size) {
         uint64_t offset = base + (uint64_t)(rest.data - log.data);
         if (!take_record(&rest, head, &at_ns, &text)) {
             log_debug("shared", "the log of invalidations has something else in it", LOG_U64("bytes", rest.size));
             return;
         }
-        told.last = offset;
-        memcpy(told.head, head, HEAD_MAX);
-        if (strncmp(head, told.writer, 16) != 0)
-            hear(text, at_ns);
+        invalidations.last = offset;
+        memcpy(invalidations.head, head, HEAD_MAX);
+        if (strncmp(head, invalidations.writer, 16) != 0)
+            apply_record(text, at_ns);
     }
 }
 
@@ -123,16 +126,16 @@ static void listen_fiber(void *arg)
     do {
         char from[24];
         struct redis_answer answer;
-        snprintf(from, sizeof from, "%" PRIu64, told.last);
-        struct sl_str words[] = {SL_STR("GETRANGE"), sl_str(told.key), sl_str(from), SL_STR("-1")};
-        if (!breaker_allows(told.redis))
+        snprintf(from, sizeof from, "%" PRIu64, invalidations.last);
+        struct sl_str words[] = {SL_STR("GETRANGE"), sl_str(invalidations.key), sl_str(from), SL_STR("-1")};
+        if (!breaker_allows(invalidations.redis))
             continue;
         uint64_t begin = loop_now_ms();
         enum shared_result result = shared_command(words, 4, &answer);
         if (result == SHARED_HIT && answer.type == REDIS_TEXT)
             read_log(sl_buf_view(&answer.text));
         if (result != SHARED_HIT)
-            breaker_note(told.redis, SHARED_LISTEN, "invalidated", begin, result);
+            breaker_note(invalidations.redis, SHARED_LISTEN, "invalidated", begin, result);
         sl_buf_free(&answer.text);
     } while (fiber_sleep(EVERY_MS));
 }
@@ -142,15 +145,15 @@ void redis_log_init(const char *name, struct shared_backend *redis, struct fiber
     uint64_t random = 0;
     if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
         random = clock_mono_ns();
-    snprintf(told.key, sizeof told.key, "%s:invalidate", name);
-    snprintf(told.writer, sizeof told.writer, "%016" PRIx64, random);
-    told.redis = redis;
-    told.last = 0;
-    told.head[0] = '\0';
+    snprintf(invalidations.key, sizeof invalidations.key, "%s:invalidate", name);
+    snprintf(invalidations.writer, sizeof invalidations.writer, "%016" PRIx64, random);
+    invalidations.redis = redis;
+    invalidations.last = 0;
+    invalidations.head[0] = '\0';
     fiber_start(group, listen_fiber, NULL);
 }
 
 void redis_log_close(void)
 {
-    told.redis = NULL;
+    invalidations.redis = NULL;
 }

@@ -1,5 +1,5 @@
-/* A Redis that holds the entries of the bounded kind is a store of bounded size, from which the server itself removes what was not
- * used for longest. One that never evicts refuses everything as soon as it is full. */
+/* Eviction policy of the Redis. One that holds the entries of the bounded kind needs an LRU policy with a limit; one that never
+ * evicts refuses every write as soon as it is full. */
 #include "cache/shared.h"
 
 #include <stdio.h>
@@ -36,8 +36,8 @@ static void manage(void)
     set_one("maxmemory-samples", samples);
 }
 
-/* The answer is name and value; managed services refuse it. */
-static void look(void)
+/* The answer is name and value; managed services return an error. */
+static void check_policy(void)
 {
     struct redis_answer answer;
     struct sl_str words[] = {SL_STR("CONFIG"), SL_STR("GET"), SL_STR("maxmemory-policy")};
@@ -61,7 +61,7 @@ static void policy_fiber(void *arg)
             manage();
             managed = true;
         }
-        look();
+        check_policy();
     } while (fiber_sleep(EVERY_MS));
 }
 

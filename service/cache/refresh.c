@@ -1,5 +1,5 @@
-/* What outlived its version, or was made without something, serves until there is better. Only contents replace it: an error
- * must not destroy what still serves. */
+/* Refreshes entries of an old version or without some input, which are used until there is a better one. Only contents replace
+ * them: an error must not destroy a usable entry. */
 #include "cache/engine.h"
 
 #include <stdlib.h>
@@ -9,9 +9,9 @@
 #include "core/loop.h"
 #include "core/metrics.h"
 
-enum { REFRESHES_REMEMBERED = 1024 }; /* per kind; when passed, those that may be tried again are forgotten */
+enum { REFRESHES_REMEMBERED = 1024 }; /* per kind; beyond it, those that may be retried are dropped */
 
-/* Running, or failed and not to be tried again before a time. */
+/* A refresh that runs, or that failed and must not be retried too early. */
 struct refresh {
     uint64_t not_before_ms; /* 0 = running */
     struct sl_str key;
@@ -28,7 +28,7 @@ void refreshes_forget(struct kind_state *state, uint64_t now_ms)
     }
 }
 
-/* A place in `refreshes` and a token. */
+/* Takes an entry in `refreshes` and a token; NULL if either is not available. */
 struct refresh *refresh_begin(struct flight *flight)
 {
     struct kind_state *state = flight->state;

@@ -14,9 +14,9 @@ enum { DRAIN_MS = 5000 };
 static struct {
     struct shared_backend *redis, *bucket; /* NULL = none */
     const struct config_shared *config;
-    const char *redis_kind; /* the only one that the Redis is for; NULL = all */
+    const char *redis_kind; /* the only kind stored in the Redis; NULL = all */
     struct sl_arena arena;
-    struct fiber_group group; /* of connections and of waiting for a come-back */
+    struct fiber_group group; /* of connections and probes */
 } layer;
 
 void shared_name(struct shared_name *name, const struct cache_kind *kind, struct sl_str key)
@@ -28,13 +28,13 @@ void shared_name(struct shared_name *name, const struct cache_kind *kind, struct
 
 /* ---- start and end ---- */
 
-/* The bucket or directory of the configuration in `*bucket`, NULL when there is none. */
+/* Sets `*bucket` to the bucket or directory of the configuration, NULL if it has none. */
 static enum sl_code open_bucket(const struct config *config, struct sl_arena *arena, struct fiber_group *group,
                                 struct shared_backend **bucket, const char **key, struct sl_error *error)
 {
     const struct config_shared *shared = &config->shared;
     *bucket = NULL;
-    *key = "shared_cache"; /* object_store_open knows which of those of a bucket */
+    *key = "shared_cache"; /* object_store_open replaces it by the key at fault */
     if (shared->filesystem_path)
         *bucket = shared_directory(config, key, error);
     else if (bucket_is_configured(&shared->bucket))
@@ -46,7 +46,7 @@ static enum sl_code open_bucket(const struct config *config, struct sl_arena *ar
     return *bucket ? SL_OK : error->code;
 }
 
-/* The Redis is for the bounded kind alone. */
+/* True if the Redis stores only the bounded kind. */
 static bool is_for_bounded(const struct config *config)
 {
     return !config->shared.redis_url && config_bounded_in_redis(config);
@@ -146,7 +146,7 @@ void shared_drain(void)
         return;
     write_queue_drain(DRAIN_MS);
     fiber_group_cancel(&layer.group);
-    fiber_group_wait(&layer.group); /* its fibers use the back ends to their end */
+    fiber_group_wait(&layer.group); /* its fibers use the back ends until they end */
     redis_log_close();
     close_backend(&layer.redis);
     close_backend(&layer.bucket);
@@ -172,8 +172,7 @@ static enum shared_route route_of(const char *kind)
     return SHARED_BOTH;
 }
 
-/* Those that hold entries of the kind, in the order in which they are asked. Routes choose among two: of one alone,
- * there is nothing to choose. */
+/* Sets the back ends that store entries of the kind, in the order in which they are asked. Routes apply only if there are two. */
 static void backends_of(const char *kind, struct shared_backend *out[SHARED_BACKENDS])
 {
     enum shared_route route = layer.redis && layer.bucket ? route_of(kind) : SHARED_BOTH;
@@ -184,8 +183,8 @@ static void backends_of(const char *kind, struct shared_backend *out[SHARED_BACK
 
 /* ---- asking ---- */
 
-/* Whether an error that somebody else had still counts here. */
-static bool counts(const struct shared_question *q, const struct shared_value *value, uint64_t *left_ns)
+/* True if an error from another machine has not expired. */
+static bool is_unexpired(const struct shared_question *q, const struct shared_value *value, uint64_t *left_ns)
 {
     struct cache_facts facts = {.class = cache_class_of(value->code),
                                 .is_public = cache_scope_global(q->scope),
@@ -213,20 +212,20 @@ static bool shared_ask(struct shared_backend *backend, const struct shared_quest
     enum shared_result result = backend->get(name, fd, &finding->value);
     breaker_note(backend, SHARED_GET, q->kind->name, begin, result);
     bool hit = result == SHARED_HIT;
-    /* Clocks of machines differ by less than a second, and times have whole ones. */
+    /* Clocks of machines differ by less than a second, and the times are in whole seconds. */
     if (hit && q->stamp_ns && finding->value.created_s <= q->stamp_ns / CACHE_SECOND_NS) {
         finding->stale = true;
         hit = false;
     }
-    if (hit && !shared_is_fact(finding->value.code)) { /* a machine with an older version has told it */
+    if (hit && !shared_is_fact(finding->value.code)) { /* written by a machine with an older version */
         finding->stale = true;
         hit = false;
     }
-    if (hit && finding->value.code != SL_OK && !counts(q, &finding->value, &finding->left_ns)) {
+    if (hit && finding->value.code != SL_OK && !is_unexpired(q, &finding->value, &finding->left_ns)) {
         finding->stale = true;
         hit = false;
     }
-    /* A server that has lost its data but not its index says so. Entries that are rightly empty cost nothing to make. */
+    /* A server that has lost its data but not its index returns empty values. Entries that are really empty are cheap to make. */
     if (hit && finding->value.code == SL_OK && shared_size_of(fd) == 0) {
         finding->stale = true;
         hit = false;
@@ -248,7 +247,7 @@ bool shared_get(const struct shared_question *question, int fd, struct shared_fi
     for (int i = 0; i < SHARED_BACKENDS; i++) {
         if (shared_ask(backends[i], question, name.text, fd, finding))
             return true;
-        /* Part of the contents may have come before it broke. A failure shows when the file is written. */
+        /* Drops contents that were partly written before a failure. If this fails, so will writing the file. */
         if (backends[i] && ftruncate(fd, 0) == 0)
             lseek(fd, 0, SEEK_SET);
     }

@@ -1,15 +1,15 @@
-/* The layer behind the disk, common to many machines: one bucket (GCS, S3, or a directory for tests), a Redis, or both.
- * Private to this folder.
+/* The layer behind the disk, shared by many machines: one bucket (GCS, S3, or a directory for tests), a Redis, or both. Private
+ * to this folder.
  *
- *     cache.c ── shared.c: which back ends, in which order ── breaker.c: the dead are left alone
+ *     cache.c ── shared.c: which back ends, in which order ── breaker.c: pauses those that fail
  *        │                                                        ├── redis.c ── redis/: the connection
- *        └──── write_queue.c: the queue of what is stored             │   └── redis_log.c: what others were told to forget
+ *        └──── write_queue.c: pending writes                      │   └── redis_log.c: invalidations
  *                 │                                               ├── bucket.c: S3, GCS
  *                 └── pack.c: zstd                                └── directory.c
  *
- * It never fails a request, and delays it only by the back ends' time limits: whatever goes wrong is a miss and a metric.
- * An entry's name is "<kind>/<relative path>" of its current version. The first write of a name wins: all machines make
- * the same bytes of the same key. Loop thread only, unless a function says pool. */
+ * It never fails a request, and delays it only by the back ends' time limits: every failure is a miss and a metric. An entry's
+ * name is "<kind>/<relative path>" of its current version. The first write of a name wins: all machines make the same bytes of
+ * the same key. Loop thread only, unless a function says pool. */
 #pragma once
 
 #include "cache/impl.h"
@@ -18,10 +18,10 @@ enum shared_result {
     SHARED_HIT,
     SHARED_MISS,
     SHARED_WRITTEN,
-    SHARED_SKIPPED,     /* it was there already, or does not fit */
+    SHARED_SKIPPED,     /* it exists already, or is too large */
     SHARED_TIMEOUT,     /* no answer */
-    SHARED_UNREACHABLE, /* no connection, or it broke */
-    SHARED_ERROR,       /* an answer that is of no use */
+    SHARED_UNREACHABLE, /* no connection, or it was lost */
+    SHARED_ERROR,       /* an unusable answer */
     SHARED_CANCELLED,
 };
 
@@ -30,124 +30,123 @@ struct shared_name {
 };
 void shared_name(struct shared_name *name, const struct cache_kind *kind, struct sl_str key);
 
-/* What a back end found. */
+/* Found by a back end. */
 struct shared_value {
-    enum sl_code code;     /* SL_OK: contents, and the file holds them */
-    struct sl_error error; /* else */
+    enum sl_code code;     /* SL_OK: contents, written to the file */
+    struct sl_error error; /* if `code` is not SL_OK */
     int64_t created_s;     /* 0 = not known */
 };
 
-/* What is stored. */
+/* To be stored by a back end. */
 struct shared_entry {
     const char *name;
     enum sl_code code;
-    struct sl_bytes contents; /* SL_OK */
-    struct sl_bytes packed;   /* the same as one zstd frame (RFC 8878) */
-    struct sl_bytes marker;   /* an error, by cache_error_encode */
+    struct sl_bytes contents; /* if `code` is SL_OK */
+    struct sl_bytes packed;   /* the contents as one zstd frame (RFC 8878) */
+    struct sl_bytes marker;   /* if `code` is an error: its marker, by cache_error_encode */
     int64_t created_s;
     uint64_t ttl_s; /* of an error */
-    bool replace;   /* what is there is known to be outdated */
+    bool replace;   /* overwrite: the existing value is outdated */
 };
 
 struct shared_backend {
     const char *name;    /* metric label */
-    unsigned patience;   /* useless answers in a row until it is left alone */
-    bool negative;       /* may hold errors */
-    bool packed;         /* stores `packed` */
+    unsigned patience;   /* consecutive unusable answers until it is paused */
+    bool negative;       /* may store errors */
+    bool packed;         /* stores `packed` instead of `contents` */
     uint64_t max_packed; /* bytes */
-    /* HIT or MISS or what went wrong; `fd` is empty and may hold anything after a failure. */
+    /* HIT, MISS or the failure. `fd` is an empty file, whose contents are undefined after a failure. */
     enum shared_result (*get)(const char *name, int fd, struct shared_value *value) SL_SUSPENDS;
     enum shared_result (*put)(const struct shared_entry *entry) SL_SUSPENDS;
     enum shared_result (*exists)(const char *name) SL_SUSPENDS;
-    /* HIT: it is not there now. */
+    /* HIT: it does not exist now. */
     enum shared_result (*del)(const char *name) SL_SUSPENDS;
     /* HIT when the back end answers. */
     enum shared_result (*probe)(void) SL_SUSPENDS;
-    void (*close)(void); /* in a fiber, nothing running; NULL = nothing to close */
+    void (*close)(void); /* called in a fiber when nothing runs; NULL = nothing to close */
 
     /* breaker.c */
     unsigned failures;
     bool down, was_up;
     uint64_t last_answer_ms;
     const char *last_error;    /* NULL = none yet */
-    struct fiber_group *group; /* of the fiber that waits for the come-back */
+    struct fiber_group *group; /* of the fiber that probes it while it is paused */
 };
 
-/* The back end of the configuration; NULL with an error when it cannot be: `*key` is then the key at fault. */
+/* Opens the Redis of the configuration; NULL with an error if that is invalid: `*key` is the key at fault. */
 struct shared_backend *shared_redis(const struct config *config, struct fiber_group *group, const char **key,
                                     struct sl_error *error);
-/* `arena`: for what it keeps; `group`: of its fibers. */
+/* Allocates from `arena`; its fibers belong to `group`. */
 struct shared_backend *shared_bucket(const struct config *config, struct sl_arena *arena, struct fiber_group *group,
                                      struct sl_error *error);
-/* What the last request to it that failed was answered, for people; empty when none did. */
+/* Why its last failed request failed, as text; empty if none did. */
 const char *bucket_trouble(void);
 struct shared_backend *shared_directory(const struct config *config, const char **key, struct sl_error *error);
-/* What shared_redis would refuse; SL_OK: nothing. */
+/* Validates the configuration as shared_redis does. */
 enum sl_code shared_check_redis(const struct config *config, const char **key, struct sl_error *error);
 
 /* ---- breaker.c ---- */
 enum shared_op { SHARED_GET, SHARED_PUT, SHARED_EXISTS, SHARED_DEL, SHARED_LISTEN, SHARED_OPS };
 
-/* False: it is left alone at the moment. */
+/* False: it is paused. */
 bool breaker_allows(const struct shared_backend *backend);
-/* Counts the result of an operation that began at `begin_ms`, and starts waiting for the come-back of a back end that
- * seems dead: one that did not answer while it answered nobody else, or gave many useless answers in a row. */
+/* Counts the result of an operation that began at `begin_ms`, and pauses a back end that seems dead, until a probe succeeds:
+ * one that timed out without answering anything else meanwhile, or gave many unusable answers in a row. */
 void breaker_note(struct shared_backend *backend, enum shared_op op, const char *kind, uint64_t begin_ms,
                   enum shared_result result);
 
 /* ---- shared.c ---- */
 enum sl_code shared_init(const struct config *config, struct sl_error *error);
-void shared_drain(void) SL_SUSPENDS; /* stores what is queued, for a few seconds at most; then nothing is shared */
+void shared_drain(void) SL_SUSPENDS; /* writes what is queued, for a few seconds at most; then the layer is closed */
 bool shared_active(void);
 
 struct shared_question {
     const struct cache_kind *kind;
     struct cache_lifetimes lifetimes;
     struct sl_str key, scope;
-    int64_t stamp_ns; /* what is older has been replaced at its source; 0 = nothing was */
+    int64_t stamp_ns; /* ignore values older than this: their source was replaced; 0 = none was */
     int64_t start_ns;
     bool restart_retries_malformed;
 };
 struct shared_finding {
     struct shared_value value;
-    uint64_t left_ns; /* of an error */
-    bool stale;       /* what was found is too old to count */
+    uint64_t left_ns; /* remaining lifetime of an error */
+    bool stale;       /* a value was found, but is too old */
     const struct shared_backend *from;
 };
-/* Asks the back ends in their order. True when one had it: contents are in `fd`, whose offset is anywhere. False: the
- * file is empty again. */
+/* Asks the back ends in their order. True if one has it: contents are in `fd`, at any offset. False: the file is empty again. */
 bool shared_get(const struct shared_question *question, int fd, struct shared_finding *finding) SL_SUSPENDS;
 
 enum shared_reason {
     SHARED_NEW,     /* computed here */
-    SHARED_REFRESH, /* in use for an hour: so that rules that delete what is old do not delete it */
+    SHARED_REFRESH, /* used for an hour: keeps lifecycle rules of buckets from deleting it */
 };
-/* Queues contents; takes a reference of its own. */
+/* Queues contents for writing; takes its own reference. */
 void shared_offer(const struct cache_kind *kind, struct sl_str key, struct cache_item *item, enum shared_reason reason,
                   bool replace);
-/* What the second back end had, the first one gets. */
+/* Queues an entry that the second back end had for the first one. */
 void shared_pass_on(const struct cache_kind *kind, struct sl_str key, struct cache_item *item,
                     const struct shared_finding *finding);
-/* Whether an error is what a source said of a file, and so true on every machine: that it is not there, or what it is. That a
- * source could not be reached, refused or was too slow may be this machine's own fault. */
+/* True if a result is a fact about the file, and so valid on every machine: it does not exist, or is malformed. That a source
+ * was unreachable, refused or too slow may be the fault of this machine. */
 static inline bool shared_is_fact(enum sl_code code)
 {
     return code == SL_OK || code == SL_NOT_FOUND || code == SL_MALFORMED;
 }
 
-/* Queues an error that lives for `ttl_ns` from now on. */
+/* Queues an error that expires `ttl_ns` from now. */
 void shared_offer_error(const struct cache_kind *kind, struct sl_str key, const struct sl_error *error,
                         uint64_t ttl_ns);
 
-/* Removes an entry of that name from all back ends. */
+/* Deletes the entry from all back ends. */
 void shared_forget(const struct cache_kind *kind, const struct shared_name *name) SL_SUSPENDS;
 
-/* Lets other machines know that the files changed at a time (nanoseconds since the epoch). */
+/* Announces to other machines that the files changed at `at_ns` (nanoseconds since the epoch). */
 bool shared_tell(const struct cache_file *files, size_t count, int64_t at_ns) SL_SUSPENDS;
 
 /* ---- redis.c ---- */
 struct redis_answer; /* redis/redis.h */
-/* A command of the shared cache's Redis; SHARED_HIT: answered, whatever the answer is. */
+/* Sends a command to the shared cache's Redis; SHARED_HIT: there is an answer, possibly an error of Redis. */
 enum shared_result shared_command(const struct sl_str *words, size_t count, struct redis_answer *answer) SL_SUSPENDS;
 
 /* ---- redis_log.c ---- */
@@ -155,24 +154,24 @@ void redis_log_init(const char *name, struct shared_backend *redis, struct fiber
 bool redis_log_tell(const struct cache_file *files, size_t count, int64_t at_ns) SL_SUSPENDS;
 void redis_log_close(void);
 
-/* ---- redis_policy.c: whether the Redis evicts ---- */
-/* Looks every minute; with `bounded.redis_manage` the server is told what to keep first. */
+/* ---- redis_policy.c: does the Redis evict? ---- */
+/* Checks every minute; with `bounded.redis_manage` also sets the server's eviction policy. */
 void redis_policy_init(const struct config *config, struct shared_backend *redis, struct fiber_group *group);
-bool redis_policy_keeps(void); /* as far as is known: a server that does not tell is thought to be fine */
+bool redis_policy_keeps(void); /* true if it is known never to evict */
 
 /* ---- write_queue.c ---- */
 enum { SHARED_BACKENDS = 2 };
-struct queued_write { /* malloc */
+struct queued_write { /* allocated by malloc */
     struct sl_link link;
     const struct cache_kind *kind;
     struct shared_name name;
-    struct cache_item *item; /* reference; NULL: an error */
+    struct cache_item *item; /* a reference; NULL: an error */
     struct sl_error error;
     int64_t created_s;
     uint64_t ttl_s;
     enum shared_reason reason;
     bool replace;
-    struct shared_backend *to[SHARED_BACKENDS]; /* NULL = none */
+    struct shared_backend *to[SHARED_BACKENDS]; /* NULL = not to this one */
 };
 void write_queue_init(const struct config *config);
 void write_queue_add(struct queued_write *queued); /* takes it over */
@@ -182,7 +181,7 @@ void write_queue_drain(uint64_t ms) SL_SUSPENDS;
 struct pack {
     struct sl_bytes contents;
     uint64_t max_packed;
-    struct sl_mapping packed; /* out; unmapped by the caller. Empty `bytes.data`: too large, or `error` is set */
+    struct sl_mapping packed; /* result; unmapped by the caller. Empty `bytes.data`: too large, or `error` is set */
     bool too_large;
     struct sl_error error;
 };

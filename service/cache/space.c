@@ -1,5 +1,5 @@
-/* A full disk: room is made in the background, and what failed may be tried again. A directory that takes no files: what is
- * computed serves and is not kept. */
+/* Handles a full disk: cleans the cache in the background, then failed writes may be repeated. And a directory that takes no
+ * files: results are used, but not cached. */
 #include "cache/impl.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
-/* What uploads have made obsolete. A stamp is an empty file, named by the SHA-256 of "source: <id>\nlocation: <uri>\n", or
- * of "source: <id>\n" for everything of a source; its mtime is the time of the upload:
+/* Stamps that invalidate entries of replaced files. A stamp is an empty file, named by the SHA-256 of "source: <id>\nlocation:
+ * <uri>\n", or of "source: <id>\n" for a whole source; its mtime is the time of the upload:
  *
  *     <cache_dir>/invalidated/<b0>/<b1>/<b2..b31>
- *     <cache_dir>/invalidated/generation            its mtime tells that there is a new stamp */
+ *     <cache_dir>/invalidated/generation            its mtime changes with every new stamp */
 #include "cache/impl.h"
 
 #include <errno.h>
@@ -35,7 +35,7 @@ bool cache_key_next(struct sl_str *rest, struct cache_file *file)
     while (rest->size) {
         struct sl_str other;
         *file = (struct cache_file){{NULL, 0}, {NULL, 0}};
-        if (take_line(rest, "source_id: ", &file->source)) /* of an index, which is made of the whole source */
+        if (take_line(rest, "source_id: ", &file->source)) /* key of an index, which is made from the whole source */
             return true;
         if (take_line(rest, "source: ", &file->source) && take_line(rest, "location: ", &file->location))
             return true;
@@ -109,7 +109,8 @@ int64_t cache_stamp(const char *dir, struct sl_str key)
 
 /* ---- writing ---- */
 
-/* At a time of our own: the kernel's is some milliseconds coarse, and a result of just now must not look older. */
+/* Sets the mtime explicitly: the kernel's has a resolution of some milliseconds, and a result made just now must not look
+ * older. */
 static bool touch(const char *path, int64_t ns)
 {
     struct timespec time = {ns / CACHE_SECOND_NS, ns % CACHE_SECOND_NS}, times[2] = {time, time};
@@ -132,7 +133,8 @@ enum sl_code cache_stamp_write(const char *dir, const struct cache_file *files, 
         if (!stamp_path(dir, &files[i], path))
             return sl_fail(error, SL_MALFORMED, "cache_dir: the path is too long");
         bool ok = false;
-        for (int attempt = 0; !ok && attempt < ATTEMPTS; attempt++) /* cleaning may remove the directory in between */
+        /* a cleanup may remove the directory in between */
+        for (int attempt = 0; !ok && attempt < ATTEMPTS; attempt++)
             ok = files_make_parents(path, 0750) && touch(path, at_ns);
         if (!ok)
             return sl_fail(error, SL_INTERNAL, "cannot write %.150s: %s", path, strerror(errno));

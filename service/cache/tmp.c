@@ -1,11 +1,11 @@
 /* Temporary files.
  *
- *     <cache_dir>/tmp/<pid>-<random>/lock      held with flock(2) as long as the process lives
- *                                   /ledger    what the process works on
+ *     <cache_dir>/tmp/<pid>-<random>/lock      locked by flock(2) as long as the process lives
+ *                                   /ledger    journal of the process's work
  *                                   /tmp...    files being computed, uploads
  *
- * A directory whose lock can be taken has no owner any more and is removed by whoever notices, who learns from its ledger what
- * the owner died of. */
+ * A directory whose lock is free has lost its owner. Any process removes it, after it has read the journal to learn what the
+ * owner died of. */
 #include "cache/impl.h"
 
 #include <dirent.h>
@@ -25,14 +25,14 @@
 #include "core/temp_dir.h"
 
 enum { ATTEMPTS = 3, TREE_DEPTH = 8 };
-#define YOUNG_NS (60 * CACHE_SECOND_NS) /* a directory without lock: its owner may be about to make it */
+#define YOUNG_NS (60 * CACHE_SECOND_NS) /* a directory without a lock: its owner may be about to create it */
 #define DAY_NS   (24 * 3600 * CACHE_SECOND_NS)
 
 static struct {
-    char root[200]; /* <cache_dir>/tmp; empty = the system's directory is used */
+    char root[200]; /* <cache_dir>/tmp; empty = use the system's directory */
     char dir[232];
     int lock;              /* descriptor, -1 = none */
-    pthread_mutex_t mutex; /* pool threads remake a directory that vanished */
+    pthread_mutex_t mutex; /* for pool threads that recreate a removed directory */
     atomic_bool unwritable;
 } own = {.lock = -1, .mutex = PTHREAD_MUTEX_INITIALIZER};
 
@@ -54,7 +54,7 @@ static bool make_dir(void)
     struct stat st;
     if (flock(fd, LOCK_EX | LOCK_NB) != 0 || fstat(fd, &st) != 0 || st.st_nlink == 0) {
         close(fd);
-        errno = ENOENT; /* somebody swept it before it was locked */
+        errno = ENOENT; /* another process removed it before it was locked */
         return false;
     }
     sl_close(own.lock);
@@ -95,8 +95,8 @@ enum sl_code cache_tmp_open(const char *cache_dir, struct sl_error *error)
     return code;
 }
 
-/* While the directory takes no files, what is computed is used all the same, and not kept. */
-static enum sl_code elsewhere(struct cache_tmp *tmp, struct sl_error *error)
+/* While the directory takes no files, results are used, but not published. */
+static enum sl_code create_elsewhere(struct cache_tmp *tmp, struct sl_error *error)
 {
     tmp->path[0] = '\0';
     tmp->fd = sl_unlinked_file(temp_dir());
@@ -126,7 +126,7 @@ enum sl_code cache_tmp_create(struct cache_tmp *tmp, bool unlinked, struct sl_er
     }
     if (tmp->fd < 0 && own.root[0] && sl_fail_errno(NULL, errno, "") != SL_BUSY) {
         atomic_store(&own.unwritable, true);
-        return elsewhere(tmp, error);
+        return create_elsewhere(tmp, error);
     }
     if (tmp->fd < 0) {
         tmp->path[0] = '\0';
@@ -149,8 +149,8 @@ void cache_tmp_discard(struct cache_tmp *tmp)
     *tmp = (struct cache_tmp){.fd = -1};
 }
 
-/* What the owner died of is noted before its directory goes. */
-static void hear_death(const char *cache_dir, int at, const char *name)
+/* Notes what the owner died of, before its directory is removed. */
+static void note_death(const char *cache_dir, int at, const char *name)
 {
     char path[300];
     struct ledger_death death;
@@ -174,7 +174,7 @@ static void sweep_dir(const char *cache_dir, int at, const char *name, int64_t a
         return;
     }
     if (flock(lock, LOCK_EX | LOCK_NB) == 0) {
-        hear_death(cache_dir, at, name);
+        note_death(cache_dir, at, name);
         dir_remove(at, name, TREE_DEPTH);
     }
     close(lock);

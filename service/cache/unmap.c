@@ -1,5 +1,5 @@
-/* Letting go of mappings: of files that are gone, whose blocks the disk gets back only then, and of those nobody has asked for in a
- * while. Files go by the cleaning of this process, of another one, or by hand; the kernel marks what is still mapped of them in
+/* Unmaps files: deleted ones, as their disk space is freed only then, and those that were not asked for within memory_idle.
+ * Files may be deleted by a cleanup of this process, of another one, or by hand; the kernel marks mappings of deleted files in
  * /proc/self/maps (proc_pid_maps(5)). */
 #include "cache/impl.h"
 
@@ -29,11 +29,12 @@ static bool is_deleted_below(const char *line, const char *dir)
            strncmp(path, dir, size) == 0 && path[size] == '/';
 }
 
-/* Pool: the list may be long, and the directory on a disk that is slow. Without memory it is shorter, and the rest goes the next time. */
+/* On the pool, as the list may be long and the disk slow. When out of memory the list is shorter; the rest follows the next
+ * time. */
 static void list_deleted(void *arg)
 {
     struct deleted_mappings *d = arg;
-    char *dir = realpath(cache_engine.dir, NULL); /* as the kernel calls it */
+    char *dir = realpath(cache_engine.dir, NULL); /* as /proc/self/maps shows it */
     FILE *maps = dir ? fopen("/proc/self/maps", "re") : NULL;
     char *line = maps ? malloc(MAX_LINE) : NULL;
     while (line && fgets(line, MAX_LINE, maps)) {

@@ -1,5 +1,5 @@
-/* What is to be stored in the shared layer waits in a queue that is bounded in number and in bytes, because what waits
- * keeps deleted files alive. Nobody waits for it: what does not fit is dropped. */
+/* Writes to the shared layer wait in a queue that is bounded in number and in bytes, because they keep deleted files alive. No
+ * request waits for it: writes that do not fit are dropped. */
 #include <stdlib.h>
 #include <sys/random.h>
 
@@ -76,8 +76,8 @@ static void store_counted(struct shared_backend *to, const struct queued_write *
         metric_add(METRIC_SHARED_BYTES, to->packed ? entry->packed.size : entry->contents.size, to->name, "out", NULL);
 }
 
-/* Whether somebody is left who takes it; the others are taken out. `*max_packed`: the most that any of them takes. */
-static bool takers(struct queued_write *queued, bool *packed, uint64_t *max_packed)
+/* Removes paused back ends; false if none is left. `*max_packed`: the largest limit of the others. */
+static bool drop_paused(struct queued_write *queued, bool *packed, uint64_t *max_packed)
 {
     bool any = false;
     *packed = false;
@@ -102,7 +102,7 @@ static void queued_contents(struct queued_write *queued, struct shared_entry *en
 {
     struct pack pack = {.contents = queued->item->mapping.bytes};
     bool packed;
-    if (!takers(queued, &packed, &pack.max_packed))
+    if (!drop_paused(queued, &packed, &pack.max_packed))
         return;
     entry->contents = pack.contents;
     if (packed && pool_run(POOL_COMPRESS | POOL_HEAVY, pack_run, &pack, NULL) != SL_OK)
@@ -125,7 +125,7 @@ static void queued_error(struct queued_write *queued, struct shared_entry *entry
     queued->error.code = entry->code;
     cache_error_encode(&queued->error, &marker);
     entry->marker = sl_buf_bytes(&marker);
-    if (!marker.failed && takers(queued, &packed, &max_packed))
+    if (!marker.failed && drop_paused(queued, &packed, &max_packed))
         for (int i = 0; i < SHARED_BACKENDS; i++)
             if (queued->to[i])
                 store_counted(queued->to[i], queued, entry);
