@@ -1,5 +1,4 @@
-/* Optional white space between the parts of a field (RFC 9110, 5.6.3): spaces and tabs, and nothing else. Private to this
- * folder. */
+/* Optional white space in fields (OWS, RFC 9110, 5.6.3): spaces and tabs only. Private to this folder. */
 #pragma once
 
 #include "base/bytes.h"

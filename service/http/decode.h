@@ -1,4 +1,4 @@
-/* Content codings, undone piece by piece: gzip (RFC 1952), deflate in its zlib form (RFC 1950), zstd (RFC 8878). */
+/* Streaming decoders of content codings: gzip (RFC 1952), deflate in its zlib form (RFC 1950), zstd (RFC 8878). */
 #pragma once
 
 #include "base/buf.h"
@@ -7,12 +7,12 @@
 enum content_coding { CODING_IDENTITY, CODING_GZIP, CODING_DEFLATE, CODING_ZSTD, CODING_UNKNOWN };
 enum content_coding coding_parse(struct sl_str value);
 
-/* Windows of zstd: what HTTP may use (RFC 9659), and what files have that nobody asked for longer ones. */
+/* Limits of the zstd window, as logarithms: for HTTP (RFC 9659), and for files, zstd's own default. */
 enum { ZSTD_WINDOW_HTTP = 23, ZSTD_WINDOW_FILES = 27 };
 
 struct decoder;
 struct decoder *decoder_new(enum content_coding coding, int zstd_window_log); /* NULL when out of memory */
 void decoder_free(struct decoder *decoder);                                   /* may be NULL */
-/* Decodes from `*in` (advanced) to `out`, until the input is used up or `out` holds `limit` bytes. */
+/* Decodes from `*in` (advanced) to `out`, until the input is used up or `out` has `limit` bytes. */
 enum sl_code decoder_run(struct decoder *decoder, struct sl_bytes *in, struct sl_buf *out, size_t limit);
-bool decoder_ended(const struct decoder *decoder); /* at the end of a complete stream */
+bool decoder_ended(const struct decoder *decoder); /* true at the end of a complete stream */

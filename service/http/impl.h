@@ -1,13 +1,12 @@
-/* What the files of http share.
+/* Shared by the files of http.
  *
- * A connection is in one state; what it waits for has one timeout, kept in a list per kind, so that a timer costs a
- * few pointers. A request is made when a head is complete and lives until its answer is out and its fibers are gone.
+ * A connection is in one state; each state has one timeout, kept in a list per kind, so that a timer costs a few pointers. A
+ * request is created when a head is complete and lives until its response is written and its fibers have ended.
  *
  *     bytes -> connection.c (cuts heads, feeds bodies) -> parse.c (llhttp, checks) -> router.c -> fiber in exchange.c:
  *     handler -> send.c (conditions, compression, writing) -> back to connection.c (next request, linger or close)
  *
- * What is refused by its head, and health checks, are answered without a fiber; small bodies are awaited without one.
- */
+ * Requests refused by their head, and health checks, are answered without a fiber; small bodies are received without one. */
 #pragma once
 
 #include <llhttp.h>
@@ -24,77 +23,77 @@
 #include "tls/tls.h"
 
 enum {
-    READ_BUFFER = 64 * 1024,      /* one for all connections */
-    READ_LATE = 4 * 1024,         /* of it, in a turn that is over */
-    BODY_WINDOW = 256 * 1024,     /* received and not yet taken by the handler */
-    BODY_IN_MEMORY = 1024 * 1024, /* above: an unlinked file */
-    BODY_WHOLE = 64 * 1024,       /* of known length: awaited without a fiber; in memory also when that is short */
-    BODY_FREE = 16 * 1024,        /* costs no more than a head does: not counted as in flight */
-    OUTPUT_MAX = 1024 * 1024,     /* unsent output in memory */
-    DISCARD_LIMIT = 64 * 1024,    /* bodies nobody wants, and rests of bodies after early answers */
-    PIPELINE_LIMIT = 16 * 1024,   /* waiting behind a running request */
+    READ_BUFFER = 64 * 1024,      /* shared by all connections */
+    READ_LATE = 4 * 1024,         /* part of it that is used after turn_is_over() */
+    BODY_WINDOW = 256 * 1024,     /* received, but not yet read by the handler */
+    BODY_IN_MEMORY = 1024 * 1024, /* larger bodies go to an unlinked file */
+    BODY_WHOLE = 64 * 1024,     /* up to this known length: received without a fiber, in memory even if that is short */
+    BODY_FREE = 16 * 1024,      /* costs no more than a head: not counted as in flight */
+    OUTPUT_MAX = 1024 * 1024,   /* unsent output in memory */
+    DISCARD_LIMIT = 64 * 1024,  /* of unread bodies, and of rests of bodies after early responses */
+    PIPELINE_LIMIT = 16 * 1024, /* received while a request runs */
     CHUNK_CREDIT = 16 * 1024,
-    RESERVE_LANE = 64, /* connections above the limit, for health checks */
+    RESERVE_LANE = 64, /* connections above the limit, reserved for health checks */
     ADDRESS_MAX = 46,
-    PLAIN_BUFFER = 16 * 1024, /* a record of TLS */
-    SEALED_MOST = 64 * 1024,  /* that is sealed before the kernel takes it */
-    HANDSHAKES_MOST = 1024,   /* at once: the oldest makes room */
+    PLAIN_BUFFER = 16 * 1024, /* a TLS record */
+    SEALED_MOST = 64 * 1024,  /* encrypted before it is written to the socket */
+    HANDSHAKES_MOST = 1024,   /* concurrent TLS handshakes; beyond it the oldest is closed */
 };
 
 enum state { STATE_IDLE, STATE_HANDSHAKE, STATE_HEAD, STATE_BODY, STATE_WORK, STATE_LINGER, STATE_CLOSING, STATES };
 
-/* What of the states operators see. */
+/* The states as reported to operators. */
 enum gauge { GAUGE_IDLE, GAUGE_READING, GAUGE_WORKING, GAUGE_WRITING, GAUGE_HANDSHAKE, GAUGE_NONE, GAUGES };
 
 enum timeout {
     TIMEOUT_NONE,
     TIMEOUT_HANDSHAKE,
     TIMEOUT_HEADER,
-    TIMEOUT_RESERVE, /* header timeout of the reserve lane */
+    TIMEOUT_RESERVE, /* header timeout of a connection in the reserve */
     TIMEOUT_BODY,
-    TIMEOUT_DISCARD, /* rest of a body after an early answer */
+    TIMEOUT_DISCARD, /* rest of a body after an early response */
     TIMEOUT_IDLE,
     TIMEOUT_WRITE,
     TIMEOUT_LINGER,
-    TIMEOUT_PROBE,  /* of a client that sends no more, while its request is worked on: is it still there? */
-    TIMEOUT_FAMILY, /* body timeout of the first family, if it has one of its own; those of the others follow */
+    TIMEOUT_PROBE,  /* of a client that sends nothing while its request runs: checks if it is still connected */
+    TIMEOUT_FAMILY, /* body timeout of the first family that has one; those of the others follow */
 };
 
-/* ---- head.c: finds the end of a head and what llhttp lets through ---- */
+/* ---- head.c: finds the end of a head and checks what llhttp does not ---- */
 enum head_result { HEAD_MORE, HEAD_COMPLETE, HEAD_BAD, HEAD_LINE_TOO_LONG, HEAD_TOO_LARGE };
 
 struct head_scan {
-    size_t offset;     /* scanned so far, at a line's start or inside a line */
+    size_t offset;     /* scanned so far: at the start of a line or inside one */
     size_t line_start; /* of the current line */
     size_t start;      /* of the request line, after skipped empty lines */
-    unsigned lines;    /* complete ones: request line and fields */
+    unsigned lines;    /* complete lines: request line and fields */
 };
 
-/* Scans all bytes of a head received so far; `*size` is its length when complete. Lines are counted, folds and bare line
- * feeds are HEAD_BAD. */
+/* Scans all bytes of a head received so far; `*size` is its length once it is complete. Counts lines; line folding and bare
+ * line feeds are HEAD_BAD. */
 enum head_result head_scan(struct head_scan *scan, struct sl_bytes data, const struct http_options *limits,
                            size_t *size);
 
 /* ---- requests ---- */
 struct body {
     struct sl_buf window; /* received, still encoded; filled by the connection */
-    struct sl_buf raw;    /* being decoded; `raw_at` of it is used */
+    struct sl_buf raw;    /* being decoded; the first `raw_at` bytes are */
     size_t raw_at;
     struct sl_buf piece; /* handed to the handler */
     struct decoder *decoder;
-    bool held_back; /* it may have more to give without more bytes */
+    bool held_back; /* the decoder may have more output without more input */
     enum content_coding coding;
-    uint64_t limit; /* of received and of decoded bytes */
+    uint64_t limit; /* for received and for decoded bytes */
     uint64_t received, decoded, raw_bytes, chunks, trailer_bytes;
     uint64_t started_ms;
     size_t trailer_line;            /* bytes of the current line of the trailers */
-    uint8_t trailer_last;           /* their last byte */
-    bool in_trailers, trailers_end; /* after the last chunk; after the empty line that ends them */
-    int failed_status;              /* the answer when reading fails: 400, 408, 413 */
+    uint8_t trailer_last;           /* its last byte */
+    bool in_trailers, trailers_end; /* after the last chunk; after the empty line that ends the trailers */
+    int failed_status;              /* status of the response if reading fails: 400, 408, 413 */
     const char *failed_detail;
-    bool discard;                  /* nobody wants it: bytes are counted and dropped */
-    size_t here;                   /* bytes that came with the head */
-    struct ip_entry *in_flight_of; /* whose half bodies it is one of */
+    bool discard;                  /* nobody reads it: bytes are counted and dropped */
+    size_t here;                   /* bytes that were received with the head */
+    struct ip_entry *in_flight_of; /* counts it in `halves` */
     bool is_counted;               /* against max_bodies_in_flight */
     struct fiber *reader;
     struct sl_mapping spool;
@@ -110,9 +109,9 @@ struct request {
     unsigned host_count, coding_count;
     size_t header_capacity;
     bool chunked, bad_transfer_encoding, has_transfer_encoding;
-    bool head_done;    /* fields from here on are trailers */
+    bool head_done;    /* later fields are trailers */
     bool message_done; /* the last byte of the request was parsed */
-    bool close;        /* after the answer */
+    bool close;        /* close the connection after the response */
     bool http10, head_only, interim_due, framing_error, started;
     bool discarding; /* answered; the rest of the body is read without a fiber */
     unsigned route_index;
@@ -122,16 +121,16 @@ struct request {
     uv_write_t write;
     int write_status;
     bool write_done;
-    struct sl_buf sealed; /* being written, of a connection with TLS */
+    struct sl_buf sealed; /* encrypted bytes being written, with TLS */
     struct fiber *writer;
-    struct turn_place turn; /* until it starts */
+    struct turn_place turn; /* queued until it starts */
     char id[40];
     struct request *next_free;
 };
 
-struct ip_entry { /* of one client address */
+struct ip_entry { /* counters of one client address */
     unsigned connections, bodies;
-    unsigned halves; /* bodies that have not arrived yet, with those too small to be counted in `bodies` */
+    unsigned halves; /* bodies that are incomplete, including those too small to be counted in `bodies` */
     struct sl_str address;
 };
 
@@ -148,21 +147,21 @@ struct connection {
     enum state state;
     uint64_t due_ms, linger_end_ms, state_since_ms, paused_ms;
     struct request *request;
-    struct sl_buf pending; /* received and not yet parsed */
-    struct tls *tls;       /* NULL: bytes go as they are */
-    bool tls_begun;        /* the first bytes have come */
-    bool operators;        /* may ask for what is for operators */
-    bool loopback;         /* of a listener that is */
+    struct sl_buf pending; /* received, but not yet parsed */
+    struct tls *tls;       /* NULL: no TLS */
+    bool tls_begun;        /* the first bytes were received */
+    bool operators;        /* may use operators' routes */
+    bool loopback;         /* accepted by a loopback listener */
     struct head_scan scan;
-    size_t unsent, answer_size; /* for the progress of a write */
+    size_t unsent, answer_size; /* progress of a write */
     uint64_t write_started_ms, write_progress_ms;
-    struct turn_place turn; /* to read more of a body */
+    struct turn_place turn; /* queued to read more of a body */
     unsigned requests;
     bool unix_socket, reserve, reading, eof, probed, processing;
-    bool dead; /* being closed; the memory stays until `closed` and the request's end */
+    bool dead; /* being closed; freed after `closed` and the end of the request */
     bool closed;
     struct ip_entry *ip;
-    char peer[ADDRESS_MAX]; /* empty until asked for */
+    char peer[ADDRESS_MAX]; /* empty until needed */
 };
 
 struct listener {
@@ -170,16 +169,16 @@ struct listener {
     uv_poll_t poll;
     int fd;
     bool unix_socket;
-    bool paused; /* the server is full, or no descriptor is free */
+    bool paused; /* the server is full, or there are no free descriptors */
     bool tls, admin;
-    bool loopback;     /* only this machine reaches it by TCP */
-    bool bound;        /* a socket file to unlink */
-    bool passed;       /* by the service manager, who goes on listening */
-    char address[128]; /* as bound; of a unix socket its path, after "unix:" */
+    bool loopback;     /* on a loopback address */
+    bool bound;        /* has a socket file to unlink */
+    bool passed;       /* from the service manager, which continues to listen */
+    char address[128]; /* as bound; for a Unix socket "unix:" and its path */
 };
 
 enum { SERIES_PER_ROUTE = 6 };
-struct route_series { /* of one route */
+struct route_series { /* cached series of one route */
     struct metric_series *duration, *bytes_in, *bytes_out;
     struct {
         int status;
@@ -189,7 +188,7 @@ struct route_series { /* of one route */
 };
 
 struct timer_queue {
-    struct sl_list connections; /* in the order in which they are due */
+    struct sl_list connections; /* ordered by due time */
     uint64_t ms;
 };
 
@@ -199,13 +198,13 @@ struct http_server {
     struct listener *listeners;
     size_t listener_count;
     struct http_route *routes;   /* of all families; ends with a NULL method */
-    enum timeout *body_timeouts; /* of the routes */
+    enum timeout *body_timeouts; /* by route */
     size_t route_count;
-    struct route_series *series; /* route_count + 1: the last is for no route */
+    struct route_series *series; /* route_count + 1: the last is for requests without a route */
     struct sl_list connections;
-    size_t connection_count, closing; /* all of them; those whose descriptors are gone */
+    size_t connection_count, closing; /* all; those whose descriptors are closed */
     size_t active, bodies, counts[GAUGES];
-    struct metric_series *gauges[GAUGES]; /* of `counts` */
+    struct metric_series *gauges[GAUGES]; /* series of `counts` */
     struct timer_queue *queues;           /* by enum timeout */
     size_t queue_count;
     uv_timer_t tick;
@@ -216,99 +215,99 @@ struct http_server {
     struct network *proxies;
     size_t proxy_count;
     bool trust_unix, draining, stopping, failed;
-    unsigned open_handles; /* listeners and the tick, until closed */
-    struct fiber *stopper; /* in http_server_stop */
+    unsigned open_handles; /* listeners and `tick`, until closed */
+    struct fiber *stopper; /* fiber in http_server_stop */
     uint64_t random[4];
     time_t date_second;
     char date[40];
-    struct tls_context *tls; /* for connections to come; NULL = none */
-    bool has_admin;          /* a listener of their own for operators */
+    struct tls_context *tls; /* for new connections; NULL = none */
+    bool has_admin;          /* there are admin listeners */
     char read_buffer[READ_BUFFER];
-    uint8_t opened[PLAIN_BUFFER], to_seal[PLAIN_BUFFER]; /* records: being parsed; being put together meanwhile */
+    /* records: decrypted, being parsed; collected, to be encrypted */
+    uint8_t opened[PLAIN_BUFFER], to_seal[PLAIN_BUFFER];
 };
 
-/* ---- origin.c: which names and which pages of browsers may ask ---- */
-/* Whether the request's Host is one of this service's names; else the answer (421) is set. */
+/* ---- origin.c: checks Host and Origin ---- */
+/* True if the request's Host is one of this service's names; else sets the response (421). */
 bool origin_check_host(struct request *r);
-/* Whether a form may be posted from where the request comes from; else the answer (403) is set. */
+/* True if the request's origin may post forms; else sets the response (403). */
 bool origin_check_form(struct request *r);
-/* Sets what lets scripts of listed origins read the answer, of routes that do not see to it themselves. True when the
- * request only asked whether it may be made (a preflight), which is answered. */
+/* Sets the CORS headers, for routes that do not do so themselves. True if the request is a preflight, which is answered. */
 bool origin_allow(struct request *r, bool wrong_method);
 
 /* ---- listener.c ---- */
 enum { LISTENERS_MOST_PASSED = 64 };
 
-/* Binds and listens; `*listener` is zeroed but for its server. */
+/* Binds and listens; `*listener` must be zeroed except for its server. */
 enum sl_code listener_open(struct listener *listener, const char *address, struct sl_error *error);
 void listener_close(struct listener *listener);
 
-/* The descriptors that the service manager passed under the name: "https", "admin", or "http", which all others count as. */
+/* Descriptors that the service manager passed under the name "https", "admin", or "http", which includes all other names. */
 size_t listeners_passed(const char *name, int fds[LISTENERS_MOST_PASSED]);
-/* Children that this process starts shall not take them for theirs. */
+/* Keeps child processes from using them (clears LISTEN_FDS). */
 void listeners_hide(void);
-/* Takes one of them, which listens already. */
+/* Uses one of them, which listens already. */
 enum sl_code listener_adopt(struct listener *listener, int fd, struct sl_error *error);
 
 /* ---- server.c ---- */
-void server_timer(struct connection *c, enum timeout timeout); /* (re)starts; TIMEOUT_NONE stops */
+void server_timer(struct connection *c, enum timeout timeout); /* (re)starts it; TIMEOUT_NONE stops it */
 void server_remember(struct connection *c);                    /* a new connection */
 void server_forget(struct connection *c);                      /* a connection is closed */
-bool server_is_full(const struct http_server *server);         /* beyond max_connections */
-void server_count(const struct connection *c, int change);     /* of connections that are as it is now */
+bool server_is_full(const struct http_server *server);         /* true beyond max_connections */
+void server_count(const struct connection *c, int change);     /* adds `change` to the gauge of its state */
 void server_bound_handshakes(struct http_server *server);
 void server_free(struct http_server *server);
-/* Makes the routes and what there is for each of them; before anything else. False when out of memory. */
+/* Builds the routes and their data; before anything else. False when out of memory. */
 bool server_take_routes(struct http_server *server);
 
 /* ---- connection.c ---- */
-void connection_accept(struct listener *listener, int fd); /* owns the accepted socket */
+void connection_accept(struct listener *listener, int fd); /* takes over the accepted socket */
 void connection_state(struct connection *c, enum state state);
-void connection_abort(struct connection *c, bool reset); /* closes at once and cancels what runs */
+void connection_abort(struct connection *c, bool reset); /* closes at once and cancels its request */
 void connection_expired(struct connection *c);
 void connection_read(struct connection *c, bool on);
-/* Sends a few bytes, in front of all that is written later; false when the connection is of no use. */
+/* Sends a few bytes, before all that is written later; false if the connection is unusable. */
 bool connection_say(struct connection *c, struct sl_str text);
-/* Its request has ended; `whole`: all of it was parsed, so that no byte of it can follow. */
+/* Its request has ended; `whole`: all of it was parsed, so no more bytes of it can follow. */
 void connection_answered(struct connection *c, bool close, bool whole);
 const char *connection_peer(struct connection *c);
 
 /* ---- exchange.c: the life of a request ---- */
 struct request *request_new(struct connection *c);
 void request_free(struct request *r);
-/* Answers at once what needs no fiber, else runs its fiber until it suspends; now, or in a later turn of the loop. */
+/* Answers at once if no fiber is needed, else runs the request's fiber until it suspends; now, or in a later turn of the loop. */
 void request_start(struct request *r);
-void request_answered(struct request *r); /* without a fiber: the answer is out or the connection dead */
-void request_finish(struct request *r);   /* a request without a fiber has ended, well or badly */
+void request_answered(struct request *r); /* without a fiber: the response is written or the connection dead */
+void request_finish(struct request *r);   /* a request without a fiber has ended, successfully or not */
 
 /* ---- parse.c ---- */
 void parse_init(void);
-/* Parses a complete head (copied), routes and checks it. Sets an answer (x.status) when one is due already. */
+/* Parses a complete head (copied), routes and checks it. Sets a response (x.status) if one is due already. */
 void parse_head(struct request *r, struct sl_bytes head, unsigned lines);
-/* A request whose head is refused: 400, 408, 414, 431 ... */
+/* Answers a request with an invalid head: 400, 408, 414, 431 ... */
 void parse_refuse(struct request *r, int status, const char *detail);
 /* Feeds body bytes; returns how many belong to this request. */
 size_t parse_body(struct request *r, struct sl_bytes data);
 
 /* ---- router.c ---- */
-/* Finds the route and sets the captures. 0, or the status of the answer, with Allow set for 405. */
+/* Finds the route and sets the captures. Returns 0, or the status of the response, with Allow set for 405. */
 int route_find(struct http_exchange *x, const struct http_route *routes, unsigned *index);
 void route_allow_all(struct http_exchange *x, const struct http_route *routes);
-/* Percent-decodes into the arena; false for a bad escape, a NUL or what is not UTF-8. */
+/* Percent-decodes into the arena; false for a bad escape, a NUL or invalid UTF-8. */
 bool percent_decode(struct sl_arena *arena, struct sl_str text, struct sl_str *out);
 
 /* ---- body.c ---- */
 #define BODY_NO_MEMORY "not enough memory for this request"
-/* Whether one more body may be on its way; it is counted then. Before body_init. */
+/* True if one more body may be in flight, which is counted then. Before body_init. */
 bool body_admit(struct request *r);
 void body_init(struct request *r);             /* after the head's checks */
-bool body_is_awaited(const struct request *r); /* the handler need not run before the body is there */
+bool body_is_awaited(const struct request *r); /* true if the handler need not run before the body is complete */
 void body_receive(struct request *r, struct sl_bytes data);
 void body_fail(struct request *r, int status, const char *detail); /* wakes the reader */
-/* The reader's own failure: answers, and says what http_body does. */
+/* The reader fails: sets the response, and returns what http_body does. */
 enum sl_code body_refuse(struct request *r, int status, const char *detail);
 void body_complete(struct request *r);
-bool body_discard_rest(struct request *r) SL_SUSPENDS; /* true when the connection can go on */
+bool body_discard_rest(struct request *r) SL_SUSPENDS; /* true if the connection can be used for another request */
 void body_finish(struct request *r);                   /* frees */
 
 /* ---- response.c ---- */
@@ -318,29 +317,29 @@ bool header_is_set(const struct http_exchange *x, const char *name, struct sl_st
 struct file_part {
     uint64_t offset, size;
 };
-/* Decides how the file of `x` is answered: sets the status (200, 206, 304, 416) and headers, returns the part to send. */
+/* Decides how to send the file of `x`: sets the status (200, 206, 304, 416) and headers, returns the part to send. */
 struct file_part file_conditions(struct http_exchange *x);
 bool http_date_parse(struct sl_str text, int64_t *seconds);
 
 /* ---- encode.c ---- */
 enum content_coding encode_choose(struct sl_str accept_encoding); /* CODING_IDENTITY, _GZIP or _ZSTD */
-void encode_body(struct request *r) SL_SUSPENDS;                  /* replaces x.body when that pays */
+void encode_body(struct request *r) SL_SUSPENDS;                  /* compresses x.body if that makes it smaller */
 
 /* ---- send.c ---- */
 void send_answer(struct request *r) SL_SUSPENDS;
-void send_now(struct request *r);     /* a small answer, without a fiber; then request_answered */
+void send_now(struct request *r);     /* a small response, without a fiber; then calls request_answered */
 void send_interim(struct request *r); /* 100 Continue */
 const char *server_date(struct http_server *server);
 
 /* ---- address.c ---- */
-void identify(struct request *r); /* client address and request id */
-/* Counts the connection for its client's address, once; false when there are too many. */
+void identify(struct request *r); /* sets client address and request id */
+/* Counts the connection for its client's address, once; false if there are too many. */
 bool address_admit(struct request *r);
 void address_leave(struct connection *c);
-/* What is counted for an address; NULL when out of memory. Dropped when nothing is any more. */
+/* The counters of an address; NULL when out of memory. Dropped when all are zero. */
 struct ip_entry *address_entry(struct http_server *server, struct sl_str address);
 void address_drop(struct http_server *server, struct ip_entry *entry);
 void random_uuid(struct http_server *server, char out[37]);
 
 /* ---- access.c ---- */
-void access_record(struct request *r); /* log line and metrics of an ended request */
+void access_record(struct request *r); /* log line and metrics of a finished request */
