@@ -1,8 +1,8 @@
-/* Answers that live in memory alone: tokens, credentials, small indexes.
+/* TTL caches in memory: for tokens, credentials, small indexes.
  *
- * A table of texts by key: at most `capacity` entries (the one longest unused goes first), each until its time. However many
- * fibers want one that is not there, it is asked for once; if the asking fiber is cancelled, another one takes over.
- * Texts may be secret: they are wiped when they go, and the table knows only the SHA-256 of the keys. Loop thread only. */
+ * A table of texts by key: at most `capacity` entries (LRU), each with a lifetime. Concurrent requests for a missing key share
+ * one call of memo_ask; if the fiber that runs it is cancelled, another one takes over. Texts may be secret: they are wiped
+ * when removed, and only the SHA-256 of a key is stored. Loop thread only. */
 #pragma once
 
 #include "base/arena.h"
@@ -12,35 +12,35 @@
 #include "core/lru.h"
 
 struct memo {
-    size_t capacity;  /* 0 = nothing is kept */
+    size_t capacity;  /* 0 = store nothing */
     const char *name; /* label of metrics; NULL = not counted */
-    /* Nanoseconds. 0 = errors are not kept; otherwise they are, for that long, and a text whose renewal fails is kept for
-     * `again_ns` more. */
+    /* Nanoseconds. 0 = errors are not cached; otherwise for that long, and a text whose renewal fails is kept for `again_ns`
+     * more. */
     uint64_t error_ns, again_ns;
-    uint64_t failure_ns; /* the same for errors of which `is_failure` is true; 0 = as `error_ns` */
+    uint64_t failure_ns; /* the same for errors for which `is_failure` is true; 0 = use `error_ns` */
     bool (*is_failure)(enum sl_code code);
-    /* So long before its end (at most half of its time), a text is asked for again by who wants it then, while others still get
-     * the one that is there; so does everybody when the asking fails. 0 = at its end */
+    /* A text is renewed this long before its end (at most half of its lifetime) by the next fiber that wants it, while others
+     * still use the old one; so do all if the renewal fails. 0 = renew at its end. */
     uint64_t ahead_ns;
     struct lru lru; /* private */
 };
 
-/* Appends the text of a key and sets for how long it is good (nanoseconds, 0 = do not keep it). */
+/* Appends the text of a key and sets its lifetime (nanoseconds, 0 = do not cache it). */
 typedef enum sl_code memo_ask(const void *context, struct sl_buf *text, uint64_t *for_ns,
                               struct sl_error *error) SL_SUSPENDS;
 
-/* The text, copied into the arena; or the error of asking for it. SL_CANCELLED when the caller's group was cancelled. */
+/* Returns the text, copied into the arena, or the error of `ask`. SL_CANCELLED if the caller's group was cancelled. */
 enum sl_code memo_get(struct memo *memo, const struct sl_str *key, size_t key_parts, memo_ask *ask, const void *context,
                       struct sl_arena *arena, struct sl_str *text, struct sl_error *error) SL_SUSPENDS;
 
-/* For how long the text that is kept is good; 0 = none is. Asks nobody. */
+/* Remaining lifetime of the cached text; 0 = none is cached. Never calls memo_ask. */
 uint64_t memo_left_ms(struct memo *memo, const struct sl_str *key, size_t key_parts);
 
-/* Every text is asked for again when it is wanted next. */
+/* Makes every text expire: it is requested again by the next memo_get. */
 void memo_expire(struct memo *memo);
 
-/* From now on at most so many; the rest is dropped. */
+/* Changes the capacity; evicts what exceeds it. */
 void memo_resize(struct memo *memo, size_t capacity);
 
-/* Forgets everything. No fiber may be in memo_get. */
+/* Frees everything. No fiber may be in memo_get. */
 void memo_free(struct memo *memo);
