@@ -1,7 +1,7 @@
-/* The configuration file (YAML) as one struct, with every default filled in; and the sources it names.
+/* The configuration file (YAML) as one struct, with all defaults filled in, and the sources that it defines.
  *
- * All problems of a file are found in one pass, each with line, column and dotted key. Keys that have no effect and keys
- * that are unknown are warnings. */
+ * All problems of a file are found in one pass, each with line, column and dotted key. Unknown keys and keys without effect are
+ * warnings. */
 #pragma once
 
 #include "base/arena.h"
@@ -14,39 +14,39 @@
 struct source;     /* origin/origin.h */
 struct key_origin; /* config/impl.h */
 
-struct access_key { /* of auth.keys */
+struct access_key { /* entry of auth.keys */
     struct sl_str id;
     uint8_t sha256[32]; /* of the key */
     const struct sl_str *rights;
     size_t right_count;
-    const struct sl_str *scopes; /* the only ones it may name; NULL = any */
+    const struct sl_str *scopes; /* the only ones its requests may use; NULL = any */
     size_t scope_count;
     int64_t expires_s; /* seconds since the epoch; INT64_MAX = never */
 };
 
-struct mozilla_token {  /* of mozilla.tokens */
+struct mozilla_token {  /* entry of mozilla.tokens */
     uint8_t sha256[32]; /* of the token */
     struct sl_str email;
     uint64_t user_id;
     bool upload, upload_try, view_all, active;
-    unsigned upload_api; /* the one that its holder prefers: 1 or 2 */
-    struct sl_str scope; /* whose its uploads are; empty: everybody's */
+    unsigned upload_api; /* upload API that its holder prefers: 1 or 2 */
+    struct sl_str scope; /* scope of its uploads; empty: global */
     int64_t expires_s;   /* seconds since the epoch; INT64_MAX = never */
 };
 
 enum { STORE_REDIRECT, STORE_DIRECT };
 
-struct config_store { /* mozilla.store: what was uploaded; a back end is there when its first key is not NULL */
+struct config_store { /* mozilla.store: uploaded files; a back end is configured if its first key is not NULL */
     const char *filesystem_path;
     struct bucket_config bucket;
-    const char *public_url; /* of the root of the store; NULL: it is not public */
-    int serve;              /* downloads: the store's URL, or the file itself */
-    bool serve_native;      /* requests of other APIs are answered with what it holds, too */
+    const char *public_url; /* public URL of the store's root; NULL: it is not public */
+    int serve;              /* downloads: STORE_REDIRECT to the store's URL, or STORE_DIRECT */
+    bool serve_native;      /* requests of other APIs use it as a source, too */
     struct sl_str *disallowed_snippets;
     size_t disallowed_snippet_count;
     bool scan_contents;
     uint64_t max_upload_size, max_members, max_unpacked_size;
-    unsigned workers; /* members of one archive at once; 0 = as many as there are threads */
+    unsigned workers; /* members of an archive that are processed at once; 0 = number of threads */
     struct sl_str *compress_extensions;
     size_t compress_extension_count;
     struct text_pair *mime_overrides; /* extension to media type */
@@ -71,30 +71,30 @@ enum { MOZILLA_AUTO, MOZILLA_CODE_FILE, MOZILLA_DEBUG_FILE };
 enum { UPLOADS_OF_SCOPE, UPLOADS_SHARED };
 enum { SYMBFILE_PREFER_AUTO, SYMBFILE_PREFER_SYMBFILE, SYMBFILE_PREFER_SOURCES };
 
-struct cache_lifetimes { /* nanoseconds; DURATION_NEVER = never */
+struct cache_lifetimes { /* nanoseconds; DURATION_NEVER = no limit */
     uint64_t max_unused_for, retry_misses_after, retry_misses_after_public, retry_malformed_after;
     unsigned max_lazy;
 };
 
-struct transcoder { /* a program that makes SymCache files of a version */
+struct transcoder { /* a program that writes SymCache files of one version */
     unsigned version[3];
-    const char **command;          /* ends with NULL */
+    const char **command;          /* NULL-terminated */
     struct text_pair *environment; /* name and value */
     size_t environment_count;
 };
-/* A version of SymCache files, "3.1.0": 0 to 65535, 0 to 255 twice. False when the text is none. */
+/* Parses a version of SymCache files, "3.1.0": 0 to 65535, then 0 to 255 twice. False if it is invalid. */
 bool transcoder_version(struct sl_str text, unsigned version[3]);
 
-/* What a kind of entries of the shared cache uses when there are a Redis and a bucket. */
+/* Where a kind of entries is stored if the shared cache has a Redis and a bucket. */
 enum shared_route { SHARED_BOTH, SHARED_REDIS_ONLY, SHARED_BUCKET_ONLY };
 enum { CONFIG_SHARED_KINDS = 14 };
 extern const char *const config_shared_kinds[CONFIG_SHARED_KINDS]; /* names of kinds, in the order of `route` */
 
 enum { CLUSTER_OFF, CLUSTER_REDIS };
 
-struct config_shared { /* the shared cache; a back end is there when its first key is not NULL */
+struct config_shared { /* the shared cache; a back end is configured if its first key is not NULL */
     const char *filesystem_path;
-    struct bucket_config bucket; /* the same when it is configured */
+    struct bucket_config bucket; /* configured if bucket_is_configured() */
     const char *redis_url, *redis_namespace;
     const char *redis_ca_path, *redis_certificate_path, *redis_key_path; /* NULL = none */
     struct sl_secret redis_password;
@@ -107,7 +107,7 @@ struct config_shared { /* the shared cache; a back end is there when its first k
 
 struct config {
     struct sl_arena arena;
-    unsigned holds;   /* beyond the one of who loaded it */
+    unsigned holds;   /* references, besides that of the loader */
     const char *path; /* of the file, NULL = all defaults */
     const char **bind;
     size_t bind_count;
@@ -121,30 +121,30 @@ struct config {
     enum log_format log_format;
     const char *log_file;
     int access_log;          /* enum of http_options.access: all, errors, off */
-    const char *access_file; /* NULL = as the rest of the log */
+    const char *access_file; /* NULL = the same as the log */
     int access_format;       /* fields, combined */
 
     struct {
-        const char *statsd;                                                 /* host:port, unix:/path; NULL = off */
+        const char *statsd;                                                 /* host:port, unix:/path; NULL = disabled */
         const char *prefix, *hostname_tag, *environment_tag, *platform_tag; /* names of tags; NULL = none */
         struct text_pair *custom_tags;                                      /* name and value */
         size_t custom_tag_count;
         bool tags, mozilla_names;
-        const char *host; /* as the environment names it; NULL = as the system does */
+        const char *host; /* from the environment; NULL = the system's host name */
     } metrics;
 
-    struct sl_secret sentry_dsn; /* where errors are reported */
+    struct sl_secret sentry_dsn; /* receives error reports */
 
     struct source *sources;
     uint64_t sources_number; /* source_list_number */
     size_t source_count;
-    struct sl_str *symbols; /* of commands: as their option --symbols */
+    struct sl_str *symbols; /* for commands: like their option --symbols */
     size_t symbol_count;
-    struct { /* of commands: which project of Sentry, and as whom; each NULL = not said */
+    struct { /* for commands: Sentry project and credentials; NULL = not configured */
         const char *url, *org, *project;
-        struct sl_secret token, cookies, plain_token, plain_cookies; /* of `auth`, and keys of their own */
+        struct sl_secret token, cookies, plain_token, plain_cookies; /* from `auth`, and from keys of their own */
     } sentry;
-    bool page_enabled; /* there is a page to look at */
+    bool page_enabled; /* serve the page at / */
     bool symstore_proxy;
     bool propagate_traces;
     bool allow_filesystem_sources_in_requests, allow_ambient_credentials_in_requests,
@@ -170,31 +170,32 @@ struct config {
     struct sl_str *deny_list_never_block_hosts;
     size_t deny_list_never_block_host_count;
     uint64_t object_max_section_size, object_max_source_size, max_unwind_chain;
-    bool srcsrv_frames;                   /* frames say where version control has their file */
-    bool minidump_details, apple_details; /* answers tell more of what crash files hold */
-    bool keep_failed_dumps;               /* minidumps that could not be answered are kept as `diagnostics` */
-    bool apple_names_from_report; /* frames of text reports that are not found keep what the report says of them */
-    bool apple_split_os_version;  /* systems of text reports are split into name, version and build */
-    int minidump_compat;          /* whose stacks answers have: symbolicator, none */
-    int unwind_strategy;          /* what is tried first: cfi_first, fp_first */
-    bool srcsrv_links;            /* what native PDBs say of that is used as a source link */
-    bool jvm_chain_mappings;      /* what a mapping made of a frame is looked up in those behind it */
-    bool jvm_error_details;       /* answers say why a mapping was not used */
-    bool dotnet_ask_pe;           /* .NET modules without a Portable PDB: is there one in the PE file? */
-    bool inlines_without_lines;   /* inlined calls in functions, or code, without lines, as PDB files know some */
+    bool srcsrv_frames;                   /* frames have the path of their file in version control */
+    bool minidump_details, apple_details; /* responses have more details of crash files */
+    bool keep_failed_dumps;               /* minidumps that could not be processed are stored as kind `diagnostics` */
+    bool apple_names_from_report;         /* unsymbolicated frames of text reports keep the report's own names */
+    bool apple_split_os_version;          /* OS versions of text reports are split into name, version and build */
+    int minidump_compat;                  /* whose stacks to reproduce: symbolicator, none */
+    int unwind_strategy;                  /* first method: cfi_first, fp_first */
+    bool srcsrv_links;                    /* source server data of native PDBs is used for source links */
+    bool jvm_chain_mappings;              /* the output frame of one mapping is looked up in the following ones */
+    bool jvm_error_details;               /* responses say why a mapping was not used */
+    bool dotnet_ask_pe;                   /* look for a Portable PDB inside the PE file of .NET modules without one */
+    /* report inlined calls in functions or code without lines, which PDB files may have */
+    bool inlines_without_lines;
 
     bool enable_cache_cleanup;
     uint64_t cache_cleanup_interval_ns;
     struct cache_lifetimes downloaded, derived, index, diagnostics, transcoded;
     bool restart_retries_malformed;
     uint64_t object_meta_capacity, source_index_capacity, bundled_files_capacity,
-        default_capacity;                                                   /* bytes of the memory layer */
-    uint64_t sentry_index_capacity, gcs_token_capacity, s3_client_capacity; /* entries */
+        default_capacity;                                                   /* memory layer, bytes */
+    uint64_t sentry_index_capacity, gcs_token_capacity, s3_client_capacity; /* number of entries */
     uint64_t sentry_index_ttl_ns;
-    uint64_t max_mapped_files;          /* UINT64_MAX = half of what the kernel allows */
+    uint64_t max_mapped_files;          /* UINT64_MAX = half of vm.max_map_count */
     uint64_t upgrade_fallback_after_ns; /* DURATION_NEVER = off */
     uint64_t memory_idle_ns;
-    uint64_t cache_max_size, cache_min_free_space; /* bytes; UINT64_MAX = no budget */
+    uint64_t cache_max_size, cache_min_free_space; /* bytes; UINT64_MAX = no limit */
     struct config_shared shared;
 
     struct sl_str *file_ptr_roots;
@@ -211,41 +212,41 @@ struct config {
         size_t allowed_host_count;
         const char **trusted_proxies;
         size_t trusted_proxy_count;
-        const char **cors_origins, **mozilla_origins; /* that scripts may ask from, "*" = any */
+        const char **cors_origins, **mozilla_origins; /* origins allowed by CORS, "*" = any */
         size_t cors_origin_count, mozilla_origin_count;
-        const char *unix_group; /* of sockets in the file system; NULL = the process's */
+        const char *unix_group; /* group of socket files; NULL = the process's */
         uint64_t file_max_age_ns;
         bool server_header;
         bool reuseport;     /* other processes may listen on the same addresses */
-        unsigned processes; /* that serve */
+        unsigned processes; /* number of serving processes */
     } http;
     bool core_dumps;
     uint64_t shutdown_delay_ns, shutdown_timeout_ns;
     uint64_t health_stalled_ns;
 
-    int uploads_scope; /* UPLOADS_..: whether uploads belong to the scopes of the key that made them */
+    int uploads_scope; /* UPLOADS_..: do uploads belong to the scopes of the key that made them? */
     struct {
         const char *path_prefix; /* before the paths of its endpoints: empty, or /a/b */
         int prefer;
-        const char *store_dir;                   /* of this node; NULL: `uploads` in cache_dir */
-        const char *shared_dir;                  /* of all nodes; NULL: there is none */
-        struct bucket_config bucket;             /* the same */
+        const char *store_dir;                   /* this node's; NULL: `uploads` in cache_dir */
+        const char *shared_dir;                  /* shared by all nodes; NULL: none */
+        struct bucket_config bucket;             /* likewise */
         uint64_t store_max_size, store_min_free; /* UINT64_MAX = no limit */
         uint64_t max_part_bytes, max_part_inflated_bytes, max_set_bytes, max_records, max_parts;
-        unsigned max_uploads; /* that are received at once */
+        unsigned max_uploads; /* received at once */
         uint64_t staging_ttl_ns, body_timeout_ns;
     } symbfile;
 
     struct {
-        bool on;                 /* the section is there */
-        int compat;              /* what the others are when they are not there */
+        bool on;                 /* the section exists */
+        int compat;              /* determines the defaults of the other keys */
         const char *path_prefix; /* before the paths of its endpoints: empty, or /a/b */
-        bool root_alias;         /* POST / too */
-        uint64_t max_jobs;       /* of a request; 0 = no limit */
+        bool root_alias;         /* serve POST / as well */
+        uint64_t max_jobs;       /* per request; 0 = no limit */
         uint64_t max_body_size, request_timeout_ns;
         int lookup, non_integer_offsets, transport_errors, error_key;
         bool v4_require_version;
-        const char *extra_name_chars; /* that names of modules may have */
+        const char *extra_name_chars; /* additional characters in module names */
         bool allow_private_network;
         int module_name;
         struct sl_str *sources; /* as written: URLs, and ids of sources */
@@ -254,53 +255,53 @@ struct config {
         struct sl_str *fallback_sources; /* as written: ids of sources, or only "all" */
         size_t fallback_count;
         bool fallback_all;
-        struct source *stores;          /* what `sources` says, in its order */
-        const char *stores_key;         /* tells lists of them apart */
-        const struct source *fallbacks; /* asked for what the stores do not have */
+        struct source *stores;          /* resolved from `sources`, in its order */
+        const char *stores_key;         /* identifies the list */
+        const struct source *fallbacks; /* asked for modules that the stores do not have */
         size_t fallbacks_count;
         uint64_t fallbacks_number;    /* source_list_number */
-        int cache;                    /* where `mozilla_syms` are kept: MOZILLA_DISK, ... */
+        int cache;                    /* where `mozilla_syms` are stored: MOZILLA_DISK, ... */
         struct sl_str *v5_extensions; /* as written */
         size_t v5_extension_count;
-        bool function_size, module_errors; /* what those are */
+        bool function_size, module_errors; /* include them in responses */
         bool profiler_apis;                /* /source/v1, /asm/v1 */
-        const char *version_file;          /* of /__version__; NULL: beside the program */
-        bool broken_endpoint;              /* /__broken__ */
+        const char *version_file;          /* file served as /__version__; NULL: the one beside the program */
+        bool broken_endpoint;              /* serve /__broken__ */
         struct mozilla_token *tokens;
         size_t token_count;
         struct config_store store;
     } mozilla;
-    struct {              /* a kind of cache entries with limits of its own, which a Redis may be for alone */
+    struct {              /* a cache kind with limits of its own, which may have a Redis of its own */
         const char *kind; /* "mozilla_syms" */
         struct cache_lifetimes lifetimes;
         uint64_t max_size;         /* bytes on disk */
-        unsigned evict_count;      /* entries that go at once */
-        const char *redis_url;     /* NULL: that of the shared cache */
-        const char *redis_url_key; /* where that is configured, for errors */
-        bool redis_manage;         /* the Redis is told how to evict */
+        unsigned evict_count;      /* number of entries evicted at once */
+        const char *redis_url;     /* NULL: the Redis of the shared cache */
+        const char *redis_url_key; /* key that configured it, for errors */
+        bool redis_manage;         /* set the eviction policy of the Redis */
     } bounded;
     struct {
-        uint64_t node_id;        /* UINT64_MAX: of the host's name */
-        struct text_pair *peers; /* numbers of nodes, and where to ask them */
+        uint64_t node_id;        /* UINT64_MAX: derived from the host name */
+        struct text_pair *peers; /* node numbers and their URLs */
         size_t peer_count;
-        int results; /* of jobs, for other nodes: CLUSTER_.. */
+        int results; /* how nodes share job results: CLUSTER_.. */
     } cluster;
     struct {
-        struct transcoder *transcoders; /* one for a major version */
+        struct transcoder *transcoders; /* one per major version */
         size_t transcoder_count;
-        uint64_t timeout_ns, max_memory, max_output; /* of one transcode */
-        unsigned max_concurrent;                     /* 0 = as many as there are cores */
+        uint64_t timeout_ns, max_memory, max_output; /* limits of one transcode */
+        unsigned max_concurrent;                     /* 0 = number of cores */
     } ms_symcache;
     struct {
         uint64_t request_budget, queue_timeout_ns; /* bytes */
     } memory;
     struct {
-        bool compat_scope_names;    /* functions of scripts are called exactly as Sentry's service calls them */
-        bool partial_scopes;        /* of scripts with an error, the functions before it count */
-        bool used_artifact_bundles; /* answers name the bundles that their files came from */
+        bool compat_scope_names;    /* name functions of scripts exactly like Sentry's service */
+        bool partial_scopes;        /* use the functions before a syntax error in a script */
+        bool used_artifact_bundles; /* responses list the bundles whose files were used */
     } js;
     struct {
-        uint64_t max_memory, max_time_ns; /* bytes; of the processor, beside what grows with the input */
+        uint64_t max_memory, max_time_ns; /* bytes; CPU time, in addition to the part that grows with the input */
         unsigned max_heavy;
     } conversion;
     struct {
@@ -311,67 +312,69 @@ struct config {
     } auth;
 
     struct {
-        const char *directory; /* of the sockets by which several processes ask each other; NULL: there is one */
-        size_t index;          /* of this one */
-    } process;                 /* not read from the file */
+        /* of the sockets between the processes of the service; NULL: there is only one process */
+        const char *directory;
+        size_t index; /* of this one */
+    } process;        /* not read from the file */
 
-    int cache_profile;               /* whose life times are the defaults: reference, documented, saas */
-    const struct value *source_list; /* the sources as written, references put in; NULL = none */
-    struct key_origin *origins;      /* where each key's value comes from */
+    int cache_profile;               /* selects the default lifetimes: reference, documented, saas */
+    const struct value *source_list; /* the sources as written, references replaced; NULL = none */
+    struct key_origin *origins;      /* origin of each key's value */
 };
 
-/* Loads `path` (NULL = defaults only) with environment references resolved: a value that is exactly ${NAME} is the
- * variable's text, and a secret `x` may be in the file that `x_file` names. On SL_MALFORMED the problems are listed, in
- * the order of the file; warnings may be listed on success too, also that secrets are readable by everybody. The caller
- * sets `problems->arena`; `problems` may be NULL. The config owns everything; config_release ends it. On failure `*config`
- * is NULL and the error is one of
+/* Loads `path` (NULL = defaults only) and resolves environment references: a value that is exactly ${NAME} is replaced by the
+ * variable's text, and a secret `x` may be in the file that `x_file` names. On SL_MALFORMED the problems are listed, in the
+ * order of the file; on success there may be warnings, also that a file with secrets is world-readable. The caller sets
+ * `problems->arena`; `problems` may be NULL. The config owns everything; config_release frees it. On failure `*config` is NULL
+ * and the error is one of
  *   SL_NOT_FOUND, SL_PERMISSION_DENIED, SL_INTERNAL   "failed to open configuration file <path>: ..."
  *   SL_MALFORMED                                      "config file empty", "failed to parse config YAML"
  *   SL_INTERNAL                                       "out of memory" */
 enum sl_code config_load(const char *path, struct config **config, struct value_problems *problems,
                          struct sl_error *error);
-/* As config_load, from text; `name` is the file's name in messages. For tests and fuzzing. */
+/* Like config_load, from text; `name` is the file's name in messages. For tests and fuzzing. */
 enum sl_code config_parse(struct sl_str yaml, const char *name, struct config **config, struct value_problems *problems,
                           struct sl_error *error);
 
-/* While serving, another configuration may take the place of one: whoever goes on using that one after suspending holds it.
- * Each hold, and the one that config_load gives, ends with config_release; the last frees it. NULL is allowed. Loop thread. */
+/* A running service may replace its configuration: code that uses one after suspending must hold a reference. Release each
+ * reference, and that of config_load, with config_release; the last one frees it. NULL is allowed. Loop thread. */
 const struct config *config_retain(const struct config *config);
 void config_release(const struct config *config);
 
-/* Leaves the memory of the configuration, where its secrets are, out of core dumps. */
+/* Excludes the memory of the configuration, which has secrets, from core dumps. */
 void config_hide(const struct config *config);
 
-/* Notes that the environment, or else an option, has given the key its value. */
+/* Records that the environment, or else an option, has set the key's value. */
 void config_note_override(struct config *config, const char *key, bool environment);
 
-/* Where the file has the key's value, for value_problem; line 0 when it does not. */
+/* Position of the key's value in the file, for value_problem; line 0 if the file does not set it. */
 struct value config_place(const struct config *config, const char *key);
 
-/* "<file>:<line>:<column>: error: <path>: <what>\n" for each (warning, info), 20 errors and 20 warnings at most, then how many more there
- * are. What is not known (place, path) is left out; control bytes are escaped. */
+/* Appends "<file>:<line>:<column>: error: <path>: <what>\n" for each (or warning, info), at most 20 errors and 20 warnings,
+ * then the number of further ones. Leaves out unknown parts (position, path); escapes control bytes. */
 void config_format_problems(const char *name, const struct value_problems *problems, struct sl_buf *out);
 
-/* Every key with its type, default and meaning, in Markdown: doc/configuration.md. False when out of memory. */
+/* Writes every key with its type, default and meaning, in Markdown: doc/configuration.md. False when out of memory. */
 bool config_table(struct sl_buf *out);
 
-/* The effective configuration as YAML that config_parse takes, unless aliases made it larger than a file may be; each value
- * with a comment that tells where it comes from ("default", "<file>:<line>", "env"). Secrets are "[redacted]", URLs without
- * user info and query. Keys without effect are left out. */
+/* Writes the effective configuration as YAML that config_parse accepts, unless aliases made it larger than a file may be; each
+ * value has a comment with its origin ("default", "<file>:<line>", "env"). Secrets are "[redacted]", URLs have no user info and
+ * query. Leaves out keys without effect. */
 void config_dump(const struct config *config, struct sl_buf *out);
 
-/* The keys that are `path`, or below it when it ends in a dot, and have other values in the two: their dotted keys, at most
- * `max`; returns how many. */
+/* Finds the keys that are `path`, or below it if it ends in a dot, and whose values differ: their dotted keys, at most `max`;
+ * returns how many. */
 size_t config_differences(const struct config *a, const struct config *b, const char *path, const char **keys,
                           size_t max);
 
-/* The number of a node, as a key of cluster.peers: the node's processes have it and those that follow. */
+/* Parses the number of a node, a key of cluster.peers: it stands for all processes of the node, which have this number and the
+ * following ones. */
 bool config_peer_number(struct sl_str text, uint16_t *number);
 
-/* Two ways to know a container, which has other defaults: SYMLOOM_CONTAINER=1; and, counted only without a configuration
- * file, /.dockerenv or "/docker" in /proc/self/cgroup. */
+/* Two signs of a container, which has other defaults: SYMLOOM_CONTAINER=1; and, only without a configuration file, /.dockerenv
+ * or "/docker" in /proc/self/cgroup. */
 bool config_container_told(void);
 bool config_container_seen(void);
 
-/* Whether entries of `bounded` are kept in a Redis. */
+/* True if entries of `bounded` are stored in a Redis. */
 bool config_bounded_in_redis(const struct config *config);

@@ -1,10 +1,10 @@
-/* YAML as a tree of values, for the configuration and for files of commands (libyaml does the parsing). */
+/* YAML as a tree of values, for the configuration and for files of commands (parsed by libyaml). */
 #pragma once
 
 #include "core/value.h"
 
-/* One document whose root is a map, as a tree in the arena without shared nodes: aliases are copied, merge keys (`<<`,
- * https://yaml.org/type/merge.html) applied. False when the text is no such document, which has been reported.
- * `*empty` tells that there is nothing in it. */
+/* Reads one document whose root is a map into a tree in the arena without shared nodes: copies aliases, applies merge keys
+ * (`<<`, https://yaml.org/type/merge.html). False if it is not such a document; the problem is reported. `*empty`: the document
+ * is empty. */
 bool yaml_read(struct sl_arena *arena, struct sl_str text, struct value *root, bool *empty,
                struct value_problems *problems);
