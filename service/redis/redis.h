@@ -1,6 +1,6 @@
-/* Connections to a Redis: commands of fibers, in a pipeline. A connection is made when a command needs it, and dropped when
- * an answer does not come in time: what else is on its way then ends too. It is dropped as well when the Redis says that it
- * is a replica, so that the next one is made to whatever the name stands for by then. RESP2. Loop thread only. */
+/* Connections to a Redis: pipelined commands of fibers. A connection is made when a command needs it, and closed when an answer
+ * does not come in time: all commands in flight then fail. It is also closed if the Redis says that it is a replica, so that
+ * the host name is resolved again for the next one. RESP2. Loop thread only. */
 #pragma once
 
 #include "base/buf.h"
@@ -15,36 +15,37 @@ struct redis_options {
     unsigned database;
     bool tls;
     struct tls_files
-        files; /* with `tls`: who is trusted, and what is shown. Read for each connection, so they may change */
-    uint64_t timeout_ms; /* of a command, a new connection included */
+        files; /* with `tls`: trusted CAs and the client certificate. Read for each connection, so they may change */
+    uint64_t timeout_ms; /* of a command, including that of a new connection */
 };
 
-/* redis[s]://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE], unix:///PATH. User and password may be percent-encoded
- * (RFC 3986, 2.1). The error does not say which key the URL is of. */
+/* Parses redis[s]://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE], unix:///PATH. User and password may be percent-encoded (RFC 3986,
+ * 2.1). The error does not name the configuration key. */
 enum sl_code redis_url_parse(const char *url, struct redis_options *options, struct sl_error *error);
 
 struct redis;
 
-/* NULL when out of memory. `group`: of the fibers that connect; it outlives the connection. */
+/* NULL when out of memory. `group`: for the fibers that connect; must outlive the connection. */
 struct redis *redis_open(const struct redis_options *options, struct fiber_group *group);
-/* No command may be on its way. NULL is allowed. */
+/* No command may be in flight. NULL is allowed. */
 void redis_close(struct redis *redis);
 
 enum redis_answer_type { REDIS_NIL, REDIS_TEXT, REDIS_NUMBER, REDIS_STATUS, REDIS_FAILURE };
 struct redis_answer {
     enum redis_answer_type type;
-    struct sl_buf text; /* of an array its last element is the answer; of TEXT, STATUS, FAILURE; freed by the caller */
+    /* of TEXT, STATUS, FAILURE; an array is represented by its last element; freed by the caller */
+    struct sl_buf text;
     long long number;
 };
 
-/* Why there is no connection, for people; empty when there is no reason, or none is known. Until the next command. */
+/* Why there is no connection, as text; empty if no reason is known. Valid until the next command. */
 const char *redis_trouble(const struct redis *redis);
 
-/* Hears what is published on a channel: a connection that nothing else is asked on, made anew when it breaks, for as long as its
- * group is not cancelled. What is published meanwhile is lost. `channel` and `arg` outlive the group's fibers. False: no fiber. */
+/* Subscribes to a channel: uses a connection of its own, remade when it breaks, until the group is cancelled. Messages
+ * published meanwhile are lost. `channel` and `arg` must outlive the group's fibers. False: no fiber. */
 bool redis_listen(struct redis *redis, const char *channel, void (*heard)(void *arg, struct sl_str message), void *arg);
 
-/* REDIS_ANSWERED: there is an answer, of whatever type. REDIS_UNREACHABLE: no connection, or it broke. */
+/* REDIS_ANSWERED: there is an answer of any type. REDIS_UNREACHABLE: no connection, or it broke. */
 enum redis_result { REDIS_ANSWERED, REDIS_TIMED_OUT, REDIS_UNREACHABLE, REDIS_CANCELLED };
 enum redis_result redis_command(struct redis *redis, const struct sl_str *words, size_t count,
                                 struct redis_answer *answer) SL_SUSPENDS;
