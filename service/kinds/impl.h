@@ -1,58 +1,58 @@
-/* What the kinds share among themselves. Private to this folder. */
+/* Shared by the kinds. Private to this folder. */
 #pragma once
 
 #include "kinds/conversion.h"
 #include "kinds/listing.h"
 #include "kinds/sources.h"
 
-/* Downloads the request's file into `fd` and has it checked: the download's error, or what the check says. */
+/* Downloads the request's file into `fd` and validates it: returns the download's error, or that of `check`. */
 enum sl_code auxiliary_fetch(const struct object_request *request, conversion_checker *check, int fd,
                              struct sl_error *error) SL_SUSPENDS;
 
 /* ---- listing.c ---- */
-/* Drops the files that the source's index does not name, and gives the rest the index's spelling. An index that cannot be
- * had is an empty one. SL_CANCELLED and SL_INTERNAL are the only errors. */
+/* Removes the files that the source's index does not list, and gives the others the index's spelling. An unavailable index
+ * counts as empty. Fails only with SL_CANCELLED and SL_INTERNAL. */
 enum sl_code source_index_filter(const struct source *source, struct sl_str scope, struct sl_arena *arena,
                                  struct remote_file *files, size_t *count) SL_SUSPENDS;
 
 extern const struct cache_kind kind_source_index;
-extern const struct cache_kind kind_source_files;     /* asked for with struct source_request; loaded: of script_load */
-extern const struct cache_kind kind_bundled_files;    /* the same, with an entry */
-extern const struct cache_kind kind_embedded_sources; /* loaded: of source_load */
+extern const struct cache_kind kind_source_files;  /* the context is a struct source_request; loaded by script_load */
+extern const struct cache_kind kind_bundled_files; /* likewise, with an entry */
+extern const struct cache_kind kind_embedded_sources; /* loaded by source_load */
 extern const struct cache_kind kind_sourcemap_caches; /* loaded: struct sl_smcache */
 
-/* What objects with source text are opened to; NULL for all others. Loading never fails. */
+/* Opens objects with source texts; `*loaded` is NULL for all others. Never fails. */
 enum sl_code source_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error);
 void source_unload(void *loaded);
-/* Bytes of memory for bundles that are open; their kinds keep them from one request to the next. */
+/* Memory limit for open bundles in bytes; their kinds keep them open between requests. */
 enum { OPEN_BUNDLES_BYTES = 64 << 20 };
 
 /* ---- source_files.c ---- */
 void *source_request_retain(const void *request, struct sl_arena *arena);
 
-/* ---- scripts.c: what texts are loaded to ---- */
+/* ---- scripts.c: loads texts ---- */
 enum sl_code script_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error);
 void script_free(void *loaded);
 
-/* ---- companions.c: files with the rest of an object's debug information ---- */
+/* ---- companions.c: files with other parts of an object's debug information ---- */
 struct companion_wants {
-    bool package; /* DWARF package of split units */
+    bool package; /* a DWARF package of split units */
     uint8_t dwz_id[64];
     size_t dwz_id_size; /* 0 = no supplementary file */
 };
 struct companion_items { /* references; NULL = none */
     struct cache_item *package, *dwz;
-    bool incomplete; /* one could not be had, for another reason than that it is not there or not for us */
+    bool incomplete; /* one was not available, although it may exist and access is not denied */
 };
 
-/* Whether the object refers to such files. Pool. */
+/* True if the object refers to such files. Pool. */
 bool companions_wanted(struct sl_object *object, struct companion_wants *wants);
-/* Gets them from the source of the request's file; what cannot be had is left out. SL_CANCELLED, SL_BUSY. */
+/* Gets them from the source of the request's file; leaves out unavailable ones. SL_CANCELLED, SL_BUSY. */
 enum sl_code companions_get(const struct object_request *request, const struct companion_wants *wants,
                             struct sl_arena *arena, struct companion_items *items, struct sl_error *error) SL_SUSPENDS;
 void companions_release(struct companion_items *items);
 uint64_t companions_size(const struct companion_items *items); /* bytes */
-/* Opens and closes them for a conversion. SL_BUSY, or what its budget says; one that is damaged is left out. Pool. */
+/* Opens and closes them for a conversion. SL_BUSY, or the error of its budget; damaged ones are left out. Pool. */
 enum sl_code companions_open(struct conversion *conversion, const struct companion_items *items,
                              struct sl_companions *companions, struct sl_error *error);
 void companions_close(struct sl_companions *companions);

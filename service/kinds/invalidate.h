@@ -1,21 +1,21 @@
-/* Entries that count no longer, because what they were made of has changed. */
+/* Invalidation of entries whose sources have changed. */
 #pragma once
 
 #include "cache/cache.h"
 
-/* What has changed at a source: one file; the files of a module, by its debug file and id; or, with neither, all of it. */
+/* What has changed at a source: one file; the files of a module, by its debug file and id; or, with neither, everything. */
 struct invalidation {
     struct sl_str source, location, debug_file, debug_id; /* empty = not given */
 };
-/* Whether the parts go together: a source, and at most one way to say what of it. */
+/* True for a source with at most one of these. */
 bool invalidation_sound(const struct invalidation *what);
-/* cache_invalidate for all of it; answers of sources that are kept in memory are forgotten too. SL_NOT_FOUND when the
- * files of a module are to be found and the source is not configured; SL_MALFORMED for a debug id that is none. */
+/* Calls cache_invalidate for the files; also drops responses of sources that are cached in memory. SL_NOT_FOUND if the files of
+ * a module are wanted and the source is not configured; SL_MALFORMED for an invalid debug id. */
 enum sl_code kinds_invalidate(const struct invalidation *what, struct sl_error *error) SL_SUSPENDS;
 
-/* Hosts that downloads leave alone, because they kept failing, are asked again: by this process, by others of the cache directory and,
- * through Redis, by other machines. As cache_invalidate. */
+/* Unblocks hosts to which downloads kept failing: in this process, in others of the cache directory and, through Redis, on
+ * other machines. Like cache_invalidate. */
 enum sl_code kinds_release_hosts(struct sl_error *error) SL_SUSPENDS;
 
-/* Whether that was done since then (seconds since the epoch), by whomever. */
+/* True if any process has done that since `since_s` (seconds since the epoch). */
 bool kinds_hosts_released(int64_t since_s) SL_SUSPENDS;

@@ -1,18 +1,18 @@
-/* What the sources have for a module, in their order (listing.c). */
+/* The files that sources have for a module, in the order of the sources (listing.c). */
 #pragma once
 
 #include "origin/origin.h"
 
-struct listing { /* what one source has for a module */
+struct listing { /* the files of one source */
     const struct source *source;
     struct remote_file *files;
     size_t count;
-    enum sl_code code; /* SL_OK, or SL_CANCELLED; a source that fails has nothing */
+    enum sl_code code; /* SL_OK or SL_CANCELLED; the listing of a failing source is empty */
 };
-/* Fills the listings of the sources, those that need the network at the same time. SL_OK, SL_CANCELLED, SL_INTERNAL. */
+/* Fills in one listing per source; asks sources on the network concurrently. SL_OK, SL_CANCELLED, SL_INTERNAL. */
 enum sl_code list_sources(const struct source *sources, size_t source_count, struct sl_str scope,
                           const struct object_id *id, const enum file_type *types, size_t type_count,
                           struct sl_arena *arena, struct listing *listings) SL_SUSPENDS;
 
-/* Whether that takes no question to anybody. */
+/* True if that needs no network requests. */
 bool lists_at_once(const struct source *sources, size_t source_count);

@@ -1,5 +1,5 @@
-/* Objects, what is made of each, and the requests that name them: one remote file, asked for on behalf of one module, is the
- * context of most kinds, and their keys differ only by the kind. */
+/* Objects, the cache entries made from them, and the requests that name them: the context of most kinds is one remote file,
+ * needed for one module, and their keys differ only by the kind. */
 #pragma once
 
 #include "cache/cache.h"
@@ -18,27 +18,26 @@ struct object_request {
     struct sl_str scope; /* of the entries: origin_scope */
 };
 
-/* The key of the file's object, features and symcache; the text is in the arena. False when out of memory. */
+/* The common key of the file's object, features and symcache; the text is in the arena. False when out of memory. */
 bool object_request_key(const struct object_request *request, struct sl_arena *arena, struct cache_key *key);
 
-/* cache_kind.base of what is made from the request's object, and cache_kind.place: the store that the file comes from,
- * nothing for a directory. */
+/* cache_kind.base of kinds made from the request's object, and cache_kind.place: the store of the file, empty for a directory. */
 bool object_request_base(const void *request, struct sl_arena *arena, const struct cache_kind **kind,
                          struct cache_key *key, const void **context);
 struct sl_str object_request_place(const void *request);
 
-/* A deep copy: the computation outlives the request that named the source. */
+/* A deep copy: the computation may outlive the request that named the source. */
 void *object_request_retain(const void *request, struct sl_arena *arena);
 
-/* What a symcache is made of. */
+/* Inputs of a symcache. */
 struct symcache_request {
     struct object_request object;
     const struct object_request *map, *lines; /* NULL = none */
     bool variables;
-    struct sl_str scope; /* of its entry: private as soon as one of the files is */
+    struct sl_str scope; /* scope of its entry: private if one of the files is */
 };
 
-/* As those of struct object_request. */
+/* Like those of struct object_request. */
 bool symcache_request_key(const struct symcache_request *request, struct sl_arena *arena, struct cache_key *key);
 bool symcache_request_base(const void *request, struct sl_arena *arena, const struct cache_kind **kind,
                            struct cache_key *key, const void **context);
@@ -49,23 +48,24 @@ void *symcache_request_retain(const void *request, struct sl_arena *arena);
 const struct source *kinds_copy_source(const struct source *source, struct sl_arena *arena);
 const struct remote_file *kinds_copy_file(const struct remote_file *file, struct sl_arena *arena);
 
-/* ---- the kinds: asked for with a struct object_request ---- */
+/* ---- the kinds; their context is a struct object_request ---- */
 
-extern const struct cache_kind kind_objects;     /* loaded: of source_load (sources.h) */
-extern const struct cache_kind kind_object_meta; /* loaded: struct object_meta, static texts */
-extern const struct cache_kind kind_symcaches; /* loaded: struct sl_symcache; asked for with struct symcache_request */
-enum { SYMCACHES_VERSION = 1010 };             /* raised whenever answers change */
+extern const struct cache_kind kind_objects;     /* loaded by source_load (sources.h) */
+extern const struct cache_kind kind_object_meta; /* loaded: struct object_meta, of static lifetime */
+/* loaded: struct sl_symcache; the context is a struct symcache_request */
+extern const struct cache_kind kind_symcaches;
+enum { SYMCACHES_VERSION = 1010 };               /* increment it whenever results change */
 extern const struct cache_kind kind_ppdb_caches; /* loaded: struct sl_ppdb_table */
 extern const struct cache_kind kind_cficaches;   /* loaded: struct sl_cfi */
 extern const struct cache_kind kind_proguard;    /* loaded: struct sl_jvm_mapper */
 
-/* Files that change what a symcache says without being objects: the names of Apple bitcode builds, the
- * C# lines of Unity builds (auxiliary.c). Both are found by the module's debug id, are part of the symcache's key, and their
- * absence is silent. */
+/* Files that contribute to a symcache without being objects: names for Apple bitcode builds, and C# lines for Unity builds
+ * (auxiliary.c). Both are found by the module's debug id and are part of the symcache's key; if they are absent, that is not
+ * reported. */
 extern const struct cache_kind kind_auxdifs; /* UUID maps and BCSymbolMaps; nothing loaded */
 extern const struct cache_kind kind_il2cpp;  /* line mappings; nothing loaded */
 
-/* Of an ELF file that can be loaded at one address alone: that address. */
+/* The address of an ELF file that can only be loaded there. */
 struct fixed_place {
     bool is_fixed;
     uint64_t address;
@@ -73,36 +73,36 @@ struct fixed_place {
 
 struct object_meta {
     struct sl_features features;
-    struct sl_features embedded; /* of the Portable PDB inside of a PE file; all false when there is none */
+    struct sl_features embedded; /* of the Portable PDB inside a PE file; all false if there is none */
     struct fixed_place place;
 };
 
-/* cache_get of the request's file in its own right. */
+/* Calls cache_get for the request's file. */
 enum sl_code kinds_get(const struct cache_kind *kind, const struct object_request *request, struct sl_arena *arena,
                        struct cache_item **item, struct sl_error *error) SL_SUSPENDS;
 
-/* The Portable PDB that a file of the kind `objects` is, or that is inside of it if it is a PE file: then it is inflated
- * into the arena, and counts for its budget. SL_NOT_FOUND when it is neither. Pure: pool. */
+/* Returns the Portable PDB that a file of the kind `objects` is, or that a PE file contains: then it is inflated into the
+ * arena, and charged to its budget. SL_NOT_FOUND if it is neither. Pure: pool. */
 enum sl_code kinds_portable_pdb(struct sl_bytes file, struct sl_arena *arena, struct sl_bytes *ppdb,
                                 struct sl_error *error);
 
-/* The table of a mapping that came with a request, in no cache: `loaded` is a struct sl_jvm_mapper. SL_MALFORMED: it is no
- * mapping; SL_UNSUPPORTED: it takes too much. */
+/* Makes the table of a mapping sent with a request, outside the cache: `loaded` is a struct sl_jvm_mapper. SL_MALFORMED: it is
+ * not a mapping; SL_UNSUPPORTED: it exceeds a limit. */
 enum sl_code kinds_own_mapping(struct sl_str text, struct cache_item **item, struct sl_error *error) SL_SUSPENDS;
 
-/* ---- symcaches of a command's own (own_symcaches.c) ---- */
+/* ---- symcaches of local files, for commands (own_symcaches.c) ---- */
 
 struct own_symcache {
-    /* Makes it, on the pool: the bytes are written before anything else is done. Its error is the answer, and not kept. NULL: only what
-     * is kept is wanted, else SL_CANCELLED. */
+    /* Makes the symcache on the pool; `*bytes` are written to a file before anything else runs. Its error becomes the result
+     * and is not cached. NULL: use only a cached one, else SL_CANCELLED. */
     enum sl_code (*make)(void *arg, struct sl_bytes *bytes, struct sl_error *error);
     void *arg;
 };
 
-/* What is kept under the key, which says of what files it is and how it was made; or it is made. As cache_get. */
+/* Gets the symcache cached under the key, which must identify the files and the way it is made, or makes it. Like cache_get. */
 enum sl_code kinds_own_symcache(struct sl_str key, const struct own_symcache *own, struct cache_item **item,
                                 struct sl_error *error) SL_SUSPENDS;
 
-/* Keeps a minidump that could not be answered, so that somebody may look at it: on this node alone, once whatever is its name.
- * Also in a fiber that is cancelled. */
+/* Stores a minidump that could not be processed, for later analysis: on this node only, once per name. Also works in a
+ * cancelled fiber. */
 void kinds_keep_dump(struct sl_bytes dump) SL_SUSPENDS;
