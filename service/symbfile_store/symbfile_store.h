@@ -1,19 +1,19 @@
 /* Uploaded symbfiles: parts as they arrive, the store that keeps them, and the index that answers look-ups.
  *
- * The store is data, not cache. It is a directory (`symbfile.store_dir`, or of several nodes `symbfile.store.filesystem.path`), or a
- * bucket (bucket.h). Below the directory:
+ * The store is data, not cache. It is a directory (`symbfile.store_dir` or, shared by nodes, `symbfile.store.filesystem.path`)
+ * or a bucket (bucket.h). Below the directory:
  *
- *     <aa>/<file id>/info                                    what the uploads said about the executable (JSON)
- *                   /lock                                    flock(2)ed while a set changes
- *                   /staging-<kind>-<parts>-<upload id>/     a set on its way, with a `table` of its parts
+ *     <aa>/<file id>/info                                    description of the executable by its uploads (JSON)
+ *                   /lock                                    locked by flock(2) while a set changes
+ *                   /staging-<kind>-<parts>-<upload id>/     an incomplete set, with a `table` of its parts
  *                   /<kind>-<generation>-<parts>-<records>/  a published set; the highest generation counts
- *     by-id/<build id or debug id>/<file id>                 which executables have an id
+ *     by-id/<build id or debug id>/<file id>                 the executables with an id
  *     scopes/<scope>/                                        <aa>/ and by-id/ of uploads that belong to a scope
- *     generation                                             its time changes with what can be found
+ *     generation                                             its mtime changes with the published sets
  *     tmp/                                                   parts that are being received
  *
- * A part is a file `<number>.<SHA-256>.<mode>.<records>.<inflated bytes>`, so that one rename makes it a part, and one
- * rename of a directory publishes a set. Several processes and nodes may share a store. */
+ * A part is a file `<number>.<SHA-256>.<mode>.<records>.<inflated bytes>`, so that one rename makes it a part, and one rename
+ * of a directory publishes a set. Several processes and nodes may share a store. */
 #pragma once
 
 #include "cache/cache.h"
@@ -24,10 +24,10 @@
 enum symbfile_kind { SYMBFILE_RANGES, SYMBFILE_RETURNPADS, SYMBFILE_KINDS };
 extern const char *const symbfile_kind_names[SYMBFILE_KINDS]; /* "ranges", "returnpads" */
 
-/* What went wrong with an upload: the code of the protocol and a sentence for humans. */
+/* Failure of an upload: the error code of the protocol and a sentence for people. */
 struct symbfile_failure {
-    int status;        /* HTTP; 0 = nothing went wrong */
-    enum sl_code kind; /* SL_BUSY, SL_NOT_FOUND, SL_INTERNAL, SL_UNSUPPORTED; SL_MALFORMED: what was sent is at fault */
+    int status;        /* HTTP; 0 = no failure */
+    enum sl_code kind; /* SL_BUSY, SL_NOT_FOUND, SL_INTERNAL, SL_UNSUPPORTED; SL_MALFORMED: the upload is invalid */
     char code[8];
     char text[240];
     char cause[240]; /* for the log: may name paths */
@@ -35,49 +35,49 @@ struct symbfile_failure {
 void symbfile_fail(struct symbfile_failure *failure, int status, const char *code, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* What says nothing about the upload: 503 when the code is SL_BUSY, else 500. `cause` goes to the log. */
+/* For server-side failures: 503 if `code` is SL_BUSY, else 500. `cause` goes to the log. */
 void symbfile_fail_by(struct symbfile_failure *failure, enum sl_code code, const char *cause);
 
-/* The store does not answer: 503, which clients try again after. */
+/* The store does not answer: 503, so that clients retry. */
 void symbfile_fail_unreachable(struct symbfile_failure *failure, const char *cause);
 
-/* An executable's uploads that belong to one scope. */
+/* The uploads for an executable in one scope. */
 enum { SYMBFILE_SCOPE = 36 };
 struct symbfile_place {
     struct sl_file_id file_id;
-    char scope[SYMBFILE_SCOPE]; /* as symbfile_scope has it; zeros behind it */
+    char scope[SYMBFILE_SCOPE]; /* by symbfile_scope; zeros follow */
 };
 
-/* What the store calls a scope: "" = everybody's uploads, those of "global". Other scopes keep their names, or what is no good or too
- * long as the name of a directory becomes "~<hash>". */
+/* The store's name of a scope: "" = global. Other scopes keep their names; one that is invalid or too long as the name of a
+ * directory becomes "~<hash>". */
 void symbfile_scope(struct sl_str scope, char out[SYMBFILE_SCOPE]);
 
-/* ---- part.c: one part on its way ---- */
+/* ---- part.c: one part being received ---- */
 
-/* A symbfile of its own; the first of pieces that are symbfiles only together, or alone not complete; a later piece. */
+/* A complete symbfile; the first piece of a symbfile that was split or is incomplete; a later piece. */
 enum symbfile_mode { SYMBFILE_WHOLE = 's', SYMBFILE_OPEN = 'o', SYMBFILE_PIECE = 'b' };
 
 struct symbfile_part; /* decoder of one part */
 
-/* `number` of `count`. The records go to `sink` (NULL: they are only checked). NULL when out of memory. */
+/* Decodes part `number` of `count`. The records go to `sink` (NULL: only check them). NULL when out of memory. */
 struct symbfile_part *symbfile_part_new(uint64_t number, uint64_t count, uint64_t max_inflated,
                                         struct sl_symbfile_sink *sink);
 void symbfile_part_free(struct symbfile_part *part);
 
-/* False: `failure`. zstd and gzip are told by their first bytes. Pure. */
+/* False: `failure` is set. Detects zstd and gzip by their magic numbers. Pure. */
 bool symbfile_part_feed(struct symbfile_part *part, struct sl_bytes bytes, struct symbfile_failure *failure);
 bool symbfile_part_finish(struct symbfile_part *part, struct symbfile_failure *failure);
 
-enum symbfile_mode symbfile_part_mode(const struct symbfile_part *part); /* after finish */
+enum symbfile_mode symbfile_part_mode(const struct symbfile_part *part); /* after symbfile_part_finish */
 uint64_t symbfile_part_records(const struct symbfile_part *part);
 uint64_t symbfile_part_inflated(const struct symbfile_part *part);
 bool symbfile_part_cut(const struct symbfile_part *part);
 
-/* ---- the store; what is not said to be of the loop thread blocks, for the pool ---- */
+/* ---- the store; functions block and are for the pool, unless they say loop thread ---- */
 
-enum { SYMBFILE_ID_MAX = 129 }; /* hex of a build id with its NUL */
+enum { SYMBFILE_ID_MAX = 129 }; /* hex digits of a build id, with the NUL */
 
-/* What is known of the executable; absent texts are empty. */
+/* Description of an executable; absent texts are empty. */
 struct symbfile_info {
     char build_id[SYMBFILE_ID_MAX], debug_id[SL_DEBUG_ID_TEXT], go_build_id[257], code_file[4097], arch[32];
     bool has_base;
@@ -102,36 +102,36 @@ struct symbfile_set {
     size_t have_count;
 };
 
-/* False when there is no store. */
+/* Path of the store; false if there is none. */
 bool symbfile_store_dir(char out[512]);
 
 struct symbfile_store_size { /* bytes on disk */
     uint64_t staging, published;
 };
 
-/* Makes the directories; removes what was left in tmp/ and staged sets that nobody completed; `*size` is what is left. */
+/* Makes the directories; removes old files in tmp/ and staged sets that were not completed in time; `*size` is what remains. */
 enum sl_code symbfile_store_sweep(struct symbfile_store_size *size, struct sl_error *error);
 
-/* What the configuration says of the store, from now on; its strings are kept. The functions here may run on the pool. */
+/* Applies the configuration of the store from now on; keeps its strings. The other functions may run on the pool meanwhile. */
 void symbfile_store_configure(const struct config *config);
 
-/* A file to receive a part in; `path` gets its name. 507 in `failure` when the store is full. */
+/* Creates a file to receive a part; `path` gets its name. 507 in `failure` if the store is full. */
 int symbfile_store_receive(char path[600], struct symbfile_failure *failure);
 
-struct symbfile_arrival { /* a part that was received and decoded */
+struct symbfile_arrival { /* a received and decoded part */
     struct symbfile_place place;
     enum symbfile_kind kind;
     uint64_t parts;
     const char *upload_id; /* "" = none */
     struct symbfile_part_file part;
-    const char *path; /* of symbfile_store_receive; renamed away or removed */
+    const char *path; /* from symbfile_store_receive; renamed or removed */
     int fd;
-    const struct symbfile_info *info; /* of this request */
+    const struct symbfile_info *info; /* from this request */
 };
 
-/* Changes of an executable's sets are made by whoever holds its lock. symbfile_lock waits for it at most `wait_ms`: SL_BUSY
- * after that, SL_CANCELLED; SL_NOT_FOUND when nothing was uploaded for it, unless `make`. Released in any case by
- * symbfile_unlock; zeros with fd -1 hold nothing. Loop thread. */
+/* Serialises changes of an executable's sets. symbfile_lock waits for the lock at most `wait_ms`: then SL_BUSY; SL_CANCELLED;
+ * SL_NOT_FOUND if nothing was uploaded for the executable, unless `make`. Call symbfile_unlock in any case; zeros with fd -1
+ * are an empty lock. Loop thread. */
 struct symbfile_turn;
 struct symbfile_lock {
     int fd;
@@ -141,43 +141,43 @@ enum sl_code symbfile_lock(const struct symbfile_place *place, bool make, uint64
                            struct sl_error *error) SL_SUSPENDS;
 void symbfile_unlock(struct symbfile_lock *lock);
 
-/* Puts the part, which is synced, into its set; the last one publishes it. Under the lock. False: `failure`. */
+/* Adds the part, which is synced, to its set; the last one publishes the set. Under the lock. False: `failure` is set. */
 bool symbfile_store_add(const struct symbfile_arrival *arrival, struct symbfile_failure *failure);
 
-/* The published set of each kind (generation 0 = none); `sets`' parts are left out. SL_OK; SL_BUSY, or
- * SL_DOWNLOAD_ERROR when that cannot be told. */
+/* The published set of each kind (generation 0 = none), without its parts. SL_OK; SL_BUSY, or SL_DOWNLOAD_ERROR if the store is
+ * unreadable. */
 enum sl_code symbfile_store_published(const struct symbfile_place *place, struct symbfile_set sets[SYMBFILE_KINDS]);
 
-/* What answers show of each kind: the published set, else the one that is on its way, with its parts (free them);
- * `*info` as well. `*any`: something is known. SL_OK; SL_BUSY, or SL_DOWNLOAD_ERROR when that cannot be told. */
+/* For responses: the published set of each kind, or else the incomplete one, with its parts (free them); and `*info`. `*any`:
+ * something exists. SL_OK; SL_BUSY, or SL_DOWNLOAD_ERROR if the store is unreadable. */
 enum sl_code symbfile_store_status(const struct symbfile_place *place, struct symbfile_set sets[SYMBFILE_KINDS],
                                    bool known[SYMBFILE_KINDS], struct symbfile_info *info, bool *any);
 
-/* Under the lock. False when there was nothing. */
+/* Under the lock. False if there was nothing to delete. */
 bool symbfile_store_delete(const struct symbfile_place *place);
 
 void symbfile_store_info(const struct symbfile_place *place, struct symbfile_info *info);
 
-/* The executable with that id whose upload was published last; `place` has the scope, and gets the file id. SL_NOT_FOUND; SL_BUSY,
- * or SL_DOWNLOAD_ERROR when that cannot be told. */
+/* Finds the executable with that id whose upload was published last; `place` has the scope, and gets the file id. SL_NOT_FOUND;
+ * SL_BUSY, or SL_DOWNLOAD_ERROR if the store is unreadable. */
 enum sl_code symbfile_store_find(const char *id, struct symbfile_place *place);
 
-/* Feeds all parts of a published set to the sink. SL_NOT_FOUND when it is gone. */
+/* Passes all parts of a published set to the sink. SL_NOT_FOUND if the set has been removed. */
 enum sl_code symbfile_store_read(const struct symbfile_place *place, const struct symbfile_set *set,
                                  struct sl_symbfile_sink *sink, struct sl_error *error);
 
-/* ---- ask.c: the same wherever the store is; in a fiber ---- */
+/* ---- ask.c: the same for a directory or a bucket; in a fiber ---- */
 
-/* As symbfile_store_add. */
+/* Like symbfile_store_add. */
 bool symbfile_add(const struct symbfile_arrival *arrival, struct symbfile_failure *failure) SL_SUSPENDS;
-/* As symbfile_store_status; every other error than SL_BUSY, SL_INTERNAL and SL_CANCELLED: the store does not answer. */
+/* Like symbfile_store_status; errors except SL_BUSY, SL_INTERNAL and SL_CANCELLED mean that the store does not answer. */
 enum sl_code symbfile_status(const struct symbfile_place *place, struct symbfile_set sets[SYMBFILE_KINDS],
                              bool known[SYMBFILE_KINDS], struct symbfile_info *info, bool *any,
                              struct sl_error *error) SL_SUSPENDS;
-/* As symbfile_store_delete; the same errors. */
+/* Like symbfile_store_delete; errors as above. */
 enum sl_code symbfile_delete(const struct symbfile_place *place, bool *any, struct sl_error *error) SL_SUSPENDS;
 
-/* What this process remembers of the store counts no more: after every change that it has made. Loop thread. */
+/* Drops this process's cached answers about the store: call after each of its own changes. Loop thread. */
 void symbfile_answers_forget(void);
 
 /* ---- index.c ---- */
@@ -190,34 +190,34 @@ void symbfiles_close(void);
 
 /* An executable's uploaded symbols. */
 struct symbfile_lookup {
-    enum sl_code code;           /* SL_OK: at least one of `indexes` is there */
+    enum sl_code code;           /* SL_OK: at least one of `indexes` is set */
     struct cache_item *items[2]; /* references, by enum symbfile_kind; NULL = none */
     const struct sl_symbfile_index *indexes[2];
     struct sl_file_id file_id;
     bool has_base;
-    uint64_t base; /* lowest page of the executable, if the upload said so */
+    uint64_t base; /* lowest page of the executable, if the upload contained it */
     enum sl_arch arch;
     struct sl_features features;
 };
 
-/* How the store of uploads is. */
+/* State of the store of uploads. */
 struct kinds_store_state {
-    const char *type; /* "filesystem", "s3", "gcs"; NULL: there is none */
-    bool shared;      /* by several nodes, as far as the configuration tells */
+    const char *type; /* "filesystem", "s3", "gcs"; NULL: no store */
+    bool shared;      /* by several nodes, according to the configuration */
     bool up;
-    const char *last_error; /* NULL: none yet */
-    int64_t failed_s;       /* when that was */
+    const char *last_error; /* NULL: none */
+    int64_t failed_s;       /* time of the last error */
 };
 void kinds_symbfile_store(struct kinds_store_state *state);
 
-/* Whether uploads are asked before the sources. */
+/* True if uploads are searched before the sources. */
 bool kinds_prefer_symbfile(bool has_file_id);
 
-/* By the file id if there is one (else NULL), then by code id and debug id; among the uploads of the scope, then among everybody's.
- * `result` owns the items. SL_DOWNLOAD_ERROR: the store cannot be asked. */
+/* Looks up by the file id if there is one (else NULL), then by code id and debug id; first in the uploads of the scope, then in
+ * the global ones. `result` owns the items. SL_DOWNLOAD_ERROR: the store is unreachable. */
 void kinds_find_symbfile(struct sl_str scope, const struct sl_file_id *file_id, const struct object_id *id,
                          struct symbfile_lookup *result) SL_SUSPENDS;
 void kinds_release_symbfile(struct symbfile_lookup *lookup);
 
-/* A fiber that keeps the store of uploads clean until it is cancelled; `unused` is NULL. */
+/* A fiber that regularly cleans the store of uploads until it is cancelled; `unused` is NULL. */
 void kinds_sweep_symbfiles(void *unused) SL_SUSPENDS;
