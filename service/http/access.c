@@ -1,4 +1,4 @@
-/* What remains of an ended request: one line of the access log, and metrics. */
+/* Access log and metrics of finished requests. */
 #include <stdio.h>
 #include <time.h>
 
@@ -15,8 +15,8 @@ static struct sl_str cut(struct sl_str text, size_t most)
     return text;
 }
 
-/* The combined line of Apache's and nginx's logs. */
-static void put_classic(struct sl_buf *line, struct sl_str text)
+/* The combined log format of Apache and nginx. */
+static void put_combined(struct sl_buf *line, struct sl_str text)
 {
     for (size_t i = 0; i < text.size; i++) {
         uint8_t c = (uint8_t)text.data[i];
@@ -40,17 +40,17 @@ static void write_combined(const struct request *r)
     time_t now = (time_t)clock_wall_s();
     struct sl_buf line = {0};
     strftime(date, sizeof date, "%d/%b/%Y:%H:%M:%S +0000", gmtime_r(&now, &tm));
-    put_classic(&line, x->client);
+    put_combined(&line, x->client);
     sl_buf_cstr(&line, " - ");
-    put_classic(&line, or_dash(x->key_id));
+    put_combined(&line, or_dash(x->key_id));
     sl_buf_printf(&line, " [%s] \"", date);
-    put_classic(&line, or_dash(x->method));
+    put_combined(&line, or_dash(x->method));
     sl_buf_u8(&line, ' ');
-    put_classic(&line, or_dash(cut(x->path, PATH_MAX_LOGGED)));
+    put_combined(&line, or_dash(cut(x->path, PATH_MAX_LOGGED)));
     sl_buf_printf(&line, " HTTP/1.%d\" %d %llu \"", r->http10 ? 0 : 1, x->status, (unsigned long long)r->bytes_out);
-    put_classic(&line, or_dash(cut(http_header(x, "referer"), PATH_MAX_LOGGED)));
+    put_combined(&line, or_dash(cut(http_header(x, "referer"), PATH_MAX_LOGGED)));
     sl_buf_cstr(&line, "\" \"");
-    put_classic(&line, or_dash(cut(http_header(x, "user-agent"), AGENT_MAX_LOGGED)));
+    put_combined(&line, or_dash(cut(http_header(x, "user-agent"), AGENT_MAX_LOGGED)));
     sl_buf_cstr(&line, "\"\n");
     if (!line.failed)
         log_access_line(sl_buf_view(&line));
@@ -97,7 +97,7 @@ static void write_line(const struct request *r, enum log_level level, double dur
 
 static struct metric_series *requests_series(struct request *r, struct route_series *route)
 {
-    /* Unknown methods are the client's choice of words and share one series. */
+    /* Unknown methods share one series, as clients choose them freely. */
     const char *method = r->x.route || r->x.method.size == 0 ? (r->head_only            ? "HEAD"
                                                                 : r->x.method.size == 0 ? "none"
                                                                                         : r->x.route->method)

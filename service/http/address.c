@@ -1,4 +1,4 @@
-/* Who asks: the client's address behind trusted proxies, and the request's id. */
+/* The client's address behind trusted proxies, and the request's id. */
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -19,14 +19,14 @@ static bool trusted(const struct http_server *server, struct sl_str address)
     return false;
 }
 
-/* ---- X-Forwarded-For, several headers being one list ---- */
+/* ---- X-Forwarded-For; several headers form one list ---- */
 struct forwarded {
     const struct http_exchange *x;
-    size_t header; /* one past the current */
+    size_t header; /* index of the current one plus 1 */
     struct sl_str left;
 };
 
-/* The right-most entry not yet taken; false when none is left. */
+/* Takes the right-most remaining entry; false if there is none. */
 static bool take_last(struct forwarded *list, struct sl_str *entry)
 {
     while (list->left.size == 0) {
@@ -60,7 +60,7 @@ static uint64_t rotate(uint64_t v, int by)
     return v << by | v >> (64 - by);
 }
 
-/* xoshiro256**: ids must differ, not be secret. */
+/* xoshiro256**: ids must be unique, not secret. */
 static uint64_t next_random(struct http_server *server)
 {
     uint64_t *s = server->random;

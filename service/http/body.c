@@ -1,5 +1,5 @@
-/* Request bodies: a window that the connection fills and the handler's fiber empties, decoding on the way. A full window
- * stops the reading of the socket, so that a fast client waits for a slow disk. */
+/* Request bodies: a window that the connection fills and the handler's fiber empties, decoding its bytes. While it is full the
+ * socket is not read, so that a fast client waits for a slow disk. */
 #include <stdlib.h>
 
 #include "core/loop.h"
@@ -7,7 +7,7 @@
 #include "http/impl.h"
 
 enum {
-    /* Bytes before and after decoding, of a piece and of all; more is work for the pool. */
+    /* Limits before and after decoding, for a piece and for the whole body; larger ones are decoded on the pool. */
     DECODE_ON_LOOP = 4096,
     DECODED_ON_LOOP = 16 * 1024,
     KEEP_BUFFER = 16 * 1024,
@@ -21,12 +21,12 @@ void body_init(struct request *r)
     body->started_ms = loop_now_ms();
     if (x->status)
         body->limit = DISCARD_LIMIT;
-    /* A small body of known length is collected where it will be parsed. */
+    /* A small body of known length is received directly into the buffer that is parsed. */
     if (!body->discard && x->content_length > 0 && x->content_length <= BODY_FREE)
         sl_buf_reserve(&body->window, (size_t)x->content_length);
 }
 
-/* Never all connections, of which there are few where descriptors are. */
+/* Leaves some connections without bodies, also when the limit of descriptors allows only few connections. */
 static size_t most_bodies(const struct http_server *server)
 {
     size_t bodies = server->options.max_bodies_in_flight, connections = server->options.max_connections;
@@ -34,8 +34,8 @@ static size_t most_bodies(const struct http_server *server)
     return bodies < most ? bodies : most;
 }
 
-/* A body that is here already, or is not larger than a head may be, is always taken. The others share what is left: an
- * address may have as many as are still free, so that no few of them lock the others out. */
+/* A body that was received already, or is not larger than a head may be, is always admitted. The others share the limit: an
+ * address may have at most as many as are still free, so that a few addresses cannot lock out the others. */
 bool body_admit(struct request *r)
 {
     const struct http_exchange *x = &r->x;
@@ -119,7 +119,7 @@ void body_complete(struct request *r)
         fiber_wake(r->body.reader);
 }
 
-/* Small buffers are kept for the next request. */
+/* Keeps small buffers for the next request. */
 static void keep_or_free(struct sl_buf *buf)
 {
     if (buf->capacity > KEEP_BUFFER || buf->failed)
@@ -141,7 +141,7 @@ void body_finish(struct request *r)
 }
 
 /* ---- reading ---- */
-/* Waits until the window holds something or the end was seen. */
+/* Waits until the window has bytes or the body has ended. */
 static enum sl_code wait_for_bytes(struct request *r)
 {
     struct body *body = &r->body;
@@ -192,7 +192,7 @@ static void decode(void *arg)
     job->code = decoder_run(job->decoder, &job->in, job->out, job->limit);
 }
 
-/* Fills `piece` from the window through the decoder. */
+/* Fills `piece` with decoded bytes from the window. */
 static enum sl_code read_decoded(struct request *r)
 {
     struct body *body = &r->body;
@@ -220,7 +220,7 @@ static enum sl_code read_decoded(struct request *r)
                                  BODY_WINDOW,
                                  SL_OK};
         if (job.in.size <= DECODE_ON_LOOP && body->decoded < DECODED_ON_LOOP) {
-            job.limit = DECODED_ON_LOOP; /* few bytes may come to many */
+            job.limit = DECODED_ON_LOOP; /* a few bytes may decode to many */
             decode(&job);
         } else if (pool_run(POOL_COMPRESS, decode, &job, NULL) != SL_OK) {
             return body_refuse(r, 503, "too much work queued");
@@ -270,7 +270,7 @@ enum sl_code http_body_read(struct http_exchange *x, struct sl_bytes *piece)
     return SL_OK;
 }
 
-/* ---- after an early answer ---- */
+/* ---- after an early response ---- */
 bool body_discard_rest(struct request *r)
 {
     struct body *body = &r->body;

@@ -45,7 +45,7 @@ static enum sl_code spool_fail(struct request *r, enum sl_code code, const char 
     return code == SL_BUSY ? body_refuse(r, 503, BODY_NO_MEMORY) : body_refuse(r, 500, detail);
 }
 
-/* What was read before, and the rest of the body. On failure, which is answered, there is no file. */
+/* Writes `first`, read before, and the rest of the body to a file. On failure sets the response; there is no file then. */
 static enum sl_code spool_body(struct request *r, struct sl_bytes first, struct spool *spool)
 {
     *spool = (struct spool){.fd = -1, .directory = r->server->options.tmp_dir};
@@ -98,7 +98,7 @@ static size_t most_in_memory(void)
     return memory_is_short() ? BODY_WHOLE : BODY_IN_MEMORY;
 }
 
-/* The window takes the whole: wait until it has it, and hand it over. */
+/* Waits until the window has the whole body, and returns it. */
 static enum sl_code await_whole(struct request *r, struct sl_bytes *body)
 {
     while (!r->message_done && !r->body.failed_status && !r->connection->dead) {
@@ -142,7 +142,7 @@ static enum sl_code collect(struct http_exchange *x, struct sl_bytes *body)
     return code;
 }
 
-/* What reading the body takes must be there before it begins. */
+/* Reserves the memory for reading the body. */
 enum sl_code http_body(struct http_exchange *x, struct sl_bytes *body)
 {
     struct request *r = (struct request *)x;

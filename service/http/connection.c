@@ -1,4 +1,4 @@
-/* A connection: reads, cuts the stream into heads and bodies, keeps what comes too early, and ends in good order. */
+/* A connection: reads, splits the stream into heads and bodies, keeps early bytes of the next request, and closes gracefully. */
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -28,24 +28,24 @@ const char *connection_peer(struct connection *c)
     if (uv_tcp_getpeername(&c->uv.tcp, (struct sockaddr *)&address, &size) != 0 ||
         uv_ip_name((struct sockaddr *)&address, c->peer, sizeof c->peer) != 0)
         return "unknown";
-    if (strncmp(c->peer, "::ffff:", 7) == 0 && strchr(c->peer, '.')) /* IPv4 on a socket for both */
+    if (strncmp(c->peer, "::ffff:", 7) == 0 && strchr(c->peer, '.')) /* IPv4 on a dual-stack socket */
         memmove(c->peer, c->peer + 7, strlen(c->peer + 7) + 1);
     return c->peer;
 }
 
-/* ---- a few bytes beside the answers ---- */
+/* ---- small writes outside of responses ---- */
 struct saying {
     uv_write_t write;
     char bytes[];
 };
 
-static void on_said(uv_write_t *write, int status)
+static void on_small_write_done(uv_write_t *write, int status)
 {
-    (void)status; /* whatever is written next meets the same failure */
+    (void)status; /* the next write meets the same failure */
     free(write);
 }
 
-static bool say_sealed(struct connection *c, struct sl_str text)
+static bool send_bytes(struct connection *c, struct sl_str text)
 {
     uv_buf_t buf = uv_buf_init((char *)(uintptr_t)text.data, (unsigned)text.size);
     int written = text.size ? uv_try_write(&c->uv.stream, &buf, 1) : 0;
@@ -57,17 +57,17 @@ static bool say_sealed(struct connection *c, struct sl_str text)
         return false;
     memcpy(saying->bytes, text.data + text.size - left, left);
     buf = uv_buf_init(saying->bytes, (unsigned)left);
-    if (uv_write(&saying->write, &c->uv.stream, &buf, 1, on_said) == 0)
+    if (uv_write(&saying->write, &c->uv.stream, &buf, 1, on_small_write_done) == 0)
         return true;
     free(saying);
     return false;
 }
 
-/* What TLS itself has to say: of handshakes, tickets, alerts. */
-static bool say_output(struct connection *c)
+/* Sends output of TLS itself: handshakes, tickets, alerts. */
+static bool send_tls_output(struct connection *c)
 {
     struct sl_buf *out = tls_output(c->tls);
-    bool said = !out->failed && say_sealed(c, sl_buf_view(out));
+    bool said = !out->failed && send_bytes(c, sl_buf_view(out));
     sl_buf_free(out);
     return said;
 }
@@ -75,8 +75,8 @@ static bool say_output(struct connection *c)
 bool connection_say(struct connection *c, struct sl_str text)
 {
     if (c->tls)
-        return tls_write(c->tls, (struct sl_bytes){(const uint8_t *)text.data, text.size}) && say_output(c);
-    return say_sealed(c, text);
+        return tls_write(c->tls, (struct sl_bytes){(const uint8_t *)text.data, text.size}) && send_tls_output(c);
+    return send_bytes(c, text);
 }
 
 static void say_end(struct connection *c)
@@ -84,7 +84,7 @@ static void say_end(struct connection *c)
     if (!c->tls || !tls_is_ready(c->tls))
         return;
     tls_end(c->tls);
-    say_output(c);
+    send_tls_output(c);
 }
 
 /* ---- the end ---- */
@@ -104,7 +104,7 @@ static void on_closed(uv_handle_t *handle)
     struct connection *c = handle->data;
     c->closed = true;
     if (c->request && (!c->request->started || c->request->discarding))
-        request_finish(c->request); /* which releases */
+        request_finish(c->request); /* calls release */
     else
         release(c);
 }
@@ -129,8 +129,8 @@ void connection_abort(struct connection *c, bool reset)
     }
 }
 
-/* The answer is out but the client may still be sending: closing now would reset the connection and could take the
- * answer with it. Say that nothing more comes, and read on for a while. */
+/* Lingers: the response is written, but the client may still be sending. Closing now would reset the connection, and the client
+ * could lose the response. So sends the end of the stream and reads on for a while. */
 static void linger(struct connection *c)
 {
     uv_os_fd_t fd;
@@ -162,14 +162,15 @@ static struct request *connection_refuse(struct connection *c, int status, const
     return r;
 }
 
-/* No method begins like this: a TLS hello or a binary protocol need not wait for a head that never ends. */
+/* True if no request can begin like this, such as a TLS hello or a binary protocol: refuse it without waiting for the end of a
+ * head. */
 static bool cannot_be_http(const struct connection *c, struct sl_bytes data)
 {
     uint8_t first = data.size > c->scan.start ? data.data[c->scan.start] : 'G';
     return first < 0x20 ? first != '\r' && first != '\n' : first >= 0x7F;
 }
 
-/* The body is over, well or badly. An answer may be on its way already and keeps its timeout. */
+/* Ends the state of reading a body, successfully or not. A response may be in progress already and keeps its timeout. */
 static void body_over(struct connection *c)
 {
     connection_state(c, STATE_WORK);
@@ -182,7 +183,7 @@ static enum timeout body_timeout(const struct request *r)
     return r->x.route ? r->server->body_timeouts[r->route_index] : TIMEOUT_BODY;
 }
 
-/* Makes a request of a complete head; returns the bytes used, 0 when more are needed. */
+/* Makes a request from a complete head; returns the bytes used, 0 if the head is incomplete. */
 static size_t take_head(struct connection *c, struct sl_bytes data)
 {
     static const struct {
@@ -243,7 +244,7 @@ static void connection_keep(struct connection *c, struct sl_bytes rest)
     }
 }
 
-/* Runs the handler, unless it would only wait for a small body; ends an answered request when its body is over. */
+/* Runs the handler, unless it would only wait for a small body; finishes an answered request when its body has ended. */
 static void go_on(struct connection *c)
 {
     struct request *r = c->request;
@@ -256,7 +257,7 @@ static void go_on(struct connection *c)
         request_start(r);
 }
 
-/* Parses as much as possible; the rest stays for later. */
+/* Parses as much as possible; keeps the rest for later. */
 static void connection_consume(struct connection *c, struct sl_bytes data)
 {
     size_t at = 0;
@@ -289,7 +290,7 @@ static void connection_consume(struct connection *c, struct sl_bytes data)
 }
 
 /* ---- reading ----
- * When the loop has no time left in this turn, a head is still looked at, as it may ask for the health of the service. */
+ * After the end of its time slice the loop still reads a head, as it may be a health check. */
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
     (void)suggested;
@@ -355,8 +356,8 @@ static void on_data(struct connection *c, struct sl_bytes data)
     }
 }
 
-/* Half-closed while a request runs: it still gets its answer, unless the probes find nobody there. HTTP/1.0 knows no interim
- * answers. */
+/* Half-closed while a request runs: it still gets its response, unless probes show that the client is gone. HTTP/1.0 has no
+ * interim responses. */
 static void await_answer(struct connection *c)
 {
     if (c->timeout == TIMEOUT_NONE && c->request && !c->request->http10)
@@ -384,12 +385,12 @@ static bool is_reset(const struct connection *c)
     return uv_fileno(&c->uv.handle, &fd) == 0 && getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error;
 }
 
-/* Who has closed the connection and who only sends no more look the same, until they are sent something: the kernel of the
- * former resets the connection then. So an interim answer goes out (RFC 9110, 15.2: clients pass over it), once. */
+/* A client that closed the connection and one that only shut down sending look the same, until something is sent: the kernel of
+ * the former then resets the connection. So sends an interim response, which clients ignore (RFC 9110, 15.2), once. */
 static void probe_client(struct connection *c)
 {
     static const char interim[] = "HTTP/1.1 100 Continue\r\n\r\n";
-    if (c->state != STATE_WORK || !c->request || c->request->x.status) /* writing the answer tells */
+    if (c->state != STATE_WORK || !c->request || c->request->x.status) /* writing the response shows it */
         return;
     if (is_reset(c) || (!c->probed && !connection_say(c, (struct sl_str){interim, sizeof interim - 1}))) {
         c->request->aborted = "reset";
@@ -402,7 +403,7 @@ static void probe_client(struct connection *c)
 
 /* ---- TLS ---- */
 
-/* Another protocol on the port of TLS: said in a way that those who speak HTTP understand. */
+/* Answers another protocol on the TLS port with plain HTTP. */
 static void answer_plainly(struct connection *c)
 {
     tls_free(c->tls);
@@ -428,7 +429,7 @@ static void tls_broken(struct connection *c)
     if (c->request)
         connection_abort(c, false);
     else
-        linger(c); /* so that the client reads why */
+        linger(c); /* so that the client can read the alert */
 }
 
 static void receive_sealed(struct connection *c, struct sl_bytes sealed)
@@ -443,7 +444,7 @@ static void receive_sealed(struct connection *c, struct sl_bytes sealed)
         if (c->dead)
             return;
     }
-    bool said = tls_output(c->tls)->size == 0 || say_output(c);
+    bool said = tls_output(c->tls)->size == 0 || send_tls_output(c);
     handshake_done(c);
     if (result == TLS_FAILED)
         tls_broken(c);
@@ -486,7 +487,7 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
     }
 }
 
-/* What is here already; the end, or what went wrong, is met again by libuv. */
+/* Reads bytes that have arrived already; libuv handles the end and errors later. */
 static ssize_t read_now(struct connection *c, size_t most)
 {
     uv_buf_t buf = uv_buf_init(c->server->read_buffer, (unsigned)most);
@@ -497,7 +498,7 @@ static ssize_t read_now(struct connection *c, size_t most)
     return size;
 }
 
-/* Bodies that come in faster than the loop takes them: one piece of each in turn. */
+/* For bodies that arrive faster than the loop reads: one piece of each in turn. */
 static void on_turn(struct turn_place *place)
 {
     struct connection *c = (struct connection *)((char *)place - offsetof(struct connection, turn));
@@ -529,7 +530,8 @@ void connection_read(struct connection *c, bool on)
     if (c->state != STATE_BODY)
         return;
     if (on)
-        c->request->body.started_ms += loop_now_ms() - c->paused_ms; /* our pause is not the client's slowness */
+        /* a pause of ours does not count as slowness of the client */
+        c->request->body.started_ms += loop_now_ms() - c->paused_ms;
     else
         c->paused_ms = loop_now_ms();
     if (c->timeout != TIMEOUT_WRITE && c->timeout != TIMEOUT_DISCARD)
@@ -555,7 +557,7 @@ void connection_answered(struct connection *c, bool close, bool whole)
     server_timer(c, TIMEOUT_IDLE);
     connection_read(c, true);
     if (c->processing)
-        return; /* the loop in `consume` goes on with the bytes it has */
+        return; /* the loop in connection_consume continues with its bytes */
     if (c->pending.size > 0)
         connection_consume(c, sl_buf_bytes(&c->pending));
     if (c->eof && !c->request && !c->dead && c->state != STATE_LINGER)
@@ -573,7 +575,7 @@ static void expired_write(struct connection *c)
         c->write_progress_ms = now;
     }
     uint64_t sent = c->request ? c->request->bytes_out : 0;
-    if (unsent < c->answer_size) /* else a 100 Continue is still in the way */
+    if (unsent < c->answer_size) /* else a 100 Continue is still unsent */
         sent += c->answer_size - unsent;
     bool slow = elapsed > RATE_GRACE_MS && sent / (elapsed / 1000) < options->min_rate;
     if (!slow && now - c->write_progress_ms < options->write_timeout_ms) {
@@ -645,5 +647,5 @@ void connection_accept(struct listener *listener, int fd)
         server_bound_handshakes(server);
     connection_read(c, true);
     if (!c->tls || !turn_is_over())
-        read_now(c, READ_LATE); /* mostly the request is here, and need not wait for another turn */
+        read_now(c, READ_LATE); /* usually the request has arrived and need not wait for the next turn */
 }

@@ -11,7 +11,7 @@ struct decoder {
     enum content_coding coding;
     z_stream zlib;
     ZSTD_DStream *zstd;
-    bool ended; /* a stream is complete; gzip and zstd may be followed by another */
+    bool ended; /* a stream is complete; another gzip or zstd stream may follow */
 };
 
 enum content_coding coding_parse(struct sl_str value)
@@ -114,7 +114,7 @@ enum sl_code decoder_run(struct decoder *decoder, struct sl_bytes *in, struct sl
             return code;
         out->size += size;
         if (in->size == 0 && size == 0)
-            return SL_OK; /* all input used and nothing held back */
+            return SL_OK; /* all input is used and no output pending */
         if (in->size == before && size == 0)
             return SL_MALFORMED; /* no progress */
     }

@@ -1,4 +1,4 @@
-/* Compression of answers by Accept-Encoding (RFC 9110, 12.5.3). */
+/* Compresses responses according to Accept-Encoding (RFC 9110, 12.5.3). */
 #include <stdlib.h>
 #include <zlib.h>
 #include <zstd.h>
@@ -7,10 +7,10 @@
 #include "http/blank.h"
 #include "http/impl.h"
 
-/* What takes no longer than going to the pool and back would. */
+/* Sizes whose compression takes no longer than a pool job costs. */
 enum { GZIP_ON_LOOP = 4 * 1024, ZSTD_ON_LOOP = 16 * 1024 };
 
-/* The weight of a list item "name;q=0.5" in thousandths; 1000 without q, 0 when malformed. */
+/* The weight of a list item "name;q=0.5" in thousandths; 1000 without q, 0 if malformed. */
 static unsigned weight_of(struct sl_str parameters)
 {
     const char *q = memmem(parameters.data, parameters.size, "q=", 2);
@@ -29,7 +29,7 @@ static unsigned weight_of(struct sl_str parameters)
 }
 
 struct coding_weights {
-    int gzip, zstd; /* 0 = not wanted */
+    int gzip, zstd; /* 0 = not accepted */
 };
 
 static struct coding_weights weights_of(struct sl_str accept)
@@ -149,14 +149,14 @@ void encode_body(struct request *r)
     if (job.coding == CODING_IDENTITY)
         return;
     if (x->content && !(job.in = content_pin(x->content)).data)
-        return; /* in a file: it is sent from there as it is */
+        return; /* in a file: sent from there uncompressed */
     if (size <= (job.coding == CODING_GZIP ? GZIP_ON_LOOP : ZSTD_ON_LOOP))
         http_encode(&job);
     else if (pool_run(POOL_COMPRESS, http_encode, &job, NULL) != SL_OK)
         job.out.failed = true;
     if (x->content)
         content_unpin(x->content);
-    if (job.out.failed || job.out.size >= size) { /* the plain body serves as well */
+    if (job.out.failed || job.out.size >= size) { /* compression saves nothing */
         sl_buf_free(&job.out);
         return;
     }

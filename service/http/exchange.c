@@ -1,5 +1,5 @@
-/* The life of a request: a fiber runs its handler and writes the answer; when the fiber and all that the handler started
- * have ended, the memory goes back for the next request. */
+/* The life of a request: a fiber runs its handler and writes the response; when the fiber and all fibers that the handler
+ * started have ended, the memory is reused for the next request. */
 #include <stdlib.h>
 
 #include "core/log.h"
@@ -35,7 +35,7 @@ struct request *request_new(struct connection *c)
     return r;
 }
 
-/* Everything but the memory worth keeping becomes zero. */
+/* Zeroes the request, but keeps small buffers. */
 static void request_recycle(struct request *r)
 {
     struct http_server *server = r->server;
@@ -90,7 +90,7 @@ static void on_empty(struct fiber_group *group)
     request_end((struct request *)((char *)group - offsetof(struct request, x.group)));
 }
 
-/* A body that the route does not want is read before the handler runs. */
+/* Discards a body that the route does not use, before the handler runs. */
 static void drop_body(struct request *r)
 {
     if (body_discard_rest(r) || r->connection->dead)
@@ -127,7 +127,7 @@ static void exchange_run(void *arg)
     }
 }
 
-/* No fiber is left: the one answer that is written without. */
+/* When no fiber is available: writes a fixed response without one. */
 static void refuse_without_fiber(struct request *r)
 {
     static const char text[] = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"
@@ -180,7 +180,7 @@ void request_answered(struct request *r)
 
 void request_finish(struct request *r)
 {
-    if (!r->started) { /* the client has left before its body was there */
+    if (!r->started) { /* the client has gone before its body was complete */
         turn_leave(&r->turn);
         r->aborted = r->aborted ? r->aborted : "reset";
         access_record(r);
@@ -205,7 +205,7 @@ static void on_turn(struct turn_place *place)
         start_now(r);
 }
 
-/* Health does not wait behind a crowd. */
+/* Health checks do not wait for other requests. */
 void request_start(struct request *r)
 {
     const struct http_route *route = r->x.route;

@@ -17,7 +17,7 @@ static bool take_digits(struct sl_str text, size_t at, size_t count, int *number
     return good;
 }
 
-/* "Sun, 06 Nov 1994 08:49:37 GMT" only; the two obsolete forms count as absent. */
+/* Accepts "Sun, 06 Nov 1994 08:49:37 GMT" only; the two obsolete formats count as absent. */
 bool http_date_parse(struct sl_str text, int64_t *seconds)
 {
     struct tm tm = {0};
@@ -56,7 +56,7 @@ static struct sl_str strip_weak(struct sl_str tag)
     return tag;
 }
 
-/* True when the list holds `*` or the tag, compared weakly. */
+/* True if the list contains `*` or the tag, by weak comparison. */
 static bool list_matches(struct sl_str list, struct sl_str tag)
 {
     for (size_t at = 0; at < list.size;) {
@@ -88,7 +88,7 @@ bool http_has_tag(const struct http_exchange *x, struct sl_str tag)
     return none_match.data && list_matches(none_match, tag);
 }
 
-/* False when If-Range names another version: then the range is ignored. */
+/* False if If-Range names another version: then Range is ignored. */
 static bool range_is_current(const struct http_exchange *x, struct sl_str tag)
 {
     struct sl_str condition = http_header(x, "if-range");
@@ -100,7 +100,7 @@ static bool range_is_current(const struct http_exchange *x, struct sl_str tag)
     return tag.size && !sl_str_starts(tag, SL_STR("W/")) && sl_str_equal(condition, tag);
 }
 
-/* Stays in front of a number that is too large. */
+/* `*at` does not move if the number is too large. */
 static bool take_number(struct sl_str text, size_t *at, uint64_t *number)
 {
     struct sl_str rest = {text.data + *at, text.size - *at};
@@ -112,7 +112,7 @@ static bool take_number(struct sl_str text, size_t *at, uint64_t *number)
 
 enum range { RANGE_NONE, RANGE_ONE, RANGE_UNSATISFIABLE };
 
-/* One range of a file of `size` bytes; several, or a malformed one, are none. */
+/* Parses one range of a file of `size` bytes; RANGE_NONE for several ranges or a malformed one. */
 static enum range parse_range(struct sl_str text, uint64_t size, struct file_part *part)
 {
     size_t at = 6;
@@ -126,7 +126,7 @@ static enum range parse_range(struct sl_str text, uint64_t size, struct file_par
     bool has_last = take_number(text, &at, &last);
     if (at != text.size || (!has_first && !has_last) || (has_first && has_last && last < first))
         return RANGE_NONE;
-    if (!has_first) { /* the last so many bytes */
+    if (!has_first) { /* suffix range: the last `last` bytes */
         uint64_t count = last < size ? last : size;
         *part = (struct file_part){size - count, count};
         return count ? RANGE_ONE : RANGE_UNSATISFIABLE;

@@ -1,6 +1,5 @@
-/* The filter before llhttp: cuts the bytes into lines, so that a head is parsed in one piece, and refuses the two line
- * forms that llhttp lets through: continuation lines (obs-fold, RFC 9112, 5.2) and line feeds without a carriage return
- * (2.2). */
+/* A filter before llhttp: splits the bytes into lines, so that a head is parsed in one piece, and refuses two line forms that
+ * llhttp accepts: continuation lines (obs-fold, RFC 9112, 5.2) and line feeds without a carriage return (2.2). */
 #include "http/blank.h"
 #include "http/impl.h"
 

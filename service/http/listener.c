@@ -1,4 +1,4 @@
-/* Sockets that are listened on: our own and those that the service manager passed. */
+/* Listening sockets: our own and those passed by the service manager. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -16,7 +16,7 @@ static void tune(int fd)
     static const int on = 1, off = 0, idle_s = 60;
     static const unsigned user_timeout_ms = 30000;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off); /* fails on IPv4, which is no matter */
+    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off); /* fails on IPv4, harmlessly */
     /* Accepted sockets inherit these, which saves system calls per connection. */
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
@@ -58,7 +58,7 @@ static void note_bound(struct listener *listener)
     snprintf(listener->address, sizeof listener->address, v6 ? "[%s]:%u" : "%s:%u", host, port);
 }
 
-/* These return 0 or the number of an error. */
+/* The following functions return 0 or an errno. */
 static int bind_socket(struct listener *listener, const void *address, size_t size)
 {
     const struct sockaddr *generic = address;
@@ -84,7 +84,7 @@ static int bind_tcp(struct listener *listener, const char *text)
                        address.ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
 }
 
-/* A socket file that nobody listens on is left from a process that died. */
+/* Removes a socket file that nobody listens on, left by a process that died. */
 static void remove_stale(const struct sockaddr_un *address)
 {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -95,11 +95,12 @@ static void remove_stale(const struct sockaddr_un *address)
     close(fd);
 }
 
-/* With the processes of its group. What has the group already, as below a directory with the bit for it, needs no right. */
+/* Gives the socket to the group http.unix_group. If it has that group already, as below a set-group-ID directory, no permission
+ * is needed. */
 static int share(const char *path, const char *name, const char **what)
 {
     struct stat st;
-    const struct group *group = name ? getgrnam(name) : NULL; /* at start nobody else asks */
+    const struct group *group = name ? getgrnam(name) : NULL; /* not thread-safe, but called only at the start */
     if (name && !group) {
         *what = "there is no group of that name (http.unix_group)";
         return ENOENT;

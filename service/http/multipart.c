@@ -1,4 +1,4 @@
-/* Delimiter search over a stream: at most one delimiter's length of bytes is ever held back.
+/* Delimiter search in a stream: holds back at most one delimiter's length of bytes.
  *
  *     preamble --boundary CRLF headers CRLF CRLF data CRLF--boundary CRLF ... CRLF--boundary-- epilogue */
 #include "http/multipart.h"
@@ -17,18 +17,18 @@ struct multipart {
     char delimiter[MAX_DELIMITER]; /* CRLF "--" boundary */
     size_t delimiter_size;
     enum where where;
-    size_t matched; /* bytes of the delimiter that end what was seen so far */
-    size_t assumed; /* of them, line end bytes that are not content of this part */
+    size_t matched; /* bytes at the end of the input so far that match the start of the delimiter */
+    size_t assumed; /* how many of them are line end bytes that are not content of this part */
     size_t parts;
     char tail[2]; /* after a delimiter: CRLF, "--", or blanks before the CRLF */
     size_t tail_size;
     char *headers; /* of the current part, MAX_HEADERS */
     size_t headers_size;
-    struct sl_str file_name; /* of the current part; data NULL: it has none */
+    struct sl_str file_name; /* of the current part; data NULL if it has none */
 };
 
 /* ---- parameters of header values (RFC 9110, 5.6.6) ---- */
-/* The next `; name=value` at `*at`; a quoted value without its quotes. 0 at the end, -1 when malformed. */
+/* Takes the next `; name=value` at `*at`; removes the quotes of a value. Returns 0 at the end, -1 if it is malformed. */
 static int next_parameter(struct sl_str text, size_t *at, struct sl_str *name, struct sl_str *value, bool *quoted)
 {
     while (*at < text.size && (http_is_blank(text.data[*at]) || text.data[*at] == ';'))
@@ -166,8 +166,7 @@ struct multipart *multipart_new(struct sl_arena *arena, struct sl_str boundary,
     memcpy(m->delimiter, "\r\n--", 4);
     memcpy(m->delimiter + 4, boundary.data, boundary.size);
     m->delimiter_size = boundary.size + 4;
-    m->matched = m->assumed =
-        2; /* the first delimiter may stand at the very beginning, without the line end before it */
+    m->matched = m->assumed = 2; /* the first delimiter may be at the very beginning, without a line end */
     return m;
 }
 
@@ -178,8 +177,8 @@ static enum sl_code multipart_give(struct multipart *m, const void *data, size_t
     return m->callbacks.data(m->callbacks.arg, (struct sl_bytes){data, size}, error);
 }
 
-/* The delimiter holds CR only as its first byte. So after a mismatch no shorter beginning of it can end the bytes seen,
- * and the search goes on at the mismatching byte. */
+/* The delimiter has CR only as its first byte. So after a mismatch no shorter prefix of it can end the input so far, and the
+ * search continues at the mismatching byte. */
 static enum sl_code scan_data(struct multipart *m, struct sl_bytes *in, struct sl_error *error)
 {
     const uint8_t *start = in->data, *end = in->data + in->size, *at = start;
@@ -209,7 +208,7 @@ static enum sl_code scan_data(struct multipart *m, struct sl_bytes *in, struct s
             start = at;
             continue;
         }
-        /* What looked like a delimiter was content. */
+        /* The partial match was content. */
         size_t size = m->matched - m->assumed;
         bool is_here = (size_t)(at - (const uint8_t *)in->data) >= size;
         enum sl_code code =
@@ -233,7 +232,7 @@ static enum sl_code delimiter_found(struct multipart *m, struct sl_error *error)
     return in_part && m->callbacks.end ? m->callbacks.end(m->callbacks.arg, error) : SL_OK;
 }
 
-/* The two bytes after a delimiter; blanks before the line end are padding. */
+/* Takes the two bytes after a delimiter; skips blanks before the line end. */
 static enum sl_code take_tail(struct multipart *m, struct sl_bytes *in, struct sl_error *error)
 {
     uint8_t c = *in->data;

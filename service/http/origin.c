@@ -1,9 +1,9 @@
-/* Which names this service answers to, and which pages of browsers may ask it.
+/* Protection against web pages of others.
  *
- *   Host      a page whose name its owner lets resolve to this machine (DNS rebinding) would have the rights of the service's
- *             own page; its requests name that host. Listed names are taken, on loopback listeners those of loopback.
- *   Origin    scripts of other pages read no answer unless their origin is listed (Fetch Standard, "CORS protocol"). Forms
- *             need no such leave: browsers post them and only hide the answer. So what looks like one is refused here. */
+ *   Host      a page whose owner resolves its name to this machine (DNS rebinding) would have the rights of the service's
+ *             own page; its requests have that name in Host. Listed names are accepted, on loopback listeners those of loopback.
+ *   Origin    scripts of other pages cannot read a response unless their origin is listed (Fetch Standard, "CORS protocol"). Forms
+ *             are posted without that permission; only the response is hidden. So requests that look like forms are refused here. */
 #include <arpa/inet.h>
 
 #include "http/impl.h"
@@ -29,8 +29,8 @@ static bool host_listed(const struct http_options *options, struct sl_str host)
     return false;
 }
 
-/* localhost and the names below it (RFC 6761, 6.3), 127.0.0.0/8, ::1; and names of one label, which the public DNS does not
- * have: they are of the machine's own network. */
+/* localhost and its subdomains (RFC 6761, 6.3), 127.0.0.0/8, ::1; and names of one label, which the public DNS does not have:
+ * they belong to the machine's own network. */
 static bool is_local_name(struct sl_str host)
 {
     static const struct sl_str local = {"localhost", 9};
@@ -103,8 +103,8 @@ static struct sl_str without_suffix(struct sl_str text, struct sl_str suffix)
     return (struct sl_str){text.data, sl_str_ends(text, suffix) ? text.size - suffix.size : text.size};
 }
 
-/* Whether the page is this service's own: browsers say so (Fetch Metadata, "Sec-Fetch-Site"), or its origin is the host
- * that is asked, whose scheme a proxy may have changed. */
+/* True if the page is this service's own: browsers say so (Fetch Metadata, "Sec-Fetch-Site"), or its origin equals Host, except
+ * for the scheme, which a proxy may have changed. */
 static bool is_own(const struct request *r, struct sl_str origin)
 {
     static const struct sl_str http = {"http://", 7}, https = {"https://", 8};
@@ -118,8 +118,8 @@ static bool is_own(const struct request *r, struct sl_str origin)
     return r->host.size > 0 && sl_str_equal_nocase(without_suffix(origin, port), without_suffix(r->host, port));
 }
 
-/* Content types that browsers send to other origins without asking first (Fetch Standard, "CORS-safelisted request-header");
- * also none. */
+/* Content types that browsers send to other origins without a preflight (Fetch Standard, "CORS-safelisted request-header");
+ * also no content type. */
 static bool is_of_form(struct sl_str type)
 {
     static const struct sl_str forms[] = {

@@ -1,4 +1,4 @@
-/* From the bytes of one head to a checked exchange. llhttp does the grammar; what this server refuses beyond it:
+/* From the bytes of one head to a validated exchange. llhttp parses; this server also refuses:
  *
  *   Transfer-Encoding other than one `chunked`; any in HTTP/1.0     501; 400
  *   versions other than 1.0 and 1.1, also none                      505
@@ -7,7 +7,7 @@
  *   CONNECT                                                         405
  *   chunk framing out of proportion to the body                     400
  *
- * Trailers come through the callbacks of headers: once the head is done, fields are only counted. */
+ * llhttp reports trailers by the callbacks for headers: after the head, fields are only counted. */
 #include "http/blank.h"
 #include "http/impl.h"
 
@@ -18,7 +18,7 @@ static struct request *request_of(llhttp_t *parser)
     return parser->data;
 }
 
-/* ---- llhttp's callbacks: the head lies in one piece, so a span is one call or adjoins the one before ---- */
+/* ---- llhttp's callbacks: the head is one piece, so each span is contiguous ---- */
 static int on_url(llhttp_t *parser, const char *at, size_t size)
 {
     struct http_exchange *x = &request_of(parser)->x;
@@ -67,7 +67,7 @@ static int on_value_complete(llhttp_t *parser)
     if (!header->value.data)
         header->value.data = "";
     header->value = http_trimmed(header->value);
-    char *name = (char *)(uintptr_t)header->name.data; /* in the request's own copy of the head */
+    char *name = (char *)(uintptr_t)header->name.data; /* points into the request's own copy of the head */
     for (size_t i = 0; i < header->name.size; i++)
         if (name[i] >= 'A' && name[i] <= 'Z')
             name[i] |= 32;
@@ -77,7 +77,7 @@ static int on_value_complete(llhttp_t *parser)
 
 static int on_headers_complete(llhttp_t *parser)
 {
-    request_of(parser)->head_done = true; /* fields from here on are trailers */
+    request_of(parser)->head_done = true; /* later fields are trailers */
     return 0;
 }
 
@@ -90,7 +90,8 @@ static int on_body(llhttp_t *parser, const char *at, size_t size)
 static int on_chunk_header(llhttp_t *parser)
 {
     request_of(parser)->body.chunks++;
-    return parser->content_length == 0 ? HPE_PAUSED : 0; /* before the trailers: their lines are looked at first */
+    /* pause before the trailers, as their lines are checked first */
+    return parser->content_length == 0 ? HPE_PAUSED : 0;
 }
 
 static int on_message_complete(llhttp_t *parser)
@@ -160,7 +161,7 @@ static void note_header(struct request *r, const struct http_header *h)
     }
 }
 
-/* Path and query of the target in origin or absolute form; false when it is neither. */
+/* Path and query of the target in origin or absolute form; false for other forms. */
 static bool split_target(struct http_exchange *x)
 {
     struct sl_str target = x->target;
@@ -194,7 +195,7 @@ static struct sl_str query_of(const struct http_exchange *x)
     return (struct sl_str){question + 1, x->target.size - (size_t)(question + 1 - x->target.data)};
 }
 
-/* What is wrong with the head although llhttp took it; 0 when nothing is. */
+/* Checks what llhttp accepts; returns 0 or the status of the response. */
 static int check_head(struct request *r, const char **why)
 {
     struct http_exchange *x = &r->x;
@@ -234,7 +235,7 @@ static bool is_token_char(char c)
     return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || (c && strchr("!#$%&'*+-.^_`|~", c));
 }
 
-/* A method that llhttp does not know is no malformed request: it is answered by path, as any method without a route. */
+/* A method unknown to llhttp is not a malformed request: it is answered by its path, like any method without a route. */
 static bool refuse_unknown_method(struct request *r, struct sl_bytes head)
 {
     const char *line = (const char *)head.data, *end = memchr(line, '\r', head.size);
@@ -251,20 +252,20 @@ static bool refuse_unknown_method(struct request *r, struct sl_bytes head)
         return false;
     int status = route_find(&r->x, r->server->routes, &r->route_index);
     if (status == 0)
-        return false; /* the method was not what llhttp refused */
+        return false; /* llhttp refused something other than the method */
     r->framing_error = r->close = true;
     http_reply_error(&r->x, status, NULL);
     return true;
 }
 
-/* ---- checks before the body (14, 1.4) ---- */
+/* ---- checks before the body ---- */
 static void check_request(struct request *r)
 {
     struct http_exchange *x = &r->x;
     struct http_server *server = r->server;
     const struct http_route *route = x->route;
     if (r->connection->reserve && !server_is_full(server))
-        r->connection->reserve = false; /* there is room now */
+        r->connection->reserve = false; /* the server is not full any more */
     if (r->connection->reserve && !route->health) {
         r->close = true;
         metric_add(METRIC_HTTP_REFUSED, 1, "slots", NULL, NULL);
@@ -377,7 +378,7 @@ void parse_head(struct request *r, struct sl_bytes head, unsigned lines)
     llhttp_init(&r->parser, HTTP_REQUEST, &settings);
     r->parser.data = r;
     enum llhttp_errno error = llhttp_execute(&r->parser, copy, head.size);
-    if (error == HPE_PAUSED_UPGRADE) { /* nothing is upgraded: the request stands for itself */
+    if (error == HPE_PAUSED_UPGRADE) { /* upgrades are ignored: a normal request */
         llhttp_resume_after_upgrade(&r->parser);
         r->message_done = true;
     } else if (error != HPE_OK && error != HPE_PAUSED) {
@@ -417,7 +418,7 @@ static void refuse_body(struct request *r, int status, const char *detail)
     body_fail(r, status, detail);
 }
 
-/* A chunked body whose framing outweighs its content only keeps the server busy. */
+/* Refuses a chunked body whose framing outweighs its content: it would only keep the server busy. */
 static void check_framing(struct request *r)
 {
     struct body *body = &r->body;
@@ -429,7 +430,7 @@ static void check_framing(struct request *r)
         refuse_body(r, 431, "trailers too large");
 }
 
-/* The lines of trailers must be such as head_scan takes. False when one is not; stops after the empty line. */
+/* The lines of trailers must satisfy the rules of head_scan; false if one does not. Stops after the empty line. */
 static bool check_trailers(struct body *body, struct sl_bytes data)
 {
     for (size_t i = 0; i < data.size && !body->trailers_end; i++) {
@@ -444,7 +445,7 @@ static bool check_trailers(struct body *body, struct sl_bytes data)
     return true;
 }
 
-/* Feeds llhttp; `*used` of the bytes are taken. Trailers are shown to it after they were checked. */
+/* Feeds llhttp; `*used` bytes are consumed. Trailers are checked first. */
 static enum llhttp_errno feed(struct request *r, struct sl_bytes data, size_t *used)
 {
     *used = 0;

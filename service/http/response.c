@@ -1,4 +1,4 @@
-/* What handlers and the server's own checks put into an answer. */
+/* Builds responses, for handlers and for the server's own checks. */
 #include "core/status.h"
 #include "http/impl.h"
 
@@ -45,7 +45,7 @@ enum sl_code http_pool_run(struct http_exchange *x, enum pool_job kind, void (*f
     return code;
 }
 
-/* ---- headers of the answer ---- */
+/* ---- headers of the response ---- */
 enum { HEADER_STEP = 8 };
 
 bool header_is_set(const struct http_exchange *x, const char *name, struct sl_str *value)
@@ -162,7 +162,7 @@ void http_reply_detail(struct http_exchange *x, int status, const char *detail, 
     sl_json_end_object(&w);
 }
 
-/* Who set only whether caches may share it leaves the age to the options. */
+/* A handler that sets only "public" or "private" gets the max-age of the options. */
 static struct sl_str cache_control(struct http_exchange *x)
 {
     const struct request *r = (const struct request *)x;

@@ -24,7 +24,7 @@ bool percent_decode(struct sl_arena *arena, struct sl_str text, struct sl_str *o
 }
 
 /* ---- query ---- */
-/* As forms are decoded: `+` is a blank, and a `%` that begins no escape stands for itself. */
+/* Decodes form encoding: `+` is a blank, and a `%` that does not begin an escape stands for itself. */
 static struct sl_str decode_form(struct sl_arena *arena, struct sl_str text)
 {
     if (!memchr(text.data, '%', text.size) && !memchr(text.data, '+', text.size))
@@ -90,8 +90,8 @@ static enum match capture(struct http_exchange *x, struct sl_str raw, bool rest)
     return !rest && is_dots(decoded) ? BAD_SEGMENT : MATCH;
 }
 
-/* Walks pattern and path together. An error of a capture counts only if the whole path matches, which later segments
- * may still prevent. */
+/* Walks pattern and path together. An error of a capture counts only if the whole path matches, which later segments may still
+ * prevent. */
 static enum match match_pattern(struct http_exchange *x, const char *pattern)
 {
     struct sl_str path = x->path;
@@ -213,7 +213,7 @@ int route_find(struct http_exchange *x, const struct http_route *routes, unsigne
     const struct http_route *other_method = NULL;
     x->capture_count = 0;
     int status = try_routes(x, routes, true, &other_method);
-    if (status < 0 && !other_method) /* a path that exists literally is not caught by a pattern */
+    if (status < 0 && !other_method) /* a path with a literal route is never matched by a pattern */
         status = try_routes(x, routes, false, &other_method);
     if (status >= 0) {
         *index = (unsigned)(x->route - routes);
@@ -221,7 +221,7 @@ int route_find(struct http_exchange *x, const struct http_route *routes, unsigne
     }
     if (!other_method)
         return 404;
-    x->route = other_method; /* for the shape of the answer */
+    x->route = other_method; /* determines the format of the response */
     *index = (unsigned)(other_method - routes);
     return method_not_allowed(x, routes);
 }

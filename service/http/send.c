@@ -1,4 +1,4 @@
-/* Writing answers: head and body in one system call where the kernel takes them, else waiting for the client. */
+/* Writes responses: head and body in one system call if the socket takes them, else waits for the client. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -16,7 +16,8 @@ const char *server_date(struct http_server *server)
     if (now != server->date_second) {
         struct tm tm;
         gmtime_r(&now, &tm);
-        strftime(server->date, sizeof server->date, "%a, %d %b %Y %H:%M:%S GMT", &tm); /* the C locale is in force */
+        /* the process uses the C locale */
+        strftime(server->date, sizeof server->date, "%a, %d %b %Y %H:%M:%S GMT", &tm);
         server->date_second = now;
     }
     return server->date;
@@ -49,7 +50,7 @@ static bool has_length(int status)
     return status != 204 && status != 304;
 }
 
-/* Upper bound of the head's size. */
+/* Upper bound of the size of the head. */
 static size_t head_bound(const struct http_exchange *x)
 {
     size_t bound = 512 + x->request_id.size;
@@ -58,8 +59,8 @@ static size_t head_bound(const struct http_exchange *x)
     return bound;
 }
 
-/* Clients that begin jobs have their own rules for when to come again, and some would sleep for as long as they are told. */
-static bool comes_again(const struct http_exchange *x)
+/* True if Retry-After may be sent. Clients that start jobs have their own retry rules, and some would sleep as long as it says. */
+static bool wants_retry_after(const struct http_exchange *x)
 {
     return x->route && !x->route->job;
 }
@@ -87,7 +88,7 @@ static uv_buf_t make_head(struct request *r, uint64_t length)
     }
     if (!header_is_set(x, "Cache-Control", &set))
         at = put_cstr(at, "\r\nCache-Control: no-store");
-    if (x->status == 503 && comes_again(x) && !header_is_set(x, "Retry-After", &set))
+    if (x->status == 503 && wants_retry_after(x) && !header_is_set(x, "Retry-After", &set))
         at = put_cstr(at, "\r\nRetry-After: 5");
     for (size_t i = 0; i < x->response_header_count; i++) {
         at = http_send_put(at, "\r\n", 2);
@@ -146,9 +147,9 @@ static size_t http_send_size_of(const uv_buf_t *bufs, unsigned count)
     return size;
 }
 
-/* ---- with TLS: records of up to 16 KiB are sealed, a few at a time, so that little waits twice ---- */
+/* ---- with TLS: encrypts a few records of up to 16 KiB at a time, to keep little output twice ---- */
 
-/* The next record's contents: small pieces are put together. Takes them off `*bufs`. */
+/* Takes the contents of the next record from `*bufs`; joins small buffers. */
 static struct sl_bytes next_record(struct http_server *server, uv_buf_t **bufs, unsigned *count)
 {
     struct sl_bytes record = {(const uint8_t *)(*bufs)->base, (*bufs)->len};
@@ -190,13 +191,13 @@ static bool seal_and_write(struct request *r, uv_buf_t **bufs, unsigned *count)
     return true;
 }
 
-/* Whether anything is left after write_some. */
+/* True if bytes are left after write_some. */
 static bool is_unsent(const struct request *r, unsigned count)
 {
     return count > 0 || (r->connection->tls && !r->connection->dead && tls_output(r->connection->tls)->size > 0);
 }
 
-/* What the kernel takes now goes out; `*bufs` are what it left. False when the connection is gone. */
+/* Writes what the socket takes now; `*bufs` are the rest. False if the connection is gone. */
 static bool write_some(struct request *r, uv_buf_t **bufs, unsigned *count)
 {
     if (r->connection->dead)
@@ -211,7 +212,7 @@ static bool write_some(struct request *r, uv_buf_t **bufs, unsigned *count)
     return true;
 }
 
-/* The rest goes out as the client takes it, until `done` is called: all of it, or, with TLS, what is sealed. */
+/* Writes the rest as the client takes it, then calls `done`; with TLS only what is encrypted. */
 static bool write_rest(struct request *r, uv_buf_t *bufs, unsigned count, uv_write_cb done)
 {
     struct connection *c = r->connection;
@@ -250,7 +251,7 @@ static bool rest_is_written(struct request *r)
     return true;
 }
 
-/* Writes all; false when the connection is gone. */
+/* Writes all; false if the connection is gone. */
 static bool write_bufs(struct request *r, uv_buf_t *bufs, unsigned count)
 {
     while (write_some(r, &bufs, &count)) {
@@ -269,9 +270,9 @@ static bool write_bufs(struct request *r, uv_buf_t *bufs, unsigned count)
     return false;
 }
 
-/* ---- from files, window by window: what a client does not take is not in memory ---- */
+/* ---- files, window by window: only one window of unsent bytes is in memory ---- */
 struct origin {
-    struct content *content; /* or: */
+    struct content *content; /* or, if NULL: */
     const uint8_t *mapped;
 };
 
@@ -287,7 +288,7 @@ static void http_send_copy(void *arg)
     memcpy(job->to, job->from, job->size);
 }
 
-/* The pages of a mapping may be cold: a pool thread reads them. */
+/* Reads a mapping on the pool, as its pages may not be resident. */
 static bool read_window(const struct origin *origin, uint64_t offset, void *to, size_t size)
 {
     struct copy_job job = {to, origin->mapped + offset, size};
@@ -296,7 +297,7 @@ static bool read_window(const struct origin *origin, uint64_t offset, void *to, 
     return pool_run(POOL_IO, http_send_copy, &job, NULL) == SL_OK;
 }
 
-/* The first window goes out with the head. */
+/* Sends the first window together with the head. */
 static bool write_windows(struct request *r, uv_buf_t head, const struct origin *origin, struct file_part part)
 {
     size_t window = part.size < FILE_WINDOW ? (size_t)part.size : FILE_WINDOW;
@@ -311,11 +312,11 @@ static bool write_windows(struct request *r, uv_buf_t head, const struct origin 
     }
     free(buffer);
     if (!ok)
-        connection_abort(r->connection, true); /* a short body must not look complete */
+        connection_abort(r->connection, true); /* a truncated body must not look complete */
     return ok;
 }
 
-/* A large answer that the kernel does not take at once waits for its client in a file. */
+/* Moves a large response to a file if the socket does not take it at once. */
 static bool write_content(struct request *r, uv_buf_t head, struct content *content)
 {
     struct sl_bytes bytes = content_pin(content);
@@ -336,7 +337,7 @@ static bool write_content(struct request *r, uv_buf_t head, struct content *cont
     return move ? write_windows(r, uv_buf_init(NULL, 0), &origin, part) : ok;
 }
 
-/* The rest of a body that was not read: small enough to read it and go on, or the end of the connection. */
+/* True if the unread rest of the body is small enough to read it and keep the connection. */
 static bool rest_is_small(const struct request *r)
 {
     if (r->message_done)
@@ -346,7 +347,7 @@ static bool rest_is_small(const struct request *r)
     return (uint64_t)r->x.content_length - r->body.received <= DISCARD_LIMIT;
 }
 
-/* Whether this is the connection's last answer. */
+/* Decides if this is the last response of the connection. */
 static void decide_close(struct request *r)
 {
     const struct http_server *server = r->server;
@@ -364,7 +365,7 @@ static void check_body(struct http_exchange *x)
     }
 }
 
-/* A large body is counted, and may wait in a file. */
+/* Makes a large body a content, which is charged to the memory budget and can be moved to a file. */
 static void share_large_body(struct http_exchange *x)
 {
     if (x->content || x->body.size <= OUTPUT_MAX)
@@ -424,7 +425,7 @@ void send_now(struct request *r)
     request_answered(r);
 }
 
-/* An earlier answer may still fill the socket: what does not fit goes out before anything that is written later. */
+/* The socket may still be full of an earlier response: bytes that do not fit are sent before anything that is written later. */
 void send_interim(struct request *r)
 {
     r->interim_due = false;

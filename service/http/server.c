@@ -16,7 +16,7 @@ enum {
     EVICT_LOOKS = 64,
     EVICT_ANSWERED_MS = 250,
     EVICT_SILENT_MS = 1000,
-    EVICT_UPLOAD_MS = 5000, /* of families with their own idea of how long a body may be silent */
+    EVICT_UPLOAD_MS = 5000, /* for families with a body timeout of their own */
     RESERVE_HEADER_MS = 2000,
     DISCARD_MS = 2000,
     LINGER_MS = 5000,
@@ -46,7 +46,7 @@ void http_options_default(struct http_options *options)
 }
 
 /* ---- timeouts ----
- * Every timeout of one kind lasts equally long, so its list is in order of expiry: starting one appends it. */
+ * All timeouts of a kind have the same duration, so its list is ordered by due time: starting one appends it. */
 void server_timer(struct connection *c, enum timeout timeout)
 {
     struct timer_queue *queue = &c->server->queues[c->timeout];
@@ -135,7 +135,7 @@ static void wake_stopper(struct http_server *server)
 static size_t most_connections(const struct http_server *server)
 {
     size_t most = server->options.max_connections;
-    return most + (most < RESERVE_LANE ? most : RESERVE_LANE); /* few descriptors: a short lane */
+    return most + (most < RESERVE_LANE ? most : RESERVE_LANE); /* a small reserve if there are few descriptors */
 }
 
 void server_remember(struct connection *c)
@@ -169,7 +169,7 @@ bool server_is_full(const struct http_server *server)
     return open_connections(server) > server->options.max_connections;
 }
 
-/* Ends the connection that has been idle longest, if for at least `ms`: its descriptor is free at once. */
+/* Closes the connection that was idle longest, if for at least `ms`: its descriptor is free at once. */
 static bool evict_idle(struct http_server *server, uint64_t ms)
 {
     struct connection *oldest = first_due(server, TIMEOUT_IDLE);
@@ -179,7 +179,7 @@ static bool evict_idle(struct http_server *server, uint64_t ms)
     return true;
 }
 
-/* Ends the connection of that timeout whose client has been waited for longest, if for at least `ms`. */
+/* Closes the connection with this timeout that has waited longest for its client, if for at least `ms`. */
 static bool evict_silent(struct http_server *server, size_t timeout, uint64_t ms)
 {
     const struct timer_queue *queue = &server->queues[timeout];
@@ -192,7 +192,7 @@ static bool evict_silent(struct http_server *server, size_t timeout, uint64_t ms
     return true;
 }
 
-/* Ends the connection with a half body of an address that has very many of them: one of those that were silent for longest. */
+/* Closes a connection with an incomplete body whose address has very many of them: one of those that were silent longest. */
 static bool evict_of_many(struct http_server *server)
 {
     struct connection *c = first_due(server, TIMEOUT_BODY);
@@ -207,7 +207,8 @@ static bool evict_of_many(struct http_server *server)
     return false;
 }
 
-/* When there is no room: who is idle, who has been answered and sends on, or who sends nothing though it is not its turn to wait. */
+/* Closes a connection when the server is full: an idle one, one that was answered but still sends, or one whose client is
+ * silent although the server waits for it. */
 static bool evict_one(struct http_server *server)
 {
     static const struct {
@@ -228,7 +229,7 @@ static bool evict_one(struct http_server *server)
     return evict_of_many(server);
 }
 
-/* Whoever has been at its handshake longest makes room for another one. */
+/* Closes the connection with the longest handshake when there are too many. */
 void server_bound_handshakes(struct http_server *server)
 {
     struct connection *oldest = first_due(server, TIMEOUT_HANDSHAKE);
@@ -236,7 +237,7 @@ void server_bound_handshakes(struct http_server *server)
         connection_abort(oldest, false);
 }
 
-/* Idle connections make room before the limit is reached, and others when it is. */
+/* Closes idle connections before the limit is reached, and others when it is. */
 static void server_make_room(struct http_server *server)
 {
     size_t limit = server->options.max_connections;
@@ -247,8 +248,8 @@ static void server_make_room(struct http_server *server)
 }
 
 /* ---- accepting ----
- * libuv's own listeners try again at once when accept fails, which never ends while no descriptor is free. These pause
- * instead; the kernel's backlog holds the connections that wait. */
+ * libuv's own listeners retry at once when accept fails, which loops while no descriptor is free. These are paused instead; the
+ * kernel's backlog holds the waiting connections. */
 static void pause_listener(struct listener *listener)
 {
     listener->paused = true;
@@ -290,7 +291,7 @@ static void on_acceptable(uv_poll_t *poll, int status, int events)
 {
     struct listener *listener = poll->data;
     struct http_server *server = listener->server;
-    (void)status, (void)events; /* accept tells */
+    (void)status, (void)events; /* accept reports errors */
     for (int turn = 0; turn < ACCEPTS_PER_EVENT || !turn_is_over(); turn++) {
         if (open_connections(server) >= most_connections(server) && !evict_one(server)) {
             pause_listener(listener);
@@ -308,11 +309,11 @@ static void on_acceptable(uv_poll_t *poll, int status, int events)
                 pause_listener(listener);
                 return;
             }
-        } /* else that connection failed before it was accepted */
+        } /* other errors are of a connection that failed before it was accepted */
     }
 }
 
-/* What waits for this process would be refused when its socket is closed, although others listen on the address. */
+/* Accepts the waiting connections: closing the socket would reset them, although other processes listen on the address. */
 static void accept_rest(struct listener *listener)
 {
     int fd = 0;
@@ -406,7 +407,7 @@ void http_server_check_certificate(const struct http_server *server)
                  LOG_I64("hours_left", left / 3600));
 }
 
-/* A bad pair must not end a service that runs: it goes on with the one it has. */
+/* An invalid certificate or key must not end a running service, which keeps the old one. */
 static void renew_certificate(struct http_server *server)
 {
     struct tls_context *fresh;
@@ -471,7 +472,7 @@ static const char *with_prefix(struct sl_arena *arena, const char *prefix, const
     return sl_buf_keep(&whole, arena).data;
 }
 
-/* `*at` is the place of the family's first route. */
+/* `*at` is the index of the family's first route. */
 static bool take_family(struct http_server *server, size_t index, size_t *at)
 {
     const struct http_family *family = server->options.families[index];
@@ -489,7 +490,7 @@ static bool take_family(struct http_server *server, size_t index, size_t *at)
     return true;
 }
 
-/* Paths of another configuration. Without memory a family stays where it is. */
+/* Applies the prefixes of a new configuration. When out of memory, families keep the old ones. */
 static void renew_prefixes(struct http_server *server)
 {
     const struct http_family *const *families = server->options.families;
@@ -537,7 +538,7 @@ static void set_timeouts(struct http_server *server)
     server->queues[TIMEOUT_BODY].ms = options->body_timeout_ms;
     server->queues[TIMEOUT_DISCARD].ms = DISCARD_MS;
     server->queues[TIMEOUT_IDLE].ms = options->idle_timeout_ms;
-    server->queues[TIMEOUT_WRITE].ms = options->write_timeout_ms / 4; /* progress is looked for between */
+    server->queues[TIMEOUT_WRITE].ms = options->write_timeout_ms / 4; /* checks the progress in between */
     server->queues[TIMEOUT_LINGER].ms = LINGER_MS;
     server->queues[TIMEOUT_PROBE].ms = PROBE_MS;
     for (size_t i = 0; options->families[i]; i++) {
@@ -561,7 +562,7 @@ static enum sl_code set_proxies(struct http_server *server, struct sl_error *err
     return SL_OK;
 }
 
-/* The other processes of the service ask here. */
+/* Listens for other processes of the service. */
 static enum sl_code listen_to_neighbours(struct http_server *server, struct sl_error *error)
 {
     char address[128];
@@ -623,7 +624,7 @@ void http_server_configure(struct http_server *server, const struct http_options
     server->options.authorize = before.authorize;
     server->options.tmp_dir = before.tmp_dir;
     if (!proxies)
-        server->options.trusted_proxy_count = 0; /* nobody is believed rather than anybody */
+        server->options.trusted_proxy_count = 0; /* trust no proxy rather than any */
     free(server->proxies);
     server->proxies = proxies;
     set_proxies(server, NULL);
@@ -658,7 +659,7 @@ void http_server_drain(struct http_server *server)
         bool is_shared = server->options.leaves_others && !listener->unix_socket;
         if (is_shared)
             accept_rest(listener);
-        if (is_shared || listener->passed) /* the manager keeps what waits for the next process */
+        if (is_shared || listener->passed) /* the manager keeps waiting connections for the next process */
             stop_listening(listener);
     }
 }
