@@ -1,4 +1,4 @@
-/* Which addresses a client's URL may lead to (RFC 6890; 2000::/3 is what IPv6 routes globally). */
+/* Which addresses URLs of clients may lead to (RFC 6890; global unicast of IPv6 is 2000::/3). */
 #include "fetch/impl.h"
 
 #include <netdb.h>
@@ -41,7 +41,7 @@ bool address_reserved(const uint8_t bytes[16])
     return !global_unicast || documentation || six_to_four;
 }
 
-/* The cloud providers' metadata and credential services. */
+/* Metadata and credential services of cloud providers. */
 bool address_metadata(const uint8_t bytes[16])
 {
     static const char *const services[] = {"169.254.169.254", "169.254.170.2", "fd00:ec2::254"};
@@ -92,7 +92,7 @@ bool address_refused(const struct sockaddr *address, enum driver_pool pool)
     return !network_sockaddr(address, bytes) || (fetch_address_refused(bytes, pool) && !is_proxy(address, bytes));
 }
 
-/* The connection's address is checked anyway, but with a proxy that is the proxy's. */
+/* The connection's address is checked anyway, but with a proxy that is the proxy's address. */
 bool address_host_refused(const char *host, enum driver_pool pool)
 {
     struct sl_str name = sl_str(host);
@@ -101,14 +101,14 @@ bool address_host_refused(const char *host, enum driver_pool pool)
     if (sl_str_equal_nocase(name, SL_STR("metadata.google.internal")))
         return pool != DRIVER_OWN;
     if (name.size >= 2 && name.data[0] == '[') {
-        const char *end = memchr(name.data, '%', name.size); /* a zone (RFC 6874) */
+        const char *end = memchr(name.data, '%', name.size); /* a zone identifier (RFC 6874) */
         name = (struct sl_str){name.data + 1, end ? (size_t)(end - name.data) - 1 : name.size - 2};
     }
     uint8_t bytes[16];
     return network_address(name, bytes) && fetch_address_refused(bytes, pool);
 }
 
-/* ---- whether a host will be refused ---- */
+/* ---- fetch_is_host_refused ---- */
 
 enum { MOST_ADDRESSES = 16 };
 
@@ -139,7 +139,7 @@ bool fetch_is_host_refused(const char *host)
     if (is_address || fetch_state.proxy_count || fetch_state.options.connect_to_reserved_ips)
         return false;
     if (strcmp(host, "localhost") == 0)
-        r.host = "127.0.0.1"; /* libcurl knows it without asking (RFC 6761, 6.3) */
+        r.host = "127.0.0.1"; /* libcurl resolves it without DNS (RFC 6761, 6.3) */
     if (pool_run(POOL_IO, resolve_host, &r, NULL) != SL_OK)
         return false;
     size_t refused = 0;

@@ -1,5 +1,5 @@
-/* Compressed bytes to plain ones: br, gzip (RFC 1952, multi-member), deflate (a zlib stream, RFC 1950), zstd (RFC 8878,
- * all frames), xz. Whole input in memory (a mapping), output to a file under the limits of decompression. */
+/* Decompression: br, gzip (RFC 1952, multi-member), deflate (a zlib stream, RFC 1950), zstd (RFC 8878, all frames), xz. The
+ * whole input is in memory (a mapping), the output goes to a file, within the limits of decompression. */
 #include <brotli/decode.h>
 #include <errno.h>
 #include <lzma.h>
@@ -14,7 +14,7 @@
 #include "fetch/impl.h"
 
 enum { PIECE = 256 * 1024, COPY_PIECE = 64 << 20 };
-#define RATIO_COUNTS_FROM (256ull << 20) /* bytes of output below which no ratio is suspicious */
+#define RATIO_COUNTS_FROM (256ull << 20) /* bytes of output up to which the compression ratio is not checked */
 
 static bool in_time(struct decode_sink *sink)
 {
@@ -57,7 +57,7 @@ static enum sl_code bad(struct decode_sink *sink, const char *what)
     return sl_fail(sink->error, SL_MALFORMED, "%s", what);
 }
 
-/* `gzip` also takes members that follow each other. */
+/* `gzip`: also accepts concatenated members. */
 static enum sl_code inflate_all(struct sl_bytes in, bool gzip, uint8_t *out, struct decode_sink *sink)
 {
     z_stream z = {.next_in = (Bytef *)in.data};
@@ -185,7 +185,7 @@ static int temporary(void)
     return sl_unlinked_file(configured ? configured : temp_dir());
 }
 
-/* Another file system, or a kernel that will not copy. */
+/* Copies through a mapping, if another file system or the kernel prevents copy_file_range. */
 static enum sl_code copy_mapped(struct decode_sink *sink, int to, uint64_t at)
 {
     struct sl_mapping mapping;
@@ -244,7 +244,7 @@ enum sl_code decode_in_place(int fd, const struct decode_limits *limits, struct 
 
 static enum sl_code decode_coding(struct sl_bytes in, void *arg, struct decode_sink *sink)
 {
-    if (in.size == 0) /* no body, hence no coding of it */
+    if (in.size == 0) /* no body, so it is not encoded */
         return SL_OK;
     enum sl_code code = decode_bytes(in, *(enum coding *)arg, sink);
     if (code == SL_MALFORMED && !sink->over_limit)

@@ -1,6 +1,6 @@
-/* Hosts that are left alone for a while. Those whose downloads keep failing: failures are counted in buckets of time, and a host that
- * had too many within the window is blocked, but for a download now and then that shows whether it answers again. And those that ask
- * for it (Retry-After): that is no failure. */
+/* Hosts that are not asked for a while. Deny list: failures are counted in buckets of time, and a host with too many within the
+ * window is blocked, except for occasional downloads that test whether it answers again. Pauses: hosts that send Retry-After,
+ * which does not count as a failure. */
 #include "fetch/impl.h"
 
 #include <stdlib.h>
@@ -16,10 +16,11 @@ struct bucket {
 };
 
 struct deny_host {
-    struct sl_str name; /* follows the buckets */
+    struct sl_str name; /* stored after the buckets */
     uint64_t blocked_until_ms, paused_until_ms;
-    uint64_t probe_due_ms; /* of one that is blocked: when a download is let through */
-    int64_t blocked_at_s;  /* seconds since the epoch: other processes say when they released all hosts */
+    uint64_t probe_due_ms; /* of a blocked host: when the next download may test it */
+    /* seconds since the epoch: compared with the time at which another process unblocked all hosts */
+    int64_t blocked_at_s;
     char trigger[320];
     size_t count, capacity; /* buckets, oldest first */
     struct bucket buckets[];
@@ -27,8 +28,9 @@ struct deny_host {
 
 enum {
     SWEEP_AT = 1024,
-    PROBE_MS = 20000,     /* unless the options say otherwise */
-    REMEMBERED_MS = 60000 /* how long a look-up at most relies on it that a host is blocked: it may be released */
+    PROBE_MS = 20000, /* unless set in the options */
+    /* longest time that a look-up caches the error of a blocked host, as the host may be unblocked */
+    REMEMBERED_MS = 60000
 };
 static struct sl_map hosts;
 static size_t sweep_at = SWEEP_AT;
@@ -157,7 +159,7 @@ uint64_t fetch_blocked_ms(const char *name)
     return until > now ? until - now : 0;
 }
 
-/* ---- hosts that ask to be left alone ---- */
+/* ---- pauses ---- */
 
 void deny_pause(struct sl_str name, int64_t seconds)
 {
@@ -176,7 +178,7 @@ uint64_t deny_pause_ms(struct sl_str name)
     return host && host->paused_until_ms > now ? host->paused_until_ms - now : 0;
 }
 
-/* ---- */
+/* ---- unblocking ---- */
 
 static void host_release(struct deny_host *host)
 {
@@ -212,7 +214,7 @@ enum sl_code deny_check(struct sl_str name, bool *is_probe, struct sl_error *err
     uint64_t now = loop_now_ms();
     if (!host || host->blocked_until_ms <= now)
         return SL_OK;
-    bool released = was_released(name, host->blocked_at_s); /* suspends: the host may have been forgotten meanwhile */
+    bool released = was_released(name, host->blocked_at_s); /* suspends: the host may have been removed meanwhile */
     host = sl_map_get(&hosts, name);
     if (host && released)
         host_release(host);

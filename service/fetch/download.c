@@ -1,4 +1,4 @@
-/* fetch_get: one download from the deny list to the finished file. */
+/* fetch_get: one download, from the deny list to the finished file. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -19,13 +19,13 @@ enum {
     ATTEMPTS = 3,
     RETRY_PAUSE_MS = 20,
     MAX_REDIRECTS = 10,
-    MAX_PAUSE_MS = 10000, /* that a host asks for (Retry-After), and downloads wait for */
+    MAX_PAUSE_MS = 10000, /* longest Retry-After that a download waits for */
     MAX_PAUSES = 3,
-    PAUSE_SPREAD_MS = 250, /* those that waited do not all come at once */
-    TOO_MANY_MS = 60000    /* 429 without a time */
+    PAUSE_SPREAD_MS = 250, /* so that waiting downloads do not restart all at once */
+    TOO_MANY_MS = 60000    /* 429 without Retry-After */
 };
 #define MS_NS      1000000ull
-#define DISCARD_NS 1000000000ull /* longest wait for the rest of a body that nobody wants */
+#define DISCARD_NS 1000000000ull /* time limit for reading the rest of an unused body */
 
 /* ---- request headers ---- */
 static bool token(struct sl_str name)
@@ -44,8 +44,8 @@ static bool field_value(struct sl_str value)
     return true;
 }
 
-/* Fields of the connection and the framing are ours: with them one source could spoil another's answers on a shared
- * connection (RFC 9112, 11.2). The ranges are ours too. */
+/* The connection, framing and range fields are set by us: otherwise one source could corrupt responses to another on a shared
+ * connection (RFC 9112, 11.2). */
 static bool ours(struct sl_str name)
 {
     static const char *const names[] = {
@@ -62,7 +62,7 @@ static bool sent(struct sl_str name)
     return token(name) && !ours(name);
 }
 
-/* A header that cannot be sent is the source's fault, not the host's: it is found before anything is counted. */
+/* An invalid header is the source's fault, not the host's: checked before failures are counted. */
 static enum sl_code check_headers(const struct fetch_request *request, struct sl_error *error)
 {
     for (size_t i = 0; i < request->header_count; i++)
@@ -93,7 +93,7 @@ static bool configured(const struct download *d, const struct hop *hop, struct s
     return false;
 }
 
-/* The headers of a hop; NULL and an error when out of memory. */
+/* The headers of the request for a hop; NULL and an error when out of memory. */
 static struct curl_slist *request_headers(const struct download *d, const struct hop *hop, const char *referer,
                                           const char *range, const char *if_range, struct sl_error *error)
 {
@@ -122,7 +122,7 @@ static struct curl_slist *request_headers(const struct download *d, const struct
     return NULL;
 }
 
-/* ---- what an answer means ---- */
+/* ---- interpreting responses ---- */
 bool exchange_coding(const struct exchange *e, enum coding *coding, struct sl_error *error)
 {
     const struct transfer *t = &e->transfer;
@@ -180,7 +180,7 @@ static enum verdict judge_range(struct exchange *e)
     return PARTIAL;
 }
 
-/* The limit is one of decoded bytes; what cannot be compressed grows a little by the coding. */
+/* The limit is for decoded bytes; incompressible contents grow a little when encoded. */
 static uint64_t coded_limit(uint64_t max_size)
 {
     uint64_t more = max_size / 8 + 64 * 1024;
@@ -279,7 +279,7 @@ enum sl_code exchange_start(struct exchange *e, const char *referer, const char 
     return transfer_start(t) ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
-/* Until the first byte of the answer; from there to its end. */
+/* Metrics of the time to the first byte of the response, and from there to its end. */
 static void count_phases(const struct exchange *e)
 {
     curl_off_t first = 0, all = 0;
@@ -335,7 +335,7 @@ static enum sl_code follow(struct exchange *e, struct hops *hops, struct sl_erro
     return code;
 }
 
-/* Reads a short rest of an answer, so that the connection can be used again. */
+/* Reads the short rest of a response, so that the connection can be reused. */
 static enum sl_code discard(struct exchange *e, struct sl_error *error)
 {
     struct time_limit limit = sooner(time_limit(DISCARD_NS), e->download->limit);
@@ -343,7 +343,7 @@ static enum sl_code discard(struct exchange *e, struct sl_error *error)
                                                                         : SL_OK;
 }
 
-/* What the verdict on an answer asks for; `*again` when another request must follow. */
+/* Acts on the verdict on a response; sets `*again` if another request must follow. */
 static enum sl_code carry_out(struct exchange *e, struct hops *hops, bool *again, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
@@ -390,7 +390,7 @@ static enum sl_code one_exchange(struct download *d, struct hops *hops, struct t
     return code;
 }
 
-/* Freeing what an attempt has left takes time: pool work. */
+/* On the pool, as freeing the data of a failed attempt takes time. */
 static enum sl_code empty_file(void *arg, struct sl_error *error)
 {
     return ftruncate(*(const int *)arg, 0) == 0 ? SL_OK
@@ -445,13 +445,13 @@ static uint32_t chance(uint32_t below)
     return getrandom(&number, sizeof number, GRND_NONBLOCK) == sizeof number ? number % below : 0;
 }
 
-/* Before the attempt behind the `i`th. Many clients that a server failed at the same time come back at different ones. */
+/* Pause after attempt `i`. Randomised, so that clients whose requests failed together do not retry together. */
 static uint64_t retry_pause_ms(const struct download *d, unsigned i)
 {
     return d->request->attempts ? chance((1000u << (i < 4 ? i - 1 : 3)) + 1) : RETRY_PAUSE_MS;
 }
 
-/* Of a failure that says nothing about the file, only about now: how long it is worth to be remembered. */
+/* Limits the time for which a temporary failure is cached. */
 static enum sl_code remember_for(uint64_t ms, enum sl_code code, struct sl_error *error)
 {
     if (code == SL_DOWNLOAD_ERROR)
@@ -476,7 +476,7 @@ static enum sl_code attempts(struct download *d, struct sl_str host, struct sl_e
                    : d->too_many ? remember_for(TOO_MANY_MS, code, error)
                                  : code;
         if (now >= d->limit.until_ms || pause >= d->limit.until_ms - now)
-            return code; /* the limit would pass while waiting */
+            return code; /* the deadline would pass during the pause */
         log_debug("fetch", "attempt failed", LOG_URL("url", d->first.url), LOG_ERR(error));
         if (!fiber_sleep(pause))
             return sl_fail(error, SL_CANCELLED, "cancelled");
@@ -499,7 +499,7 @@ static bool has_word(struct sl_str text, struct sl_str word)
     return false;
 }
 
-/* A document of HTML, whatever it is called, and what is called so and begins like one. Other XML may be. */
+/* True for an HTML document of any Content-Type, and for markup sent as HTML. Other XML is allowed. */
 static bool is_page(struct sl_str head, bool is_html)
 {
     static const struct sl_str mark = SL_STR("\xEF\xBB\xBF");
@@ -512,7 +512,7 @@ static bool is_page(struct sl_str head, bool is_html)
            (is_html && !sl_str_starts(head, SL_STR("<?xml")));
 }
 
-/* What came without being asked for. */
+/* Fails if the server sent something else than the file. */
 static enum sl_code check_contents(const struct finish *f, struct sl_error *error)
 {
     char head[1024];
@@ -560,7 +560,7 @@ static enum sl_code check_host(struct download *d, struct sl_str host, struct sl
     return code;
 }
 
-/* A place among downloads of a host that does not ask to be left alone; waits for the end of short pauses. */
+/* Takes a slot for the host, after waiting for the end of short pauses that it asked for (Retry-After). */
 static enum sl_code take_slot(struct sl_str host, struct slot *slot, struct sl_error *error)
 {
     for (unsigned i = 0;; i++) {
@@ -629,7 +629,7 @@ static void tell_failure(const struct download *d, const struct sl_error *error)
     if (d->os_error)
         what = strerror((int)d->os_error);
     snprintf(why, sizeof why, "%s%s", error->code == SL_TIMEOUT ? "timed out after " : "", what);
-    if (islower((unsigned char)why[1])) /* not of SSL */
+    if (islower((unsigned char)why[1])) /* keeps "SSL ..." */
         why[0] = (char)tolower((unsigned char)why[0]);
     fetch_state.failure_listener(fetch_state.failure_arg, server, why);
 }

@@ -1,4 +1,4 @@
-/* libcurl's multi-socket interface on the loop: a poll handle per socket, one timer per pool of connections. */
+/* libcurl's multi-socket interface on the loop: a poll handle per socket, one timer per connection pool. */
 #include "fetch/impl.h"
 
 #include <netdb.h>
@@ -15,7 +15,7 @@ struct pool {
     int running;
 };
 
-struct watched { /* a socket of curl's */
+struct watched { /* a socket of curl */
     uv_poll_t poll;
     struct pool *pool;
     curl_socket_t socket;
@@ -92,7 +92,7 @@ static int on_timeout(CURLM *multi, long ms, void *arg)
     struct pool *pool = arg;
     if (ms < 0)
         uv_timer_stop(&pool->timer);
-    else /* 0 as well: curl must not be entered from within itself */
+    else /* also for 0: curl must not be called from its own callback */
         uv_timer_start(&pool->timer, on_timer, (uint64_t)ms, 0);
     return 0;
 }
@@ -107,7 +107,7 @@ void driver_remove(enum driver_pool pool, CURL *easy)
     curl_multi_remove_handle(pools[pool].multi, easy);
 }
 
-/* What curl takes without a port is not the scheme's. */
+/* curl's default port for proxies differs from that of the scheme. */
 static uint16_t proxy_port(CURLU *url)
 {
     char *port = NULL, *scheme = NULL;
@@ -119,7 +119,7 @@ static uint16_t proxy_port(CURLU *url)
     return (uint16_t)number;
 }
 
-/* The addresses of one proxy URL of the environment: connections to them are the operator's wish. */
+/* Allows connections to the addresses of a proxy URL of the environment, as the operator has set it. */
 static void add_proxy(const char *variable)
 {
     const char *url = getenv(variable);
@@ -145,8 +145,8 @@ static void add_proxy(const char *variable)
     curl_url_cleanup(parts);
 }
 
-/* In a CGI program HTTP_PROXY is a header field of the request (CVE-2016-5385), which is why curl never reads it. Everywhere else
- * it is what people set. */
+/* In a CGI program HTTP_PROXY is set by a header field of the request (CVE-2016-5385), which is why curl never reads it. In
+ * other programs it is set by the user. */
 static void take_http_proxy(void)
 {
     const char *proxy = getenv("HTTP_PROXY");

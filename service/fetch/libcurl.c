@@ -10,12 +10,12 @@
 #define CURL_DISABLE_TYPECHECK
 #include <curl/curl.h>
 
-/* Newer versions promise not to change it. */
+/* `const` in newer versions of libcurl. */
 typedef __typeof__(*_Generic(&curl_url_get, CURLUcode (*)(CURLU *, CURLUPart, char **, unsigned)
                              : (CURLU *)NULL, default
                              : (const CURLU *)NULL)) readable_url;
 
-/* What is used of libcurl: result, name, parameters, arguments. */
+/* The functions of libcurl that are used: result, name, parameters, arguments. */
 #define FUNCTIONS(_)                                                                                                   \
     _(CURL *, easy_init, (void), ())                                                                                   \
     _(void, easy_cleanup, (CURL * easy), (easy))                                                                       \
@@ -45,7 +45,7 @@ typedef __typeof__(*_Generic(&curl_url_get, CURLUcode (*)(CURLU *, CURLUPart, ch
     _(CURLUcode, url_set, (CURLU * url, CURLUPart part, const char *text, unsigned flags), (url, part, text, flags))   \
     _(const char *, url_strerror, (CURLUcode code), (code))                                                            \
     _(curl_version_info_data *, version_info, (CURLversion version), (version))
-/* And those whose one last argument is of a type that the one before it says. */
+/* Those with one last argument whose type depends on the one before. */
 #define OPTIONS(_)                                                                                                     \
     _(CURLcode, easy_getinfo, CURL, CURLINFO)                                                                          \
     _(CURLcode, easy_setopt, CURL, CURLoption)                                                                         \
@@ -57,7 +57,7 @@ static struct {
     FUNCTIONS(MEMBER)
     OPTIONS(MEMBER)
 } functions;
-static struct sl_error failure; /* code SL_OK when `functions` is filled */
+static struct sl_error failure; /* code SL_OK: `functions` is complete */
 
 static void libcurl_open(void)
 {
@@ -98,7 +98,8 @@ static void must_be_loaded(void)
     }
 FUNCTIONS(DEFINE)
 
-/* A long, a pointer to data or to a function, or a curl_off_t: all are of one size where symloom runs, and are passed alike. */
+/* A long, a pointer to data or to a function, or a curl_off_t: all have the same size on symloom's platforms, and are passed
+ * alike. */
 _Static_assert(sizeof(long) == sizeof(void *) && sizeof(curl_off_t) == sizeof(void *), "arguments of options");
 #undef curl_easy_getinfo
 #undef curl_easy_setopt

@@ -12,18 +12,18 @@ enum { KEY_BYTES = 32, RETRY_MS = 1000 };
 struct memo_entry {
     struct lru_entry lru;
     struct fiber_wait_list waiters;
-    uint32_t users; /* fibers that ask or wait: the entry stays */
+    uint32_t users; /* fibers that ask or wait; the entry is not evicted */
     bool asking, has_text;
-    uint32_t round;    /* counts the answers */
+    uint32_t round;    /* number of answers so far */
     enum sl_code code; /* of the latest answer */
     struct sl_error error;
-    struct sl_buf text;   /* when has_text */
-    uint64_t deadline_ms; /* of what is kept; 0 = nothing is */
-    uint64_t renew_ms;    /* when the next text is asked for */
+    struct sl_buf text;   /* valid if has_text */
+    uint64_t deadline_ms; /* of the cached answer; 0 = none */
+    uint64_t renew_ms;    /* when to ask for the next text */
     uint8_t key[KEY_BYTES];
 };
 
-/* The parts with their lengths, so that no two lists of parts are one key. */
+/* Hashes the parts with their lengths, so that different lists of parts have different keys. */
 static bool hash(const struct sl_str *parts, size_t count, uint8_t out[KEY_BYTES])
 {
     EVP_MD_CTX *ctx = EVP_MD_CTX_new();
@@ -56,7 +56,7 @@ static void memo_release(struct lru *lru, struct lru_entry *lru_entry)
     free(entry);
 }
 
-/* The entry of the key, made if there is none, with one user more. NULL when out of memory. */
+/* Returns the entry of the key, created if necessary, with one more user. NULL when out of memory. */
 static struct memo_entry *memo_use(struct memo *memo, const uint8_t key[KEY_BYTES])
 {
     struct lru *lru = &memo->lru;
@@ -143,7 +143,7 @@ static enum sl_code memo_take(const struct memo_entry *entry, struct sl_arena *a
     return copy ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
-/* Until there is an answer that is good now, or was made while this fiber waited for it. */
+/* Waits until there is a valid answer, or one made while this fiber waited. */
 static enum sl_code settle(struct memo *memo, struct memo_entry *entry, memo_ask *ask, const void *context,
                            struct sl_error *error)
 {

@@ -1,5 +1,5 @@
-/* The rest of a large file: its beginning is still arriving while up to MAX_PARTS further ranges (RFC 9110, 14) are asked
- * for, each written at its own place. All transfers belong to the one fiber that waits here. */
+/* Downloads the rest of a large file: while its beginning still arrives, up to MAX_PARTS further ranges (RFC 9110, 14) are
+ * requested, each written at its own offset. All transfers belong to the one fiber that waits here. */
 #include <errno.h>
 #include <unistd.h>
 
@@ -32,7 +32,7 @@ static enum sl_code start_part(struct exchange *e, const char *etag, struct sl_e
     e->transfer.limit = e->range.end - e->range.start + 1;
     e->transfer.head = time_limit(fetch_state.options.head_timeout_ns);
     e->transfer.decide = decide_part;
-    bool strong = etag[0] == '"'; /* a weak one says nothing about bytes (RFC 9110, 13.1.5) */
+    bool strong = etag[0] == '"'; /* a weak one does not guarantee equal bytes (RFC 9110, 13.1.5) */
     return exchange_start(e, NULL, range, strong ? etag : NULL, error);
 }
 
@@ -55,7 +55,7 @@ static enum sl_code outcome(const struct exchange *e, struct sl_error *error)
     return code;
 }
 
-/* Until all have what they asked for, or one has failed. */
+/* Waits until all parts are complete, or one has failed. */
 static enum sl_code wait_all(struct exchange *const *all, size_t count, struct sl_error *error)
 {
     for (;;) {
@@ -80,7 +80,7 @@ enum sl_code parts_get(struct exchange *first, struct sl_error *error)
     struct download *d = first->download;
     struct byte_range ranges[MAX_PARTS];
     struct exchange parts[MAX_PARTS], *all[MOST] = {first};
-    if (ftruncate(d->fd, (off_t)first->range.total) != 0) /* allocates nothing */
+    if (ftruncate(d->fd, (off_t)first->range.total) != 0) /* does not allocate blocks */
         return sl_fail_errno(error, errno, "cannot make room for the downloaded file");
     size_t count = byte_range_split(&first->range, fetch_state.options.split_size, ranges), started = 0;
     enum sl_code code = SL_OK;

@@ -1,4 +1,4 @@
-/* Byte ranges (RFC 9110, 14.4): what a partial answer covers, and how the rest of a large file is split. */
+/* Byte ranges (RFC 9110, 14.4): the range of a partial response, and how the rest of a large file is split. */
 #include <ctype.h>
 
 #include "fetch/impl.h"

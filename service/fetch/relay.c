@@ -1,4 +1,4 @@
-/* fetch_relay: one question to a neighbour. */
+/* fetch_relay: one request to a peer process. */
 #include "fetch/impl.h"
 
 #include <errno.h>

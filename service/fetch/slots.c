@@ -1,5 +1,5 @@
-/* Downloads at once: so many in all, so many per host; the rest waits, first come first served as far as its host has
- * room. A waiting download is a parked fiber and nothing else. */
+/* Limits of concurrent downloads, in all and per host; further ones wait, first come, first served among hosts with free slots.
+ * A waiting download is just a parked fiber. */
 #include "fetch/impl.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 struct slot_host {
     unsigned active;
     size_t waiting;
-    struct sl_str name; /* after the struct */
+    struct sl_str name; /* follows the struct */
 };
 
 struct waiter {

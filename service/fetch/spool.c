@@ -1,5 +1,5 @@
-/* The body of a transfer on its way to the disk: curl's callback fills a buffer on the loop, the fiber of the download has
- * full ones written on the pool, so that a slow disk stops one transfer and not the loop. A small file is written once. */
+/* Writes the body of a transfer to disk: curl's callback fills a buffer on the loop, and the fiber of the download has full
+ * buffers written on the pool, so that a slow disk blocks one transfer and not the loop. A small file is written once. */
 #include <errno.h>
 
 #include "base/file.h"
@@ -23,7 +23,7 @@ bool spool_add(struct spool *spool, struct sl_bytes bytes, uint64_t expected)
     if (spool->full.size == 0 && spool->filling.size && spool->filling.size + bytes.size > SPOOL_SIZE)
         turn_over(spool);
     struct sl_buf *filling = &spool->filling;
-    if (filling->capacity == 0 && bytes.size < SPOOL_SIZE) { /* at once as large as it will be */
+    if (filling->capacity == 0 && bytes.size < SPOOL_SIZE) { /* allocate the final size at once */
         size_t size = expected < SPOOL_SIZE ? (size_t)expected : SPOOL_SIZE;
         sl_buf_reserve(filling, size > bytes.size ? size : bytes.size);
     }

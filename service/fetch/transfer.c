@@ -1,4 +1,4 @@
-/* One HTTP exchange: a curl handle, what its head said, and the waiting for it. */
+/* One HTTP exchange: a curl handle, the head of its response, and waiting for it. */
 #include "fetch/impl.h"
 
 #include <strings.h>
@@ -16,7 +16,7 @@
 #include "core/loop.h"
 #include "core/metrics.h"
 
-/* A short body of an error is read so that the connection can be used again; a longer one is not worth it. */
+/* Up to this size the body of an error response is read, so that the connection can be reused. */
 enum { DISCARD_MAX = 64 * 1024, RECEIVE_BUFFER = 64 * 1024 };
 
 void transfer_note_restricted(const struct transfer *t)
@@ -56,7 +56,7 @@ static void transfer_keep(char *to, size_t room, struct sl_str value)
     to[size] = '\0';
 }
 
-/* Seconds or an HTTP date (RFC 9110, 10.2.3); -1 = neither. */
+/* Parses seconds or an HTTP date (RFC 9110, 10.2.3); -1 = neither. */
 static int64_t retry_after(struct sl_str value)
 {
     char text[64];
@@ -71,7 +71,7 @@ static int64_t retry_after(struct sl_str value)
     return at < 0 ? -1 : at > now ? at - now : 0;
 }
 
-/* A number that curl takes for none. */
+/* True for a number beyond int64, which curl treats as absent. */
 static bool beyond_int64(struct sl_str value)
 {
     uint64_t number = 0;
@@ -130,10 +130,10 @@ static size_t on_header(char *data, size_t one, size_t size, void *arg)
     struct transfer *t = arg;
     t->last_progress_ms = loop_now_ms();
     if (t->head_complete)
-        return size; /* trailers */
+        return size; /* a trailer */
     struct sl_str line = sl_str_trimmed((struct sl_str){data, size});
     if (sl_str_starts(line, SL_STR("HTTP/"))) {
-        forget_head(t); /* of an interim answer or the proxy's */
+        forget_head(t); /* the one of an interim response or of the proxy */
         return size;
     }
     if (line.size == 0) {
@@ -188,7 +188,7 @@ static size_t on_body(char *data, size_t one, size_t size, void *arg)
     return size;
 }
 
-/* ---- life ---- */
+/* ---- start and end ---- */
 static void set_options(struct transfer *t)
 {
     CURL *c = t->easy;
@@ -197,9 +197,9 @@ static void set_options(struct transfer *t)
     curl_easy_setopt(c, CURLOPT_URL, t->url);
     curl_easy_setopt(c, CURLOPT_HTTPHEADER, t->headers);
     curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L); /* download.c looks at every hop */
+    curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L); /* download.c checks every redirect */
     curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(c, CURLOPT_QUICK_EXIT, 1L); /* the end of a transfer must not wait for a name server */
+    curl_easy_setopt(c, CURLOPT_QUICK_EXIT, 1L); /* do not wait for the resolver thread at the end of a transfer */
     curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, (long)(DURATION_MS(o->connect_timeout_ns) + 1));
     curl_easy_setopt(c, CURLOPT_MAXAGE_CONN, 30L);
     curl_easy_setopt(c, CURLOPT_BUFFERSIZE, (long)RECEIVE_BUFFER);
@@ -227,7 +227,7 @@ static void set_options(struct transfer *t)
         curl_easy_setopt(c, CURLOPT_UNIX_SOCKET_PATH, t->socket);
     if (t->pool == DRIVER_OWN)
         curl_easy_setopt(c, CURLOPT_NOPROXY, "*");
-    else if (fetch_state.http_proxy && strncasecmp(t->url, "http:", 5) == 0) /* NO_PROXY still counts */
+    else if (fetch_state.http_proxy && strncasecmp(t->url, "http:", 5) == 0) /* curl still applies NO_PROXY */
         curl_easy_setopt(c, CURLOPT_PROXY, fetch_state.http_proxy);
     if (fetch_state.ca_file)
         curl_easy_setopt(c, CURLOPT_CAINFO, fetch_state.ca_file);
@@ -313,11 +313,11 @@ void transfer_finished(CURL *easy, CURLcode result)
     transfer_tell(t);
 }
 
-/* libcurl 7.88 closes the socket of an address that did not answer in time and then waits for the time-out of the whole
- * connect, instead of turning to the next address. Taking back a pause makes it look at the transfer at once; that must
- * wait until curl has returned. */
+/* Works around libcurl 7.88: when an address does not answer in time, it closes the socket and then waits for the timeout of
+ * the whole connect, instead of trying the next address. curl_easy_pause(CURLPAUSE_CONT) makes it process the transfer at once;
+ * that must be called after curl has returned. */
 static struct transfer *gone;
-static bool going_on; /* a pause lets sockets go, too */
+static bool going_on; /* the pause may remove sockets, too */
 
 static void leave_gone(struct transfer *t)
 {
@@ -400,7 +400,7 @@ struct time_limit sooner(struct time_limit a, struct time_limit b)
     return a.until_ms <= b.until_ms ? a : b;
 }
 
-/* The disk's time is not the source's. */
+/* Time spent on the disk does not count against the source's stall timeout. */
 static enum sl_code transfer_store(struct transfer *t, struct sl_error *error)
 {
     enum sl_code code = spool_write(&t->spool, t->fd, error);
@@ -462,7 +462,7 @@ enum sl_code transfer_wait_end(struct transfer *t, struct time_limit limit, stru
     return code == SL_OK ? transfer_store_rest(t, error) : code;
 }
 
-/* Whether the process has no descriptor left: what curl, its resolver and its TLS report of that tells nothing of it. */
+/* True if the process has no free descriptors, which curl, its resolver and its TLS library do not report as such. */
 static bool descriptors_used_up(void)
 {
     int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
@@ -470,7 +470,7 @@ static bool descriptors_used_up(void)
     return fd < 0 && sl_fail_errno(NULL, errno, "") == SL_BUSY;
 }
 
-/* curl's own words, where the cause has no fixed text. */
+/* Uses curl's text if the cause has no fixed text. */
 static enum sl_code transport_error(const struct transfer *t, struct sl_error *error)
 {
     const char *text = t->curl_error;
@@ -478,7 +478,8 @@ static enum sl_code transport_error(const struct transfer *t, struct sl_error *e
         text = "certificate verify failed";
     else if (strstr(text, "SSL routines"))
         text = "SSL error";
-    else if (strncmp(text, "Unsupported proxy", 17) == 0) /* what follows quotes its URL with the password */
+    /* the rest of the text contains the proxy URL with its password */
+    else if (strncmp(text, "Unsupported proxy", 17) == 0)
         text = "Unsupported proxy";
     else if (!text[0])
         text = curl_easy_strerror(t->result);

@@ -1,5 +1,5 @@
-/* Files that arrive compressed, whatever their name says: recognised by their first bytes, opened once, not recursively.
- * An archive must hold exactly one member; its name is never looked at. */
+/* Files that arrive compressed: recognised by their magic numbers, whatever their names; unwrapped once, not recursively. An
+ * archive must have exactly one member; its name is ignored. */
 #include <archive.h>
 #include <archive_entry.h>
 #include <errno.h>
@@ -32,7 +32,7 @@ static enum sl_code read_only_entry(const struct sl_zip *zip, struct decode_sink
     if (entry->method != SL_ZIP_STORED && entry->method != SL_ZIP_DEFLATED)
         return sl_fail(sink->error, SL_MALFORMED, "Compression method not supported");
     enum sl_code code = sl_zip_stream(zip, entry, &pieces, sink->error);
-    return code == SL_CANCELLED ? sink->error->code : code; /* the sink has said why */
+    return code == SL_CANCELLED ? sink->error->code : code; /* the sink has set the error */
 }
 
 static enum sl_code unwrap_zip(struct sl_bytes in, struct decode_sink *sink)
@@ -54,13 +54,13 @@ static enum sl_code bad_archive(struct archive *a, struct decode_sink *sink)
     return sl_fail(sink->error, SL_MALFORMED, "%s", text ? text : "corrupt archive");
 }
 
-/* A warning is about the name, which nobody looks at. */
+/* Warnings concern the name, which is ignored. */
 static bool usable(int status)
 {
     return status == ARCHIVE_OK || status == ARCHIVE_WARN;
 }
 
-/* The contents of the entry whose header was read. */
+/* Copies the contents of the entry whose header was read. */
 static enum sl_code read_entry(struct archive *a, struct decode_sink *sink)
 {
     const void *piece;
@@ -166,7 +166,7 @@ static struct decode_limits limits_of(uint64_t max_size)
 {
     uint64_t ns = fetch_state.max_download_timeout_ns, now = clock_mono_ns();
     struct decode_limits limits = {.max_size = max_size, .until_ns = UINT64_MAX, .timeout_ns = ns};
-    if (ns && ns < UINT64_MAX - now) /* 0: programs without downloads */
+    if (ns && ns < UINT64_MAX - now) /* 0: fetch_init was not called, as in commands without downloads */
         limits.until_ns = now + ns;
     return limits;
 }
@@ -177,7 +177,7 @@ enum sl_code fetch_unwrap(int fd, uint64_t max_size, struct sl_error *error)
     return unwrap_file(fd, &limits, error);
 }
 
-/* ---- one member of many ---- */
+/* ---- one member of a tar archive ---- */
 
 static enum sl_code find_member(struct archive *a, struct sl_bytes in, struct sl_str member, struct decode_sink *sink)
 {

@@ -1,4 +1,4 @@
-/* URLs of downloads: taken apart once, followed hop by hop (RFC 3986, RFC 9110 section 10.1.3 and 15.4). */
+/* URLs of downloads: parsed once, followed redirect by redirect (RFC 3986, RFC 9110 section 10.1.3 and 15.4). */
 #include <stdlib.h>
 
 #include "fetch/impl.h"
@@ -20,8 +20,8 @@ static const char *url_lower(const char *text)
     return text;
 }
 
-/* Whether the URL put together from the parts has the same parts. A host that is decoded may be a number, and then be
- * another host the next time. */
+/* True if the URL built from the parts parses to the same parts. A percent-decoded host may be a number, and then parse to
+ * another host. */
 static bool stable(struct sl_arena *arena, CURLU *url, const struct hop *hop)
 {
     if (curl_url_set(url, CURLUPART_URL, hop->url, 0) != CURLUE_OK)
@@ -90,7 +90,7 @@ bool hop_same_host(const struct hop *a, const struct hop *b)
     return strcmp(a->scheme, b->scheme) == 0 && strcmp(a->host, b->host) == 0 && strcmp(a->port, b->port) == 0;
 }
 
-/* The query may hold a token, which another host must not learn. */
+/* The query may have a token, which must not be sent to another host. */
 const char *hop_referer(struct sl_arena *arena, const struct hop *from, const struct hop *to)
 {
     if (strcmp(from->scheme, "https") == 0 && strcmp(to->scheme, "http") == 0)
@@ -126,14 +126,14 @@ const char *fetch_public_url(struct sl_arena *arena, const char *text)
     return out;
 }
 
-/* curl is content with one slash, and then takes for the host what others do not. */
+/* curl accepts a single slash, and then parses another host than other parsers do. */
 static size_t scheme_size(const char *text)
 {
     size_t size = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-.");
     return strncmp(text + size, "://", 3) == 0 && text[size + 3] != '/' ? size : 0;
 }
 
-/* The plain form that nearly all sources have: http(s), a name or number, a port, a path of unreserved characters. */
+/* True for the simple form of nearly all sources: http(s), a name or number, a port, a path of unreserved characters. */
 static bool is_plain_url(const char *text)
 {
     static const bool path[256] = {['a' ... 'z'] = true, ['A' ... 'Z'] = true, ['0' ... '9'] = true, ['-'] = true,
