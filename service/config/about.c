@@ -1,8 +1,8 @@
-/* What each key of the configuration is for, for `config table` and doc/configuration.md. A key without a text here, and a
- * text without a key, fails test/check_keys.py. */
+/* The documentation of each key of the configuration, for `config table` and doc/configuration.md. test/check_keys.py fails for
+ * a key without a text, and for a text without a key. */
 #include "config/impl.h"
 
-/* The first key of a chapter has its title. */
+/* The first key of a chapter has the chapter's title. */
 const struct key_about key_abouts[] = {
     {"bind",
      "Where the service listens: `IP:PORT`, `[IPv6]:PORT`, `unix:/path`, or `systemd` for sockets that it is given.",

@@ -1,4 +1,4 @@
-/* Access keys: who may do what. A key itself is never in the configuration, only its SHA-256. */
+/* Access keys and their rights. The configuration contains only the SHA-256 of a key. */
 #include <stdio.h>
 #include <time.h>
 
@@ -32,7 +32,7 @@ static void complain(const struct reading *r, const struct value *at, const char
     value_problem(r->problems, at, false, path, "%s", what);
 }
 
-/* A list without elements lets nothing through. */
+/* An empty list allows nothing. */
 static void warn_empty(const struct reading *r, const struct value *list, const char *name)
 {
     char path[64];

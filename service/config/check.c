@@ -1,4 +1,4 @@
-/* What the rows do not see: unknown keys, keys without effect, and rules between keys. */
+/* Checks that rows cannot express: unknown keys, keys without effect, and rules between keys. */
 #include <stdio.h>
 
 #include "base/map.h"
@@ -19,7 +19,7 @@ static void warn_unknown(struct walk *w, struct sl_str key)
                   near.size ? ", did you mean " : "", SL_STR_ARG(near), near.size ? "?" : "");
 }
 
-/* What asks for nothing (null, false) is as it should be. */
+/* A value that disables the feature (null, false) needs no warning. */
 static void warn_no_effect(struct walk *w, struct sl_str key, const struct value *value)
 {
     const char *what = key_no_effect(path_pattern(&w->path));
@@ -28,7 +28,7 @@ static void warn_no_effect(struct walk *w, struct sl_str key, const struct value
         value_problem(w->problems, &at, true, path_shown(&w->path), "%s", what);
 }
 
-/* What is wrong inside of sources, origin/ says. */
+/* Problems inside of sources are reported by origin/. */
 static void walk_group(struct walk *w, const struct value *value)
 {
     if (value->type == VALUE_MAP)
@@ -50,7 +50,7 @@ static void walk_elements(struct walk *w, const struct value *list)
     }
 }
 
-/* `x_file` beside `x`, which is an error, has kept its name. */
+/* True for `x_file` that is still there because `x` exists, too, which is an error. */
 static bool is_secret_file(struct sl_str pattern)
 {
     struct sl_str suffix = SL_STR("_file");
@@ -106,7 +106,7 @@ static void check_source_id(const struct value *source, size_t index, struct sl_
 {
     const struct value *id = value_get(source, "id");
     if (!id || id->type != VALUE_STRING)
-        return; /* origin/ says what is wrong with it */
+        return; /* origin/ reports the problem */
     bool fresh;
     void **slot = sl_map_slot(seen, id->string, &fresh);
     if (slot && fresh) {
@@ -136,7 +136,7 @@ static int buckets_in(const struct bucket_config *bucket)
     return (bucket->s3_name.data != NULL) + (bucket->gcs_name.data != NULL);
 }
 
-/* At most one bucket; and a shared cache in which nothing is shared is a mistake. */
+/* Reports several buckets, and a shared cache without any back end. */
 static void check_shared_cache(const struct config *config, const struct value *root, struct value_problems *problems)
 {
     const struct value *at = config_find(root, "shared_cache");
@@ -149,7 +149,7 @@ static void check_shared_cache(const struct config *config, const struct value *
         value_problem(problems, at, false, "shared_cache", "needs one of gcs, s3, filesystem and redis");
 }
 
-/* What all processes can listen on at once. */
+/* Reports addresses on which only one process can listen. */
 static void check_processes(const struct config *config, const struct value *root, struct value_problems *problems)
 {
     const struct {
@@ -188,7 +188,7 @@ bool config_peer_number(struct sl_str text, uint16_t *number)
     return value <= UINT16_MAX;
 }
 
-/* Each node has as many numbers as it has processes: those of two nodes must not meet. */
+/* Reports overlapping numbers: a node has as many consecutive numbers as processes. */
 static void check_node_numbers(const struct config *config, const struct value *at, const char *path, uint16_t number,
                                struct value_problems *problems)
 {
@@ -209,7 +209,7 @@ static void check_node_numbers(const struct config *config, const struct value *
     }
 }
 
-/* Numbers of nodes, and URLs. */
+/* Checks the keys, which are node numbers, and the values, which are URLs. */
 static void check_peers(const struct config *config, const struct value *root, struct value_problems *problems)
 {
     const struct value *peers = config_find(root, "cluster.peers");
@@ -258,7 +258,7 @@ static bool has_right(const struct access_key *key, struct sl_str right)
     return false;
 }
 
-/* Whether anybody can upload symbfiles: without such a key every upload is refused. */
+/* True if uploads of symbfiles are possible: if a key is needed, one with that right must exist. */
 static bool may_upload(const struct config *config)
 {
     bool open = true;
@@ -269,7 +269,7 @@ static bool may_upload(const struct config *config)
     return open;
 }
 
-/* Whose scope a request may name is asked where keys are asked for. */
+/* Scopes protect uploads only if requests for symbolication need a key. */
 static void check_scopes(const struct config *config, const struct value *root, struct value_problems *problems)
 {
     const struct value *at = config_find(root, "auth.require");
@@ -283,7 +283,7 @@ static void check_scopes(const struct config *config, const struct value *root, 
                       "without `symbolicate` everybody may name a scope and is answered from its uploads");
 }
 
-/* Uploads of profilers: one store; and one that all nodes share as soon as there are several. */
+/* Store of symbfile uploads: at most one, and a shared one if there are several nodes. */
 static void check_symbfile_store(const struct config *config, const struct value *root, struct value_problems *problems)
 {
     const struct value *at = config_find(root, "symbfile.store"), *own = config_find(root, "symbfile.store_dir");

@@ -1,4 +1,4 @@
-/* From a file's bytes to the struct, and the problems found on the way as text. */
+/* Reads a file into the struct, and formats the problems found. */
 #include "config/impl.h"
 
 #include <errno.h>
@@ -72,7 +72,7 @@ void config_hide(const struct config *config)
     sl_arena_tell(&config->arena, hide_pages);
 }
 
-/* The tree is part of the configuration: its texts are the values. */
+/* The tree belongs to the configuration: its texts are the values. */
 static void read_sources(struct config *config, const struct value *root, struct value_problems *problems)
 {
     static const struct source_policy all = {
@@ -94,7 +94,7 @@ static bool same_place(const struct value_problem *a, const struct value_problem
     return a->line == b->line && a->column == b->column && a->line != 0;
 }
 
-/* A reference that could not be resolved (the first `unresolved` problems) is no good value either; that is said once. */
+/* Removes later problems at the place of an unresolved reference (the first `unresolved` problems). */
 static void drop_echoes(struct value_problems *problems, size_t unresolved)
 {
     size_t kept = unresolved;
@@ -117,8 +117,7 @@ static int config_by_place(const void *a, const void *b)
     return x->column != y->column ? (x->column < y->column ? -1 : 1) : 0;
 }
 
-/* Insertion keeps problems of one place in the order in which they were found. A file that is wrong a thousand times over
- * is left as it is. */
+/* A stable insertion sort. A list of more than MAX_SORTED problems stays unsorted. */
 static void sort_problems(struct value_problems *problems)
 {
     for (size_t i = 1; problems->count <= MAX_SORTED && i < problems->count; i++) {
@@ -130,7 +129,7 @@ static void sort_problems(struct value_problems *problems)
     }
 }
 
-/* `*written`: as env_resolve. The root is in the arena of the configuration, which is read or not at the end. */
+/* `*written`: see env_resolve. The root is in the arena of the configuration, also on failure. */
 static enum sl_code parse(struct config *config, struct sl_str yaml, struct value_problems *problems,
                           const char **written, struct sl_error *error)
 {
@@ -207,7 +206,7 @@ static enum sl_code open_failed(const char *path, int reason, struct sl_error *e
     return sl_fail(error, code, "failed to open configuration file %.300s: %s", path, strerror(reason));
 }
 
-/* One byte more than is allowed tells a file that is too large. Not mapped: the file may change while it is read. */
+/* Reads up to one byte more than the limit, to detect a file that is too large. Not mapped, as the file may change meanwhile. */
 static int config_read_file(int fd, struct sl_buf *text)
 {
     while (text->size <= CONFIG_MAX_BYTES) {

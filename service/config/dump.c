@@ -1,4 +1,4 @@
-/* The effective configuration as YAML, by the same table that reads it. */
+/* The effective configuration as YAML, written from the table that reads it. */
 #include "config/impl.h"
 #include "core/duration.h"
 #include "origin/origin.h"
@@ -6,7 +6,7 @@
 struct dump {
     const struct config *config;
     struct sl_buf *out;
-    const char *previous; /* path of the last row: its groups are open */
+    const char *previous; /* path of the last row, whose groups are written already */
     struct path path;
 };
 
@@ -88,7 +88,7 @@ static void number_value(struct dump *d, const struct key *key)
         sl_buf_printf(d->out, "%llu", (unsigned long long)number);
 }
 
-/* A text that may be a URL: without its user info and query. Whatever key it belongs to: one that somebody adds shows no password. */
+/* Writes a text, if it is a URL without its user info and query: for any key, so that no new key shows a password. */
 static void public_text(struct dump *d, struct sl_str text)
 {
     struct sl_str scheme, rest;
@@ -160,7 +160,7 @@ static void row_value(struct dump *d, const struct key *key)
     }
 }
 
-/* ---- sources, as they were written ---- */
+/* ---- sources, as written in the file ---- */
 
 static void scalar_value(struct dump *d, const struct value *value)
 {
@@ -174,7 +174,7 @@ static void scalar_value(struct dump *d, const struct value *value)
         sl_buf_str(d->out, value->string);
 }
 
-/* A misspelt secret must not show: only keys that are known are written. */
+/* Writes known keys only, as a misspelt key may have a secret value. */
 static bool shown(struct dump *d)
 {
     const struct key *row;
@@ -241,7 +241,7 @@ static void sources(struct dump *d, const struct key *key)
 
 /* ---- rows ---- */
 
-/* Opens the groups of `path` that the previous row was not in; returns its last segment and the depth. */
+/* Writes the groups of `path` that the previous row was not in; returns the last segment and the depth. */
 static const char *open_groups(struct dump *d, const char *path, unsigned *depth)
 {
     size_t start = 0;

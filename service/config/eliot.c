@@ -1,5 +1,5 @@
-/* The environment of Eliot, Mozilla's service: what it says counts where the file is silent, and only for who wants its API. An
- * operator who says no more than that wants the service that Eliot is: its preset counts then too. */
+/* Environment variables of Eliot, Mozilla's service: used for keys that the file does not set, and only if Mozilla's API is
+ * enabled. If the file has no section `mozilla`, ELIOT_SYMBOLS_URLS enables it with Eliot's preset. */
 #include <stdlib.h>
 #include <strings.h>
 
@@ -13,7 +13,7 @@ static const char *eliot_value(const char *name)
     return value && *value ? value : NULL;
 }
 
-/* Whether the file leaves the key to others; it is noted that the environment has a say then. */
+/* True if the file does not set the key; then records that the environment sets it. */
 static bool is_silent(struct config *config, const char *path)
 {
     bool silent = !config_place(config, path).line;
@@ -27,7 +27,7 @@ static void bad_value(struct value_problems *problems, const char *name, const c
     value_problem(problems, NULL, false, path, "the value of the environment variable %s is of no use", name);
 }
 
-/* Separated by commas. */
+/* Splits the list at commas. */
 static void take_urls(struct config *config, const char *list)
 {
     size_t most = 1, count = 0;
@@ -66,7 +66,7 @@ static void take_port(struct config *config, const char *port, struct value_prob
     config->bind_count = 1;
 }
 
-/* "1gb": units in any case. */
+/* Parses "1gb": units in upper or lower case. */
 static bool take_size(const char *text, uint64_t *bytes)
 {
     char upper[32];
@@ -91,7 +91,7 @@ static void take_level(struct config *config, const char *level, struct value_pr
     bad_value(problems, "ELIOT_LOGGING_LEVEL", "logging.level");
 }
 
-/* "host:port", unless the environment says it in this program's own way. */
+/* Sets "host:port"; a server that is set already takes precedence. */
 static void take_statsd(struct config *config, const char *host, const char *port, struct value_problems *problems)
 {
     struct sl_buf server = {0};

@@ -1,4 +1,4 @@
-/* References: ${NAME} to the environment, and `x_file` to a file that holds the secret `x`. */
+/* References: ${NAME} to the environment, and `x_file` to a file with the secret `x`. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -13,10 +13,10 @@ struct resolver {
     struct config *config;
     struct value_problems *problems;
     struct path path;
-    const char *written; /* path of the first secret that stands in the file itself */
+    const char *written; /* path of the first secret in the file itself */
 };
 
-/* Whether a text is exactly ${NAME}. */
+/* True if a text is exactly ${NAME}. */
 static bool is_reference(struct sl_str text, struct sl_str *name)
 {
     if (text.size < 4 || text.data[0] != '$' || text.data[1] != '{')
@@ -25,7 +25,7 @@ static bool is_reference(struct sl_str text, struct sl_str *name)
     return memchr(text.data, '}', text.size) == text.data + text.size - 1;
 }
 
-/* ${NAME} inside of a longer text stays as it is, which is seldom meant. Nothing else of the text is told: it may be secret. */
+/* Warns of ${NAME} inside a longer text, which is not replaced. Does not show the text, as it may be secret. */
 static void warn_partial(struct resolver *r, const struct value *value)
 {
     const char *at = value->string.data, *end = at + value->string.size;
@@ -43,7 +43,7 @@ static void warn_partial(struct resolver *r, const struct value *value)
     }
 }
 
-/* Environment variables have no type: the key says which one is meant. */
+/* Environment variables have no type: the key determines it. */
 static void give_type(struct value *value, const struct key *row, enum key_class class)
 {
     bool plain = class == KEY_FREE_BOOL;
@@ -54,10 +54,10 @@ static void give_type(struct value *value, const struct key *row, enum key_class
     if (plain)
         scalar_resolve(value);
     if (row && row->type == KEY_DURATION && value->type != VALUE_NULL)
-        value->type = VALUE_STRING; /* a number alone is a duration when it is 0 */
+        value->type = VALUE_STRING; /* a number without a unit is a duration only if it is 0 */
 }
 
-/* True when the value was a reference, set or not. */
+/* True if the value was a reference, resolved or not. */
 static bool resolve_text(struct resolver *r, struct value *value)
 {
     struct sl_str name;
@@ -82,7 +82,7 @@ static bool resolve_text(struct resolver *r, struct value *value)
     }
     const struct key *row;
     struct sl_str pattern = path_pattern(&r->path);
-    pattern.size -= sl_str_ends(pattern, SL_STR("[]")) ? 2 : 0; /* an element comes from where its list comes from */
+    pattern.size -= sl_str_ends(pattern, SL_STR("[]")) ? 2 : 0; /* an element has the origin of its list */
     enum key_class class = key_classify(pattern, &row);
     value->string = (struct sl_str){copy, size};
     give_type(value, row, class);
@@ -109,7 +109,7 @@ static char *read_whole(struct sl_arena *arena, int fd, size_t *size)
     return text;
 }
 
-/* NULL, or what is wrong with the file. One line break at its end does not belong to the secret. */
+/* Returns NULL, or what is wrong with the file. A line break at its end is not part of the secret. */
 static const char *read_secret(struct sl_arena *arena, const char *path, struct sl_str *secret)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -137,7 +137,7 @@ static const char *read_secret(struct sl_arena *arena, const char *path, struct 
     return NULL;
 }
 
-/* The key `x` when the path of the resolver ends in `x_file` and x is a secret. */
+/* True if the path of the resolver ends in `x_file` and `x` is a secret key, which is set to `*secret`. */
 static bool names_secret_file(struct resolver *r, struct sl_str key, struct sl_str *secret)
 {
     struct sl_str pattern = path_pattern(&r->path), suffix = SL_STR("_file");
@@ -149,7 +149,7 @@ static bool names_secret_file(struct resolver *r, struct sl_str key, struct sl_s
     return key_classify(pattern, &row) == KEY_SECRET;
 }
 
-/* `path_known`: not a reference to a variable that is not set. */
+/* `path_known`: the path is not an unresolved reference. */
 static void resolve_file(struct resolver *r, struct value *map, size_t index, struct sl_str secret, bool path_known)
 {
     struct value *value = &map->items[index];
@@ -162,7 +162,7 @@ static void resolve_file(struct resolver *r, struct value *map, size_t index, st
             return;
         }
     }
-    map->keys[index] = secret; /* also when the file cannot be read: the secret is not missing */
+    map->keys[index] = secret; /* even if the file cannot be read, as the secret is not missing */
     if (!path_known)
         return;
     if (value->type != VALUE_STRING) {
@@ -180,7 +180,7 @@ static void resolve_file(struct resolver *r, struct value *map, size_t index, st
     value->string = text;
 }
 
-/* ---- the walk; as deep as yaml_read lets a tree be ---- */
+/* ---- the walk; its depth is limited by yaml_read ---- */
 static void note_written(struct resolver *r, const struct value *value)
 {
     bool secret = value->type != VALUE_NULL && !sl_str_equal(value->string, SL_STR("[redacted]"));
@@ -190,7 +190,7 @@ static void note_written(struct resolver *r, const struct value *value)
     }
 }
 
-/* `secret`: the value is one, or lies below one. */
+/* `secret`: the value is a secret, or below one. */
 static void env_walk(struct resolver *r, struct value *value, bool secret);
 
 static void walk_member(struct resolver *r, struct value *map, size_t index, bool secret)

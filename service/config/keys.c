@@ -1,4 +1,4 @@
-/* The keys of the configuration: one row for each that goes into the struct, and the names of the others. */
+/* The keys of the configuration: one row for each that is stored in the struct, and the names of the others. */
 #include <limits.h>
 #include <stddef.h>
 
@@ -50,7 +50,7 @@ const char *const config_shared_kinds[CONFIG_SHARED_KINDS] = {
         "shared_cache.route." name, KEY_ENUM, AT(shared.route[index]), .value = default, .words = route_words          \
     }
 
-/* Profiles only move defaults: the row of `caches.profile` stands before those of the life times. */
+/* Profiles only change defaults: the row of `caches.profile` must precede those of the lifetimes. */
 static void profile_apply(struct config *config)
 {
     static const struct {
@@ -69,7 +69,7 @@ static void profile_apply(struct config *config)
     config->derived.retry_malformed_after = presets[i].malformed;
 }
 
-/* Whatever the reason, a module that was not had is asked for again after this time. */
+/* A missing module is looked up again after this time, for any kind of failure. */
 static void negative_follow(struct config *config)
 {
     struct cache_lifetimes *lifetimes = &config->bounded.lifetimes;
@@ -124,14 +124,14 @@ void config_apply_compat(struct config *config)
     }
 }
 
-/* Negative entries of transcoders live for one time, whatever they are. */
+/* All negative entries of transcoders have the same lifetime. */
 static void transcoded_apply(struct config *config)
 {
     config->transcoded.retry_misses_after_public = config->transcoded.retry_misses_after;
     config->transcoded.retry_malformed_after = config->transcoded.retry_misses_after;
 }
 
-/* Four bodies on their way for each that is worked on. The row of `http.max_bodies_in_flight` comes later, and wins. */
+/* Four bodies in flight per running job. The row of `http.max_bodies_in_flight` follows and takes precedence. */
 static void bodies_follow(struct config *config)
 {
     uint64_t slots = config->max_concurrent_requests;
@@ -142,8 +142,8 @@ static void bodies_follow(struct config *config)
 }
 
 /* ---- keys with rows ----
- * Defaults that depend on the machine (bind, cache_dir, http.max_connections,
- * memory.request_budget), and lists that are not empty, are worked out in read.c. */
+ * Defaults that depend on the machine (bind, cache_dir, http.max_connections, memory.request_budget), and lists that are not
+ * empty, are computed in read.c. */
 const struct key config_keys[] = {
     {"bind", KEY_STRINGS, LIST(bind, bind_count), .one = true, .min = 1, .check = text_is_listener},
     {"bind_https", KEY_STRINGS, LIST(bind_https, bind_https_count), .one = true, .check = text_is_listener},
@@ -462,12 +462,12 @@ const struct key config_keys[] = {
 const size_t config_key_count = sizeof config_keys / sizeof *config_keys;
 
 /* ---- keys without rows ----
- * Below each name everything is accepted, unless the name is itself a group of this table. A section that has no effect is
- * named as a key of the group that it is in. */
+ * Below each name everything is accepted, unless the name is itself a group of this table. A section without effect is listed
+ * as a key of its parent group. */
 static const struct group {
     const char *path; /* empty = the top level */
     enum key_class class;
-    const char *no_effect; /* as in struct key */
+    const char *no_effect; /* see struct key */
     const char *names;     /* separated by single blanks */
 } groups[] = {
     {"", KEY_FREE, NOT_YET, "traces_sample_rate transaction_sample_rate special_paths isolation"},
@@ -481,7 +481,7 @@ static const struct group {
     {"mozilla", KEY_SECRET, NULL, "tokens"}, /* read by tokens.c */
     {"auth", KEY_FREE, NULL, "keys"},        /* read by access.c */
 
-    /* Sources are read by origin/, as those of requests are. */
+    /* Sources are read by origin/, like those of requests. */
     {"sources[]", KEY_FREE, NULL, "id name type path url bucket prefix region aws_credentials_provider client_email"},
     {"sources[]", KEY_FREE_BOOL, NULL, "is_public has_index file_ptr accept_invalid_certs"},
     {"sources[]", KEY_SECRET, NULL,
@@ -494,7 +494,7 @@ enum { GROUPS = sizeof groups / sizeof *groups };
 
 /* ---- look-up ---- */
 
-/* "a.b.c" to "a.b" (empty: top level) and "c". */
+/* Splits "a.b.c" into "a.b" (empty: top level) and "c". */
 static struct sl_str keys_split(struct sl_str pattern, struct sl_str *last)
 {
     const char *dot = pattern.size ? memrchr(pattern.data, '.', pattern.size) : NULL;
@@ -503,7 +503,7 @@ static struct sl_str keys_split(struct sl_str pattern, struct sl_str *last)
     return (struct sl_str){pattern.data, size};
 }
 
-/* The next of the names that blanks separate; empty at the end. */
+/* Takes the next name of a list separated by blanks; empty at the end. */
 static struct sl_str next_name(const char **names)
 {
     size_t size = strcspn(*names, " ");
@@ -520,7 +520,7 @@ static bool names_hold(const char *names, struct sl_str wanted)
     return false;
 }
 
-/* Whether `path` is `group` or lies below it. */
+/* True if `path` is `group` or below it. */
 static bool is_below(const char *path, struct sl_str group)
 {
     return strncmp(path, group.data, group.size) == 0 &&
@@ -594,7 +594,7 @@ bool key_within(struct sl_str pattern, enum key_class class)
 /* ---- suggestions ---- */
 enum { EDITS = 2, LONGEST = 64 };
 
-/* Levenshtein's distance, a row at a time; above EDITS it may be any larger number. */
+/* Levenshtein distance, computed row by row; if above EDITS, any larger number. */
 static size_t edits(struct sl_str a, struct sl_str b)
 {
     size_t line[LONGEST + 1];
@@ -630,7 +630,7 @@ static void consider(struct nearest *n, struct sl_str name)
     }
 }
 
-/* The segment of `path` that follows the group, if it lies below it. */
+/* Considers the segment of `path` after the group, if it is below the group. */
 static void consider_path(struct nearest *n, const char *path)
 {
     if (!is_below(path, n->group) && n->group.size)

@@ -1,4 +1,4 @@
-/* The section `mozilla`: from the texts of its lists to sources. */
+/* The section `mozilla`: resolves its lists to sources. */
 #include <openssl/evp.h>
 #include <string.h>
 
@@ -29,7 +29,7 @@ static void unknown_source(struct value_problems *problems, const struct value *
     value_problem(problems, at, false, path, "%s is neither a URL nor the id of a source", scalar_describe(at, what));
 }
 
-/* A store behind a web server: what everybody may have, by a URL that is known without what is secret in it. */
+/* Makes a source from a URL: public, with an id that leaves out secret parts of the URL. */
 static bool store_of_url(struct config *config, struct sl_str url, struct source *store)
 {
     while (url.size && url.data[url.size - 1] == '/')
@@ -47,7 +47,7 @@ static bool store_of_url(struct config *config, struct sl_str url, struct source
     return shown != NULL;
 }
 
-/* The hash of the list as it is written. */
+/* Hash of the list as written. */
 static const char *key_of(struct config *config)
 {
     struct sl_buf text = {0};
@@ -113,7 +113,7 @@ static void read_fallbacks(struct config *config, const struct value *root, stru
         const struct source *known = source_named(config, ids[i]);
         if (known)
             fallbacks[good++] = *known;
-        else if (!sl_str_equal(ids[i], SL_STR("uploads"))) /* which are asked in any case */
+        else if (!sl_str_equal(ids[i], SL_STR("uploads"))) /* always searched */
             unknown_source(problems, config_find(root, "mozilla.fallback_sources"), i, "mozilla.fallback_sources");
     }
     config->mozilla.fallbacks = fallbacks;

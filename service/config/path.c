@@ -12,7 +12,7 @@ static void config_path_show(struct sl_buf *text, struct sl_str key)
     sl_buf_str(text, key.size ? key : SL_STR("\"\""));
 }
 
-/* A key of the file that holds a dot or a bracket, or nothing, must not look like a path of several steps. */
+/* A key of the file that contains a dot or a bracket, or is empty, must not match a path of several steps. */
 static void match(struct sl_buf *text, struct sl_str key)
 {
     enum { NOT_IN_TABLES = '\x1F' };

@@ -1,4 +1,4 @@
-/* Values of the tree into the fields of the struct, by the table of keys. */
+/* Stores values of the tree in the fields of the struct, by the table of keys. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "core/memory.h"
 #include "origin/origin.h"
 
-/* A duration or size that is added to a clock or an offset must not wrap. */
+/* Durations and sizes are added to clocks and offsets, and must not overflow. */
 #define LARGEST ((uint64_t)INT64_MAX)
 
 struct reading {
@@ -69,7 +69,7 @@ static void format_limit(enum key_type type, uint64_t number, struct sl_buf *out
         sl_buf_printf(out, "%llu%s", (unsigned long long)number, type == KEY_SIZE ? " bytes" : "");
 }
 
-/* Stores a number that is inside its range; `negative` means below all of them. */
+/* Stores a number within the key's range; `negative`: it is below all ranges. */
 static void take_number(struct reading *r, uint64_t number, bool negative)
 {
     const struct key *key = r->key;
@@ -94,7 +94,7 @@ static const char *or_none(const struct key *key, const char *without, const cha
     return !key->none ? without : strcmp(key->none, "null") == 0 ? with_null : with_off;
 }
 
-/* The value as an integer, one beyond 64 bits as the largest. */
+/* Gets the value as an integer, or the maximum if it exceeds 64 bits. */
 static bool is_integer(const struct value *value, uint64_t *number, bool *negative)
 {
     const char *text = value->string.data;
@@ -151,7 +151,7 @@ static void read_bool(struct reading *r)
 
 /* ---- texts ---- */
 
-/* A version number or a yes is text where text is wanted, as it stands in the file. */
+/* Numbers and booleans are accepted as texts, as written in the file. */
 static bool is_text(const struct value *value)
 {
     return value->type == VALUE_STRING || value->type == VALUE_INT || value->type == VALUE_DOUBLE ||
@@ -171,7 +171,7 @@ void config_not_one_of(struct value_problems *problems, const struct value *valu
     sl_buf_free(&text);
 }
 
-/* Its place among the words; -1 when it is none. */
+/* Index of the value in `words`, or -1. */
 static int place_among(const struct value *value, const char *const *words)
 {
     for (int i = 0; words[i]; i++)
@@ -216,7 +216,7 @@ static void config_read_string(struct reading *r)
         *(const char **)field = r->value->string.data;
 }
 
-/* What is wrong is told without the value. */
+/* Does not show the value in messages. */
 static void read_hidden(struct reading *r)
 {
     if (is_text(r->value) && r->value->string.size)
@@ -236,7 +236,7 @@ static void read_word(struct reading *r)
         store_number(r->config, r->key, (uint64_t)place);
 }
 
-/* Elements that are wrong are reported and left out. */
+/* Reports and drops invalid elements. */
 static void read_list(struct reading *r)
 {
     const struct value *items = r->value->items;
@@ -334,8 +334,8 @@ const struct value *config_find(const struct value *root, const char *path)
     return root;
 }
 
-/* ---- all ---- */
-/* Texts that blanks separate. */
+/* ---- all rows ---- */
+/* Splits the default text at blanks. */
 static void set_texts(struct config *config, const struct key *key)
 {
     size_t count = 1;

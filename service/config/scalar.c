@@ -1,4 +1,4 @@
-/* What a plain scalar means, and how messages name it. */
+/* Types of plain scalars, and their description in messages. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@ static bool among(struct sl_str text, const char *const *words)
     return false;
 }
 
-/* Decimal with a sign, 0x and 0o without; false when it is none or does not fit. */
+/* Parses decimal numbers with a sign, 0x and 0o without; false if the text is not a number or is too large. */
 static bool resolve_int(struct sl_str text, struct value *value)
 {
     size_t at = 0;

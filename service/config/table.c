@@ -1,4 +1,4 @@
-/* The reference of the configuration, made of the table that reads it: a chapter and a row in Markdown for each key. */
+/* The reference of the configuration, generated from the table that reads it: a chapter and a row in Markdown for each key. */
 #include "config/impl.h"
 
 static const struct key_about *about_of(const char *path)
@@ -62,7 +62,7 @@ static bool has_row(const char *path)
     return false;
 }
 
-/* Keys of maps in lists: others read them. */
+/* Keys of maps in lists, which have no rows. */
 static void table_listed(struct sl_buf *out, const struct key_about *about)
 {
     table_title(out, about);

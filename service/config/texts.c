@@ -1,4 +1,4 @@
-/* Checks of texts (listeners, networks, host names), and texts made fit to print. */
+/* Checks of texts (listeners, networks, host names), and escaping of texts for output. */
 #include <arpa/inet.h>
 #include <grp.h>
 #include <sys/un.h>
@@ -21,7 +21,7 @@ static bool is_address(int family, struct sl_str text)
     return copy_terminated(text, copy, sizeof copy) && inet_pton(family, copy, bytes) == 1;
 }
 
-/* Decimal digits, at most `most`. */
+/* True for decimal digits with a value up to `most`. */
 static bool is_number(struct sl_str text, unsigned most)
 {
     uint64_t number;
@@ -80,7 +80,8 @@ const char *text_is_group(struct sl_str text)
     struct group entry, *group = NULL;
     if (!copy_terminated(text, name, sizeof name))
         return "there is no such group";
-    bool missing = getgrnam_r(name, &entry, members, sizeof members, &group) == 0 && !group; /* else it has many */
+    /* else the group has too many members for the buffer */
+    bool missing = getgrnam_r(name, &entry, members, sizeof members, &group) == 0 && !group;
     return missing ? "there is no such group" : NULL;
 }
 
@@ -160,7 +161,7 @@ void text_hide_user(struct sl_str text, struct sl_str *scheme, struct sl_str *re
     *rest = (struct sl_str){text.data + host, end - host};
 }
 
-/* Control characters, line separators, byte order marks and no characters. */
+/* Control characters, line separators, byte order marks and noncharacters. */
 static bool unprintable(uint32_t code)
 {
     return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x2028 || code == 0x2029 || code == 0xFEFF ||

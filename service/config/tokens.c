@@ -1,4 +1,4 @@
-/* Tokens of uploads to Mozilla's symbol server: whose they are and what they allow. */
+/* Tokens for uploads to Mozilla's symbol server: owners and permissions. */
 #include <openssl/sha.h>
 #include <stdio.h>
 
@@ -42,7 +42,7 @@ static void read_permissions(const struct token_reading *r, const struct value *
         token_complain(r, list, "permissions", "upload_symbols and upload_try_symbols exclude each other");
 }
 
-/* The token itself, or its digest: no label is part of it. */
+/* Reads the token itself, or its digest: labels are not part of it. */
 static void read_digest(const struct token_reading *r, const struct value *map, struct mozilla_token *token)
 {
     const struct value *key = value_get(map, "key"), *digest = value_get(map, "sha256");

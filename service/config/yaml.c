@@ -1,11 +1,11 @@
-/* libyaml's events to a tree. The limits make the work linear in the text: aliases are copied, so that a walk meets every
- * node once, and each copy counts against CONFIG_MAX_NODES (ten nested levels of ten aliases are 10^10 nodes). */
+/* Builds a tree from libyaml's events. The limits keep the work linear in the text: aliases are copied, so that a walk visits
+ * every node once, and each copy counts against CONFIG_MAX_NODES (ten nested levels of ten aliases are 10^10 nodes). */
 #include <yaml.h>
 
 #include "base/map.h"
 #include "config/impl.h"
 
-/* The text of a key in the arena lies behind its place, so that struct value needs no field for it. */
+/* Stored in the arena before the text of a key, so that struct value needs no field for it. */
 struct key_place {
     uint32_t line, column;
 };
@@ -18,11 +18,11 @@ struct builder {
     struct sl_arena *arena;
     struct value_problems *problems;
     struct path path;
-    struct sl_map anchors; /* name -> struct value *, complete nodes only: a node cannot hold itself */
+    struct sl_map anchors; /* name -> struct value *, complete nodes only: a node cannot contain itself */
     size_t nodes;
 };
 
-struct items { /* growing; a map's keys run parallel */
+struct items { /* a growing array; the keys of a map are parallel to its values */
     struct value *values;
     struct sl_str *keys;
     size_t count, capacity;
@@ -56,7 +56,7 @@ static bool out_of_memory(struct builder *b)
     return false;
 }
 
-/* Errors below the scanner (bad UTF-8, control bytes) come with an offset instead of a mark. */
+/* Errors below the scanner (bad UTF-8, control bytes) have an offset instead of a mark. */
 static void place_of_offset(struct builder *b, size_t offset, struct value *at)
 {
     at->line = at->column = 1;
@@ -161,7 +161,7 @@ static bool keep_anchor(struct builder *b, const char *anchor, const struct valu
     return true;
 }
 
-/* The alias stands where it is written; what is inside keeps the places of the anchor. */
+/* The copy has the position of the alias; nodes inside it keep those of the anchor. */
 static bool build_alias(struct builder *b, struct value *out, unsigned depth)
 {
     yaml_mark_t mark = b->event.start_mark;
@@ -217,8 +217,8 @@ static bool build_list(struct builder *b, struct value *out, unsigned depth)
 /* ---- maps ---- */
 struct map_builder {
     struct items items;
-    struct sl_map seen; /* keys */
-    struct value merge; /* the value of `<<` */
+    struct sl_map seen; /* set of keys */
+    struct value merge; /* value of `<<` */
     bool has_merge;
 };
 
@@ -243,7 +243,7 @@ static bool take_key(struct builder *b, struct sl_str *key, bool *merge)
     return true;
 }
 
-/* False only when the reading must end: a second value of a key is reported and dropped. */
+/* False only if reading cannot continue: a duplicate key is reported and dropped. */
 static bool build_member(struct builder *b, struct map_builder *map, unsigned depth)
 {
     struct sl_str key;
@@ -275,7 +275,7 @@ static bool build_member(struct builder *b, struct map_builder *map, unsigned de
     return true;
 }
 
-/* Keys that the map has not itself, of the first map that has them. */
+/* Adds the keys that the map does not have; if several maps are merged, the first one with a key wins. */
 static bool merge_one(struct builder *b, struct map_builder *map, const struct value *from)
 {
     if (from->type != VALUE_MAP) {
@@ -325,7 +325,7 @@ static bool build_map(struct builder *b, struct value *out, unsigned depth)
     return ok;
 }
 
-/* Only those of YAML itself, of which those of scalars have an effect. */
+/* True for tags of YAML itself; only those of scalars have an effect. */
 static bool known_tag(const struct builder *b)
 {
     const char *tag = b->event.type == YAML_SCALAR_EVENT           ? (char *)b->event.data.scalar.tag
@@ -334,7 +334,7 @@ static bool known_tag(const struct builder *b)
     return !tag || strcmp(tag, "!") == 0 || strncmp(tag, "tag:yaml.org,2002:", 18) == 0;
 }
 
-/* The node that the current event begins. */
+/* Builds the node that the current event begins. */
 static bool yaml_build(struct builder *b, struct value *out, unsigned depth)
 {
     if (b->event.type == YAML_ALIAS_EVENT)
@@ -358,13 +358,13 @@ static bool yaml_build(struct builder *b, struct value *out, unsigned depth)
 
 static bool build_document(struct builder *b, struct value *root, bool *empty)
 {
-    if (!yaml_next(b) || !yaml_next(b)) /* the stream's start, the document's */
+    if (!yaml_next(b) || !yaml_next(b)) /* start of the stream, and of the document */
         return false;
     *empty = b->event.type == YAML_STREAM_END_EVENT;
     if (*empty)
         return true;
     if (!yaml_next(b) || !yaml_build(b, root, 0) || !yaml_next(b) ||
-        !yaml_next(b)) /* the document's end, and what comes then */
+        !yaml_next(b)) /* end of the document, and the event after it */
         return false;
     if (b->event.type != YAML_STREAM_END_EVENT)
         return fail_at(b, b->event.start_mark, "a second document");
@@ -376,7 +376,7 @@ static bool build_document(struct builder *b, struct value *root, bool *empty)
     return true;
 }
 
-/* libyaml counts a byte order mark as a column, which sets the first key apart from the others. */
+/* Removes a byte order mark, which libyaml counts as a column, so that the first key seems indented. */
 static bool check_encoding(struct sl_str *text, struct value_problems *problems)
 {
     static const struct value start = {.line = 1, .column = 1};
@@ -394,7 +394,7 @@ bool yaml_read(struct sl_arena *arena, struct sl_str text, struct value *root, b
 {
     *root = (struct value){0};
     *empty = false;
-    if (!text.data) /* libyaml asserts that there is one */
+    if (!text.data) /* libyaml asserts that it is not NULL */
         text = SL_STR("");
     if (!check_encoding(&text, problems))
         return false;
