@@ -11,7 +11,7 @@
 #include "core/pool.h"
 #include "redis/wire.h"
 
-enum { MAX_WORDS = 8, MAX_ANSWER = 1 << 30 /* bytes of an answer that is not whole yet */ };
+enum { MAX_WORDS = 8, MAX_ANSWER = 1 << 30 /* limit of an incomplete answer in bytes */ };
 
 enum redis_state { REDIS_DOWN, REDIS_RESOLVING, REDIS_CONNECTING, REDIS_READY };
 
@@ -20,35 +20,35 @@ struct redis {
     struct fiber_group *group;
     enum redis_state state;
     struct link *link;
-    uint64_t attempts; /* begun so far: a command waits for the end of one */
-    unsigned turn;     /* of the addresses of its name: the one to try */
+    uint64_t attempts; /* number of attempts so far; a command waits for the end of one */
+    unsigned turn;     /* index of the address to try */
     struct fiber_wait_list changed;
-    const char *channel; /* of redis_listen */
+    const char *channel; /* for redis_listen */
     void (*heard)(void *arg, struct sl_str message);
     void *heard_arg;
-    char trouble[160]; /* the last one that was logged; empty after a success */
+    char trouble[160]; /* the last one logged; empty after a success */
 };
 
-/* A command on its way; its fiber and the link each hold a reference. One of the greeting belongs to the link alone. */
+/* A command in flight; its fiber and the link each hold a reference. Commands of the greeting have only that of the link. */
 struct call {
     struct sl_link link;
     unsigned references;
-    const char *greeting; /* its command; NULL: of a fiber */
+    const char *greeting; /* name of the greeting's command; NULL: a command of a fiber */
     bool done, answered;
     struct redis_answer answer;
     struct fiber_wait_list waiters;
 };
 
-/* One connection: what was asked on it and not answered, the oldest first. */
+/* One connection and its unanswered commands, oldest first. */
 struct link {
     struct redis *redis;
     struct wire *wire;
     redisReader *reader;
     struct sl_list calls;
-    bool listening; /* answers are messages */
+    bool listening; /* subscribed: answers are messages */
 };
 
-/* The oldest; NULL when there is none. */
+/* Takes the oldest call; NULL if there is none. */
 static struct call *take_call(struct link *link)
 {
     struct call *call = SL_LIST_FIRST(&link->calls, struct call, link);
@@ -79,7 +79,7 @@ static void set_state(struct redis *redis, enum redis_state state)
     fiber_wake_all(&redis->changed);
 }
 
-/* Ends the connection, whatever its state. The calls on it are told. */
+/* Closes the connection in any state; its calls end without an answer. */
 static void redis_drop(struct redis *redis)
 {
     struct link *link = redis->link;
@@ -95,7 +95,7 @@ static void redis_drop(struct redis *redis)
     set_state(redis, REDIS_DOWN);
 }
 
-/* There is no connection, and why; a warning when it is something else than last time. */
+/* Records why there is no connection; logs a warning if the reason is new. */
 static void redis_fail(struct redis *redis, const char *why)
 {
     char trouble[sizeof redis->trouble];
@@ -108,7 +108,8 @@ static void redis_fail(struct redis *redis, const char *why)
     redis_drop(redis);
 }
 
-/* Sends words; their answer comes to `call`. False: the link is broken, or memory is out; the call is not known to it. */
+/* Sends a command, whose answer goes to `call`. False: the link is broken, or out of memory; then the link does not have the
+ * call. */
 static bool link_ask(struct link *link, struct call *call, const struct sl_str *words, size_t count)
 {
     const char *data[MAX_WORDS];
@@ -128,7 +129,7 @@ static bool link_ask(struct link *link, struct call *call, const struct sl_str *
 }
 
 /* ---- answers ---- */
-/* Authentication and the like; the last one is that to PING. */
+/* Handles answers to AUTH and the like; the last one is that to PING. */
 static void call_greeting(struct redis *redis, const struct call *call, const redisReply *reply)
 {
     if (reply->type == REDIS_REPLY_ERROR) {
@@ -164,7 +165,7 @@ static void link_message(const struct redis *redis, const redisReply *reply)
         redis->heard(redis->heard_arg, (struct sl_str){element[2]->str, element[2]->len});
 }
 
-/* Of what only a primary does: the name in the URL may stand for another server by now. */
+/* True for the error of a write to a replica: the host name may stand for another server by now. */
 static bool says_replica(const redisReply *reply)
 {
     return reply->type == REDIS_REPLY_ERROR && sl_str_starts(sl_str(reply->str), SL_STR("READONLY "));
@@ -213,9 +214,9 @@ static void on_received(void *arg, struct sl_bytes bytes)
     }
 }
 
-/* ---- what a server may send ----
- * The reader makes room for an array when it reads its header: 13 bytes would be 8 GB. No answer that is asked for has more
- * elements than this, nor is longer than the values that are stored and what is around them. */
+/* ---- limits of answers ----
+ * hiredis allocates an array when it reads its header: 13 bytes could allocate 8 GB. No expected answer has more elements than
+ * this, or is longer than a stored value with its overhead. */
 enum { MAX_ELEMENTS = 64 };
 
 static void *(*make_array)(const redisReadTask *task, int elements);
@@ -251,7 +252,7 @@ static void greet(struct link *link, const char *command, const char *one, const
         words[count++] = sl_str(two);
     struct call *call = calloc(1, sizeof *call);
     if (!call)
-        return; /* the connection does not become ready, then, and is given up */
+        return; /* then the connection never becomes ready, and is closed */
     *call = (struct call){.greeting = command, .references = 1};
     if (!link_ask(link, call, words, count))
         call_release(call);
@@ -275,7 +276,7 @@ static void on_broke(void *arg, const char *why)
     redis_fail(arg, why);
 }
 
-/* What a connection needs that takes its time. */
+/* The slow parts of connecting, done on the pool. */
 struct preparation {
     const struct redis_options *options;
     unsigned turn;
@@ -284,7 +285,7 @@ struct preparation {
     struct sl_error error;
 };
 
-/* Of several addresses each has its turn until one serves. */
+/* Tries the addresses of a host in turn until one works. */
 static const struct addrinfo *pick_address(const struct addrinfo *found, unsigned turn)
 {
     unsigned count = 0;
@@ -336,7 +337,7 @@ static void connect_fiber(void *arg)
     struct redis *redis = arg;
     struct preparation p = {.options = &redis->options, .turn = redis->turn};
     enum sl_code code = redis->options.socket[0] ? SL_OK : pool_run(POOL_IO, prepare, &p, NULL);
-    if (redis->state == REDIS_RESOLVING) { /* not given up meanwhile */
+    if (redis->state == REDIS_RESOLVING) { /* not closed meanwhile */
         if (code != SL_OK || p.error.code != SL_OK)
             redis_fail(redis, p.error.code != SL_OK ? p.error.message : "no thread is free");
         else if (!(redis->link = link_open(redis, &p)))
@@ -369,7 +370,7 @@ void redis_close(struct redis *redis)
     free(redis);
 }
 
-/* Waits until the connection can be used: for one attempt at most. */
+/* Waits until the connection is ready, for at most one attempt. */
 static enum redis_result ready(struct redis *redis, uint64_t end_ms)
 {
     if (redis->state == REDIS_DOWN) {

@@ -1,7 +1,7 @@
 #include "id/id.h"
 #include "redis/redis.h"
 
-/* Percent-encoded octets decoded; what is no such is taken as it stands. */
+/* Decodes percent-encoded octets; other text is copied unchanged. */
 static bool copy_decoded(struct sl_str part, char *out, size_t size)
 {
     size_t used = 0;
@@ -53,7 +53,7 @@ static bool parse_user(struct sl_str authority, struct redis_options *o, struct 
 static bool parse_host(struct sl_str text, struct redis_options *o)
 {
     struct sl_str port, host;
-    if (text.size && text.data[0] == '[') { /* RFC 3986, 3.2.2 */
+    if (text.size && text.data[0] == '[') { /* an IPv6 literal (RFC 3986, 3.2.2) */
         struct sl_str behind;
         host = until((struct sl_str){text.data + 1, text.size - 1}, ']', false, &behind);
         if (!behind.data || (behind.size && behind.data[0] != ':'))

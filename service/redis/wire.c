@@ -8,10 +8,10 @@
 
 enum { READ_BYTES = 64 * 1024, SEAL_BYTES = 64 * 1024, KEEP_ALIVE_S = 15 };
 
-struct parcel { /* of the list of what is to be sent */
+struct write_buf { /* queued data */
     struct sl_link link;
     char *data;
-    size_t size, sealed; /* of it is sealed already */
+    size_t size, encrypted; /* `encrypted` bytes of it are encrypted already */
 };
 
 struct wire {
@@ -26,34 +26,34 @@ struct wire {
     struct wire_events events;
     void *arg;
     struct tls *tls;
-    struct sl_list parcels;
-    struct parcel *sent; /* on its way, when nothing is sealed */
-    struct sl_buf out;   /* on its way, when it is sealed */
+    struct sl_list write_bufs;
+    struct write_buf *sent; /* being written, without TLS */
+    struct sl_buf out;      /* being written, with TLS */
     bool busy, opened, closed;
     char in[READ_BYTES];
     uint8_t plain[READ_BYTES];
 };
 
-static void parcel_free(struct parcel *parcel)
+static void write_buf_free(struct write_buf *write_buf)
 {
-    free(parcel->data);
-    free(parcel);
+    free(write_buf->data);
+    free(write_buf);
 }
 
-static struct parcel *take_parcel(struct wire *wire)
+static struct write_buf *take_write_buf(struct wire *wire)
 {
-    struct parcel *parcel = SL_LIST_FIRST(&wire->parcels, struct parcel, link);
-    sl_list_remove(&wire->parcels, &parcel->link);
-    return parcel;
+    struct write_buf *write_buf = SL_LIST_FIRST(&wire->write_bufs, struct write_buf, link);
+    sl_list_remove(&wire->write_bufs, &write_buf->link);
+    return write_buf;
 }
 
 static void wire_free(uv_handle_t *handle)
 {
     struct wire *wire = handle->data;
-    while (wire->parcels.first)
-        parcel_free(take_parcel(wire));
+    while (wire->write_bufs.first)
+        write_buf_free(take_write_buf(wire));
     if (wire->sent)
-        parcel_free(wire->sent);
+        write_buf_free(wire->sent);
     sl_buf_free(&wire->out);
     tls_free(wire->tls);
     free(wire);
@@ -74,8 +74,8 @@ static void wire_break(struct wire *wire, const char *why)
     wire_close(wire);
 }
 
-/* ---- out ---- */
-static const char *pump(struct wire *wire);
+/* ---- output ---- */
+static const char *write_next(struct wire *wire);
 
 static void on_written(uv_write_t *request, int status)
 {
@@ -83,25 +83,25 @@ static void on_written(uv_write_t *request, int status)
     wire->busy = false;
     wire->out.size = 0;
     if (wire->sent)
-        parcel_free(wire->sent);
+        write_buf_free(wire->sent);
     wire->sent = NULL;
-    const char *trouble = status == 0 ? pump(wire) : uv_strerror(status);
+    const char *trouble = status == 0 ? write_next(wire) : uv_strerror(status);
     if (trouble)
         wire_break(wire, trouble);
 }
 
-/* The next bytes to write: what TLS wants to say by itself, and a bounded part of what is to be sent. */
-static bool seal(struct wire *wire)
+/* Encrypts the next bytes to write: TLS messages, and a bounded part of the queued data. */
+static bool encrypt_next(struct wire *wire)
 {
     struct sl_buf *ready = tls_output(wire->tls);
-    while (wire->opened && wire->parcels.first && ready->size < SEAL_BYTES) {
-        struct parcel *p = SL_LIST_FIRST(&wire->parcels, struct parcel, link);
-        size_t size = p->size - p->sealed < SEAL_BYTES ? p->size - p->sealed : SEAL_BYTES;
-        if (!tls_write(wire->tls, (struct sl_bytes){(const uint8_t *)p->data + p->sealed, size}))
+    while (wire->opened && wire->write_bufs.first && ready->size < SEAL_BYTES) {
+        struct write_buf *p = SL_LIST_FIRST(&wire->write_bufs, struct write_buf, link);
+        size_t size = p->size - p->encrypted < SEAL_BYTES ? p->size - p->encrypted : SEAL_BYTES;
+        if (!tls_write(wire->tls, (struct sl_bytes){(const uint8_t *)p->data + p->encrypted, size}))
             return false;
-        p->sealed += size;
-        if (p->sealed == p->size)
-            parcel_free(take_parcel(wire));
+        p->encrypted += size;
+        if (p->encrypted == p->size)
+            write_buf_free(take_write_buf(wire));
     }
     struct sl_buf empty = wire->out;
     wire->out = *ready;
@@ -109,18 +109,18 @@ static bool seal(struct wire *wire)
     return !wire->out.failed;
 }
 
-/* One write at a time; what comes meanwhile waits for its end. Says what is wrong, or NULL. */
-static const char *pump(struct wire *wire)
+/* Starts a write unless one is in progress; its callback starts the next one. Returns an error text, or NULL. */
+static const char *write_next(struct wire *wire)
 {
     uv_buf_t buf;
     if (wire->busy || wire->closed)
         return NULL;
     if (wire->tls) {
-        if (!seal(wire))
+        if (!encrypt_next(wire))
             return tls_failure(wire->tls);
         buf = uv_buf_init((char *)wire->out.data, (unsigned)wire->out.size);
     } else {
-        wire->sent = wire->parcels.first ? take_parcel(wire) : NULL;
+        wire->sent = wire->write_bufs.first ? take_write_buf(wire) : NULL;
         buf = wire->sent ? uv_buf_init(wire->sent->data, (unsigned)wire->sent->size) : uv_buf_init(NULL, 0);
     }
     if (buf.len == 0)
@@ -133,19 +133,19 @@ static const char *pump(struct wire *wire)
 
 bool wire_send(struct wire *wire, char *data, size_t size)
 {
-    struct parcel *parcel = malloc(sizeof *parcel);
-    if (!parcel) {
+    struct write_buf *write_buf = malloc(sizeof *write_buf);
+    if (!write_buf) {
         free(data);
         return false;
     }
-    *parcel = (struct parcel){.data = data, .size = size};
-    sl_list_append(&wire->parcels, &parcel->link);
-    (void)pump(wire); /* what is wrong with the connection is read soon, too */
+    *write_buf = (struct write_buf){.data = data, .size = size};
+    sl_list_append(&wire->write_bufs, &write_buf->link);
+    (void)write_next(wire); /* the read callback will report the error, too */
     return true;
 }
 
-/* ---- in ---- */
-static void unseal(struct wire *wire, struct sl_bytes bytes)
+/* ---- input ---- */
+static void decrypt(struct wire *wire, struct sl_bytes bytes)
 {
     enum tls_result result = TLS_MORE;
     size_t size;
@@ -156,7 +156,7 @@ static void unseal(struct wire *wire, struct sl_bytes bytes)
         return;
     bool opens = !wire->opened && tls_is_ready(wire->tls);
     wire->opened |= opens;
-    const char *trouble = pump(wire); /* sends an alert too */
+    const char *trouble = write_next(wire); /* may send an alert */
     if (result != TLS_MORE)
         trouble = result == TLS_END ? "closed by the other side" : tls_failure(wire->tls);
     if (trouble)
@@ -165,7 +165,7 @@ static void unseal(struct wire *wire, struct sl_bytes bytes)
         wire->events.opened(wire->arg);
 }
 
-static void on_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
     struct wire *wire = handle->data;
     (void)suggested;
@@ -179,12 +179,12 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
     if (size < 0)
         wire_break(wire, size == UV_EOF ? "closed by the other side" : uv_strerror((int)size));
     else if (size > 0 && wire->tls)
-        unseal(wire, bytes);
+        decrypt(wire, bytes);
     else if (size > 0)
         wire->events.received(wire->arg, bytes);
 }
 
-/* ---- the beginning ---- */
+/* ---- connecting ---- */
 static void on_connect(uv_connect_t *request, int status)
 {
     struct wire *wire = request->data;
@@ -193,14 +193,14 @@ static void on_connect(uv_connect_t *request, int status)
     if (status == 0 && wire->handle.any.type == UV_TCP) {
         uv_tcp_nodelay(&wire->handle.tcp, 1);
         uv_tcp_keepalive(&wire->handle.tcp, 1,
-                         KEEP_ALIVE_S); /* who listens would not notice that the other side is gone */
+                         KEEP_ALIVE_S); /* a subscriber that never writes would not notice a dead peer */
     }
     if (status == 0)
-        status = uv_read_start(&wire->handle.stream, on_room, on_read);
+        status = uv_read_start(&wire->handle.stream, on_alloc, on_read);
     if (status != 0) {
         wire_break(wire, uv_strerror(status));
     } else if (wire->tls) {
-        unseal(wire, (struct sl_bytes){0});
+        decrypt(wire, (struct sl_bytes){0});
     } else {
         wire->opened = true;
         wire->events.opened(wire->arg);
