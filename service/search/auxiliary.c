@@ -1,5 +1,5 @@
-/* Files that are no objects, found by an id: BCSymbolMaps and il2cpp mappings, which go into the table of a module; mappings of JVM
- * programs and bundles of their sources. */
+/* Files that are not objects, found by an id: BCSymbolMaps and il2cpp mappings, which are inputs of a module's symcache;
+ * mappings of JVM programs and bundles of their sources. */
 #include "search/impl.h"
 
 #include "core/log.h"
@@ -105,7 +105,7 @@ enum sl_code il2cpp_find(const struct auxiliary_search *search, struct object_re
     return code;
 }
 
-/* ---- of JVM programs ---- */
+/* ---- for JVM programs ---- */
 
 struct jvm_asking {
     struct auxiliary_search search;

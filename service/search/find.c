@@ -1,4 +1,4 @@
-/* Choosing the best file for a module among everything the sources list. */
+/* Chooses the best file for a module among everything the sources list. */
 #include "search/impl.h"
 
 #include <stdlib.h>
@@ -8,10 +8,10 @@
 
 /* ---- many searches in one fiber ---- */
 
-struct crowd { /* searches that one fiber runs */
+struct crowd { /* searches run by one fiber */
     struct fiber *fiber;
     struct fiber_group helpers;
-    struct sl_list ready; /* searches that can go on */
+    struct sl_list ready; /* searches that can continue */
     size_t unfinished;
 };
 
@@ -63,7 +63,7 @@ static void withdraw(struct search *search)
     for (size_t i = 0; i < search->other_count; i++)
         cache_withdraw(&search->others[i].look);
     cache_withdraw(&search->table);
-    cache_release(search->table.item); /* answered, and not taken any more */
+    cache_release(search->table.item); /* answered, but never used */
 }
 
 struct search search_of(const struct kinds_search *where, const struct object_id *id, enum purpose purpose)
@@ -171,7 +171,7 @@ static bool list(struct search *search)
     return true;
 }
 
-/* ---- fetching what is known about each ---- */
+/* ---- features of the candidates ---- */
 
 static void kinds_find_take(struct probe *probe, enum sl_code code, struct cache_item *item)
 {
@@ -202,8 +202,8 @@ static bool same_directory(struct sl_str a, struct sl_str b)
     return b.size > size && memcmp(a.data, b.data, size) == 0 && !memchr(b.data + size, '/', b.size - size);
 }
 
-/* A pointer is followed when the files it stands beside are not there. */
-static bool of_use(const struct search *search, const struct probe *pointer)
+/* True if the files next to the pointer do not exist: then the pointer is followed. */
+static bool should_follow(const struct search *search, const struct probe *pointer)
 {
     const struct remote_file *file = pointer->request.file;
     for (size_t i = 0; i < search->count; i++) {
@@ -219,7 +219,7 @@ static void kinds_find_ask(struct search *search, bool pointers)
 {
     for (size_t i = 0; i < search->count; i++) {
         struct probe *probe = &search->probes[i];
-        if (probe->request.file->pointer != pointers || (probe->skipped = pointers && !of_use(search, probe)))
+        if (probe->request.file->pointer != pointers || (probe->skipped = pointers && !should_follow(search, probe)))
             continue;
         probe->search = search;
         probe->look = (struct cache_look){.kind = &kind_object_meta,
@@ -302,7 +302,7 @@ static void report_download(struct sl_arena *arena, const struct probe *probe, s
     }
 }
 
-/* The candidates: first the rows of the sources that have nothing. */
+/* Makes the list of candidates, which begins with rows for sources without files. */
 static bool report_downloads(struct search *search)
 {
     size_t most = search->source_count + search->count, count = 0;
@@ -325,7 +325,7 @@ static bool report_downloads(struct search *search)
     return true;
 }
 
-/* The answer keeps to the first error in order; an operator is better served by the one that says most. */
+/* Logs the error with the most information; the response always has the first one in order. */
 static void log_errors(const struct search *search)
 {
     static const enum sl_code telling[] = {SL_MALFORMED, SL_PERMISSION_DENIED, SL_TIMEOUT, SL_DOWNLOAD_ERROR};
@@ -340,7 +340,7 @@ static void log_errors(const struct search *search)
             }
 }
 
-/* A file that was missing and would have been chosen may have turned up since. */
+/* Looks misses that would have been better candidates up again, as they may exist by now. */
 static void renew_better(const struct search *search, const struct probe *chosen)
 {
     bool best = probe_grade(chosen, search->purpose) == GRADE_BEST;
@@ -349,7 +349,7 @@ static void renew_better(const struct search *search, const struct probe *chosen
             cache_renew(&kind_object_meta, &probe->key, &probe->request);
 }
 
-/* A file that was not asked for, for want of memory, might have been the better one. */
+/* True if a candidate that could not be looked up for lack of memory might have been better. */
 static bool may_be_better(const struct search *search, const struct probe *chosen)
 {
     bool best = chosen && probe_grade(chosen, search->purpose) == GRADE_BEST;
@@ -359,7 +359,7 @@ static bool may_be_better(const struct search *search, const struct probe *chose
     return false;
 }
 
-/* ---- the way of a search ---- */
+/* ---- steps of a search ---- */
 static void choose_one(struct search *search)
 {
     struct probe *chosen = NULL;
@@ -421,7 +421,7 @@ struct probe *search_one(struct search *search)
 
 /* ---- reports ---- */
 
-struct place { /* a candidate and where it came from, so that a later one wins */
+struct place { /* a candidate and its index, so that the later one wins */
     const struct candidate *candidate;
     size_t order;
 };

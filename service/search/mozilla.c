@@ -1,5 +1,6 @@
-/* The kind `mozilla_syms`: tables of modules out of Mozilla's symbol stores, and whether those can be asked. The text of a file is not kept: it is fetched,
- * converted and forgotten. The key names the stores, and the module as the file of a source that invalidations can name:
+/* The kind `mozilla_syms`: symcaches of modules from Mozilla's symbol stores, and whether the stores are reachable. The text of
+ * a file is downloaded, converted and not kept. The key names the stores, and the module like a file of a source, so that it
+ * can be invalidated:
  *
  *     scope: global\n\ntype: mozilla_syms\nsources: <hash>\nsource: mozilla\nlocation: <debug file>/<DEBUG ID>\n */
 #include "search/search.h"
@@ -12,18 +13,18 @@
 #include "core/metrics.h"
 #include "kinds/conversion.h"
 
-/* ---- whether the stores answer; loop thread ---- */
+/* ---- health of the stores; loop thread ---- */
 
-/* How long an answer counts, good or bad, and how long the store may take for one. */
+/* How long a result counts, success or failure, and the time limit of a probe. */
 enum { FRESH_MS = 10000, FAILED_MS = 1000, PROBE_MS = 3000 };
 
 struct store_health {
     enum sl_code code;
-    uint64_t until_ms; /* of loop_now_ms: the store is asked again from then on; 0 = now */
-    bool is_asked;     /* by a probe that runs */
+    uint64_t until_ms; /* in time of loop_now_ms: when the store must be asked again; 0 = now */
+    bool is_asked;     /* a probe is running */
 };
 
-static struct sl_map stores; /* by id: as many as were ever configured */
+static struct sl_map stores; /* by id, for all stores that were ever configured */
 
 static struct store_health *health_of(const struct source *store)
 {
@@ -38,15 +39,15 @@ void mozilla_health_forget(void)
     sl_map_free(&stores);
 }
 
-/* SL_OK for every answer, also that it has no such file or that it refuses us. */
+/* SL_OK for every answer, also if the store does not have the file or refuses access. */
 static enum sl_code outcome(enum sl_code code, const struct sl_error *error)
 {
     bool no_bucket = code == SL_NOT_FOUND && strcmp(error->message, object_no_bucket) == 0;
     return code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT || no_bucket ? code : SL_OK;
 }
 
-/* How a question to the store for one file ended. One that failed says little of the store: the next kinds_mozilla_reachable
- * asks the store itself. */
+/* Records the result of a request for a file. A failure says little about the store: it only makes the next
+ * kinds_mozilla_reachable probe the store. */
 static void mozilla_health_note(const struct source *store, enum sl_code code, const struct sl_error *error)
 {
     struct store_health *health = health_of(store);
@@ -60,7 +61,7 @@ static void mozilla_health_note(const struct source *store, enum sl_code code, c
     }
 }
 
-/* ---- asking the store itself ---- */
+/* ---- probing a store ---- */
 
 struct store_probe {
     const struct source *store;
@@ -76,7 +77,7 @@ static void ask_store(void *arg)
     struct remote_file file = {.source = &once, .type = FILE_BREAKPAD};
     struct cache_tmp text;
     struct sl_error error = {0};
-    /* of no module: stores say that they do not have it */
+    /* not a real module: stores answer that they do not have it */
     static const struct sl_str place = SL_STR("heartbeat.pdb/000000000000000000000000000000001/heartbeat.sym");
     once.attempts = 1;
     if (!origin_move(&file, place, &p->arena) || cache_tmp_create(&text, true, &error) != SL_OK)
@@ -90,7 +91,7 @@ static void ask_store(void *arg)
     p->health->until_ms = loop_now_ms() + (p->health->code == SL_OK ? FRESH_MS : FAILED_MS);
 }
 
-/* Asks within PROBE_MS. While the service itself is busy, what was last known stays. */
+/* Probes within PROBE_MS. If this service itself is too busy, the last known state is kept. */
 static void probe_store(void *arg)
 {
     struct store_probe *p = arg;
@@ -177,12 +178,12 @@ static bool file_of(const struct mozilla_request *request, const struct source *
     sl_buf_str(&path, stem);
     sl_buf_cstr(&path, ".sym");
     struct sl_str kept = sl_buf_keep(&path, arena);
-    /* One empty file is no outage of the store: the next one is asked, and else the module has no symbols. */
+    /* An empty file does not mean that the store is down: the next store is asked, and without one the module has no symbols. */
     *file = (struct remote_file){.source = store, .type = FILE_BREAKPAD, .may_be_empty = true};
     return kept.data && origin_move(file, kept, arena);
 }
 
-/* ---- who wants to know what it took ---- */
+/* ---- statistics for callers ---- */
 struct watcher {
     struct sl_link link;
     const struct mozilla_request *request;
@@ -190,7 +191,7 @@ struct watcher {
 };
 static struct sl_list watchers;
 
-static void tell_watchers(const struct mozilla_request *request, const struct mozilla_work *work)
+static void update_watchers(const struct mozilla_request *request, const struct mozilla_work *work)
 {
     for (struct watcher *w = SL_LIST_FIRST(&watchers, struct watcher, link); w; w = SL_LIST_NEXT(w, link))
         if (sl_str_equal(w->request->place, request->place))
@@ -201,7 +202,7 @@ static void tell_watchers(const struct mozilla_request *request, const struct mo
 struct store_conversion {
     const struct mozilla_request *request;
     int fd;
-    uint64_t written_ns; /* of the time that it took */
+    uint64_t written_ns; /* part of the conversion time */
 };
 
 static double seconds_since(uint64_t begin_ns)
@@ -294,9 +295,9 @@ static enum sl_code try_store(const struct mozilla_request *request, const struc
     return code;
 }
 
-/* ---- all of them ---- */
+/* ---- all stores ---- */
 
-/* Nothing is known of the module when a store did not answer: that is told, and forgotten at once. */
+/* If a store did not answer, it is unknown whether the module exists: fails with an error that is not cached. */
 static enum sl_code unreachable(struct sl_error *error, const struct sl_error *reason)
 {
     *error = *reason;
@@ -333,7 +334,7 @@ static enum sl_code mozilla_compute(void *context, struct cache_tmp *tmp, struct
     enum sl_code code = ask_stores(request, tmp->fd, arena, &work, error);
     if (code != SL_OK && code != SL_CANCELLED)
         metric_add(METRIC_TECKEN_DOWNLOAD_FAIL, 1, NULL, NULL, NULL);
-    tell_watchers(request, &work);
+    update_watchers(request, &work);
     return code;
 }
 
@@ -384,7 +385,7 @@ const struct cache_kind kind_mozilla_syms = {
     .opened_size = sizeof(struct sl_symcache),
 };
 
-/* ---- asking ---- */
+/* ---- look-ups ---- */
 
 struct mozilla_asking {
     struct mozilla_request request;

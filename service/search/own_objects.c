@@ -1,4 +1,4 @@
-/* Debug files that came with a request, for it alone: what is made of them is in no cache. */
+/* Debug files sent with a request and used for it alone: the entries made from them are not cached. */
 #include "search/impl.h"
 
 #include <unistd.h>
@@ -10,13 +10,13 @@
 #include "object/archive.h"
 #include "source/zip.h"
 
-/* What was made of an object, once for each use: a request may have many modules of one id. */
+/* The entry made from an object for one use, made once: a request may have many modules with the same id. */
 struct own_made {
     const struct cache_kind *kind;
     bool variables;
     bool making, made;
-    struct fiber_wait_list waiting; /* for the one that makes it */
-    struct cache_item *item;        /* NULL: nothing could be made */
+    struct fiber_wait_list waiting; /* fibers that wait for the one that makes it */
+    struct cache_item *item;        /* NULL: making it failed */
     enum sl_arch arch;
     struct own_made *next;
 };
@@ -35,9 +35,10 @@ static void own_objects_end(void *arg)
 
 enum { OWN_KEY = 128, OWN_SORTS = 8 };
 
-/* Objects that have an id: of those that are good for the same the one of the highest age, as an age also serves lower ones. */
+/* The objects with an id: one per combination of features. Of several with the same features it is that with the highest age,
+ * as an object also serves requests for a lower age. */
 struct own_places {
-    uint32_t items[OWN_SORTS]; /* the place + 1; 0 = none */
+    uint32_t items[OWN_SORTS]; /* index plus 1; 0 = none */
 };
 
 static unsigned own_sort(const struct own_object *object)
@@ -48,7 +49,7 @@ static unsigned own_sort(const struct own_object *object)
 
 struct own_key {
     char text[OWN_KEY];
-    size_t size; /* 0: there is none */
+    size_t size; /* 0: no key */
 };
 
 static struct own_key own_key(char sort, const void *id, size_t size)
@@ -67,7 +68,7 @@ static struct own_key own_key_of_debug_id(const struct sl_debug_id *id)
     return own_key(id->pdb20 ? 'p' : 'd', id->uuid, sizeof id->uuid);
 }
 
-/* Debug ids may be the beginning of a code id, too. */
+/* A debug id may be a prefix of a code id. */
 static struct own_key own_key_of_raw(struct sl_str raw)
 {
     uint8_t uuid[16];
@@ -110,7 +111,7 @@ static bool own_add_keys(struct own_objects *own, size_t place)
            own_add_key(own, place, own_key_of_path(object->name));
 }
 
-/* ---- which there are ---- */
+/* ---- adding ---- */
 
 static bool own_add_slice(struct own_objects *own, struct sl_str name, struct sl_bytes bytes, struct sl_object *object)
 {
@@ -134,7 +135,7 @@ static bool own_add_slice(struct own_objects *own, struct sl_str name, struct sl
     return own_add_keys(own, own->count - 1);
 }
 
-/* The objects of a file; of one that is none of the kind, none. */
+/* Adds the objects of a file; none if it is not an object file. */
 static bool own_add_file(struct own_objects *own, struct sl_str name, struct sl_bytes bytes)
 {
     const struct sl_object_limits limits = {.identity = true};
@@ -153,8 +154,8 @@ static bool own_add_file(struct own_objects *own, struct sl_str name, struct sl_
     return good;
 }
 
-/* The files of a ZIP archive, such as a .dSYM, of which not more is unpacked than own->room. Those of a well-made archive share no
- * bytes: together they are no larger than it. */
+/* Adds the files of a ZIP archive, such as a .dSYM, unpacking at most own->room bytes. Members of a valid archive share no
+ * bytes: together they are no larger than the archive. */
 static bool own_add_zip(struct own_objects *own, struct sl_bytes bytes)
 {
     struct sl_zip zip;
@@ -182,7 +183,7 @@ static bool own_add_zip(struct own_objects *own, struct sl_bytes bytes)
     return true;
 }
 
-/* A file that is packed as a whole, as on symbol servers; one that cannot be unpacked is of no use. */
+/* Adds a file that is compressed as a whole, as on symbol servers; ignores one that cannot be unpacked. */
 static bool own_add_packed(struct own_objects *own, struct sl_str name, struct sl_bytes bytes)
 {
     struct sl_mapping mapping = {0};
@@ -216,7 +217,7 @@ bool own_objects_add(struct own_objects *own, struct sl_str name, struct sl_byte
     return fetch_is_wrapped(bytes) ? own_add_packed(own, name, bytes) : own_add_file(own, name, bytes);
 }
 
-/* ---- what is made of one ---- */
+/* ---- conversion ---- */
 
 struct own_conversion {
     const struct own_object *object;
@@ -253,8 +254,7 @@ static bool own_is_good_for(const struct own_object *object, const struct kinds_
     return use->purpose == PURPOSE_UNWIND ? f->has_unwind_info : f->has_debug_info || f->has_symbols;
 }
 
-/* Reports of sanitizers and listings of addresses often tell nothing of a module but its path: whoever sends the file of that name
- * means it. */
+/* Sanitizer reports and lists of addresses often have only the path of a module: then a file of the same name is used. */
 static bool own_goes_by_name(const struct object_id *id)
 {
     return !id->has_debug_id && !id->code_id.size;
@@ -308,7 +308,7 @@ static void own_report(const struct kinds_search *where, const struct own_object
     candidates_merge(where->arena, &found->candidates, &list);
 }
 
-/* NULL: out of memory. */
+/* Returns the record for this use, created if necessary; NULL when out of memory. */
 static struct own_made *own_made_of(struct sl_arena *arena, struct own_object *object, const struct kinds_use *use)
 {
     struct own_made *made = object->made;
@@ -334,7 +334,7 @@ static void own_make(const struct own_object *object, const struct kinds_use *us
         log_info("own_objects", "a file that came with a request is of no use", LOG_STR("error", error.message));
     made->arch = c.arch;
     made->making = false;
-    made->made = code != SL_BUSY && code != SL_CANCELLED; /* which say nothing of the file */
+    made->made = code != SL_BUSY && code != SL_CANCELLED; /* those codes say nothing about the file */
     fiber_wake_all(&made->waiting);
 }
 

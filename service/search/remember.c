@@ -1,25 +1,25 @@
-/* What searches came to, by the sources, the module and the use. */
+/* The cache of finished searches, by source list, module and use. */
 #include "search/impl.h"
 
 #include <stdlib.h>
 
 #include "core/lru.h"
 
-enum { REMEMBERED_BYTES = 8 << 20, MAX_KEY = 2048, MAX_CONSULTED = 64 };
+enum { REMEMBERED_BYTES = 8 << 20, MAX_KEY = 2048, MAX_ENTRIES = 64 };
 
-struct consulted { /* an entry that the search asked for */
+struct used_entry { /* a cache entry that the search used */
     struct cache_mark mark;
     bool is_renewed;
 };
 
 struct remembered {
     struct lru_entry lru;
-    uint32_t references; /* the table's, and one of each arena whose search it answered */
+    uint32_t references; /* that of the table, and one of each arena whose search it answered */
     struct outcome outcome;
-    struct consulted *consulted;
-    size_t consulted_count;
-    struct cache_mark table; /* zeros when the search did not come to one */
-    struct sl_arena arena;   /* all of it */
+    struct used_entry *used_entry;
+    size_t entry_count;
+    struct cache_mark table; /* zeros if the result has none */
+    struct sl_arena arena;   /* owns everything */
 };
 
 /* ---- the table ---- */
@@ -49,7 +49,7 @@ void remember_nothing(void)
 struct key {
     uint8_t bytes[MAX_KEY];
     size_t size;
-    bool is_long; /* too long for anything to be remembered */
+    bool is_long; /* too long: the search is not cached */
 };
 
 static void key_add(struct key *key, const void *data, size_t size)
@@ -89,11 +89,11 @@ static struct sl_str make_key(struct key *key, uint64_t list, struct sl_str scop
     return key->is_long ? (struct sl_str){NULL, 0} : (struct sl_str){(const char *)key->bytes, key->size};
 }
 
-/* ---- recalling ---- */
-static bool still_so(const struct remembered *r)
+/* ---- look-ups ---- */
+static bool is_still_valid(const struct remembered *r)
 {
-    for (size_t i = 0; i < r->consulted_count; i++)
-        if (!cache_peek_mark(&r->consulted[i].mark, r->consulted[i].is_renewed, NULL))
+    for (size_t i = 0; i < r->entry_count; i++)
+        if (!cache_peek_mark(&r->used_entry[i].mark, r->used_entry[i].is_renewed, NULL))
             return false;
     return true;
 }
@@ -107,7 +107,7 @@ const struct outcome *recall(const struct kinds_search *where, const struct kind
     if (!found)
         return NULL;
     struct remembered *r = LRU_ITEM(found, struct remembered, lru);
-    if (!still_so(r) || (r->table.serial && !cache_peek_mark(&r->table, false, item))) {
+    if (!is_still_valid(r) || (r->table.serial && !cache_peek_mark(&r->table, false, item))) {
         lru_drop(&searches, found);
         return NULL;
     }
@@ -122,15 +122,15 @@ const struct outcome *recall(const struct kinds_search *where, const struct kind
     return &r->outcome;
 }
 
-/* ---- remembering ---- */
-static bool consult(struct remembered *r, const struct probe *probes, size_t count)
+/* ---- storing ---- */
+static bool record_entries(struct remembered *r, const struct probe *probes, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         if (probes[i].skipped)
             continue;
-        if (!probes[i].look.mark.serial || r->consulted_count == MAX_CONSULTED)
+        if (!probes[i].look.mark.serial || r->entry_count == MAX_ENTRIES)
             return false;
-        r->consulted[r->consulted_count++] = (struct consulted){probes[i].look.mark, probes[i].renewed};
+        r->used_entry[r->entry_count++] = (struct used_entry){probes[i].look.mark, probes[i].renewed};
     }
     return true;
 }
@@ -172,10 +172,10 @@ static bool remember_all(struct remembered *r, const struct search *search, stru
 {
     bool good = true;
     r->lru.key = remember_text(&r->arena, key, &good);
-    r->consulted = SL_ARENA_ARRAY(&r->arena, struct consulted, search->count + search->other_count);
+    r->used_entry = SL_ARENA_ARRAY(&r->arena, struct used_entry, search->count + search->other_count);
     r->table = search->table.mark;
-    return good && r->consulted && consult(r, search->probes, search->count) &&
-           consult(r, search->others, search->other_count) && (!search->table.kind || r->table.serial) &&
+    return good && r->used_entry && record_entries(r, search->probes, search->count) &&
+           record_entries(r, search->others, search->other_count) && (!search->table.kind || r->table.serial) &&
            remember_outcome(r, outcome);
 }
 

@@ -1,4 +1,4 @@
-/* What else the best files of a module are for: their source texts, or to be handed out. */
+/* Other uses of a module's best files: their source texts, or the original file. */
 #include "search/impl.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@ static bool is_bundle(const struct probe *probe)
     return probe->request.file->type == FILE_SOURCEBUNDLE;
 }
 
-/* Opens all objects of one sort that have sources. */
+/* Opens all bundles, or all other objects, that have sources. */
 static void open_sources(struct search *search, bool bundles, struct source_lookup *result)
 {
     for (size_t i = 0; i < search->count && result->code != SL_CANCELLED; i++) {
@@ -51,7 +51,7 @@ static void open_all(void *arg)
     candidates_merge(search->arena, &result->candidates, &inside.candidates);
 }
 
-/* What is opened takes a fiber; most modules have nothing to open. */
+/* True if there is nothing to open, as for most modules: opening needs a fiber. */
 static bool opens_nothing(const struct search *search)
 {
     if (search->chosen && search->chosen->code == SL_OK)
@@ -89,7 +89,7 @@ static void remember_source(const struct search *search)
         remember(search, NULL, &outcome);
 }
 
-/* Those that are SL_BUSY still. */
+/* Searches the questions that were not answered from the cache: their code is SL_BUSY. */
 static bool search_source_rest(const struct kinds_search *where, const struct source_question *questions, size_t count,
                                size_t rest)
 {

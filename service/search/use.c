@@ -1,22 +1,23 @@
-/* What the chosen file of a module is used for: what a kind makes of it; and the table of a module, with what changes its names and
- * lines. */
+/* Uses of the chosen file of a module: the entry of a kind made from it; and the module's symcache, with the files that change
+ * its names and lines. */
 #include "search/impl.h"
 
 uint64_t kinds_table_base(const struct fixed_place *place, uint64_t image_address)
 {
-    enum { MOST = 1 << 20 }; /* what is put in front is small; whatever else is told is another address */
+    /* segments added before it are small; a larger distance means that the addresses are unrelated */
+    enum { MOST = 1 << 20 };
     uint64_t above = place->address - image_address, below = image_address - place->address;
     bool near = above <= MOST || below <= MOST;
     return place->is_fixed && image_address && near ? place->address : image_address;
 }
 
-/* ---- what is told of it ---- */
+/* ---- reporting ---- */
 static struct candidate_use *field_of(const struct kinds_use *use, struct candidate *candidate)
 {
     return (struct candidate_use *)((char *)candidate + use->report);
 }
 
-/* A file that could not even be fetched says nothing of its use. */
+/* Reports nothing for a file that could not be fetched, as its use is unknown. */
 static void report_unusable(struct search *search)
 {
     enum sl_code code = search->chosen->code;
@@ -48,7 +49,7 @@ static void find_use_finish(struct search *search)
     candidates_merge(search->arena, &found->candidates, &search->candidates);
 }
 
-/* ---- the kind ---- */
+/* ---- looking up the entry ---- */
 static void take_table(struct search *search)
 {
     struct kinds_found *found = search->result;
@@ -80,7 +81,7 @@ void search_ask_failed(struct search *search, enum sl_code code)
     search->next = take_table;
 }
 
-/* ---- a module ---- */
+/* ---- one module ---- */
 static void use_nothing(struct search *search)
 {
     const struct kinds_steps *steps = search->use->steps;
@@ -114,7 +115,7 @@ static void use_chosen(struct search *search)
     }
 }
 
-/* In a fiber: files that are no objects, one after the other. */
+/* In a fiber: tries files that are not objects, one after the other. */
 static void find_first(struct search *search)
 {
     const struct kinds_use *use = search->use;
@@ -133,8 +134,8 @@ static void begin_first(struct search *search)
     search_in_fiber(search, find_first);
 }
 
-/* ---- many ---- */
-static bool recalled(const struct kinds_search *where, const struct kinds_question *question)
+/* ---- many modules ---- */
+static bool answer_from_cache(const struct kinds_search *where, const struct kinds_question *question)
 {
     struct kinds_found *found = question->found;
     struct candidate_use report;
@@ -178,7 +179,7 @@ static struct search search_for(const struct kinds_search *where, const struct k
     return search;
 }
 
-/* Those that are SL_BUSY still. */
+/* Searches the questions that were not answered from the cache: their code is SL_BUSY. */
 static bool search_rest(const struct kinds_search *where, const struct kinds_question *questions, size_t count,
                         size_t rest)
 {
@@ -199,7 +200,7 @@ bool kinds_find_all(const struct kinds_search *where, const struct kinds_questio
 {
     size_t rest = 0;
     for (size_t i = 0; i < count; i++)
-        if (!own_objects_answer(where, &questions[i]) && !recalled(where, &questions[i])) {
+        if (!own_objects_answer(where, &questions[i]) && !answer_from_cache(where, &questions[i])) {
             *questions[i].found = (struct kinds_found){.code = SL_BUSY, .error = {SL_BUSY, 0, "out of memory"}};
             rest++;
         }
@@ -218,7 +219,7 @@ void kinds_find(const struct kinds_search *where, const struct kinds_use *use, c
     kinds_find_all(where, &question, 1);
 }
 
-/* ---- the table of a module ---- */
+/* ---- the symcache of a module ---- */
 
 static void ask_symcache(struct search *search)
 {
@@ -237,9 +238,9 @@ static void ask_symcache(struct search *search)
         search_ask_failed(search, SL_BUSY);
 }
 
-/* ---- what changes names and lines is a part of the symcache, so it is looked for first ---- */
+/* ---- files that change names and lines: inputs of the symcache, so they are searched first ---- */
 
-/* In a fiber: there is something, or it takes questions to know what there may be. */
+/* In a fiber: such files exist, or finding out needs network requests. */
 static void find_rewriting(struct search *search)
 {
     struct auxiliary_search auxiliary = {search->sources, search->source_count, search->scope, search->id,
@@ -297,7 +298,7 @@ static bool add_auxiliary(struct search *search, const struct remote_file *file,
     return true;
 }
 
-/* The files that may be: mostly none, and then they are not there. False when out of memory. */
+/* Lists such files and looks them up: mostly there are none. False when out of memory. */
 static bool list_auxiliaries(struct search *search)
 {
     static const enum file_type types[] = {FILE_UUIDMAP, FILE_IL2CPP};
@@ -345,7 +346,7 @@ static void use_object(struct search *search)
         return;
     }
     search->next = take_auxiliaries;
-    search->waiting++; /* until all are asked */
+    search->waiting++; /* keeps the search waiting until all look-ups are posted */
     for (size_t i = 0; i < search->other_count; i++) {
         search->waiting++;
         if (cache_ask(&search->others[i].look))
@@ -368,7 +369,7 @@ struct probe *search_in_pe(const struct search *first, struct search *search)
     return found && probe_grade(found, search->purpose) == GRADE_BEST ? found : NULL;
 }
 
-/* In a fiber: a search of its own, since it adds requests and candidates. */
+/* In a fiber: a search of its own, as it adds requests and candidates. */
 static void look_inside(struct search *search)
 {
     struct kinds_found *found = search->result;
