@@ -1,5 +1,5 @@
-/* The kinds `auxdifs`, UUID maps and BCSymbolMaps, and `il2cpp`, line mappings of Unity builds: files that change what a symcache says
- * without being objects. */
+/* The kinds `auxdifs`, UUID maps and BCSymbolMaps, and `il2cpp`, line mappings of Unity builds: inputs of a symcache that are
+ * not objects. */
 #include "kinds/impl.h"
 
 #include "core/log.h"
@@ -10,7 +10,7 @@ static enum sl_code check_uuidmap(struct conversion *conversion, struct sl_bytes
                                   struct sl_error *error)
 {
     (void)arg;
-    (void)conversion; /* of a megabyte at most */
+    (void)conversion; /* no limits needed for at most a megabyte */
     struct sl_debug_id id;
     return sl_uuidmap_parse(file, &id, error);
 }

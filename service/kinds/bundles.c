@@ -1,5 +1,5 @@
-/* Source text out of objects. A bundle is open for as long as the memory layer keeps it, and shared; where the sources
- * of a Portable PDB are says its look-up table. */
+/* Source texts in objects. A bundle is shared and open while it is in the memory layer; the look-up table of a Portable PDB
+ * says where its sources are. */
 #include "kinds/impl.h"
 
 #include "core/guard.h"
@@ -7,7 +7,7 @@
 #include "source/bundle.h"
 #include "source/zip.h"
 
-/* Larger texts are no source that somebody reads. */
+/* Limit of a source text: no one reads larger ones. */
 enum { MAX_TEXT = 64 << 20 };
 
 enum sl_code source_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
@@ -20,7 +20,7 @@ enum sl_code source_load(struct sl_bytes bytes, void **loaded, uint64_t *weight,
     sl_budget_init(&budget, bytes.size);
     sl_budget_limit(&budget, kinds_max_memory(), NULL, NULL);
     enum sl_code code = sl_bundle_open(bytes, &budget, &bundle, error);
-    if (code != SL_OK) /* it parsed when it came in: one that does not now is of no use as a bundle */
+    if (code != SL_OK) /* it was valid when it was fetched; if it is not now, it is used without its sources */
         return code == SL_BUSY ? code : SL_OK;
     *loaded = bundle;
     *weight = sl_bundle_memory(bundle);
@@ -96,7 +96,7 @@ bool kinds_source_at(struct source_object *object, struct sl_arena *arena, struc
 
 /* ---- opening ---- */
 
-/* A PE file of .NET is asked for what is inside of it, any other for its own debug information. */
+/* For a .NET PE file the Portable PDB inside is used, for other files their own debug information. */
 struct detecting {
     struct sl_bytes file;
     enum sl_format format;
@@ -112,7 +112,7 @@ static bool has_dwarf(struct sl_bytes file, const struct object_request *request
 {
     struct detecting d = {.file = file};
     if (!guard_run(detect, &d) && cache_mend())
-        return false; /* what is asked for next cannot read it either, and says so */
+        return false; /* the next step cannot read it either, and reports that */
     enum sl_format format = d.format;
     return format == SL_FORMAT_PE ? request->id->type != OBJECT_PE_DOTNET : format != SL_FORMAT_PORTABLEPDB;
 }

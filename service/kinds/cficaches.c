@@ -1,7 +1,7 @@
-/* The kind `cficaches`: rules for finding callers, made from the unwind information of objects. */
+/* The kind `cficaches`: unwind rules made from the unwind information of objects. */
 #include "kinds/impl.h"
 
-/* What was written is opened and read once more: a writer's mistake must not be kept for a week. */
+/* Opens and reads the new table before it is stored: a writer's bug must not be cached for a week. */
 static enum sl_code cficaches_store(struct conversion *conversion, int fd, const struct sl_buf *out,
                                     struct sl_error *error)
 {

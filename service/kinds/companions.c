@@ -1,4 +1,4 @@
-/* The files that hold the rest of an object's debug information, from the source that the object came from. */
+/* Files with other parts of an object's debug information, from the source of the object. */
 #include "dwarf/dwarf.h"
 #include "kinds/impl.h"
 
@@ -12,7 +12,8 @@ static struct sl_str joined(struct sl_arena *arena, struct sl_str text, const ch
     return sl_buf_keep(&out, arena);
 }
 
-/* A file that is not there, and one that a store does not let us see (some say so of what is not there), is none. */
+/* Gets a companion file. A missing one counts as absent, and so does one to which the store denies access: some stores answer
+ * so for missing files. */
 static enum sl_code kinds_companions_get(const struct object_request *request, struct sl_arena *arena,
                                          struct cache_item **item, bool *incomplete, struct sl_error *error)
 {
@@ -24,14 +25,14 @@ static enum sl_code kinds_companions_get(const struct object_request *request, s
     return SL_OK;
 }
 
-/* `<file>.dwp`, as the tools that make packages name them. */
+/* Gets `<file>.dwp`, the usual name of a package. */
 static enum sl_code get_package(const struct object_request *request, struct sl_arena *arena,
                                 struct companion_items *items, struct sl_error *error)
 {
     static const struct object_id any = {.type = OBJECT_ELF};
     struct remote_file file = *request->file;
     if (file.source->type == SOURCE_SENTRY || origin_has_index(file.source) || file.pointer)
-        return SL_OK; /* they have no file names, or know their files */
+        return SL_OK; /* such sources have no file names, or list all their files */
     file.location = joined(arena, file.location, ".dwp");
     file.uri = joined(arena, file.uri, ".dwp");
     struct object_request package = {.file = &file, .id = &any, .scope = request->scope};
@@ -40,7 +41,7 @@ static enum sl_code get_package(const struct object_request *request, struct sl_
     return kinds_companions_get(&package, arena, &items->package, &items->incomplete, error);
 }
 
-/* By its build id, where the source's layout has debug files by id. */
+/* Gets it by its build id, if the source's layout has debug files by id. */
 static enum sl_code get_supplementary(const struct object_request *request, const struct companion_wants *wants,
                                       struct sl_arena *arena, struct companion_items *items, struct sl_error *error)
 {

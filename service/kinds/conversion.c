@@ -16,13 +16,13 @@ static const uint64_t heavy_input = UINT64_C(1) << 30, bytes_a_second = 4 << 20,
 
 static struct { /* loop thread */
     uint64_t max_memory, max_time_ns;
-    unsigned max_heavy, heavy; /* how many there may be; there are */
+    unsigned max_heavy, heavy; /* limit and number of running heavy conversions */
     struct fiber_wait_list waiting;
-    unsigned queued; /* in `waiting` */
+    unsigned queued; /* number of fibers in `waiting` */
 } limits = {.max_time_ns = UINT64_MAX, .max_heavy = 1};
 
 static const struct config *configured;
-static _Atomic uint64_t max_section_size, max_source_size, max_unwind_chain, max_memory; /* for the pool */
+static _Atomic uint64_t max_section_size, max_source_size, max_unwind_chain, max_memory; /* copies for the pool */
 
 void conversions_configure(const struct config *config)
 {
@@ -36,20 +36,20 @@ void conversions_configure(const struct config *config)
     limits.max_heavy = config->conversion.max_heavy;
 }
 
-/* ---- the end of all ---- */
-static atomic_bool cut;
+/* ---- the end of the process ---- */
+static atomic_bool is_aborted;
 
 void conversions_cut(void)
 {
-    atomic_store(&cut, true);
+    atomic_store(&is_aborted, true);
 }
 
-static bool is_to_end(void *clock)
+static bool must_stop(void *clock)
 {
-    return atomic_load_explicit(&cut, memory_order_relaxed) || cpu_clock_expired(clock);
+    return atomic_load_explicit(&is_aborted, memory_order_relaxed) || cpu_clock_expired(clock);
 }
 
-/* ---- places of heavy ones ---- */
+/* ---- slots of heavy conversions ---- */
 static bool take_place(uint64_t size)
 {
     if (size <= heavy_input)
@@ -60,7 +60,8 @@ static bool take_place(uint64_t size)
     }
     metric_set(METRIC_WAITING, ++limits.queued, "heavy", NULL, NULL);
     fiber_expect("the place of a large conversion");
-    bool woken = fiber_wait_on(&limits.waiting, UINT64_MAX) == FIBER_WOKEN; /* the place of the one before */
+    /* takes over the slot of the one that ended */
+    bool woken = fiber_wait_on(&limits.waiting, UINT64_MAX) == FIBER_WOKEN;
     metric_set(METRIC_WAITING, --limits.queued, "heavy", NULL, NULL);
     return woken;
 }
@@ -75,7 +76,7 @@ static void leave_place(uint64_t size)
         limits.heavy--;
 }
 
-/* ---- one ---- */
+/* ---- one conversion ---- */
 static uint64_t time_for(uint64_t size)
 {
     uint64_t more = size / bytes_a_second * second_ns;
@@ -111,14 +112,14 @@ static enum sl_code fail_time(const struct conversion *conversion, struct sl_err
     return SL_UNSUPPORTED;
 }
 
-/* What was made in spite of a limit that it passed depends on chance. */
+/* A result made although a limit was passed depends on timing and is dropped. */
 static enum sl_code judge(const struct call *call, const struct conversion_input *input, struct sl_error *error)
 {
     const struct sl_budget *budget = &call->conversion.budget;
     int end = atomic_load(&budget->end);
     if (end != SL_BUDGET_TIME && end != SL_BUDGET_MEMORY)
         return call->code;
-    if (end == SL_BUDGET_TIME && atomic_load(&cut))
+    if (end == SL_BUDGET_TIME && atomic_load(&is_aborted))
         return sl_fail(error, SL_CANCELLED, "cancelled");
     enum sl_code code = end == SL_BUDGET_TIME ? fail_time(&call->conversion, error) : sl_budget_fail(budget, error);
     log_info("conversion", "a conversion passed its limit", LOG_SLSTR("location", input->location),
@@ -148,7 +149,7 @@ enum sl_code conversion_run(const struct conversion_input *input, conversion_job
         return sl_fail(error, SL_CANCELLED, "cancelled");
     sl_budget_init(&call.conversion.budget, input->size);
     cpu_clock_init(&call.conversion.clock, time_for(input->size));
-    sl_budget_limit(&call.conversion.budget, limits.max_memory, is_to_end, &call.conversion.clock);
+    sl_budget_limit(&call.conversion.budget, limits.max_memory, must_stop, &call.conversion.clock);
     cpu_parallel_init(&call.conversion.parallel, pool_parallel(), &call.conversion.clock);
     enum sl_code code = pool_run(POOL_CONVERT, run_call, &call, error);
     leave_place(input->size);
@@ -203,7 +204,7 @@ enum sl_code conversion_write(struct conversion *conversion, int fd, const struc
     return code;
 }
 
-/* ---- what else computations share ---- */
+/* ---- shared by computations ---- */
 
 const struct config *kinds_config(void)
 {

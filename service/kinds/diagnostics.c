@@ -1,5 +1,5 @@
-/* The kind `diagnostics`: minidumps that could not be answered. They hold memory of users' programs, so that they are kept only
- * when the configuration says so, and never shared. */
+/* The kind `diagnostics`: minidumps that could not be processed. They contain memory of users' programs, so they are stored
+ * only if the configuration says so, and never shared. */
 #include "kinds/impl.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@ struct keeping {
     bool done;
     struct sl_bytes dump;
     char key[128];
-    int fd; /* while it is written */
+    int fd; /* of the entry, while it is written */
     bool written;
 };
 
@@ -28,7 +28,7 @@ static enum sl_code diagnostics_compute(void *context, struct cache_tmp *tmp, st
                                         struct sl_error *error)
 {
     (void)arena;
-    struct keeping *k = context; /* which waits for the end */
+    struct keeping *k = context; /* its owner waits for the end */
     k->fd = tmp->fd;
     enum sl_code code = pool_run(POOL_IO, write_dump, k, error);
     return code != SL_OK || k->written ? code : sl_fail(error, SL_INTERNAL, "a dump could not be written");

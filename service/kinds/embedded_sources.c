@@ -6,12 +6,12 @@
 #include "function/path.h"
 #include "source/bundle.h"
 
-/* Every table may name the same text, under as many paths as there is room for. */
+/* Limit of all texts: every line table may name the same text under many paths. */
 static const uint64_t max_texts = UINT64_C(256) << 20;
 
 struct gather {
     struct sl_bundle_writer *writer;
-    struct sl_map paths; /* those that are in */
+    struct sl_map paths; /* paths of the texts added so far */
     struct sl_buf path;
     struct sl_arena arena;
     uint64_t size;

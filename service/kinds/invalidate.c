@@ -1,4 +1,4 @@
-/* Which files have changed when somebody says what was uploaded. */
+/* Finds the files that an upload has changed. */
 #include "kinds/invalidate.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static const struct source *find_source(struct sl_str id)
 }
 
 struct found {
-    struct cache_file *files; /* malloc */
+    struct cache_file *files; /* allocated by malloc */
     size_t count, capacity;
     bool failed;
 };
@@ -36,7 +36,7 @@ static void invalidate_add(struct found *found, const struct remote_file *file)
     found->files[found->count++] = (struct cache_file){file->source->id, file->uri};
 }
 
-/* Whatever the module is: its type, and so the paths, is not known. */
+/* Lists the module's files for all types of objects, as its type is not known. */
 static enum sl_code list_module(const struct source *source, struct object_id *id, struct sl_arena *arena,
                                 struct found *found, struct sl_error *error)
 {
@@ -65,7 +65,7 @@ static enum sl_code invalidate_module(const struct invalidation *what, struct sl
         return sl_fail(error, SL_NOT_FOUND, "no such source is configured");
     if (!sl_debug_id_parse(what->debug_id, &id.debug_id))
         return sl_fail(error, SL_MALFORMED, "not a debug id");
-    const struct config *config = config_retain(kinds_config()); /* the source's */
+    const struct config *config = config_retain(kinds_config()); /* owns the source */
     enum sl_code code = list_module(source, &id, arena, &found, error);
     if (code == SL_OK)
         code = cache_invalidate(found.files, found.count, error);
@@ -74,7 +74,7 @@ static enum sl_code invalidate_module(const struct invalidation *what, struct sl
     return code;
 }
 
-/* No source has this id; its stamp is the time when hosts were released. */
+/* No source has this id; its stamp is the time when hosts were last unblocked. */
 static const struct cache_file blocked_hosts = {{":hosts", 6}, {NULL, 0}};
 
 enum sl_code kinds_release_hosts(struct sl_error *error)

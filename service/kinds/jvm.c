@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-/* The table takes the place of the text that it is made from. */
+/* Replaces the text by the table made from it. */
 static enum sl_code convert_mapping(struct conversion *conversion, struct sl_bytes file, void *arg,
                                     struct sl_error *error)
 {
@@ -48,7 +48,7 @@ const struct cache_kind kind_proguard = {
     .opened_size = sizeof(struct sl_jvm_mapper),
 };
 
-/* ---- mappings of a request's own ---- */
+/* ---- mappings sent with a request ---- */
 
 struct own_mapping {
     struct sl_str text;

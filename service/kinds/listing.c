@@ -1,5 +1,5 @@
-/* What the sources have for a module, in their order. Most of them say so without asking anybody; those that do ask, do it
- * at the same time. And the kind `source_index`: the index of a symbol store, and the segments it is made of. Both are sorted lines
+/* The files that sources have for a module, in the order of the sources. Most sources need no network request; the others are
+ * asked concurrently. And the kind `source_index`: the index of a symbol store, and its segments. Both are sorted lines
  * "<name>/<id>/<name>". Segments never change once they are written, so a longer index costs only its new segments. */
 #include "kinds/impl.h"
 
@@ -8,13 +8,13 @@
 #include "core/log.h"
 #include "core/pool.h"
 
-enum { INDEX_MAX = 512 << 20 }; /* bytes of lines */
+enum { INDEX_MAX = 512 << 20 }; /* limit of the lines in bytes */
 
 struct index_request {
     const struct source *source;
     struct sl_str scope; /* of the entry */
-    uint32_t number;     /* of the segment, or of the last one */
-    uint32_t known;      /* of an index: a shorter one that may be had; 0 = none */
+    uint32_t number;     /* of the segment, or of the index's last one */
+    uint32_t known;      /* for an index: last segment of a shorter one that may be cached; 0 = none */
     bool segment;
 };
 
@@ -49,7 +49,7 @@ static enum sl_code source_index_get(const struct index_request *r, struct sl_ar
     return cache_get(&kind_source_index, &key, r, item, error);
 }
 
-/* ---- making entries ---- */
+/* ---- computing entries ---- */
 
 struct work {                /* on the pool */
     struct sl_bytes segment; /* to be read first; empty = none */
@@ -96,7 +96,7 @@ static enum sl_code make_segment(const struct index_request *r, struct cache_tmp
     return code;
 }
 
-/* The lines of a shorter index, if it is still in memory; returns the number of its last segment. */
+/* Copies the lines of a shorter index if it is still in memory; returns the number of its last segment, or 0. */
 static uint32_t begin_with(const struct index_request *r, struct sl_arena *arena, struct sl_buf *lines)
 {
     struct index_request known = *r;
@@ -114,7 +114,7 @@ static uint32_t begin_with(const struct index_request *r, struct sl_arena *arena
     return read ? r->known : 0;
 }
 
-/* One segment after the other: servers slow down whoever asks for many at once. */
+/* Adds one segment after the other, as servers throttle clients with many concurrent requests. */
 static enum sl_code add_segments(const struct index_request *r, uint32_t from, struct sl_arena *arena,
                                  struct sl_buf *lines, struct sl_error *error)
 {
@@ -182,15 +182,15 @@ const struct cache_kind kind_source_index = {
     .retain = retain,
 };
 
-/* ---- use ---- */
+/* ---- look-ups ---- */
 
 enum { GOOD_MAX = 256 };
-static struct good { /* the last index that could be had, by source */
+static struct good { /* last segment of the last index that was available, by source */
     uint64_t source;
     uint32_t last;
 } good[GOOD_MAX];
 
-/* Two sources in one place of the table cost each other a download. */
+/* A hash table without chains: a collision costs a download. */
 static struct good *good_of(const struct index_request *r, struct sl_arena *arena)
 {
     struct index_request any = *r;
@@ -205,7 +205,7 @@ static struct good *good_of(const struct index_request *r, struct sl_arena *aren
     return place;
 }
 
-/* The newest index, or else the last good one. */
+/* Gets the newest index, or else the last available one. */
 static enum sl_code current(const struct source *source, struct sl_str scope, struct sl_arena *arena,
                             struct cache_item **item, struct sl_error *error)
 {
@@ -226,12 +226,12 @@ static enum sl_code current(const struct source *source, struct sl_str scope, st
     return source_index_get(&r, arena, item, error);
 }
 
-/* On the pool: the lines of a large index may not be in memory. */
+/* On the pool, as the lines of a large index may not be resident. */
 struct finding {
     struct sl_bytes index;
     const struct remote_file *files;
     size_t count;
-    struct sl_str *spellings; /* of the files, in the index; data NULL = it does not have the file */
+    struct sl_str *spellings; /* of the files, in the index; data NULL: the index does not have the file */
 };
 
 static enum sl_code find_all(void *arg, struct sl_error *error)
@@ -259,7 +259,7 @@ struct respelling {
     bool ok;
 };
 
-/* Reads the index once more. */
+/* Reads the index again. */
 static void respell_all(void *arg)
 {
     struct respelling *r = arg;
@@ -305,7 +305,7 @@ enum sl_code source_index_filter(const struct source *source, struct sl_str scop
     return code;
 }
 
-/* ---- the list ---- */
+/* ---- listing ---- */
 
 struct task {
     struct listing *listing;

@@ -1,10 +1,10 @@
-/* The kind `object_meta`: what an object can be used for, so that candidates are ranked without opening them:
+/* The kind `object_meta`: the features of an object, so that candidates are ranked without opening them:
  *
  *     {"has_debug_info":b,"has_unwind_info":b,"has_symbols":b,"has_sources":b,"srcsrv_vcs":"git"|"perforce"|"other",
  *      "embedded_ppdb":{"has_debug_info":b,"has_sources":b},"fixed_address":n}
  *
- * The version control system only if it is known, the next member only for PE files with a Portable PDB inside, the last only
- * for ELF files that can be loaded there alone. */
+ * "srcsrv_vcs" only if it is known, "embedded_ppdb" only for PE files with a Portable PDB inside, "fixed_address" only for ELF
+ * files that can only be loaded there. */
 #include "kinds/impl.h"
 
 #include "base/json_fields.h"
@@ -36,7 +36,7 @@ static void object_meta_encode(const struct object_meta *meta, struct sl_buf *ou
     sl_json_end_object(&w);
 }
 
-/* One that cannot be read is none: the PE file itself is usable. */
+/* Ignores a Portable PDB that cannot be read: the PE file itself is usable. */
 static enum sl_code describe_embedded(struct conversion *conversion, struct sl_object *pe, struct sl_features *features,
                                       struct sl_error *error)
 {
@@ -86,7 +86,7 @@ static enum sl_code object_meta_compute(void *context, struct cache_tmp *tmp, st
     return kinds_make(context, NULL, describe, tmp->fd, arena, error);
 }
 
-/* A system that is not known is none. */
+/* An unknown version control system counts as none. */
 static bool read_vcs(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str text = {NULL, 0}, *vcs = out;
@@ -140,7 +140,7 @@ static uint64_t capacity(const struct config *config)
     return config->object_meta_capacity;
 }
 
-/* They serve while a new one is made. 2 did not know the names that Go programs carry, 3 no fixed addresses. */
+/* Used until the current version is made. Version 2 lacks the symbol tables of Go programs, 3 fixed addresses. */
 static const unsigned older[] = {3, 2, 1, 0};
 
 const struct cache_kind kind_object_meta = {

@@ -1,4 +1,4 @@
-/* The kind `objects`: files as the sources have them, decompressed, and known to parse. */
+/* The kind `objects`: files from the sources, decompressed, and validated by parsing. */
 #include "kinds/impl.h"
 
 #include <errno.h>
@@ -17,8 +17,7 @@ struct check {
     char found[SL_DEBUG_ID_TEXT];
 };
 
-/* Of a fat file only the object that was asked for is kept. The slice is moved to the front piece by piece, since it may
- * overlap where it goes. */
+/* Reduces a fat file to the requested object. Moves the slice to the start piece by piece, as it may overlap its destination. */
 static enum sl_code keep_slice(int fd, const struct sl_archive *archive, size_t index, struct sl_error *error)
 {
     enum { PIECE = 1 << 20 };
@@ -41,9 +40,8 @@ static enum sl_code keep_slice(int fd, const struct sl_archive *archive, size_t 
     return code;
 }
 
-/* The checksum by which .NET clients name the Portable PDB they want: the hash of the file as it was before the compiler
- * knew its id, that is with the 20 bytes of the id zeroed (PE/COFF Specification, additional information for .NET, "PDB
- * Checksum"). */
+/* The checksum by which .NET clients identify a Portable PDB: the hash of the file before the compiler set its id, that is with
+ * the 20 bytes of the id zeroed (PE/COFF Specification, additional information for .NET, "PDB Checksum"). */
 enum { SHA256_SIZE = 32, ID_SIZE = 20 };
 
 static bool hash_without_id(struct sl_bytes file, uint64_t id_offset, uint8_t digest[SHA256_SIZE])
@@ -59,7 +57,7 @@ static bool hash_without_id(struct sl_bytes file, uint64_t id_offset, uint8_t di
     return ok;
 }
 
-/* True also when that cannot be told: another kind of file, another algorithm. */
+/* True also if it cannot be compared: another type of file, or another algorithm. */
 static bool checksum_matches(struct sl_bytes file, struct sl_str checksum)
 {
     const struct sl_str algorithm = SL_STR("SHA256:");
@@ -105,7 +103,7 @@ static enum sl_code check_object(struct conversion *conversion, struct sl_bytes 
     return archive.is_fat ? keep_slice(check->fd, &archive, index, error) : SL_OK;
 }
 
-/* Stores with wrong files work for their users today, so the answer stays; somebody may want to know. */
+/* Only logs and counts a wrong id or checksum: stores with such files are in use. */
 static void report_mismatch(const struct object_request *request, const struct check *check)
 {
     struct sl_arena arena = {0};
@@ -131,7 +129,7 @@ static enum sl_code objects_compute(void *context, struct cache_tmp *tmp, struct
     return code;
 }
 
-/* The reference's own buckets are shared already. */
+/* Sentry's own buckets are shared already. */
 static bool shareable(const void *context)
 {
     const struct object_request *request = context;
@@ -139,7 +137,7 @@ static bool shareable(const void *context)
     return source->type != SOURCE_GCS || !sl_str_starts(source->id, SL_STR("sentry:"));
 }
 
-/* Handles of files, as any kind, and the bundles among them, which are open. */
+/* Handles of files, as for any kind, plus the bundles among them that are open. */
 static uint64_t objects_capacity(const struct config *config)
 {
     return config->default_capacity + OPEN_BUNDLES_BYTES;

@@ -103,6 +103,6 @@ struct own_symcache {
 enum sl_code kinds_own_symcache(struct sl_str key, const struct own_symcache *own, struct cache_item **item,
                                 struct sl_error *error) SL_SUSPENDS;
 
-/* Stores a minidump that could not be processed, for later analysis: on this node only, once per name. Also works in a
- * cancelled fiber. */
+/* Stores a minidump that could not be processed, for later analysis: on this node only, and once for equal contents. Also works
+ * in a cancelled fiber. */
 void kinds_keep_dump(struct sl_bytes dump) SL_SUSPENDS;

@@ -1,4 +1,4 @@
-/* The kind `own_symcaches`: tables that a command of a user made of files of his own machine. */
+/* The kind `own_symcaches`: symcaches that a user's command made from files of the local machine. */
 #include "kinds/impl.h"
 
 #include "core/pool.h"
@@ -22,7 +22,7 @@ static enum sl_code own_symcaches_compute(void *context, struct cache_tmp *tmp, 
 {
     struct making m = {.own = context, .fd = tmp->fd};
     (void)arena;
-    if (!m.own->make) /* nothing is remembered of it */
+    if (!m.own->make) /* SL_CANCELLED is not cached */
         return sl_fail(error, SL_CANCELLED, "it is not kept");
     return pool_call(POOL_CONVERT, own_symcache_make, &m, error);
 }

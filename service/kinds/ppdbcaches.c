@@ -1,4 +1,4 @@
-/* The kind `ppdb_caches`: look-up tables made from Portable PDBs, also from those inside of PE files. */
+/* The kind `ppdb_caches`: look-up tables made from Portable PDBs, also from those inside PE files. */
 #include "kinds/impl.h"
 
 #include "core/log.h"
@@ -12,7 +12,7 @@ struct convert {
     size_t dropped;
 };
 
-/* What was written is opened and read once more: a writer's mistake must not be kept for a week. */
+/* Opens and reads the new table before it is stored: a writer's bug must not be cached for a week. */
 static enum sl_code ppdbcaches_store(struct conversion *conversion, const struct convert *c, const struct sl_buf *out,
                                      struct sl_error *error)
 {

@@ -80,7 +80,7 @@ bool symcache_request_base(const void *context, struct sl_arena *arena, const st
     return object_request_base(&request->object, arena, kind, key, base);
 }
 
-/* What tells hosts apart, as far as sources do. */
+/* Identifies the host or bucket of a source. */
 struct sl_str object_request_place(const void *context)
 {
     const struct source *source = ((const struct object_request *)context)->file->source;

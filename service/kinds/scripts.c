@@ -1,4 +1,4 @@
-/* What scripts say of themselves, looked for once for as long as the script is in memory. */
+/* Debug references in scripts, searched once while the script is in memory. */
 #include "kinds/impl.h"
 
 #include <openssl/evp.h>
@@ -9,12 +9,12 @@
 #include "core/pool.h"
 #include "js/comment.h"
 
-enum { MAX_REFERENCE = 64 * 1024 }; /* bytes; no server takes a longer one */
+enum { MAX_REFERENCE = 64 * 1024 }; /* bytes; no server accepts a longer one */
 
-struct script { /* loaded; loop thread */
+struct script { /* the item's `loaded`; loop thread */
     bool known;
     struct script_facts facts;
-    char *map; /* of `facts`: the loop must not read the mapped script */
+    char *map; /* for `facts`: a copy, as the loop must not read the mapped script */
 };
 
 enum sl_code script_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
@@ -75,7 +75,7 @@ enum sl_code kinds_script_facts(struct cache_item *item, struct script_facts *fa
         script->map = look.map;
         script->known = true;
     } else {
-        free(look.map); /* another fiber was faster */
+        free(look.map); /* another fiber has set it first */
     }
     *facts = script->facts;
     return code;

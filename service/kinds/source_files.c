@@ -1,4 +1,4 @@
-/* The kinds `sourcefiles` and `bundled_files`: single texts as UTF-8, from the web or a source, and out of bundles. */
+/* The kinds `sourcefiles` and `bundled_files`: single texts as UTF-8, from the web or a source, and from bundles. */
 #include "kinds/impl.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@ struct decoding {
     bool is_utf8;
 };
 
-/* Scripts may have any character in their strings. */
+/* Scripts must be UTF-8, but may contain any character. */
 static bool decode_text(const struct decoding *d, struct sl_bytes bytes, struct sl_buf *scratch, struct sl_str *text)
 {
     *text = (struct sl_str){(const char *)bytes.data, bytes.size};
@@ -27,7 +27,7 @@ static bool decode_text(const struct decoding *d, struct sl_bytes bytes, struct 
     return sl_str_is_utf8(*text);
 }
 
-/* What is kept is text: decoded once, and not at every use. */
+/* Stores the file as UTF-8, so that it is decoded only once. */
 static enum sl_code decode_file(void *arg, struct sl_error *error)
 {
     const struct decoding *d = arg;
@@ -46,7 +46,7 @@ static enum sl_code decode_file(void *arg, struct sl_error *error)
     } else if (!is_text) {
         code = sl_fail(error, SL_MALFORMED, "the file is not text");
     } else if (text.size != mapping.bytes.size || text.data != (const char *)mapping.bytes.data) {
-        if (!scratch.size) /* a view of the mapping, which is about to be overwritten */
+        if (!scratch.size) /* copy a view of the mapping, which is about to be overwritten */
             sl_buf_str(&scratch, text);
         code =
             scratch.failed ? sl_fail(error, SL_BUSY, "out of memory") : kinds_write(fd, sl_buf_bytes(&scratch), error);
@@ -60,8 +60,8 @@ static enum sl_code decode_file(void *arg, struct sl_error *error)
 
 struct web_file {
     const struct source_request *request;
-    char *map;        /* a cache entry's note: what the head of the answer says of the file's source map */
-    bool by_old_name; /* of the field */
+    char *map;        /* note of the cache entry: the source map named by the response's header */
+    bool by_old_name; /* `map` is from the obsolete header field */
 };
 
 static bool may_follow(void *arg, const char *url)
@@ -73,7 +73,7 @@ static bool may_follow(void *arg, const char *url)
     return allowed;
 }
 
-/* `SourceMap` (ECMA-426, 11.1.2.1), or what it was called before, which counts less. */
+/* `SourceMap` (ECMA-426, 11.1.2.1), or its obsolete name X-SourceMap, which has lower priority. */
 static void note_map(void *arg, struct sl_str name, struct sl_str value)
 {
     struct web_file *web = arg;
@@ -86,7 +86,7 @@ static void note_map(void *arg, struct sl_str name, struct sl_str value)
     web->by_old_name = old;
 }
 
-/* Whether the path of the URL ends as those of scripts, source maps and source files do, and of no page. */
+/* True if the path of the URL has an extension of scripts, source maps or source files, and not of web pages. */
 static bool names_code(struct sl_str url)
 {
     static const char *const endings[] = {"js", "mjs", "cjs", "map",   "bundle", "ts",   "c",  "h",
@@ -180,7 +180,7 @@ void *source_request_retain(const void *context, struct sl_arena *arena)
     return good ? to : NULL;
 }
 
-/* Downloads from a host, or of a source, wait in one line. */
+/* Downloads from the same host or source share a queue. */
 static struct sl_str source_files_place(const void *context)
 {
     const struct source_request *request = context;
@@ -203,9 +203,9 @@ const struct cache_kind kind_source_files = {
     .free_loaded = script_free,
 };
 
-/* ---- out of bundles ---- */
+/* ---- texts in bundles ---- */
 
-/* Views of the request. */
+/* The result refers to data of the request. */
 static struct object_request source_files_object(const struct source_request *request)
 {
     static const struct object_id any = {.type = OBJECT_UNKNOWN};
@@ -257,7 +257,7 @@ static bool bundled_files_base(const void *context, struct sl_arena *arena, cons
     return object_request_base(object, arena, kind, key, base);
 }
 
-/* They are held for as long as there is room for their texts. */
+/* Counts the text as memory, so that the capacity limits the number of texts. */
 static enum sl_code bundled_files_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
 {
     enum sl_code code = script_load(bytes, loaded, weight, error);
@@ -278,7 +278,7 @@ const struct cache_kind kind_bundled_files = {
     .compute = bundled_files_compute,
     .place = source_files_place,
     .retain = source_request_retain,
-    .shareable = kinds_never_shared, /* the bundle is */
+    .shareable = kinds_never_shared, /* the bundle is shared */
     .capacity = bundled_files_capacity,
     .load = bundled_files_load,
     .free_loaded = script_free,

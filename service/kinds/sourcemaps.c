@@ -1,4 +1,4 @@
-/* The kind `sourcemap_caches`: tables made of scripts and their source maps. */
+/* The kind `sourcemap_caches`: tables made from scripts and their source maps. */
 #include "kinds/impl.h"
 
 #include "core/log.h"
@@ -6,11 +6,11 @@
 #include "js/comment.h"
 
 struct sourcemap_texts {
-    struct cache_item *script, *map; /* references; NULL: none */
-    struct sl_str embedded;          /* data NULL: in the script */
+    struct cache_item *script, *map; /* references; NULL = none */
+    struct sl_str embedded;          /* data NULL: the data URL in the script */
     struct sl_str location;          /* for the log */
     struct sl_smcache_options options;
-    struct sl_buf *out; /* gets the table; or NULL, and the file gets it */
+    struct sl_buf *out; /* gets the table; NULL: write it to `fd` */
     int fd;
 };
 
@@ -25,7 +25,7 @@ static struct sl_str item_text(const struct cache_item *item)
     return (struct sl_str){(const char *)bytes.data, bytes.size};
 }
 
-/* The table is read as it will be used, before anybody does. */
+/* Opens the new table as its readers will, before it is used. */
 static enum sl_code check_table(const struct sl_buf *table, struct sl_str location, struct sl_error *error)
 {
     struct sl_smcache cache;
@@ -134,7 +134,7 @@ const struct cache_kind kind_sourcemap_caches = {
     .opened_size = sizeof(struct sl_smcache),
 };
 
-/* Ids of artifacts are unique in their installation only. */
+/* Ids of artifacts are unique within their installation only. */
 static void put_origin(struct sl_buf *text, const struct source_request *request)
 {
     if (!request || !request->file)
@@ -148,7 +148,7 @@ static void put_origin(struct sl_buf *text, const struct source_request *request
     sl_buf_cstr(text, "\n");
 }
 
-/* What changes the table's bytes. */
+/* The options that change the table's bytes. */
 static void put_options(struct sl_buf *text, struct sl_smcache_options options)
 {
     if (options.compat_names || options.partial_scopes)

@@ -9,7 +9,7 @@
 #include "object/bcsymbolmap.h"
 #include "source/il2cpp.h"
 
-struct rewriting { /* of names and lines; NULL = none */
+struct rewriting { /* inputs that change names and lines; NULL = none */
     struct sl_bcsymbolmap *map;
     struct sl_il2cpp *lines;
 };
@@ -21,14 +21,14 @@ struct convert {
     bool variables;
     int fd;
     struct sl_symcache_gaps gaps;
-    bool damaged;  /* the file is not quite as its format wants it */
-    bool complete; /* `items` holds what there is: convert in any case */
-    bool wanting;  /* not converted: `wants` is to be got first */
+    bool damaged;  /* the file violates its format slightly */
+    bool complete; /* `items` has all available companions: convert in any case */
+    bool wanting;  /* not converted: get `wants` first */
     struct companion_wants wants;
     struct companion_items items;
 };
 
-/* What was written is opened once more, as a reader will: a writer's mistake must not be kept for a week. */
+/* Opens the new table before it is stored: a writer's bug must not be cached for a week. */
 static enum sl_code symcaches_store(struct conversion *conversion, const struct convert *c, const struct sl_buf *out,
                                     struct sl_error *error)
 {
@@ -45,7 +45,7 @@ static struct sl_str map_name(void *arg, struct sl_str name)
     return sl_bcsymbolmap_resolve(r->map, name);
 }
 
-/* A mapping of lines knows the paths that BCSymbolMaps lead to. */
+/* Applies the BCSymbolMap first, as the line mapping has the paths that it results in. */
 static bool map_line(void *arg, const struct sl_file *file, uint32_t line, struct sl_file *new_file, uint32_t *new_line)
 {
     const struct rewriting *r = arg;
@@ -75,7 +75,7 @@ static uint64_t rewriting_size(const struct convert *c)
     return (c->map ? c->map->mapping.bytes.size : 0) + (c->lines ? c->lines->mapping.bytes.size : 0);
 }
 
-/* Checked when they were fetched: what does not open now makes the symcache malformed. */
+/* They were validated when they were fetched: a failure to open them now makes the symcache malformed. */
 static enum sl_code open_rewriting(struct conversion *conversion, struct convert *c, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
@@ -140,7 +140,7 @@ static enum sl_code convert_object(struct conversion *conversion, void *arg, str
     return code;
 }
 
-/* Both were there when the key was made; without one of them the entry would be another than its key says. */
+/* Both existed when the key was made; without one of them the entry would not match its key. */
 static enum sl_code get_rewriting(const struct symcache_request *request, struct sl_arena *arena, struct convert *c,
                                   struct sl_error *error)
 {
@@ -171,7 +171,7 @@ static enum sl_code convert(const struct symcache_request *request, struct sl_ar
     return code;
 }
 
-/* The table is of use all the same; whoever made the file may want to know. */
+/* The table is still useful; logs the gaps for the owner of the file. */
 static void report_gaps(const struct object_request *request, const struct convert *c)
 {
     if (!c->gaps.units && !c->damaged)
@@ -206,14 +206,19 @@ static enum sl_code open_into(struct sl_bytes bytes, void *into, struct sl_error
     return sl_symcache_open(bytes, into, error);
 }
 
-/* They serve while a new one is made. 1001 knew fewer lines, and not where files are kept; 1002 may lack, without a mark, what
- * a companion or a scarcity of memory took from it; 1003 had names of symbols for those of functions, and no lines outside of
- * these; 1004 knew no hand-written functions, and mixed up the sections of relocatable files; 1005 took names for decorated
- * that are not, and had no inlined calls of functions without lines, nor the functions of Go
- * programs without DWARF; 1006 did not have the names of executables that Breakpad files tell; 1007 had lines of one section
- * alone where DWARF 2 or 3 describes an assembler's file; 1008 let the last symbol of a section answer far behind it, and had no
- * inlined calls where no line is known; 1009 counted addresses of ELF files from their first segment, which need not be the
- * lowest, had no labels, and holes behind symbols that are within others. */
+/* Used until the current version is made. What they lack:
+ *
+ *     1001  some lines; the paths in version control
+ *     1002  data of missing companions or lost by a lack of memory, without a mark that says so
+ *     1003  has names of symbols instead of functions, and no lines outside of functions
+ *     1004  hand-written functions; mixes up the sections of relocatable files
+ *     1005  takes undecorated names for decorated ones; inlined calls of functions without lines, functions of Go
+ *           programs without DWARF
+ *     1006  the names of executables in Breakpad files
+ *     1007  has lines of only one section if DWARF 2 or 3 describes an assembler's file
+ *     1008  lets the last symbol of a section match far beyond it; inlined calls where no line is known
+ *     1009  counts addresses of ELF files from their first segment, which need not be the lowest; labels; has holes
+ *           after symbols that are inside of others */
 static const unsigned older[] = {1009, 1008, 1007, 1006, 1005, 1004, 1003, 1002, 1001, 0};
 
 const struct cache_kind kind_symcaches = {
