@@ -1,8 +1,9 @@
-/* What was found, or not, in the store of uploads, so that a module costs no look at the disk or the bucket until something changes.
+/* Cached results of look-ups in the store of uploads, so that a module needs no access to the disk or bucket until something
+ * changes.
  *
- * Every change of what can be found sets the time of the file `generation` in the store; each process looks at it when it is
- * asked for something and has not done so for a second, and forgets everything when it is another. The process that makes
- * the change forgets at once. The answers that were not asked for longest make room for others. */
+ * Every change of the published sets sets the mtime of the file `generation` in the store; each process checks that at a
+ * look-up if the last check was a second ago, and drops all answers if it has changed. The process that makes the change drops
+ * them at once. LRU eviction. */
 #include "symbfile_store/bucket.h"
 
 #include <errno.h>
@@ -30,47 +31,48 @@ bool store_changed(const char *store)
     return generation_path(store, path) && change_counter_bump(path, false, &before, &made);
 }
 
-/* ---- what is remembered; loop thread ---- */
-struct remembered {
+/* ---- the cache; loop thread ---- */
+struct cached_answer {
     struct lru_entry lru;
-    struct upload_answer *found; /* NULL = nothing */
+    struct upload_answer *found; /* NULL = nothing was found */
     char key[];
 };
 
-static void remembered_free(struct remembered *entry)
+static void cached_answer_free(struct cached_answer *entry)
 {
     free(entry->found);
     free(entry);
 }
 
-static void remembered_release(struct lru *lru, struct lru_entry *entry)
+static void cached_answer_release(struct lru *lru, struct lru_entry *entry)
 {
     (void)lru;
-    remembered_free(LRU_ITEM(entry, struct remembered, lru));
+    cached_answer_free(LRU_ITEM(entry, struct cached_answer, lru));
 }
 
 static struct {
     struct lru known;
-    struct change_counter generation; /* of a bucket: the random bytes of its object */
-    uint64_t epoch, looked_ms;        /* number of the changes that were seen; 0 = not looked yet */
+    struct change_counter generation; /* for a bucket: the random bytes of its object */
+    uint64_t epoch, looked_ms;        /* number of changes seen; time of the last check, 0 = none yet */
     bool looking, outdated;
     struct fiber_wait_list waiting;
-} answers = {.known = {.max_size = UINT64_MAX, .max_count = MAX_ANSWERS, .release = remembered_release}};
+} answers = {.known = {.max_size = UINT64_MAX, .max_count = MAX_ANSWERS, .release = cached_answer_release}};
 
-static void forget(void)
+static void drop_answers(void)
 {
     answers.epoch++;
     answers.outdated = false;
     lru_clear(&answers.known);
 }
 
-/* A change that failed because the store does not answer may have been made: what is remembered stays as long as it is all there is. */
+/* A change that failed because the store does not answer may have been made nevertheless: keeps the answers while the store is
+ * down. */
 void symbfile_answers_forget(void)
 {
     if (store_is_down(NULL))
         answers.outdated = true;
     else
-        forget();
+        drop_answers();
 }
 
 uint64_t answers_epoch(void)
@@ -83,7 +85,7 @@ bool answers_get(struct sl_str key, struct upload_answer *answer)
     struct lru_entry *found = lru_get(&answers.known, key, 0);
     if (!found)
         return false;
-    const struct remembered *entry = LRU_ITEM(found, struct remembered, lru);
+    const struct cached_answer *entry = LRU_ITEM(found, struct cached_answer, lru);
     *answer = entry->found ? *entry->found : (struct upload_answer){.found = false};
     return true;
 }
@@ -92,21 +94,21 @@ void answers_put(struct sl_str key, const struct upload_answer *answer, uint64_t
 {
     if (epoch != answers.epoch)
         return;
-    struct remembered *entry = malloc(sizeof *entry + key.size);
+    struct cached_answer *entry = malloc(sizeof *entry + key.size);
     if (!entry)
-        return; /* it is asked for again */
-    *entry = (struct remembered){.lru.key = {entry->key, key.size}};
+        return; /* not cached */
+    *entry = (struct cached_answer){.lru.key = {entry->key, key.size}};
     memcpy(entry->key, key.data, key.size);
     if (answer->found && (entry->found = malloc(sizeof *entry->found)))
         *entry->found = *answer;
     if ((answer->found && !entry->found) || !lru_put(&answers.known, &entry->lru))
-        remembered_free(entry);
+        cached_answer_free(entry);
 }
 
-/* ---- what others did ---- */
+/* ---- changes of other processes ---- */
 struct looked { /* pool work */
     struct change_counter seen;
-    int number; /* errno; 0: the store is there */
+    int number; /* errno; 0: the store is available */
     char store[512];
 };
 
@@ -163,7 +165,7 @@ enum sl_code answers_look(struct sl_error *error)
     if (code == SL_OK) {
         answers.looked_ms = begun_ms ? begun_ms : 1;
         if (answers.outdated || memcmp(&seen, &answers.generation, sizeof seen) != 0)
-            forget();
+            drop_answers();
         answers.generation = seen;
     }
     fiber_wake_all(&answers.waiting);

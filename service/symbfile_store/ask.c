@@ -1,4 +1,4 @@
-/* Questions and changes wherever the store is: a directory is read by the pool, a bucket is waited for. */
+/* Look-ups and changes for both kinds of stores: a directory is accessed on the pool, a bucket by the fiber. */
 #include "symbfile_store/bucket.h"
 
 #include "core/pool.h"

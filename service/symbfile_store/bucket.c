@@ -1,4 +1,4 @@
-/* What lies in the bucket, and how it is found. */
+/* Objects of the bucket, and finding them. */
 #include "symbfile_store/bucket.h"
 
 #include <inttypes.h>
@@ -15,11 +15,11 @@ enum { MOST_PAGES = 10000, INFO_BYTES = 64 << 10, MANIFEST_BYTES = 256 << 20, GE
 
 static struct {
     struct object_store store;
-    const struct object_store *bucket; /* `store`; NULL: there is none */
+    const struct object_store *bucket; /* `store`; NULL: no bucket */
     struct sl_arena arena;
 } remote;
 
-/* ---- life ---- */
+/* ---- start and end ---- */
 
 void remote_open(const struct config *config)
 {
@@ -101,7 +101,8 @@ static bool parse_marker(struct sl_str name, enum symbfile_kind kind, struct rem
 
 /* ---- lists ---- */
 
-/* Whether the page goes on behind `last`, which becomes the last of its names: a server that says the same again has no end. */
+/* True if the names of the page sort after `last`, which becomes the last of them: a server that repeats a page would never
+ * end. */
 static bool goes_on(const struct object_list *objects, char last[OBJECT_NAME])
 {
     for (size_t i = 0; i < objects->count; i++) {
@@ -170,10 +171,10 @@ enum sl_code remote_remove(const char *prefix, size_t *count, struct sl_error *e
     return code;
 }
 
-/* ---- what is published ---- */
+/* ---- published sets ---- */
 
 struct marker_list {
-    size_t skip; /* of the names: the executable's place */
+    size_t skip; /* length of the executable's prefix */
     enum symbfile_kind kind;
     struct remote_marker *markers;
     size_t count;
@@ -227,7 +228,7 @@ static bool note_published(void *arg, const struct object_entry *object)
     return true;
 }
 
-/* Both kinds begin with an "r", and nothing else does: one request. */
+/* Both kinds begin with "r", and no other name does: one request lists both. */
 enum sl_code remote_published(const struct symbfile_place *place, struct symbfile_set sets[SYMBFILE_KINDS],
                               struct sl_error *error)
 {

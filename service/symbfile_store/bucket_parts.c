@@ -1,4 +1,4 @@
-/* Parts in the bucket: what they are called, which are there, and copies of them on this machine. */
+/* Parts in the bucket: names, lists, and local copies. */
 #include "symbfile_store/bucket.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ void remote_parts_name(enum symbfile_kind kind, uint64_t count, const char *uplo
     snprintf(out, SET_NAME, "%s-%" PRIu64 "-%s-%" PRIu64, symbfile_kind_names[kind], count, upload_id, generation);
 }
 
-/* The kind and the count of that name. */
+/* Parses kind and count of such a name. */
 bool remote_parse_parts_name(const char *name, enum symbfile_kind *kind, uint64_t *count)
 {
     for (int i = 0; i < SYMBFILE_KINDS; i++) {
@@ -43,7 +43,7 @@ void remote_in_parts(const struct symbfile_place *place, const char *name, const
     snprintf(out, OBJECT_NAME, "%.*sparts/%s/%s", OBJECT_NAME / 3, home, name, rest);
 }
 
-/* All numbers have ten digits, so that lists are in their order. */
+/* Numbers have ten digits, so that lists are in numeric order. */
 void remote_part_name(const struct symbfile_part_file *part, char out[PART_NAME])
 {
     char name[PART_NAME];
@@ -51,7 +51,7 @@ void remote_part_name(const struct symbfile_part_file *part, char out[PART_NAME]
     snprintf(out, PART_NAME, "%010" PRIu32 "%s", part->number, strchr(name, '.'));
 }
 
-/* ---- parts that are there ---- */
+/* ---- lists of parts ---- */
 
 void remote_part_list_free(struct remote_part_list *list)
 {
@@ -60,7 +60,7 @@ void remote_part_list_free(struct remote_part_list *list)
     *list = (struct remote_part_list){0};
 }
 
-/* Of two with one number, which come one after the other, the younger one counts. */
+/* Of two parts with the same number, which are adjacent in the list, the newer one counts. */
 bool remote_note_part(void *arg, const struct object_entry *object)
 {
     struct remote_part_list *list = arg;
@@ -99,10 +99,10 @@ enum sl_code remote_list_parts(const struct symbfile_place *place, const char *n
     return code == SL_OK && list->failed ? sl_fail(error, SL_BUSY, "out of memory") : code;
 }
 
-/* ---- how many parts in a row, from the first on, this node knows of. What is forgotten is counted again. ---- */
+/* ---- number of consecutive parts, from the first on, that this node knows of; evicted ones are counted again ---- */
 
 struct progress {
-    struct lru_entry entry; /* by the prefix of the names of the set's parts */
+    struct lru_entry entry; /* its key is the prefix of the parts' names */
     uint64_t complete;
     char prefix[];
 };
@@ -168,7 +168,7 @@ static bool note_progress(void *arg, const struct object_entry *object)
     return true;
 }
 
-/* Goes on from the last part that is known. */
+/* Starts after the last part that is known. */
 enum sl_code remote_count_parts(const struct symbfile_place *place, const char *name, uint64_t *complete,
                                 struct sl_error *error)
 {
@@ -183,7 +183,7 @@ enum sl_code remote_count_parts(const struct symbfile_place *place, const char *
     return code;
 }
 
-/* ---- copies on this machine ---- */
+/* ---- local copies ---- */
 
 struct copy {
     const char *home;
@@ -239,7 +239,7 @@ static enum sl_code copy_part(const struct symbfile_place *place, const char *pa
     return code;
 }
 
-/* The parts of `set`, which has them, in "<home>/<name of the set>/". */
+/* Downloads the parts in set->have to "<home>/<name of the set>/". */
 enum sl_code remote_copy_set(const struct symbfile_place *place, const char *parts, const struct symbfile_set *set,
                              char home[STORE_PATH], struct sl_error *error)
 {

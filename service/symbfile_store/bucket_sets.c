@@ -1,5 +1,5 @@
-/* Sets of parts in the bucket: staged, published, replaced, dropped. Under the lock of the executable among the fibers of this process;
- * other processes and nodes may do the same at the same time. */
+/* Sets of parts in the bucket: staged, published, replaced, dropped. The lock of the executable excludes other fibers of this
+ * process only; other processes and nodes may do the same concurrently. */
 #include "symbfile_store/bucket.h"
 
 #include <inttypes.h>
@@ -41,7 +41,7 @@ struct publishing {
     const char *upload_id;
     char parts[SET_NAME];
     struct symbfile_set set;
-    bool news; /* what can be found is another */
+    bool news; /* the published sets have changed */
 };
 
 struct check { /* pool work */
@@ -57,7 +57,7 @@ static void check_job(void *arg)
     check->good = store_check_set(check->home, check->set, check->failure);
 }
 
-/* Pieces are read together, on this machine; of parts that are symbfiles themselves the names tell. */
+/* Pieces are downloaded and read together; of parts that are complete symbfiles only the names are checked. */
 static bool check_parts(struct publishing *p, struct symbfile_failure *failure)
 {
     char home[STORE_PATH] = "";
@@ -108,7 +108,7 @@ static enum sl_code write_marker(struct publishing *p, uint64_t generation, stru
     return code;
 }
 
-/* A set that was replaced: its marker, and its parts unless the new set is made of the same. */
+/* Removes a replaced set: its marker, and its parts unless the new set uses them. */
 static enum sl_code remove_published(const struct publishing *p, const struct remote_marker *marker,
                                      struct sl_error *error)
 {
@@ -117,7 +117,7 @@ static enum sl_code remove_published(const struct publishing *p, const struct re
     enum sl_code code = remote_manifest(p->place, &set, parts, error);
     free(set.have);
     if (code == SL_NOT_FOUND)
-        return SL_OK; /* another node was faster */
+        return SL_OK; /* another node has removed it */
     bool shared = code != SL_OK || strcmp(parts, p->parts) == 0;
     remote_home(p->place, name);
     snprintf(name + strlen(name), sizeof name - strlen(name), "%s", marker->set.name);
@@ -128,8 +128,8 @@ static enum sl_code remove_published(const struct publishing *p, const struct re
     return remote_remove(name, NULL, error);
 }
 
-/* The set takes the place of what was published, unless that is the same. What was replaced may stay when the store fails now: it does
- * not count. */
+/* Publishes the set in place of the old one, unless both are equal. If the store fails later, the old one may remain: it has a
+ * lower generation. */
 static enum sl_code publish(struct publishing *p, struct sl_error *error)
 {
     struct remote_marker markers[MARKERS];
@@ -147,7 +147,7 @@ static enum sl_code publish(struct publishing *p, struct sl_error *error)
     }
     if (code != SL_OK)
         return code;
-    p->news = true; /* also when it is the same: who published it may not have come to telling */
+    p->news = true; /* set even if unchanged: the first publisher may have crashed before it announced the change */
     if (same)
         return strcmp(parts, p->parts) == 0 ? remove_open(p, error) : drop_parts(p, error);
     uint64_t generation = clock_wall_us(), before = newest ? newest->set.generation : 0;
@@ -161,7 +161,7 @@ static enum sl_code publish(struct publishing *p, struct sl_error *error)
     return SL_OK;
 }
 
-/* Whether all parts are there is looked at anew: they may have been dropped meanwhile. */
+/* Lists the parts again, as they may have been dropped meanwhile, and publishes a complete set. */
 static bool complete(struct publishing *p, struct symbfile_failure *failure)
 {
     struct remote_part_list list;
@@ -183,7 +183,7 @@ static bool complete(struct publishing *p, struct symbfile_failure *failure)
 
 /* ---- adding ---- */
 
-/* Puts the file into its set; others of the same number that were there before go. */
+/* Stores the part in its set and removes older ones with the same number. */
 static enum sl_code stage(const struct symbfile_arrival *a, const char *parts, struct sl_error *error)
 {
     char prefix[OBJECT_NAME], number[32], name[OBJECT_NAME], part[PART_NAME];
@@ -221,7 +221,7 @@ static enum sl_code write_id(const struct symbfile_place *place, const char *id,
     return remote_write(name, SL_STR(""), error);
 }
 
-/* The ways to the executable come first: what info says has been noted. */
+/* Writes the associations before info: so every id in info has one. */
 static enum sl_code update_info(const struct symbfile_arrival *a, bool *news, struct sl_error *error)
 {
     struct symbfile_info info;
@@ -243,7 +243,7 @@ static enum sl_code update_info(const struct symbfile_arrival *a, bool *news, st
     return code;
 }
 
-/* The directory of the set's parts: another one once the set was published. */
+/* Name of the directory of the set's parts: a new one if the set was published before. */
 static enum sl_code find_parts_name(const struct symbfile_arrival *a, char out[SET_NAME], struct sl_error *error)
 {
     struct remote_marker markers[MARKERS];
@@ -275,9 +275,9 @@ bool remote_add(const struct symbfile_arrival *a, struct symbfile_failure *failu
     return code == SL_OK ? good : refuse(failure, code, &error);
 }
 
-/* ---- asking ---- */
+/* ---- look-ups ---- */
 
-struct staged { /* of one kind: what came last */
+struct staged { /* newest staged set of a kind */
     size_t skip;
     enum symbfile_kind kind;
     char name[SET_NAME], modified[40];
@@ -346,7 +346,7 @@ enum sl_code remote_status(const struct symbfile_place *place, struct symbfile_s
     return code;
 }
 
-/* Markers first: nothing is published any more when its parts go. */
+/* Removes markers first, so that no published set lacks parts. */
 enum sl_code remote_delete(const struct symbfile_place *place, bool *any, struct sl_error *error)
 {
     char home[OBJECT_NAME], prefix[OBJECT_NAME];
@@ -366,7 +366,7 @@ enum sl_code remote_delete(const struct symbfile_place *place, bool *any, struct
     return code;
 }
 
-/* ---- what nobody completed ---- */
+/* ---- incomplete uploads ---- */
 
 struct expired {
     char (*names)[OBJECT_NAME];
@@ -401,7 +401,7 @@ static bool parse_open_name(const char *name, struct symbfile_place *place, char
     return true;
 }
 
-/* Parts of a set that is published stay; only the note that it was on its way was left behind. */
+/* Keeps the parts of a published set, of which only the object in open/ was left behind. */
 static enum sl_code drop_expired(const char *name, struct sl_error *error)
 {
     struct publishing p = {.set = {.parts = 0}};

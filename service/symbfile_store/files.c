@@ -1,4 +1,4 @@
-/* Directories of the symbfile store, and how they fail. */
+/* Directories of the symbfile store, and their errors. */
 #include "symbfile_store/impl.h"
 
 #include <errno.h>
@@ -81,7 +81,7 @@ static bool is_scarce(int number)
     return number == ENOMEM || number == EMFILE || number == ENFILE;
 }
 
-/* A server of files that is gone, or has lost the files that were open. */
+/* True if the file server is gone, or has lost open files. */
 static bool is_unreachable(int number)
 {
     return number == ESTALE || number == EIO || number == ETIMEDOUT || number == EHOSTDOWN || number == EHOSTUNREACH ||

@@ -1,4 +1,4 @@
-/* Whether the store of uploads answers: what is not known because it does not is never told to be missing. */
+/* Health of the store of uploads: while it does not answer, nothing is reported as missing. */
 #include "symbfile_store/bucket.h"
 
 #include <errno.h>
@@ -10,12 +10,12 @@
 #include "core/loop.h"
 #include "kinds/conversion.h"
 
-enum { PAUSE_MS = 2000 }; /* until a store that failed is asked again for a look-up */
+enum { PAUSE_MS = 2000 }; /* pause before look-ups ask a store that failed again */
 
 static struct {
     bool down;
     char trouble[256]; /* of the last failure */
-    int64_t failed_s;  /* 0: it never did */
+    int64_t failed_s;  /* 0: never */
     uint64_t until_ms;
 } health;
 
@@ -56,7 +56,7 @@ void kinds_symbfile_store(struct kinds_store_state *state)
     state->shared = remote_bucket() || store_limits.shared_dir;
 }
 
-/* A file system that is not mounted any more leaves an empty directory, or none. */
+/* An unmounted file system leaves an empty directory, or none. */
 bool store_present(const char *store)
 {
     static _Atomic bool seen;

@@ -1,4 +1,4 @@
-/* The kind `symbfile_index`: what lookups ask, made of the parts of a published set; and finding it. */
+/* The kind `symbfile_index`: the look-up table made from the parts of a published set; and finding the set. */
 #include "symbfile_store/symbfile_store.h"
 
 #include <inttypes.h>
@@ -15,7 +15,7 @@ enum {
     SWEEP_MS = 3600 * 1000,
     ATTEMPTS = 3,
     RECORD_BYTES = 32
-}; /* a set may be replaced between finding and reading it */
+}; /* ATTEMPTS: a set may be replaced between finding and reading it */
 #define READ_AGAIN_NS UINT64_C(1000000000)
 
 void symbfiles_init(const struct config *config)
@@ -37,7 +37,7 @@ struct index_request {
 
 struct build {
     const struct index_request *request;
-    const char *copy; /* of the set, when it is in a bucket; else empty */
+    const char *copy; /* path of a local copy, if the set is in a bucket; else empty */
     int fd;
 };
 
@@ -64,8 +64,8 @@ static enum sl_code symbfiles_build(struct conversion *conversion, void *arg, st
     return code;
 }
 
-/* Neither that the store does not answer nor that another node has just replaced the set is a fact about it: other nodes do not hear
- * of it, and this one asks again soon. */
+/* That the store does not answer, or that another node has just replaced the set, is not a fact about the set: the error is not
+ * shared with other nodes, and cached for a second only. */
 static enum sl_code not_read(enum sl_code code, struct sl_error *error)
 {
     if (code != SL_NOT_FOUND && code != SL_DOWNLOAD_ERROR && code != SL_TIMEOUT && code != SL_PERMISSION_DENIED)
@@ -88,7 +88,7 @@ static enum sl_code symbfiles_compute(void *context, struct cache_tmp *tmp, stru
         if (copied != SL_OK)
             return not_read(copied, error);
     }
-    /* As many bytes as its records are in a symbfile, or more; the files would have to be asked. */
+    /* At least the size of its records in a symbfile; the real size would need a look at the files. */
     struct conversion_input input = {b.request->set.records * RECORD_BYTES, sl_str(b.request->set.name),
                                      &kind_symbfile_index};
     enum sl_code code = conversion_run(&input, symbfiles_build, &b, error);
@@ -136,14 +136,14 @@ static enum sl_code get_index(const struct index_request *request, struct cache_
 /* ---- finding ---- */
 struct search {
     const struct sl_file_id *given;
-    char code_id[SYMBFILE_ID_MAX], debug_id[SL_DEBUG_ID_TEXT]; /* empty = not given */
-    char scope[SYMBFILE_SCOPE]; /* whose uploads come before everybody's; empty: nobody's */
+    char code_id[SYMBFILE_ID_MAX], debug_id[SL_DEBUG_ID_TEXT]; /* empty = none */
+    char scope[SYMBFILE_SCOPE]; /* its uploads take precedence over global ones; empty: only global ones */
     struct upload_answer answer;
-    enum sl_code code; /* SL_OK: the answer is true; else it is not known */
+    enum sl_code code; /* SL_OK: the answer is valid; else it is unknown */
     struct sl_error error;
 };
 
-/* Everything that the answer depends on. */
+/* All inputs of the answer. */
 enum { QUESTION = 1 + sizeof(struct sl_file_id) + SYMBFILE_ID_MAX + SL_DEBUG_ID_TEXT + SYMBFILE_SCOPE };
 
 static size_t add_text(char out[QUESTION], size_t size, const char *text)
@@ -177,7 +177,7 @@ static void search_begin(struct search *s, struct sl_str scope, const struct sl_
         symbfile_scope(scope, s->scope);
 }
 
-/* ---- on the pool when the store is a directory, else in the fiber ---- */
+/* ---- on the pool for a directory, else in the fiber ---- */
 static enum sl_code look_at_published(const struct symbfile_place *place, struct symbfile_set sets[SYMBFILE_KINDS],
                                       struct sl_error *error)
 {
@@ -197,7 +197,7 @@ static enum sl_code look_at_info(const struct symbfile_place *place, struct symb
     return SL_OK;
 }
 
-/* These say true also when they could not look: `code` tells. */
+/* These functions also return true on failure: see `code`. */
 static bool find_published(struct search *s)
 {
     struct upload_answer *answer = &s->answer;
@@ -230,7 +230,7 @@ static bool find_by_debug_id(struct search *s)
     return find_by_id(s, s->debug_id);
 }
 
-/* An id at a time: among the uploads of the scope, then among everybody's. */
+/* Searches id by id: first in the uploads of the scope, then in the global ones. */
 static void search(void *arg)
 {
     static bool (*const ways[])(struct search *) = {find_given, find_by_code_id, find_by_debug_id};
@@ -268,14 +268,14 @@ static enum sl_code load_indexes(const struct upload_answer *answer, struct symb
             result->features.has_symbols |= index->has_functions;
         }
         if (got == SL_BUSY || got == SL_CANCELLED)
-            return got; /* half of what is there is no answer */
+            return got; /* an incomplete result must not be used */
         if (got == SL_OK || code == SL_NOT_FOUND)
             code = got;
     }
     return code;
 }
 
-/* Runs the search; an error says that the answer is not known. */
+/* Runs the search; on an error the answer is unknown. */
 static enum sl_code run_search(struct search *s, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
@@ -290,7 +290,8 @@ static enum sl_code run_search(struct search *s, struct sl_error *error)
     return sl_fail(error, SL_DOWNLOAD_ERROR, "the store of uploads cannot be read: %.200s", s->error.message);
 }
 
-/* Remembered, unless `anew`, or searched for. While the store does not answer, what was found before counts, and nothing is missing. */
+/* Returns the cached answer, unless `anew`, or searches. While the store does not answer, cached sets are still used, but
+ * nothing counts as missing. */
 static enum sl_code get_answer(struct search *s, bool anew, struct sl_error *error)
 {
     char text[QUESTION];

@@ -1,4 +1,4 @@
-/* What uploads said about an executable, and the way back from its ids to it. */
+/* The description of an executable by its uploads, and the associations from its ids to it. */
 #include "symbfile_store/impl.h"
 
 #include <dirent.h>
@@ -9,7 +9,7 @@
 
 #include "base/json_write.h"
 
-/* A text that does not fit is none. */
+/* Ignores a text that does not fit. */
 static void symbfile_info_take(struct sl_json *j, char *out, size_t size)
 {
     struct sl_str text;
@@ -103,7 +103,7 @@ static bool info_write(const char *home, const struct symbfile_info *info)
     return ok;
 }
 
-/* An empty file in a directory that is there; `made` is set when it was not. */
+/* Creates an empty file in an existing directory; sets `made` if it did not exist. */
 static bool info_touch(const char *directory, const char *name, bool *made)
 {
     char path[STORE_PATH + SYMBFILE_ID_MAX + FILE_ID_HEX + 16];

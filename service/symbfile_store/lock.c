@@ -1,5 +1,5 @@
-/* One change of an executable's sets at a time: first among the fibers of this process, in order, then among processes, by a
- * file that is flock(2)ed. No thread waits for either. */
+/* Serialises changes of an executable's sets: first among the fibers of this process, in order, then among processes, by
+ * flock(2) on a file. No thread is blocked by either. */
 #include "symbfile_store/bucket.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ struct symbfile_turn {
     struct symbfile_place place;
 };
 
-static struct sl_map turns; /* by place: those that somebody has. Loop thread */
+static struct sl_map turns; /* by place; only those in use. Loop thread */
 
 static void count_waiting(int by)
 {
@@ -39,7 +39,7 @@ static struct sl_str turn_key(const struct symbfile_place *place)
 static void turn_end(struct symbfile_turn *turn)
 {
     if (turn->waiting) {
-        fiber_wake_one(&turn->next); /* whose turn it is from now on */
+        fiber_wake_one(&turn->next); /* hands over the turn */
         return;
     }
     sl_map_remove(&turns, turn_key(&turn->place));
@@ -114,10 +114,10 @@ static void try(void *arg)
     attempt->reason = errno;
 }
 
-/* Among processes. */
+/* The lock among processes. */
 static enum sl_code lock_file(struct attempt *attempt, uint64_t until_ms, struct sl_error *error)
 {
-    if (remote_bucket()) /* nobody can lock anything there */
+    if (remote_bucket()) /* a bucket has no locks */
         return SL_OK;
     for (uint64_t wait_ms = FIRST_WAIT_MS;; wait_ms = wait_ms < LONGEST_WAIT_MS / 2 ? 2 * wait_ms : LONGEST_WAIT_MS) {
         enum sl_code code = pool_run(POOL_IO, try, attempt, error);

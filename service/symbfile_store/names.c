@@ -1,4 +1,4 @@
-/* The names of files and directories in the store: its only state. */
+/* The names of files and directories in the store, which are its only state. */
 #include "symbfile_store/impl.h"
 
 #include <errno.h>

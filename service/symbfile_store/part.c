@@ -1,4 +1,4 @@
-/* One part of an upload: undoes its compression, tells what kind of part it is, and decodes it while it arrives. */
+/* One part of an upload: decompresses it, determines its mode, and decodes it while it arrives. */
 #include "symbfile_store/symbfile_store.h"
 
 #include <stdio.h>
@@ -11,12 +11,12 @@ enum {
     COMPRESSION_HEAD = 4,
     SYMBFILE_HEAD = 8,
     OUT_STEP = 256 * 1024,
-    ZSTD_WINDOW_LOG = 23 /* 8 MiB, as in HTTP: RFC 9659 */
+    ZSTD_WINDOW_LOG = 23 /* 8 MiB, as for HTTP: RFC 9659 */
 };
 enum coding { CODING_UNKNOWN, CODING_PLAIN, CODING_ZSTD, CODING_GZIP };
 
 struct symbfile_part {
-    bool first, alone; /* part 0; part 0 of 1 */
+    bool first, alone; /* part 0; the only part */
     enum symbfile_mode mode;
     struct sl_symbfile_sink ignore;
     struct sl_symbfile_reader *reader;
@@ -28,9 +28,9 @@ struct symbfile_part {
     z_stream zlib;
     ZSTD_DStream *zstd;
     bool ended;  /* a stream is complete; another may follow */
-    bool scarce; /* it could not be undone for want of memory */
+    bool scarce; /* decompression ran out of memory */
     uint8_t *out;
-    /* later parts: what they begin with, inflated */
+    /* for later parts: their first inflated bytes */
     uint8_t judged[SYMBFILE_HEAD];
     size_t judged_size;
 };
@@ -121,7 +121,7 @@ static bool feed_reader(struct symbfile_part *p, struct sl_bytes bytes, struct s
     return decoded(p, code, &error, failure);
 }
 
-/* A later part that does not begin as a symbfile is a piece of one. */
+/* A later part that does not begin with the magic of a symbfile is a piece of one. */
 static bool take_inflated(struct symbfile_part *p, struct sl_bytes bytes, struct symbfile_failure *failure)
 {
     p->inflated += bytes.size;
@@ -159,7 +159,7 @@ static bool damaged(struct symbfile_part *p, struct symbfile_failure *failure)
         symbfile_fail_by(failure, SL_BUSY, "out of memory");
         return false;
     }
-    if (!p->first && p->judged_size < SYMBFILE_HEAD) { /* it only looked compressed */
+    if (!p->first && p->judged_size < SYMBFILE_HEAD) { /* not compressed, the magic was a coincidence */
         p->mode = SYMBFILE_PIECE;
         return true;
     }
@@ -167,7 +167,7 @@ static bool damaged(struct symbfile_part *p, struct symbfile_failure *failure)
     return false;
 }
 
-/* One step: how much of `in` was used and how much came out; false when the stream is broken. */
+/* One step: sets the bytes used of `in` and those produced; false if the stream is invalid. */
 static bool step_zstd(struct symbfile_part *p, struct sl_bytes *in, size_t *size)
 {
     ZSTD_inBuffer input = {in->data, in->size, 0};
@@ -208,7 +208,7 @@ static bool inflate_all(struct symbfile_part *p, struct sl_bytes in, struct symb
     while (p->mode != SYMBFILE_PIECE) {
         size_t before = in.size;
         if (in.size == 0 && (size < OUT_STEP || p->ended))
-            return true; /* nothing held back */
+            return true; /* no pending output */
         if (!(p->coding == CODING_ZSTD ? step_zstd(p, &in, &size) : step_gzip(p, &in, &size)))
             return damaged(p, failure);
         if (size && !take_inflated(p, (struct sl_bytes){p->out, size}, failure))
@@ -242,7 +242,7 @@ static bool take_received(struct symbfile_part *p, struct sl_bytes bytes, struct
     return p->coding == CODING_PLAIN ? take_inflated(p, bytes, failure) : inflate_all(p, bytes, failure);
 }
 
-/* The first bytes are known: how the rest is read follows from them. */
+/* Called when the first bytes are known: they determine the decoder. */
 static bool symbfile_part_begin(struct symbfile_part *p, struct symbfile_failure *failure)
 {
     if (open_coding(p))
@@ -287,7 +287,7 @@ bool symbfile_part_finish(struct symbfile_part *p, struct symbfile_failure *fail
     enum sl_code code = cut ? SL_MALFORMED : sl_symbfile_reader_finish(p->reader, &error);
     enum sl_symbfile_problem problem = sl_symbfile_reader_problem(p->reader);
     bool unfinished = cut || problem == SL_SYMBFILE_SHORT || problem == SL_SYMBFILE_TRUNCATED;
-    if (code != SL_OK && p->first && !p->alone && unfinished) { /* the rest is in the other parts */
+    if (code != SL_OK && p->first && !p->alone && unfinished) { /* the rest is in later parts */
         p->mode = SYMBFILE_OPEN;
         return true;
     }

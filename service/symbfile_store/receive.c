@@ -1,4 +1,4 @@
-/* Files to receive parts in, as long as there is room. */
+/* Files to receive parts, limited by the space in the store. */
 #include "symbfile_store/impl.h"
 
 #include <errno.h>
@@ -10,8 +10,7 @@
 
 enum { SIZE_KNOWN_S = 60, FULL_KNOWN_S = 1 };
 
-/* The size of the store is looked at once a minute, and when it is full once a second; what was received since then is
- * added. */
+/* The size of the store is measured once a minute, or once a second when it is full; bytes received since then are added. */
 static _Atomic uint64_t known_bytes;
 static _Atomic int64_t known_s;
 

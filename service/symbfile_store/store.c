@@ -1,4 +1,4 @@
-/* Sets of parts: staged, published, replaced, dropped. The only state is the names of files and directories. */
+/* Sets of parts: staged, published, replaced, dropped. The only state is in the names of files and directories. */
 #include "symbfile_store/impl.h"
 
 #include <errno.h>
@@ -68,7 +68,7 @@ bool store_is_split(const struct symbfile_set *set)
     return false;
 }
 
-/* Reads all parts: each for itself, or the pieces as the one file that they are. */
+/* Reads all parts: each by itself, or the pieces as the one file that they form. */
 static bool read_set(const char *home, const struct symbfile_set *set, struct sl_symbfile_sink *sink, uint64_t *records,
                      struct symbfile_failure *failure)
 {
@@ -111,7 +111,7 @@ bool store_check_set(const char *home, struct symbfile_set *set, struct symbfile
     return false;
 }
 
-/* Under the lock: the complete set takes the place of what was published, unless that is the same. */
+/* Under the lock: publishes the complete set in place of the old one, unless both are equal. */
 static bool symbfile_store_publish(const char *home, struct symbfile_set *set, bool *news,
                                    struct symbfile_failure *failure)
 {
@@ -120,7 +120,7 @@ static bool symbfile_store_publish(const char *home, struct symbfile_set *set, b
     struct symbfile_set *all = store_sets(home, &count);
     uint64_t generation = clock_wall_us(), newest = 0;
     bool same = false, ok = true;
-    *news = true; /* also when it is the same: who published it may not have come to telling */
+    *news = true; /* set even if unchanged: the first publisher may have crashed before it announced the change */
     snprintf(from, sizeof from, "%s/%s", home, set->name);
     for (size_t i = 0; i < count; i++)
         if (all[i].published && all[i].kind == set->kind && all[i].generation > newest)
@@ -150,7 +150,7 @@ static bool symbfile_store_publish(const char *home, struct symbfile_set *set, b
     return ok;
 }
 
-/* Puts the file into the set's directory in the place of other contents of the same part. */
+/* Moves the file into the set's directory, replacing other contents of the same part. */
 static bool stage(const struct symbfile_arrival *a, const char *dir, struct part_table *table)
 {
     char name[PART_NAME], before[PART_NAME] = "", path[STORE_PATH + 400];
@@ -168,7 +168,8 @@ static bool stage(const struct symbfile_arrival *a, const char *dir, struct part
     return part_table_put(table, &a->part);
 }
 
-/* The files of a set that is complete by its table: those that the table names, which what a crash left does not change. */
+/* Loads the parts of a set that is complete according to its table; removes files that a crash left and the table does not
+ * have. */
 static bool load_complete(const char *home, struct symbfile_set *set, const struct part_table *table)
 {
     size_t count = 0;
@@ -196,7 +197,7 @@ static bool complete(const char *home, const char *dir, struct symbfile_set *set
     if (!load_complete(home, set, table))
         return store_fail(failure, "cannot read a set");
     bool whole = set->have_count == set->parts, ok = true;
-    part_table_remove(table, home, set); /* made anew of the files when some of them are gone */
+    part_table_remove(table, home, set); /* rebuilt from the files if some of them are missing */
     if (whole)
         ok = store_check_set(home, set, failure);
     if (whole && ok)
@@ -229,7 +230,7 @@ static bool add_part(const struct symbfile_arrival *a, const char *home, const c
 bool symbfile_store_add(const struct symbfile_arrival *a, struct symbfile_failure *failure)
 {
     char home[STORE_PATH], root[STORE_PATH], store[512];
-    bool news = false; /* for who remembers answers */
+    bool news = false; /* cached answers must be dropped */
     struct stat st;
     if (!symbfile_store_dir(store) || !store_root(a->place.scope, root) || !store_home(&a->place, home)) {
         symbfile_fail(failure, 404, "1301", "Not found.");
@@ -243,7 +244,7 @@ bool symbfile_store_add(const struct symbfile_arrival *a, struct symbfile_failur
     return ok;
 }
 
-/* ---- asking ---- */
+/* ---- look-ups ---- */
 void symbfile_store_info(const struct symbfile_place *place, struct symbfile_info *info)
 {
     char home[STORE_PATH];
@@ -252,7 +253,7 @@ void symbfile_store_info(const struct symbfile_place *place, struct symbfile_inf
         info_read(home, info);
 }
 
-/* Whether `a` is to be shown rather than `b`: what is published, then what came last. */
+/* True if `a` is shown instead of `b`: a published set first, then the newer one. */
 static bool shown_before(const struct symbfile_set *a, const struct symbfile_set *b)
 {
     if (a->published != b->published)

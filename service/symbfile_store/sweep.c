@@ -1,4 +1,4 @@
-/* Keeping the store clean: what was left by uploads that nobody completed. */
+/* Cleans the store: removes uploads that were not completed. */
 #include "symbfile_store/impl.h"
 
 #include <dirent.h>
@@ -14,7 +14,7 @@
 
 enum { TMP_AGE_S = 24 * 3600, TMP_DEPTH = 3 };
 
-/* Counts, or (`remove`) removes, what was staged too long ago. */
+/* Counts or, with `remove`, removes the sets that were staged too long ago. */
 static size_t expired_sets(const char *home, int64_t now, int64_t ttl_s, bool remove)
 {
     char path[STORE_PATH + 200];
@@ -32,7 +32,7 @@ static size_t expired_sets(const char *home, int64_t now, int64_t ttl_s, bool re
     return expired;
 }
 
-/* Looked at again under the lock: a part may have arrived meanwhile. One that is in use now is looked at the next time. */
+/* Checks again under the lock, as a part may have arrived meanwhile. If the lock is taken, leaves it to the next sweep. */
 static void sweep_home(const char *home, int64_t now, int64_t ttl_s)
 {
     if (!expired_sets(home, now, ttl_s, false))
@@ -111,7 +111,7 @@ enum sl_code symbfile_store_sweep(struct symbfile_store_size *size, struct sl_er
         return sl_fail(error, SL_DOWNLOAD_ERROR, "%s: %s", store, strerror(errno));
     if (!files_make_directory(path, 0750, FILES_DURABLE))
         return sl_fail(error, SL_INTERNAL, "cannot make the upload store: %s", strerror(errno));
-    store_changed(store); /* for whoever died between a change and telling it */
+    store_changed(store); /* for processes that crashed between a change and its announcement */
     sweep_tmp(store, now);
     sweep_root(store, now, ttl_s, size);
     sweep_scopes(store, now, ttl_s, size);

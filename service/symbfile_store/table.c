@@ -1,12 +1,17 @@
-/* A file `table` in the directory of a staged set:
+/* The file `table` in the directory of a staged set; integers are little-endian:
  *
- *     0    "SLUT"       written last when it is made of the files
- *     8    u64          all parts before this one are there; may lag behind
- *     64   64 bytes a part, by number: SHA-256, u64 records, u64 inflated, mode (0 = not there), 15 zeros
+ *     0    "SLUT"       written last when the table is rebuilt from the files
+ *     8    u64          all parts below this number exist; may lag behind
+ *     64   64 bytes per part, by number: SHA-256, u64 records, u64 inflated, mode (0 = absent), 15 zeros
  *
- * It is a short cut and not the truth, which is the names of the files: those are read when it is missing, and once more
- * when it says that the set is complete. A part is noted after its file is in place, and synced: what a client was told
- * to be there is in the table, whatever happens. */
+ * For example, a table whose part 0 exists, a symbfile of 3 records and 128 bytes:
+ *
+ *     0    53 4C 55 54 00 00 00 00  01 00 00 00 00 00 00 00
+ *     64   <SHA-256>  03 00 00 00 00 00 00 00  80 00 00 00 00 00 00 00  73 00 ...
+ *
+ * The table is only an optimisation, the truth is in the names of the files: those are read if it is missing, and once more
+ * when it says that the set is complete. A part is added after its file is in place, and synced: every part that a client got
+ * acknowledged is in the table. */
 #include "symbfile_store/impl.h"
 
 #include <endian.h>
@@ -18,7 +23,7 @@
 
 enum { MAGIC = 4, ENTRY = 64, AT_RECORDS = 32, AT_INFLATED = 40, AT_MODE = 48, AT_COMPLETE = 8, STEP = 64 };
 
-static const uint8_t empty_head[16] = "SLUT"; /* no part is known to be there */
+static const uint8_t empty_head[16] = "SLUT"; /* a table without parts */
 
 static void table_path(const char *home, const struct symbfile_set *set, char out[STORE_PATH + 200])
 {
@@ -46,7 +51,7 @@ static bool write_part(int fd, const struct symbfile_part_file *part)
     return write_at(fd, entry, sizeof entry, offset_of(part->number));
 }
 
-/* Of several files with one number, which a crash may leave, the last one counts. */
+/* A crash may leave several files with one number: the last one counts. */
 static bool make_of_files(int fd, const char *home, struct symbfile_set *set)
 {
     bool ok = ftruncate(fd, 0) == 0 && store_load_parts(home, set);
@@ -103,7 +108,7 @@ bool part_table_get(const struct part_table *table, uint64_t number, struct symb
     return true;
 }
 
-/* Over the parts that are there: in all as many steps as there are parts. */
+/* Skips existing parts: in all as many steps as there are parts. */
 static void symbfile_table_advance(struct part_table *table)
 {
     uint8_t entries[STEP * ENTRY];
