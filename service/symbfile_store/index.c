@@ -13,9 +13,9 @@
 
 enum {
     SWEEP_MS = 3600 * 1000,
-    ATTEMPTS = 3,
-    RECORD_BYTES = 32
-}; /* ATTEMPTS: a set may be replaced between finding and reading it */
+    ATTEMPTS = 3, /* a set may be replaced between finding and reading it */
+    RECORD_BYTES = 32,
+};
 #define READ_AGAIN_NS UINT64_C(1000000000)
 
 void symbfiles_init(const struct config *config)
