@@ -136,7 +136,7 @@ void flight_left(struct flight *flight);
 /* Answers its look-ups and removes it from the table, so that nobody joins it any more. */
 void flight_land(struct flight *flight, int64_t created_ns, int64_t generation, uint64_t keep_ns);
 
-/* ---- compute.c: in the fiber of a line ---- */
+/* ---- compute.c: in a fiber of a queue ---- */
 /* Gets an entry that is neither in memory nor on disk. */
 void compute_entry(struct flight *flight, bool is_refresh, struct outcome *outcome) SL_SUSPENDS;
 /* Publishes the error of the base entry as that of this one, which needs no computation. */
@@ -144,7 +144,7 @@ void compute_publish_error(struct flight *flight, struct outcome *outcome) SL_SU
 bool compute_publishable(enum sl_code code, const struct sl_error *error, bool is_refresh);
 uint64_t compute_fresh_for(const struct kind_state *state, enum sl_code code, const struct sl_error *error);
 
-/* ---- evict.c: in the fiber of a line ---- */
+/* ---- evict.c: in a fiber of a queue ---- */
 /* Call when an entry was published: evicts others if the kind has a size limit of its own. */
 void cache_bounded_added(struct kind_state *state, struct sl_str key, uint64_t bytes);
 

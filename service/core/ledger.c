@@ -9,7 +9,11 @@
 
 #include "base/file.h"
 
-/* The file: a head, then a slot per thread. */
+/* The file: a head, then a slot per thread, in native byte order. For example, after a crash of the first of four threads:
+ *
+ *     0x000  "SLLEDG1\0"  pid 4711  number 11 (SIGSEGV)  slot 0  on_purpose 0  slots 4  unused 0
+ *     0x020  busy 1  kind "symcaches"  key "0123456789abcdef0123456789abcdef"  about "source: test location: http://..."
+ *     0x120  busy 0  ... */
 struct ledger_head {
     char magic[8];
     int32_t pid, number, slot; /* slot of the thread that failed; -1 = not known */

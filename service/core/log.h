@@ -1,6 +1,12 @@
-/* Logging: levels per module, four formats, fields, and a writer thread, so that a blocked pipe never blocks the loop.
+/* Logging: levels per module, three formats (LOG_AUTO chooses), fields, and a writer thread, so that a blocked pipe never blocks
+ * the loop.
  *
  *     log_info("fetch", "downloaded", LOG_STR("source", id), LOG_U64("bytes", n));
+ *
+ *     simplified  2027-01-31T12:00:00.000000Z  INFO fetch: downloaded source=acme bytes=7
+ *     pretty      the same with local time and colours, the fields on a second line
+ *     JSON        {"timestamp":"2027-01-31T12:00:00.000000Z","level":"INFO","target":"fetch","message":"downloaded",
+ *                  "source":"acme","bytes":7}
  *
  * Thread safe. Control bytes and invalid UTF-8 are escaped in every format. Never log a secret value; log URLs by LOG_URL,
  * which drops user info and query. One call site writes at most ten lines a second. */
@@ -54,7 +60,7 @@ struct log_report {
     int line;
     struct sl_str json; /* an object, without line end */
 };
-/* Registers a function that gets every line at ERROR, on the thread that writes it; NULL = none. It must not log. */
+/* Registers a function that gets every line at ERROR, on the thread that logs it; NULL = none. It must not log. */
 void log_on_error(void (*hear)(const struct log_report *report));
 /* Writes a line in a format of its own, with its line end, to the destination of the module `access`. */
 void log_access_line(struct sl_str line);

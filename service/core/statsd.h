@@ -1,5 +1,8 @@
 /* Pushes the metrics: DogStatsD datagrams over UDP or a Unix socket, every ten seconds.
  *
+ *     crash.responses.status_code:2|c|#route:/symbolicate,method:POST,status:200
+ *     crash.requests.duration:12.5:3.25|d|#route:/symbolicate
+ *
  * Counters send their increase since the last push, gauges their value, histograms their single values (durations in
  * milliseconds): at most a thousand per series and period, sent with their sample rate. An absent server is tried again every
  * thirty seconds; datagrams that cannot be sent are dropped silently. */

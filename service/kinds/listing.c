@@ -1,6 +1,9 @@
 /* The files that sources have for a module, in the order of the sources. Most sources need no network request; the others are
  * asked concurrently. And the kind `source_index`: the index of a symbol store, and its segments. Both are sorted lines
- * "<name>/<id>/<name>". Segments never change once they are written, so a longer index costs only its new segments. */
+ *
+ *     <name>/<id>/<name>      crash.pdb/3249D99D0C4049318610F4E4FB0B69361/crash.pdb
+ *
+ * Segments never change once they are written, so a longer index costs only its new segments. */
 #include "kinds/impl.h"
 
 #include "base/map.h"

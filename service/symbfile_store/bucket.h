@@ -11,7 +11,11 @@
  * <root> is "symbfiles/" or "symbfiles/scopes/<scope>/"; <parts> is "<kind>-<count>-<upload id>-<generation>", where the
  * generation is that of the published set with this count and upload id (0: none), so that a set that is uploaded again is not
  * mixed with it. The object of a published set lists its parts: the line "<parts>", then a name per line. Nothing is copied to
- * publish it. Of two parts with the same number the newer one counts.
+ * publish it. Of two parts with the same number the newer one counts. For example ranges-1700000000000000-2-7-build7:
+ *
+ *     ranges-2-build7-0
+ *     0000000000.9f86d081884c...0a08.s.3.128
+ *     0000000001.60303ae22b99...8752.s.4.160
  *
  * To find out if a set is complete a node lists the objects after the last consecutive part that it knows of: so all parts of a
  * set together cost it as many steps as there are parts.

@@ -13,7 +13,11 @@
  *     tmp/                                                   parts that are being received
  *
  * A part is a file `<number>.<SHA-256>.<mode>.<records>.<inflated bytes>`, so that one rename makes it a part, and one rename
- * of a directory publishes a set. Several processes and nodes may share a store. */
+ * of a directory publishes a set. Several processes and nodes may share a store. For example, part 0 of a set of two, a complete
+ * symbfile of 3 records and 128 bytes; and the set after both parts have arrived:
+ *
+ *     <aa>/<file id>/staging-ranges-2-build7/0.9f86d081884c...0a08.s.3.128
+ *     <aa>/<file id>/ranges-1700000000000000-2-7/ */
 #pragma once
 
 #include "cache/cache.h"
