@@ -187,8 +187,8 @@ bool cache_peek_mark(const struct cache_mark *mark, bool is_renewed, struct cach
 
 /* For an entry that would be better than what its caller uses now: if the memory layer has a miss for it that is older than
  * `caches.upgrade_fallback_after`, looks it up again in the background, once at a time, and with it the misses of that age that
- * its computation meets. The caller goes on with what it has; the new answer always replaces the old one. Does nothing when too
- * many of these run. */
+ * its computation meets. The caller goes on with what it has; the new answer, contents or error, replaces the old one. Does
+ * nothing when too many of these run. */
 void cache_renew(const struct cache_kind *kind, const struct cache_key *key, const void *context);
 /* True if the loop may read the item: all its pages were resident at the last check. When the check is due (every 10 s) one
  * caller gets false: it must read on the pool, where it may wait for the disk, and call cache_look_at_pages there. */

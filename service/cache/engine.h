@@ -14,8 +14,8 @@
  *
  * Deadlock freedom: fibers of the disk queue wait for the pool alone. A flight that waits for its base entry, or in a queue,
  * has no fiber and takes no place. One that computes may look up entries of other kinds, but never (except for recursive kinds,
- * whose queue is unlimited) one whose computation leads back to its own kind: so if it waits for a place, only computations
- * further down hold those, the last of which wait for no entry at all. And none of them is refused a fiber because of
+ * whose queue is unlimited) one whose computation leads back to its own kind: so the places that its look-ups need are taken
+ * only by computations further down, the last of which look up no entry at all. And none of them is refused a fiber because of
  * max_fibers, which only limits new requests. */
 #pragma once
 
