@@ -5,6 +5,7 @@
     ROW(health)                                                                                                        \
     ROW(page)                                                                                                          \
     ROW(assets)                                                                                                        \
+    ROW(description)                                                                                                   \
     ROW(status)                                                                                                        \
     ROW(native)                                                                                                        \
     ROW(js)                                                                                                            \

@@ -572,6 +572,16 @@ static enum sl_code listen_to_neighbours(struct http_server *server, struct sl_e
     return listen_on(server, address, FOR_ADMIN, error);
 }
 
+/* For those who wonder why a path is not known. */
+static void log_routes(const struct http_server *server)
+{
+    for (const struct http_route *r = server->routes; r->method && log_enabled(LOG_DEBUG, "http"); r++) {
+        const struct log_field fields[] = {LOG_STR("method", r->method), LOG_STR("path", r->pattern), {.key = NULL}};
+        if (!r->family->enabled || r->family->enabled(server->options.service))
+            log_write(NULL, LOG_DEBUG, "http", __FILE__, __LINE__, "route", fields);
+    }
+}
+
 enum sl_code http_server_start(const struct http_options *options, struct http_server **out, struct sl_error *error)
 {
     struct http_server *server = calloc(1, sizeof *server);
@@ -605,6 +615,7 @@ enum sl_code http_server_start(const struct http_options *options, struct http_s
         return code;
     }
     http_server_check_certificate(server);
+    log_routes(server);
     *out = server;
     return SL_OK;
 }

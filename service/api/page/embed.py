@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Writes the page's files as one C source.
+"""Writes the page's files and the description of the API as one C source.
 
-usage: embed.py OUT.c DIRECTORY
+usage: embed.py OUT.c DIRECTORY OPENAPI VERSION
 
 Every file is there twice: as it is, and in gzip. References among them carry a hash of all, so that a browser never shows the
 files of two versions together. index.html is there once more, as mozilla.html, for services that answer Mozilla's API too.
+OPENAPI is doc/openapi.yaml, which gets the program's version.
 
 main.js and all modules that it imports are one file, which a browser asks for once instead of finding one module in the other;
 those that it only loads when they are needed stay alone, and import from that file:
@@ -16,6 +17,7 @@ those that it only loads when they are needed stay alone, and import from that f
 import gzip, hashlib, os, re, sys
 
 TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+UTF8 = "; charset=utf-8"
 REFERENCE = re.compile(r"""(["'])((?:\./|/page/)[\w-]+\.(?:js|css|svg))\1""")
 MOZILLA = ("<!-- mozilla -->", "<p>This is a Mozilla Symbolication Server too.</p>")
 
@@ -56,8 +58,27 @@ def c_bytes(data):
     return ",".join(map(str, data))
 
 
+def embed(number, name, media_type, plain):
+    """The arrays with the bytes of a file, and its row."""
+    packed = gzip.compress(plain, 9, mtime=0)
+    tag = f'\\"{hashlib.sha256(plain).hexdigest()[:16]}-{len(packed):x}\\"'
+    arrays = (f"static const uint8_t plain_{number}[] = {{{c_bytes(plain)}}};\n"
+              f"static const uint8_t packed_{number}[] = {{{c_bytes(packed)}}};\n")
+    return arrays, (f'    {{SL_STR("{name}"), "{media_type}", SL_STR("{tag}"),\n'
+                    f"     {{plain_{number}, {len(plain)}}}, {{packed_{number}, {len(packed)}}}}},\n")
+
+
+def described(path, version):
+    """The description of the API, of this version of the program."""
+    with open(path, encoding="utf-8") as f:
+        text = f.read()
+    if text.count("@VERSION@") != 1:
+        sys.exit(f"{path} does not have @VERSION@ once")
+    return text.replace("@VERSION@", version)
+
+
 def main():
-    out, directory = sys.argv[1:]
+    out, directory, openapi, api_version = sys.argv[1:]
     files = {}
     for name in sorted(os.listdir(directory)):
         with open(os.path.join(directory, name), encoding="utf-8") as f:
@@ -66,15 +87,10 @@ def main():
     files["mozilla.html"] = files["index.html"].replace(*MOZILLA)
     files["index.html"] = files["index.html"].replace(MOZILLA[0], "")
     version = hashlib.sha256("".join(files.values()).encode()).hexdigest()[:16]
-    rows, arrays = [], []
-    for number, (name, text) in enumerate(files.items()):
-        plain = REFERENCE.sub(rf"\1\2?v={version}\1", text).encode()
-        packed = gzip.compress(plain, 9, mtime=0)
-        tag = f'\\"{hashlib.sha256(plain).hexdigest()[:16]}-{len(packed):x}\\"'
-        arrays.append(f"static const uint8_t plain_{number}[] = {{{c_bytes(plain)}}};\n"
-                      f"static const uint8_t packed_{number}[] = {{{c_bytes(packed)}}};\n")
-        rows.append(f'    {{SL_STR("{name}"), "{TYPES[name.rpartition(".")[2]]}; charset=utf-8", SL_STR("{tag}"),\n'
-                    f"     {{plain_{number}, {len(plain)}}}, {{packed_{number}, {len(packed)}}}}},\n")
+    embedded = [(name, TYPES[name.rpartition(".")[2]] + UTF8, REFERENCE.sub(rf"\1\2?v={version}\1", text).encode())
+                for name, text in files.items()]
+    embedded.append(("openapi.yaml", "application/yaml", described(openapi, api_version).encode()))
+    arrays, rows = zip(*(embed(number, *file) for number, file in enumerate(embedded)))
     with open(out, "w") as f:
         f.write('#include "api/page/page.h"\n\n' + "".join(arrays) + "\nconst struct page_file page_files[] = {\n" +
                 "".join(rows) + "    {.type = NULL},\n};\n")

@@ -1,4 +1,4 @@
-/* GET / and what is below /page/. */
+/* GET /, what is below /page/, and GET /openapi.yaml, the description of all APIs. */
 #include "api/page/page.h"
 
 #include "core/duration.h"
@@ -20,6 +20,8 @@ static void protect(struct http_exchange *x)
 }
 
 /* ---- files ---- */
+
+static const struct sl_str description = SL_STR("openapi.yaml");
 
 static const struct page_file *file_named(struct sl_str name)
 {
@@ -62,13 +64,24 @@ static void answer_page(struct http_exchange *x)
     }
 }
 
+/* Whether the file lies below /page/. */
+static bool is_asset(const struct page_file *file)
+{
+    return !sl_str_ends(file->name, SL_STR(".html")) && !sl_str_equal(file->name, description);
+}
+
 static void answer_asset(struct http_exchange *x)
 {
     const struct page_file *file = file_named(x->captures[0]);
-    if (file && !sl_str_ends(file->name, SL_STR(".html")))
+    if (file && is_asset(file))
         reply_page_file(x, file, SL_STR("private, max-age=3600"));
     else
         http_reply_error(x, 404, NULL);
+}
+
+static void answer_description(struct http_exchange *x)
+{
+    reply_page_file(x, file_named(description), SL_STR("private, no-cache"));
 }
 
 /* ---- what the page asks ---- */
@@ -147,6 +160,12 @@ static const struct http_route asset_routes[] = {
     {.method = NULL},
 };
 
+/* Open to all, as it says nothing that the program itself does not say. */
+static const struct http_route description_routes[] = {
+    {.method = "GET", .pattern = "/openapi.yaml", .handler = answer_description, .immediate = true},
+    {.method = NULL},
+};
+
 static bool page_enabled(const void *service)
 {
     return ((const struct service *)service)->config->page_enabled;
@@ -161,3 +180,4 @@ const struct http_family family_page = {
     .routes = page_routes, .enabled = page_or_words, .group = "page", .browsed = true};
 const struct http_family family_assets = {
     .routes = asset_routes, .enabled = page_enabled, .group = "page", .browsed = true};
+const struct http_family family_description = {.routes = description_routes, .browsed = true};

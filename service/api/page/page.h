@@ -5,9 +5,10 @@
 #include "api/impl.h"
 
 struct page_file {
-    struct sl_str name; /* below /page/; index.html and mozilla.html are what / is */
-    const char *type;   /* NULL behind the last */
-    struct sl_str tag;  /* of `packed` */
+    struct sl_str
+        name; /* below /page/; index.html and mozilla.html are what / is, openapi.yaml is what /openapi.yaml is */
+    const char *type;  /* NULL behind the last */
+    struct sl_str tag; /* of `packed` */
     struct sl_bytes plain, packed;
 };
 extern const struct page_file page_files[];
