@@ -6,6 +6,7 @@ process id.
 import contextlib, hashlib, http.client, json, os, re, shutil, signal, socket, subprocess, sys, tempfile, threading, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import openapi
 from servers import DEADLINE, debuginfod, free_port, nginx, serving, wait_until
 
 SYMLOOM = None  # path of the binary, set by run.py
@@ -45,6 +46,34 @@ def from_corpus(test):
     return test
 
 
+class Answer(http.client.HTTPResponse):
+    """One that is held against the description of the API when it is read at once."""
+
+    def read(self, amount=None):
+        data = super().read() if amount is None else super().read(amount)
+        if amount is None and (asked := self.asked):
+            self.asked = None
+            openapi.check(*asked[:4], self.status, self.headers, data, *asked[4:])
+        return data
+
+
+class Connection(http.client.HTTPConnection):
+    """To a service. Requests, unless they are written piece by piece, and answers are held against the description of the API."""
+
+    def __init__(self, port, prefixes=(), **keys):
+        super().__init__("127.0.0.1", port, timeout=DEADLINE, **keys)
+        self.prefixes, self.response_class, self.asked = prefixes, self.answer, None
+
+    def request(self, method, url, body=None, headers={}, **keys):
+        self.asked = (method, url, headers, body, self.prefixes)
+        super().request(method, url, body, headers, **keys)
+
+    def answer(self, *args, **keys):
+        answer = Answer(*args, **keys)
+        answer.asked = self.asked
+        return answer
+
+
 class Service:
     """A running symloom. `config`: keys of the configuration; a cache directory of its own unless one is given. `program`: what runs
     it in its own way."""
@@ -53,6 +82,7 @@ class Service:
         self.work = tempfile.mkdtemp(dir=work)
         self.cache = cache_dir or os.path.join(self.work, "cache")
         settings = {"bind": "127.0.0.1:0", "cache_dir": self.cache, "connect_to_reserved_ips": True, **(config or {})}
+        self.prefixes = [(settings.get(section) or {}).get("path_prefix") for section in ("mozilla", "symbfile")]
         path = os.path.join(self.work, "config.yml")
         with open(path, "w") as f:
             json.dump({k: v for k, v in settings.items() if v is not ...}, f)  # JSON is YAML
@@ -73,7 +103,7 @@ class Service:
             return f.read()
 
     def connection(self):
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE)
+        return Connection(self.port, self.prefixes)
 
     def request(self, method, path, body=None, headers=None):
         """(status, headers, body)"""

@@ -1,5 +1,5 @@
 """Where the service listens and to whom: listeners of operators, origins of scripts, hosts, and the lines that tell of requests."""
-import grp, hashlib, http.client, os, re, signal, socket, stat, subprocess
+import grp, hashlib, os, re, signal, socket, stat, subprocess
 
 import harness
 from harness import DEADLINE, Service, equal, wait_until
@@ -10,7 +10,7 @@ def port_of(service, protocol):
 
 
 def ask(port, method, path, headers=None):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE)
+    connection = harness.Connection(port)
     try:
         connection.request(method, path, headers=headers or {})
         answer = connection.getresponse()

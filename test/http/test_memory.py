@@ -184,7 +184,7 @@ def test_slow_bodies_lock_nobody_out(work, objects):
             client.sendall(HEAD + b"Content-Length: 100000\r\n\r\n{")
             slow.append(client)
         for source in ("127.0.0.1", "127.0.0.2"):  # small ones always, from anywhere
-            client = http.client.HTTPConnection("127.0.0.1", service.port, timeout=DEADLINE, source_address=(source, 0))
+            client = harness.Connection(service.port, source_address=(source, 0))
             client.request("POST", "/symbolicate", "{}", {"Content-Type": "application/json"})
             equal(client.getresponse().status, 200)
             client.close()

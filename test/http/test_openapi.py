@@ -150,3 +150,24 @@ def test_forms_are_looked_at(work, objects):
     equal(sent([("upload_file_minidump", b"MDMP", "a.dmp"), ("options", "{}"), ("artifact", b"\0\1", "a.so")]), "")
     assert "'upload_file_minidump'" in sent([("options", "{}")])
     assert "options" in sent([("upload_file_minidump", b"MDMP", "a.dmp"), ("options", "[]")])
+
+
+def test_requests_of_tests_are_looked_at(work, objects):
+    """By Service.request and on connections that a test keeps, whatever the prefix of the paths."""
+    with Service(work, {"mozilla": {"sources": [], "path_prefix": "/deep"}}) as s:
+        before = openapi.checks["exchanges"]
+        s.post("/deep/symbolicate/v5", {"jobs": []})
+        connection = s.connection()
+        connection.request("GET", "/healthcheck")
+        connection.getresponse().read()
+        equal(openapi.checks["exchanges"] - before, 2)
+        try:
+            openapi.document()["paths"].pop("/live")
+            openapi.paths.cache_clear()
+            s.request("GET", "/live")
+        except openapi.Mismatch:
+            return
+        finally:
+            openapi.document.cache_clear()
+            openapi.paths.cache_clear()
+    raise AssertionError("a path that is not described is not found")

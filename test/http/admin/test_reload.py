@@ -1,5 +1,5 @@
 """A configuration that changes while the service runs, and sockets that the service manager holds."""
-import hashlib, http.client, json, os, re, signal, socket, subprocess, tempfile, threading, time
+import hashlib, json, os, re, signal, socket, subprocess, tempfile, threading, time
 
 import harness
 from harness import Service, Upstream, equal, http_source, wait_until
@@ -173,7 +173,7 @@ def test_sockets_of_the_service_manager(work, objects):
         return process
 
     def ask(sock):
-        connection = http.client.HTTPConnection("localhost", timeout=60)
+        connection = harness.Connection(0)
         connection.sock = sock
         connection.request("GET", "/healthcheck", headers={"Connection": "close"})
         return connection.getresponse().read()

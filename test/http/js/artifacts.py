@@ -1,5 +1,5 @@
 """A stand-in of Sentry's look-up of artifacts, a script with its map, and what the tests of POST /symbolicate-js share."""
-import base64, contextlib, http.client, io, json, re, urllib.parse, zipfile
+import base64, contextlib, io, json, re, urllib.parse, zipfile
 
 from harness import Upstream, equal
 
@@ -122,7 +122,7 @@ def symbolicate(s, body, status=200, query=""):
 def crowd(s, body, count, gate):
     """The different answers to so many requests, all of which are sent before `gate` opens."""
     body, answers = json.dumps(body), set()
-    connections = [http.client.HTTPConnection("127.0.0.1", s.port, timeout=120) for _ in range(count)]
+    connections = [s.connection() for _ in range(count)]
     for connection in connections:
         connection.request("POST", "/symbolicate-js", body, {"Content-Type": "application/json"})
     gate.set()

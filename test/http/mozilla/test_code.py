@@ -185,7 +185,7 @@ def test_environment_of_eliot(work, objects):
         try:
             def answers():
                 try:
-                    connection = __import__("http.client").client.HTTPConnection("127.0.0.1", port, timeout=60)
+                    connection = harness.Connection(port)
                     connection.request("POST", "/symbolicate/v5", body)
                     return json.loads(connection.getresponse().read())
                 except ConnectionRefusedError:

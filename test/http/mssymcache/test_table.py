@@ -1,5 +1,5 @@
 """The protocol's examples one by one, each with nothing cached unless it says so; and what else a request may be."""
-import concurrent.futures, http.client
+import concurrent.futures
 
 from harness import equal
 from test_mssymcache import GOOD, NAME, Server, program, runs
@@ -53,7 +53,7 @@ def test_fields_and_ages(work, objects):
     with Server(work, [program(work, 'out=$(echo "$out" | sed "s,${id%1}1/,${id%1}0/,"); mkdir -p "$(dirname "$out")"; ' + GOOD)]) as s:
         s.up.routes[f"/{NAME}/{s.guid}0/{NAME}"] = s.pdb
         equal(s.answer("3.1.0", f"/{NAME}/{s.guid}/0"), FILE, "an age that is higher than the one asked for")
-        connection = http.client.HTTPConnection("127.0.0.1", s.service.port)
+        connection = s.service.connection()
         connection.putrequest("GET", f"/v3.5.0{s.path}")
         for value in "3.1.0", "3.2.0":
             connection.putheader("If-Version-Exceeds", value)

@@ -1,5 +1,5 @@
 """Mozilla's symbol server: archives of symbols in forms, tokens, and downloads of what was uploaded."""
-import concurrent.futures, gzip, http.client, json, os, re, struct, zipfile
+import concurrent.futures, gzip, json, os, re, struct, zipfile
 
 from harness import Service, Upstream, equal
 from pushing import (EXPIRED, INACTIVE, SAMPLE, SYM, TOKEN, TOKENS, TRY, VIEWER, XPC, form, get, pack, refused, send, server, stored,
@@ -232,7 +232,7 @@ def test_uploads_cut_and_at_once(work, objects):
     with server(work) as s:
         big = {f"lib{i}.so/AB{i:04X}0/lib{i}.so.sym": b"MODULE Linux x86_64 AB%04X0 lib%d.so\n" % (i, i) + os.urandom(20000) for i in range(40)}
         body = form([("file.zip", pack(big))])
-        c = http.client.HTTPConnection("127.0.0.1", s.port)
+        c = s.connection()
         c.putrequest("POST", "/upload/")
         for name, value in {**TOKEN, "Content-Type": "multipart/form-data; boundary=B", "Content-Length": str(len(body))}.items():
             c.putheader(name, value)
