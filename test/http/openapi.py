@@ -231,6 +231,9 @@ class Exchange:
 
     def check_answer(self, operation, place):
         response, place = self.response(operation, place)
+        for name, header in response.get("headers", {}).items():
+            if resolved(header).get("required") and name not in self.answered:
+                self.fail(f"no header {name}")
         if not self.data:
             return
         content, kind = response.get("content", {}), media_type(self.answered)
@@ -240,7 +243,7 @@ class Exchange:
         self.check_body(resolved(content[key]["schema"]), (*place, "content", key, "schema"))
 
     def check_body(self, schema, place):
-        if schema.get("contentMediaType"):
+        if schema.get("contentMediaType") or self.answered.get("content-encoding", "gzip") != "gzip":
             return
         data = gzip.decompress(self.data) if self.answered.get("content-encoding") == "gzip" else self.data
         if len(data) > MOST:
