@@ -4,13 +4,14 @@
 usage: run.py --symloom PATH [--jobs N] [--npm] [--corpus DIR] [PATTERN ...]
 
 With --npm the tests that install a server from npm's registry, and only those. With --corpus also those that need
-the conformance corpus. A test gets a temporary directory and the shared objects. The last line is "N passed, N failed".
+the conformance corpus. A test gets a temporary directory and the shared objects. Every request and its answer is held
+against doc/openapi.yaml. The last line is "N passed, N failed".
 """
 import os, sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.dirname(HERE)]
-import harness, runner
+import harness, openapi, runner
 
 parser = runner.arguments()
 parser.add_argument("--npm", action="store_true")
@@ -18,6 +19,7 @@ parser.add_argument("--corpus")
 args = parser.parse_args()
 harness.SYMLOOM = args.symloom
 harness.CORPUS = args.corpus
+harness.CHECK = openapi.check
 
 
 def is_wanted(test):
