@@ -4,7 +4,7 @@ import re
 
 import jsonschema
 
-from openapi import METHODS, referred
+from openapi import METHODS, inline, referred
 
 TEXT, FLAG = {"type": "string", "minLength": 1}, {"type": "boolean"}
 SCHEMA = {"$ref": "#/$defs/schema"}
@@ -125,6 +125,14 @@ def members(document):
                 yield f"{shown(place)}: {name} is required, but not described"
 
 
+def examples(document):
+    """What a schema shows as an example is as it says."""
+    for place, value in walk(document):
+        for example in value.get("examples", ()) if isinstance(value, dict) and not {"type", "enum", "anyOf", "oneOf"}.isdisjoint(value) else ():
+            for error in jsonschema.Draft202012Validator(inline(value, {})).iter_errors(example):
+                yield f"{shown(place)}: {error.message[:300]}"
+
+
 def values(document):
     """No member lacks its value: a text with a comma that is not quoted becomes such members, `{description: one, two}`."""
     for place, value in walk(document):
@@ -190,7 +198,7 @@ def responses(document):
             yield f"{method} {path}: it never succeeds"
 
 
-RULES = (references, schemas, members, values, discriminators, names, security, responses)
+RULES = (references, schemas, members, examples, values, discriminators, names, security, responses)
 
 
 def problems(document):

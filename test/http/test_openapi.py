@@ -43,6 +43,7 @@ def test_a_document_that_is_wrong_is_found(work, objects):
         "references": ("schemas/NativeTrace'", "schemas/NativeTrack'"),
         "schemas": ("        crashed: {type: boolean}", "        crashed: {type: bool}"),
         "members": ("      required: [status, named]", "      required: [status, named, date]"),
+        "examples": ("instruction_addr: '0x401136'", "instruction_addr: fast"),
         "values": ("servers:\n", "x-said: {a: b, c}\nservers:\n"),
         "discriminators": ("status: {const: pending}", "status: {const: waiting}"),
         "names": ("operationId: symbolicateJs\n", "operationId: symbolicate\n"),
