@@ -53,16 +53,21 @@ class Answer(http.client.HTTPResponse):
         data = super().read() if amount is None else super().read(amount)
         asked, self.asked = self.asked, None
         if CHECK and asked and amount is None:
-            CHECK(*asked[:4], self.status, self.headers, data, *asked[4:])
+            try:
+                CHECK(*asked[:4], self.status, self.headers, data, *asked[4:])
+            except AssertionError as e:
+                self.found.append(e)
+                raise
         return data
 
 
 class Connection(http.client.HTTPConnection):
-    """To a service. CHECK looks at requests, unless they are written piece by piece."""
+    """To a service. CHECK looks at requests, unless they are written piece by piece; `found` gets what it complains of."""
 
-    def __init__(self, port, prefixes=(), **keys):
+    def __init__(self, port, prefixes=(), found=None, **keys):
         super().__init__("127.0.0.1", port, timeout=DEADLINE, **keys)
         self.prefixes, self.response_class, self.asked = prefixes, self.answer, None
+        self.found = [] if found is None else found
 
     def request(self, method, url, body=None, headers={}, **keys):
         self.asked = (method, url, headers, body, self.prefixes)
@@ -70,7 +75,7 @@ class Connection(http.client.HTTPConnection):
 
     def answer(self, *args, **keys):
         answer = Answer(*args, **keys)
-        answer.asked = self.asked
+        answer.asked, answer.found = self.asked, self.found
         return answer
 
 
@@ -82,6 +87,7 @@ class Service:
         self.work = tempfile.mkdtemp(dir=work)
         self.cache = cache_dir or os.path.join(self.work, "cache")
         settings = {"bind": "127.0.0.1:0", "cache_dir": self.cache, "connect_to_reserved_ips": True, **(config or {})}
+        self.found = []  # by CHECK, also on threads whose errors nobody hears of
         self.prefixes = [(settings.get(section) or {}).get("path_prefix") for section in ("mozilla", "symbfile")]
         path = os.path.join(self.work, "config.yml")
         with open(path, "w") as f:
@@ -103,7 +109,7 @@ class Service:
             return f.read()
 
     def connection(self):
-        return Connection(self.port, self.prefixes)
+        return Connection(self.port, self.prefixes, self.found)
 
     def request(self, method, path, body=None, headers=None):
         """(status, headers, body)"""
@@ -151,6 +157,8 @@ class Service:
         status = self.stop()
         if kind is None and status != 0:
             raise AssertionError(f"the service ended with status {status}:\n{self.logged()[-4000:]}")
+        if kind is None and self.found:
+            raise self.found[0]
 
 
 class Upstream(ThreadingHTTPServer):
