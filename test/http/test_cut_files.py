@@ -13,6 +13,7 @@ import test_faults as faults
 import test_jvm as jvm
 import test_named as named
 import test_profiler as profiler
+import test_push_symbols as push_symbols
 import test_symbfile as symbfile
 from harness import Service, Upstream, equal, frames
 from test_symbolicate import FILES, I, MAIN, ask as ask_mozilla, job, place
@@ -96,7 +97,7 @@ def test_indexes_of_uploads(work, objects):
         symbfile.push("executable", "-e", path, "-u", f"http://127.0.0.1:{s.port}/", "-t", "ci:secret")
 
         def ask():
-            chains = symbfile.resolve(s, path, list(some.values()))
+            chains = push_symbols.resolve(s, path, list(some.values()))
             equal([chain[0].get("function") for chain in chains], list(some))
         check_cuts(s, ["symbfile_index"], ask)
 
