@@ -14,10 +14,11 @@ say() { # FILE - prints it in one piece
 }
 
 suite() { # NAME COMMAND.. - a runner whose last line is "N passed, N failed"; its numbers are added
-    name=$1 log=$out/suite-$(echo "$1" | tr -c 'a-zA-Z0-9\n' _)
+    name=$1 log=$out/suite-$(echo "$1" | tr -c 'a-zA-Z0-9\n' _) began=$(date +%s)
     shift
     echo "==> $name" >"$log"
     "$@" >>"$log" 2>&1
+    printf '%5d s  %s\n' $(($(date +%s) - began)) "$name" >>$out/seconds
     say "$log"
     sed -n '$s/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$log" >"$log.counts"
     grep -q '^[1-9]' "$log.counts" || echo "0 1" >"$log.counts" # a runner that ends early, or has nothing to run
@@ -175,5 +176,7 @@ computing &
 waiting
 wait
 suite "HTTP tests that run alone" http_tests --only alone
+echo "==> how long the suites took"
+cat $out/seconds
 /usr/bin/python3 test/slowest.py $build 10
 finish
