@@ -1,4 +1,4 @@
-/* Access keys as requests present them. */
+/* Checks of the access keys that requests send. */
 #pragma once
 
 #include "config/config.h"
@@ -7,36 +7,38 @@
 
 enum access {
     ACCESS_GRANTED,
-    ACCESS_MISSING,   /* no key is shown */
-    ACCESS_MALFORMED, /* what is shown is none */
+    ACCESS_MISSING,   /* the request sends no key */
+    ACCESS_MALFORMED, /* the header has not the form of a key */
     ACCESS_UNKNOWN,
-    ACCESS_BLOCKED, /* as the two before, and the brake is on */
+    ACCESS_BLOCKED, /* malformed or unknown key, and the address is over the limit of access_note_wrong_key */
     ACCESS_EXPIRED,
-    ACCESS_DENIED /* the key has none of the rights */
+    ACCESS_DENIED /* the key lacks every right of the route */
 };
 
-/* Whether the group of routes needs a key at all. */
+/* True if the routes of the group need a key. */
 bool access_required(const struct config *config, const char *group);
 
-/* Answers 401, 403 or 429, in the form of the route's family, when the family's group needs a key and the request has none
- * with one of the route's rights, or names a scope that is not the key's; 404 while a guarded family has no holder. */
+/* Answers 401, 403 or 429, in the error format of the route's family, when the family's group needs a key and the request has
+ * none with one of the route's rights, or when it names a scope that the key does not own. Answers 404 while a guarded family
+ * has no key at all. */
 void access_authorize(struct http_exchange *x);
 
-/* Whether a request may bring these sources (or has those of the configuration): the files of public ones are everybody's, and
- * who is held to scopes writes to no others. False: 403 is the answer. */
+/* True if the request may use these sources (its own or configured ones). Files of public sources are cached for everybody, so
+ * a client whose key is limited to scopes may not name public sources itself. False: 403 is answered. */
 bool access_may_bring(struct http_exchange *x, const struct source *sources, size_t count);
 
-/* What a request shows: any form of a key (`Authorization: Bearer <key>`, `Bearer <id>:<key>`, `Basic base64(id:key)`,
- * `APIKey base64(id:key)`, or `X-Api-Key: <key>`), or `APIKey base64(id:key)` alone, the form of uploads. */
+/* Which headers count: ACCESS_ANY_FORM takes `Authorization: Bearer <key>`, `Bearer <id>:<key>`, `Basic base64(id:key)`,
+ * `APIKey base64(id:key)` and `X-Api-Key: <key>`; ACCESS_API_KEY takes `APIKey base64(id:key)` alone (uploads of symbfiles). */
 enum access_form { ACCESS_ANY_FORM, ACCESS_API_KEY };
 
-/* Whether the request shows a key with one of the rights (NULL ends them): `*granted` (may be NULL) is then its entry. Sets the
- * exchange's key_id and refused. An unknown id takes as long as a wrong key. */
+/* Checks that the request has a key with one of the rights (list ends with NULL); `*granted` (may be NULL) is then the entry of
+ * the configuration. Sets key_id and refused of the exchange. An unknown id takes as long as a wrong secret. */
 enum access access_check(struct http_exchange *x, enum access_form form, const char *const *rights,
                          const struct access_key **granted);
 
-/* A brake on guessing: behind 20 wrong keys of an address within a minute all wrong ones of it are answered 429 for a minute, and not
- * counted. Right keys pass: many clients may share the address of a proxy, and those that name the id of a key count for that id
- * alone, so that one with an old secret does not hide what is wrong with the others. An IPv6 network of 64 bits counts as one
- * address. Notes a wrong key, `key_id` empty when it names none that is known; false when the brake is on. */
+/* Rate limit on guessing keys. After 20 wrong keys from one address within a minute, further wrong keys from it get 429 for a
+ * minute and are not counted. Right keys still pass, as many clients may share the address of a proxy. Wrong secrets of a known
+ * key id count for that id alone, so a client with an outdated secret does not block the error messages of the others. An IPv6
+ * /64 network counts as one address.
+ * Records a wrong key; `key_id` is empty when it names no known key. False: the limit is reached. */
 bool access_note_wrong_key(const struct http_exchange *x, struct sl_str key_id);

@@ -1,4 +1,4 @@
-/* The HTTP API: its families, and the service behind them: jobs, their results, and the state that health checks show. */
+/* The HTTP API: its route families, and the service behind them (jobs, results, health state). */
 #pragma once
 
 #include "config/config.h"
@@ -6,34 +6,35 @@
 
 struct service;
 
-/* `config` counts until there is another one. After loop_init; NULL when out of memory. */
+/* `config` is used until service_configure replaces it. Call after loop_init. NULL when out of memory. */
 struct service *service_new(const struct config *config);
 
-/* For the server's options, with the service; ends with NULL. */
+/* Route families for the server's options, with the service as argument; the list ends with NULL. */
 extern const struct http_family *const api_families[];
 
-/* Another configuration counts for what begins from now on; what runs holds the one it began with. */
+/* Replaces the configuration for new work; running work holds the one that it began with. */
 void service_configure(struct service *service, const struct config *config);
 
-/* What an operator's request to read the configuration anew does: true, or false and one problem a line. */
+/* Reloads the configuration at an operator's request. False: `problems` has one problem a line. */
 typedef bool service_reload(void *arg, struct sl_buf *problems);
 void service_on_reload(struct service *service, service_reload *reload, void *arg);
 
-/* A fiber: what the service does is noted each minute, for GET /status, until the group is cancelled. */
+/* A fiber that records the counters each minute, for GET /status, until its group is cancelled. */
 void service_watch(void *service) SL_SUSPENDS;
-/* Looks at the directories of sources, which may not be mounted. */
+/* Checks the directories of sources, as they may not be mounted yet. */
 void service_watch_directories(void *service) SL_SUSPENDS;
 
-/* Logs what runs and what it waits for, for people who ask. */
+/* Logs the running jobs and what each waits for (debugging aid). */
 void service_log_state(const struct service *service);
 
-/* Health checks begin to fail; work goes on. */
+/* Makes health checks fail (draining); jobs go on. */
 void service_drain(struct service *service);
 
-/* True when every job is done and its result was fetched, or nobody has polled it for 5 s. */
+/* True when every job is done and its result was fetched, or was not polled for 5 s. */
 bool service_idle(const struct service *service);
 size_t service_running(const struct service *service);
 
-/* Answers all waiters, cancels what runs, waits for its end and frees. The server must be stopped after it. */
+/* Answers all waiting clients, cancels the running jobs, waits for their end and frees what they hold. Stop the server after
+ * it. */
 void service_stop(struct service *service) SL_SUSPENDS;
 void service_free(struct service *service);

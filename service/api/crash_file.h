@@ -1,4 +1,4 @@
-/* Crash files of whoever has no server: what POST /minidump and POST /applecrashreport answer, for commands. */
+/* Symbolicates crash files without a server: the answers of POST /minidump and POST /applecrashreport, for commands. */
 #pragma once
 
 #include "base/buf.h"
@@ -13,23 +13,23 @@ enum crash_file_kind { CRASH_FILE_MINIDUMP, CRASH_FILE_APPLE };
 struct crash_file {
     enum crash_file_kind kind;
     struct sl_bytes bytes;
-    const struct source *sources; /* where modules are looked for, in their order */
+    const struct source *sources; /* searched in this order */
     size_t source_count;
-    struct sl_str scope;    /* whose entries of the cache count; data NULL: everybody's */
-    const char *rewrite;    /* rewrite_first_module, as JSON; NULL: none */
-    bool candidates;        /* the answer tells where files were looked for */
-    bool no_source_context; /* and has no lines of source */
-    bool variables;         /* but the variables of functions */
-    /* Minidumps: told of the dump before it is symbolicated, its threads walked, with the registers of each frame if they are wanted;
-     * the dump is gone when this returns. The answer's frames tell then where their lines begin, as `line_addr`. False: out of
-     * memory. Pure: pool. NULL: nothing of this. */
+    struct sl_str scope;    /* cache scope; data NULL: the global one */
+    const char *rewrite;    /* the form's rewrite_first_module, JSON; NULL: none */
+    bool candidates;        /* answer lists the candidates of each module */
+    bool no_source_context; /* answer has no source lines */
+    bool variables;         /* answer has local variables */
+    /* Minidumps: called before the symbolication with the dump, whose threads are walked; frames have their registers if
+     * wants_registers. `dump` is freed after the call. If it is set, frames of the answer also have `line_addr`, the address
+     * where their line begins. Returns false when out of memory. Pure: pool. NULL: not called. */
     bool (*walked)(void *arg, const struct sl_minidump *dump);
     bool wants_registers;
     void *walked_arg;
 };
 
-/* Puts the whole answer, as a request would get it, into `answer`, which is empty and the caller's to free. SL_OK; SL_MALFORMED,
- * SL_UNSUPPORTED of a file that cannot be used: the answer or, when that is empty, `error` says so; SL_BUSY, SL_CANCELLED,
- * SL_INTERNAL. */
+/* Writes the answer, as an HTTP client would get it, into `answer`, which must be empty; the caller frees it. SL_OK;
+ * SL_MALFORMED or SL_UNSUPPORTED when the file cannot be used: `answer`, or `error` if `answer` is empty, says why; SL_BUSY,
+ * SL_CANCELLED, SL_INTERNAL. */
 enum sl_code crash_file_symbolicate(const struct crash_file *file, const struct config *config, struct sl_buf *answer,
                                     struct sl_error *error) SL_SUSPENDS;

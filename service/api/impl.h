@@ -1,4 +1,4 @@
-/* What the files of api share. */
+/* Shared by the files of api. */
 #pragma once
 
 #include <uv.h>
@@ -14,32 +14,32 @@ struct service {
     const struct config *config;
     service_reload *reload;
     void *reload_arg;
-    /* of jobs */
+    /* ---- jobs ---- */
     struct fiber_group jobs_group;
-    struct results *results; /* of jobs, for other nodes; NULL = not there */
-    uint16_t node;           /* with which their ids begin */
-    struct sl_map jobs;      /* by the 16 bytes of their ids */
+    struct results *results; /* job results in Redis for other nodes; NULL = off */
+    uint16_t node;           /* first 16 bits of job ids */
+    struct sl_map jobs;      /* keyed by the 16 bytes of the id */
     size_t running;
     struct {
         const char *task; /* NULL: free */
         size_t count;
-    } running_of[16];                           /* the same by task, of which there are fewer */
-    struct job *finished_first, *finished_last; /* results that are kept, in the order of their ends */
+    } running_of[16];                           /* running jobs by task; there are fewer than 16 tasks */
+    struct job *finished_first, *finished_last; /* stored results, in order of their ends */
     uint64_t kept_bytes, next_busy_log_ms;
-    struct job *spare; /* to be used again, with their arenas */
+    struct job *spare; /* free list: job structs with their arenas */
     size_t spare_count, spare_bytes;
     uv_timer_t expiry;
-    uint8_t random[256]; /* not used yet: its first `random_left` bytes */
+    uint8_t random[256]; /* random bytes for job ids; the first `random_left` are unused */
     size_t random_left;
     void (*jobs_closed)(struct service *service);
-    /* of all */
+    /* ---- the service ---- */
     struct history *history;
     uint64_t started_ns;
     bool draining, stopping;
-    struct name_memo *names; /* demangled ones, by language and mangled name */
+    struct name_memo *names; /* demangled names, keyed by language and mangled name */
 };
 
-/* Of a route: the one right that opens it. */
+/* Value of http_route.rights with one right. */
 #define API_RIGHT(right_) ((const char *const[]){(right_), NULL})
 
 /* ---- query.c ---- */
@@ -49,19 +49,20 @@ struct api_query {
     struct sl_str scope; /* "global" when absent */
 };
 
-/* False: the answer is set (400). */
+/* False: it has answered 400. */
 bool query_read(struct http_exchange *x, struct api_query *query);
 
-/* The limit of a POST route that takes JSON. */
+/* http_route.body_limit of POST routes with a JSON body. */
 uint64_t json_job_limit(const struct http_exchange *x);
 #define JSON_JOB(pattern_, job_)                                                                                       \
     {                                                                                                                  \
         .method = "POST", .pattern = (pattern_), .handler = job_handle, .takes_work = true, .check = job_check,        \
         .body_limit = json_job_limit, .body_weight = JSON_WEIGHT, .rights = API_RIGHT("symbolicate"), .job = (job_)    \
     }
-enum { JSON_WEIGHT = 4 }; /* body_weight: times its size is what a body and all that is read out of it may take */
+/* http_route.body_weight: a JSON body and the structs that it is read into take at most this many times its size */
+enum { JSON_WEIGHT = 4 };
 
-/* "ready", "draining", or "not ready" for a reason that GET /ready tells. Loop thread. */
+/* "ready", "draining" or "not ready"; GET /ready gives the reason. Loop thread. */
 const char *service_state(const struct service *service);
 
 void reply_text(struct http_exchange *x, int status, const char *text);

@@ -1,4 +1,4 @@
-/* What people give to `symloom symbolicate` and to the page, by the looks of it. */
+/* Detects the format of an input of `symloom symbolicate` or of the page. */
 #pragma once
 
 #include "base/bytes.h"
@@ -7,36 +7,36 @@ enum input_kind {
     INPUT_UNKNOWN,
     INPUT_MINIDUMP,
     INPUT_APPLE,
-    INPUT_TRACE, /* of a JVM: any text may have frames of one, see sl_jvm_trace_frame */
+    INPUT_TRACE, /* JVM stack trace; any text may contain such frames, see sl_jvm_trace_frame */
     INPUT_JSSTACK,
     INPUT_REQUEST,
     INPUT_EVENT,
-    INPUT_MOZILLA, /* a request of Firefox */
-    INPUT_PROFILE, /* of the Firefox Profiler */
+    INPUT_MOZILLA, /* request of Mozilla's symbolication API */
+    INPUT_PROFILE, /* profile of the Firefox Profiler */
     INPUT_ADDRESSES,
 };
 
-/* The name of a kind as --type has it; NULL: it has none. */
+/* Name of the kind as the value of --type; NULL: it has no name. */
 const char *input_kind_name(enum input_kind kind);
 
-/* The kind that has this name; false when none has. */
+/* Parses such a name; false if it is unknown. */
 bool input_kind_parse(const char *name, enum input_kind *kind);
 
-/* Never INPUT_TRACE or INPUT_ADDRESSES. */
+/* Detects the kind by content; never returns INPUT_TRACE or INPUT_ADDRESSES. */
 enum input_kind input_kind_of(struct sl_bytes bytes);
 
 /* ---- input_unread.c ---- */
 
-/* What to do with an input of a kind that is read in another way; NULL: nobody knows what it is. */
+/* Advice for an input that another command or option reads; NULL: the format is unknown. */
 const char *input_advice(struct sl_bytes bytes);
-/* "a minidump": what the file at the path is if it is itself a crash, and no symbols; else NULL. */
+/* For files given as symbols: "a minidump" etc. if the file at `path` is a crash file instead; else NULL. */
 const char *input_crash_kind(struct sl_bytes bytes, const char *path);
 
-/* What a file looks like that is of a known kind and not read: "a tombstone of Android"; NULL: it is none of these. */
+/* Name of a known crash format that symloom cannot read ("a tombstone of Android"); else NULL. */
 const char *input_unread_kind(struct sl_bytes bytes);
-/* Likewise a stack as text that names its functions itself, so that nothing is to be done for it: "a stack of Go". */
+/* Name of a text stack that has its function names already, so needs no symbolication ("a stack of Go"); else NULL. */
 const char *input_named_kind(struct sl_bytes bytes);
-/* Whether that is an exception of .NET, whose frames look like those of a JVM. */
+/* True if the text is an exception of .NET, whose frames look like those of a JVM. */
 bool input_is_dotnet(struct sl_str text);
-/* Likewise a report of Apple's, by the message about it, which ends with the number of its type. */
+/* The same for Apple reports that cannot be read, by their error message, which ends with the report's type number. */
 const char *input_unread_report(struct sl_str message);

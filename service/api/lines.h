@@ -1,4 +1,4 @@
-/* Lines of source around a frame's, as answers have them. */
+/* Source lines around a frame's line, as answers have them. */
 #pragma once
 
 #include "base/arena.h"
@@ -10,12 +10,13 @@ struct frame_lines { /* trimmed; in an arena */
     unsigned before_count, after_count;
 };
 
-/* What was found, trimmed around the column (0-based, in bytes). NULL when out of memory. `scratch` is overwritten. */
+/* Copies the lines into the arena, trimmed around the column (0-based, bytes). NULL when out of memory. `scratch` is
+ * overwritten. */
 const struct frame_lines *frame_lines_keep(const struct sl_context *found, uint64_t column, struct sl_buf *scratch,
                                            struct sl_arena *arena);
 
-/* The members "pre_context", "context_line" and "post_context"; the arrays unless they are empty. */
+/* Writes the members "pre_context", "context_line" and "post_context"; empty arrays are left out. */
 void frame_lines_write(struct sl_json_writer *w, const struct frame_lines *lines);
 
-/* The same as they were sent, the arrays as JSON; what has no data is left out. */
+/* Writes the members as they were sent, the arrays as raw JSON; texts with data NULL are left out. */
 void frame_lines_write_sent(struct sl_json_writer *w, struct sl_str before, struct sl_str line, struct sl_str after);

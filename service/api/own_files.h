@@ -1,5 +1,5 @@
-/* Forms (multipart/form-data), and files that come with a request, for it alone: parts `artifact` are such files, called as their
- * file names say. They are kept nowhere. */
+/* Forms (multipart/form-data), and files sent with a request for this request alone: each part `artifact` is a file, named by
+ * its `filename`. They are not stored. */
 #pragma once
 
 #include "base/arena.h"
@@ -14,21 +14,21 @@ struct own_file {
 
 struct own_files {
     bool sent;          /* the request is a form */
-    bool keeps_folders; /* in names; else these are the last parts of what was sent */
+    bool keeps_folders; /* names keep their folders; else they are reduced to the last path component */
     struct own_file items[OWN_FILES_MAX];
     size_t count;
 };
 
-struct form_part { /* of which the last of several counts */
+struct form_part { /* a text part; the last one of that name counts */
     struct sl_str name;
-    uint64_t max;       /* bytes; 0: any */
-    struct sl_str text; /* data NULL: it was not sent */
+    uint64_t max;       /* limit in bytes; 0: none */
+    struct sl_str text; /* data NULL: not sent */
 };
 
-/* Splits the form into its files and the texts of these parts, which are views of it; names of files are in the arena.
- * SL_MALFORMED; SL_UNSUPPORTED when a part is too large, as `error` says; SL_BUSY. Pure. */
+/* Splits the form into its files and the texts of `parts`, which are views of the form; file names are in the arena.
+ * SL_MALFORMED; SL_UNSUPPORTED when a part is too large, see `error`; SL_BUSY. Pure. */
 enum sl_code form_split(struct sl_bytes form, struct sl_str boundary, struct sl_arena *arena, struct own_files *files,
                         struct form_part *parts, size_t count, struct sl_error *error);
 
-/* The first that is called like the last part of this path or URL; NULL when none is. */
+/* The first file named like the last component of `path` (a path or URL) with `suffix`; NULL if there is none. */
 const struct own_file *own_files_named(const struct own_files *files, struct sl_str path, const char *suffix);

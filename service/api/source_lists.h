@@ -1,5 +1,5 @@
-/* Lists of sources that requests bring with them, read once: who sends one sends the same text every time. A bounded number of
- * them is kept, the one longest unused goes first. Any thread. */
+/* LRU cache of the source lists of requests, parsed once: a client sends the same text every time. Bounded in number. Any
+ * thread. */
 #pragma once
 
 #include "config/config.h"
@@ -11,14 +11,15 @@ struct source_list {
     uint64_t number; /* source_list_number */
 };
 
-/* The list whose text, all of it, begins `text`; its size is in `*size`. NULL when it is not known. The arena holds it. */
+/* Finds the cached list whose JSON text is a prefix of `text`; sets `*size` to that text's length. NULL if there is none. The
+ * arena keeps a reference. */
 const struct source_list *source_lists_find(struct sl_str text, const struct config *config, struct sl_arena *arena,
                                             size_t *size);
 
-/* Keeps what this text, one JSON array that is good, says under the policy of the configuration. The list as
- * source_lists_find has it; NULL when there was no memory, or the text is too long to be kept. */
+/* Parses and caches `text`, one valid JSON array, under the policy of the configuration; the arena keeps a reference. NULL when
+ * out of memory or the text is too long to cache. */
 const struct source_list *source_lists_keep(struct sl_str text, const struct source_policy *policy,
                                             const struct config *config, struct sl_arena *arena);
 
-/* When nobody reads requests any more. */
+/* Frees the cache; call when no more requests are read. */
 void source_lists_forget(void);

@@ -1,5 +1,7 @@
-/* The nodes of a cluster. A job's id begins with four hex digits that are its node, so that a node that is asked for a job of
- * another one can pass the question on: to a process beside it by its socket, to another machine by cluster.peers. */
+/* Nodes of a cluster. A job's id begins with four hex digits of its node, so a node can forward a poll for another node's job:
+ * to a process beside it by its unix socket, to another machine by cluster.peers.
+ *
+ *     3f2a0001-...   job of node 3f2a */
 #pragma once
 
 #include "api/api.h"
@@ -7,25 +9,25 @@
 
 struct api_query;
 
-/* The node of this process: cluster.node_id, else the first 16 bits of the SHA-256 of the host's name; and its index among the
- * processes of the service. */
+/* Node number of this process: cluster.node_id, else the first 16 bits of the SHA-256 of the host name; plus the index of the
+ * process within the service. */
 uint16_t node_own(const struct config *config);
 
-/* The path of the socket of a process of this service; NULL when it is this one, or out of memory. */
+/* Path of the socket of process `index` of this service; NULL when it is this process, or out of memory. */
 const char *node_socket(const struct config *config, struct sl_arena *arena, size_t index);
 
-/* The header that tells a neighbour's question from a client's. */
+/* Header of forwarded requests, so that they are not forwarded again. */
 #define NODE_FORWARDED "X-Symloom-Forwarded"
 bool node_is_forwarded(const struct http_exchange *x);
 
-/* Those headers of a client's request that its neighbours need; returns how many. */
+/* Copies the headers of a client's request that the other node needs; returns how many. */
 enum { NODE_HEADERS_MOST = 4 };
 size_t node_headers(const struct http_exchange *x, struct fetch_header headers[NODE_HEADERS_MOST]);
 
-/* Where the node is asked: the beginning of its URLs, and its socket, or NULL. NULL when it is this one or not known, and for
- * questions that come from a neighbour. */
+/* Base URL of the node, and its socket path or NULL. Returns NULL if it is this node or unknown. A forwarded request is
+ * forwarded again to processes of this service alone. */
 const char *node_base(struct http_exchange *x, unsigned node, const char **socket);
 
-/* Asks the owner of the job, if that is another node that is known, and answers as it did; an owner that cannot be reached, or
- * knows no such job, is a bare 404. False: nobody is to be asked. */
+/* Forwards the poll to the job's node, if that is another known node, and relays its answer. An owner that cannot be reached,
+ * or has no such job, gives a bare 404. False: not forwarded. */
 bool node_relay(struct http_exchange *x, const uint8_t id[16], const struct api_query *query) SL_SUSPENDS;

@@ -1,13 +1,12 @@
-/* The processes of one service (http.processes), asked for what each of them knows: its metrics, how it is. */
+/* Queries the other processes of this service (http.processes), for metrics and state. */
 #pragma once
 
 #include "api/api.h"
 
-/* Whether an answer is to speak for all processes: there are several, and it is a client who asks, not one of them. */
+/* True if the answer has to cover all processes: there are several, and the request comes from a client, not from one of them. */
 bool siblings_speak(const struct http_exchange *x);
 
-/* Asks every other process GET `path`, side by side, with the client's credentials and that Accept (empty: anything), and puts
- * what each answered into texts[its index], which is empty before; the caller frees the texts, of which there are
- * http.processes, and the one of this process is not touched. A process that does not answer within two seconds, or does not
- * say 200, is left empty: it is being started anew, or stands still. */
+/* Sends GET `path` to every other process concurrently, with the client's credentials and that Accept (empty: anything), and
+ * stores each answer in texts[index of the process]. The caller provides http.processes empty texts and frees them; the own one
+ * is not touched. A process without a 200 within two seconds (restarting or stuck) is left empty. */
 void siblings_ask(struct http_exchange *x, const char *path, struct sl_str accept, struct sl_buf *texts) SL_SUSPENDS;

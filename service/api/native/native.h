@@ -1,7 +1,7 @@
-/* Native symbolication: what was asked (read.c, or filled in by another API), the modules and their symbol files (modules.c,
- * uploads in symbfiles.c), what came out frame by frame (frames.c), its names (names.c), the source around it (sources.c), and
- * the answer (write.c); run.c takes a request through the steps. All of it lives in one arena; texts of the request are views
- * of its body, which lies there too, and have no NUL. */
+/* Native symbolication: the request (read.c, or filled in by another API), its modules and symbol files (modules.c, uploads in
+ * symbfiles.c), resulting frames (frames.c), names (names.c), source context (sources.c), the answer (write.c); run.c runs the
+ * steps. Everything lives in one arena; texts of the request are views of its body, which is in the arena too, and contain no
+ * NUL. */
 #pragma once
 
 #include "api/jobs/jobs.h"
@@ -19,7 +19,7 @@
 
 struct own_file;
 
-/* Texts of a frame that may have been sent. Those of the last three are JSON as it was written. */
+/* Optional texts of a frame as sent. The last three are raw JSON. */
 enum native_text {
     SENT_PLATFORM,
     SENT_PACKAGE,
@@ -47,26 +47,26 @@ enum native_trust {
     TRUSTS,
 };
 
-/* As sent. There may be a million of them, so it is small: of the texts only those are there that were sent. */
+/* A frame as sent. There may be a million, so it is small: only the texts that were sent are stored. */
 struct native_frame {
     uint64_t address;
     uint64_t symbol_address, function_id; /* when set */
-    const struct sl_str *texts;           /* of those in `has_text`, in its order */
-    uint32_t module;                      /* of "rel:<N>", "file:<N>"; NATIVE_NO_MODULE: the address is absolute */
+    const struct sl_str *texts;           /* one for each bit of `has_text`, in order */
+    uint32_t module;                      /* N of "rel:<N>" or "file:<N>"; NATIVE_NO_MODULE: the address is absolute */
     uint32_t line;                        /* when set */
-    uint16_t has_text;                    /* a bit for each enum native_text */
+    uint16_t has_text;                    /* one bit per enum native_text */
     uint8_t trust : 3;                    /* enum native_trust */
     uint8_t adjust : 2, in_app : 2;       /* enum sl_opt_bool */
     bool has_symbol_address : 1, has_function_id : 1, has_line : 1;
-    bool undefined : 1; /* set by native_match: its module has no address, so none is inside of it */
-    bool of_file : 1;   /* "file:<N>": the address is one of the file itself, as its segments have them, and exact */
-    bool is_exact : 1;  /* as `adjust` false, but not told again */
+    bool undefined : 1; /* set by native_match: its module has no address, so the frame has no relative address */
+    bool of_file : 1;   /* "file:<N>": an address of the file's own segments, and exact (no return address) */
+    bool is_exact : 1;  /* treated as `adjust` = false, but not echoed in the answer */
     /* set by native_match */
-    uint32_t module_index; /* in the order of the request; NATIVE_NO_MODULE: none holds the address */
-    uint64_t relative;     /* the address inside of the module */
+    uint32_t module_index; /* in request order; NATIVE_NO_MODULE: no module holds the address */
+    uint64_t relative;     /* address relative to the module */
 };
 
-/* A text of the frame; data NULL when it was not sent. */
+/* Text of the frame; data NULL if not sent. */
 static inline struct sl_str native_text(const struct native_frame *frame, enum native_text text)
 {
     unsigned before = frame->has_text & ((1u << text) - 1);
@@ -89,45 +89,45 @@ struct native_trace {
     uint32_t has_thread_id : 1;
 };
 
-struct native_upload { /* what profilers send: uploaded symbols are asked first */
+struct native_upload { /* sent by profilers: uploaded symbols are looked up first */
     bool has_file_id, bad_file_id;
     struct sl_file_id file_id;
-    struct sl_opt_u64 image_vmaddr; /* what the image's start is in the addresses of its program headers */
+    struct sl_opt_u64 image_vmaddr; /* virtual address of the image's start in its program headers */
 };
 
-struct native_found { /* what the look-ups of a module came to */
+struct native_found { /* results of a module's look-ups */
     struct kinds_found lookup;
-    struct symbfile_lookup symbfile; /* answers instead of `lookup` if native_is_upload */
+    struct symbfile_lookup symbfile; /* used instead of `lookup` if native_is_upload */
     struct source_lookup sources;    /* when wanted */
-    enum sl_code stores;             /* what Mozilla's symbol stores came to, when they were asked */
-    bool had_another_id;             /* they have a file of that name, but it is another one */
-    bool is_cold;                    /* set with the place of work: pages of the tables may not be in memory */
-    struct mozilla_work work;        /* of them */
+    enum sl_code stores;             /* result of Mozilla's symbol stores, if they were queried */
+    bool had_another_id;             /* they have a file of that name with another id */
+    bool is_cold;                    /* set with the place of work: pages of its tables may not be resident */
+    struct mozilla_work work;        /* statistics of the stores */
 };
 
-struct native_unwind { /* what the look-up for walking stacks came to */
+struct native_unwind { /* result of the look-up for stack walking */
     const char *status;
     struct sl_features features;
     struct candidate_list candidates;
-    struct sl_str debug_file; /* as it is told, when another name was looked up; data NULL: as of the module */
+    /* name in the answer, if the file was looked up by another name; data NULL: the module's */
+    struct sl_str debug_file;
 };
 
-/* As sent. There may be far more than frames refer to, so it is small: what few have lies elsewhere. */
+/* A module as sent. There may be far more of them than frames refer to, so it is small: rare members lie elsewhere. */
 struct native_module {
     uint64_t image_address, image_size;
     const struct object_id *id;
     const struct native_upload *upload;
-    struct native_found *found; /* when referenced; set by native_find_symbols */
+    struct native_found *found; /* set by native_find_symbols if referenced */
     bool has_image_size : 1;
-    bool referenced : 1;                     /* by a frame that was sent */
-    bool source_wanted : 1, has_sources : 1; /* wanted: by a resulting frame */
+    bool referenced : 1;                     /* by a frame as sent */
+    bool source_wanted : 1, has_sources : 1; /* source_wanted: a resulting frame needs its source */
 };
 
 struct native_options {
     enum sl_opt_bool dif_candidates, apply_source_context, extract_variables;
-    enum sl_opt_bool
-        all_frames; /* of minidumps: stacks are walked as the command does, whatever minidump.compat says */
-    enum sl_opt_bool configured_sources; /* the sources of the request are asked behind those of the configuration */
+    enum sl_opt_bool all_frames;         /* minidumps: walk stacks as the command does, ignoring minidump.compat */
+    enum sl_opt_bool configured_sources; /* search the configured sources too, before those of the request */
     bool caller_first;
 };
 
@@ -140,12 +140,12 @@ enum native_status {
     FRAME_STATUSES
 };
 
-/* Where a resulting frame's ids are looked up. */
+/* The table that a resulting frame's ids refer to. */
 enum native_table {
     TABLE_SYMCACHE,
-    TABLE_RANGES, /* of uploaded ranges, return pads */
+    TABLE_RANGES, /* uploaded ranges file, return pads */
     TABLE_RANGES_PADS,
-    TABLE_RETURNPADS, /* the ranges, pads that were uploaded as return pads */
+    TABLE_RETURNPADS, /* uploaded return pads file, ranges and pads */
     TABLE_RETURNPADS_PADS,
 };
 
@@ -153,29 +153,30 @@ struct native_names {
     struct sl_str symbol, function;
 };
 
-struct native_context { /* lines of source, trimmed */
+struct native_context { /* source lines, trimmed */
     struct sl_str before[SL_CONTEXT_LINES], line, after[SL_CONTEXT_LINES];
     unsigned before_count, after_count;
 };
 
-struct native_source {                    /* what was found for a frame's path */
+struct native_source {                    /* source of a frame's path */
     struct sl_str link;                   /* data NULL: none */
-    const struct native_context *context; /* NULL: none, what was sent stays */
+    const struct native_context *context; /* NULL: none; lines that were sent stay */
 };
 
 struct native_result_frame {
     const struct native_frame *sent;
-    const struct native_names *names;   /* NULL: those that were sent */
-    const struct native_source *source; /* NULL: nothing is known of its path */
+    const struct native_names *names;   /* NULL: the names that were sent */
+    const struct native_source *source; /* NULL: no source for its path */
     uint64_t address, symbol_address;
-    uint32_t index;              /* original_index */
-    uint32_t module;             /* in the order of the request; NATIVE_NO_MODULE = none matches */
-    struct sl_location location; /* when symbolicated; `file` of a .NET frame is a document of its module's table */
-    uint8_t status;              /* enum native_status */
-    uint8_t language;            /* enum sl_language */
-    uint8_t table;               /* enum native_table: what `location` refers to */
-    bool outermost;              /* of its expansion: has a symbol address */
-    bool is_dotnet;              /* symbolicated: all that was sent stays but for language, file and line */
+    uint32_t index;  /* original_index */
+    uint32_t module; /* in request order; NATIVE_NO_MODULE = none */
+    /* if symbolicated; `file` of a .NET frame indexes the documents of its module's table */
+    struct sl_location location;
+    uint8_t status;   /* enum native_status */
+    uint8_t language; /* enum sl_language */
+    uint8_t table;    /* enum native_table of `location` */
+    bool outermost;   /* the function that is not inlined: has a symbol address */
+    bool is_dotnet;   /* if symbolicated: keeps what was sent except language, file and line */
 };
 
 struct native_result_trace {
@@ -183,100 +184,101 @@ struct native_result_trace {
     size_t count;
 };
 
-struct native_counts { /* of resulting frames and traces */
+struct native_counts { /* counts of resulting frames and traces */
     size_t statuses[FRAME_STATUSES], frames, scanned_frames;
     size_t missed[TRUSTS]; /* frames without a symbol */
     size_t short_traces, truncated_traces, bad_traces;
 };
 
 struct native_request;
-/* Writes members of the answer into the open object. Pure: loop or pool. */
+/* Writes members into the open object of the answer. Pure: loop or pool. */
 typedef void native_writer(const struct native_request *request, struct sl_json_writer *w, const void *arg);
 
 struct native_request {
     struct sl_arena *arena;
-    const char *origin; /* what it came out of, for metrics; NULL: for those of somebody else, and nothing is counted */
+    const char *origin; /* origin of the request, as a metric label; NULL: not counted (another API counts it) */
     struct sl_str platform, scope;
     struct sl_opt_u64 signal;
     const struct source *sources;
     uint64_t sources_number; /* source_list_number; 0 = none */
-    bool
-        asks_store; /* the store of Mozilla's symbol server comes behind them whatever mozilla.store.serve_native says */
-    struct source *with_store; /* native_where: the sources and that store; NULL = not made */
+    bool asks_store;         /* append the store of Mozilla's symbol server, even without mozilla.store.serve_native */
+    struct source *with_store; /* set by native_where: the sources and that store; NULL = not made yet */
     size_t with_store_count;
     size_t source_count;
     struct native_options options;
-    struct own_objects *own;                                 /* files that came with it; NULL: none */
+    struct own_objects *own;                                 /* files sent with the request; NULL: none */
     bool srcsrv_frames, srcsrv_links, inlines_without_lines; /* as configured */
-    const struct config *stores; /* its Mozilla's symbol stores are asked before the sources; NULL = they are not */
-    bool tells_work;             /* of them */
-    bool tells_line_starts;      /* frames say at which address their line begins */
-    bool nests_modules; /* modules may overlap: an address belongs to the smallest that holds it and has an id */
-    bool maps_at_zero;  /* absolute addresses may be in a module whose address is 0: of commands */
-    bool nearest;       /* addresses without a symbol are those of the function in front of them */
+    /* configuration with Mozilla's symbol stores, which are queried before the sources; NULL = not queried */
+    const struct config *stores;
+    bool tells_work;        /* answers report what the stores did */
+    bool tells_line_starts; /* frames have `line_addr`, the address where their line begins */
+    bool nests_modules;     /* modules may overlap: an address belongs to the smallest that contains it and has an id */
+    bool maps_at_zero;      /* absolute addresses may belong to a module with address 0 (commands) */
+    bool nearest;           /* addresses outside of every symbol get the function before them */
     struct scraping scraping;
     struct native_trace *traces;
-    size_t trace_count, frame_count; /* frames of all of them */
-    struct native_module *modules;   /* in the order of the request */
+    size_t trace_count, frame_count; /* frames of all traces */
+    struct native_module *modules;   /* in request order */
     size_t module_count;
-    uint32_t *by_address;           /* their indices, by image address */
-    struct sl_range_map module_map; /* when nests_modules: owners are places in `by_address` */
+    uint32_t *by_address;           /* module indices, sorted by image address */
+    struct sl_range_map module_map; /* if nests_modules: owners are indexes of `by_address` */
     /* filled by the steps */
     struct native_result_trace *results; /* one per trace */
-    size_t result_count;                 /* frames of all of them */
+    size_t result_count;                 /* frames of all traces */
     struct native_counts counts;
-    struct native_link *links;  /* sources that are to be downloaded */
-    size_t variables;           /* how many of them the answer tells */
-    struct answer_limit *limit; /* writers count in it too */
+    struct native_link *links;  /* sources to download */
+    size_t variables;           /* number of variables in the answer */
+    struct answer_limit *limit; /* also updated by writers */
     bool out_of_memory;
-    native_writer *writer; /* of the answer; NULL: it has a form of its own */
+    native_writer *writer; /* writes the answer; NULL: the API writes its own format */
     const void *writer_arg;
-    job_step *then; /* done behind the names, where these are made, if no source context is wanted. NULL: nothing */
-    const struct native_unwind **unwind; /* by module; NULL: no stacks were walked */
+    /* optional continuation after the names, run where these are made, if no source context is wanted */
+    job_step *then;
+    const struct native_unwind **unwind; /* one per module; NULL: no stacks were walked */
 };
 
 /* ---- read.c ---- */
 
-/* Sources, scraping and links as configured, as long as the request does not say otherwise. */
+/* Sets sources, scraping and source links from the configuration; the request may override them. */
 void native_configure(struct native_request *request, const struct config *config);
 
-/* Reads the body of POST /symbolicate, which must outlive the request, in one pass; memory and `failure` as those of
- * json_document. The configuration counts as in native_configure. */
+/* Reads the body of POST /symbolicate, which must outlive the request, in one pass; arena use and `failure` as in
+ * json_document. Calls native_configure first. */
 bool native_read(struct native_request *request, struct sl_str body, const struct config *config,
                  struct json_failure *failure);
 
-/* Adds files that came with the request; their texts stay the caller's. False when out of memory. Pure. */
+/* Adds files sent with the request; the caller keeps their contents. False when out of memory. Pure. */
 bool native_add_own(struct native_request *request, const struct own_file *files, size_t count);
 
-/* Adds the sources of the configuration if the options say so. False when out of memory. */
+/* Adds the configured sources if the options ask for them. False when out of memory. */
 bool native_add_configured(struct native_request *request, const struct config *config);
 
-/* The member "options" of requests, into struct native_options. A sl_field_read. */
+/* Reads the member "options" of requests into struct native_options. A sl_field_read. */
 bool native_read_options(struct sl_fields *s, const struct sl_json_path *at, void *out);
 
-/* ---- run.c: as kinds of jobs have it, whose requests begin with a native one ---- */
+/* ---- run.c: for job kinds whose requests begin with struct native_request ---- */
 
-/* Of struct job_kind: arena, limit and scope are the job's. */
+/* Member of struct job_kind: arena, limit and scope are the job's. */
 void native_open(struct job *job, void *request);
 
-/* Makes ready what was read or filled in: to be done once, before it runs. False when out of memory. Pure: loop or pool. */
+/* Prepares the request after it was read or filled in; once, before native_run. False when out of memory. Pure: loop or pool. */
 bool native_prepare(struct native_request *request);
 
-/* Takes the request from its frames to results with names, and sources around them if they are wanted. A job_step. */
+/* Symbolicates the frames: results, names, and source context if wanted. A job_step. */
 enum sl_code native_run(struct job *job, void *request, struct sl_error *error) SL_SUSPENDS;
 
-/* The place of work that looks into the request's tables, and is about the frames that came out: the loop when these and the
- * modules are few and the pages of the tables are in memory, else the pool. */
+/* The place for job_work of a step that reads the tables and handles the resulting frames: the loop if frames and modules are
+ * few and the tables' pages are resident, else the pool. */
 unsigned native_place_of_results(void *request);
-/* Behind such work: on the pool it has read pages that were not in memory, so the loop may find them there now. */
+/* Call after such work: on the pool it has read pages that were not resident, so the loop may use them now. */
 void native_look_at_pages(const struct native_request *request);
 
-/* Of struct job_kind: writes {"status":"completed"} with what the request's writer adds as the answer. */
+/* Members of struct job_kind: write {"status":"completed"} and what the request's writer adds. */
 enum sl_code native_write_answer(struct job *job, void *request, struct sl_error *error);
 uint64_t native_answer_memory(const void *request);
 unsigned native_place_of_answer(void *request);
 
-/* Of struct job_kind. */
+/* Members of struct job_kind. */
 bool native_is_allowed(struct http_exchange *x, const void *request);
 void native_reset(void *request);
 void native_release(void *request);
@@ -286,19 +288,19 @@ void native_release(void *request);
 /* Sorts the modules and fills in sizes that were not sent. False when out of memory. */
 bool native_sort_modules(struct native_request *request);
 
-/* Finds the module of every frame; the modules must be sorted. Pure: loop or pool. */
+/* Sets module_index and relative of every frame; the modules must be sorted. Pure: loop or pool. */
 void native_match(struct native_request *request);
 
-/* Where the request's modules are looked for. */
+/* The search scope of the request's modules. */
 struct kinds_search native_where(struct native_request *request);
 
-/* Adds the build id of an ELF file of which only the debug id is known, and a code file, when a source knows it. */
+/* For an ELF file with a code file but only a debug id: adds the build id if a source knows it. */
 bool native_complete_id(const struct kinds_search *where, struct object_id *id) SL_SUSPENDS;
 
 /* Finds the symbol files of all modules that frames refer to. False when cancelled, or out of memory (`out_of_memory`). */
 bool native_find_symbols(struct native_request *request) SL_SUSPENDS;
 
-/* The look-ups for source context of the modules that resulting frames refer to. False when cancelled. */
+/* Looks up sources for the modules of resulting frames. False when cancelled. */
 bool native_find_sources(struct native_request *request) SL_SUSPENDS;
 
 static inline bool native_is_upload(const struct native_module *module)
@@ -308,37 +310,36 @@ static inline bool native_is_upload(const struct native_module *module)
 
 const struct sl_symcache *native_table(const struct native_module *module, enum native_table table);
 
-/* The address that entries of the table of the module (found) are relative to. */
+/* Base address of the entries of the (found) module's table. */
 uint64_t native_table_base(const struct native_module *module);
 const char *native_lookup_status(enum sl_code code);
 const char *native_module_status(const struct native_module *module);
 
 /* ---- needs.c ---- */
 
-struct module_needs {            /* of the walks over the stacks of one crash */
-    struct kinds_search where;   /* its arena belongs to the loop thread as long as walks ask */
-    const struct object_id *ids; /* the modules, as they are looked up */
+struct module_needs {            /* look-ups for the stack walks of one crash */
+    struct kinds_search where;   /* its arena belongs to the loop thread while walks wait */
+    const struct object_id *ids; /* ids of the modules */
     size_t count;
-    struct module_need **first; /* private: by module; zero at first */
+    struct module_need **first; /* private: one list per module; zero at first */
 };
 
-/* What the use makes of a module, for whoever walks over a stack and comes to it: looked for once, by the first of the
- * fibers that ask, which the others join. The answer is there until module_needs_release, when none of them may be left.
- * SL_CANCELLED of a fiber that is; SL_BUSY, which also those get who waited, and which is asked anew the next time; else as
- * kinds_find. */
+/* Looks up a module for a stack walk: once, for the first fiber that asks; the others join that look-up. The result is valid
+ * until module_needs_release, which must come after the last of these fibers. SL_CANCELLED when the calling fiber is cancelled;
+ * SL_BUSY, also for fibers that joined, and not cached: the next call tries again; else as kinds_find. */
 const struct kinds_found *module_need(struct module_needs *needs, size_t module,
                                       const struct kinds_use *use) SL_SUSPENDS;
 void module_needs_release(struct module_needs *needs);
 
 /* ---- frames.c ---- */
 
-/* The frames from this one on are left out, those of later traces too. */
+/* Leaves out the frames from this one on, and all later traces. */
 void native_omit(struct native_request *request, size_t trace, size_t frame);
 
-/* Frames to resulting frames, without names. Pure: loop or pool. */
+/* Makes the resulting frames, without names. Pure: loop or pool. */
 void native_symbolicate(struct native_request *request, uint64_t max_frames);
 
-/* When the names are known: removes the frame behind `_start`, and counts. Pure: loop or pool. */
+/* After the names: removes the frame behind `_start`, and counts. Pure: loop or pool. */
 void native_finish(struct native_request *request);
 
 const char *native_frame_status(enum native_status status);
@@ -346,43 +347,43 @@ const char *native_trust_name(enum native_trust trust);
 
 /* ---- count.c ---- */
 
-/* Into the request's counts. Pure: loop or pool. */
+/* Fills in the request's counts. Pure: loop or pool. */
 void native_count_results(struct native_request *request);
-/* As metrics: what the request had, and what it came to. Loop thread. */
+/* Updates the metrics with the request's contents and results. Loop thread. */
 void native_count(const struct native_request *request);
 
 /* ---- symbfiles.c ---- */
 
-struct native_hit { /* what answers an address */
+struct native_hit { /* result of a look-up in uploads */
     enum native_table table;
-    size_t count; /* of the chain; 0 = no symbol */
+    size_t count; /* frames in the chain; 0 = no symbol */
     bool has_symbol_address;
     uint64_t address, symbol_address; /* relative to the module */
 };
 
-/* Looks `relative` up in the module's uploads: of callers (`caller`) the return pads first, then the ranges at `adjusted`,
- * which lies inside of the call. */
+/* Looks up `relative` in the module's uploads: for return addresses (`caller`) first in the return pads, then in the ranges at
+ * `adjusted`, which lies inside the call. */
 struct native_hit native_symbfile_lookup(const struct native_module *module, uint64_t relative, uint64_t adjusted,
                                          bool caller, struct sl_location *chain, size_t capacity);
 
 /* ---- names.c ---- */
 
-/* Gives the resulting frames their names: on the loop, with those of the memo, of which the pool makes what is not there; or all at
- * once, without memo: pure, and on the stack of a pool thread. */
+/* Names the resulting frames. native_name: on the loop, with the memo; the pool demangles what it lacks. native_name_at_once:
+ * all of them without a memo; pure, on a pool thread. */
 enum sl_code native_name(struct native_request *request, struct name_memo *memo, struct sl_error *error) SL_SUSPENDS;
 void native_name_at_once(struct native_request *request);
 
 /* ---- sources.c ---- */
 
-/* The path and line of a resulting frame, the path in `scratch` or sent; false when it lacks one. */
+/* Path and line of a resulting frame; the path is in `scratch` or as sent. False if it lacks one of them. */
 bool native_frame_place(const struct native_request *request, const struct native_result_frame *frame,
                         struct sl_buf *scratch, struct sl_str *path, uint64_t *line);
 
-/* Where the file of a resulting frame is kept, by the symcache `*table`; false when nothing is known of it. */
+/* Origin of a resulting frame's file, from the symcache `*table`; false if unknown. */
 bool native_frame_origin(const struct native_request *request, const struct native_result_frame *frame,
                          const struct sl_symcache **table, struct sl_symcache_origin *origin);
 
-/* Source context out of the objects that native_find_sources found; what only has a link is left for
+/* Adds source context from the objects that native_find_sources found; sources that only have a link are left to
  * native_download_sources. Pure: loop or pool. */
 void native_apply_sources(struct native_request *request);
 
@@ -390,8 +391,8 @@ enum sl_code native_download_sources(struct native_request *request, struct sl_e
 
 /* ---- write.c ---- */
 
-/* How many variables the answer tells. */
+/* Number of variables in the answer. */
 size_t native_count_variables(const struct native_request *request);
 
-/* The members "stacktraces" and "modules", with "signal" before them; `unused` is NULL. A native_writer. */
+/* Writes "signal", "stacktraces" and "modules"; `unused` is NULL. A native_writer. */
 void native_write(const struct native_request *request, struct sl_json_writer *w, const void *unused);
