@@ -1,8 +1,8 @@
-/* What requests hold and what became of it, as metrics. A file's own words are no labels: there would be no end of them. */
+/* Metrics of requests and their results. Labels never contain text from a file, so the number of series is bounded. */
 #include "api/native/native.h"
 #include "core/metrics.h"
 
-/* ---- what came out ---- */
+/* ---- counts ---- */
 
 enum { SHORT_TRACE = 3, OUTERMOST = 5 };
 
@@ -14,7 +14,7 @@ static bool begins_a_thread(struct sl_str function)
     bool begins = false;
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
         begins |= sl_str_equal(function, whole[i]);
-    /* All of the parts have these two letters, few names do. */
+    /* Fast filter: every item of `part` contains "rt", few names do. */
     if (begins || !function.size || !memmem(function.data, function.size, "rt", 2))
         return begins;
     for (size_t i = 0; i < sizeof part / sizeof *part; i++)
@@ -61,7 +61,7 @@ void native_count_results(struct native_request *request)
         count_trace(&request->counts, &request->results[i]);
 }
 
-/* ---- what is told ---- */
+/* ---- metrics ---- */
 
 static const char *source_server(struct sl_str name)
 {
@@ -73,7 +73,7 @@ static const char *source_server(struct sl_str name)
     return "other";
 }
 
-/* Modules of one type and one status that follow each other: mostly that is all of them. */
+/* Counts consecutive modules of one type and status together; often that is all of them. */
 struct module_run {
     const char *type, *status;
     size_t count;
@@ -138,7 +138,7 @@ static const char *const item_names[ITEMS] = {"num_modules",
                                               "unsymbolicated_scanned_frames",
                                               "unmapped_frames"};
 
-/* The series of the items, looked up once: both texts are literals, of which there are few. */
+/* Metric series of the items, looked up once. `origin` and `platform` are literals of which there are few. */
 static struct metric_series *const *series_of(const char *origin, const char *platform)
 {
     static struct place {

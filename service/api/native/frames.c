@@ -1,4 +1,4 @@
-/* Frames to resulting frames: which module, which address, what the symbol file says (the algorithm of the native API). */
+/* Symbolicates frames: finds module and address, and looks the address up (the algorithm of the native API). */
 #include "api/native/native.h"
 
 #include "core/log.h"
@@ -7,9 +7,9 @@
 struct trace_walk {
     struct native_request *request;
     const struct native_trace *trace;
-    struct native_result_frame *frames; /* grows: the arena holds a few copies at most */
+    struct native_result_frame *frames; /* grown by doubling; old copies stay in the arena */
     size_t count, capacity;
-    bool any_adjusts; /* some frame of the trace says how to adjust: then all others are caller addresses */
+    bool any_adjusts; /* some frame has `adjust_instruction_addr`: then every frame without it is a return address */
 };
 
 const char *native_frame_status(enum native_status status)
@@ -44,7 +44,7 @@ static struct native_result_frame *native_frames_add(struct trace_walk *walk)
 
 /* ---- the address to look up ---- */
 
-/* The program counter at a signal is the faulting instruction itself, unless the stack was unwound from elsewhere. */
+/* Signals whose ip register is the faulting instruction. If the first frame has another address, it is a return address. */
 static bool is_crash_signal(const struct native_request *request, const struct native_module *module)
 {
     enum { SIGNAL_ILL = 4, SIGNAL_BUS_LINUX = 7, SIGNAL_BUS = 10, SIGNAL_SEGV = 11 };
@@ -81,7 +81,7 @@ static uint64_t previous_instruction(enum sl_cpu_family family, uint64_t aligned
     return aligned >= step ? aligned - step : 0;
 }
 
-/* False when the address lies before the module, which is counted. */
+/* Computes the address to look up. False, and counted, if it would lie before the module. */
 static bool lookup_address(const struct trace_walk *walk, size_t index, const struct native_module *module,
                            uint64_t relative, uint64_t *out, bool *caller)
 {
@@ -130,8 +130,8 @@ static bool has_no_line(const struct sl_location *location)
     return location->file == SL_SYMCACHE_NONE && location->line == 0;
 }
 
-/* The chain without the calls of which no line is known: where code has none, and all of them where a function of a PDB has no
- * lines of its own, as nobody knows from where it calls. */
+/* Drops inlined calls without line information: innermost ones without a line; and all of them if the outer function of a PDB
+ * has no lines, as the call sites are unknown then. */
 static const struct sl_location *with_lines(const struct native_module *module, const struct sl_location *chain,
                                             size_t *count)
 {
@@ -144,7 +144,7 @@ static const struct sl_location *with_lines(const struct native_module *module, 
     return chain;
 }
 
-/* A module that uploads answer. */
+/* Symbolicates with uploaded symbols. */
 static bool expand_upload(struct trace_walk *walk, size_t index, struct native_result_frame frame,
                           const struct native_module *module, uint64_t relative)
 {
@@ -183,7 +183,7 @@ static void add_failed(struct trace_walk *walk, struct native_result_frame frame
         *out = frame;
 }
 
-/* .NET: methods have numbers and their instructions offsets, so nothing here depends on where the module lies. */
+/* .NET: looked up by method token and IL offset; the module's address does not matter. */
 static void add_dotnet(struct trace_walk *walk, struct native_result_frame frame, const struct sl_ppdb_table *table)
 {
     enum { TOKEN_METHOD_DEF = 0x06, TOKEN_TABLE_SHIFT = 24, TOKEN_ROW = 0xFFFFFF };
@@ -207,8 +207,7 @@ static void add_dotnet(struct trace_walk *walk, struct native_result_frame frame
         *out = frame;
 }
 
-/* The address of the frame inside of the module; false when the module has none such. Files that may lie anywhere are linked as if
- * loaded at 0. */
+/* Address of the frame relative to its module; false if it lies outside. Position-independent files are linked at 0. */
 static bool relative_address(const struct native_frame *sent, const struct native_module *module, uint64_t *relative)
 {
     const struct fixed_place *place = &module->found->lookup.place;
@@ -259,7 +258,7 @@ static void symbolicate_frame(struct trace_walk *walk, size_t index)
         add_failed(walk, frame, FRAME_MISSING_SYMBOL);
 }
 
-/* What the frames from `before` on take in an answer at least: their keys, and the name of the module's file in each. */
+/* Counts the least size of the frames from `before` on: their keys, and the module's file name in each. */
 static void count_least(struct trace_walk *walk, size_t before)
 {
     enum { KEYS = 96 };
@@ -316,7 +315,7 @@ void native_symbolicate(struct native_request *request, uint64_t max_frames)
         symbolicate_trace(request, i, max_frames);
 }
 
-/* Unwinders go on past the first function of a thread; what they find there is no frame. */
+/* Unwinders often report a bogus frame behind `_start`, the first function of a process. */
 static bool ends_behind_start(const struct native_trace *sent, const struct native_result_trace *trace)
 {
     if (trace->count < 2)

@@ -1,4 +1,4 @@
-/* The modules of a request: sorted, matched with addresses, and their files looked up. */
+/* Modules of a request: sorting, matching with addresses, look-ups of their files. */
 #include <stdlib.h>
 
 #include "api/native/native.h"
@@ -24,7 +24,7 @@ static int native_modules_by_address(const void *a, const void *b)
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* A module whose size is not known reaches to the next one; the last keeps its size unknown. */
+/* A module without a size reaches to the next one; the last one's size stays unknown. */
 static void fill_sizes(struct native_request *request)
 {
     for (size_t i = 0; i + 1 < request->module_count; i++) {
@@ -42,8 +42,7 @@ static bool has_id(const struct object_id *id)
     return sl_code_id_is_set(id->code_id) || (id->has_debug_id && sl_debug_id_has_uuid(&id->debug_id));
 }
 
-/* The last address of the module. One whose size is not known has no end, and one that would end behind the last address has none
- * either: it holds its first address alone. */
+/* Last address of the module: UINT64_MAX if the size is unknown, its first address if its end overflows. */
 static uint64_t last_address(const struct native_module *module)
 {
     uint64_t last;
@@ -80,7 +79,8 @@ bool native_sort_modules(struct native_request *request)
     return !request->nests_modules || map_modules(request);
 }
 
-/* The module that begins closest below the address, if that holds it: its place in `by_address` plus 1; 0 = none. */
+/* Finds the last module that begins at or below the address. Returns its index in `by_address` plus 1; 0 if the address is past
+ * its end. */
 static size_t closest_module(const struct native_request *request, uint64_t address)
 {
     size_t low = SL_PARTITION_POINT(i, 0, request->module_count,
@@ -91,11 +91,11 @@ static size_t closest_module(const struct native_request *request, uint64_t addr
     uint64_t end;
     if (__builtin_add_overflow(module->image_address, module->image_size, &end))
         return 0;
-    /* The end itself still matches: a return address behind a call that does not return lies there. */
+    /* The end address matches too: it is the return address of a final call that does not return. */
     return module->image_size && address > end ? 0 : low;
 }
 
-/* As closest_module. The call of an address to return to lies in front of it, which may be in another module. */
+/* The same for nested modules. For a return address, tries the module with the call (address - 1) first. */
 static size_t nested_module(const struct native_request *request, uint64_t address, bool is_return)
 {
     size_t at = is_return ? SL_NO_RANGE : sl_range_map_find(&request->module_map, address);
@@ -135,7 +135,7 @@ void native_match(struct native_request *request)
 }
 
 /* ---- look-ups ---- */
-/* The sources and what was uploaded to Mozilla's symbol server, which comes last. */
+/* Appends Mozilla's symbol store to the request's sources. */
 static void add_store(struct native_request *request, const struct source *store, size_t count)
 {
     size_t all = request->source_count + count;
@@ -156,7 +156,7 @@ static bool tokens_have_scopes(const struct config *config)
     return false;
 }
 
-/* What the request's scope has uploaded itself, if scopes do. */
+/* The stores of the request's own scope, if upload tokens have scopes. */
 static const struct source *scope_store(const struct native_request *request, size_t *count)
 {
     char scope[SYMBFILE_SCOPE];
@@ -169,7 +169,7 @@ static const struct source *scope_store(const struct native_request *request, si
 
 struct kinds_search native_where(struct native_request *request)
 {
-    /* Lists are numbered from 1 on; the store is the same for all of them as long as the process lives. */
+    /* Source lists are numbered from 1; the top bit marks a list with the store, which never changes within a process. */
     enum { WITH_STORE_BIT = 63 };
     uint64_t number = request->sources_number;
     size_t count;
@@ -187,7 +187,7 @@ struct kinds_search native_where(struct native_request *request)
 
 typedef bool is_wanted(const struct native_module *module);
 
-/* The modules that `wanted` names, in the arena. NULL when out of memory. */
+/* Returns the modules for which `wanted` is true, in the arena. NULL when out of memory. */
 static struct native_module **modules_that(struct native_request *request, is_wanted *wanted, size_t *count)
 {
     struct native_module **found = SL_ARENA_ARRAY(request->arena, struct native_module *, request->module_count + 1);
@@ -200,7 +200,7 @@ static struct native_module **modules_that(struct native_request *request, is_wa
 }
 
 /* ---- uploads ---- */
-struct crew { /* fibers that share a list of modules */
+struct crew { /* work queue of several fibers */
     struct sl_str scope;
     struct native_module **todo;
     size_t count, next;
@@ -283,7 +283,8 @@ static bool find_in_stores(struct native_request *request)
     return true;
 }
 
-/* Mozilla's clients tell no code id, by which ELF files are found: a directory may know one that begins as the debug id does. */
+/* Mozilla's clients send no code id, which finds ELF files. A directory may have a build id that begins with the bytes of the
+ * debug id. */
 bool native_complete_id(const struct kinds_search *where, struct object_id *id)
 {
     struct sl_str build_id;
@@ -329,7 +330,7 @@ static bool find_tables(struct native_request *request)
     return kinds_find_all(&where, questions, count);
 }
 
-/* Room for what is found of the modules that frames refer to. False when out of memory. */
+/* Allocates `found` of the modules that frames refer to. False when out of memory. */
 static bool native_modules_make_room(struct native_request *request)
 {
     for (size_t i = 0; i < request->module_count; i++) {
@@ -360,7 +361,7 @@ bool native_find_symbols(struct native_request *request)
         if (!found)
             continue;
         if (found->lookup.code == SL_NOT_FOUND)
-            found->lookup.code = found->symbfile.code; /* an upload that is of no use is not nothing */
+            found->lookup.code = found->symbfile.code; /* a broken upload is reported instead of "not found" */
         request->out_of_memory |= found->lookup.code == SL_BUSY || found->symbfile.code == SL_BUSY;
     }
     return true;
@@ -386,7 +387,7 @@ bool native_find_sources(struct native_request *request)
         return false;
     for (size_t i = 0; i < count; i++) {
         struct native_module *module = modules[i];
-        if (request->options.dif_candidates == SL_BOOL_TRUE) /* else nobody is told */
+        if (request->options.dif_candidates == SL_BOOL_TRUE) /* else answers have no candidates */
             candidates_merge(request->arena, &module->found->lookup.candidates, &module->found->sources.candidates);
         module->has_sources = module->found->sources.count > 0;
         request->out_of_memory |= module->found->sources.code == SL_BUSY && !module->found->sources.count;

@@ -1,5 +1,5 @@
-/* Names of resulting frames. Demangling needs more stack than a fiber has, so it runs on the pool; what is asked for
- * again and again is answered from a memo on the loop. */
+/* Names of resulting frames. Demangling needs more stack than a fiber has, so it runs on the pool; frequent names come from a
+ * memo on the loop. */
 #include "api/name_memo.h"
 #include "api/native/native.h"
 #include "core/guard.h"
@@ -15,8 +15,8 @@ struct pending { /* a name to be demangled */
 
 struct naming {
     struct native_request *request;
-    struct sl_map functions; /* module, function and table to struct native_names */
-    struct name_memo *memo;  /* NULL: demangle at once, on the pool */
+    struct sl_map functions; /* key: module, function, table; value: struct native_names */
+    struct name_memo *memo;  /* NULL: on the pool, demangle immediately */
     struct pending *pending;
     struct sl_buf text;
 };
@@ -43,7 +43,7 @@ static struct sl_str memo_key(struct naming *n, const struct pending *pending)
     return sl_buf_view(&n->text);
 }
 
-/* Sets `function` of names whose `symbol` is known, now or when what is pending is worked off. */
+/* Sets `function` from `symbol`, now or in demangle_pending. */
 static void make_readable(struct naming *n, struct native_names *names, enum sl_language language)
 {
     names->function = names->symbol;
@@ -98,11 +98,11 @@ static void name_symbolicated(struct naming *n, struct native_result_frame *fram
     if (frame->table == TABLE_SYMCACHE)
         make_readable(n, names, function.language);
     else
-        names->function = names->symbol; /* of uploads: readable as they are */
+        names->function = names->symbol; /* names of uploads are not mangled */
     frame->names = *slot = names;
 }
 
-/* Names that came with a frame: one of the two is made readable. */
+/* Demangles a name that was sent, if only one of symbol and function was. */
 static void name_failed(struct naming *n, struct native_result_frame *frame)
 {
     struct sl_str symbol = native_text(frame->sent, SENT_SYMBOL), function = native_text(frame->sent, SENT_FUNCTION);
@@ -153,7 +153,7 @@ static bool work_off(struct naming *n, struct sl_error *error)
     return true;
 }
 
-/* A frame keeps what was sent when its name could not be made readable. */
+/* Keeps the names as sent where demangling failed. */
 static void forget_unreadable(struct native_request *request)
 {
     for (size_t t = 0; t < request->trace_count; t++)

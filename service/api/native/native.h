@@ -232,7 +232,7 @@ struct native_request {
     bool out_of_memory;
     native_writer *writer; /* writes the answer; NULL: the API writes its own format */
     const void *writer_arg;
-    /* optional continuation after the names, run where these are made, if no source context is wanted */
+    /* optional continuation after the names, run where these are made; only for requests without source context */
     job_step *then;
     const struct native_unwind **unwind; /* one per module; NULL: no stacks were walked */
 };
@@ -294,7 +294,7 @@ void native_match(struct native_request *request);
 /* The search scope of the request's modules. */
 struct kinds_search native_where(struct native_request *request);
 
-/* For an ELF file with a code file but only a debug id: adds the build id if a source knows it. */
+/* For an ELF module with only a debug id: adds the build id (and a code file name) if a source knows it. False: not changed. */
 bool native_complete_id(const struct kinds_search *where, struct object_id *id) SL_SUSPENDS;
 
 /* Finds the symbol files of all modules that frames refer to. False when cancelled, or out of memory (`out_of_memory`). */

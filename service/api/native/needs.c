@@ -1,11 +1,11 @@
-/* What walks over stacks need of single modules before the request's own look-ups: asked for by many, had once. */
+/* Look-ups of single modules for stack walks, before the request's own look-ups; concurrent ones are joined. */
 #include "api/native/native.h"
 
 struct module_need {
     const struct kinds_use *use;
     struct kinds_found found;
     bool asking, known;
-    struct fiber_wait_list waiting; /* for the one that asks */
+    struct fiber_wait_list waiting; /* fibers that joined the look-up */
     struct module_need *next;
 };
 
@@ -30,7 +30,7 @@ static struct module_need *need_of(struct module_needs *needs, size_t module, co
     return need;
 }
 
-/* Scarcity says nothing about a file, and who was cancelled does not ask for the others. */
+/* SL_BUSY and SL_CANCELLED are not cached: they say nothing about the file. */
 static void ask(const struct module_needs *needs, size_t module, struct module_need *need)
 {
     need->asking = true;

@@ -1,4 +1,4 @@
-/* The body of POST /symbolicate into the request. */
+/* Reads the body of POST /symbolicate. */
 #include "api/native/native.h"
 #include "api/own_files.h"
 #include "api/sources.h"
@@ -10,12 +10,12 @@
 struct reading {
     struct native_request *request;
     const struct config *config;
-    struct sl_json threads; /* where they begin: they only count when nothing has the right name */
+    struct sl_json threads; /* value of "threads", used only if there is no "stacktraces" */
     bool has_threads, has_traces;
-    const struct object_id *bare[OBJECT_TYPES]; /* ids of modules that only have a type */
+    const struct object_id *bare[OBJECT_TYPES]; /* shared ids of modules with only a type */
 };
 
-/* A text that stands for a value nobody else reads. */
+/* Shortens an invalid value for an error message. */
 static struct sl_str shortened(struct sl_str text)
 {
     return (struct sl_str){text.data, text.size < 40 ? text.size : 40};
@@ -52,7 +52,8 @@ static bool read_address_mode(struct sl_fields *s, const struct sl_json_path *at
     if (text.size < begin || text.size > 16 || (!mode->of_file && !sl_str_starts(text, SL_STR("rel:"))) ||
         !sl_parse_u64((struct sl_str){text.data + begin, text.size - begin}, &index))
         return sl_fields_fail(s, at, where, "invalid address mode");
-    mode->module = index < NATIVE_NO_MODULE ? (uint32_t)index : NATIVE_NO_MODULE - 1; /* no request has as many */
+    /* clamped; no request has so many modules */
+    mode->module = index < NATIVE_NO_MODULE ? (uint32_t)index : NATIVE_NO_MODULE - 1;
     return true;
 }
 
@@ -114,7 +115,7 @@ static const struct sl_field frame_fields[] = {
     SL_FIELDS_END,
 };
 
-/* The texts that were sent, one behind the other. */
+/* Stores the texts that were sent, packed. */
 static bool keep_texts(struct sl_fields *s, const struct frame *sent, struct native_frame *frame)
 {
     struct sl_str found[SENT_TEXTS], *kept;
@@ -254,7 +255,7 @@ struct module { /* while it is read */
     struct native_upload upload;
 };
 
-/* Most modules of a body that has many say little: what they have in common. */
+/* Shared by all modules without upload members, as large bodies have many of them. */
 static const struct native_upload no_upload;
 
 static bool read_type(struct sl_fields *s, const struct sl_json_path *at, void *out)
@@ -290,7 +291,7 @@ static bool read_code_id(struct sl_fields *s, const struct sl_json_path *at, voi
     return true;
 }
 
-/* A bad one makes the module malformed, not the request. */
+/* An invalid file id makes the module malformed, not the request. */
 static bool read_file_id(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct module *module = out;
@@ -316,7 +317,7 @@ static const struct sl_field module_fields[] = {
     SL_FIELDS_END,
 };
 
-/* A copy in the arena, beyond what the body's size allows. */
+/* Copies to the arena; raises the arena's limit, which is set by the body's size. */
 static const void *native_read_keep(struct sl_fields *s, const void *value, size_t size)
 {
     s->json->arena->limit += size;
@@ -424,7 +425,6 @@ static const struct sl_field body_fields[] = {
     SL_FIELDS_END,
 };
 
-/* The whole body. */
 static bool read_body(struct sl_fields *s)
 {
     struct reading *r = s->context;

@@ -1,9 +1,8 @@
-/* The steps of a native request, shared by all kinds of jobs that have one. */
+/* Steps of a native request, shared by the job kinds that have one. */
 #include "api/impl.h"
 #include "api/native/native.h"
 
-/* The loop itself works on so little: to look up so many frames that were sent, or to name or write so many that came out,
- * takes some 50 us. */
+/* Limits for work on the loop: looking up FEW_FRAMES frames, or naming or writing FEW_RESULTS, takes about 50 us. */
 enum { FEW_FRAMES = 128, FEW_RESULTS = 384 };
 
 void native_open(struct job *job, void *arg)
@@ -24,7 +23,7 @@ bool native_prepare(struct native_request *request)
 
 /* ---- where work is done ---- */
 
-/* The items that the tables of a module lie in; NULL where there is none. */
+/* Cache items of the module's tables; NULL where there is none. */
 static void items_of(const struct native_found *found, struct cache_item *items[3])
 {
     items[0] = found->lookup.item;
@@ -42,7 +41,7 @@ static bool is_at_hand(const struct native_found *found)
     return all;
 }
 
-/* The place of work that is about so many frames. */
+/* Place for work on `frames` frames; updates is_cold of the modules. */
 static unsigned place_of(struct native_request *request, size_t frames)
 {
     bool is_near = request->frame_count <= FEW_FRAMES && frames <= FEW_RESULTS && request->module_count <= FEW_FRAMES;
@@ -115,7 +114,7 @@ static enum sl_code look_up_and_name(struct job *job, void *request, struct sl_e
     return code == SL_OK ? name_and_finish(job, request, error) : code;
 }
 
-/* From what was found to frames with names: in one job of the pool, or as much of it on the loop as may be. */
+/* Symbolicates and names the frames: in one pool job, or on the loop as far as it is allowed there. */
 static enum sl_code name_frames(struct job *job, struct native_request *request, struct sl_error *error)
 {
     unsigned place = place_of(request, request->frame_count);
@@ -154,7 +153,7 @@ static enum sl_code add_context(struct job *job, struct native_request *request,
 enum sl_code native_run(struct job *job, void *arg, struct sl_error *error)
 {
     struct native_request *request = arg;
-    /* What the frames that come out will take, about: their arrays grow by doubling. */
+    /* Estimated memory of the resulting frames; arrays grow by doubling. */
     uint64_t memory = 2 * request->frame_count * sizeof(struct native_result_frame);
     if (!native_find_symbols(request))
         return request->out_of_memory ? native_end(request, error) : SL_CANCELLED;
@@ -167,7 +166,7 @@ enum sl_code native_run(struct job *job, void *arg, struct sl_error *error)
 
 /* ---- the answer ---- */
 
-/* About as much as it will take, so that it hardly grows. */
+/* Estimate, so that the buffer hardly grows. */
 uint64_t native_answer_memory(const void *arg)
 {
     enum { BASE = 512, FRAME = 448, VARIABLE = 32, MODULE = 384 };

@@ -1,7 +1,6 @@
-/* Source context of resulting frames: the lines around theirs, out of the objects that have sources and from the web.
+/* Source context of resulting frames, from objects with sources and from the web.
  *
- * Frames are taken in the order of module, path and line, so that every source is opened once and read once, from its
- * beginning to its end. */
+ * Frames are sorted by module, path and line, so that each source is opened once and read once, front to back. */
 #include <stdlib.h>
 
 #include "api/native/native.h"
@@ -12,19 +11,19 @@
 #include "source/text.h"
 
 enum { MAX_DOWNLOADS_AT_ONCE = 32 };
-static const uint64_t max_work = UINT64_C(1) << 30; /* bytes of text out of objects, per request */
+static const uint64_t max_work = UINT64_C(1) << 30; /* bytes of source text read from objects, per request */
 
-struct place { /* a frame and where its line is */
+struct place { /* a frame, its path and line */
     struct native_result_frame *frame;
     struct sl_str path;
     uint64_t line;
 };
 
-struct web_source { /* a URL, and whose entry its text will be */
+struct web_source { /* a URL, and the cache scope of its text */
     struct sl_str url, scope;
 };
 
-/* One path of one module that has no text but links: the first that can be had is used. */
+/* A path of a module without a text but with links; the first download that works is used. */
 struct native_link {
     struct native_link *next;
     struct place *places;
@@ -41,7 +40,7 @@ struct sourcing {
     struct place *places;
     size_t count;
     struct sl_buf text, decoded, url, line;
-    uint64_t work, held; /* held: of the texts, as counted */
+    uint64_t work, held; /* held: bytes of the text buffers that are charged */
 };
 
 /* ---- which lines ---- */
@@ -71,7 +70,7 @@ bool native_frame_origin(const struct native_request *request, const struct nati
     return *table && sl_symcache_origin(*table, frame->location.file, origin);
 }
 
-/* Whether there is somebody to ask for the frame's source. */
+/* True if some object or a link may have the frame's source. */
 static bool has_source(const struct native_request *request, const struct native_result_frame *frame)
 {
     const struct sl_symcache *table;
@@ -156,7 +155,7 @@ static const struct native_context *keep_context(struct sourcing *s, const struc
     return context;
 }
 
-/* Gives the frames of one source their lines; `text` NULL: only the link. */
+/* Sets the source of all frames of one path; `text` NULL: only the link. */
 static void native_sources_give(struct sourcing *s, struct place *places, size_t count, const struct sl_str *text,
                                 struct sl_str link)
 {
@@ -213,7 +212,7 @@ static void queue(struct sourcing *s, const struct native_link *link)
     s->request->links = queued;
 }
 
-/* As kinds_source_at, as long as the request has not cost too much. */
+/* kinds_source_at within the request's limit of work. */
 static bool native_sources_ask(struct sourcing *s, struct source_object *object, struct sl_str path, bool *has_text)
 {
     uint64_t before = object->work;
@@ -229,7 +228,7 @@ static bool native_sources_ask(struct sourcing *s, struct source_object *object,
     return known;
 }
 
-/* What the debug file itself says of the places' file. Its scope is not known here: the requester's is safe. */
+/* Adds the link in the debug file itself. Its cache scope is not known here; the request's own scope is safe. */
 static bool add_origin(struct sourcing *s, struct native_link *link)
 {
     for (size_t i = 0; s->request->srcsrv_links && i < link->count; i++) {
@@ -245,7 +244,7 @@ static bool add_origin(struct sourcing *s, struct native_link *link)
     return false;
 }
 
-/* The first text of the module's objects counts; without one, the links. */
+/* Uses the first text that the module's objects have; without one, the links. */
 static void resolve(struct sourcing *s, struct place *places, size_t count)
 {
     const struct source_lookup *sources = &s->request->modules[places->frame->module].found->sources;
@@ -312,7 +311,7 @@ static void report(struct native_request *request, uint32_t module, struct sl_st
     struct candidate_list one = {&candidate, 1, 1};
     struct sl_buf text = {0};
     if (request->options.dif_candidates != SL_BOOL_TRUE)
-        return; /* nobody is told */
+        return; /* answers have no candidates */
     if (error->code == SL_OK)
         candidate.features.has_sources = true;
     else if (error->code == SL_PERMISSION_DENIED)
@@ -323,7 +322,7 @@ static void report(struct native_request *request, uint32_t module, struct sl_st
     candidates_merge(request->arena, &request->modules[module].found->lookup.candidates, &one);
 }
 
-/* Headers make the answer the requester's own: it is kept under their scope. */
+/* A response to a request with headers may be private: it is cached under the request's scope. */
 static struct source_request web_request(const struct downloads *d, const struct web_source *source)
 {
     const struct scraping *scraping = &d->request->scraping;
@@ -339,7 +338,7 @@ static struct source_request web_request(const struct downloads *d, const struct
     return request;
 }
 
-/* True when there is nothing more to try: it worked, or the request is cancelled. */
+/* True if it worked or the request is cancelled: no further URL is tried. */
 static bool download(struct downloads *d, struct native_link *link, const struct web_source *source)
 {
     struct source_request wanted = web_request(d, source);

@@ -1,20 +1,20 @@
-/* Frames of modules that uploaded symbols answer: return pads by exact address, then ranges. */
+/* Look-ups in uploaded symbols: return pads by exact address, then ranges. */
 #include "api/native/native.h"
 
 enum { TABLES_PER_INDEX = 2 };
 
-/* The base that makes relative addresses of the module ELF addresses. */
+/* Add it to relative addresses of the module to get ELF virtual addresses. */
 static uint64_t symbfile_base(const struct native_module *module)
 {
     if (module->upload->image_vmaddr.set)
         return module->upload->image_vmaddr.value;
-    /* A module without an address of its own: what is relative to it are the addresses of the program headers. */
+    /* A module without a load address: its relative addresses are virtual addresses already. */
     if (!module->image_address)
         return 0;
     return module->found->symbfile.has_base ? module->found->symbfile.base : 0;
 }
 
-/* The uploads in the order in which they are asked: pads are what the second kind is made of. */
+/* Tries the return pads file (kind 1) first, as it exists for these look-ups. */
 static size_t find_pad(const struct native_module *module, uint64_t va, struct sl_location *chain, size_t capacity,
                        enum native_table *table)
 {
@@ -41,7 +41,7 @@ static size_t find_range(const struct native_module *module, uint64_t va, struct
     return 0;
 }
 
-/* Where the function that holds `va` begins. */
+/* Start of the function that contains `va`. */
 static bool find_start(const struct native_module *module, uint64_t va, uint64_t *start)
 {
     struct sl_location chain[SL_SYMCACHE_MAX_CHAIN];

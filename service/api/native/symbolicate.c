@@ -1,4 +1,4 @@
-/* POST /symbolicate: a native request becomes a job. */
+/* POST /symbolicate. */
 #include "api/access.h"
 #include "api/impl.h"
 #include "api/local_request.h"
@@ -28,7 +28,7 @@ bool native_is_allowed(struct http_exchange *x, const void *arg)
     return access_may_bring(x, request->sources, request->source_count);
 }
 
-/* Without a server. */
+/* Reads a command's request. */
 static bool symbolicate_read_local(struct job *job, void *arg, const void *asked, struct json_failure *failure)
 {
     struct native_request *request = arg;
@@ -37,7 +37,8 @@ static bool symbolicate_read_local(struct job *job, void *arg, const void *asked
         return false;
     *failure = json_no_memory;
     request->sources_number = 0;
-    if (request->sources == job->config->sources) /* the body names none; those of the configuration are local ones */
+    /* the body has no sources; the configured ones are already in `local` */
+    if (request->sources == job->config->sources)
         request->source_count = 0;
     if (local->no_source_context)
         request->options.apply_source_context = SL_BOOL_FALSE;

@@ -1,4 +1,4 @@
-/* The answer of a native symbolication, keys in the order that the API has them. */
+/* Writes the answer of a native symbolication; keys have the API's order. */
 #include <stdio.h>
 
 #include "api/native/native.h"
@@ -10,7 +10,7 @@ struct answer {
     const struct native_request *request;
     struct sl_json_writer *w;
     struct sl_buf path;
-    uint64_t modules_size; /* bytes to keep for the modules behind the frames */
+    uint64_t modules_size; /* bytes reserved for the modules after the frames */
 };
 
 static void hex_member(struct sl_json_writer *w, const char *key, struct sl_opt_u64 number)
@@ -27,7 +27,7 @@ static void bool_member(struct sl_json_writer *w, const char *key, enum sl_opt_b
     sl_json_member_boolean(w, key, value == SL_BOOL_TRUE);
 }
 
-/* What was sent: as text, or as the JSON that it is. */
+/* Write what was sent, as text or as raw JSON. */
 static void sent_member(struct answer *a, const char *key, const struct native_frame *sent, enum native_text text)
 {
     sl_json_member_known(a->w, key, native_text(sent, text));
@@ -45,7 +45,7 @@ static void sent_json_member(struct answer *a, const char *key, const struct nat
 
 /* ---- frames ---- */
 
-/* Symbolicated as native code is: of what was sent, little is left. */
+/* True if native symbols replaced most of what was sent. */
 static bool is_native(const struct native_result_frame *frame)
 {
     return frame->status == FRAME_SYMBOLICATED && !frame->is_dotnet;
@@ -82,7 +82,7 @@ static void names(struct answer *a, const struct native_result_frame *frame)
     sl_json_member_known(a->w, "function", names->function);
 }
 
-/* Where the symbol file knows no path, what was sent stays. */
+/* Keeps the paths that were sent if the symbol file has none. */
 static void paths(struct answer *a, const struct native_result_frame *frame)
 {
     struct sl_str path = native_text(frame->sent, SENT_ABS_PATH), directory;
@@ -105,7 +105,7 @@ static void paths(struct answer *a, const struct native_result_frame *frame)
     sl_json_member_known(a->w, "abs_path", path);
 }
 
-/* The lines around the frame's, and where its source is: what was found, else (`keep`) what was sent. */
+/* Source lines and source link: as found, else (`keep`) as sent. */
 static void context(struct answer *a, const struct native_result_frame *frame, bool keep)
 {
     const struct native_frame *sent = frame->sent;
@@ -151,7 +151,7 @@ static void line(struct answer *a, const struct native_result_frame *frame)
     json_member_number(a->w, "lineno", found ? (struct sl_opt_u64){true, frame->location.line} : sent);
 }
 
-/* Where the line of the address begins. */
+/* Address where the frame's line begins. */
 static void line_start(struct answer *a, const struct native_result_frame *frame)
 {
     uint64_t start;
@@ -163,7 +163,7 @@ static void line_start(struct answer *a, const struct native_result_frame *frame
         hex_member(a->w, "line_addr", (struct sl_opt_u64){true, base + start});
 }
 
-/* How many the frame's function has, if they are asked for, and the first in the symcache `*table`. */
+/* Number of variables of the frame's function (0 if not requested); `*first` indexes the symcache `*table`. */
 static uint32_t find_variables(const struct native_request *request, const struct native_result_frame *frame,
                                const struct sl_symcache **table, uint32_t *first)
 {
@@ -186,7 +186,7 @@ size_t native_count_variables(const struct native_request *request)
     return count;
 }
 
-/* By name. */
+/* Writes {name: type}. */
 static void variables(struct answer *a, const struct native_result_frame *frame)
 {
     struct sl_json_writer *w = a->w;
@@ -337,7 +337,7 @@ static void candidates(struct sl_json_writer *w, const struct candidate_list *li
     sl_json_end_array(w);
 }
 
-/* Of both look-ups. */
+/* Union of the features of both look-ups. */
 static struct sl_features all_features(const struct kinds_found *lookup, const struct native_unwind *unwind)
 {
     struct sl_features f = lookup->features;
@@ -399,7 +399,7 @@ static void module(struct answer *a, size_t index)
     sl_json_end_object(w);
 }
 
-/* What the modules take, about; never more than half of the answer, so that some frames are in it. */
+/* Estimated size of the modules, at most half of the answer, so that some frames fit. */
 static uint64_t size_of_modules(const struct native_request *request)
 {
     enum { KEYS = 384 };
