@@ -1,4 +1,4 @@
-/* The directory of an uploaded archive: which members are stored, and what is wrong with it. */
+/* Directory of an uploaded archive: selects the members to store, and validates it. */
 #include "api/uploads/uploads.h"
 
 #include <stdarg.h>
@@ -18,7 +18,7 @@ bool uploads_fail(struct archive *archive, int status, const char *format, ...)
     return false;
 }
 
-/* As Python writes a text: in single quotes. */
+/* Quotes like Python's repr: in single quotes. */
 static const char *quoted(struct archive *archive, struct sl_str name)
 {
     struct sl_buf out = {0};
@@ -70,7 +70,7 @@ static bool has_snippet(struct archive *archive, struct sl_str name)
     return false;
 }
 
-/* True when the member is to be stored. False: it is ignored, or `failure`. */
+/* True if the member is to be stored. False: ignored, or `failure`. */
 static bool archive_wants(struct archive *archive, const struct sl_zip_entry *entry, struct sl_str *key)
 {
     struct sl_str name = entry->name;
@@ -97,7 +97,7 @@ static bool archive_wants(struct archive *archive, const struct sl_zip_entry *en
     return true;
 }
 
-/* A name that comes twice counts once, with the later data. */
+/* Adds a member. For a repeated name the later data counts; sizes must be equal. */
 static bool archive_add(struct archive *archive, struct sl_map *seen, const struct sl_zip_entry *entry,
                         struct sl_str key)
 {
@@ -118,7 +118,7 @@ static bool archive_add(struct archive *archive, struct sl_map *seen, const stru
     return true;
 }
 
-/* Members that overlap, or are nearly all of nothing, are there to make work. */
+/* Rejects zip bombs: overlapping members and extreme compression ratios. */
 static bool check_sizes(struct archive *archive)
 {
     enum { SMALL = 1 << 20, MAX_RATIO = 1000 };

@@ -1,4 +1,4 @@
-/* Archives that are fetched from where a build has left them. Every hop is looked at, before anything is asked there. */
+/* Downloads archives from build servers. Each redirect target is checked before a request is sent to it. */
 #include "api/uploads/by_url.h"
 
 #include <stdio.h>
@@ -6,7 +6,7 @@
 enum { RETRIES = 5, PAUSE_MS = 200, HEAD_S = 5, GET_S = 300, MAX_REDIRECTS = 5 };
 #define SECOND_NS UINT64_C(1000000000)
 
-/* Whether archives may come from there; else `failure`. */
+/* True if archives may be downloaded from this URL; else `failure`. */
 static bool check_place(struct archive *archive, struct sl_str url, const char *kept)
 {
     const struct config_store *config = archive->config;
@@ -23,11 +23,11 @@ static bool check_place(struct archive *archive, struct sl_str url, const char *
     return uploads_fail(archive, 400, "Not an allowed domain ('%s') to download from.", host);
 }
 
-/* ---- the head ---- */
+/* ---- HEAD requests ---- */
 
 struct url_head {
     struct archive *archive;
-    int status; /* of an error */
+    int status; /* status of an error; else 0 */
     bool has_size;
     uint64_t size;
     const char *location; /* NULL: none */
@@ -43,7 +43,7 @@ static void head_field(void *arg, struct sl_str name, struct sl_str value)
     head->has_size = value.size < 19 && sl_parse_u64(value, &head->size);
 }
 
-/* No other status is tried again by the download itself. */
+/* SL_PERMISSION_DENIED: the fetcher does not retry other statuses itself. */
 static enum sl_code head_refused(void *arg, int status, struct sl_str body, struct sl_error *error)
 {
     (void)body;
@@ -71,7 +71,7 @@ static enum sl_code head_once(struct url_head *head, const char *url, struct sl_
                         error);
 }
 
-/* The answer of one place. False: `failure`, or cancelled. */
+/* Sends HEAD to one URL, with retries for 429 and 500. False: `failure`, or cancelled. */
 static bool head_ask(struct url_head *head, const char *url)
 {
     struct sl_error error;
@@ -87,7 +87,7 @@ static bool head_ask(struct url_head *head, const char *url)
     return code == SL_OK || head->status || uploads_fail(head->archive, 500, "ConnectionError trying to open %s", url);
 }
 
-/* `location` of an answer of `url`: absolute, or a path there. */
+/* Resolves a Location header against `url`: absolute, "//host/path", "/path" or relative. */
 static const char *url_resolve(struct archive *archive, const char *url, const char *location)
 {
     struct sl_buf text = {0};
@@ -137,7 +137,7 @@ static bool no_redirect(void *arg, const char *url)
 {
     struct uploads_url *u = arg;
     bool good = check_place(u->archive, sl_str(url), url);
-    u->archive->failure.status = 0; /* the download tells */
+    u->archive->failure.status = 0; /* the download reports the error */
     return good;
 }
 

@@ -1,11 +1,15 @@
-/* What a symbol file says of itself in its first lines: MODULE and INFO records of Breakpad's format. */
+/* Metadata of a symbol file from its first lines: MODULE and INFO records of Breakpad's format.
+ *
+ *     MODULE Linux x86_64 0123456789ABCDEF0123456789ABCDEF0 libfoo.so
+ *     INFO CODE_ID 67452301AB89EFCD libfoo.so
+ *     INFO GENERATOR mozilla/dump_syms 2.3.4 */
 #include "api/uploads/uploads.h"
 
 struct codeinfo {
     struct sl_str debug_id, debug_file, code_id, code_file, generator;
 };
 
-/* The next word of a line; words are separated by single blanks. */
+/* Takes the next word of a line; words are separated by single blanks. */
 static struct sl_str codeinfo_word(struct sl_str *line)
 {
     const char *blank = line->size ? memchr(line->data, ' ', line->size) : NULL;
@@ -22,7 +26,7 @@ static struct sl_str codeinfo_line(struct sl_str *text)
     return sl_str_trimmed(line);
 }
 
-/* False at the first line that is none of the header. */
+/* False: the line is not part of the header. */
 static bool take_line(struct codeinfo *info, struct sl_str line)
 {
     struct sl_str record = codeinfo_word(&line);
@@ -53,7 +57,7 @@ static void write_upper(struct sl_json_writer *w, struct sl_arena *arena, struct
     sl_json_put_str(w, (struct sl_str){upper ? upper : "", upper ? id.size : 0});
 }
 
-/* "<file>/<ID>", or nothing when that is no key. */
+/* "<file>/<ID>", or empty if that is not a valid key. */
 static struct sl_str pair_name(struct sl_arena *arena, struct sl_str file, struct sl_str id)
 {
     struct sl_str key, parts[3] = {file, id, SL_STR("x")};

@@ -19,12 +19,12 @@ enum { DEBUG_ID_DIGITS = 33, DAY_S = 24 * 60 * 60 };
 struct wanted {
     struct http_exchange *x;
     const struct config_store *config;
-    bool is_try, in_try; /* the path is below /try/; the try store counts too */
+    bool is_try, in_try; /* is_try: the path begins with /try/; in_try: also search the try store */
     struct sl_str file, id, name, key;
-    const char *scope;              /* whose uploads are looked at; empty: everybody's */
-    char (*scopes)[SYMBFILE_SCOPE]; /* besides, those that come first */
+    const char *scope;              /* scope being searched; empty: the shared one */
+    char (*scopes)[SYMBFILE_SCOPE]; /* further scopes, searched first */
     size_t scope_count;
-    uint64_t looked_ns; /* how long the store was asked */
+    uint64_t looked_ns; /* time spent in the store */
 };
 
 /* ---- answers ---- */
@@ -41,7 +41,7 @@ static bool wants_debug(const struct http_exchange *x)
            sl_str_equal(debug, SL_STR("1"));
 }
 
-/* Pages of any origin may read what is here, as Mozilla's server lets them, whether or not the browser says where it comes from. */
+/* CORS: pages of any origin may read downloads, as with Mozilla's server; sent with or without an Origin header. */
 static void allow_scripts(struct http_exchange *x)
 {
     http_set_header(x, "Access-Control-Allow-Origin", SL_STR("*"));
@@ -86,7 +86,7 @@ static void file_unmap(void *arg)
     sl_unmap(&((struct download_file *)arg)->mapping);
 }
 
-/* For clients that take no gzip. */
+/* Decompresses for clients that do not accept gzip. */
 static void file_inflate(void *arg)
 {
     struct download_file *file = arg;
@@ -157,13 +157,13 @@ static void redirect(struct wanted *w, const char *url)
 
 /* ---- the store ---- */
 
-/* True when it was found, or the answer is given. */
+/* True if it was found, or an error is answered. */
 static bool try_part(struct wanted *w, enum store_part part)
 {
     struct http_exchange *x = w->x;
     struct sl_str name = uploads_name(&x->arena, w->scope, store_prefixes[part], w->key);
     bool direct =
-        w->config->serve == STORE_DIRECT || (*w->scope && w->config->public_url); /* it is not for everybody */
+        w->config->serve == STORE_DIRECT || (*w->scope && w->config->public_url); /* private, so no public URL */
     const char *url = direct || !name.data ? NULL : store_url(name, &x->arena);
     struct download_file *file = SL_ARENA_NEW(&x->arena, struct download_file);
     struct store_meta meta;
@@ -207,7 +207,7 @@ static bool try_extra(struct wanted *w)
 
 /* ---- code ids ---- */
 
-/* The document of a pair of file and id, debug or code; false when there is none. */
+/* Reads the info document for a file name and a debug or code id; false if there is none. */
 static bool read_codeinfo(struct http_exchange *x, const char *scope, enum store_part part, struct sl_str file,
                           struct sl_str id, struct sl_buf *info)
 {
@@ -221,7 +221,7 @@ static bool read_codeinfo(struct http_exchange *x, const char *scope, enum store
     return name.data && store_read(name, info, &error) == SL_OK;
 }
 
-/* In the store of releases, else where that is wanted in the one of tries. */
+/* Searches the regular store, then the try store if `in_try`. */
 static bool find_codeinfo(struct http_exchange *x, const char *scope, bool in_try, struct sl_str file, struct sl_str id,
                           struct sl_buf *info, bool *is_try)
 {
@@ -229,7 +229,7 @@ static bool find_codeinfo(struct http_exchange *x, const char *scope, bool in_tr
     *is_try = !read_codeinfo(x, scope, STORE_REGULAR, file, id, info);
     bool found = !*is_try || (in_try && read_codeinfo(x, scope, STORE_TRY, file, id, info));
     metric_observe_since(METRIC_TECKEN_SYMINFO, begin, NULL);
-    metric_add(METRIC_TECKEN_SYMINFO_CACHED, 1, "false", NULL, NULL); /* nothing is kept of it */
+    metric_add(METRIC_TECKEN_SYMINFO_CACHED, 1, "false", NULL, NULL); /* not cached */
     return found;
 }
 
@@ -254,7 +254,7 @@ static bool codeinfo_texts(struct sl_arena *arena, const struct sl_buf *info, st
            texts->key.size;
 }
 
-/* What follows the path in the request's target: "?a=b", or nothing. */
+/* Query of the request's target with its "?", or empty. */
 static struct sl_str query_text(const struct http_exchange *x)
 {
     const char *mark = memchr(x->target.data, '?', x->target.size);
@@ -313,7 +313,7 @@ static bool is_by_code(const struct wanted *w)
     return sl_str_ends(w->name, SL_STR(".sym")) && w->id.size < DEBUG_ID_DIGITS;
 }
 
-/* Among the uploads of each scope that the request may read, then among everybody's. */
+/* Calls `try` for each scope that the request may read, then for the shared one. */
 static bool try_scopes(struct wanted *w, bool (*try)(struct wanted *w))
 {
     for (size_t i = 0; i < w->scope_count; i++) {
@@ -363,7 +363,7 @@ static void download_try(struct http_exchange *x)
     download_serve(x, true);
 }
 
-/* ---- what is known of a file ---- */
+/* ---- information on a file ---- */
 
 static void write_syminfo(struct http_exchange *x, const struct codeinfo_texts *texts, bool is_try)
 {
@@ -413,7 +413,7 @@ static void download_unknown(struct http_exchange *x)
     uploads_error(x, 404, NULL);
 }
 
-/* Another API has what is below /api/symbols. */
+/* /api/symbols belongs to another API. */
 static bool api_there(const struct http_exchange *x)
 {
     return uploads_there(x) && !sl_str_starts(x->path, SL_STR("/api/symbols"));

@@ -1,4 +1,4 @@
-/* Stores of others (mozilla.store.extra), which clients are sent to for what is not here. */
+/* Other symbol stores (mozilla.store.extra), to which clients are redirected for files that are not here. */
 #include "api/uploads/by_url.h"
 #include "core/log.h"
 
@@ -9,13 +9,13 @@ static enum sl_code extra_refused(void *arg, int status, struct sl_str body, str
     return sl_fail(error, status < 500 ? SL_NOT_FOUND : SL_DOWNLOAD_ERROR, "status %d", status);
 }
 
-/* SL_NOT_FOUND: it has no such file, or does not give it to us. */
+/* SL_NOT_FOUND: the store does not have the file, or denies access. */
 static enum sl_code extra_ask(const char *url, struct sl_error *error)
 {
     int status = 0;
     enum sl_code code =
         uploads_head((struct fetch_request){.url = url, .refused = extra_refused, .arg = &status}, error);
-    return status >= 300 && status < 400 ? SL_OK : code; /* it is elsewhere, where the client will find it */
+    return status >= 300 && status < 400 ? SL_OK : code; /* a redirect; the client will follow it */
 }
 
 static const char *extra_url(struct sl_str base, struct sl_str key, struct sl_arena *arena)

@@ -3,7 +3,7 @@
 
 enum { KEY_MAX = 300, COMPONENT_MAX = 255 };
 
-/* One or more characters but controls, U+0080 to U+00FF and these. */
+/* Not empty, without control characters, U+0080 to U+00FF and `others`. */
 static bool is_component(struct sl_str text)
 {
     static const char others[] = "\\^`><{}[]#%\"'|/";

@@ -1,5 +1,5 @@
-/* One member of an uploaded archive: checked first, and written into the store's form later. A member that is deflated already
- * stays so: gzip is the same stream in another frame (RFC 1951, RFC 1952), and nothing is compressed twice. */
+/* Members of an uploaded archive: checked first, later converted to the store's format. A deflated member is copied into a gzip
+ * frame, as both use the same stream (RFC 1951, RFC 1952): nothing is compressed again. */
 #include "api/uploads/uploads.h"
 
 #include <errno.h>
@@ -9,8 +9,7 @@
 
 enum { OVERLAP = 256, HEAD_MAX = 8 << 10, WRITE_PIECE = 256 << 10, DROP_PIECE = 2 << 20 };
 
-/* A member that is read from its beginning. Pages that have been read are not needed any more: the archive is in memory piece by
- * piece, however large it is. */
+/* Sequential read of a member. Pages behind the read position are dropped, so a large archive is never in memory as a whole. */
 struct passage {
     const struct archive *archive;
     struct sl_bytes packed;
@@ -48,7 +47,7 @@ struct checking {
     struct member_job *job;
     struct passage passage;
     EVP_MD_CTX *hash;
-    char tail[2 * OVERLAP]; /* the end of the last piece, and the beginning of the next */
+    char tail[2 * OVERLAP]; /* end of the last piece, start of the current one */
     size_t tail_size;
 };
 
@@ -65,7 +64,7 @@ static bool has_text(struct checking *c, const void *data, size_t size)
     return false;
 }
 
-/* What lies on both sides of the boundary of two pieces is looked at too. */
+/* Also searches across the boundary of two pieces. */
 static bool is_allowed(struct checking *c, struct sl_bytes piece)
 {
     size_t begin = piece.size < OVERLAP ? piece.size : OVERLAP;
@@ -168,7 +167,7 @@ static bool stream_to(struct member_job *job, bool (*take)(void *arg, struct sl_
     struct sl_zip_sink sink = {take, arg};
     enum sl_code code = sl_zip_stream(&job->archive->zip, job->member->entry, &sink, &job->error);
     if (code != SL_OK && code != SL_CANCELLED)
-        job->code = code; /* else it is set */
+        job->code = code; /* SL_CANCELLED: the sink has set it */
     return code == SL_OK;
 }
 
@@ -213,7 +212,7 @@ static bool copy_piece(void *arg, struct sl_bytes piece, uint64_t used)
     return good;
 }
 
-/* ---- what a symbol file says of itself ---- */
+/* ---- metadata of a symbol file ---- */
 
 struct beginning {
     char text[HEAD_MAX];

@@ -1,5 +1,5 @@
-/* From an archive that was checked to objects of the store. Members are stored side by side; at the end this node, and through the
- * cache's own ways others, forget what they knew of the files. */
+/* Stores the members of a checked archive concurrently; afterwards invalidates the cache entries of the files on this node and,
+ * by the cache's own means, on others. */
 #include "api/uploads/uploads.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@ struct publishing {
     struct sl_error error;
 };
 
-/* ---- is it there? ---- */
+/* ---- is it in the store? ---- */
 
 static enum sl_code find_same_in(const struct config_store *config, const char *scope, enum store_part part,
                                  struct sl_str key, uint64_t size, const uint8_t md5[16], uint64_t packed_size,
@@ -34,7 +34,7 @@ static enum sl_code find_same_in(const struct config_store *config, const char *
         code = store_look(name, true, &meta, error);
     metric_observe_since(METRIC_TECKEN_FILE_EXISTS, begin, NULL);
     bool same;
-    if (is_packed && !meta.has_original) /* by another service, long ago */
+    if (is_packed && !meta.has_original) /* stored by another service without the original's size */
         same = packed_size && meta.size == packed_size;
     else
         same = (is_packed ? meta.original_size : meta.size) == size &&
@@ -194,7 +194,7 @@ enum sl_code uploads_publish(struct archive *archive, enum store_part part, stru
     bool whole = fiber_crew(publish_some, &p, helpers ? helpers - 1 : 0);
     struct sl_error forgetting;
     enum sl_code code = publish_forget(archive, &forgetting);
-    if (code != SL_OK && code != SL_CANCELLED) /* this process has forgotten them all the same */
+    if (code != SL_OK && code != SL_CANCELLED) /* this process has invalidated them in any case */
         log_warn("uploads", "other processes may not know yet of uploaded files", LOG_ERR(&forgetting));
     if (p.code != SL_OK) {
         *error = p.error;

@@ -1,5 +1,4 @@
-/* GET /api/uploads/upload/<id>: what an upload did, for its user and for those who may see all. The answer lies in the store as it
- * is sent. */
+/* GET /api/uploads/upload/<id>: the record of an upload, for its user and for tokens with view_all. It is stored as it is sent. */
 #include "api/uploads/uploads.h"
 
 #include <stdio.h>
@@ -29,7 +28,7 @@ enum sl_code uploads_record_put(const char *scope, enum store_part part, uint64_
     return code;
 }
 
-/* ---- whose it is ---- */
+/* ---- the owner ---- */
 
 static bool is_of_user(struct sl_bytes record, struct sl_arena *arena, const struct mozilla_token *token)
 {
@@ -65,7 +64,8 @@ static enum sl_code open_record(struct http_exchange *x, const char *scope, stru
 
 void uploads_record_get(struct http_exchange *x)
 {
-    const struct config *config = config_retain(((const struct service *)x->service)->config); /* the token's */
+    /* keeps the token valid */
+    const struct config *config = config_retain(((const struct service *)x->service)->config);
     const struct mozilla_token *token;
     struct sl_mapping record;
     struct sl_error error = {0};

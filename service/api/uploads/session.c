@@ -1,5 +1,10 @@
-/* "Resumable uploads" (Cloud Storage, Google): the whole body; or pieces, each with its Content-Range; or the question how much
- * there is ("bytes" and an asterisk). What has come so far lies in a file. */
+/* Resumable uploads as in Google Cloud Storage. A PUT has the whole body, or a piece with its Content-Range, or asks how much
+ * has arrived ("bytes" and an asterisk):
+ *
+ *     Content-Range: bytes 0-524287/2000000   -> 308, Range: bytes=0-524287
+ *     Content-Range: bytes [asterisk]/2000000   -> the same; 200 once the file is stored
+ *
+ * Pieces are collected in a file. */
 #include "api/uploads/session.h"
 
 #include "api/jobs/node.h"
@@ -23,14 +28,14 @@ enum { MAX_SESSIONS = 100000, MAX_OPEN = 256, INFLATE_PIECE = 256 << 10, HEAD_MA
 #define LIFE_MS (UINT64_C(7) * 24 * 3600 * 1000)
 
 struct session {
-    struct lru_entry lru; /* its key is the secret; in the order of their beginning */
+    struct lru_entry lru; /* keyed by secret, in order of creation */
     char secret[SESSION_SECRET];
     char scope[SYMBFILE_SCOPE];
     enum store_part part;
-    uint64_t size; /* of the contents */
+    uint64_t size; /* bytes of the decompressed contents */
     uint8_t md5[16];
     uint64_t received;
-    int fd; /* of pieces; -1: none has come */
+    int fd; /* collected pieces; -1: none yet */
     bool busy, done;
     size_t key_size;
     char key[];
@@ -90,7 +95,7 @@ bool session_new(uint16_t node, const char *scope, enum store_part part, struct 
     return true;
 }
 
-/* ---- what has come: checked and brought into the store's form; pool ---- */
+/* ---- finished files: checked and converted to the store's format; pool ---- */
 
 struct session_file {
     struct session *session;
@@ -99,12 +104,12 @@ struct session_file {
     struct sl_mapping body;
     struct member_job job;
     struct sl_arena arena;
-    char head[HEAD_MAX]; /* of the contents */
+    char head[HEAD_MAX]; /* start of the decompressed contents */
     size_t head_size;
-    bool wrong; /* it is not what was announced */
+    bool wrong; /* differs from the announced size or MD5 */
 };
 
-/* The size of a gzip header (RFC 1952, 2.3); 0: it is none. */
+/* Size of the gzip header (RFC 1952, section 2.3); 0: not gzip. */
 static size_t gzip_header(struct sl_bytes file)
 {
     enum { HAS_CRC = 2, HAS_EXTRA = 4, HAS_NAME = 8, HAS_COMMENT = 16 };
@@ -138,7 +143,7 @@ static bool session_hash(struct session_file *f, struct session_hash *hash, cons
     return hash->size <= f->session->size && EVP_DigestUpdate(hash->md5, data, size) == 1;
 }
 
-/* The one stream of a gzip file, to its end. */
+/* Decompresses the only member of a gzip file; checks CRC, size and that nothing follows. */
 static bool session_inflate(struct session_file *f, struct session_hash *hash, struct sl_bytes stream)
 {
     z_stream z = {0};
@@ -223,7 +228,7 @@ static void session_unmap(void *arg)
         sl_unmap(&f->body);
 }
 
-/* The whole file is in `fd`. */
+/* Checks and stores the complete file in `fd`. */
 static void session_publish(struct http_exchange *x, struct session *s, const struct config *config, int fd)
 {
     struct session_file *f = calloc(1, sizeof *f);
@@ -272,7 +277,7 @@ static void reply_incomplete(struct http_exchange *x, const struct session *s)
 }
 
 struct piece {
-    bool asks; /* how much there is */
+    bool asks; /* asks how much has arrived */
     uint64_t first, last, total;
     bool has_total;
 };
@@ -295,7 +300,7 @@ static bool take_char(struct sl_str *text, char c)
     return there;
 }
 
-/* "bytes a-b/total"; total may be an asterisk, and so may a-b. */
+/* "bytes a-b/total"; a-b and total may each be an asterisk. */
 static bool read_piece(struct sl_str text, struct piece *piece)
 {
     *piece = (struct piece){0};
@@ -341,7 +346,7 @@ static bool session_open(struct session *s)
     return true;
 }
 
-/* A piece that does not follow what there is: the client is told how much that is. */
+/* Appends a piece. If it does not start where the last one ended, answers how much has arrived. */
 static void session_piece(struct http_exchange *x, struct session *s, const struct config *config,
                           const struct piece *piece, int body)
 {
@@ -397,7 +402,7 @@ struct passing {
     int fd;
     struct sl_mapping body;
     struct sl_error error;
-    struct sl_str range; /* of the answer */
+    struct sl_str range; /* Range header of the answer */
 };
 
 static void passing_field(void *arg, struct sl_str name, struct sl_str value)
@@ -409,7 +414,7 @@ static void passing_field(void *arg, struct sl_str name, struct sl_str value)
         p->range = (struct sl_str){kept, value.size};
 }
 
-/* As the owner answered, or that it cannot be asked now. */
+/* Relays the owner's answer; 503 if the owner cannot be reached. */
 static void passing_answer(struct passing *p, enum sl_code code, int status, struct sl_buf *answer)
 {
     if (code == SL_CANCELLED)
@@ -449,7 +454,7 @@ static void session_ask(struct passing *p, const char *url, const char *socket)
     sl_buf_free(&answer);
 }
 
-/* The owner's URL of the session; NULL: there is nobody to ask. */
+/* URL of the session at its owner; NULL: no other owner. */
 static const char *session_url(struct http_exchange *x, const char **socket)
 {
     uint8_t all[(SESSION_SECRET - 1) / 2];
@@ -465,7 +470,7 @@ static const char *session_url(struct http_exchange *x, const char **socket)
     return sl_buf_keep(&url, &x->arena).data;
 }
 
-/* False: nobody else has it. */
+/* False: no other process can have the session. */
 static bool session_pass_on(struct http_exchange *x)
 {
     const char *socket, *url = session_url(x, &socket);

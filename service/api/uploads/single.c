@@ -1,4 +1,4 @@
-/* POST /upload/v2/: which of these files are to be sent, and where to. */
+/* POST /upload/v2/: tells the client which files to send, and to which URLs. */
 #include "api/impl.h"
 #include "api/uploads/session.h"
 
@@ -89,7 +89,7 @@ static void answer_upload(struct single_answer *a, struct sl_str key, const char
     sl_buf_free(&url);
 }
 
-/* False: the store cannot be asked. */
+/* False: the store could not be queried, or no session. */
 static bool answer_file(struct single_answer *a, const struct single_file *file, struct sl_error *error)
 {
     struct sl_str key;
@@ -162,7 +162,8 @@ static void single_answer(struct http_exchange *x, const struct config *config, 
 
 static void single_post(struct http_exchange *x)
 {
-    const struct config *config = config_retain(((const struct service *)x->service)->config); /* the token's */
+    /* keeps the token valid */
+    const struct config *config = config_retain(((const struct service *)x->service)->config);
     const struct mozilla_token *token;
     struct sl_bytes body;
     struct single single = {.files = NULL};

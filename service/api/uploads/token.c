@@ -1,4 +1,4 @@
-/* Who may upload, and errors in the form of Mozilla's symbol server. */
+/* Upload tokens, and errors in the format of Mozilla's symbol server. */
 #include "api/uploads/uploads.h"
 
 #include <openssl/crypto.h>
@@ -14,7 +14,7 @@ bool uploads_there(const struct http_exchange *x)
     return store_is_open();
 }
 
-/* A blank is behind the colon, as clients' tests compare the bytes. */
+/* The blank after the colon is needed: tests of clients compare bytes. */
 void uploads_reply_error(struct http_exchange *x, int status, struct sl_str text)
 {
     struct sl_buf body = {0};
@@ -59,7 +59,7 @@ void uploads_discard_body(struct http_exchange *x)
         ;
 }
 
-/* Everything from the first '-' on is a label. All tokens are compared, whether one fits or not. */
+/* From the first '-' on a token is a label. Compares with all tokens, so the time does not depend on the match. */
 static const struct mozilla_token *token_find(const struct config *config, struct sl_str sent)
 {
     const struct mozilla_token *found = NULL;
@@ -115,7 +115,7 @@ void uploads_scope_of(const struct http_exchange *x, const struct mozilla_token 
     symbfile_scope(owned ? token->scope : SL_STR(""), scope);
 }
 
-/* The access key that a request for a file shows, when such requests need one: it is known to be good. */
+/* The access key that the request sent, if downloads need one (it was checked before). NULL: none, or no scopes. */
 static const struct access_key *find_access_key(struct http_exchange *x, const struct config *config)
 {
     const struct access_key *key = NULL;

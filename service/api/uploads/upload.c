@@ -1,4 +1,4 @@
-/* POST /upload/: an archive of symbols in a form; and POST /upload/auth_info/, which tells a token what it may do. */
+/* POST /upload/: an archive of symbols in a form. POST /upload/auth_info/: the permissions of a token. */
 #include "api/uploads/by_url.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 enum { FORM_OVERHEAD = 1 << 20, FIELD_MAX = 64 << 10 };
 
-/* 9999-12-31, the last day that all clients can read: their tokens always end. */
+/* 9999-12-31: the expiry sent for tokens without one, the last date that all clients can parse. */
 #define NEVER_EXPIRES_S INT64_C(253402214400)
 
 struct upload {
@@ -25,10 +25,10 @@ struct upload {
     int fd; /* the body */
     struct sl_str boundary;
     bool has_file, in_file, has_try;
-    struct sl_str *field; /* that is read; NULL: another part */
-    size_t looked_at;     /* of the body, the pages before that are dropped */
+    struct sl_str *field; /* the field that is being read; NULL: another part */
+    size_t looked_at;     /* offset in the body; pages before it are dropped */
     struct sl_str url, try_field;
-    struct uploads_url from; /* of archives that are fetched */
+    struct uploads_url from; /* download of an archive by URL */
     enum store_part part;
     uint64_t begun_us;
 };
@@ -66,7 +66,7 @@ static enum sl_code upload_begin(void *arg, struct sl_str name, struct sl_error 
     return code == SL_OK ? code : sl_fail(error, code, "out of memory");
 }
 
-/* The pieces of a part follow one another in the body. */
+/* Pieces of a part are contiguous in the body. */
 static enum sl_code upload_data(void *arg, struct sl_bytes data, struct sl_error *error)
 {
     struct upload *u = ((struct upload_form *)arg)->upload;
@@ -155,7 +155,7 @@ static void upload_read_fetched(void *arg)
     archive_read(&u->archive);
 }
 
-/* The archive takes the place of the form, whose fields are kept. */
+/* Downloads the archive; it replaces the form's body, so the fields that are still needed are copied. */
 static void upload_fetch(struct upload *u)
 {
     struct cache_tmp tmp;
@@ -180,7 +180,7 @@ static void upload_fetch(struct upload *u)
 
 struct upload_checking {
     struct upload *upload;
-    size_t next, failed; /* the first member that is wrong */
+    size_t next, failed; /* index of the first bad member */
 };
 
 static void upload_check_failed(struct upload_checking *c, size_t index, const struct member_job *job)
@@ -246,7 +246,7 @@ uint64_t uploads_id(void)
     return last;
 }
 
-/* Of answers and records alike: in the first the user is an address, in the second an object. */
+/* Writes the upload for an answer or a record: `user` is an address in answers, an object in records. */
 static void write_upload(struct sl_json_writer *w, const struct upload *u, uint64_t id, bool is_record)
 {
     sl_json_member_u64(w, "id", id);
@@ -270,8 +270,7 @@ static void write_upload(struct sl_json_writer *w, const struct upload *u, uint6
         uploads_write_user(w, u->token);
     else
         sl_json_put_str(w, u->token->email);
-    sl_json_put_key(w,
-                    "skipped_keys"); /* as the archive has them: clients take them away from the names that they sent */
+    sl_json_put_key(w, "skipped_keys"); /* names as in the archive: clients remove them from the list they sent */
     sl_json_begin_array(w);
     for (size_t i = 0; i < u->archive.count; i++)
         if (u->archive.members[i].skipped)
@@ -313,7 +312,7 @@ static void upload_keep_record(const struct upload *u, uint64_t id)
         sl_json_put_str(&w, u->archive.ignored[i]);
     sl_json_end_array(&w);
     write_file_uploads(&w, u);
-    sl_json_put_key(&w, "related"); /* uploads of the same contents are not looked for */
+    sl_json_put_key(&w, "related"); /* uploads with the same contents are not searched */
     sl_json_begin_array(&w);
     sl_json_end_array(&w);
     sl_json_end_object(&w);
@@ -360,7 +359,7 @@ static void upload_refuse(struct upload *u)
 
 /* ---- the request ---- */
 
-/* Without the field, tries are what the token does not make releases; with it, what it says. */
+/* Chooses the store: as the field `try` says; without it, "try" if the token may not upload releases. */
 static bool upload_choose(struct upload *u)
 {
     bool is_try = u->has_try ? u->try_field.size != 0 : !u->token->upload;
@@ -423,7 +422,8 @@ static void upload_take(struct http_exchange *x, const struct mozilla_token *tok
 static void upload_post(struct http_exchange *x)
 {
     const struct mozilla_token *token;
-    const struct config *config = config_retain(((const struct service *)x->service)->config); /* the token's */
+    /* keeps the token valid */
+    const struct config *config = config_retain(((const struct service *)x->service)->config);
     uint64_t begin = clock_mono_ns();
     if (uploads_authorize(x, &token))
         upload_take(x, token);
@@ -438,7 +438,7 @@ static uint64_t upload_limit(const struct http_exchange *x)
     return ((const struct service *)x->service)->config->mozilla.store.max_upload_size + FORM_OVERHEAD;
 }
 
-/* ---- what a token may do ---- */
+/* ---- permissions of a token ---- */
 
 static void auth_info(struct http_exchange *x)
 {
