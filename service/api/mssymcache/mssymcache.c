@@ -1,5 +1,5 @@
-/* GET /v<major>.<minor>.<patch>/<pdb name>/<pdb id>[/<age>]: SymCache files, as Windows Performance Analyzer and TraceProcessor
- * ask for them. Clients that can be told to come back are told so while a file is made; the others wait. */
+/* GET /v<major>.<minor>.<patch>/<pdb name>/<pdb id>[/<age>]: SymCache files for Windows Performance Analyzer and
+ * TraceProcessor. While a file is made, clients that support Retry-After are told to retry; others wait. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -22,7 +22,7 @@ static int compare_versions(const unsigned a[3], const unsigned b[3])
     return 0;
 }
 
-/* 32 hex digits, or with dashes, or with braces around. */
+/* A GUID: 32 hex digits, with or without dashes and braces. */
 static bool read_guid(struct sl_str text, struct sl_debug_id *id)
 {
     char digits[32];
@@ -52,8 +52,8 @@ static bool read_age(struct sl_str text, uint32_t *age)
 
 struct asked {
     struct http_exchange *x;
-    unsigned version[3], known[3]; /* known: the client has a file of that version */
-    bool has_known, is_patient;    /* patient: comes back when told to */
+    unsigned version[3], known[3]; /* known: version of the file that the client has */
+    bool has_known, is_patient;    /* patient: supports Retry-After */
     struct ms_symcache_question question;
 };
 
@@ -97,7 +97,7 @@ static size_t header_count(const struct http_exchange *x, const char *name)
     return count;
 }
 
-/* What is wrong with the request's fields; NULL: nothing. */
+/* Reads the header fields. Returns an error message or NULL. */
 static const char *read_fields(struct asked *asked)
 {
     struct http_exchange *x = asked->x;
@@ -117,7 +117,8 @@ static const char *read_fields(struct asked *asked)
     return NULL;
 }
 
-/* Of the highest major version that is not above the client's; our own versions are among themselves. */
+/* Returns the transcoder with the highest major version not above the client's. Versions from OWN_MAJORS on are a range of
+ * their own. */
 static const struct transcoder *choose(const struct config *config, const unsigned version[3])
 {
     const struct transcoder *best = NULL;
@@ -156,7 +157,7 @@ static void reply_item(struct asked *asked, const unsigned version[3], struct ca
                     mssymcache_release, item);
 }
 
-/* How long transcodes took of late. */
+/* Moving average of the time of a transcode. */
 static double usual_s;
 
 static void reply_later(struct http_exchange *x)
@@ -209,7 +210,7 @@ static void background_run(void *arg)
     background_end(b);
 }
 
-/* True when it runs now, or did already. */
+/* True if it runs now (started here or before). */
 static bool begin_background(struct service *service, const struct ms_symcache_question *question)
 {
     struct sl_arena arena = {0};
@@ -234,7 +235,7 @@ static bool begin_background(struct service *service, const struct ms_symcache_q
 
 /* ---- the request ---- */
 
-/* A file of an older version of the same major is good until there is a new one. */
+/* Replies with a cached file of an older version of the same major, and makes the new one in the background. */
 static bool reply_older(struct asked *asked)
 {
     struct ms_symcache_question older = asked->question;
@@ -306,8 +307,7 @@ static void mssymcache_get(struct http_exchange *x)
     } else if (!transcoder) {
         http_reply_empty(x, 404);
     } else {
-        /* From 3.1.1 on clients come again; of those of majors that nobody here knows it is not certain, and holding is always
-         * right. */
+        /* From 3.1.1 on clients retry. For a major version without its own transcoder this is unknown: waiting is always right. */
         asked.is_patient = asked.is_patient || (asked.version[0] == transcoder->version[0] &&
                                                 compare_versions(asked.version, (const unsigned[3]){3, 1, 0}) > 0);
         asked.question.transcoder = transcoder;
@@ -317,7 +317,7 @@ static void mssymcache_get(struct http_exchange *x)
     config_release((struct config *)(uintptr_t)config);
 }
 
-/* Answers have no bodies. */
+/* Errors of the server have no body. */
 static void mssymcache_error(struct http_exchange *x, int status, const char *detail)
 {
     (void)detail;

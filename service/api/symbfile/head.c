@@ -1,4 +1,4 @@
-/* Who uploads what: the headers of symbfile uploads. */
+/* Headers of symbfile uploads: keys, scopes, file ids and parts. */
 #include "api/symbfile/symbfile.h"
 
 #include <stdio.h>
@@ -86,7 +86,7 @@ static bool is_allowed(const struct access_key *key, struct sl_str scope)
     return !key->scopes;
 }
 
-/* Uploads of a key with scopes are those scopes'; all others are everybody's, unless the request names a scope. */
+/* Uploads with a key that has scopes belong to these scopes, others to the shared scope; a request may name a scope. */
 static bool find_owner(struct http_exchange *x, const struct access_key *key, struct upload_owner *owner,
                        struct symbfile_failure *failure)
 {
@@ -137,7 +137,7 @@ bool upload_authorize(struct http_exchange *x, const char *const *rights, struct
 }
 
 /* ---- headers ---- */
-/* The header's value, data NULL when absent. False when it is repeated with another value. */
+/* Value of a header, data NULL if absent. False if it occurs twice with different values. */
 static bool single(const struct http_exchange *x, const char *name, struct sl_str *value)
 {
     struct sl_str wanted = sl_str(name);
@@ -159,7 +159,7 @@ static bool header_invalid(struct symbfile_failure *failure, const char *name)
     return false;
 }
 
-/* One to ten digits, nothing else. */
+/* One to ten digits. */
 static bool read_count(struct sl_str text, uint64_t *value)
 {
     return text.size <= 10 && sl_parse_u64(text, value);

@@ -1,5 +1,5 @@
-/* Uploads of symbfiles: POST and PUT /api/symbols-ranges and /api/symbols-returnpads, and what has become of them:
- * GET and DELETE /api/symbols/{file id}. */
+/* Uploads of symbfiles: POST and PUT /api/symbols-ranges and /api/symbols-returnpads; their state and removal: GET and DELETE
+ * /api/symbols/{file id}. */
 #include "api/symbfile/symbfile.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "core/metrics.h"
 #include "symbfile/fileid.h"
 
-static size_t uploads; /* each may hold a message and a string table in memory */
+static size_t uploads; /* uploads in progress; each may hold a message and a string table in memory */
 
 /* ---- checks before the body ---- */
 static const char *const write_rights[] = {"symbols:write", NULL};
@@ -82,13 +82,13 @@ struct upload {
     const struct config *config; /* held */
     struct upload_head head;
     struct symbfile_failure failure;
-    struct symbfile_failure stored; /* of storing; told unless decoding has failed too */
+    struct symbfile_failure stored; /* failure of storing; reported unless decoding failed too */
     struct symbfile_part *part;
-    struct symbfile_part_file arrived; /* once it is whole */
+    struct symbfile_part_file arrived; /* set when the part is complete */
     EVP_MD_CTX *hash;
     int fd;
     char path[600];
-    bool encoded;               /* the server undoes a Content-Encoding: what arrives is not what was sent */
+    bool encoded;               /* has a Content-Encoding, which the server decodes: sizes differ from what was sent */
     uint64_t received, sent_on; /* bytes */
 };
 
@@ -102,8 +102,8 @@ static void begin_receiving(void *arg)
         symbfile_fail_by(&u->failure, SL_BUSY, "out of memory");
 }
 
-/* ---- the lanes of a body; each touches only what is its own of the upload ---- */
-/* What is written is sent on to the disk at once, so that the last part of the file does not wait for all of it. */
+/* ---- lanes of the body; each uses only its own members of the upload ---- */
+/* Starts writeback early, so that the final fsync does not have to wait for the whole file. */
 static bool api_symbfile_store(void *arg, struct sl_bytes bytes)
 {
     enum { SEND_ON = 8 << 20 };
@@ -172,7 +172,7 @@ static void end_receiving(void *arg)
     symbfile_part_free(u->part);
     EVP_MD_CTX_free(u->hash);
     if (u->fd >= 0) {
-        unlink(u->path); /* gone already if the part was staged */
+        unlink(u->path); /* no effect if the part was staged */
         close(u->fd);
     }
 }
@@ -299,7 +299,7 @@ struct question {
     struct symbfile_info info;
 };
 
-/* The hash over the hashes of the parts, by which a client tells that the same was uploaded. */
+/* SHA-256 of the parts' SHA-256s; clients compare it with what they uploaded. */
 static void write_hash(const struct symbfile_set *set, struct sl_json_writer *w)
 {
     uint8_t digest[EVP_MAX_MD_SIZE];
@@ -359,7 +359,7 @@ static void reply_status(struct http_exchange *x, const struct question *q)
     http_reply_json(x, 200, &json);
 }
 
-/* What GET and DELETE begin with. */
+/* Common start of GET and DELETE. */
 static bool read_question(struct http_exchange *x, const char *const *rights, struct question *q,
                           struct symbfile_failure *failure)
 {
@@ -388,7 +388,7 @@ static void fail_question(struct symbfile_failure *failure, enum sl_code code, c
         symbfile_fail_unreachable(failure, error->message);
 }
 
-/* Of everybody's uploads when `scope` is NULL. False: nothing is known, or `failure`. */
+/* Finds the state in one scope, or in the shared one if `scope` is NULL. False: no uploads, or `failure`. */
 static bool find_status(struct question *q, const char *scope, struct symbfile_failure *failure)
 {
     struct sl_error error;
@@ -421,7 +421,7 @@ static void answer_status(struct http_exchange *x)
     free_sets(&q);
 }
 
-/* The uploads of one scope; `*any` is set when there were some. False when the client is gone. */
+/* Deletes the uploads of one scope; sets `*any` if there were some. False when the client is gone. */
 static bool delete_sets(struct question *q, const char *scope, bool *any, struct symbfile_failure *failure)
 {
     struct symbfile_lock lock;
@@ -441,7 +441,7 @@ static bool delete_sets(struct question *q, const char *scope, bool *any, struct
     return true;
 }
 
-/* What is everybody's is not for a key that has scopes to remove. */
+/* Answers 403 if only the shared scope has uploads, which a key with scopes may not delete. */
 static void refuse_delete(struct question *q, struct symbfile_failure *failure)
 {
     if (q->owner.reads_shared && find_status(q, NULL, failure))
@@ -478,14 +478,14 @@ static void answer_unknown(struct http_exchange *x)
 
 /* ---- the family ---- */
 
-/* Collectors send with either method. */
+/* Collectors use either method. */
 #define UPLOAD(method_, pattern_)                                                                                      \
     {                                                                                                                  \
         .method = (method_), .pattern = (pattern_), .handler = take_upload, .takes_work = true, .check = check_upload, \
         .body_limit = upload_limit                                                                                     \
     }
 
-/* Keys are checked by the handlers, whose answers name what is wrong. */
+/* The handlers check keys, as their errors have a code for each case. */
 static const struct http_route routes[] = {
     UPLOAD("POST", "/api/symbols-ranges"),
     UPLOAD("PUT", "/api/symbols-ranges"),
