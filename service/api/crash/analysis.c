@@ -1,4 +1,4 @@
-/* The parts of a crash as JSON; the names are those of rust-minidump's schema. */
+/* Crash analysis as JSON; member names are those of rust-minidump's schema. */
 #include "api/crash_analysis.h"
 
 struct writing {

@@ -1,4 +1,4 @@
-/* POST /symbolicate-any: a crash file that is at some address becomes a job. */
+/* POST /symbolicate-any: starts a job for a crash file at a URL. */
 #include <stddef.h>
 #include <stdio.h>
 
@@ -88,7 +88,7 @@ static struct fetch_request *any_download(struct job *job, const struct any_file
     return text.data && download->url ? download : NULL;
 }
 
-/* The job becomes one of the kind that the body names. NULL when out of memory. */
+/* Turns the job into the kind that the body names. NULL when out of memory. */
 static struct crash_work *any_become(struct job *job, const struct crash_kind *kind)
 {
     job->kind = &kind->job;
@@ -114,7 +114,7 @@ static bool any_read(struct job *job, void *arg, struct sl_str text, struct json
     request->platform = body->platform;
     request->scraping = body->scraping;
     request->options = body->options;
-    request->sources = body->sources.items; /* without any, those of the configuration do not count */
+    request->sources = body->sources.items; /* without sources in the body, configured ones are not used either */
     request->source_count = body->sources.count;
     request->sources_number = body->sources.number;
     request->options.apply_source_context = SL_BOOL_TRUE;

@@ -1,4 +1,4 @@
-/* POST /applecrashreport: a report of an Apple system becomes a job. */
+/* POST /applecrashreport: starts a job for an Apple crash report. */
 #include "api/crash/crash.h"
 #include "apple/apple.h"
 
@@ -12,7 +12,7 @@ static enum sl_code read_report(struct job *job, void *arg, struct sl_error *err
     struct apple_work *work = arg;
     struct native_request *request = &work->crash.native;
     const struct config *config = job->config;
-    bool local = work->crash.local != NULL; /* a command shows all that there is */
+    bool local = work->crash.local != NULL; /* commands show everything */
     const struct sl_apple_options options = {.names_from_report = local || config->apple_names_from_report,
                                              .split_os_version = local || config->apple_split_os_version,
                                              .all_causes = local || config->apple_details};

@@ -17,7 +17,7 @@
 /* One format of crash files. */
 struct crash_kind {
     struct job_kind job; /* its request structs begin with struct crash_work */
-    const char *name;    /* in the crash journal (ledger) */
+    const char *name;    /* in the crash journal (ledger), and the origin in metrics */
     const char *part;    /* name of the form's part with the crash file */
     const char *missing; /* error message when that part is missing */
     bool rewrites;       /* the form may have a part `rewrite_first_module` */

@@ -1,4 +1,4 @@
-/* What more a minidump holds than all crashes have: `minidump.details` of the configuration. */
+/* Details that only minidumps have, for `minidump.details` of the configuration. */
 #include "api/crash/crash.h"
 #include "api/crash_analysis.h"
 
@@ -52,7 +52,7 @@ static void write_wow64_missing(struct sl_json_writer *w, const struct sl_minidu
     sl_json_put_u64(w, dump->wow64_missing);
 }
 
-/* JSON of the arena, empty when nothing came out; data NULL: out of memory. */
+/* Crash analysis as JSON in the arena; empty if it found nothing; data NULL: out of memory. */
 static struct sl_str analysis_json(const struct sl_minidump *dump, struct sl_arena *arena)
 {
     struct sl_minidump_analysis analysis;

@@ -1,4 +1,4 @@
-/* A crash file that came with no request. */
+/* Crash files of commands, without an HTTP request. */
 #include "api/crash_file.h"
 
 #include "api/crash/crash.h"

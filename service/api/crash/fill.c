@@ -1,12 +1,12 @@
-/* A crash as a native request. */
+/* Converts a crash to a native request. */
 #include "api/crash/crash.h"
 
 #include "unwind/walk.h"
 
-/* Both number the methods of walking alike. */
+/* enum native_trust and enum sl_trust have the same values. */
 _Static_assert(TRUST_NONE == (int)SL_TRUST_NONE && TRUST_CONTEXT == (int)SL_TRUST_CONTEXT, "one list");
 
-/* The texts that are known, in the order that native_text() expects. */
+/* Stores the known texts in the order that native_text() expects. */
 static bool fill_texts(struct native_request *request, const struct sl_crash_frame *from, struct native_frame *frame)
 {
     const struct {

@@ -1,5 +1,5 @@
-/* The form in which crash files come. It is taken to disk as it is and its parts are views of it, so a large dump is in memory
- * once, as pages of its file. */
+/* Forms with crash files. The body goes to a temporary file, and its parts are views of the mapping: a large dump is in memory
+ * once, as pages of that file. */
 #include "api/crash/crash.h"
 
 #include <errno.h>
@@ -21,14 +21,14 @@ static const struct sl_str part_names[CRASH_PARTS] = {
 
 struct form_reading {
     struct crash_work *work;
-    struct crash_form *form; /* of the work */
+    struct crash_form *form; /* &work->form */
     const struct config *config;
     const char *tmp_dir;
     int fd;
     struct sl_str boundary;
-    int status; /* 0: all went well */
+    int status; /* 0: no error */
     struct sl_buf problem;
-    const char *cause; /* of broken framing */
+    const char *cause; /* detail if the form is malformed */
     struct sl_error error;
 };
 
@@ -61,7 +61,7 @@ static bool split_parts(struct form_reading *r)
 
 /* ---- JSON of parts ---- */
 
-struct form_value { /* one value and what takes it */
+struct form_value { /* a value and its reader */
     sl_field_read *read;
     void *out;
 };
@@ -93,7 +93,7 @@ static bool form_read_part(struct form_reading *r, enum crash_part part, sl_fiel
     return false;
 }
 
-/* The order of frames and whether there is source context are not for clients to say. */
+/* Reads the JSON parts. Clients cannot choose the frame order or switch off source context. */
 static bool form_read_json(struct form_reading *r)
 {
     struct native_request *request = &r->work->native;
@@ -132,7 +132,7 @@ static void form_no_memory(struct form_reading *r, enum sl_code code)
     r->status = code == SL_BUSY ? 503 : 500;
 }
 
-/* What cannot be unpacked stays as it is, and is no crash file then. */
+/* Decompresses the crash file. If that fails it stays as it is, and is rejected later. */
 static void form_unpack(struct form_reading *r)
 {
     struct sl_bytes *file = &r->form->parts[PART_FILE];
@@ -174,7 +174,7 @@ static void form_refuse(struct http_exchange *x, struct form_reading *r)
         http_reply_detail(x, r->status, text ? text : "the request could not be read", r->cause);
 }
 
-/* What is wrong with the crash file; NULL = nothing that could be told now. */
+/* Error message for the crash file; NULL = no error found yet. */
 static const char *form_problem(const struct form_reading *r)
 {
     const struct crash_kind *kind = r->work->kind;
@@ -209,7 +209,7 @@ bool crash_receive(struct http_exchange *x, struct job *job, void *arg)
 {
     struct crash_work *work = arg;
     struct form_reading r = {.work = work, .form = &work->form, .config = job->config, .tmp_dir = cache_tmp_dir()};
-    multipart_boundary(http_header(x, "content-type"), &r.boundary); /* job_check has seen it */
+    multipart_boundary(http_header(x, "content-type"), &r.boundary); /* checked by job_check */
     bool good = form_take(x, &r);
     sl_buf_free(&r.problem);
     memory_set(&x->memory, work->native.arena->used);

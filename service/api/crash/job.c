@@ -1,4 +1,4 @@
-/* The job that a crash file becomes. */
+/* Job of a crash file. */
 #include "api/crash/crash.h"
 
 #include <unistd.h>
@@ -11,7 +11,7 @@ static enum sl_code map_download(struct job *job, void *arg, struct sl_error *er
     return sl_map_fd(work->download_fd, &work->form.body, error);
 }
 
-/* A download that failed is what the answer says. */
+/* Downloads the file. A failure becomes the answer, with SL_MALFORMED. */
 static enum sl_code crash_download(struct job *job, struct crash_work *work, struct sl_error *error)
 {
     struct sl_buf text = {0};
@@ -33,10 +33,11 @@ static enum sl_code crash_download(struct job *job, struct crash_work *work, str
     return SL_MALFORMED;
 }
 
-/* ---- what the service may have died of before ---- */
+/* ---- crash journal ---- */
 enum { SAMPLES = 16, SAMPLE_BYTES = 4096 };
 
-/* By its size and some of its bytes, so that a large file costs no more than a small one. */
+/* Names the file by its size and samples of its bytes: the cost does not grow with the file. Fails with SL_UNSUPPORTED if the
+ * service died of it before. */
 static enum sl_code name_file(struct job *job, void *arg, struct sl_error *error)
 {
     struct crash_work *work = arg;
@@ -82,7 +83,7 @@ enum sl_code crash_prepare(struct job *job, void *arg, struct sl_error *error)
     return code == SL_OK ? work->kind->read(job, work, error) : code;
 }
 
-/* Of the file, and not of what there was of memory or time. */
+/* True if the file is at fault, not a lack of memory or a client that left; a timeout counts. */
 static bool is_failure(enum sl_code code)
 {
     return code != SL_OK && code != SL_BUSY && (code != SL_CANCELLED || fiber_group_current()->expired);

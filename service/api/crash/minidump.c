@@ -1,4 +1,4 @@
-/* POST /minidump: a minidump becomes a job: read, its stacks walked, and symbolicated. */
+/* POST /minidump: starts a job that reads a minidump, walks its stacks and symbolicates it. */
 #include "api/crash/crash.h"
 #include "api/crash/walk.h"
 #include "core/loop.h"
@@ -6,12 +6,12 @@
 #include "minidump/facts.h"
 #include "minidump/microdump.h"
 
-enum { LEAST_SIZE = 1 << 20 }; /* what a dump's walks may cost is that of one of so many bytes at least */
+enum { LEAST_SIZE = 1 << 20 }; /* minimal size (bytes) from which the work budget of the stack walks is computed */
 
 struct dump_work {
     struct crash_work crash;
     bool details, compat;
-    bool is_foreign; /* of a processor that Symbolicator does not know, and answers are to be like its */
+    bool is_foreign; /* compat mode, and a CPU that Symbolicator does not support */
     struct sl_minidump dump;
     struct sl_minidump_client client;
     struct dump_walk walk;
@@ -29,7 +29,7 @@ static bool same_debug_id(const struct object_id *a, const struct object_id *b)
     return a->has_debug_id == b->has_debug_id && (!a->has_debug_id || sl_debug_id_equal(&a->debug_id, &b->debug_id));
 }
 
-/* The module at the lowest address is looked up by another name, and those that have its id with it. */
+/* Renames the module at the lowest address for the look-up, and all modules with the same debug id. */
 static bool rewrite_first(struct dump_work *work, struct object_id *ids, size_t count)
 {
     const struct object_id first = count ? ids[0] : (struct object_id){.type = OBJECT_UNKNOWN};
@@ -55,7 +55,7 @@ static bool make_modules(struct dump_work *work)
     return ids && work->walk.modules && rewrite_first(work, ids, crash->module_count);
 }
 
-/* Symbolicator has no contexts of RISC-V: the processor is unknown, and threads have neither registers nor frames. */
+/* As Symbolicator, which does not know RISC-V contexts: the CPU is unknown, and threads have no registers and frames. */
 static void forget_registers(struct dump_work *work)
 {
     struct sl_minidump *dump = &work->dump;
@@ -89,7 +89,7 @@ static enum sl_code read_dump(struct job *job, void *arg, struct sl_error *error
                     error);
 }
 
-/* Stacks that the client walked take the place of those that were walked here. */
+/* Replaces a stack with the one that the client walked, if the dump has it. */
 static bool take_client_stack(struct dump_work *work, struct sl_crash_thread *thread)
 {
     struct sl_crash_frame *frames;
@@ -103,7 +103,7 @@ static bool take_client_stack(struct dump_work *work, struct sl_crash_thread *th
     return true;
 }
 
-/* A frame in a module that was unloaded names it as its package: "(unloaded gone.dll@0x1234)". */
+/* Sets the package of frames in unloaded modules: "(unloaded gone.dll@0x1234)". */
 static bool name_unloaded(struct dump_work *work, size_t index)
 {
     const struct sl_crash_thread *thread = &work->dump.crash.threads[index];
@@ -123,7 +123,7 @@ static bool name_unloaded(struct dump_work *work, size_t index)
     return true;
 }
 
-/* Modules that played no part and cannot be named are not answered. False when out of memory. */
+/* Drops modules that no stack touched and that have no id. False when out of memory. */
 static bool drop_unknown_modules(struct dump_work *work)
 {
     struct sl_crash *crash = &work->dump.crash;
@@ -140,7 +140,7 @@ static bool drop_unknown_modules(struct dump_work *work)
     return !is_shorter || sl_minidump_map_modules(&work->dump, work->crash.native.arena);
 }
 
-/* The answer tells the name that the dump has. */
+/* Renames the first module for symbol look-ups; the answer keeps the name of the dump. */
 static bool rename_first(struct dump_work *work)
 {
     struct native_request *request = &work->crash.native;
@@ -204,7 +204,7 @@ static enum sl_code walk_stacks(struct job *job, struct dump_work *work, struct 
     walk->frame_pointer_first = job->config->unwind_strategy == 1;
     walk->keeps_registers = local && local->walked && local->wants_registers;
     walk->wants_variables = request->options.extract_variables == SL_BOOL_TRUE;
-    walk->finds_symbols = !work->crash.rules.count && !work->client.count; /* else names or frames change behind it */
+    walk->finds_symbols = !work->crash.rules.count && !work->client.count; /* else names or frames change later */
     walk->max_frames = job->config->max_request_frames;
     sl_budget_init(&walk->work, size + LEAST_SIZE);
     uint64_t begin = clock_mono_ns();
@@ -221,9 +221,9 @@ static enum sl_code dump_read(struct job *job, void *arg, struct sl_error *error
     struct dump_work *work = arg;
     struct native_request *request = &work->crash.native;
     const struct crash_file *local = work->crash.local;
-    if (!work->walk.dump) /* it is not begun anew */
+    if (!work->walk.dump) /* not on a repeated run */
         metric_observe(METRIC_MINIDUMP_BYTES, (double)work->crash.form.parts[PART_FILE].size, NULL, NULL, NULL);
-    /* Commands tell all, unless they tell of the dump themselves. */
+    /* Commands want all details, unless they print the dump themselves. */
     work->details = job->config->minidump_details || (local && !local->walked);
     work->compat = !local && job->config->minidump_compat == 0 && request->options.all_frames != SL_BOOL_TRUE;
     work->walk = (struct dump_walk){.dump = &work->dump, .compat = work->compat};
@@ -248,7 +248,7 @@ static void dump_release(void *arg)
 
 /* ---- the request ---- */
 
-/* Some clients put a form into the form. */
+/* Refuses files that are themselves a form: some clients nest forms. */
 static const char *dump_refuse(struct sl_bytes file)
 {
     /* Logs of Android begin with "--------- beginning of main". */

@@ -1,9 +1,9 @@
-/* POST /page/named: a profile or a report of samples, in the form of crash files, becomes a job whose answer has the file with
- * names, byte for byte as `symloom symbolicate` writes it:
+/* POST /page/named: starts a job for a profile or a sample report, sent like a crash file. The answer has the file with names,
+ * byte for byte as `symloom symbolicate` writes it:
  *
  *     {"status": "completed", "named": "..."}
  *
- * Those whose file becomes larger than an answer may be are refused: half of a file is of no use. */
+ * A file that would exceed the size limit of answers is refused: half of it would be useless. */
 #include "api/crash/crash.h"
 
 #include "api/named_file.h"
@@ -23,7 +23,7 @@ static struct sl_bytes named_bytes(const struct named_work *work)
     return work->crash.form.parts[PART_FILE];
 }
 
-/* ---- the file as a request ---- */
+/* ---- conversion to a native request ---- */
 
 static bool named_fill_module(struct named_work *work, size_t index)
 {
@@ -45,7 +45,7 @@ static bool named_fill_module(struct named_work *work, size_t index)
     return true;
 }
 
-/* A frame for each address, all of one trace. */
+/* Makes one trace with a frame for each address. */
 static bool named_fill(struct named_work *work)
 {
     struct native_request *request = &work->crash.native;
@@ -94,12 +94,12 @@ static enum sl_code named_read_file(struct job *job, void *arg, struct sl_error 
 
 /* ---- names ---- */
 
-struct naming_scratch { /* what one address takes; used again for the next */
+struct naming_scratch { /* scratch memory for one address, reused for the next */
     struct sl_arena arena;
     struct sl_buf path;
 };
 
-/* False when out of memory; `*known` is false of a frame without a name. */
+/* Makes the call of a frame; `*known` is false if it has no name. False when out of memory. */
 static bool named_call_of(const struct named_work *work, const struct native_result_frame *frame,
                           struct named_call *call, struct naming_scratch *scratch, bool *known)
 {
@@ -119,7 +119,7 @@ static bool named_call_of(const struct named_work *work, const struct native_res
     return true;
 }
 
-/* The frames are those at one address. */
+/* Stores the calls of one address. */
 static bool named_take(struct named_work *work, const struct native_result_frame *frames, size_t count,
                        struct naming_scratch *scratch)
 {
@@ -171,7 +171,7 @@ static enum sl_code named_put_answer(struct job *job, struct sl_str named, struc
     return named_too_large(job->config, "the answer", error);
 }
 
-/* What names make of a file is no larger than an answer, and the tables of its writer a few times that. */
+/* Writes the file within a memory limit: its output may be as large as an answer, the writer's tables a few times that. */
 static enum sl_code named_write_file(struct job *job, struct named_work *work, struct sl_error *error)
 {
     uint64_t most = job->config->max_response_bytes;
@@ -190,7 +190,7 @@ static enum sl_code named_write_file(struct job *job, struct named_work *work, s
     return code;
 }
 
-/* Whether there are addresses that were not looked up, as the frames were too many. */
+/* True if addresses were not looked up because there were too many frames. */
 static bool named_is_cut(const struct named_work *work, const struct config *config)
 {
     const struct native_result_trace *trace = work->crash.native.results;
@@ -288,5 +288,5 @@ static bool named_enabled(const void *service)
     return ((const struct service *)service)->config->page_enabled;
 }
 
-/* Of the group of the APIs whose work it does: the page is only who asks. */
+/* In the group `symbolicate`, as it does that API's work; the page is only its client. */
 const struct http_family family_named = {.routes = routes, .enabled = named_enabled, .group = "symbolicate"};

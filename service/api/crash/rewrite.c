@@ -12,9 +12,9 @@
 enum {
     MAX_RULES = 100,
     MAX_PATTERN = 4096,   /* bytes */
-    MATCH_LIMIT = 100000, /* of PCRE2: how often it may go back */
-    DEPTH_LIMIT = 1000,   /* and how deep */
-    HEAP_LIMIT = 1024,    /* KiB of its heap */
+    MATCH_LIMIT = 100000, /* PCRE2 match limit (backtracking) */
+    DEPTH_LIMIT = 1000,   /* PCRE2 depth limit */
+    HEAP_LIMIT = 1024,    /* PCRE2 heap limit, KiB */
 };
 
 struct rewrite_rule {
@@ -31,7 +31,7 @@ static bool starts_one_of(struct sl_str text, const struct sl_str *starts, size_
     return false;
 }
 
-/* What makes matching take more than one pass over the name. */
+/* True at a construct that makes matching more than linear in the name. */
 static bool is_refused(struct sl_str rest)
 {
     static const struct sl_str starts[] = {
@@ -45,7 +45,7 @@ static bool is_refused(struct sl_str rest)
     return numbered || recursive || starts_one_of(rest, starts, sizeof starts / sizeof *starts);
 }
 
-/* The first thing in the pattern that is refused; the pattern's size when there is none. */
+/* Offset of the first refused construct; the pattern's size if there is none. */
 static size_t find_refused(struct sl_str pattern)
 {
     bool in_class = false;
@@ -63,8 +63,8 @@ static size_t find_refused(struct sl_str pattern)
     return pattern.size;
 }
 
-/* NULL: `*number` is the error, at `*where`. Every item of the pattern is a callout, so that matching can be counted: PCRE2's own
- * limits count neither where a match may begin nor loops that cannot go back. */
+/* Compiles the pattern. NULL: error `*number` at `*where`. Auto-callouts before every item let count_step count the work, as
+ * PCRE2's own limits count neither start positions nor loops without backtracking. */
 static pcre2_code *rewrite_compile(const struct rewrite_rule *rule, int *number, PCRE2_SIZE *where)
 {
     return pcre2_compile((PCRE2_SPTR)rule->from.data, rule->from.size,
@@ -134,7 +134,7 @@ static bool is_group_character(char c)
     return sl_is_digit(c) || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
 }
 
-/* The group's number; -1 when there is none of that name. */
+/* Number of a group by name or number; -1 if there is none. */
 static int group_number(const struct rewrite_match *m, struct sl_str group)
 {
     char name[64];
@@ -149,7 +149,7 @@ static int group_number(const struct rewrite_match *m, struct sl_str group)
     return found > 0 ? found : -1;
 }
 
-/* Groups that are not there, or did not match, are nothing. */
+/* Appends a group; nothing if it does not exist or did not match. */
 static void put_group(const struct rewrite_match *m, struct sl_str group, struct sl_buf *out)
 {
     const PCRE2_SIZE *places = pcre2_get_ovector_pointer(m->data);
@@ -159,7 +159,7 @@ static void put_group(const struct rewrite_match *m, struct sl_str group, struct
     sl_buf_add(out, m->name.data + places[2 * number], places[2 * number + 1] - places[2 * number]);
 }
 
-/* What stands behind a dollar; the number of its characters, 0 when the dollar stands for itself. */
+/* Expands a reference after a dollar: $$, $name, ${name}. Returns the characters used; 0: the dollar is literal. */
 static size_t put_reference(const struct rewrite_match *m, struct sl_str rest, struct sl_buf *out)
 {
     size_t size = 0;
@@ -210,7 +210,7 @@ static bool rewrite_by(struct rewrite_match *m, pcre2_match_context *limits, str
     int number;
     PCRE2_SIZE where;
     bool done = false;
-    m->code = rewrite_compile(m->rule, &number, &where); /* which it could be before */
+    m->code = rewrite_compile(m->rule, &number, &where); /* compiled before, by rewrite_check */
     m->data = m->code ? pcre2_match_data_create_from_pattern(m->code, NULL) : NULL;
     *failed |= !m->data;
     if (m->data)
@@ -223,11 +223,11 @@ static bool rewrite_by(struct rewrite_match *m, pcre2_match_context *limits, str
 }
 
 struct match_work {
-    int64_t steps; /* left */
-    PCRE2_SIZE at; /* in the name, where the step before was */
+    int64_t steps; /* remaining */
+    PCRE2_SIZE at; /* position in the name at the last step */
 };
 
-/* Before an item of the pattern is tried: the one before it may have run over the name between here and there. */
+/* Callout before each pattern item: counts it, and the bytes that the item before it passed over. */
 static int count_step(pcre2_callout_block *block, void *arg)
 {
     struct match_work *work = arg;

@@ -2,8 +2,8 @@
 
 #include "core/pool.h"
 
-/* Threads are walked in batches, so that the pool is not asked for each: a few at once for many threads, since what they wait for
- * is looked up side by side. */
+/* Threads are walked in batches to save pool jobs; but several batches run concurrently even for few threads, so that their
+ * look-ups overlap. */
 enum { LEAST_AT_ONCE = 16, MOST_AT_ONCE = 64, BATCH = 8, COMPAT_FRAMES = 256 };
 
 /* ---- modules ---- */
@@ -15,7 +15,7 @@ static bool is_covered(const struct sl_walk_symbols *symbols, uint64_t address)
     return sl_symcache_lookup(covered->table, address + covered->ahead, &location, 1) > 0;
 }
 
-/* The real function around the address; false when there is none. */
+/* The outermost (not inlined) function at the address; false if there is none. */
 static bool function_at(const struct sl_walk_symbols *symbols, uint64_t address, uint32_t *function)
 {
     const struct covered *covered = (const struct covered *)symbols;
@@ -33,7 +33,7 @@ static bool is_same_function(const struct sl_walk_symbols *symbols, uint64_t a, 
     return function_at(symbols, a, &one) && function_at(symbols, b, &other) && one == other;
 }
 
-/* What is made of the module; NULL when the whole walk ends: for want of room or time, which says nothing of a module. */
+/* Looks up the module. NULL: the whole walk ends, for SL_BUSY or SL_CANCELLED, which say nothing about the module. */
 static const struct kinds_found *walk_find(struct dump_walk *w, size_t index, const struct kinds_use *use)
 {
     const struct kinds_found *found = module_need(&w->needs, index, use);
@@ -65,7 +65,7 @@ static void find_symbols_ahead(void *arg)
     module_need(&ahead->w->needs, ahead->module, symbols_of(ahead->w, ahead->module));
 }
 
-/* A frame lies in the module. Its file may say more of a module without a debug id, which is looked for as that then. */
+/* Prefetches the symbols of a module with a frame. Modules without a debug id wait, as their file may supply it. */
 static void begin_symbols(struct dump_walk *w, size_t index)
 {
     const struct sl_crash_module *known = &w->dump->crash.modules[index];
@@ -77,7 +77,7 @@ static void begin_symbols(struct dump_walk *w, size_t index)
     fiber_help(&w->ahead, find_symbols_ahead, ahead);
 }
 
-/* How far the module begins behind what addresses in its table are relative to. */
+/* Offset to add to addresses of the module for its table. */
 static uint64_t ahead_of_table(const struct dump_walk *w, size_t index, const struct kinds_found *found)
 {
     return w->targets[index].base - kinds_table_base(&found->place, w->targets[index].base);
@@ -99,7 +99,7 @@ static bool find_cfi(struct dump_walk *w, size_t index)
     return true;
 }
 
-/* Walks on the pool read `covered` from the moment that it is set. */
+/* Pool threads read `covered` as soon as it is set, so it is written once. */
 static bool find_covered(struct dump_walk *w, size_t index)
 {
     const struct kinds_found *found = walk_find(w, index, symbols_of(w, index));
@@ -116,7 +116,7 @@ static bool find_covered(struct dump_walk *w, size_t index)
 struct thread_walk {
     struct dump_walk *w;
     size_t thread;
-    struct sl_arena arena; /* of the walk */
+    struct sl_arena arena; /* memory of the walk */
     struct sl_walk *walk;
     enum sl_walk_need need;
     size_t module;
@@ -128,7 +128,7 @@ struct batch {
     size_t count;
 };
 
-/* Goes on as far as it can. */
+/* Walks until it needs data or is done. */
 static void walk_on(struct thread_walk *t)
 {
     const struct sl_minidump *dump = t->w->dump;
@@ -149,7 +149,7 @@ static void walk_on(struct thread_walk *t)
     t->is_over = t->need == SL_WALK_DONE;
 }
 
-/* On the pool. */
+/* Runs on the pool. */
 static void walk_batch(void *arg)
 {
     struct batch *batch = arg;
@@ -158,7 +158,7 @@ static void walk_batch(void *arg)
             walk_on(&batch->walks[i]);
 }
 
-/* Finds what the walk waits for. */
+/* Looks up what the walk needs. */
 static bool find_needed(struct thread_walk *t)
 {
     switch (t->need) {
@@ -216,7 +216,7 @@ static bool take_frames(struct thread_walk *t)
     return true;
 }
 
-/* The next threads that are walked; false when there are no more. */
+/* Takes the next threads; false if there are no more. */
 static bool take_batch(struct dump_walk *w, struct batch *batch)
 {
     const struct sl_minidump *dump = w->dump;
@@ -247,7 +247,7 @@ static void take_threads(void *arg)
 
 /* ---- the dump ---- */
 
-/* A module may get from its file what the dump does not say. */
+/* Records the module's unwind status; adds ids and names that the dump lacks and its file has. */
 static void take_module(struct dump_walk *w, size_t index)
 {
     struct walked_module *module = &w->modules[index];

@@ -1,7 +1,7 @@
-/* What answers say of a crash, before its threads and modules. */
+/* Writes the answer of a crash. */
 #include "api/crash/crash.h"
 
-/* Of the file, else of the first module whose file was found. */
+/* CPU of the crash file, else of the first module with a file. */
 static enum sl_arch crash_arch(const struct native_request *request, const struct sl_crash *crash)
 {
     enum sl_arch arch = crash->system.arch;
