@@ -1,4 +1,4 @@
-/* The machine code of a function, out of the program itself: the symbols of it are no help here. */
+/* Assembly of a function, from the binary itself: symbol files do not contain code. */
 #include <stdlib.h>
 
 #include "api/impl.h"
@@ -7,16 +7,16 @@
 #include "demangle/demangle.h"
 #include "disasm/disasm.h"
 
-/* What one answer may show, and about what it then takes: more than any function has. */
+/* Limits: bytes of code in one answer, larger than any function; estimated answer bytes per byte of code. */
 enum { MOST_CODE = 1 << 20, LINE_BYTES = 64 };
 
 struct asm_work {
     struct profiler_request ask;
-    struct file_lookup file; /* the program */
+    struct file_lookup file; /* the binary */
     struct sl_buf *answer;
-    struct sl_arena arena; /* of the work on the pool */
+    struct sl_arena arena; /* memory of the pool job */
     struct sl_object *object;
-    struct sl_symbol *symbols; /* by address */
+    struct sl_symbol *symbols; /* sorted by address */
     size_t symbol_count;
     struct sl_json_writer json;
 };
@@ -29,7 +29,7 @@ static int asm_by_address(const void *a, const void *b)
     return x->address < y->address ? -1 : x->address > y->address;
 }
 
-/* The symbol that holds the address; NULL when none does. */
+/* The symbol that contains the address, or NULL. */
 static const struct sl_symbol *symbol_at(const struct asm_work *w, uint64_t address)
 {
     size_t before = SL_COUNT_UP_TO(w->symbols, w->symbol_count, address, address);
@@ -86,7 +86,7 @@ static void write_code(struct asm_work *w, const struct sl_disasm_code *code)
     sl_json_end_object(&w->json);
 }
 
-/* To the end of the function that holds the start, when that is further. */
+/* Bytes to disassemble: as requested, or to the end of the function if that is further. */
 static uint64_t size_wanted(const struct asm_work *w, uint64_t start)
 {
     uint64_t size = w->ask.size + (w->ask.offset - start);
@@ -144,14 +144,14 @@ static enum sl_code asm_work(struct job *job, void *arg, struct sl_error *error)
     return SL_OK;
 }
 
-/* ---- finding it ---- */
+/* ---- look-up ---- */
 
 static struct sl_str asm_text(struct sl_str text)
 {
     return text.data ? text : SL_STR("");
 }
 
-/* Where symbols are asked for, then Mozilla's stores, which have programs beside the symbols. */
+/* Sources of binaries: the symbol sources, then Mozilla's stores, which have binaries too. */
 static bool program_sources(const struct profiler_request *r, struct kinds_search *where)
 {
     size_t count = r->config->mozilla.fallbacks_count, store_count = r->config->mozilla.source_count;

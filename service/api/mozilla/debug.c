@@ -1,20 +1,19 @@
-/* What an answer took, for those who send the header `Debug`: an object of the same members whatever happened. Times are
- * seconds. */
+/* Member "debug" for clients that send the header `Debug`: always the same members; times in seconds. */
 #include "api/mozilla/mozilla.h"
 #include "core/loop.h"
 
-struct moz_tally {      /* of one module that was looked up */
-    struct sl_str name; /* as it was sent first */
+struct moz_tally {      /* one module that was looked up */
+    struct sl_str name; /* as first sent */
     const struct mozilla_work *work;
-    uint64_t stacks; /* that have a frame in it */
+    uint64_t stacks; /* number of stacks with a frame in it */
     const struct mozilla_stack *last;
 };
 
 struct moz_debug {
     const struct mozilla_request *request;
     struct sl_json_writer *json;
-    struct moz_tally *tallies; /* by number of the native request */
-    size_t count;              /* of those with a name */
+    struct moz_tally *tallies; /* one per module of the native request */
+    size_t count;              /* tallies with a name */
     uint64_t frames, real_frames;
 };
 
@@ -60,7 +59,7 @@ static void debug_time(struct moz_debug *d, const char *key, double seconds)
 typedef bool debug_wanted(const struct mozilla_work *work);
 typedef double debug_value(const struct mozilla_work *work);
 
-/* A value of each module that is wanted. */
+/* Writes {module: value} for the modules that are `wanted`. */
 static void debug_map(struct moz_debug *d, const char *key, debug_wanted *wanted, debug_value *value)
 {
     debug_object(d, key);

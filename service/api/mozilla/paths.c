@@ -1,8 +1,8 @@
-/* Paths of source files that say where these are kept, as the builds of Firefox and its crates put them into symbols. */
+/* Special paths of source files, as builds of Firefox and its crates write them into symbols. */
 #include "api/mozilla/mozilla.h"
 #include "fetch/fetch.h"
 
-/* The part up to the next colon; false when there is none. */
+/* Takes the part before the next colon; false if there is none. */
 static bool path_part(struct sl_str *rest, struct sl_str *part)
 {
     const char *colon = rest->size ? memchr(rest->data, ':', rest->size) : NULL;
@@ -19,7 +19,7 @@ static void add_piece(struct sl_buf *url, const char *before, struct sl_str piec
     fetch_encode(url, piece, true);
 }
 
-/* Of "name-version", the name: no name has a dot, and every version one behind its first number. */
+/* Name part of "name-version". Names have no dot, and each version has one after its first number. */
 static struct sl_str crate_name(struct sl_str crate)
 {
     const char *dot = crate.size ? memchr(crate.data, '.', crate.size) : NULL;
@@ -27,7 +27,7 @@ static struct sl_str crate_name(struct sl_str crate)
     return (struct sl_str){crate.data, dash ? (size_t)(dash - crate.data) : 0};
 }
 
-/* A directory of Cargo's cache (its name, a dash, a hash) that has the crates of crates.io. */
+/* True for a directory of Cargo's cache (name, dash, hash) with crates of crates.io. */
 static bool is_crates_io(struct sl_str registry)
 {
     return sl_str_starts(registry, SL_STR("github.com-")) || sl_str_starts(registry, SL_STR("index.crates.io-"));

@@ -1,4 +1,4 @@
-/* POST /source/v1, /asm/v1: source text and machine code of a function, as the Firefox Profiler reads them. */
+/* POST /source/v1 and /asm/v1: source and assembly of a function, for the Firefox Profiler. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -23,7 +23,7 @@ void mozilla_profiler_error(struct sl_buf *out, const char *format, ...)
 
 /* ---- requests ---- */
 
-/* "0x..." of at most 32 bits. */
+/* "0x..." with at most 32 bits. */
 static bool profiler_hex(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str text;

@@ -1,5 +1,5 @@
-/* Bodies of symbolication requests. They are checked in a fixed order, whatever the order of their keys; the first thing that
- * is wrong is told, and nothing of what was sent is repeated. */
+/* Reads the bodies of symbolication requests. Checks run in a fixed order, whatever the order of the keys. The first error is
+ * reported; messages never repeat what was sent. */
 #include "api/mozilla/mozilla.h"
 
 #include <stdarg.h>
@@ -11,7 +11,7 @@ struct moz_reading {
     struct mozilla_request *request;
     struct json_failure *failure;
     struct sl_str body;
-    size_t module_count; /* of all jobs */
+    size_t module_count; /* modules of all jobs */
 };
 
 static bool moz_no_memory(struct moz_reading *r)
@@ -60,7 +60,7 @@ static bool is_hex(struct sl_str id)
     return true;
 }
 
-/* An array of exactly two values; `values` are where they begin. */
+/* Reads an array of exactly two values; `values` are set to their starts. */
 static bool is_pair(struct sl_json *j, struct sl_json values[2])
 {
     struct sl_str key;
@@ -134,7 +134,7 @@ static bool moz_bad_frame(struct moz_reading *r, const struct moz_place *at, con
     return moz_wrong(r, "job %zu has invalid stacks: stack %zu frame %zu %s", at->job, at->stack, at->frame, what);
 }
 
-/* An array of exactly two values: the texts of both, without data where it is no number. */
+/* Reads an array of exactly two values; `texts` has data NULL where a value is not a number. */
 static bool moz_number_pair(struct sl_json *j, struct sl_str texts[2])
 {
     struct sl_str key;
@@ -156,7 +156,7 @@ static bool moz_number_pair(struct sl_json *j, struct sl_str texts[2])
     return count == 2;
 }
 
-/* Without fraction and exponent. */
+/* True if the number has neither fraction nor exponent. */
 static bool moz_is_whole(struct sl_str number)
 {
     bool whole = number.data;
@@ -261,7 +261,7 @@ static bool moz_read_stacks(struct moz_reading *r, size_t index, struct sl_str t
 
 /* ---- jobs ---- */
 
-struct job_members { /* as they are written */
+struct job_members { /* raw JSON */
     struct sl_str stacks, modules;
 };
 
@@ -271,7 +271,7 @@ static const struct sl_field job_fields[] = {
     SL_FIELDS_END,
 };
 
-/* The document is known to be JSON; only memory may be short. */
+/* The document is valid JSON here, so reading its members fails only for want of memory. */
 static bool moz_read_job(struct moz_reading *r, size_t index, struct sl_json *j, struct mozilla_job *job)
 {
     struct job_members members = {.stacks = {NULL, 0}};
@@ -315,7 +315,7 @@ static bool moz_read_jobs(struct moz_reading *r, struct sl_str text)
     return good;
 }
 
-struct body_members { /* as they are written */
+struct body_members { /* raw JSON */
     struct sl_str jobs, version;
 };
 
@@ -331,7 +331,7 @@ static bool is_number(struct sl_str text, uint64_t wanted)
     return sl_parse_u64(text, &value) && value == wanted;
 }
 
-/* `j` is the whole document, `members` are what is in it when it is an object. */
+/* `j` is the whole document; `members` are set if it is an object. */
 static bool moz_read_body(struct moz_reading *r, struct sl_json j, const struct body_members *members)
 {
     struct mozilla_request *request = r->request;

@@ -1,17 +1,17 @@
-/* Symbolication requests of Mozilla's clients as native ones. */
+/* Converts requests of Mozilla's clients to native requests. */
 #include "api/mozilla/mozilla.h"
 #include "core/loop.h"
 #include "core/metrics.h"
 
 /* ---- the native request ---- */
 
-struct moz_modules { /* of all jobs, by name and id */
+struct moz_modules { /* distinct modules of all jobs */
     struct mozilla_request *request;
-    struct sl_map by_name; /* to the row + 1 */
+    struct sl_map by_name; /* key: name and id; value: index in native.modules + 1 */
     size_t count;
 };
 
-/* Symbol files are named by ids in capitals: what only differs in that is one module. */
+/* Module name with the id in upper case, as symbol files have it: ids that differ only in case are the same module. */
 static struct sl_str moz_name_of(struct mozilla_request *r, const struct mozilla_module *module)
 {
     struct sl_str name = mozilla_module_name(r->arena, module);
@@ -80,7 +80,7 @@ static void add_frame(struct mozilla_request *r, const struct mozilla_job *job, 
     native->traces[native->trace_count++] = (struct native_trace){.frames = sent, .frame_count = 1};
 }
 
-/* The frames that are looked up. */
+/* Number of frames to look up. */
 static size_t count_wanted(const struct mozilla_request *r)
 {
     size_t wanted = 0;
@@ -147,7 +147,7 @@ static bool is_transport(enum sl_code code)
     return code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT;
 }
 
-/* Whether it is not known if a module has symbols, as a store did not answer. */
+/* True if some module may have symbols, but a store did not answer. */
 static bool is_unreachable(const struct mozilla_request *r)
 {
     if (r->config->mozilla.transport_errors != MOZILLA_UNAVAILABLE)

@@ -1,21 +1,21 @@
-/* The text of a source file that the symbols of an address name: out of bundles, debug files, or where the path says that it is
- * kept. Never of the machine's own files. */
+/* Source text of a file that the symbols of an address name: from bundles, debug files, or the URL in its special path; never
+ * from the local file system. */
 #include "api/impl.h"
 #include "api/mozilla/mozilla.h"
 #include "source/text.h"
 
 struct source_work {
-    struct mozilla_request symbols; /* of the one address */
+    struct mozilla_request symbols; /* request for the one address */
     struct profiler_request ask;
-    struct native_module *module; /* NULL: there is none, as the answer says */
+    struct native_module *module; /* NULL: no module; the answer says why */
     struct source_lookup sources;
-    struct sl_buf text; /* as it is kept */
+    struct sl_buf text; /* as stored, before decoding */
     bool has_text;
 };
 
 /* ---- the address ---- */
 
-/* One job with one frame in its one module. */
+/* Makes a request of one job with one module and one frame. */
 static bool prepare_address(struct source_work *w)
 {
     struct profiler_request *r = &w->ask;
@@ -37,7 +37,7 @@ static bool prepare_address(struct source_work *w)
     return mozilla_prepare(&w->symbols);
 }
 
-/* With an error as the answer, nothing more is done. */
+/* Sets an error as the answer; later steps see it and stop. */
 static enum sl_code source_fail(struct job *job, const char *what, const char *why)
 {
     mozilla_profiler_error(&job->answer, "%s%s", what, why);
@@ -62,7 +62,7 @@ static enum sl_code source_prepare(struct job *job, void *arg, struct sl_error *
     return SL_OK;
 }
 
-/* Whether one of the functions at the address is in the file that was asked for. */
+/* True if a function at the address is in the requested file. */
 static bool is_named(const struct source_work *w)
 {
     const struct native_result_trace *trace = w->symbols.native.results;
@@ -113,7 +113,7 @@ static enum sl_code source_read(struct job *job, void *arg, struct sl_error *err
     return SL_OK;
 }
 
-/* Where its path says that it is kept. */
+/* Downloads the text from the URL that its path encodes. */
 static enum sl_code source_download(struct source_work *w, struct sl_error *error)
 {
     struct sl_arena *arena = w->ask.arena;

@@ -1,11 +1,11 @@
-/* POST /symbolicate/v5, /symbolicate/v4 and /, for browsers too (Fetch Standard, "CORS protocol"). */
+/* POST /symbolicate/v5, /symbolicate/v4 and /, with CORS for browsers (Fetch Standard, "CORS protocol"). */
 #include "api/local_request.h"
 #include "api/mozilla/mozilla.h"
 #include "core/duration.h"
 #include "core/loop.h"
 #include "core/metrics.h"
 
-/* What a body, all that is read out of it and the native request take, in the body's sizes. */
+/* body_weight: memory of a body, what is read from it and the native request, in sizes of the body. */
 enum { MOZ_WEIGHT = 24 };
 
 static const char unavailable[] = "symbol storage is temporarily unavailable";
@@ -37,7 +37,7 @@ static void moz_allow_origin(struct http_exchange *x)
                "x-requested-with"));
 }
 
-/* A blank is behind each colon, as clients' tests compare the bytes. */
+/* The blank after each colon is needed: tests of clients compare bytes. */
 void mozilla_reply_title(struct http_exchange *x, int status, const char *title, const char *description)
 {
     int error_key = moz_config(x)->mozilla.error_key;
@@ -79,7 +79,7 @@ void mozilla_error(struct http_exchange *x, int status, const char *detail)
     mozilla_reply_title(x, status, title, status == 503 ? detail : NULL);
 }
 
-/* Of the texts that checks end with, the part that tells what was checked. */
+/* Metric label of a refusal, by a part of its message. */
 static const char *refusal_of(const struct json_failure *failure)
 {
     static const struct {
@@ -117,7 +117,7 @@ static void moz_answer(struct http_exchange *x, struct job *job)
     case JOB_FAILED: http_reply_error(x, 503, unavailable); break;
     case JOB_INTERNAL_ERROR: http_reply_error(x, 500, NULL); break;
     case JOB_BUSY: http_reply_no_memory(x); break;
-    case JOB_CANCELLED: /* heard of by nobody */
+    case JOB_CANCELLED: /* nobody receives this answer */
     case JOB_TIMEOUT:
     case JOB_RUNNING: http_reply_error(x, 503, "the request takes too long"); break;
     }
@@ -157,7 +157,7 @@ static void moz_head(struct http_exchange *x, void *arg)
     r->wants_debug = moz_wants_debug(x);
 }
 
-/* Without a server. The stores of the configuration are the service's; here the local sources are asked instead. */
+/* Reads a command's request: its local sources replace the service's stores. */
 static bool moz_read_local(struct job *job, void *arg, const void *asked, struct json_failure *failure)
 {
     struct mozilla_request *r = arg;

@@ -1,4 +1,4 @@
-/* Answers of versions 4 and 5. */
+/* Writes answers of versions 4 and 5. */
 #include "api/mozilla/mozilla.h"
 
 struct moz_writer {
@@ -6,7 +6,7 @@ struct moz_writer {
     const struct mozilla_request *request;
     const struct mozilla_job *job;
     struct sl_buf path;
-    struct sl_map sizes; /* of functions, by module and id; when they are told */
+    struct sl_map sizes; /* cache of function_size: key module and function id */
 };
 
 struct sl_str mozilla_module_name(struct sl_arena *arena, const struct mozilla_module *module)
@@ -21,14 +21,14 @@ struct sl_str mozilla_module_name(struct sl_arena *arena, const struct mozilla_m
     return (struct sl_str){name, size};
 }
 
-/* Whether its symbols were found. */
+/* True if the module's symbols were found. */
 static bool moz_is_found(const struct mozilla_request *r, const struct mozilla_module *module)
 {
     return module->native != NATIVE_NO_MODULE && r->native.modules[module->native].found &&
            r->native.modules[module->native].found->lookup.code == SL_OK;
 }
 
-/* Of the job's module: whether its symbols were found; null when nobody asked. */
+/* Writes true if the module's symbols were found, null if they were not looked up. */
 static void write_found(struct moz_writer *w, const struct mozilla_module *module)
 {
     bool asked = module->file.size && module->id.size &&
@@ -46,7 +46,7 @@ static const struct mozilla_module *module_of(const struct moz_writer *w, const 
     return module && module->file.size ? module : NULL;
 }
 
-/* How the frame's module is called: as it was sent, or, where that is wanted and known, by the name of its executable. */
+/* Module name in answers: as sent, or the name of the executable if it is configured and known. */
 static struct sl_str file_name_of(const struct moz_writer *w, const struct mozilla_module *module)
 {
     int how = w->request->config->mozilla.module_name;
@@ -60,7 +60,7 @@ static struct sl_str file_name_of(const struct moz_writer *w, const struct mozil
     return name.size ? name : module->file;
 }
 
-/* What the frame came to, innermost first; `*count` 0: nothing. */
+/* Resulting frames, innermost first; `*count` 0: not symbolicated. */
 static const struct native_result_frame *result_of(const struct moz_writer *w, const struct mozilla_frame *frame,
                                                    size_t *count)
 {
@@ -80,7 +80,7 @@ static struct sl_str function_of(const struct native_result_frame *frame)
     return names->function.data ? names->function : names->symbol;
 }
 
-/* False, and so many frames are counted as left out, when the answer is as long as it may be. */
+/* False if the answer has reached its limit; then counts `frames_left` as omitted. */
 static bool moz_has_room(const struct moz_writer *w, size_t frames_left)
 {
     struct answer_limit *limit = w->request->native.limit;
@@ -91,12 +91,12 @@ static bool moz_has_room(const struct moz_writer *w, size_t frames_left)
 
 /* ---- version 5 ---- */
 
-struct moz_size {    /* of a function */
-    uint32_t key[2]; /* its module, its id there */
-    uint64_t size;   /* 0: not known */
+struct moz_size {    /* size of a function */
+    uint32_t key[2]; /* module, function id */
+    uint64_t size;   /* 0: unknown */
 };
 
-/* Looked up once for each function, however many frames are in it. */
+/* Size of the frame's function, looked up once per function. */
 static uint64_t function_size(struct moz_writer *w, const struct native_result_frame *frame)
 {
     struct moz_size *size = SL_ARENA_NEW(w->request->arena, struct moz_size), **slot;
@@ -122,7 +122,7 @@ static void write_function_size(struct moz_writer *w, const struct native_result
     sl_json_member_hex(&w->json, "function_size", size);
 }
 
-/* Function, file and line; a line is none without its file. */
+/* Writes function, file and line; no line without a file. */
 static void write_level(struct moz_writer *w, const struct native_result_frame *frame)
 {
     struct sl_str path;
@@ -198,7 +198,7 @@ static void write_found_modules(struct moz_writer *w)
     sl_map_free(&seen);
 }
 
-/* Why a module has no symbols, in the words of samply; NULL: it has, or nobody asked. */
+/* Error name of a module without symbols, as in samply; NULL: found, or not looked up. */
 static const char *module_error(const struct moz_writer *w, const struct mozilla_module *module, const char **message)
 {
     if (!module->file.size || !module->id.size || moz_is_found(w->request, module))
@@ -234,7 +234,7 @@ static void write_module_error(struct moz_writer *w, const char *name, const cha
     sl_json_end_array(&w->json);
 }
 
-/* Of the modules that were asked for in vain; no member when there are none. */
+/* Writes errors of modules whose look-up failed; no member if there are none. */
 static void write_module_errors(struct moz_writer *w)
 {
     struct sl_map seen = {0};
