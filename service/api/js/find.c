@@ -1,6 +1,6 @@
-/* Finding scripts, source maps and sources: in the bundles and among the single files that the request knows of, then in what
- * Sentry tells of when it is asked, and at last in the web. All that is looked for at a time takes each of these steps side by
- * side, and the next when all have done it: what there is for one file serves the others, whichever came first. */
+/* Finds scripts, source maps and sources: in known bundles and single files, then in what Sentry lists when it is queried, then
+ * on the web. All files of one call take each step concurrently, and the next step when all are done, so what was found for one
+ * file serves the others in any order. */
 #include "api/js/js.h"
 
 #include "core/log.h"
@@ -18,7 +18,7 @@ const char *js_type_name(enum js_type type)
     return type_names[type];
 }
 
-/* The request cannot go on: always false. */
+/* Stops the request; returns false. */
 static bool finder_stop(struct js_request *r, enum sl_code code)
 {
     if (r->finder.stopped == SL_OK)
@@ -26,7 +26,7 @@ static bool finder_stop(struct js_request *r, enum sl_code code)
     return false;
 }
 
-/* What ends the request, and is no answer about a file. */
+/* True if `code` ends the request, rather than being a result for the file. */
 static bool stops(struct js_request *r, enum sl_code code)
 {
     return (code == SL_CANCELLED || code == SL_BUSY) && !finder_stop(r, code);
@@ -53,7 +53,9 @@ static struct sl_str at_any_host(struct sl_str url, struct sl_arena *arena)
     return sl_buf_keep(&text, arena);
 }
 
-/* The URLs that a file may be listed by, best first; 0 when out of memory. */
+/* URLs under which a file may be listed, best first; 0 when out of memory. For "https://host/a.js?v=1#x":
+ *
+ *     https://host/a.js?v=1   https://host/a.js   ~/a.js?v=1   ~/a.js */
 static size_t candidates_of(struct sl_str url, struct sl_arena *arena, struct sl_str found[CANDIDATES])
 {
     struct sl_str whole = js_until(url, '#'), plain = js_until(whole, '?');
@@ -70,9 +72,9 @@ static size_t candidates_of(struct sl_str url, struct sl_arena *arena, struct sl
     return count;
 }
 
-/* ---- one place ---- */
+/* ---- bundles and single files ---- */
 
-/* Gets the file from where it is said to be. */
+/* Fetches the file as its request says. */
 static enum sl_code finder_get(struct js_request *r, struct js_file *file)
 {
     struct sl_error error = {.code = SL_OK};
@@ -121,7 +123,7 @@ static bool in_bundles(struct js_request *r, struct js_file *file, const struct 
     return false;
 }
 
-/* The first that is listed is the answer, whatever comes of it. */
+/* Uses the first artifact that is listed by one of the URLs, even if it cannot be fetched. */
 static bool among_artifacts(struct js_request *r, struct js_file *file, const struct sl_str *urls, size_t url_count)
 {
     const struct artifact *artifact = NULL;
@@ -142,9 +144,9 @@ static bool among_artifacts(struct js_request *r, struct js_file *file, const st
     return true;
 }
 
-/* ---- what came with the request ---- */
+/* ---- files of the request ---- */
 
-/* As a text, which all URLs that mean the file share. */
+/* Text of a file of the request, shared by all URLs that name it. */
 static enum sl_code own_text(struct js_request *r, const struct own_file *own, struct cache_item **item)
 {
     struct js_own_text *text = &r->finder.own_texts[own - r->files.items];
@@ -157,7 +159,7 @@ static enum sl_code own_text(struct js_request *r, const struct own_file *own, s
     return text->code;
 }
 
-/* By its name alone. A script whose map came without it is there and empty. */
+/* Finds a file of the request by name. A script that was not sent, but whose map was, counts as found and empty. */
 static bool among_own(struct js_request *r, struct js_file *file)
 {
     const struct own_file *own = file->key.path.data ? own_files_named(&r->files, file->key.path, "") : NULL;
@@ -183,19 +185,19 @@ static bool among_own(struct js_request *r, struct js_file *file)
     return true;
 }
 
-/* ---- what Sentry tells ---- */
+/* ---- queries to Sentry and the command ---- */
 
-struct js_look { /* for a file that was not found yet */
+struct js_look { /* look-up of a file that is not found yet */
     struct js_request *request;
     struct js_file *file;
     struct sl_str urls[CANDIDATES];
     size_t url_count;
     bool found;
-    const struct artifact *told; /* what there is for it, by who was asked about it last; NULL: nobody was */
+    const struct artifact *told; /* result of the last query; NULL: not queried */
     size_t told_count;
 };
 
-/* By what Sentry has. */
+/* Queries Sentry. */
 static void ask_sentry(void *arg)
 {
     struct js_look *look = arg;
@@ -224,7 +226,7 @@ static void ask_sentry(void *arg)
     metric_observe(METRIC_JS_ITEMS, 1, "api_requests", NULL, NULL);
 }
 
-/* By what a command has at hand. */
+/* Queries the command's local files. */
 static void ask_locally(void *arg)
 {
     struct js_look *look = arg;
@@ -263,7 +265,7 @@ static void open_bundle(void *arg)
     metric_observe(METRIC_JS_ITEMS, code == SL_OK, "fetched_bundles", NULL, NULL);
 }
 
-/* Those that the request knows of since it opened some last. */
+/* Opens the bundles that were added since the last call. */
 static bool open_bundles(struct js_request *r)
 {
     struct js_finder *f = &r->finder;
@@ -294,7 +296,7 @@ static bool add_bundle(struct js_request *r, const struct artifact *artifact)
     return true;
 }
 
-/* `*news`: it was not known before, or not by this path: a file may be what several URLs mean. */
+/* Sets `*news` if the artifact, or its path, is new: several URLs may lead to one file. */
 static bool add_artifact(struct js_request *r, const struct artifact *artifact, bool *news)
 {
     struct js_finder *f = &r->finder;
@@ -316,7 +318,7 @@ static bool add_artifact(struct js_request *r, const struct artifact *artifact, 
     return slot || finder_stop(r, SL_BUSY);
 }
 
-/* `*news`: one of them was not known before. */
+/* Sets `*news` if one of them is new. */
 static bool add_artifacts(struct js_request *r, const struct artifact *items, size_t count, bool *news)
 {
     size_t bundles = 0;
@@ -330,11 +332,11 @@ static bool add_artifacts(struct js_request *r, const struct artifact *items, si
     return true;
 }
 
-/* ---- files side by side ---- */
+/* ---- concurrent look-ups ---- */
 
 struct looking {
     struct js_request *request;
-    void **looks; /* struct js_look; those that have not found their file, in the order of the keys */
+    void **looks; /* struct js_look *: files not found yet, in the order of the keys */
     size_t count;
 };
 
@@ -360,7 +362,7 @@ static void look_in_the_web(void *arg)
     count_lookup(file, file->code == SL_OK ? "found" : "not_found", file->code == SL_OK ? "scraping" : "none");
 }
 
-/* In what the request knows of. */
+/* Searches what is known already; files that are found leave the list. */
 static bool look_among_known(struct looking *l)
 {
     if (!js_for_each(l->request, look_here, l->looks, l->count))
@@ -373,7 +375,7 @@ static bool look_among_known(struct looking *l)
     return true;
 }
 
-/* Asks about so many that are missing; what is told of that the request did not know of is there for all. */
+/* Queries for a range of missing files. New artifacts then serve all missing files. */
 static bool ask_about(struct looking *l, void (*ask)(void *look), size_t begin, size_t count)
 {
     bool news = false;
@@ -387,7 +389,7 @@ static bool ask_about(struct looking *l, void (*ask)(void *look), size_t begin, 
     return !news || (open_bundles(l->request) && look_among_known(l));
 }
 
-/* The first alone: most often its bundle has the others too, which nobody needs to be asked about then. */
+/* Queries for the first missing file alone: usually its bundle has the others too, which saves their queries. */
 static bool look_further(struct looking *l, void (*ask)(void *look))
 {
     const void *first = l->count ? l->looks[0] : NULL;
@@ -426,7 +428,7 @@ static struct js_look *look_new(struct js_request *r, struct js_file *file)
     return !file->key.path.data || look->url_count ? look : NULL;
 }
 
-/* `*look` is NULL for what was looked for before. NULL when out of memory. */
+/* Finds or makes the file of a key; `*look` is NULL if it was looked up before. NULL when out of memory. */
 static struct js_file *js_file_of(struct js_request *r, const struct js_key *key, struct js_look **look)
 {
     struct js_finder *f = &r->finder;

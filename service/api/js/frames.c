@@ -1,4 +1,4 @@
-/* Frames by the maps of their scripts. */
+/* Resolves frames with the source maps of their scripts. */
 #include "api/js/js.h"
 #include "js/comment.h"
 #include "js/names.h"
@@ -7,7 +7,7 @@
 struct js_resolving {
     struct js_request *request;
     struct sl_buf line;   /* scratch */
-    struct sl_str caller; /* name at the place of the frame that called the next one */
+    struct sl_str caller; /* token name of the caller frame */
 };
 
 static struct sl_str js_kept(struct js_resolving *s, struct sl_buf *text)
@@ -39,7 +39,7 @@ static void js_keep_lines(struct js_resolving *s, struct js_frame *frame, const 
     s->request->out_of_memory |= !frame->context;
 }
 
-/* The lines around the frame's place; nothing changes when the text has no such line. */
+/* Adds the lines around the frame's line; no change if the text has no such line. */
 static void js_give_lines(struct js_resolving *s, struct js_frame *frame, struct sl_context_cursor cursor)
 {
     struct sl_context found;
@@ -84,7 +84,7 @@ static struct sl_str function_name(struct js_resolving *s, const struct js_frame
                                          .token = place->name,
                                          .caller = s->caller,
                                          .function = raw->function};
-    if (place->inlined) /* those are of the function around it */
+    if (place->inlined) /* they belong to the enclosing function */
         clues.caller = clues.function = (struct sl_str){NULL, 0};
     struct sl_buf text = {0};
     sl_js_function_name(&clues, &text);
@@ -119,7 +119,7 @@ static void give_source(struct js_resolving *s, const struct js_module *module, 
     js_want_source(s, (struct js_want){frame, raw->abs_path, path, module->label, NULL});
 }
 
-/* What it says already stays; false when out of memory. */
+/* Sets the origin data of the frame, keeping its sourcemap if there is no new one. False when out of memory. */
 static bool give_origin(struct js_resolving *s, const struct js_module *module, struct sl_str sourcemap,
                         struct js_frame *frame)
 {
@@ -135,7 +135,7 @@ static bool give_origin(struct js_resolving *s, const struct js_module *module, 
     return true;
 }
 
-/* The frame by its map, which `entry` gets; false when that does not say where it is. */
+/* Resolves the frame with its map into `entry`; false if the map has no entry for its place. */
 static bool map_frame(struct js_resolving *s, const struct js_module *module, const struct js_frame *raw,
                       struct js_entry *entry)
 {
@@ -148,7 +148,7 @@ static bool map_frame(struct js_resolving *s, const struct js_module *module, co
     if (!frame)
         return false;
     *frame = *raw;
-    frame->context = NULL; /* the script's lines */
+    frame->context = NULL; /* lines of the script */
     *entry = (struct js_entry){.frame = frame, .symbolicated = true};
     if (!give_origin(s, module, module->label, frame))
         return false;
@@ -171,7 +171,7 @@ static void no_map(struct js_resolving *s, const struct js_module *module, struc
     js_add_error(s->request, error);
 }
 
-/* `entry` becomes what the frame is. False: it stays as it came, and why was told. */
+/* Resolves the frame into `entry`. On failure leaves it as sent, records the error and returns false. */
 static bool resolve_frame(struct js_resolving *s, const struct js_entry *sent, struct js_entry *entry)
 {
     struct js_request *r = s->request;

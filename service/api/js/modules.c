@@ -1,4 +1,4 @@
-/* Scripts that frames name: each is got once, with its source map; all scripts side by side, then all maps. */
+/* Fetches the scripts that frames name, each once: all scripts concurrently, then all their source maps. */
 #include "api/js/js.h"
 
 #include "core/log.h"
@@ -48,7 +48,7 @@ bool js_prepare(struct js_request *r)
     return js_list_modules(r) && js_make_results(r);
 }
 
-/* ---- what a script refers to ---- */
+/* ---- references to maps ---- */
 
 static struct sl_str js_entry_header(const struct sl_bundle_file *entry, const char *name)
 {
@@ -58,7 +58,8 @@ static struct sl_str js_entry_header(const struct sl_bundle_file *entry, const c
     return (struct sl_str){NULL, 0};
 }
 
-/* Headers count more than comments. Comments with debug ids do not count in bundles, which have them in headers. */
+/* Finds the script's reference to its map and its debug id. Headers win over comments. Debug ids in comments are ignored in
+ * bundles, which have them in headers. */
 static bool js_refer(struct js_request *r, struct js_module *m)
 {
     const struct js_file *file = m->minified;
@@ -85,7 +86,7 @@ static bool js_refer(struct js_request *r, struct js_module *m)
     if (!reference->map.data && is_script && facts.has_map)
         *reference = (struct js_reference){facts.map, facts.embeds_map, reference->has_id, reference->id};
     if (!reference->map.data && !reference->is_embedded &&
-        file->origin == JS_OWN) { /* the map beside it needs no word in it */
+        file->origin == JS_OWN) { /* a map sent beside the script needs no reference */
         const struct own_file *map = own_files_named(&r->files, m->abs_path, ".map");
         if (map)
             reference->map = map->name;
@@ -98,7 +99,7 @@ static bool js_refer(struct js_request *r, struct js_module *m)
     return true;
 }
 
-/* ---- its map ---- */
+/* ---- keys of tables ---- */
 
 static struct sl_str js_joined(struct js_request *r, struct sl_str base, struct sl_str reference)
 {
@@ -107,7 +108,7 @@ static struct sl_str js_joined(struct js_request *r, struct sl_str base, struct 
     return sl_buf_keep(&text, r->arena);
 }
 
-/* What of a file is part of the key of a table made from it. */
+/* Makes the part of a table's cache key that identifies this file. */
 static bool js_identify(struct js_request *r, const struct js_file *file, struct sl_str *id)
 {
     static const char *const words[] = {"MinifiedSource", "SourceMap", "Source"};
@@ -137,14 +138,14 @@ static bool js_identify(struct js_request *r, const struct js_file *file, struct
     return id->data;
 }
 
-/* ---- tables of files that came with the request ---- */
+/* ---- tables of files of the request ---- */
 
 static bool is_of_own_files(const struct js_module *m)
 {
     return m->minified->origin == JS_OWN || (m->map && m->map->origin == JS_OWN);
 }
 
-/* NULL: out of memory. */
+/* Finds or makes the shared table. NULL: out of memory. */
 static struct js_own_table *own_table_of(const struct js_module *m, struct sl_str embedded)
 {
     struct js_finder *finder = &m->request->finder;
@@ -183,7 +184,7 @@ static enum sl_code own_convert_map(struct js_module *m, struct sl_str embedded,
 
 /* ---- all tables ---- */
 
-/* The table of script and map. */
+/* Makes the table of script and map. */
 static bool js_convert(struct js_request *r, struct js_module *m, struct sl_str embedded)
 {
     struct sourcemap_request request = {.scope = r->scope, .embedded = embedded};
@@ -209,7 +210,7 @@ static bool js_convert(struct js_request *r, struct js_module *m, struct sl_str 
 }
 
 struct js_data_url {
-    struct sl_str script, url; /* url data NULL: that of the script's comment */
+    struct sl_str script, url; /* url data NULL: the one in the script's comment */
     bool is_valid;
 };
 
@@ -222,7 +223,7 @@ static void js_check_data_url(void *arg)
     sl_buf_free(&decoded);
 }
 
-/* Whether the data URL can be decoded; `*valid` is what it is. False when the request cannot go on. */
+/* Sets `*valid` if the data URL can be decoded. False when the request cannot go on. */
 static bool js_data_url_valid(struct js_request *r, const struct js_module *m, bool *valid)
 {
     struct js_data_url check = {.url = m->reference.map};
@@ -245,7 +246,7 @@ static bool js_data_url_valid(struct js_request *r, const struct js_module *m, b
     return code == SL_OK;
 }
 
-/* A data URL that is none does not count, but in bundles: there its map is one that cannot be read. */
+/* Uses the embedded map. An invalid data URL is ignored, except in bundles, where it is a malformed map. */
 static bool js_use_embedded(struct js_request *r, struct js_module *m)
 {
     bool valid = true;
@@ -265,7 +266,7 @@ static bool js_use_embedded(struct js_request *r, struct js_module *m)
 
 /* ---- all of them ---- */
 
-/* What the script says of its map; one that it holds itself is used. */
+/* Reads the script's reference to its map; uses an embedded map. */
 static void js_read_script(void *arg)
 {
     struct js_module *m = arg;
@@ -293,10 +294,10 @@ static void js_use_map(void *arg)
         js_convert(m->request, m, (struct sl_str){NULL, 0});
 }
 
-struct js_modules { /* that are wanted, in the order of their frames */
+struct js_modules { /* wanted modules, in the order of their frames */
     void **items;
     size_t count;
-    /* room for all of them */
+    /* room for all items */
     struct js_key *keys;
     const struct js_file **files;
 };

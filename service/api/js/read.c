@@ -1,4 +1,4 @@
-/* The body of POST /symbolicate-js into the request. */
+/* Reads the body of POST /symbolicate-js. */
 #include <stddef.h>
 
 #include "api/js/js.h"
@@ -12,7 +12,7 @@ static struct js_request *js_request_of(struct sl_fields *s)
 
 /* ---- frames ---- */
 
-/* Whether the frame that comes next names a script and a line. A reader of its own looks. */
+/* True if the next frame has abs_path and lineno. Reads ahead with a copy of the reader. */
 static bool names_place(struct sl_json j)
 {
     bool has_path = false, has_line = false, in_range;

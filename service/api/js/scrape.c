@@ -1,14 +1,14 @@
-/* Files from the web: the request's rules for them, and the reports on them. */
+/* Scraping: the request's rules, downloads, and reports of the attempts. */
 #include "api/js/js.h"
 #include "core/duration.h"
 #include "core/metrics.h"
 
-/* Scraped files are asked for anew every hour, each URL at a minute of its own. */
+/* Scraped files are fetched again every hour; each URL has its own minute. */
 enum { PERIOD_S = 3600 };
 
 /* ---- rules ---- */
 
-/* scheme ":" and something behind it (RFC 3986, 3.1); of the web it is a URL with a host. */
+/* True for a scheme, ":" and something after it (RFC 3986, section 3.1). For http and https, js_scrape also requires a host. */
 static bool is_url(struct sl_str path, struct sl_str *scheme)
 {
     size_t i = 0;
@@ -35,7 +35,7 @@ static void scrape_refuse(struct js_request *r, struct js_file *file, const char
     file->attempt = (struct js_attempt){JS_FAILURE, reason, text};
 }
 
-/* Whether the request lets its files come from there; the attempt is noted when not. */
+/* True if the request may fetch the URL; else the attempt is recorded. */
 static bool scrape_allowed(struct js_request *r, struct js_file *file, struct sl_str scheme, struct sl_str url)
 {
     const struct scraping *s = &r->scraping;
@@ -73,7 +73,7 @@ static struct sl_str without_fragment(struct sl_str url, struct sl_arena *arena)
     return (struct sl_str){sl_arena_strndup(arena, url.data, size), size};
 }
 
-/* The URL with the number of its hour for a fragment; data NULL when out of memory. */
+/* URL with the start of its hour as fragment; data NULL when out of memory. */
 static struct sl_str of_the_hour(struct sl_str url, int64_t now_s, struct sl_arena *arena)
 {
     struct sl_buf text = {0};

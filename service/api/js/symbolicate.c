@@ -1,4 +1,4 @@
-/* POST /symbolicate-js: a request for frames of scripts becomes a job. */
+/* POST /symbolicate-js. */
 #include "api/impl.h"
 #include "api/js/js.h"
 #include "core/loop.h"
@@ -17,7 +17,7 @@ static enum sl_code js_ended(const struct js_request *r, struct sl_error *error)
     }
 }
 
-/* What frames may grow to in arena and answer, with their lines around them twice. */
+/* Estimated memory of the frames in arena and answer, with their source lines twice (script and source). */
 static uint64_t js_memory(const struct js_request *r)
 {
     enum { LINES = 2 * (2 * SL_CONTEXT_LINES + 1), LINE = 2 * 160 };
@@ -48,7 +48,7 @@ static enum sl_code js_write_answer(struct job *job, struct js_request *r, struc
     return SL_OK;
 }
 
-/* Sources that no map holds are looked for first. */
+/* Writes the answer, unless sources that no map contains have to be looked up first. */
 static enum sl_code js_first_work(struct job *job, void *arg, struct sl_error *error)
 {
     struct js_request *r = arg;
@@ -125,7 +125,7 @@ static bool js_read_request(struct job *job, void *request, struct sl_str text, 
     return js_read(request, text, failure);
 }
 
-/* Without a server. */
+/* Reads a command's request. */
 static bool js_read_local(struct job *job, void *arg, const void *local, struct json_failure *failure)
 {
     struct js_request *r = arg;

@@ -1,4 +1,4 @@
-/* The answer of POST /symbolicate-js, keys in the order that the API has them. */
+/* Writes the answer of POST /symbolicate-js; keys have the API's order. */
 #include <stdlib.h>
 
 #include "api/js/js.h"
@@ -42,7 +42,7 @@ static void js_write_frame(struct sl_json_writer *w, const struct js_entry *entr
     sl_json_end_object(w);
 }
 
-/* `behind`: bytes to keep for what follows. */
+/* `behind`: bytes to reserve for what follows. */
 static void js_write_traces(struct sl_json_writer *w, const char *key, const struct js_trace *traces, size_t count,
                             struct answer_limit *limit, uint64_t behind)
 {
@@ -115,7 +115,7 @@ static void js_write_errors(struct sl_json_writer *w, struct js_error *errors, s
     sl_json_end_array(w);
 }
 
-/* ---- the web ---- */
+/* ---- scraping ---- */
 
 static int attempt_order(const void *left, const void *right)
 {
@@ -156,7 +156,7 @@ static void write_attempts(struct sl_json_writer *w, const struct js_request *r)
 
 /* ---- bundles ---- */
 
-/* The ids of those that a file came from. */
+/* Ids of the bundles that files came from. */
 static void write_used_bundles(struct sl_json_writer *w, const struct js_request *r)
 {
     struct sl_str *ids = SL_ARENA_ARRAY(r->arena, struct sl_str, r->finder.file_count + 1);

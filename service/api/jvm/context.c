@@ -1,5 +1,7 @@
-/* Source lines of resulting frames. A bundle names its files by the class's package and its file's name, with an extension of
- * its own, since it is made without knowing the language. */
+/* Source lines of resulting frames. Bundles name files by package and file name, with the extension ".jvm", as they are built
+ * without knowing the language:
+ *
+ *     class com.example.Main, file Main.kt -> ~/com/example/Main.jvm */
 #include "api/jvm/jvm.h"
 
 #include <stdlib.h>
@@ -7,7 +9,7 @@
 #include "core/log.h"
 #include "core/memory.h"
 
-struct jvm_place { /* a frame and the URL of its file */
+struct jvm_place { /* a frame and its file's URL */
     struct jvm_frame *frame;
     struct sl_str url;
 };
@@ -17,10 +19,10 @@ struct jvm_sourcing {
     struct jvm_place *places;
     size_t count;
     struct sl_buf text, line;
-    uint64_t work, held; /* held: of the text, as counted */
+    uint64_t work, held; /* held: bytes of the text buffer that are charged */
 };
 
-static const uint64_t max_work = UINT64_C(1) << 30; /* bytes of text out of bundles, per request */
+static const uint64_t max_work = UINT64_C(1) << 30; /* bytes of source text read from bundles, per request */
 
 static struct sl_str until(struct sl_str text, const char *end)
 {
@@ -78,7 +80,7 @@ static bool jvm_gather(struct jvm_sourcing *s)
     return s->places != NULL;
 }
 
-/* Lines of one file, out of the next bundle that has it; those that have one already keep it. */
+/* Adds lines of one file from the next bundle that has it, for frames that have none yet. */
 static void give_lines(struct jvm_sourcing *s, struct jvm_place *places, size_t count,
                        const struct jvm_question *bundle)
 {

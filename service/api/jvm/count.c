@@ -1,4 +1,4 @@
-/* What requests hold and what became of it, as metrics. A client's own words are no labels: there would be no end of them. */
+/* Metrics of requests and their results. Labels never contain text of clients, so the number of series is bounded. */
 #include "api/jvm/jvm.h"
 #include "core/metrics.h"
 

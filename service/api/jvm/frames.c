@@ -1,17 +1,17 @@
-/* Exceptions, frames and classes by the mappings. */
+/* Deobfuscates exceptions, frames and classes. */
 #include "api/jvm/jvm.h"
 #include "base/grow.h"
 #include "jvm/names.h"
 
-struct mapping_run { /* over one trace */
+struct mapping_run { /* state for one trace */
     struct jvm_request *request;
     struct jvm_trace *result;
     struct sl_jvm_stack stack;
     struct sl_jvm_frames frames;
-    struct sl_buf readable, parameters; /* of the frame's signature */
+    struct sl_buf readable, parameters; /* readable signature and parameters of the frame */
 };
 
-/* Two texts as one, with `between` them when the first is not empty. */
+/* Concatenates two texts, with `between` if the first is not empty. */
 static struct sl_str joined(struct jvm_request *r, struct sl_str first, struct sl_str between, struct sl_str second)
 {
     size_t gap = first.size ? between.size : 0, size = first.size + gap + second.size;
@@ -28,7 +28,7 @@ static struct sl_str joined(struct jvm_request *r, struct sl_str first, struct s
     return (struct sl_str){text, size};
 }
 
-/* The original full name of the exception's class; `*exception` becomes that. */
+/* Deobfuscates `*exception`; returns the full class name. */
 static struct sl_str map_exception(struct jvm_request *r, struct jvm_exception *exception)
 {
     struct sl_str full = joined(r, exception->module, SL_STR("."), exception->type), original;
@@ -41,7 +41,7 @@ static struct sl_str map_exception(struct jvm_request *r, struct jvm_exception *
     return original;
 }
 
-/* What the frame takes in the answer at least. */
+/* Lower bound of the frame's bytes in the answer. */
 static uint64_t frame_size(const struct jvm_frame *frame)
 {
     enum { KEYS = 64 };
@@ -65,7 +65,7 @@ static void add_result(struct mapping_run *run, struct jvm_frame frame)
     }
 }
 
-/* What was sent, with what the mapping says instead. */
+/* Adds the frame as sent, with the mapping's names and line. */
 static void add_mapped(struct mapping_run *run, const struct jvm_frame *sent, const struct sl_jvm_frame *mapped)
 {
     struct jvm_request *r = run->request;
@@ -81,7 +81,7 @@ static void add_mapped(struct mapping_run *run, const struct jvm_frame *sent, co
     add_result(run, frame);
 }
 
-/* The frame with its signature in readable form, if it is one. */
+/* Returns the frame with its signature made readable, if it is a valid descriptor. */
 static struct jvm_frame with_signature(struct mapping_run *run, const struct jvm_frame *sent, bool *translated)
 {
     struct jvm_request *r = run->request;

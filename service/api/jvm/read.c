@@ -1,4 +1,4 @@
-/* The body of POST /symbolicate-jvm into the request. */
+/* Reads the body of POST /symbolicate-jvm. */
 #include "api/jvm/jvm.h"
 #include "api/sources.h"
 

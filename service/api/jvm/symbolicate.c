@@ -1,4 +1,4 @@
-/* POST /symbolicate-jvm: a request for frames of the JVM becomes a job. */
+/* POST /symbolicate-jvm. */
 #include "api/access.h"
 #include "api/impl.h"
 #include "api/jvm/jvm.h"
@@ -14,7 +14,7 @@ static bool is_mapping_of(const struct jvm_question *module, const struct local_
     return !module->is_bundle && sl_debug_id_equal(&module->id, &mapping->id);
 }
 
-/* The mappings of a command: each for the modules of its id, else for one that nobody has a mapping for. */
+/* Assigns a command's mappings: each to the modules with its id, else to the first module without a mapping. */
 static void use_local_mappings(struct jvm_request *r)
 {
     for (size_t i = 0; i < r->local->mapping_count; i++) {
@@ -39,7 +39,7 @@ static void use_local_mappings(struct jvm_request *r)
     }
 }
 
-/* Those of a command that belong to no module count without one, when the request names none. */
+/* Number of mappers' slots: if the request names no mapping, a command's mappings count without a module. */
 static size_t count_modules(const struct jvm_request *r)
 {
     size_t mappings = 0;
@@ -48,7 +48,7 @@ static size_t count_modules(const struct jvm_request *r)
     return r->module_count + (r->local && !mappings ? r->local->mapping_count : 0);
 }
 
-/* Mappings, and bundles when somebody wants their sources. */
+/* Looks up the mappings, and the bundles if source context is wanted. */
 static enum sl_code find_files(struct jvm_request *r, struct sl_error *error)
 {
     bool sources = r->apply_source_context != SL_BOOL_FALSE;
@@ -71,7 +71,7 @@ static enum sl_code find_files(struct jvm_request *r, struct sl_error *error)
     return SL_OK;
 }
 
-/* The mappings that came along. One that is none is told in the answer. */
+/* Reads the mappings sent with the request. The answer reports invalid ones. */
 static enum sl_code make_own(struct jvm_request *r, struct sl_error *error)
 {
     for (size_t i = 0; i < r->files.count; i++) {
@@ -93,7 +93,7 @@ static uint64_t own_bytes(const struct jvm_request *r)
     return bytes;
 }
 
-/* Those that came along are asked first. With one of them a mapping that was found nowhere is not missed. */
+/* Lists the mappers: those of the request first. If there is one, mappings that were not found are no error. */
 static enum sl_code list_mappers(struct jvm_request *r, struct sl_error *error)
 {
     const struct sl_jvm_mapper **items =
@@ -200,7 +200,7 @@ static bool jvm_is_allowed(struct http_exchange *x, const void *arg)
     return access_may_bring(x, r->sources, r->source_count);
 }
 
-/* Without a server. */
+/* Reads a command's request. */
 static bool jvm_read_local(struct job *job, void *arg, const void *local, struct json_failure *failure)
 {
     struct jvm_request *r = arg;

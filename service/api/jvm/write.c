@@ -1,4 +1,4 @@
-/* The answer of POST /symbolicate-jvm, keys in the order that the API has them. */
+/* Writes the answer of POST /symbolicate-jvm; keys have the API's order. */
 #include "api/jvm/jvm.h"
 
 #include "base/json_write.h"
@@ -55,7 +55,7 @@ static void write_trace(struct sl_json_writer *w, const struct jvm_trace *trace,
     sl_json_end_object(w);
 }
 
-/* Each name once. */
+/* Writes {name: original}, each name once. */
 static void write_classes(const struct jvm_request *r, struct sl_json_writer *w)
 {
     struct sl_map seen = {0};
