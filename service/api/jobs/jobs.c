@@ -17,9 +17,9 @@
 
 enum { UNFETCHED_MS = 5000, JOB_CHUNK = 32768 };
 
-enum { CROWD_CHUNK = 5120 }; /* first of the arena of a job beyond MAX_SPARE, which mostly waits */
+enum { CROWD_CHUNK = 5120 }; /* first arena chunk of jobs beyond MAX_SPARE, which mostly wait */
 
-/* Ended jobs whose arenas are used again, at most so many and so large: warm memory costs no page faults. */
+/* Limits of the free list of jobs: warm arenas cost no page faults. */
 enum { MAX_SPARE = 64, MAX_SPARE_ARENA = 1 << 20, MAX_SPARE_BYTES = 4 << 20 };
 
 static const char *const outcome_names[] = {"running",        "completed", "failed",   "timeout",
@@ -83,7 +83,7 @@ static void free_work(struct job *job)
     config_release(job->config);
     job->config = NULL;
     if (job->arena.used > MAX_SPARE_ARENA || job->arena.used < JOB_CHUNK ||
-        job->revealed) /* those whose results are kept are many */
+        job->revealed) /* many such jobs stay, for their results */
         sl_arena_free(&job->arena);
     else
         sl_arena_reset(&job->arena);
@@ -124,13 +124,13 @@ static void jobs_forget(struct job *job)
     job_discard(job);
 }
 
-/* Who polls for another one learns that the id is not known, and submits again. */
+/* True if the result is stored. For other outcomes a poll gets 404, so that the client submits again. */
 static bool is_kept(const struct job *job)
 {
     return job->revealed && job->outcome != JOB_INTERNAL_ERROR && job->outcome != JOB_BUSY;
 }
 
-/* Frees a job nobody can ask for: it has ended, and its id was never told or is not valid any more. */
+/* Frees an ended job that nobody can poll for: its id was not revealed, or is not valid any more. */
 static void drop_if_unknown(struct job *job)
 {
     if (job->outcome != JOB_RUNNING && job->group.count == 0 && !job->waiting && !is_kept(job))
@@ -170,7 +170,7 @@ static void jobs_keep(struct job *job)
         uv_timer_start(&service->expiry, expire, ttl_ms(service), 0);
 }
 
-/* Results beyond result_bytes wait in a file, and others while memory is short. When that fails they stay in memory. */
+/* Moves the result to a file if stored results exceed result_bytes or memory is short; on failure it stays in memory. */
 static void account(struct job *job)
 {
     struct service *service = job->service;
@@ -208,7 +208,7 @@ static void write_outcome(struct job *job, const char *status)
     sl_json_end_object(&w);
 }
 
-/* Work that is cancelled fails in the way that came first. */
+/* Outcome of the steps; a cancelled job has the outcome of what cancelled it first. */
 static enum job_outcome outcome_of(const struct job *job, enum sl_code code)
 {
     if (code == SL_MALFORMED || code == SL_UNSUPPORTED)
@@ -246,7 +246,7 @@ static void jobs_finish(struct job *job, enum sl_code code, const struct sl_erro
     metric_observe(METRIC_JOB_DURATION, (double)(clock_mono_ns() - job->started_ns) / 1e9, job->task, NULL, NULL);
     if (is_kept(job))
         jobs_keep(job);
-    else if (job->revealed) /* waiters hear of it, later polls do not know it */
+    else if (job->revealed) /* clients that wait get the answer, later polls get 404 */
         sl_map_remove(&service->jobs, job_key(job));
     fiber_wake_all(&job->waiters);
 }
@@ -256,8 +256,7 @@ static void free_arena(void *arg)
     sl_arena_free(arg);
 }
 
-/* The kernel takes a hundred megabytes back in tens of milliseconds, for which the loop would stand still. What is called at the
- * arena's end belongs to the loop. */
+/* Frees a large arena on the pool: unmapping 100 MB takes tens of milliseconds. The arena's destructors run on the loop. */
 static void free_large_arena(struct job *job)
 {
     if (job->arena.used <= FREED_ON_LOOP)
@@ -301,7 +300,7 @@ bool job_slot_free(struct http_exchange *x)
     return false;
 }
 
-/* In form of version 4 (RFC 9562, 5.4); its first 16 bits are the node. */
+/* Makes a version 4 UUID (RFC 9562, section 5.4) whose first 16 bits are the node. */
 static bool new_id(struct service *service, uint8_t id[16])
 {
     size_t size = sizeof service->random;
@@ -319,7 +318,7 @@ static bool new_id(struct service *service, uint8_t id[16])
     return true;
 }
 
-/* Runs the job until it first waits, which one that has everything in memory never does. */
+/* Runs the job until it first suspends; a job with everything in memory finishes here. */
 static bool begin(struct job *job)
 {
     struct service *service = job->service;
@@ -330,7 +329,7 @@ static bool begin(struct job *job)
     job->started_ns = clock_mono_ns();
     job->polled_ms = loop_now_ms();
     count_running(job, 1);
-    job->waiting++; /* it may end at once */
+    job->waiting++; /* held here, as it may end in fiber_run */
     if (fiber_run(&job->group, job_fiber, job)) {
         metric_add(METRIC_JOBS_ACCEPTED, 1, job->task, NULL, NULL);
         if (job->outcome == JOB_RUNNING)
@@ -381,7 +380,7 @@ bool job_id_parse(struct sl_str text, uint8_t id[16])
     return count == sizeof digits && sl_hex_decode((struct sl_str){digits, count}, id, 16, &size);
 }
 
-/* Where no key was asked for, then or now, the id is enough. */
+/* True if the job belongs to another key. If either request came without a key, the id is enough. */
 static bool is_anothers(const struct job *job, const struct http_exchange *x)
 {
     return job->key_id && x->key_id.size && !sl_str_equal(sl_str(job->key_id), x->key_id);
@@ -417,7 +416,7 @@ void service_stop(struct service *service)
     }
     if (service->running)
         log_warn("jobs", "jobs are cut short by the shutdown", LOG_U64("jobs", service->running));
-    fiber_sleep(0); /* waiters answer */
+    fiber_sleep(0); /* lets waiting handlers answer */
     fiber_group_cancel(&service->jobs_group);
     while (service->running)
         fiber_sleep(1);
@@ -460,7 +459,7 @@ void jobs_close(struct service *service, void (*closed)(struct service *service)
     uv_close((uv_handle_t *)&service->expiry, on_closed);
 }
 
-/* ---- for people ---- */
+/* ---- debug output ---- */
 static void log_job(const struct job *job)
 {
     char id[37];

@@ -8,10 +8,10 @@
 #include "core/log.h"
 #include "core/metrics.h"
 
-#define GRACE_NS UINT64_C(5000000000) /* beyond what the client waits */
+#define GRACE_NS UINT64_C(5000000000) /* beyond the client's timeout */
 enum { RESULT_MAX = 1 << 30 };
 
-/* Of the first process. */
+/* Node number of the service's first process. */
 static uint16_t node_first(const struct config *config)
 {
     char name[256] = "";
@@ -42,8 +42,8 @@ bool node_is_forwarded(const struct http_exchange *x)
     return http_header(x, "x-symloom-forwarded").data != NULL;
 }
 
-/* The owner's URL, without a slash at its end; NULL = not known. A peer has as many processes as this node, and any of them asks
- * the one whose job it is. */
+/* URL of the peer, without a trailing slash; NULL = unknown. A peer has as many processes as this service; any of them forwards
+ * to the right one. */
 static const char *peer_url(const struct config *config, struct sl_arena *arena, unsigned node)
 {
     for (size_t i = 0; i < config->cluster.peer_count; i++) {
@@ -59,7 +59,7 @@ static const char *peer_url(const struct config *config, struct sl_arena *arena,
     return NULL;
 }
 
-/* How to ask for the job: its URL; NULL when out of memory. */
+/* URL for polling the job; NULL when out of memory. */
 static const char *job_url(struct http_exchange *x, const char *base, const uint8_t id[16],
                            const struct api_query *query)
 {
@@ -74,7 +74,7 @@ static const char *job_url(struct http_exchange *x, const char *base, const uint
     return text;
 }
 
-/* What the client proved itself with is proved to the owner. */
+/* The client's credentials are forwarded, for the owner to check. */
 size_t node_headers(const struct http_exchange *x, struct fetch_header headers[NODE_HEADERS_MOST])
 {
     static const char *const proofs[] = {"authorization", "x-api-key"};

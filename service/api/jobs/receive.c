@@ -1,15 +1,15 @@
-/* Requests that start jobs, until these run. Bodies are JSON, which the loop reads itself when it is small, or forms with files of
- * the request's own. */
+/* Handles requests that start jobs, up to the start. Bodies are JSON (small ones are parsed on the loop), or forms with JSON
+ * and files. */
 #include "api/impl.h"
 #include "api/own_files.h"
 #include "http/multipart.h"
 
-/* No larger bodies are read by the loop itself: some 0.1 ms. */
+/* Largest body that is parsed on the loop: about 0.1 ms. */
 enum { SMALL_BODY = 16 * 1024 };
 
 /* ---- the head ---- */
 
-/* application/json or application/<anything>+json; parameters are allowed (RFC 9110, 8.3; RFC 6839, 3.1). */
+/* True for application/json and application/<anything>+json, with parameters (RFC 9110, section 8.3; RFC 6839, section 3.1). */
 static bool is_json(struct sl_str type)
 {
     const char *end = type.size ? memchr(type.data, ';', type.size) : NULL;
@@ -42,18 +42,18 @@ void job_check(struct http_exchange *x)
     else if (!is_form && !is_json(type))
         reply_text(x, 415, "Expected request with `Content-Type: application/json`");
     else if (x->content_length < 0 || (uint64_t)x->content_length <= x->route->body_limit(x))
-        job_slot_free(x); /* what is too large the server refuses itself, before a missing slot would be told */
+        job_slot_free(x); /* too large: the server answers 413 later, which wins over "no slot" */
 }
 
 /* ---- the body ---- */
 
 struct receiving {
     struct job *job;
-    struct own_files *files; /* NULL: the body is JSON, and no form */
+    struct own_files *files; /* NULL: a JSON body, not a form */
     struct sl_str boundary;
     struct sl_bytes bytes;
     struct json_failure failure;
-    struct sl_error error; /* of the form's framing */
+    struct sl_error error; /* detail for malformed forms */
     bool good;
 };
 
@@ -124,13 +124,13 @@ static bool read_body(struct http_exchange *x, struct job *job)
         refuse_form(x, &r);
     else if (!r.good)
         (kind->refuse ? kind->refuse : refuse_json)(x, &r.failure);
-    memory_set(&x->memory, r.bytes.size + job->arena.used); /* instead of what it might have been */
+    memory_set(&x->memory, r.bytes.size + job->arena.used); /* replaces the estimate */
     return r.good;
 }
 
 /* ---- the job ---- */
 
-/* False: the answer is set, or the client gone. */
+/* Receives the request. False: the answer is set, or the client is gone. */
 static bool receive(struct http_exchange *x, struct job *job)
 {
     const struct job_kind *kind = job->kind;
@@ -138,7 +138,8 @@ static bool receive(struct http_exchange *x, struct job *job)
         kind->head(x, job->request);
     if (kind->receive ? !kind->receive(x, job, job->request) : !read_body(x, job))
         return false;
-    return !job->kind->is_allowed || job->kind->is_allowed(x, job->request); /* of the kind that it has become */
+    /* the kind after `read` may have replaced it */
+    return !job->kind->is_allowed || job->kind->is_allowed(x, job->request);
 }
 
 void job_handle(struct http_exchange *x)

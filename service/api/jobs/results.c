@@ -18,7 +18,7 @@
 enum { RENEW_MS = 10000, REREAD_MS = 2000, REST_MS = 5000, KEY_MAX = 224, OWNER_BYTES = 8, RESULT_MAX = 1 << 30 };
 #define MARKER_S "30"
 
-/* Who waits for a job of another node. */
+/* A handler that waits for another node's job. */
 struct listener {
     struct sl_link link;
     uint8_t id[16];
@@ -28,17 +28,17 @@ struct listener {
 
 struct results {
     struct service *service;
-    struct redis *redis, *channel; /* for commands; for listening */
+    struct redis *redis, *channel; /* one connection for commands, one subscribed to the channel */
     struct fiber_group group, publishing;
     struct sl_list listeners;
-    uint64_t rest_until_ms, next_log_ms; /* Redis is left alone until then */
+    uint64_t rest_until_ms, next_log_ms; /* no commands before this time */
     char channel_name[144];
     const char *space;
     uint64_t max_value;
 };
 
-/* ---- asking Redis ---- */
-/* Who shows another access key looks elsewhere. */
+/* ---- Redis commands ---- */
+/* Writes the Redis key. It depends on the access key, so other clients cannot find the job. */
 static void write_key(const struct results *results, const uint8_t id[16], struct sl_str key_id, char out[KEY_MAX])
 {
     char text[37];
@@ -90,7 +90,7 @@ static bool set_place(struct results *results, const char *key, char what, struc
     return set(results, key, (struct sl_str){text, (size_t)size}, seconds);
 }
 
-/* ---- telling ---- */
+/* ---- publishing ---- */
 void results_announce(struct job *job)
 {
     struct results *results = job->service->results;
@@ -128,14 +128,14 @@ static void renew_fiber(void *arg)
         renew_all(arg);
 }
 
-struct publication { /* malloc */
+struct publication { /* allocated with malloc */
     struct results *results;
     uint8_t id[16];
     char key[KEY_MAX];
-    struct content *content; /* held; NULL: there is no result */
+    struct content *content; /* reference; NULL: no result */
     uint64_t ttl_s;
     struct sl_bytes bytes;
-    struct sl_buf frame; /* 'R' and the frame */
+    struct sl_buf frame; /* 'R' and the zstd frame */
 };
 
 static void compress_result(void *arg)
@@ -152,7 +152,7 @@ static void compress_result(void *arg)
         p->frame.size += size;
 }
 
-/* Compresses the result, unless it lies in a file: then it is of those that are too many already. */
+/* Compresses the result. False if it is too large for Redis, or was moved to a file (results beyond result_bytes). */
 static bool pack_result(struct publication *p)
 {
     struct sl_error error;
@@ -213,7 +213,7 @@ void results_publish(struct job *job)
     free(p);
 }
 
-/* ---- asking for those of others ---- */
+/* ---- polls for jobs of other nodes ---- */
 static void on_ended(void *arg, struct sl_str message)
 {
     struct results *results = arg;
@@ -280,7 +280,7 @@ static enum known results_look(struct results *results, struct http_exchange *x,
     return known;
 }
 
-/* True when it is over; false: time is up. */
+/* Waits for the end of the job or the next check. False: the client's timeout is over. */
 static bool await_end(struct listener *l, uint64_t end_ms)
 {
     uint64_t now = loop_now_ms();
@@ -353,7 +353,7 @@ void results_close(struct results *results)
     fiber_group_wait(&results->publishing);
     for (struct listener *l = SL_LIST_FIRST(&results->listeners, struct listener, link); l; l = SL_LIST_NEXT(l, link))
         fiber_wake_all(&l->waiting);
-    while (results->listeners.first) /* the service is stopping: they answer */
+    while (results->listeners.first) /* the service stops: waiting handlers answer and leave */
         fiber_sleep(1);
     fiber_group_cancel(&results->group);
     fiber_group_wait(&results->group);

@@ -1,4 +1,4 @@
-/* The steps of a job: it waits for their memory, runs them, and repairs damaged cache files. */
+/* Runs the steps of a job: reserves memory, and repeats steps after damaged cache files. */
 #include "api/impl.h"
 #include "cache/cache.h"
 #include "core/guard.h"
@@ -26,7 +26,8 @@ void job_release(struct job *job)
 
 /* ---- steps ---- */
 
-/* Bytes; what needs more is heavy work, which leaves a thread of the pool to others: to answers on their way to a file, above all. */
+/* Steps that need more bytes than this count as heavy work, so that pool threads stay free for other jobs (above all for
+ * writing answers to files). */
 enum { LARGE_STEP = 512 << 10 };
 
 enum sl_code job_reserve(struct job *job, uint64_t bytes, struct sl_error *error)
@@ -116,7 +117,7 @@ enum sl_code job_run(struct job *job, struct sl_error *error)
     return code;
 }
 
-/* ---- without a server ---- */
+/* ---- commands ---- */
 
 static enum sl_code read_and_run(struct job *job, const void *local, struct sl_error *error)
 {

@@ -1,4 +1,4 @@
-/* Questions to the other processes of this service, by their Unix sockets. */
+/* Queries the other processes of this service by their unix sockets. */
 #include "api/jobs/siblings.h"
 
 #include <stdio.h>

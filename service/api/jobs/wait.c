@@ -1,4 +1,4 @@
-/* Who waits for a job: the client that began it, and all that ask for it by its id. */
+/* Waiting for a job: by the client that started it, and by polls. */
 #include "api/impl.h"
 #include "api/jobs/node.h"
 #include "api/jobs/results.h"
@@ -47,7 +47,7 @@ void job_reply_pending(struct http_exchange *x, const uint8_t bytes[16])
     http_reply_json(x, 200, &body);
 }
 
-/* Other nodes hear of the job before the client does, unless it ends meanwhile. */
+/* Gives the id to the client, after other nodes know it. False: the job has ended meanwhile. */
 static bool reveal(struct http_exchange *x, struct job *job)
 {
     job->revealed = true;
@@ -59,7 +59,7 @@ static bool reveal(struct http_exchange *x, struct job *job)
     return true;
 }
 
-/* What only this client can ask for is its own; what others may ask for too is shared. */
+/* Answers with the result. A stored result is shared by all polls; else the client takes `answer`. */
 static void reply_result(struct http_exchange *x, struct job *job)
 {
     if (!job->fetched && job->outcome != JOB_BUSY)
@@ -88,7 +88,7 @@ void job_answer(struct http_exchange *x, struct job *job, const struct api_query
         metric_add(METRIC_POLLS, 1, "done", NULL, NULL);
         reply_result(x, job);
     } else if (waited == FIBER_CANCELLED) {
-        /* the client is gone: the job ends early, unless others know its id */
+        /* client gone: job_leave cancels the job, unless others know its id */
     } else if (job->service->stopping && !query->has_timeout) {
         http_reply_detail(x, 503, "service is shutting down", NULL);
     } else {
