@@ -27,7 +27,7 @@ static bool is_printable(struct sl_str text)
     return text.size > 0;
 }
 
-/* What follows the scheme; false when it is another one. */
+/* Removes the scheme; false if it is another one. */
 static bool strip_scheme(struct sl_str *header, const char *name)
 {
     struct sl_str scheme = sl_str(name), text = sl_str_trimmed(*header);
@@ -72,13 +72,13 @@ static bool has_holder(const struct config *config, const char *const *rights)
     return false;
 }
 
-/* ---- the brake ----
- * A table of fixed size: an address has a few places where it may be, and takes that of who has been quiet longest. */
+/* ---- limit of wrong keys ----
+ * A set-associative table of fixed size: an address hashes to PLACES slots; a new one replaces the least recent of them. */
 enum { GUESSERS = 4096, PLACES = 4, GUESSES = 20, WINDOW_MS = 60000, BLOCKED_MS = 60000 };
 
 static struct guesser {
     uint8_t address[16];
-    uint32_t key_id;                     /* hash of the id of a key that is known; 0: none */
+    uint32_t key_id;                     /* hash of a known key id; 0: none */
     unsigned failures;                   /* since `began_ms` */
     uint64_t began_ms, blocked_until_ms; /* 0: not blocked */
     uint64_t last_ms;                    /* 0: free */
@@ -88,7 +88,7 @@ static struct guesser guesser_new(struct sl_str client, struct sl_str key_id, ui
 {
     struct guesser guesser = {.key_id = key_id.size ? (uint32_t)XXH3_64bits(key_id.data, key_id.size) | 1 : 0,
                               .began_ms = now};
-    if (!network_address(client, guesser.address)) { /* all clients of unix sockets are one */
+    if (!network_address(client, guesser.address)) { /* all clients of unix sockets count as one */
         memset(guesser.address, 0, sizeof guesser.address);
         guesser.address[0] = 1;
     } else if (!network_is_v4(guesser.address)) {
@@ -103,7 +103,7 @@ static struct guesser *guesser_places(const struct guesser *wanted)
     return &guessers[hash % (GUESSERS / PLACES) * PLACES];
 }
 
-/* The place of the one that is wanted; a new one takes that of who has been quiet longest. */
+/* Finds the slot of `wanted`, or replaces the least recent one. */
 static struct guesser *guesser_place(const struct guesser *wanted)
 {
     struct guesser *place = guesser_places(wanted), *quiet = place;
@@ -139,7 +139,7 @@ bool access_note_wrong_key(const struct http_exchange *x, struct sl_str key_id)
 
 /* ---- keys ---- */
 
-struct shown { /* by a request */
+struct shown { /* key data sent by a request */
     struct sl_str id, secret;
     bool any, is_key;
     char decoded[MAX_DECODED];
@@ -168,7 +168,8 @@ static void read_api_key(const struct http_exchange *x, struct shown *shown)
     shown->is_key = strip_scheme(&header, "APIKey") && split_base64(header, shown->decoded, &shown->id, &shown->secret);
 }
 
-/* An empty id: the key alone tells. All keys are compared whether one fits or not. NULL: none fits. */
+/* Finds the key; with an empty id by the secret alone. Compares with all keys, so the time does not depend on the match. NULL:
+ * no match. */
 static const struct access_key *find_key(const struct config *config, const struct shown *shown)
 {
     const struct access_key *found = NULL;

@@ -1,6 +1,6 @@
 #include "api/api.h"
 
-/* Every API, in the order in which their paths are tried: a row for a family that its file defines as `family_<row>`. */
+/* All route families in matching order: ROW(x) stands for `family_x`, which its file defines. */
 #define FAMILIES(ROW)                                                                                                  \
     ROW(health)                                                                                                        \
     ROW(page)                                                                                                          \

@@ -13,11 +13,11 @@ struct moment {
 };
 
 struct history {
-    size_t count; /* of moments; the last one began the minute that runs */
+    size_t count; /* number of moments; the last one is the start of the current minute */
     struct moment moments[HISTORY_POINTS + 1];
 };
 
-/* ---- the counters as they are ---- */
+/* ---- current counters ---- */
 static void add_request(void *arg, const struct metric_sample *sample)
 {
     struct history_counts *counts = arg;
@@ -66,7 +66,7 @@ static void count_now(struct history_counts *counts)
     metrics_each(METRIC_HTTP_REQUEST_DURATION, add_latency, counts);
 }
 
-/* All members are counters of one type. */
+/* All members are uint64_t counters. */
 static void subtract(struct history_counts *from, const struct history_counts *what)
 {
     uint64_t *a = (uint64_t *)from;
@@ -103,11 +103,11 @@ void history_last_hour(const struct history *history, struct history_counts *cou
 {
     size_t from = history->count > HISTORY_HOUR ? history->count - HISTORY_HOUR : 0;
     count_now(counts);
-    if (from) /* else all since the start */
+    if (from) /* else everything since the start */
         subtract(counts, &history->moments[from].counts);
 }
 
-/* The time that this share of the requests took at most; within a bucket they are taken to lie evenly. */
+/* Quantile of the request times; interpolates linearly within a bucket. -1: no requests. */
 static double quantile_ms(const struct history_counts *counts, const struct metric_sample *bounds, double share)
 {
     double total = 0, below = 0;

@@ -40,7 +40,7 @@ static bool begins(struct sl_bytes bytes, const char *text)
     return bytes.size >= strlen(text) && memcmp(bytes.data, text, strlen(text)) == 0;
 }
 
-/* Whether the first line is a whole object with more behind it: the header of a report of Apple's. */
+/* True if the first line is a complete JSON object: the header of an Apple report. */
 static bool has_header_line(struct sl_str text)
 {
     struct sl_arena arena = {0};
@@ -52,7 +52,7 @@ static bool has_header_line(struct sl_str text)
     return is_header;
 }
 
-/* What an object of JSON is by its members. Apple's reports are two objects, or one with threads and images. */
+/* Kind of a JSON object by its members. Apple reports are two objects, or one with threads and images. */
 static enum input_kind kind_of_object(struct sl_str text)
 {
     struct sl_arena arena = {0};
@@ -84,7 +84,7 @@ static enum input_kind kind_of_object(struct sl_str text)
     return has_stacks ? INPUT_REQUEST : INPUT_EVENT;
 }
 
-/* Backtraces of Rust have lines such as "at ./library/std/src/rt.rs:165:17". */
+/* True for source files of compiled languages: Rust backtraces have lines such as "at ./library/std/src/rt.rs:165:17". */
 static bool is_of_program(struct sl_str url)
 {
     static const struct sl_str ends[] = {SL_STR(".rs"), SL_STR(".c"), SL_STR(".h"), SL_STR(".cc"), SL_STR(".cpp")};
@@ -119,7 +119,7 @@ enum input_kind input_kind_of(struct sl_bytes bytes)
     struct sl_str text = {(const char *)rest.data, rest.size};
     if (begins(rest, "{"))
         return sl_apple_is_metrickit(text) ? INPUT_APPLE : kind_of_object(text);
-    if (sl_microdump_is_in(rest)) /* before reports: logs of Android begin with dashes, too */
+    if (sl_microdump_is_in(rest)) /* before the reports: Android logs begin with dashes too */
         return INPUT_MINIDUMP;
     for (size_t i = 0; i < sizeof reports / sizeof *reports; i++)
         if (begins(rest, reports[i]))

@@ -1,4 +1,4 @@
-/* Files that people have and that are not read: what they look like. */
+/* Detects formats that symloom cannot read, to name them in messages. */
 #include "api/input_kind.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ static bool head_has(struct sl_str text, size_t head, const char *word)
     return size && memmem(text.data, size, word, strlen(word));
 }
 
-/* A line that begins in the head begins with this. */
+/* True if a line that starts within HEAD bytes begins with `begin`. */
 static bool has_line(struct sl_str text, const char *begin)
 {
     struct sl_str rest = text, line;
@@ -23,7 +23,7 @@ static bool has_line(struct sl_str text, const char *begin)
     return false;
 }
 
-/* What lookup and dump-syms read; those that are no text have a NUL early, which texts that begin with "MZ" do not. */
+/* Object files, for lookup and dump-syms. Binary formats have an early NUL; a text that begins with "MZ" has none. */
 static const char *object_kind(struct sl_bytes bytes)
 {
     enum { EARLY = 64, ELF_TYPE = 16, ELF_CORE = 4 };
@@ -37,7 +37,7 @@ static const char *object_kind(struct sl_bytes bytes)
     return is_text == (format == SL_FORMAT_BREAKPAD) ? about : NULL;
 }
 
-/* Others, by the bytes that they begin with. */
+/* Other formats by their first bytes. */
 static const struct {
     struct sl_str magic;
     const char *what;
@@ -50,7 +50,7 @@ static const struct {
     {SL_STR("{\"nodes\":[{\"id\":1,\"callFrame\":"), "a profile of V8"},
 };
 
-/* The types of its values come among the first fields, and are most often these: {type: 1, unit: 2}. */
+/* pprof: value types are among the first fields, usually {type: 1, unit: 2}. */
 static bool is_pprof(struct sl_str text)
 {
     enum { FIRST_FIELDS = 64 };
@@ -63,7 +63,7 @@ static const struct {
     {"*** *** *** *** *** ***", "a tombstone of Android"},
 };
 
-/* Numbers of Apple's reports that have no stacks, or none that are read. */
+/* Apple report types without readable stacks. */
 static const struct {
     const char *type, *what;
 } apple_types[] = {
@@ -82,7 +82,7 @@ const char *input_unread_report(struct sl_str message)
     return NULL;
 }
 
-/* "at a.b.c(SourceFile:12)", behind whatever a log puts before it. Those of JavaScript have a blank before the parenthesis. */
+/* "at a.b.c(SourceFile:12)", after any log prefix. JavaScript frames have a blank before the parenthesis. */
 static bool is_jvm_frame(struct sl_str line)
 {
     const char *at = line.size ? memmem(line.data, line.size, "at ", 3) : NULL;
@@ -121,7 +121,7 @@ static bool is_sanitizer_frame(struct sl_str line)
     return line.size > digits + 4 && line.data[0] == '#' && digits > 1 && memcmp(line.data + digits, " 0x", 3) == 0;
 }
 
-/* ---- stacks that have their names ---- */
+/* ---- stacks with names ---- */
 
 static bool is_go_stack(struct sl_str line)
 {
@@ -203,7 +203,7 @@ static bool has_suffix(const char *path, const char *suffix)
 const char *input_crash_kind(struct sl_bytes bytes, const char *path)
 {
     struct sl_str text = {(const char *)bytes.data, bytes.size};
-    if (has_suffix(path, ".map")) /* large, and read whole to be told */
+    if (has_suffix(path, ".map")) /* large, and would be read whole to detect it */
         return NULL;
     switch (input_kind_of(bytes)) {
     case INPUT_MINIDUMP: return "a minidump";

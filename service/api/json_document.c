@@ -4,7 +4,7 @@
 
 const struct json_failure json_no_memory = {503, "not enough memory for this request"};
 
-/* Of a reader that has failed: the status, and "<reason> at line L column C". */
+/* The failure of a reader: its status, and "<reason> at line L column C". */
 static struct json_failure json_failure(const struct sl_json *j)
 {
     struct sl_json_place place = sl_json_place(j->text, j->at);
@@ -34,7 +34,8 @@ static struct json_failure find_failure(const struct sl_fields *s)
 bool json_document(struct sl_str text, struct sl_arena *arena, bool (*read)(struct sl_fields *s), void *context,
                    struct json_failure *failure)
 {
-    enum { PER_BYTE = 3, ALWAYS = 1 << 20 }; /* beside the text itself; what chunks are rounded up to */
+    /* PER_BYTE: bytes per byte of the text; ALWAYS: allowance for chunk rounding */
+    enum { PER_BYTE = 3, ALWAYS = 1 << 20 };
     struct sl_json j = sl_json(text, arena, false);
     struct sl_fields s = {.json = &j, .context = context};
     size_t limit = arena->limit;
@@ -46,7 +47,7 @@ bool json_document(struct sl_str text, struct sl_arena *arena, bool (*read)(stru
     return good;
 }
 
-/* ---- values that several APIs have ---- */
+/* ---- shared readers ---- */
 
 bool json_raw_texts(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {

@@ -12,27 +12,27 @@ struct runner {
     struct traffic *traffic;
     const struct lane *lane;
     uint64_t done;
-    struct sl_bytes bytes; /* being taken */
+    struct sl_bytes bytes; /* piece that the lane reads now */
     bool good;
 };
 
 struct traffic {
     struct http_exchange *x;
     struct fiber_group group;
-    struct fiber_wait_list news, room; /* waited for by runners; by the reader */
+    struct fiber_wait_list news, room; /* news: runners wait for data; room: the reader waits for space */
     struct runner runners[LANES_MAX];
     size_t count;
     uint8_t *ring;
     size_t size;
     uint64_t filled;
     const struct lanes_pace *pace;
-    uint64_t waited_ms; /* for the client */
-    bool ended;         /* the body was read to its end */
+    uint64_t waited_ms; /* time spent waiting for the client */
+    bool ended;         /* the whole body was read */
     enum sl_code code;
     struct sl_error error;
 };
 
-/* The first reason counts. */
+/* Stops all lanes; the first code wins. */
 static void stop(struct traffic *t, enum sl_code code)
 {
     if (t->code == SL_OK)
@@ -46,7 +46,7 @@ static void take_on_pool(void *arg)
     r->good = r->lane->take(r->lane->arg, r->bytes);
 }
 
-/* False when there is nothing more to come. */
+/* Waits for the next piece. False at the end of the body, or when cancelled. */
 static bool next_bytes(struct runner *r)
 {
     struct traffic *t = r->traffic;
@@ -85,7 +85,7 @@ static uint64_t furthest_behind(const struct traffic *t)
     return done;
 }
 
-/* False when cancelled. */
+/* Copies a piece into the ring; waits for space. False when cancelled. */
 static bool fill(struct traffic *t, struct sl_bytes piece)
 {
     while (piece.size > 0) {
@@ -124,7 +124,7 @@ static void read_body(void *arg)
             return;
         }
         if (code != SL_OK && code != SL_CANCELLED)
-            t->code = SL_CANCELLED; /* answered: whatever a lane says comes too late */
+            t->code = SL_CANCELLED; /* the server has answered: a lane's failure comes too late */
         if (code != SL_OK || !fill(t, piece)) {
             stop(t, SL_CANCELLED);
             return;
@@ -161,7 +161,7 @@ enum sl_code lanes_run(struct http_exchange *x, const struct lane *lanes, size_t
     }
     fiber_group_wait(&t.group);
     free(t.ring);
-    if (t.code == SL_OK && furthest_behind(&t) < t.filled) /* a lane was cancelled while it waited */
+    if (t.code == SL_OK && furthest_behind(&t) < t.filled) /* a lane was cancelled while waiting */
         t.code = SL_CANCELLED;
     if (error && t.code != SL_OK)
         *error = t.error;

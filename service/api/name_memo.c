@@ -9,7 +9,7 @@ enum { MEMO_BYTES = 8 << 20 };
 struct kept_name {
     struct lru_entry lru;
     struct sl_str readable;
-    char text[]; /* the key, and then what is readable */
+    char text[]; /* the key, then the readable name */
 };
 
 struct name_memo {

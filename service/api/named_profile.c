@@ -1,15 +1,15 @@
-/* Profiles of the Firefox Profiler that are written back with names. */
+/* Profiles of the Firefox Profiler as named files. */
 #include "api/named_file.h"
 #include "base/map.h"
 #include "profile/profile.h"
 
 struct named_profile {
     struct sl_profile profile;
-    struct sl_profile_name *names; /* of each address */
-    struct sl_map texts;           /* names and files, each once, in the arena */
+    struct sl_profile_name *names; /* one per address */
+    struct sl_map texts;           /* interned names and file paths, in the arena */
 };
 
-/* ---- what is asked ---- */
+/* ---- modules and addresses ---- */
 
 static const char *lib_type(const struct sl_profile *profile, const struct sl_profile_lib *lib)
 {
@@ -39,9 +39,9 @@ static void profile_address(const struct named_file *file, size_t index, uint32_
     *relative = named->profile.addresses[index].address;
 }
 
-/* ---- what was found ---- */
+/* ---- results ---- */
 
-/* A text that stays; data NULL: out of memory. */
+/* Interns a text; data NULL: out of memory. */
 static struct sl_str kept_text(struct named_file *file, struct sl_str text)
 {
     struct named_profile *named = file->of_format;

@@ -1,17 +1,17 @@
-/* Reports of samples that are written back with names. */
+/* Apple sample reports as named files. */
 #include "api/named_file.h"
 #include "apple/samples.h"
 #include "base/map.h"
 
 struct named_samples {
     struct sl_samples samples;
-    struct sl_samples_name *names; /* of each row */
-    uint32_t *modules;             /* of each image: of those that have its id the first that rows are in, as below */
+    struct sl_samples_name *names; /* one per row */
+    uint32_t *modules;             /* index in `asked` for each image; images with the same id share it */
     const struct sl_crash_module **asked;
-    uint32_t *rows; /* those whose names are asked for */
+    uint32_t *rows; /* rows to look up */
 };
 
-/* ---- what is asked ---- */
+/* ---- modules and addresses ---- */
 
 static void samples_module(const struct named_file *file, size_t index, struct named_module *out)
 {
@@ -42,7 +42,7 @@ static void samples_address(const struct named_file *file, size_t index, uint32_
     *relative = address - (!row->is_exact && address);
 }
 
-/* Each id once: processes share most of their images. */
+/* Lists each image id once, as processes share most images. */
 static bool choose_modules(struct named_file *file, struct named_samples *named)
 {
     struct sl_samples *samples = &named->samples;
@@ -68,7 +68,7 @@ static bool choose_modules(struct named_file *file, struct named_samples *named)
     return good;
 }
 
-/* ---- what was found ---- */
+/* ---- results ---- */
 
 /* "inner (inlined into outer)" */
 static struct sl_str name_of_calls(struct sl_arena *arena, const struct named_calls *calls)
@@ -117,7 +117,7 @@ static enum sl_code samples_write(const struct named_file *file, struct sl_buf *
 
 static void samples_end(struct named_file *file)
 {
-    (void)file; /* all of it is in the arena */
+    (void)file; /* everything is in the arena */
 }
 
 static const struct named_format samples_format = {samples_module, samples_address, samples_take,

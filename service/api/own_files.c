@@ -10,8 +10,8 @@ struct splitting {
     struct multipart *multipart;
     struct form_part *parts;
     size_t count;
-    const struct form_part *part; /* that is read; NULL: a file, or one that does not matter */
-    struct sl_str *text;          /* of it, or of the file; NULL: it does not matter */
+    const struct form_part *part; /* part that is being read; NULL: a file, or an ignored part */
+    struct sl_str *text;          /* text of the part or the file; NULL: ignored */
 };
 
 static struct sl_str last_part(struct sl_str path)
@@ -53,7 +53,7 @@ static enum sl_code begin_part(void *arg, struct sl_str name, struct sl_error *e
     return SL_OK;
 }
 
-/* The pieces of a part follow one another in the form. */
+/* Pieces of a part are contiguous in the form. */
 static enum sl_code add_piece(void *arg, struct sl_bytes data, struct sl_error *error)
 {
     const struct splitting *s = arg;

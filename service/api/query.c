@@ -1,4 +1,4 @@
-/* What every route that starts or polls a job checks first. */
+/* Checks of all routes that start or poll jobs. */
 #include <stdio.h>
 
 #include "api/impl.h"

@@ -6,7 +6,7 @@
 #include <curl/curl.h>
 #include <openssl/evp.h>
 
-/* ---- what requests say ---- */
+/* ---- the member "scraping" ---- */
 static const struct sl_str any_origin = {"*", 1};
 const struct scraping scraping_default = {.allowed_origins = &any_origin, .allowed_origin_count = 1};
 
@@ -72,7 +72,7 @@ static bool is_ascii(struct sl_str text)
     return true;
 }
 
-/* The URL's host as DNS has it. libcurl reads names in the encoding of the thread's locale. */
+/* Host of the URL in lower-case ASCII (punycode). libcurl decodes names by the thread's locale, so it is UTF-8 meanwhile. */
 static struct sl_str ascii_host(struct sl_arena *arena, CURLU *url)
 {
     struct sl_str host = scraping_part(arena, url, CURLUPART_HOST, 0), ascii = {NULL, 0};
@@ -108,13 +108,13 @@ struct sl_str scraping_url(struct sl_arena *arena, struct sl_str text)
 
 /* ---- origins ---- */
 
-struct target { /* the URL that is asked about */
+struct target { /* the URL to check */
     struct sl_str whole, scheme, host, port, path;
 };
 
 struct pattern {
     struct sl_str scheme, host, port, path; /* data NULL: any */
-    bool below;                             /* "*." was before the host */
+    bool below;                             /* the host began with "*." */
 };
 
 static bool read_target(struct sl_arena *arena, struct sl_str text, struct target *target)
@@ -141,7 +141,7 @@ static size_t scraping_find(struct sl_str text, char c)
     return found ? (size_t)(found - text.data) : text.size;
 }
 
-/* A host of a pattern as DNS has it; what is no name stays as it is. */
+/* Host of a pattern in ASCII; unchanged if it is not a valid name. */
 static struct sl_str pattern_host(struct sl_arena *arena, struct sl_str host)
 {
     struct sl_str result = {NULL, 0};

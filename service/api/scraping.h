@@ -27,8 +27,8 @@ struct sl_str scraping_url(struct sl_arena *arena, struct sl_str url);
  *     star | URL | [scheme://]host[:port][/path]
  *
  * No scheme: any scheme. The host is a star (with a port: any host on that port), a name, or "*." and a domain, which matches
- * the domain and all its subdomains on any port. The URL's path must begin with the pattern's. Names are compared as ASCII
- * (IDNA). */
+ * the domain and all its subdomains on any port. The URL's path must begin with the pattern's, whose final star is dropped.
+ * Names are compared as ASCII (IDNA). */
 bool scraping_origin_allowed(struct sl_arena *arena, const struct sl_str *origins, size_t count, struct sl_str url);
 
 /* Start of the period that contains `now_s` (seconds since 1970). Each URL's periods are shifted by an offset from its SHA-256,

@@ -9,11 +9,11 @@ enum { MAX_LISTS = 64, MAX_LIST_TEXT = 16 * 1024 };
 
 struct kept_list {
     struct lru_entry lru;
-    unsigned references; /* the table's, and one of each arena */
+    unsigned references; /* one of the table, one of each arena */
     struct source_list list;
     struct sl_arena arena;
-    size_t size;     /* of the text */
-    uint64_t policy; /* number of the configuration whose policy it was read by; the key begins here */
+    size_t size;     /* bytes of `text` */
+    uint64_t policy; /* number of the configuration with the policy; the key begins here */
     char text[];     /* may hold secrets */
 };
 
@@ -32,7 +32,7 @@ static void list_release_kept(struct lru *lru, struct lru_entry *entry)
     list_unref(LRU_ITEM(entry, struct kept_list, lru));
 }
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the table, and of the references */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the table and the references */
 static struct lru lists = {.max_size = UINT64_MAX, .max_count = MAX_LISTS, .release = list_release_kept};
 
 /* ---- one list ---- */
@@ -63,7 +63,7 @@ static struct kept_list *list_read(struct sl_str text, const struct source_polic
     return NULL;
 }
 
-/* ---- the table; under the lock ---- */
+/* ---- the table: call with `lock` held ---- */
 static const struct source_list *lists_hold(struct kept_list *kept, struct sl_arena *arena)
 {
     if (!sl_arena_at_end(arena, list_release, kept))
@@ -72,7 +72,7 @@ static const struct source_list *lists_hold(struct kept_list *kept, struct sl_ar
     return &kept->list;
 }
 
-/* The list that `text` begins with: where it ends is not known yet. */
+/* Finds a list whose text is a prefix of `text`, whose own end is not known yet. */
 static struct kept_list *lists_find(struct sl_str text, uint64_t policy)
 {
     for (struct kept_list *kept = LRU_NEWEST(&lists, struct kept_list, lru); kept; kept = LRU_OLDER(kept, lru))
@@ -106,7 +106,7 @@ const struct source_list *source_lists_keep(struct sl_str text, const struct sou
     kept->lru.key =
         (struct sl_str){(const char *)kept + offsetof(struct kept_list, policy), sizeof kept->policy + kept->size};
     pthread_mutex_lock(&lock);
-    struct kept_list *known = lists_find(text, kept->policy); /* by another thread meanwhile */
+    struct kept_list *known = lists_find(text, kept->policy); /* another thread may have added it */
     const struct source_list *list = lists_hold(known ? known : kept, arena);
     if (known || !lru_put(&lists, &kept->lru))
         list_unref(kept);

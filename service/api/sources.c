@@ -3,7 +3,7 @@
 #include "api/source_lists.h"
 #include "base/buf.h"
 
-/* The first of what is wrong. */
+/* Keeps the first error, which is not a warning. */
 static void keep_problem(struct sl_fields *s, const struct value_problems *problems)
 {
     size_t i = 0;

@@ -1,4 +1,4 @@
-/* What operators do with a running service. */
+/* Operator requests to a running service. */
 #include "api/impl.h"
 #include "core/log.h"
 #include "kinds/invalidate.h"
@@ -57,7 +57,7 @@ static void release_hosts(struct http_exchange *x)
     }
 }
 
-/* The errors as a list: each line is one. */
+/* Writes the errors as an array, one item a line. */
 static void write_problems(struct http_exchange *x, struct sl_str problems)
 {
     struct sl_buf json = {0};

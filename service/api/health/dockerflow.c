@@ -10,12 +10,12 @@
 #include "core/pool.h"
 #include "search/search.h"
 
-/* ---- what runs ---- */
+/* ---- version ---- */
 
 enum { MOST_VERSION = 64 * 1024 };
 
 struct version_text {
-    const char *file; /* NULL: beside the program */
+    const char *file; /* NULL: version.json in the program's directory */
     struct sl_buf text;
 };
 
@@ -29,7 +29,7 @@ static bool beside_program(char *path, size_t size)
     return slash;
 }
 
-/* A JSON document of the file; nothing when there is none. */
+/* Reads the file if it is a JSON document; else `text` stays empty. */
 static void read_version(void *arg)
 {
     struct version_text *version = arg;
@@ -77,7 +77,7 @@ void dockerflow_version(struct http_exchange *x)
     http_reply_json(x, 200, &version.text);
 }
 
-/* ---- what it needs ---- */
+/* ---- dependencies ---- */
 
 enum { FINE = 0, WARNING = 30, ERROR = 40 };
 
@@ -145,7 +145,7 @@ void dockerflow_heartbeat(struct http_exchange *x)
     http_reply_json(x, worst == ERROR ? 500 : 200, &text);
 }
 
-/* ---- whether it lives ---- */
+/* ---- liveness ---- */
 
 void dockerflow_alive(struct http_exchange *x)
 {

@@ -1,4 +1,4 @@
-/* Health checks and metrics: answered from memory, at saturation too, but for Mozilla's heartbeat, which asks the symbol stores. */
+/* Health checks and metrics: answered from memory, even at saturation; only Mozilla's heartbeat queries the symbol stores. */
 #include <sys/statvfs.h>
 
 #include "api/health/dockerflow.h"
@@ -31,9 +31,9 @@ static void answer_live(struct http_exchange *x)
     reply_text(x, 200, "ok");
 }
 
-enum { CLOCK_SET = 1704067200 }; /* 2024-01-01: before that nobody has set it */
+enum { CLOCK_SET = 1704067200 }; /* 2024-01-01: an earlier date means that the clock is not set */
 
-/* What keeps the service from work now; each text stays. */
+/* Reasons why the service is not ready; static strings. */
 static size_t reasons(const struct service *service, const char *out[5])
 {
     size_t count = 0;
@@ -100,7 +100,7 @@ static void write_metrics(void *arg)
     metrics_write(&metrics->text, metrics->open_metrics);
 }
 
-/* ---- of several processes, who answers asks the others ---- */
+/* ---- several processes: the one that answers queries the others ---- */
 enum { MOST_TRIES = 10 };
 
 struct adding_up {
@@ -115,8 +115,8 @@ static void add_up(void *arg)
     a->sum.failed = !metrics_sum(a->texts, a->count, &a->sum);
 }
 
-/* The texts of the others, and behind them what those count that do not answer, or have died: read by us. One that dies meanwhile
- * would be counted twice. */
+/* Collects the metrics of the other processes; texts[count] gets, from shared memory, those of processes that do not answer or
+ * have died. Repeated if a process died meanwhile, as it would be counted twice. */
 static void gather_processes(struct http_exchange *x, struct sl_str accept, struct sl_buf *texts, bool open_metrics)
 {
     const struct config *config = ((const struct service *)x->service)->config;
@@ -157,7 +157,7 @@ static void sum_processes(struct http_exchange *x, struct sl_buf *own, struct sl
     *own = a.sum;
 }
 
-/* Hundreds of series and a list of all descriptors: too much for the loop. */
+/* Runs on the pool: hundreds of series, and a list of all descriptors. */
 static void answer_metrics(struct http_exchange *x)
 {
     struct service *service = x->service;

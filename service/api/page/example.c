@@ -1,4 +1,4 @@
-/* The example that the page offers: the stack of the program itself as it answers. */
+/* The page's example request: the stack of this program while it answers. */
 #include <elf.h>
 #include <execinfo.h>
 #include <link.h>
@@ -11,11 +11,11 @@ enum { EXAMPLE_FRAMES = 64, EXAMPLE_MODULES = 32, BUILD_ID_MAX = 64 };
 static const uint64_t first_base = 0x100000000, base_step = 0x100000000;
 
 struct example_module {
-    uint64_t bias, end; /* in this process */
-    char name[64];      /* without its folder */
+    uint64_t bias, end; /* addresses in this process */
+    char name[64];      /* file name without its folder */
     uint8_t build_id[BUILD_ID_MAX];
     size_t build_id_size;
-    bool named; /* by a frame */
+    bool named; /* a frame lies in it */
 };
 
 struct example {
@@ -73,9 +73,9 @@ static uint64_t base_of(const struct example *example, const struct example_modu
     return first_base + base_step * (uint64_t)(module - example->modules);
 }
 
-/* ---- as JSON ---- */
+/* ---- JSON ---- */
 
-/* Frames in no module are left out: they have nothing to tell. */
+/* Frames outside of every module are left out. */
 static void write_frames(struct example *example, struct sl_json_writer *w)
 {
     sl_json_member_array(w, "frames");
@@ -88,7 +88,7 @@ static void write_frames(struct example *example, struct sl_json_writer *w)
             module->named = true;
             sl_json_begin_object(w);
             sl_json_member_hex(w, "instruction_addr", address - module->bias + base_of(example, module));
-            sl_json_put_key(w, "adjust_instruction_addr"); /* all are return addresses */
+            sl_json_put_key(w, "adjust_instruction_addr"); /* all frames are return addresses */
             sl_json_put_boolean(w, true);
             sl_json_end_object(w);
             break;

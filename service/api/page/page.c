@@ -1,4 +1,4 @@
-/* GET /, what is below /page/, and GET /openapi.yaml, the description of all APIs. */
+/* Serves GET /, the files below /page/, and GET /openapi.yaml, the description of all APIs. */
 #include "api/page/page.h"
 
 #include "core/duration.h"
@@ -8,7 +8,7 @@ static const struct config *page_config(const struct http_exchange *x)
     return ((const struct service *)x->service)->config;
 }
 
-/* Nothing is taken from anywhere else, and nobody shows the page inside of another. */
+/* Security headers: nothing is loaded from other origins, and the page cannot be framed. */
 static void protect(struct http_exchange *x)
 {
     http_set_header(
@@ -31,7 +31,8 @@ static const struct page_file *file_named(struct sl_str name)
     return NULL;
 }
 
-/* A tag belongs to bytes: those that the server may compress in some way of its own have none. */
+/* Sends a file with an ETag only in gzip form: plain bytes may be compressed by the server later, and a tag belongs to exact
+ * bytes. */
 static void reply_page_file(struct http_exchange *x, const struct page_file *file, struct sl_str cache_control)
 {
     bool packed = http_takes_gzip(x);
@@ -49,7 +50,7 @@ static void reply_page_file(struct http_exchange *x, const struct page_file *fil
         http_set_header(x, "Content-Encoding", SL_STR("gzip"));
 }
 
-/* Asked for anew each time, since its files are named in it with their version. Mozilla's clients look for some words. */
+/* Not cached, as it names its files with their version. The words are for Mozilla's clients, which search for them. */
 static void answer_page(struct http_exchange *x)
 {
     static const struct sl_str words = SL_STR("<!doctype html><html lang=\"en\"><head><title>symloom</title></head>"
@@ -84,7 +85,7 @@ static void answer_description(struct http_exchange *x)
     reply_page_file(x, file_named(description), SL_STR("private, no-cache"));
 }
 
-/* ---- what the page asks ---- */
+/* ---- data for the page ---- */
 
 static void answer_example(struct http_exchange *x)
 {

@@ -1,11 +1,11 @@
-/* POST /page/read: what the page was given, as the program's own recognisers see it.
+/* POST /page/read: detects the format of an input of the page with the program's own recognisers.
  *
  *     {"kind": "trace", "parts": ["Caused by: ", {"class": "a.e"}, ": y\n", {"text": "\tat a.e.a(F:3)\n", "head": "\tat ", ...}]}
  *
- * `kind` is a word of --type, or null; `unread` says what a file is that is not read, `plain` what a stack is that has its names, `named` whether POST /page/named writes it
- * back with names. Of stacks as text `parts` is the whole text:
- * frames, with their `text`, and names of classes as objects of what lib/js/stack.h and lib/jvm/trace.h find, all else as it is. `?as=trace`
- * and `?as=jsstack` say what the text is to be read as, whatever it looks like. */
+ * `kind` is a value of --type, or null. `unread` names a known format that cannot be read, `plain` a stack that has its names
+ * already; `named`: POST /page/named can write the file with names. For text stacks `parts` is the whole text: frames (with
+ * their `text`) and class names as objects, as found by lib/js/stack.h and lib/jvm/trace.h, everything else as strings.
+ * `?as=trace` and `?as=jsstack` force the format. */
 #include "api/input_kind.h"
 #include "api/page/page.h"
 #include "apple/samples.h"
@@ -17,8 +17,8 @@ struct page_reading {
     struct sl_bytes bytes;
     struct sl_str as; /* may have data NULL */
     struct sl_json_writer w;
-    struct sl_str plain; /* text that is to be written as it is */
-    uint64_t max;        /* bytes of the answer; what is longer is not finished */
+    struct sl_str plain; /* pending text outside of frames, not written yet */
+    uint64_t max;        /* limit of the answer in bytes; beyond it writing stops */
 };
 
 /* ---- parts ---- */
@@ -35,7 +35,7 @@ static void put_plain(struct page_reading *r)
     r->plain = (struct sl_str){NULL, 0};
 }
 
-/* More of it: texts that are added follow one another. */
+/* Extends the pending text; consecutive texts are contiguous. */
 static void add_plain(struct page_reading *r, const char *begin, const char *end)
 {
     if (!r->plain.size)

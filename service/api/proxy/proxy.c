@@ -1,4 +1,4 @@
-/* GET /proxy/<name>/<signature>/<name>: the configured sources as one symbol server. */
+/* GET /proxy/<name>/<signature>/<name>: offers the configured sources as one symbol server. */
 #include "api/impl.h"
 #include "search/search.h"
 
@@ -33,7 +33,7 @@ static void proxy_handle(struct http_exchange *x)
         http_reply_empty(x, 404);
         return;
     }
-    types[1] = FILE_PORTABLEPDB; /* clients ask for both kinds of PDB in one way */
+    types[1] = FILE_PORTABLEPDB; /* both kinds of PDB have the same path */
     struct kinds_search where = {config->sources, config->source_count, SL_STR("global"), &x->arena};
     config_retain(config);
     kinds_find_file(&where, &id, types, types[0] == FILE_PDB ? 2 : 1, &file);

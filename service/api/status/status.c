@@ -1,4 +1,4 @@
-/* GET /status: how the service is, for its page and for people: what it is, what it does, and the last two hours. */
+/* GET /status: state of the service for the page and for people, with a history of two hours. */
 #include <stdio.h>
 #include <sys/statvfs.h>
 #include <time.h>
@@ -22,7 +22,7 @@
 static const char *const status_rights[] = {"status", NULL};
 
 /* ---- values ---- */
-/* RFC 3339 in UTC; null for 0. */
+/* Writes a time in RFC 3339, UTC; null for 0. */
 static void member_time(struct sl_json_writer *w, const char *key, int64_t seconds)
 {
     char text[32];
@@ -32,7 +32,7 @@ static void member_time(struct sl_json_writer *w, const char *key, int64_t secon
     sl_json_member_or_null(w, key, sl_str(seconds ? text : NULL));
 }
 
-/* To a thousandth; null below 0. */
+/* Writes milliseconds with three decimals; null if negative. */
 static void member_ms(struct sl_json_writer *w, const char *key, double ms)
 {
     sl_json_put_key(w, key);
@@ -63,7 +63,7 @@ static void write_work(struct sl_json_writer *w, const struct service *service, 
     sl_json_end_object(w);
 }
 
-struct room { /* what the kernel is asked for, on the pool */
+struct room { /* measured on the pool, by system calls */
     const char *dir;
     uint64_t resident, free, size;
 };
@@ -79,7 +79,7 @@ static void look_at_room(void *arg)
     }
 }
 
-/* What each process of a service has of its own. */
+/* Members of a single process. */
 static void write_process(struct sl_json_writer *w, const struct service *service, const struct history_counts *hour,
                           const struct room *room)
 {
@@ -106,9 +106,9 @@ static void write_disk(struct sl_json_writer *w, const struct room *room)
 
 enum { MEASURE_NS = 1000000000, MEASURE_SHARE = 50 };
 
-/* When the sizes on disk were measured; loop thread. */
+/* State of the measurement of disk sizes; loop thread. */
 static struct {
-    uint64_t next_ns; /* not again before */
+    uint64_t next_ns; /* earliest time of the next measurement */
     bool running;
 } measured;
 
@@ -117,7 +117,7 @@ static void measure_caches(void *arg)
     cache_measure(arg, kinds_all, kinds_all_count);
 }
 
-/* Where nothing cleans the cache, nobody else measures it: no more than a fiftieth of the time. */
+/* Measures the cache here if no cleanup does; at most 1/50 of the time. */
 static void measure_if_old(const struct config *config)
 {
     uint64_t began = clock_mono_ns();
@@ -160,7 +160,7 @@ static void write_shared(struct sl_json_writer *w)
     sl_json_end_array(w);
 }
 
-/* Of a store that several nodes share: one of this machine's own is as its disk is. */
+/* Only for a store shared by several nodes; a local store is covered by the disk's values. */
 static void write_uploads(struct sl_json_writer *w)
 {
     struct kinds_store_state state;
@@ -234,7 +234,7 @@ static void write_history(struct sl_json_writer *w, const struct history *histor
 
 /* ---- the answer ---- */
 
-/* Who lacks the right, where one is needed, hears of version and state only. */
+/* False: a client without the required right sees only version and state. */
 static bool may_see_all(struct http_exchange *x)
 {
     const struct config *config = ((const struct service *)x->service)->config;
@@ -243,7 +243,7 @@ static bool may_see_all(struct http_exchange *x)
     return access_check(x, ACCESS_ANY_FORM, status_rights, NULL) == ACCESS_GRANTED;
 }
 
-/* The processes of the service, those that answer, in the order of their nodes: "[{..},..]"; empty where there is but this one. */
+/* Writes the processes that answer, ordered by node: "[{..},..]"; empty if there is only this one. */
 static void ask_processes(struct http_exchange *x, const struct config *config, const struct history_counts *hour,
                           const struct room *room, struct sl_buf *out)
 {
@@ -267,7 +267,7 @@ static void ask_processes(struct http_exchange *x, const struct config *config, 
     sl_json_end_array(&w);
 }
 
-/* Of processes since the start of the service. */
+/* Deaths of processes since the service started. */
 static void write_deaths(struct sl_json_writer *w)
 {
     struct metrics_deaths deaths = {0};
@@ -279,7 +279,7 @@ static void write_deaths(struct sl_json_writer *w)
     sl_json_end_object(w);
 }
 
-/* One process alone is asked for by another one; whoever else asks hears of what they have in common too. */
+/* Writes everything; if another process asks, only the members of this process. */
 static void write_all(struct http_exchange *x, struct sl_json_writer *w, const struct config *config)
 {
     const struct service *service = x->service;
@@ -287,7 +287,7 @@ static void write_all(struct http_exchange *x, struct sl_json_writer *w, const s
     struct history_counts hour;
     struct sl_buf processes = {0};
     bool alone = node_is_forwarded(x);
-    pool_run(POOL_IO, look_at_room, &room, NULL); /* zeros if that cannot be */
+    pool_run(POOL_IO, look_at_room, &room, NULL); /* stays zero on failure */
     if (!alone)
         measure_if_old(config);
     history_last_hour(service->history, &hour);
@@ -337,7 +337,7 @@ const struct http_family family_status = {.routes = routes, .browsed = true};
 
 enum { LOOK_S = 10, LOOK_AGAIN_S = 2, JUMP_S = 60, STALLED_MS = 5 * 60 * 1000 };
 
-/* What happens by the clock of the day may happen at once, or late, when somebody sets it. */
+/* Warns when the wall clock was set, as work scheduled by it may happen too early or late. */
 static void watch_clock(int64_t *offset_s)
 {
     int64_t now_s = clock_wall_s() - (int64_t)(clock_mono_ns() / 1000000000), jump_s = now_s - *offset_s;
