@@ -97,16 +97,16 @@ static struct guesser guesser_new(struct sl_str client, struct sl_str key_id, ui
     return guesser;
 }
 
-static struct guesser *guesser_places(const struct guesser *wanted)
+static struct guesser *guesser_set(const struct guesser *wanted)
 {
     uint64_t hash = XXH3_64bits_withSeed(wanted->address, sizeof wanted->address, wanted->key_id);
     return &guessers[hash % (GUESSERS / PLACES) * PLACES];
 }
 
 /* Finds the slot of `wanted`, or replaces the least recent one. */
-static struct guesser *guesser_place(const struct guesser *wanted)
+static struct guesser *guesser_find(const struct guesser *wanted)
 {
-    struct guesser *place = guesser_places(wanted), *quiet = place;
+    struct guesser *place = guesser_set(wanted), *quiet = place;
     for (size_t i = 0; i < PLACES; i++) {
         if (place[i].last_ms && place[i].key_id == wanted->key_id &&
             memcmp(place[i].address, wanted->address, sizeof wanted->address) == 0)
@@ -121,7 +121,7 @@ static struct guesser *guesser_place(const struct guesser *wanted)
 bool access_note_wrong_key(const struct http_exchange *x, struct sl_str key_id)
 {
     uint64_t now = loop_now_ms();
-    struct guesser wanted = guesser_new(x->client, key_id, now), *guesser = guesser_place(&wanted);
+    struct guesser wanted = guesser_new(x->client, key_id, now), *guesser = guesser_find(&wanted);
     guesser->last_ms = now ? now : 1;
     if (now < guesser->blocked_until_ms)
         return false;
@@ -139,46 +139,46 @@ bool access_note_wrong_key(const struct http_exchange *x, struct sl_str key_id)
 
 /* ---- keys ---- */
 
-struct shown { /* key data sent by a request */
+struct sent_key { /* key data sent by a request */
     struct sl_str id, secret;
     bool any, is_key;
     char decoded[MAX_DECODED];
 };
 
-static void read_any_form(const struct http_exchange *x, struct shown *shown)
+static void read_any_form(const struct http_exchange *x, struct sent_key *sent)
 {
     struct sl_str header = http_header(x, "authorization"), other = http_header(x, "x-api-key");
-    shown->any = header.data || other.data;
+    sent->any = header.data || other.data;
     if (header.data && strip_scheme(&header, "Bearer")) {
-        shown->secret = header;
-        shown->is_key = split_pair(header, &shown->id, &shown->secret) || is_printable(header);
+        sent->secret = header;
+        sent->is_key = split_pair(header, &sent->id, &sent->secret) || is_printable(header);
     } else if (header.data) {
-        shown->is_key = (strip_scheme(&header, "Basic") || strip_scheme(&header, "APIKey")) &&
-                        split_base64(header, shown->decoded, &shown->id, &shown->secret);
+        sent->is_key = (strip_scheme(&header, "Basic") || strip_scheme(&header, "APIKey")) &&
+                       split_base64(header, sent->decoded, &sent->id, &sent->secret);
     } else {
-        shown->secret = sl_str_trimmed(other);
-        shown->is_key = is_printable(shown->secret);
+        sent->secret = sl_str_trimmed(other);
+        sent->is_key = is_printable(sent->secret);
     }
 }
 
-static void read_api_key(const struct http_exchange *x, struct shown *shown)
+static void read_api_key(const struct http_exchange *x, struct sent_key *sent)
 {
     struct sl_str header = http_header(x, "authorization");
-    shown->any = header.data != NULL;
-    shown->is_key = strip_scheme(&header, "APIKey") && split_base64(header, shown->decoded, &shown->id, &shown->secret);
+    sent->any = header.data != NULL;
+    sent->is_key = strip_scheme(&header, "APIKey") && split_base64(header, sent->decoded, &sent->id, &sent->secret);
 }
 
 /* Finds the key; with an empty id by the secret alone. Compares with all keys, so the time does not depend on the match. NULL:
  * no match. */
-static const struct access_key *find_key(const struct config *config, const struct shown *shown)
+static const struct access_key *find_key(const struct config *config, const struct sent_key *sent)
 {
     const struct access_key *found = NULL;
     uint8_t digest[SHA256_DIGEST_LENGTH];
-    SHA256((const uint8_t *)shown->secret.data, shown->secret.size, digest);
+    SHA256((const uint8_t *)sent->secret.data, sent->secret.size, digest);
     for (size_t i = 0; i < config->auth.key_count; i++) {
         const struct access_key *one = &config->auth.keys[i];
         bool same = CRYPTO_memcmp(digest, one->sha256, sizeof digest) == 0;
-        if (same && (!shown->id.size || sl_str_equal(one->id, shown->id)))
+        if (same && (!sent->id.size || sl_str_equal(one->id, sent->id)))
             found = one;
     }
     return found;
@@ -205,16 +205,16 @@ enum access access_check(struct http_exchange *x, enum access_form form, const c
         [ACCESS_DENIED] = "the key lacks the right",
     };
     const struct config *config = ((const struct service *)x->service)->config;
-    struct shown shown = {.is_key = false};
+    struct sent_key sent = {.is_key = false};
     if (form == ACCESS_API_KEY)
-        read_api_key(x, &shown);
+        read_api_key(x, &sent);
     else
-        read_any_form(x, &shown);
-    const struct access_key *key = shown.is_key ? find_key(config, &shown) : NULL;
-    struct sl_str id = key ? key->id : shown.is_key ? known_id(config, shown.id) : (struct sl_str){NULL, 0};
-    OPENSSL_cleanse(shown.decoded, sizeof shown.decoded);
-    enum access access = !shown.any                         ? ACCESS_MISSING
-                         : !shown.is_key                    ? ACCESS_MALFORMED
+        read_any_form(x, &sent);
+    const struct access_key *key = sent.is_key ? find_key(config, &sent) : NULL;
+    struct sl_str id = key ? key->id : sent.is_key ? known_id(config, sent.id) : (struct sl_str){NULL, 0};
+    OPENSSL_cleanse(sent.decoded, sizeof sent.decoded);
+    enum access access = !sent.any                          ? ACCESS_MISSING
+                         : !sent.is_key                     ? ACCESS_MALFORMED
                          : !key                             ? ACCESS_UNKNOWN
                          : clock_wall_s() >= key->expires_s ? ACCESS_EXPIRED
                          : has_right(key, rights)           ? ACCESS_GRANTED

@@ -6,21 +6,21 @@
 
 enum { RING_MIN = 16 * 1024, RING_MAX = 2 << 20, STEPS = 4 };
 
-struct traffic;
+struct lanes_state;
 
-struct runner {
-    struct traffic *traffic;
+struct lane_state {
+    struct lanes_state *state;
     const struct lane *lane;
     uint64_t done;
     struct sl_bytes bytes; /* piece that the lane reads now */
     bool good;
 };
 
-struct traffic {
+struct lanes_state {
     struct http_exchange *x;
     struct fiber_group group;
-    struct fiber_wait_list news, room; /* news: runners wait for data; room: the reader waits for space */
-    struct runner runners[LANES_MAX];
+    struct fiber_wait_list data_ready, space_ready; /* waited on by lanes; by the reader */
+    struct lane_state lane_states[LANES_MAX];
     size_t count;
     uint8_t *ring;
     size_t size;
@@ -33,7 +33,7 @@ struct traffic {
 };
 
 /* Stops all lanes; the first code wins. */
-static void stop(struct traffic *t, enum sl_code code)
+static void stop(struct lanes_state *t, enum sl_code code)
 {
     if (t->code == SL_OK)
         t->code = code;
@@ -42,16 +42,16 @@ static void stop(struct traffic *t, enum sl_code code)
 
 static void take_on_pool(void *arg)
 {
-    struct runner *r = arg;
+    struct lane_state *r = arg;
     r->good = r->lane->take(r->lane->arg, r->bytes);
 }
 
 /* Waits for the next piece. False at the end of the body, or when cancelled. */
-static bool next_bytes(struct runner *r)
+static bool next_bytes(struct lane_state *r)
 {
-    struct traffic *t = r->traffic;
+    struct lanes_state *t = r->state;
     while (r->done == t->filled)
-        if (t->ended || fiber_wait_on(&t->news, UINT64_MAX) != FIBER_WOKEN)
+        if (t->ended || fiber_wait_on(&t->data_ready, UINT64_MAX) != FIBER_WOKEN)
             return false;
     size_t at = r->done % t->size, size = t->filled - r->done, limit = t->size / STEPS;
     size = size < t->size - at ? size : t->size - at;
@@ -61,8 +61,8 @@ static bool next_bytes(struct runner *r)
 
 static void run_lane(void *arg)
 {
-    struct runner *r = arg;
-    struct traffic *t = r->traffic;
+    struct lane_state *r = arg;
+    struct lanes_state *t = r->state;
     while (t->code == SL_OK && next_bytes(r)) {
         struct sl_error error;
         enum sl_code code = pool_run(r->lane->job, take_on_pool, r, &error);
@@ -73,25 +73,25 @@ static void run_lane(void *arg)
             return;
         }
         r->done += r->bytes.size;
-        fiber_wake_all(&t->room);
+        fiber_wake_all(&t->space_ready);
     }
 }
 
-static uint64_t furthest_behind(const struct traffic *t)
+static uint64_t furthest_behind(const struct lanes_state *t)
 {
     uint64_t done = t->filled;
     for (size_t i = 0; i < t->count; i++)
-        done = t->runners[i].done < done ? t->runners[i].done : done;
+        done = t->lane_states[i].done < done ? t->lane_states[i].done : done;
     return done;
 }
 
 /* Copies a piece into the ring; waits for space. False when cancelled. */
-static bool fill(struct traffic *t, struct sl_bytes piece)
+static bool fill(struct lanes_state *t, struct sl_bytes piece)
 {
     while (piece.size > 0) {
         size_t room = t->size - (size_t)(t->filled - furthest_behind(t)), at = t->filled % t->size;
         if (!room) {
-            if (fiber_wait_on(&t->room, UINT64_MAX) != FIBER_WOKEN)
+            if (fiber_wait_on(&t->space_ready, UINT64_MAX) != FIBER_WOKEN)
                 return false;
             continue;
         }
@@ -100,12 +100,12 @@ static bool fill(struct traffic *t, struct sl_bytes piece)
         memcpy(t->ring + at, piece.data, size);
         piece = (struct sl_bytes){piece.data + size, piece.size - size};
         t->filled += size;
-        fiber_wake_all(&t->news);
+        fiber_wake_all(&t->data_ready);
     }
     return true;
 }
 
-static bool too_slow(const struct traffic *t)
+static bool too_slow(const struct lanes_state *t)
 {
     uint64_t rate = t->pace->min_rate;
     return rate && t->waited_ms > t->pace->grace_ms && t->waited_ms - t->pace->grace_ms > t->filled / rate * 1000;
@@ -113,7 +113,7 @@ static bool too_slow(const struct traffic *t)
 
 static void read_body(void *arg)
 {
-    struct traffic *t = arg;
+    struct lanes_state *t = arg;
     struct sl_bytes piece;
     while (!t->ended) {
         uint64_t begun_ms = loop_now_ms();
@@ -131,7 +131,7 @@ static void read_body(void *arg)
         }
         t->ended = piece.size == 0;
     }
-    fiber_wake_all(&t->news);
+    fiber_wake_all(&t->data_ready);
 }
 
 static size_t ring_size(const struct http_exchange *x)
@@ -145,15 +145,15 @@ static size_t ring_size(const struct http_exchange *x)
 enum sl_code lanes_run(struct http_exchange *x, const struct lane *lanes, size_t count, const struct lanes_pace *pace,
                        struct sl_error *error)
 {
-    struct traffic t = {.x = x, .count = count, .size = ring_size(x), .pace = pace};
+    struct lanes_state t = {.x = x, .count = count, .size = ring_size(x), .pace = pace};
     t.ring = malloc(t.size);
     if (!t.ring)
         return sl_fail(error, SL_BUSY, "out of memory");
     fiber_group_init(&t.group, fiber_group_current());
     bool started = fiber_start(&t.group, read_body, &t);
     for (size_t i = 0; i < count; i++) {
-        t.runners[i] = (struct runner){.traffic = &t, .lane = &lanes[i]};
-        started = started && fiber_start(&t.group, run_lane, &t.runners[i]);
+        t.lane_states[i] = (struct lane_state){.state = &t, .lane = &lanes[i]};
+        started = started && fiber_start(&t.group, run_lane, &t.lane_states[i]);
     }
     if (!started) {
         sl_fail(&t.error, SL_BUSY, "too many fibers");

@@ -14,7 +14,7 @@ struct splitting {
     struct sl_str *text;          /* text of the part or the file; NULL: ignored */
 };
 
-static struct sl_str last_part(struct sl_str path)
+static struct sl_str path_base_name(struct sl_str path)
 {
     for (size_t i = path.size; i > 0; i--)
         if (path.data[i - 1] == '/' || path.data[i - 1] == '\\')
@@ -32,7 +32,7 @@ static enum sl_code begin_file(struct splitting *s, struct sl_error *error)
         return sl_fail(error, SL_BUSY, "out of memory");
     struct own_file *file = &s->files->items[s->files->count++];
     struct sl_str name = {kept, called.size};
-    *file = (struct own_file){.name = s->files->keeps_folders ? name : last_part(name), .text = {"", 0}};
+    *file = (struct own_file){.name = s->files->keeps_folders ? name : path_base_name(name), .text = {"", 0}};
     s->text = &file->text;
     return SL_OK;
 }
@@ -86,7 +86,7 @@ const struct own_file *own_files_named(const struct own_files *files, struct sl_
     size_t end = 0;
     while (end < path.size && path.data[end] != '?' && path.data[end] != '#')
         end++;
-    struct sl_str name = last_part((struct sl_str){path.data, end}), more = sl_str(suffix);
+    struct sl_str name = path_base_name((struct sl_str){path.data, end}), more = sl_str(suffix);
     for (size_t i = 0; name.size && i < files->count; i++) {
         struct sl_str called = files->items[i].name;
         if (called.size == name.size + more.size && sl_str_starts(called, name) && sl_str_ends(called, more))

@@ -56,7 +56,7 @@ static bool make_modules(struct dump_work *work)
 }
 
 /* As Symbolicator, which does not know RISC-V contexts: the CPU is unknown, and threads have no registers and frames. */
-static void forget_registers(struct dump_work *work)
+static void drop_foreign_cpu(struct dump_work *work)
 {
     struct sl_minidump *dump = &work->dump;
     work->is_foreign = dump->family == SL_CPU_RISCV || dump->family == SL_CPU_RISCV64;
@@ -80,7 +80,7 @@ static enum sl_code read_dump(struct job *job, void *arg, struct sl_error *error
     if (code != SL_OK)
         return code;
     if (work->compat)
-        forget_registers(work);
+        drop_foreign_cpu(work);
     bool has_more = !work->compat || work->details;
     return dump_end((!work->compat || sl_minidump_drop_overlaps(dump, arena)) &&
                         (!has_more || sl_minidump_enter_wow64(dump, arena)) &&
@@ -90,7 +90,7 @@ static enum sl_code read_dump(struct job *job, void *arg, struct sl_error *error
 }
 
 /* Replaces a stack with the one that the client walked, if the dump has it. */
-static bool take_client_stack(struct dump_work *work, struct sl_crash_thread *thread)
+static bool use_client_stack(struct dump_work *work, struct sl_crash_thread *thread)
 {
     struct sl_crash_frame *frames;
     size_t count;
@@ -157,7 +157,7 @@ static bool rename_first(struct dump_work *work)
     return !failed;
 }
 
-static bool note_unwinding(struct dump_work *work)
+static bool set_unwind_info(struct dump_work *work)
 {
     struct native_request *request = &work->crash.native;
     request->unwind = SL_ARENA_ARRAY(request->arena, const struct native_unwind *, request->module_count);
@@ -172,7 +172,7 @@ static bool take_frames(struct dump_work *work)
     struct sl_crash *crash = &work->dump.crash;
     bool good = !local || !local->walked || local->walked(local->walked_arg, &work->dump);
     for (size_t i = 0; i < crash->thread_count && good; i++)
-        good = !work->dump.threads[i].is_walked || take_client_stack(work, &crash->threads[i]);
+        good = !work->dump.threads[i].is_walked || use_client_stack(work, &crash->threads[i]);
     for (size_t i = 0; i < crash->thread_count && good && work->details; i++)
         good = name_unloaded(work, i);
     return good;
@@ -183,7 +183,7 @@ static enum sl_code fill_request(struct job *job, void *arg, struct sl_error *er
     struct dump_work *work = arg;
     work->crash.native.writer_arg = &work->dump.crash;
     return dump_end(drop_unknown_modules(work) && take_frames(work) &&
-                        crash_fill(&work->crash.native, &work->dump.crash) && note_unwinding(work) &&
+                        crash_fill(&work->crash.native, &work->dump.crash) && set_unwind_info(work) &&
                         (!work->crash.rules.count || rename_first(work)),
                     error);
 }

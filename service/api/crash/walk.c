@@ -54,27 +54,27 @@ static const struct kinds_use *symbols_of(const struct dump_walk *w, size_t modu
     return kinds_symbols_of(&w->needs.ids[module], w->wants_variables);
 }
 
-struct symbols_ahead {
+struct symbol_prefetch {
     struct dump_walk *w;
     size_t module;
 };
 
-static void find_symbols_ahead(void *arg)
+static void prefetch_symbols(void *arg)
 {
-    const struct symbols_ahead *ahead = arg;
+    const struct symbol_prefetch *ahead = arg;
     module_need(&ahead->w->needs, ahead->module, symbols_of(ahead->w, ahead->module));
 }
 
 /* Prefetches the symbols of a module with a frame. Modules without a debug id wait, as their file may supply it. */
-static void begin_symbols(struct dump_walk *w, size_t index)
+static void start_symbol_prefetch(struct dump_walk *w, size_t index)
 {
     const struct sl_crash_module *known = &w->dump->crash.modules[index];
     bool wanted = w->finds_symbols && known->has_debug_id && known->debug_file.size && w->ahead.count < MOST_AT_ONCE;
-    struct symbols_ahead *ahead = wanted ? SL_ARENA_NEW(w->arena, struct symbols_ahead) : NULL;
+    struct symbol_prefetch *ahead = wanted ? SL_ARENA_NEW(w->arena, struct symbol_prefetch) : NULL;
     if (!ahead)
         return;
-    *ahead = (struct symbols_ahead){w, index};
-    fiber_help(&w->ahead, find_symbols_ahead, ahead);
+    *ahead = (struct symbol_prefetch){w, index};
+    fiber_help(&w->ahead, prefetch_symbols, ahead);
 }
 
 /* Offset to add to addresses of the module for its table. */
@@ -87,7 +87,7 @@ static bool find_cfi(struct dump_walk *w, size_t index)
 {
     if (!w->modules[index].is_asked) {
         w->modules[index].is_asked = true;
-        begin_symbols(w, index);
+        start_symbol_prefetch(w, index);
     }
     const struct kinds_found *found = walk_find(w, index, &kinds_unwind);
     struct walked_module *module = &w->modules[index];
@@ -129,7 +129,7 @@ struct batch {
 };
 
 /* Walks until it needs data or is done. */
-static void walk_on(struct thread_walk *t)
+static void continue_walk(struct thread_walk *t)
 {
     const struct sl_minidump *dump = t->w->dump;
     struct sl_walk_target target = sl_minidump_target(dump, t->thread);
@@ -155,7 +155,7 @@ static void walk_batch(void *arg)
     struct batch *batch = arg;
     for (size_t i = 0; i < batch->count; i++)
         if (!batch->walks[i].is_over)
-            walk_on(&batch->walks[i]);
+            continue_walk(&batch->walks[i]);
 }
 
 /* Looks up what the walk needs. */

@@ -34,7 +34,7 @@ static void answer_live(struct http_exchange *x)
 enum { CLOCK_SET = 1704067200 }; /* 2024-01-01: an earlier date means that the clock is not set */
 
 /* Reasons why the service is not ready; static strings. */
-static size_t reasons(const struct service *service, const char *out[5])
+static size_t not_ready_reasons(const struct service *service, const char *out[5])
 {
     size_t count = 0;
     if (service->draining)
@@ -53,13 +53,13 @@ static size_t reasons(const struct service *service, const char *out[5])
 const char *service_state(const struct service *service)
 {
     const char *why[5];
-    return service->draining ? "draining" : reasons(service, why) ? "not ready" : "ready";
+    return service->draining ? "draining" : not_ready_reasons(service, why) ? "not ready" : "ready";
 }
 
 static void answer_ready(struct http_exchange *x)
 {
     const char *why[5];
-    size_t count = reasons(x->service, why);
+    size_t count = not_ready_reasons(x->service, why);
     struct sl_json_writer w = sl_json_writer(&x->body);
     count_check();
     http_reply(x, count ? 503 : 200, "application/json", SL_STR(""));

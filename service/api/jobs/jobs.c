@@ -42,7 +42,7 @@ bool service_idle(const struct service *service)
 }
 
 /* ---- making and ending jobs ---- */
-static struct job *take_or_make(struct service *service)
+static struct job *job_alloc(struct service *service)
 {
     struct job *job = service->spare;
     if (job) {
@@ -62,7 +62,7 @@ static struct job *take_or_make(struct service *service)
 struct job *job_new(struct http_exchange *x, const struct job_kind *kind, struct sl_str scope)
 {
     struct service *service = x->service;
-    struct job *job = take_or_make(service);
+    struct job *job = job_alloc(service);
     if (!job) {
         http_reply_no_memory(x);
         return NULL;
@@ -131,7 +131,7 @@ static bool is_kept(const struct job *job)
 }
 
 /* Frees an ended job that nobody can poll for: its id was not revealed, or is not valid any more. */
-static void drop_if_unknown(struct job *job)
+static void free_if_unreachable(struct job *job)
 {
     if (job->outcome != JOB_RUNNING && job->group.count == 0 && !job->waiting && !is_kept(job))
         jobs_forget(job);
@@ -158,7 +158,7 @@ static void expire(uv_timer_t *timer)
     }
 }
 
-static void jobs_keep(struct job *job)
+static void jobs_add_finished(struct job *job)
 {
     struct service *service = job->service;
     if (service->finished_last)
@@ -171,7 +171,7 @@ static void jobs_keep(struct job *job)
 }
 
 /* Moves the result to a file if stored results exceed result_bytes or memory is short; on failure it stays in memory. */
-static void account(struct job *job)
+static void charge_result(struct job *job)
 {
     struct service *service = job->service;
     size_t size = content_size(job->result);
@@ -235,7 +235,7 @@ static void jobs_finish(struct job *job, enum sl_code code, const struct sl_erro
         write_outcome(job, outcome_names[outcome]);
     free_work(job);
     if (job->revealed && (job->result = content_new(&job->answer)))
-        account(job);
+        charge_result(job);
     else if (job->revealed)
         outcome = JOB_BUSY;
     job->outcome = outcome;
@@ -245,7 +245,7 @@ static void jobs_finish(struct job *job, enum sl_code code, const struct sl_erro
     metric_add(METRIC_JOBS_FINISHED, 1, job->task, outcome_names[outcome], NULL);
     metric_observe(METRIC_JOB_DURATION, (double)(clock_mono_ns() - job->started_ns) / 1e9, job->task, NULL, NULL);
     if (is_kept(job))
-        jobs_keep(job);
+        jobs_add_finished(job);
     else if (job->revealed) /* clients that wait get the answer, later polls get 404 */
         sl_map_remove(&service->jobs, job_key(job));
     fiber_wake_all(&job->waiters);
@@ -285,7 +285,7 @@ static void job_ended(struct fiber_group *group)
 {
     struct job *job = (struct job *)((char *)group - offsetof(struct job, group));
     fiber_group_finish(group);
-    drop_if_unknown(job);
+    free_if_unreachable(job);
 }
 
 bool job_slot_free(struct http_exchange *x)
@@ -319,7 +319,7 @@ static bool new_id(struct service *service, uint8_t id[16])
 }
 
 /* Runs the job until it first suspends; a job with everything in memory finishes here. */
-static bool begin(struct job *job)
+static bool begin_fiber(struct job *job)
 {
     struct service *service = job->service;
     if (!new_id(service, job->id) || !sl_map_put(&service->jobs, job_key(job), job))
@@ -348,7 +348,7 @@ bool job_begin(struct http_exchange *x, struct job *job)
     memory_move(&job->memory, &x->memory);
     if (!job_slot_free(x))
         return false;
-    if (begin(job))
+    if (begin_fiber(job))
         return true;
     metric_add(METRIC_JOBS_REJECTED, 1, NULL, NULL, NULL);
     http_reply_error(x, 503, "maximum number of concurrent requests reached");
@@ -362,7 +362,7 @@ void job_leave(struct job *job)
         job->is_left = true;
         fiber_group_cancel(&job->group);
     }
-    drop_if_unknown(job);
+    free_if_unreachable(job);
 }
 
 bool job_id_parse(struct sl_str text, uint8_t id[16])
@@ -381,7 +381,7 @@ bool job_id_parse(struct sl_str text, uint8_t id[16])
 }
 
 /* True if the job belongs to another key. If either request came without a key, the id is enough. */
-static bool is_anothers(const struct job *job, const struct http_exchange *x)
+static bool has_other_key(const struct job *job, const struct http_exchange *x)
 {
     return job->key_id && x->key_id.size && !sl_str_equal(sl_str(job->key_id), x->key_id);
 }
@@ -390,7 +390,7 @@ struct job *job_find(const struct http_exchange *x, const uint8_t id[16])
 {
     const struct service *service = x->service;
     struct job *job = sl_map_get(&service->jobs, (struct sl_str){(const char *)id, 16});
-    if (!job || !job->revealed || is_anothers(job, x))
+    if (!job || !job->revealed || has_other_key(job, x))
         return NULL;
     job->waiting++;
     job->polled_ms = loop_now_ms();

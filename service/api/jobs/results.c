@@ -57,7 +57,8 @@ static void write_job_key(const struct results *results, const struct job *job, 
     write_key(results, job->id, sl_str(job->key_id ? job->key_id : ""), out);
 }
 
-static bool results_ask(struct results *results, const struct sl_str *words, size_t count, struct redis_answer *answer)
+static bool results_command(struct results *results, const struct sl_str *words, size_t count,
+                            struct redis_answer *answer)
 {
     *answer = (struct redis_answer){0};
     if (loop_now_ms() < results->rest_until_ms)
@@ -74,20 +75,20 @@ static bool results_ask(struct results *results, const struct sl_str *words, siz
     return false;
 }
 
-static bool set(struct results *results, const char *key, struct sl_str value, struct sl_str seconds)
+static bool results_set(struct results *results, const char *key, struct sl_str value, struct sl_str seconds)
 {
     struct redis_answer answer;
     struct sl_str words[] = {SL_STR("SET"), sl_str(key), value, SL_STR("EX"), seconds};
-    bool done = results_ask(results, words, 5, &answer);
+    bool done = results_command(results, words, 5, &answer);
     sl_buf_free(&answer.text);
     return done;
 }
 
-static bool set_place(struct results *results, const char *key, char what, struct sl_str seconds)
+static bool results_set_marker(struct results *results, const char *key, char what, struct sl_str seconds)
 {
     char text[16];
     int size = snprintf(text, sizeof text, "%c%u", what, results->service->node);
-    return set(results, key, (struct sl_str){text, (size_t)size}, seconds);
+    return results_set(results, key, (struct sl_str){text, (size_t)size}, seconds);
 }
 
 /* ---- publishing ---- */
@@ -98,7 +99,7 @@ void results_announce(struct job *job)
     if (!results || job->announced)
         return;
     write_job_key(results, job, key);
-    job->announced = set_place(results, key, 'P', SL_STR(MARKER_S));
+    job->announced = results_set_marker(results, key, 'P', SL_STR(MARKER_S));
 }
 
 static void renew_all(struct results *results)
@@ -116,7 +117,7 @@ static void renew_all(struct results *results)
         if (!job || job->outcome != JOB_RUNNING)
             continue;
         write_job_key(results, job, key);
-        if (!set_place(results, key, 'P', SL_STR(MARKER_S)))
+        if (!results_set_marker(results, key, 'P', SL_STR(MARKER_S)))
             break;
     }
     sl_buf_free(&ids);
@@ -165,7 +166,7 @@ static bool pack_result(struct publication *p)
     return packed && !p->frame.failed && p->frame.size <= p->results->max_value;
 }
 
-static void tell_end(struct publication *p)
+static void publish_end(struct publication *p)
 {
     struct results *results = p->results;
     char seconds[24], id[37];
@@ -173,23 +174,23 @@ static void tell_end(struct publication *p)
     struct sl_str gone[] = {SL_STR("DEL"), sl_str(p->key)};
     struct sl_str ttl = {seconds, (size_t)snprintf(seconds, sizeof seconds, "%llu", (unsigned long long)p->ttl_s)};
     if (!p->content)
-        results_ask(results, gone, 2, &answer);
+        results_command(results, gone, 2, &answer);
     else if (pack_result(p))
-        set(results, p->key, sl_buf_view(&p->frame), ttl);
+        results_set(results, p->key, sl_buf_view(&p->frame), ttl);
     else
-        set_place(results, p->key, 'L', ttl);
+        results_set_marker(results, p->key, 'L', ttl);
     if (!p->content)
         sl_buf_free(&answer.text);
     job_id_format(p->id, id);
     struct sl_str told[] = {SL_STR("PUBLISH"), sl_str(results->channel_name), sl_str(id)};
-    results_ask(results, told, 3, &answer);
+    results_command(results, told, 3, &answer);
     sl_buf_free(&answer.text);
 }
 
 static void publish_fiber(void *arg)
 {
     struct publication *p = arg;
-    tell_end(p);
+    publish_end(p);
     content_release(p->content);
     sl_buf_free(&p->frame);
     free(p);
@@ -262,14 +263,14 @@ static bool reply_frame(struct http_exchange *x, struct sl_str frame)
 
 enum known { KNOWN_NOT, KNOWN_RUNNING, KNOWN_ANSWERED };
 
-static enum known results_look(struct results *results, struct http_exchange *x, const uint8_t id[16])
+static enum known results_get(struct results *results, struct http_exchange *x, const uint8_t id[16])
 {
     char key[KEY_MAX];
     struct redis_answer answer;
     enum known known = KNOWN_NOT;
     write_key(results, id, x->key_id, key);
     struct sl_str words[] = {SL_STR("GET"), sl_str(key)};
-    if (!results_ask(results, words, 2, &answer))
+    if (!results_command(results, words, 2, &answer))
         return KNOWN_NOT;
     struct sl_str value = sl_buf_view(&answer.text);
     if (answer.type == REDIS_TEXT && value.size && value.data[0] == 'P')
@@ -307,7 +308,7 @@ bool results_poll(struct http_exchange *x, const uint8_t id[16], const struct ap
     enum known known;
     do {
         listener.ended = false;
-        known = results_look(results, x, id);
+        known = results_get(results, x, id);
     } while (known == KNOWN_RUNNING && !service->stopping && await_end(&listener, end));
     sl_list_remove(&results->listeners, &listener.link);
     if (known == KNOWN_RUNNING) {

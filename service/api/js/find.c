@@ -75,7 +75,7 @@ static size_t candidates_of(struct sl_str url, struct sl_arena *arena, struct sl
 /* ---- bundles and single files ---- */
 
 /* Fetches the file as its request says. */
-static enum sl_code finder_get(struct js_request *r, struct js_file *file)
+static enum sl_code fetch_js_file(struct js_request *r, struct js_file *file)
 {
     struct sl_error error = {.code = SL_OK};
     enum sl_code code = kinds_get_source_file(&file->request, r->arena, &file->item, &error);
@@ -93,7 +93,7 @@ static bool take_entry(struct js_request *r, struct js_file *file, const struct 
     file->entry = entry;
     file->request = (struct source_request){
         .scope = r->scope, .file = &bundle->artifact->file, .entry = entry->name, .is_utf8 = true};
-    if (entry->entry->size && finder_get(r, file) != SL_OK)
+    if (entry->entry->size && fetch_js_file(r, file) != SL_OK)
         return false;
     file->origin = JS_BUNDLED;
     file->match = file->key.has_id ? MATCH_DEBUG_ID : bundle->artifact->match;
@@ -102,7 +102,7 @@ static bool take_entry(struct js_request *r, struct js_file *file, const struct 
     return true;
 }
 
-static bool in_bundles(struct js_request *r, struct js_file *file, const struct sl_str *urls, size_t url_count)
+static bool find_in_bundles(struct js_request *r, struct js_file *file, const struct sl_str *urls, size_t url_count)
 {
     const struct js_finder *f = &r->finder;
     if (file->key.has_id)
@@ -124,7 +124,7 @@ static bool in_bundles(struct js_request *r, struct js_file *file, const struct 
 }
 
 /* Uses the first artifact that is listed by one of the URLs, even if it cannot be fetched. */
-static bool among_artifacts(struct js_request *r, struct js_file *file, const struct sl_str *urls, size_t url_count)
+static bool find_artifact(struct js_request *r, struct js_file *file, const struct sl_str *urls, size_t url_count)
 {
     const struct artifact *artifact = NULL;
     for (size_t i = 0; i < url_count && !artifact; i++)
@@ -136,7 +136,7 @@ static bool among_artifacts(struct js_request *r, struct js_file *file, const st
     file->match = artifact->match;
     file->origin = JS_INDIVIDUAL;
     file->request = (struct source_request){.scope = r->scope, .file = &artifact->file, .is_utf8 = true};
-    file->code = finder_get(r, file);
+    file->code = fetch_js_file(r, file);
     metric_observe(METRIC_JS_ITEMS, 1, "fetched_artifacts", NULL, NULL);
     if (file->code == SL_NOT_FOUND && artifact->has_headers)
         file->code = SL_OK;
@@ -160,7 +160,7 @@ static enum sl_code own_text(struct js_request *r, const struct own_file *own, s
 }
 
 /* Finds a file of the request by name. A script that was not sent, but whose map was, counts as found and empty. */
-static bool among_own(struct js_request *r, struct js_file *file)
+static bool find_own_file(struct js_request *r, struct js_file *file)
 {
     const struct own_file *own = file->key.path.data ? own_files_named(&r->files, file->key.path, "") : NULL;
     bool map_alone = !own && file->key.type == JS_MINIFIED_SOURCE && file->key.path.data &&
@@ -193,12 +193,12 @@ struct js_look { /* look-up of a file that is not found yet */
     struct sl_str urls[CANDIDATES];
     size_t url_count;
     bool found;
-    const struct artifact *told; /* result of the last query; NULL: not queried */
-    size_t told_count;
+    const struct artifact *listed; /* result of the last query; NULL: not queried */
+    size_t listed_count;
 };
 
 /* Queries Sentry. */
-static void ask_sentry(void *arg)
+static void query_sentry(void *arg)
 {
     struct js_look *look = arg;
     struct js_request *r = look->request;
@@ -206,7 +206,7 @@ static void ask_sentry(void *arg)
     struct sl_str stem = {NULL, 0};
     struct artifact *items = NULL;
     struct sl_error error = {.code = SL_OK};
-    look->told = NULL;
+    look->listed = NULL;
     if (r->finder.stopped != SL_OK || !r->source.id.data || (r->local && !r->local->own_sources))
         return;
     if (look->file->key.path.data) {
@@ -216,18 +216,18 @@ static void ask_sentry(void *arg)
     }
     query.debug_ids = &look->file->key.id;
     query.debug_id_count = look->file->key.has_id;
-    enum sl_code code = origin_artifacts(&r->source, &query, r->arena, &items, &look->told_count, &error);
+    enum sl_code code = origin_artifacts(&r->source, &query, r->arena, &items, &look->listed_count, &error);
     if (code != SL_OK)
-        look->told_count = 0;
+        look->listed_count = 0;
     if (code != SL_OK && !stops(r, code))
         log_debug("js", "the look-up of artifacts failed", LOG_SLSTR("source", r->source.id),
                   LOG_STR("reason", error.message));
-    look->told = items;
+    look->listed = items;
     metric_observe(METRIC_JS_ITEMS, 1, "api_requests", NULL, NULL);
 }
 
 /* Queries the command's local files. */
-static void ask_locally(void *arg)
+static void query_local_files(void *arg)
 {
     struct js_look *look = arg;
     struct js_request *r = look->request;
@@ -238,15 +238,15 @@ static void ask_locally(void *arg)
                                      .release = r->release,
                                      .dist = r->dist};
     struct artifact *items;
-    look->told = NULL;
+    look->listed = NULL;
     if (!r->local || !r->local->look_up)
         return;
     if (query.path.data)
         query.stem = sl_js_stem(query.path);
-    if (!r->local->look_up(r->local->look_up_arg, &query, r->arena, &items, &look->told_count))
+    if (!r->local->look_up(r->local->look_up_arg, &query, r->arena, &items, &look->listed_count))
         finder_stop(r, SL_BUSY);
     else
-        look->told = items;
+        look->listed = items;
 }
 
 static void open_bundle(void *arg)
@@ -296,8 +296,8 @@ static bool add_bundle(struct js_request *r, const struct artifact *artifact)
     return true;
 }
 
-/* Sets `*news` if the artifact, or its path, is new: several URLs may lead to one file. */
-static bool add_artifact(struct js_request *r, const struct artifact *artifact, bool *news)
+/* Sets `*added` if the artifact, or its path, is new: several URLs may lead to one file. */
+static bool add_artifact(struct js_request *r, const struct artifact *artifact, bool *added)
 {
     struct js_finder *f = &r->finder;
     bool made;
@@ -306,25 +306,25 @@ static bool add_artifact(struct js_request *r, const struct artifact *artifact, 
         return finder_stop(r, SL_BUSY);
     if (made) {
         *slot = (void *)(uintptr_t)artifact;
-        *news = true;
+        *added = true;
     }
     if (artifact->is_bundle)
         return !made || add_bundle(r, artifact);
     slot = sl_map_slot(&f->by_path, artifact->abs_path, &made);
     if (slot && made) {
         *slot = (void *)(uintptr_t)artifact;
-        *news = true;
+        *added = true;
     }
     return slot || finder_stop(r, SL_BUSY);
 }
 
-/* Sets `*news` if one of them is new. */
-static bool add_artifacts(struct js_request *r, const struct artifact *items, size_t count, bool *news)
+/* Sets `*added` if one of them is new. */
+static bool add_artifacts(struct js_request *r, const struct artifact *items, size_t count, bool *added)
 {
     size_t bundles = 0;
     for (size_t i = 0; i < count; i++) {
         bundles += items[i].is_bundle;
-        if (!add_artifact(r, &items[i], news))
+        if (!add_artifact(r, &items[i], added))
             return false;
     }
     metric_observe(METRIC_JS_ITEMS, (double)bundles, "queried_bundles", NULL, NULL);
@@ -334,24 +334,24 @@ static bool add_artifacts(struct js_request *r, const struct artifact *items, si
 
 /* ---- concurrent look-ups ---- */
 
-struct looking {
+struct js_search {
     struct js_request *request;
     void **looks; /* struct js_look *: files not found yet, in the order of the keys */
     size_t count;
 };
 
-static void look_here(void *arg)
+static void search_known_for(void *arg)
 {
     struct js_look *look = arg;
     struct js_request *r = look->request;
     look->found = r->finder.stopped == SL_OK &&
-                  (among_own(r, look->file) || in_bundles(r, look->file, look->urls, look->url_count) ||
-                   among_artifacts(r, look->file, look->urls, look->url_count));
+                  (find_own_file(r, look->file) || find_in_bundles(r, look->file, look->urls, look->url_count) ||
+                   find_artifact(r, look->file, look->urls, look->url_count));
     if (look->found && look->file->key.path.data)
         look->file->attempt.status = JS_NOT_ATTEMPTED;
 }
 
-static void look_in_the_web(void *arg)
+static void search_web(void *arg)
 {
     struct js_look *look = arg;
     struct js_file *file = look->file;
@@ -363,9 +363,9 @@ static void look_in_the_web(void *arg)
 }
 
 /* Searches what is known already; files that are found leave the list. */
-static bool look_among_known(struct looking *l)
+static bool search_known(struct js_search *l)
 {
-    if (!js_for_each(l->request, look_here, l->looks, l->count))
+    if (!js_for_each(l->request, search_known_for, l->looks, l->count))
         return false;
     size_t left = 0;
     for (size_t i = 0; i < l->count; i++)
@@ -376,33 +376,33 @@ static bool look_among_known(struct looking *l)
 }
 
 /* Queries for a range of missing files. New artifacts then serve all missing files. */
-static bool ask_about(struct looking *l, void (*ask)(void *look), size_t begin, size_t count)
+static bool query_range(struct js_search *l, void (*ask)(void *look), size_t begin, size_t count)
 {
-    bool news = false;
+    bool added = false;
     if (!js_for_each(l->request, ask, l->looks + begin, count))
         return false;
     for (size_t i = begin; i < begin + count; i++) {
         const struct js_look *look = l->looks[i];
-        if (look->told && !add_artifacts(l->request, look->told, look->told_count, &news))
+        if (look->listed && !add_artifacts(l->request, look->listed, look->listed_count, &added))
             return false;
     }
-    return !news || (open_bundles(l->request) && look_among_known(l));
+    return !added || (open_bundles(l->request) && search_known(l));
 }
 
 /* Queries for the first missing file alone: usually its bundle has the others too, which saves their queries. */
-static bool look_further(struct looking *l, void (*ask)(void *look))
+static bool query_missing(struct js_search *l, void (*ask)(void *look))
 {
     const void *first = l->count ? l->looks[0] : NULL;
-    if (!first || !ask_about(l, ask, 0, 1))
+    if (!first || !query_range(l, ask, 0, 1))
         return l->request->finder.stopped == SL_OK;
     size_t asked = l->count && l->looks[0] == first;
-    return ask_about(l, ask, asked, l->count - asked);
+    return query_range(l, ask, asked, l->count - asked);
 }
 
-static bool look_for_all(struct looking *l)
+static bool search_everywhere(struct js_search *l)
 {
-    return look_among_known(l) && (!l->request->local || look_further(l, ask_locally)) && look_further(l, ask_sentry) &&
-           js_for_each(l->request, look_in_the_web, l->looks, l->count);
+    return search_known(l) && (!l->request->local || query_missing(l, query_local_files)) &&
+           query_missing(l, query_sentry) && js_for_each(l->request, search_web, l->looks, l->count);
 }
 
 static struct sl_str key_text(const struct js_key *key, struct sl_arena *arena)
@@ -449,8 +449,8 @@ static struct js_file *js_file_of(struct js_request *r, const struct js_key *key
 
 bool js_find(struct js_request *r, const struct js_key *keys, size_t count, const struct js_file **found)
 {
-    struct looking looking = {.request = r, .looks = SL_ARENA_ARRAY(r->arena, void *, count + 1)};
-    if (!looking.looks)
+    struct js_search search = {.request = r, .looks = SL_ARENA_ARRAY(r->arena, void *, count + 1)};
+    if (!search.looks)
         return finder_stop(r, SL_BUSY);
     for (size_t i = 0; i < count; i++) {
         struct js_look *look;
@@ -458,9 +458,9 @@ bool js_find(struct js_request *r, const struct js_key *keys, size_t count, cons
         if (!found[i])
             return finder_stop(r, SL_BUSY);
         if (look)
-            looking.looks[looking.count++] = look;
+            search.looks[search.count++] = look;
     }
-    return look_for_all(&looking);
+    return search_everywhere(&search);
 }
 
 bool js_for_each(struct js_request *r, void (*run)(void *item), void **items, size_t count)

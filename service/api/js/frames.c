@@ -40,14 +40,14 @@ static void js_keep_lines(struct js_resolving *s, struct js_frame *frame, const 
 }
 
 /* Adds the lines around the frame's line; no change if the text has no such line. */
-static void js_give_lines(struct js_resolving *s, struct js_frame *frame, struct sl_context_cursor cursor)
+static void js_set_lines(struct js_resolving *s, struct js_frame *frame, struct sl_context_cursor cursor)
 {
     struct sl_context found;
     if (sl_context_at(&cursor, frame->line.value, &found))
         js_keep_lines(s, frame, &found);
 }
 
-static void js_give_script_lines(struct js_resolving *s, struct js_frame *raw, struct js_module *module)
+static void js_set_script_lines(struct js_resolving *s, struct js_frame *raw, struct js_module *module)
 {
     if (module->context_line != raw->line.value) {
         struct sl_context_cursor cursor = js_file_cursor(module->minified);
@@ -91,8 +91,8 @@ static struct sl_str function_name(struct js_resolving *s, const struct js_frame
     return js_kept(s, &text);
 }
 
-static void give_place(struct js_resolving *s, const struct js_module *module, const struct js_frame *raw,
-                       struct js_frame *frame, const struct sl_smcache_place *place)
+static void js_set_place(struct js_resolving *s, const struct js_module *module, const struct js_frame *raw,
+                         struct js_frame *frame, const struct sl_smcache_place *place)
 {
     struct sl_str source = sl_smcache_source(module->item->loaded, place->source);
     frame->function = function_name(s, raw, place);
@@ -107,12 +107,12 @@ static void give_place(struct js_resolving *s, const struct js_module *module, c
     s->caller = place->name;
 }
 
-static void give_source(struct js_resolving *s, const struct js_module *module, const struct js_frame *raw,
-                        struct js_frame *frame, const struct sl_smcache_place *place)
+static void js_set_source(struct js_resolving *s, const struct js_module *module, const struct js_frame *raw,
+                          struct js_frame *frame, const struct sl_smcache_place *place)
 {
     const struct sl_smcache *table = module->item->loaded;
     if (sl_smcache_text(table, place->source).data) {
-        js_give_lines(s, frame, sl_smcache_cursor(table, place->source, place->line + 1));
+        js_set_lines(s, frame, sl_smcache_cursor(table, place->source, place->line + 1));
         return;
     }
     struct sl_str path = js_joined_path(s, module, sl_smcache_source(table, place->source));
@@ -120,8 +120,8 @@ static void give_source(struct js_resolving *s, const struct js_module *module, 
 }
 
 /* Sets the origin data of the frame, keeping its sourcemap if there is no new one. False when out of memory. */
-static bool give_origin(struct js_resolving *s, const struct js_module *module, struct sl_str sourcemap,
-                        struct js_frame *frame)
+static bool js_set_origin(struct js_resolving *s, const struct js_module *module, struct sl_str sourcemap,
+                          struct js_frame *frame)
 {
     struct js_said *origin = SL_ARENA_NEW(s->request->arena, struct js_said);
     s->request->out_of_memory |= !origin;
@@ -150,21 +150,21 @@ static bool map_frame(struct js_resolving *s, const struct js_module *module, co
     *frame = *raw;
     frame->context = NULL; /* lines of the script */
     *entry = (struct js_entry){.frame = frame, .symbolicated = true};
-    if (!give_origin(s, module, module->label, frame))
+    if (!js_set_origin(s, module, module->label, frame))
         return false;
-    give_place(s, module, raw, frame, &place);
+    js_set_place(s, module, raw, frame, &place);
     if (s->request->apply_source_context != SL_BOOL_FALSE)
-        give_source(s, module, raw, frame, &place);
+        js_set_source(s, module, raw, frame, &place);
     return true;
 }
 
-static void no_map(struct js_resolving *s, const struct js_module *module, struct js_frame *raw)
+static void js_add_map_error(struct js_resolving *s, const struct js_module *module, struct js_frame *raw)
 {
     struct js_error error = {.abs_path = raw->abs_path, .problem = JS_MISSING_SOURCEMAP};
     if (module->code == SL_MALFORMED) {
         error.problem = JS_MALFORMED_SOURCEMAP;
         error.sourcemap = module->label;
-        give_origin(s, module, (struct sl_str){NULL, 0}, raw);
+        js_set_origin(s, module, (struct sl_str){NULL, 0}, raw);
     } else if (module->map && module->map->disabled) {
         error.problem = JS_SCRAPING_DISABLED;
     }
@@ -190,11 +190,11 @@ static bool resolve_frame(struct js_resolving *s, const struct js_entry *sent, s
         return false;
     }
     if (r->apply_source_context != SL_BOOL_FALSE)
-        js_give_script_lines(s, raw, module);
+        js_set_script_lines(s, raw, module);
     if (!module->has_map)
         return false;
     if (!module->item) {
-        no_map(s, module, raw);
+        js_add_map_error(s, module, raw);
         return false;
     }
     if (map_frame(s, module, raw, entry))
@@ -230,7 +230,7 @@ void js_add_sources(struct js_request *r)
     for (size_t i = 0; i < r->want_count && !r->out_of_memory && answer_limit_has_memory(r->limit); i++) {
         const struct js_want *want = &r->wants[i];
         if (want->file->code == SL_OK)
-            js_give_lines(&s, want->frame, js_file_cursor(want->file));
+            js_set_lines(&s, want->frame, js_file_cursor(want->file));
         else
             js_add_error(r, (struct js_error){.abs_path = want->abs_path,
                                               .problem = JS_MISSING_SOURCE_CONTENT,

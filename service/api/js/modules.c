@@ -60,7 +60,7 @@ static struct sl_str js_entry_header(const struct sl_bundle_file *entry, const c
 
 /* Finds the script's reference to its map and its debug id. Headers win over comments. Debug ids in comments are ignored in
  * bundles, which have them in headers. */
-static bool js_refer(struct js_request *r, struct js_module *m)
+static bool js_find_reference(struct js_request *r, struct js_module *m)
 {
     const struct js_file *file = m->minified;
     struct js_reference *reference = &m->reference;
@@ -109,7 +109,7 @@ static struct sl_str js_joined(struct js_request *r, struct sl_str base, struct 
 }
 
 /* Makes the part of a table's cache key that identifies this file. */
-static bool js_identify(struct js_request *r, const struct js_file *file, struct sl_str *id)
+static bool js_make_file_id(struct js_request *r, const struct js_file *file, struct sl_str *id)
 {
     static const char *const words[] = {"MinifiedSource", "SourceMap", "Source"};
     struct script_facts facts;
@@ -195,7 +195,8 @@ static bool js_convert(struct js_request *r, struct js_module *m, struct sl_str 
     if (is_of_own_files(m)) {
         m->code = own_convert_map(m, embedded, &error);
     } else {
-        if (!js_identify(r, m->minified, &request.script_id) || (m->map && !js_identify(r, m->map, &request.map_id)))
+        if (!js_make_file_id(r, m->minified, &request.script_id) ||
+            (m->map && !js_make_file_id(r, m->map, &request.map_id)))
             return false;
         m->code = kinds_get_sourcemap(&request, r->arena, &m->item, &error);
     }
@@ -272,7 +273,7 @@ static void js_read_script(void *arg)
     struct js_module *m = arg;
     struct js_request *r = m->request;
     const struct sl_str *map = &m->reference.map;
-    if (r->finder.stopped != SL_OK || m->minified->code != SL_OK || !js_refer(r, m) ||
+    if (r->finder.stopped != SL_OK || m->minified->code != SL_OK || !js_find_reference(r, m) ||
         (m->reference.is_embedded && !js_use_embedded(r, m)))
         return;
     m->has_map = m->embedded || map->data || m->reference.has_id;

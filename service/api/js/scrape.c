@@ -74,7 +74,7 @@ static struct sl_str without_fragment(struct sl_str url, struct sl_arena *arena)
 }
 
 /* URL with the start of its hour as fragment; data NULL when out of memory. */
-static struct sl_str of_the_hour(struct sl_str url, int64_t now_s, struct sl_arena *arena)
+static struct sl_str url_of_hour(struct sl_str url, int64_t now_s, struct sl_arena *arena)
 {
     struct sl_buf text = {0};
     int64_t begin;
@@ -143,7 +143,7 @@ void js_scrape(struct js_request *r, struct js_file *file)
         .origin_count = r->scraping.allowed_origin_count,
         .is_utf8 = true,
     };
-    file->uri = url.data ? of_the_hour(url, r->finder.now_s, r->arena) : url;
+    file->uri = url.data ? url_of_hour(url, r->finder.now_s, r->arena) : url;
     if (file->uri.data)
         scrape_get(r, file);
     else

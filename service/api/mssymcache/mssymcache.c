@@ -119,7 +119,7 @@ static const char *read_fields(struct asked *asked)
 
 /* Returns the transcoder with the highest major version not above the client's. Versions from OWN_MAJORS on are a range of
  * their own. */
-static const struct transcoder *choose(const struct config *config, const unsigned version[3])
+static const struct transcoder *choose_transcoder(const struct config *config, const unsigned version[3])
 {
     const struct transcoder *best = NULL;
     if (version[0] < LOWEST_MAJOR)
@@ -158,12 +158,12 @@ static void reply_item(struct asked *asked, const unsigned version[3], struct ca
 }
 
 /* Moving average of the time of a transcode. */
-static double usual_s;
+static double average_s;
 
 static void reply_later(struct http_exchange *x)
 {
     char text[16];
-    unsigned delay = usual_s < 1 ? 1 : usual_s > MAX_RETRY_S ? MAX_RETRY_S : (unsigned)(usual_s + 0.999);
+    unsigned delay = average_s < 1 ? 1 : average_s > MAX_RETRY_S ? MAX_RETRY_S : (unsigned)(average_s + 0.999);
     snprintf(text, sizeof text, "%u", delay);
     const char *kept = sl_arena_strndup(&x->arena, text, strlen(text));
     http_reply_empty(x, 404);
@@ -204,7 +204,7 @@ static void background_run(void *arg)
     uint64_t begin = clock_mono_ns();
     if (kinds_get_ms_symcache(&b->question, &b->arena, &item, &error) == SL_OK) {
         double took_s = (double)(clock_mono_ns() - begin) / 1e9;
-        usual_s = usual_s > 0 ? (3 * usual_s + took_s) / 4 : took_s;
+        average_s = average_s > 0 ? (3 * average_s + took_s) / 4 : took_s;
         cache_release(item);
     }
     background_end(b);
@@ -255,7 +255,7 @@ static bool reply_older(struct asked *asked)
     return false;
 }
 
-static void reply_made(struct asked *asked)
+static void reply_computed(struct asked *asked)
 {
     struct cache_item *item;
     struct sl_error error;
@@ -291,7 +291,7 @@ static void answer(struct asked *asked)
     else if (asked->is_patient && begin_background(x->service, &asked->question))
         reply_later(x);
     else
-        reply_made(asked);
+        reply_computed(asked);
 }
 
 static void mssymcache_get(struct http_exchange *x)
@@ -299,7 +299,7 @@ static void mssymcache_get(struct http_exchange *x)
     const struct config *config = config_retain(((const struct service *)x->service)->config);
     struct asked asked = {.x = x, .question.config = config};
     const char *wrong = read_path(x, &asked) ? read_fields(&asked) : "";
-    const struct transcoder *transcoder = choose(config, asked.version);
+    const struct transcoder *transcoder = choose_transcoder(config, asked.version);
     if (!is_file_name(asked.question.pdb_name)) {
         http_reply_empty(x, 400);
     } else if (wrong) {

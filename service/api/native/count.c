@@ -139,7 +139,7 @@ static const char *const item_names[ITEMS] = {"num_modules",
                                               "unmapped_frames"};
 
 /* Metric series of the items, looked up once. `origin` and `platform` are literals of which there are few. */
-static struct metric_series *const *series_of(const char *origin, const char *platform)
+static struct metric_series *const *item_series(const char *origin, const char *platform)
 {
     static struct place {
         const char *origin, *platform;
@@ -160,7 +160,7 @@ void native_count(const struct native_request *request)
 {
     const struct native_counts *c = &request->counts;
     const struct module_counts modules = count_modules(request);
-    struct metric_series *const *series = series_of(request->origin, modules.platform);
+    struct metric_series *const *series = item_series(request->origin, modules.platform);
     const size_t items[ITEMS] = {request->module_count,
                                  modules.unusable,
                                  modules.unparsable,

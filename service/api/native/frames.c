@@ -132,8 +132,8 @@ static bool has_no_line(const struct sl_location *location)
 
 /* Drops inlined calls without line information: innermost ones without a line; and all of them if the outer function of a PDB
  * has no lines, as the call sites are unknown then. */
-static const struct sl_location *with_lines(const struct native_module *module, const struct sl_location *chain,
-                                            size_t *count)
+static const struct sl_location *drop_lineless_calls(const struct native_module *module,
+                                                     const struct sl_location *chain, size_t *count)
 {
     if (*count > 1 && module->id->type == OBJECT_PE && has_no_line(&chain[*count - 1])) {
         chain += *count - 1;
@@ -251,7 +251,8 @@ static void symbolicate_frame(struct trace_walk *walk, size_t index)
     count = count > SL_SYMCACHE_MAX_CHAIN ? SL_SYMCACHE_MAX_CHAIN : count;
     if (!count && request->nearest)
         count = sl_symcache_nearest(module->found->lookup.symcache, relative + ahead, chain);
-    const struct sl_location *first = walk->request->inlines_without_lines ? chain : with_lines(module, chain, &count);
+    const struct sl_location *first =
+        walk->request->inlines_without_lines ? chain : drop_lineless_calls(module, chain, &count);
     if (count)
         add_expansion(walk, frame, module, address, first, count);
     else
@@ -259,7 +260,7 @@ static void symbolicate_frame(struct trace_walk *walk, size_t index)
 }
 
 /* Counts the least size of the frames from `before` on: their keys, and the module's file name in each. */
-static void count_least(struct trace_walk *walk, size_t before)
+static void count_answer_bytes(struct trace_walk *walk, size_t before)
 {
     enum { KEYS = 96 };
     for (size_t i = before; i < walk->count; i++) {
@@ -295,7 +296,7 @@ static void symbolicate_trace(struct native_request *request, size_t index, uint
             break;
         }
         symbolicate_frame(&walk, i);
-        count_least(&walk, before);
+        count_answer_bytes(&walk, before);
     }
     request->results[index] = (struct native_result_trace){walk.frames, walk.count};
     request->result_count += walk.count;

@@ -188,7 +188,7 @@ struct kinds_search native_where(struct native_request *request)
 typedef bool is_wanted(const struct native_module *module);
 
 /* Returns the modules for which `wanted` is true, in the arena. NULL when out of memory. */
-static struct native_module **modules_that(struct native_request *request, is_wanted *wanted, size_t *count)
+static struct native_module **select_modules(struct native_request *request, is_wanted *wanted, size_t *count)
 {
     struct native_module **found = SL_ARENA_ARRAY(request->arena, struct native_module *, request->module_count + 1);
     *count = 0;
@@ -228,7 +228,7 @@ static void find_some_uploads(void *arg)
 static bool find_uploads(struct native_request *request, is_wanted *wanted)
 {
     struct crew crew = {.scope = request->scope};
-    crew.todo = modules_that(request, wanted, &crew.count);
+    crew.todo = select_modules(request, wanted, &crew.count);
     if (crew.count == 0)
         return true;
     size_t at_once = crew.count < MAX_UPLOADS_AT_ONCE ? crew.count : MAX_UPLOADS_AT_ONCE;
@@ -259,7 +259,7 @@ static bool find_in_stores(struct native_request *request)
     size_t count;
     if (!request->stores)
         return true;
-    struct native_module **modules = modules_that(request, wants_table, &count);
+    struct native_module **modules = select_modules(request, wants_table, &count);
     struct mozilla_question *questions = SL_ARENA_ARRAY(request->arena, struct mozilla_question, count + 1);
     request->out_of_memory |= !questions;
     if (!modules || !questions)
@@ -315,7 +315,7 @@ static void complete_id(struct native_request *request, const struct kinds_searc
 static bool find_tables(struct native_request *request)
 {
     size_t count;
-    struct native_module **modules = modules_that(request, wants_table, &count);
+    struct native_module **modules = select_modules(request, wants_table, &count);
     struct kinds_question *questions = SL_ARENA_ARRAY(request->arena, struct kinds_question, count + 1);
     struct kinds_search where = native_where(request);
     request->out_of_memory |= !questions;
@@ -331,7 +331,7 @@ static bool find_tables(struct native_request *request)
 }
 
 /* Allocates `found` of the modules that frames refer to. False when out of memory. */
-static bool native_modules_make_room(struct native_request *request)
+static bool native_modules_alloc_found(struct native_request *request)
 {
     for (size_t i = 0; i < request->module_count; i++) {
         struct native_module *module = &request->modules[i];
@@ -351,7 +351,7 @@ static bool native_modules_make_room(struct native_request *request)
 
 bool native_find_symbols(struct native_request *request)
 {
-    if (!native_modules_make_room(request))
+    if (!native_modules_alloc_found(request))
         return false;
     if (!find_uploads(request, upload_first) || !find_in_stores(request) || !find_tables(request) ||
         !find_uploads(request, upload_last))
@@ -375,7 +375,7 @@ static bool wants_source(const struct native_module *module)
 bool native_find_sources(struct native_request *request)
 {
     size_t count;
-    struct native_module **modules = modules_that(request, wants_source, &count);
+    struct native_module **modules = select_modules(request, wants_source, &count);
     struct source_question *questions = SL_ARENA_ARRAY(request->arena, struct source_question, count + 1);
     struct kinds_search where = native_where(request);
     request->out_of_memory |= !questions;

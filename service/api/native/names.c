@@ -44,7 +44,7 @@ static struct sl_str memo_key(struct naming *n, const struct pending *pending)
 }
 
 /* Sets `function` from `symbol`, now or in demangle_pending. */
-static void make_readable(struct naming *n, struct native_names *names, enum sl_language language)
+static void set_function_name(struct naming *n, struct native_names *names, enum sl_language language)
 {
     names->function = names->symbol;
     if (!n->memo) {
@@ -96,21 +96,21 @@ static void name_symbolicated(struct naming *n, struct native_result_frame *fram
     if (!names || !slot)
         return;
     if (frame->table == TABLE_SYMCACHE)
-        make_readable(n, names, function.language);
+        set_function_name(n, names, function.language);
     else
         names->function = names->symbol; /* names of uploads are not mangled */
     frame->names = *slot = names;
 }
 
 /* Demangles a name that was sent, if only one of symbol and function was. */
-static void name_failed(struct naming *n, struct native_result_frame *frame)
+static void name_unsymbolicated(struct naming *n, struct native_result_frame *frame)
 {
     struct sl_str symbol = native_text(frame->sent, SENT_SYMBOL), function = native_text(frame->sent, SENT_FUNCTION);
     if (!symbol.data == !function.data)
         return;
     struct native_names *names = new_names(n, symbol.data ? symbol : function);
     if (names)
-        make_readable(n, names, SL_LANG_UNKNOWN);
+        set_function_name(n, names, SL_LANG_UNKNOWN);
     frame->names = names;
 }
 
@@ -131,7 +131,7 @@ static void name_all(void *arg)
             if (frame->status == FRAME_SYMBOLICATED)
                 name_symbolicated(n, frame);
             else
-                name_failed(n, frame);
+                name_unsymbolicated(n, frame);
         }
 }
 
@@ -142,7 +142,7 @@ static void demangle_pending(void *arg)
         demangle(n, item->names, item->language);
 }
 
-static bool work_off(struct naming *n, struct sl_error *error)
+static bool demangle_on_pool(struct naming *n, struct sl_error *error)
 {
     if (!n->pending)
         return true;
@@ -154,7 +154,7 @@ static bool work_off(struct naming *n, struct sl_error *error)
 }
 
 /* Keeps the names as sent where demangling failed. */
-static void forget_unreadable(struct native_request *request)
+static void drop_failed_names(struct native_request *request)
 {
     for (size_t t = 0; t < request->trace_count; t++)
         for (size_t i = 0; i < request->results[t].count; i++) {
@@ -175,7 +175,7 @@ void native_name_at_once(struct native_request *request)
 {
     struct naming n = {.request = request};
     name_all(&n);
-    forget_unreadable(request);
+    drop_failed_names(request);
     naming_free(&n);
 }
 
@@ -184,9 +184,9 @@ enum sl_code native_name(struct native_request *request, struct name_memo *memo,
     struct naming n = {.request = request, .memo = memo};
     enum sl_code code =
         guard_run(name_all, &n) ? SL_OK : sl_fail(error, SL_INTERNAL, "a mapped file could not be read");
-    if (code == SL_OK && !work_off(&n, error))
+    if (code == SL_OK && !demangle_on_pool(&n, error))
         code = error->code;
-    forget_unreadable(request);
+    drop_failed_names(request);
     naming_free(&n);
     return code;
 }

@@ -4,12 +4,12 @@
 struct module_need {
     const struct kinds_use *use;
     struct kinds_found found;
-    bool asking, known;
+    bool in_flight, known;
     struct fiber_wait_list waiting; /* fibers that joined the look-up */
     struct module_need *next;
 };
 
-static struct module_need *need_of(struct module_needs *needs, size_t module, const struct kinds_use *use)
+static struct module_need *find_need(struct module_needs *needs, size_t module, const struct kinds_use *use)
 {
     struct sl_arena *arena = needs->where.arena;
     if (!needs->first)
@@ -31,11 +31,11 @@ static struct module_need *need_of(struct module_needs *needs, size_t module, co
 }
 
 /* SL_BUSY and SL_CANCELLED are not cached: they say nothing about the file. */
-static void ask(const struct module_needs *needs, size_t module, struct module_need *need)
+static void look_up_need(const struct module_needs *needs, size_t module, struct module_need *need)
 {
-    need->asking = true;
+    need->in_flight = true;
     kinds_find(&needs->where, need->use, &needs->ids[module], &need->found);
-    need->asking = false;
+    need->in_flight = false;
     need->known = need->found.code != SL_CANCELLED && need->found.code != SL_BUSY;
     fiber_wake_all(&need->waiting);
 }
@@ -44,15 +44,15 @@ const struct kinds_found *module_need(struct module_needs *needs, size_t module,
 {
     static const struct kinds_found cancelled = {.code = SL_CANCELLED, .error = {SL_CANCELLED, 0, "cancelled"}},
                                     busy = {.code = SL_BUSY, .error = {SL_BUSY, 0, "out of memory"}};
-    struct module_need *need = need_of(needs, module, use);
+    struct module_need *need = find_need(needs, module, use);
     bool has_joined = false;
     if (!need)
         return &busy;
-    for (; need->asking; has_joined = true)
+    for (; need->in_flight; has_joined = true)
         if (fiber_wait_on(&need->waiting, UINT64_MAX) != FIBER_WOKEN)
             return &cancelled;
     if (!need->known && !(has_joined && need->found.code == SL_BUSY))
-        ask(needs, module, need);
+        look_up_need(needs, module, need);
     if (need->known)
         return &need->found;
     return fiber_cancelled() || need->found.code == SL_CANCELLED ? &cancelled : &busy;

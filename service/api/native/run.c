@@ -24,32 +24,32 @@ bool native_prepare(struct native_request *request)
 /* ---- where work is done ---- */
 
 /* Cache items of the module's tables; NULL where there is none. */
-static void items_of(const struct native_found *found, struct cache_item *items[3])
+static void table_items(const struct native_found *found, struct cache_item *items[3])
 {
     items[0] = found->lookup.item;
     items[1] = found->symbfile.items[0];
     items[2] = found->symbfile.items[1];
 }
 
-static bool is_at_hand(const struct native_found *found)
+static bool tables_resident(const struct native_found *found)
 {
     struct cache_item *items[3];
     bool all = true;
-    items_of(found, items);
+    table_items(found, items);
     for (size_t i = 0; i < 3; i++)
         all = (!items[i] || cache_at_hand(items[i])) && all;
     return all;
 }
 
 /* Place for work on `frames` frames; updates is_cold of the modules. */
-static unsigned place_of(struct native_request *request, size_t frames)
+static unsigned choose_place(struct native_request *request, size_t frames)
 {
     bool is_near = request->frame_count <= FEW_FRAMES && frames <= FEW_RESULTS && request->module_count <= FEW_FRAMES;
     for (size_t i = 0; i < request->module_count; i++) {
         struct native_found *found = request->modules[i].found;
         if (!found)
             continue;
-        found->is_cold = !is_at_hand(found);
+        found->is_cold = !tables_resident(found);
         is_near = is_near && !found->is_cold;
     }
     return is_near ? JOB_ON_LOOP : POOL_SYMBOLICATE;
@@ -58,7 +58,7 @@ static unsigned place_of(struct native_request *request, size_t frames)
 unsigned native_place_of_results(void *arg)
 {
     struct native_request *request = arg;
-    return place_of(request, request->result_count);
+    return choose_place(request, request->result_count);
 }
 
 void native_look_at_pages(const struct native_request *request)
@@ -68,7 +68,7 @@ void native_look_at_pages(const struct native_request *request)
         const struct native_found *found = request->modules[i].found;
         if (!found || !found->is_cold)
             continue;
-        items_of(found, items);
+        table_items(found, items);
         for (size_t k = 0; k < 3; k++)
             if (items[k])
                 cache_look_at_pages(items[k]);
@@ -77,7 +77,7 @@ void native_look_at_pages(const struct native_request *request)
 
 /* ---- steps ---- */
 
-static enum sl_code native_end(const struct native_request *request, struct sl_error *error)
+static enum sl_code native_check_memory(const struct native_request *request, struct sl_error *error)
 {
     return request->out_of_memory ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
 }
@@ -85,7 +85,7 @@ static enum sl_code native_end(const struct native_request *request, struct sl_e
 static enum sl_code look_up(struct job *job, void *request, struct sl_error *error)
 {
     native_symbolicate(request, job->config->max_response_frames);
-    return native_end(request, error);
+    return native_check_memory(request, error);
 }
 
 static enum sl_code finish(struct job *job, void *arg, struct sl_error *error)
@@ -94,7 +94,7 @@ static enum sl_code finish(struct job *job, void *arg, struct sl_error *error)
     native_finish(request);
     if (!request->out_of_memory)
         request->variables = native_count_variables(request);
-    return native_end(request, error);
+    return native_check_memory(request, error);
 }
 
 static enum sl_code name_and_finish(struct job *job, void *arg, struct sl_error *error)
@@ -117,7 +117,7 @@ static enum sl_code look_up_and_name(struct job *job, void *request, struct sl_e
 /* Symbolicates and names the frames: in one pool job, or on the loop as far as it is allowed there. */
 static enum sl_code name_frames(struct job *job, struct native_request *request, struct sl_error *error)
 {
-    unsigned place = place_of(request, request->frame_count);
+    unsigned place = choose_place(request, request->frame_count);
     if (place != JOB_ON_LOOP)
         return job_work(job, place, look_up_and_name, error);
     enum sl_code code = job_work(job, JOB_ON_LOOP, look_up, error);
@@ -134,7 +134,7 @@ static enum sl_code name_frames(struct job *job, struct native_request *request,
 static enum sl_code apply_sources(struct job *job, void *request, struct sl_error *error)
 {
     native_apply_sources(request);
-    return native_end(request, error);
+    return native_check_memory(request, error);
 }
 
 static enum sl_code add_context(struct job *job, struct native_request *request, struct sl_error *error)
@@ -147,7 +147,7 @@ static enum sl_code add_context(struct job *job, struct native_request *request,
     enum sl_code code = any ? job_work(job, POOL_SYMBOLICATE, apply_sources, error) : SL_OK;
     if (code == SL_OK && any)
         code = native_download_sources(request, error);
-    return code == SL_OK ? native_end(request, error) : code;
+    return code == SL_OK ? native_check_memory(request, error) : code;
 }
 
 enum sl_code native_run(struct job *job, void *arg, struct sl_error *error)
@@ -156,7 +156,7 @@ enum sl_code native_run(struct job *job, void *arg, struct sl_error *error)
     /* Estimated memory of the resulting frames; arrays grow by doubling. */
     uint64_t memory = 2 * request->frame_count * sizeof(struct native_result_frame);
     if (!native_find_symbols(request))
-        return request->out_of_memory ? native_end(request, error) : SL_CANCELLED;
+        return request->out_of_memory ? native_check_memory(request, error) : SL_CANCELLED;
     enum sl_code code = job_reserve(job, memory, error);
     if (code == SL_OK)
         code = name_frames(job, request, error);
@@ -178,7 +178,7 @@ uint64_t native_answer_memory(const void *arg)
 unsigned native_place_of_answer(void *arg)
 {
     struct native_request *request = arg;
-    return place_of(request, request->result_count + request->variables);
+    return choose_place(request, request->result_count + request->variables);
 }
 
 enum sl_code native_write_answer(struct job *job, void *arg, struct sl_error *error)

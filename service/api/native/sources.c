@@ -111,7 +111,7 @@ static int by_source_and_line(const void *left, const void *right)
     return order ? order : (a->line > b->line) - (a->line < b->line);
 }
 
-static bool gather(struct sourcing *s)
+static bool collect_places(struct sourcing *s)
 {
     struct native_request *request = s->request;
     answer_limit_step(request->limit);
@@ -129,7 +129,7 @@ static bool gather(struct sourcing *s)
 
 /* ---- the lines ---- */
 
-static struct sl_str kept_line(struct sourcing *s, struct sl_str line)
+static struct sl_str copy_line(struct sourcing *s, struct sl_str line)
 {
     sl_buf_clear(&s->line);
     sl_context_trim(&s->line, line, 0);
@@ -138,7 +138,7 @@ static struct sl_str kept_line(struct sourcing *s, struct sl_str line)
     return (struct sl_str){copy ? copy : "", copy ? s->line.size : 0};
 }
 
-static const struct native_context *keep_context(struct sourcing *s, const struct sl_context *found)
+static const struct native_context *copy_context(struct sourcing *s, const struct sl_context *found)
 {
     struct native_context *context = SL_ARENA_NEW(s->request->arena, struct native_context);
     if (!context) {
@@ -148,16 +148,16 @@ static const struct native_context *keep_context(struct sourcing *s, const struc
     context->before_count = found->before_count;
     context->after_count = found->after_count;
     for (unsigned i = 0; i < found->before_count; i++)
-        context->before[i] = kept_line(s, found->before[i]);
-    context->line = kept_line(s, found->line);
+        context->before[i] = copy_line(s, found->before[i]);
+    context->line = copy_line(s, found->line);
     for (unsigned i = 0; i < found->after_count; i++)
-        context->after[i] = kept_line(s, found->after[i]);
+        context->after[i] = copy_line(s, found->after[i]);
     return context;
 }
 
 /* Sets the source of all frames of one path; `text` NULL: only the link. */
-static void native_sources_give(struct sourcing *s, struct place *places, size_t count, const struct sl_str *text,
-                                struct sl_str link)
+static void native_set_source(struct sourcing *s, struct place *places, size_t count, const struct sl_str *text,
+                              struct sl_str link)
 {
     struct sl_context_cursor cursor = sl_context_cursor(text ? *text : SL_STR(""));
     struct native_source *source = NULL;
@@ -171,18 +171,19 @@ static void native_sources_give(struct sourcing *s, struct place *places, size_t
             }
             source->link = link;
             if (text && sl_context_at(&cursor, places[i].line, &context))
-                source->context = keep_context(s, &context);
+                source->context = copy_context(s, &context);
         }
         places[i].frame->source = source;
     }
 }
 
-static void give_text(struct sourcing *s, struct place *places, size_t count, struct sl_bytes bytes, struct sl_str link)
+static void native_set_text(struct sourcing *s, struct place *places, size_t count, struct sl_bytes bytes,
+                            struct sl_str link)
 {
     struct sl_str text;
     bool is_text = sl_text_decode(bytes, &s->decoded, &text);
     memory_hold(&s->held, s->text.capacity + s->decoded.capacity);
-    native_sources_give(s, places, count, is_text ? &text : NULL, link);
+    native_set_source(s, places, count, is_text ? &text : NULL, link);
 }
 
 /* ---- out of objects ---- */
@@ -200,7 +201,7 @@ static void add_link(struct sourcing *s, struct native_link *link, struct sl_str
         s->request->out_of_memory = true;
 }
 
-static void queue(struct sourcing *s, const struct native_link *link)
+static void queue_download(struct sourcing *s, const struct native_link *link)
 {
     struct native_link *queued = SL_ARENA_NEW(s->request->arena, struct native_link);
     if (!queued) {
@@ -213,7 +214,7 @@ static void queue(struct sourcing *s, const struct native_link *link)
 }
 
 /* kinds_source_at within the request's limit of work. */
-static bool native_sources_ask(struct sourcing *s, struct source_object *object, struct sl_str path, bool *has_text)
+static bool read_source_text(struct sourcing *s, struct source_object *object, struct sl_str path, bool *has_text)
 {
     uint64_t before = object->work;
     sl_buf_clear(&s->text);
@@ -252,12 +253,12 @@ static void resolve(struct sourcing *s, struct place *places, size_t count)
     bool known = false;
     for (size_t i = 0; i < sources->count && !s->request->out_of_memory; i++) {
         bool has_text = false;
-        if (!native_sources_ask(s, &sources->objects[i], places->path, &has_text))
+        if (!read_source_text(s, &sources->objects[i], places->path, &has_text))
             continue;
         struct sl_str url = scraping_url(s->request->arena, sl_buf_view(&s->url));
         known = known || has_text || s->url.size;
         if (has_text) {
-            give_text(s, places, count, sl_buf_bytes(&s->text), url);
+            native_set_text(s, places, count, sl_buf_bytes(&s->text), url);
             return;
         }
         add_link(s, &link, sources->objects[i].scope, url);
@@ -265,9 +266,9 @@ static void resolve(struct sourcing *s, struct place *places, size_t count)
     known = add_origin(s, &link) || known;
     if (!known)
         return;
-    native_sources_give(s, places, count, NULL, link.source_count ? link.sources->url : (struct sl_str){NULL, 0});
+    native_set_source(s, places, count, NULL, link.source_count ? link.sources->url : (struct sl_str){NULL, 0});
     if (link.source_count)
-        queue(s, &link);
+        queue_download(s, &link);
 }
 
 static void native_sources_finish(struct sourcing *s)
@@ -283,7 +284,7 @@ void native_apply_sources(struct native_request *request)
 {
     struct sourcing s = {.request = request};
     size_t end;
-    request->out_of_memory = request->out_of_memory || !gather(&s);
+    request->out_of_memory = request->out_of_memory || !collect_places(&s);
     for (size_t begin = 0; begin < s.count && !request->out_of_memory; begin = end) {
         for (end = begin + 1; end < s.count && same_source(&s.places[begin], &s.places[end]);)
             end++;
@@ -368,7 +369,7 @@ static void apply_texts(void *arg)
     struct sourcing s = {.request = arg};
     for (const struct native_link *link = s.request->links; link; link = link->next)
         if (link->item)
-            give_text(&s, link->places, link->count, link->item->mapping.bytes, link->url);
+            native_set_text(&s, link->places, link->count, link->item->mapping.bytes, link->url);
     native_sources_finish(&s);
 }
 

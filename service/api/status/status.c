@@ -63,25 +63,25 @@ static void write_work(struct sl_json_writer *w, const struct service *service, 
     sl_json_end_object(w);
 }
 
-struct room { /* measured on the pool, by system calls */
+struct system_usage { /* measured on the pool, by system calls */
     const char *dir;
     uint64_t resident, free, size;
 };
 
-static void look_at_room(void *arg)
+static void measure_system(void *arg)
 {
-    struct room *room = arg;
+    struct system_usage *usage = arg;
     struct statvfs disk;
-    room->resident = metrics_resident_bytes();
-    if (statvfs(room->dir, &disk) == 0) {
-        room->free = (uint64_t)disk.f_bavail * disk.f_frsize;
-        room->size = (uint64_t)disk.f_blocks * disk.f_frsize;
+    usage->resident = metrics_resident_bytes();
+    if (statvfs(usage->dir, &disk) == 0) {
+        usage->free = (uint64_t)disk.f_bavail * disk.f_frsize;
+        usage->size = (uint64_t)disk.f_blocks * disk.f_frsize;
     }
 }
 
 /* Members of a single process. */
 static void write_process(struct sl_json_writer *w, const struct service *service, const struct history_counts *hour,
-                          const struct room *room)
+                          const struct system_usage *usage)
 {
     char node[5];
     snprintf(node, sizeof node, "%04x", node_own(service->config));
@@ -90,17 +90,17 @@ static void write_process(struct sl_json_writer *w, const struct service *servic
     sl_json_member_u64(w, "uptime_seconds", (clock_mono_ns() - service->started_ns) / 1000000000u);
     write_work(w, service, hour);
     sl_json_member_object(w, "memory");
-    sl_json_member_u64(w, "resident", room->resident);
+    sl_json_member_u64(w, "resident", usage->resident);
     sl_json_member_u64(w, "budget_used", memory_used());
     sl_json_member_u64(w, "budget", memory_limit());
     sl_json_end_object(w);
 }
 
-static void write_disk(struct sl_json_writer *w, const struct room *room)
+static void write_disk(struct sl_json_writer *w, const struct system_usage *usage)
 {
     sl_json_member_object(w, "disk");
-    sl_json_member_u64(w, "free", room->free);
-    sl_json_member_u64(w, "size", room->size);
+    sl_json_member_u64(w, "free", usage->free);
+    sl_json_member_u64(w, "size", usage->size);
     sl_json_end_object(w);
 }
 
@@ -118,7 +118,7 @@ static void measure_caches(void *arg)
 }
 
 /* Measures the cache here if no cleanup does; at most 1/50 of the time. */
-static void measure_if_old(const struct config *config)
+static void measure_if_due(const struct config *config)
 {
     uint64_t began = clock_mono_ns();
     if (!config->cache_dir || config->enable_cache_cleanup || measured.running || began < measured.next_ns)
@@ -245,7 +245,7 @@ static bool may_see_all(struct http_exchange *x)
 
 /* Writes the processes that answer, ordered by node: "[{..},..]"; empty if there is only this one. */
 static void ask_processes(struct http_exchange *x, const struct config *config, const struct history_counts *hour,
-                          const struct room *room, struct sl_buf *out)
+                          const struct system_usage *usage, struct sl_buf *out)
 {
     size_t count = config->http.processes, own = config->process.index;
     struct sl_buf *texts = siblings_speak(x) ? SL_ARENA_ARRAY(&x->arena, struct sl_buf, count) : NULL;
@@ -257,7 +257,7 @@ static void ask_processes(struct http_exchange *x, const struct config *config, 
     for (size_t i = 0; i < count; i++) {
         if (i == own) {
             sl_json_begin_object(&w);
-            write_process(&w, x->service, hour, room);
+            write_process(&w, x->service, hour, usage);
             sl_json_end_object(&w);
         } else if (texts[i].size) {
             sl_json_put_raw(&w, sl_buf_view(&texts[i]));
@@ -283,22 +283,22 @@ static void write_deaths(struct sl_json_writer *w)
 static void write_all(struct http_exchange *x, struct sl_json_writer *w, const struct config *config)
 {
     const struct service *service = x->service;
-    struct room room = {.dir = config->cache_dir ? config->cache_dir : cache_tmp_dir()};
+    struct system_usage usage = {.dir = config->cache_dir ? config->cache_dir : cache_tmp_dir()};
     struct history_counts hour;
     struct sl_buf processes = {0};
     bool alone = node_is_forwarded(x);
-    pool_run(POOL_IO, look_at_room, &room, NULL); /* stays zero on failure */
+    pool_run(POOL_IO, measure_system, &usage, NULL); /* stays zero on failure */
     if (!alone)
-        measure_if_old(config);
+        measure_if_due(config);
     history_last_hour(service->history, &hour);
-    ask_processes(x, config, &hour, &room, &processes);
+    ask_processes(x, config, &hour, &usage, &processes);
     if (!alone) {
         sl_json_member_or_null(w, "version", sl_str(BUILD_VERSION));
         sl_json_member_or_null(w, "commit", sl_str(build_commit()));
     }
-    write_process(w, service, &hour, &room);
+    write_process(w, service, &hour, &usage);
     if (!alone) {
-        write_disk(w, &room);
+        write_disk(w, &usage);
         write_caches(w, &hour);
         write_shared(w);
         write_uploads(w);

@@ -291,7 +291,7 @@ static void take_upload(struct http_exchange *x)
 }
 
 /* ---- status ---- */
-struct question {
+struct status_query {
     struct upload_owner owner;
     struct symbfile_place place;
     struct symbfile_set sets[SYMBFILE_KINDS];
@@ -334,7 +334,7 @@ static void write_set(const struct symbfile_set *set, struct sl_json_writer *w)
     sl_json_end_object(w);
 }
 
-static void reply_status(struct http_exchange *x, const struct question *q)
+static void reply_status(struct http_exchange *x, const struct status_query *q)
 {
     char id[SL_FILE_ID_HEX];
     struct sl_buf json = {0};
@@ -360,10 +360,10 @@ static void reply_status(struct http_exchange *x, const struct question *q)
 }
 
 /* Common start of GET and DELETE. */
-static bool read_question(struct http_exchange *x, const char *const *rights, struct question *q,
-                          struct symbfile_failure *failure)
+static bool read_status_query(struct http_exchange *x, const char *const *rights, struct status_query *q,
+                              struct symbfile_failure *failure)
 {
-    *q = (struct question){0};
+    *q = (struct status_query){0};
     *failure = (struct symbfile_failure){0};
     if (!has_store(failure) || !upload_authorize(x, rights, &q->owner, failure))
         return false;
@@ -372,7 +372,7 @@ static bool read_question(struct http_exchange *x, const char *const *rights, st
     return failure->status == 0;
 }
 
-static void free_sets(struct question *q)
+static void free_sets(struct status_query *q)
 {
     for (int kind = 0; kind < SYMBFILE_KINDS; kind++) {
         free(q->sets[kind].have);
@@ -380,7 +380,7 @@ static void free_sets(struct question *q)
     }
 }
 
-static void fail_question(struct symbfile_failure *failure, enum sl_code code, const struct sl_error *error)
+static void fail_status_query(struct symbfile_failure *failure, enum sl_code code, const struct sl_error *error)
 {
     if (code == SL_BUSY || code == SL_INTERNAL || code == SL_CANCELLED)
         symbfile_fail_by(failure, code == SL_INTERNAL ? code : SL_BUSY, error->message);
@@ -389,7 +389,7 @@ static void fail_question(struct symbfile_failure *failure, enum sl_code code, c
 }
 
 /* Finds the state in one scope, or in the shared one if `scope` is NULL. False: no uploads, or `failure`. */
-static bool find_status(struct question *q, const char *scope, struct symbfile_failure *failure)
+static bool find_status(struct status_query *q, const char *scope, struct symbfile_failure *failure)
 {
     struct sl_error error;
     free_sets(q);
@@ -397,16 +397,16 @@ static bool find_status(struct question *q, const char *scope, struct symbfile_f
     if (scope)
         memcpy(q->place.scope, scope, sizeof q->place.scope);
     enum sl_code code = symbfile_status(&q->place, q->sets, q->known, &q->info, &q->any, &error);
-    fail_question(failure, code, &error);
+    fail_status_query(failure, code, &error);
     return code == SL_OK && q->any;
 }
 
 static void answer_status(struct http_exchange *x)
 {
-    struct question q;
+    struct status_query q;
     struct symbfile_failure failure;
     bool found = false;
-    if (read_question(x, read_rights, &q, &failure)) {
+    if (read_status_query(x, read_rights, &q, &failure)) {
         for (size_t i = 0; !found && !failure.status && i < q.owner.count; i++)
             found = find_status(&q, q.owner.scopes[i], &failure);
         if (!found && !failure.status && q.owner.reads_shared)
@@ -422,7 +422,7 @@ static void answer_status(struct http_exchange *x)
 }
 
 /* Deletes the uploads of one scope; sets `*any` if there were some. False when the client is gone. */
-static bool delete_sets(struct question *q, const char *scope, bool *any, struct symbfile_failure *failure)
+static bool delete_sets(struct status_query *q, const char *scope, bool *any, struct symbfile_failure *failure)
 {
     struct symbfile_lock lock;
     struct sl_error error;
@@ -435,14 +435,14 @@ static bool delete_sets(struct question *q, const char *scope, bool *any, struct
         code = symbfile_delete(&q->place, &q->any, &error);
     *any |= code == SL_OK && q->any;
     if (code != SL_NOT_FOUND)
-        fail_question(failure, code, &error);
+        fail_status_query(failure, code, &error);
     symbfile_answers_forget();
     symbfile_unlock(&lock);
     return true;
 }
 
 /* Answers 403 if only the shared scope has uploads, which a key with scopes may not delete. */
-static void refuse_delete(struct question *q, struct symbfile_failure *failure)
+static void refuse_delete(struct status_query *q, struct symbfile_failure *failure)
 {
     if (q->owner.reads_shared && find_status(q, NULL, failure))
         symbfile_fail(failure, 403, "1004", "API key is not allowed to delete symbols of all scopes.");
@@ -453,10 +453,10 @@ static void refuse_delete(struct question *q, struct symbfile_failure *failure)
 
 static void delete_upload(struct http_exchange *x)
 {
-    struct question q;
+    struct status_query q;
     struct symbfile_failure failure;
     bool any = false;
-    if (read_question(x, delete_rights, &q, &failure)) {
+    if (read_status_query(x, delete_rights, &q, &failure)) {
         for (size_t i = 0; !failure.status && i < q.owner.count; i++)
             if (!delete_sets(&q, q.owner.scopes[i], &any, &failure))
                 return;

@@ -7,7 +7,7 @@ enum { RETRIES = 5, PAUSE_MS = 200, HEAD_S = 5, GET_S = 300, MAX_REDIRECTS = 5 }
 #define SECOND_NS UINT64_C(1000000000)
 
 /* True if archives may be downloaded from this URL; else `failure`. */
-static bool check_place(struct archive *archive, struct sl_str url, const char *kept)
+static bool check_url(struct archive *archive, struct sl_str url, const char *kept)
 {
     const struct config_store *config = archive->config;
     const char *host = fetch_url_valid(kept) ? fetch_url_host(archive->arena, kept) : NULL;
@@ -72,7 +72,7 @@ static enum sl_code head_once(struct url_head *head, const char *url, struct sl_
 }
 
 /* Sends HEAD to one URL, with retries for 429 and 500. False: `failure`, or cancelled. */
-static bool head_ask(struct url_head *head, const char *url)
+static bool head_with_retries(struct url_head *head, const char *url)
 {
     struct sl_error error;
     uint64_t pause = PAUSE_MS;
@@ -112,7 +112,7 @@ static bool find_size(struct uploads_url *u, const char *first, const char **las
     struct url_head head = {.archive = archive};
     const char *url = first;
     for (;; url = *last) {
-        if (!check_place(archive, sl_str(url), url) || !head_ask(&head, url))
+        if (!check_url(archive, sl_str(url), url) || !head_with_retries(&head, url))
             return false;
         *last = url;
         if (!fetch_is_redirect(head.status) || !head.location)
@@ -136,7 +136,7 @@ static bool find_size(struct uploads_url *u, const char *first, const char **las
 static bool no_redirect(void *arg, const char *url)
 {
     struct uploads_url *u = arg;
-    bool good = check_place(u->archive, sl_str(url), url);
+    bool good = check_url(u->archive, sl_str(url), url);
     u->archive->failure.status = 0; /* the download reports the error */
     return good;
 }

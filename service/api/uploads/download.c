@@ -24,7 +24,7 @@ struct wanted {
     const char *scope;              /* scope being searched; empty: the shared one */
     char (*scopes)[SYMBFILE_SCOPE]; /* further scopes, searched first */
     size_t scope_count;
-    uint64_t looked_ns; /* time spent in the store */
+    uint64_t store_ns; /* time spent in the store */
 };
 
 /* ---- answers ---- */
@@ -57,7 +57,7 @@ static void download_finish(struct wanted *w)
     allow_scripts(w->x);
     if (!wants_debug(w->x))
         return;
-    snprintf(text, sizeof text, w->looked_ns ? "%.6f" : "0", (double)w->looked_ns / 1e9);
+    snprintf(text, sizeof text, w->store_ns ? "%.6f" : "0", (double)w->store_ns / 1e9);
     const char *kept = sl_arena_strndup(&w->x->arena, text, strlen(text));
     if (kept)
         http_set_header(w->x, "Debug-Time", sl_str(kept));
@@ -174,7 +174,7 @@ static bool try_part(struct wanted *w, enum store_part part)
     }
     uint64_t begin = clock_mono_ns();
     enum sl_code code = url ? store_look(name, false, &meta, &error) : store_open(name, &file->mapping, &meta, &error);
-    w->looked_ns += clock_mono_ns() - begin;
+    w->store_ns += clock_mono_ns() - begin;
     metric_observe_since(METRIC_TECKEN_EXISTS, begin, NULL);
     if (code == SL_NOT_FOUND)
         return false;
@@ -197,7 +197,7 @@ static bool try_extra(struct wanted *w)
     const char *url;
     uint64_t begin = clock_mono_ns();
     enum sl_code code = uploads_find_extra(w->config, w->key, &w->x->arena, &url);
-    w->looked_ns += w->config->extra_count ? clock_mono_ns() - begin : 0;
+    w->store_ns += w->config->extra_count ? clock_mono_ns() - begin : 0;
     if (code == SL_OK)
         redirect(w, url);
     else if (code != SL_NOT_FOUND && code != SL_CANCELLED)

@@ -10,34 +10,34 @@
 enum { OVERLAP = 256, HEAD_MAX = 8 << 10, WRITE_PIECE = 256 << 10, DROP_PIECE = 2 << 20 };
 
 /* Sequential read of a member. Pages behind the read position are dropped, so a large archive is never in memory as a whole. */
-struct passage {
+struct member_scan {
     const struct archive *archive;
     struct sl_bytes packed;
     uint64_t dropped;
 };
 
-static void passage_drop(struct passage *p, uint64_t to)
+static void member_scan_drop(struct member_scan *p, uint64_t to)
 {
     size_t offset = (size_t)(p->packed.data - p->archive->body.bytes.data);
     sl_mapping_drop(&p->archive->body, offset + p->dropped, to - p->dropped);
     p->dropped = to;
 }
 
-static void passage_move(struct passage *p, uint64_t to)
+static void member_scan_move(struct member_scan *p, uint64_t to)
 {
     if (to - p->dropped >= DROP_PIECE)
-        passage_drop(p, to);
+        member_scan_drop(p, to);
 }
 
-static void passage_end(struct passage *p)
+static void member_scan_end(struct member_scan *p)
 {
     p->dropped = 0;
-    passage_drop(p, p->packed.size);
+    member_scan_drop(p, p->packed.size);
 }
 
-static enum sl_code passage_begin(struct passage *p, struct member_job *job)
+static enum sl_code member_scan_begin(struct member_scan *p, struct member_job *job)
 {
-    *p = (struct passage){.archive = job->archive};
+    *p = (struct member_scan){.archive = job->archive};
     return sl_zip_packed(&job->archive->zip, job->member->entry, &p->packed, &job->error);
 }
 
@@ -45,7 +45,7 @@ static enum sl_code passage_begin(struct passage *p, struct member_job *job)
 
 struct checking {
     struct member_job *job;
-    struct passage passage;
+    struct member_scan scan;
     EVP_MD_CTX *hash;
     char tail[2 * OVERLAP]; /* end of the last piece, start of the current one */
     size_t tail_size;
@@ -81,7 +81,7 @@ static bool check_piece(void *arg, struct sl_bytes piece, uint64_t used)
     c->job->member->used = used;
     if (EVP_DigestUpdate(c->hash, piece.data, piece.size) != 1)
         return false;
-    passage_move(&c->passage, used);
+    member_scan_move(&c->scan, used);
     return !c->job->archive->config->scan_contents || is_allowed(c, piece);
 }
 
@@ -93,10 +93,10 @@ void member_check(void *arg)
     if (!c.hash || EVP_DigestInit_ex(c.hash, EVP_md5(), NULL) != 1)
         job->code = sl_fail(&job->error, SL_BUSY, "out of memory");
     else
-        job->code = passage_begin(&c.passage, job);
+        job->code = member_scan_begin(&c.scan, job);
     if (job->code == SL_OK) {
         job->code = sl_zip_stream(&job->archive->zip, job->member->entry, &sink, &job->error);
-        passage_end(&c.passage);
+        member_scan_end(&c.scan);
     }
     if (job->code == SL_CANCELLED)
         job->code = job->snippet.data ? SL_PERMISSION_DENIED : sl_fail(&job->error, SL_BUSY, "out of memory");
@@ -121,21 +121,21 @@ static bool write_bytes(struct member_job *job, const void *data, size_t size)
     return sl_write_all(job->work.fd, (struct sl_bytes){data, size}) || write_failed(job);
 }
 
-static bool write_packed(struct member_job *job, struct passage *passage)
+static bool write_packed(struct member_job *job, struct member_scan *scan)
 {
     for (uint64_t at = 0; at < job->member->used;) {
         uint64_t left = job->member->used - at, size = left < WRITE_PIECE ? left : WRITE_PIECE;
-        if (!write_bytes(job, passage->packed.data + at, size))
+        if (!write_bytes(job, scan->packed.data + at, size))
             return false;
         at += size;
-        passage_move(passage, at);
+        member_scan_move(scan, at);
     }
     return true;
 }
 
 struct deflating {
     struct member_job *job;
-    struct passage *passage;
+    struct member_scan *scan;
     z_stream z;
     uint8_t *out;
 };
@@ -158,7 +158,7 @@ static bool deflate_piece(void *arg, struct sl_bytes piece, uint64_t used)
 {
     struct deflating *d = arg;
     bool good = deflate_some(d, piece, Z_NO_FLUSH);
-    passage_move(d->passage, used);
+    member_scan_move(d->scan, used);
     return good;
 }
 
@@ -171,9 +171,9 @@ static bool stream_to(struct member_job *job, bool (*take)(void *arg, struct sl_
     return code == SL_OK;
 }
 
-static bool write_deflated(struct member_job *job, struct passage *passage)
+static bool write_deflated(struct member_job *job, struct member_scan *scan)
 {
-    struct deflating d = {.job = job, .passage = passage, .out = malloc(WRITE_PIECE)};
+    struct deflating d = {.job = job, .scan = scan, .out = malloc(WRITE_PIECE)};
     if (!d.out || deflateInit2(&d.z, Z_BEST_SPEED, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
         free(d.out);
         job->code = sl_fail(&job->error, SL_BUSY, "out of memory");
@@ -185,7 +185,7 @@ static bool write_deflated(struct member_job *job, struct passage *passage)
     return good;
 }
 
-static bool write_gzip(struct member_job *job, struct passage *passage)
+static bool write_gzip(struct member_job *job, struct member_scan *scan)
 {
     const struct sl_zip_entry *entry = job->member->entry;
     uint8_t head[STORE_HEAD], end[8];
@@ -195,20 +195,20 @@ static bool write_gzip(struct member_job *job, struct passage *passage)
         end[4 + i] = (uint8_t)(entry->size >> 8 * i);
     }
     return write_bytes(job, head, sizeof head) &&
-           (entry->method == SL_ZIP_DEFLATED ? write_packed(job, passage) : write_deflated(job, passage)) &&
+           (entry->method == SL_ZIP_DEFLATED ? write_packed(job, scan) : write_deflated(job, scan)) &&
            write_bytes(job, end, sizeof end);
 }
 
 struct copying {
     struct member_job *job;
-    struct passage *passage;
+    struct member_scan *scan;
 };
 
 static bool copy_piece(void *arg, struct sl_bytes piece, uint64_t used)
 {
     struct copying *c = arg;
     bool good = write_bytes(c->job, piece.data, piece.size);
-    passage_move(c->passage, used);
+    member_scan_move(c->scan, used);
     return good;
 }
 
@@ -243,20 +243,20 @@ void member_write(void *arg)
 {
     struct member_job *job = arg;
     const struct archive_member *member = job->member;
-    struct passage passage;
+    struct member_scan scan;
     job->meta = (struct store_meta){.is_packed = member->is_packed, .original_size = member->entry->size};
     memcpy(job->meta.md5, member->md5, sizeof job->meta.md5);
     job->meta.has_original = true;
-    job->code = passage_begin(&passage, job);
+    job->code = member_scan_begin(&scan, job);
     if (job->code == SL_OK)
         job->code = store_work_begin(&job->work, &job->error);
     if (job->code != SL_OK)
         return;
-    struct copying copying = {job, &passage};
-    bool good = member->is_packed ? write_gzip(job, &passage) : stream_to(job, copy_piece, &copying);
+    struct copying copying = {job, &scan};
+    bool good = member->is_packed ? write_gzip(job, &scan) : stream_to(job, copy_piece, &copying);
     if (good && sl_str_ends(member->key, SL_STR(".sym")))
         read_info(job);
-    passage_end(&passage);
+    member_scan_end(&scan);
     if (!good)
         store_work_discard(&job->work);
 }

@@ -156,7 +156,7 @@ static void publish_some(void *arg)
 
 /* ---- all ---- */
 
-static enum sl_code publish_forget(const struct archive *archive, struct sl_error *error)
+static enum sl_code publish_invalidate(const struct archive *archive, struct sl_error *error)
 {
     size_t count = 0;
     struct cache_file *files = calloc(archive->count + 1, sizeof *files);
@@ -179,7 +179,7 @@ enum sl_code uploads_publish_one(struct archive *archive, enum store_part part, 
     if (code == SL_OK &&
         !store_location(sl_str(archive->scope), part, job->member->key, archive->arena, &job->member->location))
         code = sl_fail(&job->error, SL_BUSY, "out of memory");
-    if (code == SL_OK && publish_forget(archive, &forgetting) == SL_INTERNAL)
+    if (code == SL_OK && publish_invalidate(archive, &forgetting) == SL_INTERNAL)
         log_warn("uploads", "other processes may not know yet of an uploaded file", LOG_ERR(&forgetting));
     if (error != &job->error)
         *error = job->error;
@@ -193,7 +193,7 @@ enum sl_code uploads_publish(struct archive *archive, enum store_part part, stru
     size_t helpers = archive->count < workers ? archive->count : workers;
     bool whole = fiber_crew(publish_some, &p, helpers ? helpers - 1 : 0);
     struct sl_error forgetting;
-    enum sl_code code = publish_forget(archive, &forgetting);
+    enum sl_code code = publish_invalidate(archive, &forgetting);
     if (code != SL_OK && code != SL_CANCELLED) /* this process has invalidated them in any case */
         log_warn("uploads", "other processes may not know yet of uploaded files", LOG_ERR(&forgetting));
     if (p.code != SL_OK) {

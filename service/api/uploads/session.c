@@ -397,7 +397,7 @@ static void session_take(struct http_exchange *x, struct session *s, const struc
 enum { PASSED_ANSWER_MAX = 64 << 10 };
 #define PASSED_NS (UINT64_C(600) * 1000000000)
 
-struct passing {
+struct relaying {
     struct http_exchange *x;
     int fd;
     struct sl_mapping body;
@@ -405,9 +405,9 @@ struct passing {
     struct sl_str range; /* Range header of the answer */
 };
 
-static void passing_field(void *arg, struct sl_str name, struct sl_str value)
+static void relay_field(void *arg, struct sl_str name, struct sl_str value)
 {
-    struct passing *p = arg;
+    struct relaying *p = arg;
     const char *kept =
         sl_str_equal_nocase(name, SL_STR("range")) ? sl_arena_strndup(&p->x->arena, value.data, value.size) : NULL;
     if (kept)
@@ -415,7 +415,7 @@ static void passing_field(void *arg, struct sl_str name, struct sl_str value)
 }
 
 /* Relays the owner's answer; 503 if the owner cannot be reached. */
-static void passing_answer(struct passing *p, enum sl_code code, int status, struct sl_buf *answer)
+static void relay_answer(struct relaying *p, enum sl_code code, int status, struct sl_buf *answer)
 {
     if (code == SL_CANCELLED)
         return;
@@ -431,7 +431,7 @@ static void passing_answer(struct passing *p, enum sl_code code, int status, str
         http_set_header(p->x, "Range", p->range);
 }
 
-static void session_ask(struct passing *p, const char *url, const char *socket)
+static void session_relay(struct relaying *p, const char *url, const char *socket)
 {
     struct fetch_header headers[NODE_HEADERS_MOST + 1];
     struct sl_str range = http_header(p->x, "content-range");
@@ -442,7 +442,7 @@ static void session_ask(struct passing *p, const char *url, const char *socket)
                                 .max_size = PASSED_ANSWER_MAX,
                                 .method = "PUT",
                                 .body = p->body.bytes,
-                                .field = passing_field,
+                                .field = relay_field,
                                 .arg = p};
     struct sl_buf answer = {0};
     int status = 0;
@@ -450,7 +450,7 @@ static void session_ask(struct passing *p, const char *url, const char *socket)
     if (range.data)
         headers[relay.header_count++] = (struct fetch_header){SL_STR("Content-Range"), secret_of(range)};
     enum sl_code code = fetch_relay(&relay, &status, &answer, &p->error);
-    passing_answer(p, code, status, &answer);
+    relay_answer(p, code, status, &answer);
     sl_buf_free(&answer);
 }
 
@@ -471,19 +471,19 @@ static const char *session_url(struct http_exchange *x, const char **socket)
 }
 
 /* False: no other process can have the session. */
-static bool session_pass_on(struct http_exchange *x)
+static bool session_forward(struct http_exchange *x)
 {
     const char *socket, *url = session_url(x, &socket);
-    struct passing p = {.x = x, .fd = -1};
+    struct relaying p = {.x = x, .fd = -1};
     if (!url)
         return false;
     if (http_body_take(x, &p.fd) != SL_OK)
         return true;
     enum sl_code code = pool_map_fd(p.fd, &p.body, &p.error);
     if (code == SL_OK)
-        session_ask(&p, url, socket);
+        session_relay(&p, url, socket);
     else
-        passing_answer(&p, code, 0, NULL);
+        relay_answer(&p, code, 0, NULL);
     if (p.body.bytes.data)
         pool_unmap(&p.body);
     close(p.fd);
@@ -495,7 +495,7 @@ void session_put(struct http_exchange *x)
     lru_expire(&sessions, loop_now_ms());
     struct lru_entry *entry = lru_find(&sessions, x->captures[0]);
     struct session *s = entry ? LRU_ITEM(entry, struct session, lru) : NULL;
-    if (!s && session_pass_on(x))
+    if (!s && session_forward(x))
         return;
     if (!s || s->busy) {
         uploads_reply_error(x, s ? 503 : 404, s ? SL_STR("an upload is on its way") : SL_STR("Not Found"));

@@ -337,7 +337,7 @@ static void upload_reply(struct upload *u)
     http_set_header(u->x, "Vary", SL_STR("Auth-Token"));
 }
 
-static void upload_tell(const struct upload *u)
+static void upload_log(const struct upload *u)
 {
     size_t stored = 0, skipped = 0;
     metric_add(METRIC_TECKEN_UPLOADS, 1, u->part == STORE_TRY ? "True" : "False", store_bucket(), NULL);
@@ -360,7 +360,7 @@ static void upload_refuse(struct upload *u)
 /* ---- the request ---- */
 
 /* Chooses the store: as the field `try` says; without it, "try" if the token may not upload releases. */
-static bool upload_choose(struct upload *u)
+static bool upload_choose_store(struct upload *u)
 {
     bool is_try = u->has_try ? u->try_field.size != 0 : !u->token->upload;
     u->part = is_try ? STORE_TRY : STORE_REGULAR;
@@ -374,7 +374,7 @@ static void upload_store(struct upload *u)
         uploads_fail(&u->archive, error.code == SL_INTERNAL ? 500 : 503, "Internal Server Error");
         return;
     }
-    if (!u->archive.failure.status && upload_choose(u) && !u->has_file)
+    if (!u->archive.failure.status && upload_choose_store(u) && !u->has_file)
         upload_fetch(u);
     if (u->archive.failure.status || !upload_check(u) || u->archive.failure.status)
         return;
@@ -410,7 +410,7 @@ static void upload_take(struct http_exchange *x, const struct mozilla_token *tok
         if (u->archive.failure.status) {
             upload_refuse(u);
         } else if (!fiber_cancelled()) {
-            upload_tell(u);
+            upload_log(u);
             upload_reply(u);
         }
     }
