@@ -21,7 +21,7 @@ struct crash_file {
     bool no_source_context; /* answer has no source lines */
     bool variables;         /* answer has local variables */
     /* Minidumps: called before the symbolication with the dump, whose threads are walked; frames have their registers if
-     * wants_registers. `dump` is freed after the call. If it is set, frames of the answer also have `line_addr`, the address
+     * wants_registers. `dump` is freed after the call. With it, frames of the answer also have `line_addr`, the address
      * where their line begins. Returns false when out of memory. Pure: pool. NULL: not called. */
     bool (*walked)(void *arg, const struct sl_minidump *dump);
     bool wants_registers;

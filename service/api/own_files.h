@@ -1,5 +1,15 @@
 /* Forms (multipart/form-data), and files sent with a request for this request alone: each part `artifact` is a file, named by
- * its `filename`. They are not stored. */
+ * its `filename`. They are not stored. A body of POST /symbolicate with a symbol file:
+ *
+ *     --B
+ *     Content-Disposition: form-data; name="request"
+ *
+ *     {"stacktraces": [...], "modules": [...]}
+ *     --B
+ *     Content-Disposition: form-data; name="artifact"; filename="app.debug"
+ *
+ *     ...
+ *     --B-- */
 #pragma once
 
 #include "base/arena.h"

@@ -76,7 +76,7 @@ struct job {
     struct memory_share memory; /* reservation for the arena, and for the answer while it is written */
     struct service *service;
     const struct config *config; /* configuration that it began with; held until the work is done */
-    const char *task;            /* the kind that its route names */
+    const char *task;            /* task of the kind that its route names */
     const struct job_kind *kind; /* `read` may replace it */
     bool is_large;               /* needs so much memory that its steps count as heavy work */
     struct sl_str scope;         /* cache scope; in the arena */
@@ -117,7 +117,7 @@ void job_leave(struct job *job);
 /* Parses an id, with or without hyphens, in any case. */
 bool job_id_parse(struct sl_str text, uint8_t id[16]);
 
-/* Finds the job for a client that sends the access key that the job was started with. NULL: no such job on this node. The
+/* Finds a revealed job. NULL: no such job on this node, or it was started with another access key than this request has. The
  * caller holds the job until job_leave. */
 struct job *job_find(const struct http_exchange *x, const uint8_t id[16]);
 

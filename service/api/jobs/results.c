@@ -318,7 +318,7 @@ bool results_poll(struct http_exchange *x, const uint8_t id[16], const struct ap
     return known != KNOWN_NOT;
 }
 
-/* ---- life ---- */
+/* ---- open and close ---- */
 struct results *results_open(struct service *service)
 {
     const struct config_shared *shared = &service->config->shared;

@@ -21,7 +21,7 @@ bool native_prepare(struct native_request *request)
     return true;
 }
 
-/* ---- where work is done ---- */
+/* ---- loop or pool ---- */
 
 /* Cache items of the module's tables; NULL where there is none. */
 static void table_items(const struct native_found *found, struct cache_item *items[3])

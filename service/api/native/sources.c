@@ -43,7 +43,7 @@ struct sourcing {
     uint64_t work, held; /* held: bytes of the text buffers that are charged */
 };
 
-/* ---- which lines ---- */
+/* ---- frames with sources ---- */
 
 bool native_frame_place(const struct native_request *request, const struct native_result_frame *frame,
                         struct sl_buf *scratch, struct sl_str *path, uint64_t *line)
@@ -186,7 +186,7 @@ static void native_set_text(struct sourcing *s, struct place *places, size_t cou
     native_set_source(s, places, count, is_text ? &text : NULL, link);
 }
 
-/* ---- out of objects ---- */
+/* ---- from objects ---- */
 
 static void add_link(struct sourcing *s, struct native_link *link, struct sl_str scope, struct sl_str url)
 {
