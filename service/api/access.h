@@ -19,8 +19,8 @@ enum access {
 bool access_required(const struct config *config, const char *group);
 
 /* Answers 401, 403 or 429, in the error format of the route's family, when the family's group needs a key and the request has
- * none with one of the route's rights, or when it names a scope that the key does not own. Answers 404 while a guarded family
- * has no key at all. */
+ * none with one of the route's rights, or when it names a scope that the key does not own. Answers 404 while no
+ * configured key has a right of a guarded family's route. */
 void access_authorize(struct http_exchange *x);
 
 /* True if the request may use these sources (its own or configured ones). Files of public sources are cached for everybody, so
@@ -40,5 +40,6 @@ enum access access_check(struct http_exchange *x, enum access_form form, const c
  * minute and are not counted. Right keys still pass, as many clients may share the address of a proxy. Wrong secrets of a known
  * key id count for that id alone, so a client with an outdated secret does not block the error messages of the others. An IPv6
  * /64 network counts as one address.
+ *
  * Records a wrong key; `key_id` is empty when it names no known key. False: the limit is reached. */
 bool access_note_wrong_key(const struct http_exchange *x, struct sl_str key_id);

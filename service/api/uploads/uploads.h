@@ -94,9 +94,8 @@ bool archive_read(struct archive *archive);
 struct member_job {
     const struct archive *archive;
     struct archive_member *member;
-    enum sl_code
-        /* SL_MALFORMED: contents differ from the archive's directory; SL_PERMISSION_DENIED: contains a forbidden snippet */
-        code;
+    /* SL_MALFORMED: contents differ from the archive's directory; SL_PERMISSION_DENIED: contains a forbidden snippet */
+    enum sl_code code;
     struct sl_error error;
     struct store_work work;
     struct store_meta meta;
