@@ -238,6 +238,15 @@ def test_check_and_run_refuse_the_same(work, files):
         contains(ran.err, "error: failed to start the server")
 
 
+def test_all_stores_are_checked(work, files):
+    path = os.path.join(work, "stores.yml")
+    with open(path, "w") as f:
+        f.write("".join(f"{name}: {{store: {{s3: {{bucket: b, access_key: a, secret_key: s, endpoint: not a url}}}}}}\n"
+                        for name in ("mozilla", "symbfile")))
+    os.chmod(path, 0o600)
+    contains(symloom("config", "check", path).out, "error: mozilla.store.s3.endpoint: ", "error: symbfile.store.s3.endpoint: ")
+
+
 def test_files_without_contents(work, files):
     """Of whatever command reads YAML."""
     for i, text in enumerate(("", "\n\n", "# nothing yet\n")):

@@ -139,6 +139,11 @@ def test_what_machines_share(work, files):
         status, rows = check(work, uploads)
         equal((status, rows[0][:2]), (1, ("error", "symbfile.store.s3.bucket")))
         contains(rows[0][2], "profilers does not answer: ")
+        everything = {**shared(place, SECRET), "mozilla": {**store["mozilla"], "sources": []}, **uploads}
+        status, rows = check(work, everything)
+        equal((status, [row[:2] for row in rows]),
+              (1, [("info", "shared_cache.redis.url"), ("info", "shared_cache.s3.bucket"), ("info", "mozilla.store.s3.bucket"),
+                   ("error", "symbfile.store.s3.bucket")]))
 
 
 def test_what_a_user_has(work, files):

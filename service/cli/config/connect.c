@@ -261,7 +261,7 @@ static void tell_answer(const struct question *q)
 
 static size_t most_questions(const struct connect_target *targets, size_t count)
 {
-    enum { BACK_ENDS = 3 };
+    enum { BACK_ENDS = 5 }; /* two Redis, the shared bucket, two stores: add_back_ends */
     size_t most = 0;
     for (size_t i = 0; i < count; i++)
         most += targets[i].config->source_count + targets[i].config->mozilla.source_count + targets[i].symbol_count +

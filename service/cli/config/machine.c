@@ -180,8 +180,8 @@ static void check_stores(const struct config *config, struct value_problems *pro
     if (check_bucket(config, "shared_cache", &config->shared.bucket, problems) &&
         cache_check_shared(config, &key, &error) != SL_OK)
         complain_of(config, key, &error, problems);
-    if (check_bucket(config, "mozilla.store", &config->mozilla.store.bucket, problems))
-        check_bucket(config, "symbfile.store", &config->symbfile.bucket, problems);
+    check_bucket(config, "mozilla.store", &config->mozilla.store.bucket, problems);
+    check_bucket(config, "symbfile.store", &config->symbfile.bucket, problems);
 }
 
 void config_check_machine(const struct config *config, struct value_problems *problems)
