@@ -200,6 +200,10 @@ bool http_takes_gzip(const struct http_exchange *x);
  * or when out of memory. */
 struct http_query *http_form(struct sl_arena *arena, struct sl_str text, size_t *count);
 
+/* Appends "https://HOST/" as the client addressed the service; "http" unless the connection has TLS or a proxy in front of it says so
+ * (X-Forwarded-Proto). */
+void http_put_base_url(const struct http_exchange *x, struct sl_buf *out);
+
 /* True after the client has reset the connection. */
 bool http_client_gone(const struct http_exchange *x);
 /* Like pool_run, for work that only this client needs: ends early with SL_CANCELLED when the client is gone. */

@@ -30,6 +30,13 @@ struct sl_str http_query(const struct http_exchange *x, const char *key)
     return (struct sl_str){NULL, 0};
 }
 
+void http_put_base_url(const struct http_exchange *x, struct sl_buf *out)
+{
+    const struct request *r = (const struct request *)x;
+    bool is_secure = r->connection->tls || sl_str_equal(http_header(x, "x-forwarded-proto"), SL_STR("https"));
+    sl_buf_printf(out, "%s://" SL_STR_FMT "/", is_secure ? "https" : "http", SL_STR_ARG(http_header(x, "host")));
+}
+
 bool http_client_gone(const struct http_exchange *x)
 {
     const struct request *r = (const struct request *)x;

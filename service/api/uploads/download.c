@@ -157,6 +157,13 @@ static void redirect(struct wanted *w, const char *url)
 
 /* ---- the store ---- */
 
+/* Answers that the store failed; nothing if the request was cancelled. */
+static void answer_store_failure(struct http_exchange *x, enum sl_code code)
+{
+    if (code != SL_CANCELLED)
+        uploads_error(x, code == SL_BUSY ? 503 : 500, NULL);
+}
+
 /* True if it was found, or an error is answered. */
 static bool try_part(struct wanted *w, enum store_part part)
 {
@@ -181,10 +188,8 @@ static bool try_part(struct wanted *w, enum store_part part)
     if (code == SL_OK && meta.modified_ns)
         metric_observe(METRIC_TECKEN_FILE_AGE, ((double)clock_wall_us() / 1e6 - (double)meta.modified_ns / 1e9) / DAY_S,
                        part == STORE_TRY ? "try" : "regular", NULL, NULL);
-    if (code == SL_CANCELLED)
-        return true;
     if (code != SL_OK)
-        uploads_error(x, code == SL_BUSY ? 503 : 500, NULL);
+        answer_store_failure(x, code);
     else if (url)
         redirect(w, url);
     else
@@ -207,30 +212,32 @@ static bool try_extra(struct wanted *w)
 
 /* ---- code ids ---- */
 
-/* Reads the info document for a file name and a debug or code id; false if there is none. */
-static bool read_codeinfo(struct http_exchange *x, const char *scope, enum store_part part, struct sl_str file,
-                          struct sl_str id, struct sl_buf *info)
+/* Reads the info document for a file name and a debug or code id. SL_NOT_FOUND if there is none. */
+static enum sl_code read_codeinfo(struct http_exchange *x, const char *scope, enum store_part part, struct sl_str file,
+                                  struct sl_str id, struct sl_buf *info, struct sl_error *error)
 {
     static const char *const prefixes[STORE_PARTS] = {"codeinfo/", "try/codeinfo/"};
     struct sl_str parts[3] = {file, id, SL_STR("x")}, key;
-    struct sl_error error;
     if (!uploads_key_of(&x->arena, parts, &key))
-        return false;
+        return SL_NOT_FOUND;
     key.size -= 2;
     struct sl_str name = uploads_name(&x->arena, scope, prefixes[part], key);
-    return name.data && store_read(name, info, &error) == SL_OK;
+    return name.data ? store_read(name, info, error) : sl_fail(error, SL_BUSY, "out of memory");
 }
 
 /* Searches the regular store, then the try store if `in_try`. */
-static bool find_codeinfo(struct http_exchange *x, const char *scope, bool in_try, struct sl_str file, struct sl_str id,
-                          struct sl_buf *info, bool *is_try)
+static enum sl_code find_codeinfo(struct http_exchange *x, const char *scope, bool in_try, struct sl_str file,
+                                  struct sl_str id, struct sl_buf *info, bool *is_try)
 {
+    struct sl_error error;
     uint64_t begin = clock_mono_ns();
-    *is_try = !read_codeinfo(x, scope, STORE_REGULAR, file, id, info);
-    bool found = !*is_try || (in_try && read_codeinfo(x, scope, STORE_TRY, file, id, info));
+    enum sl_code code = read_codeinfo(x, scope, STORE_REGULAR, file, id, info, &error);
+    *is_try = code == SL_NOT_FOUND;
+    if (*is_try && in_try)
+        code = read_codeinfo(x, scope, STORE_TRY, file, id, info, &error);
     metric_observe_since(METRIC_TECKEN_SYMINFO, begin, NULL);
     metric_add(METRIC_TECKEN_SYMINFO_CACHED, 1, "false", NULL, NULL); /* not cached */
-    return found;
+    return code;
 }
 
 struct codeinfo_texts {
@@ -261,6 +268,7 @@ static struct sl_str query_text(const struct http_exchange *x)
     return mark ? (struct sl_str){mark, (size_t)(x->target.data + x->target.size - mark)} : SL_STR("");
 }
 
+/* True if it was found, or an error is answered. */
 static bool find_by_code(struct wanted *w)
 {
     struct http_exchange *x = w->x;
@@ -268,8 +276,8 @@ static bool find_by_code(struct wanted *w)
     struct sl_buf info = {0}, url = {0};
     bool in_try;
     metric_add(METRIC_TECKEN_BY_CODE_ID, 1, NULL, NULL, NULL);
-    bool found = find_codeinfo(x, w->scope, w->in_try, w->file, w->id, &info, &in_try);
-    found = found && codeinfo_texts(&x->arena, &info, &texts) && sl_str_equal_nocase(texts.code_id, w->id);
+    enum sl_code code = find_codeinfo(x, w->scope, w->in_try, w->file, w->id, &info, &in_try);
+    bool found = code == SL_OK && codeinfo_texts(&x->arena, &info, &texts) && sl_str_equal_nocase(texts.code_id, w->id);
     if (found) {
         sl_buf_cstr(&url, w->is_try ? "/try/" : "/");
         fetch_encode(&url, texts.debug_filename, false);
@@ -285,6 +293,10 @@ static bool find_by_code(struct wanted *w)
         download_finish(w);
     }
     sl_buf_free(&info);
+    if (code != SL_OK && code != SL_NOT_FOUND) {
+        answer_store_failure(x, code);
+        return true;
+    }
     return found;
 }
 
@@ -369,8 +381,8 @@ static void write_syminfo(struct http_exchange *x, const struct codeinfo_texts *
 {
     struct sl_buf body = {0}, url = {0};
     struct sl_json_writer w = sl_json_writer(&body);
-    struct sl_str host = http_header(x, "host");
-    sl_buf_printf(&url, "http://" SL_STR_FMT "/%s", SL_STR_ARG(host), is_try ? "try/" : "");
+    http_put_base_url(x, &url);
+    sl_buf_cstr(&url, is_try ? "try/" : "");
     fetch_encode(&url, texts->key, true);
     const struct {
         const char *key;
@@ -391,14 +403,17 @@ static void syminfo(struct http_exchange *x)
     const struct mozilla_token *token;
     struct codeinfo_texts texts;
     struct sl_buf info = {0};
-    bool is_try, found = false;
+    bool is_try;
+    enum sl_code code = SL_NOT_FOUND;
     char(*scopes)[SYMBFILE_SCOPE];
     if (!uploads_token(x, &token))
         return;
     size_t count = uploads_scopes_of(x, token, &scopes);
-    for (size_t i = 0; !found && i <= count; i++)
-        found = find_codeinfo(x, i < count ? scopes[i] : "", true, x->captures[0], x->captures[1], &info, &is_try);
-    if (!found || !codeinfo_texts(&x->arena, &info, &texts))
+    for (size_t i = 0; code == SL_NOT_FOUND && i <= count; i++)
+        code = find_codeinfo(x, i < count ? scopes[i] : "", true, x->captures[0], x->captures[1], &info, &is_try);
+    if (code != SL_OK && code != SL_NOT_FOUND)
+        answer_store_failure(x, code);
+    else if (code == SL_NOT_FOUND || !codeinfo_texts(&x->arena, &info, &texts))
         http_reply(x, 404, "text/html; charset=utf-8", SL_STR("Code file / id Not Found"));
     else
         write_syminfo(x, &texts, is_try);

@@ -47,7 +47,7 @@ struct checking {
     struct member_job *job;
     struct member_scan scan;
     EVP_MD_CTX *hash;
-    char tail[2 * OVERLAP]; /* end of the last piece, start of the current one */
+    char tail[2 * OVERLAP]; /* end of the pieces before, start of the current one */
     size_t tail_size;
 };
 
@@ -64,14 +64,16 @@ static bool has_text(struct checking *c, const void *data, size_t size)
     return false;
 }
 
-/* Also searches across the boundary of two pieces. */
+/* Also searches across the boundaries of pieces, for texts of up to OVERLAP bytes. */
 static bool is_allowed(struct checking *c, struct sl_bytes piece)
 {
     size_t begin = piece.size < OVERLAP ? piece.size : OVERLAP;
     memcpy(c->tail + c->tail_size, piece.data, begin);
     bool bad = has_text(c, piece.data, piece.size) || has_text(c, c->tail, c->tail_size + begin);
-    c->tail_size = begin;
-    memcpy(c->tail, piece.data + piece.size - begin, begin);
+    const char *end =
+        piece.size < OVERLAP ? c->tail + c->tail_size + piece.size : (const char *)piece.data + piece.size;
+    c->tail_size = piece.size < OVERLAP && c->tail_size + piece.size < OVERLAP ? c->tail_size + piece.size : OVERLAP;
+    memmove(c->tail, end - c->tail_size, c->tail_size);
     return !bad;
 }
 

@@ -75,10 +75,8 @@ static bool read_md5(struct sl_str text, uint8_t md5[16])
 static void answer_upload(struct single_answer *a, struct sl_str key, const char *secret)
 {
     struct sl_buf url = {0};
-    struct sl_str proto = http_header(a->x, "x-forwarded-proto");
-    bool is_secure = sl_str_equal(proto, SL_STR("https"));
-    sl_buf_printf(&url, "%s://" SL_STR_FMT "/upload/v2/session/%s", is_secure ? "https" : "http",
-                  SL_STR_ARG(http_header(a->x, "host")), secret);
+    http_put_base_url(a->x, &url);
+    sl_buf_printf(&url, "upload/v2/session/%s", secret);
     answer_action(&a->w, "upload", NULL);
     sl_json_member_str(&a->w, "url", sl_buf_view(&url));
     sl_json_put_key(&a->w, "content_encoding");

@@ -184,6 +184,13 @@ def test_code_ids(work, objects):
             assert answer.pop("url").endswith("/" + XPC)
             equal((status, answer), (200, known))
         equal(get(s, "api/syminfo/a/AB")[::2], (404, b"Code file / id Not Found"))
+        for proto in "http", "https":
+            _, _, body = get(s, "api/syminfo/xpcshell/80AE0509E7CE", {"X-Forwarded-Proto": proto})
+            equal(json.loads(body)["url"], f"{proto}://127.0.0.1:{s.port}/{XPC}")
+        info = os.path.join(work, "store/codeinfo/xpcshell/80AE0509E7CE")
+        os.remove(info)
+        os.symlink("80AE0509E7CE", info)  # there, and cannot be read
+        equal([get(s, p)[0] for p in ("api/syminfo/xpcshell/80AE0509E7CE", "xpcshell/80ae0509e7ce/xpcshell.sym")], [500, 500])
 
 
 def test_without_a_store_nothing_is_there(work, objects):
