@@ -22,7 +22,9 @@ struct service *service_new(const struct config *config)
     service->names = name_memo_new();
     service->started_ns = clock_mono_ns();
     service->history = history_new();
-    if (!service->history) {
+    if (!service->names || !service->history) {
+        name_memo_free(service->names);
+        history_free(service->history);
         free(service);
         return NULL;
     }

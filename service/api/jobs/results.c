@@ -340,8 +340,14 @@ struct results *results_open(struct service *service)
     fiber_group_init(&results->publishing, NULL);
     results->redis = redis_open(&options, &results->group);
     results->channel = redis_open(&options, &results->group);
-    if (!results->redis || !results->channel ||
-        !redis_listen(results->channel, results->channel_name, on_ended, results) ||
+    if (!results->redis || !results->channel) {
+        log_error("jobs", "no memory for the results of jobs in Redis");
+        redis_close(results->redis);
+        redis_close(results->channel);
+        free(results);
+        return NULL;
+    }
+    if (!redis_listen(results->channel, results->channel_name, on_ended, results) ||
         !fiber_start(&results->group, renew_fiber, results))
         log_error("jobs", "no memory for the results of jobs in Redis");
     return results;
