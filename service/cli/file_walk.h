@@ -1,6 +1,5 @@
-/* The files at and below a path, by name, as the commands look through directories of symbols, scripts and mappings. Symbolic links to
- * files and directories are followed; each directory is entered once, by the first path to it, so that cycles and links among
- * directories end. */
+/* Walks the regular files at and below a path in the order of their names. Symbolic links to files and directories are followed; each
+ * directory is entered once, by the first path to it, so that cycles of links end. */
 #pragma once
 
 #include <fts.h>
@@ -9,15 +8,15 @@
 #include "base/map.h"
 
 struct file_walk {
-    FTS *fts; /* NULL: the path is not there, or out of memory */
+    FTS *fts; /* NULL: the path does not exist, or out of memory */
     struct sl_map entered;
-    struct sl_arena keys; /* of these: device and inode */
+    struct sl_arena keys; /* keys of `entered`: device and inode */
 };
 
 void file_walk_open(struct file_walk *walk, const char *path);
-/* The next regular file, with its path and stat (of what a link leads to); NULL at the end. It lives until the next call. */
+/* The next regular file with its path and stat (of a link's target); NULL at the end. Valid until the next call. */
 const FTSENT *file_walk_next(struct file_walk *walk);
 void file_walk_close(struct file_walk *walk);
 
-/* The order of walks that do not follow links: of fts_open. */
+/* The order by name as a comparison for fts_open, for walks that do not follow links. */
 int file_walk_by_name(const FTSENT **a, const FTSENT **b);

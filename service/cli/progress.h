@@ -1,10 +1,9 @@
-/* What a command that takes its time is doing, on stderr: on a terminal one line, at most ten times a second, erased at the end,
- * with a bar once it is known how many items there are; with --progress plain a line for each finished item and every five seconds;
- * with --progress json the same as objects. Nothing with --quiet and --progress none, and when stderr is no terminal unless asked
- * for.
+/* Shows on stderr what a long-running command is doing. On a terminal: one line, redrawn at most ten times a second and erased at the
+ * end, with a bar once the number of items is known. With --progress plain: a line for each finished item and every five seconds; with
+ * --progress json: the same as JSON objects. Nothing with --quiet or --progress none, nor, unless asked for, when stderr is no terminal.
  *
- * Who is called again and again while it works shows the line itself (progress_show). Work in one piece has a thread of its own
- * show what it is at (progress_file). Whatever else a command says goes around the line (progress_make_way). Any thread. */
+ * Callers with a callback during their work draw the line themselves (progress_show). For work without callbacks a thread redraws the
+ * line (progress_file). Other output to the terminal first calls progress_make_way. All functions are thread-safe. */
 #pragma once
 
 #include <pthread.h>
@@ -18,34 +17,35 @@ enum { PROGRESS_ITEM = 256 };
 struct progress {
     enum progress_mode { PROGRESS_NONE, PROGRESS_LINE, PROGRESS_PLAIN, PROGRESS_JSON } mode;
     const char *verb;
-    uint64_t began_ms, shown_ms; /* of a monotonic clock */
+    uint64_t began_ms, shown_ms; /* monotonic clock */
     uint64_t done, total;        /* items */
-    bool drawn;                  /* there is a line to erase */
-    bool watching, ends;         /* there is a thread, which is to end */
+    bool drawn;                  /* the line is on the terminal */
+    bool watching, ends;         /* the thread runs; it has to end */
     pthread_t thread;
     pthread_cond_t change;
-    char item[PROGRESS_ITEM]; /* that the thread shows; empty: none */
-    uint64_t bytes;           /* of it */
-    bool counts;              /* it is one of `total` */
+    char item[PROGRESS_ITEM]; /* shown by the thread; empty: none */
+    uint64_t bytes;           /* size or progress of `item` */
+    bool counts;              /* `item` is one of `total` */
 };
 
-/* An unknown word after --progress counts as `auto`. One at a time in a process; until progress_end it stays where it is. */
+/* Starts the display; an unknown --progress mode counts as `auto`. One display at a time in a process; `p` must not move until
+ * progress_end. */
 void progress_begin(struct progress *p, const struct options *o, const char *verb);
-/* Called as often as one likes. `item`: host and file name; `bytes` of it so far. */
+/* May be called at any rate: redraws are limited here. `item`: host and file name; `bytes` of it so far. */
 void progress_show(struct progress *p, const char *item, uint64_t bytes);
-/* An item is finished. */
+/* Reports an item as finished. */
 void progress_item(struct progress *p, const char *item, uint64_t bytes);
 
-/* From now on this is worked on, beside others: a path, of which the last part is shown, or a URL. */
+/* Shows that an item is worked on, maybe beside others: a path, whose last part is shown, or a URL. */
 void progress_at(struct progress *p, const char *item, uint64_t bytes);
-/* From now on the file is worked on; the one before is finished. Where `total` is not set it grows. */
+/* Shows that a file is worked on, and counts the one before as finished. `total` grows if it was not set. */
 void progress_file(struct progress *p, const char *path);
-/* So many more are known of. */
+/* Adds to the total. */
 void progress_expect(struct progress *p, uint64_t files);
 
-/* Ends it, and erases the line. `finished`: what it is at, too. */
+/* Ends the display and erases the line; progress_finish also counts the current item as finished. */
 void progress_end(struct progress *p);
 void progress_finish(struct progress *p);
 
-/* Erases the line of whoever draws one, before other text goes to a terminal. It comes back. */
+/* Erases the line of the active display, if any, before other text goes to the terminal. The next redraw shows it again. */
 void progress_make_way(void);

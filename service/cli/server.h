@@ -1,10 +1,10 @@
-/* What the commands that read the server's configuration share. */
+/* Shared by the commands that read the server's configuration. */
 #pragma once
 
 #include "cli/options.h"
 #include "config/config.h"
 
-/* Rows for their tables of options. */
+/* Rows for the option tables of these commands. */
 #define SERVER_OPTIONS                                                                                                 \
     {"config", 'c', OPTION_VALUE, false, "FILE", "configuration file (default: $SYMLOOM_CONFIG, else all defaults)"},  \
         {"cache-dir", 0, OPTION_VALUE, false, "DIR", "root of the disk cache; '' disables it"},                        \
@@ -28,30 +28,30 @@ int server_override(const struct options *o, struct config *config);
 /* Writes problems of the configuration that the options and the environment name to stderr, a line each. */
 void server_report_problems(const struct options *o, const struct value_problems *problems);
 
-/* --no-network, or its variable. */
+/* True with --no-network or its environment variable. */
 bool server_is_offline(const struct options *o);
 
-/* Whether connections are allowed; for commands that are nothing without. False after a report on stderr: a usage error. */
+/* Whether connections are allowed, for commands that cannot work offline. False after reporting a usage error on stderr. */
 bool server_may_connect(const struct options *o);
 
 /* As server_load, but the problems (errors and warnings, a line each) go into `problems`. */
 bool server_reload(const struct options *o, struct config **config, struct sl_buf *problems);
 
-/* Sets levels, format and destination of the log; `verbosity`: the level that -v stands for, NULL
- * for none. 0, or the exit status after a report on stderr. */
+/* Sets levels, format and destination of the log; `verbosity` is the level that -v stands for, NULL if not given. 0, or the exit status
+ * after a report on stderr. */
 int server_log(const struct options *o, const struct config *config, const char *verbosity);
 
-/* The level that -v stands for: its value's, else info, debug or trace by how often it was given. NULL when it was not
- * given, or its value is no level. */
+/* The level that -v stands for: its value, else info, debug or trace by how often it was given. NULL when it was not given, or its value
+ * is no level. */
 const char *server_verbosity(const struct options *o);
 
-/* Of a command that writes below cache_dir, when root runs it: becomes the owner of that directory, for the service would not be
- * allowed to remove or replace what root leaves there. 0, or the exit status after a report on stderr. */
+/* For commands that write below cache_dir: when run as root, switches to the owner of that directory, because the service could not
+ * remove or replace files of root. 0, or the exit status after a report on stderr. */
 int server_become_owner(const struct config *config);
 
-/* Downloads as the configuration has them; after cache_init. */
+/* Initialise and reconfigure downloads from the configuration; call the first after cache_init. */
 void server_init_fetch(const struct config *config);
 void server_configure_fetch(const struct config *config);
 
-/* "error: <message>", and what it was caused by (may be NULL), on stderr; returns 1. */
+/* Prints "error: <message>" and its cause (may be NULL) on stderr; returns 1. */
 int server_failed(const char *message, const char *cause);

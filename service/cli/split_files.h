@@ -1,9 +1,9 @@
-/* Files that hold more of an input's debug information: packages and .dwo files of split units (DWARF 5, 7.3), the supplementary
- * file of dwz(1). They live while functions are read.
+/* Files that hold a part of an input's debug information: packages and .dwo files of split units (DWARF 5, 7.3), the supplementary file
+ * of dwz(1), and the object files of a Mach-O debug map. They stay open while functions are read.
  *
  *     app, app.debug    the skeletons: addresses, lines                 a package:  app.dwp, app.debug.dwp
- *     io.dwo            functions and inlined calls of one unit         where its unit was compiled, or beside the program
- *     io.o, l.a(io.o)   everything but where it is, of a Mach-O file    where its debug map says */
+ *     io.dwo            functions and inlined calls of one unit         in the compilation directory, or beside the program
+ *     io.o, l.a(io.o)   everything but the final addresses (Mach-O)     where the debug map says */
 #pragma once
 
 #include <limits.h>
@@ -16,29 +16,29 @@ struct split_files {
     struct input *input;
     struct sl_companions companions; /* for the reader */
     pthread_mutex_t lock;
-    bool asked;             /* for a .dwo file */
-    char unfound[PATH_MAX]; /* the first place where one was looked for in vain; empty: all were found */
-    char stale[PATH_MAX];   /* the first file that is there, but of another build */
-    char unread[PATH_MAX];  /* the first file in the place of one that has no split units, or is damaged */
+    bool asked;             /* the reader asked for a .dwo file */
+    char unfound[PATH_MAX]; /* the first .dwo path that does not exist; empty: all were found */
+    char stale[PATH_MAX];   /* the first file that exists, but is of another build */
+    char unread[PATH_MAX];  /* the first file that has no split units, or is damaged */
     struct split_file {
         struct sl_mapping mapping;
         struct sl_object *object;
-    } * items; /* .dwo files that are open */
+    } * items; /* open .dwo files */
     size_t count, capacity;
-    struct member_archive archive; /* that the last one was in */
-    struct split_file part;        /* the object file of a debug map that is read */
-    size_t lost_parts;             /* how many were not there, or were changed */
-    char lost[4300];               /* the first of them, and what is wrong */
+    struct member_archive archive; /* the static library of the last member that was read */
+    struct split_file part;        /* the current object file of a debug map */
+    size_t lost_parts;             /* object files that are missing or were changed */
+    char lost[4300];               /* the first of these, and what is wrong with it */
 };
 
-/* Where a package may be: beside the input, its debug file, and what the input's path leads to, also without `.debug`; or the one
- * that the options give. The place of number `index`, empty where there is none; false past the last one. */
+/* The candidate path number `index` of a package: the one of the options, or beside the input, its debug file, and the input's link
+ * target, also without `.debug`. Empty: skip this number. False past the last one. */
 bool split_package_path(const struct input *input, size_t index, char path[PATH_MAX]);
-/* Where a .dwo file may be, as debuggers look for it: where the unit was compiled (a relative directory also below the program's own:
- * builds that hide their place have it so), else beside the program, where builds that are moved keep them. `program` NULL: it lies
- * nowhere. The place of number `index`, empty where there is none; false past the last one. */
+/* The candidate path number `index` of a .dwo file, in the order of debuggers: the compilation directory (a relative one also below the
+ * program's directory, for builds with -fdebug-prefix-map), then beside the program, for builds that were moved. `program` NULL: only
+ * the compilation directory. Empty: skip this number. False past the last one. */
 bool split_dwo_path(const char *program, struct sl_str comp_dir, struct sl_str name, size_t index, char path[PATH_MAX]);
-/* Opens what the whole input shares. To be closed with split_files_close. */
+/* Opens the files that the whole input shares. Close them with split_files_close. */
 void split_files_open(struct input *input, struct split_files *files);
-/* `missing_units`, `first_missing`: as the reader counted them (sl_function_sink); the input's notes tell of them. */
+/* Closes the files. Adds notes to the input about missing files; `missing_units`, `first_missing` are the reader's (sl_function_sink). */
 void split_files_close(struct split_files *files, size_t missing_units, const char *first_missing);

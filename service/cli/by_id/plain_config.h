@@ -1,10 +1,13 @@
-/* The plain part of the configuration files of older tools, in the syntax of TOML: blank lines, comments, [section] and
- * [[section]] with dotted names, and `key = value` with a string, an integer or a boolean. */
+/* A subset of TOML, for the configuration files of older tools: blank lines, comments, [section] and [[section]] with dotted names, and
+ * `key = value` with a string, an integer or a boolean.
+ *
+ *     [[sources]]          sources:
+ *     id = "local"           - id: "local" */
 #pragma once
 
 #include "base/buf.h"
 #include "base/error.h"
 
-/* The file as YAML. SL_MALFORMED with "<file>:<line>: not a plain "key = value" line; use .symloom.yml" for anything else;
+/* Converts the file to YAML. SL_MALFORMED with "<file>:<line>: not a plain "key = value" line; use .symloom.yml" for other syntax;
  * SL_NOT_FOUND and the like when it cannot be read. */
 enum sl_code plain_config_read(const char *path, struct sl_buf *yaml, struct sl_error *error);

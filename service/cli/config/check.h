@@ -1,35 +1,35 @@
-/* `config check`: what its files share. */
+/* `symloom config check`: declarations that its files share. */
 #pragma once
 
 #include "cli/options.h"
 #include "config/config.h"
 
-/* Checks the file, or (NULL) that of the options and the environment; with --user, those that commands of a user read. What was
- * found is on standard output. The exit status. */
+/* Checks the file, or if NULL the one of the options and the environment; with --user, the files that user commands read. Prints the
+ * findings on standard output. Returns the exit status. */
 int config_check(const struct options *o, const char *path);
 
 /* ---- machine.c ----
  *
- * What a configuration asks of this machine, and is not there: `run` would fail, or serve nothing, for reasons that no reading
- * of the file shows. */
+ * Checks the machine against a configuration: missing files and the like, with which `run` would fail or serve nothing, and which the
+ * configuration file alone does not show. */
 
-/* Adds to `problems`: errors for what `run`, which calls this too, does not start with, warnings for what it would not find.
- * Nothing stays changed: a directory that is to be written gets a file for a moment. */
+/* Adds errors for what keeps `run` from starting (it calls this too), warnings for other things that do not exist. Leaves nothing
+ * behind: a writability test creates a file and removes it. */
 void config_check_machine(const struct config *config, struct value_problems *problems);
 
 /* ---- connect.c ----
  *
- * Whether what a configuration names answers: its sources, the shared cache and the store of uploads, each asked one question
- * that changes nothing. */
+ * Checks that the servers of a configuration answer: its sources, the shared cache and the upload store each get one request without
+ * side effects. */
 
 struct connect_target {
-    const struct config *config;  /* without errors */
-    const struct source *symbols; /* what its `symbols` stand for, with commands of a user */
+    const struct config *config;  /* must have no errors */
+    const struct source *symbols; /* the sources of its `symbols`, for user commands */
     size_t symbol_count;
     struct value_problems *problems;
 };
 
-/* Adds to the problems of each what came of it: an info for each that answers, a warning for one that refuses, an error for one
- * that does not answer. `level`: of the log, NULL for none. Directories are config_check_machine's. Once in a process, which has
- * no loop; downloads are as the first configuration has them. */
+/* Adds to each target's problems: an info for a server that answers, a warning for one that refuses, an error for one that does not
+ * answer. `level`: the log level, NULL for none. Directories are left to config_check_machine. Call it once in a process, which must
+ * have no loop; downloads use the settings of the first configuration. */
 void config_check_connections(const struct connect_target *targets, size_t count, const char *level);

@@ -1,4 +1,4 @@
-/* `symloom dump-syms`: what its files share. */
+/* `symloom dump-syms`: declarations that its files share. */
 #pragma once
 
 #include "cli/by_id/by_id.h"
@@ -7,7 +7,7 @@
 
 /* ---- dump_syms.c ---- */
 
-bool dump_warns(const struct options *o); /* whether warnings are wanted: -v with a level that has them, -w */
+bool dump_warns(const struct options *o); /* true with -w, or -v with a level that includes warnings */
 
 /* ---- mapping.c: rewriting the paths of source files ---- */
 
@@ -26,26 +26,26 @@ struct sl_str path_mapping_apply(void *arg, struct sl_str path);
 struct dump_module {
     struct input main;
     struct input partner;           /* debug file of an executable, PE of a PDB, PDB of a PE */
-    struct sl_object *debug, *code; /* which of them has the functions, and which is the executable; may be equal */
+    struct sl_object *debug, *code; /* the one with the functions, and the executable; may be equal */
     const char *debug_path, *code_path;
     bool has_partner;
-    struct sl_debug_id id; /* the file's, or made of its contents */
+    struct sl_debug_id id; /* the file's, or a hash of its contents */
 };
 
-/* Opens the file, and its partner: given by --debug-file or --code-file, in the directories (ends with NULL), or beside it. 0, or
- * the exit status after a report on stderr; to be closed in any case. */
+/* Opens the file and its partner: from --debug-file or --code-file, the directories (ends with NULL), or beside it. 0, or the exit
+ * status after a report on stderr. The caller closes `module` in either case. */
 int dump_module_open(struct dump_module *module, const char *path, const char *const *directories,
                      const struct options *o);
-bool dump_is_directory(const char *path); /* and no bundle */
+bool dump_is_directory(const char *path); /* false for .dSYM bundles */
 void dump_module_close(struct dump_module *module);
 
 /* ---- fetch.c ---- */
 
-/* The module of the ids that the options give, `name` being that of its file, from where by_id.h has files; `*by_id` is
- * opened at the first use. Otherwise as dump_module_open. */
+/* Fetches the module with the ids of the options from the sources of by_id.h; `name` is its file's name. Opens `*by_id` at the first
+ * use. Otherwise like dump_module_open. */
 int dump_module_fetch(struct dump_module *module, const char *name, const struct options *o, struct by_id **by_id);
 
-/* Text of the MODULE and INFO records, into `arena`. */
+/* Makes the text of the MODULE and INFO records in `arena`. */
 struct dump_header {
     struct sl_str os, name;
     struct sl_str *infos;
@@ -56,16 +56,16 @@ bool dump_header_make(const struct dump_module *module, const struct options *o,
 
 /* ---- stack.c: unwind information ---- */
 
-/* Writes the module's STACK records: those of its executable, or else of the debug file. `write` returns false when it
- * wants no more. What cannot be read is left out, with a warning if the options ask for warnings. `*written`: there were any.
- * Fails when memory or the work that the file may take ended before the records did. */
+/* Writes the module's STACK records, from its executable, or else from the debug file. `write` returns false to stop. Unreadable parts
+ * are left out, with a warning if the options ask for warnings. `*written`: there was at least one record. Fails when memory or the
+ * file's work budget runs out. */
 enum sl_code dump_stack(const struct dump_module *module, const struct options *o,
                         bool (*write)(void *arg, struct sl_str text), void *arg, bool *written, struct sl_error *error);
 
 struct sl_breakpad_writer;
 
-/* Tells the writer which code the executable's unwind information knows. */
+/* Passes the address ranges of the executable's unwind information to the writer, which adds functions for those without a name. */
 enum sl_code dump_unnamed(const struct dump_module *module, struct sl_breakpad_writer *writer, struct sl_error *error);
 
-/* Whether there is any record to write. */
+/* Whether there is at least one STACK record. */
 bool dump_has_stack(const struct dump_module *module);

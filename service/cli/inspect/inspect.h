@@ -1,4 +1,4 @@
-/* `symloom inspect`: what its files share.
+/* `symloom inspect`: declarations that its files share.
  *
  *     file ──▶ its objects ──read.c──▶ struct findings ──print.c──▶ text or JSON */
 #pragma once
@@ -8,11 +8,11 @@
 #include "cli/cli.h"
 #include "cli/options.h"
 
-struct finding_lists { /* which ones are wanted */
+struct finding_lists { /* the lists that the options ask for */
     bool sections, symbols, functions, files, sources, cfi;
 };
 
-/* What reading everything tells. */
+/* Totals of a complete read. */
 struct counts {
     uint64_t files, functions, inlinees, lines, symbols, cfi;
     size_t skipped; /* units that could not be read */
@@ -21,8 +21,8 @@ struct counts {
 struct findings {
     const struct options *options;
     const char *path;
-    struct input *input; /* with the object, or the symcache */
-    size_t index, count; /* of the object in the file */
+    struct input *input; /* holds the object, or the symcache */
+    size_t index, count; /* the object's place among those of the file */
     struct sl_buf *json_variants;
     struct finding_lists lists;
     bool complete; /* the counts are known */
@@ -33,31 +33,31 @@ struct findings {
     struct sl_arena arena;
     struct sl_symbol *symbols;
     struct sl_map files;      /* the paths of source files */
-    struct sl_map embedded;   /* those that are in the file themselves */
+    struct sl_map embedded;   /* paths of embedded source files */
     struct sl_buf links;      /* Source Link rules (ppdb/links.h) */
-    struct sl_bundle *bundle; /* of a source bundle that was read; else NULL */
-    struct sl_map producers;  /* compilers, to the number of their units */
-    struct sl_buf functions;  /* the list, as text or JSON; made while reading */
+    struct sl_bundle *bundle; /* a source bundle, once read; else NULL */
+    struct sl_map producers;  /* compiler -> number of its units */
+    struct sl_buf functions;  /* the list of functions, as text or JSON; filled while reading */
     struct sl_json_writer function_writer;
     bool json;
 };
 
 /* ---- read.c ---- */
 
-/* Looks at the object: problem, note and hints, and with --verify or a list everything in it. */
+/* Fills problem, note and hints; with --verify or a list, reads the whole object. */
 void findings_make(struct findings *f);
 void findings_free(struct findings *f);
 
-/* Keys of a map, in their order. The caller frees the array. */
+/* The sorted keys of a map. The caller frees the array. */
 struct sl_str *findings_sorted(const struct sl_map *map);
 
-/* The URL of a source file by the rules of Source Link, appended; nothing when there is none. */
+/* Appends the URL of a source file by the Source Link rules; nothing when no rule matches. */
 void findings_link(const struct findings *f, struct sl_str path, struct sl_buf *url);
 
-/* The file of an artifact bundle that has this URL, and no path; NULL when there is none. */
+/* The file of an artifact bundle that has the URL `path` and no path of its own; NULL when there is none. */
 const struct sl_bundle_file *findings_artifact(const struct findings *f, struct sl_str path);
 
-/* Every STACK record of the object, with its line's end; `write` returns false when it wants no more. Returns their number. */
+/* Passes every STACK record of the object, with its line end, to `write`, which returns false to stop. Returns their number. */
 uint64_t findings_cfi(struct findings *f, bool (*write)(void *arg, struct sl_str line), void *arg);
 
 /* ---- print.c ---- */
@@ -67,12 +67,12 @@ void inspect_put_size(struct sl_buf *out, uint64_t size);
 
 void findings_print(struct findings *f, struct sl_buf *out);
 void findings_json(struct findings *f, struct sl_json_writer *w);
-/* Of a function while reading: a line of the list, indented by its depth. */
+/* Adds a function to the list while reading: a line, indented by its depth. */
 void findings_add_function(struct findings *f, const struct sl_function *function, struct sl_str name,
                            struct sl_str place, unsigned depth);
-/* One of `variants`. */
+/* Writes one element of `variants`. */
 void findings_variant(struct sl_json_writer *w, const struct sl_object_info *info);
-/* "dsym", "elf" ...: the names that scripts know. */
+/* "dsym", "elf" ...: the format's name in the JSON output. */
 const char *findings_type(enum sl_format format);
 
 /* ---- mapping.c, minidump.c, sourcemap.c, symbfile.c: files that hold no objects ---- */
@@ -82,12 +82,12 @@ struct inspected {
     struct sl_bytes bytes;
     const struct options *options;
     const struct sl_debug_id *wanted; /* NULL: any */
-    struct sl_json_writer *w;         /* NULL: it is shown as text */
+    struct sl_json_writer *w;         /* NULL: text output */
     struct sl_buf *out;
-    bool other_id; /* it is not the wanted one: nothing was shown */
-    bool unusable; /* some of it cannot be read */
+    bool other_id; /* the id is not the wanted one: nothing was shown */
+    bool unusable; /* a part of the file cannot be read */
 };
 
-/* Shows the file, if it is of the kind, or was meant to be. False when it is of another, and nothing was shown. */
+/* Shows the file if it is of this kind, or a damaged file of it. False, showing nothing, for other kinds. */
 typedef bool inspect_kind(struct inspected *file);
 inspect_kind inspect_mapping, inspect_minidump, inspect_sourcemap, inspect_symbfile;

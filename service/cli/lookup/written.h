@@ -1,20 +1,20 @@
-/* Units of an ELF file's DWARF as they are written, indexed by address: what the tools' own rules choose from that are not those of the
- * look-up that all other answers come from. Private to this folder.
+/* The compilation units of an ELF file's DWARF as stored, indexed by address. The emulated tools choose among rows and functions by
+ * rules of their own, which the symcache does not preserve. Private to this folder.
  *
- *     address ──▶ unit ──▶ row of its line program, of several at one address the last
- *                      └─▶ function or inlined call with the smallest range around it, of equals the last; its callers */
+ *     address ──▶ unit ──▶ row of its line program; of several at one address the last
+ *                      └─▶ function or inlined call with the smallest range around it; of equal ones the last; and its callers */
 #pragma once
 
 #include "cli/lookup/lookup.h"
 #include "cli/split_files.h"
 #include "dwarf/listing.h"
 
-struct written_symbol { /* of the symbol table, as the tools choose from them */
+struct written_symbol { /* a symbol table entry */
     uint64_t address, size;
     struct sl_str name, file; /* data NULL: none */
     uint32_t section;
 };
-/* Sorts by address, and those of one address by section if `by_section`; what is equal stays in its order. False when out of memory. */
+/* Stable sort by address, then by section if `by_section`. False when out of memory. */
 bool written_sort_symbols(struct written_symbol *symbols, size_t count, bool by_section);
 
 struct written_row {
@@ -26,15 +26,15 @@ struct written_row {
 
 struct written_sequence {
     uint64_t low, high;
-    uint32_t first, count, number; /* number: the later ones in the program have the smaller ones */
+    uint32_t first, count, number; /* number: counts down in the order of the line program */
 };
 
 struct written_function {
     const struct sl_dwarf_function *entry;
     struct sl_str name;
-    bool is_settled;    /* the name is a linkage name, or symbols were asked for it */
-    uint64_t low, high; /* of all its ranges */
-    uint64_t reach;     /* the highest end of those up to here in `by_low` */
+    bool is_settled;    /* the name is final: a linkage name, or the symbol table was searched for one */
+    uint64_t low, high; /* bounds of all its ranges */
+    uint64_t reach;     /* the highest end among the entries of `by_low` up to this one */
     struct sl_dwarf_range *ranges;
     uint32_t range_count;
 };
@@ -42,16 +42,16 @@ struct written_function {
 struct written_unit {
     struct sl_dwarf_unit listing;
     struct written_row *rows;
-    struct written_sequence *sequences; /* by address, apart */
-    struct written_function *functions; /* as in the listing */
-    uint32_t *by_low;                   /* functions with ranges, by their lowest address */
+    struct written_sequence *sequences; /* sorted by address, disjoint */
+    struct written_function *functions; /* in the order of the listing */
+    uint32_t *by_low;                   /* functions with ranges, sorted by their lowest address */
     size_t row_count, sequence_count, by_low_count;
-    struct sl_str *paths; /* of its files, once they were asked for; data NULL: not yet */
-    bool is_bad;          /* it has no lines, or cannot be read: GNU's tool leaves it out */
+    struct sl_str *paths; /* of its files, built on demand; data NULL: not yet */
+    bool is_bad;          /* it has no lines, or is unreadable: GNU addr2line ignores it */
 };
 
 struct written_span {
-    uint64_t begin, end, reach; /* reach: the highest end up to here */
+    uint64_t begin, end, reach; /* reach: the highest end among the spans up to this one */
     uint32_t unit;
 };
 
@@ -61,10 +61,10 @@ struct written {
     struct sl_object *object;
     struct split_files companions;
     struct sl_dwarf_listing *listing; /* NULL: the file has no DWARF */
-    struct written_unit **units;      /* NULL: not read yet */
-    struct written_span *spans;       /* by their begin */
-    uint32_t *rangeless;              /* units whose code is where their functions and lines are */
-    uint32_t *read;                   /* units that were, in that order */
+    struct written_unit **units;      /* entries NULL: not read yet */
+    struct written_span *spans;       /* sorted by begin */
+    uint32_t *rangeless;              /* units without ranges: their functions and lines define their code */
+    uint32_t *read;                   /* the units read so far, in order */
     size_t unit_count, span_count, rangeless_count, read_count;
     bool failed; /* memory or the file's budget ran out */
 };
@@ -75,13 +75,13 @@ struct written_place {
     struct written_function *function; /* NULL: none */
 };
 
-/* The units of the module, indexed at their first use; NULL where the module is no linked ELF file, or that failed. They live as long
+/* The module's units, indexed at the first call; NULL where the module is not a linked ELF file, or indexing failed. They live as long
  * as the module. */
 struct written *written_of(struct lookup_module *m);
 void written_free(struct written *w);
 
-/* The first unit, in file order, that knows something of an address of the file. False when none does. */
+/* Finds the first unit, in file order, with a row or function at an address of the file. False when there is none. */
 bool written_find(struct written *w, uint64_t address, struct written_place *place);
 
-/* The number of a unit in .debug_info, read; NULL when memory or the budget ran out. */
+/* Reads unit `number` of .debug_info; NULL when memory or the budget ran out. */
 struct written_unit *written_unit_read(struct written *w, uint32_t number);

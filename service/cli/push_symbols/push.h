@@ -1,4 +1,4 @@
-/* What the files of `push-symbols` share: the parts of an upload, made and sent. */
+/* `symloom push-symbols`: making the parts of an upload, and sending them. */
 #pragma once
 
 #include "cli/cli.h"
@@ -15,31 +15,31 @@ enum push_status { PUSH_OK = 0, PUSH_FAILED = 1, PUSH_USAGE = 2, PUSH_NOTHING = 
 /* ---- executables.c ---- */
 struct push_item {
     char *path;
-    const char *name; /* the end of `path` that others know the file by */
-    bool named;       /* by itself: it has to have symbols */
+    const char *name; /* the part of `path` shown to users */
+    bool named;       /* named by the user: a file without symbols is an error */
 };
 struct push_list {
     struct push_item *items;
     size_t count, capacity;
 };
-/* A file, or the programs and libraries below a directory. A status; problems are reported. */
+/* Adds a file, or the programs and libraries below a directory. Returns a push_status; problems are reported. */
 int push_list_path(struct push_list *list, const char *path);
-/* Those that a running process has loaded. */
+/* Adds the files that a running process has loaded. */
 int push_list_process(struct push_list *list, const char *pid);
 void push_list_free(struct push_list *list);
 
 /* ---- parts.c ---- */
-struct push_part { /* a symbfile of its own, in an unlinked file */
+struct push_part { /* a complete symbfile, in an unlinked file */
     int fd;
     uint64_t size, records;
-    uint8_t sha256[32]; /* by push_hash */
+    uint8_t sha256[32]; /* set by push_hash */
 };
 
 struct push_set {
     struct push_part *parts;
     size_t count;
     uint64_t records;
-    char sha256[65]; /* over the hashes of the parts; by push_hash */
+    char sha256[65]; /* of the hashes of the parts; set by push_hash */
 };
 
 struct push_job { /* one executable */
@@ -49,29 +49,29 @@ struct push_job { /* one executable */
     bool has_base;
     uint64_t base;
     bool wanted[PUSH_KINDS];
-    uint64_t chunk_size; /* UINT64_MAX = one part */
+    uint64_t chunk_size; /* bytes; UINT64_MAX: one part */
     struct push_set sets[PUSH_KINDS];
 };
 
 struct push_source {
-    const char *executable, *name;        /* where it is, and what it is called */
-    const char *debug_file;               /* NULL: looked for where the executable has no debug information */
-    const char *const *debug_directories; /* as debug_file_find */
+    const char *executable, *name;        /* its path, and its name in messages */
+    const char *debug_file;               /* NULL: searched if the executable has no debug information */
+    const char *const *debug_directories; /* as for debug_file_find */
     bool follow_alt_link, force, verbose;
 };
 
-/* Reads an executable into `job`: its identity, then the parts of the wanted kinds. A status; problems are reported. */
+/* Reads an executable into `job`: its identity, then the parts of the wanted kinds. Returns a push_status; problems are reported. */
 int push_extract(const struct push_source *source, struct push_job *job);
 
-/* A ready file's records in parts of the wanted size. */
+/* Splits the records of an existing symbfile into parts of the wanted size. */
 int push_reread(const char *path, enum push_kind kind, struct push_job *job);
 
 void push_job_free(struct push_job *job);
 
-/* Fills in the hashes, which only the sending needs. False when a part cannot be read. */
+/* Fills in the hashes, which only uploads need. False when a part cannot be read. */
 bool push_hash(struct push_set *set);
 
-/* Writes `<directory>/<file id>.<kind>.symbfile`; makes the directory, not its parents. */
+/* Writes `<directory>/<file id>.<kind>.symbfile`; creates the directory, but not its parents. */
 int push_save(const struct push_job *job, const char *directory);
 
 /* ---- upload.c ---- */
@@ -79,15 +79,15 @@ enum push_progress { PUSH_SILENT, PUSH_LINES, PUSH_JSON, PUSH_BAR };
 
 struct push_target {
     const char *url;     /* without trailing slashes */
-    const char *key;     /* base64, as it is sent; NULL = none */
+    const char *key;     /* base64, as sent; NULL: none */
     const char *ca_file; /* may be NULL */
     bool insecure, force;
     enum { COMPRESS_AUTO, COMPRESS_ZSTD, COMPRESS_NONE } compress;
     int zstd_level;
     unsigned concurrency, retries, timeout_s;
     enum push_progress progress;
-    struct progress *bar; /* of PUSH_BAR */
+    struct progress *bar; /* for PUSH_BAR */
 };
 
-/* Sends what the service does not have. A status; problems are reported. */
+/* Sends the parts that the service lacks. Returns a push_status; problems are reported. */
 int push_upload(const struct push_target *target, const struct push_job *job);

@@ -1,10 +1,10 @@
-/* What the parts of `symloom sort` share. It works in steps, so that what is written depends on the order of paths alone, however
- * many threads there are:
+/* `symloom sort`: declarations that its files share. The work is done in passes, so that the result depends on the order of the paths
+ * alone and not on the number of threads:
  *
- *   inputs.c   walk the inputs; look at each file: its objects become pieces, each with the place where it belongs
- *   sort.c     of pieces for one place the first is to be written, the others are compared with it
- *   place.c    write them, several files at once; what is there already is compared
- *   sort.c     tell what became of each */
+ *     inputs.c   walk the inputs; read each file: its objects become pieces, each with its target path
+ *     sort.c     of the pieces with one target, choose the first to be written; compare the others with it
+ *     place.c    write them, several files at once; compare with existing files
+ *     sort.c     report the result of each piece */
 #pragma once
 
 #include "base/map.h"
@@ -14,27 +14,27 @@
 
 enum sort_action { SORT_WRITTEN, SORT_EXISTS, SORT_DUPLICATE, SORT_SKIPPED, SORT_ERROR };
 
-struct sort_piece {       /* an object, or what is wrong with a file */
-    const char *name;     /* last part of the file's or the member's name */
-    size_t member, slice; /* of an archive; of a fat file */
-    const char *target;   /* below the root: "67/e9247c..f/debuginfo"; NULL: it has no place */
-    const char *alias;    /* a second place for the same, or NULL */
-    const char *id;       /* by which it is filed */
+struct sort_piece {       /* an object, or a file that cannot be sorted */
+    const char *name;     /* last component of the file's or the member's name */
+    size_t member, slice; /* index in an archive; in a fat file */
+    const char *target;   /* path below the root: "67/e9247c..f/debuginfo"; NULL: cannot be sorted */
+    const char *alias;    /* a second path for the same file, or NULL */
+    const char *id;       /* the id in `target` */
     const char *kind, *arch, *format;
     struct sl_debug_id debug_id;
     bool has_debug, is_source;
-    bool first;                      /* of the pieces with this target */
-    const struct sort_piece *leader; /* that first one, of the others */
-    uint64_t size, hash;             /* of its bytes, where nothing is written */
+    bool first;                      /* the first piece with this target */
+    const struct sort_piece *leader; /* for the others: that first piece */
+    uint64_t size, hash;             /* of its bytes; only for pieces that are not written */
     enum sort_action action;
-    const char *reason; /* why it was not sorted */
+    const char *reason; /* why it was skipped or failed */
 };
 
 struct sort_file {
     const char *path;
     uint64_t size;
-    struct sl_buf made;    /* its bytes, where it was made here; else data is NULL */
-    struct sl_arena arena; /* of its pieces: a file belongs to one thread at a time */
+    struct sl_buf made;    /* contents of a generated file; else data is NULL */
+    struct sl_arena arena; /* for its pieces: only one thread uses a file at a time */
     struct sort_piece *pieces;
     size_t piece_count, piece_capacity;
 };
@@ -44,39 +44,40 @@ struct sort {
     const struct sl_parallel *parallel;
     char root[4096];       /* DIR[/PREFIX] */
     const char *bundle_id; /* NULL: none */
-    int level;             /* of zstd; 0: stored */
+    int level;             /* zstd level; 0: uncompressed */
     bool dry_run, force, ignore_errors, quiet, json, verbose, with_sources;
 
     struct sl_arena arena;
-    struct sort_file *files; /* in the order of their paths */
+    struct sort_file *files; /* sorted by path */
     size_t file_count, file_capacity;
-    size_t *by_size; /* numbers of files, the largest first */
+    size_t *by_size; /* indices of `files`, the largest file first */
     struct progress progress;
     uint64_t total; /* bytes of all files */
     size_t errors;
     bool failed; /* out of memory */
 };
 
-/* Adds the regular files below `input`, in the order of their paths; what cannot be read is told on stderr. */
+/* Adds the regular files below `input`, sorted by path; reports unreadable ones on stderr. */
 void sort_walk(struct sort *s, const char *input);
 
-/* Looks at the file: fills its pieces. */
+/* Reads the file and fills its pieces. */
 void sort_look(struct sort_file *file);
 
-/* Adds a piece, whose texts are the caller's; NULL when out of memory. */
+/* Adds a piece; the caller provides its texts. NULL when out of memory. */
 struct sort_piece *sort_add_piece(struct sort_file *file, const char *name);
 
-/* Calls `visit` with the bytes of each piece that has a place, in order. */
+/* Calls `visit` with the bytes of each piece that has a target, in order. */
 void sort_each(struct sort_file *file, void (*visit)(void *arg, struct sort_piece *piece, struct sl_bytes bytes),
                void *arg);
 
-/* Puts the piece where it belongs, with what lies beside it; sets its action and reason. `workers`: threads for it alone. */
+/* Writes the piece to its target, with the files that go beside it; sets its action and reason. `workers`: threads that this call may
+ * use. */
 void sort_place(const struct sort *s, struct sort_file *file, struct sort_piece *piece, struct sl_bytes bytes,
                 unsigned workers);
 
-/* A small file below the root, as a whole; its directory is made. */
+/* Writes a small file below the root at once; creates its directory. */
 enum sl_code sort_write_small(const struct sort *s, const char *below, struct sl_str text, struct sl_error *error);
 
-/* sources.c: source bundles of the files with debug information, for each id that has none; they become pieces that are
- * sorted. Returns how many. */
+/* sources.c: makes a source bundle for each id with debug information that has none; the bundles become pieces to sort. Returns their
+ * number. */
 size_t sort_sources(struct sort *s);

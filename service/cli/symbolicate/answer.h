@@ -1,5 +1,5 @@
-/* The answer to a crash file or a request, read out of its JSON: what the formats for people show of it. Texts are views of the answer, or lie
- * in the arena; data NULL: absent. */
+/* The answer to a crash file or a request, parsed from its JSON: the members that the text formats show. Texts are views of the answer,
+ * or lie in the arena; data NULL: absent. */
 #pragma once
 
 #include "base/arena.h"
@@ -22,7 +22,7 @@ struct answer_thread {
     size_t frame_count;
 };
 
-struct answer_outcome { /* data NULL: it was not tried */
+struct answer_outcome { /* data NULL: not tried */
     struct sl_str status, details;
 };
 
@@ -38,7 +38,7 @@ struct answer_module {
     size_t candidate_count;
 };
 
-struct answer_error { /* of JavaScript by the script's path, of a JVM by its mapping's id */
+struct answer_error { /* JavaScript: by the script's path; JVM: by the mapping's id */
     struct sl_str path, id, type;
 };
 
@@ -54,7 +54,7 @@ struct answer_access {
 
 struct answer_flip {
     struct sl_opt_u64 address;
-    struct sl_str source, confidence; /* a number as it is written */
+    struct sl_str source, confidence; /* confidence: a number, as text */
 };
 
 struct answer_analysis { /* of the instruction that crashed */
@@ -79,27 +79,28 @@ struct answer {
     size_t thread_count, module_count, error_count, exception_count;
 };
 
-/* The name of its function, however it is known; data NULL: it is not. */
+/* The function's name, or else its symbol; data NULL: neither is known. */
 static inline struct sl_str answer_frame_name(const struct answer_frame *frame)
 {
     return frame->function.data ? frame->function : frame->symbol;
 }
 
-/* Whether the next frame is the same call: this one was inlined into it. */
+/* Whether the frame was inlined into the next one: both belong to one physical frame. */
 bool answer_frame_is_inline(const struct answer_thread *thread, size_t index);
 
-enum { ALL_THREADS = -1 }; /* instead of the index of one, or none */
+enum { ALL_THREADS = -1 }; /* instead of a thread's index: all of them, or none */
 
-/* Where the last exception was thrown, of reports of Apple's; ALL_THREADS when they do not say. */
+/* The index of the thread that holds the stack of the last exception (Apple's reports); ALL_THREADS when there is none. */
 int64_t answer_exception_thread(const struct answer *answer);
-/* The thread that crashed, or that the dump was asked for in; ALL_THREADS when there is none. */
+/* The index of the thread that crashed or requested the dump; ALL_THREADS when there is none. */
 int64_t answer_requesting_thread(const struct answer *answer);
-/* That one, else the first; ALL_THREADS when there is none. */
+/* The same, or else the first thread; ALL_THREADS when there are no threads. */
 int64_t answer_crashed_thread(const struct answer *answer);
 
-/* The number of frames from `index` on that only repeat a cycle of calls in front of it, and a line that says so; 0: none, and no
- * line, also when there are too few to leave out. Asked for each frame that is printed, it takes time in proportion to them. */
+/* Folds recursion: returns how many frames from `index` on repeat the cycle of calls before them, and appends a line that says so. 0 and
+ * no line: there is no cycle, or it is too short to fold. May be called for each frame: all calls together take time linear in the
+ * number of frames. */
 size_t answer_fold_cycle(const struct answer_thread *thread, size_t index, struct sl_buf *line);
 
-/* False when it is no such answer, or out of memory. */
+/* Parses the answer. False when it is not such an answer, or out of memory. */
 bool answer_read(struct sl_str text, struct sl_arena *arena, struct answer *answer);

@@ -1,8 +1,8 @@
-/* Scripts, source maps and artifact bundles below directories: what serves a request for frames of JavaScript without Sentry.
+/* Scripts, source maps and artifact bundles in directories: the local replacement of Sentry's artifact lookup for JavaScript.
  *
  *     *.zip                        artifact bundles: by debug id, and by release, dist and the stem of their files' URLs
- *     X.js (.mjs, .jsx, .ts, ..)   by the debug id in its comment, else by the path that ends most like the one asked for
- *     *.map                        by path; of a script that names none the one called X.js.map beside it, and of one that is not there
+ *     X.js (.mjs, .jsx, .ts, ..)   by the debug id in its comment, else by the longest common end of path and URL
+ *     *.map                        by path; X.js.map for a script that names no map, or names one that does not exist
  *
  * Private to this folder. */
 #pragma once
@@ -11,23 +11,23 @@
 
 struct local_artifacts;
 
-/* Looks through the places: directories, or files themselves. What is no archive is warned of. NULL: out of memory. */
+/* Indexes the places: directories, or single files. Warns of files that are broken archives. NULL: out of memory. */
 struct local_artifacts *local_artifacts_new(const char *const *places, size_t count);
 void local_artifacts_free(struct local_artifacts *artifacts); /* may be NULL */
 
-/* As look_up of struct local_request; `arg` is the artifacts. What it finds must not outlive them. */
+/* The look_up callback of struct local_request; `arg` is the artifacts. The items point into the artifacts and must not outlive them. */
 bool local_artifacts_look_up(void *arg, const struct local_file_query *query, struct sl_arena *arena,
                              struct artifact **items, size_t *count);
 
-/* The URL without the parameters that React Native writes behind `//&`, which others write behind a question mark. */
+/* Strips the URL's parameters: after `?`, or after `//&`, as React Native's packager writes them. */
 struct sl_str url_without_parameters(struct sl_str url);
 
-/* Appends the path of a URL as files have it: without host and query, and with what percent signs stand for. */
+/* Appends the path of a URL as a file path: without host and query, percent signs decoded. */
 void put_url_path(struct sl_str url, struct sl_buf *out);
 
-/* How many parts of two paths are equal at their ends. */
+/* The number of equal components at the ends of two paths. */
 size_t path_common_parts(struct sl_str a, struct sl_str b);
 
-/* Whether the file is called like a script, like a source map. */
+/* Whether the file has the extension of a script, or of a source map. */
 bool path_is_script(const char *path);
 bool path_is_map(const char *path);

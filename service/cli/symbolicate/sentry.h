@@ -1,4 +1,5 @@
-/* A project of Sentry: where events, attachments, debug files and artifacts are that are not at hand. Private to this folder.
+/* A project of Sentry: the source of events, attachments, debug files and artifacts that are not on this machine. Private to this
+ * folder.
  *
  * Options and the environment name it ($SENTRY_ORG, $SENTRY_PROJECT, $SENTRY_URL, $SENTRY_AUTH_TOKEN, $SENTRY_AUTH_COOKIES). */
 #pragma once
@@ -7,7 +8,7 @@
 #include "cli/options.h"
 #include "origin/origin.h"
 
-/* Rows of the table of options. */
+/* Rows for the option table. */
 #define SENTRY_OPTIONS                                                                                                 \
     {"org", 'o', OPTION_VALUE, false, "SLUG", "Sentry: the organization ($SENTRY_ORG)"},                               \
         {"project", 'p', OPTION_VALUE, false, "SLUG", "Sentry: the project ($SENTRY_PROJECT)"},                        \
@@ -22,16 +23,17 @@
 
 struct sentry_project { /* texts in the arena */
     bool online;
-    struct sl_str url; /* of the project, with a slash at its end; terminated */
+    struct sl_str url; /* of the project, with a trailing slash; NUL-terminated */
     struct sl_str project;
-    struct sl_secret token, cookies; /* one of the two */
+    struct sl_secret token, cookies; /* only one is set */
     struct source debug_files;
 };
 
-/* `required`: the input is an event's id. Not online unless the options or the environment say anything of Sentry, nor
- * offline; what they do not say, files of the user's configuration may. Returns a status, after a report unless 0. Secrets vanish from the command line. */
+/* Reads the project from the options and the environment; the user's configuration files fill what these leave out. `required`: the
+ * input is an event's id. Offline unless some option or variable concerns Sentry, and with --no-network. Returns a status, after a
+ * report unless 0. Overwrites secrets in argv. */
 int sentry_project_read(const struct options *o, bool required, struct sl_arena *arena, struct sentry_project *project);
 
-/* Maps the event of the id, or its attachment that is a crash file. Returns a status, after a report unless 0. */
+/* Downloads and maps an event, or its attachment that is a crash file. Returns a status, after a report unless 0. */
 int sentry_event(const struct options *o, const struct sentry_project *project, const char *id,
                  struct sl_mapping *mapping);

@@ -1,18 +1,18 @@
-/* `symloom symbolicate`: what its files share.
+/* `symloom symbolicate`: declarations that its files share.
  *
- *     log_input.c ──▶ trace.c                   stack traces of a JVM, or lines as an expression has them
- *     scripts.c                                 stacks of JavaScript
- *     crash.c ─────────────────┐                minidumps and Apple's reports; which microdump of a log
- *     event.c ──▶ request.c ───┤                events and requests, with scripts and source maps of directories (artifacts.c)
- *                              └──▶ answer.c    the service's answer as it is, or for people:
+ *     log_input.c ──▶ trace.c                   JVM stack traces, or lines that match --regex
+ *     scripts.c                                 JavaScript stacks
+ *     crash.c ─────────────────┐                minidumps and Apple's reports; choosing a microdump of a log
+ *     event.c ──▶ request.c ───┤                events and requests, with local scripts and source maps (artifacts.c)
+ *                              └──▶ answer.c    the service's answer as JSON, or as text:
  *                                   frames.c, print.c    stacks of all kinds
- *                                   dump_*.c             minidumps as other tools tell of them
+ *                                   dump_*.c             minidumps in the formats of other tools
  *     addresses.c ──▶ request.c                 addresses in modules of this machine
- *     names.c                                   names by the thousand: profiles of the Firefox Profiler and reports of `sample` and
- *                                               spindump, written back with names (api/named_file.h); words of stacks
- *     sentry.c                                  events and files of a project of Sentry
+ *     names.c                                   many addresses at once: profiles of the Firefox Profiler and reports of `sample` and
+ *                                               spindump, written back with names (api/named_file.h); stack words
+ *     sentry.c                                  events and files of a Sentry project
  *     tools.c                                   minidump_stackwalk and retrace
- *     common.c                                  what these share; what the input is: api/input_kind.h */
+ *     common.c                                  shared code; api/input_kind.h detects the kind of the input */
 #pragma once
 
 #include "api/crash_file.h"
@@ -29,51 +29,51 @@ struct sentry_project;
 
 /* ---- log_input.c ---- */
 
-/* How the text of a log is written down. */
+/* The text encoding of a log. */
 struct log_encoding {
     enum { LOG_BYTES, LOG_UTF16_LITTLE, LOG_UTF16_BIG } units;
-    bool known, has_mark; /* has_mark: it begins with a byte order mark */
+    bool known, has_mark; /* has_mark: the log begins with a byte order mark */
     bool began_output;
-    uint8_t pending_in[4], pending_out[4]; /* parts of characters, until the rest comes */
+    uint8_t pending_in[4], pending_out[4]; /* incomplete characters */
     size_t pending_in_size, pending_out_size;
     struct sl_buf in, out;
     size_t in_at;
 };
 
-/* What is read piece by piece, packed (gzip, zstd) or not, in UTF-16 or not. Zeros and a file descriptor, which stays the caller's, are one at its
- * beginning. */
+/* Reads a log in pieces, compressed (gzip, zstd) or not, in UTF-8 or UTF-16. To begin, set `fd`, which stays the caller's, and zero the
+ * rest. */
 struct log_input {
     int fd;
     bool begun, ended, opened;
-    struct decoder *decoder; /* NULL: it is not packed */
-    uint8_t *block;          /* what was read last; `left` is of it */
+    struct decoder *decoder; /* NULL: not compressed */
+    uint8_t *block;          /* the last bytes read; `left` is the unused part */
     struct sl_bytes left;
     struct sl_buf unpacked;
     struct log_encoding encoding;
 };
 
-/* The file, or of `-` standard input. False: errno tells, and there is nothing to end. */
+/* Opens the file, or standard input for `-`. False with errno: then log_input_end need not be called. */
 bool log_input_open(struct log_input *input, const char *path);
-/* Whether more of it comes, or its end, within so many milliseconds. */
+/* Whether more input, or its end, arrives within `ms` milliseconds. */
 bool log_input_waits(const struct log_input *input, int ms);
-/* Up to `room` bytes, which may be fewer; 0 at the end, with `*problem` when that came too early. What has come is not held back. */
+/* Reads 1 to `room` bytes: returns what has arrived instead of waiting for more. 0 at the end; `*problem` is set if the input is
+ * truncated. */
 size_t log_input_read(struct log_input *input, void *data, size_t room, const char **problem);
-/* Text that is to be written, in the encoding of the input; a terminal gets UTF-8. A view of it or of what is kept for it. `*ok` is false
+/* Encodes output text like the input; a terminal gets UTF-8. The result is a view of `text` or of the input's buffer. `*ok` is false
  * when out of memory. */
 struct sl_str log_input_encode(struct log_input *input, struct sl_str text, bool to_file, bool *ok);
 void log_input_end(struct log_input *input);
 
 /* ---- trace.c ---- */
 
-/* A stack trace of a JVM, or a log with such in it, from `path` (`-` is standard input) to where the words say:
- * its frames and exceptions as they were before `mappings`, all other lines as they are. Whatever its size, it passes
- * through; answers to lines that have come are not held back. Returns the status. */
+/* Retraces a JVM stack trace, or a log that contains some, from `path` (`-` is standard input): restores original frames and exceptions
+ * by the `mappings`, copies all other lines. Streams input of any size without holding complete lines back. Returns the status. */
 struct trace_words {
     const char *output;             /* NULL: standard output */
-    const char *regex;              /* what lines are (trace_pattern.h); NULL: stack traces as the JVM prints them */
-    bool verbose;                   /* methods with their types */
-    bool all_classes;               /* names of classes wherever they stand */
-    struct missing_report *missing; /* is told of frames whose class is in no mapping, but those of the platform */
+    const char *regex;              /* the form of the lines (trace_pattern.h); NULL: the JVM's stack traces */
+    bool verbose;                   /* methods with return and argument types */
+    bool all_classes;               /* restore class names anywhere in the text */
+    struct missing_report *missing; /* gets the frames whose class is in no mapping, except classes of the platform */
 };
 extern const struct missing_words missing_mappings;
 int symbolicate_trace(const char *path, const char *const *mappings, size_t mapping_count,
@@ -81,173 +81,174 @@ int symbolicate_trace(const char *path, const char *const *mappings, size_t mapp
 
 /* ---- scripts.c ---- */
 
-/* A stack of JavaScript, or a log with such in it, to standard output or `output` (may be NULL): that of `stack`, or when it is
- * NULL of the file `path` (`-` is standard input), which passes through; what has come is not held back. Each frame as the source map
- * of its script says. The script is the one below `places` (directories, or files themselves) whose path ends most like the
- * frame's; its map is where it says, or beside it, or alone there. All else stays as it is; `missing` is told of the frames that do,
- * but those of the engine. Returns the status. */
+/* Symbolicates a JavaScript stack, or a log that contains some, by source maps: the text of `stack`, or if that is NULL the file `path`
+ * (`-` is standard input), which is streamed without holding complete lines back. Writes to `output`, or standard output if NULL. Each
+ * frame's script is the file below `places` (directories or files) whose path has the longest common end with the frame's; its map is
+ * where the script says, or beside it, or the only map there. Other text is copied. `missing` gets the frames without a map, except
+ * those of the engine. Returns the status. */
 int symbolicate_scripts(const char *path, const struct sl_str *stack, const char *const *places, size_t place_count,
                         const char *output, struct missing_report *missing);
 extern const struct missing_words missing_maps;
 
 /* ---- crash.c ---- */
 
-/* A minidump or a report of Apple's, as the options say. Returns the status. */
+/* Symbolicates a minidump or an Apple report as the options say. Returns the status. */
 int symbolicate_crash(const struct options *o, const struct sentry_project *project, enum crash_file_kind kind,
                       struct sl_bytes bytes);
 
-/* A minidump, or of a log with microdumps the one that --microdump says. Returns the status. */
+/* Symbolicates a minidump, or the microdump of a log that --microdump selects. Returns the status. */
 int symbolicate_minidump(const struct options *o, const struct sentry_project *project, struct sl_bytes bytes);
 
 /* ---- names.c ---- */
 
-/* A report of Apple's. One of samples is written back with names, unless another format is asked for. Returns the status. */
+/* Symbolicates an Apple report. A sampling report is written back with names, unless the options ask for another format. Returns the
+ * status. */
 int symbolicate_report(const struct options *o, const struct sentry_project *project, struct sl_bytes bytes);
-/* A profile: written back with names. Returns the status. */
+/* Writes a profile back with names. Returns the status. */
 int symbolicate_profile(const struct options *o, const struct sentry_project *project, struct sl_str text);
 
 /* ---- request.c ---- */
 
-/* An event of Sentry, the body of a request, or one of Mozilla's (INPUT_EVENT, INPUT_REQUEST, INPUT_MOZILLA), or a request made of
- * addresses; as the options say. Files of this machine are added to `local`. Returns the status. */
+/* Symbolicates a Sentry event, a request body, a Mozilla request (INPUT_EVENT, INPUT_REQUEST, INPUT_MOZILLA) or a request made from
+ * addresses, as the options say. Adds files of this machine to `local`. Returns the status. */
 int symbolicate_request(const struct options *o, const struct sentry_project *project, struct local_files *local,
                         struct sl_str text, enum input_kind kind);
 
 /* ---- addresses.c ---- */
 
-/* Addresses, which the arguments or standard input have, in the modules of the options. Returns the status. */
+/* Symbolicates addresses from the arguments or standard input, in the modules of the options. Returns the status. */
 int symbolicate_addresses(const struct options *o, const struct sentry_project *project);
 
 /* ---- answer.c ---- */
 
-/* What an answer is about. */
+/* The kinds of answers. */
 enum answer_sort { SORT_DUMP, SORT_REPORT, SORT_NATIVE, SORT_JS, SORT_JVM, SORT_MOZILLA };
 
-/* False when out of memory. */
+/* Prints an answer to `out`. False when out of memory. */
 typedef bool answer_print(const struct answer *answer, const struct answer_style *style, struct sl_buf *out);
 
-/* How an answer is written: a value of --format. */
+/* An output format: a value of --format. */
 struct answer_format {
     const char *name;
-    unsigned sorts;                /* a bit for each sort of answer that it is for */
-    answer_print *print;           /* NULL: the answer as it is */
-    const struct frame_view *view; /* what is shown of frames; NULL where `print` knows it */
-    bool crashed_only;             /* unless other threads are asked for */
-    bool needs_walk;               /* what answers do not tell: the dump as it was walked; of that .. */
-    bool needs_registers;          /* .. those of each frame */
-    bool needs_facts;              /* .. sl_minidump_read_facts */
-    bool skips_writer;             /* the thread that wrote the dump, and does not count it */
-    bool is_json;                  /* what `print` writes; it has all threads */
-    bool needs_candidates;         /* what became of each file that was looked for */
+    unsigned sorts;                /* a bit for each enum answer_sort that it can print */
+    answer_print *print;           /* NULL: copy the JSON */
+    const struct frame_view *view; /* columns of frames; NULL if `print` does not use one */
+    bool crashed_only;             /* prints only the crashed thread, unless the options name another */
+    bool needs_walk;               /* needs data that answers lack: the result of the stack walk; in addition .. */
+    bool needs_registers;          /* .. the registers of each frame */
+    bool needs_facts;              /* .. the result of sl_minidump_read_facts */
+    bool skips_writer;             /* leaves out the thread that wrote the dump, and does not number it */
+    bool is_json;                  /* `print` writes JSON, always with all threads */
+    bool needs_candidates;         /* needs the status of each candidate file */
 };
 
-/* How the options want such an answer; NULL after a report of what is wrong with them. */
+/* The format that the options select for this kind of answer; NULL after a report of a usage error. */
 const struct answer_format *answer_format_of(const struct options *o, enum answer_sort sort);
 
-/* Writes a complete answer, whose text is used up, and behind it the line about what is missing (text formats, and all with
- * --fail-on-missing). `walked` is NULL unless the format needs it; `missing` has the places that were searched. Returns the
- * status. */
+/* Prints a complete answer, whose text it consumes, and then the line about missing symbols (text formats, and all formats with
+ * --fail-on-missing). `walked` is NULL unless the format needs it; `missing` holds the searched places. Returns the status. */
 struct walked_dump;
 int answer_tell(const struct options *o, const struct answer_format *format, enum answer_sort sort,
                 const struct walked_dump *walked, struct missing_report *missing, struct sl_buf *text);
 
-/* The words for modules of programs. */
+/* Texts of the missing line for native modules. */
 extern const struct missing_words missing_symbols;
-/* Adds the modules whose debug information was wanted, and what became of the files that might have been theirs. */
+/* Adds the modules whose debug information was wanted but not found, and the failures of their candidate files. */
 void answer_describe_missing(const struct answer *answer, struct missing_report *report);
 
 /* ---- common.c ---- */
 
-/* The format that the options name, else `usual`. */
+/* The value of --format, or `usual`. */
 const char *symbolicate_format(const struct options *o, const char *usual);
 
-/* Maps the input, unpacked; `-` is standard input. As map_file(). */
+/* Maps the input, decompressed; `-` is standard input. Errors as for map_file(). */
 enum sl_code symbolicate_map_input(const char *path, struct sl_mapping *mapping, struct sl_error *error);
 
-/* Whether the program is Sentry's tool: JSON on terminals too, and a log that tells more. */
+/* Whether the program runs as Sentry's symbolicli: JSON on terminals too, and a more verbose log. */
 bool symbolicate_as_symbolicli(void);
 
-/* Whether the arguments are addresses: --module, --maps, --pid or the type say so. */
+/* Whether the arguments are addresses: because of --module, --maps, --pid or --type. */
 bool symbolicate_takes_addresses(const struct options *o);
 
-/* The arguments that are symbol paths: those behind the input. */
+/* The arguments after the input: symbol paths. */
 const char *const *symbolicate_places(const struct options *o, size_t *count);
 
-/* Whether all of these and of --symbols are there: 0, or 2 after a report. */
+/* Checks that these paths and those of --symbols exist: 0, or 2 after a report. */
 int symbolicate_check_places(const struct options *o);
 
-/* Files of this machine that a crash or a profile names; in the arena. */
+/* Files of this machine that a crash or a profile names; allocated in the arena. */
 struct local_files {
     struct sl_arena *arena;
     const char **items;
     size_t count, capacity;
 };
-/* Adds the file, if there is one with this absolute path, with the files that have its debug information, where `lookup` looks for
- * them; with --local-debug-info. False when out of memory. */
+/* Adds the file at this absolute path, if it exists, and its separate debug files, searched as `lookup` does. Only with
+ * --local-debug-info. False when out of memory. */
 bool local_files_add(struct local_files *files, struct sl_str path);
-/* Likewise the separate debug file of a build id, in lower-case hex. */
+/* The same for the separate debug file of a build id (lower-case hex). */
 bool local_files_add_build_id(struct local_files *files, struct sl_str code_id);
 
-/* Where this process looks for files. */
+/* The configuration and sources for lookups in this process. */
 struct search_place {
     const struct config *config;
     const struct source *sources;
     size_t source_count;
-    struct sl_str scope; /* whose entries of the cache count: --scope, else the project of Sentry, else everybody's */
+    struct sl_str scope; /* cache scope: --scope, else the Sentry project, else the global one */
 };
 
 struct by_id;
-/* Fills `place`: what the options say of it, symbol paths among the arguments too, and `local` (may be NULL) behind them. Then runs
- * `work(arg)` as symbolicate_in_time; `missing` (may be NULL) hears of the places. Returns a status, after a report unless 0. */
+/* Fills `place` from the options, the symbol paths among the arguments and, after these, `local` (may be NULL); then runs `work(arg)`
+ * like symbolicate_in_time. Adds the searched places to `missing` (may be NULL). Returns a status, after a report unless 0. */
 int symbolicate_here(const struct options *o, const struct sentry_project *project, const struct local_files *local,
                      struct missing_report *missing, struct search_place *place, void (*work)(void *arg), void *arg);
 
-/* Runs `work(arg)` with loop, cache and downloads, for as long as --timeout says. Returns a status, after a report unless 0. */
+/* Runs `work(arg)` in a fiber with loop, cache and downloads, for at most the time of --timeout. Returns a status, after a report unless
+ * 0. */
 int symbolicate_in_time(const struct options *o, struct by_id *by_id, void (*work)(void *arg), void *arg);
 
-struct remote_part { /* of a form */
+struct remote_part { /* a part of a multipart form */
     const char *name;
     struct sl_bytes bytes;
 };
 
-/* The answer of the service at --server to a JSON body, or to a form when there are parts; waits for it. Returns a status, after a
- * report unless 0. */
+/* Posts a JSON body, or with parts a form, to the service at --server and waits for its answer. Returns a status, after a report unless
+ * 0. */
 int remote_symbolicate(const struct options *o, const char *path, struct sl_str json, const struct remote_part *parts,
                        size_t part_count, struct sl_buf *answer);
 
-/* The answer without its status as a line, in place: `{` takes the place of the last byte that is left out. With `indent` in
- * `out`. `*json` is what is to be written. False when out of memory. */
+/* Strips the `status` from the answer, in place: `{` overwrites the last byte of the removed part. With `indent` the result is formatted
+ * in `out`. `*json` is the text to write. False when out of memory. */
 bool put_answer_json(struct sl_buf *answer, bool indent, struct sl_buf *out, struct sl_str *json);
 
-/* A member of a request that is a text; none when it is empty. */
+/* Writes a string member of a request, unless the text is empty. */
 static inline void put_member(struct sl_json_writer *w, const char *key, struct sl_str text)
 {
     if (text.size)
         sl_json_member_str(w, key, text);
 }
 
-/* JSON in lines. */
+/* Appends JSON in indented lines. */
 void put_indented(struct sl_str json, struct sl_buf *out);
 
-/* To where --output says. Returns the status. */
+/* Writes to --output, else to standard output. Returns the status. */
 int symbolicate_write(const struct options *o, struct sl_str text);
 
 /* ---- print.c ---- */
 
 struct answer_style {
-    int64_t thread;    /* the index of the only one to be told of; ALL_THREADS */
-    int64_t exception; /* the index of where the last exception was thrown, which comes first; ALL_THREADS: none */
-    uint64_t context;  /* lines of source above and below */
+    int64_t thread;    /* the index of the only thread to print; ALL_THREADS */
+    int64_t exception; /* the index of the thread with the last exception's stack, printed first; ALL_THREADS: none */
+    uint64_t context;  /* source lines above and below the frame's line */
     bool colour;
-    bool unused, candidates;             /* modules that played no part; where files were looked for */
-    bool brief;                          /* stackwalk: only the frames of the thread */
-    bool stack_contents, stack_pointers; /* stackwalk: also what stacks hold, or only that */
-    const struct frame_view *view;       /* of the format */
-    const struct walked_dump *walked;    /* of formats that other tools have; NULL for others */
+    bool unused, candidates;             /* also print unreferenced modules; the candidate files */
+    bool brief;                          /* stackwalk: print only the frames of the thread */
+    bool stack_contents, stack_pointers; /* stackwalk: print stack memory too; print only stack words */
+    const struct frame_view *view;       /* of the selected format */
+    const struct walked_dump *walked;    /* for formats of other tools; else NULL */
 };
 
 answer_print answer_print_compact, answer_print_pretty, answer_print_full, answer_print_markdown;
 
-/* ---- dump_text.c, dump_json.c: of minidumps ---- */
+/* ---- dump_text.c, dump_json.c: minidumps ---- */
 
 answer_print answer_print_machine, answer_print_stackwalk, answer_print_minidump_json;
