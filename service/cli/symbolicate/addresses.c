@@ -1,5 +1,5 @@
-/* `symloom symbolicate` of addresses: those of a process of this machine, of a list of mappings, or of modules as the options have
- * them, as the body of a request. */
+/* `symloom symbolicate` for addresses: of a running process, of a list of mappings, or of the modules of --module. Turns them into a
+ * request body. */
 #include "cli/symbolicate/symbolicate.h"
 
 #include <ctype.h>
@@ -16,22 +16,21 @@
 #include "base/search.h"
 #include "jit/jit.h"
 
-/* ---- --pid: code of a process that is in no file, and the kernel's, as modules with symbol files of their own ---- */
+/* ---- --pid: JIT code of the process, and the kernel, as modules with generated symbol files ---- */
 
 enum { MOST_PROCESS_FILES = 16 };
 
 struct process_code {
-    struct sl_mapping mappings[2]; /* of the process' map and dump */
+    struct sl_mapping mappings[2]; /* perf-PID.map and jit-PID.dump */
     struct sl_jit_code code;
-    uint64_t hash;                                /* of the mappings */
-    struct output_file files[MOST_PROCESS_FILES]; /* symbol files, which are gone in the end */
+    uint64_t hash;                                /* hash of the mappings' contents */
+    struct output_file files[MOST_PROCESS_FILES]; /* temporary symbol files */
     size_t file_count;
-    uint64_t begin, end; /* memory without a readable file that was mapped last, if it has such code; else equal */
+    uint64_t begin, end; /* current run of anonymous executable mappings with JIT code; empty if equal */
     char name[64];
 };
 
-/* A symbol file that was made: where its code begins, how long that is, its path as long as `process` is open, its id and what it
- * is called. */
+/* A generated symbol file. `path` is valid as long as `process` is open. */
 struct process_module {
     uint64_t base, size;
     const char *path;
@@ -46,7 +45,7 @@ static enum sl_code read_dump_or_map(struct process_code *process, struct sl_byt
                                  : sl_jit_read_perf_map(bytes, &process->code, &budget, error);
 }
 
-/* Anybody may write to /tmp: only a plain file of the process' own user, or root's, is believed, as perf does. */
+/* Anybody may write to /tmp: like perf, only trust a regular file that the process' user or root owns. */
 static bool is_own(int fd, const char *pid)
 {
     char path[64];
@@ -71,7 +70,7 @@ static void read_file(struct process_code *process, size_t index, const char *pa
     process->hash = process->hash * 31 + sl_hash(mapping->bytes.data, mapping->bytes.size);
 }
 
-/* The process' id as it knows itself: in a container it is another one (proc(5), NSpid). */
+/* The process id in its own PID namespace, which differs in a container (proc(5), NSpid). */
 static void read_own_pid(const char *pid, char own[16])
 {
     char path[64], *line = NULL;
@@ -90,8 +89,8 @@ static void read_own_pid(const char *pid, char own[16])
         fclose(status);
 }
 
-/* Reads what the process wrote of its code, /tmp/perf-PID.map and /tmp/jit-PID.dump as it sees them; files of others than its user
- * do not count. */
+/* Reads the JIT symbols that the process wrote: /tmp/perf-PID.map and /tmp/jit-PID.dump in its mount namespace. Ignores files of other
+ * users. */
 static void process_code_open(struct process_code *process, const char *pid)
 {
     static const char *const names[] = {"perf-%s.map", "jit-%s.dump"};
@@ -129,7 +128,7 @@ static bool has_code(const struct sl_jit_code *code, uint64_t begin, uint64_t en
     return at < code->count && code->functions[at].address < end;
 }
 
-/* Memory that can be run, of which no file can be read: true when it has code of the process. */
+/* Adds an executable mapping without a readable file: false when the process wrote no symbols for it. */
 static bool process_code_add(struct process_code *process, uint64_t begin, uint64_t end)
 {
     if (!has_code(&process->code, begin, end))
@@ -140,7 +139,7 @@ static bool process_code_add(struct process_code *process, uint64_t begin, uint6
     return true;
 }
 
-/* An id that no other content has. */
+/* Makes a debug id that is unique to the contents. */
 static void make_id(uint64_t hash, uint64_t base, struct sl_debug_id *id)
 {
     const uint64_t words[2] = {hash, base};
@@ -160,7 +159,7 @@ static enum sl_code keep_file(struct process_code *process, struct sl_bytes text
                : sl_fail(error, SL_INTERNAL, "cannot write %s: %s", file->temporary, strerror(errno));
 }
 
-/* `hash`: of what the code was read from. */
+/* `hash`: of the file with the symbols. */
 static bool write_symbols(struct process_code *process, const struct sl_jit_code *code, uint64_t hash, uint64_t begin,
                           uint64_t end, const char *name, struct process_module *module)
 {
@@ -193,7 +192,7 @@ static bool write_symbols(struct process_code *process, const struct sl_jit_code
     return result == SL_OK && count;
 }
 
-/* The symbol file of what was added since the last call; false when there is none, or it could not be written. */
+/* Writes the symbol file of the mappings added since the last call; false when there are none, or on an error. */
 static bool process_code_take(struct process_code *process, struct process_module *module)
 {
     uint64_t begin = process->begin, end = process->end;
@@ -201,7 +200,7 @@ static bool process_code_take(struct process_code *process, struct process_modul
     return begin != end && write_symbols(process, &process->code, process->hash, begin, end, process->name, module);
 }
 
-/* That of the kernel. */
+/* Writes the symbol file of the kernel. */
 static bool process_code_kernel(struct process_code *process, struct process_module *module)
 {
     static const char path[] = "/proc/kallsyms";
@@ -236,19 +235,20 @@ struct address_run {
     struct local_files local;
     struct sl_buf body;
     struct sl_json_writer w;
-    uint64_t *addresses; /* that are asked for */
+    uint64_t *addresses; /* as requested */
     size_t address_count, address_capacity;
-    struct process_code process; /* of --pid */
-    bool relative;               /* addresses are those of the only module */
-    struct sl_str last_name;     /* of what was mapped last, and its beginning */
+    struct process_code process; /* for --pid */
+    bool relative;               /* addresses are relative to the only module */
+    struct sl_str last_name;     /* name and base of the last mapping */
     uint64_t last_base;
 };
 
-struct mapped { /* part of a file in memory */
+struct mapped { /* a mapping of a part of a file */
     uint64_t start, end, offset;
 };
 
-/* A hexadecimal number, 0x optional, at the beginning of the text; behind it `*end`. False when there is none, or it does not fit. */
+/* Parses a hexadecimal number, 0x optional, at the beginning of the text; `*end` is behind it. False when there is none, or it
+ * overflows. */
 static bool hex_number(const char *text, uint64_t *value, const char **end)
 {
     char *behind;
@@ -267,7 +267,7 @@ static const char *module_type(enum sl_format format)
     return format == SL_FORMAT_BREAKPAD ? "elf" : sl_format_name(program ? program : format);
 }
 
-/* `object` NULL: of a file that cannot be read. `size` 0: as the file says. */
+/* `object` NULL: the file is unreadable. `size` 0: as the file says. */
 static void put_module(struct sl_json_writer *w, struct sl_str name, struct sl_object *object, uint64_t base,
                        uint64_t size)
 {
@@ -331,7 +331,7 @@ static int add_given_module(struct address_run *run, const char *text)
 
 /* ---- mappings of a process ---- */
 
-/* Where the image begins whose part is mapped: the executable segment that the part is of says how far it is behind. */
+/* The load address of the image: from the executable segment that the mapping is a part of. */
 static uint64_t image_start(const struct sl_object *object, const struct mapped *mapped)
 {
     const uint8_t *file = sl_object_file(object).data;
@@ -358,7 +358,7 @@ static int add_process_module(struct address_run *run, const struct process_modu
     return local_files_add(&run->local, sl_str(module->path)) ? 0 : report_no_memory();
 }
 
-/* What the process made in front of a mapping that is of a file. */
+/* Adds the JIT code mapped before a mapping of a file. */
 static int add_made_code(struct address_run *run)
 {
     struct process_module module;
@@ -388,7 +388,7 @@ static int add_mapped(struct address_run *run, struct sl_str name, const char *p
     return kept && local_files_add(&run->local, sl_str(path)) ? 0 : report_no_memory();
 }
 
-/* A line of /proc/PID/maps (proc(5)): range, rights, offset, device, inode, path. Files are where `root` is '/'. */
+/* Adds a line of /proc/PID/maps (proc(5)): range, permissions, offset, device, inode, path. `root`: directory to prepend to the paths. */
 static int add_line(struct address_run *run, const char *line, const char *root)
 {
     char path[4300], range[64], rights[8], offset[32];
@@ -435,7 +435,7 @@ static int add_process(struct address_run *run, const char *pid)
     return add_maps(run, path, root);
 }
 
-/* The kernel has the upper half of the addresses. */
+/* Kernel addresses are the upper half of the address space. */
 static int add_kernel(struct address_run *run)
 {
     struct process_module module;
@@ -478,7 +478,7 @@ static int read_address(struct address_run *run, const char *text)
     return 0;
 }
 
-/* Words of standard input. */
+/* Reads addresses from standard input, separated by blanks, commas or line ends. */
 static int read_address_words(struct address_run *run)
 {
     static const char blanks[] = " \t\r\n,";

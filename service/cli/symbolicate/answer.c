@@ -1,4 +1,4 @@
-/* Answers to crash files and requests, from JSON. */
+/* Parses answers to crash files and requests, chooses a format and prints them. */
 #include "cli/symbolicate/answer.h"
 
 #include <stdio.h>
@@ -86,7 +86,7 @@ static const struct sl_field exception_fields[] = {
     SL_FIELDS_END,
 };
 
-/* ---- what the crash was taken apart into ---- */
+/* ---- analysis of the crash ---- */
 
 static const struct sl_field adjusted_fields[] = {
     SL_FIELD(HEX, false, answer_analysis, adjusted, "address"),
@@ -131,7 +131,7 @@ static const struct sl_field detail_fields[] = {
     SL_FIELDS_END,
 };
 
-/* ---- the whole ---- */
+/* ---- the answer ---- */
 
 static const struct sl_field answer_fields[] = {
     SL_FIELD(TEXT, false, answer, status, "status"),
@@ -159,7 +159,7 @@ bool answer_read(struct sl_str text, struct sl_arena *arena, struct answer *answ
     return sl_json_end(&j);
 }
 
-/* ---- what is asked of it ---- */
+/* ---- queries ---- */
 
 bool answer_frame_is_inline(const struct answer_thread *thread, size_t index)
 {
@@ -190,7 +190,7 @@ int64_t answer_crashed_thread(const struct answer *answer)
     return thread == ALL_THREADS && answer->thread_count ? 0 : thread;
 }
 
-/* ---- repeated calls: f, g, f, g ... of a recursion without end is told in one line ---- */
+/* ---- endless recursion f, g, f, g ...: folded into one line ---- */
 
 enum { MOST_IN_CYCLE = 16, FEWEST_FOLDED = 32 };
 
@@ -200,7 +200,7 @@ static bool is_same_call(const struct answer_frame *a, const struct answer_frame
            sl_str_equal(a->function, b->function) && a->line.value == b->line.value;
 }
 
-/* Whole cycles of `length` frames from `index` on that are the same as the one in front of it; in frames. */
+/* The number of frames from `index` on that repeat the `length` frames before them, rounded down to whole cycles. */
 static size_t repeated(const struct answer_thread *thread, size_t index, size_t length)
 {
     size_t end = index;
@@ -209,7 +209,7 @@ static size_t repeated(const struct answer_thread *thread, size_t index, size_t 
     return (end - index) / length * length;
 }
 
-/* In groups of three digits. */
+/* Appends a number with thousands separators. */
 static void put_count(struct sl_buf *out, size_t count)
 {
     if (count >= 1000) {
@@ -251,7 +251,7 @@ size_t answer_fold_cycle(const struct answer_thread *thread, size_t index, struc
     return 0;
 }
 
-/* ---- as the options want it: which format, which threads, and where to ---- */
+/* ---- options: format, threads, output ---- */
 
 enum { OF_STACKS = 1 << SORT_DUMP | 1 << SORT_REPORT | 1 << SORT_NATIVE, OF_SCRIPTS = 1 << SORT_JS | 1 << SORT_JVM };
 
@@ -330,7 +330,7 @@ static bool is_thread_number(const struct answer_format *format, const struct wa
     return !dump_thread_is_writer(walked, thread) && dump_thread_number(walked, thread) == number;
 }
 
-/* The index of the thread that the options ask for. False: a usage error, which was reported. */
+/* Finds the index of the thread that the options select. False after reporting a usage error. */
 static bool choose_thread(const struct options *o, const struct answer_format *format, const struct answer *answer,
                           const struct walked_dump *walked, int64_t *thread)
 {
@@ -375,7 +375,7 @@ static int put_stacks(const struct options *o, const struct answer_format *forma
     return !out->failed && format->print(answer, &style, out) ? 0 : report_no_memory();
 }
 
-/* ---- what was not found ---- */
+/* ---- missing symbols ---- */
 
 const struct missing_words missing_symbols = {
     .wanted = "symbols",
@@ -389,7 +389,7 @@ static bool is_status(struct sl_str status, const char *name)
     return sl_str_equal(status, sl_str(name));
 }
 
-/* "host:port" of a URL; else all of it. */
+/* "host:port" of a URL; anything else unchanged. */
 static struct sl_str host_of(struct sl_str location)
 {
     const char *scheme = location.size ? memmem(location.data, location.size, "://", 3) : NULL;
@@ -401,7 +401,8 @@ static struct sl_str host_of(struct sl_str location)
     return (struct sl_str){location.data + begin, end - begin};
 }
 
-/* What became of a file that might have been the one. A server that fails does so for all files; a file that cannot be read is one. */
+/* Reports the failure of a candidate file: under its host, because a failing server affects all files; a malformed file under its own
+ * location. */
 static void describe_outcome(struct missing_report *report, struct sl_str location,
                              const struct answer_outcome *outcome)
 {
@@ -416,7 +417,7 @@ static void describe_outcome(struct missing_report *report, struct sl_str locati
     missing_failure(report, is_server ? host_of(location) : location, why);
 }
 
-/* As directories of symbols have it: Breakpad's form of the debug id; else the code id, or nothing. */
+/* The id as in symbol directories: the debug id in Breakpad's form; else the code id, or nothing. */
 static struct sl_str shown_id(const struct answer_module *module, char text[SL_DEBUG_ID_TEXT])
 {
     struct sl_debug_id id;
@@ -448,9 +449,9 @@ void answer_describe_missing(const struct answer *answer, struct missing_report 
             describe_module(&answer->modules[i], report);
 }
 
-/* ---- the answer ---- */
+/* ---- printing ---- */
 
-/* What is written, in `out` or in the answer's own place. */
+/* Formats the answer; `*written` is a view of `out` or, for JSON without --indent, of `text`. */
 static int put_answer(const struct options *o, const struct answer_format *format, const struct answer *answer,
                       const struct walked_dump *walked, struct sl_buf *text, struct sl_buf *out, struct sl_str *written)
 {
@@ -470,7 +471,7 @@ static int put_answer(const struct options *o, const struct answer_format *forma
     return good && !out->failed ? 0 : report_no_memory();
 }
 
-/* An answer that is written as it is need not be read. */
+/* JSON output needs no parsing, except with --fail-on-missing. */
 int answer_tell(const struct options *o, const struct answer_format *format, enum answer_sort sort,
                 const struct walked_dump *walked, struct missing_report *missing, struct sl_buf *text)
 {
@@ -482,7 +483,7 @@ int answer_tell(const struct options *o, const struct answer_format *format, enu
     bool reads = checks || format->print;
     bool good = !reads || answer_read(sl_buf_view(text), &arena, &answer);
     if (good && reads && stacks)
-        answer_describe_missing(&answer, missing); /* before its text is written */
+        answer_describe_missing(&answer, missing); /* before put_answer consumes the text */
     int status = good ? put_answer(o, format, &answer, walked, text, &out, &written) : report_no_memory();
     if (!status)
         status = symbolicate_write(o, written);

@@ -21,22 +21,22 @@ enum artifact_kind { ARTIFACT_BUNDLE, ARTIFACT_SCRIPT, ARTIFACT_MAP };
 struct local_artifact {
     enum artifact_kind kind;
     const char *path;        /* on this machine */
-    struct remote_file file; /* the same, as sources have it */
-    bool looked_at;          /* a script: what its comments say is known */
+    struct remote_file file; /* the same file as an item of its source */
+    bool looked_at;          /* a script: its comments were read */
     bool has_map_comment;
     struct sl_debug_id id; /* nil: none */
     struct local_artifact *next_of_id;
-    struct sl_str map_beside; /* the name of the map of a script that names none; empty: there is none */
+    struct sl_str map_beside; /* X.js.map beside a script without a sourceMappingURL comment; empty: none */
     struct sl_mapping mapping;
     struct sl_bundle *bundle;
 };
 
 struct local_artifacts {
     struct sl_arena arena;
-    struct source *sources; /* of the places */
+    struct source *sources; /* one per place */
     struct local_artifact *items;
     size_t count, capacity;
-    struct sl_map paths; /* of the items */
+    struct sl_map paths; /* the items' paths */
 };
 
 /* ---- files ---- */
@@ -66,7 +66,7 @@ static struct sl_str kept_text(struct local_artifacts *a, struct sl_str text)
     return (struct sl_str){copy, copy ? text.size : 0};
 }
 
-/* Names the file as it is now: another one of this path is another file to the cache. */
+/* Makes the file's URI from its path, time and size, so that a changed file is a different one to the cache. */
 static struct sl_str uri_of(struct local_artifacts *a, size_t place, struct sl_str relative, const struct stat *st)
 {
     struct sl_buf uri = {0};
@@ -111,7 +111,7 @@ static bool add_file(struct local_artifacts *a, size_t place, const char *path, 
     return sl_map_put(&a->paths, sl_str(item.path), (void *)item.path);
 }
 
-/* What is below a directory, or the file itself, whose directory is its source's then. */
+/* Adds the files below a directory, or a single file, whose source is then its directory. */
 static bool artifacts_add_place(struct local_artifacts *a, size_t place, const char *path)
 {
     struct sl_str root = sl_str(path), name = path_file_name(root);
@@ -226,7 +226,7 @@ static struct sl_str directory_of(const char *path)
     return (struct sl_str){path, whole.size - path_file_name(whole).size};
 }
 
-/* The first of the scripts that have this id, which lead to each other; NULL: there is none. */
+/* The list of scripts with this debug id, linked by next_of_id; NULL: none. */
 static struct local_artifact *scripts_of_id(struct local_artifacts *a, const struct sl_debug_id *id)
 {
     struct local_artifact *first = NULL;
@@ -244,7 +244,7 @@ static struct local_artifact *scripts_of_id(struct local_artifacts *a, const str
     return first;
 }
 
-/* Whether the file is one of these scripts, or a map beside one. */
+/* Whether the file is in the list of scripts, or is a map in the directory of one. */
 static bool has_id(const struct local_artifact *item, const struct local_artifact *scripts)
 {
     for (; scripts; scripts = scripts->next_of_id)
@@ -254,7 +254,7 @@ static bool has_id(const struct local_artifact *item, const struct local_artifac
     return false;
 }
 
-/* The plain file for the query: of its id, else the one whose path ends most like its; NULL: there is none. */
+/* The unbundled file for the query: the one with its debug id, else the one whose path has the longest common end; NULL: none. */
 static struct local_artifact *find_plain(struct local_artifacts *a, const struct local_file_query *query,
                                          enum artifact_match *match)
 {
@@ -282,7 +282,7 @@ static struct local_artifact *find_plain(struct local_artifacts *a, const struct
     return best;
 }
 
-/* The map for a script that is not there itself: X.map, whose path ends most like X. */
+/* The map of a script X that does not exist itself: the file X.map whose path has the longest common end; NULL: none. */
 static struct local_artifact *find_lone_map(struct local_artifacts *a, const struct local_file_query *query)
 {
     struct sl_buf path = {0};
@@ -304,7 +304,7 @@ static struct local_artifact *find_lone_map(struct local_artifacts *a, const str
 
 /* ---- bundles ---- */
 
-/* Whether the bundle has something for the query: of its debug id, or a script of its release. */
+/* Whether the bundle has a file with the query's debug id, or a script of its release, dist and stem. */
 static bool bundle_serves(const struct sl_bundle *bundle, const struct local_file_query *query, bool by_id)
 {
     const struct sl_bundle_attributes *attributes = sl_bundle_attributes(bundle);
@@ -321,7 +321,7 @@ static bool bundle_serves(const struct sl_bundle *bundle, const struct local_fil
     return false;
 }
 
-/* ---- both ---- */
+/* ---- both kinds ---- */
 
 static bool put_artifact(struct sl_arena_array *list, const struct local_artifact *item, enum artifact_match match,
                          struct sl_str path)
@@ -338,7 +338,7 @@ static bool put_artifact(struct sl_arena_array *list, const struct local_artifac
     return true;
 }
 
-/* A script that is not there, of which only the name of its map is known. */
+/* Adds a missing script as an artifact that only names its map. */
 static bool put_mapped(struct sl_arena_array *list, const struct local_artifact *map, struct sl_str path)
 {
     const size_t end = SL_STR(".map").size;

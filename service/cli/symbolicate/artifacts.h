@@ -19,7 +19,7 @@ void local_artifacts_free(struct local_artifacts *artifacts); /* may be NULL */
 bool local_artifacts_look_up(void *arg, const struct local_file_query *query, struct sl_arena *arena,
                              struct artifact **items, size_t *count);
 
-/* Strips the URL's parameters: after `?`, or after `//&`, as React Native's packager writes them. */
+/* Strips the parameters that React Native's packager appends after `//&`; those after `?` stay. */
 struct sl_str url_without_parameters(struct sl_str url);
 
 /* Appends the path of a URL as a file path: without host and query, percent signs decoded. */

@@ -1,4 +1,4 @@
-/* What the kinds of `symloom symbolicate` share: the input, where files are, and how answers are written out. */
+/* Shared by all kinds of input of `symloom symbolicate`: reading it, the search places, writing answers. */
 #include "cli/symbolicate/symbolicate.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ const char *symbolicate_format(const struct options *o, const char *usual)
     return option_given(o, "json") ? "json" : option_value(o, "format", usual);
 }
 
-/* What is no file, in one of its own. */
+/* Copies a stream into a temporary file and maps that. */
 static enum sl_code map_stream(int stream, struct sl_mapping *mapping, struct sl_error *error)
 {
     static char block[64 * 1024];
@@ -42,7 +42,7 @@ static enum sl_code map_stream(int stream, struct sl_mapping *mapping, struct sl
     return code == SL_OK ? map_unpacked(mapping, error) : code;
 }
 
-/* Text in UTF-16 as UTF-8, in a file of its own; anything else stays. */
+/* Converts UTF-16 text to UTF-8 in a temporary file; other contents stay. */
 static enum sl_code map_as_utf8(struct sl_mapping *mapping, struct sl_error *error)
 {
     struct sl_str begin = {(const char *)mapping->bytes.data, mapping->bytes.size}, text;
@@ -86,7 +86,7 @@ enum sl_code symbolicate_map_input(const char *path, struct sl_mapping *mapping,
     return code == SL_OK ? map_as_utf8(mapping, error) : code;
 }
 
-/* ---- where files are ---- */
+/* ---- search places ---- */
 
 bool symbolicate_as_symbolicli(void)
 {
@@ -138,7 +138,7 @@ static bool add_path(struct local_files *files, const char *path)
     return true;
 }
 
-/* The file with the debug information of an opened one, and the supplementary file of that. */
+/* Adds the input's separate debug file and its supplementary file. */
 static bool add_companions(struct local_files *files, const struct input *input)
 {
     char path[4096];
@@ -253,7 +253,7 @@ int symbolicate_here(const struct options *o, const struct sentry_project *proje
     return status;
 }
 
-/* ---- what is told ---- */
+/* ---- output ---- */
 
 static void put_line(struct sl_buf *out, unsigned depth)
 {
@@ -261,7 +261,6 @@ static void put_line(struct sl_buf *out, unsigned depth)
     sl_buf_fill(out, ' ', 2 * (size_t)depth);
 }
 
-/* JSON, a line for each value. */
 void put_indented(struct sl_str json, struct sl_buf *out)
 {
     unsigned depth = 0;
@@ -311,7 +310,7 @@ int symbolicate_write(const struct options *o, struct sl_str text)
     struct sl_error error = {0};
     if (strcmp(path, "-") == 0) {
         output_write(text);
-        return 0; /* output_finish tells */
+        return 0; /* output_finish reports errors */
     }
     enum sl_code code = output_file_put(path, (struct sl_bytes){(const uint8_t *)text.data, text.size}, &error);
     return code == SL_OK ? 0 : report(1, path, error.message);
@@ -321,10 +320,10 @@ int symbolicate_write(const struct options *o, struct sl_str text)
 
 static const char boundary[] = "symloom-form-5b2c9d1e7f";
 
-enum { WAIT_S = 30 }; /* of one question */
+enum { WAIT_S = 30 }; /* for one request; then it polls */
 
 struct remote_run {
-    const char *url; /* without a slash at its end */
+    const char *url; /* without trailing slashes */
     size_t url_size;
     const char *path, *scope;
     struct sl_buf body, *answer;
@@ -375,7 +374,7 @@ static bool remote_ask(struct remote_run *run, const char *url, bool is_post)
     return run->code == SL_OK;
 }
 
-/* Whether the answer is that it is not ready; `id` is the request's then. */
+/* Whether the answer is "pending"; then `id` is the request's. */
 static bool is_pending(struct remote_run *run, struct sl_str *id)
 {
     static const struct sl_field fields[] = {{.key = SL_STR("request_id"), .type = SL_FIELD_TEXT, .required = true},

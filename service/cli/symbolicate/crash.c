@@ -1,4 +1,4 @@
-/* `symloom symbolicate` of minidumps and Apple's reports. */
+/* `symloom symbolicate` for minidumps and Apple's reports. */
 #include "cli/symbolicate/symbolicate.h"
 
 #include <inttypes.h>
@@ -44,7 +44,7 @@ static bool add_modules(const struct sl_crash_module *modules, size_t count, str
     return true;
 }
 
-/* The files of its modules. What cannot be read is told when it is symbolicated. */
+/* Adds the files of the crash's modules. A malformed input is reported later, by the symbolication. */
 static bool crash_find_local_files(const struct options *o, const struct crash_run *run, struct local_files *local)
 {
     struct sl_minidump dump;
@@ -92,7 +92,7 @@ static int crash_ask_server(const struct options *o, struct crash_run *run)
     return status;
 }
 
-/* What came of it instead of an answer. */
+/* Reports why there is no answer. */
 static int crash_tell_failure(const struct crash_run *run)
 {
     struct sl_arena arena = {0};
@@ -116,7 +116,7 @@ static int crash_tell_failure(const struct crash_run *run)
     return status;
 }
 
-/* Says why a dump has no stacks; its answer has no frames then. */
+/* Warns why a dump has no stacks. Call it only if the answer has no frames. */
 static void tell_no_stacks(const struct options *o, const struct sl_minidump *dump)
 {
     if (dump->unread_processor)
@@ -132,7 +132,7 @@ static void tell_no_stacks(const struct options *o, const struct sl_minidump *du
                sl_arch_name(dump->crash.system.arch));
 }
 
-/* Says which stacks are those of the emulation of a 32-bit program. */
+/* Warns that stacks of a 32-bit program are those of its 64-bit emulation (WoW64). */
 static void tell_no_wow64_stacks(const struct options *o, struct sl_minidump *dump, struct sl_arena *arena)
 {
     if (option_given(o, "server") || !sl_minidump_enter_wow64(dump, arena) || !dump->wow64_missing)
@@ -148,7 +148,7 @@ static bool answer_has(const struct crash_run *run, const char *key)
     return run->text.size && memmem(run->text.data, run->text.size, key, strlen(key));
 }
 
-/* Says which stacks are not those that one expects, and why. The dump is read again, where the answer shows that there is a reason. */
+/* Warns about missing or unexpected stacks. Parses the dump again, but only if the answer shows a reason. */
 static void tell_lack_of_stacks(const struct options *o, const struct crash_run *run)
 {
     struct sl_arena arena = {0};
@@ -208,15 +208,15 @@ int symbolicate_crash(const struct options *o, const struct sentry_project *proj
     return status;
 }
 
-/* ---- which one it is of a log with microdumps ---- */
+/* ---- choosing a microdump of a log ---- */
 
 struct chosen_microdump {
     struct sl_microdump microdump;
-    uint64_t count;  /* of the log */
-    uint64_t number; /* counted from 1; 0: there is none */
+    uint64_t count;  /* in the log */
+    uint64_t number; /* counted from 1; 0: none */
 };
 
-/* The one with the number; 0: the first that is whole, else the first. */
+/* Chooses the microdump with the number; 0: the first complete one, else the first. */
 static struct chosen_microdump choose_microdump(struct sl_str log, uint64_t number)
 {
     struct sl_microdump_search search = {.rest = log};

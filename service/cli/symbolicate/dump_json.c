@@ -1,4 +1,4 @@
-/* Minidumps as the JSON of rust-minidump's minidump-stackwalk (its schema): `minidump-json`. */
+/* --format minidump-json: minidumps in the JSON schema of rust-minidump's minidump-stackwalk. */
 #include "cli/symbolicate/dump_print.h"
 
 #include <stdlib.h>
@@ -11,12 +11,12 @@ struct dump_json {
     const struct answer *answer;
     const struct walked_dump *walked;
     struct sl_json_writer *w;
-    struct sl_arena *arena; /* of what is made while writing */
+    struct sl_arena *arena; /* for texts made while writing */
 };
 
 /* ---- values ---- */
 
-/* A member; null for an empty text. */
+/* Writes a string member; null if it is empty. */
 static void member_text(struct sl_json_writer *w, const char *key, struct sl_str text)
 {
     sl_json_member_or_null(w, key, text.size ? text : (struct sl_str){NULL, 0});
@@ -29,7 +29,7 @@ static void put_pointer(const struct dump_json *d, uint64_t value)
     sl_json_put_hex_padded(d->w, value, is_narrow ? 8 : 16);
 }
 
-/* A member: "0x0000000000000045", as wide as a pointer; null when it is not known. */
+/* Writes an address member as wide as a pointer, "0x0000000000000045"; null if it is unknown. */
 static void member_address(const struct dump_json *d, const char *key, bool known, uint64_t value)
 {
     sl_json_put_key(d->w, key);
@@ -39,7 +39,7 @@ static void member_address(const struct dump_json *d, const char *key, bool know
         sl_json_put_null(d->w);
 }
 
-/* ---- the processor, handles ---- */
+/* ---- CPU, handles ---- */
 
 static void put_microcode(const struct dump_json *d)
 {
@@ -78,7 +78,7 @@ static void put_release(const struct dump_json *d)
     sl_json_end_object(d->w);
 }
 
-/* A number, or "unlimited". */
+/* Writes a limit: a number, or the string "unlimited". */
 static void put_limit(struct sl_json_writer *w, const char *key, struct sl_str limit)
 {
     if (limit.size && sl_is_digit(limit.data[0])) {
@@ -188,7 +188,7 @@ static void put_line_of(const struct dump_json *d, const struct answer_frame *fr
     member_number(d->w, "line", frame->line.value != 0, frame->line.value);
 }
 
-/* Those that lie in front of the frame that `index` is the first of. */
+/* Writes the `count` inlined calls of a physical frame, which precede it in the answer. */
 static void put_inlines(const struct dump_json *d, const struct answer_frame *first, size_t count)
 {
     sl_json_put_key(d->w, "inlines");
@@ -213,7 +213,7 @@ static struct sl_str trust_of(const struct answer_frame *frame)
     return sl_str_equal(frame->trust, SL_STR("cfiscan")) ? SL_STR("cfi_scan") : frame->trust;
 }
 
-/* Those that the dump has of the thread. */
+/* Writes the registers that the dump stores for the thread. */
 static void put_frame_registers(const struct dump_json *d, size_t thread)
 {
     const struct sl_crash_thread *known = &d->walked->dump.crash.threads[thread];
@@ -226,7 +226,7 @@ static void put_frame_registers(const struct dump_json *d, size_t thread)
     sl_json_end_object(w);
 }
 
-/* Modules that were at the address and were unloaded; null: none. */
+/* Writes the unloaded modules that once covered the address; null if there are none. */
 static void put_unloaded_at(const struct dump_json *d, uint64_t address)
 {
     struct sl_minidump_unloaded_at found[SL_MINIDUMP_UNLOADED_AT];
@@ -251,7 +251,7 @@ static void put_unloaded_at(const struct dump_json *d, uint64_t address)
     sl_json_end_array(d->w);
 }
 
-/* The frame at `first` with `inlined` ones in front of it. */
+/* Writes the physical frame `first[inlined]` with the `inlined` calls before it. */
 static void put_frame(const struct dump_json *d, size_t thread, size_t number, const struct answer_frame *first,
                       size_t inlined, bool registers)
 {
@@ -287,7 +287,7 @@ static size_t count_frames(const struct answer_thread *trace)
     return count;
 }
 
-/* The members of a thread; `crashing`: of the one that is told on its own. */
+/* Writes a thread. `crashing`: as the separate member `crashing_thread`, with its index and registers. */
 static void put_thread(const struct dump_json *d, size_t thread, bool crashing)
 {
     const struct answer_thread *trace = &d->answer->threads[thread];
@@ -314,7 +314,7 @@ static void put_thread(const struct dump_json *d, size_t thread, bool crashing)
     sl_json_end_object(d->w);
 }
 
-/* The format has it of x86-64 alone. */
+/* The schema has the analysis for x86-64 only. */
 static void put_analysis(const struct dump_json *d)
 {
     const struct walked_dump *walked = d->walked;
@@ -364,7 +364,7 @@ static void put_system_info(const struct dump_json *d)
     sl_json_end_object(d->w);
 }
 
-/* Of those that were looked for anywhere. */
+/* Writes the symbol status; all false if no source was searched. */
 static void put_symbols(const struct dump_json *d, const struct answer_module *known)
 {
     struct sl_str status = known && d->walked->was_searched ? known->debug_status : SL_STR("unused");
@@ -403,7 +403,7 @@ static void put_module(const struct dump_json *d, const struct sl_crash_module *
 
 struct listed_module {
     const struct sl_crash_module *module;
-    const struct answer_module *known; /* NULL: nobody asked for it */
+    const struct answer_module *known; /* NULL: no frame refers to it */
 };
 
 static int by_place(const void *left, const void *right)
@@ -412,7 +412,7 @@ static int by_place(const void *left, const void *right)
     return (a->module->place > b->module->place) - (a->module->place < b->module->place);
 }
 
-/* In the dump's order, whose first one is the program. */
+/* Writes the modules in the dump's order; the first is the main module. */
 static bool put_modules(const struct dump_json *d)
 {
     const struct sl_minidump *dump = &d->walked->dump;

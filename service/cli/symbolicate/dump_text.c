@@ -1,4 +1,4 @@
-/* Minidumps as the texts of Breakpad's minidump_stackwalk: `machine` for programs, `stackwalk` for people. */
+/* Minidumps in the text formats of Breakpad's minidump_stackwalk: `machine` (-m) and `stackwalk`. */
 #include "cli/symbolicate/dump_print.h"
 
 #include <stdio.h>
@@ -13,18 +13,18 @@ struct texts {
     struct sl_buf *out;
 };
 
-/* The frame of the answer, and where it is. */
+/* A frame of the answer with its addresses. */
 struct text_frame {
     const struct answer_frame *frame;
     size_t thread;
-    uint64_t at; /* what offsets are told of: see text_place */
+    uint64_t at; /* the address that offsets are computed from: text_place */
     uint64_t instruction;
     struct sl_str name, module;
     uint64_t module_address;
     bool is_inline;
 };
 
-/* Breakpad tells the address to return to of x86 and amd64, and of other processors the instruction that calls. */
+/* Breakpad prints return addresses for x86 and amd64, and the address of the call for other CPUs. */
 static uint64_t text_place(const struct texts *t, size_t thread, const struct answer_frame *frame)
 {
     enum sl_cpu_family family = thread_family(t->walked, thread);
@@ -56,7 +56,7 @@ static bool has_line(const struct text_frame *f)
     return f->frame->abs_path.size && f->frame->line.value && f->frame->line_start.set;
 }
 
-/* From the line, else the function, else the module, else 0. */
+/* The offset from the line's first address, else the function's, else the module's, else from 0. */
 static uint64_t text_offset(const struct text_frame *f)
 {
     if (has_line(f))
@@ -78,7 +78,7 @@ static bool is_main(const struct sl_minidump *dump, const struct sl_crash_module
     return module == dump->main_module;
 }
 
-/* "version|vendor|renderer" of the graphics processor, which microdumps tell; empty when it is not known. */
+/* "version|vendor|renderer" of the GPU, from the annotations of microdumps; empty if unknown. */
 static struct sl_str graphics_of(const struct sl_minidump *dump)
 {
     for (size_t i = 0; i < dump->annotation_count && dump->is_microdump; i++)
@@ -87,7 +87,7 @@ static struct sl_str graphics_of(const struct sl_minidump *dump)
     return SL_STR("");
 }
 
-/* What stands before the next bar of `rest`, which then is behind it. */
+/* Takes the text up to the next `|` off `rest`. */
 static struct sl_str take_part(struct sl_str *rest)
 {
     const char *bar = rest->size ? memchr(rest->data, '|', rest->size) : NULL;
@@ -104,7 +104,7 @@ static bool has_char(struct sl_str text, char c)
     return text.size && memchr(text.data, c, text.size);
 }
 
-/* What separates fields is left out. */
+/* Appends a field without `|` and line ends, which separate fields. */
 static void field(struct sl_buf *out, struct sl_str text, char end)
 {
     if (!has_char(text, '|') && !has_char(text, '\n') && !has_char(text, '\r'))
@@ -155,13 +155,13 @@ static void machine_module(const struct texts *t, const struct sl_crash_module *
                   (unsigned long long)(module->address + module->size - 1), is_main(&t->walked->dump, module));
 }
 
-/* The name; of an unloaded module it says so. */
+/* Appends the module's name, or the list of unloaded modules at the address. */
 static void machine_module_of(const struct texts *t, const struct text_frame *f)
 {
     struct sl_buf unloaded = {0};
     if (!f->module.size)
         sl_minidump_put_unloaded(&t->walked->dump, f->instruction, &unloaded);
-    for (size_t i = 0; i < unloaded.size; i++) /* offsets are separated by what separates fields */
+    for (size_t i = 0; i < unloaded.size; i++) /* `|` separates offsets there, but fields here */
         unloaded.data[i] = unloaded.data[i] == '|' ? ',' : unloaded.data[i];
     field(t->out, f->module.size ? f->module : sl_buf_view(&unloaded), '|');
     t->out->failed |= unloaded.failed;
@@ -191,7 +191,7 @@ static bool is_told(const struct answer_style *style, size_t thread)
     return style->thread == ALL_THREADS || (size_t)style->thread == thread;
 }
 
-/* The one that crashed first. */
+/* Prints the crashed thread first. */
 static void put_threads(const struct texts *t, int64_t crashed,
                         void (*put)(const struct texts *t, size_t thread, size_t number))
 {
@@ -262,7 +262,7 @@ static void put_head(const struct texts *t)
         sl_buf_cstr(out, "Process uptime: not available\n");
 }
 
-/* As many as fit into 80 columns, behind a blank. */
+/* Appends the registers, wrapped at 80 columns after a leading blank. */
 static void put_registers(const struct texts *t, const struct text_frame *f)
 {
     const struct sl_registers *registers = frame_registers(t->walked, f->thread, f->frame);
@@ -336,7 +336,7 @@ static void put_frame_title(const struct texts *t, const struct text_frame *f, s
     sl_buf_u8(out, '\n');
 }
 
-/* The stack pointer of a frame; false when it is not known. */
+/* Gets a frame's stack pointer; false if it is unknown. */
 static bool stack_pointer(const struct texts *t, size_t thread, const struct answer_frame *frame, uint64_t *pointer)
 {
     struct sl_walk_numbers numbers;
@@ -348,7 +348,7 @@ static bool stack_pointer(const struct texts *t, size_t thread, const struct ans
     return true;
 }
 
-/* From the frame's stack pointer to that of its caller. */
+/* Appends the stack memory from the frame's stack pointer to its caller's. */
 static void put_frame_stack(const struct texts *t, size_t thread, size_t index)
 {
     const struct answer_thread *trace = &t->answer->threads[thread];

@@ -1,4 +1,4 @@
-/* What answers do not tell of a minidump: registers of callers, the processor, versions, and how other tools call things. */
+/* Data of a minidump that answers lack: registers of callers, stack words, and the names that other tools use. */
 #include "cli/symbolicate/dump_print.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "cli/symbolicate/names.h"
 
-/* ---- what was walked ---- */
+/* ---- the result of the walk ---- */
 
 static unsigned call_size(enum sl_cpu_family family)
 {
@@ -81,7 +81,7 @@ const struct sl_registers *frame_registers(const struct walked_dump *w, size_t t
     return known ? &w->registers[thread][index] : NULL;
 }
 
-/* Frames that the client walked took the place of those that were walked here. */
+/* False for frames walked by the client ("prewalked"), which replace the ones walked here. */
 static bool is_walked_here(const struct walked_dump *w, size_t thread, const struct answer_frame *frame)
 {
     return thread < w->thread_count && (size_t)frame->index.value < w->counts[thread] &&
@@ -152,7 +152,7 @@ const struct shown_register *shown_registers(enum sl_cpu_family family)
     }
 }
 
-/* ---- how things are called ---- */
+/* ---- names ---- */
 
 const char *dump_cpu_name(const struct sl_minidump *dump)
 {
@@ -207,7 +207,7 @@ const struct answer_module *dump_next_answer(const struct answer *answer, const 
     return known;
 }
 
-/* ---- stacks as memory: what lies in them, and the words of them that point into functions ---- */
+/* ---- stack memory, and the words in it that point into functions ---- */
 
 /* ---- words ---- */
 
@@ -216,7 +216,7 @@ static unsigned word_size(const struct walked_dump *w, size_t thread)
     return sl_cpu_pointer_size(thread_family(w, thread));
 }
 
-/* The word at an address of the thread's stack; false when not all of it is there. */
+/* Reads the word at an address of the thread's stack; false unless the whole word is in the dump. */
 static bool word_at(const struct walked_dump *w, size_t thread, uint64_t address, uint64_t *word)
 {
     const struct sl_minidump_memory *stack = &w->dump.threads[thread].stack;
@@ -236,7 +236,7 @@ static int stack_by_value(const void *a, const void *b)
     return x->value < y->value ? -1 : x->value > y->value;
 }
 
-/* The words that point into modules, each once. */
+/* Collects the stack words that point into modules, sorted and without duplicates. */
 static bool collect_words(struct walked_dump *w)
 {
     struct sl_arena_array array = {.arena = &w->arena, .item = sizeof *w->names};
@@ -271,11 +271,11 @@ static const struct stack_name *stack_name_of(const struct walked_dump *w, uint6
     return found && found->function.size ? found : NULL;
 }
 
-/* ---- their names ---- */
+/* ---- names of the words ---- */
 
 struct word_names {
     struct walked_dump *walked;
-    struct sl_str *modules; /* of the dump's answer, as they are written */
+    struct sl_str *modules; /* of the dump's answer, as raw JSON */
     size_t module_count;
 };
 
@@ -304,7 +304,7 @@ static struct sl_str stack_text(struct sl_arena *arena, struct sl_str text)
     return (struct sl_str){copy, copy ? text.size : 0};
 }
 
-/* The function that was not inlined is the one that a return leads to. */
+/* A return address belongs to the physical function, the outermost call of the chain. */
 static bool stack_take(void *arg, size_t index, const struct answer_frame *calls, size_t count)
 {
     struct walked_dump *w = ((struct word_names *)arg)->walked;
@@ -337,14 +337,14 @@ enum sl_code stack_words_name(struct walked_dump *w, struct sl_str answer, const
     return names_look_up(&wanted, file->sources, file->source_count, config, error);
 }
 
-/* ---- as texts ---- */
+/* ---- text ---- */
 
 static void put_hex(unsigned word_size, struct sl_buf *out, uint64_t value)
 {
     sl_buf_printf(out, "%0*llx", 2 * (int)word_size, (unsigned long long)value);
 }
 
-/* A word, and the function that it points into. */
+/* Appends a word and the function that it points into. */
 static void put_word(unsigned word_size, struct sl_buf *out, const char *indent, uint64_t address, uint64_t word,
                      const struct stack_name *name)
 {
@@ -363,7 +363,7 @@ static void put_word(unsigned word_size, struct sl_buf *out, const char *indent,
     sl_buf_u8(out, '\n');
 }
 
-/* 16 bytes; blanks for those behind the end. */
+/* Appends a hex dump line of 16 bytes, padded with blanks past the end. */
 static void put_row(unsigned word_size, struct sl_buf *out, struct sl_bytes bytes, uint64_t address)
 {
     enum { ROW = 16 };

@@ -1,4 +1,4 @@
-/* Events of Sentry as requests: the frames that can be used, innermost first, and the files that they need. */
+/* Converts Sentry events to requests: usable frames, innermost first, and the modules or mappings that they need. */
 #include "cli/symbolicate/request.h"
 
 #include "base/json_fields.h"
@@ -6,18 +6,18 @@
 
 /* ---- frames ---- */
 
-struct event_frame { /* as its members are written */
+struct event_frame { /* members as raw JSON */
     struct sl_str abs_path, lineno, colno, platform, function, filename, module, pre_context, context_line,
         post_context;
     struct sl_str in_app, signature, instruction_addr, addr_mode, function_id, package, symbol;
 };
 
-struct event_frames { /* of one stack, as the event has them */
+struct event_frames { /* of one stack, in the event's order: outermost first */
     struct event_frame *items;
     size_t count;
 };
 
-/* A line or column: none of what the clients of JVMs write for native methods. */
+/* Reads a line or column. Rejects negative numbers, which JVM clients write for native methods. */
 static bool read_place(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str number;
@@ -35,7 +35,7 @@ static bool read_place(struct sl_fields *s, const struct sl_json_path *at, void 
         SL_FIELD_AS_IS(STRING, false, event_frame, context_line, "context_line"),                                      \
         SL_FIELD_AS_IS(ARRAY, false, event_frame, post_context, "post_context")
 
-/* In the order in which requests get them. */
+/* The members of request frames, in output order. */
 static const struct sl_field js_frame[] = {
     SL_FIELD_AS_IS(STRING, true, event_frame, abs_path, "abs_path"),
     SL_FIELD_BY(true, event_frame, lineno, "lineno", read_place),
@@ -80,8 +80,8 @@ static const struct sl_field *const frame_fields[] = {
 /* ---- the event ---- */
 
 struct event_trace {
-    struct sl_str type, module; /* of an exception: JSON; data NULL: none */
-    struct sl_str stack, raw;   /* JSON; data NULL: none. The latter is better */
+    struct sl_str type, module; /* of an exception, raw JSON; data NULL: none */
+    struct sl_str stack, raw;   /* raw JSON; data NULL: none. `raw` is preferred */
 };
 
 struct event_traces {
@@ -94,7 +94,7 @@ struct event {
     const struct sentry_project *project;
     enum local_request_kind kind;
     struct event_traces exceptions, threads;
-    struct sl_str platform, release, dist, images, signal; /* of the last two the JSON */
+    struct sl_str platform, release, dist, images, signal; /* images, signal: raw JSON */
 };
 
 static const struct sl_field exception_fields[] = {
@@ -143,7 +143,7 @@ static bool read_event(struct event *e, struct sl_str text, struct sl_error *err
 
 /* ---- the request ---- */
 
-/* The objects of the list `frames`. */
+/* Reads the elements of `frames`. */
 static bool list_frames(struct event *e, const struct event_trace *trace, struct event_frames *frames)
 {
     const struct sl_field fields[] = {SL_FIELD_ITEMS(event_frames, items, count, "frames", frame_fields[e->kind]),
@@ -167,7 +167,7 @@ static bool is_complete(const struct event_frame *frame, const struct sl_field *
     return true;
 }
 
-/* Innermost first; those that lack what they need are left out. Returns how many there are. */
+/* Writes the frames innermost first, except those without a required member. Returns their number. */
 static size_t put_frames(struct event *e, const struct event_frames *frames, uint64_t *index, struct sl_json_writer *w)
 {
     size_t count = 0;
@@ -196,7 +196,7 @@ static void put_exception(const struct event_trace *trace, struct sl_json_writer
     sl_json_end_object(w);
 }
 
-/* Returns how many frames there are; SIZE_MAX: out of memory. */
+/* Returns the number of frames; SIZE_MAX: out of memory. */
 static size_t put_traces(struct event *e, struct sl_json_writer *w)
 {
     size_t count = 0;
@@ -221,7 +221,7 @@ static size_t put_traces(struct event *e, struct sl_json_writer *w)
         size_t put = put_frames(e, &frames, &index, w);
         sl_json_end_array(w);
         sl_json_end_object(w);
-        if (!put) { /* a stack of nothing is none */
+        if (!put) { /* drop a stack without usable frames */
             *w = before;
             w->out->size = size;
         }
@@ -252,7 +252,7 @@ static const struct sl_field image_fields[] = {
     SL_FIELDS_END,
 };
 
-/* The image as a module of the request, if it is one that counts. */
+/* Writes the image as a module of the request, if this kind of request uses its type. */
 static bool put_module(struct event *e, struct sl_str text, struct sl_json_writer *w)
 {
     struct sl_json j = sl_json(text, e->arena, false);
@@ -281,7 +281,7 @@ static bool put_module(struct event *e, struct sl_str text, struct sl_json_write
     return true;
 }
 
-/* Returns how many there are. */
+/* Returns the number of modules. */
 static size_t put_event_modules(struct event *e, struct sl_json_writer *w)
 {
     struct sl_json j = sl_json(e->images.data ? e->images : SL_STR("[]"), e->arena, false);
@@ -295,7 +295,7 @@ static size_t put_event_modules(struct event *e, struct sl_json_writer *w)
     return count;
 }
 
-/* Where the scripts of an event are. */
+/* Writes the artifact source of a JavaScript event. */
 static void put_artifacts(const struct sentry_project *project, struct sl_json_writer *w)
 {
     struct sl_buf url = {0};
@@ -320,7 +320,7 @@ static enum sl_code put_request(struct event *e, struct sl_buf *body, struct sl_
     if (js) {
         sl_json_put_key(&w, "source");
         put_artifacts(e->project, &w);
-    } else if (e->kind == LOCAL_JVM) { /* which needs them */
+    } else if (e->kind == LOCAL_JVM) { /* a required member */
         sl_json_member_raw(&w, "sources", SL_STR("[]"));
     }
     sl_json_member_raw(&w, "options", SL_STR("{\"frame_order\":\"callee_first\"}"));

@@ -1,4 +1,4 @@
-/* Tables, and the frames of answers as rows of them: what each column shows of one. */
+/* Text tables, and their columns for the frames of answers. */
 #include "cli/symbolicate/symbolicate.h"
 
 #include "base/grow.h"
@@ -31,7 +31,7 @@ void table_fit(unsigned columns)
     most_columns = columns;
 }
 
-/* Takes what is too much from the widest columns of text, as long as these still say something. */
+/* Shrinks the widest text columns until the table fits, but none below SHORTEST. */
 static void fit_widths(const struct table *t, int *widths)
 {
     enum { SHORTEST = 16 };
@@ -93,7 +93,7 @@ void table_put(const struct table *t, bool colour, struct sl_buf *out)
 
 /* ---- frames ---- */
 
-/* The module that the frame says it is in. */
+/* The module of the frame's `package` that contains its address. */
 static const struct answer_module *print_module_of(const struct answer *answer, const struct answer_frame *frame)
 {
     for (size_t i = 0; i < answer->module_count; i++) {
@@ -174,7 +174,7 @@ static void put_path(struct printing *p, const struct answer_thread *thread, siz
     put_place(&p->buf, frame->abs_path.data ? frame->abs_path : frame->filename, frame);
 }
 
-/* ---- those of scripts and of a JVM ---- */
+/* ---- columns for JavaScript and the JVM ---- */
 
 static void put_class(struct printing *p, const struct answer_thread *thread, size_t index)
 {

@@ -1,5 +1,5 @@
-/* `symloom symbolicate`: logs, as they are or packed, in as much memory as a piece of them takes. Those in UTF-16 (The Unicode
- * Standard, section 3.10), as PowerShell redirects the output of programs, are read as UTF-8 and written as they were. */
+/* `symloom symbolicate`: reads logs in pieces of constant size, compressed or not. UTF-16 (The Unicode Standard, section 3.10), which
+ * PowerShell writes for redirected output, is converted to UTF-8, and the output back to UTF-16. */
 #include "cli/symbolicate/symbolicate.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Looks at the first bytes for a byte order mark or NULs of UTF-16. More than two bytes may tell more. */
+/* Detects the encoding by a byte order mark, or by the NULs of ASCII in UTF-16 if there are at least four bytes. */
 static void log_encoding_find(struct log_encoding *e, const uint8_t *bytes, size_t size)
 {
     bool little = size >= 2 && bytes[0] == 0xFF && bytes[1] == 0xFE;
@@ -44,7 +44,7 @@ static void add_code(struct sl_buf *out, uint32_t code)
     sl_buf_add(out, text, sl_utf8_encode(code, text));
 }
 
-/* Takes a character off the pending bytes; false when it may go on behind them. */
+/* Decodes one character of the pending bytes; false if it may be incomplete. */
 static bool take_pending(struct log_encoding *e, bool end)
 {
     size_t size = e->pending_in_size, used = size < 2 ? size : 2;
@@ -64,7 +64,7 @@ static bool take_pending(struct log_encoding *e, bool end)
     return true;
 }
 
-/* Adds bytes in UTF-16 to `in`, as UTF-8. At the `end` what is left of a character becomes U+FFFD. */
+/* Converts UTF-16 bytes to UTF-8 in `in`. At the `end` an incomplete character becomes U+FFFD. */
 static void log_encoding_decode(struct log_encoding *e, const uint8_t *bytes, size_t size, bool end)
 {
     for (size_t i = 0; i < size; i++) {
@@ -89,7 +89,7 @@ static size_t sequence_size(uint8_t first)
     return first < 0xC0 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
 }
 
-/* A whole sequence of UTF-8, which is well-formed but for bytes that a mapping or a map brought. */
+/* Converts one complete UTF-8 sequence. Names from mappings and source maps may be ill-formed. */
 static void put_sequence(struct log_encoding *e)
 {
     const uint8_t *s = e->pending_out;
@@ -108,7 +108,7 @@ static void put_sequence(struct log_encoding *e)
     e->pending_out_size = 0;
 }
 
-/* Puts the text (UTF-8), in the encoding, into `out`. */
+/* Converts UTF-8 text to the encoding, into `out`. */
 static void log_encoding_encode(struct log_encoding *e, struct sl_str text)
 {
     bool first = !e->began_output;
@@ -148,7 +148,7 @@ static const struct {
 };
 enum { PACKINGS = sizeof packings / sizeof *packings };
 
-/* Adds what can be read now to what is left in the block. False at the end. */
+/* Reads once and appends to the block's unused bytes. False at the end. */
 static bool log_input_fill(struct log_input *input, const char **problem)
 {
     size_t kept = input->left.size;
@@ -163,13 +163,13 @@ static bool log_input_fill(struct log_input *input, const char **problem)
     return n > 0;
 }
 
-/* Whether what has come so far may become this. */
+/* Whether the bytes so far are a prefix of the magic number, or begin with it. */
 static bool may_begin(struct sl_bytes bytes, struct sl_str magic)
 {
     return memcmp(bytes.data, magic.data, bytes.size < magic.size ? bytes.size : magic.size) == 0;
 }
 
-/* Looks whether it is packed: at no more than it needs, as somebody may wait for the answer to a line. */
+/* Detects compression. Reads no more than needed, because a client may wait for the answer to a line. */
 static bool log_input_begin(struct log_input *input, const char **problem)
 {
     input->begun = true;
@@ -241,7 +241,7 @@ static size_t read_bytes(struct log_input *input, void *data, size_t room, const
     return input->decoder ? read_packed(input, data, room, problem) : read_plain(input, data, room, problem);
 }
 
-/* What was read of the text, as UTF-8. */
+/* Copies decoded text (UTF-8) out. */
 static size_t take_decoded(struct log_encoding *e, void *data, size_t room)
 {
     size_t size = e->in.size - e->in_at < room ? e->in.size - e->in_at : room;
@@ -254,7 +254,7 @@ static size_t take_decoded(struct log_encoding *e, void *data, size_t room)
     return size;
 }
 
-/* Reads a piece. The first is not looked at before it tells what encoding the text is in. False at the end. */
+/* Reads and decodes a piece. The first read goes on until the encoding can be detected. False at the end. */
 static bool read_piece(struct log_input *input, const char **problem)
 {
     static uint8_t piece[PIECE];

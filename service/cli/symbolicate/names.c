@@ -1,4 +1,4 @@
-/* `symloom symbolicate`: names of addresses by the thousand; for profiles, reports of samples, and stacks as memory. */
+/* `symloom symbolicate`: names for many addresses: of profiles, sampling reports and stack words. */
 #include "cli/symbolicate/names.h"
 
 #include "api/named_file.h"
@@ -6,7 +6,7 @@
 #include "cli/by_id/by_id.h"
 #include "cli/symbolicate/symbolicate.h"
 
-enum { BATCH = 20000 }; /* addresses of one request */
+enum { BATCH = 20000 }; /* addresses per request */
 
 /* ---- requests ---- */
 
@@ -60,7 +60,7 @@ static bool have_names(const struct answer_frame *calls, size_t count)
     return true;
 }
 
-/* Frames of the same index are the calls at one address. */
+/* Frames with the same original_index are the inline chain at one address. */
 static bool take_thread(struct names_wanted *n, const struct answer_thread *thread)
 {
     for (size_t i = 0, end = 0; i < thread->frame_count; i = end) {
@@ -131,7 +131,7 @@ static int names_ask_server(struct names_wanted *n)
     return status;
 }
 
-struct names_here { /* asked by this process */
+struct names_here { /* lookup in this process */
     struct names_wanted *wanted;
     struct search_place place;
     enum sl_code code;
@@ -155,7 +155,7 @@ int names_symbolicate(struct names_wanted *n, const struct sentry_project *proje
     return status || here.code == SL_OK ? status : report(1, here.error.message, NULL);
 }
 
-/* ---- profiles and reports of samples: they are written back with names ---- */
+/* ---- profiles and sampling reports: written back with names ---- */
 
 struct named_run {
     const struct options *o;
@@ -170,7 +170,7 @@ static int named_failed(enum sl_code code, const struct sl_error *error)
     return report(code == SL_MALFORMED || code == SL_UNSUPPORTED ? STATUS_NOTHING : 1, error->message, NULL);
 }
 
-/* ---- the look-up ---- */
+/* ---- lookup ---- */
 
 static void named_put_module(void *arg, size_t index, struct sl_json_writer *w)
 {
@@ -251,7 +251,7 @@ static int named_write(const struct named_run *run)
     return status;
 }
 
-/* `code` is what reading the file came to. */
+/* `code`, `error`: the result of reading the file. */
 static int named_finish(struct named_run *run, const struct sentry_project *project, enum sl_code code,
                         const struct sl_error *error)
 {

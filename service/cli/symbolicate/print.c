@@ -1,4 +1,4 @@
-/* Crashes for people. */
+/* The text formats of answers: compact, pretty, full, markdown. */
 #include "cli/symbolicate/symbolicate.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@ static bool is_shown(const struct answer_style *style, size_t thread)
     return style->thread == ALL_THREADS || style->thread == (int64_t)thread || style->exception == (int64_t)thread;
 }
 
-/* The index of the thread that is shown at this place: where the last exception was thrown comes first. */
+/* The index of the thread to print at a place: the last exception's comes first. */
 static size_t shown_thread(const struct answer_style *style, size_t place)
 {
     if (style->exception == ALL_THREADS || place > (size_t)style->exception)
@@ -20,7 +20,7 @@ static size_t shown_thread(const struct answer_style *style, size_t place)
     return place ? place - 1 : (size_t)style->exception;
 }
 
-/* Only this one has a title where the others have none. */
+/* In formats without thread titles, only the exception's stack gets one. */
 static void put_exception_title(const struct answer_style *style, size_t thread, struct sl_buf *out)
 {
     if ((int64_t)thread == style->exception)
@@ -49,7 +49,7 @@ bool answer_print_compact(const struct answer *answer, const struct answer_style
     return printing_end(&p, out);
 }
 
-/* ---- frames, a line for each of their properties ---- */
+/* ---- pretty: frames with a line for each property ---- */
 
 static void put_property(struct sl_buf *out, const char *label, struct sl_str value, struct sl_str offset)
 {
@@ -76,7 +76,7 @@ static void put_properties(struct printing *p, const struct answer_thread *threa
     }
 }
 
-/* Those of requests have them by paths of scripts, or ids of mappings. */
+/* Errors of JavaScript and JVM requests: by the script's path, or the mapping's id. */
 static void put_request_errors(struct printing *p, struct sl_buf *out)
 {
     for (size_t i = 0; i < p->answer->error_count; i++) {
@@ -113,7 +113,7 @@ bool answer_print_pretty(const struct answer *answer, const struct answer_style 
     return printing_end(&p, out);
 }
 
-/* ---- what a minidump's crash is taken apart into ---- */
+/* ---- crash analysis of a minidump ---- */
 
 static void put_adjusted(const struct answer_analysis *analysis, struct sl_buf *out)
 {
@@ -201,7 +201,7 @@ static void put_known(struct sl_buf *out, const char *label, struct sl_str value
     sl_buf_u8(out, '\n');
 }
 
-/* A line for each of them. */
+/* Writes a labelled line for each line of details. */
 static void put_details(struct sl_buf *out, struct sl_str details)
 {
     struct sl_str line;
@@ -246,7 +246,7 @@ static void put_source_line(struct sl_buf *out, char mark, uint64_t number, stru
     sl_buf_u8(out, '\n');
 }
 
-/* The lines of source around that of the frame. */
+/* The source lines around the frame's line, as many as --context asks for. */
 static struct sl_str source_below(struct printing *p, const struct answer_frame *frame)
 {
     size_t before = frame->before_count, after = frame->after_count;
@@ -261,7 +261,7 @@ static struct sl_str source_below(struct printing *p, const struct answer_frame 
     return table_text(&p->table, &p->buf);
 }
 
-/* The frames as a table, with lines of source. */
+/* Appends the frames as a table with source lines. */
 static void put_frames(struct printing *p, const struct answer_thread *thread, struct sl_buf *out)
 {
     p->table.columns = p->style->view->columns;
@@ -357,7 +357,7 @@ static void put_error(struct sl_buf *out, struct sl_str whose, struct sl_str whe
     sl_buf_u8(out, '\n');
 }
 
-/* Files that were there, or might have been, and were of no use. */
+/* Appends an error for each candidate file that failed, at the download or when read. */
 static void put_module_errors(const struct answer_module *module, struct sl_buf *out)
 {
     struct sl_str name = path_file_name(module->debug_file.size ? module->debug_file : module->code_file);
@@ -389,7 +389,7 @@ static void put_errors(const struct answer *answer, struct sl_buf *out)
     sl_buf_free(&errors);
 }
 
-/* What would have to be had for more names. */
+/* Appends the files that are missing, for scripts that fetch them. */
 static void put_missing(const struct answer *answer, struct sl_buf *out)
 {
     bool any = false;
@@ -438,7 +438,7 @@ static void put_exceptions(struct printing *p, struct sl_buf *out)
     }
 }
 
-/* Of JavaScript or of a JVM. */
+/* Prints the answer to a JavaScript or JVM request. */
 static void print_request(struct printing *p, struct sl_buf *out)
 {
     put_exceptions(p, out);
@@ -460,9 +460,9 @@ bool answer_print_full(const struct answer *answer, const struct answer_style *s
     return printing_end(&p, out);
 }
 
-/* ---- for Markdown ---- */
+/* ---- Markdown ---- */
 
-/* Everything in blocks that Markdown leaves as they are, to be pasted. */
+/* The full format in code blocks, for pasting into an issue. */
 bool answer_print_markdown(const struct answer *answer, const struct answer_style *style, struct sl_buf *out)
 {
     struct answer_style plain = *style;

@@ -1,4 +1,4 @@
-/* `symloom symbolicate` of events and of requests. */
+/* `symloom symbolicate` for events and request bodies. */
 #include "cli/symbolicate/request.h"
 
 #include <stdlib.h>
@@ -27,15 +27,15 @@ struct request_run {
     enum answer_sort sort;
     const struct answer_format *format;
     struct sl_arena arena;
-    struct sl_buf made; /* the body, of an event */
-    struct sl_buf bare; /* the body, of a request whose sources do not count */
+    struct sl_buf made; /* the body made from an event */
+    struct sl_buf bare; /* the request body without its `sources` */
     struct local_request request;
     struct local_mapping *mappings;
     struct read_mapping **tables;
     size_t mapping_count, mapping_capacity, table_capacity;
-    struct sl_debug_id *wanted; /* ids of mappings that the body names */
+    struct sl_debug_id *wanted; /* mapping ids in the body */
     size_t wanted_count, wanted_capacity;
-    const char **places; /* --symbols, and what follows the input */
+    const char **places; /* local places: --symbols, and the arguments after the input */
     size_t place_count;
     struct local_artifacts *artifacts;
     struct search_place place;
@@ -45,7 +45,7 @@ struct request_run {
     struct sl_error error;
 };
 
-/* ---- what the body is about ---- */
+/* ---- the kind of the body ---- */
 
 struct body_facts {
     bool has_maps, has_mappings, has_source, has_sources, is_jvm;
@@ -64,7 +64,7 @@ static const struct sl_field module_fields[] = {
     SL_FIELDS_END,
 };
 
-/* The members of a body whose presence tells what it is, and its modules. */
+/* The members of a body whose presence decides its kind, and its modules. */
 struct body_members {
     struct sl_str source, sources, exceptions, classes, release_package;
     struct body_module *modules;
@@ -116,7 +116,7 @@ static bool read_facts(struct request_run *run, struct sl_str body, struct body_
     return true;
 }
 
-/* The same body without the sources that it names: none for a JVM, whose requests must say so. */
+/* Copies the body without its `sources`; a JVM request gets an empty list, because the member is required. */
 static bool body_without_sources(struct request_run *run)
 {
     static const struct sl_str name = SL_STR("sources");
@@ -138,7 +138,7 @@ static bool body_without_sources(struct request_run *run)
     return good && !run->bare.failed;
 }
 
-/* What kind of request it is, by its members. Returns a status. */
+/* Finds the kind of request by its members. Returns a status. */
 static int take_request(struct request_run *run, const struct body_facts *facts)
 {
     bool maps = facts->has_maps || (facts->has_source && !facts->has_mappings);
@@ -148,7 +148,7 @@ static int take_request(struct request_run *run, const struct body_facts *facts)
     return body_without_sources(run) ? 0 : report_no_memory();
 }
 
-/* The body of a request, or one made of an event. Returns a status. */
+/* Takes a request body, or makes one from an event. Returns a status. */
 static int take_body(struct request_run *run, struct sl_str text, enum input_kind kind)
 {
     const struct event_options options = {option_value(run->o, "platform", NULL), option_value(run->o, "release", NULL),
@@ -182,7 +182,7 @@ static int take_body(struct request_run *run, struct sl_str text, enum input_kin
 
 /* ---- mappings ---- */
 
-/* Takes over the text's table. False: it failed, which was reported. */
+/* Builds and adds the mapper of a mapping text. False after a report. */
 static bool add_mapping(struct request_run *run, const char *path, struct sl_str text, const struct sl_debug_id *id,
                         bool only_by_id)
 {
@@ -239,7 +239,7 @@ static bool is_wanted(const struct request_run *run, const struct sl_debug_id *i
     return false;
 }
 
-/* A text that is a mapping whose id the body names. */
+/* Adds the file if it is a mapping whose id the body names. */
 static void try_mapping(struct request_run *run, const char *path)
 {
     struct sl_mapping file = {0};
@@ -275,7 +275,7 @@ static void request_work(void *arg)
     run->code = local_request_symbolicate(&run->request, run->place.config, &run->answer, &run->error);
 }
 
-/* The options with this one, in place of what they say of it. */
+/* Copies the options and sets `extract_variables`. */
 static bool put_options(struct sl_json *j, struct sl_json_writer *w)
 {
     static const struct sl_str name = SL_STR("extract_variables");
@@ -295,7 +295,7 @@ static bool put_options(struct sl_json *j, struct sl_json_writer *w)
     return true;
 }
 
-/* The same body, in which the service is asked for variables. */
+/* Copies the body and adds the option `extract_variables` for the service. */
 static bool body_with_variables(struct request_run *run, struct sl_buf *body)
 {
     static const struct sl_str options = SL_STR("options");
@@ -365,7 +365,7 @@ static int request_options(struct request_run *run)
     return run->format ? 0 : 2;
 }
 
-/* Directories and files of this machine; servers are sources. */
+/* Lists the places that exist on this machine. Servers are handled as sources. */
 static int list_places(struct request_run *run)
 {
     size_t count, more;

@@ -1,4 +1,4 @@
-/* `symloom symbolicate`: stacks of JavaScript, with the scripts and source maps of directories. */
+/* `symloom symbolicate`: JavaScript stacks, with scripts and source maps of local directories. */
 #include "cli/symbolicate/artifacts.h"
 #include "cli/symbolicate/symbolicate.h"
 
@@ -16,7 +16,7 @@
 
 enum { MAX_FILES = 200000, BLOCK = 64 * 1024, MOST_HELD = 1024 * 1024, PAUSE_MS = 100 };
 
-struct script { /* a URL of the stack */
+struct script { /* a script, by its URL in the stack */
     struct sl_str url, base;
     bool mapped;
     struct sl_buf table;
@@ -25,11 +25,11 @@ struct script { /* a URL of the stack */
 
 struct stack_frame {
     struct sl_js_stack_frame text;
-    bool is_hidden;             /* its map asks to leave it out */
-    struct stack_frame *caller; /* of an inlined function: the frame that it was inlined in */
+    bool is_hidden;             /* its source map marks the function as hidden */
+    struct stack_frame *caller; /* of an inlined call: the frame it was inlined into */
 };
 
-struct stack_line { /* or a part of one */
+struct stack_line { /* a line, or a part of it that holds one frame */
     struct sl_str text;
     bool is_frame, is_mapped, is_last;
     struct stack_frame frame;
@@ -37,21 +37,21 @@ struct stack_line { /* or a part of one */
 
 struct scripts {
     struct sl_arena arena;
-    const char **files;    /* scripts and maps on disk, in the order of their paths */
-    struct sl_map by_name; /* 1 + the first file of a name */
-    size_t *same_name;     /* of each file, 1 + the next of its name; 0 = none */
+    const char **files;    /* local scripts and maps, sorted by path */
+    struct sl_map by_name; /* file name -> 1 + index of the first such file */
+    size_t *same_name;     /* per file: 1 + index of the next file of the same name; 0: none */
     size_t file_count, file_capacity, script_count;
     struct missing_report *missing;
-    struct sl_map by_url;  /* struct script */
-    struct sl_arena texts; /* of the lines */
+    struct sl_map by_url;  /* URL -> struct script */
+    struct sl_arena texts; /* texts of the current lines */
     struct stack_line *lines;
     size_t line_count, line_capacity;
     struct output_file *file; /* NULL: standard output */
-    struct log_input *input;  /* that lines come from; NULL: they were read before */
-    bool failed;              /* nothing more can be written */
+    struct log_input *input;  /* source of the lines; NULL: the whole stack is in memory */
+    bool failed;              /* the output cannot be written any more */
 };
 
-/* ---- the files ---- */
+/* ---- files ---- */
 
 static bool find_scripts(struct scripts *s, const char *place)
 {
@@ -86,8 +86,8 @@ static bool index_files(struct scripts *s)
     return s->same_name;
 }
 
-/* The script on disk whose path with `end` ends most like the URL's, NULL when not even the name is the same. A script that has no
- * name is the only one. */
+/* The local file whose path has the longest common end with the URL plus `end` (".map" or ""); NULL unless at least the file name is
+ * equal. A URL without a path, as of eval code, matches the only script. */
 static const char *file_of(const struct scripts *s, struct sl_str url, const char *end)
 {
     struct sl_buf buf = {0};
@@ -111,9 +111,9 @@ static const char *file_of(const struct scripts *s, struct sl_str url, const cha
     return best;
 }
 
-/* ---- their maps ---- */
+/* ---- source maps ---- */
 
-/* The map beside the script: where its comment says, else by the script's name. */
+/* Maps the source map beside the script: at its `reference` (sourceMappingURL), by the reference's file name, or as X.js.map. */
 static enum sl_code map_beside(const char *path, struct sl_str reference, struct sl_mapping *mapping,
                                struct sl_error *error)
 {
@@ -173,7 +173,7 @@ static enum sl_code read_map(struct scripts *s, struct script *script, const cha
     return code;
 }
 
-/* Frames of a script without a map stay as they are. */
+/* Finds the script and its source map. Without one, the script's frames stay unchanged. */
 static void read_script(struct scripts *s, struct script *script)
 {
     struct sl_mapping mapping = {0};
@@ -186,7 +186,7 @@ static void read_script(struct scripts *s, struct script *script)
     struct sl_str text = {(const char *)mapping.bytes.data, mapping.bytes.size};
     if (code == SL_OK && map)
         code = make_table(script, SL_STR(""), text, &error);
-    else if (code == SL_OK) /* of the bytecode of Hermes only the name counts */
+    else if (code == SL_OK) /* of Hermes bytecode only the file name matters */
         code = read_map(s, script, path, sl_str_starts(text, SL_STR("\xC6\x1F\xBC\x03")) ? SL_STR("") : text, &error);
     sl_unmap(&mapping);
     script->mapped = code == SL_OK;
@@ -203,7 +203,7 @@ static const struct script *script_of(struct scripts *s, struct sl_str url)
     struct script *script = sl_map_get(&s->by_url, url);
     if (script)
         return script;
-    const char *kept = sl_arena_strndup(&s->arena, url.data, url.size); /* lines go */
+    const char *kept = sl_arena_strndup(&s->arena, url.data, url.size); /* lines are freed */
     script = kept ? SL_ARENA_NEW(&s->arena, struct script) : NULL;
     if (!script || !sl_map_put(&s->by_url, (struct sl_str){kept, url.size}, script))
         return NULL;
@@ -235,7 +235,7 @@ static bool split_lines(struct scripts *s, struct sl_str text)
     return true;
 }
 
-/* The URL that the text of a frame means: without the codes of colours and the backslashes of JSON and Windows. */
+/* The URL of a frame without ANSI colour codes, JSON escapes and Windows' backslashes. */
 static struct sl_str plain_url(struct scripts *s, struct sl_str url)
 {
     if (!url.size || (!memchr(url.data, '\\', url.size) && !memchr(url.data, '\033', url.size)))
@@ -254,7 +254,7 @@ static struct sl_str plain_url(struct scripts *s, struct sl_str url)
     return sl_buf_keep(&out, &s->texts);
 }
 
-/* As the line has it, without its first `skipped` characters; `text` is freed. Data NULL when out of memory. */
+/* Escapes the text like the frame's line, without its first `skipped` characters, and frees `text`. Data NULL when out of memory. */
 static struct sl_str escaped(struct scripts *s, const struct sl_js_stack_frame *frame, struct sl_buf *text,
                              size_t skipped)
 {
@@ -266,7 +266,8 @@ static struct sl_str escaped(struct scripts *s, const struct sl_js_stack_frame *
     return sl_buf_keep(&out, &s->texts);
 }
 
-/* Puts the original in the frame's place; `caller`: the name of the token in the frame that called it. False when out of memory. */
+/* Replaces the frame's position by the original one. `caller`: the name of the token at the call site in the calling frame. False when
+ * out of memory. */
 static bool put_original_place(struct scripts *s, const struct script *script, const struct sl_smcache_place *place,
                                struct sl_str caller, struct stack_frame *stack_frame)
 {
@@ -303,7 +304,7 @@ static bool ends_line(struct sl_str text)
     return sl_str_ends(text, SL_STR("\n"));
 }
 
-/* Makes of a frame one of a function that was inlined there: it is what it is without `async`, `new` and what is behind it. */
+/* Turns a copy of the frame into one of an inlined function: drops `async`, `new` and the text behind the frame. */
 static void make_inlined(struct stack_frame *frame)
 {
     static const struct sl_str async = SL_STR("async "), crlf = SL_STR("\r\n");
@@ -315,8 +316,8 @@ static void make_inlined(struct stack_frame *frame)
     text->behind = text->escapes ? SL_STR("") : sl_str_ends(text->behind, crlf) ? crlf : SL_STR("\n");
 }
 
-/* Puts the place into the line's frame and, where functions were inlined there, those around it into frames that called it, if the line
- * can be repeated. False when out of memory. */
+/* Writes the place into the line's frame. Where calls were inlined there, adds a frame for each caller, if the line can be repeated.
+ * False when out of memory. */
 static bool put_places(struct scripts *s, const struct script *script, struct sl_smcache_place place,
                        struct sl_str caller, struct stack_line *line)
 {
@@ -325,7 +326,7 @@ static bool put_places(struct scripts *s, const struct script *script, struct sl
     struct stack_frame *frame = &line->frame;
     struct sl_str none = {NULL, 0};
     bool repeats = !text->of_eval && (text->escapes || ends_line(text->behind) || line->is_last);
-    if (place.inlined && !repeats) { /* what the line says is of the function around it */
+    if (place.inlined && !repeats) { /* the line's name is that of the enclosing function */
         frame->text.function = none;
         return put_original_place(s, script, &place, none, frame);
     }
@@ -340,7 +341,8 @@ static bool put_places(struct scripts *s, const struct script *script, struct sl
     return put_original_place(s, script, &place, caller, frame);
 }
 
-/* Maps the line's frame; *caller is the name of the token in the one that called it, then this one's. False when out of memory. */
+/* Maps the line's frame. `*caller` is the name of the token at the call site in the calling frame; it becomes the one of this frame.
+ * False when out of memory. */
 static bool map_frame(struct scripts *s, struct stack_line *line, struct sl_str *caller)
 {
     const struct sl_js_stack_frame *frame = &line->frame.text;
@@ -359,7 +361,7 @@ static bool map_frame(struct scripts *s, struct stack_line *line, struct sl_str 
     return put_places(s, script, place, before, line);
 }
 
-/* Whether the engine brought the script along, of which nobody has a map. */
+/* Whether the script is built into the engine: no source map exists. */
 static bool is_of_engine(struct sl_str url)
 {
     return sl_str_starts(url, SL_STR("node:")) || sl_str_starts(url, SL_STR("internal/")) ||
@@ -391,7 +393,7 @@ static void count_frame(struct scripts *s, const struct stack_line *line)
     sl_buf_free(&path);
 }
 
-/* Callers come behind what they call, and what they say of its name is needed first. */
+/* Goes backwards: callers follow their callees in the text, and the callee's name depends on the token in the caller. */
 static bool map_lines(struct scripts *s)
 {
     struct sl_str caller = {NULL, 0};
@@ -404,11 +406,11 @@ static bool map_lines(struct scripts *s)
     return true;
 }
 
-/* Whether the frame is all that its line says. */
+/* Whether the line holds nothing but the frame. */
 static bool is_alone(const struct sl_js_stack_frame *frame)
 {
     struct sl_str before = frame->before;
-    if (frame->escapes && before.size) { /* behind `\n` */
+    if (frame->escapes && before.size) { /* after an escaped `\n` */
         const char *newline = memchr(before.data, 'n', before.size);
         size_t skipped = newline ? (size_t)(newline + 1 - before.data) : 0;
         before = (struct sl_str){before.data + skipped, before.size - skipped};
@@ -423,8 +425,8 @@ static bool is_same_function(const struct sl_js_stack_frame *a, const struct sl_
     return sl_str_equal(a->function, b->function) && sl_str_equal(a->url, b->url);
 }
 
-/* Writes the frames of a line. A hidden one is left out when that of its caller follows, which gets its place where both are of the same
- * function: part of that was moved into a function of its own. */
+/* Writes the frames of a line. A hidden frame is left out if its caller's frame follows; when both are of the same function (an outlined
+ * part of it), the caller's frame gets the position of the hidden one. */
 static void write_stack_line(struct stack_line *line, struct stack_line *next, struct sl_buf *out)
 {
     if (!line->is_mapped) {
@@ -442,7 +444,7 @@ static void write_stack_line(struct stack_line *line, struct stack_line *next, s
     }
 }
 
-/* All of these lines, with what they say. False when out of memory. */
+/* Symbolicates and writes the lines. False when out of memory. */
 static bool pass_lines(struct scripts *s, struct sl_str lines)
 {
     struct sl_buf out = {0};
@@ -466,7 +468,7 @@ static bool pass_lines(struct scripts *s, struct sl_str lines)
 
 /* ---- a stream ---- */
 
-/* The size of the lines that nothing which may come says more of: what stands before the frames at the end. */
+/* The size of the lines that later input cannot affect: all up to the trailing run of frames. */
 static size_t complete_size(struct sl_str text)
 {
     struct sl_js_stack_frame frame;
@@ -481,7 +483,7 @@ static size_t complete_size(struct sl_str text)
     return 0;
 }
 
-/* The held lines that can be told: in a pause, and when they are too many, the whole ones; at the end all. */
+/* Writes the held lines that are complete; when the input pauses or too much is held, all whole lines; at the end, everything. */
 static bool pass_held(struct scripts *s, struct sl_buf *held, const struct log_input *input, bool end)
 {
     const char *data = (const char *)held->data, *newline = memrchr(data, '\n', held->size);
@@ -489,7 +491,7 @@ static bool pass_held(struct scripts *s, struct sl_buf *held, const struct log_i
     if (!end && newline && (held->size - size > MOST_HELD || !log_input_waits(input, PAUSE_MS)))
         size = (size_t)(newline + 1 - data);
     else if (!end && !newline && held->size > MOST_HELD)
-        size = held->size; /* a line that is no frame */
+        size = held->size; /* too long for a frame */
     bool good = !size || pass_lines(s, (struct sl_str){data, size});
     memmove(held->data, held->data + size, held->size - size);
     held->size -= size;

@@ -13,10 +13,10 @@
 
 enum { MOST_LIST = 4 * 1024 * 1024, MOST_EVENT = 256 * 1024 * 1024 };
 
-/* ---- which project ---- */
+/* ---- the project ---- */
 
 struct sentry_words {
-    const char *org, *project, *url; /* NULL = not said */
+    const char *org, *project, *url; /* NULL: not given */
 };
 
 static const char *sentry_word(const struct options *o, const char *option, const char *variable)
@@ -24,7 +24,7 @@ static const char *sentry_word(const struct options *o, const char *option, cons
     return option_value(o, option, server_environment(variable));
 }
 
-/* The first line of a file; `-` is standard input. */
+/* Reads a secret from the first line of a file; `-` is standard input. */
 static int read_secret(const char *path, struct sl_arena *arena, struct sl_secret *secret)
 {
     char line[8192];
@@ -45,7 +45,7 @@ static int read_secret(const char *path, struct sl_arena *arena, struct sl_secre
     return 0;
 }
 
-/* Of an option, its file or the environment. */
+/* Reads a secret from an option, its file option or the environment. */
 static int take_secret(const struct options *o, const char *option, const char *file, const char *variable,
                        struct sl_arena *arena, struct sl_secret *secret)
 {
@@ -64,7 +64,7 @@ static int take_secret(const struct options *o, const char *option, const char *
     return 0;
 }
 
-/* The nearest file that has the key: of the project, of the user. */
+/* Configuration files are ordered: the project's, then the user's. */
 static const char *first_said(const char *a, const char *b)
 {
     return a ? a : b;
@@ -85,7 +85,7 @@ static struct sl_secret secret_of_files(struct config *const layers[2], struct s
     return (struct sl_secret){{NULL, 0}};
 }
 
-/* What neither options nor the environment say. */
+/* Fills in what neither the options nor the environment give. */
 static int complete_from_files(const struct options *o, struct sl_arena *arena, struct sentry_words *words,
                                struct sentry_project *p)
 {
@@ -218,7 +218,7 @@ static enum sl_code sentry_refused(void *arg, int status, struct sl_str body, st
                   : sl_fail(error, code, "Response from server: status %d", status);
 }
 
-/* `path` and the encoded `id` below the project; NULL when out of memory. */
+/* The URL of the event, or of its `attachment`, followed by `end`; NULL when out of memory. */
 static const char *below(struct event_fetch *e, const char *attachment, const char *end)
 {
     struct sl_buf url = {0};
@@ -237,7 +237,7 @@ static const char *below(struct event_fetch *e, const char *attachment, const ch
     return kept;
 }
 
-/* A request to the server, whose answer goes into the file, or the buffer when that is not NULL. */
+/* Sends a request; the answer goes into `body`, or into the file if that is NULL. */
 static bool sentry_fetch(struct event_fetch *e, const char *url, struct sl_buf *body)
 {
     struct sl_buf bearer = {0};
@@ -272,7 +272,7 @@ static const struct sl_field attachment_fields[] = {
     SL_FIELDS_END,
 };
 
-/* The id of the first attachment that is a crash file; NULL when there is none. */
+/* The id of the first attachment that is a crash file; NULL if there is none. */
 static const char *crash_attachment(struct event_fetch *e, struct sl_str list)
 {
     struct sl_json j = sl_json(list, &e->arena, false);

@@ -1,4 +1,4 @@
-/* `symloom symbolicate`: a crash as it was written down to a readable one. */
+/* `symloom symbolicate`: options, detection of the input's kind, and dispatch. */
 #include "cli/progress.h"
 #include "cli/symbolicate/symbolicate.h"
 
@@ -76,7 +76,7 @@ static int run_trace(const struct options *o, const char *const *mappings, size_
     struct progress progress;
     const char *path = o->argument_count ? o->arguments[0] : "-", *output = option_value(o, "output", NULL);
     progress_begin(&progress, o, "symbolicating");
-    if (output || !isatty(STDOUT_FILENO)) /* else one sees it */
+    if (output || !isatty(STDOUT_FILENO)) /* else the output itself shows the progress */
         progress_file(&progress, path);
     struct missing_report missing;
     missing_init(&missing, &missing_mappings);
@@ -90,7 +90,7 @@ static int run_trace(const struct options *o, const char *const *mappings, size_
     return status;
 }
 
-/* Scripts are looked for below --symbols and what follows the stack. `stack` is NULL when the input was not read yet. */
+/* Scripts are searched below --symbols and the arguments after the stack. `stack` is NULL if the input has not been read. */
 static int run_scripts(const struct options *o, const struct sl_str *stack)
 {
     const char *path = o->argument_count ? o->arguments[0] : "-";
@@ -120,15 +120,15 @@ static int run_scripts(const struct options *o, const struct sl_str *stack)
     return status;
 }
 
-/* Whether a file, packed or not, begins as JSON or a crash file does. Logs, which traces are in, are read as they come and not
- * looked at before; lines of dashes begin these as well as reports of Apple's. */
+/* Whether a file, compressed or not, begins like JSON or a crash file. Logs with traces are streamed and not examined; a line of dashes
+ * proves nothing, since both logs and Apple's reports begin with one. */
 static bool is_no_log(const char *path)
 {
     static const char *const begins[] = {"{", "MDMP", "PMDM", "Incident Identifier:"};
     char begin[64];
     const char *problem = NULL;
     struct stat st;
-    bool is_file = stat(path, &st) == 0 && S_ISREG(st.st_mode); /* who opens a FIFO has to read it */
+    bool is_file = stat(path, &st) == 0 && S_ISREG(st.st_mode); /* opening a FIFO would take its data */
     struct log_input input = {.fd = -1};
     bool opened = is_file && strcmp(path, "-") != 0 && log_input_open(&input, path);
     size_t size = opened ? log_input_read(&input, begin, sizeof begin, &problem) : 0, at = 0;
@@ -193,7 +193,7 @@ static int run_kind(const struct options *o, const struct sentry_project *projec
     }
 }
 
-/* The id of an event: a name of no file, and none that a file would have. */
+/* Whether the argument is an event id: hexadecimal, and not the name of a file. */
 static bool is_event_id(const char *path)
 {
     return access(path, F_OK) != 0 && *path && strspn(path, "0123456789abcdefABCDEF-") == strlen(path) &&
@@ -253,7 +253,7 @@ static int run_addresses(const struct options *o, enum input_kind kind)
     return status;
 }
 
-/* What follows the first file are places of symbols. A second crash among them would be read as none, and nobody would notice. */
+/* The arguments after the first are symbol paths. A second crash file there would silently be ignored, so refuse it. */
 static int refuse_second_input(const struct options *o)
 {
     for (size_t i = 1; i < o->argument_count; i++) {

@@ -70,7 +70,7 @@ void log_input_end(struct log_input *input);
  * by the `mappings`, copies all other lines. Streams input of any size without holding complete lines back. Returns the status. */
 struct trace_words {
     const char *output;             /* NULL: standard output */
-    const char *regex;              /* the form of the lines (trace_pattern.h); NULL: the JVM's stack traces */
+    const char *regex;              /* an expression for the lines (trace.c); NULL: the JVM's stack traces */
     bool verbose;                   /* methods with return and argument types */
     bool all_classes;               /* restore class names anywhere in the text */
     struct missing_report *missing; /* gets the frames whose class is in no mapping, except classes of the platform */

@@ -1,4 +1,4 @@
-/* `symbolicate` under the names of other tools: those of Breakpad and rust-minidump, and retrace of R8 and ProGuard. */
+/* `symbolicate` as other tools: minidump_stackwalk of Breakpad and rust-minidump, retrace of R8 and ProGuard. */
 #include "cli/symbolicate/symbolicate.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 #include "jvm/mapping.h"
 
-/* ---- minidump_stackwalk: its options as those of the command ---- */
+/* ---- minidump_stackwalk: translates its options to those of `symbolicate` ---- */
 
 static const struct option_spec stackwalk_specs[] = {
     {"format", 'f', OPTION_VALUE, false, "human|machine", "texts for people (default) or for programs"},
@@ -42,7 +42,7 @@ static const struct option_spec stackwalk_specs[] = {
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
-struct words { /* of another command line */
+struct words { /* the translated command line */
     char **items;
     int count;
 };
@@ -62,7 +62,7 @@ static void add_pair(struct words *words, const struct options *o, const char *n
     }
 }
 
-/* The tools of this name go on without a directory that is not there. */
+/* minidump_stackwalk ignores symbol directories that do not exist. */
 static bool is_present(const char *path)
 {
     if (strstr(path, "://") || access(path, F_OK) == 0)
@@ -90,7 +90,6 @@ static void add_arguments(struct words *words, const struct options *o)
             add_word(words, o->arguments[i]);
 }
 
-/* Runs `symbolicate` with the format; `output` may be NULL. */
 extern const struct command command_symbolicate, command_inspect;
 
 static int walk_as(const struct options *o, const char *format, const char *output)
@@ -174,7 +173,7 @@ const struct command command_minidump_stackwalk = {
     .run = stackwalk_run,
 };
 
-/* ---- retrace: traces as R8's and ProGuard's retrace take and write them ---- */
+/* ---- retrace: options and output of R8's and ProGuard's retrace ---- */
 
 static const struct option_spec retrace_specs[] = {
     {"verbose", 0, OPTION_FLAG, false, NULL, "methods with the types that they return and take"},
@@ -203,7 +202,7 @@ static bool sha256_hex(struct sl_str text, char hex[65])
     return true;
 }
 
-/* R8 writes `# pg_map_hash: SHA-256 <64 hex digits>`: the hash of all that follows that line. */
+/* Checks `# pg_map_hash: SHA-256 <64 hex digits>`, which R8 writes: the hash of all text after that line. */
 static enum sl_code check_hash(struct sl_str text, struct sl_error *error)
 {
     static const struct sl_str kind = SL_STR("SHA-256 ");
@@ -268,7 +267,7 @@ static int retrace_run(const struct options *o)
     return status;
 }
 
-/* Other retraces take one dash for two. */
+/* Other implementations of retrace accept long options with one dash. */
 static char *with_two_dashes(char *word)
 {
     static const char *const others[] = {"help", "version"};

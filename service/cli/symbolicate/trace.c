@@ -1,4 +1,4 @@
-/* `symloom symbolicate`: stack traces of a JVM, line by line; or lines of logs, as an expression has them. */
+/* `symloom symbolicate`: JVM stack traces, line by line; or log lines that match --regex. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 
 #include "cli/symbolicate/symbolicate.h"
@@ -17,18 +17,19 @@
 
 /* ---- patterns ----
  *
- * Lines of logs that are no usual stack traces, by a regular expression that says where the names are in them, as ProGuard's and
- * R8's retrace take it.
+ * --regex, as in ProGuard's and R8's retrace: a regular expression with letters for the obfuscated names of a line.
  *
- *     %c   name of a class, a.b.C        %m   of a method        %s   of a source file       %a   types of arguments, separated by commas
- *     %C   the same, a/b/C               %f   of a field         %l   a line number          %S   %s, or %s:%l
- *                                        %t   of a type
+ *     %c   class, a.b.C        %m   method name    %s   source file      %a   argument types, separated by commas
+ *     %C   class, a/b/C        %f   field name     %l   line number      %S   %s, or %s:%l
+ *                              %t   type
  *
- * A line that the whole expression matches is written with what the names were, once for each call; all others as they are. */
+ *     .*at %c\.%m\(%s:%l\)     matches `  at a.b.c(SourceFile:4)`: class a.b, method c, file SourceFile, line 4
+ *
+ * A line that the whole expression matches is written with the original names, once per inlined call; other lines are copied. */
 
 enum { TRACE_PROBLEM = 160, MOST_PLACES = 64, MATCH_LIMIT = 1000000, MOST_LINE_FRAMES = 4096 };
 
-/* What a place in a line is, in the order of their letters. */
+/* Kinds of names, in the order of `letters`. */
 enum place_kind {
     PLACE_CLASS,
     PLACE_CLASS_PATH,
@@ -43,7 +44,7 @@ enum place_kind {
 
 struct place {
     enum place_kind kind;
-    struct sl_str text; /* as the line has it */
+    struct sl_str text; /* the text in the line */
 };
 
 struct trace_pattern {
@@ -54,13 +55,13 @@ struct trace_pattern {
     const struct sl_jvm_signatures *signatures;
     struct sl_jvm_allowance *allowance;
     bool verbose;
-    enum place_kind kinds[MOST_PLACES]; /* of the groups that were put in for letters */
+    enum place_kind kinds[MOST_PLACES]; /* of the capture groups that replace letters */
     int groups[MOST_PLACES];
     size_t kind_count;
     struct sl_arena arena, thrown_arena;
     struct sl_jvm_stack stack;
     struct sl_jvm_frames frames;
-    struct sl_buf types; /* of arguments, translated */
+    struct sl_buf types; /* original argument types */
     struct place places[MOST_PLACES];
     size_t place_count;
 };
@@ -75,7 +76,7 @@ static const char letters[] = "cCmftasl";
 static const char *const expressions[PLACE_KINDS] = {
     CLASS, NAME "(?:/" NAME ")*", NAME, NAME, TYPE, "(?:" TYPE "(?:\\s*,\\s*" TYPE ")*)?", "[^:()]*", "[0-9]+"};
 
-/* A group with a name of its own for the letter. */
+/* Appends a named capture group for a letter. */
 static bool put_place(struct trace_pattern *p, enum place_kind kind, struct sl_buf *out)
 {
     if (p->kind_count == MOST_PLACES)
@@ -160,8 +161,8 @@ static void trace_pattern_free(struct trace_pattern *p)
     free(p);
 }
 
-/* NULL: the expression is of no use, `problem` says why, or out of memory. `signatures` is where fields are, `verbose` whether methods
- * are shown with their types; these, the mappers and the `allowance` must outlive it. */
+/* Compiles the expression. NULL: it is invalid, as `problem` says, or out of memory. `signatures`: types of fields and methods;
+ * `verbose`: print methods with their types. These, the mappers and the `allowance` must outlive the result. */
 static struct trace_pattern *trace_pattern_new(const char *regex, const struct sl_jvm_mappers *mappers,
                                                const struct sl_jvm_signatures *signatures, bool verbose,
                                                struct sl_jvm_allowance *allowance, char problem[TRACE_PROBLEM])
@@ -191,7 +192,7 @@ static struct trace_pattern *trace_pattern_new(const char *regex, const struct s
 
 /* ---- a line ---- */
 
-/* The places of the line, in its order. An expression that takes too long matches nothing. */
+/* Finds the names in the line, in order. An expression that exceeds MATCH_LIMIT counts as no match. */
 static bool find_places(struct trace_pattern *p, struct sl_str line)
 {
     size_t end = 0;
@@ -210,7 +211,7 @@ static bool find_places(struct trace_pattern *p, struct sl_str line)
     return true;
 }
 
-/* Data NULL: the line has none. */
+/* The line's text of a kind; data NULL: none. */
 static struct sl_str place_text(const struct trace_pattern *p, enum place_kind kind)
 {
     for (size_t i = 0; i < p->place_count; i++)
@@ -261,7 +262,7 @@ static void put_source_file(const struct sl_jvm_frame *frame, struct sl_buf *out
     sl_buf_cstr(out, frame->file.size || frame->suffix.size ? "" : "<unknown>");
 }
 
-/* Without a number the colon in front of it has nothing to say. */
+/* Without a line number the colon before it is removed. */
 static void put_source_number(const struct sl_jvm_frame *frame, struct sl_buf *out)
 {
     if (frame->has_line)
@@ -270,7 +271,7 @@ static void put_source_number(const struct sl_jvm_frame *frame, struct sl_buf *o
         out->size--;
 }
 
-/* What the names of a line were: of a call, which has `method`, or of a class, with a field or alone. */
+/* Appends the original of one name. `frame` is a call, with a `method`; or a class alone or with a field. */
 static void put_meaning(const struct trace_pattern *p, const struct place *place, const struct sl_jvm_frame *frame,
                         struct sl_buf *out)
 {
@@ -298,7 +299,7 @@ static void put_meaning(const struct trace_pattern *p, const struct place *place
     }
 }
 
-/* A line, as places were found in it. */
+/* A line and its names. */
 struct placed_line {
     const struct trace_pattern *pattern;
     struct sl_str text, end;
@@ -330,7 +331,7 @@ static struct sl_str class_of_line(struct trace_pattern *p)
     return (struct sl_str){name, name ? path.size : 0};
 }
 
-/* The calls of the line; false when its class is none of a mapping's. */
+/* Finds the calls that the line stands for; false when no mapping has its class. */
 static bool find_calls(struct trace_pattern *p, struct sl_str class, struct sl_str method)
 {
     struct sl_str arguments = place_text(p, PLACE_ARGUMENTS), digits = place_text(p, PLACE_LINE);
@@ -354,7 +355,7 @@ static bool find_calls(struct trace_pattern *p, struct sl_str class, struct sl_s
     return known;
 }
 
-/* The calls of a line, unless they would be more than a line may become. */
+/* Appends a line per call, unless the output exceeds the allowance. */
 static bool put_calls(struct trace_pattern *p, struct placed_line *placed, struct sl_buf *out)
 {
     size_t begin = out->size;
@@ -365,7 +366,7 @@ static bool put_calls(struct trace_pattern *p, struct placed_line *placed, struc
     return good;
 }
 
-/* False: the line stays as it is. */
+/* Writes the retraced line. False: copy it unchanged. */
 static bool map_places(struct trace_pattern *p, const struct sl_jvm_line *line, struct sl_buf *out)
 {
     struct sl_str class = class_of_line(p), method = place_text(p, PLACE_METHOD), original = {NULL, 0};
@@ -386,7 +387,7 @@ static bool map_places(struct trace_pattern *p, const struct sl_jvm_line *line, 
     return true;
 }
 
-/* Appends what the line is, which may have its end. False when out of memory. */
+/* Appends the line, retraced if it matches; `whole` may include the line end. False when out of memory. */
 static bool trace_pattern_line(struct trace_pattern *p, struct sl_str whole, struct sl_buf *out)
 {
     struct sl_jvm_line line = sl_jvm_line(whole);
@@ -405,19 +406,19 @@ static bool trace_pattern_line(struct trace_pattern *p, struct sl_str whole, str
 
 /* ---- traces ---- */
 
-enum { BLOCK = 256 * 1024 }; /* a longer line is no part of a trace */
+enum { BLOCK = 256 * 1024 }; /* longer lines are not part of a trace */
 
 struct tracing {
     struct sl_jvm_trace trace;
-    struct trace_pattern *pattern; /* instead; NULL: the trace */
+    struct trace_pattern *pattern; /* replaces `trace` for --regex; else NULL */
     struct sl_buf out;
     struct output_file *file; /* NULL: standard output */
     struct log_input input;
-    bool failed; /* of what is written nothing arrives any more */
+    bool failed; /* the output cannot be written any more */
     bool in_long_line;
 };
 
-/* ---- what is missing ---- */
+/* ---- missing mappings ---- */
 
 const struct missing_words missing_mappings = {
     .wanted = "mapping",
@@ -426,7 +427,7 @@ const struct missing_words missing_mappings = {
     .advice = "pass the --mapping of the same build",
 };
 
-/* Whether the class is one of Java or Android, which no program brings along and no mapping has. */
+/* Whether the class belongs to Java or Android: mappings never have these. */
 static bool is_of_platform(struct sl_str class)
 {
     static const struct sl_str packages[] = {
@@ -439,18 +440,18 @@ static bool is_of_platform(struct sl_str class)
     return false;
 }
 
-/* Classes that were met lately, each at the place that its name has: so a log of many frames asks for few. */
+/* Direct-mapped cache of recent class names: saves a lookup for most frames of a log. */
 enum { MET_BITS = 12 };
 
 struct met_class {
-    uint64_t first, last; /* all of a name of up to 16 bytes; of others a hash, and the last 8 */
-    size_t size;          /* 0: none */
+    uint64_t first, last; /* the whole name up to 16 bytes; of longer names a hash, and the last 8 bytes */
+    size_t size;          /* 0: empty slot */
     bool is_of_platform;
 };
 
 struct unknown_classes {
     struct missing_report *missing;
-    uint64_t count; /* frames */
+    uint64_t count; /* number of frames */
     struct met_class met[1 << MET_BITS];
 };
 
@@ -491,12 +492,12 @@ static void on_unknown_class(void *arg, struct sl_str class)
 /* ---- mappings ---- */
 
 struct mapping {
-    struct sl_mapping file; /* while signatures are of its text */
+    struct sl_mapping file; /* mapped while `signatures` point into it */
     struct sl_buf table;
     struct sl_jvm_mapper mapper;
 };
 
-/* `signatures` NULL: nobody wants them. */
+/* `signatures` may be NULL. */
 static enum sl_code mapping_read(const char *path, struct mapping *m, struct sl_jvm_signatures *signatures,
                                  struct sl_error *error)
 {
@@ -525,7 +526,7 @@ static void pass_on(struct tracing *t)
     sl_buf_clear(&t->out);
 }
 
-/* The lines that are complete, at the `end` all; returns their size. A line that fills the block goes through in parts. */
+/* Handles all complete lines, at the `end` everything; returns their size. A line longer than the block is copied in parts. */
 static size_t take_lines(struct tracing *t, struct sl_str text, bool end, bool *ok)
 {
     size_t at = 0;
