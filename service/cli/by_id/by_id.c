@@ -11,7 +11,7 @@
 #include "catalog/catalog.h"
 #include "fetch/fetch.h"
 
-struct held { /* a file that is in use */
+struct held { /* keeps a file in memory until by_id_close */
     struct cache_item *item;
     struct sl_mapping mapping;
     struct held *next;
@@ -22,18 +22,18 @@ struct by_id {
     struct sl_arena arena;
     struct config *layers[2], **files;
     size_t file_count;
-    struct source_list own; /* of the options and `symbols` of the configuration, asked first; then the indexes */
-    struct source_list configured; /* `sources` of the configuration */
-    struct source_list all; /* these two, with the index of a place where its layouts were, and `local` between them */
-    struct file_index **indexes, *local; /* of each place, and of single files */
+    struct source_list own; /* of the options, and `symbols` of the configuration: searched first, then the indexes */
+    struct source_list configured;       /* `sources` of the configuration */
+    struct source_list all;              /* both lists, where indexes replace layouts, with `local` in between */
+    struct file_index **indexes, *local; /* one per place; and one of single files */
     struct held *held;
     struct progress progress;
     const char *verbosity;
-    struct missing_report failures; /* servers, as they failed */
+    struct missing_report failures; /* failed servers */
     bool running;
 };
 
-/* ---- what is asked ---- */
+/* ---- sources ---- */
 
 static enum sl_code add_all(struct source_list *list, const struct config *config, struct sl_error *error)
 {
@@ -87,7 +87,7 @@ static enum sl_code join_sources(struct by_id *b, struct sl_error *error)
         size_t place = b->own.place_of[i];
         if (!place)
             good = good && source_list_add(&b->all, &b->own.items[i]);
-        if (place <= done) /* its index has the layouts, too */
+        if (place <= done) /* its index includes the layouts */
             continue;
         done = place;
         index.id = b->own.items[i].id;
@@ -111,7 +111,7 @@ static enum sl_code make_indexes(struct by_id *b, struct sl_error *error)
     return good ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
-/* Ties go to what the command line says. */
+/* Sources of the command line come first, so they win ties. */
 static enum sl_code add_sources(struct by_id *b, const char *servers, struct sl_error *error)
 {
     size_t count;
@@ -169,9 +169,9 @@ const struct config *by_id_settings(const struct by_id *b)
     return b->layers[0];
 }
 
-/* ---- what is told of places ---- */
+/* ---- reports ---- */
 
-/* The name of a source for people; empty for one that has none. */
+/* The name of a source for messages: its path, its URL without secrets, or its id. */
 static struct sl_str place_name(const struct source *source, struct sl_arena *arena)
 {
     const char *url = source->type == SOURCE_FILESYSTEM ? NULL : source->url.data;
@@ -192,7 +192,8 @@ static void describe_source(const struct source *source, struct missing_report *
 void by_id_describe(const struct by_id *b, struct missing_report *report)
 {
     for (size_t i = 0; i < b->own.count; i++)
-        if (!b->own.place_of[i] || !i || b->own.place_of[i] != b->own.place_of[i - 1]) /* of layouts the first */
+        if (!b->own.place_of[i] || !i ||
+            b->own.place_of[i] != b->own.place_of[i - 1]) /* one entry per place, not per layout */
             describe_source(&b->own.items[i], report);
     if (b->local)
         missing_place(report, SL_STR("the files that the modules name"));
@@ -201,7 +202,7 @@ void by_id_describe(const struct by_id *b, struct missing_report *report)
     missing_take_failures(report, &b->failures);
 }
 
-/* A server fails for one file after the other: it is told once. */
+/* Warns of a failing server once, not for each file. */
 static void hear_failure(void *arg, const char *server, const char *why)
 {
     struct by_id *b = arg;
@@ -209,14 +210,14 @@ static void hear_failure(void *arg, const char *server, const char *why)
         remark("warning: %s: %s\n", server, why);
 }
 
-/* ---- the service's machinery ---- */
+/* ---- loop, cache and downloads ---- */
 
-/* Only when there is somebody to ask. */
+/* Starts the loop, cache and downloads, at the first search. */
 static enum sl_code start(struct by_id *b, struct sl_error *error)
 {
     if (server_log(b->options, b->layers[0], b->verbosity) != 0)
         return sl_fail(error, SL_MALFORMED, "the log cannot be set up");
-    loop_init(loop_cores() + 1); /* one is left to quick jobs, which are few here */
+    loop_init(loop_cores() + 1); /* the pool reserves one thread for quick jobs, which are rare here */
     log_start();
     b->running = true;
     enum sl_code code = cache_init(b->layers[0], kinds_all, kinds_all_count, error);
@@ -313,13 +314,13 @@ static struct held *hold(struct by_id *b)
 struct asking {
     struct by_id *by_id;
     const struct source_list *list;
-    void (*work)(void *arg); /* asks itself; NULL: for the id */
+    void (*work)(void *arg); /* runs instead of the search; NULL: search the id */
     void *arg;
     const struct object_id *id;
     enum purpose purpose;
     struct sl_arena arena;
     struct file_lookup found;
-    struct fetch_progress last; /* what was seen of the downloads */
+    struct fetch_progress last; /* the last progress of downloads */
 };
 
 enum { LOOK_MS = 100 };
@@ -355,7 +356,7 @@ static void by_id_find(void *arg)
     fiber_group_wait(&watching);
 }
 
-/* A message may follow, so that the line goes. */
+/* Ends the progress line, because a message may follow. */
 static void show_found(struct by_id *b, const struct asking *a)
 {
     if (a->found.code == SL_OK)
@@ -443,8 +444,8 @@ static enum sl_code ask_index(struct by_id *b, struct file_index *index, const s
     return code;
 }
 
-/* Those of the options, one after the other: the layouts of a place and its index, and what is between two places. `*first`: the
- * first failure that is none of a file simply not being there. */
+/* Searches the sources of the options in order: the layouts of each place, then its index. `*first`: the first failure other than "not
+ * found". */
 static enum sl_code ask_own(struct by_id *b, const struct object_id *id, enum purpose purpose, struct sl_bytes *bytes,
                             struct sl_error *error, struct sl_error *first)
 {
@@ -463,7 +464,7 @@ static enum sl_code ask_own(struct by_id *b, const struct object_id *id, enum pu
     return code;
 }
 
-/* The sentence of answers; with the first failure that is none of a file simply not being there. */
+/* Makes the error text as in answers of the service; prefers `first`, the first failure other than "not found". */
 static enum sl_code by_id_tell(enum sl_code code, struct sl_error *error, const struct sl_error *first)
 {
     struct sl_buf text = {0};

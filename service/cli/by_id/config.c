@@ -1,4 +1,4 @@
-/* The configuration of commands that users run: which files, and what of them counts. */
+/* The configuration of user commands: which files are read, and which keys apply. */
 #include "cli/by_id/by_id.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ static void report_errors(const char *path, struct value_problems *problems)
 {
     struct sl_buf text = {0};
     size_t errors = 0;
-    for (size_t i = 0; i < problems->count; i++) /* unknown keys are none of a command's business */
+    for (size_t i = 0; i < problems->count; i++) /* warnings (unknown keys) do not concern these commands */
         if (!problems->items[i].warning)
             problems->items[errors++] = problems->items[i];
     problems->count = errors;
@@ -40,7 +40,7 @@ static enum sl_code parse(struct sl_str yaml, const char *path, unsigned lines_b
     return code;
 }
 
-/* Whether the file is of the older tool, by its name. */
+/* Whether the file name is that of an older tool's configuration. */
 static bool is_of_older_tool(const char *path)
 {
     static const char *const ends[] = {".symboliclirc", ".toml"};
@@ -76,7 +76,7 @@ static enum sl_code by_id_config_load(const char *path, struct config **config, 
     return code;
 }
 
-/* ---- sources in a file of their own ---- */
+/* ---- --source files ---- */
 
 static bool has_key(struct sl_str text, const char *key)
 {
@@ -91,11 +91,11 @@ static bool has_key(struct sl_str text, const char *key)
     return false;
 }
 
-/* Its text as the value of `sources`, indented; a single one as the only item. How many lines stand before it. */
+/* Wraps the text as the value of `sources`, indented; a single source becomes a list. Returns the number of lines added before it. */
 static unsigned wrap(struct sl_str text, struct sl_buf *yaml)
 {
     size_t at = 0;
-    while (at < text.size) { /* comments and blank lines say nothing */
+    while (at < text.size) { /* skip comments and blank lines */
         at += text.data[at] == '#' ? strcspn(text.data + at, "\n") : 0;
         if (at >= text.size || !strchr(" \t\r\n", text.data[at]))
             break;
@@ -111,7 +111,7 @@ static unsigned wrap(struct sl_str text, struct sl_buf *yaml)
     return list ? 1 : 2;
 }
 
-/* Nothing but blank lines and comments. */
+/* Whether the text consists of blank lines and comments. */
 static bool is_empty(struct sl_str text)
 {
     bool comment = false;
@@ -172,7 +172,7 @@ static bool is_there(const char *path)
     return access(path, F_OK) == 0;
 }
 
-/* The first hit, from the working directory upwards. False when there is none. */
+/* Finds the nearest project file, from the working directory upwards. */
 static bool find_project(char path[4096])
 {
     static const char *const names[] = {".symloom.yml", ".symboliclirc", "symbolicli.toml"};
@@ -193,7 +193,7 @@ static bool find_project(char path[4096])
     }
 }
 
-/* `$variable/rest`, or `$HOME/fallback/rest`. */
+/* Builds `$variable/rest`, or `$HOME/fallback/rest` if the variable is unset. */
 static bool user_path(const char *variable, const char *fallback, const char *rest, char path[4096])
 {
     const char *base = server_environment(variable), *home = server_environment("HOME");
@@ -230,7 +230,8 @@ static enum sl_code find_layers(struct config *layers[2], struct sl_error *error
     return code;
 }
 
-/* Root would leave files that a user cannot remove or replace: in a directory of his, or in one that is made in such a one. */
+/* Whether root would write into another user's directory, who could not remove or replace the files. For a missing directory, its
+ * nearest existing parent counts. */
 static bool is_root_elsewhere(const char *directory)
 {
     char path[4096];
@@ -246,7 +247,7 @@ static bool is_root_elsewhere(const char *directory)
     return st.st_uid != 0;
 }
 
-/* Where entries are kept: as the layers say, nearest first, else with the user's other caches. */
+/* Chooses the cache directory: of the option or variable, of the nearest layer that sets one, else below $XDG_CACHE_HOME. */
 static void choose_cache(const struct options *o, struct config *layers[2])
 {
     char path[4096];
@@ -270,11 +271,11 @@ static void choose_cache(const struct options *o, struct config *layers[2])
     config_release(fresh);
 }
 
-/* Who sits at a terminal may connect to any address, and has just put the file there that was missing. */
+/* Interactive use: any address may be contacted, and a miss is not cached, since the user may have just added the file. */
 static void adapt(struct config *config)
 {
     config->connect_to_reserved_ips = true;
-    config->max_response_bytes = UINT64_MAX; /* who asks himself may have long answers */
+    config->max_response_bytes = UINT64_MAX; /* no limit for the user's own answers */
     config->downloaded.retry_misses_after = config->downloaded.retry_misses_after_public = 0;
     config->derived.retry_misses_after = config->derived.retry_misses_after_public = 0;
     config->log_level = sl_arena_strndup(&config->arena, "warn", 4);

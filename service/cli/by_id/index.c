@@ -1,4 +1,4 @@
-/* All debug files below directories, by their ids: for directories that follow no layout. */
+/* An index by id of all debug files below directories, for directories without a known layout. */
 #include "cli/by_id/by_id.h"
 
 #include <stddef.h>
@@ -13,13 +13,13 @@
 
 enum { MAX_FILES = 200000 };
 
-struct indexed { /* one object */
+struct indexed { /* an object of a file */
     const char *path;
     enum file_type type;
     struct sl_str code_id, raw_code_id;
     struct sl_debug_id debug_id;
     struct sl_features features;
-    enum sl_format format; /* of the program it describes; UNKNOWN: of any */
+    enum sl_format format; /* of the program that it describes; UNKNOWN: any */
     enum sl_arch arch;
 };
 
@@ -65,7 +65,7 @@ static enum sl_format format_of_program(const struct sl_object_info *info)
     return program ? program : info->program_format;
 }
 
-/* Files without an id have one that is made of their contents, as reports and symbol files of them may say it. */
+/* Adds an object. A file without an id gets the one that dump-syms derives from its contents. */
 static void add_object(struct file_index *index, const char *path, struct sl_object *object)
 {
     const struct sl_object_info *info = sl_object_info(object);
@@ -126,14 +126,14 @@ static bool serves(const struct sl_features *features, enum purpose purpose)
     return purpose == PURPOSE_FILE || (purpose == PURPOSE_UNWIND ? features->has_unwind_info : debug);
 }
 
-/* Code ids of two systems are of two kinds: build ids, UUIDs, and time stamps with sizes. */
+/* Code ids of different systems are unrelated: build ids, UUIDs, and time stamps with sizes. */
 static bool same_format(const struct indexed *object, enum object_type type)
 {
     enum sl_format wanted = object_type_format(type);
     return object->format == SL_FORMAT_UNKNOWN || wanted == SL_FORMAT_UNKNOWN || object->format == wanted;
 }
 
-/* Whether Windows or macOS run programs of the processor on another one. */
+/* Whether Windows or macOS can run programs of this CPU by translation. */
 static bool is_translated(enum sl_cpu_family family)
 {
     switch (family) {
@@ -146,7 +146,7 @@ static bool is_translated(enum sl_cpu_family family)
     }
 }
 
-/* Whether code of the two runs in one process: one that is translated has libraries of both processors. */
+/* Whether code for both architectures may run in one process: translated processes load libraries of both CPUs. */
 static bool may_run_together(enum sl_arch a, enum sl_arch b, enum object_type type)
 {
     enum sl_cpu_family one = sl_arch_family(a), other = sl_arch_family(b);
@@ -166,7 +166,7 @@ static bool is_meant(const struct indexed *object, const struct object_id *id)
 
 const char *file_index_find(struct file_index *index, const struct object_id *id, enum purpose purpose)
 {
-    const char *breakpad = NULL, *symbols = NULL; /* the second and third best */
+    const char *breakpad = NULL, *symbols = NULL; /* the second and the third choice */
     if (!index->built)
         by_id_index_build(index);
     for (size_t i = 0; i < index->count; i++) {
@@ -183,7 +183,7 @@ const char *file_index_find(struct file_index *index, const struct object_id *id
 
 /* ---- as a source ---- */
 
-/* Size and time of change: what lies there now is another file than what lay there before. */
+/* Describes the file for the cache: size and time make a changed file a different one. */
 static bool by_id_index_file(const char *path, struct sl_arena *arena, struct indexed_file *file)
 {
     struct stat st;
@@ -200,7 +200,7 @@ static bool by_id_index_file(const char *path, struct sl_arena *arena, struct in
     return good;
 }
 
-/* The first file of the type that lies where a layout of the place has it. */
+/* Finds the first file of the type at one of the paths of the place's layouts. */
 static bool list_by_layout(const char *place, const struct object_id *id, enum file_type type, struct sl_arena *arena,
                            struct indexed_file *file)
 {
@@ -220,8 +220,8 @@ static bool list_by_layout(const char *place, const struct object_id *id, enum f
 }
 
 /* Searches ask for programs first, then for Breakpad files, then for separate debug files, and keep the first file with debug
- * information. A directory has no types: its files of all other formats are listed as programs, so that DWARF and PDBs, which
- * know inlined calls and variables, are preferred to Breakpad files. */
+ * information. An index lists files of all other formats as programs, so that DWARF and PDBs, which have inlined calls and variables,
+ * are preferred to Breakpad files. */
 static bool is_listed_as(const struct indexed *object, enum file_type type)
 {
     static const enum sl_format programs[FILE_TYPES] = {

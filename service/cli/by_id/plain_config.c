@@ -8,10 +8,10 @@
 
 enum { MAX_PARTS = 16 };
 
-/* The tree as it grows. JSON is YAML, so it is written as that. */
+/* A node of the tree. It is written as JSON, which is valid YAML. */
 struct node {
-    struct sl_str key;   /* of an element of a list: empty */
-    struct sl_str value; /* as it is written; data NULL for what has members */
+    struct sl_str key;   /* empty for list elements */
+    struct sl_str value; /* as JSON; data NULL for maps and lists */
     bool list;
     struct node *first, *last, *next;
 };
@@ -63,14 +63,14 @@ static bool is_name(struct sl_str s)
     return s.size > 0;
 }
 
-/* The rest of a line behind a value: nothing, or a comment. */
+/* Whether the text after a value is empty or a comment. */
 static bool is_rest(struct sl_str s)
 {
     s = trimmed(s);
     return !s.size || s.data[0] == '#';
 }
 
-/* a.b of [a.b] or [[a.b]]; what is below a list is in its last element. */
+/* Enters section a.b of [a.b] or [[a.b]] (`element`). A name below a list refers to the list's last element. */
 static bool enter_section(struct plain *p, struct sl_str name, bool element)
 {
     struct node *at = &p->root;
@@ -116,7 +116,7 @@ static bool read_section(struct plain *p, struct sl_str line)
     return is_rest(rest) && enter_section(p, name, element);
 }
 
-/* A basic string has the escapes of JSON, but for \U; a literal one has none. */
+/* Reads a string as JSON. Basic strings ("") have JSON's escapes, \U is rejected; literal ones ('') have none. */
 static bool plain_config_read_string(struct plain *p, struct sl_str text, struct sl_str *value)
 {
     char quote = text.data[0];
@@ -178,7 +178,7 @@ static bool read_line(struct plain *p, struct sl_str line)
 
 /* ---- writing ---- */
 
-/* The depth is that of the names of sections, twice with lists. */
+/* Recursion is limited by MAX_PARTS, at most two levels per part. */
 static void write_node(const struct node *node, struct sl_buf *out)
 {
     if (node->value.data) {

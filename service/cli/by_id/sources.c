@@ -1,4 +1,4 @@
-/* Where files are by id, as command lines say it, to sources. */
+/* Converts symbol paths of the command line to sources. */
 #include "cli/by_id/by_id.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ static struct sl_str kept(struct source_list *list, const char *data, size_t siz
     return (struct sl_str){copy, copy ? size : 0};
 }
 
-/* In the arena, with a NUL; data is NULL when out of memory. */
+/* The absolute path, in the arena and NUL-terminated; data NULL when out of memory. */
 static struct sl_str absolute(struct source_list *list, struct sl_str path)
 {
     char here[4096], whole[8192];
@@ -69,7 +69,7 @@ static bool is_url(const char *text)
     return strncasecmp(text, "http://", 7) == 0 || strncasecmp(text, "https://", 8) == 0;
 }
 
-/* What may be secret in it is not shown: user info and query. */
+/* Reports a bad URL without user info and query, which may be secret. */
 static enum sl_code bad_url(struct sl_str url, struct sl_error *error)
 {
     const char *question = memchr(url.data, '?', url.size);
@@ -79,7 +79,7 @@ static enum sl_code bad_url(struct sl_str url, struct sl_error *error)
     return sl_fail(error, SL_MALFORMED, "no URL that can be used: %.*s", (int)(end - begin), url.data + begin);
 }
 
-/* The URL is the id, but for what may be secret in it. */
+/* Adds a server; the source's id is the URL's host, which holds no secret. */
 static enum sl_code add_server(struct source_list *list, struct sl_str url, enum layout_type layout, uint32_t filetypes,
                                struct sl_error *error)
 {
@@ -103,7 +103,7 @@ static enum sl_code add_preset(struct source_list *list, const char *name, struc
     return sl_fail(error, SL_MALFORMED, "unknown symbol server '@%s' (@microsoft, @electron, @ubuntu, @mozilla)", name);
 }
 
-/* debuginfod's paths are below /buildid/ of its URL. */
+/* debuginfod servers serve files below /buildid/ of their URL. */
 enum sl_code source_list_debuginfod(struct source_list *list, const char *urls, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
@@ -113,7 +113,7 @@ enum sl_code source_list_debuginfod(struct source_list *list, const char *urls, 
         while (plain && at[plain - 1] == '/')
             plain--;
         bool fits = snprintf(url, sizeof url, "%.*s/buildid/", (int)plain, at) < (int)sizeof url;
-        if (!is_url(at)) { /* "ima:enforcing" and the like are for other programs */
+        if (!is_url(at)) { /* "ima:enforcing" and the like are for other clients */
             at += size;
             continue;
         }
@@ -142,7 +142,7 @@ static enum sl_code add_directory(struct source_list *list, const char *path, en
 const enum layout_type any_layouts[ANY_LAYOUTS] = {LAYOUT_UNIFIED, LAYOUT_NATIVE,     LAYOUT_SYMSTORE,
                                                    LAYOUT_SSQP,    LAYOUT_DEBUGINFOD, LAYOUT_SLASHSYMBOLS};
 
-/* Without a layout all of them are tried, and after them the index. */
+/* Adds a directory without a given layout: all layouts, then the index. */
 static enum sl_code add_any_layout(struct source_list *list, const char *path, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
@@ -165,7 +165,7 @@ static enum sl_code add_any_layout(struct source_list *list, const char *path, s
     return code;
 }
 
-/* srv*[DIR*]URL: the directory is a store, asked first. */
+/* Adds srv*[DIR*]URL: the directory is a symbol store and is searched first. */
 static enum sl_code add_srv(struct source_list *list, const char *text, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
@@ -183,8 +183,7 @@ static enum sl_code add_srv(struct source_list *list, const char *text, struct s
     return code;
 }
 
-/* What stands before the first colon is a layout only if it is exactly one's name; where that begins which follows. `*any`: it
- * is none of those. */
+/* Parses [LAYOUT:]PATH: a layout counts only if it is exactly one's name. Returns the path; `*any`: no layout was given. */
 static const char *read_layout(const char *text, enum layout_type *layout, bool *any)
 {
     size_t word = strcspn(text, ":");
@@ -200,7 +199,7 @@ const char *source_place(const char *text)
     return read_layout(text, &layout, &any);
 }
 
-/* Whether a symbol path names a directory or file that has to be there. */
+/* Whether a symbol path is a directory or file, and not a server. */
 static bool is_path(const char *text)
 {
     return *text != '@' && strncasecmp(text, "srv*", 4) != 0 && !is_url(source_place(text));

@@ -1,4 +1,4 @@
-/* `symloom dump-syms`: any debug file to a Breakpad symbol file. */
+/* `symloom dump-syms`: converts any debug file to a Breakpad symbol file. */
 #include "cli/dump_syms/dump_syms.h"
 #include "cli/progress.h"
 #include "cli/server.h"
@@ -60,13 +60,13 @@ enum { MAX_STORE_PATH = 4096 };
 struct dump {
     const struct options *o;
     struct path_mapping *mapping;
-    const char **paths;       /* of the modules */
-    const char **directories; /* of debug files; ends with NULL */
+    const char **paths;       /* one per module */
+    const char **directories; /* directories with debug files; ends with NULL */
     struct dump_module *modules;
-    struct by_id *by_id; /* once a module was fetched */
+    struct by_id *by_id; /* opened when the first module is fetched */
     size_t count;
     struct output_file file;  /* --output */
-    struct output_file store; /* of the module at hand */
+    struct output_file store; /* of the current module */
     bool to_stdout, to_file, to_store;
     unsigned jobs;
     struct progress progress;
@@ -131,7 +131,7 @@ static enum sl_code add_symbols(struct sl_breakpad_writer *w, struct sl_object *
     return code;
 }
 
-/* Calls into other libraries go through the sections .plt, .plt.sec, .plt.got: code without symbols. */
+/* Adds a PUBLIC record for each section .plt, .plt.sec, .plt.got: stubs without symbols. */
 static bool add_plts(struct sl_breakpad_writer *w, struct sl_object *object, const char *path, struct sl_arena *arena)
 {
     const struct sl_object_info *info = sl_object_info(object);
@@ -171,7 +171,7 @@ static enum sl_code add_module(struct sl_breakpad_writer *w, struct dump_module 
     return code;
 }
 
-/* The name of code in the module that has none. */
+/* The name for code without symbol: "<unknown in FILE>". */
 static struct sl_str unnamed_in(const struct dump_module *m, struct sl_arena *arena)
 {
     struct sl_buf name = {0};
@@ -197,7 +197,7 @@ static bool is_of_group(const struct dump_module *m, const struct dump_module *f
     return m == first || (!sl_debug_id_is_nil(&m->id) && sl_debug_id_equal(&m->id, &first->id));
 }
 
-/* The first of a group that has any unwind information gives it. */
+/* Writes STACK records of the first module in the group that has any. */
 static enum sl_code write_stack(struct dump *d, const struct dump_module *first, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
@@ -224,7 +224,7 @@ static bool has_functions(const struct dump_module *m)
            sl_object_go_table(m->debug, &table, &address);
 }
 
-/* What the records lack, whoever reads them will not know. */
+/* Warns about missing debug information, which readers of the symbol file cannot detect. */
 static void warn_missing(const struct dump_module *m)
 {
     const struct input *const inputs[] = {&m->main, &m->partner};
@@ -250,7 +250,7 @@ static int report_nothing(const struct dump_module *m)
     return status;
 }
 
-/* One of the group may be the program, and the others know its code by other addresses. */
+/* If one file of the group is the program, relates the others to it: their code may have other addresses. */
 static void relate_group(struct dump *d, const struct dump_module *first)
 {
     const struct sl_object *program = NULL;
@@ -267,7 +267,7 @@ static void relate_group(struct dump *d, const struct dump_module *first)
     }
 }
 
-/* A stripped program lacks nothing that its debug file, given beside it, has. */
+/* Warns per file, but not about a stripped program whose debug file is in the group. */
 static void warn_group(const struct dump *d, const struct dump_module *first)
 {
     bool any_has_functions = false;
@@ -278,7 +278,7 @@ static void warn_group(const struct dump *d, const struct dump_module *first)
             warn_missing(m);
 }
 
-/* Modules of one id make one symbol file. */
+/* Writes the modules with the same id as one symbol file. */
 static int write_group(struct dump *d, struct sl_breakpad_writer *w, struct dump_module *first, struct sl_str id,
                        struct sl_str name, struct sl_arena *arena)
 {
@@ -301,13 +301,13 @@ static int write_group(struct dump *d, struct sl_breakpad_writer *w, struct dump
         code = sl_breakpad_writer_finish(w, &output, &error);
         if (code == SL_OK && !header_only && !option_given(d->o, "no-cfi"))
             code = write_stack(d, first, &error);
-        bool keep = code == SL_OK || d->store.failed; /* a write that failed is told by the close */
+        bool keep = code == SL_OK || d->store.failed; /* output_file_close reports a failed write */
         struct sl_error unwritten;
         if (d->to_store && output_file_close(&d->store, keep, &unwritten) != SL_OK)
             status = report(1, unwritten.message, NULL);
         d->to_store = false;
     }
-    if (code == SL_OK || code == SL_CANCELLED) /* a closed output is reported at the end */
+    if (code == SL_OK || code == SL_CANCELLED) /* output errors are reported by output_finish */
         return status;
     return report_file(first->main.path, code, &error);
 }
@@ -365,7 +365,7 @@ static bool is_repeated(const struct dump *d, size_t index)
     return false;
 }
 
-/* Directories behind the first file are of debug files, as Breakpad's tool has it. False when out of memory. */
+/* Directories after the first argument hold debug files, as in Breakpad's dump_syms. False when out of memory. */
 static bool split_arguments(struct dump *d)
 {
     const char *given = option_value(d->o, "debug-file", NULL);
@@ -394,7 +394,7 @@ static int dump_all(struct dump *d)
     progress_begin(&d->progress, d->o, "dumping");
     progress_expect(&d->progress, d->count);
     for (size_t i = 0; i < d->count && status == 0; i++) {
-        if (!fetch) /* else there is a line of what is fetched */
+        if (!fetch) /* else the fetch shows its own progress */
             progress_at(&d->progress, d->paths[i], 0);
         status = fetch ? dump_module_fetch(&d->modules[i], d->paths[i], d->o, &d->by_id)
                        : dump_module_open(&d->modules[i], d->paths[i], d->directories, d->o);
@@ -442,7 +442,7 @@ static int list_archs(const struct options *o)
     return 0;
 }
 
-/* `^[A-Z_]+ .*` */
+/* Whether the text matches `^[A-Z_]+ .*`. */
 static bool is_info(const char *text)
 {
     size_t word = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_");

@@ -1,4 +1,4 @@
-/* `symloom dump-syms`: a module by its id. */
+/* `symloom dump-syms`: fetching a module by its id. */
 #include "cli/dump_syms/dump_syms.h"
 #include "cli/server.h"
 
@@ -18,7 +18,7 @@ static int usage(const char *option, const char *text)
     return options_try_help("dump-syms");
 }
 
-/* Symbol servers as another tool has them in its own file: a symbol path. NULL when there is none; to be freed. */
+/* The symbol path in the configuration of Mozilla's dump_syms; NULL if there is none. The caller frees. */
 static char *servers_of_user(void)
 {
     char path[4096];
@@ -50,7 +50,7 @@ static enum sl_code dump_fetch_get(struct by_id *by_id, const struct object_id *
     return code;
 }
 
-/* What the file found says of itself completes what is known. */
+/* Adds to the ids what the file says. */
 static void complete(struct object_id *id, const struct sl_object_info *info)
 {
     if (!id->has_debug_id && !sl_debug_id_is_nil(&info->debug_id)) {
@@ -63,7 +63,7 @@ static void complete(struct object_id *id, const struct sl_object_info *info)
         id->debug_file = path_file_name(info->debug_file);
 }
 
-/* The other half: of an executable the debug information, of debug information the unwind tables. A module does without. */
+/* Fetches the other half: debug information for an executable, unwind tables for a debug file. It is optional. */
 static void get_partner(struct dump_module *m, struct by_id *by_id, struct object_id *id)
 {
     const struct sl_object_info *info = sl_object_info(m->main.object);
@@ -97,7 +97,7 @@ static enum sl_code get_module(struct dump_module *m, struct by_id *by_id, struc
                                struct sl_error *error)
 {
     enum sl_code code = dump_fetch_get(by_id, id, PURPOSE_DEBUG, name, &m->main, error);
-    if (code == SL_NOT_FOUND) /* an executable that says where its debug information is, and nothing else */
+    if (code == SL_NOT_FOUND) /* an executable that only names its debug file */
         code = dump_fetch_get(by_id, id, PURPOSE_FILE, name, &m->main, error);
     if (code != SL_OK)
         return code;
@@ -106,7 +106,7 @@ static enum sl_code get_module(struct dump_module *m, struct by_id *by_id, struc
     if (!sl_debug_id_is_nil(&sl_object_info(m->main.object)->debug_id) || !id->has_debug_id)
         sl_object_make_id(m->main.object, &m->id);
     else
-        m->id = id->debug_id; /* that it was asked for by */
+        m->id = id->debug_id; /* the id it was requested by */
     get_partner(m, by_id, id);
     return SL_OK;
 }

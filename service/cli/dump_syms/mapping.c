@@ -1,9 +1,10 @@
-/* `symloom dump-syms`: paths of source files rewritten to where the sources are kept.
+/* `symloom dump-syms`: rewrites paths of source files to the places where the sources are archived.
  *
  *     source        /rustc/([a-f0-9]+)/(.*)          a regular expression
  *     destination   git:x/rust:{2}:{1}               {N} group, {name} variable, {digest} of the file
+ *     /rustc/ab12/library/core/src/lib.rs            becomes git:x/rust:library/core/src/lib.rs:ab12
  *
- * The first mapping that matches a path says what becomes of it. */
+ * The first rule that matches a path rewrites it. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 
 #include "cli/dump_syms/dump_syms.h"
@@ -29,7 +30,7 @@ struct rule {
     pcre2_code *source;
     struct piece *pieces;
     size_t piece_count;
-    struct sl_str *files; /* the only paths it is for; none: all */
+    struct sl_str *files; /* restricts the rule to these paths; empty: all paths */
     size_t file_count;
     struct rule *next;
 };
@@ -37,7 +38,7 @@ struct rule {
 struct path_mapping {
     const struct options *o;
     struct sl_arena arena;
-    struct sl_map variables; /* to struct sl_str */
+    struct sl_map variables; /* name -> struct sl_str */
     struct rule *rules, **last;
     struct sl_buf scratch;
 };
@@ -117,7 +118,7 @@ static int add_rule(struct path_mapping *m, const char *source, const char *dest
     return parse_destination(m, rule, destination);
 }
 
-/* NULL when it is none. */
+/* A copy of a string value; NULL for other types. */
 static const char *dump_mapping_text_of(struct path_mapping *m, const struct value *value)
 {
     return value && value->type == VALUE_STRING ? dump_mapping_keep(m, value->string).data : NULL;
@@ -183,7 +184,7 @@ static int read_rules(struct path_mapping *m, const struct options *o, const str
     return status;
 }
 
-/* The file as a tree, which has views of its text: both stay with the mapping. */
+/* Reads the file as a JSON tree, which points into its text; the arena owns both. */
 static int dump_mapping_read_file(struct path_mapping *m, const char *path, struct value *file)
 {
     struct sl_mapping mapping;

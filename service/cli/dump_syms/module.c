@@ -1,4 +1,4 @@
-/* `symloom dump-syms`: which files make one module, and what its header says. */
+/* `symloom dump-syms`: the files that form a module, and its header. */
 #include "cli/dump_syms/dump_syms.h"
 
 #include <stdio.h>
@@ -30,7 +30,7 @@ static int mismatch(const struct dump_module *m)
     return 1;
 }
 
-/* Opens the partner that an option names: it must belong to the file. */
+/* Opens the partner that an option names; it is an error if ids or architectures differ. */
 static int open_given(struct dump_module *m, const char *path)
 {
     struct sl_error error = {0};
@@ -46,7 +46,7 @@ static int open_given(struct dump_module *m, const char *path)
                : mismatch(m);
 }
 
-/* Takes the file if it is the other half of a PE and its PDB. */
+/* Takes the file if it is the matching PE or PDB. */
 static bool try_partner(struct dump_module *m, const char *path, enum sl_format format)
 {
     if (input_open(path, NULL, &m->partner, NULL) == SL_OK && m->partner.object &&
@@ -67,7 +67,7 @@ static void find_pdb(struct dump_module *m)
     int length = snprintf(path, sizeof path, "%.*s" SL_STR_FMT, directory, own.data, SL_STR_ARG(name));
     if (!name.size || length >= (int)sizeof path || try_partner(m, path, SL_FORMAT_PDB))
         return;
-    path[length - 1] = '_'; /* as symbol stores name a packed one */
+    path[length - 1] = '_'; /* a compressed file in a symbol store: `.pd_` */
     try_partner(m, path, SL_FORMAT_PDB);
 }
 
@@ -159,7 +159,7 @@ static bool add_info(struct dump_header *h, struct sl_arena *arena, struct sl_st
     return true;
 }
 
-/* A symbol file keeps what its header says, but for who made it. */
+/* Copies the INFO records of an input symbol file, except GENERATOR. */
 static bool copy_infos(const struct sl_object *object, struct sl_arena *arena, struct dump_header *h)
 {
     struct sl_bytes bytes = sl_object_file(object);
@@ -217,7 +217,7 @@ static struct sl_str module_name_of(const struct dump_module *m, struct sl_arena
         return path_file_name(info->debug_file);
     struct sl_str name = path_file_name(sl_str(m->main.path));
     char *copy = sl_str_ends(name, SL_STR(".pd_")) ? sl_arena_strndup(arena, name.data, name.size) : NULL;
-    if (copy) /* packed as symbol stores do */
+    if (copy) /* compressed in a symbol store: `.pd_` -> `.pdb` */
         copy[name.size - 1] = 'b';
     return copy ? (struct sl_str){copy, name.size} : name;
 }

@@ -1,4 +1,4 @@
-/* `symloom dump-syms`: unwind information: the STACK records, and code that has nothing else. */
+/* `symloom dump-syms`: STACK records, and functions for code that only unwind information covers. */
 #include "cli/dump_syms/dump_syms.h"
 
 #include "breakpad/breakpad.h"
@@ -8,7 +8,7 @@
 
 enum { MAX_OBJECTS = 3 };
 
-/* Those that may have unwind information, the executable first. */
+/* The module's distinct objects, the executable first. */
 static size_t objects_of(const struct dump_module *m, struct sl_object *objects[MAX_OBJECTS])
 {
     struct sl_object *all[] = {m->code, m->main.object, m->debug};
@@ -23,7 +23,7 @@ static size_t objects_of(const struct dump_module *m, struct sl_object *objects[
     return count;
 }
 
-/* Whether the reading ended for want of memory or work, not because of what a table says. */
+/* Whether reading stopped because memory or the work budget ran out, not because of a malformed table. */
 static bool ran_out(struct sl_object *object, enum sl_code code)
 {
     return code == SL_BUSY || code == SL_UNSUPPORTED || sl_budget_exhausted(sl_object_budget(object));

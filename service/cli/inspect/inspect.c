@@ -1,4 +1,4 @@
-/* `symloom inspect`: what a debug file is, whether it is usable, what it holds. */
+/* `symloom inspect`: shows what a debug file is, whether it is usable, and what it contains. */
 #include "cli/inspect/inspect.h"
 #include "cli/progress.h"
 
@@ -36,7 +36,7 @@ struct inspection {
     struct sl_buf out;
     struct sl_json_writer w;
     bool json;
-    bool walking; /* in a directory: files of other kinds are passed over */
+    bool walking; /* in a directory: skip files of unknown kinds */
     enum sl_arch arch;
     struct sl_debug_id id;
     bool has_id;
@@ -116,7 +116,7 @@ static void inspect_show(struct inspection *in, const char *path, struct input *
     pass_on(in);
 }
 
-/* The objects of a file; what a PE carries inside counts as one. */
+/* The objects of a file; a Portable PDB embedded in a PE counts as one. */
 struct objects {
     struct sl_object **items;
     size_t count;
@@ -167,7 +167,7 @@ static void inspect_objects(struct inspection *in, const char *path, struct inpu
     sl_buf_free(&variants);
 }
 
-/* Files that hold no objects. False when it is another one. */
+/* Shows a file without objects (symbfile, minidump, mapping, source map). False for other kinds. */
 static bool inspect_whole(struct inspection *in, const char *path)
 {
     static const struct {
@@ -196,7 +196,7 @@ static bool inspect_whole(struct inspection *in, const char *path)
     return known;
 }
 
-/* All objects of an archive of object files, `lib.a(io.o)` ... False when it is none. */
+/* Shows all objects of a static library, `lib.a(io.o)` ... False for other files. */
 static bool inspect_members(struct inspection *in, const char *path)
 {
     struct sl_mapping mapping;
@@ -239,7 +239,7 @@ static void inspect_file(struct inspection *in, const char *path)
     input_close(&input);
 }
 
-/* Below what was named, files of other kinds are passed over; what was named itself, and directories, must be readable. */
+/* Walks a directory. Files of unknown kinds in it are skipped; the named path itself, and directories, must be readable. */
 static void inspect_directory(struct inspection *in, char *path)
 {
     char *const paths[] = {path, NULL};
@@ -263,7 +263,7 @@ static int inspect_all(struct inspection *in)
 {
     in->w = sl_json_writer(&in->out);
     progress_begin(&in->progress, in->o, "inspecting");
-    if (!option_given(in->o, "recursive")) /* else nobody knows */
+    if (!option_given(in->o, "recursive")) /* else the number is unknown */
         progress_expect(&in->progress, in->o->argument_count);
     if (in->json)
         sl_json_begin_array(&in->w);
@@ -277,7 +277,7 @@ static int inspect_all(struct inspection *in)
         sl_buf_u8(&in->out, '\n');
     }
     progress_finish(&in->progress);
-    if (in->shown || !in->status) /* a failure leaves no empty list behind */
+    if (in->shown || !in->status) /* no empty JSON list after a failure */
         pass_on(in);
     sl_buf_free(&in->out);
     if (in->status == 0 && !in->shown && (option_given(in->o, "id") || option_given(in->o, "arch")))

@@ -1,4 +1,4 @@
-/* `symloom inspect` of mappings: their id, who made them, what they hold. */
+/* `symloom inspect` for ProGuard and R8 mappings: id, compiler, counts. */
 #include "cli/inspect/inspect.h"
 
 #include "jvm/mapping.h"

@@ -1,4 +1,4 @@
-/* `symloom inspect` of minidumps: the system, the crash, threads, modules, and with --raw every stream. */
+/* `symloom inspect` for minidumps: system, crash, threads, modules; with --raw also the streams. */
 #include "cli/inspect/inspect.h"
 
 #include <time.h>
@@ -8,10 +8,10 @@
 
 struct dump_view {
     const char *path;
-    size_t size; /* of the file */
+    size_t size; /* of the file in bytes */
     struct sl_minidump dump;
-    const char *problem;  /* why it cannot be read; NULL: it can */
-    const char *unusable; /* why nothing comes of it, this or another reason; NULL: usable */
+    const char *problem;  /* why it is unreadable; NULL: readable */
+    const char *unusable; /* why it yields no stacks, `problem` or another reason; NULL: usable */
     const struct options *options;
 };
 
@@ -42,7 +42,7 @@ static void put_system(const struct sl_minidump *dump, struct sl_buf *out)
                   dump->is_wow64 ? ", a 32-bit program (WoW64)" : "");
 }
 
-/* A microdump has none, but what it was made has. */
+/* 0 for a microdump: only its conversion to a minidump has streams. */
 static size_t streams_of(const struct sl_minidump *dump)
 {
     return dump->is_microdump ? 0 : dump->stream_count;
@@ -210,7 +210,7 @@ static bool is_minidump(struct sl_bytes bytes)
            sl_microdump_is_in(bytes);
 }
 
-/* Why it is of no use for stacks, into `error`; and what cannot be read of it at all. */
+/* Reads the dump. `error` gets the reason if it is unreadable or yields no stacks. */
 static void dump_read(struct dump_view *view, struct sl_bytes bytes, struct sl_arena *arena, struct sl_error *error)
 {
     if (sl_minidump_read(bytes, arena, &view->dump, error) != SL_OK)

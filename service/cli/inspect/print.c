@@ -1,4 +1,4 @@
-/* `symloom inspect`: telling. */
+/* `symloom inspect`: output as text and JSON. */
 #include "cli/inspect/inspect.h"
 
 #include "source/bundle.h"
@@ -67,7 +67,7 @@ void findings_add_function(struct findings *f, const struct sl_function *functio
     sl_json_member_str(w, "name", name);
     sl_json_put_key(w, "place");
     place.size ? sl_json_put_str(w, place) : sl_json_put_null(w);
-    sl_json_put_key(w, "inlinees"); /* ended by the caller, who goes on with them */
+    sl_json_put_key(w, "inlinees"); /* the caller writes the elements and ends the array */
     sl_json_begin_array(w);
 }
 
@@ -89,7 +89,7 @@ static struct sl_str symbol_name(const struct findings *f, const struct sl_symbo
     return readable ? sl_buf_view(scratch) : symbol->name;
 }
 
-/* Lists may be long: what has been made is written on the way. False when nobody reads any more. */
+/* Flushes long lists early. False when the output's reader has gone. */
 static bool pass_on(struct sl_buf *out)
 {
     if (out->size < 64 * 1024)
@@ -124,7 +124,7 @@ static bool print_record(void *arg, struct sl_str line)
     return pass_on(out);
 }
 
-/* What else a bundle says of a script or a map. */
+/* Appends type and debug id of a script or map in a bundle. */
 static void print_artifact(const struct findings *f, struct sl_str path, struct sl_buf *out)
 {
     const struct sl_bundle_file *file = findings_artifact(f, path);

@@ -1,4 +1,4 @@
-/* `symloom inspect`: finding out. */
+/* `symloom inspect`: reading the file. */
 #include "cli/inspect/inspect.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@
 struct counter {
     struct sl_function_sink sink;
     struct findings *f;
-    struct sl_str *paths; /* of the batch */
+    struct sl_str *paths; /* paths of the batch's files */
 };
 
 static bool remember(struct findings *f, struct sl_map *map, struct sl_str text, uintptr_t more)
@@ -97,7 +97,8 @@ static void hint(struct findings *f, const char *format, ...)
     sl_buf_printf(&f->hints, "%s\n", text);
 }
 
-/* A Portable PDB: methods without addresses, documents that may be embedded or linked. Rows may share what they name. */
+/* Reads a Portable PDB: methods have no addresses, documents may be embedded or linked. Charges work to the budget per row, because many
+ * rows may share one long name. */
 static bool inspect_read_read_documents(struct findings *f, const struct sl_ppdb *ppdb, const struct sl_ppdb_info *info)
 {
     struct sl_account account = {.budget = sl_object_budget(f->input->object)};
@@ -155,7 +156,7 @@ static void inspect_open_bundle(struct findings *f)
         hint(f, "the bundle cannot be read: %s", error.message);
 }
 
-/* A source bundle: its files are all in it. */
+/* Lists the files of a source bundle. */
 static void read_bundle(struct findings *f)
 {
     bool ok = f->bundle != NULL;
@@ -168,7 +169,7 @@ static void read_bundle(struct findings *f)
     f->complete = true;
 }
 
-/* The file's own URL, else what the links of the bundle make of its path. */
+/* The file's own URL, else the one that the bundle's links give for its path. */
 static void link_of_bundle(const struct findings *f, struct sl_str path, struct sl_buf *url)
 {
     const struct sl_bundle_file *file = sl_bundle_by_path(f->bundle, path);
@@ -183,7 +184,7 @@ const struct sl_bundle_file *findings_artifact(const struct findings *f, struct 
     return f->bundle && !sl_bundle_by_path(f->bundle, path) ? sl_bundle_by_url(f->bundle, path) : NULL;
 }
 
-/* Scripts and their maps are found by URL or by ids of their own: such a bundle needs none. */
+/* Whether a bundle holds scripts or maps: these are found by URL or their own ids, so that the bundle needs no id. */
 static bool has_artifacts(const struct findings *f)
 {
     for (size_t i = 0; f->bundle && i < sl_bundle_count(f->bundle); i++)
@@ -286,7 +287,7 @@ static const char *problem_of(struct sl_object *object)
 {
     const struct sl_object_info *info = sl_object_info(object);
     const struct sl_features *f = &info->features;
-    /* an id made of the code alone names nothing when the rest is gone */
+    /* an id hashed from the code is useless if everything else is stripped */
     bool made_up =
         info->format == SL_FORMAT_ELF && !info->code_id.size && !f->has_debug_info && !has_section(object, ".symtab");
     bool has_names = info->format == SL_FORMAT_WASM ? has_section(object, "name") : f->has_symbols;
@@ -299,7 +300,7 @@ static const char *problem_of(struct sl_object *object)
     return NULL;
 }
 
-/* Names of builds from bitcode stand in another file. */
+/* Symbol names of bitcode builds are in a separate BCSymbolMap. */
 static bool has_hidden_symbols(struct findings *f)
 {
     struct sl_arena arena = {0};
@@ -332,7 +333,7 @@ static void hint_made_id(struct findings *f)
     hint(f, "it has no id: usable by its path; dump-syms and sort name it by one made of its contents: %s", text);
 }
 
-/* So many units are looked at for a hint: headers of large files are not all read for it. */
+/* Limit of units to check for a hint, because large files have very many. */
 enum { MOST_HEADERS = 4096 };
 
 static void make_hints(struct findings *f)

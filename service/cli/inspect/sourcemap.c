@@ -1,4 +1,4 @@
-/* `symloom inspect` of source maps: their id, what they are made of, their sources. */
+/* `symloom inspect` for source maps: id, contents, sources. */
 #include "cli/inspect/inspect.h"
 
 #include "js/smcache.h"
@@ -6,16 +6,16 @@
 
 struct summary {
     struct sl_sourcemap map;
-    struct sl_error problem; /* code SL_OK: none */
+    struct sl_error problem; /* code SL_OK: no problem */
     uint64_t sources, contents, names, tokens, lines;
     uint64_t ignored;
-    bool *ignores;       /* of each source, when some are */
-    bool functions;      /* Metro's function maps */
-    bool scopes;         /* ECMA-426's */
-    uint32_t bad_scopes; /* the item of them that has an error, from 1; 0 = none */
+    bool *ignores;       /* per source; NULL unless some are ignored */
+    bool functions;      /* has Metro's function maps */
+    bool scopes;         /* has the `scopes` proposed for ECMA-426 */
+    uint32_t bad_scopes; /* the first malformed item of `scopes`, counted from 1; 0: none */
 };
 
-/* Texts that are objects and speak of mappings. */
+/* Whether the text looks like a source map: a JSON object with "mappings" or "sections". */
 static bool is_sourcemap(struct sl_str text)
 {
     struct sl_str junk;
@@ -43,7 +43,7 @@ static void count_tokens(struct summary *s)
         }
 }
 
-/* Texts of a list that are there. */
+/* Counts the texts of a list that are not null. */
 static uint64_t count_texts(const struct summary *s, const struct sl_sourcemap_part *part, enum sl_sourcemap_list list)
 {
     struct sl_sourcemap_texts texts;
@@ -70,7 +70,7 @@ static void mark_ignored(struct summary *s, struct sl_arena *arena)
     }
 }
 
-/* Reads the scopes as look-ups do. */
+/* Checks the scopes by converting the map as lookups do. */
 static void check_scopes(struct summary *s, struct sl_str text)
 {
     const struct sl_smcache_options options = {0};
@@ -85,7 +85,7 @@ static void check_scopes(struct summary *s, struct sl_str text)
     sl_buf_free(&table);
 }
 
-/* False when it is no map. */
+/* Fills the summary. False when it is not a source map. */
 static bool summarise(struct sl_str text, struct sl_arena *arena, struct summary *s)
 {
     bool mapped = false;

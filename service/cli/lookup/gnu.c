@@ -1,12 +1,11 @@
-/* `symloom addr2line`: what GNU's tool answers about ELF files, by its own rules (binutils 2.40), which the look-up that all other
- * answers come from does not know:
+/* `symloom addr2line`: the answers of GNU addr2line (binutils 2.40) for ELF files. Its rules need data that symcaches do not keep:
  *
  *     address ─┬─ line     the row of the unit's line program, of several at one address the last; with its discriminator
- *              ├─ function the smallest range of a function or inlined call around it, of equals the last; then its callers
+ *              ├─ function the smallest range of a function or inlined call around it, of equal ones the last; then its callers
  *              └─ name     the linkage name, else the symbol before the address in its section, with the FILE symbol before that
  *
- * Two answers of it are wrong by what the file says, and are not given: it takes the symbol before an address for its name however
- * far away, and calls an inlined call without linkage name, the first time it is met, by the symbol of the function around. */
+ * Two of its answers contradict the file and are not imitated: it names code after the symbol before it, however far away that is, and
+ * it names an inlined call without linkage name, the first time it is met, after the symbol of the enclosing function. */
 #include "cli/lookup/gnu.h"
 #include "cli/lookup/written.h"
 
@@ -17,9 +16,10 @@
 
 struct gnu_tables {
     struct written *written;
-    struct written_symbol *symbols; /* by section and address; of one address the largest, of equals the first */
+    struct written_symbol
+        *symbols; /* by section and address; of several at one address the largest, of equal ones the first */
     size_t symbol_count;
-    const struct written_symbol *last; /* what was found last is found again as long as it covers the address */
+    const struct written_symbol *last; /* the last symbol found, which answers until an address lies outside of it */
     bool failed;
 };
 
@@ -31,13 +31,13 @@ static int by_section(const void *left, const void *right)
     return a->section != b->section ? sl_compare_u64(a->section, b->section) : sl_compare_u64(a->address, b->address);
 }
 
-/* A symbol is said to come from the FILE symbol before it; a global one only where no FILE symbol stands behind any other symbol. */
+/* A symbol's file is the FILE symbol before it; for global symbols, only in tables without a FILE symbol after other symbols. */
 static bool index_symbols(struct gnu_tables *t)
 {
     struct sl_table_symbol *all;
     size_t count, kept = 0;
     struct sl_str file = {NULL, 0};
-    bool seen = false, apart = false; /* a symbol was; a FILE symbol behind one */
+    bool seen = false, apart = false; /* seen: a symbol occurred; apart: a FILE symbol after it */
     if (sl_object_symbol_table(t->written->object, &t->written->arena, &all, &count, NULL) != SL_OK)
         return false;
     t->symbols = SL_ARENA_ARRAY(&t->written->arena, struct written_symbol, count + 1);
@@ -72,7 +72,7 @@ static bool index_symbols(struct gnu_tables *t)
     return ok;
 }
 
-/* Code is aligned to so many bytes at most: what is further behind a symbol than that is something else. */
+/* The largest alignment of code: bytes further behind a symbol are not its padding. */
 enum { MOST_PADDING = 64 };
 
 static bool reaches(const struct written_symbol *s, uint64_t address)
@@ -80,7 +80,7 @@ static bool reaches(const struct written_symbol *s, uint64_t address)
     return !s->size || address - s->address < s->size || address - s->address - s->size < MOST_PADDING;
 }
 
-/* The symbol at or before the address in the section. */
+/* The last symbol of the section at or before the address. */
 static const struct written_symbol *symbol_at(struct gnu_tables *t, uint32_t section, uint64_t address)
 {
     const struct written_symbol *last = t->last;
@@ -110,7 +110,7 @@ static void add_directory(struct sl_buf *path, struct sl_str directory)
     sl_buf_u8(path, '/');
 }
 
-/* The path of a file, of which only the compilation directory is left out where it is said twice. */
+/* The path of a file as GNU addr2line builds it: no normalisation, except that the compilation directory is not repeated. */
 static struct sl_str gnu_path(struct gnu_tables *t, struct written_unit *u, uint32_t file)
 {
     const struct sl_dwarf_unit *unit = &u->listing;
@@ -139,7 +139,8 @@ static struct sl_str gnu_path(struct gnu_tables *t, struct written_unit *u, uint
     return u->paths[file];
 }
 
-/* The name that symbols have for a function without linkage name; for one that is inlined, only if that begins where they say. */
+/* Names a function without linkage name after the symbol at the address; an inlined call keeps its name. The name is stored with the
+ * function if that begins at the symbol. */
 static void name_by_symbol(struct gnu_tables *t, uint32_t section, uint64_t address, struct written_function *f,
                            struct gnu_element *e)
 {

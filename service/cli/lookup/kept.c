@@ -1,5 +1,15 @@
-/* `symloom lookup`: symcaches that are kept in the user's cache, of files that lie on this machine. What they are of is told by names
- * and stamps of the files: nothing is read of these. Units in .dwo files have none, so that what has such is not kept. */
+/* `symloom lookup`: symcaches of local files in the user's cache. The key consists of the paths and stat data of the input and its
+ * companions, so that a hit reads none of them. Symcaches of files with .dwo units are not cached: those files are not in the key.
+ *
+ *     scope: global
+ *
+ *     object: x86_64 67e9247c-...
+ *     positions: 1
+ *     relative: 0
+ *     written: 0
+ *     file: /usr/bin/app
+ *     stamp: 801 1a2b3c 4096 1700000000.000000000 1700000000.000000000    device inode size mtime ctime
+ *     debug: /usr/lib/debug/..., dwp: ..., supplementary: ...             each with its stamp, if it exists */
 #include "cli/lookup/lookup.h"
 #include "cli/server.h"
 #include "cli/split_files.h"
@@ -33,14 +43,14 @@ static bool put_stamp(struct sl_buf *key, const char *label, const char *path, c
     return real != NULL;
 }
 
-/* A file beside the module's own; nothing when it is not there. */
+/* Adds a companion file to the key, if it exists. */
 static bool put_companion(struct sl_buf *key, const char *label, const char *path)
 {
     struct file_stamp stamp;
     return !path || !lookup_stamp(path, &stamp) || put_stamp(key, label, path, &stamp);
 }
 
-/* What the table is of, and how it is made of it. False: of nothing that can be told. */
+/* Writes the cache key: the files and the conversion's options. False: the input changed since it was opened, or has no path. */
 static bool make_key(const struct lookup *l, const struct lookup_module *m, struct sl_buf *key)
 {
     const struct sl_object_info *info = sl_object_info(m->input.object);
@@ -61,7 +71,7 @@ static bool make_key(const struct lookup *l, const struct lookup_module *m, stru
     return good && put_companion(key, "supplementary", supplementary) && !key->failed;
 }
 
-/* Whether its symcache is kept: --cache asks for it, or it takes long to make. --symcache-out is to make one. */
+/* Whether to cache the symcache: with --cache, or if it takes long to make. With --symcache-out it is always made anew. */
 static bool is_kept(const struct lookup *l, const struct lookup_module *m)
 {
     bool is_local =
@@ -104,7 +114,7 @@ bool lookup_kept(struct lookup *l, struct lookup_module *m, bool make, enum sl_c
     sl_buf_free(&key);
     if (!wanted)
         return false;
-    if (making.made) { /* whether it is kept now or not */
+    if (making.made) { /* whether or not storing it succeeded */
         if (!m->input.has_cache)
             m->error = error;
         *code = m->input.has_cache ? SL_OK : *code;

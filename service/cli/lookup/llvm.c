@@ -1,8 +1,8 @@
-/* `symloom llvm-symbolizer`, `llvm-addr2line`: what LLVM's tools add to answers about ELF files by rules of their own (LLVM 19):
+/* `symloom llvm-symbolizer`, `llvm-addr2line`: details that LLVM's tools (LLVM 19) add for ELF files, by their own rules:
  *
- *     the function whose code it is   has the name and the address of the last symbol before it, if that reaches it: of those of one
- *                                     address the largest, of equals the last
- *     discriminators, columns of lines that are 0, declarations, entries of inlined calls: as the units have them */
+ *     the physical function     has the name and address of the last symbol before it, if that covers it; of several at one address
+ *                               the largest, of equal ones the last
+ *     discriminators, columns of rows with line 0, declarations, entries of inlined calls: as in the unit's DWARF */
 #include "cli/lookup/llvm.h"
 #include "cli/lookup/written.h"
 
@@ -15,11 +15,11 @@
 struct llvm_tables {
     struct sl_arena arena;
     struct sl_object *object;
-    struct written_symbol *symbols; /* by address, which are all different */
+    struct written_symbol *symbols; /* sorted by address, without duplicates */
     size_t count;
 };
 
-/* Names that assemblers put where code of another kind, or data, begins. */
+/* Mapping symbols ($a, $d, $t, $x): assemblers emit them where the instruction set changes or data begins. */
 static bool is_mark(const struct sl_object *object, struct sl_str name)
 {
     enum sl_cpu_family cpu = sl_arch_family(sl_object_info(object)->arch);
@@ -62,7 +62,7 @@ static bool index_symbols(struct llvm_tables *t, struct sl_object *object)
     return ok;
 }
 
-/* A symbol without size reaches to the next one; not, as LLVM's tools have it, into other sections. */
+/* A symbol without size extends to the next one, but not into another section, as in LLVM's tools. */
 static bool reaches(const struct llvm_tables *t, const struct written_symbol *s, uint64_t address)
 {
     struct sl_section_info section;
@@ -128,14 +128,14 @@ static void take_symbol(struct lookup *l, struct lookup_module *m, uint64_t addr
 
 static struct sl_str path_of_declaration(struct lookup *l, struct written *w, const struct sl_dwarf_function *f)
 {
-    /* LLVM 19 does not know the unit of such an attribute, and so no file. */
+    /* LLVM 19 ignores the file of a DW_FORM_implicit_const attribute. */
     bool is_known = f->decl_unit != SL_DWARF_NONE && !f->decl_file_in_abbrev;
     const struct written_unit *unit = is_known ? written_unit_read(w, f->decl_unit) : NULL;
     if (!unit || f->decl_file >= unit->listing.file_count)
         return (struct sl_str){NULL, 0};
     const struct sl_file *file = &unit->listing.files[f->decl_file];
     struct sl_str directory = file->directory;
-    bool is_twice = directory.data && directory.data == file->comp_dir.data; /* of versions up to 4 */
+    bool is_twice = directory.data && directory.data == file->comp_dir.data; /* in DWARF up to version 4 */
     sl_buf_clear(&l->declaration);
     if (l->basenames)
         return path_file_name(file->name);
@@ -144,13 +144,13 @@ static struct sl_str path_of_declaration(struct lookup *l, struct written *w, co
     return sl_buf_view(&l->declaration);
 }
 
-/* What the units say of the link with this number, of `count`. */
+/* Fills in the details of link `index` of `count` from the unit's DWARF. */
 static void take_details(struct lookup *l, struct lookup_module *m, uint64_t address, size_t index, size_t count,
                          struct element *e)
 {
     struct written *w = written_of(m);
     struct written_place place;
-    const struct sl_dwarf_function *links[2] = {NULL, NULL}; /* the one inside, and this one */
+    const struct sl_dwarf_function *links[2] = {NULL, NULL}; /* the link it calls, and the link itself */
     size_t length = 0;
     if (!w)
         return;
@@ -191,7 +191,7 @@ void llvm_complete(struct lookup *l, struct lookup_module *m, uint64_t address, 
     at += info->load_address;
     if (l->style == STYLE_GNU || l->style == STYLE_JSON || l->verbose || l->short_names || (!e->line && e->file.size))
         take_details(l, m, at, index, count ? count : 1, e);
-    /* Where only one link is asked for in GNU's style, that is the innermost one, as GNU's tool has it. */
+    /* In GNU's style without inlines, the only link is the innermost one, as in GNU addr2line. */
     bool is_last = l->inlines || l->style != STYLE_GNU ? index + 1 >= count : all == 1 || !count;
     if (l->functions && !l->short_names && is_last)
         take_symbol(l, m, at, e);

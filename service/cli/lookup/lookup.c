@@ -1,4 +1,4 @@
-/* `symloom lookup`: addresses to functions and lines, in the output styles of the usual tools. */
+/* `symloom lookup`, addr2line, llvm-addr2line, llvm-symbolizer: options, and reading requests. */
 #include "cli/lookup/lookup.h"
 
 #include "object/debug_map.h"
@@ -78,7 +78,7 @@ static bool input_waits(void)
     return poll(&fd, 1, 0) > 0;
 }
 
-/* Tells what was missing of a file for complete answers. The other tools say nothing of it. */
+/* Reports missing debug information of a file. The emulated tools do not. */
 static void report_notes(const struct lookup *l, const struct lookup_module *m)
 {
     struct sl_str rest = sl_buf_view(&m->input.notes), note;
@@ -90,7 +90,7 @@ static void report_notes(const struct lookup *l, const struct lookup_module *m)
         remark("warning: %s: " SL_STR_FMT "\n", m->name, SL_STR_ARG(note));
 }
 
-/* The file cannot be used. Like GNU's, a tool that has one file ends; LLVM's goes on and knows nothing. */
+/* Reports an unusable file. With a single file GNU addr2line exits; LLVM's tools go on and answer `??`. */
 static int unusable(struct lookup *l, const struct lookup_module *m)
 {
     const char *program = options_program_name();
@@ -111,11 +111,11 @@ static int unusable(struct lookup *l, const struct lookup_module *m)
     return gnu;
 }
 
-/* Requests that are read before the first of them is answered: what few of them need is made for all together. */
+/* Requests per batch: partial tables are made once for all requests of a batch. */
 enum { BATCH = 128 };
 
-/* `array`: what the answers are elements of; NULL: each is a text of its own. The status: not 0 when the given file turns out to
- * be of no use. */
+/* Answers the requests. `array`: the JSON array for the answers; NULL: each is a document. Returns a status, not 0 if the file of -e is
+ * unusable. */
 static int answer_batch(struct lookup *l, const struct request *requests, size_t count, struct sl_json_writer *array)
 {
     const struct lookup_module *given = l->file ? lookup_module_find(l, sl_str(l->file)) : NULL;
@@ -131,7 +131,7 @@ static int answer_batch(struct lookup *l, const struct request *requests, size_t
     return status;
 }
 
-/* Answers the complete lines of the text; how many bytes they are. */
+/* Answers the complete lines of the text; returns their size in bytes. */
 static size_t serve_lines(struct lookup *l, const char *text, size_t size, int *status)
 {
     struct request requests[BATCH];
@@ -151,7 +151,7 @@ static size_t serve_lines(struct lookup *l, const char *text, size_t size, int *
     return at;
 }
 
-/* One answer a line; flushed whenever no further input waits, so that a client may ask line by line. The status. */
+/* Answers each input line. Flushes whenever no input is pending, so that a client may wait for each answer. Returns the status. */
 static int serve_input(struct lookup *l)
 {
     char buffer[64 * 1024];
@@ -170,7 +170,7 @@ static int serve_input(struct lookup *l)
             buffer[filled++] = '\n';
         size_t at = serve_lines(l, buffer, filled, &status);
         if (at == 0 && filled == sizeof buffer - 1)
-            at = filled; /* a line nobody means */
+            at = filled; /* drop a line that is too long */
         memmove(buffer, buffer + at, filled - at);
         filled -= at;
         if (n == 0 || ((l->out.size > sizeof buffer || !input_waits()) && !lookup_flush(l)))
@@ -180,7 +180,7 @@ static int serve_input(struct lookup *l)
     return status;
 }
 
-/* Under its own name what is no address is an error, and not an answer. */
+/* `symloom lookup` reports an invalid address as an error; the emulated tools answer it. */
 static bool understood(struct lookup *l, char **arguments, size_t count)
 {
     for (size_t i = 0; i < count && l->persona == PERSONA_LOOKUP; i++) {
@@ -195,7 +195,7 @@ static bool understood(struct lookup *l, char **arguments, size_t count)
     return true;
 }
 
-/* The status. */
+/* Answers the arguments. Returns the status. */
 static int serve_arguments(struct lookup *l, char **arguments, size_t count)
 {
     struct sl_json_writer w = sl_json_writer(&l->out);
@@ -301,7 +301,7 @@ static bool is_true(const char *text)
     return !*text || strcmp(text, "true") == 0 || strcmp(text, "1") == 0;
 }
 
-/* Every value given is one of those that the option takes. */
+/* Checks the values of options with a fixed set of words. */
 static bool check_words(const struct options *o)
 {
     size_t functions, inlining;
@@ -317,7 +317,7 @@ static bool check_words(const struct options *o)
     return true;
 }
 
-/* What addr2line shows only when asked for it. */
+/* Functions, inlines and demangling: off by default in addr2line. */
 static void read_elements(struct lookup *l, const struct options *o)
 {
     bool shown = l->persona == PERSONA_LOOKUP || l->persona == PERSONA_LLVM_SYMBOLIZER;
@@ -380,7 +380,7 @@ static bool read_options(struct lookup *l, const struct options *o)
     return true;
 }
 
-/* Lists of options end with NULL for those who read them. */
+/* Joins the values of two options into a list that ends with NULL. The caller frees. */
 static const char **joined_list(const struct options *o, const char *first, const char *second)
 {
     size_t counts[2];
@@ -394,7 +394,7 @@ static const char **joined_list(const struct options *o, const char *first, cons
 
 /* ---- running ---- */
 
-/* Lines of the input may have named files too. The status. */
+/* Reports unusable files and notes; input lines may have named further files. Returns the status. */
 static int report_modules(struct lookup *l)
 {
     int status = 0;
@@ -415,7 +415,7 @@ static bool has_section(const struct lookup *l, const struct lookup_module *m)
     return false;
 }
 
-/* The status. */
+/* Serves all, names, arguments or standard input, as the options say. Returns the status. */
 static int serve(struct lookup *l, const struct options *o, struct lookup_module *m)
 {
     bool all = option_given(o, "all"), names = option_given(o, "names");
@@ -441,7 +441,7 @@ static int serve(struct lookup *l, const struct options *o, struct lookup_module
         if (status)
             return status;
     }
-    return report_modules(l); /* a closed output is reported at the end */
+    return report_modules(l); /* output errors are reported by output_finish */
 }
 
 static int lookup_run(struct lookup *l, const struct options *o)
@@ -476,7 +476,7 @@ static int lookup_run(struct lookup *l, const struct options *o)
     return serve(l, o, m);
 }
 
-/* The tools have letters of their own for what every command has, and LLVM's take long options after one dash. */
+/* The emulated tools use other letters for the global options, and LLVM's accept long options with one dash. */
 static char *word_of_tool(char *word)
 {
     static char version[] = "--version", help[] = "--help", inlining[] = "--inlining", demangle[] = "--demangle",
@@ -534,7 +534,7 @@ static int llvm_symbolizer_main(const struct command *command, int argc, char **
 
 /* ---- addr2line ---- */
 
-/* The words of a response file: separated by blanks, which quotes keep together. Owned by `arena`. */
+/* Splits a response file into words: separated by blanks, with quotes and backslashes. The words belong to `arena`. */
 static bool read_words(const char *path, struct sl_arena *arena, char ***words, int *count)
 {
     struct sl_mapping mapping;
@@ -564,7 +564,7 @@ static bool read_words(const char *path, struct sl_arena *arena, char ***words, 
     return *words && text;
 }
 
-/* `@file` stands for the words in the file; a name that cannot be read stands for itself. */
+/* Replaces `@file` by the words in the file, or leaves it if the file is unreadable. */
 static int addr2line_main(const struct command *command, int argc, char **argv)
 {
     struct sl_arena arena = {0};
@@ -593,7 +593,7 @@ static int addr2line_main(const struct command *command, int argc, char **argv)
     return status;
 }
 
-/* ---- the command, and the tools that it takes the place of ---- */
+/* ---- the command and the emulated tools ---- */
 
 #define LOOKUP(persona_, main_)                                                                                        \
     {                                                                                                                  \

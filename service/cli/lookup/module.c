@@ -1,4 +1,4 @@
-/* `symloom lookup`: the files that addresses are looked up in. */
+/* `symloom lookup`: opening files, and their symbols. */
 #include "cli/lookup/llvm.h"
 #include "cli/lookup/written.h"
 #include "cli/server.h"
@@ -12,7 +12,7 @@
 
 /* ---- opening ---- */
 
-/* The file of a build id; false when there is none. */
+/* Finds the file of a build id in the debug directories. */
 static bool find_build_id(const struct lookup *l, struct sl_str id, char path[4096])
 {
     const char *const *directory = l->open.debug_directories;
@@ -22,7 +22,7 @@ static bool find_build_id(const struct lookup *l, struct sl_str id, char path[40
     return false;
 }
 
-/* The sources that the command line names are asked for what a stripped file lacks. */
+/* Searches the sources of the command line for the debug information that a stripped file lacks. */
 static void ask_for_debug(struct lookup *l, struct lookup_module *m)
 {
     static const char *const sources[] = {"symbols", "source", "nt-symbol-path", "debuginfod", "config"};
@@ -47,7 +47,7 @@ static enum sl_code lookup_module_open_file(struct lookup *l, struct lookup_modu
     lookup_stamp(path, &m->stamp);
     enum sl_code code = input_open(path, &l->open, &m->input, &m->error);
     progress_end(&l->progress);
-    if (!m->stamp.size && m->input.path) /* of a directory: the file in it */
+    if (!m->stamp.size && m->input.path) /* a .dSYM directory: the file in it */
         lookup_stamp(m->input.path, &m->stamp);
     const char *colon = strrchr(path, ':');
     if (code == SL_NOT_FOUND && colon && sl_arch_parse(sl_str(colon + 1)) != SL_ARCH_UNKNOWN) { /* `file:arch` */
@@ -66,7 +66,7 @@ static enum sl_code lookup_module_open_file(struct lookup *l, struct lookup_modu
     return code;
 }
 
-/* A file that is not installed: of any format, since ids of all look alike. */
+/* Fetches a file by build id. Its format is unknown, since all kinds of code ids look alike. */
 static enum sl_code fetch_file(struct lookup *l, struct lookup_module *m, struct sl_str text)
 {
     struct object_id id = {.code_id = sl_code_id_normalise(&m->arena, text)};
@@ -96,7 +96,7 @@ static void open_module(struct lookup *l, struct lookup_module *m)
     m->error.code = code;
     if (code != SL_OK)
         return;
-    if (!m->input.object) /* a symcache, or a symbfile */
+    if (!m->input.object) /* a symcache or a symbfile */
         lookup_whole(l, m);
     const struct sl_object_info *info = m->input.object ? sl_object_info(m->input.object) : NULL;
     m->load = l->relative ? 0 : info ? info->load_address : m->input.cache.load_address;
@@ -139,7 +139,7 @@ void lookup_modules_free(struct lookup *l)
 
 /* ---- symbols ---- */
 
-/* Symbols of one address stay in the order of the file. */
+/* Stable: symbols at one address stay in file order. */
 static void symbols_sort(struct lookup_symbols *list)
 {
     struct sl_ordered *scratch = malloc((list->count + 1) * sizeof *scratch);
@@ -177,7 +177,7 @@ static const struct lookup_symbols *data_symbols(struct lookup_module *m)
     return list;
 }
 
-/* The first symbol with the greatest address not above `address`. */
+/* The index in `order` of the first symbol with the greatest address not above `address`; SIZE_MAX if there is none. */
 static size_t place_of(const struct lookup_symbols *list, uint64_t address)
 {
     size_t low = SL_COUNT_UP_TO(list->order, list->count, key, address);
@@ -225,7 +225,7 @@ struct sl_str lookup_symbol_file(struct lookup_module *m, uint64_t address, stru
     return (struct sl_str){NULL, 0};
 }
 
-/* Of several symbols of one address LLVM takes the last by name, as the tables of PDB files are ordered. */
+/* Of several symbols at one address, LLVM chooses the last by name, the order of PDB's public symbol table. */
 struct sl_str lookup_stored_name(struct lookup_module *m, uint64_t address)
 {
     const struct lookup_symbols *list = code_symbols(m);
@@ -240,7 +240,7 @@ struct sl_str lookup_stored_name(struct lookup_module *m, uint64_t address)
     return found;
 }
 
-/* Of those with the greatest address not above `address` the one that is largest; NULL when it does not reach it. */
+/* Of the symbols with the greatest address not above `address`, the largest; NULL unless it covers the address. */
 static const struct sl_symbol *symbol_over(const struct lookup_symbols *list, uint64_t address)
 {
     const struct sl_symbol *found = NULL;
@@ -259,7 +259,7 @@ const struct sl_symbol *lookup_data_at(struct lookup_module *m, uint64_t address
     return data ? data : symbol_over(code_symbols(m), address);
 }
 
-/* The largest of the name: parts that a compiler has moved away have it, too. */
+/* Finds the largest function of that name: split-off parts (.cold) share it. */
 static bool symcache_function_named(struct lookup_module *m, struct sl_str name, uint64_t *address, uint64_t *size)
 {
     const struct sl_symcache *cache = &m->whole.cache;

@@ -1,4 +1,4 @@
-/* `symloom lookup`: answers in the styles of the usual tools. */
+/* `symloom lookup`: prints answers in the styles GNU, LLVM, JSON and table. */
 #include "cli/lookup/gnu.h"
 #include "cli/lookup/llvm.h"
 #include "cli/lookup/lookup.h"
@@ -59,7 +59,7 @@ static void print_gnu(struct lookup *l, const struct request *r, const struct el
     sl_buf_u8(&l->out, '\n');
 }
 
-/* What stands before the name that is mangled, dots and dollars, and behind it, the version of a symbol, stays as it is. */
+/* Demangles a name like GNU's tool: leading dots and dollars, and the symbol version after `@`, stay as they are. */
 static void gnu_name(struct lookup *l, struct sl_str name)
 {
     size_t start = 0;
@@ -99,7 +99,7 @@ static void gnu_element(struct lookup *l, const struct gnu_element *e, uint32_t 
     sl_buf_u8(&l->out, '\n');
 }
 
-/* False where GNU's rules have no answer: the file is none of those that they are known for. */
+/* Answers exactly as GNU addr2line. False where its rules do not apply to the file. */
 static bool answer_gnu(struct lookup *l, const struct request *r)
 {
     struct gnu_tables *tables = gnu_tables_of(r->module);
@@ -125,8 +125,8 @@ static bool answer_gnu(struct lookup *l, const struct request *r)
 
 /* ---- llvm ---- */
 
-/* Source lines around the element's: `<n> >: <text>` for the line itself, `<n>  : <text>` for others. The path is what the
- * debug information says: of what is no regular file nothing is read. */
+/* Prints source lines around the element's: `<n> >: <text>` for the line itself, `<n>  : <text>` for others. The path comes from the
+ * debug information, so only regular files are read. */
 static void print_context(struct lookup *l, const struct element *e)
 {
     enum { MAX_LINE_LENGTH = 4095 };
@@ -196,7 +196,7 @@ static void print_llvm(struct lookup *l, const struct request *r, const struct e
 
 /* ---- symbols of data ---- */
 
-/* The symbol that the address is in. */
+/* Finds the data symbol that contains the address. */
 static void data_symbol(struct lookup *l, const struct request *r, struct sl_symbol *symbol)
 {
     uint64_t at;
@@ -254,7 +254,7 @@ static void json_data(struct lookup *l, struct sl_json_writer *w, const struct r
     sl_json_end_object(w);
 }
 
-/* One link of the answer; of none, what LLVM's tools know of it all the same. */
+/* Reads one link of the answer. With `count` 0, LLVM's tools may still add a symbol. */
 static void element_of(struct lookup *l, const struct request *r, const struct chain *chain, size_t index, size_t count,
                        struct element *e)
 {
@@ -351,7 +351,7 @@ static struct sl_str cell(const struct lookup *l, size_t row, size_t column)
     return (struct sl_str){(const char *)l->cells.data + start, end - start};
 }
 
-/* Makes the columns fit the terminal: names first, then places, each down to what still says something. */
+/* Shrinks the function column, then the place column, to the terminal's width, but not below SHORTEST. */
 static void fit_table(const struct lookup *l, int width[4])
 {
     enum { BLANKS = 1 + 3 * 2, SHORTEST = 24 };
@@ -394,7 +394,7 @@ void lookup_table_flush(struct lookup *l)
     sl_buf_clear(&l->cells);
 }
 
-/* ---- */
+/* ---- answers ---- */
 
 void lookup_answer(struct lookup *l, struct sl_json_writer *w, const struct request *r)
 {

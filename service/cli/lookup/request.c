@@ -1,4 +1,4 @@
-/* `symloom lookup`: what is asked.
+/* `symloom lookup`: parses requests.
  *
  *     GNU     hexadecimal, with or without 0x, up to the first other character; symbol[+offset]; anything else is 0
  *     LLVM    [CODE|DATA|FRAME] [FILE|"FILE"|FILE:path|BUILDID:hex] ADDRESS, decimal unless 0x; anything else is echoed */
@@ -12,7 +12,7 @@ static bool is_digit(char c, int base)
     return digit >= 0 && digit < base;
 }
 
-/* Digits at the beginning of `text`, with an optional 0x (then hexadecimal); how many characters they take. */
+/* Parses digits at the beginning of `text`, with an optional 0x (then hexadecimal); returns the number of characters. */
 static size_t scan_number(struct sl_str text, int base, uint64_t *value)
 {
     size_t at = 0;
@@ -38,7 +38,7 @@ static struct lookup_module *given_module(struct lookup *l)
 
 /* ---- GNU ---- */
 
-/* symbol[+offset], with a hexadecimal offset. */
+/* Parses symbol[+offset] with a hexadecimal offset. False: no such symbol. */
 static bool parse_symbol(struct lookup *l, struct lookup_module *m, struct sl_str text, uint64_t *address)
 {
     uint64_t size, offset = 0;
@@ -53,7 +53,7 @@ static bool parse_symbol(struct lookup *l, struct lookup_module *m, struct sl_st
     return true;
 }
 
-/* False for what is neither; the answer is that of address 0. */
+/* Parses an address or a symbol. False if the line is neither; the address is then 0. */
 static bool parse_gnu(struct lookup *l, struct sl_str line, struct request *r)
 {
     struct sl_str text = sl_str_trimmed(line);
@@ -77,7 +77,7 @@ static bool take_word(struct sl_str *text, struct sl_str word)
     return true;
 }
 
-/* The file's name before the address. */
+/* Takes the file name before the address. */
 static bool take_file(struct sl_str *text, struct sl_str *name)
 {
     const struct sl_str prefix = SL_STR("FILE:");

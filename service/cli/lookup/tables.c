@@ -1,5 +1,5 @@
-/* `symloom lookup`: what answers come from. A symcache is made of the whole file; while only a few addresses were asked, of what is
- * around these alone, which takes a part of the time where the file is large. */
+/* `symloom lookup`: symcaches to answer from. The first few addresses in a large file are answered from partial symcaches, which take a
+ * fraction of the time; then the whole file is converted. */
 #include "cli/lookup/gnu.h"
 #include "cli/lookup/llvm.h"
 #include "cli/lookup/lookup.h"
@@ -35,7 +35,7 @@ static struct sl_str texts_put(struct text_cache *cache, uint32_t id, struct sl_
     if (known && !slot->data)
         cache->used[cache->count++] = id % TEXT_SLOTS;
     free((char *)slot->data);
-    char *copy = known ? malloc(text.size + 1) : NULL; /* names may hold NUL */
+    char *copy = known ? malloc(text.size + 1) : NULL; /* names may contain NUL */
     if (copy && text.size)
         memcpy(copy, text.data, text.size);
     *slot = (struct sl_str){copy, copy ? text.size : 0};
@@ -47,7 +47,7 @@ static void texts_free(struct text_cache *cache)
 {
     for (size_t i = 0; i < cache->count; i++) {
         free((char *)cache->texts[cache->used[i]].data);
-        cache->texts[cache->used[i]].data = NULL; /* it may be listed again after memory ran out */
+        cache->texts[cache->used[i]].data = NULL; /* `used` may list a slot twice after an out-of-memory */
     }
     free(cache->used);
     free(cache->texts);
@@ -79,7 +79,7 @@ void lookup_tables_free(struct lookup_module *m)
     table_free(&m->whole);
 }
 
-/* The file has no symbols; where it is known why, that is the error. */
+/* Fails because the file has no symbols, with the first note as the reason. */
 static enum sl_code fail_empty(struct lookup_module *m)
 {
     struct sl_str rest = sl_buf_view(&m->input.notes), note = SL_STR("it has no symbols");
@@ -98,7 +98,7 @@ bool lookup_whole(struct lookup *l, struct lookup_module *m)
         code = input_convert(&m->input, l->jobs, &m->error);
     progress_end(&l->progress);
     if (code == SL_OK && !m->input.notes.size &&
-        sl_symcache_is_partial(&m->input.cache)) /* it was kept: why is not known */
+        sl_symcache_is_partial(&m->input.cache)) /* from the cache, which does not store the reason */
         input_note(&m->input, "some of its debug information cannot be read: `symloom inspect --verify` says why");
     if (code == SL_OK && l->persona == PERSONA_LOOKUP && !m->input.cache.entry_count)
         code = fail_empty(m);
@@ -117,7 +117,7 @@ static int lookup_by_address(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* A part answers only where it knows the line. */
+/* Whether the part has a line for every address; otherwise it is not used. */
 static bool knows_all(const struct lookup_table *part)
 {
     struct sl_location innermost;
@@ -127,7 +127,7 @@ static bool knows_all(const struct lookup_table *part)
     return true;
 }
 
-/* What is around `addresses` (relative), which become the part's. NULL when that does not answer for all of them. */
+/* Converts the code around `addresses` (relative), and takes ownership of them. NULL unless it has a line for each. */
 static struct lookup_table *part_new(struct lookup *l, struct lookup_module *m, uint64_t *addresses, size_t count)
 {
     struct lookup_table *part = calloc(1, sizeof *part);
@@ -180,7 +180,7 @@ void lookup_prepare(struct lookup *l, struct lookup_module *m, const struct requ
     m->part_count++;
 }
 
-/* The table that answers for an address; NULL when nothing does. */
+/* The table that covers an address; NULL on an error. */
 static struct lookup_table *table_for(struct lookup *l, struct lookup_module *m, uint64_t at)
 {
     for (struct lookup_table *part = m->is_whole ? NULL : m->parts; part; part = part->next)
@@ -202,14 +202,14 @@ size_t lookup_chain(struct lookup *l, struct lookup_module *m, uint64_t address,
     if (l->inlines || count < 2)
         return count;
     bool own = l->persona == PERSONA_LOOKUP || (l->persona == PERSONA_LLVM_SYMBOLIZER && l->style != STYLE_GNU);
-    if (own && !l->short_names) /* as its symbol says: the code's own function, at the line that was inlined */
+    if (own && !l->short_names) /* like a symbol table: the physical function, with the innermost line */
         chain->links[0].function = chain->links[count - 1].function;
     return 1;
 }
 
 /* ---- elements ---- */
 
-/* `std::vector<int>::push_back(int)` to `push_back`: what stands before the parameters, behind the last scope. */
+/* `std::vector<int>::push_back(int)` -> `push_back`: the part after the last scope and before the parameters. */
 static struct sl_str short_name(struct sl_str name)
 {
     int depth = 0;
@@ -227,19 +227,19 @@ static struct sl_str short_name(struct sl_str name)
     return (struct sl_str){name.data + start, end - start};
 }
 
-/* A compiler's piece of a function has a symbol of its own: `f.cold`, `f.part.0`. Its name says more. */
+/* A split-off part of a function has its own symbol, `f.cold`, `f.part.0`; returns that name, which is more precise. */
 static struct sl_str name_of_piece(const struct lookup *l, struct lookup_module *m,
                                    const struct sl_symcache_function *function, struct sl_str name)
 {
     const struct sl_symbol *symbol = function->entry != UINT64_MAX ? lookup_symbol_at(m, function->entry) : NULL;
-    if (l->persona == PERSONA_ADDR2LINE) /* GNU's has the names of the debug information alone */
+    if (l->persona == PERSONA_ADDR2LINE) /* GNU's tool only uses names of the debug information */
         return name;
     bool longer = symbol && symbol->address == function->entry && symbol->name.size > name.size && name.size &&
                   symbol->name.data[name.size] == '.' && sl_str_starts(symbol->name, name);
     return longer ? symbol->name : name;
 }
 
-/* CodeView describes functions by readable names, to which the reader has added the parameters. */
+/* Strips the parameters that the reader adds to CodeView's readable names. */
 static struct sl_str without_parameters(struct sl_str name)
 {
     const struct sl_str suffix = SL_STR(" const"), call = SL_STR("operator");
@@ -254,7 +254,7 @@ static struct sl_str without_parameters(struct sl_str name)
     return at && !sl_str_ends(bare, call) ? bare : name;
 }
 
-/* Mangled or decorated names are stored in symbols alone. */
+/* The mangled or decorated name, which PDB and COFF files only have in symbols. */
 static struct sl_str stored_name(struct lookup_module *m, const struct sl_symcache_function *function,
                                  struct sl_str name)
 {
@@ -267,7 +267,7 @@ static struct sl_str stored_name(struct lookup_module *m, const struct sl_symcac
     if (symbol.size)
         return symbol;
     const struct sl_symbol *around = function->entry != UINT64_MAX ? lookup_symbol_at(m, function->entry) : NULL;
-    if (around && info->decorates && sl_str_equal(sl_undecorate(around->name, NULL), name)) /* its padding */
+    if (around && info->decorates && sl_str_equal(sl_undecorate(around->name, NULL), name)) /* padding behind it */
         return around->name;
     bool is_codeview = info->format == SL_FORMAT_PDB ||
                        (info->format == SL_FORMAT_COFF && sl_object_reads_own_functions(input_debug(&m->input)));
@@ -279,7 +279,7 @@ enum sl_demangle_style lookup_demangle_style(const struct lookup *l)
     return lookup_is_llvm(l) ? SL_DEMANGLE_LLVM : l->persona == PERSONA_ADDR2LINE ? SL_DEMANGLE_GNU : SL_DEMANGLE_CRASH;
 }
 
-/* LLVM's tools go by the name, and not by the language that the unit is in. */
+/* LLVM's tools detect the language by the name instead of the unit's DW_AT_language. */
 static enum sl_language language_of(const struct lookup *l, const struct sl_symcache_function *function,
                                     struct sl_str name)
 {
@@ -322,7 +322,7 @@ static struct sl_str file_name(struct lookup *l, struct lookup_table *table, uin
     return name;
 }
 
-/* The tools that give a symbol's file from the symbol table: LLVM's with its name alone. */
+/* The emulated tools take the file of a symbol from the symbol table (STT_FILE); LLVM's only together with its name. */
 static struct sl_str file_of_symbol(struct lookup *l, struct lookup_module *m, const struct lookup_table *table,
                                     const struct sl_symcache_function *function)
 {

@@ -1,4 +1,4 @@
-/* `symloom lookup`: units as they are written, for the rules of other tools: written.h. */
+/* `symloom lookup`: DWARF units as stored, for the emulated tools; see written.h. */
 #include "cli/lookup/written.h"
 
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static bool sorts_after(const struct sl_dwarf_row *row, const struct written_row
     return row->address > other->address || (row->address == other->address && row->op_index > other->op_index);
 }
 
-/* Adds a row to the open sequence, which is kept in order. False when the file's budget has no more. */
+/* Inserts a row into the current sequence, sorted. False when the file's budget is used up. */
 static bool written_add_row(struct written *w, struct written_unit *u, struct written_sequence *s,
                             const struct sl_dwarf_row *row)
 {
@@ -67,7 +67,7 @@ static int written_by_address(const void *left, const void *right)
     return a->high != b->high ? sl_compare_u64(b->high, a->high) : sl_compare_u64(a->number, b->number);
 }
 
-/* Sequences within others are dropped, and what overlaps is cut off. */
+/* Makes the sequences disjoint: drops those inside another one, and trims overlaps. */
 static void separate(struct written_unit *u)
 {
     size_t kept = 0;
@@ -116,19 +116,21 @@ static bool make_lines(struct written *w, struct written_unit *u)
 
 static const struct written_row *row_at(const struct written_unit *u, uint64_t address)
 {
-    size_t low = SL_COUNT_UP_TO(u->sequences, u->sequence_count, high, address); /* the first that ends behind it */
+    size_t low =
+        SL_COUNT_UP_TO(u->sequences, u->sequence_count, high, address); /* the first that ends after the address */
     if (low == u->sequence_count || address < u->sequences[low].low)
         return NULL;
     const struct written_row *rows = u->rows + u->sequences[low].first;
-    size_t first = SL_COUNT_UP_TO(rows, u->sequences[low].count, address, address); /* the first row behind it */
+    size_t first =
+        SL_COUNT_UP_TO(rows, u->sequences[low].count, address, address); /* the first row after the address */
     bool is_inside = first && first < u->sequences[low].count && !rows[first - 1].is_end;
     return is_inside ? &rows[first - 1] : NULL;
 }
 
 /* ---- functions ---- */
 
-/* A range that touches one that is there already is joined to it: the tool looks at the first one, then at the others from the latest
- * on. False when the file's budget has no more. */
+/* Adds a range, joined to an adjacent one if there is any. The search order is GNU addr2line's: the first range, then the others from
+ * the last on. False when the file's budget is used up. */
 static bool add_range(struct written *w, struct written_function *f, struct sl_dwarf_range range)
 {
     if (range.begin == range.end)
@@ -150,7 +152,7 @@ static bool add_range(struct written *w, struct written_function *f, struct sl_d
     return true;
 }
 
-/* Languages whose names the linker sees as they are. */
+/* DW_LANG_* codes of languages without name mangling. */
 static bool has_plain_names(uint16_t language)
 {
     enum {
@@ -228,12 +230,12 @@ static bool make_functions(struct written *w, struct written_unit *u)
     return ok;
 }
 
-/* The one with the smallest range around the address, of equals the last. NULL when there is none. */
+/* The function with the smallest range around the address, of equal ones the last; NULL when there is none. */
 static struct written_function *written_function_at(struct written_unit *u, uint64_t address)
 {
     struct written_function *best = NULL;
     uint64_t best_size = UINT64_MAX;
-    /* the first one that begins behind the address */
+    /* the first function that begins after the address */
     size_t low = SL_PARTITION_POINT(i, 0, u->by_low_count, u->functions[u->by_low[i]].low <= address);
     while (low-- && u->functions[u->by_low[low]].reach > address) {
         struct written_function *f = &u->functions[u->by_low[low]];
@@ -264,7 +266,7 @@ struct written_unit *written_unit_read(struct written *w, uint32_t number)
         return NULL;
     }
     enum sl_code code = sl_dwarf_listing_read(w->listing, number, &w->arena, &u->listing, &error);
-    u->is_bad = !u->listing.line_version; /* of a damaged one, what could be read counts */
+    u->is_bad = !u->listing.line_version; /* the readable part of a damaged unit is used */
     bool ok = code == SL_OK || (code == SL_MALFORMED && (u->is_bad || u->listing.functions));
     if (ok && !u->is_bad) {
         u->paths = sl_arena_zalloc(&w->arena, u->listing.file_count + 1, sizeof *u->paths);
@@ -318,7 +320,7 @@ static bool look_into(struct written *w, uint32_t number, uint64_t address, stru
     return place->row || place->function;
 }
 
-/* Units say less than all that their lines and functions cover: of those that were read for other addresses, that counts too. */
+/* Lines and functions of a unit may lie outside of its ranges: GNU addr2line finds them in units it has read before. */
 static bool find_in_read_units(struct written *w, uint64_t address, struct written_place *place)
 {
     for (size_t i = 0; i < w->read_count; i++)
@@ -328,12 +330,11 @@ static bool find_in_read_units(struct written *w, uint64_t address, struct writt
     return false;
 }
 
-/* The first unit, in file order, that knows something of the address. */
 bool written_find(struct written *w, uint64_t address, struct written_place *place)
 {
     uint32_t next = 0;
     while (w->listing && !w->failed) {
-        size_t low = SL_COUNT_UP_TO(w->spans, w->span_count, begin, address); /* the first span behind the address */
+        size_t low = SL_COUNT_UP_TO(w->spans, w->span_count, begin, address); /* the first span after the address */
         size_t rangeless = 0;
         uint32_t number = UINT32_MAX;
         for (; low-- && w->spans[low].reach > address;)

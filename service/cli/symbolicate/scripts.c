@@ -87,7 +87,7 @@ static bool index_files(struct scripts *s)
 }
 
 /* The local file whose path has the longest common end with the URL plus `end` (".map" or ""); NULL unless at least the file name is
- * equal. A URL without a path, as of eval code, matches the only script. */
+ * equal. An empty URL matches the only script. */
 static const char *file_of(const struct scripts *s, struct sl_str url, const char *end)
 {
     struct sl_buf buf = {0};
