@@ -1,4 +1,4 @@
-/* `symloom bundle`: the sources that a debug file names, as a source bundle. */
+/* `symloom bundle`: packs the sources that a debug file names into a source bundle. */
 #include "cli/bundle/bundle.h"
 #include "cli/progress.h"
 
@@ -34,13 +34,13 @@ struct bundling {
     struct root *roots;
     size_t root_count;
     uint64_t max_size;
-    enum sl_arch arch; /* SL_ARCH_UNKNOWN = any */
+    enum sl_arch arch; /* SL_ARCH_UNKNOWN: any */
     struct sl_debug_id id;
     bool has_id, list, json;
-    size_t seen;       /* objects that were wanted */
-    struct sl_buf out; /* what goes to standard output */
+    size_t seen;       /* objects that matched --arch and --id */
+    struct sl_buf out; /* standard output */
     struct sl_arena arena;
-    struct sl_map written; /* paths of bundles, in the arena */
+    struct sl_map written; /* paths of the bundles so far, in the arena */
     struct sl_json_writer w;
     struct progress progress;
 };
@@ -53,7 +53,7 @@ static const char *base_of(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* `app.so` to `app.src.zip`, its slice 1 to `app.1.src.zip`. */
+/* Appends the bundle's name: `app.so` -> `app.src.zip`; slice 1 of it -> `app.1.src.zip`. */
 static void add_name(struct sl_buf *out, struct sl_str base, size_t slice)
 {
     size_t dot = base.size;
@@ -65,7 +65,7 @@ static void add_name(struct sl_buf *out, struct sl_str base, size_t slice)
     sl_buf_cstr(out, ".src.zip");
 }
 
-/* The bundle of a file inside of a .dSYM goes beside that. */
+/* The directory for a file's bundle: its own, or that of the .dSYM around it. */
 static struct sl_str directory_of(const char *path)
 {
     const char *inside = strstr(path, ".dSYM/Contents/Resources/DWARF/");
@@ -83,7 +83,7 @@ static bool into_directory(const struct bundling *b, const char *output)
            (b->o->argument_count > 1 || path_is_directory(output) || sl_str_ends(sl_str(output), SL_STR("/")));
 }
 
-/* The caller's; NULL when out of memory. */
+/* The path of the bundle; NULL when out of memory. The caller frees. */
 static char *result_path(const struct bundling *b, const char *file, size_t slice)
 {
     const char *output = option_value(b->o, "output", NULL);
@@ -186,7 +186,7 @@ static int write_mapping(struct bundling *b, struct packing *p, const struct sou
     return status;
 }
 
-/* Whether nothing was written there for another object. */
+/* Whether no other object's bundle has been written to this path; reserves it. */
 static bool is_free(struct bundling *b, const char *output)
 {
     char *kept = sl_arena_strndup(&b->arena, output, strlen(output));
@@ -252,7 +252,7 @@ static int bundle_object(struct bundling *b, const char *path, struct input *inp
     return status;
 }
 
-/* Of what was left out, that which its owner may want to know of. */
+/* Reports skipped files that matter: precompiled headers, embedded and oversized sources. */
 static void tell_skipped(const struct packing *p, const struct skipped *skipped)
 {
     static const char *const sentences[][2] = {{"precompiled header", "Skipping precompiled header: "},
@@ -400,7 +400,7 @@ static bool read_roots(struct bundling *b)
     return b->roots != NULL;
 }
 
-/* Of a command, `1K` will do. */
+/* Parses a size; also accepts `1K` for `1KiB`. */
 static bool read_size(const char *text, uint64_t *bytes)
 {
     char whole[32];

@@ -1,4 +1,4 @@
-/* `symloom bundle`: the source files that an object names. */
+/* `symloom bundle`: collects the source paths that an object names. */
 #include "cli/bundle/bundle.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "object/embedded.h"
 #include "ppdb/ppdb.h"
 
-static const uint64_t max_embedded = UINT64_C(64) << 20; /* bytes of one text */
+static const uint64_t max_embedded = UINT64_C(64) << 20; /* bytes per source */
 
 struct collector {
     struct sl_function_sink sink;
@@ -89,7 +89,7 @@ static void bundle_files_read_documents(struct source_paths *paths, struct sl_by
     sl_buf_free(&name);
 }
 
-/* ---- all ---- */
+/* ---- all formats ---- */
 
 static int by_path(const void *left, const void *right)
 {

@@ -1,4 +1,4 @@
-/* `symloom bundle --jvm`: the sources of a project, under the URLs that JVM stack traces lead to:
+/* `symloom bundle --jvm`: the sources of a project, under the URLs that JVM stack traces refer to:
  *
  *     app/src/main/java/io/x/Foo.java ──▶ ~/io/x/Foo.jvm */
 #include "cli/bundle/bundle.h"
@@ -18,17 +18,17 @@ static const char *const suffixes[] = {".java", ".kt", ".scala", ".sc",  ".groov
 static const char *const languages[] = {"java", "kotlin", "scala", "groovy", "clojure"};
 static const char *const output_directories[] = {"build", "out", "target", "bin"};
 
-struct rule {            /* one line of a .gitignore file, or an --exclude */
-    struct rule *next;   /* older ones */
-    const char *pattern; /* relative to the directory that the rule is of */
-    size_t directory;    /* size of that directory in paths, with its slash */
+struct rule {            /* a line of a .gitignore file, or an --exclude */
+    struct rule *next;   /* the rules before it, which have lower precedence */
+    const char *pattern; /* relative to the rule's directory */
+    size_t directory;    /* length of the rule's directory in paths, including its slash */
     bool negated, directories_only, anchored;
 };
 
 struct walk {
     struct sl_arena arena;
     const char *top;
-    struct sl_str *paths; /* of sources, relative */
+    struct sl_str *paths; /* of sources, relative to `top` */
     size_t count, capacity;
     bool failed;
 };
@@ -43,7 +43,7 @@ static bool one_of(struct sl_str name, const char *const *names, size_t count)
     return false;
 }
 
-/* Part by part; the part `**` stands for any number of them. */
+/* Matches component by component; `**` matches any number of components. */
 static bool matches(const char *pattern, const char *path, unsigned depth)
 {
     char part[MAX_PATTERN], name[256];
@@ -115,7 +115,7 @@ static void read_rules(struct walk *w, struct rule **rules, const char *director
 
 /* ---- paths ---- */
 
-/* Behind `src/<set>/<language>/`; NULL when the path has no such part. */
+/* The part of the path after `src/<set>/<language>/`; NULL without such a prefix. */
 static const char *behind_source_root(const char *path)
 {
     for (const char *at = path; at; at = strchr(at, '/') ? strchr(at, '/') + 1 : NULL) {
@@ -129,7 +129,7 @@ static const char *behind_source_root(const char *path)
     return NULL;
 }
 
-/* Output of builds and the like; below a source root such a name is a package. */
+/* Whether to skip a directory: hidden ones and build output. Below a source root `build` and the like are packages. */
 static bool is_passed_over(const char *path, const char *name)
 {
     char below[4096];
@@ -162,7 +162,7 @@ static void add_path(struct walk *w, const char *path)
         w->paths[w->count++] = sl_str(copy);
 }
 
-/* `directory` is empty or ends with a slash. */
+/* Walks a directory below `top`. `directory` is empty or ends with a slash. */
 static void bundle_jvm_walk(struct walk *w, const char *directory, const struct rule *outer, unsigned depth)
 {
     char path[4096];
@@ -176,7 +176,7 @@ static void bundle_jvm_walk(struct walk *w, const char *directory, const struct 
         if (entry->d_name[0] == '.')
             continue;
         int size = snprintf(path, sizeof path, "%s/%s%s", w->top, directory, entry->d_name);
-        if (size < 0 || (size_t)size + 1 >= sizeof path) /* a slash follows */
+        if (size < 0 || (size_t)size + 1 >= sizeof path) /* room for a slash */
             continue;
         if (lstat(path, &st) != 0 || is_ignored(rules, path + top, S_ISDIR(st.st_mode)))
             continue;

@@ -1,4 +1,4 @@
-/* `symloom bundle`: reading the sources and packing them. */
+/* `symloom bundle`: reads sources and packs them. */
 #include "cli/bundle/bundle.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ const char *read_source(const char *path, uint64_t max_size, struct sl_buf *out)
     sl_buf_clear(out);
     if (stat(path, &st) != 0)
         return strerror(errno);
-    if (!S_ISREG(st.st_mode)) /* a FIFO would wait for its writer */
+    if (!S_ISREG(st.st_mode)) /* opening a FIFO would block */
         return "not a regular file";
     if ((uint64_t)st.st_size > max_size)
         return "file is too large";
@@ -73,7 +73,7 @@ static void bundle_pack_pack(struct packing *p, struct sl_str path, struct sl_by
         p->packed[p->packed_count++] = path;
 }
 
-/* ---- where a source is now ---- */
+/* ---- local paths ---- */
 
 static const char *local_path(struct packing *p, struct sl_str path)
 {
@@ -124,7 +124,7 @@ static void pack_path(struct packing *p, const struct source_path *source)
         bundle_pack_pack(p, source->path, sl_buf_bytes(&p->scratch));
 }
 
-/* ---- C# behind generated C++ ---- */
+/* ---- C# sources of il2cpp's generated C++ ---- */
 
 static bool is_new(struct packing *p, struct sl_str path)
 {
@@ -194,7 +194,7 @@ void packing_free(struct packing *p)
     sl_arena_free(&p->arena);
 }
 
-/* ---- the line mapping ---- */
+/* ---- the line mapping: {"a.cpp": {"A.cs": {"C++ line": C# line, ...}}, "__debug-id__": {"<id>": {}}}, keys sorted ---- */
 
 struct mark {
     struct sl_str file;

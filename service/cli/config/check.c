@@ -9,9 +9,9 @@
 
 enum { MAX_FILES = 2 };
 
-struct checked { /* a file */
+struct checked { /* a configuration file */
     const char *path;
-    struct config *config; /* NULL: it could not be loaded */
+    struct config *config; /* NULL: loading failed */
     struct sl_arena arena;
     struct value_problems problems;
     struct source_list symbols;
@@ -26,7 +26,7 @@ struct check {
     char paths[MAX_FILES][4096];
 };
 
-/* ---- looking ---- */
+/* ---- checks ---- */
 
 static const char *shown_path(const struct checked *file)
 {
@@ -57,7 +57,7 @@ static void check_file(const struct check *c, struct checked *file)
         config_check_machine(file->config, &file->problems);
 }
 
-/* Only files that are as they should be: the others do not say whom to ask. */
+/* Checks the connections of files without errors; the others may lack the addresses. */
 static void check_connections(struct check *c)
 {
     struct connect_target targets[MAX_FILES];
@@ -66,7 +66,7 @@ static void check_connections(struct check *c)
         struct checked *file = &c->files[i];
         if (!file->config || file->problems.errors)
             continue;
-        if (c->user) /* who sits at a terminal may connect to any address */
+        if (c->user) /* user commands may connect to any address */
             file->config->connect_to_reserved_ips = true;
         targets[count++] =
             (struct connect_target){file->config, file->symbols.items, file->symbols.count, &file->problems};
@@ -86,10 +86,10 @@ static void find_files(struct check *c, const char *given)
     size_t found = by_id_config_files(c->paths);
     for (size_t i = 0; i < found; i++)
         c->files[i].path = c->paths[i];
-    c->count = found ? found : 1; /* none: the defaults */
+    c->count = found ? found : 1; /* none: check the defaults */
 }
 
-/* ---- telling ---- */
+/* ---- output ---- */
 
 static const char *level_of(const struct value_problem *problem)
 {
@@ -102,7 +102,7 @@ static void put_place(struct sl_json_writer *w, const char *key, uint32_t number
     if (number)
         sl_json_put_u64(w, number);
     else
-        sl_json_put_null(w); /* it is none of a line */
+        sl_json_put_null(w); /* the problem has no line */
 }
 
 static void put_problems(const struct checked *file, struct sl_json_writer *w)
@@ -120,7 +120,7 @@ static void put_problems(const struct checked *file, struct sl_json_writer *w)
     }
 }
 
-/* Of files that could not be read at all nothing is told here, and there is no array. */
+/* Prints the problems. If a file is unreadable, the caller reports that, and there is no JSON array. */
 static void tell(const struct check *c, bool unreadable, bool found)
 {
     struct sl_buf text = {0};

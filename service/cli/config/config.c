@@ -41,7 +41,7 @@ static void put_value(const struct value *value, struct sl_json_writer *w)
     }
 }
 
-/* What is shown as YAML, as one object; it does without the origins, which are comments. */
+/* Converts the YAML text to one JSON object, without the comments about origins. */
 static bool yaml_as_json(struct sl_buf *text)
 {
     struct sl_arena arena = {0};

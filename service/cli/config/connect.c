@@ -15,13 +15,13 @@
 #include "store/store.h"
 
 struct question {
-    const char *key; /* in the arena, as `where` */
+    const char *key; /* in the arena, like `where` */
     struct value at;
-    const char *where; /* for people, no secrets */
+    const char *where; /* for messages; contains no secrets */
     void (*ask)(struct question *question) SL_SUSPENDS;
-    const struct source *source; /* of ask_source */
+    const struct source *source; /* for ask_source */
     const struct connect_target *target;
-    struct sl_arena arena; /* of the answer */
+    struct sl_arena arena; /* for the answer */
     enum sl_code code;
     struct sl_error error;
 };
@@ -56,7 +56,7 @@ static struct question *add_question(struct questions *all, const struct connect
 
 /* ---- sources ---- */
 
-/* No file has these ids, so that the answer of a source that works is that it does not. */
+/* Ids that no file has: a working source answers "not found". */
 static const struct object_id nobody = {
     .type = OBJECT_UNKNOWN,
     .code_id = SL_STR("73796d6c6f6f6d20636865636b2073796d6c6f6f"),
@@ -68,7 +68,7 @@ static const struct object_id nobody = {
     .has_debug_id = true,
 };
 
-/* One request: for a file, and of Sentry for a list of files. */
+/* Sends one request: for a file, or to Sentry for a list of files. */
 static void ask_source(struct question *q)
 {
     enum file_type types[FILE_TYPES];
@@ -77,7 +77,7 @@ static void ask_source(struct question *q)
     size_t count;
     uint32_t last;
     source.attempts = 1;
-    source.path_pattern_count = 0; /* they are about names of modules */
+    source.path_pattern_count = 0; /* the patterns would exclude the made-up module */
     for (int type = 0; type < FILE_TYPES; type++)
         types[type] = (enum file_type)type;
     if (origin_has_index(&source)) {
@@ -122,7 +122,7 @@ static void ask_sources(struct questions *all, const struct connect_target *targ
     }
     for (size_t i = 0; config->mozilla.on && i < config->mozilla.source_count; i++) {
         const struct source *store = &config->mozilla.stores[i];
-        bool known = false; /* by its id, and asked already */
+        bool known = false; /* a source with this id was added already */
         for (size_t j = 0; j < config->source_count; j++)
             known = known || sl_str_equal(config->sources[j].id, store->id);
         if (!known)
@@ -132,7 +132,7 @@ static void ask_sources(struct questions *all, const struct connect_target *targ
         add_source(all, target, &target->symbols[i], "symbols", NULL);
 }
 
-/* ---- what machines share ---- */
+/* ---- shared cache and stores ---- */
 
 static void ask_redis(struct question *q)
 {
@@ -193,7 +193,7 @@ static void add_shared(struct questions *all, const struct connect_target *targe
                        void (*ask)(struct question *question))
 {
     const char *shown = strstr(where, "://") ? fetch_public_url(&all->arena, where) : where;
-    const char *at = strrchr(where, '@'); /* of schemes that are no HTTP */
+    const char *at = strrchr(where, '@'); /* schemes other than HTTP */
     struct question *q = add_question(all, target, key, sl_str(shown ? shown : at ? at + 1 : where));
     if (q)
         q->ask = ask;
@@ -222,7 +222,7 @@ static void add_back_ends(struct questions *all, const struct connect_target *ta
     add_bucket(all, target, "symbfile.store", &config->symbfile.bucket, ask_symbfiles);
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 static void ask_one(void *arg)
 {

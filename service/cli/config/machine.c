@@ -20,7 +20,7 @@ enum { PATH_BYTES = 4096 };
 
 /* ---- places ---- */
 
-/* "a/b/" to "a", "a" to ".", "/a" to "/". */
+/* Replaces a path by its parent: "a/b/" -> "a", "a" -> ".", "/a" -> "/". */
 static void cut_last(char *path)
 {
     size_t size = strlen(path);
@@ -36,7 +36,7 @@ static void cut_last(char *path)
         memcpy(path, ".", 2);
 }
 
-/* Whether files can be made in the directory, or in the nearest one above it, in which it would be made. 0, or errno. */
+/* Tests whether files can be created in the directory, or if it is missing, in its nearest existing parent. Returns 0 or errno. */
 static int try_directory(const char *path)
 {
     char at[PATH_BYTES], probe[PATH_BYTES + 32];
@@ -57,7 +57,7 @@ static int try_directory(const char *path)
     return 0;
 }
 
-/* Whether the file can be appended to; made, where it is not there. 0, or errno. */
+/* Tests whether the file can be appended to, or created if it is missing. Returns 0 or errno. */
 static int try_file(const char *path)
 {
     struct stat st;
@@ -87,7 +87,7 @@ static void check_directory(const struct config *config, const char *key, const 
         complain(config, key, path, try_directory(path), problems);
 }
 
-/* Only of the environment, so that there is no place in the file. */
+/* Checks $TMPDIR. The problem has no place in the file. */
 static void check_temp_dir(struct value_problems *problems)
 {
     const char *configured = getenv("TMPDIR"), *reason = strerror(temp_dir_error());

@@ -110,7 +110,8 @@ static bool summarise(struct sl_str text, struct sl_arena *arena, struct summary
 
 /* ---- sources ---- */
 
-/* Each source with its text, if `contents` says so: "here", "missing"; and whether it is of no interest. */
+/* Lists the sources of one section: whether `contents` has the text ("embedded"), and whether it is in the ignore list. `first`: the
+ * index of its first source in the whole map. */
 static void list_part(const struct summary *s, const struct sl_sourcemap_part *part, uint64_t first,
                       struct sl_json_writer *w, struct sl_buf *out)
 {

@@ -1,4 +1,4 @@
-/* `symloom inspect` of symbfiles: what records they hold. */
+/* `symloom inspect` for symbfiles: counts of records, and with --symbols the records. */
 #include "cli/inspect/inspect.h"
 
 #include "symbfile/symbfile.h"

@@ -1,12 +1,11 @@
-/* `symloom completion`: what a shell has to know to complete commands, their options and the words that those take, of the
- * tables that --help prints. */
+/* `symloom completion`: writes shell completions of commands, options and their choices, from the tables of --help. */
 #include "cli/cli.h"
 #include "cli/options.h"
 
 #include <stdio.h>
 
-/* The words that stand first behind a command: `check` and `show` of "config check [FILE] | config show", all commands of
- * "help [COMMAND]". Separated by blanks. */
+/* Appends the possible first words after a command, separated by blanks: `check` and `show` of "config check [FILE] | config show", all
+ * commands of "help [COMMAND]". */
 static void completion_verbs(const char *usage, struct sl_buf *out)
 {
     for (const char *at = usage; at; at = strstr(at, " | ") ? strstr(at, " | ") + 3 : NULL) {
@@ -27,7 +26,7 @@ static bool is_choice(const struct option_spec *spec)
     return spec->help && spec->value && strchr(spec->value, '|');
 }
 
-/* The values that a choice takes, separated by blanks. */
+/* Appends the values of a choice, separated by blanks. */
 static void completion_values(const struct option_spec *spec, struct sl_buf *out)
 {
     for (const char *at = spec->value; *at; at++)
@@ -40,7 +39,7 @@ static void completion_commands(struct sl_buf *out, char separator)
         sl_buf_printf(out, "%s%s", (*c)->name, c[1] ? (char[]){separator, '\0'} : "");
 }
 
-/* Within single quotes of any of the three shells. */
+/* Escapes text for single quotes, in all three shells. */
 static void completion_quote(struct sl_buf *out, const char *text)
 {
     for (; *text; text++)
@@ -50,7 +49,7 @@ static void completion_quote(struct sl_buf *out, const char *text)
             sl_buf_u8(out, (uint8_t)*text);
 }
 
-/* Whether the command has an option of that name, which then goes before the one that all have. */
+/* Whether the command has its own option of that name, which hides the global one. */
 static bool has_option(const struct option_spec *specs, const char *name)
 {
     for (; specs && specs->name; specs++)
@@ -59,7 +58,7 @@ static bool has_option(const struct option_spec *specs, const char *name)
     return false;
 }
 
-/* The letter of an option that all commands have, behind a command with these: 0 when it means another one there. */
+/* The letter of a global option after a command with these options: 0 if the command uses it for another option. */
 static char letter_behind(const struct option_spec *specs, char letter)
 {
     for (; specs && specs->name; specs++)
@@ -68,7 +67,7 @@ static char letter_behind(const struct option_spec *specs, char letter)
     return letter;
 }
 
-/* Tells of each option that may stand behind a command: its own, and of those of all what it does not hide. */
+/* Calls `tell` for each option of a command: its own, and the global ones that these do not hide. */
 static void each_option(const struct option_spec *specs,
                         void (*tell)(struct sl_buf *out, const char *command, const struct option_spec *spec),
                         struct sl_buf *out, const char *command)
@@ -143,7 +142,7 @@ static void completion_bash(struct sl_buf *out)
 
 /* ---- zsh ---- */
 
-/* Within '[...]' of a specification a bracket and a colon are told from its own by a backslash. */
+/* Escapes text for '[...]' of a zsh specification: brackets and colons need a backslash. */
 static void zsh_text(struct sl_buf *out, const char *text)
 {
     char one[2] = "";
@@ -201,7 +200,7 @@ static void zsh_command(struct sl_buf *out, const struct command *command)
     sl_buf_free(&verbs);
 }
 
-/* A file for $fpath, or to be sourced: as the function of its name it completes, else it says who completes. */
+/* Writes a file for $fpath or for sourcing: called as the function _symloom it completes, otherwise it registers itself. */
 static void completion_zsh(struct sl_buf *out)
 {
     sl_buf_cstr(out, "#compdef symloom\n# zsh completion of symloom: made by `symloom completion zsh`\n_symloom() {\n"
@@ -239,7 +238,7 @@ static void fish_option(struct sl_buf *out, const char *command, const struct op
         sl_buf_u8(out, '\'');
     }
     sl_buf_cstr(out, " -d '");
-    for (const char *at = spec->help; *at; at++) /* fish knows \' */
+    for (const char *at = spec->help; *at; at++) /* fish escapes quotes as \' */
         sl_buf_printf(out, *at == '\'' || *at == '\\' ? "\\%c" : "%c", *at);
     sl_buf_cstr(out, "'\n");
 }

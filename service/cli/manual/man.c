@@ -1,5 +1,4 @@
-/* `symloom man`: the manual, a page for the program and one for each command, of the tables that --help prints.
- * The language is roff with the man macros (groff_man(7)). */
+/* `symloom man`: man pages of the program and of each command, from the tables of --help, in roff with the man macros (groff_man(7)). */
 #include "cli/cli.h"
 #include "cli/options.h"
 
@@ -39,7 +38,7 @@ static const char *const man_files[][2] = {
 
 #define ROWS(table) (sizeof(table) / sizeof *(table))
 
-/* Text of a line: a dash is a minus, a dot or quote at the start is no request. */
+/* Escapes text: `-` becomes a minus sign, and a dot or quote at the start of a line no request. */
 static void man_text(struct sl_buf *out, const char *text)
 {
     bool start = true;
@@ -95,7 +94,7 @@ static void man_options(struct sl_buf *out, const struct option_spec *spec)
     sl_buf_cstr(out, ".TP\n.B \\-h, \\-\\-help\nthe options, and no more\n");
 }
 
-/* The page of the program itself. */
+/* Writes the page of the program itself. */
 static void man_program(struct sl_buf *out)
 {
     man_head(out, "symloom", "raw crash data to readable stack traces");
@@ -142,7 +141,7 @@ static int man_write(const char *directory, const char *name, const struct sl_bu
 static int man_all(const char *directory)
 {
     struct sl_buf page = {0};
-    mkdir(directory, 0777); /* what is wrong shows when the first page is written */
+    mkdir(directory, 0777); /* writing the first page reports errors */
     man_program(&page);
     int status = man_write(directory, "symloom", &page);
     for (const struct command *const *command = commands_all; *command && status == 0; command++) {

@@ -1,4 +1,4 @@
-/* Which executables are meant: named ones, those below a directory, those that a process has loaded. */
+/* The executables to push: named files, files below a directory, files that a process has mapped. */
 #include "cli/push_symbols/push.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 enum { MAX_WALKED = 200000 };
 
-/* `hidden`: how much of the path's beginning is only the way to it. */
+/* `hidden`: length of the prefix of `path` that messages leave out. */
 static bool push_list_add(struct push_list *list, const char *path, size_t hidden, bool named)
 {
     char *copy = strdup(path);
@@ -37,7 +37,7 @@ static int push_list_fail(int status, const char *path, const char *why)
     return status;
 }
 
-/* Whether it is a program or a library whose symbols can be sent. */
+/* Whether the file is a program or library whose symbols can be sent. */
 static bool is_executable(const char *path)
 {
     struct sl_mapping mapping;
@@ -50,7 +50,7 @@ static bool is_executable(const char *path)
         sl_object_open(mapping.bytes, NULL, &object, NULL) == SL_OK &&
         sl_symbfile_image_open(object, &image, NULL) == SL_OK) {
         enum sl_object_kind kind = sl_object_info(object)->kind;
-        struct sl_bytes code; /* of debug companions none is in the file, of statically linked programs it is */
+        struct sl_bytes code; /* absent from debug files, present in static PIEs and the like */
         is = kind == SL_KIND_EXE || kind == SL_KIND_LIB ||
              (kind == SL_KIND_DBG && sl_object_section(object, "text", &code, NULL) && code.size);
     }
@@ -96,7 +96,7 @@ static bool is_listed(const struct push_list *list, const char *path)
     return false;
 }
 
-/* The way to a mapped file whose name is gone. */
+/* Builds a path that opens a deleted but mapped file. */
 static int way_to_deleted(const char *pid, const char *range, struct sl_str name, char *path, size_t size)
 {
     char link[64], target[4200];
@@ -107,8 +107,8 @@ static int way_to_deleted(const char *pid, const char *range, struct sl_str name
     return snprintf(path, size, "/proc/%s/map_files/%s", pid, range);
 }
 
-/* A line of /proc/PID/maps (proc(5)): range, rights, offset, device, inode, path. The file is opened as the process sees it,
- * or, when its name is gone, through the mapping. */
+/* Adds the file of a line of /proc/PID/maps (proc(5)): range, permissions, offset, device, inode, path. The path is opened in the
+ * process' mount namespace, or, if the file is deleted, through the mapping. */
 static bool add_mapping(struct push_list *list, const char *pid, const char *line)
 {
     char path[4200], range[64], rights[8];

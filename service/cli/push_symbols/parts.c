@@ -1,4 +1,5 @@
-/* Executables to symbfile parts, in unlinked temporary files: how many there are must be known before the first is sent. */
+/* Converts executables to symbfile parts in unlinked temporary files, because the number of parts must be known before the first is
+ * sent. */
 #include "cli/members.h"
 #include "cli/push_symbols/push.h"
 #include "cli/split_files.h"
@@ -27,7 +28,7 @@ static int push_parts_fail(int status, const char *path, const char *why)
 /* ---- parts ---- */
 struct part_writer {
     struct push_set *set;
-    struct sl_symbfile_writer *writer; /* of the open part; NULL = none */
+    struct sl_symbfile_writer *writer; /* of the open part; NULL: none */
     uint64_t chunk_size;
     struct sl_budget *budget;
 };
@@ -55,7 +56,7 @@ static enum sl_code close_part(struct part_writer *w, struct sl_error *error)
     return code;
 }
 
-/* A part that may take a tree: the open one unless it is full. */
+/* Opens a part for the next range tree, unless the open one has room. */
 static enum sl_code open_part(struct part_writer *w, struct sl_error *error)
 {
     if (w->writer && sl_symbfile_writer_size(w->writer) < w->chunk_size)
@@ -180,7 +181,7 @@ static void close_companion(struct companion *c)
     sl_unmap(&c->mapping);
 }
 
-struct dwo_files { /* those opened so far */
+struct dwo_files { /* the open .dwo files */
     const char *program;
     pthread_mutex_t lock;
     struct companion *items;
@@ -214,7 +215,7 @@ static struct sl_object *open_dwo(void *arg, struct sl_str comp_dir, struct sl_s
     return NULL;
 }
 
-/* The supplementary file is looked for where the link says, then where distributions put it, and must have that id. */
+/* Opens the supplementary file: at the path of the link, or where distributions install it. Its id must match. */
 static struct sl_object *open_alt(struct companion *c, struct sl_object *object, const char *path)
 {
     struct sl_supplementary link;
@@ -280,7 +281,7 @@ static void close_companions(struct companions *c)
 /* ---- an executable ---- */
 struct file {
     const char *path;
-    char own_path[4096]; /* `path`, where nobody else keeps it */
+    char own_path[4096]; /* storage for `path` if it has no other owner */
     struct sl_mapping mapping;
     struct sl_object *object;
     struct sl_symbfile_image *image;
@@ -390,7 +391,7 @@ static void identify(const struct file *executable, const char *name, struct pus
     job->has_base = sl_symbfile_image_base(executable->image, &job->base);
 }
 
-/* What is sent of a stripped executable is little: say why. */
+/* Warns that a stripped executable yields few symbols, and why. */
 static void warn_stripped(const struct file *executable)
 {
     const struct sl_object_info *info = sl_object_info(executable->object);
@@ -400,7 +401,7 @@ static void warn_stripped(const struct file *executable)
             SL_STR_ARG(info->debug_link.size ? info->debug_link : SL_STR("none")));
 }
 
-/* The file with the symbols, where it is another one. */
+/* Opens the separate file with the symbols, if the executable has none. `debug` stays empty otherwise. */
 static int open_debug(const struct push_source *source, const struct file *executable, struct file *debug)
 {
     if (source->debug_file) {
@@ -439,7 +440,7 @@ int push_extract(const struct push_source *source, struct push_job *job)
     return status;
 }
 
-/* ---- ready files ---- */
+/* ---- existing symbfiles ---- */
 struct rereading {
     struct sl_symbfile_sink sink;
     struct part_writer writer;
@@ -475,7 +476,7 @@ int push_reread(const char *path, enum push_kind kind, struct push_job *job)
     sl_budget_init(&budget, mapping.bytes.size);
     r.writer.budget = &budget;
     code = sl_symbfile_read(mapping.bytes, &r.sink, &error);
-    if (code == SL_OK && !r.writer.writer) /* a file without records is a part too */
+    if (code == SL_OK && !r.writer.writer) /* a file without records makes one empty part */
         code = open_part(&r.writer, &error);
     if (code == SL_OK)
         code = close_part(&r.writer, &error);

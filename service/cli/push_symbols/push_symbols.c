@@ -1,4 +1,4 @@
-/* `symloom push-symbols`: symbols of executables to a service that takes symbfiles. */
+/* `symloom push-symbols`: sends symbols of executables to a service that accepts symbfiles. */
 #include "cli/push_symbols/push.h"
 #include "cli/server.h"
 
@@ -91,7 +91,7 @@ static bool read_first_line(const char *path, char *line, size_t size)
     return false;
 }
 
-/* The key as it is sent; empty when there is none. */
+/* Reads the key as it is sent; empty when none is given. */
 static bool read_key(const struct options *o, char out[MAX_KEY])
 {
     char line[MAX_KEY / 2] = "";
@@ -103,7 +103,7 @@ static bool read_key(const struct options *o, char out[MAX_KEY])
     key = path ? line : key;
     if (strlen(key) >= sizeof line)
         return usage("the key is too long");
-    key_as_sent(key, out, MAX_KEY); /* which has room for it */
+    key_as_sent(key, out, MAX_KEY); /* always fits */
     option_hide(o, "api-key");
     return true;
 }
@@ -213,7 +213,7 @@ static int list_executables(const struct options *o, struct push_list *list)
     return PUSH_OK;
 }
 
-/* What was found, and not named, may be without symbols, as long as something is not. */
+/* Pushes all files. Files found in a directory or process may lack symbols, if at least one has some. */
 static int push_all(const struct options *o, const struct push_target *target, const struct push_list *list,
                     uint64_t chunk_size)
 {

@@ -1,4 +1,4 @@
-/* Sending the parts: a few at a time, each again when the service or the way to it fails for a while. */
+/* Uploads the parts: several at a time, with retries after temporary failures. */
 #include "cli/push_symbols/push.h"
 
 #include <curl/curl.h>
@@ -19,7 +19,7 @@ struct transfer {
     struct curl_slist *headers;
     struct sl_buf answer;
     struct sl_mapping mapping; /* of the part */
-    uint8_t *packed;           /* compressed; NULL = as it is */
+    uint8_t *packed;           /* compressed body; NULL: uncompressed */
     size_t part;
     uint64_t not_before_ms;
     unsigned attempts;
@@ -35,8 +35,8 @@ struct sending {
     CURLM *multi;
     struct transfer *transfers;
     size_t done;
-    uint64_t done_bytes;    /* of the parts that arrived, as they are before they are compressed */
-    bool own_service, zstd; /* it is one of ours; it takes zstd */
+    uint64_t done_bytes;    /* uncompressed size of the uploaded parts */
+    bool own_service, zstd; /* the service is a symloom; it accepts zstd */
     int status;
 };
 
@@ -86,7 +86,7 @@ static void push_upload_tell(const struct sending *s, const char *event, const s
     sl_buf_free(&json);
 }
 
-/* The parts of all files; the bytes are those of the set on its way. */
+/* Updates the bar: it counts the parts of all files, and the bytes of the current set. */
 static void show_bar(struct sending *s)
 {
     char item[SL_FILE_ID_HEX + 16], id[SL_FILE_ID_HEX];
@@ -237,7 +237,7 @@ static bool start(struct sending *s, struct transfer *t)
 }
 
 /* ---- answers ---- */
-/* The answer as a tree; null when it is no JSON. */
+/* Parses the answer as JSON; null if it is not JSON. */
 static struct value parse_answer(const struct transfer *t, struct sl_arena *arena)
 {
     struct value answer = {0};
@@ -292,7 +292,7 @@ static bool may_pass(CURLcode code, long http)
     return false;
 }
 
-/* 1, 2, 4 .. 30 seconds, up to a quarter less, so that clients do not come back together. */
+/* The pause before a retry: Retry-After, else 1, 2, 4 .. 30 seconds with up to 25 % jitter. */
 static uint64_t pause_ms(const struct transfer *t)
 {
     uint16_t random = 0;
@@ -321,7 +321,7 @@ static void push_upload_finish(struct sending *s, struct transfer *t, CURLcode c
         s->target->bar->done++;
         push_upload_tell(s, "sent", t, "");
     } else if (code == CURLE_OK && http == 415 && sent_packed) {
-        s->zstd = false; /* it is not understood: again as it is */
+        s->zstd = false; /* zstd is unsupported: retry uncompressed */
         t->attempts--;
     } else if (may_pass(code, http) && t->attempts <= s->target->retries) {
         char text[64];
@@ -411,10 +411,9 @@ static int send_set(struct sending *s)
     return s->status;
 }
 
-/* ---- what the service has ---- */
+/* ---- state on the service ---- */
 
-/* Asks for the state of the executable. True when the service is one of ours; `*published` has the hash of each kind's
- * published set, or "". */
+/* Requests the executable's state. True when the service is a symloom; `*published` gets the hash of each kind's published set, or "". */
 static bool push_upload_ask(struct sending *s, char published[PUSH_KINDS][65])
 {
     struct transfer t = {0};

@@ -18,22 +18,22 @@ enum { WAITING_MOST = 32, SITES = 64, MINUTE_MS = 60000, LOOK_MS = 1000, TIMEOUT
 
 struct event {
     char module[32], message[256];
-    struct sl_buf line; /* as the log has it, JSON */
+    struct sl_buf line; /* the JSON log line */
     int64_t at_s;
 };
 
 static struct {
     struct sl_secret dsn;
     bool ending;
-    struct fiber_wait_list ended; /* who sends waits for this, a second at a time */
-    pthread_mutex_t lock;         /* errors come from any thread */
+    struct fiber_wait_list ended; /* errors_send waits for it, for a second at a time */
+    pthread_mutex_t lock;         /* any thread may log an error */
     struct event waiting[WAITING_MOST];
     size_t count;
     struct {
         const char *file;
         int line;
         uint64_t next_ms;
-    } sites[SITES]; /* where the last ones came from */
+    } sites[SITES]; /* recent call sites, for rate limiting */
 } errors = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- collecting ---- */
@@ -81,7 +81,7 @@ static bool take_event(struct event *event)
     return any;
 }
 
-/* ---- where to ---- */
+/* ---- the DSN ---- */
 struct dsn {
     struct sl_str scheme, key, host, path, project; /* path: "" or "/a/b" */
 };
@@ -99,7 +99,7 @@ static bool dsn_parse(struct sl_str text, struct dsn *dsn)
     if (!last)
         return false;
     dsn->key = (struct sl_str){rest.data, (size_t)(at - rest.data)};
-    const char *secret = memchr(dsn->key.data, ':', dsn->key.size); /* of old DSNs: not needed */
+    const char *secret = memchr(dsn->key.data, ':', dsn->key.size); /* old DSNs include a secret, which is not needed */
     dsn->key.size = secret ? (size_t)(secret - dsn->key.data) : dsn->key.size;
     dsn->host = (struct sl_str){at + 1, (size_t)(slash - at) - 1};
     dsn->path = (struct sl_str){slash, (size_t)(last - slash)};
@@ -153,7 +153,7 @@ static void write_envelope(const struct event *event, struct sl_buf *out)
     sl_buf_free(&json);
 }
 
-/* What the server says to it is of no use to anybody. */
+/* Sends an event. The server's answer is ignored. */
 static void send_event(const struct event *event)
 {
     struct dsn dsn = {.path = {NULL, 0}};

@@ -15,12 +15,12 @@ static void notify_tell(const char *state, int flags)
     if (size < 2 || size >= sizeof address.sun_path || (path[0] != '/' && path[0] != '@'))
         return;
     memcpy(address.sun_path, path, size);
-    if (path[0] == '@') /* an abstract name */
+    if (path[0] == '@') /* an abstract socket */
         address.sun_path[0] = '\0';
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return;
-    /* The manager may be gone: nobody to tell. */
+    /* Errors are ignored: the manager may be gone. */
     (void)!sendto(fd, state, strlen(state), MSG_NOSIGNAL | flags, (struct sockaddr *)&address,
                   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + size));
     close(fd);
@@ -36,7 +36,7 @@ void notify_often(const char *state)
     notify_tell(state, MSG_DONTWAIT);
 }
 
-/* A positive number; 0 when it is none. */
+/* A positive number of an environment variable; 0 if unset or invalid. */
 static uint64_t number_of(const char *name)
 {
     const char *text = getenv(name);

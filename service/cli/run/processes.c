@@ -36,11 +36,11 @@ enum {
 #define RELOADED "X_SYMLOOM_RELOADED=1"
 
 struct child {
-    pid_t pid; /* 0: not there */
+    pid_t pid; /* 0: not running */
     uint64_t started_ms, due_ms;
-    unsigned failures; /* in a row, soon after the start */
-    unsigned unready;  /* the same, without ever having been ready */
-    bool ready, alive; /* said so, since the service manager was told */
+    unsigned failures; /* consecutive exits soon after the start */
+    unsigned unready;  /* consecutive exits before it was ready */
+    bool ready, alive; /* alive: sent WATCHDOG=1 since the last one to the manager */
 };
 
 static struct parent {
@@ -49,18 +49,19 @@ static struct parent {
     int (*serve)(struct config *config, const struct options *options);
     struct child *children;
     size_t count;
-    int signals, ear; /* signalfd(2); where children say what else they would tell the service manager */
+    int signals,
+        ear; /* signals: signalfd(2); ear: a socket for the children's notifications, instead of the manager's */
     char manager[108], ear_path[108];
-    const char *sockets; /* path of the directory of the sockets by which the processes ask each other */
+    const char *sockets; /* directory of the sockets between the processes */
     int sockets_fd;
     int status;
     bool stopping, ready;
-    bool reloaded; /* the configuration that children start with may not be the last one any more */
+    bool reloaded; /* the configuration was reloaded: a new child, which starts with the first one, must reload */
 } parent;
 
 static bool is_child;
 
-/* ---- what there is before any child ---- */
+/* ---- before the children ---- */
 static bool block_signals(void)
 {
     static const int taken[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD};
@@ -73,7 +74,7 @@ static bool block_signals(void)
     return parent.signals >= 0;
 }
 
-/* A socket of an abstract name (unix(7)), which children take for the service manager's. */
+/* Opens an abstract socket (unix(7)) that children use as NOTIFY_SOCKET. */
 static bool open_ear(void)
 {
     static const int on = 1;
@@ -159,14 +160,14 @@ static void note_death(const struct child *child, int status, uint64_t lived_ms,
               LOG_STR("why", why), LOG_U64("lived_ms", lived_ms), LOG_U64("again_in_ms", pause_ms));
 }
 
-/* At once for one that lived for a while. The others wait ever longer, so that the rest of the service has the machine. */
+/* The pause before a restart: none after a long run, else exponential backoff, so that a crash loop does not starve the other processes. */
 static uint64_t pause_before_start(const struct child *child)
 {
     uint64_t ms = child->failures < 16 ? (uint64_t)AGAIN_MS << child->failures : PAUSE_MOST_MS;
     return !child->failures ? 0 : ms < PAUSE_MOST_MS ? ms : PAUSE_MOST_MS;
 }
 
-/* One that never comes up ends the whole: the service manager knows what to do then. */
+/* Handles a child's exit. If a child never becomes ready, the whole service exits and leaves the restart to the service manager. */
 static void child_ended(struct child *child, int status)
 {
     uint64_t lived_ms = clock_mono_ns() / MS_NS - child->started_ms;
@@ -198,7 +199,7 @@ static void reap(void)
                 child_ended(&parent.children[i], status);
 }
 
-/* ---- what children say ---- */
+/* ---- notifications of children ---- */
 static void tell_manager(const char *state)
 {
     if (!parent.manager[0])
@@ -215,7 +216,7 @@ static bool all_ready(void)
     return true;
 }
 
-/* True once each has said so since the last time. */
+/* True when every child has sent WATCHDOG=1 since the last call that returned true. */
 static bool all_alive(void)
 {
     for (size_t i = 0; i < parent.count; i++)
@@ -226,7 +227,7 @@ static bool all_alive(void)
     return true;
 }
 
-/* Ready when all are; alive as long as all say so again and again. */
+/* Handles a child's notification. The service is ready when all children are, and alive while all of them keep sending WATCHDOG=1. */
 static void heard(struct child *child, const char *text)
 {
     char ready[64];
@@ -298,7 +299,7 @@ static void take_signals(void)
         }
 }
 
-/* Starts what is due; how long until something else is, -1 = nothing. */
+/* Starts the children that are due. Returns the milliseconds until the next is due, -1: none. */
 static int start_due(void)
 {
     uint64_t now = clock_mono_ns() / MS_NS, next = UINT64_MAX;
@@ -332,8 +333,8 @@ static void watch_over(void)
     }
 }
 
-/* ---- sockets of their own, by which the processes ask each other ---- */
-/* Some file systems take files and no sockets. 0, or errno. */
+/* ---- sockets between the processes ---- */
+/* Tests if sockets can be created: some file systems only support files. Returns 0 or errno. */
 static int try_socket(const char *directory)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -347,8 +348,8 @@ static int try_socket(const char *directory)
     return error;
 }
 
-/* Makes a directory for them below `base`. What is longer than an address of a socket has room for is reached by a descriptor,
- * which the children inherit. 0, or errno. */
+/* Creates the directory for the sockets below `base`. If its path is too long for a socket address, the processes use /proc/self/fd/N of
+ * a descriptor that children inherit. Returns 0 or errno. */
 static int make_sockets_in(struct config *config, const char *base)
 {
     char path[PATH_MAX], by_descriptor[32];
@@ -373,12 +374,14 @@ static int make_sockets_in(struct config *config, const char *base)
     return error;
 }
 
-/* In the first directory that takes them. False: `tried` tells which, and why not. */
+/* Creates the sockets' directory in the first place that supports it. False: `tried` lists the places and errors. */
 static bool make_sockets(struct config *config, struct sl_buf *tried)
 {
     const char *places[] = {getenv("RUNTIME_DIRECTORY"), getenv("TMPDIR"), temp_dir(), "/dev/shm"};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        bool is_list = i == 0 && places[i] && (*places[i] != '/' || strchr(places[i], ':')); /* of several units' */
+        bool is_list =
+            i == 0 && places[i] &&
+            (*places[i] != '/' || strchr(places[i], ':')); /* a list of several directories (systemd.exec(5)) */
         if (!places[i] || !*places[i] || is_list)
             continue;
         int error = make_sockets_in(config, places[i]);

@@ -1,5 +1,5 @@
-/* Another configuration while serving: what runs holds the one it began with, which goes with the last of it. What needs a
- * restart points into the first. */
+/* Reloads the configuration while serving. Running requests hold the old one, which is freed after the last of them. Values that need a
+ * restart point into the first one, which stays. */
 #include "cli/run/run.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "core/pool.h"
 #include "catalog/catalog.h"
 
-/* What is bound, opened or connected at start. */
+/* Keys used at the start only: to bind, open or connect. */
 static const char *const fixed[] = {"bind",
                                     "bind_https",
                                     "admin_bind",
@@ -39,7 +39,7 @@ static const char *const fixed[] = {"bind",
                                     "core_dumps"};
 enum { KEYS_MAX = 32 };
 
-/* What else is said of the store counts at once. */
+/* Keeps the store's fixed keys; its other keys are reloaded. */
 static void keep_store(const struct config_store *before, struct config_store *fresh)
 {
     fresh->filesystem_path = before->filesystem_path;

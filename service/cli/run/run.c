@@ -1,4 +1,4 @@
-/* `symloom run`: the service, from start to drained end. */
+/* `symloom run`: the service, from start to the end of draining. */
 #include "cli/cli.h"
 #include "cli/config/check.h"
 #include "cli/run/run.h"
@@ -45,25 +45,25 @@ enum {
     DAY_MS = 24 * 60 * 60 * 1000,
     DRAIN_STEP_MS = 10,
     LAST_ANSWERS_MS = 1000,
-    LAST_WORK_MS = 3000, /* from the shutdown's timeout to the end of the process */
+    LAST_WORK_MS = 3000, /* from the end of --shutdown-timeout to the forced exit */
     STATUS_MS = 10000
 };
 
 struct run {
-    struct config *config; /* that counts now; held */
+    struct config *config; /* the current one; a reference is held */
     const struct options *options;
     struct http_server *server;
     struct service *service;
     int signals; /* signalfd(2) */
     uv_poll_t signal_poll;
-    uv_timer_t watchdog, status; /* what the service manager is told */
-    uv_timer_t last;             /* the end of the process, whatever its threads do */
+    uv_timer_t watchdog, status; /* notifications of the service manager */
+    uv_timer_t last;             /* forces the exit, even if threads hang */
     struct fiber_wait_list signalled, configured;
     struct fiber_group cleaning, pushing, reporting;
     bool stopping;
     struct sl_error error;
-    const char *failed;   /* what could not be started */
-    char neighbours[128]; /* the socket by which other processes of the service ask this one; empty = none */
+    const char *failed;   /* the part that failed to start */
+    char neighbours[128]; /* socket for requests of the service's other processes; empty: none */
 };
 
 /* ---- the process ---- */
@@ -74,7 +74,7 @@ static void set_limits(const struct config *config)
     if (config->core_dumps)
         config_hide(config);
     else
-        setrlimit(RLIMIT_CORE, &core); /* a core dump would hold crash data and credentials */
+        setrlimit(RLIMIT_CORE, &core); /* a core dump would contain crash data and credentials */
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
         files.rlim_cur = files.rlim_max;
         setrlimit(RLIMIT_NOFILE, &files);
@@ -85,7 +85,7 @@ static void set_limits(const struct config *config)
         log_warn("run", "running as root");
 }
 
-/* Whoever writes there says what answers are. */
+/* Warns of unsafe owners and modes of the cache directory: whoever can write there controls the answers. */
 static void look_at_cache(const struct config *config)
 {
     struct stat st;
@@ -107,7 +107,7 @@ static bool reload_here(struct run *run, struct sl_buf *problems)
         return false;
     const char *timeout = option_value(run->options, "shutdown-timeout", NULL);
     if (timeout)
-        duration_parse(sl_str(timeout), &fresh->shutdown_timeout_ns); /* was checked at start */
+        duration_parse(sl_str(timeout), &fresh->shutdown_timeout_ns); /* validated at the start */
     if (fresh->core_dumps)
         config_hide(fresh);
     run->config = fresh;
@@ -120,7 +120,7 @@ static bool reload_here(struct run *run, struct sl_buf *problems)
     return true;
 }
 
-/* Asked by a client: the other processes of the service follow. */
+/* A reload requested through the API: the other processes follow. */
 static bool reload(void *arg, struct sl_buf *problems)
 {
     bool done = reload_here(arg, problems);
@@ -131,7 +131,8 @@ static bool reload(void *arg, struct sl_buf *problems)
 
 /* ---- signals ---- */
 
-/* They are read, not caught, so that no thread is interrupted: all have them blocked, which is done before there are any. */
+/* Signals are read from a signalfd, so that they interrupt no thread. All threads inherit the blocked mask, so call this before any
+ * thread starts. */
 static bool take_signals(struct run *run)
 {
     static const int taken[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
@@ -146,7 +147,7 @@ static bool take_signals(struct run *run)
     return run->signals >= 0;
 }
 
-/* The first one drains, the second one ends the process at once. */
+/* The first SIGTERM or SIGINT drains, the second exits at once. */
 static void run_finish(struct run *run, int number)
 {
     if (run->stopping) {
@@ -222,7 +223,7 @@ static void fill_http_options(const struct run *run, struct http_options *o)
     o->min_rate = config->http.min_rate;
     o->allowed_hosts = config->http.allowed_hosts;
     o->allowed_host_count = config->http.allowed_host_count;
-    o->loopback_hosts = config->http.trusted_proxy_count == 0; /* a proxy passes on the names that it is asked by */
+    o->loopback_hosts = config->http.trusted_proxy_count == 0; /* a proxy forwards the names of its clients' requests */
     o->trusted_proxies = config->http.trusted_proxies;
     o->trusted_proxy_count = config->http.trusted_proxy_count;
     o->server_header = config->http.server_header;
@@ -262,8 +263,9 @@ static bool start_server(struct run *run)
     return true;
 }
 
-/* ---- signs of life ----
- * From the loop, so that they cease when it stands still. */
+/* ---- watchdog and status ----
+ *
+ * The timers run on the loop, so that the notifications stop when it hangs. */
 static void on_watchdog(uv_timer_t *timer)
 {
     (void)timer;
@@ -328,7 +330,7 @@ static bool wants_cleaning(const struct config *config)
     return config->enable_cache_cleanup && config->cache_dir && config->process.index == 0;
 }
 
-/* First at once, then again and again; another configuration begins anew. */
+/* Cleans at the start, then at every interval. A reload starts a new interval. */
 static void clean_repeatedly(void *arg)
 {
     struct run *run = arg;
@@ -342,7 +344,7 @@ static void clean_repeatedly(void *arg)
     }
 }
 
-/* ---- sources that cannot be asked ---- */
+/* ---- sources at refused addresses ---- */
 
 static void warn_if_refused(const struct source *source, struct sl_arena *arena)
 {
@@ -358,8 +360,7 @@ static void warn_if_refused(const struct source *source, struct sl_arena *arena)
             LOG_SLSTR("source", source->id), LOG_STR("host", host));
 }
 
-/* Warns of each configured source at a reserved address that no download may go to, so that the operator hears of it before the
- * first request does. */
+/* Warns of each configured source at a reserved address that downloads may not use, so that the operator knows before the first request. */
 static void warn_of_refused_sources(const struct config *config)
 {
     struct sl_arena arena = {0};
@@ -370,7 +371,7 @@ static void warn_of_refused_sources(const struct config *config)
     sl_arena_free(&arena);
 }
 
-/* At the start, and of each configuration that comes later. */
+/* Warns at the start and after every reload. */
 static void warn_repeatedly(void *arg)
 {
     struct run *run = arg;
@@ -431,7 +432,7 @@ static void init_statsd(struct config *config)
 
 /* ---- the end ---- */
 
-/* What was logged while draining is sent too, in the time that is left of it. */
+/* Sends errors that were logged while draining, in the rest of the shutdown time, at least LAST_ANSWERS_MS. */
 static void send_last_errors(struct run *run, uint64_t end)
 {
     uint64_t now = loop_now_ms();
@@ -449,7 +450,7 @@ static void log_left_behind(void)
                      LOG_STR("about", work->about));
 }
 
-/* Threads that neither end their work nor look whether it is still wanted cannot be waited for. */
+/* Exits without waiting for threads that neither finish nor check for cancellation. */
 static void leave_threads(uv_timer_t *timer)
 {
     const struct run *run = timer->data;
@@ -494,7 +495,7 @@ static void drain(struct run *run)
     cache_drain();
     fiber_group_wait(&run->cleaning);
     send_last_errors(run, end);
-    fiber_group_cancel(&run->pushing); /* what was counted until now is pushed */
+    fiber_group_cancel(&run->pushing); /* pushes the last counts */
     fiber_group_wait(&run->pushing);
     uv_close((uv_handle_t *)&run->status, NULL);
     uv_close((uv_handle_t *)&run->last, NULL);
@@ -534,7 +535,7 @@ static void serve(void *arg)
     uv_close((uv_handle_t *)&run->signal_poll, NULL);
 }
 
-/* The first configuration lives as long as the process: what is fixed at start lies in it. */
+/* Serves with this configuration, which lives as long as the process: fixed values point into it. */
 static int start(struct config *config, const struct options *options)
 {
     static struct run run;
@@ -585,7 +586,7 @@ static int start(struct config *config, const struct options *options)
     return 0;
 }
 
-/* What `symloom config check` says of this machine; with an error the service does not start. */
+/* Runs the machine checks of `symloom config check`; with an error the service does not start. */
 static int check_machine(const struct options *o, const struct config *config)
 {
     struct sl_arena arena = {0};

@@ -1,4 +1,4 @@
-/* What is to be sorted: files, the members of ZIP archives, the slices of fat files. */
+/* `symloom sort`: reads the inputs: files, members of ZIP archives, slices of fat files. */
 #include "cli/sort/sort.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ void sort_walk(struct sort *s, const char *input)
         if (entry->fts_info == FTS_F)
             sort_add_file(s, entry->fts_path, (uint64_t)entry->fts_statp->st_size);
         else if (entry->fts_info == FTS_NS && entry->fts_level == FTS_ROOTLEVEL)
-            sort_add_file(s, entry->fts_path, 0); /* which will be told when it is looked at */
+            sort_add_file(s, entry->fts_path, 0); /* sort_look reports the error */
         else if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR || entry->fts_info == FTS_NS)
             remark("WARNING: cannot read %s: %s\n", entry->fts_path, strerror(entry->fts_errno));
     }
@@ -63,7 +63,7 @@ static void add_problem(struct sort_file *file, const char *name, const char *re
     piece->reason = keep_text(file, sl_str(reason));
 }
 
-/* "67e9.." and "debuginfo" to "67/e9../debuginfo". */
+/* Builds a target path: "67e9.." and "debuginfo" -> "67/e9../debuginfo". */
 static const char *target_of(struct sort_file *file, const char *id, const char *suffix)
 {
     struct sl_buf text = {0};
@@ -71,8 +71,8 @@ static const char *target_of(struct sort_file *file, const char *id, const char 
     return sl_buf_keep(&text, &file->arena).data;
 }
 
-/* spec of the layout: a PE file and what has no code id are filed by debug id, or by one made of the contents, everything else by code
- * id; WASM files by the code id as it is in the file, with its length, and without. */
+/* Files an object by the rules of the layout `unified`: PE files and objects without code id by debug id (or one made from the
+ * contents), all others by code id. WASM files by the code id as stored, which includes its length, with an alias for the plain id. */
 static bool file_piece(struct sort_file *file, struct sort_piece *piece, struct sl_object *object)
 {
     const struct sl_object_info *info = sl_object_info(object);
@@ -128,7 +128,7 @@ static void look_at_slice(struct sort_file *file, const char *name, const struct
     struct sl_object *object;
     struct sl_error error = {0};
     if (sl_archive_object(archive, slice, NULL, &object, &error) != SL_OK) {
-        bool nested = is_zip(archive->bytes); /* in another one, and no source bundle */
+        bool nested = is_zip(archive->bytes); /* inside another ZIP, and not a source bundle */
         add_problem(file, name, nested ? "no debug file" : error.message, !nested);
         return;
     }
@@ -160,7 +160,7 @@ static void look_at_bytes(struct sort_file *file, const char *name, struct sl_by
 struct opened {
     struct sl_mapping mapping;
     struct sl_arena arena;
-    struct sl_zip zip; /* entries NULL: it is none */
+    struct sl_zip zip; /* bytes NULL: not a ZIP */
 };
 
 static enum sl_code sort_open(const struct sort_file *file, struct opened *opened, struct sl_error *error)
@@ -225,7 +225,7 @@ void sort_look(struct sort_file *file)
     sort_close(&opened);
 }
 
-/* ---- the bytes of pieces ---- */
+/* ---- bytes of pieces ---- */
 
 static void visit_piece(struct sort_piece *piece, struct sl_bytes bytes,
                         void (*visit)(void *arg, struct sort_piece *piece, struct sl_bytes bytes), void *arg)
@@ -246,7 +246,7 @@ void sort_each(struct sort_file *file, void (*visit)(void *arg, struct sort_piec
     struct opened opened;
     struct sl_error error = {0};
     struct sl_buf member = {0};
-    size_t held = SIZE_MAX; /* the member in the buffer */
+    size_t held = SIZE_MAX; /* the member in `member` */
     enum sl_code code = sort_open(file, &opened, &error);
     for (size_t i = 0; i < file->piece_count; i++) {
         struct sort_piece *piece = &file->pieces[i];

@@ -1,4 +1,8 @@
-/* Where pieces lie: compressed, complete or not at all, beside them what they are and who refers to them. */
+/* `symloom sort`: writes pieces atomically and compressed, with `.meta` files and references beside them.
+ *
+ *     67/e9247c..f/debuginfo              the object, zstd with -z
+ *     67/e9247c..f/debuginfo.meta         {"name":"app.debug","arch":"x86_64","file_format":"elf"}
+ *     67/e9247c..f/refs/<bundle id>       empty: the bundle contains this id */
 #include "cli/sort/sort.h"
 
 #include <errno.h>
@@ -18,7 +22,7 @@ static bool place_path(const struct sort *s, const char *below, const char *suff
     return snprintf(path, 4096, "%s/%s%s", s->root, below, suffix) < 4096;
 }
 
-/* ---- what is there already ---- */
+/* ---- existing files ---- */
 
 static bool is_zstd(struct sl_bytes bytes)
 {
@@ -45,7 +49,7 @@ static bool unpacks_to(struct sl_bytes packed, struct sl_bytes wanted)
     return same && at == wanted.size;
 }
 
-/* Whether the file there, unpacked, has these bytes. */
+/* Whether the existing file, decompressed, has these bytes. */
 static bool holds(const char *path, struct sl_bytes bytes)
 {
     struct sl_mapping mapping;
@@ -98,7 +102,8 @@ static bool write_packed(const struct sort *s, struct output_file *file, struct 
     bool ok = context && chunk && !ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, s->level)) &&
               !ZSTD_isError(ZSTD_CCtx_setPledgedSrcSize(context, bytes.size));
     if (ok && workers > 1)
-        ZSTD_CCtx_setParameter(context, ZSTD_c_nbWorkers, (int)workers); /* a library without threads says no */
+        ZSTD_CCtx_setParameter(context, ZSTD_c_nbWorkers,
+                               (int)workers); /* fails harmlessly in a libzstd without threads */
     for (size_t left = 1; ok && left;) {
         ZSTD_outBuffer out = {chunk, CHUNK, 0};
         left = ZSTD_compressStream2(context, &out, &in, ZSTD_e_end);
@@ -124,7 +129,7 @@ static enum sl_code write_target(const struct sort *s, const char *path, struct 
     return broken ? sl_fail(error, SL_BUSY, "out of memory") : code;
 }
 
-/* ---- beside it ---- */
+/* ---- files beside the object ---- */
 
 static enum sl_code write_meta(const struct sort *s, const struct sort_piece *piece, const char *target,
                                struct sl_error *error)
@@ -143,7 +148,7 @@ static enum sl_code write_meta(const struct sort *s, const struct sort_piece *pi
     return code;
 }
 
-/* `refs/<bundle id>` in the directory of the target. */
+/* Writes `refs/<bundle id>` in the target's directory. */
 static enum sl_code write_reference(const struct sort *s, const char *target, struct sl_error *error)
 {
     char below[4096], path[4096];
@@ -175,7 +180,7 @@ static void sort_fail(struct sort_file *file, struct sort_piece *piece, const st
     piece->reason = sl_arena_strndup(&file->arena, error->message, strlen(error->message));
 }
 
-/* What became of a piece if that with the same place had been written before. */
+/* Computes the result of a dry run: compares the piece with the first one of its target as if that had been written. */
 static void foresee(struct sort_piece *piece, struct sl_bytes bytes)
 {
     const struct sort_piece *leader = piece->leader;

@@ -1,4 +1,4 @@
-/* `symloom sort`: debug files of any kind into a directory in the layout `unified`, as symsorter does. */
+/* `symloom sort`: copies debug files of any kind into a directory with the layout `unified`, like symsorter. */
 #include "cli/sort/sort.h"
 
 #include <pthread.h>
@@ -33,9 +33,9 @@ struct sort_totals {
     size_t sorted, bundles;
 };
 
-/* ---- names of bundles ---- */
+/* ---- bundle ids ---- */
 
-/* Runs of characters outside of [A-Za-z0-9.,+-] become `_`, which is trimmed at both ends. */
+/* Replaces runs of characters outside of [A-Za-z0-9.,+-] by `_`, and trims `_` at both ends. NULL when out of memory. */
 static char *clean_bundle_id(const char *text)
 {
     size_t size = 0;
@@ -55,7 +55,7 @@ static char *clean_bundle_id(const char *text)
     return id;
 }
 
-/* No file can have this name. */
+/* Whether the id cannot be a file name. */
 static bool is_directory_name(const char *id)
 {
     return !*id || strcmp(id, ".") == 0 || strcmp(id, "..") == 0;
@@ -81,7 +81,7 @@ static void tell_progress(struct sort *s, const struct sort_file *file, bool don
         progress_at(&s->progress, name.data, file->size);
 }
 
-/* ---- the steps ---- */
+/* ---- the passes ---- */
 
 static void look_work(void *arg, size_t index, unsigned worker)
 {
@@ -89,7 +89,7 @@ static void look_work(void *arg, size_t index, unsigned worker)
     sort_look(&s->files[index]);
 }
 
-/* The first piece for a place, by the order of paths, is the one that is written. */
+/* Marks the first piece of each target, by the order of paths: that one is written. */
 static bool find_first(struct sort *s)
 {
     struct sl_map seen = {0};
@@ -112,7 +112,7 @@ static bool find_first(struct sort *s)
 struct placing {
     struct sort *s;
     struct sort_file *file;
-    bool first; /* those that are written, or those that are compared with them */
+    bool first; /* the pass: first pieces are written, or the others compared with them */
 };
 
 static void place_piece(void *arg, struct sort_piece *piece, struct sl_bytes bytes)
@@ -120,7 +120,7 @@ static void place_piece(void *arg, struct sort_piece *piece, struct sl_bytes byt
     struct placing *p = arg;
     struct sort *s = p->s;
     unsigned workers = sl_parallel_workers(s->parallel);
-    /* one file of most of the bytes would leave the other threads idle */
+    /* compress a dominating file with several threads, since the others would be idle */
     bool large = p->file->size > s->total / workers && bytes.size > (16u << 20);
     if (piece->first == p->first)
         sort_place(s, p->file, piece, bytes, large ? workers : 0);
@@ -161,7 +161,7 @@ static int larger_first(const void *a, const void *b, void *arg)
     return x->size != y->size ? (x->size < y->size) - (x->size > y->size) : (x > y) - (x < y);
 }
 
-/* Places the files from number `from` on. */
+/* Writes the pieces of the files from index `from` on. */
 static bool place_all(struct sort *s, size_t from)
 {
     size_t count = s->file_count - from;
@@ -179,7 +179,7 @@ static bool place_all(struct sort *s, size_t from)
     return true;
 }
 
-/* ---- telling ---- */
+/* ---- reports ---- */
 
 static void print_json_line(const struct sort *s, const struct sort_file *file, const struct sort_piece *piece)
 {
@@ -271,7 +271,9 @@ static int sort_compare_ids(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* `bundles/<id>`: the ids that were sorted, each as often as there are files of it. */
+/* Writes `bundles/<id>`: a list of the sorted ids, each once per file:
+ *
+ *     {"name":"app-1.0","timestamp":"2026-01-31T12:00:00Z","debug_ids":["67e9247c..","67e9247c.."]} */
 static int write_bundle(struct sort *s)
 {
     size_t count = 0, capacity = 0;
@@ -323,7 +325,7 @@ static void forget_files(struct sort *s)
     s->total = 0;
 }
 
-/* Everything below the inputs, as one bundle or as none. */
+/* Sorts everything below the inputs, as one bundle if there is a bundle id. */
 static int sort_inputs(struct sort *s, char *const *inputs, size_t count, struct sort_totals *totals)
 {
     heading(s, "Sorting debug information files");

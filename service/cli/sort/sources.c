@@ -1,4 +1,4 @@
-/* `sort --with-sources`: source bundles of what has debug information, filed like any other file. */
+/* `sort --with-sources`: makes source bundles of files with debug information, which are sorted like other files. */
 #include "cli/sort/sort.h"
 
 #include <stdio.h>
@@ -6,7 +6,7 @@
 
 #include "base/grow.h"
 
-/* Whether some file has sources for the id already, or has had them made. */
+/* Whether there is a source bundle for the id already, among the inputs or made here. */
 static bool has_sources(const struct sort *s, const struct sl_debug_id *id)
 {
     for (size_t i = 0; i < s->file_count; i++)
@@ -16,7 +16,7 @@ static bool has_sources(const struct sort *s, const struct sl_debug_id *id)
     return false;
 }
 
-/* A file with the bundle, and its piece; the buffer is taken. */
+/* Adds a bundle as a file with its piece; takes ownership of the buffer. */
 static bool add_bundle(struct sort *s, const char *path, struct sl_buf *bytes)
 {
     if (!sl_grow(&s->files, &s->file_capacity, s->file_count + 1, sizeof *s->files))
@@ -46,11 +46,11 @@ static size_t sources_of_slice(struct sort *s, const char *path, size_t slice)
 
 size_t sort_sources(struct sort *s)
 {
-    size_t made = 0, count = s->file_count; /* those that are added are bundles themselves */
+    size_t made = 0, count = s->file_count; /* not the bundles added here */
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < s->files[i].piece_count; k++) {
             struct sort_piece piece = s->files[i].pieces[k];
-            bool alone = piece.member == 0; /* not out of archives */
+            bool alone = piece.member == 0; /* not inside a ZIP archive */
             if (alone && piece.has_debug && piece.target && !has_sources(s, &piece.debug_id))
                 made += sources_of_slice(s, s->files[i].path, piece.slice);
         }

@@ -1,4 +1,4 @@
-/* Load: as many threads as there may be requests at once, each with a connection that is kept. */
+/* `symloom stress`: a thread per concurrent request, each with a persistent connection. */
 #include "cli/stress/stress.h"
 
 #include "cli/cli.h"
@@ -11,13 +11,13 @@
 #include <string.h>
 #include <time.h>
 
-struct lane { /* what the threads of a workload share */
+struct lane { /* shared by the threads of a workload */
     const struct stress_load *load;
     struct stress_workload *workload;
     size_t number;
-    double begin, end; /* of the clock */
+    double begin, end; /* monotonic clock, seconds */
     atomic_size_t next;
-    pthread_mutex_t lock; /* of the results */
+    pthread_mutex_t lock; /* for the results */
     size_t capacity;
     bool failed; /* out of memory */
 };
@@ -72,7 +72,7 @@ static struct curl_slist *add_header(struct curl_slist *list, const char *name, 
     return curl_slist_append(list, line);
 }
 
-/* An upload is of a file: the same one each time, as scopes are, or of another one. */
+/* The headers of a request. Uploads use the same file id each time, or with --cold a new one, like scopes. */
 static struct curl_slist *headers_of(const struct lane *lane, size_t number)
 {
     const struct stress_workload *workload = lane->workload;
@@ -89,7 +89,7 @@ static struct curl_slist *headers_of(const struct lane *lane, size_t number)
     return add_header(list, "FileID", text);
 }
 
-/* Whether it was answered, and completed. */
+/* Sends a request. True if it was answered with 200, and completed. */
 static bool stress_ask(CURL *curl, const struct lane *lane, size_t number)
 {
     const struct stress_workload *workload = lane->workload;
@@ -147,7 +147,7 @@ static void *stress_thread(void *arg)
             sleep_until(start);
         bool good = stress_ask(curl, lane, number);
         double now = stress_now();
-        if (now < lane->end) /* those that run at the end are waited for, and not counted */
+        if (now < lane->end) /* requests that end after the measurement are not counted */
             note(lane, good, now - start);
     }
     if (curl)
@@ -155,7 +155,7 @@ static void *stress_thread(void *arg)
     return NULL;
 }
 
-/* A few of each, one after the other, before anything counts. */
+/* Sends the warmup requests of each workload in sequence. */
 static bool stress_warm(const struct stress_load *load, struct stress_workload *workloads, size_t count)
 {
     bool good = true;

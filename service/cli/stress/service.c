@@ -1,4 +1,4 @@
-/* The service that is asked: this very program in a process of its own, with a socket that is made here. */
+/* `symloom stress`: starts this program as the service under test, with a socket made here. */
 #include "cli/stress/stress.h"
 
 #include <arpa/inet.h>
@@ -82,7 +82,7 @@ enum sl_code stress_service_start(const struct stress_service_options *options, 
     if (service->pid == 0)
         become_service(options, listener, statsd_port);
     int number = errno;
-    close(listener); /* a service that ends refuses connections */
+    close(listener); /* so that connections are refused once the service has ended */
     return service->pid > 0 ? SL_OK : sl_fail_errno(error, number, "no process");
 }
 

@@ -1,5 +1,5 @@
-/* What a service asks while it is asked, in a process of its own: a Sentry that takes reports of errors and forgets them, and
- * that tells, for the workloads of scripts, where their files are, and serves these. */
+/* `symloom stress`: a process that emulates Sentry for the service: accepts and drops error reports, and for script workloads answers
+ * artifact lookups and serves the files. */
 #include "cli/stress/stress.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include "core/loop.h"
 #include "http/http.h"
 
-static struct stress_sink *sink; /* of this process, which is nothing else */
+static struct stress_sink *sink; /* of this process, which does nothing else */
 static const struct stress_workload *workloads;
 static size_t workload_count;
 
@@ -38,7 +38,7 @@ static void take_report(struct http_exchange *x)
     http_reply(x, 200, "application/json", SL_STR("{}"));
 }
 
-/* Where files are is known only here: answers say {url}. */
+/* Answers an artifact lookup: replaces {url} by the sink's address, which is not known before. */
 static void tell_files(struct http_exchange *x)
 {
     static const struct sl_str place = {"{url}", 5};

@@ -1,4 +1,4 @@
-/* `symloom stress`: load on a service, and how it bears it. */
+/* `symloom stress`: load-tests a service; options and report. */
 #include "cli/stress/stress.h"
 
 #include <stdio.h>
@@ -34,14 +34,14 @@ struct stress_report {
     const struct stress_workload *workloads;
     size_t count;
     double warmup_s, duration_s;
-    uint64_t peak;  /* bytes; 0 = not known */
-    bool sentry;    /* errors were reported .. */
-    size_t reports; /* .. so many */
+    uint64_t peak;  /* bytes; 0: unknown */
+    bool sentry;    /* errors were sent to the emulated Sentry .. */
+    size_t reports; /* .. this many */
 };
 
 /* ---- figures ---- */
 
-/* The value below which that share of the requests is. */
+/* The latency in seconds below which the given share of the requests lies. */
 static double quantile(const struct stress_workload *w, double share)
 {
     size_t at = (size_t)(share * (double)w->operations);
@@ -117,7 +117,7 @@ static void report_json(const struct stress_report *r, struct sl_buf *out)
     sl_buf_u8(out, '\n');
 }
 
-/* ---- against an earlier report ---- */
+/* ---- comparison with an earlier report ---- */
 
 static bool read_p90(struct sl_json *j, double *p90)
 {
@@ -280,7 +280,7 @@ static int stress_command(const struct options *o)
         return 2;
     if (!path)
         return options_wrong(o, "no workloads given (-w)");
-    int status = load.url ? 0 : server_load(o, &config); /* what is wrong with it is said here */
+    int status = load.url ? 0 : server_load(o, &config); /* reports configuration errors before the start */
     config_release(config);
     return status ? status : read_and_load(o, &load, path);
 }

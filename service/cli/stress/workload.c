@@ -1,4 +1,10 @@
-/* Workloads: what the YAML file says, as requests that can be sent over and over. */
+/* `symloom stress`: converts the workloads of the YAML file to requests that can be repeated:
+ *
+ *     workloads:
+ *       - concurrency: 10
+ *         minidump: crash.dmp
+ *       - concurrency: 2
+ *         js: {source: lookup.json, event: event.json} */
 #include "cli/stress/stress.h"
 
 #include <stdio.h>
@@ -22,7 +28,7 @@ static enum sl_code whole_file(const char *path, struct sl_buf *out, struct sl_e
 
 /* ---- bodies ---- */
 
-/* Events have the caller first, requests the callee. */
+/* Reverses the frames: events have callers first, requests callees first. */
 static void put_reversed(struct sl_json *j, struct sl_json_writer *w)
 {
     struct sl_str key, *frames = NULL;
@@ -39,7 +45,7 @@ static void put_reversed(struct sl_json *j, struct sl_json_writer *w)
     sl_json_end_array(w);
 }
 
-/* An object as it is, but for the member `name`, which `put` writes. */
+/* Copies an object, except the member `name`, which `put` writes. */
 static void put_object(struct sl_json *j, struct sl_str name, void (*put)(struct sl_json *j, struct sl_json_writer *w),
                        struct sl_json_writer *w)
 {
@@ -100,8 +106,8 @@ static enum sl_code form_body(const char *path, const char *part, struct sl_buf 
 /* ---- kinds ---- */
 
 static const struct stress_kind {
-    const char *name, *path, *part; /* part: of a form */
-    bool event, plain;              /* an event; a body as it is */
+    const char *name, *path, *part; /* part: the name of the form's part */
+    bool event, plain;              /* event: convert the event; plain: send the file unchanged */
     bool scoped, completes, uploads;
 } kinds[] = {
     {"event", "/symbolicate", NULL, true, false, true, true, false},
@@ -118,7 +124,7 @@ static enum sl_code fill_workload(const struct stress_kind *kind, const char *fi
                                   struct stress_workload *workload, struct sl_error *error)
 {
     workload->name = kind->name;
-    workload->path = *kind->path ? kind->path : file; /* of a proxy: what is asked for */
+    workload->path = *kind->path ? kind->path : file; /* proxy: the path to request */
     workload->scoped = kind->scoped;
     workload->completes = kind->completes;
     workload->uploads = kind->uploads;
@@ -135,7 +141,7 @@ static enum sl_code fill_workload(const struct stress_kind *kind, const char *fi
 
 /* ---- scripts ---- */
 
-/* The event with the source of its files, which is the sink, and a release. */
+/* Copies the event with the sink as its source, and a release. */
 static enum sl_code script_body(const char *path, const char *lookup, struct sl_arena *arena, struct sl_buf *body,
                                 struct sl_error *error)
 {
