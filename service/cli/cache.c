@@ -1,5 +1,5 @@
-/* `symloom cache`: what a source has got anew is asked for again, by running services too (invalidate); what services died of
- * (quarantine). */
+/* `symloom cache`: invalidates cached files of a source, also in running services; lists and releases quarantined files, with which
+ * services crashed. */
 #include "cli/cli.h"
 #include "cli/server.h"
 
@@ -95,9 +95,9 @@ static int quarantine(const struct options *o, const struct config *config)
     return 0;
 }
 
-/* ---- both ---- */
+/* ---- the command ---- */
 
-/* A mistyped directory would be made, and nobody would hear of anything. */
+/* Refuses a cache_dir that does not exist: it would be created, and no service would notice the invalidation. */
 static int check_reach(const struct config *config, bool directory_only)
 {
     if (!config->cache_dir)

@@ -1,4 +1,4 @@
-/* `symloom cleanup`: removes what has expired from the disk cache. */
+/* `symloom cleanup`: removes expired entries from the disk cache. */
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/server.h"
@@ -85,7 +85,7 @@ static void print_json(const struct row *rows, size_t count, bool dry_run)
     sl_buf_free(&out);
 }
 
-/* Whether the list "a,b" has the name. */
+/* Whether the list "a,b" contains the name. */
 static bool names_kind(const char *list, const char *name)
 {
     size_t size = strlen(name);
@@ -121,7 +121,7 @@ static bool known_kinds(const struct options *o, const char *list)
     return true;
 }
 
-/* The names in "a,b"; false when out of memory. */
+/* Splits "a,b" into names, which the caller frees; false when out of memory. */
 static bool cleanup_split(const char *list, struct cleanup_options *options, const char ***names)
 {
     *names = calloc(kinds_all_count, sizeof **names);
@@ -132,7 +132,7 @@ static bool cleanup_split(const char *list, struct cleanup_options *options, con
     return *names != NULL;
 }
 
-/* All kinds in one run: the budget is for them together. */
+/* Cleans all kinds in one run, because they share the size limit. */
 static int clean(const struct options *o, const struct config *config)
 {
     struct cleanup_options options = {.dry_run = option_given(o, "dry-run"), .all = option_given(o, "all")};

@@ -92,7 +92,7 @@ enum sl_code read_stream(int fd, const char *path, struct sl_buf *out, struct sl
 /* The architecture of this machine; SL_ARCH_UNKNOWN if enum sl_arch has no value for it. */
 enum sl_arch machine_arch(void);
 
-/* True for a ZIP archive that wraps a file, or is a source bundle. */
+/* True for a ZIP archive that packs files; false for a source bundle, which is a ZIP archive too. */
 bool is_packed_zip(struct sl_bytes bytes);
 
 /* Maps a file. A compressed one (gzip, zstd, zlib, xz, zip, cabinet: the formats of downloads) is unpacked into an unlinked file first.
@@ -161,15 +161,15 @@ struct input {
     struct sl_symcache cache;
     bool has_cache, is_symbfile;
     bool has_root;       /* every chain of the cache ends with an empty root element */
-    bool has_dwo;        /* a converted unit refers to a .dwo file, present or not */
+    bool has_dwo;        /* the conversion read .dwo files or object files of a debug map, or looked for some */
     bool alone;          /* it was fetched: no companion files lie beside it */
     struct sl_buf notes; /* missing debug information, and where it was searched: lines */
     const struct input_options *options;
 };
 
 /* Opens the file (`-` is standard input); `options` (may be NULL) must outlive the input. SL_MALFORMED: no known format. SL_NOT_FOUND:
- * no such file, no object of the wanted architecture or ids, or several objects and none of this machine's architecture. The caller
- * closes `*input` in either case. */
+ * no such file, or no object with the wanted ids. SL_UNSUPPORTED: no object of the wanted architecture, or several objects and none of
+ * this machine's. The caller closes `*input` in either case. */
 enum sl_code input_open(const char *path, const struct input_options *options, struct input *input,
                         struct sl_error *error);
 

@@ -1,4 +1,4 @@
-/* Files as they lie on a disk: packed ones, and those with the debug information of another. */
+/* Opening compressed files, and finding separate debug files. */
 #include "cli/cli.h"
 
 #include <dirent.h>
@@ -15,9 +15,9 @@
 #include "object/debug_map.h"
 #include "symbfile/symbfile.h"
 
-#define MAX_UNPACKED (UINT64_C(15) << 30) /* as downloads */
+#define MAX_UNPACKED (UINT64_C(15) << 30) /* the limit of downloads */
 
-/* ---- packed files ---- */
+/* ---- compressed files ---- */
 
 int temporary_file(void)
 {
@@ -74,7 +74,7 @@ enum sl_code map_file(const char *path, struct sl_mapping *mapping, struct sl_er
     return code;
 }
 
-/* ---- bundles of debug information ---- */
+/* ---- .dSYM bundles ---- */
 
 char *file_of_dsym(const char *directory)
 {
@@ -99,16 +99,16 @@ bool path_is_directory(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* ---- debug information elsewhere ---- */
+/* ---- separate debug files ---- */
 
 struct finder {
-    const struct sl_object *object; /* whose debug information is looked for */
+    const struct sl_object *object; /* the object without debug information */
     struct debug_file *file;
-    struct input *input; /* which notes what was not found; may be NULL */
-    bool refused;        /* a file was found that is not the object's: the notes say so */
+    struct input *input; /* gets notes about what was not found; may be NULL */
+    bool refused;        /* a file of another object was found, and noted */
 };
 
-/* The link's checksum identifies the file where there is no id (GDB manual, "Separate Debug Files"). */
+/* The debug link's CRC identifies the file if there is no id (GDB manual, "Separate Debug Files"). */
 static bool has_checksum(const struct sl_object_info *info, struct sl_bytes bytes)
 {
     uLong sum = crc32(0, NULL, 0);
@@ -137,7 +137,7 @@ static struct sl_bytes wasm_code(struct sl_object *object)
     return (struct sl_bytes){NULL, 0};
 }
 
-/* The companion of a WASM module has its code, too: where there are no ids that tells the two belong together. */
+/* The debug companion of a WASM module contains the same code, which identifies it if there are no ids. */
 static bool has_same_code(const struct sl_object *object, struct sl_object *other)
 {
     if (sl_object_info(object)->format != SL_FORMAT_WASM || sl_object_info(other)->format != SL_FORMAT_WASM ||
@@ -173,14 +173,14 @@ bool debug_file_take(const struct sl_object *object, struct sl_bytes bytes, stru
     return false;
 }
 
-/* The directory of a path, with its slash; empty for a name alone. */
+/* The directory of a path, with its slash; empty for a bare file name. */
 static struct sl_str directory_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return (struct sl_str){path, slash ? (size_t)(slash - path) + 1 : 0};
 }
 
-/* Why a file that is there is not the object's. */
+/* Adds a note why an existing file does not belong to the object. */
 static void note_refused(struct finder *f, const char *path, struct sl_bytes bytes)
 {
     const struct sl_object_info *info = sl_object_info(f->object), *other;
@@ -215,7 +215,7 @@ static void note_refused(struct finder *f, const char *path, struct sl_bytes byt
     sl_object_close(object);
 }
 
-/* Takes the file if it holds the debug information of the object. */
+/* Opens the file if it holds the debug information of the object. */
 static bool try_path(struct finder *f, const char *path)
 {
     struct debug_file *file = f->file;
@@ -265,8 +265,8 @@ bool build_id_path(const char *directory, struct sl_str id, char path[4096])
                                    id.data + 2) < 4096;
 }
 
-/* By .gnu_debuglink, as debuggers do (GDB manual, "Separate Debug Files"): beside the file as it was named, beside what that is a
- * link to, and at its place below the directories. */
+/* Follows .gnu_debuglink like debuggers (GDB manual, "Separate Debug Files"): beside the path, beside its link target, and at the same
+ * path below the directories. */
 static bool find_link(struct finder *f, const char *path, const char *const *directories)
 {
     struct sl_str link = sl_object_info(f->object)->debug_link;
@@ -286,7 +286,7 @@ static bool find_link(struct finder *f, const char *path, const char *const *dir
     return false;
 }
 
-/* By build id, then by link. */
+/* Searches by build id, then by debug link. */
 static bool find_elf(struct finder *f, const char *path, const char *const *directories)
 {
     struct sl_str id = sl_object_info(f->object)->code_id;
@@ -297,7 +297,7 @@ static bool find_elf(struct finder *f, const char *path, const char *const *dire
     return find_link(f, path, directories);
 }
 
-/* The PDB that a PE names, beside it; its last letter is an underscore where it is packed as symbol stores do. */
+/* Searches the PDB that a PE names beside it, also as `.pd_`, compressed as in symbol stores. */
 static bool find_pdb(struct finder *f, const char *path)
 {
     struct sl_str name = path_file_name(sl_object_info(f->object)->debug_file), directory = directory_of(path);
@@ -307,7 +307,7 @@ static bool find_pdb(struct finder *f, const char *path)
            try_format(f, SL_STR_FMT "%.*s_", SL_STR_ARG(directory), (int)name.size - 1, name.data);
 }
 
-/* The path of the URL that a WASM module names. */
+/* The path in the URL of a WASM module's external_debug_info. */
 static struct sl_str external_path(const struct sl_object_info *info)
 {
     struct sl_str url = info->debug_link;
@@ -317,8 +317,8 @@ static struct sl_str external_path(const struct sl_object_info *info)
     return (struct sl_str){url.data, size};
 }
 
-/* By that URL (tool conventions, "ExternalDWARF"): nothing is fetched, a path is followed from the module, and its file is looked for
- * beside it. */
+/* Follows that URL (tool conventions, "ExternalDWARF") without network access: a relative path from the module, then its file name
+ * beside the module. */
 static bool find_external(struct finder *f, const char *path)
 {
     struct sl_str url = external_path(sl_object_info(f->object)), name = path_file_name(url);
@@ -330,12 +330,12 @@ static bool find_external(struct finder *f, const char *path)
     return name.size && try_format(f, SL_STR_FMT SL_STR_FMT, SL_STR_ARG(directory), SL_STR_ARG(name));
 }
 
-/* What was looked for in vain. */
+/* Adds a note about the places that were searched. */
 static void note_unfound(struct finder *f, const char *path, const char *const *directories)
 {
     const struct sl_object_info *info = sl_object_info(f->object);
     struct sl_buf where = {0}, name = {0};
-    if (!f->input || f->refused || sl_object_has_debug_map(f->object)) /* what that lacks is told when it is read */
+    if (!f->input || f->refused || sl_object_has_debug_map(f->object)) /* reading the debug map notes what it lacks */
         return;
     for (const char *const *d = directories; *d && info->format != SL_FORMAT_MACHO; d++)
         sl_buf_printf(&where, "%s%s", d == directories ? "" : ", ", *d);

@@ -13,7 +13,7 @@ void file_walk_open(struct file_walk *walk, const char *path)
     *walk = (struct file_walk){.fts = fts_open(roots, FTS_LOGICAL | FTS_NOCHDIR, file_walk_by_name)};
 }
 
-/* False when it was entered before, or out of memory. */
+/* Marks a directory as entered. False when it was entered before, or out of memory. */
 static bool enter_directory(struct file_walk *walk, const struct stat *st)
 {
     uint64_t key[2] = {(uint64_t)st->st_dev, (uint64_t)st->st_ino};

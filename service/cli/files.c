@@ -1,4 +1,4 @@
-/* Opening debug files and symcaches by name, with the companions that lie beside them. */
+/* Opens debug files and symcaches by name, with the companions beside them. */
 #include "cli/cli.h"
 #include "cli/members.h"
 #include "cli/split_files.h"
@@ -206,7 +206,7 @@ void input_note(struct input *input, const char *format, ...)
         sl_buf_add(&input->notes, text, size);
 }
 
-/* Adds a note of debug information that is there and was not used. */
+/* Adds a note about unreadable debug information. */
 static void note_unread(struct input *input, size_t units, const struct sl_error *first)
 {
     if (units == 1)
@@ -226,7 +226,7 @@ enum sl_code input_read_functions(struct input *input, const struct sl_parallel 
     return code;
 }
 
-/* What the file says as symcaches: of ranges, else of return pads. */
+/* Converts a symbfile to a symcache: its ranges, or if it has none, its return pads. */
 static enum sl_code convert_symbfile(struct input *input, struct sl_error *error)
 {
     struct sl_symbfile_builder *builder = sl_symbfile_builder_new(NULL);
@@ -260,7 +260,7 @@ bool input_has_positions(const struct input *input)
     return input->options && input->options->positions && input_has_parts(input);
 }
 
-/* Versions up to 4 may name the compilation directory as the file's own. */
+/* Removes the compilation directory, which DWARF up to version 4 may also give as the file's directory. */
 static void without_directory(void *arg, struct sl_file *file)
 {
     (void)arg;
@@ -269,7 +269,8 @@ static void without_directory(void *arg, struct sl_file *file)
     file->comp_dir = (struct sl_str){NULL, 0};
 }
 
-/* Of versions up to 4 the service says a relative compilation directory twice, by which crashes are grouped; tools say it once. */
+/* In DWARF up to version 4 a relative compilation directory occurs twice in the service's paths, which crash grouping depends on; the
+ * commands remove the repetition. */
 static void directory_once(void *arg, struct sl_file *file)
 {
     (void)arg;

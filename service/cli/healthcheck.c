@@ -1,4 +1,4 @@
-/* `symloom healthcheck`: asks a running service, as containers do. */
+/* `symloom healthcheck`: checks a running service, for use in containers. */
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/server.h"
@@ -28,7 +28,7 @@ static int unhealthy(const char *text)
     return server_failed("healthcheck failed", text);
 }
 
-/* An address that means every interface is asked on loopback. */
+/* Replaces a wildcard address by loopback. */
 static void reachable(const char *address, char *out, size_t size)
 {
     const char *any = "0.0.0.0:", *any6 = "[::]:";
@@ -40,7 +40,7 @@ static void reachable(const char *address, char *out, size_t size)
         snprintf(out, size, "%s", address);
 }
 
-/* `name`: what the service answers to; NULL = any. */
+/* `name`: the Host header, one that the service accepts; NULL: the default. */
 static int healthcheck_ask(const char *address, const char *name, long seconds)
 {
     char url[512], text[768], where[400];

@@ -1,4 +1,4 @@
-/* malloc for a process that does one job and ends. */
+/* Tunes malloc for a process that does one job and ends. */
 #include "cli/cli.h"
 
 #include <limits.h>
@@ -10,26 +10,26 @@
 #include <unistd.h>
 
 enum {
-    KEPT = 32 << 20,     /* pieces up to this size stay in the heap: the most that glibc has */
-    SPARE = 256 << 20,   /* addresses; pages are taken when they are used */
-    PLAIN = 2 << 20,     /* a job that needs no more pays for no huge page */
-    HUGE_PAGE = 2 << 20, /* what a huge page is aligned to */
-    TOP_PAD = 128 << 10, /* glibc's own */
+    KEPT = 32 << 20,     /* allocations up to this size come from the heap: the maximum in glibc */
+    SPARE = 256 << 20,   /* address space; pages are only used when touched */
+    PLAIN = 2 << 20,     /* use plain pages up to this size, so that small jobs do not fault in a huge page */
+    HUGE_PAGE = 2 << 20, /* alignment of huge pages */
+    TOP_PAD = 128 << 10, /* glibc's default */
 };
 
-/* Whether a process that may have so little would miss the addresses. */
+/* Whether the resource limit is too low to reserve SPARE. */
 static bool limited(int resource)
 {
     struct rlimit limit;
     return getrlimit(resource, &limit) != 0 || limit.rlim_cur < 8 * (rlim_t)SPARE;
 }
 
-/* Lets the heap grow by SPARE; the address that the new part begins at. */
+/* Grows the heap by SPARE; returns the start of the new part. */
 static uintptr_t grow(void)
 {
     uintptr_t begin = (uintptr_t)sbrk(0);
     mallopt(M_TOP_PAD, SPARE);
-    void *volatile piece = malloc(PLAIN); /* which is not there yet */
+    void *volatile piece = malloc(PLAIN); /* larger than the free part, so that the heap grows */
     free(piece);
     mallopt(M_TOP_PAD, TOP_PAD);
     return begin;
@@ -39,10 +39,10 @@ void heap_for_one_job(void)
 {
     if (limited(RLIMIT_AS) || limited(RLIMIT_DATA))
         return;
-    mallopt(M_ARENA_MAX, 1); /* those of threads have small pages */
+    mallopt(M_ARENA_MAX, 1); /* arenas of threads would use small pages */
     mallopt(M_MMAP_THRESHOLD, KEPT);
     mallopt(M_TRIM_THRESHOLD, INT_MAX);
     uintptr_t from = (grow() + PLAIN + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1), end = (uintptr_t)sbrk(0);
     if (from < end)
-        madvise((void *)from, end - from, MADV_HUGEPAGE); /* where there are none, small ones do */
+        madvise((void *)from, end - from, MADV_HUGEPAGE); /* a hint: without huge pages, small ones are used */
 }

@@ -1,4 +1,10 @@
-/* `symloom key new`: an access key, shown once, and what the configuration is to know of it. */
+/* `symloom key new`: makes an access key, shows it once, and prints its entry for the configuration:
+ *
+ *     auth:
+ *       keys:
+ *         - id: "ci"
+ *           sha256: <hex digest of the key's text>
+ *           rights: ["symbols:write"] */
 #include "cli/cli.h"
 #include "cli/options.h"
 
@@ -44,7 +50,7 @@ static void key_list(const struct options *o, const char *option, const char *na
     sl_buf_cstr(out, "]\n");
 }
 
-/* The YAML to paste; false when there is no digest. */
+/* Writes the YAML to paste; false when the digest fails. */
 static bool key_write(const struct options *o, struct sl_str key, struct sl_buf *yaml)
 {
     uint8_t digest[EVP_MAX_MD_SIZE];
@@ -69,7 +75,8 @@ static bool names_key(const struct value_problems *problems)
     return false;
 }
 
-/* What is wrong with the words is what the configuration says of them; what it says of the rest depends on where the key goes. */
+/* Validates the entry by loading it as a configuration. Only problems in auth.keys count: the rest depends on the file that it goes
+ * into. */
 static bool key_is_sound(struct sl_str yaml)
 {
     struct config *config = NULL;

@@ -1,4 +1,4 @@
-/* The program: finds the sub-command and hands it its words. */
+/* The program: finds the sub-command and passes it its words. */
 #include "cli/cli.h"
 #include "cli/options.h"
 
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* Every command, in the order in which help lists them: a row for one that its file defines as `command_<row>`. */
+/* All commands in the order of the help; ROW(x) refers to `command_x`, which the command's file defines. */
 #define COMMANDS(ROW)                                                                                                  \
     ROW(run)                                                                                                           \
     ROW(cleanup)                                                                                                       \
@@ -23,7 +23,7 @@
     ROW(wasm_split)                                                                                                    \
     ROW(push_symbols) ROW(stress) ROW(key) ROW(symcachegen) ROW(version) ROW(completion) ROW(man) ROW(help)
 
-/* Those that help does not list: other tools that this program is under their names, and the service's own. */
+/* Commands that help does not list: emulated tools, and the service's own. */
 #define UNLISTED(ROW)                                                                                                  \
     ROW(addr2line) ROW(llvm_addr2line) ROW(llvm_symbolizer) ROW(retrace) ROW(minidump_stackwalk) ROW(worker)
 
@@ -35,10 +35,10 @@ UNLISTED(DECLARE)
 const struct command *const commands_all[] = {COMMANDS(PLACE) NULL};
 enum { COMMAND_COUNT = sizeof commands_all / sizeof *commands_all - 1 };
 
-/* Under these names the program is the tool of that name. */
+/* Names of other tools: called by one of them, e.g. through a symbolic link, the program acts as that tool. */
 static const struct tool {
     const char *name;
-    const struct command *command; /* NULL: this program, with its commands */
+    const struct command *command; /* NULL: symloom with all its commands */
 } tools[] = {
     {"symbolicator", NULL},
     {"symbolicli", &command_symbolicate},
@@ -116,7 +116,8 @@ const struct command command_help = {
     .main = help_main,
 };
 
-/* Options of all commands may stand before one. It may use their letters for something else, so it gets the long form. */
+/* Finds the command among the words: global options may come before it. Replaces their letters by long forms, because the command may
+ * use the letters for other options. */
 static int first_word(int argc, char **argv)
 {
     static char names[OPTION_GLOBAL_MAX][16], verbose[] = "-v";
@@ -133,7 +134,7 @@ static int first_word(int argc, char **argv)
             if (strcmp(argv[at], names[i]) == 0)
                 value = options_global[i].type == OPTION_VALUE;
             if (strcmp(argv[at], "--verbose") ==
-                0) /* which lookup has for something else; the letter is this one's alone */
+                0) /* lookup's --verbose is another option; -v is only the global one */
                 argv[at] = verbose;
         }
         at += value && at + 1 < argc;
@@ -141,7 +142,7 @@ static int first_word(int argc, char **argv)
     return at;
 }
 
-/* The command's name comes first, so that every command finds its options behind it. */
+/* Moves the command's name to the front, before its options. */
 static void put_behind(char **argv, int at)
 {
     char *name = argv[at];
@@ -150,7 +151,7 @@ static void put_behind(char **argv, int at)
     argv[1] = name;
 }
 
-/* `/usr/bin/llvm-symbolizer-14.exe` to `llvm-symbolizer`, into `name`. */
+/* `/usr/bin/llvm-symbolizer-14.exe` -> `llvm-symbolizer`, into `name`. */
 static void base_name(const char *path, char *name, size_t size)
 {
     const char *slash = strrchr(path ? path : "", '/');
@@ -165,7 +166,7 @@ static void base_name(const char *path, char *name, size_t size)
         name[digits - 1] = '\0';
 }
 
-/* The word that is no option of all commands, where one of them was to follow; NULL when they are. */
+/* The first word that begins with a dash and is not a global option; NULL if there is none. */
 static const char *unknown_option(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
@@ -211,7 +212,7 @@ static int run_command(int argc, char **argv)
         summary(stdout, argv[at][1] == '-');
         return 0;
     }
-    if (strcmp(argv[1], "worker") == 0) /* the service's own, which nobody calls */
+    if (strcmp(argv[1], "worker") == 0) /* internal: only the service starts it */
         return command_start(&command_worker, argc - 2, argv + 2);
     const struct command *command = command_find(argv[at]);
     if (!command)
@@ -220,7 +221,8 @@ static int run_command(int argc, char **argv)
     return command_start(command, argc - 2, argv + 2);
 }
 
-/* A standard stream that was closed is nothing's, so that no file that is opened becomes it: reading and writing it fail. */
+/* Opens closed standard streams on /dev/null in the wrong mode, so that no later file gets their numbers, and reading or writing them
+ * still fails. */
 static void hold_streams(void)
 {
     for (int fd = 0; fd <= STDERR_FILENO; fd++)
@@ -233,7 +235,7 @@ int main(int argc, char **argv)
     static char name[64];
     const struct command *command = NULL;
     hold_streams();
-    signal(SIGPIPE, SIG_IGN); /* a write that fails says so */
+    signal(SIGPIPE, SIG_IGN); /* failed writes are reported by EPIPE */
     base_name(argc ? argv[0] : NULL, name, sizeof name);
     for (size_t i = 0; i < sizeof tools / sizeof *tools; i++)
         if (strcmp(tools[i].name, name) == 0) {

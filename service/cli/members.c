@@ -1,4 +1,4 @@
-/* Members of archives: what is taken out of them lies in a file without a name. */
+/* Members of archives. Extracted members are mapped from unlinked files. */
 #include "cli/members.h"
 
 #include <errno.h>
@@ -11,13 +11,13 @@
 #include "object/ar.h"
 #include "source/zip.h"
 
-/* Members of a ZIP archive that are looked into for debug files; names in a sentence. */
+/* How many members of a ZIP archive are checked for debug files; how many names a message lists. */
 enum { MOST_LOOKED_INTO = 4096, MOST_NAMES = 8 };
 
 /* ---- paths ---- */
 
-/* Splits `lib.a(io.o)` and `base.apk!lib/x86_64/libz.so`, also with `!/` as Android writes it: the file, which must be there, and
- * the member. */
+/* Splits `lib.a(io.o)` or `base.apk!lib/x86_64/libz.so`, also with `!/` as on Android, into an existing file and a member. False for
+ * other paths. */
 static bool split_path(const char *path, char file[PATH_MAX], struct sl_str *member)
 {
     struct stat st;
@@ -43,7 +43,7 @@ bool member_is_named(const char *path)
     return split_path(path, file, &member);
 }
 
-/* ---- taking one out ---- */
+/* ---- extracting a member ---- */
 
 static enum sl_code map_copy(struct sl_bytes bytes, struct sl_mapping *mapping, struct sl_error *error)
 {
@@ -83,14 +83,14 @@ static enum sl_code map_entry(const struct sl_zip *zip, const struct sl_zip_entr
     return code;
 }
 
-/* ---- which ---- */
+/* ---- choosing a member ---- */
 
-struct names { /* of members, for a sentence */
+struct names { /* member names for an error message */
     struct sl_buf text;
     size_t count;
-    uint64_t changed;     /* when the member was that is taken */
-    struct sl_buf import; /* the library that the first import is of */
-    size_t imports;       /* members that have no code but are imports */
+    uint64_t changed;     /* time of the chosen member */
+    struct sl_buf import; /* the library of the first import */
+    size_t imports;       /* number of members that are imports without code */
     bool has_more_imports;
 };
 
@@ -105,7 +105,7 @@ static bool has_name(struct sl_str own, struct sl_str wanted)
     return sl_str_equal(own, wanted) || sl_str_equal(path_file_name(own), wanted);
 }
 
-/* Of a thin archive: the member's own file. */
+/* Maps a member; in a thin archive, the file that it refers to. */
 static enum sl_code map_member(const char *path, const struct sl_ar *ar, const struct sl_ar_member *m,
                                struct sl_mapping *mapping, struct sl_error *error)
 {
@@ -119,14 +119,14 @@ static enum sl_code map_member(const char *path, const struct sl_ar *ar, const s
     return sl_map_file(full, mapping, error);
 }
 
-/* Import libraries have members without code, one for each function. */
+/* Whether a member is an object file: import libraries also have a member without code per function. */
 static bool is_object(const struct sl_ar *ar, const struct sl_ar_member *m)
 {
     struct sl_str library;
     return ar->thin || (sl_format_detect(m->bytes) != SL_FORMAT_UNKNOWN && !sl_coff_import(m->bytes, &library));
 }
 
-/* Adds the library that a member is an import of, for a sentence. */
+/* Adds the library of an import to the names. */
 static void add_import(struct names *names, const struct sl_ar_member *m)
 {
     struct sl_str library;
@@ -155,7 +155,7 @@ static bool is_debug_file(const struct sl_zip *zip, const struct sl_zip_entry *e
     return found;
 }
 
-/* The member called `wanted`, or without that the only one of use. `*name`: what it is called. */
+/* Maps the member called `wanted`, or if that is NULL the only object file. `*name`: its name. */
 static enum sl_code take_from_ar(const char *path, struct sl_bytes bytes, const struct sl_str *wanted,
                                  struct sl_mapping *mapping, struct sl_str *name, struct names *names,
                                  struct sl_error *error)
@@ -257,9 +257,9 @@ enum sl_code member_map(const char *path, struct sl_mapping *mapping, uint64_t *
     return code;
 }
 
-/* ---- one after the other ---- */
+/* ---- several members of one archive ---- */
 
-/* Of several that a name may mean the first is taken, as by take_from_ar. */
+/* Indexes a name; of several equal ones the first wins, as in take_from_ar. */
 static bool index_name(struct member_archive *a, struct sl_str name, struct sl_ar_member *m)
 {
     bool made;

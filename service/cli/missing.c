@@ -1,10 +1,10 @@
-/* The closing line about what was not found. */
+/* The warning about missing symbols, source maps or mappings. */
 #include "cli/missing.h"
 
 #include "base/grow.h"
 #include "cli/cli.h"
 
-enum { MAX_SHOWN = 4 }; /* of each list; the others are counted */
+enum { MAX_SHOWN = 4 }; /* items per list; the rest is counted */
 
 void missing_init(struct missing_report *report, const struct missing_words *words)
 {
@@ -20,7 +20,7 @@ void missing_free(struct missing_report *report)
     sl_arena_free(&report->arena);
 }
 
-/* Adds copies of both, unless the list has one by this key. False when it has, or when out of memory. */
+/* Adds copies of both. False when the list contains the key, or out of memory. */
 static bool list_add(struct missing_report *report, struct missing_list *list, struct sl_str key, struct sl_str text)
 {
     if (sl_map_get(&list->known, key))

@@ -1,7 +1,7 @@
 /* Reports on stderr, behind the output, what a command did not find, so that an answer without names is never silent:
  *
- *     warning: no symbols for 2 of 3 modules on the stack: app (7F83..), libc.so.6; searched ./symbols; symbols.example.org:
- *     connection refused; run with -f full -d to see every location
+ *     warning: no symbols for 2 of 3 modules on the stack: app (7F83..), libc.so.6; searched ./symbols; failed:
+ *     symbols.example.org: connection refused; run with -f full -d to see every location
  *     warning: 3 of 9 frames resolved; no source map for app.js; searched ./dist; ...
  *
  * (each is a single line). One report serves programs, JavaScript and the JVM; only their `struct missing_words` differ. The order of

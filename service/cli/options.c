@@ -65,7 +65,7 @@ static const struct option_spec *spec_at(const struct options *o, size_t index)
     return index < OPTION_MAX ? &o->specs[index] : &options_global[index - OPTION_MAX];
 }
 
-/* The index of the option of the name, or of the letter when that is not 0; that of the end when there is none. */
+/* The index of an option by its name, or by `letter` if that is not 0; that of the end marker if there is none. */
 static size_t find_spec(const struct options *o, const char *name, size_t length, char letter)
 {
     for (size_t at = 0; at <= OPTION_MAX; at += OPTION_MAX)
@@ -124,7 +124,7 @@ static bool usage_error(const struct options *o, const char *what, const char *w
     return false;
 }
 
-/* A word of `a|b|c`, the way a spec lists the values it takes. */
+/* Whether the word is one of the choices `a|b|c`. */
 static bool is_alternative(const char *alternatives, const char *word)
 {
     size_t length = word ? strlen(word) : 0;
@@ -293,8 +293,7 @@ void option_hide(const struct options *o, const char *name)
 {
     size_t i = options_find(o, name);
     for (size_t j = 0; j < o->counts[i]; j++)
-        memset((char *)o->values[i][j], '*',
-               strlen(o->values[i][j])); /* main's words may be written to: C17, 5.1.2.2.1 */
+        memset((char *)o->values[i][j], '*', strlen(o->values[i][j])); /* argv is writable: C17, 5.1.2.2.1 */
 }
 
 bool option_number(const struct options *o, const char *name, uint64_t *value)
@@ -325,8 +324,7 @@ void option_show(const struct option_spec *spec, char text[OPTION_SHOWN])
 
 enum { HELP_WIDTH = 80, HELP_INDENT = 30 };
 
-/* Words up to the width, further lines at the indent. `at`: the column where the first begins. A line end behind a full stop stays
- * one. */
+/* Prints words wrapped at HELP_WIDTH, with further lines indented. `at`: the current column. A line end after a full stop is kept. */
 static void put_wrapped(const char *text, size_t at, size_t indent)
 {
     bool starts_line = true;
@@ -350,7 +348,7 @@ static void put_wrapped(const char *text, size_t at, size_t indent)
     putchar('\n');
 }
 
-/* Choices that do not fit a line go on below the first of them. */
+/* Prints an option; choices that do not fit continue below the first one. Returns the column. */
 static int put_shown(const char *shown, bool has_letter)
 {
     const char *value = shown + strcspn(shown, "|");
@@ -417,7 +415,7 @@ static bool is_in_a_group(const struct options_group *groups, const char *name)
     return false;
 }
 
-/* In the order of its names. */
+/* Lists a group in the order of its names. */
 static void list_group(const struct options_group *group, const struct option_spec *specs)
 {
     for (const char *at = group->names; *at; at += strspn(at, " ")) {
@@ -429,7 +427,7 @@ static void list_group(const struct options_group *group, const struct option_sp
     }
 }
 
-/* `first_only`: the most used. */
+/* Lists the groups; `first_only`: only the first, the most used. */
 static void list_groups(const struct options_group *groups, const struct option_spec *specs, bool first_only)
 {
     bool others = false;
@@ -490,7 +488,7 @@ void options_help(const struct command *command, bool brief)
         help_examples(command->examples);
 }
 
-/* Of a command that has no such option itself: its threads ask the environment. */
+/* Passes --jobs to commands without such an option of their own, through the environment variable of threads_parallel. */
 static bool take_jobs(const struct options *o)
 {
     uint64_t jobs;

@@ -1,4 +1,4 @@
-/* Where results go: standard output, and files that appear when they are complete. */
+/* Output of results: standard output, and files that appear once they are complete. */
 #include "cli/cli.h"
 #include "cli/progress.h"
 
@@ -16,7 +16,7 @@
 
 #include "core/temp_dir.h"
 
-static int stdout_errno; /* of the first write that failed */
+static int stdout_errno; /* errno of the first failed write */
 
 static bool output_check(bool ok)
 {
@@ -25,7 +25,7 @@ static bool output_check(bool ok)
     return stdout_errno == 0;
 }
 
-/* On a terminal what comes here and the line of the progress have the same place. */
+/* On a terminal, output must first erase the progress line. */
 static bool is_terminal(void)
 {
     static int known = -1;
@@ -48,7 +48,7 @@ bool output_flush(void)
 
 int output_finish(int status)
 {
-    /* after a failed printf the reason is not known any more: the next write tells it again */
+    /* after a failed printf its errno is lost: repeat the write to get it */
     if (ferror(stdout) && !stdout_errno) {
         clearerr(stdout);
         stdout_errno = write(STDOUT_FILENO, "\n", 1) < 0 ? errno : EIO;
@@ -78,7 +78,8 @@ void output_put_safe_but(struct sl_buf *out, struct sl_str text, char kept)
 {
     for (size_t i = 0; i < text.size; i++) {
         uint8_t byte = (uint8_t)text.data[i], next = i + 1 < text.size ? (uint8_t)text.data[i + 1] : 0;
-        bool is_c1 = byte == 0xC2 && next >= 0x80 && next < 0xA0; /* U+0080 to U+009F: U+009B is ESC [ */
+        bool is_c1 =
+            byte == 0xC2 && next >= 0x80 && next < 0xA0; /* C1 controls U+0080 to U+009F: U+009B acts like ESC [ */
         i += is_c1;
         if (text.data[i] != kept && (byte < 0x20 || byte == 0x7F || is_c1))
             sl_buf_printf(out, "\\x%02x", is_c1 ? next : byte);
@@ -96,7 +97,7 @@ int report(int status, const char *message, const char *cause)
 {
     bool caused = cause && *cause;
     remark("error: %s\n%s%s%s", message, caused ? "  caused by: " : "", caused ? cause : "",
-           caused ? "\n" : ""); /* at once: the log has lines of its own */
+           caused ? "\n" : ""); /* in one write: the log writes lines in between */
     return status;
 }
 
@@ -107,7 +108,7 @@ void remark_list(const char *format, va_list arguments)
     progress_make_way();
     if (!isatty(STDERR_FILENO)) {
         vfprintf(stderr, format, arguments);
-    } else if (vasprintf(&text, format, arguments) >= 0) { /* there are names in it */
+    } else if (vasprintf(&text, format, arguments) >= 0) { /* it may contain file names */
         output_put_safe_but(&safe, sl_str(text), '\n');
         fwrite(safe.failed ? "" : (const char *)safe.data, 1, safe.failed ? 0 : safe.size, stderr);
         free(text);
@@ -142,20 +143,20 @@ int report_file(const char *path, enum sl_code code, const struct sl_error *erro
 
 /* ---- files ---- */
 
-/* The temporary files that a signal has to remove; "" is a free place. Handlers stay until the last one is gone. Several threads
- * may write files; the handler only reads. */
+/* Temporary files that a signal handler removes; "" is a free slot. The handlers stay installed until the last file is gone. Threads
+ * change the list under the lock; the handler only reads it. */
 enum { MAX_DOOMED = 72 };
 static pthread_mutex_t doomed_lock = PTHREAD_MUTEX_INITIALIZER;
 static char doomed[MAX_DOOMED][4096];
 static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-static volatile sig_atomic_t line_drawn; /* on the terminal: it goes, too */
-static bool draws_lines;                 /* or did so: handlers stay */
-static void (*_Atomic last_work)(void);  /* of the handler; NULL: nothing */
+static volatile sig_atomic_t line_drawn; /* the progress line is on the terminal: the handler erases it */
+static bool draws_lines;                 /* a progress line was drawn once: the handlers stay */
+static void (*_Atomic last_work)(void);  /* run last by the handler; NULL: nothing */
 
 static void remove_and_die(int number)
 {
     if (line_drawn && write(STDERR_FILENO, "\r\033[K", 4) < 0)
-        line_drawn = 0; /* nobody looks any more */
+        line_drawn = 0; /* the terminal is gone */
     for (size_t i = 0; i < MAX_DOOMED; i++)
         if (doomed[i][0])
             unlink(doomed[i]);
@@ -166,7 +167,7 @@ static void remove_and_die(int number)
     raise(number);
 }
 
-/* The place that holds the path; "": a free one. NULL when there is none. */
+/* The slot that holds the path, or for "" a free one; NULL if there is none. */
 static char *find_doomed(const char *path)
 {
     for (size_t i = 0; i < MAX_DOOMED; i++)
@@ -175,7 +176,7 @@ static char *find_doomed(const char *path)
     return NULL;
 }
 
-/* Or anything else to be done. */
+/* Whether the handler has anything to do. */
 static bool any_doomed(void)
 {
     bool any = last_work != NULL;
@@ -217,7 +218,7 @@ static void guard(const char *path)
 {
     pthread_mutex_lock(&doomed_lock);
     char *place = find_doomed("");
-    if (place && *path) { /* the first byte last: a signal must not meet part of a path */
+    if (place && *path) { /* write the first byte last, so that a signal never sees a partial path */
         memcpy(place + 1, path + 1, strlen(path));
         atomic_signal_fence(memory_order_release);
         place[0] = path[0];

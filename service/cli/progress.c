@@ -13,7 +13,7 @@
 
 enum { PATIENCE_MS = 500, FRAME_MS = 100, PLAIN_MS = 5000, BAR = 20 };
 
-/* Of the one that is under way, and of stderr. */
+/* Protects the active display, and stderr. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct progress *shown;
 
@@ -51,7 +51,7 @@ static unsigned width(void)
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
 }
 
-/* Before it is known how many items there are, neither a bar nor their number says anything. */
+/* Draws or prints the line. Without a total it has neither a bar nor counts. */
 static void put_line(struct progress *p, const char *item, uint64_t bytes, bool drawn)
 {
     char size[32] = " ", bar[64] = "", count[48] = "", line[512];
@@ -65,10 +65,10 @@ static void put_line(struct progress *p, const char *item, uint64_t bytes, bool 
                      (int)(filled < BAR ? BAR - filled : 0), "--------------------");
     }
     snprintf(line, sizeof line, "%s%s%s%s  %s", p->verb, bar, count, size[1] ? size : "", item);
-    for (char *at = line; *at; at++) /* names come from outside */
+    for (char *at = line; *at; at++) /* names may contain control characters */
         *at = (unsigned char)*at < ' ' || *at == 0x7F ? '?' : *at;
     p->drawn = drawn;
-    output_line_drawn(drawn); /* before it is: a signal may come at once */
+    output_line_drawn(drawn); /* first, because a signal may arrive during the write */
     if (drawn)
         fprintf(stderr, "\r\033[K%.*s", (int)width() - 1, line);
     else
@@ -102,7 +102,7 @@ static void progress_put(struct progress *p, const char *item, uint64_t bytes)
         put_line(p, item, bytes, p->mode == PROGRESS_LINE);
 }
 
-/* Under the lock, as what follows. */
+/* Call with the lock held, like the next functions. */
 static void show(struct progress *p, const char *item, uint64_t bytes)
 {
     uint64_t now_ms = clock_mono_ns() / 1000000;
@@ -155,7 +155,7 @@ void progress_make_way(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* ---- work in one piece ---- */
+/* ---- work without callbacks ---- */
 
 static void *watch(void *arg)
 {
@@ -175,7 +175,7 @@ static void *watch(void *arg)
     return NULL;
 }
 
-/* Without a thread there is no line: the work is what counts. */
+/* A failure is ignored: then there is no line. */
 static void start_thread(struct progress *p)
 {
     pthread_condattr_t monotonic;
@@ -194,7 +194,7 @@ void progress_expect(struct progress *p, uint64_t files)
     pthread_mutex_unlock(&lock);
 }
 
-/* Under the lock. */
+/* Call with the lock held. */
 static void work_on(struct progress *p, struct sl_str item, uint64_t bytes, bool counts)
 {
     p->counts = counts;

@@ -1,6 +1,7 @@
-/* Shows on stderr what a long-running command is doing. On a terminal: one line, redrawn at most ten times a second and erased at the
- * end, with a bar once the number of items is known. With --progress plain: a line for each finished item and every five seconds; with
- * --progress json: the same as JSON objects. Nothing with --quiet or --progress none, nor, unless asked for, when stderr is no terminal.
+/* Shows on stderr what a long-running command is doing. On a terminal: one line, from half a second on, redrawn at most ten times a
+ * second and erased at the end, with a bar once the number of items is known. With --progress plain: a line for each finished item and
+ * every five seconds; with --progress json: the same as JSON objects. Nothing with --quiet or --progress none, nor, unless asked for,
+ * when stderr is no terminal.
  *
  * Callers with a callback during their work draw the line themselves (progress_show). For work without callbacks a thread redraws the
  * line (progress_file). Other output to the terminal first calls progress_make_way. All functions are thread-safe. */
@@ -24,7 +25,7 @@ struct progress {
     pthread_t thread;
     pthread_cond_t change;
     char item[PROGRESS_ITEM]; /* shown by the thread; empty: none */
-    uint64_t bytes;           /* size or progress of `item` */
+    uint64_t bytes;           /* size of `item` */
     bool counts;              /* `item` is one of `total` */
 };
 

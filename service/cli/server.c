@@ -60,7 +60,7 @@ static int override_sentry(struct config *config)
     return *dsn && !copy ? server_failed("out of memory", NULL) : 0;
 }
 
-/* "0.0.0.0:80,unix:/run/x" of the command line is one listener; the list is the configuration's. */
+/* Only the configuration has a list of listeners: --bind "0.0.0.0:80,unix:/run/x" is a single one. */
 int server_override(const struct options *o, struct config *config)
 {
     const char *cache_dir = option_value(o, "cache-dir", server_environment("SYMLOOM_CACHE_DIR"));
@@ -126,7 +126,7 @@ int server_load(const struct options *o, struct config **config)
     return status;
 }
 
-/* Of RUST_LOG only the level that names no module counts. */
+/* The level of RUST_LOG that names no module; others are ignored. */
 static const char *bare_level(const char *list)
 {
     static const char *const levels[] = {"off", "error", "warn", "info", "debug", "trace"};

@@ -1,4 +1,4 @@
-/* Split debug information of inputs. */
+/* Split debug information: packages, .dwo files, supplementary files, object files of debug maps. */
 #include "cli/members.h"
 #include "cli/split_files.h"
 
@@ -83,7 +83,7 @@ static bool has_split_units(struct sl_object *object)
     return sl_object_section(object, "debug_info.dwo", &info, NULL);
 }
 
-/* The first of several paths is told. */
+/* Stores the path if it is the first one, for a note. */
 static void remember_path(struct split_files *files, char first[PATH_MAX], const char *path)
 {
     pthread_mutex_lock(&files->lock);
@@ -128,7 +128,7 @@ bool split_dwo_path(const char *program, struct sl_str comp_dir, struct sl_str n
     return index < 3;
 }
 
-/* Of several files that are there the one with the unit is right: what was compiled anew since hides no other. */
+/* Opens the .dwo file with the unit: a recompiled one elsewhere does not hide it. */
 static struct sl_object *open_dwo(void *arg, struct sl_str comp_dir, struct sl_str name, uint64_t dwo_id)
 {
     struct split_files *files = arg;
@@ -182,7 +182,7 @@ static struct sl_object *open_part(void *arg, struct sl_str name, uint64_t stamp
         return lose_part(files, path, "was not found");
     if (stat(path, &st) == 0)
         changed = (uint64_t)st.st_mtim.tv_sec;
-    if (stamp && changed && stamp != changed) /* its code is not that of the program any more */
+    if (stamp && changed && stamp != changed) /* its code differs from the linked program's */
         return lose_part(files, path, "was changed since the program was linked");
     if (sl_archive_open(files->part.mapping.bytes, &archive, NULL) == SL_OK)
         for (size_t i = 0; i < archive.count; i++) {
@@ -231,7 +231,7 @@ static struct sl_object *find_package(struct input *input)
     return package;
 }
 
-/* ---- */
+/* ---- opening and closing ---- */
 
 void split_files_open(struct input *input, struct split_files *files)
 {

@@ -16,7 +16,7 @@ struct split_files {
     struct input *input;
     struct sl_companions companions; /* for the reader */
     pthread_mutex_t lock;
-    bool asked;             /* the reader asked for a .dwo file */
+    bool asked;             /* the reader asked for a .dwo file or an object file */
     char unfound[PATH_MAX]; /* the first .dwo path that does not exist; empty: all were found */
     char stale[PATH_MAX];   /* the first file that exists, but is of another build */
     char unread[PATH_MAX];  /* the first file that has no split units, or is damaged */

@@ -1,5 +1,5 @@
-/* `symloom symcachegen -pdb FILE`: the transcoder that comes with symloom. What it writes is symloom's own symcache, where the
- * contract of transcoders asks for it. */
+/* `symloom symcachegen -pdb FILE`: a transcoder for SymCache servers. It follows their conventions for names and options, but writes
+ * symloom's own symcache format. */
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "cli/progress.h"
@@ -95,7 +95,7 @@ static int symcachegen_main(const struct command *command, int argc, char **argv
         return 0;
     }
     for (int i = 0; i < argc; i++)
-        if (strcmp(argv[i], "-pdb") == 0) /* as other transcoders have it */
+        if (strcmp(argv[i], "-pdb") == 0) /* as in other transcoders */
             argv[i] = pdb;
         else if (strncmp(argv[i], "-pdb:", 5) == 0 || strncmp(argv[i], "-pdb=", 5) == 0) {
             snprintf(joined, sizeof joined, "--pdb=%s", argv[i] + 5);

@@ -1,4 +1,4 @@
-/* Threads for commands: started for each run and joined at its end, which suits programs that convert one file. */
+/* A sl_parallel for commands that convert one file: threads start for each run and are joined at its end. */
 #include "cli/cli.h"
 
 #include <pthread.h>

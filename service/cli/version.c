@@ -1,4 +1,4 @@
-/* `symloom version`: what runs here, and which files of caches it writes. */
+/* `symloom version`: prints the version, and with options the libraries and the versions of cache formats. */
 #include "cli/cli.h"
 #include "cli/options.h"
 

@@ -1,6 +1,6 @@
-/* `symloom wasm-split`: gives a WebAssembly module a build id and takes its debug information out into a companion, as the
- * tool of that name does. Sections are framed and copied, code is never looked at (WebAssembly Core Specification, "Binary
- * Format"; tool conventions "BuildId" and "ExternalDWARF"). */
+/* `symloom wasm-split`: adds a build id to a WebAssembly module and moves its debug information to a companion, like the tool of that
+ * name. Sections are copied without parsing code (WebAssembly Core Specification, "Binary Format"; tool conventions "BuildId" and
+ * "ExternalDWARF"). */
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "cli/progress.h"
@@ -31,9 +31,10 @@ static const struct option_spec specs[] = {
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
-struct wasm_part {                   /* a section */
-    struct sl_bytes whole, contents; /* with its head; of a custom one: behind its name */
-    struct sl_str name;              /* of a custom one; else data is NULL */
+struct wasm_part { /* a section */
+    struct sl_bytes whole,
+        contents;       /* whole: with the header. contents: of a custom section, the part after its name */
+    struct sl_str name; /* of a custom section; else data NULL */
 };
 
 struct splitting {
@@ -41,7 +42,7 @@ struct splitting {
     struct sl_mapping mapping;
     struct wasm_part *parts;
     size_t count, capacity;
-    struct sl_str id; /* without its length */
+    struct sl_str id; /* without the length prefix */
     uint8_t given[UUID_SIZE];
     bool had_id;
 };
@@ -87,7 +88,7 @@ static bool is_named(const struct wasm_part *part, const char *name)
     return part->name.data && sl_str_equal(part->name, sl_str(name));
 }
 
-/* The first `build_id`: what its length frames, or all of it where the length does not fit. */
+/* Reads the first `build_id` section: the bytes after its length prefix, or all of it if the length does not match. */
 static void find_id(struct splitting *s)
 {
     for (size_t i = 0; i < s->count && !s->had_id; i++) {
@@ -105,7 +106,7 @@ static void find_id(struct splitting *s)
 
 /* ---- the build id ---- */
 
-/* 32 hex digits, with hyphens, in braces, after urn:uuid:. */
+/* Parses 32 hex digits, optionally with hyphens, in braces or after urn:uuid:. */
 static bool parse_uuid(const char *text, uint8_t uuid[UUID_SIZE])
 {
     char digits[2 * UUID_SIZE + 1];
@@ -136,7 +137,7 @@ static int choose_id(struct splitting *s)
     if (!text) {
         if (RAND_bytes(s->given, UUID_SIZE) != 1)
             return report(1, "no random bytes", NULL);
-        s->given[6] = (uint8_t)((s->given[6] & 0x0F) | 0x40); /* RFC 9562: version 4, its variant */
+        s->given[6] = (uint8_t)((s->given[6] & 0x0F) | 0x40); /* RFC 9562: version 4 and its variant */
         s->given[8] = (uint8_t)((s->given[8] & 0x3F) | 0x80);
     }
     s->id = (struct sl_str){(const char *)s->given, UUID_SIZE};
@@ -160,7 +161,7 @@ static void put_custom(struct sl_buf *out, const char *name, struct sl_str text)
 }
 
 struct dropping {
-    bool debug, names, link; /* sections that are left out */
+    bool debug, names, link; /* which sections to leave out */
 };
 
 static void put_parts(const struct splitting *s, struct dropping drop, struct sl_buf *out)
@@ -178,7 +179,7 @@ static void put_parts(const struct splitting *s, struct dropping drop, struct sl
         put_custom(out, "build_id", s->id);
 }
 
-/* The companion has everything, but no word of another companion. */
+/* The companion has all sections except the link to another companion. */
 static void make_companion(const struct splitting *s, struct sl_buf *out)
 {
     put_parts(s, (struct dropping){.link = true}, out);
@@ -194,7 +195,7 @@ static void make_module(const struct splitting *s, struct sl_buf *out)
         put_custom(out, "external_debug_info", link);
 }
 
-/* `like`: the file whose mode and owner it takes over; NULL: none. */
+/* Writes the file. `like`: copy mode and owner of this file; may be NULL. */
 static int split_write(const char *path, const struct sl_buf *bytes, const char *like)
 {
     struct sl_error error = {0};
@@ -209,9 +210,9 @@ static int split_write(const char *path, const struct sl_buf *bytes, const char 
     return 0;
 }
 
-/* ---- telling ---- */
+/* ---- reports ---- */
 
-/* What SDKs for JavaScript send: the first 16 bytes of the section, its length included. */
+/* The id that JavaScript SDKs send: the first 16 bytes of the section, including its length prefix. */
 static void raw_id(const struct splitting *s, struct sl_buf *hex)
 {
     struct sl_buf raw = {0};
@@ -283,7 +284,7 @@ static int split_module(struct splitting *s, const char *input)
     if (status == 0 && (out || !same || module.failed)) {
         status = split_write(out ? out : input, &module, out ? NULL : input);
         if (status && debug)
-            unlink(debug); /* it is of a module that is not there */
+            unlink(debug); /* it belongs to a module that was not written */
     }
     if (status == 0)
         tell_ids(s, out ? out : input, module.size);
@@ -307,7 +308,7 @@ static int split_run(const struct options *o)
         return options_wrong(o, o->argument_count ? "more than one file given" : "no file given");
     const char *path = o->arguments[0], *debug = option_value(o, "debug-out", NULL),
                *out = option_value(o, "out", path);
-    char *real = realpath(path, NULL); /* what a link leads to is changed in place, and not the link */
+    char *real = realpath(path, NULL); /* change the target of a symbolic link, and do not replace the link */
     enum sl_code code = sl_map_file(path, &s.mapping, &error);
     struct progress progress;
     int status = 0;

@@ -1,5 +1,5 @@
-/* `symloom worker MAX-MEMORY MAX-OUTPUT PROGRAM [WORD..]`: what the service starts programs of others with. It takes limits upon
- * itself, which a parent cannot give to a child, and becomes the program. */
+/* `symloom worker MAX-MEMORY MAX-OUTPUT PROGRAM [WORD..]`: the service starts external programs through it. It sets its own resource
+ * limits, which a parent cannot do for a child, and then executes the program. */
 #include "cli/cli.h"
 #include "cli/options.h"
 

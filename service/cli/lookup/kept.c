@@ -1,5 +1,6 @@
 /* `symloom lookup`: symcaches of local files in the user's cache. The key consists of the paths and stat data of the input and its
- * companions, so that a hit reads none of them. Symcaches of files with .dwo units are not cached: those files are not in the key.
+ * companions, so that a hit reads none of them. Symcaches of files with .dwo units or a debug map are not cached: those other files are
+ * not in the key.
  *
  *     scope: global
  *
