@@ -220,7 +220,7 @@ bool input_has_positions(const struct input *input);
 void input_close_object(struct input *input);
 void input_close(struct input *input);
 
-/* "x86_64, arm64": the architectures of a file's objects. */
+/* Appends the architectures of a file's objects: "x86_64, arm64". */
 void input_list_archs(const struct sl_archive *archive, struct sl_buf *out);
 
 /* ---- bundle/bundle.c ---- */

@@ -77,9 +77,9 @@ struct options_group {
  * lists the rows. */
 struct command {
     const char *name;
-    const char *summary;               /* half a line, for the list of commands */
-    const char *usage;                 /* begins with the name */
-    const char *about;                 /* a paragraph; lines end where a sentence does */
+    const char *summary;               /* one short line for the list of commands */
+    const char *usage;                 /* starts with the command's name */
+    const char *about;                 /* a paragraph; help keeps line ends after a full stop */
     const char *examples;              /* command lines to copy, one a line; NULL if the usage says it all */
     const struct option_spec *options; /* NULL: no options */
     struct options_group groups[8];    /* groups of --help, most used first; none: one list */

@@ -78,8 +78,7 @@ void output_put_safe_but(struct sl_buf *out, struct sl_str text, char kept)
 {
     for (size_t i = 0; i < text.size; i++) {
         uint8_t byte = (uint8_t)text.data[i], next = i + 1 < text.size ? (uint8_t)text.data[i + 1] : 0;
-        bool is_c1 =
-            byte == 0xC2 && next >= 0x80 && next < 0xA0; /* C1 controls U+0080 to U+009F: U+009B acts like ESC [ */
+        bool is_c1 = byte == 0xC2 && next >= 0x80 && next < 0xA0; /* U+0080..U+009F: U+009B is ESC [ */
         i += is_c1;
         if (text.data[i] != kept && (byte < 0x20 || byte == 0x7F || is_c1))
             sl_buf_printf(out, "\\x%02x", is_c1 ? next : byte);

@@ -18,11 +18,11 @@
 /* The environment variable, NULL when unset or empty. */
 const char *server_environment(const char *name);
 
-/* Loads the configuration that the options and the environment name, and lets them override it. Problems are written to
- * stderr. 0, or the exit status; the caller frees `*config`. */
+/* Loads the configuration that the options and the environment name, and applies their overrides. Problems are written to stderr. 0, or
+ * the exit status; the caller frees `*config`. */
 int server_load(const struct options *o, struct config **config);
 
-/* Lets options and environment override what the file says. 0, or the exit status after a report on stderr. */
+/* Applies the overrides of the options and the environment. 0, or the exit status after a report on stderr. */
 int server_override(const struct options *o, struct config *config);
 
 /* Writes problems of the configuration that the options and the environment name to stderr, a line each. */
@@ -34,7 +34,7 @@ bool server_is_offline(const struct options *o);
 /* Whether connections are allowed, for commands that cannot work offline. False after reporting a usage error on stderr. */
 bool server_may_connect(const struct options *o);
 
-/* As server_load, but the problems (errors and warnings, a line each) go into `problems`. */
+/* Like server_load, but appends the problems (errors and warnings, a line each) to `problems`. */
 bool server_reload(const struct options *o, struct config **config, struct sl_buf *problems);
 
 /* Sets levels, format and destination of the log; `verbosity` is the level that -v stands for, NULL if not given. 0, or the exit status

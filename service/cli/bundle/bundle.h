@@ -39,7 +39,7 @@ struct packing {
     uint64_t max_size; /* limit for one file in bytes */
     bool embedded, il2cpp;
     bool verbose; /* report skipped files on stderr */
-    /* the result */
+    /* results */
     struct sl_bundle_writer *writer; /* NULL: only count */
     struct sl_arena arena;
     struct sl_map seen;    /* paths packed or skipped already */

@@ -55,7 +55,7 @@ struct lookup_module {
     char *name; /* as requested */
     struct input input;
     struct sl_error error; /* SL_OK: usable */
-    uint64_t load;         /* added to the symcache's addresses */
+    uint64_t load;         /* load address, added to the symcache's addresses */
     bool is_32bit, is_whole;
     bool lacks_lines;                  /* an answer had no line: print the input's notes */
     struct file_stamp stamp;           /* taken before opening; zeros: not a regular file */

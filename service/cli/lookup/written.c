@@ -116,13 +116,11 @@ static bool make_lines(struct written *w, struct written_unit *u)
 
 static const struct written_row *row_at(const struct written_unit *u, uint64_t address)
 {
-    size_t low =
-        SL_COUNT_UP_TO(u->sequences, u->sequence_count, high, address); /* the first that ends after the address */
+    size_t low = SL_COUNT_UP_TO(u->sequences, u->sequence_count, high, address); /* first one ending after it */
     if (low == u->sequence_count || address < u->sequences[low].low)
         return NULL;
     const struct written_row *rows = u->rows + u->sequences[low].first;
-    size_t first =
-        SL_COUNT_UP_TO(rows, u->sequences[low].count, address, address); /* the first row after the address */
+    size_t first = SL_COUNT_UP_TO(rows, u->sequences[low].count, address, address); /* first row after it */
     bool is_inside = first && first < u->sequences[low].count && !rows[first - 1].is_end;
     return is_inside ? &rows[first - 1] : NULL;
 }

@@ -32,8 +32,7 @@ struct written_sequence {
 struct written_function {
     const struct sl_dwarf_function *entry;
     struct sl_str name;
-    bool
-        is_settled; /* the name is final: a linkage name, a language without mangling, or the symbol table was searched */
+    bool is_settled;    /* the name is final: a linkage or plain name, or the symbols were searched */
     uint64_t low, high; /* bounds of all its ranges */
     uint64_t reach;     /* the highest end among the entries of `by_low` up to this one */
     struct sl_dwarf_range *ranges;

@@ -49,8 +49,7 @@ static struct parent {
     int (*serve)(struct config *config, const struct options *options);
     struct child *children;
     size_t count;
-    int signals,
-        ear; /* signals: signalfd(2); ear: a socket for the children's notifications, instead of the manager's */
+    int signals, ear; /* signalfd(2); the children's NOTIFY_SOCKET */
     char manager[108], ear_path[108];
     const char *sockets; /* directory of the sockets between the processes */
     int sockets_fd;
@@ -379,9 +378,7 @@ static bool make_sockets(struct config *config, struct sl_buf *tried)
 {
     const char *places[] = {getenv("RUNTIME_DIRECTORY"), getenv("TMPDIR"), temp_dir(), "/dev/shm"};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        bool is_list =
-            i == 0 && places[i] &&
-            (*places[i] != '/' || strchr(places[i], ':')); /* a list of several directories (systemd.exec(5)) */
+        bool is_list = i == 0 && places[i] && (*places[i] != '/' || strchr(places[i], ':')); /* a list */
         if (!places[i] || !*places[i] || is_list)
             continue;
         int error = make_sockets_in(config, places[i]);

@@ -53,8 +53,7 @@ struct stress_sink {
     char address[32];       /* 127.0.0.1:4711 */
     atomic_size_t *reports; /* accepted so far; in memory shared with the child */
 };
-enum sl_code stress_sink_open(struct stress_sink *sink,
-                              struct sl_error *error); /* binds an address; answers after stress_sink_start */
+enum sl_code stress_sink_open(struct stress_sink *sink, struct sl_error *error); /* binds; answers once started */
 enum sl_code stress_sink_start(struct stress_sink *sink, const struct stress_workload *workloads, size_t count,
                                struct sl_error *error);
 size_t stress_sink_stop(struct stress_sink *sink); /* returns the number of accepted reports */

@@ -57,7 +57,7 @@ struct answer_flip {
     struct sl_str source, confidence; /* confidence: a number, as text */
 };
 
-struct answer_analysis { /* of the instruction that crashed */
+struct answer_analysis { /* analysis of the crashing instruction */
     struct sl_str instruction;
     struct sl_opt_u64 adjusted, offset, next;
     bool is_stack_overflow;

@@ -20,11 +20,9 @@ struct walked_dump {
     struct sl_minidump_facts facts;       /* only with wants_facts */
     struct sl_minidump_analysis analysis; /* only with wants_facts */
     bool wants_facts, was_searched;       /* was_searched: at least one symbol source was searched */
-    uint64_t *
-        *resume; /* resume addresses by thread, then by the frame's original_index; NULL: the thread was not walked */
-    uint64_t **
-        instruction; /* the same for the address of the current instruction, which is a call in all but the innermost frame */
-    struct sl_registers **registers; /* the same for the registers; NULL also without needs_registers */
+    uint64_t **resume;                    /* resume addresses by thread and original_index; NULL: not walked */
+    uint64_t **instruction;               /* the same: current instructions; the call, in callers */
+    struct sl_registers **registers;      /* the same for the registers; NULL also without needs_registers */
     size_t *counts;
     size_t thread_count;
     struct stack_name *names; /* sorted by value; only for --stack-contents, --stack-pointers */

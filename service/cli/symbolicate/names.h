@@ -17,8 +17,7 @@ struct names_wanted {
     void *arg;
     struct sl_str scope; /* as in struct local_request */
     size_t module_count, address_count;
-    void (*put_module)(void *arg, size_t module,
-                       struct sl_json_writer *w); /* writes one element of the request's `modules` */
+    void (*put_module)(void *arg, size_t module, struct sl_json_writer *w); /* an element of `modules` */
     /* Returns the address relative to its module, or an absolute one with NAMES_ABSOLUTE. Return addresses are already adjusted to point
      * into the call. */
     void (*address)(void *arg, size_t index, uint32_t *module, uint64_t *relative);
