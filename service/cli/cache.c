@@ -98,7 +98,7 @@ static int quarantine(const struct options *o, const struct config *config)
 /* ---- the command ---- */
 
 /* Refuses a cache_dir that does not exist: it would be created, and no service would notice the invalidation. */
-static int check_reach(const struct config *config, bool directory_only)
+static int check_cache_dir(const struct config *config, bool directory_only)
 {
     if (!config->cache_dir)
         return config->shared.redis_url && !directory_only
@@ -131,7 +131,7 @@ static int load_and_run(const struct options *o)
     if (status == 0)
         status = server_log(o, config, server_verbosity(o));
     if (status == 0)
-        status = check_reach(config, quarantines);
+        status = check_cache_dir(config, quarantines);
     if (status == 0)
         status = server_become_owner(config);
     if (status == 0)

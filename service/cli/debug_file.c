@@ -331,7 +331,7 @@ static bool find_external(struct finder *f, const char *path)
 }
 
 /* Adds a note about the places that were searched. */
-static void note_unfound(struct finder *f, const char *path, const char *const *directories)
+static void note_searched(struct finder *f, const char *path, const char *const *directories)
 {
     const struct sl_object_info *info = sl_object_info(f->object);
     struct sl_buf where = {0}, name = {0};
@@ -373,7 +373,7 @@ bool debug_file_find(const struct sl_object *object, const char *path, const cha
     default: return false;
     }
     if (!found)
-        note_unfound(&f, path, places);
+        note_searched(&f, path, places);
     return found;
 }
 

@@ -122,7 +122,7 @@ static enum sl_code cli_files_read_file(struct input *input, struct sl_error *er
     return code;
 }
 
-static enum sl_code look_at(struct input *input, struct sl_error *error)
+static enum sl_code detect_contents(struct input *input, struct sl_error *error)
 {
     char *member = NULL;
     enum sl_code code = SL_OK;
@@ -148,7 +148,7 @@ static enum sl_code open_file(const char *path, struct input *input, struct sl_e
         return sl_fail(error, SL_INTERNAL, "%s is a directory", path);
     enum sl_code code =
         member_is_named(path) ? member_map(path, &input->mapping, NULL, error) : cli_files_read_file(input, error);
-    return code == SL_OK ? look_at(input, error) : code;
+    return code == SL_OK ? detect_contents(input, error) : code;
 }
 
 enum sl_code input_open_archive(const char *path, struct input *input, struct sl_error *error)
@@ -175,7 +175,7 @@ enum sl_code input_open_bytes(const char *name, struct sl_bytes bytes, const str
                               struct input *input, struct sl_error *error)
 {
     *input = (struct input){.path = strdup(name), .mapping = {.bytes = bytes}, .alone = true, .options = options};
-    enum sl_code code = input->path ? look_at(input, error) : sl_fail(error, SL_BUSY, "out of memory");
+    enum sl_code code = input->path ? detect_contents(input, error) : sl_fail(error, SL_BUSY, "out of memory");
     return code == SL_OK && !input->has_cache && !input->is_symbfile ? open_object(input, error) : code;
 }
 

@@ -18,7 +18,7 @@ enum {
 };
 
 /* Whether the resource limit is too low to reserve SPARE. */
-static bool limited(int resource)
+static bool is_limited(int resource)
 {
     struct rlimit limit;
     return getrlimit(resource, &limit) != 0 || limit.rlim_cur < 8 * (rlim_t)SPARE;
@@ -37,7 +37,7 @@ static uintptr_t grow(void)
 
 void heap_for_one_job(void)
 {
-    if (limited(RLIMIT_AS) || limited(RLIMIT_DATA))
+    if (is_limited(RLIMIT_AS) || is_limited(RLIMIT_DATA))
         return;
     mallopt(M_ARENA_MAX, 1); /* arenas of threads would use small pages */
     mallopt(M_MMAP_THRESHOLD, KEPT);

@@ -118,7 +118,7 @@ const struct command command_help = {
 
 /* Finds the command among the words: global options may come before it. Replaces their letters by long forms, because the command may
  * use the letters for other options. */
-static int first_word(int argc, char **argv)
+static int find_command_word(int argc, char **argv)
 {
     static char names[OPTION_GLOBAL_MAX][16], verbose[] = "-v";
     int at = 1;
@@ -143,7 +143,7 @@ static int first_word(int argc, char **argv)
 }
 
 /* Moves the command's name to the front, before its options. */
-static void put_behind(char **argv, int at)
+static void move_name_first(char **argv, int at)
 {
     char *name = argv[at];
     for (; at > 1; at--)
@@ -203,7 +203,7 @@ static int no_command(int argc, char **argv)
 
 static int run_command(int argc, char **argv)
 {
-    int at = first_word(argc, argv);
+    int at = find_command_word(argc, argv);
     if (at >= argc)
         return no_command(argc, argv);
     if (is_word(argv[at], "--version", "-V"))
@@ -217,13 +217,13 @@ static int run_command(int argc, char **argv)
     const struct command *command = command_find(argv[at]);
     if (!command)
         return unknown(argv[at]);
-    put_behind(argv, at);
+    move_name_first(argv, at);
     return command_start(command, argc - 2, argv + 2);
 }
 
 /* Opens closed standard streams on /dev/null in the wrong mode, so that no later file gets their numbers, and reading or writing them
  * still fails. */
-static void hold_streams(void)
+static void reserve_streams(void)
 {
     for (int fd = 0; fd <= STDERR_FILENO; fd++)
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0)
@@ -234,7 +234,7 @@ int main(int argc, char **argv)
 {
     static char name[64];
     const struct command *command = NULL;
-    hold_streams();
+    reserve_streams();
     signal(SIGPIPE, SIG_IGN); /* failed writes are reported by EPIPE */
     base_name(argc ? argv[0] : NULL, name, sizeof name);
     for (size_t i = 0; i < sizeof tools / sizeof *tools; i++)

@@ -349,7 +349,7 @@ static void put_wrapped(const char *text, size_t at, size_t indent)
 }
 
 /* Prints an option; choices that do not fit continue below the first one. Returns the column. */
-static int put_shown(const char *shown, bool has_letter)
+static int put_option_name(const char *shown, bool has_letter)
 {
     const char *value = shown + strcspn(shown, "|");
     while (value > shown && value[-1] != ' ' && value[-1] != '=')
@@ -372,7 +372,7 @@ static int put_shown(const char *shown, bool has_letter)
 
 static void list_option(const char *shown, bool has_letter, const char *help)
 {
-    int used = put_shown(shown, has_letter);
+    int used = put_option_name(shown, has_letter);
     if (used + 2 > HELP_INDENT)
         printf("\n%*s", HELP_INDENT, "");
     else
@@ -489,7 +489,7 @@ void options_help(const struct command *command, bool brief)
 }
 
 /* Passes --jobs to commands without such an option of their own, through the environment variable of threads_parallel. */
-static bool take_jobs(const struct options *o)
+static bool export_jobs(const struct options *o)
 {
     uint64_t jobs;
     if (!option_given(o, "jobs") || options_find(o, "jobs") < OPTION_MAX)
@@ -508,7 +508,7 @@ static int options_run(const struct command *command, bool *used, int argc, char
         else if (options.version)
             puts("symloom " SYMLOOM_VERSION);
         else
-            status = take_jobs(&options) ? command->run(&options) : 2;
+            status = export_jobs(&options) ? command->run(&options) : 2;
         if (!options.help && !options.version && status == 0 && !command->persona)
             note_unused(&options);
     }

@@ -144,22 +144,22 @@ int report_file(const char *path, enum sl_code code, const struct sl_error *erro
 
 /* Temporary files that a signal handler removes; "" is a free slot. The handlers stay installed until the last file is gone. Threads
  * change the list under the lock; the handler only reads it. */
-enum { MAX_DOOMED = 72 };
-static pthread_mutex_t doomed_lock = PTHREAD_MUTEX_INITIALIZER;
-static char doomed[MAX_DOOMED][4096];
+enum { MAX_TEMPORARY = 72 };
+static pthread_mutex_t signal_lock = PTHREAD_MUTEX_INITIALIZER;
+static char temporary_files[MAX_TEMPORARY][4096];
 static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-static volatile sig_atomic_t line_drawn; /* the progress line is on the terminal: the handler erases it */
-static bool draws_lines;                 /* a progress line was drawn once: the handlers stay */
-static void (*_Atomic last_work)(void);  /* run last by the handler; NULL: nothing */
+static volatile sig_atomic_t line_drawn;  /* the progress line is on the terminal: the handler erases it */
+static bool draws_lines;                  /* a progress line was drawn once: the handlers stay */
+static void (*_Atomic signal_work)(void); /* run last by the handler; NULL: nothing */
 
 static void remove_and_die(int number)
 {
     if (line_drawn && write(STDERR_FILENO, "\r\033[K", 4) < 0)
         line_drawn = 0; /* the terminal is gone */
-    for (size_t i = 0; i < MAX_DOOMED; i++)
-        if (doomed[i][0])
-            unlink(doomed[i]);
-    void (*clean)(void) = last_work;
+    for (size_t i = 0; i < MAX_TEMPORARY; i++)
+        if (temporary_files[i][0])
+            unlink(temporary_files[i]);
+    void (*clean)(void) = signal_work;
     if (clean)
         clean();
     signal(number, SIG_DFL);
@@ -167,20 +167,20 @@ static void remove_and_die(int number)
 }
 
 /* The slot that holds the path, or for "" a free one; NULL if there is none. */
-static char *find_doomed(const char *path)
+static char *find_temporary(const char *path)
 {
-    for (size_t i = 0; i < MAX_DOOMED; i++)
-        if (strcmp(doomed[i], path) == 0)
-            return doomed[i];
+    for (size_t i = 0; i < MAX_TEMPORARY; i++)
+        if (strcmp(temporary_files[i], path) == 0)
+            return temporary_files[i];
     return NULL;
 }
 
 /* Whether the handler has anything to do. */
-static bool any_doomed(void)
+static bool has_signal_work(void)
 {
-    bool any = last_work != NULL;
-    for (size_t i = 0; i < MAX_DOOMED; i++)
-        any = any || doomed[i][0];
+    bool any = signal_work != NULL;
+    for (size_t i = 0; i < MAX_TEMPORARY; i++)
+        any = any || temporary_files[i][0];
     return any;
 }
 
@@ -199,42 +199,42 @@ void output_line_drawn(bool drawn)
     line_drawn = drawn;
     if (!drawn || draws_lines)
         return;
-    pthread_mutex_lock(&doomed_lock);
+    pthread_mutex_lock(&signal_lock);
     draws_lines = true;
     handle_signals(true);
-    pthread_mutex_unlock(&doomed_lock);
+    pthread_mutex_unlock(&signal_lock);
 }
 
 void output_at_signal(void (*clean)(void))
 {
-    pthread_mutex_lock(&doomed_lock);
-    last_work = clean;
-    handle_signals(clean || any_doomed() || draws_lines);
-    pthread_mutex_unlock(&doomed_lock);
+    pthread_mutex_lock(&signal_lock);
+    signal_work = clean;
+    handle_signals(clean || has_signal_work() || draws_lines);
+    pthread_mutex_unlock(&signal_lock);
 }
 
-static void guard(const char *path)
+static void guard_file(const char *path)
 {
-    pthread_mutex_lock(&doomed_lock);
-    char *place = find_doomed("");
+    pthread_mutex_lock(&signal_lock);
+    char *place = find_temporary("");
     if (place && *path) { /* write the first byte last, so that a signal never sees a partial path */
         memcpy(place + 1, path + 1, strlen(path));
         atomic_signal_fence(memory_order_release);
         place[0] = path[0];
     }
     handle_signals(true);
-    pthread_mutex_unlock(&doomed_lock);
+    pthread_mutex_unlock(&signal_lock);
 }
 
-static void unguard(const char *path)
+static void unguard_file(const char *path)
 {
-    pthread_mutex_lock(&doomed_lock);
-    char *place = find_doomed(path);
+    pthread_mutex_lock(&signal_lock);
+    char *place = find_temporary(path);
     if (place)
         place[0] = '\0';
-    if (!any_doomed() && !draws_lines)
+    if (!has_signal_work() && !draws_lines)
         handle_signals(false);
-    pthread_mutex_unlock(&doomed_lock);
+    pthread_mutex_unlock(&signal_lock);
 }
 
 static enum sl_code fail_path(struct sl_error *error, const char *path)
@@ -258,7 +258,7 @@ enum sl_code output_file_open(struct output_file *file, const char *path, struct
     if (file->fd < 0)
         return fail_path(error, path);
     if (!in_place)
-        guard(file->temporary);
+        guard_file(file->temporary);
     return SL_OK;
 }
 
@@ -272,7 +272,7 @@ enum sl_code output_file_temporary(struct output_file *file, struct sl_error *er
     file->fd = mkostemp(file->temporary, O_CLOEXEC);
     if (file->fd < 0)
         return fail_path(error, directory);
-    guard(file->temporary);
+    guard_file(file->temporary);
     return SL_OK;
 }
 
@@ -311,7 +311,7 @@ enum sl_code output_file_close(struct output_file *file, bool keep, struct sl_er
     if (temporary && (!ok || !keep))
         unlink(file->temporary);
     if (temporary)
-        unguard(file->temporary);
+        unguard_file(file->temporary);
     sl_buf_free(&file->pending);
     file->fd = -1;
     return code;

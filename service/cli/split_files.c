@@ -84,7 +84,7 @@ static bool has_split_units(struct sl_object *object)
 }
 
 /* Stores the path if it is the first one, for a note. */
-static void remember_path(struct split_files *files, char first[PATH_MAX], const char *path)
+static void keep_first_path(struct split_files *files, char first[PATH_MAX], const char *path)
 {
     pthread_mutex_lock(&files->lock);
     if (!first[0])
@@ -99,7 +99,7 @@ static struct sl_object *keep_dwo(struct split_files *files, struct sl_mapping m
     bool is_read = sl_object_open(mapping.bytes, NULL, &object, NULL) == SL_OK && has_split_units(object);
     bool kept = is_read && sl_dwarf_has_split_unit(object, dwo_id);
     if (!kept)
-        remember_path(files, is_read ? files->stale : files->unread, path);
+        keep_first_path(files, is_read ? files->stale : files->unread, path);
     pthread_mutex_lock(&files->lock);
     kept = kept && sl_grow(&files->items, &files->capacity, files->count + 1, sizeof *files->items);
     if (kept)
@@ -143,7 +143,7 @@ static struct sl_object *open_dwo(void *arg, struct sl_str comp_dir, struct sl_s
         if (path[0] && sl_map_file(path, &mapping, NULL) == SL_OK)
             object = keep_dwo(files, mapping, path, dwo_id);
         else if (path[0])
-            remember_path(files, files->unfound, path);
+            keep_first_path(files, files->unfound, path);
     }
     return object;
 }
@@ -157,7 +157,7 @@ static void close_part(struct split_files *files)
     files->part = (struct split_file){.object = NULL};
 }
 
-static struct sl_object *lose_part(struct split_files *files, const char *path, const char *why)
+static struct sl_object *fail_part(struct split_files *files, const char *path, const char *why)
 {
     close_part(files);
     if (!files->lost_parts++)
@@ -176,14 +176,14 @@ static struct sl_object *open_part(void *arg, struct sl_str name, uint64_t stamp
     close_part(files);
     files->asked = true;
     if (snprintf(path, sizeof path, SL_STR_FMT, SL_STR_ARG(name)) >= (int)sizeof path)
-        return lose_part(files, path, "has too long a path");
+        return fail_part(files, path, "has too long a path");
     if (member_is_named(path) ? member_map_of(&files->archive, path, &files->part.mapping, &changed, NULL) != SL_OK
                               : sl_map_file(path, &files->part.mapping, NULL) != SL_OK)
-        return lose_part(files, path, "was not found");
+        return fail_part(files, path, "was not found");
     if (stat(path, &st) == 0)
         changed = (uint64_t)st.st_mtim.tv_sec;
     if (stamp && changed && stamp != changed) /* its code differs from the linked program's */
-        return lose_part(files, path, "was changed since the program was linked");
+        return fail_part(files, path, "was changed since the program was linked");
     if (sl_archive_open(files->part.mapping.bytes, &archive, NULL) == SL_OK)
         for (size_t i = 0; i < archive.count; i++) {
             if (sl_archive_object(&archive, i, NULL, &files->part.object, NULL) == SL_OK &&
@@ -192,7 +192,7 @@ static struct sl_object *open_part(void *arg, struct sl_str name, uint64_t stamp
             sl_object_close(files->part.object);
             files->part.object = NULL;
         }
-    return lose_part(files, path, "cannot be read");
+    return fail_part(files, path, "cannot be read");
 }
 
 /* ---- packages ---- */

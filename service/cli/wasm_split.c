@@ -221,7 +221,8 @@ static void raw_id(const struct splitting *s, struct sl_buf *hex)
     sl_buf_free(&raw);
 }
 
-static void tell_json(const struct splitting *s, struct sl_str id, struct sl_str raw, const char *out, size_t size)
+static void split_print_json(const struct splitting *s, struct sl_str id, struct sl_str raw, const char *out,
+                             size_t size)
 {
     struct sl_buf text = {0};
     struct sl_json_writer w = sl_json_writer(&text);
@@ -247,13 +248,13 @@ static void tell_json(const struct splitting *s, struct sl_str id, struct sl_str
     sl_buf_free(&text);
 }
 
-static void tell_ids(const struct splitting *s, const char *out, size_t size)
+static void print_ids(const struct splitting *s, const char *out, size_t size)
 {
     struct sl_buf id = {0}, raw = {0};
     sl_buf_hex(&id, s->id.data, s->id.size);
     raw_id(s, &raw);
     if (option_given(s->o, "json"))
-        tell_json(s, sl_buf_view(&id), sl_buf_view(&raw), out, size);
+        split_print_json(s, sl_buf_view(&id), sl_buf_view(&raw), out, size);
     else if (!option_given(s->o, "quiet")) {
         sl_buf_u8(&id, '\n');
         output_write(sl_buf_view(&id));
@@ -286,7 +287,7 @@ static int split_module(struct splitting *s, const char *input)
             unlink(debug); /* it belongs to a module that was not written */
     }
     if (status == 0)
-        tell_ids(s, out ? out : input, module.size);
+        print_ids(s, out ? out : input, module.size);
     sl_buf_free(&companion);
     sl_buf_free(&module);
     return status;

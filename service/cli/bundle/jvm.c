@@ -130,7 +130,7 @@ static const char *behind_source_root(const char *path)
 }
 
 /* Whether to skip a directory: hidden ones and build output. Below a source root `build` and the like are packages. */
-static bool is_passed_over(const char *path, const char *name)
+static bool is_skipped_directory(const char *path, const char *name)
 {
     char below[4096];
     if (name[0] == '.')
@@ -182,7 +182,7 @@ static void bundle_jvm_walk(struct walk *w, const char *directory, const struct 
             continue;
         if (S_ISREG(st.st_mode) && is_source(sl_str(entry->d_name)))
             add_path(w, path + top);
-        if (S_ISDIR(st.st_mode) && depth < MAX_DEPTH && !is_passed_over(path + top, entry->d_name)) {
+        if (S_ISDIR(st.st_mode) && depth < MAX_DEPTH && !is_skipped_directory(path + top, entry->d_name)) {
             memcpy(path + size, "/", 2);
             bundle_jvm_walk(w, path + top, rules, depth + 1);
         }

@@ -11,10 +11,10 @@
 #include "catalog/catalog.h"
 #include "fetch/fetch.h"
 
-struct held { /* keeps a file in memory until by_id_close */
+struct held_file { /* keeps a file in memory until by_id_close */
     struct cache_item *item;
     struct sl_mapping mapping;
-    struct held *next;
+    struct held_file *next;
 };
 
 struct by_id {
@@ -26,7 +26,7 @@ struct by_id {
     struct source_list configured;       /* `sources` of the configuration */
     struct source_list all;              /* both lists, where indexes replace layouts, with `local` in between */
     struct file_index **indexes, *local; /* one per place; and one of single files */
-    struct held *held;
+    struct held_file *held;
     struct progress progress;
     const char *verbosity;
     struct missing_report failures; /* failed servers */
@@ -202,7 +202,7 @@ void by_id_describe(const struct by_id *b, struct missing_report *report)
 }
 
 /* Warns of a failing server once, not for each file. */
-static void hear_failure(void *arg, const char *server, const char *why)
+static void on_server_failure(void *arg, const char *server, const char *why)
 {
     struct by_id *b = arg;
     if (missing_failure(&b->failures, sl_str(server), sl_str(why)) && !option_given(b->options, "quiet"))
@@ -229,7 +229,7 @@ static enum sl_code start(struct by_id *b, struct sl_error *error)
     output_at_signal(cache_tmp_abandon);
     kinds_init(b->layers[0]);
     server_init_fetch(b->layers[0]);
-    fetch_on_failure(hear_failure, b);
+    fetch_on_failure(on_server_failure, b);
     return SL_OK;
 }
 
@@ -261,7 +261,7 @@ static void by_id_finish(void *unused)
 
 static void stop(struct by_id *b)
 {
-    for (struct held *at = b->held; at; at = at->next)
+    for (struct held_file *at = b->held; at; at = at->next)
         cache_release(at->item);
     loop_run_fiber(by_id_finish, NULL);
     fetch_on_failure(NULL, NULL);
@@ -279,7 +279,7 @@ void by_id_close(struct by_id *b)
         return;
     if (b->running)
         stop(b);
-    for (struct held *at = b->held, *next; at; at = next) {
+    for (struct held_file *at = b->held, *next; at; at = next) {
         next = at->next;
         sl_unmap(&at->mapping);
         free(at);
@@ -300,9 +300,9 @@ void by_id_close(struct by_id *b)
 
 /* ---- getting ---- */
 
-static struct held *hold(struct by_id *b)
+static struct held_file *hold_file(struct by_id *b)
 {
-    struct held *held = calloc(1, sizeof *held);
+    struct held_file *held = calloc(1, sizeof *held);
     if (held) {
         held->next = b->held;
         b->held = held;
@@ -310,7 +310,7 @@ static struct held *hold(struct by_id *b)
     return held;
 }
 
-struct asking {
+struct search_job {
     struct by_id *by_id;
     const struct source_list *list;
     void (*work)(void *arg); /* runs instead of the search; NULL: search the id */
@@ -324,9 +324,9 @@ struct asking {
 
 enum { LOOK_MS = 100 };
 
-static void watch(void *arg)
+static void watch_downloads(void *arg)
 {
-    struct asking *a = arg;
+    struct search_job *a = arg;
     struct progress *p = &a->by_id->progress;
     while (fiber_sleep(LOOK_MS)) {
         bool fetching = fetch_progress(&a->last);
@@ -340,11 +340,11 @@ static void watch(void *arg)
 
 static void by_id_find(void *arg)
 {
-    struct asking *a = arg;
+    struct search_job *a = arg;
     struct fiber_group watching;
     fiber_group_init(&watching, NULL);
     if (a->by_id->progress.mode != PROGRESS_NONE)
-        fiber_start(&watching, watch, a);
+        fiber_start(&watching, watch_downloads, a);
     if (a->work) {
         a->work(a->arg);
     } else {
@@ -356,51 +356,51 @@ static void by_id_find(void *arg)
 }
 
 /* Ends the progress line, because a message may follow. */
-static void show_found(struct by_id *b, const struct asking *a)
+static void show_found(struct by_id *b, const struct search_job *a)
 {
     if (a->found.code == SL_OK)
         progress_item(&b->progress, a->last.item, a->found.item->mapping.bytes.size);
     progress_end(&b->progress);
 }
 
-static enum sl_code by_id_ask(struct by_id *b, const struct source_list *list, const struct object_id *id,
-                              enum purpose purpose, struct sl_bytes *bytes, struct sl_error *error)
+static enum sl_code by_id_search(struct by_id *b, const struct source_list *list, const struct object_id *id,
+                                 enum purpose purpose, struct sl_bytes *bytes, struct sl_error *error)
 {
-    struct asking asking = {.by_id = b, .list = list, .id = id, .purpose = purpose};
+    struct search_job job = {.by_id = b, .list = list, .id = id, .purpose = purpose};
     if (!list->count)
         return sl_fail(error, SL_NOT_FOUND, "not found");
     if (!b->running && start(b, error) != SL_OK)
         return error->code;
     struct sl_str name = id->debug_file.size ? id->debug_file : id->code_id;
-    snprintf(asking.last.item, sizeof asking.last.item, SL_STR_FMT, SL_STR_ARG(name));
+    snprintf(job.last.item, sizeof job.last.item, SL_STR_FMT, SL_STR_ARG(name));
     b->progress.total = b->progress.done + 1;
-    loop_run_fiber(by_id_find, &asking);
-    show_found(b, &asking);
-    struct held *held = asking.found.code == SL_OK ? hold(b) : NULL;
-    *error = asking.found.error;
-    error->code = asking.found.code;
+    loop_run_fiber(by_id_find, &job);
+    show_found(b, &job);
+    struct held_file *held = job.found.code == SL_OK ? hold_file(b) : NULL;
+    *error = job.found.error;
+    error->code = job.found.code;
     if (held) {
-        held->item = asking.found.item;
+        held->item = job.found.item;
         *bytes = held->item->mapping.bytes;
-    } else if (asking.found.code == SL_OK) {
-        cache_release(asking.found.item);
+    } else if (job.found.code == SL_OK) {
+        cache_release(job.found.item);
         sl_fail(error, SL_BUSY, "out of memory");
     }
-    sl_arena_free(&asking.arena);
+    sl_arena_free(&job.arena);
     return error->code;
 }
 
 enum sl_code by_id_run(struct by_id *b, void (*work)(void *arg), void *arg, struct sl_error *error)
 {
-    struct asking asking = {.by_id = b, .work = work, .arg = arg};
+    struct search_job job = {.by_id = b, .work = work, .arg = arg};
     if (!b->running && start(b, error) != SL_OK)
         return error->code;
-    loop_run_fiber(by_id_find, &asking);
+    loop_run_fiber(by_id_find, &job);
     progress_end(&b->progress);
     return SL_OK;
 }
 
-struct keeping {
+struct symcache_job {
     struct sl_str key;
     const struct own_symcache *own;
     struct cache_item *item;
@@ -408,22 +408,22 @@ struct keeping {
     struct sl_error *error;
 };
 
-static void by_id_keep(void *arg)
+static void make_symcache(void *arg)
 {
-    struct keeping *k = arg;
+    struct symcache_job *k = arg;
     k->code = kinds_own_symcache(k->key, k->own, &k->item, k->error);
 }
 
 enum sl_code by_id_symcache(struct by_id *b, struct sl_str key, const struct own_symcache *own, struct sl_bytes *bytes,
                             struct sl_error *error)
 {
-    struct keeping k = {.key = key, .own = own, .error = error};
-    struct held *held = hold(b);
+    struct symcache_job k = {.key = key, .own = own, .error = error};
+    struct held_file *held = hold_file(b);
     if (!held)
         return sl_fail(error, SL_BUSY, "out of memory");
     if (!b->running && start(b, error) != SL_OK)
         return error->code;
-    loop_run_fiber(by_id_keep, &k);
+    loop_run_fiber(make_symcache, &k);
     if (k.code != SL_OK)
         return k.code;
     held->item = k.item;
@@ -431,11 +431,11 @@ enum sl_code by_id_symcache(struct by_id *b, struct sl_str key, const struct own
     return SL_OK;
 }
 
-static enum sl_code ask_index(struct by_id *b, struct file_index *index, const struct object_id *id,
-                              enum purpose purpose, struct sl_bytes *bytes, struct sl_error *error)
+static enum sl_code search_index(struct by_id *b, struct file_index *index, const struct object_id *id,
+                                 enum purpose purpose, struct sl_bytes *bytes, struct sl_error *error)
 {
     const char *path = file_index_find(index, id, purpose);
-    struct held *held = path ? hold(b) : NULL;
+    struct held_file *held = path ? hold_file(b) : NULL;
     if (!held)
         return sl_fail(error, path ? SL_INTERNAL : SL_NOT_FOUND, "%s", path ? "out of memory" : "");
     enum sl_code code = sl_map_file(path, &held->mapping, error);
@@ -445,8 +445,8 @@ static enum sl_code ask_index(struct by_id *b, struct file_index *index, const s
 
 /* Searches the sources of the options in order: the layouts of each place, then its index. `*first`: the first failure other than "not
  * found". */
-static enum sl_code ask_own(struct by_id *b, const struct object_id *id, enum purpose purpose, struct sl_bytes *bytes,
-                            struct sl_error *error, struct sl_error *first)
+static enum sl_code search_own(struct by_id *b, const struct object_id *id, enum purpose purpose,
+                               struct sl_bytes *bytes, struct sl_error *error, struct sl_error *first)
 {
     enum sl_code code = sl_fail(error, SL_NOT_FOUND, "not found");
     for (size_t i = 0, end; i < b->own.count && code != SL_OK; i = end) {
@@ -454,17 +454,17 @@ static enum sl_code ask_own(struct by_id *b, const struct object_id *id, enum pu
         for (end = i + 1; end < b->own.count && b->own.place_of[end] == place;)
             end++;
         const struct source_list part = {.items = &b->own.items[i], .count = end - i};
-        code = by_id_ask(b, &part, id, purpose, bytes, error);
+        code = by_id_search(b, &part, id, purpose, bytes, error);
         if (code != SL_OK && code != SL_NOT_FOUND && first->code == SL_OK)
             *first = *error;
         if (code != SL_OK && place)
-            code = ask_index(b, b->indexes[place - 1], id, purpose, bytes, error);
+            code = search_index(b, b->indexes[place - 1], id, purpose, bytes, error);
     }
     return code;
 }
 
 /* Makes the error text as in answers of the service; prefers `first`, the first failure other than "not found". */
-static enum sl_code by_id_tell(enum sl_code code, struct sl_error *error, const struct sl_error *first)
+static enum sl_code by_id_finish_error(enum sl_code code, struct sl_error *error, const struct sl_error *first)
 {
     struct sl_buf text = {0};
     if (code == SL_NOT_FOUND && first->code != SL_OK) {
@@ -484,10 +484,10 @@ enum sl_code by_id_get(struct by_id *b, const struct object_id *id, enum purpose
                        struct sl_error *error)
 {
     struct sl_error first = {0};
-    enum sl_code code = ask_own(b, id, purpose, bytes, error, &first);
+    enum sl_code code = search_own(b, id, purpose, bytes, error, &first);
     if (code != SL_OK)
-        code = by_id_ask(b, &b->configured, id, purpose, bytes, error);
-    return code == SL_OK ? SL_OK : by_id_tell(code, error, &first);
+        code = by_id_search(b, &b->configured, id, purpose, bytes, error);
+    return code == SL_OK ? SL_OK : by_id_finish_error(code, error, &first);
 }
 
 static void get_supplementary(struct by_id *b, struct input *input)

@@ -92,7 +92,7 @@ static bool has_key(struct sl_str text, const char *key)
 }
 
 /* Wraps the text as the value of `sources`, indented; a single source becomes a list. Returns the number of lines added before it. */
-static unsigned wrap(struct sl_str text, struct sl_buf *yaml)
+static unsigned wrap_as_sources(struct sl_str text, struct sl_buf *yaml)
 {
     size_t at = 0;
     while (at < text.size) { /* skip comments and blank lines */
@@ -146,7 +146,7 @@ enum sl_code by_id_source_file(const char *path, struct config **config, struct 
         return sl_fail(error, SL_MALFORMED, "%s: the file is empty, it must hold a source or a list of them", path);
     }
     bool whole = has_key(text, "sources") || is_object_with_sources(text);
-    unsigned before = whole ? 0 : wrap(text, &yaml);
+    unsigned before = whole ? 0 : wrap_as_sources(text, &yaml);
     code = yaml.failed || copy.failed ? sl_fail(error, SL_BUSY, "out of memory")
                                       : parse(whole ? text : sl_buf_view(&yaml), path, before, config, error);
     sl_buf_free(&copy);
@@ -272,7 +272,7 @@ static void choose_cache(const struct options *o, struct config *layers[2])
 }
 
 /* Interactive use: any address may be contacted, and a miss is not cached, since the user may have just added the file. */
-static void adapt(struct config *config)
+static void adapt_for_user(struct config *config)
 {
     config->connect_to_reserved_ips = true;
     config->max_response_bytes = UINT64_MAX; /* no limit for the user's own answers */
@@ -290,6 +290,6 @@ enum sl_code by_id_config(const struct options *o, struct config *layers[2], str
     if (code != SL_OK)
         return code;
     choose_cache(o, layers);
-    adapt(layers[0]);
+    adapt_for_user(layers[0]);
     return SL_OK;
 }

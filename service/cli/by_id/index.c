@@ -120,7 +120,7 @@ static void by_id_index_build(struct file_index *index)
     }
 }
 
-static bool serves(const struct sl_features *features, enum purpose purpose)
+static bool has_purpose(const struct sl_features *features, enum purpose purpose)
 {
     bool debug = features->has_debug_info || features->has_symbols;
     return purpose == PURPOSE_FILE || (purpose == PURPOSE_UNWIND ? features->has_unwind_info : debug);
@@ -155,7 +155,7 @@ static bool may_run_together(enum sl_arch a, enum sl_arch b, enum object_type ty
     return (type == OBJECT_PE || type == OBJECT_MACHO) && is_translated(one) && is_translated(other);
 }
 
-static bool is_meant(const struct indexed *object, const struct object_id *id)
+static bool has_id_of(const struct indexed *object, const struct object_id *id)
 {
     struct sl_object_info info = {
         .debug_id = object->debug_id, .code_id = object->code_id, .raw_code_id = object->raw_code_id};
@@ -171,7 +171,7 @@ const char *file_index_find(struct file_index *index, const struct object_id *id
         by_id_index_build(index);
     for (size_t i = 0; i < index->count; i++) {
         const struct indexed *object = &index->objects[i];
-        if (!is_meant(object, id) || !serves(&object->features, purpose))
+        if (!has_id_of(object, id) || !has_purpose(&object->features, purpose))
             continue;
         const char **place = purpose == PURPOSE_DEBUG && !object->features.has_debug_info ? &symbols : &breakpad;
         if (place == &breakpad && object->type != FILE_BREAKPAD)
@@ -243,7 +243,7 @@ static size_t by_id_index_list(const struct source_index *source, const struct o
     if (!index->built)
         by_id_index_build(index);
     for (size_t i = 0; i < index->count && count < LAYOUT_MAX_PATHS; i++)
-        if (is_listed_as(&index->objects[i], type) && is_meant(&index->objects[i], id))
+        if (is_listed_as(&index->objects[i], type) && has_id_of(&index->objects[i], id))
             count += by_id_index_file(index->objects[i].path, arena, &files[count]);
     return count;
 }

@@ -64,7 +64,7 @@ static bool is_name(struct sl_str s)
 }
 
 /* Whether the text after a value is empty or a comment. */
-static bool is_rest(struct sl_str s)
+static bool is_line_end(struct sl_str s)
 {
     s = trimmed(s);
     return !s.size || s.data[0] == '#';
@@ -113,7 +113,7 @@ static bool read_section(struct plain *p, struct sl_str line)
         return false;
     if (element)
         rest.data++, rest.size--;
-    return is_rest(rest) && enter_section(p, name, element);
+    return is_line_end(rest) && enter_section(p, name, element);
 }
 
 /* Reads a string as JSON. Basic strings ("") have JSON's escapes, \U is rejected; literal ones ('') have none. */
@@ -127,7 +127,7 @@ static bool plain_config_read_string(struct plain *p, struct sl_str text, struct
             return false;
         end += escape ? 2 : 1;
     }
-    if (end >= text.size || !is_rest((struct sl_str){text.data + end + 1, text.size - end - 1}))
+    if (end >= text.size || !is_line_end((struct sl_str){text.data + end + 1, text.size - end - 1}))
         return false;
     if (quote == '"') {
         *value = (struct sl_str){text.data, end + 1};

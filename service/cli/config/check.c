@@ -91,7 +91,7 @@ static void find_files(struct check *c, const char *given)
 
 /* ---- output ---- */
 
-static const char *level_of(const struct value_problem *problem)
+static const char *problem_level(const struct value_problem *problem)
 {
     return problem->info ? "info" : problem->warning ? "warning" : "error";
 }
@@ -110,7 +110,7 @@ static void put_problems(const struct checked *file, struct sl_json_writer *w)
     for (size_t i = 0; i < file->problems.count; i++) {
         const struct value_problem *problem = &file->problems.items[i];
         sl_json_begin_object(w);
-        sl_json_member_str(w, "level", sl_str(level_of(problem)));
+        sl_json_member_str(w, "level", sl_str(problem_level(problem)));
         sl_json_member_str(w, "file", sl_str(shown_path(file)));
         put_place(w, "line", problem->line);
         put_place(w, "column", problem->column);
@@ -121,7 +121,7 @@ static void put_problems(const struct checked *file, struct sl_json_writer *w)
 }
 
 /* Prints the problems. If a file is unreadable, the caller reports that, and there is no JSON array. */
-static void tell(const struct check *c, bool unreadable, bool found)
+static void print_problems(const struct check *c, bool unreadable, bool found)
 {
     struct sl_buf text = {0};
     struct sl_json_writer w = sl_json_writer(&text);
@@ -165,7 +165,7 @@ int config_check(const struct options *o, const char *path)
         errors = errors || file->error.code != SL_OK || file->problems.errors;
         warnings = warnings || value_warnings(&file->problems);
     }
-    tell(&c, unreadable, errors || warnings);
+    print_problems(&c, unreadable, errors || warnings);
     for (size_t i = 0; i < c.count; i++) {
         if (c.files[i].error.code != SL_OK && !c.files[i].problems.errors)
             server_failed("failed loading config", c.files[i].error.message);

@@ -14,11 +14,11 @@
 #include "origin/origin.h"
 #include "store/store.h"
 
-struct question {
+struct connect_check {
     const char *key; /* in the arena, like `where` */
     struct value at;
     const char *where; /* for messages; contains no secrets */
-    void (*ask)(struct question *question) SL_SUSPENDS;
+    void (*ask)(struct connect_check *check) SL_SUSPENDS;
     const struct source *source; /* for ask_source */
     const struct connect_target *target;
     struct sl_arena arena; /* for the answer */
@@ -26,8 +26,8 @@ struct question {
     struct sl_error error;
 };
 
-struct questions {
-    struct question *items;
+struct connect_checks {
+    struct connect_check *items;
     size_t count, capacity;
     struct sl_arena arena;
     bool failed; /* out of memory */
@@ -39,25 +39,25 @@ static const char *connect_text(struct sl_arena *arena, struct sl_str text)
     return kept ? kept : "";
 }
 
-static struct question *add_question(struct questions *all, const struct connect_target *target, const char *key,
-                                     struct sl_str where)
+static struct connect_check *add_check(struct connect_checks *all, const struct connect_target *target, const char *key,
+                                       struct sl_str where)
 {
     if (all->count == all->capacity) {
         all->failed = true;
         return NULL;
     }
-    struct question *q = &all->items[all->count++];
-    *q = (struct question){.key = connect_text(&all->arena, sl_str(key)),
-                           .at = config_place(target->config, key),
-                           .where = connect_text(&all->arena, where),
-                           .target = target};
+    struct connect_check *q = &all->items[all->count++];
+    *q = (struct connect_check){.key = connect_text(&all->arena, sl_str(key)),
+                                .at = config_place(target->config, key),
+                                .where = connect_text(&all->arena, where),
+                                .target = target};
     return q;
 }
 
 /* ---- sources ---- */
 
 /* Ids that no file has: a working source answers "not found". */
-static const struct object_id nobody = {
+static const struct object_id absent_id = {
     .type = OBJECT_UNKNOWN,
     .code_id = SL_STR("73796d6c6f6f6d20636865636b2073796d6c6f6f"),
     .code_file = SL_STR("symloom-check"),
@@ -69,7 +69,7 @@ static const struct object_id nobody = {
 };
 
 /* Sends one request: for a file, or to Sentry for a list of files. */
-static void ask_source(struct question *q)
+static void ask_source(struct connect_check *q)
 {
     enum file_type types[FILE_TYPES];
     struct source source = *q->source;
@@ -84,7 +84,7 @@ static void ask_source(struct question *q)
         q->code = origin_index_last(&source, SL_STR("global"), &last, &q->error);
         return;
     }
-    q->code = origin_list(&source, &nobody, types, FILE_TYPES, &q->arena, &files, &count, &q->error);
+    q->code = origin_list(&source, &absent_id, types, FILE_TYPES, &q->arena, &files, &count, &q->error);
     if (q->code != SL_OK || source.type == SOURCE_SENTRY || !count)
         return;
     int fd = temporary_file();
@@ -95,7 +95,7 @@ static void ask_source(struct question *q)
     sl_close(fd);
 }
 
-static void add_source(struct questions *all, const struct connect_target *target, const struct source *source,
+static void add_source(struct connect_checks *all, const struct connect_target *target, const struct source *source,
                        const char *key, const struct value *at)
 {
     if (source->type == SOURCE_FILESYSTEM)
@@ -103,7 +103,7 @@ static void add_source(struct questions *all, const struct connect_target *targe
     struct sl_str root = origin_root(source, &all->arena);
     const char *url =
         source->type == SOURCE_SENTRY ? fetch_public_url(&all->arena, connect_text(&all->arena, source->url)) : NULL;
-    struct question *q = add_question(all, target, key, url ? sl_str(url) : root);
+    struct connect_check *q = add_check(all, target, key, url ? sl_str(url) : root);
     if (!q)
         return;
     q->ask = ask_source;
@@ -112,7 +112,7 @@ static void add_source(struct questions *all, const struct connect_target *targe
         q->at = *at;
 }
 
-static void ask_sources(struct questions *all, const struct connect_target *target)
+static void ask_sources(struct connect_checks *all, const struct connect_target *target)
 {
     const struct config *config = target->config;
     char key[48];
@@ -134,7 +134,7 @@ static void ask_sources(struct questions *all, const struct connect_target *targ
 
 /* ---- shared cache and stores ---- */
 
-static void ask_redis(struct question *q)
+static void ask_redis(struct connect_check *q)
 {
     struct redis_options options;
     struct redis_answer answer = {0};
@@ -160,12 +160,12 @@ static void ask_redis(struct question *q)
     redis_close(redis);
 }
 
-static void ask_bucket(struct question *q)
+static void ask_bucket(struct connect_check *q)
 {
     q->code = cache_ask_bucket(q->target->config, &q->error);
 }
 
-static void ask_store(struct question *q)
+static void ask_store(struct connect_check *q)
 {
     struct store_meta meta;
     q->code = store_init(q->target->config, &q->error);
@@ -174,7 +174,7 @@ static void ask_store(struct question *q)
     store_close();
 }
 
-static void ask_symbfiles(struct question *q)
+static void ask_symbfiles(struct connect_check *q)
 {
     const char *key;
     struct object_list *list = malloc(sizeof *list);
@@ -189,18 +189,18 @@ static void ask_symbfiles(struct question *q)
     free(list);
 }
 
-static void add_shared(struct questions *all, const struct connect_target *target, const char *key, const char *where,
-                       void (*ask)(struct question *question))
+static void add_shared(struct connect_checks *all, const struct connect_target *target, const char *key,
+                       const char *where, void (*ask)(struct connect_check *check))
 {
     const char *shown = strstr(where, "://") ? fetch_public_url(&all->arena, where) : where;
     const char *at = strrchr(where, '@'); /* schemes other than HTTP */
-    struct question *q = add_question(all, target, key, sl_str(shown ? shown : at ? at + 1 : where));
+    struct connect_check *q = add_check(all, target, key, sl_str(shown ? shown : at ? at + 1 : where));
     if (q)
         q->ask = ask;
 }
 
-static void add_bucket(struct questions *all, const struct connect_target *target, const char *section,
-                       const struct bucket_config *bucket, void (*ask)(struct question *question))
+static void add_bucket(struct connect_checks *all, const struct connect_target *target, const char *section,
+                       const struct bucket_config *bucket, void (*ask)(struct connect_check *check))
 {
     char key[64];
     snprintf(key, sizeof key, "%s.%s.bucket", section, bucket->s3_name.data ? "s3" : "gcs");
@@ -208,7 +208,7 @@ static void add_bucket(struct questions *all, const struct connect_target *targe
         add_shared(all, target, key, bucket_name(bucket).data, ask);
 }
 
-static void add_back_ends(struct questions *all, const struct connect_target *target)
+static void add_back_ends(struct connect_checks *all, const struct connect_target *target)
 {
     const struct config *config = target->config;
     const struct config_shared *shared = &config->shared;
@@ -226,13 +226,13 @@ static void add_back_ends(struct questions *all, const struct connect_target *ta
 
 static void ask_one(void *arg)
 {
-    struct question *q = arg;
+    struct connect_check *q = arg;
     q->ask(q);
 }
 
 static void ask_all(void *arg)
 {
-    struct questions *all = arg;
+    struct connect_checks *all = arg;
     struct fiber_group group;
     fiber_group_init(&group, NULL);
     for (size_t i = 0; i < all->count; i++)
@@ -241,7 +241,7 @@ static void ask_all(void *arg)
     fiber_group_wait(&group);
 }
 
-static void tell_answer(const struct question *q)
+static void report_answer(const struct connect_check *q)
 {
     struct value_problems *problems = q->target->problems;
     switch (q->code) {
@@ -259,7 +259,7 @@ static void tell_answer(const struct question *q)
     }
 }
 
-static size_t most_questions(const struct connect_target *targets, size_t count)
+static size_t max_checks(const struct connect_target *targets, size_t count)
 {
     enum { BACK_ENDS = 5 }; /* two Redis, the shared bucket, two stores: add_back_ends */
     size_t most = 0;
@@ -276,7 +276,7 @@ void config_check_connections(const struct connect_target *targets, size_t count
                                           .gcs_token_capacity = (size_t)first->gcs_token_capacity,
                                           .file_ptr_roots = first->file_ptr_roots,
                                           .file_ptr_root_count = first->file_ptr_root_count};
-    struct questions all = {.capacity = most_questions(targets, count)};
+    struct connect_checks all = {.capacity = max_checks(targets, count)};
     all.items = calloc(all.capacity, sizeof *all.items);
     all.failed = !all.items;
     log_set_levels(level ? level : "off");
@@ -291,7 +291,7 @@ void config_check_connections(const struct connect_target *targets, size_t count
     }
     loop_run_fiber(ask_all, &all);
     for (size_t i = 0; i < all.count; i++) {
-        tell_answer(&all.items[i]);
+        report_answer(&all.items[i]);
         sl_arena_free(&all.items[i].arena);
     }
     if (all.failed)

@@ -72,8 +72,8 @@ static int try_file(const char *path)
 
 /* ---- keys ---- */
 
-static void complain(const struct config *config, const char *key, const char *path, int reason,
-                     struct value_problems *problems)
+static void report_unwritable(const struct config *config, const char *key, const char *path, int reason,
+                              struct value_problems *problems)
 {
     struct value at = config_place(config, key);
     if (reason)
@@ -84,7 +84,7 @@ static void check_directory(const struct config *config, const char *key, const 
                             struct value_problems *problems)
 {
     if (path)
-        complain(config, key, path, try_directory(path), problems);
+        report_unwritable(config, key, path, try_directory(path), problems);
 }
 
 /* Checks $TMPDIR. The problem has no place in the file. */
@@ -149,8 +149,8 @@ static void check_sources(const struct config *config, struct value_problems *pr
         check_readable(&roots, "file_ptr.roots", config->file_ptr_roots[i], false, problems);
 }
 
-static void complain_of(const struct config *config, const char *key, const struct sl_error *error,
-                        struct value_problems *problems)
+static void report_store_error(const struct config *config, const char *key, const struct sl_error *error,
+                               struct value_problems *problems)
 {
     struct value at = config_place(config, key);
     value_problem(problems, &at, false, key, "%s", error->message);
@@ -167,7 +167,7 @@ static bool check_bucket(const struct config *config, const char *section, const
     if (!good) {
         char whole[64];
         snprintf(whole, sizeof whole, "%s.%s", section, key);
-        complain_of(config, whole, &error, problems);
+        report_store_error(config, whole, &error, problems);
     }
     sl_arena_free(&arena);
     return good;
@@ -179,7 +179,7 @@ static void check_stores(const struct config *config, struct value_problems *pro
     struct sl_error error;
     if (check_bucket(config, "shared_cache", &config->shared.bucket, problems) &&
         cache_check_shared(config, &key, &error) != SL_OK)
-        complain_of(config, key, &error, problems);
+        report_store_error(config, key, &error, problems);
     check_bucket(config, "mozilla.store", &config->mozilla.store.bucket, problems);
     check_bucket(config, "symbfile.store", &config->symbfile.bucket, problems);
 }
@@ -194,9 +194,9 @@ void config_check_machine(const struct config *config, struct value_problems *pr
     check_stores(config, problems);
     check_temp_dir(problems);
     if (config->log_file)
-        complain(config, "logging.file", config->log_file, try_file(config->log_file), problems);
+        report_unwritable(config, "logging.file", config->log_file, try_file(config->log_file), problems);
     if (config->access_file)
-        complain(config, "logging.access_file", config->access_file, try_file(config->access_file), problems);
+        report_unwritable(config, "logging.access_file", config->access_file, try_file(config->access_file), problems);
     check_certificate(config, problems);
     struct value dsn = config_place(config, "sentry_dsn");
     if (secret_present(config->sentry_dsn) && !errors_dsn_valid(secret_open(config->sentry_dsn)))

@@ -45,7 +45,7 @@ struct inspection {
     struct progress progress;
 };
 
-static void pass_on(struct inspection *in)
+static void inspect_flush(struct inspection *in)
 {
     output_write(sl_buf_view(&in->out));
     sl_buf_clear(&in->out);
@@ -113,7 +113,7 @@ static void inspect_show(struct inspection *in, const char *path, struct input *
     in->shown++;
     in->unusable += f.problem != NULL;
     findings_free(&f);
-    pass_on(in);
+    inspect_flush(in);
 }
 
 /* The objects of a file; a Portable PDB embedded in a PE counts as one. */
@@ -278,7 +278,7 @@ static int inspect_all(struct inspection *in)
     }
     progress_finish(&in->progress);
     if (in->shown || !in->status) /* no empty JSON list after a failure */
-        pass_on(in);
+        inspect_flush(in);
     sl_buf_free(&in->out);
     if (in->status == 0 && !in->shown && (option_given(in->o, "id") || option_given(in->o, "arch")))
         return report(STATUS_NOTHING, "no such object", NULL);

@@ -90,7 +90,7 @@ static struct sl_str symbol_name(const struct findings *f, const struct sl_symbo
 }
 
 /* Flushes long lists early. False when the output's reader has gone. */
-static bool pass_on(struct sl_buf *out)
+static bool flush_if_large(struct sl_buf *out)
 {
     if (out->size < 64 * 1024)
         return true;
@@ -103,7 +103,7 @@ static void print_sections(struct findings *f, struct sl_buf *out)
 {
     struct sl_section_info s;
     sl_buf_printf(out, "  %-28s %16s %12s  %s\n", "Name", "Address", "Size", "Compression");
-    for (size_t i = 0; sl_object_section_info(f->input->object, i, &s) && pass_on(out); i++) {
+    for (size_t i = 0; sl_object_section_info(f->input->object, i, &s) && flush_if_large(out); i++) {
         if (!s.name.size)
             continue;
         size_t before = out->size;
@@ -121,7 +121,7 @@ static bool print_record(void *arg, struct sl_str line)
     sl_buf_cstr(out, "  ");
     output_put_safe(out, (struct sl_str){line.data, line.size - 1});
     sl_buf_u8(out, '\n');
-    return pass_on(out);
+    return flush_if_large(out);
 }
 
 /* Appends type and debug id of a script or map in a bundle. */
@@ -143,7 +143,7 @@ static void print_lists(struct findings *f, struct sl_buf *out)
         print_sections(f, out);
     if (f->lists.symbols)
         sl_buf_printf(out, "  %16s %8s  %s\n", "Address", "Size", "Name");
-    for (size_t i = 0; f->lists.symbols && i < f->counts.symbols && pass_on(out); i++) {
+    for (size_t i = 0; f->lists.symbols && i < f->counts.symbols && flush_if_large(out); i++) {
         sl_buf_printf(out, "  %16llx %8llx  ", (unsigned long long)f->symbols[i].address,
                       (unsigned long long)f->symbols[i].size);
         output_put_safe(out, symbol_name(f, &f->symbols[i], &scratch));
@@ -154,7 +154,7 @@ static void print_lists(struct findings *f, struct sl_buf *out)
         sl_buf_str(out, sl_buf_view(&f->functions));
     }
     struct sl_str *paths = f->lists.files || f->lists.sources ? findings_sorted(&f->files) : NULL;
-    for (size_t i = 0; paths && i < f->files.count && pass_on(out); i++) {
+    for (size_t i = 0; paths && i < f->files.count && flush_if_large(out); i++) {
         if (f->lists.sources)
             sl_buf_printf(out, "  %-8s", source_status(f, paths[i]));
         sl_buf_cstr(out, "  ");
@@ -384,7 +384,7 @@ static void json_symbols(struct findings *f, struct sl_json_writer *w)
 {
     struct sl_buf scratch = {0};
     sl_json_member_array(w, "symbols");
-    for (size_t i = 0; i < f->counts.symbols && pass_on(w->out); i++) {
+    for (size_t i = 0; i < f->counts.symbols && flush_if_large(w->out); i++) {
         sl_json_begin_object(w);
         sl_json_member_hex(w, "address", f->symbols[i].address);
         sl_json_member_hex(w, "size", f->symbols[i].size);
@@ -412,7 +412,7 @@ static void json_paths(struct findings *f, struct sl_json_writer *w, bool source
     struct sl_str *paths = findings_sorted(&f->files);
     struct sl_buf url = {0};
     sl_json_member_array(w, sources ? "sources" : "files");
-    for (size_t i = 0; paths && i < f->files.count && pass_on(w->out); i++) {
+    for (size_t i = 0; paths && i < f->files.count && flush_if_large(w->out); i++) {
         if (!sources) {
             sl_json_put_str(w, paths[i]);
             continue;
@@ -435,7 +435,7 @@ static bool json_record(void *arg, struct sl_str line)
 {
     struct sl_json_writer *w = arg;
     sl_json_put_str(w, (struct sl_str){line.data, line.size - 1});
-    return pass_on(w->out);
+    return flush_if_large(w->out);
 }
 
 static void json_lists(struct findings *f, struct sl_json_writer *w)

@@ -20,7 +20,7 @@ struct counter {
     struct sl_str *paths; /* paths of the batch's files */
 };
 
-static bool remember(struct findings *f, struct sl_map *map, struct sl_str text, uintptr_t more)
+static bool count_text(struct findings *f, struct sl_map *map, struct sl_str text, uintptr_t more)
 {
     void *known = sl_map_get(map, text);
     struct sl_str key = text;
@@ -73,12 +73,12 @@ static enum sl_code inspect_read_consume(struct sl_function_sink *sink, const st
         const struct sl_file *file = &batch->files[i];
         sl_buf_clear(&path);
         sl_path_full(&path, file->comp_dir, file->directory, file->name);
-        ok = !path.size || remember(c->f, &c->f->files, sl_buf_view(&path), 1);
+        ok = !path.size || count_text(c->f, &c->f->files, sl_buf_view(&path), 1);
         c->paths[i].data = ok ? sl_arena_strndup(&arena, path.data ? (char *)path.data : "", path.size) : NULL;
         c->paths[i].size = c->paths[i].data ? path.size : 0;
     }
     if (ok && batch->producer.size)
-        ok = remember(c->f, &c->f->producers, batch->producer, 1);
+        ok = count_text(c->f, &c->f->producers, batch->producer, 1);
     for (size_t i = 0; ok && i < batch->function_count; i++)
         count_function(c, batch, &batch->functions[i], 0);
     sl_buf_free(&path);
@@ -112,13 +112,13 @@ static bool inspect_read_read_documents(struct findings *f, const struct sl_ppdb
     for (uint32_t row = 1; ok && row <= info->document_count; row++) {
         sl_buf_clear(&name);
         if (sl_ppdb_document(ppdb, row, &document, &name, NULL) == SL_OK)
-            ok = remember(f, &f->files, sl_buf_view(&name), 1);
+            ok = count_text(f, &f->files, sl_buf_view(&name), 1);
         ok = ok && sl_account_spend(&account, document.work);
     }
     while (ok && sl_ppdb_next_source(ppdb, &cursor, &source)) {
         sl_buf_clear(&name);
         if (sl_ppdb_document(ppdb, source.document, &document, &name, NULL) == SL_OK)
-            ok = remember(f, &f->embedded, sl_buf_view(&name), 1);
+            ok = count_text(f, &f->embedded, sl_buf_view(&name), 1);
         ok = ok && sl_account_spend(&account, document.work);
     }
     for (uint32_t method = 1; ok && method <= info->method_count; method++) {
@@ -163,7 +163,7 @@ static void read_bundle(struct findings *f)
     for (size_t i = 0; ok && i < sl_bundle_count(f->bundle); i++) {
         const struct sl_bundle_file *file = sl_bundle_file(f->bundle, i);
         struct sl_str path = file->path.size ? file->path : file->url.size ? file->url : file->name;
-        ok = remember(f, &f->files, path, 1) && (!file->entry || remember(f, &f->embedded, path, 1));
+        ok = count_text(f, &f->files, path, 1) && (!file->entry || count_text(f, &f->embedded, path, 1));
     }
     f->counts.files = f->files.count;
     f->complete = true;
@@ -213,7 +213,7 @@ static bool add_embedded(void *arg, const struct sl_file *file, struct sl_bytes 
     struct sl_buf path = {0};
     (void)text;
     sl_path_full(&path, file->comp_dir, file->directory, file->name);
-    bool ok = remember(f, &f->embedded, sl_buf_view(&path), 1);
+    bool ok = count_text(f, &f->embedded, sl_buf_view(&path), 1);
     sl_buf_free(&path);
     return ok;
 }
@@ -235,7 +235,7 @@ uint64_t findings_cfi(struct findings *f, bool (*write)(void *arg, struct sl_str
     return records;
 }
 
-static bool pass_over(void *arg, struct sl_str line)
+static bool ignore_record(void *arg, struct sl_str line)
 {
     (void)arg, (void)line;
     return true;
@@ -257,7 +257,7 @@ static void inspect_read_read_all(struct findings *f)
     if (code != SL_OK)
         hint(f, "the symbols cannot be read: %s", error.message);
     f->counts.symbols = code == SL_OK ? count : 0;
-    f->counts.cfi = findings_cfi(f, pass_over, NULL);
+    f->counts.cfi = findings_cfi(f, ignore_record, NULL);
     f->complete = true;
 }
 

@@ -91,7 +91,7 @@ static void report_notes(const struct lookup *l, const struct lookup_module *m)
 }
 
 /* Reports an unusable file. With a single file GNU addr2line exits; LLVM's tools go on and answer `??`. */
-static int unusable(struct lookup *l, const struct lookup_module *m)
+static int report_unusable(struct lookup *l, const struct lookup_module *m)
 {
     const char *program = options_program_name();
     bool missing = m->error.code == SL_NOT_FOUND;
@@ -121,7 +121,7 @@ static int answer_batch(struct lookup *l, const struct request *requests, size_t
     const struct lookup_module *given = l->file ? lookup_module_find(l, sl_str(l->file)) : NULL;
     for (struct lookup_module *m = l->modules; m; m = m->next)
         lookup_prepare(l, m, requests, count);
-    int status = given && given->error.code != SL_OK && !l->told ? unusable(l, given) : 0;
+    int status = given && given->error.code != SL_OK && !l->told ? report_unusable(l, given) : 0;
     for (size_t i = 0; i < count && !status; i++) {
         struct sl_json_writer alone = sl_json_writer(&l->out);
         lookup_answer(l, array ? array : &alone, &requests[i]);
@@ -181,7 +181,7 @@ static int serve_input(struct lookup *l)
 }
 
 /* `symloom lookup` reports an invalid address as an error; the emulated tools answer it. */
-static bool understood(struct lookup *l, char **arguments, size_t count)
+static bool check_arguments(struct lookup *l, char **arguments, size_t count)
 {
     for (size_t i = 0; i < count && l->persona == PERSONA_LOOKUP; i++) {
         struct request request;
@@ -400,7 +400,7 @@ static int report_modules(struct lookup *l)
     int status = 0;
     for (const struct lookup_module *m = l->modules; m; m = m->next)
         if (m->error.code != SL_OK && l->persona == PERSONA_LOOKUP)
-            status = unusable(l, m);
+            status = report_unusable(l, m);
         else
             report_notes(l, m);
     return status;
@@ -431,7 +431,7 @@ static int serve(struct lookup *l, const struct options *o, struct lookup_module
     else if (names)
         serve_names(l, m, o->arguments, o->argument_count);
     else if (o->argument_count && strcmp(o->arguments[0], "-") != 0) {
-        if (!understood(l, o->arguments, o->argument_count))
+        if (!check_arguments(l, o->arguments, o->argument_count))
             return 2;
         int status = serve_arguments(l, o->arguments, o->argument_count);
         if (status)
@@ -464,7 +464,7 @@ static int lookup_run(struct lookup *l, const struct options *o)
     if (l->file && !(m = lookup_module_find(l, sl_str(l->file))))
         return report_no_memory();
     if (m && m->error.code != SL_OK) {
-        int status = unusable(l, m);
+        int status = report_unusable(l, m);
         if (status)
             return status;
     }
@@ -477,7 +477,7 @@ static int lookup_run(struct lookup *l, const struct options *o)
 }
 
 /* The emulated tools use other letters for the global options, and LLVM's accept long options with one dash. */
-static char *word_of_tool(char *word)
+static char *translate_word(char *word)
 {
     static char version[] = "--version", help[] = "--help", inlining[] = "--inlining", demangle[] = "--demangle",
                 flat[] = "--no-inlines", plain[] = "--no-demangle";
@@ -528,7 +528,7 @@ static int lookup_with(const struct options *o)
 static int llvm_symbolizer_main(const struct command *command, int argc, char **argv)
 {
     for (int i = 0; i < argc; i++)
-        argv[i] = word_of_tool(argv[i]);
+        argv[i] = translate_word(argv[i]);
     return command_parse_and_run(command, argc, argv);
 }
 

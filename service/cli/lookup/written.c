@@ -68,7 +68,7 @@ static int written_by_address(const void *left, const void *right)
 }
 
 /* Makes the sequences disjoint: drops those inside another one, and trims overlaps. */
-static void separate(struct written_unit *u)
+static void make_disjoint(struct written_unit *u)
 {
     size_t kept = 0;
     uint64_t high = 0;
@@ -110,7 +110,7 @@ static bool make_lines(struct written *w, struct written_unit *u)
         s->high = u->rows[s->first + s->count - 1].address;
         s = listing->rows[i].is_end ? NULL : s;
     }
-    separate(u);
+    make_disjoint(u);
     return true;
 }
 
@@ -309,7 +309,7 @@ static bool index_units(struct written *w)
     return ok;
 }
 
-static bool look_into(struct written *w, uint32_t number, uint64_t address, struct written_place *place)
+static bool search_unit(struct written *w, uint32_t number, uint64_t address, struct written_place *place)
 {
     struct written_unit *u = written_unit_read(w, number);
     if (!u || u->is_bad)
@@ -322,7 +322,7 @@ static bool look_into(struct written *w, uint32_t number, uint64_t address, stru
 static bool find_in_read_units(struct written *w, uint64_t address, struct written_place *place)
 {
     for (size_t i = 0; i < w->read_count; i++)
-        if (look_into(w, w->read[i], address, place))
+        if (search_unit(w, w->read[i], address, place))
             return true;
     *place = (struct written_place){NULL, NULL, NULL};
     return false;
@@ -344,7 +344,7 @@ bool written_find(struct written *w, uint64_t address, struct written_place *pla
             number = w->rangeless[rangeless];
         if (number == UINT32_MAX)
             break;
-        if (look_into(w, number, address, place))
+        if (search_unit(w, number, address, place))
             return true;
         next = number + 1;
     }

@@ -48,7 +48,7 @@ static uint64_t now_ms(void)
 }
 
 /* ---- progress ---- */
-static void push_upload_tell(const struct sending *s, const char *event, const struct transfer *t, const char *text)
+static void push_upload_report(const struct sending *s, const char *event, const struct transfer *t, const char *text)
 {
     char id[SL_FILE_ID_HEX];
     if (s->target->progress == PUSH_SILENT)
@@ -280,7 +280,7 @@ static void report_broken(const struct sending *s, const struct transfer *t, con
     sl_arena_free(&arena);
 }
 
-static bool may_pass(CURLcode code, long http)
+static bool is_temporary(CURLcode code, long http)
 {
     static const long statuses[] = {408, 429, 500, 502, 503, 504};
     if (code != CURLE_OK)
@@ -319,15 +319,15 @@ static void push_upload_finish(struct sending *s, struct transfer *t, CURLcode c
         s->done++;
         s->done_bytes += s->set->parts[t->part].size;
         s->target->bar->done++;
-        push_upload_tell(s, "sent", t, "");
+        push_upload_report(s, "sent", t, "");
     } else if (code == CURLE_OK && http == 415 && sent_packed) {
         s->zstd = false; /* zstd is unsupported: retry uncompressed */
         t->attempts--;
-    } else if (may_pass(code, http) && t->attempts <= s->target->retries) {
+    } else if (is_temporary(code, http) && t->attempts <= s->target->retries) {
         char text[64];
         snprintf(text, sizeof text, "status %ld", http);
         t->not_before_ms = now_ms() + pause_ms(t);
-        push_upload_tell(s, "failed, will be sent again", t, code != CURLE_OK ? curl_easy_strerror(code) : text);
+        push_upload_report(s, "failed, will be sent again", t, code != CURLE_OK ? curl_easy_strerror(code) : text);
     } else {
         if (code != CURLE_OK)
             report_broken(s, t, curl_easy_strerror(code));
@@ -340,7 +340,7 @@ static void push_upload_finish(struct sending *s, struct transfer *t, CURLcode c
 }
 
 /* ---- a set ---- */
-static void start_what_may(struct sending *s, size_t running, uint64_t *wait_ms)
+static void start_due_transfers(struct sending *s, size_t running, uint64_t *wait_ms)
 {
     for (size_t i = 0; i < s->set->count && running < s->target->concurrency; i++) {
         struct transfer *t = &s->transfers[i];
@@ -368,7 +368,7 @@ static void send_all(struct sending *s)
         int left;
         for (size_t i = 0; i < s->set->count; i++)
             running += s->transfers[i].running;
-        start_what_may(s, running, &wait_ms);
+        start_due_transfers(s, running, &wait_ms);
         curl_multi_perform(s->multi, &left);
         show_bar(s);
         for (CURLMsg *m; (m = curl_multi_info_read(s->multi, &left));) {
@@ -414,7 +414,7 @@ static int send_set(struct sending *s)
 /* ---- state on the service ---- */
 
 /* Requests the executable's state. True when the service is a symloom; `*published` gets the hash of each kind's published set, or "". */
-static bool push_upload_ask(struct sending *s, char published[PUSH_KINDS][65])
+static bool push_upload_query(struct sending *s, char published[PUSH_KINDS][65])
 {
     struct transfer t = {0};
     char path[64], id[SL_FILE_ID_HEX];
@@ -447,7 +447,7 @@ int push_upload(const struct push_target *target, const struct push_job *job)
 {
     struct sending s = {.target = target, .job = job};
     char published[PUSH_KINDS][65];
-    s.own_service = push_upload_ask(&s, published);
+    s.own_service = push_upload_query(&s, published);
     s.zstd = target->compress == COMPRESS_ZSTD || (target->compress == COMPRESS_AUTO && s.zstd && s.own_service);
     bool wanted[PUSH_KINDS];
     for (int kind = 0; kind < PUSH_KINDS; kind++) {
@@ -463,7 +463,7 @@ int push_upload(const struct push_target *target, const struct push_job *job)
         if (wanted[kind])
             send_set(&s);
         else
-            push_upload_tell(&s, "already uploaded", NULL, "");
+            push_upload_report(&s, "already uploaded", NULL, "");
     }
     return s.status;
 }

@@ -37,7 +37,7 @@ static struct {
 } errors = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- collecting ---- */
-static bool site_may(const char *file, int line)
+static bool may_report_site(const char *file, int line)
 {
     uint64_t now = clock_mono_ns() / 1000000;
     size_t at = ((uintptr_t)file / 8 + (size_t)line) % SITES;
@@ -49,10 +49,10 @@ static bool site_may(const char *file, int line)
     return true;
 }
 
-static void hear(const struct log_report *report)
+static void queue_error(const struct log_report *report)
 {
     pthread_mutex_lock(&errors.lock);
-    if (errors.count < WAITING_MOST && site_may(report->file, report->line)) {
+    if (errors.count < WAITING_MOST && may_report_site(report->file, report->line)) {
         struct event *event = &errors.waiting[errors.count++];
         *event = (struct event){.at_s = clock_wall_s()};
         snprintf(event->module, sizeof event->module, "%s", report->module);
@@ -66,7 +66,7 @@ void errors_init(struct sl_secret dsn)
 {
     errors.dsn = dsn;
     if (secret_present(dsn))
-        log_on_error(hear);
+        log_on_error(queue_error);
 }
 
 static bool take_event(struct event *event)

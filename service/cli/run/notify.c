@@ -7,7 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-static void notify_tell(const char *state, int flags)
+static void notify_send(const char *state, int flags)
 {
     const char *path = getenv("NOTIFY_SOCKET");
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -28,12 +28,12 @@ static void notify_tell(const char *state, int flags)
 
 void notify(const char *state)
 {
-    notify_tell(state, 0);
+    notify_send(state, 0);
 }
 
 void notify_often(const char *state)
 {
-    notify_tell(state, MSG_DONTWAIT);
+    notify_send(state, MSG_DONTWAIT);
 }
 
 /* A positive number of an environment variable; 0 if unset or invalid. */

@@ -49,8 +49,8 @@ static struct parent {
     int (*serve)(struct config *config, const struct options *options);
     struct child *children;
     size_t count;
-    int signals, ear; /* signalfd(2); the children's NOTIFY_SOCKET */
-    char manager[108], ear_path[108];
+    int signals, notify_fd; /* signalfd(2); the children's NOTIFY_SOCKET */
+    char manager[108], notify_path[108];
     const char *sockets; /* directory of the sockets between the processes */
     int sockets_fd;
     int status;
@@ -74,7 +74,7 @@ static bool block_signals(void)
 }
 
 /* Opens an abstract socket (unix(7)) that children use as NOTIFY_SOCKET. */
-static bool open_ear(void)
+static bool open_notify_socket(void)
 {
     static const int on = 1;
     const char *manager = getenv("NOTIFY_SOCKET");
@@ -83,13 +83,13 @@ static bool open_ear(void)
     if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
         return false;
     snprintf(parent.manager, sizeof parent.manager, "%s", manager ? manager : "");
-    int size = snprintf(parent.ear_path, sizeof parent.ear_path, "@symloom-%d-%016llx", (int)getpid(),
+    int size = snprintf(parent.notify_path, sizeof parent.notify_path, "@symloom-%d-%016llx", (int)getpid(),
                         (unsigned long long)random);
-    memcpy(address.sun_path, parent.ear_path, (size_t)size);
+    memcpy(address.sun_path, parent.notify_path, (size_t)size);
     address.sun_path[0] = '\0';
-    parent.ear = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    return parent.ear >= 0 && setsockopt(parent.ear, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) == 0 &&
-           bind(parent.ear, (struct sockaddr *)&address,
+    parent.notify_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    return parent.notify_fd >= 0 && setsockopt(parent.notify_fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) == 0 &&
+           bind(parent.notify_fd, (struct sockaddr *)&address,
                 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)size)) == 0;
 }
 
@@ -103,8 +103,8 @@ static int serve_child(size_t index)
     signal(SIGCHLD, SIG_DFL);
     sigprocmask(SIG_SETMASK, &none, NULL);
     close(parent.signals);
-    close(parent.ear);
-    setenv("NOTIFY_SOCKET", parent.ear_path, 1);
+    close(parent.notify_fd);
+    setenv("NOTIFY_SOCKET", parent.notify_path, 1);
     unsetenv("WATCHDOG_PID"); /* it names the parent */
     is_child = true;
     config->process.index = index;
@@ -127,22 +127,22 @@ static void start_child(struct child *child)
     }
 }
 
-static void tell_all(int number)
+static void signal_all(int number)
 {
     for (size_t i = 0; i < parent.count; i++)
         if (parent.children[i].pid)
             kill(parent.children[i].pid, number);
 }
 
-static void end_all(int number)
+static void stop_all(int number)
 {
     if (parent.stopping)
         number = SIGKILL;
     parent.stopping = true;
-    tell_all(number);
+    signal_all(number);
 }
 
-static void name_death(int status, char *text, size_t size)
+static void format_exit(int status, char *text, size_t size)
 {
     if (WIFSIGNALED(status))
         snprintf(text, size, "signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
@@ -150,10 +150,10 @@ static void name_death(int status, char *text, size_t size)
         snprintf(text, size, "status %d", WEXITSTATUS(status));
 }
 
-static void note_death(const struct child *child, int status, uint64_t lived_ms, uint64_t pause_ms)
+static void log_exit(const struct child *child, int status, uint64_t lived_ms, uint64_t pause_ms)
 {
     char why[48];
-    name_death(status, why, sizeof why);
+    format_exit(status, why, sizeof why);
     metrics_bury((size_t)(child - parent.children), why);
     log_error("run", WIFSIGNALED(status) ? "a process has died" : "a process has ended", LOG_I64("pid", child->pid),
               LOG_STR("why", why), LOG_U64("lived_ms", lived_ms), LOG_U64("again_in_ms", pause_ms));
@@ -167,7 +167,7 @@ static uint64_t pause_before_start(const struct child *child)
 }
 
 /* Handles a child's exit. If a child never becomes ready, the whole service exits and leaves the restart to the service manager. */
-static void child_ended(struct child *child, int status)
+static void handle_exit(struct child *child, int status)
 {
     uint64_t lived_ms = clock_mono_ns() / MS_NS - child->started_ms;
     bool never = !child->ready && !parent.ready;
@@ -179,14 +179,14 @@ static void child_ended(struct child *child, int status)
     }
     child->failures = lived_ms < YOUNG_MS ? child->failures + 1 : 0;
     child->unready = child->ready ? 0 : child->unready + 1;
-    note_death(child, status, lived_ms, pause_before_start(child));
+    log_exit(child, status, lived_ms, pause_before_start(child));
     child->pid = 0;
     child->due_ms = clock_mono_ns() / MS_NS + pause_before_start(child);
     if (!never && child->unready < UNREADY_MOST)
         return;
     log_error("run", "the service ends: a process does not come up");
     parent.status = WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : 1;
-    end_all(SIGTERM);
+    stop_all(SIGTERM);
 }
 
 static void reap(void)
@@ -195,11 +195,11 @@ static void reap(void)
     for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
         for (size_t i = 0; i < parent.count; i++)
             if (parent.children[i].pid == pid)
-                child_ended(&parent.children[i], status);
+                handle_exit(&parent.children[i], status);
 }
 
 /* ---- notifications of children ---- */
-static void tell_manager(const char *state)
+static void notify_manager(const char *state)
 {
     if (!parent.manager[0])
         return;
@@ -227,7 +227,7 @@ static bool all_alive(void)
 }
 
 /* Handles a child's notification. The service is ready when all children are, and alive while all of them keep sending WATCHDOG=1. */
-static void heard(struct child *child, const char *text)
+static void handle_notification(struct child *child, const char *text)
 {
     char ready[64];
     if (strstr(text, "READY=1") && !child->ready) {
@@ -237,13 +237,13 @@ static void heard(struct child *child, const char *text)
         if (!parent.ready && all_ready()) {
             parent.ready = true;
             snprintf(ready, sizeof ready, "READY=1\nSTATUS=%zu processes", parent.count);
-            tell_manager(ready);
+            notify_manager(ready);
         }
     }
     if (strstr(text, "WATCHDOG=1")) {
         child->alive = true;
         if (all_alive())
-            tell_manager("WATCHDOG=1");
+            notify_manager("WATCHDOG=1");
     }
     parent.reloaded = parent.reloaded || strstr(text, RELOADED);
     if (strstr(text, RELOADED))
@@ -252,7 +252,7 @@ static void heard(struct child *child, const char *text)
                 kill(parent.children[i].pid, SIGHUP);
 }
 
-static void listen_to_children(void)
+static void read_notifications(void)
 {
     char text[512];
     union {
@@ -263,7 +263,7 @@ static void listen_to_children(void)
         struct iovec part = {text, sizeof text - 1};
         struct msghdr message = {
             .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-        ssize_t size = recvmsg(parent.ear, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+        ssize_t size = recvmsg(parent.notify_fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
         if (size < 0)
             return;
         text[size] = '\0';
@@ -274,7 +274,7 @@ static void listen_to_children(void)
         memcpy(&who, CMSG_DATA(head), sizeof who);
         for (size_t i = 0; i < parent.count; i++)
             if (parent.children[i].pid == who.pid)
-                heard(&parent.children[i], text);
+                handle_notification(&parent.children[i], text);
     }
 }
 
@@ -287,14 +287,14 @@ static void take_signals(void)
         case SIGCHLD: reap(); break;
         case SIGHUP:
             parent.reloaded = true;
-            tell_all(SIGHUP);
+            signal_all(SIGHUP);
             break;
-        case SIGUSR2: tell_all(SIGUSR2); break;
+        case SIGUSR2: signal_all(SIGUSR2); break;
         case SIGUSR1:
             log_reopen();
-            tell_all(SIGUSR1);
+            signal_all(SIGUSR1);
             break;
-        default: tell_manager("STOPPING=1"); end_all((int)signal.ssi_signo);
+        default: notify_manager("STOPPING=1"); stop_all((int)signal.ssi_signo);
         }
 }
 
@@ -312,7 +312,7 @@ static int start_due(void)
     return next == UINT64_MAX ? -1 : (int)(next - now);
 }
 
-static bool any_left(void)
+static bool has_work_left(void)
 {
     for (size_t i = 0; i < parent.count; i++)
         if (parent.children[i].pid)
@@ -320,14 +320,14 @@ static bool any_left(void)
     return !parent.stopping;
 }
 
-static void watch_over(void)
+static void supervise(void)
 {
-    while (any_left()) {
-        struct pollfd from[] = {{.fd = parent.signals, .events = POLLIN}, {.fd = parent.ear, .events = POLLIN}};
+    while (has_work_left()) {
+        struct pollfd from[] = {{.fd = parent.signals, .events = POLLIN}, {.fd = parent.notify_fd, .events = POLLIN}};
         int pause = start_due();
         if (poll(from, 2, pause) < 0 && errno != EINTR)
             break;
-        listen_to_children();
+        read_notifications();
         take_signals();
     }
 }
@@ -408,7 +408,7 @@ int processes_run(struct config *config, const struct options *options,
     parent.serve = serve;
     parent.count = config->http.processes;
     parent.children = calloc(parent.count, sizeof *parent.children);
-    if (!parent.children || !block_signals() || !open_ear())
+    if (!parent.children || !block_signals() || !open_notify_socket())
         return server_failed("failed to start the processes", strerror(errno));
     struct sl_buf tried = {0};
     if (!make_sockets(config, &tried)) {
@@ -424,7 +424,7 @@ int processes_run(struct config *config, const struct options *options,
     if (!cache_share_bell())
         log_warn("run", "the processes learn of each other's uploads within a second, and not at once");
     log_info("run", "several processes serve", LOG_U64("processes", parent.count));
-    watch_over();
+    supervise();
     remove_sockets();
     free(parent.children);
     return parent.status;

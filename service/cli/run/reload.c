@@ -91,7 +91,7 @@ static void log_lines(struct sl_str lines, bool failed)
             log_warn("config", "questionable", LOG_SLSTR("problem", line));
 }
 
-static void tell_manager(void)
+static void notify_reloading(void)
 {
     char text[64];
     snprintf(text, sizeof text, "RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)(clock_mono_ns() / 1000));
@@ -101,7 +101,7 @@ static void tell_manager(void)
 struct config *reload_config(const struct options *options, const struct config *before, struct sl_buf *problems)
 {
     struct config *fresh = NULL;
-    tell_manager();
+    notify_reloading();
     bool ok = server_reload(options, &fresh, problems);
     log_lines(sl_buf_view(problems), !ok);
     metric_set(METRIC_RELOAD_SUCCESSFUL, ok ? 1 : 0, NULL, NULL, NULL);

@@ -57,7 +57,7 @@ struct run {
     int signals; /* signalfd(2) */
     uv_poll_t signal_poll;
     uv_timer_t watchdog, status; /* notifications of the service manager */
-    uv_timer_t last;             /* forces the exit, even if threads hang */
+    uv_timer_t exit_timer;       /* forces the exit, even if threads hang */
     struct fiber_wait_list signalled, configured;
     struct fiber_group cleaning, pushing, reporting;
     bool stopping;
@@ -86,7 +86,7 @@ static void set_limits(const struct config *config)
 }
 
 /* Warns of unsafe owners and modes of the cache directory: whoever can write there controls the answers. */
-static void look_at_cache(const struct config *config)
+static void warn_of_cache_owner(const struct config *config)
 {
     struct stat st;
     if (config->cache_dir && stat(config->cache_dir, &st) == 0 && st.st_mode & S_IWOTH)
@@ -158,7 +158,7 @@ static void run_finish(struct run *run, int number)
     fiber_wake_all(&run->signalled);
 }
 
-static void hang_up(struct run *run)
+static void on_hangup(struct run *run)
 {
     struct sl_buf problems = {0};
     if (!run->stopping)
@@ -173,7 +173,7 @@ static void on_signals(uv_poll_t *poll, int status, int events)
     (void)status, (void)events;
     while (read(run->signals, &signal, sizeof signal) == sizeof signal)
         switch (signal.ssi_signo) {
-        case SIGHUP: hang_up(run); break;
+        case SIGHUP: on_hangup(run); break;
         case SIGUSR1: log_reopen(); break;
         case SIGUSR2: service_log_state(run->service); break;
         default: run_finish(run, (int)signal.ssi_signo);
@@ -284,7 +284,7 @@ static void on_status(uv_timer_t *timer)
     notify_often(text);
 }
 
-static void show_life(struct run *run)
+static void start_notifications(struct run *run)
 {
     uint64_t watchdog_ms = notify_watchdog_ms();
     uv_timer_init(loop_get(), &run->watchdog);
@@ -451,7 +451,7 @@ static void log_left_behind(void)
 }
 
 /* Exits without waiting for threads that neither finish nor check for cancellation. */
-static void leave_threads(uv_timer_t *timer)
+static void exit_without_threads(uv_timer_t *timer)
 {
     const struct run *run = timer->data;
     log_warn("run", "the process ends and leaves threads behind that do not end",
@@ -463,13 +463,13 @@ static void leave_threads(uv_timer_t *timer)
     _exit(0);
 }
 
-static void end_at_last(struct run *run)
+static void schedule_exit(struct run *run)
 {
     uint64_t delay = DURATION_MS(run->config->shutdown_delay_ns),
              timeout = DURATION_MS(run->config->shutdown_timeout_ns);
-    uv_timer_init(loop_get(), &run->last);
-    run->last.data = run;
-    uv_timer_start(&run->last, leave_threads, delay + timeout + LAST_WORK_MS, 0);
+    uv_timer_init(loop_get(), &run->exit_timer);
+    run->exit_timer.data = run;
+    uv_timer_start(&run->exit_timer, exit_without_threads, delay + timeout + LAST_WORK_MS, 0);
 }
 
 static void drain(struct run *run)
@@ -477,7 +477,7 @@ static void drain(struct run *run)
     log_info("run", "draining", LOG_U64("jobs", service_running(run->service)),
              LOG_U64("connections", http_server_connections(run->server)));
     notify("STOPPING=1");
-    end_at_last(run);
+    schedule_exit(run);
     service_drain(run->service);
     fiber_group_cancel(&run->cleaning);
     if (run->config->shutdown_delay_ns)
@@ -498,7 +498,7 @@ static void drain(struct run *run)
     fiber_group_cancel(&run->pushing); /* pushes the last counts */
     fiber_group_wait(&run->pushing);
     uv_close((uv_handle_t *)&run->status, NULL);
-    uv_close((uv_handle_t *)&run->last, NULL);
+    uv_close((uv_handle_t *)&run->exit_timer, NULL);
     service_free(run->service);
 }
 
@@ -511,7 +511,7 @@ static void serve(void *arg)
         return;
     }
     watch_signals(run);
-    show_life(run);
+    start_notifications(run);
     fiber_group_init(&run->cleaning, NULL);
     fiber_start(&run->cleaning, clean_repeatedly, run);
     if (run->config->process.index == 0) { /* one process cleans for all */
@@ -557,7 +557,7 @@ static int start(struct config *config, const struct options *options)
         return server_failed("failed to start the server", run.error.message);
     }
     config_retain(config);
-    look_at_cache(config);
+    warn_of_cache_owner(config);
     init_statsd(config);
     errors_init(config->sentry_dsn);
     kinds_init(config);

@@ -50,7 +50,7 @@ static bool unpacks_to(struct sl_bytes packed, struct sl_bytes wanted)
 }
 
 /* Whether the existing file, decompressed, has these bytes. */
-static bool holds(const char *path, struct sl_bytes bytes)
+static bool has_contents(const char *path, struct sl_bytes bytes)
 {
     struct sl_mapping mapping;
     if (sl_map_file(path, &mapping, NULL) != SL_OK)
@@ -67,7 +67,7 @@ static bool holds(const char *path, struct sl_bytes bytes)
 static enum sl_code write_whole(const char *path, struct sl_str text, struct sl_error *error)
 {
     struct sl_bytes bytes = {(const uint8_t *)text.data, text.size};
-    if (holds(path, bytes))
+    if (has_contents(path, bytes))
         return SL_OK;
     if (!files_make_parents(path, 0777))
         return sl_fail(error, SL_INTERNAL, "cannot write %s: %s", path, strerror(errno));
@@ -180,7 +180,7 @@ static void sort_fail(struct sort_file *file, struct sort_piece *piece, const st
 }
 
 /* Computes the result of a dry run: compares the piece with the first one of its target as if that had been written. */
-static void foresee(struct sort_piece *piece, struct sl_bytes bytes)
+static void predict_action(struct sort_piece *piece, struct sl_bytes bytes)
 {
     const struct sort_piece *leader = piece->leader;
     piece->size = bytes.size;
@@ -200,10 +200,10 @@ void sort_place(const struct sort *s, struct sort_file *file, struct sort_piece 
         sort_fail(file, piece, &error);
         return;
     }
-    bool there = access(path, F_OK) == 0, same = there && holds(path, bytes);
+    bool there = access(path, F_OK) == 0, same = there && has_contents(path, bytes);
     piece->action = same ? SORT_EXISTS : there && !(s->force && piece->first) ? SORT_DUPLICATE : SORT_WRITTEN;
     if (s->dry_run)
-        foresee(piece, bytes);
+        predict_action(piece, bytes);
     if (piece->action == SORT_DUPLICATE || s->dry_run)
         return;
     if (!same)

@@ -72,7 +72,7 @@ static char *bundle_id_of_path(const char *path)
     return id;
 }
 
-static void tell_progress(struct sort *s, const struct sort_file *file, bool done)
+static void show_file_progress(struct sort *s, const struct sort_file *file, bool done)
 {
     struct sl_str name = path_file_name(sl_str(file->path));
     if (done)
@@ -83,7 +83,7 @@ static void tell_progress(struct sort *s, const struct sort_file *file, bool don
 
 /* ---- the passes ---- */
 
-static void look_work(void *arg, size_t index, unsigned worker)
+static void read_work(void *arg, size_t index, unsigned worker)
 {
     struct sort *s = arg;
     sort_look(&s->files[index]);
@@ -138,11 +138,11 @@ static void place_work(struct sort *s, size_t index, bool first)
 {
     struct placing p = {s, &s->files[s->by_size[index]], first};
     if (first)
-        tell_progress(s, p.file, false);
+        show_file_progress(s, p.file, false);
     if (has_pieces(p.file, first))
         sort_each(p.file, place_piece, &p);
     if (first)
-        tell_progress(s, p.file, true);
+        show_file_progress(s, p.file, true);
 }
 
 static void place_first_work(void *arg, size_t index, unsigned worker)
@@ -240,7 +240,7 @@ static void print_problem(struct sort *s, const struct sort_piece *piece)
     sl_buf_free(&name);
 }
 
-static void tell(struct sort *s, size_t from, struct sort_totals *totals)
+static void report_pieces(struct sort *s, size_t from, struct sort_totals *totals)
 {
     for (size_t i = from; i < s->file_count; i++)
         for (size_t k = 0; k < s->files[i].piece_count; k++) {
@@ -256,7 +256,7 @@ static void tell(struct sort *s, size_t from, struct sort_totals *totals)
     output_flush();
 }
 
-static void heading(const struct sort *s, const char *text)
+static void print_heading(const struct sort *s, const char *text)
 {
     if (s->quiet || s->json)
         return;
@@ -309,7 +309,7 @@ static int write_bundle(struct sort *s)
     return status;
 }
 
-static void forget_files(struct sort *s)
+static void free_files(struct sort *s)
 {
     for (size_t i = 0; i < s->file_count; i++) {
         sl_buf_free(&s->files[i].made);
@@ -328,30 +328,30 @@ static void forget_files(struct sort *s)
 /* Sorts everything below the inputs, as one bundle if there is a bundle id. */
 static int sort_inputs(struct sort *s, char *const *inputs, size_t count, struct sort_totals *totals)
 {
-    heading(s, "Sorting debug information files");
+    print_heading(s, "Sorting debug information files");
     output_flush();
     progress_begin(&s->progress, s->o, "sorting");
     for (size_t i = 0; i < count; i++)
         sort_walk(s, inputs[i]);
     progress_at(&s->progress, inputs[0], 0);
-    sl_parallel_run(s->parallel, s->file_count, look_work, s);
+    sl_parallel_run(s->parallel, s->file_count, read_work, s);
     bool ok = !s->failed && place_all(s, 0);
     if (ok)
-        tell(s, 0, totals);
+        report_pieces(s, 0, totals);
     if (ok && s->with_sources) {
         size_t from = s->file_count;
-        heading(s, "Creating source bundles");
+        print_heading(s, "Creating source bundles");
         totals->bundles += sort_sources(s);
         ok = place_all(s, from);
         if (ok)
-            tell(s, from, totals);
+            report_pieces(s, from, totals);
     }
     int status = ok ? 0 : report_no_memory();
     if (status == 0 && s->bundle_id && !s->dry_run) {
-        heading(s, "Writing bundle meta data");
+        print_heading(s, "Writing bundle meta data");
         status = write_bundle(s);
     }
-    forget_files(s);
+    free_files(s);
     return status;
 }
 
@@ -365,7 +365,7 @@ static int sort_bundles(struct sort *s, struct sort_totals *totals)
             return report(2, "no bundle id in this name", s->o->arguments[i]);
         }
         snprintf(title, sizeof title, "[bundle: %s]", id);
-        heading(s, title);
+        print_heading(s, title);
         s->bundle_id = id;
         status = sort_inputs(s, &s->o->arguments[i], 1, totals);
         free(id);
@@ -373,7 +373,7 @@ static int sort_bundles(struct sort *s, struct sort_totals *totals)
     return status;
 }
 
-static void tell_totals(const struct sort *s, const struct sort_totals *totals)
+static void print_totals(const struct sort *s, const struct sort_totals *totals)
 {
     char text[160] = "";
     if (s->json)
@@ -441,7 +441,7 @@ static int sort_run(const struct options *o)
                                                  : sort_inputs(&s, o->arguments, o->argument_count, &totals);
     if (status)
         return status;
-    tell_totals(&s, &totals);
+    print_totals(&s, &totals);
     if (s.errors && !s.ignore_errors) {
         output_flush();
         fputs("\nTo skip this error, use --ignore-errors.\n", stderr);

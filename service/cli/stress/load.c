@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-struct lane { /* shared by the threads of a workload */
+struct workload_run { /* shared by the threads of a workload */
     const struct stress_load *load;
     struct stress_workload *workload;
     size_t number;
@@ -73,9 +73,9 @@ static struct curl_slist *add_header(struct curl_slist *list, const char *name, 
 }
 
 /* The headers of a request. Uploads use the same file id each time, or with --cold a new one, like scopes. */
-static struct curl_slist *headers_of(const struct lane *lane, size_t number)
+static struct curl_slist *headers_of(const struct workload_run *run, size_t number)
 {
-    const struct stress_workload *workload = lane->workload;
+    const struct stress_workload *workload = run->workload;
     const char *key = getenv("SYMLOOM_API_KEY");
     char text[4200] = "APIKey ";
     struct curl_slist *list = curl_slist_append(NULL, "Expect:");
@@ -85,23 +85,23 @@ static struct curl_slist *headers_of(const struct lane *lane, size_t number)
         return list;
     if (key && key_as_sent(key, text + strlen(text), sizeof text - strlen(text)))
         list = add_header(list, "Authorization", text);
-    snprintf(text, sizeof text, "%016zx%016zx", lane->number + 1, lane->load->cold ? number + 1 : 0);
+    snprintf(text, sizeof text, "%016zx%016zx", run->number + 1, run->load->cold ? number + 1 : 0);
     return add_header(list, "FileID", text);
 }
 
 /* Sends a request. True if it was answered with 200, and completed. */
-static bool stress_ask(CURL *curl, const struct lane *lane, size_t number)
+static bool stress_ask(CURL *curl, const struct workload_run *run, size_t number)
 {
-    const struct stress_workload *workload = lane->workload;
-    struct curl_slist *headers = headers_of(lane, number);
+    const struct stress_workload *workload = run->workload;
+    struct curl_slist *headers = headers_of(run, number);
     struct answer_begin begin = {.size = 0};
     char url[4096], scope[64] = "";
     long status = 0;
-    if (workload->scoped && lane->load->cold)
-        snprintf(scope, sizeof scope, "?scope=%zu-%zu", lane->number, number);
+    if (workload->scoped && run->load->cold)
+        snprintf(scope, sizeof scope, "?scope=%zu-%zu", run->number, number);
     else if (workload->scoped)
-        snprintf(scope, sizeof scope, "?scope=%zu", lane->number);
-    snprintf(url, sizeof url, "%s%s%s", lane->load->url, workload->path, scope);
+        snprintf(scope, sizeof scope, "?scope=%zu", run->number);
+    snprintf(url, sizeof url, "%s%s%s", run->load->url, workload->path, scope);
     curl_easy_setopt(curl, CURLOPT_URL, url);
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, &begin);
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
@@ -114,41 +114,41 @@ static bool stress_ask(CURL *curl, const struct lane *lane, size_t number)
 
 /* ---- threads ---- */
 
-static void note(struct lane *lane, bool good, double seconds)
+static void record_result(struct workload_run *run, bool good, double seconds)
 {
-    struct stress_workload *workload = lane->workload;
-    pthread_mutex_lock(&lane->lock);
-    if (workload->operations == lane->capacity) {
-        size_t more = lane->capacity * 2 + 1024;
+    struct stress_workload *workload = run->workload;
+    pthread_mutex_lock(&run->lock);
+    if (workload->operations == run->capacity) {
+        size_t more = run->capacity * 2 + 1024;
         double *grown = reallocarray(workload->seconds, more, sizeof *grown);
-        lane->failed = lane->failed || !grown;
+        run->failed = run->failed || !grown;
         workload->seconds = grown ? grown : workload->seconds;
-        lane->capacity = grown ? more : lane->capacity;
+        run->capacity = grown ? more : run->capacity;
     }
     if (!good)
         workload->errors++;
-    else if (workload->operations < lane->capacity)
+    else if (workload->operations < run->capacity)
         workload->seconds[workload->operations++] = seconds;
-    pthread_mutex_unlock(&lane->lock);
+    pthread_mutex_unlock(&run->lock);
 }
 
 static void *stress_thread(void *arg)
 {
-    struct lane *lane = arg;
+    struct workload_run *run = arg;
     CURL *curl = curl_easy_init();
     if (curl)
-        prepare(curl, lane->workload);
+        prepare(curl, run->workload);
     for (double start; curl;) {
-        size_t number = atomic_fetch_add(&lane->next, 1);
-        start = lane->load->rate > 0 ? lane->begin + (double)number / lane->load->rate : stress_now();
-        if (start >= lane->end)
+        size_t number = atomic_fetch_add(&run->next, 1);
+        start = run->load->rate > 0 ? run->begin + (double)number / run->load->rate : stress_now();
+        if (start >= run->end)
             break;
-        if (lane->load->rate > 0)
+        if (run->load->rate > 0)
             sleep_until(start);
-        bool good = stress_ask(curl, lane, number);
+        bool good = stress_ask(curl, run, number);
         double now = stress_now();
-        if (now < lane->end) /* requests that end after the measurement are not counted */
-            note(lane, good, now - start);
+        if (now < run->end) /* requests that end after the measurement are not counted */
+            record_result(run, good, now - start);
     }
     if (curl)
         curl_easy_cleanup(curl);
@@ -161,13 +161,13 @@ static bool stress_warm(const struct stress_load *load, struct stress_workload *
     bool good = true;
     for (size_t i = 0; i < count; i++) {
         struct stress_load warm = *load;
-        struct lane lane = {.load = &warm, .workload = &workloads[i], .number = i};
+        struct workload_run run = {.load = &warm, .workload = &workloads[i], .number = i};
         CURL *curl = curl_easy_init();
         warm.cold = false;
         if (curl)
             prepare(curl, &workloads[i]);
         for (unsigned n = 0; curl && n < load->warmup; n++)
-            good = stress_ask(curl, &lane, n) && good;
+            good = stress_ask(curl, &run, n) && good;
         if (curl)
             curl_easy_cleanup(curl);
     }
@@ -180,26 +180,26 @@ static int by_seconds(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static enum sl_code run_lanes(const struct stress_load *load, struct stress_workload *workloads, size_t count,
-                              struct lane *lanes, pthread_t *threads, struct sl_error *error)
+static enum sl_code run_workloads(const struct stress_load *load, struct stress_workload *workloads, size_t count,
+                                  struct workload_run *runs, pthread_t *threads, struct sl_error *error)
 {
     size_t started = 0;
     bool failed = false;
     double begin = stress_now();
     for (size_t i = 0; i < count; i++) {
-        lanes[i] = (struct lane){
+        runs[i] = (struct workload_run){
             .load = load, .workload = &workloads[i], .number = i, .begin = begin, .end = begin + load->seconds};
-        pthread_mutex_init(&lanes[i].lock, NULL);
+        pthread_mutex_init(&runs[i].lock, NULL);
         for (unsigned k = 0; k < workloads[i].concurrency && !failed; k++) {
-            failed = pthread_create(&threads[started], NULL, stress_thread, &lanes[i]) != 0;
+            failed = pthread_create(&threads[started], NULL, stress_thread, &runs[i]) != 0;
             started += !failed;
         }
     }
     for (size_t i = 0; i < started; i++)
         pthread_join(threads[i], NULL);
     for (size_t i = 0; i < count; i++) {
-        failed = failed || lanes[i].failed;
-        pthread_mutex_destroy(&lanes[i].lock);
+        failed = failed || runs[i].failed;
+        pthread_mutex_destroy(&runs[i].lock);
         if (workloads[i].operations)
             qsort(workloads[i].seconds, workloads[i].operations, sizeof *workloads[i].seconds, by_seconds);
     }
@@ -212,20 +212,20 @@ enum sl_code stress_run(const struct stress_load *load, struct stress_workload *
     size_t all = 0;
     for (size_t i = 0; i < count; i++)
         all += workloads[i].concurrency;
-    struct lane *lanes = calloc(count, sizeof *lanes);
+    struct workload_run *runs = calloc(count, sizeof *runs);
     pthread_t *threads = calloc(all, sizeof *threads);
     enum sl_code code = SL_OK;
     double begin = stress_now();
     curl_global_init(CURL_GLOBAL_DEFAULT);
     bool warm = stress_warm(load, workloads, count);
     *warmup_s = stress_now() - begin;
-    if (!lanes || !threads)
+    if (!runs || !threads)
         code = sl_fail(error, SL_BUSY, "out of memory");
     else if (!warm)
         code = sl_fail(error, SL_INTERNAL, "a request before the measurement was not answered as it should be");
     else
-        code = run_lanes(load, workloads, count, lanes, threads, error);
-    free(lanes);
+        code = run_workloads(load, workloads, count, runs, threads, error);
+    free(runs);
     free(threads);
     return code;
 }

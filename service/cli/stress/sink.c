@@ -32,14 +32,14 @@ static const struct stress_workload *asked_workload(const struct http_exchange *
     return *number && !*end && i < workload_count && workloads[i].answers.data ? &workloads[i] : NULL;
 }
 
-static void take_report(struct http_exchange *x)
+static void accept_report(struct http_exchange *x)
 {
     atomic_fetch_add(sink->reports, 1);
     http_reply(x, 200, "application/json", SL_STR("{}"));
 }
 
 /* Answers an artifact lookup: replaces {url} by the sink's address, which is not known before. */
-static void tell_files(struct http_exchange *x)
+static void answer_lookup(struct http_exchange *x)
 {
     static const struct sl_str place = {"{url}", 5};
     const struct stress_workload *workload = asked_workload(x);
@@ -68,7 +68,7 @@ static void release_file(void *arg)
     sl_unmap(arg);
 }
 
-static void give_file(struct http_exchange *x)
+static void serve_file(struct http_exchange *x)
 {
     const struct stress_workload *workload = asked_workload(x);
     struct sl_mapping *file = SL_ARENA_ARRAY(&x->arena, struct sl_mapping, 1);
@@ -85,9 +85,9 @@ static void give_file(struct http_exchange *x)
 }
 
 static const struct http_route routes[] = {
-    {.method = "POST", .pattern = "/api/{project}/envelope/", .handler = take_report},
-    {.method = "GET", .pattern = "/scripts/{workload}/lookup", .handler = tell_files},
-    {.method = "GET", .pattern = "/scripts/{workload}/files/{rest..}", .handler = give_file},
+    {.method = "POST", .pattern = "/api/{project}/envelope/", .handler = accept_report},
+    {.method = "GET", .pattern = "/scripts/{workload}/lookup", .handler = answer_lookup},
+    {.method = "GET", .pattern = "/scripts/{workload}/files/{rest..}", .handler = serve_file},
     {.method = NULL},
 };
 

@@ -192,7 +192,7 @@ static bool read_load(const struct options *o, struct stress_load *load)
     return true;
 }
 
-static int tell_report(const struct options *o, const struct stress_report *r)
+static int print_report(const struct options *o, const struct stress_report *r)
 {
     struct sl_buf out = {0};
     size_t errors = 0;
@@ -210,7 +210,7 @@ static int tell_report(const struct options *o, const struct stress_report *r)
     return status;
 }
 
-static bool scripts_among(const struct stress_workload *workloads, size_t count)
+static bool has_scripts(const struct stress_workload *workloads, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         if (workloads[i].answers.data)
@@ -231,7 +231,7 @@ static int load_service(const struct options *o, struct stress_load *load, struc
                                              .json_log = option_given(o, "tracing"),
                                              .statsd = option_given(o, "metrics")};
     enum sl_code code = SL_OK;
-    if (result.sentry || scripts_among(workloads, count))
+    if (result.sentry || has_scripts(workloads, count))
         code = stress_sink_start(sink, workloads, count, &error);
     if (code == SL_OK && !load->url) {
         code = stress_service_start(&options, &service, &error);
@@ -246,7 +246,7 @@ static int load_service(const struct options *o, struct stress_load *load, struc
     progress_end(&progress);
     result.peak = stress_service_stop(&service);
     result.reports = stress_sink_stop(sink);
-    return code == SL_OK ? tell_report(o, &result) : report(1, error.message, NULL);
+    return code == SL_OK ? print_report(o, &result) : report(1, error.message, NULL);
 }
 
 static int read_and_load(const struct options *o, struct stress_load *load, const char *path)

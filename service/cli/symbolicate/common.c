@@ -351,7 +351,7 @@ static enum sl_code remote_refused(void *arg, int status, struct sl_str body, st
     return sl_fail(error, code, "the service answers %d: %.*s", status, size, body.data ? body.data : "");
 }
 
-static bool remote_ask(struct remote_run *run, const char *url, bool is_post)
+static bool remote_send(struct remote_run *run, const char *url, bool is_post)
 {
     char type[80];
     snprintf(type, sizeof type, run->is_form ? "multipart/form-data; boundary=%s" : "application/json", boundary);
@@ -401,7 +401,7 @@ static void remote_work(void *arg)
     bool good = !url.failed && !run->body.failed;
     if (!good)
         run->code = sl_fail(&run->error, SL_BUSY, "out of memory");
-    good = good && remote_ask(run, (const char *)url.data, true);
+    good = good && remote_send(run, (const char *)url.data, true);
     while (good && is_pending(run, &id)) {
         sl_buf_clear(&url);
         sl_buf_add(&url, run->url, run->url_size);
@@ -409,7 +409,7 @@ static void remote_work(void *arg)
         fetch_encode(&url, id, false);
         sl_buf_printf(&url, "?timeout=%d", WAIT_S);
         sl_buf_u8(&url, 0);
-        good = !url.failed && remote_ask(run, (const char *)url.data, false);
+        good = !url.failed && remote_send(run, (const char *)url.data, false);
     }
     sl_buf_free(&url);
 }

@@ -70,7 +70,7 @@ static int crash_symbolicate(const struct options *o, const struct sentry_projec
     return status;
 }
 
-static int crash_ask_server(const struct options *o, struct crash_run *run)
+static int crash_send(const struct options *o, struct crash_run *run)
 {
     static const char *const names[] = {"upload_file_minidump", "apple_crash_report"};
     struct sl_buf options = {0};
@@ -93,7 +93,7 @@ static int crash_ask_server(const struct options *o, struct crash_run *run)
 }
 
 /* Reports why there is no answer. */
-static int crash_tell_failure(const struct crash_run *run)
+static int crash_report_failure(const struct crash_run *run)
 {
     struct sl_arena arena = {0};
     struct answer answer;
@@ -117,7 +117,7 @@ static int crash_tell_failure(const struct crash_run *run)
 }
 
 /* Warns why a dump has no stacks. Call it only if the answer has no frames. */
-static void tell_no_stacks(const struct options *o, const struct sl_minidump *dump)
+static void warn_no_stacks(const struct options *o, const struct sl_minidump *dump)
 {
     if (dump->unread_processor)
         remark("warning: no stacks: the dump is of a processor (%s, %u) whose registers and stacks are not read; x86, "
@@ -133,7 +133,7 @@ static void tell_no_stacks(const struct options *o, const struct sl_minidump *du
 }
 
 /* Warns that stacks of a 32-bit program are those of its 64-bit emulation (WoW64). */
-static void tell_no_wow64_stacks(const struct options *o, struct sl_minidump *dump, struct sl_arena *arena)
+static void warn_wow64_stacks(const struct options *o, struct sl_minidump *dump, struct sl_arena *arena)
 {
     if (option_given(o, "server") || !sl_minidump_enter_wow64(dump, arena) || !dump->wow64_missing)
         return;
@@ -149,7 +149,7 @@ static bool answer_has(const struct crash_run *run, const char *key)
 }
 
 /* Warns about missing or unexpected stacks. Parses the dump again, but only if the answer shows a reason. */
-static void tell_lack_of_stacks(const struct options *o, const struct crash_run *run)
+static void warn_missing_stacks(const struct options *o, const struct crash_run *run)
 {
     struct sl_arena arena = {0};
     struct sl_minidump dump;
@@ -158,18 +158,18 @@ static void tell_lack_of_stacks(const struct options *o, const struct crash_run 
     bool is_asked = lacks && run->file.kind == CRASH_FILE_MINIDUMP && !option_given(o, "quiet");
     bool is_read = is_asked && sl_minidump_read(run->file.bytes, &arena, &dump, NULL) == SL_OK;
     if (is_read && !has_frames)
-        tell_no_stacks(o, &dump);
+        warn_no_stacks(o, &dump);
     else if (is_read)
-        tell_no_wow64_stacks(o, &dump, &arena);
+        warn_wow64_stacks(o, &dump, &arena);
     sl_arena_free(&arena);
 }
 
-static int crash_tell(const struct options *o, struct crash_run *run, const struct answer_format *format,
-                      enum answer_sort sort)
+static int crash_print(const struct options *o, struct crash_run *run, const struct answer_format *format,
+                       enum answer_sort sort)
 {
     if (run->code != SL_OK)
-        return crash_tell_failure(run);
-    tell_lack_of_stacks(o, run);
+        return crash_report_failure(run);
+    warn_missing_stacks(o, run);
     return answer_tell(o, format, sort, run->wants_walk ? run->walked : NULL, &run->missing, &run->text);
 }
 
@@ -199,9 +199,9 @@ int symbolicate_crash(const struct options *o, const struct sentry_project *proj
         return options_wrong(o, "--format: a service has no such format");
     if (remote)
         missing_place(&run.missing, sl_str(option_value(o, "server", "")));
-    int status = remote ? crash_ask_server(o, &run) : crash_symbolicate(o, project, &run);
+    int status = remote ? crash_send(o, &run) : crash_symbolicate(o, project, &run);
     if (!status)
-        status = crash_tell(o, &run, format, sort);
+        status = crash_print(o, &run, format, sort);
     walked_dump_free(&walked);
     missing_free(&run.missing);
     sl_buf_free(&run.text);
@@ -233,7 +233,7 @@ static struct chosen_microdump choose_microdump(struct sl_str log, uint64_t numb
     return chosen;
 }
 
-static void tell_choice(const struct options *o, const struct chosen_microdump *chosen, bool was_asked)
+static void report_choice(const struct options *o, const struct chosen_microdump *chosen, bool was_asked)
 {
     if (option_given(o, "quiet"))
         return;
@@ -266,7 +266,7 @@ int symbolicate_minidump(const struct options *o, const struct sentry_project *p
                 chosen.count);
         return report(2, error.message, NULL);
     }
-    tell_choice(o, &chosen, was_asked);
+    report_choice(o, &chosen, was_asked);
     const struct sl_str text = chosen.microdump.text;
     return symbolicate_crash(o, project, CRASH_FILE_MINIDUMP, (struct sl_bytes){(const uint8_t *)text.data, text.size});
 }

@@ -186,7 +186,7 @@ static void machine_thread(const struct texts *t, size_t thread, size_t number)
     }
 }
 
-static bool is_told(const struct answer_style *style, size_t thread)
+static bool is_selected(const struct answer_style *style, size_t thread)
 {
     return style->thread == ALL_THREADS || (size_t)style->thread == thread;
 }
@@ -195,13 +195,13 @@ static bool is_told(const struct answer_style *style, size_t thread)
 static void put_threads(const struct texts *t, int64_t crashed,
                         void (*put)(const struct texts *t, size_t thread, size_t number))
 {
-    if (crashed >= 0 && is_told(t->style, (size_t)crashed))
+    if (crashed >= 0 && is_selected(t->style, (size_t)crashed))
         put(t, (size_t)crashed, dump_thread_number(t->walked, (size_t)crashed));
     size_t number = 0;
     for (size_t i = 0; i < t->answer->thread_count; i++) {
         if (dump_thread_is_writer(t->walked, i))
             continue;
-        if ((int64_t)i != crashed && is_told(t->style, i))
+        if ((int64_t)i != crashed && is_selected(t->style, i))
             put(t, i, number);
         number++;
     }

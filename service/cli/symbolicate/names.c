@@ -114,7 +114,7 @@ enum sl_code names_look_up(struct names_wanted *n, const struct source *sources,
     return code;
 }
 
-static int names_ask_server(struct names_wanted *n)
+static int names_send(struct names_wanted *n)
 {
     struct sl_buf body = {0}, answer = {0};
     int status = 0;
@@ -150,7 +150,7 @@ int names_symbolicate(struct names_wanted *n, const struct sentry_project *proje
 {
     struct names_here here = {.wanted = n};
     if (option_given(n->o, "server"))
-        return names_ask_server(n);
+        return names_send(n);
     int status = symbolicate_here(n->o, project, local, n->missing, &here.place, names_work, &here);
     return status || here.code == SL_OK ? status : report(1, here.error.message, NULL);
 }

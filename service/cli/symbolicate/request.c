@@ -321,7 +321,7 @@ static bool body_with_variables(struct request_run *run, struct sl_buf *body)
     return good && !body->failed;
 }
 
-static int request_ask_server(struct request_run *run)
+static int request_send(struct request_run *run)
 {
     static const char *const paths[] = {[LOCAL_JVM] = "/symbolicate-jvm",
                                         [LOCAL_JS] = "/symbolicate-js",
@@ -416,7 +416,7 @@ int symbolicate_request(const struct options *o, const struct sentry_project *pr
         missing_place(&run.missing, sl_str(option_value(o, "server", "")));
     int status = request_prepare(&run, text, kind);
     if (!status)
-        status = option_given(o, "server") ? request_ask_server(&run) : request_symbolicate(&run);
+        status = option_given(o, "server") ? request_send(&run) : request_symbolicate(&run);
     if (!status)
         status = answer_tell(o, run.format, run.sort, NULL, &run.missing, &run.answer);
     for (size_t i = 0; i < run.mapping_count; i++)

@@ -445,7 +445,7 @@ static void write_stack_line(struct stack_line *line, struct stack_line *next, s
 }
 
 /* Symbolicates and writes the lines. False when out of memory. */
-static bool pass_lines(struct scripts *s, struct sl_str lines)
+static bool write_lines(struct scripts *s, struct sl_str lines)
 {
     struct sl_buf out = {0};
     s->line_count = 0;
@@ -484,7 +484,7 @@ static size_t complete_size(struct sl_str text)
 }
 
 /* Writes the held lines that are complete; when the input pauses or too much is held, all whole lines; at the end, everything. */
-static bool pass_held(struct scripts *s, struct sl_buf *held, const struct log_input *input, bool end)
+static bool write_held(struct scripts *s, struct sl_buf *held, const struct log_input *input, bool end)
 {
     const char *data = (const char *)held->data, *newline = memrchr(data, '\n', held->size);
     size_t size = end ? held->size : complete_size(sl_buf_view(held));
@@ -492,7 +492,7 @@ static bool pass_held(struct scripts *s, struct sl_buf *held, const struct log_i
         size = (size_t)(newline + 1 - data);
     else if (!end && !newline && held->size > MOST_HELD)
         size = held->size; /* too long for a frame */
-    bool good = !size || pass_lines(s, (struct sl_str){data, size});
+    bool good = !size || write_lines(s, (struct sl_str){data, size});
     memmove(held->data, held->data + size, held->size - size);
     held->size -= size;
     if (size && !s->file && !end)
@@ -500,7 +500,7 @@ static bool pass_held(struct scripts *s, struct sl_buf *held, const struct log_i
     return good;
 }
 
-static int pass_file(struct scripts *s, const char *path)
+static int stream_file(struct scripts *s, const char *path)
 {
     struct log_input input;
     struct sl_buf held = {0};
@@ -514,7 +514,7 @@ static int pass_file(struct scripts *s, const char *path)
         size_t n = good ? log_input_read(&input, held.data + held.size, BLOCK, &problem) : 0;
         held.size += n;
         end = n == 0;
-        good = good && (!held.size || pass_held(s, &held, &input, end));
+        good = good && (!held.size || write_held(s, &held, &input, end));
     }
     sl_buf_free(&held);
     s->input = NULL;
@@ -549,8 +549,8 @@ int symbolicate_scripts(const char *path, const struct sl_str *stack, const char
     else if (!status && output)
         status = report(1, output, error.message);
     if (!status && !stack)
-        status = pass_file(&s, path);
-    else if (!status && !pass_lines(&s, *stack))
+        status = stream_file(&s, path);
+    else if (!status && !write_lines(&s, *stack))
         status = report_no_memory();
     if (s.file && output_file_close(&file, status == 0, &error) != SL_OK && !status)
         status = report(1, output, error.message);

@@ -15,11 +15,11 @@ enum { MOST_LIST = 4 * 1024 * 1024, MOST_EVENT = 256 * 1024 * 1024 };
 
 /* ---- the project ---- */
 
-struct sentry_words {
+struct sentry_settings {
     const char *org, *project, *url; /* NULL: not given */
 };
 
-static const char *sentry_word(const struct options *o, const char *option, const char *variable)
+static const char *sentry_setting(const struct options *o, const char *option, const char *variable)
 {
     return option_value(o, option, server_environment(variable));
 }
@@ -49,7 +49,7 @@ static int read_secret(const char *path, struct sl_arena *arena, struct sl_secre
 static int take_secret(const struct options *o, const char *option, const char *file, const char *variable,
                        struct sl_arena *arena, struct sl_secret *secret)
 {
-    const char *path = option_value(o, file, NULL), *value = sentry_word(o, option, variable);
+    const char *path = option_value(o, file, NULL), *value = sentry_setting(o, option, variable);
     if (option_given(o, option) && path)
         return options_wrong(o, "only one of --%s and --%s", option, file);
     if (path)
@@ -65,7 +65,7 @@ static int take_secret(const struct options *o, const char *option, const char *
 }
 
 /* Configuration files are ordered: the project's, then the user's. */
-static const char *first_said(const char *a, const char *b)
+static const char *first_given(const char *a, const char *b)
 {
     return a ? a : b;
 }
@@ -86,7 +86,7 @@ static struct sl_secret secret_of_files(struct config *const layers[2], struct s
 }
 
 /* Fills in what neither the options nor the environment give. */
-static int complete_from_files(const struct options *o, struct sl_arena *arena, struct sentry_words *words,
+static int complete_from_files(const struct options *o, struct sl_arena *arena, struct sentry_settings *words,
                                struct sentry_project *p)
 {
     struct config *layers[2];
@@ -94,9 +94,9 @@ static int complete_from_files(const struct options *o, struct sl_arena *arena, 
     if (by_id_config(o, layers, &error) != SL_OK)
         return report(1, error.message, NULL);
     for (size_t i = 0; i < 2 && layers[i]; i++) {
-        words->org = first_said(words->org, layers[i]->sentry.org);
-        words->project = first_said(words->project, layers[i]->sentry.project);
-        words->url = first_said(words->url, layers[i]->sentry.url);
+        words->org = first_given(words->org, layers[i]->sentry.org);
+        words->project = first_given(words->project, layers[i]->sentry.project);
+        words->url = first_given(words->url, layers[i]->sentry.url);
     }
     const char **said[] = {&words->org, &words->project, &words->url};
     for (size_t i = 0; i < sizeof said / sizeof *said; i++)
@@ -157,9 +157,9 @@ static bool take_debug_files(struct sentry_project *p, struct sl_arena *arena)
 
 int sentry_project_read(const struct options *o, bool required, struct sl_arena *arena, struct sentry_project *p)
 {
-    struct sentry_words words = {.org = sentry_word(o, "org", "SENTRY_ORG"),
-                                 .project = sentry_word(o, "project", "SENTRY_PROJECT"),
-                                 .url = sentry_word(o, "url", "SENTRY_URL")};
+    struct sentry_settings words = {.org = sentry_setting(o, "org", "SENTRY_ORG"),
+                                    .project = sentry_setting(o, "project", "SENTRY_PROJECT"),
+                                    .url = sentry_setting(o, "url", "SENTRY_URL")};
     bool offline = option_given(o, "offline") || server_environment("SYMLOOM_OFFLINE") || server_is_offline(o);
     *p = (struct sentry_project){.online = false};
     int status = take_secrets(o, arena, p);
@@ -219,7 +219,7 @@ static enum sl_code sentry_refused(void *arg, int status, struct sl_str body, st
 }
 
 /* The URL of the event, or of its `attachment`, followed by `end`; NULL when out of memory. */
-static const char *below(struct event_fetch *e, const char *attachment, const char *end)
+static const char *event_url(struct event_fetch *e, const char *attachment, const char *end)
 {
     struct sl_buf url = {0};
     sl_buf_str(&url, e->project->url);
@@ -292,9 +292,11 @@ static void fetch_event(void *arg)
 {
     struct event_fetch *e = arg;
     struct sl_buf list = {0};
-    if (sentry_fetch(e, below(e, NULL, "json/"), NULL) && sentry_fetch(e, below(e, NULL, "attachments/"), &list)) {
+    if (sentry_fetch(e, event_url(e, NULL, "json/"), NULL) &&
+        sentry_fetch(e, event_url(e, NULL, "attachments/"), &list)) {
         const char *id = crash_attachment(e, sl_buf_view(&list));
-        if (id && (ftruncate(e->fd, 0) != 0 || !sentry_fetch(e, below(e, id, "?download=1"), NULL)) && e->code == SL_OK)
+        if (id && (ftruncate(e->fd, 0) != 0 || !sentry_fetch(e, event_url(e, id, "?download=1"), NULL)) &&
+            e->code == SL_OK)
             e->code = sl_fail(&e->error, SL_INTERNAL, "the temporary file cannot be written");
     }
     sl_buf_free(&list);

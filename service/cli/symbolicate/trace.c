@@ -441,9 +441,9 @@ static bool is_of_platform(struct sl_str class)
 }
 
 /* Direct-mapped cache of recent class names: saves a lookup for most frames of a log. */
-enum { MET_BITS = 12 };
+enum { RECENT_BITS = 12 };
 
-struct met_class {
+struct recent_class {
     uint64_t first, last; /* the whole name up to 16 bytes; of longer names a hash, and the last 8 bytes */
     size_t size;          /* 0: empty slot */
     bool is_of_platform;
@@ -452,41 +452,41 @@ struct met_class {
 struct unknown_classes {
     struct missing_report *missing;
     uint64_t count; /* number of frames */
-    struct met_class met[1 << MET_BITS];
+    struct recent_class recent[1 << RECENT_BITS];
 };
 
-static struct met_class met_class_of(struct sl_str name)
+static struct recent_class make_recent_class(struct sl_str name)
 {
-    struct met_class met = {.size = name.size};
+    struct recent_class recent = {.size = name.size};
     if (name.size >= 8) {
-        memcpy(&met.first, name.data, 8);
-        memcpy(&met.last, name.data + name.size - 8, 8);
+        memcpy(&recent.first, name.data, 8);
+        memcpy(&recent.last, name.data + name.size - 8, 8);
     } else if (name.size >= 4) {
-        memcpy(&met.first, name.data, 4);
-        memcpy(&met.last, name.data + name.size - 4, 4);
+        memcpy(&recent.first, name.data, 4);
+        memcpy(&recent.last, name.data + name.size - 4, 4);
     } else {
         for (size_t i = 0; i < name.size; i++)
-            met.first = met.first << 8 | (unsigned char)name.data[i];
+            recent.first = recent.first << 8 | (unsigned char)name.data[i];
     }
     if (name.size > 16)
-        met.first = sl_hash(name.data, name.size);
-    return met;
+        recent.first = sl_hash(name.data, name.size);
+    return recent;
 }
 
 static void on_unknown_class(void *arg, struct sl_str class)
 {
     enum { MOST_NAMED = 1000 };
     struct unknown_classes *unknown = arg;
-    struct met_class it = met_class_of(class);
-    uint64_t place = ((it.first ^ it.last * 31) * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - MET_BITS);
-    struct met_class *met = &unknown->met[place];
-    if (__builtin_expect(met->first != it.first || met->last != it.last || met->size != it.size, 0)) {
-        *met = it;
-        met->is_of_platform = is_of_platform(class);
-        if (!met->is_of_platform && unknown->missing->things.count < MOST_NAMED)
+    struct recent_class it = make_recent_class(class);
+    uint64_t place = ((it.first ^ it.last * 31) * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - RECENT_BITS);
+    struct recent_class *recent = &unknown->recent[place];
+    if (__builtin_expect(recent->first != it.first || recent->last != it.last || recent->size != it.size, 0)) {
+        *recent = it;
+        recent->is_of_platform = is_of_platform(class);
+        if (!recent->is_of_platform && unknown->missing->things.count < MOST_NAMED)
             missing_thing(unknown->missing, class, (struct sl_str){NULL, 0});
     }
-    unknown->count += !met->is_of_platform;
+    unknown->count += !recent->is_of_platform;
 }
 
 /* ---- mappings ---- */
@@ -517,7 +517,7 @@ static enum sl_code mapping_read(const char *path, struct mapping *m, struct sl_
 
 /* ---- lines ---- */
 
-static void pass_on(struct tracing *t)
+static void trace_flush(struct tracing *t)
 {
     bool ok;
     struct sl_str text = log_input_encode(&t->input, sl_buf_view(&t->out), t->file != NULL, &ok);
@@ -545,7 +545,7 @@ static size_t take_lines(struct tracing *t, struct sl_str text, bool end, bool *
         *ok = *ok && !t->out.failed;
         at += line.size;
         if (t->out.size >= BLOCK)
-            pass_on(t);
+            trace_flush(t);
     }
     return at;
 }
@@ -565,7 +565,7 @@ static int trace_with(struct tracing *t, const char *path)
         size_t taken = take_lines(t, (struct sl_str){block, filled}, end, &ok);
         memmove(block, block + taken, filled - taken);
         filled -= taken;
-        pass_on(t);
+        trace_flush(t);
         if (!end && !t->file && !log_input_waits(&t->input, 0))
             t->failed |= !output_flush();
     }
