@@ -81,7 +81,7 @@ int report_status(enum sl_code code);
 /* Reports that a file could not be processed, and why. Returns the exit status. */
 int report_file(const char *path, enum sl_code code, const struct sl_error *error);
 
-/* ---- debug_file.c ---- */
+/* ---- debug_file.c, files.c: files ---- */
 
 /* Opens an unlinked file in temp_dir(). -1 on an error, which errno names. */
 int temporary_file(void);
@@ -114,10 +114,10 @@ struct debug_file {
 
 struct input;
 
-/* Searches the debug information of an object that was read from `path`: in a .dSYM bundle, by build id and debug link, or the PDB
- * beside a PE. The lists end with NULL and may be NULL; without `directories`, /usr/lib/debug is searched. False when no file belongs to
- * the object: the notes of `input` (may be NULL) then list what was searched, and why each file found was rejected. The caller closes
- * `file` in either case. */
+/* Searches for the debug information of an object that was read from `path`: in a .dSYM bundle, by build id and debug link, beside the
+ * object (the PDB of a PE, the companion of a WASM module). The lists end with NULL and may be NULL; without `directories`,
+ * /usr/lib/debug is searched. False when no file belongs to the object: the notes of `input` (may be NULL) then list what was searched,
+ * and why each file found was rejected. The caller closes `file` in either case. */
 bool debug_file_find(const struct sl_object *object, const char *path, const char *const *directories,
                      const char *const *dsym_hints, struct debug_file *file, struct input *input);
 void debug_file_close(struct debug_file *file);
@@ -128,7 +128,7 @@ extern const char *const usual_debug_directories[]; /* /usr/lib/debug; ends with
 /* Opens the object in `bytes` that holds the debug information of `object`; false when there is none. */
 bool debug_file_take(const struct sl_object *object, struct sl_bytes bytes, struct sl_object **debug);
 
-/* ---- files.c ---- */
+/* ---- files.c: inputs ---- */
 
 /* The last component of a path; both `\` and `/` separate. */
 struct sl_str path_file_name(struct sl_str path);

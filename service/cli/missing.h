@@ -1,4 +1,4 @@
-/* Reports on stderr, behind the output, what a command did not find, so that an answer without names is never silent:
+/* Reports on stderr, after the output, what a command did not find, so that an answer without names is never silent:
  *
  *     warning: no symbols for 2 of 3 modules on the stack: app (7F83..), libc.so.6; searched ./symbols; failed:
  *     symbols.example.org: connection refused; run with -f full -d to see every location

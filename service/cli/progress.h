@@ -39,7 +39,7 @@ void progress_item(struct progress *p, const char *item, uint64_t bytes);
 
 /* Shows that an item is worked on, maybe beside others: a path, whose last part is shown, or a URL. */
 void progress_at(struct progress *p, const char *item, uint64_t bytes);
-/* Shows that a file is worked on, and counts the one before as finished. `total` grows if it was not set. */
+/* Shows that a file is worked on, and counts the one before as finished. `total` grows if it is exceeded. */
 void progress_file(struct progress *p, const char *path);
 /* Adds to the total. */
 void progress_expect(struct progress *p, uint64_t files);

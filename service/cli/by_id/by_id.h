@@ -68,7 +68,7 @@ struct source_list { /* allocated in the arena */
     struct sl_arena *arena;
     struct source *items;
     size_t count, capacity;
-    bool network;        /* some source needs the network */
+    bool network;        /* false: add only directories (--no-network) */
     unsigned local;      /* number of directories so far */
     const char **places; /* directories and files of layout `auto`: each gets an index */
     size_t place_count;
@@ -114,8 +114,8 @@ struct file_index;
  * files, wherever they lie in a layout. NULL when out of memory. */
 struct file_index *file_index_new(const char *const *places, size_t count, bool plain);
 void file_index_free(struct file_index *index); /* may be NULL */
-/* The first file, in the order of the places and then of paths, that has an object with the ids for the purpose. NULL when there is
- * none; the path lives as long as the index. */
+/* The best file with an object of the ids for the purpose: debug information before symbols alone, other formats before Breakpad's,
+ * which lacks variables; of equal ones the first by place and path. NULL when there is none; the path lives as long as the index. */
 const char *file_index_find(struct file_index *index, const struct object_id *id, enum purpose purpose);
 /* The index as that of a source: searches the layouts of each place first, and only then all files below. Paths are relative to `/`. */
 const struct source_index *file_index_source(struct file_index *index);

@@ -105,7 +105,7 @@ static inline bool lookup_is_llvm(const struct lookup *l)
     return l->persona == PERSONA_LLVM_ADDR2LINE || l->persona == PERSONA_LLVM_SYMBOLIZER;
 }
 
-/* Whether GNU addr2line is emulated exactly. */
+/* Whether to answer by the rules of GNU addr2line (gnu.h). */
 static inline bool lookup_is_gnu(const struct lookup *l)
 {
     return l->persona == PERSONA_ADDR2LINE && l->style == STYLE_GNU && !l->open.relative_names;
@@ -129,7 +129,7 @@ struct chain {
 
 struct request {
     enum { REQUEST_CODE, REQUEST_DATA, REQUEST_FRAME, REQUEST_BAD } kind;
-    struct lookup_module *module; /* NULL with REQUEST_BAD */
+    struct lookup_module *module; /* may be NULL with REQUEST_BAD */
     uint64_t address;
     struct sl_str text; /* as typed */
 };

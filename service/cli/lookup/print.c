@@ -99,7 +99,7 @@ static void gnu_element(struct lookup *l, const struct gnu_element *e, uint32_t 
     sl_buf_u8(&l->out, '\n');
 }
 
-/* Answers exactly as GNU addr2line. False where its rules do not apply to the file. */
+/* Answers by the rules of GNU addr2line. False where they do not apply to the file. */
 static bool answer_gnu(struct lookup *l, const struct request *r)
 {
     struct gnu_tables *tables = gnu_tables_of(r->module);

@@ -15,7 +15,7 @@ enum push_status { PUSH_OK = 0, PUSH_FAILED = 1, PUSH_USAGE = 2, PUSH_NOTHING = 
 /* ---- executables.c ---- */
 struct push_item {
     char *path;
-    const char *name; /* the part of `path` shown to users */
+    const char *name; /* the end of `path`: its name for the user and the service */
     bool named;       /* named by the user: a file without symbols is an error */
 };
 struct push_list {

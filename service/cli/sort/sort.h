@@ -25,7 +25,7 @@ struct sort_piece {       /* an object, or a file that cannot be sorted */
     bool has_debug, is_source;
     bool first;                      /* the first piece with this target */
     const struct sort_piece *leader; /* for the others: that first piece */
-    uint64_t size, hash;             /* of its bytes; only for pieces that are not written */
+    uint64_t size, hash;             /* of its bytes; set in dry runs */
     enum sort_action action;
     const char *reason; /* why it was skipped or failed */
 };

@@ -15,7 +15,7 @@ struct stress_workload {
     struct sl_buf body;
     bool scoped;    /* accepts ?scope= */
     bool completes; /* the answer's status says whether it was completed */
-    bool uploads;   /* each request uses a new file id; sent with $SYMLOOM_API_KEY */
+    bool uploads;   /* requests carry a file id, and the key $SYMLOOM_API_KEY */
 
     /* workloads of scripts: the answers of Sentry's artifact lookup, and the directory of the files */
     struct sl_str answers; /* data NULL: no workload of scripts */
@@ -34,7 +34,7 @@ struct stress_load {
     const char *url;      /* http://127.0.0.1:3021 */
     double seconds, rate; /* requests a second per workload; 0: closed loop, each client sends again once answered */
     unsigned warmup;      /* unmeasured requests first, per workload */
-    bool cold;            /* each request uses a new scope, so that nothing is cached */
+    bool cold;            /* each request uses a new scope or file id, so that nothing is cached */
 };
 
 /* Runs the load and fills the results. `*warmup_s`: the duration of the warmup in seconds. SL_BUSY: no memory or threads. */

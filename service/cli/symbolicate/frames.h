@@ -33,7 +33,7 @@ struct table {
 
 struct row *table_add(struct table *t); /* NULL when out of memory */
 
-/* Moves the buffer's text into the table as a cell's text, with control characters escaped for terminals; empties the buffer. */
+/* Moves the buffer's text, which must be safe for terminals, into the table as a cell's text; empties the buffer. */
 struct sl_str table_text(struct table *t, struct sl_buf *buf);
 
 /* Sets the width of all later tables: the middle of long cells is left out. 0 (initially): unlimited. */

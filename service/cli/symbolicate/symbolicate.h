@@ -82,10 +82,10 @@ int symbolicate_trace(const char *path, const char *const *mappings, size_t mapp
 /* ---- scripts.c ---- */
 
 /* Symbolicates a JavaScript stack, or a log that contains some, by source maps: the text of `stack`, or if that is NULL the file `path`
- * (`-` is standard input), which is streamed without holding complete lines back. Writes to `output`, or standard output if NULL. Each
- * frame's script is the file below `places` (directories or files) whose path has the longest common end with the frame's; its map is
- * where the script says, or beside it, or the only map there. Other text is copied. `missing` gets the frames without a map, except
- * those of the engine. Returns the status. */
+ * (`-` is standard input), which is streamed: all complete lines are written when the input pauses. Writes to `output`, or standard
+ * output if NULL. Each frame's script is the file below `places` (directories or files) whose path has the longest common end with the
+ * frame's. Its source map is where the script says, or beside it; X.js.map also serves without X.js. Other text is copied. `missing`
+ * gets the frames without a map, except those of the engine. Returns the status. */
 int symbolicate_scripts(const char *path, const struct sl_str *stack, const char *const *places, size_t place_count,
                         const char *output, struct missing_report *missing);
 extern const struct missing_words missing_maps;
