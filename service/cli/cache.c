@@ -1,5 +1,5 @@
-/* `symloom cache`: invalidates cached files of a source, also in running services; lists and releases quarantined files, with which
- * services crashed. */
+/* `symloom cache`: invalidates cached files of a source, also in running services; lists and releases files that are quarantined because
+ * services crashed on them. */
 #include "cli/cli.h"
 #include "cli/server.h"
 

@@ -235,7 +235,7 @@ int main(int argc, char **argv)
     static char name[64];
     const struct command *command = NULL;
     reserve_streams();
-    signal(SIGPIPE, SIG_IGN); /* failed writes are reported by EPIPE */
+    signal(SIGPIPE, SIG_IGN); /* failed writes return EPIPE instead */
     base_name(argc ? argv[0] : NULL, name, sizeof name);
     for (size_t i = 0; i < sizeof tools / sizeof *tools; i++)
         if (strcmp(tools[i].name, name) == 0) {

@@ -102,7 +102,7 @@ static void progress_put(struct progress *p, const char *item, uint64_t bytes)
         put_line(p, item, bytes, p->mode == PROGRESS_LINE);
 }
 
-/* Call with the lock held, like the next functions. */
+/* show, finish_item, finish_file and erase: call them with the lock held. */
 static void show(struct progress *p, const char *item, uint64_t bytes)
 {
     uint64_t now_ms = clock_mono_ns() / 1000000;

@@ -115,7 +115,7 @@ static void read_rules(struct walk *w, struct rule **rules, const char *director
 
 /* ---- paths ---- */
 
-/* The part of the path after `src/<set>/<language>/`; NULL without such a prefix. */
+/* The part of the path after `src/<set>/<language>/`; NULL if there is no such part. */
 static const char *behind_source_root(const char *path)
 {
     for (const char *at = path; at; at = strchr(at, '/') ? strchr(at, '/') + 1 : NULL) {

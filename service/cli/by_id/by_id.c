@@ -192,7 +192,7 @@ static void describe_source(const struct source *source, struct missing_report *
 void by_id_describe(const struct by_id *b, struct missing_report *report)
 {
     for (size_t i = 0; i < b->own.count; i++)
-        if (!b->own.place_of[i] || !i || b->own.place_of[i] != b->own.place_of[i - 1]) /* a place once */
+        if (!b->own.place_of[i] || !i || b->own.place_of[i] != b->own.place_of[i - 1]) /* each place once */
             describe_source(&b->own.items[i], report);
     if (b->local)
         missing_place(report, SL_STR("the files that the modules name"));

@@ -62,7 +62,7 @@ static bool index_symbols(struct llvm_tables *t, struct sl_object *object)
     return ok;
 }
 
-/* A symbol without size extends to the next one, but not into another section, as in LLVM's tools. */
+/* A symbol without size extends to the next one, but, unlike in LLVM's tools, not into another section. */
 static bool reaches(const struct llvm_tables *t, const struct written_symbol *s, uint64_t address)
 {
     struct sl_section_info section;

@@ -50,7 +50,7 @@ static bool is_executable(const char *path)
         sl_object_open(mapping.bytes, NULL, &object, NULL) == SL_OK &&
         sl_symbfile_image_open(object, &image, NULL) == SL_OK) {
         enum sl_object_kind kind = sl_object_info(object)->kind;
-        struct sl_bytes code; /* absent from debug files, present in static PIEs and the like */
+        struct sl_bytes code; /* missing in debug files, present in statically linked programs */
         is = kind == SL_KIND_EXE || kind == SL_KIND_LIB ||
              (kind == SL_KIND_DBG && sl_object_section(object, "text", &code, NULL) && code.size);
     }

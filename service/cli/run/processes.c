@@ -378,7 +378,8 @@ static bool make_sockets(struct config *config, struct sl_buf *tried)
 {
     const char *places[] = {getenv("RUNTIME_DIRECTORY"), getenv("TMPDIR"), temp_dir(), "/dev/shm"};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        bool is_list = i == 0 && places[i] && (*places[i] != '/' || strchr(places[i], ':')); /* a list */
+        /* RUNTIME_DIRECTORY may list several directories (systemd.exec(5)). */
+        bool is_list = i == 0 && places[i] && (*places[i] != '/' || strchr(places[i], ':'));
         if (!places[i] || !*places[i] || is_list)
             continue;
         int error = make_sockets_in(config, places[i]);

@@ -462,7 +462,7 @@ bool answer_print_full(const struct answer *answer, const struct answer_style *s
 
 /* ---- Markdown ---- */
 
-/* The full format in code blocks, for pasting into an issue. */
+/* The full format in code blocks, for pasting into a bug report. */
 bool answer_print_markdown(const struct answer *answer, const struct answer_style *style, struct sl_buf *out)
 {
     struct answer_style plain = *style;

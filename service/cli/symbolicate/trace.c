@@ -262,7 +262,7 @@ static void put_source_file(const struct sl_jvm_frame *frame, struct sl_buf *out
     sl_buf_cstr(out, frame->file.size || frame->suffix.size ? "" : "<unknown>");
 }
 
-/* Without a line number the colon before it is removed. */
+/* Appends the line number; without one, removes the colon before it. */
 static void put_source_number(const struct sl_jvm_frame *frame, struct sl_buf *out)
 {
     if (frame->has_line)
