@@ -20,7 +20,7 @@ struct member_archive {
     struct sl_arena arena;
 };
 
-/* Like member_map, but keeps the archive open in `archive` until a call names another one. */
+/* Like member_map, but keeps the archive open in `archive` until a call names another one; `changed` must not be NULL. */
 enum sl_code member_map_of(struct member_archive *archive, const char *path, struct sl_mapping *mapping,
                            uint64_t *changed, struct sl_error *error);
 void member_archive_close(struct member_archive *archive);
