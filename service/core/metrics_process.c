@@ -69,9 +69,9 @@ uint64_t metrics_resident_bytes(void)
 
 void metrics_write_times(struct sl_buf *out, bool open_metrics, double cpu_seconds, double busy_seconds)
 {
-    write_one(out, open_metrics, "symloom_loop_busy_seconds_total", "counter", "Time in which the loop did not wait.",
+    write_one(out, open_metrics, "symloom_loop_busy_seconds_total", "counter", "Time the event loop was busy.",
               busy_seconds);
-    write_one(out, open_metrics, "process_cpu_seconds_total", "counter", "User and system time.", cpu_seconds);
+    write_one(out, open_metrics, "process_cpu_seconds_total", "counter", "User and system CPU time.", cpu_seconds);
 }
 
 void metrics_write_process(struct sl_buf *out, bool open_metrics)
@@ -89,12 +89,14 @@ void metrics_write_process(struct sl_buf *out, bool open_metrics)
     metrics_write_times(out, open_metrics, cpu, busy);
     atomic_store(&metrics_own->cpu_seconds, metric_bits(cpu));
     atomic_store(&metrics_own->busy_seconds, metric_bits(busy));
-    write_one(out, open_metrics, "process_resident_memory_bytes", "gauge", "Resident memory.",
+    write_one(out, open_metrics, "process_resident_memory_bytes", "gauge", "Resident memory size.",
               (double)pages_resident * page);
-    write_one(out, open_metrics, "process_virtual_memory_bytes", "gauge", "Virtual memory.",
+    write_one(out, open_metrics, "process_virtual_memory_bytes", "gauge", "Virtual memory size.",
               (double)pages_virtual * page);
-    write_one(out, open_metrics, "process_open_fds", "gauge", "Open descriptors.", open_descriptors());
+    write_one(out, open_metrics, "process_open_fds", "gauge", "Open file descriptors.", open_descriptors());
     if (getrlimit(RLIMIT_NOFILE, &files) == 0)
-        write_one(out, open_metrics, "process_max_fds", "gauge", "Limit of open descriptors.", (double)files.rlim_cur);
-    write_one(out, open_metrics, "process_start_time_seconds", "gauge", "Start since the epoch.", start_time());
+        write_one(out, open_metrics, "process_max_fds", "gauge", "Maximum number of open file descriptors.",
+                  (double)files.rlim_cur);
+    write_one(out, open_metrics, "process_start_time_seconds", "gauge",
+              "Start time of the process, in seconds since the Unix epoch.", start_time());
 }
