@@ -19,13 +19,12 @@
 
 static const struct option_spec specs[] = {
     SERVER_OPTIONS,
-    {"source", 0, OPTION_VALUE, false, "ID", "the source; with nothing else, all of it"},
-    {"location", 0, OPTION_VALUE, false, "URI", "one file, as candidates show it"},
-    {"debug-file", 0, OPTION_VALUE, false, "NAME", "the files of a module, with --debug-id"},
-    {"debug-id", 0, OPTION_VALUE, false, "ID", "the module's debug id"},
-    {"hosts", 0, OPTION_FLAG, false, NULL,
-     "with invalidate: ask hosts again that are left alone because they kept failing"},
-    {"clear", 0, OPTION_FLAG, false, NULL, "with quarantine: forget all of it"},
+    {"source", 0, OPTION_VALUE, false, "ID", "Invalidate files of this source; alone, all of them"},
+    {"location", 0, OPTION_VALUE, false, "URI", "Invalidate one file, by its location as candidates list it"},
+    {"debug-file", 0, OPTION_VALUE, false, "NAME", "Invalidate the files of a module (with --debug-id)"},
+    {"debug-id", 0, OPTION_VALUE, false, "ID", "Invalidate the module with this debug id"},
+    {"hosts", 0, OPTION_FLAG, false, NULL, "Retry hosts now that are skipped after repeated failures"},
+    {"clear", 0, OPTION_FLAG, false, NULL, "Release all quarantined files"},
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
@@ -49,7 +48,8 @@ static void warn_of_unknown_source(struct sl_str id, const struct config *config
         if (sl_str_equal(config->sources[i].id, id))
             return;
     fprintf(stderr,
-            "warning: the configuration has no source '" SL_STR_FMT "': only what requests named so is forgotten\n",
+            "warning: the configuration has no source '" SL_STR_FMT
+            "'; only files of requests that name this source are invalidated\n",
             SL_STR_ARG(id));
 }
 
@@ -70,18 +70,18 @@ static int cache_run(struct invalidating *i, const struct config *config)
     }
     log_stop();
     loop_close();
-    return i->code == SL_OK ? 0 : server_failed("invalidating failed", i->error.message);
+    return i->code == SL_OK ? 0 : server_failed("cannot invalidate cached files", i->error.message);
 }
 
 /* ---- quarantine ---- */
 static void show_suspect(void *arg, const struct cache_suspect *suspect)
 {
-    char until[40] = "not yet held";
+    char until[40] = "not quarantined";
     time_t at = (time_t)suspect->until_s;
     struct tm tm;
     (void)arg;
     if (at)
-        strftime(until, sizeof until, "held until %Y-%m-%dT%H:%M:%SZ", gmtime_r(&at, &tm));
+        strftime(until, sizeof until, "quarantined until %Y-%m-%dT%H:%M:%SZ", gmtime_r(&at, &tm));
     printf("%s %.16s  %u crashes, %u kills, %s  %s\n", suspect->kind, suspect->key, suspect->crashes, suspect->kills,
            until, suspect->about);
 }
@@ -89,7 +89,7 @@ static void show_suspect(void *arg, const struct cache_suspect *suspect)
 static int quarantine(const struct options *o, const struct config *config)
 {
     if (option_given(o, "clear"))
-        printf("%zu released\n", cache_quarantine_clear(config->cache_dir));
+        printf("released %zu files from quarantine\n", cache_quarantine_clear(config->cache_dir));
     else
         cache_quarantine_list(config->cache_dir, show_suspect, NULL);
     return 0;
@@ -103,10 +103,12 @@ static int check_cache_dir(const struct config *config, bool directory_only)
     if (!config->cache_dir)
         return config->shared.redis_url && !directory_only
                    ? 0
-                   : server_failed(directory_only ? "there is no cache_dir"
-                                                  : "there is neither a cache_dir nor a shared_cache.redis: no service "
-                                                    "would hear of it",
-                                   NULL);
+                   : server_failed(
+                         directory_only
+                             ? "cache_dir is not set: pass --cache-dir or a configuration with -c"
+                             : "neither cache_dir nor shared_cache.redis is set, so no service can be notified; pass "
+                               "--cache-dir or -c",
+                         NULL);
     return access(config->cache_dir, F_OK) == 0 ? 0 : server_failed(config->cache_dir, strerror(errno));
 }
 
@@ -125,8 +127,9 @@ static int load_and_run(const struct options *o)
     bool quarantines = strcmp(what, "quarantine") == 0, invalidates = strcmp(what, "invalidate") == 0;
     i.hosts = option_given(o, "hosts");
     if (!quarantines && !(invalidates && (i.hosts ? !names_files(&i.what) : invalidation_sound(&i.what))))
-        return options_wrong(o, "say 'cache invalidate --source ID', and --location, or --debug-file with "
-                                "--debug-id, or neither; 'cache invalidate --hosts'; or 'cache quarantine [--clear]'");
+        return options_wrong(
+            o, "expected 'cache invalidate --source ID [--location URI | --debug-file NAME --debug-id ID]', "
+               "'cache invalidate --hosts' or 'cache quarantine [--clear]'");
     int status = server_load(o, &config);
     if (status == 0)
         status = server_log(o, config, server_verbosity(o));
@@ -142,10 +145,10 @@ static int load_and_run(const struct options *o)
 
 const struct command command_cache = {
     .name = "cache",
-    .summary = "forget what a source has got anew",
-    .usage = "cache invalidate --source ID [OPTION..] | cache invalidate --hosts | cache quarantine [--clear]",
-    .about = "Makes cached files of a source absent, also while a service uses them. Lists, or releases, the "
-             "files that services died of and do not work on for a day.",
+    .summary = "invalidate cached files, list quarantined files",
+    .usage = "cache invalidate --source ID [OPTION...] | cache invalidate --hosts | cache quarantine [--clear]",
+    .about = "Invalidates cached files of a source, or lists files that crashed the service and are "
+             "quarantined for a day. Safe while services use the cache.",
     .examples = "symloom cache quarantine -c config.yml",
     .options = specs,
     .groups = {{"Most used", "config cache-dir source location debug-file debug-id hosts clear"},

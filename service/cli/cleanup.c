@@ -14,11 +14,11 @@
 
 static const struct option_spec specs[] = {
     SERVER_OPTIONS,
-    {"dry-run", 0, OPTION_FLAG, false, NULL, "say what would be removed, and remove nothing"},
-    {"repeat", 0, OPTION_NEXT, false, "INTERVAL", "again and again (default interval: cache_cleanup_interval)"},
-    {"only", 0, OPTION_VALUE, false, "KIND,..", "these kinds of entries"},
-    {"all", 0, OPTION_FLAG, false, NULL, "whatever its age"},
-    {"json", 0, OPTION_FLAG, false, NULL, "totals as JSON"},
+    {"dry-run", 0, OPTION_FLAG, false, NULL, "Print what would be removed; remove nothing"},
+    {"repeat", 0, OPTION_NEXT, false, "INTERVAL", "Repeat at this interval (default: cache_cleanup_interval)"},
+    {"only", 0, OPTION_VALUE, false, "KIND,...", "Clean only these kinds of cache entries"},
+    {"all", 0, OPTION_FLAG, false, NULL, "Remove entries regardless of their age"},
+    {"json", 0, OPTION_FLAG, false, NULL, "Print totals as JSON"},
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
@@ -106,12 +106,12 @@ static bool is_kind(const char *name, size_t size)
 static bool known_kinds(const struct options *o, const char *list)
 {
     if (list && !*list) {
-        options_wrong(o, "--only: no kind is given");
+        options_wrong(o, "--only needs at least one kind");
         return false;
     }
     for (const char *at = list; at && *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ','))
         if (!is_kind(at, strcspn(at, ","))) {
-            fprintf(stderr, "error: --only: unknown kind '%.*s', one of", (int)strcspn(at, ","), at);
+            fprintf(stderr, "error: --only: unknown kind '%.*s'; expected one of", (int)strcspn(at, ","), at);
             for (size_t i = 0; i < kinds_all_count; i++)
                 fprintf(stderr, " %s", kinds_all[i]->name);
             fputc('\n', stderr);
@@ -148,7 +148,7 @@ static int clean(const struct options *o, const struct config *config)
     if (!cleanup_split(option_value(o, "only", NULL), &options, &names) || !by_kind || !rows)
         status = server_failed("out of memory", NULL);
     else if (cache_cleanup(config, kinds_all, kinds_all_count, &options, &all, by_kind, &error) != SL_OK)
-        status = server_failed("cleaning failed", error.message);
+        status = server_failed("cleanup failed", error.message);
     progress_finish(&progress);
     for (size_t i = 0; by_kind && rows && i < kinds_all_count; i++)
         if (options.only_count == 0 || names_kind(option_value(o, "only", NULL), kinds_all[i]->name))
@@ -181,12 +181,12 @@ static int cleanup_run(const struct options *o)
     if (!options_arguments(o, 0) || !known_kinds(o, option_value(o, "only", NULL)))
         return 2;
     if (*text && (!duration_parse(sl_str(text), &ns) || ns == 0))
-        return options_wrong(o, "--repeat: '%s' is no duration", text);
+        return options_wrong(o, "--repeat: '%s' is not a duration (example: 1h)", text);
     int status = server_load(o, &config);
     if (status == 0)
         status = server_log(o, config, server_verbosity(o));
     if (status == 0 && !config->cache_dir)
-        status = server_failed("no cache_dir is configured", NULL);
+        status = server_failed("cache_dir is not set: pass --cache-dir or a configuration with -c", NULL);
     else if (status == 0)
         status = server_become_owner(config);
     if (status == 0 && option_given(o, "repeat"))
@@ -199,9 +199,9 @@ static int cleanup_run(const struct options *o)
 
 const struct command command_cleanup = {
     .name = "cleanup",
-    .summary = "remove what has expired from the disk cache",
-    .usage = "cleanup [OPTION..]",
-    .about = "Removes what has expired from the disk cache, also while a service uses it.",
+    .summary = "remove expired entries from the disk cache",
+    .usage = "cleanup [OPTION...]",
+    .about = "Removes expired entries from the disk cache. Safe while a service uses the cache.",
     .examples = "symloom cleanup -c config.yml --dry-run\n"
                 "symloom cleanup --cache-dir ~/.cache/symloom",
     .options = specs,

@@ -193,7 +193,7 @@ static void note_refused(struct finder *f, const char *path, struct sl_bytes byt
         return;
     if (sl_archive_open(bytes, &archive, &error) != SL_OK ||
         sl_archive_object(&archive, 0, NULL, &object, &error) != SL_OK) {
-        input_note(f->input, "%s cannot be read: %s", path, error.message);
+        input_note(f->input, "cannot read %s: %s", path, error.message);
         return;
     }
     other = sl_object_info(object);
@@ -202,14 +202,14 @@ static void note_refused(struct finder *f, const char *path, struct sl_bytes byt
     if (same_id(info, other))
         input_note(f->input, "%s has no debug information", path);
     else if (info->format == SL_FORMAT_WASM && !info->code_id.size && !other->code_id.size)
-        input_note(f->input, "%s is not its debug file: neither has an id, and the code of the two differs", path);
+        input_note(f->input, "%s does not match: neither file has an id, and their code differs", path);
     else if (sl_debug_id_is_nil(&info->debug_id) || sl_debug_id_is_nil(&other->debug_id))
-        input_note(f->input, "%s is not known to be its debug file: %s", path,
+        input_note(f->input, "%s cannot be matched: %s", path,
                    sl_debug_id_is_nil(&info->debug_id) && info->debug_link.size
-                       ? "the checksum is not that of the debug link"
-                       : "one of the two has no id");
+                       ? "its checksum differs from the debug link"
+                       : "one of the two files has no id");
     else
-        input_note(f->input, "%s%s has another id: %s, and not %s", path,
+        input_note(f->input, "%s%s has a different id: %s instead of %s", path,
                    sl_str_equal(directory_of(path), directory_of(f->input->path)) ? " beside it" : "", other_id,
                    own_id);
     sl_object_close(object);
@@ -351,9 +351,9 @@ static void note_searched(struct finder *f, const char *path, const char *const 
         sl_buf_printf(&name, SL_STR_FMT " was not found beside it, in .debug there and below %s",
                       SL_STR_ARG(info->debug_link), (const char *)where.data);
     else if (info->format == SL_FORMAT_ELF && info->code_id.size)
-        sl_buf_printf(&name, "no file for its build id below %s", (const char *)where.data);
+        sl_buf_printf(&name, "no file with its build id below %s", (const char *)where.data);
     if (name.size && !name.failed && !where.failed)
-        input_note(f->input, "it has no debug information: " SL_STR_FMT, SL_STR_ARG(sl_buf_view(&name)));
+        input_note(f->input, "no debug information: " SL_STR_FMT, SL_STR_ARG(sl_buf_view(&name)));
     sl_buf_free(&where);
     sl_buf_free(&name);
 }

@@ -56,7 +56,7 @@ static enum sl_code open_arch(struct input *input, enum sl_arch wanted, struct s
         return sl_fail(error, reason.code, "%s", reason.message);
     struct sl_buf names = {0};
     input_list_archs(archive, &names);
-    enum sl_code code = sl_fail(error, SL_UNSUPPORTED, "no object for %s in the file, which has: " SL_STR_FMT,
+    enum sl_code code = sl_fail(error, SL_UNSUPPORTED, "the file has no object for %s; it has: " SL_STR_FMT,
                                 sl_arch_name(wanted), SL_STR_ARG(sl_buf_view(&names)));
     sl_buf_free(&names);
     return code;
@@ -154,7 +154,8 @@ static enum sl_code open_file(const char *path, struct input *input, struct sl_e
 enum sl_code input_open_archive(const char *path, struct input *input, struct sl_error *error)
 {
     enum sl_code code = open_file(path, input, error);
-    return code == SL_OK && input->is_symbfile ? sl_fail(error, SL_UNSUPPORTED, "a symbfile holds no objects") : code;
+    return code == SL_OK && input->is_symbfile ? sl_fail(error, SL_UNSUPPORTED, "a symbfile contains no objects")
+                                               : code;
 }
 
 enum sl_code input_open(const char *path, const struct input_options *options, struct input *input,
@@ -210,9 +211,9 @@ void input_note(struct input *input, const char *format, ...)
 static void note_unread(struct input *input, size_t units, const struct sl_error *first)
 {
     if (units == 1)
-        input_note(input, "%s", first->message[0] ? first->message : "a part of the debug information cannot be read");
+        input_note(input, "%s", first->message[0] ? first->message : "cannot read a part of the debug information");
     else if (units)
-        input_note(input, "%zu parts of the debug information cannot be read, the first: %s", units, first->message);
+        input_note(input, "cannot read %zu parts of the debug information; first error: %s", units, first->message);
 }
 
 enum sl_code input_read_functions(struct input *input, const struct sl_parallel *parallel,

@@ -11,8 +11,8 @@
 
 static const struct option_spec specs[] = {
     SERVER_OPTIONS,
-    {"addr", 0, OPTION_VALUE, false, "IP:PORT|unix:/path", "where it listens (default: as the configuration says)"},
-    {"timeout", 0, OPTION_VALUE, false, "SECONDS", "default: 30"},
+    {"addr", 0, OPTION_VALUE, false, "IP:PORT|unix:/path", "Connect to this address (default: from the configuration)"},
+    {"timeout", 0, OPTION_VALUE, false, "SECONDS", "Give up after this time (default: 30)"},
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
@@ -91,7 +91,7 @@ static int healthcheck_check(const struct options *o)
     if (!options_arguments(o, 0) || !server_may_connect(o))
         return 2;
     if (*end || seconds <= 0 || seconds > 86400)
-        return options_wrong(o, "--timeout: '%s' is no number of seconds", text);
+        return options_wrong(o, "--timeout: '%s' is not a number of seconds", text);
     struct config *config = NULL;
     struct progress progress;
     int status = address ? 0 : server_load(o, &config);
@@ -108,9 +108,9 @@ static int healthcheck_check(const struct options *o)
 
 const struct command command_healthcheck = {
     .name = "healthcheck",
-    .summary = "ask a running service whether it is healthy",
-    .usage = "healthcheck [OPTION..]",
-    .about = "Asks a running service whether it is healthy: OK, or ERROR and status 1.",
+    .summary = "check whether a running service is healthy",
+    .usage = "healthcheck [OPTION...]",
+    .about = "Asks a running service whether it is healthy. Prints OK, or ERROR with exit status 1.",
     .examples = "symloom healthcheck --addr 127.0.0.1:3021",
     .options = specs,
     .run = healthcheck_check,

@@ -18,10 +18,10 @@
 enum { KEY_BYTES = 32 };
 
 static const struct option_spec specs[] = {
-    {"id", 0, OPTION_VALUE, false, "ID", "what the logs call its holder"},
-    {"right", 0, OPTION_VALUE, true, "RIGHT", "what it opens: symbols:write, admin, ..; repeatable"},
-    {"scope", 0, OPTION_VALUE, true, "SCOPE", "the only scopes that its requests may name; repeatable"},
-    {"expires", 0, OPTION_VALUE, false, "YYYY-MM-DD", "its last day, UTC"},
+    {"id", 0, OPTION_VALUE, false, "ID", "Name the holder, as shown in logs"},
+    {"right", 0, OPTION_VALUE, true, "RIGHT", "Grant this right: symbols:write, admin, ... (repeatable)"},
+    {"scope", 0, OPTION_VALUE, true, "SCOPE", "Allow requests for this scope only (repeatable)"},
+    {"expires", 0, OPTION_VALUE, false, "YYYY-MM-DD", "Expire after this day (UTC)"},
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
@@ -87,7 +87,7 @@ static bool key_is_sound(struct sl_str yaml)
     bool sound = config_parse(yaml, "key", &config, &problems, &error) == SL_OK && !names_key(&problems);
     config_format_problems("key", &problems, &text);
     if (!sound)
-        report(2, "the configuration would not take this key", NULL);
+        report(2, "the configuration would reject this key", NULL);
     if (!sound && text.size)
         fwrite(text.data, 1, text.size, stderr);
     config_release(config);
@@ -103,16 +103,16 @@ static int key_run(const struct options *o)
     int status = 0;
     if (o->argument_count != 1 || strcmp(o->arguments[0], "new") != 0 || !option_given(o, "id") ||
         !option_given(o, "right"))
-        return options_wrong(o, "say 'key new --id ID --right RIGHT'");
+        return options_wrong(o, "expected 'key new --id ID --right RIGHT'");
     if (RAND_bytes(bytes, KEY_BYTES) != 1)
-        return report(1, "no random bytes", NULL);
+        return report(1, "cannot read random bytes", NULL);
     sl_buf_hex(&key, bytes, KEY_BYTES);
     if (!key_write(o, sl_buf_view(&key), &yaml))
-        status = report(1, "cannot make the key's digest", NULL);
+        status = report(1, "cannot compute the key's digest", NULL);
     else if (!key_is_sound(sl_buf_view(&yaml)))
         status = options_try_help("key");
     else {
-        output_write(SL_STR("# The key, which is shown only now: "));
+        output_write(SL_STR("# The key (shown only once): "));
         output_write(sl_buf_view(&key));
         output_write(SL_STR("\n"));
         output_write(sl_buf_view(&yaml));
@@ -124,10 +124,10 @@ static int key_run(const struct options *o)
 
 const struct command command_key = {
     .name = "key",
-    .summary = "make an access key",
-    .usage = "key new [OPTION..]",
-    .about = "Makes an access key of 32 random bytes. It is shown once; the rest is for the configuration,\n"
-             "which knows it by its SHA-256.",
+    .summary = "create an access key",
+    .usage = "key new [OPTION...]",
+    .about = "Creates an access key of 32 random bytes. The key itself is shown only once; the configuration "
+             "stores its SHA-256.",
     .examples = "symloom key new --id ci --right symbols:write",
     .options = specs,
     .run = key_run,

@@ -57,11 +57,13 @@ static const struct tool {
 
 static void summary(FILE *out, bool all)
 {
-    fprintf(out, "usage: %s COMMAND [OPTION..] [ARGUMENT..]\n\nTurns raw crash data into readable stack traces.\n\n",
-            options_program_name());
+    fprintf(
+        out,
+        "usage: %s COMMAND [OPTION...] [ARGUMENT...]\n\nTurns crash data into readable stack traces.\n\nCommands:\n",
+        options_program_name());
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         fprintf(out, "  %-12s %s\n", commands_all[i]->name, commands_all[i]->summary);
-    fprintf(out, "\n'%s help COMMAND' explains a command.\n", options_program_name());
+    fprintf(out, "\nRun '%s help COMMAND' for the options of a command.\n", options_program_name());
     if (!all)
         return;
     options_help_all();
@@ -110,9 +112,9 @@ static int help_main(const struct command *help, int argc, char **argv)
 
 const struct command command_help = {
     .name = "help",
-    .summary = "help for a command",
+    .summary = "list commands or explain one",
     .usage = "help [COMMAND]",
-    .about = "All commands, or the options of one.",
+    .about = "Lists all commands, or explains one.",
     .main = help_main,
 };
 

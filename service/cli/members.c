@@ -115,7 +115,7 @@ static enum sl_code map_member(const char *path, const struct sl_ar *ar, const s
     struct sl_str file = sl_str(path);
     int directory = m->name.data[0] == '/' ? 0 : (int)(file.size - path_file_name(file).size);
     if (snprintf(full, sizeof full, "%.*s" SL_STR_FMT, directory, path, SL_STR_ARG(m->name)) >= (int)sizeof full)
-        return sl_fail(error, SL_UNSUPPORTED, "the path of a member is too long");
+        return sl_fail(error, SL_UNSUPPORTED, "the path of an archive member is too long");
     return sl_map_file(full, mapping, error);
 }
 
@@ -218,19 +218,19 @@ static enum sl_code take(const char *path, struct sl_bytes bytes, const struct s
     const char *open = is_ar ? "(" : "!", *close = is_ar ? ")" : "";
     const char *more = names.count > MOST_NAMES ? ", ..." : "";
     if (code == SL_NOT_FOUND && !found.data && names.imports && (wanted || !names.count))
-        code = sl_fail(error, SL_UNSUPPORTED, "%s%s" SL_STR_FMT "%s: there is no code in %s",
+        code = sl_fail(error, SL_UNSUPPORTED, "%s%s" SL_STR_FMT "%s: %s no code",
                        wanted ? "an import" : "an import library", names.import.size ? " of " : "",
                        SL_STR_ARG(sl_buf_view(&names.import)), names.has_more_imports ? " and other libraries" : "",
-                       wanted ? "it" : "its members");
+                       wanted ? "it contains" : "its members contain");
     else if (code == SL_NOT_FOUND && !found.data && wanted)
-        sl_fail(error, code, "no member " SL_STR_FMT " in %s, whose debug files are: " SL_STR_FMT "%s",
+        sl_fail(error, code, "no member " SL_STR_FMT " in %s; it has debug files: " SL_STR_FMT "%s",
                 SL_STR_ARG(*wanted), path, SL_STR_ARG(sl_buf_view(&names.text)), more);
     else if (code == SL_NOT_FOUND && !found.data && names.count)
         code = sl_fail(error, SL_UNSUPPORTED,
-                       "an archive of %zu debug files: name one as %s%sMEMBER%s, of " SL_STR_FMT "%s", names.count,
+                       "an archive of %zu debug files; choose one with %s%sMEMBER%s: " SL_STR_FMT "%s", names.count,
                        path, open, close, SL_STR_ARG(sl_buf_view(&names.text)), more);
     else if (code == SL_NOT_FOUND && !found.data)
-        code = sl_fail(error, SL_UNSUPPORTED, "an archive without any debug file");
+        code = sl_fail(error, SL_UNSUPPORTED, "an archive without debug files");
     if (code == SL_OK && name && asprintf(name, "%s%s" SL_STR_FMT "%s", path, open, SL_STR_ARG(found), close) < 0)
         *name = NULL;
     if (changed)

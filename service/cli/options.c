@@ -45,17 +45,17 @@ const char *options_nearest(const char *word, const char *const *words)
 }
 
 const struct option_spec options_global[] = {
-    {"config", 'c', OPTION_VALUE, false, "FILE", "configuration file ($SYMLOOM_CONFIG)"},
-    {"cache-dir", 0, OPTION_VALUE, false, "DIR", "root of the disk cache; '' disables it ($SYMLOOM_CACHE_DIR)"},
-    {"log-level", 0, OPTION_VALUE, false, "LEVEL", "off, error, warn, info, debug, trace ($SYMLOOM_LOG)"},
-    {"log-format", 0, OPTION_VALUE, false, "FORMAT", "auto, pretty, simplified, json"},
-    {"verbose", 'v', OPTION_FLAG, true, NULL, "log more: -v info, -vv debug, -vvv trace"},
-    {"quiet", 'q', OPTION_FLAG, true, NULL, "only errors, and no progress"},
-    {"offline", 0, OPTION_FLAG, true, NULL, "no server of Sentry ($SYMLOOM_OFFLINE)"},
-    {"no-network", 0, OPTION_FLAG, true, NULL, "no connection at all ($SYMLOOM_NO_NETWORK)"},
-    {"color", 0, OPTION_VALUE, false, "auto|always|never", "colours ($NO_COLOR, $CLICOLOR_FORCE)"},
-    {"progress", 0, OPTION_VALUE, false, "auto|plain|json|none", "how standard error tells how far a command is"},
-    {"jobs", 'j', OPTION_VALUE, false, "N", "threads ($SYMLOOM_JOBS; default: all cores)"},
+    {"config", 'c', OPTION_VALUE, false, "FILE", "Read this configuration file ($SYMLOOM_CONFIG)"},
+    {"cache-dir", 0, OPTION_VALUE, false, "DIR", "Keep the disk cache in DIR; '' disables it ($SYMLOOM_CACHE_DIR)"},
+    {"log-level", 0, OPTION_VALUE, false, "LEVEL", "Log off, error, warn, info, debug or trace ($SYMLOOM_LOG)"},
+    {"log-format", 0, OPTION_VALUE, false, "FORMAT", "Log as auto, pretty, simplified or json"},
+    {"verbose", 'v', OPTION_FLAG, true, NULL, "Log more: -v info, -vv debug, -vvv trace"},
+    {"quiet", 'q', OPTION_FLAG, true, NULL, "Show only errors, and no progress"},
+    {"offline", 0, OPTION_FLAG, true, NULL, "Do not connect to Sentry ($SYMLOOM_OFFLINE)"},
+    {"no-network", 0, OPTION_FLAG, true, NULL, "Do not use the network at all ($SYMLOOM_NO_NETWORK)"},
+    {"color", 0, OPTION_VALUE, false, "auto|always|never", "Use colors ($NO_COLOR, $CLICOLOR_FORCE)"},
+    {"progress", 0, OPTION_VALUE, false, "auto|plain|json|none", "Choose how to show progress on standard error"},
+    {"jobs", 'j', OPTION_VALUE, false, "N", "Use N threads ($SYMLOOM_JOBS; default: all cores)"},
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 _Static_assert(sizeof options_global / sizeof *options_global <= OPTION_GLOBAL_MAX, "struct options has room for them");
@@ -114,7 +114,7 @@ bool options_arguments(const struct options *o, size_t count)
 {
     if (o->argument_count <= count)
         return true;
-    options_wrong(o, "argument not expected: '%s'", o->arguments[count]);
+    options_wrong(o, "unexpected argument '%s'", o->arguments[count]);
     return false;
 }
 
@@ -140,11 +140,11 @@ static bool add_value(struct options *o, size_t spec, const char *value)
 {
     const struct option_spec *about = spec_at(o, spec);
     if (spec >= OPTION_MAX && about->value && strchr(about->value, '|') && !is_alternative(about->value, value)) {
-        options_wrong(o, "--%s: '%s' is none of: %s", about->name, value, about->value);
+        options_wrong(o, "--%s: '%s' is not one of %s", about->name, value, about->value);
         return false;
     }
     if (o->counts[spec] && spec_at(o, spec)->type != OPTION_FLAG && !spec_at(o, spec)->repeatable)
-        return usage_error(o, "option given twice: --", spec_at(o, spec)->name);
+        return usage_error(o, "option given more than once: --", spec_at(o, spec)->name);
     const char **grown = realloc(o->values[spec], (o->counts[spec] + 1) * sizeof *grown);
     if (!grown)
         return usage_error(o, "out of memory", "");
@@ -304,7 +304,7 @@ bool option_number(const struct options *o, const char *name, uint64_t *value)
     *value = strtoull(text, &end, 10);
     if (*text >= '0' && *text <= '9' && !*end && errno == 0)
         return true;
-    options_wrong(o, "--%s: '%s' is no number", name, text);
+    options_wrong(o, "--%s: '%s' is not a number", name, text);
     return false;
 }
 
@@ -348,13 +348,15 @@ static void put_wrapped(const char *text, size_t at, size_t indent)
     putchar('\n');
 }
 
-/* Prints an option; choices that do not fit continue below the first one. Returns the column. */
+/* Prints an option as it is typed. A list of choices that does not fit a line continues below its first choice. Returns the
+ * column that follows, HELP_WIDTH when the help has to begin on a line of its own. */
 static int put_option_name(const char *shown, bool has_letter)
 {
     const char *value = shown + strcspn(shown, "|");
     while (value > shown && value[-1] != ' ' && value[-1] != '=')
         value--;
     int at = printf("  %s", has_letter ? "" : "    "), indent = at + (int)(value - shown);
+    bool is_cut = false;
     while (at + strlen(shown) > HELP_WIDTH) {
         size_t size = (size_t)(HELP_WIDTH - at);
         while (size && shown[size - 1] != '|')
@@ -364,8 +366,8 @@ static int put_option_name(const char *shown, bool has_letter)
         printf("%.*s\n%*s", (int)size, shown, indent, "");
         shown += size;
         at = indent;
+        is_cut = true;
     }
-    bool is_cut = at == indent;
     at += printf("%s", shown);
     return is_cut ? HELP_WIDTH : at;
 }
@@ -380,19 +382,23 @@ static void list_option(const char *shown, bool has_letter, const char *help)
     put_wrapped(help, HELP_INDENT, HELP_INDENT);
 }
 
-static void list_spec(const struct option_spec *spec)
+/* What is printed of a table, and how far. */
+struct listing {
+    const char *only;    /* the title of the one group to print; NULL: all */
+    const char *printed; /* the title that was printed last */
+};
+
+static void list_spec(void *arg, const char *title, const struct option_spec *spec)
 {
+    struct listing *listing = arg;
     char text[OPTION_SHOWN];
-    if (!spec->help)
+    if (listing->only && listing->only != title)
         return;
+    if (listing->printed != title)
+        printf("\n%s:\n", title);
+    listing->printed = title;
     option_show(spec, text);
     list_option(text, spec->letter, spec->help);
-}
-
-static void options_list(const struct option_spec *specs)
-{
-    for (const struct option_spec *spec = specs; spec->name; spec++)
-        list_spec(spec);
 }
 
 static bool is_in(const struct options_group *group, const char *name)
@@ -415,32 +421,27 @@ static bool is_in_a_group(const struct options_group *groups, const char *name)
     return false;
 }
 
-/* Lists a group in the order of its names. */
-static void list_group(const struct options_group *group, const struct option_spec *specs)
+/* Visits the options of the group in the order of its names. */
+static void each_in_group(const struct options_group *group, const struct option_spec *specs, option_visit *visit,
+                          void *arg)
 {
     for (const char *at = group->names; *at; at += strspn(at, " ")) {
         size_t size = strcspn(at, " ");
         for (const struct option_spec *spec = specs; spec->name; spec++)
-            if (strlen(spec->name) == size && memcmp(spec->name, at, size) == 0)
-                list_spec(spec);
+            if (spec->help && strlen(spec->name) == size && memcmp(spec->name, at, size) == 0)
+                visit(arg, group->title, spec);
         at += size;
     }
 }
 
-/* Lists the groups; `first_only`: only the first, the most used. */
-static void list_groups(const struct options_group *groups, const struct option_spec *specs, bool first_only)
+void options_each(const struct option_spec *specs, const struct options_group *groups, option_visit *visit, void *arg)
 {
-    bool others = false;
-    for (const struct options_group *group = groups; group->title && !(first_only && group != groups); group++) {
-        printf("\n%s:\n", group->title);
-        list_group(group, specs);
-    }
-    for (const struct option_spec *spec = specs; !first_only && spec->name; spec++)
-        if (spec->help && !is_in_a_group(groups, spec->name)) {
-            printf("%s", others ? "" : "\nOthers:\n");
-            others = true;
-            list_spec(spec);
-        }
+    const char *rest = groups->title ? "Other options" : "Options";
+    for (const struct options_group *group = groups; group->title; group++)
+        each_in_group(group, specs, visit, arg);
+    for (const struct option_spec *spec = specs; spec->name; spec++)
+        if (spec->help && !is_in_a_group(groups, spec->name))
+            visit(arg, rest, spec);
 }
 
 static void help_examples(const char *text)
@@ -452,15 +453,16 @@ static void help_examples(const char *text)
     }
 }
 
+const struct options_group options_global_groups[] = {
+    {"Global options", "config cache-dir jobs verbose quiet color progress"},
+    {"Network and logging", "offline no-network log-level log-format"},
+    {NULL, NULL},
+};
+
 void options_help_all(void)
 {
-    static const struct options_group groups[] = {
-        {"Options of all commands", "config cache-dir jobs verbose quiet color progress"},
-        {"Network and log", "offline no-network log-level log-format"},
-        {NULL, NULL},
-    };
-    list_groups(groups, options_global, false);
-    list_option("-V, --version", true, "the version");
+    options_each(options_global, options_global_groups, list_spec, &(struct listing){NULL, NULL});
+    list_option("-V, --version", true, "Print the version");
 }
 
 void options_help(const struct command *command, bool brief)
@@ -474,15 +476,12 @@ void options_help(const struct command *command, bool brief)
         putchar('\n');
         put_wrapped(command->about, 0, 0);
     }
-    bool grouped = command->groups[0].title != NULL;
-    if (grouped)
-        list_groups(command->groups, command->options, brief);
     if (command->options) {
-        putchar('\n');
-        if (!grouped)
-            options_list(command->options);
-        list_option("-h, --help", true,
-                    grouped ? "-h the most used options, --help all" : "the options; --help all of this");
+        options_each(command->options, command->groups, list_spec,
+                     &(struct listing){brief ? command->groups[0].title : NULL, NULL});
+        if (command->groups[0].title)
+            putchar('\n');
+        list_option("-h, --help", true, "Print short help (-h) or full help (--help)");
     }
     if (!brief && command->examples && !program_is_command)
         help_examples(command->examples);

@@ -54,7 +54,7 @@ static int override_sentry(struct config *config)
     if (!dsn)
         return 0;
     if (*dsn && !errors_dsn_valid(sl_str(dsn)))
-        return server_failed("SYMLOOM_SENTRY_DSN is no DSN (example: https://key@sentry.io/1)", NULL);
+        return server_failed("SYMLOOM_SENTRY_DSN is not a DSN (example: https://key@sentry.io/1)", NULL);
     const char *copy = *dsn ? sl_arena_strndup(&config->arena, dsn, strlen(dsn)) : NULL;
     config->sentry_dsn = secret_of((struct sl_str){copy, copy ? strlen(copy) : 0});
     return *dsn && !copy ? server_failed("out of memory", NULL) : 0;
@@ -87,7 +87,8 @@ bool server_is_offline(const struct options *o)
 
 bool server_may_connect(const struct options *o)
 {
-    return !server_is_offline(o) || options_wrong(o, "--no-network: what it is to ask is on the network") == 0;
+    return !server_is_offline(o) ||
+           options_wrong(o, "--no-network does not allow this: the command needs the network") == 0;
 }
 
 bool server_reload(const struct options *o, struct config **config, struct sl_buf *problems)
@@ -171,7 +172,7 @@ int server_log(const struct options *o, const struct config *config, const char 
     for (chosen = format ? 0 : chosen; format && chosen < 4 && strcmp(format, formats[chosen]) != 0; chosen++)
         continue;
     if (chosen == 4) {
-        fprintf(stderr, "error: unknown log format '%s', one of auto, pretty, simplified, json\n", format);
+        fprintf(stderr, "error: unknown log format '%s'; expected auto, pretty, simplified or json\n", format);
         return 2;
     }
     log_set_format((enum log_format)chosen);
@@ -180,9 +181,9 @@ int server_log(const struct options *o, const struct config *config, const char 
         return 2;
     }
     if (log_set_file(config->log_file, &error) != true)
-        return server_failed("failed to open the log file", error.message);
+        return server_failed("cannot open the log file", error.message);
     if (log_set_access_file(config->access_file, &error) != true)
-        return server_failed("failed to open the file of the access log", error.message);
+        return server_failed("cannot open the access log file", error.message);
     return 0;
 }
 
@@ -194,7 +195,7 @@ int server_become_owner(const struct config *config)
     const struct passwd *user = getpwuid(st.st_uid);
     bool ok = user ? initgroups(user->pw_name, user->pw_gid) == 0 && setgid(user->pw_gid) == 0
                    : setgroups(1, &st.st_gid) == 0 && setgid(st.st_gid) == 0;
-    return ok && setuid(st.st_uid) == 0 ? 0 : server_failed("cannot become the owner of cache_dir", strerror(errno));
+    return ok && setuid(st.st_uid) == 0 ? 0 : server_failed("cannot switch to the owner of cache_dir", strerror(errno));
 }
 
 static struct fetch_options *fetch_options_of(const struct config *config)

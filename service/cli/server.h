@@ -6,13 +6,14 @@
 
 /* Rows for the option tables of these commands. */
 #define SERVER_OPTIONS                                                                                                 \
-    {"config", 'c', OPTION_VALUE, false, "FILE", "configuration file (default: $SYMLOOM_CONFIG, else all defaults)"},  \
-        {"cache-dir", 0, OPTION_VALUE, false, "DIR", "root of the disk cache; '' disables it"},                        \
-        {"log-level", 0, OPTION_VALUE, false, "LEVEL", "off, error, warn, info, debug, trace; also module=level,..."}, \
-        {"log-format", 0, OPTION_VALUE, false, "FORMAT", "auto, pretty, simplified, json"},                            \
-        {"verbose", 'v', OPTION_FLAG, true, NULL, "log more: -v info, -vv debug, -vvv trace"},                         \
+    {"config", 'c', OPTION_VALUE, false, "FILE", "Read this configuration file ($SYMLOOM_CONFIG; default: none)"},     \
+        {"cache-dir", 0, OPTION_VALUE, false, "DIR", "Keep the disk cache in DIR; '' disables it"},                    \
+        {"log-level", 0,       OPTION_VALUE,                                                                           \
+         false,       "LEVEL", "Log off, error, warn, info, debug or trace; also module=level,..."},                   \
+        {"log-format", 0, OPTION_VALUE, false, "FORMAT", "Log as auto, pretty, simplified or json"},                   \
+        {"verbose", 'v', OPTION_FLAG, true, NULL, "Log more: -v info, -vv debug, -vvv trace"},                         \
     {                                                                                                                  \
-        "quiet", 'q', OPTION_FLAG, false, NULL, "log errors only"                                                      \
+        "quiet", 'q', OPTION_FLAG, false, NULL, "Log only errors"                                                      \
     }
 
 /* The environment variable, NULL when unset or empty. */

@@ -71,7 +71,7 @@ static struct sl_object *open_dwz(struct input *input)
         return NULL;
     struct sl_object *dwz = open_companion(input, COMPANION_DWZ, full);
     if (!dwz)
-        input_note(input, "names and types are missing: the supplementary file %s was not found", full);
+        input_note(input, "names and types are missing: supplementary file %s not found", full);
     return dwz;
 }
 
@@ -176,7 +176,7 @@ static struct sl_object *open_part(void *arg, struct sl_str name, uint64_t stamp
     close_part(files);
     files->asked = true;
     if (snprintf(path, sizeof path, SL_STR_FMT, SL_STR_ARG(name)) >= (int)sizeof path)
-        return fail_part(files, path, "has too long a path");
+        return fail_part(files, path, "has a path that is too long");
     if (member_is_named(path) ? member_map_of(&files->archive, path, &files->part.mapping, &changed, NULL) != SL_OK
                               : sl_map_file(path, &files->part.mapping, NULL) != SL_OK)
         return fail_part(files, path, "was not found");
@@ -252,16 +252,15 @@ static void note_missing(struct split_files *files, size_t count, const char *na
     if (files->companions.dwp && !files->asked)
         input_note(input, "inlined calls are missing: the package has no unit %s%s", name, more);
     else if (files->unread[0])
-        input_note(input, "inlined calls are missing: %s cannot be read%s", files->unread, more);
+        input_note(input, "inlined calls are missing: cannot read %s%s", files->unread, more);
     else if (files->stale[0])
-        input_note(input, "inlined calls are missing: %s is that of another build%s", name, more);
+        input_note(input, "inlined calls are missing: %s is from a different build%s", name, more);
     else if (files->unfound[0])
-        input_note(
-            input,
-            "inlined calls are missing: %s was not found%s, as %s or beside the program, and there is no %s%s.dwp",
-            name, more, files->unfound, files->companions.dwp ? "such unit in " : "", path_of_debug(input));
+        input_note(input,
+                   "inlined calls are missing: %s%s not found at %s or next to the program, and there is no %s%s.dwp",
+                   name, more, files->unfound, files->companions.dwp ? "such unit in " : "", path_of_debug(input));
     else
-        input_note(input, "inlined calls are missing: %s is that of another build%s", name, more);
+        input_note(input, "inlined calls are missing: %s is from a different build%s", name, more);
 }
 
 struct split_search {

@@ -12,8 +12,8 @@
 static const char own_version[] = "1000.1.0";
 
 static const struct option_spec specs[] = {
-    {"pdb", 0, OPTION_VALUE, false, "FILE", "the PDB, or another debug file; also as -pdb FILE, -pdb:FILE"},
-    {"output", 'o', OPTION_VALUE, false, "FILE", "where to (default: the place below $_NT_SYMCACHE_PATH)"},
+    {"pdb", 0, OPTION_VALUE, false, "FILE", "Read this PDB or other debug file (also -pdb FILE, -pdb:FILE)"},
+    {"output", 'o', OPTION_VALUE, false, "FILE", "Write to FILE (default: below $_NT_SYMCACHE_PATH)"},
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
@@ -81,9 +81,9 @@ static int symcachegen_start(const struct options *o)
     if (!options_arguments(o, 0))
         return 2;
     if (!pdb)
-        return options_wrong(o, "say '-pdb FILE'");
+        return options_wrong(o, "expected '-pdb FILE'");
     if (!option_given(o, "output") && (!root || !*root))
-        return options_wrong(o, "neither --output nor $_NT_SYMCACHE_PATH says where to");
+        return options_wrong(o, "no output given: pass --output or set $_NT_SYMCACHE_PATH");
     return symcachegen_run(o, pdb, root);
 }
 
@@ -106,7 +106,7 @@ static int symcachegen_main(const struct command *command, int argc, char **argv
 
 const struct command command_symcachegen = {
     .name = "symcachegen",
-    .summary = "a PDB to a symcache, as a transcoder of SymCache servers",
+    .summary = "convert a PDB to a symcache (used as a transcoder)",
     .usage = "symcachegen -pdb FILE [-o FILE]",
     .about = "Makes a symcache of a PDB, where transcoders of SymCache servers put theirs: "
              "$_NT_SYMCACHE_PATH/<name>/<id and age>/<name>-v1000.1.0.symcache.",

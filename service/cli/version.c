@@ -14,8 +14,8 @@
 #include "catalog/catalog.h"
 
 static const struct option_spec specs[] = {
-    {"verbose", 'v', OPTION_FLAG, true, NULL, "also the commit, the libraries and the formats of the cache"},
-    {"json", 0, OPTION_FLAG, false, NULL, "all of it as JSON"},
+    {"verbose", 'v', OPTION_FLAG, true, NULL, "Also print commit, libraries and cache format versions"},
+    {"json", 0, OPTION_FLAG, false, NULL, "Print everything as JSON"},
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
@@ -68,7 +68,7 @@ static int version_run(const struct options *o)
 {
     struct sl_buf out = {0};
     if (o->argument_count)
-        return options_wrong(o, "not expected: '%s'", o->arguments[0]);
+        return options_wrong(o, "unexpected argument '%s'", o->arguments[0]);
     if (option_given(o, "json"))
         version_json(&out);
     else if (option_given(o, "verbose"))
@@ -82,8 +82,8 @@ static int version_run(const struct options *o)
 
 const struct command command_version = {
     .name = "version",
-    .summary = "the version",
-    .usage = "version [OPTION..]",
+    .summary = "print the version",
+    .usage = "version [OPTION...]",
     .about = "Prints the version.",
     .options = specs,
     .run = version_run,

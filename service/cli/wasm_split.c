@@ -19,15 +19,16 @@
 enum { WASM_CUSTOM = 0, UUID_SIZE = 16, WASM_HEADER = 8 };
 
 static const struct option_spec specs[] = {
-    {"out", 'o', OPTION_VALUE, false, "FILE", "the module (default: INPUT itself)"},
-    {"debug-out", 'd', OPTION_VALUE, false, "FILE", "a companion with all sections, for debuggers and symbol servers"},
-    {"strip", 0, OPTION_FLAG, false, NULL, "drop the debug information from the module"},
-    {"strip-names", 0, OPTION_FLAG, false, NULL, "drop the names of functions as well"},
-    {"build-id", 0, OPTION_VALUE, false, "UUID", "the build id of a module that has none (default: a random one)"},
-    {"external-dwarf-url", 0, OPTION_VALUE, false, "URL", "where the module says that its debug information is"},
-    {"json", 0, OPTION_FLAG, false, NULL, "tell what was done as JSON"},
-    {"quiet", 'q', OPTION_FLAG, true, NULL, "do not print the build id"},
-    {"verbose", 'v', OPTION_FLAG, true, NULL, "tell the id that JavaScript SDKs send"},
+    {"out", 'o', OPTION_VALUE, false, "FILE", "Write the module to FILE (default: replace INPUT)"},
+    {"debug-out", 'd', OPTION_VALUE, false, "FILE",
+     "Write a companion with all sections, for debuggers and symbol servers"},
+    {"strip", 0, OPTION_FLAG, false, NULL, "Remove debug information from the module"},
+    {"strip-names", 0, OPTION_FLAG, false, NULL, "Also remove function names"},
+    {"build-id", 0, OPTION_VALUE, false, "UUID", "Use this build id if the module has none (default: random)"},
+    {"external-dwarf-url", 0, OPTION_VALUE, false, "URL", "Store this URL of the debug information in the module"},
+    {"json", 0, OPTION_FLAG, false, NULL, "Print a JSON report"},
+    {"quiet", 'q', OPTION_FLAG, true, NULL, "Do not print the build id"},
+    {"verbose", 'v', OPTION_FLAG, true, NULL, "Also print the id that JavaScript SDKs send"},
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
@@ -58,20 +59,20 @@ static enum sl_code read_parts(struct splitting *s, struct sl_error *error)
     struct sl_bytes bytes = s->mapping.bytes;
     struct sl_reader r = sl_reader(bytes, false);
     if (bytes.size < WASM_HEADER || memcmp(bytes.data, "\0asm\1\0\0\0", WASM_HEADER) != 0)
-        return sl_fail(error, SL_MALFORMED, "no WebAssembly module of version 1");
+        return sl_fail(error, SL_MALFORMED, "not a WebAssembly module of version 1");
     sl_reader_skip(&r, WASM_HEADER);
     while (sl_reader_left(&r)) {
         uint64_t offset = sl_reader_offset(&r);
         uint8_t number = sl_read_u8(&r);
         struct sl_bytes contents = sl_read_bytes(&r, sl_read_uleb(&r));
         if (r.failed)
-            return split_invalid(error, "section outside of the file", offset);
+            return split_invalid(error, "a section ends beyond the end of the file", offset);
         struct wasm_part part = {{bytes.data + offset, sl_reader_offset(&r) - offset}, contents, {NULL, 0}};
         if (number == WASM_CUSTOM) {
             struct sl_reader in = sl_reader(contents, false);
             struct sl_bytes name = sl_read_bytes(&in, sl_read_uleb(&in));
             if (in.failed)
-                return split_invalid(error, "name outside of its section", offset);
+                return split_invalid(error, "a name ends beyond the end of its section", offset);
             part.name = (struct sl_str){(const char *)name.data, name.size};
             part.contents = sl_read_bytes(&in, sl_reader_left(&in));
         }
@@ -126,16 +127,16 @@ static int choose_id(struct splitting *s)
 {
     const char *text = option_value(s->o, "build-id", NULL);
     if (text && !parse_uuid(text, s->given))
-        return options_wrong(s->o, "--build-id: '%s' is no UUID", text);
+        return options_wrong(s->o, "--build-id: '%s' is not a UUID", text);
     if (s->had_id) {
         bool same = text && s->id.size == UUID_SIZE && memcmp(s->id.data, s->given, UUID_SIZE) == 0;
         if (text && !same)
-            fputs("WARNING: the module has a build id already; the given one is not used\n", stderr);
+            fputs("WARNING: the module already has a build id; --build-id is ignored\n", stderr);
         return 0;
     }
     if (!text) {
         if (RAND_bytes(s->given, UUID_SIZE) != 1)
-            return report(1, "no random bytes", NULL);
+            return report(1, "cannot read random bytes", NULL);
         s->given[6] = (uint8_t)((s->given[6] & 0x0F) | 0x40); /* RFC 9562: version 4 and its variant */
         s->given[8] = (uint8_t)((s->given[8] & 0x3F) | 0x80);
     }
@@ -205,7 +206,7 @@ static int split_write(const char *path, const struct sl_buf *bytes, const char 
     if (output_file_put(path, sl_buf_bytes(bytes), &error) != SL_OK)
         return report(1, error.message, NULL);
     if (known && (chown(path, st.st_uid, st.st_gid) != 0 || chmod(path, st.st_mode & 07777) != 0))
-        remark("WARNING: %s: owner and mode were not kept\n", path);
+        remark("WARNING: %s: could not keep owner and mode\n", path);
     return 0;
 }
 
@@ -278,7 +279,7 @@ static int split_module(struct splitting *s, const char *input)
     make_module(s, &module);
     bool same = module.size == s->mapping.bytes.size && memcmp(module.data, s->mapping.bytes.data, module.size) == 0;
     if (option_given(s->o, "strip") && !debug)
-        fputs("WARNING: without --debug-out the debug information is lost\n", stderr);
+        fputs("WARNING: debug information is discarded; pass --debug-out to keep it\n", stderr);
     if (debug)
         status = split_write(debug, &companion, NULL);
     if (status == 0 && (out || !same || module.failed)) {
@@ -315,7 +316,7 @@ static int split_run(const struct options *o)
     if (code != SL_OK)
         status = report_file(path, code, &error);
     else if (debug && is_same_file(debug, out))
-        status = options_wrong(o, "--debug-out is where the module goes: '%s'", debug);
+        status = options_wrong(o, "--debug-out would overwrite the module: '%s'", debug);
     if (status) {
         sl_unmap(&s.mapping);
         free(real);
@@ -336,9 +337,9 @@ static int split_run(const struct options *o)
 
 const struct command command_wasm_split = {
     .name = "wasm-split",
-    .summary = "the debug information of a WebAssembly module into a companion",
-    .usage = "wasm-split INPUT [OPTION..]",
-    .about = "Gives a WebAssembly module a build id, and takes its debug information out into a companion.",
+    .summary = "split WebAssembly debug information into a companion file",
+    .usage = "wasm-split INPUT [OPTION...]",
+    .about = "Gives a WebAssembly module a build id and moves its debug information to a companion file.",
     .examples = "symloom wasm-split app.wasm --strip -d app.debug.wasm",
     .options = specs,
     .run = split_run,

@@ -30,7 +30,7 @@ static int worker_main(const struct command *command, int argc, char **argv)
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGPIPE, SIG_DFL);
     if (!worker_limit(RLIMIT_FSIZE, argv[1]) || !worker_limit(RLIMIT_DATA, argv[0])) {
-        fprintf(stderr, "error: the limits cannot be set\n");
+        fprintf(stderr, "error: cannot set resource limits\n");
         return 1;
     }
     execvp(argv[2], argv + 2);

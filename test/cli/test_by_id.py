@@ -190,7 +190,7 @@ def test_configurations_that_cannot_be_used(work, files):
         f.write("url = 'https://sentry.example/'\nsources = []\n")
     at = ["lookup", "--output-style", "table", "--build-id", "00112233", "0"]
     result = symloom(*at, env=home(work), cwd=work)
-    contains(result.err, f"{path}:2: not a plain \"key = value\" line; use .symloom.yml")
+    contains(result.err, f"{path}:2: not a plain \"key = value\" line; move the configuration to .symloom.yml")
     equal(result.out, "")
     os.unlink(path)
     bad = os.path.join(work, "bad.yml")
@@ -199,7 +199,7 @@ def test_configurations_that_cannot_be_used(work, files):
     contains(symloom(*at, "-c", bad, env=home(work), cwd="/").err, f"{bad}:3:11: error: sources[0].type: unknown source type `ftp`")
     contains(symloom(*at, "--source", bad, env=home(work), cwd="/").err, "unknown source type `ftp`")
     contains(symloom(*at, "--symbols", "@nobody", env=home(work), cwd="/").err, "unknown symbol server '@nobody'")
-    contains(symloom(*at, "--symbols", "http:///x", env=home(work), cwd="/").err, "no URL that can be used")
+    contains(symloom(*at, "--symbols", "http:///x", env=home(work), cwd="/").err, "not a usable URL")
     contains(symloom(*at, "--source", "/nowhere", env=home(work), cwd="/").err, "/nowhere")
 
 
@@ -265,14 +265,14 @@ def test_statuses(work, files):
         contains(denied.err, "error: cannot use BUILDID:00112233\n  caused by: permission denied")
         dumped = symloom("dump-syms", "--debug-id", debug_id(build_id(files)), "--symbols", url, "x", "-vvv", env=home(work))
         equal((dumped.status, dumped.out), (4, ""))
-        contains(dumped.err, "error: failed to fetch x\n  caused by: permission denied")
+        contains(dumped.err, "error: failed to download x\n  caused by: permission denied")
         assert "secret" not in denied.err + dumped.err, denied.err + dumped.err
     refused = symloom("dump-syms", "--code-id", "00112233", "--symbols", f"http://{place}", "x", env=home(work))
     equal((refused.status, refused.out), (1, ""))
     missing = symloom("dump-syms", "--code-id", "00112233", "--symbols", work, "x", env=home(work))
-    equal((missing.status, missing.out, missing.err), (1, "", "error: failed to fetch x\n  caused by: not found\n"))
+    equal((missing.status, missing.out, missing.err), (1, "", "error: failed to download x\n  caused by: not found\n"))
     equal(symloom("dump-syms", "--code-id", "00112233", "x", "y", env=home(work)).status, 2)
-    contains(symloom("dump-syms", "--debug-id", "zz", "x", env=home(work)).err, "error: --debug-id: 'zz' is no id")
+    contains(symloom("dump-syms", "--debug-id", "zz", "x", env=home(work)).err, "error: --debug-id: 'zz' is not an id")
 
 
 def on_terminal(*args, env, seen):
@@ -417,4 +417,4 @@ def test_verbosity(work, files):
     assert re.match(r"\d{4}-\d\d-\d\dT.* INFO ", lines[1]), lines
     result = symloom("dump-syms", "--verbose=loud", files.get("t"))
     equal((result.status, result.out, result.err.splitlines()[:2]),
-          (2, "", ["error: --verbose: its value is no level of the log", "  caused by: loud"]))
+          (2, "", ["error: --verbose: not a log level", "  caused by: loud"]))

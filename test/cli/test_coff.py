@@ -134,14 +134,14 @@ def test_libraries(work, files):
         equal(ok("lookup", "-e", f"{work}/{library}(one.obj)", "0x0"), ok("lookup", "-e", one, "0x0"))
         several = symloom("lookup", "-e", f"{work}/{library}", "0x0")
         equal(several.status, 3)
-        contains(several.err, "an archive of 2 debug files: name one as ", "(MEMBER), of ", "one.obj", "two.obj")
+        contains(several.err, "an archive of 2 debug files; choose one with ", "(MEMBER): ", "one.obj", "two.obj")
         equal(len(json.loads(ok("inspect", "--json", f"{work}/{library}"))), 2)
         contains(ok("dump-syms", f"{work}/{library}(two.obj)"), " two(int)\n")
     equal(ok("lookup", "-e", f"{work}/one.lib", "0x0"), ok("lookup", "-e", one, "0x0"))
     imports = symloom("lookup", "-e", f"{work}/k.lib(kernel.dll)", "0x0")
     equal(imports.status, 3)
-    contains(imports.err, "an import of kernel.dll: there is no code in it")
-    contains(symloom("dump-syms", f"{work}/k.lib").err, "an import library of kernel.dll: there is no code in its members")
+    contains(imports.err, "an import of kernel.dll: it contains no code")
+    contains(symloom("dump-syms", f"{work}/k.lib").err, "an import library of kernel.dll: its members contain no code")
 
 
 def test_types_elsewhere(work, files):

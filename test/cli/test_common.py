@@ -17,39 +17,39 @@ def test_usage_errors(work, files):
     equal(near.err.splitlines()[0], "error: unknown option --inline, did you mean --inlines")
     equal(symloom("dump-syms", "-o").err.splitlines()[0], "error: option needs a value: -o")
     twice = symloom("dump-syms", "-o", "a", "--output=b", "x")
-    equal((twice.status, twice.err.splitlines()[0]), (2, "error: option given twice: --output"))
+    equal((twice.status, twice.err.splitlines()[0]), (2, "error: option given more than once: --output"))
     equal(symloom("dump-syms", "--inlines=1", "x").status, 2)
     for command in ("inspect", "dump-syms"):
         equal((symloom(command).status, symloom(command).err.splitlines()[0]), (2, "error: no file given"))
     equal(symloom("lookup", "--output-style", "xml").status, 2)
     equal(symloom("lookup", "--adjust-vma", "zz").status, 2)
-    equal(symloom("dump-syms", "-j", "many", "x").err.splitlines()[0], "error: --jobs: 'many' is no number")
+    equal(symloom("dump-syms", "-j", "many", "x").err.splitlines()[0], "error: --jobs: 'many' is not a number")
 
 
 def test_wrong_words(work, files):
     """What a command has no use for is a usage error, and says where help is."""
     t = files.get("t")
     for words, sentence in (
-            (["run", "more", "--bind", "127.0.0.1:0", "--cache-dir", ""], "argument not expected: 'more'"),
-            (["run", "--shutdown-timeout", "soon"], "--shutdown-timeout: 'soon' is no duration"),
-            (["healthcheck", "more"], "argument not expected: 'more'"),
-            (["healthcheck", "--timeout", "x"], "--timeout: 'x' is no number of seconds"),
-            (["cleanup", "more", "--cache-dir", work], "argument not expected: 'more'"),
-            (["cleanup", "--repeat=x", "--cache-dir", work], "--repeat: 'x' is no duration"),
-            (["config", "show", "more"], "argument not expected: 'more'"),
-            (["config", "check", "a", "b"], "argument not expected: 'b'"),
-            (["lookup", "--names", "main"], "no file given (-e)"),
-            (["lookup", "-e", t, "--adjust-vma", "1" + "0" * 16, "0"], f"--adjust-vma: '1{'0' * 16}' is no address"),
-            (["dump-syms", "--mapping-src", "x", t], "--mapping-src and --mapping-dest come in pairs"),
-            (["dump-syms", "--mapping-src", "(", "--mapping-dest", "x", t], "'(' is no regular expression"),
-            (["lookup", "0x1"], "no file and address: '0x1'"), (["lookup", "--output-style", "gnu", "0x1"], "no file given (-e)"),
-            (["lookup", "-e", t, "nobody"], "neither an address nor a function: 'nobody'"),
+            (["run", "more", "--bind", "127.0.0.1:0", "--cache-dir", ""], "unexpected argument 'more'"),
+            (["run", "--shutdown-timeout", "soon"], "--shutdown-timeout: 'soon' is not a duration (example: 30s)"),
+            (["healthcheck", "more"], "unexpected argument 'more'"),
+            (["healthcheck", "--timeout", "x"], "--timeout: 'x' is not a number of seconds"),
+            (["cleanup", "more", "--cache-dir", work], "unexpected argument 'more'"),
+            (["cleanup", "--repeat=x", "--cache-dir", work], "--repeat: 'x' is not a duration (example: 1h)"),
+            (["config", "show", "more"], "unexpected argument 'more'"),
+            (["config", "check", "a", "b"], "unexpected argument 'b'"),
+            (["lookup", "--names", "main"], "no debug file given (-e FILE)"),
+            (["lookup", "-e", t, "--adjust-vma", "1" + "0" * 16, "0"], f"--adjust-vma: '1{'0' * 16}' is not an address"),
+            (["dump-syms", "--mapping-src", "x", t], "--mapping-src and --mapping-dest must be given in pairs"),
+            (["dump-syms", "--mapping-src", "(", "--mapping-dest", "x", t], "'(' is not a regular expression"),
+            (["lookup", "0x1"], "not an address; name the debug file with -e: '0x1'"), (["lookup", "--output-style", "gnu", "0x1"], "no debug file given (-e FILE)"),
+            (["lookup", "-e", t, "nobody"], "not an address or function name: 'nobody'"),
             (["lookup", "-f=foo", "-e", t, "0"], "--functions: 'foo' is not one of none, short, linkage"),
-            (["lookup", "--inlining=foo", "-e", t, "0"], "--inlining: 'foo' is neither true nor false"),
+            (["lookup", "--inlining=foo", "-e", t, "0"], "--inlining: 'foo' is not true or false"),
             (["lookup", "-afx", "-e", t, "0"], "unknown option -x"), (["lookup", "-ae"], "option needs a value: -e"),
-            (["version", "more"], "not expected: 'more'"), (["version", "--more"], "unknown option --more"),
-            (["key", "new", "--id", "ci"], "say 'key new --id ID --right RIGHT'"), (["man", "nothing"], "unknown command 'nothing'"),
-            (["completion", "csh"], "say 'completion bash', 'completion zsh' or 'completion fish'")):
+            (["version", "more"], "unexpected argument 'more'"), (["version", "--more"], "unknown option --more"),
+            (["key", "new", "--id", "ci"], "expected 'key new --id ID --right RIGHT'"), (["man", "nothing"], "unknown command 'nothing'"),
+            (["completion", "csh"], "expected 'completion bash', 'completion zsh' or 'completion fish'")):
         result = symloom(*words)
         equal((result.status, result.out, result.err),
               (2, "", f"error: {sentence}\nTry 'symloom {words[0]} --help'.\n"))
@@ -67,7 +67,7 @@ def test_version_of_each_command(work, files):
     equal(ok("--version", program=linked(work, "symbolicator")),
           f"version: {everything['version']}\ngit commit: {everything['commit']}\n")
     equal(ok("--color", "never", "--help"), ok("--help"))
-    equal(ok("--color", "never", "-h") + "\nOptions of all commands:", ok("--help").split("Options of all commands:")[0] + "Options of all commands:")
+    equal(ok("--color", "never", "-h") + "\nGlobal options:", ok("--help").split("Global options:")[0] + "Global options:")
 
 
 def test_without_libcurl(work, files):
@@ -104,10 +104,10 @@ def test_help(work, files):
         equal(ok("help", command), text)
         assert len(ok(command, "-h")) < len(text) and f"usage: symloom {command} " in ok(command, "-h")
     contains(ok("--help"), "dump-syms", "inspect", "lookup")
-    contains(ok("version", "--help"), "usage: symloom version [OPTION..]\n\nPrints the version.\n")
+    contains(ok("version", "--help"), "usage: symloom version [OPTION...]\n\nPrints the version.\n")
     equal(ok("help", "-h"), "usage: symloom help [COMMAND]\n")
     for words in (["help", "--help"], ["help", "help"]):
-        equal(ok(*words), "usage: symloom help [COMMAND]\n\nAll commands, or the options of one.\n")
+        equal(ok(*words), "usage: symloom help [COMMAND]\n\nLists all commands, or explains one.\n")
     equal(ok("help", "version"), ok("version", "--help"))
     contains(ok("--help", program=linked(work, "llvm-symbolizer-14")), "usage: llvm-symbolizer ")
     equal(ok("--version", program=linked(work, "addr2line")), ok("--version"))
@@ -220,7 +220,7 @@ def test_files_that_cannot_be_used(work, files):
     contains(symloom("inspect", "--json", empty, files.get("t")).out, '[{"path":', "}]\n")
     result = symloom("dump-syms", "-s", empty, files.get("t"))
     equal(result.status, 1)
-    contains(result.err, f"error: cannot make the directory of {empty}/t/", "  caused by: Not a directory\n")
+    contains(result.err, f"error: cannot create the directory of {empty}/t/", "  caused by: Not a directory\n")
 
 
 def test_files_that_cannot_be_written_whole(work, files):

@@ -96,13 +96,13 @@ def test_sources(work, files):
         for words, status in ((), 0), (("--strict",), 1):
             got, rows = check(work, {"sources": [shut]}, *words)
             equal((got, [row[:2] for row in rows]), (status, [("warning", "sources[0]")]))
-            contains(rows[0][2], f"http://{closed}/ refuses (", "it wants other credentials")
+            contains(rows[0][2], f"http://{closed}/ refuses the request (", "credentials are wrong or missing")
         bucket = {"id": "b", "type": "s3", "bucket": "symbols", "region": ["minio", f"http://{dead}"], "access_key": "key", "secret_key": SECRET}
         gone = {"id": "g", "type": "http", "url": f"http://user:{SECRET}@{dead}/"}
         status, rows = check(work, {"sources": [good, bucket, gone]})
         equal((status, [row[:2] for row in rows]), (1, [("info", "sources[0]"), ("error", "sources[1]"), ("error", "sources[2]")]))
-        contains(rows[1][2], "s3://symbols", " does not answer: ")
-        contains(rows[2][2], f"http://{dead}/ does not answer: ")
+        contains(rows[1][2], "s3://symbols", " does not respond: ")
+        contains(rows[2][2], f"http://{dead}/ does not respond: ")
         before = len(asked)  # who asks for nothing else is not told of the network
         contains(ok("config", "check", os.path.join(work, "config.yml")), "configuration OK")
         equal(len(asked), before)
@@ -125,11 +125,11 @@ def test_what_machines_share(work, files):
         assert asked, asked
         status, rows = check(work, shared(place, SECRET + "x"))
         equal((status, rows[0][:2]), (1, ("error", "shared_cache.redis.url")))
-        contains(rows[0][2], f"redis://{place}/0 does not answer: ", "WRONGPASS")
+        contains(rows[0][2], f"redis://{place}/0 does not respond: ", "WRONGPASS")
         status, rows = check(work, shared(dead, SECRET, dead))
         equal((status, [row[0] for row in rows]), (1, ["error", "error"]))
-        contains(rows[0][2], f"redis://{dead}/0 does not answer: ", "refused")
-        contains(rows[1][2], "cache does not answer: ")
+        contains(rows[0][2], f"redis://{dead}/0 does not respond: ", "refused")
+        contains(rows[1][2], "cache does not respond: ")
         inside = {"shared_cache": {"redis": {"url": f"redis://:{SECRET}@{place}/0"}}}
         equal(check(work, inside), (0, [("info", "shared_cache.redis.url", f"redis://{place}/0 answers")]))
         store = {"mozilla": {"sources": [f"http://{bucket}/try"], "store": {"s3": {"bucket": "uploads", "endpoint": f"http://{bucket}", "access_key": "key", "secret_key": SECRET}}}}
@@ -138,7 +138,7 @@ def test_what_machines_share(work, files):
         uploads = {"symbfile": {"store": {"s3": {"bucket": "profilers", "endpoint": f"http://{dead}", "access_key": "key", "secret_key": SECRET}}}}
         status, rows = check(work, uploads)
         equal((status, rows[0][:2]), (1, ("error", "symbfile.store.s3.bucket")))
-        contains(rows[0][2], "profilers does not answer: ")
+        contains(rows[0][2], "profilers does not respond: ")
         everything = {**shared(place, SECRET), "mozilla": {**store["mozilla"], "sources": []}, **uploads}
         status, rows = check(work, everything)
         equal((status, [row[:2] for row in rows]),
@@ -179,7 +179,7 @@ def test_what_a_user_has(work, files):
         f.write('org = "acme"\nx = [1]\n')
     result = symloom("config", "check", "--user", env=env, cwd=below)
     equal((result.status, result.out), (1, ""))
-    contains(result.err, "error: failed loading config\n  caused by: ", 'symbolicli.toml:2: not a plain "key = value" line; use .symloom.yml')
+    contains(result.err, "error: failed loading config\n  caused by: ", 'symbolicli.toml:2: not a plain "key = value" line; move the configuration to .symloom.yml')
     given = os.path.join(work, "given.yml")
     with open(given, "w") as f:
         f.write("symbols: ['@nobody']\n")

@@ -242,7 +242,7 @@ def test_what_cannot_be_done(work, files):
     program, dump = crashed(work)
     junk = os.path.join(work, "junk")
     for data, status, text in ((b"MDMP" + b"." * 99, 3, "error: Minidump version mismatch\n"), (b"MDMP", 3, "error: Missing minidump header"),
-                               (b"some text", 3, "error: unrecognized input\n  caused by: read are minidumps, "),
+                               (b"some text", 3, "error: unknown input format\n  caused by: supported: minidumps, "),
                                (b"{}", 3, "error: Cannot symbolicate event: invalid platform "), (b'{"a":', 3, "error: failed to parse event json file\n  caused by: "),
                                (b'{"threads": [], "usedImages": [], "pid": }', 3, "error: failed to parse"),
                                (b'{"bug_type": "309"}\n{"threads": [', 3, "error: failed to parse apple crash report\n  caused by: ")):

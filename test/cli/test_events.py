@@ -261,7 +261,7 @@ def test_artifact_bundles(work, files):
     path = written(work, "event.json", json.dumps(js_event(images=[image])))
     result = symloom("symbolicate", path, "--no-network", "--cache-dir", "", "--symbols", os.path.join(work, "bundles"))
     equal(result.status, 0)
-    contains(result.err, f"warning: {broken} is not used")
+    contains(result.err, f"warning: ignoring {broken}")
     equal(js_frames(json.loads(result.out)), JS)
 
 

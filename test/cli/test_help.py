@@ -41,7 +41,7 @@ def test_help_fits(work, files):
             count = count + 1 if option else count if line.startswith("   ") else 0
             equal(count <= 10, True, (command, line))
             names += [option[1]] if option else []
-        equal((sorted(set(names)), "\nOthers:\n" in text), (sorted(names), False), command)
+        equal((sorted(set(names)), "\nOther options:\n" in text), (sorted(names), False), command)
         equal(set(re.findall(r"^  (?:-., |    )--([a-z0-9-]+)", short, re.M)) <= set(names), True, command)
     assert ok("symbolicate", "-h").count("\n") < 40 < ok("symbolicate", "--help").count("\n")
     contains(ok("symbolicate", "-h"), "Most used:", "--symbols")
@@ -82,19 +82,19 @@ def test_what_an_input_looks_like(work, files):
     for name, text, status, said in (
             ("trace", TRACE, 3, java), ("log", LOG, 3, java), ("crlf", TRACE.replace(b"\n", b"\r\n"), 3, java),
             ("asan", b"==1==ERROR: AddressSanitizer\n    #0 0x4a5f3b in f /src/a.c:12\n", 3, "error: this looks like a stack trace of a sanitizer"),
-            ("go", b"panic: x\n\ngoroutine 1 [running]:\nmain.main()\n\t/src/p.go:3 +0x16\n", 3, "error: this looks like a stack of Go, which has its names already\n"),
+            ("go", b"panic: x\n\ngoroutine 1 [running]:\nmain.main()\n\t/src/p.go:3 +0x16\n", 3, "error: this looks like a stack of Go, which is symbolicated already\n"),
             ("dotnet", b"Unhandled exception. System.Exception: x\n   at System.Linq.A.B()\n   at Shop.Main(String[] args) in /src/a.cs:line 12\n", 3,
-             "error: this looks like an exception of .NET, which has its names already\n"),
+             "error: this looks like an exception of .NET, which is symbolicated already\n"),
             ("python", b"Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nValueError\n", 3, "error: this looks like a traceback of Python, which"),
             ("rust", b"thread 'main' panicked at p.rs:1:26:\nstack backtrace:\n   0: f\n             at /rustc/1/library/std/src/panicking.rs:665:5\n", 3, "error: this looks like a backtrace of Rust, which"),
             ("valgrind", b"==1== Invalid read of size 4\n==1==    at 0x109149: f (a.c:3)\n", 3, "error: this looks like a report of Valgrind, which"),
             ("perf", b"crash  4422 36239.29: 250000 cpu-clock:ppp:\n\t           1469e f+0x7e (/usr/lib/a.so)\n", 3, "error: this looks like the text of a profile of perf, which"),
-            ("garbage", os.urandom(3000), 3, "error: unrecognized input\n  caused by: read are minidumps, ")):
+            ("garbage", os.urandom(3000), 3, "error: unknown input format\n  caused by: supported: minidumps, ")):
         told = symloom("symbolicate", put(work, name, text))
         equal((told.status, told.out, told.err[:len(said)]), (status, "", said))
     told = symloom("symbolicate", put(work, "profile.json", PROFILE), "-f", "compact")
     equal((told.status, told.err.splitlines()[0]), (2, "error: --format compact is not available for profiles (only json)"))
-    for options, what in (["--mapping", put(work, "mapping.txt", b"a.B -> c:\n")], "traces of a JVM"), (["--symbols", work], "stacks of JavaScript"):
+    for options, what in (["--mapping", put(work, "mapping.txt", b"a.B -> c:\n")], "JVM stack traces"), (["--symbols", work], "JavaScript stack traces"):
         told = symloom("symbolicate", "-f", "compact", *options, input=(TRACE if "JVM" in what else STACK).decode())
         equal((told.status, told.err.splitlines()[0]), (2, f"error: --format compact is not available for {what} (only text)"))
     told = symloom("lookup", "--build-id", "ae" * 20, "--debuginfod", "0x401106", env={"DEBUGINFOD_URLS": ""})
@@ -113,7 +113,7 @@ def test_a_second_input_is_refused(work, files):
                        ("dump.dmp", "a minidump")):
         told = symloom("symbolicate", paths["first.txt"], paths[name])
         equal((told.status, told.out), (2, ""))
-        contains(told.err, f"{paths[name]} is {kind} too: give one at a time")
+        contains(told.err, f"{paths[name]} is {kind} too; symbolicate one at a time")
     code, source_map = put(work, "a.js", b"// Error\n//     at f (http://x/a.js:1:2)\n"), put(work, "a.js.map", b'{"version": 3, "mappings": "", "sources": []}')
     equal(ok("symbolicate", paths["first.txt"], code, source_map), STACK.decode())
 
@@ -146,4 +146,4 @@ def test_cleanup_again_and_again(work, files):
         process.send_signal(signal.SIGTERM)
         equal((bool(first), process.wait(harness.DEADLINE) < 0, process.stderr.read()), (True, True, ""), words)
     wrong = symloom("cleanup", "--cache-dir", work, "--repeat", "soon")
-    equal((wrong.status, wrong.err.splitlines()[0]), (2, "error: --repeat: 'soon' is no duration"))
+    equal((wrong.status, wrong.err.splitlines()[0]), (2, "error: --repeat: 'soon' is not a duration (example: 1h)"))

@@ -9,8 +9,8 @@ CUTS, FLIPS = 64, 150
 # What messages begin with: the structure that is wrong, by format.
 MESSAGES = re.compile(
     "invalid (ELF|PE|wasm|MachO) file: .* at 0x[0-9a-f]+$|invalid MachO file: (fat|objects?) |invalid pdb file: .|bad debug file: .|unsupported object file format$|missing breakpad symbol header$"
-    "|parsing error: .|invalid architecture$|invalid module id$|bad utf-8 sequence$|it has no symbols$|it has no debug information: .* was not found|some of its debug information cannot be read|no symbols|invalid (header|signature|length|"
-    "stream (header|name)|blob (offset|data))|no object for \\w+ in the file, which has: \\w")
+    "|parsing error: .|invalid architecture$|invalid module id$|bad utf-8 sequence$|no debug information: .* was not found|some debug information is damaged|no symbols|invalid (header|signature|length|"
+    "stream (header|name)|blob (offset|data))|the file has no object for \\w+; it has: \\w")
 
 
 class Asker:

@@ -52,7 +52,7 @@ SOURCE = "int puts(const char *);\nint f(int x) { return x * %d; }\nint g(void) 
 def told(path):
     """The id that inspect tells."""
     hints = json.loads(ok("inspect", "--json", path))[0]["hints"]
-    return next(h for h in hints if "it has no id" in h).split(": ")[-1].replace("-", "").upper() + "0"
+    return next(h for h in hints if "no id: " in h).split(": ")[-1].replace("-", "").upper() + "0"
 
 
 def test_mach_o_without_uuid(work, files):
@@ -89,7 +89,7 @@ def test_programs_of_windows_and_wasm(work, files):
     files.run(f"cd {work} && objcopy --only-keep-debug -R .text -R .data -R .rdata -R .pdata -R .xdata -R .idata -R .CRT -R .tls w3.exe only.exe")
     result = symloom("dump-syms", f"{work}/only.exe")
     contains(result.out, f" {NIL} only.exe")
-    contains(result.err, "it has no id, and no code to make one of: nobody can find its symbols; give one with --id")
+    contains(result.err, "the file has no id and no code to derive one from, so its symbols cannot be found by id; set one with --id")
 
 
 def test_addresses_in_files_without_an_id(work, files):

@@ -126,7 +126,7 @@ def test_no_network_for_those_that_need_it(work, files):
     for words in (["healthcheck"], ["push-symbols", "executable", files.get("t"), "--url", "http://127.0.0.1:1"], ["config", "check", "--connect"]):
         result = symloom(*words, "--no-network", env=home(work))
         equal((result.status, result.out), (2, ""), result.err)
-        contains(result.err, "error: --no-network: ")
+        contains(result.err, "error: --no-network does not allow this: ")
 
 
 def test_a_mapping_beside_a_dump(work, files):

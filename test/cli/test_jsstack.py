@@ -261,4 +261,4 @@ def test_malformed_scopes(work, files):
     for scopes, item in ((SCOPED["scopes"][:-1], 28), (7, 1), ("BFAA", 1)):
         run = scoped(work, scopes=scopes)("    at m (https://x.y/a.min.js:1:13)\n")
         equal((run.out, run.status), ("    at m (https://x.y/a.js:7:5)\n", 0))
-        contains(run.err, f"item {item} of the `scopes` in its source map is malformed")
+        contains(run.err, f"item {item} of `scopes` in the source map is malformed")

@@ -340,7 +340,7 @@ def test_failures_under_its_own_name(work, files):
     with open(text, "w") as f:
         f.write("no debug file at all\n")
     files.run(f"echo 'void _start(void) {{}}' | gcc -nostdlib -static -s -fno-asynchronous-unwind-tables -x c - -o {bare}")
-    nothing = "it has no debug information: no file for its build id below /usr/lib/debug"
+    nothing = "no debug information: no file with its build id below /usr/lib/debug"
     for style in ("gnu", "llvm", "json", "table"):
         for path, status, cause in ((text, 3, "unsupported object file format"), (bare, 3, nothing),
                                     ("/nowhere", 1, "cannot open /nowhere: No such file or directory")):
@@ -619,4 +619,4 @@ def test_input_that_cannot_be_read(work, files):
                                  stderr=subprocess.PIPE, text=True, timeout=60)
             os.close(where)
         equal((run.returncode, run.stderr),
-              (1, "error: cannot read standard input\n  caused by: Is a directory\n"))
+              (1, "error: cannot read addresses from standard input\n  caused by: Is a directory\n"))

@@ -22,7 +22,7 @@ def options(command):
 @functools.cache
 def of_all():
     """The options that all commands have, but for those that tell of the program itself."""
-    return [(letter, name) for letter, name in listed(ok("--help").split("Options of all commands:")[1]) if name not in ("version", "help")]
+    return [(letter, name) for letter, name in listed(ok("--help").split("Global options:")[1]) if name not in ("version", "help")]
 
 
 def behind(command):
@@ -44,7 +44,7 @@ def test_a_page_for_each_command(work, files):
                  "\\- " + about.replace("-", "\\-"), ".SH SYNOPSIS", ".SH OPTIONS", ".SH EXIT STATUS")
         for letter, name in options(command):
             contains(page, (f"\\-{letter}, " if letter else "") + "\\-\\-" + name.replace("-", "\\-"))
-        assert not re.search(r"^\.(?!TH|SH|TP|BR?|nh|hy|nf|fi)", page, re.M), page  # no text is taken for a request
+        assert not re.search(r"^\.(?!TH|SH|SS|TP|BR?|nh|hy|nf|fi)", page, re.M), page  # no text is taken for a request
     contains(ok("man"), *(f".BR symloom\\-{command.replace('-', chr(92) + '-')} (1)" for command in commands()))
     lost = symloom("man", "--all", os.path.join(work, "no", "where"))
     equal((lost.status, lost.out), (1, ""))
@@ -118,7 +118,7 @@ def test_a_new_key(work, files):
     words = ["key", "new", "--id", "ci", "--right", "symbols:write", "--right", "symbols:read", "--scope", "a", "--expires", "2031-01-31"]
     first, second = ok(*words), ok(*words)
     assert first != second, first
-    key, yaml = re.fullmatch(r"# The key, which is shown only now: ([0-9a-f]{64})\n(.*)", first, re.S).groups()
+    key, yaml = re.fullmatch(r"# The key \(shown only once\): ([0-9a-f]{64})\n(.*)", first, re.S).groups()
     contains(yaml, hashlib.sha256(key.encode()).hexdigest(), 'rights: ["symbols:write", "symbols:read"]', 'scopes: ["a"]')
     config = os.path.join(work, "symloom.yml")
     with open(config, "w") as f:

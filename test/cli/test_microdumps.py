@@ -90,10 +90,10 @@ def test_several_in_a_log(work, files):
     together = [line for pair in zip(first, second) for line in pair]
     cut = crashed(dumps.ARM, reason="00000006 SIGABRT")[:-2]
     reason = lambda result: json.loads(result.out)["crash_reason"].split()[0]
-    for log, option, wanted, note in ((first + second, (), "SIGTRAP", "the log has 2 microdumps; this is number 1, of line 1."),
+    for log, option, wanted, note in ((first + second, (), "SIGTRAP", "the log has 2 microdumps; using number 1 at line 1 (choose another with --microdump N)"),
                                       (first + second, ("--microdump", "2"), "SIGSEGV", ""), (together, ("--microdump", "2"), "SIGSEGV", ""),
-                                      (together, ("--microdump", "1"), "SIGTRAP", ""), (cut + second, (), "SIGSEGV", "this is number 2, of line"),
-                                      (cut + second, ("--microdump", "1"), "SIGABRT", "the microdump of line 1 is cut")):
+                                      (together, ("--microdump", "1"), "SIGTRAP", ""), (cut + second, (), "SIGSEGV", "using number 2 at line"),
+                                      (cut + second, ("--microdump", "1"), "SIGABRT", "the microdump at line 1 is truncated")):
         result = symbolicate(work, log, "-f", "json", *option)
         equal((result.status, reason(result)), (0, wanted), result.err)
         contains(result.err, note)
@@ -114,7 +114,7 @@ def test_what_is_cut(work, files):
     last = max(i for i, line in enumerate(lines) if ": S 7F" in line)
     result = symbolicate(work, lines[:last - 1] + lines[last:-2], "-f", "compact")
     equal(functions(result)[:2], ["fails", "begins"])
-    contains(result.err, "warning: the microdump of line 1 is cut")
+    contains(result.err, "warning: the microdump at line 1 is truncated")
 
 
 def test_other_commands(work, files):

@@ -84,7 +84,7 @@ def test_files_that_are_not_read(work, files):
                        ("", "an empty file")):
         result = symloom("symbolicate", "-", input=text, env=home(work))
         equal((result.status, result.out), (3, ""), result.err)
-        contains(result.err, "error: this looks like ", kind, ", which is not read\n  caused by: read are minidumps, ")
+        contains(result.err, "error: unsupported input: this looks like ", kind, "\n  caused by: supported: minidumps, ")
     contains(symloom("symbolicate", files.get("t"), env=home(work)).err, "this looks like an ELF file")
     for content, kind in ((b"\xFE\xED\xFA\xCE" + bytes(28), "a Mach-O file"), (b"\xCA\xFE\xBA\xBE" + struct.pack(">II", 2, 7) + bytes(20), "a Mach-O file"),
                           (b"\xCA\xFE\xBA\xBE" + struct.pack(">HH", 0, 61) + bytes(20), "a class of Java"), (b"MZ" + bytes(62), "a Windows program"),
@@ -110,9 +110,9 @@ def test_a_processor_that_is_not_read(work, files):
     with open(path, "wb") as f:
         f.write(d.done())
     result = symloom("symbolicate", path, "-f", "compact", env=home(work))
-    contains(result.err, "warning: no stacks: the dump is of a processor (Itanium, 6) whose registers and stacks are not read")
+    contains(result.err, "warning: no stacks: registers and stacks of this processor (Itanium, 6) are not supported")
     shown = symloom("inspect", path, env=home(work))
-    contains(shown.out, ", Itanium\n", "Usable       no (no stacks: registers of the processor (Itanium, 6) are not read)")
+    contains(shown.out, ", Itanium\n", "Usable       no (no stacks: registers of this processor (Itanium, 6) are not supported)")
 
 
 def test_threads_without_registers(work, files):
@@ -126,7 +126,7 @@ def test_threads_without_registers(work, files):
         path, marks = os.path.join(work, "empty.dmp"), dumps.CONTEXTS[cpu]
         with open(path, "wb") as f:
             f.write(d.done().replace(struct.pack("<I", marks[2]), bytes(4)))
-        said = f"no stacks: none of the 2 threads has registers of the processor ({name})"
+        said = f"no stacks: none of the 2 threads has registers of this processor ({name})"
         contains(symloom("symbolicate", path, "-f", "compact", env=home(work)).err, f"warning: {said}\n")
         contains(symloom("inspect", path, env=home(work)).out, f"Usable       no ({said})")
 

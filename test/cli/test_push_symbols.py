@@ -72,7 +72,7 @@ def test_errors_show_no_secret(work, files):
     result = symloom("lookup", "--build-id", "00112233", "--output-style", "table", "--symbols",
                      "http://user:secret@[::1/x?token=secret", "0")
     equal(result.status, 1)
-    contains(result.err, "no URL that can be used: [::1/x")
+    contains(result.err, "not a usable URL: [::1/x")
     assert "secret" not in result.err, result.err
 
 
@@ -81,7 +81,7 @@ def test_usage(work, files):
     missing = os.path.join(work, "missing")
     result = push(files, "-u", "http://127.0.0.1:1", "--api-key-file", missing)
     equal((result.status, result.err.splitlines()),
-          (2, ["error: --api-key-file: no key can be read", "  caused by: No such file or directory",
+          (2, ["error: --api-key-file: cannot read a key from this file", "  caused by: No such file or directory",
                "Try 'symloom push-symbols --help'."]))
     result = push(files, "-u", "http://127.0.0.1:1", "--api-key-file", "-")
     contains(result.err, "caused by: the file is empty")
@@ -114,8 +114,8 @@ def test_debug_file_of_a_stripped_executable(work, files):
     os.rename(program + ".debug", os.path.join(work, "dbg/.build-id", identity[:2], identity[2:] + ".debug"))
     equal(made(work, "-e", program, "--debug-file-directory", os.path.join(work, "dbg"))[0], wanted)
     _, err = made(work, "-e", program, status=3)
-    contains(err, f"warning: {program}: stripped, and its debug file was not found (build id {identity}, debug link t.debug): "
-             "without it only names of symbol tables are sent, no lines\n", "no symbols found")
+    contains(err, f"warning: {program}: stripped, and its debug file was not found (build id {identity}, debug link t.debug); "
+             "sending only names from the symbol table, no lines\n", "no symbols found")
 
 
 def test_several_executables(work, files):
@@ -134,9 +134,9 @@ def test_several_executables(work, files):
     equal(made(work, "-e", folder)[0], both)
     empty = os.path.join(work, "empty")
     os.mkdir(empty)
-    contains(made(work, empty, status=3)[1], "error: no executable with symbols found\n")
+    contains(made(work, empty, status=3)[1], "error: none of the executables has symbols\n")
     contains(made(work, os.path.join(folder, "text"), status=3)[1], "error: ")
-    contains(made(work, folder, "-d", files.get("t"), status=2)[1], "error: --debug-file belongs to one executable\n")
+    contains(made(work, folder, "-d", files.get("t"), status=2)[1], "error: --debug-file can be used with one executable only\n")
 
 
 def test_a_running_process(work, files):
@@ -153,7 +153,7 @@ def test_a_running_process(work, files):
         process.wait()
     gone = made(work, "--pid", str(process.pid), status=1)[1]
     contains(gone, f"error: /proc/{process.pid}/maps: No such file or directory\n")
-    contains(made(work, "--pid", "self", status=2)[1], "error: --pid: 'self' is no process id\n")
+    contains(made(work, "--pid", "self", status=2)[1], "error: --pid: 'self' is not a process id\n")
 
 
 class Slow(Service):

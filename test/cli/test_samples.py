@@ -221,4 +221,4 @@ def test_other_reports_of_apple(work, files):
     for kind, what in ((298, "jetsam"), (210, "a panic of the kernel"), (288, "a stackshot without processes")):
         result = symloom("symbolicate", "-", input=f'{{"bug_type":"{kind}"}}\n{{"largestProcess":"x"}}', env=home(work))
         equal(result.status, 3)
-        contains(result.err, f"unsupported apple report type {kind}", "this looks like ", what, "read are crash reports")
+        contains(result.err, f"unsupported apple report type {kind}", "this looks like ", what, "supported are crash reports")

@@ -160,7 +160,7 @@ def test_what_is_missing(work, files):
             (("0123abcd",), {}, 4, "error: No auth token or cookies provided. "),
             (("0123abcd", "--org", "acme"), {"SENTRY_AUTH_TOKEN": SECRET}, 2, "error: No project provided. "),
             (("0123abcd",), {"SENTRY_AUTH_TOKEN": SECRET}, 2, "error: No organization provided. "),
-            (("0123abcd", "--auth-token", "a", "--auth-cookies", "b"), {}, 2, "only one of --auth-token and --auth-cookies"),
+            (("0123abcd", "--auth-token", "a", "--auth-cookies", "b"), {}, 2, "--auth-token and --auth-cookies cannot be combined"),
             (("0123abcd", "--auth-token-file", "/nowhere"), {}, 1, "/nowhere")):
         refused = symloom("symbolicate", *arguments, env={**env, **more})
         equal((refused.status, refused.out), (status, ""), refused.err)

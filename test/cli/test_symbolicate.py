@@ -117,7 +117,7 @@ def test_the_hash_of_a_mapping(work, files):
         changed = written(work, "changed.txt", f.read() + " ")
     failed = symloom("--verify-mapping-file-hash", changed, "-", input=TRACE, program=retrace)
     equal((failed.status, failed.out), (3, ""))
-    contains(failed.err, "changed.txt", "it was changed: its pg_map_hash is ")
+    contains(failed.err, "changed.txt", "the file was changed: its pg_map_hash is ")
     none = symloom("--verify-mapping-file-hash", written(work, "none.txt", MAPPING), program=retrace)
     equal((none.status, none.out), (0, ""))
     contains(none.err, "no pg_map_hash")

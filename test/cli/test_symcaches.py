@@ -115,4 +115,4 @@ def test_a_symcache_of_symcachegen(work, files):
     equal([os.path.basename(path) for path in place], ["t.pdb-v1000.1.0.symcache"])
     lost = symloom("-pdb", t, program=tool, env={"_NT_SYMCACHE_PATH": ""})
     equal((lost.status, lost.out), (2, ""))
-    contains(lost.err, "neither --output nor $_NT_SYMCACHE_PATH says where to")
+    contains(lost.err, "no output given: pass --output or set $_NT_SYMCACHE_PATH")

@@ -23,7 +23,7 @@ def test_bundles_of_the_same_name(work, files):
     ok("bundle", "-o", os.path.join(work, "alone.zip"), os.path.join(work, "one/app"))
     out = os.path.join(work, "out")
     both = symloom("bundle", os.path.join(work, "one/app"), os.path.join(work, "two/app"), "-o", out)
-    equal((both.status, both.err), (1, f"error: the bundle of another file has this name\n  caused by: {out}/app.src.zip\n"))
+    equal((both.status, both.err), (1, f"error: another file's bundle already has this name; choose a different --output\n  caused by: {out}/app.src.zip\n"))
     equal(os.listdir(out), ["app.src.zip"])
     equal(symloom("bundle", "--max-file-size", "1K", "-o", os.path.join(work, "small.zip"), files.get("t")).status, 0)
 
@@ -36,7 +36,7 @@ def test_a_module_and_its_companion_in_one_place(work, files):
             f.write(whole)
         refused = symloom("wasm-split", path, "--strip", *words)
         equal((refused.status, refused.out), (2, ""), refused.err)
-        contains(refused.err, "error: --debug-out is where the module goes: ")
+        contains(refused.err, "error: --debug-out would overwrite the module: ")
         with open(path, "rb") as f:
             equal(f.read(), whole)
     os.symlink("app.wasm", link)
@@ -98,7 +98,7 @@ def test_a_file_in_an_archive(work, files):
 
 
 def test_values_and_names(work, files):
-    for words, sentence in ((["--color=purple"], "--color: 'purple' is none of: auto|always|never"), (["--progress", "x"], "--progress: 'x' is none of: auto|plain|json|none")):
+    for words, sentence in ((["--color=purple"], "--color: 'purple' is not one of auto|always|never"), (["--progress", "x"], "--progress: 'x' is not one of auto|plain|json|none")):
         wrong = symloom("inspect", *words, files.get("t"))
         equal((wrong.status, wrong.err), (2, f"error: {sentence}\nTry 'symloom inspect --help'.\n"))
     for words in (["inspect", "no\x1b[31mfile"], ["no\x1b[31mcommand"], ["inspect", "--no\x1b[31m"]):

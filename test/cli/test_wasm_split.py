@@ -101,7 +101,7 @@ def test_what_is_dropped_and_replaced(work, files):
     equal([name for _, name, _ in sections(read(out))], [None] * 3 + [".debug_info", ".debug_line", "external_debug_info", "build_id"])
     lost = symloom("wasm-split", path, "-o", out, "--strip", "--external-dwarf-url", "https://x/y.wasm", "-q")
     equal((lost.status, lost.out), (0, ""))
-    contains(lost.err, "WARNING: without --debug-out the debug information is lost")
+    contains(lost.err, "WARNING: debug information is discarded; pass --debug-out to keep it")
     equal(sections(read(out))[-1], (0, "external_debug_info", b"\x10https://x/y.wasm"))
     equal(ok("--build-id", UUID, path, program=linked(work, "wasm-split")), UUID.replace("-", "") + "\n")
 

@@ -163,7 +163,7 @@ def test_json_is_one_value_or_nothing(work, files):
 
 def test_every_command_explains_itself(work, files):
     """Its help, with what is in it, also as `help COMMAND`; and it takes the options of all commands."""
-    everywhere = re.findall(r"^ +(?:-(.), )?--([a-z-]+)( \S+)?", ok("help").split("Options of all commands:")[1], re.M)
+    everywhere = re.findall(r"^ +(?:-(.), )?--([a-z-]+)( \S+)?", ok("help").split("Global options:")[1], re.M)
     assert len(everywhere) > 10, everywhere
     values = {"jobs": "1", "color": "never", "progress": "none", "log-level": "warn", "log-format": "json"}
     for command in commands():

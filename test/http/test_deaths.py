@@ -74,10 +74,10 @@ def test_what_the_service_died_of_twice_is_not_touched_for_a_day(work, objects):
         equal(status_of(s, "big", BIG), "unsupported")
         equal(status_of(s, "small", SMALL), "found")
         listed = quarantine(s)
-        if not re.match(r"symcaches [0-9a-f]{16}  2 crashes, 0 kills, held until 2\d{3}-\S+Z  .*big/", listed):
+        if not re.match(r"symcaches [0-9a-f]{16}  2 crashes, 0 kills, quarantined until 2\d{3}-\S+Z  .*big/", listed):
             raise AssertionError(listed)
         equal(re.search(rb"symloom_quarantined_keys (\d+)", s.request("GET", "/metrics")[2]).group(1), b"1")
-        equal(quarantine(s, "--clear"), "1 released\n")
+        equal(quarantine(s, "--clear"), "released 1 files from quarantine\n")
         equal(quarantine(s), "")
     with start() as s:
         equal(status_of(s, "big", BIG), "found")

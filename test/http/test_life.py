@@ -101,7 +101,7 @@ def test_a_cache_that_everybody_may_write_to_is_told_of(work, objects):
     for mode, told in ((0o750, 0), (0o777, 1)):
         os.chmod(cache, mode)
         with Service(work, cache_dir=cache) as s:
-            equal(s.logged().count("WARN cache: everybody may write to the cache directory"), told, s.logged())
+            equal(s.logged().count("WARN cache: the cache directory is writable by everyone; anyone can change results (chmod o-w)"), told, s.logged())
 
 
 def test_it_tells_what_it_does(work, objects):
@@ -206,7 +206,7 @@ def test_threads_that_stand_still(work, objects):
         s.process.send_signal(signal.SIGTERM)
         equal(threads.end(), 0)
         assert time.monotonic() - begun < 8, "it was waited for"
-    assert re.search(rf"WARN run: the process ends and leaves threads behind that do not end threads_at_work={len(threads.all)} waiting=\d", s.logged()), s.logged()
+    assert re.search(rf"WARN run: exiting although some threads are still running threads_at_work={len(threads.all)} waiting=\d", s.logged()), s.logged()
     equal(os.listdir(os.path.join(s.cache, "tmp")), [])
 
 

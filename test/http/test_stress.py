@@ -124,11 +124,11 @@ def test_what_cannot_be_asked(work, objects):
     refused = written(work, "w.yml", "workloads:\n  - proxy: /nothing\n")
     with Service(work) as service:
         run = stress("--server", f"http://127.0.0.1:{service.port}", "-w", refused, "-d", "100ms", status=1)
-        equal(run.stderr, "error: a request before the measurement was not answered as it should be\n")
+        equal(run.stderr, "error: a warm-up request failed; the service must answer each workload before it is measured\n")
         run = stress("--server", f"http://127.0.0.1:{service.port}", "-w", refused, "-d", "2s", "--warmup", "0", status=1)
         assert "Errors: 0" not in run.stdout and "Errors: " in run.stdout, run.stdout
     for text, said in (("a: 1\n", "no list `workloads`"), ("workloads: [{concurrency: 0, proxy: /}]\n", "concurrency is to be 1 to 1000"),
                        ("workloads:\n  - nothing: x\n", "line 2: none of event"), ("workloads: [", "no YAML map")):
         assert said in stress("-w", written(work, "bad.yml", text), status=1).stderr, text
-    equal(stress("-d", "1s", status=2).stderr.splitlines()[0], "error: no workloads given (-w)")
-    equal(stress("-w", refused, "-d", "soon", status=2).stderr.splitlines()[0], "error: --duration: 'soon' is no duration")
+    equal(stress("-d", "1s", status=2).stderr.splitlines()[0], "error: no workloads given (-w FILE)")
+    equal(stress("-w", refused, "-d", "soon", status=2).stderr.splitlines()[0], "error: --duration: 'soon' is not a duration (example: 30s)")

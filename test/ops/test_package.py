@@ -174,7 +174,7 @@ def test_it_names_its_own_crash(work, shared):
         f.write(report)
     name = re.search(r"^(grep .* report\.txt .*symloom lookup .*)$", operations(), re.M)[1]
     refused = inside(root, "sh", "-c", f"cd / && {name} 2>&1", status=3)
-    assert "it has no debug information: no file for its build id below /usr/lib/debug" in refused, refused
+    assert "no debug information: no file with its build id below /usr/lib/debug" in refused, refused
     run("dpkg", f"--root={root}", "--install", shared.packages[0])
     named = inside(root, "sh", "-c", f"cd / && {name}")
     check_named(named)

@@ -12,20 +12,21 @@
 #include "core/duration.h"
 
 static const struct option_spec specs[] = {
-    {"output", 'o', OPTION_VALUE, false, "PATH", "directory, or with one FILE the bundle (default: beside FILE)"},
-    {"root", 0, OPTION_VALUE, true, "FROM=TO", "sources below FROM are now below TO"},
-    {"embedded", 0, OPTION_FLAG, false, NULL, "also the sources that the file has inside"},
-    {"il2cpp", 0, OPTION_FLAG, false, NULL, "also the C# that generated C++ says it is made of"},
-    {"il2cpp-mapping", 0, OPTION_VALUE, false, "FILE", "write which C++ line is which C# line"},
-    {"max-file-size", 0, OPTION_VALUE, false, "SIZE", "larger sources are skipped (default: 10 MiB)"},
-    {"arch", 0, OPTION_VALUE, false, "ARCH", "only objects of this architecture"},
-    {"id", 0, OPTION_VALUE, false, "ID", "only objects with this debug or code id"},
-    {"list", 'n', OPTION_FLAG, false, NULL, "list what would be packed, and write nothing"},
-    {"json", 0, OPTION_FLAG, false, NULL, "a report: what was packed and what was skipped"},
-    {"jvm", 0, OPTION_VALUE, false, "DIR", "the sources of a JVM project, for --debug-id"},
-    {"debug-id", 0, OPTION_VALUE, false, "UUID", "the id of a JVM bundle"},
-    {"exclude", 0, OPTION_VALUE, true, "GLOB", "not these files of a JVM project"},
-    {"verbose", 'v', OPTION_FLAG, true, NULL, "say what is skipped, and why"},
+    {"output", 'o', OPTION_VALUE, false, "PATH",
+     "Write to this directory, or with one FILE to this file (default: beside FILE)"},
+    {"root", 0, OPTION_VALUE, true, "FROM=TO", "Look below TO for source paths that start with FROM"},
+    {"embedded", 0, OPTION_FLAG, false, NULL, "Also pack sources embedded in the debug file"},
+    {"il2cpp", 0, OPTION_FLAG, false, NULL, "Also pack the C# files that generated C++ refers to"},
+    {"il2cpp-mapping", 0, OPTION_VALUE, false, "FILE", "Write a mapping of C++ lines to C# lines"},
+    {"max-file-size", 0, OPTION_VALUE, false, "SIZE", "Skip larger sources (default: 10 MiB)"},
+    {"arch", 0, OPTION_VALUE, false, "ARCH", "Use only objects of this architecture"},
+    {"id", 0, OPTION_VALUE, false, "ID", "Use only objects with this debug id or code id"},
+    {"list", 'n', OPTION_FLAG, false, NULL, "List what would be packed; write nothing"},
+    {"json", 0, OPTION_FLAG, false, NULL, "Report packed and skipped files as JSON"},
+    {"jvm", 0, OPTION_VALUE, false, "DIR", "Pack the sources of a JVM project (needs --debug-id)"},
+    {"debug-id", 0, OPTION_VALUE, false, "UUID", "Give the JVM bundle this debug id"},
+    {"exclude", 0, OPTION_VALUE, true, "GLOB", "Leave out matching files of the JVM project"},
+    {"verbose", 'v', OPTION_FLAG, true, NULL, "Print each skipped file with the reason"},
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
@@ -209,7 +210,7 @@ static int write_bundle(struct bundling *b, const char *path, struct input *inpu
         if (code != SL_OK || !output)
             status = output ? report_file(path, code, &error) : report_no_memory();
         else if (!is_free(b, output))
-            status = report(1, "the bundle of another file has this name", output);
+            status = report(1, "another file's bundle already has this name; choose a different --output", output);
         else
             status = bundle_publish(output, sl_buf_bytes(bytes));
     }
@@ -305,7 +306,7 @@ static int bundle_file(struct bundling *b, const char *path)
     int status = 0;
     enum sl_code code = input_open_archive(path, &input, &error);
     if (code == SL_OK && input.has_cache)
-        code = sl_fail(&error, SL_MALFORMED, "a symcache has no sources");
+        code = sl_fail(&error, SL_MALFORMED, "a symcache contains no source references; pass the debug file");
     if (code != SL_OK)
         status = report_file(path, code, &error);
     for (size_t i = 0; status == 0 && i < input.archive.count; i++) {
@@ -345,7 +346,7 @@ static int bundle_all(struct bundling *b)
         sl_buf_u8(&b->out, '\n');
     }
     if (status == 0 && !b->seen)
-        status = report(STATUS_NOTHING, "no such object", NULL);
+        status = report(STATUS_NOTHING, "no object in the file matches --arch and --id", NULL);
     if (!b->json || status == 0)
         output_write(sl_buf_view(&b->out));
     return status;
@@ -359,7 +360,7 @@ static int bundle_project(struct bundling *b, const char *directory)
     struct sl_buf bytes = {0};
     size_t exclude_count, count = 0;
     if (!id || !sl_debug_id_parse(sl_str(id), &b->id))
-        return report(2, id ? "--debug-id is no debug id" : "--jvm needs --debug-id", id);
+        return report(2, id ? "--debug-id is not a debug id" : "--jvm needs --debug-id", id);
     sl_debug_id_format(&b->id, text);
     const char *const *exclude = option_values(b->o, "exclude", &exclude_count);
     struct sl_bundle_writer *writer = sl_bundle_writer_new(&bytes);
@@ -392,7 +393,7 @@ static bool read_roots(struct bundling *b)
     for (size_t i = 0; b->roots && i < b->root_count; i++) {
         const char *equals = strchr(values[i], '=');
         if (!equals || equals == values[i]) {
-            report(2, "--root needs FROM=TO", values[i]);
+            report(2, "--root must be FROM=TO", values[i]);
             return false;
         }
         b->roots[i] = (struct root){{values[i], (size_t)(equals - values[i])}, sl_str(equals + 1)};
@@ -419,11 +420,11 @@ static int bundle_run(const struct options *o)
     b.has_id = id && sl_debug_id_parse(sl_str(id), &b.id);
     int status = 2;
     if (!o->argument_count == !jvm)
-        report(2, jvm ? "--jvm takes no file" : "no file given", NULL);
+        report(2, jvm ? "--jvm cannot be combined with FILE arguments" : "no file given", NULL);
     else if (arch && b.arch == SL_ARCH_UNKNOWN)
         report(2, "unknown architecture", arch);
     else if (!read_size(option_value(o, "max-file-size", "10 MiB"), &b.max_size))
-        report(2, "--max-file-size is no size", option_value(o, "max-file-size", NULL));
+        report(2, "--max-file-size is not a valid size", option_value(o, "max-file-size", NULL));
     else if (read_roots(&b))
         status = jvm ? bundle_project(&b, jvm) : bundle_all(&b);
     free(b.roots);
@@ -435,9 +436,9 @@ static int bundle_run(const struct options *o)
 
 const struct command command_bundle = {
     .name = "bundle",
-    .summary = "the sources of a debug file, packed for source context",
-    .usage = "bundle [OPTION..] FILE..",
-    .about = "The sources that a debug file names, as a source bundle.",
+    .summary = "pack source files that a debug file refers to",
+    .usage = "bundle [OPTION...] FILE...",
+    .about = "Packs the source files that a debug file refers to into a source bundle.",
     .examples = "symloom bundle app.debug\n"
                 "symloom bundle --jvm . --debug-id a5619cbd-33f1-4ac2-9ef8-b6a0a3dbd4b6",
     .options = specs,

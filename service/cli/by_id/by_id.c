@@ -195,7 +195,7 @@ void by_id_describe(const struct by_id *b, struct missing_report *report)
         if (!b->own.place_of[i] || !i || b->own.place_of[i] != b->own.place_of[i - 1]) /* each place once */
             describe_source(&b->own.items[i], report);
     if (b->local)
-        missing_place(report, SL_STR("the files that the modules name"));
+        missing_place(report, SL_STR("files that the modules name"));
     for (size_t i = 0; i < b->configured.count; i++)
         describe_source(&b->configured.items[i], report);
     missing_take_failures(report, &b->failures);
@@ -215,7 +215,7 @@ static void on_server_failure(void *arg, const char *server, const char *why)
 static enum sl_code start(struct by_id *b, struct sl_error *error)
 {
     if (server_log(b->options, b->layers[0], b->verbosity) != 0)
-        return sl_fail(error, SL_MALFORMED, "the log cannot be set up");
+        return sl_fail(error, SL_MALFORMED, "cannot set up the log");
     loop_init(loop_cores() + 1); /* the pool reserves one thread for quick jobs, which are rare here */
     log_start();
     b->running = true;

@@ -16,12 +16,12 @@
 #define BY_ID_OPTIONS                                                                                                  \
     {"symbols",           0,                                                                                           \
      OPTION_VALUE,        true,                                                                                        \
-     "[LAYOUT:]PATH|URL", "where files are by id: a directory, file or server; also @microsoft and the like"},         \
-        {"source", 0, OPTION_VALUE, true, "FILE", "files by id: one source or a list of them, in YAML or JSON"},       \
-        {"nt-symbol-path", 0, OPTION_OPTIONAL, true, "PATH", "files by id: srv*[DIR*]URL[;..] ($_NT_SYMBOL_PATH)"},    \
-        {"debuginfod", 0, OPTION_FLAG, true, NULL, "files by id: the servers of $DEBUGINFOD_URLS"},                    \
+     "[LAYOUT:]PATH|URL", "Search this directory, file or server (also @microsoft, @mozilla, ...)"},                   \
+        {"source", 0, OPTION_VALUE, true, "FILE", "Search the source or list of sources in this YAML or JSON file"},   \
+        {"nt-symbol-path", 0, OPTION_OPTIONAL, true, "PATH", "Search srv*[DIR*]URL[;...] ($_NT_SYMBOL_PATH)"},          \
+        {"debuginfod", 0, OPTION_FLAG, true, NULL, "Search the servers listed in $DEBUGINFOD_URLS"},                   \
     {                                                                                                                  \
-        "cache-dir", 0, OPTION_VALUE, false, "DIR", "root of the disk cache; '' disables it"                           \
+        "cache-dir", 0, OPTION_VALUE, false, "DIR", "Keep the disk cache in DIR; '' disables it"                       \
     }
 
 struct by_id;

@@ -143,7 +143,8 @@ enum sl_code by_id_source_file(const char *path, struct config **config, struct 
     if (!copy.failed && is_empty(text)) {
         sl_buf_free(&copy);
         sl_unmap(&mapping);
-        return sl_fail(error, SL_MALFORMED, "%s: the file is empty, it must hold a source or a list of them", path);
+        return sl_fail(error, SL_MALFORMED, "%s: the file is empty; it must contain a source or a list of sources",
+                       path);
     }
     bool whole = has_key(text, "sources") || is_object_with_sources(text);
     unsigned before = whole ? 0 : wrap_as_sources(text, &yaml);
@@ -263,7 +264,8 @@ static void choose_cache(const struct options *o, struct config *layers[2])
         chosen = path;
     if (chosen && is_root_elsewhere(chosen)) {
         if (!option_given(o, "quiet"))
-            remark("warning: %s is another user's: nothing is kept there for root (--cache-dir: another directory)\n",
+            remark("warning: %s belongs to another user: root does not write there; pass another directory with "
+                   "--cache-dir\n",
                    chosen);
         chosen = NULL;
     }

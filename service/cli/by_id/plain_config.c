@@ -206,8 +206,9 @@ enum sl_code plain_config_read(const char *path, struct sl_buf *yaml, struct sl_
     p.section = &p.root;
     for (unsigned number = 1; code == SL_OK && sl_str_next_line(&rest, &line); number++)
         if (line.size > 8192 || memchr(line.data, '\0', line.size) || !read_line(&p, trimmed(line)))
-            code =
-                sl_fail(error, SL_MALFORMED, "%s:%u: not a plain \"key = value\" line; use .symloom.yml", path, number);
+            code = sl_fail(error, SL_MALFORMED,
+                           "%s:%u: not a plain \"key = value\" line; move the configuration to .symloom.yml", path,
+                           number);
     if (code == SL_OK)
         write_node(&p.root, yaml);
     if (code == SL_OK && yaml->failed)

@@ -76,7 +76,7 @@ static enum sl_code bad_url(struct sl_str url, struct sl_error *error)
     size_t end = question ? (size_t)(question - url.data) : url.size;
     const char *at = memrchr(url.data, '@', end);
     size_t begin = at ? (size_t)(at + 1 - url.data) : 0;
-    return sl_fail(error, SL_MALFORMED, "no URL that can be used: %.*s", (int)(end - begin), url.data + begin);
+    return sl_fail(error, SL_MALFORMED, "not a usable URL: %.*s", (int)(end - begin), url.data + begin);
 }
 
 /* Adds a server; the source's id is the URL's host, which holds no secret. */
@@ -100,7 +100,8 @@ static enum sl_code add_preset(struct source_list *list, const char *name, struc
     for (size_t i = 0; i < sizeof presets / sizeof *presets; i++)
         if (strcmp(presets[i].name, name) == 0)
             return add_server(list, sl_str(presets[i].url), presets[i].layout, presets[i].filetypes, error);
-    return sl_fail(error, SL_MALFORMED, "unknown symbol server '@%s' (@microsoft, @electron, @ubuntu, @mozilla)", name);
+    return sl_fail(error, SL_MALFORMED,
+                   "unknown symbol server '@%s'; expected @microsoft, @electron, @ubuntu or @mozilla", name);
 }
 
 /* debuginfod servers serve files below /buildid/ of their URL. */
@@ -118,7 +119,7 @@ enum sl_code source_list_debuginfod(struct source_list *list, const char *urls, 
             continue;
         }
         code = fits ? add_server(list, sl_str(url), LAYOUT_DEBUGINFOD, 0, error)
-                    : sl_fail(error, SL_MALFORMED, "a URL in DEBUGINFOD_URLS is too long");
+                    : sl_fail(error, SL_MALFORMED, "a URL in $DEBUGINFOD_URLS is too long");
         at += size;
     }
     return code;

@@ -9,10 +9,10 @@
 
 static const struct option_spec specs[] = {
     SERVER_OPTIONS,
-    {"strict", 0, OPTION_FLAG, false, NULL, "check: warnings count as errors"},
-    {"user", 0, OPTION_FLAG, false, NULL, "check: what commands of a user read, not the service's"},
-    {"connect", 0, OPTION_FLAG, false, NULL, "check: ask each source, and what is shared, whether it answers"},
-    {"json", 0, OPTION_FLAG, false, NULL, "check: an array of what was found; show: one object"},
+    {"strict", 0, OPTION_FLAG, false, NULL, "check: Treat warnings as errors"},
+    {"user", 0, OPTION_FLAG, false, NULL, "check: Check what user commands read, not the service"},
+    {"connect", 0, OPTION_FLAG, false, NULL, "check: Test the connection to every source and shared cache"},
+    {"json", 0, OPTION_FLAG, false, NULL, "Print JSON (check: array of problems; show: one object)"},
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
@@ -99,7 +99,7 @@ static int config_run(const struct options *o)
     bool checks = strcmp(verb, "check") == 0, table = strcmp(verb, "table") == 0,
          metrics = strcmp(verb, "metrics") == 0;
     if (!checks && !table && !metrics && strcmp(verb, "show") != 0)
-        return options_wrong(o, "say 'config check', 'config show', 'config table' or 'config metrics'");
+        return options_wrong(o, "expected 'config check', 'config show', 'config table' or 'config metrics'");
     if (!options_arguments(o, checks ? 2 : 1))
         return 2;
     if (table || metrics)
@@ -109,9 +109,9 @@ static int config_run(const struct options *o)
 
 const struct command command_config = {
     .name = "config",
-    .summary = "check or show a configuration",
+    .summary = "check or show the configuration",
     .usage = "config check [FILE] | config show | config table | config metrics",
-    .about = "Checks a configuration, or shows the effective one, or what every key or metric is for.",
+    .about = "Checks a configuration file, prints the effective configuration, or prints a table of all keys or metrics.",
     .examples = "symloom config check --strict config.yml\n"
                 "symloom config show -c config.yml",
     .options = specs,

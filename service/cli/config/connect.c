@@ -89,7 +89,7 @@ static void ask_source(struct connect_check *q)
         return;
     int fd = temporary_file();
     if (fd < 0)
-        q->code = sl_fail(&q->error, SL_BUSY, "no temporary file");
+        q->code = sl_fail(&q->error, SL_BUSY, "cannot create a temporary file");
     else
         q->code = origin_fetch(&files[0], fd, &q->error);
     sl_close(fd);
@@ -153,7 +153,7 @@ static void ask_redis(struct connect_check *q)
         q->code = sl_fail(&q->error, SL_DOWNLOAD_ERROR, SL_STR_FMT, SL_STR_ARG(sl_buf_view(&answer.text)));
     else if (result != REDIS_ANSWERED)
         q->code = sl_fail(&q->error, SL_DOWNLOAD_ERROR, "%s",
-                          *redis_trouble(redis) ? redis_trouble(redis) : "no answer in time");
+                          *redis_trouble(redis) ? redis_trouble(redis) : "no response in time");
     sl_buf_free(&answer.text);
     fiber_group_cancel(&group);
     fiber_group_wait(&group);
@@ -250,12 +250,13 @@ static void report_answer(const struct connect_check *q)
     case SL_MALFORMED: value_info(problems, &q->at, q->key, "%s answers", q->where); break;
     case SL_PERMISSION_DENIED:
         value_problem(problems, &q->at, true, q->key,
-                      "%s refuses (%s): it wants other credentials, or does so for every file that it does not have",
+                      "%s refuses the request (%s): credentials are wrong or missing, or the server answers so for "
+                      "every missing file",
                       q->where, q->error.message);
         break;
     default:
-        value_problem(problems, &q->at, false, q->key, "%s does not answer: %s", q->where,
-                      *q->error.message ? q->error.message : "no time was left");
+        value_problem(problems, &q->at, false, q->key, "%s does not respond: %s", q->where,
+                      *q->error.message ? q->error.message : "timed out");
     }
 }
 

@@ -77,7 +77,7 @@ static void report_unwritable(const struct config *config, const char *key, cons
 {
     struct value at = config_place(config, key);
     if (reason)
-        value_problem(problems, &at, false, key, "%s cannot be written: %s", path, strerror(reason));
+        value_problem(problems, &at, false, key, "cannot write to %s: %s", path, strerror(reason));
 }
 
 static void check_directory(const struct config *config, const char *key, const char *path,
@@ -92,11 +92,11 @@ static void check_temp_dir(struct value_problems *problems)
 {
     const char *configured = getenv("TMPDIR"), *reason = strerror(temp_dir_error());
     if (temp_dir_error() && configured && *configured)
-        value_problem(problems, NULL, true, "TMPDIR", "%s cannot hold temporary files (%s): %s is used", configured,
-                      *configured == '/' ? reason : "the path is not absolute", temp_dir());
+        value_problem(problems, NULL, true, "TMPDIR", "cannot create temporary files in %s (%s); using %s instead",
+                      configured, *configured == '/' ? reason : "the path is not absolute", temp_dir());
     else if (temp_dir_error())
-        value_problem(problems, NULL, true, "TMPDIR", "%s cannot hold temporary files (%s): set TMPDIR", temp_dir(),
-                      reason);
+        value_problem(problems, NULL, true, "TMPDIR", "cannot create temporary files in %s (%s); set TMPDIR",
+                      temp_dir(), reason);
 }
 
 static void check_certificate(const struct config *config, struct value_problems *problems)
@@ -113,7 +113,7 @@ static void check_certificate(const struct config *config, struct value_problems
         return;
     }
     if (tls_context_expiry(context) <= clock_wall_s())
-        value_problem(problems, &at, true, key, "the certificate has expired");
+        value_problem(problems, &at, true, key, "the certificate has expired; clients will reject it");
     tls_context_free(context);
 }
 
@@ -128,7 +128,7 @@ static void check_readable(const struct value *at, const char *key, struct sl_st
     if (stat(text, &st) != 0)
         value_problem(problems, at, true, key, "%s: %s", text, strerror(errno));
     else if (!S_ISDIR(st.st_mode))
-        value_problem(problems, at, true, key, "%s is no directory", text);
+        value_problem(problems, at, true, key, "%s is not a directory", text);
     else if (access(text, R_OK | X_OK) != 0)
         value_problem(problems, at, true, key, "%s: %s", text, strerror(errno));
     else if (is_source && origin_check_directory(text, &error) == SL_DOWNLOAD_ERROR)
@@ -200,6 +200,6 @@ void config_check_machine(const struct config *config, struct value_problems *pr
     check_certificate(config, problems);
     struct value dsn = config_place(config, "sentry_dsn");
     if (secret_present(config->sentry_dsn) && !errors_dsn_valid(secret_open(config->sentry_dsn)))
-        value_problem(problems, &dsn, false, "sentry_dsn", "the value is no DSN (example: https://key@sentry.io/1)");
+        value_problem(problems, &dsn, false, "sentry_dsn", "not a DSN (example: https://key@sentry.io/1)");
     check_sources(config, problems);
 }

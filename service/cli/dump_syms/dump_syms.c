@@ -15,43 +15,44 @@
 #include "core/files.h"
 
 static const struct option_spec specs[] = {
-    {"output", 'o', OPTION_VALUE, false, "FILE", "write here; - is standard output (default)"},
-    {"store", 's', OPTION_VALUE, false, "DIR", "write to DIR/<name>/<id>/<name>.sym"},
-    {"arch", 'a', OPTION_VALUE, false, "ARCH", "the object of a file with several (default: this machine's)"},
-    {"list-arch", 0, OPTION_FLAG, false, NULL, "list the architectures in the file"},
-    {"inlines", 'd', OPTION_FLAG, true, NULL, "write INLINE and INLINE_ORIGIN records"},
+    {"output", 'o', OPTION_VALUE, false, "FILE", "Write to FILE (default: standard output, -)"},
+    {"store", 's', OPTION_VALUE, false, "DIR", "Write to DIR/<name>/<id>/<name>.sym"},
+    {"arch", 'a', OPTION_VALUE, false, "ARCH", "Use the object of this architecture (default: this machine's)"},
+    {"list-arch", 0, OPTION_FLAG, false, NULL, "List the architectures in the file"},
+    {"inlines", 'd', OPTION_FLAG, true, NULL, "Write INLINE and INLINE_ORIGIN records"},
     {"i", 0, OPTION_FLAG, true, NULL, NULL},
-    {"check-cfi", 0, OPTION_FLAG, false, NULL, "fail without unwind information"},
-    {"no-cfi", 'c', OPTION_FLAG, true, NULL, "no STACK records"},
-    {"header-only", 'i', OPTION_FLAG, true, NULL, "only MODULE and INFO"},
-    {"name", 'n', OPTION_VALUE, false, "NAME", "name of the module"},
-    {"id", 'b', OPTION_VALUE, false, "ID", "id of the module"},
-    {"os", 0, OPTION_VALUE, false, "OS", "operating system of the module"},
-    {"multiple", 'm', OPTION_FLAG, true, NULL, "mark what has several names with m (default)"},
-    {"no-multiple", 0, OPTION_FLAG, true, NULL, "no such marks"},
-    {"debug-file", 'g', OPTION_VALUE, false, "PATH", "debug file, or directory of debug files, of a stripped file"},
-    {"code-file", 0, OPTION_VALUE, false, "PATH", "the executable of a debug file"},
-    {"unwind-functions", 0, OPTION_FLAG, false, NULL, "a FUNC record for code that only unwind information knows"},
-    {"prefer-public", 'x', OPTION_FLAG, true, NULL, "the name of a symbol at a function's start wins"},
-    {"preserve-load-address", 0, OPTION_FLAG, false, NULL, "addresses as they are in the file"},
-    {"debug-id", 0, OPTION_VALUE, false, "ID", "fetch FILE, which is a name, by this debug id"},
-    {"code-id", 0, OPTION_VALUE, false, "ID", "fetch FILE by this code id"},
-    {"symbol-server", 0, OPTION_VALUE, false, "SRV", "from srv*[DIR*]URL[;..] (default: ~/.dump_syms/config)"},
-    {"config", 0, OPTION_VALUE, false, "FILE", "configuration with further sources of files by id"},
+    {"check-cfi", 0, OPTION_FLAG, false, NULL, "Fail if there is no unwind information"},
+    {"no-cfi", 'c', OPTION_FLAG, true, NULL, "Do not write STACK records"},
+    {"header-only", 'i', OPTION_FLAG, true, NULL, "Write only MODULE and INFO records"},
+    {"name", 'n', OPTION_VALUE, false, "NAME", "Set the module name"},
+    {"id", 'b', OPTION_VALUE, false, "ID", "Set the module id"},
+    {"os", 0, OPTION_VALUE, false, "OS", "Set the operating system of the module"},
+    {"multiple", 'm', OPTION_FLAG, true, NULL, "Mark addresses with several names with m (default)"},
+    {"no-multiple", 0, OPTION_FLAG, true, NULL, "Do not mark addresses with several names"},
+    {"debug-file", 'g', OPTION_VALUE, false, "PATH", "Read debug information from this file or directory"},
+    {"code-file", 0, OPTION_VALUE, false, "PATH", "Read this executable along with its debug file"},
+    {"unwind-functions", 0, OPTION_FLAG, false, NULL,
+     "Write FUNC records for functions known only from unwind information"},
+    {"prefer-public", 'x', OPTION_FLAG, true, NULL, "Prefer the symbol's name at the start of a function"},
+    {"preserve-load-address", 0, OPTION_FLAG, false, NULL, "Write addresses as in the file (not relative to its base)"},
+    {"debug-id", 0, OPTION_VALUE, false, "ID", "Download FILE by name and this debug id"},
+    {"code-id", 0, OPTION_VALUE, false, "ID", "Download FILE by name and this code id"},
+    {"symbol-server", 0, OPTION_VALUE, false, "SRV", "Download from srv*[DIR*]URL[;...] (default: ~/.dump_syms/config)"},
+    {"config", 0, OPTION_VALUE, false, "FILE", "Read more symbol sources from this configuration file"},
     BY_ID_OPTIONS,
-    {"mapping-var", 0, OPTION_VALUE, true, "K=V", "variable for --mapping-dest"},
-    {"mapping-src", 0, OPTION_VALUE, true, "RE", "rewrite source paths that match ..."},
-    {"mapping-dest", 0, OPTION_VALUE, true, "TEXT", "... to this, with {1}, {variable}, {digest}"},
-    {"mapping-file", 0, OPTION_VALUE, false, "JSON", "variables and mappings in a file"},
-    {"extra-info", 0, OPTION_VALUE, false, "'KEYWORD text'", "another INFO record"},
-    {"no-generator", 0, OPTION_FLAG, false, NULL, "no INFO GENERATOR record"},
-    {"jobs", 'j', OPTION_VALUE, false, "N", "threads (default: all cores)"},
-    {"pe", 0, OPTION_FLAG, true, NULL, "do not use the PDB beside a PE"},
+    {"mapping-var", 0, OPTION_VALUE, true, "K=V", "Define a variable for --mapping-dest"},
+    {"mapping-src", 0, OPTION_VALUE, true, "RE", "Rewrite source paths that match this expression"},
+    {"mapping-dest", 0, OPTION_VALUE, true, "TEXT", "Replace them with this; may use {1}, {variable}, {digest}"},
+    {"mapping-file", 0, OPTION_VALUE, false, "JSON", "Read variables and mappings from this file"},
+    {"extra-info", 0, OPTION_VALUE, false, "'KEYWORD text'", "Add this INFO record"},
+    {"no-generator", 0, OPTION_FLAG, false, NULL, "Do not write the INFO GENERATOR record"},
+    {"jobs", 'j', OPTION_VALUE, false, "N", "Use N threads (default: all cores)"},
+    {"pe", 0, OPTION_FLAG, true, NULL, "Ignore the PDB next to a PE file"},
     {"recursive", 'r', OPTION_FLAG, true, NULL, NULL},
     {"warnings", 'w', OPTION_FLAG, true, NULL, NULL},
     {"type", 't', OPTION_VALUE, false, "TYPE", NULL},
     {"verbose", 'v', OPTION_OPTIONAL, true, "off|error|warn|info|debug|trace",
-     "print warnings; the level of the log (-v info, -vv debug, ..)"},
+     "Print warnings, or log at this level (-v info, -vv debug)"},
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
@@ -107,10 +108,10 @@ static int open_store(struct dump *d, struct sl_str module, struct sl_str id)
                  !memchr(name.data, '\0', name.size) && !memchr(id.data, '/', id.size) && id.data[0] != '.';
     if (!plain || snprintf(path, sizeof path, "%s/" SL_STR_FMT "/" SL_STR_FMT "/" SL_STR_FMT ".sym", store,
                            SL_STR_ARG(name), SL_STR_ARG(id), SL_STR_ARG(without_pdb(name))) >= (int)sizeof path)
-        return report(1, "the module's name is no file name", NULL);
+        return report(1, "the module name is not usable as a file name", NULL);
     if (!files_make_parents(path, 0777)) {
         char text[4200];
-        snprintf(text, sizeof text, "cannot make the directory of %s", path);
+        snprintf(text, sizeof text, "cannot create the directory of %s", path);
         return report(1, text, strerror(errno));
     }
     if (output_file_open(&d->store, path, &error) != SL_OK)
@@ -237,14 +238,13 @@ static void warn_missing(const struct dump_module *m)
         }
     }
     if (!told && !has_functions(m))
-        remark(
-            "warning: %s: it has no debug information: there are no lines, and no functions but those of its symbols\n",
-            m->main.path);
+        remark("warning: %s: no debug information; only names from the symbol table are written, no lines\n",
+               m->main.path);
 }
 
 static int report_nothing(const struct dump_module *m)
 {
-    int status = report(STATUS_NOTHING, "no symbols", m->main.path);
+    int status = report(STATUS_NOTHING, "no symbols found", m->main.path);
     if (m->main.notes.size)
         warn_missing(m);
     return status;
@@ -286,9 +286,9 @@ static int write_group(struct dump *d, struct sl_breakpad_writer *w, struct dump
     enum sl_code code = SL_OK;
     bool header_only = option_given(d->o, "header-only");
     if (sl_debug_id_is_nil(&first->id) && !option_given(d->o, "id"))
-        remark(
-            "warning: %s: it has no id, and no code to make one of: nobody can find its symbols; give one with --id\n",
-            first->main.path);
+        remark("warning: %s: the file has no id and no code to derive one from, so its symbols cannot be found "
+               "by id; set one with --id\n",
+               first->main.path);
     relate_group(d, first);
     for (struct dump_module *m = first; m < d->modules + d->count && code == SL_OK && !header_only; m++)
         if (is_of_group(m, first))
@@ -462,15 +462,15 @@ static int dump_syms_run(const struct options *o)
         return options_try_help("dump-syms");
     }
     if (o->argument_count > 1 && (option_given(o, "debug-id") || option_given(o, "code-id"))) {
-        report(2, "an id is that of one file", NULL);
+        report(2, "--debug-id and --code-id can be used with one FILE only", NULL);
         return options_try_help("dump-syms");
     }
     if (option_given(o, "verbose") && !server_verbosity(o)) {
-        report(2, "--verbose: its value is no level of the log", option_value(o, "verbose", NULL));
+        report(2, "--verbose: not a log level", option_value(o, "verbose", NULL));
         return options_try_help("dump-syms");
     }
     if (extra && !is_info(extra)) {
-        report(2, "--extra-info needs a keyword in capitals and a text", NULL);
+        report(2, "--extra-info needs a keyword in capital letters and a text", NULL);
         return options_try_help("dump-syms");
     }
     if (option_given(o, "list-arch"))
@@ -494,19 +494,18 @@ static int dump_syms_run(const struct options *o)
 
 const struct command command_dump_syms = {
     .name = "dump-syms",
-    .summary = "any debug file to a Breakpad symbol file",
-    .usage = "dump-syms [OPTION..] FILE.. [DIRECTORY..]",
-    .about = "Any debug file to a Breakpad symbol file.",
+    .summary = "write the Breakpad symbol file of a debug file",
+    .usage = "dump-syms [OPTION...] FILE... [DIRECTORY...]",
+    .about = "Writes the Breakpad symbol file of any supported debug file.",
     .examples = "symloom dump-syms app.debug -o app.sym\n"
                 "symloom dump-syms --inlines --store symbols app.debug",
     .options = specs,
     .groups = {{"Most used", "output store inlines arch list-arch debug-file code-file multiple jobs verbose"},
-               {"Where files are looked for",
-                "symbols source nt-symbol-path debuginfod symbol-server config cache-dir"},
-               {"What is written", "check-cfi no-cfi header-only unwind-functions prefer-public preserve-load-address "
-                                   "no-generator extra-info pe "
-                                   "no-multiple"},
-               {"What the file says of itself", "name id os debug-id code-id"},
-               {"Paths of sources", "mapping-var mapping-src mapping-dest mapping-file"}},
+               {"Symbol sources", "symbols source nt-symbol-path debuginfod symbol-server config cache-dir"},
+               {"Records", "check-cfi no-cfi header-only unwind-functions prefer-public preserve-load-address "
+                           "no-generator extra-info pe "
+                           "no-multiple"},
+               {"Module record", "name id os debug-id code-id"},
+               {"Source paths", "mapping-var mapping-src mapping-dest mapping-file"}},
     .run = dump_syms_run,
 };

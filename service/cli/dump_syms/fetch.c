@@ -8,13 +8,13 @@
 static int failed(const char *name, enum sl_code code, const char *cause)
 {
     char text[4200];
-    snprintf(text, sizeof text, "failed to fetch %s", name);
+    snprintf(text, sizeof text, "failed to download %s", name);
     return report(code == SL_PERMISSION_DENIED ? STATUS_DENIED : report_status(code), text, cause);
 }
 
 static int usage(const char *option, const char *text)
 {
-    fprintf(stderr, "error: --%s: '%s' is no id\n", option, text);
+    fprintf(stderr, "error: --%s: '%s' is not an id\n", option, text);
     return options_try_help("dump-syms");
 }
 
@@ -46,7 +46,7 @@ static enum sl_code dump_fetch_get(struct by_id *by_id, const struct object_id *
 {
     enum sl_code code = by_id_open_input(by_id, id, purpose, name, input, error);
     if (code == SL_OK && !input->object)
-        code = sl_fail(error, SL_UNSUPPORTED, "a symcache holds no symbol file");
+        code = sl_fail(error, SL_UNSUPPORTED, "a symcache cannot be converted to a symbol file");
     return code;
 }
 

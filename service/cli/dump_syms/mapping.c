@@ -114,7 +114,7 @@ static int add_rule(struct path_mapping *m, const char *source, const char *dest
     *made = rule;
     rule->source = pcre2_compile((PCRE2_SPTR)source, PCRE2_ZERO_TERMINATED, PCRE2_UTF, &number, &offset, NULL);
     if (!rule->source)
-        return options_wrong(m->o, "'%s' is no regular expression", source);
+        return options_wrong(m->o, "'%s' is not a regular expression", source);
     return parse_destination(m, rule, destination);
 }
 
@@ -175,7 +175,7 @@ static int read_rules(struct path_mapping *m, const struct options *o, const str
     const struct value *list = value_get(file, "mappings");
     int status = read_variables(m, o, file);
     if (sources != destinations)
-        return options_wrong(o, "--mapping-src and --mapping-dest come in pairs");
+        return options_wrong(o, "--mapping-src and --mapping-dest must be given in pairs");
     if (list && list->type == VALUE_LIST)
         for (size_t i = 0; i < list->count && status == 0; i++)
             status = read_rule(m, &list->items[i]);
@@ -197,10 +197,10 @@ static int dump_mapping_read_file(struct path_mapping *m, const char *path, stru
     struct sl_json j = sl_json(text, &m->arena, false);
     value_from_json(&m->arena, &j, file);
     if (sl_json_end(&j))
-        return file->type == VALUE_MAP ? 0 : report(1, "the mapping file is no JSON object", "");
+        return file->type == VALUE_MAP ? 0 : report(1, "the mapping file is not a JSON object", "");
     struct sl_json_place place = sl_json_place(text, j.at);
     snprintf(problem, sizeof problem, "%s at line %zu column %zu", j.problem, place.line, place.column);
-    return report(1, "the mapping file is no JSON object", problem);
+    return report(1, "the mapping file is not a JSON object", problem);
 }
 
 int path_mapping_read(const struct options *o, struct path_mapping **mapping)

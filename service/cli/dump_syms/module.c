@@ -131,7 +131,7 @@ int dump_module_open(struct dump_module *m, const char *path, const char *const 
     enum sl_code code = input_open(path, &options, &m->main, &error);
     m->main.options = NULL;
     if (code == SL_OK && !m->main.object)
-        code = sl_fail(&error, SL_UNSUPPORTED, "a symcache holds no symbol file");
+        code = sl_fail(&error, SL_UNSUPPORTED, "a symcache cannot be converted to a symbol file");
     if (code != SL_OK)
         return report_file(path, code, &error);
     int status = find_partner(m, o);

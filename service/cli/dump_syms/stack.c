@@ -44,7 +44,7 @@ enum sl_code dump_stack(const struct dump_module *m, const struct options *o,
         text.arg = arg;
         enum sl_code code = sl_unwind_read(objects[i], &text.sink, error);
         if (warn && text.sink.skipped)
-            remark("warning: %s: %zu unwind entries could not be read\n", m->main.path, text.sink.skipped);
+            remark("warning: %s: skipped %zu unreadable unwind entries\n", m->main.path, text.sink.skipped);
         *written = text.records;
         sl_unwind_text_free(&text);
         if (code != SL_OK && ran_out(objects[i], code))

@@ -10,24 +10,25 @@
 #include <stdlib.h>
 
 static const struct option_spec specs[] = {
-    {"check", 0, OPTION_FLAG, false, NULL, "only say whether each file is usable; status 1 if one is not"},
+    {"check", 0, OPTION_FLAG, false, NULL, "Only check whether files are usable (status 1: one is not)"},
     {"type", 't', OPTION_VALUE, false, "TYPE",
-     "fail unless it is a dsym, elf, pe, pdb, portablepdb, breakpad, wasm, minidump, proguard or sourcemap"},
-    {"arch", 0, OPTION_VALUE, false, "ARCH", "only objects for this architecture"},
-    {"id", 0, OPTION_VALUE, false, "ID", "only objects with this debug id or code id"},
-    {"verify", 0, OPTION_FLAG, false, NULL, "read everything and count it"},
-    {"statistics", 0, OPTION_FLAG, false, NULL, "the same as --verify"},
-    {"sections", 0, OPTION_FLAG, false, NULL, "list the sections"},
-    {"symbols", 0, OPTION_FLAG, false, NULL, "list the function symbols"},
-    {"functions", 0, OPTION_FLAG, false, NULL, "list the functions and what is inlined in them"},
-    {"files", 0, OPTION_FLAG, false, NULL, "list the source files"},
-    {"sources", 0, OPTION_FLAG, false, NULL, "list the source files, and whether they are here"},
-    {"cfi", 0, OPTION_FLAG, false, NULL, "list the unwind information, as STACK records"},
-    {"raw", 0, OPTION_FLAG, false, NULL, "list the streams of a minidump"},
-    {"recursive", 'r', OPTION_FLAG, true, NULL, "debug files in directories"},
-    {"demangle", 'C', OPTION_FLAG, true, NULL, "readable names"},
-    {"json", 0, OPTION_FLAG, true, NULL, "one array of objects"},
-    {"verbose", 'v', OPTION_FLAG, true, NULL, "more ids"},
+     "Fail unless the file is a dsym, elf, pe, pdb, portablepdb, breakpad, wasm, minidump, "
+     "proguard or sourcemap"},
+    {"arch", 0, OPTION_VALUE, false, "ARCH", "Show only objects of this architecture"},
+    {"id", 0, OPTION_VALUE, false, "ID", "Show only objects with this debug id or code id"},
+    {"verify", 0, OPTION_FLAG, false, NULL, "Read everything; report counts and damage"},
+    {"statistics", 0, OPTION_FLAG, false, NULL, "Same as --verify"},
+    {"sections", 0, OPTION_FLAG, false, NULL, "List sections"},
+    {"symbols", 0, OPTION_FLAG, false, NULL, "List function symbols"},
+    {"functions", 0, OPTION_FLAG, false, NULL, "List functions and inlined calls"},
+    {"files", 0, OPTION_FLAG, false, NULL, "List source files"},
+    {"sources", 0, OPTION_FLAG, false, NULL, "List source files and whether they exist on this machine"},
+    {"cfi", 0, OPTION_FLAG, false, NULL, "List unwind information as STACK records"},
+    {"raw", 0, OPTION_FLAG, false, NULL, "List the streams of a minidump"},
+    {"recursive", 'r', OPTION_FLAG, true, NULL, "Search directories for debug files"},
+    {"demangle", 'C', OPTION_FLAG, true, NULL, "Demangle names"},
+    {"json", 0, OPTION_FLAG, true, NULL, "Print one JSON array of objects"},
+    {"verbose", 'v', OPTION_FLAG, true, NULL, "Show more ids"},
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
@@ -157,7 +158,7 @@ static void inspect_objects(struct inspection *in, const char *path, struct inpu
         const struct sl_object_info *info = sl_object_info(all.items[i]);
         input->object = all.items[i];
         if (!is_type(in, findings_type(info->format)))
-            inspect_fail(in, path, 1, "the file is of another type");
+            inspect_fail(in, path, 1, "the file has a different type than --type");
         else if (is_wanted(in, info))
             inspect_show(in, path, input, i, all.count, &variants);
         input_close_object(input);
@@ -233,7 +234,7 @@ static void inspect_file(struct inspection *in, const char *path)
     else if (!input.has_cache)
         inspect_objects(in, path, &input);
     else if (!is_type(in, "symcache"))
-        inspect_fail(in, path, 1, "the file is of another type");
+        inspect_fail(in, path, 1, "the file has a different type than --type");
     else if (!option_given(in->o, "id") || (in->has_id && sl_debug_id_equal(&in->id, &input.cache.debug_id)))
         inspect_show(in, path, &input, 0, 1, NULL);
     input_close(&input);
@@ -281,7 +282,7 @@ static int inspect_all(struct inspection *in)
         inspect_flush(in);
     sl_buf_free(&in->out);
     if (in->status == 0 && !in->shown && (option_given(in->o, "id") || option_given(in->o, "arch")))
-        return report(STATUS_NOTHING, "no such object", NULL);
+        return report(STATUS_NOTHING, "no object in the file matches --arch and --id", NULL);
     return in->status == 0 && option_given(in->o, "check") && in->unusable ? 1 : in->status;
 }
 
@@ -304,9 +305,9 @@ static int inspect_run(const struct options *o)
 
 const struct command command_inspect = {
     .name = "inspect",
-    .summary = "what a debug file is and holds",
-    .usage = "inspect [OPTION..] FILE..",
-    .about = "What a debug file or symcache is, and what it holds.",
+    .summary = "show what a debug file contains",
+    .usage = "inspect [OPTION...] FILE...",
+    .about = "Shows what a debug file or symcache is and what it contains.",
     .examples = "symloom inspect app.debug\n"
                 "symloom inspect --check -r build/",
     .options = specs,

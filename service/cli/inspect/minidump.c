@@ -218,10 +218,10 @@ static void dump_read(struct dump_view *view, struct sl_bytes bytes, struct sl_a
     else if (!sl_minidump_enter_wow64(&view->dump, arena))
         sl_fail(error, SL_BUSY, "out of memory");
     else if (view->dump.unread_processor)
-        sl_fail(error, SL_UNSUPPORTED, "no stacks: registers of the processor (%s, %u) are not read",
+        sl_fail(error, SL_UNSUPPORTED, "no stacks: registers of this processor (%s, %u) are not supported",
                 view->dump.unread_processor, view->dump.cpu);
     else if (sl_minidump_lacks_registers(&view->dump))
-        sl_fail(error, SL_UNSUPPORTED, "no stacks: none of the %zu threads has registers of the processor (%s)",
+        sl_fail(error, SL_UNSUPPORTED, "no stacks: none of the %zu threads has registers of this processor (%s)",
                 view->dump.crash.thread_count, sl_arch_name(view->dump.crash.system.arch));
     view->unusable = *error->message ? error->message : NULL;
 }

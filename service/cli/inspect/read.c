@@ -140,7 +140,7 @@ static void read_ppdb(struct findings *f)
     struct sl_ppdb *ppdb;
     struct sl_ppdb_info info;
     if (sl_ppdb_open(sl_object_file(f->input->object), &f->arena, &ppdb, &info, &error) != SL_OK)
-        hint(f, "the debug information cannot be read: %s", error.message);
+        hint(f, "cannot read the debug information: %s", error.message);
     else if (!inspect_read_read_documents(f, ppdb, &info)) {
         sl_budget_fail(sl_object_budget(f->input->object), &error);
         hint(f, "%s", error.message);
@@ -153,7 +153,7 @@ static void inspect_open_bundle(struct findings *f)
     struct sl_error error = {0};
     struct sl_object *object = f->input->object;
     if (sl_bundle_open(sl_object_file(object), sl_object_budget(object), &f->bundle, &error) != SL_OK)
-        hint(f, "the bundle cannot be read: %s", error.message);
+        hint(f, "cannot read the bundle: %s", error.message);
 }
 
 /* Lists the files of a source bundle. */
@@ -227,9 +227,9 @@ uint64_t findings_cfi(struct findings *f, bool (*write)(void *arg, struct sl_str
     text.arg = arg;
     enum sl_code code = sl_unwind_read(f->input->object, &text.sink, &error);
     if (!f->complete && (code == SL_MALFORMED || code == SL_INTERNAL))
-        hint(f, "the unwind information cannot be read: %s", error.message);
+        hint(f, "cannot read the unwind information: %s", error.message);
     if (!f->complete && text.sink.skipped)
-        hint(f, "%zu entries of the unwind information are damaged or cannot be said", text.sink.skipped);
+        hint(f, "%zu entries of the unwind information are damaged or not supported", text.sink.skipped);
     uint64_t records = text.records;
     sl_unwind_text_free(&text);
     return records;
@@ -249,13 +249,13 @@ static void inspect_read_read_all(struct findings *f)
     f->function_writer = sl_json_writer(&f->functions);
     enum sl_code code = input_read_functions(f->input, threads_parallel(0), &counter.sink, &error);
     if (code != SL_OK && code != SL_NOT_FOUND)
-        hint(f, "the debug information cannot be read: %s", error.message);
+        hint(f, "cannot read the debug information: %s", error.message);
     sl_dwarf_sources(input_debug(f->input), add_embedded, f);
     f->counts.skipped = counter.sink.skipped_units;
     f->counts.files = f->files.count;
     code = sl_object_symbols(f->input->object, &f->arena, &f->symbols, &count, &error);
     if (code != SL_OK)
-        hint(f, "the symbols cannot be read: %s", error.message);
+        hint(f, "cannot read the symbols: %s", error.message);
     f->counts.symbols = code == SL_OK ? count : 0;
     f->counts.cfi = findings_cfi(f, ignore_record, NULL);
     f->complete = true;
@@ -326,11 +326,11 @@ static void hint_made_id(struct findings *f)
     struct sl_debug_id id;
     char text[SL_DEBUG_ID_TEXT];
     if (!sl_object_make_id(f->input->object, &id)) {
-        hint(f, "it has no id: usable by its path, but no store or report can name it");
+        hint(f, "no id: found by its path only, not by symbol stores or crash reports");
         return;
     }
     sl_debug_id_format(&id, text);
-    hint(f, "it has no id: usable by its path; dump-syms and sort name it by one made of its contents: %s", text);
+    hint(f, "no id: found by its path; dump-syms and sort use an id made from its contents: %s", text);
 }
 
 /* Limit of units to check for a hint, because large files have very many. */
@@ -349,11 +349,11 @@ static void make_hints(struct findings *f)
     if (info->kind == SL_KIND_EXE || info->kind == SL_KIND_LIB)
         if (!info->features.has_debug_info && info->features.has_symbols && !info->debug_link.size &&
             info->format == SL_FORMAT_ELF && !has_go_table(f->input->object))
-            hint(f, "no lines: compiled without -g, or stripped");
+            hint(f, "no line information: compiled without -g, or stripped");
     if (info->raw_code_id.size)
-        hint(f, "the file's build id stands behind its length: " SL_STR_FMT, SL_STR_ARG(info->raw_code_id));
+        hint(f, "the build id is preceded by its length: " SL_STR_FMT, SL_STR_ARG(info->raw_code_id));
     if (info->partial)
-        hint(f, "damaged: some headers could not be read");
+        hint(f, "damaged: cannot read some headers");
 }
 
 void findings_make(struct findings *f)

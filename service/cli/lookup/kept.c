@@ -94,7 +94,7 @@ static enum sl_code kept_make(void *arg, struct sl_bytes *bytes, struct sl_error
     enum sl_code code = input_convert(input, making->lookup->jobs, error);
     making->made = true;
     if (code == SL_OK && input->has_dwo)
-        return sl_fail(error, SL_CANCELLED, "units of it are in files of their own");
+        return sl_fail(error, SL_CANCELLED, "some units are in separate files");
     *bytes = input->cache.table.bytes;
     return code;
 }

@@ -10,49 +10,48 @@
 #include <unistd.h>
 
 static const struct option_spec specs[] = {
-    {"exe", 'e', OPTION_VALUE, false, "FILE",
-     "debug file, symbfile, or symcache of one; FILE:ARCH for an object of several"},
-    {"obj", 0, OPTION_VALUE, false, "FILE", "the same as --exe"},
+    {"exe", 'e', OPTION_VALUE, false, "FILE", "Read this debug file, symbfile or symcache; FILE:ARCH picks an object"},
+    {"obj", 0, OPTION_VALUE, false, "FILE", "Same as --exe"},
     {"build-id", 0, OPTION_VALUE, false, "HEX",
-     "the debug file with this build id: installed, or found by --symbols and the like"},
-    {"config", 'c', OPTION_VALUE, false, "FILE", "configuration with further sources of files by id"},
+     "Find the debug file with this build id: installed files, --symbols, ..."},
+    {"config", 'c', OPTION_VALUE, false, "FILE", "Read more symbol sources from this configuration file"},
     BY_ID_OPTIONS,
-    {"functions", 'f', OPTION_OPTIONAL, true, "none|short|linkage", "names of functions (default: linkage)"},
-    {"inlines", 'i', OPTION_FLAG, true, NULL, "inlined callers, innermost first (default)"},
-    {"inlining", 0, OPTION_OPTIONAL, true, "true|false", "inlined callers, or not"},
-    {"no-inlines", 0, OPTION_FLAG, true, NULL,
-     "only one element: the function that the code is in, with the innermost line"},
-    {"demangle", 'C', OPTION_OPTIONAL, true, "BOOL", "readable names (default)"},
-    {"no-demangle", 0, OPTION_FLAG, true, NULL, "names as they are stored"},
-    {"addresses", 'a', OPTION_FLAG, true, NULL, "print the address before its answer"},
+    {"functions", 'f', OPTION_OPTIONAL, true, "none|short|linkage", "Print function names (default: linkage)"},
+    {"inlines", 'i', OPTION_FLAG, true, NULL, "Print inlined functions, innermost first (default)"},
+    {"inlining", 0, OPTION_OPTIONAL, true, "true|false", "Print inlined functions, or not"},
+    {"no-inlines", 0, OPTION_FLAG, true, NULL, "Print only the outermost function, with the innermost line"},
+    {"demangle", 'C', OPTION_OPTIONAL, true, "BOOL", "Demangle names (default)"},
+    {"no-demangle", 0, OPTION_FLAG, true, NULL, "Print names as stored in the file"},
+    {"addresses", 'a', OPTION_FLAG, true, NULL, "Print the address before each result"},
     {"print-address", 0, OPTION_FLAG, true, NULL, NULL},
-    {"pretty-print", 'p', OPTION_FLAG, true, NULL, "one line for each element"},
-    {"basenames", 's', OPTION_FLAG, true, NULL, "file names without directories"},
-    {"relativenames", 0, OPTION_FLAG, true, NULL, "file names without the directory that their unit was compiled in"},
-    {"section", 'j', OPTION_VALUE, false, "NAME", "addresses are offsets in this section"},
-    {"adjust-vma", 0, OPTION_VALUE, false, "N", "subtracted from every address"},
-    {"relative-address", 0, OPTION_FLAG, true, NULL, "addresses are relative to the load address"},
-    {"return-addresses", 0, OPTION_FLAG, true, NULL, "addresses are return addresses: look one byte before"},
-    {"output-style", 0, OPTION_VALUE, false, "gnu|llvm|json|table", "default: table on a terminal, else llvm"},
-    {"json", 0, OPTION_FLAG, true, NULL, "the same as --output-style json"},
-    {"llvm", 0, OPTION_FLAG, true, NULL, "the same as --output-style llvm"},
+    {"pretty-print", 'p', OPTION_FLAG, true, NULL, "Print one line per frame"},
+    {"basenames", 's', OPTION_FLAG, true, NULL, "Print file names without directories"},
+    {"relativenames", 0, OPTION_FLAG, true, NULL, "Print file names relative to the compilation directory"},
+    {"section", 'j', OPTION_VALUE, false, "NAME", "Treat addresses as offsets in this section"},
+    {"adjust-vma", 0, OPTION_VALUE, false, "N", "Subtract N from every address"},
+    {"relative-address", 0, OPTION_FLAG, true, NULL, "Treat addresses as relative to the load address"},
+    {"return-addresses", 0, OPTION_FLAG, true, NULL, "Treat addresses as return addresses (look up address - 1)"},
+    {"output-style", 0, OPTION_VALUE, false, "gnu|llvm|json|table",
+     "Choose the output style (default: table on a terminal, else llvm)"},
+    {"json", 0, OPTION_FLAG, true, NULL, "Same as --output-style json"},
+    {"llvm", 0, OPTION_FLAG, true, NULL, "Same as --output-style llvm"},
     {"no-debuginfod", 0, OPTION_FLAG, true, NULL, NULL},
-    {"verbose", 0, OPTION_FLAG, true, NULL, "llvm style: every detail on a line"},
-    {"print-source-context-lines", 0, OPTION_VALUE, false, "N", "llvm style: source lines around the line"},
-    {"no-trim", 0, OPTION_FLAG, true, NULL, "table: whole names, wider than the terminal if they are"},
-    {"all", 0, OPTION_FLAG, false, NULL, "every address where something begins, ascending"},
-    {"names", 0, OPTION_FLAG, false, NULL, "arguments are names: their addresses and sizes"},
-    {"default-arch", 0, OPTION_VALUE, false, "ARCH", "the object of a file with several (default: this machine's)"},
-    {"dsym-hint", 0, OPTION_VALUE, true, "DIR", ".dSYM bundle with the debug information"},
-    {"debug-file-directory", 0, OPTION_VALUE, true, "DIR", "where debug files are (default: /usr/lib/debug)"},
-    {"fallback-debug-path", 0, OPTION_VALUE, true, "DIR", "the same as --debug-file-directory"},
-    {"dwp", 0, OPTION_VALUE, false, "FILE", "package of split debug information (default: FILE.dwp)"},
-    {"sup", 0, OPTION_VALUE, false, "FILE", "supplementary debug file (default: the one FILE names)"},
-    {"symcache-out", 0, OPTION_VALUE, false, "FILE", "keep the symcache that was made"},
+    {"verbose", 0, OPTION_FLAG, true, NULL, "Print every detail (style llvm)"},
+    {"print-source-context-lines", 0, OPTION_VALUE, false, "N", "Print N source lines around each line (style llvm)"},
+    {"no-trim", 0, OPTION_FLAG, true, NULL, "Do not shorten long names to fit the terminal (style table)"},
+    {"all", 0, OPTION_FLAG, false, NULL, "List every address where a function or line starts"},
+    {"names", 0, OPTION_FLAG, false, NULL, "Look up names: print their addresses and sizes"},
+    {"default-arch", 0, OPTION_VALUE, false, "ARCH", "Use the object of this architecture (default: this machine's)"},
+    {"dsym-hint", 0, OPTION_VALUE, true, "DIR", "Read debug information from this .dSYM bundle"},
+    {"debug-file-directory", 0, OPTION_VALUE, true, "DIR", "Search here for debug files (default: /usr/lib/debug)"},
+    {"fallback-debug-path", 0, OPTION_VALUE, true, "DIR", "Same as --debug-file-directory"},
+    {"dwp", 0, OPTION_VALUE, false, "FILE", "Read this split DWARF package (default: FILE.dwp)"},
+    {"sup", 0, OPTION_VALUE, false, "FILE", "Read this supplementary file (default: named by FILE)"},
+    {"symcache-out", 0, OPTION_VALUE, false, "FILE", "Write the converted symcache to FILE"},
     {"cache", 0, OPTION_FLAG, true, NULL,
-     "make a symcache of the whole file and keep it in the disk cache (what was made of files over 64 MiB is kept "
-     "anyway)"},
-    {"jobs", 0, OPTION_VALUE, false, "N", "threads for the conversion (default: all cores)"},
+     "Convert the whole file and keep the symcache in the disk cache (always done for files "
+     "over 64 MiB)"},
+    {"jobs", 0, OPTION_VALUE, false, "N", "Convert with N threads (default: all cores)"},
     {"target", 'b', OPTION_VALUE, true, NULL, NULL},
     {"recurse-limit", 'R', OPTION_FLAG, true, NULL, NULL},
     {"no-recurse-limit", 'r', OPTION_FLAG, true, NULL, NULL},
@@ -162,7 +161,7 @@ static int serve_input(struct lookup *l)
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            return report(1, "cannot read standard input", strerror(errno));
+            return report(1, "cannot read addresses from standard input", strerror(errno));
         if (n == 0 && !filled)
             break;
         filled += (size_t)n;
@@ -189,7 +188,8 @@ static bool check_arguments(struct lookup *l, char **arguments, size_t count)
         if (request.kind != REQUEST_BAD)
             continue;
         options_wrong(l->options, "%s'%s'",
-                      l->file ? "neither an address nor a function: " : "no file and address: ", arguments[i]);
+                      l->file ? "not an address or function name: " : "not an address; name the debug file with -e: ",
+                      arguments[i]);
         return false;
     }
     return true;
@@ -281,7 +281,7 @@ static bool read_style(struct lookup *l, const char *name)
             l->style = (enum style)i;
             return true;
         }
-    options_wrong(l->options, "unknown output style '%s' (gnu, llvm, json, table)", name);
+    options_wrong(l->options, "unknown output style '%s'; expected gnu, llvm, json or table", name);
     return false;
 }
 
@@ -313,7 +313,7 @@ static bool check_words(const struct options *o)
             return options_wrong(o, "--functions: '%s' is not one of none, short, linkage", names[i]) == 0;
     for (size_t i = 0; i < inlining; i++)
         if (!is_true(truths[i]) && !is_false(truths[i]))
-            return options_wrong(o, "--inlining: '%s' is neither true nor false", truths[i]) == 0;
+            return options_wrong(o, "--inlining: '%s' is not true or false", truths[i]) == 0;
     return true;
 }
 
@@ -338,7 +338,7 @@ static bool read_address(const struct options *o, const char *name, uint64_t *va
     *value = strtoull(text, &end, 16);
     if (*text && !*end && errno == 0)
         return true;
-    options_wrong(o, "--%s: '%s' is no address", name, text);
+    options_wrong(o, "--%s: '%s' is not an address", name, text);
     return false;
 }
 
@@ -423,7 +423,7 @@ static int serve(struct lookup *l, const struct options *o, struct lookup_module
     struct sl_error error;
     if ((all || names || out) && (!m || !lookup_whole(l, m)))
         return m ? report(report_status(m->error.code), m->error.message, NULL)
-                 : options_wrong(o, "no file given (-e)");
+                 : options_wrong(o, "no debug file given (-e FILE)");
     if (out && output_file_put(out, m->input.cache.table.bytes, &error) != SL_OK)
         return report(1, error.message, NULL);
     if (all)
@@ -460,7 +460,7 @@ static int lookup_run(struct lookup *l, const struct options *o)
     if (!l->file && (l->persona == PERSONA_ADDR2LINE || l->persona == PERSONA_LLVM_ADDR2LINE))
         l->file = "a.out";
     if (!l->file && l->persona == PERSONA_LOOKUP && (l->style == STYLE_GNU || l->style == STYLE_TABLE))
-        return options_wrong(o, "no file given (-e)");
+        return options_wrong(o, "no debug file given (-e FILE)");
     if (l->file && !(m = lookup_module_find(l, sl_str(l->file))))
         return report_no_memory();
     if (m && m->error.code != SL_OK) {
@@ -597,25 +597,25 @@ static int addr2line_main(const struct command *command, int argc, char **argv)
 
 #define LOOKUP(persona_, main_)                                                                                        \
     {                                                                                                                  \
-        .name = "lookup", .summary = "addresses of a debug file to functions and lines",                               \
-        .usage = "lookup [-e FILE] [OPTION..] [ADDRESS..]",                                                            \
-        .about = "Addresses of a debug file, symbfile or symcache to functions and lines. Without ADDRESS, or\n"       \
-                 "with -, addresses are read from standard input, one a line. They are those of the file's\n"          \
-                 "headers (of a PDB relative to the image, of WASM offsets in the file), also for a symcache\n"        \
-                 "that was made of it.",                                                                               \
+        .name = "lookup", .summary = "find the function and line of addresses",                                        \
+        .usage = "lookup [-e FILE] [OPTION...] [ADDRESS...]",                                                            \
+        .about = "Prints the function and line of addresses in a debug file, symbfile or symcache. Without "           \
+                 "ADDRESS, or with -, addresses are read from standard input, one per line. Addresses are as in "      \
+                 "the file's headers (PDB: relative to the image base; WASM: file offsets), also for a symcache "      \
+                 "of the file.",                                                                                       \
         .examples = "symloom lookup -e app.debug -a 0x401136 0x40115c\n"                                               \
                     "symloom lookup --build-id 1b2f0c --debuginfod 0x401136\n"                                         \
                     "symloom lookup -e app.debug --symcache-out app.symcache",                                         \
         .options = specs,                                                                                              \
         .groups = {{"Most used",                                                                                       \
                     "exe build-id functions inlines no-inlines addresses pretty-print output-style json names"},       \
-                   {"Where files are looked for",                                                                      \
+                   {"Symbol sources",                                                                                  \
                     "symbols source nt-symbol-path debuginfod config cache-dir debug-file-directory dsym-hint dwp "    \
                     "sup"},                                                                                            \
                    {"Addresses", "section adjust-vma relative-address return-addresses all default-arch obj"},         \
-                   {"What is shown", "demangle no-demangle inlining basenames relativenames no-trim llvm verbose "     \
-                                     "print-source-context-lines"},                                                    \
-                   {"Work and caches", "symcache-out cache jobs fallback-debug-path"}},                                \
+                   {"Output", "demangle no-demangle inlining basenames relativenames no-trim llvm verbose "            \
+                              "print-source-context-lines"},                                                           \
+                   {"Conversion and cache", "symcache-out cache jobs fallback-debug-path"}},                           \
         .run = lookup_with, .main = (main_), .persona = (persona_),                                                    \
     }
 

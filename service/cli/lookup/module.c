@@ -71,7 +71,7 @@ static enum sl_code fetch_file(struct lookup *l, struct lookup_module *m, struct
 {
     struct object_id id = {.code_id = sl_code_id_normalise(&m->arena, text)};
     if (!id.code_id.size || id.code_id.size % 2)
-        return sl_fail(&m->error, SL_NOT_FOUND, "no build id: " SL_STR_FMT, SL_STR_ARG(text));
+        return sl_fail(&m->error, SL_NOT_FOUND, "no file with build id " SL_STR_FMT, SL_STR_ARG(text));
     m->input.alone = true;
     enum sl_code code =
         l->by_id ? SL_OK : by_id_open(l->options, NULL, server_verbosity(l->options), &l->by_id, &m->error);

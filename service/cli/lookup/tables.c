@@ -82,7 +82,7 @@ void lookup_tables_free(struct lookup_module *m)
 /* Fails because the file has no symbols, with the first note as the reason. */
 static enum sl_code fail_empty(struct lookup_module *m)
 {
-    struct sl_str rest = sl_buf_view(&m->input.notes), note = SL_STR("it has no symbols");
+    struct sl_str rest = sl_buf_view(&m->input.notes), note = SL_STR("no symbols");
     sl_str_next_line(&rest, &note);
     return sl_fail(&m->error, SL_UNSUPPORTED, SL_STR_FMT, SL_STR_ARG(note));
 }
@@ -99,7 +99,7 @@ bool lookup_whole(struct lookup *l, struct lookup_module *m)
     progress_end(&l->progress);
     if (code == SL_OK && !m->input.notes.size &&
         sl_symcache_is_partial(&m->input.cache)) /* from the cache, which does not store the reason */
-        input_note(&m->input, "some of its debug information cannot be read: `symloom inspect --verify` says why");
+        input_note(&m->input, "some debug information is damaged; run 'symloom inspect --verify' for details");
     if (code == SL_OK && l->persona == PERSONA_LOOKUP && !m->input.cache.entry_count)
         code = fail_empty(m);
     if (code == SL_OK)

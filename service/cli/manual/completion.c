@@ -193,7 +193,7 @@ static void zsh_command(struct sl_buf *out, const struct command *command)
     sl_buf_printf(out, "    %s)\n        _arguments", command->name);
     each_option(command->options, zsh_option, out, command->name);
     completion_verbs(command->usage, &verbs);
-    sl_buf_cstr(out, " \\\n            '--version[the version]' \\\n            '--help[the options]'");
+    sl_buf_cstr(out, " \\\n            '--version[Print the version]' \\\n            '--help[Print full help]'");
     if (verbs.size)
         sl_buf_printf(out, " \\\n            '1:word:(" SL_STR_FMT ")'", SL_STR_ARG(sl_buf_view(&verbs)));
     sl_buf_cstr(out, " \\\n            '*:file:_files'\n        ;;\n");
@@ -212,7 +212,7 @@ static void completion_zsh(struct sl_buf *out)
     }
     sl_buf_cstr(out, ")\n_arguments -C");
     each_option(NULL, zsh_option, out, "");
-    sl_buf_cstr(out, " \\\n            '(-)--version[the version]' '(-)--help[all commands]' \\\n"
+    sl_buf_cstr(out, " \\\n            '(-)--version[Print the version]' '(-)--help[List all commands]' \\\n"
                      "            '1:command:->command' '*::argument:->argument'\ncase $state in\n"
                      "command) _describe command verbs ;;\nargument)\n    case $words[1] in\n");
     for (const struct command *const *c = commands_all; *c; c++)
@@ -247,7 +247,9 @@ static void completion_fish(struct sl_buf *out)
 {
     sl_buf_cstr(out, "# fish completion of symloom: made by `symloom completion fish`\n");
     each_option(NULL, fish_option, out, "");
-    sl_buf_cstr(out, "complete -c symloom -l version -d 'the version'\ncomplete -c symloom -l help -d 'the options'\n");
+    sl_buf_cstr(
+        out,
+        "complete -c symloom -l version -d 'Print the version'\ncomplete -c symloom -l help -d 'Print full help'\n");
     for (const struct command *const *c = commands_all; *c; c++) {
         const struct command *command = *c;
         struct sl_buf verbs = {0};
@@ -282,7 +284,7 @@ static int completion_run(const struct options *o)
         if (strcmp(o->arguments[0], shells[i].name) == 0)
             shells[i].write(&out);
     if (!out.size)
-        return options_wrong(o, "say 'completion bash', 'completion zsh' or 'completion fish'");
+        return options_wrong(o, "expected 'completion bash', 'completion zsh' or 'completion fish'");
     output_write(sl_buf_view(&out));
     sl_buf_free(&out);
     return 0;
@@ -290,9 +292,9 @@ static int completion_run(const struct options *o)
 
 const struct command command_completion = {
     .name = "completion",
-    .summary = "a shell's completion of these commands",
+    .summary = "print shell completions",
     .usage = "completion bash|zsh|fish",
-    .about = "Completion of the commands, their options and values, for a shell to read:\n"
+    .about = "Prints completions of commands, options and values, for a shell to load:\n"
              "'source <(symloom completion bash)'.",
     .examples = "source <(symloom completion bash)",
     .options = specs,

@@ -7,33 +7,33 @@
 #include <sys/stat.h>
 
 static const char *const statuses[][2] = {
-    {"0", "Done. Frames and addresses that nothing is known of are no failure."},
-    {"1", "Failed: a file could not be read or written, a server refused."},
-    {"2", "The command line is wrong."},
-    {"3", "Nothing to work on: an unknown format, no usable object, no frames."},
-    {"4", "A server wants other credentials, or any."},
+    {"0", "Success. Unsymbolicated frames and addresses are not a failure."},
+    {"1", "Failure: a file could not be read or written, or a server refused a request."},
+    {"2", "Usage error."},
+    {"3", "Nothing to work on: unknown format, no usable object, or no frames."},
+    {"4", "A server requires other credentials, or any."},
 };
 
 static const char *const variables[][2] = {
-    {"SYMLOOM_CONFIG", "The configuration file, unless \\-\\-config names one."},
-    {"SYMLOOM_CACHE_DIR", "The root of the disk cache, unless \\-\\-cache\\-dir names one."},
+    {"SYMLOOM_CONFIG", "Path of the configuration file; \\-\\-config overrides it."},
+    {"SYMLOOM_CACHE_DIR", "Root of the disk cache; \\-\\-cache\\-dir overrides it."},
     {"SYMLOOM_LOG, RUST_LOG",
-     "Levels of the log: info, or by module info,fetch=debug; of RUST_LOG the bare level counts."},
-    {"SYMLOOM_JOBS", "The number of threads, unless \\-\\-jobs says it."},
-    {"SYMLOOM_BIND", "Where the service listens, unless \\-\\-bind says it."},
-    {"SYMLOOM_SENTRY_DSN", "Where the service reports errors, whatever the configuration says; empty: nowhere."},
-    {"SYMLOOM_URL, SYMLOOM_API_KEY", "The service that push\\-symbols sends to, and its key."},
-    {"DEBUGINFOD_URLS, _NT_SYMBOL_PATH",
-     "Servers that files are fetched from by id, with \\-\\-debuginfod and \\-\\-nt\\-symbol\\-path."},
-    {"NO_COLOR, CLICOLOR_FORCE", "No colours, or colours even without a terminal."},
+     "Log levels: info, or per module info,fetch=debug. Of RUST_LOG only the default level is used."},
+    {"SYMLOOM_JOBS", "Number of threads; \\-\\-jobs overrides it."},
+    {"SYMLOOM_BIND", "Address the service listens on; \\-\\-bind overrides it."},
+    {"SYMLOOM_SENTRY_DSN", "Sentry DSN for error reports of the service; overrides the configuration; empty disables "
+                           "reports."},
+    {"SYMLOOM_URL, SYMLOOM_API_KEY", "Service that push\\-symbols sends to, and its access key."},
+    {"DEBUGINFOD_URLS, _NT_SYMBOL_PATH", "Symbol servers used with \\-\\-debuginfod and \\-\\-nt\\-symbol\\-path."},
+    {"NO_COLOR, CLICOLOR_FORCE", "Disable colors, or use colors without a terminal."},
     {"HTTPS_PROXY, HTTP_PROXY, NO_PROXY, SSL_CERT_FILE, TMPDIR, XDG_CONFIG_HOME, XDG_CACHE_HOME", "As usual."},
 };
 
 static const char *const man_files[][2] = {
-    {".symloom.yml", "In the working directory or one above: sources and directories of symbols for lookup, "
-                     "symbolicate and dump\\-syms."},
-    {"~/.config/symloom/cli.yml", "The same for everything that a user does."},
-    {"/etc/symloom/config.yml", "The configuration of the service, as the package starts it."},
+    {".symloom.yml", "Symbol sources for lookup, symbolicate and dump\\-syms; searched in the working directory and "
+                     "its parents."},
+    {"~/.config/symloom/cli.yml", "Symbol sources for all commands of a user."},
+    {"/etc/symloom/config.yml", "Configuration of the service that the Debian package starts."},
 };
 
 #define ROWS(table) (sizeof(table) / sizeof *(table))
@@ -80,33 +80,47 @@ static void man_rows(struct sl_buf *out, const char *title, const char *const (*
         sl_buf_printf(out, ".TP\n.B %s\n%s\n", rows[i][0], rows[i][1]);
 }
 
-static void man_options(struct sl_buf *out, const struct option_spec *spec)
+struct man_options {
+    struct sl_buf *out;
+    const char *title; /* of the group that was written last */
+};
+
+static void man_option(void *arg, const char *title, const struct option_spec *spec)
 {
-    sl_buf_cstr(out, ".SH OPTIONS\n");
-    for (; spec && spec->name; spec++) {
-        char text[OPTION_SHOWN];
-        if (!spec->help)
-            continue;
-        option_show(spec, text);
-        man_line(out, ".TP\n.B ", text, "\n");
-        man_line(out, "", spec->help, "\n");
-    }
-    sl_buf_cstr(out, ".TP\n.B \\-h, \\-\\-help\nthe options, and no more\n");
+    struct man_options *options = arg;
+    char text[OPTION_SHOWN];
+    if (options->title != title)
+        man_line(options->out, ".SS ", title, "\n");
+    options->title = title;
+    option_show(spec, text);
+    man_line(options->out, ".TP\n.B ", text, "\n");
+    man_line(options->out, "", spec->help, "\n");
+}
+
+static void man_all_options(struct sl_buf *out, const struct option_spec *specs, const struct options_group *groups)
+{
+    sl_buf_cstr(out, ".SH OPTIONS\n.TP\n.B \\-h, \\-\\-help\nPrint short help (\\-h) or full help (\\-\\-help).\n");
+    if (specs)
+        options_each(specs, groups, man_option, &(struct man_options){out, NULL});
 }
 
 /* Writes the page of the program itself. */
 static void man_program(struct sl_buf *out)
 {
-    man_head(out, "symloom", "raw crash data to readable stack traces");
-    sl_buf_cstr(out, ".B symloom\n\\fICOMMAND\\fR [\\fIOPTION\\fR..] [\\fIARGUMENT\\fR..]\n.SH DESCRIPTION\n"
-                     "A service that turns addresses, minidumps, crash reports and minified or obfuscated stacks into\n"
-                     "functions, files and lines, and the tools for debug files and crashes around it.\n"
+    man_head(out, "symloom", "symbolicate crashes: from addresses to functions, files and lines");
+    sl_buf_cstr(out, ".B symloom\n"
+                     "\\fICOMMAND\\fR [\\fIOPTION\\fR...] [\\fIARGUMENT\\fR...]\n"
+                     ".SH DESCRIPTION\n"
+                     "A symbolication service, with command line tools for crashes and debug files. It turns "
+                     "addresses,\n"
+                     "minidumps, crash reports and minified or obfuscated stack traces into functions, files and "
+                     "lines.\n"
                      ".SH COMMANDS\n");
     for (const struct command *const *command = commands_all; *command; command++) {
         man_line(out, ".TP\n.BR symloom\\-", (*command)->name, " (1)\n");
         man_line(out, "", (*command)->summary, "\n");
     }
-    man_options(out, options_global);
+    man_all_options(out, options_global, options_global_groups);
     man_rows(out, "ENVIRONMENT", variables, ROWS(variables));
     man_rows(out, "FILES", man_files, ROWS(man_files));
     man_rows(out, "EXIT STATUS", statuses, ROWS(statuses));
@@ -119,7 +133,7 @@ static void man_command(struct sl_buf *out, const struct command *command)
     man_head(out, name, command->summary);
     man_line(out, ".B symloom\n", command->usage, "\n.hy\n");
     man_line(out, ".SH DESCRIPTION\n", command->about, "\n");
-    man_options(out, command->options);
+    man_all_options(out, command->options, command->groups);
     if (command->examples)
         man_line(out, ".SH EXAMPLES\n.nf\n", command->examples, "\n.fi\n");
     man_rows(out, "EXIT STATUS", statuses, ROWS(statuses));
@@ -171,7 +185,7 @@ static int man_print(const struct options *o, const char *name)
 }
 
 static const struct option_spec specs[] = {
-    {"all", 0, OPTION_VALUE, false, "DIR", "write every page there: symloom.1, symloom-lookup.1, .."},
+    {"all", 0, OPTION_VALUE, false, "DIR", "Write all pages to DIR: symloom.1, symloom-lookup.1, ..."},
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
@@ -186,9 +200,9 @@ static int man_run(const struct options *o)
 
 const struct command command_man = {
     .name = "man",
-    .summary = "man pages",
+    .summary = "print man pages",
     .usage = "man [COMMAND]",
-    .about = "The manual in roff: 'symloom man lookup | man -l -' shows the page of a command.",
+    .about = "Prints a man page in roff format: 'symloom man lookup | man -l -' shows one.",
     .examples = "symloom man lookup | man -l -",
     .options = specs,
     .run = man_run,

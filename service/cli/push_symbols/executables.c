@@ -72,7 +72,7 @@ static int add_below(struct push_list *list, const char *path)
         if (entry->fts_info != FTS_F)
             continue;
         if (walked++ == MAX_WALKED)
-            status = push_list_fail(PUSH_FAILED, path, "more than 200000 files");
+            status = push_list_fail(PUSH_FAILED, path, "more than 200000 files in the directory");
         else if (is_executable(entry->fts_path) && !push_list_add(list, entry->fts_path, 0, false))
             status = push_list_fail(PUSH_FAILED, path, "out of memory");
     }
@@ -133,7 +133,7 @@ int push_list_process(struct push_list *list, const char *pid)
     char path[64], *line = NULL;
     size_t room = 0;
     if (!*pid || strspn(pid, "0123456789") != strlen(pid) || strlen(pid) > 10) {
-        fprintf(stderr, "error: --pid: '%.60s' is no process id\n", pid);
+        fprintf(stderr, "error: --pid: '%.60s' is not a process id\n", pid);
         options_try_help("push-symbols");
         return PUSH_USAGE;
     }

@@ -70,7 +70,7 @@ static enum sl_code open_part(struct part_writer *w, struct sl_error *error)
     w->set->parts = grown;
     grown[w->set->count] = (struct push_part){.fd = temporary_file()};
     if (grown[w->set->count].fd < 0)
-        return sl_fail(error, SL_INTERNAL, "cannot make a temporary file: %s", strerror(errno));
+        return sl_fail(error, SL_INTERNAL, "cannot create a temporary file: %s", strerror(errno));
     w->set->count++;
     w->writer = sl_symbfile_writer_new(write_part, w, w->budget);
     return w->writer ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
@@ -322,7 +322,7 @@ static void report_sources(const struct sl_symbfile_extraction *e)
                 (unsigned long long)e->sources[i].accepted);
     }
     if (e->skipped_units)
-        fprintf(stderr, "%llu compilation units could not be read\n", (unsigned long long)e->skipped_units);
+        fprintf(stderr, "skipped %llu unreadable compilation units\n", (unsigned long long)e->skipped_units);
 }
 
 static enum sl_code run_extraction(struct extraction *x, const struct file *debug, const struct push_source *source,
@@ -359,7 +359,7 @@ static int extract_parts(const struct push_source *source, const struct file *ex
             (struct part_writer){.set = &job->sets[kind], .chunk_size = job->chunk_size, .budget = budget};
     enum sl_code code = x.pads ? run_extraction(&x, debug, source, &error) : sl_fail(&error, SL_BUSY, "out of memory");
     if (code == SL_OK && job->wanted[PUSH_RETURNPADS] && !sl_symbfile_pads_supported(x.pads))
-        fprintf(stderr, "warning: %s: unsupported object file architecture: no return pads\n", executable->path);
+        fprintf(stderr, "warning: %s: cannot find return pads on this architecture\n", executable->path);
     for (int kind = 0; kind < PUSH_KINDS; kind++)
         sl_symbfile_writer_free(x.writers[kind].writer);
     sl_symbfile_pads_free(x.pads);
@@ -367,7 +367,7 @@ static int extract_parts(const struct push_source *source, const struct file *ex
         return push_parts_fail(code == SL_MALFORMED ? PUSH_NOTHING : PUSH_FAILED, debug->path, error.message);
     if (!job->sets[PUSH_RANGES].records && !job->sets[PUSH_RETURNPADS].records)
         return push_parts_fail(PUSH_NOTHING, debug->path,
-                               "no symbols found. If the file is stripped, name the one with the symbols with -d");
+                               "no symbols found; if the file is stripped, pass the file with symbols with -d");
     return PUSH_OK;
 }
 
@@ -377,7 +377,7 @@ static int check_build_ids(const struct push_source *source, const struct file *
     if (source->force || !a.size || !b.size || sl_str_equal(a, b))
         return PUSH_OK;
     return push_parts_fail(PUSH_NOTHING, debug->path,
-                           "its build id is not that of the executable (--force to use it nevertheless)");
+                           "its build id differs from the executable's; use it anyway with --force");
 }
 
 static void identify(const struct file *executable, const char *name, struct push_job *job)
@@ -397,7 +397,7 @@ static void warn_stripped(const struct file *executable)
     const struct sl_object_info *info = sl_object_info(executable->object);
     fprintf(stderr, "warning: %s: stripped, and its debug file was not found (build id " SL_STR_FMT, executable->path,
             SL_STR_ARG(info->code_id.size ? info->code_id : SL_STR("none")));
-    fprintf(stderr, ", debug link " SL_STR_FMT "): without it only names of symbol tables are sent, no lines\n",
+    fprintf(stderr, ", debug link " SL_STR_FMT "); sending only names from the symbol table, no lines\n",
             SL_STR_ARG(info->debug_link.size ? info->debug_link : SL_STR("none")));
 }
 

@@ -9,34 +9,33 @@
 #include <unistd.h>
 
 static const struct option_spec specs[] = {
-    {"executable", 'e', OPTION_VALUE, true, "PATH",
-     "the file as it is deployed: its identity and its code; or a directory"},
-    {"pid", 0, OPTION_VALUE, false, "PID", "the executables that a running process has loaded"},
-    {"debug-file", 'd', OPTION_VALUE, false, "PATH",
-     "the file with the symbols (default: the executable, or its debug file)"},
-    {"debug-file-directory", 0, OPTION_VALUE, true, "DIR", "where debug files are (default: /usr/lib/debug)"},
-    {"url", 'u', OPTION_VALUE, false, "URL", "the service (default: $SYMLOOM_URL)"},
-    {"api-key", 't', OPTION_VALUE, false, "KEY", "base64 as issued, or id:key (default: $SYMLOOM_API_KEY)"},
-    {"api-key-file", 0, OPTION_VALUE, false, "PATH", "its first line is the key"},
-    {"no-ranges", 0, OPTION_FLAG, false, NULL, "return pads only"},
-    {"no-returnpads", 0, OPTION_FLAG, false, NULL, "ranges only"},
-    {"no-follow-alt-link", 0, OPTION_FLAG, false, NULL, "do not read the supplementary debug file (dwz)"},
-    {"chunk-size", 0, OPTION_VALUE, false, "BYTES", "size of a part before compression, 1 MiB to 256 MiB (16 MiB)"},
-    {"compress", 0, OPTION_VALUE, false, "auto|zstd|none", "auto: if the service takes it"},
-    {"zstd-level", 0, OPTION_VALUE, false, "N", "1 to 19 (3)"},
-    {"concurrency", 0, OPTION_VALUE, false, "N", "parts on their way at once (4)"},
-    {"retries", 0, OPTION_VALUE, false, "N", "of each part (5)"},
-    {"timeout", 0, OPTION_VALUE, false, "SECONDS", "without progress (300)"},
-    {"force", 0, OPTION_FLAG, false, NULL, "send what the service has, use a debug file with another build id"},
-    {"dry-run", 0, OPTION_FLAG, false, NULL, "send nothing"},
-    {"output", 0, OPTION_VALUE, false, "DIR", "with --dry-run: write the symbfiles there"},
-    {"progress", 0, OPTION_VALUE, false, "auto|plain|json|none", "on standard error"},
-    {"verbose", 'v', OPTION_FLAG, false, NULL, "where the symbols come from"},
-    {"ca-file", 0, OPTION_VALUE, false, "PATH", "certificates to trust"},
-    {"insecure", 0, OPTION_FLAG, false, NULL, "do not check the service's certificate"},
-    {"file-id", 0, OPTION_VALUE, false, "ID", "mode symbfile: whose symbols the files are"},
-    {"ranges", 0, OPTION_VALUE, false, "FILE", "mode symbfile"},
-    {"returnpads", 0, OPTION_VALUE, false, "FILE", "mode symbfile"},
+    {"executable", 'e', OPTION_VALUE, true, "PATH", "Send symbols of this deployed executable, or of a directory"},
+    {"pid", 0, OPTION_VALUE, false, "PID", "Send symbols of the executables that this process has loaded"},
+    {"debug-file", 'd', OPTION_VALUE, false, "PATH", "Read symbols from this file (default: found for the executable)"},
+    {"debug-file-directory", 0, OPTION_VALUE, true, "DIR", "Search here for debug files (default: /usr/lib/debug)"},
+    {"url", 'u', OPTION_VALUE, false, "URL", "Send to this service (default: $SYMLOOM_URL)"},
+    {"api-key", 't', OPTION_VALUE, false, "KEY", "Authenticate with this key: base64, or id:key ($SYMLOOM_API_KEY)"},
+    {"api-key-file", 0, OPTION_VALUE, false, "PATH", "Read the key from the first line of this file"},
+    {"no-ranges", 0, OPTION_FLAG, false, NULL, "Send return pads only"},
+    {"no-returnpads", 0, OPTION_FLAG, false, NULL, "Send ranges only"},
+    {"no-follow-alt-link", 0, OPTION_FLAG, false, NULL, "Do not read the supplementary debug file (dwz)"},
+    {"chunk-size", 0, OPTION_VALUE, false, "BYTES",
+     "Set the part size before compression (default: 16 MiB; 1 to 256 MiB)"},
+    {"compress", 0, OPTION_VALUE, false, "auto|zstd|none", "Compress parts (auto: if the service supports it)"},
+    {"zstd-level", 0, OPTION_VALUE, false, "N", "Compress with this level, 1 to 19 (default: 3)"},
+    {"concurrency", 0, OPTION_VALUE, false, "N", "Send N parts at the same time (default: 4)"},
+    {"retries", 0, OPTION_VALUE, false, "N", "Retry each part N times (default: 5)"},
+    {"timeout", 0, OPTION_VALUE, false, "SECONDS", "Give up after this time without progress (default: 300)"},
+    {"force", 0, OPTION_FLAG, false, NULL, "Send even if already uploaded or if build ids differ"},
+    {"dry-run", 0, OPTION_FLAG, false, NULL, "Send nothing"},
+    {"output", 0, OPTION_VALUE, false, "DIR", "Write symbfiles to DIR (with --dry-run)"},
+    {"progress", 0, OPTION_VALUE, false, "auto|plain|json|none", "Choose how to show progress on standard error"},
+    {"verbose", 'v', OPTION_FLAG, false, NULL, "Print where symbols come from"},
+    {"ca-file", 0, OPTION_VALUE, false, "PATH", "Trust the certificates in this file"},
+    {"insecure", 0, OPTION_FLAG, false, NULL, "Do not verify the service's certificate"},
+    {"file-id", 0, OPTION_VALUE, false, "ID", "Set the file id that the symbfiles belong to (mode symbfile)"},
+    {"ranges", 0, OPTION_VALUE, false, "FILE", "Send this file of ranges (mode symbfile)"},
+    {"returnpads", 0, OPTION_VALUE, false, "FILE", "Send this file of return pads (mode symbfile)"},
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
@@ -70,7 +69,7 @@ static bool word(const struct options *o, const char *name, const char *const *w
     for (*index = 0; words[*index]; ++*index)
         if (strcmp(words[*index], text) == 0)
             return true;
-    snprintf(what, sizeof what, "--%s: '%.60s' is not understood", name, text);
+    snprintf(what, sizeof what, "--%s: invalid value '%.60s'", name, text);
     return usage(what);
 }
 
@@ -86,7 +85,8 @@ static bool read_first_line(const char *path, char *line, size_t size)
         line[strcspn(line, "\r\n")] = '\0';
         return true;
     }
-    report(PUSH_USAGE, "--api-key-file: no key can be read", number ? strerror(number) : "the file is empty");
+    report(PUSH_USAGE, "--api-key-file: cannot read a key from this file",
+           number ? strerror(number) : "the file is empty");
     options_try_help("push-symbols");
     return false;
 }
@@ -118,7 +118,7 @@ static bool read_url(const struct options *o, char url[1024])
     if (size >= 1024)
         return usage("the URL is too long");
     snprintf(url, 1024, "%.*s", (int)size, text);
-    return size || option_given(o, "dry-run") || usage("no service: give --url or set SYMLOOM_URL");
+    return size || option_given(o, "dry-run") || usage("no service given: pass --url or set SYMLOOM_URL");
 }
 
 static bool read_target(const struct options *o, struct push_target *t, char url[1024], char key[MAX_KEY])
@@ -158,7 +158,7 @@ static int deliver(const struct options *o, const struct push_target *target, st
     if (!option_given(o, "dry-run")) {
         bool hashed = push_hash(&job->sets[PUSH_RANGES]) && push_hash(&job->sets[PUSH_RETURNPADS]);
         if (!hashed)
-            fputs("error: a temporary file cannot be read\n", stderr);
+            fputs("error: cannot read a temporary file\n", stderr);
         return hashed ? push_upload(target, job) : PUSH_FAILED;
     }
     const char *directory = option_value(o, "output", NULL);
@@ -207,9 +207,9 @@ static int list_executables(const struct options *o, struct push_list *list)
     if (status != PUSH_OK)
         return status;
     if (!count && !pid && o->argument_count == 1)
-        return usage("no executable: give -e PATH, or --pid PID") ? PUSH_OK : PUSH_USAGE;
+        return usage("no executable given: pass -e PATH or --pid PID") ? PUSH_OK : PUSH_USAGE;
     if (list->count != 1 && option_given(o, "debug-file"))
-        return usage("--debug-file belongs to one executable") ? PUSH_OK : PUSH_USAGE;
+        return usage("--debug-file can be used with one executable only") ? PUSH_OK : PUSH_USAGE;
     return PUSH_OK;
 }
 
@@ -226,9 +226,10 @@ static int push_all(const struct options *o, const struct push_target *target, c
             status = one;
     }
     if (status == PUSH_OK && !pushed)
-        return report(PUSH_NOTHING, "no executable with symbols found", NULL);
+        return report(PUSH_NOTHING, "none of the executables has symbols", NULL);
     if (status == PUSH_OK)
-        fputs("note: an executable that is stripped or changed after this has another file id and does not match\n",
+        fputs("note: executables that are stripped or changed after this get another file id and will not "
+              "match\n",
               stderr);
     return status;
 }
@@ -249,9 +250,9 @@ static int push_files(const struct options *o, const struct push_target *target,
     struct push_job job = {.chunk_size = chunk_size};
     int status = PUSH_OK;
     if (!sl_file_id_parse_any(sl_str(option_value(o, "file-id", "")), &job.file_id))
-        return usage("--file-id is missing or no file id") ? PUSH_OK : PUSH_USAGE;
+        return usage("--file-id is missing or not a file id") ? PUSH_OK : PUSH_USAGE;
     if (!names[PUSH_RANGES] && !names[PUSH_RETURNPADS])
-        return usage("no file: give --ranges or --returnpads") ? PUSH_OK : PUSH_USAGE;
+        return usage("no file given: pass --ranges or --returnpads") ? PUSH_OK : PUSH_USAGE;
     for (int kind = 0; kind < PUSH_KINDS && status == PUSH_OK; kind++)
         if (names[kind])
             status = push_reread(names[kind], (enum push_kind)kind, &job);
@@ -271,7 +272,7 @@ static int push(const struct options *o)
     if (!server_may_connect(o))
         return PUSH_USAGE;
     if (strcmp(mode, "executable") != 0 && strcmp(mode, "symbfile") != 0)
-        return usage("one mode is needed: executable or symbfile") ? PUSH_OK : PUSH_USAGE;
+        return usage("missing mode: executable or symbfile") ? PUSH_OK : PUSH_USAGE;
     if (!read_target(o, &target, url, key) ||
         !push_symbols_number(o, "chunk-size", "16777216", 1 << 20, 256 << 20, &chunk_size))
         return PUSH_USAGE;
@@ -289,14 +290,14 @@ static int push(const struct options *o)
 const struct command command_push_symbols = {
     .name = "push-symbols",
     .summary = "send symbols of executables to a service",
-    .usage = "push-symbols executable|symbfile [OPTION..] [PATH..]",
-    .about = "Sends the symbols of executables, or ready symbfiles, to a service.",
+    .usage = "push-symbols executable|symbfile [OPTION...] [PATH...]",
+    .about = "Sends the symbols of executables, or existing symbfiles, to a service.",
     .examples = "symloom push-symbols executable app --url http://symloom:3021\n"
                 "symloom push-symbols executable --pid 4711 --url http://symloom:3021",
     .options = specs,
     .groups = {{"Most used", "executable pid url api-key api-key-file force dry-run output progress verbose"},
-               {"What is sent",
+               {"Input",
                 "debug-file debug-file-directory no-ranges no-returnpads no-follow-alt-link file-id ranges returnpads"},
-               {"How it is sent", "chunk-size compress zstd-level concurrency retries timeout ca-file insecure"}},
+               {"Transfer", "chunk-size compress zstd-level concurrency retries timeout ca-file insecure"}},
     .run = push,
 };

@@ -262,12 +262,12 @@ static void report_refusal(const struct sending *s, const struct transfer *t, lo
     progress_end(s->target->bar);
     const struct value *error = value_get(answer, "error");
     struct sl_str uuid = text_at(answer, "uuid");
-    fprintf(stderr, "error: %s part %zu: the service answered %ld", push_kind_names[s->kind], t->part + 1, http);
+    fprintf(stderr, "error: %s part %zu: the service responded with %ld", push_kind_names[s->kind], t->part + 1, http);
     if (error && error->type == VALUE_MAP)
         fprintf(stderr, ", code " SL_STR_FMT ": " SL_STR_FMT, SL_STR_ARG(text_at(error, "Code")),
                 SL_STR_ARG(text_at(error, "Text")));
     if (uuid.size)
-        fprintf(stderr, "\n  " SL_STR_FMT " (quote this when asking for support)", SL_STR_ARG(uuid));
+        fprintf(stderr, "\n  " SL_STR_FMT " (request id for support: ", SL_STR_ARG(uuid));
     fputc('\n', stderr);
 }
 
@@ -327,7 +327,7 @@ static void push_upload_finish(struct sending *s, struct transfer *t, CURLcode c
         char text[64];
         snprintf(text, sizeof text, "status %ld", http);
         t->not_before_ms = now_ms() + pause_ms(t);
-        push_upload_report(s, "failed, will be sent again", t, code != CURLE_OK ? curl_easy_strerror(code) : text);
+        push_upload_report(s, "failed, will retry", t, code != CURLE_OK ? curl_easy_strerror(code) : text);
     } else {
         if (code != CURLE_OK)
             report_broken(s, t, curl_easy_strerror(code));
@@ -352,7 +352,7 @@ static void start_due_transfers(struct sending *s, size_t running, uint64_t *wai
             continue;
         }
         if (!start(s, t)) {
-            fprintf(stderr, "error: a part cannot be sent: out of memory\n");
+            fprintf(stderr, "error: cannot send a part: out of memory\n");
             s->status = PUSH_FAILED;
             return;
         }

@@ -121,7 +121,7 @@ static void start_child(struct child *child)
     if (child->pid == 0)
         exit(serve_child((size_t)(child - parent.children)));
     if (child->pid < 0) {
-        log_error("run", "no process can be started", LOG_STR("error", strerror(errno)));
+        log_error("run", "cannot start a process", LOG_STR("error", strerror(errno)));
         child->pid = 0;
         child->due_ms = child->started_ms + AGAIN_MS;
     }
@@ -155,7 +155,7 @@ static void log_exit(const struct child *child, int status, uint64_t lived_ms, u
     char why[48];
     format_exit(status, why, sizeof why);
     metrics_bury((size_t)(child - parent.children), why);
-    log_error("run", WIFSIGNALED(status) ? "a process has died" : "a process has ended", LOG_I64("pid", child->pid),
+    log_error("run", WIFSIGNALED(status) ? "a process crashed" : "a process exited", LOG_I64("pid", child->pid),
               LOG_STR("why", why), LOG_U64("lived_ms", lived_ms), LOG_U64("again_in_ms", pause_ms));
 }
 
@@ -184,7 +184,7 @@ static void handle_exit(struct child *child, int status)
     child->due_ms = clock_mono_ns() / MS_NS + pause_before_start(child);
     if (!never && child->unready < UNREADY_MOST)
         return;
-    log_error("run", "the service ends: a process does not come up");
+    log_error("run", "exiting: a process does not become ready");
     parent.status = WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : 1;
     stop_all(SIGTERM);
 }
@@ -410,21 +410,21 @@ int processes_run(struct config *config, const struct options *options,
     parent.count = config->http.processes;
     parent.children = calloc(parent.count, sizeof *parent.children);
     if (!parent.children || !block_signals() || !open_notify_socket())
-        return server_failed("failed to start the processes", strerror(errno));
+        return server_failed("cannot start the processes", strerror(errno));
     struct sl_buf tried = {0};
     if (!make_sockets(config, &tried)) {
         sl_buf_u8(&tried, 0);
         int status =
-            server_failed("failed to start the processes", tried.failed ? "out of memory" : (const char *)tried.data);
+            server_failed("cannot start the processes", tried.failed ? "out of memory" : (const char *)tried.data);
         sl_buf_free(&tried);
         return status;
     }
     sl_buf_free(&tried);
     if (!metrics_share(parent.count))
-        log_warn("run", "counters of metrics will fall when a process dies");
+        log_warn("run", "cannot share metrics between processes; counters will drop when a process dies");
     if (!cache_share_bell())
-        log_warn("run", "the processes learn of each other's uploads within a second, and not at once");
-    log_info("run", "several processes serve", LOG_U64("processes", parent.count));
+        log_warn("run", "cannot notify processes of uploads at once; they will notice within a second");
+    log_info("run", "started several processes", LOG_U64("processes", parent.count));
     supervise();
     remove_sockets();
     free(parent.children);

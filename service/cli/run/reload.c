@@ -55,7 +55,7 @@ static void keep_fixed(const struct config *before, struct config *fresh)
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
         size_t count = config_differences(before, fresh, fixed[i], keys, KEYS_MAX);
         for (size_t k = 0; k < count; k++)
-            log_warn("config", "a restart is needed for another value; the old one stays", LOG_STR("key", keys[k]));
+            log_warn("config", "this key changes only after a restart; keeping the old value", LOG_STR("key", keys[k]));
     }
     fresh->bind = before->bind;
     fresh->bind_count = before->bind_count;
@@ -115,7 +115,7 @@ struct config *reload_config(const struct options *options, const struct config 
         kinds_init(fresh);
         server_configure_fetch(fresh);
         metric_set(METRIC_RELOAD_TIME, (double)clock_wall_s(), NULL, NULL, NULL);
-        log_info("config", "the configuration was read anew", LOG_U64("sources", fresh->source_count));
+        log_info("config", "configuration reloaded", LOG_U64("sources", fresh->source_count));
     }
     notify("READY=1");
     return fresh;

@@ -35,9 +35,8 @@
 
 static const struct option_spec specs[] = {
     SERVER_OPTIONS,
-    {"bind", 'b', OPTION_VALUE, false, "ADDR:PORT",
-     "listen here instead of where the configuration says; port 0 = any"},
-    {"shutdown-timeout", 0, OPTION_VALUE, false, "DURATION", "how long running work may go on after SIGTERM"},
+    {"bind", 'b', OPTION_VALUE, false, "ADDR:PORT", "Listen on this address instead of `bind`; port 0 picks one"},
+    {"shutdown-timeout", 0, OPTION_VALUE, false, "DURATION", "Let running jobs finish for this long after SIGTERM"},
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
@@ -79,10 +78,11 @@ static void set_limits(const struct config *config)
         files.rlim_cur = files.rlim_max;
         setrlimit(RLIMIT_NOFILE, &files);
         if (files.rlim_cur < 4096)
-            log_warn("run", "few file descriptors allowed", LOG_U64("limit", files.rlim_cur));
+            log_warn("run", "the limit of open files is low; raise it (ulimit -n, LimitNOFILE=)",
+                     LOG_U64("limit", files.rlim_cur));
     }
     if (geteuid() == 0)
-        log_warn("run", "running as root");
+        log_warn("run", "running as root; use an unprivileged user");
 }
 
 /* Warns of unsafe owners and modes of the cache directory: whoever can write there controls the answers. */
@@ -90,9 +90,11 @@ static void warn_of_cache_owner(const struct config *config)
 {
     struct stat st;
     if (config->cache_dir && stat(config->cache_dir, &st) == 0 && st.st_mode & S_IWOTH)
-        log_warn("cache", "everybody may write to the cache directory", LOG_STR("cache_dir", config->cache_dir));
+        log_warn("cache", "the cache directory is writable by everyone; anyone can change results (chmod o-w)",
+                 LOG_STR("cache_dir", config->cache_dir));
     if (config->cache_dir && geteuid() == 0 && stat(config->cache_dir, &st) == 0 && st.st_uid != 0)
-        log_warn("cache", "the cache directory belongs to another user, who cannot remove what root leaves there",
+        log_warn("cache",
+                 "the cache directory belongs to another user, who cannot delete files that root creates there",
                  LOG_STR("cache_dir", config->cache_dir), LOG_U64("owner", st.st_uid));
 }
 
@@ -143,7 +145,7 @@ static bool take_signals(struct run *run)
     pthread_sigmask(SIG_BLOCK, &set, NULL);
     run->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
     if (run->signals < 0)
-        sl_fail(&run->error, SL_INTERNAL, "no signals can be had: %s", strerror(errno));
+        sl_fail(&run->error, SL_INTERNAL, "cannot install signal handlers: %s", strerror(errno));
     return run->signals >= 0;
 }
 
@@ -253,8 +255,8 @@ static bool start_server(struct run *run)
     metric_set(METRIC_RELOAD_SUCCESSFUL, 1, NULL, NULL, NULL);
     metric_set(METRIC_RELOAD_TIME, (double)clock_wall_s(), NULL, NULL, NULL);
     if (run->config->path && !config_container_told() && config_container_seen())
-        log_info("run", "with a configuration file the defaults are those outside of containers, "
-                        "unless SYMLOOM_CONTAINER=1");
+        log_info("run", "using defaults for hosts because there is a configuration file; set SYMLOOM_CONTAINER=1 for "
+                        "container defaults");
     log_info("run", "symloom is up", LOG_STR("version", SYMLOOM_VERSION), LOG_U64("threads", loop_pool_threads()),
              LOG_U64("memory_budget", memory_limit()),
              LOG_STR("cache_dir", run->config->cache_dir ? run->config->cache_dir : "none"),
@@ -317,9 +319,9 @@ static void clean_now(const struct config *config)
     struct sl_error error = {0};
     enum sl_code code = pool_call(POOL_IO | POOL_HEAVY, clean_once, &c, &error);
     if (code != SL_CANCELLED && code != SL_OK)
-        log_error("cleanup", "cleaning the cache failed", LOG_ERR(&error));
+        log_error("cleanup", "cache cleanup failed", LOG_ERR(&error));
     else if (code == SL_OK)
-        log_info("cleanup", "cache cleaned", LOG_U64("removed", c.totals.removed_files),
+        log_info("cleanup", "cache cleanup finished", LOG_U64("removed", c.totals.removed_files),
                  LOG_U64("freed", c.totals.removed_bytes), LOG_U64("left", c.totals.files));
     config_release(c.config);
     cache_drop_deleted();
@@ -353,11 +355,10 @@ static void warn_if_refused(const struct source *source, struct sl_arena *arena)
                           : NULL;
     const char *host = url ? fetch_url_host(arena, url) : NULL;
     if (host && fetch_is_host_refused(host))
-        log_warn(
-            "fetch",
-            "a configured source will not be asked: its address is reserved. To allow it, set connect_to_reserved_ips "
-            "or allowed_reserved_networks",
-            LOG_SLSTR("source", source->id), LOG_STR("host", host));
+        log_warn("fetch",
+                 "a configured source is not asked because its address is reserved; allow it with "
+                 "connect_to_reserved_ips or allowed_reserved_networks",
+                 LOG_SLSTR("source", source->id), LOG_STR("host", host));
 }
 
 /* Warns of each configured source at a reserved address that downloads may not use, so that the operator knows before the first request. */
@@ -446,7 +447,7 @@ static void log_left_behind(void)
     const struct ledger_work *work;
     for (unsigned i = 0; ledger_at(i, &work); i++)
         if (work)
-            log_warn("run", "left behind at work", LOG_STR("kind", work->kind), LOG_STR("key", work->key),
+            log_warn("run", "unfinished work at exit", LOG_STR("kind", work->kind), LOG_STR("key", work->key),
                      LOG_STR("about", work->about));
 }
 
@@ -454,9 +455,8 @@ static void log_left_behind(void)
 static void exit_without_threads(uv_timer_t *timer)
 {
     const struct run *run = timer->data;
-    log_warn("run", "the process ends and leaves threads behind that do not end",
-             LOG_U64("threads_at_work", pool_busy()), LOG_U64("waiting", pool_queued()),
-             LOG_U64("jobs", service_running(run->service)));
+    log_warn("run", "exiting although some threads are still running", LOG_U64("threads_at_work", pool_busy()),
+             LOG_U64("waiting", pool_queued()), LOG_U64("jobs", service_running(run->service)));
     log_left_behind();
     cache_tmp_abandon();
     log_stop();
@@ -606,7 +606,7 @@ static int load_and_start(const struct options *o)
     if (!options_arguments(o, 0))
         return 2;
     if (timeout && !duration_parse(sl_str(timeout), &ns))
-        return options_wrong(o, "--shutdown-timeout: '%s' is no duration", timeout);
+        return options_wrong(o, "--shutdown-timeout: '%s' is not a duration (example: 30s)", timeout);
     int status = server_load(o, &config);
     if (status == 0 && timeout)
         config->shutdown_timeout_ns = ns;
@@ -624,9 +624,9 @@ static int load_and_start(const struct options *o)
 
 const struct command command_run = {
     .name = "run",
-    .summary = "serve the HTTP API",
-    .usage = "run [OPTION..]",
-    .about = "Serves the HTTP API until SIGTERM.",
+    .summary = "start the service",
+    .usage = "run [OPTION...]",
+    .about = "Serves the HTTP API until it receives SIGTERM.",
     .examples = "symloom run -c /etc/symloom/config.yml\n"
                 "symloom run --bind 127.0.0.1:3021",
     .options = specs,

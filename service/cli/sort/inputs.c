@@ -93,7 +93,7 @@ static bool file_piece(struct sort_file *file, struct sort_piece *piece, struct 
     piece->has_debug = info->kind == SL_KIND_DBG;
     piece->is_source = info->kind == SL_KIND_SRC;
     if (!suffix) {
-        piece->reason = "no program and no debug file";
+        piece->reason = "neither a program nor a debug file";
         return true;
     }
     char id[SL_DEBUG_ID_TEXT];
@@ -129,7 +129,7 @@ static void look_at_slice(struct sort_file *file, const char *name, const struct
     struct sl_error error = {0};
     if (sl_archive_object(archive, slice, NULL, &object, &error) != SL_OK) {
         bool nested = is_zip(archive->bytes); /* inside another ZIP, and not a source bundle */
-        add_problem(file, name, nested ? "no debug file" : error.message, !nested);
+        add_problem(file, name, nested ? "not a debug file" : error.message, !nested);
         return;
     }
     struct sort_piece *piece = sort_add_piece(file, name);
@@ -148,7 +148,7 @@ static void look_at_bytes(struct sort_file *file, const char *name, struct sl_by
     enum sl_code code = sl_archive_open(bytes, &archive, &error);
     if (code != SL_OK || (!archive.is_fat && sl_format_detect(bytes) == SL_FORMAT_UNKNOWN)) {
         bool fat = code != SL_OK && strcmp(error.message, "unsupported object file format") != 0;
-        add_problem(file, name, fat ? error.message : "no debug file", fat);
+        add_problem(file, name, fat ? error.message : "not a debug file", fat);
         return;
     }
     for (size_t i = 0; i < archive.count; i++)
@@ -236,7 +236,7 @@ static void visit_piece(struct sort_piece *piece, struct sl_bytes bytes,
         visit(arg, piece, slice);
     else {
         piece->action = SORT_ERROR;
-        piece->reason = "the file changed";
+        piece->reason = "the file changed while it was read";
     }
 }
 
@@ -257,7 +257,7 @@ void sort_each(struct sort_file *file, void (*visit)(void *arg, struct sort_piec
             sl_buf_clear(&member);
             held = piece->member;
             code = held < opened.zip.count ? sort_read_member(&opened, held, &member, &error)
-                                           : sl_fail(&error, SL_MALFORMED, "the file changed");
+                                           : sl_fail(&error, SL_MALFORMED, "the file changed while it was read");
         }
         if (code == SL_OK) {
             visit_piece(piece, zipped ? sl_buf_bytes(&member) : opened.mapping.bytes, visit, arg);

@@ -10,22 +10,21 @@
 #include "base/json_write.h"
 
 static const struct option_spec specs[] = {
-    {"output", 'o', OPTION_VALUE, false, "DIR", "where to; made when it is missing"},
-    {"prefix", 'p', OPTION_VALUE, false, "NAME", "a directory in it"},
-    {"bundle-id", 'b', OPTION_VALUE, false, "ID", "note what belongs together under this name"},
-    {"multiple-bundles", 0, OPTION_FLAG, false, NULL, "every INPUT is a bundle, by its file name"},
-    {"with-sources", 0, OPTION_FLAG, false, NULL,
-     "also pack the sources that debug files name, as far as they are here"},
-    {"compress", 'z', OPTION_FLAG, true, NULL, "zstd: -z level 3, -zz 10, -zzz 19, more 22"},
-    {"level", 0, OPTION_VALUE, false, "N", "zstd of this level, 1 to 22"},
-    {"ignore-errors", 'I', OPTION_FLAG, false, NULL, "broken files are named and passed by"},
-    {"force", 'f', OPTION_FLAG, false, NULL, "replace files that are there and differ"},
-    {"dry-run", 'n', OPTION_FLAG, false, NULL, "say what would be sorted, and write nothing"},
-    {"json", 0, OPTION_FLAG, false, NULL, "a line of JSON for each object"},
-    {"jobs", 'j', OPTION_VALUE, false, "N", "threads (default: all cores)"},
-    {"quiet", 'q', OPTION_FLAG, true, NULL, "no listing"},
-    {"verbose", 'v', OPTION_FLAG, true, NULL, "also say what was no debug file"},
-    {"progress", 0, OPTION_VALUE, false, "auto|plain|json|none", "how standard error tells how far it is"},
+    {"output", 'o', OPTION_VALUE, false, "DIR", "Write to this directory; create it if missing"},
+    {"prefix", 'p', OPTION_VALUE, false, "NAME", "Write to this subdirectory"},
+    {"bundle-id", 'b', OPTION_VALUE, false, "ID", "Record all files as one bundle with this name"},
+    {"multiple-bundles", 0, OPTION_FLAG, false, NULL, "Record each INPUT as a bundle, named after its file"},
+    {"with-sources", 0, OPTION_FLAG, false, NULL, "Also write source bundles of the sources found here"},
+    {"compress", 'z', OPTION_FLAG, true, NULL, "Compress with zstd: -z level 3, -zz 10, -zzz 19, more 22"},
+    {"level", 0, OPTION_VALUE, false, "N", "Compress with this zstd level, 1 to 22"},
+    {"ignore-errors", 'I', OPTION_FLAG, false, NULL, "Report broken files and continue"},
+    {"force", 'f', OPTION_FLAG, false, NULL, "Replace existing files that differ"},
+    {"dry-run", 'n', OPTION_FLAG, false, NULL, "List what would be sorted; write nothing"},
+    {"json", 0, OPTION_FLAG, false, NULL, "Print one JSON object per line"},
+    {"jobs", 'j', OPTION_VALUE, false, "N", "Use N threads (default: all cores)"},
+    {"quiet", 'q', OPTION_FLAG, true, NULL, "Do not list files"},
+    {"verbose", 'v', OPTION_FLAG, true, NULL, "Also list files that are not debug files"},
+    {"progress", 0, OPTION_VALUE, false, "auto|plain|json|none", "Choose how to show progress on standard error"},
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
@@ -235,7 +234,7 @@ static void print_problem(struct sort *s, const struct sort_piece *piece)
                "%s.\nSkipping " SL_STR_FMT ".\n",
                s->root, piece->target, piece->id, SL_STR_ARG(shown));
     else if (piece->action == SORT_SKIPPED && s->verbose)
-        remark("Skipped " SL_STR_FMT ": %s\n", SL_STR_ARG(shown), piece->reason ? piece->reason : "no debug file");
+        remark("Skipped " SL_STR_FMT ": %s\n", SL_STR_ARG(shown), piece->reason ? piece->reason : "not a debug file");
     s->errors += piece->action == SORT_ERROR;
     sl_buf_free(&name);
 }
@@ -362,7 +361,7 @@ static int sort_bundles(struct sort *s, struct sort_totals *totals)
         char *id = bundle_id_of_path(s->o->arguments[i]), title[4200];
         if (!id || is_directory_name(id)) {
             free(id);
-            return report(2, "no bundle id in this name", s->o->arguments[i]);
+            return report(2, "cannot derive a bundle id from this name; pass --bundle-id", s->o->arguments[i]);
         }
         snprintf(title, sizeof title, "[bundle: %s]", id);
         print_heading(s, title);
@@ -398,15 +397,15 @@ static int sort_read_options(struct sort *s)
     const char *output = option_value(o, "output", NULL), *prefix = option_value(o, "prefix", NULL);
     const char *id = option_value(o, "bundle-id", NULL);
     if (!output || !*output)
-        return options_wrong(o, "no directory given (-o)");
+        return options_wrong(o, "no output directory given (-o DIR)");
     if (!o->argument_count)
         return options_wrong(o, "no file or directory given");
     if (id && option_given(o, "multiple-bundles"))
-        return options_wrong(o, "--bundle-id and --multiple-bundles exclude each other");
+        return options_wrong(o, "--bundle-id and --multiple-bundles cannot be combined");
     if (!option_number(o, "level", &level) || !option_number(o, "jobs", &jobs))
         return 2;
     if (option_given(o, "level") && (level < 1 || level > 22))
-        return options_wrong(o, "--level: a number from 1 to 22");
+        return options_wrong(o, "--level must be a number from 1 to 22");
     char *clean = id ? clean_bundle_id(id) : NULL;
     bool sound = !id || (clean && !is_directory_name(id) && strcmp(clean, id) == 0);
     free(clean);
@@ -452,11 +451,11 @@ static int sort_run(const struct options *o)
 
 const struct command command_sort = {
     .name = "sort",
-    .summary = "debug files into a directory that is a source",
-    .usage = "sort -o DIR [OPTION..] INPUT..",
-    .about = "Debug files, programs and source bundles, from directories and ZIP archives too, into a\n"
-             "directory that is a source of the layout 'unified'. What is there already stays; an ended run\n"
-             "can be started again.",
+    .summary = "sort debug files into a directory of symbols",
+    .usage = "sort -o DIR [OPTION...] INPUT...",
+    .about = "Copies debug files, executables and source bundles, also out of directories and ZIP archives, "
+             "into a directory that can be used as a source (layout 'unified'). Existing files are kept, so "
+             "an interrupted run can be repeated.",
     .examples = "symloom sort -zz -o symbols build/ more.zip",
     .options = specs,
     .groups = {{"Most used", "output prefix compress with-sources force dry-run json jobs quiet verbose"},

@@ -203,7 +203,7 @@ static enum sl_code run_workloads(const struct stress_load *load, struct stress_
         if (workloads[i].operations)
             qsort(workloads[i].seconds, workloads[i].operations, sizeof *workloads[i].seconds, by_seconds);
     }
-    return failed ? sl_fail(error, SL_BUSY, "not enough memory or threads") : SL_OK;
+    return failed ? sl_fail(error, SL_BUSY, "cannot start the load: out of memory or threads") : SL_OK;
 }
 
 enum sl_code stress_run(const struct stress_load *load, struct stress_workload *workloads, size_t count,
@@ -222,7 +222,8 @@ enum sl_code stress_run(const struct stress_load *load, struct stress_workload *
     if (!runs || !threads)
         code = sl_fail(error, SL_BUSY, "out of memory");
     else if (!warm)
-        code = sl_fail(error, SL_INTERNAL, "a request before the measurement was not answered as it should be");
+        code = sl_fail(error, SL_INTERNAL,
+                       "a warm-up request failed; the service must answer each workload before it is measured");
     else
         code = run_workloads(load, workloads, count, runs, threads, error);
     free(runs);

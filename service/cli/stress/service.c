@@ -76,14 +76,14 @@ enum sl_code stress_service_start(const struct stress_service_options *options, 
     int listener = stress_socket(SOCK_STREAM, &port);
     *service = (struct stress_service){.sink = options->statsd ? stress_socket(SOCK_DGRAM, &statsd_port) : -1};
     if (listener < 0 || (options->statsd && service->sink < 0))
-        return sl_fail_errno(error, errno, "no socket");
+        return sl_fail_errno(error, errno, "cannot create a socket");
     snprintf(service->url, sizeof service->url, "http://127.0.0.1:%u", port);
     service->pid = fork();
     if (service->pid == 0)
         become_service(options, listener, statsd_port);
     int number = errno;
     close(listener); /* so that connections are refused once the service has ended */
-    return service->pid > 0 ? SL_OK : sl_fail_errno(error, number, "no process");
+    return service->pid > 0 ? SL_OK : sl_fail_errno(error, number, "cannot start the service process");
 }
 
 uint64_t stress_service_stop(struct stress_service *service)

@@ -127,7 +127,7 @@ enum sl_code stress_sink_open(struct stress_sink *opened, struct sl_error *error
     uint16_t port = 0;
     *opened = (struct stress_sink){.listener = stress_socket(SOCK_STREAM, &port)};
     if (opened->listener < 0)
-        return sl_fail_errno(error, errno, "no socket");
+        return sl_fail_errno(error, errno, "cannot create a socket");
     snprintf(opened->address, sizeof opened->address, "127.0.0.1:%u", port);
     return SL_OK;
 }
@@ -137,7 +137,7 @@ enum sl_code stress_sink_start(struct stress_sink *opened, const struct stress_w
 {
     void *shared = mmap(NULL, sizeof *opened->reports, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED)
-        return sl_fail_errno(error, errno, "no memory");
+        return sl_fail_errno(error, errno, "out of memory");
     sink = opened;
     workloads = asked;
     workload_count = count;
@@ -145,7 +145,7 @@ enum sl_code stress_sink_start(struct stress_sink *opened, const struct stress_w
     opened->pid = fork();
     if (opened->pid == 0)
         become_sink();
-    return opened->pid > 0 ? SL_OK : sl_fail_errno(error, errno, "no process");
+    return opened->pid > 0 ? SL_OK : sl_fail_errno(error, errno, "cannot start a process");
 }
 
 size_t stress_sink_stop(struct stress_sink *opened)

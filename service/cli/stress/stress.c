@@ -14,18 +14,18 @@
 #include "core/duration.h"
 
 static const struct option_spec specs[] = {
-    {"workloads", 'w', OPTION_VALUE, false, "FILE",
-     "what is asked: YAML, `workloads:`, each with `concurrency:` and a file"},
-    {"duration", 'd', OPTION_VALUE, false, "DURATION", "for how long (default: 30s)"},
-    {"server", 0, OPTION_VALUE, false, "URL", "a running service (default: one of its own, with the configuration)"},
-    {"rate", 0, OPTION_VALUE, false, "R", "requests a second of each workload; latency counts from the planned start"},
-    {"warmup", 0, OPTION_VALUE, false, "N", "requests of each workload before it counts (default: 1)"},
-    {"cold", 0, OPTION_FLAG, false, NULL, "a scope of its own for each request, of an upload a file id"},
-    {"tracing", 't', OPTION_FLAG, false, NULL, "the log as JSON, to nowhere, to measure what it costs"},
-    {"sentry", 's', OPTION_FLAG, false, NULL, "reports of errors to a Sentry that takes and drops them"},
-    {"metrics", 'm', OPTION_FLAG, false, NULL, "metrics to a statsd that takes and drops them"},
-    {"json", 0, OPTION_FLAG, false, NULL, "the report as JSON"},
-    {"compare", 0, OPTION_VALUE, false, "FILE", "status 1 if a p90 is over a tenth above that of this earlier report"},
+    {"workloads", 'w', OPTION_VALUE, false, "FILE", "Read workloads from this YAML file"},
+    {"duration", 'd', OPTION_VALUE, false, "DURATION", "Run for this long (default: 30s)"},
+    {"server", 0, OPTION_VALUE, false, "URL", "Test a running service (default: start one)"},
+    {"rate", 0, OPTION_VALUE, false, "R",
+     "Send R requests per second and workload; measure latency from the planned start"},
+    {"warmup", 0, OPTION_VALUE, false, "N", "Send N uncounted requests per workload first (default: 1)"},
+    {"cold", 0, OPTION_FLAG, false, NULL, "Avoid cache hits: new scope per request, new file id per upload"},
+    {"tracing", 't', OPTION_FLAG, false, NULL, "Log as JSON to /dev/null, to measure the cost of logging"},
+    {"sentry", 's', OPTION_FLAG, false, NULL, "Send error reports to a dummy Sentry"},
+    {"metrics", 'm', OPTION_FLAG, false, NULL, "Send metrics to a dummy statsd"},
+    {"json", 0, OPTION_FLAG, false, NULL, "Print the report as JSON"},
+    {"compare", 0, OPTION_VALUE, false, "FILE", "Exit with 1 if a p90 is over 10 % above that of this earlier report"},
     SERVER_OPTIONS,
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
@@ -162,7 +162,7 @@ static int compare(const struct stress_report *r, const char *path)
         status = compare_workloads(r, &list);
     }
     if (!sl_json_end(&j))
-        status = report(1, "no report of an earlier run", path);
+        status = report(1, "not a report of 'stress --json'", path);
     sl_arena_free(&arena);
     sl_unmap(&mapping);
     return status;
@@ -177,12 +177,12 @@ static bool read_load(const struct options *o, struct stress_load *load)
     char *end = NULL;
     *load = (struct stress_load){.cold = option_given(o, "cold"), .url = option_value(o, "server", NULL)};
     if (!duration_parse(sl_str(duration), &ns) || ns == 0 || ns > UINT64_C(86400000000000)) {
-        options_wrong(o, "--duration: '%s' is no duration", duration);
+        options_wrong(o, "--duration: '%s' is not a duration (example: 30s)", duration);
         return false;
     }
     load->rate = rate ? strtod(rate, &end) : 0;
     if (rate && (*end || !(load->rate > 0))) {
-        options_wrong(o, "--rate: '%s' is no number", rate);
+        options_wrong(o, "--rate: '%s' is not a number", rate);
         return false;
     }
     if (option_given(o, "warmup") && !option_number(o, "warmup", &warmup))
@@ -279,7 +279,7 @@ static int stress_command(const struct options *o)
     if (!options_arguments(o, 0) || !server_may_connect(o) || !read_load(o, &load))
         return 2;
     if (!path)
-        return options_wrong(o, "no workloads given (-w)");
+        return options_wrong(o, "no workloads given (-w FILE)");
     int status = load.url ? 0 : server_load(o, &config); /* reports configuration errors before the start */
     config_release(config);
     return status ? status : read_and_load(o, &load, path);
@@ -287,14 +287,14 @@ static int stress_command(const struct options *o)
 
 const struct command command_stress = {
     .name = "stress",
-    .summary = "load on a service, and how it bears it",
-    .usage = "stress -w FILE [OPTION..]",
-    .about = "Asks a service over and over and tells how long its answers took. A workload names a file:\n"
-             "event (JSON with stacktraces, callers first, and modules), minidump, apple, jvm and mozilla (bodies of\n"
-             "requests), symbfile (ranges of symbols, which are uploaded with the key $SYMLOOM_API_KEY), proxy (a path "
-             "that\n"
-             "is asked for), or two of scripts: js: {source: FILE, event: FILE}, where source is what a look-up of\n"
-             "artifacts answers, and {url} in it the directory of that file.",
+    .summary = "load-test a service",
+    .usage = "stress -w FILE [OPTION...]",
+    .about = "Sends requests to a service over and over and reports how long responses take. A workload names "
+             "a file with a request body (event, minidump, apple, jvm, mozilla), a symbfile of ranges to "
+             "upload with the key $SYMLOOM_API_KEY (symbfile) or a path to download (proxy); js takes two "
+             "files, js: {source: FILE, event: FILE}: source is the response to artifact lookups, where {url} "
+             "stands for the directory of the file. An event is JSON with stacktraces (callers first) and "
+             "modules.",
     .examples = "symloom stress -w workloads.yml -d 1m --server http://127.0.0.1:3021",
     .options = specs,
     .groups = {{"Most used", "workloads duration server rate warmup cold json compare metrics config"},

@@ -51,7 +51,7 @@ static void put_object(struct sl_json *j, struct sl_str name, void (*put)(struct
 {
     struct sl_str key, value;
     if (!sl_json_object(j)) {
-        sl_json_fail(j, "an object is expected");
+        sl_json_fail(j, "expected a JSON object");
         return;
     }
     sl_json_begin_object(w);
@@ -185,7 +185,7 @@ static enum sl_code fill_scripts(const struct value *js, const char *sink, size_
     struct sl_buf answers = {0};
     char lookup[128];
     if (!source || !event)
-        return sl_fail(error, SL_MALFORMED, "line %u: js is to have source and event", js->line);
+        return sl_fail(error, SL_MALFORMED, "line %u: js needs 'source' and 'event'", js->line);
     const char *slash = strrchr(source, '/');
     snprintf(lookup, sizeof lookup, "http://%s/scripts/%zu/lookup", sink, number);
     *workload = (struct stress_workload){.name = "js",
@@ -212,7 +212,7 @@ static enum sl_code read_workload(const struct value *map, const char *sink, siz
     const struct value *concurrency = value_get(map, "concurrency"), *js = value_get(map, "js");
     workload->concurrency = concurrency && concurrency->type == VALUE_INT ? (unsigned)concurrency->integer : 1;
     if (workload->concurrency == 0 || workload->concurrency > 1000)
-        return sl_fail(error, SL_MALFORMED, "line %u: concurrency is to be 1 to 1000", map->line);
+        return sl_fail(error, SL_MALFORMED, "line %u: concurrency must be 1 to 1000", map->line);
     if (js)
         return fill_scripts(js, sink, number, arena, workload, error);
     for (size_t i = 0; i < KINDS; i++) {
@@ -223,8 +223,8 @@ static enum sl_code read_workload(const struct value *map, const char *sink, siz
                         : sl_fail(error, SL_BUSY, "out of memory");
         }
     }
-    return sl_fail(error, SL_MALFORMED, "line %u: none of event, minidump, apple, js, jvm, mozilla, symbfile, proxy",
-                   map->line);
+    return sl_fail(error, SL_MALFORMED,
+                   "line %u: expected one of event, minidump, apple, js, jvm, mozilla, symbfile, proxy", map->line);
 }
 
 enum sl_code stress_read_workloads(const char *path, const char *sink, struct sl_arena *arena,
@@ -239,7 +239,7 @@ enum sl_code stress_read_workloads(const char *path, const char *sink, struct sl
         code = sl_fail(error, SL_MALFORMED, "%s: no YAML map", path);
     const struct value *list = code == SL_OK ? value_get(&root, "workloads") : NULL;
     if (code == SL_OK && (!list || list->type != VALUE_LIST || !list->count))
-        code = sl_fail(error, SL_MALFORMED, "%s: no list `workloads`", path);
+        code = sl_fail(error, SL_MALFORMED, "%s: the list 'workloads' is missing", path);
     *count = code == SL_OK ? list->count : 0;
     *workloads = SL_ARENA_ARRAY(arena, struct stress_workload, *count + 1);
     if (!*workloads) {

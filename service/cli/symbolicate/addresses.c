@@ -63,9 +63,9 @@ static void read_file(struct process_code *process, size_t index, const char *pa
     if (fd < 0)
         return;
     if (!is_own(fd, pid))
-        remark("warning: %s is not used: it is no plain file of the process' user\n", path);
+        remark("warning: ignoring %s: not a regular file of the process's user\n", path);
     else if (sl_map_fd(fd, mapping, &error) != SL_OK || read_dump_or_map(process, mapping->bytes, &error) != SL_OK)
-        remark("warning: %s cannot be read: %s\n", path, error.message);
+        remark("warning: cannot read %s: %s\n", path, error.message);
     close(fd);
     process->hash = process->hash * 31 + sl_hash(mapping->bytes.data, mapping->bytes.size);
 }
@@ -169,7 +169,7 @@ static bool write_symbols(struct process_code *process, const struct sl_jit_code
     struct sl_error error = {0};
     size_t count;
     if (process->file_count == MOST_PROCESS_FILES) {
-        remark("warning: code of the process is in too many places: the names of that at 0x%llx are left out\n",
+        remark("warning: the process has too many regions of generated code; code at 0x%llx gets no names\n",
                (unsigned long long)begin);
         return false;
     }
@@ -188,7 +188,7 @@ static bool write_symbols(struct process_code *process, const struct sl_jit_code
         result = keep_file(process, sl_buf_bytes(&text), &error);
     sl_buf_free(&text);
     if (result != SL_OK)
-        remark("warning: no symbols of %s: %s\n", name, error.message);
+        remark("warning: no symbols for %s: %s\n", name, error.message);
     return result == SL_OK && count;
 }
 
@@ -214,9 +214,9 @@ static bool process_code_kernel(struct process_code *process, struct process_mod
                                  : read_stream(fd, path, &text, &error);
     sl_budget_init(&budget, text.size);
     if (result != SL_OK || sl_jit_read_kallsyms(sl_buf_bytes(&text), &code, &budget, &error) != SL_OK)
-        remark("warning: no symbols of the kernel: %s\n", error.message);
+        remark("warning: no kernel symbols: %s\n", error.message);
     else if (!code.count)
-        remark("warning: no symbols of the kernel: it hides its addresses (kernel.kptr_restrict); run as root\n");
+        remark("warning: no kernel symbols: the kernel hides its addresses (kernel.kptr_restrict); run as root\n");
     else
         good = write_symbols(process, &code, sl_hash(text.data, text.size), code.functions[0].address,
                              code.functions[code.count - 1].address + code.functions[code.count - 1].size,
@@ -304,7 +304,9 @@ static int add_given_module(struct address_run *run, const char *text)
     option_values(run->o, "module", &modules);
     run->relative = !base;
     if (!base && (modules > 1 || option_given(run->o, "maps") || option_given(run->o, "pid")))
-        return options_wrong(run->o, "--module: '%s': addresses that count from 0 take a module alone", text);
+        return options_wrong(
+            run->o, "--module: '%s': BASE 0 (addresses that count from its start) works with a single module only",
+            text);
     struct input_options options = {.arch = NULL};
     if (colon && colon < at && sl_arch_parse((struct sl_str){text, (size_t)(colon - text)}) != SL_ARCH_UNKNOWN) {
         options.arch = sl_arena_strndup(&run->arena, text, (size_t)(colon - text));
@@ -318,7 +320,7 @@ static int add_given_module(struct address_run *run, const char *text)
     char *real = realpath(path, NULL);
     enum sl_code code = input_open(path, &options, &input, &error);
     if (code == SL_OK && !input.object)
-        code = sl_fail(&error, SL_MALFORMED, "it is no debug file");
+        code = sl_fail(&error, SL_MALFORMED, "not a debug file");
     if (code == SL_OK)
         put_module(&run->w, sl_str(real ? real : path), input.object, base, size);
     int status = code == SL_OK ? 0 : report_file(path, code, &error);
@@ -428,7 +430,7 @@ static int add_process(struct address_run *run, const char *pid)
 {
     char path[64], root[64];
     if (!*pid || strspn(pid, "0123456789") != strlen(pid) || strlen(pid) > 10)
-        return options_wrong(run->o, "--pid: '%.60s' is no process id", pid);
+        return options_wrong(run->o, "--pid: '%.60s' is not a process id", pid);
     snprintf(path, sizeof path, "/proc/%s/maps", pid);
     snprintf(root, sizeof root, "/proc/%s/root", pid);
     process_code_open(&run->process, pid);
@@ -471,7 +473,7 @@ static int read_address(struct address_run *run, const char *text)
     uint64_t address;
     const char *end;
     if (!hex_number(text, &address, &end) || *end)
-        return options_wrong(run->o, "'%.60s' is no address", text);
+        return options_wrong(run->o, "'%.60s' is not an address", text);
     if (!sl_grow_in_arena(&run->arena, &run->addresses, &run->address_capacity, run->address_count + 1, sizeof address))
         return report_no_memory();
     run->addresses[run->address_count++] = address;

@@ -291,7 +291,7 @@ static void wrong_format(const struct options *o, const char *name, enum answer_
         if (answer_formats[i].sorts >> sort & 1)
             size +=
                 (size_t)snprintf(names + size, sizeof names - size, "%s%s", size ? ", " : "", answer_formats[i].name);
-    options_wrong(o, "--format: '%s' is none of: %s", name, names);
+    options_wrong(o, "--format: '%s' is not one of %s", name, names);
 }
 
 const struct answer_format *answer_format_of(const struct options *o, enum answer_sort sort)
@@ -309,14 +309,14 @@ const struct answer_format *answer_format_of(const struct options *o, enum answe
     if (!format)
         wrong_format(o, name, sort);
     else if (chosen > 1)
-        options_wrong(o, "only one of --crashed-only, --all-threads, --thread and --thread-index");
+        options_wrong(o, "--crashed-only, --all-threads, --thread and --thread-index cannot be combined");
     else if ((option_given(o, "stack-contents") || option_given(o, "stack-pointers")) &&
              strcmp(format->name, "stackwalk") != 0)
-        options_wrong(o, "--stack-contents and --stack-pointers are for --format stackwalk");
+        options_wrong(o, "--stack-contents and --stack-pointers need --format stackwalk");
     else if (chosen && !option_given(o, "all-threads") && (!format->print || format->is_json))
-        options_wrong(o, "JSON has all threads");
+        options_wrong(o, "JSON always contains all threads");
     else if (chosen && !option_given(o, "all-threads") && is_request(sort))
-        options_wrong(o, "these stacks are none of threads");
+        options_wrong(o, "these stacks do not belong to threads");
     else
         return format;
     return NULL;

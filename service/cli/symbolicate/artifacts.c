@@ -86,7 +86,7 @@ static bool open_local_bundle(struct local_artifact *item)
     if (code == SL_OK)
         code = sl_bundle_open(item->mapping.bytes, NULL, &item->bundle, &error);
     if (code != SL_OK)
-        remark("warning: %s is not used: %s\n", item->path, error.message);
+        remark("warning: ignoring %s: %s\n", item->path, error.message);
     return code == SL_OK;
 }
 

@@ -31,13 +31,13 @@ static enum sl_code map_stream(int stream, struct sl_mapping *mapping, struct sl
     ssize_t n = 1;
     int fd = temporary_file();
     if (fd < 0)
-        return sl_fail_errno(error, errno, "no temporary file");
+        return sl_fail_errno(error, errno, "cannot create a temporary file");
     while (n > 0 || (n < 0 && errno == EINTR)) {
         n = read(stream, block, sizeof block);
         if (n > 0 && !sl_write_all(fd, (struct sl_bytes){(const uint8_t *)block, (size_t)n}))
             break;
     }
-    enum sl_code code = n ? sl_fail_errno(error, errno, "cannot read it") : sl_map_fd(fd, mapping, error);
+    enum sl_code code = n ? sl_fail_errno(error, errno, "cannot read the input") : sl_map_fd(fd, mapping, error);
     close(fd);
     return code == SL_OK ? map_unpacked(mapping, error) : code;
 }
@@ -59,7 +59,7 @@ static enum sl_code map_as_utf8(struct sl_mapping *mapping, struct sl_error *err
                    : sl_fail_errno(error, errno, "cannot write a temporary file");
         close(fd);
     } else if (is_text) {
-        code = sl_fail_errno(error, errno, "no temporary file");
+        code = sl_fail_errno(error, errno, "cannot create a temporary file");
     }
     sl_buf_free(&scratch);
     return code;
@@ -74,7 +74,7 @@ static enum sl_code map_bytes(const char *path, struct sl_mapping *mapping, stru
         return map_file(path, mapping, error);
     int stream = open(path, O_RDONLY | O_CLOEXEC);
     if (stream < 0)
-        return sl_fail_errno(error, errno, "cannot open it");
+        return sl_fail_errno(error, errno, "cannot open the input");
     enum sl_code code = map_stream(stream, mapping, error);
     close(stream);
     return code;
@@ -231,7 +231,7 @@ int symbolicate_in_time(const struct options *o, struct by_id *by_id, void (*wor
     if (by_id_run(by_id, run_timed, &timed, &error) != SL_OK)
         return report(1, error.message, NULL);
     if (timed.timed_out)
-        return report(1, "it takes longer than --timeout", NULL);
+        return report(1, "timed out; raise --timeout", NULL);
     return timed.began ? 0 : report_no_memory();
 }
 
@@ -348,7 +348,7 @@ static enum sl_code remote_refused(void *arg, int status, struct sl_str body, st
                         : status >= 500                ? SL_DOWNLOAD_ERROR
                                                        : SL_NOT_FOUND;
     int size = body.size < 200 ? (int)body.size : 200;
-    return sl_fail(error, code, "the service answers %d: %.*s", status, size, body.data ? body.data : "");
+    return sl_fail(error, code, "the service responded with %d: %.*s", status, size, body.data ? body.data : "");
 }
 
 static bool remote_send(struct remote_run *run, const char *url, bool is_post)
@@ -424,7 +424,7 @@ static int remote_run(const struct options *o, struct remote_run *run)
     by_id_close(by_id);
     if (status || run->code == SL_OK)
         return status;
-    return report(run->code == SL_PERMISSION_DENIED ? STATUS_DENIED : 1, "the service cannot be asked",
+    return report(run->code == SL_PERMISSION_DENIED ? STATUS_DENIED : 1, "cannot send the request to the service",
                   run->error.message);
 }
 
@@ -436,11 +436,11 @@ int remote_symbolicate(const struct options *o, const char *path, struct sl_str 
     size_t places;
     symbolicate_places(o, &places);
     if (option_given(o, "symbols") || places)
-        return options_wrong(o, "--symbols are for this process; --server has its own sources");
+        return options_wrong(o, "--symbols cannot be combined with --server: the service uses its own sources");
     if (!server_may_connect(o))
         return 2;
     if (!fetch_url_valid(url))
-        return options_wrong(o, "--server: '%s' is no URL", url);
+        return options_wrong(o, "--server: '%s' is not a URL", url);
     while (run.url_size && url[run.url_size - 1] == '/')
         run.url_size--;
     run.scope = option_value(o, "scope", "global");

@@ -107,8 +107,8 @@ static int crash_report_failure(const struct crash_run *run)
     const char *kind = run->code == SL_UNSUPPORTED && is_answer ? input_unread_report(answer.message) : NULL;
     struct sl_error looks;
     if (kind && !detail) {
-        sl_fail(&looks, SL_UNSUPPORTED, "this looks like %s; read are crash reports, reports of samples and stackshots",
-                kind);
+        sl_fail(&looks, SL_UNSUPPORTED,
+                "this looks like %s; supported are crash reports, sample reports and stackshots", kind);
         detail = looks.message;
     }
     report(status, message ? message : "out of memory", detail);
@@ -120,15 +120,15 @@ static int crash_report_failure(const struct crash_run *run)
 static void warn_no_stacks(const struct options *o, const struct sl_minidump *dump)
 {
     if (dump->unread_processor)
-        remark("warning: no stacks: the dump is of a processor (%s, %u) whose registers and stacks are not read; x86, "
-               "x86-64, ARM, AArch64, MIPS and RISC-V are\n",
+        remark("warning: no stacks: registers and stacks of this processor (%s, %u) are not supported; "
+               "supported are x86, x86-64, ARM, AArch64, MIPS and RISC-V\n",
                dump->unread_processor, dump->cpu);
     else if (sl_minidump_lacks_registers(dump))
-        remark("warning: no stacks: none of the %zu threads has registers of the processor (%s)\n",
+        remark("warning: no stacks: none of the %zu threads has registers of this processor (%s)\n",
                dump->crash.thread_count, sl_arch_name(dump->crash.system.arch));
     else if (option_given(o, "server") && dump->crash.thread_count)
-        remark("warning: no stacks: the service answered none; with `minidump.compat: symbolicator`, which is the "
-               "default, it does not walk stacks of %s\n",
+        remark("warning: no stacks: the service does not walk %s stacks with `minidump.compat: symbolicator` "
+               "(the default)\n",
                sl_arch_name(dump->crash.system.arch));
 }
 
@@ -137,10 +137,9 @@ static void warn_wow64_stacks(const struct options *o, struct sl_minidump *dump,
 {
     if (option_given(o, "server") || !sl_minidump_enter_wow64(dump, arena) || !dump->wow64_missing)
         return;
-    remark(
-        "warning: this is a 32-bit program (WoW64), and the dump lacks the 32-bit stacks of %zu of its %zu threads; it "
-        "has them when written with full memory, or by a 32-bit program\n",
-        dump->wow64_missing, dump->crash.thread_count);
+    remark("warning: 32-bit program (WoW64): the dump lacks the 32-bit stacks of %zu of its %zu threads; "
+           "write the dump with full memory, or from a 32-bit program\n",
+           dump->wow64_missing, dump->crash.thread_count);
 }
 
 static bool answer_has(const struct crash_run *run, const char *key)
@@ -196,7 +195,7 @@ int symbolicate_crash(const struct options *o, const struct sentry_project *proj
     missing_init(&run.missing, &missing_symbols);
     bool remote = option_given(o, "server");
     if (remote && run.wants_walk)
-        return options_wrong(o, "--format: a service has no such format");
+        return options_wrong(o, "--format: not available with --server");
     if (remote)
         missing_place(&run.missing, sl_str(option_value(o, "server", "")));
     int status = remote ? crash_send(o, &run) : crash_symbolicate(o, project, &run);
@@ -238,13 +237,12 @@ static void report_choice(const struct options *o, const struct chosen_microdump
     if (option_given(o, "quiet"))
         return;
     if (chosen->count > 1 && !was_asked)
-        remark("note: the log has %" PRIu64 " microdumps; this is number %" PRIu64
-               ", of line %zu. --microdump N shows another.\n",
+        remark("note: the log has %" PRIu64 " microdumps; using number %" PRIu64
+               " at line %zu (choose another with --microdump N)\n",
                chosen->count, chosen->number, chosen->microdump.line);
     if (!chosen->microdump.is_whole)
-        remark(
-            "warning: the microdump of line %zu is cut: its last line is not there, modules or stack may be missing\n",
-            chosen->microdump.line);
+        remark("warning: the microdump at line %zu is truncated; modules or stack memory may be missing\n",
+               chosen->microdump.line);
 }
 
 int symbolicate_minidump(const struct options *o, const struct sentry_project *project, struct sl_bytes bytes)
@@ -255,9 +253,9 @@ int symbolicate_minidump(const struct options *o, const struct sentry_project *p
     if (!option_number(o, "microdump", &number))
         return 2;
     if (was_asked && !number)
-        return options_wrong(o, "--microdump: they are counted from 1");
+        return options_wrong(o, "--microdump: the first is 1");
     if (!sl_microdump_is_in(bytes))
-        return was_asked ? options_wrong(o, "--microdump: the file has no microdump of Breakpad")
+        return was_asked ? options_wrong(o, "--microdump: the file contains no Breakpad microdump")
                          : symbolicate_crash(o, project, CRASH_FILE_MINIDUMP, bytes);
     const struct chosen_microdump chosen =
         choose_microdump((struct sl_str){(const char *)bytes.data, bytes.size}, number);

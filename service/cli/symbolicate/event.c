@@ -131,7 +131,7 @@ static bool read_event(struct event *e, struct sl_str text, struct sl_error *err
 {
     struct sl_json j = sl_json(text, e->arena, false);
     if (!sl_json_read_object(&j, event_fields, e) && !j.failed) {
-        sl_fail(error, SL_MALFORMED, "it is no JSON object");
+        sl_fail(error, SL_MALFORMED, "not a JSON object");
         return false;
     }
     if (sl_json_end(&j))

@@ -209,12 +209,12 @@ static size_t read_packed(struct log_input *input, void *data, size_t room, cons
     while (!out->size) {
         enum sl_code code = decoder_run(input->decoder, &input->left, out, room < PIECE ? room : PIECE);
         if (code != SL_OK || out->failed) {
-            *problem = code == SL_MALFORMED ? "what it is packed in is damaged" : "out of memory";
+            *problem = code == SL_MALFORMED ? "the compressed input is damaged" : "out of memory";
             return 0;
         }
         if (!out->size && (input->ended || !log_input_fill(input, problem))) {
             if (!*problem && !decoder_ended(input->decoder))
-                *problem = "what it is packed in ends too early";
+                *problem = "the compressed input ends early";
             return 0;
         }
     }

@@ -142,7 +142,7 @@ static void put_flips(const struct answer_analysis *analysis, struct sl_buf *out
     enum { SHOWN = 8 };
     for (size_t i = 0; i < analysis->flip_count && i < SHOWN; i++) {
         const struct answer_flip *flip = &analysis->flips[i];
-        sl_buf_printf(out, "Bit flip:   perhaps 0x%llx was meant", (unsigned long long)flip->address.value);
+        sl_buf_printf(out, "Bit flip:   0x%llx may have been meant\n", (unsigned long long)flip->address.value);
         if (flip->source.size) {
             sl_buf_cstr(out, " by ");
             output_put_safe(out, flip->source);
@@ -152,7 +152,7 @@ static void put_flips(const struct answer_analysis *analysis, struct sl_buf *out
         sl_buf_u8(out, '\n');
     }
     if (analysis->flip_count > SHOWN)
-        sl_buf_printf(out, "Bit flip:   %zu more; -f json has them\n", analysis->flip_count - SHOWN);
+        sl_buf_printf(out, "Bit flip:   %zu more (see -f json)\n", analysis->flip_count - SHOWN);
 }
 
 static void put_inconsistencies(const struct answer_analysis *analysis, struct sl_buf *out)
@@ -161,11 +161,13 @@ static void put_inconsistencies(const struct answer_analysis *analysis, struct s
         struct sl_str name;
         const char *text;
     } rows[] = {
-        {SL_STR("int_div_by_zero_not_possible"), "it is told to divide by zero, and does not divide"},
-        {SL_STR("priv_instruction_crash_without_priv_instruction"), "it is told to be privileged, and is not"},
-        {SL_STR("non_canonical_address_falsely_reported"), "no address that it accesses is not canonical"},
-        {SL_STR("crashing_access_not_found_in_memory_accesses"), "it does not access that address"},
-        {SL_STR("access_violation_when_access_allowed"), "memory is there that may be accessed so"},
+        {SL_STR("int_div_by_zero_not_possible"), "reason is a division by zero, but the instruction does not divide"},
+        {SL_STR("priv_instruction_crash_without_priv_instruction"),
+         "reason is a privileged instruction, but the instruction is not privileged"},
+        {SL_STR("non_canonical_address_falsely_reported"),
+         "reason is a non-canonical address, but the instruction accesses none"},
+        {SL_STR("crashing_access_not_found_in_memory_accesses"), "the instruction does not access the crash address"},
+        {SL_STR("access_violation_when_access_allowed"), "the crash address is mapped memory that allows this access"},
     };
     for (size_t i = 0; i < analysis->inconsistency_count; i++)
         for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
@@ -182,10 +184,10 @@ static void put_analysis(const struct answer_analysis *analysis, struct sl_buf *
     }
     put_accesses(analysis, out);
     if (analysis->next.set)
-        sl_buf_printf(out, "Goes on at: 0x%llx\n", (unsigned long long)analysis->next.value);
+        sl_buf_printf(out, "Jumps to:   0x%llx\n", (unsigned long long)analysis->next.value);
     put_adjusted(analysis, out);
     if (analysis->is_stack_overflow)
-        sl_buf_cstr(out, "Stack:      it likely overflowed\n");
+        sl_buf_cstr(out, "Stack:      probably overflowed\n");
     put_flips(analysis, out);
     put_inconsistencies(analysis, out);
 }

@@ -176,7 +176,7 @@ static int take_body(struct request_run *run, struct sl_str text, enum input_kin
                                       : report(STATUS_NOTHING, "Event cannot be symbolicated", error.message);
     }
     if (!read_facts(run, run->request.body, &facts))
-        return report(STATUS_NOTHING, "the request is no JSON object", NULL);
+        return report(STATUS_NOTHING, "the request is not a JSON object", NULL);
     return kind == INPUT_EVENT ? 0 : take_request(run, &facts);
 }
 

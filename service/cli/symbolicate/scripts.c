@@ -157,7 +157,7 @@ static enum sl_code read_map(struct scripts *s, struct script *script, const cha
     bool there = sl_js_map_comment(text, &reference);
     if (there && sl_js_is_data_url(reference)) {
         code = sl_js_data_url(reference, &decoded) ? make_table(script, text, sl_buf_view(&decoded), error)
-                                                   : sl_fail(error, SL_MALFORMED, "its source map is no data URL");
+                                                   : sl_fail(error, SL_MALFORMED, "its source map is not a data URL");
         sl_buf_free(&decoded);
         return code;
     }
@@ -191,9 +191,8 @@ static void read_script(struct scripts *s, struct script *script)
     sl_unmap(&mapping);
     script->mapped = code == SL_OK;
     if (code == SL_OK && script->cache.bad_scopes)
-        remark(
-            "warning: %s: item %u of the `scopes` in its source map is malformed: functions are named without them\n",
-            path ? path : map, script->cache.bad_scopes);
+        remark("warning: %s: item %u of `scopes` in the source map is malformed; function names do not use it\n",
+               path ? path : map, script->cache.bad_scopes);
     if (code != SL_OK)
         report_file(path ? path : map, code, &error);
 }
@@ -387,7 +386,7 @@ static void count_frame(struct scripts *s, const struct stack_line *line)
     put_url_path(url, &path);
     struct sl_str name = path_file_name(sl_buf_view(&path));
     if (script->mapped)
-        missing_failure(s->missing, name, SL_STR("its source map has nothing for some places"));
+        missing_failure(s->missing, name, SL_STR("its source map does not cover some positions"));
     else if (s->missing->things.count < MOST_NAMED)
         missing_thing(s->missing, name, (struct sl_str){NULL, 0});
     sl_buf_free(&path);

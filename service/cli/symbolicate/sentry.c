@@ -35,7 +35,7 @@ static int read_secret(const char *path, struct sl_arena *arena, struct sl_secre
     if (!file)
         return report(1, path, strerror(errno));
     if (!good)
-        return report(1, path, "there is no secret in it");
+        return report(1, path, "the file is empty; it must contain the secret in its first line");
     size_t size = strcspn(line, "\r\n");
     const char *kept = sl_arena_strndup(arena, line, size);
     explicit_bzero(line, sizeof line);
@@ -51,7 +51,7 @@ static int take_secret(const struct options *o, const char *option, const char *
 {
     const char *path = option_value(o, file, NULL), *value = sentry_setting(o, option, variable);
     if (option_given(o, option) && path)
-        return options_wrong(o, "only one of --%s and --%s", option, file);
+        return options_wrong(o, "--%s and --%s cannot be combined", option, file);
     if (path)
         return read_secret(path, arena, secret);
     if (!value || !*value)
@@ -116,7 +116,7 @@ static int take_secrets(const struct options *o, struct sl_arena *arena, struct 
     bool token = option_given(o, "auth-token") || option_given(o, "auth-token-file");
     bool cookies = option_given(o, "auth-cookies") || option_given(o, "auth-cookies-file");
     if (token && cookies)
-        return options_wrong(o, "only one of --auth-token and --auth-cookies");
+        return options_wrong(o, "--auth-token and --auth-cookies cannot be combined");
     int status = cookies ? 0 : take_secret(o, "auth-token", "auth-token-file", "SENTRY_AUTH_TOKEN", arena, &p->token);
     if (!status && !secret_present(p->token))
         status = take_secret(o, "auth-cookies", "auth-cookies-file", "SENTRY_AUTH_COOKIES", arena, &p->cookies);
@@ -297,7 +297,7 @@ static void fetch_event(void *arg)
         const char *id = crash_attachment(e, sl_buf_view(&list));
         if (id && (ftruncate(e->fd, 0) != 0 || !sentry_fetch(e, event_url(e, id, "?download=1"), NULL)) &&
             e->code == SL_OK)
-            e->code = sl_fail(&e->error, SL_INTERNAL, "the temporary file cannot be written");
+            e->code = sl_fail(&e->error, SL_INTERNAL, "cannot write a temporary file");
     }
     sl_buf_free(&list);
 }
@@ -309,7 +309,7 @@ int sentry_event(const struct options *o, const struct sentry_project *p, const 
     struct sl_error error = {0};
     int status = 0;
     if (e.fd < 0)
-        status = report(1, "no temporary file", NULL);
+        status = report(1, "cannot create a temporary file", NULL);
     else if (by_id_open(o, NULL, server_verbosity(o), &by_id, &error) != SL_OK)
         status = report(1, error.message, NULL);
     else

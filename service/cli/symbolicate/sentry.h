@@ -9,16 +9,17 @@
 #include "origin/origin.h"
 
 /* Rows for the option table. */
-#define SENTRY_OPTIONS                                                                                                 \
-    {"org", 'o', OPTION_VALUE, false, "SLUG", "Sentry: the organization ($SENTRY_ORG)"},                               \
-        {"project", 'p', OPTION_VALUE, false, "SLUG", "Sentry: the project ($SENTRY_PROJECT)"},                        \
-        {"url", 0,     OPTION_VALUE,                                                                                   \
-         false, "URL", "Sentry: the server (default: $SENTRY_URL, `url` of the configuration, https://sentry.io/)"},   \
-        {"auth-token", 0, OPTION_VALUE, false, "TOKEN", "Sentry: a token ($SENTRY_AUTH_TOKEN)"},                       \
-        {"auth-token-file", 0, OPTION_VALUE, false, "FILE", "Sentry: a token, the first line of a file"},              \
-        {"auth-cookies", 0, OPTION_VALUE, false, "COOKIES", "Sentry: cookies instead ($SENTRY_AUTH_COOKIES)"},         \
-    {                                                                                                                  \
-        "auth-cookies-file", 0, OPTION_VALUE, false, "FILE", "Sentry: cookies, the first line of a file"               \
+#define SENTRY_OPTIONS                                                                                                  \
+    {"org", 'o', OPTION_VALUE, false, "SLUG", "Use this Sentry organization ($SENTRY_ORG)"},                            \
+        {"project", 'p', OPTION_VALUE, false, "SLUG", "Use this Sentry project ($SENTRY_PROJECT)"},                     \
+        {"url", 0,     OPTION_VALUE,                                                                                    \
+         false, "URL", "Use this Sentry server ($SENTRY_URL; default: `url` of the configuration)"},                    \
+        {"auth-token", 0, OPTION_VALUE, false, "TOKEN", "Authenticate to Sentry with this token ($SENTRY_AUTH_TOKEN)"}, \
+        {"auth-token-file", 0, OPTION_VALUE, false, "FILE", "Read the Sentry token from the first line of this file"},  \
+        {"auth-cookies", 0,         OPTION_VALUE,                                                                       \
+         false,          "COOKIES", "Authenticate to Sentry with these cookies ($SENTRY_AUTH_COOKIES)"},                \
+    {                                                                                                                   \
+        "auth-cookies-file", 0, OPTION_VALUE, false, "FILE", "Read Sentry cookies from the first line of this file"     \
     }
 
 struct sentry_project { /* texts in the arena */

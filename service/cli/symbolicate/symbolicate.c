@@ -13,54 +13,48 @@
 
 static const struct option_spec specs[] = {
     {"type", 0, OPTION_VALUE, false, "minidump|apple|trace|jsstack|request|event|mozilla|profile|addresses",
-     "what the input is (default: as it looks)"},
+     "Treat the input as this type (default: detect it)"},
     {"format", 'f', OPTION_VALUE, false, "json|compact|pretty|full|markdown|stackwalk|machine|minidump-json|text",
-     "how the answer is written (default: compact on a terminal, else json; text of traces)"},
-    {"json", 0, OPTION_FLAG, false, NULL, "the same as --format json"},
-    {"output", 0, OPTION_VALUE, false, "FILE", "write there instead of standard output"},
-    {"indent", 0, OPTION_FLAG, false, NULL, "JSON in lines"},
+     "Choose the output format (default: compact on a terminal, else json; text for traces)"},
+    {"json", 0, OPTION_FLAG, false, NULL, "Same as --format json"},
+    {"output", 0, OPTION_VALUE, false, "FILE", "Write to FILE instead of standard output"},
+    {"indent", 0, OPTION_FLAG, false, NULL, "Indent JSON"},
     BY_ID_OPTIONS,
     SENTRY_OPTIONS,
-    {"config", 'c', OPTION_VALUE, false, "FILE", "configuration with further sources of files by id"},
-    {"candidates", 'd', OPTION_FLAG, false, NULL, "tell where each file was looked for"},
+    {"config", 'c', OPTION_VALUE, false, "FILE", "Read more symbol sources from this configuration file"},
+    {"candidates", 'd', OPTION_FLAG, false, NULL, "List every location that was searched"},
     {"rewrite-first-module", 0, OPTION_VALUE, false, "JSON",
-     "other names for the first module: [{\"from\": pattern, \"to\": text}]"},
-    {"crashed-only", 0, OPTION_FLAG, false, NULL, "the thread that crashed (default of compact and pretty)"},
-    {"all-threads", 0, OPTION_FLAG, false, NULL, "all threads (default of full)"},
-    {"thread", 0, OPTION_VALUE, false, "ID", "the thread with this id"},
-    {"thread-index", 0, OPTION_VALUE, false, "N", "the thread at this place, counted from 0"},
-    {"microdump", 0, OPTION_VALUE, false, "N",
-     "of a log with several microdumps: this one, counted from 1 (default: the first that is whole)"},
-    {"context", 0, OPTION_VALUE, false, "N", "full: lines of source above and below (default: none)"},
-    {"brief", 0, OPTION_FLAG, false, NULL, "stackwalk: only the frames of the thread that crashed"},
-    {"stack-contents", 0, OPTION_FLAG, false, NULL, "stackwalk: also what lies on the stack of each frame"},
-    {"stack-pointers", 0, OPTION_FLAG, false, NULL, "stackwalk: instead of frames each word of the stacks"},
-    {"no-trim", 0, OPTION_FLAG, false, NULL, "tables with whole names, wider than the terminal if they are"},
-    {"no-source-context", 0, OPTION_FLAG, false, NULL, "no lines of source"},
+     "Rename the first module: [{\"from\": REGEX, \"to\": TEXT}]"},
+    {"crashed-only", 0, OPTION_FLAG, false, NULL, "Print only the crashed thread (default for compact and pretty)"},
+    {"all-threads", 0, OPTION_FLAG, false, NULL, "Print all threads (default for full)"},
+    {"thread", 0, OPTION_VALUE, false, "ID", "Print the thread with this id"},
+    {"thread-index", 0, OPTION_VALUE, false, "N", "Print the thread at this index (first: 0)"},
+    {"microdump", 0, OPTION_VALUE, false, "N", "Read the Nth microdump of the log (default: first complete)"},
+    {"context", 0, OPTION_VALUE, false, "N", "Show N source lines around each frame (format full)"},
+    {"brief", 0, OPTION_FLAG, false, NULL, "Print only the frames of the crashed thread"},
+    {"stack-contents", 0, OPTION_FLAG, false, NULL, "Also print the stack memory of each frame"},
+    {"stack-pointers", 0, OPTION_FLAG, false, NULL, "Print every word of the stacks instead of frames"},
+    {"no-trim", 0, OPTION_FLAG, false, NULL, "Do not shorten long names to fit the terminal"},
+    {"no-source-context", 0, OPTION_FLAG, false, NULL, "Do not include source lines"},
     {"extract-variables", 0, OPTION_FLAG, false, NULL,
-     "JSON: frames of programs have `vars`, the variables of their functions and the types of these, as DWARF knows "
-     "them"},
-    {"fail-on-missing", 0, OPTION_FLAG, false, NULL,
-     "status 3 when a module's debug information, mapping or source map was not found"},
-    {"server", 's', OPTION_VALUE, false, "URL", "have a running service do it"},
-    {"scope", 0, OPTION_VALUE, false, "NAME",
-     "whose files of the cache count (default: the project of Sentry, else global)"},
-    {"timeout", 0, OPTION_VALUE, false, "DURATION", "give up then (default: 15m)"},
-    {"local-debug-info", 0, OPTION_FLAG, false, NULL,
-     "also the files of this machine that the modules name, if their ids fit"},
+     "Add `vars` to native frames: variables and types, from DWARF (JSON)"},
+    {"fail-on-missing", 0, OPTION_FLAG, false, NULL, "Exit with 3 if a debug file, mapping or source map is missing"},
+    {"server", 's', OPTION_VALUE, false, "URL", "Let a running service do the work"},
+    {"scope", 0, OPTION_VALUE, false, "NAME", "Use this cache scope (default: Sentry project, else global)"},
+    {"timeout", 0, OPTION_VALUE, false, "DURATION", "Give up after this time (default: 15m)"},
+    {"local-debug-info", 0, OPTION_FLAG, false, NULL, "Also use files of this machine that modules name, if ids match"},
     {"module", 0, OPTION_VALUE, true, "[ARCH:]FILE@BASE[+SIZE]",
-     "of addresses: a file and where it was loaded; 0: they count from its beginning"},
-    {"maps", 0, OPTION_VALUE, false, "FILE", "of addresses: the files of such a list as /proc/PID/maps is"},
-    {"pid", 0, OPTION_VALUE, false, "PID", "of addresses: the files of a process of this machine"},
-    {"return-addresses", 0, OPTION_FLAG, false, NULL, "of addresses: all but the first are where calls return to"},
-    {"mapping", 0, OPTION_VALUE, true, "FILE",
-     "of a JVM: mapping of ProGuard or R8; of several the first that knows a class tells"},
-    {"platform", 0, OPTION_VALUE, false, "NAME", "of events: the platform, instead of what they say"},
-    {"release", 0, OPTION_VALUE, false, "NAME", "of events: the release, instead of theirs"},
-    {"dist", 0, OPTION_VALUE, false, "NAME", "of events: the distribution, instead of theirs"},
-    {"no-scrape", 0, OPTION_FLAG, false, NULL, "of JavaScript: ask no web servers for scripts and source maps"},
-    {"use-request-sources", 0, OPTION_FLAG, false, NULL, "of requests: look where they say, too"},
-    {"verbose", 'v', OPTION_FLAG, true, NULL, "full: also modules that played no part; log more"},
+     "Use this module, loaded at BASE (0: addresses count from its start)"},
+    {"maps", 0, OPTION_VALUE, false, "FILE", "Read loaded modules from this file (format of /proc/PID/maps)"},
+    {"pid", 0, OPTION_VALUE, false, "PID", "Use the modules of this running process"},
+    {"return-addresses", 0, OPTION_FLAG, false, NULL, "Treat all addresses but the first as return addresses"},
+    {"mapping", 0, OPTION_VALUE, true, "FILE", "Use this ProGuard or R8 mapping (repeatable; first match wins)"},
+    {"platform", 0, OPTION_VALUE, false, "NAME", "Override the platform of the event"},
+    {"release", 0, OPTION_VALUE, false, "NAME", "Override the release of the event"},
+    {"dist", 0, OPTION_VALUE, false, "NAME", "Override the distribution of the event"},
+    {"no-scrape", 0, OPTION_FLAG, false, NULL, "Do not download scripts and source maps from web servers"},
+    {"use-request-sources", 0, OPTION_FLAG, false, NULL, "Also search the sources that the request lists"},
+    {"verbose", 'v', OPTION_FLAG, true, NULL, "Also list modules not on the stack (format full); log more"},
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
@@ -68,11 +62,11 @@ static int run_trace(const struct options *o, const char *const *mappings, size_
 {
     const char *format = symbolicate_format(o, "text");
     if (strcmp(format, "text") != 0)
-        return options_wrong(o, "--format %s is not available for traces of a JVM (only text)", format);
+        return options_wrong(o, "--format %s is not available for JVM stack traces (only text)", format);
     if (!options_arguments(o, 1))
         return 2;
     if (!mapping_count)
-        return options_wrong(o, "a stack trace needs its --mapping");
+        return options_wrong(o, "a JVM stack trace needs its mapping: pass --mapping FILE");
     struct progress progress;
     const char *path = o->argument_count ? o->arguments[0] : "-", *output = option_value(o, "output", NULL);
     progress_begin(&progress, o, "symbolicating");
@@ -99,9 +93,10 @@ static int run_scripts(const struct options *o, const struct sl_str *stack)
     size_t more = o->argument_count > 1 ? o->argument_count - 1 : 0;
     const char *format = symbolicate_format(o, "text");
     if (strcmp(format, "text") != 0)
-        return options_wrong(o, "--format %s is not available for stacks of JavaScript (only text)", format);
+        return options_wrong(o, "--format %s is not available for JavaScript stack traces (only text)", format);
     if (!symbol_count && !more)
-        return options_wrong(o, "a stack of JavaScript needs --symbols with its scripts and source maps");
+        return options_wrong(
+            o, "a JavaScript stack trace needs its scripts and source maps: pass their directory with --symbols");
     const char **places = calloc(symbol_count + more, sizeof *places);
     if (!places)
         return report_no_memory();
@@ -160,20 +155,20 @@ static int no_file(const struct options *o)
 static int unknown_input(struct sl_bytes bytes)
 {
     static const char read[] =
-        "read are minidumps, microdumps of Breakpad, crash reports of Apple's systems (text and .ips), diagnostics of "
-        "MetricKit, reports of `sample`, spindump and hangs, stackshots, events of Sentry, requests to the service, "
-        "profiles of the Firefox Profiler and stacks of JavaScript; with --mapping traces of a JVM";
+        "supported: minidumps, Breakpad microdumps, Apple crash reports (text and .ips), MetricKit "
+        "diagnostics, reports of `sample`, spindump and hangs, stackshots, Sentry events, API requests, "
+        "Firefox profiles, JavaScript stack traces; JVM stack traces with --mapping";
     const char *kind = input_unread_kind(bytes), *advice = input_advice(bytes);
     struct sl_error error;
     if (!kind && advice)
         return report(STATUS_NOTHING, advice, NULL);
     if (!kind && (kind = input_named_kind(bytes))) {
-        sl_fail(&error, SL_UNSUPPORTED, "this looks like %s, which has its names already", kind);
+        sl_fail(&error, SL_UNSUPPORTED, "this looks like %s, which is symbolicated already", kind);
         return report(STATUS_NOTHING, error.message, NULL);
     }
     if (!kind)
-        return report(STATUS_NOTHING, "unrecognized input", read);
-    sl_fail(&error, SL_UNSUPPORTED, "this looks like %s, which is not read", kind);
+        return report(STATUS_NOTHING, "unknown input format", read);
+    sl_fail(&error, SL_UNSUPPORTED, "unsupported input: this looks like %s", kind);
     return report(STATUS_NOTHING, error.message, read);
 }
 
@@ -245,7 +240,7 @@ static int run_addresses(const struct options *o, enum input_kind kind)
     struct sl_arena arena = {0};
     struct sentry_project project;
     if (kind && kind != INPUT_ADDRESSES)
-        return options_wrong(o, "--module, --maps and --pid are for addresses");
+        return options_wrong(o, "--module, --maps and --pid can be used with addresses only");
     int status = sentry_project_read(o, false, &arena, &project);
     if (!status)
         status = symbolicate_addresses(o, &project);
@@ -265,7 +260,7 @@ static int refuse_second_input(const struct options *o)
         const char *kind = input_crash_kind(mapping.bytes, o->arguments[i]);
         sl_unmap(&mapping);
         if (kind)
-            return options_wrong(o, "%s is %s too: give one at a time; what follows FILE are its SYMBOLS",
+            return options_wrong(o, "%s is %s too; symbolicate one at a time (arguments after FILE are SYMBOLS)",
                                  o->arguments[i], kind);
     }
     return 0;
@@ -283,14 +278,15 @@ static int symbolicate_run(const struct options *o)
     const char *type = option_value(o, "type", NULL), *path = o->argument_count ? o->arguments[0] : "-";
     enum input_kind kind = INPUT_UNKNOWN;
     if (option_given(o, "json") && strcmp(option_value(o, "format", "json"), "json") != 0)
-        return options_wrong(o, "only one of --json and --format");
+        return options_wrong(o, "--json and --format cannot be combined");
     heap_for_one_job();
     table_fit(option_given(o, "no-trim") || option_given(o, "output") ? 0 : output_width());
     if (type && !input_kind_parse(type, &kind))
-        return options_wrong(o,
-                             "--type: '%s' is none of: minidump, apple, trace, jsstack, request, event, mozilla, "
-                             "profile, addresses",
-                             type);
+        return options_wrong(
+            o,
+            "--type: '%s' is not one of minidump, apple, trace, jsstack, request, event, mozilla, profile, "
+            "addresses",
+            type);
     int status = symbolicate_check_places(o);
     if (status)
         return status;
@@ -303,7 +299,7 @@ static int symbolicate_run(const struct options *o)
     if (kind == INPUT_TRACE)
         return run_trace(o, mappings, mapping_count);
     if (kind && mapping_count && !takes_mappings(kind))
-        return options_wrong(o, "--mapping is for traces, events and requests of a JVM");
+        return options_wrong(o, "--mapping can be used with traces, events and requests of the JVM only");
     if (kind == INPUT_JSSTACK)
         return run_scripts(o, NULL);
     if (!o->argument_count && isatty(STDIN_FILENO))
@@ -313,38 +309,28 @@ static int symbolicate_run(const struct options *o)
 
 const struct command command_symbolicate = {
     .name = "symbolicate",
-    .summary = "stack traces with the names and lines of the source",
-    .usage = "symbolicate [OPTION..] FILE [SYMBOLS..]",
-    .about =
-        "The stacks of a minidump, of a microdump of Breakpad (in a log of Android, or alone), or of a crash report of "
-        "an Apple\n"
-        "system (text, .ips, MetricKit, stackshots), with the functions and lines that the debug files of "
-        "--symbols, of\n"
-        "SYMBOLS and the configuration know. A report of samples (`sample`, spindump, hangs) comes back with these "
-        "names.\n"
-        "Likewise the stacks of an event of Sentry, or of the body of a request to the service or to Mozilla's, of "
-        "programs,\n"
-        "JavaScript and the JVM: with artifact bundles, scripts and source maps, and mappings, of these places. A "
-        "profile of\n"
-        "the Firefox Profiler, as it saves them and samply writes them, comes back with names.\n"
-        "With --module, --maps or --pid: addresses in these files, which the arguments are or standard input has.\n"
-        "With --mapping: stack traces of obfuscated JVM programs, or logs with such in them, with "
-        "the names and lines of the\n"
-        "source; lines that are no part of a trace stay as they are. Of a stack of JavaScript, as "
-        "engines print it, the same, with\n"
-        "the scripts and source maps below --symbols.\n"
-        "- is standard input, which is also read without FILE.",
+    .summary = "symbolicate the stacks of a crash",
+    .usage = "symbolicate [OPTION...] FILE [SYMBOLS...]",
+    .about = "Symbolicates a minidump, Breakpad microdump (also in an Android log), Apple crash report (text, "
+             ".ips, MetricKit, stackshot, sample, spindump, hang), Sentry event, request to this service or "
+             "to Mozilla's API, Firefox profile, or JavaScript or Java stack trace. Symbols come from "
+             "--symbols, the SYMBOLS arguments and the configuration.\n"
+             "With --module, --maps or --pid, it symbolicates addresses given as arguments or on standard "
+             "input.\n"
+             "With --mapping, it deobfuscates Java stack traces, also inside logs; other lines stay as they "
+             "are. JavaScript stack traces need --symbols with the scripts and source maps.\n"
+             "Without FILE, or with -, it reads standard input.",
     .examples = "symloom symbolicate crash.dmp --symbols ./symbols -f full\n"
                 "symloom symbolicate event.json --symbols ./dist -f compact\n"
                 "symloom symbolicate --mapping mapping.txt app.log\n"
                 "symloom symbolicate --pid 4711 0x55d0c2a01136",
     .options = specs,
     .groups = {{"Most used", "symbols mapping format json output server type all-threads context fail-on-missing"},
-               {"Where files are looked for", "source nt-symbol-path debuginfod local-debug-info config cache-dir "
-                                              "candidates scope timeout use-request-sources"},
-               {"What is shown",
+               {"Symbol sources", "source nt-symbol-path debuginfod local-debug-info config cache-dir "
+                                  "candidates scope timeout use-request-sources"},
+               {"Output",
                 "crashed-only thread thread-index no-trim no-source-context extract-variables indent verbose"},
-               {"Of --format stackwalk", "brief stack-contents stack-pointers"},
+               {"Format stackwalk", "brief stack-contents stack-pointers"},
                {"Addresses", "module maps pid return-addresses"},
                {"Events, requests, scripts and logs", "platform release dist no-scrape rewrite-first-module microdump"},
                {"Sentry", "org project url auth-token auth-token-file auth-cookies auth-cookies-file"}},

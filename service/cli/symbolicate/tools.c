@@ -13,28 +13,28 @@
 /* ---- minidump_stackwalk: translates its options to those of `symbolicate` ---- */
 
 static const struct option_spec stackwalk_specs[] = {
-    {"format", 'f', OPTION_VALUE, false, "human|machine", "texts for people (default) or for programs"},
-    {"machine", 'm', OPTION_FLAG, false, NULL, "the same as -f machine"},
-    {"human", 0, OPTION_FLAG, false, NULL, "the same as -f human"},
-    {"json", 0, OPTION_FLAG, false, NULL, "the JSON of minidump-stackwalk"},
-    {"cyborg", 0, OPTION_VALUE, false, "FILE", "the text, and that JSON in FILE"},
-    {"pretty", 0, OPTION_FLAG, false, NULL, "JSON in lines"},
-    {"dump", 0, OPTION_FLAG, false, NULL, "every stream as it is in the file"},
-    {"brief", 'b', OPTION_FLAG, false, NULL, "only the frames of the thread that crashed"},
-    {"stack-contents", 's', OPTION_FLAG, false, NULL, "also what lies on the stack of each frame"},
-    {"stack-pointers", 'd', OPTION_FLAG, false, NULL, "instead of frames each word of the stacks"},
-    {"crashed-only", 'c', OPTION_FLAG, false, NULL, "of the threads only the one that crashed"},
-    {"thread-index", 't', OPTION_VALUE, false, "N", "of the threads only this one, counted from 0"},
-    {"symbols-path", 0, OPTION_VALUE, true, "DIR", "where symbols are; also the arguments behind the dump"},
-    {"symbols-url", 0, OPTION_VALUE, true, "URL", "a server of symbols"},
-    {"symbols-cache", 0, OPTION_VALUE, false, "DIR", "root of the disk cache"},
-    {"symbols-download-timeout-secs", 0, OPTION_VALUE, false, "S", "give up then"},
-    {"output-file", 0, OPTION_VALUE, false, "FILE", "write there instead of standard output"},
-    {"verbose", 0, OPTION_VALUE, false, "LEVEL", "level of the log"},
-    {"log-file", 0, OPTION_VALUE, false, "FILE", "what is reported and logged goes there"},
+    {"format", 'f', OPTION_VALUE, false, "human|machine", "Print text for people (default) or for programs"},
+    {"machine", 'm', OPTION_FLAG, false, NULL, "Same as -f machine"},
+    {"human", 0, OPTION_FLAG, false, NULL, "Same as -f human"},
+    {"json", 0, OPTION_FLAG, false, NULL, "Print the JSON of minidump-stackwalk"},
+    {"cyborg", 0, OPTION_VALUE, false, "FILE", "Print text, and write that JSON to FILE"},
+    {"pretty", 0, OPTION_FLAG, false, NULL, "Indent JSON"},
+    {"dump", 0, OPTION_FLAG, false, NULL, "Print every stream of the file"},
+    {"brief", 'b', OPTION_FLAG, false, NULL, "Print only the frames of the crashed thread"},
+    {"stack-contents", 's', OPTION_FLAG, false, NULL, "Also print the stack memory of each frame"},
+    {"stack-pointers", 'd', OPTION_FLAG, false, NULL, "Print every word of the stacks instead of frames"},
+    {"crashed-only", 'c', OPTION_FLAG, false, NULL, "Print only the crashed thread"},
+    {"thread-index", 't', OPTION_VALUE, false, "N", "Print only the thread at this index (first: 0)"},
+    {"symbols-path", 0, OPTION_VALUE, true, "DIR", "Search this directory, as the SYMBOLS arguments"},
+    {"symbols-url", 0, OPTION_VALUE, true, "URL", "Search this symbol server"},
+    {"symbols-cache", 0, OPTION_VALUE, false, "DIR", "Keep the disk cache in DIR"},
+    {"symbols-download-timeout-secs", 0, OPTION_VALUE, false, "S", "Give up a download after S seconds"},
+    {"output-file", 0, OPTION_VALUE, false, "FILE", "Write to FILE instead of standard output"},
+    {"verbose", 0, OPTION_VALUE, false, "LEVEL", "Log at this level"},
+    {"log-file", 0, OPTION_VALUE, false, "FILE", "Write errors and log to FILE"},
     {"no-color", 0, OPTION_FLAG, false, NULL, NULL},
     {"no-interactive", 0, OPTION_FLAG, false, NULL, NULL},
-    {"use-local-debuginfo", 0, OPTION_FLAG, false, NULL, "also the files of this machine that the modules name"},
+    {"use-local-debuginfo", 0, OPTION_FLAG, false, NULL, "Also use files of this machine that the modules name"},
     {"symbols-tmp", 0, OPTION_VALUE, false, "DIR", NULL},
     {"features", 0, OPTION_VALUE, false, "NAME", NULL},
     {"recover-function-args", 0, OPTION_FLAG, false, NULL, NULL},
@@ -150,7 +150,7 @@ static int stackwalk_run(const struct options *o)
     const char *output = option_value(o, "output-file", NULL), *cyborg = option_value(o, "cyborg", NULL);
     bool is_machine = strcmp(format, "machine") == 0;
     if (!is_machine && strcmp(format, "human") != 0)
-        return options_wrong(o, "--format: '%s' is none of: human, machine", format);
+        return options_wrong(o, "--format: '%s' is not one of human, machine", format);
     if (option_given(o, "crashed-only") && option_given(o, "thread-index"))
         return report(1, "-c and -t cannot be used together.", NULL);
     if (!o->argument_count)
@@ -167,7 +167,7 @@ static int stackwalk_run(const struct options *o)
 
 const struct command command_minidump_stackwalk = {
     .name = "minidump_stackwalk",
-    .usage = "minidump_stackwalk [OPTION..] MINIDUMP [SYMBOLS..]",
+    .usage = "minidump_stackwalk [OPTION...] MINIDUMP [SYMBOLS...]",
     .about = "The stacks of a minidump, in the texts of Breakpad's tool of this name.",
     .options = stackwalk_specs,
     .run = stackwalk_run,
@@ -176,16 +176,15 @@ const struct command command_minidump_stackwalk = {
 /* ---- retrace: options and output of R8's and ProGuard's retrace ---- */
 
 static const struct option_spec retrace_specs[] = {
-    {"verbose", 0, OPTION_FLAG, false, NULL, "methods with the types that they return and take"},
+    {"verbose", 0, OPTION_FLAG, false, NULL, "Print return and argument types of methods"},
     {"regex", 0, OPTION_VALUE, false, "EXPRESSION",
-     "lines to be read: where it has %c is a class (%C with slashes), %m a method, %f a field, %t a type, %a types of "
-     "arguments, %s a source file, %l a line, %S both"},
-    {"allclassnames", 0, OPTION_FLAG, false, NULL,
-     "change names of classes wherever they stand, not only of exceptions"},
+     "Parse lines with this expression: %c class (%C with slashes), %m method, %f field, %t "
+     "type, %a argument types, %s source file, %l line, %S file and line"},
+    {"allclassnames", 0, OPTION_FLAG, false, NULL, "Replace class names everywhere, not only of exceptions"},
     {"verify-mapping-file-hash", 0, OPTION_FLAG, false, NULL,
-     "refuse a mapping that is not as R8 wrote it; without TRACE do nothing else"},
-    {"info", 0, OPTION_FLAG, false, NULL, "accepted: there are no further messages"},
-    {"quiet", 0, OPTION_FLAG, false, NULL, "report errors only"},
+     "Reject a mapping that was changed after R8 wrote it; without TRACE, only check"},
+    {"info", 0, OPTION_FLAG, false, NULL, "Ignored: there are no further messages"},
+    {"quiet", 0, OPTION_FLAG, false, NULL, "Print only errors"},
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
@@ -213,7 +212,7 @@ static enum sl_code check_hash(struct sl_str text, struct sl_error *error)
         if (r.kind != SL_JVM_RECORD_HEADER || !sl_str_equal(r.key, SL_STR("pg_map_hash")))
             continue;
         if (!sl_str_starts(r.value, kind))
-            return sl_fail(error, SL_MALFORMED, "its pg_map_hash is not of SHA-256");
+            return sl_fail(error, SL_MALFORMED, "its pg_map_hash is not a SHA-256");
         struct sl_str wanted = {r.value.data + kind.size, r.value.size - kind.size};
         const char *line = memchr(r.value.data, '\n', (size_t)(text.data + text.size - r.value.data));
         const char *rest = line ? line + 1 : text.data + text.size;
@@ -221,11 +220,11 @@ static enum sl_code check_hash(struct sl_str text, struct sl_error *error)
             return sl_fail(error, SL_BUSY, "out of memory");
         if (!sl_str_equal_nocase(wanted, sl_str(hex)))
             return sl_fail(error, SL_MALFORMED,
-                           "it was changed: its pg_map_hash is " SL_STR_FMT ", its contents have %s",
+                           "the file was changed: its pg_map_hash is " SL_STR_FMT ", but its contents have %s",
                            SL_STR_ARG(wanted), hex);
         return SL_OK;
     }
-    fprintf(stderr, "warning: the mapping has no pg_map_hash: nothing tells whether it was changed\n");
+    fprintf(stderr, "warning: the mapping has no pg_map_hash, so changes cannot be detected\n");
     return SL_OK;
 }
 
@@ -297,7 +296,7 @@ static int retrace_main(const struct command *command, int argc, char **argv)
 
 const struct command command_retrace = {
     .name = "retrace",
-    .usage = "retrace [OPTION..] MAPPING [TRACE]",
+    .usage = "retrace [OPTION...] MAPPING [TRACE]",
     .about = "A stack trace, or a log with such in it, with the names and lines of the source, as R8's "
              "retrace writes it.\nOptions may have one dash or two.",
     .options = retrace_specs,

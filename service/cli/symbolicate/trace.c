@@ -615,8 +615,8 @@ static int trace_by(const struct sl_jvm_mappers *mappers, const struct sl_jvm_si
     if (t.trace.allowance.refused)
         fprintf(stderr,
                 "warning: %s: %" PRIu64
-                " line%s left as before: the mapping makes more of each, or of all, than those of "
-                "programs do\n",
+                " line%s left unchanged: the mapping expands a line, or all lines, to far more frames than real "
+                "programs have\n",
                 path, t.trace.allowance.refused, t.trace.allowance.refused == 1 ? " was" : "s were");
     sl_jvm_trace_end(&t.trace);
     sl_buf_free(&t.out);

@@ -22,7 +22,7 @@ def rewrite(service, **changes):
         json.dump(config, f)
 
 
-def hangup(service, line="the configuration was read anew"):
+def hangup(service, line="configuration reloaded"):
     before = service.logged().count(line)
     service.process.send_signal(signal.SIGHUP)
     wait_until(line, lambda: service.logged().count(line) > before)

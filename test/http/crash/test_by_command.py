@@ -35,7 +35,7 @@ def test_a_service_answers_the_command(work, objects):
         local = subprocess.run([harness.SYMLOOM, "symbolicate", "--type", "minidump", "-"], input=b"junk", capture_output=True)
         equal(run(work, s, "--type", "minidump", "-", input=b"junk", status=3), local.stderr.decode())
         bad = run(work, s, "-", input=b'{"stacktraces":[{"frames":[{}]}]}', status=1)
-        assert "the service answers 422: " in bad, bad
+        assert "the service responded with 422: " in bad, bad
         for wrong in (("-f", "machine"), ("--symbols", work)):
             run(work, s, *wrong, "-", input=dump, status=2)
     run(work, s, "-", input=dump, status=1)
