@@ -181,7 +181,7 @@ async function take(page, files) {
 /** What the page offers to save as the file with names; undefined: it does not. */
 async function savedWithNames(page) {
   const buttons = await page.$$("#result .head button");
-  const labels = await Promise.all(buttons.map((b) => b.evaluate((e) => e.textContent))), at = labels.findIndex((l) => l.startsWith("Download the named"));
+  const labels = await Promise.all(buttons.map((b) => b.evaluate((e) => e.textContent))), at = labels.findIndex((l) => l.startsWith("Download symbolicated"));
   if (at < 0) return undefined;
   await page.evaluate(() => {
     const make = URL.createObjectURL;
@@ -204,7 +204,7 @@ const tests = {
     assert.match(await textOf(page, "#result .source .hit"), /backtrace\(|dl_iterate_phdr/);
     await page.click("#result .frame.failed summary");
     await page.waitForSelector("#result .frame.failed .why");
-    assert.match(await textOf(page, "#result .frame.failed .why"), /No symbols of lib.* were found\.Looked for at:.*self/);
+    assert.match(await textOf(page, "#result .frame.failed .why"), /No symbols found for lib.*\.Searched:.*self/);
     await example(page, "js");
     await page.waitForFunction(() => document.querySelector("#result .fn")?.textContent === "checkStock");
     assert.match(await textOf(page, "#result .source .hit"), /sold out/);
@@ -303,15 +303,15 @@ Shadow bytes around the buggy address:
     let found = await take(page, [["asan.txt", ASAN]]);
     assert.deepEqual([found.kind, found.text], ["native", ASAN]);
     assert.deepEqual(await page.$$eval("#result > .thread:not(.modules) > summary > span:first-of-type", (all) => all.map((e) => e.textContent)), [ASAN.split("\n")[0], "freed by thread T0 here:"]);
-    assert.deepEqual(await frames(), [["inner<int>(int*)", "crash.cc:3", "as it was"], ["crash +0x10b0", null, "no symbols"], ["__interceptor_free", "asan_malloc_linux.cpp:52", "as it was"]]);
+    assert.deepEqual(await frames(), [["inner<int>(int*)", "crash.cc:3", "not symbolicated"], ["crash +0x10b0", null, "no symbols"], ["__interceptor_free", "asan_malloc_linux.cpp:52", "not symbolicated"]]);
     found = await take(page, [["gdb.txt", GDB]]);
     assert.deepEqual([found.kind, found.text, await textOf(page, "#result h2")], ["native", GDB, "Program received signal SIGSEGV, Segmentation fault."]);
     assert.deepEqual((await frames()).map(([name]) => name), ["0x555555555149", "middle", "raise"]);
     for (const [text, what] of [["goroutine 1 [running]:\nmain.main()\n\t/src/p.go:3 +0x16\n", "a stack of Go"], ["Traceback (most recent call last):\n  File \"a.py\", line 1\n", "a traceback of Python"]]) {
       found = await take(page, [["stack.txt", text]]);
-      assert.deepEqual([found.kind, await textOf(page, "#recognised")], [undefined, `This looks like ${what}, which has its names already.`]);
+      assert.deepEqual([found.kind, await textOf(page, "#recognised")], [undefined, `This looks like ${what}, which is already symbolicated.`]);
       await page.click("#send");
-      assert.match(await textOf(page, "#recognised"), /^This looks like .* choose the kind\.$/);
+      assert.match(await textOf(page, "#recognised"), /^This looks like .* choose the type\.$/);
     }
   },
 
@@ -320,8 +320,8 @@ Shadow bytes around the buggy address:
     core.write("\x7fELF\x02\x01\x01", "latin1");
     core[16] = 4;
     const pprof = Buffer.from("H\xfc\x18\n\x04\x08\x01\x10\x02\n\x04\x08\x03\x10\x04", "latin1");
-    for (const [name, data, told] of [["core", core, "This looks like a core dump, which is not read."], ["empty.txt", "", "empty.txt is empty."], ["cpu.pb.gz", gzipSync(pprof), "This looks like a profile of pprof, which is not read."],
-      ["picture.png", "\x89PNG\r\n\x1a\n\0\0\0", "picture.png was not recognised: choose the kind."]]) {
+    for (const [name, data, told] of [["core", core, "This looks like a core dump, which is not supported."], ["empty.txt", "", "empty.txt is empty."], ["cpu.pb.gz", gzipSync(pprof), "This looks like a profile of pprof, which is not supported."],
+      ["picture.png", "\x89PNG\r\n\x1a\n\0\0\0", "picture.png: unknown format; choose the type."]]) {
       await take(page, [[name, data]]);
       assert.equal(await textOf(page, "#recognised"), told);
     }
@@ -402,7 +402,7 @@ Shadow bytes around the buggy address:
     await page.type("#m-code-file", "libshop.so");
     await page.click("#module .primary");
     await page.waitForSelector("#m-result:not([hidden])");
-    assert.match(await textOf(page, "#m-result"), /No symbols to use.*not found.*Where it was looked for.*self/);
+    assert.match(await textOf(page, "#m-result"), /No usable symbols.*not found.*Searched locations.*self/);
     await accessible(page, "one module");
     await page.type("#m-debug", "xyz");
     await page.click("#module .primary");
@@ -412,7 +412,7 @@ Shadow bytes around the buggy address:
     await page.$eval("#m-code", (e) => { e.value = ""; });
     await page.type("#m-code", example.modules[0].code_id);
     await page.click("#module .primary");
-    await page.waitForFunction(() => /There are symbols/.test(document.getElementById("m-result").textContent));
+    await page.waitForFunction(() => /Symbols found/.test(document.getElementById("m-result").textContent));
   },
 
   async what_takes_long_is_asked_for_again(page) {
@@ -450,7 +450,7 @@ Shadow bytes around the buggy address:
     assert.deepEqual(plots.map(([, top]) => top), ["169", "69 ms", "100 %"]);
     const cached = (await page.$$("#status-body .plot svg"))[2];
     const box = await cached.boundingBox();
-    for (const [share, told] of [[0.5, /: from the cache 70 %$/], [70 / 119, /: from the cache –$/]]) {
+    for (const [share, told] of [[0.5, /: cache hits 70 %$/], [70 / 119, /: cache hits –$/]]) {
       await page.mouse.move(box.x + box.width * share, box.y + 5);
       assert.match(await page.$$eval("#status-body .told", (all) => all[2].textContent), told);
     }
@@ -478,17 +478,17 @@ Shadow bytes around the buggy address:
   async refusals_are_told(page) {
     await paste(page, "{");
     await page.click("#send");
-    await page.waitForFunction(() => /Choose the kind/.test(document.getElementById("recognised").textContent));
+    await page.waitForFunction(() => /Choose the type/.test(document.getElementById("recognised").textContent));
     await page.select("#kind", "native");
     await paste(page, JSON.stringify({ stacktraces: 3 }));
     await page.select("#kind", "native");
     await page.click("#send");
     await page.waitForSelector("#progress .bad");
-    assert.match(await textOf(page, "#progress"), /refused: 422/);
+    assert.match(await textOf(page, "#progress"), /returned an error: 422/);
     await drop(page, ["a.dmp", "MDMP nothing"]);
     await recognised(page, "minidump");
     await page.click("#send");
-    await page.waitForFunction(() => /This cannot be read: Missing minidump header/.test(document.getElementById("progress").textContent));
+    await page.waitForFunction(() => /Cannot read the input: Missing minidump header/.test(document.getElementById("progress").textContent));
   },
 
   async keyboard_alone(page) {
@@ -507,7 +507,7 @@ Shadow bytes around the buggy address:
       }
       throw new Error(`not reached: ${seen.map((s) => s.id || s.text).join(", ")}`);
     };
-    await until((e) => e.text === "Skip to the content");
+    await until((e) => e.text === "Skip to content");
     await until((e) => e.text === "API");
     await until((e) => e.id === "text");
     await page.keyboard.sendCharacter(JVM_STACK);
@@ -517,7 +517,7 @@ Shadow bytes around the buggy address:
     await shown(page);
     assert.equal((await focus()).id, "result");
     await until((e) => e.text === "Copy as text");
-    await until((e) => e.text === "Show the curl");
+    await until((e) => e.text === "Show as curl");
     await page.keyboard.press("Space");
     assert.equal(await page.$eval("#result .curl", (e) => e.hidden), false);
     await until((e) => e.tag === "SUMMARY");
@@ -581,9 +581,9 @@ Shadow bytes around the buggy address:
     await page.setJavaScriptEnabled(false);
     await page.goto(options.url + "/");
     const text = await page.$eval("body", (e) => e.innerText);
-    assert.match(text, /Scripts are off/);
+    assert.match(text, /JavaScript is disabled/);
     assert.match(text, /curl -s http:\/\/localhost:3021\/minidump/);
-    assert.ok(!/Read a crash/.test(text));
+    assert.ok(!/Symbolicate a crash/.test(text));
     await page.setJavaScriptEnabled(true);
     await page.goto(options.url + "/");
   },

@@ -3,12 +3,12 @@
 import { jsLine, jvmLine, lineText, nativeLine, titleText, wholeText } from "./text.js";
 
 const STATUS = {
-  missing: "no symbols", malformed: "unreadable symbols", missing_symbol: "no symbol there", unknown_image: "no module there",
+  missing: "no symbols", malformed: "damaged symbols", missing_symbol: "no symbol at this address", unknown_image: "not in a module",
 };
 
 export const MODULE_STATUS = {
-  found: "found", unused: "not needed", missing: "not found", malformed: "unreadable", fetching_failed: "could not be fetched",
-  timeout: "took too long to fetch", unsupported: "wrong kind of file", other: "internal error",
+  found: "found", unused: "not needed", missing: "not found", malformed: "damaged", fetching_failed: "download failed",
+  timeout: "download timed out", unsupported: "unsupported file type", other: "internal error",
 };
 
 const big = (text) => { try { return BigInt(text); } catch { return 0n; } };
@@ -35,14 +35,14 @@ function moduleFinder(modules) {
 
 function whyNative(frame, module) {
   const name = base(module?.code_file ?? module?.debug_file ?? frame.package) || "the module";
-  if (frame.status === "unknown_image") return { text: "The address is in none of the modules of this crash." };
-  if (frame.status === "missing_symbol") return { text: `Symbols of ${name} were found, but none of them covers this address.`, module };
-  if (frame.status === "malformed") return { text: `The symbols of ${name} were found, but cannot be read.`, module };
+  if (frame.status === "unknown_image") return { text: "The address is not in any loaded module." };
+  if (frame.status === "missing_symbol") return { text: `Symbols for ${name} were found, but none covers this address.`, module };
+  if (frame.status === "malformed") return { text: `The symbol file of ${name} is damaged.`, module };
   const reasons = {
-    fetching_failed: `The symbols of ${name} could not be fetched.`, timeout: `Fetching the symbols of ${name} took too long.`,
-    unsupported: `What was found for ${name} is a wrong kind of file.`, other: `The symbols of ${name} could not be used: internal error.`,
+    fetching_failed: `Downloading symbols for ${name} failed.`, timeout: `Downloading symbols for ${name} timed out.`,
+    unsupported: `The file found for ${name} has an unsupported type.`, other: `Symbols for ${name} could not be used because of an internal error.`,
   };
-  return { text: reasons[module?.debug_status] ?? `No symbols of ${name} were found.`, module };
+  return { text: reasons[module?.debug_status] ?? `No symbols found for ${name}.`, module };
 }
 
 /** `isText`: the frames are lines of a text. Modules of texts have no address: the service takes those for where all others are. */
@@ -55,7 +55,7 @@ function nativeThread(trace, at, find, crashed, titles, isText) {
     return {
       ok, told, index: f.original_index, fn: f.function ?? f.symbol ?? (module && !ok ? `${base(f.package ?? module.code_file)} +0x${offset.toString(16)}` : undefined), path: f.abs_path ?? f.filename, file: f.filename ?? base(f.abs_path), line: f.lineno,
       module: base(f.package ?? module?.code_file), address: f.instruction_addr, offset: module ? "+0x" + offset.toString(16) : "",
-      trust: f.trust, status: ok ? "" : told ? "as it was" : STATUS[f.status] ?? f.status, why: ok ? null : () => whyNative(f, module),
+      trust: f.trust, status: ok ? "" : told ? "not symbolicated" : STATUS[f.status] ?? f.status, why: ok ? null : () => whyNative(f, module),
       inlined: !!next && next.original_index === f.original_index && next.instruction_addr === f.instruction_addr,
       pre: f.pre_context, source: f.context_line, post: f.post_context, url: f.source_link,
     };
@@ -114,18 +114,18 @@ function profile(answer, request) {
     for (const f of thread.frames) f.share = share(leaves[f.index]?.samples ?? 0, samples);
   });
   const command = `symloom symbolicate PROFILE --server ${globalThis.location?.origin ?? "URL"} --output named.json`;
-  return { ...model, title: "Where the time was spent", notices: [`The functions in which samples were taken. The button saves the whole profile with names, as does: ${command}`] };
+  return { ...model, title: "Where time was spent", notices: [`Functions by number of samples. To save the whole profile with names, use the button or run: ${command}`] };
 }
 
 // ---- JavaScript ----
 
 const JS_ERRORS = {
-  invalid_location: (e) => `The source map has nothing for line ${e.line}, column ${e.col ?? "unknown"}.`,
-  missing_source_content: (e) => `The source map has no text for ${e.source}.`,
+  invalid_location: (e) => `The source map does not cover line ${e.line}, column ${e.col ?? "unknown"}.`,
+  missing_source_content: (e) => `The source map does not include the text of ${e.source}.`,
   missing_source: () => "The script was not found.",
-  malformed_sourcemap: (e) => `The source map ${e.url} cannot be read.`,
-  missing_sourcemap: () => "The script names a source map, which was not found.",
-  scraping_disabled: () => "The script was not among the artifacts, and the web may not be asked.",
+  malformed_sourcemap: (e) => `The source map ${e.url} is damaged.`,
+  missing_sourcemap: () => "The script refers to a source map that was not found.",
+  scraping_disabled: () => "The script is not among the artifacts, and scraping is disabled.",
 };
 
 function js(answer, request) {
@@ -138,12 +138,12 @@ function js(answer, request) {
       const errors = (answer.errors ?? []).filter((e) => e.abs_path === was && (e.type !== "invalid_location" || e.line === raw[i]?.lineno));
       return {
         ok, index: i, fn: f.function || "<anonymous>", path: f.abs_path, file: f.filename ?? f.abs_path, line: f.lineno, column: f.colno, module: f.module,
-        status: ok ? "" : "as it was", pre: f.pre_context, source: f.context_line, post: f.post_context,
+        status: ok ? "" : "not mapped", pre: f.pre_context, source: f.context_line, post: f.post_context,
         url: f.abs_path, was: ok && raw[i] ? `${raw[i].function ?? ""} ${base(raw[i].abs_path)}:${raw[i].lineno}:${raw[i].colno ?? 0}`.trim() : "",
         why: ok && !errors.length ? null : () => ({
-          text: errors.map((e) => (JS_ERRORS[e.type] ?? (() => e.type))(e)).join(" ") || "No source map is known for this script.",
+          text: errors.map((e) => (JS_ERRORS[e.type] ?? (() => e.type))(e)).join(" ") || "No source map was found for this script.",
           tries: attempts.filter((a) => a.url === was || a.url.startsWith(was)).map((a) => ({ source: "web", location: a.url,
-            text: a.status === "success" ? "fetched" : [String(a.reason ?? a.status).replaceAll("_", " "), a.details].filter(Boolean).join(": "), ok: a.status === "success" })),
+            text: a.status === "success" ? "downloaded" : [String(a.reason ?? a.status).replaceAll("_", " "), a.details].filter(Boolean).join(": "), ok: a.status === "success" })),
         }),
       };
     });
@@ -193,7 +193,7 @@ function jvm(answer, request) {
     const title = stack ? titleText(stack.title, answer.classes) : [name, request.titles?.[at]].filter(Boolean).join(": ");
     return { id: at, name: "", title, crashed: at === 0, frames: lines ?? frames, exception: true };
   });
-  const notices = (answer.errors ?? []).map((e) => (e.artifact !== undefined ? `${e.artifact || "A file"} is no mapping.` : e.type === "missing" ? `The mapping ${e.uuid} was not found.` : `The mapping ${e.uuid} cannot be read.`) +
+  const notices = (answer.errors ?? []).map((e) => (e.artifact !== undefined ? `${e.artifact || "A file"} is not a mapping.` : e.type === "missing" ? `The mapping ${e.uuid} was not found.` : `The mapping ${e.uuid} is damaged.`) +
     (e.detail ? " " + e.detail : ""));
   const names = request.lines ? [] : Object.entries(answer.classes ?? {});
   const title = threads.find((t) => t.title)?.title || "Java stack";
@@ -212,7 +212,7 @@ function mozilla(answer, request) {
       const found = Object.entries(result.found_modules ?? {}).find(([key]) => key.startsWith(f.module + "/"))?.[1];
       const outer = { ok, index: f.frame, fn: f.text ?? f.function ?? `${f.module} +${f.module_offset}`, file: f.file, path: f.file, line: f.line, module: f.module, offset: f.module_offset && "+" + f.module_offset,
         status: ok ? "" : "no symbols", why: ok ? null : () => ({ text: found === true ? "Symbols were found, but none covers this address."
-          : found === false ? "No symbols of the module were found." : "The address is in no module." }) };
+          : found === false ? "No symbols found for the module." : "The address is not in any module." }) };
       return [...(f.inlines ?? []).map((i) => ({ ok: true, index: f.frame, fn: i.function, file: i.file, path: i.file, line: i.line, module: f.module, inlined: true })), outer];
     }),
   })));

@@ -26,9 +26,9 @@ async function problem(response) {
     const json = JSON.parse(text);
     detail = [json.detail ?? json.title ?? json.error, ...(json.causes ?? [])].filter(Boolean).join(": ");
   } catch { /* a text */ }
-  const words = { 401: "This service wants an access key (see the foot of this page).", 403: "The access key does not allow this.", 405: "This service does not answer that API: it has no section mozilla.", 413: "This is larger than the service takes.",
+  const words = { 401: "This service requires an access key; enter it at the bottom of this page.", 403: "The access key does not grant access to this.", 405: "This API is not enabled: the configuration has no `mozilla` section.", 413: "The request is larger than the service allows.",
     503: "The service is busy. Try again in a moment." };
-  return new Failure([words[response.status] ?? `The service refused: ${response.status}`, detail].filter(Boolean).join(" "));
+  return new Failure([words[response.status] ?? `The service returned an error: ${response.status}`, detail].filter(Boolean).join(" "));
 }
 
 export async function getJson(path, signal) {
@@ -65,11 +65,11 @@ export async function send(request, tell, signal) {
   try {
     let response = await fetch(`${request.path}?timeout=5`, { method: "POST", body, headers: { ...headers, ...keyHeaders() }, signal });
     for (;;) {
-      if (!response.ok) throw response.status === 404 && request.asked ? new Failure("The service has forgotten this request. Send it again.") : await problem(response);
+      if (!response.ok) throw response.status === 404 && request.asked ? new Failure("The result of this request has expired. Send it again.") : await problem(response);
       const answer = await response.json();
-      if (answer.status === "failed") throw new Failure([`This cannot be read: ${answer.message}`, answer.detail].filter(Boolean).join(". "));
-      if (answer.status === "timeout") throw new Failure("The service gave up: the request took too long.");
-      if (answer.status === "internal_error") throw new Failure("The service failed. Its log says why.");
+      if (answer.status === "failed") throw new Failure([`Cannot read the input: ${answer.message}`, answer.detail].filter(Boolean).join(". "));
+      if (answer.status === "timeout") throw new Failure("The request took too long and was canceled.");
+      if (answer.status === "internal_error") throw new Failure("Internal error; see the log of the service.");
       if (answer.status !== "pending") return answer;
       request.asked = true;
       response = await fetch(`/requests/${encodeURIComponent(answer.request_id)}?timeout=5`, { headers: keyHeaders(), signal });
@@ -93,8 +93,8 @@ export async function withProgress(place, cancel, work) {
     place.replaceChildren();
     return true;
   } catch (error) {
-    const words = controller.signal.aborted ? "Cancelled." : error instanceof Failure ? error.message
-      : error instanceof TypeError ? "The service cannot be reached." : `This could not be read: ${error.message}`;
+    const words = controller.signal.aborted ? "Canceled." : error instanceof Failure ? error.message
+      : error instanceof TypeError ? "Cannot reach the service." : `Cannot read this: ${error.message}`;
     place.replaceChildren(el("p", { class: "notice bad" }, words));
     return false;
   } finally {

@@ -50,11 +50,11 @@ async function showLimits() {
   if ($("limits").childElementCount) return;
   try {
     const { limits } = await aboutService();
-    const rows = [["A JSON body", bytes(limits.symbolicate_body_max_bytes)], ["A crash file", bytes(limits.crash_file_body_max_bytes)],
-      ["Frames of a request", limits.max_request_frames.toLocaleString("en")], ["Modules of a request", limits.max_request_modules.toLocaleString("en")],
-      ["Frames of an answer", limits.max_response_frames.toLocaleString("en")], ["Requests at one time", limits.max_concurrent_requests > 1e15 ? "no limit" : limits.max_concurrent_requests.toLocaleString("en")],
-      ["Time for a request", `${limits.max_job_duration_seconds} s`], ["An answer is kept for", `${limits.result_ttl_seconds} s`]];
-    $("limits").append(el("h3", null, "Limits in force"), el("dl", null, rows.map(([key, value]) => [el("dt", null, key), el("dd", null, value)])));
+    const rows = [["JSON body", bytes(limits.symbolicate_body_max_bytes)], ["Crash file", bytes(limits.crash_file_body_max_bytes)],
+      ["Frames per request", limits.max_request_frames.toLocaleString("en")], ["Modules per request", limits.max_request_modules.toLocaleString("en")],
+      ["Frames per response", limits.max_response_frames.toLocaleString("en")], ["Concurrent requests", limits.max_concurrent_requests > 1e15 ? "no limit" : limits.max_concurrent_requests.toLocaleString("en")],
+      ["Time per request", `${limits.max_job_duration_seconds} s`], ["Results are kept for", `${limits.result_ttl_seconds} s`]];
+    $("limits").append(el("h3", null, "Limits"), el("dl", null, rows.map(([key, value]) => [el("dt", null, key), el("dd", null, value)])));
   } catch { /* the page works without */ }
 }
 
@@ -69,7 +69,7 @@ function tellKind(kind, how) {
   $("artifacts").hidden = kind === "mozilla" || !(kind || artifacts.length);
   $("sentry").hidden = kind !== "js" && kind !== "jvm";
   $("where").hidden = kind === "js" || kind === "mozilla";
-  $("recognised").textContent = how ?? (kind ? `Recognised: ${KINDS[kind]}.` : $("text").value.trim() || given ? "Not recognised: choose the kind." : "");
+  $("recognised").textContent = how ?? (kind ? `Detected: ${KINDS[kind]}.` : $("text").value.trim() || given ? "Unknown format; choose the type." : "");
 }
 
 /** Asks the service what this text is; what was asked before does not count any more. */
@@ -87,11 +87,11 @@ function recognise(text, { name, wait = 0, before } = {}) {
     if (mine !== asked || chosen) return null;
     const kind = read.error ? null : kindOfText(text, read);
     before?.(kind, read);
-    if (read.error) tellKind(null, read.error instanceof Failure ? read.error.message : "The service cannot be reached.");
-    else if (!kind && read.unread) tellKind(null, `This looks like ${read.unread}, which is not read.`);
-    else if (!kind && read.plain) tellKind(null, `This looks like ${read.plain}, which has its names already.`);
+    if (read.error) tellKind(null, read.error instanceof Failure ? read.error.message : "Cannot reach the service.");
+    else if (!kind && read.unread) tellKind(null, `This looks like ${read.unread}, which is not supported.`);
+    else if (!kind && read.plain) tellKind(null, `This looks like ${read.plain}, which is already symbolicated.`);
     else if (name && !text.trim()) tellKind(null, `${name} is empty.`);
-    else tellKind(kind, !name ? undefined : kind ? `${name}: recognised as ${KINDS[kind]}.` : `${name} was not recognised: choose the kind.`);
+    else tellKind(kind, !name ? undefined : kind ? `${name}: detected as ${KINDS[kind]}.` : `${name}: unknown format; choose the type.`);
     return kind;
   });
 }
@@ -126,7 +126,7 @@ async function takePacked(file, packing) {
   const read = await recognition;
   if (mine !== asked) return;
   if (read.kind === "minidump" || read.kind === "apple") return tellKind(read.kind);
-  if (packing !== "gzip") return tellKind(null, `${file.name}: texts are read as they are and in gzip; unpack it first.`);
+  if (packing !== "gzip") return tellKind(null, `${file.name}: only gzip is supported for compressed text; decompress it first.`);
   await takeText(file, decode(new Uint8Array(await new Response(file.stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer())));
 }
 
@@ -148,7 +148,7 @@ async function takeBinary(file) {
   keepFile(file, null);
   recognition = readGiven(file.slice(0, HEAD)).catch(() => ({}));
   const { unread } = await recognition;
-  if (mine === asked) tellKind(null, unread ? `This looks like ${unread}, which is not read.` : `${file.name} was not recognised: choose the kind.`);
+  if (mine === asked) tellKind(null, unread ? `This looks like ${unread}, which is not supported.` : `${file.name}: unknown format; choose the type.`);
 }
 
 async function takeFile(file) {
@@ -159,7 +159,7 @@ async function takeFile(file) {
   asked++;
   recognition = Promise.resolve({});
   keepFile(file, null);
-  tellKind(isMinidump(head) ? "minidump" : null, isMinidump(head) ? undefined : `${file.name} is too large to be looked at: choose the kind.`);
+  tellKind(isMinidump(head) ? "minidump" : null, isMinidump(head) ? undefined : `${file.name} is too large to detect its type; choose the type.`);
 }
 
 function addArtifacts(files) {
@@ -183,9 +183,9 @@ async function takeFiles(files) {
   if (crashes.length) await takeFile(crashes[0]);
   else if (others.length) {
     $("artifacts").hidden = false;
-    $("recognised").textContent = `${count(others.length, "file")} added; now the crash.`;
+    $("recognised").textContent = `${count(others.length, "file")} added. Now add the crash.`;
   }
-  if (waiting.length) $("recognised").textContent += ` ${count(waiting.length, "more crash", "more crashes")} will be read after it.`;
+  if (waiting.length) $("recognised").textContent += ` ${count(waiting.length, "more crash", "more crashes")} will follow.`;
   location.hash = "#symbolicate";
 }
 
@@ -221,13 +221,13 @@ async function symbolicate() {
   await recognition;
   const kind = kindNow(), text = $("text").value, input = given ?? { text };
   if (!given && !text.trim()) {
-    $("recognised").textContent = "Paste a crash, drop one, or take the example.";
+    $("recognised").textContent = "Paste or drop a crash, or choose an example.";
     $("text").focus();
     return;
   }
   if (!kind) {
     const why = /^This looks like [^.]*\./.exec($("recognised").textContent)?.[0];
-    $("recognised").textContent = why ? `${why} If it is something else, choose the kind.` : "Choose the kind of this first.";
+    $("recognised").textContent = why ? `${why} If it is something else, choose the type.` : "Choose the type first.";
     $("kind").focus();
     return;
   }
@@ -241,7 +241,7 @@ async function symbolicate() {
     });
     const [answer, { readAnswer }, { showResult }] = await Promise.all([send(request, tell, signal), later.answers(), later.stack()]);
     if (mine !== round) return;
-    tell("Reading the answer…");
+    tell("Reading the response…");
     showResult(place, readAnswer(kind, answer, request), answer, curlOf(request, given?.file.name ?? "crash.txt"), before.named && (kind === "profile" || kind === "apple") && namedButton(kind, { ...input, text: input.text ?? null }));
     place.focus({ preventScroll: true });
     place.scrollIntoView({ block: "start" });
@@ -258,7 +258,7 @@ function namedButton(kind, input) {
   const where = { sources: chosenSources("presets"), artifacts };
   return el("button", { type: "button", class: "small", onclick: () => withProgress($("progress"), $("cancel"), async (tell, signal) => {
     download(`${stem}.named${end || (kind === "profile" ? ".json" : ".txt")}`, (await send(namedRequest(input, where), tell, signal)).named);
-  }) }, `Download the named ${what}`);
+  }) }, `Download symbolicated ${what}`);
 }
 
 const EARLIER_MAX = 20;
@@ -268,7 +268,7 @@ function keepResult(place) {
   const shown = !place.hidden && [...place.childNodes];
   place.hidden = true;
   if (!shown) return;
-  const title = place.querySelector("h2")?.textContent ?? "A crash";
+  const title = place.querySelector("h2")?.textContent ?? "Crash";
   const box = el("div", { class: "earlier" }, el("details", null, el("summary", null, title), ...shown),
     el("button", { type: "button", class: "small", "aria-label": `Remove: ${title}`, onclick: () => { box.remove(); $("earlier").hidden = !$("earlier-list").childElementCount; } }, "Remove"));
   $("earlier-list").prepend(box);

@@ -9,7 +9,7 @@ const DEBUG_ID = /^(?:[0-9a-f]{32}|[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})(
 
 /** What is wrong with a field; undefined: nothing. */
 function wrongField() {
-  const checks = [["m-debug", DEBUG_ID, "a debug id: 32 hexadecimal digits, with or without hyphens and an age"], ["m-code", /^[0-9a-f]{6,128}$/i, "a code id: hexadecimal digits"], ["m-address", /^(?:0x)?[0-9a-f]{1,16}$/i, "an address: hexadecimal digits"]];
+  const checks = [["m-debug", DEBUG_ID, "a debug id (32 hexadecimal digits, optionally with hyphens and an age)"], ["m-code", /^[0-9a-f]{6,128}$/i, "a code id (hexadecimal digits)"], ["m-address", /^(?:0x)?[0-9a-f]{1,16}$/i, "an address (hexadecimal digits)"]];
   const wrong = checks.find(([id, form]) => $(id).value.trim() && !form.test($(id).value.trim()));
   for (const [id] of checks) $(id).toggleAttribute("aria-invalid", id === wrong?.[0]);
   if (!wrong) return undefined;
@@ -37,12 +37,12 @@ function show(answer, hasAddress) {
   const place = $("m-result");
   const names = hasAddress ? frames.map((f) => el("li", null, el("span", { class: "fn" }, f.function ?? f.status), f.filename && el("span", { class: "hint" }, `${f.filename}:${f.lineno ?? "?"}`))) : [];
   place.replaceChildren(el("div", { class: "card" },
-    el("div", { class: "head" }, el("h2", null, module.debug_status === "found" ? "There are symbols" : "No symbols to use"), statusTag(module.debug_status)),
+    el("div", { class: "head" }, el("h2", null, module.debug_status === "found" ? "Symbols found" : "No usable symbols"), statusTag(module.debug_status)),
     el("p", { class: "hint" }, `Status: ${MODULE_STATUS[module.debug_status] ?? module.debug_status ?? "unknown"}.`),
     moduleFacts(module), names.length > 0 && el("h3", null, "At this address"), names.length > 0 && el("ul", { class: "plain" }, names),
-    el("h3", null, "Where it was looked for"),
+    el("h3", null, "Searched locations"),
     module.candidates?.length ? candidateList(module.candidates)
-      : el("p", null, module.debug_id || module.code_id ? "No source was asked: tick a symbol server, or configure sources." : "It has no id to look for it by: a debug id or a code id is needed.")));
+      : el("p", null, module.debug_id || module.code_id ? "No source was searched. Check a symbol server, or configure sources." : "Enter a debug id or a code id to search for.")));
   place.hidden = false;
   place.focus({ preventScroll: true });
 }

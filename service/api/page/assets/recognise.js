@@ -9,7 +9,7 @@ export const KINDS = {
   js: "JavaScript stack",
   jvm: "Java or Kotlin stack",
   mozilla: "Request to Mozilla's API",
-  profile: "Profile of the Firefox Profiler",
+  profile: "Firefox profile",
 };
 
 export const PRESETS = [

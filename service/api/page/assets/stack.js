@@ -6,7 +6,7 @@ const CHUNK = 100; // frames that are laid out together, and only when they come
 const FIRST = 100; // frames that are made at once; the others when these are seen
 
 const TRUST = {
-  context: "registers", cfi: "unwind tables", cfiscan: "scanned, with unwind tables", fp: "frame pointer", scan: "found by scanning: may be wrong", prewalked: "walked by the client",
+  context: "registers", cfi: "unwind tables", cfiscan: "stack scan with unwind tables", fp: "frame pointer", scan: "stack scan (may be wrong)", prewalked: "unwound by the client",
 };
 
 function sourceLines(f) {
@@ -16,13 +16,13 @@ function sourceLines(f) {
     pre.map((text, i) => row(text, first + i)), row(f.source, f.line, true), post.map((text, i) => row(text, f.line + 1 + i)));
 }
 
-const WORDS = { ok: "fetched", notfound: "not there", noperm: "no permission", malformed: "unreadable", error: "failed" };
+const WORDS = { ok: "downloaded", notfound: "not found", noperm: "permission denied", malformed: "damaged", error: "failed" };
 
 /** Where a module was looked for: a list of what was tried. */
 export function candidateList(candidates) {
   return el("ul", { class: "tries" }, candidates.map((c) => {
     const d = c.download ?? {}, ok = d.status === "ok";
-    const notes = [WORDS[d.status] ?? d.status, d.details, c.debug && `as debug information: ${WORDS[c.debug.status] === "fetched" ? "used" : c.debug.details ?? c.debug.status}`,
+    const notes = [WORDS[d.status] ?? d.status, d.details, c.debug && `as debug information: ${WORDS[c.debug.status] === "downloaded" ? "used" : c.debug.details ?? c.debug.status}`,
       c.unwind && `for unwinding: ${c.unwind.status === "ok" ? "used" : c.unwind.details ?? c.unwind.status}`];
     return attempt(c.source, c.location, notes.filter(Boolean).join("; "), ok);
   }));
@@ -37,9 +37,9 @@ function whyBox(why) {
   const candidates = why.module?.candidates;
   if (why.tries?.length) box.append(el("ul", { class: "tries" }, why.tries.map((t) => attempt(t.source, t.location, t.text, t.ok))));
   if (!why.module) return box;
-  if (candidates?.length) box.append(el("p", null, "Looked for at:"), candidateList(candidates));
-  else if (!why.module.debug_id && !why.module.code_id) box.append(el("p", null, "The module has neither a debug id nor a code id to look for it by. Add its file above: it goes by its name then."));
-  else if (why.module.debug_status !== "found") box.append(el("p", null, "No source was asked. Tick a symbol server above, or configure sources."));
+  if (candidates?.length) box.append(el("p", null, "Searched:"), candidateList(candidates));
+  else if (!why.module.debug_id && !why.module.code_id) box.append(el("p", null, "The module has no debug id or code id, so it cannot be searched for. Add its file above; it is matched by name."));
+  else if (why.module.debug_status !== "found") box.append(el("p", null, "No source was searched. Check a symbol server above, or configure sources."));
   return box;
 }
 
@@ -47,7 +47,7 @@ function details(f) {
   const parts = [];
   if (f.source !== undefined && f.source !== null) parts.push(sourceLines(f));
   if (f.why) parts.push(whyBox(f.why()));
-  const rows = [["Was", f.was], ["File", f.path !== f.file ? f.path : ""], ["Signature", f.signature], ["Found by", TRUST[f.trust]], ["Address", f.address]];
+  const rows = [["Before", f.was], ["File", f.path !== f.file ? f.path : ""], ["Signature", f.signature], ["Unwound by", TRUST[f.trust]], ["Address", f.address]];
   const known = rows.filter((row) => row[1]);
   if (/^https?:/.test(f.url ?? "")) known.push(["Link", link(f.url)]);
   if (known.length) parts.push(el("dl", null, known.map(([key, value]) => [el("dt", null, key), el("dd", null, value)])));
@@ -112,8 +112,8 @@ function threadBox(thread, open) {
   const all = thread.frames.filter((f) => f.note === undefined), failed = all.filter((f) => !f.ok && !f.told).length;
   const box = el("details", { class: "thread" + (thread.crashed ? " crashed" : "") },
     el("summary", null, el("span", null, threadTitle(thread)), thread.crashed && !thread.exception && el("span", { class: "tag bad" }, "crashed"),
-      thread.requesting && !thread.crashed && el("span", { class: "tag calm" }, "asked for this"),
-      el("span", { class: "count" }, count(all.length, "frame") + (failed ? `, ${failed} without a name` : ""))));
+      thread.requesting && !thread.crashed && el("span", { class: "tag calm" }, "requested the dump"),
+      el("span", { class: "count" }, count(all.length, "frame") + (failed ? `, ${failed} unsymbolicated` : ""))));
   let filled = false;
   const fill = () => {
     if (filled) return;
@@ -133,7 +133,7 @@ function threadBox(thread, open) {
 export function moduleFacts(m) {
   const features = Object.entries(m.features ?? {}).filter(([, on]) => on === true).map(([key]) => key.replace(/^has_/, "").replaceAll("_", " "));
   const rows = [["Debug id", m.debug_id], ["Code id", m.code_id], ["Debug file", m.debug_file], ["Code file", m.code_file], ["Processor", m.arch === "unknown" ? "" : m.arch],
-    ["Loaded at", m.image_addr === "0x0" ? "" : m.image_addr], ["Unwinding", m.unwind_status && (MODULE_STATUS[m.unwind_status] ?? m.unwind_status)], ["Has", features.join(", ")]];
+    ["Loaded at", m.image_addr === "0x0" ? "" : m.image_addr], ["Unwind info", m.unwind_status && (MODULE_STATUS[m.unwind_status] ?? m.unwind_status)], ["Contains", features.join(", ")]];
   return el("dl", null, rows.filter((row) => row[1]).map(([key, value]) => [el("dt", null, key), el("dd", null, value)]));
 }
 
@@ -146,7 +146,7 @@ function moduleBox(modules) {
   const used = modules.filter((m) => m.debug_status !== "unused");
   const found = used.filter((m) => m.debug_status === "found").length;
   const box = el("details", { class: "card modules thread" }, el("summary", null, el("span", null, "Modules"),
-    el("span", { class: "count" }, `${found} of ${used.length} that frames are in were found; ${count(modules.length, "module")} in all`)));
+    el("span", { class: "count" }, `Symbols for ${found} of ${count(used.length, "module")} on the stack (${modules.length} loaded)`)));
   let filled = false;
   box.addEventListener("toggle", () => {
     if (filled) return;
@@ -165,11 +165,11 @@ function moduleBox(modules) {
 /** The whole result into `place`. `made`: the request, `curl`: its command, `answer`: as it came, `more`: another button. */
 export function showResult(place, model, answer, curl, more) {
   const say = el("span", { role: "status", class: "hint" });
-  const command = el("pre", { class: "curl", tabindex: "0", hidden: true, "aria-label": "The request as a command" }, curl);
+  const command = el("pre", { class: "curl", tabindex: "0", hidden: true, "aria-label": "The request as a curl command" }, curl);
   const show = el("button", { type: "button", class: "small", "aria-expanded": "false", onclick: () => {
     command.hidden = !command.hidden;
     show.setAttribute("aria-expanded", String(!command.hidden));
-  } }, "Show the curl");
+  } }, "Show as curl");
   const crashed = model.threads.findIndex((t) => t.crashed);
   const requesting = model.threads.findIndex((t) => t.requesting);
   const first = crashed >= 0 ? crashed : requesting >= 0 ? requesting : 0;
@@ -182,7 +182,7 @@ export function showResult(place, model, answer, curl, more) {
         el("button", { type: "button", class: "small", onclick: () => copy(modelText(model)).then(() => { say.textContent = "Copied."; }) }, "Copy as text"),
         el("button", { type: "button", class: "small", onclick: () => download("symloom.json", JSON.stringify(answer, null, 2)) }, "Download JSON"), more, show, say)),
     el("p", { class: "facts" }, model.facts.map(([key, value]) => el("span", null, key + " ", el("b", null, String(value)))),
-      el("span", null, count(model.threads.length, model.threads[0]?.exception ? "stack" : "thread") + ", ", el("b", null, count(all, "frame")), failed ? ` – ${failed} without a name; open one to see why` : "")),
+      el("span", null, count(model.threads.length, model.threads[0]?.exception ? "stack" : "thread") + ", ", el("b", null, count(all, "frame")), failed ? ` – ${failed} unsymbolicated; open a frame for details` : "")),
     command,
     ...model.notices.map((text) => el("p", { class: "notice" }, text)),
     ...order.map((i, nth) => threadBox(model.threads[i], nth === 0 || (model.threads[i].exception && nth < 4))),

@@ -66,11 +66,11 @@ function tiles(s) {
   const hits = points.map((p) => (p.lookups ? Math.max(0, 1 - (Number(p.computed) || 0) / p.lookups) : null)), share = (v) => `${Math.round(v * 100)} %`;
   const out = [tile("State", s.state ?? "?", [s.uptime_seconds !== undefined && `for ${duration(s.uptime_seconds)}`, s.node && `node ${s.node}`].filter(Boolean).join(", "))];
   if (points.length) {
-    out.push(tile("Requests", per(last.requests), "a minute, and errors, dashed", plot("Requests and errors a minute", ["requests", "errors"], [of("requests"), of("errors")], times, (v) => `${Math.round(v)}`, 10)),
-      tile("Latency", ms(Number(last.p50_ms) || 0), `99 of 100 below ${ms(Number(last.p99_ms) || 0)}, dashed`, plot("Median and 99th percentile of latency", ["median", "99 %"], [asked("p50_ms"), asked("p99_ms")], times, ms, 1)),
-      tile("Answered from the cache", lookups ? share(1 - computed / lookups) : "–", count(lookups, "look-up") + " in two hours", plot("Share of look-ups that the cache answered", ["from the cache"], [hits], times, share, 1)));
+    out.push(tile("Requests", per(last.requests), "per minute; dashed: errors", plot("Requests and errors per minute", ["requests", "errors"], [of("requests"), of("errors")], times, (v) => `${Math.round(v)}`, 10)),
+      tile("Latency", ms(Number(last.p50_ms) || 0), `median; dashed: 99th percentile, ${ms(Number(last.p99_ms) || 0)}`, plot("Median and 99th percentile of latency", ["median", "99 %"], [asked("p50_ms"), asked("p99_ms")], times, ms, 1)),
+      tile("Cache hit rate", lookups ? share(1 - computed / lookups) : "–", count(lookups, "lookup") + " in the last two hours", plot("Share of lookups answered from the cache", ["cache hits"], [hits], times, share, 1)));
   }
-  if (s.jobs) out.push(tile("Jobs", String(s.jobs.running), `${s.jobs.limit ? `of ${s.jobs.limit}; ` : ""}${s.jobs.finished_1h} ended in the last hour, ${s.jobs.failed_1h} failed`));
+  if (s.jobs) out.push(tile("Jobs", String(s.jobs.running), `${s.jobs.limit ? `of ${s.jobs.limit}; ` : ""}${s.jobs.finished_1h} finished in the last hour, ${s.jobs.failed_1h} failed`));
   if (s.pool) out.push(tile("Threads", `${s.pool.busy} / ${s.pool.threads}`, `busy; ${s.pool.queued} waiting`));
   if (s.memory) out.push(tile("Memory", bytes(s.memory.resident), `${bytes(s.memory.budget_used)} of ${bytes(s.memory.budget)} for requests`));
   if (s.disk) out.push(tile("Disk", bytes(s.disk.free), `free of ${bytes(s.disk.size)}`));
@@ -90,21 +90,21 @@ const number = (key) => (row) => (row[key] ?? 0).toLocaleString("en");
 function health(source) {
   if (source.blocked_until) return el("span", { class: "tag bad" }, `blocked until ${when(source.blocked_until)}`);
   if (source.up === false) return el("span", { class: "tag bad" }, "down");
-  if (source.failed_1h) return el("span", { class: "tag warn" }, "failing at times");
-  return el("span", { class: "tag " + (source.last_success ? "good" : "calm") }, source.last_success ? "works" : "not asked yet");
+  if (source.failed_1h) return el("span", { class: "tag warn" }, "sometimes failing");
+  return el("span", { class: "tag " + (source.last_success ? "good" : "calm") }, source.last_success ? "works" : "not used yet");
 }
 
 function show(s) {
   const sources = table("Sources", [["Source", (r) => r.id], ["Type", (r) => [r.type, r.layout].filter(Boolean).join(", ")], ["Health", health], ["Found", number("ok_1h"), true],
-    ["Not there", number("not_found_1h"), true], ["Failed", number("failed_1h"), true], ["Last error", (r) => (r.last_error ? `${r.last_error} (${when(r.last_error_at)})` : "–")]], s.sources);
+    ["Not found", number("not_found_1h"), true], ["Failed", number("failed_1h"), true], ["Last error", (r) => (r.last_error ? `${r.last_error} (${when(r.last_error_at)})` : "–")]], s.sources);
   const caches = table("Caches", [["Cache", (r) => r.name], ["In memory", (r) => bytes(r.memory_bytes), true], ["On disk", (r) => bytes(r.disk_bytes), true], ["Files", number("disk_files"), true],
-    ["Look-ups", number("lookups_1h"), true], ["Hits", (r) => (r.lookups_1h ? `${Math.round(100 * (1 - r.computed_1h / r.lookups_1h))} %` : "–"), true]], s.caches);
+    ["Lookups", number("lookups_1h"), true], ["Hits", (r) => (r.lookups_1h ? `${Math.round(100 * (1 - r.computed_1h / r.lookups_1h))} %` : "–"), true]], s.caches);
   const shared = table("Shared caches", [["Backend", (r) => r.backend], ["State", (r) => el("span", { class: "tag " + (r.up ? "good" : "bad") }, r.up ? "works" : "down")], ["Last error", (r) => r.last_error ?? "–"]], s.shared);
   const processes = table("Processes", [["Node", (r) => r.node], ["State", (r) => `${r.state}, for ${duration(r.uptime_seconds)}`], ["Jobs", (r) => r.jobs?.running ?? "–", true],
     ["Busy threads", (r) => (r.pool ? `${r.pool.busy} / ${r.pool.threads}` : "–"), true], ["Memory", (r) => bytes(r.memory?.resident ?? 0), true]], s.processes);
   const boxes = [processes, sources, caches, shared].filter(Boolean).map((t) => el("div", { class: "tiles" }, t));
-  const deaths = s.deaths?.count ? [el("p", { class: "notice bad" }, `Processes died since the start: ${s.deaths.count}, the last of ${s.deaths.last_why}, ${when(s.deaths.last)}`)] : [];
-  place.replaceChildren(...deaths, el("div", { class: "tiles" }, tiles(s)), ...boxes, el("p", { class: "hint" }, `symloom ${s.version ?? ""}${s.commit ? `, commit ${s.commit}` : ""}. Numbers without a time are of the last hour.`));
+  const deaths = s.deaths?.count ? [el("p", { class: "notice bad" }, `${count(s.deaths.count, "process", "processes")} died since the start; last: ${s.deaths.last_why} at ${when(s.deaths.last)}`)] : [];
+  place.replaceChildren(...deaths, el("div", { class: "tiles" }, tiles(s)), ...boxes, el("p", { class: "hint" }, `symloom ${s.version ?? ""}${s.commit ? `, commit ${s.commit}` : ""}. Numbers without a time range are for the last hour.`));
 }
 
 async function ask() {
@@ -112,7 +112,7 @@ async function ask() {
     const s = await getJson("/status");
     if (!place.querySelector(".plot:hover")) show(s); // nobody reads a plot just now
   } catch (error) {
-    place.replaceChildren(el("p", { class: "notice bad" }, error instanceof Failure ? error.message : "The service cannot be reached."));
+    place.replaceChildren(el("p", { class: "notice bad" }, error instanceof Failure ? error.message : "Cannot reach the service."));
   }
 }
 
