@@ -21,23 +21,23 @@ def now(name, by, match=""):
 
 PANELS = [
     ("Requests", RATE, [("{{route}}", rate("symloom_http_requests_total", "route"))]),
-    ("Answers that are errors", RATE, [("{{route}} {{status}}", rate("symloom_http_requests_total", "route, status", ',status=~"[45].."'))]),
-    ("Time of jobs", S, quantiles("symloom_job_duration_seconds")),
-    ("Jobs: running, and how many may", "none", [("running", now("symloom_jobs_running", "instance")), ("limit", now("symloom_jobs_limit", "instance"))]),
-    ("Look-ups by the layer that answered", RATE, [("{{layer}}", rate("symloom_cache_lookups_total", "layer"))]),
-    ("Answered by caches", SHARE, [("{{cache}}", "1 - " + rate("symloom_cache_lookups_total", "cache", ',layer="computed"') + " / " +
+    ("Error responses", RATE, [("{{route}} {{status}}", rate("symloom_http_requests_total", "route, status", ',status=~"[45].."'))]),
+    ("Job duration", S, quantiles("symloom_job_duration_seconds")),
+    ("Running jobs and limit", "none", [("running", now("symloom_jobs_running", "instance")), ("limit", now("symloom_jobs_limit", "instance"))]),
+    ("Cache lookups by layer", RATE, [("{{layer}}", rate("symloom_cache_lookups_total", "layer"))]),
+    ("Cache hit rate", SHARE, [("{{cache}}", "1 - " + rate("symloom_cache_lookups_total", "cache", ',layer="computed"') + " / " +
                                     rate("symloom_cache_lookups_total", "cache"))]),
     ("Downloads", RATE, [("{{source}} {{result}}", rate("symloom_downloads_total", "source, result"))]),
-    ("Sources: 1 answers, 0 is down", "none", [("{{source}}", 'min by (source) (symloom_source_up{instance=~"$instance"})')]),
-    ("Processes that died", "none", [("{{instance}}", 'increase(symloom_process_deaths_total{instance=~"$instance"}[$__rate_interval])')]),
+    ("Sources (1: up, 0: down)", "none", [("{{source}}", 'min by (source) (symloom_source_up{instance=~"$instance"})')]),
+    ("Process deaths", "none", [("{{instance}}", 'increase(symloom_process_deaths_total{instance=~"$instance"}[$__rate_interval])')]),
     ("Conversions", RATE, [("{{cache}} {{result}}", rate("symloom_conversions_total", "cache, result"))]),
-    ("Waiting for a thread", S, quantiles("symloom_pool_wait_seconds")),
-    ("Lateness of the loop", S, quantiles("symloom_loop_lag_seconds")),
+    ("Wait for a pool thread", S, quantiles("symloom_pool_wait_seconds")),
+    ("Event loop lag", S, quantiles("symloom_loop_lag_seconds")),
     ("Modules", RATE, [("{{purpose}} {{status}}", rate("symloom_modules_total", "purpose, status"))]),
     ("Memory", BYTES, [("resident", now("process_resident_memory_bytes", "instance", ',job="symloom"')),
                        ("budget, {{state}}", now("symloom_memory_budget_bytes", "state"))]),
-    ("Cache on disk", BYTES, [("{{cache}}", now("symloom_cache_disk_bytes", "cache"))]),
-    ("Shared cache", RATE, [("{{backend}} {{op}} {{result}}", rate("symloom_shared_ops_total", "backend, op, result"))]),
+    ("Disk cache size", BYTES, [("{{cache}}", now("symloom_cache_disk_bytes", "cache"))]),
+    ("Shared cache operations", RATE, [("{{backend}} {{op}} {{result}}", rate("symloom_shared_ops_total", "backend, op, result"))]),
 ]
 
 
