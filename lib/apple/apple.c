@@ -105,7 +105,7 @@ static bool decode_text(struct sl_bytes bytes, struct sl_arena *arena, struct sl
 static enum sl_code fail_for_memory(const struct sl_arena *arena, const struct apple_room *room, struct sl_error *error)
 {
     return room->used_up
-               ? sl_fail(error, SL_MALFORMED, "far more threads, images or registers than a report of its size has")
+               ? sl_fail(error, SL_MALFORMED, "more threads, images or registers than a report of its size can contain")
                : sl_budget_fail(arena->budget, error);
 }
 

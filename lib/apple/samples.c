@@ -354,7 +354,7 @@ static enum sl_code finish(struct samples_reader *s, struct sl_error *error)
     if (s->no_memory || !samples->rows || !samples->threads || !samples->processes || !samples->images)
         return sl_budget_fail(s->arena->budget, error);
     if (!samples->row_count)
-        return sl_fail(error, SL_MALFORMED, "the report of samples has no rows");
+        return sl_fail(error, SL_MALFORMED, "the sample report has no rows");
     for (size_t i = 0; i < samples->process_count; i++)
         if (samples->processes[i].image_count)
             qsort(samples->images + samples->processes[i].first_image, samples->processes[i].image_count,

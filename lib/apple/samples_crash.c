@@ -135,7 +135,7 @@ static void fill_head(struct samples_filler *f, const struct apple_header *heade
     crash->reason = sl_buf_keep(&reason, f->arena);
     f->no_memory |= !crash->reason.data;
     if (samples->process_count > 1) {
-        sl_buf_printf(&details, "The stacks are those of " SL_STR_FMT ", one of %zu processes of the report.",
+        sl_buf_printf(&details, "These are the stacks of " SL_STR_FMT ", one of %zu processes of the report.",
                       SL_STR_ARG(samples->processes[f->process].name), samples->process_count);
         crash->details = sl_buf_keep(&details, f->arena);
         f->no_memory |= !crash->details.data;
@@ -177,7 +177,7 @@ enum sl_code apple_read_samples(struct sl_str text, const struct apple_header *h
         return code;
     f.process = wanted_process(&samples);
     if (f.process == SL_SAMPLES_NONE)
-        return sl_fail(error, SL_MALFORMED, "the report of samples has no process with threads");
+        return sl_fail(error, SL_MALFORMED, "the sample report has no process with threads");
     find_paths(&f);
     size_t count = f.paths.count;
     struct sampled_path *paths = sl_arena_array_keep(&f.paths);

@@ -237,7 +237,7 @@ static void put_shot_head(struct shot_reader *r, const struct shot_process *proc
     struct sl_buf details = {.budget = r->arena->budget};
     crash->crashed = false;
     crash->reason = reason.size ? reason : SL_STR("stackshot");
-    sl_buf_printf(&details, "The stacks are those of " SL_STR_FMT " [%llu], one of %zu processes of the report.",
+    sl_buf_printf(&details, "These are the stacks of " SL_STR_FMT " [%llu], one of %zu processes of the report.",
                   SL_STR_ARG(process->name), (unsigned long long)process->pid.value, count);
     crash->details = sl_buf_keep(&details, r->arena);
     r->no_memory |= !crash->details.data;

@@ -79,7 +79,7 @@ static inline int next_byte(struct sl_json *j)
 /* Fails with `problem`, or because the document ended where something else was expected. */
 static bool unexpected(struct sl_json *j, const char *problem)
 {
-    return sl_json_fail(j, j->at < j->text.size ? problem : "the document ends too early");
+    return sl_json_fail(j, j->at < j->text.size ? problem : "the document ends early");
 }
 
 static bool no_value(struct sl_json *j)
@@ -341,7 +341,7 @@ static inline bool in_object(const struct sl_json *j)
 static bool enter(struct sl_json *j, bool object)
 {
     if (j->depth == SL_JSON_MAX_DEPTH)
-        return sl_json_fail(j, "recursion limit exceeded");
+        return sl_json_fail(j, "nested too deeply");
     uint64_t *word = &j->objects[j->depth / 64], bit = UINT64_C(1) << j->depth % 64;
     *word = object ? *word | bit : *word & ~bit;
     j->at++;

@@ -126,7 +126,7 @@ bool sl_fields_hex(struct sl_fields *s, const struct sl_json_path *at, uint64_t 
         return true;
     text.size = text.size < 40 ? text.size : 40;
     return sl_fields_fail(s, at, where,
-                          "invalid number \"" SL_STR_FMT "\", expected decimal digits or 0x and hexadecimal ones",
+                          "invalid number \"" SL_STR_FMT "\", expected decimal digits, or 0x and hexadecimal digits",
                           SL_STR_ARG(text));
 }
 

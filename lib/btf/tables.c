@@ -43,11 +43,11 @@ static bool open_section(struct btf_tables *t, const char *name, struct sl_bytes
     sl_read_u8(r); /* flags */
     uint32_t header = sl_read_u32(r);
     if (r->failed || (magic != MAGIC && magic != MAGIC_SWAPPED) || header < HEADER || header > section.size) {
-        SKIP(t, "bad header of section .%s", name);
+        SKIP(t, "invalid header of section .%s", name);
         return false;
     }
     if (version != VERSION) {
-        SKIP(t, "cannot read version %u of section .%s", version, name);
+        SKIP(t, "unsupported version %u of section .%s", version, name);
         return false;
     }
     *parts = sl_bytes_from(section, header);
@@ -60,7 +60,7 @@ static struct sl_bytes read_part(struct btf_tables *t, struct sl_bytes parts, st
     uint32_t offset = sl_read_u32(r), size = sl_read_u32(r);
     struct sl_bytes part = sl_bytes_slice(parts, offset, size, &inside);
     if (!inside)
-        SKIP(t, "%s are outside of their section", what);
+        SKIP(t, "%s extend beyond their section", what);
     return part;
 }
 
@@ -78,13 +78,13 @@ static void read_types(struct btf_tables *t, struct sl_bytes types, bool big_end
         uint32_t info = sl_read_u32(&r), kind = info >> 24 & 0x1F, members = info & 0xFFFF;
         sl_read_u32(&r); /* size or type */
         if (!r.failed && kind >= sizeof kinds / sizeof *kinds) {
-            SKIP(t, "type %zu of section .BTF is of unknown kind %u", t->type_count, kind);
+            SKIP(t, "type %zu of section .BTF has unknown kind %u", t->type_count, kind);
             return;
         }
         if (!r.failed)
             sl_reader_skip(&r, kinds[kind].fixed + (uint64_t)kinds[kind].each * members);
         if (r.failed) {
-            SKIP(t, "type %zu of section .BTF is outside of it", t->type_count);
+            SKIP(t, "type %zu of section .BTF extends beyond it", t->type_count);
             return;
         }
         name = kind == KIND_FUNC ? name : 0;
@@ -128,8 +128,8 @@ static const struct sl_section_info *find_section(struct btf_tables *t, uint32_t
     uintptr_t index = name.size ? (uintptr_t)sl_map_get(&t->by_name, name) : 0;
     if (index && !t->sections[index - 1].is_double)
         return &t->sections[index - 1].info;
-    SKIP(t, "section .BTF.ext names a section \"" SL_STR_FMT "\" that is %s", SL_STR_ARG(name),
-         index ? "there more than once" : "not there");
+    SKIP(t, "section .BTF.ext refers to section \"" SL_STR_FMT "\" that is %s", SL_STR_ARG(name),
+         index ? "present more than once" : "missing");
     return NULL;
 }
 
@@ -157,7 +157,7 @@ static void read_records(struct btf_tables *t, struct sl_reader *r, uint32_t cou
                 (struct btf_record){begin + offset, begin + section->size, line || !are_lines ? value : 0, line};
     }
     if (!good)
-        SKIP(t, "section .BTF.ext has %s behind the end of section \"" SL_STR_FMT "\"",
+        SKIP(t, "section .BTF.ext has %s beyond the end of section \"" SL_STR_FMT "\"",
              are_lines ? "lines" : "functions", SL_STR_ARG(section->name));
 }
 
@@ -174,7 +174,7 @@ static void read_infos(struct btf_tables *t, struct sl_bytes part, bool big_endi
     while (sl_reader_left(&r) && !t->account.failed) {
         uint32_t name = sl_read_u32(&r), count = sl_read_u32(&r);
         if (r.failed || count > sl_reader_left(&r) / size) {
-            SKIP(t, "%s are outside of section .BTF.ext", are_lines ? "lines" : "functions");
+            SKIP(t, "%s extend beyond section .BTF.ext", are_lines ? "lines" : "functions");
             return;
         }
         struct sl_reader group = r;

@@ -55,13 +55,13 @@ enum sl_code sl_disasm_effects(const struct sl_disasm_code *code, const struct s
     bool is_x86 = family == SL_CPU_X86 || family == SL_CPU_X86_64, out_of_memory = false;
     *effects = (struct sl_disasm_effects){.flow = SL_DISASM_NEXT};
     if (!is_x86 && family != SL_CPU_ARM64)
-        return sl_fail(error, SL_UNSUPPORTED, "what instructions of %s do is not known", sl_arch_name(code->arch));
+        return sl_fail(error, SL_UNSUPPORTED, "effects of %s instructions are not known", sl_arch_name(code->arch));
     bool good = is_x86 ? effects_x86(&r, family == SL_CPU_X86_64, code->bytes, code->address)
                        : read_arm64(&r, code, &out_of_memory);
     if (out_of_memory)
         return sl_fail(error, SL_BUSY, "out of memory");
     if (!good)
-        return sl_fail(error, SL_MALFORMED, "no instruction");
+        return sl_fail(error, SL_MALFORMED, "not an instruction");
     effects->has_accesses = r.is_complete;
     return SL_OK;
 }

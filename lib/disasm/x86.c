@@ -13,10 +13,10 @@ struct x86 {
 static const char *x86_why(ZyanStatus status)
 {
     switch (status) {
-    case ZYDIS_STATUS_NO_MORE_DATA: return "the code ends in it";
-    case ZYDIS_STATUS_INSTRUCTION_TOO_LONG: return "it is too long";
-    case ZYDIS_STATUS_BAD_REGISTER: return "there is no such register";
-    case ZYDIS_STATUS_ILLEGAL_LOCK: return "it cannot be locked";
+    case ZYDIS_STATUS_NO_MORE_DATA: return "the code ends within the instruction";
+    case ZYDIS_STATUS_INSTRUCTION_TOO_LONG: return "the instruction is too long";
+    case ZYDIS_STATUS_BAD_REGISTER: return "invalid register";
+    case ZYDIS_STATUS_ILLEGAL_LOCK: return "the instruction cannot have a lock prefix";
     default: return NULL;
     }
 }

@@ -336,7 +336,7 @@ static enum sl_code dwarf_read_all(struct dwarf_reader *reader, const struct sl_
     free(window.workers);
     dwarf_range_free(&reader->ranges);
     if (window.code == SL_OK && window.read == 0 && sink->skipped_units)
-        return sl_fail(error, SL_MALFORMED, "bad debug file: no unit of .debug_info can be read");
+        return sl_fail(error, SL_MALFORMED, "bad debug file: no readable unit in .debug_info");
     return window.code;
 }
 

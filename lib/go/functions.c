@@ -280,7 +280,7 @@ static enum sl_code go_read_all(struct go_reader *g, struct sl_error *error)
         if (g->account.failed)
             return sl_budget_fail(g->account.budget, error);
         if (!good && !skipped++ && !g->sink->skipped_units)
-            sl_fail(&g->sink->first_skipped, SL_MALFORMED, "function %llu of the Go line table: bad record",
+            sl_fail(&g->sink->first_skipped, SL_MALFORMED, "function %llu of the Go line table: invalid record",
                     (unsigned long long)i);
         if (g->function_count == BATCH_FUNCTIONS)
             code = deliver(g, error);
@@ -289,7 +289,7 @@ static enum sl_code go_read_all(struct go_reader *g, struct sl_error *error)
     if (code == SL_OK)
         code = deliver(g, error);
     if (code == SL_OK && skipped && !g->delivered)
-        code = sl_fail(error, SL_MALFORMED, "Go line table: no function can be read");
+        code = sl_fail(error, SL_MALFORMED, "Go line table: no readable function");
     return code;
 }
 

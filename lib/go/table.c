@@ -53,11 +53,11 @@ enum sl_code go_table_open(struct go_table *t, struct sl_object *object, struct 
     if (magic == MAGIC_12)
         return sl_fail(error, SL_UNSUPPORTED, "Go line tables before version 1.16 are not supported");
     if (!read_version(magic, &t->version) || sl_read_u16(&r) != 0)
-        return sl_fail(error, SL_MALFORMED, "Go line table: unknown magic");
+        return sl_fail(error, SL_MALFORMED, "Go line table: unknown magic number");
     t->quantum = sl_read_u8(&r);
     t->pointer_size = sl_read_u8(&r);
     if ((t->quantum != 1 && t->quantum != 2 && t->quantum != 4) || (t->pointer_size != 4 && t->pointer_size != 8))
-        return sl_fail(error, SL_MALFORMED, "Go line table: bad quantum or pointer size");
+        return sl_fail(error, SL_MALFORMED, "Go line table: invalid quantum or pointer size");
     t->count = sl_read_uint(&r, t->pointer_size);
     sl_read_uint(&r, t->pointer_size); /* number of files */
     t->text = t->version >= GO_118 ? sl_read_uint(&r, t->pointer_size) : 0;
@@ -70,7 +70,7 @@ enum sl_code go_table_open(struct go_table *t, struct sl_object *object, struct 
     t->functions = sl_bytes_from(t->bytes, sl_read_uint(&r, t->pointer_size));
     size_t entry = t->version >= GO_118 ? 8 : 2u * t->pointer_size;
     if (r.failed || !t->functions.size || t->count > t->functions.size / entry)
-        return sl_fail(error, SL_MALFORMED, "Go line table: %llu functions do not fit", (unsigned long long)t->count);
+        return sl_fail(error, SL_MALFORMED, "Go line table: too many functions (%llu)", (unsigned long long)t->count);
     if (t->version >= GO_118)
         go_module_find(t);
     if (t->version >= GO_118 && !is_code(t, t->text))

@@ -13,7 +13,7 @@ static bool check_room(struct js_parser *p, bool grown)
 bool js_grow_levels(struct js_parser *p)
 {
     if (p->depth >= DEEPEST) {
-        js_fail(p, "nested too deep");
+        js_fail(p, "nested too deeply");
         return false;
     }
     return check_room(p, sl_account_grow(&p->account, &p->levels, &p->level_capacity, p->depth + 1, sizeof *p->levels));

@@ -80,7 +80,7 @@ static enum js_state import_operand(struct js_parser *p)
     js_advance(p, 6);
     p->operand = O_OTHER;
     uint8_t c = js_peek(p, 0);
-    return c == '(' || c == '.' ? OPERATOR : js_fail(p, "import in an expression");
+    return c == '(' || c == '.' ? OPERATOR : js_fail(p, "import within an expression");
 }
 
 static enum js_state new_operand(struct js_parser *p)
@@ -114,7 +114,7 @@ static enum js_state word_operand(struct js_parser *p, enum js_word word, const 
     case W_ASYNC: return js_async(p, false);
     case W_CLASS: return js_class(p, EXPRESSION);
     case W_IMPORT: return import_operand(p);
-    default: return js_fail(p, "a reserved word in place of an expression");
+    default: return js_fail(p, "reserved word instead of an expression");
     }
 }
 
@@ -144,7 +144,7 @@ static enum js_state no_operand(struct js_parser *p)
         break;
     default: break;
     }
-    return js_fail(p, p->at == p->end ? "the text ends in an expression" : "no expression here");
+    return js_fail(p, p->at == p->end ? "unexpected end of the script in an expression" : "expected an expression");
 }
 
 static enum js_state spread(struct js_parser *p)
@@ -152,7 +152,7 @@ static enum js_state spread(struct js_parser *p)
     enum js_level_kind top = js_top(p)->kind;
     if (js_peek(p, 1) != '.' || js_peek(p, 2) != '.' ||
         (top != L_PAREN && top != L_CALL && top != L_PARAMETERS && top != L_ARRAY))
-        return js_fail(p, "dots in place of an expression");
+        return js_fail(p, "dots instead of an expression");
     js_advance(p, 3);
     return OPERAND;
 }
@@ -169,7 +169,7 @@ enum js_state js_operand(struct js_parser *p)
     case '\\':
     case 0x80 ... 0xFF:
         end = js_name_end(p);
-        return end > p->at ? js_named_operand(p, end, SL_JS_IDENTIFIER) : js_fail(p, "no expression here");
+        return end > p->at ? js_named_operand(p, end, SL_JS_IDENTIFIER) : js_fail(p, "expected an expression");
     case '.':
         if (!sl_is_digit((char)js_peek(p, 1)))
             return spread(p);
@@ -177,7 +177,7 @@ enum js_state js_operand(struct js_parser *p)
         return literal_operand(p, js_number(p), "");
     case '0' ... '9': p->operand_at = js_offset(p); return literal_operand(p, js_number(p), "");
     case '"':
-    case '\'': p->operand_at = js_offset(p); return literal_operand(p, js_string(p), "a string without end");
+    case '\'': p->operand_at = js_offset(p); return literal_operand(p, js_string(p), "unterminated string");
     case '(': return open_bracket(p, L_PAREN, OPERAND);
     case '[': return open_bracket(p, L_ARRAY, OPERAND);
     case '{': return open_bracket(p, L_OBJECT, MEMBER);
@@ -188,14 +188,14 @@ enum js_state js_operand(struct js_parser *p)
     case '-': js_advance(p, js_peek(p, 1) == c ? 2 : 1); return OPERAND;
     case '/':
         if (!js_regex(p))
-            return js_fail(p, "a regular expression without end");
+            return js_fail(p, "unterminated regular expression");
         return other_operand(p, 0);
     case '#': /* #x in y */
         p->at++;
         p->at = js_name_end(p);
         js_skip(p);
         p->operand = O_OTHER;
-        return js_next_word(p) == W_IN ? OPERATOR : js_fail(p, "a private name alone");
+        return js_next_word(p) == W_IN ? OPERATOR : js_fail(p, "unexpected private name");
     case '@': return js_decorator(p, EXPRESSION);
     default: return no_operand(p);
     }
@@ -215,7 +215,7 @@ static enum js_state member_of(struct js_parser *p)
     p->at += hidden;
     const uint8_t *end = js_name_end(p);
     if (end == p->at || sl_is_digit((char)*p->at))
-        return js_fail(p, "no name behind a dot");
+        return js_fail(p, "expected a name after the dot");
     if (p->operand == O_CHAIN && !hidden)
         js_step(p, SL_JS_MEMBER, js_offset(p), (uint32_t)(end - p->at), SL_JS_NONE);
     if (hidden)
@@ -434,7 +434,7 @@ static enum js_state comma(struct js_parser *p)
     case L_KEY:
     case L_FIELD:
     case L_HERITAGE:
-    case L_DECORATOR: return js_fail(p, "a comma here");
+    case L_DECORATOR: return js_fail(p, "unexpected comma");
     default: js_advance(p, 1); return OPERAND;
     }
 }
@@ -461,7 +461,7 @@ static enum js_state semicolon(struct js_parser *p)
         return MEMBER;
     }
     if (top->kind != L_FOR || top->what >= FOR_UPDATE)
-        return js_fail(p, "a semicolon here");
+        return js_fail(p, "unexpected semicolon");
     top->what++;
     top->flags &= (uint8_t)~NO_IN;
     js_advance(p, 1);
@@ -475,7 +475,7 @@ static enum js_state for_in_or_of(struct js_parser *p)
         p->depth--;
     struct js_level *top = js_top(p);
     if (top->kind != L_FOR || top->what != FOR_INIT)
-        return js_fail(p, "no operator here");
+        return js_fail(p, "expected an operator");
     top->what = FOR_EACH;
     top->flags &= (uint8_t)~NO_IN;
     if (p->operand == O_PATTERN)
@@ -504,11 +504,11 @@ static enum js_state parenthesis(struct js_parser *p)
     case L_HEAD: return js_head_ended(p);
     case L_FOR:
         if (top.what < FOR_UPDATE)
-            return js_fail(p, "half a head of for");
+            return js_fail(p, "incomplete head of for");
         p->depth--;
         js_advance(p, 1);
         return STATEMENT;
-    default: return js_fail(p, "a parenthesis too many");
+    default: return js_fail(p, "unmatched parenthesis");
     }
     p->depth--;
     js_advance(p, 1);
@@ -527,7 +527,7 @@ static enum js_state square_bracket(struct js_parser *p)
         return OPERATOR;
     case L_SUBSCRIPT: return subscript_ended(p);
     case L_KEY: return js_key_ended(p);
-    default: return js_fail(p, "a bracket too many");
+    default: return js_fail(p, "unmatched bracket");
     }
 }
 
@@ -537,7 +537,7 @@ static enum js_state insert_semicolon(struct js_parser *p)
     uint8_t c = js_peek(p, 0);
     enum js_level_kind top = js_top(p)->kind;
     if (!p->newline && c != '}' && p->at < p->end)
-        return js_fail(p, "no operator here");
+        return js_fail(p, "expected an operator");
     if (top == L_FIELD) {
         p->depth--;
         return MEMBER;
@@ -546,7 +546,7 @@ static enum js_state insert_semicolon(struct js_parser *p)
         p->depth--;
         top = js_top(p)->kind;
     }
-    return top >= L_FIRST_STATEMENTS ? statement_ended(p, 0) : js_fail(p, "brackets without end");
+    return top >= L_FIRST_STATEMENTS ? statement_ended(p, 0) : js_fail(p, "unterminated brackets");
 }
 
 static enum js_state curly_bracket(struct js_parser *p)
@@ -565,7 +565,7 @@ static enum js_state colon(struct js_parser *p)
 {
     enum js_level_kind top = js_top(p)->kind;
     if (top != L_CONDITION && top != L_CASE)
-        return js_fail(p, "a colon here");
+        return js_fail(p, "unexpected colon");
     p->depth--;
     js_advance(p, 1);
     return top == L_CASE ? STATEMENT : OPERAND;
@@ -611,7 +611,7 @@ enum js_state js_declarator(struct js_parser *p)
     if (c == '{' || c == '[')
         return js_push(p, L_BINDING, 0) ? OPERAND : FAILED;
     if (!js_name_begins(c))
-        return js_fail(p, "no name of a variable");
+        return js_fail(p, "expected a variable name");
     uint32_t at = js_offset(p);
     const uint8_t *end = js_name_end(p);
     uint32_t size = (uint32_t)(end - p->at);

@@ -25,7 +25,7 @@ static enum js_state function_parameters(struct js_parser *p, bool async, bool g
     p->async = async;
     p->generator = generator;
     if (js_peek(p, 0) != '(')
-        return js_fail(p, "a function without parameters");
+        return js_fail(p, "function without parameters");
     if (!js_push(p, L_PARAMETERS, 0))
         return FAILED;
     js_advance(p, 1);
@@ -38,7 +38,7 @@ enum js_state js_parameters_ended(struct js_parser *p)
     p->depth--;
     js_advance(p, 1);
     if (!js_take(p, '{'))
-        return js_fail(p, "no body behind parameters");
+        return js_fail(p, "expected a body after the parameters");
     return !catch || js_push(p, L_BLOCK, 0) ? STATEMENT : FAILED;
 }
 
@@ -79,7 +79,7 @@ enum js_state js_arrow(struct js_parser *p)
 {
     bool async = false, single = p->operand == O_CHAIN && p->step_count == p->base + 1;
     if (p->newline || p->operand_at == UNKNOWN || (p->operand != O_PARENS && !single))
-        return js_fail(p, "an arrow without parameters");
+        return js_fail(p, "arrow without parameters");
     if (p->operand == O_PARENS) {
         async = p->operand_async;
         js_bend(p, p->operand_node, SL_JS_NONE);
@@ -115,7 +115,7 @@ enum js_state js_class(struct js_parser *p, uint8_t flags)
     top->scope = js_open(p, start, SL_JS_CLASS, js_context(p));
     if (js_take_word(p, W_EXTENDS))
         return js_push(p, L_HERITAGE, 0) ? OPERAND : FAILED;
-    return js_take(p, '{') ? MEMBER : js_fail(p, "a class without body");
+    return js_take(p, '{') ? MEMBER : js_fail(p, "class without a body");
 }
 
 static enum js_state class_ended(struct js_parser *p)
@@ -196,17 +196,17 @@ static enum js_state behind_key(struct js_parser *p, const struct member *member
     if (c == '(')
         return method(p, member);
     if (member->modifiers & (M_GENERATOR | M_GET | M_SET | (in_class ? M_ASYNC : 0xFF)))
-        return js_fail(p, "a method without parameters");
+        return js_fail(p, "method without parameters");
     switch (c) {
-    case ':': return in_class ? js_fail(p, "a colon in a class") : property(p, member);
-    case ',': return in_class || member->kind != SL_JS_IDENTIFIER ? js_fail(p, "a comma here") : js_member_end(p);
+    case ':': return in_class ? js_fail(p, "unexpected colon in a class") : property(p, member);
+    case ',': return in_class || member->kind != SL_JS_IDENTIFIER ? js_fail(p, "unexpected comma") : js_member_end(p);
     case '=':
         if (in_class && !push_field(p, member))
             return FAILED;
         js_advance(p, 1); /* in an object: default value, so it is a pattern */
         return OPERAND;
-    case ';': return in_class ? MEMBER : js_fail(p, "a semicolon in an object");
-    case '}': return in_class || member->kind == SL_JS_IDENTIFIER ? MEMBER : js_fail(p, "a property without a value");
+    case ';': return in_class ? MEMBER : js_fail(p, "unexpected semicolon in an object");
+    case '}': return in_class || member->kind == SL_JS_IDENTIFIER ? MEMBER : js_fail(p, "property without a value");
     default: return in_class && p->newline ? MEMBER : js_fail(p, "no member");
     }
 }
@@ -295,7 +295,7 @@ static enum js_state other_key(struct js_parser *p, struct member *member)
         return computed_key(p, member);
     if (c == '"' || c == '\'') {
         if (!js_string(p))
-            return js_fail(p, "a string without end");
+            return js_fail(p, "unterminated string");
     } else if (sl_is_digit((char)c) || (c == '.' && sl_is_digit((char)js_peek(p, 1)))) {
         js_number(p);
     } else if (c == '#' && js_name_begins(js_peek(p, 1))) {
@@ -329,10 +329,10 @@ enum js_state js_member(struct js_parser *p)
     case '}': return in_class ? class_ended(p) : object_ended(p);
     case ';':
         if (!in_class)
-            return js_fail(p, "a semicolon in an object");
+            return js_fail(p, "unexpected semicolon in an object");
         js_advance(p, 1);
         return MEMBER;
-    case '@': return in_class ? js_decorator(p, 0) : js_fail(p, "a decorator in an object");
+    case '@': return in_class ? js_decorator(p, 0) : js_fail(p, "unexpected decorator in an object");
     case '.':
         if (!in_class && js_peek(p, 1) == '.' && js_peek(p, 2) == '.') {
             js_advance(p, 3);
@@ -347,5 +347,5 @@ enum js_state js_member_end(struct js_parser *p)
 {
     if (js_peek(p, 0) == '}')
         return MEMBER;
-    return js_take(p, ',') ? MEMBER : js_fail(p, "no comma behind a member");
+    return js_take(p, ',') ? MEMBER : js_fail(p, "expected a comma after a member");
 }

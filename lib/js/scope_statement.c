@@ -43,7 +43,7 @@ static enum js_state plain_end(struct js_parser *p)
     if (c == ';')
         js_advance(p, 1);
     else if (c != '}' && p->at < p->end && !p->newline)
-        return js_fail(p, "a statement without end");
+        return js_fail(p, "unterminated statement");
     return js_completed(p);
 }
 
@@ -64,7 +64,7 @@ enum js_state js_head_ended(struct js_parser *p)
 static enum js_state head(struct js_parser *p, enum js_head what)
 {
     if (!js_take(p, '('))
-        return js_fail(p, "a statement without a head");
+        return js_fail(p, "statement without a head");
     if (!js_push(p, L_HEAD, 0))
         return FAILED;
     js_top(p)->what = (uint8_t)what;
@@ -113,7 +113,7 @@ static enum js_state for_head(struct js_parser *p)
 {
     js_take_word(p, W_AWAIT);
     if (!js_take(p, '('))
-        return js_fail(p, "a statement without a head");
+        return js_fail(p, "statement without a head");
     if (!js_push(p, L_FOR, NO_IN))
         return FAILED;
     return declaration(p, js_next_word(p));
@@ -144,7 +144,7 @@ static enum js_state try_block(struct js_parser *p)
 static enum js_state case_of(struct js_parser *p, bool other)
 {
     if (js_top(p)->kind != L_SWITCH)
-        return js_fail(p, "a case outside of switch");
+        return js_fail(p, "case outside of switch");
     if (!other)
         return js_push(p, L_CASE, 0) ? OPERAND : FAILED;
     return js_take(p, ':') ? STATEMENT : js_fail(p, "default without a colon");
@@ -190,12 +190,12 @@ static bool braces(struct js_parser *p)
 static enum js_state module_name(struct js_parser *p)
 {
     if (!string_token(p))
-        return js_fail(p, "no name of a module");
+        return js_fail(p, "expected a module name");
     struct sl_str word = {(const char *)p->at, (size_t)(js_name_end(p) - p->at)};
     if (sl_str_equal(word, SL_STR("with")) || (!p->newline && sl_str_equal(word, SL_STR("assert")))) {
         js_advance(p, word.size);
         if (!js_take(p, '{') || !braces(p))
-            return js_fail(p, "no attributes of a module");
+            return js_fail(p, "expected module attributes");
     }
     return plain_end(p);
 }
@@ -212,9 +212,9 @@ static enum js_state imported(struct js_parser *p)
     while ((c = js_peek(p, 0)) != '"' && c != '\'') {
         if (js_name_begins(c)) {
             if (!name_token(p))
-                return js_fail(p, "no import");
+                return js_fail(p, "expected an import");
         } else if (!js_take(p, '*') && !js_take(p, ',') && !(js_take(p, '{') && braces(p))) {
-            return js_fail(p, "no import");
+            return js_fail(p, "expected an import");
         }
     }
     return module_name(p);
@@ -224,12 +224,12 @@ static enum js_state export_list(struct js_parser *p)
 {
     bool all = js_take(p, '*');
     if (!all && !(js_take(p, '{') && braces(p)))
-        return js_fail(p, "no export");
+        return js_fail(p, "expected an export");
     while (js_name_begins(js_peek(p, 0)) && !(p->newline && !all)) { /* as x, from */
         if (!name_token(p))
-            return js_fail(p, "no export");
+            return js_fail(p, "expected an export");
         if (all && js_peek(p, 0) != '\'' && js_peek(p, 0) != '"' && !js_name_begins(js_peek(p, 0)))
-            return js_fail(p, "no export");
+            return js_fail(p, "expected an export");
     }
     uint8_t c = js_peek(p, 0);
     return c == '"' || c == '\'' ? module_name(p) : plain_end(p);
@@ -308,7 +308,7 @@ static enum js_state block_ended(struct js_parser *p)
         p->depth--;
         js_advance(p, 1);
         return MEMBER;
-    default: return js_fail(p, "a brace too many");
+    default: return js_fail(p, "unmatched brace");
     }
 }
 
@@ -331,8 +331,8 @@ enum js_state js_statement(struct js_parser *p)
     case '@': return js_decorator(p, 0);
     case 0:
         if (p->at < p->end)
-            return js_fail(p, "a zero byte");
-        return js_top(p)->kind == L_PROGRAM ? DONE : js_fail(p, "the text ends in a block");
+            return js_fail(p, "zero byte");
+        return js_top(p)->kind == L_PROGRAM ? DONE : js_fail(p, "unexpected end of the script in a block");
     default: return OPERAND;
     }
 }

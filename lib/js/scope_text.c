@@ -266,5 +266,5 @@ enum js_state js_template(struct js_parser *p)
             return js_push(p, L_TEMPLATE, 0) ? OPERAND : FAILED;
         }
     }
-    return js_fail(p, "a template without end");
+    return js_fail(p, "unterminated template");
 }

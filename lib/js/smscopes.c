@@ -66,7 +66,7 @@ enum sl_code smcache_read_scopes(struct smcache_writer *w, struct sl_error *erro
     struct sl_error ignored;
     enum sl_code code = SL_OK;
     if (w->script.size >= UINT32_MAX)
-        return sl_fail(error, SL_MALFORMED, "a script of more than 4 GiB");
+        return sl_fail(error, SL_MALFORMED, "the script is larger than 4 GiB");
     if (w->script.size && sl_str_is_utf8(w->script))
         code = sl_js_scopes_read(&s->scopes, w->script, w->options->partial_scopes, w->budget, &ignored);
     if (code != SL_OK && (code != SL_MALFORMED || sl_budget_exhausted(w->budget)))

@@ -48,7 +48,7 @@ static bool note_text(struct reading *r, uint32_t *offset)
     struct sl_str raw;
     bool escaped;
     if (*offset)
-        return malformed(r, "a member comes twice");
+        return malformed(r, "duplicate member");
     if (is_null(r))
         return true;
     *offset = value_offset(&r->j);
@@ -61,12 +61,12 @@ static bool note_list(struct reading *r, uint32_t *offset, uint32_t *count, bool
     struct sl_str key, raw;
     bool escaped;
     if (*offset)
-        return malformed(r, "a member comes twice");
+        return malformed(r, "duplicate member");
     if (is_null(r))
         return true;
     *offset = value_offset(&r->j);
     if (!sl_json_array(&r->j))
-        return malformed(r, "a list is expected");
+        return malformed(r, "expected a list");
     while (sl_json_next(&r->j, &key)) {
         enum sl_json_type type = sl_json_peek(&r->j);
         if (type == SL_JSON_STRING)
@@ -74,7 +74,7 @@ static bool note_list(struct reading *r, uint32_t *offset, uint32_t *count, bool
         else if (any || type == SL_JSON_NULL)
             sl_json_skip(&r->j);
         else
-            return malformed(r, "a text or null is expected");
+            return malformed(r, "expected a text or null");
         ++*count;
     }
     return !r->j.failed;
@@ -98,13 +98,13 @@ static bool collect_contents(struct reading *r, struct sl_sourcemap_part *part)
     uint32_t *offset = &part->lists[SL_SOURCEMAP_CONTENTS];
     struct sl_str key;
     if (*offset)
-        return malformed(r, "a member comes twice");
+        return malformed(r, "duplicate member");
     if (is_null(r))
         return true;
     *offset = value_offset(&r->j);
     part->first_content = (uint32_t)(r->contents->places.size / 8);
     if (!sl_json_array(&r->j))
-        return malformed(r, "a list is expected");
+        return malformed(r, "expected a list");
     while (sl_json_next(&r->j, &key)) {
         if (!collect_content(r))
             return false;
@@ -117,11 +117,11 @@ static bool collect_contents(struct reading *r, struct sl_sourcemap_part *part)
 static bool note_array(struct reading *r, uint32_t *offset)
 {
     if (*offset)
-        return malformed(r, "a member comes twice");
+        return malformed(r, "duplicate member");
     if (is_null(r))
         return true;
     if (sl_json_peek(&r->j) != SL_JSON_ARRAY)
-        return malformed(r, "a list is expected");
+        return malformed(r, "expected a list");
     *offset = value_offset(&r->j);
     sl_json_skip(&r->j);
     return !r->j.failed;
@@ -173,7 +173,7 @@ static bool read_map_member(struct reading *r, struct sl_str key, struct object 
         return note_array(r, &p->functions);
     if (sl_str_equal(key, SL_STR("sections"))) {
         if (object->has_sections)
-            return malformed(r, "a member comes twice");
+            return malformed(r, "duplicate member");
         object->has_sections = !is_null(r);
         return !object->has_sections || read_sections(r);
     }
@@ -203,7 +203,7 @@ static bool read_map(struct reading *r)
     struct object object = {.has_sections = false};
     struct sl_str key;
     if (!sl_json_object(&r->j))
-        return malformed(r, "a map is an object");
+        return malformed(r, "expected a map object");
     while (sl_json_next(&r->j, &key))
         if (!read_map_member(r, key, &object))
             return false;
@@ -218,7 +218,7 @@ static bool read_offset(struct reading *r, uint32_t *line, uint32_t *column)
     uint64_t value;
     unsigned seen = 0;
     if (!sl_json_object(&r->j))
-        return malformed(r, "an offset is an object");
+        return malformed(r, "expected an offset object");
     while (sl_json_next(&r->j, &key)) {
         bool is_line = sl_str_equal(key, SL_STR("line"));
         if (!is_line && !sl_str_equal(key, SL_STR("column"))) {
@@ -226,11 +226,11 @@ static bool read_offset(struct reading *r, uint32_t *line, uint32_t *column)
             continue;
         }
         if (!sl_json_u64(&r->j, &value) || value > UINT32_MAX)
-            return malformed(r, "a line or column of 32 bits is expected");
+            return malformed(r, "expected a 32-bit line or column");
         *(is_line ? line : column) = (uint32_t)value;
         seen |= is_line ? 1 : 2;
     }
-    return !r->j.failed && (seen == 3 || malformed(r, "an offset without line or column"));
+    return !r->j.failed && (seen == 3 || malformed(r, "offset without line or column"));
 }
 
 /* Moves the parts from `first` on, which belong to a section that begins at this position. */
@@ -241,7 +241,7 @@ static bool move_parts(struct reading *r, size_t first, uint32_t line, uint32_t 
         if (!part->line)
             part->column += column;
         if (__builtin_add_overflow(part->line, line, &part->line))
-            return malformed(r, "a section that begins behind all lines");
+            return malformed(r, "section beyond the last line");
     }
     return true;
 }
@@ -253,14 +253,14 @@ static bool read_map_section(struct reading *r)
     bool has_map = false, has_offset = false;
     struct sl_str key;
     if (!sl_json_object(&r->j))
-        return malformed(r, "a section is an object");
+        return malformed(r, "expected a section object");
     while (sl_json_next(&r->j, &key)) {
         bool good = true;
         if (sl_str_equal(key, SL_STR("offset"))) {
-            good = !has_offset ? read_offset(r, &line, &column) : malformed(r, "a member comes twice");
+            good = !has_offset ? read_offset(r, &line, &column) : malformed(r, "duplicate member");
             has_offset = true;
         } else if (sl_str_equal(key, SL_STR("map"))) {
-            good = !has_map ? read_map(r) : malformed(r, "a member comes twice");
+            good = !has_map ? read_map(r) : malformed(r, "duplicate member");
             has_map = true;
         } else {
             sl_json_skip(&r->j);
@@ -269,7 +269,7 @@ static bool read_map_section(struct reading *r)
             return false;
     }
     if (!r->j.failed && (!has_map || !has_offset))
-        return malformed(r, "a section without map or offset");
+        return malformed(r, "section without map or offset");
     return !r->j.failed && move_parts(r, first, line, column);
 }
 
@@ -278,7 +278,7 @@ static bool read_sections(struct reading *r)
     struct sl_str key;
     r->map->indexed = true;
     if (!sl_json_array(&r->j))
-        return malformed(r, "a list is expected");
+        return malformed(r, "expected a list");
     while (sl_json_next(&r->j, &key))
         if (!read_map_section(r))
             return false;
@@ -341,7 +341,7 @@ enum sl_code sl_sourcemap_read(struct sl_str text, struct sl_arena *arena, struc
 {
     *map = (struct sl_sourcemap){.arena = arena};
     if (!skip_junk(&text))
-        return sl_fail(error, SL_MALFORMED, "source map: a first line that does not end");
+        return sl_fail(error, SL_MALFORMED, "source map: unterminated first line");
     if (text.size > UINT32_MAX)
         return sl_fail(error, SL_UNSUPPORTED, "source map: larger than 4 GiB");
     map->text = text;

@@ -241,14 +241,14 @@ enum sl_code sl_sourcemap_batch(struct sl_sourcemap_tokens *t, struct sl_sourcem
         if (t->at == t->end && t->next_part == t->map->part_count) {
             if (t->bad && !t->has_source && !batch->count)
                 code = sl_fail(error, SL_MALFORMED,
-                               "mappings: no good segment; a bad one is behind line %" PRIu32 ", column %" PRId64,
+                               "mappings: no valid segment; first invalid one in line %" PRIu32 ", column %" PRId64,
                                t->bad_line, t->bad_column);
             break;
         }
         if (t->at == t->end)
             code = open_part(t, error);
         else if (!(t->has_ranges ? read_part(t, batch, true) : read_part(t, batch, false)))
-            code = sl_fail(error, SL_MALFORMED, "mappings: more lines than can be counted");
+            code = sl_fail(error, SL_MALFORMED, "mappings: too many lines");
     }
     t->has_source = t->has_source || has_source(batch);
     return code;

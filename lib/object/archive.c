@@ -64,7 +64,7 @@ enum sl_code sl_archive_object(const struct sl_archive *archive, size_t index, c
     if (index >= archive->count)
         return sl_fail(error, SL_NOT_FOUND, "no object %zu in the file", index);
     if (!sl_archive_slice(archive, index, &bytes))
-        return sl_fail(error, SL_MALFORMED, "invalid MachO file: object %zu is outside of the file", index);
+        return sl_fail(error, SL_MALFORMED, "invalid MachO file: object %zu extends beyond the file", index);
     return object_open_slice(bytes, limits, archive->count, object, error);
 }
 
@@ -112,5 +112,5 @@ enum sl_code sl_archive_find(const struct sl_archive *archive, const struct sl_o
     *object = NULL;
     if (first.code != SL_OK)
         return sl_fail(error, first.code, "%s", first.message);
-    return sl_fail(error, SL_NOT_FOUND, "no object of the fat file has the wanted id");
+    return sl_fail(error, SL_NOT_FOUND, "no object of the fat file has the requested id");
 }

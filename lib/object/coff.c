@@ -191,9 +191,8 @@ static enum sl_code fail_anonymous(struct sl_object *object, enum coff_anonymous
 {
     struct sl_str library;
     if (anonymous == COFF_IMPORT && sl_coff_import(object->bytes, &library))
-        return sl_fail(error, SL_UNSUPPORTED, "an import of " SL_STR_FMT ": it has no code", SL_STR_ARG(library));
-    return sl_fail(error, SL_UNSUPPORTED,
-                   "an object file without machine code: it was compiled for link-time code generation");
+        return sl_fail(error, SL_UNSUPPORTED, "an import of " SL_STR_FMT ": it contains no code", SL_STR_ARG(library));
+    return sl_fail(error, SL_UNSUPPORTED, "object file without machine code: compiled for link-time code generation");
 }
 
 static enum sl_code coff_open(struct sl_object *object, struct sl_error *error)
@@ -212,7 +211,7 @@ static enum sl_code coff_open(struct sl_object *object, struct sl_error *error)
     coff->machine = h.machine;
     pe_find_symbols(object, &coff->pe, h.symbol_offset, h.symbol_count, h.symbol_size);
     if (!pe_read_sections(object, &coff->pe, h.size, h.section_count) || !lay_out(object, coff))
-        return sl_fail(error, SL_MALFORMED, "invalid COFF file: section headers outside of the file");
+        return sl_fail(error, SL_MALFORMED, "invalid COFF file: section headers extend beyond the file");
     info->kind = SL_KIND_REL;
     info->arch = object_machine_arch(h.machine);
     info->decorates = info->arch == SL_ARCH_X86;
@@ -278,7 +277,7 @@ static enum sl_code coff_read_functions(struct sl_object *object, const struct s
     if (code == SL_OK && elsewhere.size)
         sl_fail(object_unused(object), SL_UNSUPPORTED,
                 "its types are in " SL_STR_FMT
-                ", which is not read: names have no parameters, and inlined calls are missing",
+                ", which is not available: names have no parameters, and inlined calls are missing",
                 SL_STR_ARG(elsewhere));
     return code == SL_OK ? sl_pdb_read_functions(pdb, parallel, sink, error) : code;
 }

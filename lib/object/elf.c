@@ -496,9 +496,9 @@ static enum sl_code elf_open(struct sl_object *object, struct sl_error *error)
     if (!elf_read_header(object, elf, &header))
         return elf_invalid(error, "bad file header", 0);
     if (!elf_read_sections(object, elf, &header, &segments))
-        return elf_invalid(error, "section headers outside of the file", header.shoff);
+        return elf_invalid(error, "section headers extend beyond the file", header.shoff);
     if (!read_segments(object, elf, &header, segments))
-        return elf_invalid(error, "program headers outside of the file", header.phoff);
+        return elf_invalid(error, "program headers extend beyond the file", header.phoff);
     lay_out(object, elf);
     object->info.arch = arch_of(elf, object->info.is_64bit);
     if (!set_addresses(object, elf))

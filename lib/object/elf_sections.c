@@ -96,9 +96,9 @@ static bool contents(struct sl_object *object, struct elf_section *s, struct sl_
         *bytes = (struct sl_bytes){NULL, 0};
     if (!bytes->size && s->size && sl_str_equal(s->name, SL_STR(".debug_info")))
         sl_fail(object_unused(object), SL_UNSUPPORTED, "cannot read section .debug_info: %s",
-                state < 0    ? "it is outside of the file, or compressed in an unknown way"
-                : state == 1 ? "it is damaged, or too large when it is decompressed"
-                             : "it is outside of the file");
+                state < 0    ? "it extends beyond the file or has an unknown compression"
+                : state == 1 ? "it is damaged, or too large after decompression"
+                             : "it extends beyond the file");
     return bytes->size > 0;
 }
 

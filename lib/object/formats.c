@@ -52,7 +52,7 @@ static const struct format_row {
                                  SL_UNWIND_NONE},
                                 &sl_object_bundle,
                                 {SL_STR("SYSB"), SL_STR("PK\3\4")}},
-    [SL_FORMAT_BREAKPAD] = {{"breakpad", "a symbol file of Breakpad", NULL, SL_FORMAT_UNKNOWN, SL_UNWIND_BREAKPAD},
+    [SL_FORMAT_BREAKPAD] = {{"breakpad", "a Breakpad symbol file", NULL, SL_FORMAT_UNKNOWN, SL_UNWIND_BREAKPAD},
                             &sl_object_breakpad,
                             .is = is_breakpad},
     [SL_FORMAT_WASM] = {{"wasm", "a WebAssembly module", "wasm", SL_FORMAT_WASM, SL_UNWIND_DWARF},
@@ -65,7 +65,7 @@ static const struct format_row {
                           SL_UNWIND_DWARF},
                          &sl_object_macho,
                          .is = is_macho},
-    [SL_FORMAT_COFF] = {{"coff", "an object file of a compiler for Windows", "windows", SL_FORMAT_PE, SL_UNWIND_NONE},
+    [SL_FORMAT_COFF] = {{"coff", "a COFF object file", "windows", SL_FORMAT_PE, SL_UNWIND_NONE},
                         &sl_object_coff,
                         .is = is_coff},
 };

@@ -142,7 +142,7 @@ static enum sl_code read_commands(struct sl_object *object, struct macho *macho,
                                   uint32_t size, struct sl_error *error)
 {
     if (size > sl_reader_left(r))
-        return macho_invalid(error, "load commands outside of the file", sl_reader_offset(r));
+        return macho_invalid(error, "load commands extend beyond the file", sl_reader_offset(r));
     r->end = r->at + size;
     for (uint32_t i = 0; i < count; i++) {
         struct sl_reader at = *r;
@@ -152,7 +152,7 @@ static enum sl_code read_commands(struct sl_object *object, struct macho *macho,
             return macho_invalid(error, "bad load command", offset);
         struct sl_bytes command = sl_read_bytes(r, length);
         if (r->failed)
-            return macho_invalid(error, "load command outside of the list", offset);
+            return macho_invalid(error, "load command extends beyond the list", offset);
         if (!read_command(object, macho, type, command))
             return sl_fail(error, SL_BUSY, "out of memory");
     }
@@ -253,7 +253,7 @@ static enum sl_code macho_open(struct sl_object *object, struct sl_error *error)
         return sl_fail(error, SL_BUSY, "out of memory");
     object->impl = macho;
     if (memcmp(object->bytes.data, fat_magic, sizeof fat_magic) == 0)
-        return macho_invalid(error, "a fat file is an archive of objects", 0);
+        return macho_invalid(error, "fat files must be opened as an archive", 0);
     struct sl_reader r = sl_reader(object->bytes, true);
     uint32_t magic = sl_read_u32(&r);
     object->info.big_endian = r.big_endian = magic >> 16 == 0xFEED;

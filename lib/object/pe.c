@@ -281,7 +281,7 @@ static enum sl_code pe_open(struct sl_object *object, struct sl_error *error)
     pe_find_symbols(object, pe, h.symbol_offset, h.symbol_count, SYMBOL_SIZE);
     if (!pe_read_sections(object, pe, h.optional_offset + h.optional_size, h.section_count) ||
         !pe_index_sections(object))
-        return pe_invalid(error, "section headers outside of the file", h.optional_offset + h.optional_size);
+        return pe_invalid(error, "section headers extend beyond the file", h.optional_offset + h.optional_size);
     bool stub = is_stub(pe);
     struct sl_object_info *info = &object->info;
     info->arch = object_machine_arch(h.machine);

@@ -138,17 +138,17 @@ enum sl_code msf_open(struct sl_bytes file, struct sl_arena *arena, struct msf *
     if (r.failed || page_size != 1u << msf->page_shift || msf->page_shift < MIN_PAGE_SHIFT)
         return msf_invalid(error, "bad page size");
     if (size > file.size || size == (uint32_t)NO_STREAM_SIZE)
-        return msf_invalid(error, "directory larger than the file");
+        return msf_invalid(error, "directory is larger than the file");
 
     struct msf_stream stream;
     struct sl_bytes bytes = {NULL, 0};
     uint32_t list_size = pages_of(msf, size) * 4, roots = pages_of(msf, list_size);
     uint32_t *root = words(sl_bytes_slice(file, SUPERBLOCK, (uint64_t)roots * 4, NULL), roots, arena);
     if (!root || !set_pages(msf, root, list_size, &stream) || !msf_all(&stream, arena, &bytes))
-        return msf_invalid(error, "list of directory pages outside of the file");
+        return msf_invalid(error, "list of directory pages extends beyond the file");
     uint32_t *list = words(bytes, list_size / 4, arena);
     if (!list || !set_pages(msf, list, size, &stream) || !msf_all(&stream, arena, &bytes))
-        return msf_invalid(error, "directory outside of the file");
+        return msf_invalid(error, "directory extends beyond the file");
     uint32_t *directory = words(bytes, size / 4, arena);
     if (!directory || !set_streams(msf, directory, size / 4, arena))
         return msf_invalid(error, "bad stream directory");

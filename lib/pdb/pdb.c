@@ -209,7 +209,7 @@ enum sl_code sl_pdb_open(struct sl_bytes file, struct sl_arena *arena, struct sl
     if (!msf_stream(&pdb->msf, STREAM_DBI, &stream) || !read_dbi(&stream, arena, &dbi))
         return pdb_invalid(error, "no debug information stream");
     if (!msf_view(&stream, DBI_HEADER, dbi.module_size, arena, &list))
-        return pdb_invalid(error, "module list outside of its stream");
+        return pdb_invalid(error, "module list extends beyond its stream");
     if (dbi.age)
         info->debug_id.age = dbi.age;
     info->machine = dbi.machine;

@@ -37,7 +37,7 @@ static enum sl_code consume_window(struct window *window, const struct sl_parall
     for (size_t i = 0; i < window->count; i++) {
         struct slot *slot = &window->slots[i];
         if (slot->failed && !window->sink->skipped_units)
-            sl_fail(&window->sink->first_skipped, SL_MALFORMED, "module %zu: its stream cannot be read",
+            sl_fail(&window->sink->first_skipped, SL_MALFORMED, "cannot read the stream of module %zu",
                     window->first + i);
         window->sink->skipped_units += slot->failed;
         *read += !slot->failed;
@@ -79,7 +79,7 @@ static enum sl_code pdb_read_all(const struct sl_pdb *pdb, const struct sl_paral
     if (code == SL_OK)
         code = sl_pdb_complete(pdb, error);
     if (code == SL_OK && read == 0 && pdb->module_count)
-        return sl_fail(error, SL_MALFORMED, "bad debug file: no module can be read");
+        return sl_fail(error, SL_MALFORMED, "bad debug file: no readable module");
     return code;
 }
 

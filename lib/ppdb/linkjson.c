@@ -25,7 +25,7 @@ static void linkjson_read_documents(struct sl_json *j, struct rules *rules)
 {
     struct sl_ppdb_link link;
     if (sl_json_peek(j) != SL_JSON_OBJECT)
-        sl_json_fail(j, "documents is no object");
+        sl_json_fail(j, "documents is not an object");
     else
         sl_json_enter(j);
     while (!j->failed && sl_json_next(j, &link.pattern))

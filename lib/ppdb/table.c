@@ -240,10 +240,10 @@ enum sl_code sl_ppdb_table_verify(const struct sl_ppdb_table *t, struct sl_error
 {
     for (uint32_t m = 1; m <= t->method_count; m++)
         if (!verify_method(t, m))
-            return sl_fail(error, SL_MALFORMED, "look-up table: bad points of method %u", m);
+            return sl_fail(error, SL_MALFORMED, "look-up table: invalid points of method %u", m);
     if (!sl_table_strings_sorted(&t->names))
-        return sl_fail(error, SL_MALFORMED, "look-up table: bad names");
+        return sl_fail(error, SL_MALFORMED, "look-up table: invalid names");
     if (!verify_sources(t))
-        return sl_fail(error, SL_MALFORMED, "look-up table: bad sources");
+        return sl_fail(error, SL_MALFORMED, "look-up table: invalid sources");
     return SL_OK;
 }

@@ -27,7 +27,7 @@ enum sl_code profile_pool_open(const struct profile_scope *scope, struct sl_aren
     bool good = true;
     *pool = (struct pool){.scope = scope, .arena = arena, .added = {.budget = arena->budget}};
     if (!sl_json_array(&j))
-        return sl_fail(error, SL_MALFORMED, "the strings of the profile are no array");
+        return sl_fail(error, SL_MALFORMED, "strings of the profile are not an array");
     while (good && sl_json_next(&j, &key)) {
         if (!sl_json_text(&j, &text))
             text = SL_STR("");
@@ -210,7 +210,7 @@ enum sl_code profile_name_frames(struct naming *n, struct sl_arena *arena, struc
         if (set->lib[i] != PROFILE_NONE && !name_frame(n, arena, i, uses))
             return sl_budget_fail(arena->budget, error);
         if (n->frame_count > profile_most_rows(set->frame_count))
-            return sl_fail(error, SL_UNSUPPORTED, "the inlined calls are too many for the profile's frames");
+            return sl_fail(error, SL_UNSUPPORTED, "too many inlined calls for the frames of the profile");
     }
     n->more[set->frame_count] = (uint32_t)n->frame_count;
     return SL_OK;

@@ -14,7 +14,7 @@ static enum sl_code no_memory(struct sl_error *error)
 
 static enum sl_code no_profile(struct sl_error *error, const char *problem)
 {
-    return sl_fail(error, SL_MALFORMED, "no profile of the Firefox Profiler: %s", problem);
+    return sl_fail(error, SL_MALFORMED, "not a Firefox profile: %s", problem);
 }
 
 /* ---- members ---- */
@@ -224,15 +224,14 @@ static enum sl_code read_meta(struct sl_profile *p, struct sl_error *error)
         return no_memory(error);
     p->platform = meta.platform;
     if (!meta.version.data)
-        return sl_fail(
-            error, SL_UNSUPPORTED,
-            "the profile is as the profiler of the browser wrote it: open it at profiler.firefox.com and save it");
+        return sl_fail(error, SL_UNSUPPORTED,
+                       "raw profile of the browser: open it at profiler.firefox.com and save it");
     if (!sl_json_integer(meta.version, &negative, &number) || negative)
-        return no_profile(error, "its version is no number");
+        return no_profile(error, "its version is not a number");
     if (number < FIRST_VERSION)
         return sl_fail(error, SL_UNSUPPORTED,
-                       "the profile has version %llu of the format, %d is the first that is known: open it at "
-                       "profiler.firefox.com and save it",
+                       "profile format version %llu is too old (minimum: %d); open it at profiler.firefox.com and save "
+                       "it",
                        (unsigned long long)number, FIRST_VERSION);
     return SL_OK;
 }
@@ -243,14 +242,14 @@ enum sl_code sl_profile_read(struct sl_str text, struct sl_arena *arena, struct 
     struct profile_body body = {.meta = {NULL, 0}};
     *p = (struct sl_profile){.text = text, .arena = arena};
     if (sl_json_peek(&j) != SL_JSON_OBJECT)
-        return no_profile(error, "it is no JSON object");
+        return no_profile(error, "not a JSON object");
     sl_json_skip(&j);
     if (!sl_json_end(&j))
         return j.busy ? no_memory(error) : no_profile(error, j.problem);
     if (!profile_object(text, arena, body_fields, &body))
         return no_memory(error);
     if (!body.meta.data)
-        return no_profile(error, "it has no `meta`");
+        return no_profile(error, "`meta` is missing");
     p->meta = body.meta;
     p->libs = body.libs;
     p->lib_count = body.lib_count;
@@ -260,5 +259,5 @@ enum sl_code sl_profile_read(struct sl_str text, struct sl_arena *arena, struct 
     bool good = read_scopes(p, body.shared, body.threads) && read_sets(p) && list_addresses(p);
     if (!good)
         return no_memory(error);
-    return p->uneven ? no_profile(error, "columns of its frames differ in length") : SL_OK;
+    return p->uneven ? no_profile(error, "columns of the frame table differ in length") : SL_OK;
 }

@@ -110,7 +110,7 @@ static void read_file(struct sl_fields *s, struct sl_str name, struct sl_arena_a
     if (!file)
         sl_json_no_memory(s->json);
     else if (sl_json_peek(s->json) != SL_JSON_OBJECT)
-        sl_json_fail(s->json, "the description of a file is no object");
+        sl_json_fail(s->json, "the description of a file is not an object");
     else {
         file->name = name;
         sl_fields_object(s, NULL, file_fields, file);
@@ -126,7 +126,7 @@ static bool bundle_read_files(struct sl_fields *s, const struct sl_json_path *at
         return false;
     while (sl_json_next(s->json, &name))
         if (files.count >= 2 * b->zip.count + MORE_FILES)
-            sl_json_fail(s->json, "more files than the archive has");
+            sl_json_fail(s->json, "more files than the archive contains");
         else if (files.count > MAX_FILES)
             sl_json_fail(s->json, "too many files");
         else
@@ -168,7 +168,7 @@ static bool read_links(struct sl_fields *s, const struct sl_json_path *at, void 
     }
     size_t count = links.count;
     const struct sl_ppdb_link *rules = sl_arena_array_keep(&links);
-    return s->json->failed || (rules && keep_links(b, rules, count)) || sl_json_fail(s->json, "unusable source links");
+    return s->json->failed || (rules && keep_links(b, rules, count)) || sl_json_fail(s->json, "invalid source links");
 }
 
 static bool read_id(struct sl_fields *s, const struct sl_json_path *at, void *out)
@@ -492,6 +492,6 @@ enum sl_code sl_bundle_read(const struct sl_bundle *bundle, const struct sl_bund
                             struct sl_buf *out, struct sl_error *error)
 {
     if (!file->entry)
-        return sl_fail(error, SL_NOT_FOUND, "the archive has no entry of this name");
+        return sl_fail(error, SL_NOT_FOUND, "the archive does not contain the file");
     return sl_zip_read(&bundle->zip, file->entry, limit, out, error);
 }

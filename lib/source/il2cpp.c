@@ -60,7 +60,7 @@ static void read_lines(struct sl_il2cpp *m, struct sl_json *j, uint32_t file, ui
     while (sl_json_next(j, &key)) {
         struct entry entry = {.file = file, .csharp_file = csharp_file};
         if (!parse_u32(key, &entry.line) || !sl_json_u64(j, &value) || value > UINT32_MAX) {
-            sl_json_fail(j, "a line is no number of 32 bits");
+            sl_json_fail(j, "line is not a 32-bit number");
             return;
         }
         entry.csharp_line = (uint32_t)value;

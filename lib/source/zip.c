@@ -214,18 +214,18 @@ enum sl_code sl_zip_read(const struct sl_zip *zip, const struct sl_zip_entry *en
     enum { MAX_FACTOR = 1032 };
     struct sl_bytes packed;
     if (entry->method != SL_ZIP_STORED && entry->method != SL_ZIP_DEFLATED)
-        return bad_entry(entry, "is encrypted or compressed in an unknown way", error);
+        return bad_entry(entry, "is encrypted or has an unknown compression", error);
     if (entry->size > limit)
         return sl_fail(error, SL_UNSUPPORTED, "the source file exceeded the size limit");
     if (!packed_bytes(zip, entry, &packed))
-        return bad_entry(entry, "is no local header or outside of the file", error);
+        return bad_entry(entry, "has no local header or extends beyond the file", error);
     if (entry->size / MAX_FACTOR > packed.size || (entry->method == SL_ZIP_STORED && packed.size != entry->size))
-        return bad_entry(entry, "has not the size it says", error);
+        return bad_entry(entry, "does not have the size in its header", error);
     if (!sl_buf_reserve(out, entry->size + 1)) /* + 1: out->data must not be NULL for an empty entry */
         return sl_fail(error, SL_BUSY, "out of memory");
     uint8_t *to = out->data + out->size;
     if (entry->method == SL_ZIP_DEFLATED && !inflate_to(packed, to, entry->size))
-        return bad_entry(entry, "does not inflate to the size it says", error);
+        return bad_entry(entry, "does not decompress to the size in its header", error);
     if (entry->method == SL_ZIP_STORED && entry->size)
         memcpy(to, packed.data, entry->size);
     if (!same_crc(to, entry->size, entry->crc))
@@ -238,7 +238,7 @@ enum sl_code sl_zip_packed(const struct sl_zip *zip, const struct sl_zip_entry *
                            struct sl_error *error)
 {
     if (!packed_bytes(zip, entry, packed))
-        return bad_entry(entry, "is no local header or outside of the file", error);
+        return bad_entry(entry, "has no local header or extends beyond the file", error);
     return SL_OK;
 }
 
@@ -308,7 +308,7 @@ enum sl_code sl_zip_stream(const struct sl_zip *zip, const struct sl_zip_entry *
     struct streaming s = {.sink = sink, .limit = entry->size};
     struct sl_bytes packed;
     if (entry->method != SL_ZIP_STORED && entry->method != SL_ZIP_DEFLATED)
-        return sl_fail(error, SL_UNSUPPORTED, "entry at offset %llu is encrypted or compressed in an unknown way",
+        return sl_fail(error, SL_UNSUPPORTED, "entry at offset %llu is encrypted or has an unknown compression",
                        (unsigned long long)entry->offset);
     enum sl_code code = sl_zip_packed(zip, entry, &packed, error);
     if (code == SL_OK && entry->method == SL_ZIP_STORED && packed.size != entry->size)
@@ -317,7 +317,7 @@ enum sl_code sl_zip_stream(const struct sl_zip *zip, const struct sl_zip_entry *
         code = entry->method == SL_ZIP_STORED ? stream_stored(&s, packed) : stream_deflated(&s, packed, error);
     if (code == SL_OK && (s.size != entry->size || s.crc != entry->crc))
         code = SL_MALFORMED;
-    return code == SL_MALFORMED ? bad_entry(entry, "has not the size or the checksum it says", error) : code;
+    return code == SL_MALFORMED ? bad_entry(entry, "does not have the size or checksum in its header", error) : code;
 }
 
 /* ---- writing ---- */

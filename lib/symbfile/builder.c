@@ -87,7 +87,7 @@ static enum sl_code on_range(struct sl_symbfile_sink *sink, const struct sl_symb
         return SL_OK;
     if (!builder_reserve(b, &b->range_memory, &b->ranges, b->range_count + 1, sizeof *b->ranges) ||
         !builder_reserve(b, &b->line_memory, &b->lines, b->line_count + r->line_count, sizeof *b->lines))
-        return sl_fail(error, SL_BUSY, "no room for the records");
+        return sl_fail(error, SL_BUSY, "not enough space for the records");
     builder_step(b, b->range_count);
     struct builder_range *out = &b->ranges[b->range_count++];
     *out = (struct builder_range){
@@ -116,7 +116,7 @@ static enum sl_code on_pad(struct sl_symbfile_sink *sink, const struct sl_symbfi
         return SL_OK;
     if (!builder_reserve(b, &b->pad_memory, &b->pads, b->pad_count + 1, sizeof *b->pads) ||
         !builder_reserve(b, &b->place_memory, &b->places, b->place_count + p->count, sizeof *b->places))
-        return sl_fail(error, SL_BUSY, "no room for the records");
+        return sl_fail(error, SL_BUSY, "not enough space for the records");
     builder_step(b, b->pad_count);
     b->pads[b->pad_count++] = (struct builder_pad){p->va, b->place_count, (uint32_t)p->count};
     for (size_t i = 0; i < p->count; i++)
@@ -263,7 +263,7 @@ enum sl_code sl_symbfile_index_open(struct sl_bytes bytes, struct sl_symbfile_in
     struct sl_bytes ranges = sl_bytes_slice(bytes, 0, ranges_end, inside ? &inside : NULL);
     struct sl_bytes pads = sl_bytes_slice(bytes, pads_start, pads_end - pads_start, inside ? &inside : NULL);
     if (!inside)
-        return sl_fail(error, SL_MALFORMED, "symbfile index: bad trailer");
+        return sl_fail(error, SL_MALFORMED, "symbfile index: invalid trailer");
     index->has_lines = flags & FLAG_LINES;
     index->has_functions = flags & FLAG_FUNCTIONS;
     enum sl_code code = sl_symcache_open(ranges, &index->ranges, error);

@@ -319,6 +319,6 @@ enum sl_code symcache_encode(struct sl_symcache_writer *w, struct sl_buf *out, s
     if (w->encoder && symcache_encode_encode(w->encoder, out))
         return SL_OK;
     if (w->encoder && w->encoder->table.too_large)
-        return sl_fail(error, SL_UNSUPPORTED, "the symcache would have a section of more than 4 GiB");
+        return sl_fail(error, SL_UNSUPPORTED, "a section of the symcache would be larger than 4 GiB");
     return sl_budget_fail(w->options.budget, error);
 }

@@ -407,13 +407,14 @@ enum sl_code sl_symcache_verify(const struct sl_symcache *c, struct sl_error *er
     for (sl_symcache_first(c, &cursor); sl_symcache_next(c, &cursor); count++) {
         size_t n = sl_symcache_lookup(c, cursor.address, chain, SL_SYMCACHE_MAX_CHAIN);
         if (!n != cursor.hole)
-            return sl_fail(error, SL_MALFORMED, "symcache: bad entry at 0x%llx", (unsigned long long)cursor.address);
+            return sl_fail(error, SL_MALFORMED, "symcache: invalid entry at 0x%llx",
+                           (unsigned long long)cursor.address);
         for (size_t i = 0; i < n; i++)
             if (!sl_symcache_function(c, chain[i].function, &function) || function.name >= c->string_count)
-                return sl_fail(error, SL_MALFORMED, "symcache: bad function at 0x%llx",
+                return sl_fail(error, SL_MALFORMED, "symcache: invalid function at 0x%llx",
                                (unsigned long long)cursor.address);
     }
     if (count != c->entry_count)
-        return sl_fail(error, SL_MALFORMED, "symcache: entry %llu does not decode", (unsigned long long)count);
-    return variables_decode(c) ? SL_OK : sl_fail(error, SL_MALFORMED, "symcache: bad variables");
+        return sl_fail(error, SL_MALFORMED, "symcache: cannot decode entry %llu", (unsigned long long)count);
+    return variables_decode(c) ? SL_OK : sl_fail(error, SL_MALFORMED, "symcache: invalid variables");
 }

@@ -140,7 +140,7 @@ static enum sl_code encode_runs(struct sl_symcache_writer *w, const struct prepa
     for (size_t i = 0; i < p->run_count; i++) {
         if (!symcache_flow_fits(w->flow, &p->runs[i])) {
             w->disordered = true;
-            return sl_fail(error, SL_UNSUPPORTED, "functions are not in address order");
+            return sl_fail(error, SL_UNSUPPORTED, "functions are not sorted by address");
         }
         if (!symcache_flow_add(w->flow, &p->runs[i], ids, w->encoder))
             return symcache_writer_fail(w, error);

@@ -40,15 +40,15 @@ enum sl_code sl_table_open(struct sl_bytes bytes, const struct sl_table_format *
         return sl_fail(error, SL_MALFORMED, "not a %s", f->name);
     if ((sl_table_u32(h + 4) & UINT16_MAX) != f->major ||
         (f->at_header_size && sl_table_u32(h + f->at_header_size) != f->header_size))
-        return sl_fail(error, SL_MALFORMED, "%s of another version", f->name);
+        return sl_fail(error, SL_MALFORMED, "unsupported version of %s", f->name);
     uint32_t count = f->at_section_count ? sl_table_u32(h + f->at_section_count) : 0;
     t->head_size = SL_TABLE_HEAD_SIZE(f->header_size, (size_t)count);
     if (count > SL_TABLE_MAX_SECTIONS || t->head_size > bytes.size)
-        return sl_fail(error, SL_MALFORMED, "%s: bad section table", f->name);
+        return sl_fail(error, SL_MALFORMED, "%s: invalid section table", f->name);
     if (sl_table_head_hash(f, h, t->head_size) != sl_table_u64(h + f->header_size - 8))
         return sl_fail(error, SL_MALFORMED, "%s: damaged header", f->name);
     if (!find_sections(t, count))
-        return sl_fail(error, SL_MALFORMED, "%s: bad sections", f->name);
+        return sl_fail(error, SL_MALFORMED, "%s: invalid sections", f->name);
     return SL_OK;
 }
 

@@ -349,10 +349,10 @@ enum sl_code compact_read(struct sl_object *object, struct sl_bytes info, const 
     uint32_t index = sl_read_u32(&r), count = sl_read_u32(&r);
     sl_reader_seek(&r, index);
     if (r.failed || version != 1)
-        return b->code = sl_fail(b->error, SL_MALFORMED, "__unwind_info: bad header");
+        return b->code = sl_fail(b->error, SL_MALFORMED, "__unwind_info: invalid header");
     if (count > sl_reader_left(&r) / 12)
-        return b->code =
-                   sl_fail(b->error, SL_MALFORMED, "__unwind_info: index of %u pages at offset 0x%x", count, index);
+        return b->code = sl_fail(b->error, SL_MALFORMED, "__unwind_info: invalid index of %u pages at offset 0x%x",
+                                 count, index);
     sl_object_section(object, "text", &c.text, &c.text_address);
     uint64_t base = sl_read_u32(&r), page_offset = sl_read_u32(&r);
     sl_reader_skip(&r, 4);

@@ -233,7 +233,7 @@ enum sl_code frames_read(const struct frames *f, struct builder *b)
     while (b->code == SL_OK && offset < f->bytes.size) {
         if (!dwarf_read_entry(f, offset, &e)) {
             if (f->bytes.size - offset >= 4) /* fewer bytes are padding */
-                b->code = sl_fail(b->error, SL_MALFORMED, "%s: entry at offset 0x%llx reaches past the end",
+                b->code = sl_fail(b->error, SL_MALFORMED, "%s: entry at offset 0x%llx extends beyond the end",
                                   f->is_eh ? "eh_frame" : "debug_frame", (unsigned long long)offset);
             break;
         }

@@ -226,13 +226,13 @@ def test_damaged(work, files):
     """What cannot be read is said, and the rest answers."""
     _, btf = compiled(work, files)
     for section, at, value, why, lines in (
-            (".BTF", 0, 0x01001234, "bad header of section .BTF", False),
-            (".BTF", 0, 0x0002EB9F, "cannot read version 2 of section .BTF", False),
-            (".BTF", 20, 1 << 20, "strings are outside of their section", False),
-            (".BTF.ext", 4, 8, "bad header of section .BTF.ext", False),
+            (".BTF", 0, 0x01001234, "invalid header of section .BTF", False),
+            (".BTF", 0, 0x0002EB9F, "unsupported version 2 of section .BTF", False),
+            (".BTF", 20, 1 << 20, "strings extend beyond their section", False),
+            (".BTF.ext", 4, 8, "invalid header of section .BTF.ext", False),
             (".BTF.ext", 0x20, 4, "records of section .BTF.ext are too small", False),
-            (".BTF.ext", 0x24, 0, 'section .BTF.ext names a section "" that is not there', True),
-            (".BTF.ext", 0x28, 1 << 20, "functions are outside of section .BTF.ext", False),
+            (".BTF.ext", 0x24, 0, 'section .BTF.ext refers to section "" that is missing', True),
+            (".BTF.ext", 0x28, 1 << 20, "functions extend beyond section .BTF.ext", False),
             (".BTF.ext", 0x34, 1 << 20, 'section .BTF.ext has functions behind the end of section ".text"', True)):
         path = changed(work, btf, section, at, value)
         got = symloom("lookup", "-e", path, "0xb8", "0x0")

@@ -157,7 +157,7 @@ def test_types_elsewhere(work, files):
     with open(path, "wb") as f:
         f.write(data)
     found = symloom("lookup", "-e", path, "0x0")
-    contains(found.err, "its types are in C:\\b\\vc140.pdb, which is not read: names have no parameters, and inlined calls are missing")
+    contains(found.err, "its types are in C:\\b\\vc140.pdb, which is not available: names have no parameters, and inlined calls are missing")
     contains(symloom("dump-syms", path).err, "its types are in C:\\b\\vc140.pdb")
 
 

@@ -238,7 +238,7 @@ def test_debug_maps(work, files):
             shutil.copystat(f"{work}/io.o.away", f"{work}/io.o")
             damaged = symloom("lookup", "-e", plain, *addresses)
             equal(damaged.out, lost.out)
-            contains(damaged.err, "takes more work than a file of ")
+            contains(damaged.err, "needs more work than allowed for a file of ")
 
 
 def with_link(module, url, front=b""):
@@ -287,7 +287,7 @@ def test_companions_of_wasm(work, files):
     ok("wasm-split", "-q", other, "-o", module, "-d", debug, "--strip", "--external-dwarf-url", "app.debug.wasm")
     contains(ok("lookup", "-e", module, hex(begin)), "io.c:")
     ok("wasm-split", "-q", other, "-o", f"{work}/another.wasm", "-d", debug, "--strip")
-    contains(symloom("lookup", "-e", module, hex(begin)).err, "app.debug.wasm beside it has another id: ")
+    contains(symloom("lookup", "-e", module, hex(begin)).err, "app.debug.wasm beside it has a different id: ")
 
 
 def test_stale_split_units(work, files):

@@ -89,7 +89,7 @@ def changed_machine(work, files, machine):
 def test_relocations_of_an_unknown_machine(work, files):
     """What cannot be read is said, and symbols answer: names and files would be others."""
     path = changed_machine(work, files, 4242)
-    why = "cannot read relocations of ELF machine 4242: the debug information is not used"
+    why = "cannot read relocations of ELF machine 4242: debug information is ignored"
     equal(chain(path, symbols(path)["second"][0] + 4), [("second", "??:?")])
     contains(symloom("lookup", "-e", path, "0x0").err, why)
     dump = symloom("dump-syms", path)
@@ -111,8 +111,8 @@ def test_stabs(work, files):
         begin = int(files.run(f"nm {path} | awk '$3 == \"f\" {{print $1}}'"), 16)
         result = symloom("lookup", "-e", path, "-f", hex(begin))
         equal(result.out.splitlines()[1], "??:0:0", name)
-        contains(result.err, "stabs (section .stab) are not read: compile with -gdwarf-4")
-        contains(symloom("dump-syms", path).err, "stabs (section .stab) are not read")
+        contains(result.err, "stabs debug information (section .stab) is not supported; compile with -gdwarf-4")
+        contains(symloom("dump-syms", path).err, "stabs debug information (section .stab) is not supported")
 
 
 def test_relocations_of_an_unknown_type(work, files):

@@ -256,7 +256,7 @@ def test_a_report_of_samples(work, objects):
                ("com.apple.main-thread (2 of 9 samples)", [("0x108000005", "/Apps/app"), ("0x180000254", "dyld")])])
         equal([m["code_file"] for m in answer["modules"]], ["/Apps/app"])
         equal(send(s, "/applecrashreport", form(apple_crash_report=b"Call graph:\n  1 Thread_1\n")),
-              (200, {"status": "failed", "message": "failed to parse apple crash report", "detail": "the report of samples has no rows"}))
+              (200, {"status": "failed", "message": "failed to parse apple crash report", "detail": "the sample report has no rows"}))
 
 
 def test_what_is_no_report(work, objects):

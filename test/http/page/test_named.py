@@ -74,10 +74,10 @@ def test_what_cannot_be_named_is_told(work, objects):
     good = two_addresses(objects)
     old = {**good, "meta": {"preprocessedProfileVersion": 3}}
     with Service(work) as s:
-        for given, problem in ((b"{}", "it has no `meta`"), (b"hello", "it is no JSON object"), (b"\x1f\x8b\x08\x00junk", "it is no JSON object"),
-                               (json.dumps(old).encode(), "the profile has version 3 of the format"), (b"Call graph:\n  1 Thread_1\n", "no rows")):
+        for given, problem in ((b"{}", "`meta` is missing"), (b"hello", "not a JSON object"), (b"\x1f\x8b\x08\x00junk", "not a JSON object"),
+                               (json.dumps(old).encode(), "profile format version 3 is too old"), (b"Call graph:\n  1 Thread_1\n", "no rows")):
             status, answer = named(s, given)
-            equal((status, answer["status"], answer["message"]), (200, "failed", "the file cannot be written with names"), given)
+            equal((status, answer["status"], answer["message"]), (200, "failed", "cannot symbolicate this file"), given)
             assert problem in answer["detail"], answer
         body, headers = multipart([("artifact", b"x", "x")])
         status, _, text = s.request("POST", "/page/named", body, headers)

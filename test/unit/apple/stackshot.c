@@ -29,7 +29,7 @@ TEST(test_the_process_in_front)
     assert_false(crash.crashed);
     assert_int_equal(crash.timestamp, 1625133600);
     expect_text(crash.reason, "stackshot");
-    expect_text(crash.details, "The stacks are those of app [7], one of 3 processes of the report.");
+    expect_text(crash.details, "These are the stacks of app [7], one of 3 processes of the report.");
     expect_text(crash.system.os_name, "iOS");
     expect_text(crash.system.os_build, "19A341");
     expect_text(crash.system.device_model, "iPhone12,1");

@@ -15,7 +15,7 @@ TEST(steps_end_for_good)
     assert_true(sl_budget_exhausted(&budget));
     assert_false(sl_budget_spend(&budget, 1));
     assert_int_equal(sl_budget_fail(&budget, &error), SL_MALFORMED);
-    assert_string_equal(error.message, "takes more work than a file of 1000 bytes may");
+    assert_string_equal(error.message, "needs more work than allowed for a file of 1000 bytes");
     sl_budget_init(&budget, 1000);
     sl_budget_grow(&budget, 1000000);
     for (uint64_t i = 0; i < small + 10000; i++)

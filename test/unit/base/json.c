@@ -130,7 +130,7 @@ TEST(problems_have_a_place)
     expect_problem("", "expected a value but the document ends", 1, 1);
     expect_problem("{\n  \"a\": 1,\n  \"b\": x\n}", "expected a value", 3, 8);
     expect_problem("[1]\n y", "trailing characters", 2, 2);
-    expect_problem("[1,2", "the document ends too early", 1, 5);
+    expect_problem("[1,2", "the document ends early", 1, 5);
     expect_problem("{\"a\n\"}", "control character in a string", 1, 4);
     expect_problem("{\"a\" 1}", "expected a colon", 1, 6);
     expect_problem("{1}", "expected a key", 1, 2);

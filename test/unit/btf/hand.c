@@ -242,14 +242,14 @@ TEST(bad_records_cost_themselves)
                                section = {true, EXT_FIRST_SECTION, GONE}, type = {true, EXT_FIRST_TYPE, 1},
                                offset = {true, EXT_SECOND_OFFSET, FIRST_SIZE}, count = {true, EXT_FIRST_COUNT, 200};
     for (int big_endian = 0; big_endian < 2; big_endian++) {
-        expect(big_endian, &version, NULL, 0, SL_NOT_FOUND, "", "cannot read version 7 of section .BTF");
-        expect(big_endian, &header, NULL, 0, SL_NOT_FOUND, "", "bad header of section .BTF.ext");
+        expect(big_endian, &version, NULL, 0, SL_NOT_FOUND, "", "unsupported version 7 of section .BTF");
+        expect(big_endian, &header, NULL, 0, SL_NOT_FOUND, "", "invalid header of section .BTF.ext");
         expect(big_endian, &section, NULL, 0, SL_OK, THREE_LINES,
-               "section .BTF.ext names a section \"gone\" that is not there");
+               "section .BTF.ext refers to section \"gone\" that is missing");
         expect(big_endian, &type, NULL, 0, SL_OK, TWO_LINES THREE_LINES, ""); /* not a function's: it has no name */
         expect(big_endian, &offset, NULL, 0, SL_OK,
                "0+20 one 0+8:/src/a.c:10 8+8:/src/b.h:20 10+c:/src/a.c:11\n" THREE_LINES,
-               "section .BTF.ext has functions behind the end of section \"xdp\"");
-        expect(big_endian, &count, NULL, 0, SL_NOT_FOUND, "", "functions are outside of section .BTF.ext");
+               "section .BTF.ext has functions beyond the end of section \"xdp\"");
+        expect(big_endian, &count, NULL, 0, SL_NOT_FOUND, "", "functions extend beyond section .BTF.ext");
     }
 }

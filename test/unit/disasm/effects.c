@@ -190,6 +190,6 @@ TEST(test_other_processors)
     struct sl_disasm_effects effects;
     struct sl_error error;
     assert_int_equal(sl_disasm_effects(&code, &registers, &effects, &error), SL_UNSUPPORTED);
-    assert_string_equal(error.message, "what instructions of arm do is not known");
+    assert_string_equal(error.message, "effects of arm instructions are not known");
     assert_false(effects.has_accesses);
 }

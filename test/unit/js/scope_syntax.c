@@ -162,7 +162,7 @@ TEST(errors)
     struct sl_js_scopes scopes;
     struct sl_error error = {0};
     assert_int_equal(sl_js_scopes_read(&scopes, SL_STR("a\n  b c"), false, NULL, &error), SL_MALFORMED);
-    assert_string_equal(error.message, "line 2, byte 5: no operator here");
+    assert_string_equal(error.message, "line 2, byte 5: expected an operator");
     sl_js_scopes_free(&scopes);
 }
 

@@ -154,7 +154,7 @@ TEST(documents)
             fail_msg("%s", bad[i]);
     struct sl_error error;
     read_text("{\n\"sources\": 1}", &arena, &map, &error);
-    assert_string_equal(error.message, "source map: a list is expected at line 2, column 13");
+    assert_string_equal(error.message, "source map: expected a list at line 2, column 13");
     sl_arena_free(&arena);
 }
 

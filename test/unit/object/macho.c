@@ -345,7 +345,7 @@ static void expect_malformed(const char *message)
 TEST(bad_load_commands)
 {
     begin_image(false, 7, 3, 2, 1, 8); /* none of them is there */
-    expect_malformed("invalid MachO file: load commands outside of the file at 0x1c");
+    expect_malformed("invalid MachO file: load commands extend beyond the file at 0x1c");
     begin_image(false, 7, 3, 2, 2, 8);
     put32(0x1B);
     put32(4); /* shorter than its own head */
@@ -354,7 +354,7 @@ TEST(bad_load_commands)
     put32(0x1B);
     put32(16);
     sl_buf_fill(&image, 0, 8);
-    expect_malformed("invalid MachO file: load command outside of the list at 0x1c");
+    expect_malformed("invalid MachO file: load command extends beyond the list at 0x1c");
     begin_image(false, 7, 3, 2, 0xFFFFFFFF, 8);
     put32(0x1B);
     put32(8);

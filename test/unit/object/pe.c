@@ -379,7 +379,7 @@ TEST(bad_headers)
         {0x58, 0x107, "invalid PE file: bad optional header at 0x58"},
         {0x54, 0x10, "invalid PE file: bad optional header at 0x58"},
         {0x54, 0xFFFF, "invalid PE file: bad optional header at 0x58"},
-        {0x46, 0xFFFF, "invalid PE file: section headers outside of the file at 0x148"},
+        {0x46, 0xFFFF, "invalid PE file: section headers extend beyond the file at 0x148"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct file f = new_file(true);

@@ -653,11 +653,11 @@ TEST(bad_containers)
         {32, 0x300, "invalid pdb file: bad page size"},
         {32, 0x80, "invalid pdb file: bad page size"},
         {32, 0x1000000, "invalid pdb file: bad page size"},
-        {44, 0x7FFFFFFF, "invalid pdb file: directory larger than the file"},
-        {44, 0xFFFFFFFF, "invalid pdb file: directory larger than the file"},
-        {52, 0, "invalid pdb file: list of directory pages outside of the file"},
-        {52, 0xFFFFFFFF, "invalid pdb file: list of directory pages outside of the file"},
-        {40, 2, "invalid pdb file: list of directory pages outside of the file"},
+        {44, 0x7FFFFFFF, "invalid pdb file: directory is larger than the file"},
+        {44, 0xFFFFFFFF, "invalid pdb file: directory is larger than the file"},
+        {52, 0, "invalid pdb file: list of directory pages extends beyond the file"},
+        {52, 0xFFFFFFFF, "invalid pdb file: list of directory pages extends beyond the file"},
+        {40, 2, "invalid pdb file: list of directory pages extends beyond the file"},
     };
     struct image image = {0};
     struct sl_buf file = {0};

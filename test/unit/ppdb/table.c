@@ -341,7 +341,7 @@ TEST(rows_that_share_a_blob)
     }
     image.options = IMAGE_WIDE_HEAPS;
     assert_int_equal(build(), SL_MALFORMED);
-    assert_non_null(strstr(error.message, "takes more work than a file of"));
+    assert_non_null(strstr(error.message, "needs more work than allowed for a file of"));
     sl_buf_free(&blob);
 }
 
@@ -360,7 +360,7 @@ TEST(limits_of_the_caller)
     memory_limit = 0;
     expired = from_the_first_look_on;
     assert_int_equal(build(), SL_UNSUPPORTED);
-    assert_string_equal(error.message, "needs more time than a conversion may take");
+    assert_string_equal(error.message, "needs more time than the conversion time limit");
 }
 
 static void use(const struct sl_ppdb_table *t)

@@ -210,7 +210,7 @@ TEST(manifests_are_in_proportion)
         const char *more, *message;
         size_t count;
     } rows[] = {
-        {",\"\":{}", "more files than the archive has", 1000},
+        {",\"\":{}", "more files than the archive contains", 1000},
         {"                ", "the manifest of the source bundle is too large", (5 << 20) / 16},
         {"                ", NULL, (3 << 20) / 16},
     };

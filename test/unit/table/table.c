@@ -343,7 +343,7 @@ TEST(heads_of_other_files_are_refused)
     out.size = HEADER - 1;
     expect_refusal("not a test table");
     out.size = HEADER;
-    expect_refusal("test table: bad section table");
+    expect_refusal("test table: invalid section table");
     out.size = size;
     out.data[0] ^= 1;
     expect_refusal("not a test table");
@@ -358,7 +358,7 @@ TEST(heads_of_other_files_are_refused)
         out.data[at] ^= 0x10;
     }
     out.data[4]++;
-    expect_refusal("test table of another version");
+    expect_refusal("unsupported version of test table");
     out.data[4]--;
     out.data[6]++;
     mend();
@@ -377,11 +377,11 @@ TEST(sections_outside_of_the_file_are_refused)
         uint8_t before = entry[at];
         entry[at] = at == 8 ? (uint8_t)(before + 4) : 0xFF; /* not aligned, or outside */
         mend();
-        expect_refusal("test table: bad sections");
+        expect_refusal("test table: invalid sections");
         entry[at] = before;
     }
     out.data[AT_SECTIONS] = 17;
-    expect_refusal("test table: bad section table");
+    expect_refusal("test table: invalid section table");
 }
 
 TEST(damaged_contents_are_noticed)

@@ -148,7 +148,7 @@ TEST(bad_entries_are_left_out)
                  "STACK CFI INIT 1000 50 .cfa: $rsp 48 + .ra: .cfa 8 - ^ $rbx: .cfa 16 - ^\n");
     static const uint8_t late[] = {1, 0x60, 2, 0, 0x60, 0x32, 4, 0x30};
     expect_codes(late, sizeof late, FIRST "STACK CFI 1004 .cfa: $rsp 16 + $rbx: .cfa 16 - ^\n");
-    /* a directory outside of the file */
+    /* a directory extends beyond the file */
     file = pe_image(AMD64, (const uint32_t[]){0x8000, 12}, NULL, 0);
     expect(file, "");
 }
