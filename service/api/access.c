@@ -200,9 +200,9 @@ enum access access_check(struct http_exchange *x, enum access_form form, const c
         [ACCESS_MISSING] = "no key",
         [ACCESS_MALFORMED] = "malformed key",
         [ACCESS_UNKNOWN] = "wrong key",
-        [ACCESS_BLOCKED] = "wrong key, as many others of this address",
+        [ACCESS_BLOCKED] = "wrong key, too many from this address",
         [ACCESS_EXPIRED] = "expired key",
-        [ACCESS_DENIED] = "the key lacks the right",
+        [ACCESS_DENIED] = "the key does not have the required right",
     };
     const struct config *config = ((const struct service *)x->service)->config;
     struct sent_key sent = {.is_key = false};
@@ -275,7 +275,7 @@ void access_authorize(struct http_exchange *x)
     case ACCESS_GRANTED:
         x->key_has_scopes = key->scopes != NULL;
         if (!may_name_scope(x, key)) {
-            x->refused = "the scope is not the key's";
+            x->refused = "the key does not allow this scope";
             http_reply_error(x, 403, "not allowed");
         }
         return;

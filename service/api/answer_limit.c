@@ -19,6 +19,6 @@ void answer_limit_write(const struct answer_limit *limit, struct sl_json_writer 
     if (!limit->omitted)
         return;
     sl_json_member_u64(w, "omitted_frames", limit->omitted);
-    log_warn("api", "an answer is as long as it may be, frames were left out", LOG_U64("frames", limit->omitted),
+    log_warn("api", "dropped frames because the response reached max_response_bytes", LOG_U64("frames", limit->omitted),
              LOG_U64("max_response_bytes", limit->max));
 }

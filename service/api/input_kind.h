@@ -32,9 +32,9 @@ const char *input_advice(struct sl_bytes bytes);
 /* For files given as symbols: "a minidump" etc. if the file at `path` is a crash file instead; else NULL. */
 const char *input_crash_kind(struct sl_bytes bytes, const char *path);
 
-/* Name of a known crash format that symloom cannot read ("a tombstone of Android"); else NULL. */
+/* Name of a known crash format that symloom cannot read ("an Android tombstone"); else NULL. */
 const char *input_unread_kind(struct sl_bytes bytes);
-/* Name of a text stack that has its function names already, so needs no symbolication ("a stack of Go"); else NULL. */
+/* Name of a text stack that has its function names already, so needs no symbolication ("a Go stack trace"); else NULL. */
 const char *input_named_kind(struct sl_bytes bytes);
 /* True if the text is an exception of .NET, whose frames look like those of a JVM. */
 bool input_is_dotnet(struct sl_str text);

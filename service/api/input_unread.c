@@ -42,12 +42,9 @@ static const struct {
     struct sl_str magic;
     const char *what;
 } magics[] = {
-    {SL_STR("\xCA\xFE\xBA\xBE"), "a class of Java"},
-    {SL_STR("PAGEDU64"), "a dump of the Windows kernel"},
-    {SL_STR("PAGEDUMP"), "a dump of the Windows kernel"},
-    {SL_STR("bplist00"), "a binary property list of Apple's"},
-    {SL_STR("PERFILE2"), "a recording of perf"},
-    {SL_STR("{\"nodes\":[{\"id\":1,\"callFrame\":"), "a profile of V8"},
+    {SL_STR("\xCA\xFE\xBA\xBE"), "a Java class file"}, {SL_STR("PAGEDU64"), "a Windows kernel dump"},
+    {SL_STR("PAGEDUMP"), "a Windows kernel dump"},     {SL_STR("bplist00"), "an Apple binary property list"},
+    {SL_STR("PERFILE2"), "a perf recording"},          {SL_STR("{\"nodes\":[{\"id\":1,\"callFrame\":"), "a V8 profile"},
 };
 
 /* pprof: value types are among the first fields, usually {type: 1, unit: 2}. */
@@ -60,16 +57,16 @@ static bool is_pprof(struct sl_str text)
 static const struct {
     const char *line, *what;
 } heads[] = {
-    {"*** *** *** *** *** ***", "a tombstone of Android"},
+    {"*** *** *** *** *** ***", "an Android tombstone"},
 };
 
 /* Apple report types without readable stacks. */
 static const struct {
     const char *type, *what;
 } apple_types[] = {
-    {"210", "a panic of the kernel"},
+    {"210", "a kernel panic report"},
     {"288", "a stackshot without processes"},
-    {"298", "a report of the memory that processes had when one was ended (jetsam)"},
+    {"298", "a jetsam report (memory use of processes)"},
 };
 
 const char *input_unread_report(struct sl_str message)
@@ -168,9 +165,9 @@ const char *input_named_kind(struct sl_bytes bytes)
         bool (*is)(struct sl_str line);
         const char *what;
     } kinds[] = {
-        {is_dotnet_frame, "an exception of .NET"},   {is_go_stack, "a stack of Go"},
-        {is_python_stack, "a traceback of Python"},  {is_rust_stack, "a backtrace of Rust"},
-        {is_valgrind_frame, "a report of Valgrind"}, {is_perf_frame, "the text of a profile of perf"},
+        {is_dotnet_frame, "a .NET exception"},    {is_go_stack, "a Go stack trace"},
+        {is_python_stack, "a Python traceback"},  {is_rust_stack, "a Rust backtrace"},
+        {is_valgrind_frame, "a Valgrind report"}, {is_perf_frame, "a perf text profile"},
     };
     struct sl_str text = {(const char *)bytes.data, bytes.size}, rest = text, line;
     while (text.size - rest.size < LOG_HEAD && sl_str_next_line(&rest, &line))
@@ -190,7 +187,7 @@ const char *input_advice(struct sl_bytes bytes)
         if (is_jvm_frame(line) && !is_dotnet)
             return "this looks like a Java stack trace: pass --mapping FILE, the mapping of ProGuard or R8";
         if (is_sanitizer_frame(line))
-            return "this looks like a stack trace of a sanitizer: look its addresses up with 'symloom lookup -e FILE'";
+            return "this looks like a sanitizer report: look up its addresses with 'symloom lookup -e FILE'";
     }
     return NULL;
 }
@@ -214,7 +211,7 @@ const char *input_crash_kind(struct sl_bytes bytes, const char *path)
     case INPUT_EVENT:
         return head_has(text, LOG_HEAD, "\"event_id\"") ? "an event" : NULL; /* source maps are JSON too */
     case INPUT_JSSTACK: /* scripts may have such lines in comments */
-        return has_suffix(path, ".txt") || has_suffix(path, ".log") || !strchr(path, '.') ? "a stack of JavaScript"
+        return has_suffix(path, ".txt") || has_suffix(path, ".log") || !strchr(path, '.') ? "a JavaScript stack trace"
                                                                                           : NULL;
     default: return NULL;
     }
@@ -232,6 +229,6 @@ const char *input_unread_kind(struct sl_bytes bytes)
         if (has_line(text, heads[i].line))
             return heads[i].what;
     if (is_pprof(text))
-        return "a profile of pprof";
+        return "a pprof profile";
     return text.size ? NULL : "an empty file";
 }

@@ -35,7 +35,7 @@ static void probe_until_up(void *arg)
     while (fiber_sleep(pause)) {
         enum shared_result result = backend->probe();
         if (result == SHARED_HIT) {
-            log_warn("shared", "the shared cache answers again", LOG_STR("backend", backend->name));
+            log_warn("shared", "shared cache responds again", LOG_STR("backend", backend->name));
             backend->down = false;
             up(backend);
             return;
@@ -48,8 +48,8 @@ static void pause_backend(struct shared_backend *backend)
 {
     if (backend->down)
         return;
-    log_warn("shared", "the shared cache is left alone", LOG_STR("backend", backend->name),
-             LOG_STR("reason", backend->last_error));
+    log_warn("shared", "shared cache disabled after repeated errors; retrying in the background",
+             LOG_STR("backend", backend->name), LOG_STR("reason", backend->last_error));
     backend->down = true;
     backend->was_up = false;
     metric_set(METRIC_SHARED_UP, 0, backend->name, NULL, NULL);

@@ -438,7 +438,7 @@ bool engine_ask(struct cache_look *look, bool renews, struct flight *owner)
     struct flight *flight;
     look->item = NULL;
     if (!state) {
-        look->code = sl_fail(look->error, SL_INTERNAL, "the cache kind %s is not registered", look->kind->name);
+        look->code = sl_fail(look->error, SL_INTERNAL, "cache kind %s is not registered", look->kind->name);
         return true;
     }
     if (!(renews && old_miss(state, look->key->text)) && peek(state, look))

@@ -219,7 +219,7 @@ static enum sl_code sweep_wanted(const struct config *config, const struct clean
     enum sl_code code = sweep_kind(&sweep, config->cache_dir, error);
     if (code != SL_OK) {
         sweep.totals.errors++;
-        log_error("cleanup", "cannot clean up", LOG_STR("cache", kind->name), LOG_ERR(error));
+        log_error("cleanup", "cache cleanup failed", LOG_STR("cache", kind->name), LOG_ERR(error));
     }
     cache_count_removed(kind, "age", sweep.totals.removed_files, sweep.totals.removed_bytes);
     *totals = sweep.totals;

@@ -159,7 +159,7 @@ void cache_evict(const struct cache_budget *budget, const char *const *names, co
             walk_kinds(&e, names, wanted, count, totals, at, rest != 0, false);
         }
         if (e.to_free > 0)
-            log_warn("cleanup", "the cache is above its budget", LOG_U64("excess", e.to_free));
+            log_warn("cleanup", "the cache is still larger than its limit after cleanup", LOG_U64("excess", e.to_free));
     }
     free(ages);
     sl_close(at);
@@ -310,7 +310,7 @@ static void bounded_end(struct bounded_job *job, struct kind_state *state)
         return;
     metric_add(METRIC_BOUNDED_EVICTED, job->removed, NULL, NULL, NULL);
     cache_count_removed(state->kind, "size", job->removed, job->removed_bytes);
-    log_debug("cache", "made room", LOG_STR("cache", state->kind->name), LOG_U64("removed", job->removed),
+    log_debug("cache", "evicted entries", LOG_STR("cache", state->kind->name), LOG_U64("removed", job->removed),
               LOG_U64("freed", job->removed_bytes));
 }
 

@@ -124,7 +124,7 @@ static void land_computed(struct flight *flight, struct outcome *outcome)
     if (outcome->code == SL_INTERNAL) { /* clients get no details */
         char digits[CACHE_KEY_DIGITS + 1];
         cache_key_digits(flight->key, digits);
-        log_warn("cache", "an entry could not be made", LOG_STR("cache", flight->state->kind->name),
+        log_warn("cache", "cannot create a cache entry", LOG_STR("cache", flight->state->kind->name),
                  LOG_STR("key", digits), LOG_ERR(&outcome->error));
     }
     flight_land(flight, outcome->created_s * CACHE_SECOND_NS, outcome->generation, outcome->keep_ns);

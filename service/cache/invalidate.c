@@ -137,7 +137,8 @@ enum sl_code cache_invalidate(const struct cache_file *files, size_t count, stru
     bool told = shared_tell(files, count, s.at_ns);
     free(names.items);
     return code == SL_OK && !told
-               ? sl_fail(error, SL_INTERNAL, "Redis could not be told: other machines answer with what they have")
+               ? sl_fail(error, SL_INTERNAL,
+                         "cannot notify Redis: other machines keep using their cached files; try again")
                : code;
 }
 
@@ -151,6 +152,6 @@ void cache_heard(const struct cache_file *files, size_t count, int64_t at_ns)
     struct sl_error error = {0};
     struct stamping s = {.dir = cache_dir_of_process(), .files = files, .count = count, .at_ns = at_ns};
     if (write_stamps(&s, &error) != SL_OK)
-        log_warn("cache", "an invalidation could not be noted", LOG_ERR(&error));
+        log_warn("cache", "cannot store an invalidation", LOG_ERR(&error));
     cache_forget(files, count, tell_nobody, NULL);
 }

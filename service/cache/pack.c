@@ -73,13 +73,13 @@ static enum sl_code decompress(struct unpack *u, ZSTD_DCtx *context, uint8_t *ch
         if (ZSTD_isError(left))
             return sl_fail(&u->error, SL_MALFORMED, "zstd: %s", ZSTD_getErrorName(left));
         if (left && in.pos == before && out.pos == 0)
-            return sl_fail(&u->error, SL_MALFORMED, "zstd: the frame ends early, at offset %zu", in.pos);
+            return sl_fail(&u->error, SL_MALFORMED, "zstd: the frame ends early at offset %zu", in.pos);
         if (out.pos > u->max_size - written)
             return sl_fail(&u->error, SL_MALFORMED, "zstd: the contents are too large");
         if (!write_at(u->fd, chunk, out.pos, &written))
             return write_failed(&u->error);
     }
-    return in.pos == in.size ? SL_OK : sl_fail(&u->error, SL_MALFORMED, "zstd: bytes behind the frame");
+    return in.pos == in.size ? SL_OK : sl_fail(&u->error, SL_MALFORMED, "zstd: unexpected bytes after the frame");
 }
 
 void unpack_run(void *arg)

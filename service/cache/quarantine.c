@@ -108,15 +108,15 @@ static void count_work(int at, const struct ledger_work *work, bool crashed)
     snprintf(suspect.about, sizeof suspect.about, "%s", work->about);
     bool holds = suspect.crashes >= CRASHES_MOST || suspect.kills >= KILLS_MOST;
     if (!write_record(at, holds ? held : seen, &suspect)) {
-        log_warn("cache", "what a process died of cannot be noted", LOG_STR("error", strerror(errno)));
+        log_warn("cache", "cannot record which file crashed the process", LOG_STR("error", strerror(errno)));
         return;
     }
     if (!holds)
         return;
     unlinkat(at, seen, 0);
-    log_warn("cache", "quarantined for a day: processing it ends the service", LOG_STR("cache", work->kind),
-             LOG_STR("key", work->key), LOG_STR("about", work->about), LOG_U64("crashes", suspect.crashes),
-             LOG_U64("kills", suspect.kills));
+    log_warn("cache", "quarantined for a day: processing this file repeatedly ended the service",
+             LOG_STR("cache", work->kind), LOG_STR("key", work->key), LOG_STR("about", work->about),
+             LOG_U64("crashes", suspect.crashes), LOG_U64("kills", suspect.kills));
 }
 
 void quarantine_note(const char *cache_dir, const struct ledger_death *death)
@@ -126,7 +126,7 @@ void quarantine_note(const char *cache_dir, const struct ledger_death *death)
     for (unsigned i = 0; i < death->count; i++)
         sl_buf_printf(&keys, "%s%s %.16s", i ? ", " : "", death->works[i].kind, death->works[i].key);
     snprintf(text, sizeof text, "previous process %d did not end cleanly", (int)death->pid);
-    log_warn("cache", text, LOG_STR("signal", death->number ? strsignal(death->number) : "none that it could note"),
+    log_warn("cache", text, LOG_STR("signal", death->number ? strsignal(death->number) : "unknown"),
              LOG_SLSTR("in_work", sl_buf_view(&keys)));
     sl_buf_free(&keys);
     int fd = death->count ? open_directory(cache_dir, true) : -1;

@@ -181,11 +181,11 @@ enum sl_code cache_redis_options(const struct config *config, struct redis_optio
     const char *url = shared->redis_url ? shared->redis_url : config->bounded.redis_url;
     *key = shared->redis_url ? "shared_cache.redis.url" : config->bounded.redis_url_key;
     if (redis_url_parse(url, options, NULL) != SL_OK)
-        return sl_fail(error, SL_MALFORMED, "the value is not the URL of a Redis (example: redis://10.0.0.5:6379)");
+        return sl_fail(error, SL_MALFORMED, "not the URL of a Redis server (example: redis://10.0.0.5:6379)");
     struct sl_str password = secret_open(shared->redis_password);
     *key = "shared_cache.redis.password";
     if (password.size >= sizeof options->password)
-        return sl_fail(error, SL_MALFORMED, "the value is too long, at most %zu bytes", sizeof options->password - 1);
+        return sl_fail(error, SL_MALFORMED, "too long (at most %zu bytes)", sizeof options->password - 1);
     if (password.size)
         memcpy(options->password, password.data, password.size + 1);
     options->files = (struct tls_files){shared->redis_certificate_path, shared->redis_key_path, shared->redis_ca_path};
@@ -200,7 +200,7 @@ static enum sl_code read_redis(const struct config *config, struct redis_options
         return error->code;
     *key = "shared_cache.redis.namespace";
     if (strlen(config->shared.redis_namespace) >= sizeof space)
-        return sl_fail(error, SL_MALFORMED, "the value is too long, at most %zu bytes", sizeof space - 1);
+        return sl_fail(error, SL_MALFORMED, "too long (at most %zu bytes)", sizeof space - 1);
     return SL_OK;
 }
 

@@ -110,7 +110,7 @@ static void read_log(struct sl_str log)
     while (rest.size) {
         uint64_t offset = base + (uint64_t)(rest.data - log.data);
         if (!take_record(&rest, head, &at_ns, &text)) {
-            log_debug("shared", "the log of invalidations has something else in it", LOG_U64("bytes", rest.size));
+            log_debug("shared", "the invalidation log in Redis contains an unknown entry", LOG_U64("bytes", rest.size));
             return;
         }
         invalidations.last = offset;

@@ -21,7 +21,7 @@ static void set_one(const char *name, const char *value)
     struct redis_answer answer;
     struct sl_str words[] = {SL_STR("CONFIG"), SL_STR("SET"), sl_str(name), sl_str(value)};
     if (shared_command(words, 4, &answer) == SHARED_HIT && answer.type == REDIS_FAILURE)
-        log_warn("shared", "the Redis cannot be told how to evict", LOG_STR("setting", name),
+        log_warn("shared", "cannot configure the eviction policy of Redis", LOG_STR("setting", name),
                  LOG_SLSTR("answer", sl_buf_view(&answer.text)));
     sl_buf_free(&answer.text);
 }
@@ -44,7 +44,7 @@ static void check_policy(void)
     if (shared_command(words, 3, &answer) == SHARED_HIT) {
         bool keeps = answer.type == REDIS_TEXT && sl_str_equal(sl_buf_view(&answer.text), SL_STR("noeviction"));
         if (keeps && !policy.keeps)
-            log_error("shared", "the Redis never evicts: when it is full, no module can be stored");
+            log_error("shared", "Redis has no eviction policy: when it is full, no module can be stored");
         policy.keeps = keeps;
     }
     sl_buf_free(&answer.text);

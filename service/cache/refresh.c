@@ -80,7 +80,8 @@ void refresh_run(struct flight *flight, struct refresh *refresh)
     if (outcome.code == SL_OK && !flight->outdated)
         engine_remember(state, flight->key, SL_OK, outcome.item, NULL, 0, outcome.generation, outcome.keep_ns);
     else if (outcome.code != SL_OK)
-        log_debug("cache", "could not refresh an entry", LOG_STR("cache", state->kind->name), LOG_ERR(&outcome.error));
+        log_debug("cache", "cannot refresh a cache entry", LOG_STR("cache", state->kind->name),
+                  LOG_ERR(&outcome.error));
     cache_release(outcome.item);
     refresh_end(flight, refresh, outcome.code);
 }

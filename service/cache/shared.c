@@ -103,9 +103,9 @@ static void close_backend(struct shared_backend **backend)
 
 enum sl_code cache_ask_bucket(const struct config *config, struct sl_error *error)
 {
-    static const char *const wrong[] = {[SHARED_TIMEOUT] = "no answer in time",
+    static const char *const wrong[] = {[SHARED_TIMEOUT] = "no response in time",
                                         [SHARED_UNREACHABLE] = "no connection",
-                                        [SHARED_CANCELLED] = "no answer in time",
+                                        [SHARED_CANCELLED] = "no response in time",
                                         [SHARED_ERROR] = "refused"};
     struct sl_arena arena = {0};
     struct fiber_group group;

@@ -49,7 +49,7 @@ static void clean(void *arg)
     struct cleanup_options options = {.full = true};
     struct sl_error error;
     if (cache_cleanup(c->config, space.kinds, space.count, &options, &c->totals, NULL, &error) != SL_OK)
-        log_error("cache", "cleaning the cache failed", LOG_ERR(&error));
+        log_error("cache", "cache cleanup failed", LOG_ERR(&error));
 }
 
 static void clean_fiber(void *arg)
@@ -57,7 +57,7 @@ static void clean_fiber(void *arg)
     (void)arg;
     struct cleaning c = {.config = config_retain(space.config)};
     if (pool_run(POOL_IO, clean, &c, NULL) == SL_OK)
-        log_warn("cache", "the disk was full", LOG_U64("removed", c.totals.removed_files),
+        log_warn("cache", "freed disk space", LOG_U64("removed", c.totals.removed_files),
                  LOG_U64("freed", c.totals.removed_bytes), LOG_U64("left", c.totals.files));
     config_release(c.config);
     cache_drop_deleted();
@@ -69,7 +69,7 @@ void space_make(int number)
     if ((number != ENOSPC && number != EDQUOT) || !space.config->cache_dir || now < space.not_before_ms)
         return;
     space.not_before_ms = now + CLEAN_EVERY_MS;
-    log_error("cache", "the disk is full", LOG_STR("cache_dir", space.config->cache_dir));
+    log_error("cache", "the disk is full; cleaning the cache", LOG_STR("cache_dir", space.config->cache_dir));
     fiber_start(space.group, clean_fiber, NULL);
 }
 

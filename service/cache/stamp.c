@@ -143,7 +143,7 @@ enum sl_code cache_stamp_write(const char *dir, const struct cache_file *files, 
     *generations = (struct cache_generations){0, 0};
     if (count &&
         (!folder_path(dir, "/generation", path) || !change_counter_bump(path, true, &previous, &generations->made)))
-        return errno == EWOULDBLOCK ? sl_fail(error, SL_BUSY, "another process is at it")
+        return errno == EWOULDBLOCK ? sl_fail(error, SL_BUSY, "another process is invalidating files; try again")
                                     : sl_fail(error, SL_INTERNAL, "cannot write %.150s/invalidated/generation: %s", dir,
                                               strerror(errno));
     generations->previous = previous.ns;

@@ -108,7 +108,7 @@ const struct command command_symcachegen = {
     .name = "symcachegen",
     .summary = "convert a PDB to a symcache (used as a transcoder)",
     .usage = "symcachegen -pdb FILE [-o FILE]",
-    .about = "Makes a symcache of a PDB, where transcoders of SymCache servers put theirs: "
+    .about = "Converts a PDB to a symcache, written where SymCache servers expect it: "
              "$_NT_SYMCACHE_PATH/<name>/<id and age>/<name>-v1000.1.0.symcache.",
     .examples = "symloom symcachegen -pdb app.pdb -o app.symcache",
     .options = specs,

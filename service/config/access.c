@@ -38,7 +38,7 @@ static void warn_empty(const struct reading *r, const struct value *list, const 
     char path[64];
     snprintf(path, sizeof path, "auth.keys[%zu].%s", r->index, name);
     if (list->count == 0)
-        value_problem(r->problems, list, true, path, "the list is empty: the key is good for nothing");
+        value_problem(r->problems, list, true, path, "the list is empty, so the key has no rights");
 }
 
 static bool is_printable(struct sl_str text)
@@ -110,7 +110,7 @@ bool config_read_expiry(struct sl_str text, const struct value *at, const char *
         return false;
     int64_t left = *seconds - (int64_t)time(NULL);
     if (left <= 0)
-        value_problem(problems, at, true, path, "it has expired: the key opens nothing");
+        value_problem(problems, at, true, path, "it has expired and is no longer accepted");
     else if (left < SOON_DAYS * DAY_S)
         value_problem(problems, at, true, path, "it expires in %lld hours", (long long)(left / 3600));
     return true;

@@ -98,7 +98,7 @@ static void check_deny_list(const struct config *config, const struct value *roo
     const struct value *at = config_find(root, "deny_list_bucket_size");
     if (config->deny_list_bucket_size_ns > config->deny_list_time_window_ns)
         value_problem(problems, at ? at : config_find(root, "deny_list_time_window"), false, "deny_list_bucket_size",
-                      "is above deny_list_time_window");
+                      "must not be larger than deny_list_time_window");
 }
 
 static void check_source_id(const struct value *source, size_t index, struct sl_map *seen,
@@ -114,7 +114,7 @@ static void check_source_id(const struct value *source, size_t index, struct sl_
     } else if (slot) {
         char path[48], what[120];
         snprintf(path, sizeof path, "sources[%zu].id", index);
-        value_problem(problems, id, false, path, "%s is the id of another source", scalar_describe(id, what));
+        value_problem(problems, id, false, path, "%s is already the id of another source", scalar_describe(id, what));
     }
 }
 
@@ -144,9 +144,9 @@ static void check_shared_cache(const struct config *config, const struct value *
     if (!at || at->type != VALUE_MAP)
         return;
     if ((shared->filesystem_path != NULL) + buckets_in(&shared->bucket) > 1)
-        value_problem(problems, at, false, "shared_cache", "only one of gcs, s3 and filesystem");
+        value_problem(problems, at, false, "shared_cache", "set only one of gcs, s3 and filesystem");
     else if (!value_get(at, "gcs") && !value_get(at, "s3") && !value_get(at, "filesystem") && !value_get(at, "redis"))
-        value_problem(problems, at, false, "shared_cache", "needs one of gcs, s3, filesystem and redis");
+        value_problem(problems, at, false, "shared_cache", "set one of gcs, s3, filesystem and redis");
 }
 
 /* Reports addresses on which only one process can listen. */
@@ -165,7 +165,7 @@ static void check_processes(const struct config *config, const struct value *roo
             if (sl_str_starts(address, SL_STR("unix:")) || sl_str_equal(address, SL_STR("systemd")) ||
                 sl_str_ends(address, SL_STR(":0")))
                 value_problem(problems, config_find(root, lists[l].key), false, lists[l].key,
-                              "several processes (http.processes) can listen on IP addresses and ports alone");
+                              "with several processes (http.processes) the service can only listen on IP addresses");
         }
 }
 
@@ -173,7 +173,7 @@ static void check_redis(const struct config *config, const struct value *root, s
 {
     if (!config->shared.redis_certificate_path != !config->shared.redis_key_path)
         value_problem(problems, config_find(root, "shared_cache"), false, "shared_cache.redis",
-                      "certificate_path and key_path belong together");
+                      "set both certificate_path and key_path, or neither");
     if (config->cluster.results == CLUSTER_REDIS && !config->shared.redis_url)
         value_problem(problems, config_find(root, "cluster.results"), false, "cluster.results",
                       "needs shared_cache.redis");
@@ -194,18 +194,17 @@ static void check_node_numbers(const struct config *config, const struct value *
 {
     uint64_t own = config->cluster.node_id, processes = config->http.processes;
     if (number + processes - 1 > UINT16_MAX)
-        value_problem(problems, at, false, path, "the last of %llu processes would have a number above 65535",
+        value_problem(problems, at, false, path, "with %llu processes, node ids would exceed 65535",
                       (unsigned long long)processes);
     for (size_t i = 0; i <= config->cluster.peer_count; i++) {
         uint16_t other = (uint16_t)own;
         bool known = i < config->cluster.peer_count ? config_peer_number(config->cluster.peers[i].key, &other)
                                                     : own != UINT64_MAX;
         if (known && other > number && other - number < (int64_t)processes)
-            value_problem(
-                problems, at, false, path,
-                "its %llu processes have the numbers %u to %llu, and %u is another node (numbers of nodes lie "
-                "http.processes apart)",
-                (unsigned long long)processes, number, (unsigned long long)(number + processes - 1), other);
+            value_problem(problems, at, false, path,
+                          "its %llu processes use node ids %u to %llu, which overlap node %u (ids of nodes must be at "
+                          "least http.processes apart)",
+                          (unsigned long long)processes, number, (unsigned long long)(number + processes - 1), other);
     }
 }
 
@@ -222,10 +221,10 @@ static void check_peers(const struct config *config, const struct value *root, s
         uint16_t number;
         snprintf(path, sizeof path, "cluster.peers.%.*s", (int)(node.size < 32 ? node.size : 32), node.data);
         if (!config_peer_number(node, &number))
-            value_problem(problems, &peers->items[i], false, path, "is not the number of a node, 0 to 65535");
+            value_problem(problems, &peers->items[i], false, path, "is not a node id from 0 to 65535");
         else if (peers->items[i].type == VALUE_STRING && !sl_str_starts(url, SL_STR("http://")) &&
                  !sl_str_starts(url, SL_STR("https://")))
-            value_problem(problems, &peers->items[i], false, path, "is not a URL of http or https");
+            value_problem(problems, &peers->items[i], false, path, "is not an http or https URL");
         else if (number != config->cluster.node_id)
             check_node_numbers(config, &peers->items[i], path, number, problems);
     }
@@ -247,7 +246,7 @@ static void check_store(const struct config *config, const struct value *root, s
     const struct value *at = config_find(root, "mozilla.store");
     const struct config_store *store = &config->mozilla.store;
     if (at && (store->filesystem_path != NULL) + buckets_in(&store->bucket) > 1)
-        value_problem(problems, at, false, "mozilla.store", "only one of s3, gcs and filesystem");
+        value_problem(problems, at, false, "mozilla.store", "set only one of s3, gcs and filesystem");
 }
 
 static bool has_right(const struct access_key *key, struct sl_str right)
@@ -280,7 +279,7 @@ static void check_scopes(const struct config *config, const struct value *root, 
         scoped = scoped || (config->auth.keys[i].scopes && has_right(&config->auth.keys[i], SL_STR("symbols:write")));
     if (scoped && !guarded)
         value_problem(problems, at ? at : config_find(root, "auth.keys"), true, "auth.require",
-                      "without `symbolicate` everybody may name a scope and is answered from its uploads");
+                      "without `symbolicate` in this list, anyone can request any scope and see its uploads");
 }
 
 /* Store of symbfile uploads: at most one, and a shared one if there are several nodes. */
@@ -290,18 +289,18 @@ static void check_symbfile_store(const struct config *config, const struct value
     const struct value *cluster = config_find(root, "cluster"), *shared = config_find(root, "shared_cache");
     int stores = (config->symbfile.shared_dir != NULL) + buckets_in(&config->symbfile.bucket);
     if (stores > 1)
-        value_problem(problems, at, false, "symbfile.store", "only one of s3, gcs and filesystem");
+        value_problem(problems, at, false, "symbfile.store", "set only one of s3, gcs and filesystem");
     else if (config->symbfile.shared_dir && config->symbfile.store_dir)
         value_problem(problems, own, false, "symbfile.store_dir",
-                      "uploads are in symbfile.store.filesystem.path: only one of them");
+                      "symbfile.store.filesystem.path is set too; set only one of them");
     const struct value *several = cluster && cluster->type == VALUE_MAP ? cluster
                                   : shared && shared->type == VALUE_MAP ? shared
                                                                         : NULL;
     if (!stores && several && may_upload(config))
         value_problem(problems, own ? own : several, true, "symbfile.store_dir",
-                      "with several nodes, uploads of profilers have to be in a store that all of them share, or each "
-                      "answers from its own alone: set symbfile.store.filesystem.path to a shared directory, or "
-                      "symbfile.store.s3 or symbfile.store.gcs to a bucket");
+                      "with several nodes, symbfile uploads need a shared store, or each node answers from its own "
+                      "uploads only: set symbfile.store.filesystem.path to a shared directory, or symbfile.store.s3 or "
+                      "symbfile.store.gcs to a bucket");
 }
 
 void config_check_rules(const struct config *config, const struct value *root, struct value_problems *problems)

@@ -182,7 +182,8 @@ static enum sl_code config_config_load(struct sl_str yaml, const char *name, boo
         problems = &own;
     enum sl_code code = parse(fresh, yaml, problems, &written, error);
     if (exposed && written)
-        value_problem(problems, NULL, true, written, "the file holds secrets and is readable by everybody");
+        value_problem(problems, NULL, true, written,
+                      "the file contains secrets and is readable by everyone; restrict it with chmod o-r");
     sl_arena_free(&arena);
     if (code == SL_OK)
         *config = fresh;

@@ -24,7 +24,7 @@ static bool is_silent(struct config *config, const char *path)
 
 static void bad_value(struct value_problems *problems, const char *name, const char *path)
 {
-    value_problem(problems, NULL, false, path, "the value of the environment variable %s is of no use", name);
+    value_problem(problems, NULL, false, path, "ignoring environment variable %s: invalid value", name);
 }
 
 /* Splits the list at commas. */

@@ -38,7 +38,7 @@ static void warn_partial(struct resolver *r, const struct value *value)
         if (!size || at + size == end || at[size] != '}')
             continue;
         value_problem(r->problems, value, true, path_shown(&r->path),
-                      "${%.*s} stays as it is: only a value that is nothing else is replaced", (int)size, at);
+                      "${%.*s} is not replaced: a variable must be the whole value", (int)size, at);
         return;
     }
 }

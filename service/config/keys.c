@@ -8,7 +8,7 @@
 #define AT(field)         .offset = offsetof(struct config, field)
 #define LIST(list, count) .offset = offsetof(struct config, list), .count_offset = offsetof(struct config, count)
 
-#define NOT_YET "has no effect yet"
+#define NO_EFFECT "has no effect"
 
 #define KIB    UINT64_C(1024)
 #define MIB    (1024 * KIB)
@@ -470,14 +470,14 @@ static const struct group {
     const char *no_effect; /* see struct key */
     const char *names;     /* separated by single blanks */
 } groups[] = {
-    {"", KEY_FREE, NOT_YET, "traces_sample_rate transaction_sample_rate special_paths isolation"},
-    {"", KEY_FREE, "has no effect any more; download_stall_timeout ends slow downloads", "streaming_timeout"},
-    {"logging", KEY_FREE, NOT_YET, "enable_backtraces"},
-    {"caches", KEY_FREE, NOT_YET, "placeholders"},
-    {"caches.in_memory", KEY_FREE, NOT_YET, "cficaches_capacity"},
-    {"ms_symcache", KEY_FREE, NOT_YET, "redirect keytab"},
+    {"", KEY_FREE, NO_EFFECT, "traces_sample_rate transaction_sample_rate special_paths isolation"},
+    {"", KEY_FREE, "has no effect; use download_stall_timeout against slow downloads", "streaming_timeout"},
+    {"logging", KEY_FREE, NO_EFFECT, "enable_backtraces"},
+    {"caches", KEY_FREE, NO_EFFECT, "placeholders"},
+    {"caches.in_memory", KEY_FREE, NO_EFFECT, "cficaches_capacity"},
+    {"ms_symcache", KEY_FREE, NO_EFFECT, "redirect keytab"},
     {"ms_symcache", KEY_FREE, NULL, "transcoders"}, /* read by transcoders.c */
-    {"mozilla", KEY_FREE, NOT_YET, "missing_symbols client_otel"},
+    {"mozilla", KEY_FREE, NO_EFFECT, "missing_symbols client_otel"},
     {"mozilla", KEY_SECRET, NULL, "tokens"}, /* read by tokens.c */
     {"auth", KEY_FREE, NULL, "keys"},        /* read by access.c */
 

@@ -26,7 +26,7 @@ static void unknown_source(struct value_problems *problems, const struct value *
 {
     const struct value *at = list && list->type == VALUE_LIST && i < list->count ? &list->items[i] : list;
     char what[120];
-    value_problem(problems, at, false, path, "%s is neither a URL nor the id of a source", scalar_describe(at, what));
+    value_problem(problems, at, false, path, "%s is not a URL or the id of a source", scalar_describe(at, what));
 }
 
 /* Makes a source from a URL: public, with an id that leaves out secret parts of the URL. */

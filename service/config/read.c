@@ -79,7 +79,7 @@ static void take_number(struct reading *r, uint64_t number, bool negative)
         number = key->min;
     else if (below || above) {
         struct sl_buf text = {0};
-        sl_buf_cstr(&text, below ? "is too small, at least " : "is too large, at most ");
+        sl_buf_cstr(&text, below ? "is too small; the minimum is " : "is too large; the maximum is ");
         format_limit(key->type, below ? key->min : max, &text);
         sl_buf_u8(&text, '\0');
         complain(r, text.failed ? "is out of range" : (const char *)text.data);
@@ -146,7 +146,7 @@ static void read_bool(struct reading *r)
     if (r->value->type == VALUE_BOOL)
         store_number(r->config, r->key, r->value->boolean);
     else
-        complain(r, "is neither true nor false");
+        complain(r, "is not true or false");
 }
 
 /* ---- texts ---- */
@@ -257,7 +257,7 @@ static void read_list(struct reading *r)
     struct sl_str *texts = SL_ARENA_ARRAY(&r->config->arena, struct sl_str, count);
     const char **strings = SL_ARENA_ARRAY(&r->config->arena, const char *, count);
     if (count && (!texts || !strings)) {
-        complain(r, "is too much for the memory");
+        complain(r, "is too large for the memory");
         return;
     }
     for (size_t i = 0; i < count && !config_enough(r->problems); i++) {

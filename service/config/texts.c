@@ -38,24 +38,24 @@ const char *text_is_path_prefix(struct sl_str text)
     if (text.size == 0)
         return NULL;
     if (text.data[0] != '/' || text.data[text.size - 1] == '/')
-        return "must begin with a slash and not end with one";
+        return "must start with a slash and not end with one";
     for (size_t i = 0; i < text.size; i++) {
         char c = text.data[i];
         bool word = (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z');
         if (!word && !strchr("/-._~", c))
-            return "may only hold letters, digits and / - . _ ~";
+            return "may contain only letters, digits and / - . _ ~";
     }
     return NULL;
 }
 
 const char *text_is_listener(struct sl_str text)
 {
-    static const char forms[] = "allowed are IP:PORT, [IPv6]:PORT, unix:/path and systemd";
+    static const char forms[] = "must be IP:PORT, [IPv6]:PORT, unix:/path or systemd";
     if (sl_str_equal(text, SL_STR("systemd")))
         return NULL;
     if (sl_str_starts(text, SL_STR("unix:"))) {
         if (text.size < 6 || text.data[5] != '/')
-            return "the path of a socket must be absolute, unix:/path";
+            return "the path of a socket must be absolute (unix:/path)";
         return text.size - 5 < sizeof((struct sockaddr_un *)NULL)->sun_path ? NULL
                                                                             : "the path is too long for a socket";
     }
@@ -70,7 +70,7 @@ const char *text_is_listener(struct sl_str text)
     if (is_address(AF_INET, host))
         return NULL;
     if (is_address(AF_INET6, host))
-        return "an IPv6 address must stand in brackets, [IPv6]:PORT";
+        return "IPv6 addresses need brackets ([IPv6]:PORT)";
     return host.size ? "host names are not allowed, use an IP address" : forms;
 }
 
@@ -79,10 +79,10 @@ const char *text_is_group(struct sl_str text)
     char name[256], members[4096];
     struct group entry, *group = NULL;
     if (!copy_terminated(text, name, sizeof name))
-        return "there is no such group";
+        return "no such group";
     /* else the group has too many members for the buffer */
     bool missing = getgrnam_r(name, &entry, members, sizeof members, &group) == 0 && !group;
-    return missing ? "there is no such group" : NULL;
+    return missing ? "no such group" : NULL;
 }
 
 const char *text_is_network(struct sl_str text)
@@ -117,7 +117,7 @@ const char *text_is_statsd(struct sl_str text)
     if (sl_str_starts(text, SL_STR("unix:/")))
         return NULL;
     if (!colon || colon == text.data || !is_number(from(text, (size_t)(colon + 1 - text.data)), 65535))
-        return "not the address of a statsd (examples: localhost:8125, unix:/run/statsd.sock)";
+        return "not the address of a statsd server (examples: localhost:8125, unix:/run/statsd.sock)";
     return NULL;
 }
 
@@ -139,7 +139,8 @@ const char *text_is_redis_url(struct sl_str text)
     return (sl_str_starts(text, SL_STR("redis://")) && text.size > 8) ||
                    (sl_str_starts(text, SL_STR("rediss://")) && text.size > 9)
                ? NULL
-               : "not the URL of a Redis (examples: redis://host:6379/0, rediss://host, unix:///run/redis.sock)";
+               : "not the URL of a Redis server (examples: redis://host:6379/0, rediss://host, "
+                 "unix:///run/redis.sock)";
 }
 
 /* ---- printing ---- */

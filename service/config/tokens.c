@@ -39,7 +39,7 @@ static void read_permissions(const struct token_reading *r, const struct value *
                            "is not one of upload_symbols upload_try_symbols view_all_uploads");
     }
     if (token->upload && token->upload_try)
-        token_complain(r, list, "permissions", "upload_symbols and upload_try_symbols exclude each other");
+        token_complain(r, list, "permissions", "upload_symbols and upload_try_symbols cannot be combined");
 }
 
 /* Reads the token itself, or its digest: labels are not part of it. */
@@ -82,11 +82,11 @@ static void read_token(const struct token_reading *r, const struct value *map, s
     if (expires && expires->type != VALUE_NULL)
         read_expiry(r, expires, token);
     if (active && active->type != VALUE_BOOL)
-        token_complain(r, active, "active", "is neither true nor false");
+        token_complain(r, active, "active", "is not true or false");
     else if (active)
         token->active = active->boolean;
     if (api && (api->type != VALUE_INT || api->negative || api->integer < 1 || api->integer > 2))
-        token_complain(r, api, "upload_api", "is neither 1 nor 2");
+        token_complain(r, api, "upload_api", "is not 1 or 2");
     else if (api)
         token->upload_api = (unsigned)api->integer;
     if (scope && scope->type != VALUE_NULL && (scope->type != VALUE_STRING || !scope->string.size))

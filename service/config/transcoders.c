@@ -76,7 +76,7 @@ static void read_transcoder(const struct transcoder_reading *r, const struct val
     read_environment(r, value_get(map, "environment"), transcoder);
     for (const struct transcoder *other = r->config->ms_symcache.transcoders; other < transcoder; other++)
         if (other->version[0] == transcoder->version[0])
-            transcoder_complain(r, version ? version : map, "version", "is of the same major version as another one");
+            transcoder_complain(r, version ? version : map, "version", "has the same major version as another one");
 }
 
 void config_read_transcoders(struct config *config, const struct value *root, struct value_problems *problems)

@@ -370,7 +370,7 @@ static bool build_document(struct builder *b, struct value *root, bool *empty)
         return fail_at(b, b->event.start_mark, "a second document");
     *empty = root->type == VALUE_NULL;
     if (!*empty && root->type != VALUE_MAP) {
-        value_problem(b->problems, root, false, "", "the file must hold `key: value` lines");
+        value_problem(b->problems, root, false, "", "the file must contain `key: value` lines");
         return false;
     }
     return true;
@@ -381,7 +381,7 @@ static bool check_encoding(struct sl_str *text, struct value_problems *problems)
 {
     static const struct value start = {.line = 1, .column = 1};
     if (sl_str_starts(*text, SL_STR("\xFF\xFE")) || sl_str_starts(*text, SL_STR("\xFE\xFF"))) {
-        value_problem(problems, &start, false, "", "the file is UTF-16, it must be UTF-8");
+        value_problem(problems, &start, false, "", "the file is UTF-16; convert it to UTF-8");
         return false;
     }
     if (sl_str_starts(*text, SL_STR("\xEF\xBB\xBF")))

@@ -182,7 +182,7 @@ static enum sl_code begin_file(const char *directory, struct sl_error *error)
     fiber_wake_all(&opened);
     if (code == SL_OK && o.fd < 0) {
         char what[256];
-        snprintf(what, sizeof what, "a temporary file cannot be made in %s", directory);
+        snprintf(what, sizeof what, "cannot create a temporary file in %s", directory);
         code = sl_fail_errno(error, o.error, what);
     }
     struct spill_file *file = code == SL_OK ? calloc(1, sizeof *file) : NULL;
@@ -221,7 +221,7 @@ static enum sl_code move_out(struct content *content, const char *directory, str
     file->end += content->size;
     code = pool_run(POOL_IO, write_out, &t, error);
     if (code == SL_OK && !t.good)
-        code = sl_fail(error, SL_INTERNAL, "a temporary file cannot be written");
+        code = sl_fail(error, SL_INTERNAL, "cannot write a temporary file");
     if (code) {
         file_release(file);
         return code;
@@ -252,6 +252,6 @@ enum sl_code content_read(struct content *content, uint64_t offset, void *to, si
     struct transfer t = {content->file->fd, to, content->offset + offset, size, false};
     enum sl_code code = pool_run(POOL_IO, read_back, &t, error);
     if (code == SL_OK && !t.good)
-        code = sl_fail(error, SL_INTERNAL, "a temporary file cannot be read");
+        code = sl_fail(error, SL_INTERNAL, "cannot read a temporary file");
     return code;
 }

@@ -188,7 +188,7 @@ void log_reopen(void)
     struct sink *const sinks[] = {&log_sink, &access_sink};
     for (size_t i = 0; i < sizeof sinks / sizeof *sinks; i++)
         if (sinks[i]->path && !sink_open(sinks[i], sinks[i]->path))
-            log_error("core", "log file cannot be reopened", LOG_STR("path", sinks[i]->path),
+            log_error("core", "cannot reopen the log file", LOG_STR("path", sinks[i]->path),
                       LOG_STR("error", strerror(errno)));
 }
 

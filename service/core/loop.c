@@ -67,7 +67,7 @@ void loop_init(unsigned pool_threads)
     signal(SIGXFSZ, SIG_IGN); /* writing beyond RLIMIT_FSIZE fails with EFBIG instead */
     stopping = false;
     if (uv_loop_init(&the_loop) != 0) {
-        fputs("symloom: the event loop cannot be made\n", stderr);
+        fputs("symloom: cannot create the event loop\n", stderr);
         abort();
     }
     uv_loop_configure(&the_loop, UV_METRICS_IDLE_TIME);
@@ -149,7 +149,7 @@ void loop_run_fiber(void (*run)(void *arg), void *arg)
     struct main_fiber main_fiber = {run, arg};
     fiber_group_init(&group, NULL);
     if (!fiber_start(&group, run_main, &main_fiber)) {
-        fputs("symloom: no memory for a fiber\n", stderr);
+        fputs("symloom: out of memory while starting a fiber\n", stderr);
         abort();
     }
     loop_run();
@@ -171,7 +171,7 @@ void loop_close(void)
     for (int turn = 0; turn < 100 && uv_loop_alive(&the_loop); turn++)
         uv_run(&the_loop, UV_RUN_NOWAIT);
     if (uv_loop_close(&the_loop) != 0)
-        log_debug("core", "the loop ends with open handles");
+        log_debug("core", "the event loop ended with open handles");
     fibers_free();
 }
 

@@ -348,7 +348,7 @@ static void start_heavy(void)
 static bool job_wait(struct job *job)
 {
     while (!job->done) {
-        fiber_expect(job->waits ? "a thread of the pool" : "the pool");
+        fiber_expect(job->waits ? "a pool thread" : "the pool");
         if (!job->waits) {
             fiber_suspend_uncancellable();
         } else if (!fiber_suspend() && job->waits) {
@@ -380,7 +380,7 @@ enum sl_code pool_run(enum pool_job kind, void (*fn)(void *arg), void *arg, stru
     if (!job_wait(&job))
         return sl_fail(error, SL_CANCELLED, "cancelled");
     if (job.refused)
-        return sl_fail(error, SL_BUSY, "the pool does not take work");
+        return sl_fail(error, SL_BUSY, "the thread pool does not accept work");
     fiber_note_wait(job.started_ns - job.queued_ns);
     metric_observe(METRIC_POOL_WAIT_SECONDS, (double)(job.started_ns - job.queued_ns) / 1e9, name, NULL, NULL);
     metric_observe(METRIC_POOL_RUN_SECONDS, (double)(job.ended_ns - job.started_ns) / 1e9, name, NULL, NULL);
@@ -389,7 +389,7 @@ enum sl_code pool_run(enum pool_job kind, void (*fn)(void *arg), void *arg, stru
         return sl_fail(error, SL_CANCELLED, "cancelled");
     }
     if (!job.whole)
-        return sl_fail(error, SL_INTERNAL, "a mapped file could not be read");
+        return sl_fail(error, SL_INTERNAL, "cannot read a mapped file");
     return SL_OK;
 }
 
@@ -488,7 +488,7 @@ void pool_end_if_stalled(uint64_t most_ms)
 {
     if (quick_stall_ms() <= most_ms)
         return;
-    log_error("pool", "no thread has become free for too long: the process ends itself");
+    log_error("pool", "all pool threads are stuck; aborting so that the process can be restarted");
     abort();
 }
 
@@ -504,7 +504,7 @@ bool pool_accepts(void)
         return true;
     metric_add(METRIC_BUSY, 1, "pool", NULL, NULL);
     if (loop_minutely(&next_warning_ms))
-        log_warn("pool", "the queue of the pool is full, new jobs are refused", LOG_U64("queued", pool_queued()));
+        log_warn("pool", "the thread pool queue is full; rejecting new jobs", LOG_U64("queued", pool_queued()));
     return false;
 }
 

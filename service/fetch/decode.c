@@ -234,7 +234,7 @@ enum sl_code decode_in_place(int fd, const struct decode_limits *limits, struct 
     uint64_t ratio = fetch_state.max_inflate_ratio;
     sink.max_ratio = ratio ? ratio : 1000;
     code =
-        sink.fd < 0 ? sl_fail_errno(error, errno, "cannot make a temporary file") : decode(mapping.bytes, arg, &sink);
+        sink.fd < 0 ? sl_fail_errno(error, errno, "cannot create a temporary file") : decode(mapping.bytes, arg, &sink);
     sl_unmap(&mapping);
     if (code == SL_OK)
         code = copy_back(&sink, fd);

@@ -205,7 +205,7 @@ void deny_answered(struct sl_str name)
         return;
     host->blocked_until_ms = 0;
     host->count = 0;
-    log_warn("fetch", "a blocked host answers again", LOG_SLSTR("host", name));
+    log_warn("fetch", "a blocked host responds again", LOG_SLSTR("host", name));
 }
 
 enum sl_code deny_check(struct sl_str name, bool *is_probe, struct sl_error *error)

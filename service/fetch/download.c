@@ -394,14 +394,14 @@ static enum sl_code one_exchange(struct download *d, struct hops *hops, struct t
 static enum sl_code empty_file(void *arg, struct sl_error *error)
 {
     return ftruncate(*(const int *)arg, 0) == 0 ? SL_OK
-                                                : sl_fail_errno(error, errno, "cannot empty the downloaded file");
+                                                : sl_fail_errno(error, errno, "cannot truncate the downloaded file");
 }
 
 static enum sl_code begin_file(int fd, struct sl_error *error)
 {
     struct stat file;
     if (lseek(fd, 0, SEEK_SET) != 0)
-        return sl_fail_errno(error, errno, "cannot empty the downloaded file");
+        return sl_fail_errno(error, errno, "cannot truncate the downloaded file");
     if (fstat(fd, &file) == 0 && file.st_size == 0)
         return SL_OK;
     return pool_call(POOL_IO, empty_file, &fd, error);
@@ -477,7 +477,7 @@ static enum sl_code attempts(struct download *d, struct sl_str host, struct sl_e
                                  : code;
         if (now >= d->limit.until_ms || pause >= d->limit.until_ms - now)
             return code; /* the deadline would pass during the pause */
-        log_debug("fetch", "attempt failed", LOG_URL("url", d->first.url), LOG_ERR(error));
+        log_debug("fetch", "download attempt failed", LOG_URL("url", d->first.url), LOG_ERR(error));
         if (!fiber_sleep(pause))
             return sl_fail(error, SL_CANCELLED, "cancelled");
     }
@@ -521,7 +521,7 @@ static enum sl_code check_contents(const struct finish *f, struct sl_error *erro
         return sl_fail(error, SL_DOWNLOAD_ERROR, "the server sent an empty file");
     if (size > 0 && f->refuse_pages && is_page((struct sl_str){head, (size_t)size}, f->is_html))
         return sl_fail(error, SL_DOWNLOAD_ERROR,
-                       "the server sent a web page instead of the file: does it want a log-in?");
+                       "the server sent a web page instead of the file; it may require a login");
     return SL_OK;
 }
 
@@ -567,7 +567,7 @@ static enum sl_code take_slot(struct sl_str host, struct slot *slot, struct sl_e
         uint64_t ms = deny_pause_ms(host);
         if (ms > MAX_PAUSE_MS || (ms && i == MAX_PAUSES))
             return remember_for(ms,
-                                sl_fail(error, SL_DOWNLOAD_ERROR, SL_STR_FMT " asks for no requests for another %llus",
+                                sl_fail(error, SL_DOWNLOAD_ERROR, SL_STR_FMT " asks for no requests for %llus",
                                         SL_STR_ARG(host), (unsigned long long)(ms + 999) / 1000),
                                 error);
         if (ms && !fiber_sleep(ms + chance(PAUSE_SPREAD_MS)))
@@ -667,7 +667,7 @@ enum sl_code fetch_text(const struct fetch_request *request, struct sl_buf *body
     char piece[4096];
     int fd = memfd_create("answer", MFD_CLOEXEC);
     if (fd < 0)
-        return sl_fail_errno(error, errno, "cannot make a file in memory");
+        return sl_fail_errno(error, errno, "cannot create a file in memory");
     enum sl_code code = fetch_get(request, fd, error);
     off_t at = 0;
     for (ssize_t n; code == SL_OK && (n = pread(fd, piece, sizeof piece, at)) > 0; at += n)

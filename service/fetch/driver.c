@@ -139,7 +139,7 @@ static void add_proxy(const char *variable)
         }
         freeaddrinfo(found);
     } else {
-        log_warn("fetch", "proxy of the environment not found", LOG_STR("variable", variable));
+        log_warn("fetch", "cannot resolve the proxy of the environment", LOG_STR("variable", variable));
     }
     curl_free(host);
     curl_url_cleanup(parts);
@@ -153,7 +153,7 @@ static void take_http_proxy(void)
     if (!proxy || !*proxy || getenv("http_proxy"))
         return;
     if (getenv("REQUEST_METHOD") || getenv("GATEWAY_INTERFACE")) {
-        log_warn("fetch", "HTTP_PROXY is ignored, as a CGI environment has it from the client; set http_proxy");
+        log_warn("fetch", "ignoring HTTP_PROXY (in CGI environments clients can set it); set http_proxy instead");
         return;
     }
     fetch_state.http_proxy = proxy;

@@ -81,7 +81,7 @@ enum sl_code parts_get(struct exchange *first, struct sl_error *error)
     struct byte_range ranges[MAX_PARTS];
     struct exchange parts[MAX_PARTS], *all[MOST] = {first};
     if (ftruncate(d->fd, (off_t)first->range.total) != 0) /* does not allocate blocks */
-        return sl_fail_errno(error, errno, "cannot make room for the downloaded file");
+        return sl_fail_errno(error, errno, "cannot allocate space for the downloaded file");
     size_t count = byte_range_split(&first->range, fetch_state.options.split_size, ranges), started = 0;
     enum sl_code code = SL_OK;
     while (code == SL_OK && started < count) {

@@ -75,7 +75,7 @@ enum sl_code fetch_relay(const struct fetch_relay *relay, int *status, struct sl
                          .events = &events};
     t.fd = memfd_create("answer", MFD_CLOEXEC);
     if (t.fd < 0)
-        return sl_fail_errno(error, errno, "cannot make a file in memory");
+        return sl_fail_errno(error, errno, "cannot create a file in memory");
     code = relay_exchange(relay, &t, error);
     *status = (int)t.status;
     if (code == SL_OK && !take_body(t.fd, t.stored, body))

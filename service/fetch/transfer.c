@@ -23,8 +23,8 @@ void transfer_note_restricted(const struct transfer *t)
 {
     metric_add(METRIC_BLOCKED_ADDRESSES, 1, NULL, NULL, NULL);
     log_info("fetch",
-             "requests may not lead to reserved addresses but those that connect_to_reserved_ips or "
-             "allowed_reserved_networks allow",
+             "blocked a request to a reserved IP address; allow it with connect_to_reserved_ips or "
+             "allowed_reserved_networks",
              LOG_URL("url", t->url));
 }
 
@@ -492,7 +492,7 @@ enum sl_code transfer_failure(const struct transfer *t, struct sl_error *error)
     if (t->result == CURLE_OK || stopped)
         return SL_OK;
     if (t->scarce || t->result == CURLE_OUT_OF_MEMORY || (!t->head_complete && descriptors_used_up()))
-        return sl_fail(error, SL_BUSY, "out of memory or descriptors");
+        return sl_fail(error, SL_BUSY, "out of memory or file descriptors");
     if (t->restricted && !t->opened)
         return sl_fail(error, SL_DOWNLOAD_ERROR, "destination is restricted");
     switch (t->result) {

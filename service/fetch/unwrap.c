@@ -190,7 +190,7 @@ static enum sl_code find_member(struct archive *a, struct sl_bytes in, struct sl
         if (name && archive_entry_filetype(entry) == AE_IFREG && sl_str_equal(sl_str(name), member))
             return read_entry(a, sink);
     }
-    return status == ARCHIVE_EOF ? sl_fail(sink->error, SL_NOT_FOUND, "the archive does not have the file")
+    return status == ARCHIVE_EOF ? sl_fail(sink->error, SL_NOT_FOUND, "the archive does not contain the file")
                                  : bad_archive(a, sink);
 }
 

@@ -141,7 +141,7 @@ static void refuse_without_fiber(struct request *r)
     metric_add(METRIC_HTTP_REFUSED, 1, "slots", NULL, NULL);
     server->refused_without_fiber++;
     if (loop_minutely(&server->next_fiber_warning_ms))
-        log_warn("http", "requests were refused: all fibers are in use",
+        log_warn("http", "rejecting requests: all fibers are in use (max_fibers)",
                  LOG_U64("since_start", server->refused_without_fiber));
     request_end(r);
 }

@@ -102,11 +102,11 @@ static int share(const char *path, const char *name, const char **what)
     struct stat st;
     const struct group *group = name ? getgrnam(name) : NULL; /* not thread-safe, but called only at the start */
     if (name && !group) {
-        *what = "there is no group of that name (http.unix_group)";
+        *what = "no such group (http.unix_group)";
         return ENOENT;
     }
     if (group && (stat(path, &st) != 0 || st.st_gid != group->gr_gid) && chown(path, (uid_t)-1, group->gr_gid) != 0) {
-        *what = "http.unix_group: the process has to be in that group, and to be allowed to call chown";
+        *what = "http.unix_group: the process must be a member of the group, or be allowed to call chown";
         return errno;
     }
     return chmod(path, 0660) == 0 ? 0 : errno;
@@ -186,7 +186,7 @@ enum sl_code listener_adopt(struct listener *listener, int fd, struct sl_error *
     snprintf(listener->address, sizeof listener->address, "systemd");
     if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &int_size) != 0 ||
         getsockname(fd, (struct sockaddr *)&address, &size) != 0 || type != SOCK_STREAM)
-        return sl_fail(error, SL_INTERNAL, "cannot listen on systemd: descriptor %d is no stream socket", fd);
+        return sl_fail(error, SL_INTERNAL, "cannot listen on systemd: descriptor %d is not a stream socket", fd);
     fcntl(fd, F_SETFD, FD_CLOEXEC);
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
     listener->fd = fd;

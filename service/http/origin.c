@@ -70,7 +70,7 @@ bool origin_check_host(struct request *r)
         return true;
     http_reply_error(
         &r->x, 421,
-        "host not allowed: on a loopback address only localhost and names without a dot are answered to; set "
+        "host not allowed: on loopback addresses, only localhost and names without a dot are accepted; set "
         "http.allowed_hosts to the names of this service, or http.trusted_proxies to the proxy in front of it");
     return false;
 }
@@ -143,8 +143,8 @@ bool origin_check_form(struct request *r)
         is_own(r, origin) || is_listed(r, &listed))
         return true;
     metric_add(METRIC_HTTP_REFUSED, 1, "origin", NULL, NULL);
-    http_reply_error(
-        x, 403, "forms of pages of another origin are not taken; http.cors.origins lists those that may post them");
+    http_reply_error(x, 403,
+                     "forms posted by pages of other origins are rejected; allow origins with http.cors.origins");
     return false;
 }
 

@@ -284,7 +284,7 @@ static void note_accept_failure(struct http_server *server, int number)
 {
     metric_add(METRIC_HTTP_CONNECTIONS_TOTAL, 1, "emfile", NULL, NULL);
     if (loop_minutely(&server->next_accept_warning_ms))
-        log_error("http", "connections cannot be accepted", LOG_STR("error", strerror(number)));
+        log_error("http", "cannot accept connections", LOG_STR("error", strerror(number)));
 }
 
 static void on_acceptable(uv_poll_t *poll, int status, int events)
@@ -401,7 +401,8 @@ void http_server_check_certificate(const struct http_server *server)
         return;
     int64_t left = tls_context_expiry(server->tls) - clock_wall_s();
     if (left <= 0)
-        log_error("http", "the certificate has expired", LOG_STR("path", server->options.certificate_path));
+        log_error("http", "the certificate has expired; clients will reject it",
+                  LOG_STR("path", server->options.certificate_path));
     else if (left < SOON_DAYS * DAY_S)
         log_warn("http", "the certificate expires soon", LOG_STR("path", server->options.certificate_path),
                  LOG_I64("hours_left", left / 3600));
@@ -415,7 +416,7 @@ static void renew_certificate(struct http_server *server)
     if (!server->tls)
         return;
     if (load_certificate(&server->options, &fresh, &error) != SL_OK) {
-        log_error("http", "the old certificate stays in use", LOG_ERR(&error));
+        log_error("http", "cannot load the new certificate; keeping the old one", LOG_ERR(&error));
         return;
     }
     tls_context_free(server->tls);

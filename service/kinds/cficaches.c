@@ -8,7 +8,7 @@ static enum sl_code cficaches_store(struct conversion *conversion, int fd, const
     struct sl_cfi cfi;
     struct sl_error reason;
     if (sl_cfi_open(sl_buf_bytes(out), &cfi, &reason) != SL_OK || sl_cfi_read(&cfi, NULL, &reason) != SL_OK)
-        return sl_fail(error, SL_INTERNAL, "a fresh CFI cache cannot be used: %s", reason.message);
+        return sl_fail(error, SL_INTERNAL, "cannot open a newly converted CFI cache: %s", reason.message);
     return conversion_write(conversion, fd, out, error);
 }
 

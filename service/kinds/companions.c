@@ -54,7 +54,7 @@ static enum sl_code get_supplementary(const struct object_request *request, cons
         return sl_fail(error, SL_BUSY, "out of memory");
     enum sl_code code = list_sources(request->file->source, 1, request->scope, &id, &type, 1, arena, &listing);
     if (code != SL_OK)
-        return sl_fail(error, code, "a source could not be listed");
+        return sl_fail(error, code, "cannot list files of a source");
     bool incomplete = false;
     for (size_t i = 0; i < listing.count && code == SL_OK && !items->dwz; i++) {
         struct object_request other = {.file = &listing.files[i], .id = &id, .scope = request->scope};

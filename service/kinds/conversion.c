@@ -59,7 +59,7 @@ static bool take_place(uint64_t size)
         return true;
     }
     metric_set(METRIC_WAITING, ++limits.queued, "heavy", NULL, NULL);
-    fiber_expect("the place of a large conversion");
+    fiber_expect("a slot for a large conversion");
     /* takes over the slot of the one that ended */
     bool woken = fiber_wait_on(&limits.waiting, UINT64_MAX) == FIBER_WOKEN;
     metric_set(METRIC_WAITING, --limits.queued, "heavy", NULL, NULL);
@@ -122,7 +122,7 @@ static enum sl_code judge(const struct call *call, const struct conversion_input
     if (end == SL_BUDGET_TIME && atomic_load(&is_aborted))
         return sl_fail(error, SL_CANCELLED, "cancelled");
     enum sl_code code = end == SL_BUDGET_TIME ? fail_time(&call->conversion, error) : sl_budget_fail(budget, error);
-    log_info("conversion", "a conversion passed its limit", LOG_SLSTR("location", input->location),
+    log_info("conversion", "a conversion exceeded its limit", LOG_SLSTR("location", input->location),
              LOG_U64("bytes", input->size), LOG_ERR(error));
     return code;
 }

@@ -31,7 +31,7 @@ static enum sl_code diagnostics_compute(void *context, struct cache_tmp *tmp, st
     struct keeping *k = context; /* its owner waits for the end */
     k->fd = tmp->fd;
     enum sl_code code = pool_run(POOL_IO, write_dump, k, error);
-    return code != SL_OK || k->written ? code : sl_fail(error, SL_INTERNAL, "a dump could not be written");
+    return code != SL_OK || k->written ? code : sl_fail(error, SL_INTERNAL, "cannot write a failed minidump");
 }
 
 const struct cache_kind kind_diagnostics = {
@@ -70,7 +70,7 @@ void kinds_keep_dump(struct sl_bytes dump)
         fiber_suspend_uncancellable();
     cache_release(k.look.item);
     if (k.look.code == SL_OK)
-        log_info("kinds", "a minidump that could not be answered was kept", LOG_U64("bytes", dump.size));
+        log_info("kinds", "kept a minidump that could not be processed", LOG_U64("bytes", dump.size));
     else
-        log_warn("kinds", "a minidump that could not be answered was not kept", LOG_ERR(&error));
+        log_warn("kinds", "cannot keep a minidump that could not be processed", LOG_ERR(&error));
 }

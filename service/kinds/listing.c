@@ -90,8 +90,8 @@ static enum sl_code make_segment(const struct index_request *r, struct cache_tmp
         struct work w = {.segment = mapping.bytes, .lines = &lines, .fd = tmp->fd};
         code = pool_call(POOL_CONVERT, sort_and_write, &w, error);
         if (w.strange)
-            log_debug("find", "lines of an index segment name no file", LOG_SLSTR("source", r->source->id),
-                      LOG_U64("segment", r->number), LOG_U64("lines", w.strange));
+            log_debug("find", "some lines of an index segment do not contain a file name",
+                      LOG_SLSTR("source", r->source->id), LOG_U64("segment", r->number), LOG_U64("lines", w.strange));
         sl_unmap(&mapping);
     }
     sl_buf_free(&lines);
@@ -224,7 +224,8 @@ static enum sl_code current(const struct source *source, struct sl_str scope, st
     }
     if (code == SL_OK || code == SL_CANCELLED || !known || !known->last || known->last == r.number)
         return code;
-    log_warn("find", "an older index of a source is used", LOG_SLSTR("source", source->id), LOG_ERR(error));
+    log_warn("find", "cannot download the current index of a source; using an older one",
+             LOG_SLSTR("source", source->id), LOG_ERR(error));
     r.number = known->last;
     return source_index_get(&r, arena, item, error);
 }
@@ -300,7 +301,7 @@ enum sl_code source_index_filter(const struct source *source, struct sl_str scop
         *count = 0;
         if (code == SL_CANCELLED || code == SL_BUSY)
             return code;
-        log_warn("find", "a source's index could not be had", LOG_SLSTR("source", source->id), LOG_ERR(&error));
+        log_warn("find", "cannot download the index of a source", LOG_SLSTR("source", source->id), LOG_ERR(&error));
         return SL_OK;
     }
     code = filter(item->mapping.bytes, arena, files, count, &error);
@@ -345,7 +346,7 @@ static void list_one(void *arg)
     l->count = 0;
     if (l->code == SL_CANCELLED || l->code == SL_BUSY)
         return;
-    log_debug("find", "a source could not be listed", LOG_SLSTR("source", l->source->id), LOG_ERR(&error));
+    log_debug("find", "cannot list files of a source", LOG_SLSTR("source", l->source->id), LOG_ERR(&error));
     l->code = SL_OK;
 }
 

@@ -13,7 +13,7 @@ static enum sl_code own_symcache_make(void *arg, struct sl_error *error)
     const struct making *m = arg;
     struct sl_bytes bytes = {NULL, 0};
     enum sl_code code = m->own->make(m->own->arg, &bytes, error);
-    return code == SL_OK && !sl_write_all(m->fd, bytes) ? sl_fail(error, SL_INTERNAL, "the cache cannot be written")
+    return code == SL_OK && !sl_write_all(m->fd, bytes) ? sl_fail(error, SL_INTERNAL, "cannot write the cache")
                                                         : code;
 }
 
@@ -23,7 +23,7 @@ static enum sl_code own_symcaches_compute(void *context, struct cache_tmp *tmp, 
     struct making m = {.own = context, .fd = tmp->fd};
     (void)arena;
     if (!m.own->make) /* SL_CANCELLED is not cached */
-        return sl_fail(error, SL_CANCELLED, "it is not kept");
+        return sl_fail(error, SL_CANCELLED, "not cached");
     return pool_call(POOL_CONVERT, own_symcache_make, &m, error);
 }
 

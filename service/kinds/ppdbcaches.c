@@ -20,7 +20,7 @@ static enum sl_code ppdbcaches_store(struct conversion *conversion, const struct
     struct sl_error reason;
     if (sl_ppdb_table_open(sl_buf_bytes(out), &table, &reason) != SL_OK ||
         sl_ppdb_table_verify(&table, &reason) != SL_OK)
-        return sl_fail(error, SL_INTERNAL, "a fresh look-up table cannot be used: %s", reason.message);
+        return sl_fail(error, SL_INTERNAL, "cannot open a newly converted portable PDB cache: %s", reason.message);
     return conversion_write(conversion, c->fd, out, error);
 }
 
@@ -87,7 +87,7 @@ static enum sl_code ppdbcaches_compute(void *context, struct cache_tmp *tmp, str
     cache_release(object);
     if (code == SL_OK && c.dropped) {
         metric_add(METRIC_CONVERSIONS_PARTIAL, 1, kind_ppdb_caches.name, NULL, NULL);
-        log_warn("ppdb", "methods or documents could not be read", LOG_U64("count", c.dropped),
+        log_warn("ppdb", "some methods or documents could not be read", LOG_U64("count", c.dropped),
                  LOG_SLSTR("location", request->file->location));
     }
     return code;

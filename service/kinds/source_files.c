@@ -297,7 +297,7 @@ enum sl_code kinds_open_bundle(const struct remote_file *file, struct sl_str sco
     if (code == SL_OK && bundle->item->kind == &kind_objects && bundle->item->loaded)
         return SL_OK;
     kinds_source_release(bundle);
-    return sl_fail(error, code == SL_OK ? SL_MALFORMED : code, "the file is no usable bundle");
+    return sl_fail(error, code == SL_OK ? SL_MALFORMED : code, "the file is not a usable source bundle");
 }
 
 /* ---- look-ups ---- */
@@ -362,7 +362,7 @@ enum sl_code kinds_append_text(struct sl_buf *to, struct cache_item *item, struc
     if (item->mapping.bytes.size > COPIED_AT_ONCE || !cache_at_hand(item))
         code = pool_run(POOL_IO, append, &a, error);
     else if (!guard_run(append, &a))
-        code = sl_fail(error, SL_INTERNAL, "a mapped file could not be read");
+        code = sl_fail(error, SL_INTERNAL, "cannot read a mapped file");
     return code == SL_OK && to->failed ? sl_fail(error, SL_BUSY, "out of memory") : code;
 }
 

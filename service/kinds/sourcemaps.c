@@ -31,7 +31,7 @@ static enum sl_code check_table(const struct sl_buf *table, struct sl_str locati
     struct sl_smcache cache;
     enum sl_code code = sl_smcache_open(sl_buf_bytes(table), &cache, error);
     if (code != SL_OK)
-        return sl_fail(error, SL_INTERNAL, "a source map cache that was made cannot be read");
+        return sl_fail(error, SL_INTERNAL, "cannot open a newly converted source map");
     if (cache.bad_scopes)
         log_info("kinds", "the scopes of a source map are malformed", LOG_SLSTR("location", location),
                  LOG_U64("item", cache.bad_scopes));

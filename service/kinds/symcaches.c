@@ -35,7 +35,7 @@ static enum sl_code symcaches_store(struct conversion *conversion, const struct 
     struct sl_symcache cache;
     struct sl_error reason;
     if (sl_symcache_open(sl_buf_bytes(out), &cache, &reason) != SL_OK)
-        return sl_fail(error, SL_INTERNAL, "a fresh symcache cannot be opened: %s", reason.message);
+        return sl_fail(error, SL_INTERNAL, "cannot open a newly converted symcache: %s", reason.message);
     return conversion_write(conversion, c->fd, out, error);
 }
 
@@ -150,7 +150,7 @@ static enum sl_code get_rewriting(const struct symcache_request *request, struct
     if (code == SL_OK && request->lines)
         code = kinds_get(&kind_il2cpp, request->lines, arena, &c->lines, error);
     bool kept = code == SL_OK || code == SL_CANCELLED || code == SL_BUSY;
-    return kept ? code : sl_fail(error, SL_INTERNAL, "a mapping has vanished");
+    return kept ? code : sl_fail(error, SL_INTERNAL, "a mapping disappeared");
 }
 
 static enum sl_code convert(const struct symcache_request *request, struct sl_arena *arena, struct convert *c,
@@ -177,9 +177,10 @@ static void report_gaps(const struct object_request *request, const struct conve
     if (!c->gaps.units && !c->damaged)
         return;
     metric_add(METRIC_CONVERSIONS_PARTIAL, 1, kind_symcaches.name, NULL, NULL);
-    log_warn("symcaches", "some debug information could not be read", LOG_SLSTR("location", request->file->location),
-             LOG_U64("skipped_units", c->gaps.units),
-             LOG_STR("first", c->gaps.units ? c->gaps.first.message : "not all that the file's headers name is there"));
+    log_warn(
+        "symcaches", "some debug information could not be read", LOG_SLSTR("location", request->file->location),
+        LOG_U64("skipped_units", c->gaps.units),
+        LOG_STR("first", c->gaps.units ? c->gaps.first.message : "the file lacks contents that its headers refer to"));
 }
 
 static enum sl_code symcaches_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,

@@ -36,10 +36,10 @@ static enum sl_code keep_keys(struct keys_request *a, struct sl_str access, stru
 {
     struct sl_str parts[] = {access, secret, token};
     if (!access.size || !secret.size)
-        return sl_fail(a->error, SL_DOWNLOAD_ERROR, "no credentials in the answer");
+        return sl_fail(a->error, SL_DOWNLOAD_ERROR, "the response contains no credentials");
     for (size_t i = 0; i < 3; i++) {
         if (parts[i].size && memchr(parts[i].data, 0, parts[i].size))
-            return sl_fail(a->error, SL_DOWNLOAD_ERROR, "no credentials in the answer");
+            return sl_fail(a->error, SL_DOWNLOAD_ERROR, "the response contains no credentials");
         sl_buf_str(a->text, parts[i]);
         sl_buf_u8(a->text, 0);
     }
@@ -63,7 +63,7 @@ static enum sl_code keep_json(struct keys_request *a, struct sl_str json)
     sl_json_read_object(&j, fields, &c);
     if (!sl_json_end(&j))
         return j.busy ? sl_fail(a->error, SL_BUSY, "out of memory")
-                      : sl_fail(a->error, SL_DOWNLOAD_ERROR, "no credentials in the answer");
+                      : sl_fail(a->error, SL_DOWNLOAD_ERROR, "the response contains no credentials");
     return keep_keys(a, c.access, c.secret, c.token, c.expiration);
 }
 
@@ -173,7 +173,7 @@ static enum sl_code keep_xml(struct keys_request *a, struct sl_str xml)
     enum sl_code code = xml_texts(xml, texts, 4)
                             ? keep_keys(a, sl_buf_view(&texts[0].text), sl_buf_view(&texts[1].text),
                                         sl_buf_view(&texts[2].text), sl_buf_view(&texts[3].text))
-                            : sl_fail(a->error, SL_DOWNLOAD_ERROR, "no credentials in the answer");
+                            : sl_fail(a->error, SL_DOWNLOAD_ERROR, "the response contains no credentials");
     xml_texts_free(texts, 4);
     return code;
 }

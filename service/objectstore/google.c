@@ -149,11 +149,11 @@ enum sl_code google_account_read(const char *path, struct sl_arena *arena, struc
     if (!kept.data || j.busy)
         return sl_fail(error, SL_BUSY, "out of memory");
     if (!is_object)
-        return sl_fail(error, SL_MALFORMED, "the service account %.120s is no JSON", path);
+        return sl_fail(error, SL_MALFORMED, "the service account file %.120s is not JSON", path);
     if (!account->private_key.size || !account->client_email.size)
-        return sl_fail(error, SL_MALFORMED, "the service account %.120s has no private_key and client_email", path);
+        return sl_fail(error, SL_MALFORMED, "the service account file %.120s has no private_key or client_email", path);
     if (!is_key(account->private_key))
-        return sl_fail(error, SL_MALFORMED, "the private_key of %.120s is no key", path);
+        return sl_fail(error, SL_MALFORMED, "the private_key in %.120s is not a valid key", path);
     return SL_OK;
 }
 

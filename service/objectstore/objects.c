@@ -39,14 +39,14 @@ static enum sl_code open_s3(struct object_store *store, struct sl_arena *arena, 
                                   sl_str(credentials_variable("AWS_SESSION_TOKEN"))};
     if (config->credentials == CREDENTIALS_STATIC && (!keys->access_key.size || !keys->secret_key.size))
         return sl_fail(error, SL_MALFORMED,
-                       "no credentials: set access_key and secret_key, or the environment's AWS_ACCESS_KEY_ID and "
-                       "AWS_SECRET_ACCESS_KEY");
+                       "no credentials: set access_key and secret_key, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY "
+                       "in the environment");
     if (aws_address(arena, config, SL_STR(""), &at))
         return SL_OK;
     *key = config->endpoint.data ? "s3.endpoint" : "s3.region";
     return sl_fail(error, SL_MALFORMED,
-                   config->endpoint.data ? "the value is not the URL of a server (example: https://s3.example.com)"
-                                         : "the value is not the name of a region (example: eu-central-1)");
+                   config->endpoint.data ? "not the URL of a server (example: https://s3.example.com)"
+                                         : "not the name of a region (example: eu-central-1)");
 }
 
 static enum sl_code open_gcs(struct object_store *store, struct sl_arena *arena, const char **key,

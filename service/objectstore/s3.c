@@ -9,7 +9,7 @@
 #define METADATA "x-amz-meta-"
 enum { EXPIRES_S = 900 };
 
-const char object_no_bucket[] = "there is no such bucket";
+const char object_no_bucket[] = "the bucket does not exist";
 
 struct sl_str s3_region(const struct bucket_config *config)
 {
@@ -227,7 +227,7 @@ static enum sl_code s3_list(struct object_request *request, struct sl_str after,
     if (code == SL_OK)
         code = object_run(request, &answer, error);
     if (code == SL_OK && !xml_walk(sl_buf_view(&answer), s3_take_text, &s))
-        code = sl_fail(error, SL_DOWNLOAD_ERROR, "the answer is no list of objects");
+        code = sl_fail(error, SL_DOWNLOAD_ERROR, "the response is not a list of objects");
     sl_buf_free(&s.key);
     sl_buf_free(&s.modified);
     sl_buf_free(&answer);

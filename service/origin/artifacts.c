@@ -56,7 +56,7 @@ static struct sl_str artifact_url(const struct source *source, const struct arti
     if (!url.data)
         sl_fail(error, SL_BUSY, "out of memory");
     else if (url.size > URL_MAX)
-        sl_fail(error, SL_DOWNLOAD_ERROR, "the question is too long");
+        sl_fail(error, SL_DOWNLOAD_ERROR, "the artifact lookup is too long");
     return url.size <= URL_MAX ? url : (struct sl_str){NULL, 0};
 }
 
@@ -163,7 +163,7 @@ enum sl_code artifacts_read(struct sl_str answer, const struct source *source, s
     sl_arena_array_drop(&list);
     if (!*items || j.busy)
         return sl_fail(error, SL_BUSY, "out of memory");
-    return good ? SL_OK : sl_fail(error, SL_DOWNLOAD_ERROR, "the answer is no list of artifacts");
+    return good ? SL_OK : sl_fail(error, SL_DOWNLOAD_ERROR, "the response is not a list of artifacts");
 }
 
 enum sl_code origin_artifacts(const struct source *source, const struct artifact_query *query, struct sl_arena *arena,

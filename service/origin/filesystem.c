@@ -78,11 +78,11 @@ enum sl_code origin_check_directory(const char *root, struct sl_error *error)
     if (!directory && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
         return sl_fail_errno(error, errno, "cannot open the source's directory");
     if (!directory)
-        return sl_fail(error, SL_DOWNLOAD_ERROR, "the source's directory cannot be read: %s", strerror(errno));
+        return sl_fail(error, SL_DOWNLOAD_ERROR, "cannot read the source's directory: %s", strerror(errno));
     while (empty && (entry = readdir(directory)))
         empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
     closedir(directory);
-    return empty ? sl_fail(error, SL_DOWNLOAD_ERROR, "the source's directory is empty: is it mounted?") : SL_OK;
+    return empty ? sl_fail(error, SL_DOWNLOAD_ERROR, "the source's directory is empty; is it mounted?") : SL_OK;
 }
 
 static enum sl_code open_error(const struct copy *c, int number, struct sl_error *error)
@@ -107,7 +107,7 @@ static enum sl_code copy_all(int from, int to, uint64_t max_size, struct sl_erro
     if ((uint64_t)st.st_size > max_size)
         return fetch_too_large(error);
     if (ftruncate(to, 0) != 0 || lseek(to, 0, SEEK_SET) != 0)
-        return sl_fail(error, SL_INTERNAL, "cannot empty the file");
+        return sl_fail(error, SL_INTERNAL, "cannot truncate the file");
     char piece[64 * 1024];
     bool in_kernel = true;
     for (uint64_t copied = 0;;) {

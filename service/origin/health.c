@@ -49,7 +49,7 @@ static void log_change(struct record *record)
     if (!watched || failing == record->logged_failing || loop_now_ms() < record->next_line_ms)
         return;
     char line[128];
-    snprintf(line, sizeof line, failing ? "source %.80s failing" : "source %.80s answers again", record->id);
+    snprintf(line, sizeof line, failing ? "source %.80s failing" : "source %.80s works again", record->id);
     record->logged_failing = failing;
     record->next_line_ms = loop_now_ms() + 60000;
     if (failing)

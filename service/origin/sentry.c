@@ -75,7 +75,7 @@ static void report_refusal(const struct source *source, int status)
         return;
     reported[i].hash = hash;
     reported[i].at_ms = now ? now : 1;
-    log_error("origin", "a Sentry source refuses its credentials", LOG_SLSTR("source", source->id),
+    log_error("origin", "a Sentry source rejects its credentials", LOG_SLSTR("source", source->id),
               LOG_U64("status", (uint64_t)status));
 }
 
@@ -170,10 +170,10 @@ static enum sl_code digest(const struct sentry_question *question, struct sl_str
     sl_arena_free(&arena);
     if (!good)
         return busy ? sl_fail(error, SL_BUSY, "out of memory")
-                    : sl_fail(error, SL_DOWNLOAD_ERROR, "the index is no list of files");
+                    : sl_fail(error, SL_DOWNLOAD_ERROR, "the response is not a list of files");
     if (count >= PAGE)
-        log_warn("origin", "a Sentry index is full, files may be missing", LOG_SLSTR("source", question->source->id),
-                 LOG_U64("files", count));
+        log_warn("origin", "a Sentry file list reached its size limit; files may be missing",
+                 LOG_SLSTR("source", question->source->id), LOG_U64("files", count));
     return SL_OK;
 }
 

@@ -101,9 +101,9 @@ static void redis_fail(struct redis *redis, const char *why)
     char trouble[sizeof redis->trouble];
     snprintf(trouble, sizeof trouble, "%s", why);
     if (strcmp(trouble, redis->trouble) == 0)
-        log_debug("shared", "no connection to Redis", LOG_STR("error", trouble));
+        log_debug("shared", "cannot connect to Redis", LOG_STR("error", trouble));
     else
-        log_warn("shared", "no connection to Redis", LOG_STR("error", trouble));
+        log_warn("shared", "cannot connect to Redis", LOG_STR("error", trouble));
     memcpy(redis->trouble, trouble, sizeof trouble);
     redis_drop(redis);
 }
@@ -180,7 +180,7 @@ static void link_reply(struct redis *redis, const redisReply *reply)
         return;
     }
     if (!call) {
-        redis_fail(redis, "an answer that nobody asked for");
+        redis_fail(redis, "unexpected response");
         return;
     }
     if (call->greeting)
@@ -197,7 +197,7 @@ static void on_received(void *arg, struct sl_bytes bytes)
     struct redis *redis = arg;
     const struct link *link = redis->link;
     if (link->reader->len - link->reader->pos > MAX_ANSWER) {
-        redis_fail(redis, "an answer is too large");
+        redis_fail(redis, "a response is too large");
         return;
     }
     int code = redisReaderFeed(link->reader, (const char *)bytes.data, bytes.size);
@@ -206,7 +206,7 @@ static void on_received(void *arg, struct sl_bytes bytes)
         if (code == REDIS_OK)
             code = redisReaderGetReply(link->reader, &reply);
         if (code != REDIS_OK)
-            redis_fail(redis, link->reader->err == REDIS_ERR_OOM ? "an answer is too large" : link->reader->errstr);
+            redis_fail(redis, link->reader->err == REDIS_ERR_OOM ? "a response is too large" : link->reader->errstr);
         if (!reply)
             return;
         link_reply(redis, reply);
@@ -339,9 +339,9 @@ static void connect_fiber(void *arg)
     enum sl_code code = redis->options.socket[0] ? SL_OK : pool_run(POOL_IO, prepare, &p, NULL);
     if (redis->state == REDIS_RESOLVING) { /* not closed meanwhile */
         if (code != SL_OK || p.error.code != SL_OK)
-            redis_fail(redis, p.error.code != SL_OK ? p.error.message : "no thread is free");
+            redis_fail(redis, p.error.code != SL_OK ? p.error.message : "no thread is available");
         else if (!(redis->link = link_open(redis, &p)))
-            redis_fail(redis, "it cannot be begun");
+            redis_fail(redis, "cannot start");
         else
             set_state(redis, REDIS_CONNECTING);
     }

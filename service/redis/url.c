@@ -86,5 +86,5 @@ enum sl_code redis_url_parse(const char *url, struct redis_options *options, str
     uint64_t number = 0;
     good = good && (!database.size || sl_parse_u64(database, &number));
     options->database = (unsigned)number;
-    return good ? SL_OK : sl_fail(error, SL_MALFORMED, "not the URL of a Redis");
+    return good ? SL_OK : sl_fail(error, SL_MALFORMED, "not the URL of a Redis server");
 }

@@ -158,7 +158,7 @@ static void decrypt(struct wire *wire, struct sl_bytes bytes)
     wire->opened |= opens;
     const char *trouble = write_next(wire); /* may send an alert */
     if (result != TLS_MORE)
-        trouble = result == TLS_END ? "closed by the other side" : tls_failure(wire->tls);
+        trouble = result == TLS_END ? "connection closed by Redis" : tls_failure(wire->tls);
     if (trouble)
         wire_break(wire, trouble);
     else if (opens)
@@ -177,7 +177,7 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
     struct wire *wire = stream->data;
     struct sl_bytes bytes = {(const uint8_t *)buf->base, size > 0 ? (size_t)size : 0};
     if (size < 0)
-        wire_break(wire, size == UV_EOF ? "closed by the other side" : uv_strerror((int)size));
+        wire_break(wire, size == UV_EOF ? "connection closed by Redis" : uv_strerror((int)size));
     else if (size > 0 && wire->tls)
         decrypt(wire, bytes);
     else if (size > 0)

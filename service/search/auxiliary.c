@@ -140,9 +140,9 @@ static void ask(void *arg)
     if (!a->question->error.message[0])
         sl_fail(&a->question->error, a->question->code, "no source has it");
     if (a->question->is_bundle)
-        log_debug("kinds", "no bundle of sources", LOG_STR("id", id), LOG_STR("reason", a->question->error.message));
+        log_debug("kinds", "no source bundle", LOG_STR("id", id), LOG_STR("reason", a->question->error.message));
     else
-        log_info("kinds", "a mapping is not used", LOG_STR("id", id), LOG_STR("reason", a->question->error.message));
+        log_info("kinds", "a mapping is ignored", LOG_STR("id", id), LOG_STR("reason", a->question->error.message));
 }
 
 bool kinds_find_jvm(const struct source *sources, size_t source_count, struct sl_str scope,

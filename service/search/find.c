@@ -89,7 +89,7 @@ bool search_run(struct search *searches, size_t count)
     while (going && crowd.unfinished) {
         struct search *search = SL_LIST_FIRST(&crowd.ready, struct search, ready);
         if (!search) {
-            fiber_expect("entries of the cache");
+            fiber_expect("cache entries");
             going = fiber_suspend();
             continue;
         }

@@ -289,7 +289,7 @@ static enum sl_code try_store(const struct mozilla_request *request, const struc
         work->failed_s += seconds_since(begin);
     }
     if (code != SL_OK)
-        log_debug("mozilla", "a store has no usable file", LOG_SLSTR("store", store->id),
+        log_debug("mozilla", "a symbol store has no usable file", LOG_SLSTR("store", store->id),
                   LOG_SLSTR("location", file.location), LOG_ERR(error));
     cache_tmp_discard(&text);
     return code;

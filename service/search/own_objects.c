@@ -331,7 +331,7 @@ static void own_make(const struct own_object *object, const struct kinds_use *us
         code = cache_item_own(use->kind, &c.out, &made->item, &error);
     sl_buf_free(&c.out);
     if (code != SL_OK)
-        log_info("own_objects", "a file that came with a request is of no use", LOG_STR("error", error.message));
+        log_info("own_objects", "ignoring a file of the request", LOG_STR("error", error.message));
     made->arch = c.arch;
     made->making = false;
     made->made = code != SL_BUSY && code != SL_CANCELLED; /* those codes say nothing about the file */

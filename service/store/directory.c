@@ -32,7 +32,7 @@ static enum sl_code directory_fail(int number, const char *what, struct sl_error
     if (number == ENOENT || number == ENOTDIR || number == ENAMETOOLONG)
         return sl_fail(error, SL_NOT_FOUND, "%s", "");
     if (number == ENOSPC || number == EDQUOT)
-        return sl_fail(error, SL_UNSUPPORTED, "the store is full");
+        return sl_fail(error, SL_UNSUPPORTED, "the upload store is full");
     return sl_fail_errno(error, number, what);
 }
 
@@ -40,7 +40,7 @@ static enum sl_code directory_work(struct store_work *work, struct sl_error *err
 {
     char tmp[OBJECT_PATH];
     work->fd = object_path(SL_STR("tmp"), tmp) ? files_temp(tmp, "", 0750, work->path, sizeof work->path) : -1;
-    return work->fd >= 0 ? SL_OK : sl_fail_errno(error, errno, "cannot make a file in the store");
+    return work->fd >= 0 ? SL_OK : sl_fail_errno(error, errno, "cannot create a file in the store");
 }
 
 /* ---- pool jobs ---- */
@@ -264,7 +264,7 @@ const struct store_backend *store_directory(const struct config_store *config, s
     try_life_s = config->try_retention_ns / 1000000000;
     if (object_path(SL_STR("tmp"), path) && files_make_directory(path, 0750, FILES_DURABLE) && access(root, W_OK) == 0)
         return &directory;
-    sl_fail_errno(error, errno, "mozilla.store.filesystem.path: cannot make files there");
+    sl_fail_errno(error, errno, "mozilla.store.filesystem.path: cannot create files there");
     error->code = SL_INTERNAL;
     return NULL;
 }

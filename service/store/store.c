@@ -50,7 +50,7 @@ enum sl_code store_init(const struct config *config, struct sl_error *error)
     else if (bucket_is_configured(&store.config->bucket))
         store.backend = store_bucket_backend(store.config, &store.arena, error);
     else
-        return sl_fail(error, SL_NOT_FOUND, "there is no store");
+        return sl_fail(error, SL_NOT_FOUND, "no upload store is configured");
     if (store.backend && !make_sources(SL_STR(""), &store.arena, store.sources)) {
         store.backend = NULL;
         return sl_fail(error, SL_BUSY, "out of memory");

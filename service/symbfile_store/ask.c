@@ -38,7 +38,7 @@ static enum sl_code status_job(void *arg, struct sl_error *error)
 {
     const struct asking *q = arg;
     enum sl_code code = symbfile_store_status(q->place, q->sets, q->known, q->info, q->any);
-    return code == SL_OK ? code : sl_fail(error, code, "the store of uploads cannot be read");
+    return code == SL_OK ? code : sl_fail(error, code, "cannot read the upload store");
 }
 
 static enum sl_code delete_job(void *arg, struct sl_error *error)

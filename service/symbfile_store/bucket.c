@@ -31,7 +31,7 @@ void remote_open(const struct config *config)
     if (object_store_open(&remote.store, bucket, "uploads", &remote.arena, &key, &error) == SL_OK)
         remote.bucket = &remote.store;
     else
-        log_error("symbfile", "the bucket for uploads cannot be used", LOG_STR("key", key), LOG_ERR(&error));
+        log_error("symbfile", "cannot use the bucket for uploads", LOG_STR("key", key), LOG_ERR(&error));
 }
 
 void remote_close(void)
@@ -126,7 +126,7 @@ enum sl_code remote_list(const char *prefix, const char *after, remote_listener 
     for (unsigned pages = 0; code == SL_OK && more; pages++) {
         code = object_list(remote.bucket, sl_str(prefix), sl_str(last), objects, error);
         if (code == SL_OK && (!goes_on(objects, last) || pages == MOST_PAGES))
-            code = sl_fail(error, SL_DOWNLOAD_ERROR, "a list of the store has no end, or is out of order");
+            code = sl_fail(error, SL_DOWNLOAD_ERROR, "a listing of the store does not end, or is out of order");
         remote_note(code, error);
         more = code == SL_OK && objects->more && objects->count;
         for (size_t i = 0; code == SL_OK && i < objects->count; i++) {
@@ -342,7 +342,7 @@ enum sl_code remote_changed(struct sl_error *error)
     uint8_t random[16];
     char hex[2 * sizeof random + 1];
     if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
-        return sl_fail(error, SL_BUSY, "there are no random bytes");
+        return sl_fail(error, SL_BUSY, "cannot read random bytes");
     sl_hex_encode(random, sizeof random, hex);
     return remote_write("symbfiles/generation", sl_str(hex), error);
 }

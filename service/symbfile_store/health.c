@@ -23,12 +23,12 @@ void store_note(const char *trouble)
 {
     if (!trouble) {
         if (health.down)
-            log_info("symbfile", "the store of uploads answers again");
+            log_info("symbfile", "the upload store responds again");
         health.down = false;
         return;
     }
     if (!health.down)
-        log_error("symbfile", "the store of uploads does not answer", LOG_STR("error", trouble));
+        log_error("symbfile", "the upload store does not respond", LOG_STR("error", trouble));
     snprintf(health.trouble, sizeof health.trouble, "%.250s", trouble);
     health.down = true;
     health.failed_s = clock_wall_s();
@@ -39,7 +39,7 @@ bool store_is_down(struct sl_error *error)
 {
     if (!health.down || loop_now_ms() >= health.until_ms)
         return false;
-    sl_fail(error, SL_DOWNLOAD_ERROR, "the store of uploads does not answer: %s", health.trouble);
+    sl_fail(error, SL_DOWNLOAD_ERROR, "the upload store does not respond: %s", health.trouble);
     return true;
 }
 

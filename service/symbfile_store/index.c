@@ -71,7 +71,7 @@ static enum sl_code not_read(enum sl_code code, struct sl_error *error)
     if (code != SL_NOT_FOUND && code != SL_DOWNLOAD_ERROR && code != SL_TIMEOUT && code != SL_PERMISSION_DENIED)
         return code;
     char what[sizeof error->message];
-    snprintf(what, sizeof what, "%s", code == SL_NOT_FOUND ? "the upload was replaced" : error->message);
+    snprintf(what, sizeof what, "%s", code == SL_NOT_FOUND ? "replaced by a newer upload" : error->message);
     sl_fail(error, SL_DOWNLOAD_ERROR, "%s", what);
     error->duration_ns = READ_AGAIN_NS;
     return error->code;
@@ -286,8 +286,8 @@ static enum sl_code run_search(struct search *s, struct sl_error *error)
     if (code != SL_OK || s->code == SL_OK)
         return code;
     if (s->code == SL_BUSY || s->code == SL_CANCELLED)
-        return sl_fail(error, s->code, "out of memory or descriptors");
-    return sl_fail(error, SL_DOWNLOAD_ERROR, "the store of uploads cannot be read: %.200s", s->error.message);
+        return sl_fail(error, s->code, "out of memory or file descriptors");
+    return sl_fail(error, SL_DOWNLOAD_ERROR, "cannot read the upload store: %.200s", s->error.message);
 }
 
 /* Returns the cached answer, unless `anew`, or searches. While the store does not answer, cached sets are still used, but
@@ -358,7 +358,7 @@ void kinds_sweep_symbfiles(void *unused)
     char store[512];
     (void)unused;
     if (!symbfile_store_dir(store)) {
-        log_warn("symbfile", "no cache_dir and no symbfile.store_dir: uploads are refused");
+        log_warn("symbfile", "rejecting uploads: neither cache_dir nor symbfile.store_dir is set");
         return;
     }
     do {
@@ -368,7 +368,7 @@ void kinds_sweep_symbfiles(void *unused)
         if (code == SL_OK && remote_bucket())
             code = remote_sweep(&error);
         if (code != SL_CANCELLED && code != SL_OK)
-            log_error("symbfile", "the upload store cannot be used", LOG_ERR(&error));
+            log_error("symbfile", "cannot use the upload store", LOG_ERR(&error));
         metric_set(METRIC_STORE_BYTES, (double)size.staging, "staging", NULL, NULL);
         metric_set(METRIC_STORE_BYTES, (double)size.published, "published", NULL, NULL);
     } while (fiber_sleep(SWEEP_MS));

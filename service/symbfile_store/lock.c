@@ -73,7 +73,7 @@ static enum sl_code turn_take(const struct symbfile_place *place, uint64_t until
     if (result == FIBER_WOKEN)
         return SL_OK;
     return result == FIBER_CANCELLED ? sl_fail(error, SL_CANCELLED, "cancelled")
-                                     : sl_fail(error, SL_BUSY, "another upload of this executable takes long");
+                                     : sl_fail(error, SL_BUSY, "waiting for another upload of the same executable");
 }
 
 int store_try_lock(const char *home, bool make)
@@ -135,7 +135,7 @@ static enum sl_code lock_file(struct attempt *attempt, uint64_t until_ms, struct
         if (attempt->reason != EWOULDBLOCK)
             return sl_fail_errno(error, attempt->reason, "cannot lock a directory of the store");
         if (loop_now_ms() >= until_ms)
-            return sl_fail(error, SL_BUSY, "another process holds this executable's lock");
+            return sl_fail(error, SL_BUSY, "another process is changing uploads of this executable");
         count_waiting(1);
         bool slept = fiber_sleep(wait_ms);
         count_waiting(-1);

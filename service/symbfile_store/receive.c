@@ -63,6 +63,6 @@ int symbfile_store_receive(char path[600], struct symbfile_failure *failure)
     char tmp[STORE_PATH];
     int fd = store_tmp(tmp) ? files_temp(tmp, "", 0750, path, 600) : -1;
     if (fd < 0)
-        store_fail(failure, "cannot make a file in the store");
+        store_fail(failure, "cannot create a file in the store");
     return fd;
 }

@@ -240,7 +240,7 @@ bool symbfile_store_add(const struct symbfile_arrival *a, struct symbfile_failur
     if (ok && fstat(a->fd, &st) == 0)
         store_grew((uint64_t)st.st_size);
     if (news && !store_changed(store) && ok)
-        ok = store_fail(failure, "cannot tell of a new set");
+        ok = store_fail(failure, "cannot announce a new set");
     return ok;
 }
 
@@ -311,7 +311,7 @@ enum sl_code symbfile_store_read(const struct symbfile_place *place, const struc
 {
     char home[STORE_PATH];
     return store_home(place, home) ? store_read_at(home, wanted, sink, error)
-                                   : sl_fail(error, SL_NOT_FOUND, "there is no store");
+                                   : sl_fail(error, SL_NOT_FOUND, "no upload store is configured");
 }
 
 enum sl_code store_read_at(const char *home, const struct symbfile_set *wanted, struct sl_symbfile_sink *sink,
@@ -330,6 +330,6 @@ enum sl_code store_read_at(const char *home, const struct symbfile_set *wanted, 
     if (ok)
         return SL_OK;
     if (failure.kind == SL_NOT_FOUND)
-        return sl_fail(error, SL_NOT_FOUND, "the upload was replaced");
+        return sl_fail(error, SL_NOT_FOUND, "replaced by a newer upload");
     return sl_fail(error, failure.kind, "%.230s", *failure.cause ? failure.cause : failure.text);
 }

@@ -110,7 +110,7 @@ enum sl_code symbfile_store_sweep(struct symbfile_store_size *size, struct sl_er
     if (!store_present(store))
         return sl_fail(error, SL_DOWNLOAD_ERROR, "%s: %s", store, strerror(errno));
     if (!files_make_directory(path, 0750, FILES_DURABLE))
-        return sl_fail(error, SL_INTERNAL, "cannot make the upload store: %s", strerror(errno));
+        return sl_fail(error, SL_INTERNAL, "cannot create the upload store: %s", strerror(errno));
     store_changed(store); /* for processes that crashed between a change and its announcement */
     sweep_tmp(store, now);
     sweep_root(store, now, ttl_s, size);

@@ -15,7 +15,7 @@
 
 enum { MAX_NAME = 255, MAX_VERSIONS = 64, TRANSIENT_S = 60 };
 
-static const char cached_only[] = "nothing is cached";
+static const char cached_only[] = "not cached";
 
 /* ---- admission: limits concurrent transcoders ---- */
 
@@ -68,7 +68,7 @@ static enum sl_code pdb_check(void *arg, struct sl_error *error)
         return code;
     const struct sl_debug_id *found = &sl_object_info(object)->debug_id;
     if (memcmp(found->uuid, check->id->uuid, sizeof found->uuid) != 0 || found->age < check->id->age)
-        code = sl_fail(error, SL_NOT_FOUND, "the PDB has another id");
+        code = sl_fail(error, SL_NOT_FOUND, "the PDB has a different id");
     sl_object_close(object);
     return code;
 }
@@ -94,7 +94,7 @@ static enum sl_code pdb_find(const struct ms_symcache_question *q, struct sl_are
 static enum sl_code pdb_failed(enum sl_code code, struct sl_error *error)
 {
     if (code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT || code == SL_PERMISSION_DENIED) {
-        code = sl_fail(error, SL_DOWNLOAD_ERROR, "the PDB could not be had");
+        code = sl_fail(error, SL_DOWNLOAD_ERROR, "cannot get the PDB");
         error->duration_ns = TRANSIENT_S * UINT64_C(1000000000);
     }
     return code;

@@ -63,7 +63,7 @@ static void transcode_begin(void *arg)
     snprintf(path, sizeof path, "%s/log", run->base);
     run->log = good ? open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_APPEND, 0600) : -1;
     if (run->log < 0)
-        run->code = sl_fail_errno(run->error, errno, "cannot prepare a transcoder");
+        run->code = sl_fail_errno(run->error, errno, "cannot prepare a transcoder run");
 }
 
 /* ---- the process ---- */
@@ -242,13 +242,13 @@ static enum sl_code copy_result(struct run *run, int from)
     struct stat st;
     ssize_t n = 0;
     if (fstat(from, &st) != 0 || !S_ISREG(st.st_mode))
-        return sl_fail(run->error, SL_MALFORMED, "what the transcoder made is no file");
+        return sl_fail(run->error, SL_MALFORMED, "the transcoder's output is not a file");
     if ((uint64_t)st.st_size > run->job->config->ms_symcache.max_output)
-        return sl_fail(run->error, SL_MALFORMED, "what the transcoder made is too large");
+        return sl_fail(run->error, SL_MALFORMED, "the transcoder's output is too large");
     for (uint64_t at = 0; (n = read(from, piece, sizeof piece)) > 0; at += (uint64_t)n)
         if (!sl_write_all_at(run->fd, (struct sl_bytes){(const uint8_t *)piece, (size_t)n}, at))
             return sl_fail_errno(run->error, errno, "cannot write a cache file");
-    return n == 0 ? SL_OK : sl_fail_errno(run->error, errno, "cannot read what the transcoder made");
+    return n == 0 ? SL_OK : sl_fail_errno(run->error, errno, "cannot read the transcoder's output");
 }
 
 static void log_output(const struct run *run)
@@ -256,7 +256,7 @@ static void log_output(const struct run *run)
     char *text = malloc(LOG_MAX);
     ssize_t n = text ? pread(run->log, text, LOG_MAX, 0) : 0;
     if (n > 0)
-        log_info("symcache", "a transcoder says", LOG_STR("pdb", run->job->pdb_name),
+        log_info("symcache", "transcoder output", LOG_STR("pdb", run->job->pdb_name),
                  LOG_SLSTR("text", ((struct sl_str){text, (size_t)n})));
     free(text);
 }
@@ -264,13 +264,13 @@ static void log_output(const struct run *run)
 static enum sl_code take_result(struct run *run)
 {
     if (run->late)
-        return sl_fail(run->error, SL_MALFORMED, "the transcoder took too long");
+        return sl_fail(run->error, SL_MALFORMED, "the transcoder timed out");
     if (run->signal || run->status)
         return sl_fail(run->error, SL_MALFORMED, "the transcoder failed: %s %lld", run->signal ? "signal" : "status",
                        run->signal ? (long long)run->signal : (long long)run->status);
     int from = open_result(run);
     if (from < 0)
-        return sl_fail(run->error, SL_MALFORMED, "the transcoder did not make the file it should");
+        return sl_fail(run->error, SL_MALFORMED, "the transcoder did not create the expected file");
     enum sl_code code = copy_result(run, from);
     close(from);
     return code;
@@ -302,7 +302,7 @@ enum sl_code transcode_run(const struct transcode *job, int fd, struct sl_error 
         code = ended == SL_OK ? run->code : ended;
     }
     if (code != SL_OK && code != SL_CANCELLED)
-        log_warn("symcache", "a PDB could not be transcoded", LOG_STR("pdb", job->pdb_name), LOG_ERR(error));
+        log_warn("symcache", "cannot transcode a PDB", LOG_STR("pdb", job->pdb_name), LOG_ERR(error));
     free(run);
     return code;
 }

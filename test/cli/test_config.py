@@ -23,13 +23,13 @@ def test_directories_that_cannot_be_written(work, files):
         for path, why in ((plain + "/x", "Not a directory"), ("/proc/symloom", "No such file or directory")):
             text_of = text.format(path)
             column = text_of.index(path) + 1
-            equal(check(work, text_of), (1, [f"1:{column}: error: {key}: {path} cannot be written: {why}"]))
+            equal(check(work, text_of), (1, [f"1:{column}: error: {key}: cannot write to {path}: {why}"]))
         fine = os.path.join(work, "a/b/c")
         equal(check(work, text.format(fine)), (0, ["configuration OK"]))
     equal(sorted(os.listdir(work)), ["config.yml", "plain"])
     equal(check(work, "cache_dir: /proc/symloom", "--cache-dir", work), (0, ["configuration OK"]))
     equal(check(work, "logging: {file: /proc/symloom/log}"),
-          (1, ["1:17: error: logging.file: /proc/symloom/log cannot be written: No such file or directory"]))
+          (1, ["1:17: error: logging.file: cannot write to /proc/symloom/log: No such file or directory"]))
     equal(check(work, f"logging: {{file: {work}/log}}"), (0, ["configuration OK"]))
 
 
@@ -37,11 +37,11 @@ def test_files_that_are_not_there(work, files):
     missing, plain = os.path.join(work, "missing"), os.path.join(work, "config.yml")
     source = "sources: [{{id: a, type: filesystem, path: {}}}]"
     equal(check(work, source.format(missing)), (0, [f"1:43: warning: sources[0].path: {missing}: No such file or directory"]))
-    equal(check(work, source.format(plain), "--strict"), (1, [f"1:43: warning: sources[0].path: {plain} is no directory"]))
+    equal(check(work, source.format(plain), "--strict"), (1, [f"1:43: warning: sources[0].path: {plain} is not a directory"]))
     equal(check(work, source.format(work)), (0, ["configuration OK"]))
     empty = os.path.join(work, "empty")
     os.mkdir(empty)
-    equal(check(work, source.format(empty)), (0, [f"1:43: warning: sources[0].path: {empty}: the source's directory is empty: is it mounted?"]))
+    equal(check(work, source.format(empty)), (0, [f"1:43: warning: sources[0].path: {empty}: the source's directory is empty; is it mounted?"]))
     equal(check(work, f"file_ptr: {{roots: [{missing}]}}"),
           (0, [f"1:19: warning: file_ptr.roots: {missing}: No such file or directory"]))
     result = symloom("config", "check", missing)
@@ -56,9 +56,9 @@ def test_service_accounts(work, files):
     equal(check(work, text), (1, [f"{place}cannot read the service account {account}: No such file or directory"]))
     key = subprocess.run(["openssl", "genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"], capture_output=True,
                          text=True, check=True).stdout
-    for contents, wrong in (("", f"the service account {account} is no JSON"),
-                            ("{}", f"the service account {account} has no private_key and client_email"),
-                            (json.dumps({"private_key": "x", "client_email": "a@b"}), f"the private_key of {account} is no key"),
+    for contents, wrong in (("", f"the service account file {account} is not JSON"),
+                            ("{}", f"the service account file {account} has no private_key or client_email"),
+                            (json.dumps({"private_key": "x", "client_email": "a@b"}), f"the private_key in {account} is not a valid key"),
                             (json.dumps({"private_key": key, "client_email": "a@b"}), None)):
         with open(account, "w") as f:
             f.write(contents)
@@ -95,7 +95,7 @@ def test_values_that_nothing_can_be_done_with(work, files):
                        (http + "filters: {path_patterns: []}}]",
                         "sources[0].filters.path_patterns: the list is empty, which excludes nothing"),
                        (f"auth: {{keys: [{{id: a, sha256: {'00' * 32}, rights: []}}]}}",
-                        "auth.keys[0].rights: the list is empty: the key is good for nothing")):
+                        "auth.keys[0].rights: the list is empty, so the key has no rights")):
         status, lines = check(work, text)
         equal((status, [part.split(": ", 1)[1] for part in lines]), (0, ["warning: " + line]), text)
 
@@ -103,9 +103,9 @@ def test_values_that_nothing_can_be_done_with(work, files):
 def test_references_inside_of_texts(work, files):
     """Only what is nothing but a reference is replaced."""
     equal(check(work, f"cache_dir: '{work}/${{USER}}'"),
-          (0, ["1:12: warning: cache_dir: ${USER} stays as it is: only a value that is nothing else is replaced"]))
+          (0, ["1:12: warning: cache_dir: ${USER} is not replaced: a variable must be the whole value"]))
     status, lines = check(work, "sources: [{id: a, type: http, url: 'https://example.com/', headers: {A: 'Bearer ${TOKEN}'}}]")
-    contains(lines[0], "warning: sources[0].headers.A: ${TOKEN} stays as it is")
+    contains(lines[0], "warning: sources[0].headers.A: ${TOKEN} is not replaced")
     for text in ("${HOME}", "a$b", "${", "${}", "a ${x y}"):
         status, lines = check(work, f"sources: [{{id: '{text}', type: http, url: 'https://example.com/'}}]", env={"HOME": "h"})
         equal((status, lines), (0, ["configuration OK"]), text)
@@ -113,7 +113,7 @@ def test_references_inside_of_texts(work, files):
 
 def test_secrets_that_are_none(work, files):
     """A file that everybody can read is a danger only with secrets in it."""
-    warned = " warning: shared_cache.redis.password: the file holds secrets and is readable by everybody"
+    warned = " warning: shared_cache.redis.password: the file contains secrets and is readable by everyone; restrict it with chmod o-r"
     redis = "shared_cache: {{redis: {{url: 'redis://localhost', password: {}}}}}"
     equal(check(work, redis.format("secret")), (0, [warned]))
     for none in ("null", "", "~", "'[redacted]'", "'${HOME}'"):
@@ -165,7 +165,7 @@ def test_several_nodes_share_their_uploads(work, files):
     """As soon as there may be several nodes, and somebody who uploads."""
     upload = f"auth: {{keys: [{{id: a, sha256: {'00' * 32}, rights: ['symbols:write']}}]}}\n"
     redis, peers = "shared_cache: {redis: {url: redis://a}}\n", "cluster: {node_id: 5}\n"
-    warned = "warning: symbfile.store_dir: with several nodes, uploads of profilers have to be in a store that all of them share"
+    warned = "warning: symbfile.store_dir: with several nodes, symbfile uploads need a shared store, or each node answers from its own uploads only"
     for text, line in (
             (redis + upload, 1), (peers + upload, 1), (redis + "auth: {require: []}\n", 1),
             (redis + upload + f"symbfile: {{store_dir: {work}}}\n", 3),
@@ -176,16 +176,16 @@ def test_several_nodes_share_their_uploads(work, files):
         equal((status, [int(part.split(":")[0]) for part in told]), (0, [line] if line else []), (text, lines))
     for text, line in (
             (f"symbfile: {{store: {{filesystem: {{path: {work}}}, s3: {{bucket: b, access_key: a, secret_key: s}}}}}}",
-             "error: symbfile.store: only one of s3, gcs and filesystem"),
+             "error: symbfile.store: set only one of s3, gcs and filesystem"),
             (f"symbfile: {{store_dir: {work}, store: {{filesystem: {{path: {work}}}}}}}",
-             "error: symbfile.store_dir: uploads are in symbfile.store.filesystem.path: only one of them")):
+             "error: symbfile.store_dir: symbfile.store.filesystem.path is set too; set only one of them")):
         status, lines = check(work, text)
         equal((status, lines[0].split(": ", 1)[1]), (1, line), text)
 
 
 def test_scopes_that_everybody_may_name(work, files):
     key = f"auth: {{keys: [{{id: a, sha256: {'00' * 32}, rights: ['symbols:write'], scopes: [a]}}]%s}}\n"
-    warned = "1:{}: warning: auth.require: without `symbolicate` everybody may name a scope and is answered from its uploads"
+    warned = "1:{}: warning: auth.require: without `symbolicate` in this list, anyone can request any scope and see its uploads"
     for text, column in ((key % "", 14), (key % ", require: [symbols]", None), (key % ", require: [symbols, symbolicate]", 0),
                          (key % "" + "uploads: {scope: shared}", 0), ((key % "").replace(":write", ":read"), 0)):
         status, lines = check(work, text)
@@ -198,35 +198,35 @@ def test_check_and_run_refuse_the_same(work, files):
     missing, path = os.path.join(work, "missing"), os.path.join(work, "run.yml")
     keys = "access_key: a, secret_key: s, "
     env = {name: "" for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "GOOGLE_APPLICATION_CREDENTIALS")}
-    no_keys = "no credentials: set access_key and secret_key, or the environment's AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+    no_keys = "no credentials: set access_key and secret_key, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment"
     for text, key, what in (
             ("shared_cache: {s3: {bucket: b}}", "shared_cache.s3", no_keys),
             ("shared_cache: {s3: {endpoint: http://a}}", "shared_cache.s3.bucket", "the key is missing"),
             (f"shared_cache: {{s3: {{bucket: b, {keys}endpoint: not a url}}}}", "shared_cache.s3.endpoint",
-             "the value is not the URL of a server (example: https://s3.example.com)"),
+             "not the URL of a server (example: https://s3.example.com)"),
             (f"shared_cache: {{s3: {{bucket: b, {keys}region: a b}}}}", "shared_cache.s3.region",
-             "the value is not the name of a region (example: eu-central-1)"),
+             "not the name of a region (example: eu-central-1)"),
             (f"shared_cache: {{gcs: {{bucket: b, service_account_path: {missing}}}}}", "shared_cache.gcs.service_account_path",
              f"cannot read the service account {missing}: No such file or directory"),
             (f"shared_cache: {{redis: {{url: redis://a, password: {'p' * 3000}}}}}", "shared_cache.redis.password",
-             "the value is too long, at most"),
+             "too long (at most"),
             (f"shared_cache: {{redis: {{url: redis://a, namespace: {'n' * 300}}}}}", "shared_cache.redis.namespace",
-             "the value is too long, at most"),
+             "too long (at most"),
             ("mozilla: {store: {s3: {bucket: b}}}", "mozilla.store.s3", no_keys),
             ("symbfile: {store: {s3: {bucket: b}}}", "symbfile.store.s3", no_keys),
             (f"symbfile: {{store: {{s3: {{bucket: b, {keys}endpoint: not a url}}}}}}", "symbfile.store.s3.endpoint",
-             "the value is not the URL of a server (example: https://s3.example.com)"),
+             "not the URL of a server (example: https://s3.example.com)"),
             (f"symbfile: {{store: {{gcs: {{bucket: b, service_account_path: {missing}}}}}}}",
              "symbfile.store.gcs.service_account_path", f"cannot read the service account {missing}: No such file or directory"),
-            ("symbfile: {store: {filesystem: {path: /proc/x}}}", "symbfile.store.filesystem.path", "/proc/x cannot be written"),
+            ("symbfile: {store: {filesystem: {path: /proc/x}}}", "symbfile.store.filesystem.path", "cannot write to /proc/x"),
             (f"mozilla: {{store: {{gcs: {{bucket: b, service_account_path: {missing}}}}}}}", "mozilla.store.gcs.service_account_path",
              f"cannot read the service account {missing}: No such file or directory"),
-            ("mozilla: {store: {filesystem: {path: /proc/x}}}", "mozilla.store.filesystem.path", "/proc/x cannot be written"),
-            ("cache_dir: /proc/x", "cache_dir", "/proc/x cannot be written: No such file or directory"),
-            ("logging: {file: /proc/x/log}", "logging.file", "/proc/x/log cannot be written: No such file or directory"),
+            ("mozilla: {store: {filesystem: {path: /proc/x}}}", "mozilla.store.filesystem.path", "cannot write to /proc/x"),
+            ("cache_dir: /proc/x", "cache_dir", "cannot write to /proc/x: No such file or directory"),
+            ("logging: {file: /proc/x/log}", "logging.file", "cannot write to /proc/x/log: No such file or directory"),
             (f"bind_https: 127.0.0.1:0\nserver_config: {{https: {{certificate_path: {missing}, key_path: {missing}}}}}",
              "server_config.https.certificate_path", f"the certificate {missing}: No such file or directory"),
-            ("sentry_dsn: http://a", "sentry_dsn", "the value is no DSN")):
+            ("sentry_dsn: http://a", "sentry_dsn", "not a DSN")):
         with open(path, "w") as f:
             f.write(f"bind: 127.0.0.1:0\n{text}\n")
         os.chmod(path, 0o600)
@@ -254,9 +254,9 @@ def test_files_without_contents(work, files):
         with open(path, "w") as f:
             f.write(text)
         for words, what in ((("config", "check", path), "config file empty"),
-                            (("stress", "-w", path, "-d", "1s", "--server", "http://127.0.0.1:1"), f"{path}: no list `workloads`"),
+                            (("stress", "-w", path, "-d", "1s", "--server", "http://127.0.0.1:1"), f"{path}: the list 'workloads' is missing"),
                             (("lookup", "--source", path, "--build-id", "1b2f0c", "--no-network", "0x10"),
-                             f"{path}: the file is empty, it must hold a source or a list of them")):
+                             f"{path}: the file is empty; it must contain a source or a list of sources")):
             result = symloom(*words)
             equal(result.status, 1, result.err)
             contains(result.out + result.err, what)

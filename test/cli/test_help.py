@@ -81,14 +81,14 @@ def test_what_an_input_looks_like(work, files):
     java = "error: this looks like a Java stack trace: pass --mapping FILE, the mapping of ProGuard or R8\n"
     for name, text, status, said in (
             ("trace", TRACE, 3, java), ("log", LOG, 3, java), ("crlf", TRACE.replace(b"\n", b"\r\n"), 3, java),
-            ("asan", b"==1==ERROR: AddressSanitizer\n    #0 0x4a5f3b in f /src/a.c:12\n", 3, "error: this looks like a stack trace of a sanitizer"),
-            ("go", b"panic: x\n\ngoroutine 1 [running]:\nmain.main()\n\t/src/p.go:3 +0x16\n", 3, "error: this looks like a stack of Go, which is symbolicated already\n"),
+            ("asan", b"==1==ERROR: AddressSanitizer\n    #0 0x4a5f3b in f /src/a.c:12\n", 3, "error: this looks like a sanitizer report"),
+            ("go", b"panic: x\n\ngoroutine 1 [running]:\nmain.main()\n\t/src/p.go:3 +0x16\n", 3, "error: this looks like a Go stack trace, which is symbolicated already\n"),
             ("dotnet", b"Unhandled exception. System.Exception: x\n   at System.Linq.A.B()\n   at Shop.Main(String[] args) in /src/a.cs:line 12\n", 3,
-             "error: this looks like an exception of .NET, which is symbolicated already\n"),
-            ("python", b"Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nValueError\n", 3, "error: this looks like a traceback of Python, which"),
-            ("rust", b"thread 'main' panicked at p.rs:1:26:\nstack backtrace:\n   0: f\n             at /rustc/1/library/std/src/panicking.rs:665:5\n", 3, "error: this looks like a backtrace of Rust, which"),
-            ("valgrind", b"==1== Invalid read of size 4\n==1==    at 0x109149: f (a.c:3)\n", 3, "error: this looks like a report of Valgrind, which"),
-            ("perf", b"crash  4422 36239.29: 250000 cpu-clock:ppp:\n\t           1469e f+0x7e (/usr/lib/a.so)\n", 3, "error: this looks like the text of a profile of perf, which"),
+             "error: this looks like a .NET exception, which is symbolicated already\n"),
+            ("python", b"Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nValueError\n", 3, "error: this looks like a Python traceback, which"),
+            ("rust", b"thread 'main' panicked at p.rs:1:26:\nstack backtrace:\n   0: f\n             at /rustc/1/library/std/src/panicking.rs:665:5\n", 3, "error: this looks like a Rust backtrace, which"),
+            ("valgrind", b"==1== Invalid read of size 4\n==1==    at 0x109149: f (a.c:3)\n", 3, "error: this looks like a Valgrind report, which"),
+            ("perf", b"crash  4422 36239.29: 250000 cpu-clock:ppp:\n\t           1469e f+0x7e (/usr/lib/a.so)\n", 3, "error: this looks like a perf text profile, which"),
             ("garbage", os.urandom(3000), 3, "error: unknown input format\n  caused by: supported: minidumps, ")):
         told = symloom("symbolicate", put(work, name, text))
         equal((told.status, told.out, told.err[:len(said)]), (status, "", said))
@@ -109,7 +109,7 @@ def test_a_second_input_is_refused(work, files):
     inputs = {"first.txt": STACK, "second.txt": STACK, "event.json": event, "profile.json": PROFILE, "request.json": b'{"stacktraces": []}',
               "dump.dmp": b"MDMP" + bytes(28)}
     paths = {name: put(work, name, text) for name, text in inputs.items()}
-    for name, kind in (("second.txt", "a stack of JavaScript"), ("event.json", "an event"), ("profile.json", "a profile"), ("request.json", "a request"),
+    for name, kind in (("second.txt", "a JavaScript stack trace"), ("event.json", "an event"), ("profile.json", "a profile"), ("request.json", "a request"),
                        ("dump.dmp", "a minidump")):
         told = symloom("symbolicate", paths["first.txt"], paths[name])
         equal((told.status, told.out), (2, ""))

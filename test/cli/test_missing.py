@@ -80,17 +80,17 @@ def crashing(work):
 
 def test_files_that_are_not_read(work, files):
     """An error says what they look like, and what is read."""
-    for text, kind in (("*** *** *** *** *** *** ***\nBuild fingerprint: 'x'\n", "a tombstone of Android"), ("MODULE Linux x86_64 0 a\n", "a symbol file of Breakpad"),
+    for text, kind in (("*** *** *** *** *** *** ***\nBuild fingerprint: 'x'\n", "an Android tombstone"), ("MODULE Linux x86_64 0 a\n", "a Breakpad symbol file"),
                        ("", "an empty file")):
         result = symloom("symbolicate", "-", input=text, env=home(work))
         equal((result.status, result.out), (3, ""), result.err)
         contains(result.err, "error: unsupported input: this looks like ", kind, "\n  caused by: supported: minidumps, ")
     contains(symloom("symbolicate", files.get("t"), env=home(work)).err, "this looks like an ELF file")
     for content, kind in ((b"\xFE\xED\xFA\xCE" + bytes(28), "a Mach-O file"), (b"\xCA\xFE\xBA\xBE" + struct.pack(">II", 2, 7) + bytes(20), "a Mach-O file"),
-                          (b"\xCA\xFE\xBA\xBE" + struct.pack(">HH", 0, 61) + bytes(20), "a class of Java"), (b"MZ" + bytes(62), "a Windows program"),
-                          (b"PAGEDU64" + bytes(24), "a dump of the Windows kernel"),
-                          (b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x04\x00\x3e\x00" + bytes(44), "a core dump"), (b"PERFILE2" + bytes(24), "a recording of perf"),
-                          (b"H\xfc\x8a\xaa\x18\n\x04\x08\x01\x10\x02\n\x04\x08\x03\x10\x04", "a profile of pprof"), (b'{"nodes":[{"id":1,"callFrame":{}}]}', "a profile of V8"), (b"BSJB" + bytes(28), "a Portable PDB")):
+                          (b"\xCA\xFE\xBA\xBE" + struct.pack(">HH", 0, 61) + bytes(20), "a Java class file"), (b"MZ" + bytes(62), "a Windows program"),
+                          (b"PAGEDU64" + bytes(24), "a Windows kernel dump"),
+                          (b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x04\x00\x3e\x00" + bytes(44), "a core dump"), (b"PERFILE2" + bytes(24), "a perf recording"),
+                          (b"H\xfc\x8a\xaa\x18\n\x04\x08\x01\x10\x02\n\x04\x08\x03\x10\x04", "a pprof profile"), (b'{"nodes":[{"id":1,"callFrame":{}}]}', "a V8 profile"), (b"BSJB" + bytes(28), "a Portable PDB")):
         path = os.path.join(work, "binary")
         with open(path, "wb") as f:
             f.write(content)

@@ -176,7 +176,7 @@ def test_the_stacks_of_a_spindump(work, files):
     """They are those of the process that the report is about: another may have anything at the same addresses."""
     answer = json.loads(symbolicate(work, "-f", "json", "-", input=filled(SPINDUMP, work, files)))
     equal((answer["crashed"], answer["crash_reason"]), (False, "hang, 7.23s"))
-    equal(answer["crash_details"], "The stacks are those of app [27952], one of 2 processes of the report.")
+    equal(answer["crash_details"], "These are the stacks of app [27952], one of 2 processes of the report.")
     equal(answer["system_info"], {"os_name": "macOS", "os_version": "12.7.6", "os_build": "21H1320", "cpu_arch": "x86_64h", "device_model": "MacBookPro12,1"})
     stacks = [(t["thread_id"], t["thread_name"], [f.get("function") for f in t["frames"]]) for t in answer["stacktraces"]]
     equal(stacks, [(0x2ca9e, "com.apple.main-thread (5 of 8 samples)", ["inner", "mid", "outer", "start"]),
@@ -210,7 +210,7 @@ def test_a_stackshot(work, files):
             "binaryImages": [[uuid, BASE, "P"], [SHARED, 0xffffff8000210000, "T"], ["0", 0, "A"]]}
     text = '{"bug_type":"288","timestamp":"2021-07-01 10:00:00.00 +0000"}\n' + json.dumps(body)
     answer = json.loads(symbolicate(work, "-f", "json", "-", input=text))
-    equal((answer["crash_reason"], answer["crash_details"]), ("hang", "The stacks are those of app [7], one of 2 processes of the report."))
+    equal((answer["crash_reason"], answer["crash_details"]), ("hang", "These are the stacks of app [7], one of 2 processes of the report."))
     (thread,) = answer["stacktraces"]
     equal((thread["thread_name"], [f.get("function") for f in thread["frames"]]), ("main", [None, "outer", None]))
     equal(json.loads(symbolicate(work, "-f", "json", "-", input=json.dumps(body)))["stacktraces"], answer["stacktraces"])
@@ -218,7 +218,7 @@ def test_a_stackshot(work, files):
 
 def test_other_reports_of_apple(work, files):
     """An error says what they are."""
-    for kind, what in ((298, "jetsam"), (210, "a panic of the kernel"), (288, "a stackshot without processes")):
+    for kind, what in ((298, "jetsam"), (210, "a kernel panic report"), (288, "a stackshot without processes")):
         result = symloom("symbolicate", "-", input=f'{{"bug_type":"{kind}"}}\n{{"largestProcess":"x"}}', env=home(work))
         equal(result.status, 3)
         contains(result.err, f"unsupported apple report type {kind}", "this looks like ", what, "supported are crash reports")

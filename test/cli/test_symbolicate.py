@@ -285,6 +285,6 @@ def test_packed_logs(work, files):
             f.write(packed[:-30])
         refused = symloom("symbolicate", "--mapping", mapping, path)
         equal(refused.status, 1)
-        contains(refused.err, "ends too early")
+        contains(refused.err, "ends early")
     for text in ("\x1f\n", "(\n", "(\xb5x\n", ""):
         equal(ok("symbolicate", "--mapping", mapping, input=text), text)

@@ -135,4 +135,4 @@ def test_units_whose_files_are_gone(work, files):
     for name in os.listdir(work):
         if name.endswith(".dwo"):
             os.remove(os.path.join(work, name))
-    contains(ok("inspect", "--verify", program), "  Hint         inlined calls are missing: split.dwo was not found, as ")
+    contains(ok("inspect", "--verify", program), "  Hint         inlined calls are missing: split.dwo not found at ")

@@ -225,11 +225,11 @@ def test_the_log_says_whose_key_was_refused_and_why(work, objects):
         log = s.logged()
         said = [line for line in log.splitlines() if "path=/metrics" in line]
         for line, parts in zip(said, ([" key_id=old", 'refused="expired key"'], [" key_id=soon"],
-                                      [" key_id=far", 'refused="the key lacks the right"'], ['refused="wrong key"'],
+                                      [" key_id=far", 'refused="the key does not have the required right"'], ['refused="wrong key"'],
                                       [" key_id=old", 'refused="wrong key"'], ['refused="malformed key"'], ['refused="no key"'])):
             assert all(part in line for part in parts), (parts, line)
             equal(("key_id" in line, "refused" in line), (any("key_id" in p for p in parts), any("refused" in p for p in parts)))
-        assert "auth.keys[0].expires: it has expired: the key opens nothing" in log, log
+        assert "auth.keys[0].expires: it has expired and is no longer accepted" in log, log
         assert "auth.keys[1].expires: it expires in " in log and "auth.keys[2].expires" not in log, log
         assert "mozilla.tokens[0].expires_at: it has expired" in log, log
         assert KEY not in log and "t0ken" not in log, log

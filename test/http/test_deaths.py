@@ -89,11 +89,11 @@ def test_what_was_in_work_at_three_kills(work, objects):
     start = lambda: Service(work, {"sources": [source(work)]}, cache_dir=cache)
     for turn in range(3):
         s = start()
-        equal(quarantine(s).count("held until"), 0)
+        equal(quarantine(s).count("quarantined until"), 0)
         die_at_work(s, signal.SIGKILL)
     with start() as s:
         equal(status_of(s, "big", BIG), "unsupported")
-        if "0 crashes, 3 kills, held until" not in quarantine(s):
+        if "0 crashes, 3 kills, quarantined until" not in quarantine(s):
             raise AssertionError(quarantine(s))
 
 

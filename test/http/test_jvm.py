@@ -104,7 +104,7 @@ def test_what_was_wrong_with_a_mapping_is_told_where_that_is_wanted(work, object
                 "detail": "The proguard mapping file is invalid: The file is not a valid ProGuard file."},
                {"uuid": OTHER, "type": "missing", "detail": "The proguard mapping file is missing: no source has it."}])
         for words in ((ID, "not a valid ProGuard file"), (OTHER, "no source has it")):
-            wait_until(words, lambda words=words: any(all(word in line for word in (*words, "a mapping is not used", "INFO"))
+            wait_until(words, lambda words=words: any(all(word in line for word in (*words, "a mapping is ignored", "INFO"))
                                                       for line in s.logged().splitlines()))
 
 
@@ -350,7 +350,7 @@ def test_source_text_of_one_request_is_limited(work, objects):
         frames = symbolicate(s, body)["stacktraces"][0]["frames"]
         equal(len(frames), 40)
         equal(sum("context_line" in f for f in frames), 18)
-        wait_until("the line in the log", lambda: "no more source text is read for this request" in s.logged())
+        wait_until("the line in the log", lambda: "no more source files are read for this request: limit reached" in s.logged())
 
 
 def test_a_negative_line_is_none(work, objects):

@@ -75,7 +75,7 @@ def test_conversions_that_take_too_long_are_given_up(work, objects):
         s.process.send_signal(signal.SIGTERM)
         equal(s.process.wait(DEADLINE), 0)
         assert time.monotonic() - start < 5, "it was waited for"
-        assert re.search(r"WARN jobs: jobs are cut short by the shutdown jobs=2\n", s.logged()), s.logged()
+        assert re.search(r"WARN jobs: canceling jobs for the shutdown jobs=2\n", s.logged()), s.logged()
         equal(os.listdir(os.path.join(s.cache, "tmp")), [])
     with uploads(work, cache_dir=s.cache) as s:
         equal(ask(s, [0x644])[0]["modules"][0]["debug_status"], "found")

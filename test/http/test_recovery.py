@@ -1,5 +1,5 @@
 """Failures of sources are remembered while they last, and no longer."""
-import glob, json, os, threading
+import glob, json, os, re, threading
 
 import harness
 from faults import World
@@ -168,7 +168,7 @@ def test_directories_that_are_not_mounted_are_told_of_before_anybody_asks(work, 
         os.makedirs(mount)
         sources = [{"id": id, "type": "filesystem", "path": path, "layout": {"type": "debuginfod"}} for id, path in (("a", mount), ("b", missing))]
         with Service(work, {"sources": sources}) as s:
-            told = lambda: {x["id"]: (x["up"], (x["last_error"] or "").rpartition(": ")[2]) for x in json.loads(s.request("GET", "/status")[2])["sources"]}
+            told = lambda: {x["id"]: (x["up"], re.split(": |; ", x["last_error"] or "")[-1]) for x in json.loads(s.request("GET", "/status")[2])["sources"]}
             wait_until("both down", lambda: told() == {"a": (False, "is it mounted?"), "b": (False, "No such file or directory")})
             wait_until("the log", lambda: "source a failing" in s.logged() and "source b failing" in s.logged())
             equal('symloom_source_up{source="a"} 0' in s.request("GET", "/metrics")[2].decode(), True)
@@ -189,7 +189,7 @@ def test_web_pages_and_nothing_are_no_files(work, objects):
         module, = world.modules
         path = f"/{module.build_id}/debuginfo"
         for i, page in enumerate([*pages, b""]):
-            expected = "the server sent " + ("a web page instead of the file: does it want a log-in?" if page else "an empty file")
+            expected = "the server sent " + ("a web page instead of the file; it may require a login" if page else "an empty file")
             world.up.routes[path] = lambda handler: handler.reply(200, page, [("Content-Type", "text/html; charset=utf-8")])
             with Service(work) as s:
                 equal(details(s, world, module, world.body([])["sources"])[0], f"download failed: {expected}", page)
@@ -230,5 +230,5 @@ def test_web_pages_and_nothing_are_no_mappings_and_scripts(work, objects):
             return [(a["status"], a.get("reason"), a.get("details")) for a in answer["scraping_attempts"]][0]
 
         equal([e["type"] for e in mapping()], ["missing"])
-        equal(scripts("app.js"), ("failure", "download_error", "the server sent a web page instead of the file: does it want a log-in?"))
+        equal(scripts("app.js"), ("failure", "download_error", "the server sent a web page instead of the file; it may require a login"))
         equal(scripts("page"), ("success", None, None))

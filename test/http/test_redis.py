@@ -29,7 +29,7 @@ class SealedRedis(Redis):
 
 def complaint(service):
     """The line about the connection that could not be made."""
-    return wait_until("the reason", lambda: re.search(".*no connection to Redis.*", service.logged()))[0]
+    return wait_until("the reason", lambda: re.search(".*cannot connect to Redis.*", service.logged()))[0]
 
 
 def test_entries_and_results_go_through_tls(work, objects):
@@ -58,10 +58,10 @@ def test_who_is_not_trusted_is_not_asked(work, objects):
         stale = os.path.join(work, "no.pem")
         unsealed = {"redis": {"url": redis.url.replace(str(redis.port), str(redis.sealed))}}
         cases = ((redis.settings(other, own=own), "unable to get local issuer certificate|self.signed certificate"),
-                 (redis.settings(authority), "certificate required|closed by the other side|reset"),
+                 (redis.settings(authority), "certificate required|connection closed by Redis|reset"),
                  (redis.settings(authority, "127.0.0.2", own), "IP address mismatch"),
                  ({"redis": {**redis.settings(authority)["redis"], "ca_path": stale}}, "no.pem"),
-                 (unsealed, "closed by the other side|answer|reset"))
+                 (unsealed, "connection closed by Redis|answer|reset"))
         for settings, why in cases:
             with Service(work, {"shared_cache": settings}) as s:
                 equal(world.ask(s, world.modules), 1)

@@ -311,8 +311,8 @@ def test_redis_before_a_bucket(work, objects):
 def test_configurations_that_cannot_be(work, objects):
     for shared, expected in (
             ({"s3": {"bucket": "b", "access_key": "a", "secret_key": "s"}, "filesystem": {"path": "/x"}}, "only one of"),
-            ({"max_concurrent_uploads": 3}, "needs one of"),
-            ({"redis": {"url": "http://h"}}, "not the URL of a Redis"),
+            ({"max_concurrent_uploads": 3}, "set one of"),
+            ({"redis": {"url": "http://h"}}, "not the URL of a Redis server"),
             ({"s3": {"access_key": "a", "secret_key": "s"}}, "bucket"),
             ({"s3": {"bucket": "b"}}, "access_key"),
             ({"route": {"objects": "nowhere"}, "redis": {"url": "redis://h"}}, "is not one of both redis bucket")):
@@ -332,7 +332,7 @@ def test_failures_stay_on_their_machine(work, objects):
         config = {"shared_cache": {"redis": {"url": redis.url}}, "sources": [source]}
         body = world.body(world.modules)
         del body["sources"]
-        for why in ("cannot be read: No such file or directory", "is empty: is it mounted?"):
+        for why in ("source's directory: No such file or directory", "is empty; is it mounted?"):
             with Service(work, config) as first:
                 answer = first.symbolicate({**body, "options": {"dif_candidates": True}})
                 equal(answer["modules"][0]["debug_status"], "fetching_failed")

@@ -92,7 +92,7 @@ def test_scripts(work, objects):
         assert load["operations"] > 0, load
         assert 'symloom_conversions_total{cache="sourcemap_caches",result="ok"} 1' in service.request("GET", "/metrics")[2].decode()
     lacking = written(work, "l.yml", f"workloads: [{{js: {{source: {source}}}}}]\n")
-    assert "js is to have source and event" in stress("-w", lacking, status=1).stderr
+    assert "js needs 'source' and 'event'" in stress("-w", lacking, status=1).stderr
 
 
 def test_uploads(work, objects):
@@ -108,7 +108,7 @@ def test_uploads(work, objects):
             return int(re.search(r'symbfile_sets_published_total\{kind="ranges"\} (\d+)', service.request("GET", "/metrics")[2].decode())[1])
 
         words = ["--server", f"http://127.0.0.1:{service.port}", "-w", workloads, "-d", "1s", "--json"]
-        assert "not answered as it should be" in stress(*words, status=1).stderr  # without a key
+        assert "a warm-up request failed" in stress(*words, status=1).stderr  # without a key
         os.environ["SYMLOOM_API_KEY"] = "ci:secret"
         try:
             (load,) = json.loads(stress(*words).stdout)["workloads"]
@@ -127,7 +127,7 @@ def test_what_cannot_be_asked(work, objects):
         equal(run.stderr, "error: a warm-up request failed; the service must answer each workload before it is measured\n")
         run = stress("--server", f"http://127.0.0.1:{service.port}", "-w", refused, "-d", "2s", "--warmup", "0", status=1)
         assert "Errors: 0" not in run.stdout and "Errors: " in run.stdout, run.stdout
-    for text, said in (("a: 1\n", "no list `workloads`"), ("workloads: [{concurrency: 0, proxy: /}]\n", "concurrency is to be 1 to 1000"),
+    for text, said in (("a: 1\n", "the list 'workloads' is missing"), ("workloads: [{concurrency: 0, proxy: /}]\n", "concurrency must be 1 to 1000"),
                        ("workloads:\n  - nothing: x\n", "line 2: none of event"), ("workloads: [", "no YAML map")):
         assert said in stress("-w", written(work, "bad.yml", text), status=1).stderr, text
     equal(stress("-d", "1s", status=2).stderr.splitlines()[0], "error: no workloads given (-w FILE)")

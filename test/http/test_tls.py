@@ -163,13 +163,13 @@ def test_a_new_certificate_counts_after_a_reload_and_a_bad_one_does_not(work, ob
         for path, made in zip((cert, key), other.issue("server")):
             os.replace(made, path)
         s.process.send_signal(signal.SIGHUP)
-        wait_until("the reload", lambda: "the configuration was read anew" in s.logged())
+        wait_until("the reload", lambda: "configuration reloaded" in s.logged())
         equal(health(s, trusting(other)), b"ok")
         equal(exchange(old, GET).split(b"\r\n\r\n")[1], b"ok")  # what is connected goes on
         with open(cert, "w") as f:
             f.write("nothing of the kind")
         s.process.send_signal(signal.SIGHUP)
-        wait_until("the complaint", lambda: re.search("ERROR http: the old certificate stays in use", s.logged()))
+        wait_until("the complaint", lambda: re.search("ERROR http: cannot load the new certificate; keeping the old one", s.logged()))
         equal(health(s, trusting(other)), b"ok")
 
 
@@ -190,7 +190,7 @@ def test_certificates_that_end_are_told_of(work, objects):
     with Service(work, settings(*authority.issue("soon", days=3))) as s:
         assert re.search("WARN http: the certificate expires soon", s.logged()), s.logged()
     with Service(work, settings(*authority.issue("ended", days=-1))) as s:
-        assert re.search("ERROR http: the certificate has expired", s.logged()), s.logged()
+        assert re.search("ERROR http: the certificate has expired; clients will reject it", s.logged()), s.logged()
         assert curl(s, authority, "/live")[0] == 60  # clients refuse it
 
 

@@ -77,7 +77,7 @@ def test_sockets_of_a_group(work, shared):
                     equal((found.st_mode & 0o777, found.st_gid), (0o660, group))
                     service.send_signal(signal.SIGTERM)
                 said += service.communicate(timeout=DEADLINE)[1]
-                equal((service.returncode, "the process has to be in that group" in said), (0, False) if works else (1, True))
+                equal((service.returncode, "the process must be a member of the group" in said), (0, False) if works else (1, True))
             finally:
                 service.kill()
                 service.wait()

@@ -61,7 +61,7 @@ def test_the_clock_is_set(work, shared):
         for i, text in enumerate(("+3h", "-2h", "+30d", "+0")):
             set_clock(text)
             harness.equal(world.ask(s, world.modules), 20, text)
-            harness.wait_until("the line", lambda: s.logged().count("the clock was set") == i + 1)
+            harness.wait_until("the line", lambda: s.logged().count("the system clock was changed") == i + 1)
             harness.equal(world.ask(s, world.modules), 20, text)
             harness.equal(s.request("GET", "/ready")[0], 200)
 

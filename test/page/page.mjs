@@ -178,7 +178,7 @@ async function take(page, files) {
   return { kind, answer: await answer, text: await page.evaluate(() => window.copied), named: await savedWithNames(page) };
 }
 
-/** What the page offers to save as the file with names; undefined: it does not. */
+/** What the page offers to save as the symbolicated file; undefined: it does not. */
 async function savedWithNames(page) {
   const buttons = await page.$$("#result .head button");
   const labels = await Promise.all(buttons.map((b) => b.evaluate((e) => e.textContent))), at = labels.findIndex((l) => l.startsWith("Download symbolicated"));
@@ -307,7 +307,7 @@ Shadow bytes around the buggy address:
     found = await take(page, [["gdb.txt", GDB]]);
     assert.deepEqual([found.kind, found.text, await textOf(page, "#result h2")], ["native", GDB, "Program received signal SIGSEGV, Segmentation fault."]);
     assert.deepEqual((await frames()).map(([name]) => name), ["0x555555555149", "middle", "raise"]);
-    for (const [text, what] of [["goroutine 1 [running]:\nmain.main()\n\t/src/p.go:3 +0x16\n", "a stack of Go"], ["Traceback (most recent call last):\n  File \"a.py\", line 1\n", "a traceback of Python"]]) {
+    for (const [text, what] of [["goroutine 1 [running]:\nmain.main()\n\t/src/p.go:3 +0x16\n", "a Go stack trace"], ["Traceback (most recent call last):\n  File \"a.py\", line 1\n", "a Python traceback"]]) {
       found = await take(page, [["stack.txt", text]]);
       assert.deepEqual([found.kind, await textOf(page, "#recognised")], [undefined, `This looks like ${what}, which is already symbolicated.`]);
       await page.click("#send");
@@ -320,7 +320,7 @@ Shadow bytes around the buggy address:
     core.write("\x7fELF\x02\x01\x01", "latin1");
     core[16] = 4;
     const pprof = Buffer.from("H\xfc\x18\n\x04\x08\x01\x10\x02\n\x04\x08\x03\x10\x04", "latin1");
-    for (const [name, data, told] of [["core", core, "This looks like a core dump, which is not supported."], ["empty.txt", "", "empty.txt is empty."], ["cpu.pb.gz", gzipSync(pprof), "This looks like a profile of pprof, which is not supported."],
+    for (const [name, data, told] of [["core", core, "This looks like a core dump, which is not supported."], ["empty.txt", "", "empty.txt is empty."], ["cpu.pb.gz", gzipSync(pprof), "This looks like a pprof profile, which is not supported."],
       ["picture.png", "\x89PNG\r\n\x1a\n\0\0\0", "picture.png: unknown format; choose the type."]]) {
       await take(page, [[name, data]]);
       assert.equal(await textOf(page, "#recognised"), told);

@@ -28,7 +28,11 @@ static void forget_files(struct http_exchange *x)
     struct invalidation what;
     struct sl_error error = {0};
     if (!read_query(x, &what)) {
-        http_reply_detail(x, 400, "source, and location or debug_file with debug_id, or neither", NULL);
+        http_reply_detail(
+            x, 400,
+            "'source' is required; add either 'location', or 'debug_file' and 'debug_id', to invalidate one "
+            "file",
+            NULL);
         return;
     }
     switch (kinds_invalidate(&what, &error)) {
@@ -40,7 +44,7 @@ static void forget_files(struct http_exchange *x)
     case SL_NOT_FOUND:
     case SL_MALFORMED: http_reply_detail(x, 400, error.message, NULL); break;
     default:
-        log_error("cache", "invalidating failed", LOG_ERR(&error));
+        log_error("cache", "cannot invalidate cached files", LOG_ERR(&error));
         http_reply_detail(x, 500, "internal error", NULL);
     }
 }
@@ -49,10 +53,10 @@ static void release_hosts(struct http_exchange *x)
 {
     struct sl_error error = {0};
     if (kinds_release_hosts(&error) == SL_OK) {
-        log_info("fetch", "blocked hosts released");
+        log_info("fetch", "released blocked hosts");
         http_reply_empty(x, 204);
     } else {
-        log_error("fetch", "blocked hosts are released here alone", LOG_ERR(&error));
+        log_error("fetch", "released blocked hosts in this process only", LOG_ERR(&error));
         http_reply_detail(x, 500, "internal error", NULL);
     }
 }
@@ -64,7 +68,7 @@ static void write_problems(struct http_exchange *x, struct sl_str problems)
     struct sl_json_writer w = sl_json_writer(&json);
     struct sl_str problem;
     sl_json_begin_object(&w);
-    sl_json_member_str(&w, "detail", SL_STR("the configuration was not taken"));
+    sl_json_member_str(&w, "detail", SL_STR("the configuration was rejected; the old one stays in use"));
     sl_json_member_array(&w, "errors");
     while (sl_str_next_line(&problems, &problem))
         sl_json_put_str(&w, problem);

@@ -171,7 +171,7 @@ static void form_refuse(struct http_exchange *x, struct form_reading *r)
     if (r->status == 503)
         http_reply_no_memory(x);
     else
-        http_reply_detail(x, r->status, text ? text : "the request could not be read", r->cause);
+        http_reply_detail(x, r->status, text ? text : "cannot read the request", r->cause);
 }
 
 /* Error message for the crash file; NULL = no error found yet. */

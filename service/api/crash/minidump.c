@@ -198,7 +198,8 @@ static enum sl_code walk_stacks(struct job *job, struct dump_work *work, struct 
     size_t size = work->crash.form.parts[PART_FILE].size;
     if (work->is_foreign)
         log_info("crash",
-                 "stacks of a RISC-V minidump are not walked, as Symbolicator does not; `minidump.compat: none` does");
+                 "not walking stacks of a RISC-V minidump, as Symbolicator; set `minidump.compat: none` to walk "
+                 "them");
     walk->needs.where = native_where(request);
     walk->arena = request->arena;
     walk->frame_pointer_first = job->config->unwind_strategy == 1;
@@ -210,7 +211,7 @@ static enum sl_code walk_stacks(struct job *job, struct dump_work *work, struct 
     uint64_t begin = clock_mono_ns();
     enum sl_code code = dump_walk(walk, error);
     if (sl_budget_exhausted(&walk->work))
-        log_warn("crash", "the stacks of a minidump are cut: to walk them takes more work than its size allows",
+        log_warn("crash", "stopped walking stacks of a minidump: it needs more work than its size allows",
                  LOG_U64("bytes", size));
     metric_observe(METRIC_MINIDUMP_WALK, (double)(clock_mono_ns() - begin) / 1e9, NULL, NULL, NULL);
     return code;

@@ -185,7 +185,7 @@ static enum sl_code named_write_file(struct job *job, struct named_work *work, s
     if (code == SL_OK && named.size <= most)
         code = named_put_answer(job, sl_buf_view(&named), error);
     else if (code == SL_OK || sl_budget_exhausted(&budget))
-        code = named_too_large(job->config, "the file with names", error);
+        code = named_too_large(job->config, "the symbolicated file", error);
     sl_buf_free(&named);
     return code;
 }
@@ -204,7 +204,7 @@ static enum sl_code named_write(struct job *job, void *arg, struct sl_error *err
     if (job->limit.omitted)
         return named_too_large(job->config, "the names", error);
     if (named_is_cut(work, job->config))
-        return sl_fail(error, SL_UNSUPPORTED, "more than %llu frames with the inlined (max_response_frames)",
+        return sl_fail(error, SL_UNSUPPORTED, "more than %llu frames with inlined functions (max_response_frames)",
                        (unsigned long long)job->config->max_response_frames);
     enum sl_code code = named_write_file(job, work, error);
     native_look_at_pages(&work->crash.native);
@@ -224,7 +224,7 @@ static enum sl_code named_read(struct job *job, void *arg, struct sl_error *erro
     unsigned heavy = named_bytes(work).size > LARGE_FILE ? POOL_HEAVY : 0;
     work->crash.native.options.apply_source_context = SL_BOOL_FALSE;
     if (named_bytes(work).size > job->config->max_response_bytes)
-        return named_too_large(job->config, "the file with names", error);
+        return named_too_large(job->config, "the symbolicated file", error);
     enum sl_code code = job_reserve(job, named_memory(work), error);
     return code == SL_OK ? job_work(job, POOL_SYMBOLICATE | heavy, named_read_file, error) : code;
 }
@@ -277,8 +277,8 @@ static const struct crash_kind crash_named = {
     .part = "file",
     .missing = "missing file",
     .read = named_read,
-    .malformed = "the file cannot be written with names",
-    .unsupported = "the file cannot be written with names",
+    .malformed = "cannot symbolicate this file",
+    .unsupported = "cannot symbolicate this file",
 };
 
 static const struct http_route routes[] = {CRASH_POST("/page/named", &crash_named), {.method = NULL}};

@@ -258,7 +258,7 @@ struct sl_str rewrite_name(const struct rewrite_rules *rules, struct sl_str name
         done = rewrite_by(&m, limits, arena, &result, failed);
     }
     if (work.steps < 0)
-        log_warn("crash", "matching the patterns of rewrite_first_module took too much work: the name stays",
+        log_warn("crash", "matching rewrite_first_module took too much work; the module name is kept",
                  LOG_U64("bytes", name.size));
     *steps = work.steps;
     pcre2_match_context_free(limits);

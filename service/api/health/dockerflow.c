@@ -67,7 +67,7 @@ void dockerflow_version(struct http_exchange *x)
     struct sl_error error;
     if (pool_run(POOL_IO, read_version, &version, &error) != SL_OK) {
         sl_buf_free(&version.text);
-        http_reply_detail(x, 503, "the version cannot be read", NULL);
+        http_reply_detail(x, 503, "cannot read the version file", NULL);
         return;
     }
     if (!version.text.size && version.file)
@@ -127,13 +127,13 @@ void dockerflow_heartbeat(struct http_exchange *x)
     struct check checks[] = {
         {"check_storage_urls", stores == SL_OK ? FINE : ERROR,
          stores == SL_NOT_FOUND ? "tecken.health.E001" : "tecken.health.E002",
-         stores == SL_NOT_FOUND ? "the bucket of a symbol store is not there" : "a symbol store does not answer"},
+         stores == SL_NOT_FOUND ? "the bucket of a symbol store does not exist" : "a symbol store does not respond"},
         {"check_redis_connected", cache_redis_state() & CACHE_REDIS_DOWN ? WARNING : FINE, "tecken.health.E003",
-         "the Redis does not answer"},
+         "Redis does not respond"},
         {"check_redis_policy", cache_redis_state() & CACHE_REDIS_KEEPS ? WARNING : FINE, "tecken.health.W001",
-         "the Redis never evicts"},
+         "Redis has no eviction policy"},
         {"check_cache_dir", cache_writable() ? FINE : ERROR, "symloom.health.E001",
-         "the cache directory takes no files"},
+         "cannot write to the cache directory"},
     };
     enum { CHECKS = sizeof checks / sizeof *checks };
     int worst = FINE;
@@ -160,6 +160,6 @@ void dockerflow_broken(struct http_exchange *x)
         http_reply_empty(x, 404);
         return;
     }
-    log_error("health", "an error that was asked for", LOG_SLSTR("path", x->path));
+    log_error("health", "test error requested", LOG_SLSTR("path", x->path));
     http_reply(x, 500, "application/json", SL_STR("{\"title\": \"500 Internal Server Error\"}"));
 }

@@ -176,7 +176,7 @@ static void answer_metrics(struct http_exchange *x)
     config_release(metrics.config);
     if (!written || metrics.text.failed) {
         sl_buf_free(&metrics.text);
-        http_reply_detail(x, 503, "the metrics cannot be had", NULL);
+        http_reply_detail(x, 503, "cannot collect metrics", NULL);
         return;
     }
     http_reply(x, 200,

@@ -227,7 +227,8 @@ static void jobs_finish(struct job *job, enum sl_code code, const struct sl_erro
     if (outcome == JOB_BUSY) {
         metric_add(METRIC_BUSY, 1, "job", NULL, NULL);
         if (loop_minutely(&service->next_busy_log_ms))
-            log_error("jobs", "not enough memory or descriptors for a job", LOG_STR("task", job->task), LOG_ERR(error));
+            log_error("jobs", "out of memory or file descriptors for a job", LOG_STR("task", job->task),
+                      LOG_ERR(error));
     }
     if (outcome == JOB_INTERNAL_ERROR && code != SL_CANCELLED)
         log_error("jobs", "job failed", LOG_STR("task", job->task), LOG_ERR(error));
@@ -415,7 +416,7 @@ void service_stop(struct service *service)
         fiber_wake_all(&job->waiters);
     }
     if (service->running)
-        log_warn("jobs", "jobs are cut short by the shutdown", LOG_U64("jobs", service->running));
+        log_warn("jobs", "canceling jobs for the shutdown", LOG_U64("jobs", service->running));
     fiber_sleep(0); /* lets waiting handlers answer */
     fiber_group_cancel(&service->jobs_group);
     while (service->running)

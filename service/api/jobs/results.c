@@ -67,7 +67,7 @@ static bool results_command(struct results *results, const struct sl_str *words,
     if (result == REDIS_ANSWERED && answer->type != REDIS_FAILURE)
         return true;
     if (result != REDIS_CANCELLED && loop_minutely(&results->next_log_ms))
-        log_warn("jobs", "results of jobs do not reach other nodes: Redis does not answer as it should",
+        log_warn("jobs", "cannot share job results with other nodes: Redis does not respond as expected",
                  LOG_SLSTR("answer", sl_buf_view(&answer->text)));
     if (result == REDIS_TIMED_OUT || result == REDIS_UNREACHABLE)
         results->rest_until_ms = loop_now_ms() + REST_MS;
@@ -349,7 +349,7 @@ struct results *results_open(struct service *service)
     }
     if (!redis_listen(results->channel, results->channel_name, on_ended, results) ||
         !fiber_start(&results->group, renew_fiber, results))
-        log_error("jobs", "no memory for the results of jobs in Redis");
+        log_error("jobs", "cannot store job results in Redis: it is out of memory");
     return results;
 }
 

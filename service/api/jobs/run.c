@@ -34,7 +34,7 @@ enum sl_code job_reserve(struct job *job, uint64_t bytes, struct sl_error *error
 {
     enum sl_code code = memory_ask(&job->memory, job->arena.used + bytes, error);
     job->is_large = bytes > LARGE_STEP;
-    return code && code != SL_CANCELLED ? sl_fail(error, SL_BUSY, "not enough memory for the answer") : code;
+    return code && code != SL_CANCELLED ? sl_fail(error, SL_BUSY, "not enough memory for the response") : code;
 }
 
 struct work {
@@ -59,7 +59,7 @@ enum sl_code job_work(struct job *job, unsigned place, job_step *step, struct sl
     if (place != JOB_ON_LOOP)
         code = pool_run(job->is_large ? place | POOL_HEAVY : place, work, &w, error);
     else if (!guard_run(work, &w))
-        code = sl_fail(error, SL_INTERNAL, "a mapped file could not be read");
+        code = sl_fail(error, SL_INTERNAL, "cannot read a mapped file");
     if (job->memory.bytes < job->arena.used)
         memory_set(&job->memory, job->arena.used);
     return code == SL_OK ? w.code : code;

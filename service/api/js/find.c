@@ -80,7 +80,7 @@ static enum sl_code fetch_js_file(struct js_request *r, struct js_file *file)
     struct sl_error error = {.code = SL_OK};
     enum sl_code code = kinds_get_source_file(&file->request, r->arena, &file->item, &error);
     if (code != SL_OK && !stops(r, code))
-        log_debug("js", "a file cannot be used", LOG_SLSTR("file", file->uri), LOG_STR("reason", error.message));
+        log_debug("js", "a file is not usable", LOG_SLSTR("file", file->uri), LOG_STR("reason", error.message));
     return code;
 }
 
@@ -220,8 +220,7 @@ static void query_sentry(void *arg)
     if (code != SL_OK)
         look->listed_count = 0;
     if (code != SL_OK && !stops(r, code))
-        log_debug("js", "the look-up of artifacts failed", LOG_SLSTR("source", r->source.id),
-                  LOG_STR("reason", error.message));
+        log_debug("js", "artifact lookup failed", LOG_SLSTR("source", r->source.id), LOG_STR("reason", error.message));
     look->listed = items;
     metric_observe(METRIC_JS_ITEMS, 1, "api_requests", NULL, NULL);
 }
@@ -260,7 +259,7 @@ static void open_bundle(void *arg)
     if (code != SL_OK && stops(r, code))
         return;
     if (code != SL_OK)
-        log_debug("js", "a bundle cannot be used", LOG_SLSTR("bundle", bundle->artifact->file.uri),
+        log_debug("js", "a source bundle is not usable", LOG_SLSTR("bundle", bundle->artifact->file.uri),
                   LOG_STR("reason", error.message));
     metric_observe(METRIC_JS_ITEMS, code == SL_OK, "fetched_bundles", NULL, NULL);
 }

@@ -188,7 +188,7 @@ static enum sl_code own_convert_map(struct js_module *m, struct sl_str embedded,
 static bool js_convert(struct js_request *r, struct js_module *m, struct sl_str embedded)
 {
     struct sourcemap_request request = {.scope = r->scope, .embedded = embedded};
-    struct sl_error error = {.code = SL_OK, .message = "it was tried before"};
+    struct sl_error error = {.code = SL_OK, .message = "already tried"};
     request.script = m->minified->item ? &m->minified->request : NULL;
     request.map = m->map ? &m->map->request : NULL;
     request.map_id = SL_STR("<embedded>");
@@ -203,7 +203,7 @@ static bool js_convert(struct js_request *r, struct js_module *m, struct sl_str 
     if (m->code == SL_CANCELLED || m->code == SL_BUSY)
         r->finder.stopped = m->code;
     else if (m->code != SL_OK)
-        log_debug("js", "a source map cannot be used", LOG_SLSTR("script", m->abs_path),
+        log_debug("js", "a source map is not usable", LOG_SLSTR("script", m->abs_path),
                   LOG_STR("reason", error.message));
     if (m->code != SL_OK && m->code != SL_INTERNAL)
         m->code = SL_MALFORMED;

@@ -128,7 +128,7 @@ static bool js_read_debug_id(struct sl_fields *s, const struct sl_json_path *at,
     if (!sl_fields_text(s, at, &text))
         return false;
     if (!sl_debug_id_parse(text, out))
-        log_debug("js", "a module has a debug id that is none", LOG_SLSTR("debug_id", text));
+        log_debug("js", "a module has an invalid debug id", LOG_SLSTR("debug_id", text));
     return true;
 }
 

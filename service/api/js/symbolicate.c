@@ -12,7 +12,7 @@ static enum sl_code js_ended(const struct js_request *r, struct sl_error *error)
 {
     switch (r->finder.stopped) {
     case SL_CANCELLED: return sl_fail(error, SL_CANCELLED, "cancelled");
-    case SL_INTERNAL: return sl_fail(error, SL_INTERNAL, "a mapped file could not be read");
+    case SL_INTERNAL: return sl_fail(error, SL_INTERNAL, "cannot read a mapped file");
     default: return sl_fail(error, SL_BUSY, "out of memory");
     }
 }

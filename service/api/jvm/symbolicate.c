@@ -80,7 +80,7 @@ static enum sl_code make_own(struct jvm_request *r, struct sl_error *error)
         if (own->code == SL_BUSY || own->code == SL_CANCELLED)
             return own->code;
         if (own->code != SL_OK)
-            log_debug("jvm", "a mapping of a request is not used", LOG_STR("reason", error->message));
+            log_debug("jvm", "ignoring a mapping of the request", LOG_STR("reason", error->message));
     }
     return SL_OK;
 }
@@ -167,7 +167,7 @@ static void jvm_finish(struct job *job, void *arg, enum sl_code code, const stru
 {
     const struct jvm_request *r = arg;
     if (r->limited)
-        log_warn("jvm", "frames were left out of an answer, which has as many as it may",
+        log_warn("jvm", "dropped frames because the response reached max_response_frames",
                  LOG_U64("frames", r->result_count));
     if (code == SL_OK)
         jvm_count(r, job->task);

@@ -288,7 +288,8 @@ static void symbolicate_trace(struct native_request *request, size_t index, uint
     for (size_t i = 0; i < walk.trace->frame_count && !request->out_of_memory; i++) {
         size_t before = walk.count;
         if (request->result_count + walk.count >= max_frames) {
-            log_warn("symbolicate", "answer cut", LOG_U64("frames", max_frames));
+            log_warn("symbolicate", "response truncated: too many frames (max_response_frames)",
+                     LOG_U64("frames", max_frames));
             break;
         }
         if (!answer_limit_take(request->limit, 0)) {

@@ -225,7 +225,7 @@ static bool read_source_text(struct sourcing *s, struct source_object *object, s
     s->work += object->work - before;
     memory_hold(&s->held, s->text.capacity + s->decoded.capacity);
     if (s->work > max_work)
-        log_warn("sources", "no more source text is read for this request", LOG_U64("bytes", s->work));
+        log_warn("sources", "no more source files are read for this request: limit reached", LOG_U64("bytes", s->work));
     return known;
 }
 

@@ -123,7 +123,7 @@ bool page_example(struct sl_buf *out)
     sl_json_begin_object(&w);
     sl_json_member_array(&w, "stacktraces");
     sl_json_begin_object(&w);
-    sl_json_member_str(&w, "thread_name", SL_STR("the loop of symloom, answering for this example"));
+    sl_json_member_str(&w, "thread_name", SL_STR("event loop of symloom, preparing this example"));
     write_frames(&example, &w);
     sl_json_end_object(&w);
     sl_json_end_array(&w);

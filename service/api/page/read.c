@@ -210,7 +210,7 @@ void page_read(struct http_exchange *x)
         http_reply_no_memory(x);
     } else if (!r.good) {
         sl_buf_free(&r.json);
-        http_reply_detail(x, 413, "the answer would be longer than max_response_bytes", NULL);
+        http_reply_detail(x, 413, "the response would be larger than max_response_bytes", NULL);
     } else {
         http_reply_json(x, 200, &r.json);
     }

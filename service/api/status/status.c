@@ -342,7 +342,7 @@ static void watch_clock(int64_t *offset_s)
 {
     int64_t now_s = clock_wall_s() - (int64_t)(clock_mono_ns() / 1000000000), jump_s = now_s - *offset_s;
     if (jump_s > JUMP_S || jump_s < -JUMP_S)
-        log_warn("core", "the clock was set", LOG_I64("seconds", jump_s));
+        log_warn("core", "the system clock was changed", LOG_I64("seconds", jump_s));
     *offset_s = now_s;
 }
 

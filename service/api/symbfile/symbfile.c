@@ -248,7 +248,7 @@ static void log_part(const struct upload *u)
              LOG_U64("part", u->head.part), LOG_U64("parts", u->head.parts), LOG_U64("bytes", u->received),
              LOG_U64("records", symbfile_part_records(u->part)), LOG_SLSTR("key", u->head.key_id));
     if (symbfile_part_cut(u->part))
-        log_debug("symbfile", "a range longer than 32 bits was cut", LOG_STR("file_id", id));
+        log_debug("symbfile", "a range longer than 32 bits was truncated", LOG_STR("file_id", id));
 }
 
 static void symbfile_take(struct http_exchange *x, struct upload *u)

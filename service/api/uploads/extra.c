@@ -42,7 +42,7 @@ enum sl_code uploads_find_extra(const struct config_store *config, struct sl_str
         if (code == SL_NOT_FOUND)
             continue;
         result = code;
-        log_warn("uploads", "another store cannot be asked", LOG_SLSTR("store", config->extra[i]), LOG_ERR(&error));
+        log_warn("uploads", "cannot ask another symbol store", LOG_SLSTR("store", config->extra[i]), LOG_ERR(&error));
     }
     return result;
 }

@@ -251,9 +251,9 @@ static void session_publish(struct http_exchange *x, struct session *s, const st
     if (pool_run(POOL_IO, session_unmap, f, NULL) == SL_BUSY)
         session_unmap(f);
     if (code != SL_OK && code != SL_CANCELLED)
-        log_error("uploads", "an uploaded file could not be stored", LOG_ERR(&f->job.error));
+        log_error("uploads", "cannot store an uploaded file", LOG_ERR(&f->job.error));
     if (f->wrong)
-        uploads_reply_error(x, 400, SL_STR("size or MD5 of the file are not those that were announced"));
+        uploads_reply_error(x, 400, SL_STR("size or MD5 of the file differ from what was announced"));
     else if (code != SL_OK)
         uploads_reply_error(x, code == SL_BUSY ? 503 : 500, SL_STR("Internal Server Error"));
     else
@@ -361,7 +361,7 @@ static void session_piece(struct http_exchange *x, struct session *s, const stru
     }
     append.to = s->fd;
     if (pool_run(POOL_IO, append_work, &append, NULL) != SL_OK || !append.good) {
-        uploads_reply_error(x, 400, SL_STR("the piece has not the size it says"));
+        uploads_reply_error(x, 400, SL_STR("the part does not have the announced size"));
         return;
     }
     s->received += append.size;
@@ -420,7 +420,7 @@ static void relay_answer(struct relaying *p, enum sl_code code, int status, stru
     if (code == SL_CANCELLED)
         return;
     if (code != SL_OK)
-        log_warn("uploads", "the process of an upload cannot be asked", LOG_ERR(&p->error));
+        log_warn("uploads", "cannot forward a request to the process of its upload", LOG_ERR(&p->error));
     if (code != SL_OK)
         uploads_reply_error(p->x, 503, SL_STR("Service Unavailable"));
     else if (answer->size)
@@ -498,7 +498,7 @@ void session_put(struct http_exchange *x)
     if (!s && session_forward(x))
         return;
     if (!s || s->busy) {
-        uploads_reply_error(x, s ? 503 : 404, s ? SL_STR("an upload is on its way") : SL_STR("Not Found"));
+        uploads_reply_error(x, s ? 503 : 404, s ? SL_STR("an upload is in progress") : SL_STR("Not Found"));
         return;
     }
     const struct config *config = config_retain(((const struct service *)x->service)->config);

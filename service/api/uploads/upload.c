@@ -318,7 +318,7 @@ static void upload_keep_record(const struct upload *u, uint64_t id)
     sl_json_end_object(&w);
     sl_json_end_object(&w);
     if (uploads_record_put(u->archive.scope, u->part, id, sl_buf_view(&record), &error) != SL_OK)
-        log_warn("uploads", "the record of an upload could not be kept", LOG_U64("id", id), LOG_ERR(&error));
+        log_warn("uploads", "cannot store the record of an upload", LOG_U64("id", id), LOG_ERR(&error));
     sl_buf_free(&record);
 }
 
@@ -381,7 +381,7 @@ static void upload_store(struct upload *u)
     enum sl_code code = uploads_publish(&u->archive, u->part, &error);
     if (code == SL_OK || code == SL_CANCELLED)
         return;
-    log_error("uploads", "an upload could not be stored", LOG_ERR(&error));
+    log_error("uploads", "cannot store an upload", LOG_ERR(&error));
     uploads_fail(&u->archive, code == SL_BUSY ? 503 : 500, "Internal Server Error");
 }
 

@@ -267,7 +267,7 @@ static void report_refusal(const struct sending *s, const struct transfer *t, lo
         fprintf(stderr, ", code " SL_STR_FMT ": " SL_STR_FMT, SL_STR_ARG(text_at(error, "Code")),
                 SL_STR_ARG(text_at(error, "Text")));
     if (uuid.size)
-        fprintf(stderr, "\n  " SL_STR_FMT " (request id for support: ", SL_STR_ARG(uuid));
+        fprintf(stderr, "\n  " SL_STR_FMT " (quote this when asking for support)", SL_STR_ARG(uuid));
     fputc('\n', stderr);
 }
 

@@ -86,9 +86,9 @@ static void log_lines(struct sl_str lines, bool failed)
     struct sl_str line;
     while (sl_str_next_line(&lines, &line))
         if (failed)
-            log_error("config", "not taken", LOG_SLSTR("problem", line));
+            log_error("config", "invalid configuration; keeping the old one", LOG_SLSTR("problem", line));
         else
-            log_warn("config", "questionable", LOG_SLSTR("problem", line));
+            log_warn("config", "warning", LOG_SLSTR("problem", line));
 }
 
 static void notify_reloading(void)

@@ -142,7 +142,7 @@ static void put_flips(const struct answer_analysis *analysis, struct sl_buf *out
     enum { SHOWN = 8 };
     for (size_t i = 0; i < analysis->flip_count && i < SHOWN; i++) {
         const struct answer_flip *flip = &analysis->flips[i];
-        sl_buf_printf(out, "Bit flip:   0x%llx may have been meant\n", (unsigned long long)flip->address.value);
+        sl_buf_printf(out, "Bit flip:   0x%llx may have been meant", (unsigned long long)flip->address.value);
         if (flip->source.size) {
             sl_buf_cstr(out, " by ");
             output_put_safe(out, flip->source);

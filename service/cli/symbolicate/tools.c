@@ -168,7 +168,8 @@ static int stackwalk_run(const struct options *o)
 const struct command command_minidump_stackwalk = {
     .name = "minidump_stackwalk",
     .usage = "minidump_stackwalk [OPTION...] MINIDUMP [SYMBOLS...]",
-    .about = "The stacks of a minidump, in the texts of Breakpad's tool of this name.",
+    .about = "Prints the stacks of a minidump in the formats of Breakpad's minidump_stackwalk and rust-minidump's "
+             "minidump-stackwalk.",
     .options = stackwalk_specs,
     .run = stackwalk_run,
 };
@@ -297,8 +298,8 @@ static int retrace_main(const struct command *command, int argc, char **argv)
 const struct command command_retrace = {
     .name = "retrace",
     .usage = "retrace [OPTION...] MAPPING [TRACE]",
-    .about = "A stack trace, or a log with such in it, with the names and lines of the source, as R8's "
-             "retrace writes it.\nOptions may have one dash or two.",
+    .about = "Deobfuscates a JVM stack trace, or a log that contains some, as R8's retrace does.\n"
+             "Options may start with one dash or two.",
     .options = retrace_specs,
     .run = retrace_run,
     .main = retrace_main,

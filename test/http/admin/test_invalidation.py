@@ -200,7 +200,7 @@ def test_commands_without_effect_fail(work, objects):
                               timeout=60, env={**os.environ, "SYMLOOM_CACHE_DIR": ""} if "cache_dir" not in config else None)
         return done.returncode, done.stderr
     status, said = tell({}, "invalidate", "--source", "a")
-    assert status == 1 and "neither a cache_dir nor a shared_cache.redis" in said, said
+    assert status == 1 and "neither cache_dir nor shared_cache.redis" in said, said
     equal(tell({}, "quarantine")[0], 1)
     nowhere = os.path.join(work, "nowhere")
     status, said = tell({"cache_dir": nowhere}, "invalidate", "--source", "a")
@@ -208,6 +208,6 @@ def test_commands_without_effect_fail(work, objects):
     os.mkdir(nowhere)
     redis = {"shared_cache": {"redis": {"url": "redis://127.0.0.1:9"}}}
     status, said = tell({"cache_dir": nowhere, **redis}, "invalidate", "--source", "a")
-    assert status == 1 and "Redis could not be told" in said, said
+    assert status == 1 and "cannot notify Redis" in said, said
     status, said = tell({"cache_dir": nowhere}, "invalidate", "--source", "mistyped")
     assert status == 0 and "the configuration has no source 'mistyped'" in said, said

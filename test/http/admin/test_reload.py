@@ -53,7 +53,7 @@ def test_sources_and_limits_change(work, objects):
 def test_a_wrong_file_changes_nothing(work, objects):
     with Upstream(objects.layout()) as up, Service(work, {"sources": [http_source(up.url, id="good")], "auth": AUTH}) as s:
         rewrite(s, sources=[{"id": "x", "type": "nonsense"}], max_downloads="many")
-        hangup(s, "not taken")
+        hangup(s, "invalid configuration")
         equal(status(s, objects), "found")
         equal(gauge(s, "config_last_reload_successful"), 0)
         answer = s.request("POST", "/admin/reload", headers=BEARER)
@@ -79,7 +79,7 @@ def test_what_needs_a_restart_stays(work, objects):
             equal(status(s, objects), "found")
             equal(os.path.exists(elsewhere), False)
             for key in keys:
-                equal(s.logged().count(f"the old one stays key={key}\n"), times, key)
+                equal(s.logged().count(f"keeping the old value key={key}\n"), times, key)
             wait_until("another second, as one has room for ten lines", lambda: int(time.time()) != second)
 
 
@@ -197,7 +197,7 @@ def test_sockets_of_the_service_manager(work, objects):
         equal(os.path.exists(os.path.join(home, "socket")), True)  # the manager's, not ours
     for names, fds, pid, expected in (("http", high, "1", "no sockets were passed"),
                                       ("https:admin", high, None, "no sockets were passed"),
-                                      ("http", [os.open("/dev/null", os.O_RDONLY)], None, "no stream socket")):
+                                      ("http", [os.open("/dev/null", os.O_RDONLY)], None, "not a stream socket")):
         process = start(names, fds, pid)
         log = process.communicate(timeout=60)[1]
         equal((process.returncode, expected in log), (1, True), log)

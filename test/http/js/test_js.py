@@ -72,7 +72,7 @@ def test_answers_of_the_look_up_that_are_none(work, objects):
             up.tells = answer
             equal(symbolicate(s, asked(up, [frame("http://example.com/test.min.js")]))["errors"],
                   [{"abs_path": "http://example.com/test.min.js", "type": "scraping_disabled"}])
-        equal("a Sentry source refuses its credentials" in s.logged(), True)
+        equal("a Sentry source rejects its credentials" in s.logged(), True)
         up.tells = odd + TOLD
         answer = symbolicate(s, asked(up, [frame("http://example.com/test.min.js")]))
         equal((brief(result(answer)), "errors" in answer), (ON_FAILURE, False), "what does not fit is left out")

@@ -138,8 +138,8 @@ def test_sources_where_their_paths_say(work, objects):
         registry + ":z-1.0.0-beta.1+2.3:a.rs": "zed",
     }
     refused = {
-        registry + ":md-5-0.10.6:src/none.rs": "the archive does not have the file",
-        registry + ":md-5-0.10.6:src/link.rs": "the archive does not have the file",
+        registry + ":md-5-0.10.6:src/none.rs": "the archive does not contain the file",
+        registry + ":md-5-0.10.6:src/link.rs": "the archive does not contain the file",
         registry + ":md-5-0.10.7:src/lib.rs": "not_found", registry + ":bad-1.0.0:a.rs": "Unrecognized archive format",
         registry + ":nothing:a.rs": "no bundle and no debug file has it", registry + ":md-5-0.10.6:": "no bundle and no debug file has it",
         "cargo:elsewhere-0123:md-5-0.10.6:src/lib.rs": "no bundle and no debug file has it",

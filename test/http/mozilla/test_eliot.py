@@ -32,14 +32,14 @@ def test_the_environment_alone(work, objects):
             equal(s.request("POST", "/", "{}")[0], 405)
         with Upstream({place(P): lambda h: h.reply(302, headers=[("Location", up.url[:-1].replace("127.0.0.1", "localhost") + place(P))])}) as away:
             with eliot(work, away.url) as s:  # where that sends us is not the operator's word
-                equal((ask(s, 0x5380), "reserved addresses" in s.logged()), ((None, False), True))
+                equal((ask(s, 0x5380), "reserved IP address" in s.logged()), ((None, False), True))
         with eliot(work, up.url, {"mozilla": {}}) as s:  # who has a section says there what is wanted
             equal((ask(s, 0x80000000), s.request("POST", "/", "{}")[0]), (("testproj::main", True), 400))
 
 
 def test_a_store_that_is_refused(work, objects):
     """Its operator hears of it at the start, and when the configuration is read anew."""
-    told = "a configured source will not be asked: its address is reserved"
+    told = "a configured source is not asked because its address is reserved"
     with Upstream({}) as up:
         for config, count in (({"mozilla": {"sources": [up.url]}}, 1), ({"sources": [{"id": "own", "type": "http", "url": up.url.replace("127.0.0.1", "localhost")}]}, 1),
                               ({"mozilla": {"sources": [up.url]}, "allowed_reserved_networks": ["127.0.0.0/8"]}, 0)):

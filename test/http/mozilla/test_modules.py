@@ -134,7 +134,7 @@ def test_health(work, objects):
         with Service(work, {"mozilla": {"sources": [], "version_file": name, "broken_endpoint": True}}) as s:
             equal(json.loads(s.request("GET", "/__version__")[2]), expected)
             equal(s.request("GET", "/__broken__")[::2], (500, b'{"title": "500 Internal Server Error"}'))
-            wait_until("the error in the log", lambda: "an error that was asked for" in s.logged())
+            wait_until("the error in the log", lambda: "test error requested" in s.logged())
 
 
 # ---- the cache ----
@@ -185,7 +185,7 @@ def test_redis_keeps_modules(work, objects):
             equal(metric(s, 'symloom_cache_lookups_total{cache="mozilla_syms",layer="shared",result="ok"}'), 4)
         redis.ask("CONFIG SET maxmemory-policy noeviction")
         with Service(work, {"mozilla": {**mozilla, "redis": {"url": redis.url}}}) as s:
-            wait_until("the complaint", lambda: "never evicts" in s.logged())
+            wait_until("the complaint", lambda: "Redis has no eviction policy" in s.logged())
             equal(heartbeat(s)[:2] + (heartbeat(s)[2]["check_redis_policy"],), (200, "warning", "warning"))
 
 

@@ -185,8 +185,8 @@ def test_transcoders_that_misbehave(work, objects):
             equal(s.answer("3.2.0"), (404, None, b""), what)
             equal(metric(s.service, 'symloom_transcodes_total{version="3.2.0",result="malformed"}'), 1, what)
             assert endless or runs(work) - before == 1, what  # where the time is over early, it may not have come to its first line
-            wait_until("the log", lambda: "could not be transcoded" in s.service.logged())
-            equal("the transcoder took too long" in s.service.logged(), endless, what)
+            wait_until("the log", lambda: "cannot transcode a PDB" in s.service.logged())
+            equal("the transcoder timed out" in s.service.logged(), endless, what)
             equal([n for n in os.listdir(os.path.join(s.service.cache, "tmp")) if "symcache-" in n], [])
     with Server(work, [program(work, 'd=$(dirname "$out"); mv "$d" "$d.x"; l=$(echo $id | tr A-Z a-z); mv "$d.x" "$(dirname $d)/$l"; '
                                      'printf ok > "$(dirname $d)/$l/NTDLL.PDB-V3.2.0.SymCache"; echo said')]) as s:

@@ -352,7 +352,7 @@ def test_a_request_inflates_no_more_than_a_gigabyte(work, objects):
                        sources=[source(up)])
         got = [f.get("context_line") for f in frames(s.symbolicate(body))]
         equal((got[0], got[16], got[-1]), ("line", "line", None))
-        wait_until("the log line", lambda: "no more source text" in s.logged())
+        wait_until("the log line", lambda: "no more source files" in s.logged())
 
 
 def test_texts_in_debug_information(work, objects):

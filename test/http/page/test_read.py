@@ -39,9 +39,9 @@ def test_kinds_are_those_of_the_command(work, objects):
             equal(read(s, data)["kind"], kind, given)
         equal(read(s, gzip.compress(JS.encode()), **{"Content-Encoding": "gzip"})["kind"], "jsstack")
         assert "ELF" in read(s, b"\x7fELF" + bytes(64))["unread"]
-        equal(read(s, "panic: x\n\ngoroutine 1 [running]:\nmain.main()\n\t/src/p.go:3 +0x16\n"), {"kind": None, "plain": "a stack of Go"})
-        equal(read(s, "stack backtrace:\n   0: f\n             at /rustc/1/library/std/src/panicking.rs:665:5\n"), {"kind": None, "plain": "a backtrace of Rust"})
-        equal(read(s, "   at a.B.C(D.java:1)\n   at Shop.Main(String[] args) in /src/a.cs:line 12\n"), {"kind": None, "plain": "an exception of .NET"})
+        equal(read(s, "panic: x\n\ngoroutine 1 [running]:\nmain.main()\n\t/src/p.go:3 +0x16\n"), {"kind": None, "plain": "a Go stack trace"})
+        equal(read(s, "stack backtrace:\n   0: f\n             at /rustc/1/library/std/src/panicking.rs:665:5\n"), {"kind": None, "plain": "a Rust backtrace"})
+        equal(read(s, "   at a.B.C(D.java:1)\n   at Shop.Main(String[] args) in /src/a.cs:line 12\n"), {"kind": None, "plain": "a .NET exception"})
         equal(read(s, "Traceback (most recent call last):\n" + JAVA)["kind"], "trace", "of a JVM below it")
 
 
@@ -73,7 +73,7 @@ def test_answers_are_no_longer_than_they_may_be(work, objects):
     with Service(work, {"max_response_bytes": 100000}) as s:
         for text in ("\tat a.b(F)\n" * 2000, "a@/b:1:1\n" * 2000, '"' + "\\n a@/b:1:1" * 2000 + '"', "a: " * 20000 + "\n\tat a.b(F)\n" * 2000):
             status, _, body = s.request("POST", "/page/read", text.encode())
-            equal((status, json.loads(body)), (413, {"detail": "the answer would be longer than max_response_bytes"}), text[:40])
+            equal((status, json.loads(body)), (413, {"detail": "the response would be larger than max_response_bytes"}), text[:40])
         equal(read(s, "\tat a.b(F)\n" * 100)["kind"], "trace")
 
 

@@ -100,7 +100,7 @@ def test_push_symbfiles_and_dry_runs(work, objects):
 def test_push_failures(work, objects):
     path = os.path.join(objects.dir, "full")
     push("executable", expect=2)
-    assert "one mode is needed" in push("executables", "-e", path, expect=2).stderr
+    assert "missing mode" in push("executables", "-e", path, expect=2).stderr
     assert path + ": " in push("executable", "-e", path, "--dry-run", "--output", path, expect=1).stderr
     push("-e", path, "-u", "http://127.0.0.1:1", expect=2)
     push("executable", "-e", path, "-u", "http://x", "--chunk-size", "1", expect=2)

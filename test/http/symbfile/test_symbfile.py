@@ -277,7 +277,7 @@ def test_without_keys(work, objects):
 def test_without_a_store(work, objects):
     with service(work, config={"cache_dir": None}) as s:
         refused(s, 404, "1301")
-        wait_until("the warning", lambda: "uploads are refused" in s.logged())
+        wait_until("the warning", lambda: "rejecting uploads" in s.logged())
 
 
 def push(*words, expect=0, env=None):

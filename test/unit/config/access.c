@@ -13,8 +13,8 @@ TEST(test_keys_are_read)
               "    - {id: none, sha256: " DIGEST ", rights: [symbolicate], scopes: []}\n");
     assert_string_equal(
         outcome_text(&o), /* keys that open nothing */
-        "config.yml:5:99: warning: auth.keys[1].rights: the list is empty: the key is good for nothing\n"
-        "config.yml:7:123: warning: auth.keys[3].scopes: the list is empty: the key is good for nothing\n");
+        "config.yml:5:99: warning: auth.keys[1].rights: the list is empty, so the key has no rights\n"
+        "config.yml:7:123: warning: auth.keys[3].scopes: the list is empty, so the key has no rights\n");
     assert_int_equal(o.config->auth.require_count, 2);
     assert_int_equal(o.config->auth.key_count, 4);
     const struct access_key *key = o.config->auth.keys;

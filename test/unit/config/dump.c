@@ -161,8 +161,8 @@ TEST(problems_are_in_the_order_of_the_file)
     expect_problems("zzz: 1\nresult_ttl: 1\nmax_fibers: 0\nbind: x\n",
                     "config.yml:1:1: warning: zzz: unknown key\n"
                     "config.yml:2:13: error: result_ttl: 1 is not a duration (examples: 30s, 5m, 1h 30m, 7days)\n"
-                    "config.yml:3:13: error: max_fibers: 0 is too small, at least 1\n"
-                    "config.yml:4:7: error: bind: \"x\": allowed are IP:PORT, [IPv6]:PORT, unix:/path and systemd\n");
+                    "config.yml:3:13: error: max_fibers: 0 is too small; the minimum is 1\n"
+                    "config.yml:4:7: error: bind: \"x\": must be IP:PORT, [IPv6]:PORT, unix:/path or systemd\n");
 }
 
 static size_t lines_of(const char *text)

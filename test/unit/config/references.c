@@ -96,8 +96,8 @@ TEST(only_whole_values_are_references)
         assert_string_equal(outcome_text(&o),
                             i < NOTHING_LIKE_ONE
                                 ? ""
-                                : "config.yml:1:12: warning: cache_dir: ${HOME} stays as it is: only a "
-                                  "value that is nothing else is replaced\n");
+                                : "config.yml:1:12: warning: cache_dir: ${HOME} is not replaced: a variable "
+                                  "must be the whole value\n");
         assert_string_equal(o.config->cache_dir, literal[i]);
         outcome_free(&o);
     }
@@ -113,7 +113,7 @@ TEST(references_are_resolved_once)
     assert_string_equal(o.config->cache_dir, "${T_INNER}");
     outcome_free(&o);
     expect_error("bind: ${T_OUTER}",
-                 "1:7: error: bind: \"${T_INNER}\": allowed are IP:PORT, [IPv6]:PORT, unix:/path and systemd");
+                 "1:7: error: bind: \"${T_INNER}\": must be IP:PORT, [IPv6]:PORT, unix:/path or systemd");
     expect_error("max_fibers: ${T_OUTER}", "1:13: error: max_fibers: \"${T_INNER}\" is not an integer");
     expect_error("sources: ${T_OUTER}", "1:10: error: sources: expected a list, found a string");
 }
@@ -371,7 +371,9 @@ TEST(readable_secrets_are_a_warning)
         mode_t mode;
         const char *wanted;
     } cases[] = {
-        {written, 0644, "config.yml: warning: sources[0].token: the file holds secrets and is readable by everybody\n"},
+        {written, 0644,
+         "config.yml: warning: sources[0].token: the file contains secrets and is readable by everyone; restrict it "
+         "with chmod o-r\n"},
         {written, 0640, ""},
         {referred, 0644, ""},
     };

@@ -34,12 +34,11 @@ TEST(switches)
         assert_int_equal(o.config->enable_cache_cleanup, good[i].value);
         outcome_free(&o);
     }
-    expect_error("enable_cache_cleanup: yes", "1:23: error: enable_cache_cleanup: \"yes\" is neither true nor false");
-    expect_error("enable_cache_cleanup: 1", "1:23: error: enable_cache_cleanup: 1 is neither true nor false");
-    expect_error("enable_cache_cleanup: 'true'",
-                 "1:23: error: enable_cache_cleanup: \"true\" is neither true nor false");
-    expect_error("enable_cache_cleanup:", "1:22: error: enable_cache_cleanup: null is neither true nor false");
-    expect_error("http: {server_header: []}", "1:23: error: http.server_header: a list is neither true nor false");
+    expect_error("enable_cache_cleanup: yes", "1:23: error: enable_cache_cleanup: \"yes\" is not true or false");
+    expect_error("enable_cache_cleanup: 1", "1:23: error: enable_cache_cleanup: 1 is not true or false");
+    expect_error("enable_cache_cleanup: 'true'", "1:23: error: enable_cache_cleanup: \"true\" is not true or false");
+    expect_error("enable_cache_cleanup:", "1:22: error: enable_cache_cleanup: null is not true or false");
+    expect_error("http: {server_header: []}", "1:23: error: http.server_header: a list is not true or false");
 }
 
 TEST(counts)
@@ -68,9 +67,9 @@ TEST(counts)
     static const struct {
         const char *text, *wrong;
     } bad[] = {
-        {"-5", "-5 is too small, at least 0"},
-        {"9223372036854775808", "9223372036854775808 is too large, at most 9223372036854775807"},
-        {"18446744073709551615", "18446744073709551615 is too large, at most 9223372036854775807"},
+        {"-5", "-5 is too small; the minimum is 0"},
+        {"9223372036854775808", "9223372036854775808 is too large; the maximum is 9223372036854775807"},
+        {"18446744073709551615", "18446744073709551615 is too large; the maximum is 9223372036854775807"},
         {"1.5", "1.5 is not an integer or null"},
         {"1e3", "1e3 is not an integer or null"},
         {"'5'", "\"5\" is not an integer or null"},
@@ -94,9 +93,9 @@ TEST(counts)
     }
     expect_error("max_fibers: null", "1:13: error: max_fibers: null is not an integer");
     expect_error("max_fibers: 99999999999999999999999",
-                 "1:13: error: max_fibers: 99999999999999999999999 is too large, at most 9223372036854775807");
+                 "1:13: error: max_fibers: 99999999999999999999999 is too large; the maximum is 9223372036854775807");
     expect_error("max_fibers: -99999999999999999999999",
-                 "1:13: error: max_fibers: -99999999999999999999999 is too small, at least 1");
+                 "1:13: error: max_fibers: -99999999999999999999999 is too small; the minimum is 1");
 }
 
 TEST(narrow_numbers)
@@ -108,11 +107,11 @@ TEST(narrow_numbers)
     assert_int_equal(o.config->http.max_connections_per_ip, 0);
     outcome_free(&o);
     expect_error("max_downloads: 4294967296",
-                 "1:16: error: max_downloads: 4294967296 is too large, at most 4294967295");
+                 "1:16: error: max_downloads: 4294967296 is too large; the maximum is 4294967295");
     expect_error("http: {backlog: 2147483648}",
-                 "1:17: error: http.backlog: 2147483648 is too large, at most 2147483647");
+                 "1:17: error: http.backlog: 2147483648 is too large; the maximum is 2147483647");
     expect_error("http: {max_connections_per_ip: -1}",
-                 "1:32: error: http.max_connections_per_ip: -1 is too small, at least 0");
+                 "1:32: error: http.max_connections_per_ip: -1 is too small; the minimum is 0");
 }
 
 /* spec: "below 1 acts as 1" */
@@ -142,9 +141,9 @@ TEST(sizes)
     expect_error("result_bytes: 1.5GiB",
                  "1:15: error: result_bytes: \"1.5GiB\" is not a size (examples: 512, 64KiB, 1GiB)");
     expect_error("result_bytes: 1.5", "1:15: error: result_bytes: 1.5 is not a size (examples: 512, 64KiB, 1GiB)");
-    expect_error("result_bytes: -1", "1:15: error: result_bytes: -1 is too small, at least 0 bytes");
+    expect_error("result_bytes: -1", "1:15: error: result_bytes: -1 is too small; the minimum is 0 bytes");
     expect_error("result_bytes: 9000000TiB",
-                 "1:15: error: result_bytes: \"9000000TiB\" is too large, at most 9223372036854775807 bytes");
+                 "1:15: error: result_bytes: \"9000000TiB\" is too large; the maximum is 9223372036854775807 bytes");
     expect_error("result_bytes: null", "1:15: error: result_bytes: null is not a size (examples: 512, 64KiB, 1GiB)");
     expect_error("result_bytes: off", "1:15: error: result_bytes: \"off\" is not a size (examples: 512, 64KiB, 1GiB)");
     expect_error("max_download_size: off",
@@ -152,7 +151,7 @@ TEST(sizes)
     expect_error("http: {compress_min: null}",
                  "1:22: error: http.compress_min: null is not a size (examples: 512, 64KiB, 1GiB, off)");
     expect_error("http: {max_request_line: 63}",
-                 "1:26: error: http.max_request_line: 63 is too small, at least 64 bytes");
+                 "1:26: error: http.max_request_line: 63 is too small; the minimum is 64 bytes");
 }
 
 TEST(durations)
@@ -172,10 +171,11 @@ TEST(durations)
                  "1:13: error: result_ttl: null is not a duration (examples: 30s, 5m, 1h 30m, 7days)");
     expect_error("result_ttl: ''",
                  "1:13: error: result_ttl: \"\" is not a duration (examples: 30s, 5m, 1h 30m, 7days)");
-    expect_error("result_ttl: 400years", "1:13: error: result_ttl: \"400years\" is too large, at most 292years 3months "
-                                         "7days 16h 6m 28s 854ms 775us 807ns");
+    expect_error("result_ttl: 400years",
+                 "1:13: error: result_ttl: \"400years\" is too large; the maximum is 292years 3months "
+                 "7days 16h 6m 28s 854ms 775us 807ns");
     expect_error("cache_cleanup_interval: 0s",
-                 "1:25: error: cache_cleanup_interval: \"0s\" is too small, at least 1ms");
+                 "1:25: error: cache_cleanup_interval: \"0s\" is too small; the minimum is 1ms");
 }
 
 TEST(texts)
@@ -237,9 +237,9 @@ TEST(listeners)
     static const struct {
         const char *text, *wrong;
     } bad[] = {
-        {"3021", "allowed are IP:PORT, [IPv6]:PORT, unix:/path and systemd"},
-        {"localhost", "allowed are IP:PORT, [IPv6]:PORT, unix:/path and systemd"},
-        {":3021", "allowed are IP:PORT, [IPv6]:PORT, unix:/path and systemd"},
+        {"3021", "must be IP:PORT, [IPv6]:PORT, unix:/path or systemd"},
+        {"localhost", "must be IP:PORT, [IPv6]:PORT, unix:/path or systemd"},
+        {":3021", "must be IP:PORT, [IPv6]:PORT, unix:/path or systemd"},
         {"localhost:3021", "host names are not allowed, use an IP address"},
         {"1.2.3:80", "host names are not allowed, use an IP address"},
         {"127.0.0.1:", "the port must be a number from 0 to 65535"},
@@ -247,12 +247,12 @@ TEST(listeners)
         {"127.0.0.1:-1", "the port must be a number from 0 to 65535"},
         {"127.0.0.1:100000", "the port must be a number from 0 to 65535"},
         {"127.0.0.1:http", "the port must be a number from 0 to 65535"},
-        {"::1:80", "an IPv6 address must stand in brackets, [IPv6]:PORT"},
+        {"::1:80", "IPv6 addresses need brackets ([IPv6]:PORT)"},
         {"[::g]:80", "not an IPv6 address"},
         {"[1.2.3.4]:80", "not an IPv6 address"},
         {"[::1]", "the port must be a number from 0 to 65535"},
-        {"unix:", "the path of a socket must be absolute, unix:/path"},
-        {"unix:run/s", "the path of a socket must be absolute, unix:/path"},
+        {"unix:", "the path of a socket must be absolute (unix:/path)"},
+        {"unix:run/s", "the path of a socket must be absolute (unix:/path)"},
         {"unix:/"
          "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
          "the path is too long for a socket"},
@@ -285,10 +285,12 @@ TEST(networks_and_hosts)
 /* ---- across keys ---- */
 TEST(deny_list_buckets_fit_their_window)
 {
-    expect_error("deny_list_bucket_size: 2m\n", "1:24: error: deny_list_bucket_size: is above deny_list_time_window");
-    expect_error("deny_list_time_window: 1s\n", "1:24: error: deny_list_bucket_size: is above deny_list_time_window");
+    expect_error("deny_list_bucket_size: 2m\n",
+                 "1:24: error: deny_list_bucket_size: must not be larger than deny_list_time_window");
+    expect_error("deny_list_time_window: 1s\n",
+                 "1:24: error: deny_list_bucket_size: must not be larger than deny_list_time_window");
     expect_error("deny_list_bucket_size: 0s\n",
-                 "1:24: error: deny_list_bucket_size: \"0s\" is too small, at least 1ms");
+                 "1:24: error: deny_list_bucket_size: \"0s\" is too small; the minimum is 1ms");
     struct outcome o;
     parse_good(&o, "deny_list_time_window: 1h\ndeny_list_bucket_size: 1h\n");
     outcome_free(&o);
@@ -383,8 +385,7 @@ TEST(groups_of_sockets_are_there)
     parse_good(&o, "http: {unix_group: root}\n");
     assert_string_equal(o.config->http.unix_group, "root");
     outcome_free(&o);
-    expect_error("http: {unix_group: no.such.group}",
-                 "1:20: error: http.unix_group: \"no.such.group\": there is no such group");
+    expect_error("http: {unix_group: no.such.group}", "1:20: error: http.unix_group: \"no.such.group\": no such group");
 }
 
 TEST(keys_without_effect_are_warnings)
@@ -394,13 +395,13 @@ TEST(keys_without_effect_are_warnings)
         "streaming_timeout: 5\nisolation: processes\ntraces_sample_rate: 1\n"
         "http: {backlog: 5, reuseport: true}\nmax_unwind_chain_len: 0\ncluster: {nodeid: 1}\n"
         "caches: {index: {max_lazy_recomputations: 1}}\n",
-        "config.yml:1:1: warning: special_paths: has no effect yet\n"
-        "config.yml:2:31: warning: mozilla.client_otel: has no effect yet\n"
+        "config.yml:1:1: warning: special_paths: has no effect\n"
+        "config.yml:2:31: warning: mozilla.client_otel: has no effect\n"
         "config.yml:3:1: warning: streaming_timeout: has no effect any more; download_stall_timeout ends slow "
         "downloads\n"
-        "config.yml:4:1: warning: isolation: has no effect yet\n"
-        "config.yml:5:1: warning: traces_sample_rate: has no effect yet\n"
-        "config.yml:7:23: error: max_unwind_chain_len: 0 is too small, at least 1\n"
+        "config.yml:4:1: warning: isolation: has no effect\n"
+        "config.yml:5:1: warning: traces_sample_rate: has no effect\n"
+        "config.yml:7:23: error: max_unwind_chain_len: 0 is too small; the minimum is 1\n"
         "config.yml:8:11: warning: cluster.nodeid: unknown key, did you mean node_id?\n"
         "config.yml:9:18: warning: caches.index.max_lazy_recomputations: has no effect: indexes count as "
         "downloads\n");
@@ -419,10 +420,9 @@ TEST(stores_are_urls_and_sources)
     parse_good(&o, "bind: 127.0.0.1:1\n");
     assert_false(o.config->mozilla.on);
     outcome_free(&o);
-    expect_problems(
-        "mozilla: {sources: [nobody], fallback_sources: [other]}\n",
-        "config.yml:1:21: error: mozilla.sources: \"nobody\" is neither a URL nor the id of a source\n"
-        "config.yml:1:49: error: mozilla.fallback_sources: \"other\" is neither a URL nor the id of a source\n");
+    expect_problems("mozilla: {sources: [nobody], fallback_sources: [other]}\n",
+                    "config.yml:1:21: error: mozilla.sources: \"nobody\" is not a URL or the id of a source\n"
+                    "config.yml:1:49: error: mozilla.fallback_sources: \"other\" is not a URL or the id of a source\n");
     expect_problems("mozilla: {store: {extra: [\"http://a/v1\", nobody]}}\n",
                     "config.yml:1:42: error: mozilla.store.extra: \"nobody\" is no URL\n");
 }
@@ -482,7 +482,7 @@ TEST(what_is_wrong_with_sources_is_said_with_places)
     expect_problems("sources:\n"
                     "- {id: a, type: filesystem, path: /}\n"
                     "- {id: a, type: filesystem, path: /, has_index: true}\n",
-                    "config.yml:3:8: error: sources[1].id: \"a\" is the id of another source\n"
+                    "config.yml:3:8: error: sources[1].id: \"a\" is already the id of another source\n"
                     "config.yml:3:49: warning: sources[1].has_index: has no effect without layout.type: symstore\n");
 }
 

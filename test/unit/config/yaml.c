@@ -26,8 +26,8 @@ TEST(empty_files_are_errors)
 
 TEST(the_root_is_a_map)
 {
-    expect_error("- a\n", "1:1: error: the file must hold `key: value` lines");
-    expect_error("\n  words\n", "2:3: error: the file must hold `key: value` lines");
+    expect_error("- a\n", "1:1: error: the file must contain `key: value` lines");
+    expect_error("\n  words\n", "2:3: error: the file must contain `key: value` lines");
     expect_error("result_ttl: 1s\n---\nresult_ttl: 2s\n", "2:1: error: a second document");
 }
 
@@ -61,11 +61,11 @@ TEST(other_encodings_are_refused)
                               "\0a\0:\0 \0001";
     struct outcome o;
     parse_sized(&o, (struct sl_str){little, sizeof little - 1});
-    assert_string_equal(outcome_text(&o), "config.yml:1:1: error: the file is UTF-16, it must be UTF-8\n");
+    assert_string_equal(outcome_text(&o), "config.yml:1:1: error: the file is UTF-16; convert it to UTF-8\n");
     assert_string_equal(o.error.message, "failed to parse config YAML");
     outcome_free(&o);
     parse_sized(&o, (struct sl_str){big, sizeof big - 1});
-    assert_string_equal(outcome_text(&o), "config.yml:1:1: error: the file is UTF-16, it must be UTF-8\n");
+    assert_string_equal(outcome_text(&o), "config.yml:1:1: error: the file is UTF-16; convert it to UTF-8\n");
     outcome_free(&o);
     parse_sized(&o, (struct sl_str){little + 2, sizeof little - 3}); /* without a mark */
     assert_string_equal(outcome_text(&o),
