@@ -241,7 +241,7 @@ enum sl_code sl_sourcemap_batch(struct sl_sourcemap_tokens *t, struct sl_sourcem
         if (t->at == t->end && t->next_part == t->map->part_count) {
             if (t->bad && !t->has_source && !batch->count)
                 code = sl_fail(error, SL_MALFORMED,
-                               "mappings: no valid segment; first invalid one in line %" PRIu32 ", column %" PRId64,
+                               "mappings: no valid segment; an invalid one follows line %" PRIu32 ", column %" PRId64,
                                t->bad_line, t->bad_column);
             break;
         }

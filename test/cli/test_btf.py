@@ -233,7 +233,7 @@ def test_damaged(work, files):
             (".BTF.ext", 0x20, 4, "records of section .BTF.ext are too small", False),
             (".BTF.ext", 0x24, 0, 'section .BTF.ext refers to section "" that is missing', True),
             (".BTF.ext", 0x28, 1 << 20, "functions extend beyond section .BTF.ext", False),
-            (".BTF.ext", 0x34, 1 << 20, 'section .BTF.ext has functions behind the end of section ".text"', True)):
+            (".BTF.ext", 0x34, 1 << 20, 'section .BTF.ext has functions beyond the end of section ".text"', True)):
         path = changed(work, btf, section, at, value)
         got = symloom("lookup", "-e", path, "0xb8", "0x0")
         equal(got.out.splitlines()[0], "first", why)  # the symbols' at least

@@ -202,7 +202,7 @@ def test_source_map(work, files):
     equal(items[0]["counts"], {"sections": 0, "sources": 3, "embedded": 1, "ignored": 1, "names": 1, "mappings": 3, "lines": 2})
     equal(items[0]["sources"][1], {"path": "b.js", "embedded": False, "ignored": True})
     equal((items[0]["is_usable"], items[0]["problem"], items[1]["counts"]["sections"], items[1]["is_usable"]), (True, None, 1, False))
-    contains(items[1]["problem"], "mappings: no good segment; a bad one is behind line 0")
+    contains(items[1]["problem"], "mappings: no valid segment; an invalid one follows line 0")
     for scopes, item, words in (("BAAA,CBA", None, "with scopes"), ("BAAA,CB", 2, "with malformed scopes (item 2)")):
         with open(damaged, "w") as f:
             json.dump({**source_map, "scopes": scopes}, f)

@@ -173,7 +173,7 @@ def test_profiles_that_cannot_be_used(work, files):
     uneven["threads"][0]["frameTable"]["address"].pop()
     others = json.loads(json.dumps(document))
     others["threads"][0]["frameTable"]["category"].pop()
-    for broken, text in ((gecko, "raw profile of the browser: open it at profiler.firefox.com and save it"), (old, "has version 30 of the format"),
+    for broken, text in ((gecko, "raw profile of the browser: open it at profiler.firefox.com and save it"), (old, "profile format version 30 is too old"),
                          (uneven, "differ in length"), (others, "differ in length")):
         result = symloom("symbolicate", "--cache-dir", "", "--no-network", written(work, broken), files.get("t"))
         equal((result.status, result.out), (3, ""), result.err)

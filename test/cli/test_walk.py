@@ -243,7 +243,7 @@ def test_stacks_of_32_bit_programs_on_64_bit_windows(work, files):
     path = wow64_dump(work)
     arguments = ("--offline", "--cache-dir", "", "--symbols", "syms", path)
     result = symloom("symbolicate", *arguments, env=home(work), cwd=work)
-    said = "this is a 32-bit program (WoW64), and the dump lacks the 32-bit stacks of 1 of its 3 threads"
+    said = "32-bit program (WoW64): the dump lacks the 32-bit stacks of 1 of its 3 threads"
     equal(result.err.count(said), 1, result.err)
     first, second, third = json.loads(result.out)["stacktraces"]
     for thread, ip, eax in ((first, 0x400108, "0x5"), (second, 0x400104, "0x7")):

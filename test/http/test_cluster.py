@@ -101,7 +101,7 @@ def test_nodes_have_numbers_and_addresses(work, objects):
     for cluster, what in (({"node_id": 65536}, "cluster.node_id"), ({"peers": {"x": "http://a"}}, "cluster.peers.x"),
                           ({"peers": {"65536": "http://a"}}, "cluster.peers.65536"), ({"peers": {"01": "http://a"}}, "cluster.peers.01"),
                           ({"peers": {"1": "ftp://a"}}, "cluster.peers.1"),
-                          ({"node_id": 1, "peers": {"3": "http://a"}}, "cluster.node_id: its 4 processes have the numbers 1 to 4, and 3 is"),
+                          ({"node_id": 1, "peers": {"3": "http://a"}}, "cluster.node_id: its 4 processes use node ids 1 to 4, which overlap node 3"),
                           ({"node_id": 3, "peers": {"1": "http://a"}}, "cluster.peers.1: its 4 processes"),
                           ({"peers": {"1": "http://a", "4": "http://b"}}, "cluster.peers.1: its 4 processes"),
                           ({"node_id": 65533}, "cluster.node_id: the last of 4 processes")):
