@@ -23,7 +23,7 @@ static int worker_main(const struct command *command, int argc, char **argv)
 {
     sigset_t none;
     if (argc < 3)
-        return options_wrong(&(struct options){.command = command}, "is for the service's own use");
+        return options_wrong(&(struct options){.command = command}, "this command is for internal use of the service");
     struct rlimit no_core = {0, 0};
     setrlimit(RLIMIT_CORE, &no_core);
     sigemptyset(&none);

@@ -382,7 +382,7 @@ static enum sl_code one_exchange(struct download *d, struct hops *hops, struct t
         code = transfer_failure(&e.transfer, error);
         d->os_error = e.transfer.os_error;
         if (code == SL_OK)
-            code = sl_fail(error, SL_DOWNLOAD_ERROR, "answer without a head");
+            code = sl_fail(error, SL_DOWNLOAD_ERROR, "response without a head");
     } else if (code == SL_OK) {
         code = carry_out(&e, hops, again, error);
     }

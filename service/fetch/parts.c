@@ -46,12 +46,12 @@ static enum sl_code outcome(const struct exchange *e, struct sl_error *error)
     if (e->transfer.head_complete && e->verdict == BAD_STATUS)
         return exchange_status(e, error);
     if (e->transfer.head_complete && e->verdict != PARTIAL)
-        return sl_fail(error, SL_DOWNLOAD_ERROR, "unexpected answer to a range request");
+        return sl_fail(error, SL_DOWNLOAD_ERROR, "unexpected response to a range request");
     if (e->transfer.too_long)
-        return sl_fail(error, SL_DOWNLOAD_ERROR, "answer longer than its range");
+        return sl_fail(error, SL_DOWNLOAD_ERROR, "response longer than the requested range");
     enum sl_code code = transfer_failure(&e->transfer, error);
     if (code == SL_OK && e->transfer.stored != e->range.end - e->range.start + 1)
-        code = sl_fail(error, SL_DOWNLOAD_ERROR, "answer shorter than its range");
+        code = sl_fail(error, SL_DOWNLOAD_ERROR, "response shorter than the requested range");
     return code;
 }
 

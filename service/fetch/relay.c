@@ -52,7 +52,7 @@ static enum sl_code relay_exchange(const struct fetch_relay *relay, struct trans
     if (code == SL_OK)
         code = transfer_failure(t, error);
     if (code == SL_OK && !t->head_complete)
-        code = sl_fail(error, SL_DOWNLOAD_ERROR, "answer without a head");
+        code = sl_fail(error, SL_DOWNLOAD_ERROR, "response without a head");
     return code;
 }
 

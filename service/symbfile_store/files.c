@@ -71,7 +71,7 @@ void symbfile_fail_by(struct symbfile_failure *failure, enum sl_code code, const
 
 void symbfile_fail_unreachable(struct symbfile_failure *failure, const char *cause)
 {
-    symbfile_fail(failure, 503, "1403", "The store of uploads does not answer.");
+    symbfile_fail(failure, 503, "1403", "The upload store does not respond.");
     failure->kind = SL_DOWNLOAD_ERROR;
     snprintf(failure->cause, sizeof failure->cause, "%.230s", cause);
 }

@@ -53,11 +53,11 @@ static enum sl_code source_prepare(struct job *job, void *arg, struct sl_error *
         if (!names[i]->data)
             *names[i] = SL_STR("");
     if (!mozilla_is_name(w->ask.debug_name, sl_str(job->config->mozilla.extra_name_chars)))
-        return source_fail(job, no_symbols, "its name is none");
+        return source_fail(job, no_symbols, "invalid module name");
     if (!prepare_address(w))
         return sl_fail(error, SL_BUSY, "out of memory");
     if (!w->symbols.native.module_count)
-        return source_fail(job, no_symbols, "its id is none");
+        return source_fail(job, no_symbols, "invalid debug id");
     w->module = w->symbols.native.modules;
     return SL_OK;
 }
@@ -128,7 +128,8 @@ static enum sl_code source_download(struct source_work *w, struct sl_error *erro
     sl_buf_free(&url);
     sl_buf_free(&member);
     if (!request.url.data)
-        return sl_fail(error, SL_NOT_FOUND, leads ? "its path leads nowhere" : "no bundle and no debug file has it");
+        return sl_fail(error, SL_NOT_FOUND,
+                       leads ? "the path does not lead to a file" : "not found in any source bundle or debug file");
     enum sl_code code = kinds_get_source_file(&request, w->ask.arena, &item, error);
     if (code != SL_OK)
         return code;
@@ -157,8 +158,7 @@ static enum sl_code source_run(struct job *job, void *arg, struct sl_error *erro
         code = source_download(w, error);
     if (code == SL_OK || code == SL_CANCELLED || code == SL_BUSY || code == SL_INTERNAL)
         return code;
-    return source_fail(
-        job, "The source of the file cannot be had: ", error->message[0] ? error->message : sl_code_name(code));
+    return source_fail(job, "Cannot get the source file: ", error->message[0] ? error->message : sl_code_name(code));
 }
 
 /* ---- the answer ---- */
@@ -169,7 +169,7 @@ static enum sl_code source_write(struct job *job, void *arg, struct sl_error *er
     struct sl_buf decoded = {0};
     struct sl_str text;
     if (!sl_text_decode(sl_buf_bytes(&w->text), &decoded, &text)) {
-        mozilla_profiler_error(&job->answer, "The file is no text");
+        mozilla_profiler_error(&job->answer, "The file is not text");
         sl_buf_free(&decoded);
         return SL_OK;
     }

@@ -204,20 +204,20 @@ static const char *module_error(const struct moz_writer *w, const struct mozilla
     if (!module->file.size || !module->id.size || moz_is_found(w->request, module))
         return NULL;
     if (module->native == NATIVE_NO_MODULE) {
-        *message = "The id is no debug id.";
+        *message = "The id is not a debug id.";
         return module->referenced ? "InvalidBreakpadId" : NULL;
     }
     const struct native_module *native = &w->request->native.modules[module->native];
     if (!native->referenced)
         return NULL;
     const struct native_found *found = native->found;
-    *message = "What the file has is of another debug id.";
+    *message = "The file has a different debug id.";
     if (found->had_another_id)
         return "UnmatchedDebugId";
-    *message = "The symbol file cannot be read.";
+    *message = "The symbol file is damaged.";
     if (found->stores == SL_MALFORMED || found->stores == SL_UNSUPPORTED)
         return "BreakpadParsing";
-    *message = "No source has symbols of it.";
+    *message = "No source has symbols for the module.";
     if (found->lookup.code == SL_NOT_FOUND && (found->stores == SL_NOT_FOUND || found->stores == SL_OK))
         return "NoCandidatePathForDebugFile";
     *message = native_module_status(native);

@@ -203,7 +203,7 @@ def test_a_bucket_that_does_not_answer(work, objects):
         wait_until("the store", lambda: debug_status(s, file_id="00" * 16) == "missing")
         good(s, OTHER)
         equal(found(s), OTHERS)
-        assert "does not answer" in s.logged() and "answers again" in s.logged(), s.logged()
+        assert "does not respond" in s.logged() and "responds again" in s.logged(), s.logged()
 
 
 def test_a_bucket_that_fails_while_an_upload_is_read(work, objects):

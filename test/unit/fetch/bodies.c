@@ -232,10 +232,10 @@ static void parts_that_are_not_as_asked_fail(void *arg)
     for (size_t i = 0; i < sizeof as_asked / sizeof *as_asked; i++) {
         char path[32];
         snprintf(path, sizeof path, "/odd/%s", as_asked[i]);
-        expect_error(get(server, path), SL_DOWNLOAD_ERROR, "unexpected answer to a range request");
+        expect_error(get(server, path), SL_DOWNLOAD_ERROR, "unexpected response to a range request");
     }
-    expect_error(get(server, "/odd/short"), SL_DOWNLOAD_ERROR, "answer shorter than its range");
-    expect_error(get(server, "/odd/long"), SL_DOWNLOAD_ERROR, "answer longer than its range");
+    expect_error(get(server, "/odd/short"), SL_DOWNLOAD_ERROR, "response shorter than the requested range");
+    expect_error(get(server, "/odd/long"), SL_DOWNLOAD_ERROR, "response longer than the requested range");
     expect_error(get(server, "/odd/refused"), SL_PERMISSION_DENIED, "403 Forbidden");
     expect_error(get(server, "/odd/busy"), SL_DOWNLOAD_ERROR, "503 Service Unavailable");
     fetch_release_hosts(); /* it asks to be left alone for an hour */
