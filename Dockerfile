@@ -1,6 +1,6 @@
-# Base images are pinned by digest: what is built is what was tested; renew them with each point release of Debian.
-# The build runs the same script as `./x build`; the image holds the program and what it links to. What it was built from is for
-# the builder to say: `docker build --build-arg COMMIT=$(git rev-parse HEAD) --build-arg SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) .`
+# Base images are pinned by digest, so that builds are reproducible; update them with each Debian point release.
+# The build runs the same script as `./x build`; the image contains the program and its libraries. To record the commit:
+# `docker build --build-arg COMMIT=$(git rev-parse HEAD) --build-arg SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) .`
 FROM debian:12@sha256:9344f8b8992482f80cba753f323adeaf17690076c095ccff6cc9536be98185dc AS build
 ARG COMMIT=unknown SOURCE_DATE_EPOCH=0
 WORKDIR /src

@@ -104,7 +104,7 @@ def test_nodes_have_numbers_and_addresses(work, objects):
                           ({"node_id": 1, "peers": {"3": "http://a"}}, "cluster.node_id: its 4 processes use node ids 1 to 4, which overlap node 3"),
                           ({"node_id": 3, "peers": {"1": "http://a"}}, "cluster.peers.1: its 4 processes"),
                           ({"peers": {"1": "http://a", "4": "http://b"}}, "cluster.peers.1: its 4 processes"),
-                          ({"node_id": 65533}, "cluster.node_id: the last of 4 processes")):
+                          ({"node_id": 65533}, "cluster.node_id: with 4 processes, node ids would exceed 65535")):
         try:
             Service(work, {"cluster": cluster, "http": {"processes": 4}, "bind": "127.0.0.1:1"}).stop()
             raise RuntimeError(f"{cluster} was taken")
