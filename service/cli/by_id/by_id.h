@@ -18,7 +18,7 @@
      OPTION_VALUE,        true,                                                                                        \
      "[LAYOUT:]PATH|URL", "Search this directory, file or server (also @microsoft, @mozilla, ...)"},                   \
         {"source", 0, OPTION_VALUE, true, "FILE", "Search the source or list of sources in this YAML or JSON file"},   \
-        {"nt-symbol-path", 0, OPTION_OPTIONAL, true, "PATH", "Search srv*[DIR*]URL[;...] ($_NT_SYMBOL_PATH)"},          \
+        {"nt-symbol-path", 0, OPTION_OPTIONAL, true, "PATH", "Search srv*[DIR*]URL[;...] ($_NT_SYMBOL_PATH)"},         \
         {"debuginfod", 0, OPTION_FLAG, true, NULL, "Search the servers listed in $DEBUGINFOD_URLS"},                   \
     {                                                                                                                  \
         "cache-dir", 0, OPTION_VALUE, false, "DIR", "Keep the disk cache in DIR; '' disables it"                       \

@@ -598,7 +598,7 @@ static int addr2line_main(const struct command *command, int argc, char **argv)
 #define LOOKUP(persona_, main_)                                                                                        \
     {                                                                                                                  \
         .name = "lookup", .summary = "find the function and line of addresses",                                        \
-        .usage = "lookup [-e FILE] [OPTION...] [ADDRESS...]",                                                            \
+        .usage = "lookup [-e FILE] [OPTION...] [ADDRESS...]",                                                          \
         .about = "Prints the function and line of addresses in a debug file, symbfile or symcache. Without "           \
                  "ADDRESS, or with -, addresses are read from standard input, one per line. Addresses are as in "      \
                  "the file's headers (PDB: relative to the image base; WASM: file offsets), also for a symcache "      \
