@@ -462,6 +462,7 @@ const struct options_group options_global_groups[] = {
 void options_help_all(void)
 {
     options_each(options_global, options_global_groups, list_spec, &(struct listing){NULL, NULL});
+    putchar('\n');
     list_option("-V, --version", true, "Print the version");
 }
 
