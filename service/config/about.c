@@ -73,7 +73,7 @@ const struct key_about key_abouts[] = {
     {"download_stall_timeout", "Abort a download after this time without data."},
     {"max_download_size", "Maximum size of a downloaded file, also after decompression."},
     {"max_source_file_size", "Maximum size of a source file."},
-    {"max_inflate_ratio", "Maximum compression ratio of downloads larger than 256 MiB."},
+    {"max_inflate_ratio", "Maximum ratio of decompressed to compressed size, above 256 MiB."},
     {"max_downloads", "Maximum number of concurrent downloads."},
     {"max_downloads_per_host", "Maximum number of concurrent downloads per host."},
     {"connect_to_reserved_ips", "Allow sources on private and reserved IP addresses."},

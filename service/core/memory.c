@@ -117,7 +117,7 @@ enum sl_code memory_ask(struct memory_share *share, uint64_t bytes, struct sl_er
 {
     struct waiter w = {.need = bytes > share->bytes ? bytes - share->bytes : 0};
     if (!memory_fits(bytes))
-        return sl_fail(error, SL_UNSUPPORTED, "needs more memory than memory_limit allows for all requests");
+        return sl_fail(error, SL_UNSUPPORTED, "needs more memory than memory.request_budget");
     if (fits_now(w.need) && (!waiters.first || w.need <= SMALL)) {
         used += w.need;
         share->bytes += w.need;

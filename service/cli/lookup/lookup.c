@@ -49,7 +49,7 @@ static const struct option_spec specs[] = {
     {"sup", 0, OPTION_VALUE, false, "FILE", "Read this supplementary file (default: named by FILE)"},
     {"symcache-out", 0, OPTION_VALUE, false, "FILE", "Write the converted symcache to FILE"},
     {"cache", 0, OPTION_FLAG, true, NULL,
-     "Convert the whole file and keep the symcache in the disk cache (always done for files "
+     "Convert the whole file and keep the symcache in the disk cache (always kept for files "
      "over 64 MiB)"},
     {"jobs", 0, OPTION_VALUE, false, "N", "Convert with N threads (default: all cores)"},
     {"target", 'b', OPTION_VALUE, true, NULL, NULL},
