@@ -390,21 +390,20 @@ TEST(groups_of_sockets_are_there)
 
 TEST(keys_without_effect_are_warnings)
 {
-    expect_problems(
-        "special_paths: true\nmozilla: {lru: {max_size: 1}, client_otel: {a: b}}\n"
-        "streaming_timeout: 5\nisolation: processes\ntraces_sample_rate: 1\n"
-        "http: {backlog: 5, reuseport: true}\nmax_unwind_chain_len: 0\ncluster: {nodeid: 1}\n"
-        "caches: {index: {max_lazy_recomputations: 1}}\n",
-        "config.yml:1:1: warning: special_paths: has no effect\n"
-        "config.yml:2:31: warning: mozilla.client_otel: has no effect\n"
-        "config.yml:3:1: warning: streaming_timeout: has no effect any more; download_stall_timeout ends slow "
-        "downloads\n"
-        "config.yml:4:1: warning: isolation: has no effect\n"
-        "config.yml:5:1: warning: traces_sample_rate: has no effect\n"
-        "config.yml:7:23: error: max_unwind_chain_len: 0 is too small; the minimum is 1\n"
-        "config.yml:8:11: warning: cluster.nodeid: unknown key, did you mean node_id?\n"
-        "config.yml:9:18: warning: caches.index.max_lazy_recomputations: has no effect: indexes count as "
-        "downloads\n");
+    expect_problems("special_paths: true\nmozilla: {lru: {max_size: 1}, client_otel: {a: b}}\n"
+                    "streaming_timeout: 5\nisolation: processes\ntraces_sample_rate: 1\n"
+                    "http: {backlog: 5, reuseport: true}\nmax_unwind_chain_len: 0\ncluster: {nodeid: 1}\n"
+                    "caches: {index: {max_lazy_recomputations: 1}}\n",
+                    "config.yml:1:1: warning: special_paths: has no effect\n"
+                    "config.yml:2:31: warning: mozilla.client_otel: has no effect\n"
+                    "config.yml:3:1: warning: streaming_timeout: has no effect; use download_stall_timeout against "
+                    "slow downloads\n"
+                    "config.yml:4:1: warning: isolation: has no effect\n"
+                    "config.yml:5:1: warning: traces_sample_rate: has no effect\n"
+                    "config.yml:7:23: error: max_unwind_chain_len: 0 is too small; the minimum is 1\n"
+                    "config.yml:8:11: warning: cluster.nodeid: unknown key, did you mean node_id?\n"
+                    "config.yml:9:18: warning: caches.index.max_lazy_recomputations: has no effect: indexes count as "
+                    "downloads\n");
 }
 
 TEST(stores_are_urls_and_sources)
