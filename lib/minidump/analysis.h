@@ -25,7 +25,7 @@ struct sl_minidump_flip { /* a valid address that differs in one bit from an inv
 enum sl_minidump_inconsistency {
     SL_MINIDUMP_NO_DIVISION = 1,    /* a division by zero, but the instruction does not divide */
     SL_MINIDUMP_NOT_PRIVILEGED = 2, /* a privileged instruction was reported, but it is not privileged */
-    SL_MINIDUMP_IS_CANONICAL = 4,   /* a fault that a non-canonical address causes, but all accessed ones are canonical */
+    SL_MINIDUMP_IS_CANONICAL = 4, /* a fault that a non-canonical address causes, but all accessed ones are canonical */
     SL_MINIDUMP_ACCESS_ALLOWED = 8, /* an access violation, but the region of the address permits the access */
     SL_MINIDUMP_NOT_ACCESSED = 16,  /* the instruction does not access the reported address */
 };

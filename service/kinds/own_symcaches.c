@@ -13,8 +13,7 @@ static enum sl_code own_symcache_make(void *arg, struct sl_error *error)
     const struct making *m = arg;
     struct sl_bytes bytes = {NULL, 0};
     enum sl_code code = m->own->make(m->own->arg, &bytes, error);
-    return code == SL_OK && !sl_write_all(m->fd, bytes) ? sl_fail(error, SL_INTERNAL, "cannot write the cache")
-                                                        : code;
+    return code == SL_OK && !sl_write_all(m->fd, bytes) ? sl_fail(error, SL_INTERNAL, "cannot write the cache") : code;
 }
 
 static enum sl_code own_symcaches_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,

@@ -111,7 +111,8 @@ const struct command command_config = {
     .name = "config",
     .summary = "check or show the configuration",
     .usage = "config check [FILE] | config show | config table | config metrics",
-    .about = "Checks a configuration file, prints the effective configuration, or prints a table of all keys or metrics.",
+    .about =
+        "Checks a configuration file, prints the effective configuration, or prints a table of all keys or metrics.",
     .examples = "symloom config check --strict config.yml\n"
                 "symloom config show -c config.yml",
     .options = specs,
