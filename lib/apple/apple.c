@@ -33,7 +33,7 @@ static bool begins_object(struct sl_str text)
     return text.size && text.data[0] == '{';
 }
 
-/* Takes the JSON object at the beginning of `*text` and advances `*text` behind it; returns false if there is none. */
+/* Takes the JSON object at the beginning of `*text` and advances `*text` past it; returns false if there is none. */
 static bool take_object(struct sl_str *text, struct sl_arena *arena, struct sl_str *object)
 {
     struct sl_json j = sl_json(*text, arena, false);
@@ -73,7 +73,7 @@ static void read_header(struct sl_str object, struct sl_arena *arena, struct app
     sl_json_read_object(&j, fields, header);
 }
 
-/* Returns the JSON behind the line "Full Report" of a text that Console made; the whole text if there is no such
+/* Returns the JSON after the line "Full Report" of a text that Console made; the whole text if there is no such
  * line. */
 static struct sl_str full_report(struct sl_str text)
 {

@@ -236,7 +236,7 @@ bool apple_frame_line(struct sl_str line, struct apple_frame_line *frame)
 /* ---- images ---- */
 
 /* Finds the last "<...>" that contains only an id and follows white space; `*rest` becomes the text before it,
- * `*path` the text behind. */
+ * `*path` the text after it. */
 static bool cut_uuid(struct sl_str *rest, struct sl_str *uuid, struct sl_str *path)
 {
     const char *end = rest->data + rest->size, *open;

@@ -6,8 +6,8 @@
  *             {"binaryUUID": "..", "offsetIntoBinaryTextSegment": 5, "address": 4101, "binaryName": "app", "subFrames": [
  *                 {..its caller..}]}]}]}, "diagnosticMetaData": {"osVersion": "iPhone OS 17.0 (21A329)", ..}}]}
  *
- * A tree is as deep as a stack, which exceeds the depth limit of the JSON reader. So this reader goes bracket by bracket and keeps the open
- * ones in an array. Each path from a root, the innermost frame, to a frame without callers becomes a thread. */
+ * A tree is as deep as a stack, which exceeds the depth limit of the JSON reader. So this reader handles one bracket at a time and keeps
+ * the open ones in an array. Each path from a root, the innermost frame, to a frame without callers becomes a thread. */
 #include "apple/impl.h"
 
 #include <stdlib.h>
@@ -248,7 +248,7 @@ static void take_value(struct metrickit *m, size_t end)
     m->at = end;
 }
 
-/* Returns the position behind the closing quote of the string at `at`; 0 if there is none. */
+/* Returns the position after the closing quote of the string at `at`; 0 if there is none. */
 static size_t end_of_text(struct sl_str text, size_t at)
 {
     for (at++; at < text.size && text.data[at] != '"'; at++)

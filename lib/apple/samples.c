@@ -280,7 +280,7 @@ static void find_image(const struct sl_samples *samples, struct sl_samples_row *
         row->image = (uint32_t)(image - samples->images);
 }
 
-/* A row's caller is the last one before it whose number stands farther to the left. */
+/* A row's caller is the last one before it whose number is farther to the left. */
 static void find_callers(const struct sl_samples *samples)
 {
     for (size_t i = 0; i < samples->row_count; i++) {
@@ -334,7 +334,7 @@ static void find_target(struct samples_reader *s)
     for (size_t i = 0; i < samples->process_count && s->has_target_pid; i++)
         if (samples->processes[i].has_pid && samples->processes[i].pid == s->target_pid)
             samples->target = (uint32_t)i;
-    for (size_t i = 0; i < samples->row_count; i++) /* the heaviest stack of the target stands before all processes */
+    for (size_t i = 0; i < samples->row_count; i++) /* the heaviest stack of the target precedes all processes */
         if (samples->rows[i].process == SL_SAMPLES_NONE)
             samples->rows[i].process = samples->target;
 }

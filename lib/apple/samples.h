@@ -1,5 +1,5 @@
-/* Sampling reports: those of `sample` and Activity Monitor (sample(1)), and of spindump(8), whose format the system's reports of hangs,
- * processor time and disk writes share.
+/* Sampling reports of `sample` and Activity Monitor (sample(1)), and of spindump(8). The system's reports of hangs, processor time and
+ * disk writes have the format of spindump.
  *
  *     Call graph:                                                          sample
  *         8 Thread_955462   DispatchQueue_1: com.apple.main-thread  (serial)
@@ -29,7 +29,7 @@ struct sl_samples_image {
 struct sl_samples_row {
     size_t line, line_size;   /* range in the text, without the line end */
     size_t name, name_end;    /* range of the location, "main + 12 (main.c:7 in app + 16396)" */
-    size_t tail;              /* begin of the text behind the address */
+    size_t tail;              /* begin of the text after the address */
     size_t column;            /* column of the number */
     uint64_t count, children; /* samples: of this row, and the sum of its callees */
     uint32_t caller;          /* row index; SL_SAMPLES_NONE: first row of a thread, or not in a tree */

@@ -1,7 +1,7 @@
 /* The grammar of a row of a sampling report. */
 #include "apple/samples_impl.h"
 
-/* Returns the text from `at` on; an empty text if `at` is behind the end. */
+/* Returns the text from `at` on; an empty text if `at` is beyond the end. */
 static struct sl_str text_from(struct sl_str text, size_t at)
 {
     return apple_behind(text, at < text.size ? at : text.size);
@@ -108,7 +108,7 @@ static bool read_spindump_place(struct sl_str text, struct sl_samples_row *row)
     return true;
 }
 
-/* Parses the "  main.c:7" that `sample` writes behind an address. */
+/* Parses the "  main.c:7" that `sample` writes after an address. */
 static void read_sample_tail(struct sl_str tail, struct sl_samples_row *row)
 {
     struct sl_str position = sl_str_trimmed(tail);

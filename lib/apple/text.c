@@ -286,7 +286,7 @@ static void read_line(struct text_reader *t, struct sl_str line)
 
 SL_ORDER_BY(label_by_number, struct thread_label, number, place)
 
-/* Sets thread names; the last label of a number is used. */
+/* Sets thread names; of several labels with one thread number the last is used. */
 static void name_threads(struct text_reader *t)
 {
     size_t count = t->labels.count;

@@ -196,7 +196,7 @@ void *sl_arena_array_add(struct sl_arena_array *array)
     return item;
 }
 
-/* Gives the chunk to the arena, behind the one that serves allocations. */
+/* Links the chunk into the arena, after the chunk that serves allocations. */
 static void arena_join(struct sl_arena *arena, struct sl_arena_chunk *chunk)
 {
     struct sl_arena_chunk **place = arena->chunks ? &arena->chunks->older : &arena->chunks;

@@ -70,7 +70,7 @@ void sl_buf_align(struct sl_buf *buf, size_t align);
 /* Appends `size` bytes in lower-case hex. */
 void sl_buf_hex(struct sl_buf *buf, const void *data, size_t size);
 
-/* Copies the contents into the arena with a NUL behind them; data is NULL when out of memory. Wipes and frees the buffer. */
+/* Copies the contents into the arena with a NUL after them; data is NULL when out of memory. Wipes and frees the buffer. */
 struct sl_str sl_buf_keep(struct sl_buf *buf, struct sl_arena *arena);
 
 /* Overwrites the contents, for secrets, and frees the buffer. */

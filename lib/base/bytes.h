@@ -41,7 +41,7 @@ static inline bool sl_str_equal(struct sl_str a, struct sl_str b)
     return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
 }
 
-/* Compares bytes as memcmp does; of two texts with an equal prefix the shorter is first. */
+/* Compares bytes as memcmp does; a text that is a prefix of the other is less. */
 int sl_str_compare(struct sl_str a, struct sl_str b);
 /* sl_str_compare() for qsort: the arguments point to `struct sl_str`. */
 int sl_str_order(const void *left, const void *right);

@@ -127,7 +127,7 @@ static size_t escape_size(struct sl_str rest)
     return rest.size >= 6 && rest.data[1] == 'u' && hex4(rest.data + 2, &code) ? 6 : 0;
 }
 
-/* Decodes the valid `\u` escape at `from`, or a surrogate pair of two; returns the position behind it. */
+/* Decodes the valid `\u` escape at `from`, or a surrogate pair of two; returns the position after it. */
 static const char *unescape_unit(const char *from, const char *end, uint32_t *code)
 {
     uint32_t low;
@@ -217,7 +217,7 @@ static inline size_t plain_end(struct sl_str text, size_t i, uint64_t *seen)
     return i;
 }
 
-/* Scans the string whose opening quote is next; moves behind the closing one. */
+/* Scans the string whose opening quote is next; moves past the closing one. */
 static bool scan_string(struct sl_json *j, struct sl_str *raw, bool *escaped)
 {
     struct sl_str text = j->text;

@@ -38,7 +38,7 @@ struct sl_json {
     bool relaxed;           /* accepts comments, trailing commas, strings that are not UTF-8 */
     bool failed;
     bool busy;  /* failed because memory was short, which says nothing about the document */
-    bool fresh; /* directly behind an opening bracket: no comma expected yet */
+    bool fresh; /* directly after an opening bracket: no comma expected yet */
     uint8_t depth;
     uint64_t objects[SL_JSON_MAX_DEPTH / 64]; /* one bit for each open bracket: 1 = object */
 };
@@ -50,7 +50,7 @@ struct sl_json sl_json(struct sl_str text, struct sl_arena *arena, bool relaxed)
 enum sl_json_type sl_json_peek(struct sl_json *j);
 
 /* Opens the next object or array. Then sl_json_next() moves to each member and sets `*key` (data NULL in arrays); it returns
- * false behind the last one. */
+ * false after the last one. */
 bool sl_json_enter(struct sl_json *j);
 bool sl_json_next(struct sl_json *j, struct sl_str *key);
 

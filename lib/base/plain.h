@@ -16,7 +16,7 @@ static inline bool sl_is_plain(char c)
 enum { SL_PLAIN_SLACK = 16 };
 
 /* Returns how many plain bytes the text begins with, and copies them to `to` (NULL: no copy). Up to SL_PLAIN_SLACK bytes of `to`
- * behind the text's size may be overwritten. */
+ * after the text's size may be overwritten. */
 static inline size_t sl_plain_copy(char *to, struct sl_str text)
 {
     size_t i = 0;

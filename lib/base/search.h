@@ -7,7 +7,7 @@
 /* Returns the first index in [low, high) for which `condition`, an expression of `index`, is false; `high` if it is always true.
  * `condition` must be true up to some index and false from there on.
  *
- *     size_t at = SL_PARTITION_POINT(i, 0, count, items[i].address < address);    the first item at or behind `address` */
+ *     size_t at = SL_PARTITION_POINT(i, 0, count, items[i].address < address);    the first item at or after `address` */
 #define SL_PARTITION_POINT(index, low, high, condition)                                                                \
     ({                                                                                                                 \
         size_t sl_low = (low), sl_high = (high);                                                                       \

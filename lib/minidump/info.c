@@ -1,4 +1,4 @@
-/* Data beside the crash: the assertion, the process, Crashpad's and macOS' records, Linux' mappings. */
+/* Data other than the crash: the assertion, the process, Crashpad's and macOS' records, Linux' mappings. */
 #include "minidump/impl.h"
 
 enum {

@@ -46,7 +46,7 @@ static uint64_t decimal(struct sl_str digits)
     return sl_parse_u64(digits, &value) ? value : 0;
 }
 
-/* Returns the process id: behind the tag in "W/google-breakpad( 3745): ", before it in "02-23 15:49:14.700  1740
+/* Returns the process id: after the tag in "W/google-breakpad( 3745): ", before it in "02-23 15:49:14.700  1740
  * 1739 F google-breakpad: ". `tag` is the offset of the tag, `end` the end of the prefix. */
 static uint64_t parse_process(struct sl_str line, size_t tag, size_t end)
 {

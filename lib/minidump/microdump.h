@@ -13,7 +13,7 @@
  *     W/google-breakpad( 3745): M AAACD000 00000000 0007C000 DA77..D00 libc.so  a module: address, offset, size, debug id
  *     W/google-breakpad( 3745): -----END BREAKPAD MICRODUMP-----
  *
- * The lines may have any prefix that `logcat` writes, or none, and lines of other programs may stand between them.
+ * The lines may have any prefix that `logcat` writes, or none, and lines of other programs may be among them.
  * sl_minidump_read() converts a microdump to the equivalent minidump and reads that. */
 #pragma once
 
