@@ -163,7 +163,7 @@ static bool demangle_checked(struct sl_str name, enum sl_language language, enum
         sl_buf_str(out, name);
         return true;
     }
-    const struct sl_str stub = SL_STR("DYLD-STUB$$"); /* Mach-O: a jump to the function that is named behind it */
+    const struct sl_str stub = SL_STR("DYLD-STUB$$"); /* Mach-O: a jump to the function whose name follows */
     if (sl_str_starts(name, stub)) {
         sl_buf_str(out, stub);
         name = (struct sl_str){name.data + stub.size, name.size - stub.size};

@@ -1,7 +1,7 @@
 /* Demangles names in the style of crash reports: with parameters, without return types.
  *
  * C++ names of the Itanium ABI are demangled by LLVM; Microsoft's C++, Rust (legacy and v0, without the hash), Objective-C and
- * Swift (all manglings, without modules and private discriminators) by own code. Thread safe; never aborts on bad input: if a
+ * Swift (all manglings, without modules and private discriminators) by code of this folder. Thread safe; never aborts on bad input: if a
  * name cannot be demangled the caller shows the mangled one. Work and memory are bounded for every input. Hostile C++ names need
  * up to 4 MiB of stack: never call it on a fiber's stack.
  *

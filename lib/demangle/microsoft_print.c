@@ -24,7 +24,7 @@ static void text(struct printer *p, const char *s)
     sl_buf_cstr(p->out, s);
 }
 
-/* Appends a space where the reference implementation does: none behind a digit (`Table4const&`). Crashes are grouped by this
+/* Appends a space where the reference implementation does: none after a digit (`Table4const&`). Crashes are grouped by this
  * text. */
 static void space(struct printer *p)
 {
@@ -111,7 +111,7 @@ static void print_before(struct printer *p, const struct ms_type *type)
     print_quals(p, type->quals);
 }
 
-/* Prints the part of a type behind the declarator. */
+/* Prints the part of a type after the declarator. */
 static void print_behind(struct printer *p, const struct ms_type *type)
 {
     if (!another(p))

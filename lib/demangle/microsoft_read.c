@@ -222,7 +222,7 @@ static const char *read_operator(struct ms_reader *r)
     return OPERATOR_TEXT(plain, ms_take(r));
 }
 
-/* Reads the object behind `??__E` or `??__F`: a variable, or its name and the function's type. */
+/* Reads the object after `??__E` or `??__F`: a variable, or its name and the function's type. */
 static struct ms_piece *read_initializer(struct ms_reader *r, const char *text)
 {
     struct ms_piece *piece = new_piece(r, MS_INITIALIZER, sl_str(text));
@@ -260,7 +260,7 @@ static struct ms_piece *read_rtti(struct ms_reader *r)
                   SL_STR_ARG(numbers[0]), SL_STR_ARG(numbers[1]), SL_STR_ARG(numbers[2]), SL_STR_ARG(numbers[3])));
 }
 
-/* Reads an operator or special name behind the question mark. */
+/* Reads an operator or special name after the question mark. */
 static struct ms_piece *read_operator_piece(struct ms_reader *r)
 {
     if (ms_next(r, '0'))

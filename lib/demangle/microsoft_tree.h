@@ -19,7 +19,7 @@ enum ms_kind {
     MS_ARRAY,     /* dimensions, inner */
     MS_FUNCTION,  /* list, inner = result or NULL; quals and sigil: those of `this` */
     MS_NUMBER,    /* text */
-    MS_SYMBOL,    /* sigil, symbol, text: the offsets in braces behind it */
+    MS_SYMBOL,    /* sigil, symbol, text: the offsets in braces after it */
     MS_NOTHING,   /* an empty pack */
 };
 
@@ -38,7 +38,7 @@ struct ms_type {
 enum ms_piece_kind {
     MS_TEXT,       /* text, printed unchanged */
     MS_CTOR,       /* constructor: has the name of the next outer piece */
-    MS_DTOR,       /* destructor: the same behind a tilde */
+    MS_DTOR,       /* destructor: the same after a tilde */
     MS_CONVERSION, /* conversion operator to the type of the symbol's result */
     MS_SCOPE,      /* a symbol as a scope: `f(void)' */
     MS_INITIALIZER /* text, a symbol */
@@ -61,7 +61,7 @@ struct ms_name {
 struct ms_symbol {
     struct ms_name name;
     bool thunk, is_function;
-    struct sl_str adjustor;                 /* printed behind the name of a thunk */
+    struct sl_str adjustor;                 /* printed after the name of a thunk */
     const struct ms_type *type, *table_for; /* of a function or variable; may be NULL */
     struct sl_str before, behind;           /* printed around the name of special symbols */
 };
@@ -111,7 +111,7 @@ const struct ms_list *ms_read_arguments(struct ms_reader *r); /* template argume
 uint8_t ms_read_quals(struct ms_reader *r, bool *is_member);  /* A to D; Q to T for members */
 void ms_skip_pointer_quals(struct ms_reader *r);              /* __ptr64, __unaligned, __restrict */
 
-/* Whether a type's own qualifiers are mangled: never, always, or behind a question mark. */
+/* Whether a type's own qualifiers are mangled: never, always, or after a question mark. */
 enum ms_mode { MS_BARE, MS_QUALIFIED, MS_RESULT };
 /* Returns a new type, which the caller may modify. */
 struct ms_type *ms_read_type(struct ms_reader *r, enum ms_mode mode);

@@ -311,7 +311,7 @@ static const struct ms_type *read_number_argument(struct ms_reader *r)
     return type;
 }
 
-/* Reads a pointer to member: offsets in braces, behind the symbol if there is one. */
+/* Reads a pointer to member: offsets in braces, after the symbol if there is one. */
 static const struct ms_type *read_member_argument(struct ms_reader *r, bool has_symbol, unsigned offsets)
 {
     struct ms_type *type = new_type(r, MS_SYMBOL);

@@ -8,6 +8,6 @@
 bool rust_legacy(struct sl_str name, struct sl_buf *out, size_t limit);
 bool rust_v0(struct sl_str name, struct sl_buf *out, size_t limit);
 
-/* Parses the suffix behind a mangled name: `*shown` is empty for `.llvm.<anything>`, which LLVM adds. False if `rest` is not a
+/* Parses the suffix after a mangled name: `*shown` is empty for `.llvm.<anything>`, which LLVM adds. False if `rest` is not a
  * suffix. */
 bool rust_suffix(struct sl_str rest, struct sl_str *shown);

@@ -7,7 +7,7 @@
 enum { MAX_STEPS = 1 << 16 };
 
 struct v0 {
-    struct sl_str text; /* behind `_R` */
+    struct sl_str text; /* after `_R` */
     size_t at;
     struct sl_buf *out; /* NULL: no output */
     size_t end;         /* limit of `out` */
@@ -29,7 +29,7 @@ void v0_leave(struct v0 *v);
 
 /* `_` is 0, `0_` is 1 ... */
 uint64_t v0_base62(struct v0 *v);
-/* Reads a number behind `tag`, plus one; 0 = the tag is absent. */
+/* Reads `tag` and a number; returns the number plus one, or 0 if the tag is absent. */
 uint64_t v0_optional62(struct v0 *v, char tag);
 /* Reads hexadecimal digits up to `_`. */
 struct sl_str v0_hex_digits(struct v0 *v);

@@ -187,7 +187,7 @@ static const struct {
     {'b', true, "body macro @"},
 };
 
-/* Reads a macro used outside of any declaration: `X` line column, behind the module and the file. */
+/* Reads a macro used outside of any declaration: `X` line column, after the module and the file. */
 static struct node *macro_site(struct reader *r)
 {
     uint32_t line, column;

@@ -65,7 +65,7 @@ struct node *generic_path(struct reader *r, struct node *base)
 enum relation { CONFORMS, INHERITS, SAME, SAME_SHAPE, LAYOUT, INVERSE };
 enum subject { PARAMETER, MEMBER, PATH, ON_STACK };
 
-/* Kinds of requirements, by the letter behind `R`; any other letter begins the parameter that conforms to a protocol. */
+/* Kinds of requirements, by the letter after `R`; any other letter begins the parameter that conforms to a protocol. */
 static const struct {
     char letter;
     enum relation relation;

@@ -1,6 +1,6 @@
 /* Function types of SIL (Swift's intermediate language), with the convention of each parameter and result; they occur in names
  * of thunks. The node's children are in the order of the text: N_IMPL_ATTRIBUTE, then at most one N_SIGNATURE, N_IMPL_PARAMETER,
- * N_IMPL_RESULT, and last, for substituted types, an N_LITERAL for each part of the phrase behind. */
+ * N_IMPL_RESULT, and last, for substituted types, an N_LITERAL for each part of the phrase after it. */
 #include "demangle/swift_tree.h"
 
 struct code {
@@ -49,7 +49,7 @@ static const struct code results[] = {
     {'u', "@unowned_inner_pointer "}, {0, NULL},
 };
 
-/* Qualifiers behind the convention of a parameter or a result, in this order. */
+/* Qualifiers after the convention of a parameter or a result, in this order. */
 static const struct code qualifiers[] = {{'w', "@noDerivative "}, {'T', "sending "}, {'I', ""}, {'L', ""}, {0, NULL}};
 
 static const char *eat_code(struct reader *r, const struct code *codes)

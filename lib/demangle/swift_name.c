@@ -32,7 +32,7 @@ static void note_words(struct reader *r, struct sl_str part)
     }
 }
 
-/* Reads a run of word references: `a` ... `y`, the last one `A` ... `Z`, behind which `*more` is false. */
+/* Reads a run of word references: `a` ... `y`, the last one `A` ... `Z`; `*more` is false after that. */
 static bool read_words(struct reader *r, struct sl_buf *text, bool *more)
 {
     while (*more && (is_lower(reader_peek(r)) || is_upper(reader_peek(r)))) {

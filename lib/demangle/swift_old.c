@@ -329,7 +329,7 @@ static bool special_type(struct reader *r)
     return true;
 }
 
-/* Reads a specialisation behind `TS`; the symbol itself starts with new back references. */
+/* Reads a specialisation after `TS`; the symbol itself starts with new back references. */
 static bool special(struct reader *r)
 {
     bool generic = reader_eat(r, 'g') || reader_eat(r, 'r');

@@ -9,12 +9,12 @@ bool old_enter(struct reader *r);
 void old_leave(struct reader *r);
 
 struct node *old_type(struct reader *r);
-struct node *old_signature(struct reader *r); /* behind `u` or `G` */
-struct node *old_bound(struct reader *r);     /* behind `G` */
+struct node *old_signature(struct reader *r); /* after `u` or `G` */
+struct node *old_bound(struct reader *r);     /* after `G` */
 
 struct node *old_name(struct reader *r);
 struct node *old_identifier(struct reader *r);
-struct node *old_substitution(struct reader *r); /* behind `S` */
+struct node *old_substitution(struct reader *r); /* after `S` */
 struct node *old_context(struct reader *r);
 /* Reads a context and a name into a declaration, which later references may name. */
 struct node *old_declared(struct reader *r, enum node_kind kind);

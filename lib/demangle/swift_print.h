@@ -20,7 +20,7 @@ bool print_enter(struct printer *p);
 void print_leave(struct printer *p);
 
 /* Prints a context. With `prefix` it precedes a dot and the declaration inside it; a context that cannot be a prefix is
- * returned, to be printed behind the declaration. */
+ * returned, to be printed after the declaration. */
 const struct node *print_context(struct printer *p, const struct node *node, bool prefix);
 void print_node(struct printer *p, const struct node *node); /* prints nothing for NULL */
 /* Prints the children from index `from` on. */
@@ -28,7 +28,7 @@ void print_list(struct printer *p, const struct node *list, uint32_t from, const
 
 void print_type(struct printer *p, const struct node *type);
 void print_signature(struct printer *p, const struct node *signature);
-/* Prints a function type behind the function's name. `labels` and `arguments`, which replace the generic parameters, may be
+/* Prints a function type after the function's name. `labels` and `arguments`, which replace the generic parameters, may be
  * NULL. */
 void print_function_type(struct printer *p, const struct node *type, const struct node *labels,
                          const struct node *arguments);

@@ -16,7 +16,7 @@ enum node_kind {
     N_EMPTY_LIST,
     N_FIRST_ELEMENT, /* also a missing label */
     N_VARIADIC,
-    N_EFFECT, /* index: enum effect; text, or a type that is printed behind `@`, or the type thrown */
+    N_EFFECT, /* index: enum effect; text, or a type that is printed after `@`, or the type thrown */
 
     /* Names of declarations. */
     N_IDENTIFIER,
@@ -99,7 +99,7 @@ enum node_kind {
     N_OPAQUE_RESULT, /* `some` */
     N_OPAQUE,        /* N_OPAQUE_OF; index */
     N_PACK,          /* types... */
-    N_SUGAR,         /* text: `?` behind one type, `[` around one or `:` between two */
+    N_SUGAR,         /* text: `?` after one type, `[` around one or `:` between two */
     N_INTEGER,       /* text */
     N_BOX,           /* N_LIST of fields; signature or NULL; N_LIST or NULL */
     N_ERROR,
@@ -208,7 +208,7 @@ struct node *reader_pop_context(struct reader *r);
 struct node *reader_pop_protocol(struct reader *r);
 struct node *reader_substitutable(struct reader *r, struct node *node);
 
-/* ---- operators of the current mangling, by subject; each is called behind its first character ---- */
+/* ---- operators of the current mangling, by subject; the reader is past the first character ---- */
 
 /* swift_name.c */
 struct node *name_identifier(struct reader *r);    /* a digit; called in front of it */
@@ -273,7 +273,7 @@ struct node *thunk_operator(struct reader *r); /* T */
 
 /* ---- readers and printer ---- */
 
-/* Read the mangling behind its prefix. Return an N_LIST of the symbol's attributes, outermost first, and last the symbol itself;
+/* Read the mangling after its prefix. Return an N_LIST of the symbol's attributes, outermost first, and last the symbol itself;
  * NULL if any part is not supported. */
 struct node *swift_read(struct reader *r);
 struct node *swift_read_old(struct reader *r);

@@ -2,7 +2,7 @@
  * and AArch64 by LLVM's MC. Marked data are printed as words.
  *
  * Relative branches show their absolute target, with its name if it has one. Invalid bytes are shown with the reason, and
- * decoding continues behind them. */
+ * decoding continues after them. */
 #pragma once
 
 #include "base/buf.h"
