@@ -10,8 +10,8 @@
 #include "function/function.h"
 #include "object/object.h"
 
-/* Streams every function with its lines, sorted by address, in one batch. There are no inlined calls: lines are those of the innermost
- * one. A function has the name of the symbol at its address, which is the linkage name, else that of its type. It ends with the symbol,
- * the section, or at the next function. Damaged parts are dropped and count in sink->skipped_units. SL_NOT_FOUND unless the object has
- * both sections and a readable function. The sink is called in the caller's thread only. */
+/* Streams every function with its lines, sorted by address, in one batch. There are no inlined calls: inlined code has the lines of
+ * the inlined function. A function has the name of the symbol at its address, which is the linkage name, else the name of its type. It
+ * ends with the symbol, the section, or at the next function. Damaged parts are dropped and count in sink->skipped_units. SL_NOT_FOUND
+ * unless the object has both sections and a readable function. The sink is called in the caller's thread only. */
 enum sl_code sl_btf_read(struct sl_object *object, struct sl_function_sink *sink, struct sl_error *error);

@@ -14,10 +14,10 @@ enum {
     LINE_RECORD = 16,
     LINE_SHIFT = 10, /* the lower bits are the column */
     STEPS_PER_SECTION = 2,
-    STEPS_PER_OVERLAP = 16, /* per byte of texts beyond the size of the strings: they overlap */
+    STEPS_PER_OVERLAP = 16, /* per byte of names beyond the size of the string section: then names overlap */
 };
 
-/* By kind: bytes behind the 12 of every type, and bytes for each of its members. */
+/* By kind: bytes after the 12-byte header of a type, and bytes for each of its members. */
 static const struct {
     uint8_t fixed, each;
 } kinds[] = {
@@ -31,7 +31,7 @@ static const struct {
             sl_fail(&(tables)->first_skipped, SL_MALFORMED, __VA_ARGS__);                                              \
     } while (0)
 
-/* Checks the header; `parts` becomes the bytes behind it, and `r` reads the rest of the header: offsets and sizes of the parts. */
+/* Checks the header; `parts` becomes the bytes after it, and `r` reads the rest of the header: offsets and sizes of the parts. */
 static bool open_section(struct btf_tables *t, const char *name, struct sl_bytes section, struct sl_bytes *parts,
                          struct sl_reader *r)
 {

@@ -1,5 +1,5 @@
 /* .debug_aranges (DWARF 5, 6.1.2): code ranges of units whose root entries are incomplete. Version 2 has no DW_AT_ranges: for a file
- * with code in several sections, LLVM's assembler gives the root entry the range of the first one. NASM does so in version 3. */
+ * with code in several sections, LLVM's assembler gives the root entry the range of the first one. NASM does so in DWARF version 3. */
 #include "dwarf/impl.h"
 #include "base/order.h"
 #include "base/search.h"
@@ -8,7 +8,7 @@
 
 SL_ORDER_BY(by_unit, struct aranges_set, unit, begin)
 
-/* Reads the header of a set and moves the reader behind the set. False if the rest of the section cannot be read. */
+/* Reads the header of a set and moves the reader past the set. False if the rest of the section cannot be read. */
 static bool read_set(struct sl_reader *r, struct aranges_set *set)
 {
     unsigned offset_size = 4;

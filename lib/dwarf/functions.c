@@ -241,7 +241,7 @@ static bool copy_lines(struct dwarf_worker *w, uint64_t load, struct range range
     const struct line_table *t = &w->lines;
     uint64_t begin = range.begin + load, end = range.end + load;
     size_t count = 0;
-    /* first sequence that starts behind the range */
+    /* first sequence that starts after the range */
     size_t low = SL_PARTITION_POINT(middle, 0, t->sequence_count, t->sequences[middle].start < end);
     size_t first = low;
     while (first && t->sequences[first - 1].end > begin)
@@ -249,7 +249,7 @@ static bool copy_lines(struct dwarf_worker *w, uint64_t load, struct range range
     for (; first < low; first++) {
         const struct sequence *s = &t->sequences[first];
         const struct row *rows = t->rows + s->first;
-        /* first row behind `begin`; the one before it covers `begin` */
+        /* first row after `begin`; the one before it covers `begin` */
         size_t a = SL_PARTITION_POINT(middle, 0, s->count, rows[middle].address <= begin);
         size_t i = a ? a - 1 : 0;
         for (; i < s->count && rows[i].address < end; i++) {
@@ -292,7 +292,7 @@ static bool order_inlinees(struct dwarf_worker *w, const struct frame *frame)
     return true;
 }
 
-/* The index in worker->by_address of the first call at or behind `address`. */
+/* The index in worker->by_address of the first call at or after `address`. */
 static size_t first_inlinee_at(const struct dwarf_worker *w, size_t count, uint64_t address)
 {
     return SL_PARTITION_POINT(middle, 0, count, w->by_address[middle].address < address);

@@ -356,7 +356,7 @@ bool dwarf_read_form(struct sl_reader *r, const struct dwarf_unit *unit, uint16_
                      struct attribute *out);
 bool dwarf_skip_step(struct sl_reader *r, const struct dwarf_unit *unit, const struct abbrev_step *step);
 
-/* Iterates the wanted attributes of an entry; the reader is behind the abbreviation code. */
+/* Iterates the wanted attributes of an entry; the reader is past the abbreviation code. */
 struct attribute_walk {
     const struct dwarf_unit *unit;
     const struct abbrev_step *step, *end;
@@ -384,7 +384,7 @@ static inline const struct abbrev_step *dwarf_next_attribute(struct attribute_wa
     return NULL;
 }
 
-/* Skips the attribute of a skip_step that begins at `at`; returns the position behind it, NULL past `end`. */
+/* Skips the attribute of a skip_step that begins at `at`; returns the position after it, NULL past `end`. */
 const uint8_t *dwarf_skip_rare(const struct dwarf_unit *unit, const struct skip_step *step, const uint8_t *at,
                                const uint8_t *end);
 bool dwarf_skip_form(struct sl_reader *r, const struct dwarf_unit *unit, uint16_t form);
@@ -504,7 +504,7 @@ void variables_free(struct variable_reader *v);
 /* Opens a function or inlined call. A call is the worker's inlinees from `first_inlinee` on. False when out of memory or budget. */
 bool variables_open(struct dwarf_worker *w, size_t first_inlinee);
 
-/* Adds a variable to the function or call opened last; `r` is behind the code of its entry. False if the entry cannot be read, or when
+/* Adds a variable to the function or call opened last; `r` is past the code of its entry. False if the entry cannot be read, or when
  * out of memory or budget. */
 bool variables_add(struct dwarf_worker *w, const struct dwarf_unit *unit, const struct abbrev *abbrev,
                    struct sl_reader *r);
@@ -518,7 +518,7 @@ bool variables_give(const struct dwarf_worker *w, struct sl_function_batch *batc
 /* Like dwarf_text, but reads each text once per unit. */
 struct sl_str variables_text(struct dwarf_worker *w, const struct dwarf_unit *unit, const struct attribute *a);
 
-/* Reads the attributes of an entry; `r` is behind its code. */
+/* Reads the attributes of an entry; `r` is past its code. */
 bool types_read(struct dwarf_worker *w, const struct dwarf_unit *unit, const struct abbrev *abbrev, struct sl_reader *r,
                 struct description *out);
 
@@ -619,8 +619,8 @@ enum sl_code dwarf_index_zero(struct dwarf_reader *reader, struct sl_arena *aren
 /* True if a subprogram of this name with address 0 is the live one, not one that the linker dropped. */
 bool dwarf_is_at_zero(const struct dwarf_reader *reader, struct dwarf_worker *w, struct entry_name name);
 
-/* Removes the sequences at 0 from worker->lines, except that of the live code if it is of this unit. `walked` is the unit with the
- * entries. False if the entries cannot be read. */
+/* Removes the sequences at address 0 from worker->lines; keeps the live code's sequence if it is of this unit. `walked` is the unit
+ * with the entries. False if the entries cannot be read. */
 bool dwarf_keep_zero_lines(struct dwarf_reader *reader, struct dwarf_worker *w, const struct dwarf_unit *unit,
                            const struct dwarf_unit *walked, struct sl_arena *arena);
 

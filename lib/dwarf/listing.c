@@ -162,7 +162,7 @@ static void take_instance(struct sl_dwarf_listing *l, const struct dwarf_unit *f
     }
 }
 
-/* Reads the entry of a function or inlined call; `r` is behind its abbreviation code. */
+/* Reads the entry of a function or inlined call; `r` is past its abbreviation code. */
 static bool listing_read_function(struct sl_dwarf_listing *l, const struct dwarf_unit *unit,
                                   const struct abbrev *abbrev, struct sl_reader *r, size_t depth)
 {

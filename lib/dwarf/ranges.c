@@ -142,7 +142,7 @@ size_t dwarf_ranges_with_lines(struct dwarf_worker *w, size_t count)
     const struct line_table *t = &w->lines;
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
-        /* first sequence that begins behind the range's start */
+        /* first sequence that begins after the range's start */
         size_t low = SL_PARTITION_POINT(middle, 0, t->sequence_count, t->sequences[middle].start <= w->ranges[i].begin);
         if (!t->sequence_count || (low && w->ranges[i].begin < t->sequences[low - 1].end))
             w->ranges[kept++] = w->ranges[i];

@@ -33,7 +33,7 @@ struct slot {
     atomic_int state;
 };
 
-/* A step that is taken for the slots in order, by one thread at a time. */
+/* A step that runs for the slots in order, in one thread at a time. */
 struct stage {
     atomic_bool busy;
     atomic_size_t done; /* slots */
@@ -162,7 +162,7 @@ static void read_code(struct dwarf_reader *reader, struct slot *slot, struct dwa
 
 bool dwarf_is_wanted(const struct sl_function_sink *sink, uint64_t bias, uint64_t begin, uint64_t end)
 {
-    /* first wanted address at or behind `begin` */
+    /* first wanted address at or after `begin` */
     size_t low = SL_PARTITION_POINT(middle, 0, sink->wanted_count, sink->wanted[middle] + bias < begin);
     return low < sink->wanted_count && sink->wanted[low] + bias < end;
 }
@@ -244,7 +244,7 @@ static void dwarf_read_consume(struct window *window, struct slot *slot)
     }
 }
 
-/* Runs `step` for the next slots in order as long as they are in `state`, unless another thread is doing so. No slot is missed: the
+/* Runs `step` for the next slots in order while they are in `state`, unless another thread is doing so. No slot is missed: the
  * thread checks again after it has cleared `busy`. */
 static void dwarf_read_advance(struct window *window, struct stage *stage, enum slot_state state,
                                void (*step)(struct window *window, struct slot *slot))

@@ -94,7 +94,7 @@ static bool dwarf_sources_read_files(struct source_reader *s, struct sl_reader *
     return true;
 }
 
-/* Reads the header from behind the table's length to its directories. */
+/* Reads the header: the fields from the table's length (exclusive) to the directories (exclusive). */
 static bool read_head(struct source_reader *s, struct sl_reader *r)
 {
     if (sl_read_u16(r) != 5)

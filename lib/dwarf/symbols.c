@@ -74,7 +74,7 @@ enum sl_code dwarf_index_symbols(struct dwarf_reader *reader, struct sl_arena *a
     return code;
 }
 
-/* The first index in [low, count) of a symbol behind `address`. */
+/* The first index in [low, count) of a symbol after `address`. */
 static size_t first_behind(const struct symbol_index *index, size_t low, uint64_t address)
 {
     return SL_PARTITION_POINT(middle, low, index->count, index->order[middle].key <= address);

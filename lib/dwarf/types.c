@@ -1,6 +1,6 @@
 /* Names of types, built along the chain of entries that describe a type (DWARF 5, 5). Each entry is named once per unit.
  *
- * In C a declarator stands between two parts, `left` and `right`: a pointer to a function is `int(*` and `)(char*)`; a pointer to that
+ * In C a declarator is between two parts, `left` and `right`: a pointer to a function is `int(*` and `)(char*)`; a pointer to that
  * adds a star in the middle: `int(**` and `)(char*)`. */
 #include "dwarf/impl.h"
 
@@ -11,7 +11,7 @@ enum { MAX_TYPE_DEPTH = 64, MAX_TYPE_TEXT = 4096, MAX_PARAMETERS = 255, BYTES_PE
 struct type {
     uint64_t key; /* in variable_reader.types */
     struct sl_str left, right, whole;
-    bool is_pointer; /* qualifiers go behind its star */
+    bool is_pointer; /* qualifiers go after its star */
     bool binds;      /* array or function: a pointer to it needs parentheses */
 };
 
@@ -345,7 +345,7 @@ static void name_type(struct typing *t, struct type *type, struct reference refe
     }
 }
 
-/* Returns the type of an entry. A cycle, and a chain that is too long, gives unknown_type. */
+/* Returns the type of an entry; unknown_type for a cycle or a chain that is too long. */
 static const struct type *type_of(struct typing *t, struct reference reference, bool has, unsigned depth)
 {
     struct variable_reader *v = &t->w->variable_reader;

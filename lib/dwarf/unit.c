@@ -44,7 +44,7 @@ void dwarf_file_open(struct dwarf_file *f, struct sl_object *object, bool split)
     f->decorates = sl_object_info(object)->decorates;
 }
 
-/* Reads one header and moves the reader behind the unit. False if the rest of the section cannot be read. */
+/* Reads one header and moves the reader past the unit. False if the rest of the section cannot be read. */
 static bool dwarf_unit_read_header(struct sl_reader *r, struct dwarf_unit_header *h, bool *usable)
 {
     *h = (struct dwarf_unit_header){.offset = sl_reader_offset(r), .offset_size = 4};
@@ -259,7 +259,7 @@ bool dwarf_read_root(struct dwarf_worker *w, struct dwarf_unit *unit)
     return true;
 }
 
-/* Sets the default bases of DWARF 5: just behind the first table's header. */
+/* Sets the default bases of DWARF 5: just after the first table's header. */
 void dwarf_unit_bases(struct dwarf_unit *unit)
 {
     bool wide = unit->header->offset_size == 8;

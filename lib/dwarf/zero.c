@@ -2,7 +2,7 @@
  * functions, with address 0: of all entries and sequences at 0, one is live. It is chosen by the symbols at 0.
  *
  *     entries   the subprogram with the name of a symbol at 0
- *     lines     in the unit with that subprogram, the sequence that ends at or behind its end; in a unit without subprograms at 0, the
+ *     lines     in the unit with that subprogram, the sequence that ends at or after its end; in a unit without subprograms at 0, the
  *               sequence that ends with the symbol, unless the root entry has ranges that do not begin at 0
  *
  * A file that has symbols, but none at 0, has a vector table there, and no code. */

@@ -85,7 +85,7 @@ static bool fill_queue(struct sl_assembler *a, const struct sl_function *functio
     return true;
 }
 
-/* Of equal parts, the one put back last comes first. */
+/* True if `a` is before `b`; of equal parts the one that was put back last is first. */
 static bool returns_before(const struct returned *a, const struct returned *b)
 {
     return before(&a->part, &b->part) || (!before(&b->part, &a->part) && a->turn > b->turn);
@@ -200,7 +200,7 @@ static inline bool own(struct sl_assembler *a, size_t *count, uint32_t owner, ui
     return true;
 }
 
-/* Step 3: gives every piece of every line to the innermost open function, and call lines to the parents. Drops nodes behind the end
+/* Step 3: assigns every piece of every line to the innermost open function, and call lines to the parents. Drops nodes after the end
  * of the function. */
 static bool distribute(struct sl_assembler *a, const struct sl_flat_inlinee *inlinees, size_t *nodes,
                        const struct sl_line *lines, size_t line_count, size_t *owned)

@@ -39,7 +39,7 @@ struct sl_file {
     uint32_t number; /* a small id of the file, the same in all lasting batches of the object; 0 = none */
 };
 
-/* Where the text of a source file can be fetched, by the debug information. Any part may be empty. */
+/* Where the text of a source file can be fetched, according to the debug information. Any part may be empty. */
 struct sl_file_origin {
     struct sl_str path, revision; /* in a version control system */
     struct sl_str url;            /* http or https; not verified */
@@ -52,7 +52,7 @@ struct sl_variable {
     uint32_t name, type;
 };
 
-/* The variables of a function, in the order of the debug information: of equal names the last one counts. */
+/* The variables of a function, in the order of the debug information. Of several with one name the last one counts. */
 struct sl_variables {
     const struct sl_variable *items;
     uint32_t count;
@@ -112,13 +112,13 @@ struct sl_function_sink {
     enum sl_code (*consume)(struct sl_function_sink *sink, const struct sl_function_batch *batch,
                             struct sl_error *error);
     bool takes_flat;       /* accepts flat records, and assembles functions itself if it has to */
-    bool takes_no_symbols; /* wants functions and names of the debug information alone, without symbols */
+    bool takes_no_symbols; /* wants only functions and names of the debug information, without symbols */
     bool takes_nameless;   /* DWARF: wants lines that no symbol covers, as functions without name */
     bool
         takes_positions; /* wants lines, also those of calls, as positions (function/position.h) if there are columns */
     bool takes_variables; /* DWARF: wants variables of functions and inlined calls */
-    /* Optional: only functions at these addresses (ascending) are needed. A reader may skip units that are certainly elsewhere; that
-     * of DWARF does. */
+    /* Optional: only functions at these addresses (ascending) are needed. A reader may skip units that have none of them; the
+     * DWARF reader does. */
     const uint64_t *wanted;
     size_t wanted_count;
     size_t skipped_units;          /* set by the reader: units (or records) dropped as malformed */

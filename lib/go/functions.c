@@ -89,7 +89,7 @@ static bool read_values(struct go_reader *g, uint32_t offset, struct values *v)
 
 static int32_t value_at(const struct values *v, uint64_t place)
 {
-    /* first value that ends behind `place` */
+    /* first value that ends after `place` */
     size_t low = SL_PARTITION_POINT(middle, 0, v->count, v->items[middle].end <= place);
     return low < v->count ? v->items[low].value : NONE;
 }

@@ -78,7 +78,7 @@ enum sl_code go_table_open(struct go_table *t, struct sl_object *object, struct 
     return SL_OK;
 }
 
-/* Returns the tree of inlined calls (FUNCDATA_INLINED). `r` is behind the fixed part of the record: `values` u32 offsets of PCDATA
+/* Returns the tree of inlined calls (FUNCDATA_INLINED). `r` is past the fixed part of the record: `values` u32 offsets of PCDATA
  * follow, then `data` FUNCDATA: u32 offsets since GO_118, aligned pointers before. Empty if there is none. */
 static struct sl_bytes read_tree(const struct go_table *t, struct sl_reader *r, uint32_t values, uint8_t data)
 {
