@@ -5,9 +5,9 @@
  *     jit-PID.dump          records of loaded and moved code (tools/perf/Documentation/jitdump-specification.txt)
  *     /proc/kallsyms        ADDRESS TYPE NAME [MODULE] (proc(5))
  *
- * Processes write the first two while they run: at one place the last record counts, and a function that was partly overwritten is
- * dropped. Lines of jitdump are ignored, since writers do not agree on the base of their addresses. Addresses are those of the
- * process. */
+ * Processes write the first two while they run: of several records for one address the last one counts, and a function
+ * that was partly overwritten is dropped. Lines of jitdump are ignored, since writers do not agree on the base of their addresses.
+ * Addresses are those of the process. */
 #pragma once
 
 #include "base/buf.h"

@@ -20,7 +20,7 @@ static struct sl_str first_word(struct sl_str text)
     return (struct sl_str){text.data + begin, end - begin};
 }
 
-/* True if `comment` begins with `//# ` (or `//@ ` if `old`) and the marker; `*value` is the word behind it. */
+/* True if `comment` begins with `//# ` (or `//@ ` if `old`) and the marker; `*value` is the word after it. */
 static bool is_marked(const char *comment, const char *end, const struct marker *marker, bool old, struct sl_str *value)
 {
     const char *text = comment + 4;
@@ -194,7 +194,7 @@ static bool find_last_by_parsing(struct sl_str script, const struct marker *mark
 
 /* ---- the last comment ---- */
 
-/* True if the text at `comment` cannot be inside a string or another comment: nothing behind it could end one, and the line is
+/* True if the text at `comment` cannot be inside a string or another comment: nothing after it could end one, and the line is
  * not continued on the next one. */
 static bool stands_alone(const char *comment, const char *end)
 {
@@ -204,7 +204,7 @@ static bool stands_alone(const char *comment, const char *end)
            !memchr(comment, '\'', line) && !memchr(comment, '\\', line);
 }
 
-/* Returns the word behind the last marker in a comment `//# ` (or `//@ ` if `old`). Searches backwards from the end; only if a
+/* Returns the word after the last marker in a comment `//# ` (or `//@ ` if `old`). Searches backwards from the end; only if a
  * match could be inside a string, the script is read from its beginning, once. */
 static bool find_last_comment(struct sl_str script, const struct marker *marker, bool old, struct sl_str *value)
 {
@@ -267,7 +267,7 @@ static void percent_decode(struct sl_str text, struct sl_buf *out)
     }
 }
 
-/* Replaces the base64 text behind `start` of `out`, which may contain white space, by its decoded bytes. */
+/* Replaces the base64 text after `start` of `out`, which may contain white space, by its decoded bytes. */
 static bool decode_in_place(struct sl_buf *out, size_t start)
 {
     struct sl_str text = {(const char *)out->data + start, 0};

@@ -115,7 +115,7 @@ static struct sl_str without_extension(struct sl_str path)
     return path;
 }
 
-/* Returns the path behind the first segment that is a digest; false when there is none. */
+/* Returns the path after the first segment that is a digest; false when there is none. */
 static bool behind_digest(struct sl_str path, struct sl_str *rest)
 {
     *rest = path;

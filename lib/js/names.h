@@ -3,7 +3,7 @@
 
 #include "base/buf.h"
 
-/* Returns the path without its host: the part behind a leading `~`, or from the first slash behind `://` on (everything behind
+/* Returns the path without its host: the part after a leading `~`, or from the first slash after `://` on (everything after
  * `://` if no slash follows), or the whole path. */
 struct sl_str sl_js_strip_hostname(struct sl_str path);
 
@@ -21,8 +21,8 @@ struct sl_js_file {
     struct sl_str module; /* data NULL = none */
 };
 
-/* `source`: the name in the source map, not empty. `abs_path`: that name joined to the URL of its map. `module`: the module the
- * frame came with, data NULL = none. */
+/* `source`: the name in the source map, not empty. `abs_path`: that name joined to the URL of its map. `module`: the frame's
+ * module as received, data NULL = none. */
 struct sl_js_file sl_js_file(struct sl_str source, struct sl_str abs_path, struct sl_str module);
 
 /* Whether the function around a position is known. */
@@ -37,7 +37,7 @@ struct sl_js_function_clues {
     struct sl_str scope;    /* name of the scope, for SL_JS_FUNCTION_NAMED */
     struct sl_str token;    /* name of the token at the position; empty = none */
     struct sl_str caller;   /* name of the token in the calling frame; empty = none */
-    struct sl_str function; /* the name the frame came with; data NULL = none */
+    struct sl_str function; /* the frame's name as received; data NULL = none */
 };
 
 /* Appends the function name of a frame. Consecutive equal parts are counted: `a.b.b.f` becomes `a.{b#2}.f`. */

@@ -11,7 +11,7 @@ static inline struct sl_json js_read_at(const struct sl_sourcemap *map, uint32_t
     return json;
 }
 
-/* Reads the string at an offset (0: an empty one); one byte behind it is readable. False when out of memory. */
+/* Reads the string at an offset (0: an empty one); one byte after it is readable. False when out of memory. */
 static inline bool js_read_text(const struct sl_sourcemap *map, uint32_t offset, struct sl_str *text)
 {
     struct sl_json json = js_read_at(map, offset);

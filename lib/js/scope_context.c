@@ -93,7 +93,7 @@ static uint32_t bracket(struct js_parser *p, const struct js_level *level, enum 
     return part;
 }
 
-/* Returns the component that names on this level continue from; `outer` is the one of the level around it. */
+/* Returns the component that names on this level continue from; `outer` is the component of the level around it. */
 static uint32_t component_of_level(struct js_parser *p, const struct js_level *level, uint32_t outer)
 {
     uint32_t part;

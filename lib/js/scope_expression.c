@@ -340,7 +340,7 @@ static enum js_state assign(struct js_parser *p, size_t size)
     return OPERAND;
 }
 
-/* Reads an operator of one to `most` bytes `c`; with `=` behind it, an assignment. */
+/* Reads an operator of one to `most` bytes `c`; with `=` after it, an assignment. */
 static enum js_state binary(struct js_parser *p, uint8_t c, size_t most)
 {
     size_t size = 1;

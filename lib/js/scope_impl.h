@@ -16,12 +16,12 @@ enum { DEEPEST = 16384, LONGEST_CHAIN = 256 };
 /* Which token is expected next. */
 enum js_state {
     OPERAND,    /* the beginning of an expression, or the end of an empty one */
-    OPERATOR,   /* a token behind an operand */
+    OPERATOR,   /* a token after an operand */
     ENDED,      /* the end of an assignment expression that no operator may follow */
     DECLARATOR, /* a variable of var, let, const, using */
     STATEMENT,
     MEMBER,     /* a member of the class or object literal on top of the stack, or its end */
-    MEMBER_END, /* the token behind a method of an object literal */
+    MEMBER_END, /* the token after a method of an object literal */
     DONE,
     FAILED,
 };
@@ -43,7 +43,7 @@ enum js_level_kind {
     L_TEMPLATE,
     L_PARAMETERS, /* also those of catch */
     L_KEY,        /* computed key; `at`: the member */
-    L_HEAD,       /* parentheses of if, while, with, switch, and behind do */
+    L_HEAD,       /* parentheses of if, while, with, switch, and after do */
     L_FOR,
     /* other levels that contain expressions */
     L_CONDITION,
@@ -184,12 +184,12 @@ void js_skip_slowly(struct js_parser *p);
 const uint8_t *js_name_end_slowly(const struct js_parser *p, const uint8_t *at);
 enum js_word js_word(const uint8_t *name, size_t size);
 
-/* Move p->at behind the literal that begins there; false when the literal has no end. */
+/* Move p->at past the literal that begins there; false when the literal has no end. */
 bool js_string(struct js_parser *p);
 bool js_number(struct js_parser *p);
 bool js_regex(struct js_parser *p);
 
-/* Reads the text of a template from p->at on. Returns OPERATOR behind its end, OPERAND inside its next `${`. */
+/* Reads the text of a template from p->at on. Returns OPERATOR after its end, OPERAND inside its next `${`. */
 enum js_state js_template(struct js_parser *p);
 
 enum js_state js_fail(struct js_parser *p, const char *what);
@@ -199,7 +199,7 @@ static inline uint32_t js_offset(const struct js_parser *p)
     return (uint32_t)(p->at - p->begin);
 }
 
-/* Returns the byte at an offset from the beginning of the next token; 0 at or behind the end of the text. */
+/* Returns the byte at an offset from the beginning of the next token; 0 at or after the end of the text. */
 static inline uint8_t js_peek(const struct js_parser *p, size_t ahead)
 {
     return ahead < (size_t)(p->end - p->at) ? p->at[ahead] : 0;

@@ -129,7 +129,7 @@ static bool is_index(const struct sl_js_part *part)
     return part->kind == SL_JS_INDEX_NAME || part->kind == SL_JS_INDEX_LITERAL || part->kind == SL_JS_INDEX_COMPUTED;
 }
 
-/* True if a dot separates the two components; with `compat` there is none behind an assigned chain of members. */
+/* True if a dot separates the two components; with `compat` there is none after an assigned chain of members. */
 static bool separated(const struct name *name, const struct sl_js_part *before, const struct sl_js_part *part)
 {
     bool chained = before->kind == SL_JS_MEMBER || is_index(before);

@@ -44,7 +44,7 @@ static size_t high_blank(const struct js_parser *p, const uint8_t *at, bool *new
     return blank ? 3 : 0;
 }
 
-/* Returns the position behind the comment that begins at `at`; NULL if there is none, or it has no end. */
+/* Returns the position after the comment that begins at `at`; NULL if there is none, or it has no end. */
 static const uint8_t *comment_end(struct js_parser *p, const uint8_t *at)
 {
     if (p->end - at < 2 || (at[1] != '/' && at[1] != '*'))

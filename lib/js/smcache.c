@@ -89,7 +89,7 @@ struct sl_context_cursor sl_smcache_cursor(const struct sl_smcache *c, uint32_t 
     struct sl_context_cursor cursor = {.text = text, .line = 1, .newline = '\n'};
     uint32_t first = line > SL_CONTEXT_LINES ? line - SL_CONTEXT_LINES : 1, before;
     uint32_t low = 0, high = text.size ? (uint32_t)((text.size - 1) / LINES_STEP) : 0;
-    while (low < high) { /* find the last step whose first complete line is not behind the first wanted one */
+    while (low < high) { /* find the last step whose first complete line is not after the first wanted one */
         uint32_t middle = high - (high - low) / 2;
         if (lines_before(c, source, middle, &before) && (uint64_t)before + 2 <= first)
             low = middle;
@@ -182,8 +182,8 @@ static uint32_t blocks_before(const struct sl_smcache *c, uint64_t key)
     return (uint32_t)(begin + (sl_table_u64(keys + begin * 8) < key));
 }
 
-/* Packs the key like the keys of the block, so that it compares with them in the same way. The block does not begin behind the
- * key. */
+/* Packs the key like the keys of the block, so that it compares with them in the same way. The block's first key is at most
+ * `key`. */
 static uint64_t packed_key(const struct block *b, uint64_t key)
 {
     uint64_t lines = (key >> 32) - (b->first >> 32);
@@ -323,7 +323,7 @@ static uint32_t node_at(const struct sl_smcache *c, uint64_t key)
 bool sl_smcache_caller(const struct sl_smcache *c, struct sl_smcache_place *place)
 {
     uint32_t call = place->inlined, source = call ? node_word(c, call, 1) : 0, outer = call ? node_word(c, call, 4) : 0;
-    if (!source || source > c->source_count || outer >= call) /* inner nodes come behind outer ones */
+    if (!source || source > c->source_count || outer >= call) /* inner nodes come after outer ones */
         return false;
     place->source = source - 1;
     place->line = node_word(c, call, 2);

@@ -62,7 +62,7 @@ bool sl_smcache_look_up(const struct sl_smcache *cache, uint32_t line, uint32_t 
  * name. False for a position that is not inlined. Calls are nested at most 256 deep. */
 bool sl_smcache_caller(const struct sl_smcache *cache, struct sl_smcache_place *place);
 
-/* Returns the name of a source as written in the map, behind the map's source root; may be empty. */
+/* Returns the name of a source as written in the map, with the map's source root in front; may be empty. */
 struct sl_str sl_smcache_source(const struct sl_smcache *cache, uint32_t source);
 
 /* Returns the text of a source; data NULL if the map does not contain it. */

@@ -5,7 +5,7 @@
  *                u32 its first row in LINES
  *     LINES      for each 4096 bytes of a content but the first, u32 number of line feeds before them
  *     NAMES      units (table/table.h), their offsets in NAME_OFFSETS
- *     BLOCKS     the tokens in order of line and column, 64 a block, see below; eight zero bytes behind the last block
+ *     BLOCKS     the tokens in order of line and column, 64 a block, see below; eight zero bytes after the last block
  *     KEYS       u64 a block: line << 32 | column of its first token
  *     PLACES     u32 a block: its offset in BLOCKS, in units of eight bytes
  *     FUNCTIONS  units: names; their offsets in FUNCTION_OFFSETS
@@ -19,7 +19,7 @@
  *     BOUNDARIES     u64 a row: line << 32 | column of the script where the innermost node changes; then
  *                    u32 a row: 1 + the node, 0 = none
  *     NODES          24 bytes a generated range: u32 FUNC; for an inlined call u32 1 + source, u32 line, u32 column of the call and
- *                    u32 1 + the node around the call (a smaller one), else zeros; u32 1 if its frames are hidden
+ *                    u32 1 + the node around the call (a smaller number), else zeros; u32 1 if its frames are hidden
  *
  *     block  := u8 number of tokens, u8 width of each of six columns, u8 width of the generated column (part of column 0),
  *               u32 minimum of each of six columns, the columns, each beginning at a byte

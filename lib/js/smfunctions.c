@@ -2,7 +2,7 @@
  *
  *     "x_facebook_sources": [[{"names": ["<global>", "f"], "mappings": "AAA;ACC"}], null, ...]
  *
- * A segment consists of the column (absolute again behind each semicolon), the number of the name, and the line, which starts at
+ * A segment consists of the column (absolute again after each semicolon), the number of the name, and the line, which starts at
  * 1. Here <global> begins at 1:0 and f at 2:0. A map that cannot be read is ignored. */
 #include "function/order.h"
 #include "js/read.h"

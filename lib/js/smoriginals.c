@@ -232,7 +232,7 @@ static bool read_tagged(struct reader *r, uint32_t tag)
     }
 }
 
-/* Reads an item up to the comma behind it. Extra numbers belong to later versions of the proposal and are skipped. */
+/* Reads an item up to the comma after it. Extra numbers belong to later versions of the proposal and are skipped. */
 static bool read_item(struct reader *r)
 {
     uint32_t tag = TAG_EMPTY;

@@ -1,5 +1,5 @@
-/* Packs tokens into blocks. They come in the order of the map, which nearly always is that of the generated script; otherwise
- * they are sorted in memory first. */
+/* Packs tokens into blocks. They come in the order of the map. In nearly all maps that is the order of the generated script;
+ * otherwise they are sorted in memory first. */
 #include <stdlib.h>
 
 #include "function/order.h"
@@ -217,7 +217,7 @@ static bool put_batch(struct smcache_writer *w, const struct sl_sourcemap_batch 
     return splits_ranges(w) ? split_ranges(w, b) : write_batch(w, b);
 }
 
-/* Called behind the last batch. */
+/* Called after the last batch. */
 static bool put_last_range(struct smcache_writer *w)
 {
     return !splits_ranges(w) || (repeat_range(w, UINT64_MAX) && write_batch(w, &w->splitter.out));
@@ -225,7 +225,7 @@ static bool put_last_range(struct smcache_writer *w)
 
 /* ---- order ---- */
 
-/* True if the batch is in order and behind `*last`, which becomes its last key. */
+/* True if the batch is in order and after `*last`, which becomes its last key. */
 static bool is_ordered(const struct sl_sourcemap_batch *b, uint64_t *last)
 {
     bool ordered = true;

@@ -2,8 +2,8 @@
  *
  *     smwrite.c      the sections; texts and names
  *     smtokens.c     packs tokens into blocks, with the function of each
- *     smscopes.c     functions of the script: finds the one around each token, names them
- *     smfunctions.c  functions from Metro's maps, which list those of the sources
+ *     smscopes.c     functions of the script: finds the function around each token, names functions
+ *     smfunctions.c  functions from Metro's maps, which list the functions of the sources
  *     smoriginals.c  scopes of the sources and ranges of the script, from maps with `scopes` */
 #pragma once
 
@@ -39,7 +39,8 @@ struct script_scopes {
     bool there;
     struct sl_js_scopes scopes;
     struct sl_js_places places;
-    struct scope_walk tokens, ranges; /* `tokens` goes from token to token; `ranges` runs ahead of it through ranges */
+    struct scope_walk tokens,
+        ranges; /* `tokens` advances from token to token; `ranges` runs ahead of it through ranges */
 };
 
 /* From this position of a source on, `function` (FUNC of smformat.h) is the innermost one. */

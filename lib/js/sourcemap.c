@@ -415,7 +415,7 @@ bool sl_sourcemap_ignored(const struct sl_sourcemap *map, uint32_t *at, uint64_t
     if (!map->ignored)
         return false;
     struct sl_json json = js_read_at(map, *at ? *at : map->ignored);
-    if (*at) { /* continue behind an item */
+    if (*at) { /* continue after an item */
         json.depth = 1;
         json.fresh = false;
     } else {

@@ -18,7 +18,7 @@
 #include "id/id.h"
 
 enum sl_sourcemap_list {
-    SL_SOURCEMAP_SOURCES, /* names, behind the part's sourceRoot */
+    SL_SOURCEMAP_SOURCES, /* names, with the part's sourceRoot in front */
     SL_SOURCEMAP_CONTENTS,
     SL_SOURCEMAP_NAMES,
     SL_SOURCEMAP_LISTS,
@@ -66,11 +66,11 @@ struct sl_sourcemap_texts { /* private */
 bool sl_sourcemap_texts(const struct sl_sourcemap *map, const struct sl_sourcemap_part *part,
                         enum sl_sourcemap_list list, struct sl_sourcemap_texts *texts);
 
-/* Appends the next string to `out`; `*null` is true if the entry is null. False behind the last one. */
+/* Appends the next string to `out`; `*null` is true if the entry is null. False after the last one. */
 bool sl_sourcemap_text(struct sl_sourcemap_texts *texts, struct sl_buf *out, bool *null);
 
 /* Returns the index, in the first part, of the next source that the generator marked to be ignored (`ignoreList`,
- * `x_google_ignoreList`). Start with `*at` 0; false behind the last one. */
+ * `x_google_ignoreList`). Start with `*at` 0; false after the last one. */
 bool sl_sourcemap_ignored(const struct sl_sourcemap *map, uint32_t *at, uint64_t *source);
 
 /* ---- tokens ---- */
@@ -105,7 +105,7 @@ struct sl_sourcemap_tokens { /* private */
 
 void sl_sourcemap_tokens(const struct sl_sourcemap *map, struct sl_sourcemap_tokens *tokens);
 
-/* Reads the next tokens in file order, which is not always sorted; `batch->count` is 0 behind the last one. Malformed segments
+/* Reads the next tokens in file order, which is not always sorted; `batch->count` is 0 after the last one. Malformed segments
  * are skipped; SL_MALFORMED if a map with tokens has none with a source. Or SL_BUSY. */
 enum sl_code sl_sourcemap_batch(struct sl_sourcemap_tokens *tokens, struct sl_sourcemap_batch *batch,
                                 struct sl_error *error);

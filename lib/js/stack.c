@@ -17,7 +17,7 @@ static bool skip_word(struct sl_str *text, struct sl_str word)
 
 /* ---- positions ---- */
 
-/* Reads "12" at `*at` and moves `*at` behind it. */
+/* Reads "12" at `*at` and moves `*at` past it. */
 static bool read_digits(struct sl_str text, size_t *at, uint32_t *number)
 {
     struct sl_str rest = {text.data + *at, text.size - *at};
@@ -39,7 +39,7 @@ static bool read_colon_number(struct sl_str text, size_t *at, uint32_t *number)
     return true;
 }
 
-/* True if a frame may end here. Inside parentheses the closing one ends it, and text behind a blank belongs to the log. */
+/* True if a frame may end here. Inside parentheses the closing one ends it, and text after a blank belongs to the log. */
 static bool is_end(struct sl_str rest, bool in_parentheses)
 {
     static const char ends[] = ",;\"'`\\\033]}<|";
@@ -153,7 +153,7 @@ static bool in_parentheses(struct sl_str text, bool nameless, struct sl_js_stack
     return nameless || frame->function.size;
 }
 
-/* Reads the text behind "at ". `alone`: nothing is in front of it. */
+/* Reads the text after "at ". `alone`: nothing precedes "at ". */
 static bool v8_frame(struct sl_str text, bool alone, struct sl_js_stack_frame *frame)
 {
     static const struct sl_str eval = SL_STR("(eval at ");
@@ -233,7 +233,7 @@ static size_t word_begin(struct sl_str text, size_t at)
     return at;
 }
 
-/* Returns the offset of the function's name in the text before an @, behind a log prefix. A name is one word, except Safari's
+/* Returns the offset of the function's name in the text before an @, after a log prefix. A name is one word, except Safari's
  * `global code` and Firefox's `promise callback*f`. */
 static size_t function_begin(struct sl_str text)
 {
@@ -277,7 +277,7 @@ static size_t backslashes(struct sl_str text)
     return count;
 }
 
-/* True if the `\n` behind `count` backslashes separates frames of a stack in JSON, and is not part of a Windows path. */
+/* True if the `\n` after `count` backslashes separates frames of a stack in JSON, and is not part of a Windows path. */
 static bool is_newline(struct sl_str text, size_t count, bool quoted)
 {
     if (count >= text.size || text.data[count] != 'n')

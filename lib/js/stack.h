@@ -18,7 +18,7 @@ struct sl_js_stack_frame {
     struct sl_str before;   /* the text before the function, including "at " and "async " */
     struct sl_str function; /* without `new`; empty = none */
     struct sl_str url;      /* empty for "f@1:23" */
-    struct sl_str behind;   /* the text behind the position, including the line end */
+    struct sl_str behind;   /* the text after the position, including the line end */
     uint32_t line, column;  /* both from 1 */
     unsigned escapes;       /* how many times the surrounding text was encoded as a JSON string */
     bool v8;                /* written as "at ..." */

@@ -78,8 +78,8 @@ static bool is_range(struct sl_sourcemap_tokens *t)
 
 /* ---- mappings ---- */
 
-/* Reads the fields behind the column. False when a field is malformed, an index is outside of its list, or there are too many
- * fields. Fields behind an invalid source index still count for the segments that follow. */
+/* Reads the fields after the column. False when a field is malformed, an index is outside of its list, or there are too many
+ * fields. Fields after an invalid source index still count for the segments that follow. */
 static inline bool read_fields(struct sl_sourcemap_tokens *t, const uint8_t **at, uint32_t *source, uint32_t *name)
 {
     if (!vlq_add(at, &t->source) || !vlq_add(at, &t->source_line) || !vlq_add(at, &t->source_column))
@@ -93,7 +93,7 @@ static inline bool read_fields(struct sl_sourcemap_tokens *t, const uint8_t **at
     return good && !vlq_is_digit(js_vlq_kinds[**at]);
 }
 
-/* Subtracts from the sums what the fields behind a column added. */
+/* Subtracts from the sums what the fields after a column added. */
 static __attribute__((noinline)) void forget_fields(struct sl_sourcemap_tokens *t, const uint8_t *at)
 {
     int64_t *const sums[] = {&t->source, &t->source_line, &t->source_column, &t->name};
@@ -184,7 +184,7 @@ static inline __attribute__((always_inline)) bool read_part(struct sl_sourcemap_
         } else if (kind == VLQ_SEMICOLON) {
             good = begin_line(&t, has_ranges);
             at++;
-        } else { /* not a digit, or text behind the fields of a segment */
+        } else { /* not a digit, or text after the fields of a segment */
             at = pass_segment(&t, at);
         }
     }

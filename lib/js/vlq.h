@@ -40,7 +40,7 @@ static __attribute__((noinline)) struct vlq_number vlq_read_bits(const uint8_t *
     return (struct vlq_number){value >> 32 ? NULL : next, (uint32_t)value};
 }
 
-/* Adds the signed number at `*at` to `*sum` and moves `*at` behind it. False, with `*at` unchanged, if there is no number or it
+/* Adds the signed number at `*at` to `*sum` and moves `*at` past it. False, with `*at` unchanged, if there is no number or it
  * is malformed. Most numbers have one digit. A map has at most 4 GiB, too little for the sum to overflow. */
 static inline bool vlq_add(const uint8_t **at, int64_t *sum)
 {

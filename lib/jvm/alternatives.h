@@ -12,7 +12,7 @@
 /* A line and its line end, LF or CR LF; LF if the line has none. */
 struct sl_jvm_line {
     struct sl_str text, end;
-    bool has_end; /* the line has a line end, which lies directly behind `text` */
+    bool has_end; /* the line has a line end, which lies directly after `text` */
 };
 static inline struct sl_jvm_line sl_jvm_line(struct sl_str whole)
 {

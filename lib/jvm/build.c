@@ -1,4 +1,4 @@
-/* Builds a table in one pass over the text of a mapping. A member is encoded when the record behind it is known, and is linked
+/* Builds a table in one pass over the text of a mapping. A member is encoded when the record after it is known, and is linked
  * to the last member of its method; at the end the list of each method is written out. */
 #include "jvm/format.h"
 
@@ -19,7 +19,7 @@ struct rule {
     uint32_t thrown, remove;
 };
 
-/* The last member, not yet encoded because the record behind it affects it. */
+/* The last member, not yet encoded because the record after it affects it. */
 struct pending {
     bool there;
     struct sl_jvm_member member;
@@ -564,7 +564,7 @@ static void put_members(struct build *b, struct sl_table_writer *t)
     sl_buf_free(&b->members);
 }
 
-/* Reserves a hash table of zeroed rows behind the end of the file; returns their number. */
+/* Reserves a hash table of zeroed rows after the end of the file; returns their number. */
 static uint64_t begin_rows(struct sl_table_writer *t, enum jvm_section section, uint32_t count, size_t row_size)
 {
     uint64_t rows = count + count / 2 + UINT64_C(1);
@@ -574,7 +574,7 @@ static uint64_t begin_rows(struct sl_table_writer *t, enum jvm_section section, 
     return rows;
 }
 
-/* Returns the free row for the hash, in the table behind the end of the file; NULL on failure. The last number of a used row is
+/* Returns the free row for the hash, in the table after the end of the file; NULL on failure. The last number of a used row is
  * not 0. */
 static uint8_t *take_row(struct build *b, struct sl_table_writer *t, uint64_t rows, size_t row_size, uint32_t hash)
 {

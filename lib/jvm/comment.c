@@ -56,7 +56,7 @@ static void read_positions(struct sl_json *j, struct sl_arena *arena, struct sl_
         sl_json_no_memory(j);
 }
 
-/* True for "name(VALUE)"; `*value` begins behind the bracket. */
+/* True for "name(VALUE)"; `*value` begins after the bracket. */
 static bool is_call(struct sl_str text, struct sl_str name, struct sl_str *value)
 {
     if (!sl_str_starts(text, name))

@@ -15,7 +15,7 @@
  *     file      := enum jvm_file, or JVM_FILE_NAMED + its name
  *
  * CLASSES and METHODS are hash tables with linear probing: a row is at floor(hash * rows / 2^32), or in the first free row
- * behind it; the last row is followed by the first. The hash of a method combines that of its class's name and its own. Look-ups
+ * after it; the last row is followed by the first. The hash of a method combines that of its class's name and its own. Look-ups
  * mostly wait for memory; so the data of one look-up lies together, and the next rows can be prefetched.
  *
  * The mapping "x.R -> a:\n 1:3:int f(int):10:12 -> b" becomes

@@ -132,7 +132,7 @@ static bool take_source_lines(struct sl_str *line, struct sl_jvm_member *m)
     return m->has_line;
 }
 
-/* Splits off the class in front of a method's name, from which it was inlined. */
+/* Splits a qualified name: `x.R.f` is the method f, inlined from the class x.R. */
 static void split_receiver(struct sl_jvm_member *m)
 {
     const char *dot = m->name.size ? memrchr(m->name.data, '.', m->name.size) : NULL;
@@ -142,7 +142,7 @@ static void split_receiver(struct sl_jvm_member *m)
     drop_front(&m->name, m->receiver.size + 1);
 }
 
-/* Completes the lines: a range alone means equal lines in the source; no range ends before it begins. */
+/* Completes the lines: if the member has only a range, its source lines are the same; no range ends before it begins. */
 static void settle_lines(struct sl_jvm_member *m)
 {
     if (m->has_range && !m->has_line) {
@@ -244,7 +244,7 @@ static void find_line_end(struct sl_jvm_reader *reader, size_t at)
     reader->line_end = cr ? (size_t)(cr - text) : reader->newline;
 }
 
-/* Returns the rest of a line behind a class, or the next line that is not empty. */
+/* Returns the rest of a line after a class, or the next line that is not empty. */
 static bool mapping_next_line(struct sl_jvm_reader *reader, struct sl_str *line)
 {
     const char *text = reader->text.data;

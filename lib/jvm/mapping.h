@@ -7,7 +7,7 @@
  *         type field -> a
  *         1:3:type method(argument,types):10:12 -> b
  *
- * The file is read line by line; a line ends at LF or CR. A malformed line becomes an error record, and reading continues behind
+ * The file is read line by line; a line ends at LF or CR. A malformed line becomes an error record, and reading continues after
  * it. Texts are views of the file. Everything is linear in the file. */
 #pragma once
 
@@ -44,18 +44,18 @@ struct sl_jvm_reader {
     struct sl_str text;
     size_t at;
     size_t line_end; /* end of the line that contains `at`, if above `at` */
-    size_t newline;  /* the first LF at or behind the beginning of that line */
+    size_t newline;  /* the first LF at or after the beginning of that line */
     size_t plain;    /* if above `at`: all bytes in between are ASCII without CR */
 };
 
-/* Returns a reader at the beginning of the text, behind a byte order mark. */
+/* Returns a reader at the beginning of the text, after a byte order mark. */
 struct sl_jvm_reader sl_jvm_reader(struct sl_str text);
 
 /* Reads the next record; false at the end. Sets only the members that belong to its kind. */
 bool sl_jvm_reader_next(struct sl_jvm_reader *reader, struct sl_jvm_record *record);
 
-/* True if the file is a mapping: a class that a member follows, after at most 50 records that are neither classes nor comments;
- * or only classes, and no malformed line. */
+/* True if the file is a mapping: a class has a member among the first 50 records that are neither classes nor comments; or the file
+ * has fewer such records, a class, and no malformed line. */
 bool sl_jvm_is_mapping(struct sl_str text);
 
 /* ---- comments ---- */
@@ -70,7 +70,7 @@ enum sl_jvm_comment_kind {
     SL_JVM_COMMENT_SIGNATURE,
 };
 
-struct sl_jvm_position { /* a line of an outline, and the line of the running program that it stands for */
+struct sl_jvm_position { /* a line of an outline, and the line of the running program that it represents */
     uint32_t position, line;
 };
 

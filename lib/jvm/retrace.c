@@ -9,8 +9,8 @@
  *     2:2:void f():9 -> a              group 2, part 1
  *     1:1:void g(int):20 -> a          group 3, part 2
  *
- * A line selects at most one group of each part. If several are selected, they are alternatives. So are the source lines of a
- * group that stands for more source lines than its range has. */
+ * A line selects at most one group of each part. If several are selected, they are alternatives. The source lines of a
+ * group are alternatives too if it has more of them than its range has lines. */
 #include <stdlib.h>
 
 #include "base/grow.h"
@@ -76,7 +76,7 @@ static bool same_signature(const struct jvm_member *a, const struct jvm_member *
            (a->flags & JVM_FOREIGN) == (b->flags & JVM_FOREIGN);
 }
 
-/* True if the range stands for source lines that cannot be distinguished. */
+/* True if the range represents source lines that cannot be distinguished. */
 static bool is_ambiguous(const struct jvm_member *m)
 {
     if (!(m->flags & JVM_LINE) || !(m->flags & JVM_LAST_LINE) || m->last_line == m->line)
@@ -256,7 +256,7 @@ static bool is_any_ambiguous(const struct retrace *r)
 
 /* ---- frames ---- */
 
-/* Returns the text behind the last dot. */
+/* Returns the text after the last dot. */
 static struct sl_str extension_of(struct sl_str file)
 {
     const char *dot = file.size ? memrchr(file.data, '.', file.size) : NULL;

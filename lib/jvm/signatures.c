@@ -14,7 +14,7 @@ static bool signature_key(struct sl_buf *key, struct sl_str class, struct sl_str
     return !key->failed;
 }
 
-/* A return type, and the source lines of the method that has it. A method and its bridge differ in nothing else. */
+/* A return type, and the source lines of the method that has it. Nothing else distinguishes a method from its bridge. */
 struct returned {
     struct sl_str type;
     uint32_t first, last; /* first > last: none */
@@ -107,7 +107,7 @@ static const void *signature_find(const struct sl_map *map, struct sl_str class,
     return found;
 }
 
-/* Of several types takes the one whose lines contain `line`, else the first. */
+/* If there are several types, returns the one whose lines contain `line`, else the first. */
 struct sl_str sl_jvm_signatures_type(const struct sl_jvm_signatures *s, struct sl_str class, struct sl_str method,
                                      struct sl_str parameters, uint32_t line)
 {

@@ -10,7 +10,7 @@ struct sl_jvm_signatures { /* all zeros is empty */
     struct sl_map methods, fields;
 };
 
-/* Adds those of a mapping; entries of earlier mappings take precedence. False when out of memory. */
+/* Adds the signatures of a mapping; entries of earlier mappings take precedence. False when out of memory. */
 bool sl_jvm_signatures_add(struct sl_jvm_signatures *signatures, struct sl_str mapping);
 void sl_jvm_signatures_free(struct sl_jvm_signatures *signatures);
 

@@ -1,13 +1,13 @@
 /* Looks up the frames of one stack in several mappings, from the innermost frame on. The result depends on earlier frames
- * (outlines, rules) and on which mapping knows the class. */
+ * (outlines, rules) and on which mapping contains the class. */
 #pragma once
 
 #include "jvm/mapper.h"
 
 struct sl_jvm_mappers {
-    const struct sl_jvm_mapper *const *items; /* in order of precedence: the first that knows the class is used */
+    const struct sl_jvm_mapper *const *items; /* in order of precedence: the first that contains the class is used */
     size_t count;
-    bool chain; /* look up the result of a mapper in the mappers behind it */
+    bool chain; /* look up the result of a mapper in the mappers after it */
 };
 
 struct sl_jvm_stack {
@@ -22,7 +22,7 @@ bool sl_jvm_stack_begin(struct sl_jvm_stack *stack, const struct sl_jvm_mappers 
                         struct sl_arena *arena);
 
 /* Looks up the next frame and appends the original frames. Ignores `query->thrown`. SL_JVM_OUTLINE, SL_JVM_CLEARED: nothing is
- * appended. SL_JVM_UNKNOWN: no mapper knows the class. */
+ * appended. SL_JVM_UNKNOWN: no mapper contains the class. */
 enum sl_jvm_answer sl_jvm_stack_frame(struct sl_jvm_stack *stack, const struct sl_jvm_query *query,
                                       struct sl_jvm_frames *frames);
 
@@ -31,6 +31,6 @@ enum sl_jvm_answer sl_jvm_stack_frame(struct sl_jvm_stack *stack, const struct s
 enum sl_jvm_answer sl_jvm_stack_retrace(struct sl_jvm_stack *stack, struct sl_jvm_query *query,
                                         struct sl_jvm_frames *frames);
 
-/* Returns the original name of a class from the first mapper that knows it; if mappers are chained, translated further by those
- * behind it. False if none knows it. */
+/* Returns the original name of a class from the first mapper that contains it; if mappers are chained, translated further by those
+ * after it. False if none contains it. */
 bool sl_jvm_stack_class(const struct sl_jvm_mappers *mappers, struct sl_str obfuscated, struct sl_str *original);

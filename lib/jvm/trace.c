@@ -237,7 +237,7 @@ static void map_frame(struct sl_jvm_trace *t, const struct sl_jvm_line *line, st
 /* Classes of the exception named in a line. */
 struct thrown {
     struct sl_str first,
-        last;            /* original names: first class named, last class that a mapping knows; data may be NULL */
+        last;            /* original names: first class named, last class that a mapping contains; data may be NULL */
     const char *written; /* the line has been written up to here */
 };
 
@@ -267,7 +267,7 @@ static void put_class(struct sl_jvm_trace *t, struct sl_str class, struct thrown
         thrown->first = original;
 }
 
-/* Returns the position behind the next ": ", or quotation mark and blank. */
+/* Returns the position after the next ": ", or quotation mark and blank. */
 static const char *next_name(const char *at, const char *end)
 {
     while (at < end && !((*at == ':' || *at == '"') && at + 1 < end && sl_is_blank(at[1])))

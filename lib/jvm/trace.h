@@ -7,9 +7,9 @@
  *         ... 3 more
  *
  * In frames only the names and the line change. Everything around them is kept: indentation, log prefixes, blanks and tabs, the
- * module, and the text behind. An ambiguous frame becomes one line for each alternative, marked with <OR> (alternatives.h). A
- * class name stands at the beginning of a line, or behind ": " or a quotation mark and a blank, and is followed by the line end,
- * a colon or a bracket; every such name that a mapping knows is replaced. All other lines are kept. */
+ * module, and the text after the frame. An ambiguous frame becomes one line for each alternative, marked with <OR> (alternatives.h). A
+ * class name is at the beginning of a line, or after ": " or a quotation mark and a blank, and is followed by the line end,
+ * a colon or a bracket; every such name that a mapping contains is replaced. All other lines are kept. */
 #pragma once
 
 #include "jvm/alternatives.h"
@@ -26,7 +26,7 @@ struct sl_jvm_trace_frame { /* head class "." method gap "(" file ":" line ")" r
 /* Parses a line without its line end as a frame; the texts are views. False if it is not a frame. Linear in the line. */
 bool sl_jvm_trace_frame(struct sl_str line, struct sl_jvm_trace_frame *frame);
 
-/* Returns the next class name in a trimmed line that is not a frame; `*rest` becomes the text where the search goes on. False
+/* Returns the next class name in a trimmed line that is not a frame; `*rest` becomes the text where the search continues. False
  * when there is none. All calls together are linear in the text. */
 bool sl_jvm_trace_class(struct sl_str *rest, struct sl_str *class);
 
