@@ -31,7 +31,7 @@ struct sl_breakpad_options {
 
     struct sl_str unnamed; /* name for code without a name; see sl_breakpad_writer_unnamed() */
 
-    const struct sl_str *infos; /* text of the INFO records, behind `INFO ` */
+    const struct sl_str *infos; /* text of the INFO records, without `INFO ` */
     size_t info_count;
 
     uint64_t base;      /* added to every address */

@@ -124,7 +124,7 @@ static void walk_function(struct walk *w, const struct sl_function *f, uint32_t 
 
 SL_ORDER_BY(flatten_by_address, struct flat_line, address, size, file, line)
 
-/* Sorts and merges the lines. Leading lines without file and number are dropped up to `first_call`; behind it they are kept,
+/* Sorts and merges the lines. Leading lines without file and number are dropped up to `first_call`; after it they are kept,
  * because readers report a call only for code with a line. */
 static void sort_lines(struct flat *f, size_t from, uint64_t first_call)
 {

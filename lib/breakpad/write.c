@@ -44,7 +44,7 @@ static int by_range(const void *left, const void *right)
     return breakpad_write_by_place(left, right);
 }
 
-/* Of functions with equal ranges keeps the last one. */
+/* Keeps the last of several functions with equal ranges. */
 static void fold_records(struct sl_breakpad_writer *w)
 {
     size_t kept = 0;
@@ -128,7 +128,7 @@ static void take_symbols(struct text_writer *t, const struct symbol *symbols, si
 struct placing {
     struct text_writer *text;
     struct sl_nesting nesting;
-    size_t next;      /* the first record at or behind the address */
+    size_t next;      /* the first record at or after the address */
     uint64_t covered; /* end of all functions that begin before the address */
 };
 

@@ -1,5 +1,5 @@
 /* Names of Apple bitcode builds. The App Store compiled them from bitcode with obfuscated names: the images and dSYMs have
- * `__hidden#42_`, and name 42 of the developer's BCSymbolMap (counted from 0) is the original. A property list beside the dSYM
+ * `__hidden#42_`, and name 42 of the developer's BCSymbolMap (counted from 0) is the original. A property list next to the dSYM
  * (a "UUID map") names the map that belongs to it.
  *
  *     dSYM's UUID ──UUID map──▶ original UUID ──source──▶ BCSymbolMap ──▶ names

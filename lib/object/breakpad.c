@@ -82,7 +82,7 @@ static inline bool begins_other(const char *at)
     return halves[0] | halves[1];
 }
 
-/* Returns the next line behind `at`. With `functions` (a FUNC was found already) the next line that may be STACK or PUBLIC. */
+/* Returns the next line after `at`. With `functions` (a FUNC was found already) the next line that may be STACK or PUBLIC. */
 static const char *next_record(const char *at, const char *end, bool functions)
 {
     while (at < end) {

@@ -40,7 +40,7 @@ struct sl_str breakpad_rest(struct breakpad_fields *fields);
 /* Takes the next field if it is `word`; else returns false. */
 bool breakpad_word(struct breakpad_fields *fields, struct sl_str word);
 
-/* Take a field that is a number of up to 64 bits. False if it is not one; the field is taken all the same. */
+/* Take a field that is a number of up to 64 bits. False if it is not such a number; the field is taken in both cases. */
 bool breakpad_hex(struct breakpad_fields *fields, uint64_t *value);
 bool breakpad_decimal(struct breakpad_fields *fields, uint64_t *value);
 

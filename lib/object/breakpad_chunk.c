@@ -74,7 +74,7 @@ static inline const uint8_t *scan_usual_line(const uint8_t *at, struct line_reco
     return at + ends[3] + 1;
 }
 
-/* Scans `address size [-]line file`. Returns the position behind the newline, NULL if the line is something else. */
+/* Scans `address size [-]line file`. Returns the position after the newline, NULL if the line is something else. */
 static inline const uint8_t *scan_line(const uint8_t *at, struct line_record *out)
 {
     if (!(at = scan_hex(at, &out->address)) || !(at = scan_blanks(at)) || !(at = scan_hex(at, &out->size)) ||
@@ -125,7 +125,7 @@ static const uint8_t *scan_head(const uint8_t *at, struct inline_head *out)
     return at;
 }
 
-/* Scans a range and the byte behind it: a newline, or a space with the next range behind it. */
+/* Scans a range and the byte after it: a newline, or a space with the next range after it. */
 static inline const uint8_t *scan_usual_range(const uint8_t *at, struct sl_flat_inlinee *out)
 {
     unsigned ends[2];
@@ -140,7 +140,7 @@ static inline const uint8_t *scan_usual_range(const uint8_t *at, struct sl_flat_
     return code.wrong ? NULL : behind + 1;
 }
 
-/* Scans a range, and the blanks or the line's end behind it. */
+/* Scans a range, and the blanks or the line's end after it. */
 static const uint8_t *scan_range(const uint8_t *at, struct sl_flat_inlinee *out)
 {
     const uint8_t *next;
@@ -167,7 +167,7 @@ static inline struct sl_flat_inlinee inlinee_of(const struct breakpad_reader *r,
     };
 }
 
-/* Scans `(address size)+`; each range becomes a copy of `inlinee`. Returns the position behind the newline. NULL when malformed or out
+/* Scans `(address size)+`; each range becomes a copy of `inlinee`. Returns the position after the newline. NULL when malformed or out
  * of memory; then no range of the record is kept. */
 static inline const uint8_t *scan_ranges(struct breakpad_chunk *chunk, const uint8_t *next,
                                          struct sl_flat_inlinee inlinee)
@@ -206,7 +206,7 @@ static const uint8_t *scan_first_inline(const struct breakpad_reader *r, struct 
     return scan_ranges(chunk, at, inlinee);
 }
 
-/* Scans `INLINE depth call-line call-file origin (address size)+`, from the depth on. Returns the position behind the newline or NULL. */
+/* Scans `INLINE depth call-line call-file origin (address size)+`, from the depth on. Returns the position after the newline or NULL. */
 static const uint8_t *scan_inline(const struct breakpad_reader *r, struct breakpad_worker *w,
                                   struct breakpad_chunk *chunk, const uint8_t *at)
 {
@@ -219,7 +219,7 @@ static const uint8_t *scan_inline(const struct breakpad_reader *r, struct breakp
     return next ? next : scan_first_inline(r, w, chunk, at);
 }
 
-/* Scans the usual FUNC record from the blank on: it has a name, and single blanks. Returns the position behind the newline or NULL. */
+/* Scans the usual FUNC record from the blank on: it has a name, and single blanks. Returns the position after the newline or NULL. */
 static const uint8_t *scan_usual_func(const uint8_t *at, const uint8_t *behind, struct sl_function *function)
 {
     uint64_t parameters;
@@ -382,7 +382,7 @@ static inline bool is_inline(const uint8_t *at)
     return memcmp(at, "INLINE", 6) == 0 && (at[6] == ' ' || at[6] == '\t');
 }
 
-/* Reads the usual lines from `at` on, if any. Returns the position behind them. */
+/* Reads the usual lines from `at` on, if any. Returns the position after them. */
 static const uint8_t *read_usual_lines(const struct breakpad_reader *r, struct breakpad_worker *w,
                                        struct breakpad_chunk *chunk, struct open_function *open, const uint8_t *at)
 {
@@ -448,7 +448,7 @@ static void read_lines(struct breakpad_reader *r, struct breakpad_worker *w, str
     close_function(r, w, chunk, &open);
 }
 
-/* Sets the text to scan, which must end in a newline and have SCAN_SLACK readable bytes behind it: the end of the file is copied. */
+/* Sets the text to scan, which must end in a newline and have SCAN_SLACK readable bytes after it: the end of the file is copied. */
 static bool set_text(const struct breakpad_reader *r, struct breakpad_chunk *chunk)
 {
     const char *file_end = (const char *)r->object->bytes.data + r->object->bytes.size;

@@ -1,7 +1,7 @@
 /* Numbers of Breakpad records, scanned eight digits at a time.
  *
- * The scanners take a position and return the one behind the item, or NULL if the item is not there. They take no end pointer:
- * the text ends in a newline, which is part of no number, and SCAN_SLACK bytes behind it are readable. Digits are found and
+ * The scanners take a position and return the position after the item, or NULL if the item is not there. They take no end pointer:
+ * the text ends in a newline, which is part of no number, and SCAN_SLACK bytes after it are readable. Digits are found and
  * converted without a branch per digit: their count varies from field to field, so the branch would be mispredicted. */
 #pragma once
 
@@ -192,7 +192,7 @@ static inline const uint8_t *scan_blanks(const uint8_t *at)
     return at;
 }
 
-/* Skips blanks and the newline behind them; NULL if anything else comes first. */
+/* Skips blanks and the newline after them; NULL if anything else comes first. */
 static inline const uint8_t *scan_line_end(const uint8_t *at)
 {
     while (*at == ' ' || *at == '\t' || *at == '\r')

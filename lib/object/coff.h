@@ -12,7 +12,7 @@ struct coff {
     uint64_t read;      /* bytes of sections and relocation tables read so far */
 };
 
-/* What a file with the anonymous header (0, 0xFFFF) is: an object with more than 65,279 sections (/bigobj), an import, or another
+/* Kinds of files with the anonymous header (0, 0xFFFF): an object with more than 65,279 sections (/bigobj), an import, or another
  * anonymous object (link-time code generation). COFF_NAMED: it has the ordinary header. */
 enum coff_anonymous { COFF_BIG, COFF_IMPORT, COFF_OTHER, COFF_NAMED };
 

@@ -51,7 +51,7 @@ static void read_symbol(const struct pe *pe, uint64_t index, uint32_t *value, in
         *section = 0;
 }
 
-/* Returns the value of a symbol. An undefined weak external stands for the symbol that its auxiliary record names. */
+/* Returns the value of a symbol. An undefined weak external has the value of the symbol in its auxiliary record. */
 static struct value symbol_value(const struct pe *pe, uint64_t index)
 {
     uint32_t value, tag;

@@ -133,7 +133,7 @@ static bool elf_read_sections(struct sl_object *object, struct elf *elf, struct 
 }
 
 /* All sections of a relocatable file have address 0. Those with code are laid out one after the other, in file order, so that an
- * address identifies a section. So are those with DWARF units, which are read as one. */
+ * address identifies a section. Sections with DWARF units are laid out in the same way and read as one. */
 static void lay_out(const struct sl_object *object, struct elf *elf)
 {
     uint64_t end = 0, begin, units[2] = {0, 0};

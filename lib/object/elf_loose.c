@@ -33,14 +33,14 @@ bool elf_loose_add(struct elf_loose_list *list, struct elf_loose loose)
 
 SL_ORDER_BY(elf_loose_by_address, struct elf_loose, symbol.address, place)
 
-/* The index of the first symbol at or behind the address. */
+/* The index of the first symbol at or after the address. */
 static size_t first_from(const struct elf_loose_list *list, uint64_t address)
 {
     return SL_PARTITION_POINT(middle, 0, list->count, list->items[middle].symbol.address < address);
 }
 
 /* Compares the loose symbols with all functions: sets `next`, the `at_` flags, and `around`, the number of functions that begin since
- * the loose symbol before, less those that end. The sum of `around` up to a symbol is the number of functions around it. */
+ * the previous loose symbol, minus those that end. The sum of `around` up to a symbol is the number of functions around it. */
 static void compare_with(struct elf_loose_list *list, const struct sl_symbol *functions, size_t count)
 {
     for (size_t i = 0; i < count; i++) {

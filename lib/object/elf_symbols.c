@@ -219,7 +219,7 @@ static bool find_in_segments(struct collector *c, const struct elf_raw_symbol *s
     return false;
 }
 
-/* Finds the code (with c->data: the data) of a symbol; false if it has none. Inline, as it is called for all symbols. */
+/* Finds the code (with c->data: the data) of a symbol; false if it has none. Inline because it is called for all symbols. */
 static inline __attribute__((always_inline)) bool find_place(struct collector *c, const struct elf_table *table,
                                                              const struct elf_raw_symbol *s, size_t index,
                                                              struct symbol_place *place)

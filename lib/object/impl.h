@@ -97,7 +97,7 @@ static inline struct sl_error *object_unused(struct sl_object *object)
  * False when out of memory. */
 bool object_end_at_next(struct sl_symbol *symbols, size_t first, size_t count);
 
-/* Parses .gnu_debuglink: a name with its NUL, padding to a multiple of 4, a CRC-32 (GDB manual, "Separate Debug Files"). Bytes behind
+/* Parses .gnu_debuglink: a name with its NUL, padding to a multiple of 4, a CRC-32 (GDB manual, "Separate Debug Files"). Bytes after
  * it are ignored: sections of PE files are padded. */
 void object_set_debug_link(struct sl_object *object, struct sl_bytes section);
 

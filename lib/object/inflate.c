@@ -105,7 +105,7 @@ struct sl_bytes object_inflate_section(struct sl_object *object, const struct ob
             size = 0;
     } else {
         size = object_inflate(c->stream, out, (size_t)c->size, MAX_WBITS,
-                              &ended); /* a truncated stream gives what it has */
+                              &ended); /* of a truncated stream the readable part is used */
     }
     if (size)
         object_grant(object, size);

@@ -221,7 +221,7 @@ static void set_addresses(struct sl_object *object, const struct macho *macho)
             object->info.load_address = s->address;
             found = true;
         }
-        /* __DWARF of a dSYM lies behind the image but is not part of it; __PAGEZERO is never mapped. */
+        /* __DWARF of a dSYM is after the image but is not part of it; __PAGEZERO is never mapped. */
         if (sl_str_equal(s->name, SL_STR("__PAGEZERO")) || sl_str_equal(s->name, SL_STR("__DWARF")))
             continue;
         if (s->address <= UINT64_MAX - s->memory_size && s->address + s->memory_size > end)

@@ -4,7 +4,7 @@
  *     inner         |--------|                              outer  inner  outer  label  outer
  *     label                        x                        a label to where the next symbol begins or ends
  *
- * A stack of open symbols for a pass in address order: it gives the symbol that goes on where an inner one ends. Of several that
+ * A stack of open symbols for a pass in address order: it finds the symbol that continues where an inner one ends. Of several that
  * begin at one address, open those that come later in the file first. */
 #pragma once
 

@@ -10,7 +10,7 @@
 
 static const uint64_t default_max_section = UINT64_C(4) << 30, default_max_unwind_chain = 128;
 
-/* Sets the budget. Every budget has a base amount beside that for the file's size; the `objects` of one file share it. */
+/* Sets the budget. Every budget has a base amount in addition to the amount for the file's size; the `objects` of one file share it. */
 static void set_budget(struct sl_object *object, const struct sl_object_limits *limits, size_t objects)
 {
     struct sl_budget empty;
@@ -182,7 +182,7 @@ void object_set_debug_link(struct sl_object *object, struct sl_bytes section)
     if (!name.size || section.size < 5 || name.size > section.size - 5)
         return;
     struct sl_reader r = sl_reader(section, object->info.big_endian);
-    sl_reader_seek(&r, (name.size + 4) & ~(size_t)3); /* behind the NUL, at a multiple of 4 */
+    sl_reader_seek(&r, (name.size + 4) & ~(size_t)3); /* after the NUL, at a multiple of 4 */
     uint32_t sum = sl_read_u32(&r);
     if (r.failed)
         return;

@@ -286,7 +286,7 @@ enum sl_code sl_object_data_symbols(struct sl_object *object, struct sl_arena *a
                                     size_t *count, struct sl_error *error);
 
 /* The source file of a code symbol, by the STT_FILE symbols of ELF: a file's local symbols follow its STT_FILE symbol. Global symbols
- * do so in object files only: linkers put them behind all files. */
+ * do so in object files only: linkers put them after the symbols of all files. */
 struct sl_symbol_file {
     uint64_t address; /* relative to the load address */
     struct sl_str name, file;

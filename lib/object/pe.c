@@ -245,7 +245,7 @@ static void set_debug_id(struct sl_object *object)
     }
 }
 
-/* True for a stub that stands for the real file on a symbol server, without its contents. */
+/* True for a stub without contents, whose full file is on a symbol server. */
 static bool is_stub(const struct pe *pe)
 {
     bool stub = false, empty = false;

@@ -81,7 +81,7 @@ static bool is_of_sort(enum coff_sort sort, uint16_t type, uint8_t class, bool e
     return function == (sort == FUNCTIONS);
 }
 
-/* Reads the symbol at `*at` and moves `*at` behind it and its auxiliary records. False if it is not of the sort, or not defined here. */
+/* Reads the symbol at `*at` and moves `*at` past it and its auxiliary records. False if it is not of the sort, or not defined here. */
 static bool coff_at(const struct sl_object *object, size_t *at, enum coff_sort sort, struct sl_symbol *symbol,
                     struct sl_account *account)
 {

@@ -127,7 +127,7 @@ static uint64_t read_number(struct sl_reader *r, unsigned size)
     return value;
 }
 
-/* Reads the head of object `index`: kind and length; `r` is then behind the head. */
+/* Reads the head of object `index`: kind and length; `r` is then past the head. */
 static bool read_object(const struct bplist *p, uint64_t index, struct sl_reader *r, uint8_t *kind, uint64_t *length)
 {
     *r = sl_reader(p->bytes, true);

@@ -13,7 +13,7 @@ enum { SECTION_CUSTOM = 0, SECTION_IMPORT = 2, SECTION_FUNCTION = 3, SECTION_COD
 struct wasm_section {
     struct sl_str name; /* custom sections only */
     uint8_t id;
-    uint64_t offset; /* of the contents, behind the name of a custom section */
+    uint64_t offset; /* of the contents, after the name of a custom section */
     struct sl_bytes contents;
 };
 
@@ -102,7 +102,7 @@ static const struct wasm_section *find_known(const struct wasm *wasm, uint8_t id
     return wasm_find(wasm, id, (struct sl_str){NULL, 0});
 }
 
-/* A value type is one byte; (ref ht) and (ref null ht) of the function references proposal have a number behind it. */
+/* A value type is one byte; (ref ht) and (ref null ht) of the function references proposal have a number after it. */
 static void skip_value_type(struct sl_reader *r)
 {
     uint8_t type = sl_read_u8(r);
@@ -241,7 +241,7 @@ static bool wasm_section_info(struct sl_object *object, size_t index, struct sl_
     return true;
 }
 
-/* Reads the bodies of the code section. A function begins behind the size field of its body and ends where the next function begins. */
+/* Reads the bodies of the code section. A function begins after the size field of its body and ends where the next function begins. */
 static size_t read_bodies(const struct sl_object *object, const struct wasm_section *code, struct sl_symbol *symbols,
                           size_t capacity)
 {

@@ -402,7 +402,7 @@ static bool clip_inlinees(struct module_reader *r, struct sl_arena *arena, const
     return true;
 }
 
-/* Gives a function with inlined calls but without lines one line without file: callers' lines must cover inlined calls. */
+/* Adds a line without file to a function that has inlined calls but no lines: callers' lines must cover inlined calls. */
 static bool place_calls(struct sl_arena *arena, struct sl_function *f)
 {
     if (f->line_count || !f->inlinee_count)

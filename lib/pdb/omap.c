@@ -5,7 +5,7 @@
  *     from    1000 -> 1000, 1005 -> 100a, 1008 -> 3000
  *     to      1000 -> 1000, 1005 -> 1005, 100a -> 1005, 100d -> nowhere, 3000 -> 1008
  *
- * "to" maps the 5 bytes at 1005 to the block behind them; "from" maps that block only once, to 100a. Code that only "to" maps is
+ * "to" maps the 5 bytes at 1005 to the block after them; "from" maps that block only once, to 100a. Code that only "to" maps is
  * called "added". For inserted code without an original, tools write "nowhere" in "to": 0, or an address beyond any image. */
 #include "pdb/impl.h"
 
@@ -75,7 +75,8 @@ uint32_t pdb_translate(const struct sl_pdb *pdb, uint32_t address)
 
 SL_ORDER_BY(by_original, struct omap_added, original, address)
 
-/* Adds the parts of [address, address + size) in the image, which "to" maps to `original`, that "from" maps elsewhere. */
+/* Adds code that was copied: "to" maps [address, address + size) of the image to `original`; the parts that "from"
+ * maps elsewhere are added. */
 static bool add_parts(struct sl_pdb *pdb, struct sl_account *account, size_t *capacity, uint32_t original,
                       uint32_t size, uint32_t address)
 {
@@ -169,7 +170,7 @@ bool pdb_next_piece(const struct sl_pdb *pdb, struct code_pieces *pieces, struct
 {
     if (next_moved(pdb, pieces, piece))
         return true;
-    /* backwards, as long as an entry may reach beyond `begin` */
+    /* backwards, while an entry may extend beyond `begin` */
     while (pieces->added && pdb->omap.added[pieces->added - 1].reach > pieces->begin) {
         const struct omap_added *added = &pdb->omap.added[--pieces->added];
         uint64_t end = added->original + added->size;

@@ -75,7 +75,7 @@ bool is_named_type(uint16_t leaf)
 
 /* ---- definitions ---- */
 
-/* The key of a definition: the unique name if there is one, else the name. `t` is behind the name. */
+/* The key of a definition: the unique name if there is one, else the name. `t` is past the name. */
 static struct sl_str key_of(struct type_record *t, const struct named_type *type)
 {
     return type->has_unique ? sl_read_cstr(&t->data) : type->name;
@@ -122,7 +122,7 @@ static void read_definitions(struct namer *n)
     sl_arena_free(&scratch);
 }
 
-/* Returns the definition of a declared type; `t` is behind the name. 0 = none. */
+/* Returns the definition of a declared type; `t` is past the name. 0 = none. */
 static uint32_t definition_of(struct namer *n, struct type_record *t, const struct named_type *type)
 {
     struct sl_str key = key_of(t, type);

@@ -6,7 +6,7 @@
  *     SRCSRV: source files ---    c:\build\a.c*SERVER*depot/a.c*12345
  *     SRCSRV: end ------
  *
- * The head is read when the file is opened, the list of files at the first lookup. Commands are never built, let alone run. */
+ * The head is read when the file is opened, the list of files at the first lookup. Commands are neither built nor run. */
 #include "pdb/srcsrv.h"
 
 #include "function/path.h"

@@ -3,7 +3,7 @@
  *     %name%         a variable, whose value is a template; var1 to var10 are the file's fields, targ the debugger's directory
  *     %fnvar%(x)     the variable with the value of x as its name
  *     %fnbksl%(x)    x with backslashes for slashes
- *     %fnfile%(x)    x behind its last backslash */
+ *     %fnfile%(x)    x after its last backslash */
 #include "pdb/srcsrv.h"
 
 enum { MAX_DEPTH = 32, MAX_RESULT = 64 << 10 };
@@ -85,7 +85,7 @@ static bool variable_named(struct evaluation *e, size_t from, unsigned depth)
     return good;
 }
 
-/* Evaluates a function call; `text` is behind the function's name. */
+/* Evaluates a function call; `text` is past the function's name. */
 static bool call(struct evaluation *e, struct sl_str function, struct sl_str *text, unsigned depth)
 {
     size_t from = e->out->size;

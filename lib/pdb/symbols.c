@@ -48,7 +48,7 @@ static bool read_record(struct sl_bytes bytes, uint16_t kind, struct symbol_reco
     return !r.failed;
 }
 
-/* Finds the next record with a `wanted` kind and moves `*at` behind it; its bytes are in the file or in `arena`. */
+/* Finds the next record with a `wanted` kind and moves `*at` past it; its bytes are in the file or in `arena`. */
 static bool stream_next(const struct msf_stream *stream, uint64_t *at, struct sl_arena *scratch, struct sl_arena *arena,
                         bool (*wanted)(uint16_t kind), uint16_t *kind, struct sl_bytes *bytes)
 {

@@ -10,7 +10,7 @@
  *                u32 flags (1 = deflated)
  *     LINKS      rules in the form of ppdb/links.h
  *
- *     block  := uleb number of points, { u32 IL offset, u32 offset behind these pairs } for every run but the first, runs of 32 points
+ *     block  := uleb number of points, { u32 IL offset, u32 offset from the pairs' end } for every run but the first, runs of 32 points
  *     run    := uleb IL offset, uleb document, uleb line, point*
  *     point  := uleb IL offset delta, [ 0x00, uleb document ], uleb (zigzag line delta) + 1
  *

@@ -16,7 +16,7 @@ struct table {
     const uint8_t *rows; /* inside the tables stream */
     uint32_t count;
     uint8_t row_size;
-    uint8_t widths[MAX_COLUMNS]; /* bytes; 0 behind the last column */
+    uint8_t widths[MAX_COLUMNS]; /* bytes; 0 after the last column */
 };
 
 struct sl_ppdb {
@@ -51,7 +51,7 @@ const uint8_t *ppdb_guid(const struct sl_ppdb *ppdb, uint64_t index);
 
 enum custom_kind { CUSTOM_EMBEDDED_SOURCE, CUSTOM_SOURCE_LINK };
 
-/* Finds the next row of this kind behind `*row`, with the parent's tag and row. */
+/* Finds the next row of this kind after `*row`, with the parent's tag and row. */
 bool ppdb_next_custom(const struct sl_ppdb *ppdb, enum custom_kind kind, uint32_t *row, uint32_t *parent_tag,
                       uint32_t *parent, uint64_t *blob);
 

@@ -182,8 +182,8 @@ static size_t common_prefix(struct sl_str a, struct sl_str b)
     return n;
 }
 
-/* Finds the longest prefix of the text: its predecessor in byte order, or one in the predecessor's chain, the first that is not longer
- * than the common prefix of the predecessor and the text. */
+/* Finds the longest rule that is a prefix of the text. It is the text's predecessor in byte order or in the predecessor's chain: the
+ * first rule that is not longer than the common prefix of predecessor and text. */
 static bool find_prefix(const struct sl_ppdb_links *links, struct sl_str text, struct stored *rule)
 {
     uint64_t first = links->exact_count, end = first + links->prefix_count;

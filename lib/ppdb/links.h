@@ -1,7 +1,7 @@
 /* Source Link rules: map the path of a source file to the URL of its text.
  *
  * A rule is a pattern and a URL. A pattern that ends in `*` is a prefix, any other is exact; both are compared ignoring case, code
- * point by code point. Exact rules take precedence over prefixes, longer prefixes over shorter ones. The part of the path behind the
+ * point by code point. Exact rules take precedence over prefixes, longer prefixes over shorter ones. The part of the path after the
  * prefix replaces every `*` of the URL, with `\` as `/`, percent-encoded. A rule may be wrong: generated files match, too, but their
  * URLs do not exist. Format: "Source Link" of the Portable PDB Format Specification v1.0, and the Source Link JSON schema.
  *

@@ -77,7 +77,7 @@ struct sl_ppdb_source { /* place of a document's text in the file */
     bool deflated;
 };
 
-/* Finds the next readable embedded source behind `*cursor` (start with 0); false at the end. */
+/* Finds the next readable embedded source after `*cursor` (start with 0); false at the end. */
 bool sl_ppdb_next_source(const struct sl_ppdb *ppdb, uint32_t *cursor, struct sl_ppdb_source *source);
 
 /* Returns the source's bytes as they were embedded, in any encoding, possibly with a byte order mark: a view of `file`, the whole

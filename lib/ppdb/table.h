@@ -1,7 +1,7 @@
 /* The look-up table of a Portable PDB (`SLPP`): (method, IL offset) -> document, line; and the places of sources.
  *
- * Written once from an opened Portable PDB, used in place from a mapping: opening checks a fixed header, a lookup goes
- * through an array indexed by method to a block of delta-coded points. Little-endian on every host; the layout is in
+ * Written once from an opened Portable PDB, used in place from a mapping: opening checks a fixed header, a lookup
+ * finds the block of delta-coded points by an array indexed by method. Little-endian on every host; the layout is in
  * format.h. A damaged file yields no result, never a crash. Any number of threads may share a table. */
 #pragma once
 

@@ -87,7 +87,7 @@ static enum sl_code ppdb_writer_read_documents(struct writer *w, struct sl_error
     return SL_OK;
 }
 
-/* Sorts the documents and gives equal ones (name and language) one id. */
+/* Sorts the documents and assigns one id to equal ones (name and language). */
 static void number_documents(struct writer *w)
 {
     size_t kept = 0;
