@@ -85,7 +85,7 @@ struct naming {
     /* by frame of the set */
     uint32_t *func, *symbol, *line; /* symbol PROFILE_NONE: the frame is unchanged */
     uint32_t *more;                 /* index of its first new frame; has one more element at the end */
-    /* by function that is taken: its new name and file; file PROFILE_NONE: unknown */
+    /* by function, valid if `taken`: the new name and file; file PROFILE_NONE: unknown */
     uint32_t *name, *file;
     bool *taken; /* the function's row now describes another function */
     struct new_func *funcs;

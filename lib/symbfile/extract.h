@@ -33,9 +33,9 @@ struct sl_symbfile_tree_sink {
                          struct sl_error *error);
 };
 
-/* Extracts each function of the object once: sources in order of quality, and code that one source covers is skipped
- * in later ones. `image` is of the same file. `companions` and `parallel` may be NULL. A failed source is only
- * counted; SL_MALFORMED if one failed and none gave records. */
+/* Extracts each function of the object once: reads the sources in order of quality and skips code that an earlier source
+ * covers. `image` is of the same file. `companions` and `parallel` may be NULL. A failed source is only counted;
+ * SL_MALFORMED if one failed and none had records. */
 enum sl_code sl_symbfile_extract(struct sl_object *object, const struct sl_symbfile_image *image,
                                  const struct sl_companions *companions, const struct sl_parallel *parallel,
                                  struct sl_symbfile_tree_sink *sink, struct sl_symbfile_extraction *extraction,

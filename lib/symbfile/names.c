@@ -64,7 +64,7 @@ static bool is_legacy_rust(struct sl_str name)
 
 /* ---- template arguments ---- */
 
-/* Returns the length of an operator sign with angle brackets at `at`, behind the word "operator"; 0 for other
+/* Returns the length of an operator sign with angle brackets at `at`, after the word "operator"; 0 for other
  * operators. */
 static size_t operator_sign(struct sl_str text, size_t at)
 {

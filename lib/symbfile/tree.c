@@ -127,7 +127,7 @@ static void add_range(struct tree_maker *m, const struct sl_function *f, uint32_
 }
 
 /* Emits the records of a function and its inlined calls. Its rows are stored in m->rows from `first` on, those of
- * inlined calls behind them. Returns false and adds nothing if there are no rows. */
+ * inlined calls after them. Returns false and adds nothing if there are no rows. */
 static bool tree_emit(struct tree_maker *m, const struct sl_function *f, uint32_t depth, uint64_t low, uint64_t high,
                       size_t first)
 {

@@ -28,7 +28,7 @@ struct tree_list { /* records of a batch, in pre-order */
 };
 
 /* The list lies in the arena; names belong to the maker. Returns NULL if out of memory or budget. A function without
- * lines gives no record. Where the file changes inside of a function, the record is split: then several have depth
+ * lines has no record. Where the file changes inside of a function, the record is split: then several have depth
  * 0. */
 const struct tree_list *tree_make(struct tree_maker *maker, const struct sl_function_batch *batch,
                                   struct sl_arena *arena);

@@ -1,4 +1,4 @@
-/* Writes records as messages. Whether a text goes into the string table depends on how often it is used, so records
+/* Writes records as messages. Whether a text is put in the string table depends on how often it is used, so records
  * are collected and written in batches: one table, then its records. */
 #include "symbfile/symbfile.h"
 

@@ -27,7 +27,7 @@ enum op_kind {
     OP_SET = 0,   /* set this location, replacing any other */
     OP_ENTRY = 1, /* set this location if the address has none or a hole */
     OP_HOLE =
-        2, /* set a hole if the address has nothing. With a context (symbols): the enclosing symbol goes on there */
+        2, /* set a hole if the address has nothing. With a context (symbols): the enclosing symbol continues there */
     OP_LABEL = 3, /* symbols only: like OP_ENTRY, but not within functions */
 };
 
@@ -59,7 +59,7 @@ static inline uint32_t op_line(uint32_t what)
     return what & MAX_LINE;
 }
 
-/* The result of an operation at an address without others: OP_ENTRY becomes OP_SET, OP_HOLE stays. */
+/* The result of an operation that is the only one at its address: OP_ENTRY becomes OP_SET, OP_HOLE stays. */
 static inline uint32_t op_entry(uint32_t what)
 {
     return what & ~op_what(OP_ENTRY, 0);
@@ -224,7 +224,7 @@ bool symcache_fold_ended(const struct symcache_folding *folding);
 struct flow *symcache_flow_new(struct sl_symcache_writer *w);
 void symcache_flow_free(struct flow *flow);
 
-/* True if the run is behind those added before. */
+/* True if the run begins after all runs added so far. */
 bool symcache_flow_fits(const struct flow *flow, const struct run *run);
 
 /* Folds the run, which has local ids, and passes entries to the encoder. False when out of memory. */

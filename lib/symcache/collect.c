@@ -403,7 +403,7 @@ static void collect_function(struct collector *c, const struct sl_function *f)
 
 /* ---- runs ---- */
 
-/* Reserves operations in c->kept, where they live until the end; sl_arena_trim gives back the rest. */
+/* Reserves operations in c->kept, where they live until the end; sl_arena_trim frees the rest. */
 static struct short_op *reserve_ops(struct collector *c, size_t count)
 {
     struct short_op *ops = sl_arena_alloc(&c->kept, count * sizeof *ops, _Alignof(struct short_op));

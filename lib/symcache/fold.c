@@ -135,7 +135,7 @@ static void feed(struct emitter *e, const struct op *op)
     e->any = true;
 }
 
-/* Feeds the next operation of a symbol. Within a function labels are ignored, and the function goes on at the end of a symbol. */
+/* Feeds the next operation of a symbol. Within a function labels are ignored, and the function continues at the end of a symbol. */
 static void feed_symbol(struct emitter *e)
 {
     const struct op *op = e->symbol++;
@@ -157,7 +157,7 @@ static void feed_symbol(struct emitter *e)
     feed(e, &changed);
 }
 
-/* Feeds an operation of a function, after all symbols at lower addresses; symbols at the same address come behind it. */
+/* Feeds an operation of a function, after all symbols at lower addresses; symbols at the same address come after it. */
 static void feed_function(struct emitter *e, const struct op *op)
 {
     if (op->address >= e->piece->limit) /* a hole at the start of the next piece */

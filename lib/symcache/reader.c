@@ -268,7 +268,7 @@ struct extent {                 /* state of finding the end of a function */
     unsigned steps;             /* left; 0 = give up */
 };
 
-/* Searches the entries of a block for the first one behind `entry` that is not of the function. */
+/* Searches the entries of a block for the first one after `entry` that is not of the function. */
 static void extent_in_block(const struct sl_symcache *c, uint64_t block, struct extent *x)
 {
     struct decoder d;

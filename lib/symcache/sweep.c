@@ -184,7 +184,7 @@ static inline bool symcache_sweep_add_line(struct sweep *s, uint64_t at, uint64_
         if (!enter(s, at, location.file))
             return false;
         if (s->out != piece ||
-            piece[-1].context != s->top->id) /* else the last piece goes on: a call without code was between */
+            piece[-1].context != s->top->id) /* else the last piece continues: only a call without code was between */
             symcache_sweep_add(s, at, &(struct place){s->top->id, location.file, location.line}, OP_SET);
         piece = s->out;
         s->top->at = stop;

@@ -44,7 +44,7 @@ struct sl_symcache_options {
     bool nameless;      /* keep lines of code that neither a subprogram nor a symbol names */
 };
 
-/* What could not be read of the debug information. The file has the rest, and is marked as partial (sl_symcache_is_partial). */
+/* The parts of the debug information that could not be read. The file has the rest, and is marked as partial (sl_symcache_is_partial). */
 struct sl_symcache_gaps {
     size_t units;          /* units or records dropped as malformed */
     struct sl_error first; /* the first of them, and why; SL_OK if there is none or the format does not report it */
@@ -78,7 +78,7 @@ enum sl_code sl_symcache_convert(struct sl_object *object, const struct sl_compa
                                  const struct sl_symcache_options *options, const struct sl_parallel *parallel,
                                  struct sl_buf *out, struct sl_error *error);
 
-/* Converts only the part of the object that `addresses` (relative, ascending) need. The file is valid for these addresses alone: where
+/* Converts only the part of the object that `addresses` (relative, ascending) need. The file is valid only for these addresses: where
  * it has a line, the answer is that of the whole object's file; where it has none, convert the whole object. Of DWARF, units elsewhere
  * are not read (sl_function_sink.wanted); other formats are read whole. */
 enum sl_code sl_symcache_convert_around(struct sl_object *object, const struct sl_companions *companions,

@@ -21,7 +21,7 @@
  *               D1 00                     values 1, 2, 3: 001 + 010 << 3 + 011 << 6 = 0xD1
  *               00 00 00 00 00 00 00 00   tail
  *
- * units     one behind the other; a second section has the u32 offset of each, and the end of the last
+ * units     one after the other; a second section has the u32 offset of each, and the end of the last
  * strings   sorted, in units of 16: the first as uleb size, bytes; the others as uleb shared prefix, uleb rest, bytes
  *
  *               03 "a.c"   02 01 "h"   03 01 "h"     "a.c", "a.h", "a.hh" */
@@ -50,7 +50,7 @@ struct sl_table_format {
     uint16_t header_size;      /* at most SL_TABLE_MAX_HEADER; the last eight bytes are the hash */
     uint16_t at_header_size;   /* u32 */
     uint16_t at_section_count; /* u32; 0 = no section table, and the hash covers only the bytes in front of it */
-    uint16_t at_content_hash;  /* u64: hash of all bytes behind the section table */
+    uint16_t at_content_hash;  /* u64: hash of all bytes after the section table */
     uint16_t sections;         /* entries that a writer reserves in the section table */
 };
 

@@ -53,7 +53,7 @@ enum sl_code sl_cfi_open(struct sl_bytes bytes, struct sl_cfi *cfi, struct sl_er
 
 /* ---- rows ---- */
 
-/* Finds the last row at or before the address. All rows of its bucket may be behind it; then the row is the last one of an
+/* Finds the last row at or before the address. All rows of its bucket may be after it; then the row is the last one of an
  * earlier bucket. */
 static bool row_before(const struct sl_cfi *cfi, uint64_t address, uint32_t *row)
 {
@@ -65,7 +65,7 @@ static bool row_before(const struct sl_cfi *cfi, uint64_t address, uint32_t *row
     high = sl_column_get(&cfi->buckets, bucket + 1);
     if (low > high || high > cfi->row_count)
         return false;
-    low = SL_PARTITION_POINT(middle, low, high, sl_column_get(addresses, middle) <= address); /* first one behind it */
+    low = SL_PARTITION_POINT(middle, low, high, sl_column_get(addresses, middle) <= address); /* first one after it */
     *row = (uint32_t)low - 1;
     return low > 0;
 }

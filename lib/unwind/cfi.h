@@ -5,15 +5,15 @@
  * may lack rules, but never causes a crash. Look-ups only read, so any number of threads may share one.
  *
  * Of overlapping ranges the one that starts first is kept whole; of ranges with the same start, the first in the stream. STACK
- * WIN records are repaired like in Breakpad's processor: a record that starts inside the previous one truncates that one; a
- * record that starts no later is dropped. */
+ * WIN records are repaired like in Breakpad's processor: a record that starts inside the previous one truncates it; a record that
+ * starts no later is dropped. */
 #pragma once
 
 #include "base/parallel.h"
 #include "table/table.h"
 #include "unwind/unwind.h"
 
-/* Appends the file to `out`, 8-aligned. An object without unwind information gives an empty cache, so that the absence can be
+/* Appends the file to `out`, 8-aligned. For an object without unwind information the cache is empty, so that the absence can be
  * cached. Unreadable parts are left out and counted in `*skipped` (may be NULL). Equal input gives equal bytes. SL_BUSY when out
  * of memory, SL_UNSUPPORTED above a limit of the budget, SL_MALFORMED when the tables take too much work. */
 enum sl_code sl_cfi_convert(struct sl_object *object, const struct sl_parallel *parallel, struct sl_buf *out,

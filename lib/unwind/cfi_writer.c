@@ -161,7 +161,7 @@ static enum sl_code take_range(struct sl_unwind_sink *sink, const struct sl_unwi
 
 /* ---- STACK WIN ---- */
 
-/* Repairs a record that overlaps the previous one in the file: if it starts later it truncates that one, else it is dropped
+/* Repairs a record that overlaps the previous one in the file: if it starts later the previous one is truncated, else it is dropped
  * (false). */
 static bool repair(struct windows *known, const struct sl_unwind_win *win)
 {

@@ -1,4 +1,4 @@
-/* Apple's compact unwind encoding (<mach-o/compact_unwind_encoding.h>): one word describes a function behind its prologue.
+/* Apple's compact unwind encoding (<mach-o/compact_unwind_encoding.h>): one word describes a function after its prologue.
  *
  *     header ─▶ index: function offset, page ──▶ page: regular (address, encoding)..
  *                                                      compressed (24 bits address, 8 bits index of an encoding)..

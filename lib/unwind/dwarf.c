@@ -26,7 +26,7 @@ enum {
 
 struct entry {
     uint64_t offset, next; /* in the section */
-    struct sl_reader body; /* the bytes behind the id */
+    struct sl_reader body; /* the bytes after the id */
     bool is_cie, is_end;   /* is_end: a length of 0 */
     uint64_t cie_offset;
 };

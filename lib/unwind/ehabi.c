@@ -18,7 +18,7 @@ enum {
     ARM_WCGR0 = 104, /* DWARF for the Arm Architecture, "DWARF register names" */
     ARM_WR0 = 112,
     ARM_D0 = 256,
-    NO_BASE = 0xFFFF, /* the stack pointer itself was saved: it has a value, but the stack behind it is unknown */
+    NO_BASE = 0xFFFF, /* the stack pointer itself was popped: further registers cannot be located */
 };
 
 struct instructions {

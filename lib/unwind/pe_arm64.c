@@ -21,7 +21,7 @@ enum step_kind {
     STEP_ALLOC,     /* sub sp, `offset` */
     STEP_SAVE,      /* stores registers at sp + offset */
     STEP_PUSH,      /* stores registers at sp - offset, the new sp */
-    STEP_SAVE_NEXT, /* stores the pair behind the last one */
+    STEP_SAVE_NEXT, /* stores the pair after the last one */
     STEP_SET_FP,    /* x29 = sp + offset */
 };
 

@@ -74,7 +74,7 @@ static bool read_info(const struct part_reader *pe, uint32_t address, struct inf
     return !r.failed && (info->version == 1 || info->version == 2);
 }
 
-/* Decodes the code in slot `*at` and moves `*at` behind it. */
+/* Decodes the code in slot `*at` and moves `*at` past it. */
 static bool read_code(const struct info *info, unsigned *at, struct code *code)
 {
     static const uint8_t slots[] = {1, 2, 1, 1, 2, 3, 1, 2, 2, 3, 1};
@@ -157,7 +157,7 @@ static int read_codes(const struct info *info, struct code codes[255])
     return count;
 }
 
-/* A part whose codes are being applied; rows at or behind `end` are dropped. */
+/* A part whose codes are being applied; rows at or after `end` are dropped. */
 struct part {
     uint32_t begin, end;
     struct builder *b;
@@ -169,8 +169,8 @@ static void add_row(const struct part *part, unsigned offset, const struct rules
         builder_row(part->b, part->begin + offset, rules);
 }
 
-/* Runs the codes from the oldest on. Each takes effect behind its instruction; codes at one offset make one row. In well-formed
- * prologues offsets ascend; otherwise only the rules behind the prologue are used. */
+/* Runs the codes from the oldest on. Each takes effect after its instruction; codes at one offset make one row. In well-formed
+ * prologues offsets ascend; otherwise only the rules after the prologue are used. */
 static void run_part(const struct part *part, const struct info *info, const struct code *codes, int count,
                      struct state *s)
 {

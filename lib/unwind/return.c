@@ -43,7 +43,7 @@ static bool return_address(const struct sl_walk_state *s, const struct walk_fram
 }
 
 /* Whether the link register may still have its value from the function's entry. Not if the innermost frame record contains the
- * same address (behind a prologue), or if it points into the function itself (which has called others). */
+ * same address (after a prologue), or if it points into the function itself (which has called others). */
 static enum walk_result may_be_leaf(struct sl_walk_state *s, const struct walk_frame *callee, uint64_t address)
 {
     const struct sl_walk_symbols *symbols = NULL;

@@ -191,8 +191,8 @@ static bool ends(const struct sl_walk_state *s, const struct walk_frame *caller)
            caller->registers.value[cpu->pc] < FIRST_CODE || !cpu->goes_on(s, &s->frame, caller);
 }
 
-/* True for the outermost frame of a thread: return address and frame pointer are 0, and the stack behind it contains no calls.
- * Behind the innermost frame such a result may also mean that the method failed. */
+/* True for the outermost frame of a thread: return address and frame pointer are 0, and the stack above it contains no calls.
+ * After the innermost frame such a result may also mean that the method failed. */
 static bool is_outermost(const struct sl_walk_state *s, const struct walk_frame *caller)
 {
     const struct walk_cpu *cpu = s->cpu;

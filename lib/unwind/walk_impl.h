@@ -107,7 +107,7 @@ enum walk_result walk_cfi(struct sl_walk_state *s, uint32_t module, const struct
 /* Returns the module's symbols: WALK_CALLER (`*symbols` is NULL if it has none) or WALK_WAIT. */
 enum walk_result walk_symbols(struct sl_walk_state *s, uint32_t module, const struct sl_walk_symbols **symbols);
 
-/* Number of stack words to scan: more behind frames whose size is known. */
+/* Number of stack words to scan: more if the size of the frame is known. */
 unsigned walk_scan_words(const struct walk_frame *callee);
 
 /* Methods for processors with a link register. A scanned word only gives the program counter and the stack pointer. A caller may

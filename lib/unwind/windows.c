@@ -113,7 +113,7 @@ static bool win_token(struct win_program *p, struct sl_str token)
     return fits && push_item(p, (struct item){.value = (uint32_t)value});
 }
 
-/* Runs a program. Some compilers omit the blank behind `=`. */
+/* Runs a program. Some compilers omit the blank after `=`. */
 static bool run_win_program(struct win_program *p, struct sl_str program)
 {
     struct sl_str token;
@@ -164,7 +164,7 @@ static bool by_program(const struct sl_walk_state *s, const struct sl_unwind_win
     return says_both;
 }
 
-/* Finds the caller from the size of the frame alone. */
+/* Finds the caller from only the size of the frame. */
 static bool by_size(const struct sl_walk_state *s, const struct sl_unwind_win *win, const struct walk_frame *callee,
                     struct sl_registers *caller)
 {
