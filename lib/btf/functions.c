@@ -111,7 +111,7 @@ static void collect_rows(struct btf_reader *b, uint64_t address, uint64_t end)
     }
 }
 
-/* Returns the symbol at the address with the name, else the first one there, or NULL. `*next` becomes the address of the next
+/* Returns the symbol at the address that has this name, else the first one there, or NULL. `*next` becomes the address of the next
  * symbol. */
 static const struct sl_symbol *find_symbol(struct btf_reader *b, uint64_t address, struct sl_str name, uint64_t *next)
 {

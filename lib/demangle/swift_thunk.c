@@ -48,7 +48,7 @@ static char look_ahead(const struct reader *r)
     return r->at + 1 < r->text.size ? r->text.data[r->at + 1] : '\0';
 }
 
-/* Reads a constant propagated into an argument; with `first` false another field of a struct, if there is one. */
+/* Reads a constant propagated into an argument; if `first` is false, the next field of a struct, if there is one. */
 static bool constant(struct reader *r, struct sl_buf *takes, bool first)
 {
     uint32_t number;

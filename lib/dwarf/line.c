@@ -135,7 +135,7 @@ static bool read_tables_v5(struct table_reader *t, struct sl_reader *r)
     return ok;
 }
 
-/* Reads the sizes of the table: `r` then ends with the table, and is before the rest of the header, of `*header` bytes. */
+/* Reads the sizes of the table. `r` then ends where the table ends; the next `*header` bytes are the rest of the header. */
 static bool read_sizes(struct sl_reader *r, const struct dwarf_unit *unit, struct program *p, uint64_t *header)
 {
     const struct dwarf_file *file = unit->address_file;

@@ -53,8 +53,8 @@ struct window {
     struct sl_error *error;
 };
 
-/* True if the unit may have code. If the root entry has no ranges, subprograms or lines decide. A root entry with a high_pc, but a
- * low_pc of 0 or none, is of code that the linker dropped. */
+/* True if the unit may have code. If the root entry has no ranges: true if it has subprograms or lines. The linker dropped
+ * the code if the root entry has a high_pc, and a low_pc that is 0 or absent. */
 static bool has_code(const struct dwarf_unit *unit)
 {
     if (unit->has_ranges || (unit->has_low_pc && unit->low_pc) || dwarf_keeps_zero(unit->address_file))

@@ -13,6 +13,6 @@
 
 /* Streams every function, with lines and inlined calls, in the order of the table. A function that cannot be read is dropped and
  * counts in sink->skipped_units. SL_NOT_FOUND if the object is not a Go program; SL_UNSUPPORTED for tables before Go 1.16; SL_MALFORMED
- * if the header is malformed or no function can be read. If moduledata is not found there are no inlined calls, and lines are those of
- * the innermost call. The sink is called in the caller's thread only. */
+ * if the header is malformed or no function can be read. If moduledata is not found there are no inlined calls, and inlined code has
+ * the lines of the inlined function. The sink is called in the caller's thread only. */
 enum sl_code sl_go_read(struct sl_object *object, struct sl_function_sink *sink, struct sl_error *error);

@@ -121,7 +121,7 @@ static void skip_brace(struct js_reader *r)
 }
 
 /* Skips a division operator, or a regular expression, which ends on its line. A slash without an end on its line is a division;
- * so is every slash once the lines scanned in vain add up to the script's size. */
+ * so is every slash once the lines that were scanned without finding an end add up to the script's size. */
 static void skip_slash(struct js_reader *r)
 {
     bool may_be = r->last == 'a' ? r->before_regexp : r->last != ')' && r->last != ']' && r->last != '}';

@@ -17,8 +17,8 @@ struct jvm_member {
     struct sl_reader extras;
 };
 
-/* Iterator over the members of a method, in the order of the mapping. With `query` by parameters it skips members that do not
- * match, with `line` those that have a range without it. */
+/* Iterator over the members of a method, in the order of the mapping. Skips members that have other parameters than
+ * `query` (if that is by parameters), and members that have a range without `line`. */
 struct jvm_members {
     const struct sl_jvm_mapper *mapper;
     struct sl_reader bytes;

@@ -13,7 +13,7 @@ struct sl_archive {
     bool is_64bit; /* fat: offsets and sizes of 64 bits */
 };
 
-/* Reads the header alone. SL_MALFORMED "unsupported object file format" or "invalid MachO file: ...", also if slices overlap. */
+/* Reads only the header. SL_MALFORMED "unsupported object file format" or "invalid MachO file: ...", also if slices overlap. */
 enum sl_code sl_archive_open(struct sl_bytes bytes, struct sl_archive *archive, struct sl_error *error);
 
 /* Returns the bytes of object `index`, in file order, clipped to the file; they are a complete file of that object alone. False if

@@ -19,7 +19,7 @@ static void prepare_chunk(void *arg, size_t index, unsigned worker)
         r->sink->prepare(r->sink, &chunk->batch, &chunk->arena, worker);
 }
 
-/* Returns the end of the chunk that begins at `at`: the first FUNC line at least CHUNK bytes on. */
+/* Returns the end of the chunk that begins at `at`: the first FUNC line at least CHUNK bytes after `at`. */
 static const char *chunk_end(const char *at, const char *end)
 {
     if (end - at <= CHUNK)

@@ -1,4 +1,4 @@
-/* Relocations of relocatable ELF files, applied to copies of their sections. Only those that data has are supported: addresses,
+/* Relocations of relocatable ELF files, applied to copies of their sections. Only those that occur in data are supported: addresses,
  * offsets and differences. The numbers are from the processor supplements of the ELF ABI, else from LLVM's ELFRelocs and binutils'
  * include/elf. */
 #include "object/elf.h"
@@ -271,7 +271,7 @@ static void store(const struct relocator *rel, uint64_t offset, unsigned width, 
         rel->out[offset + i] = (uint8_t)(value >> (8 * (rel->object->info.big_endian ? width - 1 - i : i)));
 }
 
-/* Sets, or adds `value` to or subtracts it from, the ULEB128 at `offset`, which keeps its length. */
+/* Changes the ULEB128 at `offset`, which keeps its length: sets it to `value`, or adds or subtracts `value`. */
 static void change_uleb(const struct relocator *rel, uint64_t offset, uint8_t kind, uint64_t value)
 {
     struct sl_reader r = sl_reader((struct sl_bytes){rel->out, rel->size}, false);

@@ -66,7 +66,7 @@ bool macho_section_bytes(struct sl_object *object, const char *name, struct sl_b
 /* Applies the pointer relocations of a relocatable file to a copy of a debug section, in the object's arena. */
 struct sl_bytes macho_relocate(struct sl_object *object, const struct macho_section *section, struct sl_bytes contents);
 
-/* An upper bound of the number of stubs; and appends the stubs to the `*count` symbols. False when out of memory. */
+/* Return an upper bound of the number of stubs; append the stubs to the `*count` symbols (false when out of memory). */
 uint64_t macho_stub_count(const struct sl_object *object);
 bool macho_add_stubs(const struct sl_object *object, struct sl_arena *arena, struct sl_symbol *symbols, size_t capacity,
                      size_t *count);

@@ -200,8 +200,7 @@ void sl_object_close(struct sl_object *object);
  * related. WASM: by the offsets of the code sections. Other formats have addresses relative to a header that both have: no effect. */
 void sl_object_relate(struct sl_object *debug, const struct sl_object *program);
 
-/* Says that `part`, of the file or of memory made for the object, will not be read again soon, so its pages may be dropped. Any
- * thread. */
+/* Allows to drop the pages of `part`, of the file or of memory made for the object: it will not be read again soon. Any thread. */
 void sl_object_passed(const struct sl_object *object, struct sl_bytes part);
 
 const struct sl_object_info *sl_object_info(const struct sl_object *object);
@@ -275,7 +274,7 @@ bool sl_object_go_table(struct sl_object *object, struct sl_bytes *table, uint64
 /* Reads all function symbols in file order (symbol table first, then the dynamic one, then MiniDebugInfo) into the arena. ELF symbols
  * without type that name code follow: outside of functions they end at the next symbol or the end of their section, as functions
  * without size do; inside they are labels. Symbols may overlap: see nesting.h.
- * A damaged table gives the readable part; an error when memory or budget is exhausted. */
+ * Returns the readable part of a damaged table; an error only when memory or budget is exhausted. */
 enum sl_code sl_object_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
                                size_t *count, struct sl_error *error);
 

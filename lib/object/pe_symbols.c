@@ -68,9 +68,9 @@ static bool export_at(const struct sl_object *object, const struct exports *e, s
 
 enum coff_sort { FUNCTIONS, UNTYPED_CODE, LOCAL_CODE, DATA };
 
-/* True if a symbol is of the sort, by its type, its storage class and whether its section has code. Code of assemblers, and the import
- * thunks of linkers, have no type. Images that objcopy made of ELF files (EFI programs) have no types at all: there local symbols are
- * functions, too. */
+/* True if a symbol is of the given sort, which follows from its type, its storage class and whether its section has code. Code of
+ * assemblers, and the import thunks of linkers, have no type. Images that objcopy made of ELF files (EFI programs) have no types at
+ * all: there local symbols are functions, too. */
 static bool is_of_sort(enum coff_sort sort, uint16_t type, uint8_t class, bool executable)
 {
     bool function = type >> 4 == TYPE_FUNCTION, external = class == CLASS_EXTERNAL;
@@ -81,7 +81,7 @@ static bool is_of_sort(enum coff_sort sort, uint16_t type, uint8_t class, bool e
     return function == (sort == FUNCTIONS);
 }
 
-/* Reads the symbol at `*at` and moves `*at` past it and its auxiliary records. False if it is not of the sort, or not defined here. */
+/* Reads the symbol at `*at` and moves `*at` past it and its auxiliary records. False if it is not of the given sort, or undefined. */
 static bool coff_at(const struct sl_object *object, size_t *at, enum coff_sort sort, struct sl_symbol *symbol,
                     struct sl_account *account)
 {

@@ -123,8 +123,8 @@ static bool postpone_call(struct sweep *s, uint64_t offset)
     return s->postpones_left-- > 0 && s->moves_left;
 }
 
-/* Opens the next call, as far as it has code: code shared with an earlier sibling stays with that; code beyond the end of the caller is
- * postponed. */
+/* Opens the next call, as far as it has code: code shared with an earlier sibling stays with the sibling; code beyond the end of the
+ * caller is postponed. */
 static bool push(struct sweep *s)
 {
     const struct sl_flat_inlinee *call = &s->calls[*s->start & ((1u << INDEX_BITS) - 1)];

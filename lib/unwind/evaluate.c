@@ -151,7 +151,7 @@ static void strip_signatures(const struct sl_walk_state *s, struct sl_registers 
     registers->value[ARM64_LR] &= s->address_mask;
 }
 
-/* True if the link register is a guess: the frame was found by a frame pointer, so it is only valid at a function's entry. */
+/* True if the link register is a guess: the frame was found by a frame pointer, so the register is only valid at a function's entry. */
 static bool guesses_link(const struct walk_frame *callee, const struct sl_cfi_row *row, uint64_t address)
 {
     return callee->trust == SL_TRUST_FP && !(row->begins && row->address == address);

@@ -48,7 +48,7 @@ static void pe_arm64_add(struct steps *s, enum step_kind kind, unsigned first, u
 
 /* ---- codes of .xdata ---- */
 
-/* Decodes the save codes of two bytes: five bits and three or four of the code, then the register and the offset. */
+/* Decodes a save code of two bytes: from the top 6 to 8 bits of code, 3 or 4 of register, 5 or 6 of offset (times 8). */
 static bool add_save(struct steps *s, unsigned byte, unsigned next)
 {
     unsigned reg4 = (byte & 3) << 2 | next >> 6, reg3 = (byte & 1) << 2 | next >> 6, offset = (next & 63) * 8;

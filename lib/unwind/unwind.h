@@ -46,8 +46,8 @@ struct sl_unwind_rule {
     uint16_t base;  /* a register or SL_UNWIND_CFA */
     int64_t offset; /* bytes */
     /* Postfix as in STACK CFI records: operands first, `^` loads, registers by name, signed decimals. Or the bytes of a DWARF
-     * expression (DWARF 5, 2.5) in the file's byte order, which computes the register's value, never its address; that of a
-     * register finds the CFA on its stack. */
+     * expression (DWARF 5, 2.5) in the file's byte order, which computes the register's value, never its address. The
+     * expression of a register starts with the CFA on its stack. */
     struct sl_str program;
     struct sl_str name; /* for SL_UNWIND_NAMED */
 };
@@ -56,8 +56,8 @@ struct sl_unwind_row {
     uint64_t address;
     const struct sl_unwind_rule *rules; /* each register once */
     size_t count;
-    /* Not for symbol files: their tools do not expect such rows (epilogues), or text cannot express them. The last row of a run
-     * of such rows undoes the changes of the run. If the first row of a range is one, the whole range is. */
+    /* Symbol files omit this row: their tools do not expect it (epilogues), or text cannot express it. The last row of a run of
+     * such rows undoes the changes of the run. If the first row of a range is such a row, so are all others. */
     bool beyond_text;
 };
 
