@@ -85,7 +85,7 @@ static bool is_of_types(uint16_t attribute)
     }
 }
 
-/* The attributes of an entry that are read: all, those of code, those of types, DW_AT_sibling. */
+/* The attributes of an entry that are read: all, those needed for code, those needed for types, only DW_AT_sibling. */
 enum attribute_set { SET_ALL, SET_CODE, SET_TYPES, SET_SIBLING };
 
 static enum attribute_set set_of(uint16_t tag, bool variables)

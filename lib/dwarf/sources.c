@@ -94,7 +94,7 @@ static bool dwarf_sources_read_files(struct source_reader *s, struct sl_reader *
     return true;
 }
 
-/* Reads the header: the fields from the table's length (exclusive) to the directories (exclusive). */
+/* Reads the header fields between the table's length and its directories. */
 static bool read_head(struct source_reader *s, struct sl_reader *r)
 {
     if (sl_read_u16(r) != 5)

@@ -302,7 +302,7 @@ static void bend_subscripts(struct js_parser *p, uint32_t from, uint32_t count)
     }
 }
 
-/* Pushes the level of an assignment. Chained assignments end together, so the last one reuses the level of those before. */
+/* Pushes the level of an assignment. Chained assignments end together, so they share one level. */
 static enum js_state assign_chain(struct js_parser *p)
 {
     struct js_level *top = js_top(p);

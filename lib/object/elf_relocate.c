@@ -226,7 +226,7 @@ static void split_info(const struct sl_object *object, uint64_t info, uint64_t *
 
 enum {
     STEPS_PER_RELOCATION = 4,
-    STEPS_PER_OVERLAP = 16 /* per byte of relocation tables beyond the file's size: they overlap */
+    STEPS_PER_OVERLAP = 16 /* per byte of relocation tables beyond the file's size: then tables overlap */
 };
 
 struct relocator {

@@ -123,7 +123,7 @@ void object_drop(struct sl_object *object, uint8_t *block);
 /* True if `in` bytes may be inflated to `out`: the size is within the limits, and is charged to the budget. */
 bool object_may_inflate(struct sl_object *object, uint64_t in, uint64_t out);
 
-/* Grows the budget by `size` inflated bytes, in all by the size of the file at most. */
+/* Grows the budget by `size` inflated bytes; all calls together by at most the size of the file. */
 void object_grant(struct sl_object *object, uint64_t size);
 
 /* Inflates to at most `size` bytes at `out`; negative `window_bits`: raw deflate, without the zlib header. Returns the number of bytes,

@@ -14,7 +14,7 @@ struct edit { /* replaces `size` bytes of the text at `at` */
 struct writer {
     const struct sl_profile *profile;
     const struct sl_profile_name *names;
-    struct sl_arena arena; /* memory of one set; its pools live as long as the profile */
+    struct sl_arena arena; /* memory of one set; pools, which sets share, are in pool_arena */
     struct sl_arena pool_arena;
     struct pool *pools; /* by scope; `scope` NULL: not opened */
     struct edit *edits;

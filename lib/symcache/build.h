@@ -108,8 +108,8 @@ struct id_list {
 };
 
 /* Result of prepare for a batch. Ids of contexts are local to the batch, those of functions and files to the worker: in lasting
- * batches a worker keeps them from batch to batch, and only new ones are here. Valid until consume has returned; operations of
- * runs longer. */
+ * batches a worker keeps them from batch to batch, and only new ones are here. Valid until consume has returned; the operations of
+ * runs stay valid longer. */
 struct prepared {
     struct run *runs;
     struct context *contexts;

@@ -46,7 +46,7 @@ static enum walk_result riscv_by_pointer(struct sl_walk_state *s, const struct w
     return WALK_CALLER;
 }
 
-/* Floating point registers have the numbers from 32; walks do not receive them from contexts. */
+/* Floating point registers have the numbers from 32 on; walks do not receive them from contexts. */
 #define RISCV(bits, bytes)                                                                                             \
     {                                                                                                                  \
         .family = SL_CPU_RISCV##bits, .pc = RISCV_PC, .sp = RISCV_SP, .fp = RISCV_S0, .link = RISCV_RA, .word = bytes, \
