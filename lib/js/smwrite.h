@@ -39,8 +39,7 @@ struct script_scopes {
     bool there;
     struct sl_js_scopes scopes;
     struct sl_js_places places;
-    struct scope_walk tokens,
-        ranges; /* `tokens` advances from token to token; `ranges` runs ahead of it through ranges */
+    struct scope_walk tokens, ranges; /* `tokens` visits the tokens; `ranges` runs ahead of it through ranges */
 };
 
 /* From this position of a source on, `function` (FUNC of smformat.h) is the innermost one. */
