@@ -18,8 +18,8 @@ struct lane {
     void *arg;
 };
 
-/* The least speed of a client: at any time at most `grace_ms` behind a sender of `min_rate` bytes a second (0 = no limit). Only
- * the time spent waiting for the client counts. */
+/* Limit for slow clients: SL_TIMEOUT when the body is more than `grace_ms` later than it would be at a constant `min_rate`
+ * bytes a second (0 = no limit). Only the time spent waiting for the client counts. */
 struct lanes_pace {
     uint64_t min_rate, grace_ms;
 };

@@ -49,7 +49,7 @@ static void ask_for_credentials(void *unused)
     fiber_wake_all(&bucket.asked);
 }
 
-/* True if there are credentials; waits for them at most CREDENTIALS_MS. A fiber of its own renews them before they expire. */
+/* True if there are credentials; waits for them at most CREDENTIALS_MS. A separate fiber renews them before they expire. */
 static bool authorize(void)
 {
     uint64_t end = loop_now_ms() + CREDENTIALS_MS;

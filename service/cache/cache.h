@@ -185,10 +185,10 @@ bool cache_peek(const struct cache_kind *kind, const struct cache_key *key, enum
  * it up by its key. With `is_renewed` also false for an old miss, which cache_renew would compute again. */
 bool cache_peek_mark(const struct cache_mark *mark, bool is_renewed, struct cache_item **item);
 
-/* For an entry that would be better than what its caller uses now: if the memory layer has a miss for it that is older than
- * `caches.upgrade_fallback_after`, looks it up again in the background, once at a time, and with it the misses of that age that
- * its computation meets. The caller goes on with what it has; the new answer, contents or error, replaces the old one. Does
- * nothing when too many of these run. */
+/* For a caller that uses a worse entry because this one is missing. If the memory layer has a miss for it that is older
+ * than `caches.upgrade_fallback_after`, looks it up again in the background, and with it all misses of that age that its
+ * computation meets; one such look-up per key at a time. The caller goes on with what it has; the new result, contents or
+ * error, replaces the miss. Does nothing when too many of these run. */
 void cache_renew(const struct cache_kind *kind, const struct cache_key *key, const void *context);
 /* True if the loop may read the item: all its pages were resident at the last check. When the check is due (every 10 s) one
  * caller gets false: it must read on the pool, where it may wait for the disk, and call cache_look_at_pages there. */

@@ -264,7 +264,7 @@ enum sl_code cache_cleanup(const struct config *config, const struct cache_kind 
         cache_tmp_sweep(config->cache_dir);
         sweep_stamps(config);
     }
-    /* Begins with another kind each time, so that no kind is always the one that an interrupted run does not reach. */
+    /* Begins with a random kind, so that interrupted runs do not always leave out the same kinds. */
     unsigned first = 0;
     if (getrandom(&first, sizeof first, 0) != (ssize_t)sizeof first)
         first = (unsigned)cache_start_ns();

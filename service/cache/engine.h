@@ -107,7 +107,7 @@ struct cache_engine {
 extern struct cache_engine cache_engine;
 
 /* ---- cache.c ---- */
-/* cache_ask; `owner` is another flight that owns the context, or NULL. */
+/* Like cache_ask; `owner` is another flight that owns the context, or NULL. */
 bool engine_ask(struct cache_look *look, bool renews, struct flight *owner);
 void engine_remember(struct kind_state *state, struct sl_str key, enum sl_code code, struct cache_item *item,
                      const struct sl_error *error, int64_t created_ns, int64_t generation, uint64_t for_ns);

@@ -81,8 +81,8 @@ static void answer(struct flight *flight, struct cache_look *look)
     look->done(look);
 }
 
-/* Puts the result into memory and removes the flight from the table without suspending in between, so nobody can start a second
- * one. A renewal that failed with an error that is not publishable leaves the old answer. */
+/* Puts the result into memory and removes the flight from the table without suspending in between, so nobody can start a
+ * second one. If a renewal failed with an error that is not publishable, the old answer stays. */
 void flight_land(struct flight *flight, int64_t created_ns, int64_t generation, uint64_t keep_ns)
 {
     struct kind_state *state = flight->state;
@@ -242,8 +242,8 @@ static void refresh_step(struct flight *flight)
     flight_release(flight);
 }
 
-/* After its look-ups are answered with an old or incomplete entry: makes the current version or the complete entry; for the
- * latter it looks up again what was missing. */
+/* Called after the look-ups were answered with an entry that is old or incomplete: queues the computation of a better one.
+ * `renews`: the entry is incomplete, so missing inputs are looked up again. */
 static void refresh_later(struct flight *flight, bool renews)
 {
     flight->renews = renews;

@@ -105,8 +105,8 @@ int command_start_within(const struct options *outer, const struct command *comm
 /* Prints help: `brief` (-h) the usage and the most used options, else all options in their groups. */
 void options_help(const struct command *command, bool brief);
 
-/* Calls visit() for each option that help shows, in the order of help: those of each group, then the others. `title` is what
- * they stand below. */
+/* Calls visit() for each option that help shows, in the order of help: those of each group, then the others. `title` is the heading of
+ * the group. */
 typedef void option_visit(void *arg, const char *title, const struct option_spec *spec);
 void options_each(const struct option_spec *specs, const struct options_group *groups, option_visit *visit, void *arg);
 extern const struct options_group options_global_groups[]; /* of options_global */

@@ -13,7 +13,8 @@ static bool among(struct sl_str text, const char *const *words)
     return false;
 }
 
-/* Parses decimal numbers with a sign, 0x and 0o without; false if the text is not a number or is too large. */
+/* Parses a decimal number with an optional sign, or an unsigned one after 0x or 0o; false if the text is not a number or is
+ * too large. */
 static bool resolve_int(struct sl_str text, struct value *value)
 {
     size_t at = 0;

@@ -27,8 +27,8 @@ static atomic_size_t running[JOB_CLASSES]; /* those of them that run on a thread
 static _Atomic uint64_t heavy_done_ns;     /* when a heavy job, or a piece of one, ended last */
 static const char *const job_names[POOL_JOBS] = {"convert", "walk", "symbolicate", "json", "io", "compress"};
 
-/* One thread is reserved for quick jobs. A single thread alternates between both classes, as the next heavy job is submitted
- * behind the quick ones that wait already. */
+/* One thread is reserved for quick jobs. If there is only one thread, it alternates between both classes, as the next heavy
+ * job is submitted after the quick ones that already wait. */
 static size_t heavy_threads(void)
 {
     return loop_pool_threads() > 1 ? loop_pool_threads() - 1 : 1;

@@ -37,7 +37,7 @@ struct fetch_options { /* of the process; the data it points to must outlive fet
     uint64_t split_size; /* bytes of one range request; 0 = 128 MiB */
 };
 
-/* After loop_init. */
+/* Call after loop_init. */
 void fetch_init(const struct fetch_options *options);
 /* Loads libcurl and resolves the hosts of the environment's proxies, which may block; otherwise the first download does it.
  * SL_INTERNAL if libcurl cannot be loaded; then every download fails with it. On the loop's thread. */

@@ -14,13 +14,13 @@
 struct memo {
     size_t capacity;  /* 0 = store nothing */
     const char *name; /* label of metrics; NULL = not counted */
-    /* Nanoseconds. 0 = errors are not cached; otherwise for that long, and a text whose renewal fails is kept for `again_ns`
-     * more. */
+    /* Nanoseconds. error_ns: how long errors are cached; 0 = not at all. Unless it is 0, a text whose renewal fails is used
+     * for `again_ns` more. */
     uint64_t error_ns, again_ns;
     uint64_t failure_ns; /* the same for errors for which `is_failure` is true; 0 = use `error_ns` */
     bool (*is_failure)(enum sl_code code);
-    /* A text is renewed this long before its end (at most half of its lifetime) by the next fiber that wants it, while others
-     * still use the old one; so do all if the renewal fails. 0 = renew at its end. */
+    /* This long before a text expires (at most half of its lifetime), the next fiber that wants it renews it, while others
+     * still use it; if the renewal fails, all still use it. 0 = renew when it has expired. */
     uint64_t ahead_ns;
     struct lru lru; /* private */
 };

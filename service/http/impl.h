@@ -282,7 +282,7 @@ void request_finish(struct request *r);   /* a request without a fiber has ended
 
 /* ---- parse.c ---- */
 void parse_init(void);
-/* Parses a complete head (copied), routes and checks it. Sets a response (x.status) if one is due already. */
+/* Parses a complete head (copied), routes and checks it. Sets a response (x.status) if the head alone decides it. */
 void parse_head(struct request *r, struct sl_bytes head, unsigned lines);
 /* Answers a request with an invalid head: 400, 408, 414, 431 ... */
 void parse_refuse(struct request *r, int status, const char *detail);

@@ -59,7 +59,8 @@ static size_t head_bound(const struct http_exchange *x)
     return bound;
 }
 
-/* True if Retry-After may be sent. Clients that start jobs have their own retry rules, and some would sleep as long as it says. */
+/* True if Retry-After may be sent. Not on routes that start jobs: their clients have retry rules of their own, and some
+ * would sleep for the whole time. */
 static bool wants_retry_after(const struct http_exchange *x)
 {
     return x->route && !x->route->job;

@@ -207,18 +207,18 @@ static enum sl_code open_into(struct sl_bytes bytes, void *into, struct sl_error
     return sl_symcache_open(bytes, into, error);
 }
 
-/* Used until the current version is made. What they lack:
+/* Old versions, used until the current one is made. Their errors:
  *
- *     1001  some lines; the paths in version control
- *     1002  data of missing companions or lost by a lack of memory, without a mark that says so
- *     1003  has names of symbols instead of functions, and no lines outside of functions
- *     1004  hand-written functions; mixes up the sections of relocatable files
- *     1005  takes undecorated names for decorated ones; inlined calls of functions without lines, functions of Go
+ *     1001  lacks some lines, and the paths in version control
+ *     1002  may lack data of missing companions, or data for which there was no memory, and is not marked as incomplete
+ *     1003  has names of symbols instead of functions; lacks lines outside of functions
+ *     1004  lacks hand-written functions; mixes up the sections of relocatable files
+ *     1005  takes undecorated names for decorated ones; lacks inlined calls of functions without lines, and functions of Go
  *           programs without DWARF
- *     1006  the names of executables in Breakpad files
+ *     1006  lacks the names of executables in Breakpad files
  *     1007  has lines of only one section if DWARF 2 or 3 describes an assembler's file
- *     1008  lets the last symbol of a section match far beyond it; inlined calls where no line is known
- *     1009  counts addresses of ELF files from their first segment, which need not be the lowest; labels; has holes
+ *     1008  lets the last symbol of a section match far beyond it; lacks inlined calls where no line is known
+ *     1009  counts addresses of ELF files from their first segment, which need not be the lowest; lacks labels; has holes
  *           after symbols that are inside of others */
 static const unsigned older[] = {1009, 1008, 1007, 1006, 1005, 1004, 1003, 1002, 1001, 0};
 

@@ -108,8 +108,8 @@ static void redis_fail(struct redis *redis, const char *why)
     redis_drop(redis);
 }
 
-/* Sends a command, whose answer goes to `call`. False: the link is broken, or out of memory; then the link does not have the
- * call. */
+/* Sends a command and appends `call`, which gets the answer, to the link's list. False, without appending it: the link is
+ * broken, or out of memory. */
 static bool link_ask(struct link *link, struct call *call, const struct sl_str *words, size_t count)
 {
     const char *data[MAX_WORDS];

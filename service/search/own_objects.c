@@ -35,8 +35,8 @@ static void own_objects_end(void *arg)
 
 enum { OWN_KEY = 128, OWN_SORTS = 8 };
 
-/* The objects with an id: one per combination of features. Of several with the same features it is that with the highest age,
- * as an object also serves requests for a lower age. */
+/* The objects with an id: one per combination of features. Of several with the same features the one with the highest age
+ * counts, as an object also serves requests for a lower age. */
 struct own_places {
     uint32_t items[OWN_SORTS]; /* index plus 1; 0 = none */
 };

@@ -14,7 +14,7 @@ struct used_entry { /* a cache entry that the search used */
 
 struct remembered {
     struct lru_entry lru;
-    uint32_t references; /* that of the table, and one of each arena whose search it answered */
+    uint32_t references; /* one of the table, and one of each arena whose search this entry answered */
     struct outcome outcome;
     struct used_entry *used_entry;
     size_t entry_count;

@@ -52,8 +52,8 @@ struct kinds_search {             /* where to look */
     struct own_objects *own; /* asked first, for symbols and unwinding; NULL: none */
 };
 
-/* The address that addresses in the file's table are relative to, for a module at `image_address`. Tools that edit programs may
- * put segments before a fixed one, and leave its debug file and its code where they are. */
+/* The address to which addresses in the file's table are relative, for a module at `image_address`. The two differ if a
+ * tool put segments before those of a program with a fixed address: its code and its debug file keep their addresses. */
 uint64_t kinds_table_base(const struct fixed_place *place, uint64_t image_address);
 
 struct kinds_found {   /* result of the look-up of a module; everything but `item` lives in the arena of the search */
@@ -143,7 +143,7 @@ struct source_question {
 bool kinds_find_sources(const struct kinds_search *where, const struct source_question *questions,
                         size_t count) SL_SUSPENDS;
 
-/* Result of a search for a file of given types with any features: the first that parses. */
+/* Result of a search for a file of the given types, whatever features it has: the first that parses. */
 struct file_lookup {
     enum sl_code code;
     struct sl_error error;

@@ -119,8 +119,8 @@ uint64_t answers_epoch(void);
 void answers_put(struct sl_str key, const struct upload_answer *answer, uint64_t epoch);
 
 /* ---- files.c ---- */
-/* Opens the directories above `path`, if nodes share the store: an NFS client caches for a minute that a file did not exist,
- * unless they are opened. */
+/* Opens the directories above `path`, if nodes share the store. Without that, an NFS client may report for a minute, from
+ * its cache, that the file does not exist. */
 void store_refresh(const char *path);
 void store_remove_tree(const char *path);
 uint64_t store_tree_bytes(const char *path);

@@ -115,8 +115,8 @@ static void add_up(void *arg)
     a->sum.failed = !metrics_sum(a->texts, a->count, &a->sum);
 }
 
-/* Collects the metrics of the other processes; texts[count] gets, from shared memory, those of processes that do not answer or
- * have died. Repeated if a process died meanwhile, as it would be counted twice. */
+/* Collects the metrics of the other processes. For those that do not answer or have died, texts[count] gets the counts in
+ * shared memory. Starts again if a process died meanwhile, as it would be counted twice. */
 static void gather_processes(struct http_exchange *x, struct sl_str accept, struct sl_buf *texts, bool open_metrics)
 {
     const struct config *config = ((const struct service *)x->service)->config;

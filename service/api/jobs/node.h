@@ -24,8 +24,8 @@ bool node_is_forwarded(const struct http_exchange *x);
 enum { NODE_HEADERS_MOST = 4 };
 size_t node_headers(const struct http_exchange *x, struct fetch_header headers[NODE_HEADERS_MOST]);
 
-/* Base URL of the node, and its socket path or NULL. Returns NULL if it is this node or unknown. A forwarded request is
- * forwarded again to processes of this service alone. */
+/* Base URL of the node, and its socket path or NULL. Returns NULL if it is this node or unknown. A request that another
+ * node forwarded is forwarded again only to processes of this service. */
 const char *node_base(struct http_exchange *x, unsigned node, const char **socket);
 
 /* Forwards the poll to the job's node, if that is another known node, and relays its answer. An owner that cannot be reached,

@@ -39,7 +39,8 @@ static void use_local_mappings(struct jvm_request *r)
     }
 }
 
-/* Number of mappers' slots: if the request names no mapping, a command's mappings count without a module. */
+/* Most mappers that modules and the command's mappings can add: one per module; the command's mappings only if no module is
+ * a mapping. */
 static size_t count_modules(const struct jvm_request *r)
 {
     size_t mappings = 0;
@@ -93,7 +94,8 @@ static uint64_t own_bytes(const struct jvm_request *r)
     return bytes;
 }
 
-/* Lists the mappers: those of the request first. If there is one, mappings that were not found are no error. */
+/* Lists the mappers, those of files in the request first. With one of these, mappings that were not found are not reported
+ * as errors. */
 static enum sl_code list_mappers(struct jvm_request *r, struct sl_error *error)
 {
     const struct sl_jvm_mapper **items =

@@ -117,8 +117,8 @@ static const char *read_fields(struct asked *asked)
     return NULL;
 }
 
-/* Returns the transcoder with the highest major version not above the client's. Versions from OWN_MAJORS on are a range of
- * their own. */
+/* Returns the transcoder with the highest major version not above the client's. Major versions from OWN_MAJORS on are not
+ * used for lower ones, nor the reverse. */
 static const struct transcoder *choose_transcoder(const struct config *config, const unsigned version[3])
 {
     const struct transcoder *best = NULL;
@@ -307,7 +307,8 @@ static void mssymcache_get(struct http_exchange *x)
     } else if (!transcoder) {
         http_reply_empty(x, 404);
     } else {
-        /* From 3.1.1 on clients retry. For a major version without its own transcoder this is unknown: waiting is always right. */
+        /* Clients retry from version 3.1.1 on. For a major version without its own transcoder this is unknown: then the
+         * request waits, which suits every client. */
         asked.is_patient = asked.is_patient || (asked.version[0] == transcoder->version[0] &&
                                                 compare_versions(asked.version, (const unsigned[3]){3, 1, 0}) > 0);
         asked.question.transcoder = transcoder;

@@ -324,9 +324,10 @@ struct module_needs {            /* look-ups for the stack walks of one crash */
     struct module_need **first; /* private: one list per module; zero at first */
 };
 
-/* Looks up a module for a stack walk: once, for the first fiber that asks; the others join that look-up. The result is valid
- * until module_needs_release, which must come after the last of these fibers. SL_CANCELLED when the calling fiber is cancelled;
- * SL_BUSY, also for fibers that joined, and not cached: the next call tries again; else as kinds_find. */
+/* Looks up a module for a stack walk: once, for the first fiber that asks; the others join that look-up. The result is
+ * valid until module_needs_release, which must come after the last of these fibers. SL_CANCELLED when the calling fiber is
+ * cancelled. SL_BUSY is also returned to the fibers that joined, but not cached: the next call looks up again. Other
+ * results are those of kinds_find. */
 const struct kinds_found *module_need(struct module_needs *needs, size_t module,
                                       const struct kinds_use *use) SL_SUSPENDS;
 void module_needs_release(struct module_needs *needs);
@@ -368,8 +369,8 @@ struct native_hit native_symbfile_lookup(const struct native_module *module, uin
 
 /* ---- names.c ---- */
 
-/* Names the resulting frames. native_name: on the loop, with the memo; the pool demangles what it lacks. native_name_at_once:
- * all of them without a memo; pure, on a pool thread. */
+/* Name the resulting frames. native_name runs on the loop and uses the memo; names that the memo lacks are demangled on the
+ * pool. native_name_at_once names all of them without a memo; pure, on a pool thread. */
 enum sl_code native_name(struct native_request *request, struct name_memo *memo, struct sl_error *error) SL_SUSPENDS;
 void native_name_at_once(struct native_request *request);
 

@@ -31,7 +31,7 @@ static const struct page_file *file_named(struct sl_str name)
     return NULL;
 }
 
-/* Sends a file with an ETag only in gzip form: plain bytes may be compressed by the server later, and a tag belongs to exact
+/* Only the gzip form is sent with an ETag: the server may compress the plain bytes later, and an ETag stands for exact
  * bytes. */
 static void reply_page_file(struct http_exchange *x, const struct page_file *file, struct sl_str cache_control)
 {

@@ -1,5 +1,5 @@
-/* Mozilla's symbol server (https://symbols.mozilla.org/): builds upload symbols, clients download them. Files lie in store/;
- * here are permissions (token.c), keys (key.c), archives and members (archive.c, member.c), the metadata of symbol files
+/* Mozilla's symbol server (https://symbols.mozilla.org/): builds upload symbols, clients download them. store/ stores the
+ * files; this folder has permissions (token.c), keys (key.c), archives and members (archive.c, member.c), the metadata of symbol files
  * (codeinfo.c), and the answers. */
 #pragma once
 
@@ -110,8 +110,8 @@ void member_write(void *job); /* sets work, meta and info */
 
 /* ---- codeinfo.c: pure ---- */
 
-/* Reads the header of a symbol file. False: not a symbol file. `names`: by debug id, by code id (empty if there is none). All
- * in the arena. */
+/* Reads the header of a symbol file into `info`. False: not a symbol file. names[0]: object name by debug id; names[1]: by
+ * code id, empty if there is none. All in the arena. */
 bool codeinfo_read(struct sl_str head, struct sl_str key, struct sl_arena *arena, struct sl_buf *info,
                    struct sl_str names[2]);
 

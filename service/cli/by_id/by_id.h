@@ -111,11 +111,12 @@ enum sl_code by_id_source_file(const char *path, struct config **config, struct 
 struct file_index;
 
 /* An index of the debug files at or below the places, built at the first search; the places must outlive it. `plain`: the places are
- * files, wherever they lie in a layout. NULL when out of memory. */
+ * files and are not searched by directory layouts. NULL when out of memory. */
 struct file_index *file_index_new(const char *const *places, size_t count, bool plain);
 void file_index_free(struct file_index *index); /* may be NULL */
 /* The best file with an object of the ids for the purpose: debug information before symbols alone, other formats before Breakpad's,
  * which lacks variables; of equal ones the first by place and path. NULL when there is none; the path lives as long as the index. */
 const char *file_index_find(struct file_index *index, const struct object_id *id, enum purpose purpose);
-/* The index as that of a source: searches the layouts of each place first, and only then all files below. Paths are relative to `/`. */
+/* The index in the form that sources use. It searches the layouts of each place first, and only then all files below. Paths are
+ * relative to `/`. */
 const struct source_index *file_index_source(struct file_index *index);

@@ -268,7 +268,7 @@ static void relate_group(struct dump *d, const struct dump_module *first)
     }
 }
 
-/* Warns per file, but not about a stripped program whose debug file is in the group. */
+/* Warns of what the files of the group lack; not of files without functions, such as a stripped program, if another one has some. */
 static void warn_group(const struct dump *d, const struct dump_module *first)
 {
     bool any_has_functions = false;

@@ -71,7 +71,7 @@ static bool index_symbols(struct gnu_tables *t)
     return ok;
 }
 
-/* The largest alignment of code: bytes further behind a symbol are not its padding. */
+/* The largest alignment of code: bytes farther than this after the end of a symbol are not its padding. */
 enum { MOST_PADDING = 64 };
 
 static bool reaches(const struct written_symbol *s, uint64_t address)

@@ -150,7 +150,7 @@ static void take_details(struct lookup *l, struct lookup_module *m, uint64_t add
 {
     struct written *w = written_of(m);
     struct written_place place;
-    const struct sl_dwarf_function *links[2] = {NULL, NULL}; /* the link it calls, and the link itself */
+    const struct sl_dwarf_function *links[2] = {NULL, NULL}; /* the next inner link, and link `index` */
     size_t length = 0;
     if (!w)
         return;

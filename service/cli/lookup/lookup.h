@@ -176,8 +176,9 @@ void lookup_element(struct lookup *l, struct lookup_module *m, const struct chai
 /* False when the path is not a regular file. */
 bool lookup_stamp(const char *path, struct file_stamp *stamp);
 
-/* Loads the whole file's symcache from the user's cache, making it there if `make`. False: it is not cached, or not to be cached. True:
- * the module's input has it; or `*code` is not SL_OK: it cannot be made, and the module's error says why. */
+/* Loads the whole file's symcache from the user's cache, making it there if `make`. False: it is not in the cache, or the file must
+ * not be cached. True: if `*code` is SL_OK, the module's input has the symcache; else it cannot be made, and the module's error says
+ * why. */
 bool lookup_kept(struct lookup *l, struct lookup_module *m, bool make, enum sl_code *code);
 
 /* ---- request.c ---- */

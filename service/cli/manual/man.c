@@ -38,7 +38,7 @@ static const char *const man_files[][2] = {
 
 #define ROWS(table) (sizeof(table) / sizeof *(table))
 
-/* Escapes text: `-` becomes a minus sign, and a dot or quote at the start of a line no request. */
+/* Escapes text for roff: `-` becomes a minus sign, and a line that begins with a dot or a quote is not taken for a request. */
 static void man_text(struct sl_buf *out, const char *text)
 {
     bool start = true;

@@ -72,7 +72,7 @@ static struct curl_slist *add_header(struct curl_slist *list, const char *name, 
     return curl_slist_append(list, line);
 }
 
-/* The headers of a request. Uploads use the same file id each time, or with --cold a new one, like scopes. */
+/* The headers of a request. All uploads of a workload use one file id; with --cold each uses a new one, as for scopes. */
 static struct curl_slist *headers_of(const struct workload_run *run, size_t number)
 {
     const struct stress_workload *workload = run->workload;

@@ -253,7 +253,8 @@ static struct sl_str plain_url(struct scripts *s, struct sl_str url)
     return sl_buf_keep(&out, &s->texts);
 }
 
-/* Escapes the text like the frame's line, without its first `skipped` characters, and frees `text`. Data NULL when out of memory. */
+/* Drops the first `skipped` characters of the text, escapes the rest like the frame's line, and frees `text`. Data NULL when out of
+ * memory. */
 static struct sl_str escaped(struct scripts *s, const struct sl_js_stack_frame *frame, struct sl_buf *text,
                              size_t skipped)
 {

@@ -30,9 +30,9 @@ struct sentry_project { /* texts in the arena */
     struct source debug_files;
 };
 
-/* Reads the project from the options and the environment; the user's configuration files fill what these leave out. `required`: the
- * input is an event's id. Offline with --offline and --no-network, and if neither options nor environment name Sentry unless `required`.
- * Returns a status, after a report unless 0. Overwrites secrets in argv. */
+/* Reads the project from the options and the environment; the user's configuration files fill in what these leave out. `required`: the
+ * input is an event's id. The project stays offline with --offline or --no-network; also, unless `required`, if neither options nor
+ * environment name an organization, a project or credentials. Returns a status, after a report unless 0. Overwrites secrets in argv. */
 int sentry_project_read(const struct options *o, bool required, struct sl_arena *arena, struct sentry_project *project);
 
 /* Downloads and maps an event, or its attachment that is a crash file. Returns a status, after a report unless 0. */
