@@ -28,9 +28,9 @@ void access_authorize(struct http_exchange *x);
  * a client whose key is limited to scopes may not name public sources itself. False: 403 is answered. */
 bool access_may_bring(struct http_exchange *x, const struct source *sources, size_t count);
 
-/* Headers that may contain the key. ACCESS_ANY_FORM: `Authorization: Bearer <key>`, `Bearer <id>:<key>`, `Basic
- * base64(id:key)`, `APIKey base64(id:key)` and `X-Api-Key: <key>`. ACCESS_API_KEY: only `APIKey base64(id:key)` (uploads of
- * symbfiles). */
+/* Headers that may contain the key. ACCESS_ANY_FORM: `Authorization: Bearer <key>`, `Bearer <id>:<key>`,
+ * `Basic base64(id:key)`, `APIKey base64(id:key)` and `X-Api-Key: <key>`. ACCESS_API_KEY: only `APIKey base64(id:key)`
+ * (uploads of symbfiles). */
 enum access_form { ACCESS_ANY_FORM, ACCESS_API_KEY };
 
 /* Checks that the request has a key with one of the rights (list ends with NULL); `*granted` (may be NULL) is then the

@@ -74,7 +74,7 @@ static unsigned tokens(unsigned configured)
     return configured ? configured : 1;
 }
 
-/* Keeps the tokens in use counted when their number changes. */
+/* Changes the number of tokens; those in use stay counted. */
 static void change_tokens(unsigned *left, unsigned before, unsigned after)
 {
     unsigned used = tokens(before) > *left ? tokens(before) - *left : 0;

@@ -66,9 +66,9 @@ struct cache_kind {   /* one static table per kind */
     /* Computations look up other entries of the same kind, so their number is not limited. Computations of any other kind are
      * limited, and the kinds that they look up in `compute` must not lead back to them. */
     bool recursive;
-    /* The entry that this one is made from: it is looked up before the computation gets a fiber, and its error becomes the
-     * error of this entry. False: there is none. NULL = never. `key` and `*context` may refer to `arena` and to data of
-     * `context`. */
+    /* Names the base, the entry that this one is made from: it is looked up before the computation gets a fiber, and its
+     * error becomes the error of this entry. False: this entry has no base. NULL = no entry has one. `key` and `*context`
+     * may refer to `arena` and to data of `context`. */
     bool (*base)(const void *context, struct sl_arena *arena, const struct cache_kind **kind, struct cache_key *key,
                  const void **base_context);
     /* The host or store that a computation waits for: computations with the same place share a queue. NULL = one queue for the

@@ -101,8 +101,8 @@ static bool sweep_entry(struct sweep *sweep, int at, const char *name, const str
     return true;
 }
 
-/* Removes a side file whose entry is gone, when it is old; usually it goes together with its entry. It does not count as an
- * entry of its directory: rmdir decides whether that is empty. */
+/* Removes an old side file whose entry is gone; usually both are removed together. Side files do not count as entries of
+ * the directory: rmdir decides whether that is empty. */
 static void sweep_side_file(struct sweep *sweep, int at, const char *name, const struct stat *st)
 {
     char entry[300];

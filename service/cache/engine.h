@@ -139,7 +139,7 @@ void flight_land(struct flight *flight, int64_t created_ns, int64_t generation, 
 /* ---- compute.c: in a fiber of a queue ---- */
 /* Gets an entry that is neither in memory nor on disk. */
 void compute_entry(struct flight *flight, bool is_refresh, struct outcome *outcome) SL_SUSPENDS;
-/* Publishes the error of the base entry as that of this one, which needs no computation. */
+/* Publishes the base entry's error as the error of this entry, without a computation. */
 void compute_publish_error(struct flight *flight, struct outcome *outcome) SL_SUSPENDS;
 bool compute_publishable(enum sl_code code, const struct sl_error *error, bool is_refresh);
 uint64_t compute_fresh_for(const struct kind_state *state, enum sl_code code, const struct sl_error *error);

@@ -127,8 +127,8 @@ void shared_offer(const struct cache_kind *kind, struct sl_str key, struct cache
 /* Queues an entry that the second back end had for the first one. */
 void shared_pass_on(const struct cache_kind *kind, struct sl_str key, struct cache_item *item,
                     const struct shared_finding *finding);
-/* True if a result is a fact about the file, and so valid on every machine: it does not exist, or is malformed. That a source
- * was unreachable, refused or too slow may be the fault of this machine. */
+/* True if a result is a fact about the file, and so valid on every machine: it does not exist, or is malformed. An
+ * unreachable, refusing or slow source may be the fault of this machine. */
 static inline bool shared_is_fact(enum sl_code code)
 {
     return code == SL_OK || code == SL_NOT_FOUND || code == SL_MALFORMED;

@@ -382,7 +382,7 @@ static void list_option(const char *shown, bool has_letter, const char *help)
     put_wrapped(help, HELP_INDENT, HELP_INDENT);
 }
 
-/* What is printed of a table, and how far. */
+/* State of printing the options of a table. */
 struct listing {
     const char *only;    /* the title of the one group to print; NULL: all */
     const char *printed; /* the title that was printed last */

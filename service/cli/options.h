@@ -10,7 +10,7 @@ enum option_type {
     OPTION_FLAG,     /* no value */
     OPTION_VALUE,    /* a value is required */
     OPTION_NEXT,     /* a value after `=`, or the next word unless that is an option; for commands without arguments */
-    OPTION_OPTIONAL, /* a value after `=`, also behind the letter; or the next word, if it is a choice */
+    OPTION_OPTIONAL, /* a value after `=` or directly after the letter; or the next word, if it is a choice */
 };
 
 struct option_spec {

@@ -32,10 +32,9 @@ static const struct option_spec specs[] = {
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
-struct wasm_part { /* a section */
-    struct sl_bytes whole,
-        contents;       /* whole: with the header; contents: of a custom section, the bytes after its name */
-    struct sl_str name; /* of a custom section; else data NULL */
+struct wasm_part {                   /* a section */
+    struct sl_bytes whole, contents; /* with header; without it and, if custom, the name */
+    struct sl_str name;              /* of a custom section; else data NULL */
 };
 
 struct splitting {

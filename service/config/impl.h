@@ -80,7 +80,7 @@ struct key {
     const char *none;         /* the word for "no limit" (UINT64_MAX) or "none" (NULL): null, off; NULL = not allowed */
     bool raise;               /* a number below `min` is raised to `min` */
     bool one;                 /* a list of one element may be written as that element */
-    const char *no_effect;    /* text of the warning for a key that has no effect; NULL = it has */
+    const char *no_effect;    /* text of the warning for a key without effect; NULL = the key has an effect */
     const char *const *words; /* NULL terminated, in the order of the enum; for texts: the allowed ones */
     const char *(*check)(struct sl_str text); /* returns what is wrong with a text; NULL = nothing */
     void (*then)(struct config *config);      /* called after the key was read */

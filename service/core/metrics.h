@@ -50,5 +50,5 @@ uint64_t metrics_resident_bytes(void); /* of this process */
 void metrics_collect(void);
 /* Writes text format 0.0.4, or OpenMetrics 1.0. Takes milliseconds; any thread. */
 void metrics_write(struct sl_buf *out, bool open_metrics);
-/* What there is to count, as doc/metrics.md has it. */
+/* Writes doc/metrics.md: all metrics with their meaning. */
 void metrics_reference(struct sl_buf *out);

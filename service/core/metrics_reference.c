@@ -1,4 +1,4 @@
-/* doc/metrics.md: every metric, made of the rows that are counted by. */
+/* Writes doc/metrics.md: every metric, from the rows that define it. */
 #include "core/metrics_impl.h"
 
 static const char *const kinds[] = {
@@ -51,7 +51,7 @@ static void put_written(struct sl_buf *out, struct sl_str text)
     static const struct sl_str help_mark = SL_STR("# HELP "), type_mark = SL_STR("# TYPE ");
     struct sl_str line, help = {0};
     while (sl_str_next_line(&text, &line)) {
-        const char *blank = help.size ? memchr(help.data, ' ', help.size) : NULL; /* behind the name */
+        const char *blank = help.size ? memchr(help.data, ' ', help.size) : NULL; /* after the name */
         if (sl_str_starts(line, help_mark)) {
             help = (struct sl_str){line.data + help_mark.size, line.size - help_mark.size};
         } else if (blank && sl_str_starts(line, type_mark)) {

@@ -45,7 +45,7 @@ typedef __typeof__(*_Generic(&curl_url_get, CURLUcode (*)(CURLU *, CURLUPart, ch
     _(CURLUcode, url_set, (CURLU * url, CURLUPart part, const char *text, unsigned flags), (url, part, text, flags))   \
     _(const char *, url_strerror, (CURLUcode code), (code))                                                            \
     _(curl_version_info_data *, version_info, (CURLversion version), (version))
-/* Those with one last argument whose type depends on the one before. */
+/* Functions whose last argument has a type that depends on the one before. */
 #define OPTIONS(_)                                                                                                     \
     _(CURLcode, easy_getinfo, CURL, CURLINFO)                                                                          \
     _(CURLcode, easy_setopt, CURL, CURLoption)                                                                         \

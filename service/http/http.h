@@ -43,7 +43,7 @@ struct http_exchange {
     struct sl_str client; /* address, after trusted proxies are applied */
     struct sl_str request_id;
     struct sl_str key_id; /* id of the access key that it sent; empty = none */
-    /* why that key gives no access to this route, for the log; NULL = it does, or none is needed */
+    /* why that key gives no access to this route, for the log; NULL = access is given, or no key is needed */
     const char *refused;
     uint64_t waited_ns;  /* time in queues so far, for memory and for the pool; fibers that work for it add theirs */
     bool key_has_scopes; /* the key has scopes: the request may use only those */
@@ -226,7 +226,7 @@ void http_reply_empty(struct http_exchange *x, int status);
 void http_reply_json(struct http_exchange *x, int status, struct sl_buf *json);
 /* Sends the content; takes over the caller's reference. */
 void http_reply_content(struct http_exchange *x, int status, const char *content_type, struct content *content);
-/* In the format of the route's family. */
+/* Responds in the format of the route's family. */
 void http_reply_error(struct http_exchange *x, int status, const char *detail);
 /* Responds 503, as for SL_BUSY. */
 void http_reply_no_memory(struct http_exchange *x);

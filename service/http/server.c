@@ -573,7 +573,7 @@ static enum sl_code listen_to_neighbours(struct http_server *server, struct sl_e
     return listen_on(server, address, FOR_ADMIN, error);
 }
 
-/* For those who wonder why a path is not known. */
+/* Logs all routes, to find out why a path is unknown. */
 static void log_routes(const struct http_server *server)
 {
     for (const struct http_route *r = server->routes; r->method && log_enabled(LOG_DEBUG, "http"); r++) {

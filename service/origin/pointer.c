@@ -33,7 +33,7 @@ static bool slash(char c)
     return c == '/' || c == '\\';
 }
 
-/* Returns the path behind the share and its separator; data NULL if the path is not on the share. */
+/* Returns the path after the share and its separator; data NULL if the path is not on the share. */
 static struct sl_str on_share(struct sl_str path, struct sl_str share)
 {
     struct sl_str none = {NULL, 0};

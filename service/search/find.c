@@ -340,7 +340,7 @@ static void log_errors(const struct search *search)
             }
 }
 
-/* Looks misses that would have been better candidates up again, as they may exist by now. */
+/* Looks up again misses that would have been better candidates, as they may exist by now. */
 static void renew_better(const struct search *search, const struct probe *chosen)
 {
     bool best = probe_grade(chosen, search->purpose) == GRADE_BEST;

@@ -28,7 +28,7 @@ struct probe { /* one candidate file */
     struct sl_features features;
     struct fixed_place place;
     bool skipped; /* an unusable pointer */
-    bool renewed; /* a better candidate that was a miss: looked up again if the miss is old */
+    bool renewed; /* not found; looked up again if that was long ago */
     struct candidate *candidate;
     struct cache_look look;
     struct search *search;

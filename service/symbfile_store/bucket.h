@@ -91,7 +91,7 @@ void remote_in_parts(const struct symbfile_place *place, const char *name, const
 void remote_part_name(const struct symbfile_part_file *part, char out[PART_NAME]);
 
 struct remote_part_list {
-    size_t skip;                      /* bytes of the objects' names before those of the parts */
+    size_t skip;                      /* length of the prefix that the objects' names have before the parts' names */
     uint64_t most;                    /* parts of the set: ignores higher numbers */
     struct symbfile_part_file *parts; /* by number; the newest ones */
     char (*modified)[40];

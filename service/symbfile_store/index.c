@@ -64,8 +64,8 @@ static enum sl_code symbfiles_build(struct conversion *conversion, void *arg, st
     return code;
 }
 
-/* That the store does not answer, or that another node has just replaced the set, is not a fact about the set: the error is not
- * shared with other nodes, and cached for a second only. */
+/* If the store does not answer, or another node has just replaced the set, the error says nothing about the set: it is not
+ * shared with other nodes, and cached for only a second. */
 static enum sl_code not_read(enum sl_code code, struct sl_error *error)
 {
     if (code != SL_NOT_FOUND && code != SL_DOWNLOAD_ERROR && code != SL_TIMEOUT && code != SL_PERMISSION_DENIED)

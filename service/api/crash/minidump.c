@@ -252,7 +252,7 @@ static void dump_release(void *arg)
 /* Refuses files that are themselves a form: some clients nest forms. */
 static const char *dump_refuse(struct sl_bytes file)
 {
-    /* Logs of Android begin with "--------- beginning of main". */
+    /* A log of Android is no form, although it begins with "--------- beginning of main". */
     bool is_form = file.size >= 2 && memcmp(file.data, "--", 2) == 0 && !sl_microdump_is_in(file);
     if (is_form)
         metric_add(METRIC_MINIDUMP_MULTIPART, 1, NULL, NULL, NULL);

@@ -39,7 +39,7 @@ static void use_local_mappings(struct jvm_request *r)
     }
 }
 
-/* Most mappers that modules and the command's mappings can add: one per module; the command's mappings only if no module is
+/* Maximum number of mappers from modules and the command: one per module; the command's mappings count only if no module is
  * a mapping. */
 static size_t count_modules(const struct jvm_request *r)
 {

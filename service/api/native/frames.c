@@ -317,7 +317,7 @@ void native_symbolicate(struct native_request *request, uint64_t max_frames)
         symbolicate_trace(request, i, max_frames);
 }
 
-/* Unwinders often report a bogus frame behind `_start`, the first function of a process. */
+/* Unwinders often report a bogus frame as the caller of `_start`, the first function of a process. */
 static bool ends_behind_start(const struct native_trace *sent, const struct native_result_trace *trace)
 {
     if (trace->count < 2)

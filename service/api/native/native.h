@@ -294,7 +294,7 @@ void native_match(struct native_request *request);
 /* The search scope of the request's modules. */
 struct kinds_search native_where(struct native_request *request);
 
-/* For an ELF module with only a debug id: adds the build id (and a code file name) if a source knows it. False: not changed. */
+/* For an ELF module with only a debug id: adds the build id (and a code file name) if a source has it. False: not changed. */
 bool native_complete_id(const struct kinds_search *where, struct object_id *id) SL_SUSPENDS;
 
 /* Finds the symbol files of all modules that frames refer to. False when cancelled, or out of memory (`out_of_memory`). */
@@ -340,7 +340,7 @@ void native_omit(struct native_request *request, size_t trace, size_t frame);
 /* Makes the resulting frames, without names. Pure: loop or pool. */
 void native_symbolicate(struct native_request *request, uint64_t max_frames);
 
-/* After the names: removes the frame behind `_start`, and counts. Pure: loop or pool. */
+/* Call after the names are set: removes a bogus caller of `_start`, and counts. Pure: loop or pool. */
 void native_finish(struct native_request *request);
 
 const char *native_frame_status(enum native_status status);

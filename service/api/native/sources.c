@@ -213,7 +213,7 @@ static void queue_download(struct sourcing *s, const struct native_link *link)
     s->request->links = queued;
 }
 
-/* kinds_source_at within the request's limit of work. */
+/* Calls kinds_source_at within the request's limit of work. */
 static bool read_source_text(struct sourcing *s, struct source_object *object, struct sl_str path, bool *has_text)
 {
     uint64_t before = object->work;

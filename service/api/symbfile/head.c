@@ -159,7 +159,7 @@ static bool header_invalid(struct symbfile_failure *failure, const char *name)
     return false;
 }
 
-/* One to ten digits. */
+/* Parses one to ten digits. */
 static bool read_count(struct sl_str text, uint64_t *value)
 {
     return text.size <= 10 && sl_parse_u64(text, value);

@@ -3,7 +3,7 @@
 
 enum { KEY_MAX = 300, COMPONENT_MAX = 255 };
 
-/* Not empty, without control characters, U+0080 to U+00FF and `others`. */
+/* True if the text is not empty and has no control characters, none of U+0080 to U+00FF, and none of `others`. */
 static bool is_component(struct sl_str text)
 {
     static const char others[] = "\\^`><{}[]#%\"'|/";

@@ -50,7 +50,7 @@ static enum sl_code dump_fetch_get(struct by_id *by_id, const struct object_id *
     return code;
 }
 
-/* Fills in the ids that the file knows and the command line does not. */
+/* Fills in the ids that the file has and the command line does not give. */
 static void complete(struct object_id *id, const struct sl_object_info *info)
 {
     if (!id->has_debug_id && !sl_debug_id_is_nil(&info->debug_id)) {

@@ -18,7 +18,7 @@ struct gnu_tables {
     struct written *written;
     struct written_symbol *symbols; /* by section and address; at each the largest, else the first */
     size_t symbol_count;
-    const struct written_symbol *last; /* the last symbol found, which answers until an address lies outside of it */
+    const struct written_symbol *last; /* the last symbol found; used again while addresses lie in it */
     bool failed;
 };
 

@@ -267,7 +267,7 @@ static struct sl_str stored_name(struct lookup_module *m, const struct sl_symcac
     if (symbol.size)
         return symbol;
     const struct sl_symbol *around = function->entry != UINT64_MAX ? lookup_symbol_at(m, function->entry) : NULL;
-    if (around && info->decorates && sl_str_equal(sl_undecorate(around->name, NULL), name)) /* padding behind it */
+    if (around && info->decorates && sl_str_equal(sl_undecorate(around->name, NULL), name)) /* padding after it */
         return around->name;
     bool is_codeview = info->format == SL_FORMAT_PDB ||
                        (info->format == SL_FORMAT_COFF && sl_object_reads_own_functions(input_debug(&m->input)));

@@ -247,7 +247,7 @@ struct mapped { /* a mapping of a part of a file */
     uint64_t start, end, offset;
 };
 
-/* Parses a hexadecimal number, 0x optional, at the beginning of the text; `*end` is behind it. False when there is none, or it
+/* Parses a hexadecimal number, 0x optional, at the beginning of the text; `*end` is after it. False when there is none, or it
  * overflows. */
 static bool hex_number(const char *text, uint64_t *value, const char **end)
 {

@@ -304,7 +304,7 @@ static bool ends_line(struct sl_str text)
     return sl_str_ends(text, SL_STR("\n"));
 }
 
-/* Turns a copy of the frame into one of an inlined function: drops `async`, `new` and the text behind the frame. */
+/* Turns a copy of the frame into one of an inlined function: drops `async`, `new` and the text after the frame. */
 static void make_inlined(struct stack_frame *frame)
 {
     static const struct sl_str async = SL_STR("async "), crlf = SL_STR("\r\n");
