@@ -265,8 +265,8 @@ bool build_id_path(const char *directory, struct sl_str id, char path[4096])
                                    id.data + 2) < 4096;
 }
 
-/* Follows .gnu_debuglink like debuggers (GDB manual, "Separate Debug Files"): beside the path, beside its link target, and at the same
- * path below the directories. */
+/* Follows .gnu_debuglink like debuggers (GDB manual, "Separate Debug Files"): searches the directories of the path and of its link
+ * target, each also in .debug/, then the same places below the given directories, and these themselves. */
 static bool find_link(struct finder *f, const char *path, const char *const *directories)
 {
     struct sl_str link = sl_object_info(f->object)->debug_link;
@@ -297,7 +297,7 @@ static bool find_elf(struct finder *f, const char *path, const char *const *dire
     return find_link(f, path, directories);
 }
 
-/* Searches the PDB that a PE names beside it, also as `.pd_`, compressed as in symbol stores. */
+/* Searches the PE's directory for the PDB that it names, also as `.pd_`, compressed as in symbol stores. */
 static bool find_pdb(struct finder *f, const char *path)
 {
     struct sl_str name = path_file_name(sl_object_info(f->object)->debug_file), directory = directory_of(path);

@@ -128,7 +128,7 @@ bool split_dwo_path(const char *program, struct sl_str comp_dir, struct sl_str n
     return index < 3;
 }
 
-/* Opens the .dwo file with the unit: a recompiled one elsewhere does not hide it. */
+/* Opens the first candidate .dwo file that contains the unit: skips files of other compilations. */
 static struct sl_object *open_dwo(void *arg, struct sl_str comp_dir, struct sl_str name, uint64_t dwo_id)
 {
     struct split_files *files = arg;

@@ -72,7 +72,7 @@ void config_hide(const struct config *config)
     sl_arena_tell(&config->arena, hide_pages);
 }
 
-/* The tree belongs to the configuration: its texts are the values. */
+/* Reads `sources`. They refer to texts of the tree, which belongs to the configuration. */
 static void read_sources(struct config *config, const struct value *root, struct value_problems *problems)
 {
     static const struct source_policy all = {

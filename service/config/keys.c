@@ -69,7 +69,7 @@ static void profile_apply(struct config *config)
     config->derived.retry_malformed_after = presets[i].malformed;
 }
 
-/* A missing module is looked up again after this time, for any kind of failure. */
+/* Uses the retry time of misses for malformed files and for public sources, too. Unused entries do not expire. */
 static void negative_follow(struct config *config)
 {
     struct cache_lifetimes *lifetimes = &config->bounded.lifetimes;

@@ -12,7 +12,8 @@ static void config_path_show(struct sl_buf *text, struct sl_str key)
     sl_buf_str(text, key.size ? key : SL_STR("\"\""));
 }
 
-/* A key of the file that contains a dot or a bracket, or is empty, must not match a path of several steps. */
+/* Appends a key to the path for matching: a key of the file that contains a dot or a bracket, or is empty, must not match
+ * several steps of a pattern. */
 static void match(struct sl_buf *text, struct sl_str key)
 {
     enum { NOT_IN_TABLES = '\x1F' };

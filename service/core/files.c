@@ -145,7 +145,7 @@ struct dirent *dir_next(DIR *dir, struct stat *st)
 
 /* ---- walking ---- */
 
-/* An entry that was removed meanwhile is not reported as a failure; true for it. */
+/* Reports the entry as failed, unless it was removed meanwhile: then returns true. */
 static bool walk_failed(const struct dir_walk *walk, const struct dir_entry *entry)
 {
     bool gone = errno == ENOENT;

@@ -15,7 +15,7 @@ static struct sl_str cut(struct sl_str text, size_t most)
     return text;
 }
 
-/* The combined log format of Apache and nginx. */
+/* Appends a text, escaped as in the combined log format of Apache and nginx. */
 static void put_combined(struct sl_buf *line, struct sl_str text)
 {
     for (size_t i = 0; i < text.size; i++) {

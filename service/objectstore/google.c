@@ -28,7 +28,7 @@ static EVP_PKEY *from_pem(struct sl_str text)
     return key;
 }
 
-/* Reads the base64 text between the lines of a PEM file. */
+/* Decodes a key from the base64 text between the first and last line of a PEM file. */
 static EVP_PKEY *from_base64(struct sl_str text)
 {
     EVP_ENCODE_CTX *ctx = EVP_ENCODE_CTX_new();

@@ -243,7 +243,8 @@ static enum sl_code update_info(const struct symbfile_arrival *a, bool *news, st
     return code;
 }
 
-/* Name of the directory of the set's parts: a new one if the set was published before. */
+/* Makes the name of the directory for the set's parts: a new one if the newest published set has the same number of parts
+ * and upload id. */
 static enum sl_code find_parts_name(const struct symbfile_arrival *a, char out[SET_NAME], struct sl_error *error)
 {
     struct remote_marker markers[MARKERS];

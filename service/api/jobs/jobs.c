@@ -208,7 +208,7 @@ static void write_outcome(struct job *job, const char *status)
     sl_json_end_object(&w);
 }
 
-/* Outcome of the steps; a cancelled job has the outcome of what cancelled it first. */
+/* Outcome of the steps. For a cancelled job it says what cancelled the job. */
 static enum job_outcome outcome_of(const struct job *job, enum sl_code code)
 {
     if (code == SL_MALFORMED || code == SL_UNSUPPORTED)

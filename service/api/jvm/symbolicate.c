@@ -14,7 +14,8 @@ static bool is_mapping_of(const struct jvm_question *module, const struct local_
     return !module->is_bundle && sl_debug_id_equal(&module->id, &mapping->id);
 }
 
-/* Assigns a command's mappings: each to the modules with its id, else to the first module without a mapping. */
+/* Assigns a command's mappings: each to the modules with its id; if there are none and it is not `only_by_id`, to the first
+ * module without a mapping. */
 static void use_local_mappings(struct jvm_request *r)
 {
     for (size_t i = 0; i < r->local->mapping_count; i++) {

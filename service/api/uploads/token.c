@@ -59,7 +59,8 @@ void uploads_discard_body(struct http_exchange *x)
         ;
 }
 
-/* From the first '-' on a token is a label. Compares with all tokens, so the time does not depend on the match. */
+/* Finds a token. A label, from the first '-' on, is ignored. Compares with all tokens, so the time does not depend on the
+ * match. */
 static const struct mozilla_token *token_find(const struct config *config, struct sl_str sent)
 {
     const struct mozilla_token *found = NULL;

@@ -54,7 +54,7 @@ struct sl_str *findings_sorted(const struct sl_map *map);
 /* Appends the URL of a source file by the Source Link rules; nothing when no rule matches. */
 void findings_link(const struct findings *f, struct sl_str path, struct sl_buf *url);
 
-/* The file of an artifact bundle that has the URL `path` and no path of its own; NULL when there is none. */
+/* The file of a bundle with the URL `path`; NULL when there is none, or when a file has this path. */
 const struct sl_bundle_file *findings_artifact(const struct findings *f, struct sl_str path);
 
 /* Passes every STACK record of the object, with its line end, to `write`, which returns false to stop. Returns their number. */

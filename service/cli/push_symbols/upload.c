@@ -292,7 +292,7 @@ static bool is_temporary(CURLcode code, long http)
     return false;
 }
 
-/* The pause before a retry: Retry-After, else 1, 2, 4 .. 30 seconds with up to 25 % jitter. */
+/* The pause before a retry: Retry-After, but at most an hour; else 1, 2, 4 .. 30 seconds, less a random part of up to 25 %. */
 static uint64_t pause_ms(const struct transfer *t)
 {
     uint16_t random = 0;

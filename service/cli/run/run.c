@@ -122,7 +122,7 @@ static bool reload_here(struct run *run, struct sl_buf *problems)
     return true;
 }
 
-/* A reload requested through the API: the other processes follow. */
+/* Reloads at the request of an API client, then notifies the parent, so that the other processes reload too. */
 static bool reload(void *arg, struct sl_buf *problems)
 {
     bool done = reload_here(arg, problems);

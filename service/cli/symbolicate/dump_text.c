@@ -262,7 +262,7 @@ static void put_head(const struct texts *t)
         sl_buf_cstr(out, "Process uptime: not available\n");
 }
 
-/* Appends the registers, wrapped at 80 columns after a leading blank. */
+/* Appends the registers in lines of at most 80 columns after a leading blank. */
 static void put_registers(const struct texts *t, const struct text_frame *f)
 {
     const struct sl_registers *registers = frame_registers(t->walked, f->thread, f->frame);
