@@ -95,7 +95,7 @@ struct cache_kind {   /* one static table per kind */
 
 /* `kinds` is the table of catalog/catalog.c; it and the configuration must outlive the cache. Makes `cache_dir` if it is
  * missing and removes temporary files of processes that have ended. SL_INTERNAL, SL_MALFORMED (path too long) when the
- * directory cannot be used. */
+ * directory cannot be used; SL_BUSY. */
 enum sl_code cache_init(const struct config *config, const struct cache_kind *const *kinds, size_t count,
                         struct sl_error *error);
 

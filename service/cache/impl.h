@@ -65,7 +65,8 @@ bool cache_watch_is_due(struct cache_watch *watch, uint64_t now_ms); /* invalida
 struct cache_generations {
     int64_t previous, made; /* 0 = none */
 };
-/* Writes stamps with the time `at_ns`; keeps newer ones. SL_BUSY while another process writes some: retry. */
+/* Writes stamps with the time `at_ns`; keeps newer ones. SL_BUSY while another process writes some: retry. SL_MALFORMED,
+ * SL_INTERNAL: a stamp could not be written. */
 enum sl_code cache_stamp_write(const char *dir, const struct cache_file *files, size_t count, int64_t at_ns,
                                struct cache_generations *generations, struct sl_error *error);
 void cache_stamps_sweep(const char *dir, int64_t before_ns);

@@ -23,7 +23,7 @@ struct missing_words {
     const char *unit;     /* what missing_count counts, in the plural: "modules on the stack", "frames" */
     bool counts_found;    /* true: begins with "3 of 9 frames resolved"; false: with "no symbols for 6 of 9 modules" */
     const char *advice;   /* what to do next, an imperative: "run with ..."; may be NULL */
-    const char *no_place; /* replaces `advice` when nothing was searched: "pass --symbols DIR or URL" */
+    const char *no_place; /* replaces `advice` when nothing was searched: "nowhere to search: pass --symbols ..." */
 };
 
 struct missing_item {

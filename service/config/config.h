@@ -329,7 +329,7 @@ struct config {
  * and the error is one of
  *   SL_NOT_FOUND, SL_PERMISSION_DENIED, SL_INTERNAL   "failed to open configuration file <path>: ..."
  *   SL_MALFORMED                                      "config file empty", "failed to parse config YAML"
- *   SL_INTERNAL                                       "out of memory" */
+ *   SL_BUSY                                           "out of memory" */
 enum sl_code config_load(const char *path, struct config **config, struct value_problems *problems,
                          struct sl_error *error);
 /* Like config_load, from text; `name` is the file's name in messages. For tests and fuzzing. */

@@ -130,7 +130,7 @@ enum sl_code fetch_take_member(int fd, struct sl_str member, uint64_t max_size, 
 /* True if the first bytes of a file are those of a wrapper that fetch_unwrap opens. */
 bool fetch_is_wrapped(struct sl_bytes bytes);
 
-/* `url` without user info and query, for logs and locations. Into the arena; NULL if it is not a URL. */
+/* Returns `url` without user info, query and fragment, for logs and locations. In the arena; NULL if it is not a URL. */
 const char *fetch_public_url(struct sl_arena *arena, const char *url);
 
 /* True if `url` is an absolute URL (RFC 3986, 4.3), of any scheme. */

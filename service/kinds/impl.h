@@ -11,7 +11,7 @@ enum sl_code auxiliary_fetch(const struct object_request *request, conversion_ch
 
 /* ---- listing.c ---- */
 /* Removes the files that the source's index does not list, and gives the others the index's spelling. An unavailable index
- * counts as empty. Fails only with SL_CANCELLED and SL_INTERNAL. */
+ * counts as empty. Fails only with SL_CANCELLED, SL_BUSY and SL_INTERNAL. */
 enum sl_code source_index_filter(const struct source *source, struct sl_str scope, struct sl_arena *arena,
                                  struct remote_file *files, size_t *count) SL_SUSPENDS;
 

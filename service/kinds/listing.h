@@ -7,9 +7,9 @@ struct listing { /* the files of one source */
     const struct source *source;
     struct remote_file *files;
     size_t count;
-    enum sl_code code; /* SL_OK or SL_CANCELLED; the listing of a failing source is empty */
+    enum sl_code code; /* SL_OK, SL_CANCELLED or SL_BUSY; the listing of a failing source is empty */
 };
-/* Fills in one listing per source; asks sources on the network concurrently. SL_OK, SL_CANCELLED, SL_INTERNAL. */
+/* Fills in one listing per source; asks sources on the network concurrently. SL_OK, SL_CANCELLED, SL_BUSY. */
 enum sl_code list_sources(const struct source *sources, size_t source_count, struct sl_str scope,
                           const struct object_id *id, const enum file_type *types, size_t type_count,
                           struct sl_arena *arena, struct listing *listings) SL_SUSPENDS;

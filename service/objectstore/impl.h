@@ -102,7 +102,8 @@ enum sl_code aws_keys_ask(const struct bucket_config *config, struct sl_buf *tex
  * names another server, as for Google's own libraries). */
 enum { GOOGLE_TOKEN_LIFE_S = 58 * 60 }; /* for tokens obtained with a key, if the response does not say */
 
-/* Reads the key file of a service account; texts lie in the arena. SL_INTERNAL, SL_MALFORMED with the path. Blocks. */
+/* Reads the key file of a service account; texts lie in the arena. SL_INTERNAL, SL_MALFORMED with the path; SL_BUSY.
+ * Blocks. */
 enum sl_code google_account_read(const char *path, struct sl_arena *arena, struct google_account *account,
                                  struct sl_error *error);
 
@@ -110,9 +111,9 @@ enum sl_code google_account_read(const char *path, struct sl_arena *arena, struc
  * Takes about a millisecond. */
 bool google_assertion(const struct google_account *account, const char *scope, int64_t now_s, struct sl_buf *out);
 
-/* Appends a token. `*life_s`: its lifetime, 0 if unknown. `label`: label of the download's metrics. The account must
- * stay until it returns. SL_DOWNLOAD_ERROR "failed encoding JWT" or "failed to send authentication request", with
- * the reason from the response if there is one; SL_CANCELLED, SL_INTERNAL. */
+/* Appends a token. `*life_s`: its lifetime, 0 if unknown. `label`: label of the download's metrics. The account must stay
+ * until it returns. SL_DOWNLOAD_ERROR "failed encoding JWT" or "failed to send authentication request", with the reason
+ * from the response if there is one; SL_CANCELLED, SL_BUSY, SL_INTERNAL. */
 enum sl_code google_token(const struct google_account *account, const char *scope, const char *label,
                           struct sl_buf *token, uint64_t *life_s, struct sl_error *error) SL_SUSPENDS;
 

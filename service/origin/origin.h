@@ -185,7 +185,8 @@ enum sl_code origin_list(const struct source *source, const struct object_id *id
 bool origin_build_id(const struct source *source, const struct object_id *id, struct sl_arena *arena,
                      struct sl_str *build_id) SL_SUSPENDS;
 
-/* True if the glob matches the whole text (ASCII case is ignored; '*' and '?' also match '/'). */
+/* origin_glob_valid: true if the pattern is a glob. origin_glob: true if it matches the whole text (ASCII case is ignored;
+ * '*' and '?' also match '/'). */
 bool origin_glob_valid(struct sl_str pattern);
 bool origin_glob(struct sl_str pattern, struct sl_str subject);
 

@@ -270,7 +270,8 @@ enum sl_code native_run(struct job *job, void *request, struct sl_error *error) 
 /* The place for job_work of a step that reads the tables and handles the resulting frames: the loop if frames and modules are
  * few and the tables' pages are resident, else the pool. */
 unsigned native_place_of_results(void *request);
-/* Call after such work: on the pool it has read pages that were not resident, so the loop may use them now. */
+/* Call after such a step: on the pool it has read pages that were not resident; this checks them, so that the loop may use
+ * them from now on. */
 void native_look_at_pages(const struct native_request *request);
 
 /* Members of struct job_kind: write {"status":"completed"} and what the request's writer adds. */

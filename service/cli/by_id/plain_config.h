@@ -8,6 +8,6 @@
 #include "base/buf.h"
 #include "base/error.h"
 
-/* Converts the file to YAML. SL_MALFORMED with "<file>:<line>: not a plain "key = value" line; use .symloom.yml" for other syntax;
- * SL_NOT_FOUND and the like when it cannot be read. */
+/* Converts the file to YAML. SL_MALFORMED with "<file>:<line>: not a plain "key = value" line; move the configuration to .symloom.yml"
+ * for other syntax; SL_NOT_FOUND and the like when it cannot be read. */
 enum sl_code plain_config_read(const char *path, struct sl_buf *yaml, struct sl_error *error);

@@ -37,7 +37,8 @@ struct stress_load {
     bool cold;            /* each request uses a new scope or file id, so that nothing is cached */
 };
 
-/* Runs the load and fills the results. `*warmup_s`: the duration of the warmup in seconds. SL_BUSY: no memory or threads. */
+/* Runs the load and fills the results. `*warmup_s`: the duration of the warmup in seconds. SL_BUSY: no memory or threads; SL_INTERNAL:
+ * a request of the warmup failed. */
 enum sl_code stress_run(const struct stress_load *load, struct stress_workload *workloads, size_t count,
                         double *warmup_s, struct sl_error *error);
 
