@@ -209,7 +209,7 @@ void input_note_split_units(struct input *input, size_t most);
 enum sl_code input_convert(struct input *input, unsigned jobs, struct sl_error *error);
 
 /* Converts only what the given addresses need (sl_symcache_convert_around) into `bytes`, which the caller frees. For files of which a
- * part can be read (input_has_parts). Every call charges its work to the budget again. */
+ * part can be read (input_has_parts). Every call adds the file's size to the work budget, because parts of the file are read again. */
 enum sl_code input_convert_around(struct input *input, const uint64_t *addresses, size_t count, unsigned jobs,
                                   struct sl_buf *bytes, struct sl_symcache *cache, struct sl_error *error);
 bool input_has_parts(const struct input *input);

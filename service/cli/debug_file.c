@@ -317,8 +317,8 @@ static struct sl_str external_path(const struct sl_object_info *info)
     return (struct sl_str){url.data, size};
 }
 
-/* Follows that URL (tool conventions, "ExternalDWARF") without network access: a relative path from the module, then its file name
- * beside the module. */
+/* Follows the URL of external_debug_info (tool conventions, "ExternalDWARF") without network access: a relative path from the module,
+ * then its file name beside the module. */
 static bool find_external(struct finder *f, const char *path)
 {
     struct sl_str url = external_path(sl_object_info(f->object)), name = path_file_name(url);

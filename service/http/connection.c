@@ -129,8 +129,8 @@ void connection_abort(struct connection *c, bool reset)
     }
 }
 
-/* Lingers: the response is written, but the client may still be sending. Closing now would reset the connection, and the client
- * could lose the response. So sends the end of the stream and reads on for a while. */
+/* Lingers: the response is written, but the client may still be sending. Closing now would reset the connection, and the
+ * client could lose the response. Therefore this sends the end of the stream and reads on for a while. */
 static void linger(struct connection *c)
 {
     uv_os_fd_t fd;
@@ -385,8 +385,9 @@ static bool is_reset(const struct connection *c)
     return uv_fileno(&c->uv.handle, &fd) == 0 && getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error;
 }
 
-/* A client that closed the connection and one that only shut down sending look the same, until something is sent: the kernel of
- * the former then resets the connection. So sends an interim response, which clients ignore (RFC 9110, 15.2), once. */
+/* Finds out if a client that has ended its stream closed the connection or only shut down sending: both look the same until
+ * something is sent, which the kernel of the former answers with a reset. Sends an interim response, which clients ignore
+ * (RFC 9110, 15.2), once. */
 static void probe_client(struct connection *c)
 {
     static const char interim[] = "HTTP/1.1 100 Continue\r\n\r\n";

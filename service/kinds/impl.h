@@ -21,7 +21,7 @@ extern const struct cache_kind kind_bundled_files; /* likewise, with an entry */
 extern const struct cache_kind kind_embedded_sources; /* loaded by source_load */
 extern const struct cache_kind kind_sourcemap_caches; /* loaded: struct sl_smcache */
 
-/* Opens objects with source texts; `*loaded` is NULL for all others. Never fails. */
+/* Opens source bundles; `*loaded` is NULL for all other objects and damaged bundles. Fails only with SL_BUSY. */
 enum sl_code source_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error);
 void source_unload(void *loaded);
 /* Memory limit for open bundles in bytes; their kinds keep them open between requests. */

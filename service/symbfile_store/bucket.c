@@ -101,8 +101,8 @@ static bool parse_marker(struct sl_str name, enum symbfile_kind kind, struct rem
 
 /* ---- lists ---- */
 
-/* True if the names of the page sort after `last`, which becomes the last of them: a server that repeats a page would never
- * end. */
+/* True if all names of the page sort after `last`, which becomes the last of them. Otherwise the list must end: a server
+ * that repeats a page would make it endless. */
 static bool goes_on(const struct object_list *objects, char last[OBJECT_NAME])
 {
     for (size_t i = 0; i < objects->count; i++) {

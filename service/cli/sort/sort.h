@@ -75,7 +75,7 @@ void sort_each(struct sort_file *file, void (*visit)(void *arg, struct sort_piec
 void sort_place(const struct sort *s, struct sort_file *file, struct sort_piece *piece, struct sl_bytes bytes,
                 unsigned workers);
 
-/* Writes a small file below the root at once; creates its directory. */
+/* Writes a small file below the root atomically, unless it has these contents; creates its directory. */
 enum sl_code sort_write_small(const struct sort *s, const char *below, struct sl_str text, struct sl_error *error);
 
 /* sources.c: makes a source bundle for each id with debug information that has none; the bundles become pieces to sort. Returns their
