@@ -141,7 +141,7 @@ const struct ledger_work *fiber_work(void); /* NULL outside of fibers */
 void fiber_set_cancel(const atomic_bool *flag);
 const atomic_bool *fiber_cancel_flag(void); /* NULL outside of fibers */
 
-/* Adds to, and returns, the time that the running fiber has waited in queues for memory or a pool thread. */
+/* Adds to the time that the running fiber has waited in queues for memory or a pool thread; the second function returns it. */
 void fiber_note_wait(uint64_t ns);
 uint64_t fiber_waited_ns(void);
 

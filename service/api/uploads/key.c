@@ -3,7 +3,8 @@
 
 enum { KEY_MAX = 300, COMPONENT_MAX = 255 };
 
-/* True if the text is not empty and has no control characters, none of U+0080 to U+00FF, and none of `others`. */
+/* True for a valid path component: UTF-8 of 1 to COMPONENT_MAX bytes, not "." or "..", without control characters, U+0080
+ * to U+00FF and `others`. */
 static bool is_component(struct sl_str text)
 {
     static const char others[] = "\\^`><{}[]#%\"'|/";
