@@ -75,7 +75,7 @@ void cache_stamps_sweep(const char *dir, int64_t before_ns);
 struct cache_meta {
     bool is_public;     /* the scope is null */
     int64_t created_s;  /* seconds since the epoch */
-    int64_t created_ns; /* with the fraction; 0 = not known */
+    int64_t created_ns; /* with the fraction of the second; 0 = unknown */
     bool has_status;
     enum sl_code status;
     bool has_size;
@@ -111,7 +111,7 @@ struct cache_facts { /* everything that expiry depends on */
     int64_t mtime_ns;
     int64_t created_ns;
     bool created_in_seconds; /* from a side file: truncated to seconds */
-    int64_t exact_ns;        /* with the fraction; 0 = not known */
+    int64_t exact_ns;        /* with the fraction of the second; 0 = unknown */
 };
 struct cache_verdict {
     bool expired;
@@ -168,7 +168,7 @@ struct cache_disk_lookup {
     bool incomplete;         /* contents made without some input */
     bool renewable;          /* incomplete and old enough to be computed again */
     bool touched;            /* contents of the current version, used for the first time in an hour */
-    unsigned version;        /* of what was found */
+    unsigned version;        /* version of the entry that was found */
     enum sl_code code;       /* when found: SL_OK = item */
     struct cache_item *item; /* one reference */
     struct sl_error error;

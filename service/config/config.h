@@ -314,7 +314,7 @@ struct config {
     struct {
         /* of the sockets between the processes of the service; NULL: there is only one process */
         const char *directory;
-        size_t index; /* of this one */
+        size_t index; /* of this process */
     } process;        /* not read from the file */
 
     int cache_profile;               /* selects the default lifetimes: reference, documented, saas */

@@ -62,7 +62,7 @@ struct time_limit {
     uint64_t until_ms; /* in time of loop_now_ms */
     uint64_t ns;       /* the limit, for the error */
 };
-struct time_limit time_limit(uint64_t ns); /* from now */
+struct time_limit time_limit(uint64_t ns); /* begins now */
 struct time_limit sooner(struct time_limit a, struct time_limit b);
 enum sl_code time_is_up(struct sl_error *error, uint64_t ns); /* fails with SL_TIMEOUT for this limit; any thread */
 
@@ -123,7 +123,7 @@ enum sl_code transfer_wait_head(struct transfer *t, struct time_limit limit, str
 enum sl_code transfer_wait_end(struct transfer *t, struct time_limit limit, struct sl_error *error) SL_SUSPENDS;
 /* Writes the rest of a body that was received completely. */
 enum sl_code transfer_store_rest(struct transfer *t, struct sl_error *error) SL_SUSPENDS;
-void transfer_end(struct transfer *t); /* in any state */
+void transfer_end(struct transfer *t); /* may be called in any state */
 /* Converts the transfer's failure to a download error; SL_OK if it succeeded. */
 enum sl_code transfer_failure(const struct transfer *t, struct sl_error *error);
 
