@@ -68,7 +68,7 @@ static bool authorize(void)
 
 static char last_failure[sizeof((struct sl_error *)0)->message];
 
-const char *bucket_trouble(void)
+const char *bucket_last_error(void)
 {
     return last_failure;
 }

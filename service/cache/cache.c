@@ -59,7 +59,7 @@ enum sl_code cache_init(const struct config *config, const struct cache_kind *co
     engine.count = count;
     for (size_t i = 0; i < count; i++)
         kind_init(&engine.kinds[i], kinds[i], config);
-    line_limits(config);
+    work_queue_configure(config);
     fiber_group_init(&engine.group, NULL);
     space_init(config, kinds, count, &engine.group);
     if (shared_init(config, error) != SL_OK) {
@@ -90,7 +90,7 @@ void cache_configure(const struct config *config)
     engine.renew_after_ns = config->upgrade_fallback_after_ns;
     for (size_t i = 0; i < engine.count; i++)
         kind_configure(&engine.kinds[i], config);
-    line_limits(config);
+    work_queue_configure(config);
     space_configure(config);
 }
 
@@ -148,8 +148,8 @@ void engine_count(const struct kind_state *state, const char *layer, enum sl_cod
     metric_add(METRIC_CACHE_LOOKUPS, 1, state->kind->name, layer, sl_code_name(code));
 }
 
-/* A generation made by this process needs no comparison: cache_forget has dropped its entries from memory. */
-void engine_saw(int64_t generation)
+/* A generation made by this process needs no comparison: cache_drop_files has dropped its entries from memory. */
+void engine_note_generation(int64_t generation)
 {
     int64_t *seen = engine.stamping ? &engine.meanwhile : &engine.generation;
     if (generation <= *seen)
@@ -159,19 +159,19 @@ void engine_saw(int64_t generation)
         engine.foreign = generation;
 }
 
-void cache_stamping(void)
+void cache_invalidation_begin(void)
 {
     engine.stamping = true;
     engine.meanwhile = engine.generation;
 }
 
-void cache_stamped(int64_t previous, int64_t made)
+void cache_invalidation_end(int64_t previous, int64_t made)
 {
     int64_t meanwhile = engine.meanwhile;
     engine.stamping = false;
-    engine_saw(previous); /* another process may have written stamps before */
+    engine_note_generation(previous); /* another process may have written stamps before */
     engine.generation = made > engine.generation ? made : engine.generation;
-    engine_saw(meanwhile);
+    engine_note_generation(meanwhile);
 }
 
 /* Returns the entry unless another process has written stamps since it was last checked; then the disk look-up has to check it.
@@ -179,11 +179,11 @@ void cache_stamped(int64_t previous, int64_t made)
 static struct cache_memory_entry *cache_current(struct cache_memory_entry *entry, uint64_t now)
 {
     if (entry && cache_watch_is_due(&engine.watch, now))
-        engine_saw(cache_generation(engine.dir));
+        engine_note_generation(cache_generation(engine.dir));
     return entry && entry->generation >= engine.foreign ? entry : NULL;
 }
 
-bool engine_doubts(struct sl_str key, enum sl_code code, int64_t created_ns)
+bool engine_is_doubtful(struct sl_str key, enum sl_code code, int64_t created_ns)
 {
     struct cache_file file;
     bool doubted = false;
@@ -195,7 +195,7 @@ bool engine_doubts(struct sl_str key, enum sl_code code, int64_t created_ns)
 /* True for a failure that may be over: it counts as absent. */
 static bool is_doubted(const struct cache_memory_entry *entry)
 {
-    return entry->error && engine_doubts(entry->lru.key, entry->error->code, entry->created_ns);
+    return entry->error && engine_is_doubtful(entry->lru.key, entry->error->code, entry->created_ns);
 }
 
 static struct cache_memory_entry *cache_find(struct kind_state *state, struct sl_str key)
@@ -217,17 +217,17 @@ static enum sl_code cache_take(struct kind_state *state, const struct cache_memo
     return code;
 }
 
-static bool peek(struct kind_state *state, struct cache_look *look)
+static bool peek(struct kind_state *state, struct cache_lookup *look)
 {
     struct cache_memory_entry *entry = cache_find(state, look->key->text);
-    look->mark = (struct cache_mark){0};
+    look->mark = (struct cache_handle){0};
     if (!entry || is_doubted(entry))
         return false;
     look->code = cache_take(state, entry, &look->item);
     if (entry->error && look->error)
         *look->error = *entry->error;
-    look->mark = (struct cache_mark){state->memory.places[entry->place].serial, (uint32_t)entry->place,
-                                     (uint32_t)(state - engine.kinds)};
+    look->mark = (struct cache_handle){state->memory.places[entry->place].serial, (uint32_t)entry->place,
+                                       (uint32_t)(state - engine.kinds)};
     return true;
 }
 
@@ -235,7 +235,7 @@ bool cache_peek(const struct cache_kind *kind, const struct cache_key *key, enum
                 struct cache_item **item, struct sl_error *error)
 {
     struct kind_state *state = state_of(kind);
-    struct cache_look look = {.key = key, .error = error};
+    struct cache_lookup look = {.key = key, .error = error};
     if (!state || !peek(state, &look))
         return false;
     *code = look.code;
@@ -251,7 +251,7 @@ static bool is_old_miss(const struct cache_memory_entry *entry)
            entry->created_ns < engine_renew_before_ns();
 }
 
-bool cache_peek_mark(const struct cache_mark *mark, bool is_renewed, struct cache_item **item)
+bool cache_peek_handle(const struct cache_handle *mark, bool is_renewed, struct cache_item **item)
 {
     uint64_t now = loop_now_ms();
     if (mark->kind >= engine.count)
@@ -278,8 +278,8 @@ static void bound_mapped_to(uint64_t most_mapped)
         cache_memory_evict_mapped(&most->memory);
 }
 
-void engine_remember(struct kind_state *state, struct sl_str key, enum sl_code code, struct cache_item *item,
-                     const struct sl_error *error, int64_t created_ns, int64_t generation, uint64_t for_ns)
+void engine_store(struct kind_state *state, struct sl_str key, enum sl_code code, struct cache_item *item,
+                  const struct sl_error *error, int64_t created_ns, int64_t generation, uint64_t for_ns)
 {
     uint64_t for_ms = DURATION_MS(for_ns), now = loop_now_ms();
     if (for_ms == 0)
@@ -329,7 +329,7 @@ static void forget_damaged(const void *address)
     }
 }
 
-bool cache_mend(void)
+bool cache_drop_faulted(void)
 {
     const void *address;
     bool any = false;
@@ -343,14 +343,14 @@ bool cache_mend(void)
 enum sl_code cache_run_reader(const struct cache_reader *reader, void *arg, struct sl_error *error)
 {
     enum sl_code code = reader->run(arg, error);
-    for (int runs = 1; runs < CACHE_MAX_RUNS && code == SL_INTERNAL && cache_mend(); runs++) {
+    for (int runs = 1; runs < CACHE_MAX_RUNS && code == SL_INTERNAL && cache_drop_faulted(); runs++) {
         reader->reset(arg);
         code = reader->run(arg, error);
     }
     return code;
 }
 
-void engine_shed(void)
+void engine_unmap_some(void)
 {
     for (int i = 0; i < SHED_FILES; i++)
         bound_mapped_to(0);
@@ -360,13 +360,13 @@ void engine_shed(void)
 static bool names_any(struct sl_str key, const struct cache_file *files, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (cache_key_names(key, &files[i]))
+        if (cache_key_names_file(key, &files[i]))
             return true;
     return false;
 }
 
 static void cache_cache_forget(struct kind_state *state, const struct cache_file *files, size_t count,
-                               cache_forgotten *tell, void *arg)
+                               cache_dropped_fn *tell, void *arg)
 {
     for (struct sl_map_entry *e = NULL; (e = sl_map_next(&state->flights, e));) {
         struct flight *flight = e->value;
@@ -385,7 +385,7 @@ static void cache_cache_forget(struct kind_state *state, const struct cache_file
     }
 }
 
-void cache_forget(const struct cache_file *files, size_t count, cache_forgotten *tell, void *arg)
+void cache_drop_files(const struct cache_file *files, size_t count, cache_dropped_fn *tell, void *arg)
 {
     for (size_t i = 0; i < engine.count; i++)
         cache_cache_forget(&engine.kinds[i], files, count, tell, arg);
@@ -432,7 +432,7 @@ void cache_renew(const struct cache_kind *kind, const struct cache_key *key, con
 }
 
 /* True if `look` is answered at once. */
-bool engine_ask(struct cache_look *look, bool renews, struct flight *owner)
+bool engine_lookup_async(struct cache_lookup *look, bool renews, struct flight *owner)
 {
     struct kind_state *state = state_of(look->kind);
     struct flight *flight;
@@ -460,12 +460,12 @@ bool engine_ask(struct cache_look *look, bool renews, struct flight *owner)
     return false;
 }
 
-bool cache_ask(struct cache_look *look)
+bool cache_lookup_async(struct cache_lookup *look)
 {
-    return engine_ask(look, is_renewing(), NULL);
+    return engine_lookup_async(look, is_renewing(), NULL);
 }
 
-void cache_withdraw(struct cache_look *look)
+void cache_lookup_cancel(struct cache_lookup *look)
 {
     struct flight *flight = look->flight;
     if (!flight)
@@ -477,12 +477,12 @@ void cache_withdraw(struct cache_look *look)
 }
 
 struct getting {
-    struct cache_look look;
+    struct cache_lookup look;
     struct fiber *fiber;
     bool done;
 };
 
-static void got(struct cache_look *look)
+static void got(struct cache_lookup *look)
 {
     struct getting *getting = (struct getting *)look;
     getting->done = true;
@@ -494,12 +494,12 @@ enum sl_code cache_get(const struct cache_kind *kind, const struct cache_key *ke
 {
     struct getting getting = {.look = {.kind = kind, .key = key, .context = context, .error = error, .done = got},
                               .fiber = fiber_self()};
-    bool answered = cache_ask(&getting.look);
+    bool answered = cache_lookup_async(&getting.look);
     *item = NULL;
     while (!answered && !getting.done) {
         fiber_expect(kind->name);
         if (!fiber_suspend() && !getting.done) {
-            cache_withdraw(&getting.look);
+            cache_lookup_cancel(&getting.look);
             return sl_fail(error, SL_CANCELLED, "cancelled");
         }
     }

@@ -49,9 +49,9 @@ struct cache_item {
     int64_t time_created; /* seconds since the epoch */
     uint32_t references;
     const struct cache_kind *kind;
-    /* pages.c: when the residency of its pages was last checked, and whether all were resident */
-    _Atomic uint64_t looked_ms;
-    _Atomic bool all_there;
+    /* residency.c: when the residency of its pages was last checked, and whether all were resident */
+    _Atomic uint64_t residency_checked_ms;
+    _Atomic bool is_resident;
 };
 
 struct cache_kind {   /* one static table per kind */
@@ -109,28 +109,28 @@ void cache_drain(void) SL_SUSPENDS;
 void cache_close(void); /* removes the process's temporary directory; no fiber may use the cache afterwards */
 
 /* SL_OK: contents, `*item` is a reference (release it with cache_release). Otherwise the entry's error, new or cached.
- * SL_CANCELLED when the caller's group was cancelled while it waited; this withdraws the look-up like cache_withdraw. */
+ * SL_CANCELLED when the caller's group was cancelled while it waited; this withdraws the look-up like cache_lookup_cancel. */
 enum sl_code cache_get(const struct cache_kind *kind, const struct cache_key *key, const void *context,
                        struct cache_item **item, struct sl_error *error) SL_SUSPENDS;
 
 /* Handle of an entry in the memory layer: finds it again without hashing its key. All zero = none. */
-struct cache_mark {
+struct cache_handle {
     uint64_t serial;
     uint32_t place, kind;
 };
 
 /* A look-up that needs no fiber. Zero it and fill in the question; it must not move until it is answered or withdrawn. */
-struct cache_look {
+struct cache_lookup {
     const struct cache_kind *kind;
-    const struct cache_key *key; /* valid during the call of cache_ask */
+    const struct cache_key *key; /* valid during the call of cache_lookup_async */
     const void *context;         /* likewise */
     struct sl_error *error;      /* receives the error; may be NULL */
     /* called when the answer comes later; must not suspend. The engine no longer uses the record then */
-    void (*done)(struct cache_look *look);
+    void (*done)(struct cache_lookup *look);
     /* the answer, as of cache_get */
     enum sl_code code;
-    struct cache_item *item; /* a reference */
-    struct cache_mark mark;  /* set if memory answered at once */
+    struct cache_item *item;  /* a reference */
+    struct cache_handle mark; /* set if memory answered at once */
     /* private */
     struct flight *flight;
     struct sl_link link;
@@ -139,15 +139,15 @@ struct cache_look {
 
 /* True: answered at once, from memory or because the engine cannot compute any more; `done` is not called. False: `done` will
  * be. Loop thread, from a fiber or a callback. */
-bool cache_ask(struct cache_look *look);
+bool cache_lookup_async(struct cache_lookup *look);
 
 /* Cancels a look-up. Downloads go on; a computation from other entries may end early when nobody waits for it. No effect if it
  * is answered already. */
-void cache_withdraw(struct cache_look *look);
+void cache_lookup_cancel(struct cache_lookup *look);
 
 /* Call after a fault in guard_run or SL_INTERNAL of pool_run: drops entries whose mappings could not be read, so that they are
  * made again. True if a mapping was at fault: a retry may succeed. */
-bool cache_mend(void);
+bool cache_drop_faulted(void);
 
 /* Work that reads cache items and can be repeated: `run` looks its items up and uses them; `reset` releases them and restores
  * `arg` to its state before `run`. */
@@ -183,7 +183,7 @@ bool cache_peek(const struct cache_kind *kind, const struct cache_key *key, enum
 
 /* Like cache_peek for the entry of a handle; `item` may be NULL. False if it is not in memory any more or cannot be used: look
  * it up by its key. With `is_renewed` also false for an old miss, which cache_renew would compute again. */
-bool cache_peek_mark(const struct cache_mark *mark, bool is_renewed, struct cache_item **item);
+bool cache_peek_handle(const struct cache_handle *mark, bool is_renewed, struct cache_item **item);
 
 /* For a caller that uses a worse entry because this one is missing. If the memory layer has a miss for it that is older
  * than `caches.upgrade_fallback_after`, looks it up again in the background, and with it all misses of that age that its
@@ -191,16 +191,16 @@ bool cache_peek_mark(const struct cache_mark *mark, bool is_renewed, struct cach
  * error, replaces the miss. Does nothing when too many of these run. */
 void cache_renew(const struct cache_kind *kind, const struct cache_key *key, const void *context);
 /* True if the loop may read the item: all its pages were resident at the last check. When the check is due (every 10 s) one
- * caller gets false: it must read on the pool, where it may wait for the disk, and call cache_look_at_pages there. */
-bool cache_at_hand(struct cache_item *item);
+ * caller gets false: it must read on the pool, where it may wait for the disk, and call cache_check_residency there. */
+bool cache_is_resident(struct cache_item *item);
 /* Checks whether all pages of the item are resident (mincore(2)) and starts reading those of a small item. Any thread except
  * the loop's: it takes a millisecond for 100 MB. */
-void cache_look_at_pages(struct cache_item *item);
+void cache_check_residency(struct cache_item *item);
 
 /* Creates an item outside the cache, freed with its last reference, by loading `bytes` as the kind does; takes over the bytes.
  * SL_MALFORMED if the kind refuses them. */
-enum sl_code cache_item_own(const struct cache_kind *kind, struct sl_buf *bytes, struct cache_item **item,
-                            struct sl_error *error);
+enum sl_code cache_item_from_bytes(const struct cache_kind *kind, struct sl_buf *bytes, struct cache_item **item,
+                                   struct sl_error *error);
 
 struct cache_item *cache_retain(struct cache_item *item);
 void cache_release(struct cache_item *item);
@@ -216,9 +216,9 @@ struct cache_file {
 enum sl_code cache_invalidate(const struct cache_file *files, size_t count, struct sl_error *error) SL_SUSPENDS;
 
 /* From now on this process and those it forks notice each other's invalidations at once. False: no memory, it takes a second. */
-bool cache_share_bell(void);
+bool cache_share_change_counter(void);
 /* True if the directory has an invalidation that names the key and is not older than `created_s`. */
-bool cache_replaced(struct sl_str key, int64_t created_s) SL_SUSPENDS;
+bool cache_was_invalidated(struct sl_str key, int64_t created_s) SL_SUSPENDS;
 
 /* ---- quarantine ----
  * What a process worked on when it died (core/ledger.h) is counted in `<cache_dir>/quarantine`: after two crashes or three

@@ -57,7 +57,7 @@ static bool expired(struct sweep *sweep, int at, const char *name, const struct 
     if (cache_meta_read(at, name, &read) == CACHE_META_READ)
         meta = &read;
     struct cache_facts facts;
-    if (cache_entry_damaged((uint64_t)st->st_size, cache_mtime_ns(st), cache_born_ns(at, name), meta)) {
+    if (cache_entry_damaged((uint64_t)st->st_size, cache_mtime_ns(st), cache_creation_ns(at, name), meta)) {
         *is_expired = true;
         return true;
     }
@@ -242,7 +242,7 @@ static void sweep_stamps(const struct config *config)
         longest = unused > longest ? unused : longest;
     }
     if (longest < now)
-        cache_stamps_sweep(config->cache_dir, (int64_t)(now - longest));
+        cache_sweep_stamps(config->cache_dir, (int64_t)(now - longest));
 }
 
 enum sl_code cache_cleanup(const struct config *config, const struct cache_kind *const *kinds, size_t kind_count,

@@ -55,7 +55,8 @@ static bool compute_worth_writing(const struct flight *flight, enum sl_code code
 /* ---- publishing ---- */
 
 /* Sets the contents and error in `outcome` to what callers get. */
-static void compute_publish(struct flight *flight, struct cache_tmp *tmp, bool is_refresh, struct outcome *outcome)
+static void compute_publish(struct flight *flight, struct cache_tmp *tmp, bool is_refresh,
+                            struct compute_result *outcome)
 {
     struct kind_state *state = flight->state;
     struct cache_disk_publish job = {.disk = &engine.disk,
@@ -78,10 +79,10 @@ static void compute_publish(struct flight *flight, struct cache_tmp *tmp, bool i
     outcome->error = job.error;
     outcome->item = job.item;
     outcome->generation = job.generation;
-    engine_saw(job.generation);
+    engine_note_generation(job.generation);
     flight->outdated |= job.outdated;
     engine_log_io("cache write failed", job.io_errno);
-    space_make(job.io_errno);
+    space_reclaim(job.io_errno);
     if (job.published)
         metric_add(METRIC_CACHE_WRITES, 1, state->kind->name, write_status(job.code), is_refresh ? "true" : "false");
     if (job.outdated_files)
@@ -95,21 +96,21 @@ static void compute_publish(struct flight *flight, struct cache_tmp *tmp, bool i
 /* ---- the shared layer ---- */
 
 /* True if the layer has the answer. Otherwise `tmp` is an empty file to compute into, or closed if none could be created. */
-static bool from_shared(struct flight *flight, struct cache_tmp *tmp, bool is_refresh, struct shared_finding *finding,
-                        struct outcome *outcome)
+static bool from_shared(struct flight *flight, struct cache_tmp *tmp, bool is_refresh,
+                        struct shared_result_value *finding, struct compute_result *outcome)
 {
     struct kind_state *state = flight->state;
-    struct shared_question question = {.kind = state->kind,
-                                       .lifetimes = state->lifetimes,
-                                       .key = flight->key,
-                                       .scope = flight->scope,
-                                       .stamp_ns = flight->stamp_ns,
-                                       .start_ns = engine.disk.start_ns,
-                                       .restart_retries_malformed = engine.config->restart_retries_malformed};
+    struct shared_query question = {.kind = state->kind,
+                                    .lifetimes = state->lifetimes,
+                                    .key = flight->key,
+                                    .scope = flight->scope,
+                                    .stamp_ns = flight->stamp_ns,
+                                    .start_ns = engine.disk.start_ns,
+                                    .restart_retries_malformed = engine.config->restart_retries_malformed};
     if (!shared_get(&question, tmp->fd, finding))
         return false;
     const struct shared_value *value = &finding->value;
-    *outcome = (struct outcome){
+    *outcome = (struct compute_result){
         .code = value->code, .error = value->error, .layer = "shared", .generation = outcome->generation};
     outcome->error.code = value->code;
     outcome->keep_ns = compute_fresh_for(state, value->code, &value->error);
@@ -119,7 +120,7 @@ static bool from_shared(struct flight *flight, struct cache_tmp *tmp, bool is_re
     }
     compute_publish(flight, tmp, is_refresh, outcome);
     if (outcome->code == SL_OK && !flight->outdated)
-        shared_pass_on(state->kind, flight->key, outcome->item, finding);
+        shared_fill_first(state->kind, flight->key, outcome->item, finding);
     if (outcome->code == value->code)
         return true;
     /* The shared bytes are unusable: the kind's loader refused them. */
@@ -132,7 +133,8 @@ static bool from_shared(struct flight *flight, struct cache_tmp *tmp, bool is_re
     return false;
 }
 
-static void to_shared(const struct flight *flight, const struct shared_finding *finding, const struct outcome *outcome)
+static void to_shared(const struct flight *flight, const struct shared_result_value *finding,
+                      const struct compute_result *outcome)
 {
     const struct cache_lifetimes *lifetimes = &flight->state->lifetimes;
     if (!shared_is_fact(outcome->code))
@@ -202,15 +204,15 @@ static enum sl_code cache_compute(struct flight *flight, struct cache_tmp *tmp, 
     return cache_run_reader(&(struct cache_reader){compute_once, compute_reset}, &computation, error);
 }
 
-static void obtain(struct flight *flight, struct cache_tmp *tmp, bool is_refresh, struct outcome *outcome)
+static void obtain(struct flight *flight, struct cache_tmp *tmp, bool is_refresh, struct compute_result *outcome)
 {
     const struct cache_kind *kind = flight->state->kind;
     bool shareable = shared_active() && (!kind->shareable || kind->shareable(flight->context));
-    struct shared_finding finding = {.stale = false};
+    struct shared_result_value finding = {.stale = false};
     /* A renewal ignores the misses of other machines; a refresh does not, as entries of the layer are complete. */
     if (shareable && (!flight->renews || is_refresh) && from_shared(flight, tmp, is_refresh, &finding, outcome))
         return;
-    *outcome = (struct outcome){.layer = "computed", .generation = outcome->generation};
+    *outcome = (struct compute_result){.layer = "computed", .generation = outcome->generation};
     if (tmp->fd < 0) {
         outcome->code = sl_fail(&outcome->error, SL_INTERNAL, "cannot create a temporary file");
         outcome->keep_ns = (uint64_t)CACHE_INTERNAL_FOR_NS;
@@ -222,7 +224,7 @@ static void obtain(struct flight *flight, struct cache_tmp *tmp, bool is_refresh
         outcome->code = sl_fail(&outcome->error, SL_CANCELLED, "cancelled");
     outcome->error.code = outcome->code;
     metric_observe(METRIC_CACHE_COMPUTE_SECONDS, (double)(clock_mono_ns() - begin) / 1e9, kind->name, NULL, NULL);
-    if (outcome->code == SL_INTERNAL && space_suspect())
+    if (outcome->code == SL_INTERNAL && space_is_disk_full())
         engine_log_io("cache write failed", ENOSPC);
     bool incomplete = tmp->incomplete;
     if (compute_publishable(outcome->code, &outcome->error, is_refresh) &&
@@ -238,13 +240,13 @@ static void obtain(struct flight *flight, struct cache_tmp *tmp, bool is_refresh
         outcome->keep_ns = engine.renew_after_ns;
 }
 
-void compute_entry(struct flight *flight, bool is_refresh, struct outcome *outcome)
+void compute_entry(struct flight *flight, bool is_refresh, struct compute_result *outcome)
 {
     struct cache_tmp tmp;
     struct ledger_work work;
     cache_quarantine_name(flight->state->kind->name, flight->key, flight->key, &work);
     fiber_set_work(&work);
-    *outcome = (struct outcome){.layer = "computed", .generation = flight->generation};
+    *outcome = (struct compute_result){.layer = "computed", .generation = flight->generation};
     outcome->code = compute_open_file(&tmp, &outcome->error);
     outcome->keep_ns = compute_fresh_for(flight->state, outcome->code, &outcome->error);
     struct renewing renewing = {.fiber = fiber_self()};
@@ -252,14 +254,14 @@ void compute_entry(struct flight *flight, bool is_refresh, struct outcome *outco
         sl_list_prepend(&engine.renewing, &renewing.link);
     if (outcome->code == SL_OK)
         obtain(flight, &tmp, is_refresh, outcome);
-    else if (outcome->code == SL_INTERNAL && space_suspect())
+    else if (outcome->code == SL_INTERNAL && space_is_disk_full())
         engine_log_io("cache write failed", ENOSPC);
     if (flight->renews)
         sl_list_remove(&engine.renewing, &renewing.link);
     fiber_set_work(NULL);
 }
 
-void compute_publish_error(struct flight *flight, struct outcome *outcome)
+void compute_publish_error(struct flight *flight, struct compute_result *outcome)
 {
     struct cache_tmp tmp = {.fd = -1};
     if (compute_publishable(outcome->code, &outcome->error, false) && compute_worth_writing(flight, outcome->code))

@@ -122,8 +122,8 @@ static enum sl_code load_item(struct cache_item *item, struct sl_error *error)
     return code == SL_OK || code == SL_BUSY ? code : SL_MALFORMED;
 }
 
-enum sl_code cache_item_own(const struct cache_kind *kind, struct sl_buf *bytes, struct cache_item **item,
-                            struct sl_error *error)
+enum sl_code cache_item_from_bytes(const struct cache_kind *kind, struct sl_buf *bytes, struct cache_item **item,
+                                   struct sl_error *error)
 {
     *item = bytes->failed ? NULL : calloc(1, sizeof **item);
     if (!*item) {
@@ -158,7 +158,7 @@ static enum sl_code make_item(int fd, uint64_t size, const struct cache_kind *ki
         cache_item_destroy(item);
         return code;
     }
-    cache_look_at_pages(item);
+    cache_check_residency(item);
     *made = item;
     return SL_OK;
 }
@@ -243,7 +243,7 @@ static bool open_entry(struct cache_disk_lookup *l, int fd, const char *path)
     const struct cache_meta *meta = result == CACHE_META_READ ? &read : NULL;
     /* Side files are never written in place: an unreadable one was damaged, and its entry may be as well. */
     if (result == CACHE_META_BAD ||
-        cache_entry_damaged((uint64_t)st.st_size, cache_mtime_ns(&st), cache_born_ns(fd, ""), meta)) {
+        cache_entry_damaged((uint64_t)st.st_size, cache_mtime_ns(&st), cache_creation_ns(fd, ""), meta)) {
         remove_entry(path);
         l->corrupt++;
         return false;

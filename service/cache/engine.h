@@ -3,9 +3,9 @@
  *     cache.c    start and end, memory, look-ups, invalidation
  *     flight.c   a flight: disk, the entry it is made from, computation, landing
  *     compute.c  computing, publishing, the shared layer, refreshing
- *     line.c     queues for a fiber
+ *     work_queue.c     queues for a fiber
  *
- * A look-up that memory cannot answer is a record (struct cache_look) in the list of a flight, which is a record too. A flight
+ * A look-up that memory cannot answer is a record (struct cache_lookup) in the list of a flight, which is a record too. A flight
  * has a fiber only while one works for it:
  *
  *     ask -> [queue: disk] -> the entry it is made from, as a look-up of its own -> [queue: place] compute -> land
@@ -25,7 +25,7 @@ struct flight;
 struct refresh;
 typedef void flight_step(struct flight *flight) SL_SUSPENDS;
 
-struct line { /* a queue of flights, and the fibers that work for them */
+struct work_queue { /* a queue of flights, and the fibers that work for them */
     struct sl_list flights;
     unsigned running, most; /* number of fibers and its limit */
     const char *what;       /* metric label */
@@ -40,14 +40,14 @@ struct flight {
     struct sl_str key, scope, request_id;
     void *context;
     struct flight *owner; /* flight whose arena has the context, a reference; NULL: its own */
-    struct sl_list looks; /* struct cache_look, waiting */
+    struct sl_list looks; /* struct cache_lookup, waiting */
     uint32_t references;
     bool done;
     bool renews;           /* old misses count as absent */
     atomic_bool abandoned; /* nobody waits for it: its pool jobs end early */
     bool outdated;         /* its sources were replaced since it began: the result is only for its waiters */
     unsigned *renewal;     /* the counter that its token is returned to; NULL = it has none */
-    struct cache_look base;
+    struct cache_lookup base;
     struct cache_item *base_item; /* a reference, until compute is done */
     int64_t begun_ns, stamp_ns, generation;
     enum sl_code code;
@@ -59,7 +59,7 @@ struct flight {
 };
 
 /* Result for a key that was neither in memory nor on disk. */
-struct outcome {
+struct compute_result {
     enum sl_code code;
     struct cache_item *item; /* one reference, when `code` is SL_OK */
     struct sl_error error;
@@ -80,8 +80,8 @@ struct kind_state {
     struct cache_memory memory;
     struct sl_map flights;                          /* key -> struct flight */
     struct sl_map refreshes;                        /* key -> struct refresh */
-    struct line line;                               /* queue of computations without a place */
-    struct sl_map lines;                            /* place -> struct line */
+    struct work_queue line;                         /* queue of computations without a place */
+    struct sl_map lines;                            /* place -> struct work_queue */
     unsigned *lazy;                                 /* number of free tokens, shared by kinds; NULL = no refreshes */
     struct metric_series *memory_answers[SL_CODES]; /* counters of look-ups answered by memory */
 };
@@ -92,7 +92,7 @@ struct cache_engine {
     struct kind_state *kinds;
     size_t count;
     struct fiber_group group; /* of all computations */
-    struct line disk_line;
+    struct work_queue disk_queue;
     unsigned redownloads, recomputations;
     struct sl_list renewing;
     uint64_t max_mapped, renew_after_ns;
@@ -107,24 +107,24 @@ struct cache_engine {
 extern struct cache_engine cache_engine;
 
 /* ---- cache.c ---- */
-/* Like cache_ask; `owner` is another flight that owns the context, or NULL. */
-bool engine_ask(struct cache_look *look, bool renews, struct flight *owner);
-void engine_remember(struct kind_state *state, struct sl_str key, enum sl_code code, struct cache_item *item,
-                     const struct sl_error *error, int64_t created_ns, int64_t generation, uint64_t for_ns);
+/* Like cache_lookup_async; `owner` is another flight that owns the context, or NULL. */
+bool engine_lookup_async(struct cache_lookup *look, bool renews, struct flight *owner);
+void engine_store(struct kind_state *state, struct sl_str key, enum sl_code code, struct cache_item *item,
+                  const struct sl_error *error, int64_t created_ns, int64_t generation, uint64_t for_ns);
 void engine_count(const struct kind_state *state, const char *layer, enum sl_code code);
 /* True if an entry for the key that is a failure made at `created_ns` should be ignored: origin/failures.h. */
-bool engine_doubts(struct sl_str key, enum sl_code code, int64_t created_ns);
-void engine_saw(int64_t generation);
-void engine_shed(void);                           /* unmaps some files: a resource is exhausted */
+bool engine_is_doubtful(struct sl_str key, enum sl_code code, int64_t created_ns);
+void engine_note_generation(int64_t generation);
+void engine_unmap_some(void);                     /* unmaps some files: a resource is exhausted */
 int64_t engine_renew_before_ns(void);             /* renewals ignore misses made before this */
 void engine_log_io(const char *what, int number); /* once a minute */
 
-/* ---- line.c ---- */
+/* ---- work_queue.c ---- */
 /* Queues the flight until a fiber calls step(flight). False without memory for a first fiber. */
-bool line_enter(struct line *line, struct flight *flight, flight_step *step);
+bool work_queue_push(struct work_queue *line, struct flight *flight, flight_step *step);
 /* Returns the queue of the flight's computation; NULL when out of memory. */
-struct line *line_of(struct flight *flight);
-void line_limits(const struct config *config);
+struct work_queue *work_queue_for(struct flight *flight);
+void work_queue_configure(const struct config *config);
 
 /* ---- flight.c ---- */
 struct flight *flight_start(struct kind_state *state, const struct cache_key *key, const void *context, bool renews,
@@ -138,9 +138,9 @@ void flight_land(struct flight *flight, int64_t created_ns, int64_t generation, 
 
 /* ---- compute.c: in a fiber of a queue ---- */
 /* Gets an entry that is neither in memory nor on disk. */
-void compute_entry(struct flight *flight, bool is_refresh, struct outcome *outcome) SL_SUSPENDS;
+void compute_entry(struct flight *flight, bool is_refresh, struct compute_result *outcome) SL_SUSPENDS;
 /* Publishes the base entry's error as the error of this entry, without a computation. */
-void compute_publish_error(struct flight *flight, struct outcome *outcome) SL_SUSPENDS;
+void compute_publish_error(struct flight *flight, struct compute_result *outcome) SL_SUSPENDS;
 bool compute_publishable(enum sl_code code, const struct sl_error *error, bool is_refresh);
 uint64_t compute_fresh_for(const struct kind_state *state, enum sl_code code, const struct sl_error *error);
 

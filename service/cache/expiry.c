@@ -89,7 +89,7 @@ bool cache_entry_damaged(uint64_t size, int64_t mtime_ns, int64_t born_ns, const
            (mtime_ns <= meta->mtime_ns || (born_ns && born_ns <= meta->mtime_ns));
 }
 
-int64_t cache_born_ns(int at, const char *name)
+int64_t cache_creation_ns(int at, const char *name)
 {
     struct statx stx;
     if (statx(at, name, AT_SYMLINK_NOFOLLOW | (name[0] ? 0 : AT_EMPTY_PATH), STATX_BTIME, &stx) != 0 ||

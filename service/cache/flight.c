@@ -68,7 +68,7 @@ static void count_busy(const struct sl_error *error)
     metric_add(METRIC_BUSY, 1, strstr(error->message, "descriptor") ? "descriptors" : "memory", NULL, NULL);
 }
 
-static void answer(struct flight *flight, struct cache_look *look)
+static void answer(struct flight *flight, struct cache_lookup *look)
 {
     look->code = flight->code;
     look->item = flight->code == SL_OK ? cache_retain(flight->item) : NULL;
@@ -90,17 +90,16 @@ void flight_land(struct flight *flight, int64_t created_ns, int64_t generation, 
     flight->error.code = flight->code;
     if (flight->code == SL_BUSY) {
         count_busy(&flight->error);
-        engine_shed();
+        engine_unmap_some();
     }
     if (!flight->outdated && (!flight->renews || compute_publishable(flight->code, &flight->error, false)))
-        engine_remember(state, flight->key, flight->code, flight->item, &flight->error, created_ns, generation,
-                        keep_ns);
+        engine_store(state, flight->key, flight->code, flight->item, &flight->error, created_ns, generation, keep_ns);
     if (sl_map_get(&state->flights, flight->key) == flight)
         sl_map_remove(&state->flights, flight->key);
     if (flight->renewal)
         ++*flight->renewal;
     flight->renewal = NULL;
-    for (struct cache_look *look; (look = SL_LIST_FIRST(&flight->looks, struct cache_look, link));) {
+    for (struct cache_lookup *look; (look = SL_LIST_FIRST(&flight->looks, struct cache_lookup, link));) {
         sl_list_remove(&flight->looks, &look->link);
         answer(flight, look);
     }
@@ -115,7 +114,7 @@ static void land_as(struct flight *flight, enum sl_code code, const char *messag
     flight_release(flight);
 }
 
-static void land_computed(struct flight *flight, struct outcome *outcome)
+static void land_computed(struct flight *flight, struct compute_result *outcome)
 {
     flight->code = outcome->code;
     flight->item = outcome->item;
@@ -132,11 +131,11 @@ static void land_computed(struct flight *flight, struct outcome *outcome)
 }
 
 /* Queues the flight, or lands it with an error. */
-static void go_on(struct line *line, struct flight *flight, flight_step *step)
+static void go_on(struct work_queue *line, struct flight *flight, flight_step *step)
 {
     if (engine.group.cancelled)
         land_as(flight, SL_CANCELLED, "cancelled");
-    else if (!line || !line_enter(line, flight, step))
+    else if (!line || !work_queue_push(line, flight, step))
         land_as(flight, SL_BUSY, "out of memory");
 }
 
@@ -172,7 +171,7 @@ void flight_left(struct flight *flight)
 /* ---- computing ---- */
 static void flight_compute(struct flight *flight)
 {
-    struct outcome outcome;
+    struct compute_result outcome;
     fiber_set_cancel(&flight->abandoned);
     compute_entry(flight, false, &outcome);
     fiber_set_cancel(NULL);
@@ -187,12 +186,12 @@ static void flight_compute(struct flight *flight)
         return;
     }
     flight->abandoned = false; /* another look-up has joined meanwhile */
-    go_on(line_of(flight), flight, flight_compute);
+    go_on(work_queue_for(flight), flight, flight_compute);
 }
 
 static void publish_base_error(struct flight *flight)
 {
-    struct outcome outcome = {
+    struct compute_result outcome = {
         .code = flight->error.code, .error = flight->error, .layer = "computed", .generation = flight->generation};
     compute_publish_error(flight, &outcome);
     land_computed(flight, &outcome);
@@ -202,12 +201,12 @@ static void base_answered(struct flight *flight)
 {
     flight->base_item = flight->base.item;
     if (flight->base.code == SL_OK)
-        go_on(line_of(flight), flight, flight_compute);
+        go_on(work_queue_for(flight), flight, flight_compute);
     else
-        go_on(&engine.disk_line, flight, publish_base_error);
+        go_on(&engine.disk_queue, flight, publish_base_error);
 }
 
-static void base_done(struct cache_look *look)
+static void base_done(struct cache_lookup *look)
 {
     base_answered((struct flight *)((char *)look - offsetof(struct flight, base)));
 }
@@ -225,13 +224,13 @@ static void begin_computing(struct flight *flight)
 {
     struct cache_key key;
     if (!has_base(flight, &key)) {
-        go_on(line_of(flight), flight, flight_compute);
+        go_on(work_queue_for(flight), flight, flight_compute);
         return;
     }
     flight->base.key = &key;
     flight->base.error = &flight->error;
     flight->base.done = base_done;
-    if (engine_ask(&flight->base, flight->renews, flight))
+    if (engine_lookup_async(&flight->base, flight->renews, flight))
         base_answered(flight);
 }
 
@@ -248,9 +247,9 @@ static void refresh_later(struct flight *flight, bool renews)
 {
     flight->renews = renews;
     struct refresh *refresh = engine.group.cancelled ? NULL : refresh_begin(flight);
-    struct line *line = refresh ? line_of(flight) : NULL;
+    struct work_queue *line = refresh ? work_queue_for(flight) : NULL;
     flight->refresh = refresh;
-    if (line && line_enter(line, flight, refresh_step))
+    if (line && work_queue_push(line, flight, refresh_step))
         return;
     if (refresh)
         refresh_give_up(flight, refresh);
@@ -288,7 +287,7 @@ static void land_found(struct flight *flight, const struct cache_disk_lookup *lo
 static void report_lookup(const struct flight *flight, const struct cache_disk_lookup *lookup)
 {
     const char *kind = flight->state->kind->name;
-    engine_saw(lookup->generation);
+    engine_note_generation(lookup->generation);
     engine_log_io("cannot read the cache directory", lookup->io_errno);
     if (lookup->corrupt) {
         char digits[CACHE_KEY_DIGITS + 1];
@@ -323,7 +322,7 @@ static void look_on_disk(struct flight *flight)
                                        .renew_before_ns = flight->renews ? engine_renew_before_ns() : 0,
                                        .renew_after_ns = engine.renew_after_ns};
     enum sl_code code = engine.dir ? pool_run(POOL_IO, cache_disk_lookup, &lookup, &flight->error) : SL_OK;
-    if (code == SL_INTERNAL && cache_mend()) { /* truncated while it was opened */
+    if (code == SL_INTERNAL && cache_drop_faulted()) { /* truncated while it was opened */
         lookup = (struct cache_disk_lookup){.corrupt = 1};
         code = SL_OK;
     }
@@ -334,7 +333,7 @@ static void look_on_disk(struct flight *flight)
     report_lookup(flight, &lookup);
     flight->stamp_ns = lookup.stamp_ns;
     flight->generation = lookup.generation;
-    if (lookup.found && engine_doubts(flight->key, lookup.code, lookup.created_ns))
+    if (lookup.found && engine_is_doubtful(flight->key, lookup.code, lookup.created_ns))
         lookup.found = false;
     if (!lookup.found) {
         begin_computing(flight);
@@ -351,7 +350,7 @@ struct flight *flight_start(struct kind_state *state, const struct cache_key *ke
     if (!flight)
         return NULL;
     flight->renews = renews;
-    if (sl_map_put(&state->flights, flight->key, flight) && line_enter(&engine.disk_line, flight, look_on_disk))
+    if (sl_map_put(&state->flights, flight->key, flight) && work_queue_push(&engine.disk_queue, flight, look_on_disk))
         return flight;
     sl_map_remove(&state->flights, flight->key);
     flight_release(flight);

@@ -7,7 +7,7 @@
  *     tmp.c      temporary files          evict.c    keeping to the budget, and to that of one kind
  *     stamp.c    invalidation stamps      invalidate.c  invalidating entries
  *     space.c    a full disk              shared.h   the shared layer behind the disk
- *     quarantine.c  files that crashed processes      pages.c  resident pages of mappings
+ *     quarantine.c  files that crashed processes      residency.c  resident pages of mappings
  *
  * cache.c, the files of engine.h, memory.c, space.c and invalidate.c belong to the loop; the others have no engine state and
  * may run on any thread. */
@@ -51,7 +51,7 @@ bool cache_scope_global(struct sl_str scope);
 /* ---- stamp.c: any thread; times are nanoseconds since the epoch, 0 = never ---- */
 /* Takes the next file that the key names from `rest`; false if there is none. */
 bool cache_key_next(struct sl_str *rest, struct cache_file *file);
-bool cache_key_names(struct sl_str key, const struct cache_file *file); /* true if the key names this file */
+bool cache_key_names_file(struct sl_str key, const struct cache_file *file); /* true if the key names this file */
 /* When the last stamp of any file was written: changes with every new stamp. `dir` may be NULL. */
 int64_t cache_generation(const char *dir);
 /* Time of the newest stamp of the files that the key names. */
@@ -59,7 +59,7 @@ int64_t cache_stamp(const char *dir, struct sl_str key);
 /* When to check the generation again: after a second, or at once when a process of this service has written stamps. */
 struct cache_watch {
     uint64_t due_ms;
-    unsigned rung;
+    unsigned counter_seen;
 };
 bool cache_watch_is_due(struct cache_watch *watch, uint64_t now_ms); /* invalidate.c */
 struct cache_generations {
@@ -67,9 +67,9 @@ struct cache_generations {
 };
 /* Writes stamps with the time `at_ns`; keeps newer ones. SL_BUSY while another process writes some: retry. SL_MALFORMED,
  * SL_INTERNAL: a stamp could not be written. */
-enum sl_code cache_stamp_write(const char *dir, const struct cache_file *files, size_t count, int64_t at_ns,
+enum sl_code cache_write_stamp(const char *dir, const struct cache_file *files, size_t count, int64_t at_ns,
                                struct cache_generations *generations, struct sl_error *error);
-void cache_stamps_sweep(const char *dir, int64_t before_ns);
+void cache_sweep_stamps(const char *dir, int64_t before_ns);
 
 /* ---- meta.c: `<entry>.metadata` ---- */
 struct cache_meta {
@@ -103,7 +103,7 @@ bool cache_is_side_file(const char *name);
 enum cache_class { CACHE_CONTENTS, CACHE_NEGATIVE, CACHE_MALFORMED };
 
 /* Birth time of the file; 0 = the file system has none. With AT_EMPTY_PATH and an empty name: of the descriptor. */
-int64_t cache_born_ns(int at, const char *name);
+int64_t cache_creation_ns(int at, const char *name);
 
 struct cache_facts { /* everything that expiry depends on */
     enum cache_class class;
@@ -217,16 +217,16 @@ struct cache_memory_entry {
     int64_t generation;
     size_t place; /* its index in `places` */
 };
-struct cache_place {
+struct cache_slot {
     struct cache_memory_entry *entry; /* NULL = free */
     uint64_t serial; /* of the entry, never reused; for a free place: the next free one plus 1, 0 = none */
 };
 struct cache_memory {
     struct lru lru;
-    struct cache_place *places;                     /* slots where handles find entries, used and free ones */
-    size_t place_count, place_capacity, free_place; /* free_place: index of the first free one plus 1; 0 = none */
-    uint64_t serial;                                /* the last one given out */
-    uint64_t mapped;                                /* entries that hold an mmap */
+    struct cache_slot *places;                   /* slots where handles find entries, used and free ones */
+    size_t slot_count, slot_capacity, free_slot; /* free_slot: index of the first free one plus 1; 0 = none */
+    uint64_t serial;                             /* the last one given out */
+    uint64_t mapped;                             /* entries that hold an mmap */
     const char *name;
 };
 #define CACHE_MEMORY_OLDEST(memory) LRU_OLDEST(&(memory)->lru, struct cache_memory_entry, lru)
@@ -251,30 +251,30 @@ void cache_memory_free(struct cache_memory *memory);
 uint64_t cache_mapped_limit(const struct config *config);
 
 /* ---- cache.c ---- */
-typedef void cache_forgotten(void *arg, const struct cache_kind *kind, struct sl_str key);
+typedef void cache_dropped_fn(void *arg, const struct cache_kind *kind, struct sl_str key);
 /* Drops the entries of the files from memory, and marks their running computations as outdated; calls `tell` for each key. */
-void cache_forget(const struct cache_file *files, size_t count, cache_forgotten *tell, void *arg);
+void cache_drop_files(const struct cache_file *files, size_t count, cache_dropped_fn *tell, void *arg);
 const char *cache_dir_of_process(void); /* NULL = no disk layer */
 /* Call before and after writing stamps, which one fiber does at a time; with the generations before and after. Entries of other
  * files stay valid in memory. */
-void cache_stamping(void);
-void cache_stamped(int64_t previous, int64_t made);
+void cache_invalidation_begin(void);
+void cache_invalidation_end(int64_t previous, int64_t made);
 
 /* ---- invalidate.c ---- */
 /* Another machine reports that the files changed at that time. */
-void cache_heard(const struct cache_file *files, size_t count, int64_t at_ns) SL_SUSPENDS;
+void cache_invalidate_remote(const struct cache_file *files, size_t count, int64_t at_ns) SL_SUSPENDS;
 
 /* ---- space.c: loop thread ---- */
 void space_init(const struct config *config, const struct cache_kind *const *kinds, size_t count,
                 struct fiber_group *group);
 void space_configure(const struct config *config);
 /* Call after a write that failed with errno `number`: if the disk is full, frees space, at most once a minute. */
-void space_make(int number);
+void space_reclaim(int number);
 /* If the directory takes no files: tries again every 5 s until it does. */
 void space_probe(void);
 /* Call after a computation failed with SL_INTERNAL, before its temporary file is removed: checks if the disk is full, which
  * computations do not report as such. True if it is. */
-bool space_suspect(void) SL_SUSPENDS;
+bool space_is_disk_full(void) SL_SUSPENDS;
 
 enum { CACHE_TREE_DEPTH = 8 }; /* limit of a kind's directory tree */
 

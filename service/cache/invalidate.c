@@ -15,7 +15,7 @@ enum { GENERATION_MS = 1000 };
 static atomic_uint local_counter;
 static atomic_uint *stamp_counter = &local_counter; /* incremented after stamps were written */
 
-bool cache_share_bell(void)
+bool cache_share_change_counter(void)
 {
     void *page = mmap(NULL, sizeof *stamp_counter, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED)
@@ -26,10 +26,10 @@ bool cache_share_bell(void)
 
 bool cache_watch_is_due(struct cache_watch *watch, uint64_t now_ms)
 {
-    unsigned rung = atomic_load(stamp_counter);
-    if (now_ms < watch->due_ms && rung == watch->rung)
+    unsigned counter_seen = atomic_load(stamp_counter);
+    if (now_ms < watch->due_ms && counter_seen == watch->counter_seen)
         return false;
-    *watch = (struct cache_watch){now_ms + GENERATION_MS, rung};
+    *watch = (struct cache_watch){now_ms + GENERATION_MS, counter_seen};
     return true;
 }
 
@@ -47,7 +47,7 @@ static void invalidate_compare(void *arg)
 }
 
 /* True also if the entry and the stamp are of the same second, as either may be older. */
-bool cache_replaced(struct sl_str key, int64_t created_s)
+bool cache_was_invalidated(struct sl_str key, int64_t created_s)
 {
     struct comparison c = {.dir = cache_dir_of_process(), .key = key};
     if (!c.dir)
@@ -71,7 +71,7 @@ enum { ATTEMPTS = 1000, ATTEMPT_EVERY_MS = 2 };
 static enum sl_code stamp(void *arg, struct sl_error *error)
 {
     struct stamping *s = arg;
-    return cache_stamp_write(s->dir, s->files, s->count, s->at_ns, &s->generations, error);
+    return cache_write_stamp(s->dir, s->files, s->count, s->at_ns, &s->generations, error);
 }
 
 /* One call at a time: waits, as a fiber, for other fibers and for other processes. */
@@ -86,13 +86,13 @@ static enum sl_code write_stamps(struct stamping *s, struct sl_error *error)
         if (fiber_wait_on(&turn, UINT64_MAX) == FIBER_CANCELLED)
             return sl_fail(error, SL_CANCELLED, "cancelled");
     busy = true;
-    cache_stamping();
+    cache_invalidation_begin();
     for (int i = 0; i < ATTEMPTS && code == SL_BUSY; i++) {
         code = pool_call(POOL_IO, stamp, s, error);
         if (code == SL_BUSY && !fiber_sleep(ATTEMPT_EVERY_MS))
             code = sl_fail(error, SL_CANCELLED, "cancelled");
     }
-    cache_stamped(s->generations.previous, s->generations.made);
+    cache_invalidation_end(s->generations.previous, s->generations.made);
     atomic_fetch_add(stamp_counter, 1);
     busy = false;
     fiber_wake_one(&turn);
@@ -131,10 +131,11 @@ enum sl_code cache_invalidate(const struct cache_file *files, size_t count, stru
     struct names names = {0};
     struct stamping s = {.dir = cache_dir_of_process(), .files = files, .count = count, .at_ns = cache_now_ns()};
     enum sl_code code = write_stamps(&s, error);
-    cache_forget(files, count, add_name, &names); /* after the stamp: computations that begin now use the new file */
+    cache_drop_files(files, count, add_name,
+                     &names); /* after the stamp: computations that begin now use the new file */
     for (size_t i = 0; i < names.count; i++)
         shared_forget(names.items[i].kind, &names.items[i].name);
-    bool told = shared_tell(files, count, s.at_ns);
+    bool told = shared_publish_invalidation(files, count, s.at_ns);
     free(names.items);
     return code == SL_OK && !told
                ? sl_fail(error, SL_INTERNAL,
@@ -147,11 +148,11 @@ static void tell_nobody(void *arg, const struct cache_kind *kind, struct sl_str 
     (void)arg, (void)kind, (void)key;
 }
 
-void cache_heard(const struct cache_file *files, size_t count, int64_t at_ns)
+void cache_invalidate_remote(const struct cache_file *files, size_t count, int64_t at_ns)
 {
     struct sl_error error = {0};
     struct stamping s = {.dir = cache_dir_of_process(), .files = files, .count = count, .at_ns = at_ns};
     if (write_stamps(&s, &error) != SL_OK)
         log_warn("cache", "cannot store an invalidation", LOG_ERR(&error));
-    cache_forget(files, count, tell_nobody, NULL);
+    cache_drop_files(files, count, tell_nobody, NULL);
 }

@@ -13,23 +13,23 @@ enum { BOOKKEEPING = 80, ITEM_MIN = 32 };          /* bytes; an entry weighs at 
 /* ---- slots ---- */
 static bool cache_memory_take_slot(struct cache_memory *memory, struct cache_memory_entry *entry)
 {
-    size_t place = memory->free_place;
+    size_t place = memory->free_slot;
     if (place) {
-        memory->free_place = memory->places[place - 1].serial;
+        memory->free_slot = memory->places[place - 1].serial;
     } else {
-        if (!sl_grow(&memory->places, &memory->place_capacity, memory->place_count + 1, sizeof *memory->places))
+        if (!sl_grow(&memory->places, &memory->slot_capacity, memory->slot_count + 1, sizeof *memory->places))
             return false;
-        place = ++memory->place_count;
+        place = ++memory->slot_count;
     }
     entry->place = place - 1;
-    memory->places[place - 1] = (struct cache_place){entry, ++memory->serial};
+    memory->places[place - 1] = (struct cache_slot){entry, ++memory->serial};
     return true;
 }
 
-static void cache_memory_unsettle(struct cache_memory *memory, const struct cache_memory_entry *entry)
+static void cache_memory_free_slot(struct cache_memory *memory, const struct cache_memory_entry *entry)
 {
-    memory->places[entry->place] = (struct cache_place){NULL, memory->free_place};
-    memory->free_place = entry->place + 1;
+    memory->places[entry->place] = (struct cache_slot){NULL, memory->free_slot};
+    memory->free_slot = entry->place + 1;
 }
 
 static void publish_size(const struct cache_memory *memory)
@@ -52,7 +52,7 @@ static void entry_release(struct lru *lru, struct lru_entry *lru_entry)
 {
     struct cache_memory *memory = (struct cache_memory *)((char *)lru - offsetof(struct cache_memory, lru));
     struct cache_memory_entry *entry = LRU_ITEM(lru_entry, struct cache_memory_entry, lru);
-    cache_memory_unsettle(memory, entry);
+    cache_memory_free_slot(memory, entry);
     memory->mapped -= entry->item && entry->item->mapping.mapped != 0;
     entry_discard(entry);
 }
@@ -84,8 +84,7 @@ struct cache_memory_entry *cache_memory_find(struct cache_memory *memory, struct
 
 struct cache_memory_entry *cache_memory_at(struct cache_memory *memory, size_t place, uint64_t serial, uint64_t now_ms)
 {
-    bool is_there =
-        place < memory->place_count && memory->places[place].serial == serial && memory->places[place].entry;
+    bool is_there = place < memory->slot_count && memory->places[place].serial == serial && memory->places[place].entry;
     return cache_memory_use(memory, is_there ? &memory->places[place].entry->lru : NULL, now_ms);
 }
 
@@ -171,7 +170,7 @@ void cache_memory_free(struct cache_memory *memory)
     lru_clear(&memory->lru);
     free(memory->places);
     memory->places = NULL;
-    memory->place_count = memory->place_capacity = memory->free_place = 0;
+    memory->slot_count = memory->slot_capacity = memory->free_slot = 0;
 }
 
 uint64_t cache_mapped_limit(const struct config *config)

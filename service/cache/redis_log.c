@@ -43,7 +43,7 @@ static bool append(struct sl_str record)
     return true;
 }
 
-bool redis_log_tell(const struct cache_file *files, size_t count, int64_t at_ns)
+bool redis_log_publish(const struct cache_file *files, size_t count, int64_t at_ns)
 {
     struct sl_buf text = {0}, record = {0};
     if (!invalidations.redis || !breaker_allows(invalidations.redis))
@@ -71,7 +71,7 @@ static void apply_record(struct sl_str text, int64_t at_ns)
     while (files && count < FILES_MAX && cache_key_next(&text, &files[count]))
         count++;
     if (count)
-        cache_heard(files, count, at_ns);
+        cache_invalidate_remote(files, count, at_ns);
     free(files);
 }
 

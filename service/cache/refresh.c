@@ -75,10 +75,10 @@ void refresh_give_up(struct flight *flight, struct refresh *refresh)
 void refresh_run(struct flight *flight, struct refresh *refresh)
 {
     struct kind_state *state = flight->state;
-    struct outcome outcome;
+    struct compute_result outcome;
     compute_entry(flight, true, &outcome);
     if (outcome.code == SL_OK && !flight->outdated)
-        engine_remember(state, flight->key, SL_OK, outcome.item, NULL, 0, outcome.generation, outcome.keep_ns);
+        engine_store(state, flight->key, SL_OK, outcome.item, NULL, 0, outcome.generation, outcome.keep_ns);
     else if (outcome.code != SL_OK)
         log_debug("cache", "cannot refresh a cache entry", LOG_STR("cache", state->kind->name),
                   LOG_ERR(&outcome.error));

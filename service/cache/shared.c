@@ -120,7 +120,7 @@ enum sl_code cache_ask_bucket(const struct config *config, struct sl_error *erro
         error->code = SL_OK;
     else if (bucket)
         sl_fail(error, SL_DOWNLOAD_ERROR, "%s%s%s", wrong[result] ? wrong[result] : "refused",
-                *bucket_trouble() ? ": " : "", bucket_trouble());
+                *bucket_last_error() ? ": " : "", bucket_last_error());
     fiber_group_cancel(&group);
     fiber_group_wait(&group);
     close_backend(&bucket);
@@ -184,7 +184,7 @@ static void backends_of(const char *kind, struct shared_backend *out[SHARED_BACK
 /* ---- asking ---- */
 
 /* True if an error from another machine has not expired. */
-static bool is_unexpired(const struct shared_question *q, const struct shared_value *value, uint64_t *left_ns)
+static bool is_unexpired(const struct shared_query *q, const struct shared_value *value, uint64_t *left_ns)
 {
     struct cache_facts facts = {.class = cache_class_of(value->code),
                                 .is_public = cache_scope_global(q->scope),
@@ -202,8 +202,8 @@ static uint64_t shared_size_of(int fd)
     return fstat(fd, &st) == 0 && st.st_size > 0 ? (uint64_t)st.st_size : 0;
 }
 
-static bool shared_ask(struct shared_backend *backend, const struct shared_question *q, const char *name, int fd,
-                       struct shared_finding *finding)
+static bool shared_ask(struct shared_backend *backend, const struct shared_query *q, const char *name, int fd,
+                       struct shared_result_value *finding)
 {
     if (!backend || !breaker_allows(backend))
         return false;
@@ -237,11 +237,11 @@ static bool shared_ask(struct shared_backend *backend, const struct shared_quest
     return hit;
 }
 
-bool shared_get(const struct shared_question *question, int fd, struct shared_finding *finding)
+bool shared_get(const struct shared_query *question, int fd, struct shared_result_value *finding)
 {
     struct shared_backend *backends[SHARED_BACKENDS];
     struct shared_name name;
-    *finding = (struct shared_finding){0};
+    *finding = (struct shared_result_value){0};
     backends_of(question->kind->name, backends);
     shared_name(&name, question->kind, question->key);
     for (int i = 0; i < SHARED_BACKENDS; i++) {
@@ -264,9 +264,9 @@ void shared_forget(const struct cache_kind *kind, const struct shared_name *name
     }
 }
 
-bool shared_tell(const struct cache_file *files, size_t count, int64_t at_ns)
+bool shared_publish_invalidation(const struct cache_file *files, size_t count, int64_t at_ns)
 {
-    return !layer.redis || redis_log_tell(files, count, at_ns);
+    return !layer.redis || redis_log_publish(files, count, at_ns);
 }
 
 /* ---- storing ---- */
@@ -294,8 +294,8 @@ void shared_offer(const struct cache_kind *kind, struct sl_str key, struct cache
     write_queue_add(queued);
 }
 
-void shared_pass_on(const struct cache_kind *kind, struct sl_str key, struct cache_item *item,
-                    const struct shared_finding *finding)
+void shared_fill_first(const struct cache_kind *kind, struct sl_str key, struct cache_item *item,
+                       const struct shared_result_value *finding)
 {
     struct shared_backend *backends[SHARED_BACKENDS];
     backends_of(kind->name, backends);

@@ -80,7 +80,7 @@ struct shared_backend *shared_redis(const struct config *config, struct fiber_gr
 struct shared_backend *shared_bucket(const struct config *config, struct sl_arena *arena, struct fiber_group *group,
                                      struct sl_error *error);
 /* Why its last failed request failed, as text; empty if none did. */
-const char *bucket_trouble(void);
+const char *bucket_last_error(void);
 struct shared_backend *shared_directory(const struct config *config, const char **key, struct sl_error *error);
 /* Validates the configuration as shared_redis does. */
 enum sl_code shared_check_redis(const struct config *config, const char **key, struct sl_error *error);
@@ -100,7 +100,7 @@ enum sl_code shared_init(const struct config *config, struct sl_error *error);
 void shared_drain(void) SL_SUSPENDS; /* writes what is queued, for a few seconds at most; then the layer is closed */
 bool shared_active(void);
 
-struct shared_question {
+struct shared_query {
     const struct cache_kind *kind;
     struct cache_lifetimes lifetimes;
     struct sl_str key, scope;
@@ -108,14 +108,14 @@ struct shared_question {
     int64_t start_ns;
     bool restart_retries_malformed;
 };
-struct shared_finding {
+struct shared_result_value {
     struct shared_value value;
     uint64_t left_ns; /* remaining lifetime of an error */
     bool stale;       /* a value was found, but is too old */
     const struct shared_backend *from;
 };
 /* Asks the back ends in their order. True if one has it: contents are in `fd`, at any offset. False: the file is empty again. */
-bool shared_get(const struct shared_question *question, int fd, struct shared_finding *finding) SL_SUSPENDS;
+bool shared_get(const struct shared_query *question, int fd, struct shared_result_value *finding) SL_SUSPENDS;
 
 enum shared_reason {
     SHARED_NEW,     /* computed here */
@@ -125,8 +125,8 @@ enum shared_reason {
 void shared_offer(const struct cache_kind *kind, struct sl_str key, struct cache_item *item, enum shared_reason reason,
                   bool replace);
 /* Queues an entry that the second back end had for the first one. */
-void shared_pass_on(const struct cache_kind *kind, struct sl_str key, struct cache_item *item,
-                    const struct shared_finding *finding);
+void shared_fill_first(const struct cache_kind *kind, struct sl_str key, struct cache_item *item,
+                       const struct shared_result_value *finding);
 /* True if a result is a fact about the file, and so valid on every machine: it does not exist, or is malformed. An
  * unreachable, refusing or slow source may be the fault of this machine. */
 static inline bool shared_is_fact(enum sl_code code)
@@ -142,7 +142,7 @@ void shared_offer_error(const struct cache_kind *kind, struct sl_str key, const 
 void shared_forget(const struct cache_kind *kind, const struct shared_name *name) SL_SUSPENDS;
 
 /* Announces to other machines that the files changed at `at_ns` (nanoseconds since the epoch). */
-bool shared_tell(const struct cache_file *files, size_t count, int64_t at_ns) SL_SUSPENDS;
+bool shared_publish_invalidation(const struct cache_file *files, size_t count, int64_t at_ns) SL_SUSPENDS;
 
 /* ---- redis.c ---- */
 struct redis_answer; /* redis/redis.h */
@@ -151,7 +151,7 @@ enum shared_result shared_command(const struct sl_str *words, size_t count, stru
 
 /* ---- redis_log.c ---- */
 void redis_log_init(const char *name, struct shared_backend *redis, struct fiber_group *group);
-bool redis_log_tell(const struct cache_file *files, size_t count, int64_t at_ns) SL_SUSPENDS;
+bool redis_log_publish(const struct cache_file *files, size_t count, int64_t at_ns) SL_SUSPENDS;
 void redis_log_close(void);
 
 /* ---- redis_policy.c: does the Redis evict? ---- */

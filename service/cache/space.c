@@ -63,7 +63,7 @@ static void clean_fiber(void *arg)
     cache_drop_deleted();
 }
 
-void space_make(int number)
+void space_reclaim(int number)
 {
     uint64_t now = loop_now_ms();
     if ((number != ENOSPC && number != EDQUOT) || !space.config->cache_dir || now < space.not_before_ms)
@@ -104,11 +104,11 @@ static void look_for_space(void *arg)
     look->full = statvfs(look->dir, &fs) == 0 && fs.f_bavail * fs.f_frsize < DISK_FULL_BELOW;
 }
 
-bool space_suspect(void)
+bool space_is_disk_full(void)
 {
     struct look look = {.dir = space.config->cache_dir}; /* the same in all configurations */
     if (!look.dir || pool_run(POOL_IO, look_for_space, &look, NULL) != SL_OK || !look.full)
         return false;
-    space_make(ENOSPC);
+    space_reclaim(ENOSPC);
     return true;
 }

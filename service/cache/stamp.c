@@ -45,7 +45,7 @@ bool cache_key_next(struct sl_str *rest, struct cache_file *file)
     return false;
 }
 
-bool cache_key_names(struct sl_str key, const struct cache_file *wanted)
+bool cache_key_names_file(struct sl_str key, const struct cache_file *wanted)
 {
     struct cache_file file;
     while (cache_key_next(&key, &file))
@@ -125,7 +125,7 @@ static bool touch(const char *path, int64_t ns)
     return ok;
 }
 
-enum sl_code cache_stamp_write(const char *dir, const struct cache_file *files, size_t count, int64_t at_ns,
+enum sl_code cache_write_stamp(const char *dir, const struct cache_file *files, size_t count, int64_t at_ns,
                                struct cache_generations *generations, struct sl_error *error)
 {
     char path[CACHE_PATH_BYTES];
@@ -159,7 +159,7 @@ static bool sweep(void *arg, const struct dir_entry *entry)
     return entry->depth > 0 && cache_mtime_ns(entry->st) < before_ns && unlinkat(entry->at, entry->name, 0) == 0;
 }
 
-void cache_stamps_sweep(const char *dir, int64_t before_ns)
+void cache_sweep_stamps(const char *dir, int64_t before_ns)
 {
     char path[CACHE_PATH_BYTES];
     const struct dir_walk walk = {.depth = MAX_DEPTH, .visit = sweep, .arg = &before_ns};

@@ -9,7 +9,7 @@
 #include "core/pool.h"
 
 struct keeping {
-    struct cache_look look;
+    struct cache_lookup look;
     struct fiber *fiber;
     bool done;
     struct sl_bytes dump;
@@ -49,7 +49,7 @@ static void name_dump(void *arg)
              (unsigned long long)sl_hash(k->dump.data, k->dump.size));
 }
 
-static void dump_kept(struct cache_look *look)
+static void dump_kept(struct cache_lookup *look)
 {
     struct keeping *k = (struct keeping *)look;
     k->done = true;
@@ -63,9 +63,9 @@ void kinds_keep_dump(struct sl_bytes dump)
     if (pool_run(POOL_IO, name_dump, &k, &error) != SL_OK)
         return;
     struct cache_key key = {.text = sl_str(k.key)};
-    k.look =
-        (struct cache_look){.kind = &kind_diagnostics, .key = &key, .context = &k, .error = &error, .done = dump_kept};
-    k.done = cache_ask(&k.look);
+    k.look = (struct cache_lookup){
+        .kind = &kind_diagnostics, .key = &key, .context = &k, .error = &error, .done = dump_kept};
+    k.done = cache_lookup_async(&k.look);
     while (!k.done)
         fiber_suspend_uncancellable();
     cache_release(k.look.item);

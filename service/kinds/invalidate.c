@@ -85,7 +85,7 @@ enum sl_code kinds_release_hosts(struct sl_error *error)
 
 bool kinds_hosts_released(int64_t since_s)
 {
-    return cache_replaced(SL_STR("source_id: :hosts\n"), since_s);
+    return cache_was_invalidated(SL_STR("source_id: :hosts\n"), since_s);
 }
 
 bool invalidation_sound(const struct invalidation *what)

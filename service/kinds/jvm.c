@@ -68,7 +68,7 @@ enum sl_code kinds_own_mapping(struct sl_str text, struct cache_item **item, str
     enum sl_code code = conversion_run(&input, convert_own_mapping, &own, error);
     *item = NULL;
     if (code == SL_OK)
-        return cache_item_own(&kind_proguard, &own.table, item, error);
+        return cache_item_from_bytes(&kind_proguard, &own.table, item, error);
     sl_buf_free(&own.table);
     return code;
 }

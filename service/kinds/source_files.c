@@ -359,7 +359,7 @@ enum sl_code kinds_append_text(struct sl_buf *to, struct cache_item *item, struc
     enum { COPIED_AT_ONCE = 64 * 1024 };
     struct appending a = {to, item->mapping.bytes};
     enum sl_code code = SL_OK;
-    if (item->mapping.bytes.size > COPIED_AT_ONCE || !cache_at_hand(item))
+    if (item->mapping.bytes.size > COPIED_AT_ONCE || !cache_is_resident(item))
         code = pool_run(POOL_IO, append, &a, error);
     else if (!guard_run(append, &a))
         code = sl_fail(error, SL_INTERNAL, "cannot read a mapped file");
@@ -375,5 +375,5 @@ enum sl_code kinds_own_text(struct sl_str text, struct cache_item **item, struct
     if (!sl_str_is_utf8(text))
         return sl_fail(error, SL_MALFORMED, "the file is not text");
     sl_buf_str(&copy, text);
-    return cache_item_own(&kind_source_files, &copy, item, error);
+    return cache_item_from_bytes(&kind_source_files, &copy, item, error);
 }

@@ -182,5 +182,5 @@ enum sl_code kinds_own_sourcemap(struct cache_item *script, struct cache_item *m
         .script = script, .map = map, .embedded = embedded, .options = options_now(), .out = &table, .fd = -1};
     enum sl_code code = convert_texts(&texts, SL_STR("artifact"), error);
     *item = NULL;
-    return code == SL_OK ? cache_item_own(&kind_sourcemap_caches, &table, item, error) : code;
+    return code == SL_OK ? cache_item_from_bytes(&kind_sourcemap_caches, &table, item, error) : code;
 }

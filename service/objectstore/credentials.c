@@ -47,18 +47,18 @@ static bool has_credentials(const struct object_store *store)
                         : secret_present(store->config->bearer_token);
 }
 
-struct cache_slot {
+struct cached_credentials {
     struct memo *memo;
     struct sl_str key[2];
 };
 
-static struct cache_slot find_slot(const struct object_store *store)
+static struct cached_credentials find_slot(const struct object_store *store)
 {
     struct memo *memo = !store->is_source ? &own_stores : is_s3(store) ? &source_keys : &source_tokens;
     if (is_s3(store))
-        return (struct cache_slot){
+        return (struct cached_credentials){
             memo, {sl_str(aws_credentials_words[store->config->credentials]), s3_region(store->config)}};
-    return (struct cache_slot){memo, {store->account.private_key, store->account.client_email}};
+    return (struct cached_credentials){memo, {store->account.private_key, store->account.client_email}};
 }
 
 static enum sl_code ask(const void *context, struct sl_buf *text, uint64_t *for_ns, struct sl_error *error)
@@ -77,13 +77,13 @@ static enum sl_code ask(const void *context, struct sl_buf *text, uint64_t *for_
 static enum sl_code get(const struct object_store *store, struct sl_arena *arena, struct sl_str *text,
                         struct sl_error *error)
 {
-    struct cache_slot slot = find_slot(store);
+    struct cached_credentials slot = find_slot(store);
     return memo_get(slot.memo, slot.key, 2, ask, store, arena, text, error);
 }
 
 uint64_t object_store_credentials_ms(const struct object_store *store)
 {
-    struct cache_slot slot = find_slot(store);
+    struct cached_credentials slot = find_slot(store);
     return has_credentials(store) ? UINT64_MAX : memo_left_ms(slot.memo, slot.key, 2);
 }
 

@@ -26,7 +26,7 @@ struct redis {
     const char *channel; /* for redis_listen */
     void (*heard)(void *arg, struct sl_str message);
     void *heard_arg;
-    char trouble[160]; /* the last one logged; empty after a success */
+    char last_error[160]; /* the last one logged; empty after a success */
 };
 
 /* A command in flight; its fiber and the link each hold a reference. Commands of the greeting have only that of the link. */
@@ -98,13 +98,13 @@ static void redis_drop(struct redis *redis)
 /* Records why there is no connection; logs a warning if the reason is new. */
 static void redis_fail(struct redis *redis, const char *why)
 {
-    char trouble[sizeof redis->trouble];
-    snprintf(trouble, sizeof trouble, "%s", why);
-    if (strcmp(trouble, redis->trouble) == 0)
-        log_debug("shared", "cannot connect to Redis", LOG_STR("error", trouble));
+    char last_error[sizeof redis->last_error];
+    snprintf(last_error, sizeof last_error, "%s", why);
+    if (strcmp(last_error, redis->last_error) == 0)
+        log_debug("shared", "cannot connect to Redis", LOG_STR("error", last_error));
     else
-        log_warn("shared", "cannot connect to Redis", LOG_STR("error", trouble));
-    memcpy(redis->trouble, trouble, sizeof trouble);
+        log_warn("shared", "cannot connect to Redis", LOG_STR("error", last_error));
+    memcpy(redis->last_error, last_error, sizeof last_error);
     redis_drop(redis);
 }
 
@@ -137,7 +137,7 @@ static void call_greeting(struct redis *redis, const struct call *call, const re
         snprintf(why, sizeof why, "%s is answered with %s", call->greeting, reply->str);
         redis_fail(redis, why);
     } else if (!redis->link->calls.first) {
-        redis->trouble[0] = '\0';
+        redis->last_error[0] = '\0';
         set_state(redis, REDIS_READY);
     }
 }
@@ -358,9 +358,9 @@ struct redis *redis_open(const struct redis_options *options, struct fiber_group
     return redis;
 }
 
-const char *redis_trouble(const struct redis *redis)
+const char *redis_last_error(const struct redis *redis)
 {
-    return redis->trouble;
+    return redis->last_error;
 }
 
 void redis_close(struct redis *redis)

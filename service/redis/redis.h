@@ -39,7 +39,7 @@ struct redis_answer {
 };
 
 /* Why there is no connection, as text; empty if no reason is known. Valid until the next command. */
-const char *redis_trouble(const struct redis *redis);
+const char *redis_last_error(const struct redis *redis);
 
 /* Subscribes to a channel: uses a connection of its own, remade when it breaks, until the group is cancelled. Messages
  * published meanwhile are lost. `channel` and `arg` must outlive the group's fibers. False: no fiber. */

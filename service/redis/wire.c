@@ -85,9 +85,9 @@ static void on_written(uv_write_t *request, int status)
     if (wire->sent)
         write_buf_free(wire->sent);
     wire->sent = NULL;
-    const char *trouble = status == 0 ? write_next(wire) : uv_strerror(status);
-    if (trouble)
-        wire_break(wire, trouble);
+    const char *last_error = status == 0 ? write_next(wire) : uv_strerror(status);
+    if (last_error)
+        wire_break(wire, last_error);
 }
 
 /* Encrypts the next bytes to write: TLS messages, and a bounded part of the queued data. */
@@ -156,11 +156,11 @@ static void decrypt(struct wire *wire, struct sl_bytes bytes)
         return;
     bool opens = !wire->opened && tls_is_ready(wire->tls);
     wire->opened |= opens;
-    const char *trouble = write_next(wire); /* may send an alert */
+    const char *last_error = write_next(wire); /* may send an alert */
     if (result != TLS_MORE)
-        trouble = result == TLS_END ? "connection closed by Redis" : tls_failure(wire->tls);
-    if (trouble)
-        wire_break(wire, trouble);
+        last_error = result == TLS_END ? "connection closed by Redis" : tls_failure(wire->tls);
+    if (last_error)
+        wire_break(wire, last_error);
     else if (opens)
         wire->events.opened(wire->arg);
 }

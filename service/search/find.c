@@ -59,10 +59,10 @@ static void go_on(struct search *search)
 static void withdraw(struct search *search)
 {
     for (size_t i = 0; i < search->count; i++)
-        cache_withdraw(&search->probes[i].look);
+        cache_lookup_cancel(&search->probes[i].look);
     for (size_t i = 0; i < search->other_count; i++)
-        cache_withdraw(&search->others[i].look);
-    cache_withdraw(&search->table);
+        cache_lookup_cancel(&search->others[i].look);
+    cache_lookup_cancel(&search->table);
     cache_release(search->table.item); /* answered, but never used */
 }
 
@@ -188,7 +188,7 @@ static void kinds_find_take(struct probe *probe, enum sl_code code, struct cache
     cache_release(item);
 }
 
-static void answered(struct cache_look *look)
+static void answered(struct cache_lookup *look)
 {
     struct probe *probe = (struct probe *)((char *)look - offsetof(struct probe, look));
     kinds_find_take(probe, look->code, look->item);
@@ -222,12 +222,12 @@ static void kinds_find_ask(struct search *search, bool pointers)
         if (probe->request.file->pointer != pointers || (probe->skipped = pointers && !should_follow(search, probe)))
             continue;
         probe->search = search;
-        probe->look = (struct cache_look){.kind = &kind_object_meta,
-                                          .key = &probe->key,
-                                          .context = &probe->request,
-                                          .error = &probe->error,
-                                          .done = answered};
-        if (cache_ask(&probe->look))
+        probe->look = (struct cache_lookup){.kind = &kind_object_meta,
+                                            .key = &probe->key,
+                                            .context = &probe->request,
+                                            .error = &probe->error,
+                                            .done = answered};
+        if (cache_lookup_async(&probe->look))
             kinds_find_take(probe, probe->look.code, probe->look.item);
         else
             search->waiting++;

@@ -30,7 +30,7 @@ struct probe { /* one candidate file */
     bool skipped; /* an unusable pointer */
     bool renewed; /* not found; looked up again if that was long ago */
     struct candidate *candidate;
-    struct cache_look look;
+    struct cache_lookup look;
     struct search *search;
 };
 
@@ -59,7 +59,7 @@ struct search {
     struct probe *others; /* candidates of other types, not in `candidates` */
     size_t other_count;
     struct object_request *map, *lines; /* further inputs of the symcache; NULL = none */
-    struct cache_look table;
+    struct cache_lookup table;
     /* for search_run */
     void (*next)(struct search *search);
     void (*helper)(struct search *search);

@@ -328,7 +328,7 @@ static void own_make(const struct own_object *object, const struct kinds_use *us
     made->making = true;
     enum sl_code code = conversion_run(&input, own_convert, &c, &error);
     if (code == SL_OK)
-        code = cache_item_own(use->kind, &c.out, &made->item, &error);
+        code = cache_item_from_bytes(use->kind, &c.out, &made->item, &error);
     sl_buf_free(&c.out);
     if (code != SL_OK)
         log_info("own_objects", "ignoring a file of the request", LOG_STR("error", error.message));

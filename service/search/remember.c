@@ -8,7 +8,7 @@
 enum { REMEMBERED_BYTES = 8 << 20, MAX_KEY = 2048, MAX_ENTRIES = 64 };
 
 struct used_entry { /* a cache entry that the search used */
-    struct cache_mark mark;
+    struct cache_handle mark;
     bool is_renewed;
 };
 
@@ -18,8 +18,8 @@ struct remembered {
     struct outcome outcome;
     struct used_entry *used_entry;
     size_t entry_count;
-    struct cache_mark table; /* zeros if the result has none */
-    struct sl_arena arena;   /* owns everything */
+    struct cache_handle table; /* zeros if the result has none */
+    struct sl_arena arena;     /* owns everything */
 };
 
 /* ---- the table ---- */
@@ -93,7 +93,7 @@ static struct sl_str make_key(struct key *key, uint64_t list, struct sl_str scop
 static bool is_still_valid(const struct remembered *r)
 {
     for (size_t i = 0; i < r->entry_count; i++)
-        if (!cache_peek_mark(&r->used_entry[i].mark, r->used_entry[i].is_renewed, NULL))
+        if (!cache_peek_handle(&r->used_entry[i].mark, r->used_entry[i].is_renewed, NULL))
             return false;
     return true;
 }
@@ -107,7 +107,7 @@ const struct outcome *recall(const struct kinds_search *where, const struct kind
     if (!found)
         return NULL;
     struct remembered *r = LRU_ITEM(found, struct remembered, lru);
-    if (!is_still_valid(r) || (r->table.serial && !cache_peek_mark(&r->table, false, item))) {
+    if (!is_still_valid(r) || (r->table.serial && !cache_peek_handle(&r->table, false, item))) {
         lru_drop(&searches, found);
         return NULL;
     }

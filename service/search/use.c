@@ -60,7 +60,7 @@ static void take_table(struct search *search)
     search->next = find_use_finish;
 }
 
-static void table_answered(struct cache_look *look)
+static void table_answered(struct cache_lookup *look)
 {
     search_answered((struct search *)((char *)look - offsetof(struct search, table)));
 }
@@ -68,10 +68,10 @@ static void table_answered(struct cache_look *look)
 void search_ask(struct search *search, const struct cache_key *key, const void *context)
 {
     struct kinds_found *found = search->result;
-    search->table = (struct cache_look){
+    search->table = (struct cache_lookup){
         .kind = search->use->kind, .key = key, .context = context, .error = &found->error, .done = table_answered};
     search->next = take_table;
-    search->waiting += !cache_ask(&search->table);
+    search->waiting += !cache_lookup_async(&search->table);
 }
 
 void search_ask_failed(struct search *search, enum sl_code code)
@@ -260,7 +260,7 @@ static void ask_rewritten(struct search *search)
         search_ask_failed(search, search->failure.code);
 }
 
-static void auxiliary_answered(struct cache_look *look)
+static void auxiliary_answered(struct cache_lookup *look)
 {
     struct probe *other = (struct probe *)((char *)look - offsetof(struct probe, look));
     other->code = look->code;
@@ -293,7 +293,7 @@ static bool add_auxiliary(struct search *search, const struct remote_file *file,
     if (!object_request_key(&other->request, search->arena, &other->key))
         return false;
     other->look =
-        (struct cache_look){.kind = kind, .key = &other->key, .context = &other->request, .done = auxiliary_answered};
+        (struct cache_lookup){.kind = kind, .key = &other->key, .context = &other->request, .done = auxiliary_answered};
     search->other_count++;
     return true;
 }
@@ -349,7 +349,7 @@ static void use_object(struct search *search)
     search->waiting++; /* keeps the search waiting until all look-ups are posted */
     for (size_t i = 0; i < search->other_count; i++) {
         search->waiting++;
-        if (cache_ask(&search->others[i].look))
+        if (cache_lookup_async(&search->others[i].look))
             auxiliary_answered(&search->others[i].look);
     }
     search->waiting--;

@@ -207,7 +207,7 @@ static enum sl_code named_write(struct job *job, void *arg, struct sl_error *err
         return sl_fail(error, SL_UNSUPPORTED, "more than %llu frames with inlined functions (max_response_frames)",
                        (unsigned long long)job->config->max_response_frames);
     enum sl_code code = named_write_file(job, work, error);
-    native_look_at_pages(&work->crash.native);
+    native_check_residency(&work->crash.native);
     return code;
 }
 

@@ -168,7 +168,7 @@ enum sl_code mozilla_write_answer(struct job *job, void *arg, struct sl_error *e
     if (is_unreachable(r))
         return sl_fail(error, SL_UNSUPPORTED, "symbol storage is temporarily unavailable");
     mozilla_write(r, &job->answer);
-    native_look_at_pages(&r->native);
+    native_check_residency(&r->native);
     return SL_OK;
 }
 

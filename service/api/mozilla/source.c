@@ -95,7 +95,7 @@ static enum sl_code source_check(struct job *job, void *arg, struct sl_error *er
         return source_fail(job, "Don't have any debug info for the requested library", "");
     if (!is_named(w))
         return source_fail(job, "The requested path is not present in the symbolication frames", "");
-    native_look_at_pages(&w->symbols.native);
+    native_check_residency(&w->symbols.native);
     return SL_OK;
 }
 

@@ -272,7 +272,7 @@ enum sl_code native_run(struct job *job, void *request, struct sl_error *error) 
 unsigned native_place_of_results(void *request);
 /* Call after such a step: on the pool it has read pages that were not resident; this checks them, so that the loop may use
  * them from now on. */
-void native_look_at_pages(const struct native_request *request);
+void native_check_residency(const struct native_request *request);
 
 /* Members of struct job_kind: write {"status":"completed"} and what the request's writer adds. */
 enum sl_code native_write_answer(struct job *job, void *request, struct sl_error *error);

@@ -37,7 +37,7 @@ static bool tables_resident(const struct native_found *found)
     bool all = true;
     table_items(found, items);
     for (size_t i = 0; i < 3; i++)
-        all = (!items[i] || cache_at_hand(items[i])) && all;
+        all = (!items[i] || cache_is_resident(items[i])) && all;
     return all;
 }
 
@@ -61,7 +61,7 @@ unsigned native_place_of_results(void *arg)
     return choose_place(request, request->result_count);
 }
 
-void native_look_at_pages(const struct native_request *request)
+void native_check_residency(const struct native_request *request)
 {
     struct cache_item *items[3];
     for (size_t i = 0; i < request->module_count; i++) {
@@ -71,7 +71,7 @@ void native_look_at_pages(const struct native_request *request)
         table_items(found, items);
         for (size_t k = 0; k < 3; k++)
             if (items[k])
-                cache_look_at_pages(items[k]);
+                cache_check_residency(items[k]);
     }
 }
 
@@ -104,7 +104,7 @@ static enum sl_code name_and_finish(struct job *job, void *arg, struct sl_error 
     enum sl_code code = finish(job, request, error);
     if (code == SL_OK && request->then)
         code = request->then(job, request, error);
-    native_look_at_pages(request);
+    native_check_residency(request);
     return code;
 }
 
@@ -191,6 +191,6 @@ enum sl_code native_write_answer(struct job *job, void *arg, struct sl_error *er
     request->writer(request, &w, request->writer_arg);
     answer_limit_write(request->limit, &w);
     sl_json_end_object(&w);
-    native_look_at_pages(request);
+    native_check_residency(request);
     return SL_OK;
 }

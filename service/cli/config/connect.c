@@ -153,7 +153,7 @@ static void ask_redis(struct connect_check *q)
         q->code = sl_fail(&q->error, SL_DOWNLOAD_ERROR, SL_STR_FMT, SL_STR_ARG(sl_buf_view(&answer.text)));
     else if (result != REDIS_ANSWERED)
         q->code = sl_fail(&q->error, SL_DOWNLOAD_ERROR, "%s",
-                          *redis_trouble(redis) ? redis_trouble(redis) : "no response in time");
+                          *redis_last_error(redis) ? redis_last_error(redis) : "no response in time");
     sl_buf_free(&answer.text);
     fiber_group_cancel(&group);
     fiber_group_wait(&group);

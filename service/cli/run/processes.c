@@ -422,7 +422,7 @@ int processes_run(struct config *config, const struct options *options,
     sl_buf_free(&tried);
     if (!metrics_share(parent.count))
         log_warn("run", "cannot share metrics between processes; counters will drop when a process dies");
-    if (!cache_share_bell())
+    if (!cache_share_change_counter())
         log_warn("run", "cannot notify processes of uploads at once; they will notice within a second");
     log_info("run", "started several processes", LOG_U64("processes", parent.count));
     supervise();

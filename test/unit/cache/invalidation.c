@@ -44,7 +44,7 @@ TEST(files_of_keys)
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct cache_file wanted = file(rows[i].source, rows[i].location);
-        if (cache_key_names(sl_str(rows[i].key), &wanted) != rows[i].names)
+        if (cache_key_names_file(sl_str(rows[i].key), &wanted) != rows[i].names)
             fail_msg("row %zu", i);
     }
 }
@@ -141,7 +141,7 @@ FIBER_TEST(other_processes_are_heard)
     struct cache_file changed = file("s", "file://one");
     get(&kind, "scope: a\n\n" ONE, &old, "old");
     get(&kind, "scope: a\n\n" TWO, &old, "old");
-    assert_int_equal(cache_stamp_write(test_dir, &changed, 1, cache_now_ns(), &generations, NULL), SL_OK);
+    assert_int_equal(cache_write_stamp(test_dir, &changed, 1, cache_now_ns(), &generations, NULL), SL_OK);
     uint64_t begin = loop_now_ms();
     while (runs == 2) {
         struct cache_item *item;
@@ -154,7 +154,7 @@ FIBER_TEST(other_processes_are_heard)
     get(&kind, "scope: a\n\n" TWO, &new, "old");
     assert_int_equal(runs, 3);
     /* Its next look at the disk tells at once. */
-    assert_int_equal(cache_stamp_write(test_dir, &changed, 1, cache_now_ns(), &generations, NULL), SL_OK);
+    assert_int_equal(cache_write_stamp(test_dir, &changed, 1, cache_now_ns(), &generations, NULL), SL_OK);
     get(&kind, "scope: a\n\nsource: x\nlocation: y\n", &new, "new");
     get(&kind, "scope: a\n\n" ONE, &old, "old");
     assert_int_equal(runs, 5);
@@ -217,7 +217,7 @@ FIBER_TEST(nor_when_another_process_was_told)
     struct cache_file changed = file("s", "file://one");
     struct fiber_group group;
     race_begin(&race, &group, &runs);
-    assert_int_equal(cache_stamp_write(test_dir, &changed, 1, cache_now_ns(), &generations, NULL), SL_OK);
+    assert_int_equal(cache_write_stamp(test_dir, &changed, 1, cache_now_ns(), &generations, NULL), SL_OK);
     race_end(&race, &group);
     assert_false(exists(path_in(&kind, "scope: a\n\n" ONE, 3)));
     get(&kind, "scope: a\n\n" ONE, &new, "new");
@@ -258,7 +258,7 @@ TEST(old_stamps_are_removed)
     struct cache_file changed = file("s", "file://one");
     struct cleanup_options options = {0};
     struct cleanup_totals totals;
-    assert_int_equal(cache_stamp_write(test_dir, &changed, 1, cache_now_ns(), &generations, NULL), SL_OK);
+    assert_int_equal(cache_write_stamp(test_dir, &changed, 1, cache_now_ns(), &generations, NULL), SL_OK);
     int64_t generation = cache_generation(test_dir);
     assert_true(generation > 0);
     assert_true(cache_stamp(test_dir, SL_STR(ONE)) > 0);
@@ -277,7 +277,7 @@ TEST(a_directory_that_refuses)
     struct cache_file changed = file("s", "file://one");
     struct sl_error error = {0};
     put_file("invalidated", "a file", 0);
-    assert_int_equal(cache_stamp_write(test_dir, &changed, 1, cache_now_ns(), &generations, &error), SL_INTERNAL);
+    assert_int_equal(cache_write_stamp(test_dir, &changed, 1, cache_now_ns(), &generations, &error), SL_INTERNAL);
     assert_non_null(strstr(error.message, "invalidated"));
     assert_true(cache_stamp(test_dir, SL_STR(ONE)) == 0);
 }

@@ -5,13 +5,13 @@ enum { MANY = 500, FIBERS_AT_MOST = 64 + 32 + 2 };
 
 /* ---- records ---- */
 struct question {
-    struct cache_look look;
+    struct cache_lookup look;
     struct cache_key key;
     char name[16];
     unsigned answers;
 };
 
-static void answered(struct cache_look *look)
+static void answered(struct cache_lookup *look)
 {
     struct question *question = (struct question *)look;
     question->answers++;
@@ -28,7 +28,7 @@ static void ask_all(struct plan *plan)
         snprintf(q->name, sizeof q->name, "many%d", i);
         q->key = key_of(q->name);
         q->look.key = &q->key;
-        assert_false(cache_ask(&q->look));
+        assert_false(cache_lookup_async(&q->look));
     }
 }
 
@@ -52,7 +52,7 @@ FIBER_TEST(waiting_takes_no_fiber)
     assert_int_equal(runs, 64); /* the rest waits in line */
     assert_true(fiber_live() <= FIBERS_AT_MOST);
     for (int i = 0; i < MANY / 2; i++)
-        cache_withdraw(&questions[i].look);
+        cache_lookup_cancel(&questions[i].look);
     while (count_answers() < MANY / 2) {
         fiber_wake_all(&gate);
         assert_true(fiber_sleep(1));

@@ -26,21 +26,21 @@ static unsigned read_all(const struct cache_item *item)
 
 static void look_anew(struct cache_item *item)
 {
-    item->looked_ms = 0;
-    cache_look_at_pages(item);
+    item->residency_checked_ms = 0;
+    cache_check_residency(item);
 }
 
 TEST(what_was_read_is_at_hand)
 {
     struct cache_item item = map_holes(5 << 20), copy = {.references = 1, .mapping = {{(const uint8_t *)"x", 1}, 0}};
-    assert_true(cache_at_hand(&copy));
-    assert_false(cache_at_hand(&item)); /* nobody has looked */
+    assert_true(cache_is_resident(&copy));
+    assert_false(cache_is_resident(&item)); /* nobody has looked */
     look_anew(&item);
-    assert_false(cache_at_hand(&item));
+    assert_false(cache_is_resident(&item));
     assert_int_equal(read_all(&item), 0);
-    assert_false(cache_at_hand(&item)); /* nobody has looked since */
+    assert_false(cache_is_resident(&item)); /* nobody has looked since */
     look_anew(&item);
-    assert_true(cache_at_hand(&item));
+    assert_true(cache_is_resident(&item));
     sl_unmap(&item.mapping);
 }
 
@@ -50,12 +50,12 @@ TEST(somebody_looks_now_and_then)
     struct cache_item item = map_holes(1 << 20);
     read_all(&item);
     look_anew(&item);
-    assert_true(cache_at_hand(&item));
-    item.looked_ms -= LONG_AGO_MS;
-    assert_false(cache_at_hand(&item));
-    assert_true(cache_at_hand(&item));
-    cache_look_at_pages(&item);
-    assert_true(cache_at_hand(&item));
+    assert_true(cache_is_resident(&item));
+    item.residency_checked_ms -= LONG_AGO_MS;
+    assert_false(cache_is_resident(&item));
+    assert_true(cache_is_resident(&item));
+    cache_check_residency(&item);
+    assert_true(cache_is_resident(&item));
     sl_unmap(&item.mapping);
 }
 
@@ -63,11 +63,11 @@ TEST(large_files_are_not_fetched_whole)
 {
     struct cache_item item = map_holes(40 << 20);
     look_anew(&item);
-    uint64_t looked_ms = item.looked_ms;
-    cache_look_at_pages(&item); /* too soon */
-    assert_int_equal(item.looked_ms, looked_ms);
+    uint64_t residency_checked_ms = item.residency_checked_ms;
+    cache_check_residency(&item); /* too soon */
+    assert_int_equal(item.residency_checked_ms, residency_checked_ms);
     look_anew(&item);
-    assert_false(cache_at_hand(&item));
+    assert_false(cache_is_resident(&item));
     sl_unmap(&item.mapping);
 }
 

@@ -18,20 +18,20 @@ enum {
 static bool is_due(const struct cache_item *item, uint64_t now_ms)
 {
     uint64_t pages = item->mapping.mapped / (uint64_t)sysconf(_SC_PAGESIZE);
-    uint64_t rest = item->all_there ? RESIDENT_FOR_MS : CHECK_AGAIN_MS;
-    return !item->looked_ms || now_ms >= item->looked_ms + rest + pages / PAGES_PER_SECOND * 1000;
+    uint64_t rest = item->is_resident ? RESIDENT_FOR_MS : CHECK_AGAIN_MS;
+    return !item->residency_checked_ms || now_ms >= item->residency_checked_ms + rest + pages / PAGES_PER_SECOND * 1000;
 }
 
-bool cache_at_hand(struct cache_item *item)
+bool cache_is_resident(struct cache_item *item)
 {
     if (!item->mapping.mapped)
         return true; /* a copy */
-    if (!item->all_there)
+    if (!item->is_resident)
         return false;
     uint64_t now_ms = loop_now_ms();
     if (!is_due(item, now_ms))
         return true;
-    item->looked_ms = now_ms; /* this caller checks */
+    item->residency_checked_ms = now_ms; /* this caller checks */
     return false;
 }
 
@@ -51,13 +51,13 @@ static bool are_all_resident(const struct sl_mapping *mapping)
     return true;
 }
 
-void cache_look_at_pages(struct cache_item *item)
+void cache_check_residency(struct cache_item *item)
 {
     uint64_t now_ms = clock_mono_ns() / 1000000;
-    if (!item->mapping.mapped || (!item->all_there && !is_due(item, now_ms)))
+    if (!item->mapping.mapped || (!item->is_resident && !is_due(item, now_ms)))
         return;
-    item->looked_ms = now_ms;
-    item->all_there = are_all_resident(&item->mapping);
-    if (!item->all_there && item->mapping.mapped <= READ_AHEAD_MAX)
+    item->residency_checked_ms = now_ms;
+    item->is_resident = are_all_resident(&item->mapping);
+    if (!item->is_resident && item->mapping.mapped <= READ_AHEAD_MAX)
         madvise((void *)item->mapping.bytes.data, item->mapping.mapped, MADV_WILLNEED);
 }

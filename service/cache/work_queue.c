@@ -10,12 +10,12 @@ enum { DISK_FIBERS = 32, PLACE_FIBERS = 64 };
 
 static unsigned place_fibers = PLACE_FIBERS;
 
-void line_limits(const struct config *config)
+void work_queue_configure(const struct config *config)
 {
     uint64_t twice = (uint64_t)config->max_downloads_per_host * 2;
     place_fibers = twice > PLACE_FIBERS ? (unsigned)(twice < UINT32_MAX ? twice : UINT32_MAX) : PLACE_FIBERS;
-    cache_engine.disk_line.most = DISK_FIBERS;
-    cache_engine.disk_line.what = "disk";
+    cache_engine.disk_queue.most = DISK_FIBERS;
+    cache_engine.disk_queue.what = "disk";
     for (size_t i = 0; i < cache_engine.count; i++) {
         struct kind_state *state = &cache_engine.kinds[i];
         state->line.most = state->kind->recursive ? UINT32_MAX : place_fibers;
@@ -23,22 +23,22 @@ void line_limits(const struct config *config)
     }
 }
 
-struct line *line_of(struct flight *flight)
+struct work_queue *work_queue_for(struct flight *flight)
 {
     struct kind_state *state = flight->state;
     struct sl_str place = state->kind->place ? state->kind->place(flight->context) : (struct sl_str){NULL, 0};
     if (!place.size)
         return &state->line;
-    struct line *line = sl_map_get(&state->lines, place);
+    struct work_queue *line = sl_map_get(&state->lines, place);
     if (line)
         return line;
     line = sl_map_add(&state->lines, place, sizeof *line, &place);
     if (line)
-        *line = (struct line){.most = place_fibers, .what = "computation", .map = &state->lines, .name = place};
+        *line = (struct work_queue){.most = place_fibers, .what = "computation", .map = &state->lines, .name = place};
     return line;
 }
 
-static void drop_idle(struct line *line)
+static void drop_idle(struct work_queue *line)
 {
     if (line->running || line->flights.first || !line->map)
         return;
@@ -46,15 +46,15 @@ static void drop_idle(struct line *line)
     free(line);
 }
 
-static void count_waiting(const struct line *changed, long by)
+static void count_waiting(const struct work_queue *changed, long by)
 {
     static long disk, computation;
-    long *total = changed == &cache_engine.disk_line ? &disk : &computation;
+    long *total = changed == &cache_engine.disk_queue ? &disk : &computation;
     *total += by;
     metric_set(METRIC_WAITING, (double)*total, changed->what, NULL, NULL);
 }
 
-static struct flight *cache_line_next(struct line *line)
+static struct flight *cache_line_next(struct work_queue *line)
 {
     struct flight *flight = SL_LIST_FIRST(&line->flights, struct flight, in_line);
     if (!flight)
@@ -66,7 +66,7 @@ static struct flight *cache_line_next(struct line *line)
 
 static void work_line(void *arg)
 {
-    struct line *line = arg;
+    struct work_queue *line = arg;
     for (struct flight *flight; (flight = cache_line_next(line));) {
         fiber_set_request_id(flight->request_id);
         flight->step(flight);
@@ -75,7 +75,7 @@ static void work_line(void *arg)
     drop_idle(line);
 }
 
-bool line_enter(struct line *line, struct flight *flight, flight_step *step)
+bool work_queue_push(struct work_queue *line, struct flight *flight, flight_step *step)
 {
     if (line->running < line->most) {
         if (fiber_start_inner(&cache_engine.group, work_line, line)) {
