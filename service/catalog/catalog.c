@@ -35,7 +35,7 @@ const size_t kinds_all_count = sizeof kinds_all / sizeof *kinds_all;
 
 void kinds_init(const struct config *config)
 {
-    remember_nothing();
+    search_cache_clear();
     conversions_configure(config);
     symbfiles_init(config);
     struct origin_options options = {
@@ -55,9 +55,9 @@ void kinds_init(const struct config *config)
 void kinds_close(void)
 {
     symbfiles_close();
-    remember_nothing();
+    search_cache_clear();
     ms_symcaches_close();
     symbfile_answers_forget();
-    mozilla_health_forget();
+    mozilla_health_clear();
     origin_close();
 }

@@ -109,12 +109,12 @@ enum sl_code il2cpp_find(const struct auxiliary_search *search, struct object_re
 
 struct jvm_asking {
     struct auxiliary_search search;
-    struct jvm_question *question;
+    struct jvm_query *question;
 };
 
 static void answer_question(struct jvm_asking *a)
 {
-    struct jvm_question *q = a->question;
+    struct jvm_query *q = a->question;
     const struct object_id id = {.debug_id = q->id, .has_debug_id = true};
     struct object_request *found;
     a->search.id = &id;
@@ -145,8 +145,8 @@ static void ask(void *arg)
         log_info("kinds", "a mapping is ignored", LOG_STR("id", id), LOG_STR("reason", a->question->error.message));
 }
 
-bool kinds_find_jvm(const struct source *sources, size_t source_count, struct sl_str scope,
-                    struct jvm_question *questions, size_t count, struct sl_arena *arena)
+bool search_find_jvm(const struct source *sources, size_t source_count, struct sl_str scope,
+                     struct jvm_query *questions, size_t count, struct sl_arena *arena)
 {
     struct jvm_asking *asking = SL_ARENA_ARRAY(arena, struct jvm_asking, count + 1);
     void **items = SL_ARENA_ARRAY(arena, void *, count + 1);
@@ -160,7 +160,7 @@ bool kinds_find_jvm(const struct source *sources, size_t source_count, struct sl
     return !asking || !items || fiber_for_each(ask, items, count, count);
 }
 
-void kinds_release_jvm(struct jvm_question *questions, size_t count)
+void search_release_jvm(struct jvm_query *questions, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         cache_release(questions[i].item);
@@ -170,7 +170,7 @@ void kinds_release_jvm(struct jvm_question *questions, size_t count)
     }
 }
 
-bool kinds_jvm_source(const struct jvm_question *bundle, struct sl_str url, uint64_t *work, struct sl_buf *text)
+bool search_append_jvm_source(const struct jvm_query *bundle, struct sl_str url, uint64_t *work, struct sl_buf *text)
 {
     const struct sl_bundle *sources = bundle->item ? bundle->item->loaded : NULL;
     const struct sl_bundle_file *file = sources ? sl_bundle_by_url(sources, url) : NULL;

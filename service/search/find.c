@@ -8,7 +8,7 @@
 
 /* ---- many searches in one fiber ---- */
 
-struct crowd { /* searches run by one fiber */
+struct search_batch { /* searches run by one fiber */
     struct fiber *fiber;
     struct fiber_group helpers;
     struct sl_list ready; /* searches that can continue */
@@ -17,30 +17,30 @@ struct crowd { /* searches run by one fiber */
 
 static void make_ready(struct search *search)
 {
-    sl_list_append(&search->crowd->ready, &search->ready);
+    sl_list_append(&search->search_batch->ready, &search->ready);
 }
 
-void search_answered(struct search *search)
+void search_lookup_done(struct search *search)
 {
     if (--search->waiting)
         return;
     make_ready(search);
-    fiber_wake(search->crowd->fiber);
+    fiber_wake(search->search_batch->fiber);
 }
 
 static void help(void *arg)
 {
     struct search *search = arg;
     search->helper(search);
-    search_answered(search);
+    search_lookup_done(search);
 }
 
-void search_in_fiber(struct search *search, void (*work)(struct search *search))
+void search_run_in_fiber(struct search *search, void (*work)(struct search *search))
 {
     search->helper = work;
     search->helped = true;
     search->waiting++;
-    if (fiber_start(&search->crowd->helpers, help, search))
+    if (fiber_start(&search->search_batch->helpers, help, search))
         return;
     search->waiting--;
     work(search);
@@ -53,7 +53,7 @@ static void go_on(struct search *search)
         search->next = NULL;
         step(search);
     }
-    search->crowd->unfinished -= !search->waiting;
+    search->search_batch->unfinished -= !search->waiting;
 }
 
 static void withdraw(struct search *search)
@@ -66,7 +66,7 @@ static void withdraw(struct search *search)
     cache_release(search->table.item); /* answered, but never used */
 }
 
-struct search search_of(const struct kinds_search *where, const struct object_id *id, enum purpose purpose)
+struct search search_make(const struct search_scope *where, const struct object_id *id, enum purpose purpose)
 {
     return (struct search){.sources = where->sources,
                            .source_count = where->source_count,
@@ -79,28 +79,28 @@ struct search search_of(const struct kinds_search *where, const struct object_id
 
 bool search_run(struct search *searches, size_t count)
 {
-    struct crowd crowd = {.fiber = fiber_self(), .unfinished = count};
+    struct search_batch search_batch = {.fiber = fiber_self(), .unfinished = count};
     bool going = !fiber_cancelled();
-    fiber_group_init(&crowd.helpers, fiber_group_current());
+    fiber_group_init(&search_batch.helpers, fiber_group_current());
     for (size_t i = 0; i < count; i++) {
-        searches[i].crowd = &crowd;
+        searches[i].search_batch = &search_batch;
         make_ready(&searches[i]);
     }
-    while (going && crowd.unfinished) {
-        struct search *search = SL_LIST_FIRST(&crowd.ready, struct search, ready);
+    while (going && search_batch.unfinished) {
+        struct search *search = SL_LIST_FIRST(&search_batch.ready, struct search, ready);
         if (!search) {
             fiber_expect("cache entries");
             going = fiber_suspend();
             continue;
         }
-        sl_list_remove(&crowd.ready, &search->ready);
+        sl_list_remove(&search_batch.ready, &search->ready);
         go_on(search);
         if (turn_is_over())
             going = fiber_yield();
     }
     if (!going)
-        fiber_group_cancel(&crowd.helpers);
-    fiber_group_wait(&crowd.helpers);
+        fiber_group_cancel(&search_batch.helpers);
+    fiber_group_wait(&search_batch.helpers);
     for (size_t i = 0; !going && i < count; i++)
         withdraw(&searches[i]);
     return going;
@@ -132,7 +132,7 @@ static bool kinds_find_grow(struct search *search, size_t more)
     if (search->capacity - search->count >= more)
         return true;
     size_t capacity = search->capacity * 2 + more;
-    struct probe *probes = SL_ARENA_ARRAY(search->arena, struct probe, capacity);
+    struct candidate_file *probes = SL_ARENA_ARRAY(search->arena, struct candidate_file, capacity);
     if (!probes)
         return search_fail(search, SL_BUSY);
     if (search->count)
@@ -147,7 +147,7 @@ static bool add_files(struct search *search, const struct remote_file *files, si
     if (!kinds_find_grow(search, count))
         return false;
     for (size_t i = 0; i < count; i++) {
-        struct probe *probe = &search->probes[search->count++];
+        struct candidate_file *probe = &search->probes[search->count++];
         probe->request = (struct object_request){&files[i], search->id, origin_scope(&files[i], search->scope)};
         if (!object_request_key(&probe->request, search->arena, &probe->key))
             return search_fail(search, SL_BUSY);
@@ -173,7 +173,7 @@ static bool list(struct search *search)
 
 /* ---- features of the candidates ---- */
 
-static void kinds_find_take(struct probe *probe, enum sl_code code, struct cache_item *item)
+static void kinds_find_take(struct candidate_file *probe, enum sl_code code, struct cache_item *item)
 {
     probe->code = probe->error.code = code;
     if (code != SL_OK)
@@ -190,9 +190,9 @@ static void kinds_find_take(struct probe *probe, enum sl_code code, struct cache
 
 static void answered(struct cache_lookup *look)
 {
-    struct probe *probe = (struct probe *)((char *)look - offsetof(struct probe, look));
+    struct candidate_file *probe = (struct candidate_file *)((char *)look - offsetof(struct candidate_file, look));
     kinds_find_take(probe, look->code, look->item);
-    search_answered(probe->search);
+    search_lookup_done(probe->search);
 }
 
 static bool same_directory(struct sl_str a, struct sl_str b)
@@ -203,7 +203,7 @@ static bool same_directory(struct sl_str a, struct sl_str b)
 }
 
 /* True if the files next to the pointer do not exist: then the pointer is followed. */
-static bool should_follow(const struct search *search, const struct probe *pointer)
+static bool should_follow(const struct search *search, const struct candidate_file *pointer)
 {
     const struct remote_file *file = pointer->request.file;
     for (size_t i = 0; i < search->count; i++) {
@@ -218,7 +218,7 @@ static bool should_follow(const struct search *search, const struct probe *point
 static void kinds_find_ask(struct search *search, bool pointers)
 {
     for (size_t i = 0; i < search->count; i++) {
-        struct probe *probe = &search->probes[i];
+        struct candidate_file *probe = &search->probes[i];
         if (probe->request.file->pointer != pointers || (probe->skipped = pointers && !should_follow(search, probe)))
             continue;
         probe->search = search;
@@ -244,7 +244,7 @@ static bool has_pointers(const struct search *search)
 
 /* ---- choosing ---- */
 
-unsigned probe_grade(const struct probe *probe, enum purpose purpose)
+unsigned candidate_file_grade(const struct candidate_file *probe, enum purpose purpose)
 {
     const struct sl_features *f = &probe->features;
     if (probe->skipped)
@@ -254,19 +254,19 @@ unsigned probe_grade(const struct probe *probe, enum purpose purpose)
     switch (purpose) {
     case PURPOSE_UNWIND: return f->has_unwind_info ? GRADE_BEST : GRADE_NONE;
     case PURPOSE_SOURCE: return f->has_sources ? GRADE_BEST : GRADE_NONE;
-    case PURPOSE_FILE: return GRADE_BEST;
-    case PURPOSE_FIRST: return GRADE_NONE;
+    case PURPOSE_ANY_OBJECT: return GRADE_BEST;
+    case PURPOSE_ANY_FILE: return GRADE_NONE;
     case PURPOSE_DEBUG: break;
     }
     return f->has_debug_info ? GRADE_BEST : f->has_symbols ? GRADE_SYMBOLS : GRADE_NONE;
 }
 
-static struct probe *choose(const struct search *search)
+static struct candidate_file *choose(const struct search *search)
 {
-    struct probe *best = NULL;
+    struct candidate_file *best = NULL;
     unsigned best_grade = GRADE_NONE;
     for (size_t i = 0; i < search->count; i++) {
-        unsigned g = probe_grade(&search->probes[i], search->purpose);
+        unsigned g = candidate_file_grade(&search->probes[i], search->purpose);
         if (g < best_grade) {
             best = &search->probes[i];
             best_grade = g;
@@ -288,7 +288,7 @@ struct sl_str search_error_text(struct sl_arena *arena, const struct sl_error *e
     return in_arena(arena, &text);
 }
 
-static void report_download(struct sl_arena *arena, const struct probe *probe, struct candidate *candidate)
+static void report_download(struct sl_arena *arena, const struct candidate_file *probe, struct candidate *candidate)
 {
     *candidate = (struct candidate){.source = probe->request.file->source->id,
                                     .location = probe->request.file->uri,
@@ -315,7 +315,7 @@ static bool report_downloads(struct search *search)
                                                 .location = SL_STR("No object files listed on this source"),
                                                 .download = SL_NOT_FOUND};
     for (size_t i = 0; i < search->count; i++) {
-        struct probe *probe = &search->probes[i];
+        struct candidate_file *probe = &search->probes[i];
         if (probe->skipped || probe->code == SL_BUSY)
             continue;
         probe->candidate = &items[count++];
@@ -341,19 +341,19 @@ static void log_errors(const struct search *search)
 }
 
 /* Looks up again misses that would have been better candidates, as they may exist by now. */
-static void renew_better(const struct search *search, const struct probe *chosen)
+static void renew_better(const struct search *search, const struct candidate_file *chosen)
 {
-    bool best = probe_grade(chosen, search->purpose) == GRADE_BEST;
-    for (struct probe *probe = search->probes; probe < search->probes + search->count; probe++)
+    bool best = candidate_file_grade(chosen, search->purpose) == GRADE_BEST;
+    for (struct candidate_file *probe = search->probes; probe < search->probes + search->count; probe++)
         if ((probe->renewed = probe->code == SL_NOT_FOUND && (!best || probe < chosen)))
             cache_renew(&kind_object_meta, &probe->key, &probe->request);
 }
 
 /* True if a candidate that could not be looked up for lack of memory might have been better. */
-static bool may_be_better(const struct search *search, const struct probe *chosen)
+static bool may_be_better(const struct search *search, const struct candidate_file *chosen)
 {
-    bool best = chosen && probe_grade(chosen, search->purpose) == GRADE_BEST;
-    for (const struct probe *probe = search->probes; probe < search->probes + search->count; probe++)
+    bool best = chosen && candidate_file_grade(chosen, search->purpose) == GRADE_BEST;
+    for (const struct candidate_file *probe = search->probes; probe < search->probes + search->count; probe++)
         if (probe->code == SL_BUSY && !probe->skipped && (!best || probe < chosen))
             return true;
     return false;
@@ -362,7 +362,7 @@ static bool may_be_better(const struct search *search, const struct probe *chose
 /* ---- steps of a search ---- */
 static void choose_one(struct search *search)
 {
-    struct probe *chosen = NULL;
+    struct candidate_file *chosen = NULL;
     if (report_downloads(search))
         chosen = choose(search);
     if (may_be_better(search, chosen))
@@ -402,19 +402,19 @@ static void kinds_find_begin(struct search *search)
     if (lists_at_once(search->sources, search->source_count))
         list(search);
     else
-        search_in_fiber(search, list_in_fiber);
+        search_run_in_fiber(search, list_in_fiber);
 }
 
-bool search_all(struct search *searches, size_t count)
+bool search_run_all(struct search *searches, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         searches[i].next = searches[i].next ? searches[i].next : kinds_find_begin;
     return search_run(searches, count);
 }
 
-struct probe *search_one(struct search *search)
+struct candidate_file *search_choose(struct search *search)
 {
-    if (!search_all(search, 1))
+    if (!search_run_all(search, 1))
         search_fail(search, SL_CANCELLED);
     return search->failure.code == SL_OK ? search->chosen : NULL;
 }

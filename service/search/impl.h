@@ -20,7 +20,7 @@ struct wanted { /* requested file types */
 
 enum { GRADE_BEST = 0, GRADE_SYMBOLS = 1, GRADE_ERROR = 3, GRADE_NONE = 4 };
 
-struct probe { /* one candidate file */
+struct candidate_file { /* one candidate file */
     struct object_request request;
     struct cache_key key;
     enum sl_code code;
@@ -37,7 +37,7 @@ struct probe { /* one candidate file */
 struct search {
     const struct source *sources;
     size_t source_count;
-    uint64_t list; /* like kinds_search.list */
+    uint64_t list; /* like search_scope.list */
     const struct object_id *id;
     struct sl_str scope;
     enum purpose purpose;
@@ -45,18 +45,18 @@ struct search {
     struct sl_arena *arena;
     void (*then)(struct search *search); /* next step after the choice; NULL = none */
     void *result;                        /* for `then` */
-    const struct kinds_use *use;         /* for use.c */
+    const struct search_target *use;     /* for use.c */
     bool opens;                          /* sources are to be opened */
     bool helped;                         /* a fiber has worked for it */
     /* result */
-    struct probe *chosen; /* NULL if there is none */
-    struct probe *probes;
+    struct candidate_file *chosen; /* NULL if there is none */
+    struct candidate_file *probes;
     size_t count, capacity;
     struct listing *listings;         /* one per source */
     struct candidate_list candidates; /* capacity reserved before the probes point into it */
     struct sl_error failure;          /* code SL_OK = none */
     /* for `then` */
-    struct probe *others; /* candidates of other types, not in `candidates` */
+    struct candidate_file *others; /* candidates of other types, not in `candidates` */
     size_t other_count;
     struct object_request *map, *lines; /* further inputs of the symcache; NULL = none */
     struct cache_lookup table;
@@ -64,48 +64,48 @@ struct search {
     void (*next)(struct search *search);
     void (*helper)(struct search *search);
     size_t waiting;
-    struct crowd *crowd;
+    struct search_batch *search_batch;
     struct sl_link ready;
 };
 
-struct search search_of(const struct kinds_search *where, const struct object_id *id, enum purpose purpose);
+struct search search_make(const struct search_scope *where, const struct object_id *id, enum purpose purpose);
 /* Runs each search from its `next` to its end. False when cancelled: then searches whose `next` is not NULL have not ended. */
 bool search_run(struct search *searches, size_t count) SL_SUSPENDS;
-void search_answered(struct search *search); /* one of its look-ups has been answered */
+void search_lookup_done(struct search *search); /* one of its look-ups has been answered */
 /* Runs `work` in a fiber (in the running one if no other is available); the next step waits for it. */
-void search_in_fiber(struct search *search, void (*work)(struct search *search)) SL_SUSPENDS;
+void search_run_in_fiber(struct search *search, void (*work)(struct search *search)) SL_SUSPENDS;
 
 /* Lists, fetches, chooses and uses; searches with a `next` begin there. False when cancelled. */
-bool search_all(struct search *searches, size_t count) SL_SUSPENDS;
+bool search_run_all(struct search *searches, size_t count) SL_SUSPENDS;
 /* Returns the chosen file; NULL with `failure` set, or without if there is no file at all. */
-struct probe *search_one(struct search *search) SL_SUSPENDS;
+struct candidate_file *search_choose(struct search *search) SL_SUSPENDS;
 
 /* ---- use.c ---- */
-struct kinds_steps { /* steps of a use; each may be NULL */
-    /* Calls search_ask with a key made from more than the chosen file. */
+struct search_hooks { /* steps of a use; each may be NULL */
+    /* Calls search_lookup with a key made from more than the chosen file. */
     void (*ask)(struct search *search);
     /* Called if no file is usable, as the result says already: may try alternatives and change search and result. */
     void (*otherwise)(struct search *search);
     /* Called when the entry is available, to add to the result. */
-    void (*had)(struct kinds_found *found, struct candidate_use *report);
+    void (*had)(struct search_result *found, struct candidate_use *report);
 };
 
 /* Looks the use's entry up, then ends the search. */
-void search_ask(struct search *search, const struct cache_key *key, const void *context);
+void search_lookup(struct search *search, const struct cache_key *key, const void *context);
 /* Ends the search as if that had failed with SL_CANCELLED or SL_BUSY. */
-void search_ask_failed(struct search *search, enum sl_code code);
+void search_lookup_failed(struct search *search, enum sl_code code);
 /* Reports the result of `found` in the candidate's field of the use. */
-void search_report(struct search *search, struct candidate *candidate, struct kinds_found *found,
-                   const struct kinds_use *use);
+void search_report(struct search *search, struct candidate *candidate, struct search_result *found,
+                   const struct search_target *use);
 
 /* Searches a Portable PDB inside a PE file: NULL if it is not wanted or there is none. */
-struct probe *search_in_pe(const struct search *first, struct search *search) SL_SUSPENDS;
+struct candidate_file *search_embedded_ppdb(const struct search *first, struct search *search) SL_SUSPENDS;
 
-/* ---- remember.c: cache of finished searches. Loop thread ----
+/* ---- search_cache.c: cache of finished searches. Loop thread ----
  *
  * Programs crash with the same modules again and again. A search that was answered by memory alone is cached with handles of
  * all the cache entries that it used: while these are in memory and unchanged, an equal search has the same result. */
-struct outcome {
+struct search_cache_value {
     enum sl_code code;
     const struct sl_error *error; /* NULL if there is none */
     struct sl_features features;
@@ -115,15 +115,16 @@ struct outcome {
 
 /* Returns the cached result of an equal search; `*item` (if not NULL) gets a reference to the table. NULL if there is none. The
  * result lives as long as the arena of the search. `use`: NULL for source texts. */
-const struct outcome *recall(const struct kinds_search *where, const struct kinds_use *use, const struct object_id *id,
-                             struct cache_item **item);
+const struct search_cache_value *search_cache_get(const struct search_scope *where, const struct search_target *use,
+                                                  const struct object_id *id, struct cache_item **item);
 
 /* Caches a copy of the search's result, if all of it was answered by memory. */
-void remember(const struct search *search, const struct kinds_use *use, const struct outcome *outcome);
+void search_cache_put(const struct search *search, const struct search_target *use,
+                      const struct search_cache_value *outcome);
 
 /* Sets `failure` to SL_CANCELLED or SL_BUSY; returns false. */
 bool search_fail(struct search *search, enum sl_code code);
-unsigned probe_grade(const struct probe *probe, enum purpose purpose);
+unsigned candidate_file_grade(const struct candidate_file *probe, enum purpose purpose);
 struct sl_str search_error_text(struct sl_arena *arena, const struct sl_error *error);
 
 /* ---- auxiliary.c: files that are not objects ---- */
@@ -148,7 +149,7 @@ enum sl_code auxiliary_find(const struct auxiliary_search *search, const struct 
 enum sl_code bcsymbolmap_find(const struct auxiliary_search *search, struct object_request **map) SL_SUSPENDS;
 enum sl_code il2cpp_find(const struct auxiliary_search *search, struct object_request **lines) SL_SUSPENDS;
 
-/* ---- own_objects.c ---- */
+/* ---- supplied_objects.c ---- */
 
 /* Answers from a file of where->own; false: none is usable. */
-bool own_objects_answer(const struct kinds_search *where, const struct kinds_question *question) SL_SUSPENDS;
+bool supplied_objects_answer(const struct search_scope *where, const struct search_query *question) SL_SUSPENDS;

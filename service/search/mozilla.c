@@ -32,7 +32,7 @@ static struct store_health *health_of(const struct source *store)
     return health ? health : sl_map_add(&stores, store->id, sizeof *health, NULL);
 }
 
-void mozilla_health_forget(void)
+void mozilla_health_clear(void)
 {
     for (struct sl_map_entry *e = NULL; (e = sl_map_next(&stores, e));)
         free(e->value);
@@ -47,7 +47,7 @@ static enum sl_code outcome(enum sl_code code, const struct sl_error *error)
 }
 
 /* Records the result of a request for a file. A failure says little about the store: it only makes the next
- * kinds_mozilla_reachable probe the store. */
+ * mozilla_check_stores probe the store. */
 static void mozilla_health_note(const struct source *store, enum sl_code code, const struct sl_error *error)
 {
     struct store_health *health = health_of(store);
@@ -112,7 +112,7 @@ static void probe_store(void *arg)
     sl_arena_free(&p->arena);
 }
 
-enum sl_code kinds_mozilla_reachable(const struct config *config)
+enum sl_code mozilla_check_stores(const struct config *config)
 {
     struct sl_arena arena = {0};
     size_t count = config->mozilla.source_count, asked = 0;
@@ -136,7 +136,7 @@ enum sl_code kinds_mozilla_reachable(const struct config *config)
 
 /* ---- the kind ---- */
 
-const char kinds_another_id[] = "the file has another id";
+const char mozilla_wrong_id_message[] = "the file has another id";
 
 struct mozilla_request {
     const struct source *stores;
@@ -187,11 +187,11 @@ static bool file_of(const struct mozilla_request *request, const struct source *
 struct watcher {
     struct sl_link link;
     const struct mozilla_request *request;
-    struct mozilla_work *work;
+    struct mozilla_stats *work;
 };
 static struct sl_list watchers;
 
-static void update_watchers(const struct mozilla_request *request, const struct mozilla_work *work)
+static void update_watchers(const struct mozilla_request *request, const struct mozilla_stats *work)
 {
     for (struct watcher *w = SL_LIST_FIRST(&watchers, struct watcher, link); w; w = SL_LIST_NEXT(w, link))
         if (sl_str_equal(w->request->place, request->place))
@@ -225,7 +225,7 @@ static enum sl_code convert_store_file(struct conversion *conversion, struct sl_
     if (info->format != SL_FORMAT_BREAKPAD)
         code = sl_fail(error, SL_MALFORMED, "not a Breakpad file");
     else if (!sl_debug_id_equal(&info->debug_id, &c->request->id.debug_id))
-        code = sl_fail(error, SL_MALFORMED, "%s", kinds_another_id);
+        code = sl_fail(error, SL_MALFORMED, "%s", mozilla_wrong_id_message);
     else
         code = sl_symcache_convert(object, NULL, &options, &conversion->parallel.parallel, &out, error);
     uint64_t begin = clock_mono_ns();
@@ -241,7 +241,7 @@ static enum sl_code convert_store_file(struct conversion *conversion, struct sl_
 
 static void count_parsing(enum sl_code code, double seconds, const struct sl_error *error)
 {
-    bool another = code == SL_MALFORMED && strcmp(error->message, kinds_another_id) == 0;
+    bool another = code == SL_MALFORMED && strcmp(error->message, mozilla_wrong_id_message) == 0;
     if (code == SL_OK)
         metric_observe(METRIC_ELIOT_PARSE, seconds, NULL, NULL, NULL);
     else if (code == SL_MALFORMED || code == SL_UNSUPPORTED)
@@ -249,7 +249,7 @@ static void count_parsing(enum sl_code code, double seconds, const struct sl_err
 }
 
 static enum sl_code convert_download(const struct mozilla_request *request, const struct remote_file *file, int from,
-                                     int to, struct mozilla_work *work, struct sl_error *error)
+                                     int to, struct mozilla_stats *work, struct sl_error *error)
 {
     struct store_conversion conversion = {request, to, 0};
     uint64_t begin = clock_mono_ns();
@@ -265,7 +265,7 @@ static enum sl_code convert_download(const struct mozilla_request *request, cons
 }
 
 static enum sl_code try_store(const struct mozilla_request *request, const struct source *store, int fd,
-                              struct sl_arena *arena, struct mozilla_work *work, struct sl_error *error)
+                              struct sl_arena *arena, struct mozilla_stats *work, struct sl_error *error)
 {
     struct remote_file file;
     struct cache_tmp text;
@@ -307,7 +307,7 @@ static enum sl_code unreachable(struct sl_error *error, const struct sl_error *r
 }
 
 static enum sl_code ask_stores(const struct mozilla_request *request, int fd, struct sl_arena *arena,
-                               struct mozilla_work *work, struct sl_error *error)
+                               struct mozilla_stats *work, struct sl_error *error)
 {
     struct sl_error missing = {.code = SL_NOT_FOUND}, transport = {.code = SL_OK};
     for (size_t i = 0; i < request->store_count; i++) {
@@ -330,7 +330,7 @@ static enum sl_code mozilla_compute(void *context, struct cache_tmp *tmp, struct
                                     struct sl_error *error)
 {
     const struct mozilla_request *request = context;
-    struct mozilla_work work = {.computed = true, .begun_ns = clock_mono_ns()};
+    struct mozilla_stats work = {.computed = true, .begun_ns = clock_mono_ns()};
     enum sl_code code = ask_stores(request, tmp->fd, arena, &work, error);
     if (code != SL_OK && code != SL_CANCELLED)
         metric_add(METRIC_TECKEN_DOWNLOAD_FAIL, 1, NULL, NULL, NULL);
@@ -390,11 +390,11 @@ const struct cache_kind kind_mozilla_syms = {
 struct mozilla_asking {
     struct mozilla_request request;
     struct cache_key key;
-    struct kinds_found *found;
-    struct mozilla_work *work;
+    struct search_result *found;
+    struct mozilla_stats *work;
 };
 
-static bool asking_of(const struct config *config, const struct mozilla_question *question, struct sl_arena *arena,
+static bool asking_of(const struct config *config, const struct mozilla_query *question, struct sl_arena *arena,
                       struct mozilla_asking *asking)
 {
     struct sl_buf key = {0};
@@ -424,10 +424,10 @@ static void count_lookup(enum sl_code code, bool computed, double seconds)
         metric_add(is_hit ? METRIC_TECKEN_CACHE_HIT : METRIC_TECKEN_CACHE_MISS, 1, NULL, NULL, NULL);
 }
 
-static void take_answer(const struct mozilla_asking *asking, enum sl_code code, struct mozilla_work *work,
+static void take_answer(const struct mozilla_asking *asking, enum sl_code code, struct mozilla_stats *work,
                         uint64_t begin_ns)
 {
-    struct kinds_found *found = asking->found;
+    struct search_result *found = asking->found;
     double seconds = (double)((work->computed ? work->begun_ns : clock_mono_ns()) - begin_ns) / 1e9;
     found->code = found->error.code = code;
     count_lookup(code, work->computed, seconds);
@@ -446,7 +446,7 @@ static void take_answer(const struct mozilla_asking *asking, enum sl_code code, 
 static bool peek_answer(const struct mozilla_asking *asking)
 {
     enum sl_code code;
-    struct mozilla_work own = {0};
+    struct mozilla_stats own = {0};
     uint64_t begin = clock_mono_ns();
     if (!cache_peek(&kind_mozilla_syms, &asking->key, &code, &asking->found->item, &asking->found->error))
         return false;
@@ -457,7 +457,7 @@ static bool peek_answer(const struct mozilla_asking *asking)
 static void get_answer(void *arg)
 {
     const struct mozilla_asking *asking = arg;
-    struct mozilla_work own = {0}, *work = asking->work ? asking->work : &own;
+    struct mozilla_stats own = {0}, *work = asking->work ? asking->work : &own;
     struct watcher watcher = {.request = &asking->request, .work = work};
     uint64_t begin = clock_mono_ns();
     sl_list_prepend(&watchers, &watcher.link);
@@ -467,8 +467,8 @@ static void get_answer(void *arg)
     take_answer(asking, code, work, begin);
 }
 
-bool kinds_find_mozilla(const struct config *config, const struct mozilla_question *questions, size_t count,
-                        struct sl_arena *arena)
+bool search_find_mozilla(const struct config *config, const struct mozilla_query *questions, size_t count,
+                         struct sl_arena *arena)
 {
     struct mozilla_asking *asking = SL_ARENA_ARRAY(arena, struct mozilla_asking, count + 1);
     void **waiting = SL_ARENA_ARRAY(arena, void *, count + 1);

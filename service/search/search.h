@@ -1,10 +1,10 @@
 /* The search for a module's best file among everything the sources list, and for the cache entry made from it.
  *
- *     remember.c: the cached result of an equal search, while the cache entries that it used are unchanged
+ *     search_cache.c: the cached result of an equal search, while the cache entries that it used are unchanged
  *     find.c: the sources' files (kinds/listing.h) ──▶ `object_meta` of each candidate ──▶ the best one, by its features
  *     use.c: the entry made from the best: a symcache, CFI, Portable PDB; if that fails, from the next
  *     source.c: source texts; auxiliary.c: symbol maps and JVM mappings; mozilla.c: modules of Mozilla's stores;
- *     own_objects.c: files of the request
+ *     supplied_objects.c: files of the request
  *
  * A search is a record that a few fibers advance, without a fiber of its own: a request has thousands (doc/architecture.md). */
 #pragma once
@@ -14,9 +14,9 @@
 #include "kinds/objects.h"
 #include "kinds/sources.h"
 
-/* What a file is needed for. PURPOSE_DEBUG, _UNWIND, _SOURCE: an object with the features for it. PURPOSE_FILE: any object.
- * PURPOSE_FIRST: any file of the given type that is not an object; the first available one, without candidates in the result. */
-enum purpose { PURPOSE_DEBUG, PURPOSE_UNWIND, PURPOSE_SOURCE, PURPOSE_FILE, PURPOSE_FIRST };
+/* What a file is needed for. PURPOSE_DEBUG, _UNWIND, _SOURCE: an object with the features for it. PURPOSE_ANY_OBJECT: any object.
+ * PURPOSE_ANY_FILE: any file of the given type that is not an object; the first available one, without candidates in the result. */
+enum purpose { PURPOSE_DEBUG, PURPOSE_UNWIND, PURPOSE_SOURCE, PURPOSE_ANY_OBJECT, PURPOSE_ANY_FILE };
 
 struct candidate_use { /* result of using a file */
     bool set;
@@ -41,22 +41,22 @@ struct candidate_list { /* sorted and unique by (source, location) after candida
 /* Merges `from` into `into` (overwrites download, and debug/unwind if they are set), keeping the order. */
 void candidates_merge(struct sl_arena *arena, struct candidate_list *into, const struct candidate_list *from);
 
-struct own_objects;
+struct supplied_objects;
 
-struct kinds_search {             /* where to look */
+struct search_scope {             /* where to look */
     const struct source *sources; /* asked in their order */
     size_t source_count;
     struct sl_str scope;
     struct sl_arena *arena;
-    uint64_t list;           /* source_list_number of the sources; 0: none, and the search is not cached */
-    struct own_objects *own; /* asked first, for symbols and unwinding; NULL: none */
+    uint64_t list;                /* source_list_number of the sources; 0: none, and the search is not cached */
+    struct supplied_objects *own; /* asked first, for symbols and unwinding; NULL: none */
 };
 
 /* The address to which addresses in the file's table are relative, for a module at `image_address`. The two differ if a
  * tool put segments before those of a program with a fixed address: its code and its debug file keep their addresses. */
-uint64_t kinds_table_base(const struct fixed_place *place, uint64_t image_address);
+uint64_t symbol_table_base(const struct fixed_place *place, uint64_t image_address);
 
-struct kinds_found {   /* result of the look-up of a module; everything but `item` lives in the arena of the search */
+struct search_result { /* result of the look-up of a module; everything but `item` lives in the arena of the search */
     enum sl_code code; /* SL_OK: `item` is set */
     struct sl_error error;
     struct cache_item *item;            /* a reference: the entry made from the chosen file. NULL unless SL_OK */
@@ -69,29 +69,29 @@ struct kinds_found {   /* result of the look-up of a module; everything but `ite
 };
 
 /* What a file is searched for. */
-struct kinds_use {
-    enum purpose purpose;            /* selects the files */
-    enum file_type type;             /* for PURPOSE_FIRST: the file type */
-    const struct cache_kind *kind;   /* cache kind made from the chosen file; its context is a struct object_request */
-    bool variables;                  /* for a symcache: with the variables of functions */
-    size_t report;                   /* offsetof in struct candidate of the field that reports the result; 0 = none */
-    const struct kinds_steps *steps; /* impl.h: additional steps; NULL = none */
+struct search_target {
+    enum purpose purpose;             /* selects the files */
+    enum file_type type;              /* for PURPOSE_ANY_FILE: the file type */
+    const struct cache_kind *kind;    /* cache kind made from the chosen file; its context is a struct object_request */
+    bool variables;                   /* for a symcache: with the variables of functions */
+    size_t report;                    /* offsetof in struct candidate of the field that reports the result; 0 = none */
+    const struct search_hooks *steps; /* impl.h: additional steps; NULL = none */
 };
 
 /* Debug files sent with a request and used for it alone: they are not cached. */
-struct own_object {
+struct supplied_object {
     struct sl_str name;
     struct sl_bytes bytes;
     struct sl_debug_id debug_id;
     struct sl_str code_id, raw_code_id;
     struct sl_features features;
     struct fixed_place place;
-    struct own_made *made; /* entries made from it, for later look-ups */
+    struct supplied_result *made; /* entries made from it, for later look-ups */
 };
-struct own_objects { /* zero, except `arena`, which contains it, and `room` */
+struct supplied_objects { /* zero, except `arena`, which contains it, and `room` */
     struct sl_arena *arena;
     uint64_t room; /* bytes that may still be unpacked from archives */
-    struct own_object *items;
+    struct supplied_object *items;
     size_t count, capacity;
     struct sl_map by_id; /* from an id to the items that it may mean */
     bool ends;           /* is freed with the arena */
@@ -99,31 +99,31 @@ struct own_objects { /* zero, except `arena`, which contains it, and `room` */
 
 /* Adds the objects in a file, or in the files of a ZIP archive, whose bytes stay the caller's; ignores other files. False when
  * out of memory. Pure: pool. */
-bool own_objects_add(struct own_objects *own, struct sl_str name, struct sl_bytes bytes);
+bool supplied_objects_add(struct supplied_objects *own, struct sl_str name, struct sl_bytes bytes);
 
 /* Returns the best one for the use, or NULL. */
-struct own_object *own_objects_find(const struct own_objects *own, const struct kinds_use *use,
-                                    const struct object_id *id);
+struct supplied_object *supplied_objects_find(const struct supplied_objects *own, const struct search_target *use,
+                                              const struct object_id *id);
 
 /* The table of functions and lines: a symcache or, for .NET modules, the table of their Portable PDB. `variables`: include the
  * variables of functions, if it is a symcache made from DWARF. */
-const struct kinds_use *kinds_symbols_of(const struct object_id *id, bool variables);
+const struct search_target *search_symbols_target(const struct object_id *id, bool variables);
 
 /* The unwind rules: struct sl_cfi, which is empty if the object has none. */
-extern const struct kinds_use kinds_unwind;
+extern const struct search_target search_unwind_target;
 
 /* Finds the best file for the use on the sources, and the entry made from it. The result is in `found`; SL_CANCELLED in `code`
  * when cancelled. */
-void kinds_find(const struct kinds_search *where, const struct kinds_use *use, const struct object_id *id,
-                struct kinds_found *found) SL_SUSPENDS;
+void search_find(const struct search_scope *where, const struct search_target *use, const struct object_id *id,
+                 struct search_result *found) SL_SUSPENDS;
 
 /* Does the same for many modules in the running fiber: waiting searches are records. False when cancelled. */
-struct kinds_question {
-    const struct kinds_use *use;
+struct search_query {
+    const struct search_target *use;
     const struct object_id *id;
-    struct kinds_found *found;
+    struct search_result *found;
 };
-bool kinds_find_all(const struct kinds_search *where, const struct kinds_question *questions, size_t count) SL_SUSPENDS;
+bool search_find_all(const struct search_scope *where, const struct search_query *questions, size_t count) SL_SUSPENDS;
 
 /* Result of a search for source context: all objects with sources, in the order in which to ask them: bundles first. SL_OK if
  * there is one. */
@@ -133,15 +133,15 @@ struct source_lookup {
     size_t count;
     struct candidate_list candidates;
 };
-void kinds_find_source(const struct kinds_search *where, const struct object_id *id,
-                       struct source_lookup *result) SL_SUSPENDS;
+void search_find_source(const struct search_scope *where, const struct object_id *id,
+                        struct source_lookup *result) SL_SUSPENDS;
 
-struct source_question {
+struct source_query {
     const struct object_id *id;
     struct source_lookup *result;
 };
-bool kinds_find_sources(const struct kinds_search *where, const struct source_question *questions,
-                        size_t count) SL_SUSPENDS;
+bool search_find_sources(const struct search_scope *where, const struct source_query *questions,
+                         size_t count) SL_SUSPENDS;
 
 /* Result of a search for a file of the given types, whatever features it has: the first that parses. */
 struct file_lookup {
@@ -151,15 +151,15 @@ struct file_lookup {
     char etag[64];           /* strong, quoted */
     bool is_public;          /* its source is public */
 };
-void kinds_find_file(const struct kinds_search *where, const struct object_id *id, const enum file_type *types,
-                     size_t type_count, struct file_lookup *result) SL_SUSPENDS;
+void search_find_file(const struct search_scope *where, const struct object_id *id, const enum file_type *types,
+                      size_t type_count, struct file_lookup *result) SL_SUSPENDS;
 
 /* Finds the best object for a purpose and returns the original file. */
-void kinds_find_object(const struct kinds_search *where, const struct object_id *id, enum purpose purpose,
-                       struct file_lookup *result) SL_SUSPENDS;
+void search_find_object(const struct search_scope *where, const struct object_id *id, enum purpose purpose,
+                        struct file_lookup *result) SL_SUSPENDS;
 
 /* A file for JVM stack traces, by its id: a mapping, or a bundle of sources. */
-struct jvm_question {
+struct jvm_query {
     struct sl_debug_id id;
     bool is_bundle;
     /* the answer */
@@ -170,19 +170,19 @@ struct jvm_question {
 };
 
 /* Finds all of them concurrently. False when cancelled; items that were found must be released then, too. */
-bool kinds_find_jvm(const struct source *sources, size_t source_count, struct sl_str scope,
-                    struct jvm_question *questions, size_t count, struct sl_arena *arena) SL_SUSPENDS;
-void kinds_release_jvm(struct jvm_question *questions, size_t count);
+bool search_find_jvm(const struct source *sources, size_t source_count, struct sl_str scope,
+                     struct jvm_query *questions, size_t count, struct sl_arena *arena) SL_SUSPENDS;
+void search_release_jvm(struct jvm_query *questions, size_t count);
 
 /* Appends the source with this URL, byte for byte, from a bundle; false if it has none. Adds the inflated bytes to `*work`,
  * also on failure. Pure: pool. */
-bool kinds_jvm_source(const struct jvm_question *bundle, struct sl_str url, uint64_t *work, struct sl_buf *text);
+bool search_append_jvm_source(const struct jvm_query *bundle, struct sl_str url, uint64_t *work, struct sl_buf *text);
 
 /* ---- Mozilla's symbol stores (mozilla.c) ---- */
 
 /* A module by its debug file and debug id. SL_OK: `found` has a symcache. SL_DOWNLOAD_ERROR: some store was not reachable, and
  * the others do not have it; this is not cached. */
-struct mozilla_work {    /* statistics of a look-up */
+struct mozilla_stats {   /* statistics of a look-up */
     bool computed;       /* false: answered by the cache */
     bool is_hit;         /* the cache had the module */
     bool parsed, is_bad; /* a file was converted; it was unusable */
@@ -191,25 +191,25 @@ struct mozilla_work {    /* statistics of a look-up */
     double lookup_s, download_s, failed_s, parse_s, save_s;
     uint64_t begun_ns; /* when the stores were first asked; set if it was not cached */
 };
-struct mozilla_question {
+struct mozilla_query {
     const struct object_id *id;
-    struct kinds_found *found;
-    struct mozilla_work *work; /* NULL: not wanted */
+    struct search_result *found;
+    struct mozilla_stats *work; /* NULL: not wanted */
 };
 /* Asks the configured stores in order: the first usable file with exactly this id counts. False when cancelled. */
-bool kinds_find_mozilla(const struct config *config, const struct mozilla_question *questions, size_t count,
-                        struct sl_arena *arena) SL_SUSPENDS;
+bool search_find_mozilla(const struct config *config, const struct mozilla_query *questions, size_t count,
+                         struct sl_arena *arena) SL_SUSPENDS;
 
 /* Message of the error for a file at the module's location that has another id. */
-extern const char kinds_another_id[];
+extern const char mozilla_wrong_id_message[];
 
 /* Checks if all configured stores answer: SL_OK, SL_DOWNLOAD_ERROR, SL_TIMEOUT; SL_NOT_FOUND: a bucket does not exist. Asks
  * those whose state is older than a few seconds; takes at most three seconds. */
-enum sl_code kinds_mozilla_reachable(const struct config *config) SL_SUSPENDS;
+enum sl_code mozilla_check_stores(const struct config *config) SL_SUSPENDS;
 
 extern const struct cache_kind kind_mozilla_syms; /* loaded: struct sl_symcache */
 
-/* remember_nothing clears the cache of searches (remember.c), for a new configuration; mozilla_health_forget clears the state
+/* search_cache_clear clears the cache of searches (search_cache.c), for a new configuration; mozilla_health_clear clears the state
  * of Mozilla's stores, at the end of the process. */
-void remember_nothing(void);
-void mozilla_health_forget(void);
+void search_cache_clear(void);
+void mozilla_health_clear(void);

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-static bool is_bundle(const struct probe *probe)
+static bool is_bundle(const struct candidate_file *probe)
 {
     return probe->request.file->type == FILE_SOURCEBUNDLE;
 }
@@ -12,8 +12,8 @@ static bool is_bundle(const struct probe *probe)
 static void open_sources(struct search *search, bool bundles, struct source_lookup *result)
 {
     for (size_t i = 0; i < search->count && result->code != SL_CANCELLED; i++) {
-        struct probe *probe = &search->probes[i];
-        if (is_bundle(probe) != bundles || probe_grade(probe, PURPOSE_SOURCE) != GRADE_BEST)
+        struct candidate_file *probe = &search->probes[i];
+        if (is_bundle(probe) != bundles || candidate_file_grade(probe, PURPOSE_SOURCE) != GRADE_BEST)
             continue;
         enum sl_code code = source_open(&probe->key, &probe->request, &result->objects[result->count]);
         result->count += code == SL_OK;
@@ -38,7 +38,7 @@ static void open_all(void *arg)
     if (result->count || result->code == SL_CANCELLED)
         return;
     struct search inside;
-    search_in_pe(search, &inside);
+    search_embedded_ppdb(search, &inside);
     if (inside.failure.code != SL_OK) {
         result->code = inside.failure.code;
         return;
@@ -73,9 +73,9 @@ static void find_source_finish(struct search *search)
     candidates_merge(search->arena, &result->candidates, &search->candidates);
 }
 
-static bool source_recalled(const struct kinds_search *where, const struct source_question *question)
+static bool source_recalled(const struct search_scope *where, const struct source_query *question)
 {
-    const struct outcome *outcome = recall(where, NULL, question->id, NULL);
+    const struct search_cache_value *outcome = search_cache_get(where, NULL, question->id, NULL);
     if (outcome)
         *question->result = (struct source_lookup){.code = outcome->code, .candidates = outcome->candidates};
     return outcome;
@@ -84,13 +84,13 @@ static bool source_recalled(const struct kinds_search *where, const struct sourc
 static void remember_source(const struct search *search)
 {
     const struct source_lookup *result = search->result;
-    const struct outcome outcome = {.code = result->code, .candidates = result->candidates};
+    const struct search_cache_value outcome = {.code = result->code, .candidates = result->candidates};
     if (!search->opens)
-        remember(search, NULL, &outcome);
+        search_cache_put(search, NULL, &outcome);
 }
 
 /* Searches the questions that were not answered from the cache: their code is SL_BUSY. */
-static bool search_source_rest(const struct kinds_search *where, const struct source_question *questions, size_t count,
+static bool search_source_rest(const struct search_scope *where, const struct source_query *questions, size_t count,
                                size_t rest)
 {
     struct search *searches = SL_ARENA_ARRAY(where->arena, struct search, rest);
@@ -102,11 +102,11 @@ static bool search_source_rest(const struct kinds_search *where, const struct so
         if (questions[i].result->code != SL_BUSY)
             continue;
         struct search *search = &searches[searching++];
-        *search = search_of(where, questions[i].id, PURPOSE_SOURCE);
+        *search = search_make(where, questions[i].id, PURPOSE_SOURCE);
         search->then = find_source_finish;
         search->result = questions[i].result;
     }
-    if (!search_all(searches, rest))
+    if (!search_run_all(searches, rest))
         return false;
     for (size_t i = 0; i < rest; i++) {
         remember_source(&searches[i]);
@@ -116,7 +116,7 @@ static bool search_source_rest(const struct kinds_search *where, const struct so
     return fiber_for_each(open_all, opening, open_count, open_count);
 }
 
-bool kinds_find_sources(const struct kinds_search *where, const struct source_question *questions, size_t count)
+bool search_find_sources(const struct search_scope *where, const struct source_query *questions, size_t count)
 {
     size_t rest = 0;
     for (size_t i = 0; i < count; i++)
@@ -127,10 +127,10 @@ bool kinds_find_sources(const struct kinds_search *where, const struct source_qu
     return !rest || search_source_rest(where, questions, count, rest);
 }
 
-void kinds_find_source(const struct kinds_search *where, const struct object_id *id, struct source_lookup *result)
+void search_find_source(const struct search_scope *where, const struct object_id *id, struct source_lookup *result)
 {
-    struct source_question question = {id, result};
-    if (!kinds_find_sources(where, &question, 1) && !result->count)
+    struct source_query question = {id, result};
+    if (!search_find_sources(where, &question, 1) && !result->count)
         result->code = SL_CANCELLED;
 }
 
@@ -149,7 +149,7 @@ static void make_etag(const struct cache_key *key, const struct cache_item *item
 static void get_chosen(struct search *search, struct file_lookup *result)
 {
     *result = (struct file_lookup){.code = SL_NOT_FOUND, .error = {.code = SL_NOT_FOUND}};
-    struct probe *chosen = search_one(search);
+    struct candidate_file *chosen = search_choose(search);
     if (search->failure.code != SL_OK) {
         result->error = search->failure;
         result->code = search->failure.code;
@@ -166,18 +166,18 @@ static void get_chosen(struct search *search, struct file_lookup *result)
         make_etag(&chosen->key, result->item, result->etag);
 }
 
-void kinds_find_file(const struct kinds_search *where, const struct object_id *id, const enum file_type *types,
-                     size_t type_count, struct file_lookup *result)
+void search_find_file(const struct search_scope *where, const struct object_id *id, const enum file_type *types,
+                      size_t type_count, struct file_lookup *result)
 {
     const struct wanted wanted = {types, type_count};
-    struct search search = search_of(where, id, PURPOSE_FILE);
+    struct search search = search_make(where, id, PURPOSE_ANY_OBJECT);
     search.wanted = &wanted;
     get_chosen(&search, result);
 }
 
-void kinds_find_object(const struct kinds_search *where, const struct object_id *id, enum purpose purpose,
-                       struct file_lookup *result)
+void search_find_object(const struct search_scope *where, const struct object_id *id, enum purpose purpose,
+                        struct file_lookup *result)
 {
-    struct search search = search_of(where, id, purpose);
+    struct search search = search_make(where, id, purpose);
     get_chosen(&search, result);
 }

@@ -2,7 +2,7 @@
  * its names and lines. */
 #include "search/impl.h"
 
-uint64_t kinds_table_base(const struct fixed_place *place, uint64_t image_address)
+uint64_t symbol_table_base(const struct fixed_place *place, uint64_t image_address)
 {
     /* segments added before it are small; a larger distance means that the addresses are unrelated */
     enum { MOST = 1 << 20 };
@@ -12,7 +12,7 @@ uint64_t kinds_table_base(const struct fixed_place *place, uint64_t image_addres
 }
 
 /* ---- reporting ---- */
-static struct candidate_use *field_of(const struct kinds_use *use, struct candidate *candidate)
+static struct candidate_use *field_of(const struct search_target *use, struct candidate *candidate)
 {
     return (struct candidate_use *)((char *)candidate + use->report);
 }
@@ -29,8 +29,8 @@ static void report_unusable(struct search *search)
     report->code = SL_MALFORMED;
 }
 
-void search_report(struct search *search, struct candidate *candidate, struct kinds_found *found,
-                   const struct kinds_use *use)
+void search_report(struct search *search, struct candidate *candidate, struct search_result *found,
+                   const struct search_target *use)
 {
     struct candidate_use report = {.set = true, .code = found->code};
     if (found->code == SL_OK && use->steps && use->steps->had)
@@ -45,14 +45,14 @@ void search_report(struct search *search, struct candidate *candidate, struct ki
 
 static void find_use_finish(struct search *search)
 {
-    struct kinds_found *found = search->result;
+    struct search_result *found = search->result;
     candidates_merge(search->arena, &found->candidates, &search->candidates);
 }
 
 /* ---- looking up the entry ---- */
 static void take_table(struct search *search)
 {
-    struct kinds_found *found = search->result;
+    struct search_result *found = search->result;
     found->code = found->error.code = search->table.code;
     found->item = search->table.item;
     search->table.item = NULL;
@@ -62,21 +62,21 @@ static void take_table(struct search *search)
 
 static void table_answered(struct cache_lookup *look)
 {
-    search_answered((struct search *)((char *)look - offsetof(struct search, table)));
+    search_lookup_done((struct search *)((char *)look - offsetof(struct search, table)));
 }
 
-void search_ask(struct search *search, const struct cache_key *key, const void *context)
+void search_lookup(struct search *search, const struct cache_key *key, const void *context)
 {
-    struct kinds_found *found = search->result;
+    struct search_result *found = search->result;
     search->table = (struct cache_lookup){
         .kind = search->use->kind, .key = key, .context = context, .error = &found->error, .done = table_answered};
     search->next = take_table;
     search->waiting += !cache_lookup_async(&search->table);
 }
 
-void search_ask_failed(struct search *search, enum sl_code code)
+void search_lookup_failed(struct search *search, enum sl_code code)
 {
-    struct kinds_found *found = search->result;
+    struct search_result *found = search->result;
     search->table.code = sl_fail(&found->error, code, "%s", code == SL_CANCELLED ? "cancelled" : "out of memory");
     search->next = take_table;
 }
@@ -84,8 +84,8 @@ void search_ask_failed(struct search *search, enum sl_code code)
 /* ---- one module ---- */
 static void use_nothing(struct search *search)
 {
-    const struct kinds_steps *steps = search->use->steps;
-    struct kinds_found *found = search->result;
+    const struct search_hooks *steps = search->use->steps;
+    struct search_result *found = search->result;
     if (search->chosen) {
         found->code = search->chosen->code;
         found->error = search->chosen->error;
@@ -98,8 +98,8 @@ static void use_nothing(struct search *search)
 
 static void use_chosen(struct search *search)
 {
-    const struct kinds_steps *steps = search->use->steps;
-    struct kinds_found *found = search->result;
+    const struct search_hooks *steps = search->use->steps;
+    struct search_result *found = search->result;
     if (search->failure.code != SL_OK) {
         found->code = search->failure.code;
         found->error = search->failure;
@@ -111,15 +111,15 @@ static void use_chosen(struct search *search)
         if (steps && steps->ask)
             steps->ask(search);
         else
-            search_ask(search, &search->chosen->key, &search->chosen->request);
+            search_lookup(search, &search->chosen->key, &search->chosen->request);
     }
 }
 
 /* In a fiber: tries files that are not objects, one after the other. */
 static void find_first(struct search *search)
 {
-    const struct kinds_use *use = search->use;
-    struct kinds_found *found = search->result;
+    const struct search_target *use = search->use;
+    struct search_result *found = search->result;
     struct object_request *request;
     struct auxiliary_search first = {search->sources, search->source_count, search->scope, search->id, search->arena};
     found->code = auxiliary_find(&first, search->id, use->type, use->kind, &request, &found->item);
@@ -131,16 +131,16 @@ static void find_first(struct search *search)
 
 static void begin_first(struct search *search)
 {
-    search_in_fiber(search, find_first);
+    search_run_in_fiber(search, find_first);
 }
 
 /* ---- many modules ---- */
-static bool answer_from_cache(const struct kinds_search *where, const struct kinds_question *question)
+static bool answer_from_cache(const struct search_scope *where, const struct search_query *question)
 {
-    struct kinds_found *found = question->found;
+    struct search_result *found = question->found;
     struct candidate_use report;
     struct cache_item *item = NULL;
-    const struct outcome *outcome = recall(where, question->use, question->id, &item);
+    const struct search_cache_value *outcome = search_cache_get(where, question->use, question->id, &item);
     if (!outcome)
         return false;
     found->code = outcome->code;
@@ -162,25 +162,25 @@ static bool answer_from_cache(const struct kinds_search *where, const struct kin
 
 static void remember_found(const struct search *search)
 {
-    const struct kinds_found *found = search->result;
-    const struct outcome outcome = {found->code, found->code == SL_OK ? NULL : &found->error, found->features,
-                                    found->place, found->candidates};
-    remember(search, search->use, &outcome);
+    const struct search_result *found = search->result;
+    const struct search_cache_value outcome = {found->code, found->code == SL_OK ? NULL : &found->error,
+                                               found->features, found->place, found->candidates};
+    search_cache_put(search, search->use, &outcome);
 }
 
-static struct search search_for(const struct kinds_search *where, const struct kinds_question *question)
+static struct search search_for(const struct search_scope *where, const struct search_query *question)
 {
-    struct search search = search_of(where, question->id, question->use->purpose);
-    *question->found = (struct kinds_found){.code = SL_NOT_FOUND, .error = {.code = SL_NOT_FOUND}};
+    struct search search = search_make(where, question->id, question->use->purpose);
+    *question->found = (struct search_result){.code = SL_NOT_FOUND, .error = {.code = SL_NOT_FOUND}};
     search.use = question->use;
     search.then = use_chosen;
     search.result = question->found;
-    search.next = search.purpose == PURPOSE_FIRST ? begin_first : NULL;
+    search.next = search.purpose == PURPOSE_ANY_FILE ? begin_first : NULL;
     return search;
 }
 
 /* Searches the questions that were not answered from the cache: their code is SL_BUSY. */
-static bool search_rest(const struct kinds_search *where, const struct kinds_question *questions, size_t count,
+static bool search_rest(const struct search_scope *where, const struct search_query *questions, size_t count,
                         size_t rest)
 {
     struct search *searches = SL_ARENA_ARRAY(where->arena, struct search, rest);
@@ -189,19 +189,19 @@ static bool search_rest(const struct kinds_search *where, const struct kinds_que
     for (size_t i = 0, n = 0; i < count; i++)
         if (questions[i].found->code == SL_BUSY)
             searches[n++] = search_for(where, &questions[i]);
-    if (!search_all(searches, rest))
+    if (!search_run_all(searches, rest))
         return false;
     for (size_t i = 0; i < rest; i++)
         remember_found(&searches[i]);
     return true;
 }
 
-bool kinds_find_all(const struct kinds_search *where, const struct kinds_question *questions, size_t count)
+bool search_find_all(const struct search_scope *where, const struct search_query *questions, size_t count)
 {
     size_t rest = 0;
     for (size_t i = 0; i < count; i++)
-        if (!own_objects_answer(where, &questions[i]) && !answer_from_cache(where, &questions[i])) {
-            *questions[i].found = (struct kinds_found){.code = SL_BUSY, .error = {SL_BUSY, 0, "out of memory"}};
+        if (!supplied_objects_answer(where, &questions[i]) && !answer_from_cache(where, &questions[i])) {
+            *questions[i].found = (struct search_result){.code = SL_BUSY, .error = {SL_BUSY, 0, "out of memory"}};
             rest++;
         }
     if (!rest || search_rest(where, questions, count, rest))
@@ -212,11 +212,11 @@ bool kinds_find_all(const struct kinds_search *where, const struct kinds_questio
     return false;
 }
 
-void kinds_find(const struct kinds_search *where, const struct kinds_use *use, const struct object_id *id,
-                struct kinds_found *found)
+void search_find(const struct search_scope *where, const struct search_target *use, const struct object_id *id,
+                 struct search_result *found)
 {
-    struct kinds_question question = {use, id, found};
-    kinds_find_all(where, &question, 1);
+    struct search_query question = {use, id, found};
+    search_find_all(where, &question, 1);
 }
 
 /* ---- the symcache of a module ---- */
@@ -233,9 +233,9 @@ static void ask_symcache(struct search *search)
     if ((map && !sl_str_equal(map->scope, request.scope)) || (lines && !sl_str_equal(lines->scope, request.scope)))
         request.scope = search->scope;
     if (symcache_request_key(&request, search->arena, &key))
-        search_ask(search, &key, &request);
+        search_lookup(search, &key, &request);
     else
-        search_ask_failed(search, SL_BUSY);
+        search_lookup_failed(search, SL_BUSY);
 }
 
 /* ---- files that change names and lines: inputs of the symcache, so they are searched first ---- */
@@ -257,18 +257,18 @@ static void ask_rewritten(struct search *search)
     if (search->failure.code == SL_OK)
         ask_symcache(search);
     else
-        search_ask_failed(search, search->failure.code);
+        search_lookup_failed(search, search->failure.code);
 }
 
 static void auxiliary_answered(struct cache_lookup *look)
 {
-    struct probe *other = (struct probe *)((char *)look - offsetof(struct probe, look));
+    struct candidate_file *other = (struct candidate_file *)((char *)look - offsetof(struct candidate_file, look));
     other->code = look->code;
     cache_release(look->item);
     look->item = NULL;
     if ((other->renewed = look->code != SL_OK))
         cache_renew(look->kind, look->key, look->context);
-    search_answered(other->search);
+    search_lookup_done(other->search);
 }
 
 static void take_auxiliaries(struct search *search)
@@ -281,13 +281,13 @@ static void take_auxiliaries(struct search *search)
         return;
     }
     search->next = ask_rewritten;
-    search_in_fiber(search, find_rewriting);
+    search_run_in_fiber(search, find_rewriting);
 }
 
 static bool add_auxiliary(struct search *search, const struct remote_file *file, const struct cache_kind *kind,
                           const struct object_id *id)
 {
-    struct probe *other = &search->others[search->other_count];
+    struct candidate_file *other = &search->others[search->other_count];
     other->request = (struct object_request){file, id, origin_scope(file, search->scope)};
     other->search = search;
     if (!object_request_key(&other->request, search->arena, &other->key))
@@ -317,7 +317,7 @@ static bool list_auxiliaries(struct search *search)
         for (size_t i = 0; i < search->source_count; i++)
             count += listings[t * search->source_count + i].count;
     }
-    search->others = count ? SL_ARENA_ARRAY(search->arena, struct probe, count) : NULL;
+    search->others = count ? SL_ARENA_ARRAY(search->arena, struct candidate_file, count) : NULL;
     if (count && !search->others)
         return false;
     for (size_t i = 0; i < 2 * search->source_count; i++)
@@ -337,12 +337,12 @@ static void use_object(struct search *search)
     }
     if (!lists_at_once(search->sources, search->source_count)) {
         search->next = ask_rewritten;
-        search_in_fiber(search, find_rewriting);
+        search_run_in_fiber(search, find_rewriting);
         return;
     }
     if (!list_auxiliaries(search)) {
         search->other_count = 0;
-        search_ask_failed(search, SL_BUSY);
+        search_lookup_failed(search, SL_BUSY);
         return;
     }
     search->next = take_auxiliaries;
@@ -358,23 +358,23 @@ static void use_object(struct search *search)
 /* ---- Portable PDBs inside of PE files ---- */
 static const struct wanted pe_types = {(const enum file_type[]){FILE_PE}, 1};
 
-struct probe *search_in_pe(const struct search *first, struct search *search)
+struct candidate_file *search_embedded_ppdb(const struct search *first, struct search *search)
 {
-    struct kinds_search where = {first->sources, first->source_count, first->scope, first->arena};
-    *search = search_of(&where, first->id, first->purpose);
+    struct search_scope where = {first->sources, first->source_count, first->scope, first->arena};
+    *search = search_make(&where, first->id, first->purpose);
     search->wanted = &pe_types;
     if (!kinds_config()->dotnet_ask_pe || first->id->type != OBJECT_PE_DOTNET || first->failure.code != SL_OK)
         return NULL;
-    struct probe *found = search_one(search);
-    return found && probe_grade(found, search->purpose) == GRADE_BEST ? found : NULL;
+    struct candidate_file *found = search_choose(search);
+    return found && candidate_file_grade(found, search->purpose) == GRADE_BEST ? found : NULL;
 }
 
 /* In a fiber: a search of its own, as it adds requests and candidates. */
 static void look_inside(struct search *search)
 {
-    struct kinds_found *found = search->result;
+    struct search_result *found = search->result;
     struct search inside;
-    struct probe *embedded = search_in_pe(search, &inside);
+    struct candidate_file *embedded = search_embedded_ppdb(search, &inside);
     if (inside.failure.code != SL_OK) {
         found->code = inside.failure.code;
         found->error = inside.failure;
@@ -394,11 +394,11 @@ static void look_inside(struct search *search)
 static void ask_inside(struct search *search)
 {
     if (kinds_config()->dotnet_ask_pe)
-        search_in_fiber(search, look_inside);
+        search_run_in_fiber(search, look_inside);
 }
 
 /* ---- uses ---- */
-static void had_symcache(struct kinds_found *found, struct candidate_use *report)
+static void had_symcache(struct search_result *found, struct candidate_use *report)
 {
     found->symcache = found->item->loaded;
     found->arch = found->symcache->arch;
@@ -409,18 +409,18 @@ static void had_symcache(struct kinds_found *found, struct candidate_use *report
                                  "package beside it) was not found");
 }
 
-static void had_ppdb(struct kinds_found *found, struct candidate_use *report)
+static void had_ppdb(struct search_result *found, struct candidate_use *report)
 {
     (void)report;
     found->ppdb = found->item->loaded;
 }
 
-static const struct kinds_steps symcache_steps = {.ask = use_object, .had = had_symcache};
-static const struct kinds_steps ppdb_steps = {.otherwise = ask_inside, .had = had_ppdb};
+static const struct search_hooks symcache_steps = {.ask = use_object, .had = had_symcache};
+static const struct search_hooks ppdb_steps = {.otherwise = ask_inside, .had = had_ppdb};
 
-const struct kinds_use *kinds_symbols_of(const struct object_id *id, bool variables)
+const struct search_target *search_symbols_target(const struct object_id *id, bool variables)
 {
-    static const struct kinds_use symcache[] = {
+    static const struct search_target symcache[] = {
         {.purpose = PURPOSE_DEBUG,
          .kind = &kind_symcaches,
          .report = offsetof(struct candidate, debug),
@@ -431,12 +431,12 @@ const struct kinds_use *kinds_symbols_of(const struct object_id *id, bool variab
          .report = offsetof(struct candidate, debug),
          .steps = &symcache_steps},
     };
-    static const struct kinds_use ppdb = {.purpose = PURPOSE_DEBUG,
-                                          .kind = &kind_ppdb_caches,
-                                          .report = offsetof(struct candidate, debug),
-                                          .steps = &ppdb_steps};
+    static const struct search_target ppdb = {.purpose = PURPOSE_DEBUG,
+                                              .kind = &kind_ppdb_caches,
+                                              .report = offsetof(struct candidate, debug),
+                                              .steps = &ppdb_steps};
     return id->type == OBJECT_PE_DOTNET ? &ppdb : &symcache[variables];
 }
 
-const struct kinds_use kinds_unwind = {
+const struct search_target search_unwind_target = {
     .purpose = PURPOSE_UNWIND, .kind = &kind_cficaches, .report = offsetof(struct candidate, unwind)};

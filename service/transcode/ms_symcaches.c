@@ -78,8 +78,8 @@ static enum sl_code pdb_find(const struct ms_symcache_question *q, struct sl_are
 {
     const enum file_type type = FILE_PDB;
     struct object_id id = {.type = OBJECT_PE, .debug_file = q->pdb_name, .debug_id = q->id, .has_debug_id = true};
-    struct kinds_search where = {q->config->sources, q->config->source_count, SL_STR("global"), arena, 0};
-    kinds_find_file(&where, &id, &type, 1, file);
+    struct search_scope where = {q->config->sources, q->config->source_count, SL_STR("global"), arena, 0};
+    search_find_file(&where, &id, &type, 1, file);
     *error = file->error;
     if (file->code != SL_OK)
         return error->code = file->code;

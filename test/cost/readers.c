@@ -254,26 +254,26 @@ static enum sl_code read_named(struct sl_bytes bytes, struct sl_budget *budget, 
     return code;
 }
 
-static void find_own(const struct own_objects *own, const struct own_object *object)
+static void find_own(const struct supplied_objects *own, const struct supplied_object *object)
 {
     struct object_id id = {.type = OBJECT_ELF, .debug_id = object->debug_id, .has_debug_id = true};
-    own_objects_find(own, kinds_symbols_of(&id, false), &id);
-    own_objects_find(own, &kinds_unwind, &id);
+    supplied_objects_find(own, search_symbols_target(&id, false), &id);
+    supplied_objects_find(own, &search_unwind_target, &id);
     id.has_debug_id = false;
     id.code_id = object->code_id;
-    own_objects_find(own, kinds_symbols_of(&id, false), &id);
+    supplied_objects_find(own, search_symbols_target(&id, false), &id);
 }
 
 /* A debug file that came with a request, whose modules are all that are in it. */
 static enum sl_code read_own(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error)
 {
     struct sl_arena arena = {0};
-    struct own_objects *own = SL_ARENA_NEW(&arena, struct own_objects);
+    struct supplied_objects *own = SL_ARENA_NEW(&arena, struct supplied_objects);
     (void)budget;
     bool good = own != NULL;
     if (good) {
-        *own = (struct own_objects){.arena = &arena, .room = 1 << 30};
-        good = own_objects_add(own, SL_STR("a"), file);
+        *own = (struct supplied_objects){.arena = &arena, .room = 1 << 30};
+        good = supplied_objects_add(own, SL_STR("a"), file);
     }
     for (size_t i = 0; good && i < own->count; i++)
         find_own(own, &own->items[i]);

@@ -34,9 +34,9 @@ static bool is_same_function(const struct sl_walk_symbols *symbols, uint64_t a, 
 }
 
 /* Looks up the module. NULL: the whole walk ends, for SL_BUSY or SL_CANCELLED, which say nothing about the module. */
-static const struct kinds_found *walk_find(struct dump_walk *w, size_t index, const struct kinds_use *use)
+static const struct search_result *walk_find(struct dump_walk *w, size_t index, const struct search_target *use)
 {
-    const struct kinds_found *found = module_need(&w->needs, index, use);
+    const struct search_result *found = module_need(&w->needs, index, use);
     if (found->code != SL_BUSY && found->code != SL_CANCELLED)
         return found;
     if (!w->error.code)
@@ -49,9 +49,9 @@ static const struct sl_cfi *cfi_of(const struct walked_module *module)
     return module->cfi && module->cfi->item ? module->cfi->item->loaded : NULL;
 }
 
-static const struct kinds_use *symbols_of(const struct dump_walk *w, size_t module)
+static const struct search_target *symbols_of(const struct dump_walk *w, size_t module)
 {
-    return kinds_symbols_of(&w->needs.ids[module], w->wants_variables);
+    return search_symbols_target(&w->needs.ids[module], w->wants_variables);
 }
 
 struct symbol_prefetch {
@@ -78,9 +78,9 @@ static void start_symbol_prefetch(struct dump_walk *w, size_t index)
 }
 
 /* Offset to add to addresses of the module for its table. */
-static uint64_t ahead_of_table(const struct dump_walk *w, size_t index, const struct kinds_found *found)
+static uint64_t ahead_of_table(const struct dump_walk *w, size_t index, const struct search_result *found)
 {
-    return w->targets[index].base - kinds_table_base(&found->place, w->targets[index].base);
+    return w->targets[index].base - symbol_table_base(&found->place, w->targets[index].base);
 }
 
 static bool find_cfi(struct dump_walk *w, size_t index)
@@ -89,7 +89,7 @@ static bool find_cfi(struct dump_walk *w, size_t index)
         w->modules[index].is_asked = true;
         start_symbol_prefetch(w, index);
     }
-    const struct kinds_found *found = walk_find(w, index, &kinds_unwind);
+    const struct search_result *found = walk_find(w, index, &search_unwind_target);
     struct walked_module *module = &w->modules[index];
     if (!found)
         return false;
@@ -102,7 +102,7 @@ static bool find_cfi(struct dump_walk *w, size_t index)
 /* Pool threads read `covered` as soon as it is set, so it is written once. */
 static bool find_covered(struct dump_walk *w, size_t index)
 {
-    const struct kinds_found *found = walk_find(w, index, symbols_of(w, index));
+    const struct search_result *found = walk_find(w, index, symbols_of(w, index));
     struct covered *covered = &w->modules[index].covered;
     if (found && !w->targets[index].symbols) {
         *covered = (struct covered){{is_covered, is_same_function}, found->symcache, ahead_of_table(w, index, found)};

@@ -7,8 +7,8 @@
 #include "minidump/minidump.h"
 
 struct walked_module {
-    const struct kinds_found *cfi; /* NULL: neither a frame nor a candidate return address lies in it */
-    struct native_unwind unwind;   /* unwind status, as answers report it */
+    const struct search_result *cfi; /* NULL: neither a frame nor a candidate return address lies in it */
+    struct native_unwind unwind;     /* unwind status, as answers report it */
     /* private */
     bool is_asked;
     struct covered {

@@ -122,7 +122,7 @@ static void write_checks(struct sl_json_writer *w, const struct check *checks, s
 void dockerflow_heartbeat(struct http_exchange *x)
 {
     const struct config *config = config_retain(((const struct service *)x->service)->config);
-    enum sl_code stores = config->mozilla.on ? kinds_mozilla_reachable(config) : SL_OK;
+    enum sl_code stores = config->mozilla.on ? mozilla_check_stores(config) : SL_OK;
     config_release(config);
     struct check checks[] = {
         {"check_storage_urls", stores == SL_OK ? FINE : ERROR,

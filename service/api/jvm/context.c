@@ -81,14 +81,13 @@ static bool jvm_gather(struct jvm_sourcing *s)
 }
 
 /* Adds lines of one file from the next bundle that has it, for frames that have none yet. */
-static void give_lines(struct jvm_sourcing *s, struct jvm_place *places, size_t count,
-                       const struct jvm_question *bundle)
+static void give_lines(struct jvm_sourcing *s, struct jvm_place *places, size_t count, const struct jvm_query *bundle)
 {
     struct sl_context context;
     sl_buf_clear(&s->text);
     if (s->work > max_work)
         return;
-    bool found = kinds_jvm_source(bundle, places->url, &s->work, &s->text);
+    bool found = search_append_jvm_source(bundle, places->url, &s->work, &s->text);
     memory_hold(&s->held, s->text.capacity);
     if (s->work > max_work)
         log_warn("jvm", "no more source files are read for this request: limit reached", LOG_U64("bytes", s->work));

@@ -49,7 +49,7 @@ struct jvm_request {
     size_t source_count;
     struct jvm_exception *exceptions, *mapped; /* as sent; deobfuscated */
     struct jvm_trace *traces, *results;
-    struct jvm_question *modules; /* in the order of the request */
+    struct jvm_query *modules; /* in the order of the request */
     struct jvm_class *classes;
     size_t exception_count, trace_count, module_count, class_count, frame_count, result_count;
     enum sl_opt_bool apply_source_context, configured_sources;

@@ -61,15 +61,15 @@ static bool read_uuid(struct sl_fields *s, const struct sl_json_path *at, void *
 }
 
 static const struct sl_field module_fields[] = {
-    SL_FIELD_BY(true, jvm_question, is_bundle, "type", jvm_read_type),
-    SL_FIELD_BY(true, jvm_question, id, "uuid", read_uuid),
+    SL_FIELD_BY(true, jvm_query, is_bundle, "type", jvm_read_type),
+    SL_FIELD_BY(true, jvm_query, id, "uuid", read_uuid),
     SL_FIELDS_END,
 };
 
 static bool jvm_read_module(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct jvm_request *r = s->context;
-    return sl_fields_admit(s, at->index + 1, r->config->max_request_modules, sizeof(struct jvm_question),
+    return sl_fields_admit(s, at->index + 1, r->config->max_request_modules, sizeof(struct jvm_query),
                            "too many modules") &&
            sl_fields_object(s, at, module_fields, out);
 }

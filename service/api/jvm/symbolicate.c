@@ -9,7 +9,7 @@
 
 /* ---- the job ---- */
 
-static bool is_mapping_of(const struct jvm_question *module, const struct local_mapping *mapping)
+static bool is_mapping_of(const struct jvm_query *module, const struct local_mapping *mapping)
 {
     return !module->is_bundle && sl_debug_id_equal(&module->id, &mapping->id);
 }
@@ -20,10 +20,10 @@ static void use_local_mappings(struct jvm_request *r)
 {
     for (size_t i = 0; i < r->local->mapping_count; i++) {
         const struct local_mapping *mapping = &r->local->mappings[i];
-        struct jvm_question *other = NULL;
+        struct jvm_query *other = NULL;
         bool used = false;
         for (size_t m = 0; m < r->module_count; m++) {
-            struct jvm_question *module = &r->modules[m];
+            struct jvm_query *module = &r->modules[m];
             bool is_own = is_mapping_of(module, mapping);
             used |= is_own;
             if (is_own) {
@@ -54,7 +54,7 @@ static size_t count_modules(const struct jvm_request *r)
 static enum sl_code find_files(struct jvm_request *r, struct sl_error *error)
 {
     bool sources = r->apply_source_context != SL_BOOL_FALSE;
-    struct jvm_question *wanted = SL_ARENA_ARRAY(r->arena, struct jvm_question, r->module_count + 1);
+    struct jvm_query *wanted = SL_ARENA_ARRAY(r->arena, struct jvm_query, r->module_count + 1);
     size_t count = 0;
     if (!wanted)
         return sl_fail(error, SL_BUSY, "out of memory");
@@ -63,7 +63,7 @@ static enum sl_code find_files(struct jvm_request *r, struct sl_error *error)
             wanted[count++] = r->modules[i];
     r->modules = wanted;
     r->module_count = count;
-    if (!kinds_find_jvm(r->sources, r->source_count, r->scope, r->modules, count, r->arena))
+    if (!search_find_jvm(r->sources, r->source_count, r->scope, r->modules, count, r->arena))
         return SL_CANCELLED;
     for (size_t i = 0; i < count; i++)
         if (r->modules[i].code == SL_BUSY)
@@ -110,7 +110,7 @@ static enum sl_code list_mappers(struct jvm_request *r, struct sl_error *error)
             items[r->mappers.count++] = r->own[i].item->loaded;
     bool served = r->mappers.count > 0;
     for (size_t i = 0; i < r->module_count; i++) {
-        struct jvm_question *module = &r->modules[i];
+        struct jvm_query *module = &r->modules[i];
         if (module->mapper)
             items[r->mappers.count++] = module->mapper;
         else if (served && !module->is_bundle && module->code == SL_NOT_FOUND)
@@ -152,7 +152,7 @@ static enum sl_code jvm_work(struct job *job, void *arg, struct sl_error *error)
 static void jvm_release(void *arg)
 {
     struct jvm_request *r = arg;
-    kinds_release_jvm(r->modules, r->module_count);
+    search_release_jvm(r->modules, r->module_count);
     for (size_t i = 0; i < r->files.count; i++)
         cache_release(r->own[i].item);
     memset(r->own, 0, sizeof r->own);

@@ -75,7 +75,7 @@ static void write_classes(const struct jvm_request *r, struct sl_json_writer *w)
     sl_map_free(&seen);
 }
 
-static void write_detail(struct sl_json_writer *w, const struct jvm_question *module)
+static void write_detail(struct sl_json_writer *w, const struct jvm_query *module)
 {
     struct sl_buf text = {0};
     sl_buf_printf(&text, "The proguard mapping file is %s: %s.", module->code == SL_MALFORMED ? "invalid" : "missing",
@@ -89,7 +89,7 @@ static void write_errors(const struct jvm_request *r, struct sl_json_writer *w)
 {
     sl_json_member_array(w, "errors");
     for (size_t i = 0; i < r->module_count; i++) {
-        const struct jvm_question *module = &r->modules[i];
+        const struct jvm_query *module = &r->modules[i];
         char id[SL_DEBUG_ID_TEXT];
         if (module->is_bundle || module->code == SL_OK)
             continue;

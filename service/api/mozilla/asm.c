@@ -152,7 +152,7 @@ static struct sl_str asm_text(struct sl_str text)
 }
 
 /* Sources of binaries: the symbol sources, then Mozilla's stores, which have binaries too. */
-static bool program_sources(const struct profiler_request *r, struct kinds_search *where)
+static bool program_sources(const struct profiler_request *r, struct search_scope *where)
 {
     size_t count = r->config->mozilla.fallbacks_count, store_count = r->config->mozilla.source_count;
     struct source *sources = SL_ARENA_ARRAY(r->arena, struct source, count + store_count + 1);
@@ -162,14 +162,14 @@ static bool program_sources(const struct profiler_request *r, struct kinds_searc
         sources[count + i] = r->config->mozilla.stores[i];
         sources[count + i].filetypes |= 1u << FILE_PE | 1u << FILE_ELF_CODE | 1u << FILE_MACH_CODE;
     }
-    *where = (struct kinds_search){sources, sources ? count + store_count : 0, SL_STR("global"), r->arena, 0};
+    *where = (struct search_scope){sources, sources ? count + store_count : 0, SL_STR("global"), r->arena, 0};
     return sources;
 }
 
 static void find_program(const struct profiler_request *r, struct file_lookup *file)
 {
     static const enum file_type types[] = {FILE_ELF_CODE, FILE_MACH_CODE, FILE_PE, FILE_ELF_DEBUG};
-    struct kinds_search where;
+    struct search_scope where;
     struct object_id id = {.code_id = sl_code_id_normalise(r->arena, asm_text(r->code_id)),
                            .code_file = asm_text(r->name),
                            .debug_file = asm_text(r->debug_name)};
@@ -181,7 +181,7 @@ static void find_program(const struct profiler_request *r, struct file_lookup *f
     }
     if (!id.code_id.size)
         native_complete_id(&where, &id);
-    kinds_find_file(&where, &id, types, sizeof types / sizeof *types, file);
+    search_find_file(&where, &id, types, sizeof types / sizeof *types, file);
 }
 
 static enum sl_code asm_find(struct job *job, void *arg, struct sl_error *error)

@@ -4,7 +4,7 @@
 
 struct moz_tally {      /* one module that was looked up */
     struct sl_str name; /* as first sent */
-    const struct mozilla_work *work;
+    const struct mozilla_stats *work;
     uint64_t stacks; /* number of stacks with a frame in it */
     const struct mozilla_stack *last;
 };
@@ -56,8 +56,8 @@ static void debug_time(struct moz_debug *d, const char *key, double seconds)
     sl_json_member_double(d->json, key, seconds);
 }
 
-typedef bool debug_wanted(const struct mozilla_work *work);
-typedef double debug_value(const struct mozilla_work *work);
+typedef bool debug_wanted(const struct mozilla_stats *work);
+typedef double debug_value(const struct mozilla_stats *work);
 
 /* Writes {module: value} for the modules that are `wanted`. */
 static void debug_map(struct moz_debug *d, const char *key, debug_wanted *wanted, debug_value *value)
@@ -82,44 +82,44 @@ static double debug_sum(const struct moz_debug *d, debug_wanted *wanted, debug_v
     return sum;
 }
 
-static bool was_downloaded(const struct mozilla_work *work)
+static bool was_downloaded(const struct mozilla_stats *work)
 {
     return work->downloads > 0;
 }
 
-static bool had_failures(const struct mozilla_work *work)
+static bool had_failures(const struct mozilla_stats *work)
 {
     return work->failed > 0;
 }
 
-static bool was_hit(const struct mozilla_work *work)
+static bool was_hit(const struct mozilla_stats *work)
 {
     return work->is_hit;
 }
 
-static bool was_cached(const struct mozilla_work *work)
+static bool was_cached(const struct mozilla_stats *work)
 {
     return !work->computed;
 }
 
-static bool was_parsed(const struct mozilla_work *work)
+static bool was_parsed(const struct mozilla_stats *work)
 {
     return work->parsed && !work->is_bad;
 }
 
-static bool was_bad(const struct mozilla_work *work)
+static bool was_bad(const struct mozilla_stats *work)
 {
     return work->is_bad;
 }
 
-static double one(const struct mozilla_work *work)
+static double one(const struct mozilla_stats *work)
 {
     (void)work;
     return 1;
 }
 
 #define DEBUG_VALUE(name, field)                                                                                       \
-    static double name(const struct mozilla_work *work)                                                                \
+    static double name(const struct mozilla_stats *work)                                                               \
     {                                                                                                                  \
         return (double)work->field;                                                                                    \
     }

@@ -148,8 +148,8 @@ static enum sl_code source_run(struct job *job, void *arg, struct sl_error *erro
         code = job_work(job, native_place_of_results(native), source_check, error);
     if (code != SL_OK || job->answer.size)
         return code;
-    struct kinds_search where = native_where(native);
-    kinds_find_source(&where, w->module->id, &w->sources);
+    struct search_scope where = native_where(native);
+    search_find_source(&where, w->module->id, &w->sources);
     code = w->sources.code;
     if (code == SL_CANCELLED || code == SL_BUSY)
         return sl_fail(error, code, "%s", code == SL_BUSY ? "out of memory" : "cancelled");

@@ -167,7 +167,7 @@ static const struct source *scope_store(const struct native_request *request, si
     return tokens_have_scopes(kinds_config()) ? store_scope_sources(sl_str(scope), request->arena, count) : NULL;
 }
 
-struct kinds_search native_where(struct native_request *request)
+struct search_scope native_where(struct native_request *request)
 {
     /* Source lists are numbered from 1; the top bit marks a list with the store, which never changes within a process. */
     enum { WITH_STORE_BIT = 63 };
@@ -177,11 +177,11 @@ struct kinds_search native_where(struct native_request *request)
     if (count && !sl_str_equal(request->scope, SL_STR("global")))
         store = scope_store(request, &count);
     if (!count)
-        return (struct kinds_search){request->sources, request->source_count, request->scope, request->arena,
+        return (struct search_scope){request->sources, request->source_count, request->scope, request->arena,
                                      number,           request->own};
     add_store(request, store, count);
     number = number ? number | UINT64_C(1) << WITH_STORE_BIT : 0;
-    return (struct kinds_search){request->with_store, request->with_store_count, request->scope, request->arena, number,
+    return (struct search_scope){request->with_store, request->with_store_count, request->scope, request->arena, number,
                                  request->own};
 }
 
@@ -260,32 +260,32 @@ static bool find_in_stores(struct native_request *request)
     if (!request->stores)
         return true;
     struct native_module **modules = select_modules(request, wants_table, &count);
-    struct mozilla_question *questions = SL_ARENA_ARRAY(request->arena, struct mozilla_question, count + 1);
+    struct mozilla_query *questions = SL_ARENA_ARRAY(request->arena, struct mozilla_query, count + 1);
     request->out_of_memory |= !questions;
     if (!modules || !questions)
         return true;
     for (size_t i = 0; i < count; i++) {
         struct native_found *found = modules[i]->found;
         questions[i] =
-            (struct mozilla_question){modules[i]->id, &found->lookup, request->tells_work ? &found->work : NULL};
+            (struct mozilla_query){modules[i]->id, &found->lookup, request->tells_work ? &found->work : NULL};
     }
-    if (!kinds_find_mozilla(request->stores, questions, count, request->arena))
+    if (!search_find_mozilla(request->stores, questions, count, request->arena))
         return false;
     for (size_t i = 0; i < count; i++) {
         struct native_found *found = modules[i]->found;
         found->stores = found->lookup.code;
         found->had_another_id =
-            found->stores == SL_MALFORMED && strcmp(found->lookup.error.message, kinds_another_id) == 0;
+            found->stores == SL_MALFORMED && strcmp(found->lookup.error.message, mozilla_wrong_id_message) == 0;
         request->out_of_memory |= found->stores == SL_BUSY;
         if (found->stores != SL_OK)
-            found->lookup = (struct kinds_found){.code = SL_NOT_FOUND};
+            found->lookup = (struct search_result){.code = SL_NOT_FOUND};
     }
     return true;
 }
 
 /* Mozilla's clients send no code id, which finds ELF files. A directory may have a build id that begins with the bytes of the
  * debug id. */
-bool native_complete_id(const struct kinds_search *where, struct object_id *id)
+bool native_complete_id(const struct search_scope *where, struct object_id *id)
 {
     struct sl_str build_id;
     for (size_t i = 0; id->has_debug_id && i < where->source_count; i++) {
@@ -298,7 +298,7 @@ bool native_complete_id(const struct kinds_search *where, struct object_id *id)
     return false;
 }
 
-static void complete_id(struct native_request *request, const struct kinds_search *where, struct native_module *module)
+static void complete_id(struct native_request *request, const struct search_scope *where, struct native_module *module)
 {
     struct object_id complete = *module->id, *kept;
     if (!request->stores || complete.type != OBJECT_ELF || complete.code_id.size ||
@@ -316,18 +316,18 @@ static bool find_tables(struct native_request *request)
 {
     size_t count;
     struct native_module **modules = select_modules(request, wants_table, &count);
-    struct kinds_question *questions = SL_ARENA_ARRAY(request->arena, struct kinds_question, count + 1);
-    struct kinds_search where = native_where(request);
+    struct search_query *questions = SL_ARENA_ARRAY(request->arena, struct search_query, count + 1);
+    struct search_scope where = native_where(request);
     request->out_of_memory |= !questions;
     if (!modules || !questions)
         return true;
     for (size_t i = 0; i < count; i++)
         complete_id(request, &where, modules[i]);
     for (size_t i = 0; i < count; i++)
-        questions[i] = (struct kinds_question){
-            kinds_symbols_of(modules[i]->id, request->options.extract_variables == SL_BOOL_TRUE), modules[i]->id,
+        questions[i] = (struct search_query){
+            search_symbols_target(modules[i]->id, request->options.extract_variables == SL_BOOL_TRUE), modules[i]->id,
             &modules[i]->found->lookup};
-    return kinds_find_all(&where, questions, count);
+    return search_find_all(&where, questions, count);
 }
 
 /* Allocates `found` of the modules that frames refer to. False when out of memory. */
@@ -376,14 +376,14 @@ bool native_find_sources(struct native_request *request)
 {
     size_t count;
     struct native_module **modules = select_modules(request, wants_source, &count);
-    struct source_question *questions = SL_ARENA_ARRAY(request->arena, struct source_question, count + 1);
-    struct kinds_search where = native_where(request);
+    struct source_query *questions = SL_ARENA_ARRAY(request->arena, struct source_query, count + 1);
+    struct search_scope where = native_where(request);
     request->out_of_memory |= !questions;
     if (!modules || !questions)
         return true;
     for (size_t i = 0; i < count; i++)
-        questions[i] = (struct source_question){modules[i]->id, &modules[i]->found->sources};
-    if (!kinds_find_sources(&where, questions, count))
+        questions[i] = (struct source_query){modules[i]->id, &modules[i]->found->sources};
+    if (!search_find_sources(&where, questions, count))
         return false;
     for (size_t i = 0; i < count; i++) {
         struct native_module *module = modules[i];
@@ -440,7 +440,7 @@ const struct sl_symcache *native_table(const struct native_module *module, enum 
 
 uint64_t native_table_base(const struct native_module *module)
 {
-    return kinds_table_base(&module->found->lookup.place, module->image_address);
+    return symbol_table_base(&module->found->lookup.place, module->image_address);
 }
 
 const char *native_lookup_status(enum sl_code code)

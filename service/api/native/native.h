@@ -96,13 +96,13 @@ struct native_upload { /* sent by profilers: uploaded symbols are looked up firs
 };
 
 struct native_found { /* results of a module's look-ups */
-    struct kinds_found lookup;
+    struct search_result lookup;
     struct symbfile_lookup symbfile; /* used instead of `lookup` if native_is_upload */
     struct source_lookup sources;    /* when wanted */
     enum sl_code stores;             /* result of Mozilla's symbol stores, if they were queried */
     bool had_another_id;             /* they have a file of that name with another id */
     bool is_cold;                    /* set with the place of work: pages of its tables may not be resident */
-    struct mozilla_work work;        /* statistics of the stores */
+    struct mozilla_stats work;       /* statistics of the stores */
 };
 
 struct native_unwind { /* result of the look-up for stack walking */
@@ -206,7 +206,7 @@ struct native_request {
     size_t with_store_count;
     size_t source_count;
     struct native_options options;
-    struct own_objects *own;                                 /* files sent with the request; NULL: none */
+    struct supplied_objects *own;                            /* files sent with the request; NULL: none */
     bool srcsrv_frames, srcsrv_links, inlines_without_lines; /* as configured */
     /* configuration with Mozilla's symbol stores, which are queried before the sources; NULL = not queried */
     const struct config *stores;
@@ -293,10 +293,10 @@ bool native_sort_modules(struct native_request *request);
 void native_match(struct native_request *request);
 
 /* The search scope of the request's modules. */
-struct kinds_search native_where(struct native_request *request);
+struct search_scope native_where(struct native_request *request);
 
 /* For an ELF module with only a debug id: adds the build id (and a code file name) if a source has it. False: not changed. */
-bool native_complete_id(const struct kinds_search *where, struct object_id *id) SL_SUSPENDS;
+bool native_complete_id(const struct search_scope *where, struct object_id *id) SL_SUSPENDS;
 
 /* Finds the symbol files of all modules that frames refer to. False when cancelled, or out of memory (`out_of_memory`). */
 bool native_find_symbols(struct native_request *request) SL_SUSPENDS;
@@ -319,7 +319,7 @@ const char *native_module_status(const struct native_module *module);
 /* ---- needs.c ---- */
 
 struct module_needs {            /* look-ups for the stack walks of one crash */
-    struct kinds_search where;   /* its arena belongs to the loop thread while walks wait */
+    struct search_scope where;   /* its arena belongs to the loop thread while walks wait */
     const struct object_id *ids; /* ids of the modules */
     size_t count;
     struct module_need **first; /* private: one list per module; zero at first */
@@ -328,9 +328,9 @@ struct module_needs {            /* look-ups for the stack walks of one crash */
 /* Looks up a module for a stack walk: once, for the first fiber that asks; the others join that look-up. The result is
  * valid until module_needs_release, which must come after the last of these fibers. SL_CANCELLED when the calling fiber is
  * cancelled. SL_BUSY is also returned to the fibers that joined, but not cached: the next call looks up again. Other
- * results are those of kinds_find. */
-const struct kinds_found *module_need(struct module_needs *needs, size_t module,
-                                      const struct kinds_use *use) SL_SUSPENDS;
+ * results are those of search_find. */
+const struct search_result *module_need(struct module_needs *needs, size_t module,
+                                        const struct search_target *use) SL_SUSPENDS;
 void module_needs_release(struct module_needs *needs);
 
 /* ---- frames.c ---- */

@@ -2,14 +2,14 @@
 #include "api/native/native.h"
 
 struct module_need {
-    const struct kinds_use *use;
-    struct kinds_found found;
+    const struct search_target *use;
+    struct search_result found;
     bool in_flight, known;
     struct fiber_wait_list waiting; /* fibers that joined the look-up */
     struct module_need *next;
 };
 
-static struct module_need *find_need(struct module_needs *needs, size_t module, const struct kinds_use *use)
+static struct module_need *find_need(struct module_needs *needs, size_t module, const struct search_target *use)
 {
     struct sl_arena *arena = needs->where.arena;
     if (!needs->first)
@@ -34,16 +34,16 @@ static struct module_need *find_need(struct module_needs *needs, size_t module, 
 static void look_up_need(const struct module_needs *needs, size_t module, struct module_need *need)
 {
     need->in_flight = true;
-    kinds_find(&needs->where, need->use, &needs->ids[module], &need->found);
+    search_find(&needs->where, need->use, &needs->ids[module], &need->found);
     need->in_flight = false;
     need->known = need->found.code != SL_CANCELLED && need->found.code != SL_BUSY;
     fiber_wake_all(&need->waiting);
 }
 
-const struct kinds_found *module_need(struct module_needs *needs, size_t module, const struct kinds_use *use)
+const struct search_result *module_need(struct module_needs *needs, size_t module, const struct search_target *use)
 {
-    static const struct kinds_found cancelled = {.code = SL_CANCELLED, .error = {SL_CANCELLED, 0, "cancelled"}},
-                                    busy = {.code = SL_BUSY, .error = {SL_BUSY, 0, "out of memory"}};
+    static const struct search_result cancelled = {.code = SL_CANCELLED, .error = {SL_CANCELLED, 0, "cancelled"}},
+                                      busy = {.code = SL_BUSY, .error = {SL_BUSY, 0, "out of memory"}};
     struct module_need *need = find_need(needs, module, use);
     bool has_joined = false;
     if (!need)

@@ -475,12 +475,12 @@ bool native_add_configured(struct native_request *request, const struct config *
 bool native_add_own(struct native_request *request, const struct own_file *files, size_t count)
 {
     const uint64_t most_unpacked = UINT64_C(512) << 20;
-    if (count && !request->own && (request->own = SL_ARENA_NEW(request->arena, struct own_objects)))
-        *request->own = (struct own_objects){.arena = request->arena, .room = most_unpacked};
+    if (count && !request->own && (request->own = SL_ARENA_NEW(request->arena, struct supplied_objects)))
+        *request->own = (struct supplied_objects){.arena = request->arena, .room = most_unpacked};
     bool good = !count || request->own;
     for (size_t i = 0; i < count && good; i++)
-        good = own_objects_add(request->own, files[i].name,
-                               (struct sl_bytes){(const uint8_t *)files[i].text.data, files[i].text.size});
+        good = supplied_objects_add(request->own, files[i].name,
+                                    (struct sl_bytes){(const uint8_t *)files[i].text.data, files[i].text.size});
     return good;
 }
 

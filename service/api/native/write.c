@@ -338,7 +338,7 @@ static void candidates(struct sl_json_writer *w, const struct candidate_list *li
 }
 
 /* Union of the features of both look-ups. */
-static struct sl_features all_features(const struct kinds_found *lookup, const struct native_unwind *unwind)
+static struct sl_features all_features(const struct search_result *lookup, const struct native_unwind *unwind)
 {
     struct sl_features f = lookup->features;
     if (!unwind)
@@ -350,7 +350,7 @@ static struct sl_features all_features(const struct kinds_found *lookup, const s
     return f;
 }
 
-static struct candidate_list all_candidates(const struct native_request *request, const struct kinds_found *lookup,
+static struct candidate_list all_candidates(const struct native_request *request, const struct search_result *lookup,
                                             const struct native_unwind *unwind)
 {
     struct candidate_list list = unwind ? unwind->candidates : lookup->candidates;
@@ -365,7 +365,7 @@ static void module(struct answer *a, size_t index)
     struct sl_json_writer *w = a->w;
     const struct native_module *module = &a->request->modules[index];
     const struct native_unwind *unwind = a->request->unwind ? a->request->unwind[index] : NULL;
-    const struct kinds_found *lookup = module->found ? &module->found->lookup : &nothing.lookup;
+    const struct search_result *lookup = module->found ? &module->found->lookup : &nothing.lookup;
     const struct object_id *id = module->id;
     char debug_id[SL_DEBUG_ID_TEXT], file_id[SL_FILE_ID_HEX];
     sl_json_begin_object(w);

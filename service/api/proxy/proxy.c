@@ -34,9 +34,9 @@ static void proxy_handle(struct http_exchange *x)
         return;
     }
     types[1] = FILE_PORTABLEPDB; /* both kinds of PDB have the same path */
-    struct kinds_search where = {config->sources, config->source_count, SL_STR("global"), &x->arena};
+    struct search_scope where = {config->sources, config->source_count, SL_STR("global"), &x->arena};
     config_retain(config);
-    kinds_find_file(&where, &id, types, types[0] == FILE_PDB ? 2 : 1, &file);
+    search_find_file(&where, &id, types, types[0] == FILE_PDB ? 2 : 1, &file);
     config_release(config);
     if (file.code != SL_OK) {
         reply_failure(x, &file);

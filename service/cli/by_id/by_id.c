@@ -348,8 +348,8 @@ static void by_id_find(void *arg)
     if (a->work) {
         a->work(a->arg);
     } else {
-        struct kinds_search where = {a->list->items, a->list->count, SL_STR("global"), &a->arena};
-        kinds_find_object(&where, a->id, a->purpose, &a->found);
+        struct search_scope where = {a->list->items, a->list->count, SL_STR("global"), &a->arena};
+        search_find_object(&where, a->id, a->purpose, &a->found);
     }
     fiber_group_cancel(&watching);
     fiber_group_wait(&watching);

@@ -33,7 +33,7 @@ enum sl_code by_id_open(const struct options *o, const char *servers, const char
                         struct sl_error *error);
 void by_id_close(struct by_id *by_id); /* may be NULL */
 
-/* Finds the best file for a module: PURPOSE_DEBUG, PURPOSE_UNWIND or PURPOSE_FILE. The bytes live until by_id_close; if they hold
+/* Finds the best file for a module: PURPOSE_DEBUG, PURPOSE_UNWIND or PURPOSE_ANY_OBJECT. The bytes live until by_id_close; if they hold
  * several objects, the one with the id is meant. SL_NOT_FOUND when no source has it, SL_PERMISSION_DENIED when a source requires
  * credentials. The text of `error` is as in answers of the service. */
 enum sl_code by_id_get(struct by_id *by_id, const struct object_id *id, enum purpose purpose, struct sl_bytes *bytes,

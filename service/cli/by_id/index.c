@@ -123,7 +123,7 @@ static void by_id_index_build(struct file_index *index)
 static bool has_purpose(const struct sl_features *features, enum purpose purpose)
 {
     bool debug = features->has_debug_info || features->has_symbols;
-    return purpose == PURPOSE_FILE || (purpose == PURPOSE_UNWIND ? features->has_unwind_info : debug);
+    return purpose == PURPOSE_ANY_OBJECT || (purpose == PURPOSE_UNWIND ? features->has_unwind_info : debug);
 }
 
 /* Code ids of different systems are unrelated: build ids, UUIDs, and time stamps with sizes. */

@@ -98,7 +98,7 @@ static enum sl_code get_module(struct dump_module *m, struct by_id *by_id, struc
 {
     enum sl_code code = dump_fetch_get(by_id, id, PURPOSE_DEBUG, name, &m->main, error);
     if (code == SL_NOT_FOUND) /* an executable that only names its debug file */
-        code = dump_fetch_get(by_id, id, PURPOSE_FILE, name, &m->main, error);
+        code = dump_fetch_get(by_id, id, PURPOSE_ANY_OBJECT, name, &m->main, error);
     if (code != SL_OK)
         return code;
     m->debug = m->code = m->main.object;

@@ -68,9 +68,9 @@ static const struct cache_kind kind_letters = {
     .retain = object_request_retain,
 };
 
-static const struct kinds_use unwinding = {
+static const struct search_target unwinding = {
     .purpose = PURPOSE_UNWIND, .kind = &kind_lines, .report = offsetof(struct candidate, unwind)};
-static const struct kinds_use letters = {.purpose = PURPOSE_FIRST, .kind = &kind_letters, .type = FILE_PROGUARD};
+static const struct search_target letters = {.purpose = PURPOSE_ANY_FILE, .kind = &kind_letters, .type = FILE_PROGUARD};
 
 /* ---- the files ---- */
 #define CODE_ID "0123456789abcdef0123456789abcdef01234567"
@@ -131,9 +131,9 @@ static void run(void (*body)(void *arg))
 static void lines_body(void *arg)
 {
     struct source sources[] = {source_at("plain"), source_at("good")};
-    struct kinds_search where = {sources, 2, SL_STR("global"), &arena};
-    struct kinds_found found;
-    kinds_find(&where, &unwinding, &elf, &found);
+    struct search_scope where = {sources, 2, SL_STR("global"), &arena};
+    struct search_result found;
+    search_find(&where, &unwinding, &elf, &found);
     assert_int_equal(found.code, SL_OK);
     assert_int_equal(*(uint64_t *)found.item->loaded, 3);
     assert_true(found.features.has_unwind_info);
@@ -162,11 +162,11 @@ TEST(a_kind_is_made_of_the_best_file_for_its_use)
 static void failing_body(void *arg)
 {
     struct source sources[] = {source_at("much")};
-    struct kinds_search where = {sources, 1, SL_STR("global"), &arena};
-    struct kinds_found found[2];
-    struct kinds_question questions[] = {{&unwinding, &elf, &found[0]},
-                                         {kinds_symbols_of(&elf, false), &elf, &found[1]}};
-    assert_true(kinds_find_all(&where, questions, 2)); /* uses may be mixed */
+    struct search_scope where = {sources, 1, SL_STR("global"), &arena};
+    struct search_result found[2];
+    struct search_query questions[] = {{&unwinding, &elf, &found[0]},
+                                       {search_symbols_target(&elf, false), &elf, &found[1]}};
+    assert_true(search_find_all(&where, questions, 2)); /* uses may be mixed */
     assert_int_equal(found[0].code, SL_UNSUPPORTED);
     assert_null(found[0].item);
     assert_string_equal(found[0].error.message, "more than five lines");
@@ -186,11 +186,11 @@ TEST(what_comes_of_it_is_told_in_the_field_of_the_use)
 }
 
 /* Searches that are recalled share what they came to. */
-static bool recalls(const struct kinds_search *where, enum sl_code code)
+static bool recalls(const struct search_scope *where, enum sl_code code)
 {
-    struct kinds_found found[2];
+    struct search_result found[2];
     for (int i = 0; i < 2; i++) {
-        kinds_find(where, &unwinding, &elf, &found[i]);
+        search_find(where, &unwinding, &elf, &found[i]);
         assert_int_equal(found[i].code, code);
         assert_int_equal(found[i].error.code, code);
         assert_int_equal(found[i].candidates.count, 3);
@@ -204,7 +204,7 @@ static bool recalls(const struct kinds_search *where, enum sl_code code)
 static void remembered_body(void *arg)
 {
     struct source sources[] = {source_at("good")};
-    struct kinds_search where = {sources, 1, SL_STR("global"), &arena, 7};
+    struct search_scope where = {sources, 1, SL_STR("global"), &arena, 7};
     struct cache_file file = {SL_STR("good"), {NULL, 0}};
     struct sl_error error;
     assert_false(recalls(&where, SL_OK)); /* had to be made, and then memory had it */
@@ -234,16 +234,16 @@ static void letters_body(void *arg)
     struct object_id id = {.has_debug_id = true};
     assert_true(sl_debug_id_parse(SL_STR(UUID), &id.debug_id));
     struct source sources[] = {source_at("none"), source_at("bad"), source_at("letters"), source_at("more")};
-    struct kinds_search where = {sources, 4, SL_STR("global"), &arena};
-    struct kinds_found found;
-    kinds_find(&where, &letters, &id, &found);
+    struct search_scope where = {sources, 4, SL_STR("global"), &arena};
+    struct search_result found;
+    search_find(&where, &letters, &id, &found);
     assert_int_equal(found.code, SL_OK);
     assert_int_equal(found.error.code, SL_OK);
     assert_memory_equal(found.item->mapping.bytes.data, "L1", 2);
     assert_int_equal(found.candidates.count, 0);
     cache_release(found.item);
     where.source_count = 2;
-    kinds_find(&where, &letters, &id, &found);
+    search_find(&where, &letters, &id, &found);
     assert_int_equal(found.code, SL_NOT_FOUND);
     assert_null(found.item);
 }

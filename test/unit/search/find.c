@@ -140,7 +140,7 @@ static const struct object_id elf_with_id = {.type = OBJECT_ELF,
 static struct source *sources;
 static size_t source_count;
 static struct sl_arena arena;
-static struct kinds_found found;
+static struct search_result found;
 
 static void run(void (*body)(void *arg))
 {
@@ -156,8 +156,8 @@ static void run(void (*body)(void *arg))
 
 static void look_up(const struct object_id *id)
 {
-    struct kinds_search where = {sources, source_count, SL_STR("scope1"), &arena};
-    kinds_find(&where, kinds_symbols_of(id, false), id, &found);
+    struct search_scope where = {sources, source_count, SL_STR("scope1"), &arena};
+    search_find(&where, search_symbols_target(id, false), id, &found);
 }
 
 static void check_candidate(size_t index, const char *source, const char *location, enum sl_code download,
@@ -214,8 +214,8 @@ FIBER_TEST(types_follow_module_and_purpose)
                 FILE_WASM_CODE, FILE_WASM_DEBUG, FILE_BREAKPAD, FILE_SOURCEBUNDLE, FILE_UUIDMAP, FILE_BCSYMBOLMAP,
                 FILE_PORTABLEPDB, FILE_PROGUARD);
     struct source_lookup source;
-    struct kinds_search where = {sources, source_count, SL_STR(""), &arena};
-    kinds_find_source(&where, &elf, &source);
+    struct search_scope where = {sources, source_count, SL_STR(""), &arena};
+    search_find_source(&where, &elf, &source);
     assert_int_equal(source.code, SL_NOT_FOUND);
     assert_int_equal(types_asked_count, 4);
     assert_int_equal(types_asked[0], FILE_SOURCEBUNDLE);
@@ -499,14 +499,14 @@ FIBER_TEST(features_of_others_are_read)
 
 struct visitor {
     struct sl_arena arena;
-    struct kinds_found result;
+    struct search_result result;
 };
 
 static void visit(void *arg)
 {
     struct visitor *visitor = arg;
-    struct kinds_search where = {sources, source_count, SL_STR("scope1"), &visitor->arena};
-    kinds_find(&where, kinds_symbols_of(&elf, false), &elf, &visitor->result);
+    struct search_scope where = {sources, source_count, SL_STR("scope1"), &visitor->arena};
+    search_find(&where, search_symbols_target(&elf, false), &elf, &visitor->result);
 }
 
 FIBER_TEST(equal_requests_fetch_once)

@@ -17,7 +17,7 @@ static struct config config;
 
 static void wait_at_gate(struct search *search)
 {
-    struct kinds_found *found = search->result;
+    struct search_result *found = search->result;
     enum sl_code code = answer;
     if (fiber_wait_on(&gate, UINT64_MAX) == FIBER_WOKEN)
         found->code = code;
@@ -26,20 +26,20 @@ static void wait_at_gate(struct search *search)
 static void count_and_wait(struct search *search)
 {
     asked++;
-    search_in_fiber(search, wait_at_gate);
+    search_run_in_fiber(search, wait_at_gate);
 }
 
-static const struct kinds_steps steps = {.otherwise = count_and_wait};
-static const struct kinds_use unwinding = {.purpose = PURPOSE_UNWIND, .steps = &steps};
-static const struct kinds_use debugging = {.purpose = PURPOSE_DEBUG, .steps = &steps};
-static const struct kinds_use *const uses[] = {&unwinding, &debugging};
+static const struct search_hooks steps = {.otherwise = count_and_wait};
+static const struct search_target unwinding = {.purpose = PURPOSE_UNWIND, .steps = &steps};
+static const struct search_target debugging = {.purpose = PURPOSE_DEBUG, .steps = &steps};
+static const struct search_target *const uses[] = {&unwinding, &debugging};
 
 static const struct object_id ids[MODULES] = {{.type = OBJECT_ELF, .code_id = SL_STR("01234567")},
                                               {.type = OBJECT_ELF, .code_id = SL_STR("89abcdef")}};
 static struct module_needs needs;
 
 struct walker {
-    const struct kinds_found *found[MODULES][2];
+    const struct search_result *found[MODULES][2];
 };
 
 static void walk(void *arg)
@@ -111,7 +111,7 @@ TEST(a_module_is_looked_for_once)
     end();
 }
 
-static const struct kinds_found *of_first, *of_second;
+static const struct search_result *of_first, *of_second;
 
 static void need_first(void *arg)
 {

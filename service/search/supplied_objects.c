@@ -11,21 +11,21 @@
 #include "source/zip.h"
 
 /* The entry made from an object for one use, made once: a request may have many modules with the same id. */
-struct own_made {
+struct supplied_result {
     const struct cache_kind *kind;
     bool variables;
     bool making, made;
     struct fiber_wait_list waiting; /* fibers that wait for the one that makes it */
     struct cache_item *item;        /* NULL: making it failed */
     enum sl_arch arch;
-    struct own_made *next;
+    struct supplied_result *next;
 };
 
 static void own_objects_end(void *arg)
 {
-    struct own_objects *own = arg;
+    struct supplied_objects *own = arg;
     for (size_t i = 0; i < own->count; i++)
-        for (const struct own_made *made = own->items[i].made; made; made = made->next)
+        for (const struct supplied_result *made = own->items[i].made; made; made = made->next)
             cache_release(made->item);
     own->count = 0;
     sl_map_free(&own->by_id);
@@ -41,7 +41,7 @@ struct own_places {
     uint32_t items[OWN_SORTS]; /* index plus 1; 0 = none */
 };
 
-static unsigned own_sort(const struct own_object *object)
+static unsigned own_sort(const struct supplied_object *object)
 {
     const struct sl_features *f = &object->features;
     return f->has_debug_info | f->has_unwind_info << 1 | f->has_symbols << 2;
@@ -83,7 +83,7 @@ static struct own_key own_key_of_path(struct sl_str path)
     return own_key('n', name.data, name.size);
 }
 
-static bool own_add_key(struct own_objects *own, size_t place, struct own_key key)
+static bool own_add_key(struct supplied_objects *own, size_t place, struct own_key key)
 {
     struct sl_str view = {key.text, key.size};
     struct own_places *places = key.size ? sl_map_get(&own->by_id, view) : NULL;
@@ -101,9 +101,9 @@ static bool own_add_key(struct own_objects *own, size_t place, struct own_key ke
     return true;
 }
 
-static bool own_add_keys(struct own_objects *own, size_t place)
+static bool own_add_keys(struct supplied_objects *own, size_t place)
 {
-    const struct own_object *object = &own->items[place];
+    const struct supplied_object *object = &own->items[place];
     return own_add_key(own, place, own_key_of_debug_id(&object->debug_id)) &&
            own_add_key(own, place, own_key_of_raw(object->raw_code_id)) &&
            own_add_key(own, place, own_key('c', object->code_id.data, object->code_id.size)) &&
@@ -113,17 +113,18 @@ static bool own_add_keys(struct own_objects *own, size_t place)
 
 /* ---- adding ---- */
 
-static bool own_add_slice(struct own_objects *own, struct sl_str name, struct sl_bytes bytes, struct sl_object *object)
+static bool own_add_slice(struct supplied_objects *own, struct sl_str name, struct sl_bytes bytes,
+                          struct sl_object *object)
 {
     const struct sl_object_info *info = sl_object_info(object);
     if (!sl_grow_in_arena(own->arena, &own->items, &own->capacity, own->count + 1, sizeof *own->items))
         return false;
-    struct own_object *item = &own->items[own->count++];
-    *item = (struct own_object){.name = name,
-                                .bytes = bytes,
-                                .debug_id = info->debug_id,
-                                .features = info->features,
-                                .place = {info->is_fixed, info->load_address}};
+    struct supplied_object *item = &own->items[own->count++];
+    *item = (struct supplied_object){.name = name,
+                                     .bytes = bytes,
+                                     .debug_id = info->debug_id,
+                                     .features = info->features,
+                                     .place = {info->is_fixed, info->load_address}};
     struct sl_str ids[] = {info->code_id, info->raw_code_id};
     struct sl_str *kept[] = {&item->code_id, &item->raw_code_id};
     for (size_t i = 0; i < 2; i++)
@@ -136,7 +137,7 @@ static bool own_add_slice(struct own_objects *own, struct sl_str name, struct sl
 }
 
 /* Adds the objects of a file; none if it is not an object file. */
-static bool own_add_file(struct own_objects *own, struct sl_str name, struct sl_bytes bytes)
+static bool own_add_file(struct supplied_objects *own, struct sl_str name, struct sl_bytes bytes)
 {
     const struct sl_object_limits limits = {.identity = true};
     struct sl_archive archive;
@@ -156,7 +157,7 @@ static bool own_add_file(struct own_objects *own, struct sl_str name, struct sl_
 
 /* Adds the files of a ZIP archive, such as a .dSYM, unpacking at most own->room bytes. Members of a valid archive share no
  * bytes: together they are no larger than the archive. */
-static bool own_add_zip(struct own_objects *own, struct sl_bytes bytes)
+static bool own_add_zip(struct supplied_objects *own, struct sl_bytes bytes)
 {
     struct sl_zip zip;
     struct sl_error error;
@@ -184,7 +185,7 @@ static bool own_add_zip(struct own_objects *own, struct sl_bytes bytes)
 }
 
 /* Adds a file that is compressed as a whole, as on symbol servers; ignores one that cannot be unpacked. */
-static bool own_add_packed(struct own_objects *own, struct sl_str name, struct sl_bytes bytes)
+static bool own_add_packed(struct supplied_objects *own, struct sl_str name, struct sl_bytes bytes)
 {
     struct sl_mapping mapping = {0};
     struct sl_error error;
@@ -207,7 +208,7 @@ static bool own_add_packed(struct own_objects *own, struct sl_str name, struct s
     return good;
 }
 
-bool own_objects_add(struct own_objects *own, struct sl_str name, struct sl_bytes bytes)
+bool supplied_objects_add(struct supplied_objects *own, struct sl_str name, struct sl_bytes bytes)
 {
     bool is_zip = bytes.size > 4 && memcmp(bytes.data, "PK\3\4", 4) == 0;
     if (!own->ends && !(own->ends = sl_arena_at_end(own->arena, own_objects_end, own)))
@@ -220,8 +221,8 @@ bool own_objects_add(struct own_objects *own, struct sl_str name, struct sl_byte
 /* ---- conversion ---- */
 
 struct own_conversion {
-    const struct own_object *object;
-    const struct kinds_use *use;
+    const struct supplied_object *object;
+    const struct search_target *use;
     struct sl_buf out;
     enum sl_arch arch;
 };
@@ -248,7 +249,7 @@ static enum sl_code own_convert(struct conversion *conversion, void *arg, struct
     return code;
 }
 
-static bool own_is_good_for(const struct own_object *object, const struct kinds_use *use)
+static bool own_is_good_for(const struct supplied_object *object, const struct search_target *use)
 {
     const struct sl_features *f = &object->features;
     return use->purpose == PURPOSE_UNWIND ? f->has_unwind_info : f->has_debug_info || f->has_symbols;
@@ -260,7 +261,7 @@ static bool own_goes_by_name(const struct object_id *id)
     return !id->has_debug_id && !id->code_id.size;
 }
 
-static bool own_is_meant(const struct own_object *object, const struct object_id *id)
+static bool own_is_meant(const struct supplied_object *object, const struct object_id *id)
 {
     const struct sl_object_info info = {
         .debug_id = object->debug_id, .code_id = object->code_id, .raw_code_id = object->raw_code_id};
@@ -268,12 +269,12 @@ static bool own_is_meant(const struct own_object *object, const struct object_id
     return own_goes_by_name(id) || sl_object_matches(&info, &wanted);
 }
 
-static void own_choose(const struct own_objects *own, struct own_key key, const struct kinds_use *use,
-                       const struct object_id *id, struct own_object **best)
+static void own_choose(const struct supplied_objects *own, struct own_key key, const struct search_target *use,
+                       const struct object_id *id, struct supplied_object **best)
 {
     const struct own_places *places = key.size ? sl_map_get(&own->by_id, (struct sl_str){key.text, key.size}) : NULL;
     for (size_t i = 0; places && i < OWN_SORTS; i++) {
-        struct own_object *object = places->items[i] ? &own->items[places->items[i] - 1] : NULL;
+        struct supplied_object *object = places->items[i] ? &own->items[places->items[i] - 1] : NULL;
         if (!object || !own_is_good_for(object, use) || !own_is_meant(object, id))
             continue;
         bool knows_more = *best && object->features.has_debug_info && !(*best)->features.has_debug_info;
@@ -283,10 +284,10 @@ static void own_choose(const struct own_objects *own, struct own_key key, const 
     }
 }
 
-struct own_object *own_objects_find(const struct own_objects *own, const struct kinds_use *use,
-                                    const struct object_id *id)
+struct supplied_object *supplied_objects_find(const struct supplied_objects *own, const struct search_target *use,
+                                              const struct object_id *id)
 {
-    struct own_object *best = NULL;
+    struct supplied_object *best = NULL;
     if (id->has_debug_id) {
         own_choose(own, own_key_of_debug_id(&id->debug_id), use, id, &best);
         own_choose(own, own_key('r', id->debug_id.uuid, sizeof id->debug_id.uuid), use, id, &best);
@@ -298,8 +299,8 @@ struct own_object *own_objects_find(const struct own_objects *own, const struct 
     return best;
 }
 
-static void own_report(const struct kinds_search *where, const struct own_object *object, const struct kinds_use *use,
-                       struct kinds_found *found)
+static void own_report(const struct search_scope *where, const struct supplied_object *object,
+                       const struct search_target *use, struct search_result *found)
 {
     struct candidate candidate = {.source = SL_STR("artifact"), .location = object->name, .features = object->features};
     if (use->report)
@@ -309,18 +310,20 @@ static void own_report(const struct kinds_search *where, const struct own_object
 }
 
 /* Returns the record for this use, created if necessary; NULL when out of memory. */
-static struct own_made *own_made_of(struct sl_arena *arena, struct own_object *object, const struct kinds_use *use)
+static struct supplied_result *find_supplied_result(struct sl_arena *arena, struct supplied_object *object,
+                                                    const struct search_target *use)
 {
-    struct own_made *made = object->made;
+    struct supplied_result *made = object->made;
     while (made && (made->kind != use->kind || made->variables != use->variables))
         made = made->next;
-    if (made || !(made = SL_ARENA_NEW(arena, struct own_made)))
+    if (made || !(made = SL_ARENA_NEW(arena, struct supplied_result)))
         return made;
-    *made = (struct own_made){.kind = use->kind, .variables = use->variables, .next = object->made};
+    *made = (struct supplied_result){.kind = use->kind, .variables = use->variables, .next = object->made};
     return object->made = made;
 }
 
-static void own_make(const struct own_object *object, const struct kinds_use *use, struct own_made *made)
+static void own_make(const struct supplied_object *object, const struct search_target *use,
+                     struct supplied_result *made)
 {
     struct own_conversion c = {.object = object, .use = use};
     struct conversion_input input = {object->bytes.size, SL_STR("artifact"), use->kind};
@@ -338,14 +341,14 @@ static void own_make(const struct own_object *object, const struct kinds_use *us
     fiber_wake_all(&made->waiting);
 }
 
-bool own_objects_answer(const struct kinds_search *where, const struct kinds_question *question)
+bool supplied_objects_answer(const struct search_scope *where, const struct search_query *question)
 {
-    const struct kinds_use *use = question->use;
+    const struct search_target *use = question->use;
     bool known = use->kind == &kind_symcaches || use->kind == &kind_cficaches;
-    struct own_object *object = where->own && known ? own_objects_find(where->own, use, question->id) : NULL;
+    struct supplied_object *object = where->own && known ? supplied_objects_find(where->own, use, question->id) : NULL;
     if (!object)
         return false;
-    struct own_made *made = own_made_of(where->own->arena, object, use);
+    struct supplied_result *made = find_supplied_result(where->own->arena, object, use);
     while (made && made->making)
         if (fiber_wait_on(&made->waiting, UINT64_MAX) != FIBER_WOKEN)
             return false;
@@ -353,7 +356,7 @@ bool own_objects_answer(const struct kinds_search *where, const struct kinds_que
         own_make(object, use, made);
     if (!made || !made->item)
         return false;
-    struct kinds_found found = {
+    struct search_result found = {
         .code = SL_OK, .features = object->features, .place = object->place, .arch = made->arch};
     found.item = cache_retain(made->item);
     found.symcache = use->kind == &kind_symcaches ? made->item->loaded : NULL;

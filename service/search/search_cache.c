@@ -5,17 +5,17 @@
 
 #include "core/lru.h"
 
-enum { REMEMBERED_BYTES = 8 << 20, MAX_KEY = 2048, MAX_ENTRIES = 64 };
+enum { SEARCH_CACHE_BYTES = 8 << 20, MAX_KEY = 2048, MAX_ENTRIES = 64 };
 
 struct used_entry { /* a cache entry that the search used */
     struct cache_handle mark;
     bool is_renewed;
 };
 
-struct remembered {
+struct search_cache_entry {
     struct lru_entry lru;
     uint32_t references; /* one of the table, and one of each arena whose search this entry answered */
-    struct outcome outcome;
+    struct search_cache_value outcome;
     struct used_entry *used_entry;
     size_t entry_count;
     struct cache_handle table; /* zeros if the result has none */
@@ -23,36 +23,37 @@ struct remembered {
 };
 
 /* ---- the table ---- */
-static void remembered_unref(void *arg)
+static void search_cache_entry_unref(void *arg)
 {
-    struct remembered *r = arg;
+    struct search_cache_entry *r = arg;
     if (--r->references)
         return;
     struct sl_arena arena = r->arena;
     sl_arena_free(&arena);
 }
 
-static void remembered_release(struct lru *lru, struct lru_entry *entry)
+static void search_cache_entry_release(struct lru *lru, struct lru_entry *entry)
 {
     (void)lru;
-    remembered_unref(LRU_ITEM(entry, struct remembered, lru));
+    search_cache_entry_unref(LRU_ITEM(entry, struct search_cache_entry, lru));
 }
 
-static struct lru searches = {.max_size = REMEMBERED_BYTES, .max_count = SIZE_MAX, .release = remembered_release};
+static struct lru searches = {
+    .max_size = SEARCH_CACHE_BYTES, .max_count = SIZE_MAX, .release = search_cache_entry_release};
 
-void remember_nothing(void)
+void search_cache_clear(void)
 {
     lru_clear(&searches);
 }
 
 /* ---- keys ---- */
-struct key {
+struct search_key {
     uint8_t bytes[MAX_KEY];
     size_t size;
     bool is_long; /* too long: the search is not cached */
 };
 
-static void key_add(struct key *key, const void *data, size_t size)
+static void key_add(struct search_key *key, const void *data, size_t size)
 {
     key->is_long = key->is_long || size > sizeof key->bytes - key->size;
     if (key->is_long || !size)
@@ -61,14 +62,14 @@ static void key_add(struct key *key, const void *data, size_t size)
     key->size += size;
 }
 
-static void key_add_text(struct key *key, struct sl_str text)
+static void key_add_text(struct search_key *key, struct sl_str text)
 {
     key_add(key, &text.size, sizeof text.size);
     key_add(key, text.data, text.size);
 }
 
-static struct sl_str make_key(struct key *key, uint64_t list, struct sl_str scope, const struct kinds_use *use,
-                              const struct object_id *id)
+static struct sl_str make_key(struct search_key *key, uint64_t list, struct sl_str scope,
+                              const struct search_target *use, const struct object_id *id)
 {
     const uint8_t type[2] = {(uint8_t)id->type, id->has_debug_id};
     key->size = 0;
@@ -90,7 +91,7 @@ static struct sl_str make_key(struct key *key, uint64_t list, struct sl_str scop
 }
 
 /* ---- look-ups ---- */
-static bool is_still_valid(const struct remembered *r)
+static bool is_still_valid(const struct search_cache_entry *r)
 {
     for (size_t i = 0; i < r->entry_count; i++)
         if (!cache_peek_handle(&r->used_entry[i].mark, r->used_entry[i].is_renewed, NULL))
@@ -98,20 +99,20 @@ static bool is_still_valid(const struct remembered *r)
     return true;
 }
 
-const struct outcome *recall(const struct kinds_search *where, const struct kinds_use *use, const struct object_id *id,
-                             struct cache_item **item)
+const struct search_cache_value *search_cache_get(const struct search_scope *where, const struct search_target *use,
+                                                  const struct object_id *id, struct cache_item **item)
 {
-    struct key key;
+    struct search_key key;
     struct sl_str text = where->list ? make_key(&key, where->list, where->scope, use, id) : (struct sl_str){NULL, 0};
     struct lru_entry *found = text.data ? lru_get(&searches, text, 0) : NULL;
     if (!found)
         return NULL;
-    struct remembered *r = LRU_ITEM(found, struct remembered, lru);
+    struct search_cache_entry *r = LRU_ITEM(found, struct search_cache_entry, lru);
     if (!is_still_valid(r) || (r->table.serial && !cache_peek_handle(&r->table, false, item))) {
         lru_drop(&searches, found);
         return NULL;
     }
-    if (!sl_arena_at_end(where->arena, remembered_unref, r)) {
+    if (!sl_arena_at_end(where->arena, search_cache_entry_unref, r)) {
         if (item)
             cache_release(*item);
         if (item)
@@ -123,7 +124,7 @@ const struct outcome *recall(const struct kinds_search *where, const struct kind
 }
 
 /* ---- storing ---- */
-static bool record_entries(struct remembered *r, const struct probe *probes, size_t count)
+static bool record_entries(struct search_cache_entry *r, const struct candidate_file *probes, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         if (probes[i].skipped)
@@ -135,7 +136,7 @@ static bool record_entries(struct remembered *r, const struct probe *probes, siz
     return true;
 }
 
-static struct sl_str remember_text(struct sl_arena *arena, struct sl_str text, bool *good)
+static struct sl_str copy_text(struct sl_arena *arena, struct sl_str text, bool *good)
 {
     if (!text.data)
         return text;
@@ -144,7 +145,7 @@ static struct sl_str remember_text(struct sl_arena *arena, struct sl_str text, b
     return (struct sl_str){copy, text.size};
 }
 
-static bool remember_outcome(struct remembered *r, const struct outcome *outcome)
+static bool copy_value(struct search_cache_entry *r, const struct search_cache_value *outcome)
 {
     size_t count = outcome->candidates.count;
     struct candidate *items = SL_ARENA_ARRAY(&r->arena, struct candidate, count + 1);
@@ -158,31 +159,31 @@ static bool remember_outcome(struct remembered *r, const struct outcome *outcome
     for (size_t i = 0; good && i < count; i++) {
         struct candidate *copy = &items[i];
         *copy = outcome->candidates.items[i];
-        copy->source = remember_text(&r->arena, copy->source, &good);
-        copy->location = remember_text(&r->arena, copy->location, &good);
-        copy->download_details = remember_text(&r->arena, copy->download_details, &good);
-        copy->debug.details = remember_text(&r->arena, copy->debug.details, &good);
-        copy->unwind.details = remember_text(&r->arena, copy->unwind.details, &good);
+        copy->source = copy_text(&r->arena, copy->source, &good);
+        copy->location = copy_text(&r->arena, copy->location, &good);
+        copy->download_details = copy_text(&r->arena, copy->download_details, &good);
+        copy->debug.details = copy_text(&r->arena, copy->debug.details, &good);
+        copy->unwind.details = copy_text(&r->arena, copy->unwind.details, &good);
     }
     return good;
 }
 
-static bool remember_all(struct remembered *r, const struct search *search, struct sl_str key,
-                         const struct outcome *outcome)
+static bool fill_entry(struct search_cache_entry *r, const struct search *search, struct sl_str key,
+                       const struct search_cache_value *outcome)
 {
     bool good = true;
-    r->lru.key = remember_text(&r->arena, key, &good);
+    r->lru.key = copy_text(&r->arena, key, &good);
     r->used_entry = SL_ARENA_ARRAY(&r->arena, struct used_entry, search->count + search->other_count);
     r->table = search->table.mark;
     return good && r->used_entry && record_entries(r, search->probes, search->count) &&
            record_entries(r, search->others, search->other_count) && (!search->table.kind || r->table.serial) &&
-           remember_outcome(r, outcome);
+           copy_value(r, outcome);
 }
 
-static struct remembered *remembered_new(void)
+static struct search_cache_entry *search_cache_entry_new(void)
 {
     struct sl_arena arena = {.next_chunk = 2048};
-    struct remembered *r = SL_ARENA_NEW(&arena, struct remembered);
+    struct search_cache_entry *r = SL_ARENA_NEW(&arena, struct search_cache_entry);
     if (r) {
         r->references = 1;
         r->arena = arena;
@@ -190,17 +191,18 @@ static struct remembered *remembered_new(void)
     return r;
 }
 
-void remember(const struct search *search, const struct kinds_use *use, const struct outcome *outcome)
+void search_cache_put(const struct search *search, const struct search_target *use,
+                      const struct search_cache_value *outcome)
 {
-    struct key key;
+    struct search_key key;
     if (!search->list || search->helped || outcome->code == SL_BUSY || outcome->code == SL_CANCELLED)
         return;
     struct sl_str text = make_key(&key, search->list, search->scope, use, search->id);
-    struct remembered *r = text.data ? remembered_new() : NULL;
+    struct search_cache_entry *r = text.data ? search_cache_entry_new() : NULL;
     if (!r)
         return;
-    bool good = remember_all(r, search, text, outcome);
+    bool good = fill_entry(r, search, text, outcome);
     r->lru.size = r->arena.used;
     if (!good || !lru_put(&searches, &r->lru))
-        remembered_unref(r);
+        search_cache_entry_unref(r);
 }
