@@ -64,7 +64,7 @@ uint64_t sl_symbfile_reader_records(const struct sl_symbfile_reader *r)
     return r->records;
 }
 
-bool sl_symbfile_reader_cut(const struct sl_symbfile_reader *r)
+bool sl_symbfile_reader_is_truncated(const struct sl_symbfile_reader *r)
 {
     return r->cut;
 }

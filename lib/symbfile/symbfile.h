@@ -102,7 +102,8 @@ enum sl_code sl_symbfile_reader_finish(struct sl_symbfile_reader *reader, struct
 
 enum sl_symbfile_problem sl_symbfile_reader_problem(const struct sl_symbfile_reader *reader);
 uint64_t sl_symbfile_reader_records(const struct sl_symbfile_reader *reader); /* ranges and pads so far */
-bool sl_symbfile_reader_cut(const struct sl_symbfile_reader *reader); /* true if a length above 32 bits was cut */
+bool sl_symbfile_reader_is_truncated(
+    const struct sl_symbfile_reader *reader); /* true if a length above 32 bits was cut */
 
 /* Reads a whole file in memory. */
 enum sl_code sl_symbfile_read(struct sl_bytes file, struct sl_symbfile_sink *sink, struct sl_error *error);

@@ -57,7 +57,7 @@ void kinds_close(void)
     symbfiles_close();
     search_cache_clear();
     ms_symcaches_close();
-    symbfile_answers_forget();
+    symbfile_answers_clear();
     mozilla_health_clear();
     origin_close();
 }

@@ -67,7 +67,7 @@ static void drop_answers(void)
 
 /* A change that failed because the store does not answer may have been made nevertheless: keeps the answers while the store is
  * down. */
-void symbfile_answers_forget(void)
+void symbfile_answers_clear(void)
 {
     if (store_is_down(NULL))
         answers.outdated = true;

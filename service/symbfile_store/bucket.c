@@ -71,7 +71,7 @@ void remote_root(const char *scope, char out[OBJECT_NAME])
     snprintf(out, OBJECT_NAME, *scope ? "symbfiles/scopes/%s/" : "symbfiles/", scope);
 }
 
-void remote_home(const struct symbfile_place *place, char out[OBJECT_NAME])
+void remote_home(const struct symbfile_key *place, char out[OBJECT_NAME])
 {
     char hex[FILE_ID_HEX], root[OBJECT_NAME];
     sl_hex_encode(place->file_id.bytes, sizeof place->file_id.bytes, hex);
@@ -189,7 +189,7 @@ static bool note_marker(void *arg, const struct object_entry *object)
     return list->count < MARKERS;
 }
 
-enum sl_code remote_markers(const struct symbfile_place *place, enum symbfile_kind kind,
+enum sl_code remote_markers(const struct symbfile_key *place, enum symbfile_kind kind,
                             struct remote_marker markers[MARKERS], size_t *count, struct sl_error *error)
 {
     char prefix[OBJECT_NAME];
@@ -229,7 +229,7 @@ static bool note_published(void *arg, const struct object_entry *object)
 }
 
 /* Both kinds begin with "r", and no other name does: one request lists both. */
-enum sl_code remote_published(const struct symbfile_place *place, struct symbfile_set sets[SYMBFILE_KINDS],
+enum sl_code remote_published(const struct symbfile_key *place, struct symbfile_set sets[SYMBFILE_KINDS],
                               struct sl_error *error)
 {
     char prefix[OBJECT_NAME];
@@ -241,7 +241,7 @@ enum sl_code remote_published(const struct symbfile_place *place, struct symbfil
     return remote_list(prefix, "", note_published, &list, error);
 }
 
-enum sl_code remote_manifest(const struct symbfile_place *place, struct symbfile_set *set, char parts[SET_NAME],
+enum sl_code remote_manifest(const struct symbfile_key *place, struct symbfile_set *set, char parts[SET_NAME],
                              struct sl_error *error)
 {
     char name[OBJECT_NAME];
@@ -295,11 +295,11 @@ static bool note_alias(void *arg, const struct object_entry *object)
     return list->count < MAX_ALIASES;
 }
 
-enum sl_code remote_find(const char *id, struct symbfile_place *place, struct sl_error *error)
+enum sl_code remote_find(const char *id, struct symbfile_key *place, struct sl_error *error)
 {
     char prefix[OBJECT_NAME];
     uint64_t newest = 0;
-    struct symbfile_place candidate = *place;
+    struct symbfile_key candidate = *place;
     if (!info_id_is_safe(id))
         return SL_NOT_FOUND;
     remote_root(place->scope, prefix);
@@ -320,7 +320,7 @@ enum sl_code remote_find(const char *id, struct symbfile_place *place, struct sl
     return code == SL_OK && newest == 0 ? SL_NOT_FOUND : code;
 }
 
-enum sl_code remote_info(const struct symbfile_place *place, struct symbfile_info *info, struct sl_error *error)
+enum sl_code remote_info(const struct symbfile_key *place, struct symbfile_info *info, struct sl_error *error)
 {
     char name[OBJECT_NAME];
     struct sl_buf text = {0};

@@ -36,7 +36,7 @@ bool remote_parse_parts_name(const char *name, enum symbfile_kind *kind, uint64_
 }
 
 /* "<home>parts/<name>/<rest>" */
-void remote_in_parts(const struct symbfile_place *place, const char *name, const char *rest, char out[OBJECT_NAME])
+void remote_in_parts(const struct symbfile_key *place, const char *name, const char *rest, char out[OBJECT_NAME])
 {
     char home[OBJECT_NAME];
     remote_home(place, home);
@@ -86,7 +86,7 @@ bool remote_note_part(void *arg, const struct object_entry *object)
     return true;
 }
 
-enum sl_code remote_list_parts(const struct symbfile_place *place, const char *name, struct remote_part_list *list,
+enum sl_code remote_list_parts(const struct symbfile_key *place, const char *name, struct remote_part_list *list,
                                struct sl_error *error)
 {
     char prefix[OBJECT_NAME];
@@ -134,7 +134,7 @@ static void progress_put(const char *prefix, uint64_t complete)
         free(known);
 }
 
-void remote_forget_count(const struct symbfile_place *place, const char *name)
+void remote_forget_count(const struct symbfile_key *place, const char *name)
 {
     char prefix[OBJECT_NAME];
     remote_in_parts(place, name, "", prefix);
@@ -169,7 +169,7 @@ static bool note_progress(void *arg, const struct object_entry *object)
 }
 
 /* Starts after the last part that is known. */
-enum sl_code remote_count_parts(const struct symbfile_place *place, const char *name, uint64_t *complete,
+enum sl_code remote_count_parts(const struct symbfile_key *place, const char *name, uint64_t *complete,
                                 struct sl_error *error)
 {
     char prefix[OBJECT_NAME], after[OBJECT_NAME];
@@ -220,7 +220,7 @@ void remote_remove_copy(const char *home)
         store_remove_tree(home);
 }
 
-static enum sl_code copy_part(const struct symbfile_place *place, const char *parts, const struct symbfile_set *set,
+static enum sl_code copy_part(const struct symbfile_key *place, const char *parts, const struct symbfile_set *set,
                               size_t index, const char *home, struct sl_error *error)
 {
     char name[OBJECT_NAME], part[PART_NAME];
@@ -240,7 +240,7 @@ static enum sl_code copy_part(const struct symbfile_place *place, const char *pa
 }
 
 /* Downloads the parts in set->have to "<home>/<name of the set>/". */
-enum sl_code remote_copy_set(const struct symbfile_place *place, const char *parts, const struct symbfile_set *set,
+enum sl_code remote_copy_set(const struct symbfile_key *place, const char *parts, const struct symbfile_set *set,
                              char home[STORE_PATH], struct sl_error *error)
 {
     static uint64_t number;
@@ -260,7 +260,7 @@ enum sl_code remote_copy_set(const struct symbfile_place *place, const char *par
     return code;
 }
 
-enum sl_code remote_copy(const struct symbfile_place *place, const struct symbfile_set *wanted, char home[STORE_PATH],
+enum sl_code remote_copy(const struct symbfile_key *place, const struct symbfile_set *wanted, char home[STORE_PATH],
                          struct sl_error *error)
 {
     char parts[SET_NAME];

@@ -22,7 +22,7 @@ static bool refuse(struct symbfile_failure *failure, enum sl_code code, const st
 
 /* ---- objects ---- */
 
-static void open_name(const struct symbfile_place *place, const char *name, char out[OBJECT_NAME])
+static void open_name(const struct symbfile_key *place, const char *name, char out[OBJECT_NAME])
 {
     char hex[FILE_ID_HEX];
     sl_hex_encode(place->file_id.bytes, sizeof place->file_id.bytes, hex);
@@ -37,7 +37,7 @@ static enum sl_code delete_object(const char *name, struct sl_error *error)
 /* ---- publishing ---- */
 
 struct publishing {
-    const struct symbfile_place *place;
+    const struct symbfile_key *place;
     const char *upload_id;
     char parts[SET_NAME];
     struct symbfile_set set;
@@ -210,7 +210,7 @@ static enum sl_code stage(const struct symbfile_arrival *a, const char *parts, s
     return code;
 }
 
-static enum sl_code write_id(const struct symbfile_place *place, const char *id, struct sl_error *error)
+static enum sl_code write_id(const struct symbfile_key *place, const char *id, struct sl_error *error)
 {
     char name[OBJECT_NAME], hex[FILE_ID_HEX];
     if (!*id)
@@ -304,7 +304,7 @@ static int64_t seconds_of(const char *modified)
     return strptime(modified, "%Y-%m-%dT%H:%M:%S", &tm) ? (int64_t)timegm(&tm) : 0;
 }
 
-static enum sl_code staged_status(const struct symbfile_place *place, enum symbfile_kind kind, struct symbfile_set *set,
+static enum sl_code staged_status(const struct symbfile_key *place, enum symbfile_kind kind, struct symbfile_set *set,
                                   bool *known, struct sl_error *error)
 {
     char prefix[OBJECT_NAME];
@@ -330,7 +330,7 @@ static enum sl_code staged_status(const struct symbfile_place *place, enum symbf
     return code;
 }
 
-enum sl_code remote_status(const struct symbfile_place *place, struct symbfile_set sets[SYMBFILE_KINDS],
+enum sl_code remote_status(const struct symbfile_key *place, struct symbfile_set sets[SYMBFILE_KINDS],
                            bool known[SYMBFILE_KINDS], struct symbfile_info *info, bool *any, struct sl_error *error)
 {
     enum sl_code code = remote_published(place, sets, error);
@@ -348,7 +348,7 @@ enum sl_code remote_status(const struct symbfile_place *place, struct symbfile_s
 }
 
 /* Removes markers first, so that no published set lacks parts. */
-enum sl_code remote_delete(const struct symbfile_place *place, bool *any, struct sl_error *error)
+enum sl_code remote_delete(const struct symbfile_key *place, bool *any, struct sl_error *error)
 {
     char home[OBJECT_NAME], prefix[OBJECT_NAME];
     size_t count = 0;
@@ -387,11 +387,11 @@ static bool note_expired(void *arg, const struct object_entry *object)
 }
 
 /* "symbfiles/open/<scope>/<file id>/<parts>" */
-static bool parse_open_name(const char *name, struct symbfile_place *place, char parts[SET_NAME])
+static bool parse_open_name(const char *name, struct symbfile_key *place, char parts[SET_NAME])
 {
     char scope[SYMBFILE_SCOPE] = "", hex[FILE_ID_HEX] = "", rest[SET_NAME] = "";
     size_t size;
-    *place = (struct symbfile_place){.scope = ""};
+    *place = (struct symbfile_key){.scope = ""};
     if (sscanf(name, "symbfiles/open/%35[^/]/%32[0-9a-f]/%159s", scope, hex, rest) != 3 ||
         !sl_hex_decode(sl_str(hex), place->file_id.bytes, sizeof place->file_id.bytes, &size) ||
         size != sizeof place->file_id.bytes)
@@ -406,7 +406,7 @@ static bool parse_open_name(const char *name, struct symbfile_place *place, char
 static enum sl_code drop_expired(const char *name, struct sl_error *error)
 {
     struct publishing p = {.set = {.parts = 0}};
-    struct symbfile_place place;
+    struct symbfile_key place;
     struct remote_marker markers[MARKERS];
     size_t count = 0;
     bool published = false;

@@ -43,11 +43,11 @@ bool store_is_down(struct sl_error *error)
     return true;
 }
 
-void kinds_symbfile_store(struct kinds_store_state *state)
+void symbfile_store_get_state(struct symbfile_store_state *state)
 {
     const struct bucket_config *bucket = &kinds_config()->symbfile.bucket;
     char store[512];
-    *state = (struct kinds_store_state){
+    *state = (struct symbfile_store_state){
         .up = !health.down, .last_error = health.failed_s ? health.trouble : NULL, .failed_s = health.failed_s};
     state->type = !symbfile_store_dir(store) ? NULL
                   : !remote_bucket()         ? "filesystem"

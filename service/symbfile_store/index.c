@@ -31,7 +31,7 @@ void symbfiles_close(void)
 
 /* ---- the kind ---- */
 struct index_request {
-    struct symbfile_place place;
+    struct symbfile_key place;
     struct symbfile_set set;
 };
 
@@ -178,18 +178,18 @@ static void search_begin(struct search *s, struct sl_str scope, const struct sl_
 }
 
 /* ---- on the pool for a directory, else in the fiber ---- */
-static enum sl_code look_at_published(const struct symbfile_place *place, struct symbfile_set sets[SYMBFILE_KINDS],
+static enum sl_code look_at_published(const struct symbfile_key *place, struct symbfile_set sets[SYMBFILE_KINDS],
                                       struct sl_error *error)
 {
     return remote_bucket() ? remote_published(place, sets, error) : symbfile_store_published(place, sets);
 }
 
-static enum sl_code look_for_id(const char *id, struct symbfile_place *place, struct sl_error *error)
+static enum sl_code look_for_id(const char *id, struct symbfile_key *place, struct sl_error *error)
 {
     return remote_bucket() ? remote_find(id, place, error) : symbfile_store_find(id, place);
 }
 
-static enum sl_code look_at_info(const struct symbfile_place *place, struct symbfile_info *info, struct sl_error *error)
+static enum sl_code look_at_info(const struct symbfile_key *place, struct symbfile_info *info, struct sl_error *error)
 {
     if (remote_bucket())
         return remote_info(place, info, error);
@@ -308,8 +308,8 @@ static enum sl_code get_answer(struct search *s, bool anew, struct sl_error *err
     return code;
 }
 
-void kinds_find_symbfile(struct sl_str scope, const struct sl_file_id *file_id, const struct object_id *id,
-                         struct symbfile_lookup *result)
+void symbfile_find(struct sl_str scope, const struct sl_file_id *file_id, const struct object_id *id,
+                   struct symbfile_lookup *result)
 {
     char store[512];
     *result = (struct symbfile_lookup){.code = SL_NOT_FOUND};
@@ -334,14 +334,14 @@ void kinds_find_symbfile(struct sl_str scope, const struct sl_file_id *file_id, 
     }
 }
 
-void kinds_release_symbfile(struct symbfile_lookup *lookup)
+void symbfile_lookup_release(struct symbfile_lookup *lookup)
 {
     for (int kind = 0; kind < SYMBFILE_KINDS; kind++)
         cache_release(lookup->items[kind]);
     *lookup = (struct symbfile_lookup){.code = SL_NOT_FOUND};
 }
 
-bool kinds_prefer_symbfile(bool has_file_id)
+bool symbfile_is_preferred(bool has_file_id)
 {
     const struct config *config = kinds_config();
     return config && (config->symbfile.prefer == SYMBFILE_PREFER_SYMBFILE ||
@@ -353,7 +353,7 @@ static enum sl_code sweep(void *arg, struct sl_error *error)
     return symbfile_store_sweep(arg, error);
 }
 
-void kinds_sweep_symbfiles(void *unused)
+void symbfile_sweep_repeatedly(void *unused)
 {
     char store[512];
     (void)unused;

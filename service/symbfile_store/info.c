@@ -173,7 +173,7 @@ bool info_id_is_safe(const char *id)
     return *id && *id != '.' && !strchr(id, '/') && strlen(id) < SYMBFILE_ID_MAX;
 }
 
-enum sl_code symbfile_store_find(const char *id, struct symbfile_place *place)
+enum sl_code symbfile_store_find(const char *id, struct symbfile_key *place)
 {
     char root[STORE_PATH], path[STORE_PATH + SYMBFILE_ID_MAX + 8];
     if (!info_id_is_safe(id) || !store_root(place->scope, root))
@@ -186,7 +186,7 @@ enum sl_code symbfile_store_find(const char *id, struct symbfile_place *place)
     unsigned looked_at = 0;
     for (struct dirent *e; dir && code == SL_OK && looked_at < MAX_ALIASES && (e = readdir(dir));) {
         struct symbfile_set sets[SYMBFILE_KINDS];
-        struct symbfile_place candidate = *place;
+        struct symbfile_key candidate = *place;
         if (strlen(e->d_name) != FILE_ID_HEX - 1 ||
             !sl_hex_decode(sl_str(e->d_name), candidate.file_id.bytes, sizeof candidate.file_id.bytes, NULL))
             continue;

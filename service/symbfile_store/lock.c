@@ -17,10 +17,10 @@
 
 enum { FIRST_WAIT_MS = 5, LONGEST_WAIT_MS = 250 };
 
-struct symbfile_turn {
+struct symbfile_lock_waiter {
     struct fiber_wait_list next;
     size_t waiting;
-    struct symbfile_place place;
+    struct symbfile_key place;
 };
 
 static struct sl_map turns; /* by place; only those in use. Loop thread */
@@ -31,12 +31,12 @@ static void count_waiting(int by)
     metric_set(METRIC_WAITING, waiting += by, "lock", NULL, NULL);
 }
 
-static struct sl_str turn_key(const struct symbfile_place *place)
+static struct sl_str turn_key(const struct symbfile_key *place)
 {
     return (struct sl_str){(const char *)place, sizeof place->file_id + strlen(place->scope)};
 }
 
-static void turn_end(struct symbfile_turn *turn)
+static void turn_end(struct symbfile_lock_waiter *turn)
 {
     if (turn->waiting) {
         fiber_wake_one(&turn->next); /* hands over the turn */
@@ -48,10 +48,10 @@ static void turn_end(struct symbfile_turn *turn)
         sl_map_free(&turns);
 }
 
-static enum sl_code turn_take(const struct symbfile_place *place, uint64_t until_ms, struct symbfile_turn **taken,
+static enum sl_code turn_take(const struct symbfile_key *place, uint64_t until_ms, struct symbfile_lock_waiter **taken,
                               struct sl_error *error)
 {
-    struct symbfile_turn *turn = sl_map_get(&turns, turn_key(place));
+    struct symbfile_lock_waiter *turn = sl_map_get(&turns, turn_key(place));
     if (!turn) {
         turn = calloc(1, sizeof *turn);
         if (turn)
@@ -96,7 +96,7 @@ int store_try_lock(const char *home, bool make)
 }
 
 struct attempt { /* pool work */
-    const struct symbfile_place *place;
+    const struct symbfile_key *place;
     bool make, present;
     int fd, reason;
 };
@@ -144,7 +144,7 @@ static enum sl_code lock_file(struct attempt *attempt, uint64_t until_ms, struct
     }
 }
 
-enum sl_code symbfile_lock(const struct symbfile_place *place, bool make, uint64_t wait_ms, struct symbfile_lock *lock,
+enum sl_code symbfile_lock(const struct symbfile_key *place, bool make, uint64_t wait_ms, struct symbfile_lock *lock,
                            struct sl_error *error)
 {
     uint64_t now = loop_now_ms(), until_ms = wait_ms < UINT64_MAX - now ? now + wait_ms : UINT64_MAX;

@@ -58,7 +58,7 @@ bool store_root(const char *scope, char out[STORE_PATH])
     return true;
 }
 
-bool store_home(const struct symbfile_place *place, char out[STORE_PATH])
+bool store_home(const struct symbfile_key *place, char out[STORE_PATH])
 {
     char root[STORE_PATH], hex[FILE_ID_HEX];
     if (!store_root(place->scope, root))

@@ -93,9 +93,9 @@ uint64_t symbfile_part_inflated(const struct symbfile_part *p)
     return p->inflated;
 }
 
-bool symbfile_part_cut(const struct symbfile_part *p)
+bool symbfile_part_is_truncated(const struct symbfile_part *p)
 {
-    return sl_symbfile_reader_cut(p->reader);
+    return sl_symbfile_reader_is_truncated(p->reader);
 }
 
 /* ---- decoding ---- */

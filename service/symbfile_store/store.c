@@ -12,7 +12,7 @@
 #include "core/loop.h"
 #include "core/metrics.h"
 
-enum sl_code symbfile_store_published(const struct symbfile_place *place, struct symbfile_set sets[SYMBFILE_KINDS])
+enum sl_code symbfile_store_published(const struct symbfile_key *place, struct symbfile_set sets[SYMBFILE_KINDS])
 {
     char home[STORE_PATH];
     size_t count = 0;
@@ -245,7 +245,7 @@ bool symbfile_store_add(const struct symbfile_arrival *a, struct symbfile_failur
 }
 
 /* ---- look-ups ---- */
-void symbfile_store_info(const struct symbfile_place *place, struct symbfile_info *info)
+void symbfile_store_info(const struct symbfile_key *place, struct symbfile_info *info)
 {
     char home[STORE_PATH];
     *info = (struct symbfile_info){0};
@@ -261,7 +261,7 @@ static bool shown_before(const struct symbfile_set *a, const struct symbfile_set
     return a->published ? a->generation > b->generation : a->updated_s > b->updated_s;
 }
 
-enum sl_code symbfile_store_status(const struct symbfile_place *place, struct symbfile_set sets[SYMBFILE_KINDS],
+enum sl_code symbfile_store_status(const struct symbfile_key *place, struct symbfile_set sets[SYMBFILE_KINDS],
                                    bool known[SYMBFILE_KINDS], struct symbfile_info *info, bool *any)
 {
     char home[STORE_PATH], store[512];
@@ -290,7 +290,7 @@ enum sl_code symbfile_store_status(const struct symbfile_place *place, struct sy
     return code;
 }
 
-bool symbfile_store_delete(const struct symbfile_place *place)
+bool symbfile_store_delete(const struct symbfile_key *place)
 {
     char home[STORE_PATH], store[512], path[STORE_PATH + 200];
     size_t count = 0;
@@ -306,7 +306,7 @@ bool symbfile_store_delete(const struct symbfile_place *place)
     return count > 0;
 }
 
-enum sl_code symbfile_store_read(const struct symbfile_place *place, const struct symbfile_set *wanted,
+enum sl_code symbfile_store_read(const struct symbfile_key *place, const struct symbfile_set *wanted,
                                  struct sl_symbfile_sink *sink, struct sl_error *error)
 {
     char home[STORE_PATH];

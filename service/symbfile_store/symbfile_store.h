@@ -47,7 +47,7 @@ void symbfile_fail_unreachable(struct symbfile_failure *failure, const char *cau
 
 /* The uploads for an executable in one scope. */
 enum { SYMBFILE_SCOPE = 36 };
-struct symbfile_place {
+struct symbfile_key {
     struct sl_file_id file_id;
     char scope[SYMBFILE_SCOPE]; /* by symbfile_scope; zeros follow */
 };
@@ -75,7 +75,7 @@ bool symbfile_part_finish(struct symbfile_part *part, struct symbfile_failure *f
 enum symbfile_mode symbfile_part_mode(const struct symbfile_part *part); /* after symbfile_part_finish */
 uint64_t symbfile_part_records(const struct symbfile_part *part);
 uint64_t symbfile_part_inflated(const struct symbfile_part *part);
-bool symbfile_part_cut(const struct symbfile_part *part);
+bool symbfile_part_is_truncated(const struct symbfile_part *part);
 
 /* ---- the store; functions block and are for the pool, unless they say loop thread ---- */
 
@@ -123,7 +123,7 @@ void symbfile_store_configure(const struct config *config);
 int symbfile_store_receive(char path[600], struct symbfile_failure *failure);
 
 struct symbfile_arrival { /* a received and decoded part */
-    struct symbfile_place place;
+    struct symbfile_key place;
     enum symbfile_kind kind;
     uint64_t parts;
     const char *upload_id; /* "" = none */
@@ -136,12 +136,12 @@ struct symbfile_arrival { /* a received and decoded part */
 /* Serialises changes of an executable's sets. symbfile_lock waits for the lock at most `wait_ms`: then SL_BUSY; SL_CANCELLED;
  * SL_NOT_FOUND if nothing was uploaded for the executable, unless `make`. Call symbfile_unlock in any case; zeros with fd -1
  * are an empty lock. Loop thread. */
-struct symbfile_turn;
+struct symbfile_lock_waiter;
 struct symbfile_lock {
     int fd;
-    struct symbfile_turn *turn;
+    struct symbfile_lock_waiter *turn;
 };
-enum sl_code symbfile_lock(const struct symbfile_place *place, bool make, uint64_t wait_ms, struct symbfile_lock *lock,
+enum sl_code symbfile_lock(const struct symbfile_key *place, bool make, uint64_t wait_ms, struct symbfile_lock *lock,
                            struct sl_error *error) SL_SUSPENDS;
 void symbfile_unlock(struct symbfile_lock *lock);
 
@@ -150,39 +150,39 @@ bool symbfile_store_add(const struct symbfile_arrival *arrival, struct symbfile_
 
 /* The published set of each kind (generation 0 = none), without its parts. SL_OK; SL_BUSY, or SL_DOWNLOAD_ERROR if the store is
  * unreadable. */
-enum sl_code symbfile_store_published(const struct symbfile_place *place, struct symbfile_set sets[SYMBFILE_KINDS]);
+enum sl_code symbfile_store_published(const struct symbfile_key *place, struct symbfile_set sets[SYMBFILE_KINDS]);
 
 /* For responses: the published set of each kind, or else the incomplete one, with its parts (free them); and `*info`. `*any`:
  * something exists. SL_OK; SL_BUSY, or SL_DOWNLOAD_ERROR if the store is unreadable. */
-enum sl_code symbfile_store_status(const struct symbfile_place *place, struct symbfile_set sets[SYMBFILE_KINDS],
+enum sl_code symbfile_store_status(const struct symbfile_key *place, struct symbfile_set sets[SYMBFILE_KINDS],
                                    bool known[SYMBFILE_KINDS], struct symbfile_info *info, bool *any);
 
 /* Under the lock. False if there was nothing to delete. */
-bool symbfile_store_delete(const struct symbfile_place *place);
+bool symbfile_store_delete(const struct symbfile_key *place);
 
-void symbfile_store_info(const struct symbfile_place *place, struct symbfile_info *info);
+void symbfile_store_info(const struct symbfile_key *place, struct symbfile_info *info);
 
 /* Finds the executable with that id whose upload was published last; `place` has the scope, and gets the file id. SL_NOT_FOUND;
  * SL_BUSY, or SL_DOWNLOAD_ERROR if the store is unreadable. */
-enum sl_code symbfile_store_find(const char *id, struct symbfile_place *place);
+enum sl_code symbfile_store_find(const char *id, struct symbfile_key *place);
 
 /* Passes all parts of a published set to the sink. SL_NOT_FOUND if the set has been removed. */
-enum sl_code symbfile_store_read(const struct symbfile_place *place, const struct symbfile_set *set,
+enum sl_code symbfile_store_read(const struct symbfile_key *place, const struct symbfile_set *set,
                                  struct sl_symbfile_sink *sink, struct sl_error *error);
 
-/* ---- ask.c: the same for a directory or a bucket; in a fiber ---- */
+/* ---- client.c: the same for a directory or a bucket; in a fiber ---- */
 
 /* Like symbfile_store_add. */
 bool symbfile_add(const struct symbfile_arrival *arrival, struct symbfile_failure *failure) SL_SUSPENDS;
 /* Like symbfile_store_status; errors except SL_BUSY, SL_INTERNAL and SL_CANCELLED mean that the store does not answer. */
-enum sl_code symbfile_status(const struct symbfile_place *place, struct symbfile_set sets[SYMBFILE_KINDS],
+enum sl_code symbfile_status(const struct symbfile_key *place, struct symbfile_set sets[SYMBFILE_KINDS],
                              bool known[SYMBFILE_KINDS], struct symbfile_info *info, bool *any,
                              struct sl_error *error) SL_SUSPENDS;
 /* Like symbfile_store_delete; errors as above. */
-enum sl_code symbfile_delete(const struct symbfile_place *place, bool *any, struct sl_error *error) SL_SUSPENDS;
+enum sl_code symbfile_delete(const struct symbfile_key *place, bool *any, struct sl_error *error) SL_SUSPENDS;
 
 /* Drops this process's cached answers about the store: call after each of its own changes. Loop thread. */
-void symbfile_answers_forget(void);
+void symbfile_answers_clear(void);
 
 /* ---- index.c ---- */
 extern const struct cache_kind kind_symbfile_index; /* loaded: struct sl_symbfile_index */
@@ -205,23 +205,23 @@ struct symbfile_lookup {
 };
 
 /* State of the store of uploads. */
-struct kinds_store_state {
+struct symbfile_store_state {
     const char *type; /* "filesystem", "s3", "gcs"; NULL: no store */
     bool shared;      /* by several nodes, according to the configuration */
     bool up;
     const char *last_error; /* NULL: none */
     int64_t failed_s;       /* time of the last error */
 };
-void kinds_symbfile_store(struct kinds_store_state *state);
+void symbfile_store_get_state(struct symbfile_store_state *state);
 
 /* True if uploads are searched before the sources. */
-bool kinds_prefer_symbfile(bool has_file_id);
+bool symbfile_is_preferred(bool has_file_id);
 
 /* Looks up by the file id if there is one (else NULL), then by code id and debug id; first in the uploads of the scope, then in
  * the global ones. `result` owns the items. SL_DOWNLOAD_ERROR: the store is unreachable. */
-void kinds_find_symbfile(struct sl_str scope, const struct sl_file_id *file_id, const struct object_id *id,
-                         struct symbfile_lookup *result) SL_SUSPENDS;
-void kinds_release_symbfile(struct symbfile_lookup *lookup);
+void symbfile_find(struct sl_str scope, const struct sl_file_id *file_id, const struct object_id *id,
+                   struct symbfile_lookup *result) SL_SUSPENDS;
+void symbfile_lookup_release(struct symbfile_lookup *lookup);
 
 /* A fiber that regularly cleans the store of uploads until it is cancelled; `unused` is NULL. */
-void kinds_sweep_symbfiles(void *unused) SL_SUSPENDS;
+void symbfile_sweep_repeatedly(void *unused) SL_SUSPENDS;

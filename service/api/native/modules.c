@@ -209,8 +209,7 @@ struct crew { /* work queue of several fibers */
 static void find_upload(struct sl_str scope, struct native_module *module)
 {
     struct native_found *found = module->found;
-    kinds_find_symbfile(scope, module->upload->has_file_id ? &module->upload->file_id : NULL, module->id,
-                        &found->symbfile);
+    symbfile_find(scope, module->upload->has_file_id ? &module->upload->file_id : NULL, module->id, &found->symbfile);
     if (found->symbfile.code != SL_OK)
         return;
     found->lookup.code = SL_OK;
@@ -237,12 +236,12 @@ static bool find_uploads(struct native_request *request, is_wanted *wanted)
 
 static bool upload_first(const struct native_module *module)
 {
-    return module->referenced && !module->upload->bad_file_id && kinds_prefer_symbfile(module->upload->has_file_id);
+    return module->referenced && !module->upload->bad_file_id && symbfile_is_preferred(module->upload->has_file_id);
 }
 
 static bool upload_last(const struct native_module *module)
 {
-    return module->referenced && !module->upload->bad_file_id && !kinds_prefer_symbfile(module->upload->has_file_id) &&
+    return module->referenced && !module->upload->bad_file_id && !symbfile_is_preferred(module->upload->has_file_id) &&
            module->found->lookup.code != SL_OK && module->found->lookup.code != SL_CANCELLED &&
            module->found->lookup.code != SL_BUSY;
 }
@@ -403,7 +402,7 @@ void native_release(void *arg)
         if (!found)
             continue;
         cache_release(found->lookup.item);
-        kinds_release_symbfile(&found->symbfile);
+        symbfile_lookup_release(&found->symbfile);
         for (size_t o = 0; o < found->sources.count; o++)
             kinds_source_release(&found->sources.objects[o]);
     }

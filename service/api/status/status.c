@@ -163,8 +163,8 @@ static void write_shared(struct sl_json_writer *w)
 /* Only for a store shared by several nodes; a local store is covered by the disk's values. */
 static void write_uploads(struct sl_json_writer *w)
 {
-    struct kinds_store_state state;
-    kinds_symbfile_store(&state);
+    struct symbfile_store_state state;
+    symbfile_store_get_state(&state);
     if (!state.shared)
         return;
     sl_json_member_object(w, "uploads");

@@ -201,7 +201,7 @@ static bool add_to_set(struct upload *u)
         symbfile_fail_by(&u->failure, code, error.message);
     else
         add_arrival(u);
-    symbfile_answers_forget();
+    symbfile_answers_clear();
     symbfile_unlock(&lock);
     return true;
 }
@@ -247,7 +247,7 @@ static void log_part(const struct upload *u)
     log_info("symbfile", "part received", LOG_STR("file_id", id), LOG_STR("kind", symbfile_kind_names[u->head.kind]),
              LOG_U64("part", u->head.part), LOG_U64("parts", u->head.parts), LOG_U64("bytes", u->received),
              LOG_U64("records", symbfile_part_records(u->part)), LOG_SLSTR("key", u->head.key_id));
-    if (symbfile_part_cut(u->part))
+    if (symbfile_part_is_truncated(u->part))
         log_debug("symbfile", "a range longer than 32 bits was truncated", LOG_STR("file_id", id));
 }
 
@@ -293,7 +293,7 @@ static void take_upload(struct http_exchange *x)
 /* ---- status ---- */
 struct status_query {
     struct upload_owner owner;
-    struct symbfile_place place;
+    struct symbfile_key place;
     struct symbfile_set sets[SYMBFILE_KINDS];
     bool known[SYMBFILE_KINDS], any;
     struct symbfile_info info;
@@ -436,7 +436,7 @@ static bool delete_sets(struct status_query *q, const char *scope, bool *any, st
     *any |= code == SL_OK && q->any;
     if (code != SL_NOT_FOUND)
         fail_status_query(failure, code, &error);
-    symbfile_answers_forget();
+    symbfile_answers_clear();
     symbfile_unlock(&lock);
     return true;
 }

@@ -515,7 +515,7 @@ static void serve(void *arg)
     fiber_group_init(&run->cleaning, NULL);
     fiber_start(&run->cleaning, clean_repeatedly, run);
     if (run->config->process.index == 0) { /* one process cleans for all */
-        fiber_start(&run->cleaning, kinds_sweep_symbfiles, NULL);
+        fiber_start(&run->cleaning, symbfile_sweep_repeatedly, NULL);
         fiber_start(&run->cleaning, store_sweep_repeatedly, NULL);
         fiber_start(&run->cleaning, warn_repeatedly, run);
     }

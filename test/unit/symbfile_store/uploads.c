@@ -10,7 +10,7 @@
 #include "catalog/catalog.h"
 #include "symbfile_store/impl.h"
 
-static const struct symbfile_place place = {.file_id = {{0xab, 1, 2, 3}}};
+static const struct symbfile_key place = {.file_id = {{0xab, 1, 2, 3}}};
 static const char empty[] = "symbfile\0\1";
 static char home[STORE_PATH];
 
@@ -207,7 +207,7 @@ static void lock_body(void *arg)
 TEST(what_cannot_be_looked_at_is_not_missing)
 {
     struct symbfile_set sets[SYMBFILE_KINDS];
-    struct symbfile_place found = {.scope = ""};
+    struct symbfile_key found = {.scope = ""};
     configure();
     add(0, 1, 1, "abcdef");
     assert_int_equal(symbfile_store_find("abcdef", &found), SL_OK);
@@ -232,9 +232,9 @@ static enum sl_code find(const char *build_id)
 {
     struct symbfile_lookup found;
     struct object_id id = {.code_id = sl_str(build_id)};
-    kinds_find_symbfile(SL_STR("global"), *build_id ? NULL : &place.file_id, &id, &found);
+    symbfile_find(SL_STR("global"), *build_id ? NULL : &place.file_id, &id, &found);
     enum sl_code code = found.code;
-    kinds_release_symbfile(&found);
+    symbfile_lookup_release(&found);
     return code;
 }
 
@@ -249,7 +249,7 @@ static void remembered_body(void *arg)
     }
     assert_int_equal(entries_read, 0);
     add(0, 1, 1, "aabb");
-    symbfile_answers_forget(); /* as whoever adds in this process does */
+    symbfile_answers_clear(); /* as whoever adds in this process does */
     assert_int_equal(find(""), SL_OK);
     assert_int_equal(find("aabb"), SL_OK);
     entries_read = 0;
@@ -271,7 +271,7 @@ TEST(answers_are_remembered_until_something_changes)
     configure();
     assert_int_equal(cache_init(&test_config, kinds_all, kinds_all_count, NULL), SL_OK);
     loop_run_fiber(remembered_body, NULL);
-    symbfile_answers_forget();
+    symbfile_answers_clear();
     kinds_close();
     cache_close();
 }

@@ -28,7 +28,7 @@ bool symbfile_add(const struct symbfile_arrival *arrival, struct symbfile_failur
 }
 
 struct asking { /* pool work */
-    const struct symbfile_place *place;
+    const struct symbfile_key *place;
     struct symbfile_set *sets;
     bool *known, *any;
     struct symbfile_info *info;
@@ -49,7 +49,7 @@ static enum sl_code delete_job(void *arg, struct sl_error *error)
     return SL_OK;
 }
 
-enum sl_code symbfile_status(const struct symbfile_place *place, struct symbfile_set sets[SYMBFILE_KINDS],
+enum sl_code symbfile_status(const struct symbfile_key *place, struct symbfile_set sets[SYMBFILE_KINDS],
                              bool known[SYMBFILE_KINDS], struct symbfile_info *info, bool *any, struct sl_error *error)
 {
     struct asking q = {.place = place, .sets = sets, .known = known, .any = any, .info = info};
@@ -59,7 +59,7 @@ enum sl_code symbfile_status(const struct symbfile_place *place, struct symbfile
     return pool_call(POOL_IO, status_job, &q, error);
 }
 
-enum sl_code symbfile_delete(const struct symbfile_place *place, bool *any, struct sl_error *error)
+enum sl_code symbfile_delete(const struct symbfile_key *place, bool *any, struct sl_error *error)
 {
     struct asking q = {.place = place, .any = any};
     *any = false;
