@@ -33,8 +33,8 @@ static void add_lookup(void *arg, const struct metric_sample *sample)
     bool computed = strcmp(sample->labels[1], "computed") == 0;
     counts->lookups += n;
     counts->computed += computed ? n : 0;
-    for (size_t i = 0; i < kinds_all_count && i < HISTORY_KINDS; i++) {
-        if (strcmp(kinds_all[i]->name, sample->labels[0]) != 0)
+    for (size_t i = 0; i < catalog_kind_count && i < HISTORY_KINDS; i++) {
+        if (strcmp(catalog_kinds[i]->name, sample->labels[0]) != 0)
             continue;
         counts->kind_lookups[i] += n;
         counts->kind_computed[i] += computed ? n : 0;

@@ -12,7 +12,7 @@ struct history_counts {
     uint64_t requests, errors; /* errors: 5xx answers */
     uint64_t lookups, computed;
     uint64_t jobs_finished, jobs_failed;
-    uint64_t kind_lookups[HISTORY_KINDS], kind_computed[HISTORY_KINDS]; /* in the order of kinds_all */
+    uint64_t kind_lookups[HISTORY_KINDS], kind_computed[HISTORY_KINDS]; /* in the order of catalog_kinds */
     /* request latencies, by the buckets of the metric */
     uint64_t latency[HISTORY_BUCKETS];
 };

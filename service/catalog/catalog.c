@@ -30,10 +30,10 @@
 KINDS(DECLARE)
 
 #define PLACE(name) &kind_##name,
-const struct cache_kind *const kinds_all[] = {KINDS(PLACE)};
-const size_t kinds_all_count = sizeof kinds_all / sizeof *kinds_all;
+const struct cache_kind *const catalog_kinds[] = {KINDS(PLACE)};
+const size_t catalog_kind_count = sizeof catalog_kinds / sizeof *catalog_kinds;
 
-void kinds_init(const struct config *config)
+void catalog_init(const struct config *config)
 {
     search_cache_clear();
     conversions_configure(config);
@@ -52,7 +52,7 @@ void kinds_init(const struct config *config)
     origin_init(&options);
 }
 
-void kinds_close(void)
+void catalog_close(void)
 {
     symbfiles_close();
     search_cache_clear();

@@ -25,9 +25,9 @@
 #include "cache/cache.h"
 #include "config/config.h"
 
-extern const struct cache_kind *const kinds_all[];
-extern const size_t kinds_all_count;
+extern const struct cache_kind *const catalog_kinds[];
+extern const size_t catalog_kind_count;
 
 /* Call at start and for each new configuration. The last configuration must outlive all modules. */
-void kinds_init(const struct config *config);
-void kinds_close(void); /* before cache_close */
+void catalog_init(const struct config *config);
+void catalog_close(void); /* before cache_close */

@@ -59,13 +59,13 @@ static int cache_run(struct invalidating *i, const struct config *config)
         warn_of_unknown_source(i->what.source, config);
     loop_init(0);
     log_start();
-    i->code = cache_init(config, kinds_all, kinds_all_count, &i->error);
+    i->code = cache_init(config, catalog_kinds, catalog_kind_count, &i->error);
     if (i->code == SL_OK) {
-        kinds_init(config);
+        catalog_init(config);
         server_init_fetch(config);
         loop_run_fiber(invalidate, i);
         fetch_close();
-        kinds_close();
+        catalog_close();
         cache_close();
     }
     log_stop();
@@ -126,7 +126,7 @@ static int load_and_run(const struct options *o)
     const char *what = o->argument_count == 1 ? o->arguments[0] : "";
     bool quarantines = strcmp(what, "quarantine") == 0, invalidates = strcmp(what, "invalidate") == 0;
     i.hosts = option_given(o, "hosts");
-    if (!quarantines && !(invalidates && (i.hosts ? !names_files(&i.what) : invalidation_sound(&i.what))))
+    if (!quarantines && !(invalidates && (i.hosts ? !names_files(&i.what) : invalidation_is_valid(&i.what))))
         return options_wrong(
             o, "expected 'cache invalidate --source ID [--location URI | --debug-file NAME --debug-id ID]', "
                "'cache invalidate --hosts' or 'cache quarantine [--clear]'");

@@ -97,8 +97,8 @@ static bool names_kind(const char *list, const char *name)
 
 static bool is_kind(const char *name, size_t size)
 {
-    for (size_t i = 0; i < kinds_all_count; i++)
-        if (strlen(kinds_all[i]->name) == size && memcmp(kinds_all[i]->name, name, size) == 0)
+    for (size_t i = 0; i < catalog_kind_count; i++)
+        if (strlen(catalog_kinds[i]->name) == size && memcmp(catalog_kinds[i]->name, name, size) == 0)
             return true;
     return false;
 }
@@ -112,8 +112,8 @@ static bool known_kinds(const struct options *o, const char *list)
     for (const char *at = list; at && *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ','))
         if (!is_kind(at, strcspn(at, ","))) {
             fprintf(stderr, "error: --only: unknown kind '%.*s'; expected one of", (int)strcspn(at, ","), at);
-            for (size_t i = 0; i < kinds_all_count; i++)
-                fprintf(stderr, " %s", kinds_all[i]->name);
+            for (size_t i = 0; i < catalog_kind_count; i++)
+                fprintf(stderr, " %s", catalog_kinds[i]->name);
             fputc('\n', stderr);
             options_try_help("cleanup");
             return false;
@@ -124,10 +124,10 @@ static bool known_kinds(const struct options *o, const char *list)
 /* Splits "a,b" into names, which the caller frees; false when out of memory. */
 static bool cleanup_split(const char *list, struct cleanup_options *options, const char ***names)
 {
-    *names = calloc(kinds_all_count, sizeof **names);
-    for (size_t i = 0; *names && list && i < kinds_all_count; i++)
-        if (names_kind(list, kinds_all[i]->name))
-            (*names)[options->only_count++] = kinds_all[i]->name;
+    *names = calloc(catalog_kind_count, sizeof **names);
+    for (size_t i = 0; *names && list && i < catalog_kind_count; i++)
+        if (names_kind(list, catalog_kinds[i]->name))
+            (*names)[options->only_count++] = catalog_kinds[i]->name;
     options->only = *names;
     return *names != NULL;
 }
@@ -137,8 +137,8 @@ static int clean(const struct options *o, const struct config *config)
 {
     struct cleanup_options options = {.dry_run = option_given(o, "dry-run"), .all = option_given(o, "all")};
     const char **names;
-    struct cleanup_totals all, *by_kind = calloc(kinds_all_count, sizeof *by_kind);
-    struct row *rows = calloc(kinds_all_count, sizeof *rows);
+    struct cleanup_totals all, *by_kind = calloc(catalog_kind_count, sizeof *by_kind);
+    struct row *rows = calloc(catalog_kind_count, sizeof *rows);
     struct sl_error error = {0};
     struct progress progress;
     size_t count = 0;
@@ -147,12 +147,12 @@ static int clean(const struct options *o, const struct config *config)
     progress_file(&progress, config->cache_dir);
     if (!cleanup_split(option_value(o, "only", NULL), &options, &names) || !by_kind || !rows)
         status = server_failed("out of memory", NULL);
-    else if (cache_cleanup(config, kinds_all, kinds_all_count, &options, &all, by_kind, &error) != SL_OK)
+    else if (cache_cleanup(config, catalog_kinds, catalog_kind_count, &options, &all, by_kind, &error) != SL_OK)
         status = server_failed("cleanup failed", error.message);
     progress_finish(&progress);
-    for (size_t i = 0; by_kind && rows && i < kinds_all_count; i++)
-        if (options.only_count == 0 || names_kind(option_value(o, "only", NULL), kinds_all[i]->name))
-            rows[count++] = (struct row){kinds_all[i]->name, by_kind[i]};
+    for (size_t i = 0; by_kind && rows && i < catalog_kind_count; i++)
+        if (options.only_count == 0 || names_kind(option_value(o, "only", NULL), catalog_kinds[i]->name))
+            rows[count++] = (struct row){catalog_kinds[i]->name, by_kind[i]};
     if (status == 0 && option_given(o, "json"))
         print_json(rows, count, options.dry_run);
     else if (status == 0)

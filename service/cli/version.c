@@ -40,8 +40,8 @@ static void version_text(struct sl_buf *out)
     sl_buf_printf(out, "symloom %s\ncommit %s\n", SYMLOOM_VERSION, SYMLOOM_COMMIT);
     for (size_t i = 0; i < LIBRARIES; i++)
         sl_buf_printf(out, "library %s %s\n", libraries[i].name, libraries[i].version);
-    for (size_t i = 0; i < kinds_all_count; i++)
-        sl_buf_printf(out, "cache %s %u\n", kinds_all[i]->name, kinds_all[i]->version);
+    for (size_t i = 0; i < catalog_kind_count; i++)
+        sl_buf_printf(out, "cache %s %u\n", catalog_kinds[i]->name, catalog_kinds[i]->version);
 }
 
 static void version_json(struct sl_buf *out)
@@ -57,8 +57,8 @@ static void version_json(struct sl_buf *out)
         sl_json_member_str(&w, libraries[i].name, sl_str(libraries[i].version));
     sl_json_end_object(&w);
     sl_json_member_object(&w, "caches");
-    for (size_t i = 0; i < kinds_all_count; i++)
-        sl_json_member_u64(&w, kinds_all[i]->name, kinds_all[i]->version);
+    for (size_t i = 0; i < catalog_kind_count; i++)
+        sl_json_member_u64(&w, catalog_kinds[i]->name, catalog_kinds[i]->version);
     sl_json_end_object(&w);
     sl_json_end_object(&w);
     sl_buf_u8(out, '\n');

@@ -30,7 +30,7 @@ static enum sl_code cficaches_make(struct conversion *conversion, struct sl_byte
 static enum sl_code cficaches_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                       struct sl_error *error)
 {
-    return kinds_make(context, &kind_cficaches, cficaches_make, tmp->fd, arena, error);
+    return kinds_convert(context, &kind_cficaches, cficaches_make, tmp->fd, arena, error);
 }
 
 static enum sl_code cficaches_open(struct sl_bytes bytes, void *into, struct sl_error *error)

@@ -17,7 +17,7 @@ static struct sl_str joined(struct sl_arena *arena, struct sl_str text, const ch
 static enum sl_code kinds_companions_get(const struct object_request *request, struct sl_arena *arena,
                                          struct cache_item **item, bool *incomplete, struct sl_error *error)
 {
-    enum sl_code code = kinds_get(&kind_objects, request, arena, item, error);
+    enum sl_code code = cache_get_own_file(&kind_objects, request, arena, item, error);
     if (code == SL_OK || code == SL_CANCELLED || code == SL_BUSY)
         return code;
     *incomplete |= code != SL_NOT_FOUND && code != SL_PERMISSION_DENIED;

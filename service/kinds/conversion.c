@@ -39,7 +39,7 @@ void conversions_configure(const struct config *config)
 /* ---- the end of the process ---- */
 static atomic_bool is_aborted;
 
-void conversions_cut(void)
+void conversions_abort_all(void)
 {
     atomic_store(&is_aborted, true);
 }
@@ -199,14 +199,14 @@ enum sl_code conversion_write(struct conversion *conversion, int fd, const struc
 {
     if (out->failed || !sl_budget_charge(&conversion->budget, out->capacity))
         return sl_budget_fail(&conversion->budget, error);
-    enum sl_code code = kinds_write(fd, sl_buf_bytes(out), error);
+    enum sl_code code = write_whole_file(fd, sl_buf_bytes(out), error);
     sl_budget_uncharge(&conversion->budget, out->capacity);
     return code;
 }
 
 /* ---- shared by computations ---- */
 
-const struct config *kinds_config(void)
+const struct config *current_config(void)
 {
     return configured;
 }
@@ -234,21 +234,21 @@ uint64_t kinds_max_memory(void)
     return max_memory;
 }
 
-enum sl_code kinds_write(int fd, struct sl_bytes bytes, struct sl_error *error)
+enum sl_code write_whole_file(int fd, struct sl_bytes bytes, struct sl_error *error)
 {
     return sl_write_all_at(fd, bytes, 0)
                ? SL_OK
                : sl_fail(error, SL_INTERNAL, "cannot write a cache file: %s", strerror(errno));
 }
 
-uint64_t kinds_size_of(int fd)
+uint64_t get_file_size(int fd)
 {
     struct stat st;
     return fstat(fd, &st) == 0 && st.st_size > 0 ? (uint64_t)st.st_size : 0;
 }
 
-enum sl_code kinds_get(const struct cache_kind *kind, const struct object_request *request, struct sl_arena *arena,
-                       struct cache_item **item, struct sl_error *error)
+enum sl_code cache_get_own_file(const struct cache_kind *kind, const struct object_request *request,
+                                struct sl_arena *arena, struct cache_item **item, struct sl_error *error)
 {
     struct cache_key key;
     *item = NULL;
@@ -260,7 +260,7 @@ enum sl_code kinds_get(const struct cache_kind *kind, const struct object_reques
 struct making {
     struct sl_bytes object;
     int fd;
-    kinds_maker *make;
+    kinds_converter *make;
 };
 
 static enum sl_code make_one(struct conversion *conversion, void *arg, struct sl_error *error)
@@ -269,11 +269,11 @@ static enum sl_code make_one(struct conversion *conversion, void *arg, struct sl
     return m->make(conversion, m->object, m->fd, error);
 }
 
-enum sl_code kinds_make(const struct object_request *request, const struct cache_kind *kind, kinds_maker *make, int fd,
-                        struct sl_arena *arena, struct sl_error *error)
+enum sl_code kinds_convert(const struct object_request *request, const struct cache_kind *kind, kinds_converter *make,
+                           int fd, struct sl_arena *arena, struct sl_error *error)
 {
     struct cache_item *object;
-    enum sl_code code = kinds_get(&kind_objects, request, arena, &object, error);
+    enum sl_code code = cache_get_own_file(&kind_objects, request, arena, &object, error);
     if (code != SL_OK)
         return code;
     struct making making = {object->mapping.bytes, fd, make};

@@ -27,7 +27,7 @@ struct conversion_input {
 void conversions_configure(const struct config *config);
 
 /* Aborts all conversions with SL_CANCELLED, also later ones: for the end of the process. */
-void conversions_cut(void);
+void conversions_abort_all(void);
 
 /* Runs the job on the pool: returns its code and error, or SL_UNSUPPORTED if it exceeded a limit. SL_CANCELLED while waiting;
  * SL_BUSY, SL_INTERNAL if it could not run. */
@@ -51,7 +51,7 @@ enum sl_code conversion_write(struct conversion *conversion, int fd, const struc
 /* ---- shared by computations ---- */
 
 /* The current configuration; hold it (config_retain) to use it after suspending. Loop thread. */
-const struct config *kinds_config(void);
+const struct config *current_config(void);
 /* The configured limits; any thread. */
 struct sl_object_limits kinds_object_limits(void);
 /* `budget` may be NULL. */
@@ -63,14 +63,15 @@ uint64_t kinds_max_memory(void); /* limit of one conversion in bytes; 0 = none *
 /* Gets the request's object, and calls `make` as a conversion to write an entry of `kind` made from it to `fd` (counted in
  * metrics unless `kind` is NULL). */
 struct object_request; /* objects.h */
-typedef enum sl_code kinds_maker(struct conversion *conversion, struct sl_bytes object, int fd, struct sl_error *error);
-enum sl_code kinds_make(const struct object_request *request, const struct cache_kind *kind, kinds_maker *make, int fd,
-                        struct sl_arena *arena, struct sl_error *error) SL_SUSPENDS;
+typedef enum sl_code kinds_converter(struct conversion *conversion, struct sl_bytes object, int fd,
+                                     struct sl_error *error);
+enum sl_code kinds_convert(const struct object_request *request, const struct cache_kind *kind, kinds_converter *make,
+                           int fd, struct sl_arena *arena, struct sl_error *error) SL_SUSPENDS;
 
 /* For `shareable` of kinds whose entries are useful on this machine only, or are in another shared entry. */
 bool kinds_never_shared(const void *context);
 
-uint64_t kinds_size_of(int fd); /* bytes; 0 if unknown */
+uint64_t get_file_size(int fd); /* bytes; 0 if unknown */
 
 /* Writes all of `bytes` to `fd` at offset 0. SL_INTERNAL if writing fails. */
-enum sl_code kinds_write(int fd, struct sl_bytes bytes, struct sl_error *error);
+enum sl_code write_whole_file(int fd, struct sl_bytes bytes, struct sl_error *error);

@@ -56,7 +56,7 @@ static void dump_kept(struct cache_lookup *look)
     fiber_wake(k->fiber);
 }
 
-void kinds_keep_dump(struct sl_bytes dump)
+void save_failed_minidump(struct sl_bytes dump)
 {
     struct sl_error error = {0};
     struct keeping k = {.fiber = fiber_self(), .dump = dump};

@@ -8,7 +8,7 @@
 
 static const struct source *find_source(struct sl_str id)
 {
-    const struct config *config = kinds_config();
+    const struct config *config = current_config();
     for (size_t i = 0; i < config->source_count; i++)
         if (sl_str_equal(config->sources[i].id, id))
             return &config->sources[i];
@@ -65,7 +65,7 @@ static enum sl_code invalidate_module(const struct invalidation *what, struct sl
         return sl_fail(error, SL_NOT_FOUND, "no such source is configured");
     if (!sl_debug_id_parse(what->debug_id, &id.debug_id))
         return sl_fail(error, SL_MALFORMED, "not a debug id");
-    const struct config *config = config_retain(kinds_config()); /* owns the source */
+    const struct config *config = config_retain(current_config()); /* owns the source */
     enum sl_code code = list_module(source, &id, arena, &found, error);
     if (code == SL_OK)
         code = cache_invalidate(found.files, found.count, error);
@@ -88,7 +88,7 @@ bool kinds_hosts_released(int64_t since_s)
     return cache_was_invalidated(SL_STR("source_id: :hosts\n"), since_s);
 }
 
-bool invalidation_sound(const struct invalidation *what)
+bool invalidation_is_valid(const struct invalidation *what)
 {
     bool module = what->debug_file.size || what->debug_id.size;
     bool whole_module = what->debug_file.size && what->debug_id.size;

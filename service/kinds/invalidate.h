@@ -8,7 +8,7 @@ struct invalidation {
     struct sl_str source, location, debug_file, debug_id; /* empty = not given */
 };
 /* True for a source with at most one of these. */
-bool invalidation_sound(const struct invalidation *what);
+bool invalidation_is_valid(const struct invalidation *what);
 /* Calls cache_invalidate for the files; also drops responses of sources that are cached in memory. SL_NOT_FOUND if the files of
  * a module are wanted and the source is not configured; SL_MALFORMED for an invalid debug id. */
 enum sl_code kinds_invalidate(const struct invalidation *what, struct sl_error *error) SL_SUSPENDS;

@@ -61,7 +61,7 @@ static enum sl_code convert_own_mapping(struct conversion *conversion, void *arg
     return sl_jvm_mapper_build(own->text, &conversion->budget, &own->table, error);
 }
 
-enum sl_code kinds_own_mapping(struct sl_str text, struct cache_item **item, struct sl_error *error)
+enum sl_code item_from_mapping(struct sl_str text, struct cache_item **item, struct sl_error *error)
 {
     struct own_mapping own = {.text = text};
     struct conversion_input input = {text.size, SL_STR("artifact"), &kind_proguard};

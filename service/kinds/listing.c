@@ -66,7 +66,7 @@ static enum sl_code sort_and_write(void *arg, struct sl_error *error)
     struct work *w = arg;
     if (w->segment.size)
         w->strange = origin_index_read(w->segment, w->lines);
-    return origin_index_sort(w->lines) ? kinds_write(w->fd, sl_buf_bytes(w->lines), error)
+    return origin_index_sort(w->lines) ? write_whole_file(w->fd, sl_buf_bytes(w->lines), error)
                                        : sl_fail(error, SL_BUSY, "out of memory");
 }
 
@@ -325,7 +325,7 @@ static bool asks(const struct source *source)
     return source->type == SOURCE_SENTRY || origin_has_index(source);
 }
 
-bool lists_at_once(const struct source *sources, size_t source_count)
+bool list_needs_no_io(const struct source *sources, size_t source_count)
 {
     for (size_t i = 0; i < source_count; i++)
         if (asks(&sources[i]))

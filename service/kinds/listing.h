@@ -15,4 +15,4 @@ enum sl_code list_sources(const struct source *sources, size_t source_count, str
                           struct sl_arena *arena, struct listing *listings) SL_SUSPENDS;
 
 /* True if that needs no network requests. */
-bool lists_at_once(const struct source *sources, size_t source_count);
+bool list_needs_no_io(const struct source *sources, size_t source_count);

@@ -83,7 +83,7 @@ static enum sl_code describe(struct conversion *conversion, struct sl_bytes file
 static enum sl_code object_meta_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                         struct sl_error *error)
 {
-    return kinds_make(context, NULL, describe, tmp->fd, arena, error);
+    return kinds_convert(context, NULL, describe, tmp->fd, arena, error);
 }
 
 /* An unknown version control system counts as none. */

@@ -78,8 +78,8 @@ struct object_meta {
 };
 
 /* Calls cache_get for the request's file. */
-enum sl_code kinds_get(const struct cache_kind *kind, const struct object_request *request, struct sl_arena *arena,
-                       struct cache_item **item, struct sl_error *error) SL_SUSPENDS;
+enum sl_code cache_get_own_file(const struct cache_kind *kind, const struct object_request *request,
+                                struct sl_arena *arena, struct cache_item **item, struct sl_error *error) SL_SUSPENDS;
 
 /* Returns the Portable PDB that a file of the kind `objects` is, or that a PE file contains: then it is inflated into the
  * arena, and charged to its budget. SL_NOT_FOUND if it is neither. Pure: pool. */
@@ -88,11 +88,11 @@ enum sl_code kinds_portable_pdb(struct sl_bytes file, struct sl_arena *arena, st
 
 /* Makes the table of a mapping sent with a request, outside the cache: `loaded` is a struct sl_jvm_mapper. SL_MALFORMED: it is
  * not a mapping; SL_UNSUPPORTED: it exceeds a limit. */
-enum sl_code kinds_own_mapping(struct sl_str text, struct cache_item **item, struct sl_error *error) SL_SUSPENDS;
+enum sl_code item_from_mapping(struct sl_str text, struct cache_item **item, struct sl_error *error) SL_SUSPENDS;
 
-/* ---- symcaches of local files, for commands (own_symcaches.c) ---- */
+/* ---- symcaches of local files, for commands (local_symcaches.c) ---- */
 
-struct own_symcache {
+struct local_symcache {
     /* Makes the symcache on the pool; `*bytes` are written to a file before anything else runs. Its error becomes the result
      * and is not cached. NULL: use only a cached one, else SL_CANCELLED. */
     enum sl_code (*make)(void *arg, struct sl_bytes *bytes, struct sl_error *error);
@@ -100,9 +100,9 @@ struct own_symcache {
 };
 
 /* Gets the symcache cached under the key, which must identify the files and the way it is made, or makes it. Like cache_get. */
-enum sl_code kinds_own_symcache(struct sl_str key, const struct own_symcache *own, struct cache_item **item,
+enum sl_code local_symcache_get(struct sl_str key, const struct local_symcache *own, struct cache_item **item,
                                 struct sl_error *error) SL_SUSPENDS;
 
 /* Stores a minidump that could not be processed, for later analysis: on this node only, and once for equal contents. Also works
  * in a cancelled fiber. */
-void kinds_keep_dump(struct sl_bytes dump) SL_SUSPENDS;
+void save_failed_minidump(struct sl_bytes dump) SL_SUSPENDS;

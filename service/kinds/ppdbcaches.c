@@ -78,7 +78,7 @@ static enum sl_code ppdbcaches_compute(void *context, struct cache_tmp *tmp, str
 {
     const struct object_request *request = context;
     struct cache_item *object;
-    enum sl_code code = kinds_get(&kind_objects, request, arena, &object, error);
+    enum sl_code code = cache_get_own_file(&kind_objects, request, arena, &object, error);
     if (code != SL_OK)
         return code;
     struct convert c = {.file = object->mapping.bytes, .fd = tmp->fd};

@@ -48,8 +48,8 @@ static enum sl_code decode_file(void *arg, struct sl_error *error)
     } else if (text.size != mapping.bytes.size || text.data != (const char *)mapping.bytes.data) {
         if (!scratch.size) /* copy a view of the mapping, which is about to be overwritten */
             sl_buf_str(&scratch, text);
-        code =
-            scratch.failed ? sl_fail(error, SL_BUSY, "out of memory") : kinds_write(fd, sl_buf_bytes(&scratch), error);
+        code = scratch.failed ? sl_fail(error, SL_BUSY, "out of memory")
+                              : write_whole_file(fd, sl_buf_bytes(&scratch), error);
         if (code == SL_OK && ftruncate(fd, (off_t)scratch.size) != 0)
             code = sl_fail(error, SL_INTERNAL, "cannot write a cache file");
     }
@@ -112,7 +112,7 @@ static enum sl_code fetch_web(const struct source_request *request, struct cache
         .deny_list = true,
         .source = "web-scraping",
         .refuse_pages = names_code(request->url),
-        .max_size = kinds_config()->max_source_file_size == UINT64_MAX ? 0 : kinds_config()->max_source_file_size,
+        .max_size = current_config()->max_source_file_size == UINT64_MAX ? 0 : current_config()->max_source_file_size,
         .may_follow = request->origin_allowed ? may_follow : NULL,
         .field = note_map,
         .arg = &web,
@@ -228,7 +228,7 @@ static enum sl_code extract(void *arg, struct sl_error *error)
     if (code == SL_OK && !sl_str_is_utf8(sl_buf_view(&text)))
         code = sl_fail(error, SL_MALFORMED, "the file is not text");
     if (code == SL_OK)
-        code = text.size ? kinds_write(e->fd, sl_buf_bytes(&text), error) : sl_fail(error, SL_NOT_FOUND, "%s", "");
+        code = text.size ? write_whole_file(e->fd, sl_buf_bytes(&text), error) : sl_fail(error, SL_NOT_FOUND, "%s", "");
     sl_buf_free(&text);
     return code;
 }
@@ -366,7 +366,7 @@ enum sl_code kinds_append_text(struct sl_buf *to, struct cache_item *item, struc
     return code == SL_OK && to->failed ? sl_fail(error, SL_BUSY, "out of memory") : code;
 }
 
-enum sl_code kinds_own_text(struct sl_str text, struct cache_item **item, struct sl_error *error)
+enum sl_code item_from_text(struct sl_str text, struct cache_item **item, struct sl_error *error)
 {
     struct sl_buf copy = {0};
     *item = NULL;

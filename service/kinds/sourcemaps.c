@@ -16,7 +16,7 @@ struct sourcemap_texts {
 
 static struct sl_smcache_options options_now(void)
 {
-    return (struct sl_smcache_options){kinds_config()->js.partial_scopes, kinds_config()->js.compat_scope_names};
+    return (struct sl_smcache_options){current_config()->js.partial_scopes, current_config()->js.compat_scope_names};
 }
 
 static struct sl_str item_text(const struct cache_item *item)
@@ -174,7 +174,7 @@ enum sl_code kinds_get_sourcemap(const struct sourcemap_request *request, struct
     return cache_get(&kind_sourcemap_caches, &key, request, item, error);
 }
 
-enum sl_code kinds_own_sourcemap(struct cache_item *script, struct cache_item *map, struct sl_str embedded,
+enum sl_code item_from_sourcemap(struct cache_item *script, struct cache_item *map, struct sl_str embedded,
                                  struct cache_item **item, struct sl_error *error)
 {
     struct sl_buf table = {0};

@@ -86,11 +86,11 @@ struct sourcemap_request {
 enum sl_code kinds_get_sourcemap(const struct sourcemap_request *request, struct sl_arena *arena,
                                  struct cache_item **item, struct sl_error *error) SL_SUSPENDS;
 
-/* Create items for files sent with a request, outside the cache: kinds_own_text for a text, kinds_own_sourcemap for the
+/* Create items for files sent with a request, outside the cache: item_from_text for a text, item_from_sourcemap for the
  * table of a script (NULL: none) and its map. The map is `map` or, if that is NULL, a data URL: `embedded` or, if that is
  * empty, the one in the script. Otherwise like kinds_get_source_file and kinds_get_sourcemap. */
-enum sl_code kinds_own_text(struct sl_str text, struct cache_item **item, struct sl_error *error);
-enum sl_code kinds_own_sourcemap(struct cache_item *script, struct cache_item *map, struct sl_str embedded,
+enum sl_code item_from_text(struct sl_str text, struct cache_item **item, struct sl_error *error);
+enum sl_code item_from_sourcemap(struct cache_item *script, struct cache_item *map, struct sl_str embedded,
                                  struct cache_item **item, struct sl_error *error) SL_SUSPENDS;
 
 /* Opens an artifact bundle; end it with kinds_source_release. */

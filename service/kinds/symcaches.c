@@ -146,9 +146,9 @@ static enum sl_code get_rewriting(const struct symcache_request *request, struct
 {
     enum sl_code code = SL_OK;
     if (request->map)
-        code = kinds_get(&kind_auxdifs, request->map, arena, &c->map, error);
+        code = cache_get_own_file(&kind_auxdifs, request->map, arena, &c->map, error);
     if (code == SL_OK && request->lines)
-        code = kinds_get(&kind_il2cpp, request->lines, arena, &c->lines, error);
+        code = cache_get_own_file(&kind_il2cpp, request->lines, arena, &c->lines, error);
     bool kept = code == SL_OK || code == SL_CANCELLED || code == SL_BUSY;
     return kept ? code : sl_fail(error, SL_INTERNAL, "a mapping disappeared");
 }
@@ -188,7 +188,7 @@ static enum sl_code symcaches_compute(void *context, struct cache_tmp *tmp, stru
 {
     const struct symcache_request *request = context;
     struct cache_item *object;
-    enum sl_code code = kinds_get(&kind_objects, &request->object, arena, &object, error);
+    enum sl_code code = cache_get_own_file(&kind_objects, &request->object, arena, &object, error);
     if (code != SL_OK)
         return code;
     struct convert c = {.file = object->mapping.bytes, .variables = request->variables, .fd = tmp->fd};

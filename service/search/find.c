@@ -399,7 +399,7 @@ static void list_in_fiber(struct search *search)
 static void kinds_find_begin(struct search *search)
 {
     search->next = ask_files;
-    if (lists_at_once(search->sources, search->source_count))
+    if (list_needs_no_io(search->sources, search->source_count))
         list(search);
     else
         search_run_in_fiber(search, list_in_fiber);

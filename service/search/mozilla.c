@@ -282,7 +282,7 @@ static enum sl_code try_store(const struct mozilla_request *request, const struc
     if (code == SL_OK) {
         work->downloads++;
         work->download_s += seconds_since(begin);
-        work->size += kinds_size_of(text.fd);
+        work->size += get_file_size(text.fd);
         code = convert_download(request, &file, text.fd, fd, work, error);
     } else {
         work->failed++;

@@ -56,7 +56,7 @@ static bool opens_nothing(const struct search *search)
 {
     if (search->chosen && search->chosen->code == SL_OK)
         return false;
-    return search->id->type != OBJECT_PE_DOTNET || !kinds_config()->dotnet_ask_pe;
+    return search->id->type != OBJECT_PE_DOTNET || !current_config()->dotnet_ask_pe;
 }
 
 static void find_source_finish(struct search *search)

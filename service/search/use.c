@@ -335,7 +335,7 @@ static void use_object(struct search *search)
         ask_symcache(search);
         return;
     }
-    if (!lists_at_once(search->sources, search->source_count)) {
+    if (!list_needs_no_io(search->sources, search->source_count)) {
         search->next = ask_rewritten;
         search_run_in_fiber(search, find_rewriting);
         return;
@@ -363,7 +363,7 @@ struct candidate_file *search_embedded_ppdb(const struct search *first, struct s
     struct search_scope where = {first->sources, first->source_count, first->scope, first->arena};
     *search = search_make(&where, first->id, first->purpose);
     search->wanted = &pe_types;
-    if (!kinds_config()->dotnet_ask_pe || first->id->type != OBJECT_PE_DOTNET || first->failure.code != SL_OK)
+    if (!current_config()->dotnet_ask_pe || first->id->type != OBJECT_PE_DOTNET || first->failure.code != SL_OK)
         return NULL;
     struct candidate_file *found = search_choose(search);
     return found && candidate_file_grade(found, search->purpose) == GRADE_BEST ? found : NULL;
@@ -393,7 +393,7 @@ static void look_inside(struct search *search)
 
 static void ask_inside(struct search *search)
 {
-    if (kinds_config()->dotnet_ask_pe)
+    if (current_config()->dotnet_ask_pe)
         search_run_in_fiber(search, look_inside);
 }
 

@@ -45,7 +45,7 @@ bool store_is_down(struct sl_error *error)
 
 void symbfile_store_get_state(struct symbfile_store_state *state)
 {
-    const struct bucket_config *bucket = &kinds_config()->symbfile.bucket;
+    const struct bucket_config *bucket = &current_config()->symbfile.bucket;
     char store[512];
     *state = (struct symbfile_store_state){
         .up = !health.down, .last_error = health.failed_s ? health.trouble : NULL, .failed_s = health.failed_s};

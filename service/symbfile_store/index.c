@@ -173,7 +173,7 @@ static void search_begin(struct search *s, struct sl_str scope, const struct sl_
         snprintf(s->code_id, sizeof s->code_id, SL_STR_FMT, SL_STR_ARG(id->code_id));
     if (id->has_debug_id)
         sl_debug_id_format(&id->debug_id, s->debug_id);
-    if (kinds_config()->uploads_scope == UPLOADS_OF_SCOPE)
+    if (current_config()->uploads_scope == UPLOADS_OF_SCOPE)
         symbfile_scope(scope, s->scope);
 }
 
@@ -343,7 +343,7 @@ void symbfile_lookup_release(struct symbfile_lookup *lookup)
 
 bool symbfile_is_preferred(bool has_file_id)
 {
-    const struct config *config = kinds_config();
+    const struct config *config = current_config();
     return config && (config->symbfile.prefer == SYMBFILE_PREFER_SYMBFILE ||
                       (config->symbfile.prefer == SYMBFILE_PREFER_AUTO && has_file_id));
 }

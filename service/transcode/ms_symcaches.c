@@ -168,7 +168,7 @@ const struct cache_kind kind_ms_symcaches = {
 
 /* ---- lookups ---- */
 
-struct sl_str kinds_ms_symcache_key(const struct ms_symcache_question *q, struct sl_arena *arena)
+struct sl_str ms_symcache_key(const struct ms_symcache_question *q, struct sl_arena *arena)
 {
     struct sl_buf key = {0};
     char id[SL_DEBUG_ID_TEXT];
@@ -182,10 +182,10 @@ struct sl_str kinds_ms_symcache_key(const struct ms_symcache_question *q, struct
     return sl_buf_keep(&key, arena);
 }
 
-enum sl_code kinds_get_ms_symcache(const struct ms_symcache_question *q, struct sl_arena *arena,
-                                   struct cache_item **item, struct sl_error *error)
+enum sl_code ms_symcache_get(const struct ms_symcache_question *q, struct sl_arena *arena, struct cache_item **item,
+                             struct sl_error *error)
 {
-    struct cache_key key = {.text = kinds_ms_symcache_key(q, arena), .scope = SL_STR("global")};
+    struct cache_key key = {.text = ms_symcache_key(q, arena), .scope = SL_STR("global")};
     if (!key.text.data)
         return sl_fail(error, SL_BUSY, "out of memory");
     for (;;) {
@@ -254,7 +254,7 @@ static int newest_first(const void *left, const void *right)
     return 0;
 }
 
-size_t kinds_ms_symcache_older(const struct config *config, const unsigned version[3], unsigned (*found)[3], size_t max)
+size_t ms_symcache_get_older(const struct config *config, const unsigned version[3], unsigned (*found)[3], size_t max)
 {
     size_t count = 0;
     if (!versions.read || !versions_hold(version)) {

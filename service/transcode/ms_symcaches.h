@@ -20,15 +20,15 @@ struct ms_symcache_question {
 
 /* Returns a reference to the cache entry. SL_NOT_FOUND: no source has the PDB; SL_MALFORMED: the transcoder gave no
  * result. SL_BUSY also if is_cached_only and there is no entry. */
-enum sl_code kinds_get_ms_symcache(const struct ms_symcache_question *question, struct sl_arena *arena,
-                                   struct cache_item **item, struct sl_error *error) SL_SUSPENDS;
+enum sl_code ms_symcache_get(const struct ms_symcache_question *question, struct sl_arena *arena,
+                             struct cache_item **item, struct sl_error *error) SL_SUSPENDS;
 
 /* Returns the cache key of the question, in the arena; data NULL if out of memory. */
-struct sl_str kinds_ms_symcache_key(const struct ms_symcache_question *question, struct sl_arena *arena);
+struct sl_str ms_symcache_key(const struct ms_symcache_question *question, struct sl_arena *arena);
 
 /* Lists older versions of the same major version that cached files may have, newest first, at most `max`. */
-size_t kinds_ms_symcache_older(const struct config *config, const unsigned version[3], unsigned (*versions)[3],
-                               size_t max) SL_SUSPENDS;
+size_t ms_symcache_get_older(const struct config *config, const unsigned version[3], unsigned (*versions)[3],
+                             size_t max) SL_SUSPENDS;
 
 void ms_symcaches_close(void);
 

@@ -20,7 +20,7 @@ static bool read_query(struct http_exchange *x, struct invalidation *what)
             if (sl_str_equal(x->query[q].key, sl_str(fields[i].key)))
                 *fields[i].value = x->query[q].value;
     }
-    return invalidation_sound(what);
+    return invalidation_is_valid(what);
 }
 
 static void forget_files(struct http_exchange *x)

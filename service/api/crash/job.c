@@ -106,7 +106,7 @@ void crash_finish(struct job *job, void *arg, enum sl_code code, const struct sl
     answer_failure(job, work, code, error);
     if (work->is_named && work->kind->kept && job->config->keep_failed_dumps && job->config->cache_dir &&
         is_failure(code))
-        kinds_keep_dump(work->form.parts[PART_FILE]);
+        save_failed_minidump(work->form.parts[PART_FILE]);
 }
 
 void crash_release(void *arg)

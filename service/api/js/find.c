@@ -152,7 +152,7 @@ static enum sl_code own_text(struct js_request *r, const struct own_file *own, s
     struct js_own_text *text = &r->finder.own_texts[own - r->files.items];
     struct sl_error error;
     if (!text->read) {
-        text->code = own->text.size ? kinds_own_text(own->text, &text->item, &error) : SL_OK;
+        text->code = own->text.size ? item_from_text(own->text, &text->item, &error) : SL_OK;
         text->read = text->code != SL_BUSY && text->code != SL_CANCELLED;
     }
     *item = text->item ? cache_retain(text->item) : NULL;

@@ -172,7 +172,7 @@ static enum sl_code own_convert_map(struct js_module *m, struct sl_str embedded,
     if (!table->made) {
         struct cache_item *map = m->map ? m->map->item : NULL;
         table->making = true;
-        table->code = kinds_own_sourcemap(m->minified->item, map, embedded, &table->item, error);
+        table->code = item_from_sourcemap(m->minified->item, map, embedded, &table->item, error);
         table->making = false;
         table->made = table->code != SL_BUSY && table->code != SL_CANCELLED;
         fiber_wake_all(&table->waiting);

@@ -78,7 +78,7 @@ static enum sl_code make_own(struct jvm_request *r, struct sl_error *error)
 {
     for (size_t i = 0; i < r->files.count; i++) {
         struct jvm_own *own = &r->own[i];
-        own->code = kinds_own_mapping(r->files.items[i].text, &own->item, error);
+        own->code = item_from_mapping(r->files.items[i].text, &own->item, error);
         if (own->code == SL_BUSY || own->code == SL_CANCELLED)
             return own->code;
         if (own->code != SL_OK)

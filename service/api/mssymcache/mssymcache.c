@@ -202,7 +202,7 @@ static void background_run(void *arg)
     struct cache_item *item;
     struct sl_error error;
     uint64_t begin = clock_mono_ns();
-    if (kinds_get_ms_symcache(&b->question, &b->arena, &item, &error) == SL_OK) {
+    if (ms_symcache_get(&b->question, &b->arena, &item, &error) == SL_OK) {
         double took_s = (double)(clock_mono_ns() - begin) / 1e9;
         average_s = average_s > 0 ? (3 * average_s + took_s) / 4 : took_s;
         cache_release(item);
@@ -216,7 +216,7 @@ static bool begin_background(struct service *service, const struct ms_symcache_q
     struct sl_arena arena = {0};
     struct background *b = SL_ARENA_NEW(&arena, struct background);
     const char *name = sl_arena_strndup(&arena, question->pdb_name.data, question->pdb_name.size);
-    struct sl_str key = kinds_ms_symcache_key(question, &arena);
+    struct sl_str key = ms_symcache_key(question, &arena);
     if (!b || !name || !key.data || is_running(key)) {
         bool runs = b && name && key.data;
         sl_arena_free(&arena);
@@ -240,13 +240,13 @@ static bool reply_older(struct asked *asked)
 {
     struct ms_symcache_question older = asked->question;
     unsigned versions[MAX_OLDER][3];
-    size_t count = kinds_ms_symcache_older(older.config, older.transcoder->version, versions, MAX_OLDER);
+    size_t count = ms_symcache_get_older(older.config, older.transcoder->version, versions, MAX_OLDER);
     older.is_cached_only = true;
     for (size_t i = 0; i < count; i++) {
         struct cache_item *item;
         struct sl_error error;
         memcpy(older.version, versions[i], sizeof older.version);
-        if (kinds_get_ms_symcache(&older, &asked->x->arena, &item, &error) != SL_OK)
+        if (ms_symcache_get(&older, &asked->x->arena, &item, &error) != SL_OK)
             continue;
         begin_background(asked->x->service, &asked->question);
         reply_item(asked, versions[i], item);
@@ -259,7 +259,7 @@ static void reply_computed(struct asked *asked)
 {
     struct cache_item *item;
     struct sl_error error;
-    enum sl_code code = kinds_get_ms_symcache(&asked->question, &asked->x->arena, &item, &error);
+    enum sl_code code = ms_symcache_get(&asked->question, &asked->x->arena, &item, &error);
     if (code == SL_OK)
         reply_item(asked, asked->question.version, item);
     else if (code == SL_BUSY)
@@ -274,10 +274,10 @@ static void answer(struct asked *asked)
     struct ms_symcache_question cached = asked->question;
     struct cache_item *item;
     struct sl_error error;
-    struct sl_str key = kinds_ms_symcache_key(&asked->question, &x->arena);
+    struct sl_str key = ms_symcache_key(&asked->question, &x->arena);
     bool runs = key.data && is_running(key);
     cached.is_cached_only = true;
-    enum sl_code code = runs ? SL_BUSY : kinds_get_ms_symcache(&cached, &x->arena, &item, &error);
+    enum sl_code code = runs ? SL_BUSY : ms_symcache_get(&cached, &x->arena, &item, &error);
     if (code == SL_OK)
         reply_item(asked, asked->question.version, item);
     else if (code == SL_CANCELLED)

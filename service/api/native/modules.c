@@ -164,7 +164,7 @@ static const struct source *scope_store(const struct native_request *request, si
         return NULL;
     symbfile_scope(request->scope, scope);
     *count = 0;
-    return tokens_have_scopes(kinds_config()) ? store_scope_sources(sl_str(scope), request->arena, count) : NULL;
+    return tokens_have_scopes(current_config()) ? store_scope_sources(sl_str(scope), request->arena, count) : NULL;
 }
 
 struct search_scope native_where(struct native_request *request)

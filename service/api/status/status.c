@@ -114,7 +114,7 @@ static struct {
 
 static void measure_caches(void *arg)
 {
-    cache_measure(arg, kinds_all, kinds_all_count);
+    cache_measure(arg, catalog_kinds, catalog_kind_count);
 }
 
 /* Measures the cache here if no cleanup does; at most 1/50 of the time. */
@@ -132,8 +132,8 @@ static void measure_if_due(const struct config *config)
 static void write_caches(struct sl_json_writer *w, const struct history_counts *hour)
 {
     sl_json_member_array(w, "caches");
-    for (size_t i = 0; i < kinds_all_count && i < HISTORY_KINDS; i++) {
-        const char *name = kinds_all[i]->name;
+    for (size_t i = 0; i < catalog_kind_count && i < HISTORY_KINDS; i++) {
+        const char *name = catalog_kinds[i]->name;
         sl_json_begin_object(w);
         sl_json_member_or_null(w, "name", sl_str(name));
         sl_json_member_u64(w, "memory_bytes", (uint64_t)metric_total(METRIC_CACHE_MEMORY_BYTES, name, NULL, NULL));

@@ -91,7 +91,7 @@ static bool find_owner(struct http_exchange *x, const struct access_key *key, st
                        struct symbfile_failure *failure)
 {
     const struct sl_str global = SL_STR("global");
-    bool owned = key && kinds_config()->uploads_scope == UPLOADS_OF_SCOPE;
+    bool owned = key && current_config()->uploads_scope == UPLOADS_OF_SCOPE;
     struct sl_str named = owned ? http_query(x, "scope") : (struct sl_str){NULL, 0};
     if (named.data && !is_allowed(key, named)) {
         symbfile_fail(failure, 403, "1004", "API key is not allowed to name this scope.");
@@ -119,7 +119,7 @@ static bool find_owner(struct http_exchange *x, const struct access_key *key, st
 bool upload_authorize(struct http_exchange *x, const char *const *rights, struct upload_owner *owner,
                       struct symbfile_failure *failure)
 {
-    const struct config *config = kinds_config();
+    const struct config *config = current_config();
     const struct access_key *key = NULL;
     *owner = (struct upload_owner){.key_id = {"", 0}};
     if (!access_required(config, x->route->family->group))
@@ -193,7 +193,7 @@ static bool read_parts(const struct http_exchange *x, struct upload_head *head, 
         return false;
     }
     if (!parts.data || !read_count(parts, &head->parts) || head->parts == 0 ||
-        head->parts > kinds_config()->symbfile.max_parts) {
+        head->parts > current_config()->symbfile.max_parts) {
         symbfile_fail(failure, 400, "1104", "FileParts header is missing or invalid.");
         return false;
     }

@@ -42,7 +42,7 @@ static bool read_head(struct http_exchange *x, struct upload_head *head, struct 
         return false;
     head->key_id = owner.key_id;
     memcpy(head->place.scope, owner.scopes[0], sizeof head->place.scope);
-    if (x->content_length >= 0 && (uint64_t)x->content_length > kinds_config()->symbfile.max_part_bytes) {
+    if (x->content_length >= 0 && (uint64_t)x->content_length > current_config()->symbfile.max_part_bytes) {
         symbfile_fail(failure, 413, "1108", "Upload is too large.");
         return false;
     }
@@ -60,7 +60,7 @@ static void check_upload(struct http_exchange *x)
     struct symbfile_failure failure = {0};
     struct upload_head head;
     bool good = read_head(x, &head, &failure);
-    if (good && uploads >= kinds_config()->symbfile.max_uploads) {
+    if (good && uploads >= current_config()->symbfile.max_uploads) {
         symbfile_fail(&failure, 503, "1401", "Too many uploads in progress.");
         good = false;
     }
@@ -71,7 +71,7 @@ static void check_upload(struct http_exchange *x)
 static uint64_t upload_limit(const struct http_exchange *x)
 {
     (void)x;
-    const struct config *config = kinds_config();
+    const struct config *config = current_config();
     return config->symbfile.max_part_inflated_bytes > config->symbfile.max_part_bytes
                ? config->symbfile.max_part_inflated_bytes
                : config->symbfile.max_part_bytes;
@@ -285,7 +285,7 @@ static void take_upload(struct http_exchange *x)
         return;
     }
     u->fd = -1;
-    u->config = config_retain(kinds_config());
+    u->config = config_retain(current_config());
     symbfile_take(x, u);
     config_release(u->config);
 }
@@ -426,7 +426,7 @@ static bool delete_sets(struct status_query *q, const char *scope, bool *any, st
 {
     struct symbfile_lock lock;
     struct sl_error error;
-    uint64_t wait_ms = DURATION_MS(kinds_config()->symbfile.body_timeout_ns);
+    uint64_t wait_ms = DURATION_MS(current_config()->symbfile.body_timeout_ns);
     memcpy(q->place.scope, scope, sizeof q->place.scope);
     enum sl_code code = symbfile_lock(&q->place, false, wait_ms, &lock, &error);
     if (code == SL_CANCELLED)

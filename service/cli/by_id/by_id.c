@@ -219,7 +219,7 @@ static enum sl_code start(struct by_id *b, struct sl_error *error)
     loop_init(loop_cores() + 1); /* the pool reserves one thread for quick jobs, which are rare here */
     log_start();
     b->running = true;
-    enum sl_code code = cache_init(b->layers[0], kinds_all, kinds_all_count, error);
+    enum sl_code code = cache_init(b->layers[0], catalog_kinds, catalog_kind_count, error);
     if (code != SL_OK) {
         log_stop();
         loop_close();
@@ -227,7 +227,7 @@ static enum sl_code start(struct by_id *b, struct sl_error *error)
         return code;
     }
     output_at_signal(cache_tmp_abandon);
-    kinds_init(b->layers[0]);
+    catalog_init(b->layers[0]);
     server_init_fetch(b->layers[0]);
     fetch_on_failure(on_server_failure, b);
     return SL_OK;
@@ -266,7 +266,7 @@ static void stop(struct by_id *b)
     loop_run_fiber(by_id_finish, NULL);
     fetch_on_failure(NULL, NULL);
     fetch_close();
-    kinds_close();
+    catalog_close();
     output_at_signal(NULL);
     cache_close();
     log_stop();
@@ -402,7 +402,7 @@ enum sl_code by_id_run(struct by_id *b, void (*work)(void *arg), void *arg, stru
 
 struct symcache_job {
     struct sl_str key;
-    const struct own_symcache *own;
+    const struct local_symcache *own;
     struct cache_item *item;
     enum sl_code code;
     struct sl_error *error;
@@ -411,11 +411,11 @@ struct symcache_job {
 static void make_symcache(void *arg)
 {
     struct symcache_job *k = arg;
-    k->code = kinds_own_symcache(k->key, k->own, &k->item, k->error);
+    k->code = local_symcache_get(k->key, k->own, &k->item, k->error);
 }
 
-enum sl_code by_id_symcache(struct by_id *b, struct sl_str key, const struct own_symcache *own, struct sl_bytes *bytes,
-                            struct sl_error *error)
+enum sl_code by_id_symcache(struct by_id *b, struct sl_str key, const struct local_symcache *own,
+                            struct sl_bytes *bytes, struct sl_error *error)
 {
     struct symcache_job k = {.key = key, .own = own, .error = error};
     struct held_file *held = hold_file(b);

@@ -55,7 +55,7 @@ bool by_id_add_source(struct by_id *by_id, const struct source *source);
 /* Adds files of this machine as a source after those of the options; only their ids decide whether they match. False when out of memory. */
 bool by_id_add_files(struct by_id *by_id, const char *const *paths, size_t count);
 /* The cached symcache of the key, made on a miss (kinds/objects.h). The bytes live until by_id_close. */
-enum sl_code by_id_symcache(struct by_id *by_id, struct sl_str key, const struct own_symcache *own,
+enum sl_code by_id_symcache(struct by_id *by_id, struct sl_str key, const struct local_symcache *own,
                             struct sl_bytes *bytes, struct sl_error *error);
 /* Adds the searched sources to a report, with directories that do not exist and servers that failed. */
 void by_id_describe(const struct by_id *by_id, struct missing_report *report);

@@ -103,7 +103,7 @@ bool lookup_kept(struct lookup *l, struct lookup_module *m, bool make, enum sl_c
 {
     struct sl_buf key = {0};
     struct kept_making making = {l, m, false};
-    const struct own_symcache own = {make ? kept_make : NULL, &making};
+    const struct local_symcache own = {make ? kept_make : NULL, &making};
     struct sl_bytes bytes;
     struct sl_error error = {0};
     bool wanted = is_kept(l, m) && make_key(l, m, &key);

@@ -112,7 +112,7 @@ struct config *reload_config(const struct options *options, const struct config 
         pool_set_limit(fresh->pool_max_queued);
         fiber_set_limit(fresh->max_fibers);
         cache_configure(fresh);
-        kinds_init(fresh);
+        catalog_init(fresh);
         server_configure_fetch(fresh);
         metric_set(METRIC_RELOAD_TIME, (double)clock_wall_s(), NULL, NULL, NULL);
         log_info("config", "configuration reloaded", LOG_U64("sources", fresh->source_count));

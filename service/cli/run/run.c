@@ -310,7 +310,7 @@ static enum sl_code clean_once(void *arg, struct sl_error *error)
 {
     struct cleaning *c = arg;
     struct cleanup_options options = {0};
-    return cache_cleanup(c->config, kinds_all, kinds_all_count, &options, &c->totals, NULL, error);
+    return cache_cleanup(c->config, catalog_kinds, catalog_kind_count, &options, &c->totals, NULL, error);
 }
 
 static void clean_now(const struct config *config)
@@ -486,7 +486,7 @@ static void drain(struct run *run)
     uint64_t end = loop_now_ms() + DURATION_MS(run->config->shutdown_timeout_ns), answered;
     while ((!service_idle(run->service) || http_server_active(run->server)) && loop_now_ms() < end)
         fiber_sleep(DRAIN_STEP_MS);
-    conversions_cut();
+    conversions_abort_all();
     service_stop(run->service);
     answered = loop_now_ms() + LAST_ANSWERS_MS;
     while (http_server_active(run->server) && loop_now_ms() < answered)
@@ -552,7 +552,7 @@ static int start(struct config *config, const struct options *options)
     pool_set_limit(config->pool_max_queued);
     fiber_set_limit(config->max_fibers);
     memory_configure(config->memory.request_budget, DURATION_MS(config->memory.queue_timeout_ns));
-    if (cache_init(config, kinds_all, kinds_all_count, &run.error) != SL_OK) {
+    if (cache_init(config, catalog_kinds, catalog_kind_count, &run.error) != SL_OK) {
         log_stop();
         return server_failed("failed to start the server", run.error.message);
     }
@@ -560,10 +560,10 @@ static int start(struct config *config, const struct options *options)
     warn_of_cache_owner(config);
     init_statsd(config);
     errors_init(config->sentry_dsn);
-    kinds_init(config);
+    catalog_init(config);
     enum sl_code stored = store_init(config, &run.error);
     if (stored != SL_OK && stored != SL_NOT_FOUND) {
-        kinds_close();
+        catalog_close();
         cache_close();
         log_stop();
         return server_failed("failed to start the server", run.error.message);
@@ -574,7 +574,7 @@ static int start(struct config *config, const struct options *options)
     if (run.service)
         loop_run_fiber(serve, &run);
     fetch_close();
-    kinds_close();
+    catalog_close();
     store_close();
     cache_close();
     log_stop();

@@ -63,7 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct http_exchange x = {.content_length = -1};
     if (!config && (config_load(NULL, &config, &problems, NULL) != SL_OK))
         abort();
-    kinds_init(config);
+    catalog_init(config);
     struct sl_bytes body = read_headers((struct sl_bytes){data, size}, &x, headers);
     x.has_body = body.size > 0;
     x.content_length = (int64_t)body.size;

@@ -191,7 +191,7 @@ static void cut_body(void *arg)
     while (!atomic_load(&at_work))
         assert_true(fiber_sleep(1));
     clock_gettime(CLOCK_MONOTONIC, &begun);
-    conversions_cut();
+    conversions_abort_all();
     fiber_group_wait(&group);
     clock_gettime(CLOCK_MONOTONIC, &ended);
     assert_int_equal(code, SL_CANCELLED);

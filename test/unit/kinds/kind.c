@@ -16,12 +16,12 @@ static enum sl_code count_lines(struct conversion *conversion, struct sl_bytes o
         lines += object.data[i] == '\n';
     if (lines > 5)
         return sl_fail(error, SL_UNSUPPORTED, "more than five lines");
-    return kinds_write(fd, (struct sl_bytes){(const uint8_t *)&lines, sizeof lines}, error);
+    return write_whole_file(fd, (struct sl_bytes){(const uint8_t *)&lines, sizeof lines}, error);
 }
 
 static enum sl_code lines_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
 {
-    return kinds_make(context, NULL, count_lines, tmp->fd, arena, error);
+    return kinds_convert(context, NULL, count_lines, tmp->fd, arena, error);
 }
 
 static enum sl_code read_lines(struct sl_bytes bytes, void *into, struct sl_error *error)
@@ -110,18 +110,18 @@ static void run(void (*body)(void *arg))
 {
     const struct cache_kind *all[32];
     struct sl_error error = {0};
-    memcpy(all, kinds_all, kinds_all_count * sizeof *all);
-    all[kinds_all_count] = &kind_lines;
-    all[kinds_all_count + 1] = &kind_letters;
+    memcpy(all, catalog_kinds, catalog_kind_count * sizeof *all);
+    all[catalog_kind_count] = &kind_lines;
+    all[catalog_kind_count + 1] = &kind_letters;
     struct fetch_options fetch = {.max_download_size = 1 << 20, .max_inflate_ratio = 100};
     loop_init(2);
     fetch_init(&fetch);
-    kinds_init(&test_config);
-    if (cache_init(&test_config, all, kinds_all_count + 2, &error) != SL_OK)
+    catalog_init(&test_config);
+    if (cache_init(&test_config, all, catalog_kind_count + 2, &error) != SL_OK)
         fail_msg("%s", error.message);
     loop_run_fiber(body, NULL);
     cache_close();
-    kinds_close();
+    catalog_close();
     fetch_close();
     sl_arena_free(&arena);
     loop_close();
@@ -219,7 +219,7 @@ static void remembered_body(void *arg)
     put("good", "01/23456789abcdef0123456789abcdef01234567/breakpad", with_much);
     assert_false(recalls(&where, SL_UNSUPPORTED));
     assert_true(recalls(&where, SL_UNSUPPORTED));
-    kinds_init(&test_config); /* another configuration, for all that is known */
+    catalog_init(&test_config); /* another configuration, for all that is known */
     assert_false(recalls(&where, SL_UNSUPPORTED));
 }
 

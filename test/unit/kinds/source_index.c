@@ -70,8 +70,8 @@ static void expect(const char *expected, const char *asked_for)
 static void next_day(const char *last)
 {
     last_id = last;
-    kinds_close();
-    kinds_init(&test_config);
+    catalog_close();
+    catalog_init(&test_config);
 }
 
 static void run(void (*body)(void *arg));
@@ -145,10 +145,10 @@ static void run(void (*body)(void *arg))
                              .has_index = true};
     test_config.source_index_capacity = 10 << 20;
     test_config.s3_client_capacity = test_config.gcs_token_capacity = 100;
-    kinds_init(&test_config);
-    assert_int_equal(cache_init(&test_config, kinds_all, kinds_all_count, NULL), SL_OK);
+    catalog_init(&test_config);
+    assert_int_equal(cache_init(&test_config, catalog_kinds, catalog_kind_count, NULL), SL_OK);
     loop_run_fiber(body, NULL);
-    kinds_close();
+    catalog_close();
     cache_close();
     sl_arena_free(&arena);
 }

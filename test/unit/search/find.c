@@ -145,8 +145,8 @@ static struct search_result found;
 static void run(void (*body)(void *arg))
 {
     struct sl_error error = {0};
-    kinds_init(&test_config);
-    if (cache_init(&test_config, kinds_all, kinds_all_count, &error) != SL_OK)
+    catalog_init(&test_config);
+    if (cache_init(&test_config, catalog_kinds, catalog_kind_count, &error) != SL_OK)
         fail_msg("%s", error.message);
     loop_run_fiber(body, NULL);
     cache_close();
@@ -379,7 +379,7 @@ FIBER_TEST(an_object_may_vanish_before_conversion)
     assert_int_equal(directory_remove(in_dir("symcaches")), 0);
     used_files[0].path = NULL;
     used_files[0].code = SL_NOT_FOUND;
-    assert_int_equal(cache_init(&test_config, kinds_all, kinds_all_count, NULL), SL_OK);
+    assert_int_equal(cache_init(&test_config, catalog_kinds, catalog_kind_count, NULL), SL_OK);
     look_up(&elf);
     assert_int_equal(found.code, SL_NOT_FOUND);
     assert_true(found.features.has_debug_info);
@@ -419,7 +419,7 @@ static void start_again(void)
 {
     cache_drain();
     cache_close();
-    assert_int_equal(cache_init(&test_config, kinds_all, kinds_all_count, NULL), SL_OK);
+    assert_int_equal(cache_init(&test_config, catalog_kinds, catalog_kind_count, NULL), SL_OK);
 }
 
 static const char *symcache_path(unsigned version)

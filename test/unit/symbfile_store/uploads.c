@@ -31,7 +31,7 @@ static void configure(void)
     test_config.symbfile.max_set_bytes = 1 << 30;
     test_config.symbfile.max_records = 1000000;
     test_config.symbfile.staging_ttl_ns = UINT64_C(3600) * 1000000000;
-    kinds_init(&test_config);
+    catalog_init(&test_config);
     assert_true(store_home(&place, home));
 }
 
@@ -269,10 +269,10 @@ static void remembered_body(void *arg)
 TEST(answers_are_remembered_until_something_changes)
 {
     configure();
-    assert_int_equal(cache_init(&test_config, kinds_all, kinds_all_count, NULL), SL_OK);
+    assert_int_equal(cache_init(&test_config, catalog_kinds, catalog_kind_count, NULL), SL_OK);
     loop_run_fiber(remembered_body, NULL);
     symbfile_answers_clear();
-    kinds_close();
+    catalog_close();
     cache_close();
 }
 

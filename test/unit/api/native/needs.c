@@ -75,9 +75,9 @@ static void end(void)
 static void run(void (*body)(void *arg))
 {
     loop_init(2);
-    kinds_init(&config);
+    catalog_init(&config);
     loop_run_fiber(body, NULL);
-    kinds_close();
+    catalog_close();
     loop_close();
 }
 

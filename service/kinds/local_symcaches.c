@@ -4,7 +4,7 @@
 #include "core/pool.h"
 
 struct making {
-    const struct own_symcache *own;
+    const struct local_symcache *own;
     int fd;
 };
 
@@ -44,7 +44,7 @@ const struct cache_kind kind_own_symcaches = {
     .load = own_symcaches_load,
 };
 
-enum sl_code kinds_own_symcache(struct sl_str key, const struct own_symcache *own, struct cache_item **item,
+enum sl_code local_symcache_get(struct sl_str key, const struct local_symcache *own, struct cache_item **item,
                                 struct sl_error *error)
 {
     struct cache_key named = {.text = key, .scope = SL_STR("global")};
