@@ -87,7 +87,7 @@ static void put_lines(struct smcache_writer *w, struct source_record *record)
     const uint8_t *text = w->table.file.data + w->table.sections[SECTION_TEXT - 1].offset + record->content;
     uint32_t lines = 0;
     record->lines = (uint32_t)(w->lines.size / 4);
-    for (uint32_t at = 0; record->content_size - at > LINES_STEP; at += LINES_STEP) {
+    for (uint32_t at = 0; record->shared_blob_size - at > LINES_STEP; at += LINES_STEP) {
         lines += count_lines(text + at);
         sl_buf_u32(&w->lines, lines);
     }
@@ -107,7 +107,7 @@ static enum sl_code put_contents(struct smcache_writer *w, const struct sl_sourc
             continue;
         struct source_record *record = &w->sources[w->numbers ? w->numbers[first + i] : first + i];
         record->content = sl_table_u32(place);
-        record->content_size = size;
+        record->shared_blob_size = size;
         put_lines(w, record);
         if (!has_memory(w) || !sl_account_spend(&w->account, 1))
             return smcache_writer_fail(w, error);
@@ -144,7 +144,7 @@ static enum sl_code put_sources(struct smcache_writer *w, struct sl_error *error
     sl_table_section(&w->table, SECTION_SOURCES);
     for (size_t i = 0; i < w->source_count; i++) {
         const struct source_record *s = &w->sources[i];
-        const uint32_t words[] = {s->name, s->name_size, s->content, s->content_size, s->lines};
+        const uint32_t words[] = {s->name, s->name_size, s->content, s->shared_blob_size, s->lines};
         for (size_t k = 0; k < sizeof words / sizeof *words; k++)
             sl_buf_u32(file, words[k]);
     }

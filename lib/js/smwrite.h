@@ -14,7 +14,7 @@
 #include "table/writer.h"
 
 struct source_record {
-    uint32_t name, name_size, content, content_size, lines;
+    uint32_t name, name_size, content, shared_blob_size, lines;
 };
 
 /* Start of a function in a source; in order of `key`. */

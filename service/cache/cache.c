@@ -6,7 +6,7 @@
 #include "core/log.h"
 #include "core/loop.h"
 #include "core/metrics.h"
-#include "core/guard.h"
+#include "core/sigbus_guard.h"
 #include "origin/failures.h"
 
 enum { SHED_FILES = 64 };
@@ -333,7 +333,7 @@ bool cache_drop_faulted(void)
 {
     const void *address;
     bool any = false;
-    while (guard_next_fault(&address)) {
+    while (sigbus_guard_next_fault(&address)) {
         forget_damaged(address);
         any = true;
     }
@@ -497,7 +497,7 @@ enum sl_code cache_get(const struct cache_kind *kind, const struct cache_key *ke
     bool answered = cache_lookup_async(&getting.look);
     *item = NULL;
     while (!answered && !getting.done) {
-        fiber_expect(kind->name);
+        fiber_set_wait_reason(kind->name);
         if (!fiber_suspend() && !getting.done) {
             cache_lookup_cancel(&getting.look);
             return sl_fail(error, SL_CANCELLED, "cancelled");

@@ -16,7 +16,7 @@
 #include "base/list.h"
 #include "config/config.h"
 #include "core/fiber.h"
-#include "core/ledger.h"
+#include "core/journal.h"
 
 enum cache_section { CACHE_DOWNLOADED, CACHE_DERIVED, CACHE_INDEX, CACHE_DIAGNOSTICS, CACHE_BOUNDED, CACHE_TRANSCODED };
 
@@ -145,7 +145,7 @@ bool cache_lookup_async(struct cache_lookup *look);
  * is answered already. */
 void cache_lookup_cancel(struct cache_lookup *look);
 
-/* Call after a fault in guard_run or SL_INTERNAL of pool_run: drops entries whose mappings could not be read, so that they are
+/* Call after a fault in sigbus_guard_run or SL_INTERNAL of pool_run: drops entries whose mappings could not be read, so that they are
  * made again. True if a mapping was at fault: a retry may succeed. */
 bool cache_drop_faulted(void);
 
@@ -221,10 +221,10 @@ bool cache_share_change_counter(void);
 bool cache_was_invalidated(struct sl_str key, int64_t created_s) SL_SUSPENDS;
 
 /* ---- quarantine ----
- * What a process worked on when it died (core/ledger.h) is counted in `<cache_dir>/quarantine`: after two crashes or three
+ * What a process worked on when it died (core/journal.h) is counted in `<cache_dir>/quarantine`: after two crashes or three
  * kills within a day the service does not process it for a day. SL_UNSUPPORTED if `work` is quarantined. Any thread. */
-void cache_quarantine_name(const char *kind, struct sl_str key, struct sl_str about, struct ledger_work *work);
-enum sl_code cache_quarantine_check(const struct ledger_work *work, struct sl_error *error);
+void cache_quarantine_name(const char *kind, struct sl_str key, struct sl_str about, struct journal_work *work);
+enum sl_code cache_quarantine_check(const struct journal_work *work, struct sl_error *error);
 struct cache_suspect {
     char kind[28], key[36], about[188];
     unsigned crashes, kills;

@@ -150,7 +150,7 @@ static void to_shared(const struct flight *flight, const struct shared_result_va
 
 /* ---- computing ---- */
 struct opening { /* pool work */
-    const struct ledger_work *work;
+    const struct journal_work *work;
     struct cache_tmp tmp;
 };
 
@@ -243,7 +243,7 @@ static void obtain(struct flight *flight, struct cache_tmp *tmp, bool is_refresh
 void compute_entry(struct flight *flight, bool is_refresh, struct compute_result *outcome)
 {
     struct cache_tmp tmp;
-    struct ledger_work work;
+    struct journal_work work;
     cache_quarantine_name(flight->state->kind->name, flight->key, flight->key, &work);
     fiber_set_work(&work);
     *outcome = (struct compute_result){.layer = "computed", .generation = flight->generation};

@@ -143,8 +143,8 @@ void cache_tmp_sweep(const char *cache_dir);
 /* ---- quarantine.c: any thread ---- */
 #define CACHE_QUARANTINE_NS (24 * 3600 * CACHE_SECOND_NS)
 /* Counts the work in progress at a process's death; after two crashes or three kills it is quarantined for a day. */
-struct ledger_death;
-void quarantine_note(const char *cache_dir, const struct ledger_death *death);
+struct journal_record;
+void quarantine_note(const char *cache_dir, const struct journal_record *death);
 
 /* ---- disk.c ---- */
 struct cache_disk {  /* constant after the start of the process */

@@ -22,14 +22,14 @@ enum { CRASHES_MOST = 2, KILLS_MOST = 3, NAME_MOST = 80, HELD_FOR_S = 60 };
 #define DIRECTORY "quarantine"
 #define SEEN      ".seen"
 
-void cache_quarantine_name(const char *kind, struct sl_str key, struct sl_str about, struct ledger_work *work)
+void cache_quarantine_name(const char *kind, struct sl_str key, struct sl_str about, struct journal_work *work)
 {
     uint8_t hash[CACHE_HASH_BYTES];
     cache_key_hash(key, hash);
-    ledger_describe(work, kind, hash, about);
+    journal_describe(work, kind, hash, about);
 }
 
-static bool record_name(const struct ledger_work *work, const char *suffix, char out[NAME_MOST])
+static bool record_name(const struct journal_work *work, const char *suffix, char out[NAME_MOST])
 {
     return snprintf(out, NAME_MOST, "%s-%s%s", work->kind, work->key, suffix) < NAME_MOST;
 }
@@ -44,7 +44,7 @@ static bool is_fresh(int at, const char *name, int64_t *until_ns)
     return cache_now_ns() < *until_ns;
 }
 
-enum sl_code cache_quarantine_check(const struct ledger_work *work, struct sl_error *error)
+enum sl_code cache_quarantine_check(const struct journal_work *work, struct sl_error *error)
 {
     char path[CACHE_PATH_BYTES], name[NAME_MOST];
     const char *dir = cache_dir_of_process();
@@ -93,7 +93,7 @@ static bool write_record(int at, const char *name, const struct cache_suspect *s
     return close(fd) == 0 && written && renameat(at, ".new", at, name) == 0;
 }
 
-static void count_work(int at, const struct ledger_work *work, bool crashed)
+static void count_work(int at, const struct journal_work *work, bool crashed)
 {
     char held[NAME_MOST], seen[NAME_MOST];
     struct cache_suspect suspect = {.crashes = 0};
@@ -119,7 +119,7 @@ static void count_work(int at, const struct ledger_work *work, bool crashed)
              LOG_U64("crashes", suspect.crashes), LOG_U64("kills", suspect.kills));
 }
 
-void quarantine_note(const char *cache_dir, const struct ledger_death *death)
+void quarantine_note(const char *cache_dir, const struct journal_record *death)
 {
     char text[96];
     struct sl_buf keys = {0};
@@ -156,7 +156,7 @@ size_t cache_quarantine_list(const char *cache_dir, void (*tell)(void *arg, cons
                              void *arg)
 {
     size_t count = 0;
-    DIR *dir = dir_of(open_directory(cache_dir, false));
+    DIR *dir = open_directory_of_fd(open_directory(cache_dir, false));
     for (struct dirent *e; (e = dir_next(dir, NULL));) {
         struct cache_suspect suspect = {.crashes = 0};
         int64_t until_ns;
@@ -180,7 +180,7 @@ size_t cache_quarantine_list(const char *cache_dir, void (*tell)(void *arg, cons
 size_t cache_quarantine_clear(const char *cache_dir)
 {
     size_t count = 0;
-    DIR *dir = dir_of(open_directory(cache_dir, false));
+    DIR *dir = open_directory_of_fd(open_directory(cache_dir, false));
     for (struct dirent *e; (e = dir_next(dir, NULL));) {
         struct cache_suspect suspect;
         bool held;

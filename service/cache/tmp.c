@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "core/files.h"
-#include "core/ledger.h"
+#include "core/journal.h"
 #include "core/loop.h"
 #include "core/temp_dir.h"
 
@@ -86,7 +86,7 @@ enum sl_code cache_tmp_open(const char *cache_dir, struct sl_error *error)
         if (make_dir()) {
             char ledger[256];
             snprintf(ledger, sizeof ledger, "%s/ledger", own.dir);
-            ledger_open(ledger, loop_pool_threads());
+            journal_open(ledger, loop_pool_threads());
             return SL_OK;
         }
     }
@@ -153,12 +153,12 @@ void cache_tmp_discard(struct cache_tmp *tmp)
 static void note_death(const char *cache_dir, int at, const char *name)
 {
     char path[300];
-    struct ledger_death death;
+    struct journal_record death;
     snprintf(path, sizeof path, "%.255s/ledger", name);
     int fd = openat(at, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return;
-    if (ledger_read(fd, &death) && !death.on_purpose)
+    if (journal_read(fd, &death) && !death.on_purpose)
         quarantine_note(cache_dir, &death);
     close(fd);
 }
@@ -202,7 +202,7 @@ void cache_tmp_sweep(const char *cache_dir)
 void cache_tmp_abandon(void)
 {
     _Alignas(struct dirent64) char block[4096];
-    ledger_sign(0, false);
+    journal_note_end(0, false);
     int fd = own.root[0] ? open(own.dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
     for (ssize_t size; fd >= 0 && (size = getdents64(fd, block, sizeof block)) > 0;)
         for (ssize_t at = 0; at < size;) {
@@ -217,7 +217,7 @@ void cache_tmp_close(void)
 {
     if (own.root[0])
         dir_remove(AT_FDCWD, own.dir, TREE_DEPTH);
-    ledger_close();
+    journal_close();
     sl_close(own.lock);
     own.lock = -1;
     own.root[0] = own.dir[0] = '\0';

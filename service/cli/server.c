@@ -56,7 +56,7 @@ static int override_sentry(struct config *config)
     if (*dsn && !errors_dsn_valid(sl_str(dsn)))
         return server_failed("SYMLOOM_SENTRY_DSN is not a DSN (example: https://key@sentry.io/1)", NULL);
     const char *copy = *dsn ? sl_arena_strndup(&config->arena, dsn, strlen(dsn)) : NULL;
-    config->sentry_dsn = secret_of((struct sl_str){copy, copy ? strlen(copy) : 0});
+    config->sentry_dsn = secret_make((struct sl_str){copy, copy ? strlen(copy) : 0});
     return *dsn && !copy ? server_failed("out of memory", NULL) : 0;
 }
 

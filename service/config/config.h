@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "core/log.h"
 #include "core/secret.h"
-#include "core/value.h"
+#include "core/value_tree.h"
 #include "objectstore/objectstore.h"
 
 struct source;     /* origin/origin.h */

@@ -12,7 +12,7 @@
 
 #include "core/build.h"
 #include "core/fiber.h"
-#include "core/ledger.h"
+#include "core/journal.h"
 #include "core/log.h"
 
 enum { STACK_BYTES = 64 * 1024, FRAMES_MOST = 64, MODULES_MOST = 64, ID_MOST = 20, PATIENCE_S = 10, LINE_MOST = 512 };
@@ -161,8 +161,8 @@ static void write_head(const int fds[2], int number, const siginfo_t *info)
 static void write_work(const int fds[2])
 {
     struct crash_line line = {.size = 0};
-    const struct ledger_work *work;
-    for (unsigned i = 0; ledger_at(i, &work); i++) {
+    const struct journal_work *work;
+    for (unsigned i = 0; journal_slot_work(i, &work); i++) {
         if (!work)
             continue;
         crash_add(&line, "in work: ");
@@ -171,7 +171,7 @@ static void write_work(const int fds[2])
         crash_add(&line, work->key);
         crash_add(&line, " ");
         crash_add(&line, work->about);
-        crash_add(&line, work == ledger_own() ? " (this thread)" : "");
+        crash_add(&line, work == journal_current() ? " (this thread)" : "");
         crash_put(fds, &line);
     }
 }
@@ -238,7 +238,7 @@ void crash_report(int number, const siginfo_t *info)
     alarm(PATIENCE_S); /* ends the process if a lock that the unwinder needs is held */
     int fds[2] = {STDERR_FILENO, log_report_fd()};
     struct walk walk = {fds, 0};
-    ledger_sign(number, info->si_code > 0);
+    journal_note_end(number, info->si_code > 0);
     write_head(fds, number, info);
     write_work(fds);
     _Unwind_Backtrace(write_frame, &walk);

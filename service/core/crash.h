@@ -9,12 +9,12 @@
  * It goes to the log's destination and to standard error, by async-signal-safe calls alone; then come the log lines that are
  * still in memory, and the default action of the signal. Addresses are that of the interrupted instruction and return addresses
  * less one, so that `symloom lookup -e /usr/bin/symloom 0x21b2c3` shows what each means. The work in progress is noted for the
- * process that starts next (ledger.h). */
+ * process that starts next (journal.h). */
 #pragma once
 
 #include <signal.h>
 
-/* Installs handlers for SIGSEGV, SIGABRT, SIGILL, SIGFPE, SIGQUIT; SIGBUS is handled by guard.h. Once, on the loop's thread,
+/* Installs handlers for SIGSEGV, SIGABRT, SIGILL, SIGFPE, SIGQUIT; SIGBUS is handled by sigbus_guard.h. Once, on the loop's thread,
  * after loop_init. */
 void crash_open(void);
 

@@ -14,7 +14,7 @@
 #include "core/context.h"
 #include "core/impl.h"
 #include "core/loop.h"
-#include "core/turn.h"
+#include "core/loop_slice.h"
 
 enum { STACK_SIZE = 256 * 1024, GUARD_SIZE = 4096, WARM_STACKS = 512, MAX_REQUEST_ID = 128 };
 
@@ -32,7 +32,7 @@ struct fiber {
     void *arg;
     bool parked, ready, cancellable, ended;
     void *fake_stack, *tsan; /* for the sanitizers */
-    const struct ledger_work *work;
+    const struct journal_work *work;
     const atomic_bool *cancel; /* flag that cancels its pool jobs; NULL = none */
     struct trace *trace;       /* a reference; NULL = none */
     uint64_t waited_ns;
@@ -217,7 +217,7 @@ bool fibers_run_ready(void)
         if (!ready_first)
             ready_last = NULL;
         resume(fiber);
-        go_on = fiber != last && !turn_is_over();
+        go_on = fiber != last && !loop_slice_is_used_up();
     }
     return ready_first != NULL;
 }
@@ -321,13 +321,13 @@ struct sl_str fiber_request_id(void)
     return current ? (struct sl_str){current->request_id, current->request_id_size} : (struct sl_str){NULL, 0};
 }
 
-void fiber_set_work(const struct ledger_work *work)
+void fiber_set_work(const struct journal_work *work)
 {
     if (current)
         current->work = work;
 }
 
-const struct ledger_work *fiber_work(void)
+const struct journal_work *fiber_work(void)
 {
     return current ? current->work : NULL;
 }
@@ -369,7 +369,7 @@ struct sl_str fiber_baggage(void)
     return current && current->trace ? current->trace->baggage : (struct sl_str){NULL, 0};
 }
 
-void fiber_note_wait(uint64_t ns)
+void fiber_add_wait_ns(uint64_t ns)
 {
     if (current)
         current->waited_ns += ns;
@@ -387,19 +387,19 @@ bool fiber_overflowed(const void *address)
 }
 
 /* ---- suspending ---- */
-void fiber_expect(const char *what)
+void fiber_set_wait_reason(const char *what)
 {
     if (current)
         current->expects = what;
 }
 
-const char *fiber_group_expects(const struct fiber_group *group)
+const char *fiber_group_wait_reason(const struct fiber_group *group)
 {
     const char *what = NULL;
     for (const struct fiber *fiber = group->first; fiber && !what; fiber = fiber->next)
         what = fiber->expects;
     for (const struct fiber_group *child = group->children; child && !what; child = child->next_sibling)
-        what = fiber_group_expects(child);
+        what = fiber_group_wait_reason(child);
     return what;
 }
 
@@ -548,7 +548,7 @@ void fiber_group_finish(struct fiber_group *group)
     group->parent = NULL;
 }
 
-bool fiber_help(struct fiber_group *group, void (*run)(void *arg), void *arg)
+bool fiber_start_helper(struct fiber_group *group, void (*run)(void *arg), void *arg)
 {
     if (live >= limit / 2 || !fiber_start(group, run, arg))
         return false;

@@ -63,12 +63,12 @@ bool fiber_run(struct fiber_group *group, void (*run)(void *arg), void *arg);
 
 /* Like fiber_start, for helpers that only make the running fiber's work faster: also false when half of max_fibers run, so that
  * fibers are left for new requests. */
-bool fiber_help(struct fiber_group *group, void (*run)(void *arg), void *arg);
+bool fiber_start_helper(struct fiber_group *group, void (*run)(void *arg), void *arg);
 
 /* Runs `run(arg)` in the running fiber and in up to `helpers` further ones, fewer when half of max_fibers run, so that fibers
  * are left for new requests. They share a work list in `arg`: each takes items from it until it is empty or the fiber is
  * cancelled, which happens to all of them with the running fiber's group. Returns when all have ended; false when cancelled. */
-bool fiber_crew(void (*run)(void *arg), void *arg, size_t helpers) SL_SUSPENDS;
+bool fiber_run_workers(void (*run)(void *arg), void *arg, size_t helpers) SL_SUSPENDS;
 
 /* Calls `run` for each item, by a crew of at most `at_once` fibers. False when cancelled: then some items were skipped. */
 bool fiber_for_each(void (*run)(void *item), void **items, size_t count, size_t at_once) SL_SUSPENDS;
@@ -83,7 +83,7 @@ struct fiber_group *fiber_group_current(void);
 /* Parks the running fiber until fiber_wake; returns false when its group is or gets cancelled. The building block of everything
  * that suspends: a caller that gave the fiber to a callback must take it back before it returns on false. */
 bool fiber_suspend(void) SL_SUSPENDS;
-/* Lets the other fibers that are ready run first; for long work when turn_is_over(). False when cancelled. */
+/* Lets the other fibers that are ready run first; for long work when loop_slice_is_used_up(). False when cancelled. */
 bool fiber_yield(void) SL_SUSPENDS;
 
 /* Like fiber_suspend, but not woken by cancellation: for operations that must be waited for (a pool job that uses the caller's
@@ -92,9 +92,9 @@ void fiber_suspend_uncancellable(void) SL_SUSPENDS;
 
 /* Names what the running fiber is about to wait for, until it is woken; for reports of the service's state. `what` is not
  * copied. */
-void fiber_expect(const char *what);
-/* What the first waiting fiber of the group, or of its descendants, named by fiber_expect; NULL if none did. */
-const char *fiber_group_expects(const struct fiber_group *group);
+void fiber_set_wait_reason(const char *what);
+/* What the first waiting fiber of the group, or of its descendants, named by fiber_set_wait_reason; NULL if none did. */
+const char *fiber_group_wait_reason(const struct fiber_group *group);
 
 /* Makes a parked fiber run again in this or the next turn of the loop. Waking a fiber twice before it runs counts once. Waking
  * a running fiber has no effect, so a fiber whose event may come before it suspends keeps a flag: while (!done) suspend. Loop
@@ -132,9 +132,9 @@ struct sl_str fiber_baggage(void);
 
 /* Names the work that pool jobs of this fiber, and of its crew, are charged to in the ledger; NULL = do not note it. Must live
  * until the next call. */
-struct ledger_work;
-void fiber_set_work(const struct ledger_work *work);
-const struct ledger_work *fiber_work(void); /* NULL outside of fibers */
+struct journal_work;
+void fiber_set_work(const struct journal_work *work);
+const struct journal_work *fiber_work(void); /* NULL outside of fibers */
 
 /* Sets the flag that ends pool jobs of this fiber, and of its crew, early once it is raised (base/cancel.h, pool_run); NULL =
  * jobs run to their end. The flag must live until the next call, and until the jobs have ended. */
@@ -142,7 +142,7 @@ void fiber_set_cancel(const atomic_bool *flag);
 const atomic_bool *fiber_cancel_flag(void); /* NULL outside of fibers */
 
 /* Adds to the time that the running fiber has waited in queues for memory or a pool thread; the second function returns it. */
-void fiber_note_wait(uint64_t ns);
+void fiber_add_wait_ns(uint64_t ns);
 uint64_t fiber_waited_ns(void);
 
 /* True if the address lies in the guard page of the running fiber's stack: a stack overflow. Async-signal-safe. */

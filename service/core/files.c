@@ -121,7 +121,7 @@ bool files_publish(int fd, const char *from, const char *to, enum files_sync syn
 
 /* ---- reading directories ---- */
 
-DIR *dir_of(int fd)
+DIR *open_directory_of_fd(int fd)
 {
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     if (!dir && fd >= 0)
@@ -131,7 +131,7 @@ DIR *dir_of(int fd)
 
 DIR *dir_open(int at, const char *name)
 {
-    return dir_of(openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    return open_directory_of_fd(openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
 struct dirent *dir_next(DIR *dir, struct stat *st)

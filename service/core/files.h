@@ -44,7 +44,7 @@ bool files_sync_directory(const char *path);
 DIR *dir_open(int at, const char *name);
 
 /* Opens a directory by its descriptor, or NULL if `fd` is -1. Takes over the descriptor, also on failure. */
-DIR *dir_of(int fd);
+DIR *open_directory_of_fd(int fd);
 
 /* Returns the next entry but "." and "..", and its lstat(2) in `st` unless that is NULL; entries that cannot be examined are
  * skipped. NULL at the end, and if `dir` is NULL. */

@@ -72,8 +72,8 @@ void loop_init(unsigned pool_threads)
     }
     uv_loop_configure(&the_loop, UV_METRICS_IDLE_TIME);
     started_ns = uv_hrtime();
-    guard_open();
-    turns_open(&the_loop);
+    sigbus_guard_open();
+    loop_slices_open(&the_loop);
     fibers_open(&the_loop);
     pool_open(&the_loop);
     uv_timer_init(&the_loop, &lag_timer);
@@ -165,7 +165,7 @@ void loop_close(void)
     uv_close((uv_handle_t *)&lag_timer, NULL);
     pool_close();
     fibers_close();
-    turns_close();
+    loop_slices_close();
     /* Bounded, as a handle that its owner forgot to close would keep the loop alive: one turn per close is enough for the
      * others. */
     for (int turn = 0; turn < 100 && uv_loop_alive(&the_loop); turn++)

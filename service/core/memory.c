@@ -10,7 +10,7 @@
 #include "core/loop.h"
 #include "core/metrics.h"
 #include "core/pool.h"
-#include "core/turn.h"
+#include "core/loop_slice.h"
 
 enum {
     SMALL = 64 * 1024, /* reservations up to this size skip the queue */
@@ -84,7 +84,7 @@ uint64_t memory_used(void)
     return used + atomic_load_explicit(&held_by_pool, memory_order_relaxed);
 }
 
-void memory_hold(uint64_t *held, uint64_t bytes)
+void memory_charge(uint64_t *held, uint64_t bytes)
 {
     atomic_fetch_add_explicit(&held_by_pool, bytes - *held, memory_order_relaxed);
     *held = bytes;
@@ -113,7 +113,7 @@ static void grant(void)
     }
 }
 
-enum sl_code memory_ask(struct memory_share *share, uint64_t bytes, struct sl_error *error)
+enum sl_code memory_reserve(struct memory_reservation *share, uint64_t bytes, struct sl_error *error)
 {
     struct waiter w = {.need = bytes > share->bytes ? bytes - share->bytes : 0};
     if (!memory_fits(bytes))
@@ -128,12 +128,12 @@ enum sl_code memory_ask(struct memory_share *share, uint64_t bytes, struct sl_er
     uint64_t now = loop_now_ms(), end = now + wait_ms, begin_ns = clock_mono_ns();
     enum fiber_wait waited = FIBER_WOKEN;
     while (!w.granted && waited == FIBER_WOKEN && now < end) {
-        fiber_expect("memory");
+        fiber_set_wait_reason("memory");
         waited = fiber_wait_on(&w.fiber, end - now);
         now = loop_now_ms();
     }
     metric_set(METRIC_WAITING, (double)--waiting, "memory", NULL, NULL);
-    fiber_note_wait(clock_mono_ns() - begin_ns);
+    fiber_add_wait_ns(clock_mono_ns() - begin_ns);
     if (!w.granted) {
         sl_list_remove(&waiters, &w.link);
         grant(); /* it may have blocked smaller ones behind it */
@@ -152,7 +152,7 @@ enum sl_code memory_ask(struct memory_share *share, uint64_t bytes, struct sl_er
     return sl_fail(error, SL_BUSY, "not enough memory for this request");
 }
 
-void memory_set(struct memory_share *share, uint64_t bytes)
+void memory_resize(struct memory_reservation *share, uint64_t bytes)
 {
     used = used - share->bytes + bytes;
     share->bytes = bytes;
@@ -160,7 +160,7 @@ void memory_set(struct memory_share *share, uint64_t bytes)
         grant();
 }
 
-void memory_move(struct memory_share *to, struct memory_share *from)
+void memory_transfer(struct memory_reservation *to, struct memory_reservation *from)
 {
     to->bytes += from->bytes;
     from->bytes = 0;
@@ -190,7 +190,7 @@ static void trim(void *unused)
 void memory_trim_repeatedly(void *unused)
 {
     for (unsigned steps = 1; fiber_sleep(TRIM_STEP_MS); steps++)
-        if (steps >= TRIM_LATEST || (steps >= TRIM_EARLIEST && turns_are_calm())) {
+        if (steps >= TRIM_LATEST || (steps >= TRIM_EARLIEST && loop_is_calm())) {
             pool_run(POOL_IO, trim, unused, NULL);
             steps = 0;
         }

@@ -10,9 +10,9 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "core/crash.h"
-#include "core/guard.h"
+#include "core/sigbus_guard.h"
 #include "core/impl.h"
-#include "core/ledger.h"
+#include "core/journal.h"
 #include "core/log.h"
 #include "core/loop.h"
 #include "core/metrics.h"
@@ -49,11 +49,11 @@ struct team {
     unsigned entered; /* helpers that ever entered; gives them their worker numbers */
     unsigned active;  /* helpers that are working */
     bool closed, faulted;
-    unsigned lent;                         /* loop thread: helpers submitted */
-    struct sl_str request_id;              /* of the caller, who outlives all work of the helpers */
-    const struct ledger_work *ledger_work; /* likewise */
-    const atomic_bool *cancel;             /* likewise */
-    struct sl_link link;                   /* list `incoming` or `open_teams` */
+    unsigned lent;                           /* loop thread: helpers submitted */
+    struct sl_str request_id;                /* of the caller, who outlives all work of the helpers */
+    const struct journal_work *journal_work; /* likewise */
+    const atomic_bool *cancel;               /* likewise */
+    struct sl_link link;                     /* list `incoming` or `open_teams` */
 };
 
 static uv_async_t incoming_async;
@@ -118,11 +118,11 @@ static void helper_work(uv_work_t *work)
     pthread_mutex_unlock(&team->lock);
     if (enter) {
         log_set_request_id(team->request_id);
-        ledger_begin(team->ledger_work);
+        journal_begin(team->journal_work);
         sl_cancel_watch(team->cancel);
-        bool whole = guard_run(work_share, &share);
+        bool whole = sigbus_guard_run(work_share, &share);
         sl_cancel_watch(NULL);
-        ledger_end();
+        journal_end();
         log_set_request_id((struct sl_str){NULL, 0});
         pthread_mutex_lock(&team->lock);
         team->faulted |= !whole;
@@ -198,7 +198,7 @@ static struct team *team_open(const struct sl_parallel *self, size_t count,
     team->work = work;
     team->arg = arg;
     team->request_id = log_request_id();
-    team->ledger_work = ledger_own();
+    team->journal_work = journal_current();
     team->cancel = sl_cancel_flag;
     team->workers = self->workers < count ? self->workers : (unsigned)count;
     pthread_mutex_init(&team->lock, NULL);
@@ -220,7 +220,7 @@ static void run_team(const struct sl_parallel *self, size_t count,
         return;
     }
     struct share share = {team, 0};
-    bool whole = guard_run(work_share, &share);
+    bool whole = sigbus_guard_run(work_share, &share);
     atomic_store(&team->next, team->count);
     pthread_mutex_lock(&team->lock);
     team->closed = true;
@@ -231,7 +231,7 @@ static void run_team(const struct sl_parallel *self, size_t count,
     team_drop(team);
     if (whole)
         return;
-    guard_fail();
+    sigbus_guard_fail();
     abort(); /* a piece is missing and there is no way to report it */
 }
 
@@ -251,7 +251,7 @@ struct job {
     enum job_class job_class;
     struct fiber *fiber;
     struct sl_str request_id;
-    const struct ledger_work *ledger_work;
+    const struct journal_work *journal_work;
     const atomic_bool *cancel; /* NULL = not cancellable */
     void (*fn)(void *arg);
     void *arg;
@@ -304,12 +304,12 @@ static void job_work(uv_work_t *work)
     atomic_fetch_add(&running[job->job_class], 1);
     job->started_ns = uv_hrtime();
     log_set_request_id(job->request_id);
-    ledger_begin(job->ledger_work);
+    journal_begin(job->journal_work);
     sl_cancel_watch(job->cancel);
-    job->whole = sl_is_cancelled() || guard_run(job->fn, job->arg);
+    job->whole = sl_is_cancelled() || sigbus_guard_run(job->fn, job->arg);
     job->cancelled = sl_is_cancelled();
     sl_cancel_watch(NULL);
-    ledger_end();
+    journal_end();
     log_set_request_id((struct sl_str){NULL, 0});
     job->ended_ns = uv_hrtime();
     note_done(job->job_class, job->ended_ns);
@@ -348,7 +348,7 @@ static void start_heavy(void)
 static bool job_wait(struct job *job)
 {
     while (!job->done) {
-        fiber_expect(job->waits ? "a pool thread" : "the pool");
+        fiber_set_wait_reason(job->waits ? "a pool thread" : "the pool");
         if (!job->waits) {
             fiber_suspend_uncancellable();
         } else if (!fiber_suspend() && job->waits) {
@@ -365,7 +365,7 @@ enum sl_code pool_run(enum pool_job kind, void (*fn)(void *arg), void *arg, stru
     bool heavy = kind & POOL_HEAVY || kind == POOL_CONVERT || kind == POOL_WALK;
     bool lasts = (kind & ~POOL_HEAVY) == POOL_IO || (kind & ~POOL_HEAVY) == POOL_COMPRESS;
     struct job job = {.job_class = heavy ? HEAVY : QUICK, .fiber = fiber_self(), .request_id = fiber_request_id()};
-    job.ledger_work = (kind & ~POOL_HEAVY) == POOL_IO ? NULL : fiber_work();
+    job.journal_work = (kind & ~POOL_HEAVY) == POOL_IO ? NULL : fiber_work();
     job.cancel = lasts ? NULL : fiber_cancel_flag();
     job.fn = fn;
     job.arg = arg;
@@ -381,7 +381,7 @@ enum sl_code pool_run(enum pool_job kind, void (*fn)(void *arg), void *arg, stru
         return sl_fail(error, SL_CANCELLED, "cancelled");
     if (job.refused)
         return sl_fail(error, SL_BUSY, "the thread pool does not accept work");
-    fiber_note_wait(job.started_ns - job.queued_ns);
+    fiber_add_wait_ns(job.started_ns - job.queued_ns);
     metric_observe(METRIC_POOL_WAIT_SECONDS, (double)(job.started_ns - job.queued_ns) / 1e9, name, NULL, NULL);
     metric_observe(METRIC_POOL_RUN_SECONDS, (double)(job.ended_ns - job.started_ns) / 1e9, name, NULL, NULL);
     if (job.cancelled) {

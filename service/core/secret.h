@@ -8,7 +8,7 @@ struct sl_secret {
     struct sl_str hidden;
 };
 
-static inline struct sl_secret secret_of(struct sl_str text)
+static inline struct sl_secret secret_make(struct sl_str text)
 {
     return (struct sl_secret){text};
 }

@@ -95,7 +95,7 @@ enum sl_code slot_take(struct sl_str name, struct slot *slot, struct sl_error *e
     host->waiting++;
     metric_set(METRIC_DOWNLOADS_QUEUED, (double)waiting, NULL, NULL, NULL);
     while (!w.granted) {
-        fiber_expect("a download slot");
+        fiber_set_wait_reason("a download slot");
         if (!fiber_suspend() && !w.granted) {
             slots_leave(&w);
             drop_idle(host);

@@ -440,7 +440,7 @@ enum sl_code transfer_wait(struct transfer *const *transfers, size_t count, stru
     }
     if (news)
         return SL_OK;
-    fiber_expect("a download");
+    fiber_set_wait_reason("a download");
     if (fiber_wait_on(transfers[0]->events, limit.until_ms - now) == FIBER_CANCELLED)
         return sl_fail(error, SL_CANCELLED, "cancelled");
     return SL_OK;

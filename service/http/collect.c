@@ -125,7 +125,7 @@ static enum sl_code collect(struct http_exchange *x, struct sl_bytes *body)
     while ((code = http_body_read(x, &piece)) == SL_OK && piece.size > 0 &&
            whole.size + piece.size <= most_in_memory()) {
         sl_buf_add(&whole, piece.data, piece.size);
-        memory_set(&x->memory, whole.capacity + r->body.window.capacity);
+        memory_resize(&x->memory, whole.capacity + r->body.window.capacity);
     }
     if (code == SL_OK && whole.failed)
         code = body_refuse(r, 503, BODY_NO_MEMORY);
@@ -149,7 +149,7 @@ enum sl_code http_body(struct http_exchange *x, struct sl_bytes *body)
     enum sl_code code = collect(x, body);
     if (code != SL_OK || !x->route->body_weight)
         return code;
-    switch (code = memory_ask(&x->memory, body->size * x->route->body_weight, NULL)) {
+    switch (code = memory_reserve(&x->memory, body->size * x->route->body_weight, NULL)) {
     case SL_OK:
     case SL_CANCELLED: return code;
     case SL_UNSUPPORTED: return body_refuse(r, 413, NULL);

@@ -116,7 +116,7 @@ void connection_abort(struct connection *c, bool reset)
     if (!reset)
         say_end(c);
     c->dead = true;
-    turn_leave(&c->turn);
+    loop_waiter_leave(&c->turn);
     c->server->closing++;
     server_timer(c, TIMEOUT_NONE);
     connection_state(c, STATE_CLOSING);
@@ -296,7 +296,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
     (void)suggested;
     struct connection *c = handle->data;
     bool can_wait = c->state == STATE_BODY || c->state == STATE_HANDSHAKE;
-    size_t size = !turn_is_over() ? READ_BUFFER : can_wait ? 0 : READ_LATE;
+    size_t size = !loop_slice_is_used_up() ? READ_BUFFER : can_wait ? 0 : READ_LATE;
     *buf = uv_buf_init(c->server->read_buffer, (unsigned)size);
 }
 
@@ -500,14 +500,14 @@ static ssize_t read_now(struct connection *c, size_t most)
 }
 
 /* For bodies that arrive faster than the loop reads: one piece of each in turn. */
-static void on_turn(struct turn_place *place)
+static void on_turn(struct loop_waiter *place)
 {
     struct connection *c = (struct connection *)((char *)place - offsetof(struct connection, turn));
     ssize_t size = read_now(c, READ_BUFFER);
     if (c->dead || !c->reading)
         return;
     if (size == READ_BUFFER)
-        turn_wait(&c->turn, on_turn);
+        loop_waiter_enter(&c->turn, on_turn);
     else
         uv_read_start(&c->uv.stream, on_alloc, on_read);
 }
@@ -515,7 +515,7 @@ static void on_turn(struct turn_place *place)
 static void read_in_turn(struct connection *c)
 {
     uv_read_stop(&c->uv.stream);
-    turn_wait(&c->turn, on_turn);
+    loop_waiter_enter(&c->turn, on_turn);
 }
 
 void connection_read(struct connection *c, bool on)
@@ -523,7 +523,7 @@ void connection_read(struct connection *c, bool on)
     if (c->reading == on || c->dead || c->eof)
         return;
     c->reading = on;
-    turn_leave(&c->turn);
+    loop_waiter_leave(&c->turn);
     if (on)
         uv_read_start(&c->uv.stream, on_alloc, on_read);
     else
@@ -647,6 +647,6 @@ void connection_accept(struct listener *listener, int fd)
     if (c->tls)
         server_bound_handshakes(server);
     connection_read(c, true);
-    if (!c->tls || !turn_is_over())
+    if (!c->tls || !loop_slice_is_used_up())
         read_now(c, READ_LATE); /* usually the request has arrived and need not wait for the next turn */
 }

@@ -140,7 +140,7 @@ void encode_body(struct request *r)
 {
     struct http_exchange *x = &r->x;
     struct sl_str type, set;
-    size_t size = x->content ? content_size(x->content) : x->body.size;
+    size_t size = x->content ? shared_blob_size(x->content) : x->body.size;
     if (r->http10 || !r->accept_encoding.size || x->file || size < r->server->options.compress_min ||
         !header_is_set(x, "Content-Type", &type) || !type_compresses(type) ||
         header_is_set(x, "Content-Encoding", &set))
@@ -148,19 +148,19 @@ void encode_body(struct request *r)
     struct encode_job job = {encode_choose(r->accept_encoding), sl_buf_bytes(&x->body), {0}};
     if (job.coding == CODING_IDENTITY)
         return;
-    if (x->content && !(job.in = content_pin(x->content)).data)
+    if (x->content && !(job.in = shared_blob_pin(x->content)).data)
         return; /* in a file: sent from there uncompressed */
     if (size <= (job.coding == CODING_GZIP ? GZIP_ON_LOOP : ZSTD_ON_LOOP))
         http_encode(&job);
     else if (pool_run(POOL_COMPRESS, http_encode, &job, NULL) != SL_OK)
         job.out.failed = true;
     if (x->content)
-        content_unpin(x->content);
+        shared_blob_unpin(x->content);
     if (job.out.failed || job.out.size >= size) { /* compression saves nothing */
         sl_buf_free(&job.out);
         return;
     }
-    content_release(x->content);
+    shared_blob_release(x->content);
     x->content = NULL;
     sl_buf_free(&x->body);
     x->body = job.out;

@@ -40,8 +40,8 @@ static void request_recycle(struct request *r)
 {
     struct http_server *server = r->server;
     body_finish(r);
-    content_release(r->x.content);
-    memory_set(&r->x.memory, 0);
+    shared_blob_release(r->x.content);
+    memory_resize(&r->x.memory, 0);
     if (r->x.body.capacity > KEEP_BODY || r->x.body.failed)
         sl_buf_free(&r->x.body);
     if (r->x.arena.used > KEEP_ARENA)
@@ -181,7 +181,7 @@ void request_answered(struct request *r)
 void request_finish(struct request *r)
 {
     if (!r->started) { /* the client has gone before its body was complete */
-        turn_leave(&r->turn);
+        loop_waiter_leave(&r->turn);
         r->aborted = r->aborted ? r->aborted : "reset";
         access_record(r);
     }
@@ -198,7 +198,7 @@ static void start_now(struct request *r)
         refuse_without_fiber(r);
 }
 
-static void on_turn(struct turn_place *place)
+static void on_turn(struct loop_waiter *place)
 {
     struct request *r = (struct request *)((char *)place - offsetof(struct request, turn));
     if (!r->connection->dead) /* else it ends when that is closed */
@@ -209,8 +209,8 @@ static void on_turn(struct turn_place *place)
 void request_start(struct request *r)
 {
     const struct http_route *route = r->x.route;
-    if ((route && route->health) || !turn_is_over())
+    if ((route && route->health) || !loop_slice_is_used_up())
         start_now(r);
     else
-        turn_wait(&r->turn, on_turn);
+        loop_waiter_enter(&r->turn, on_turn);
 }

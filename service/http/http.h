@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json_write.h"
-#include "core/content.h"
+#include "core/shared_blob.h"
 #include "core/fiber.h"
 #include "core/memory.h"
 #include "core/pool.h"
@@ -49,16 +49,16 @@ struct http_exchange {
     bool key_has_scopes; /* the key has scopes: the request may use only those */
     char job_id[37];     /* id of the job that is answered, or empty; for the log */
     const struct http_route *route;
-    void *service;              /* from the server's options */
-    struct memory_share memory; /* for the body and what is parsed out of it; released at the end, unless moved */
+    void *service;                    /* from the server's options */
+    struct memory_reservation memory; /* for the body and what is parsed out of it; released at the end, unless moved */
 
     /* response; a handler sets these through the functions below */
     int status;
     struct http_header *response_headers;
     size_t response_header_count;
-    struct sl_buf body;      /* owned; freed after it is written */
-    struct content *content; /* instead of body; a reference */
-    struct sl_mapping *file; /* instead of body: sent with ranges and validators (http_reply_file) */
+    struct sl_buf body;          /* owned; freed after it is written */
+    struct shared_blob *content; /* instead of body; a reference */
+    struct sl_mapping *file;     /* instead of body: sent with ranges and validators (http_reply_file) */
     int64_t file_modified_s;
     void (*file_release)(void *arg); /* called when the response is written; may be NULL */
     void *file_arg;
@@ -225,7 +225,7 @@ void http_reply_empty(struct http_exchange *x, int status);
 /* Sends the text in `json`; takes over the buffer. */
 void http_reply_json(struct http_exchange *x, int status, struct sl_buf *json);
 /* Sends the content; takes over the caller's reference. */
-void http_reply_content(struct http_exchange *x, int status, const char *content_type, struct content *content);
+void http_reply_content(struct http_exchange *x, int status, const char *content_type, struct shared_blob *content);
 /* Responds in the format of the route's family. */
 void http_reply_error(struct http_exchange *x, int status, const char *detail);
 /* Responds 503, as for SL_BUSY. */

@@ -17,14 +17,14 @@
 #include "base/map.h"
 #include "core/metrics.h"
 #include "core/network.h"
-#include "core/turn.h"
+#include "core/loop_slice.h"
 #include "http/decode.h"
 #include "http/http.h"
 #include "tls/tls.h"
 
 enum {
     READ_BUFFER = 64 * 1024,      /* shared by all connections */
-    READ_LATE = 4 * 1024,         /* part of it that is used after turn_is_over() */
+    READ_LATE = 4 * 1024,         /* part of it that is used after loop_slice_is_used_up() */
     BODY_WINDOW = 256 * 1024,     /* received, but not yet read by the handler */
     BODY_IN_MEMORY = 1024 * 1024, /* larger bodies go to an unlinked file */
     BODY_WHOLE = 64 * 1024,     /* up to this known length: received without a fiber, in memory even if that is short */
@@ -123,7 +123,7 @@ struct request {
     bool write_done;
     struct sl_buf sealed; /* encrypted bytes being written, with TLS */
     struct fiber *writer;
-    struct turn_place turn; /* queued until it starts */
+    struct loop_waiter turn; /* queued until it starts */
     char id[40];
     struct request *next_free;
 };
@@ -155,7 +155,7 @@ struct connection {
     struct head_scan scan;
     size_t unsent, answer_size; /* progress of a write */
     uint64_t write_started_ms, write_progress_ms;
-    struct turn_place turn; /* queued to read more of a body */
+    struct loop_waiter turn; /* queued to read more of a body */
     unsigned requests;
     bool unix_socket, reserve, reading, eof, probed, processing;
     bool dead; /* being closed; freed after `closed` and the end of the request */

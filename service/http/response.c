@@ -114,7 +114,7 @@ void http_add_vary(struct http_exchange *x, struct sl_str name)
 void http_reply_empty(struct http_exchange *x, int status)
 {
     x->status = status;
-    content_release(x->content);
+    shared_blob_release(x->content);
     x->content = NULL;
     sl_buf_clear(&x->body);
 }
@@ -141,11 +141,11 @@ void http_reply_json(struct http_exchange *x, int status, struct sl_buf *json)
     *json = (struct sl_buf){0};
 }
 
-void http_reply_content(struct http_exchange *x, int status, const char *content_type, struct content *content)
+void http_reply_content(struct http_exchange *x, int status, const char *content_type, struct shared_blob *content)
 {
     http_reply_empty(x, status);
     http_set_header(x, "Content-Type", sl_str(content_type));
-    content_release(x->content);
+    shared_blob_release(x->content);
     x->content = content;
 }
 

@@ -273,7 +273,7 @@ static bool write_bufs(struct request *r, uv_buf_t *bufs, unsigned count)
 
 /* ---- files, window by window: only one window of unsent bytes is in memory ---- */
 struct origin {
-    struct content *content; /* or, if NULL: */
+    struct shared_blob *content; /* or, if NULL: */
     const uint8_t *mapped;
 };
 
@@ -294,7 +294,7 @@ static bool read_window(const struct origin *origin, uint64_t offset, void *to, 
 {
     struct copy_job job = {to, origin->mapped + offset, size};
     if (origin->content)
-        return content_read(origin->content, offset, to, size, NULL) == SL_OK;
+        return shared_blob_read(origin->content, offset, to, size, NULL) == SL_OK;
     return pool_run(POOL_IO, http_send_copy, &job, NULL) == SL_OK;
 }
 
@@ -318,9 +318,9 @@ static bool write_windows(struct request *r, uv_buf_t head, const struct origin 
 }
 
 /* Moves a large response to a file if the socket does not take it at once. */
-static bool write_content(struct request *r, uv_buf_t head, struct content *content)
+static bool write_content(struct request *r, uv_buf_t head, struct shared_blob *content)
 {
-    struct sl_bytes bytes = content_pin(content);
+    struct sl_bytes bytes = shared_blob_pin(content);
     struct file_part part = {0, bytes.size};
     struct origin origin = {.content = content};
     if (!bytes.data)
@@ -330,10 +330,10 @@ static bool write_content(struct request *r, uv_buf_t head, struct content *cont
     bool ok = write_some(r, &bufs, &count);
     size_t left = http_send_size_of(bufs, count);
     bool move =
-        ok && left > OUTPUT_MAX && count == 1 && content_spill(content, r->server->options.tmp_dir, NULL) == SL_OK;
+        ok && left > OUTPUT_MAX && count == 1 && shared_blob_spill(content, r->server->options.tmp_dir, NULL) == SL_OK;
     if (ok && is_unsent(r, count) && !move)
         ok = write_bufs(r, bufs, count);
-    content_unpin(content);
+    shared_blob_unpin(content);
     part = (struct file_part){bytes.size - left, left};
     return move ? write_windows(r, uv_buf_init(NULL, 0), &origin, part) : ok;
 }
@@ -371,7 +371,7 @@ static void share_large_body(struct http_exchange *x)
 {
     if (x->content || x->body.size <= OUTPUT_MAX)
         return;
-    x->content = content_new(&x->body);
+    x->content = shared_blob_new(&x->body);
 }
 
 void send_answer(struct request *r)
@@ -386,7 +386,7 @@ void send_answer(struct request *r)
         encode_body(r);
     share_large_body(x);
     decide_close(r);
-    uint64_t length = x->file ? part.size : x->content ? content_size(x->content) : x->body.size;
+    uint64_t length = x->file ? part.size : x->content ? shared_blob_size(x->content) : x->body.size;
     uv_buf_t bufs[2] = {make_head(r, length), uv_buf_init((char *)x->body.data, 0)};
     if (!bufs[0].base) {
         connection_abort(c, true);

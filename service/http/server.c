@@ -7,7 +7,7 @@
 #include "core/log.h"
 #include "core/loop.h"
 #include "core/temp_dir.h"
-#include "core/turn.h"
+#include "core/loop_slice.h"
 #include "http/impl.h"
 
 enum {
@@ -292,7 +292,7 @@ static void on_acceptable(uv_poll_t *poll, int status, int events)
     struct listener *listener = poll->data;
     struct http_server *server = listener->server;
     (void)status, (void)events; /* accept reports errors */
-    for (int turn = 0; turn < ACCEPTS_PER_EVENT || !turn_is_over(); turn++) {
+    for (int turn = 0; turn < ACCEPTS_PER_EVENT || !loop_slice_is_used_up(); turn++) {
         if (open_connections(server) >= most_connections(server) && !evict_one(server)) {
             pause_listener(listener);
             return;

@@ -2,7 +2,7 @@
  * says where its sources are. */
 #include "kinds/impl.h"
 
-#include "core/guard.h"
+#include "core/sigbus_guard.h"
 
 #include "source/bundle.h"
 #include "source/zip.h"
@@ -111,7 +111,7 @@ static void detect(void *arg)
 static bool has_dwarf(struct sl_bytes file, const struct object_request *request)
 {
     struct detecting d = {.file = file};
-    if (!guard_run(detect, &d) && cache_drop_faulted())
+    if (!sigbus_guard_run(detect, &d) && cache_drop_faulted())
         return false; /* the next step cannot read it either, and reports that */
     enum sl_format format = d.format;
     return format == SL_FORMAT_PE ? request->id->type != OBJECT_PE_DOTNET : format != SL_FORMAT_PORTABLEPDB;

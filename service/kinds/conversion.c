@@ -59,7 +59,7 @@ static bool take_place(uint64_t size)
         return true;
     }
     metric_set(METRIC_WAITING, ++limits.queued, "heavy", NULL, NULL);
-    fiber_expect("a slot for a large conversion");
+    fiber_set_wait_reason("a slot for a large conversion");
     /* takes over the slot of the one that ended */
     bool woken = fiber_wait_on(&limits.waiting, UINT64_MAX) == FIBER_WOKEN;
     metric_set(METRIC_WAITING, --limits.queued, "heavy", NULL, NULL);

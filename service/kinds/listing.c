@@ -7,7 +7,7 @@
 #include "kinds/impl.h"
 
 #include "base/map.h"
-#include "core/guard.h"
+#include "core/sigbus_guard.h"
 #include "core/log.h"
 #include "core/pool.h"
 
@@ -283,7 +283,7 @@ static enum sl_code filter(struct sl_bytes index, struct sl_arena *arena, struct
     struct finding f = {index, files, *count, SL_ARENA_ARRAY(arena, struct sl_str, *count)};
     struct respelling r = {&f, arena, files, 0, false};
     enum sl_code code = f.spellings ? pool_call(POOL_CONVERT, find_all, &f, error) : SL_BUSY;
-    if (code == SL_OK && !guard_run(respell_all, &r))
+    if (code == SL_OK && !sigbus_guard_run(respell_all, &r))
         code = SL_INTERNAL;
     else if (code == SL_OK && !r.ok)
         code = SL_BUSY;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/guard.h"
+#include "core/sigbus_guard.h"
 #include "core/pool.h"
 #include "js/comment.h"
 
@@ -100,7 +100,7 @@ enum sl_code kinds_bundle_file(const struct source_object *bundle, const struct 
                                enum sl_bundle_type type, struct sl_str url, const struct sl_bundle_file **file)
 {
     struct bundle_look look = {bundle, id, type, url, NULL};
-    bool readable = guard_run(bundle_look, &look);
+    bool readable = sigbus_guard_run(bundle_look, &look);
     *file = readable ? look.found : NULL;
     return readable ? SL_OK : SL_INTERNAL;
 }

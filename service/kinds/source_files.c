@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "core/guard.h"
+#include "core/sigbus_guard.h"
 #include "core/pool.h"
 #include "origin/failures.h"
 #include "source/bundle.h"
@@ -361,7 +361,7 @@ enum sl_code kinds_append_text(struct sl_buf *to, struct cache_item *item, struc
     enum sl_code code = SL_OK;
     if (item->mapping.bytes.size > COPIED_AT_ONCE || !cache_is_resident(item))
         code = pool_run(POOL_IO, append, &a, error);
-    else if (!guard_run(append, &a))
+    else if (!sigbus_guard_run(append, &a))
         code = sl_fail(error, SL_INTERNAL, "cannot read a mapped file");
     return code == SL_OK && to->failed ? sl_fail(error, SL_BUSY, "out of memory") : code;
 }

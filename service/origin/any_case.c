@@ -162,7 +162,8 @@ static struct listing *list_directory(const char *root, const char *at)
     char key[2 * PATH_MAX];
     struct stat st;
     int size = snprintf(key, sizeof key, "%s%c%s", root, '\0', at);
-    DIR *directory = size > 0 && (size_t)size < sizeof key ? dir_of(filesystem_open(root, *at ? at : ".")) : NULL;
+    DIR *directory =
+        size > 0 && (size_t)size < sizeof key ? open_directory_of_fd(filesystem_open(root, *at ? at : ".")) : NULL;
     if (!directory || fstat(dirfd(directory), &st) != 0) {
         if (directory)
             closedir(directory);

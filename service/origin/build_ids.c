@@ -73,8 +73,8 @@ static void check_name(struct names *n, const char *name)
 static void scan_directory(void *arg)
 {
     struct names *n = arg;
-    DIR *directory =
-        dir_of(n->any_case ? any_case_open(n->root, n->directory) : filesystem_open(n->root, n->directory));
+    DIR *directory = open_directory_of_fd(n->any_case ? any_case_open(n->root, n->directory)
+                                                      : filesystem_open(n->root, n->directory));
     struct dirent *entry;
     for (size_t i = 0; i < MOST_NAMES && !n->found[0] && (entry = dir_next(directory, NULL)); i++)
         check_name(n, entry->d_name);

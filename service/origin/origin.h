@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "core/fiber.h"
 #include "core/secret.h"
-#include "core/value.h"
+#include "core/value_tree.h"
 #include "fetch/fetch.h"
 #include "id/id.h"
 #include "object/object.h"

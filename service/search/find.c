@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "core/log.h"
-#include "core/turn.h"
+#include "core/loop_slice.h"
 
 /* ---- many searches in one fiber ---- */
 
@@ -89,13 +89,13 @@ bool search_run(struct search *searches, size_t count)
     while (going && search_batch.unfinished) {
         struct search *search = SL_LIST_FIRST(&search_batch.ready, struct search, ready);
         if (!search) {
-            fiber_expect("cache entries");
+            fiber_set_wait_reason("cache entries");
             going = fiber_suspend();
             continue;
         }
         sl_list_remove(&search_batch.ready, &search->ready);
         go_on(search);
-        if (turn_is_over())
+        if (loop_slice_is_used_up())
             going = fiber_yield();
     }
     if (!going)

@@ -51,7 +51,7 @@ struct crash_work { /* request of a job */
     int download_fd;                /* open while the download runs */
     const struct crash_file *local; /* NULL: HTTP request; else a command's file */
     /* the file's entry in the crash journal, should the service die while it reads it */
-    struct ledger_work name;
+    struct journal_work name;
     bool is_named;
 };
 

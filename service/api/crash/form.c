@@ -212,7 +212,7 @@ bool crash_receive(struct http_exchange *x, struct job *job, void *arg)
     multipart_boundary(http_header(x, "content-type"), &r.boundary); /* checked by job_check */
     bool good = form_take(x, &r);
     sl_buf_free(&r.problem);
-    memory_set(&x->memory, work->native.arena->used);
+    memory_resize(&x->memory, work->native.arena->used);
     return good;
 }
 

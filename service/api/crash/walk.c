@@ -74,7 +74,7 @@ static void start_symbol_prefetch(struct dump_walk *w, size_t index)
     if (!ahead)
         return;
     *ahead = (struct symbol_prefetch){w, index};
-    fiber_help(&w->ahead, prefetch_symbols, ahead);
+    fiber_start_helper(&w->ahead, prefetch_symbols, ahead);
 }
 
 /* Offset to add to addresses of the module for its table. */
@@ -282,7 +282,7 @@ enum sl_code dump_walk(struct dump_walk *walk, struct sl_error *error)
     walk->batch = 1 + threads / at_once;
     walk->batch = walk->batch < BATCH ? walk->batch : BATCH;
     fiber_group_init(&walk->ahead, fiber_group_current());
-    bool done = fiber_crew(take_threads, walk, threads < at_once ? threads : at_once);
+    bool done = fiber_run_workers(take_threads, walk, threads < at_once ? threads : at_once);
     if (!done || walk->error.code)
         fiber_group_cancel(&walk->ahead);
     fiber_group_wait(&walk->ahead);

@@ -79,7 +79,7 @@ struct job *job_new(struct http_exchange *x, const struct job_kind *kind, struct
 
 static void free_work(struct job *job)
 {
-    memory_set(&job->memory, 0);
+    memory_resize(&job->memory, 0);
     config_release(job->config);
     job->config = NULL;
     if (job->arena.used > MAX_SPARE_ARENA || job->arena.used < JOB_CHUNK ||
@@ -95,7 +95,7 @@ void job_discard(struct job *job)
     job_release(job);
     free_work(job);
     sl_buf_free(&job->answer);
-    content_release(job->result);
+    shared_blob_release(job->result);
     job->result = NULL;
     free(job->key_id);
     job->key_id = NULL;
@@ -174,10 +174,10 @@ static void jobs_add_finished(struct job *job)
 static void charge_result(struct job *job)
 {
     struct service *service = job->service;
-    size_t size = content_size(job->result);
+    size_t size = shared_blob_size(job->result);
     struct sl_error error;
     if ((service->kept_bytes + size > service->config->result_bytes || memory_is_short()) &&
-        content_spill(job->result, cache_tmp_dir(), &error) == SL_OK)
+        shared_blob_spill(job->result, cache_tmp_dir(), &error) == SL_OK)
         return;
     job->kept_bytes = size;
     service->kept_bytes += size;
@@ -235,7 +235,7 @@ static void jobs_finish(struct job *job, enum sl_code code, const struct sl_erro
     if (outcome != JOB_COMPLETED && outcome != JOB_FAILED)
         write_outcome(job, outcome_names[outcome]);
     free_work(job);
-    if (job->revealed && (job->result = content_new(&job->answer)))
+    if (job->revealed && (job->result = shared_blob_new(&job->answer)))
         charge_result(job);
     else if (job->revealed)
         outcome = JOB_BUSY;
@@ -346,7 +346,7 @@ static bool begin_fiber(struct job *job)
 
 bool job_begin(struct http_exchange *x, struct job *job)
 {
-    memory_move(&job->memory, &x->memory);
+    memory_transfer(&job->memory, &x->memory);
     if (!job_slot_free(x))
         return false;
     if (begin_fiber(job))
@@ -464,7 +464,7 @@ void jobs_close(struct service *service, void (*closed)(struct service *service)
 static void log_job(const struct job *job)
 {
     char id[37];
-    const char *waits = fiber_group_expects(&job->group);
+    const char *waits = fiber_group_wait_reason(&job->group);
     job_id_format(job->id, id);
     const struct log_field fields[] = {LOG_STR("job", id),
                                        LOG_STR("task", job->task),

@@ -70,10 +70,10 @@ enum job_outcome {
 };
 
 struct job {
-    struct sl_arena arena;      /* memory of the work; emptied when the job is done */
-    struct sl_buf answer;       /* written by the steps: the whole JSON answer */
-    struct answer_limit limit;  /* size limit of the answer */
-    struct memory_share memory; /* reservation for the arena, and for the answer while it is written */
+    struct sl_arena arena;            /* memory of the work; emptied when the job is done */
+    struct sl_buf answer;             /* written by the steps: the whole JSON answer */
+    struct answer_limit limit;        /* size limit of the answer */
+    struct memory_reservation memory; /* reservation for the arena, and for the answer while it is written */
     struct service *service;
     const struct config *config; /* configuration that it began with; held until the work is done */
     const char *task;            /* task of the kind that its route names */
@@ -93,9 +93,9 @@ struct job {
     uint8_t id[16];
     char *key_id; /* id of the client's access key, or NULL; clients with another key cannot find the job */
     uint64_t started_ns, finished_ms, polled_ms;
-    uint64_t waited_ns;     /* time of its fiber in queues; set when it is done */
-    struct content *result; /* the stored answer of a revealed job, once it is done */
-    size_t kept_bytes;      /* bytes of `result` in memory, counted in service.kept_bytes */
+    uint64_t waited_ns;         /* time of its fiber in queues; set when it is done */
+    struct shared_blob *result; /* the stored answer of a revealed job, once it is done */
+    size_t kept_bytes;          /* bytes of `result` in memory, counted in service.kept_bytes */
     struct job *next_finished, *next_spare;
 };
 

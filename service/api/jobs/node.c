@@ -79,14 +79,14 @@ size_t node_headers(const struct http_exchange *x, struct fetch_header headers[N
 {
     static const char *const proofs[] = {"authorization", "x-api-key"};
     size_t count = 0;
-    headers[count++] = (struct fetch_header){SL_STR(NODE_FORWARDED), secret_of(SL_STR("1"))};
+    headers[count++] = (struct fetch_header){SL_STR(NODE_FORWARDED), secret_make(SL_STR("1"))};
     for (size_t i = 0; i < sizeof proofs / sizeof *proofs; i++) {
         struct sl_str value = http_header(x, proofs[i]);
         if (value.size)
-            headers[count++] = (struct fetch_header){sl_str(proofs[i]), secret_of(value)};
+            headers[count++] = (struct fetch_header){sl_str(proofs[i]), secret_make(value)};
     }
     if (x->request_id.size)
-        headers[count++] = (struct fetch_header){SL_STR("X-Request-Id"), secret_of(x->request_id)};
+        headers[count++] = (struct fetch_header){SL_STR("X-Request-Id"), secret_make(x->request_id)};
     return count;
 }
 

@@ -124,7 +124,7 @@ static bool read_body(struct http_exchange *x, struct job *job)
         refuse_form(x, &r);
     else if (!r.good)
         (kind->refuse ? kind->refuse : refuse_json)(x, &r.failure);
-    memory_set(&x->memory, r.bytes.size + job->arena.used); /* replaces the estimate */
+    memory_resize(&x->memory, r.bytes.size + job->arena.used); /* replaces the estimate */
     return r.good;
 }
 

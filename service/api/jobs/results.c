@@ -133,7 +133,7 @@ struct publication { /* allocated with malloc */
     struct results *results;
     uint8_t id[16];
     char key[KEY_MAX];
-    struct content *content; /* reference; NULL: no result */
+    struct shared_blob *content; /* reference; NULL: no result */
     uint64_t ttl_s;
     struct sl_bytes bytes;
     struct sl_buf frame; /* 'R' and the zstd frame */
@@ -157,12 +157,12 @@ static void compress_result(void *arg)
 static bool pack_result(struct publication *p)
 {
     struct sl_error error;
-    if (content_size(p->content) > p->results->max_value * 16)
+    if (shared_blob_size(p->content) > p->results->max_value * 16)
         return false;
-    p->bytes = content_pin(p->content);
+    p->bytes = shared_blob_pin(p->content);
     bool packed = p->bytes.data && pool_run(POOL_COMPRESS, compress_result, p, &error) == SL_OK;
     if (p->bytes.data)
-        content_unpin(p->content);
+        shared_blob_unpin(p->content);
     return packed && !p->frame.failed && p->frame.size <= p->results->max_value;
 }
 
@@ -191,7 +191,7 @@ static void publish_fiber(void *arg)
 {
     struct publication *p = arg;
     publish_end(p);
-    content_release(p->content);
+    shared_blob_release(p->content);
     sl_buf_free(&p->frame);
     free(p);
 }
@@ -206,11 +206,11 @@ void results_publish(struct job *job)
     p->results = results;
     memcpy(p->id, job->id, sizeof p->id);
     write_job_key(results, job, p->key);
-    p->content = kept ? content_hold(job->result) : NULL;
+    p->content = kept ? shared_blob_retain(job->result) : NULL;
     p->ttl_s = DURATION_MS(job->service->config->result_ttl_ns) / 1000 + 1;
     if (fiber_start_inner(&results->publishing, publish_fiber, p))
         return;
-    content_release(p->content);
+    shared_blob_release(p->content);
     free(p);
 }
 

@@ -1,7 +1,7 @@
 /* Runs the steps of a job: reserves memory, and repeats steps after damaged cache files. */
 #include "api/impl.h"
 #include "cache/cache.h"
-#include "core/guard.h"
+#include "core/sigbus_guard.h"
 
 bool job_open(struct job *job, const struct job_kind *kind, struct sl_str scope)
 {
@@ -32,7 +32,7 @@ enum { LARGE_STEP = 512 << 10 };
 
 enum sl_code job_reserve(struct job *job, uint64_t bytes, struct sl_error *error)
 {
-    enum sl_code code = memory_ask(&job->memory, job->arena.used + bytes, error);
+    enum sl_code code = memory_reserve(&job->memory, job->arena.used + bytes, error);
     job->is_large = bytes > LARGE_STEP;
     return code && code != SL_CANCELLED ? sl_fail(error, SL_BUSY, "not enough memory for the response") : code;
 }
@@ -58,10 +58,10 @@ enum sl_code job_work(struct job *job, unsigned place, job_step *step, struct sl
         answer_limit_begin(&job->limit, &job->arena, job->config->max_response_bytes);
     if (place != JOB_ON_LOOP)
         code = pool_run(job->is_large ? place | POOL_HEAVY : place, work, &w, error);
-    else if (!guard_run(work, &w))
+    else if (!sigbus_guard_run(work, &w))
         code = sl_fail(error, SL_INTERNAL, "cannot read a mapped file");
     if (job->memory.bytes < job->arena.used)
-        memory_set(&job->memory, job->arena.used);
+        memory_resize(&job->memory, job->arena.used);
     return code == SL_OK ? w.code : code;
 }
 
@@ -108,7 +108,7 @@ enum sl_code job_run(struct job *job, struct sl_error *error)
     enum sl_code code = kind->prepare ? cache_run_reader(&(struct cache_reader){prepare, undo}, job, error) : SL_OK;
     if (code == SL_OK)
         code = cache_run_reader(&(struct cache_reader){run_and_write, reset}, job, error);
-    memory_set(&job->memory, job->arena.used + job->answer.capacity);
+    memory_resize(&job->memory, job->arena.used + job->answer.capacity);
     if (code == SL_OK && job->answer.failed)
         code = sl_fail(error, SL_BUSY, "out of memory");
     if (kind->finish)
@@ -137,7 +137,7 @@ enum sl_code job_run_local(const struct job_kind *kind, const struct config *con
     enum sl_code code = is_open ? read_and_run(&job, local, error) : sl_fail(error, SL_BUSY, "out of memory");
     job_release(&job);
     *answer = job.answer;
-    memory_set(&job.memory, 0);
+    memory_resize(&job.memory, 0);
     sl_arena_free(&job.arena);
     name_memo_free(service.names);
     return code;

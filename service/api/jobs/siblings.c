@@ -29,7 +29,7 @@ static void gather(void *arg)
             .url = g->url, .socket = socket, .headers = headers, .timeout_ns = TIMEOUT_NS, .max_size = ANSWER_MAX};
         int status = 0;
         relay.header_count = node_headers(g->x, headers);
-        headers[relay.header_count++] = (struct fetch_header){SL_STR("Accept"), secret_of(g->accept)};
+        headers[relay.header_count++] = (struct fetch_header){SL_STR("Accept"), secret_make(g->accept)};
         if (socket && (fetch_relay(&relay, &status, &g->texts[index], NULL) != SL_OK || status != 200))
             sl_buf_free(&g->texts[index]);
     }
@@ -47,6 +47,6 @@ void siblings_ask(struct http_exchange *x, const char *path, struct sl_str accep
     char url[128];
     struct gathering gathering = {x, config, url, accept.data ? accept : SL_STR("*/*"), texts, 0};
     snprintf(url, sizeof url, "http://localhost%s", path);
-    fiber_crew(gather, &gathering, others < AT_ONCE ? others : AT_ONCE);
+    fiber_run_workers(gather, &gathering, others < AT_ONCE ? others : AT_ONCE);
     config_release(config);
 }

@@ -68,7 +68,7 @@ static void reply_result(struct http_exchange *x, struct job *job)
     if (job->outcome == JOB_BUSY)
         http_reply_no_memory(x);
     else if (job->result)
-        http_reply_content(x, 200, "application/json", content_hold(job->result));
+        http_reply_content(x, 200, "application/json", shared_blob_retain(job->result));
     else
         http_reply_json(x, 200, &job->answer);
 }

@@ -88,7 +88,7 @@ static void give_lines(struct jvm_sourcing *s, struct jvm_place *places, size_t 
     if (s->work > max_work)
         return;
     bool found = search_append_jvm_source(bundle, places->url, &s->work, &s->text);
-    memory_hold(&s->held, s->text.capacity);
+    memory_charge(&s->held, s->text.capacity);
     if (s->work > max_work)
         log_warn("jvm", "no more source files are read for this request: limit reached", LOG_U64("bytes", s->work));
     if (!found || !sl_str_is_utf8(sl_buf_view(&s->text)))
@@ -114,5 +114,5 @@ void jvm_add_context(struct jvm_request *r)
     }
     sl_buf_free(&s.text);
     sl_buf_free(&s.line);
-    memory_hold(&s.held, 0);
+    memory_charge(&s.held, 0);
 }

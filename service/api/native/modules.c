@@ -231,7 +231,7 @@ static bool find_uploads(struct native_request *request, is_wanted *wanted)
     if (crew.count == 0)
         return true;
     size_t at_once = crew.count < MAX_UPLOADS_AT_ONCE ? crew.count : MAX_UPLOADS_AT_ONCE;
-    return fiber_crew(find_some_uploads, &crew, at_once - 1);
+    return fiber_run_workers(find_some_uploads, &crew, at_once - 1);
 }
 
 static bool upload_first(const struct native_module *module)

@@ -2,7 +2,7 @@
  * memo on the loop. */
 #include "api/name_memo.h"
 #include "api/native/native.h"
-#include "core/guard.h"
+#include "core/sigbus_guard.h"
 #include "core/pool.h"
 #include "demangle/demangle.h"
 
@@ -182,7 +182,8 @@ void native_name_at_once(struct native_request *request)
 enum sl_code native_name(struct native_request *request, struct name_memo *memo, struct sl_error *error)
 {
     struct naming n = {.request = request, .memo = memo};
-    enum sl_code code = guard_run(name_all, &n) ? SL_OK : sl_fail(error, SL_INTERNAL, "cannot read a mapped file");
+    enum sl_code code =
+        sigbus_guard_run(name_all, &n) ? SL_OK : sl_fail(error, SL_INTERNAL, "cannot read a mapped file");
     if (code == SL_OK && !demangle_on_pool(&n, error))
         code = error->code;
     drop_failed_names(request);

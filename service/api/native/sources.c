@@ -182,7 +182,7 @@ static void native_set_text(struct sourcing *s, struct place *places, size_t cou
 {
     struct sl_str text;
     bool is_text = sl_text_decode(bytes, &s->decoded, &text);
-    memory_hold(&s->held, s->text.capacity + s->decoded.capacity);
+    memory_charge(&s->held, s->text.capacity + s->decoded.capacity);
     native_set_source(s, places, count, is_text ? &text : NULL, link);
 }
 
@@ -223,7 +223,7 @@ static bool read_source_text(struct sourcing *s, struct source_object *object, s
         return false;
     bool known = kinds_source_at(object, s->request->arena, path, &s->text, has_text, &s->url);
     s->work += object->work - before;
-    memory_hold(&s->held, s->text.capacity + s->decoded.capacity);
+    memory_charge(&s->held, s->text.capacity + s->decoded.capacity);
     if (s->work > max_work)
         log_warn("sources", "no more source files are read for this request: limit reached", LOG_U64("bytes", s->work));
     return known;
@@ -277,7 +277,7 @@ static void native_sources_finish(struct sourcing *s)
     sl_buf_free(&s->decoded);
     sl_buf_free(&s->url);
     sl_buf_free(&s->line);
-    memory_hold(&s->held, 0);
+    memory_charge(&s->held, 0);
 }
 
 void native_apply_sources(struct native_request *request)
@@ -378,7 +378,7 @@ static bool download_all(struct downloads *d)
     size_t helpers = 0;
     for (const struct native_link *link = d->next->next; link && helpers < MAX_DOWNLOADS_AT_ONCE - 1; link = link->next)
         helpers++;
-    return fiber_crew(worker, d, helpers);
+    return fiber_run_workers(worker, d, helpers);
 }
 
 enum sl_code native_download_sources(struct native_request *request, struct sl_error *error)

@@ -191,7 +191,7 @@ enum sl_code uploads_publish(struct archive *archive, enum store_part part, stru
     struct publishing p = {.archive = archive, .part = part};
     unsigned workers = archive->config->workers ? archive->config->workers : loop_pool_threads();
     size_t helpers = archive->count < workers ? archive->count : workers;
-    bool whole = fiber_crew(publish_some, &p, helpers ? helpers - 1 : 0);
+    bool whole = fiber_run_workers(publish_some, &p, helpers ? helpers - 1 : 0);
     struct sl_error forgetting;
     enum sl_code code = publish_invalidate(archive, &forgetting);
     if (code != SL_OK && code != SL_CANCELLED) /* this process has invalidated them in any case */

@@ -448,7 +448,7 @@ static void session_relay(struct relaying *p, const char *url, const char *socke
     int status = 0;
     relay.header_count = node_headers(p->x, headers);
     if (range.data)
-        headers[relay.header_count++] = (struct fetch_header){SL_STR("Content-Range"), secret_of(range)};
+        headers[relay.header_count++] = (struct fetch_header){SL_STR("Content-Range"), secret_make(range)};
     enum sl_code code = fetch_relay(&relay, &status, &answer, &p->error);
     relay_answer(p, code, status, &answer);
     sl_buf_free(&answer);

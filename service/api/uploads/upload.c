@@ -219,7 +219,7 @@ static bool upload_check(struct upload *u)
     unsigned workers = u->config->mozilla.store.workers ? u->config->mozilla.store.workers : loop_pool_threads();
     size_t helpers = u->archive.count < workers ? u->archive.count : workers;
     uint64_t begin = clock_mono_ns();
-    bool whole = fiber_crew(upload_check_some, &c, helpers ? helpers - 1 : 0);
+    bool whole = fiber_run_workers(upload_check_some, &c, helpers ? helpers - 1 : 0);
     metric_observe_since(METRIC_TECKEN_UPLOAD_EXTRACT, begin, NULL);
     return whole;
 }

@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/value.h"
+#include "core/value_tree.h"
 
 enum { MAX_GROUPS = 100 };
 

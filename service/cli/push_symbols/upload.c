@@ -9,7 +9,7 @@
 #include <time.h>
 #include <zstd.h>
 
-#include "core/value.h"
+#include "core/value_tree.h"
 #include "fetch/fetch.h"
 
 enum { MAX_ANSWER = 1 << 20, MAX_PAUSE_S = 30 };

@@ -19,7 +19,7 @@
 #include "cache/cache.h"
 #include "core/crash.h"
 #include "core/duration.h"
-#include "core/ledger.h"
+#include "core/journal.h"
 #include "core/log.h"
 #include "core/loop.h"
 #include "core/memory.h"
@@ -153,7 +153,7 @@ static bool take_signals(struct run *run)
 static void run_finish(struct run *run, int number)
 {
     if (run->stopping) {
-        ledger_sign(0, false);
+        journal_note_end(0, false);
         _exit(128 + number);
     }
     run->stopping = true;
@@ -444,8 +444,8 @@ static void send_last_errors(struct run *run, uint64_t end)
 
 static void log_left_behind(void)
 {
-    const struct ledger_work *work;
-    for (unsigned i = 0; ledger_at(i, &work); i++)
+    const struct journal_work *work;
+    for (unsigned i = 0; journal_slot_work(i, &work); i++)
         if (work)
             log_warn("run", "unfinished work at exit", LOG_STR("kind", work->kind), LOG_STR("key", work->key),
                      LOG_STR("about", work->about));

@@ -355,7 +355,7 @@ static bool remote_send(struct remote_run *run, const char *url, bool is_post)
 {
     char type[80];
     snprintf(type, sizeof type, run->is_form ? "multipart/form-data; boundary=%s" : "application/json", boundary);
-    struct fetch_header header = {SL_STR("Content-Type"), secret_of(sl_str(type))};
+    struct fetch_header header = {SL_STR("Content-Type"), secret_make(sl_str(type))};
     struct fetch_request request = {.url = url,
                                     .headers = is_post ? &header : NULL,
                                     .header_count = is_post,
@@ -368,7 +368,7 @@ static bool remote_send(struct remote_run *run, const char *url, bool is_post)
                                     .method = is_post ? "POST" : NULL,
                                     .refused = remote_refused};
     if (is_post)
-        request.body = secret_of(sl_buf_view(&run->body));
+        request.body = secret_make(sl_buf_view(&run->body));
     sl_buf_clear(run->answer);
     run->code = fetch_text(&request, run->answer, &run->error);
     return run->code == SL_OK;

@@ -41,7 +41,7 @@ static int read_secret(const char *path, struct sl_arena *arena, struct sl_secre
     explicit_bzero(line, sizeof line);
     if (!kept)
         return report_no_memory();
-    *secret = secret_of((struct sl_str){kept, size});
+    *secret = secret_make((struct sl_str){kept, size});
     return 0;
 }
 
@@ -60,7 +60,7 @@ static int take_secret(const struct options *o, const char *option, const char *
     option_hide(o, option);
     if (!kept)
         return report_no_memory();
-    *secret = secret_of(sl_str(kept));
+    *secret = secret_make(sl_str(kept));
     return 0;
 }
 
@@ -79,7 +79,7 @@ static struct sl_secret secret_of_files(struct config *const layers[2], struct s
             struct sl_str text = secret_open(both[j]);
             const char *kept = text.size ? sl_arena_strndup(arena, text.data, text.size) : NULL;
             if (kept)
-                return secret_of((struct sl_str){kept, text.size});
+                return secret_make((struct sl_str){kept, text.size});
         }
     }
     return (struct sl_secret){{NULL, 0}};
@@ -244,7 +244,7 @@ static bool sentry_fetch(struct event_fetch *e, const char *url, struct sl_buf *
     bool by_token = secret_present(e->project->token);
     sl_buf_cstr(&bearer, "Bearer ");
     sl_buf_str(&bearer, secret_open(e->project->token));
-    struct fetch_header header = {SL_STR("Authorization"), secret_of(sl_buf_view(&bearer))};
+    struct fetch_header header = {SL_STR("Authorization"), secret_make(sl_buf_view(&bearer))};
     if (!by_token)
         header = (struct fetch_header){SL_STR("Cookie"), e->project->cookies};
     struct fetch_request request = {.url = url,

@@ -293,16 +293,16 @@ static bool crew_done;
 
 static void work_as_crew(void *arg)
 {
-    crew_done = fiber_crew(take_some, arg, 3);
+    crew_done = fiber_run_workers(take_some, arg, 3);
 }
 
 FIBER_TEST_WITH(a_crew_shares_a_list_and_ends_together, NULL)
 {
     struct shared_list many = {.left = 100}, alone = {.left = 5}, cancelled = {.left = 100, .waits = true};
-    assert_true(fiber_crew(take_some, &many, 7));
+    assert_true(fiber_run_workers(take_some, &many, 7));
     assert_true(many.done == 100 && many.most_at_once == 8);
     fiber_set_limit(2 * (fiber_live() + 1));
-    assert_true(fiber_crew(take_some, &alone, 7));
+    assert_true(fiber_run_workers(take_some, &alone, 7));
     assert_true(alone.done == 5 && alone.most_at_once == 2); /* helpers leave half of the fibers to others */
     fiber_set_limit(20000);
     struct fiber_group group;

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "core/guard.h"
+#include "core/sigbus_guard.h"
 #include "core/loop.h"
 #include "core/metrics.h"
 
@@ -27,23 +27,23 @@ static void leave_alone(void *arg)
 static void nest(void *arg)
 {
     int *reached = arg;
-    assert_false(guard_run(touch, reached));
+    assert_false(sigbus_guard_run(touch, reached));
     assert_int_equal(*reached, 1);
-    assert_true(guard_run(leave_alone, reached));
-    guard_fail(); /* of the outer one, whose recovery point is in force again */
+    assert_true(sigbus_guard_run(leave_alone, reached));
+    sigbus_guard_fail(); /* of the outer one, whose recovery point is in force again */
     *reached = 4;
 }
 
 static void check(void *arg)
 {
     int reached = 0;
-    assert_true(guard_run(leave_alone, &reached));
+    assert_true(sigbus_guard_run(leave_alone, &reached));
     assert_int_equal(reached, 3);
-    assert_false(guard_run(nest, &reached));
+    assert_false(sigbus_guard_run(nest, &reached));
     assert_int_equal(reached, 3);
-    assert_false(guard_run(touch, &reached));
+    assert_false(sigbus_guard_run(touch, &reached));
     assert_int_equal(reached, 1);
-    guard_fail(); /* nothing to end */
+    sigbus_guard_fail(); /* nothing to end */
 }
 
 static void *check_on_thread(void *arg)
@@ -72,7 +72,7 @@ TEST(a_fault_ends_the_guarded_code_alone)
     struct sl_buf text = {0};
     metrics_write(&text, false);
     sl_buf_u8(&text, 0);
-    /* Three times two faults, and the one that guard_fail plays. */
+    /* Three times two faults, and the one that sigbus_guard_fail plays. */
     assert_non_null(strstr((const char *)text.data, "\nsymloom_faults_recovered_total{kind=\"sigbus\"} 9\n"));
     sl_buf_free(&text);
 }

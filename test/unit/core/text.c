@@ -2,7 +2,7 @@
 #include "../check.h"
 
 #include "core/duration.h"
-#include "core/value.h"
+#include "core/value_tree.h"
 
 #define S 1000000000ull
 

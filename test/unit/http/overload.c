@@ -171,7 +171,7 @@ TEST(many_answers_at_once_wait_for_their_client, .alone = true)
     server_stop(&other);
 }
 
-static struct memory_share held;
+static struct memory_reservation held;
 
 static void memory_for_small_bodies(void)
 {
@@ -180,12 +180,12 @@ static void memory_for_small_bodies(void)
 
 static void memory_is_taken(void)
 {
-    memory_set(&held, 1 << 20);
+    memory_resize(&held, 1 << 20);
 }
 
 static void memory_is_given_back(void)
 {
-    memory_set(&held, 0);
+    memory_resize(&held, 0);
 }
 
 static void memory_for_all(void)

@@ -9,11 +9,11 @@
 /* Runs fn(arg); false when a fault ended it. Memory that it allocated and did not store in `arg` leaks, which is accepted for
  * so rare a case; it must hold no lock while it reads a mapping, and must not suspend its fiber. Nests; any thread, after
  * loop_init. Faults are counted (faults_recovered_total). */
-bool guard_run(void (*fn)(void *arg), void *arg);
+bool sigbus_guard_run(void (*fn)(void *arg), void *arg);
 
 /* Takes the address of a recent fault, each once, so that its owner can check the mapping. False when there are none left. Any
  * thread; if there are many faults at a time, some are lost. */
-bool guard_next_fault(const void **address);
+bool sigbus_guard_next_fault(const void **address);
 
-/* Ends the innermost guard_run of this thread like a fault; returns if there is none. */
-void guard_fail(void);
+/* Ends the innermost sigbus_guard_run of this thread like a fault; returns if there is none. */
+void sigbus_guard_fail(void);

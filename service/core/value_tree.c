@@ -1,4 +1,4 @@
-#include "core/value.h"
+#include "core/value_tree.h"
 
 #include "base/grow.h"
 

@@ -1,11 +1,11 @@
 /* Fibers that share a work list. */
 #include "core/fiber.h"
 
-bool fiber_crew(void (*run)(void *arg), void *arg, size_t helpers)
+bool fiber_run_workers(void (*run)(void *arg), void *arg, size_t helpers)
 {
     struct fiber_group group;
     fiber_group_init(&group, fiber_group_current());
-    while (helpers > 0 && fiber_help(&group, run, arg))
+    while (helpers > 0 && fiber_start_helper(&group, run, arg))
         helpers--;
     run(arg);
     fiber_group_wait(&group);
@@ -29,5 +29,5 @@ bool fiber_for_each(void (*run)(void *item), void **items, size_t count, size_t 
 {
     struct crew_list list = {run, items, count, 0};
     size_t fibers = count < at_once ? count : at_once;
-    return fiber_crew(take_items, &list, fibers ? fibers - 1 : 0);
+    return fiber_run_workers(take_items, &list, fibers ? fibers - 1 : 0);
 }

@@ -1,4 +1,4 @@
-#include "core/ledger.h"
+#include "core/journal.h"
 
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -21,7 +21,7 @@ struct ledger_head {
 };
 struct ledger_slot {
     uint32_t busy;
-    struct ledger_work work;
+    struct journal_work work;
 };
 static const char magic[8] = "SLLEDG1";
 
@@ -48,10 +48,10 @@ static void describe_text(char *out, size_t size, struct sl_str text)
     out[used] = '\0';
 }
 
-void ledger_describe(struct ledger_work *work, const char *kind, const uint8_t key[16], struct sl_str about)
+void journal_describe(struct journal_work *work, const char *kind, const uint8_t key[16], struct sl_str about)
 {
     static const char hex[] = "0123456789abcdef";
-    *work = (struct ledger_work){.key = ""};
+    *work = (struct journal_work){.key = ""};
     snprintf(work->kind, sizeof work->kind, "%s", kind);
     for (size_t i = 0; i < 16; i++) {
         work->key[2 * i] = hex[key[i] >> 4];
@@ -72,10 +72,10 @@ static off_t slot_at(size_t i)
     return (off_t)(sizeof(struct ledger_head) + i * sizeof(struct ledger_slot));
 }
 
-void ledger_open(const char *path, unsigned slots)
+void journal_open(const char *path, unsigned slots)
 {
     if (!ledger.slots) { /* keep the slots of the first call: threads have their indexes */
-        slots = slots > LEDGER_MOST ? LEDGER_MOST : slots;
+        slots = slots > JOURNAL_MAX_SLOTS ? JOURNAL_MAX_SLOTS : slots;
         ledger.slots = calloc(slots, sizeof *ledger.slots);
         ledger.head.slots = ledger.slots ? slots : 0;
     }
@@ -85,13 +85,13 @@ void ledger_open(const char *path, unsigned slots)
     ledger_put(&ledger.head, sizeof ledger.head, 0);
 }
 
-void ledger_close(void)
+void journal_close(void)
 {
     sl_close(ledger.fd);
     ledger.fd = -1; /* the slots stay allocated: idle threads keep their indexes */
 }
 
-void ledger_begin(const struct ledger_work *work)
+void journal_begin(const struct journal_work *work)
 {
     if (own_slot < 0 && ledger.head.slots)
         own_slot = (int)atomic_fetch_add(&ledger.taken, 1);
@@ -104,16 +104,16 @@ void ledger_begin(const struct ledger_work *work)
     ledger_put(slot, sizeof *slot, slot_at((size_t)own_slot));
 }
 
-void ledger_end(void)
+void journal_end(void)
 {
-    const struct ledger_work *work = ledger_own();
+    const struct journal_work *work = journal_current();
     if (!work)
         return;
     ledger.slots[own_slot].busy = 0;
     ledger_put(&ledger.slots[own_slot].busy, sizeof ledger.slots[own_slot].busy, slot_at((size_t)own_slot));
 }
 
-bool ledger_at(unsigned i, const struct ledger_work **work)
+bool journal_slot_work(unsigned i, const struct journal_work **work)
 {
     if (i >= ledger.head.slots)
         return false;
@@ -121,19 +121,19 @@ bool ledger_at(unsigned i, const struct ledger_work **work)
     return true;
 }
 
-const struct ledger_work *ledger_own(void)
+const struct journal_work *journal_current(void)
 {
-    const struct ledger_work *work = NULL;
+    const struct journal_work *work = NULL;
     if (own_slot >= 0)
-        ledger_at((unsigned)own_slot, &work);
+        journal_slot_work((unsigned)own_slot, &work);
     return work;
 }
 
-void ledger_sign(int number, bool own_fault)
+void journal_note_end(int number, bool own_fault)
 {
     ledger.head.number = number;
     ledger.head.on_purpose = number == 0;
-    ledger.head.slot = own_fault && ledger_own() ? own_slot : -1;
+    ledger.head.slot = own_fault && journal_current() ? own_slot : -1;
     ledger_put(&ledger.head, sizeof ledger.head, 0);
 }
 
@@ -148,7 +148,7 @@ static bool is_kind(const char *kind)
     return *kind && kind[strspn(kind, "abcdefghijklmnopqrstuvwxyz_")] == '\0';
 }
 
-static bool has_work(const struct ledger_death *death, const struct ledger_work *work)
+static bool has_work(const struct journal_record *death, const struct journal_work *work)
 {
     for (unsigned i = 0; i < death->count; i++)
         if (strcmp(death->works[i].kind, work->kind) == 0 && strcmp(death->works[i].key, work->key) == 0)
@@ -156,23 +156,23 @@ static bool has_work(const struct ledger_death *death, const struct ledger_work 
     return false;
 }
 
-static void take_slot(struct ledger_death *death, struct ledger_slot *slot)
+static void take_slot(struct journal_record *death, struct ledger_slot *slot)
 {
-    struct ledger_work *work = &slot->work;
+    struct journal_work *work = &slot->work;
     work->kind[sizeof work->kind - 1] = work->key[sizeof work->key - 1] = work->about[sizeof work->about - 1] = '\0';
     if (slot->busy && is_kind(work->kind) && is_hex_key(work->key) && !has_work(death, work) &&
         death->count < sizeof death->works / sizeof *death->works)
         death->works[death->count++] = *work;
 }
 
-bool ledger_read(int fd, struct ledger_death *death)
+bool journal_read(int fd, struct journal_record *death)
 {
     struct ledger_head head;
     struct ledger_slot slot;
     if (pread(fd, &head, sizeof head, 0) != (ssize_t)sizeof head || memcmp(head.magic, magic, sizeof magic) != 0)
         return false;
-    *death = (struct ledger_death){.pid = head.pid, .number = head.number, .on_purpose = head.on_purpose != 0};
-    for (unsigned i = 0; i < head.slots && i < LEDGER_MOST; i++)
+    *death = (struct journal_record){.pid = head.pid, .number = head.number, .on_purpose = head.on_purpose != 0};
+    for (unsigned i = 0; i < head.slots && i < JOURNAL_MAX_SLOTS; i++)
         if ((head.slot < 0 || head.slot == (int32_t)i) &&
             pread(fd, &slot, sizeof slot, slot_at(i)) == (ssize_t)sizeof slot)
             take_slot(death, &slot);

@@ -1,4 +1,4 @@
-#include "core/guard.h"
+#include "core/sigbus_guard.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -29,7 +29,7 @@ static void on_sigbus(int signal_number, siginfo_t *info, void *context)
     crash_report(signal_number, info);
 }
 
-bool guard_run(void (*fn)(void *arg), void *arg)
+bool sigbus_guard_run(void (*fn)(void *arg), void *arg)
 {
     sigjmp_buf here, *volatile outer = recovery;
     if (sigsetjmp(here, 0) != 0) {
@@ -44,7 +44,7 @@ bool guard_run(void (*fn)(void *arg), void *arg)
     return true;
 }
 
-bool guard_next_fault(const void **address)
+bool sigbus_guard_next_fault(const void **address)
 {
     for (int i = 0; i < FAULTS; i++)
         if ((*address = atomic_exchange(&faults[i], NULL)))
@@ -52,13 +52,13 @@ bool guard_next_fault(const void **address)
     return false;
 }
 
-void guard_fail(void)
+void sigbus_guard_fail(void)
 {
     if (recovery)
         siglongjmp(*recovery, 1);
 }
 
-void guard_open(void)
+void sigbus_guard_open(void)
 {
     struct sigaction action = {.sa_sigaction = on_sigbus, .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK};
     sigemptyset(&action.sa_mask);

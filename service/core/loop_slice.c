@@ -1,4 +1,4 @@
-#include "core/turn.h"
+#include "core/loop_slice.h"
 
 #include <stdint.h>
 
@@ -9,11 +9,11 @@ static const uint64_t SLICE_NS = 1000000, CALM_NS = 1000000000;
 static uv_prepare_t prepare;
 static uv_check_t check;
 static uv_idle_t idle;
-static uint64_t slice_began_ns; /* 0: turn_is_over() was not called in this slice */
+static uint64_t slice_began_ns; /* 0: loop_slice_is_used_up() was not called in this slice */
 static uint64_t last_over_ns;
 static struct sl_list queue;
 
-bool turn_is_over(void)
+bool loop_slice_is_used_up(void)
 {
     uint64_t now = uv_hrtime();
     if (slice_began_ns == 0)
@@ -24,7 +24,7 @@ bool turn_is_over(void)
     return over;
 }
 
-bool turns_are_calm(void)
+bool loop_is_calm(void)
 {
     return uv_hrtime() - last_over_ns > CALM_NS;
 }
@@ -35,7 +35,7 @@ static void new_slice(void)
 }
 
 /* ---- the queue ---- */
-void turn_wait(struct turn_place *place, void (*run)(struct turn_place *place))
+void loop_waiter_enter(struct loop_waiter *place, void (*run)(struct loop_waiter *place))
 {
     if (place->taken)
         return;
@@ -44,7 +44,7 @@ void turn_wait(struct turn_place *place, void (*run)(struct turn_place *place))
     sl_list_append(&queue, &place->link);
 }
 
-void turn_leave(struct turn_place *place)
+void loop_waiter_leave(struct loop_waiter *place)
 {
     if (!place->taken)
         return;
@@ -58,11 +58,11 @@ static void run_queue(void)
     const struct sl_link *end = queue.last;
     bool go_on = queue.first != NULL;
     while (go_on) {
-        struct turn_place *place = SL_LIST_FIRST(&queue, struct turn_place, link);
+        struct loop_waiter *place = SL_LIST_FIRST(&queue, struct loop_waiter, link);
         bool is_last = &place->link == end;
-        turn_leave(place);
+        loop_waiter_leave(place);
         place->run(place);
-        go_on = queue.first && !is_last && !turn_is_over();
+        go_on = queue.first && !is_last && !loop_slice_is_used_up();
     }
 }
 
@@ -92,7 +92,7 @@ static void on_check(uv_check_t *handle)
     fibers_run_ready();
 }
 
-void turns_open(uv_loop_t *loop)
+void loop_slices_open(uv_loop_t *loop)
 {
     uv_prepare_init(loop, &prepare);
     uv_check_init(loop, &check);
@@ -103,7 +103,7 @@ void turns_open(uv_loop_t *loop)
     uv_unref((uv_handle_t *)&check);
 }
 
-void turns_close(void)
+void loop_slices_close(void)
 {
     uv_close((uv_handle_t *)&prepare, NULL);
     uv_close((uv_handle_t *)&check, NULL);

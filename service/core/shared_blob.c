@@ -1,6 +1,6 @@
 /* Spilled contents are appended to one file until it is full, then a new file is begun; a file is closed with the last of its
  * contents. Released contents return their disk space at once, as a hole (fallocate(2)). */
-#include "core/content.h"
+#include "core/shared_blob.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,12 +19,12 @@ struct spill_file {
     uint64_t end;
 };
 
-struct content {
+struct shared_blob {
     unsigned holds, pins;
     bool moving; /* being written to a file */
     struct sl_buf bytes;
     size_t size;
-    struct memory_share memory;
+    struct memory_reservation memory;
     struct spill_file *file; /* NULL: in memory only */
     uint64_t offset;         /* within the file */
     struct fiber_wait_list moved;
@@ -34,9 +34,9 @@ static struct spill_file *current;
 static bool opening;
 static struct fiber_wait_list opened;
 
-struct content *content_new(struct sl_buf *bytes)
+struct shared_blob *shared_blob_new(struct sl_buf *bytes)
 {
-    struct content *content = calloc(1, sizeof *content);
+    struct shared_blob *content = calloc(1, sizeof *content);
     if (!content)
         return NULL;
     if (bytes->capacity > bytes->size + bytes->size / 8 &&
@@ -49,12 +49,12 @@ struct content *content_new(struct sl_buf *bytes)
     sl_buf_leave_budget(bytes);
     content->bytes = *bytes;
     content->size = bytes->size;
-    memory_set(&content->memory, bytes->capacity);
+    memory_resize(&content->memory, bytes->capacity);
     *bytes = (struct sl_buf){0};
     return content;
 }
 
-struct content *content_hold(struct content *content)
+struct shared_blob *shared_blob_retain(struct shared_blob *content)
 {
     content->holds++;
     return content;
@@ -74,7 +74,7 @@ static void file_release(struct spill_file *file)
 /* If the file system cannot punch holes, the space is freed with the file. */
 static void give_back(void *arg)
 {
-    struct content *content = arg;
+    struct shared_blob *content = arg;
     sl_buf_free(&content->bytes);
     if (content->file)
         fallocate(content->file->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)content->offset,
@@ -83,14 +83,14 @@ static void give_back(void *arg)
 
 static void given_back(void *arg)
 {
-    struct content *content = arg;
-    memory_set(&content->memory, 0);
+    struct shared_blob *content = arg;
+    memory_resize(&content->memory, 0);
     if (content->file)
         file_release(content->file);
     free(content);
 }
 
-void content_release(struct content *content)
+void shared_blob_release(struct shared_blob *content)
 {
     if (!content || --content->holds > 0)
         return;
@@ -102,24 +102,24 @@ void content_release(struct content *content)
     }
 }
 
-size_t content_size(const struct content *content)
+size_t shared_blob_size(const struct shared_blob *content)
 {
     return content->size;
 }
 
-struct sl_bytes content_bytes(const struct content *content)
+struct sl_bytes shared_blob_bytes(const struct shared_blob *content)
 {
     return content->file ? (struct sl_bytes){NULL, content->size} : sl_buf_bytes(&content->bytes);
 }
 
-struct sl_bytes content_pin(struct content *content)
+struct sl_bytes shared_blob_pin(struct shared_blob *content)
 {
-    struct sl_bytes bytes = content_bytes(content);
+    struct sl_bytes bytes = shared_blob_bytes(content);
     content->pins += bytes.data != NULL;
     return bytes;
 }
 
-void content_unpin(struct content *content)
+void shared_blob_unpin(struct shared_blob *content)
 {
     if (--content->pins > 0 || !content->file)
         return;
@@ -128,7 +128,7 @@ void content_unpin(struct content *content)
     else
         free(content->bytes.data);
     content->bytes = (struct sl_buf){0};
-    memory_set(&content->memory, 0);
+    memory_resize(&content->memory, 0);
 }
 
 /* ---- files ---- */
@@ -210,7 +210,7 @@ static enum sl_code find_room(const char *directory, struct sl_error *error)
     return begin_file(directory, error);
 }
 
-static enum sl_code move_out(struct content *content, const char *directory, struct sl_error *error)
+static enum sl_code move_out(struct shared_blob *content, const char *directory, struct sl_error *error)
 {
     enum sl_code code = find_room(directory, error);
     if (code)
@@ -231,7 +231,7 @@ static enum sl_code move_out(struct content *content, const char *directory, str
     return SL_OK;
 }
 
-enum sl_code content_spill(struct content *content, const char *directory, struct sl_error *error)
+enum sl_code shared_blob_spill(struct shared_blob *content, const char *directory, struct sl_error *error)
 {
     while (content->moving)
         if (fiber_wait_on(&content->moved, UINT64_MAX) != FIBER_WOKEN)
@@ -239,15 +239,16 @@ enum sl_code content_spill(struct content *content, const char *directory, struc
     if (content->file || content->size == 0)
         return SL_OK;
     content->moving = true;
-    content_pin(content);
+    shared_blob_pin(content);
     enum sl_code code = move_out(content, directory, error);
     content->moving = false;
-    content_unpin(content);
+    shared_blob_unpin(content);
     fiber_wake_all(&content->moved);
     return code;
 }
 
-enum sl_code content_read(struct content *content, uint64_t offset, void *to, size_t size, struct sl_error *error)
+enum sl_code shared_blob_read(struct shared_blob *content, uint64_t offset, void *to, size_t size,
+                              struct sl_error *error)
 {
     struct transfer t = {content->file->fd, to, content->offset + offset, size, false};
     enum sl_code code = pool_run(POOL_IO, read_back, &t, error);
