@@ -105,7 +105,7 @@ static bool has_script_frames(struct sl_str text)
     return false;
 }
 
-enum input_kind input_kind_of(struct sl_bytes bytes)
+enum input_kind input_kind_detect(struct sl_bytes bytes)
 {
     static const char *const reports[] = {"Incident Identifier:", "-----", "Process:"};
     size_t at = begins(bytes, "\xEF\xBB\xBF") ? 3 : 0;

@@ -23,7 +23,7 @@ const char *input_kind_name(enum input_kind kind);
 bool input_kind_parse(const char *name, enum input_kind *kind);
 
 /* Detects the kind by content; never returns INPUT_TRACE or INPUT_ADDRESSES. */
-enum input_kind input_kind_of(struct sl_bytes bytes);
+enum input_kind input_kind_detect(struct sl_bytes bytes);
 
 /* ---- input_unread.c ---- */
 

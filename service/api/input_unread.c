@@ -202,7 +202,7 @@ const char *input_crash_kind(struct sl_bytes bytes, const char *path)
     struct sl_str text = {(const char *)bytes.data, bytes.size};
     if (has_suffix(path, ".map")) /* large, and would be read whole to detect it */
         return NULL;
-    switch (input_kind_of(bytes)) {
+    switch (input_kind_detect(bytes)) {
     case INPUT_MINIDUMP: return "a minidump";
     case INPUT_APPLE: return "a crash report";
     case INPUT_REQUEST:

@@ -47,7 +47,7 @@ static void on_jobs_closed(struct service *service)
 {
     name_memo_free(service->names);
     history_free(service->history);
-    source_lists_forget();
+    source_lists_clear();
     free(service);
 }
 

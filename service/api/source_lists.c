@@ -96,8 +96,8 @@ const struct source_list *source_lists_find(struct sl_str text, const struct con
     return list;
 }
 
-const struct source_list *source_lists_keep(struct sl_str text, const struct source_policy *policy,
-                                            const struct config *config, struct sl_arena *arena)
+const struct source_list *source_lists_put(struct sl_str text, const struct source_policy *policy,
+                                           const struct config *config, struct sl_arena *arena)
 {
     struct kept_list *kept = text.size <= MAX_LIST_TEXT ? list_read(text, policy) : NULL;
     if (!kept)
@@ -114,7 +114,7 @@ const struct source_list *source_lists_keep(struct sl_str text, const struct sou
     return list;
 }
 
-void source_lists_forget(void)
+void source_lists_clear(void)
 {
     pthread_mutex_lock(&lock);
     lru_clear(&lists);

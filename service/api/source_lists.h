@@ -18,8 +18,8 @@ const struct source_list *source_lists_find(struct sl_str text, const struct con
 
 /* Parses and caches `text`, one valid JSON array, under the policy of the configuration; the arena keeps a reference. NULL when
  * out of memory or the text is too long to cache. */
-const struct source_list *source_lists_keep(struct sl_str text, const struct source_policy *policy,
-                                            const struct config *config, struct sl_arena *arena);
+const struct source_list *source_lists_put(struct sl_str text, const struct source_policy *policy,
+                                           const struct config *config, struct sl_arena *arena);
 
 /* Frees the cache; call when no more requests are read. */
-void source_lists_forget(void);
+void source_lists_clear(void);

@@ -63,7 +63,7 @@ bool request_sources_read(struct sl_fields *s, const struct sl_json_path *at, vo
     text.size -= sources_rest(s->json).size;
     if (code != SL_OK)
         keep_problem(s, &problems);
-    else if (is_array && (list = source_lists_keep(text, &policy, config, s->json->arena)))
+    else if (is_array && (list = source_lists_put(text, &policy, config, s->json->arena)))
         sources_take(into, list);
     return code == SL_OK || (!s->problem && sl_json_no_memory(s->json));
 }

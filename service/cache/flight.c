@@ -308,7 +308,7 @@ static void note_sources_answer(const struct flight *flight, const struct cache_
     struct cache_file file;
     bool answered = lookup->code == SL_OK || lookup->code == SL_NOT_FOUND || lookup->code == SL_MALFORMED;
     while (answered && cache_key_next(&key, &file))
-        origin_heard(file.source, file.location, lookup->created_ns);
+        origin_note_success(file.source, file.location, lookup->created_ns);
 }
 
 static void look_on_disk(struct flight *flight)

@@ -505,9 +505,9 @@ void fiber_group_init(struct fiber_group *group, struct fiber_group *parent)
     if (!parent)
         return;
     group->next_sibling = parent->children;
-    group->sibling_link = &parent->children;
+    group->parent_link = &parent->children;
     if (group->next_sibling)
-        group->next_sibling->sibling_link = &group->next_sibling;
+        group->next_sibling->parent_link = &group->next_sibling;
     parent->children = group;
 }
 
@@ -543,8 +543,8 @@ void fiber_group_finish(struct fiber_group *group)
     if (!group->parent)
         return;
     if (group->next_sibling)
-        group->next_sibling->sibling_link = group->sibling_link;
-    *group->sibling_link = group->next_sibling;
+        group->next_sibling->parent_link = group->parent_link;
+    *group->parent_link = group->next_sibling;
     group->parent = NULL;
 }
 

@@ -23,13 +23,13 @@ struct fiber;
 
 struct fiber_group {
     struct fiber_group *parent, *next_sibling, *children;
-    struct fiber_group **sibling_link; /* the pointer to this group in the parent's list */
-    struct fiber *first;               /* running or suspended fibers */
-    struct fiber *waiter;              /* the fiber in fiber_group_wait */
-    size_t count;                      /* live fibers of the group itself */
-    void *timer;                       /* deadline, or NULL */
-    atomic_bool cancelled;             /* written by the loop; pool threads may read it */
-    bool expired;                      /* cancelled by its deadline */
+    struct fiber_group **parent_link; /* the pointer to this group in the parent's list */
+    struct fiber *first;              /* running or suspended fibers */
+    struct fiber *waiter;             /* the fiber in fiber_group_wait */
+    size_t count;                     /* live fibers of the group itself */
+    void *timer;                      /* deadline, or NULL */
+    atomic_bool cancelled;            /* written by the loop; pool threads may read it */
+    bool expired;                     /* cancelled by its deadline */
     /* Called by the loop, or in fiber_run, when the last fiber has ended; may be NULL, and may free or reuse the group's memory. */
     void (*on_empty)(struct fiber_group *group);
 };

@@ -338,7 +338,7 @@ static enum sl_code follow(struct exchange *e, struct hops *hops, struct sl_erro
 /* Reads the short rest of a response, so that the connection can be reused. */
 static enum sl_code discard(struct exchange *e, struct sl_error *error)
 {
-    struct time_limit limit = sooner(time_limit(DISCARD_NS), e->download->limit);
+    struct time_limit limit = earlier_time_limit(time_limit(DISCARD_NS), e->download->limit);
     return transfer_wait_end(&e->transfer, limit, NULL) == SL_CANCELLED ? sl_fail(error, SL_CANCELLED, "cancelled")
                                                                         : SL_OK;
 }

@@ -63,7 +63,7 @@ struct time_limit {
     uint64_t ns;       /* the limit, for the error */
 };
 struct time_limit time_limit(uint64_t ns); /* begins now */
-struct time_limit sooner(struct time_limit a, struct time_limit b);
+struct time_limit earlier_time_limit(struct time_limit a, struct time_limit b);
 enum sl_code time_is_up(struct sl_error *error, uint64_t ns); /* fails with SL_TIMEOUT for this limit; any thread */
 
 struct transfer {

@@ -395,7 +395,7 @@ struct time_limit time_limit(uint64_t ns)
     return (struct time_limit){ms > UINT64_MAX - now ? UINT64_MAX : now + ms, ns};
 }
 
-struct time_limit sooner(struct time_limit a, struct time_limit b)
+struct time_limit earlier_time_limit(struct time_limit a, struct time_limit b)
 {
     return a.until_ms <= b.until_ms ? a : b;
 }
@@ -428,7 +428,7 @@ enum sl_code transfer_wait(struct transfer *const *transfers, size_t count, stru
     for (size_t i = 0; i < count; i++) {
         const struct transfer *t = transfers[i];
         struct time_limit stall = {t->last_progress_ms + DURATION_MS(stall_ns), stall_ns};
-        limit = sooner(limit, t->head_complete ? stall : t->head);
+        limit = earlier_time_limit(limit, t->head_complete ? stall : t->head);
     }
     if (now >= limit.until_ms)
         return time_is_up(error, limit.ns);

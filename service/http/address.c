@@ -102,7 +102,7 @@ static bool is_request_id(struct sl_str text)
     return true;
 }
 
-void identify(struct request *r)
+void set_client_and_request_id(struct request *r)
 {
     struct http_exchange *x = &r->x;
     struct http_server *server = r->server;

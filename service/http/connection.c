@@ -95,7 +95,7 @@ static void release(struct connection *c)
     sl_buf_free(&c->pending);
     tls_free(c->tls);
     address_leave(c);
-    server_forget(c);
+    server_remove_request(c);
     free(c);
 }
 
@@ -156,7 +156,7 @@ static struct request *connection_refuse(struct connection *c, int status, const
     }
     server_timer(c, TIMEOUT_NONE);
     connection_state(c, STATE_WORK);
-    identify(r);
+    set_client_and_request_id(r);
     parse_refuse(r, status, detail);
     metric_add(METRIC_HTTP_ABORTED, 1, status == 408 ? "header_timeout" : "framing", NULL, NULL);
     return r;
@@ -433,12 +433,12 @@ static void tls_broken(struct connection *c)
         linger(c); /* so that the client can read the alert */
 }
 
-static void receive_sealed(struct connection *c, struct sl_bytes sealed)
+static void receive_encrypted(struct connection *c, struct sl_bytes encrypted)
 {
     uint8_t *plain = c->server->opened;
     enum tls_result result;
     size_t size;
-    tls_feed(c->tls, sealed);
+    tls_feed(c->tls, encrypted);
     while ((result = tls_read(c->tls, plain, PLAIN_BUFFER, &size)) == TLS_DATA) {
         handshake_done(c);
         on_data(c, (struct sl_bytes){plain, size});
@@ -463,7 +463,7 @@ static void on_bytes(struct connection *c, struct sl_bytes bytes)
     }
     c->tls_begun = true;
     if (c->tls && c->state != STATE_LINGER)
-        receive_sealed(c, bytes);
+        receive_encrypted(c, bytes);
     else
         on_data(c, bytes);
 }
@@ -627,7 +627,7 @@ void connection_accept(struct listener *listener, int fd)
     else
         uv_tcp_init(loop_get(), &c->uv.tcp);
     c->uv.handle.data = c;
-    server_remember(c);
+    server_add_request(c);
     if ((listener->unix_socket ? uv_pipe_open(&c->uv.pipe, fd) : uv_tcp_open(&c->uv.tcp, fd)) != 0) {
         close(fd);
         connection_abort(c, false);

@@ -141,7 +141,7 @@ struct http_options {
     bool server_header;
     bool reuseport;                  /* other processes may listen on the same addresses (socket(7), SO_REUSEPORT) */
     bool leaves_others;              /* the others continue when this one drains: it stops listening then */
-    const char *neighbours;          /* path of a Unix socket for other processes of the service; NULL = none */
+    const char *peer_socket;         /* path of a Unix socket for other processes of the service; NULL = none */
     uint64_t file_max_age_s;         /* max-age of files for clients */
     const char *const *cors_origins; /* origins allowed by CORS; "*": any */
     size_t cors_origin_count;

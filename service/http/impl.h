@@ -35,9 +35,9 @@ enum {
     CHUNK_CREDIT = 16 * 1024,
     RESERVE_LANE = 64, /* connections above the limit, reserved for health checks */
     ADDRESS_MAX = 46,
-    PLAIN_BUFFER = 16 * 1024, /* a TLS record */
-    SEALED_MOST = 64 * 1024,  /* encrypted before it is written to the socket */
-    HANDSHAKES_MOST = 1024,   /* concurrent TLS handshakes; beyond it the oldest is closed */
+    PLAIN_BUFFER = 16 * 1024,  /* a TLS record */
+    MAX_ENCRYPTED = 64 * 1024, /* encrypted before it is written to the socket */
+    MAX_HANDSHAKES = 1024,     /* concurrent TLS handshakes; beyond it the oldest is closed */
 };
 
 enum state { STATE_IDLE, STATE_HANDSHAKE, STATE_HEAD, STATE_BODY, STATE_WORK, STATE_LINGER, STATE_CLOSING, STATES };
@@ -121,7 +121,7 @@ struct request {
     uv_write_t write;
     int write_status;
     bool write_done;
-    struct sl_buf sealed; /* encrypted bytes being written, with TLS */
+    struct sl_buf encrypted; /* encrypted bytes being written, with TLS */
     struct fiber *writer;
     struct loop_waiter turn; /* queued until it starts */
     char id[40];
@@ -236,14 +236,14 @@ bool origin_check_form(struct request *r);
 bool origin_allow(struct request *r, bool wrong_method);
 
 /* ---- listener.c ---- */
-enum { LISTENERS_MOST_PASSED = 64 };
+enum { MAX_PASSED_LISTENERS = 64 };
 
 /* Binds and listens; `*listener` must be zeroed except for its server. */
 enum sl_code listener_open(struct listener *listener, const char *address, struct sl_error *error);
 void listener_close(struct listener *listener);
 
 /* Descriptors that the service manager passed under the name "https", "admin", or "http", which includes all other names. */
-size_t listeners_passed(const char *name, int fds[LISTENERS_MOST_PASSED]);
+size_t listeners_passed(const char *name, int fds[MAX_PASSED_LISTENERS]);
 /* Keeps child processes from using them (clears LISTEN_FDS). */
 void listeners_hide(void);
 /* Uses one of them, which listens already. */
@@ -251,8 +251,8 @@ enum sl_code listener_adopt(struct listener *listener, int fd, struct sl_error *
 
 /* ---- server.c ---- */
 void server_timer(struct connection *c, enum timeout timeout); /* (re)starts it; TIMEOUT_NONE stops it */
-void server_remember(struct connection *c);                    /* a new connection */
-void server_forget(struct connection *c);                      /* a connection is closed */
+void server_add_request(struct connection *c);                 /* a new connection */
+void server_remove_request(struct connection *c);              /* a connection is closed */
 bool server_is_full(const struct http_server *server);         /* true beyond max_connections */
 void server_count(const struct connection *c, int change);     /* adds `change` to the gauge of its state */
 void server_bound_handshakes(struct http_server *server);
@@ -332,7 +332,7 @@ void send_interim(struct request *r); /* 100 Continue */
 const char *server_date(struct http_server *server);
 
 /* ---- address.c ---- */
-void identify(struct request *r); /* sets client address and request id */
+void set_client_and_request_id(struct request *r); /* sets client address and request id */
 /* Counts the connection for its client's address, once; false if there are too many. */
 bool address_admit(struct request *r);
 void address_leave(struct connection *c);

@@ -154,13 +154,13 @@ enum sl_code listener_open(struct listener *listener, const char *address, struc
 }
 
 /* ---- sockets of the service manager: sd_listen_fds(3) ---- */
-size_t listeners_passed(const char *wanted, int fds[LISTENERS_MOST_PASSED])
+size_t listeners_passed(const char *wanted, int fds[MAX_PASSED_LISTENERS])
 {
     enum { FIRST = 3 };
     const char *pid = getenv("LISTEN_PID"), *number = getenv("LISTEN_FDS"), *names = getenv("LISTEN_FDNAMES");
     unsigned long all = pid && number && strtol(pid, NULL, 10) == (long)getpid() ? strtoul(number, NULL, 10) : 0;
     size_t count = 0;
-    for (unsigned long i = 0; i < all && i < LISTENERS_MOST_PASSED; i++) {
+    for (unsigned long i = 0; i < all && i < MAX_PASSED_LISTENERS; i++) {
         struct sl_str name = {names, names ? strcspn(names, ":") : 0};
         names = names && names[name.size] ? names + name.size + 1 : NULL;
         if (!sl_str_equal(name, SL_STR("https")) && !sl_str_equal(name, SL_STR("admin")))

@@ -405,7 +405,7 @@ void parse_head(struct request *r, struct sl_bytes head, unsigned lines)
         x->content_length = (int64_t)r->parser.content_length;
     }
     r->close |= !llhttp_should_keep_alive(&r->parser);
-    identify(r);
+    set_client_and_request_id(r);
     route_request(r);
     body_init(r);
 }

@@ -174,11 +174,11 @@ static bool seal_and_write(struct request *r, uv_buf_t **bufs, unsigned *count)
     struct connection *c = r->connection;
     struct sl_buf *out = tls_output(c->tls);
     do {
-        while (*count > 0 && out->size < SEALED_MOST)
+        while (*count > 0 && out->size < MAX_ENCRYPTED)
             if (!tls_write(c->tls, next_record(r->server, bufs, count)) || out->failed)
                 return write_failed(r);
-        uv_buf_t sealed = uv_buf_init((char *)out->data, (unsigned)out->size);
-        int written = out->size ? uv_try_write(&c->uv.stream, &sealed, 1) : 0;
+        uv_buf_t encrypted = uv_buf_init((char *)out->data, (unsigned)out->size);
+        int written = out->size ? uv_try_write(&c->uv.stream, &encrypted, 1) : 0;
         if (written < 0 && written != UV_EAGAIN)
             return write_failed(r);
         size_t done = written > 0 ? (size_t)written : 0;
@@ -217,19 +217,19 @@ static bool write_some(struct request *r, uv_buf_t **bufs, unsigned *count)
 static bool write_rest(struct request *r, uv_buf_t *bufs, unsigned count, uv_write_cb done)
 {
     struct connection *c = r->connection;
-    uv_buf_t sealed;
+    uv_buf_t encrypted;
     r->write.data = r;
     r->write_done = false;
     if (c->tls) {
-        r->sealed = *tls_output(c->tls);
+        r->encrypted = *tls_output(c->tls);
         *tls_output(c->tls) = (struct sl_buf){0};
-        sealed = uv_buf_init((char *)r->sealed.data, (unsigned)r->sealed.size);
-        bufs = &sealed;
+        encrypted = uv_buf_init((char *)r->encrypted.data, (unsigned)r->encrypted.size);
+        bufs = &encrypted;
         count = 1;
     }
     r->write_status = uv_write(&r->write, &c->uv.stream, bufs, count, done);
     if (r->write_status != 0) {
-        sl_buf_free(&r->sealed);
+        sl_buf_free(&r->encrypted);
         return write_failed(r);
     }
     c->answer_size = http_send_size_of(bufs, count);
@@ -244,7 +244,7 @@ static bool rest_is_written(struct request *r)
     struct connection *c = r->connection;
     size_t size = c->answer_size;
     c->answer_size = 0;
-    sl_buf_free(&r->sealed);
+    sl_buf_free(&r->encrypted);
     if (c->dead || r->write_status != 0)
         return write_failed(r);
     server_timer(c, TIMEOUT_NONE);

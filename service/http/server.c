@@ -138,7 +138,7 @@ static size_t most_connections(const struct http_server *server)
     return most + (most < RESERVE_LANE ? most : RESERVE_LANE); /* a small reserve if there are few descriptors */
 }
 
-void server_remember(struct connection *c)
+void server_add_request(struct connection *c)
 {
     struct http_server *server = c->server;
     start_tick(server);
@@ -147,7 +147,7 @@ void server_remember(struct connection *c)
     server_count(c, 1);
 }
 
-void server_forget(struct connection *c)
+void server_remove_request(struct connection *c)
 {
     struct http_server *server = c->server;
     sl_list_remove(&server->connections, &c->link);
@@ -233,12 +233,12 @@ static bool evict_one(struct http_server *server)
 void server_bound_handshakes(struct http_server *server)
 {
     struct connection *oldest = first_due(server, TIMEOUT_HANDSHAKE);
-    if (oldest && server->counts[GAUGE_HANDSHAKE] > HANDSHAKES_MOST)
+    if (oldest && server->counts[GAUGE_HANDSHAKE] > MAX_HANDSHAKES)
         connection_abort(oldest, false);
 }
 
 /* Closes idle connections before the limit is reached, and others when it is. */
-static void server_make_room(struct http_server *server)
+static void server_close_idle(struct http_server *server)
 {
     size_t limit = server->options.max_connections;
     if (open_connections(server) >= limit * 9 / 10)
@@ -299,7 +299,7 @@ static void on_acceptable(uv_poll_t *poll, int status, int events)
         }
         int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
-            server_make_room(server);
+            server_close_idle(server);
             connection_accept(listener, fd);
         } else if (errno == EAGAIN) {
             return;
@@ -337,10 +337,10 @@ static enum sl_code watch(struct listener *listener, struct sl_error *error)
     return SL_OK;
 }
 
-enum purpose { FOR_HTTP, FOR_HTTPS, FOR_ADMIN };
+enum listener_purpose { FOR_HTTP, FOR_HTTPS, FOR_ADMIN };
 static const char *const purpose_names[] = {"http", "https", "admin"};
 
-static struct listener *next_listener(struct http_server *server, enum purpose purpose)
+static struct listener *next_listener(struct http_server *server, enum listener_purpose purpose)
 {
     struct listener *listener = &server->listeners[server->listener_count];
     *listener =
@@ -348,9 +348,9 @@ static struct listener *next_listener(struct http_server *server, enum purpose p
     return listener;
 }
 
-static enum sl_code adopt_passed(struct http_server *server, enum purpose purpose, struct sl_error *error)
+static enum sl_code adopt_passed(struct http_server *server, enum listener_purpose purpose, struct sl_error *error)
 {
-    int fds[LISTENERS_MOST_PASSED];
+    int fds[MAX_PASSED_LISTENERS];
     size_t count = listeners_passed(purpose_names[purpose], fds);
     enum sl_code code = count ? SL_OK : sl_fail(error, SL_INTERNAL, "cannot listen on systemd: no sockets were passed");
     for (size_t i = 0; code == SL_OK && i < count; i++) {
@@ -361,7 +361,7 @@ static enum sl_code adopt_passed(struct http_server *server, enum purpose purpos
     return code;
 }
 
-static enum sl_code listen_on(struct http_server *server, const char *address, enum purpose purpose,
+static enum sl_code listen_on(struct http_server *server, const char *address, enum listener_purpose purpose,
                               struct sl_error *error)
 {
     if (strcmp(address, "systemd") == 0)
@@ -382,7 +382,7 @@ static enum sl_code listen_on_all(struct http_server *server, struct sl_error *e
     server->has_admin = o->admin_bind_count > 0;
     for (int purpose = FOR_HTTP; purpose <= FOR_ADMIN; purpose++)
         for (size_t i = 0; code == SL_OK && i < lists[purpose].count; i++)
-            code = listen_on(server, lists[purpose].addresses[i], (enum purpose)purpose, error);
+            code = listen_on(server, lists[purpose].addresses[i], (enum listener_purpose)purpose, error);
     listeners_hide();
     return code;
 }
@@ -564,12 +564,12 @@ static enum sl_code set_proxies(struct http_server *server, struct sl_error *err
 }
 
 /* Listens for other processes of the service. */
-static enum sl_code listen_to_neighbours(struct http_server *server, struct sl_error *error)
+static enum sl_code listen_on_peer_socket(struct http_server *server, struct sl_error *error)
 {
     char address[128];
-    if (!server->options.neighbours)
+    if (!server->options.peer_socket)
         return SL_OK;
-    snprintf(address, sizeof address, "unix:%s", server->options.neighbours);
+    snprintf(address, sizeof address, "unix:%s", server->options.peer_socket);
     return listen_on(server, address, FOR_ADMIN, error);
 }
 
@@ -595,7 +595,7 @@ enum sl_code http_server_start(const struct http_options *options, struct http_s
         server->options.tmp_dir = temp_dir();
     server->listeners = SL_ARENA_ARRAY(&server->arena, struct listener,
                                        options->bind_count + options->bind_https_count + options->admin_bind_count +
-                                           LISTENERS_MOST_PASSED);
+                                           MAX_PASSED_LISTENERS);
     server->proxies = calloc(options->trusted_proxy_count + 1, sizeof *server->proxies);
     uv_timer_init(loop_get(), &server->tick);
     server->tick.data = server;
@@ -609,7 +609,7 @@ enum sl_code http_server_start(const struct http_options *options, struct http_s
     if (code == SL_OK)
         code = listen_on_all(server, error);
     if (code == SL_OK)
-        code = listen_to_neighbours(server, error);
+        code = listen_on_peer_socket(server, error);
     if (code) {
         server->failed = true;
         close_handles(server);
@@ -628,7 +628,7 @@ void http_server_configure(struct http_server *server, const struct http_options
     server->options = *options;
     server->options.bind = before.bind;
     server->options.bind_count = before.bind_count;
-    server->options.neighbours = before.neighbours;
+    server->options.peer_socket = before.peer_socket;
     server->options.bind_https_count = before.bind_https_count;
     server->options.admin_bind_count = before.admin_bind_count;
     server->options.families = before.families;

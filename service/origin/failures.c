@@ -184,7 +184,7 @@ bool origin_is_doubted(struct sl_str source, struct sl_str location, enum sl_cod
     return true;
 }
 
-void origin_heard(struct sl_str source, struct sl_str location, int64_t made_ns)
+void origin_note_success(struct sl_str source, struct sl_str location, int64_t made_ns)
 {
     char text[NAME_BYTES];
     struct failing_source *s = known.failing ? sl_map_get(&known.map, source_name(source, location, text)) : NULL;
@@ -195,5 +195,5 @@ void origin_heard(struct sl_str source, struct sl_str location, int64_t made_ns)
             any = true;
         }
     if (any)
-        health_heard(source);
+        health_note_success(source);
 }

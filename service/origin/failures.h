@@ -28,6 +28,6 @@ void origin_answered(struct sl_str source, struct sl_str location, enum sl_code 
 bool origin_is_doubted(struct sl_str source, struct sl_str location, enum sl_code code, int64_t made_ns);
 
 /* Records that another process got a response for the file from the source at that time. */
-void origin_heard(struct sl_str source, struct sl_str location, int64_t made_ns);
+void origin_note_success(struct sl_str source, struct sl_str location, int64_t made_ns);
 
 void origin_failures_forget(void);

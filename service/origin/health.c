@@ -79,7 +79,7 @@ void health_note(const struct source *source, enum sl_code code, const struct sl
     log_change(record);
 }
 
-void health_heard(struct sl_str id)
+void health_note_success(struct sl_str id)
 {
     struct record *record = sl_map_get(&records, id);
     if (!record || record->seen.state != ORIGIN_DOWN)
@@ -115,12 +115,12 @@ static void record_directory(const struct source *source, const struct directory
         snprintf(record->seen.last_error, sizeof record->seen.last_error, "%s", look->error.message);
     } else if (was_without) {
         set_failing(record, false);
-        origin_heard(source->id, SL_STR("file:///"), (int64_t)clock_wall_us() * 1000);
+        origin_note_success(source->id, SL_STR("file:///"), (int64_t)clock_wall_us() * 1000);
     }
     log_change(record);
 }
 
-bool origin_look_at_directories(const struct source *sources, size_t count)
+bool origin_check_directories(const struct source *sources, size_t count)
 {
     bool all = true;
     for (size_t i = 0; i < count; i++) {

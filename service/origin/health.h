@@ -30,7 +30,7 @@ enum sl_code origin_check_directory(const char *root, struct sl_error *error);
 
 /* Checks the directories of all filesystem sources. A source without its directory is down, even if no files are
  * requested from it, and up as soon as the directory is there. Returns true if all are there. */
-bool origin_look_at_directories(const struct source *sources, size_t count) SL_SUSPENDS;
+bool origin_check_directories(const struct source *sources, size_t count) SL_SUSPENDS;
 
 /* Call once a minute: advances the last hour's counters. */
 void origin_health_minute(void);

@@ -59,14 +59,14 @@ void build_ids_close(void);
 /* Records the result of a file request. */
 void health_note(const struct source *source, enum sl_code code, const struct sl_error *error);
 /* Records that, according to another process, the source with this id responds. */
-void health_heard(struct sl_str id);
+void health_note_success(struct sl_str id);
 void health_forget(void);
 
 /* ---- location.c ---- */
 /* Fills `file` for a path of a source other than Sentry. Returns false if the path is not available or memory is
  * short. */
-bool locate(struct sl_arena *arena, const struct source *source, enum file_type type, struct sl_str path,
-            struct remote_file *file);
+bool fill_remote_file(struct sl_arena *arena, const struct source *source, enum file_type type, struct sl_str path,
+                      struct remote_file *file);
 
 /* ---- pointer.c: file.ptr ---- */
 enum sl_code pointer_fetch(const struct remote_file *file, int fd, struct sl_error *error) SL_SUSPENDS;

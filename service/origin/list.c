@@ -52,7 +52,7 @@ static void list_type(const struct source *source, const struct object_id *id, e
         paths[found++] = pointer_path(arena, source, paths[0]);
     for (size_t n = 0; n < found; n++) {
         struct remote_file *file = &files[*count];
-        if (!paths[n].data || !locate(arena, source, type, paths[n], file))
+        if (!paths[n].data || !fill_remote_file(arena, source, type, paths[n], file))
             continue;
         file->pointer = n == plain;
         if (source->type == SOURCE_HTTP)
@@ -68,7 +68,7 @@ static void list_indexed(const struct source *source, const struct object_id *id
     size_t found_count = source->index->find(source->index, id, type, arena, found);
     for (size_t n = 0; n < found_count; n++) {
         struct remote_file *file = &files[*count];
-        if (!locate(arena, source, type, found[n].path, file))
+        if (!fill_remote_file(arena, source, type, found[n].path, file))
             continue;
         file->checksum = found[n].version;
         ++*count;

@@ -11,8 +11,8 @@ static struct sl_str bucket_uri(struct sl_arena *arena, const char *scheme, stru
     return sl_buf_keep(&uri, arena);
 }
 
-bool locate(struct sl_arena *arena, const struct source *source, enum file_type type, struct sl_str path,
-            struct remote_file *file)
+bool fill_remote_file(struct sl_arena *arena, const struct source *source, enum file_type type, struct sl_str path,
+                      struct remote_file *file)
 {
     *file = (struct remote_file){.source = source, .type = type, .path = path, .location = path};
     switch (source->type) {
@@ -34,7 +34,7 @@ bool locate(struct sl_arena *arena, const struct source *source, enum file_type 
 bool origin_move(struct remote_file *file, struct sl_str path, struct sl_arena *arena)
 {
     struct remote_file moved;
-    if (!locate(arena, file->source, file->type, path, &moved))
+    if (!fill_remote_file(arena, file->source, file->type, path, &moved))
         return false;
     moved.checksum = file->checksum;
     moved.may_be_empty = file->may_be_empty;
@@ -48,5 +48,5 @@ struct sl_str origin_root(const struct source *source, struct sl_arena *arena)
     struct remote_file root;
     if (source->type == SOURCE_SENTRY)
         return source->url;
-    return locate(arena, source, FILE_PE, SL_STR(""), &root) ? root.uri : (struct sl_str){NULL, 0};
+    return fill_remote_file(arena, source, FILE_PE, SL_STR(""), &root) ? root.uri : (struct sl_str){NULL, 0};
 }

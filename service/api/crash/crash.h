@@ -7,7 +7,7 @@
 #include "api/crash_file.h"
 #include "api/impl.h"
 #include "api/native/native.h"
-#include "api/own_files.h"
+#include "api/form_files.h"
 #include "base/file.h"
 #include "crash/crash.h"
 #include "minidump/minidump.h"

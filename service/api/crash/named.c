@@ -109,7 +109,7 @@ static bool named_call_of(const struct named_work *work, const struct native_res
     if (!*known)
         return true;
     *call = (struct named_call){.function = names->function.size ? names->function : names->symbol};
-    native_frame_place(&work->crash.native, frame, &scratch->path, &path, &call->line);
+    native_frame_slot(&work->crash.native, frame, &scratch->path, &path, &call->line);
     if (!path.size)
         return true;
     call->path = (struct sl_str){sl_arena_strndup(&scratch->arena, path.data, path.size), path.size};
@@ -231,7 +231,7 @@ static enum sl_code named_read(struct job *job, void *arg, struct sl_error *erro
 
 static unsigned named_place(void *work)
 {
-    unsigned place = native_place_of_results(work);
+    unsigned place = native_results_slot(work);
     return place == JOB_ON_LOOP ? POOL_SYMBOLICATE : place;
 }
 

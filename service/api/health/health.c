@@ -3,7 +3,7 @@
 
 #include "api/health/dockerflow.h"
 #include "api/impl.h"
-#include "api/jobs/siblings.h"
+#include "api/jobs/peers.h"
 #include "cache/cache.h"
 #include "core/duration.h"
 #include "core/loop.h"
@@ -127,7 +127,7 @@ static void gather_processes(struct http_exchange *x, struct sl_str accept, stru
         for (size_t i = 0; i <= count; i++)
             sl_buf_free(&texts[i]);
         before = metrics_burials() & ~1u;
-        siblings_ask(x, "/metrics", accept, texts);
+        peers_request(x, "/metrics", accept, texts);
         for (size_t i = 0; i < count; i++)
             silent[i] = !texts[i].size && i != config->process.index;
         metrics_write_others(&texts[count], open_metrics, silent);
@@ -171,7 +171,7 @@ static void answer_metrics(struct http_exchange *x)
     metrics_collect();
     fetch_collect_metrics();
     bool written = pool_run(POOL_IO, write_metrics, &metrics, &error) == SL_OK;
-    if (written && siblings_speak(x))
+    if (written && peers_should_answer(x))
         sum_processes(x, &metrics.text, accept, metrics.open_metrics);
     config_release(metrics.config);
     if (!written || metrics.text.failed) {

@@ -75,7 +75,7 @@ static const char *job_url(struct http_exchange *x, const char *base, const uint
 }
 
 /* The client's credentials are forwarded, for the owner to check. */
-size_t node_headers(const struct http_exchange *x, struct fetch_header headers[NODE_HEADERS_MOST])
+size_t node_headers(const struct http_exchange *x, struct fetch_header headers[NODE_MAX_HEADERS])
 {
     static const char *const proofs[] = {"authorization", "x-api-key"};
     size_t count = 0;
@@ -120,7 +120,7 @@ bool node_relay(struct http_exchange *x, const uint8_t id[16], const struct api_
     const char *url = base ? job_url(x, base, id, query) : NULL;
     if (!url)
         return false;
-    struct fetch_header headers[NODE_HEADERS_MOST];
+    struct fetch_header headers[NODE_MAX_HEADERS];
     struct fetch_relay relay = {.url = url,
                                 .socket = socket,
                                 .headers = headers,

@@ -21,8 +21,8 @@ const char *node_socket(const struct config *config, struct sl_arena *arena, siz
 bool node_is_forwarded(const struct http_exchange *x);
 
 /* Copies the headers of a client's request that the other node needs; returns how many. */
-enum { NODE_HEADERS_MOST = 4 };
-size_t node_headers(const struct http_exchange *x, struct fetch_header headers[NODE_HEADERS_MOST]);
+enum { NODE_MAX_HEADERS = 4 };
+size_t node_headers(const struct http_exchange *x, struct fetch_header headers[NODE_MAX_HEADERS]);
 
 /* Base URL of the node, and its socket path or NULL. Returns NULL if it is this node or unknown. A request that another
  * node forwarded is forwarded again only to processes of this service. */

@@ -1,7 +1,7 @@
 /* Handles requests that start jobs, up to the start. Bodies are JSON (small ones are parsed on the loop), or forms with JSON
  * and files. */
 #include "api/impl.h"
-#include "api/own_files.h"
+#include "api/form_files.h"
 #include "http/multipart.h"
 
 /* Largest body that is parsed on the loop: about 0.1 ms. */

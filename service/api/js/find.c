@@ -162,9 +162,9 @@ static enum sl_code own_text(struct js_request *r, const struct own_file *own, s
 /* Finds a file of the request by name. A script that was not sent, but whose map was, counts as found and empty. */
 static bool find_own_file(struct js_request *r, struct js_file *file)
 {
-    const struct own_file *own = file->key.path.data ? own_files_named(&r->files, file->key.path, "") : NULL;
+    const struct own_file *own = file->key.path.data ? files_of_form(&r->files, file->key.path, "") : NULL;
     bool map_alone = !own && file->key.type == JS_MINIFIED_SOURCE && file->key.path.data &&
-                     own_files_named(&r->files, file->key.path, ".map");
+                     files_of_form(&r->files, file->key.path, ".map");
     if (!own && !map_alone)
         return false;
     struct sl_buf uri = {0};

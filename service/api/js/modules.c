@@ -87,7 +87,7 @@ static bool js_find_reference(struct js_request *r, struct js_module *m)
         *reference = (struct js_reference){facts.map, facts.embeds_map, reference->has_id, reference->id};
     if (!reference->map.data && !reference->is_embedded &&
         file->origin == JS_OWN) { /* a map sent beside the script needs no reference */
-        const struct own_file *map = own_files_named(&r->files, m->abs_path, ".map");
+        const struct own_file *map = files_of_form(&r->files, m->abs_path, ".map");
         if (map)
             reference->map = map->name;
     }

@@ -7,7 +7,7 @@
 #include "api/jobs/jobs.h"
 #include "api/lines.h"
 #include "api/local_request.h"
-#include "api/own_files.h"
+#include "api/form_files.h"
 #include "api/json_document.h"
 #include "config/config.h"
 #include "jvm/stack.h"

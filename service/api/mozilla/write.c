@@ -128,7 +128,7 @@ static void write_level(struct moz_writer *w, const struct native_result_frame *
     struct sl_str path;
     uint64_t line;
     sl_json_member_str(&w->json, "function", function_of(frame));
-    if (!native_frame_place(&w->request->native, frame, &w->path, &path, &line))
+    if (!native_frame_slot(&w->request->native, frame, &w->path, &path, &line))
         return;
     sl_json_member_str(&w->json, "file", path);
     if (line)

@@ -101,7 +101,7 @@ struct native_found { /* results of a module's look-ups */
     struct source_lookup sources;    /* when wanted */
     enum sl_code stores;             /* result of Mozilla's symbol stores, if they were queried */
     bool had_another_id;             /* they have a file of that name with another id */
-    bool is_cold;                    /* set with the place of work: pages of its tables may not be resident */
+    bool is_not_resident;            /* set with the place of work: pages of its tables may not be resident */
     struct mozilla_stats work;       /* statistics of the stores */
 };
 
@@ -269,7 +269,7 @@ enum sl_code native_run(struct job *job, void *request, struct sl_error *error) 
 
 /* The place for job_work of a step that reads the tables and handles the resulting frames: the loop if frames and modules are
  * few and the tables' pages are resident, else the pool. */
-unsigned native_place_of_results(void *request);
+unsigned native_results_slot(void *request);
 /* Call after such a step: on the pool it has read pages that were not resident; this checks them, so that the loop may use
  * them from now on. */
 void native_check_residency(const struct native_request *request);
@@ -277,7 +277,7 @@ void native_check_residency(const struct native_request *request);
 /* Members of struct job_kind: write {"status":"completed"} and what the request's writer adds. */
 enum sl_code native_write_answer(struct job *job, void *request, struct sl_error *error);
 uint64_t native_answer_memory(const void *request);
-unsigned native_place_of_answer(void *request);
+unsigned native_answer_slot(void *request);
 
 /* Members of struct job_kind. */
 bool native_is_allowed(struct http_exchange *x, const void *request);
@@ -378,8 +378,8 @@ void native_name_at_once(struct native_request *request);
 /* ---- sources.c ---- */
 
 /* Path and line of a resulting frame; the path is in `scratch` or as sent. False if it lacks one of them. */
-bool native_frame_place(const struct native_request *request, const struct native_result_frame *frame,
-                        struct sl_buf *scratch, struct sl_str *path, uint64_t *line);
+bool native_frame_slot(const struct native_request *request, const struct native_result_frame *frame,
+                       struct sl_buf *scratch, struct sl_str *path, uint64_t *line);
 
 /* Origin of a resulting frame's file, from the symcache `*table`; false if unknown. */
 bool native_frame_origin(const struct native_request *request, const struct native_result_frame *frame,

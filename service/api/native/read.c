@@ -1,6 +1,6 @@
 /* Reads the body of POST /symbolicate. */
 #include "api/native/native.h"
-#include "api/own_files.h"
+#include "api/form_files.h"
 #include "api/sources.h"
 #include "symbfile/fileid.h"
 

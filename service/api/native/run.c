@@ -41,7 +41,7 @@ static bool tables_resident(const struct native_found *found)
     return all;
 }
 
-/* Place for work on `frames` frames; updates is_cold of the modules. */
+/* Place for work on `frames` frames; updates is_not_resident of the modules. */
 static unsigned choose_place(struct native_request *request, size_t frames)
 {
     bool is_near = request->frame_count <= FEW_FRAMES && frames <= FEW_RESULTS && request->module_count <= FEW_FRAMES;
@@ -49,13 +49,13 @@ static unsigned choose_place(struct native_request *request, size_t frames)
         struct native_found *found = request->modules[i].found;
         if (!found)
             continue;
-        found->is_cold = !tables_resident(found);
-        is_near = is_near && !found->is_cold;
+        found->is_not_resident = !tables_resident(found);
+        is_near = is_near && !found->is_not_resident;
     }
     return is_near ? JOB_ON_LOOP : POOL_SYMBOLICATE;
 }
 
-unsigned native_place_of_results(void *arg)
+unsigned native_results_slot(void *arg)
 {
     struct native_request *request = arg;
     return choose_place(request, request->result_count);
@@ -66,7 +66,7 @@ void native_check_residency(const struct native_request *request)
     struct cache_item *items[3];
     for (size_t i = 0; i < request->module_count; i++) {
         const struct native_found *found = request->modules[i].found;
-        if (!found || !found->is_cold)
+        if (!found || !found->is_not_resident)
             continue;
         table_items(found, items);
         for (size_t k = 0; k < 3; k++)
@@ -121,14 +121,13 @@ static enum sl_code name_frames(struct job *job, struct native_request *request,
     if (place != JOB_ON_LOOP)
         return job_work(job, place, look_up_and_name, error);
     enum sl_code code = job_work(job, JOB_ON_LOOP, look_up, error);
-    if (code == SL_OK && (place = native_place_of_results(request)) != JOB_ON_LOOP)
+    if (code == SL_OK && (place = native_results_slot(request)) != JOB_ON_LOOP)
         return job_work(job, place, name_and_finish, error);
     if (code == SL_OK)
         code = native_name(request, job->service->names, error);
     if (code == SL_OK)
         code = job_work(job, JOB_ON_LOOP, finish, error);
-    return code == SL_OK && request->then ? job_work(job, native_place_of_results(request), request->then, error)
-                                          : code;
+    return code == SL_OK && request->then ? job_work(job, native_results_slot(request), request->then, error) : code;
 }
 
 static enum sl_code apply_sources(struct job *job, void *request, struct sl_error *error)
@@ -175,7 +174,7 @@ uint64_t native_answer_memory(const void *arg)
                                                     request->module_count * MODULE);
 }
 
-unsigned native_place_of_answer(void *arg)
+unsigned native_answer_slot(void *arg)
 {
     struct native_request *request = arg;
     return choose_place(request, request->result_count + request->variables);

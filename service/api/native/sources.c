@@ -45,8 +45,8 @@ struct sourcing {
 
 /* ---- frames with sources ---- */
 
-bool native_frame_place(const struct native_request *request, const struct native_result_frame *frame,
-                        struct sl_buf *scratch, struct sl_str *path, uint64_t *line)
+bool native_frame_slot(const struct native_request *request, const struct native_result_frame *frame,
+                       struct sl_buf *scratch, struct sl_str *path, uint64_t *line)
 {
     bool symbolicated = frame->status == FRAME_SYMBOLICATED;
     *path = native_text(frame->sent, SENT_ABS_PATH);
@@ -85,7 +85,7 @@ static bool add_place(struct sourcing *s, struct native_result_frame *frame)
 {
     struct place place = {.frame = frame};
     struct sl_buf *scratch = &s->line;
-    if (!has_source(s->request, frame) || !native_frame_place(s->request, frame, scratch, &place.path, &place.line))
+    if (!has_source(s->request, frame) || !native_frame_slot(s->request, frame, scratch, &place.path, &place.line))
         return true;
     if (scratch->size) {
         char *copy = sl_arena_strndup(s->request->arena, place.path.data, place.path.size);

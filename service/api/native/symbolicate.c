@@ -3,7 +3,7 @@
 #include "api/impl.h"
 #include "api/local_request.h"
 #include "api/native/native.h"
-#include "api/own_files.h"
+#include "api/form_files.h"
 
 #include <stddef.h>
 
@@ -77,7 +77,7 @@ const struct job_kind job_native = {
     .run = native_run,
     .reset = native_reset,
     .write = native_write_answer,
-    .place = native_place_of_answer,
+    .place = native_answer_slot,
     .memory = native_answer_memory,
     .finish = symbolicate_finish,
     .release = native_release,

@@ -134,7 +134,7 @@ static bool has_jvm_frames(struct sl_str text)
 
 static enum input_kind kind_of_text(const struct page_reading *r, struct sl_str text)
 {
-    enum input_kind kind = input_kind_of(r->bytes);
+    enum input_kind kind = input_kind_detect(r->bytes);
     if (sl_str_equal(r->as, SL_STR("trace")))
         return INPUT_TRACE;
     if (sl_str_equal(r->as, SL_STR("jsstack")))

@@ -6,7 +6,7 @@
 #include "api/access.h"
 #include "api/impl.h"
 #include "api/jobs/node.h"
-#include "api/jobs/siblings.h"
+#include "api/jobs/peers.h"
 #include "api/history.h"
 #include "cache/cache.h"
 #include "core/build.h"
@@ -248,11 +248,11 @@ static void ask_processes(struct http_exchange *x, const struct config *config, 
                           const struct system_usage *usage, struct sl_buf *out)
 {
     size_t count = config->http.processes, own = config->process.index;
-    struct sl_buf *texts = siblings_speak(x) ? SL_ARENA_ARRAY(&x->arena, struct sl_buf, count) : NULL;
+    struct sl_buf *texts = peers_should_answer(x) ? SL_ARENA_ARRAY(&x->arena, struct sl_buf, count) : NULL;
     struct sl_json_writer w = sl_json_writer(out);
     if (!texts)
         return;
-    siblings_ask(x, "/status", (struct sl_str){0}, texts);
+    peers_request(x, "/status", (struct sl_str){0}, texts);
     sl_json_begin_array(&w);
     for (size_t i = 0; i < count; i++) {
         if (i == own) {
@@ -367,7 +367,7 @@ void service_watch_directories(void *arg)
     bool all;
     do {
         const struct config *config = config_retain(service->config);
-        all = origin_look_at_directories(config->sources, config->source_count);
+        all = origin_check_directories(config->sources, config->source_count);
         config_release(config);
     } while (fiber_sleep((all ? LOOK_S : LOOK_AGAIN_S) * 1000));
 }

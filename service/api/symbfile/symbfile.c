@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "api/lanes.h"
+#include "api/body_tee.h"
 #include "core/duration.h"
 #include "core/log.h"
 #include "core/metrics.h"
@@ -211,10 +211,11 @@ static bool receive(struct http_exchange *x, struct upload *u)
 {
     if (!symbfile_step(u, POOL_IO, begin_receiving))
         return true;
-    struct lane lanes[] = {{POOL_CONVERT, decode, u}, {POOL_CONVERT, hash, u}, {POOL_IO, api_symbfile_store, u}};
+    struct body_consumer lanes[] = {
+        {POOL_CONVERT, decode, u}, {POOL_CONVERT, hash, u}, {POOL_IO, api_symbfile_store, u}};
     struct sl_error error = {0};
-    struct lanes_pace pace = {u->config->http.min_rate, DURATION_MS(u->config->symbfile.body_timeout_ns)};
-    enum sl_code code = lanes_run(x, lanes, sizeof lanes / sizeof *lanes, &pace, &error);
+    struct body_tee_pace pace = {u->config->http.min_rate, DURATION_MS(u->config->symbfile.body_timeout_ns)};
+    enum sl_code code = body_tee_run(x, lanes, sizeof lanes / sizeof *lanes, &pace, &error);
     if (code == SL_CANCELLED)
         return false;
     if (!u->failure.status)

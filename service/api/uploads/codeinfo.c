@@ -61,7 +61,7 @@ static void write_upper(struct sl_json_writer *w, struct sl_arena *arena, struct
 static struct sl_str pair_name(struct sl_arena *arena, struct sl_str file, struct sl_str id)
 {
     struct sl_str key, parts[3] = {file, id, SL_STR("x")};
-    if (!file.data || !uploads_key_of(arena, parts, &key))
+    if (!file.data || !uploads_make_key(arena, parts, &key))
         return SL_STR("");
     return (struct sl_str){key.data, key.size - 2};
 }

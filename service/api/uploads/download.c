@@ -218,7 +218,7 @@ static enum sl_code read_codeinfo(struct http_exchange *x, const char *scope, en
 {
     static const char *const prefixes[STORE_PARTS] = {"codeinfo/", "try/codeinfo/"};
     struct sl_str parts[3] = {file, id, SL_STR("x")}, key;
-    if (!uploads_key_of(&x->arena, parts, &key))
+    if (!uploads_make_key(&x->arena, parts, &key))
         return SL_NOT_FOUND;
     key.size -= 2;
     struct sl_str name = uploads_name(&x->arena, scope, prefixes[part], key);
@@ -352,12 +352,12 @@ static void download_serve(struct http_exchange *x, bool is_try)
                        .name = x->captures[2]};
     if (!uploads_token(x, &token)) {
         /* answered */
-    } else if (!uploads_key_of(&x->arena, x->captures, &w.key)) {
+    } else if (!uploads_make_key(&x->arena, x->captures, &w.key)) {
         uploads_error(x, 404, NULL);
     } else if (is_ignored(&w)) {
         not_found(&w, "Symbol Not Found (and ignored)");
     } else {
-        w.scope_count = uploads_scopes_of(x, token, &w.scopes);
+        w.scope_count = uploads_list_scopes(x, token, &w.scopes);
         if (!try_scopes(&w, try_parts) && !try_extra(&w) && !(is_by_code(&w) && try_scopes(&w, find_by_code)))
             not_found(&w, "Symbol Not Found");
     }
@@ -408,7 +408,7 @@ static void syminfo(struct http_exchange *x)
     char(*scopes)[SYMBFILE_SCOPE];
     if (!uploads_token(x, &token))
         return;
-    size_t count = uploads_scopes_of(x, token, &scopes);
+    size_t count = uploads_list_scopes(x, token, &scopes);
     for (size_t i = 0; code == SL_NOT_FOUND && i <= count; i++)
         code = find_codeinfo(x, i < count ? scopes[i] : "", true, x->captures[0], x->captures[1], &info, &is_try);
     if (code != SL_OK && code != SL_NOT_FOUND)
@@ -431,12 +431,12 @@ static void download_unknown(struct http_exchange *x)
 /* /api/symbols belongs to another API. */
 static bool api_there(const struct http_exchange *x)
 {
-    return uploads_there(x) && !sl_str_starts(x->path, SL_STR("/api/symbols"));
+    return uploads_find(x) && !sl_str_starts(x->path, SL_STR("/api/symbols"));
 }
 
 #define DOWNLOAD(pattern_, handler_)                                                                                   \
     {                                                                                                                  \
-        .method = "GET", .pattern = (pattern_), .handler = (handler_), .there = uploads_there,                         \
+        .method = "GET", .pattern = (pattern_), .handler = (handler_), .there = uploads_find,                          \
         .rights = API_RIGHT("downloads")                                                                               \
     }
 #define UNKNOWN(method_, pattern_, there_)                                                                             \
@@ -445,7 +445,7 @@ static bool api_there(const struct http_exchange *x)
     }
 static const struct http_route routes[] = {
     DOWNLOAD("/try/{file}/{id}/{name}", download_try),
-    UNKNOWN("GET", "/try/{rest..}", uploads_there),
+    UNKNOWN("GET", "/try/{rest..}", uploads_find),
     DOWNLOAD("/api/syminfo/{file}/{id}", syminfo),
     UNKNOWN("GET", "/api/{rest..}", api_there),
     UNKNOWN("POST", "/api/{rest..}", api_there),

@@ -27,7 +27,7 @@ static bool is_hex(struct sl_str text)
     return text.size > 0;
 }
 
-bool uploads_key_of(struct sl_arena *arena, const struct sl_str parts[3], struct sl_str *key)
+bool uploads_make_key(struct sl_arena *arena, const struct sl_str parts[3], struct sl_str *key)
 {
     size_t size = parts[0].size + parts[1].size + parts[2].size + 2;
     if (size > KEY_MAX || !is_component(parts[0]) || !is_hex(parts[1]) || !is_component(parts[2]))
@@ -55,7 +55,7 @@ bool uploads_key(struct sl_arena *arena, struct sl_str name, struct sl_str *key)
     const struct sl_str parts[3] = {{name.data, (size_t)(one - name.data)},
                                     {one + 1, (size_t)(two - one - 1)},
                                     {two + 1, (size_t)(name.data + name.size - two - 1)}};
-    return uploads_key_of(arena, parts, key);
+    return uploads_make_key(arena, parts, key);
 }
 
 static struct sl_str extension(struct sl_str name)

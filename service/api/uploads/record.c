@@ -73,7 +73,7 @@ void uploads_record_get(struct http_exchange *x)
         uploads_reply_error(x, 403, SL_STR("This requires an Auth-Token to authenticate the request"));
     if (token && !x->status) {
         char scope[SYMBFILE_SCOPE];
-        uploads_scope_of(x, token, scope);
+        uploads_get_scope(x, token, scope);
         enum sl_code code = open_record(x, scope, &record, &error);
         if (code == SL_OK && !token->view_all && !is_of_user(record.bytes, &x->arena, token)) {
             uploads_reply_error(x, 403, SL_STR("Insufficient access to view this upload"));

@@ -433,7 +433,7 @@ static void relay_answer(struct relaying *p, enum sl_code code, int status, stru
 
 static void session_relay(struct relaying *p, const char *url, const char *socket)
 {
-    struct fetch_header headers[NODE_HEADERS_MOST + 1];
+    struct fetch_header headers[NODE_MAX_HEADERS + 1];
     struct sl_str range = http_header(p->x, "content-range");
     struct fetch_relay relay = {.url = url,
                                 .socket = socket,

@@ -124,7 +124,7 @@ static void single_answer(struct http_exchange *x, const struct config *config, 
     struct single_answer a = {x, &config->mozilla.store, token->upload ? STORE_REGULAR : STORE_TRY,
                               sl_json_writer(&body), ""};
     bool good = true;
-    uploads_scope_of(x, token, a.scope);
+    uploads_get_scope(x, token, a.scope);
     sl_json_begin_object(&a.w);
     sl_json_put_key(&a.w, "id");
     sl_json_put_u64(&a.w, uploads_id());
@@ -192,13 +192,13 @@ static const struct http_route routes[] = {
      .handler = single_post,
      .takes_work = true,
      .body_limit = single_limit,
-     .there = uploads_there},
+     .there = uploads_find},
     {.method = "PUT",
      .pattern = "/upload/v2/session/{secret}",
      .handler = session_put,
      .takes_work = true,
      .body_limit = session_limit,
-     .there = uploads_there},
+     .there = uploads_find},
     {.method = NULL},
 };
 

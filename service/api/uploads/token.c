@@ -8,7 +8,7 @@
 #include "core/loop.h"
 #include "core/status.h"
 
-bool uploads_there(const struct http_exchange *x)
+bool uploads_find(const struct http_exchange *x)
 {
     (void)x;
     return store_is_open();
@@ -109,7 +109,7 @@ bool uploads_authorize(struct http_exchange *x, const struct mozilla_token **tok
 
 /* ---- scopes ---- */
 
-void uploads_scope_of(const struct http_exchange *x, const struct mozilla_token *token, char scope[SYMBFILE_SCOPE])
+void uploads_get_scope(const struct http_exchange *x, const struct mozilla_token *token, char scope[SYMBFILE_SCOPE])
 {
     const struct config *config = ((const struct service *)x->service)->config;
     bool owned = token && config->uploads_scope == UPLOADS_OF_SCOPE;
@@ -125,7 +125,7 @@ static const struct access_key *find_access_key(struct http_exchange *x, const s
     return access_check(x, ACCESS_ANY_FORM, x->route->rights, &key) == ACCESS_GRANTED ? key : NULL;
 }
 
-size_t uploads_scopes_of(struct http_exchange *x, const struct mozilla_token *token, char (**scopes)[SYMBFILE_SCOPE])
+size_t uploads_list_scopes(struct http_exchange *x, const struct mozilla_token *token, char (**scopes)[SYMBFILE_SCOPE])
 {
     const struct config *config = ((const struct service *)x->service)->config;
     const struct access_key *key = token ? NULL : find_access_key(x, config);
@@ -135,7 +135,7 @@ size_t uploads_scopes_of(struct http_exchange *x, const struct mozilla_token *to
         if (key)
             symbfile_scope(key->scopes[i], (*scopes)[count]);
         else
-            uploads_scope_of(x, token, (*scopes)[count]);
+            uploads_get_scope(x, token, (*scopes)[count]);
         count += *(*scopes)[count] != '\0';
     }
     return count;

@@ -403,7 +403,7 @@ static void upload_take(struct http_exchange *x, const struct mozilla_token *tok
     *u = (struct upload){.x = x, .token = token, .fd = -1, .begun_us = clock_wall_us()};
     u->config = config_retain(((const struct service *)x->service)->config);
     u->archive = (struct archive){.arena = &x->arena, .config = &u->config->mozilla.store};
-    uploads_scope_of(x, token, u->archive.scope);
+    uploads_get_scope(x, token, u->archive.scope);
     multipart_boundary(http_header(x, "content-type"), &u->boundary);
     if (http_body_take(x, &u->fd) == SL_OK) {
         upload_store(u);
@@ -466,18 +466,18 @@ static void upload_unknown(struct http_exchange *x)
 #define UPLOAD(pattern_)                                                                                               \
     {                                                                                                                  \
         .method = "POST", .pattern = (pattern_), .handler = upload_post, .takes_work = true,                           \
-        .body_limit = upload_limit, .there = uploads_there                                                             \
+        .body_limit = upload_limit, .there = uploads_find                                                              \
     }
 #define UNKNOWN(method_)                                                                                               \
     {                                                                                                                  \
-        .method = (method_), .pattern = "/upload/{rest..}", .handler = upload_unknown, .there = uploads_there,         \
+        .method = (method_), .pattern = "/upload/{rest..}", .handler = upload_unknown, .there = uploads_find,          \
         .immediate = true                                                                                              \
     }
 static const struct http_route routes[] = {
     UPLOAD("/upload/"),
     UPLOAD("/upload"),
-    {.method = "POST", .pattern = "/upload/auth_info/", .handler = auth_info, .there = uploads_there},
-    {.method = "GET", .pattern = "/api/uploads/upload/{id}", .handler = uploads_record_get, .there = uploads_there},
+    {.method = "POST", .pattern = "/upload/auth_info/", .handler = auth_info, .there = uploads_find},
+    {.method = "GET", .pattern = "/api/uploads/upload/{id}", .handler = uploads_record_get, .there = uploads_find},
     UNKNOWN("GET"),
     UNKNOWN("POST"),
     UNKNOWN("PUT"),

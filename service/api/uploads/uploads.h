@@ -22,12 +22,12 @@ void uploads_reply_error(struct http_exchange *x, int status, struct sl_str text
 void uploads_error(struct http_exchange *x, int status, const char *detail); /* http_family.error */
 /* Reads and drops the rest of the body, so that the client gets the answer that follows. */
 void uploads_discard_body(struct http_exchange *x) SL_SUSPENDS;
-bool uploads_there(const struct http_exchange *x); /* http_route.there */
+bool uploads_find(const struct http_exchange *x); /* http_route.there */
 
 /* Scope of a token's uploads: a directory name of the store (symbfile_scope); empty: shared by all. */
-void uploads_scope_of(const struct http_exchange *x, const struct mozilla_token *token, char scope[SYMBFILE_SCOPE]);
+void uploads_get_scope(const struct http_exchange *x, const struct mozilla_token *token, char scope[SYMBFILE_SCOPE]);
 /* Scopes that a request may read besides the shared one: that of its token, or those of its access key; in the arena. */
-size_t uploads_scopes_of(struct http_exchange *x, const struct mozilla_token *token, char (**scopes)[SYMBFILE_SCOPE]);
+size_t uploads_list_scopes(struct http_exchange *x, const struct mozilla_token *token, char (**scopes)[SYMBFILE_SCOPE]);
 
 /* ---- record.c: records of finished uploads, to be queried later ---- */
 
@@ -43,7 +43,7 @@ http_handler uploads_record_get; /* GET /api/uploads/upload/{id} */
  * or out of memory. */
 bool uploads_key(struct sl_arena *arena, struct sl_str name, struct sl_str *key);
 /* The same from the three parts, none of which may have a slash. */
-bool uploads_key_of(struct sl_arena *arena, const struct sl_str parts[3], struct sl_str *key);
+bool uploads_make_key(struct sl_arena *arena, const struct sl_str parts[3], struct sl_str *key);
 /* uploads_is_packed: true if a file of this name is stored compressed; and its media type in the store. */
 bool uploads_is_packed(const struct config_store *config, struct sl_str name);
 const char *uploads_media_type(const struct config_store *config, struct sl_str name, struct sl_arena *arena);
@@ -71,7 +71,7 @@ struct archive_member {
 struct archive {
     struct sl_arena *arena;
     const struct config_store *config;
-    char scope[SYMBFILE_SCOPE]; /* uploads_scope_of */
+    char scope[SYMBFILE_SCOPE]; /* uploads_get_scope */
     struct sl_mapping body;     /* the request's body, or the downloaded file */
     struct sl_str filename;
     struct sl_bytes bytes; /* view of `body` */

@@ -61,8 +61,8 @@ struct run {
     struct fiber_group cleaning, pushing, reporting;
     bool stopping;
     struct sl_error error;
-    const char *failed;   /* the part that failed to start */
-    char neighbours[128]; /* socket for requests of the service's other processes; empty: none */
+    const char *failed;    /* the part that failed to start */
+    char peer_socket[128]; /* socket for requests of the service's other processes; empty: none */
 };
 
 /* ---- the process ---- */
@@ -231,7 +231,7 @@ static void fill_http_options(const struct run *run, struct http_options *o)
     o->server_header = config->http.server_header;
     o->reuseport = config->http.reuseport || config->process.directory;
     o->leaves_others = config->http.reuseport && !config->process.directory;
-    o->neighbours = run->neighbours[0] ? run->neighbours : NULL;
+    o->peer_socket = run->peer_socket[0] ? run->peer_socket : NULL;
     o->cors_origins = config->http.cors_origins;
     o->cors_origin_count = config->http.cors_origin_count;
     o->file_max_age_s = config->http.file_max_age_ns / 1000000000u;
@@ -542,7 +542,7 @@ static int start(struct config *config, const struct options *options)
     run.config = config;
     run.options = options;
     if (config->process.directory)
-        snprintf(run.neighbours, sizeof run.neighbours, "%s/%zu", config->process.directory, config->process.index);
+        snprintf(run.peer_socket, sizeof run.peer_socket, "%s/%zu", config->process.directory, config->process.index);
     if (!take_signals(&run))
         return server_failed("failed to start the server", run.error.message);
     loop_init(process_threads(config));

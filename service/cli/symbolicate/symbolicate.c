@@ -228,7 +228,7 @@ static int run_input(const struct options *o, enum input_kind kind, const char *
     bool is_id = is_event_id(path);
     int status = sentry_project_read(o, is_id, &arena, &project);
     if (!status && !(status = map_input(o, &project, path, is_id, &mapping))) {
-        status = run_kind(o, &project, kind ? kind : input_kind_of(mapping.bytes), mapping.bytes);
+        status = run_kind(o, &project, kind ? kind : input_kind_detect(mapping.bytes), mapping.bytes);
         sl_unmap(&mapping);
     }
     sl_arena_free(&arena);

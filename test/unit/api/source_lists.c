@@ -44,7 +44,7 @@ TEST(the_same_text_is_the_same_list)
     assert_true(kept.number != first.number);
     config.sources_number--;
     sl_arena_free(&other);
-    source_lists_forget();
+    source_lists_clear();
     assert_true(sl_str_equal(first.items->id, SL_STR("a"))); /* its arena holds it */
     sl_arena_free(&one);
 }
@@ -59,7 +59,7 @@ TEST(what_is_wrong_is_not_kept)
         assert_false(reads(&arena, "[{\"id\":"));
     }
     sl_arena_free(&arena);
-    source_lists_forget();
+    source_lists_clear();
 }
 
 TEST(a_bounded_number_is_kept)
@@ -79,5 +79,5 @@ TEST(a_bounded_number_is_kept)
     assert_true(reads(&arena, LIST("0")));
     assert_true(kept.number != first);
     sl_arena_free(&arena);
-    source_lists_forget();
+    source_lists_clear();
 }

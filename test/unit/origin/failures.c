@@ -106,9 +106,9 @@ TEST(test_sources_of_one_id_are_told_apart_by_their_roots)
 TEST(test_other_processes_are_heard)
 {
     origin_answered(SOURCE, A, SL_TIMEOUT);
-    origin_heard(SOURCE, B, ago(5)); /* from before */
+    origin_note_success(SOURCE, B, ago(5)); /* from before */
     assert_false(is_doubted(A, SL_TIMEOUT, 5));
-    origin_heard(SOURCE, B, ago(-1));
+    origin_note_success(SOURCE, B, ago(-1));
     assert_true(is_doubted(A, SL_TIMEOUT, 5));
 }
 

@@ -12,21 +12,21 @@
 #include "api/impl.h"
 #include "core/pool.h"
 
-struct lane {
+struct body_consumer {
     enum pool_job job;
-    bool (*take)(void *arg, struct sl_bytes bytes); /* on a pool thread; false ends lanes_run with SL_MALFORMED */
+    bool (*take)(void *arg, struct sl_bytes bytes); /* on a pool thread; false ends body_tee_run with SL_MALFORMED */
     void *arg;
 };
 
 /* Limit for slow clients: SL_TIMEOUT when the body is more than `grace_ms` later than it would be at a constant `min_rate`
  * bytes a second (0 = no limit). Only the time spent waiting for the client counts. */
-struct lanes_pace {
+struct body_tee_pace {
     uint64_t min_rate, grace_ms;
 };
 
 /* SL_OK: all lanes have taken the whole body. SL_CANCELLED: the server has answered, or the client is gone. SL_MALFORMED, with
  * no message: a lane refused. SL_TIMEOUT: the client is too slow. SL_BUSY: no memory, or no free pool slot. Else SL_INTERNAL.
- * When it returns, no lane is running. At most LANES_MAX lanes. */
-enum { LANES_MAX = 4 };
-enum sl_code lanes_run(struct http_exchange *x, const struct lane *lanes, size_t count, const struct lanes_pace *pace,
-                       struct sl_error *error) SL_SUSPENDS;
+ * When it returns, no lane is running. At most BODY_TEE_MAX_CONSUMERS lanes. */
+enum { BODY_TEE_MAX_CONSUMERS = 4 };
+enum sl_code body_tee_run(struct http_exchange *x, const struct body_consumer *lanes, size_t count,
+                          const struct body_tee_pace *pace, struct sl_error *error) SL_SUSPENDS;

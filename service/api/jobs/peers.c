@@ -1,5 +1,5 @@
 /* Queries the other processes of this service by their unix sockets. */
-#include "api/jobs/siblings.h"
+#include "api/jobs/peers.h"
 
 #include <stdio.h>
 
@@ -23,7 +23,7 @@ static void gather(void *arg)
     struct gathering *g = arg;
     while (g->next < g->config->http.processes) {
         size_t index = g->next++;
-        struct fetch_header headers[NODE_HEADERS_MOST + 1];
+        struct fetch_header headers[NODE_MAX_HEADERS + 1];
         const char *socket = node_socket(g->config, &g->x->arena, index);
         struct fetch_relay relay = {
             .url = g->url, .socket = socket, .headers = headers, .timeout_ns = TIMEOUT_NS, .max_size = ANSWER_MAX};
@@ -35,12 +35,12 @@ static void gather(void *arg)
     }
 }
 
-bool siblings_speak(const struct http_exchange *x)
+bool peers_should_answer(const struct http_exchange *x)
 {
     return ((const struct service *)x->service)->config->process.directory && !node_is_forwarded(x);
 }
 
-void siblings_ask(struct http_exchange *x, const char *path, struct sl_str accept, struct sl_buf *texts)
+void peers_request(struct http_exchange *x, const char *path, struct sl_str accept, struct sl_buf *texts)
 {
     const struct config *config = config_retain(((const struct service *)x->service)->config);
     size_t others = config->http.processes - 1;

@@ -41,4 +41,4 @@ enum sl_code form_split(struct sl_bytes form, struct sl_str boundary, struct sl_
                         struct form_part *parts, size_t count, struct sl_error *error);
 
 /* The first file named like the last component of `path` (a path or URL) with `suffix`; NULL if there is none. */
-const struct own_file *own_files_named(const struct own_files *files, struct sl_str path, const char *suffix);
+const struct own_file *files_of_form(const struct own_files *files, struct sl_str path, const char *suffix);

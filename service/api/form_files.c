@@ -1,4 +1,4 @@
-#include "api/own_files.h"
+#include "api/form_files.h"
 
 #include "http/multipart.h"
 
@@ -81,7 +81,7 @@ enum sl_code form_split(struct sl_bytes form, struct sl_str boundary, struct sl_
 
 /* ---- finding ---- */
 
-const struct own_file *own_files_named(const struct own_files *files, struct sl_str path, const char *suffix)
+const struct own_file *files_of_form(const struct own_files *files, struct sl_str path, const char *suffix)
 {
     size_t end = 0;
     while (end < path.size && path.data[end] != '?' && path.data[end] != '#')

@@ -1,4 +1,4 @@
-#include "api/lanes.h"
+#include "api/body_tee.h"
 
 #include <stdlib.h>
 
@@ -10,7 +10,7 @@ struct lanes_state;
 
 struct lane_state {
     struct lanes_state *state;
-    const struct lane *lane;
+    const struct body_consumer *lane;
     uint64_t done;
     struct sl_bytes bytes; /* piece that the lane reads now */
     bool good;
@@ -20,12 +20,12 @@ struct lanes_state {
     struct http_exchange *x;
     struct fiber_group group;
     struct fiber_wait_list data_ready, space_ready; /* waited on by lanes; by the reader */
-    struct lane_state lane_states[LANES_MAX];
+    struct lane_state lane_states[BODY_TEE_MAX_CONSUMERS];
     size_t count;
     uint8_t *ring;
     size_t size;
     uint64_t filled;
-    const struct lanes_pace *pace;
+    const struct body_tee_pace *pace;
     uint64_t waited_ms; /* time spent waiting for the client */
     bool ended;         /* the whole body was read */
     enum sl_code code;
@@ -142,8 +142,8 @@ static size_t ring_size(const struct http_exchange *x)
     return size;
 }
 
-enum sl_code lanes_run(struct http_exchange *x, const struct lane *lanes, size_t count, const struct lanes_pace *pace,
-                       struct sl_error *error)
+enum sl_code body_tee_run(struct http_exchange *x, const struct body_consumer *lanes, size_t count,
+                          const struct body_tee_pace *pace, struct sl_error *error)
 {
     struct lanes_state t = {.x = x, .count = count, .size = ring_size(x), .pace = pace};
     t.ring = malloc(t.size);
