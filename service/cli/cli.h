@@ -71,15 +71,15 @@ int output_directory(const char *path);
 enum sl_code output_file_put(const char *path, struct sl_bytes bytes, struct sl_error *error);
 
 /* Prints "error: <message>" and, unless `cause` is NULL, "  caused by: <cause>" on stderr. Returns `status`. */
-int report(int status, const char *message, const char *cause);
+int report_error(int status, const char *message, const char *cause);
 int report_no_memory(void); /* returns 1 */
 /* Prints lines on stderr without a prefix; arguments as for printf. */
-void remark(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void remark_list(const char *format, va_list arguments) __attribute__((format(printf, 1, 0)));
+void print_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void print_note_list(const char *format, va_list arguments) __attribute__((format(printf, 1, 0)));
 /* The exit status for a file that could not be opened or read. */
-int report_status(enum sl_code code);
+int status_of_code(enum sl_code code);
 /* Reports that a file could not be processed, and why. Returns the exit status. */
-int report_file(const char *path, enum sl_code code, const struct sl_error *error);
+int report_file_error(const char *path, enum sl_code code, const struct sl_error *error);
 
 /* ---- debug_file.c, files.c: files ---- */
 
@@ -103,7 +103,7 @@ enum sl_code map_unpacked(struct sl_mapping *mapping, struct sl_error *error);
 
 bool path_is_directory(const char *path);
 /* The DWARF file in a .dSYM bundle: of several, the first by name. NULL if there is none; the caller frees. */
-char *file_of_dsym(const char *directory);
+char *find_dsym_file(const char *directory);
 
 /* A separate file with an object's debug information. */
 struct debug_file {
@@ -203,7 +203,7 @@ enum sl_code input_read_functions(struct input *input, const struct sl_parallel 
 /* Adds a line to the notes unless it is there already. */
 void input_note(struct input *input, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Checks the first `most` units: adds a note for each split unit whose package or .dwo file is missing. */
-void input_note_split_units(struct input *input, size_t most);
+void input_add_note_split_units(struct input *input, size_t most);
 
 /* Fills `cache`, converting the input and its companions with `jobs` threads (0 = all cores). */
 enum sl_code input_convert(struct input *input, unsigned jobs, struct sl_error *error);

@@ -76,7 +76,7 @@ enum sl_code map_file(const char *path, struct sl_mapping *mapping, struct sl_er
 
 /* ---- .dSYM bundles ---- */
 
-char *file_of_dsym(const char *directory)
+char *find_dsym_file(const char *directory)
 {
     char inner[4096], *found = NULL;
     struct dirent **names;
@@ -242,7 +242,7 @@ static bool try_format(struct finder *f, const char *format, ...)
 
 static bool try_dsym(struct finder *f, const char *bundle)
 {
-    char *file = path_is_directory(bundle) ? file_of_dsym(bundle) : NULL;
+    char *file = path_is_directory(bundle) ? find_dsym_file(bundle) : NULL;
     bool found = file && try_path(f, file);
     free(file);
     return found;

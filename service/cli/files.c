@@ -143,7 +143,7 @@ static enum sl_code detect_contents(struct input *input, struct sl_error *error)
 static enum sl_code open_file(const char *path, struct input *input, struct sl_error *error)
 {
     *input = (struct input){0};
-    input->path = path_is_directory(path) ? file_of_dsym(path) : strdup(path);
+    input->path = path_is_directory(path) ? find_dsym_file(path) : strdup(path);
     if (!input->path)
         return sl_fail(error, SL_INTERNAL, "%s is a directory", path);
     enum sl_code code =

@@ -87,7 +87,7 @@ static bool key_is_sound(struct sl_str yaml)
     bool sound = config_parse(yaml, "key", &config, &problems, &error) == SL_OK && !names_key(&problems);
     config_format_problems("key", &problems, &text);
     if (!sound)
-        report(2, "the configuration would reject this key", NULL);
+        report_error(2, "the configuration would reject this key", NULL);
     if (!sound && text.size)
         fwrite(text.data, 1, text.size, stderr);
     config_release(config);
@@ -105,10 +105,10 @@ static int key_run(const struct options *o)
         !option_given(o, "right"))
         return options_wrong(o, "expected 'key new --id ID --right RIGHT'");
     if (RAND_bytes(bytes, KEY_BYTES) != 1)
-        return report(1, "cannot read random bytes", NULL);
+        return report_error(1, "cannot read random bytes", NULL);
     sl_buf_hex(&key, bytes, KEY_BYTES);
     if (!key_write(o, sl_buf_view(&key), &yaml))
-        status = report(1, "cannot compute the key's digest", NULL);
+        status = report_error(1, "cannot compute the key's digest", NULL);
     else if (!key_is_sound(sl_buf_view(&yaml)))
         status = options_try_help("key");
     else {

@@ -83,8 +83,8 @@ static int unknown(const char *name)
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         names[i] = commands_all[i]->name;
     const char *near = options_nearest(name, names);
-    remark("error: unknown command '%s'%s%s\nTry '%s --help'.\n", name, near ? ", did you mean " : "", near ? near : "",
-           options_program_name());
+    print_note("error: unknown command '%s'%s%s\nTry '%s --help'.\n", name, near ? ", did you mean " : "",
+               near ? near : "", options_program_name());
     return 2;
 }
 
@@ -195,8 +195,8 @@ static int no_command(int argc, char **argv)
         char name[64];
         snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word); /* the value may be a secret */
         const char *near = options_nearest(name + strspn(name, "-"), names);
-        remark("error: unknown option %s%s%s\nTry '%s --help'.\n", name, near ? ", did you mean --" : "",
-               near ? near : "", options_program_name());
+        print_note("error: unknown option %s%s%s\nTry '%s --help'.\n", name, near ? ", did you mean --" : "",
+                   near ? near : "", options_program_name());
     } else {
         summary(stderr, false);
     }

@@ -46,7 +46,7 @@ static bool add_thing(struct missing_report *report, struct missing_list *list, 
     return is_new;
 }
 
-bool missing_thing(struct missing_report *report, struct sl_str name, struct sl_str id)
+bool missing_add(struct missing_report *report, struct sl_str name, struct sl_str id)
 {
     return add_thing(report, &report->things, name, id);
 }
@@ -62,7 +62,7 @@ void missing_count(struct missing_report *report, size_t missing, size_t total)
     report->total += total;
 }
 
-void missing_place(struct missing_report *report, struct sl_str place)
+void missing_add_location(struct missing_report *report, struct sl_str place)
 {
     list_add(report, &report->places, place, place);
 }
@@ -128,12 +128,12 @@ void missing_put(const struct missing_report *report, struct sl_buf *out)
     sl_buf_u8(out, '\n');
 }
 
-void missing_tell(const struct missing_report *report, const struct options *o)
+void missing_print(const struct missing_report *report, const struct options *o)
 {
     struct sl_buf line = {0};
     missing_put(report, &line);
     if (line.size && !line.failed && !option_given(o, "quiet") && output_flush())
-        remark(SL_STR_FMT, SL_STR_ARG(sl_buf_view(&line)));
+        print_note(SL_STR_FMT, SL_STR_ARG(sl_buf_view(&line)));
     sl_buf_free(&line);
 }
 

@@ -7,9 +7,9 @@
  * (each is a single line). One report serves programs, JavaScript and the JVM; only their `struct missing_words` differ. The order of
  * calls:
  *
- *     missing_init ─▶ missing_place, missing_failure, missing_thing, missing_count, in any order ─▶ missing_tell ─▶ missing_free
+ *     missing_init ─▶ missing_add_location, missing_failure, missing_add, missing_count, in any order ─▶ missing_print ─▶ missing_free
  *
- * by_id_describe (by_id/by_id.h) adds the places and failures of an open `struct by_id`. All texts are copied. Running out of memory
+ * locator_describe (locator/locator.h) adds the places and failures of an open `struct locator`. All texts are copied. Running out of memory
  * shortens the line and is not an error. */
 #pragma once
 
@@ -49,13 +49,13 @@ void missing_free(struct missing_report *report);
 
 /* Adds something that was not found: a module, script or mapping, by name and id (data NULL: it has none). False when it was added
  * before. */
-bool missing_thing(struct missing_report *report, struct sl_str name, struct sl_str id);
+bool missing_add(struct missing_report *report, struct sl_str name, struct sl_str id);
 /* Adds something that was found, which the line does not show, so that it is counted once. False when it was added before. */
 bool missing_found(struct missing_report *report, struct sl_str name, struct sl_str id);
 /* Adds to the counts: `total` units were looked up, `missing` of them without success. */
 void missing_count(struct missing_report *report, size_t missing, size_t total);
 /* Adds a place that was searched: a path or URL as the user wrote it, without secrets. */
-void missing_place(struct missing_report *report, struct sl_str place);
+void missing_add_location(struct missing_report *report, struct sl_str place);
 /* Adds a place or file that could not be used, and why. Only the first failure of each place is kept: false for the others. */
 bool missing_failure(struct missing_report *report, struct sl_str place, struct sl_str why);
 /* Copies the failures of another report. */
@@ -65,6 +65,6 @@ bool missing_is_any(const struct missing_report *report);
 /* Appends the line with its line end; nothing when nothing is missing. */
 void missing_put(const struct missing_report *report, struct sl_buf *out);
 /* Flushes standard output, then writes the line to stderr unless --quiet is given. */
-void missing_tell(const struct missing_report *report, const struct options *o);
+void missing_print(const struct missing_report *report, const struct options *o);
 /* Returns `status`, or 3 if --fail-on-missing is given, something is missing and `status` is 0. */
 int missing_status(const struct missing_report *report, const struct options *o, int status);

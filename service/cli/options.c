@@ -103,9 +103,9 @@ int options_wrong(const struct options *o, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    remark("error: ");
-    remark_list(format, arguments);
-    remark("\n");
+    print_note("error: ");
+    print_note_list(format, arguments);
+    print_note("\n");
     va_end(arguments);
     return options_try_help(o->command->name);
 }
@@ -252,7 +252,7 @@ static void note_unused(const struct options *o)
         return;
     for (size_t i = 0; options_global[i].name; i++)
         if (o->counts[OPTION_MAX + i] && !o->used[i])
-            remark("note: --%s has no effect on '%s'\n", options_global[i].name, o->command->name);
+            print_note("note: --%s has no effect on '%s'\n", options_global[i].name, o->command->name);
 }
 
 bool option_given(const struct options *o, const char *name)

@@ -55,7 +55,7 @@ int output_finish(int status)
     }
     if (output_flush())
         return status;
-    return stdout_errno == EPIPE ? 0 : report(1, "cannot write output", strerror(stdout_errno));
+    return stdout_errno == EPIPE ? 0 : report_error(1, "cannot write output", strerror(stdout_errno));
 }
 
 static bool is_set(const char *variable)
@@ -92,15 +92,15 @@ void output_put_safe(struct sl_buf *out, struct sl_str text)
     output_put_safe_but(out, text, ' ');
 }
 
-int report(int status, const char *message, const char *cause)
+int report_error(int status, const char *message, const char *cause)
 {
     bool caused = cause && *cause;
-    remark("error: %s\n%s%s%s", message, caused ? "  caused by: " : "", caused ? cause : "",
-           caused ? "\n" : ""); /* in one write: the log writes lines in between */
+    print_note("error: %s\n%s%s%s", message, caused ? "  caused by: " : "", caused ? cause : "",
+               caused ? "\n" : ""); /* in one write: the log writes lines in between */
     return status;
 }
 
-void remark_list(const char *format, va_list arguments)
+void print_note_list(const char *format, va_list arguments)
 {
     char *text;
     struct sl_buf safe = {0};
@@ -115,29 +115,29 @@ void remark_list(const char *format, va_list arguments)
     sl_buf_free(&safe);
 }
 
-void remark(const char *format, ...)
+void print_note(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    remark_list(format, arguments);
+    print_note_list(format, arguments);
     va_end(arguments);
 }
 
 int report_no_memory(void)
 {
-    return report(1, "out of memory", NULL);
+    return report_error(1, "out of memory", NULL);
 }
 
-int report_status(enum sl_code code)
+int status_of_code(enum sl_code code)
 {
     return code == SL_MALFORMED || code == SL_UNSUPPORTED ? STATUS_NOTHING : 1;
 }
 
-int report_file(const char *path, enum sl_code code, const struct sl_error *error)
+int report_file_error(const char *path, enum sl_code code, const struct sl_error *error)
 {
     char text[4200];
     snprintf(text, sizeof text, "failed to process file %s", path);
-    return report(report_status(code), text, error->message);
+    return report_error(status_of_code(code), text, error->message);
 }
 
 /* ---- files ---- */
@@ -334,7 +334,7 @@ int output_directory(const char *path)
         return 0;
     const char *why = strerror(errno == EEXIST ? ENOTDIR : errno);
     snprintf(text, sizeof text, "cannot make the directory %s", path);
-    return report(1, text, why);
+    return report_error(1, text, why);
 }
 
 /* ---- widths ---- */

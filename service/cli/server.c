@@ -19,7 +19,7 @@
 
 int server_failed(const char *message, const char *cause)
 {
-    return report(1, message, cause);
+    return report_error(1, message, cause);
 }
 
 const char *server_environment(const char *name)

@@ -277,7 +277,7 @@ static bool look_for_split_unit(void *arg, struct sl_str comp_dir, struct sl_str
     return true;
 }
 
-void input_note_split_units(struct input *input, size_t most)
+void input_add_note_split_units(struct input *input, size_t most)
 {
     struct sl_object *object = input_debug(input);
     struct sl_dwarf_wants wants;

@@ -32,7 +32,7 @@ static int symcachegen_put(const struct input *input, const char *path)
 {
     struct sl_error error;
     bool good = output_file_put(path, input->cache.table.bytes, &error) == SL_OK;
-    return good ? 0 : report(1, error.message, NULL);
+    return good ? 0 : report_error(1, error.message, NULL);
 }
 
 static int symcachegen_write(const struct input *input, const char *root, struct sl_str name)
@@ -70,7 +70,7 @@ static int symcachegen_run(const struct options *o, const char *pdb, const char 
         status =
             output ? symcachegen_put(&input, output) : symcachegen_write(&input, root, path_file_name(sl_str(pdb)));
     else
-        status = symcachegen_fail(pdb, error.message) ? report_status(code) : 1;
+        status = symcachegen_fail(pdb, error.message) ? status_of_code(code) : 1;
     input_close(&input);
     return status;
 }

@@ -136,7 +136,7 @@ static int choose_id(struct splitting *s)
     }
     if (!text) {
         if (RAND_bytes(s->given, UUID_SIZE) != 1)
-            return report(1, "cannot read random bytes", NULL);
+            return report_error(1, "cannot read random bytes", NULL);
         s->given[6] = (uint8_t)((s->given[6] & 0x0F) | 0x40); /* RFC 9562: version 4 and its variant */
         s->given[8] = (uint8_t)((s->given[8] & 0x3F) | 0x80);
     }
@@ -204,9 +204,9 @@ static int split_write(const char *path, const struct sl_buf *bytes, const char 
         return report_no_memory();
     bool known = like && stat(like, &st) == 0;
     if (output_file_put(path, sl_buf_bytes(bytes), &error) != SL_OK)
-        return report(1, error.message, NULL);
+        return report_error(1, error.message, NULL);
     if (known && (chown(path, st.st_uid, st.st_gid) != 0 || chmod(path, st.st_mode & 07777) != 0))
-        remark("WARNING: %s: could not keep owner and mode\n", path);
+        print_note("WARNING: %s: could not keep owner and mode\n", path);
     return 0;
 }
 
@@ -261,7 +261,7 @@ static void print_ids(const struct splitting *s, const char *out, size_t size)
         output_write(sl_buf_view(&id));
     }
     if (option_given(s->o, "verbose"))
-        remark("note: SDKs for JavaScript send " SL_STR_FMT "\n", SL_STR_ARG(sl_buf_view(&raw)));
+        print_note("note: SDKs for JavaScript send " SL_STR_FMT "\n", SL_STR_ARG(sl_buf_view(&raw)));
     sl_buf_free(&id);
     sl_buf_free(&raw);
 }
@@ -314,7 +314,7 @@ static int split_run(const struct options *o)
     struct progress progress;
     int status = 0;
     if (code != SL_OK)
-        status = report_file(path, code, &error);
+        status = report_file_error(path, code, &error);
     else if (debug && is_same_file(debug, out))
         status = options_wrong(o, "--debug-out would overwrite the module: '%s'", debug);
     if (status) {
@@ -327,7 +327,7 @@ static int split_run(const struct options *o)
     code = read_parts(&s, &error);
     if (code == SL_OK)
         find_id(&s);
-    status = code == SL_OK ? split_module(&s, real ? real : path) : report_file(path, code, &error);
+    status = code == SL_OK ? split_module(&s, real ? real : path) : report_file_error(path, code, &error);
     progress_finish(&progress);
     free(s.parts);
     free(real);

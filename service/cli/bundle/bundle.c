@@ -120,7 +120,7 @@ static char *result_path(const struct bundling *b, const char *file, size_t slic
 static int bundle_publish(const char *path, struct sl_bytes bytes)
 {
     struct sl_error error;
-    return output_file_put(path, bytes, &error) == SL_OK ? 0 : report(1, error.message, NULL);
+    return output_file_put(path, bytes, &error) == SL_OK ? 0 : report_error(1, error.message, NULL);
 }
 
 static void report_object(struct bundling *b, const char *input, const char *output, const struct packing *p,
@@ -156,7 +156,7 @@ static void print_object(struct bundling *b, const char *input, const char *outp
     if (output)
         sl_buf_printf(&b->out, "%s\n", output);
     else if (!p->packed_count)
-        remark("skipped %s (no files found)\n", input);
+        print_note("skipped %s (no files found)\n", input);
 }
 
 static enum sl_code bundle_finish(struct sl_bundle_writer *writer, const char *path, const struct sl_object_info *info,
@@ -208,9 +208,10 @@ static int write_bundle(struct bundling *b, const char *path, struct input *inpu
         enum sl_code code = bundle_finish(p->writer, input->path, info, &error);
         output = result_path(b, path, slice);
         if (code != SL_OK || !output)
-            status = output ? report_file(path, code, &error) : report_no_memory();
+            status = output ? report_file_error(path, code, &error) : report_no_memory();
         else if (!is_free(b, output))
-            status = report(1, "another file's bundle already has this name; choose a different --output", output);
+            status =
+                report_error(1, "another file's bundle already has this name; choose a different --output", output);
         else
             status = bundle_publish(output, sl_buf_bytes(bytes));
     }
@@ -228,7 +229,7 @@ static int bundle_object(struct bundling *b, const char *path, struct input *inp
     struct sl_error error = {0};
     struct sl_buf bytes = {0};
     enum sl_code code = source_paths_read(input, &paths, &error);
-    int status = code == SL_OK ? 0 : report_file(path, code, &error);
+    int status = code == SL_OK ? 0 : report_file_error(path, code, &error);
     struct packing p = {
         .roots = b->roots,
         .root_count = b->root_count,
@@ -260,10 +261,10 @@ static void tell_skipped(const struct packing *p, const struct skipped *skipped)
                                                {"embedded source", "Skipping embedded source file: "}};
     for (size_t i = 0; i < 2; i++)
         if (strcmp(skipped->reason, sentences[i][0]) == 0)
-            remark("%s" SL_STR_FMT "\n", sentences[i][1], SL_STR_ARG(skipped->path));
+            print_note("%s" SL_STR_FMT "\n", sentences[i][1], SL_STR_ARG(skipped->path));
     if (strcmp(skipped->reason, "file is too large") == 0)
-        remark("Source exceeded maximum item size limit (%llu). " SL_STR_FMT "\n", (unsigned long long)p->max_size,
-               SL_STR_ARG(skipped->path));
+        print_note("Source exceeded maximum item size limit (%llu). " SL_STR_FMT "\n", (unsigned long long)p->max_size,
+                   SL_STR_ARG(skipped->path));
 }
 
 enum sl_code bundle_object_sources(const char *path, struct input *input, bool tell, struct sl_buf *bytes, bool *some,
@@ -308,11 +309,11 @@ static int bundle_file(struct bundling *b, const char *path)
     if (code == SL_OK && input.has_cache)
         code = sl_fail(&error, SL_MALFORMED, "a symcache contains no source references; pass the debug file");
     if (code != SL_OK)
-        status = report_file(path, code, &error);
+        status = report_file_error(path, code, &error);
     for (size_t i = 0; status == 0 && i < input.archive.count; i++) {
         code = sl_archive_object(&input.archive, i, NULL, &input.object, &error);
         if (code != SL_OK) {
-            status = report_file(path, code, &error);
+            status = report_file_error(path, code, &error);
         } else if (is_wanted(b, sl_object_info(input.object))) {
             b->seen++;
             status = bundle_object(b, path, &input, i);
@@ -346,7 +347,7 @@ static int bundle_all(struct bundling *b)
         sl_buf_u8(&b->out, '\n');
     }
     if (status == 0 && !b->seen)
-        status = report(STATUS_NOTHING, "no object in the file matches --arch and --id", NULL);
+        status = report_error(STATUS_NOTHING, "no object in the file matches --arch and --id", NULL);
     if (!b->json || status == 0)
         output_write(sl_buf_view(&b->out));
     return status;
@@ -360,7 +361,7 @@ static int bundle_project(struct bundling *b, const char *directory)
     struct sl_buf bytes = {0};
     size_t exclude_count, count = 0;
     if (!id || !sl_debug_id_parse(sl_str(id), &b->id))
-        return report(2, id ? "--debug-id is not a debug id" : "--jvm needs --debug-id", id);
+        return report_error(2, id ? "--debug-id is not a debug id" : "--jvm needs --debug-id", id);
     sl_debug_id_format(&b->id, text);
     const char *const *exclude = option_values(b->o, "exclude", &exclude_count);
     struct sl_bundle_writer *writer = sl_bundle_writer_new(&bytes);
@@ -375,9 +376,9 @@ static int bundle_project(struct bundling *b, const char *directory)
     if (into)
         snprintf(path, sizeof path, "%s%s%s.zip", output ? output : "", output ? "/" : "", text);
     if (status == 0 && !count)
-        remark("skipped %s (no files found)\n", directory);
+        print_note("skipped %s (no files found)\n", directory);
     else if (status == 0 && sl_bundle_finish(writer, &attribute, 1, &error) != SL_OK)
-        status = report(1, error.message, NULL);
+        status = report_error(1, error.message, NULL);
     else if (status == 0 && (status = bundle_publish(into ? path : output, sl_buf_bytes(&bytes))) == 0)
         sl_buf_printf(&b->out, "Created %s\n", into ? path : output);
     output_write(sl_buf_view(&b->out));
@@ -393,7 +394,7 @@ static bool read_roots(struct bundling *b)
     for (size_t i = 0; b->roots && i < b->root_count; i++) {
         const char *equals = strchr(values[i], '=');
         if (!equals || equals == values[i]) {
-            report(2, "--root must be FROM=TO", values[i]);
+            report_error(2, "--root must be FROM=TO", values[i]);
             return false;
         }
         b->roots[i] = (struct root){{values[i], (size_t)(equals - values[i])}, sl_str(equals + 1)};
@@ -420,11 +421,11 @@ static int bundle_run(const struct options *o)
     b.has_id = id && sl_debug_id_parse(sl_str(id), &b.id);
     int status = 2;
     if (!o->argument_count == !jvm)
-        report(2, jvm ? "--jvm cannot be combined with FILE arguments" : "no file given", NULL);
+        report_error(2, jvm ? "--jvm cannot be combined with FILE arguments" : "no file given", NULL);
     else if (arch && b.arch == SL_ARCH_UNKNOWN)
-        report(2, "unknown architecture", arch);
+        report_error(2, "unknown architecture", arch);
     else if (!read_size(option_value(o, "max-file-size", "10 MiB"), &b.max_size))
-        report(2, "--max-file-size is not a valid size", option_value(o, "max-file-size", NULL));
+        report_error(2, "--max-file-size is not a valid size", option_value(o, "max-file-size", NULL));
     else if (read_roots(&b))
         status = jvm ? bundle_project(&b, jvm) : bundle_all(&b);
     free(b.roots);

@@ -221,8 +221,8 @@ static void bundle_jvm_pack(struct walk *w, uint64_t max_size, bool verbose, str
         if (w->failed)
             break;
         if (!made) {
-            remark("warning: " SL_STR_FMT " has the URL of " SL_STR_FMT ", which stays\n", SL_STR_ARG(w->paths[i]),
-                   SL_STR_ARG(*(struct sl_str *)*slot));
+            print_note("warning: " SL_STR_FMT " has the URL of " SL_STR_FMT ", which stays\n", SL_STR_ARG(w->paths[i]),
+                       SL_STR_ARG(*(struct sl_str *)*slot));
             continue;
         }
         *slot = &w->paths[i];
@@ -231,7 +231,7 @@ static void bundle_jvm_pack(struct walk *w, uint64_t max_size, bool verbose, str
         if (!reason && sl_bundle_add(writer, SL_BUNDLE_SOURCE, SL_STR(""), url, sl_buf_bytes(&text)))
             ++*count;
         else if (verbose)
-            remark("Skipped file %s due to: %s\n", local, reason);
+            print_note("Skipped file %s due to: %s\n", local, reason);
     }
     sl_buf_free(&text);
     sl_map_free(&urls);
@@ -249,7 +249,7 @@ int bundle_jvm(const char *directory, const char *const *exclude, size_t exclude
     if (!exists || !S_ISDIR(st.st_mode)) {
         snprintf(message, sizeof message,
                  exists ? "Given path is not a directory: %s" : "Given path does not exist: %s", directory);
-        return report(1, message, NULL);
+        return report_error(1, message, NULL);
     }
     for (size_t i = 0; i < exclude_count; i++)
         add_rule(&w, &rules, sl_str(exclude[i]), 0);

@@ -55,7 +55,7 @@ static bool room(struct packing *p, void *array, size_t *capacity, size_t count,
 static void skip(struct packing *p, struct sl_str path, const char *reason)
 {
     if (p->verbose)
-        remark("Skipped file " SL_STR_FMT " due to: %s\n", SL_STR_ARG(path), reason);
+        print_note("Skipped file " SL_STR_FMT " due to: %s\n", SL_STR_ARG(path), reason);
     if (room(p, &p->skipped, &p->skipped_capacity, p->skipped_count, sizeof *p->skipped))
         p->skipped[p->skipped_count++] = (struct skipped){path, reason};
 }

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "base/json_write.h"
-#include "cli/by_id/by_id.h"
+#include "cli/locator/locator.h"
 #include "cli/progress.h"
 #include "cli/server.h"
 
@@ -47,7 +47,7 @@ static void check_file(const struct check *c, struct checked *file)
 {
     file->problems.arena = &file->arena;
     enum sl_code code = c->user && file->path
-                            ? by_id_config_read(file->path, &file->config, &file->problems, &file->error)
+                            ? locator_read_config(file->path, &file->config, &file->problems, &file->error)
                             : config_load(file->path, &file->config, &file->problems, &file->error);
     if (code == SL_OK && !c->user && server_override(c->o, file->config) != 0)
         sl_fail(&file->error, SL_BUSY, "out of memory");
@@ -83,7 +83,7 @@ static void find_files(struct check *c, const char *given)
     c->files[0].path = path;
     if (!c->user || path)
         return;
-    size_t found = by_id_config_files(c->paths);
+    size_t found = locator_config_files(c->paths);
     for (size_t i = 0; i < found; i++)
         c->files[i].path = c->paths[i];
     c->count = found ? found : 1; /* none: check the defaults */

@@ -40,7 +40,7 @@ static const struct option_spec specs[] = {
     {"symbol-server", 0, OPTION_VALUE, false, "SRV",
      "Download from srv*[DIR*]URL[;...] (default: ~/.dump_syms/config)"},
     {"config", 0, OPTION_VALUE, false, "FILE", "Read more symbol sources from this configuration file"},
-    BY_ID_OPTIONS,
+    LOCATOR_OPTIONS,
     {"mapping-var", 0, OPTION_VALUE, true, "K=V", "Define a variable for --mapping-dest"},
     {"mapping-src", 0, OPTION_VALUE, true, "RE", "Rewrite source paths that match this expression"},
     {"mapping-dest", 0, OPTION_VALUE, true, "TEXT", "Replace them with this; may use {1}, {variable}, {digest}"},
@@ -65,7 +65,7 @@ struct dump {
     const char **paths;       /* one per module */
     const char **directories; /* directories with debug files; ends with NULL */
     struct dump_module *modules;
-    struct by_id *by_id; /* opened when the first module is fetched */
+    struct locator *locator; /* opened when the first module is fetched */
     size_t count;
     struct output_file file;  /* --output */
     struct output_file store; /* of the current module */
@@ -109,14 +109,14 @@ static int open_store(struct dump *d, struct sl_str module, struct sl_str id)
                  !memchr(name.data, '\0', name.size) && !memchr(id.data, '/', id.size) && id.data[0] != '.';
     if (!plain || snprintf(path, sizeof path, "%s/" SL_STR_FMT "/" SL_STR_FMT "/" SL_STR_FMT ".sym", store,
                            SL_STR_ARG(name), SL_STR_ARG(id), SL_STR_ARG(without_pdb(name))) >= (int)sizeof path)
-        return report(1, "the module name is not usable as a file name", NULL);
+        return report_error(1, "the module name is not usable as a file name", NULL);
     if (!files_make_parents(path, 0777)) {
         char text[4200];
         snprintf(text, sizeof text, "cannot create the directory of %s", path);
-        return report(1, text, strerror(errno));
+        return report_error(1, text, strerror(errno));
     }
     if (output_file_open(&d->store, path, &error) != SL_OK)
-        return report(1, error.message, NULL);
+        return report_error(1, error.message, NULL);
     d->to_store = true;
     return 0;
 }
@@ -234,18 +234,18 @@ static void warn_missing(const struct dump_module *m)
     for (size_t i = 0; i < 2; i++) {
         struct sl_str rest = sl_buf_view(&inputs[i]->notes), note;
         while (sl_str_next_line(&rest, &note)) {
-            remark("warning: %s: " SL_STR_FMT "\n", inputs[i]->path, SL_STR_ARG(note));
+            print_note("warning: %s: " SL_STR_FMT "\n", inputs[i]->path, SL_STR_ARG(note));
             told = true;
         }
     }
     if (!told && !has_functions(m))
-        remark("warning: %s: no debug information; only names from the symbol table are written, no lines\n",
-               m->main.path);
+        print_note("warning: %s: no debug information; only names from the symbol table are written, no lines\n",
+                   m->main.path);
 }
 
 static int report_nothing(const struct dump_module *m)
 {
-    int status = report(STATUS_NOTHING, "no symbols found", m->main.path);
+    int status = report_error(STATUS_NOTHING, "no symbols found", m->main.path);
     if (m->main.notes.size)
         warn_missing(m);
     return status;
@@ -287,9 +287,9 @@ static int write_group(struct dump *d, struct sl_breakpad_writer *w, struct dump
     enum sl_code code = SL_OK;
     bool header_only = option_given(d->o, "header-only");
     if (sl_debug_id_is_nil(&first->id) && !option_given(d->o, "id"))
-        remark("warning: %s: the file has no id and no code to derive one from, so its symbols cannot be found "
-               "by id; set one with --id\n",
-               first->main.path);
+        print_note("warning: %s: the file has no id and no code to derive one from, so its symbols cannot be found "
+                   "by id; set one with --id\n",
+                   first->main.path);
     relate_group(d, first);
     for (struct dump_module *m = first; m < d->modules + d->count && code == SL_OK && !header_only; m++)
         if (is_of_group(m, first))
@@ -305,12 +305,12 @@ static int write_group(struct dump *d, struct sl_breakpad_writer *w, struct dump
         bool keep = code == SL_OK || d->store.failed; /* output_file_close reports a failed write */
         struct sl_error unwritten;
         if (d->to_store && output_file_close(&d->store, keep, &unwritten) != SL_OK)
-            status = report(1, unwritten.message, NULL);
+            status = report_error(1, unwritten.message, NULL);
         d->to_store = false;
     }
     if (code == SL_OK || code == SL_CANCELLED) /* output errors are reported by output_finish */
         return status;
-    return report_file(first->main.path, code, &error);
+    return report_file_error(first->main.path, code, &error);
 }
 
 static int dump_module(struct dump *d, struct dump_module *first)
@@ -345,7 +345,7 @@ static int dump_module(struct dump *d, struct dump_module *first)
     struct sl_breakpad_writer *w = sl_breakpad_writer_new(&options);
     int status = 0;
     if (option_given(d->o, "check-cfi") && !has_stack(d, first))
-        status = report(1, "No CFI data", first->main.path);
+        status = report_error(1, "No CFI data", first->main.path);
     else if (!has_anything(first) && !options.header_only)
         status = report_nothing(first);
     else
@@ -397,7 +397,7 @@ static int dump_all(struct dump *d)
     for (size_t i = 0; i < d->count && status == 0; i++) {
         if (!fetch) /* else the fetch shows its own progress */
             progress_at(&d->progress, d->paths[i], 0);
-        status = fetch ? dump_module_fetch(&d->modules[i], d->paths[i], d->o, &d->by_id)
+        status = fetch ? dump_module_fetch(&d->modules[i], d->paths[i], d->o, &d->locator)
                        : dump_module_open(&d->modules[i], d->paths[i], d->directories, d->o);
     }
     for (size_t i = 0; i < d->count && status == 0; i++) {
@@ -416,10 +416,10 @@ static int dump_to(struct dump *d)
     d->to_stdout = output ? strcmp(output, "-") == 0 : !option_given(d->o, "store");
     d->to_file = output && !d->to_stdout;
     if (d->to_file && output_file_open(&d->file, output, &error) != SL_OK)
-        return report(1, error.message, NULL);
+        return report_error(1, error.message, NULL);
     int status = dump_all(d);
     if (d->to_file && output_file_close(&d->file, status == 0, &error) != SL_OK)
-        status = report(1, error.message, NULL);
+        status = report_error(1, error.message, NULL);
     return status;
 }
 
@@ -438,7 +438,7 @@ static int list_archs(const struct options *o)
         sl_buf_free(&names);
         input_close(&input);
         if (code != SL_OK)
-            return report_file(o->arguments[i], code, &error);
+            return report_file_error(o->arguments[i], code, &error);
     }
     return 0;
 }
@@ -459,19 +459,19 @@ static int dump_syms_run(const struct options *o)
         return 2;
     dump.jobs = jobs > 1024 ? 1024 : (unsigned)jobs;
     if (!o->argument_count) {
-        report(2, "no file given", NULL);
+        report_error(2, "no file given", NULL);
         return options_try_help("dump-syms");
     }
     if (o->argument_count > 1 && (option_given(o, "debug-id") || option_given(o, "code-id"))) {
-        report(2, "--debug-id and --code-id can be used with one FILE only", NULL);
+        report_error(2, "--debug-id and --code-id can be used with one FILE only", NULL);
         return options_try_help("dump-syms");
     }
     if (option_given(o, "verbose") && !server_verbosity(o)) {
-        report(2, "--verbose: not a log level", option_value(o, "verbose", NULL));
+        report_error(2, "--verbose: not a log level", option_value(o, "verbose", NULL));
         return options_try_help("dump-syms");
     }
     if (extra && !is_info(extra)) {
-        report(2, "--extra-info needs a keyword in capital letters and a text", NULL);
+        report_error(2, "--extra-info needs a keyword in capital letters and a text", NULL);
         return options_try_help("dump-syms");
     }
     if (option_given(o, "list-arch"))
@@ -485,7 +485,7 @@ static int dump_syms_run(const struct options *o)
         status = dump_to(&dump);
     for (size_t i = 0; i < dump.count; i++)
         dump_module_close(&dump.modules[i]);
-    by_id_close(dump.by_id);
+    locator_close(dump.locator);
     free(dump.modules);
     free(dump.paths);
     free(dump.directories);

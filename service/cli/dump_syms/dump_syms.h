@@ -1,7 +1,7 @@
 /* `symloom dump-syms`: declarations that its files share. */
 #pragma once
 
-#include "cli/by_id/by_id.h"
+#include "cli/locator/locator.h"
 #include "cli/cli.h"
 #include "cli/options.h"
 
@@ -41,9 +41,9 @@ void dump_module_close(struct dump_module *module);
 
 /* ---- fetch.c ---- */
 
-/* Fetches the module with the ids of the options from the sources of by_id.h; `name` is its file's name. Opens `*by_id` at the first
+/* Fetches the module with the ids of the options from the sources of locator.h; `name` is its file's name. Opens `*locator` at the first
  * use. Otherwise like dump_module_open. */
-int dump_module_fetch(struct dump_module *module, const char *name, const struct options *o, struct by_id **by_id);
+int dump_module_fetch(struct dump_module *module, const char *name, const struct options *o, struct locator **locator);
 
 /* Makes the text of the MODULE and INFO records in `arena`. */
 struct dump_header {

@@ -9,7 +9,7 @@ static int failed(const char *name, enum sl_code code, const char *cause)
 {
     char text[4200];
     snprintf(text, sizeof text, "failed to download %s", name);
-    return report(code == SL_PERMISSION_DENIED ? STATUS_DENIED : report_status(code), text, cause);
+    return report_error(code == SL_PERMISSION_DENIED ? STATUS_DENIED : status_of_code(code), text, cause);
 }
 
 static int usage(const char *option, const char *text)
@@ -32,19 +32,19 @@ static char *servers_of_user(void)
     return text;
 }
 
-static enum sl_code open_sources(const struct options *o, struct by_id **by_id, struct sl_error *error)
+static enum sl_code open_sources(const struct options *o, struct locator **locator, struct sl_error *error)
 {
     const char *given = option_value(o, "symbol-server", NULL);
     char *own = given ? NULL : servers_of_user();
-    enum sl_code code = by_id_open(o, given ? given : own, server_verbosity(o), by_id, error);
+    enum sl_code code = locator_open(o, given ? given : own, server_verbosity(o), locator, error);
     free(own);
     return code;
 }
 
-static enum sl_code dump_fetch_get(struct by_id *by_id, const struct object_id *id, enum purpose purpose,
+static enum sl_code dump_fetch_get(struct locator *locator, const struct object_id *id, enum purpose purpose,
                                    const char *name, struct input *input, struct sl_error *error)
 {
-    enum sl_code code = by_id_open_input(by_id, id, purpose, name, input, error);
+    enum sl_code code = locator_open_input(locator, id, purpose, name, input, error);
     if (code == SL_OK && !input->object)
         code = sl_fail(error, SL_UNSUPPORTED, "a symcache cannot be converted to a symbol file");
     return code;
@@ -64,7 +64,7 @@ static void complete(struct object_id *id, const struct sl_object_info *info)
 }
 
 /* Fetches the other half: debug information for an executable, unwind tables for a debug file. It is optional. */
-static void get_partner(struct dump_module *m, struct by_id *by_id, struct object_id *id)
+static void get_partner(struct dump_module *m, struct locator *locator, struct object_id *id)
 {
     const struct sl_object_info *info = sl_object_info(m->main.object);
     bool debug = !info->features.has_debug_info;
@@ -75,7 +75,7 @@ static void get_partner(struct dump_module *m, struct by_id *by_id, struct objec
     char *name =
         strndup(debug ? id->debug_file.data : id->code_file.data, debug ? id->debug_file.size : id->code_file.size);
     enum sl_code code =
-        name ? dump_fetch_get(by_id, id, debug ? PURPOSE_DEBUG : PURPOSE_UNWIND, name, &m->partner, &error)
+        name ? dump_fetch_get(locator, id, debug ? PURPOSE_DEBUG : PURPOSE_UNWIND, name, &m->partner, &error)
              : SL_INTERNAL;
     free(name);
     const struct sl_object_info *other = code == SL_OK ? sl_object_info(m->partner.object) : NULL;
@@ -93,12 +93,12 @@ static void get_partner(struct dump_module *m, struct by_id *by_id, struct objec
     sl_object_relate(m->debug, m->code);
 }
 
-static enum sl_code get_module(struct dump_module *m, struct by_id *by_id, struct object_id *id, const char *name,
+static enum sl_code get_module(struct dump_module *m, struct locator *locator, struct object_id *id, const char *name,
                                struct sl_error *error)
 {
-    enum sl_code code = dump_fetch_get(by_id, id, PURPOSE_DEBUG, name, &m->main, error);
+    enum sl_code code = dump_fetch_get(locator, id, PURPOSE_DEBUG, name, &m->main, error);
     if (code == SL_NOT_FOUND) /* an executable that only names its debug file */
-        code = dump_fetch_get(by_id, id, PURPOSE_ANY_OBJECT, name, &m->main, error);
+        code = dump_fetch_get(locator, id, PURPOSE_ANY_OBJECT, name, &m->main, error);
     if (code != SL_OK)
         return code;
     m->debug = m->code = m->main.object;
@@ -107,11 +107,11 @@ static enum sl_code get_module(struct dump_module *m, struct by_id *by_id, struc
         sl_object_make_id(m->main.object, &m->id);
     else
         m->id = id->debug_id; /* the id it was requested by */
-    get_partner(m, by_id, id);
+    get_partner(m, locator, id);
     return SL_OK;
 }
 
-int dump_module_fetch(struct dump_module *m, const char *name, const struct options *o, struct by_id **by_id)
+int dump_module_fetch(struct dump_module *m, const char *name, const struct options *o, struct locator **locator)
 {
     const char *debug_id = option_value(o, "debug-id", NULL), *code_id = option_value(o, "code-id", NULL);
     struct sl_arena arena = {0};
@@ -125,9 +125,9 @@ int dump_module_fetch(struct dump_module *m, const char *name, const struct opti
         sl_arena_free(&arena);
         return usage("code-id", code_id);
     }
-    enum sl_code code = *by_id ? SL_OK : open_sources(o, by_id, &error);
+    enum sl_code code = *locator ? SL_OK : open_sources(o, locator, &error);
     if (code == SL_OK)
-        code = get_module(m, *by_id, &id, name, &error);
+        code = get_module(m, *locator, &id, name, &error);
     int status = code == SL_OK ? 0 : failed(name, code, error.message);
     sl_arena_free(&arena);
     return status;

@@ -131,7 +131,7 @@ static int read_rule(struct path_mapping *m, const struct value *item)
                *destination = dump_mapping_text_of(m, value_get(item, "destination"));
     const struct value *files = value_get(item, "files");
     if (!source || !destination)
-        return report(1, "a mapping needs \"source\" and \"destination\"", NULL);
+        return report_error(1, "a mapping needs \"source\" and \"destination\"", NULL);
     int status = add_rule(m, source, destination, &rule);
     if (status || !files || files->type != VALUE_LIST)
         return status;
@@ -191,16 +191,16 @@ static int dump_mapping_read_file(struct path_mapping *m, const char *path, stru
     struct sl_error error = {0};
     char problem[200];
     if (sl_map_file(path, &mapping, &error) != SL_OK)
-        return report(1, error.message, NULL);
+        return report_error(1, error.message, NULL);
     struct sl_str text = dump_mapping_keep(m, (struct sl_str){(const char *)mapping.bytes.data, mapping.bytes.size});
     sl_unmap(&mapping);
     struct sl_json j = sl_json(text, &m->arena, false);
     value_from_json(&m->arena, &j, file);
     if (sl_json_end(&j))
-        return file->type == VALUE_MAP ? 0 : report(1, "the mapping file is not a JSON object", "");
+        return file->type == VALUE_MAP ? 0 : report_error(1, "the mapping file is not a JSON object", "");
     struct sl_json_place place = sl_json_place(text, j.at);
     snprintf(problem, sizeof problem, "%s at line %zu column %zu", j.problem, place.line, place.column);
-    return report(1, "the mapping file is not a JSON object", problem);
+    return report_error(1, "the mapping file is not a JSON object", problem);
 }
 
 int path_mapping_read(const struct options *o, struct path_mapping **mapping)

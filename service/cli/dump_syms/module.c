@@ -15,14 +15,14 @@ static bool same_id(const struct sl_object *a, const struct sl_object *b)
 static void difference(const char *what, const struct dump_module *m, const char *a, const char *b)
 {
     if (strcmp(a, b) != 0)
-        remark("  %s: %s in %s, %s in %s\n", what, a, m->main.path, b, m->partner.path);
+        print_note("  %s: %s in %s, %s in %s\n", what, a, m->main.path, b, m->partner.path);
 }
 
 static int mismatch(const struct dump_module *m)
 {
     const struct sl_object_info *a = sl_object_info(m->main.object), *b = sl_object_info(m->partner.object);
     char first[SL_DEBUG_ID_TEXT], second[SL_DEBUG_ID_TEXT];
-    report(1, "Cannot generate a symbol file from split sources that do not match.", NULL);
+    report_error(1, "Cannot generate a symbol file from split sources that do not match.", NULL);
     sl_debug_id_format(&a->debug_id, first);
     sl_debug_id_format(&b->debug_id, second);
     difference("debug id", m, first, second);
@@ -39,7 +39,7 @@ static int open_given(struct dump_module *m, const char *path)
     enum sl_code code = input_open(path, &same_arch, &m->partner, &error);
     m->has_partner = true;
     if (code != SL_OK || !m->partner.object)
-        return report_file(path, code == SL_OK ? SL_UNSUPPORTED : code, &error);
+        return report_file_error(path, code == SL_OK ? SL_UNSUPPORTED : code, &error);
     m->partner.options = NULL;
     return same_id(m->main.object, m->partner.object) && info->arch == sl_object_info(m->partner.object)->arch
                ? 0
@@ -133,7 +133,7 @@ int dump_module_open(struct dump_module *m, const char *path, const char *const 
     if (code == SL_OK && !m->main.object)
         code = sl_fail(&error, SL_UNSUPPORTED, "a symcache cannot be converted to a symbol file");
     if (code != SL_OK)
-        return report_file(path, code, &error);
+        return report_file_error(path, code, &error);
     int status = find_partner(m, o);
     sl_object_make_id(m->main.object, &m->id);
     return status;

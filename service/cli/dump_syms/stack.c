@@ -44,13 +44,13 @@ enum sl_code dump_stack(const struct dump_module *m, const struct options *o,
         text.arg = arg;
         enum sl_code code = sl_unwind_read(objects[i], &text.sink, error);
         if (warn && text.sink.skipped)
-            remark("warning: %s: skipped %zu unreadable unwind entries\n", m->main.path, text.sink.skipped);
+            print_note("warning: %s: skipped %zu unreadable unwind entries\n", m->main.path, text.sink.skipped);
         *written = text.records;
         sl_unwind_text_free(&text);
         if (code != SL_OK && ran_out(objects[i], code))
             return code;
         if (warn && (code == SL_MALFORMED || code == SL_INTERNAL))
-            remark("warning: %s: %s\n", m->main.path, error->message);
+            print_note("warning: %s: %s\n", m->main.path, error->message);
     }
     return SL_OK;
 }

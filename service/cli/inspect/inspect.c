@@ -58,7 +58,7 @@ static void inspect_fail(struct inspection *in, const char *path, int status, co
     if (in->walking)
         return;
     snprintf(text, sizeof text, "cannot inspect %s", path);
-    report(status, text, cause);
+    report_error(status, text, cause);
     in->status = in->status ? in->status : status;
 }
 
@@ -140,7 +140,7 @@ static void open_objects(struct inspection *in, const char *path, const struct s
         if (code == SL_OK)
             all->count++;
         else
-            inspect_fail(in, path, report_status(code), error.message);
+            inspect_fail(in, path, status_of_code(code), error.message);
     }
     if (all->items)
         all->count += open_embedded(all);
@@ -179,18 +179,18 @@ static bool inspect_whole(struct inspection *in, const char *path)
                  {"minidump", inspect_minidump, false},
                  {"proguard", inspect_mapping, true},
                  {"sourcemap", inspect_sourcemap, true}};
-    bool by_id = option_given(in->o, "id"), known = false;
+    bool locator = option_given(in->o, "id"), known = false;
     struct sl_mapping mapping;
     if (option_given(in->o, "arch") || sl_map_file(path, &mapping, NULL) != SL_OK)
         return false;
     struct inspected file = {.path = path,
                              .bytes = mapping.bytes,
                              .options = in->o,
-                             .wanted = by_id ? &in->id : NULL,
+                             .wanted = locator ? &in->id : NULL,
                              .w = in->json ? &in->w : NULL,
                              .out = &in->out};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds && !known; i++)
-        known = is_type(in, kinds[i].type) && (!by_id || (kinds[i].has_id && in->has_id)) && kinds[i].show(&file);
+        known = is_type(in, kinds[i].type) && (!locator || (kinds[i].has_id && in->has_id)) && kinds[i].show(&file);
     sl_unmap(&mapping);
     in->shown += known && !file.other_id;
     in->unusable += known && !file.other_id && file.unusable;
@@ -230,7 +230,7 @@ static void inspect_file(struct inspection *in, const char *path)
         return;
     enum sl_code code = input_open_archive(path, &input, &error);
     if (code != SL_OK)
-        inspect_fail(in, path, report_status(code), error.message);
+        inspect_fail(in, path, status_of_code(code), error.message);
     else if (!input.has_cache)
         inspect_objects(in, path, &input);
     else if (!is_type(in, "symcache"))
@@ -282,7 +282,7 @@ static int inspect_all(struct inspection *in)
         inspect_flush(in);
     sl_buf_free(&in->out);
     if (in->status == 0 && !in->shown && (option_given(in->o, "id") || option_given(in->o, "arch")))
-        return report(STATUS_NOTHING, "no object in the file matches --arch and --id", NULL);
+        return report_error(STATUS_NOTHING, "no object in the file matches --arch and --id", NULL);
     return in->status == 0 && option_given(in->o, "check") && in->unusable ? 1 : in->status;
 }
 
@@ -291,12 +291,12 @@ static int inspect_run(const struct options *o)
     struct inspection in = {.o = o, .json = option_given(o, "json")};
     const char *arch = option_value(o, "arch", NULL), *id = option_value(o, "id", NULL);
     if (!o->argument_count) {
-        report(2, "no file given", NULL);
+        report_error(2, "no file given", NULL);
         return options_try_help("inspect");
     }
     in.arch = arch ? sl_arch_parse(sl_str(arch)) : SL_ARCH_UNKNOWN;
     if (arch && in.arch == SL_ARCH_UNKNOWN) {
-        report(2, "unknown architecture", arch);
+        report_error(2, "unknown architecture", arch);
         return options_try_help("inspect");
     }
     in.has_id = id && sl_debug_id_parse(sl_str(id), &in.id);

@@ -15,7 +15,7 @@ static const struct option_spec specs[] = {
     {"build-id", 0, OPTION_VALUE, false, "HEX",
      "Find the debug file with this build id: installed files, --symbols, ..."},
     {"config", 'c', OPTION_VALUE, false, "FILE", "Read more symbol sources from this configuration file"},
-    BY_ID_OPTIONS,
+    LOCATOR_OPTIONS,
     {"functions", 'f', OPTION_OPTIONAL, true, "none|short|linkage", "Print function names (default: linkage)"},
     {"inlines", 'i', OPTION_FLAG, true, NULL, "Print inlined functions, innermost first (default)"},
     {"inlining", 0, OPTION_OPTIONAL, true, "true|false", "Print inlined functions, or not"},
@@ -86,7 +86,7 @@ static void report_notes(const struct lookup *l, const struct lookup_module *m)
     if (l->persona != PERSONA_LOOKUP || !(m->error.code != SL_OK || m->lacks_lines || has_debug))
         return;
     while (sl_str_next_line(&rest, &note))
-        remark("warning: %s: " SL_STR_FMT "\n", m->name, SL_STR_ARG(note));
+        print_note("warning: %s: " SL_STR_FMT "\n", m->name, SL_STR_ARG(note));
 }
 
 /* Reports an unusable file. With a single file GNU addr2line exits; LLVM's tools go on and answer `??`. */
@@ -100,13 +100,13 @@ static int report_unusable(struct lookup *l, const struct lookup_module *m)
         bool denied = m->error.code == SL_PERMISSION_DENIED && m->input.alone;
         bool no_object = missing && m->input.archive.count;
         snprintf(text, sizeof text, "cannot use %s", m->name);
-        return report(denied      ? STATUS_DENIED
-                      : no_object ? STATUS_NOTHING
-                                  : report_status(m->error.code),
-                      text, m->error.message);
+        return report_error(denied      ? STATUS_DENIED
+                            : no_object ? STATUS_NOTHING
+                                        : status_of_code(m->error.code),
+                            text, m->error.message);
     }
     bool gnu = l->style == STYLE_GNU;
-    remark("%s: '%s': %s\n", program, m->name, gnu && missing ? "No such file" : m->error.message);
+    print_note("%s: '%s': %s\n", program, m->name, gnu && missing ? "No such file" : m->error.message);
     return gnu;
 }
 
@@ -161,7 +161,7 @@ static int serve_input(struct lookup *l)
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            return report(1, "cannot read addresses from standard input", strerror(errno));
+            return report_error(1, "cannot read addresses from standard input", strerror(errno));
         if (n == 0 && !filled)
             break;
         filled += (size_t)n;
@@ -422,10 +422,10 @@ static int serve(struct lookup *l, const struct options *o, struct lookup_module
     const char *out = option_value(o, "symcache-out", NULL);
     struct sl_error error;
     if ((all || names || out) && (!m || !lookup_whole(l, m)))
-        return m ? report(report_status(m->error.code), m->error.message, NULL)
+        return m ? report_error(status_of_code(m->error.code), m->error.message, NULL)
                  : options_wrong(o, "no debug file given (-e FILE)");
     if (out && output_file_put(out, m->input.cache.table.bytes, &error) != SL_OK)
-        return report(1, error.message, NULL);
+        return report_error(1, error.message, NULL);
     if (all)
         serve_all(l, m);
     else if (names)
@@ -448,14 +448,14 @@ static int lookup_run(struct lookup *l, const struct options *o)
 {
     struct lookup_module *m = NULL;
     const char *build_id = option_value(o, "build-id", NULL);
-    char by_id[300];
+    char locator[300];
     size_t symbol_count;
     const char *const *symbols = option_values(o, "symbols", &symbol_count);
     if (source_paths_check(symbols, symbol_count) != 0)
         return 2;
     if (build_id) {
-        snprintf(by_id, sizeof by_id, "BUILDID:%s", build_id);
-        l->file = by_id;
+        snprintf(locator, sizeof locator, "BUILDID:%s", build_id);
+        l->file = locator;
     }
     if (!l->file && (l->persona == PERSONA_ADDR2LINE || l->persona == PERSONA_LLVM_ADDR2LINE))
         l->file = "a.out";
@@ -469,8 +469,8 @@ static int lookup_run(struct lookup *l, const struct options *o)
             return status;
     }
     if (l->section && m && m->error.code == SL_OK && !has_section(l, m)) {
-        remark("%s: %s: cannot find section %s\n", l->persona == PERSONA_LOOKUP ? "error" : options_program_name(),
-               m->name, l->section);
+        print_note("%s: %s: cannot find section %s\n", l->persona == PERSONA_LOOKUP ? "error" : options_program_name(),
+                   m->name, l->section);
         return 1;
     }
     return serve(l, o, m);
@@ -513,7 +513,7 @@ static int lookup_with(const struct options *o)
         status = lookup_run(&lookup, o);
     }
     lookup_modules_free(&lookup);
-    by_id_close(lookup.by_id);
+    locator_close(lookup.locator);
     sl_buf_free(&lookup.out);
     sl_buf_free(&lookup.scratch);
     sl_buf_free(&lookup.symbol_name);

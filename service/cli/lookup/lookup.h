@@ -3,7 +3,7 @@
  *     line or argument ──request.c──▶ request ──tables.c──▶ chain ──print.c──▶ text */
 #pragma once
 
-#include "cli/by_id/by_id.h"
+#include "cli/locator/locator.h"
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "cli/progress.h"
@@ -88,7 +88,7 @@ struct lookup {
     struct sl_str build_id; /* --build-id */
     struct input_options open;
     const struct options *options;
-    struct by_id *by_id; /* opened when the first file is not on this machine */
+    struct locator *locator; /* opened when the first file is not on this machine */
     struct lookup_module *modules;
     struct sl_buf out, scratch, cells, symbol_name, declaration;
     struct table_row *rows;
@@ -137,7 +137,7 @@ struct request {
 /* ---- module.c ---- */
 
 /* The module of that name, opened at the first call; NULL only when out of memory. If it cannot be opened, its `error` says why.
- * `BUILDID:hex` is searched in the debug directories, then through by_id. */
+ * `BUILDID:hex` is searched in the debug directories, then through locator. */
 struct lookup_module *lookup_module_find(struct lookup *l, struct sl_str name);
 void lookup_modules_free(struct lookup *l);
 
@@ -171,7 +171,7 @@ size_t lookup_chain(struct lookup *l, struct lookup_module *m, uint64_t address,
 void lookup_element(struct lookup *l, struct lookup_module *m, const struct chain *chain, size_t index,
                     struct element *element);
 
-/* ---- kept.c ---- */
+/* ---- stored_table.c ---- */
 
 /* False when the path is not a regular file. */
 bool lookup_stamp(const char *path, struct file_stamp *stamp);
@@ -179,7 +179,7 @@ bool lookup_stamp(const char *path, struct file_stamp *stamp);
 /* Loads the whole file's symcache from the user's cache, making it there if `make`. False: it is not in the cache, or the file must
  * not be cached. True: if `*code` is SL_OK, the module's input has the symcache; else it cannot be made, and the module's error says
  * why. */
-bool lookup_kept(struct lookup *l, struct lookup_module *m, bool make, enum sl_code *code);
+bool lookup_stored_table(struct lookup *l, struct lookup_module *m, bool make, enum sl_code *code);
 
 /* ---- request.c ---- */
 

@@ -34,11 +34,11 @@ static void ask_for_debug(struct lookup *l, struct lookup_module *m)
     if (!asked || !object || m->input.debug.object || sl_object_info(object)->features.has_debug_info)
         return;
     enum sl_code code =
-        l->by_id ? SL_OK : by_id_open(l->options, NULL, server_verbosity(l->options), &l->by_id, &error);
+        l->locator ? SL_OK : locator_open(l->options, NULL, server_verbosity(l->options), &l->locator, &error);
     if (code == SL_OK)
-        code = by_id_complete(l->by_id, &m->input, &error);
+        code = locator_add_debug_info(l->locator, &m->input, &error);
     if (code != SL_OK && code != SL_NOT_FOUND)
-        remark("warning: no debug information for %s: %s\n", m->name, error.message);
+        print_note("warning: no debug information for %s: %s\n", m->name, error.message);
 }
 
 static enum sl_code lookup_module_open_file(struct lookup *l, struct lookup_module *m, const char *path)
@@ -74,9 +74,9 @@ static enum sl_code fetch_file(struct lookup *l, struct lookup_module *m, struct
         return sl_fail(&m->error, SL_NOT_FOUND, "no file with build id " SL_STR_FMT, SL_STR_ARG(text));
     m->input.alone = true;
     enum sl_code code =
-        l->by_id ? SL_OK : by_id_open(l->options, NULL, server_verbosity(l->options), &l->by_id, &m->error);
+        l->locator ? SL_OK : locator_open(l->options, NULL, server_verbosity(l->options), &l->locator, &m->error);
     if (code == SL_OK)
-        code = by_id_open_input(l->by_id, &id, PURPOSE_DEBUG, m->name, &m->input, &m->error);
+        code = locator_open_input(l->locator, &id, PURPOSE_DEBUG, m->name, &m->input, &m->error);
     m->input.options = &l->open;
     return code;
 }

@@ -94,7 +94,7 @@ bool lookup_whole(struct lookup *l, struct lookup_module *m)
     m->is_whole = true;
     progress_at(&l->progress, m->name, 0);
     enum sl_code code = SL_OK;
-    if (m->input.has_cache || !lookup_kept(l, m, true, &code))
+    if (m->input.has_cache || !lookup_stored_table(l, m, true, &code))
         code = input_convert(&m->input, l->jobs, &m->error);
     progress_end(&l->progress);
     if (code == SL_OK && !m->input.notes.size &&
@@ -164,7 +164,7 @@ void lookup_prepare(struct lookup *l, struct lookup_module *m, const struct requ
         }
     enum sl_code code;
     bool is_few = wanted && wanted <= FEW_ADDRESSES && m->part_count < FEW_PARTS && input_has_parts(&m->input);
-    if (!is_few || l->keep || (!m->part_count && lookup_kept(l, m, false, &code))) {
+    if (!is_few || l->keep || (!m->part_count && lookup_stored_table(l, m, false, &code))) {
         free(addresses);
         if (asked)
             lookup_whole(l, m);

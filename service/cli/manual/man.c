@@ -147,9 +147,9 @@ static int man_write(const char *directory, const char *name, const struct sl_bu
     struct sl_error error = {0};
     snprintf(path, sizeof path, "%s/%s.1", directory, name);
     if (output_file_open(&file, path, &error) != SL_OK)
-        return report(1, error.message, NULL);
+        return report_error(1, error.message, NULL);
     bool ok = output_file_write(&file, sl_buf_view(page));
-    return output_file_close(&file, ok, &error) == SL_OK ? 0 : report(1, error.message, NULL);
+    return output_file_close(&file, ok, &error) == SL_OK ? 0 : report_error(1, error.message, NULL);
 }
 
 static int man_all(const char *directory)

@@ -43,7 +43,7 @@ enum { MAX_KEY = 4096, MAX_DIRECTORIES = 64 };
 
 static bool usage(const char *what)
 {
-    report(PUSH_USAGE, what, NULL);
+    report_error(PUSH_USAGE, what, NULL);
     options_try_help("push-symbols");
     return false;
 }
@@ -85,8 +85,8 @@ static bool read_first_line(const char *path, char *line, size_t size)
         line[strcspn(line, "\r\n")] = '\0';
         return true;
     }
-    report(PUSH_USAGE, "--api-key-file: cannot read a key from this file",
-           number ? strerror(number) : "the file is empty");
+    report_error(PUSH_USAGE, "--api-key-file: cannot read a key from this file",
+                 number ? strerror(number) : "the file is empty");
     options_try_help("push-symbols");
     return false;
 }
@@ -226,7 +226,7 @@ static int push_all(const struct options *o, const struct push_target *target, c
             status = one;
     }
     if (status == PUSH_OK && !pushed)
-        return report(PUSH_NOTHING, "none of the executables has symbols", NULL);
+        return report_error(PUSH_NOTHING, "none of the executables has symbols", NULL);
     if (status == PUSH_OK)
         fputs("note: executables that are stripped or changed after this get another file id and will not "
               "match\n",

@@ -204,7 +204,7 @@ static void notify_manager(const char *state)
     if (!parent.manager[0])
         return;
     setenv("NOTIFY_SOCKET", parent.manager, 1);
-    notify_often(state);
+    service_manager_notify_limited(state);
 }
 
 static bool all_ready(void)
@@ -443,8 +443,8 @@ unsigned process_threads(const struct config *config)
     return !config->process.directory ? 0 : share < 2 ? 2 : share;
 }
 
-void processes_tell_reload(void)
+void processes_forward_reload(void)
 {
     if (is_child)
-        notify_often(RELOADED);
+        service_manager_notify_limited(RELOADED);
 }

@@ -95,7 +95,7 @@ static void notify_reloading(void)
 {
     char text[64];
     snprintf(text, sizeof text, "RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)(clock_mono_ns() / 1000));
-    notify(text);
+    service_manager_notify(text);
 }
 
 struct config *reload_config(const struct options *options, const struct config *before, struct sl_buf *problems)
@@ -117,6 +117,6 @@ struct config *reload_config(const struct options *options, const struct config 
         metric_set(METRIC_RELOAD_TIME, (double)clock_wall_s(), NULL, NULL, NULL);
         log_info("config", "configuration reloaded", LOG_U64("sources", fresh->source_count));
     }
-    notify("READY=1");
+    service_manager_notify("READY=1");
     return fresh;
 }

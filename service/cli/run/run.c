@@ -127,7 +127,7 @@ static bool reload(void *arg, struct sl_buf *problems)
 {
     bool done = reload_here(arg, problems);
     if (done)
-        processes_tell_reload();
+        processes_forward_reload();
     return done;
 }
 
@@ -261,7 +261,7 @@ static bool start_server(struct run *run)
              LOG_U64("memory_budget", memory_limit()),
              LOG_STR("cache_dir", run->config->cache_dir ? run->config->cache_dir : "none"),
              LOG_U64("sources", run->config->source_count));
-    notify("READY=1");
+    service_manager_notify("READY=1");
     return true;
 }
 
@@ -271,7 +271,7 @@ static bool start_server(struct run *run)
 static void on_watchdog(uv_timer_t *timer)
 {
     (void)timer;
-    notify_often("WATCHDOG=1");
+    service_manager_notify_limited("WATCHDOG=1");
 }
 
 static void on_status(uv_timer_t *timer)
@@ -283,12 +283,12 @@ static void on_status(uv_timer_t *timer)
         snprintf(most, sizeof most, "/%llu", (unsigned long long)limit);
     snprintf(text, sizeof text, "STATUS=%zu%s jobs, %zu connections", (size_t)service_running(run->service), most,
              (size_t)http_server_connections(run->server));
-    notify_often(text);
+    service_manager_notify_limited(text);
 }
 
 static void start_notifications(struct run *run)
 {
-    uint64_t watchdog_ms = notify_watchdog_ms();
+    uint64_t watchdog_ms = service_manager_watchdog_ms();
     uv_timer_init(loop_get(), &run->watchdog);
     uv_timer_init(loop_get(), &run->status);
     run->status.data = run;
@@ -476,7 +476,7 @@ static void drain(struct run *run)
 {
     log_info("run", "draining", LOG_U64("jobs", service_running(run->service)),
              LOG_U64("connections", http_server_connections(run->server)));
-    notify("STOPPING=1");
+    service_manager_notify("STOPPING=1");
     schedule_exit(run);
     service_drain(run->service);
     fiber_group_cancel(&run->cleaning);

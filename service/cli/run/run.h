@@ -23,7 +23,7 @@ void process_share(struct config *config);
 unsigned process_threads(const struct config *config);
 
 /* In a child: notifies the parent of a configuration reload, so that the other children reload too. */
-void processes_tell_reload(void);
+void processes_forward_reload(void);
 
 /* ---- reload.c ---- */
 
@@ -46,15 +46,15 @@ void errors_init(struct sl_secret dsn);
 void errors_send(void *unused) SL_SUSPENDS;
 void errors_end(void);
 
-/* ---- notify.c ----
+/* ---- service_manager.c ----
  *
  * Service manager notifications: one datagram to NOTIFY_SOCKET (sd_notify(3)). Does nothing if that is unset. */
 
-void notify(const char *state); /* "READY=1" */
+void service_manager_notify(const char *state); /* "READY=1" */
 
 /* The same for repeated notifications: dropped when the manager is behind, so that it never blocks. */
-void notify_often(const char *state); /* "WATCHDOG=1", "STATUS=..." */
+void service_manager_notify_limited(const char *state); /* "WATCHDOG=1", "STATUS=..." */
 
 /* The interval of "WATCHDOG=1" in milliseconds: a third of the manager's timeout (WATCHDOG_USEC); 0 when the watchdog is off
  * (sd_watchdog_enabled(3)). */
-uint64_t notify_watchdog_ms(void);
+uint64_t service_manager_watchdog_ms(void);

@@ -30,9 +30,9 @@ void sort_walk(struct sort *s, const char *input)
         if (entry->fts_info == FTS_F)
             sort_add_file(s, entry->fts_path, (uint64_t)entry->fts_statp->st_size);
         else if (entry->fts_info == FTS_NS && entry->fts_level == FTS_ROOTLEVEL)
-            sort_add_file(s, entry->fts_path, 0); /* sort_look reports the error */
+            sort_add_file(s, entry->fts_path, 0); /* sort_inspect reports the error */
         else if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR || entry->fts_info == FTS_NS)
-            remark("WARNING: cannot read %s: %s\n", entry->fts_path, strerror(entry->fts_errno));
+            print_note("WARNING: cannot read %s: %s\n", entry->fts_path, strerror(entry->fts_errno));
     }
     if (walk)
         fts_close(walk);
@@ -210,7 +210,7 @@ static void look_at_member(struct sort_file *file, const struct opened *opened, 
     sl_buf_free(&bytes);
 }
 
-void sort_look(struct sort_file *file)
+void sort_inspect(struct sort_file *file)
 {
     struct opened opened;
     struct sl_error error = {0};

@@ -85,7 +85,7 @@ static void show_file_progress(struct sort *s, const struct sort_file *file, boo
 static void read_work(void *arg, size_t index, unsigned worker)
 {
     struct sort *s = arg;
-    sort_look(&s->files[index]);
+    sort_inspect(&s->files[index]);
 }
 
 /* Marks the first piece of each target, by the order of paths: that one is written. */
@@ -226,15 +226,16 @@ static void print_problem(struct sort *s, const struct sort_piece *piece)
     output_put_safe(&name, sl_str(piece->name));
     struct sl_str shown = sl_buf_view(&name);
     if (piece->action == SORT_ERROR && s->ignore_errors)
-        remark("error: ignored error %s (" SL_STR_FMT ")\n", piece->reason, SL_STR_ARG(shown));
+        print_note("error: ignored error %s (" SL_STR_FMT ")\n", piece->reason, SL_STR_ARG(shown));
     else if (piece->action == SORT_ERROR)
-        remark("error: failed to process file " SL_STR_FMT "\n  caused by: %s\n", SL_STR_ARG(shown), piece->reason);
+        print_note("error: failed to process file " SL_STR_FMT "\n  caused by: %s\n", SL_STR_ARG(shown), piece->reason);
     else if (piece->action == SORT_DUPLICATE)
-        remark("WARNING: File %s/%s already exists, you seem to have duplicate debug files for ID "
-               "%s.\nSkipping " SL_STR_FMT ".\n",
-               s->root, piece->target, piece->id, SL_STR_ARG(shown));
+        print_note("WARNING: File %s/%s already exists, you seem to have duplicate debug files for ID "
+                   "%s.\nSkipping " SL_STR_FMT ".\n",
+                   s->root, piece->target, piece->id, SL_STR_ARG(shown));
     else if (piece->action == SORT_SKIPPED && s->verbose)
-        remark("Skipped " SL_STR_FMT ": %s\n", SL_STR_ARG(shown), piece->reason ? piece->reason : "not a debug file");
+        print_note("Skipped " SL_STR_FMT ": %s\n", SL_STR_ARG(shown),
+                   piece->reason ? piece->reason : "not a debug file");
     s->errors += piece->action == SORT_ERROR;
     sl_buf_free(&name);
 }
@@ -302,7 +303,8 @@ static int write_bundle(struct sort *s)
     sl_json_end_object(&w);
     struct sl_error error = {0};
     snprintf(path, sizeof path, "bundles/%s", s->bundle_id);
-    int status = sort_write_small(s, path, sl_buf_view(&text), &error) == SL_OK ? 0 : report(1, error.message, NULL);
+    int status =
+        sort_write_small(s, path, sl_buf_view(&text), &error) == SL_OK ? 0 : report_error(1, error.message, NULL);
     sl_buf_free(&text);
     free(ids);
     return status;
@@ -361,7 +363,7 @@ static int sort_bundles(struct sort *s, struct sort_totals *totals)
         char *id = bundle_id_of_path(s->o->arguments[i]), title[4200];
         if (!id || is_directory_name(id)) {
             free(id);
-            return report(2, "cannot derive a bundle id from this name; pass --bundle-id", s->o->arguments[i]);
+            return report_error(2, "cannot derive a bundle id from this name; pass --bundle-id", s->o->arguments[i]);
         }
         snprintf(title, sizeof title, "[bundle: %s]", id);
         print_heading(s, title);
@@ -415,7 +417,7 @@ static int sort_read_options(struct sort *s)
     s->level = option_given(o, "level") ? (int)level : levels[times < 4 ? times : 4];
     s->parallel = threads_parallel((unsigned)(jobs < 64 ? jobs : 64));
     int size = snprintf(s->root, sizeof s->root, "%s%s%s", output, prefix ? "/" : "", prefix ? prefix : "");
-    return size < (int)sizeof s->root ? 0 : report(1, "path too long", output);
+    return size < (int)sizeof s->root ? 0 : report_error(1, "path too long", output);
 }
 
 static int sort_run(const struct options *o)

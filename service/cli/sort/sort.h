@@ -61,7 +61,7 @@ struct sort {
 void sort_walk(struct sort *s, const char *input);
 
 /* Reads the file and fills its pieces. */
-void sort_look(struct sort_file *file);
+void sort_inspect(struct sort_file *file);
 
 /* Adds a piece; the caller provides its texts. NULL when out of memory. */
 struct sort_piece *sort_add_piece(struct sort_file *file, const char *name);

@@ -24,7 +24,7 @@ static bool add_bundle(struct sort *s, const char *path, struct sl_buf *bytes)
     struct sort_file *file = &s->files[s->file_count++];
     *file = (struct sort_file){.path = path, .size = bytes->size, .made = *bytes};
     *bytes = (struct sl_buf){0};
-    sort_look(file);
+    sort_inspect(file);
     return true;
 }
 

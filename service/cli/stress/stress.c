@@ -154,7 +154,7 @@ static int compare(const struct stress_report *r, const char *path)
     struct sl_arena arena = {0};
     int status = 0;
     if (sl_map_file(path, &mapping, &error) != SL_OK)
-        return report(1, error.message, NULL);
+        return report_error(1, error.message, NULL);
     struct sl_json j = sl_json((struct sl_str){(const char *)mapping.bytes.data, mapping.bytes.size}, &arena, false);
     struct sl_str workloads = sl_json_find(&j, SL_STR("workloads"));
     if (workloads.data) {
@@ -162,7 +162,7 @@ static int compare(const struct stress_report *r, const char *path)
         status = compare_workloads(r, &list);
     }
     if (!sl_json_end(&j))
-        status = report(1, "not a report of 'stress --json'", path);
+        status = report_error(1, "not a report of 'stress --json'", path);
     sl_arena_free(&arena);
     sl_unmap(&mapping);
     return status;
@@ -246,7 +246,7 @@ static int load_service(const struct options *o, struct stress_load *load, struc
     progress_end(&progress);
     result.peak = stress_service_stop(&service);
     result.reports = stress_sink_stop(sink);
-    return code == SL_OK ? print_report(o, &result) : report(1, error.message, NULL);
+    return code == SL_OK ? print_report(o, &result) : report_error(1, error.message, NULL);
 }
 
 static int read_and_load(const struct options *o, struct stress_load *load, const char *path)
@@ -259,7 +259,7 @@ static int read_and_load(const struct options *o, struct stress_load *load, cons
     int status = 0;
     if (stress_sink_open(&sink, &error) != SL_OK ||
         stress_read_workloads(path, sink.address, &arena, &workloads, &count, &error) != SL_OK)
-        status = report(1, error.message, NULL);
+        status = report_error(1, error.message, NULL);
     else
         status = load_service(o, load, &sink, workloads, count);
     stress_sink_stop(&sink);

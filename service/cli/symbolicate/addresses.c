@@ -63,9 +63,9 @@ static void read_file(struct process_code *process, size_t index, const char *pa
     if (fd < 0)
         return;
     if (!is_own(fd, pid))
-        remark("warning: ignoring %s: not a regular file of the process's user\n", path);
+        print_note("warning: ignoring %s: not a regular file of the process's user\n", path);
     else if (sl_map_fd(fd, mapping, &error) != SL_OK || read_dump_or_map(process, mapping->bytes, &error) != SL_OK)
-        remark("warning: cannot read %s: %s\n", path, error.message);
+        print_note("warning: cannot read %s: %s\n", path, error.message);
     close(fd);
     process->hash = process->hash * 31 + sl_hash(mapping->bytes.data, mapping->bytes.size);
 }
@@ -169,8 +169,8 @@ static bool write_symbols(struct process_code *process, const struct sl_jit_code
     struct sl_error error = {0};
     size_t count;
     if (process->file_count == MOST_PROCESS_FILES) {
-        remark("warning: the process has too many regions of generated code; code at 0x%llx gets no names\n",
-               (unsigned long long)begin);
+        print_note("warning: the process has too many regions of generated code; code at 0x%llx gets no names\n",
+                   (unsigned long long)begin);
         return false;
     }
     *module = (struct process_module){
@@ -188,7 +188,7 @@ static bool write_symbols(struct process_code *process, const struct sl_jit_code
         result = keep_file(process, sl_buf_bytes(&text), &error);
     sl_buf_free(&text);
     if (result != SL_OK)
-        remark("warning: no symbols for %s: %s\n", name, error.message);
+        print_note("warning: no symbols for %s: %s\n", name, error.message);
     return result == SL_OK && count;
 }
 
@@ -214,9 +214,9 @@ static bool process_code_kernel(struct process_code *process, struct process_mod
                                  : read_stream(fd, path, &text, &error);
     sl_budget_init(&budget, text.size);
     if (result != SL_OK || sl_jit_read_kallsyms(sl_buf_bytes(&text), &code, &budget, &error) != SL_OK)
-        remark("warning: no kernel symbols: %s\n", error.message);
+        print_note("warning: no kernel symbols: %s\n", error.message);
     else if (!code.count)
-        remark("warning: no kernel symbols: the kernel hides its addresses (kernel.kptr_restrict); run as root\n");
+        print_note("warning: no kernel symbols: the kernel hides its addresses (kernel.kptr_restrict); run as root\n");
     else
         good = write_symbols(process, &code, sl_hash(text.data, text.size), code.functions[0].address,
                              code.functions[code.count - 1].address + code.functions[code.count - 1].size,
@@ -323,7 +323,7 @@ static int add_given_module(struct address_run *run, const char *text)
         code = sl_fail(&error, SL_MALFORMED, "not a debug file");
     if (code == SL_OK)
         put_module(&run->w, sl_str(real ? real : path), input.object, base, size);
-    int status = code == SL_OK ? 0 : report_file(path, code, &error);
+    int status = code == SL_OK ? 0 : report_file_error(path, code, &error);
     if (!status && real && !local_files_add(&run->local, sl_str(real)))
         status = report_no_memory();
     input_close(&input);
@@ -417,7 +417,7 @@ static int add_maps(struct address_run *run, const char *path, const char *root)
     int status = 0;
     FILE *maps = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
     if (!maps)
-        return report(1, path, strerror(errno));
+        return report_error(1, path, strerror(errno));
     while (!status && getline(&line, &room, maps) > 0)
         status = add_line(run, line, root);
     free(line);
@@ -504,7 +504,7 @@ static int read_addresses(struct address_run *run)
         status = read_address(run, o->arguments[i]);
     if (!o->argument_count)
         status = read_address_words(run);
-    return !status && !run->address_count ? report(STATUS_NOTHING, "no address given", NULL) : status;
+    return !status && !run->address_count ? report_error(STATUS_NOTHING, "no address given", NULL) : status;
 }
 
 static void put_addresses(struct address_run *run)

@@ -335,21 +335,21 @@ static bool choose_thread(const struct options *o, const struct answer_format *f
                           const struct walked_dump *walked, int64_t *thread)
 {
     uint64_t id, index;
-    bool by_id = option_given(o, "thread"), by_index = option_given(o, "thread-index");
+    bool locator = option_given(o, "thread"), by_index = option_given(o, "thread-index");
     bool all = option_given(o, "all-threads") || (format->view && format->view->is_request) ||
                (!format->crashed_only && !option_given(o, "crashed-only") && !option_given(o, "brief"));
     if (!option_number(o, "thread", &id) || !option_number(o, "thread-index", &index))
         return false;
     *thread = all ? ALL_THREADS : answer_crashed_thread(answer);
-    for (size_t t = 0; t < answer->thread_count && (by_id || by_index); t++)
-        if (by_id ? answer->threads[t].id.set && answer->threads[t].id.value == id
-                  : is_thread_number(format, walked, t, index)) {
+    for (size_t t = 0; t < answer->thread_count && (locator || by_index); t++)
+        if (locator ? answer->threads[t].id.set && answer->threads[t].id.value == id
+                    : is_thread_number(format, walked, t, index)) {
             *thread = (int64_t)t;
             return true;
         }
-    if (by_id || by_index)
+    if (locator || by_index)
         options_wrong(o, "no such thread");
-    return !by_id && !by_index;
+    return !locator && !by_index;
 }
 
 static bool colours(const struct options *o)
@@ -433,7 +433,7 @@ static void describe_module(const struct answer_module *module, struct missing_r
     char text[SL_DEBUG_ID_TEXT];
     struct sl_str id = shown_id(module, text);
     bool found = is_status(module->debug_status, "found");
-    if (found ? missing_found(report, name, id) : missing_thing(report, name, id))
+    if (found ? missing_found(report, name, id) : missing_add(report, name, id))
         missing_count(report, !found, 1);
     for (size_t k = 0; k < module->candidate_count && !found; k++) {
         const struct answer_candidate *c = &module->candidates[k];
@@ -472,8 +472,8 @@ static int put_answer(const struct options *o, const struct answer_format *forma
 }
 
 /* JSON output needs no parsing, except with --fail-on-missing. */
-int answer_tell(const struct options *o, const struct answer_format *format, enum answer_sort sort,
-                const struct walked_dump *walked, struct missing_report *missing, struct sl_buf *text)
+int answer_print_notes(const struct options *o, const struct answer_format *format, enum answer_sort sort,
+                       const struct walked_dump *walked, struct missing_report *missing, struct sl_buf *text)
 {
     struct sl_arena arena = {0};
     struct sl_buf out = {0};
@@ -489,7 +489,7 @@ int answer_tell(const struct options *o, const struct answer_format *format, enu
         status = symbolicate_write(o, written);
     missing->advised = option_given(o, "candidates");
     if (!status && (checks || (format->print && !format->is_json)))
-        missing_tell(missing, o);
+        missing_print(missing, o);
     status = missing_status(missing, o, status);
     sl_buf_free(&out);
     sl_arena_free(&arena);

@@ -86,7 +86,7 @@ static bool open_local_bundle(struct local_artifact *item)
     if (code == SL_OK)
         code = sl_bundle_open(item->mapping.bytes, NULL, &item->bundle, &error);
     if (code != SL_OK)
-        remark("warning: ignoring %s: %s\n", item->path, error.message);
+        print_note("warning: ignoring %s: %s\n", item->path, error.message);
     return code == SL_OK;
 }
 
@@ -269,11 +269,11 @@ static struct local_artifact *find_plain(struct local_artifacts *a, const struct
         if (item->kind != (query->is_map ? ARTIFACT_MAP : ARTIFACT_SCRIPT))
             continue;
         size_t parts = path_common_parts(path, sl_str(item->path));
-        bool by_id = (parts || !query->is_map) && has_id(item, scripts), was_by_id = *match == MATCH_DEBUG_ID;
-        if (by_id > was_by_id || (by_id == was_by_id && parts > most)) {
+        bool locator = (parts || !query->is_map) && has_id(item, scripts), was_by_id = *match == MATCH_DEBUG_ID;
+        if (locator > was_by_id || (locator == was_by_id && parts > most)) {
             most = parts;
             best = item;
-            *match = by_id ? MATCH_DEBUG_ID : MATCH_URL;
+            *match = locator ? MATCH_DEBUG_ID : MATCH_URL;
         }
     }
     sl_buf_free(&buf);
@@ -305,17 +305,17 @@ static struct local_artifact *find_lone_map(struct local_artifacts *a, const str
 /* ---- bundles ---- */
 
 /* Whether the bundle has a file with the query's debug id, or a script of its release, dist and stem. */
-static bool bundle_serves(const struct sl_bundle *bundle, const struct local_file_query *query, bool by_id)
+static bool bundle_serves(const struct sl_bundle *bundle, const struct local_file_query *query, bool locator)
 {
     const struct sl_bundle_attributes *attributes = sl_bundle_attributes(bundle);
-    if (!by_id && (!query->release.size || !query->path.data || !sl_str_equal(attributes->release, query->release) ||
-                   !sl_str_equal(attributes->dist, query->dist)))
+    if (!locator && (!query->release.size || !query->path.data || !sl_str_equal(attributes->release, query->release) ||
+                     !sl_str_equal(attributes->dist, query->dist)))
         return false;
     for (size_t i = 0; i < sl_bundle_count(bundle); i++) {
         const struct sl_bundle_file *file = sl_bundle_file(bundle, i);
         bool is_script = file->type == SL_BUNDLE_SOURCE || file->type == SL_BUNDLE_MINIFIED_SOURCE;
-        if (by_id ? sl_debug_id_equal(&file->debug_id, query->id)
-                  : is_script && sl_str_equal(sl_js_stem(file->url), query->stem))
+        if (locator ? sl_debug_id_equal(&file->debug_id, query->id)
+                    : is_script && sl_str_equal(sl_js_stem(file->url), query->stem))
             return true;
     }
     return false;
@@ -354,17 +354,17 @@ static bool put_mapped(struct sl_arena_array *list, const struct local_artifact 
     return true;
 }
 
-bool local_artifacts_look_up(void *arg, const struct local_file_query *query, struct sl_arena *arena,
-                             struct artifact **items, size_t *count)
+bool local_artifacts_find(void *arg, const struct local_file_query *query, struct sl_arena *arena,
+                          struct artifact **items, size_t *count)
 {
     struct local_artifacts *a = arg;
     struct sl_arena_array list = {.arena = arena, .item = sizeof **items};
     bool good = true;
-    for (unsigned by_id = query->id ? 1 : 0;; by_id--) {
+    for (unsigned locator = query->id ? 1 : 0;; locator--) {
         for (size_t i = 0; good && i < a->count; i++)
-            if (a->items[i].bundle && bundle_serves(a->items[i].bundle, query, by_id))
-                good = put_artifact(&list, &a->items[i], by_id ? MATCH_DEBUG_ID : MATCH_RELEASE, query->path);
-        if (!by_id)
+            if (a->items[i].bundle && bundle_serves(a->items[i].bundle, query, locator))
+                good = put_artifact(&list, &a->items[i], locator ? MATCH_DEBUG_ID : MATCH_RELEASE, query->path);
+        if (!locator)
             break;
     }
     enum artifact_match match;

@@ -16,8 +16,8 @@ struct local_artifacts *local_artifacts_new(const char *const *places, size_t co
 void local_artifacts_free(struct local_artifacts *artifacts); /* may be NULL */
 
 /* The look_up callback of struct local_request; `arg` is the artifacts. The items point into the artifacts and must not outlive them. */
-bool local_artifacts_look_up(void *arg, const struct local_file_query *query, struct sl_arena *arena,
-                             struct artifact **items, size_t *count);
+bool local_artifacts_find(void *arg, const struct local_file_query *query, struct sl_arena *arena,
+                          struct artifact **items, size_t *count);
 
 /* Strips the parameters that React Native's packager appends after `//&`; those after `?` stay. */
 struct sl_str url_without_parameters(struct sl_str url);

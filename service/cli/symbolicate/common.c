@@ -10,7 +10,7 @@
 
 #include "base/grow.h"
 #include "base/json_fields.h"
-#include "cli/by_id/by_id.h"
+#include "cli/locator/locator.h"
 #include "cli/server.h"
 #include "cli/symbolicate/sentry.h"
 #include "core/duration.h"
@@ -177,7 +177,7 @@ bool local_files_add_build_id(struct local_files *files, struct sl_str code_id)
 }
 
 static enum sl_code open_places(const struct options *o, const struct sentry_project *project,
-                                const struct local_files *local, struct by_id **by_id, struct sl_error *error)
+                                const struct local_files *local, struct locator **locator, struct sl_error *error)
 {
     struct sl_buf path = {0};
     size_t count;
@@ -188,14 +188,14 @@ static enum sl_code open_places(const struct options *o, const struct sentry_pro
     }
     sl_buf_u8(&path, 0);
     enum sl_code code = path.failed ? sl_fail(error, SL_BUSY, "out of memory")
-                                    : by_id_open(o, (const char *)path.data, log_level(o), by_id, error);
+                                    : locator_open(o, (const char *)path.data, log_level(o), locator, error);
     sl_buf_free(&path);
-    if (code == SL_OK && project->online && !by_id_add_source(*by_id, &project->debug_files)) {
-        by_id_close(*by_id);
+    if (code == SL_OK && project->online && !locator_add_source(*locator, &project->debug_files)) {
+        locator_close(*locator);
         code = sl_fail(error, SL_BUSY, "out of memory");
     }
-    if (code == SL_OK && local && local->count && !by_id_add_files(*by_id, local->items, local->count)) {
-        by_id_close(*by_id);
+    if (code == SL_OK && local && local->count && !locator_add_files(*locator, local->items, local->count)) {
+        locator_close(*locator);
         code = sl_fail(error, SL_BUSY, "out of memory");
     }
     return code;
@@ -221,17 +221,17 @@ static void run_timed(void *arg)
     timed->timed_out = group.expired;
 }
 
-int symbolicate_in_time(const struct options *o, struct by_id *by_id, void (*work)(void *arg), void *arg)
+int symbolicate_in_time(const struct options *o, struct locator *locator, void (*work)(void *arg), void *arg)
 {
     struct timed timed = {.work = work, .arg = arg};
     const char *timeout = option_value(o, "timeout", "15m");
     struct sl_error error = {0};
     if (!duration_parse(sl_str(timeout), &timed.timeout_ns))
         return options_wrong(o, "--timeout: '%s' is not a duration", timeout);
-    if (by_id_run(by_id, run_timed, &timed, &error) != SL_OK)
-        return report(1, error.message, NULL);
+    if (locator_run(locator, run_timed, &timed, &error) != SL_OK)
+        return report_error(1, error.message, NULL);
     if (timed.timed_out)
-        return report(1, "timed out; raise --timeout", NULL);
+        return report_error(1, "timed out; raise --timeout", NULL);
     return timed.began ? 0 : report_no_memory();
 }
 
@@ -239,17 +239,17 @@ int symbolicate_here(const struct options *o, const struct sentry_project *proje
                      struct missing_report *missing, struct search_place *place, void (*work)(void *arg), void *arg)
 {
     const char *scope = option_value(o, "scope", NULL);
-    struct by_id *by_id;
+    struct locator *locator;
     struct sl_error error = {0};
-    if (open_places(o, project, local, &by_id, &error) != SL_OK)
-        return report(1, error.message, NULL);
-    place->config = by_id_settings(by_id);
-    place->sources = by_id_sources(by_id, &place->source_count);
+    if (open_places(o, project, local, &locator, &error) != SL_OK)
+        return report_error(1, error.message, NULL);
+    place->config = locator_config(locator);
+    place->sources = locator_sources(locator, &place->source_count);
     place->scope = scope ? sl_str(scope) : project->online ? project->project : SL_STR("global");
-    int status = symbolicate_in_time(o, by_id, work, arg);
+    int status = symbolicate_in_time(o, locator, work, arg);
     if (missing)
-        by_id_describe(by_id, missing);
-    by_id_close(by_id);
+        locator_describe(locator, missing);
+    locator_close(locator);
     return status;
 }
 
@@ -313,7 +313,7 @@ int symbolicate_write(const struct options *o, struct sl_str text)
         return 0; /* output_finish reports errors */
     }
     enum sl_code code = output_file_put(path, (struct sl_bytes){(const uint8_t *)text.data, text.size}, &error);
-    return code == SL_OK ? 0 : report(1, path, error.message);
+    return code == SL_OK ? 0 : report_error(1, path, error.message);
 }
 
 /* ---- a running service instead of this process: --server ---- */
@@ -416,16 +416,16 @@ static void remote_work(void *arg)
 
 static int remote_run(const struct options *o, struct remote_run *run)
 {
-    struct by_id *by_id = NULL;
+    struct locator *locator = NULL;
     struct sl_error error = {0};
-    if (by_id_open(o, NULL, server_verbosity(o), &by_id, &error) != SL_OK)
-        return report(1, error.message, NULL);
-    int status = symbolicate_in_time(o, by_id, remote_work, run);
-    by_id_close(by_id);
+    if (locator_open(o, NULL, server_verbosity(o), &locator, &error) != SL_OK)
+        return report_error(1, error.message, NULL);
+    int status = symbolicate_in_time(o, locator, remote_work, run);
+    locator_close(locator);
     if (status || run->code == SL_OK)
         return status;
-    return report(run->code == SL_PERMISSION_DENIED ? STATUS_DENIED : 1, "cannot send the request to the service",
-                  run->error.message);
+    return report_error(run->code == SL_PERMISSION_DENIED ? STATUS_DENIED : 1, "cannot send the request to the service",
+                        run->error.message);
 }
 
 int remote_symbolicate(const struct options *o, const char *path, struct sl_str json, const struct remote_part *parts,

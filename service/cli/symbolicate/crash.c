@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "apple/apple.h"
-#include "cli/by_id/by_id.h"
+#include "cli/locator/locator.h"
 #include "cli/symbolicate/dump_print.h"
 #include "minidump/microdump.h"
 
@@ -111,7 +111,7 @@ static int crash_report_failure(const struct crash_run *run)
                 "this looks like %s; supported are crash reports, sample reports and stackshots", kind);
         detail = looks.message;
     }
-    report(status, message ? message : "out of memory", detail);
+    report_error(status, message ? message : "out of memory", detail);
     sl_arena_free(&arena);
     return status;
 }
@@ -120,16 +120,16 @@ static int crash_report_failure(const struct crash_run *run)
 static void warn_no_stacks(const struct options *o, const struct sl_minidump *dump)
 {
     if (dump->unread_processor)
-        remark("warning: no stacks: registers and stacks of this processor (%s, %u) are not supported; "
-               "supported are x86, x86-64, ARM, AArch64, MIPS and RISC-V\n",
-               dump->unread_processor, dump->cpu);
+        print_note("warning: no stacks: registers and stacks of this processor (%s, %u) are not supported; "
+                   "supported are x86, x86-64, ARM, AArch64, MIPS and RISC-V\n",
+                   dump->unread_processor, dump->cpu);
     else if (sl_minidump_lacks_registers(dump))
-        remark("warning: no stacks: none of the %zu threads has registers of this processor (%s)\n",
-               dump->crash.thread_count, sl_arch_name(dump->crash.system.arch));
+        print_note("warning: no stacks: none of the %zu threads has registers of this processor (%s)\n",
+                   dump->crash.thread_count, sl_arch_name(dump->crash.system.arch));
     else if (option_given(o, "server") && dump->crash.thread_count)
-        remark("warning: no stacks: the service does not walk %s stacks with `minidump.compat: symbolicator` "
-               "(the default)\n",
-               sl_arch_name(dump->crash.system.arch));
+        print_note("warning: no stacks: the service does not walk %s stacks with `minidump.compat: symbolicator` "
+                   "(the default)\n",
+                   sl_arch_name(dump->crash.system.arch));
 }
 
 /* Warns that stacks of a 32-bit program are those of its 64-bit emulation (WoW64). */
@@ -137,9 +137,9 @@ static void warn_wow64_stacks(const struct options *o, struct sl_minidump *dump,
 {
     if (option_given(o, "server") || !sl_minidump_enter_wow64(dump, arena) || !dump->wow64_missing)
         return;
-    remark("warning: 32-bit program (WoW64): the dump lacks the 32-bit stacks of %zu of its %zu threads; "
-           "write the dump with full memory, or from a 32-bit program\n",
-           dump->wow64_missing, dump->crash.thread_count);
+    print_note("warning: 32-bit program (WoW64): the dump lacks the 32-bit stacks of %zu of its %zu threads; "
+               "write the dump with full memory, or from a 32-bit program\n",
+               dump->wow64_missing, dump->crash.thread_count);
 }
 
 static bool answer_has(const struct crash_run *run, const char *key)
@@ -169,7 +169,7 @@ static int crash_print(const struct options *o, struct crash_run *run, const str
     if (run->code != SL_OK)
         return crash_report_failure(run);
     warn_missing_stacks(o, run);
-    return answer_tell(o, format, sort, run->wants_walk ? run->walked : NULL, &run->missing, &run->text);
+    return answer_print_notes(o, format, sort, run->wants_walk ? run->walked : NULL, &run->missing, &run->text);
 }
 
 int symbolicate_crash(const struct options *o, const struct sentry_project *project, enum crash_file_kind kind,
@@ -197,7 +197,7 @@ int symbolicate_crash(const struct options *o, const struct sentry_project *proj
     if (remote && run.wants_walk)
         return options_wrong(o, "--format: not available with --server");
     if (remote)
-        missing_place(&run.missing, sl_str(option_value(o, "server", "")));
+        missing_add_location(&run.missing, sl_str(option_value(o, "server", "")));
     int status = remote ? crash_send(o, &run) : crash_symbolicate(o, project, &run);
     if (!status)
         status = crash_print(o, &run, format, sort);
@@ -237,12 +237,12 @@ static void report_choice(const struct options *o, const struct chosen_microdump
     if (option_given(o, "quiet"))
         return;
     if (chosen->count > 1 && !was_asked)
-        remark("note: the log has %" PRIu64 " microdumps; using number %" PRIu64
-               " at line %zu (choose another with --microdump N)\n",
-               chosen->count, chosen->number, chosen->microdump.line);
+        print_note("note: the log has %" PRIu64 " microdumps; using number %" PRIu64
+                   " at line %zu (choose another with --microdump N)\n",
+                   chosen->count, chosen->number, chosen->microdump.line);
     if (!chosen->microdump.is_whole)
-        remark("warning: the microdump at line %zu is truncated; modules or stack memory may be missing\n",
-               chosen->microdump.line);
+        print_note("warning: the microdump at line %zu is truncated; modules or stack memory may be missing\n",
+                   chosen->microdump.line);
 }
 
 int symbolicate_minidump(const struct options *o, const struct sentry_project *project, struct sl_bytes bytes)
@@ -262,7 +262,7 @@ int symbolicate_minidump(const struct options *o, const struct sentry_project *p
     if (!chosen.number) {
         sl_fail(&error, SL_NOT_FOUND, "--microdump: the log has no microdump %" PRIu64 ", only %" PRIu64, number,
                 chosen.count);
-        return report(2, error.message, NULL);
+        return report_error(2, error.message, NULL);
     }
     report_choice(o, &chosen, was_asked);
     const struct sl_str text = chosen.microdump.text;

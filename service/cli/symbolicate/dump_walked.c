@@ -334,7 +334,7 @@ enum sl_code stack_words_name(struct walked_dump *w, struct sl_str answer, const
                                   .address = stack_address,
                                   .take = stack_take,
                                   .line_starts = true};
-    return names_look_up(&wanted, file->sources, file->source_count, config, error);
+    return names_find(&wanted, file->sources, file->source_count, config, error);
 }
 
 /* ---- text ---- */

@@ -3,7 +3,7 @@
 
 #include "api/named_file.h"
 #include "apple/samples.h"
-#include "cli/by_id/by_id.h"
+#include "cli/locator/locator.h"
 #include "cli/symbolicate/symbolicate.h"
 
 enum { BATCH = 20000 }; /* addresses per request */
@@ -89,8 +89,8 @@ static bool names_take_answer(struct names_wanted *n, const struct sl_buf *text)
 
 /* ---- the work ---- */
 
-enum sl_code names_look_up(struct names_wanted *n, const struct source *sources, size_t source_count,
-                           const struct config *config, struct sl_error *error)
+enum sl_code names_find(struct names_wanted *n, const struct source *sources, size_t source_count,
+                        const struct config *config, struct sl_error *error)
 {
     struct sl_buf body = {0}, answer = {0};
     enum sl_code code = SL_OK;
@@ -143,7 +143,7 @@ static void names_work(void *arg)
     struct names_here *here = arg;
     here->wanted->scope = here->place.scope;
     here->code =
-        names_look_up(here->wanted, here->place.sources, here->place.source_count, here->place.config, &here->error);
+        names_find(here->wanted, here->place.sources, here->place.source_count, here->place.config, &here->error);
 }
 
 int names_symbolicate(struct names_wanted *n, const struct sentry_project *project, struct local_files *local)
@@ -152,7 +152,7 @@ int names_symbolicate(struct names_wanted *n, const struct sentry_project *proje
     if (option_given(n->o, "server"))
         return names_send(n);
     int status = symbolicate_here(n->o, project, local, n->missing, &here.place, names_work, &here);
-    return status || here.code == SL_OK ? status : report(1, here.error.message, NULL);
+    return status || here.code == SL_OK ? status : report_error(1, here.error.message, NULL);
 }
 
 /* ---- profiles and sampling reports: written back with names ---- */
@@ -167,7 +167,7 @@ struct named_run {
 
 static int named_failed(enum sl_code code, const struct sl_error *error)
 {
-    return report(code == SL_MALFORMED || code == SL_UNSUPPORTED ? STATUS_NOTHING : 1, error->message, NULL);
+    return report_error(code == SL_MALFORMED || code == SL_UNSUPPORTED ? STATUS_NOTHING : 1, error->message, NULL);
 }
 
 /* ---- lookup ---- */
@@ -260,7 +260,7 @@ static int named_finish(struct named_run *run, const struct sentry_project *proj
     if (!status)
         status = named_write(run);
     if (!status)
-        missing_tell(&run->missing, run->o);
+        missing_print(&run->missing, run->o);
     status = missing_status(&run->missing, run->o, status);
     missing_free(&run->missing);
     named_file_end(&run->file);

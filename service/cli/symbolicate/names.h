@@ -30,8 +30,8 @@ struct names_wanted {
 };
 
 /* Looks up the names in this process, in a fiber; parameters as for local_request_symbolicate. */
-enum sl_code names_look_up(struct names_wanted *wanted, const struct source *sources, size_t source_count,
-                           const struct config *config, struct sl_error *error) SL_SUSPENDS;
+enum sl_code names_find(struct names_wanted *wanted, const struct source *sources, size_t source_count,
+                        const struct config *config, struct sl_error *error) SL_SUSPENDS;
 
 /* Looks up the names through the service at --server, else in this process, which searches the files of `local` and the sources of the
  * options and the project (may be NULL). Returns a status, after a report unless 0. */

@@ -7,7 +7,7 @@
 
 #include "base/json_fields.h"
 #include "base/json_write.h"
-#include "cli/by_id/by_id.h"
+#include "cli/locator/locator.h"
 #include "cli/file_walk.h"
 #include "cli/server.h"
 #include "cli/symbolicate/artifacts.h"
@@ -168,15 +168,15 @@ static int take_body(struct request_run *run, struct sl_str text, enum input_kin
     if (code == SL_BUSY)
         return report_no_memory();
     if (code == SL_MALFORMED)
-        return report(STATUS_NOTHING, "failed to parse event json file", error.message);
+        return report_error(STATUS_NOTHING, "failed to parse event json file", error.message);
     if (code != SL_OK) {
         struct sl_error whole;
         sl_fail(&whole, code, "Cannot symbolicate event: %.200s", error.message);
-        return code == SL_UNSUPPORTED ? report(STATUS_NOTHING, whole.message, NULL)
-                                      : report(STATUS_NOTHING, "Event cannot be symbolicated", error.message);
+        return code == SL_UNSUPPORTED ? report_error(STATUS_NOTHING, whole.message, NULL)
+                                      : report_error(STATUS_NOTHING, "Event cannot be symbolicated", error.message);
     }
     if (!read_facts(run, run->request.body, &facts))
-        return report(STATUS_NOTHING, "the request is not a JSON object", NULL);
+        return report_error(STATUS_NOTHING, "the request is not a JSON object", NULL);
     return kind == INPUT_EVENT ? 0 : take_request(run, &facts);
 }
 
@@ -203,7 +203,7 @@ static bool add_mapping(struct request_run *run, const char *path, struct sl_str
         code = sl_jvm_mapper_open(sl_buf_bytes(&read->table), &read->mapper, &error);
     if (code != SL_OK) {
         sl_buf_free(&read->table);
-        report_file(path, code, &error);
+        report_file_error(path, code, &error);
         return false;
     }
     run->tables[run->mapping_count] = read;
@@ -221,7 +221,7 @@ static int read_given_mappings(struct request_run *run)
         struct sl_debug_id id;
         enum sl_code code = symbolicate_map_input(paths[i], &file, &error);
         if (code != SL_OK)
-            return report_file(paths[i], code, &error);
+            return report_file_error(paths[i], code, &error);
         struct sl_str text = {(const char *)file.bytes.data, file.bytes.size};
         bool good = sl_jvm_mapping_id(text, &id) && add_mapping(run, paths[i], text, &id, false);
         sl_unmap(&file);
@@ -345,7 +345,7 @@ static int request_symbolicate(struct request_run *run)
     int status = symbolicate_here(run->o, run->project, run->local, &run->missing, &run->place, request_work, run);
     if (status || run->code == SL_OK)
         return status;
-    return report(run->code == SL_MALFORMED ? STATUS_NOTHING : 1, run->error.message, NULL);
+    return report_error(run->code == SL_MALFORMED ? STATUS_NOTHING : 1, run->error.message, NULL);
 }
 
 /* ---- the command ---- */
@@ -393,10 +393,11 @@ static int request_prepare(struct request_run *run, struct sl_str text, enum inp
     if (run->request.kind == LOCAL_JS) {
         if (kind == INPUT_EVENT && run->request.no_scraping && !run->place_count && !run->project->online &&
             !option_given(run->o, "server"))
-            return report(2, "In JS offline mode, you must provide a local symbol directory with --symbols", NULL);
+            return report_error(2, "In JS offline mode, you must provide a local symbol directory with --symbols",
+                                NULL);
         if (!(run->artifacts = local_artifacts_new(run->places, run->place_count)))
             return report_no_memory();
-        run->request.look_up = local_artifacts_look_up;
+        run->request.look_up = local_artifacts_find;
         run->request.look_up_arg = run->artifacts;
         return 0;
     }
@@ -413,12 +414,12 @@ int symbolicate_request(const struct options *o, const struct sentry_project *pr
     struct request_run run = {.o = o, .project = project, .local = local};
     missing_init(&run.missing, &missing_symbols);
     if (option_given(o, "server"))
-        missing_place(&run.missing, sl_str(option_value(o, "server", "")));
+        missing_add_location(&run.missing, sl_str(option_value(o, "server", "")));
     int status = request_prepare(&run, text, kind);
     if (!status)
         status = option_given(o, "server") ? request_send(&run) : request_symbolicate(&run);
     if (!status)
-        status = answer_tell(o, run.format, run.sort, NULL, &run.missing, &run.answer);
+        status = answer_print_notes(o, run.format, run.sort, NULL, &run.missing, &run.answer);
     for (size_t i = 0; i < run.mapping_count; i++)
         sl_buf_free(&run.tables[i]->table);
     missing_free(&run.missing);

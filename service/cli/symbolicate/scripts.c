@@ -191,10 +191,10 @@ static void read_script(struct scripts *s, struct script *script)
     sl_unmap(&mapping);
     script->mapped = code == SL_OK;
     if (code == SL_OK && script->cache.bad_scopes)
-        remark("warning: %s: item %u of `scopes` in the source map is malformed; function names do not use it\n",
-               path ? path : map, script->cache.bad_scopes);
+        print_note("warning: %s: item %u of `scopes` in the source map is malformed; function names do not use it\n",
+                   path ? path : map, script->cache.bad_scopes);
     if (code != SL_OK)
-        report_file(path ? path : map, code, &error);
+        report_file_error(path ? path : map, code, &error);
 }
 
 static const struct script *script_of(struct scripts *s, struct sl_str url)
@@ -389,7 +389,7 @@ static void count_frame(struct scripts *s, const struct stack_line *line)
     if (script->mapped)
         missing_failure(s->missing, name, SL_STR("its source map does not cover some positions"));
     else if (s->missing->things.count < MOST_NAMED)
-        missing_thing(s->missing, name, (struct sl_str){NULL, 0});
+        missing_add(s->missing, name, (struct sl_str){NULL, 0});
     sl_buf_free(&path);
 }
 
@@ -507,7 +507,7 @@ static int stream_file(struct scripts *s, const char *path)
     const char *problem = NULL;
     bool good = true;
     if (!log_input_open(&input, path))
-        return report(1, path, strerror(errno));
+        return report_error(1, path, strerror(errno));
     s->input = &input;
     for (bool end = false; good && !end && !s->failed;) {
         good = sl_buf_reserve(&held, BLOCK);
@@ -521,7 +521,7 @@ static int stream_file(struct scripts *s, const char *path)
     log_input_end(&input);
     if (!good)
         return report_no_memory();
-    return problem ? report(1, path, problem) : 0;
+    return problem ? report_error(1, path, problem) : 0;
 }
 
 const struct missing_words missing_maps = {
@@ -542,18 +542,18 @@ int symbolicate_scripts(const char *path, const struct sl_str *stack, const char
         good = good && find_scripts(&s, places[i]);
     good = good && index_files(&s);
     for (size_t i = 0; i < place_count; i++)
-        missing_place(missing, sl_str(places[i]));
+        missing_add_location(missing, sl_str(places[i]));
     int status = good ? 0 : report_no_memory();
     if (!status && output && output_file_open(&file, output, &error) == SL_OK)
         s.file = &file;
     else if (!status && output)
-        status = report(1, output, error.message);
+        status = report_error(1, output, error.message);
     if (!status && !stack)
         status = stream_file(&s, path);
     else if (!status && !write_lines(&s, *stack))
         status = report_no_memory();
     if (s.file && output_file_close(&file, status == 0, &error) != SL_OK && !status)
-        status = report(1, output, error.message);
+        status = report_error(1, output, error.message);
     for (struct sl_map_entry *e = NULL; (e = sl_map_next(&s.by_url, e));)
         if (e->value)
             sl_buf_free(&((struct script *)e->value)->table);

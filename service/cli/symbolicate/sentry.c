@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/json_fields.h"
-#include "cli/by_id/by_id.h"
+#include "cli/locator/locator.h"
 #include "cli/server.h"
 #include "cli/symbolicate/symbolicate.h"
 #include "fetch/fetch.h"
@@ -33,9 +33,9 @@ static int read_secret(const char *path, struct sl_arena *arena, struct sl_secre
     if (file && file != stdin)
         fclose(file);
     if (!file)
-        return report(1, path, strerror(errno));
+        return report_error(1, path, strerror(errno));
     if (!good)
-        return report(1, path, "the file is empty; it must contain the secret in its first line");
+        return report_error(1, path, "the file is empty; it must contain the secret in its first line");
     size_t size = strcspn(line, "\r\n");
     const char *kept = sl_arena_strndup(arena, line, size);
     explicit_bzero(line, sizeof line);
@@ -91,8 +91,8 @@ static int complete_from_files(const struct options *o, struct sl_arena *arena, 
 {
     struct config *layers[2];
     struct sl_error error;
-    if (by_id_config(o, layers, &error) != SL_OK)
-        return report(1, error.message, NULL);
+    if (locator_load_config(o, layers, &error) != SL_OK)
+        return report_error(1, error.message, NULL);
     for (size_t i = 0; i < 2 && layers[i]; i++) {
         words->org = first_given(words->org, layers[i]->sentry.org);
         words->project = first_given(words->project, layers[i]->sentry.project);
@@ -171,8 +171,9 @@ int sentry_project_read(const struct options *o, bool required, struct sl_arena 
     if (status)
         return status;
     if (!secret_present(p->token) && !secret_present(p->cookies))
-        return report(STATUS_DENIED,
-                      "No auth token or cookies provided. Give --auth-token-file, or set $SENTRY_AUTH_TOKEN.", NULL);
+        return report_error(STATUS_DENIED,
+                            "No auth token or cookies provided. Give --auth-token-file, or set $SENTRY_AUTH_TOKEN.",
+                            NULL);
     if (!words.org)
         return options_wrong(o, "No organization provided. Give --org, or set $SENTRY_ORG.");
     if (!words.project)
@@ -305,20 +306,20 @@ static void fetch_event(void *arg)
 int sentry_event(const struct options *o, const struct sentry_project *p, const char *id, struct sl_mapping *mapping)
 {
     struct event_fetch e = {.project = p, .id = id, .fd = temporary_file()};
-    struct by_id *by_id = NULL;
+    struct locator *locator = NULL;
     struct sl_error error = {0};
     int status = 0;
     if (e.fd < 0)
-        status = report(1, "cannot create a temporary file", NULL);
-    else if (by_id_open(o, NULL, server_verbosity(o), &by_id, &error) != SL_OK)
-        status = report(1, error.message, NULL);
+        status = report_error(1, "cannot create a temporary file", NULL);
+    else if (locator_open(o, NULL, server_verbosity(o), &locator, &error) != SL_OK)
+        status = report_error(1, error.message, NULL);
     else
-        status = symbolicate_in_time(o, by_id, fetch_event, &e);
-    by_id_close(by_id);
+        status = symbolicate_in_time(o, locator, fetch_event, &e);
+    locator_close(locator);
     if (!status && e.code != SL_OK)
-        status = report(e.code == SL_PERMISSION_DENIED ? STATUS_DENIED : 1, e.error.message, NULL);
+        status = report_error(e.code == SL_PERMISSION_DENIED ? STATUS_DENIED : 1, e.error.message, NULL);
     if (!status && (sl_map_fd(e.fd, mapping, &error) != SL_OK || map_unpacked(mapping, &error) != SL_OK))
-        status = report(1, error.message, NULL);
+        status = report_error(1, error.message, NULL);
     sl_close(e.fd);
     sl_arena_free(&e.arena);
     return status;

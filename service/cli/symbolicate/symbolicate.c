@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/by_id/by_id.h"
+#include "cli/locator/locator.h"
 #include "cli/symbolicate/sentry.h"
 
 static const struct option_spec specs[] = {
@@ -19,7 +19,7 @@ static const struct option_spec specs[] = {
     {"json", 0, OPTION_FLAG, false, NULL, "Same as --format json"},
     {"output", 0, OPTION_VALUE, false, "FILE", "Write to FILE instead of standard output"},
     {"indent", 0, OPTION_FLAG, false, NULL, "Indent JSON"},
-    BY_ID_OPTIONS,
+    LOCATOR_OPTIONS,
     SENTRY_OPTIONS,
     {"config", 'c', OPTION_VALUE, false, "FILE", "Read more symbol sources from this configuration file"},
     {"candidates", 'd', OPTION_FLAG, false, NULL, "List every location that was searched"},
@@ -78,7 +78,7 @@ static int run_trace(const struct options *o, const char *const *mappings, size_
         symbolicate_trace(path, mappings, mapping_count, &(struct trace_words){.output = output, .missing = &missing});
     progress_end(&progress);
     if (!status)
-        missing_tell(&missing, o);
+        missing_print(&missing, o);
     status = missing_status(&missing, o, status);
     missing_free(&missing);
     return status;
@@ -108,7 +108,7 @@ static int run_scripts(const struct options *o, const struct sl_str *stack)
     missing_init(&missing, &missing_maps);
     int status = symbolicate_scripts(path, stack, places, count, option_value(o, "output", NULL), &missing);
     if (!status)
-        missing_tell(&missing, o);
+        missing_print(&missing, o);
     status = missing_status(&missing, o, status);
     missing_free(&missing);
     free(places);
@@ -161,15 +161,15 @@ static int unknown_input(struct sl_bytes bytes)
     const char *kind = input_unread_kind(bytes), *advice = input_advice(bytes);
     struct sl_error error;
     if (!kind && advice)
-        return report(STATUS_NOTHING, advice, NULL);
+        return report_error(STATUS_NOTHING, advice, NULL);
     if (!kind && (kind = input_named_kind(bytes))) {
         sl_fail(&error, SL_UNSUPPORTED, "this looks like %s, which is symbolicated already", kind);
-        return report(STATUS_NOTHING, error.message, NULL);
+        return report_error(STATUS_NOTHING, error.message, NULL);
     }
     if (!kind)
-        return report(STATUS_NOTHING, "unknown input format", read);
+        return report_error(STATUS_NOTHING, "unknown input format", read);
     sl_fail(&error, SL_UNSUPPORTED, "unsupported input: this looks like %s", kind);
-    return report(STATUS_NOTHING, error.message, read);
+    return report_error(STATUS_NOTHING, error.message, read);
 }
 
 static int run_kind(const struct options *o, const struct sentry_project *project, enum input_kind kind,
@@ -199,7 +199,7 @@ static int cannot_open(const char *path)
 {
     struct sl_error error;
     sl_fail(&error, SL_NOT_FOUND, "Could not open event file at \"%.400s\"", path);
-    return report(1, error.message, strerror(errno));
+    return report_error(1, error.message, strerror(errno));
 }
 
 static int map_input(const struct options *o, const struct sentry_project *project, const char *path, bool is_id,
@@ -209,7 +209,8 @@ static int map_input(const struct options *o, const struct sentry_project *proje
     if (is_id && project->online)
         return sentry_event(o, project, path, mapping);
     if (is_id)
-        return report(1, "Event not found in local file system and symbolicli is in offline mode. Stopping.", NULL);
+        return report_error(1, "Event not found in local file system and symbolicli is in offline mode. Stopping.",
+                            NULL);
     if (strcmp(path, "-") != 0 && access(path, R_OK) != 0)
         return cannot_open(path);
     if (path_is_directory(path)) {
@@ -217,7 +218,7 @@ static int map_input(const struct options *o, const struct sentry_project *proje
         return cannot_open(path);
     }
     enum sl_code code = symbolicate_map_input(path, mapping, &error);
-    return code == SL_OK ? 0 : report_file(path, code, &error);
+    return code == SL_OK ? 0 : report_file_error(path, code, &error);
 }
 
 static int run_input(const struct options *o, enum input_kind kind, const char *path)

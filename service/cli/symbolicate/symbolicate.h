@@ -148,8 +148,8 @@ const struct answer_format *answer_format_of(const struct options *o, enum answe
 /* Prints a complete answer, whose text it consumes, and then the line about missing symbols (text formats, and all formats with
  * --fail-on-missing). `walked` is NULL unless the format needs it; `missing` holds the searched places. Returns the status. */
 struct walked_dump;
-int answer_tell(const struct options *o, const struct answer_format *format, enum answer_sort sort,
-                const struct walked_dump *walked, struct missing_report *missing, struct sl_buf *text);
+int answer_print_notes(const struct options *o, const struct answer_format *format, enum answer_sort sort,
+                       const struct walked_dump *walked, struct missing_report *missing, struct sl_buf *text);
 
 /* Texts of the missing line for native modules. */
 extern const struct missing_words missing_symbols;
@@ -196,7 +196,7 @@ struct search_place {
     struct sl_str scope; /* cache scope: --scope, else the Sentry project, else the global one */
 };
 
-struct by_id;
+struct locator;
 /* Fills `place` from the options, the symbol paths among the arguments and, after these, `local` (may be NULL); then runs `work(arg)`
  * like symbolicate_in_time. Adds the searched places to `missing` (may be NULL). Returns a status, after a report unless 0. */
 int symbolicate_here(const struct options *o, const struct sentry_project *project, const struct local_files *local,
@@ -204,7 +204,7 @@ int symbolicate_here(const struct options *o, const struct sentry_project *proje
 
 /* Runs `work(arg)` in a fiber with loop, cache and downloads, for at most the time of --timeout. Returns a status, after a report unless
  * 0. */
-int symbolicate_in_time(const struct options *o, struct by_id *by_id, void (*work)(void *arg), void *arg);
+int symbolicate_in_time(const struct options *o, struct locator *locator, void (*work)(void *arg), void *arg);
 
 struct remote_part { /* a part of a multipart form */
     const char *name;

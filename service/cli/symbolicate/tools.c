@@ -67,7 +67,7 @@ static bool is_present(const char *path)
 {
     if (strstr(path, "://") || access(path, F_OK) == 0)
         return true;
-    remark("warning: %s: %s\n", path, strerror(errno));
+    print_note("warning: %s: %s\n", path, strerror(errno));
     return false;
 }
 
@@ -152,11 +152,11 @@ static int stackwalk_run(const struct options *o)
     if (!is_machine && strcmp(format, "human") != 0)
         return options_wrong(o, "--format: '%s' is not one of human, machine", format);
     if (option_given(o, "crashed-only") && option_given(o, "thread-index"))
-        return report(1, "-c and -t cannot be used together.", NULL);
+        return report_error(1, "-c and -t cannot be used together.", NULL);
     if (!o->argument_count)
         return options_wrong(o, "no minidump given");
     if (option_given(o, "log-file") && !freopen(option_value(o, "log-file", ""), "w", stderr))
-        return report(1, option_value(o, "log-file", ""), strerror(errno));
+        return report_error(1, option_value(o, "log-file", ""), strerror(errno));
     if (option_given(o, "dump"))
         return dump_streams(o);
     if (option_given(o, "json"))
@@ -238,7 +238,7 @@ static int verify(const char *path)
         code = check_hash((struct sl_str){(const char *)file.bytes.data, file.bytes.size}, &error);
         sl_unmap(&file);
     }
-    return code == SL_OK ? 0 : report_file(path, code, &error);
+    return code == SL_OK ? 0 : report_file_error(path, code, &error);
 }
 
 /* ---- the command ---- */
@@ -261,7 +261,7 @@ static int retrace_run(const struct options *o)
     if (!status && (!verifies || o->argument_count > 1)) {
         status = symbolicate_trace(o->argument_count > 1 ? o->arguments[1] : "-", &mapping, 1, &words);
         if (!status)
-            missing_tell(&missing, o);
+            missing_print(&missing, o);
     }
     missing_free(&missing);
     return status;

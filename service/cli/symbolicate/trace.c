@@ -484,7 +484,7 @@ static void on_unknown_class(void *arg, struct sl_str class)
         *recent = it;
         recent->is_of_platform = is_of_platform(class);
         if (!recent->is_of_platform && unknown->missing->things.count < MOST_NAMED)
-            missing_thing(unknown->missing, class, (struct sl_str){NULL, 0});
+            missing_add(unknown->missing, class, (struct sl_str){NULL, 0});
     }
     unknown->count += !recent->is_of_platform;
 }
@@ -553,7 +553,7 @@ static size_t take_lines(struct tracing *t, struct sl_str text, bool end, bool *
 static int trace_with(struct tracing *t, const char *path)
 {
     if (!log_input_open(&t->input, path))
-        return report(1, path, strerror(errno));
+        return report_error(1, path, strerror(errno));
     char *block = malloc(BLOCK);
     size_t filled = 0;
     bool ok = block != NULL, end = false;
@@ -573,7 +573,7 @@ static int trace_with(struct tracing *t, const char *path)
     log_input_end(&t->input);
     if (!ok)
         return report_no_memory();
-    return problem ? report(1, path, problem) : 0;
+    return problem ? report_error(1, path, problem) : 0;
 }
 
 static int trace_to(struct tracing *t, const char *path, const char *output)
@@ -583,10 +583,10 @@ static int trace_to(struct tracing *t, const char *path, const char *output)
     if (!output)
         return trace_with(t, path);
     if (output_file_open(&file, output, &error) != SL_OK)
-        return report(1, output, error.message);
+        return report_error(1, output, error.message);
     t->file = &file;
     int status = trace_with(t, path);
-    return output_file_close(&file, status == 0, &error) == SL_OK ? status : report(1, output, error.message);
+    return output_file_close(&file, status == 0, &error) == SL_OK ? status : report_error(1, output, error.message);
 }
 
 static int trace_by(const struct sl_jvm_mappers *mappers, const struct sl_jvm_signatures *signatures, const char *path,
@@ -606,7 +606,7 @@ static int trace_by(const struct sl_jvm_mappers *mappers, const struct sl_jvm_si
     if (!status && words->regex &&
         !(t.pattern =
               trace_pattern_new(words->regex, mappers, signatures, words->verbose, &t.trace.allowance, problem)))
-        status = report(2, words->regex, problem);
+        status = report_error(2, words->regex, problem);
     if (!status)
         status = trace_to(&t, path, words->output);
     trace_pattern_free(t.pattern);
@@ -636,8 +636,8 @@ int symbolicate_trace(const char *path, const char *const *mappings, size_t mapp
         enum sl_code code =
             mapping_read(mappings[i], &made[i], words->verbose || words->regex ? &signatures : NULL, &error);
         items[i] = &made[i].mapper;
-        missing_place(words->missing, sl_str(mappings[i]));
-        status = code == SL_OK ? 0 : report_file(mappings[i], code, &error);
+        missing_add_location(words->missing, sl_str(mappings[i]));
+        status = code == SL_OK ? 0 : report_file_error(mappings[i], code, &error);
     }
     if (!status)
         status = trace_by(&(struct sl_jvm_mappers){items, mapping_count, false}, &signatures, path, words);

@@ -44,7 +44,7 @@ static void look_up(struct local_artifacts *artifacts, const struct local_file_q
     struct sl_arena arena = {0};
     struct artifact *items;
     size_t count;
-    must(local_artifacts_look_up(artifacts, query, &arena, &items, &count));
+    must(local_artifacts_find(artifacts, query, &arena, &items, &count));
     must(count <= NAMES + 1);
     for (size_t i = 0; i < count; i++)
         must(items[i].file.uri.size && items[i].file.path.size);

@@ -1,4 +1,4 @@
-#include "cli/by_id/by_id.h"
+#include "cli/locator/locator.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,13 +11,13 @@
 #include "catalog/catalog.h"
 #include "fetch/fetch.h"
 
-struct held_file { /* keeps a file in memory until by_id_close */
+struct held_file { /* keeps a file in memory until locator_close */
     struct cache_item *item;
     struct sl_mapping mapping;
     struct held_file *next;
 };
 
-struct by_id {
+struct locator {
     const struct options *options;
     struct sl_arena arena;
     struct config *layers[2], **files;
@@ -43,7 +43,7 @@ static enum sl_code add_all(struct source_list *list, const struct config *confi
     return SL_OK;
 }
 
-static enum sl_code add_files(struct by_id *b, struct sl_error *error)
+static enum sl_code add_files(struct locator *b, struct sl_error *error)
 {
     size_t count;
     const char *const *paths = option_values(b->options, "source", &count);
@@ -52,14 +52,14 @@ static enum sl_code add_files(struct by_id *b, struct sl_error *error)
     if (count && !b->files)
         return sl_fail(error, SL_BUSY, "out of memory");
     for (size_t i = 0; i < count && code == SL_OK; i++) {
-        code = by_id_source_file(paths[i], &b->files[b->file_count++], error);
+        code = locator_read_source_file(paths[i], &b->files[b->file_count++], error);
         if (code == SL_OK)
             code = add_all(&b->own, b->files[i], error);
     }
     return code;
 }
 
-static enum sl_code add_servers(struct by_id *b, const char *servers, struct sl_error *error)
+static enum sl_code add_servers(struct locator *b, const char *servers, struct sl_error *error)
 {
     const char *path = NULL, *urls = server_environment("DEBUGINFOD_URLS");
     enum sl_code code = SL_OK;
@@ -78,7 +78,7 @@ static enum sl_code add_servers(struct by_id *b, const char *servers, struct sl_
     return code;
 }
 
-static enum sl_code join_sources(struct by_id *b, struct sl_error *error)
+static enum sl_code join_sources(struct locator *b, struct sl_error *error)
 {
     struct source index = {.type = SOURCE_FILESYSTEM, .path = SL_STR("/"), .configured = true};
     bool good = true;
@@ -102,7 +102,7 @@ static enum sl_code join_sources(struct by_id *b, struct sl_error *error)
     return good ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
-static enum sl_code make_indexes(struct by_id *b, struct sl_error *error)
+static enum sl_code make_indexes(struct locator *b, struct sl_error *error)
 {
     size_t count = b->own.place_count;
     bool good = !count || (b->indexes = calloc(count, sizeof(struct file_index *)));
@@ -112,7 +112,7 @@ static enum sl_code make_indexes(struct by_id *b, struct sl_error *error)
 }
 
 /* Sources of the command line come first, so they win ties. */
-static enum sl_code add_sources(struct by_id *b, const char *servers, struct sl_error *error)
+static enum sl_code add_sources(struct locator *b, const char *servers, struct sl_error *error)
 {
     size_t count;
     const char *const *symbols = option_values(b->options, "symbols", &count);
@@ -135,7 +135,7 @@ static enum sl_code add_sources(struct by_id *b, const char *servers, struct sl_
     return code == SL_OK ? join_sources(b, error) : code;
 }
 
-bool by_id_add_source(struct by_id *b, const struct source *source)
+bool locator_add_source(struct locator *b, const struct source *source)
 {
     struct source_list before = b->configured;
     struct sl_error error;
@@ -146,7 +146,7 @@ bool by_id_add_source(struct by_id *b, const struct source *source)
     return good && join_sources(b, &error) == SL_OK;
 }
 
-bool by_id_add_files(struct by_id *b, const char *const *paths, size_t count)
+bool locator_add_files(struct locator *b, const char *const *paths, size_t count)
 {
     struct sl_error error;
     const char **kept = SL_ARENA_ARRAY(&b->arena, const char *, count + 1);
@@ -158,13 +158,13 @@ bool by_id_add_files(struct by_id *b, const char *const *paths, size_t count)
     return b->local && join_sources(b, &error) == SL_OK;
 }
 
-const struct source *by_id_sources(const struct by_id *b, size_t *count)
+const struct source *locator_sources(const struct locator *b, size_t *count)
 {
     *count = b->all.count;
     return b->all.items;
 }
 
-const struct config *by_id_settings(const struct by_id *b)
+const struct config *locator_config(const struct locator *b)
 {
     return b->layers[0];
 }
@@ -184,18 +184,18 @@ static struct sl_str place_name(const struct source *source, struct sl_arena *ar
 static void describe_source(const struct source *source, struct missing_report *report)
 {
     struct sl_str name = place_name(source, &report->arena);
-    missing_place(report, name);
+    missing_add_location(report, name);
     if (source->type == SOURCE_FILESYSTEM && access(source->path.data, F_OK) != 0)
         missing_failure(report, name, SL_STR("no such directory"));
 }
 
-void by_id_describe(const struct by_id *b, struct missing_report *report)
+void locator_describe(const struct locator *b, struct missing_report *report)
 {
     for (size_t i = 0; i < b->own.count; i++)
         if (!b->own.place_of[i] || !i || b->own.place_of[i] != b->own.place_of[i - 1]) /* each place once */
             describe_source(&b->own.items[i], report);
     if (b->local)
-        missing_place(report, SL_STR("files that the modules name"));
+        missing_add_location(report, SL_STR("files that the modules name"));
     for (size_t i = 0; i < b->configured.count; i++)
         describe_source(&b->configured.items[i], report);
     missing_take_failures(report, &b->failures);
@@ -204,15 +204,15 @@ void by_id_describe(const struct by_id *b, struct missing_report *report)
 /* Warns of a failing server once, not for each file. */
 static void on_server_failure(void *arg, const char *server, const char *why)
 {
-    struct by_id *b = arg;
+    struct locator *b = arg;
     if (missing_failure(&b->failures, sl_str(server), sl_str(why)) && !option_given(b->options, "quiet"))
-        remark("warning: %s: %s\n", server, why);
+        print_note("warning: %s: %s\n", server, why);
 }
 
 /* ---- loop, cache and downloads ---- */
 
 /* Starts the loop, cache and downloads, at the first search. */
-static enum sl_code start(struct by_id *b, struct sl_error *error)
+static enum sl_code start(struct locator *b, struct sl_error *error)
 {
     if (server_log(b->options, b->layers[0], b->verbosity) != 0)
         return sl_fail(error, SL_MALFORMED, "cannot set up the log");
@@ -233,21 +233,21 @@ static enum sl_code start(struct by_id *b, struct sl_error *error)
     return SL_OK;
 }
 
-enum sl_code by_id_open(const struct options *o, const char *servers, const char *verbosity, struct by_id **by_id,
-                        struct sl_error *error)
+enum sl_code locator_open(const struct options *o, const char *servers, const char *verbosity, struct locator **locator,
+                          struct sl_error *error)
 {
-    struct by_id *b = *by_id = calloc(1, sizeof *b);
+    struct locator *b = *locator = calloc(1, sizeof *b);
     if (!b)
         return sl_fail(error, SL_BUSY, "out of memory");
     b->options = o;
     b->verbosity = verbosity;
     progress_begin(&b->progress, o, "fetching");
-    enum sl_code code = by_id_config(o, b->layers, error);
+    enum sl_code code = locator_load_config(o, b->layers, error);
     if (code == SL_OK)
         code = add_sources(b, servers, error);
     if (code != SL_OK) {
-        by_id_close(b);
-        *by_id = NULL;
+        locator_close(b);
+        *locator = NULL;
         code = error->code = SL_INTERNAL;
     }
     return code;
@@ -259,7 +259,7 @@ static void by_id_finish(void *unused)
     cache_drain();
 }
 
-static void stop(struct by_id *b)
+static void stop(struct locator *b)
 {
     for (struct held_file *at = b->held; at; at = at->next)
         cache_release(at->item);
@@ -273,7 +273,7 @@ static void stop(struct by_id *b)
     loop_close();
 }
 
-void by_id_close(struct by_id *b)
+void locator_close(struct locator *b)
 {
     if (!b)
         return;
@@ -300,7 +300,7 @@ void by_id_close(struct by_id *b)
 
 /* ---- getting ---- */
 
-static struct held_file *hold_file(struct by_id *b)
+static struct held_file *hold_file(struct locator *b)
 {
     struct held_file *held = calloc(1, sizeof *held);
     if (held) {
@@ -311,7 +311,7 @@ static struct held_file *hold_file(struct by_id *b)
 }
 
 struct search_job {
-    struct by_id *by_id;
+    struct locator *locator;
     const struct source_list *list;
     void (*work)(void *arg); /* runs instead of the search; NULL: search the id */
     void *arg;
@@ -327,14 +327,14 @@ enum { LOOK_MS = 100 };
 static void watch_downloads(void *arg)
 {
     struct search_job *a = arg;
-    struct progress *p = &a->by_id->progress;
+    struct progress *p = &a->locator->progress;
     while (fiber_sleep(LOOK_MS)) {
         bool fetching = fetch_progress(&a->last);
         p->verb = fetching || !a->work ? "fetching" : "symbolicating";
         if (fetching)
             progress_show(p, a->last.item, a->last.stored);
-        else if (a->work && a->by_id->options->argument_count)
-            progress_show(p, path_file_name(sl_str(a->by_id->options->arguments[0])).data, 0);
+        else if (a->work && a->locator->options->argument_count)
+            progress_show(p, path_file_name(sl_str(a->locator->options->arguments[0])).data, 0);
     }
 }
 
@@ -343,7 +343,7 @@ static void by_id_find(void *arg)
     struct search_job *a = arg;
     struct fiber_group watching;
     fiber_group_init(&watching, NULL);
-    if (a->by_id->progress.mode != PROGRESS_NONE)
+    if (a->locator->progress.mode != PROGRESS_NONE)
         fiber_start(&watching, watch_downloads, a);
     if (a->work) {
         a->work(a->arg);
@@ -356,17 +356,17 @@ static void by_id_find(void *arg)
 }
 
 /* Ends the progress line, because a message may follow. */
-static void show_found(struct by_id *b, const struct search_job *a)
+static void show_found(struct locator *b, const struct search_job *a)
 {
     if (a->found.code == SL_OK)
         progress_item(&b->progress, a->last.item, a->found.item->mapping.bytes.size);
     progress_end(&b->progress);
 }
 
-static enum sl_code by_id_search(struct by_id *b, const struct source_list *list, const struct object_id *id,
+static enum sl_code by_id_search(struct locator *b, const struct source_list *list, const struct object_id *id,
                                  enum purpose purpose, struct sl_bytes *bytes, struct sl_error *error)
 {
-    struct search_job job = {.by_id = b, .list = list, .id = id, .purpose = purpose};
+    struct search_job job = {.locator = b, .list = list, .id = id, .purpose = purpose};
     if (!list->count)
         return sl_fail(error, SL_NOT_FOUND, "not found");
     if (!b->running && start(b, error) != SL_OK)
@@ -390,9 +390,9 @@ static enum sl_code by_id_search(struct by_id *b, const struct source_list *list
     return error->code;
 }
 
-enum sl_code by_id_run(struct by_id *b, void (*work)(void *arg), void *arg, struct sl_error *error)
+enum sl_code locator_run(struct locator *b, void (*work)(void *arg), void *arg, struct sl_error *error)
 {
-    struct search_job job = {.by_id = b, .work = work, .arg = arg};
+    struct search_job job = {.locator = b, .work = work, .arg = arg};
     if (!b->running && start(b, error) != SL_OK)
         return error->code;
     loop_run_fiber(by_id_find, &job);
@@ -414,8 +414,8 @@ static void make_symcache(void *arg)
     k->code = local_symcache_get(k->key, k->own, &k->item, k->error);
 }
 
-enum sl_code by_id_symcache(struct by_id *b, struct sl_str key, const struct local_symcache *own,
-                            struct sl_bytes *bytes, struct sl_error *error)
+enum sl_code locator_symcache(struct locator *b, struct sl_str key, const struct local_symcache *own,
+                              struct sl_bytes *bytes, struct sl_error *error)
 {
     struct symcache_job k = {.key = key, .own = own, .error = error};
     struct held_file *held = hold_file(b);
@@ -431,7 +431,7 @@ enum sl_code by_id_symcache(struct by_id *b, struct sl_str key, const struct loc
     return SL_OK;
 }
 
-static enum sl_code search_index(struct by_id *b, struct file_index *index, const struct object_id *id,
+static enum sl_code search_index(struct locator *b, struct file_index *index, const struct object_id *id,
                                  enum purpose purpose, struct sl_bytes *bytes, struct sl_error *error)
 {
     const char *path = file_index_find(index, id, purpose);
@@ -445,7 +445,7 @@ static enum sl_code search_index(struct by_id *b, struct file_index *index, cons
 
 /* Searches the sources of the options in order: the layouts of each place, then its index. `*first`: the first failure other than "not
  * found". */
-static enum sl_code search_own(struct by_id *b, const struct object_id *id, enum purpose purpose,
+static enum sl_code search_own(struct locator *b, const struct object_id *id, enum purpose purpose,
                                struct sl_bytes *bytes, struct sl_error *error, struct sl_error *first)
 {
     enum sl_code code = sl_fail(error, SL_NOT_FOUND, "not found");
@@ -480,8 +480,8 @@ static enum sl_code by_id_finish_error(enum sl_code code, struct sl_error *error
     return code;
 }
 
-enum sl_code by_id_get(struct by_id *b, const struct object_id *id, enum purpose purpose, struct sl_bytes *bytes,
-                       struct sl_error *error)
+enum sl_code locator_get(struct locator *b, const struct object_id *id, enum purpose purpose, struct sl_bytes *bytes,
+                         struct sl_error *error)
 {
     struct sl_error first = {0};
     enum sl_code code = search_own(b, id, purpose, bytes, error, &first);
@@ -490,25 +490,25 @@ enum sl_code by_id_get(struct by_id *b, const struct object_id *id, enum purpose
     return code == SL_OK ? SL_OK : by_id_finish_error(code, error, &first);
 }
 
-static void get_supplementary(struct by_id *b, struct input *input)
+static void get_supplementary(struct locator *b, struct input *input)
 {
     struct sl_bytes link = input_wants_supplementary(input), bytes;
     struct sl_buf hex = {0};
     struct sl_error error;
     sl_buf_hex(&hex, link.data, link.size);
     struct object_id id = {.code_id = sl_buf_view(&hex)};
-    if (link.size && !hex.failed && by_id_get(b, &id, PURPOSE_DEBUG, &bytes, &error) == SL_OK)
+    if (link.size && !hex.failed && locator_get(b, &id, PURPOSE_DEBUG, &bytes, &error) == SL_OK)
         input_set_supplementary(input, bytes);
     sl_buf_free(&hex);
 }
 
-enum sl_code by_id_open_input(struct by_id *b, const struct object_id *id, enum purpose purpose, const char *name,
-                              struct input *input, struct sl_error *error)
+enum sl_code locator_open_input(struct locator *b, const struct object_id *id, enum purpose purpose, const char *name,
+                                struct input *input, struct sl_error *error)
 {
     const struct sl_object_wanted wanted = {id->has_debug_id ? &id->debug_id : NULL, id->code_id};
     const struct input_options options = {.wanted = &wanted};
     struct sl_bytes bytes;
-    enum sl_code code = by_id_get(b, id, purpose, &bytes, error);
+    enum sl_code code = locator_get(b, id, purpose, &bytes, error);
     if (code == SL_OK)
         code = input_open_bytes(name, bytes, &options, input, error);
     input->options = NULL;
@@ -517,7 +517,7 @@ enum sl_code by_id_open_input(struct by_id *b, const struct object_id *id, enum 
     return code;
 }
 
-enum sl_code by_id_complete(struct by_id *b, struct input *input, struct sl_error *error)
+enum sl_code locator_add_debug_info(struct locator *b, struct input *input, struct sl_error *error)
 {
     const struct sl_object_info *info = sl_object_info(input->object);
     struct object_id id = {.code_id = info->code_id,
@@ -526,7 +526,7 @@ enum sl_code by_id_complete(struct by_id *b, struct input *input, struct sl_erro
                            .debug_id = info->debug_id,
                            .has_debug_id = !sl_debug_id_is_nil(&info->debug_id)};
     struct sl_bytes bytes;
-    enum sl_code code = by_id_get(b, &id, PURPOSE_DEBUG, &bytes, error);
+    enum sl_code code = locator_get(b, &id, PURPOSE_DEBUG, &bytes, error);
     if (code == SL_OK && !input_set_debug(input, bytes))
         code = sl_fail(error, SL_NOT_FOUND, "not found");
     if (code == SL_OK)

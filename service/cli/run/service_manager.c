@@ -26,12 +26,12 @@ static void notify_send(const char *state, int flags)
     close(fd);
 }
 
-void notify(const char *state)
+void service_manager_notify(const char *state)
 {
     notify_send(state, 0);
 }
 
-void notify_often(const char *state)
+void service_manager_notify_limited(const char *state)
 {
     notify_send(state, MSG_DONTWAIT);
 }
@@ -47,7 +47,7 @@ static uint64_t number_of(const char *name)
     return *end ? 0 : number;
 }
 
-uint64_t notify_watchdog_ms(void)
+uint64_t service_manager_watchdog_ms(void)
 {
     uint64_t us = number_of("WATCHDOG_USEC"), ms = us / 3000;
     if (us == 0 || (getenv("WATCHDOG_PID") && number_of("WATCHDOG_PID") != (uint64_t)getpid()))

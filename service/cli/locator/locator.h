@@ -13,7 +13,7 @@
 #include "search/search.h"
 
 /* Rows for the option tables of these commands. Each defines `--config` itself, since one of them uses another letter for it. */
-#define BY_ID_OPTIONS                                                                                                  \
+#define LOCATOR_OPTIONS                                                                                                \
     {"symbols",           0,                                                                                           \
      OPTION_VALUE,        true,                                                                                        \
      "[LAYOUT:]PATH|URL", "Search this directory, file or server (also @microsoft, @mozilla, ...)"},                   \
@@ -24,43 +24,43 @@
         "cache-dir", 0, OPTION_VALUE, false, "DIR", "Keep the disk cache in DIR; '' disables it"                       \
     }
 
-struct by_id;
+struct locator;
 
 /* Reads options and configuration; no source is contacted yet. `servers`: an additional symbol path, may be NULL. `verbosity`: the log
  * level, NULL for warnings. The options must outlive the result. SL_INTERNAL for unusable options and configurations; problems in files
  * are reported on stderr. */
-enum sl_code by_id_open(const struct options *o, const char *servers, const char *verbosity, struct by_id **by_id,
-                        struct sl_error *error);
-void by_id_close(struct by_id *by_id); /* may be NULL */
+enum sl_code locator_open(const struct options *o, const char *servers, const char *verbosity, struct locator **locator,
+                          struct sl_error *error);
+void locator_close(struct locator *locator); /* may be NULL */
 
-/* Finds the best file for a module: PURPOSE_DEBUG, PURPOSE_UNWIND or PURPOSE_ANY_OBJECT. The bytes live until by_id_close; if they hold
+/* Finds the best file for a module: PURPOSE_DEBUG, PURPOSE_UNWIND or PURPOSE_ANY_OBJECT. The bytes live until locator_close; if they hold
  * several objects, the one with the id is meant. SL_NOT_FOUND when no source has it, SL_PERMISSION_DENIED when a source requires
  * credentials. The text of `error` is as in answers of the service. */
-enum sl_code by_id_get(struct by_id *by_id, const struct object_id *id, enum purpose purpose, struct sl_bytes *bytes,
-                       struct sl_error *error);
+enum sl_code locator_get(struct locator *locator, const struct object_id *id, enum purpose purpose,
+                         struct sl_bytes *bytes, struct sl_error *error);
 
 /* The same, opened as an input called `name` without options; attaches the supplementary file that its debug information needs, if a
- * source has it. Close the input before by_id_close. */
-enum sl_code by_id_open_input(struct by_id *by_id, const struct object_id *id, enum purpose purpose, const char *name,
-                              struct input *input, struct sl_error *error);
+ * source has it. Close the input before locator_close. */
+enum sl_code locator_open_input(struct locator *locator, const struct object_id *id, enum purpose purpose,
+                                const char *name, struct input *input, struct sl_error *error);
 
-/* Finds and attaches the debug information of an input that has none, and its supplementary file. Errors as for by_id_get. */
-enum sl_code by_id_complete(struct by_id *by_id, struct input *input, struct sl_error *error);
+/* Finds and attaches the debug information of an input that has none, and its supplementary file. Errors as for locator_get. */
+enum sl_code locator_add_debug_info(struct locator *locator, struct input *input, struct sl_error *error);
 
-/* All sources in search order, for lookups by other means than by_id_get; and the effective configuration. They live until by_id_close. */
-const struct source *by_id_sources(const struct by_id *by_id, size_t *count);
-const struct config *by_id_settings(const struct by_id *by_id);
+/* All sources in search order, for lookups by other means than locator_get; and the effective configuration. They live until locator_close. */
+const struct source *locator_sources(const struct locator *locator, size_t *count);
+const struct config *locator_config(const struct locator *locator);
 /* Adds a source after those of the options and before those of the configuration. False when out of memory. */
-bool by_id_add_source(struct by_id *by_id, const struct source *source);
+bool locator_add_source(struct locator *locator, const struct source *source);
 /* Adds files of this machine as a source after those of the options; only their ids decide whether they match. False when out of memory. */
-bool by_id_add_files(struct by_id *by_id, const char *const *paths, size_t count);
-/* The cached symcache of the key, made on a miss (kinds/objects.h). The bytes live until by_id_close. */
-enum sl_code by_id_symcache(struct by_id *by_id, struct sl_str key, const struct local_symcache *own,
-                            struct sl_bytes *bytes, struct sl_error *error);
+bool locator_add_files(struct locator *locator, const char *const *paths, size_t count);
+/* The cached symcache of the key, made on a miss (kinds/objects.h). The bytes live until locator_close. */
+enum sl_code locator_symcache(struct locator *locator, struct sl_str key, const struct local_symcache *own,
+                              struct sl_bytes *bytes, struct sl_error *error);
 /* Adds the searched sources to a report, with directories that do not exist and servers that failed. */
-void by_id_describe(const struct by_id *by_id, struct missing_report *report);
+void locator_describe(const struct locator *locator, struct missing_report *report);
 /* Runs `work(arg)` in a fiber, with loop, cache and downloads. SL_INTERNAL or SL_MALFORMED when these cannot be set up. */
-enum sl_code by_id_run(struct by_id *by_id, void (*work)(void *arg), void *arg, struct sl_error *error);
+enum sl_code locator_run(struct locator *locator, void (*work)(void *arg), void *arg, struct sl_error *error);
 
 /* ---- sources.c ---- */
 
@@ -97,14 +97,14 @@ enum sl_code source_list_debuginfod(struct source_list *list, const char *urls, 
 /* Reads the configuration of a user's command: the file that the options or the environment name; or else the nearest project file from
  * the working directory upwards, and the user's own file, whose sources follow those of the project. All other keys come from the first
  * layer; `layers[1]` may be NULL. Problems are reported on stderr. The caller frees both. */
-enum sl_code by_id_config(const struct options *o, struct config *layers[2], struct sl_error *error);
-/* Finds the files of these layers, nearest first, and returns their number. by_id_config_read reads one of them with all its problems,
+enum sl_code locator_load_config(const struct options *o, struct config *layers[2], struct sl_error *error);
+/* Finds the files of these layers, nearest first, and returns their number. locator_read_config reads one of them with all its problems,
  * like config_load. */
-size_t by_id_config_files(char paths[2][4096]);
-enum sl_code by_id_config_read(const char *path, struct config **config, struct value_problems *problems,
-                               struct sl_error *error);
+size_t locator_config_files(char paths[2][4096]);
+enum sl_code locator_read_config(const char *path, struct config **config, struct value_problems *problems,
+                                 struct sl_error *error);
 /* Reads a file that holds a list of sources, one source, or a map with `sources`. Like config_load. */
-enum sl_code by_id_source_file(const char *path, struct config **config, struct sl_error *error);
+enum sl_code locator_read_source_file(const char *path, struct config **config, struct sl_error *error);
 
 /* ---- index.c ---- */
 

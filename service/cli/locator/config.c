@@ -1,5 +1,5 @@
 /* The configuration of user commands: which files are read, and which keys apply. */
-#include "cli/by_id/by_id.h"
+#include "cli/locator/locator.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/by_id/plain_config.h"
+#include "cli/locator/plain_config.h"
 #include "cli/server.h"
 
 /* ---- reading a file ---- */
@@ -51,8 +51,8 @@ static bool is_of_older_tool(const char *path)
     return plain;
 }
 
-enum sl_code by_id_config_read(const char *path, struct config **config, struct value_problems *problems,
-                               struct sl_error *error)
+enum sl_code locator_read_config(const char *path, struct config **config, struct value_problems *problems,
+                                 struct sl_error *error)
 {
     struct sl_buf text = {0};
     *config = NULL;
@@ -129,7 +129,7 @@ static bool is_object_with_sources(struct sl_str text)
     return text.size && text.data[0] == '{' && memmem(text.data, text.size, "\"sources\"", 9);
 }
 
-enum sl_code by_id_source_file(const char *path, struct config **config, struct sl_error *error)
+enum sl_code locator_read_source_file(const char *path, struct config **config, struct sl_error *error)
 {
     struct sl_mapping mapping;
     struct sl_buf yaml = {0}, copy = {0};
@@ -162,7 +162,7 @@ static enum sl_code load_layer(const char *path, struct config **config, struct 
 {
     struct sl_arena arena = {0};
     struct value_problems problems = {.arena = &arena};
-    enum sl_code code = by_id_config_read(path, config, &problems, error);
+    enum sl_code code = locator_read_config(path, config, &problems, error);
     report_errors(path, &problems);
     sl_arena_free(&arena);
     return code;
@@ -212,7 +212,7 @@ static bool find_user(char path[4096])
     return home && snprintf(path, 4096, "%s/.symboliclirc", home) < 4096 && is_there(path);
 }
 
-size_t by_id_config_files(char paths[2][4096])
+size_t locator_config_files(char paths[2][4096])
 {
     bool has_project = find_project(paths[0]);
     bool has_user = find_user(paths[has_project]) && !(has_project && strcmp(paths[0], paths[1]) == 0);
@@ -222,7 +222,7 @@ size_t by_id_config_files(char paths[2][4096])
 static enum sl_code find_layers(struct config *layers[2], struct sl_error *error)
 {
     char paths[2][4096];
-    size_t count = by_id_config_files(paths);
+    size_t count = locator_config_files(paths);
     enum sl_code code = SL_OK;
     for (size_t i = 0; i < count && code == SL_OK; i++)
         code = load_layer(paths[i], &layers[i], error);
@@ -264,9 +264,9 @@ static void choose_cache(const struct options *o, struct config *layers[2])
         chosen = path;
     if (chosen && is_root_elsewhere(chosen)) {
         if (!option_given(o, "quiet"))
-            remark("warning: %s belongs to another user: root does not write there; pass another directory with "
-                   "--cache-dir\n",
-                   chosen);
+            print_note("warning: %s belongs to another user: root does not write there; pass another directory with "
+                       "--cache-dir\n",
+                       chosen);
         chosen = NULL;
     }
     config->cache_dir = chosen ? sl_arena_strndup(&config->arena, chosen, strlen(chosen)) : NULL;
@@ -284,7 +284,7 @@ static void adapt_for_user(struct config *config)
     config->log_file = "/dev/stderr";
 }
 
-enum sl_code by_id_config(const struct options *o, struct config *layers[2], struct sl_error *error)
+enum sl_code locator_load_config(const struct options *o, struct config *layers[2], struct sl_error *error)
 {
     const char *path = option_value(o, "config", server_environment("SYMLOOM_CONFIG"));
     layers[0] = layers[1] = NULL;

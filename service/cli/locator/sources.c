@@ -1,5 +1,5 @@
 /* Converts symbol paths of the command line to sources. */
-#include "cli/by_id/by_id.h"
+#include "cli/locator/locator.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -215,7 +215,7 @@ int source_paths_check(const char *const *paths, size_t count)
             continue;
         snprintf(message, sizeof message, "%.4000s: %s", place,
                  errno == ENOENT ? "no such directory or file" : strerror(errno));
-        return report(2, message, NULL);
+        return report_error(2, message, NULL);
     }
     return 0;
 }

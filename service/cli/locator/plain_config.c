@@ -1,4 +1,4 @@
-#include "cli/by_id/plain_config.h"
+#include "cli/locator/plain_config.h"
 
 #include <string.h>
 

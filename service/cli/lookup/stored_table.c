@@ -99,7 +99,7 @@ static enum sl_code kept_make(void *arg, struct sl_bytes *bytes, struct sl_error
     return code;
 }
 
-bool lookup_kept(struct lookup *l, struct lookup_module *m, bool make, enum sl_code *code)
+bool lookup_stored_table(struct lookup *l, struct lookup_module *m, bool make, enum sl_code *code)
 {
     struct sl_buf key = {0};
     struct kept_making making = {l, m, false};
@@ -107,9 +107,10 @@ bool lookup_kept(struct lookup *l, struct lookup_module *m, bool make, enum sl_c
     struct sl_bytes bytes;
     struct sl_error error = {0};
     bool wanted = is_kept(l, m) && make_key(l, m, &key);
-    *code = wanted && !l->by_id ? by_id_open(l->options, NULL, server_verbosity(l->options), &l->by_id, &error) : SL_OK;
-    if (wanted && *code == SL_OK && by_id_settings(l->by_id)->cache_dir)
-        *code = by_id_symcache(l->by_id, sl_buf_view(&key), &own, &bytes, &error);
+    *code = wanted && !l->locator ? locator_open(l->options, NULL, server_verbosity(l->options), &l->locator, &error)
+                                  : SL_OK;
+    if (wanted && *code == SL_OK && locator_config(l->locator)->cache_dir)
+        *code = locator_symcache(l->locator, sl_buf_view(&key), &own, &bytes, &error);
     else
         wanted = false;
     sl_buf_free(&key);

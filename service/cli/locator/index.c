@@ -1,5 +1,5 @@
 /* An index by id of all debug files below directories, for directories without a known layout. */
-#include "cli/by_id/by_id.h"
+#include "cli/locator/locator.h"
 
 #include <stddef.h>
 #include <stdio.h>
