@@ -39,7 +39,7 @@ static void free_chunks(const struct sl_arena *arena, struct sl_arena_chunk *chu
     }
 }
 
-void sl_arena_tell(const struct sl_arena *arena, void (*tell)(void *piece, size_t size))
+void sl_arena_each_chunk(const struct sl_arena *arena, void (*tell)(void *piece, size_t size))
 {
     for (struct sl_arena_chunk *chunk = arena->chunks; chunk; chunk = chunk->older)
         tell(chunk, chunk->size);
@@ -51,7 +51,7 @@ struct sl_arena_end {
     void *arg;
 };
 
-bool sl_arena_at_end(struct sl_arena *arena, void (*end)(void *arg), void *arg)
+bool sl_arena_on_free(struct sl_arena *arena, void (*end)(void *arg), void *arg)
 {
     struct sl_arena_end *entry = SL_ARENA_NEW(arena, struct sl_arena_end);
     if (!entry)

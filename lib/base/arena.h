@@ -40,10 +40,10 @@ void sl_arena_reset(struct sl_arena *arena);
 
 /* Registers a destructor: sl_arena_free() and sl_arena_reset() call end(arg), the latest first, before they release memory. Use
  * it for resources that objects in the arena refer to. False when out of memory. */
-bool sl_arena_at_end(struct sl_arena *arena, void (*end)(void *arg), void *arg);
+bool sl_arena_on_free(struct sl_arena *arena, void (*end)(void *arg), void *arg);
 
 /* Calls tell(chunk, size) for every chunk. */
-void sl_arena_tell(const struct sl_arena *arena, void (*tell)(void *piece, size_t size));
+void sl_arena_each_chunk(const struct sl_arena *arena, void (*tell)(void *piece, size_t size));
 
 void *sl_arena_grow(struct sl_arena *arena, size_t size, size_t align);
 

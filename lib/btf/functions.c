@@ -58,7 +58,7 @@ static void sort_records(struct btf_reader *b, const struct btf_records *records
 static enum sl_code sort_symbols(struct btf_reader *b, struct sl_error *error)
 {
     size_t count;
-    enum sl_code code = sl_object_kept_symbols(b->tables.object, &b->all_symbols, &count, error);
+    enum sl_code code = sl_object_cached_symbols(b->tables.object, &b->all_symbols, &count, error);
     if (code != SL_OK || !allocate(b, &b->symbols, count))
         return code;
     for (size_t i = 0; i < count; i++)

@@ -67,7 +67,7 @@ struct node *entity_extension(struct reader *r)
     struct node *signature = reader_pop_kind(r, N_SIGNATURE);
     if (!reader_pop_module(r))
         return NULL;
-    return node_put(r, node_of(r, N_EXTENSION, reader_pop_nominal(r)), signature);
+    return node_put(r, node_with_child(r, N_EXTENSION, reader_pop_nominal(r)), signature);
 }
 
 struct node *entity_function(struct reader *r)

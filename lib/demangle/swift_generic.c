@@ -23,7 +23,7 @@ struct node *generic_name(struct reader *r)
     if (node_is_type(reader_top(r)) && !(protocol = reader_pop_kind(r, N_PROTOCOL)))
         return NULL;
     struct node *name = reader_pop_kind(r, N_IDENTIFIER);
-    return name ? node_put(r, node_of(r, N_ASSOCIATED_NAME, name), protocol) : NULL;
+    return name ? node_put(r, node_with_child(r, N_ASSOCIATED_NAME, name), protocol) : NULL;
 }
 
 /* Pops a chain of names as an N_LIST, outermost last. */
@@ -142,7 +142,7 @@ struct node *generic_requirement(struct reader *r)
 {
     struct node *type;
     if (reader_eat(r, 'v'))
-        return node_of(r, N_PACK_MARKER, generic_parameter(r));
+        return node_with_child(r, N_PACK_MARKER, generic_parameter(r));
     if (reader_eat(r, 'V')) {
         type = reader_pop_type(r);
         return type ? node_pair(r, N_VALUE_MARKER, generic_parameter(r), type) : NULL;

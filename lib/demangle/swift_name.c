@@ -116,7 +116,7 @@ struct node *name_local(struct reader *r)
         struct node *file = reader_pop_kind(r, N_IDENTIFIER);
         if (!file)
             return NULL;
-        return c == 'L' ? node_of(r, N_PRIVATE_NAME, reader_pop_name(r))
+        return c == 'L' ? node_with_child(r, N_PRIVATE_NAME, reader_pop_name(r))
                         : node_put(r, node_new(r, N_PRIVATE_NAME), NULL);
     }
     if ((c >= 'a' && c <= 'j') || (c >= 'A' && c <= 'J'))

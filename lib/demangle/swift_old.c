@@ -22,7 +22,7 @@ struct node *old_name(struct reader *r)
 {
     uint32_t number;
     if (reader_eat(r, 'P'))
-        return old_identifier(r) ? node_of(r, N_PRIVATE_NAME, old_identifier(r)) : NULL;
+        return old_identifier(r) ? node_with_child(r, N_PRIVATE_NAME, old_identifier(r)) : NULL;
     if (!reader_eat(r, 'L'))
         return old_identifier(r);
     return reader_index(r, &number) ? node_add(r, node_number(r, N_LOCAL_NAME, number), old_identifier(r)) : NULL;
@@ -85,7 +85,7 @@ static struct node *extension(struct reader *r, bool constrained)
     struct node *signature = NULL;
     if (!module(r) || (constrained && !(signature = old_signature(r))))
         return NULL;
-    return node_put(r, node_of(r, N_EXTENSION, old_context(r)), signature);
+    return node_put(r, node_with_child(r, N_EXTENSION, old_context(r)), signature);
 }
 
 static struct node *context(struct reader *r)
@@ -267,7 +267,7 @@ static struct node *entity(struct reader *r)
     node = kind == 'F'   ? function(r, place)
            : kind == 'I' ? initializer(r, place)
                          : storage(r, place, kind == 'v' ? N_VARIABLE : N_SUBSCRIPT);
-    return is_static ? node_of(r, N_STATIC, node) : node;
+    return is_static ? node_with_child(r, N_STATIC, node) : node;
 }
 
 /* ---- specialisations ---- */

@@ -84,7 +84,7 @@ static struct node *swift_old_type_member(struct reader *r, struct node *base)
     }
     if (reader_eat(r, 'P') && !(protocol = old_protocol(r)))
         return NULL;
-    name = node_put(r, node_of(r, N_ASSOCIATED_NAME, old_identifier(r)), protocol);
+    name = node_put(r, node_with_child(r, N_ASSOCIATED_NAME, old_identifier(r)), protocol);
     return node_pair(r, N_MEMBER, base, reader_substitutable(r, name));
 }
 
@@ -230,7 +230,7 @@ static struct node *swift_old_type_composition(struct reader *r)
     struct node *protocols = node_new(r, N_LIST);
     while (protocols && !reader_eat(r, '_'))
         protocols = node_add(r, protocols, old_protocol(r));
-    return node_put(r, node_of(r, N_COMPOSITION, protocols), NULL);
+    return node_put(r, node_with_child(r, N_COMPOSITION, protocols), NULL);
 }
 
 /* ---- function types of SIL ---- */
@@ -359,9 +359,10 @@ static struct node *type(struct reader *r)
     case 'f': return function(r, "");
     case 'G': return old_bound(r);
     case 'K': return function(r, "@autoclosure ");
-    case 'M': return node_of(r, N_METATYPE, old_type(r));
+    case 'M': return node_with_child(r, N_METATYPE, old_type(r));
     case 'P':
-        return reader_eat(r, 'M') ? node_of(r, N_EXISTENTIAL_METATYPE, old_type(r)) : swift_old_type_composition(r);
+        return reader_eat(r, 'M') ? node_with_child(r, N_EXISTENTIAL_METATYPE, old_type(r))
+                                  : swift_old_type_composition(r);
     case 'Q': return opaque_result(r);
     case 'R': return node_marked(r, "inout ", old_type(r));
     case 'S': return old_substitution(r);

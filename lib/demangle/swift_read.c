@@ -50,7 +50,7 @@ static struct node *owned(struct reader *r)
 
 static struct node *swift_read_metatype(struct reader *r)
 {
-    return node_of(r, N_METATYPE, reader_pop_type(r));
+    return node_with_child(r, N_METATYPE, reader_pop_type(r));
 }
 
 static struct node *type_metadata(struct reader *r)
@@ -65,7 +65,7 @@ static struct node *throwing(struct reader *r)
 
 static struct node *swift_read_composition(struct reader *r)
 {
-    return node_put(r, node_of(r, N_COMPOSITION, type_protocols(r)), NULL);
+    return node_put(r, node_with_child(r, N_COMPOSITION, type_protocols(r)), NULL);
 }
 
 static struct node *signature_of_one(struct reader *r)
@@ -96,7 +96,7 @@ static struct node *swift_module(struct reader *r)
 
 static struct node *static_entity(struct reader *r)
 {
-    return node_of(r, N_STATIC, reader_pop_entity(r));
+    return node_with_child(r, N_STATIC, reader_pop_entity(r));
 }
 
 static struct node *empty_list(struct reader *r)

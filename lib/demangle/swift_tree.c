@@ -89,26 +89,26 @@ struct node *node_add(struct reader *r, struct node *parent, struct node *child)
     return child ? node_put(r, parent, child) : NULL;
 }
 
-struct node *node_of(struct reader *r, enum node_kind kind, struct node *child)
+struct node *node_with_child(struct reader *r, enum node_kind kind, struct node *child)
 {
     return child ? node_add(r, node_new(r, kind), child) : NULL;
 }
 
 struct node *node_pair(struct reader *r, enum node_kind kind, struct node *first, struct node *second)
 {
-    return node_add(r, node_of(r, kind, first), second);
+    return node_add(r, node_with_child(r, kind, first), second);
 }
 
 struct node *node_entity(struct reader *r, enum node_kind kind, struct node *context, struct node *name,
                          struct node *labels, struct node *type)
 {
-    return node_put(r, node_put(r, node_put(r, node_of(r, kind, context), name), labels), type);
+    return node_put(r, node_put(r, node_put(r, node_with_child(r, kind, context), name), labels), type);
 }
 
 struct node *node_phrase(struct reader *r, const char *before, struct node *first, const char *between,
                          struct node *second)
 {
-    struct node *phrase = node_of(r, N_PHRASE, node_say(r, N_LITERAL, before));
+    struct node *phrase = node_with_child(r, N_PHRASE, node_say(r, N_LITERAL, before));
     phrase = node_add(r, phrase, first);
     if (!between)
         return phrase;
@@ -131,7 +131,7 @@ struct node *node_parameter(struct reader *r, uint32_t depth, uint32_t index)
 
 struct node *node_optional(struct reader *r, struct node *type)
 {
-    return node_pair(r, N_BOUND, node_standard(r, N_ENUM, "Optional"), node_of(r, N_LIST, type));
+    return node_pair(r, N_BOUND, node_standard(r, N_ENUM, "Optional"), node_with_child(r, N_LIST, type));
 }
 
 struct node *node_marked(struct reader *r, const char *prefix, struct node *type)

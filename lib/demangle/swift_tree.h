@@ -152,7 +152,7 @@ struct node *node_copy(struct reader *r, const struct node *node);
 struct node *node_add(struct reader *r, struct node *parent, struct node *child);
 /* node_add() that accepts NULL: the child is absent. */
 struct node *node_put(struct reader *r, struct node *parent, struct node *child);
-struct node *node_of(struct reader *r, enum node_kind kind, struct node *child);
+struct node *node_with_child(struct reader *r, enum node_kind kind, struct node *child);
 struct node *node_pair(struct reader *r, enum node_kind kind, struct node *first, struct node *second);
 /* Makes an entity; only `context` is required. */
 struct node *node_entity(struct reader *r, enum node_kind kind, struct node *context, struct node *name,

@@ -46,7 +46,7 @@ static struct node *vector(struct reader *r)
 
 static struct node *builtin_of(struct reader *r, const char *name, struct node *first, struct node *second)
 {
-    struct node *arguments = node_of(r, N_LIST, first);
+    struct node *arguments = node_with_child(r, N_LIST, first);
     if (second)
         arguments = node_add(r, arguments, second);
     return node_add(r, node_say(r, N_BUILTIN_OF, name), arguments);
@@ -166,7 +166,7 @@ struct node *type_protocols(struct reader *r)
 
 static struct node *swift_type_composition(struct reader *r, struct node *superclass, bool any_object)
 {
-    struct node *node = node_put(r, node_of(r, N_COMPOSITION, type_protocols(r)), superclass);
+    struct node *node = node_put(r, node_with_child(r, N_COMPOSITION, type_protocols(r)), superclass);
     if (node)
         node->index = any_object;
     return node;
@@ -206,7 +206,7 @@ static struct node *box(struct reader *r, bool generic)
         if (!arguments)
             return NULL;
     }
-    return node_put(r, node_put(r, node_of(r, N_BOX, type_list(r)), signature), arguments);
+    return node_put(r, node_put(r, node_with_child(r, N_BOX, type_list(r)), signature), arguments);
 }
 
 /* ---- operators ---- */
@@ -230,7 +230,7 @@ static struct node *unknown_context(struct reader *r)
 {
     if (!type_list(r) || !reader_pop_kind(r, N_IDENTIFIER))
         return NULL;
-    return node_of(r, N_ANONYMOUS, reader_pop_context(r));
+    return node_with_child(r, N_ANONYMOUS, reader_pop_context(r));
 }
 
 struct node *type_special(struct reader *r)
@@ -249,7 +249,7 @@ struct node *type_special(struct reader *r)
     case 'D': return reader_pop_type(r) ? node_new(r, N_DYNAMIC_SELF) : NULL;
     case 'M': return swift_type_metatype(r, N_METATYPE);
     case 'm': return swift_type_metatype(r, N_EXISTENTIAL_METATYPE);
-    case 'p': return node_of(r, N_EXISTENTIAL_METATYPE, reader_pop_type(r));
+    case 'p': return node_with_child(r, N_EXISTENTIAL_METATYPE, reader_pop_type(r));
     case 'P': return constrained(r);
     case 'c': return composition_with_class(r);
     case 'l': return swift_type_composition(r, NULL, true);
@@ -309,7 +309,7 @@ static struct node *opaque(struct reader *r)
     uint32_t number;
     if (!reader_index(r, &number) || !generic_arguments(r))
         return NULL;
-    struct node *node = node_of(r, N_OPAQUE, reader_pop_kind(r, N_OPAQUE_OF));
+    struct node *node = node_with_child(r, N_OPAQUE, reader_pop_kind(r, N_OPAQUE_OF));
     if (node)
         node->index = number;
     return reader_substitutable(r, node);
@@ -341,7 +341,7 @@ struct node *type_archetype(struct reader *r)
 {
     uint32_t number;
     switch (reader_next(r)) {
-    case 'O': return node_of(r, N_OPAQUE_OF, reader_pop_context(r));
+    case 'O': return node_with_child(r, N_OPAQUE_OF, reader_pop_context(r));
     case 'o': return opaque(r);
     case 'r':
     case 'u': return node_new(r, N_OPAQUE_RESULT);

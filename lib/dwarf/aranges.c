@@ -60,7 +60,7 @@ bool dwarf_index_aranges(struct dwarf_file *file, struct sl_object *object, stru
     return true;
 }
 
-const struct aranges_set *dwarf_aranges_of(const struct dwarf_unit *unit, size_t *count)
+const struct aranges_set *dwarf_find_aranges(const struct dwarf_unit *unit, size_t *count)
 {
     const struct dwarf_file *file = unit->file;
     *count = 0;

@@ -45,7 +45,7 @@ static enum sl_code find_moved(struct sl_object *part, struct sl_map *names, str
 {
     const struct sl_symbol *symbols;
     size_t symbol_count;
-    enum sl_code code = sl_object_kept_symbols(part, &symbols, &symbol_count, error);
+    enum sl_code code = sl_object_cached_symbols(part, &symbols, &symbol_count, error);
     if (code != SL_OK)
         return code;
     *moved = calloc(symbol_count + 1, sizeof **moved);

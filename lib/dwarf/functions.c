@@ -97,7 +97,7 @@ static struct entry_name entry_name(struct walk *walk, const struct entry *e, en
     const struct attribute *a = e->attributes;
     struct entry_name name = {{NULL, 0}, false};
     if (a[SLOT_ORIGIN].form)
-        name = dwarf_name_of(walk->w, walk->unit, dwarf_reference(walk->unit, &a[SLOT_ORIGIN]), language);
+        name = dwarf_find_name(walk->w, walk->unit, dwarf_reference(walk->unit, &a[SLOT_ORIGIN]), language);
     if (a[SLOT_LINKAGE].form)
         return (struct entry_name){dwarf_linkage_name(walk->w, walk->unit, &a[SLOT_LINKAGE]), true};
     if (a[SLOT_NAME].form) {

@@ -324,7 +324,7 @@ struct dwarf_reader {
 };
 
 /* Grows the reader's budget by the size of the companion: reading the companion is charged to the object. */
-void dwarf_pay_with(struct dwarf_reader *reader, struct sl_object *companion);
+void dwarf_charge_to(struct dwarf_reader *reader, struct sl_object *companion);
 
 /* Indexes the first `most` unit headers of the file, into the arena; counts unreadable ones in `skipped`. False when out of memory. */
 bool dwarf_index_units(struct dwarf_file *file, size_t most, struct sl_arena *arena, size_t *skipped);
@@ -412,7 +412,7 @@ struct reference dwarf_reference(const struct dwarf_unit *unit, const struct att
 bool dwarf_index_aranges(struct dwarf_file *file, struct sl_object *object, struct sl_arena *arena);
 
 /* Returns the sets of a unit that needs them, else NULL. */
-const struct aranges_set *dwarf_aranges_of(const struct dwarf_unit *unit, size_t *count);
+const struct aranges_set *dwarf_find_aranges(const struct dwarf_unit *unit, size_t *count);
 
 /* Reads the unit's code ranges, by its root entry and .debug_aranges, into worker->ranges; returns their number. They may overlap. */
 size_t dwarf_unit_ranges(struct dwarf_worker *w, const struct dwarf_unit *unit);
@@ -456,12 +456,12 @@ size_t dwarf_read_formats(struct sl_reader *r, struct entry_format formats[MAX_F
 struct sl_str dwarf_linkage_name(struct dwarf_worker *w, const struct dwarf_unit *unit, const struct attribute *a);
 
 /* Returns the unit that contains the referenced entry: `from` itself, or another one, valid until the next call. NULL if not found. */
-const struct dwarf_unit *dwarf_unit_of(struct dwarf_worker *w, const struct dwarf_unit *from,
-                                       struct reference reference);
+const struct dwarf_unit *dwarf_find_unit(struct dwarf_worker *w, const struct dwarf_unit *from,
+                                         struct reference reference);
 
 /* Returns the name of the referenced entry; sets `*language` if the entry is in another unit that has a language. */
-struct entry_name dwarf_name_of(struct dwarf_worker *w, const struct dwarf_unit *from, struct reference reference,
-                                enum sl_language *language);
+struct entry_name dwarf_find_name(struct dwarf_worker *w, const struct dwarf_unit *from, struct reference reference,
+                                  enum sl_language *language);
 
 /* Walks the unit and fills worker->functions, which point into `arena` and the file. False if the entries could not be read to
  * their end. */

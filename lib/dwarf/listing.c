@@ -31,7 +31,7 @@ struct sl_dwarf_listing *sl_dwarf_listing_new(struct sl_object *object, const st
     bool ok = reader->main.info.size && dwarf_index_units(&reader->main, SIZE_MAX, &l->arena, &skipped);
     if (ok && companions && companions->dwz) {
         dwarf_file_open(&reader->sup, companions->dwz, false);
-        dwarf_pay_with(reader, companions->dwz);
+        dwarf_charge_to(reader, companions->dwz);
         ok = dwarf_index_units(&reader->sup, SIZE_MAX, &l->arena, &skipped);
         reader->main.sup = &reader->sup;
     }
@@ -138,7 +138,7 @@ static void take_instance(struct sl_dwarf_listing *l, const struct dwarf_unit *f
     struct dwarf_unit copy;
     const struct dwarf_unit *unit = from;
     for (int hops = 0; hops < MAX_REFERENCES && reference.file; hops++) {
-        const struct dwarf_unit *next = dwarf_unit_of(w, unit, reference);
+        const struct dwarf_unit *next = dwarf_find_unit(w, unit, reference);
         if (!next)
             return;
         if (next != unit) {

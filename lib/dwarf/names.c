@@ -12,8 +12,8 @@ struct entry_names {
 };
 
 /* Opens units other than `from` and caches them in worker->foreign. */
-const struct dwarf_unit *dwarf_unit_of(struct dwarf_worker *w, const struct dwarf_unit *from,
-                                       struct reference reference)
+const struct dwarf_unit *dwarf_find_unit(struct dwarf_worker *w, const struct dwarf_unit *from,
+                                         struct reference reference)
 {
     if (reference.file == from->file && reference.offset >= from->header->die && reference.offset < from->header->end)
         return from;
@@ -77,8 +77,8 @@ static bool same_reference(const void *names, uint32_t i, const void *key)
     return ((const struct known_name *)names)[i].key == *(const uint64_t *)key;
 }
 
-struct entry_name dwarf_name_of(struct dwarf_worker *w, const struct dwarf_unit *from, struct reference reference,
-                                enum sl_language *language)
+struct entry_name dwarf_find_name(struct dwarf_worker *w, const struct dwarf_unit *from, struct reference reference,
+                                  enum sl_language *language)
 {
     struct entry_name name = {{NULL, 0}, false};
     int found = -1;
@@ -98,7 +98,7 @@ struct entry_name dwarf_name_of(struct dwarf_worker *w, const struct dwarf_unit 
     const struct dwarf_unit *unit = from;
     struct dwarf_unit copy; /* the foreign slot may be reused while the chain is followed */
     for (int hops = 0; hops < MAX_REFERENCES && reference.file; hops++) {
-        const struct dwarf_unit *next = dwarf_unit_of(w, unit, reference);
+        const struct dwarf_unit *next = dwarf_find_unit(w, unit, reference);
         struct entry_names entry;
         if (!next)
             break;

@@ -170,7 +170,7 @@ size_t dwarf_unit_ranges(struct dwarf_worker *w, const struct dwarf_unit *unit)
     struct attribute high = {.value = unit->high_pc, .form = unit->high_pc_form};
     size_t own = dwarf_ranges(w, unit, &ranges, &low, &high), sets;
     struct collector c = collector(w, own, unit);
-    const struct aranges_set *set = dwarf_aranges_of(unit, &sets);
+    const struct aranges_set *set = dwarf_find_aranges(unit, &sets);
     for (size_t i = 0; i < sets; i++)
         read_aranges(&c, unit->file, &set[i]);
     return c.count;

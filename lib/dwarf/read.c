@@ -340,7 +340,7 @@ static enum sl_code dwarf_read_all(struct dwarf_reader *reader, const struct sl_
     return window.code;
 }
 
-void dwarf_pay_with(struct dwarf_reader *reader, struct sl_object *companion)
+void dwarf_charge_to(struct dwarf_reader *reader, struct sl_object *companion)
 {
     const struct sl_budget *own = sl_object_budget(companion);
     if (own != reader->budget)
@@ -366,14 +366,14 @@ enum sl_code sl_dwarf_read(struct sl_object *object, const struct sl_companions 
         return sl_fail(error, SL_NOT_FOUND, "no debug information");
     if (companions && companions->dwz) {
         dwarf_file_open(&reader.sup, companions->dwz, false);
-        dwarf_pay_with(&reader, companions->dwz);
+        dwarf_charge_to(&reader, companions->dwz);
         if (!dwarf_index_units(&reader.sup, SIZE_MAX, &arena, &ignored))
             code = sl_budget_fail(reader.budget, error);
         reader.main.sup = &reader.sup;
     }
     if (companions && companions->dwp) {
         dwarf_file_open(&reader.dwp, companions->dwp, true);
-        dwarf_pay_with(&reader, companions->dwp);
+        dwarf_charge_to(&reader, companions->dwp);
         /* .debug_cu_index has no .dwo suffix */
         sl_object_section(companions->dwp, "debug_cu_index", &reader.dwp.cu_index, NULL);
         reader.has_dwp = reader.dwp.info.size > 0;

@@ -105,7 +105,7 @@ bool dwarf_open_split(struct dwarf_reader *reader, struct dwarf_worker *w, const
             return false;
         *file = (struct dwarf_file){0};
         dwarf_file_open(file, dwo, true);
-        dwarf_pay_with(reader, dwo);
+        dwarf_charge_to(reader, dwo);
     }
     if (!dwarf_index_units(file, most, arena, &skipped))
         w->account.failed = true;

@@ -51,7 +51,7 @@ enum sl_code dwarf_index_symbols(struct dwarf_reader *reader, struct sl_arena *a
     const struct sl_symbol *symbols;
     size_t count = 0, named = 0;
     const struct sl_object_info *info = sl_object_info(reader->object);
-    enum sl_code code = sl_object_kept_symbols(reader->object, &symbols, &count, error);
+    enum sl_code code = sl_object_cached_symbols(reader->object, &symbols, &count, error);
     if (code == SL_BUSY || sl_budget_exhausted(reader->budget))
         return code;
     if (code != SL_OK || count > UINT32_MAX)

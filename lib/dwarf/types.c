@@ -120,7 +120,7 @@ void types_complete(struct dwarf_worker *w, const struct dwarf_unit *from, struc
     struct reference origin = is->origin;
     for (int hops = 0; hops < MAX_REFERENCES && origin.file && (!is->name.size || !is->has_type); hops++) {
         struct type_entry e;
-        const struct dwarf_unit *unit = dwarf_unit_of(w, from, origin);
+        const struct dwarf_unit *unit = dwarf_find_unit(w, from, origin);
         if (!unit || !types_read_entry(w, unit, origin.offset, &e))
             return;
         is->name = is->name.size ? is->name : e.is.name;
@@ -134,7 +134,7 @@ void types_complete(struct dwarf_worker *w, const struct dwarf_unit *from, struc
 
 static bool find_entry(struct typing *t, struct reference reference, struct type_entry *out)
 {
-    const struct dwarf_unit *unit = dwarf_unit_of(t->w, t->from, reference);
+    const struct dwarf_unit *unit = dwarf_find_unit(t->w, t->from, reference);
     if (!unit || !types_read_entry(t->w, unit, reference.offset, out) || !out->tag)
         return false;
     types_complete(t->w, t->from, &out->is);
@@ -143,14 +143,14 @@ static bool find_entry(struct typing *t, struct reference reference, struct type
 
 /* Iterates the children of an entry. */
 struct children {
-    const struct dwarf_unit *unit; /* valid until the next dwarf_unit_of */
+    const struct dwarf_unit *unit; /* valid until the next dwarf_find_unit */
     uint64_t at;
     size_t open; /* depth of `at` below the children */
 };
 
 static struct children children_of(struct typing *t, struct reference parent, const struct type_entry *e)
 {
-    return (struct children){e->children ? dwarf_unit_of(t->w, t->from, parent) : NULL, e->end, 0};
+    return (struct children){e->children ? dwarf_find_unit(t->w, t->from, parent) : NULL, e->end, 0};
 }
 
 static bool next_child(struct typing *t, struct children *c, struct type_entry *e)

@@ -44,7 +44,7 @@ enum sl_code dwarf_index_zero(struct dwarf_reader *reader, struct sl_arena *aren
     reader->next_code = UINT64_MAX;
     if (!reader->main.code_at_zero)
         return SL_OK;
-    enum sl_code code = sl_object_kept_symbols(reader->object, &symbols, &count, error);
+    enum sl_code code = sl_object_cached_symbols(reader->object, &symbols, &count, error);
     if (code == SL_BUSY || sl_budget_exhausted(reader->budget))
         return code;
     for (size_t i = 0; code == SL_OK && i < count && reader->zero_symbol_count < MOST_SYMBOLS; i++) {

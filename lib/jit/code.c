@@ -87,7 +87,7 @@ static void drop_overwritten(struct sl_jit_code *code, uint64_t *bounds, size_t 
     memmove(code->functions, code->functions + kept, code->count * sizeof *code->functions);
 }
 
-enum sl_code sl_jit_settle(struct sl_jit_code *code, struct sl_error *error)
+enum sl_code sl_jit_finish(struct sl_jit_code *code, struct sl_error *error)
 {
     uint64_t *bounds = malloc((2 * code->count + 1) * sizeof *bounds);
     size_t *next = malloc((2 * code->count + 1) * sizeof *next);

@@ -38,9 +38,9 @@ enum sl_code sl_jit_read_kallsyms(struct sl_bytes file, struct sl_jit_code *code
 bool sl_jit_is_dump(struct sl_bytes file);
 
 /* Sorts functions by address and drops those that later ones overwrote, also in part. SL_BUSY when out of memory. */
-enum sl_code sl_jit_settle(struct sl_jit_code *code, struct sl_error *error);
+enum sl_code sl_jit_finish(struct sl_jit_code *code, struct sl_error *error);
 
-/* Writes the functions in [begin, end) as a Breakpad symbol file, with addresses relative to `begin`; call sl_jit_settle first. `*count`
+/* Writes the functions in [begin, end) as a Breakpad symbol file, with addresses relative to `begin`; call sl_jit_finish first. `*count`
  * becomes their number. */
 enum sl_code sl_jit_write(const struct sl_jit_code *code, uint64_t begin, uint64_t end,
                           const struct sl_breakpad_options *options, struct sl_buf *out, size_t *count,

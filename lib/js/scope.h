@@ -110,5 +110,5 @@ struct sl_js_places {
 /* `text` is borrowed and below 4 GiB; the marks take a 32nd of its size. False when memory or the budget is exhausted. Call
  * sl_js_places_free() in either case. */
 bool sl_js_places_make(struct sl_js_places *places, struct sl_str text, struct sl_budget *budget);
-struct sl_js_place sl_js_place_of(const struct sl_js_places *places, uint32_t offset); /* at most text.size */
+struct sl_js_place sl_js_place_find(const struct sl_js_places *places, uint32_t offset); /* at most text.size */
 void sl_js_places_free(struct sl_js_places *places);

@@ -30,7 +30,7 @@ bool sl_js_places_make(struct sl_js_places *places, struct sl_str text, struct s
     return true;
 }
 
-struct sl_js_place sl_js_place_of(const struct sl_js_places *places, uint32_t offset)
+struct sl_js_place sl_js_place_find(const struct sl_js_places *places, uint32_t offset)
 {
     size_t end = offset < places->text.size ? offset : places->text.size;
     struct sl_js_place place = places->marks[end / SPACING];

@@ -356,7 +356,7 @@ static __attribute__((noinline)) bool move_in_range(const struct found *t, uint3
                          &place->column);
 }
 
-bool sl_smcache_look_up(const struct sl_smcache *c, uint32_t line, uint32_t column, struct sl_smcache_place *place)
+bool sl_smcache_lookup(const struct sl_smcache *c, uint32_t line, uint32_t column, struct sl_smcache_place *place)
 {
     uint64_t key = (uint64_t)line << 32 | column;
     struct found t;

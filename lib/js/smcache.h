@@ -56,7 +56,7 @@ struct sl_smcache_place {
 /* Finds the original position of a position in the script: that of the last token at or before it on its line. If several tokens
  * are at that place: the first one if the position is exactly theirs, else the last. False when there is no token, or it has no
  * source. */
-bool sl_smcache_look_up(const struct sl_smcache *cache, uint32_t line, uint32_t column, struct sl_smcache_place *place);
+bool sl_smcache_lookup(const struct sl_smcache *cache, uint32_t line, uint32_t column, struct sl_smcache_place *place);
 
 /* If the position is in an inlined function, changes it to the position of the call in the function around it, without a token
  * name. False for a position that is not inlined. Calls are nested at most 256 deep. */

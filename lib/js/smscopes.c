@@ -5,7 +5,7 @@
 
 static uint64_t place_key(const struct script_scopes *s, uint32_t offset)
 {
-    struct sl_js_place place = sl_js_place_of(&s->places, offset);
+    struct sl_js_place place = sl_js_place_find(&s->places, offset);
     return (uint64_t)place.line << 32 | place.column;
 }
 
@@ -117,7 +117,7 @@ static bool same_place(const struct smcache_token *a, const struct smcache_token
 static struct sl_str original_name(void *arg, uint32_t at, struct sl_str text)
 {
     const struct naming *n = arg;
-    struct sl_js_place place = sl_js_place_of(&n->w->script_scopes.places, at);
+    struct sl_js_place place = sl_js_place_find(&n->w->script_scopes.places, at);
     struct smcache_token t, before;
     if (!smcache_find(&n->cache, place.line, place.column, &t) || (uint64_t)t.column + 1 < place.column)
         return text;
@@ -134,7 +134,7 @@ static struct sl_str original_name(void *arg, uint32_t at, struct sl_str text)
 static struct sl_str closing_name(const struct naming *n, const struct sl_js_scope *scope)
 {
     const struct sl_js_places *places = &n->w->script_scopes.places;
-    struct sl_js_place last = sl_js_place_of(places, scope->end - 1), behind = sl_js_place_of(places, scope->end);
+    struct sl_js_place last = sl_js_place_find(places, scope->end - 1), behind = sl_js_place_find(places, scope->end);
     struct smcache_token t, next;
     if (!smcache_find(&n->cache, last.line, last.column, &t) || t.column != last.column || !t.name.size)
         return (struct sl_str){NULL, 0};

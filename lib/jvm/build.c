@@ -578,7 +578,7 @@ static uint64_t begin_rows(struct sl_table_writer *t, enum jvm_section section, 
  * not 0. */
 static uint8_t *take_row(struct build *b, struct sl_table_writer *t, uint64_t rows, size_t row_size, uint32_t hash)
 {
-    uint64_t row = jvm_row_of(hash, rows);
+    uint64_t row = jvm_home_row(hash, rows);
     if (t->file.failed)
         return NULL;
     for (;; row = row + 1 < rows ? row + 1 : 0) {
@@ -669,7 +669,7 @@ enum sl_code sl_jvm_mapper_build(struct sl_str mapping, struct sl_budget *budget
     read_mapping(&b, mapping);
     bool good = !b.account.failed && put_file(&b, out);
     bool too_large =
-        b.strings.bytes.size > JVM_MOST_TEXT || b.receivers.bytes.size > JVM_MOST_TEXT || b.members.size >= UINT32_MAX;
+        b.strings.bytes.size > JVM_MAX_TEXT || b.receivers.bytes.size > JVM_MAX_TEXT || b.members.size >= UINT32_MAX;
     build_free(&b);
     if (good)
         return SL_OK;

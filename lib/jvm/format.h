@@ -86,7 +86,7 @@ static inline uint32_t jvm_hash_in(uint32_t class_hash, uint32_t hash)
 }
 
 /* Returns the row at which probing for this hash begins. */
-static inline uint64_t jvm_row_of(uint32_t hash, uint64_t rows)
+static inline uint64_t jvm_home_row(uint32_t hash, uint64_t rows)
 {
     return hash * rows >> 32;
 }

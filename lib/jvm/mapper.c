@@ -72,7 +72,7 @@ static struct rows rows_of(const struct sl_jvm_mapper *m, enum jvm_section secti
 {
     struct rows rows = {.bytes = m->table.sections[section], .size = size, .hash = hash};
     rows.count = rows.left = rows.bytes.size / size;
-    rows.at = jvm_row_of(hash, rows.count);
+    rows.at = jvm_home_row(hash, rows.count);
     return rows;
 }
 

@@ -44,7 +44,7 @@ struct jvm_text jvm_take(struct jvm_strings *s, const struct jvm_wanted *wanted)
     sl_buf_add(&s->bytes, nothing, s->room);
     sl_buf_uleb(&s->bytes, wanted->text.size);
     sl_buf_str(&s->bytes, wanted->text);
-    s->account->failed |= s->bytes.failed || s->bytes.size > JVM_MOST_TEXT;
+    s->account->failed |= s->bytes.failed || s->bytes.size > JVM_MAX_TEXT;
     return added;
 }
 

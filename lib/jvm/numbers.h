@@ -46,7 +46,7 @@ struct jvm_keys {
     struct sl_id_table table;
 };
 
-enum { JVM_NO_ROW = UINT32_MAX, JVM_MOST_TEXT = UINT32_MAX - 16 };
+enum { JVM_NO_ROW = UINT32_MAX, JVM_MAX_TEXT = UINT32_MAX - 16 };
 
 /* Returns the row of the key; `*made` is true if it is new. JVM_NO_ROW on failure. */
 uint32_t jvm_key_row(struct jvm_keys *keys, struct jvm_key key, bool *made);

@@ -72,7 +72,7 @@ static bool memory_word(const struct analyser *r, uint64_t address, uint64_t *va
         return true;
     if (address < stack->address || address - stack->address >= stack->bytes.size)
         return false;
-    struct sl_reader words = dump_reader_of(r->dump, stack->bytes);
+    struct sl_reader words = dump_make_reader(r->dump, stack->bytes);
     sl_reader_seek(&words, address - stack->address);
     *value = sl_read_uint(&words, size);
     return !words.failed;

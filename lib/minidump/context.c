@@ -108,7 +108,7 @@ static const struct context_layout *layout_of(uint32_t cpu)
 bool dump_is_context(const struct sl_minidump *dump, uint32_t cpu, struct sl_bytes context)
 {
     const struct context_layout *layout = layout_of(cpu);
-    struct sl_reader r = dump_reader_of(dump, context);
+    struct sl_reader r = dump_make_reader(dump, context);
     if (!layout || !context.data || context.size < layout->size)
         return false;
     sl_reader_seek(&r, layout->flags_at);
@@ -133,7 +133,7 @@ struct context_value {
 static struct context_walk context_begin(const struct sl_minidump *dump, uint32_t cpu, struct sl_bytes context)
 {
     const struct context_layout *layout = layout_of(cpu);
-    return (struct context_walk){dump_reader_of(dump, context), layout->runs, layout->runs + MAX_RUNS,
+    return (struct context_walk){dump_make_reader(dump, context), layout->runs, layout->runs + MAX_RUNS,
                                  layout->runs->names, 0};
 }
 

@@ -35,7 +35,7 @@ static void read_handles(struct dump_reader *d, struct sl_minidump_facts *facts)
 static void read_mac_record(struct dump_reader *d, struct sl_bytes bytes, uint32_t start,
                             struct sl_minidump_mac_record *record)
 {
-    struct sl_reader r = dump_reader_of(d->dump, bytes);
+    struct sl_reader r = dump_make_reader(d->dump, bytes);
     sl_reader_skip(&r, 8); /* type */
     record->version = sl_read_u64(&r);
     if (record->version < 4)

@@ -60,7 +60,7 @@ struct sl_bytes dump_stream(const struct sl_minidump *dump, uint32_t type);
 struct sl_reader dump_stream_reader(const struct sl_minidump *dump, uint32_t type);
 
 /* Returns a reader with the byte order of the dump. */
-struct sl_reader dump_reader_of(const struct sl_minidump *dump, struct sl_bytes bytes);
+struct sl_reader dump_make_reader(const struct sl_minidump *dump, struct sl_bytes bytes);
 
 /* Reads a location descriptor `u32 size, u32 rva` and returns the bytes there; data NULL if they are outside of the
  * file. `rva` may be NULL. */
@@ -136,7 +136,7 @@ struct dump_name {
     uint32_t number;
     const char *name;
 };
-const char *dump_name_of(const struct dump_name *names, uint64_t number);
+const char *dump_find_name(const struct dump_name *names, uint64_t number);
 
 /* ---- microdump.c ---- */
 

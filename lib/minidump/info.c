@@ -61,7 +61,7 @@ static void count_entries(struct sl_minidump *dump)
 static void add_dictionary(struct dump_reader *d, struct sl_bytes bytes, struct sl_str module,
                            struct sl_arena_array *list)
 {
-    struct sl_reader r = dump_reader_of(d->dump, bytes);
+    struct sl_reader r = dump_make_reader(d->dump, bytes);
     uint32_t count = sl_read_u32(&r);
     for (uint32_t i = 0; i < count && sl_reader_left(&r) >= 8 && dump_share(d, 8); i++) {
         struct sl_str name = dump_string8(d, sl_read_u32(&r)), value = dump_string8(d, sl_read_u32(&r));
@@ -78,7 +78,7 @@ static void add_dictionary(struct dump_reader *d, struct sl_bytes bytes, struct 
 static void add_objects(struct dump_reader *d, struct sl_bytes bytes, struct sl_str module, struct sl_arena_array *list)
 {
     enum { TYPE_STRING = 1 };
-    struct sl_reader r = dump_reader_of(d->dump, bytes);
+    struct sl_reader r = dump_make_reader(d->dump, bytes);
     uint32_t count = sl_read_u32(&r);
     for (uint32_t i = 0; i < count && sl_reader_left(&r) >= 12 && dump_share(d, 12); i++) {
         uint32_t name_at = sl_read_u32(&r);
@@ -113,7 +113,7 @@ static struct sl_str module_name(struct dump_reader *d, const struct module_list
 static void add_module(struct dump_reader *d, const struct module_list *modules, uint32_t index, struct sl_bytes bytes,
                        struct sl_arena_array *list)
 {
-    struct sl_reader r = dump_reader_of(d->dump, bytes);
+    struct sl_reader r = dump_make_reader(d->dump, bytes);
     sl_reader_skip(&r, 4);            /* version */
     dump_location(d->dump, &r, NULL); /* list annotations: strings without names */
     struct sl_bytes simple = dump_location(d->dump, &r, NULL), objects = dump_location(d->dump, &r, NULL);
@@ -139,7 +139,7 @@ static void read_crashpad(struct dump_reader *d)
     add_dictionary(d, simple, (struct sl_str){NULL, 0}, &list);
     struct module_list named;
     named.count = dump_list(dump, STREAM_MODULE_LIST, DUMP_MODULE_SIZE, &named.r);
-    r = dump_reader_of(dump, modules);
+    r = dump_make_reader(dump, modules);
     uint32_t count = sl_read_u32(&r);
     for (uint32_t i = 0; i < count && sl_reader_left(&r) >= 12; i++) {
         uint32_t index = sl_read_u32(&r);
@@ -156,7 +156,7 @@ static void read_crashpad(struct dump_reader *d)
 static void read_crash_info_record(struct dump_reader *d, struct sl_bytes bytes, uint32_t start)
 {
     struct sl_minidump *dump = d->dump;
-    struct sl_reader r = dump_reader_of(dump, bytes);
+    struct sl_reader r = dump_make_reader(dump, bytes);
     sl_reader_skip(&r, 8); /* type */
     if (sl_read_u64(&r) < 4)
         return;

@@ -76,7 +76,7 @@ const struct sl_minidump_memory *dump_memory_at(const struct sl_minidump *dump, 
 bool dump_memory_read(const struct sl_minidump *dump, uint64_t address, unsigned size, uint64_t *value)
 {
     const struct sl_minidump_memory *memory = dump_memory_at(dump, address);
-    struct sl_reader r = dump_reader_of(dump, memory ? memory->bytes : (struct sl_bytes){NULL, 0});
+    struct sl_reader r = dump_make_reader(dump, memory ? memory->bytes : (struct sl_bytes){NULL, 0});
     if (memory)
         sl_reader_seek(&r, address - memory->address);
     *value = sl_read_uint(&r, size);

@@ -53,10 +53,10 @@ const char *sl_minidump_stream_name(uint32_t type)
         {STREAM_CLIENT_STACKS, "SentryStacktracesStream"},
         {0, NULL},
     };
-    return dump_name_of(names, type);
+    return dump_find_name(names, type);
 }
 
-const char *dump_name_of(const struct dump_name *names, uint64_t number)
+const char *dump_find_name(const struct dump_name *names, uint64_t number)
 {
     for (; names->name; names++)
         if (names->number == number)
@@ -64,7 +64,7 @@ const char *dump_name_of(const struct dump_name *names, uint64_t number)
     return NULL;
 }
 
-struct sl_reader dump_reader_of(const struct sl_minidump *dump, struct sl_bytes bytes)
+struct sl_reader dump_make_reader(const struct sl_minidump *dump, struct sl_bytes bytes)
 {
     return sl_reader(bytes, dump->big_endian);
 }
@@ -79,7 +79,7 @@ struct sl_bytes dump_stream(const struct sl_minidump *dump, uint32_t type)
 
 struct sl_reader dump_stream_reader(const struct sl_minidump *dump, uint32_t type)
 {
-    return dump_reader_of(dump, dump_stream(dump, type));
+    return dump_make_reader(dump, dump_stream(dump, type));
 }
 
 struct sl_bytes dump_location(const struct sl_minidump *dump, struct sl_reader *r, uint32_t *rva)
@@ -153,7 +153,7 @@ static enum sl_code read_directory(struct dump_reader *d, uint32_t count, uint32
 {
     struct sl_minidump *dump = d->dump;
     struct sl_bytes bytes = sl_bytes_slice(dump->bytes, rva, (uint64_t)count * ENTRY_SIZE, NULL);
-    struct sl_reader r = dump_reader_of(dump, bytes);
+    struct sl_reader r = dump_make_reader(dump, bytes);
     if (!bytes.data)
         return sl_fail(error, SL_MALFORMED, "Missing stream directory (heavily truncated minidump?)");
     dump->streams = dump_items(d, count, sizeof *dump->streams);

@@ -109,7 +109,7 @@ static void identify_elf(struct dump_reader *d, struct sl_reader *r, struct sl_c
 
 static void identify(struct dump_reader *d, const struct module_record *record, struct sl_crash_module *module)
 {
-    struct sl_reader r = dump_reader_of(d->dump, record->codeview);
+    struct sl_reader r = dump_make_reader(d->dump, record->codeview);
     switch (sl_read_u32(&r)) {
     case CODEVIEW_PDB70: identify_pdb70(d, record, &r, module); break;
     case CODEVIEW_PDB20: identify_pdb20(d, record, &r, module); break;

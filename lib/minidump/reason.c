@@ -53,13 +53,13 @@ static const struct {
 
 struct sl_str dump_linux_reason(struct dump_reader *d, const struct dump_exception *exception)
 {
-    const char *name = dump_name_of(signals, exception->code), *kind = NULL;
+    const char *name = dump_find_name(signals, exception->code), *kind = NULL;
     if (!name)
         return (struct sl_str){NULL, 0};
     for (size_t i = 0; i < sizeof signal_codes / sizeof *signal_codes; i++)
         if (signal_codes[i].signal == exception->code)
-            kind = dump_name_of(signal_codes[i].codes, exception->flags);
-    kind = kind ? kind : dump_name_of(general_codes, exception->flags);
+            kind = dump_find_name(signal_codes[i].codes, exception->flags);
+    kind = kind ? kind : dump_find_name(general_codes, exception->flags);
     if (kind)
         return dump_printf(d, "%s / %s", name, kind);
     return exception->flags ? dump_printf(d, "%s / 0x%08x", name, exception->flags) : sl_str(name);

@@ -282,7 +282,7 @@ static struct sl_str guard(struct dump_reader *d, const struct dump_exception *e
     if (type == GUARD_USER)
         return dump_printf(d, "EXC_GUARD / GUARD_TYPE_USER/ namespace: %u guard identifier: %llu", (uint32_t)code,
                            (unsigned long long)sub);
-    const char *flavor = dump_name_of(guards[type].flavors, code >> 32 & 0x1FFFFFFF);
+    const char *flavor = dump_find_name(guards[type].flavors, code >> 32 & 0x1FFFFFFF);
     if (!flavor)
         return dump_printf(d, "EXC_GUARD / GUARD_TYPE_%s / 0x%016llx / 0x%016llx", guards[type].name,
                            (unsigned long long)code, (unsigned long long)sub);
@@ -292,7 +292,7 @@ static struct sl_str guard(struct dump_reader *d, const struct dump_exception *e
 
 struct sl_str dump_apple_reason(struct dump_reader *d, const struct dump_exception *exception)
 {
-    const char *name = dump_name_of(exceptions, exception->code);
+    const char *name = dump_find_name(exceptions, exception->code);
     const char *detail = detail_of(d->dump->family, exception);
     struct sl_str text = {NULL, 0};
     if (exception->code == EXC_RESOURCE)

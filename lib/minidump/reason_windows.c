@@ -148,7 +148,7 @@ static const char *status_name(uint32_t number)
 static const char *access_kind(uint64_t access)
 {
     static const struct dump_name kinds[] = {{0, "READ"}, {1, "WRITE"}, {8, "EXEC"}, {0, NULL}};
-    return dump_name_of(kinds, access);
+    return dump_find_name(kinds, access);
 }
 
 static struct sl_str name_or_number(struct dump_reader *d, const char *text, const char *prefix, const char *name,
@@ -171,14 +171,14 @@ static struct sl_str describe_exception(struct dump_reader *d, const struct dump
     }
     if (exception->code == STACK_BUFFER_OVERRUN && exception->parameter_count >= 1)
         return name_or_number(d, "EXCEPTION_STACK_BUFFER_OVERRUN", "FAST_FAIL_",
-                              dump_name_of(fast_fails, exception->parameters[0]), exception->parameters[0]);
+                              dump_find_name(fast_fails, exception->parameters[0]), exception->parameters[0]);
     return (struct sl_str){NULL, 0};
 }
 
 struct sl_str dump_windows_reason(struct dump_reader *d, const struct dump_exception *exception)
 {
     struct sl_str text = describe_exception(d, exception);
-    const char *name = dump_name_of(exceptions, exception->code);
+    const char *name = dump_find_name(exceptions, exception->code);
     if (text.data)
         return text;
     return name ? sl_str(name) : dump_windows_error(d, exception->code);

@@ -55,7 +55,7 @@ static void name_processor(struct sl_minidump *dump)
             dump->crash.system.arch = processors[i].arch;
     dump->family = sl_arch_family(dump->crash.system.arch);
     bool is_known = dump->family != SL_CPU_UNKNOWN || dump->cpu == SPARC;
-    if (!is_known && !(dump->unread_processor = dump_name_of(unread_processors, dump->cpu)))
+    if (!is_known && !(dump->unread_processor = dump_find_name(unread_processors, dump->cpu)))
         dump->unread_processor = "unknown";
 }
 

@@ -29,7 +29,7 @@ static bool take_character(struct sl_reader *r, uint32_t *code)
 
 static struct sl_str from_utf16(struct dump_reader *d, struct sl_bytes bytes, bool to_nul)
 {
-    struct sl_reader r = dump_reader_of(d->dump, bytes);
+    struct sl_reader r = dump_make_reader(d->dump, bytes);
     struct sl_buf buf = {.budget = d->arena->budget};
     uint32_t code;
     char utf8[4];
@@ -53,7 +53,7 @@ struct sl_str dump_utf16(struct dump_reader *d, struct sl_bytes bytes)
 /* Returns the bytes after `u32 bytes`; data NULL if they are outside of the file. */
 static struct sl_bytes counted_bytes(struct dump_reader *d, uint64_t rva)
 {
-    struct sl_reader r = dump_reader_of(d->dump, d->dump->bytes);
+    struct sl_reader r = dump_make_reader(d->dump, d->dump->bytes);
     sl_reader_seek(&r, rva);
     uint32_t size = sl_read_u32(&r);
     return r.failed ? (struct sl_bytes){NULL, 0} : sl_bytes_slice(d->dump->bytes, sl_reader_offset(&r), size, NULL);

@@ -32,7 +32,7 @@ static bool has_wow64_module(const struct sl_minidump *dump)
 
 static bool runs_32_bit_code(const struct sl_minidump *dump, struct sl_bytes context)
 {
-    struct sl_reader r = dump_reader_of(dump, context);
+    struct sl_reader r = dump_make_reader(dump, context);
     sl_reader_seek(&r, SEGMENT_AT);
     return sl_read_u16(&r) == SEGMENT_OF_32_BITS;
 }

@@ -206,7 +206,7 @@ bool elf_loose_add(struct elf_loose_list *list, struct elf_loose loose);
 /* Ends functions without size at the next symbol or the end of their section (those that are then empty, or begin where a sized symbol
  * does, lose their name), and appends the untyped symbols, within functions as labels. `symbols` has `count` functions and capacity for
  * the whole list; returns the new count. */
-size_t elf_loose_settle(struct elf_loose_list *list, struct sl_symbol *symbols, size_t count);
+size_t elf_loose_finish(struct elf_loose_list *list, struct sl_symbol *symbols, size_t count);
 
 /* Applies the relocations of a relocatable file to a copy of a section. Empty if it is debug information whose relocations cannot be
  * read; sl_object_unused() has the reason. */

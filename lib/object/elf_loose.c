@@ -106,7 +106,7 @@ static void find_ends(struct elf_loose_list *list)
     }
 }
 
-size_t elf_loose_settle(struct elf_loose_list *list, struct sl_symbol *symbols, size_t count)
+size_t elf_loose_finish(struct elf_loose_list *list, struct sl_symbol *symbols, size_t count)
 {
     if (list->count)
         qsort(list->items, list->count, sizeof *list->items, elf_loose_by_address);

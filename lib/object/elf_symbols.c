@@ -325,7 +325,7 @@ static enum sl_code elf_collect(struct sl_object *object, bool data, struct sl_a
         code = collect(&c, &table, error);
     }
     if (code == SL_OK)
-        c.count = elf_loose_settle(&c.loose, c.symbols, c.count);
+        c.count = elf_loose_finish(&c.loose, c.symbols, c.count);
     free(c.loose.items);
     sl_account_release(&c.loose.account);
     *symbols = c.symbols;

@@ -33,7 +33,7 @@ struct object_format {
     bool (*file_origin)(struct sl_object *object, struct sl_str path, struct sl_arena *arena,
                         struct sl_file_origin *origin);
     void (*relate)(struct sl_object *debug,
-                   const struct sl_object *program); /* sl_object_relate; both are of this format */
+                   const struct sl_object *program); /* sl_object_align_addresses; both are of this format */
 };
 
 struct sl_object {
@@ -44,7 +44,7 @@ struct sl_object {
     struct object_block *blocks; /* decompressed sections */
     struct sl_error failure;     /* the first out-of-memory error; SL_OK: none */
     struct sl_error unused;      /* the first reason why debug information cannot be used; SL_OK: none */
-    struct sl_symbol *symbols;   /* cache of sl_object_kept_symbols */
+    struct sl_symbol *symbols;   /* cache of sl_object_cached_symbols */
     size_t symbol_count;
     bool has_symbols;                     /* `symbols` is filled */
     bool identity;                        /* sl_object_limits.identity */
@@ -95,7 +95,7 @@ static inline struct sl_error *object_unused(struct sl_object *object)
 
 /* Clips symbols from `first` on, whose sizes reach to the ends of their sections, to the start of the next symbol (of all `count`).
  * False when out of memory. */
-bool object_end_at_next(struct sl_symbol *symbols, size_t first, size_t count);
+bool object_clip_to_next(struct sl_symbol *symbols, size_t first, size_t count);
 
 /* Parses .gnu_debuglink: a name with its NUL, padding to a multiple of 4, a CRC-32 (GDB manual, "Separate Debug Files"). Bytes after
  * it are ignored: sections of PE files are padded. */

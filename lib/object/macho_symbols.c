@@ -95,7 +95,7 @@ enum sl_code macho_symbols(struct sl_object *object, struct sl_arena *arena, str
                 .name = macho_undecorated(map ? sl_bcsymbolmap_resolve(map, name) : name),
             };
     }
-    bool ok = object_end_at_next(*symbols, 0, *count) && macho_add_stubs(object, arena, *symbols, capacity, count);
+    bool ok = object_clip_to_next(*symbols, 0, *count) && macho_add_stubs(object, arena, *symbols, capacity, count);
     return ok ? SL_OK : sl_budget_fail(object->budget, error);
 }
 
@@ -118,5 +118,5 @@ enum sl_code macho_data_symbols(struct sl_object *object, struct sl_arena *arena
                 .name = macho_undecorated(name),
             };
     }
-    return *symbols && object_end_at_next(*symbols, 0, *count) ? SL_OK : sl_budget_fail(object->budget, error);
+    return *symbols && object_clip_to_next(*symbols, 0, *count) ? SL_OK : sl_budget_fail(object->budget, error);
 }

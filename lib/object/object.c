@@ -99,7 +99,7 @@ void sl_object_close(struct sl_object *object)
     free(object);
 }
 
-void sl_object_relate(struct sl_object *debug, const struct sl_object *program)
+void sl_object_align_addresses(struct sl_object *debug, const struct sl_object *program)
 {
     if (debug != program && debug->format == program->format && debug->format->relate)
         debug->format->relate(debug, program);
@@ -190,7 +190,7 @@ void object_set_debug_link(struct sl_object *object, struct sl_bytes section)
     object->info.debug_link_crc = sum;
 }
 
-bool object_end_at_next(struct sl_symbol *symbols, size_t first, size_t count)
+bool object_clip_to_next(struct sl_symbol *symbols, size_t first, size_t count)
 {
     uint64_t *sorted = malloc((count + 1) * sizeof *sorted);
     for (size_t i = 0; sorted && i < count; i++)
@@ -258,8 +258,8 @@ enum sl_code sl_object_code_marks(struct sl_object *object, struct sl_arena *are
     return object->format->code_marks ? object->format->code_marks(object, arena, marks, count, error) : SL_OK;
 }
 
-enum sl_code sl_object_kept_symbols(struct sl_object *object, const struct sl_symbol **symbols, size_t *count,
-                                    struct sl_error *error)
+enum sl_code sl_object_cached_symbols(struct sl_object *object, const struct sl_symbol **symbols, size_t *count,
+                                      struct sl_error *error)
 {
     enum sl_code code = SL_OK;
     if (!object->has_symbols)

@@ -198,7 +198,7 @@ void sl_object_close(struct sl_object *object);
  * two may begin at different addresses: tools that edit programs add segments in front (patchelf) or move the image (prelink), and
  * leave the debug file as it is. ELF: the difference is that of a code section that both have; without one only ET_EXEC files are
  * related. WASM: by the offsets of the code sections. Other formats have addresses relative to a header that both have: no effect. */
-void sl_object_relate(struct sl_object *debug, const struct sl_object *program);
+void sl_object_align_addresses(struct sl_object *debug, const struct sl_object *program);
 
 /* Allows to drop the pages of `part`, of the file or of memory made for the object: it will not be read again soon. Any thread. */
 void sl_object_passed(const struct sl_object *object, struct sl_bytes part);

@@ -71,7 +71,7 @@ static enum sl_code pdb_symbols(struct sl_object *object, struct sl_arena *arena
 {
     struct symbol_list list = {.arena = arena};
     enum sl_code code = sl_pdb_publics(object->impl, arena, add_symbol, &list, error);
-    if (code == SL_OK && !object_end_at_next(list.symbols, 0, list.count))
+    if (code == SL_OK && !object_clip_to_next(list.symbols, 0, list.count))
         code = sl_budget_fail(object->budget, error);
     *symbols = list.symbols;
     *count = list.count;
@@ -112,7 +112,7 @@ static enum sl_code pdb_data_symbols(struct sl_object *object, struct sl_arena *
     for (size_t i = 0; code == SL_OK && i < d.open.count; i++)
         if (!add_symbol(&d.sized, d.open.symbols[i].address, d.open.symbols[i].size, d.open.symbols[i].name))
             code = sl_budget_fail(object->budget, error);
-    if (code == SL_OK && d.sized.count && !object_end_at_next(d.sized.symbols, sized, d.sized.count))
+    if (code == SL_OK && d.sized.count && !object_clip_to_next(d.sized.symbols, sized, d.sized.count))
         code = sl_budget_fail(object->budget, error);
     *symbols = d.sized.symbols;
     *count = d.sized.count;

@@ -143,7 +143,7 @@ static enum sl_code pe_collect(struct sl_object *object, bool code, struct sl_ar
         if (sort == FUNCTIONS && *count > exported) /* with typed functions, untyped local symbols are labels */
             last = UNTYPED_CODE;
     }
-    if (!object_end_at_next(symbols, 0, *count))
+    if (!object_clip_to_next(symbols, 0, *count))
         return sl_budget_fail(object->budget, error);
     *out = symbols;
     return SL_OK;

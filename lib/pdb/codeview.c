@@ -98,7 +98,7 @@ enum sl_code sl_pdb_open_codeview(const struct sl_codeview *parts, struct sl_are
     if (sl_read_u32(&r) == SIGNATURE) {
         struct sl_bytes records = sl_read_bytes(&r, sl_reader_left(&r));
         *elsewhere = types_elsewhere(records);
-        if (!type_table_of(&pdb->msf, records, FIRST_TYPE, arena, &pdb->types))
+        if (!type_table_build(&pdb->msf, records, FIRST_TYPE, arena, &pdb->types))
             return sl_budget_fail(budget, error);
         pdb->ids = pdb->types;
     }

@@ -182,7 +182,7 @@ static size_t join_pieces(struct walk *w, struct sl_function *pieces, size_t cou
         struct sl_function *last = kept ? &pieces[kept - 1] : NULL;
         uint64_t end = last ? last->address + last->size : 0, begin = pieces[i].address;
         if (last && (begin <= end ||
-                     omap_only_put_in(w->reader->pdb, (uint32_t)end, (uint32_t)begin, &w->reader->lines.account))) {
+                     omap_is_all_added(w->reader->pdb, (uint32_t)end, (uint32_t)begin, &w->reader->lines.account))) {
             if (begin + pieces[i].size > end)
                 last->size = begin + pieces[i].size - last->address;
         } else {

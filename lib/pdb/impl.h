@@ -64,8 +64,8 @@ struct type_record {
 bool type_table_open(const struct msf *msf, uint32_t stream, struct sl_arena *arena, struct type_table *table);
 
 /* Indexes contiguous records; their first type index is `begin`. False when out of memory. */
-bool type_table_of(const struct msf *msf, struct sl_bytes records, uint32_t begin, struct sl_arena *arena,
-                   struct type_table *table);
+bool type_table_build(const struct msf *msf, struct sl_bytes records, uint32_t begin, struct sl_arena *arena,
+                      struct type_table *table);
 
 /* False if there is no such record. A record that lies across pages is copied into `arena`. */
 bool type_table_get(const struct type_table *table, uint32_t index, struct sl_arena *arena, struct type_record *record);
@@ -159,7 +159,7 @@ bool pdb_next_piece(const struct sl_pdb *pdb, struct code_pieces *pieces, struct
 bool omap_find_added(struct sl_pdb *pdb);
 struct code_pieces omap_pieces(const struct sl_pdb *pdb, uint32_t address, uint32_t size);
 /* True if all of [begin, end) in the image is inserted code without an original. */
-bool omap_only_put_in(const struct sl_pdb *pdb, uint32_t begin, uint32_t end, struct sl_account *account);
+bool omap_is_all_added(const struct sl_pdb *pdb, uint32_t begin, uint32_t end, struct sl_account *account);
 
 /* Returns a text of the /names stream; empty if absent or longer than 4096 bytes. */
 struct sl_str pdb_name(const struct sl_pdb *pdb, uint32_t offset, struct sl_account *account);
@@ -339,7 +339,7 @@ void definitions_free(struct definitions *definitions);
 struct namer;
 
 /* Returns the size of a type in bytes; 0 = unknown. Part of making a name. */
-uint64_t namer_size_of(struct namer *n, uint32_t index);
+uint64_t namer_value_size(struct namer *n, uint32_t index);
 
 /* ---- names.c ---- */
 

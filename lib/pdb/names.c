@@ -319,7 +319,7 @@ static bool array(struct namer *n, struct type_record t)
             return false;
     } while (count < MAX_TYPE_DEPTH && !type_is_simple(n, element) && namer_type(n, element, &t) &&
              (t.leaf == LF_ARRAY || t.leaf == LF_ARRAY_ST));
-    sizes[count] = namer_size_of(n, element);
+    sizes[count] = namer_value_size(n, element);
     if (!type_name(n, element))
         return false;
     for (unsigned i = 0; i < count; i++) {
@@ -481,7 +481,7 @@ struct sl_str namer_procedure(struct namer *n, struct sl_arena *arena, struct sl
 uint64_t namer_type_size(struct namer *n, uint32_t type)
 {
     pdb_names_begin(n);
-    return type ? namer_size_of(n, type) : 0;
+    return type ? namer_value_size(n, type) : 0;
 }
 
 bool namer_inlinee(struct namer *n, struct sl_arena *arena, uint32_t id, struct sl_str *name)

@@ -125,7 +125,7 @@ bool omap_find_added(struct sl_pdb *pdb)
     return true;
 }
 
-bool omap_only_put_in(const struct sl_pdb *pdb, uint32_t begin, uint32_t end, struct sl_account *account)
+bool omap_is_all_added(const struct sl_pdb *pdb, uint32_t begin, uint32_t end, struct sl_account *account)
 {
     struct sl_bytes to = pdb->omap.to;
     size_t i = pairs_up_to(to, begin);

@@ -149,7 +149,7 @@ static uint64_t simple_size(uint32_t index)
     return index & 0xF00 ? of_pointer[index >> 8 & 15] : sizes[index & 0xFF];
 }
 
-uint64_t namer_size_of(struct namer *n, uint32_t index)
+uint64_t namer_value_size(struct namer *n, uint32_t index)
 {
     struct type_record t;
     struct named_type type;

@@ -58,8 +58,8 @@ bool type_table_open(const struct msf *msf, uint32_t stream, struct sl_arena *ar
     return index_records(t, end - t->begin, arena);
 }
 
-bool type_table_of(const struct msf *msf, struct sl_bytes records, uint32_t begin, struct sl_arena *arena,
-                   struct type_table *t)
+bool type_table_build(const struct msf *msf, struct sl_bytes records, uint32_t begin, struct sl_arena *arena,
+                      struct type_table *t)
 {
     *t = (struct type_table){.begin = begin, .end = begin};
     if (!records.size || records.size > UINT32_MAX)

@@ -176,7 +176,7 @@ static bool pad_before(const struct sl_symbfile_builder *builder, uint32_t left,
     return left > right; /* and of equally long ones the later */
 }
 
-static enum sl_code add_pads(struct sl_symbfile_builder *b, uint64_t base, struct forest *forest,
+static enum sl_code add_pads(struct sl_symbfile_builder *b, uint64_t base, struct tree_writer *forest,
                              struct sl_error *error)
 {
     uint32_t *order = b->pad_count < UINT32_MAX ? builder_order(b, b->pad_count, pad_before) : NULL;
@@ -187,7 +187,7 @@ static enum sl_code add_pads(struct sl_symbfile_builder *b, uint64_t base, struc
         builder_step(b, i);
         if ((i && b->pads[order[i - 1]].va == pad->va) || at >= widest)
             continue;
-        code = forest_add(forest, at, at + 1, b->places + pad->first, pad->count, error);
+        code = tree_writer_add(forest, at, at + 1, b->places + pad->first, pad->count, error);
     }
     sl_account_free(&b->account, order, b->pad_count, sizeof *order);
     return code;
@@ -210,15 +210,15 @@ static enum sl_code write_symcache(struct sl_symbfile_builder *b, uint64_t base,
 {
     struct sl_symcache_options options = {.load_address = base, .budget = index_budget(b)};
     struct sl_symcache_writer *w = sl_symcache_writer_new(&options, NULL);
-    struct forest *forest = w ? forest_new(sl_symcache_writer_sink(w), &b->texts, pads, b->limit) : NULL;
+    struct tree_writer *forest = w ? tree_writer_new(sl_symcache_writer_sink(w), &b->texts, pads, b->limit) : NULL;
     enum sl_code code = forest ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
     if (code == SL_OK)
         code = pads ? add_pads(b, base, forest, error) : builder_sweep(b, base, forest, error);
     if (code == SL_OK)
-        code = forest_finish(forest, error);
+        code = tree_writer_finish(forest, error);
     if (code == SL_OK)
         code = sl_symcache_writer_finish(w, out, error);
-    forest_free(forest);
+    tree_writer_free(forest);
     sl_symcache_writer_free(w);
     return code;
 }

@@ -4,7 +4,7 @@
 #include "base/account.h"
 #include "base/map.h"
 #include "base/spill.h"
-#include "symbfile/forest.h"
+#include "symbfile/tree_writer.h"
 
 /* A value of `file` and `call_file` of a range, besides text ids and FOREST_NO_TEXT. */
 enum { INHERITED = UINT32_MAX - 1 }; /* no call file given: use the file of the enclosing function */
@@ -58,4 +58,5 @@ uint32_t *builder_order(struct sl_symbfile_builder *b, size_t count,
                         bool (*before)(const struct sl_symbfile_builder *b, uint32_t left, uint32_t right));
 
 /* Converts the ranges to segments with call chains; addresses become relative to `base`. */
-enum sl_code builder_sweep(struct sl_symbfile_builder *b, uint64_t base, struct forest *forest, struct sl_error *error);
+enum sl_code builder_sweep(struct sl_symbfile_builder *b, uint64_t base, struct tree_writer *forest,
+                           struct sl_error *error);

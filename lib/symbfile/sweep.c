@@ -12,7 +12,7 @@ enum { WORK_PER_RANGE = 64, NODES_PER_RANGE = 4, AT_LEAST = 1 << 20 };
 
 struct sweep {
     struct sl_symbfile_builder *b;
-    struct forest *forest;
+    struct tree_writer *forest;
     uint64_t base;
     uint32_t *order;  /* ranges sorted by start */
     uint32_t *active; /* open ranges sorted by depth, then by file order */
@@ -157,7 +157,7 @@ static void locate_chain(const struct sweep *s, uint64_t va, struct link *chain,
 
 static enum sl_code check_work(const struct sweep *s, uint64_t at, struct sl_error *error)
 {
-    return s->work <= s->max_work && forest_nodes(s->forest) <= s->max_nodes
+    return s->work <= s->max_work && tree_writer_node_count(s->forest) <= s->max_nodes
                ? SL_OK
                : sl_fail(error, SL_MALFORMED, "symbfile ranges overlap too much at 0x%llx", (unsigned long long)at);
 }
@@ -171,13 +171,14 @@ static enum sl_code add_segment(struct sweep *s, uint64_t start, uint64_t end, s
         next = end;
         locate_chain(s, at, chain, &next);
         s->work += s->chosen_count;
-        code = forest_add(s->forest, at - s->base, next - s->base, chain, s->chosen_count, error);
+        code = tree_writer_add(s->forest, at - s->base, next - s->base, chain, s->chosen_count, error);
         code = code == SL_OK ? check_work(s, at, error) : code;
     }
     return code;
 }
 
-enum sl_code builder_sweep(struct sl_symbfile_builder *b, uint64_t base, struct forest *forest, struct sl_error *error)
+enum sl_code builder_sweep(struct sl_symbfile_builder *b, uint64_t base, struct tree_writer *forest,
+                           struct sl_error *error)
 {
     struct sweep s = {.b = b, .forest = forest, .base = base};
     s.max_work = (b->range_count + b->line_count) * WORK_PER_RANGE + AT_LEAST;

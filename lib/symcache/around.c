@@ -55,7 +55,7 @@ static enum sl_code add_symbols(const struct around *around, struct sl_symcache_
     const struct sl_symbol *symbols;
     struct sl_symbol *near = NULL;
     size_t count, near_count = 0, capacity = 0;
-    enum sl_code code = sl_object_kept_symbols(object, &symbols, &count, error);
+    enum sl_code code = sl_object_cached_symbols(object, &symbols, &count, error);
     for (size_t i = 0; code == SL_OK && i < count; i++) {
         if (!counts(around, &symbols[i]))
             continue;

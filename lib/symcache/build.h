@@ -176,7 +176,8 @@ uint32_t symcache_intern(struct sl_symcache_writer *w, struct sl_str text);
 bool symcache_begin_variables(struct sl_symcache_writer *w, const struct sl_function_batch *batch);
 
 /* Converts the number of the batch's list to that of the writer's; both count from 1. 0 when out of memory (account.failed). */
-uint32_t symcache_variables_of(struct sl_symcache_writer *w, const struct sl_function_batch *batch, uint32_t variables);
+uint32_t symcache_encode_variables(struct sl_symcache_writer *w, const struct sl_function_batch *batch,
+                                   uint32_t variables);
 void symcache_free_variables(struct sl_symcache_writer *w);
 
 /* ---- collect.c ---- */

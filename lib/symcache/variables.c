@@ -52,7 +52,8 @@ static uint32_t keep_list(struct sl_symcache_writer *w, size_t count)
     return (uint32_t)w->variables_count;
 }
 
-uint32_t symcache_variables_of(struct sl_symcache_writer *w, const struct sl_function_batch *batch, uint32_t variables)
+uint32_t symcache_encode_variables(struct sl_symcache_writer *w, const struct sl_function_batch *batch,
+                                   uint32_t variables)
 {
     uint32_t *id = &w->batch_variables.ids[variables - 1];
     const struct sl_variables *from = &batch->variables[variables - 1];

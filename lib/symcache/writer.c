@@ -178,7 +178,7 @@ static enum sl_code symcache_writer_consume(struct sl_function_sink *sink, const
             __builtin_prefetch(sl_id_table_home(&w->text_table, (uint32_t)f[AHEAD].hash));
         uint32_t name = intern_text(w, f->name, f->hash, p->lasting);
         functions[p->first_function + i] = intern_function(
-            w, name, f->entry, f->language, f->variables ? symcache_variables_of(w, batch, f->variables) : 0);
+            w, name, f->entry, f->language, f->variables ? symcache_encode_variables(w, batch, f->variables) : 0);
     }
     if (w->account.failed)
         return symcache_writer_fail(w, error);
@@ -339,7 +339,7 @@ static enum sl_code convert(struct sl_object *object, const struct sl_companions
     w->partial = sl_object_info(object)->partial;
     enum sl_code code = *in_order ? SL_OK : add_functions(w, object, companions, error);
     if (code == SL_OK)
-        code = sl_object_kept_symbols(object, &symbols, &count, error);
+        code = sl_object_cached_symbols(object, &symbols, &count, error);
     if (code == SL_OK)
         sl_symcache_writer_symbols(w, symbols, count);
     if (code == SL_OK && *in_order) {

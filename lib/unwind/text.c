@@ -67,7 +67,7 @@ static enum sl_code write_win(struct sl_unwind_sink *sink, const struct sl_unwin
     return write_line(t, error);
 }
 
-void sl_unwind_text_of(struct sl_unwind_text *text, enum sl_cpu_family family)
+void sl_unwind_text_init_family(struct sl_unwind_text *text, enum sl_cpu_family family)
 {
     *text = (struct sl_unwind_text){.sink = {.range = write_range, .win = write_win}, .family = family};
 }
@@ -75,7 +75,7 @@ void sl_unwind_text_of(struct sl_unwind_text *text, enum sl_cpu_family family)
 void sl_unwind_text_init(struct sl_unwind_text *text, const struct sl_object *object)
 {
     const struct sl_object_info *info = sl_object_info(object);
-    sl_unwind_text_of(text, sl_arch_family(info->arch));
+    sl_unwind_text_init_family(text, sl_arch_family(info->arch));
     text->subtract = info->format == SL_FORMAT_PE && text->family == SL_CPU_X86_64;
 }
 

@@ -109,6 +109,6 @@ struct sl_unwind_text {
 
 /* Initialise the sink for a CPU family (`subtract` is false), or for the stream of an object. The caller then sets `base`,
  * `write` and `arg`. */
-void sl_unwind_text_of(struct sl_unwind_text *text, enum sl_cpu_family family);
+void sl_unwind_text_init_family(struct sl_unwind_text *text, enum sl_cpu_family family);
 void sl_unwind_text_init(struct sl_unwind_text *text, const struct sl_object *object);
 void sl_unwind_text_free(struct sl_unwind_text *text);

@@ -66,7 +66,7 @@ static struct kept_list *list_read(struct sl_str text, const struct source_polic
 /* ---- the table: call with `lock` held ---- */
 static const struct source_list *lists_hold(struct kept_list *kept, struct sl_arena *arena)
 {
-    if (!sl_arena_at_end(arena, list_release, kept))
+    if (!sl_arena_on_free(arena, list_release, kept))
         return NULL;
     kept->references++;
     return &kept->list;

@@ -164,7 +164,7 @@ bool debug_file_take(const struct sl_object *object, struct sl_bytes bytes, stru
             right = has_checksum(info, bytes);
         }
         if (usable && (same_id(info, other) || right || has_same_code(object, *debug))) {
-            sl_object_relate(*debug, object);
+            sl_object_align_addresses(*debug, object);
             return true;
         }
         sl_object_close(*debug);

@@ -69,7 +69,7 @@ static void hide_pages(void *piece, size_t size)
 
 void config_hide(const struct config *config)
 {
-    sl_arena_tell(&config->arena, hide_pages);
+    sl_arena_each_chunk(&config->arena, hide_pages);
 }
 
 /* Reads `sources`. They refer to texts of the tree, which belongs to the configuration. */

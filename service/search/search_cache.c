@@ -112,7 +112,7 @@ const struct search_cache_value *search_cache_get(const struct search_scope *whe
         lru_drop(&searches, found);
         return NULL;
     }
-    if (!sl_arena_at_end(where->arena, search_cache_entry_unref, r)) {
+    if (!sl_arena_on_free(where->arena, search_cache_entry_unref, r)) {
         if (item)
             cache_release(*item);
         if (item)

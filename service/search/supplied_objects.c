@@ -211,7 +211,7 @@ static bool own_add_packed(struct supplied_objects *own, struct sl_str name, str
 bool supplied_objects_add(struct supplied_objects *own, struct sl_str name, struct sl_bytes bytes)
 {
     bool is_zip = bytes.size > 4 && memcmp(bytes.data, "PK\3\4", 4) == 0;
-    if (!own->ends && !(own->ends = sl_arena_at_end(own->arena, own_objects_end, own)))
+    if (!own->ends && !(own->ends = sl_arena_on_free(own->arena, own_objects_end, own)))
         return false;
     if (is_zip)
         return own_add_zip(own, bytes);

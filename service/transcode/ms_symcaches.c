@@ -152,7 +152,7 @@ static void *ms_symcache_retain(const void *context, struct sl_arena *arena)
     *to = *from;
     to->pdb_name.data = name;
     to->config = config_retain(from->config);
-    if (sl_arena_at_end(arena, ms_symcache_release, (void *)(uintptr_t)to->config))
+    if (sl_arena_on_free(arena, ms_symcache_release, (void *)(uintptr_t)to->config))
         return to;
     config_release(to->config);
     return NULL;

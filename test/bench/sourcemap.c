@@ -104,7 +104,7 @@ static double look_up(const struct sl_smcache *cache, const struct position *pos
         double start = cpu_seconds();
         *found = 0;
         for (size_t i = 0; i < LOOK_UPS; i++)
-            *found += sl_smcache_look_up(cache, positions[i].line, positions[i].column, &place);
+            *found += sl_smcache_lookup(cache, positions[i].line, positions[i].column, &place);
         double seconds = cpu_seconds() - start;
         best = seconds < best ? seconds : best;
     }

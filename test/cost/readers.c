@@ -160,7 +160,7 @@ static enum sl_code read_jit(struct sl_bytes file, struct sl_budget *budget, str
     enum sl_code result = sl_jit_is_dump(file) ? sl_jit_read_dump(file, &code, budget, error)
                                                : sl_jit_read_perf_map(file, &code, budget, error);
     if (result == SL_OK)
-        result = sl_jit_settle(&code, error);
+        result = sl_jit_finish(&code, error);
     if (result == SL_OK)
         result = sl_jit_write(&code, 0, UINT64_MAX, &options, &out, &count, error);
     sl_jit_free(&code);

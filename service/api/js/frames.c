@@ -141,7 +141,7 @@ static bool map_frame(struct js_resolving *s, const struct js_module *module, co
 {
     struct sl_smcache_place place;
     uint64_t column = raw->column.value ? raw->column.value - 1 : 0;
-    if (!sl_smcache_look_up(module->item->loaded, (uint32_t)(raw->line.value - 1), (uint32_t)column, &place))
+    if (!sl_smcache_lookup(module->item->loaded, (uint32_t)(raw->line.value - 1), (uint32_t)column, &place))
         return false;
     struct js_frame *frame = SL_ARENA_NEW(s->request->arena, struct js_frame);
     s->request->out_of_memory |= !frame;

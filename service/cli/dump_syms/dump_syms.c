@@ -127,7 +127,7 @@ static enum sl_code add_symbols(struct sl_breakpad_writer *w, struct sl_object *
 {
     const struct sl_symbol *symbols;
     size_t count;
-    enum sl_code code = sl_object_kept_symbols(object, &symbols, &count, error);
+    enum sl_code code = sl_object_cached_symbols(object, &symbols, &count, error);
     if (code == SL_OK && !sl_breakpad_writer_symbols(w, symbols, count))
         code = sl_fail(error, SL_BUSY, "out of memory");
     return code;
@@ -262,9 +262,9 @@ static void relate_group(struct dump *d, const struct dump_module *first)
     for (struct dump_module *m = d->modules; m < d->modules + d->count && program; m++) {
         if (!is_of_group(m, first))
             continue;
-        sl_object_relate(m->code, program);
-        sl_object_relate(m->debug, program);
-        sl_object_relate(m->main.object, program);
+        sl_object_align_addresses(m->code, program);
+        sl_object_align_addresses(m->debug, program);
+        sl_object_align_addresses(m->main.object, program);
     }
 }
 

@@ -90,7 +90,7 @@ static void get_partner(struct dump_module *m, struct locator *locator, struct o
         m->code = m->partner.object;
         m->code_path = m->partner.path;
     }
-    sl_object_relate(m->debug, m->code);
+    sl_object_align_addresses(m->debug, m->code);
 }
 
 static enum sl_code get_module(struct dump_module *m, struct locator *locator, struct object_id *id, const char *name,

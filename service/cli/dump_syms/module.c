@@ -116,7 +116,7 @@ static int find_partner(struct dump_module *m, const struct options *o)
         m->debug = m->partner.object;
         m->debug_path = m->partner.path;
     }
-    sl_object_relate(m->debug, m->code);
+    sl_object_align_addresses(m->debug, m->code);
     return 0;
 }
 

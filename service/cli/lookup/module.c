@@ -158,7 +158,7 @@ static const struct lookup_symbols *code_symbols(struct lookup_module *m)
     struct lookup_symbols *list = &m->code;
     if (list->order || !m->input.object)
         return list;
-    if (sl_object_kept_symbols(input_debug(&m->input), &list->symbols, &list->count, NULL) != SL_OK)
+    if (sl_object_cached_symbols(input_debug(&m->input), &list->symbols, &list->count, NULL) != SL_OK)
         list->count = 0;
     symbols_sort(list);
     return list;

@@ -106,7 +106,7 @@ static void process_code_open(struct process_code *process, const char *pid)
         read_file(process, i, path, pid);
     }
     snprintf(process->name, sizeof process->name, "perf-%s.map", pid);
-    if (sl_jit_settle(&process->code, &error) != SL_OK)
+    if (sl_jit_finish(&process->code, &error) != SL_OK)
         sl_jit_free(&process->code);
 }
 

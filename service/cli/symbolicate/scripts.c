@@ -353,7 +353,7 @@ static bool map_frame(struct scripts *s, struct stack_line *line, struct sl_str 
     if (!script)
         return false;
     uint32_t column = frame->column ? frame->column - 1 : 0;
-    if (!script->mapped || !sl_smcache_look_up(&script->cache, frame->line - 1, column, &place))
+    if (!script->mapped || !sl_smcache_lookup(&script->cache, frame->line - 1, column, &place))
         return true;
     line->is_mapped = true;
     if (!frame->of_eval)

@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     sl_budget_init(&budget, size);
     if (readers[data[0] % 3]((struct sl_bytes){data + 1, size - 1}, &code, &budget, NULL) == SL_OK) {
-        must(sl_jit_settle(&code, NULL) == SL_OK);
+        must(sl_jit_finish(&code, NULL) == SL_OK);
         for (size_t i = 1; i < code.count; i++) /* ordered, and nothing lies over another */
             must(code.functions[i - 1].address + code.functions[i - 1].size <= code.functions[i].address);
         must(sl_jit_write(&code, 0, UINT64_MAX, &options, &out, &count, NULL) == SL_OK && count <= code.count);

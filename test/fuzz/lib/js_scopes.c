@@ -12,7 +12,7 @@ static void must(bool good)
 static struct sl_str original(void *arg, uint32_t at, struct sl_str text)
 {
     const struct sl_js_places *places = arg;
-    struct sl_js_place place = sl_js_place_of(places, at);
+    struct sl_js_place place = sl_js_place_find(places, at);
     must(place.line <= at && place.column <= 2 * at);
     return at % 2 ? text : SL_STR("original");
 }

@@ -19,7 +19,7 @@ static void ask(const struct sl_smcache *cache)
     size_t bytes = 0;
     for (uint32_t line = 0; line < 3; line++)
         for (uint32_t column = 0; column < 40; column++)
-            if (sl_smcache_look_up(cache, line, column, &place)) {
+            if (sl_smcache_lookup(cache, line, column, &place)) {
                 struct sl_str texts[] = {place.name, place.function, sl_smcache_source(cache, place.source),
                                          sl_smcache_text(cache, place.source)};
                 struct sl_context_cursor cursor = sl_smcache_cursor(cache, place.source, place.line);

@@ -26,7 +26,7 @@ static void look_everything_up(struct sl_str text, const struct sl_smcache *cach
             struct smcache_token token;
             must(smcache_find(cache, batch.line[i], batch.column[i], &token) && token.line == batch.line[i] &&
                  token.column == batch.column[i] && token.source <= cache->source_count);
-            if (sl_smcache_look_up(cache, batch.line[i], batch.column[i], &place)) {
+            if (sl_smcache_lookup(cache, batch.line[i], batch.column[i], &place)) {
                 struct sl_context context;
                 struct sl_context_cursor cursor = sl_smcache_cursor(cache, place.source, place.line);
                 must(place.source < cache->source_count && sl_smcache_source(cache, place.source).data);

@@ -361,18 +361,18 @@ TEST(what_waits_for_the_end_of_an_arena_is_called_once)
 {
     char notes[2][8] = {"", ""};
     struct sl_arena arena = {0};
-    assert_true(sl_arena_at_end(&arena, note_end, notes[0]));
-    assert_true(sl_arena_at_end(&arena, note_end, notes[0]));
+    assert_true(sl_arena_on_free(&arena, note_end, notes[0]));
+    assert_true(sl_arena_on_free(&arena, note_end, notes[0]));
     sl_arena_reset(&arena);
     assert_string_equal(notes[0], "ab");
-    assert_true(sl_arena_at_end(&arena, note_end, notes[1]));
+    assert_true(sl_arena_on_free(&arena, note_end, notes[1]));
     sl_arena_free(&arena);
     assert_string_equal(notes[1], "a");
     sl_arena_free(&arena);
     assert_string_equal(notes[0], "ab");
     assert_string_equal(notes[1], "a");
     struct sl_arena full = {.limit = 8};
-    assert_false(sl_arena_at_end(&full, note_end, notes[0]));
+    assert_false(sl_arena_on_free(&full, note_end, notes[0]));
     sl_arena_free(&full);
     assert_string_equal(notes[0], "ab");
 }

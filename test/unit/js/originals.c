@@ -25,7 +25,7 @@ static void expect_frames(const struct made *made, uint32_t line, uint32_t colum
         [SL_JS_FUNCTION_UNKNOWN] = "?", [SL_JS_FUNCTION_ANONYMOUS] = "anonymous", [SL_JS_FUNCTION_NAMED] = ""};
     struct sl_smcache_place p;
     struct sl_buf text = {0};
-    bool there = sl_smcache_look_up(&made->cache, line, column, &p);
+    bool there = sl_smcache_lookup(&made->cache, line, column, &p);
     while (there) {
         sl_buf_str(&text, sl_smcache_source(&made->cache, p.source));
         sl_buf_printf(&text, ":%u:%u %s" SL_STR_FMT "%s", p.line, p.column, kinds[p.kind], SL_STR_ARG(p.function),
@@ -128,7 +128,7 @@ TEST(cut_scopes)
         struct made m;
         snprintf(scopes, sizeof scopes, "\"%.*s\"", size, all);
         make_scopes(scopes, &m);
-        assert_true(sl_smcache_look_up(&m.cache, 0, 22, &p) && p.line == 2 && p.column == 6);
+        assert_true(sl_smcache_lookup(&m.cache, 0, 22, &p) && p.line == 2 && p.column == 6);
         if (m.cache.bad_scopes)
             assert_int_equal(p.kind, SL_JS_FUNCTION_NAMED - (p.function.size == 0) * 2);
         sl_buf_free(&m.file);
@@ -177,7 +177,7 @@ TEST(many_calls_in_each_other)
     sl_buf_cstr(&map, "\"}");
     sl_buf_u8(&map, 0);
     make("", (const char *)map.data, &m);
-    assert_true(sl_smcache_look_up(&m.cache, 0, 0, &p));
+    assert_true(sl_smcache_lookup(&m.cache, 0, 0, &p));
     for (; sl_smcache_caller(&m.cache, &p); calls++)
         assert_int_equal(p.kind, SL_JS_FUNCTION_NAMED);
     assert_int_equal(calls, 256);

@@ -230,7 +230,7 @@ TEST(places)
     for (uint32_t i = 0; i <= text.size; i++) {
         uint8_t c = i < text.size ? text.data[i] : 0;
         if ((c & 0xC0) != 0x80) {
-            struct sl_js_place place = sl_js_place_of(&places, i);
+            struct sl_js_place place = sl_js_place_find(&places, i);
             assert_int_equal(place.line, line);
             assert_int_equal(place.column, column);
         }

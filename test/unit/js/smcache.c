@@ -6,7 +6,7 @@ static void expect_place(const struct made *made, uint32_t line, uint32_t column
 {
     struct sl_smcache_place p;
     char text[200] = "-";
-    if (sl_smcache_look_up(&made->cache, line, column, &p)) {
+    if (sl_smcache_lookup(&made->cache, line, column, &p)) {
         struct sl_str source = sl_smcache_source(&made->cache, p.source);
         snprintf(text, sizeof text, SL_STR_FMT ":%u:%u%s" SL_STR_FMT, SL_STR_ARG(source), p.line, p.column,
                  p.name.size ? " " : "", SL_STR_ARG(p.name));
@@ -119,9 +119,9 @@ TEST(sections)
     expect_place(&m, 0, 3, "a:0:0");
     expect_place(&m, 1, 1, "b:0:0");
     struct sl_smcache_place p;
-    assert_true(sl_smcache_look_up(&m.cache, 0, 2, &p));
+    assert_true(sl_smcache_lookup(&m.cache, 0, 2, &p));
     assert_true(sl_str_equal(sl_smcache_text(&m.cache, p.source), SL_STR("B")));
-    assert_true(sl_smcache_look_up(&m.cache, 0, 3, &p));
+    assert_true(sl_smcache_lookup(&m.cache, 0, 3, &p));
     assert_true(sl_str_equal(sl_smcache_text(&m.cache, p.source), SL_STR("A")));
     sl_buf_free(&m.file);
 }

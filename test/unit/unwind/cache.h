@@ -47,7 +47,7 @@ static inline struct sl_buf text_of_cache(const struct sl_buf *file)
     struct sl_buf out = {0};
     struct sl_unwind_text text;
     struct sl_cfi cfi = open_cache(file);
-    sl_unwind_text_of(&text, cfi.family);
+    sl_unwind_text_init_family(&text, cfi.family);
     text.write = append_text;
     text.arg = &out;
     assert_int_equal(sl_cfi_read(&cfi, &text.sink, NULL), SL_OK);

@@ -1,4 +1,4 @@
-#include "symbfile/forest.h"
+#include "symbfile/tree_writer.h"
 
 #include "base/grow.h"
 
@@ -18,7 +18,7 @@ struct level { /* an open function */
     size_t line_count, line_capacity, child_count, child_capacity;
 };
 
-struct forest {
+struct tree_writer {
     struct sl_function_sink *sink;
     struct sl_str *const *texts;
     bool under_root;
@@ -36,10 +36,10 @@ struct forest {
     size_t file_count, file_capacity, local_capacity, used_capacity;
 };
 
-struct forest *forest_new(struct sl_function_sink *sink, struct sl_str *const *texts, bool under_root,
-                          struct sl_budget *budget)
+struct tree_writer *tree_writer_new(struct sl_function_sink *sink, struct sl_str *const *texts, bool under_root,
+                                    struct sl_budget *budget)
 {
-    struct forest *f = calloc(1, sizeof *f);
+    struct tree_writer *f = calloc(1, sizeof *f);
     if (!f)
         return NULL;
     f->sink = sink;
@@ -55,7 +55,7 @@ static void level_free(struct level *level)
     free(level->children);
 }
 
-void forest_free(struct forest *f)
+void tree_writer_free(struct tree_writer *f)
 {
     if (!f)
         return;
@@ -71,7 +71,7 @@ void forest_free(struct forest *f)
 }
 
 /* Returns the index of a file in the batch; adds it if new. */
-static uint32_t local_file(struct forest *f, uint32_t text)
+static uint32_t local_file(struct tree_writer *f, uint32_t text)
 {
     if (text == FOREST_NO_TEXT)
         return SL_NO_FILE;
@@ -90,7 +90,7 @@ static uint32_t local_file(struct forest *f, uint32_t text)
     return f->local[text] - 1;
 }
 
-static void forest_add_line(struct forest *f, struct level *level, struct sl_line line)
+static void tree_writer_add_line(struct tree_writer *f, struct level *level, struct sl_line line)
 {
     struct sl_line *last = level->line_count ? &level->lines[level->line_count - 1] : NULL;
     if (last && last->address + last->size == line.address && last->file == line.file && last->line == line.line)
@@ -100,14 +100,14 @@ static void forest_add_line(struct forest *f, struct level *level, struct sl_lin
         level->lines[level->line_count++] = line;
 }
 
-static void add_child(struct forest *f, struct level *level, const struct sl_function *child)
+static void add_child(struct tree_writer *f, struct level *level, const struct sl_function *child)
 {
     if (sl_account_grow(&f->account, &level->children, &level->child_capacity, level->child_count + 1,
                         sizeof *level->children))
         level->children[level->child_count++] = *child;
 }
 
-static void *forest_copy(struct forest *f, const void *items, size_t size)
+static void *tree_writer_copy(struct tree_writer *f, const void *items, size_t size)
 {
     void *to = size ? sl_arena_alloc(&f->arena, size, _Alignof(max_align_t)) : NULL;
     f->account.failed |= size && !to;
@@ -116,16 +116,16 @@ static void *forest_copy(struct forest *f, const void *items, size_t size)
     return to;
 }
 
-static void close_level(struct forest *f)
+static void close_level(struct tree_writer *f)
 {
     struct level *level = &f->levels[--f->height];
     struct sl_function function = {
         .address = level->start,
         .size = f->end - level->start,
         .name = (*f->texts)[level->link.function],
-        .lines = forest_copy(f, level->lines, level->line_count * sizeof *level->lines),
+        .lines = tree_writer_copy(f, level->lines, level->line_count * sizeof *level->lines),
         .line_count = (uint32_t)level->line_count,
-        .inlinees = forest_copy(f, level->children, level->child_count * sizeof *level->children),
+        .inlinees = tree_writer_copy(f, level->children, level->child_count * sizeof *level->children),
         .inlinee_count = (uint32_t)level->child_count,
         .call_file = level->call_file,
         .call_line = level->call_line,
@@ -134,11 +134,11 @@ static void close_level(struct forest *f)
         return;
     add_child(f, f->height ? &f->levels[f->height - 1] : &f->roots, &function);
     if (f->height == 0 && f->under_root)
-        forest_add_line(f, &f->roots, (struct sl_line){function.address, function.size, SL_NO_FILE, 0});
+        tree_writer_add_line(f, &f->roots, (struct sl_line){function.address, function.size, SL_NO_FILE, 0});
     f->nodes++;
 }
 
-static void open_level(struct forest *f, uint64_t start, const struct link *link, const struct link *caller)
+static void open_level(struct tree_writer *f, uint64_t start, const struct link *link, const struct link *caller)
 {
     struct level *level = &f->levels[f->height++];
     f->opened++;
@@ -149,7 +149,7 @@ static void open_level(struct forest *f, uint64_t start, const struct link *link
     level->line_count = level->child_count = 0;
 }
 
-static enum sl_code forest_flush(struct forest *f, struct sl_error *error)
+static enum sl_code tree_writer_flush(struct tree_writer *f, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
     struct sl_function root = {
@@ -179,7 +179,7 @@ static enum sl_code forest_flush(struct forest *f, struct sl_error *error)
 }
 
 /* Returns how many open functions the segment continues: the same functions with the same call sites. */
-static size_t count_common_levels(const struct forest *f, uint64_t start, const struct link *chain, size_t count)
+static size_t count_common_levels(const struct tree_writer *f, uint64_t start, const struct link *chain, size_t count)
 {
     size_t same = 0;
     if (f->end != start)
@@ -193,14 +193,14 @@ static size_t count_common_levels(const struct forest *f, uint64_t start, const 
     return same;
 }
 
-enum sl_code forest_add(struct forest *f, uint64_t start, uint64_t end, const struct link *chain, size_t count,
-                        struct sl_error *error)
+enum sl_code tree_writer_add(struct tree_writer *f, uint64_t start, uint64_t end, const struct link *chain,
+                             size_t count, struct sl_error *error)
 {
     size_t same = count_common_levels(f, start, chain, count);
     while (f->height > same)
         close_level(f);
     if (f->height == 0 && f->nodes >= BATCH_NODES) {
-        enum sl_code code = forest_flush(f, error);
+        enum sl_code code = tree_writer_flush(f, error);
         if (code != SL_OK)
             return code;
     }
@@ -208,21 +208,21 @@ enum sl_code forest_add(struct forest *f, uint64_t start, uint64_t end, const st
         open_level(f, start, &chain[f->height], f->height ? &chain[f->height - 1] : NULL);
     for (size_t i = 0; i < count; i++) {
         f->levels[i].link = chain[i];
-        forest_add_line(f, &f->levels[i],
-                        (struct sl_line){start, end - start, local_file(f, chain[i].file), chain[i].line});
+        tree_writer_add_line(f, &f->levels[i],
+                             (struct sl_line){start, end - start, local_file(f, chain[i].file), chain[i].line});
     }
     f->end = end;
     return f->account.failed ? sl_budget_fail(f->account.budget, error) : SL_OK;
 }
 
-size_t forest_nodes(const struct forest *f)
+size_t tree_writer_node_count(const struct tree_writer *f)
 {
     return f->opened;
 }
 
-enum sl_code forest_finish(struct forest *f, struct sl_error *error)
+enum sl_code tree_writer_finish(struct tree_writer *f, struct sl_error *error)
 {
     while (f->height)
         close_level(f);
-    return forest_flush(f, error);
+    return tree_writer_flush(f, error);
 }

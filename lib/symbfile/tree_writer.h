@@ -18,17 +18,17 @@ struct link { /* one function of a chain */
     uint32_t line;
 };
 
-struct forest;
+struct tree_writer;
 
 /* Functions go to `sink`; texts are looked up in `*texts`, which may move. With `under_root` they become inlined
  * calls of one nameless function that spans all addresses, so that equal functions at many addresses are stored
  * once. Memory is charged to `budget` (NULL = no limit). Returns NULL if out of memory. */
-struct forest *forest_new(struct sl_function_sink *sink, struct sl_str *const *texts, bool under_root,
-                          struct sl_budget *budget);
-void forest_free(struct forest *forest);
+struct tree_writer *tree_writer_new(struct sl_function_sink *sink, struct sl_str *const *texts, bool under_root,
+                                    struct sl_budget *budget);
+void tree_writer_free(struct tree_writer *forest);
 
 /* `chain` is outermost first and has at most SL_SYMBFILE_MAX_DEPTH + 1 links. */
-enum sl_code forest_add(struct forest *forest, uint64_t start, uint64_t end, const struct link *chain, size_t count,
-                        struct sl_error *error);
-size_t forest_nodes(const struct forest *forest); /* functions opened so far */
-enum sl_code forest_finish(struct forest *forest, struct sl_error *error);
+enum sl_code tree_writer_add(struct tree_writer *forest, uint64_t start, uint64_t end, const struct link *chain,
+                             size_t count, struct sl_error *error);
+size_t tree_writer_node_count(const struct tree_writer *forest); /* functions opened so far */
+enum sl_code tree_writer_finish(struct tree_writer *forest, struct sl_error *error);
