@@ -165,7 +165,7 @@ static bool chunk_size(const struct sl_arena_array *array, size_t items, size_t 
            !__builtin_add_overflow(*size, sizeof(struct sl_arena_chunk), size);
 }
 
-static uint8_t *items_of(struct sl_arena_array *array)
+static uint8_t *get_items(struct sl_arena_array *array)
 {
     return array->chunk ? (uint8_t *)(array->chunk + 1) : array->first;
 }
@@ -191,7 +191,7 @@ void *sl_arena_array_add(struct sl_arena_array *array)
 {
     if (array->count == array->capacity && !enlarge_array(array))
         return NULL;
-    void *item = items_of(array) + array->count++ * array->item;
+    void *item = get_items(array) + array->count++ * array->item;
     memset(item, 0, array->item);
     return item;
 }
@@ -215,7 +215,7 @@ void *sl_arena_array_keep(struct sl_arena_array *array)
     } else {
         items = sl_arena_alloc(array->arena, size, _Alignof(max_align_t));
         if (items && size)
-            memcpy(items, items_of(array), size);
+            memcpy(items, get_items(array), size);
     }
     sl_arena_array_drop(array);
     return items;

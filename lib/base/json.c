@@ -364,7 +364,7 @@ static bool json_leave(struct sl_json *j)
     return false;
 }
 
-static bool json_key_of(struct sl_json *j, struct sl_str *key, bool *escaped)
+static bool json_take_key(struct sl_json *j, struct sl_str *key, bool *escaped)
 {
     if (next_byte(j) != '"')
         return unexpected(j, "expected a key");
@@ -396,7 +396,7 @@ static bool json_next(struct sl_json *j, struct sl_str *key, bool *escaped)
             return json_leave(j);
     }
     j->fresh = false;
-    return !object || json_key_of(j, key, escaped);
+    return !object || json_take_key(j, key, escaped);
 }
 
 bool sl_json_next(struct sl_json *j, struct sl_str *key)

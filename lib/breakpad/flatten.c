@@ -29,14 +29,14 @@ struct walk {
     bool failed;
 };
 
-static uint64_t flatten_end_of(uint64_t address, uint64_t size)
+static uint64_t flatten_end_address(uint64_t address, uint64_t size)
 {
     return size > UINT64_MAX - address ? UINT64_MAX : address + size;
 }
 
 SL_ORDER_BY(flatten_by_start, struct span, start, inlinee)
 
-static struct span *spans_of(struct walk *w, const struct sl_function *f, size_t *count)
+static struct span *make_spans(struct walk *w, const struct sl_function *f, size_t *count)
 {
     size_t total = 0;
     *count = 0;
@@ -51,8 +51,8 @@ static struct span *spans_of(struct walk *w, const struct sl_function *f, size_t
     for (uint32_t i = 0; i < f->inlinee_count; i++)
         for (uint32_t j = 0; j < f->inlinees[i].line_count; j++) {
             const struct sl_line *line = &f->inlinees[i].lines[j];
-            spans[*count] = (struct span){line->address, flatten_end_of(line->address, line->size ? line->size : 1),
-                                          &f->inlinees[i]};
+            spans[*count] = (struct span){
+                line->address, flatten_end_address(line->address, line->size ? line->size : 1), &f->inlinees[i]};
             sorted = sorted && (*count == 0 || spans[*count - 1].start <= line->address);
             ++*count;
         }
@@ -93,12 +93,12 @@ static void add_inline(struct walk *w, const struct span *span, uint32_t depth, 
 static void walk_function(struct walk *w, const struct sl_function *f, uint32_t depth)
 {
     size_t span_count, next = 0;
-    struct span *spans = spans_of(w, f, &span_count);
+    struct span *spans = make_spans(w, f, &span_count);
     uint64_t covered = 0;
     bool any = false;
     for (uint32_t i = 0; i < f->line_count && !w->failed; i++) {
         const struct sl_line *line = &f->lines[i];
-        uint64_t at = line->address, end = flatten_end_of(at, line->size ? line->size : 1);
+        uint64_t at = line->address, end = flatten_end_address(at, line->size ? line->size : 1);
         if ((any && at < covered) || end <= w->low)
             continue;
         at = at < w->low ? w->low : at;
@@ -178,8 +178,8 @@ static bool group_inlines(struct flat *f, size_t from, struct sl_arena *arena)
     qsort(all, count, sizeof *all, by_call_and_address);
     for (size_t i = 0; i < count; i++) {
         struct flat_inline *last = kept ? &all[kept - 1] : NULL;
-        if (last && by_call(last, &all[i]) == 0 && all[i].address <= flatten_end_of(last->address, last->size)) {
-            uint64_t end = flatten_end_of(all[i].address, all[i].size);
+        if (last && by_call(last, &all[i]) == 0 && all[i].address <= flatten_end_address(last->address, last->size)) {
+            uint64_t end = flatten_end_address(all[i].address, all[i].size);
             last->size = end > last->address + last->size ? end - last->address : last->size;
         } else {
             groups += !last || by_call(last, &all[i]) != 0;
@@ -216,7 +216,7 @@ bool breakpad_flatten(struct flat *flat, const struct sl_function *function, bre
         .arg = arg,
         .first_line = flat->line_count,
         .low = function->address,
-        .high = flatten_end_of(function->address, function->size),
+        .high = flatten_end_address(function->address, function->size),
     };
     size_t inlines = flat->inline_count;
     walk_function(&walk, function, 0);

@@ -43,13 +43,13 @@ class Arena
     size_t forward_count = 0;
     size_t taken = SIZE_MAX; // see TakenBack
 
-    static const Extent &extent_of(const Node *node) { return reinterpret_cast<const Extent *>(node)[-1]; }
+    static const Extent &get_extent(const Node *node) { return reinterpret_cast<const Extent *>(node)[-1]; }
 
     static void add(Extent &sum, const Node *node)
     {
         if (!node)
             return;
-        const Extent &one = extent_of(node);
+        const Extent &one = get_extent(node);
         sum.text += one.text;
         sum.pack = one.pack > sum.pack ? one.pack : sum.pack;
         sum.forwards += one.forwards;
@@ -124,12 +124,12 @@ class Arena
         for (size_t i = 0; i < forward_count; i++) {
             if (!forwards[i]->Ref)
                 continue;
-            const Extent &extent = extent_of(forwards[i]->Ref);
+            const Extent &extent = get_extent(forwards[i]->Ref);
             if (extent.forwards)
                 return false; // possibly a cycle
             most = extent.text > most ? extent.text : most;
         }
-        const Extent &whole = extent_of(root);
+        const Extent &whole = get_extent(root);
         return whole.text + whole.forwards * most <= MaxText;
     }
 

@@ -138,7 +138,7 @@ static struct form form(enum type_form type, struct sl_str text)
     return (struct form){.type = type, .extra = text, .number = NO_INDEX};
 }
 
-static struct form form_of(const struct node *node)
+static struct form get_form(const struct node *node)
 {
     struct form f = form(NO_TYPE, node->text);
     const struct node *context = node_child(node, 0);
@@ -168,7 +168,7 @@ static struct form form_of(const struct node *node)
 static const struct node *accessor(struct printer *p, const struct node *node, bool prefix)
 {
     const struct node *storage = node_child(node, 0);
-    struct form f = form_of(storage);
+    struct form f = get_form(storage);
     f.type = AS_VALUE;
     f.extra = node->text;
     const struct node *rest = declaration(p, storage, prefix, f);
@@ -178,7 +178,7 @@ static const struct node *accessor(struct printer *p, const struct node *node, b
 static const struct node *bound_function(struct printer *p, const struct node *node, bool prefix)
 {
     const struct node *function = node_child(node, 0);
-    struct form f = form_of(function);
+    struct form f = get_form(function);
     f.arguments = node_child(node, 1);
     const struct node *rest = declaration(p, function, prefix, f);
     return rest == function ? node : rest;
@@ -205,7 +205,7 @@ static const struct node *context_node(struct printer *p, const struct node *nod
         return NULL;
     case N_BOUND: print_type(p, node); return NULL;
     case N_BOUND_FUNCTION: return bound_function(p, node, prefix);
-    default: return declaration(p, node, prefix, form_of(node));
+    default: return declaration(p, node, prefix, get_form(node));
     }
 }
 

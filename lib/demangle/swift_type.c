@@ -44,7 +44,7 @@ static struct node *vector(struct reader *r)
     return name ? sized_builtin(r, "Vec", name->text) : NULL;
 }
 
-static struct node *builtin_of(struct reader *r, const char *name, struct node *first, struct node *second)
+static struct node *make_builtin(struct reader *r, const char *name, struct node *first, struct node *second)
 {
     struct node *arguments = node_with_child(r, N_LIST, first);
     if (second)
@@ -62,8 +62,8 @@ struct node *type_builtin(struct reader *r)
     case 'v': return vector(r);
     case 'V':
         element = reader_pop_type(r);
-        return element ? builtin_of(r, "Builtin.FixedArray", reader_pop_type(r), element) : NULL;
-    case 'W': return builtin_of(r, "Builtin.Borrow", reader_pop_type(r), NULL);
+        return element ? make_builtin(r, "Builtin.FixedArray", reader_pop_type(r), element) : NULL;
+    case 'W': return make_builtin(r, "Builtin.Borrow", reader_pop_type(r), NULL);
     default: break;
     }
     for (size_t i = 0; i < sizeof builtins / sizeof *builtins; i++)
@@ -267,7 +267,7 @@ struct node *type_special(struct reader *r)
     }
 }
 
-static struct node *effect_of(struct reader *r, enum effect effect)
+static struct node *make_effect(struct reader *r, enum effect effect)
 {
     return node_add(r, node_effect(r, effect, ""), reader_pop_type(r));
 }
@@ -288,8 +288,8 @@ struct node *type_annotation(struct reader *r)
     switch (reader_next(r)) {
     case 'A': return node_effect(r, EFFECT_ISOLATION, "@isolated(any) ");
     case 'C': return node_effect(r, EFFECT_ISOLATION, "nonisolated(nonsending) ");
-    case 'c': return effect_of(r, EFFECT_ISOLATION);
-    case 'K': return effect_of(r, EFFECT_THROWS);
+    case 'c': return make_effect(r, EFFECT_ISOLATION);
+    case 'K': return make_effect(r, EFFECT_THROWS);
     case 'T': return node_effect(r, EFFECT_SENDING, "sending ");
     case 'a': return node_effect(r, EFFECT_ASYNC, " async");
     case 'b': return node_effect(r, EFFECT_SENDABLE, "@Sendable ");

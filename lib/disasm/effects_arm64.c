@@ -228,7 +228,7 @@ static uint32_t access_width(const struct arm64_text *t, bool is_pair)
     return is_pair ? 2 * width : width;
 }
 
-static bool is_any_of(struct sl_str name, const char *const *prefixes)
+static bool starts_with_any(struct sl_str name, const char *const *prefixes)
 {
     for (; *prefixes; prefixes++)
         if (begins_with(name, *prefixes))
@@ -244,12 +244,12 @@ static void read_instruction(const struct arm64_text *t)
     static const char *const pairs[] = {"ldp", "stp", "ldnp", "stnp", "ldxp", "stxp", "ldaxp", "stlxp", "casp", NULL};
     static const char *const other[] = {"ldraa", "ldrab", "ldg", "stg", "st2g", "stz", "ld64", "st64", NULL};
     struct sl_str memory = find_memory(t), rest = t->operands;
-    uint32_t width = access_width(t, is_any_of(t->name, pairs));
-    uint8_t direction = is_any_of(t->name, other)     ? 0
-                        : is_any_of(t->name, atomics) ? SL_DISASM_READS | SL_DISASM_WRITES
-                        : begins_with(t->name, "ld")  ? SL_DISASM_READS
-                        : begins_with(t->name, "st")  ? SL_DISASM_WRITES
-                                                      : 0;
+    uint32_t width = access_width(t, starts_with_any(t->name, pairs));
+    uint8_t direction = starts_with_any(t->name, other)     ? 0
+                        : starts_with_any(t->name, atomics) ? SL_DISASM_READS | SL_DISASM_WRITES
+                        : begins_with(t->name, "ld")        ? SL_DISASM_READS
+                        : begins_with(t->name, "st")        ? SL_DISASM_WRITES
+                                                            : 0;
     read_branch(t);
     if (begins_with(t->name, "prfm") || begins_with(t->name, "prfum"))
         return; /* prefetches do not fault */

@@ -99,7 +99,7 @@ static void llvm_put_place(struct disasm_line *line, struct sl_str text, uint64_
     sl_buf_printf(&line->text, ", 0x%llx", (unsigned long long)line->target);
 }
 
-static LLVMDisasmContextRef context_of(struct llvm *llvm, bool is_arm, bool is_older)
+static LLVMDisasmContextRef get_context(struct llvm *llvm, bool is_arm, bool is_older)
 {
     LLVMDisasmContextRef *context = &llvm->contexts[is_arm][is_older];
     const struct target *target = llvm->is_aarch64 ? &aarch64 : &arm[is_arm][is_older];
@@ -119,7 +119,7 @@ static size_t llvm_decode(struct llvm *llvm, enum sl_code_form form, struct sl_b
     bool is_arm = form == SL_FORM_ARM && !llvm->is_aarch64;
     memcpy(copy, bytes.data, size);
     for (int older = 0; older <= !llvm->is_aarch64; older++) {
-        LLVMDisasmContextRef context = context_of(llvm, is_arm, older);
+        LLVMDisasmContextRef context = get_context(llvm, is_arm, older);
         size_t read = context ? LLVMDisasmInstruction(context, copy, size, address, text, MOST_TEXT) : 0;
         if (read && read <= size)
             return read;
@@ -165,7 +165,7 @@ bool disasm_llvm_open(bool is_aarch64, struct disasm_engine *engine)
     call_once(&once, llvm_initialize);
     llvm->is_aarch64 = is_aarch64;
     *engine = (struct disasm_engine){llvm, llvm_read, llvm_close};
-    if (context_of(llvm, false, false))
+    if (get_context(llvm, false, false))
         return true;
     free(llvm);
     return false;

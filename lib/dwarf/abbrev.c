@@ -49,7 +49,7 @@ static int fixed_size(uint16_t form, const struct abbrev_table *table)
     return form < COMMON_FORMS ? table->sizes[form] : size_of_form(form, table);
 }
 
-static enum entry_slot slot_of(uint16_t attribute)
+static enum entry_slot get_slot(uint16_t attribute)
 {
     switch (attribute) {
     case DW_AT_sibling: return SLOT_SIBLING;
@@ -88,7 +88,7 @@ static bool is_of_types(uint16_t attribute)
 /* The attributes of an entry that are read: all, those needed for code, those needed for types, only DW_AT_sibling. */
 enum attribute_set { SET_ALL, SET_CODE, SET_TYPES, SET_SIBLING };
 
-static enum attribute_set set_of(uint16_t tag, bool variables)
+static enum attribute_set choose_attribute_set(uint16_t tag, bool variables)
 {
     switch (tag) {
     case DW_TAG_compile_unit:
@@ -108,7 +108,7 @@ static bool wanted(enum attribute_set set, uint16_t attribute, const struct dwar
         return set == SET_ALL || attribute == DW_AT_sibling || is_of_types(attribute);
     if (attribute == DW_AT_decl_file || attribute == DW_AT_decl_line || attribute == DW_AT_GNU_discriminator)
         return w->row_list;
-    enum entry_slot slot = slot_of(attribute);
+    enum entry_slot slot = get_slot(attribute);
     return slot != SLOT_OTHER && (slot != SLOT_CALL_COLUMN || w->positions || w->row_list);
 }
 
@@ -129,7 +129,7 @@ static enum abbrev_kind kind_with_variables(uint16_t tag)
 }
 
 /* KIND_LEAF_TYPE: entries below have no code, so the walk jumps over them if there is a sibling attribute. */
-static enum abbrev_kind kind_of(uint16_t tag, bool variables)
+static enum abbrev_kind get_entry_kind(uint16_t tag, bool variables)
 {
     enum abbrev_kind kind = variables ? kind_with_variables(tag) : KIND_OTHER;
     if (kind != KIND_OTHER)
@@ -185,7 +185,7 @@ static enum abbrev_op variable_size(uint16_t form)
     }
 }
 
-static enum read_op read_op_of(uint16_t form, const struct abbrev_table *t)
+static enum read_op choose_read_op(uint16_t form, const struct abbrev_table *t)
 {
     if (form == DW_FORM_implicit_const)
         return READ_CONSTANT;
@@ -224,7 +224,7 @@ static bool add_attribute(struct abbrev_table *t, struct abbrev *abbrev, enum at
     if (wanted(set, attribute, t->w))
         return add_step(
             t, abbrev,
-            (struct abbrev_step){STEP_READ, read_op_of(form, t), slot_of(attribute), attribute, form, constant});
+            (struct abbrev_step){STEP_READ, choose_read_op(form, t), get_slot(attribute), attribute, form, constant});
     int size = fixed_size(form, t);
     if (size >= 0)
         return add_step(t, abbrev, (struct abbrev_step){.op = STEP_SKIP, .form = form, .value = size});
@@ -236,7 +236,7 @@ struct traits {
     bool sibling, declaration, low_pc, high_pc, ranges;
 };
 
-static enum abbrev_walk walk_of(const struct abbrev *abbrev, const struct traits *traits)
+static enum abbrev_walk choose_walk(const struct abbrev *abbrev, const struct traits *traits)
 {
     bool code = traits->ranges || (traits->low_pc && traits->high_pc), jump = traits->sibling && abbrev->children;
     switch (abbrev->kind) {
@@ -272,12 +272,12 @@ static bool read_abbrev(struct abbrev_table *t, struct sl_reader *r, struct abbr
     uint64_t tag = sl_read_uleb(r);
     abbrev->tag = tag > UINT16_MAX ? 0 : (uint16_t)tag;
     abbrev->children = sl_read_u8(r) != 0;
-    abbrev->kind = (uint8_t)kind_of(abbrev->tag, t->w->variables);
-    enum attribute_set set = set_of(abbrev->tag, t->w->variables);
+    abbrev->kind = (uint8_t)get_entry_kind(abbrev->tag, t->w->variables);
+    enum attribute_set set = choose_attribute_set(abbrev->tag, t->w->variables);
     for (;;) {
         uint64_t attribute = sl_read_uleb(r), form = sl_read_uleb(r);
         if (r->failed || (attribute == 0 && form == 0)) {
-            abbrev->walk = (uint8_t)walk_of(abbrev, &traits);
+            abbrev->walk = (uint8_t)choose_walk(abbrev, &traits);
             t->has_functions = t->has_functions || (abbrev->kind == KIND_SUBPROGRAM && abbrev->walk == WALK_CODE);
             return !r->failed;
         }
@@ -292,7 +292,7 @@ static bool read_abbrev(struct abbrev_table *t, struct sl_reader *r, struct abbr
     }
 }
 
-static struct quick quick_of(const struct abbrev_table *t, const struct abbrev *abbrev)
+static struct quick make_quick_reader(const struct abbrev_table *t, const struct abbrev *abbrev)
 {
     const struct quick other = {.op = QUICK_OTHER};
     struct quick q = {(uint16_t)abbrev->lead, 0, abbrev->children, QUICK_SKIP};
@@ -316,7 +316,7 @@ static bool make_quick(struct abbrev_table *t)
     if (!sl_account_grow(&t->w->account, &t->quick, &t->quick_capacity, t->dense_count + 1, sizeof *t->quick))
         return false;
     for (size_t i = 1; i < t->dense_count; i++)
-        t->quick[i] = quick_of(t, &t->items[i]);
+        t->quick[i] = make_quick_reader(t, &t->items[i]);
     t->quick[0] = (struct quick){.open = -1, .op = QUICK_SKIP};
     return true;
 }

@@ -78,7 +78,7 @@ static void shift(struct sl_function *f, uint64_t by)
 }
 
 /* Returns the sorted start addresses of the batch's functions; NULL when out of memory. */
-static const uint64_t *starts_of(const struct sl_function_batch *batch, struct sl_arena *arena)
+static const uint64_t *sort_starts(const struct sl_function_batch *batch, struct sl_arena *arena)
 {
     uint64_t *starts = SL_ARENA_ARRAY(arena, uint64_t, batch->function_count + 1);
     for (size_t i = 0; starts && i < batch->function_count; i++)
@@ -102,7 +102,7 @@ static void debug_map_prepare(struct sl_function_sink *sink, struct sl_function_
     struct map_sink *m = (struct map_sink *)sink;
     struct sl_function *functions = (struct sl_function *)batch->functions;
     size_t kept = 0;
-    const uint64_t *starts = starts_of(batch, arena);
+    const uint64_t *starts = sort_starts(batch, arena);
     for (size_t i = 0; i < batch->function_count; i++) {
         const struct moved *moved = moved_at(m, functions[i].address);
         if (!moved || is_padding(&functions[i], moved, starts, batch->function_count))

@@ -242,7 +242,7 @@ static bool read_entries(struct sl_dwarf_listing *l, const struct dwarf_unit *un
     return !w->account.failed;
 }
 
-static const void *copy_of(struct sl_arena *arena, const void *items, size_t count, size_t size)
+static const void *copy_items(struct sl_arena *arena, const void *items, size_t count, size_t size)
 {
     void *copy = sl_arena_zalloc(arena, count + 1, size);
     if (copy && count)
@@ -270,10 +270,10 @@ enum sl_code sl_dwarf_listing_read(struct sl_dwarf_listing *l, size_t index, str
     if (w->account.failed)
         return sl_budget_fail(l->reader.budget, error);
     *out = (struct sl_dwarf_unit){
-        .functions = copy_of(arena, l->functions, l->function_count, sizeof *l->functions),
-        .ranges = copy_of(arena, l->ranges, l->range_count, sizeof *l->ranges),
-        .rows = copy_of(arena, l->rows.rows, l->rows.count, sizeof *l->rows.rows),
-        .files = copy_of(arena, w->lines.files, w->lines.file_count, sizeof *w->lines.files),
+        .functions = copy_items(arena, l->functions, l->function_count, sizeof *l->functions),
+        .ranges = copy_items(arena, l->ranges, l->range_count, sizeof *l->ranges),
+        .rows = copy_items(arena, l->rows.rows, l->rows.count, sizeof *l->rows.rows),
+        .files = copy_items(arena, w->lines.files, w->lines.file_count, sizeof *w->lines.files),
         .function_count = l->function_count,
         .range_count = l->range_count,
         .row_count = l->rows.count,

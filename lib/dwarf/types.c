@@ -42,7 +42,7 @@ struct type_entry {
     uint64_t end; /* of its attributes */
 };
 
-static struct bound bound_of(const struct attribute *a)
+static struct bound get_bound(const struct attribute *a)
 {
     switch (a->form) {
     case DW_FORM_data1:
@@ -68,9 +68,9 @@ static void take_attribute(struct dwarf_worker *w, const struct dwarf_unit *unit
     case DW_AT_abstract_origin:
     case DW_AT_specification: e->is.origin = dwarf_reference(unit, a); break;
     case DW_AT_declaration: e->is.declaration = a->value; break;
-    case DW_AT_lower_bound: e->lower = bound_of(a); break;
-    case DW_AT_upper_bound: e->upper = bound_of(a); break;
-    case DW_AT_count: e->count = bound_of(a); break;
+    case DW_AT_lower_bound: e->lower = get_bound(a); break;
+    case DW_AT_upper_bound: e->upper = get_bound(a); break;
+    case DW_AT_count: e->count = get_bound(a); break;
     }
 }
 
@@ -148,7 +148,7 @@ struct children {
     size_t open; /* depth of `at` below the children */
 };
 
-static struct children children_of(struct typing *t, struct reference parent, const struct type_entry *e)
+static struct children open_children(struct typing *t, struct reference parent, const struct type_entry *e)
 {
     return (struct children){e->children ? dwarf_find_unit(t->w, t->from, parent) : NULL, e->end, 0};
 }
@@ -250,7 +250,7 @@ static void set_bound(struct typing *t, struct type *type, const struct type *ta
 static void set_array(struct typing *t, struct type *type, struct reference reference, const struct type_entry *e,
                       const struct type *element)
 {
-    struct children children = children_of(t, reference, e);
+    struct children children = open_children(t, reference, e);
     struct type_entry range;
     struct sl_buf right = {0};
     while (right.size <= MAX_TYPE_TEXT && next_child(t, &children, &range))
@@ -270,7 +270,7 @@ struct type_parameter {
 static bool push_parameters(struct typing *t, struct reference reference, const struct type_entry *e)
 {
     struct variable_reader *v = &t->w->variable_reader;
-    struct children children = children_of(t, reference, e);
+    struct children children = open_children(t, reference, e);
     struct type_entry child;
     size_t first = v->parameter_count;
     while (next_child(t, &children, &child)) {
@@ -286,7 +286,7 @@ static bool push_parameters(struct typing *t, struct reference reference, const 
     return true;
 }
 
-static const struct type *type_of(struct typing *t, struct reference reference, bool has, unsigned depth);
+static const struct type *find_type(struct typing *t, struct reference reference, bool has, unsigned depth);
 
 static void set_function(struct typing *t, struct type *type, struct reference reference, const struct type_entry *e,
                          const struct type *result, unsigned depth)
@@ -297,10 +297,10 @@ static void set_function(struct typing *t, struct type *type, struct reference r
     bool fits = push_parameters(t, reference, e);
     sl_buf_cstr(&right, "(");
     for (size_t i = first; fits && i < v->parameter_count && right.size <= MAX_TYPE_TEXT; i++) {
-        const struct type_parameter p = v->parameters[i]; /* a copy: type_of may move the array */
+        const struct type_parameter p = v->parameters[i]; /* a copy: find_type may move the array */
         if (i > first)
             sl_buf_cstr(&right, ", ");
-        sl_buf_str(&right, p.is_rest ? SL_STR("...") : type_of(t, p.type, p.has_type, depth + 1)->whole);
+        sl_buf_str(&right, p.is_rest ? SL_STR("...") : find_type(t, p.type, p.has_type, depth + 1)->whole);
     }
     v->parameter_count = first;
     sl_buf_cstr(&right, ")");
@@ -330,7 +330,7 @@ static void name_type(struct typing *t, struct type *type, struct reference refe
     case DW_TAG_union_type:
     case DW_TAG_unspecified_type: return;
     }
-    const struct type *target = type_of(t, e.is.type, e.is.has_type, depth + 1);
+    const struct type *target = find_type(t, e.is.type, e.is.has_type, depth + 1);
     switch (e.tag) {
     case DW_TAG_pointer_type: set_pointer(t, type, target, SL_STR("*")); break;
     case DW_TAG_reference_type: set_pointer(t, type, target, SL_STR("&")); break;
@@ -346,7 +346,7 @@ static void name_type(struct typing *t, struct type *type, struct reference refe
 }
 
 /* Returns the type of an entry; unknown_type for a cycle or a chain that is too long. */
-static const struct type *type_of(struct typing *t, struct reference reference, bool has, unsigned depth)
+static const struct type *find_type(struct typing *t, struct reference reference, bool has, unsigned depth)
 {
     struct variable_reader *v = &t->w->variable_reader;
     uint64_t key = reference.offset << 1 | (reference.file != t->from->file);
@@ -374,5 +374,5 @@ static const struct type *type_of(struct typing *t, struct reference reference, 
 struct sl_str types_name(struct dwarf_worker *w, const struct dwarf_unit *from, struct reference type, bool has)
 {
     struct typing t = {w, from};
-    return type_of(&t, type, has, 0)->whole;
+    return find_type(&t, type, has, 0)->whole;
 }

@@ -38,7 +38,7 @@ void sl_assembler_free(struct sl_assembler *a)
     *a = (struct sl_assembler){.account = a->account};
 }
 
-static uint64_t assemble_end_of(uint64_t address, uint64_t size)
+static uint64_t end_address(uint64_t address, uint64_t size)
 {
     return size > UINT64_MAX - address ? UINT64_MAX : address + size;
 }
@@ -48,10 +48,10 @@ static bool before(const struct part *a, const struct part *b)
     return a->address != b->address ? a->address < b->address : a->depth < b->depth;
 }
 
-static struct part part_of(const struct sl_flat_inlinee *inlinees, size_t i)
+static struct part make_part(const struct sl_flat_inlinee *inlinees, size_t i)
 {
     const struct sl_flat_inlinee *f = &inlinees[i];
-    return (struct part){f->address, assemble_end_of(f->address, f->size), f->depth, (uint32_t)i};
+    return (struct part){f->address, end_address(f->address, f->size), f->depth, (uint32_t)i};
 }
 
 /* Fills the queue with the inlinees, sorted by start and depth; equal ones keep their order. */
@@ -67,7 +67,7 @@ static bool fill_queue(struct sl_assembler *a, const struct sl_function *functio
         const struct sl_flat_inlinee *f = &inlinees[i];
         if (f->address < function->address || f->depth > SL_MAX_INLINE_DEPTH || !f->size)
             continue;
-        a->queue[count] = part_of(inlinees, i);
+        a->queue[count] = make_part(inlinees, i);
         sorted = sorted && (!count || !before(&a->queue[count], &a->queue[count - 1]));
         count++;
     }
@@ -81,7 +81,7 @@ static bool fill_queue(struct sl_assembler *a, const struct sl_function *functio
         a->order[i] = (struct sl_ordered){a->queue[i].address, a->queue[i].depth, a->queue[i].index};
     sl_order(a->order, a->scratch, count);
     for (size_t i = 0; i < count; i++)
-        a->queue[i] = part_of(inlinees, a->order[i].index);
+        a->queue[i] = make_part(inlinees, a->order[i].index);
     return true;
 }
 
@@ -234,7 +234,7 @@ static bool distribute(struct sl_assembler *a, const struct sl_flat_inlinee *inl
             continue;
         }
         const struct sl_line *line = &lines[next_line];
-        uint64_t end = assemble_end_of(line->address, line->size ? line->size : 1), stop = end;
+        uint64_t end = end_address(line->address, line->size ? line->size : 1), stop = end;
         uint64_t limit = a->nodes[stack[height - 1]].part.end;
         if (next_node < node_count && a->nodes[next_node].part.address < limit)
             limit = a->nodes[next_node].part.address;
@@ -310,8 +310,8 @@ bool sl_assemble(struct sl_assembler *a, struct sl_arena *arena, struct sl_funct
     function->line_count = function->inlinee_count = 0;
     if (!sl_account_grow(&a->account, &a->nodes, &a->node_capacity, 1, sizeof *a->nodes))
         return false;
-    a->nodes[0] = (struct node){
-        .part = {.address = function->address, .end = assemble_end_of(function->address, function->size)}};
+    a->nodes[0] =
+        (struct node){.part = {.address = function->address, .end = end_address(function->address, function->size)}};
     return fill_queue(a, function, inlinees, inlinee_count, &queued) && accept_all(a, queued, &nodes) &&
            distribute(a, inlinees, &nodes, lines, line_count, &owned) &&
            assemble_build(a, arena, function, inlinees, nodes, owned);

@@ -50,7 +50,7 @@ void sl_path_join(struct sl_buf *out, struct sl_str base, struct sl_str other)
 }
 
 /* Returns the length of the root, which `..` cannot leave: "/", "\\\\", "C:\\". */
-static size_t root_of(struct sl_str p)
+static size_t get_root_length(struct sl_str p)
 {
     size_t size = 0;
     if (is_windows_absolute(p))
@@ -63,7 +63,7 @@ static size_t root_of(struct sl_str p)
 void sl_path_clean(struct sl_buf *out, struct sl_str path)
 {
     char separator = sl_path_is_windows(path) ? '\\' : '/';
-    size_t start = out->size, root = root_of(path), floor;
+    size_t start = out->size, root = get_root_length(path), floor;
     for (size_t i = 0; i < root; i++)
         sl_buf_u8(out, (uint8_t)(is_separator(path.data[i]) ? separator : path.data[i]));
     size_t rooted =

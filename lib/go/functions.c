@@ -143,7 +143,7 @@ static const struct link *link_at(struct go_reader *g, const struct go_function 
 }
 
 /* Fills `chain` with the calls around code of call `index`, outermost first; returns their number, 0 if they cannot be read. */
-static size_t chain_of(struct go_reader *g, const struct go_function *f, int32_t index, int32_t *chain)
+static size_t read_call_chain(struct go_reader *g, const struct go_function *f, int32_t index, int32_t *chain)
 {
     size_t count = 0;
     while (index >= 0) {
@@ -189,7 +189,7 @@ static void read_calls(struct go_reader *g, const struct go_function *f, uint64_
     g->inlinee_count = g->open_count = 0;
     for (size_t i = 0; f->tree.size && i < g->calls.count && start < end && !g->account.failed; i++) {
         uint64_t stop = g->calls.items[i].end < end ? g->calls.items[i].end : end;
-        size_t count = chain_of(g, f, g->calls.items[i].value, chain), same = 0;
+        size_t count = read_call_chain(g, f, g->calls.items[i].value, chain), same = 0;
         while (same < count && same < g->open_count && g->open[same].index == chain[same])
             same++;
         close_calls(g, entry, same);

@@ -42,7 +42,7 @@ bool jit_read_hex(struct sl_str *text, uint64_t *value)
 SL_ORDER_BY(code_by_address, struct sl_jit_function, address)
 
 /* Returns the index of a value in the sorted bounds. */
-static size_t bound_of(const uint64_t *bounds, size_t count, uint64_t value)
+static size_t find_bound(const uint64_t *bounds, size_t count, uint64_t value)
 {
     return SL_PARTITION_POINT(middle, 0, count, bounds[middle] <= value) - 1;
 }
@@ -75,7 +75,8 @@ static void drop_overwritten(struct sl_jit_code *code, uint64_t *bounds, size_t 
         next[i] = i;
     for (size_t i = code->count; i--;) {
         struct sl_jit_function f = code->functions[i];
-        size_t begin = bound_of(bounds, cells, f.address), end = bound_of(bounds, cells, f.address + f.size), taken = 0;
+        size_t begin = find_bound(bounds, cells, f.address), end = find_bound(bounds, cells, f.address + f.size),
+               taken = 0;
         for (size_t cell = next_free(next, begin); cell < end; cell = next_free(next, cell)) {
             next[cell] = cell + 1;
             taken++;

@@ -30,7 +30,7 @@ static bool add_function(struct dump_reader *d, struct sl_bytes place, uint64_t 
     return slot || d->code->count == before;
 }
 
-static uint64_t value_of(struct sl_bytes place, bool big_endian)
+static uint64_t read_value(struct sl_bytes place, bool big_endian)
 {
     struct sl_reader r = sl_reader(place, big_endian);
     return sl_read_u64(&r);
@@ -44,7 +44,7 @@ static bool add_load(struct dump_reader *d, struct sl_reader *r)
     uint64_t size = sl_read_u64(r);
     sl_reader_skip(r, 8);
     struct sl_bytes rest = sl_read_bytes(r, sl_reader_left(r));
-    return r->failed || add_function(d, place, value_of(place, r->big_endian), size, sl_cstr_at(rest, 0));
+    return r->failed || add_function(d, place, read_value(place, r->big_endian), size, sl_cstr_at(rest, 0));
 }
 
 /* JIT_CODE_MOVE: pid, tid, vma, old address, new address, size, number. */
@@ -56,7 +56,7 @@ static bool add_move(struct dump_reader *d, struct sl_reader *r)
     if (r->failed)
         return true;
     size_t moved = (uintptr_t)sl_map_get(&d->last, (struct sl_str){(const char *)from.data, from.size});
-    return !moved || add_function(d, to, value_of(to, r->big_endian), size, d->code->functions[moved - 1].name);
+    return !moved || add_function(d, to, read_value(to, r->big_endian), size, d->code->functions[moved - 1].name);
 }
 
 enum sl_code sl_jit_read_dump(struct sl_bytes file, struct sl_jit_code *code, struct sl_budget *budget,

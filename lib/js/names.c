@@ -11,7 +11,7 @@ static struct sl_str up_to(struct sl_str text, size_t end)
 }
 
 /* Returns the offset of the character; the text's size if it is absent. */
-static size_t offset_of(struct sl_str text, char c)
+static size_t find_char(struct sl_str text, char c)
 {
     const char *found = text.size ? memchr(text.data, c, text.size) : NULL;
     return found ? (size_t)(found - text.data) : text.size;
@@ -31,7 +31,7 @@ struct sl_str sl_js_strip_hostname(struct sl_str path)
     if (host == path.size)
         return path;
     path = from(path, host + 3);
-    size_t slash = offset_of(path, '/');
+    size_t slash = find_char(path, '/');
     return slash < path.size ? from(path, slash) : path;
 }
 
@@ -46,8 +46,8 @@ struct sl_str sl_js_stem(struct sl_str path)
         return stem;
     size_t folder = (size_t)(slash + 1 - stem.data);
     struct sl_str name = from(stem, folder);
-    name = up_to(name, offset_of(name, '?'));
-    name = up_to(name, offset_of(name, '#'));
+    name = up_to(name, find_char(name, '?'));
+    name = up_to(name, find_char(name, '#'));
     for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
         if (sl_str_ends(name, suffixes[i])) {
             name.size -= suffixes[i].size;
@@ -120,7 +120,7 @@ static bool behind_digest(struct sl_str path, struct sl_str *rest)
 {
     *rest = path;
     while (true) {
-        size_t size = offset_of(*rest, '/');
+        size_t size = find_char(*rest, '/');
         bool last = size == rest->size, digest = is_digest(up_to(*rest, size));
         *rest = from(*rest, last ? size : size + 1);
         if (last || digest)
@@ -131,7 +131,7 @@ static bool behind_digest(struct sl_str path, struct sl_str *rest)
 static struct sl_str without_common_folders(struct sl_str path)
 {
     size_t size;
-    while ((size = offset_of(path, '/')) < path.size && is_common_folder(up_to(path, size)))
+    while ((size = find_char(path, '/')) < path.size && is_common_folder(up_to(path, size)))
         path = from(path, size + 1);
     return path;
 }
@@ -150,8 +150,8 @@ struct sl_str sl_js_module(struct sl_str path)
 {
     struct sl_str rest;
     path = sl_js_strip_hostname(path);
-    path = up_to(path, offset_of(path, '#'));
-    path = up_to(path, offset_of(path, '?'));
+    path = up_to(path, find_char(path, '#'));
+    path = up_to(path, find_char(path, '?'));
     path = without_extension(path);
     return behind_digest(path, &rest) ? rest : without_hash(without_common_folders(path));
 }
@@ -229,7 +229,7 @@ static void print_folded(struct sl_str name, struct sl_buf *out)
 {
     struct sl_str part = {NULL, 0};
     size_t count = 0, size;
-    for (; (size = offset_of(name, '.')) < name.size; name = from(name, size + 1)) {
+    for (; (size = find_char(name, '.')) < name.size; name = from(name, size + 1)) {
         struct sl_str next = up_to(name, size);
         if (count && !sl_str_equal(next, part)) {
             print_part(part, count, out);

@@ -209,7 +209,7 @@ enum js_state js_decorator(struct js_parser *p, uint8_t flags)
     return OPERAND;
 }
 
-static enum js_state member_of(struct js_parser *p)
+static enum js_state parse_member(struct js_parser *p)
 {
     bool hidden = js_peek(p, 0) == '#';
     p->at += hidden;
@@ -232,7 +232,7 @@ static enum js_state question(struct js_parser *p)
         p->operand = O_OTHER;
         js_advance(p, 2);
         uint8_t c = js_peek(p, 0);
-        return c == '(' || c == '[' ? OPERATOR : member_of(p);
+        return c == '(' || c == '[' ? OPERATOR : parse_member(p);
     }
     if (!js_push(p, L_CONDITION, 0))
         return FAILED;
@@ -393,7 +393,7 @@ enum js_state js_operator(struct js_parser *p)
 {
     uint8_t c = js_peek(p, 0);
     switch (c) {
-    case '.': js_advance(p, 1); return member_of(p);
+    case '.': js_advance(p, 1); return parse_member(p);
     case '(': return call(p);
     case '[': return js_top(p)->kind == L_DECORATOR ? js_ended(p) : subscript(p);
     case '=': return equals(p);

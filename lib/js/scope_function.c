@@ -232,7 +232,7 @@ static enum js_state computed_key(struct js_parser *p, const struct member *memb
     return OPERAND;
 }
 
-static uint8_t modifier_of(const struct js_parser *p, struct sl_str name)
+static uint8_t get_modifier(const struct js_parser *p, struct sl_str name)
 {
     static const struct {
         struct sl_str name;
@@ -267,7 +267,7 @@ static bool name_key(struct js_parser *p, struct member *member)
 {
     while (js_name_begins(js_peek(p, 0))) {
         const uint8_t *begin = p->at, *end = js_name_end(p);
-        uint8_t modifier = modifier_of(p, (struct sl_str){(const char *)begin, (size_t)(end - begin)});
+        uint8_t modifier = get_modifier(p, (struct sl_str){(const char *)begin, (size_t)(end - begin)});
         if (end == begin)
             return false;
         p->at = end;

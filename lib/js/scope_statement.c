@@ -141,7 +141,7 @@ static enum js_state try_block(struct js_parser *p)
     return js_push(p, L_TRY, 0) && js_push(p, L_BLOCK, 0) ? STATEMENT : FAILED;
 }
 
-static enum js_state case_of(struct js_parser *p, bool other)
+static enum js_state parse_case(struct js_parser *p, bool other)
 {
     if (js_top(p)->kind != L_SWITCH)
         return js_fail(p, "case outside of switch");
@@ -290,7 +290,7 @@ static enum js_state word_statement(struct js_parser *p)
     case W_CONTINUE: js_advance(p, size); return jump(p);
     case W_DEBUGGER: js_advance(p, size); return plain_end(p);
     case W_CASE:
-    case W_DEFAULT: js_advance(p, size); return case_of(p, word == W_DEFAULT);
+    case W_DEFAULT: js_advance(p, size); return parse_case(p, word == W_DEFAULT);
     default: return OPERAND;
     }
 }

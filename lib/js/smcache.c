@@ -149,25 +149,25 @@ static bool open_block(const struct sl_smcache *c, uint32_t index, struct block 
 }
 
 /* Returns the value of a token; for the key column the packed value. */
-static inline uint64_t value_of(const struct block *b, enum block_column column, unsigned token)
+static inline uint64_t get_value(const struct block *b, enum block_column column, unsigned token)
 {
     return sl_column_get(&b->columns[column], token) + (column == COLUMN_KEY ? 0 : b->least[column]);
 }
 
-static uint32_t line_of(const struct block *b, unsigned token)
+static uint32_t get_line(const struct block *b, unsigned token)
 {
-    return (uint32_t)((b->first >> 32) + (value_of(b, COLUMN_KEY, token) >> b->column_width));
+    return (uint32_t)((b->first >> 32) + (get_value(b, COLUMN_KEY, token) >> b->column_width));
 }
 
-static uint32_t column_of(const struct block *b, unsigned token)
+static uint32_t get_column(const struct block *b, unsigned token)
 {
     uint64_t mask = (UINT64_C(1) << b->column_width) - 1;
-    return b->least[COLUMN_KEY] + (uint32_t)(value_of(b, COLUMN_KEY, token) & mask);
+    return b->least[COLUMN_KEY] + (uint32_t)(get_value(b, COLUMN_KEY, token) & mask);
 }
 
 static uint64_t token_key(const struct block *b, unsigned token)
 {
-    return (uint64_t)line_of(b, token) << 32 | column_of(b, token);
+    return (uint64_t)get_line(b, token) << 32 | get_column(b, token);
 }
 
 /* Returns how many blocks begin before the key. Branch-free, because the direction of a search is unpredictable. */
@@ -242,7 +242,7 @@ static bool find_before(const struct sl_smcache *c, uint64_t key, struct found *
 /* search_before(), limited to the line of the key. */
 static bool find_token(const struct sl_smcache *c, uint64_t key, struct found *token)
 {
-    return search_before(c, key, token) && line_of(&token->block, token->index) == key >> 32;
+    return search_before(c, key, token) && get_line(&token->block, token->index) == key >> 32;
 }
 
 static struct sl_str name_at(const struct sl_table_units *units, uint32_t count, uint64_t number)
@@ -340,11 +340,11 @@ bool smcache_find(const struct sl_smcache *c, uint32_t line, uint32_t column, st
         return false;
     *token =
         (struct smcache_token){.line = line,
-                               .column = column_of(&t.block, t.index),
-                               .source = value_of(&t.block, COLUMN_SOURCE, t.index) >> c->ranges,
-                               .source_line = (uint32_t)value_of(&t.block, COLUMN_LINE, t.index),
-                               .source_column = (uint32_t)value_of(&t.block, COLUMN_COLUMN, t.index),
-                               .name = name_at(&c->names, c->name_count, value_of(&t.block, COLUMN_NAME, t.index))};
+                               .column = get_column(&t.block, t.index),
+                               .source = get_value(&t.block, COLUMN_SOURCE, t.index) >> c->ranges,
+                               .source_line = (uint32_t)get_value(&t.block, COLUMN_LINE, t.index),
+                               .source_column = (uint32_t)get_value(&t.block, COLUMN_COLUMN, t.index),
+                               .name = name_at(&c->names, c->name_count, get_value(&t.block, COLUMN_NAME, t.index))};
     return true;
 }
 
@@ -352,7 +352,7 @@ bool smcache_find(const struct sl_smcache *c, uint32_t line, uint32_t column, st
 static __attribute__((noinline)) bool move_in_range(const struct found *t, uint32_t line, uint32_t column,
                                                     struct sl_smcache_place *place)
 {
-    return js_move_range(line_of(&t->block, t->index), column_of(&t->block, t->index), line, column, &place->line,
+    return js_move_range(get_line(&t->block, t->index), get_column(&t->block, t->index), line, column, &place->line,
                          &place->column);
 }
 
@@ -363,18 +363,18 @@ bool sl_smcache_lookup(const struct sl_smcache *c, uint32_t line, uint32_t colum
     *place = (struct sl_smcache_place){.source = 0};
     if (c->ranges ? !find_before(c, key, &t) : !find_token(c, key, &t))
         return false;
-    uint64_t source = value_of(&t.block, COLUMN_SOURCE, t.index);
+    uint64_t source = get_value(&t.block, COLUMN_SOURCE, t.index);
     bool range = c->ranges && source & 1;
     source >>= c->ranges;
-    if (source == 0 || source > c->source_count || (c->ranges && !range && line_of(&t.block, t.index) != line))
+    if (source == 0 || source > c->source_count || (c->ranges && !range && get_line(&t.block, t.index) != line))
         return false;
     place->source = (uint32_t)(source - 1);
-    place->line = (uint32_t)value_of(&t.block, COLUMN_LINE, t.index);
-    place->column = (uint32_t)value_of(&t.block, COLUMN_COLUMN, t.index);
+    place->line = (uint32_t)get_value(&t.block, COLUMN_LINE, t.index);
+    place->column = (uint32_t)get_value(&t.block, COLUMN_COLUMN, t.index);
     if (range && !move_in_range(&t, line, column, place))
         return false;
-    place->name = name_at(&c->names, c->name_count, value_of(&t.block, COLUMN_NAME, t.index));
-    place->script_scope = (uint32_t)value_of(&t.block, COLUMN_SCOPE, t.index);
+    place->name = name_at(&c->names, c->name_count, get_value(&t.block, COLUMN_NAME, t.index));
+    place->script_scope = (uint32_t)get_value(&t.block, COLUMN_SCOPE, t.index);
     if (c->start_count | c->boundary_count)
         set_original_function(c, node_at(c, key), place);
     else

@@ -19,7 +19,7 @@ struct least_greatest {
     uint32_t least, greatest;
 };
 
-static struct least_greatest bounds_of(const uint32_t *values, uint32_t count)
+static struct least_greatest find_bounds(const uint32_t *values, uint32_t count)
 {
     struct least_greatest b = {values[0], values[0]};
     for (uint32_t i = 1; i < count; i++) {
@@ -29,16 +29,16 @@ static struct least_greatest bounds_of(const uint32_t *values, uint32_t count)
     return b;
 }
 
-static uint8_t width_of(uint32_t greatest)
+static uint8_t bits_needed(uint32_t greatest)
 {
     return greatest ? (uint8_t)(32 - __builtin_clz(greatest)) : 0;
 }
 
 static void set_column(struct block_values *v, enum block_column column, const uint32_t *values, uint32_t count)
 {
-    struct least_greatest bounds = bounds_of(values, count);
+    struct least_greatest bounds = find_bounds(values, count);
     v->least[column] = bounds.least;
-    v->widths[column] = width_of(bounds.greatest - bounds.least);
+    v->widths[column] = bits_needed(bounds.greatest - bounds.least);
     v->columns[column] = values;
 }
 
@@ -48,13 +48,13 @@ static bool set_keys(struct block_values *v, const uint32_t *lines, const uint32
     v->columns[COLUMN_KEY] = columns;
     v->one_line = lines[count - 1] == lines[0];
     struct least_greatest bounds =
-        v->one_line ? (struct least_greatest){columns[0], columns[count - 1]} : bounds_of(columns, count);
-    uint8_t width = width_of(bounds.greatest - bounds.least);
+        v->one_line ? (struct least_greatest){columns[0], columns[count - 1]} : find_bounds(columns, count);
+    uint8_t width = bits_needed(bounds.greatest - bounds.least);
     v->least[COLUMN_KEY] = bounds.least;
     v->column_width = v->widths[COLUMN_KEY] = width;
     if (v->one_line)
         return true;
-    v->widths[COLUMN_KEY] = (uint8_t)(width + width_of(lines[count - 1] - lines[0]));
+    v->widths[COLUMN_KEY] = (uint8_t)(width + bits_needed(lines[count - 1] - lines[0]));
     for (uint32_t i = 0; i < count; i++)
         v->keys[i] = (uint64_t)(lines[i] - lines[0]) << width | (columns[i] - v->least[COLUMN_KEY]);
     return v->widths[COLUMN_KEY] <= KEY_WIDTH;

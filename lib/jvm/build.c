@@ -269,7 +269,7 @@ static void on_class(struct build *b, const struct sl_jvm_record *r)
     b->method.there = false;
 }
 
-static uint32_t method_of(struct build *b, struct sl_str obfuscated)
+static uint32_t find_method(struct build *b, struct sl_str obfuscated)
 {
     struct jvm_text name = jvm_string(&b->strings, obfuscated);
     uint32_t named = jvm_key_find(&b->name_keys, (struct jvm_key){name.id, 0, 0}), row = b->method_count;
@@ -297,7 +297,7 @@ static void on_method(struct build *b, const struct record_ahead *a)
     struct pending *p = &b->pending;
     p->member = *m;
     if (!is_same(&b->method, m->obfuscated))
-        b->method = (struct last_lookup){m->obfuscated, method_of(b, m->obfuscated), true};
+        b->method = (struct last_lookup){m->obfuscated, find_method(b, m->obfuscated), true};
     if (m->receiver.data && !is_same(&b->foreign, m->receiver))
         b->foreign = (struct last_lookup){m->receiver, jvm_take(&b->receivers, &a->receiver).id, true};
     p->method = b->method.found;
@@ -353,7 +353,7 @@ static void on_method_comment(struct build *b, const struct sl_jvm_comment *comm
 }
 
 /* Returns the file as in RECEIVERS; most files are named after their class. */
-static uint32_t file_of(struct build *b, struct sl_str file)
+static uint32_t find_file(struct build *b, struct sl_str file)
 {
     struct sl_str class = sl_jvm_outermost(b->original);
     bool named_so = class.size && sl_str_starts(file, class);
@@ -371,7 +371,7 @@ static void on_class_comment(struct build *b, const struct sl_jvm_comment *comme
 {
     struct receiver receiver = get_receiver(b, b->receiver);
     if (comment->kind == SL_JVM_COMMENT_SOURCE_FILE)
-        receiver.file = file_of(b, comment->text);
+        receiver.file = find_file(b, comment->text);
     else if (comment->kind == SL_JVM_COMMENT_SYNTHESIZED)
         receiver.flags |= JVM_SYNTHESIZED;
     set_receiver(b, b->receiver, receiver);

@@ -49,13 +49,13 @@ bool sl_jvm_frames_add(struct sl_jvm_frames *out, const struct sl_jvm_frame *fra
     return !out->limited && !out->busy;
 }
 
-static struct jvm_receiver receiver_of(const struct search *s, const struct jvm_member *m)
+static struct jvm_receiver find_receiver(const struct search *s, const struct jvm_member *m)
 {
     return m->flags & JVM_FOREIGN ? jvm_receiver(s->mapper, m->receiver) : s->own;
 }
 
-static struct sl_jvm_frame frame_of(const struct search *s, const struct jvm_member *m,
-                                    const struct jvm_receiver *receiver, bool has_line, uint32_t line)
+static struct sl_jvm_frame make_frame(const struct search *s, const struct jvm_member *m,
+                                      const struct jvm_receiver *receiver, bool has_line, uint32_t line)
 {
     struct sl_str none = {NULL, 0};
     return (struct sl_jvm_frame){.class = receiver->name,
@@ -68,8 +68,8 @@ static struct sl_jvm_frame frame_of(const struct search *s, const struct jvm_mem
 
 static struct sl_jvm_frame plain_frame(const struct search *s, const struct jvm_member *m, bool has_line, uint32_t line)
 {
-    struct jvm_receiver receiver = receiver_of(s, m);
-    struct sl_jvm_frame frame = frame_of(s, m, &receiver, has_line, line);
+    struct jvm_receiver receiver = find_receiver(s, m);
+    struct sl_jvm_frame frame = make_frame(s, m, &receiver, has_line, line);
     sl_jvm_file_name(frame.class, s->reference, &frame.file, &frame.suffix);
     return frame;
 }
@@ -83,8 +83,8 @@ static void add_plain(struct search *s, const struct jvm_member *m, bool has_lin
 /* Adds a frame whose line was found; its file is that of the class in the mapping, if known. */
 static void add_mapped(struct search *s, const struct jvm_member *m, bool has_line, uint32_t line)
 {
-    struct jvm_receiver receiver = receiver_of(s, m);
-    struct sl_jvm_frame frame = frame_of(s, m, &receiver, has_line, line);
+    struct jvm_receiver receiver = find_receiver(s, m);
+    struct sl_jvm_frame frame = make_frame(s, m, &receiver, has_line, line);
     frame.file = receiver.file;
     frame.suffix = receiver.suffix;
     if (!receiver.file.data)
@@ -339,7 +339,7 @@ static void take_outline(struct search *s, struct sl_jvm_outline *outline)
 enum outline_part { OUTLINE_NONE, OUTLINE_WHOLE, OUTLINE_WITH_INLINED };
 
 /* Whether the frame is an outline, or code inlined into one. A line that no member contains counts as in the first member. */
-static enum outline_part outline_part_of(const struct search *s)
+static enum outline_part choose_outline_part(const struct search *s)
 {
     struct jvm_members all = s->members;
     struct jvm_member m;
@@ -411,7 +411,7 @@ enum sl_jvm_answer sl_jvm_mapper_frame(const struct sl_jvm_mapper *mapper, const
     outline->carried = false;
     if (!known)
         return SL_JVM_UNKNOWN;
-    enum outline_part part = has_members ? outline_part_of(&s) : OUTLINE_NONE;
+    enum outline_part part = has_members ? choose_outline_part(&s) : OUTLINE_NONE;
     if (part != OUTLINE_NONE)
         *outline = (struct sl_jvm_outline){true, query->by == SL_JVM_BY_LINE ? s.query.line : 0};
     if (part == OUTLINE_WHOLE)

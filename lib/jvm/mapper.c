@@ -68,7 +68,7 @@ struct rows {
     uint64_t count, at, left;
 };
 
-static struct rows rows_of(const struct sl_jvm_mapper *m, enum jvm_section section, size_t size, uint32_t hash)
+static struct rows find_rows(const struct sl_jvm_mapper *m, enum jvm_section section, size_t size, uint32_t hash)
 {
     struct rows rows = {.bytes = m->table.sections[section], .size = size, .hash = hash};
     rows.count = rows.left = rows.bytes.size / size;
@@ -78,12 +78,12 @@ static struct rows rows_of(const struct sl_jvm_mapper *m, enum jvm_section secti
 
 static struct rows class_rows(const struct sl_jvm_mapper *m, const struct jvm_names *names)
 {
-    return rows_of(m, JVM_CLASSES, JVM_CLASS_SIZE, names->class_hash);
+    return find_rows(m, JVM_CLASSES, JVM_CLASS_SIZE, names->class_hash);
 }
 
 static struct rows method_rows(const struct sl_jvm_mapper *m, const struct jvm_names *names)
 {
-    return rows_of(m, JVM_METHODS, JVM_METHOD_SIZE, names->method_hash);
+    return find_rows(m, JVM_METHODS, JVM_METHOD_SIZE, names->method_hash);
 }
 
 /* Returns the next row that may have the hash; NULL when there is none. */

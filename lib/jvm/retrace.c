@@ -257,7 +257,7 @@ static bool is_any_ambiguous(const struct retrace *r)
 /* ---- frames ---- */
 
 /* Returns the text after the last dot. */
-static struct sl_str extension_of(struct sl_str file)
+static struct sl_str get_extension(struct sl_str file)
 {
     const char *dot = file.size ? memrchr(file.data, '.', file.size) : NULL;
     return (struct sl_str){dot ? dot + 1 : "", dot ? (size_t)(file.data + file.size - dot - 1) : 0};
@@ -277,7 +277,7 @@ static void set_file(const struct retrace *r, const struct jvm_receiver *of, str
         frame->suffix = SL_STR("");
         return;
     }
-    struct sl_str extension = extension_of(extension_of(own).size ? own : told);
+    struct sl_str extension = get_extension(get_extension(own).size ? own : told);
     bool kotlin = sl_str_equal(extension, SL_STR("kt"));
     frame->file = sl_jvm_outermost(of->name);
     if ((kotlin || !extension.size) && sl_str_ends(frame->file, SL_STR("Kt"))) {

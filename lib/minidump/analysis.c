@@ -53,7 +53,7 @@ static bool get_register(const void *arg, unsigned number, uint64_t *value)
     return number < SL_WALK_REGISTERS && (registers->valid >> number & 1);
 }
 
-static enum sl_arch arch_of(enum sl_cpu_family family)
+static enum sl_arch arch_of_family(enum sl_cpu_family family)
 {
     switch (family) {
     case SL_CPU_X86: return SL_ARCH_X86;
@@ -85,10 +85,10 @@ static enum sl_code read_instruction(struct analyser *r, struct sl_error *error)
     uint64_t pc;
     const struct sl_minidump_memory *memory =
         r->thread && get_register(&r->registers, r->numbers.pc, &pc) ? dump_memory_at(r->dump, pc) : NULL;
-    if (!memory || arch_of(r->family) == SL_ARCH_UNKNOWN)
+    if (!memory || arch_of_family(r->family) == SL_ARCH_UNKNOWN)
         return SL_OK;
     size_t at = (size_t)(pc - memory->address), left = memory->bytes.size - at;
-    const struct sl_disasm_code code = {.arch = arch_of(r->family),
+    const struct sl_disasm_code code = {.arch = arch_of_family(r->family),
                                         .bytes = {memory->bytes.data + at, left < LONGEST ? left : LONGEST},
                                         .address = pc,
                                         .size = 1};
@@ -399,7 +399,7 @@ static void find_inconsistencies(struct analyser *r)
 
 /* ---- entry point ---- */
 
-static enum operation operation_of(const struct analyser *r)
+static enum operation decode_operation(const struct analyser *r)
 {
     const struct dump_exception *e = &r->exception;
     if (r->dump->os != SL_MINIDUMP_WINDOWS || e->code != ACCESS_VIOLATION || e->parameter_count < 2)
@@ -434,7 +434,7 @@ enum sl_code sl_minidump_analyse(const struct sl_minidump *dump, struct sl_arena
     if (!dump_read_regions(dump, arena, &r.regions))
         return sl_budget_fail(arena->budget, error);
     analysis->is_of_crash = true;
-    r.operation = operation_of(&r);
+    r.operation = decode_operation(&r);
     read_thread(&r);
     enum sl_code code = read_instruction(&r, error);
     if (code != SL_OK)

@@ -97,7 +97,7 @@ static const struct context_layout {
       {280, 8, NOT_WALKED, "npc y asi fprs"}}},
 };
 
-static const struct context_layout *layout_of(uint32_t cpu)
+static const struct context_layout *find_layout(uint32_t cpu)
 {
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
         if (layouts[i].cpu == cpu)
@@ -107,7 +107,7 @@ static const struct context_layout *layout_of(uint32_t cpu)
 
 bool dump_is_context(const struct sl_minidump *dump, uint32_t cpu, struct sl_bytes context)
 {
-    const struct context_layout *layout = layout_of(cpu);
+    const struct context_layout *layout = find_layout(cpu);
     struct sl_reader r = dump_make_reader(dump, context);
     if (!layout || !context.data || context.size < layout->size)
         return false;
@@ -132,7 +132,7 @@ struct context_value {
 
 static struct context_walk context_begin(const struct sl_minidump *dump, uint32_t cpu, struct sl_bytes context)
 {
-    const struct context_layout *layout = layout_of(cpu);
+    const struct context_layout *layout = find_layout(cpu);
     return (struct context_walk){dump_make_reader(dump, context), layout->runs, layout->runs + MAX_RUNS,
                                  layout->runs->names, 0};
 }

@@ -101,7 +101,7 @@ static bool take_column(struct sl_str *rest, struct sl_str *column)
     return true;
 }
 
-static struct sl_str limit_of(struct dump_reader *d, struct sl_str text)
+static struct sl_str parse_limit(struct dump_reader *d, struct sl_str text)
 {
     uint64_t number;
     bool is_limit = sl_str_equal(text, SL_STR("unlimited")) || sl_parse_u64(text, &number);
@@ -128,8 +128,8 @@ static void read_limits(struct dump_reader *d, struct sl_minidump_facts *facts)
         if ((limit = sl_arena_array_add(&array)))
             *limit = (struct sl_minidump_limit){.name = keep_text(d, name),
                                                 .unit = keep_text(d, unit),
-                                                .soft = limit_of(d, soft),
-                                                .hard = limit_of(d, hard)};
+                                                .soft = parse_limit(d, soft),
+                                                .hard = parse_limit(d, hard)};
         d->out_of_memory |= !limit;
     }
     facts->limit_count = array.count;

@@ -55,7 +55,7 @@ static void read_guid(struct sl_reader *r, uint8_t uuid[16])
         memcpy(uuid + 8, rest.data, 8);
 }
 
-static struct sl_bytes rest_of(struct sl_reader *r)
+static struct sl_bytes get_rest(struct sl_reader *r)
 {
     return sl_read_bytes(r, sl_reader_left(r));
 }
@@ -79,7 +79,7 @@ static void identify_pdb70(struct dump_reader *d, const struct module_record *re
         module->code_id = module_hex(d, uuid);
     else if (!is_linux(d->dump)) /* on Linux the time stamp is meaningless */
         module->code_id = time_and_size(d, record);
-    module->debug_file = dump_utf8(d, rest_of(r));
+    module->debug_file = dump_utf8(d, get_rest(r));
 }
 
 static void identify_pdb20(struct dump_reader *d, const struct module_record *record, struct sl_reader *r,
@@ -93,12 +93,12 @@ static void identify_pdb20(struct dump_reader *d, const struct module_record *re
         .uuid = {timestamp >> 24, timestamp >> 16, timestamp >> 8, timestamp}, .age = age, .pdb20 = true};
     module->has_debug_id = true;
     module->code_id = time_and_size(d, record);
-    module->debug_file = dump_utf8(d, rest_of(r));
+    module->debug_file = dump_utf8(d, get_rest(r));
 }
 
 static void identify_elf(struct dump_reader *d, struct sl_reader *r, struct sl_crash_module *module)
 {
-    struct sl_bytes build_id = rest_of(r);
+    struct sl_bytes build_id = get_rest(r);
     module->debug_file = module->code_file;
     if (is_zero(build_id) || !dump_share(d, build_id.size))
         return;

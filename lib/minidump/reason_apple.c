@@ -116,7 +116,7 @@ static const struct {
     {EXC_BREAKPOINT, ON_PPC, 1, "EXC_PPC_BREAKPOINT"},
 };
 
-static const char *detail_of(enum sl_cpu_family family, const struct dump_exception *exception)
+static const char *describe_detail(enum sl_cpu_family family, const struct dump_exception *exception)
 {
     for (size_t i = 0; i < sizeof details / sizeof *details; i++)
         if (details[i].exception == exception->code && details[i].code == exception->flags &&
@@ -293,7 +293,7 @@ static struct sl_str guard(struct dump_reader *d, const struct dump_exception *e
 struct sl_str dump_apple_reason(struct dump_reader *d, const struct dump_exception *exception)
 {
     const char *name = dump_find_name(exceptions, exception->code);
-    const char *detail = detail_of(d->dump->family, exception);
+    const char *detail = describe_detail(d->dump->family, exception);
     struct sl_str text = {NULL, 0};
     if (exception->code == EXC_RESOURCE)
         text = resource(d, exception);

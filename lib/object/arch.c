@@ -62,7 +62,7 @@ static const struct {
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-static const struct arch_row *row_of(enum sl_arch arch)
+static const struct arch_row *find_row(enum sl_arch arch)
 {
     for (size_t i = 0; i < COUNT(archs); i++)
         if (archs[i].arch == arch)
@@ -72,11 +72,11 @@ static const struct arch_row *row_of(enum sl_arch arch)
 
 const char *sl_arch_name(enum sl_arch arch)
 {
-    return row_of(arch)->name;
+    return find_row(arch)->name;
 }
 enum sl_cpu_family sl_arch_family(enum sl_arch arch)
 {
-    return row_of(arch)->family;
+    return find_row(arch)->family;
 }
 
 enum sl_arch sl_arch_parse(struct sl_str name)

@@ -15,7 +15,7 @@ struct open_function {
     bool open, sorted;
 };
 
-static uint64_t breakpad_chunk_end_of(uint64_t address, uint64_t size)
+static uint64_t breakpad_chunk_end_address(uint64_t address, uint64_t size)
 {
     return size > UINT64_MAX - address ? UINT64_MAX : address + size;
 }
@@ -149,8 +149,8 @@ static const uint8_t *scan_range(const uint8_t *at, struct sl_flat_inlinee *out)
     return (next = scan_line_end(at)) ? next : scan_blanks(at);
 }
 
-static inline struct sl_flat_inlinee inlinee_of(const struct breakpad_reader *r, struct breakpad_worker *w,
-                                                struct breakpad_chunk *chunk, const struct inline_head *head)
+static inline struct sl_flat_inlinee make_inlinee(const struct breakpad_reader *r, struct breakpad_worker *w,
+                                                  struct breakpad_chunk *chunk, const struct inline_head *head)
 {
     bool dense = head->origin < r->origins.count;
     struct sl_str name = dense ? r->origins.items[head->origin] : breakpad_names_get(&r->origins, head->origin, NULL);
@@ -215,7 +215,7 @@ static const uint8_t *scan_inline(const struct breakpad_reader *r, struct breakp
     if (!next)
         next = scan_head(at, &head);
     if (next)
-        next = scan_ranges(chunk, next, inlinee_of(r, w, chunk, &head));
+        next = scan_ranges(chunk, next, make_inlinee(r, w, chunk, &head));
     return next ? next : scan_first_inline(r, w, chunk, at);
 }
 
@@ -276,7 +276,7 @@ static bool sort_lines(struct breakpad_worker *w, struct sl_line *lines, size_t 
 /* Clips the lines of a function without inlinees to the function, in place: there is nothing to assemble. */
 static void take_lines(struct sl_function *function, struct sl_line *lines, size_t count, uint64_t lines_end)
 {
-    uint64_t end = breakpad_chunk_end_of(function->address, function->size);
+    uint64_t end = breakpad_chunk_end_address(function->address, function->size);
     while (count && lines->address < function->address) {
         lines++;
         count--;
@@ -411,7 +411,7 @@ static void breakpad_chunk_add_line(const struct breakpad_reader *r, struct brea
                                     struct breakpad_chunk *chunk, struct open_function *open,
                                     const struct line_record *record)
 {
-    uint64_t end = breakpad_chunk_end_of(record->address, record->size);
+    uint64_t end = breakpad_chunk_end_address(record->address, record->size);
     open->sorted = open->sorted && record->address >= open->last_address;
     open->last_address = record->address;
     open->lines_end = end > open->lines_end ? end : open->lines_end;

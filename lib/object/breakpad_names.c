@@ -9,7 +9,7 @@ struct sparse_name {
     size_t index; /* among all sparse names */
 };
 
-static struct sl_str breakpad_names_key_of(const uint64_t *number)
+static struct sl_str breakpad_names_make_key(const uint64_t *number)
 {
     return (struct sl_str){(const char *)number, sizeof *number};
 }
@@ -29,13 +29,13 @@ static bool set_dense(struct breakpad_names *names, size_t number, struct sl_str
 
 static bool set_sparse(struct breakpad_names *names, uint64_t number, struct sl_str name)
 {
-    struct sparse_name *sparse = sl_map_get(&names->sparse, breakpad_names_key_of(&number));
+    struct sparse_name *sparse = sl_map_get(&names->sparse, breakpad_names_make_key(&number));
     if (!sparse) {
         sparse = SL_ARENA_NEW(&names->arena, struct sparse_name);
         if (!sparse)
             return false;
         *sparse = (struct sparse_name){.number = number, .index = names->sparse.count};
-        void **slot = sl_map_slot(&names->sparse, breakpad_names_key_of(&sparse->number), NULL);
+        void **slot = sl_map_slot(&names->sparse, breakpad_names_make_key(&sparse->number), NULL);
         if (!slot)
             return false;
         *slot = sparse;
@@ -71,7 +71,7 @@ struct sl_str breakpad_names_get(const struct breakpad_names *names, uint64_t nu
     if (number < names->count)
         return names->items[number];
     if (names->sparse.count)
-        sparse = sl_map_get(&names->sparse, breakpad_names_key_of(&number));
+        sparse = sl_map_get(&names->sparse, breakpad_names_make_key(&number));
     if (sparse && index)
         *index = names->count + sparse->index;
     return sparse ? sparse->name : (struct sl_str){NULL, 0};

@@ -81,7 +81,7 @@ static void apply(uint8_t *out, size_t size, uint64_t offset, enum kind kind, st
 }
 
 /* Returns the relocation entries. If 16 bits cannot hold their number, the first entry holds it, itself included. */
-static struct sl_bytes entries_of(const struct sl_object *object, const struct pe_section *s)
+static struct sl_bytes get_entries(const struct sl_object *object, const struct pe_section *s)
 {
     enum { OVERFLOWN = 0xFFFF };
     uint64_t count = s->reloc_count, offset = s->reloc_offset;
@@ -117,7 +117,7 @@ static struct sl_bytes relocate(struct sl_object *object, struct sl_bytes conten
 
 struct sl_bytes coff_contents(struct sl_object *object, struct pe_section *s)
 {
-    struct sl_bytes raw = pe_raw(object, s), entries = entries_of(object, s);
+    struct sl_bytes raw = pe_raw(object, s), entries = get_entries(object, s);
     struct coff *coff = object->impl;
     if (s->executable || !raw.size || s->tried)
         return s->tried ? s->inflated : raw;

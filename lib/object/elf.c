@@ -153,7 +153,7 @@ static void lay_out(const struct sl_object *object, struct elf *elf)
     }
 }
 
-static enum sl_arch arch_of(const struct elf *elf, bool is_64bit)
+static enum sl_arch get_arch(const struct elf *elf, bool is_64bit)
 {
     switch (elf->machine) {
     case EM_386: return SL_ARCH_X86;
@@ -203,7 +203,7 @@ static bool has_code_segment(const struct elf *elf)
     return false;
 }
 
-static enum sl_object_kind kind_of(const struct sl_object *object, const struct elf *elf)
+static enum sl_object_kind get_object_kind(const struct sl_object *object, const struct elf *elf)
 {
     switch (elf->type) {
     case ET_NONE: return SL_KIND_NONE;
@@ -500,10 +500,10 @@ static enum sl_code elf_open(struct sl_object *object, struct sl_error *error)
     if (!read_segments(object, elf, &header, segments))
         return elf_invalid(error, "program headers extend beyond the file", header.phoff);
     lay_out(object, elf);
-    object->info.arch = arch_of(elf, object->info.is_64bit);
+    object->info.arch = get_arch(elf, object->info.is_64bit);
     if (!set_addresses(object, elf))
         return sl_fail(error, SL_BUSY, "out of memory");
-    object->info.kind = kind_of(object, elf);
+    object->info.kind = get_object_kind(object, elf);
     set_ids(object, elf);
     set_debug_link(object);
     set_soname(object, elf);

@@ -187,7 +187,7 @@ static bool is_msp430x(const struct sl_object *object, const struct elf *elf)
     return object->bytes.data[EI_OSABI] == OSABI_STANDALONE || (elf->flags & FLAGS_MACHINE) == MACHINE_MSP430X;
 }
 
-static const struct machine *machine_of(const struct sl_object *object)
+static const struct machine *find_machine(const struct sl_object *object)
 {
     const struct elf *elf = object->impl;
     if (elf->machine == EM_MSP430 && is_msp430x(object, elf))
@@ -198,7 +198,7 @@ static const struct machine *machine_of(const struct sl_object *object)
     return NULL;
 }
 
-static struct relocation relocation_of(const struct machine *machine, uint32_t type)
+static struct relocation find_relocation(const struct machine *machine, uint32_t type)
 {
     for (size_t i = 0; i < machine->count; i++)
         if (machine->relocations[i].type == type)
@@ -333,7 +333,7 @@ static void apply_table(struct relocator *rel, struct sl_bytes table, bool has_a
         uint64_t symbol;
         uint32_t type;
         split_info(rel->object, info, &symbol, &type);
-        struct relocation relocation = relocation_of(rel->machine, type);
+        struct relocation relocation = find_relocation(rel->machine, type);
         if (relocation.kind == RELOCATION_UNKNOWN)
             rel->unknown = type;
         else if (relocation.kind != RELOCATION_IGNORE)
@@ -368,7 +368,7 @@ struct sl_bytes elf_relocate(struct sl_object *object, struct elf_section *secti
 {
     struct elf *elf = object->impl;
     struct relocator rel = {.object = object,
-                            .machine = machine_of(object),
+                            .machine = find_machine(object),
                             .account = {.budget = object->budget},
                             .size = plain.size,
                             .address = section->address};

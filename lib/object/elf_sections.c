@@ -34,7 +34,7 @@ static bool is_zdebug(const struct elf_section *s)
 }
 
 /* Returns 1 for compressed, 0 for plain, -1 for unreadable sections. */
-static int compression_of(const struct sl_object *object, const struct elf_section *s, struct object_compressed *c)
+static int read_compression(const struct sl_object *object, const struct elf_section *s, struct object_compressed *c)
 {
     struct sl_bytes raw;
     bool zdebug = is_zdebug(s);
@@ -66,7 +66,7 @@ static int compression_of(const struct sl_object *object, const struct elf_secti
 const char *elf_compression(const struct sl_object *object, const struct elf_section *section)
 {
     struct object_compressed c;
-    return compression_of(object, section, &c) == 1 ? c.zstd ? "zstd" : "zlib" : NULL;
+    return read_compression(object, section, &c) == 1 ? c.zstd ? "zstd" : "zlib" : NULL;
 }
 
 /* BTF is not relocated: its offsets are relative to their section, and libbpf uses them as they are. */
@@ -79,7 +79,7 @@ static bool contents(struct sl_object *object, struct elf_section *s, struct sl_
 {
     struct object_compressed c;
     struct elf *elf = object->impl;
-    int state = s->tried ? 1 : compression_of(object, s, &c);
+    int state = s->tried ? 1 : read_compression(object, s, &c);
     bool relocate = elf->type == ET_REL && !is_btf(s);
     if (!s->tried && (state == 1 || relocate)) {
         struct sl_bytes plain = {NULL, 0};
@@ -111,7 +111,7 @@ bool elf_is_units(const struct elf_section *s)
 uint64_t elf_plain_size(const struct sl_object *object, const struct elf_section *s)
 {
     struct object_compressed c;
-    int state = compression_of(object, s, &c);
+    int state = read_compression(object, s, &c);
     return state == 1 ? c.size : state == 0 ? s->size : 0;
 }
 

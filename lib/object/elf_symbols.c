@@ -242,7 +242,7 @@ static inline __attribute__((always_inline)) bool find_place(struct collector *c
 }
 
 /* Strips the dot of `.name`: older compilers for PowerPC ELFv1 also have symbols for the code itself. */
-static struct sl_str name_of(struct collector *c, const struct elf_table *table, const struct elf_raw_symbol *s)
+static struct sl_str get_symbol_name(struct collector *c, const struct elf_table *table, const struct elf_raw_symbol *s)
 {
     const struct elf *elf = c->object->impl;
     struct sl_str name = sl_account_read_name(&c->account, table->strings, s->name);
@@ -262,7 +262,7 @@ static bool collect_one(struct collector *c, const struct elf_table *table, cons
     struct sl_symbol symbol = {
         .address = place.address - c->load_address,
         .size = s->size,
-        .name = name_of(c, table, s),
+        .name = get_symbol_name(c, table, s),
     };
     if (typed)
         c->symbols[c->count++] = symbol;
@@ -358,7 +358,7 @@ static void add_symbol_file(struct collector *c, const struct elf_table *table, 
     if (!*section)
         *section = passed + 1;
     files[*count].address = place.address - c->load_address;
-    files[*count].name = name_of(c, table, s);
+    files[*count].name = get_symbol_name(c, table, s);
     files[*count].is_local = !s->binding;
     *count += files[*count].file.size && (files[*count].is_local || *section == passed + 1);
 }

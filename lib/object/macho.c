@@ -192,7 +192,7 @@ static const struct cpu_row {
 };
 
 /* Ignores the subtype's high byte, which has capabilities (the ABI version of arm64e ...). */
-static enum sl_arch arch_of(const struct macho *macho)
+static enum sl_arch get_arch(const struct macho *macho)
 {
     for (size_t i = 0; i < sizeof cpus / sizeof *cpus; i++)
         if (cpus[i].type == macho->cpu_type &&
@@ -201,7 +201,7 @@ static enum sl_arch arch_of(const struct macho *macho)
     return SL_ARCH_UNKNOWN;
 }
 
-static enum sl_object_kind kind_of(uint32_t file_type)
+static enum sl_object_kind get_object_kind(uint32_t file_type)
 {
     static const enum sl_object_kind kinds[] = {
         [1] = SL_KIND_REL,   [2] = SL_KIND_EXE,  [3] = SL_KIND_LIB,  [4] = SL_KIND_DUMP,
@@ -268,8 +268,8 @@ static enum sl_code macho_open(struct sl_object *object, struct sl_error *error)
     enum sl_code code = read_commands(object, macho, &r, count, size, error);
     if (code != SL_OK)
         return code;
-    object->info.arch = arch_of(macho);
-    object->info.kind = kind_of(macho->file_type);
+    object->info.arch = get_arch(macho);
+    object->info.kind = get_object_kind(macho->file_type);
     set_addresses(object, macho);
     set_features(object, macho);
     return SL_OK;

@@ -14,7 +14,7 @@ enum {
 
 /* Returns the file offset of a section. The field has 32 bits and wraps around in files over 4 GiB; the upper bits then follow from the
  * segment's offset. */
-static uint64_t offset_of(const struct sl_object *object, const struct macho_section *s)
+static uint64_t get_file_offset(const struct sl_object *object, const struct macho_section *s)
 {
     const struct macho *macho = object->impl;
     const struct macho_segment *segment = &macho->segments[s->segment];
@@ -26,7 +26,7 @@ static uint64_t offset_of(const struct sl_object *object, const struct macho_sec
 bool macho_raw(const struct sl_object *object, const struct macho_section *s, struct sl_bytes *bytes)
 {
     bool inside;
-    *bytes = sl_bytes_slice(object->bytes, offset_of(object, s), s->size, &inside);
+    *bytes = sl_bytes_slice(object->bytes, get_file_offset(object, s), s->size, &inside);
     return inside && s->offset != 0 && s->type != S_ZEROFILL && s->type != S_GB_ZEROFILL &&
            s->type != S_THREAD_LOCAL_ZEROFILL;
 }

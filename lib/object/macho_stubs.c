@@ -11,7 +11,7 @@ enum { S_SYMBOL_STUBS = 0x8 };
 static const uint32_t INDIRECT_SYMBOL_LOCAL = 0x80000000, INDIRECT_SYMBOL_ABS = 0x40000000;
 
 /* Returns the number of stubs in the section; 0 if it is not a section of stubs. */
-static uint64_t stubs_of(const struct macho *macho, const struct macho_section *s)
+static uint64_t count_stubs(const struct macho *macho, const struct macho_section *s)
 {
     if (s->type != S_SYMBOL_STUBS || !s->stub_size || s->first_indirect > macho->indirect_count)
         return 0;
@@ -25,7 +25,7 @@ uint64_t macho_stub_count(const struct sl_object *object)
     uint64_t entries = macho->indirect_count < object->bytes.size / 4 ? macho->indirect_count : object->bytes.size / 4;
     uint64_t total = 0;
     for (size_t i = 0; i < macho->section_count; i++) {
-        uint64_t stubs = stubs_of(macho, &macho->sections[i]);
+        uint64_t stubs = count_stubs(macho, &macho->sections[i]);
         total += stubs < entries ? stubs : entries;
     }
     return total < entries ? total : entries; /* real programs have one entry per stub */
@@ -54,7 +54,7 @@ bool macho_add_stubs(const struct sl_object *object, struct sl_arena *arena, str
         const struct macho_section *s = &macho->sections[i];
         struct sl_reader r = sl_reader(object->bytes, object->info.big_endian);
         sl_reader_seek(&r, macho->indirect_offset + (uint64_t)s->first_indirect * 4);
-        uint64_t stubs = s->address >= object->info.load_address ? stubs_of(macho, s) : 0;
+        uint64_t stubs = s->address >= object->info.load_address ? count_stubs(macho, s) : 0;
         for (uint64_t at = 0; at < stubs && sl_reader_left(&r) >= 4 && left && !sl_budget_exhausted(object->budget);
              at++, left--) {
             uint32_t index = sl_read_u32(&r);

@@ -37,7 +37,7 @@ struct macho_symbol macho_symbol_at(const struct macho_symtab *table, size_t ind
 }
 
 /* Returns the section of a defined symbol; NULL for stabs, undefined and absolute symbols. */
-static const struct macho_section *section_of(const struct sl_object *object, const struct macho_symbol *symbol)
+static const struct macho_section *find_section(const struct sl_object *object, const struct macho_symbol *symbol)
 {
     const struct macho *macho = object->impl;
     if ((symbol->type & N_STAB) || (symbol->type & N_TYPE) != N_SECT || symbol->value < object->info.load_address ||
@@ -84,7 +84,7 @@ enum sl_code macho_symbols(struct sl_object *object, struct sl_arena *arena, str
         return sl_budget_fail(object->budget, error);
     for (size_t i = 0; i < table.count; i++) {
         struct macho_symbol symbol = macho_symbol_at(&table, i);
-        const struct macho_section *s = section_of(object, &symbol);
+        const struct macho_section *s = find_section(object, &symbol);
         if (!s || !has_functions(s) || symbol.value >= s->address + s->size)
             continue;
         struct sl_str name = sl_account_read_name(&account, table.strings, symbol.name);
@@ -107,7 +107,7 @@ enum sl_code macho_data_symbols(struct sl_object *object, struct sl_arena *arena
     *symbols = SL_ARENA_ARRAY(arena, struct sl_symbol, table.count ? table.count : 1);
     for (size_t i = 0; *symbols && i < table.count; i++) {
         struct macho_symbol symbol = macho_symbol_at(&table, i);
-        const struct macho_section *s = section_of(object, &symbol);
+        const struct macho_section *s = find_section(object, &symbol);
         if (!s || has_functions(s) || symbol.value - s->address >= s->size)
             continue;
         struct sl_str name = sl_account_read_name(&account, table.strings, symbol.name);

@@ -17,7 +17,7 @@ struct sl_bytes pe_raw(const struct sl_object *object, const struct pe_section *
     return sl_bytes_slice(object->bytes, s->offset, size < left ? size : left, NULL);
 }
 
-static uint32_t pe_sections_size_of(const struct pe_section *s)
+static uint32_t pe_section_size(const struct pe_section *s)
 {
     return s->virtual_size > s->raw_size ? s->virtual_size : s->raw_size;
 }
@@ -37,7 +37,7 @@ bool pe_index_sections(struct sl_object *object)
     if (!pe->by_address)
         return object_no_memory(object), false;
     for (size_t i = 0; i < pe->section_count; i++)
-        if (pe_sections_size_of(&pe->sections[i]))
+        if (pe_section_size(&pe->sections[i]))
             pe->by_address[pe->mapped_count++] = &pe->sections[i];
     qsort(pe->by_address, pe->mapped_count, sizeof(void *), pe_sections_by_address);
     return true;
@@ -48,7 +48,7 @@ const struct pe_section *pe_section_at(const struct pe *pe, uint32_t address)
     /* the first section above */
     size_t low = SL_PARTITION_POINT(middle, 0, pe->mapped_count, pe->by_address[middle]->address <= address);
     const struct pe_section *s = low ? pe->by_address[low - 1] : NULL;
-    return s && address - s->address < pe_sections_size_of(s) ? s : NULL;
+    return s && address - s->address < pe_section_size(s) ? s : NULL;
 }
 
 struct sl_bytes pe_at(const struct sl_object *object, uint64_t address)
@@ -63,7 +63,7 @@ bool pe_segment(const struct sl_object *object, size_t index, struct sl_segment 
     if (index >= pe->section_count)
         return false;
     const struct pe_section *s = &pe->sections[index];
-    *segment = (struct sl_segment){s->address, pe_sections_size_of(s), pe_raw(object, s), s->executable};
+    *segment = (struct sl_segment){s->address, pe_section_size(s), pe_raw(object, s), s->executable};
     return true;
 }
 

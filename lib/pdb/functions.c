@@ -95,7 +95,7 @@ struct walk {
     uint32_t skip; /* records deeper than this are skipped */
 };
 
-static enum role role_of(uint16_t kind)
+static enum role get_role(uint16_t kind)
 {
     switch (kind) {
     case S_LPROC32_ST:
@@ -353,7 +353,7 @@ static bool walk_records(struct walk *w, struct sl_bytes symbols)
         uint16_t kind = sl_read_u16(&r);
         if (all.failed || r.failed)
             break;
-        enum role role = role_of(kind);
+        enum role role = get_role(kind);
         if (role == ROLE_NONE)
             continue;
         if (role == ROLE_END) {

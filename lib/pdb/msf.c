@@ -11,7 +11,7 @@ static enum sl_code msf_invalid(struct sl_error *error, const char *what)
     return sl_fail(error, SL_MALFORMED, "invalid pdb file: %s", what);
 }
 
-static uint32_t pages_of(const struct msf *msf, uint32_t size)
+static uint32_t count_pages(const struct msf *msf, uint32_t size)
 {
     return size == (uint32_t)NO_STREAM_SIZE
                ? 0
@@ -21,7 +21,7 @@ static uint32_t pages_of(const struct msf *msf, uint32_t size)
 /* Checks a page list and sets `flat` if the pages are contiguous. */
 static bool set_pages(const struct msf *msf, const uint32_t *pages, uint32_t size, struct msf_stream *s)
 {
-    uint32_t count = pages_of(msf, size), page_size = 1u << msf->page_shift;
+    uint32_t count = count_pages(msf, size), page_size = 1u << msf->page_shift;
     bool together = count > 0;
     *s = (struct msf_stream){msf, pages, size, NULL};
     for (uint32_t i = 0; i < count; i++) {
@@ -113,8 +113,8 @@ static bool set_streams(struct msf *msf, const uint32_t *directory, size_t count
         return false;
     for (uint32_t i = 0; i < msf->stream_count; i++) {
         msf->first[i] = (uint32_t)pages;
-        pages += pages_of(msf, msf->sizes[i]);
-        own += i ? pages_of(msf, msf->sizes[i]) : 0;
+        pages += count_pages(msf, msf->sizes[i]);
+        own += i ? count_pages(msf, msf->sizes[i]) : 0;
         if (pages > count - 1 - msf->stream_count)
             return false;
     }
@@ -142,7 +142,7 @@ enum sl_code msf_open(struct sl_bytes file, struct sl_arena *arena, struct msf *
 
     struct msf_stream stream;
     struct sl_bytes bytes = {NULL, 0};
-    uint32_t list_size = pages_of(msf, size) * 4, roots = pages_of(msf, list_size);
+    uint32_t list_size = count_pages(msf, size) * 4, roots = count_pages(msf, list_size);
     uint32_t *root = words(sl_bytes_slice(file, SUPERBLOCK, (uint64_t)roots * 4, NULL), roots, arena);
     if (!root || !set_pages(msf, root, list_size, &stream) || !msf_all(&stream, arena, &bytes))
         return msf_invalid(error, "list of directory pages extends beyond the file");

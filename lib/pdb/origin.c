@@ -125,7 +125,7 @@ static void open_links(struct sl_pdb *pdb)
     sl_arena_free(&rules.arena);
 }
 
-static void link_of(struct sl_pdb *pdb, struct sl_str path, struct sl_arena *arena, struct sl_str *url)
+static void find_link(struct sl_pdb *pdb, struct sl_str path, struct sl_arena *arena, struct sl_str *url)
 {
     struct sl_buf text = {0};
     if (!pdb->links_tried)
@@ -145,6 +145,6 @@ bool sl_pdb_file_origin(struct sl_pdb *pdb, struct sl_str path, struct sl_arena 
     if (pdb->srcsrv)
         srcsrv_origin(pdb->srcsrv, path, arena, origin);
     if (!origin->url.size)
-        link_of(pdb, path, arena, &origin->url);
+        find_link(pdb, path, arena, &origin->url);
     return origin->path.size || origin->url.size;
 }

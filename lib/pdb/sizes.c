@@ -76,7 +76,7 @@ bool is_named_type(uint16_t leaf)
 /* ---- definitions ---- */
 
 /* The key of a definition: the unique name if there is one, else the name. `t` is past the name. */
-static struct sl_str key_of(struct type_record *t, const struct named_type *type)
+static struct sl_str get_definition_key(struct type_record *t, const struct named_type *type)
 {
     return type->has_unique ? sl_read_cstr(&t->data) : type->name;
 }
@@ -92,7 +92,7 @@ static bool define(struct namer *n, uint32_t index, struct type_record *t)
 {
     struct definitions *d = &n->definitions;
     struct named_type type = read_named_type(t);
-    struct sl_str key = type.forward ? type.name : key_of(t, &type);
+    struct sl_str key = type.forward ? type.name : get_definition_key(t, &type);
     if (type.forward || t->data.failed || !key.size || sl_map_get(&d->by_name, key))
         return true;
     const char *copy = sl_arena_strndup(&d->names, key.data, key.size);
@@ -123,9 +123,9 @@ static void read_definitions(struct namer *n)
 }
 
 /* Returns the definition of a declared type; `t` is past the name. 0 = none. */
-static uint32_t definition_of(struct namer *n, struct type_record *t, const struct named_type *type)
+static uint32_t find_definition(struct namer *n, struct type_record *t, const struct named_type *type)
 {
-    struct sl_str key = key_of(t, type);
+    struct sl_str key = get_definition_key(t, type);
     if (!n->definitions.read)
         read_definitions(n);
     return t->data.failed ? 0 : (uint32_t)(uintptr_t)sl_map_get(&n->definitions.by_name, key);
@@ -170,7 +170,7 @@ uint64_t namer_value_size(struct namer *n, uint32_t index)
         type = read_named_type(&t);
         if (!type.forward && t.leaf != LF_ENUM && t.leaf != LF_ENUM_ST)
             return type.size;
-        index = type.forward ? definition_of(n, &t, &type) : type.underlying;
+        index = type.forward ? find_definition(n, &t, &type) : type.underlying;
         if (!index)
             return 0;
     }

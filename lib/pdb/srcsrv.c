@@ -50,7 +50,7 @@ static size_t count_lines(struct sl_str text)
     return lines;
 }
 
-static enum part part_of(struct sl_str line)
+static enum part parse_part(struct sl_str line)
 {
     static const char *const heads[] = {"SRCSRV: ini --", "SRCSRV: variables --", "SRCSRV: source files --",
                                         "SRCSRV: end --"};
@@ -114,11 +114,11 @@ struct head {
 static bool read_head(struct srcsrv *s, struct head *h)
 {
     struct sl_str line, name, value;
-    if (!sl_str_next_line(&h->text, &line) || part_of(line) != PART_INI)
+    if (!sl_str_next_line(&h->text, &line) || parse_part(line) != PART_INI)
         return false;
     enum part part = PART_INI;
     while (part < PART_FILES && sl_str_next_line(&h->text, &line)) {
-        enum part begun = part_of(line);
+        enum part begun = parse_part(line);
         if (begun != PART_NONE) {
             if (begun != part + 1)
                 return false;
@@ -142,7 +142,7 @@ static size_t head_lines(struct sl_str text)
 {
     struct sl_str line;
     size_t lines = 0;
-    while (sl_str_next_line(&text, &line) && part_of(line) != PART_FILES)
+    while (sl_str_next_line(&text, &line) && parse_part(line) != PART_FILES)
         lines++;
     return lines;
 }
@@ -207,7 +207,7 @@ static void srcsrv_read_files(struct srcsrv *s)
     s->indexed = true;
     s->entries = SL_ARENA_ARRAY(s->arena, struct entry, count_lines(text));
     *s->no_memory = *s->no_memory || !s->entries;
-    while (s->entries && sl_str_next_line(&text, &line) && part_of(line) == PART_NONE) {
+    while (s->entries && sl_str_next_line(&text, &line) && parse_part(line) == PART_NONE) {
         srcsrv_split(line, fields);
         char *key = sl_arena_strndup(s->arena, fields[0].data, fields[0].size);
         for (size_t i = 0; key && i < fields[0].size; i++)

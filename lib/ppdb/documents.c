@@ -74,7 +74,7 @@ static enum sl_code add_parts(const struct sl_ppdb *ppdb, struct sl_bytes blob, 
     return name->failed ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
 }
 
-static enum sl_language language_of(const uint8_t *guid)
+static enum sl_language language_from_guid(const uint8_t *guid)
 {
     for (size_t i = 0; guid && i < sizeof languages / sizeof *languages; i++)
         if (memcmp(guid, languages[i].guid, sizeof languages[i].guid) == 0)
@@ -109,7 +109,7 @@ enum sl_code sl_ppdb_document(const struct sl_ppdb *ppdb, uint32_t row, struct s
         name->size = start;
         return code;
     }
-    document->language = language_of(ppdb_guid(ppdb, values[DOCUMENT_LANGUAGE]));
+    document->language = language_from_guid(ppdb_guid(ppdb, values[DOCUMENT_LANGUAGE]));
     if (ppdb_blob(ppdb, values[DOCUMENT_HASH], &blob, NULL) == SL_OK)
         read_hash(document, ppdb_guid(ppdb, values[DOCUMENT_HASH_ALGORITHM]), blob);
     return SL_OK;

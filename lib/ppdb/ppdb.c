@@ -68,7 +68,7 @@ static enum sl_code read_root(struct sl_bytes file, struct streams *streams, str
     return SL_OK;
 }
 
-static struct sl_debug_id id_of(const uint8_t bytes[ID_SIZE])
+static struct sl_debug_id parse_id(const uint8_t bytes[ID_SIZE])
 {
     /* The GUID's first three fields are stored little-endian; struct sl_debug_id has text order. */
     static const uint8_t order[16] = {3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15};
@@ -92,7 +92,7 @@ static enum sl_code read_pdb_stream(struct sl_ppdb *ppdb, struct sl_bytes stream
             ppdb->referenced[t] = sl_read_u32(&r);
     if (r.failed)
         return sl_fail(error, SL_MALFORMED, "invalid length");
-    info->debug_id = id_of(id);
+    info->debug_id = parse_id(id);
     info->id_offset = (uint64_t)(id - ppdb->bytes.data);
     return SL_OK;
 }

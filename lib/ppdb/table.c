@@ -173,7 +173,7 @@ static void source_at(const struct sl_ppdb_table *t, uint32_t index, struct sl_p
     };
 }
 
-static bool source_of(const struct sl_ppdb_table *t, uint32_t document, struct sl_ppdb_source *source)
+static bool read_source(const struct sl_ppdb_table *t, uint32_t document, struct sl_ppdb_source *source)
 {
     uint32_t low = 0, high = t->source_count;
     while (low < high) {
@@ -194,7 +194,7 @@ bool sl_ppdb_table_source(const struct sl_ppdb_table *t, struct sl_str name, str
     uint32_t id;
     if (!sl_ppdb_table_find(t, name, &id))
         return false;
-    while (!source_of(t, id, source))
+    while (!read_source(t, id, source))
         if (!is_named(t, ++id, name))
             return false;
     return true;

@@ -58,14 +58,14 @@ static int ppdb_writer_by_name(const void *a, const void *b, void *names)
     return order ? order : x->row < y->row ? -1 : 1;
 }
 
-static struct sl_str name_of(const struct writer *w, const struct document *d)
+static struct sl_str decode_name(const struct writer *w, const struct document *d)
 {
     return w->names.data ? (struct sl_str){(const char *)w->names.data + d->name_offset, d->name_size} : SL_STR("");
 }
 
 static bool same_file(const struct writer *w, const struct document *a, const struct document *b)
 {
-    return a->properties.language == b->properties.language && sl_str_equal(name_of(w, a), name_of(w, b));
+    return a->properties.language == b->properties.language && sl_str_equal(decode_name(w, a), decode_name(w, b));
 }
 
 static enum sl_code ppdb_writer_read_documents(struct writer *w, struct sl_error *error)
@@ -244,7 +244,7 @@ static bool flag_documents(struct writer *w)
     for (size_t i = 0; i < w->document_count; i++) {
         if (!sl_account_spend(&w->account, (uint32_t)w->documents[i].name_size + 1))
             return false;
-        if (sl_ppdb_links_resolve(&links, name_of(w, &w->documents[i]), NULL))
+        if (sl_ppdb_links_resolve(&links, decode_name(w, &w->documents[i]), NULL))
             w->documents[i].flags |= DOCUMENT_LINKED;
     }
     return true;
@@ -267,7 +267,7 @@ static void put_documents(const struct writer *w, struct sl_buf *out)
 static struct sl_str get_name(const void *arg, size_t index)
 {
     const struct writer *w = arg;
-    return name_of(w, &w->documents[index]);
+    return decode_name(w, &w->documents[index]);
 }
 
 static void put_sources(const struct writer *w, struct sl_buf *out)

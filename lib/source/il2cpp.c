@@ -29,7 +29,7 @@ struct sl_il2cpp {
 };
 
 /* Returns the number of a name; adds it if it is new. UINT32_MAX if out of memory. */
-static uint32_t number_of(struct sl_il2cpp *m, struct sl_str name)
+static uint32_t intern_name(struct sl_il2cpp *m, struct sl_str name)
 {
     void **slot = sl_map_slot(&m->numbers, name, NULL);
     if (!slot)
@@ -77,7 +77,7 @@ static void read_csharp_files(struct sl_il2cpp *m, struct sl_json *j, uint32_t f
     struct sl_str key;
     sl_json_enter(j);
     while (sl_json_next(j, &key)) {
-        uint32_t csharp_file = number_of(m, key);
+        uint32_t csharp_file = intern_name(m, key);
         if (csharp_file == UINT32_MAX)
             sl_json_no_memory(j);
         else if (sl_json_peek(j) == SL_JSON_OBJECT)
@@ -97,7 +97,7 @@ static void il2cpp_read_all(struct sl_il2cpp *m, struct sl_json *j)
     sl_json_enter(j);
     while (sl_json_next(j, &key)) {
         bool wanted = sl_json_peek(j) == SL_JSON_OBJECT && !sl_str_equal(key, SL_STR("__debug-id__"));
-        uint32_t file = wanted ? number_of(m, key) : 0;
+        uint32_t file = wanted ? intern_name(m, key) : 0;
         if (file == UINT32_MAX)
             sl_json_no_memory(j);
         else if (wanted)

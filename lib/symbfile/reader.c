@@ -107,7 +107,7 @@ static ProtobufCAllocator allocator(struct sl_arena *arena)
     return (ProtobufCAllocator){.alloc = symbfile_reader_take, .free = give_back, .allocator_data = arena};
 }
 
-static struct sl_str symbfile_reader_text_of(ProtobufCBinaryData data)
+static struct sl_str symbfile_reader_to_text(ProtobufCBinaryData data)
 {
     return (struct sl_str){data.data ? (const char *)data.data : "", data.len};
 }
@@ -118,7 +118,7 @@ static enum sl_symbfile_problem take_text(const struct sl_symbfile_reader *r, bo
 {
     *out = (struct sl_symbfile_text){{NULL, 0}, SL_SYMBFILE_INLINE};
     if (inlined)
-        out->str = symbfile_reader_text_of(data);
+        out->str = symbfile_reader_to_text(data);
     if (!referred)
         return SL_SYMBFILE_FINE;
     if (ref >= r->table_size)
@@ -163,10 +163,10 @@ static enum sl_symbfile_problem take_lines(struct sl_symbfile_reader *r, const S
 
 static bool range_is_utf8(const Symbfile__RangeV1 *m)
 {
-    return (m->func_case != SYMBFILE__RANGE_V1__FUNC_FUNC_STR || sl_str_is_utf8(symbfile_reader_text_of(m->funcstr))) &&
-           (m->file_case != SYMBFILE__RANGE_V1__FILE_FILE_STR || sl_str_is_utf8(symbfile_reader_text_of(m->filestr))) &&
+    return (m->func_case != SYMBFILE__RANGE_V1__FUNC_FUNC_STR || sl_str_is_utf8(symbfile_reader_to_text(m->funcstr))) &&
+           (m->file_case != SYMBFILE__RANGE_V1__FILE_FILE_STR || sl_str_is_utf8(symbfile_reader_to_text(m->filestr))) &&
            (m->call_file_case != SYMBFILE__RANGE_V1__CALL_FILE_CALL_FILE_STR ||
-            sl_str_is_utf8(symbfile_reader_text_of(m->callfilestr)));
+            sl_str_is_utf8(symbfile_reader_to_text(m->callfilestr)));
 }
 
 static enum sl_symbfile_problem convert_range(struct sl_symbfile_reader *r, const Symbfile__RangeV1 *m,
@@ -262,7 +262,7 @@ static enum sl_code read_table(struct sl_symbfile_reader *r, struct sl_bytes bod
     if (!m || (m->n_strings && !r->table))
         return symbfile_reader_fail(r, SL_SYMBFILE_BAD_MESSAGE);
     for (size_t i = 0; i < m->n_strings; i++) {
-        r->table[i] = symbfile_reader_text_of(m->strings[i]);
+        r->table[i] = symbfile_reader_to_text(m->strings[i]);
         if (!sl_str_is_utf8(r->table[i]))
             return symbfile_reader_fail(r, SL_SYMBFILE_BAD_MESSAGE);
     }

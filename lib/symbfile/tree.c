@@ -29,7 +29,7 @@ static void make_path(struct tree_maker *m, uint32_t file)
     sl_buf_free(&path);
 }
 
-static inline struct sl_symbfile_text path_of(struct tree_maker *m, uint32_t file)
+static inline struct sl_symbfile_text get_path(struct tree_maker *m, uint32_t file)
 {
     struct sl_symbfile_text text = {.ref = SL_SYMBFILE_INLINE};
     if (file >= m->batch->file_count)
@@ -41,7 +41,7 @@ static inline struct sl_symbfile_text path_of(struct tree_maker *m, uint32_t fil
     return text;
 }
 
-static uint64_t tree_end_of(uint64_t start, uint64_t size)
+static uint64_t tree_end_address(uint64_t start, uint64_t size)
 {
     return size > UINT64_MAX - start ? UINT64_MAX : start + size;
 }
@@ -68,13 +68,13 @@ static void add_gaps(struct tree_maker *m, const struct sl_function *f, const st
             add_row(m, first, count, at, line);
         if (!inlined)
             break;
-        at = tree_end_of(f->inlinees[c].address, f->inlinees[c].size);
+        at = tree_end_address(f->inlinees[c].address, f->inlinees[c].size);
     }
 }
 
 static inline uint64_t line_end(const struct sl_line *line)
 {
-    return tree_end_of(line->address, line->size ? line->size : 1);
+    return tree_end_address(line->address, line->size ? line->size : 1);
 }
 
 /* Adds the rows of [low, high) to m->rows at index `first`; returns their number. */
@@ -91,7 +91,7 @@ static size_t own_rows(struct tree_maker *m, const struct sl_function *f, uint64
                 add_row(m, first, &count, at, line);
             continue;
         }
-        while (child < f->inlinee_count && tree_end_of(f->inlinees[child].address, f->inlinees[child].size) <= at)
+        while (child < f->inlinee_count && tree_end_address(f->inlinees[child].address, f->inlinees[child].size) <= at)
             child++;
         add_gaps(m, f, line, at, end, child, first, &count);
     }
@@ -118,8 +118,8 @@ static void add_range(struct tree_maker *m, const struct sl_function *f, uint32_
         .length = end - start > UINT32_MAX ? UINT32_MAX : (uint32_t)(end - start),
         .depth = depth,
         .function = {names_readable(&m->names, f->name), SL_SYMBFILE_INLINE},
-        .file = row_count ? path_of(m, m->rows[first_row].file) : none,
-        .call_file = depth ? path_of(m, f->call_file) : none,
+        .file = row_count ? get_path(m, m->rows[first_row].file) : none,
+        .call_file = depth ? get_path(m, f->call_file) : none,
         .call_line = depth ? f->call_line : 0,
         .lines = lines,
         .line_count = row_count,
@@ -131,7 +131,7 @@ static void add_range(struct tree_maker *m, const struct sl_function *f, uint32_
 static bool tree_emit(struct tree_maker *m, const struct sl_function *f, uint32_t depth, uint64_t low, uint64_t high,
                       size_t first)
 {
-    uint64_t start = f->address < low ? low : f->address, end = tree_end_of(f->address, f->size);
+    uint64_t start = f->address < low ? low : f->address, end = tree_end_address(f->address, f->size);
     end = end > high ? high : end;
     if (start >= end || m->account.failed || depth > SL_SYMBFILE_MAX_DEPTH)
         return false;
@@ -168,7 +168,7 @@ const struct tree_list *tree_make(struct tree_maker *m, const struct sl_function
     for (size_t i = 0; i < batch->function_count && !m->account.failed; i++) {
         const struct sl_function *f = &batch->functions[i];
         if (f->size && m->load_address + f->address > 1)
-            tree_emit(m, f, 0, f->address, tree_end_of(f->address, f->size), 0);
+            tree_emit(m, f, 0, f->address, tree_end_address(f->address, f->size), 0);
     }
     m->account.failed |= m->names.failed;
     struct sl_symbfile_range *copy =

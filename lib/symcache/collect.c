@@ -174,8 +174,8 @@ static bool same_function(const void *items, uint32_t index, const void *key)
            sl_str_equal(a->name, b->name);
 }
 
-static struct local_function function_of(struct collector *c, struct sl_str name, enum sl_language language,
-                                         uint64_t entry, uint32_t variables)
+static struct local_function make_local_function(struct collector *c, struct sl_str name, enum sl_language language,
+                                                 uint64_t entry, uint32_t variables)
 {
     const struct sl_symcache_options *o = &c->writer->options;
     name = o->map_name ? o->map_name(o->map_arg, name) : name;
@@ -195,13 +195,13 @@ static uint32_t symcache_collect_add_function(struct collector *c, const struct 
 /* Adds an outermost function without looking for an equal one: two hardly ever begin at one address. */
 static uint32_t outermost_id(struct collector *c, const struct sl_function *f)
 {
-    struct local_function function = function_of(c, f->name, f->language, f->address, f->variables);
+    struct local_function function = make_local_function(c, f->name, f->language, f->address, f->variables);
     return symcache_collect_add_function(c, &function);
 }
 
 static uint32_t intern_inlinee(struct collector *c, struct sl_str name, enum sl_language language, uint32_t variables)
 {
-    struct local_function function = function_of(c, name, language, UINT64_MAX, variables);
+    struct local_function function = make_local_function(c, name, language, UINT64_MAX, variables);
     uint32_t hash = (uint32_t)function.hash;
     struct sl_id_slot *slot =
         sl_id_table_find(&c->function_table, &c->account, hash, same_function, c->functions, &function);
@@ -291,7 +291,7 @@ static size_t inlinee_spans(struct collector *c, const struct sl_function *funct
         const struct sl_function *inlinee = &function->inlinees[i];
         for (uint32_t j = 0; j < inlinee->line_count; j++) {
             const struct sl_line *line = &inlinee->lines[j];
-            spans[count] = (struct span){line->address, end_of(line->address, line->size ? line->size : 1)};
+            spans[count] = (struct span){line->address, end_address(line->address, line->size ? line->size : 1)};
             sorted = sorted && (count == 0 || spans[count - 1].start <= line->address);
             count++;
         }
@@ -323,12 +323,12 @@ static void collect_lines(struct collector *c, const struct sl_function *f, uint
         at_call = call_at(calls, call_count, f->lines[0].address);
     for (uint32_t i = 0; i < f->line_count; i++) {
         const struct sl_line *line = &f->lines[i];
-        uint64_t cur = line->address, end = end_of(cur, line->size ? line->size : 1);
+        uint64_t cur = line->address, end = end_address(cur, line->size ? line->size : 1);
         if (i && cur < covered)
             continue;
         while (at_call + 1 < call_count && calls[at_call + 1].address <= cur)
             at_call++;
-        struct location at = location_of(c, line->file, line->line);
+        struct location at = get_location(c, line->file, line->line);
         if (context_call != at_call) {
             const struct call *call = &calls[at_call];
             context_call = at_call;
@@ -370,7 +370,7 @@ static void add_end(struct collector *c, struct around *around, uint64_t end)
 static void collect_inlinees(struct collector *c, const struct sl_function *f, size_t first_op, size_t first_call)
 {
     size_t call_count = c->call_count - first_call;
-    struct around around = {first_op, c->op_count, end_of(f->address, f->size)};
+    struct around around = {first_op, c->op_count, end_address(f->address, f->size)};
     for (uint32_t i = 0; call_count && i < f->inlinee_count && !c->account.failed; i++) {
         const struct sl_function *inlinee = &f->inlinees[i];
         if (!inlinee->size || inlinee->address > max_address)
@@ -378,7 +378,7 @@ static void collect_inlinees(struct collector *c, const struct sl_function *f, s
         size_t own_calls = c->call_count, own_ops = c->op_count;
         collect_lines(c, inlinee, inlinee_id(c, inlinee), first_call, call_count);
         collect_inlinees(c, inlinee, own_ops, own_calls);
-        add_end(c, &around, end_of(inlinee->address, inlinee->size));
+        add_end(c, &around, end_address(inlinee->address, inlinee->size));
         c->call_count = own_calls;
     }
 }
@@ -391,14 +391,14 @@ static void collect_function(struct collector *c, const struct sl_function *f)
     if (!sl_account_grow(&c->account, &c->calls, &c->call_capacity, 1, sizeof *c->calls))
         return;
     uint32_t id = outermost_id(c, f);
-    uint32_t file = f->line_count ? location_of(c, f->lines->file, f->lines->line).file : SL_NO_FILE;
+    uint32_t file = f->line_count ? get_location(c, f->lines->file, f->lines->line).file : SL_NO_FILE;
     uint32_t root = symcache_intern_context(c, (struct context){id, NO_CONTEXT, SL_NO_FILE, 0, file});
     c->calls[c->call_count++] = (struct call){0, NO_CONTEXT, SL_NO_FILE, 0};
     add_op(c, OP_ENTRY, f->address, root, SL_NO_FILE, 0);
     size_t first_op = c->op_count;
     collect_lines(c, f, id, 0, 1);
     collect_inlinees(c, f, first_op, 1);
-    add_op(c, OP_HOLE, end_of(f->address, f->size), NO_CONTEXT, SL_NO_FILE, 0);
+    add_op(c, OP_HOLE, end_address(f->address, f->size), NO_CONTEXT, SL_NO_FILE, 0);
 }
 
 /* ---- runs ---- */
@@ -472,14 +472,14 @@ static bool symcache_collect_walk(struct collector *c, const struct sl_function 
                                   uint32_t id, const struct place *around)
 {
     const struct sl_function *inlinee = f->inlinees, *inlinees_end = inlinee + f->inlinee_count;
-    uint64_t at = f->address, end = end_of(f->address, f->size);
+    uint64_t at = f->address, end = end_address(f->address, f->size);
     bool behind_call = false;
     for (const struct sl_line *line = f->lines, *stop = line + f->line_count; line < stop; line++) {
         uint64_t size = line->size ? line->size : 1;
         if (line->address < at || line->address > end || size > end - line->address ||
             !sl_account_grow(&c->account, &c->folded, &c->folded_capacity, c->folded_count + 3, sizeof *c->folded))
             return false;
-        struct location location = location_of(c, line->file, line->line);
+        struct location location = get_location(c, line->file, line->line);
         if (id == NO_CONTEXT) {
             link.file = location.file;
             id = symcache_intern_context(c, link);
@@ -512,7 +512,7 @@ static bool walk_tree(struct collector *c, const struct sl_function *f, uint32_t
     if (!f->line_count || f->lines->address > f->address)
         symcache_collect_put(c, 0, &place, OP_ENTRY);
     if (f->line_count)
-        *file = location_of(c, f->lines->file, f->lines->line).file;
+        *file = get_location(c, f->lines->file, f->lines->line).file;
     return symcache_collect_walk(c, f, f->address, (struct context){.file = SL_NO_FILE}, entry, NULL);
 }
 
@@ -522,7 +522,7 @@ static const struct sl_flat no_calls = {NULL, 0};
  * fast path does not apply. */
 static bool walk_function(struct collector *c, const struct sl_function *f, const struct sl_flat *flat)
 {
-    uint64_t end = end_of(f->address, f->size);
+    uint64_t end = end_address(f->address, f->size);
     uint32_t entry = (uint32_t)c->context_count, file = SL_NO_FILE;
     if (end > max_address || f->size > UINT32_MAX ||
         !sl_account_grow(&c->account, &c->contexts, &c->context_capacity, c->context_count + 1, sizeof *c->contexts) ||

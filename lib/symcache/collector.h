@@ -92,13 +92,13 @@ static inline uint32_t file_id(struct collector *c, uint32_t index)
     return c->file_ids[index];
 }
 
-static inline struct location location_of(struct collector *c, uint32_t file, uint32_t line)
+static inline struct location get_location(struct collector *c, uint32_t file, uint32_t line)
 {
     return c->writer->options.map_line ? symcache_mapped_location(c, file, line)
                                        : (struct location){file_id(c, file), line};
 }
 
-static inline uint64_t end_of(uint64_t address, uint64_t size)
+static inline uint64_t end_address(uint64_t address, uint64_t size)
 {
     return size > UINT64_MAX - address ? UINT64_MAX : address + size;
 }

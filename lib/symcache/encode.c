@@ -11,13 +11,13 @@ static void renumbering_free(struct renumbering *r)
 
 /* ---- origins of source files ---- */
 
-static uint32_t symcache_encode_text_of(struct encoder *e, struct sl_str text)
+static uint32_t symcache_encode_text(struct encoder *e, struct sl_str text)
 {
     return text.size ? symcache_intern(e->w, text) + 1 : 0;
 }
 
 /* Finds the origin of a file. A mapped file has path and revision of its original, but no URL, which leads to the original's text. */
-static bool origin_of(struct encoder *e, uint32_t *file, struct sl_arena *arena, struct sl_file_origin *origin)
+static bool encode_origin(struct encoder *e, uint32_t *file, struct sl_arena *arena, struct sl_file_origin *origin)
 {
     struct sl_symcache_writer *w = e->w;
     struct sl_str path = w->texts[*file].str;
@@ -46,11 +46,11 @@ static bool collect_origins(struct encoder *e)
         memset(e->origins, 0, e->files.count * sizeof *e->origins);
     for (uint32_t i = 0; e->origins && i < e->files.count; i++) {
         struct sl_file_origin origin;
-        if (!origin_of(e, &w->files[e->files.order[i]], &arena, &origin))
+        if (!encode_origin(e, &w->files[e->files.order[i]], &arena, &origin))
             continue;
         e->origins[i] =
-            (struct origin_row){symcache_encode_text_of(e, origin.path), symcache_encode_text_of(e, origin.revision),
-                                symcache_encode_text_of(e, origin.url)};
+            (struct origin_row){symcache_encode_text(e, origin.path), symcache_encode_text(e, origin.revision),
+                                symcache_encode_text(e, origin.url)};
         any = true;
     }
     sl_arena_free(&arena);

@@ -169,7 +169,7 @@ static void feed_function(struct emitter *e, const struct op *op)
 }
 
 /* Returns operation `i` of a run with global ids. `ids` is NULL if the run has global ids already. */
-static inline struct op op_of(const struct run *run, uint32_t i, const struct run_ids *ids)
+static inline struct op make_op(const struct run *run, uint32_t i, const struct run_ids *ids)
 {
     const struct short_op *s = &run->ops[i];
     return (struct op){
@@ -200,21 +200,21 @@ static struct sl_ordered *order_ops(struct sl_account *account, const struct op 
 /* Feeds a run that neither overlaps others nor has symbols inside: its inner operations are entries as they are. */
 static void feed_alone(struct emitter *e, const struct run *run)
 {
-    struct op op = op_of(run, 0, NULL);
+    struct op op = make_op(run, 0, NULL);
     feed_function(e, &op);
     if (run->count == 1)
         return;
     symcache_fold_flush(e);
     struct op *last = &e->piece->out[e->piece->count - 1];
     for (uint32_t i = 1; i + 1 < run->count; i++) {
-        op = op_of(run, i, NULL);
+        op = make_op(run, i, NULL);
         op.what = op_entry(op.what);
         if (!same_location(last, &op))
             *++last = op;
     }
     e->piece->count = (size_t)(last + 1 - e->piece->out);
     e->piece->last = *last;
-    e->function = e->now = op_of(run, run->count - 1, NULL);
+    e->function = e->now = make_op(run, run->count - 1, NULL);
 }
 
 /* True if no symbol is inside the run, and the run ends in this piece. */
@@ -227,7 +227,7 @@ static bool stands_alone(const struct emitter *e, const struct run *run)
 static void feed_all(struct emitter *e, const struct run *run, const struct run_ids *ids)
 {
     for (uint32_t i = 0; i < run->count; i++) {
-        struct op op = op_of(run, i, ids);
+        struct op op = make_op(run, i, ids);
         feed_function(e, &op);
     }
 }
@@ -241,7 +241,7 @@ static bool feed_overlapping(struct emitter *e, struct ordered_run *runs, const 
     qsort(runs, cluster->count, sizeof *runs, by_sequence);
     for (size_t i = 0; ops && i < cluster->count; i++)
         for (uint32_t j = 0; j < runs[i].run->count; j++)
-            ops[count++] = op_of(runs[i].run, j, NULL);
+            ops[count++] = make_op(runs[i].run, j, NULL);
     struct sl_ordered *order = ops ? order_ops(&account, ops, count) : NULL;
     for (size_t i = 0; order && i < count; i++)
         feed_function(e, &ops[order[i].index]);
@@ -506,14 +506,14 @@ static bool pass_to_encoder(struct flow *f, struct encoder *e)
 /* Like feed_alone, but encodes the inner operations directly from the run. */
 static bool encode_alone(struct flow *f, const struct run *run, const struct run_ids *ids, struct encoder *e)
 {
-    struct op op = op_of(run, 0, ids);
+    struct op op = make_op(run, 0, ids);
     feed_function(&f->emitter, &op);
     symcache_fold_flush(&f->emitter);
     if (!pass_to_encoder(f, e) || !symcache_encoder_add_run(e, run, ids))
         return false;
-    f->piece.last = op_of(run, run->count - 2, ids);
+    f->piece.last = make_op(run, run->count - 2, ids);
     f->piece.last.what = op_entry(f->piece.last.what);
-    f->emitter.function = f->emitter.now = op_of(run, run->count - 1, ids);
+    f->emitter.function = f->emitter.now = make_op(run, run->count - 1, ids);
     return true;
 }
 

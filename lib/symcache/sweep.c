@@ -141,7 +141,7 @@ static bool push(struct sweep *s)
             return false;
         end = caller->end;
     }
-    struct location location = location_of(s->c, call->call_file, call->call_line);
+    struct location location = get_location(s->c, call->call_file, call->call_line);
     if (!enter(s, offset, location.file))
         return false;
     uint32_t callee = symcache_inlinee_id(s->c, call->name, call->language, call->number, call->variables);
@@ -163,7 +163,7 @@ static inline uint64_t next_start(const struct sweep *s)
 }
 
 /* The offset where the next call begins or the innermost ends. */
-static inline uint64_t limit_of(const struct sweep *s)
+static inline uint64_t get_limit(const struct sweep *s)
 {
     uint64_t start = next_start(s);
     return start < s->top->end ? start : s->top->end;
@@ -178,7 +178,7 @@ static inline bool symcache_sweep_add_line(struct sweep *s, uint64_t at, uint64_
         while (at >= *limit) {
             if (!(next_start(s) <= at ? push(s) : pop_until(s, at)))
                 return false;
-            *limit = limit_of(s);
+            *limit = get_limit(s);
         }
         uint64_t stop = end < *limit ? end : *limit;
         if (!enter(s, at, location.file))
@@ -198,7 +198,7 @@ static inline bool symcache_sweep_add_line(struct sweep *s, uint64_t at, uint64_
 static bool sweep_lines(struct sweep *s, const struct sl_function *f)
 {
     const struct sl_line *lines_end = f->lines + f->line_count;
-    uint64_t base = f->address, size = f->size, behind = 0, limit = limit_of(s);
+    uint64_t base = f->address, size = f->size, behind = 0, limit = get_limit(s);
     const uint32_t *file_ids = s->c->file_ids;
     const size_t file_count = s->c->file_id_count;
     const bool mapped = s->c->writer->options.map_line;
@@ -210,7 +210,7 @@ static bool sweep_lines(struct sweep *s, const struct sl_function *f)
         behind = at + covered;
         struct location location = {line->file < file_count ? file_ids[line->file] : SL_NO_FILE, line->line};
         if (mapped || location.file == ID_UNKNOWN)
-            location = location_of(s->c, line->file, line->line);
+            location = get_location(s->c, line->file, line->line);
         struct frame *top = s->top;
         if (behind <= limit && at <= top->at && top->has_lines) { /* fast path: no call begins or ends in the line */
             *out++ = op_at((uint32_t)at, &(struct place){top->id, location.file, location.line}, OP_SET);

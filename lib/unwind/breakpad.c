@@ -148,7 +148,7 @@ enum sl_code breakpad_stack_read(const struct sl_object *object, struct builder 
     rules_clear(&s.rules);
     while (b->code == SL_OK && sl_str_next_line(&rest, &line))
         if (line.size && (*line.data == 'S' || sl_is_blank(*line.data)) && word(&line, SL_STR("STACK")) &&
-            builder_spend(b, steps_of(&s.rules)))
+            builder_spend(b, count_steps(&s.rules)))
             record(&s, line);
     end_range(&s);
     return b->code;

@@ -164,7 +164,7 @@ void builder_row(struct builder *b, uint64_t address, const struct rules *rules)
                             cfa_beyond_text(rules) != cfa_beyond_text(b->last));
     if (ends)
         builder_end(b, address);
-    if (!rules->cfa_known || !builder_spend(b, steps_of(rules)) ||
+    if (!rules->cfa_known || !builder_spend(b, count_steps(rules)) ||
         !room(b, &b->rows, b->row_count, &b->row_capacity, sizeof *b->rows))
         return;
     size_t before = b->rule_count;

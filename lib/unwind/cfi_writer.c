@@ -129,7 +129,7 @@ static bool add_cfi_row(struct cfi_writer *w, const struct sl_unwind_range *rang
     for (size_t i = 0; i < row->count; i++)
         rules_set(&w->now, &row->rules[i]);
     uint32_t set = intern_set(w, range->signal_frame, row->beyond_text);
-    if (set == UINT32_MAX || !sl_account_spend(&w->account, 4 + steps_of(&w->now)) ||
+    if (set == UINT32_MAX || !sl_account_spend(&w->account, 4 + count_steps(&w->now)) ||
         !sl_account_grow(&w->account, &w->rows, &w->row_capacity, w->row_count + 1, sizeof *w->rows))
         return false;
     w->rows[w->row_count++] = (struct row){row->address, set + 1, row == range->rows};

@@ -60,7 +60,7 @@ void builder_free(struct builder *b);
 bool builder_spend(struct builder *b, uint32_t steps);
 
 /* Cost of an instruction that searches, copies or compares rules. */
-static inline uint32_t steps_of(const struct rules *rules)
+static inline uint32_t count_steps(const struct rules *rules)
 {
     return 1 + (uint32_t)rules->count / 4;
 }

@@ -53,7 +53,7 @@ struct run {
 
 /* ---- rules ---- */
 
-static unsigned reg_of(const struct run *run, uint64_t number)
+static unsigned translate_register(const struct run *run, uint64_t number)
 {
     if (number == run->cie->return_register)
         return SL_UNWIND_RA;
@@ -62,8 +62,8 @@ static unsigned reg_of(const struct run *run, uint64_t number)
     return number < SL_UNWIND_NAMED ? (unsigned)number : SL_UNWIND_NAMED;
 }
 
-/* Number of a register that a rule reads; unlike reg_of() it does not map the return address register to SL_UNWIND_RA. */
-static unsigned base_of(const struct run *run, uint64_t number)
+/* Number of a register that a rule reads; unlike translate_register() it does not map the return address register to SL_UNWIND_RA. */
+static unsigned translate_base(const struct run *run, uint64_t number)
 {
     if (run->frames->swapped && (number == 4 || number == 5))
         number ^= 1;
@@ -84,15 +84,15 @@ static void unwind_program_set(struct run *run, const struct sl_unwind_rule *rul
 
 static void set_kind(struct run *run, uint64_t number, enum sl_unwind_kind kind)
 {
-    struct sl_unwind_rule rule = {.reg = (uint16_t)reg_of(run, number), .kind = (uint8_t)kind};
+    struct sl_unwind_rule rule = {.reg = (uint16_t)translate_register(run, number), .kind = (uint8_t)kind};
     if (rule.reg == SL_UNWIND_RA && kind == SL_UNWIND_SAME)
-        rule = rule_register(SL_UNWIND_RA, base_of(run, number));
+        rule = rule_register(SL_UNWIND_RA, translate_base(run, number));
     unwind_program_set(run, &rule);
 }
 
 static void set_offset(struct run *run, uint64_t number, int64_t offset, bool is_value)
 {
-    unsigned reg = reg_of(run, number);
+    unsigned reg = translate_register(run, number);
     struct sl_unwind_rule rule =
         is_value ? rule_offset(reg, SL_UNWIND_CFA, offset) : rule_memory(reg, SL_UNWIND_CFA, offset);
     unwind_program_set(run, &rule);
@@ -100,7 +100,7 @@ static void set_offset(struct run *run, uint64_t number, int64_t offset, bool is
 
 static void set_register(struct run *run, uint64_t number, uint64_t other)
 {
-    struct sl_unwind_rule rule = rule_register(reg_of(run, number), base_of(run, other));
+    struct sl_unwind_rule rule = rule_register(translate_register(run, number), translate_base(run, other));
     if (!sl_unwind_register_name(run->b->family, rule.base))
         rule = (struct sl_unwind_rule){.reg = rule.reg, .kind = SL_UNWIND_PROGRAM, .program = SL_STR(".undef")};
     unwind_program_set(run, &rule);
@@ -142,7 +142,7 @@ static void set_expression(struct run *run, uint64_t number, struct sl_bytes exp
     static const char deref[] = {DW_OP_deref};
     struct sl_str text;
     struct builder *b = run->b;
-    unsigned reg = reg_of(run, number);
+    unsigned reg = translate_register(run, number);
     struct sl_unwind_rule rule;
     spend_expression(run, expression);
     if (run->bad)
@@ -160,7 +160,7 @@ static void set_expression(struct run *run, uint64_t number, struct sl_bytes exp
 
 static void set_cfa(struct run *run, uint64_t number, int64_t offset)
 {
-    run->now.cfa = rule_offset(SL_UNWIND_CFA, base_of(run, number), offset);
+    run->now.cfa = rule_offset(SL_UNWIND_CFA, translate_base(run, number), offset);
     run->now.cfa_known = sl_unwind_register_name(run->b->family, run->now.cfa.base) != NULL;
     run->has_cfa = true;
 }
@@ -195,7 +195,7 @@ static void change_cfa(struct run *run, bool change_register, uint64_t number, i
 
 static void restore(struct run *run, uint64_t number)
 {
-    unsigned reg = reg_of(run, number);
+    unsigned reg = translate_register(run, number);
     const struct rules *initial = &run->cie->initial;
     for (size_t i = 0; i < run->now.count; i++) {
         struct slot *slot = &run->now.slots[i];
@@ -356,7 +356,7 @@ static bool execute(struct run *run, struct sl_bytes instructions)
     run->r = sl_reader(instructions, run->frames->big_endian);
     while (!run->bad && sl_reader_left(&run->r)) {
         unwind_program_step(run);
-        if (run->r.failed || !builder_spend(run->b, steps_of(&run->now)))
+        if (run->r.failed || !builder_spend(run->b, count_steps(&run->now)))
             run->bad = true;
     }
     return !run->bad;
@@ -396,7 +396,7 @@ bool program_run(const struct frames *frames, const struct cie *cie, const struc
     unwind_program_begin(&run, frames, cie, b);
     run.at = fde->start;
     run.end = fde->end;
-    builder_spend(b, steps_of(&cie->initial));
+    builder_spend(b, count_steps(&cie->initial));
     rules_copy(&run.now, &cie->initial);
     run.has_cfa = run.now.cfa.kind == SL_UNWIND_OFFSET;
     bool ok = execute(&run, fde->instructions);

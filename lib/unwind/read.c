@@ -1,7 +1,7 @@
 /* Finds the tables of an object and decides which of them are read. */
 #include "unwind/impl.h"
 
-static struct frames frames_of(struct sl_object *object, bool is_eh)
+static struct frames open_frames(struct sl_object *object, bool is_eh)
 {
     const struct sl_object_info *info = sl_object_info(object);
     enum sl_cpu_family family = sl_arch_family(info->arch);
@@ -32,7 +32,7 @@ static bool goes_on(struct builder *b, enum sl_code *first)
 static enum sl_code read_dwarf(struct sl_object *object, struct builder *b)
 {
     const struct sl_object_info *info = sl_object_info(object);
-    struct frames debug = frames_of(object, false), eh = frames_of(object, true);
+    struct frames debug = open_frames(object, false), eh = open_frames(object, true);
     struct sl_bytes compact;
     enum sl_code first = SL_OK;
     bool has_ehabi = info->format == SL_FORMAT_ELF && b->family == SL_CPU_ARM && info->kind != SL_KIND_REL;

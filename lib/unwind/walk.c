@@ -284,7 +284,7 @@ enum sl_walk_need sl_walk_run(struct sl_walk *walk, size_t *module)
 
 /* Returns the address bits of arm64 pointers. Signatures are in the bits that addresses do not need: above those of the highest
  * module and above bit 46. */
-static uint64_t address_mask_of(const struct sl_walk_state *s)
+static uint64_t make_address_mask(const struct sl_walk_state *s)
 {
     uint64_t highest = (UINT64_C(1) << 47) - 1;
     if (s->target.address_mask)
@@ -317,7 +317,7 @@ struct sl_walk *sl_walk_new(struct sl_arena *arena, const struct sl_walk_target 
     s->stack = *stack;
     s->modules = modules;
     s->module_map = map;
-    s->address_mask = address_mask_of(s);
+    s->address_mask = make_address_mask(s);
     sl_walk_numbers(target->family, &numbers);
     struct walk_frame context = {.registers = *registers, .trust = SL_TRUST_CONTEXT};
     context.resume = context.instruction = registers->value[numbers.pc];
