@@ -29,7 +29,7 @@ static struct sl_str sources_rest(const struct sl_json *json)
     return (struct sl_str){json->text.data + json->at, json->text.size - json->at};
 }
 
-static struct source_policy policy_of(const struct config *config)
+static struct source_policy make_policy(const struct config *config)
 {
     return (struct source_policy){
         .filesystem = config->allow_filesystem_sources_in_requests,
@@ -45,7 +45,7 @@ bool request_sources_read(struct sl_fields *s, const struct sl_json_path *at, vo
     struct request_sources *into = out;
     (void)at;
     const struct config *config = into->config;
-    struct source_policy policy = policy_of(config);
+    struct source_policy policy = make_policy(config);
     struct value_problems problems = {.arena = s->json->arena};
     struct source *sources;
     size_t size;
@@ -100,7 +100,7 @@ bool request_sources_add_configured(const struct config *config, struct sl_arena
 bool request_sentry_read(struct sl_fields *s, const struct sl_json_path *at, const struct config *config,
                          struct source *source)
 {
-    struct source_policy policy = policy_of(config);
+    struct source_policy policy = make_policy(config);
     struct value_problems problems = {.arena = s->json->arena};
     enum sl_code code = source_read_sentry(s->json, at->key.data, &policy, source, &problems);
     if (code != SL_OK)

@@ -18,7 +18,7 @@ struct cache_engine cache_engine;
 
 static void kind_configure(struct kind_state *state, const struct config *config)
 {
-    state->lifetimes = *cache_lifetimes_of(config, state->kind->section);
+    state->lifetimes = *cache_get_lifetimes(config, state->kind->section);
     state->memory.lru.max_size = state->kind->capacity ? state->kind->capacity(config) : config->default_capacity;
 }
 
@@ -121,7 +121,7 @@ void cache_close(void)
     cache_tmp_close();
 }
 
-static struct kind_state *state_of(const struct cache_kind *kind)
+static struct kind_state *get_kind_state(const struct cache_kind *kind)
 {
     for (size_t i = 0; i < engine.count; i++)
         if (engine.kinds[i].kind == kind)
@@ -234,7 +234,7 @@ static bool peek(struct kind_state *state, struct cache_lookup *look)
 bool cache_peek(const struct cache_kind *kind, const struct cache_key *key, enum sl_code *code,
                 struct cache_item **item, struct sl_error *error)
 {
-    struct kind_state *state = state_of(kind);
+    struct kind_state *state = get_kind_state(kind);
     struct cache_lookup look = {.key = key, .error = error};
     if (!state || !peek(state, &look))
         return false;
@@ -247,7 +247,7 @@ bool cache_peek(const struct cache_kind *kind, const struct cache_key *key, enum
 /* True for a miss that a renewal looks up again. */
 static bool is_old_miss(const struct cache_memory_entry *entry)
 {
-    return entry->error && cache_class_of(entry->error->code) == CACHE_NEGATIVE && entry->error->code != SL_INTERNAL &&
+    return entry->error && cache_get_class(entry->error->code) == CACHE_NEGATIVE && entry->error->code != SL_INTERNAL &&
            entry->created_ns < engine_renew_before_ns();
 }
 
@@ -415,7 +415,7 @@ static bool old_miss(struct kind_state *state, struct sl_str key)
 
 void cache_renew(const struct cache_kind *kind, const struct cache_key *key, const void *context)
 {
-    struct kind_state *state = state_of(kind);
+    struct kind_state *state = get_kind_state(kind);
     struct flight *flight;
     if (!state || engine.renew_after_ns == DURATION_NEVER || !old_miss(state, key->text) ||
         sl_map_get(&state->flights, key->text))
@@ -434,7 +434,7 @@ void cache_renew(const struct cache_kind *kind, const struct cache_key *key, con
 /* True if `look` is answered at once. */
 bool engine_lookup_async(struct cache_lookup *look, bool renews, struct flight *owner)
 {
-    struct kind_state *state = state_of(look->kind);
+    struct kind_state *state = get_kind_state(look->kind);
     struct flight *flight;
     look->item = NULL;
     if (!state) {

@@ -211,7 +211,7 @@ static enum sl_code sweep_wanted(const struct config *config, const struct clean
                                  const struct cache_kind *kind, struct cleanup_totals *totals, struct sl_error *error)
 {
     struct sweep sweep = {.kind = kind,
-                          .lifetimes = cache_lifetimes_of(config, kind->section),
+                          .lifetimes = cache_get_lifetimes(config, kind->section),
                           .options = options,
                           .now_ns = cache_now_ns(),
                           .start_ns = cache_start_ns(),
@@ -238,7 +238,7 @@ static void sweep_stamps(const struct config *config)
     static const enum cache_section sections[] = {CACHE_DOWNLOADED, CACHE_DERIVED, CACHE_INDEX, CACHE_TRANSCODED};
     uint64_t longest = 0, now = (uint64_t)cache_now_ns();
     for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
-        uint64_t unused = cache_lifetimes_of(config, sections[i])->max_unused_for;
+        uint64_t unused = cache_get_lifetimes(config, sections[i])->max_unused_for;
         longest = unused > longest ? unused : longest;
     }
     if (longest < now)

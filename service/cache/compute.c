@@ -48,7 +48,7 @@ bool compute_publishable(enum sl_code code, const struct sl_error *error, bool i
 static bool compute_worth_writing(const struct flight *flight, enum sl_code code)
 {
     const struct cache_lifetimes *lifetimes = &flight->state->lifetimes;
-    return flight->renews || cache_class_of(code) != CACHE_NEGATIVE || lifetimes->retry_misses_after ||
+    return flight->renews || cache_get_class(code) != CACHE_NEGATIVE || lifetimes->retry_misses_after ||
            lifetimes->retry_misses_after_public;
 }
 

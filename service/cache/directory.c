@@ -23,7 +23,7 @@ struct job {
     enum shared_result result;
 };
 
-static bool path_of(const char *name, char out[CACHE_PATH_BYTES])
+static bool make_path(const char *name, char out[CACHE_PATH_BYTES])
 {
     return snprintf(out, CACHE_PATH_BYTES, "%s/%s", root, name) < CACHE_PATH_BYTES;
 }
@@ -47,7 +47,7 @@ static void get_file(void *arg)
 {
     struct job *job = arg;
     char path[CACHE_PATH_BYTES];
-    int fd = path_of(job->name, path) ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+    int fd = make_path(job->name, path) ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
     job->result = fd < 0 && errno == ENOENT ? SHARED_MISS : SHARED_ERROR;
     if (fd < 0)
         return;
@@ -63,7 +63,7 @@ static void exists_file(void *arg)
     struct job *job = arg;
     struct stat st;
     char path[CACHE_PATH_BYTES];
-    bool there = path_of(job->name, path) && stat(path, &st) == 0;
+    bool there = make_path(job->name, path) && stat(path, &st) == 0;
     job->result = there ? SHARED_HIT : errno == ENOENT ? SHARED_MISS : SHARED_ERROR;
 }
 
@@ -86,7 +86,7 @@ static void put_file(void *arg)
     char path[CACHE_PATH_BYTES], directory[CACHE_PATH_BYTES], tmp[CACHE_PATH_BYTES + 32];
     struct stat st;
     job->result = SHARED_ERROR;
-    if (!path_of(job->name, path))
+    if (!make_path(job->name, path))
         return;
     if (stat(path, &st) == 0) {
         job->result = SHARED_SKIPPED;
@@ -126,7 +126,7 @@ static void delete_file(void *arg)
 {
     struct job *job = arg;
     char path[CACHE_PATH_BYTES];
-    job->result = path_of(job->name, path) && (unlink(path) == 0 || errno == ENOENT) ? SHARED_HIT : SHARED_ERROR;
+    job->result = make_path(job->name, path) && (unlink(path) == 0 || errno == ENOENT) ? SHARED_HIT : SHARED_ERROR;
 }
 
 static enum shared_result del(const char *name)

@@ -16,7 +16,7 @@ static const struct marker {
 };
 enum { MARKERS = sizeof markers / sizeof *markers };
 
-static const struct marker *marker_of(enum sl_code code)
+static const struct marker *find_marker(enum sl_code code)
 {
     for (size_t i = 0; i < MARKERS; i++)
         if (markers[i].code == code)
@@ -26,7 +26,7 @@ static const struct marker *marker_of(enum sl_code code)
 
 void cache_error_encode(const struct sl_error *error, struct sl_buf *out)
 {
-    const struct marker *marker = marker_of(error->code);
+    const struct marker *marker = find_marker(error->code);
     if (!marker)
         return;
     sl_buf_str(out, marker->word);
@@ -88,7 +88,7 @@ enum sl_code cache_error_decode(struct sl_bytes bytes, struct sl_error *error)
 
 void cache_error_text(const struct sl_error *error, struct sl_buf *out)
 {
-    const struct marker *marker = marker_of(error->code);
+    const struct marker *marker = find_marker(error->code);
     if (!marker) {
         sl_buf_cstr(out, error->code == SL_NOT_FOUND ? "not found" : "internal error");
         return;

@@ -51,13 +51,13 @@ static bool is_cheap(const char *kind)
 }
 
 /* Disk space that its removal frees: small files take whole blocks, and new ones may have none allocated yet. */
-static uint64_t space_of(const struct stat *st)
+static uint64_t get_disk_space(const struct stat *st)
 {
     uint64_t blocks = (uint64_t)st->st_blocks * 512, size = (uint64_t)st->st_size;
     return blocks > size ? blocks : size;
 }
 
-static unsigned age_of(const struct eviction *e, const struct stat *st)
+static unsigned get_age(const struct eviction *e, const struct stat *st)
 {
     int64_t minutes = (e->now_ns / CACHE_SECOND_NS - (int64_t)st->st_mtim.tv_sec) / 60;
     return minutes < 0 ? 0 : minutes < AGES ? (unsigned)minutes : AGES - 1;
@@ -67,9 +67,9 @@ static void remove_entry(struct eviction *e, int at, const char *name, const str
 {
     char side[300];
     struct stat side_st;
-    uint64_t space = space_of(st);
+    uint64_t space = get_disk_space(st);
     if (cache_meta_name(name, side, sizeof side) && fstatat(at, side, &side_st, AT_SYMLINK_NOFOLLOW) == 0)
-        space += space_of(&side_st);
+        space += get_disk_space(&side_st);
     else
         side[0] = '\0';
     if (!e->budget->dry_run) {
@@ -91,13 +91,13 @@ static bool visit(void *arg, const struct dir_entry *entry)
     const struct stat *st = entry->st;
     if (!S_ISREG(st->st_mode))
         return false;
-    unsigned age = age_of(e, st);
+    unsigned age = get_age(e, st);
     /* an empty file is a miss and takes no space */
     bool may_go = !cache_is_side_file(entry->name) && st->st_size > 0;
     if (!e->removing) {
-        e->used += space_of(st);
+        e->used += get_disk_space(st);
         if (may_go && e->wanted)
-            e->by_age[e->expensive][age] += space_of(st);
+            e->by_age[e->expensive][age] += get_disk_space(st);
     } else if (may_go && age >= SPARED_BELOW && age >= e->oldest_kept && e->to_free > 0) {
         remove_entry(e, entry->at, entry->name, st);
     }

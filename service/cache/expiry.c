@@ -21,7 +21,7 @@ int64_t cache_start_ns(void)
     return atomic_compare_exchange_strong(&start, &unset, now) ? now : unset;
 }
 
-const struct cache_lifetimes *cache_lifetimes_of(const struct config *config, enum cache_section section)
+const struct cache_lifetimes *cache_get_lifetimes(const struct config *config, enum cache_section section)
 {
     switch (section) {
     case CACHE_DOWNLOADED: return &config->downloaded;
@@ -34,7 +34,7 @@ const struct cache_lifetimes *cache_lifetimes_of(const struct config *config, en
     return &config->diagnostics;
 }
 
-enum cache_class cache_class_of(enum sl_code code)
+enum cache_class cache_get_class(enum sl_code code)
 {
     return code == SL_OK ? CACHE_CONTENTS : code == SL_MALFORMED ? CACHE_MALFORMED : CACHE_NEGATIVE;
 }
@@ -116,7 +116,7 @@ enum sl_code cache_entry_decode(struct sl_bytes head, uint64_t size, const struc
 
 void cache_entry_facts(enum sl_code code, int64_t mtime_ns, const struct cache_meta *meta, struct cache_facts *facts)
 {
-    *facts = (struct cache_facts){.class = cache_class_of(code), .mtime_ns = mtime_ns, .created_ns = mtime_ns};
+    *facts = (struct cache_facts){.class = cache_get_class(code), .mtime_ns = mtime_ns, .created_ns = mtime_ns};
     if (!meta)
         return;
     facts->is_public = meta->is_public;

@@ -118,10 +118,10 @@ struct cache_verdict {
     bool touch;       /* contents: set the mtime to now */
     uint64_t left_ns; /* until the disk must be checked again; DURATION_NEVER = no limit */
 };
-const struct cache_lifetimes *cache_lifetimes_of(const struct config *config, enum cache_section section);
+const struct cache_lifetimes *cache_get_lifetimes(const struct config *config, enum cache_section section);
 struct cache_verdict cache_expiry(const struct cache_lifetimes *lifetimes, const struct cache_facts *facts,
                                   int64_t now_ns, int64_t start_ns, bool restart_retries_malformed);
-enum cache_class cache_class_of(enum sl_code code);
+enum cache_class cache_get_class(enum sl_code code);
 
 /* Decodes an entry from its first bytes (all of them if it is shorter than CACHE_HEAD_BYTES) and its side file (NULL = none).
  * SL_OK = contents. Sets `*meta` to NULL if the side file cannot belong to this entry. */

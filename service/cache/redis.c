@@ -36,7 +36,7 @@ static void redis_end(void)
     connection = NULL;
 }
 
-static struct sl_str redis_key_of(const char *name, char out[320])
+static struct sl_str redis_make_key(const char *name, char out[320])
 {
     int size = snprintf(out, 320, "%s:%s", space, name);
     return (struct sl_str){out, (size_t)size};
@@ -80,7 +80,7 @@ static enum shared_result redis_get(const char *name, int fd, struct shared_valu
 {
     char key[320];
     struct redis_answer answer;
-    struct sl_str words[] = {SL_STR("GET"), redis_key_of(name, key)};
+    struct sl_str words[] = {SL_STR("GET"), redis_make_key(name, key)};
     enum shared_result result = shared_command(words, 2, &answer);
     if (result == SHARED_HIT)
         result = redis_take(&answer, fd, value);
@@ -105,7 +105,7 @@ static enum shared_result redis_set(const struct shared_entry *entry, struct sl_
 {
     char key[320], ttl[24];
     struct redis_answer answer;
-    struct sl_str words[5] = {SL_STR("SET"), redis_key_of(entry->name, key), value};
+    struct sl_str words[5] = {SL_STR("SET"), redis_make_key(entry->name, key), value};
     size_t count = 3;
     if (entry->code != SL_OK) {
         int size = snprintf(ttl, sizeof ttl, "%llu", (unsigned long long)entry->ttl_s);
@@ -141,7 +141,7 @@ static enum shared_result exists(const char *name)
 {
     char key[320];
     struct redis_answer answer;
-    struct sl_str words[] = {SL_STR("EXISTS"), redis_key_of(name, key)};
+    struct sl_str words[] = {SL_STR("EXISTS"), redis_make_key(name, key)};
     enum shared_result result = shared_command(words, 2, &answer);
     if (result == SHARED_HIT)
         result = answer.type != REDIS_NUMBER ? SHARED_ERROR : answer.number ? SHARED_HIT : SHARED_MISS;
@@ -153,7 +153,7 @@ static enum shared_result del(const char *name)
 {
     char key[320];
     struct redis_answer answer;
-    struct sl_str words[] = {SL_STR("DEL"), redis_key_of(name, key)};
+    struct sl_str words[] = {SL_STR("DEL"), redis_make_key(name, key)};
     enum shared_result result = shared_command(words, 2, &answer);
     if (result == SHARED_HIT && answer.type != REDIS_NUMBER)
         result = SHARED_ERROR;

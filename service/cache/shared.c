@@ -164,7 +164,7 @@ bool cache_shared_state(size_t i, struct cache_shared_state *state)
 }
 
 /* ---- which back ends ---- */
-static enum shared_route route_of(const char *kind)
+static enum shared_route get_route(const char *kind)
 {
     for (int i = 0; i < CONFIG_SHARED_KINDS; i++)
         if (strcmp(config_shared_kinds[i], kind) == 0)
@@ -173,9 +173,9 @@ static enum shared_route route_of(const char *kind)
 }
 
 /* Sets the back ends that store entries of the kind, in the order in which they are asked. Routes apply only if there are two. */
-static void backends_of(const char *kind, struct shared_backend *out[SHARED_BACKENDS])
+static void list_backends(const char *kind, struct shared_backend *out[SHARED_BACKENDS])
 {
-    enum shared_route route = layer.redis && layer.bucket ? route_of(kind) : SHARED_BOTH;
+    enum shared_route route = layer.redis && layer.bucket ? get_route(kind) : SHARED_BOTH;
     bool for_redis = !layer.redis_kind || strcmp(layer.redis_kind, kind) == 0;
     out[0] = route == SHARED_BUCKET_ONLY || !for_redis ? NULL : layer.redis;
     out[1] = route == SHARED_REDIS_ONLY ? NULL : layer.bucket;
@@ -186,7 +186,7 @@ static void backends_of(const char *kind, struct shared_backend *out[SHARED_BACK
 /* True if an error from another machine has not expired. */
 static bool is_unexpired(const struct shared_query *q, const struct shared_value *value, uint64_t *left_ns)
 {
-    struct cache_facts facts = {.class = cache_class_of(value->code),
+    struct cache_facts facts = {.class = cache_get_class(value->code),
                                 .is_public = cache_scope_global(q->scope),
                                 .created_ns = value->created_s * CACHE_SECOND_NS,
                                 .created_in_seconds = true};
@@ -196,7 +196,7 @@ static bool is_unexpired(const struct shared_query *q, const struct shared_value
     return !verdict.expired;
 }
 
-static uint64_t shared_size_of(int fd)
+static uint64_t shared_file_size(int fd)
 {
     struct stat st;
     return fstat(fd, &st) == 0 && st.st_size > 0 ? (uint64_t)st.st_size : 0;
@@ -226,14 +226,14 @@ static bool shared_ask(struct shared_backend *backend, const struct shared_query
         hit = false;
     }
     /* A server that has lost its data but not its index returns empty values. Entries that are really empty are cheap to make. */
-    if (hit && finding->value.code == SL_OK && shared_size_of(fd) == 0) {
+    if (hit && finding->value.code == SL_OK && shared_file_size(fd) == 0) {
         finding->stale = true;
         hit = false;
     }
     if (hit)
         finding->from = backend;
     if (hit && finding->value.code == SL_OK)
-        metric_add(METRIC_SHARED_BYTES, shared_size_of(fd), backend->name, "in", NULL);
+        metric_add(METRIC_SHARED_BYTES, shared_file_size(fd), backend->name, "in", NULL);
     return hit;
 }
 
@@ -242,7 +242,7 @@ bool shared_get(const struct shared_query *question, int fd, struct shared_resul
     struct shared_backend *backends[SHARED_BACKENDS];
     struct shared_name name;
     *finding = (struct shared_result_value){0};
-    backends_of(question->kind->name, backends);
+    list_backends(question->kind->name, backends);
     shared_name(&name, question->kind, question->key);
     for (int i = 0; i < SHARED_BACKENDS; i++) {
         if (shared_ask(backends[i], question, name.text, fd, finding))
@@ -278,7 +278,7 @@ static struct queued_write *new_write(const struct cache_kind *kind, struct sl_s
     queued->kind = kind;
     queued->created_s = clock_wall_s();
     shared_name(&queued->name, kind, key);
-    backends_of(kind->name, queued->to);
+    list_backends(kind->name, queued->to);
     return queued;
 }
 
@@ -298,7 +298,7 @@ void shared_fill_first(const struct cache_kind *kind, struct sl_str key, struct 
                        const struct shared_result_value *finding)
 {
     struct shared_backend *backends[SHARED_BACKENDS];
-    backends_of(kind->name, backends);
+    list_backends(kind->name, backends);
     if (finding->from != layer.bucket || !backends[0])
         return;
     struct queued_write *queued = new_write(kind, key);

@@ -86,7 +86,7 @@ int64_t cache_generation(const char *dir)
     return dir && folder_path(dir, "/generation", path) ? change_counter_read(path, false).ns : 0;
 }
 
-static int64_t stamp_of(const char *dir, const struct cache_file *file)
+static int64_t read_stamp(const char *dir, const struct cache_file *file)
 {
     char path[CACHE_PATH_BYTES];
     struct stat st;
@@ -98,9 +98,9 @@ int64_t cache_stamp(const char *dir, struct sl_str key)
     struct cache_file file;
     int64_t newest = 0;
     while (cache_key_next(&key, &file)) {
-        int64_t one = file.location.size ? stamp_of(dir, &file) : 0;
+        int64_t one = file.location.size ? read_stamp(dir, &file) : 0;
         file.location.size = 0;
-        int64_t all = stamp_of(dir, &file);
+        int64_t all = read_stamp(dir, &file);
         newest = one > newest ? one : newest;
         newest = all > newest ? all : newest;
     }

@@ -31,7 +31,7 @@ void write_queue_init(const struct config *config)
     fiber_group_init(&queue.group, NULL);
 }
 
-static uint64_t bytes_of(const struct queued_write *queued)
+static uint64_t count_bytes(const struct queued_write *queued)
 {
     return queued->item ? queued->item->mapping.bytes.size : 0;
 }
@@ -168,7 +168,7 @@ static void write_queue_work(void *arg)
     for (struct queued_write *queued; !fiber_cancelled() && (queued = write_queue_take());) {
         write_queue_show();
         queued_run(queued);
-        queue.bytes -= bytes_of(queued);
+        queue.bytes -= count_bytes(queued);
         queued_free(queued);
     }
     if (--queue.running == 0)
@@ -184,7 +184,7 @@ static bool by_chance(unsigned percent)
 
 void write_queue_add(struct queued_write *queued)
 {
-    uint64_t bytes = bytes_of(queued);
+    uint64_t bytes = count_bytes(queued);
     if (queued->reason == SHARED_REFRESH && by_chance(REFRESHES_DROPPED_PERCENT)) {
         write_queue_refuse(queued, "discarded");
         return;

@@ -174,7 +174,7 @@ bool debug_file_take(const struct sl_object *object, struct sl_bytes bytes, stru
 }
 
 /* The directory of a path, with its slash; empty for a bare file name. */
-static struct sl_str directory_of(const char *path)
+static struct sl_str get_directory(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return (struct sl_str){path, slash ? (size_t)(slash - path) + 1 : 0};
@@ -210,7 +210,7 @@ static void note_refused(struct finder *f, const char *path, struct sl_bytes byt
                        : "one of the two files has no id");
     else
         input_note(f->input, "%s%s has a different id: %s instead of %s", path,
-                   sl_str_equal(directory_of(path), directory_of(f->input->path)) ? " beside it" : "", other_id,
+                   sl_str_equal(get_directory(path), get_directory(f->input->path)) ? " beside it" : "", other_id,
                    own_id);
     sl_object_close(object);
 }
@@ -271,7 +271,7 @@ static bool find_link(struct finder *f, const char *path, const char *const *dir
 {
     struct sl_str link = sl_object_info(f->object)->debug_link;
     char real[PATH_MAX];
-    struct sl_str places[] = {directory_of(path), directory_of(realpath(path, real) ? real : path)};
+    struct sl_str places[] = {get_directory(path), get_directory(realpath(path, real) ? real : path)};
     if (!link.size || memchr(link.data, '/', link.size))
         return false;
     for (size_t i = 0; i < 2; i++)
@@ -300,7 +300,7 @@ static bool find_elf(struct finder *f, const char *path, const char *const *dire
 /* Searches the PE's directory for the PDB that it names, also as `.pd_`, compressed as in symbol stores. */
 static bool find_pdb(struct finder *f, const char *path)
 {
-    struct sl_str name = path_file_name(sl_object_info(f->object)->debug_file), directory = directory_of(path);
+    struct sl_str name = path_file_name(sl_object_info(f->object)->debug_file), directory = get_directory(path);
     if (!name.size)
         return false;
     return try_format(f, SL_STR_FMT SL_STR_FMT, SL_STR_ARG(directory), SL_STR_ARG(name)) ||
@@ -322,7 +322,7 @@ static struct sl_str external_path(const struct sl_object_info *info)
 static bool find_external(struct finder *f, const char *path)
 {
     struct sl_str url = external_path(sl_object_info(f->object)), name = path_file_name(url);
-    struct sl_str directory = directory_of(path);
+    struct sl_str directory = get_directory(path);
     bool is_path = url.size && url.data[0] != '/' && !memmem(url.data, url.size, "://", 3);
     if (is_path && name.size && name.size < url.size &&
         try_format(f, SL_STR_FMT SL_STR_FMT, SL_STR_ARG(directory), SL_STR_ARG(url)))

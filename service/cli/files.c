@@ -279,7 +279,7 @@ static void directory_once(void *arg, struct sl_file *file)
         file->comp_dir = (struct sl_str){NULL, 0};
 }
 
-static struct sl_symcache_options conversion_of(const struct input *input)
+static struct sl_symcache_options make_conversion_options(const struct input *input)
 {
     const struct sl_object_info *info = sl_object_info(input_debug(input));
     return (struct sl_symcache_options){
@@ -303,7 +303,7 @@ enum sl_code input_convert(struct input *input, unsigned jobs, struct sl_error *
     struct split_files files;
     struct sl_symcache_gaps gaps = {0};
     split_files_open(input, &files);
-    struct sl_symcache_options options = conversion_of(input);
+    struct sl_symcache_options options = make_conversion_options(input);
     options.gaps = &gaps;
     enum sl_code code = sl_symcache_convert(input_debug(input), &files.companions, &options, threads_parallel(jobs),
                                             &input->converted, error);
@@ -322,7 +322,7 @@ enum sl_code input_convert_around(struct input *input, const uint64_t *addresses
     struct split_files files;
     struct sl_symcache_gaps gaps = {0};
     split_files_open(input, &files);
-    struct sl_symcache_options options = conversion_of(input);
+    struct sl_symcache_options options = make_conversion_options(input);
     options.gaps = &gaps;
     struct sl_object *object = input_debug(input);
     sl_budget_grow(sl_object_budget(object), sl_object_file(object).size);

@@ -291,8 +291,8 @@ static enum sl_code open_archive(struct member_archive *a, const char *file, str
     return ok ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
-enum sl_code member_map_of(struct member_archive *a, const char *path, struct sl_mapping *mapping, uint64_t *changed,
-                           struct sl_error *error)
+enum sl_code member_map_object(struct member_archive *a, const char *path, struct sl_mapping *mapping,
+                               uint64_t *changed, struct sl_error *error)
 {
     char file[PATH_MAX];
     struct sl_str member;

@@ -21,8 +21,8 @@ struct member_archive {
 };
 
 /* Like member_map, but keeps the archive open in `archive` until a call names another one; `changed` must not be NULL. */
-enum sl_code member_map_of(struct member_archive *archive, const char *path, struct sl_mapping *mapping,
-                           uint64_t *changed, struct sl_error *error);
+enum sl_code member_map_object(struct member_archive *archive, const char *path, struct sl_mapping *mapping,
+                               uint64_t *changed, struct sl_error *error);
 void member_archive_close(struct member_archive *archive);
 
 /* Replaces the mapping of a container by one of its contents: the only debug file of a static library or of a ZIP archive with several

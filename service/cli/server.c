@@ -198,7 +198,7 @@ int server_become_owner(const struct config *config)
     return ok && setuid(st.st_uid) == 0 ? 0 : server_failed("cannot switch to the owner of cache_dir", strerror(errno));
 }
 
-static struct fetch_options *fetch_options_of(const struct config *config)
+static struct fetch_options *make_fetch_options(const struct config *config)
 {
     static struct fetch_options options;
     options = (struct fetch_options){
@@ -228,10 +228,10 @@ static struct fetch_options *fetch_options_of(const struct config *config)
 
 void server_init_fetch(const struct config *config)
 {
-    fetch_init(fetch_options_of(config));
+    fetch_init(make_fetch_options(config));
 }
 
 void server_configure_fetch(const struct config *config)
 {
-    fetch_configure(fetch_options_of(config));
+    fetch_configure(make_fetch_options(config));
 }

@@ -177,7 +177,7 @@ static struct sl_object *open_part(void *arg, struct sl_str name, uint64_t stamp
     files->asked = true;
     if (snprintf(path, sizeof path, SL_STR_FMT, SL_STR_ARG(name)) >= (int)sizeof path)
         return fail_part(files, path, "has a path that is too long");
-    if (member_is_named(path) ? member_map_of(&files->archive, path, &files->part.mapping, &changed, NULL) != SL_OK
+    if (member_is_named(path) ? member_map_object(&files->archive, path, &files->part.mapping, &changed, NULL) != SL_OK
                               : sl_map_file(path, &files->part.mapping, NULL) != SL_OK)
         return fail_part(files, path, "was not found");
     if (stat(path, &st) == 0)

@@ -63,7 +63,7 @@ static void read_rights(const struct reading *r, const struct value *list, struc
         if (list->items[i].type == VALUE_STRING && is_right(list->items[i].string))
             texts[key->right_count++] = list->items[i].string;
         else
-            config_not_one_of(r->problems, &list->items[i], path, rights);
+            config_report_not_one_of(r->problems, &list->items[i], path, rights);
     }
     warn_empty(r, list, "rights");
     key->rights = texts;

@@ -53,7 +53,7 @@ static void size_text(uint64_t bytes, struct sl_buf *out)
     sl_buf_printf(out, "%llu%s", (unsigned long long)bytes, units[unit]);
 }
 
-static uint64_t number_of(const struct config *config, const struct key *key)
+static uint64_t get_number(const struct config *config, const struct key *key)
 {
     const void *field = field_at(config, key->offset);
     switch (key->type) {
@@ -77,7 +77,7 @@ static uint64_t number_of(const struct config *config, const struct key *key)
 
 static void number_value(struct dump *d, const struct key *key)
 {
-    uint64_t number = number_of(d->config, key);
+    uint64_t number = get_number(d->config, key);
     if (number == UINT64_MAX && key->none)
         sl_buf_cstr(d->out, key->none);
     else if (key->type == KEY_DURATION)
@@ -143,8 +143,8 @@ static void hidden_value(struct dump *d, const struct key *key)
 static void row_value(struct dump *d, const struct key *key)
 {
     switch (key->type) {
-    case KEY_BOOL: sl_buf_cstr(d->out, number_of(d->config, key) ? "true" : "false"); break;
-    case KEY_ENUM: sl_buf_cstr(d->out, key->words[number_of(d->config, key)]); break;
+    case KEY_BOOL: sl_buf_cstr(d->out, get_number(d->config, key) ? "true" : "false"); break;
+    case KEY_ENUM: sl_buf_cstr(d->out, key->words[get_number(d->config, key)]); break;
     case KEY_WORD:
     case KEY_STRING: string_value(d, *(const char *const *)field_at(d->config, key->offset)); break;
     case KEY_STR: string_value(d, ((const struct sl_str *)field_at(d->config, key->offset))->data); break;

@@ -174,8 +174,8 @@ void config_read_eliot(struct config *config, struct value_problems *problems);
 void config_read_mozilla(struct config *config, const struct value *root, struct value_problems *problems);
 
 /* Reports that the value is not one of `words`, a NULL-terminated list. */
-void config_not_one_of(struct value_problems *problems, const struct value *value, const char *path,
-                       const char *const *words);
+void config_report_not_one_of(struct value_problems *problems, const struct value *value, const char *path,
+                              const char *const *words);
 
 /* dump.c: writes the value of a row as YAML; never a secret. */
 void config_put_value(const struct config *config, const struct key *key, struct sl_buf *out);

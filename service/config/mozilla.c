@@ -48,7 +48,7 @@ static bool store_of_url(struct config *config, struct sl_str url, struct source
 }
 
 /* Hash of the list as written. */
-static const char *key_of(struct config *config)
+static const char *make_key(struct config *config)
 {
     struct sl_buf text = {0};
     uint8_t hash[32];
@@ -81,7 +81,7 @@ static void read_stores(struct config *config, const struct value *root, struct 
         else
             unknown_source(problems, config_find(root, "mozilla.sources"), i, "mozilla.sources");
     }
-    config->mozilla.stores_key = key_of(config);
+    config->mozilla.stores_key = make_key(config);
     config->mozilla.stores = stores;
     config->mozilla.source_count = stores ? good : 0;
 }

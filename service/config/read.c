@@ -158,8 +158,8 @@ static bool is_text(const struct value *value)
            value->type == VALUE_BOOL;
 }
 
-void config_not_one_of(struct value_problems *problems, const struct value *value, const char *path,
-                       const char *const *words)
+void config_report_not_one_of(struct value_problems *problems, const struct value *value, const char *path,
+                              const char *const *words)
 {
     struct sl_buf text = {0};
     char what[120];
@@ -194,7 +194,7 @@ static bool good_text(struct reading *r, const struct value *value)
         return false;
     }
     if (r->key->words && place_among(value, r->key->words) < 0) {
-        config_not_one_of(r->problems, value, r->key->path, r->key->words);
+        config_report_not_one_of(r->problems, value, r->key->path, r->key->words);
         return false;
     }
     const char *wrong = r->key->check ? r->key->check(value->string) : NULL;
@@ -229,7 +229,7 @@ static void read_word(struct reading *r)
 {
     int place = place_among(r->value, r->key->words);
     if (place < 0)
-        config_not_one_of(r->problems, r->value, r->key->path, r->key->words);
+        config_report_not_one_of(r->problems, r->value, r->key->path, r->key->words);
     else if (r->key->type == KEY_WORD)
         *(char **)field_at(r->config, r->key->offset) = (char *)(uintptr_t)r->value->string.data;
     else

@@ -1,7 +1,7 @@
 /* The reference of the configuration, generated from the table that reads it: a chapter and a row in Markdown for each key. */
 #include "config/impl.h"
 
-static const struct key_about *about_of(const char *path)
+static const struct key_about *find_about(const char *path)
 {
     for (size_t i = 0; i < key_about_count; i++)
         if (strcmp(key_abouts[i].path, path) == 0)
@@ -39,7 +39,7 @@ static void table_type(struct sl_buf *out, const struct key *key)
 
 static void table_row(struct sl_buf *out, const struct config *defaults, const struct key *key)
 {
-    const struct key_about *about = about_of(key->path);
+    const struct key_about *about = find_about(key->path);
     table_title(out, about);
     sl_buf_printf(out, "| `%s` | ", key->path);
     table_type(out, key);

@@ -64,7 +64,7 @@ static struct resumer { /* where to return to when the running fiber parks */
 } resumer;
 
 /* ---- stacks ---- */
-static uint8_t *stack_of(struct fiber *fiber)
+static uint8_t *get_stack(struct fiber *fiber)
 {
     return (uint8_t *)(fiber + 1) - STACK_SIZE;
 }
@@ -75,7 +75,7 @@ static struct fiber *stack_take(void)
     if (fiber) {
         warm = fiber->next_ready;
         warm_count--;
-        context_clean(stack_of(fiber) + GUARD_SIZE, STACK_SIZE - GUARD_SIZE - sizeof *fiber);
+        context_clean(get_stack(fiber) + GUARD_SIZE, STACK_SIZE - GUARD_SIZE - sizeof *fiber);
         return fiber;
     }
     uint8_t *memory =
@@ -97,7 +97,7 @@ static void stack_measure(struct fiber *fiber)
     enum { PAGE = 4096, PAGES = STACK_SIZE / PAGE };
     unsigned char there[PAGES] = {0};
     size_t untouched = GUARD_SIZE / PAGE;
-    if (mincore(stack_of(fiber), STACK_SIZE, there) != 0)
+    if (mincore(get_stack(fiber), STACK_SIZE, there) != 0)
         return;
     while (untouched < PAGES && !(there[untouched] & 1))
         untouched++;
@@ -107,7 +107,7 @@ static void stack_measure(struct fiber *fiber)
 
 static void stack_unmap(struct fiber *fiber)
 {
-    uint8_t *memory = stack_of(fiber);
+    uint8_t *memory = get_stack(fiber);
     stack_measure(fiber);
     context_clean(memory + GUARD_SIZE, STACK_SIZE - GUARD_SIZE);
     context_unroot(memory + GUARD_SIZE, STACK_SIZE - GUARD_SIZE);
@@ -185,7 +185,7 @@ static void resume(struct fiber *fiber)
     current = fiber;
     fiber->expects = NULL;
     resumer.tsan = context_tsan_self();
-    context_leaves(&resumer.fake_stack, stack_of(fiber) + GUARD_SIZE, STACK_SIZE - GUARD_SIZE - sizeof *fiber);
+    context_leaves(&resumer.fake_stack, get_stack(fiber) + GUARD_SIZE, STACK_SIZE - GUARD_SIZE - sizeof *fiber);
     context_tsan_to(fiber->tsan);
     context_switch(&resumer.sp, fiber->sp);
     context_arrived(resumer.fake_stack, NULL, NULL);
@@ -382,7 +382,7 @@ uint64_t fiber_waited_ns(void)
 
 bool fiber_overflowed(const void *address)
 {
-    const uint8_t *guard = current ? stack_of(current) : NULL;
+    const uint8_t *guard = current ? get_stack(current) : NULL;
     return guard && (const uint8_t *)address >= guard && (const uint8_t *)address < guard + GUARD_SIZE;
 }
 

@@ -30,7 +30,7 @@ bool files_sync_directory(const char *path)
 }
 
 /* The directory that `path` lies in. False, with errno, if the path is too long. */
-static bool parent_of(const char *path, char parent[MAX_PATH])
+static bool get_parent(const char *path, char parent[MAX_PATH])
 {
     const char *slash = strrchr(path, '/');
     int size = !slash ? snprintf(parent, MAX_PATH, ".")
@@ -42,7 +42,7 @@ static bool parent_of(const char *path, char parent[MAX_PATH])
 static bool sync_parent(const char *path)
 {
     char parent[MAX_PATH];
-    return parent_of(path, parent) && files_sync_directory(parent);
+    return get_parent(path, parent) && files_sync_directory(parent);
 }
 
 static bool make_one(const char *path, mode_t mode, enum files_sync sync)
@@ -74,7 +74,7 @@ bool files_make_directory(const char *path, mode_t mode, enum files_sync sync)
 bool files_make_parents(const char *path, mode_t mode)
 {
     char parent[MAX_PATH];
-    return parent_of(path, parent) && make_directories(parent, mode, FILES_UNSYNCED);
+    return get_parent(path, parent) && make_directories(parent, mode, FILES_UNSYNCED);
 }
 
 uint64_t files_random(void)
@@ -115,7 +115,7 @@ bool files_publish(int fd, const char *from, const char *to, enum files_sync syn
     bool moved = good && rename(from, to) == 0;
     char parent[MAX_PATH];
     for (int attempt = 0; good && !moved && errno == ENOENT && attempt < ATTEMPTS; attempt++)
-        moved = parent_of(to, parent) && make_directories(parent, 0750, sync) && rename(from, to) == 0;
+        moved = get_parent(to, parent) && make_directories(parent, 0750, sync) && rename(from, to) == 0;
     return moved && (sync != FILES_DURABLE || sync_parent(to));
 }
 
@@ -205,7 +205,7 @@ void dir_remove(int at, const char *name, unsigned depth)
 
 /* ---- change counters ---- */
 
-static struct change_counter counter_of(const struct stat *st)
+static struct change_counter make_counter(const struct stat *st)
 {
     return (struct change_counter){st->st_ino, (int64_t)st->st_mtim.tv_sec * second_ns + st->st_mtim.tv_nsec};
 }
@@ -216,7 +216,7 @@ struct change_counter change_counter_read(const char *path, bool remote)
     int fd = remote ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
     bool known = remote ? fd >= 0 && fstat(fd, &st) == 0 : lstat(path, &st) == 0;
     sl_close(fd);
-    return known ? counter_of(&st) : (struct change_counter){0};
+    return known ? make_counter(&st) : (struct change_counter){0};
 }
 
 bool change_counter_bump(const char *path, bool exclusive, struct change_counter *before, int64_t *made)
@@ -230,7 +230,7 @@ bool change_counter_bump(const char *path, bool exclusive, struct change_counter
     bool good = fd >= 0 && (!exclusive || flock(fd, LOCK_EX | LOCK_NB) == 0) && fstat(fd, &st) == 0 &&
                 clock_gettime(CLOCK_REALTIME, &now) == 0;
     if (good) {
-        struct change_counter found = counter_of(&st);
+        struct change_counter found = make_counter(&st);
         *before = is_new ? (struct change_counter){0} : found;
         *made = (int64_t)now.tv_sec * second_ns + now.tv_nsec;
         if (*made <= found.ns)

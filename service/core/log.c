@@ -81,7 +81,7 @@ bool log_set_levels(const char *text)
     return true;
 }
 
-static enum log_level level_of(const char *module)
+static enum log_level get_level(const char *module)
 {
     for (size_t i = 0; i < levels.count; i++)
         if (strcmp(levels.modules[i].module, module) == 0)
@@ -94,7 +94,7 @@ bool log_enabled(enum log_level level, const char *module)
     if ((int)level > atomic_load_explicit(&highest_level, memory_order_relaxed))
         return false;
     pthread_rwlock_rdlock(&levels_lock);
-    bool enabled = level <= level_of(module);
+    bool enabled = level <= get_level(module);
     pthread_rwlock_unlock(&levels_lock);
     return enabled;
 }

@@ -256,7 +256,7 @@ static void put_json_field(struct log_line *line, const struct log_field *field)
 static const char *const first_keys[] = {"req", "job", "scope", "source", "cache", "key", "duration_ms", "error"};
 enum { FIRST_KEYS = sizeof first_keys / sizeof *first_keys };
 
-static int rank_of(const char *key)
+static int get_rank(const char *key)
 {
     for (int i = 0; i < FIRST_KEYS; i++)
         if (first_keys[i][0] == key[0] && strcmp(first_keys[i], key) == 0)
@@ -270,7 +270,7 @@ static void put_json_fields(struct log_line *line, const struct log_field *field
     const struct log_field *first[FIRST_KEYS] = {NULL};
     uint64_t put = 0; /* bit set of the fields written */
     for (size_t i = 0; fields[i].key && i < 64; i++) {
-        int rank = rank_of(fields[i].key);
+        int rank = get_rank(fields[i].key);
         if (rank < FIRST_KEYS && !first[rank]) {
             first[rank] = &fields[i];
             put |= UINT64_C(1) << i;

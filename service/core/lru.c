@@ -1,6 +1,6 @@
 #include "core/lru.h"
 
-static struct lru_entry *entry_of(const struct sl_link *link)
+static struct lru_entry *get_entry(const struct sl_link *link)
 {
     return SL_LIST_ITEM(link, struct lru_entry, use);
 }
@@ -59,15 +59,15 @@ void lru_shrink(struct lru *lru)
 {
     for (struct sl_link *link = lru->entries.last, *newer; link && is_too_large(lru); link = newer) {
         newer = link->previous;
-        if (!lru->in_use || !lru->in_use(entry_of(link)))
-            lru_drop(lru, entry_of(link));
+        if (!lru->in_use || !lru->in_use(get_entry(link)))
+            lru_drop(lru, get_entry(link));
     }
 }
 
 void lru_expire(struct lru *lru, uint64_t now_ms)
 {
     for (struct sl_link *link = lru->entries.last, *newer; link; link = newer) {
-        struct lru_entry *entry = entry_of(link);
+        struct lru_entry *entry = get_entry(link);
         newer = link->previous;
         if (!entry->expires_ms || entry->expires_ms > now_ms)
             return;
@@ -79,6 +79,6 @@ void lru_expire(struct lru *lru, uint64_t now_ms)
 void lru_clear(struct lru *lru)
 {
     while (lru->entries.last)
-        lru_drop(lru, entry_of(lru->entries.last));
+        lru_drop(lru, get_entry(lru->entries.last));
     sl_map_free(&lru->map);
 }

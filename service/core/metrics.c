@@ -147,14 +147,14 @@ struct metric_series *metrics_series_in(struct metrics_store *store, enum metric
     return series;
 }
 
-static struct metric_series *series_of(enum metric metric, const char *const values[MAX_LABELS])
+static struct metric_series *find_series(enum metric metric, const char *const values[MAX_LABELS])
 {
     return metrics_series_in(own, metric, values);
 }
 
 struct metric_series *metric_series(enum metric metric, const char *a, const char *b, const char *c)
 {
-    return series_of(metric, (const char *const[MAX_LABELS]){a, b, c});
+    return find_series(metric, (const char *const[MAX_LABELS]){a, b, c});
 }
 
 void metric_series_add(struct metric_series *series, uint64_t n)
@@ -204,7 +204,7 @@ void metric_add(enum metric metric, uint64_t n, const char *a, const char *b, co
 
 void metric_add4(enum metric metric, uint64_t n, const char *a, const char *b, const char *c, const char *d)
 {
-    metric_series_add(series_of(metric, (const char *const[MAX_LABELS]){a, b, c, d}), n);
+    metric_series_add(find_series(metric, (const char *const[MAX_LABELS]){a, b, c, d}), n);
 }
 
 void metric_set(enum metric metric, double value, const char *a, const char *b, const char *c)
@@ -223,7 +223,7 @@ void metric_observe_since(enum metric metric, uint64_t begin_ns, const char *a)
 }
 
 /* ---- reading ---- */
-static struct metric_sample sample_of(enum metric metric, struct metric_series *series)
+static struct metric_sample make_sample(enum metric metric, struct metric_series *series)
 {
     unsigned long long value = atomic_load_explicit(&series->value, memory_order_relaxed);
     struct metric_sample sample = {.value =
@@ -247,7 +247,7 @@ void metrics_each(enum metric metric, void (*each)(void *arg, const struct metri
         struct metric_series *series = atomic_load_explicit(&own->slots[metric][i], memory_order_acquire);
         if (!series)
             continue;
-        struct metric_sample sample = sample_of(metric, series);
+        struct metric_sample sample = make_sample(metric, series);
         each(arg, &sample);
     }
 }
@@ -320,7 +320,7 @@ static void push_series(const struct pushing *to, enum metric metric, struct met
     metric_pushed_name(metric, name);
     struct metric_push push = {.name = name,
                                .label_names = table[metric].labels,
-                               .sample = sample_of(metric, series),
+                               .sample = make_sample(metric, series),
                                .gauge = table[metric].kind == METRIC_GAUGE,
                                .seconds = table[metric].buckets == &metric_seconds,
                                .is_mozilla = metric >= METRIC_MOZILLA_NAMES,

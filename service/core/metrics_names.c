@@ -98,7 +98,7 @@ static bool is_meant(const struct renaming *renaming, enum metric metric, const 
     return meant;
 }
 
-static const char *label_of(const struct metric_push *push, const char *name)
+static const char *find_label(const struct metric_push *push, const char *name)
 {
     for (int i = 0; i < METRIC_LABELS && push->label_names[i]; i++)
         if (strcmp(push->label_names[i], name) == 0)
@@ -113,7 +113,7 @@ static void push_renamed(const struct renaming *renaming, const struct metric_pu
     const char *label_names[METRIC_LABELS] = {NULL}, *star = strchr(renaming->name, '*');
     struct metric_push push = *as;
     if (star)
-        snprintf(name, sizeof name, "%.*s%s", (int)(star - renaming->name), renaming->name, label_of(as, "item"));
+        snprintf(name, sizeof name, "%.*s%s", (int)(star - renaming->name), renaming->name, find_label(as, "item"));
     push.name = star ? name : renaming->name;
     push.label_names = label_names;
     memset(push.sample.labels, 0, sizeof push.sample.labels);
@@ -121,7 +121,7 @@ static void push_renamed(const struct renaming *renaming, const struct metric_pu
         const char *tag = renaming->tags[i], *colon = strchr(tag, ':');
         snprintf(tags[i], sizeof tags[i], "%.*s", colon ? (int)(colon - tag) : (int)strlen(tag), tag);
         label_names[i] = tags[i];
-        push.sample.labels[i] = colon ? colon + 1 : label_of(as, tag);
+        push.sample.labels[i] = colon ? colon + 1 : find_label(as, tag);
     }
     to(arg, &push);
 }

@@ -29,7 +29,7 @@ struct summing {
 };
 
 /* How to combine the values of a family; determined by the name of its first series. */
-static enum metric_sum sum_of(struct sl_str series)
+static enum metric_sum choose_sum(struct sl_str series)
 {
     static const struct sl_str prefix = SL_STR("symloom_");
     if (sl_str_starts(series, SL_STR("process_start_time_seconds")))
@@ -67,7 +67,7 @@ static void add_sample(struct summing *s, struct family *family, struct sl_str l
     *slot = series;
     if (fresh) {
         *series = (struct series){.name = name, .value = value};
-        family->sum = family->first ? family->sum : sum_of(name);
+        family->sum = family->first ? family->sum : choose_sum(name);
         *family->end = series;
         family->end = &series->next;
     } else {
@@ -76,7 +76,7 @@ static void add_sample(struct summing *s, struct family *family, struct sl_str l
     }
 }
 
-static struct family *family_of(struct summing *s, struct sl_str head)
+static struct family *find_family(struct summing *s, struct sl_str head)
 {
     bool fresh;
     void **slot = sl_map_slot(&s->families, head, &fresh);
@@ -103,7 +103,7 @@ static void metrics_sum_text(struct summing *s, struct sl_str text)
                 line = SL_STR("");
         }
         if (head.size)
-            family = family_of(s, head);
+            family = find_family(s, head);
         if (family && line.size && line.data[0] != '#')
             add_sample(s, family, line);
     }

@@ -72,7 +72,7 @@ static void sweep(uint64_t now)
     sweep_at = hosts.count * 2 > SWEEP_AT ? hosts.count * 2 : SWEEP_AT;
 }
 
-static struct deny_host *host_of(struct sl_str name)
+static struct deny_host *find_host(struct sl_str name)
 {
     struct deny_host *host = sl_map_get(&hosts, name);
     if (host)
@@ -120,7 +120,7 @@ void deny_register(struct sl_str name, const struct sl_error *why)
     if (!fetch_state.options.deny_list_enabled || name.size == 0)
         return;
     sweep(now);
-    struct deny_host *host = host_of(name);
+    struct deny_host *host = find_host(name);
     if (!host || host->blocked_until_ms > now)
         return;
     if (count_failure(host, now) < fetch_state.options.deny_threshold || never_blocked(name))
@@ -166,7 +166,7 @@ void deny_pause(struct sl_str name, int64_t seconds)
     uint64_t now = loop_now_ms(), most = DURATION_MS(fetch_state.options.deny_block_ns);
     uint64_t ms = seconds < INT32_MAX ? (uint64_t)seconds * 1000 : most;
     sweep(now);
-    struct deny_host *host = name.size ? host_of(name) : NULL;
+    struct deny_host *host = name.size ? find_host(name) : NULL;
     if (host && now + (ms < most ? ms : most) > host->paused_until_ms)
         host->paused_until_ms = now + (ms < most ? ms : most);
 }

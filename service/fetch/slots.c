@@ -26,7 +26,7 @@ static struct sl_list waiters;
 static size_t waiting;
 static unsigned active;
 
-static struct slot_host *host_of(struct sl_str name)
+static struct slot_host *get_host(struct sl_str name)
 {
     struct slot_host *host = sl_map_get(&hosts, name);
     if (host)
@@ -81,7 +81,7 @@ static void grant(void)
 
 enum sl_code slot_take(struct sl_str name, struct slot *slot, struct sl_error *error)
 {
-    struct slot_host *host = host_of(name);
+    struct slot_host *host = get_host(name);
     if (!host)
         return sl_fail(error, SL_BUSY, "out of memory");
     slot->host = host;

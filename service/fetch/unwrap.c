@@ -138,7 +138,7 @@ static enum sl_code unwrap_with(struct sl_bytes in, void *arg, struct decode_sin
     return ((const struct wrapper *)arg)->unwrap(in, sink);
 }
 
-static const struct wrapper *wrapper_of(const uint8_t *head, size_t size)
+static const struct wrapper *find_wrapper(const uint8_t *head, size_t size)
 {
     for (size_t i = 0; size >= 4 && i < sizeof wrappers / sizeof *wrappers; i++)
         if (size >= wrappers[i].size && memcmp(head, wrappers[i].magic, wrappers[i].size) == 0)
@@ -148,21 +148,21 @@ static const struct wrapper *wrapper_of(const uint8_t *head, size_t size)
 
 bool fetch_is_wrapped(struct sl_bytes bytes)
 {
-    return wrapper_of(bytes.data, bytes.size) != NULL;
+    return find_wrapper(bytes.data, bytes.size) != NULL;
 }
 
 enum sl_code unwrap_file(int fd, const struct decode_limits *limits, struct sl_error *error)
 {
     uint8_t head[6];
     ssize_t size = pread(fd, head, sizeof head, 0);
-    const struct wrapper *wrapper = wrapper_of(head, size < 0 ? 0 : (size_t)size);
+    const struct wrapper *wrapper = find_wrapper(head, size < 0 ? 0 : (size_t)size);
     if (!wrapper)
         return SL_OK;
     metric_add(METRIC_DOWNLOAD_COMPRESSION, 1, wrapper->name, NULL, NULL);
     return decode_in_place(fd, limits, error, unwrap_with, (void *)wrapper);
 }
 
-static struct decode_limits limits_of(uint64_t max_size)
+static struct decode_limits get_limits(uint64_t max_size)
 {
     uint64_t ns = fetch_state.max_download_timeout_ns, now = clock_mono_ns();
     struct decode_limits limits = {.max_size = max_size, .until_ns = UINT64_MAX, .timeout_ns = ns};
@@ -173,7 +173,7 @@ static struct decode_limits limits_of(uint64_t max_size)
 
 enum sl_code fetch_unwrap(int fd, uint64_t max_size, struct sl_error *error)
 {
-    struct decode_limits limits = limits_of(max_size);
+    struct decode_limits limits = get_limits(max_size);
     return unwrap_file(fd, &limits, error);
 }
 
@@ -206,6 +206,6 @@ static enum sl_code take_member(struct sl_bytes in, void *arg, struct decode_sin
 
 enum sl_code fetch_take_member(int fd, struct sl_str member, uint64_t max_size, struct sl_error *error)
 {
-    struct decode_limits limits = limits_of(max_size);
+    struct decode_limits limits = get_limits(max_size);
     return decode_in_place(fd, &limits, error, take_member, &member);
 }

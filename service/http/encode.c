@@ -11,7 +11,7 @@
 enum { GZIP_ON_LOOP = 4 * 1024, ZSTD_ON_LOOP = 16 * 1024 };
 
 /* The weight of a list item "name;q=0.5" in thousandths; 1000 without q, 0 if malformed. */
-static unsigned weight_of(struct sl_str parameters)
+static unsigned parse_weight(struct sl_str parameters)
 {
     const char *q = memmem(parameters.data, parameters.size, "q=", 2);
     if (!q)
@@ -32,7 +32,7 @@ struct coding_weights {
     int gzip, zstd; /* 0 = not accepted */
 };
 
-static struct coding_weights weights_of(struct sl_str accept)
+static struct coding_weights parse_weights(struct sl_str accept)
 {
     int gzip = -1, zstd = -1, any = -1;
     for (size_t at = 0; at < accept.size;) {
@@ -44,7 +44,7 @@ static struct coding_weights weights_of(struct sl_str accept)
         while (name_end < end && accept.data[name_end] != ';' && !http_is_blank(accept.data[name_end]))
             name_end++;
         struct sl_str name = {accept.data + at, name_end - at};
-        int weight = (int)weight_of((struct sl_str){accept.data + name_end, end - name_end});
+        int weight = (int)parse_weight((struct sl_str){accept.data + name_end, end - name_end});
         if (sl_str_equal_nocase(name, SL_STR("gzip")) || sl_str_equal_nocase(name, SL_STR("x-gzip")))
             gzip = weight;
         else if (sl_str_equal_nocase(name, SL_STR("zstd")))
@@ -62,7 +62,7 @@ static struct coding_weights weights_of(struct sl_str accept)
 
 enum content_coding encode_choose(struct sl_str accept)
 {
-    struct coding_weights wanted = weights_of(accept);
+    struct coding_weights wanted = parse_weights(accept);
     if (wanted.zstd > 0 && wanted.zstd >= wanted.gzip)
         return CODING_ZSTD;
     return wanted.gzip > 0 ? CODING_GZIP : CODING_IDENTITY;
@@ -71,7 +71,7 @@ enum content_coding encode_choose(struct sl_str accept)
 bool http_takes_gzip(const struct http_exchange *x)
 {
     struct sl_str accept = http_header(x, "accept-encoding");
-    return accept.data && weights_of(accept).gzip > 0;
+    return accept.data && parse_weights(accept).gzip > 0;
 }
 
 static bool type_compresses(struct sl_str type)

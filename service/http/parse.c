@@ -13,7 +13,7 @@
 
 static llhttp_settings_t settings;
 
-static struct request *request_of(llhttp_t *parser)
+static struct request *get_request(llhttp_t *parser)
 {
     return parser->data;
 }
@@ -21,7 +21,7 @@ static struct request *request_of(llhttp_t *parser)
 /* ---- llhttp's callbacks: the head is one piece, so each span is contiguous ---- */
 static int on_url(llhttp_t *parser, const char *at, size_t size)
 {
-    struct http_exchange *x = &request_of(parser)->x;
+    struct http_exchange *x = &get_request(parser)->x;
     if (!x->target.data)
         x->target.data = at;
     x->target.size = (size_t)(at + size - x->target.data);
@@ -30,7 +30,7 @@ static int on_url(llhttp_t *parser, const char *at, size_t size)
 
 static int on_field(llhttp_t *parser, const char *at, size_t size)
 {
-    struct request *r = request_of(parser);
+    struct request *r = get_request(parser);
     if (r->head_done) {
         r->body.trailer_bytes += size + 4;
         return 0;
@@ -46,7 +46,7 @@ static int on_field(llhttp_t *parser, const char *at, size_t size)
 
 static int on_value(llhttp_t *parser, const char *at, size_t size)
 {
-    struct request *r = request_of(parser);
+    struct request *r = get_request(parser);
     if (r->head_done) {
         r->body.trailer_bytes += size;
         return 0;
@@ -60,7 +60,7 @@ static int on_value(llhttp_t *parser, const char *at, size_t size)
 
 static int on_value_complete(llhttp_t *parser)
 {
-    struct request *r = request_of(parser);
+    struct request *r = get_request(parser);
     if (r->head_done)
         return 0;
     struct http_header *header = &r->x.headers[r->x.header_count];
@@ -77,26 +77,26 @@ static int on_value_complete(llhttp_t *parser)
 
 static int on_headers_complete(llhttp_t *parser)
 {
-    request_of(parser)->head_done = true; /* later fields are trailers */
+    get_request(parser)->head_done = true; /* later fields are trailers */
     return 0;
 }
 
 static int on_body(llhttp_t *parser, const char *at, size_t size)
 {
-    body_receive(request_of(parser), (struct sl_bytes){(const uint8_t *)at, size});
+    body_receive(get_request(parser), (struct sl_bytes){(const uint8_t *)at, size});
     return 0;
 }
 
 static int on_chunk_header(llhttp_t *parser)
 {
-    request_of(parser)->body.chunks++;
+    get_request(parser)->body.chunks++;
     /* pause before the trailers, as their lines are checked first */
     return parser->content_length == 0 ? HPE_PAUSED : 0;
 }
 
 static int on_message_complete(llhttp_t *parser)
 {
-    request_of(parser)->message_done = true;
+    get_request(parser)->message_done = true;
     return HPE_PAUSED; /* one request at a time */
 }
 
@@ -187,7 +187,7 @@ static bool split_target(struct http_exchange *x)
     return target.size > 0;
 }
 
-static struct sl_str query_of(const struct http_exchange *x)
+static struct sl_str get_query(const struct http_exchange *x)
 {
     const char *question = memchr(x->target.data, '?', x->target.size);
     if (!question)
@@ -359,7 +359,7 @@ static void route_request(struct request *r)
         http_reply_error(x, status, status == 400 ? "malformed path" : NULL);
         return;
     }
-    x->query = http_form(&x->arena, query_of(x), &x->query_count);
+    x->query = http_form(&x->arena, get_query(x), &x->query_count);
     check_request(r);
 }
 

@@ -140,7 +140,7 @@ static bool write_failed(struct request *r)
     return false;
 }
 
-static size_t http_send_size_of(const uv_buf_t *bufs, unsigned count)
+static size_t http_send_count_bytes(const uv_buf_t *bufs, unsigned count)
 {
     size_t size = 0;
     for (unsigned i = 0; i < count; i++)
@@ -232,7 +232,7 @@ static bool write_rest(struct request *r, uv_buf_t *bufs, unsigned count, uv_wri
         sl_buf_free(&r->encrypted);
         return write_failed(r);
     }
-    c->answer_size = http_send_size_of(bufs, count);
+    c->answer_size = http_send_count_bytes(bufs, count);
     c->unsent = uv_stream_get_write_queue_size(&c->uv.stream);
     c->write_progress_ms = loop_now_ms();
     server_timer(c, TIMEOUT_WRITE);
@@ -328,7 +328,7 @@ static bool write_content(struct request *r, uv_buf_t head, struct shared_blob *
     uv_buf_t both[2] = {head, uv_buf_init((char *)(uintptr_t)bytes.data, (unsigned)bytes.size)}, *bufs = both;
     unsigned count = 2;
     bool ok = write_some(r, &bufs, &count);
-    size_t left = http_send_size_of(bufs, count);
+    size_t left = http_send_count_bytes(bufs, count);
     bool move =
         ok && left > OUTPUT_MAX && count == 1 && shared_blob_spill(content, r->server->options.tmp_dir, NULL) == SL_OK;
     if (ok && is_unsent(r, count) && !move)

@@ -100,7 +100,7 @@ static void start_tick(struct http_server *server)
 }
 
 /* ---- connections ---- */
-static enum gauge gauge_of(const struct connection *c)
+static enum gauge choose_gauge(const struct connection *c)
 {
     static const enum gauge of_state[STATES] = {
         [STATE_HEAD] = GAUGE_READING,        [STATE_BODY] = GAUGE_READING, [STATE_WORK] = GAUGE_WORKING,
@@ -121,7 +121,7 @@ static void gauges_init(struct http_server *server)
 void server_count(const struct connection *c, int change)
 {
     struct http_server *server = c->server;
-    enum gauge gauge = gauge_of(c);
+    enum gauge gauge = choose_gauge(c);
     server->counts[gauge] += (size_t)change;
     metric_series_set(server->gauges[gauge], (double)server->counts[gauge]);
 }

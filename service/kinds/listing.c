@@ -194,7 +194,7 @@ static struct good { /* last segment of the last index that was available, by so
 } good[GOOD_MAX];
 
 /* A hash table without chains: a collision costs a download. */
-static struct good *good_of(const struct index_request *r, struct sl_arena *arena)
+static struct good *find_good(const struct index_request *r, struct sl_arena *arena)
 {
     struct index_request any = *r;
     struct cache_key key;
@@ -213,12 +213,12 @@ static enum sl_code current(const struct source *source, struct sl_str scope, st
                             struct cache_item **item, struct sl_error *error)
 {
     struct index_request r = {.source = source, .scope = source->is_public || !scope.size ? SL_STR("global") : scope};
-    struct good *known = good_of(&r, arena);
+    struct good *known = find_good(&r, arena);
     enum sl_code code = known ? origin_index_last(source, r.scope, &r.number, error) : SL_INTERNAL;
     if (code == SL_OK) {
         r.known = known->last < r.number ? known->last : 0;
         code = source_index_get(&r, arena, item, error);
-        known = good_of(&r, arena);
+        known = find_good(&r, arena);
         if (code == SL_OK && known)
             known->last = r.number;
     }

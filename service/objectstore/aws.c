@@ -144,7 +144,7 @@ static bool host_label(struct sl_str text)
     return true;
 }
 
-static struct sl_str path_of(struct sl_arena *arena, struct sl_str before, struct sl_str bucket, struct sl_str key)
+static struct sl_str make_path(struct sl_arena *arena, struct sl_str before, struct sl_str bucket, struct sl_str key)
 {
     struct sl_buf path = {0};
     sl_buf_str(&path, before);
@@ -173,7 +173,7 @@ static bool at_endpoint(struct sl_arena *arena, const struct bucket_config *buck
         parts.path.size--;
     out->scheme = parts.is_secure ? SL_STR("https://") : SL_STR("http://");
     out->host = parts.host;
-    out->path = path_of(arena, parts.path, bucket->s3_name, key);
+    out->path = make_path(arena, parts.path, bucket->s3_name, key);
     return out->path.data != NULL;
 }
 
@@ -196,7 +196,7 @@ static bool at_amazon(struct sl_arena *arena, const struct bucket_config *bucket
     sl_buf_cstr(&host, sl_str_starts(region, SL_STR("cn-")) ? ".amazonaws.com.cn" : ".amazonaws.com");
     out->scheme = SL_STR("https://");
     out->host = sl_buf_keep(&host, arena);
-    out->path = path_of(arena, SL_STR(""), in_host ? SL_STR("") : bucket->s3_name, key);
+    out->path = make_path(arena, SL_STR(""), in_host ? SL_STR("") : bucket->s3_name, key);
     return out->host.data && out->path.data;
 }
 

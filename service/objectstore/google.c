@@ -273,7 +273,7 @@ static enum sl_code ask_machine(struct fetch_request *request, struct sl_buf *to
     return google_ask(request, token, life_s, error);
 }
 
-static struct sl_str url_of(const struct google_account *account, struct sl_arena *arena)
+static struct sl_str make_url(const struct google_account *account, struct sl_arena *arena)
 {
     struct sl_buf url = {0};
     const char *host = credentials_variable("GCE_METADATA_HOST");
@@ -288,7 +288,7 @@ enum sl_code google_token(const struct google_account *account, const char *scop
                           struct sl_buf *token, uint64_t *life_s, struct sl_error *error)
 {
     struct sl_arena arena = {0};
-    struct fetch_request request = {.url = url_of(account, &arena).data, .source = label};
+    struct fetch_request request = {.url = make_url(account, &arena).data, .source = label};
     enum sl_code code = !request.url                ? sl_fail(error, SL_BUSY, "out of memory")
                         : account->private_key.data ? exchange(account, scope, &request, token, life_s, error)
                                                     : ask_machine(&request, token, life_s, error);

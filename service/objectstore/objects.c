@@ -3,7 +3,7 @@
 
 /* ---- stores ---- */
 
-static const struct object_service *service_of(const struct object_store *store)
+static const struct object_service *get_service(const struct object_store *store)
 {
     return store->config->s3_name.data ? &object_s3 : &object_gcs;
 }
@@ -167,7 +167,7 @@ enum sl_code object_get(const struct object_store *store, struct sl_str name, in
                         struct sl_error *error)
 {
     struct object_request request;
-    enum sl_code code = begin(&request, store, call, name, service_of(store)->get, error);
+    enum sl_code code = begin(&request, store, call, name, get_service(store)->get, error);
     return end(&request, code == SL_OK ? fetch_get(&request.fetch, fd, error) : code);
 }
 
@@ -182,7 +182,7 @@ enum sl_code object_read(const struct object_store *store, struct sl_str name, s
                          struct object_call *call, struct sl_error *error)
 {
     struct object_request request;
-    enum sl_code code = begin(&request, store, call, name, service_of(store)->get, error);
+    enum sl_code code = begin(&request, store, call, name, get_service(store)->get, error);
     if (code == SL_OK)
         code = object_run(&request, text, error);
     return end(&request, code == SL_OK && text->failed ? sl_fail(error, SL_BUSY, "out of memory") : code);
@@ -192,7 +192,7 @@ enum sl_code object_exists(const struct object_store *store, struct sl_str name,
                            struct sl_error *error)
 {
     struct object_request request;
-    enum sl_code code = begin(&request, store, call, name, service_of(store)->exists, error);
+    enum sl_code code = begin(&request, store, call, name, get_service(store)->exists, error);
     if (code == SL_OK)
         code = object_run(&request, NULL, error);
     bool is_too_large = code == SL_MALFORMED && !request.call->status;
@@ -219,7 +219,7 @@ enum sl_code object_head(const struct object_store *store, struct sl_str name, s
     request.metadata_count = metadata_count;
     request.texts = arena;
     if (code == SL_OK)
-        code = service_of(store)->head(&request, error);
+        code = get_service(store)->head(&request, error);
     return end(&request, code);
 }
 
@@ -229,7 +229,7 @@ enum sl_code object_put(const struct object_store *store, struct sl_str name, co
     struct object_request request;
     enum sl_code code = begin(&request, store, call, name, NULL, error);
     if (code == SL_OK)
-        code = service_of(store)->put(&request, contents, error);
+        code = get_service(store)->put(&request, contents, error);
     if (code == SL_NOT_FOUND)
         code = sl_fail(error, SL_DOWNLOAD_ERROR, "%s", object_no_bucket);
     return end(&request, code);
@@ -252,7 +252,7 @@ enum sl_code object_delete(const struct object_store *store, struct sl_str name,
                            struct sl_error *error)
 {
     struct object_request request;
-    enum sl_code code = begin(&request, store, call, name, service_of(store)->del, error);
+    enum sl_code code = begin(&request, store, call, name, get_service(store)->del, error);
     if (code == SL_OK)
         code = object_run(&request, NULL, error);
     return end(&request, code == SL_NOT_FOUND ? SL_OK : code);
@@ -292,7 +292,7 @@ enum sl_code object_list(const struct object_store *store, struct sl_str prefix,
     if (code == SL_OK && (!last.data || !list->skipped.data))
         code = sl_fail(error, SL_BUSY, "out of memory");
     if (code == SL_OK)
-        code = service_of(store)->list(&request, last, list, error);
+        code = get_service(store)->list(&request, last, list, error);
     if (code == SL_NOT_FOUND)
         code = sl_fail(error, SL_DOWNLOAD_ERROR, "%s", object_no_bucket);
     return end(&request, code == SL_OK && list->failed ? sl_fail(error, SL_BUSY, "out of memory") : code);

@@ -18,7 +18,7 @@ struct sl_str s3_region(const struct bucket_config *config)
 
 /* ---- errors ---- */
 
-static bool one_of(const char *const *names, struct sl_str name)
+static bool is_one_of(const char *const *names, struct sl_str name)
 {
     for (; *names; names++)
         if (sl_str_equal(name, sl_str(*names)))
@@ -35,10 +35,10 @@ static enum sl_code explain(int status, struct sl_str code, struct sl_str messag
                                             "InvalidAccessKeyId",
                                             NULL};
     static const char *const absent[] = {"NoSuchBucket", "NoSuchKey", "NotFound", NULL};
-    if (one_of(absent, code) || (status == 404 && !one_of(forbidden, code)))
+    if (is_one_of(absent, code) || (status == 404 && !is_one_of(forbidden, code)))
         return sl_fail(error, SL_NOT_FOUND, "%s", sl_str_equal(code, SL_STR("NoSuchBucket")) ? object_no_bucket : "");
     enum sl_code result =
-        one_of(forbidden, code) || status == 401 || status == 403 ? SL_PERMISSION_DENIED : SL_DOWNLOAD_ERROR;
+        is_one_of(forbidden, code) || status == 401 || status == 403 ? SL_PERMISSION_DENIED : SL_DOWNLOAD_ERROR;
     char plain[96];
     snprintf(plain, sizeof plain, "%d %s", status, status_reason(status));
     struct sl_str first = code.size ? code : sl_str(plain);

@@ -186,7 +186,7 @@ struct search {
     size_t lookups;
 };
 
-static size_t first_of(const struct listing *listing, const char *name)
+static size_t find_first(const struct listing *listing, const char *name)
 {
     return SL_PARTITION_POINT(i, 0, listing->count, strcasecmp(listing->names[i], name) < 0);
 }
@@ -205,7 +205,7 @@ static bool find_below(struct search *s, size_t size, const char *rest)
     struct listing *listing = list_directory(s->root, s->path);
     size_t before = size + (size > 0);
     bool found = false;
-    for (size_t i = listing ? first_of(listing, name) : 0;
+    for (size_t i = listing ? find_first(listing, name) : 0;
          listing && !found && i < listing->count && strcasecmp(listing->names[i], name) == 0; i++) {
         if (before + length >= sizeof s->path)
             break;

@@ -68,7 +68,7 @@ static enum sl_code ask_artifacts(const void *context, struct sl_buf *text, uint
 
 /* ---- the response ---- */
 
-static enum artifact_match match_of(struct sl_str name)
+static enum artifact_match get_match(struct sl_str name)
 {
     for (size_t i = 0; i < MATCHES; i++)
         if (i != MATCH_SCRAPING && sl_str_equal(name, sl_str(match_names[i])))
@@ -135,7 +135,7 @@ static bool make_artifact(const struct source *source, const struct artifact_tex
         return false;
     artifact->file.url = (struct sl_str){url, texts->url.size};
     artifact->file.may_be_empty = artifact->file.may_be_page = !artifact->is_bundle;
-    artifact->match = match_of(texts->match);
+    artifact->match = get_match(texts->match);
     return true;
 }
 

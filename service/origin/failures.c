@@ -48,7 +48,7 @@ static int64_t wall_ns(void)
 }
 
 /* ---- names ---- */
-static struct sl_str root_of(struct sl_str location)
+static struct sl_str get_root(struct sl_str location)
 {
     const char *scheme = memmem(location.data, location.size, "://", 3);
     const char *authority = scheme ? scheme + 3 : NULL;
@@ -60,7 +60,7 @@ static struct sl_str root_of(struct sl_str location)
 /* Returns "<id>\n<root>", truncated if it is too long. */
 static struct sl_str source_name(struct sl_str source, struct sl_str location, char out[NAME_BYTES])
 {
-    struct sl_str root = location.size ? root_of(location) : (struct sl_str){"", 0};
+    struct sl_str root = location.size ? get_root(location) : (struct sl_str){"", 0};
     int size = snprintf(out, NAME_BYTES, SL_STR_FMT "\n" SL_STR_FMT, SL_STR_ARG(source), SL_STR_ARG(root));
     return (struct sl_str){out, size < 0 ? 0 : size < NAME_BYTES ? (size_t)size : NAME_BYTES - 1};
 }

@@ -25,7 +25,7 @@ static struct sl_map records; /* by id; never more than sources were configured 
 static size_t minute_now;
 static bool watched; /* true if log lines are enabled */
 
-static struct record *record_of(const struct source *source)
+static struct record *get_record(const struct source *source)
 {
     struct record *record = sl_map_get(&records, source->id);
     if (record)
@@ -62,7 +62,7 @@ void health_note(const struct source *source, enum sl_code code, const struct sl
 {
     if (!source->configured || code == SL_CANCELLED || code == SL_BUSY || code == SL_INTERNAL)
         return;
-    struct record *record = record_of(source);
+    struct record *record = get_record(source);
     if (!record)
         return;
     int outcome = code == SL_NOT_FOUND                                                              ? ORIGIN_NOT_FOUND
@@ -104,7 +104,7 @@ static void check_directory(void *arg)
 
 static void record_directory(const struct source *source, const struct directory_check *look)
 {
-    struct record *record = record_of(source);
+    struct record *record = get_record(source);
     if (!record || (look->code != SL_OK && look->code != SL_DOWNLOAD_ERROR))
         return;
     bool was_without = record->is_without_directory;

@@ -72,7 +72,7 @@ bool file_type_parse(struct sl_str name, enum file_type *type)
     return false;
 }
 
-bool file_type_of(enum sl_format format, bool has_debug_info, enum file_type *type)
+bool file_type_for_format(enum sl_format format, bool has_debug_info, enum file_type *type)
 {
     if (format == SL_FORMAT_COFF)
         format = SL_FORMAT_PE;

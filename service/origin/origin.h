@@ -54,7 +54,7 @@ enum file_type {
 const char *file_type_name(enum file_type type);
 bool file_type_parse(struct sl_str name, enum file_type *type);
 /* Returns the type under which lookups request a file of the format; false if there is none. */
-bool file_type_of(enum sl_format format, bool has_debug_info, enum file_type *type);
+bool file_type_for_format(enum sl_format format, bool has_debug_info, enum file_type *type);
 
 enum object_type { OBJECT_UNKNOWN, OBJECT_ELF, OBJECT_MACHO, OBJECT_PE, OBJECT_PE_DOTNET, OBJECT_WASM, OBJECT_TYPES };
 const char *object_type_name(enum object_type type);

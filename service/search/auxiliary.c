@@ -18,9 +18,9 @@ static struct object_request *keep_request(const struct auxiliary_search *search
     return request;
 }
 
-static enum sl_code first_of(const struct auxiliary_search *search, const struct object_id *id,
-                             const struct listing *listing, const struct cache_kind *kind,
-                             struct object_request **found, struct cache_item **item)
+static enum sl_code find_first(const struct auxiliary_search *search, const struct object_id *id,
+                               const struct listing *listing, const struct cache_kind *kind,
+                               struct object_request **found, struct cache_item **item)
 {
     for (size_t i = 0; i < listing->count; i++) {
         struct cache_key key;
@@ -52,7 +52,7 @@ enum sl_code auxiliary_find(const struct auxiliary_search *search, const struct 
         return code;
     code = SL_NOT_FOUND;
     for (size_t s = 0; s < search->source_count && code == SL_NOT_FOUND; s++)
-        code = first_of(search, id, &listings[s], kind, found, item);
+        code = find_first(search, id, &listings[s], kind, found, item);
     if (code != SL_OK)
         *found = NULL;
     return code;

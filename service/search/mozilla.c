@@ -26,7 +26,7 @@ struct store_health {
 
 static struct sl_map stores; /* by id, for all stores that were ever configured */
 
-static struct store_health *health_of(const struct source *store)
+static struct store_health *get_health(const struct source *store)
 {
     struct store_health *health = sl_map_get(&stores, store->id);
     return health ? health : sl_map_add(&stores, store->id, sizeof *health, NULL);
@@ -50,7 +50,7 @@ static enum sl_code outcome(enum sl_code code, const struct sl_error *error)
  * mozilla_check_stores probe the store. */
 static void mozilla_health_note(const struct source *store, enum sl_code code, const struct sl_error *error)
 {
-    struct store_health *health = health_of(store);
+    struct store_health *health = get_health(store);
     if (!health || code == SL_CANCELLED || code == SL_BUSY || code == SL_INTERNAL)
         return;
     if (outcome(code, error) == SL_OK) {
@@ -120,7 +120,7 @@ enum sl_code mozilla_check_stores(const struct config *config)
     void **waiting = SL_ARENA_ARRAY(&arena, void *, count + 1);
     enum sl_code worst = SL_OK;
     for (size_t i = 0; probes && waiting && i < count; i++) {
-        struct store_health *health = health_of(&config->mozilla.stores[i]);
+        struct store_health *health = get_health(&config->mozilla.stores[i]);
         probes[i] = (struct store_probe){.store = &config->mozilla.stores[i], .health = health};
         if (health && !health->is_asked && health->until_ms <= loop_now_ms())
             waiting[asked++] = &probes[i];
@@ -152,7 +152,7 @@ static char upper(char c)
     return (char)(c >= 'a' && c <= 'z' ? c - 32 : c);
 }
 
-static bool place_of(const struct object_id *id, struct sl_arena *arena, struct sl_str *place)
+static bool make_location(const struct object_id *id, struct sl_arena *arena, struct sl_str *place)
 {
     char text[SL_DEBUG_ID_TEXT];
     struct sl_buf out = {0};
@@ -166,8 +166,8 @@ static bool place_of(const struct object_id *id, struct sl_arena *arena, struct 
 }
 
 /* <debug file>/<DEBUG ID>/<debug file without .pdb>.sym */
-static bool file_of(const struct mozilla_request *request, const struct source *store, struct sl_arena *arena,
-                    struct remote_file *file)
+static bool make_file(const struct mozilla_request *request, const struct source *store, struct sl_arena *arena,
+                      struct remote_file *file)
 {
     struct sl_str stem = request->id.debug_file;
     struct sl_buf path = {0};
@@ -269,7 +269,7 @@ static enum sl_code try_store(const struct mozilla_request *request, const struc
 {
     struct remote_file file;
     struct cache_tmp text;
-    if (!file_of(request, store, arena, &file))
+    if (!make_file(request, store, arena, &file))
         return sl_fail(error, SL_BUSY, "out of memory");
     enum sl_code code = cache_tmp_create(&text, true, error);
     if (code != SL_OK)
@@ -394,12 +394,12 @@ struct mozilla_asking {
     struct mozilla_stats *work;
 };
 
-static bool asking_of(const struct config *config, const struct mozilla_query *question, struct sl_arena *arena,
-                      struct mozilla_asking *asking)
+static bool make_request(const struct config *config, const struct mozilla_query *question, struct sl_arena *arena,
+                         struct mozilla_asking *asking)
 {
     struct sl_buf key = {0};
     struct sl_str place;
-    if (!place_of(question->id, arena, &place))
+    if (!make_location(question->id, arena, &place))
         return false;
     sl_buf_cstr(&key, "scope: global\n\ntype: mozilla_syms\nsources: ");
     sl_buf_cstr(&key, config->mozilla.stores_key);
@@ -475,7 +475,7 @@ bool search_find_mozilla(const struct config *config, const struct mozilla_query
     size_t waiting_count = 0;
     for (size_t i = 0; i < count; i++) {
         questions[i].found->code = SL_BUSY;
-        if (asking && waiting && asking_of(config, &questions[i], arena, &asking[i]) && !peek_answer(&asking[i]))
+        if (asking && waiting && make_request(config, &questions[i], arena, &asking[i]) && !peek_answer(&asking[i]))
             waiting[waiting_count++] = &asking[i];
     }
     return !waiting_count || fiber_for_each(get_answer, waiting, waiting_count, waiting_count);

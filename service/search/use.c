@@ -12,7 +12,7 @@ uint64_t symbol_table_base(const struct fixed_place *place, uint64_t image_addre
 }
 
 /* ---- reporting ---- */
-static struct candidate_use *field_of(const struct search_target *use, struct candidate *candidate)
+static struct candidate_use *get_report_field(const struct search_target *use, struct candidate *candidate)
 {
     return (struct candidate_use *)((char *)candidate + use->report);
 }
@@ -24,7 +24,7 @@ static void report_unusable(struct search *search)
     if (!search->use->report || code == SL_NOT_FOUND || code == SL_PERMISSION_DENIED || code == SL_TIMEOUT ||
         code == SL_DOWNLOAD_ERROR)
         return;
-    struct candidate_use *report = field_of(search->use, search->chosen->candidate);
+    struct candidate_use *report = get_report_field(search->use, search->chosen->candidate);
     report->set = true;
     report->code = SL_MALFORMED;
 }
@@ -40,7 +40,7 @@ void search_report(struct search *search, struct candidate *candidate, struct se
     else if (found->code != SL_OK && found->code != SL_MALFORMED)
         report.details = search_error_text(search->arena, &found->error);
     if (use->report && found->code != SL_CANCELLED && found->code != SL_BUSY)
-        *field_of(use, candidate) = report;
+        *get_report_field(use, candidate) = report;
 }
 
 static void find_use_finish(struct search *search)

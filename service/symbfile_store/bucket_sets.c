@@ -298,7 +298,7 @@ static bool note_staged(void *arg, const struct object_entry *object)
     return true;
 }
 
-static int64_t seconds_of(const char *modified)
+static int64_t parse_seconds(const char *modified)
 {
     struct tm tm = {0};
     return strptime(modified, "%Y-%m-%dT%H:%M:%S", &tm) ? (int64_t)timegm(&tm) : 0;
@@ -322,7 +322,7 @@ static enum sl_code staged_status(const struct symbfile_key *place, enum symbfil
     code = remote_list_parts(place, staged.name, &list, error);
     set->have = list.parts;
     set->have_count = list.count;
-    set->updated_s = seconds_of(staged.modified);
+    set->updated_s = parse_seconds(staged.modified);
     for (size_t i = 0; i < list.count; i++)
         set->records += list.parts[i].records;
     free(list.modified);
@@ -380,7 +380,7 @@ static bool note_expired(void *arg, const struct object_entry *object)
     struct expired *expired = arg;
     char modified[40];
     snprintf(modified, sizeof modified, SL_STR_FMT, SL_STR_ARG(object->modified));
-    int64_t seconds = seconds_of(modified);
+    int64_t seconds = parse_seconds(modified);
     if (seconds && seconds <= expired->before_s && object->name.size < OBJECT_NAME)
         snprintf(expired->names[expired->count++], OBJECT_NAME, SL_STR_FMT, SL_STR_ARG(object->name));
     return expired->count < OBJECT_LIST_MAX;

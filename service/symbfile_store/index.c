@@ -153,7 +153,7 @@ static size_t add_text(char out[QUESTION], size_t size, const char *text)
     return size + length;
 }
 
-static struct sl_str question_of(const struct search *s, char out[QUESTION])
+static struct sl_str make_question(const struct search *s, char out[QUESTION])
 {
     size_t size = 0;
     out[size++] = s->given ? 'f' : 'i';
@@ -295,7 +295,7 @@ static enum sl_code run_search(struct search *s, struct sl_error *error)
 static enum sl_code get_answer(struct search *s, bool anew, struct sl_error *error)
 {
     char text[QUESTION];
-    struct sl_str question = question_of(s, text);
+    struct sl_str question = make_question(s, text);
     enum sl_code code = answers_current() ? SL_OK : answers_look(error);
     if (code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT || code == SL_PERMISSION_DENIED)
         return answers_get(question, &s->answer) && s->answer.found ? SL_OK : SL_DOWNLOAD_ERROR;

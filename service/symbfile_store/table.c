@@ -30,7 +30,7 @@ static void table_path(const char *home, const struct symbfile_set *set, char ou
     snprintf(out, STORE_PATH + 200, "%s/%s/table", home, set->name);
 }
 
-static uint64_t offset_of(uint64_t number)
+static uint64_t get_offset(uint64_t number)
 {
     return (number + 1) * ENTRY;
 }
@@ -48,7 +48,7 @@ static bool write_part(int fd, const struct symbfile_part_file *part)
     memcpy(entry + AT_RECORDS, &records, sizeof records);
     memcpy(entry + AT_INFLATED, &inflated, sizeof inflated);
     entry[AT_MODE] = (uint8_t)part->mode;
-    return write_at(fd, entry, sizeof entry, offset_of(part->number));
+    return write_at(fd, entry, sizeof entry, get_offset(part->number));
 }
 
 /* A crash may leave several files with one number: the last one counts. */
@@ -96,7 +96,7 @@ bool part_table_get(const struct part_table *table, uint64_t number, struct symb
 {
     uint8_t entry[ENTRY];
     uint64_t records, inflated;
-    if (pread(table->fd, entry, sizeof entry, (off_t)offset_of(number)) != (ssize_t)sizeof entry || !entry[AT_MODE])
+    if (pread(table->fd, entry, sizeof entry, (off_t)get_offset(number)) != (ssize_t)sizeof entry || !entry[AT_MODE])
         return false;
     memcpy(&records, entry + AT_RECORDS, sizeof records);
     memcpy(&inflated, entry + AT_INFLATED, sizeof inflated);
@@ -113,7 +113,7 @@ static void symbfile_table_advance(struct part_table *table)
 {
     uint8_t entries[STEP * ENTRY];
     while (table->complete < table->parts) {
-        ssize_t size = pread(table->fd, entries, sizeof entries, (off_t)offset_of(table->complete));
+        ssize_t size = pread(table->fd, entries, sizeof entries, (off_t)get_offset(table->complete));
         size_t count = size > 0 ? (size_t)size / ENTRY : 0, i = 0;
         while (i < count && table->complete < table->parts && entries[i * ENTRY + AT_MODE]) {
             i++;

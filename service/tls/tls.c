@@ -127,7 +127,7 @@ static enum sl_code load_client(SSL_CTX *ssl, const struct tls_files *files, str
     return files->certificate || files->key ? load_pair(ssl, files, error) : SL_OK;
 }
 
-static int64_t end_of(SSL_CTX *ssl)
+static int64_t get_expiry(SSL_CTX *ssl)
 {
     struct tm tm;
     const X509 *certificate = SSL_CTX_get0_certificate(ssl);
@@ -155,7 +155,7 @@ static enum sl_code make_context(const SSL_METHOD *method, loader *load, const s
         tls_context_free(context);
         return code;
     }
-    context->expiry = end_of(context->ssl);
+    context->expiry = get_expiry(context->ssl);
     *out = context;
     return SL_OK;
 }

@@ -100,8 +100,8 @@ struct naming_scratch { /* scratch memory for one address, reused for the next *
 };
 
 /* Makes the call of a frame; `*known` is false if it has no name. False when out of memory. */
-static bool named_call_of(const struct named_work *work, const struct native_result_frame *frame,
-                          struct named_call *call, struct naming_scratch *scratch, bool *known)
+static bool named_make_call(const struct named_work *work, const struct native_result_frame *frame,
+                            struct named_call *call, struct naming_scratch *scratch, bool *known)
 {
     const struct native_names *names = frame->names;
     struct sl_str path, directory;
@@ -127,7 +127,7 @@ static bool named_take(struct named_work *work, const struct native_result_frame
     struct named_call *items = SL_ARENA_ARRAY(&scratch->arena, struct named_call, count);
     bool known = items != NULL;
     for (size_t i = 0; i < count && known; i++)
-        if (!named_call_of(work, &frames[i], &items[i], scratch, &known))
+        if (!named_make_call(work, &frames[i], &items[i], scratch, &known))
             return false;
     const struct named_calls calls = {items, count, outermost->symbol_address, outermost->outermost};
     return items && (!known || work->file.format->take(&work->file, outermost->index, &calls));

@@ -23,7 +23,7 @@ struct rewrite_rule {
 
 /* ---- patterns ---- */
 
-static bool starts_one_of(struct sl_str text, const struct sl_str *starts, size_t count)
+static bool starts_with_any(struct sl_str text, const struct sl_str *starts, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         if (sl_str_starts(text, starts[i]))
@@ -42,7 +42,7 @@ static bool is_refused(struct sl_str rest)
     };
     bool numbered = rest.size > 1 && rest.data[0] == '\\' && rest.data[1] >= '1' && rest.data[1] <= '9';
     bool recursive = rest.size > 2 && rest.data[0] == '(' && rest.data[1] == '?' && sl_is_digit(rest.data[2]);
-    return numbered || recursive || starts_one_of(rest, starts, sizeof starts / sizeof *starts);
+    return numbered || recursive || starts_with_any(rest, starts, sizeof starts / sizeof *starts);
 }
 
 /* Offset of the first refused construct; the pattern's size if there is none. */

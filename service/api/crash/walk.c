@@ -44,12 +44,12 @@ static const struct search_result *walk_find(struct dump_walk *w, size_t index, 
     return NULL;
 }
 
-static const struct sl_cfi *cfi_of(const struct walked_module *module)
+static const struct sl_cfi *get_cfi(const struct walked_module *module)
 {
     return module->cfi && module->cfi->item ? module->cfi->item->loaded : NULL;
 }
 
-static const struct search_target *symbols_of(const struct dump_walk *w, size_t module)
+static const struct search_target *choose_symbols_target(const struct dump_walk *w, size_t module)
 {
     return search_symbols_target(&w->needs.ids[module], w->wants_variables);
 }
@@ -62,7 +62,7 @@ struct symbol_prefetch {
 static void prefetch_symbols(void *arg)
 {
     const struct symbol_prefetch *ahead = arg;
-    module_need(&ahead->w->needs, ahead->module, symbols_of(ahead->w, ahead->module));
+    module_need(&ahead->w->needs, ahead->module, choose_symbols_target(ahead->w, ahead->module));
 }
 
 /* Prefetches the symbols of a module with a frame. Modules without a debug id wait, as their file may supply it. */
@@ -95,14 +95,14 @@ static bool find_cfi(struct dump_walk *w, size_t index)
         return false;
     module->cfi = found;
     w->targets[index].ahead_of_cfi = ahead_of_table(w, index, found);
-    sl_walk_set_cfi(&w->targets[index], cfi_of(module));
+    sl_walk_set_cfi(&w->targets[index], get_cfi(module));
     return true;
 }
 
 /* Pool threads read `covered` as soon as it is set, so it is written once. */
 static bool find_covered(struct dump_walk *w, size_t index)
 {
-    const struct search_result *found = walk_find(w, index, symbols_of(w, index));
+    const struct search_result *found = walk_find(w, index, choose_symbols_target(w, index));
     struct covered *covered = &w->modules[index].covered;
     if (found && !w->targets[index].symbols) {
         *covered = (struct covered){{is_covered, is_same_function}, found->symcache, ahead_of_table(w, index, found)};
@@ -252,7 +252,7 @@ static void take_module(struct dump_walk *w, size_t index)
 {
     struct walked_module *module = &w->modules[index];
     struct sl_crash_module *known = &w->dump->crash.modules[index];
-    const struct sl_cfi *cfi = cfi_of(module);
+    const struct sl_cfi *cfi = get_cfi(module);
     module->unwind.status = module->cfi ? native_lookup_status(module->cfi->code) : "unused";
     if (module->cfi) {
         module->unwind.features = module->cfi->features;

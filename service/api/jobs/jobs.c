@@ -184,7 +184,7 @@ static void charge_result(struct job *job)
 }
 
 /* ---- running ---- */
-static size_t *running_of(struct service *service, const char *task)
+static size_t *get_running_count(struct service *service, const char *task)
 {
     size_t i = 0, last = sizeof service->running_of / sizeof *service->running_of - 1;
     while (i < last && service->running_of[i].task && strcmp(service->running_of[i].task, task) != 0)
@@ -196,7 +196,7 @@ static size_t *running_of(struct service *service, const char *task)
 static void count_running(const struct job *job, int change)
 {
     job->service->running += (size_t)change;
-    *running_of(job->service, job->task) += (size_t)change;
+    *get_running_count(job->service, job->task) += (size_t)change;
 }
 
 static void write_outcome(struct job *job, const char *status)
@@ -209,7 +209,7 @@ static void write_outcome(struct job *job, const char *status)
 }
 
 /* Outcome of the steps. For a cancelled job it says what cancelled the job. */
-static enum job_outcome outcome_of(const struct job *job, enum sl_code code)
+static enum job_outcome classify_outcome(const struct job *job, enum sl_code code)
 {
     if (code == SL_MALFORMED || code == SL_UNSUPPORTED)
         return JOB_FAILED;
@@ -223,7 +223,7 @@ static enum job_outcome outcome_of(const struct job *job, enum sl_code code)
 static void jobs_finish(struct job *job, enum sl_code code, const struct sl_error *error)
 {
     struct service *service = job->service;
-    enum job_outcome outcome = outcome_of(job, code);
+    enum job_outcome outcome = classify_outcome(job, code);
     if (outcome == JOB_BUSY) {
         metric_add(METRIC_BUSY, 1, "job", NULL, NULL);
         if (loop_minutely(&service->next_busy_log_ms))
@@ -403,8 +403,8 @@ void jobs_collect_metrics(struct service *service)
     for (const struct http_family *const *family = api_families; *family; family++)
         for (const struct http_route *route = (*family)->routes; route->method; route++)
             if (route->job)
-                metric_set(METRIC_JOBS_RUNNING, (double)*running_of(service, route->job->task), route->job->task, NULL,
-                           NULL);
+                metric_set(METRIC_JOBS_RUNNING, (double)*get_running_count(service, route->job->task), route->job->task,
+                           NULL, NULL);
 }
 
 /* ---- the end ---- */

@@ -56,7 +56,7 @@ static struct sl_str at_any_host(struct sl_str url, struct sl_arena *arena)
 /* URLs under which a file may be listed, best first; 0 when out of memory. For "https://host/a.js?v=1#x":
  *
  *     https://host/a.js?v=1   https://host/a.js   ~/a.js?v=1   ~/a.js */
-static size_t candidates_of(struct sl_str url, struct sl_arena *arena, struct sl_str found[CANDIDATES])
+static size_t list_candidate_urls(struct sl_str url, struct sl_arena *arena, struct sl_str found[CANDIDATES])
 {
     struct sl_str whole = js_until(url, '#'), plain = js_until(whole, '?');
     size_t count = 0;
@@ -423,12 +423,12 @@ static struct js_look *look_new(struct js_request *r, struct js_file *file)
         return NULL;
     *look = (struct js_look){.request = r, .file = file};
     if (file->key.path.data)
-        look->url_count = candidates_of(file->key.path, r->arena, look->urls);
+        look->url_count = list_candidate_urls(file->key.path, r->arena, look->urls);
     return !file->key.path.data || look->url_count ? look : NULL;
 }
 
 /* Finds or makes the file of a key; `*look` is NULL if it was looked up before. NULL when out of memory. */
-static struct js_file *js_file_of(struct js_request *r, const struct js_key *key, struct js_look **look)
+static struct js_file *js_intern_file(struct js_request *r, const struct js_key *key, struct js_look **look)
 {
     struct js_finder *f = &r->finder;
     struct sl_str text = key_text(key, r->arena);
@@ -453,7 +453,7 @@ bool js_find(struct js_request *r, const struct js_key *keys, size_t count, cons
         return finder_stop(r, SL_BUSY);
     for (size_t i = 0; i < count; i++) {
         struct js_look *look;
-        found[i] = js_file_of(r, &keys[i], &look);
+        found[i] = js_intern_file(r, &keys[i], &look);
         if (!found[i])
             return finder_stop(r, SL_BUSY);
         if (look)

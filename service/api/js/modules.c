@@ -146,7 +146,7 @@ static bool is_of_own_files(const struct js_module *m)
 }
 
 /* Finds or makes the shared table. NULL: out of memory. */
-static struct js_own_table *own_table_of(const struct js_module *m, struct sl_str embedded)
+static struct js_own_table *make_own_table(const struct js_module *m, struct sl_str embedded)
 {
     struct js_finder *finder = &m->request->finder;
     const struct cache_item *map = m->map ? m->map->item : NULL;
@@ -163,7 +163,7 @@ static struct js_own_table *own_table_of(const struct js_module *m, struct sl_st
 
 static enum sl_code own_convert_map(struct js_module *m, struct sl_str embedded, struct sl_error *error)
 {
-    struct js_own_table *table = own_table_of(m, embedded);
+    struct js_own_table *table = make_own_table(m, embedded);
     if (!table)
         return sl_fail(error, SL_BUSY, "out of memory");
     while (table->making)
@@ -228,7 +228,7 @@ static void js_check_data_url(void *arg)
 static bool js_data_url_valid(struct js_request *r, const struct js_module *m, bool *valid)
 {
     struct js_data_url check = {.url = m->reference.map};
-    struct js_own_table *own = is_of_own_files(m) ? own_table_of(m, m->reference.map) : NULL;
+    struct js_own_table *own = is_of_own_files(m) ? make_own_table(m, m->reference.map) : NULL;
     struct sl_error error;
     if (own && own->is_url_checked) {
         *valid = own->is_url_valid;

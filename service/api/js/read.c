@@ -5,7 +5,7 @@
 #include "api/sources.h"
 #include "core/log.h"
 
-static struct js_request *js_request_of(struct sl_fields *s)
+static struct js_request *js_get_request(struct sl_fields *s)
 {
     return s->context;
 }
@@ -83,7 +83,7 @@ static const struct sl_field js_frame_fields[] = {
 static bool js_read_frame(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     static const struct sl_str async = SL_STR("async ");
-    struct js_request *r = js_request_of(s);
+    struct js_request *r = js_get_request(s);
     struct js_entry *entry = out;
     struct sl_str sent;
     if (!sl_fields_admit(s, ++r->frame_count, r->config->max_request_frames, sizeof *entry + sizeof(struct js_frame),
@@ -141,7 +141,7 @@ static const struct sl_field js_module_fields[] = {
 
 static bool js_read_module(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
-    struct js_request *r = js_request_of(s);
+    struct js_request *r = js_get_request(s);
     return sl_fields_admit(s, at->index + 1, r->config->max_request_modules, sizeof(struct js_debug_id),
                            "too many modules") &&
            sl_fields_object(s, at, js_module_fields, out);
@@ -176,7 +176,7 @@ static const struct sl_field js_form_fields[] = {JS_BODY_FIELDS(false)};
 
 static bool js_read_body(struct sl_fields *s)
 {
-    return sl_fields_object(s, NULL, js_request_of(s)->files.sent ? js_form_fields : js_body_fields, s->context);
+    return sl_fields_object(s, NULL, js_get_request(s)->files.sent ? js_form_fields : js_body_fields, s->context);
 }
 
 bool js_read(struct js_request *request, struct sl_str body, struct json_failure *failure)

@@ -5,7 +5,7 @@
 static const char *const platforms[] = {"java", "android", "kotlin", "none", "other"};
 enum { PLATFORMS = sizeof platforms / sizeof *platforms, NONE = 3, OTHER = 4 };
 
-static unsigned platform_of(struct sl_str platform)
+static unsigned classify_platform(struct sl_str platform)
 {
     if (!platform.data)
         return NONE;
@@ -30,7 +30,7 @@ void jvm_count(const struct jvm_request *r, const char *task)
     for (size_t t = 0; t < r->trace_count; t++)
         for (size_t i = 0; i < r->results[t].count; i++) {
             const struct jvm_frame *frame = &r->results[t].frames[i];
-            unsigned platform = platform_of(frame->platform);
+            unsigned platform = classify_platform(frame->platform);
             frames[platform]++;
             unmapped[platform] += !frame->mapped;
         }
@@ -50,5 +50,6 @@ void jvm_count(const struct jvm_request *r, const char *task)
                  {"num_stacktraces", r->trace_count},    {"num_frames", all},
                  {"unsymbolicated_frames", missing}};
     for (size_t i = 0; i < sizeof items / sizeof *items; i++)
-        metric_observe(METRIC_ITEMS, (double)items[i].count, task, items[i].item, platforms[platform_of(r->platform)]);
+        metric_observe(METRIC_ITEMS, (double)items[i].count, task, items[i].item,
+                       platforms[classify_platform(r->platform)]);
 }

@@ -9,7 +9,7 @@
 
 /* ---- the job ---- */
 
-static bool is_mapping_of(const struct jvm_query *module, const struct local_mapping *mapping)
+static bool mapping_belongs_to(const struct jvm_query *module, const struct local_mapping *mapping)
 {
     return !module->is_bundle && sl_debug_id_equal(&module->id, &mapping->id);
 }
@@ -24,7 +24,7 @@ static void use_local_mappings(struct jvm_request *r)
         bool used = false;
         for (size_t m = 0; m < r->module_count; m++) {
             struct jvm_query *module = &r->modules[m];
-            bool is_own = is_mapping_of(module, mapping);
+            bool is_own = mapping_belongs_to(module, mapping);
             used |= is_own;
             if (is_own) {
                 module->mapper = mapping->mapper;

@@ -12,7 +12,7 @@ struct moz_modules { /* distinct modules of all jobs */
 };
 
 /* Module name with the id in upper case, as symbol files have it: ids that differ only in case are the same module. */
-static struct sl_str moz_name_of(struct mozilla_request *r, const struct mozilla_module *module)
+static struct sl_str moz_get_name(struct mozilla_request *r, const struct mozilla_module *module)
 {
     struct sl_str name = mozilla_module_name(r->arena, module);
     for (char *c = (char *)(uintptr_t)name.data + module->file.size; name.data && c < name.data + name.size; c++)
@@ -25,7 +25,7 @@ static bool add_module(struct moz_modules *m, struct mozilla_module *module, con
 {
     static const struct native_upload no_upload;
     struct native_request *native = &m->request->native;
-    struct sl_str name = moz_name_of(m->request, module);
+    struct sl_str name = moz_get_name(m->request, module);
     bool made;
     void **slot = name.data ? sl_map_slot(&m->by_name, name, &made) : NULL;
     if (!slot)
@@ -57,7 +57,7 @@ static bool add_modules(struct moz_modules *m)
     return true;
 }
 
-static uint32_t moz_module_of(const struct mozilla_job *job, const struct mozilla_frame *frame)
+static uint32_t moz_find_module(const struct mozilla_job *job, const struct mozilla_frame *frame)
 {
     return frame->module == MOZILLA_UNKNOWN ? NATIVE_NO_MODULE : job->modules[frame->module].native;
 }
@@ -66,7 +66,7 @@ static void add_frame(struct mozilla_request *r, const struct mozilla_job *job, 
                       struct native_frame *frames)
 {
     struct native_request *native = &r->native;
-    uint32_t module = moz_module_of(job, frame);
+    uint32_t module = moz_find_module(job, frame);
     if (frame->kind != MOZILLA_LITERAL)
         frame->trace = UINT32_MAX;
     if (module == NATIVE_NO_MODULE)
@@ -87,7 +87,7 @@ static size_t count_wanted(const struct mozilla_request *r)
     for (size_t j = 0; j < r->job_count; j++)
         for (size_t i = 0; i < r->jobs[j].frame_count; i++) {
             const struct mozilla_frame *frame = &r->jobs[j].frames[i];
-            wanted += frame->kind == MOZILLA_AT && moz_module_of(&r->jobs[j], frame) != NATIVE_NO_MODULE;
+            wanted += frame->kind == MOZILLA_AT && moz_find_module(&r->jobs[j], frame) != NATIVE_NO_MODULE;
         }
     return wanted;
 }

@@ -80,7 +80,7 @@ void mozilla_error(struct http_exchange *x, int status, const char *detail)
 }
 
 /* Metric label of a refusal, by a part of its message. */
-static const char *refusal_of(const struct json_failure *failure)
+static const char *get_refusal(const struct json_failure *failure)
 {
     static const struct {
         const char *part, *reason;
@@ -98,8 +98,8 @@ static const char *refusal_of(const struct json_failure *failure)
 static void moz_refuse(struct http_exchange *x, const struct json_failure *failure)
 {
     if (failure->status == 400) {
-        metric_add(METRIC_MOZILLA_ERRORS, 1, refusal_of(failure), NULL, NULL);
-        metric_add(METRIC_ELIOT_REQUEST_ERROR, 1, refusal_of(failure), NULL, NULL);
+        metric_add(METRIC_MOZILLA_ERRORS, 1, get_refusal(failure), NULL, NULL);
+        metric_add(METRIC_ELIOT_REQUEST_ERROR, 1, get_refusal(failure), NULL, NULL);
     }
     if (failure->status == 503)
         http_reply_no_memory(x);

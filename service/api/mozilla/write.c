@@ -40,14 +40,14 @@ static void write_found(struct moz_writer *w, const struct mozilla_module *modul
         sl_json_put_null(&w->json);
 }
 
-static const struct mozilla_module *module_of(const struct moz_writer *w, const struct mozilla_frame *frame)
+static const struct mozilla_module *get_module(const struct moz_writer *w, const struct mozilla_frame *frame)
 {
     const struct mozilla_module *module = frame->module == MOZILLA_UNKNOWN ? NULL : &w->job->modules[frame->module];
     return module && module->file.size ? module : NULL;
 }
 
 /* Module name in answers: as sent, or the name of the executable if it is configured and known. */
-static struct sl_str file_name_of(const struct moz_writer *w, const struct mozilla_module *module)
+static struct sl_str choose_file_name(const struct moz_writer *w, const struct mozilla_module *module)
 {
     int how = w->request->config->mozilla.module_name;
     if (!module)
@@ -61,8 +61,8 @@ static struct sl_str file_name_of(const struct moz_writer *w, const struct mozil
 }
 
 /* Resulting frames, innermost first; `*count` 0: not symbolicated. */
-static const struct native_result_frame *result_of(const struct moz_writer *w, const struct mozilla_frame *frame,
-                                                   size_t *count)
+static const struct native_result_frame *get_results(const struct moz_writer *w, const struct mozilla_frame *frame,
+                                                     size_t *count)
 {
     *count = 0;
     if (frame->kind == MOZILLA_LITERAL || frame->trace == UINT32_MAX)
@@ -74,7 +74,7 @@ static const struct native_result_frame *result_of(const struct moz_writer *w, c
     return trace->frames;
 }
 
-static struct sl_str function_of(const struct native_result_frame *frame)
+static struct sl_str choose_function_name(const struct native_result_frame *frame)
 {
     const struct native_names *names = frame->names;
     return names->function.data ? names->function : names->symbol;
@@ -127,7 +127,7 @@ static void write_level(struct moz_writer *w, const struct native_result_frame *
 {
     struct sl_str path;
     uint64_t line;
-    sl_json_member_str(&w->json, "function", function_of(frame));
+    sl_json_member_str(&w->json, "function", choose_function_name(frame));
     if (!native_frame_slot(&w->request->native, frame, &w->path, &path, &line))
         return;
     sl_json_member_str(&w->json, "file", path);
@@ -159,11 +159,11 @@ static void write_offset(struct moz_writer *w, const struct mozilla_frame *frame
 static void moz_write_frame(struct moz_writer *w, const struct mozilla_frame *frame, size_t index)
 {
     size_t count;
-    const struct mozilla_module *module = module_of(w, frame);
-    const struct native_result_frame *frames = result_of(w, frame, &count);
+    const struct mozilla_module *module = get_module(w, frame);
+    const struct native_result_frame *frames = get_results(w, frame, &count);
     sl_json_begin_object(&w->json);
     sl_json_member_u64(&w->json, "frame", index);
-    sl_json_member_str(&w->json, "module", file_name_of(w, module));
+    sl_json_member_str(&w->json, "module", choose_file_name(w, module));
     sl_json_put_key(&w->json, "module_offset");
     write_offset(w, frame);
     if (count) {
@@ -294,16 +294,16 @@ static void write_short_frame(struct moz_writer *w, const struct mozilla_frame *
 {
     size_t count;
     struct sl_buf text = {0};
-    const struct mozilla_module *module = module_of(w, frame);
-    const struct native_result_frame *frames = result_of(w, frame, &count);
+    const struct mozilla_module *module = get_module(w, frame);
+    const struct native_result_frame *frames = get_results(w, frame, &count);
     if (count)
-        sl_buf_str(&text, function_of(&frames[count - 1]));
+        sl_buf_str(&text, choose_function_name(&frames[count - 1]));
     else if (frame->kind == MOZILLA_LITERAL)
         sl_buf_str(&text, (struct sl_str){frame->literal, frame->literal_size});
     else
         sl_buf_printf(&text, "%s0x%llx", frame->kind == MOZILLA_BEFORE ? "-" : "", (unsigned long long)frame->offset);
     if (frame->kind != MOZILLA_LITERAL)
-        sl_buf_printf(&text, " (in " SL_STR_FMT ")", SL_STR_ARG(file_name_of(w, module)));
+        sl_buf_printf(&text, " (in " SL_STR_FMT ")", SL_STR_ARG(choose_file_name(w, module)));
     sl_json_put_str(&w->json, sl_buf_view(&text));
     w->json.out->failed |= text.failed;
     sl_buf_free(&text);

@@ -125,7 +125,7 @@ static void context(struct answer *a, const struct native_result_frame *frame, b
         sent_member(a, "source_link", sent, SENT_SOURCE_LINK);
 }
 
-static void native_write_text_of(struct answer *a, const char *key, const struct sl_symcache *table, uint32_t text)
+static void native_write_table_text(struct answer *a, const char *key, const struct sl_symcache *table, uint32_t text)
 {
     if (text == SL_SYMCACHE_NONE)
         return;
@@ -140,8 +140,8 @@ static void version_control(struct answer *a, const struct native_result_frame *
     struct sl_symcache_origin origin;
     if (!a->request->srcsrv_frames || !native_frame_origin(a->request, frame, &table, &origin))
         return;
-    native_write_text_of(a, "srcsrv_path", table, origin.path);
-    native_write_text_of(a, "srcsrv_revision", table, origin.revision);
+    native_write_table_text(a, "srcsrv_path", table, origin.path);
+    native_write_table_text(a, "srcsrv_revision", table, origin.revision);
 }
 
 static void line(struct answer *a, const struct native_result_frame *frame)

@@ -68,7 +68,7 @@ static int take_module(struct dl_phdr_info *info, size_t size, void *arg)
     return 0;
 }
 
-static uint64_t base_of(const struct example *example, const struct example_module *module)
+static uint64_t get_base(const struct example *example, const struct example_module *module)
 {
     return first_base + base_step * (uint64_t)(module - example->modules);
 }
@@ -87,7 +87,7 @@ static void write_frames(struct example *example, struct sl_json_writer *w)
                 continue;
             module->named = true;
             sl_json_begin_object(w);
-            sl_json_member_hex(w, "instruction_addr", address - module->bias + base_of(example, module));
+            sl_json_member_hex(w, "instruction_addr", address - module->bias + get_base(example, module));
             sl_json_put_key(w, "adjust_instruction_addr"); /* all frames are return addresses */
             sl_json_put_boolean(w, true);
             sl_json_end_object(w);
@@ -109,7 +109,7 @@ static void write_module(const struct example *example, const struct example_mod
     sl_json_begin_object(w);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         sl_json_member_str(w, texts[i].key, sl_str(texts[i].text));
-    sl_json_member_hex(w, "image_addr", base_of(example, module));
+    sl_json_member_hex(w, "image_addr", get_base(example, module));
     sl_json_member_u64(w, "image_size", module->end - module->bias);
     sl_json_end_object(w);
 }

@@ -48,7 +48,7 @@ struct bundling {
 
 /* ---- names of the results ---- */
 
-static const char *base_of(const char *path)
+static const char *get_base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
@@ -67,7 +67,7 @@ static void add_name(struct sl_buf *out, struct sl_str base, size_t slice)
 }
 
 /* The directory for a file's bundle: its own, or that of the .dSYM around it. */
-static struct sl_str directory_of(const char *path)
+static struct sl_str get_directory(const char *path)
 {
     const char *inside = strstr(path, ".dSYM/Contents/Resources/DWARF/");
     size_t size = inside ? (size_t)(inside - path) : strlen(path);
@@ -89,13 +89,13 @@ static char *result_path(const struct bundling *b, const char *file, size_t slic
 {
     const char *output = option_value(b->o, "output", NULL);
     struct sl_buf path = {0};
-    struct sl_str whole = sl_str(file), directory = directory_of(file), name;
+    struct sl_str whole = sl_str(file), directory = get_directory(file), name;
     while (whole.size > 1 && whole.data[whole.size - 1] == '/')
         whole.size--;
     name = path_file_name(whole);
     if (output && !into_directory(b, output)) {
-        directory = (struct sl_str){output, (size_t)(base_of(output) - output)};
-        name = sl_str(base_of(output));
+        directory = (struct sl_str){output, (size_t)(get_base_name(output) - output)};
+        name = sl_str(get_base_name(output));
         if (!slice)
             sl_buf_cstr(&path, output);
         else if (sl_str_ends(name, SL_STR(".src.zip")))
@@ -169,7 +169,7 @@ static enum sl_code bundle_finish(struct sl_bundle_writer *writer, const char *p
     if (info->code_id.size)
         attributes[count++] = (struct sl_bundle_attribute){SL_STR("code_id"), info->code_id};
     attributes[count++] = (struct sl_bundle_attribute){SL_STR("debug_id"), sl_str(id)};
-    attributes[count++] = (struct sl_bundle_attribute){SL_STR("object_name"), sl_str(base_of(path))};
+    attributes[count++] = (struct sl_bundle_attribute){SL_STR("object_name"), sl_str(get_base_name(path))};
     return sl_bundle_finish(writer, attributes, count, error);
 }
 

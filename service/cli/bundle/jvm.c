@@ -35,7 +35,7 @@ struct walk {
 
 /* ---- rules (gitignore(5)) ---- */
 
-static bool one_of(struct sl_str name, const char *const *names, size_t count)
+static bool is_one_of(struct sl_str name, const char *const *names, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         if (sl_str_equal(name, sl_str(names[i])))
@@ -122,8 +122,8 @@ static const char *behind_source_root(const char *path)
         const char *set = strncmp(at, "src/", 4) == 0 ? at + 4 : NULL;
         const char *language = set ? strchr(set, '/') : NULL;
         const char *end = language ? strchr(++language, '/') : NULL;
-        if (end && one_of((struct sl_str){language, (size_t)(end - language)}, languages,
-                          sizeof languages / sizeof *languages))
+        if (end && is_one_of((struct sl_str){language, (size_t)(end - language)}, languages,
+                             sizeof languages / sizeof *languages))
             return end + 1;
     }
     return NULL;
@@ -137,7 +137,7 @@ static bool is_skipped_directory(const char *path, const char *name)
         return true;
     snprintf(below, sizeof below, "%s/", path);
     return !behind_source_root(below) &&
-           one_of(sl_str(name), output_directories, sizeof output_directories / sizeof *output_directories);
+           is_one_of(sl_str(name), output_directories, sizeof output_directories / sizeof *output_directories);
 }
 
 static bool is_source(struct sl_str name)
@@ -193,7 +193,7 @@ static void bundle_jvm_walk(struct walk *w, const char *directory, const struct 
 
 /* ---- packing ---- */
 
-static struct sl_str url_of(struct walk *w, struct sl_str path)
+static struct sl_str make_url(struct walk *w, struct sl_str path)
 {
     const char *rest = behind_source_root(path.data);
     struct sl_buf url = {0};
@@ -215,7 +215,7 @@ static void bundle_jvm_pack(struct walk *w, uint64_t max_size, bool verbose, str
     char local[8192];
     for (size_t i = 0; i < w->count && !w->failed; i++) {
         bool made = false;
-        struct sl_str url = url_of(w, w->paths[i]);
+        struct sl_str url = make_url(w, w->paths[i]);
         void **slot = url.data ? sl_map_slot(&urls, url, &made) : NULL;
         w->failed |= !slot;
         if (w->failed)

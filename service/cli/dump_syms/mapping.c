@@ -119,7 +119,7 @@ static int add_rule(struct path_mapping *m, const char *source, const char *dest
 }
 
 /* A copy of a string value; NULL for other types. */
-static const char *dump_mapping_text_of(struct path_mapping *m, const struct value *value)
+static const char *dump_mapping_get_text(struct path_mapping *m, const struct value *value)
 {
     return value && value->type == VALUE_STRING ? dump_mapping_keep(m, value->string).data : NULL;
 }
@@ -127,8 +127,8 @@ static const char *dump_mapping_text_of(struct path_mapping *m, const struct val
 static int read_rule(struct path_mapping *m, const struct value *item)
 {
     struct rule *rule;
-    const char *source = dump_mapping_text_of(m, value_get(item, "source")),
-               *destination = dump_mapping_text_of(m, value_get(item, "destination"));
+    const char *source = dump_mapping_get_text(m, value_get(item, "source")),
+               *destination = dump_mapping_get_text(m, value_get(item, "destination"));
     const struct value *files = value_get(item, "files");
     if (!source || !destination)
         return report_error(1, "a mapping needs \"source\" and \"destination\"", NULL);

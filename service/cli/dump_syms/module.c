@@ -194,7 +194,7 @@ static bool add_code_id(const struct dump_module *m, struct sl_arena *arena, str
     return add_info(h, arena, sl_buf_keep(&text, arena));
 }
 
-static struct sl_str os_of(const struct sl_object *object)
+static struct sl_str get_os_name(const struct sl_object *object)
 {
     struct sl_bytes bytes = sl_object_file(object);
     const struct sl_str module = SL_STR("MODULE ");
@@ -208,7 +208,7 @@ static struct sl_str os_of(const struct sl_object *object)
     return os;
 }
 
-static struct sl_str module_name_of(const struct dump_module *m, struct sl_arena *arena)
+static struct sl_str get_module_name(const struct dump_module *m, struct sl_arena *arena)
 {
     const struct sl_object_info *info = sl_object_info(m->main.object);
     if (info->format == SL_FORMAT_BREAKPAD)
@@ -227,8 +227,8 @@ bool dump_header_make(const struct dump_module *m, const struct options *o, stru
 {
     const char *name = option_value(o, "name", NULL), *os = option_value(o, "os", NULL);
     const char *extra = option_value(o, "extra-info", NULL);
-    *h = (struct dump_header){.os = os ? sl_str(os) : os_of(m->main.object),
-                              .name = name ? sl_str(name) : module_name_of(m, arena)};
+    *h = (struct dump_header){.os = os ? sl_str(os) : get_os_name(m->main.object),
+                              .name = name ? sl_str(name) : get_module_name(m, arena)};
     bool ok = sl_object_info(m->main.object)->format == SL_FORMAT_BREAKPAD ? copy_infos(m->main.object, arena, h)
                                                                            : add_code_id(m, arena, h);
     if (ok && extra)

@@ -9,7 +9,7 @@
 enum { MAX_OBJECTS = 3 };
 
 /* The module's distinct objects, the executable first. */
-static size_t objects_of(const struct dump_module *m, struct sl_object *objects[MAX_OBJECTS])
+static size_t list_objects(const struct dump_module *m, struct sl_object *objects[MAX_OBJECTS])
 {
     struct sl_object *all[] = {m->code, m->main.object, m->debug};
     size_t count = 0;
@@ -33,7 +33,7 @@ enum sl_code dump_stack(const struct dump_module *m, const struct options *o,
                         bool (*write)(void *arg, struct sl_str text), void *arg, bool *written, struct sl_error *error)
 {
     struct sl_object *objects[MAX_OBJECTS];
-    size_t count = objects_of(m, objects);
+    size_t count = list_objects(m, objects);
     bool warn = dump_warns(o);
     *written = false;
     for (size_t i = 0; i < count && !*written; i++) {
@@ -90,7 +90,7 @@ static bool take_none(void *arg, struct sl_str text)
 bool dump_has_stack(const struct dump_module *m)
 {
     struct sl_object *objects[MAX_OBJECTS];
-    size_t count = objects_of(m, objects), records = 0;
+    size_t count = list_objects(m, objects), records = 0;
     for (size_t i = 0; i < count && !records; i++) {
         struct sl_unwind_text text;
         sl_unwind_text_init(&text, objects[i]);

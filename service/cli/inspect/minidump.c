@@ -43,7 +43,7 @@ static void put_system(const struct sl_minidump *dump, struct sl_buf *out)
 }
 
 /* 0 for a microdump: only its conversion to a minidump has streams. */
-static size_t streams_of(const struct sl_minidump *dump)
+static size_t count_streams(const struct sl_minidump *dump)
 {
     return dump->is_microdump ? 0 : dump->stream_count;
 }
@@ -56,7 +56,7 @@ static void put_counts(const struct sl_minidump *dump, struct sl_buf *out)
     sl_buf_printf(out, "  %-12s %zu threads, %zu modules, %zu unloaded modules, %zu regions of memory (", "Counts",
                   dump->crash.thread_count, dump->crash.module_count, dump->unloaded_count, dump->memory_count);
     inspect_put_size(out, bytes);
-    sl_buf_printf(out, "), %zu streams", streams_of(dump));
+    sl_buf_printf(out, "), %zu streams", count_streams(dump));
     if (dump->handles.known)
         sl_buf_printf(out, ", %llu handles", (unsigned long long)dump->handles.count);
     if (dump->mapping_count)
@@ -120,7 +120,7 @@ static void put_dump(const struct dump_view *view, struct sl_buf *out)
         put_threads(dump, out);
         put_modules(dump, out);
     }
-    for (size_t i = 0; i < streams_of(dump) && option_given(view->options, "raw"); i++)
+    for (size_t i = 0; i < count_streams(dump) && option_given(view->options, "raw"); i++)
         put_stream(&dump->streams[i], out);
     sl_buf_printf(out, "  Usable       %s%s%s\n", view->unusable ? "no (" : "yes", view->unusable ? view->unusable : "",
                   view->unusable ? ")" : "");
@@ -194,7 +194,7 @@ static void write_dump(const struct dump_view *view, struct sl_json_writer *w)
     if (!view->problem)
         write_contents(w, dump);
     sl_json_member_array(w, "streams");
-    for (size_t i = 0; i < streams_of(dump); i++)
+    for (size_t i = 0; i < count_streams(dump); i++)
         write_stream(w, &dump->streams[i]);
     sl_json_end_array(w);
     sl_json_member_boolean(w, "is_usable", !view->unusable);

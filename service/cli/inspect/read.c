@@ -283,7 +283,7 @@ static bool has_section(struct sl_object *object, const char *name)
     return false;
 }
 
-static const char *problem_of(struct sl_object *object)
+static const char *describe_problem(struct sl_object *object)
 {
     const struct sl_object_info *info = sl_object_info(object);
     const struct sl_features *f = &info->features;
@@ -363,7 +363,7 @@ void findings_make(struct findings *f)
     const struct sl_object_info *info = sl_object_info(f->input->object);
     if (info->format == SL_FORMAT_SOURCEBUNDLE)
         inspect_open_bundle(f);
-    f->problem = has_artifacts(f) ? NULL : problem_of(f->input->object);
+    f->problem = has_artifacts(f) ? NULL : describe_problem(f->input->object);
     if (info->format == SL_FORMAT_MACHO && info->features.has_symbols && has_hidden_symbols(f))
         f->note = "contains hidden symbols (needs BCSymbolMaps)";
     make_hints(f);

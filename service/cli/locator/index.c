@@ -71,7 +71,7 @@ static void add_object(struct file_index *index, const char *path, struct sl_obj
     const struct sl_object_info *info = sl_object_info(object);
     struct sl_debug_id id;
     enum file_type type;
-    if (!file_type_of(info->format, info->features.has_debug_info, &type))
+    if (!file_type_for_format(info->format, info->features.has_debug_info, &type))
         return;
     sl_object_make_id(object, &id);
     if (!sl_debug_id_has_uuid(&id) && !info->code_id.size)

@@ -202,9 +202,9 @@ bool gnu_look_up(struct gnu_tables *t, uint64_t address, bool inlines, struct gn
     return !t->written->failed;
 }
 
-struct gnu_tables *gnu_tables_of(struct lookup_module *m)
+struct gnu_tables *gnu_get_tables(struct lookup_module *m)
 {
-    struct written *written = written_of(m);
+    struct written *written = written_get(m);
     if (!written)
         return NULL;
     if (!m->gnu) {

@@ -79,7 +79,7 @@ static const struct written_symbol *symbol_over(const struct llvm_tables *t, uin
     return s && reaches(t, s, address) ? s : NULL;
 }
 
-static const struct llvm_tables *tables_of(struct lookup_module *m)
+static const struct llvm_tables *get_tables(struct lookup_module *m)
 {
     const struct sl_object_info *info = m->input.object ? sl_object_info(m->input.object) : NULL;
     if (!info || info->format != SL_FORMAT_ELF || info->kind == SL_KIND_REL)
@@ -94,7 +94,7 @@ static const struct llvm_tables *tables_of(struct lookup_module *m)
 
 bool llvm_chooses_symbols(struct lookup_module *m)
 {
-    return tables_of(m) != NULL;
+    return get_tables(m) != NULL;
 }
 
 void llvm_tables_free(struct llvm_tables *t)
@@ -115,7 +115,7 @@ static struct sl_str name_of_symbol(struct lookup *l, struct sl_str name)
 
 static void take_symbol(struct lookup *l, struct lookup_module *m, uint64_t address, struct element *e)
 {
-    const struct llvm_tables *tables = tables_of(m);
+    const struct llvm_tables *tables = get_tables(m);
     const struct written_symbol *s = tables ? symbol_over(tables, address) : NULL;
     if (!s)
         return;
@@ -148,7 +148,7 @@ static struct sl_str path_of_declaration(struct lookup *l, struct written *w, co
 static void take_details(struct lookup *l, struct lookup_module *m, uint64_t address, size_t index, size_t count,
                          struct element *e)
 {
-    struct written *w = written_of(m);
+    struct written *w = written_get(m);
     struct written_place place;
     const struct sl_dwarf_function *links[2] = {NULL, NULL}; /* the next inner link, and link `index` */
     size_t length = 0;

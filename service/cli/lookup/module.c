@@ -178,7 +178,7 @@ static const struct lookup_symbols *data_symbols(struct lookup_module *m)
 }
 
 /* The index in `order` of the first symbol with the greatest address not above `address`; SIZE_MAX if there is none. */
-static size_t place_of(const struct lookup_symbols *list, uint64_t address)
+static size_t find_symbol_index(const struct lookup_symbols *list, uint64_t address)
 {
     size_t low = SL_COUNT_UP_TO(list->order, list->count, key, address);
     while (low > 1 && list->order[low - 2].key == list->order[low - 1].key)
@@ -189,7 +189,7 @@ static size_t place_of(const struct lookup_symbols *list, uint64_t address)
 const struct sl_symbol *lookup_symbol_at(struct lookup_module *m, uint64_t address)
 {
     const struct lookup_symbols *list = code_symbols(m);
-    size_t place = place_of(list, address);
+    size_t place = find_symbol_index(list, address);
     return place == SIZE_MAX ? NULL : &list->symbols[list->order[place].index];
 }
 
@@ -230,7 +230,7 @@ struct sl_str lookup_stored_name(struct lookup_module *m, uint64_t address)
 {
     const struct lookup_symbols *list = code_symbols(m);
     struct sl_str found = {NULL, 0};
-    for (size_t i = place_of(list, address); i < list->count && list->order[i].key == address; i++) {
+    for (size_t i = find_symbol_index(list, address); i < list->count && list->order[i].key == address; i++) {
         struct sl_str name = list->symbols[list->order[i].index].name;
         size_t shorter = name.size < found.size ? name.size : found.size;
         int order = shorter ? memcmp(name.data, found.data, shorter) : 0;
@@ -244,7 +244,7 @@ struct sl_str lookup_stored_name(struct lookup_module *m, uint64_t address)
 static const struct sl_symbol *symbol_over(const struct lookup_symbols *list, uint64_t address)
 {
     const struct sl_symbol *found = NULL;
-    size_t place = place_of(list, address);
+    size_t place = find_symbol_index(list, address);
     for (size_t i = place; i < list->count && list->order[i].key == list->order[place].key; i++) {
         const struct sl_symbol *s = &list->symbols[list->order[i].index];
         if (s->name.size && (!found || s->size >= found->size))

@@ -102,7 +102,7 @@ static void gnu_element(struct lookup *l, const struct gnu_element *e, uint32_t 
 /* Answers by the rules of GNU addr2line. False where they do not apply to the file. */
 static bool answer_gnu(struct lookup *l, const struct request *r)
 {
-    struct gnu_tables *tables = gnu_tables_of(r->module);
+    struct gnu_tables *tables = gnu_get_tables(r->module);
     struct gnu_answer answer;
     uint64_t at;
     answer.count = 0;
@@ -255,8 +255,8 @@ static void json_data(struct lookup *l, struct sl_json_writer *w, const struct r
 }
 
 /* Reads one link of the answer. With `count` 0, LLVM's tools may still add a symbol. */
-static void element_of(struct lookup *l, const struct request *r, const struct chain *chain, size_t index, size_t count,
-                       struct element *e)
+static void print_element(struct lookup *l, const struct request *r, const struct chain *chain, size_t index,
+                          size_t count, struct element *e)
 {
     *e = (struct element){0};
     if (count)
@@ -271,11 +271,11 @@ static void json_symbols(struct lookup *l, struct sl_json_writer *w, const struc
     struct element e = {0};
     sl_json_member_array(w, "Symbol");
     for (size_t i = 0; i < count; i++) {
-        element_of(l, r, chain, i, count, &e);
+        print_element(l, r, chain, i, count, &e);
         json_element(l, w, &e);
     }
     if (!count) {
-        element_of(l, r, chain, 0, 0, &e);
+        print_element(l, r, chain, 0, 0, &e);
         json_element(l, w, &e);
     }
     sl_json_end_array(w);
@@ -420,7 +420,7 @@ void lookup_answer(struct lookup *l, struct sl_json_writer *w, const struct requ
     else if (r->kind == REQUEST_DATA)
         print_data(l, r);
     for (size_t i = 0; r->kind == REQUEST_CODE && i < (count ? count : 1); i++) {
-        element_of(l, r, &chain, i, count, &e);
+        print_element(l, r, &chain, i, count, &e);
         if (l->style == STYLE_GNU)
             print_gnu(l, r, &e, i);
         else if (l->style == STYLE_LLVM)

@@ -153,7 +153,7 @@ void lookup_prepare(struct lookup *l, struct lookup_module *m, const struct requ
     enum { FEW_ADDRESSES = 64, FEW_PARTS = 4 };
     size_t asked = 0, wanted = 0;
     uint64_t at;
-    if (m->is_whole || m->error.code != SL_OK || (lookup_is_gnu(l) && gnu_tables_of(m)))
+    if (m->is_whole || m->error.code != SL_OK || (lookup_is_gnu(l) && gnu_get_tables(m)))
         return;
     uint64_t *addresses = calloc(count + 1, sizeof *addresses);
     for (size_t i = 0; addresses && i < count; i++)
@@ -280,8 +280,8 @@ enum sl_demangle_style lookup_demangle_style(const struct lookup *l)
 }
 
 /* LLVM's tools detect the language by the name instead of the unit's DW_AT_language. */
-static enum sl_language language_of(const struct lookup *l, const struct sl_symcache_function *function,
-                                    struct sl_str name)
+static enum sl_language get_language(const struct lookup *l, const struct sl_symcache_function *function,
+                                     struct sl_str name)
 {
     enum sl_language by_name = lookup_is_llvm(l) ? sl_demangle_detect(name) : SL_LANG_UNKNOWN;
     return by_name == SL_LANG_CPP || by_name == SL_LANG_RUST ? by_name : function->language;
@@ -297,7 +297,7 @@ static struct sl_str readable_name(struct lookup *l, struct lookup_module *m, st
     sl_symcache_string(&table->cache, function->name, &stored);
     struct sl_str name = name_of_piece(l, m, function, sl_buf_view(&stored));
     if ((l->demangle || l->short_names) &&
-        sl_demangle_styled(name, language_of(l, function, name), lookup_demangle_style(l), &readable))
+        sl_demangle_styled(name, get_language(l, function, name), lookup_demangle_style(l), &readable))
         name = sl_buf_view(&readable);
     else if (!l->demangle && !l->short_names)
         name = stored_name(m, function, name);

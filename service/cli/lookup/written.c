@@ -367,7 +367,7 @@ static struct written *written_new(struct lookup_module *m)
     return w;
 }
 
-struct written *written_of(struct lookup_module *m)
+struct written *written_get(struct lookup_module *m)
 {
     const struct sl_object_info *info = m->input.object ? sl_object_info(input_debug(&m->input)) : NULL;
     if (!info || info->format != SL_FORMAT_ELF)

@@ -77,7 +77,7 @@ struct written_place {
 
 /* The module's units, indexed at the first call; NULL where the module is not a linked ELF file, or indexing failed. They live as long
  * as the module. */
-struct written *written_of(struct lookup_module *m);
+struct written *written_get(struct lookup_module *m);
 void written_free(struct written *w);
 
 /* Finds the first unit, in file order, with a row or function at an address of the file. False when there is none. */

@@ -37,7 +37,7 @@ void service_manager_notify_limited(const char *state)
 }
 
 /* A positive number of an environment variable; 0 if unset or invalid. */
-static uint64_t number_of(const char *name)
+static uint64_t parse_number(const char *name)
 {
     const char *text = getenv(name);
     char *end;
@@ -49,8 +49,8 @@ static uint64_t number_of(const char *name)
 
 uint64_t service_manager_watchdog_ms(void)
 {
-    uint64_t us = number_of("WATCHDOG_USEC"), ms = us / 3000;
-    if (us == 0 || (getenv("WATCHDOG_PID") && number_of("WATCHDOG_PID") != (uint64_t)getpid()))
+    uint64_t us = parse_number("WATCHDOG_USEC"), ms = us / 3000;
+    if (us == 0 || (getenv("WATCHDOG_PID") && parse_number("WATCHDOG_PID") != (uint64_t)getpid()))
         return 0;
     return ms ? ms : 1;
 }

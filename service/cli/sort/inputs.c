@@ -64,7 +64,7 @@ static void add_problem(struct sort_file *file, const char *name, const char *re
 }
 
 /* Builds a target path: "67e9.." and "debuginfo" -> "67/e9../debuginfo". */
-static const char *target_of(struct sort_file *file, const char *id, const char *suffix)
+static const char *get_target(struct sort_file *file, const char *id, const char *suffix)
 {
     struct sl_buf text = {0};
     sl_buf_printf(&text, "%.2s/%s/%s", id, strlen(id) > 2 ? id + 2 : "", suffix);
@@ -108,10 +108,10 @@ static bool file_piece(struct sort_file *file, struct sort_piece *piece, struct 
     for (char *at = id; *at; at++)
         *at = *at >= 'A' && *at <= 'Z' ? (char)(*at - 'A' + 'a') : *at;
     piece->id = keep_text(file, by_debug_id ? sl_str(id) : code);
-    piece->target = piece->id ? target_of(file, piece->id, suffix) : NULL;
+    piece->target = piece->id ? get_target(file, piece->id, suffix) : NULL;
     if (!by_debug_id && info->raw_code_id.size && info->code_id.size) {
         const char *plain = keep_text(file, info->code_id);
-        piece->alias = plain ? target_of(file, plain, suffix) : NULL;
+        piece->alias = plain ? get_target(file, plain, suffix) : NULL;
     }
     piece->action = SORT_WRITTEN;
     return piece->target != NULL;

@@ -73,7 +73,7 @@ static struct curl_slist *add_header(struct curl_slist *list, const char *name, 
 }
 
 /* The headers of a request. All uploads of a workload use one file id; with --cold each uses a new one, as for scopes. */
-static struct curl_slist *headers_of(const struct workload_run *run, size_t number)
+static struct curl_slist *make_headers(const struct workload_run *run, size_t number)
 {
     const struct stress_workload *workload = run->workload;
     const char *key = getenv("SYMLOOM_API_KEY");
@@ -93,7 +93,7 @@ static struct curl_slist *headers_of(const struct workload_run *run, size_t numb
 static bool stress_ask(CURL *curl, const struct workload_run *run, size_t number)
 {
     const struct stress_workload *workload = run->workload;
-    struct curl_slist *headers = headers_of(run, number);
+    struct curl_slist *headers = make_headers(run, number);
     struct answer_begin begin = {.size = 0};
     char url[4096], scope[64] = "";
     long status = 0;

@@ -294,7 +294,7 @@ static void wrong_format(const struct options *o, const char *name, enum answer_
     options_wrong(o, "--format: '%s' is not one of %s", name, names);
 }
 
-const struct answer_format *answer_format_of(const struct options *o, enum answer_sort sort)
+const struct answer_format *answer_format_choose(const struct options *o, enum answer_sort sort)
 {
     static const char *const threads[] = {"crashed-only", "all-threads", "thread", "thread-index"};
     bool people = isatty(STDOUT_FILENO) && sort != SORT_MOZILLA && !symbolicate_as_symbolicli();
@@ -390,7 +390,7 @@ static bool is_status(struct sl_str status, const char *name)
 }
 
 /* "host:port" of a URL; anything else unchanged. */
-static struct sl_str host_of(struct sl_str location)
+static struct sl_str get_host(struct sl_str location)
 {
     const char *scheme = location.size ? memmem(location.data, location.size, "://", 3) : NULL;
     if (!scheme)
@@ -414,7 +414,7 @@ static void describe_outcome(struct missing_report *report, struct sl_str locati
     struct sl_str why = outcome->details.size ? outcome->details : outcome->status;
     if (is_status(outcome->status, "noperm"))
         why = SL_STR("permission denied");
-    missing_failure(report, is_server ? host_of(location) : location, why);
+    missing_failure(report, is_server ? get_host(location) : location, why);
 }
 
 /* The id as in symbol directories: the debug id in Breakpad's form; else the code id, or nothing. */

@@ -67,7 +67,7 @@ static struct sl_str kept_text(struct local_artifacts *a, struct sl_str text)
 }
 
 /* Makes the file's URI from its path, time and size, so that a changed file is a different one to the cache. */
-static struct sl_str uri_of(struct local_artifacts *a, size_t place, struct sl_str relative, const struct stat *st)
+static struct sl_str make_uri(struct local_artifacts *a, size_t place, struct sl_str relative, const struct stat *st)
 {
     struct sl_buf uri = {0};
     sl_buf_cstr(&uri, "sentry://project_debug_file/");
@@ -99,7 +99,7 @@ static bool add_file(struct local_artifacts *a, size_t place, const char *path, 
         (struct remote_file){.source = &a->sources[place], .type = FILE_SOURCEBUNDLE, .path = kept_text(a, relative)};
     item.file.location = item.file.path;
     item.file.may_be_empty = item.file.may_be_page = item.kind != ARTIFACT_BUNDLE;
-    item.file.uri = uri_of(a, place, relative, st);
+    item.file.uri = make_uri(a, place, relative, st);
     if (!item.path || !item.file.path.data || !item.file.uri.data ||
         !sl_grow(&a->items, &a->capacity, a->count + 1, sizeof *a->items))
         return false;
@@ -220,7 +220,7 @@ static struct sl_str artifact_until(struct sl_str text, char c)
     return found ? (struct sl_str){text.data, (size_t)(found - text.data)} : text;
 }
 
-static struct sl_str directory_of(const char *path)
+static struct sl_str get_directory(const char *path)
 {
     struct sl_str whole = sl_str(path);
     return (struct sl_str){path, whole.size - path_file_name(whole).size};
@@ -249,7 +249,7 @@ static bool has_id(const struct local_artifact *item, const struct local_artifac
 {
     for (; scripts; scripts = scripts->next_of_id)
         if (item == scripts ||
-            (item->kind == ARTIFACT_MAP && sl_str_equal(directory_of(scripts->path), directory_of(item->path))))
+            (item->kind == ARTIFACT_MAP && sl_str_equal(get_directory(scripts->path), get_directory(item->path))))
             return true;
     return false;
 }

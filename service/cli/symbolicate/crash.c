@@ -178,7 +178,7 @@ int symbolicate_crash(const struct options *o, const struct sentry_project *proj
     struct crash_run run = {.file = {.kind = kind, .bytes = bytes}};
     struct walked_dump walked = {.thread_count = 0};
     enum answer_sort sort = kind == CRASH_FILE_MINIDUMP ? SORT_DUMP : SORT_REPORT;
-    const struct answer_format *format = answer_format_of(o, sort);
+    const struct answer_format *format = answer_format_choose(o, sort);
     if (!format)
         return 2;
     run.file.rewrite = option_value(o, "rewrite-first-module", NULL);

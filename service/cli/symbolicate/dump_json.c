@@ -182,7 +182,7 @@ static void member_number(struct sl_json_writer *w, const char *key, bool known,
         sl_json_put_null(w);
 }
 
-static void put_line_of(const struct dump_json *d, const struct answer_frame *frame)
+static void put_frame_line(const struct dump_json *d, const struct answer_frame *frame)
 {
     member_text(d->w, "file", frame->abs_path);
     member_number(d->w, "line", frame->line.value != 0, frame->line.value);
@@ -200,13 +200,13 @@ static void put_inlines(const struct dump_json *d, const struct answer_frame *fi
     for (size_t i = 0; i < count; i++) {
         sl_json_begin_object(d->w);
         member_text(d->w, "function", answer_frame_name(&first[i]));
-        put_line_of(d, &first[i]);
+        put_frame_line(d, &first[i]);
         sl_json_end_object(d->w);
     }
     sl_json_end_array(d->w);
 }
 
-static struct sl_str trust_of(const struct answer_frame *frame)
+static struct sl_str get_trust(const struct answer_frame *frame)
 {
     if (sl_str_equal(frame->trust, SL_STR("fp")))
         return SL_STR("frame_pointer");
@@ -260,7 +260,7 @@ static void put_frame(const struct dump_json *d, size_t thread, size_t number, c
     const struct sl_crash_module *module = sl_minidump_module_at(&d->walked->dump, at);
     sl_json_begin_object(d->w);
     sl_json_member_u64(d->w, "frame", number);
-    member_text(d->w, "trust", trust_of(frame));
+    member_text(d->w, "trust", get_trust(frame));
     member_address(d, "offset", true, at);
     member_text(d->w, "module", module ? path_file_name(module->code_file) : (struct sl_str){NULL, 0});
     member_address(d, "module_offset", module != NULL, at - (module ? module->address : 0));
@@ -271,7 +271,7 @@ static void put_frame(const struct dump_json *d, size_t thread, size_t number, c
         put_unloaded_at(d, at);
     member_text(d->w, "function", answer_frame_name(frame));
     member_address(d, "function_offset", frame->symbol_address.set, at - frame->symbol_address.value);
-    put_line_of(d, frame);
+    put_frame_line(d, frame);
     put_inlines(d, first, inlined);
     sl_json_member_boolean(d->w, "missing_symbols", !answer_frame_name(frame).size);
     if (registers)

@@ -79,7 +79,7 @@ static bool is_main(const struct sl_minidump *dump, const struct sl_crash_module
 }
 
 /* "version|vendor|renderer" of the GPU, from the annotations of microdumps; empty if unknown. */
-static struct sl_str graphics_of(const struct sl_minidump *dump)
+static struct sl_str get_graphics(const struct sl_minidump *dump)
 {
     for (size_t i = 0; i < dump->annotation_count && dump->is_microdump; i++)
         if (sl_str_equal(dump->annotations[i].name, SL_STR("gpu")))
@@ -124,7 +124,7 @@ static void machine_head(const struct texts *t, int64_t crashed)
     field(out, dump->os_text, '\n');
     sl_buf_printf(out, "CPU|%s|", dump_cpu_name(dump));
     field(out, dump->cpu_text, '|');
-    struct sl_str graphics = graphics_of(dump);
+    struct sl_str graphics = get_graphics(dump);
     sl_buf_printf(out, "%u\nGPU|", dump->cpu_count);
     field(out, take_part(&graphics), '|');
     field(out, take_part(&graphics), '|');
@@ -156,7 +156,7 @@ static void machine_module(const struct texts *t, const struct sl_crash_module *
 }
 
 /* Appends the module's name, or the list of unloaded modules at the address. */
-static void machine_module_of(const struct texts *t, const struct text_frame *f)
+static void find_machine_module(const struct texts *t, const struct text_frame *f)
 {
     struct sl_buf unloaded = {0};
     if (!f->module.size)
@@ -174,7 +174,7 @@ static void machine_thread(const struct texts *t, size_t thread, size_t number)
         struct text_frame f = text_frame(t, thread, i);
         sl_buf_number(t->out, number, '|');
         sl_buf_number(t->out, i, '|');
-        machine_module_of(t, &f);
+        find_machine_module(t, &f);
         field(t->out, f.module.size ? f.name : SL_STR(""), '|');
         field(t->out, has_line(&f) ? f.frame->abs_path : SL_STR(""), '|');
         if (has_line(&f))
@@ -245,7 +245,7 @@ static void put_head(const struct texts *t)
     if (dump->cpu_text.size)
         sl_buf_printf(out, "     " SL_STR_FMT "\n", SL_STR_ARG(dump->cpu_text));
     sl_buf_printf(out, "     %u CPU%s\n\nGPU: ", dump->cpu_count, dump->cpu_count == 1 ? "" : "s");
-    put_graphics(graphics_of(dump), out);
+    put_graphics(get_graphics(dump), out);
     if (dump->crash.crashed)
         sl_buf_printf(out, "Crash reason:  " SL_STR_FMT "\nCrash address: 0x%llx\n", SL_STR_ARG(dump_reason(t->answer)),
                       (unsigned long long)dump->crash_address);

@@ -263,7 +263,7 @@ static bool collect_words(struct walked_dump *w)
     return true;
 }
 
-static const struct stack_name *stack_name_of(const struct walked_dump *w, uint64_t word)
+static const struct stack_name *find_stack_name(const struct walked_dump *w, uint64_t word)
 {
     const struct stack_name wanted = {.value = word};
     const struct stack_name *found =
@@ -396,7 +396,7 @@ void stack_put_contents(const struct walked_dump *w, size_t thread, uint64_t beg
     }
     sl_buf_cstr(out, "    Possible instruction pointers:\n");
     for (uint64_t at = begin; at < end && word_at(w, thread, at, &word); at += size_of_word) {
-        const struct stack_name *name = stack_name_of(w, word);
+        const struct stack_name *name = find_stack_name(w, word);
         if (name)
             put_word(size_of_word, out, "    ", at, word, name);
     }
@@ -423,5 +423,5 @@ void stack_put_pointers(const struct walked_dump *w, size_t thread, bool has_poi
     }
     sl_buf_u8(out, '\n');
     for (; word_at(w, thread, at, &word); at += size_of_word)
-        put_word(size_of_word, out, "", at, word, stack_name_of(w, word));
+        put_word(size_of_word, out, "", at, word, find_stack_name(w, word));
 }

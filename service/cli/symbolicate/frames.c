@@ -94,7 +94,7 @@ void table_put(const struct table *t, bool colour, struct sl_buf *out)
 /* ---- frames ---- */
 
 /* The module of the frame's `package` that contains its address. */
-static const struct answer_module *print_module_of(const struct answer *answer, const struct answer_frame *frame)
+static const struct answer_module *find_frame_module(const struct answer *answer, const struct answer_frame *frame)
 {
     for (size_t i = 0; i < answer->module_count; i++) {
         const struct answer_module *module = &answer->modules[i];
@@ -138,7 +138,7 @@ static void put_offset(struct sl_buf *buf, uint64_t offset)
 
 static void put_package_offset(struct printing *p, const struct answer_thread *thread, size_t index)
 {
-    const struct answer_module *module = print_module_of(p->answer, &thread->frames[index]);
+    const struct answer_module *module = find_frame_module(p->answer, &thread->frames[index]);
     if (module)
         put_offset(&p->buf, thread->frames[index].address.value - module->address.value);
 }
@@ -295,7 +295,7 @@ struct row *printing_add_frame(struct printing *p, const struct answer_thread *t
     return row;
 }
 
-struct printing printing_of(const struct answer *answer, const struct answer_style *style)
+struct printing printing_make(const struct answer *answer, const struct answer_style *style)
 {
     return (struct printing){answer, style, {.columns = style->view ? style->view->columns : NULL}, {0}};
 }

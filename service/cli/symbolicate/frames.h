@@ -59,7 +59,7 @@ struct printing {
     struct sl_buf buf; /* text of the current cell */
 };
 
-struct printing printing_of(const struct answer *answer, const struct answer_style *style);
+struct printing printing_make(const struct answer *answer, const struct answer_style *style);
 bool printing_end(struct printing *p, const struct sl_buf *out); /* frees it; false when anything ran out of memory */
 
 /* The text as a cell's text, safe for terminals. */

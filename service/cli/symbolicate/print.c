@@ -29,7 +29,7 @@ static void put_exception_title(const struct answer_style *style, size_t thread,
 
 bool answer_print_compact(const struct answer *answer, const struct answer_style *style, struct sl_buf *out)
 {
-    struct printing p = printing_of(answer, style);
+    struct printing p = printing_make(answer, style);
     bool any = false;
     for (size_t place = 0; place < answer->thread_count; place++) {
         size_t t = shown_thread(style, place);
@@ -92,7 +92,7 @@ static void put_request_errors(struct printing *p, struct sl_buf *out)
 
 bool answer_print_pretty(const struct answer *answer, const struct answer_style *style, struct sl_buf *out)
 {
-    struct printing p = printing_of(answer, style);
+    struct printing p = printing_make(answer, style);
     for (size_t place = 0; place < answer->thread_count; place++) {
         size_t t = shown_thread(style, place);
         put_exception_title(style, t, out);
@@ -454,7 +454,7 @@ static void print_request(struct printing *p, struct sl_buf *out)
 
 bool answer_print_full(const struct answer *answer, const struct answer_style *style, struct sl_buf *out)
 {
-    struct printing p = printing_of(answer, style);
+    struct printing p = printing_make(answer, style);
     if (style->view->is_request)
         print_request(&p, out);
     else

@@ -359,7 +359,7 @@ static int request_options(struct request_run *run)
     run->request.no_source_context = option_given(run->o, "no-source-context");
     run->request.own_sources =
         option_given(run->o, "use-request-sources") || (run->sort == SORT_JS && run->made.size && run->project->online);
-    run->format = answer_format_of(run->o, run->sort);
+    run->format = answer_format_choose(run->o, run->sort);
     run->request.variables = option_given(run->o, "extract-variables");
     run->request.candidates = option_given(run->o, "candidates") || (run->format && run->format->needs_candidates);
     return run->format ? 0 : 2;

@@ -88,7 +88,7 @@ static bool index_files(struct scripts *s)
 
 /* The local file whose path has the longest common end with the URL plus `end` (".map" or ""); NULL unless at least the file name is
  * equal. An empty URL matches the only script. */
-static const char *file_of(const struct scripts *s, struct sl_str url, const char *end)
+static const char *get_file_name(const struct scripts *s, struct sl_str url, const char *end)
 {
     struct sl_buf buf = {0};
     const char *best = NULL;
@@ -179,7 +179,7 @@ static void read_script(struct scripts *s, struct script *script)
     struct sl_mapping mapping = {0};
     struct sl_error error = {0};
     script->base = url_without_parameters(script->url);
-    const char *path = file_of(s, script->url, ""), *map = path ? NULL : file_of(s, script->url, ".map");
+    const char *path = get_file_name(s, script->url, ""), *map = path ? NULL : get_file_name(s, script->url, ".map");
     if (!path && !map)
         return;
     enum sl_code code = map_file(path ? path : map, &mapping, &error);
@@ -197,7 +197,7 @@ static void read_script(struct scripts *s, struct script *script)
         report_file_error(path ? path : map, code, &error);
 }
 
-static const struct script *script_of(struct scripts *s, struct sl_str url)
+static const struct script *find_script(struct scripts *s, struct sl_str url)
 {
     struct script *script = sl_map_get(&s->by_url, url);
     if (script)
@@ -347,7 +347,7 @@ static bool map_frame(struct scripts *s, struct stack_line *line, struct sl_str 
 {
     const struct sl_js_stack_frame *frame = &line->frame.text;
     struct sl_str url = plain_url(s, frame->url), before = *caller;
-    const struct script *script = url.data ? script_of(s, url) : NULL;
+    const struct script *script = url.data ? find_script(s, url) : NULL;
     struct sl_smcache_place place;
     *caller = (struct sl_str){NULL, 0};
     if (!script)
@@ -380,7 +380,7 @@ static void count_frame(struct scripts *s, const struct stack_line *line)
     if (is_of_engine(url))
         return;
     missing_count(s->missing, 1, 1);
-    const struct script *script = script_of(s, url);
+    const struct script *script = find_script(s, url);
     if (!script)
         return;
     struct sl_buf path = {0};

@@ -143,7 +143,7 @@ struct answer_format {
 };
 
 /* The format that the options select for this kind of answer; NULL after a report of a usage error. */
-const struct answer_format *answer_format_of(const struct options *o, enum answer_sort sort);
+const struct answer_format *answer_format_choose(const struct options *o, enum answer_sort sort);
 
 /* Prints a complete answer, whose text it consumes, and then the line about missing symbols (text formats, and all formats with
  * --fail-on-missing). `walked` is NULL unless the format needs it; `missing` holds the searched places. Returns the status. */
