@@ -43,13 +43,13 @@ static bool take_object(struct sl_str *text, struct sl_arena *arena, struct sl_s
     return true;
 }
 
-struct body_members { /* as JSON text */
+struct apple_body_members { /* as JSON text */
     struct sl_str threads, images;
 };
 
 static const struct sl_field body_fields[] = {
-    SL_FIELD_AS_IS(ARRAY, true, body_members, threads, "threads"),
-    SL_FIELD_AS_IS(ARRAY, true, body_members, images, "usedImages"),
+    SL_FIELD_AS_IS(ARRAY, true, apple_body_members, threads, "threads"),
+    SL_FIELD_AS_IS(ARRAY, true, apple_body_members, images, "usedImages"),
     SL_FIELDS_END,
 };
 
@@ -57,7 +57,7 @@ static const struct sl_field body_fields[] = {
 static bool is_body(struct sl_str object, struct sl_arena *arena)
 {
     struct sl_json j = sl_json(object, arena, false);
-    return sl_json_read_object(&j, body_fields, &(struct body_members){.threads = {NULL, 0}});
+    return sl_json_read_object(&j, body_fields, &(struct apple_body_members){.threads = {NULL, 0}});
 }
 
 static void read_header(struct sl_str object, struct sl_arena *arena, struct apple_header *header)

@@ -2,7 +2,7 @@
 
 /* A sweep over the addresses. The heap contains the ranges that have begun, the best owner at its top. A range that has ended is
  * removed when it reaches the top. */
-struct sweep {
+struct range_sweep {
     const struct sl_range *ranges;
     size_t *heap, heap_count;
     struct sl_range_map *map;
@@ -17,7 +17,7 @@ static bool takes_precedence(const struct sl_range *ranges, size_t left, size_t 
     return a_size != b_size ? a_size < b_size : left < right;
 }
 
-static void heap_push(struct sweep *s, size_t range)
+static void heap_push(struct range_sweep *s, size_t range)
 {
     size_t at = s->heap_count++;
     for (; at && takes_precedence(s->ranges, range, s->heap[(at - 1) / 2]); at = (at - 1) / 2)
@@ -25,7 +25,7 @@ static void heap_push(struct sweep *s, size_t range)
     s->heap[at] = range;
 }
 
-static void heap_pop(struct sweep *s)
+static void heap_pop(struct range_sweep *s)
 {
     size_t moved = s->heap[--s->heap_count], at = 0;
     for (size_t child = 1; child < s->heap_count; child = 2 * at + 1) {
@@ -48,7 +48,7 @@ static void add_piece(struct sl_range_map *map, uint64_t first, uint64_t last, s
         map->pieces[map->count++] = (struct sl_range_piece){first, last, owner};
 }
 
-static void sweep_ranges(struct sweep *s, size_t count)
+static void sweep_ranges(struct range_sweep *s, size_t count)
 {
     const struct sl_range *ranges = s->ranges;
     size_t next = 0;
@@ -74,7 +74,7 @@ bool sl_range_map_build(struct sl_arena *arena, const struct sl_range *ranges, s
 {
     /* each piece ends where a range ends, or before one begins */
     *map = (struct sl_range_map){SL_ARENA_ARRAY(arena, struct sl_range_piece, 2 * count + 1), 0};
-    struct sweep s = {.ranges = ranges, .heap = SL_ARENA_ARRAY(arena, size_t, count + 1), .map = map};
+    struct range_sweep s = {.ranges = ranges, .heap = SL_ARENA_ARRAY(arena, size_t, count + 1), .map = map};
     if (!map->pieces || !s.heap)
         return false;
     sweep_ranges(&s, count);

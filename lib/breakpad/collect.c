@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 /* Result of preparing a batch; numbers are local to the batch. */
-struct prepared {
+struct breakpad_prepared {
     struct flat flat;
     struct prepared_function {
         const struct sl_function *function;
@@ -16,7 +16,7 @@ struct prepared {
         uint32_t name;
     } * functions;
     size_t function_count;
-    struct texts names;
+    struct breakpad_texts names;
     struct sl_map stored; /* raw name -> its number + 1 */
     struct sl_str *files; /* full paths, empty if there is none */
     size_t file_count;
@@ -24,7 +24,7 @@ struct prepared {
     bool failed;
 };
 
-uint32_t breakpad_text_number(struct texts *t, struct sl_arena *arena, struct sl_str text, bool *failed)
+uint32_t breakpad_text_number(struct breakpad_texts *t, struct sl_arena *arena, struct sl_str text, bool *failed)
 {
     uintptr_t known = (uintptr_t)sl_map_get(&t->map, text);
     if (known)
@@ -43,7 +43,7 @@ uint32_t breakpad_text_number(struct texts *t, struct sl_arena *arena, struct sl
 
 /* ---- prepare ---- */
 
-static uint32_t render(struct prepared *p, const struct sl_function *function)
+static uint32_t render(struct breakpad_prepared *p, const struct sl_function *function)
 {
     struct sl_buf text = {0};
     breakpad_render_name(&text, function->name, function->language);
@@ -57,8 +57,8 @@ static uint32_t render(struct prepared *p, const struct sl_function *function)
  * languages. */
 static uint32_t inlinee_name(void *arg, const struct sl_function *function)
 {
-    struct prepared *p = arg;
-    struct known {
+    struct breakpad_prepared *p = arg;
+    struct breakpad_known_text {
         uint32_t number;
         enum sl_language language;
     } *known = sl_map_get(&p->stored, function->name);
@@ -66,12 +66,12 @@ static uint32_t inlinee_name(void *arg, const struct sl_function *function)
         return known->number;
     uint32_t number = render(p, function);
     void **slot = known ? NULL : sl_map_slot(&p->stored, function->name, NULL);
-    if (slot && (*slot = known = SL_ARENA_NEW(p->arena, struct known)))
-        *known = (struct known){number, function->language};
+    if (slot && (*slot = known = SL_ARENA_NEW(p->arena, struct breakpad_known_text)))
+        *known = (struct breakpad_known_text){number, function->language};
     return number;
 }
 
-static void prepare_files(struct prepared *p, const struct sl_function_batch *batch)
+static void prepare_files(struct breakpad_prepared *p, const struct sl_function_batch *batch)
 {
     struct sl_buf path = {0};
     p->file_count = batch->file_count;
@@ -88,7 +88,7 @@ static void prepare_files(struct prepared *p, const struct sl_function_batch *ba
     sl_buf_free(&path);
 }
 
-static void *copy_to_arena(struct prepared *p, void *array, size_t size)
+static void *copy_to_arena(struct breakpad_prepared *p, void *array, size_t size)
 {
     void *copy = sl_arena_alloc(p->arena, size + 1, 8);
     p->failed = p->failed || !copy;
@@ -99,7 +99,7 @@ static void *copy_to_arena(struct prepared *p, void *array, size_t size)
 }
 
 /* Copies the result into the batch's arena, so that a batch that is never consumed does not leak. */
-static void move_results(struct prepared *p)
+static void move_results(struct breakpad_prepared *p)
 {
     p->flat.lines = copy_to_arena(p, p->flat.lines, p->flat.line_count * sizeof *p->flat.lines);
     p->flat.inlines = copy_to_arena(p, p->flat.inlines, p->flat.inline_count * sizeof *p->flat.inlines);
@@ -115,7 +115,7 @@ static void breakpad_collect_prepare(struct sl_function_sink *sink, struct sl_fu
 {
     (void)worker;
     const struct sl_breakpad_options *o = ((struct sl_breakpad_writer *)sink)->options;
-    struct prepared *p = SL_ARENA_NEW(arena, struct prepared);
+    struct breakpad_prepared *p = SL_ARENA_NEW(arena, struct breakpad_prepared);
     batch->prepared = p;
     if (!p)
         return;
@@ -205,7 +205,8 @@ static void encode_inlines(struct sl_buf *out, uint64_t start, const struct flat
     }
 }
 
-static void add_record(struct sl_breakpad_writer *w, const struct prepared *p, size_t index, const struct numbers *n)
+static void add_record(struct sl_breakpad_writer *w, const struct breakpad_prepared *p, size_t index,
+                       const struct numbers *n)
 {
     const struct prepared_function *f = &p->functions[index];
     size_t line = index ? f[-1].line_end : 0, call = index ? f[-1].inline_end : 0;
@@ -220,7 +221,7 @@ static void add_record(struct sl_breakpad_writer *w, const struct prepared *p, s
         return;
     }
     memcpy(data, out->data, out->size);
-    w->records[w->record_count] = (struct record){
+    w->records[w->record_count] = (struct breakpad_record){
         .address = f->function->address,
         .size = f->function->size,
         .data = data,
@@ -237,7 +238,7 @@ static enum sl_code breakpad_collect_consume(struct sl_function_sink *sink, cons
                                              struct sl_error *error)
 {
     struct sl_breakpad_writer *w = (struct sl_breakpad_writer *)sink;
-    struct prepared *p = batch->prepared;
+    struct breakpad_prepared *p = batch->prepared;
     if (!p)
         return sl_budget_fail(w->options->budget, error);
     w->failed =

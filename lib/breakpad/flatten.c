@@ -14,12 +14,12 @@
 
 #include <stdlib.h>
 
-struct span { /* a line of a direct inlinee */
+struct breakpad_span { /* a line of a direct inlinee */
     uint64_t start, end;
     const struct sl_function *inlinee;
 };
 
-struct walk {
+struct flatten_walk {
     struct flat *flat;
     struct sl_arena *arena;
     breakpad_name_of *name_of;
@@ -34,15 +34,15 @@ static uint64_t flatten_end_address(uint64_t address, uint64_t size)
     return size > UINT64_MAX - address ? UINT64_MAX : address + size;
 }
 
-SL_ORDER_BY(flatten_by_start, struct span, start, inlinee)
+SL_ORDER_BY(flatten_by_start, struct breakpad_span, start, inlinee)
 
-static struct span *make_spans(struct walk *w, const struct sl_function *f, size_t *count)
+static struct breakpad_span *make_spans(struct flatten_walk *w, const struct sl_function *f, size_t *count)
 {
     size_t total = 0;
     *count = 0;
     for (uint32_t i = 0; i < f->inlinee_count; i++)
         total += f->inlinees[i].line_count;
-    struct span *spans = total ? sl_arena_alloc(w->arena, total * sizeof *spans, 8) : NULL;
+    struct breakpad_span *spans = total ? sl_arena_alloc(w->arena, total * sizeof *spans, 8) : NULL;
     if (!spans) {
         w->failed = w->failed || total;
         return NULL;
@@ -51,7 +51,7 @@ static struct span *make_spans(struct walk *w, const struct sl_function *f, size
     for (uint32_t i = 0; i < f->inlinee_count; i++)
         for (uint32_t j = 0; j < f->inlinees[i].line_count; j++) {
             const struct sl_line *line = &f->inlinees[i].lines[j];
-            spans[*count] = (struct span){
+            spans[*count] = (struct breakpad_span){
                 line->address, flatten_end_address(line->address, line->size ? line->size : 1), &f->inlinees[i]};
             sorted = sorted && (*count == 0 || spans[*count - 1].start <= line->address);
             ++*count;
@@ -61,7 +61,7 @@ static struct span *make_spans(struct walk *w, const struct sl_function *f, size
     return spans;
 }
 
-static void flatten_add_line(struct walk *w, uint64_t start, uint64_t end, uint32_t file, uint32_t line)
+static void flatten_add_line(struct flatten_walk *w, uint64_t start, uint64_t end, uint32_t file, uint32_t line)
 {
     struct flat *f = w->flat;
     struct flat_line *last = f->line_count > w->first_line ? &f->lines[f->line_count - 1] : NULL;
@@ -76,7 +76,8 @@ static void flatten_add_line(struct walk *w, uint64_t start, uint64_t end, uint3
     f->lines[f->line_count++] = (struct flat_line){start, end - start, file, line};
 }
 
-static void add_inline(struct walk *w, const struct span *span, uint32_t depth, uint32_t file, uint32_t line)
+static void add_inline(struct flatten_walk *w, const struct breakpad_span *span, uint32_t depth, uint32_t file,
+                       uint32_t line)
 {
     struct flat *f = w->flat;
     uint64_t start = span->start < w->low ? w->low : span->start, end = span->end > w->high ? w->high : span->end;
@@ -90,10 +91,10 @@ static void add_inline(struct walk *w, const struct span *span, uint32_t depth, 
         (struct flat_inline){start, end - start, depth, file, line, w->name_of(w->arg, span->inlinee)};
 }
 
-static void walk_function(struct walk *w, const struct sl_function *f, uint32_t depth)
+static void walk_function(struct flatten_walk *w, const struct sl_function *f, uint32_t depth)
 {
     size_t span_count, next = 0;
-    struct span *spans = make_spans(w, f, &span_count);
+    struct breakpad_span *spans = make_spans(w, f, &span_count);
     uint64_t covered = 0;
     bool any = false;
     for (uint32_t i = 0; i < f->line_count && !w->failed; i++) {
@@ -155,14 +156,14 @@ static int by_call_and_address(const void *left, const void *right)
     return order ? order : (a->address > b->address) - (a->address < b->address);
 }
 
-struct group {
+struct breakpad_group {
     const struct flat_inline *first;
     size_t count;
 };
 
 static int by_first_address(const void *left, const void *right)
 {
-    const struct group *a = left, *b = right;
+    const struct breakpad_group *a = left, *b = right;
     if (a->first->address != b->first->address)
         return a->first->address < b->first->address ? -1 : 1;
     return by_call(a->first, b->first);
@@ -186,7 +187,7 @@ static bool group_inlines(struct flat *f, size_t from, struct sl_arena *arena)
             all[kept++] = all[i];
         }
     }
-    struct group *order = sl_arena_alloc(arena, groups * sizeof *order, 8);
+    struct breakpad_group *order = sl_arena_alloc(arena, groups * sizeof *order, 8);
     struct flat_inline *copy = sl_arena_alloc(arena, kept * sizeof *copy, 8);
     if (!order || !copy)
         return false;
@@ -194,7 +195,7 @@ static bool group_inlines(struct flat *f, size_t from, struct sl_arena *arena)
     groups = 0;
     for (size_t i = 0; i < kept; i++) {
         if (i == 0 || by_call(&copy[i - 1], &copy[i]) != 0)
-            order[groups++] = (struct group){&copy[i], 0};
+            order[groups++] = (struct breakpad_group){&copy[i], 0};
         order[groups - 1].count++;
     }
     qsort(order, groups, sizeof *order, by_first_address);
@@ -209,7 +210,7 @@ static bool group_inlines(struct flat *f, size_t from, struct sl_arena *arena)
 bool breakpad_flatten(struct flat *flat, const struct sl_function *function, breakpad_name_of *name_of, void *arg,
                       struct sl_arena *arena)
 {
-    struct walk walk = {
+    struct flatten_walk walk = {
         .flat = flat,
         .arena = arena,
         .name_of = name_of,

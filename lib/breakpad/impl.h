@@ -29,14 +29,14 @@ struct flat {
 };
 
 /* Deduplicated texts, numbered from 0. */
-struct texts {
+struct breakpad_texts {
     struct sl_account account; /* for `items` */
     struct sl_map map;
     struct sl_str *items;
     size_t count, capacity;
 };
 
-struct record { /* a FUNC record */
+struct breakpad_record { /* a FUNC record */
     uint64_t address, size;
     const uint8_t *data; /* its lines and inlined calls, encoded; see collect.c */
     uint32_t data_size, name, order;
@@ -58,8 +58,8 @@ struct sl_breakpad_writer {
     const struct sl_breakpad_options *options;
     struct sl_arena arena; /* texts and records */
     struct sl_account account;
-    struct texts names, files;
-    struct record *records;
+    struct breakpad_texts names, files;
+    struct breakpad_record *records;
     struct symbol *symbols;
     struct code_range *unnamed;
     size_t record_count, record_capacity, symbol_count, symbol_capacity, unnamed_count, unnamed_capacity;
@@ -72,7 +72,7 @@ struct sl_breakpad_writer {
 /* ---- collect.c ---- */
 
 /* Returns the number of a text, which is copied into the arena if it is new. Sets `*failed` when out of memory. */
-uint32_t breakpad_text_number(struct texts *texts, struct sl_arena *arena, struct sl_str text, bool *failed);
+uint32_t breakpad_text_number(struct breakpad_texts *texts, struct sl_arena *arena, struct sl_str text, bool *failed);
 
 /* ---- unnamed.c ---- */
 

@@ -18,12 +18,12 @@ bool sl_breakpad_writer_unnamed(struct sl_breakpad_writer *w, uint64_t address, 
 SL_ORDER_BY(unnamed_by_start, struct code_range, start, end)
 
 /* Position in the records and symbols, which are sorted by address. */
-struct covered {
+struct breakpad_coverage {
     size_t record, symbol;
     uint64_t end; /* end of all functions that begin before the range */
 };
 
-static bool is_covered(const struct sl_breakpad_writer *w, size_t record_count, struct covered *c,
+static bool is_covered(const struct sl_breakpad_writer *w, size_t record_count, struct breakpad_coverage *c,
                        struct code_range range)
 {
     for (; c->record < record_count && w->records[c->record].address < range.start; c->record++) {
@@ -39,7 +39,7 @@ static bool is_covered(const struct sl_breakpad_writer *w, size_t record_count, 
 void breakpad_add_unnamed(struct sl_breakpad_writer *w)
 {
     static const uint8_t nothing[2] = {0, 0}; /* no lines, no calls */
-    struct covered covered = {0};
+    struct breakpad_coverage covered = {0};
     size_t record_count = w->record_count;
     if (!w->unnamed_count || w->unnamed_count > UINT32_MAX - record_count ||
         !sl_account_grow(&w->account, &w->records, &w->record_capacity, record_count + w->unnamed_count,
@@ -54,12 +54,12 @@ void breakpad_add_unnamed(struct sl_breakpad_writer *w)
         if (is_covered(w, record_count, &covered, range))
             continue;
         covered.end = range.end; /* tables may overlap */
-        w->records[w->record_count] = (struct record){.address = range.start,
-                                                      .size = range.end - range.start,
-                                                      .data = nothing,
-                                                      .data_size = sizeof nothing,
-                                                      .name = name,
-                                                      .order = (uint32_t)w->record_count};
+        w->records[w->record_count] = (struct breakpad_record){.address = range.start,
+                                                               .size = range.end - range.start,
+                                                               .data = nothing,
+                                                               .data_size = sizeof nothing,
+                                                               .name = name,
+                                                               .order = (uint32_t)w->record_count};
         w->record_count++;
     }
 }

@@ -32,13 +32,13 @@ struct text_writer {
 
 /* ---- order ---- */
 
-SL_ORDER_BY(breakpad_write_by_place, struct record, address, order)
+SL_ORDER_BY(breakpad_write_by_place, struct breakpad_record, address, order)
 
 SL_ORDER_BY(breakpad_write_by_address, struct symbol, address, order)
 
 static int by_range(const void *left, const void *right)
 {
-    const struct record *a = left, *b = right;
+    const struct breakpad_record *a = left, *b = right;
     if (a->address == b->address && a->size != b->size)
         return a->size < b->size ? -1 : 1;
     return breakpad_write_by_place(left, right);
@@ -52,7 +52,7 @@ static void fold_records(struct sl_breakpad_writer *w)
         return;
     qsort(w->records, w->record_count, sizeof *w->records, by_range);
     for (size_t i = 0; i < w->record_count; i++) {
-        struct record *now = &w->records[i], *last = kept ? &w->records[kept - 1] : NULL;
+        struct breakpad_record *now = &w->records[i], *last = kept ? &w->records[kept - 1] : NULL;
         if (last && last->address == now->address && last->size == now->size) {
             now->multiple = last->multiple || last->name != now->name;
             *last = *now;
@@ -102,8 +102,8 @@ static struct public merge_symbols(struct text_writer *t, const struct symbol *s
 }
 
 /* Applies the symbols at one address to the functions that begin there; without functions makes a PUBLIC record. */
-static void take_symbols(struct text_writer *t, const struct symbol *symbols, size_t count, struct record *functions,
-                         size_t function_count)
+static void take_symbols(struct text_writer *t, const struct symbol *symbols, size_t count,
+                         struct breakpad_record *functions, size_t function_count)
 {
     struct sl_breakpad_writer *w = t->w;
     struct public public = merge_symbols(t, symbols, count);
@@ -125,7 +125,7 @@ static void take_symbols(struct text_writer *t, const struct symbol *symbols, si
     t->publics[t->public_count++] = public;
 }
 
-struct placing {
+struct breakpad_placement {
     struct text_writer *text;
     struct sl_nesting nesting;
     size_t next;      /* the first record at or after the address */
@@ -133,7 +133,7 @@ struct placing {
 };
 
 /* Returns the number of records that begin at the address; they start at `p->next`. */
-static size_t records_at(struct placing *p, uint64_t address)
+static size_t records_at(struct breakpad_placement *p, uint64_t address)
 {
     const struct sl_breakpad_writer *w = p->text->w;
     for (; p->next < w->record_count && w->records[p->next].address < address; p->next++)
@@ -146,7 +146,7 @@ static size_t records_at(struct placing *p, uint64_t address)
 }
 
 /* Where a nested symbol ends before `limit`, adds a record that resumes the symbol around it. */
-static void resume_symbols(struct placing *p, uint64_t limit)
+static void resume_symbols(struct breakpad_placement *p, uint64_t limit)
 {
     const struct sl_breakpad_writer *w = p->text->w;
     for (const struct sl_nested *inner = sl_nesting_at(&p->nesting, 0);
@@ -165,7 +165,7 @@ static void resume_symbols(struct placing *p, uint64_t limit)
 static void place_symbols(struct text_writer *t)
 {
     struct sl_breakpad_writer *w = t->w;
-    struct placing p = {.text = t, .nesting.account.budget = w->account.budget};
+    struct breakpad_placement p = {.text = t, .nesting.account.budget = w->account.budget};
     for (size_t i = 0, end; i < w->symbol_count && !t->failed; i = end) {
         uint64_t address = w->symbols[i].address;
         for (end = i + 1; end < w->symbol_count && w->symbols[end].address == address;)
@@ -199,7 +199,7 @@ static void use_file(struct text_writer *t, uint32_t id)
     breakpad_write_use(t->files, t->file_order, &t->file_count, id);
 }
 
-static void use_record(struct text_writer *t, const struct record *record)
+static void use_record(struct text_writer *t, const struct breakpad_record *record)
 {
     struct sl_reader r = sl_reader((struct sl_bytes){record->data, record->data_size}, false);
     int64_t file = 0;
@@ -326,7 +326,7 @@ static void write_calls(struct text_writer *t, struct sl_reader *r, uint64_t sta
     }
 }
 
-static void write_function(struct text_writer *t, const struct record *f)
+static void write_function(struct text_writer *t, const struct breakpad_record *f)
 {
     struct sl_reader r = sl_reader((struct sl_bytes){f->data, f->data_size}, false);
     uint64_t lines = sl_read_uleb(&r), at = f->address;

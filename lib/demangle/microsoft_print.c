@@ -2,31 +2,31 @@
 
 enum { MAX_NODES = 10000 };
 
-struct printer {
+struct microsoft_printer {
     struct sl_buf *out;
     size_t start, limit;
     unsigned nodes;
     bool full, failed;
 };
 
-static void print_type(struct printer *p, const struct ms_type *type);
-static void print_symbol(struct printer *p, const struct ms_symbol *symbol);
+static void print_type(struct microsoft_printer *p, const struct ms_type *type);
+static void print_symbol(struct microsoft_printer *p, const struct ms_symbol *symbol);
 
 /* Counts a node; false when a limit is exceeded. */
-static bool another(struct printer *p)
+static bool another(struct microsoft_printer *p)
 {
     p->failed = p->failed || ++p->nodes > MAX_NODES || p->out->size - p->start > p->limit || p->out->failed;
     return !p->failed;
 }
 
-static void text(struct printer *p, const char *s)
+static void text(struct microsoft_printer *p, const char *s)
 {
     sl_buf_cstr(p->out, s);
 }
 
 /* Appends a space where the reference implementation does: none after a digit (`Table4const&`). Crashes are grouped by this
  * text. */
-static void space(struct printer *p)
+static void space(struct microsoft_printer *p)
 {
     uint8_t last = p->out->size ? p->out->data[p->out->size - 1] : ' ';
     bool wanted = (last >= 'a' && last <= 'z') || (last >= 'A' && last <= 'Z') || strchr(">*&)]'", last);
@@ -35,7 +35,7 @@ static void space(struct printer *p)
 
 /* ---- types ---- */
 
-static void print_quals(struct printer *p, uint8_t quals)
+static void print_quals(struct microsoft_printer *p, uint8_t quals)
 {
     static const char *const words[] = {"const", "volatile"};
     for (unsigned i = 0; i < 2; i++)
@@ -45,7 +45,7 @@ static void print_quals(struct printer *p, uint8_t quals)
         }
 }
 
-static void print_list(struct printer *p, const struct ms_list *list)
+static void print_list(struct microsoft_printer *p, const struct ms_list *list)
 {
     for (const struct ms_list *at = list; at && !p->failed; at = at->next) {
         text(p, at == list ? "" : ", ");
@@ -53,7 +53,7 @@ static void print_list(struct printer *p, const struct ms_list *list)
     }
 }
 
-static void print_parameters(struct printer *p, const struct ms_type *function)
+static void print_parameters(struct microsoft_printer *p, const struct ms_type *function)
 {
     text(p, "(");
     print_list(p, function->list);
@@ -68,7 +68,7 @@ static void print_parameters(struct printer *p, const struct ms_type *function)
     text(p, function->no_except ? " noexcept" : "");
 }
 
-static void print_name(struct printer *p, const struct ms_name *name);
+static void print_name(struct microsoft_printer *p, const struct ms_name *name);
 
 static bool needs_brackets(const struct ms_type *pointer)
 {
@@ -76,7 +76,7 @@ static bool needs_brackets(const struct ms_type *pointer)
 }
 
 /* Prints the part of a type before the declarator. */
-static void print_before(struct printer *p, const struct ms_type *type)
+static void print_before(struct microsoft_printer *p, const struct ms_type *type)
 {
     if (!another(p))
         return;
@@ -112,7 +112,7 @@ static void print_before(struct printer *p, const struct ms_type *type)
 }
 
 /* Prints the part of a type after the declarator. */
-static void print_behind(struct printer *p, const struct ms_type *type)
+static void print_behind(struct microsoft_printer *p, const struct ms_type *type)
 {
     if (!another(p))
         return;
@@ -134,7 +134,7 @@ static void print_behind(struct printer *p, const struct ms_type *type)
 }
 
 /* A function type without a name has a space in the place of the name. */
-static void print_type(struct printer *p, const struct ms_type *type)
+static void print_type(struct microsoft_printer *p, const struct ms_type *type)
 {
     print_before(p, type);
     text(p, type->kind == MS_FUNCTION && type->inner ? " " : "");
@@ -143,7 +143,7 @@ static void print_type(struct printer *p, const struct ms_type *type)
 
 /* ---- names ---- */
 
-static void print_arguments(struct printer *p, const struct ms_piece *piece)
+static void print_arguments(struct microsoft_printer *p, const struct ms_piece *piece)
 {
     if (!piece->is_template)
         return;
@@ -152,7 +152,7 @@ static void print_arguments(struct printer *p, const struct ms_piece *piece)
     text(p, p->out->size && p->out->data[p->out->size - 1] == '>' ? " >" : ">");
 }
 
-static void print_piece(struct printer *p, const struct ms_piece *piece)
+static void print_piece(struct microsoft_printer *p, const struct ms_piece *piece)
 {
     if (!another(p))
         return;
@@ -185,7 +185,7 @@ static void print_piece(struct printer *p, const struct ms_piece *piece)
     print_arguments(p, piece);
 }
 
-static void print_scopes(struct printer *p, const struct ms_piece *piece)
+static void print_scopes(struct microsoft_printer *p, const struct ms_piece *piece)
 {
     enum { MOST = 512 };
     const struct ms_piece *pieces[MOST];
@@ -199,12 +199,12 @@ static void print_scopes(struct printer *p, const struct ms_piece *piece)
     }
 }
 
-static void print_name(struct printer *p, const struct ms_name *name)
+static void print_name(struct microsoft_printer *p, const struct ms_name *name)
 {
     print_scopes(p, name->innermost);
 }
 
-static void print_symbol(struct printer *p, const struct ms_symbol *symbol)
+static void print_symbol(struct microsoft_printer *p, const struct ms_symbol *symbol)
 {
     if (!another(p))
         return;
@@ -228,21 +228,21 @@ static void print_symbol(struct printer *p, const struct ms_symbol *symbol)
         print_behind(p, result);
 }
 
-static bool good(const struct printer *p)
+static bool good(const struct microsoft_printer *p)
 {
     return !p->failed && !p->out->failed && p->out->size - p->start <= p->limit;
 }
 
 bool ms_print_symbol(const struct ms_symbol *symbol, bool full, struct sl_buf *out, size_t limit)
 {
-    struct printer p = {.out = out, .start = out->size, .limit = limit, .full = full};
+    struct microsoft_printer p = {.out = out, .start = out->size, .limit = limit, .full = full};
     print_symbol(&p, symbol);
     return good(&p);
 }
 
 bool ms_print_piece(const struct ms_piece *piece, struct sl_buf *out, size_t limit)
 {
-    struct printer p = {.out = out, .start = out->size, .limit = limit};
+    struct microsoft_printer p = {.out = out, .start = out->size, .limit = limit};
     print_piece(&p, piece);
     return good(&p);
 }

@@ -5,7 +5,7 @@
 
 enum { MAX_MEMORY = 4 << 20 };
 
-static struct node *read_symbol(struct reader *r, bool old)
+static struct swift_node *read_symbol(struct swift_reader *r, bool old)
 {
     r->stack = node_new(r, N_LIST);
     r->substitutions = node_new(r, N_LIST);
@@ -24,10 +24,10 @@ bool swift_demangle(struct sl_str name, bool returns, struct sl_buf *out, size_t
     if (prefix == COUNT || !text_is_plain(name))
         return false;
     size_t skip = strlen(prefixes[prefix]);
-    struct reader r = {.text = {name.data + skip, name.size - skip},
-                       .labels_in_types = prefix >= FIRST_LABELS_IN_TYPES};
+    struct swift_reader r = {.text = {name.data + skip, name.size - skip},
+                             .labels_in_types = prefix >= FIRST_LABELS_IN_TYPES};
     sl_arena_init(&r.arena, MAX_MEMORY);
-    const struct node *symbol = read_symbol(&r, prefix >= FIRST_OLD);
+    const struct swift_node *symbol = read_symbol(&r, prefix >= FIRST_OLD);
     bool good = symbol && swift_print(symbol, returns, out, limit);
     sl_arena_free(&r.arena);
     return good;

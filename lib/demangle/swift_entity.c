@@ -4,9 +4,9 @@
 /* ---- labels ---- */
 
 /* Returns the labels that Swift 4.0 mangled in the tuple of parameters. */
-static struct node *labels_of_tuple(struct reader *r, const struct node *tuple)
+static struct swift_node *labels_of_tuple(struct swift_reader *r, const struct swift_node *tuple)
 {
-    struct node *labels = node_new(r, N_LABELS);
+    struct swift_node *labels = node_new(r, N_LABELS);
     bool any = false;
     for (uint32_t i = 0; tuple->kind == N_TUPLE && i < tuple->count; i++) {
         struct sl_str label = tuple->children[i]->text;
@@ -17,19 +17,19 @@ static struct node *labels_of_tuple(struct reader *r, const struct node *tuple)
 }
 
 /* Pops the labels of a declaration of `type`; NULL if it has none. */
-static struct node *pop_labels(struct reader *r, const struct node *type)
+static struct swift_node *pop_labels(struct swift_reader *r, const struct swift_node *type)
 {
-    const struct node *tuple = type_parameter_tuple(type);
+    const struct swift_node *tuple = type_parameter_tuple(type);
     if (!r->labels_in_types && reader_pop_kind(r, N_EMPTY_LIST))
         return node_new(r, N_LABELS);
     if (!tuple || (tuple->kind == N_TUPLE && !tuple->count))
         return NULL;
     if (r->labels_in_types)
         return labels_of_tuple(r, tuple);
-    struct node *labels = node_new(r, N_LABELS);
+    struct swift_node *labels = node_new(r, N_LABELS);
     bool any = false;
     for (uint32_t i = 0; labels && i < (tuple->kind == N_TUPLE ? tuple->count : 1); i++) {
-        struct node *label = reader_pop_kind(r, N_IDENTIFIER);
+        struct swift_node *label = reader_pop_kind(r, N_IDENTIFIER);
         any |= label != NULL;
         labels = node_add(r, labels, label ? label : reader_pop_kind(r, N_FIRST_ELEMENT));
     }
@@ -37,10 +37,10 @@ static struct node *pop_labels(struct reader *r, const struct node *type)
 }
 
 /* Makes a declaration. If the labels were omitted completely, pop_labels() takes the declaration's name; that is undone here. */
-static struct node *declaration(struct reader *r, enum node_kind kind, struct node *type)
+static struct swift_node *declaration(struct swift_reader *r, enum node_kind kind, struct swift_node *type)
 {
     uint32_t before = r->stack->count;
-    struct node *labels = pop_labels(r, type), *name = reader_pop_name(r);
+    struct swift_node *labels = pop_labels(r, type), *name = reader_pop_name(r);
     if (!name) {
         r->stack->count = before;
         labels = NULL;
@@ -49,30 +49,30 @@ static struct node *declaration(struct reader *r, enum node_kind kind, struct no
     return name && type ? node_entity(r, kind, reader_pop_context(r), name, labels, type) : NULL;
 }
 
-static struct node *with_signature(struct reader *r, struct node *signature, struct node *type)
+static struct swift_node *with_signature(struct swift_reader *r, struct swift_node *signature, struct swift_node *type)
 {
     return signature && type ? node_pair(r, N_GENERIC_TYPE, signature, type) : type;
 }
 
 /* ---- declarations ---- */
 
-struct node *entity_nominal(struct reader *r, enum node_kind kind)
+struct swift_node *entity_nominal(struct swift_reader *r, enum node_kind kind)
 {
-    struct node *name = reader_pop_name(r);
+    struct swift_node *name = reader_pop_name(r);
     return name ? reader_substitutable(r, node_entity(r, kind, reader_pop_context(r), name, NULL, NULL)) : NULL;
 }
 
-struct node *entity_extension(struct reader *r)
+struct swift_node *entity_extension(struct swift_reader *r)
 {
-    struct node *signature = reader_pop_kind(r, N_SIGNATURE);
+    struct swift_node *signature = reader_pop_kind(r, N_SIGNATURE);
     if (!reader_pop_module(r))
         return NULL;
     return node_put(r, node_with_child(r, N_EXTENSION, reader_pop_nominal(r)), signature);
 }
 
-struct node *entity_function(struct reader *r)
+struct swift_node *entity_function(struct swift_reader *r)
 {
-    struct node *signature = reader_pop_kind(r, N_SIGNATURE);
+    struct swift_node *signature = reader_pop_kind(r, N_SIGNATURE);
     return declaration(r, N_FUNCTION, with_signature(r, signature, type_function(r, "")));
 }
 
@@ -103,7 +103,7 @@ static const struct {
 };
 
 /* Reads an accessor; `p` is the storage itself. */
-static struct node *accessor(struct reader *r, struct node *storage)
+static struct swift_node *accessor(struct swift_reader *r, struct swift_node *storage)
 {
     if (reader_eat(r, 'p'))
         return storage;
@@ -113,44 +113,44 @@ static struct node *accessor(struct reader *r, struct node *storage)
     return NULL;
 }
 
-struct node *entity_variable(struct reader *r)
+struct swift_node *entity_variable(struct swift_reader *r)
 {
     return accessor(r, declaration(r, N_VARIABLE, reader_pop_type(r)));
 }
 
-struct node *entity_subscript(struct reader *r)
+struct swift_node *entity_subscript(struct swift_reader *r)
 {
     reader_pop_kind(r, N_PRIVATE_NAME);
-    struct node *type = reader_pop_type(r), *labels = pop_labels(r, type);
+    struct swift_node *type = reader_pop_type(r), *labels = pop_labels(r, type);
     return type ? accessor(r, node_entity(r, N_SUBSCRIPT, reader_pop_context(r), NULL, labels, type)) : NULL;
 }
 
 /* Reads a type that is a symbol of its own, as debuggers mangle it; labels of a function may precede it. */
-struct node *entity_type_mangling(struct reader *r)
+struct swift_node *entity_type_mangling(struct swift_reader *r)
 {
-    struct node *type = reader_pop_type(r), *labels = pop_labels(r, type);
+    struct swift_node *type = reader_pop_type(r), *labels = pop_labels(r, type);
     return node_add(r, node_put(r, node_new(r, N_TYPE_MANGLING), labels), type);
 }
 
 /* ---- code of declarations ---- */
 
-static struct node *initializer(struct reader *r, bool allocating)
+static struct swift_node *initializer(struct swift_reader *r, bool allocating)
 {
     reader_pop_kind(r, N_PRIVATE_NAME);
-    struct node *type = reader_pop_type(r), *labels = pop_labels(r, type);
-    struct node *init = type ? node_entity(r, N_INIT, reader_pop_context(r), NULL, labels, type) : NULL;
+    struct swift_node *type = reader_pop_type(r), *labels = pop_labels(r, type);
+    struct swift_node *init = type ? node_entity(r, N_INIT, reader_pop_context(r), NULL, labels, type) : NULL;
     if (init)
         init->index = allocating;
     return init;
 }
 
-static struct node *closure(struct reader *r, const char *text)
+static struct swift_node *closure(struct swift_reader *r, const char *text)
 {
     uint32_t number;
     if (!reader_index(r, &number))
         return NULL;
-    struct node *type = reader_pop_type(r);
-    struct node *closure = type ? node_entity(r, N_CLOSURE, reader_pop_context(r), NULL, NULL, type) : NULL;
+    struct swift_node *type = reader_pop_type(r);
+    struct swift_node *closure = type ? node_entity(r, N_CLOSURE, reader_pop_context(r), NULL, NULL, type) : NULL;
     if (closure) {
         closure->text = sl_str(text);
         closure->index = number;
@@ -158,9 +158,10 @@ static struct node *closure(struct reader *r, const char *text)
     return closure;
 }
 
-static struct node *swift_entity_part(struct reader *r, enum node_kind kind, const char *text, uint32_t number)
+static struct swift_node *swift_entity_part(struct swift_reader *r, enum node_kind kind, const char *text,
+                                            uint32_t number)
 {
-    struct node *node = node_entity(r, kind, reader_pop_context(r), NULL, NULL, NULL);
+    struct swift_node *node = node_entity(r, kind, reader_pop_context(r), NULL, NULL, NULL);
     if (node) {
         node->text = sl_str(text);
         node->index = number;
@@ -188,20 +189,20 @@ static const struct {
 };
 
 /* Reads a macro used outside of any declaration: `X` line column, after the module and the file. */
-static struct node *macro_site(struct reader *r)
+static struct swift_node *macro_site(struct swift_reader *r)
 {
     uint32_t line, column;
     if (!reader_index(r, &line) || !reader_index(r, &column))
         return NULL;
-    struct node *file = reader_pop_kind(r, N_IDENTIFIER), *module = reader_pop_module(r);
+    struct swift_node *file = reader_pop_kind(r, N_IDENTIFIER), *module = reader_pop_module(r);
     if (!file || !module)
         return NULL;
-    struct node *site =
+    struct swift_node *site =
         node_format(r, N_ANONYMOUS, "file " SL_STR_FMT " line %u column %u", SL_STR_ARG(file->text), line, column);
     return node_put(r, site, module);
 }
 
-static struct node *macro_expansion(struct reader *r)
+static struct swift_node *macro_expansion(struct swift_reader *r)
 {
     size_t kind = 0;
     if (reader_eat(r, 'X'))
@@ -210,27 +211,28 @@ static struct node *macro_expansion(struct reader *r)
         kind++;
     if (kind == sizeof expansions / sizeof *expansions)
         return NULL;
-    struct node *macro = reader_pop_kind(r, N_IDENTIFIER), *name = macro;
+    struct swift_node *macro = reader_pop_kind(r, N_IDENTIFIER), *name = macro;
     if (expansions[kind].attached)
         name = reader_pop_name(r);
     else
         reader_pop_kind(r, N_PRIVATE_NAME);
-    struct node *context = reader_pop_context(r);
+    struct swift_node *context = reader_pop_context(r);
     uint32_t number;
     if (!macro || !name || !context || !reader_index(r, &number))
         return NULL;
-    struct node *expansion = expansions[kind].attached ? node_format(r, N_EXPANSION, "%s" SL_STR_FMT " expansion #",
-                                                                     expansions[kind].text, SL_STR_ARG(macro->text))
-                                                       : node_say(r, N_EXPANSION, expansions[kind].text);
+    struct swift_node *expansion = expansions[kind].attached
+                                       ? node_format(r, N_EXPANSION, "%s" SL_STR_FMT " expansion #",
+                                                     expansions[kind].text, SL_STR_ARG(macro->text))
+                                       : node_say(r, N_EXPANSION, expansions[kind].text);
     if (expansion)
         expansion->index = number;
     return node_add(r, node_add(r, expansion, context), name);
 }
 
-struct node *entity_part(struct reader *r)
+struct swift_node *entity_part(struct swift_reader *r)
 {
     uint32_t number;
-    struct node *signature;
+    struct swift_node *signature;
     switch (reader_next(r)) {
     case 'A': return reader_index(r, &number) ? swift_entity_part(r, N_PART_OF, "default argument ", number) : NULL;
     case 'C': return initializer(r, true);

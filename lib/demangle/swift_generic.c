@@ -5,7 +5,7 @@ enum { MAX_LEVELS = 64 };
 
 /* ---- parameters and associated types ---- */
 
-struct node *generic_parameter(struct reader *r)
+struct swift_node *generic_parameter(struct swift_reader *r)
 {
     uint32_t depth, index;
     if (reader_eat(r, 'd'))
@@ -17,19 +17,19 @@ struct node *generic_parameter(struct reader *r)
     return reader_index(r, &index) ? node_parameter(r, 0, index + 1) : NULL;
 }
 
-struct node *generic_name(struct reader *r)
+struct swift_node *generic_name(struct swift_reader *r)
 {
-    struct node *protocol = NULL;
+    struct swift_node *protocol = NULL;
     if (node_is_type(reader_top(r)) && !(protocol = reader_pop_kind(r, N_PROTOCOL)))
         return NULL;
-    struct node *name = reader_pop_kind(r, N_IDENTIFIER);
+    struct swift_node *name = reader_pop_kind(r, N_IDENTIFIER);
     return name ? node_put(r, node_with_child(r, N_ASSOCIATED_NAME, name), protocol) : NULL;
 }
 
 /* Pops a chain of names as an N_LIST, outermost last. */
-static struct node *pop_names(struct reader *r)
+static struct swift_node *pop_names(struct swift_reader *r)
 {
-    struct node *names = node_new(r, N_LIST);
+    struct swift_node *names = node_new(r, N_LIST);
     for (bool first = false; names && !first;) {
         first = reader_pop_kind(r, N_FIRST_ELEMENT);
         names = node_add(r, names, generic_name(r));
@@ -37,24 +37,24 @@ static struct node *pop_names(struct reader *r)
     return names;
 }
 
-struct node *generic_names(struct reader *r)
+struct swift_node *generic_names(struct swift_reader *r)
 {
-    struct node *names = pop_names(r), *path = node_child(names, names ? names->count - 1 : 0);
+    struct swift_node *names = pop_names(r), *path = node_child(names, names ? names->count - 1 : 0);
     for (uint32_t i = names ? names->count - 1 : 0; i; i--)
         path = node_pair(r, N_MEMBER, path, names->children[i - 1]);
     return path;
 }
 
 /* If `base` is NULL, it is on the stack. */
-struct node *generic_member(struct reader *r, struct node *base)
+struct swift_node *generic_member(struct swift_reader *r, struct swift_node *base)
 {
-    struct node *name = generic_name(r);
+    struct swift_node *name = generic_name(r);
     return name ? node_pair(r, N_MEMBER, base ? base : reader_pop_type(r), name) : NULL;
 }
 
-struct node *generic_path(struct reader *r, struct node *base)
+struct swift_node *generic_path(struct swift_reader *r, struct swift_node *base)
 {
-    struct node *names = pop_names(r), *type = names && !base ? reader_pop_type(r) : base;
+    struct swift_node *names = pop_names(r), *type = names && !base ? reader_pop_type(r) : base;
     for (uint32_t i = names ? names->count : 0; i; i--)
         type = node_pair(r, N_MEMBER, type, names->children[i - 1]);
     return names ? type : NULL;
@@ -98,7 +98,7 @@ static const struct {
     {'m', 1, "_TrivialAtMost"},
 };
 
-static struct node *layout(struct reader *r)
+static struct swift_node *layout(struct swift_reader *r)
 {
     uint32_t number;
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
@@ -112,20 +112,20 @@ static struct node *layout(struct reader *r)
     return NULL;
 }
 
-static struct node *read_subject(struct reader *r, enum subject kind)
+static struct swift_node *read_subject(struct swift_reader *r, enum subject kind)
 {
-    struct node *base = kind == ON_STACK ? reader_pop_type(r) : generic_parameter(r);
+    struct swift_node *base = kind == ON_STACK ? reader_pop_type(r) : generic_parameter(r);
     if (!base || kind == PARAMETER || kind == ON_STACK)
         return base;
     return reader_substitutable(r, kind == MEMBER ? generic_member(r, base) : generic_path(r, base));
 }
 
-static struct node *requirement(struct reader *r, enum relation relation, enum subject kind)
+static struct swift_node *requirement(struct swift_reader *r, enum relation relation, enum subject kind)
 {
     uint32_t bit = 0;
     if (relation == INVERSE && !reader_index(r, &bit))
         return NULL;
-    struct node *subject = read_subject(r, kind), *object = NULL;
+    struct swift_node *subject = read_subject(r, kind), *object = NULL;
     if (!subject)
         return NULL;
     switch (relation) {
@@ -138,9 +138,9 @@ static struct node *requirement(struct reader *r, enum relation relation, enum s
     return node_add(r, node_add(r, node_say(r, N_REQUIREMENT, text), subject), object);
 }
 
-struct node *generic_requirement(struct reader *r)
+struct swift_node *generic_requirement(struct swift_reader *r)
 {
-    struct node *type;
+    struct swift_node *type;
     if (reader_eat(r, 'v'))
         return node_with_child(r, N_PACK_MARKER, generic_parameter(r));
     if (reader_eat(r, 'V')) {
@@ -153,16 +153,16 @@ struct node *generic_requirement(struct reader *r)
     return requirement(r, CONFORMS, PARAMETER);
 }
 
-static struct node *pop_clause(struct reader *r)
+static struct swift_node *pop_clause(struct swift_reader *r)
 {
-    const struct node *top = reader_top(r);
+    const struct swift_node *top = reader_top(r);
     bool clause = top && (top->kind == N_REQUIREMENT || top->kind == N_PACK_MARKER || top->kind == N_VALUE_MARKER);
     return clause ? reader_pop(r) : NULL;
 }
 
-struct node *generic_signature(struct reader *r, bool counts)
+struct swift_node *generic_signature(struct swift_reader *r, bool counts)
 {
-    struct node *signature = node_new(r, N_SIGNATURE), *clause;
+    struct swift_node *signature = node_new(r, N_SIGNATURE), *clause;
     if (!counts)
         signature = node_add(r, signature, node_number(r, N_PARAMETER_COUNT, 1));
     while (counts && signature && !reader_eat(r, 'l')) {
@@ -179,21 +179,21 @@ struct node *generic_signature(struct reader *r, bool counts)
 
 /* ---- conformances ---- */
 
-struct node *generic_conformance(struct reader *r)
+struct swift_node *generic_conformance(struct swift_reader *r)
 {
-    struct node *signature = reader_pop_kind(r, N_SIGNATURE);
+    struct swift_node *signature = reader_pop_kind(r, N_SIGNATURE);
     if (!reader_pop_module(r) || !reader_pop_protocol(r))
         return NULL;
-    struct node *type = reader_pop_type(r);
+    struct swift_node *type = reader_pop_type(r);
     return type && signature ? node_pair(r, N_GENERIC_TYPE, signature, type) : type;
 }
 
-struct node *generic_proof(struct reader *r)
+struct swift_node *generic_proof(struct swift_reader *r)
 {
     return reader_pop_kind(r, N_CONFORMANCE);
 }
 
-static bool pop_proofs(struct reader *r)
+static bool pop_proofs(struct swift_reader *r)
 {
     if (reader_pop_kind(r, N_EMPTY_LIST))
         return true;
@@ -205,13 +205,13 @@ static bool pop_proofs(struct reader *r)
     return true;
 }
 
-static bool pop_proof_reference(struct reader *r)
+static bool pop_proof_reference(struct swift_reader *r)
 {
     return reader_pop_kind(r, N_CONFORMANCE_REF) || (reader_pop_module(r) && reader_pop_protocol(r));
 }
 
 /* True if the operands of the proof `c` are well-formed; they are not printed. */
-static bool pop_proof(struct reader *r, char c)
+static bool pop_proof(struct swift_reader *r, char c)
 {
     uint32_t index;
     switch (c) {
@@ -225,14 +225,14 @@ static bool pop_proof(struct reader *r, char c)
     }
 }
 
-struct node *generic_proof_operator(struct reader *r, char c)
+struct swift_node *generic_proof_operator(struct swift_reader *r, char c)
 {
     if (c == 'P' || c == 'p')
         return reader_pop_protocol(r) ? node_new(r, N_CONFORMANCE_REF) : NULL;
     return pop_proof(r, c) ? node_new(r, N_CONFORMANCE) : NULL;
 }
 
-struct node *generic_retroactive(struct reader *r)
+struct swift_node *generic_retroactive(struct swift_reader *r)
 {
     uint32_t index;
     return reader_index(r, &index) && generic_proof(r) ? node_new(r, N_RETROACTIVE) : NULL;
@@ -240,13 +240,13 @@ struct node *generic_retroactive(struct reader *r)
 
 /* ---- bound types ---- */
 
-struct node *generic_arguments(struct reader *r)
+struct swift_node *generic_arguments(struct swift_reader *r)
 {
-    struct node *lists = node_new(r, N_LIST), *type;
+    struct swift_node *lists = node_new(r, N_LIST), *type;
     while (reader_pop_kind(r, N_RETROACTIVE))
         ;
     while (lists && lists->count < MAX_LEVELS) {
-        struct node *list = node_new(r, N_LIST);
+        struct swift_node *list = node_new(r, N_LIST);
         while (list && (type = reader_pop_type(r)))
             list = node_add(r, list, type);
         lists = node_add(r, lists, node_reverse(list, 0));
@@ -259,7 +259,7 @@ struct node *generic_arguments(struct reader *r)
 }
 
 /* True if a level of arguments belongs to the declaration itself, not to one around it. */
-static bool takes_arguments(const struct node *node)
+static bool takes_arguments(const struct swift_node *node)
 {
     switch (node->kind) {
     case N_VARIABLE:
@@ -271,9 +271,10 @@ static bool takes_arguments(const struct node *node)
     }
 }
 
-static struct node *bind_parent(struct reader *r, const struct node *node, const struct node *lists, uint32_t from)
+static struct swift_node *bind_parent(struct swift_reader *r, const struct swift_node *node,
+                                      const struct swift_node *lists, uint32_t from)
 {
-    struct node *parent = generic_bind(r, node_child(node, 0), lists, from), *copy = node_copy(r, node);
+    struct swift_node *parent = generic_bind(r, node_child(node, 0), lists, from), *copy = node_copy(r, node);
     if (!parent || !copy)
         return NULL;
     copy->children[0] = parent;
@@ -281,13 +282,14 @@ static struct node *bind_parent(struct reader *r, const struct node *node, const
 }
 
 /* Recursion is bounded by the lists (MAX_LEVELS) and by the contexts without arguments (MAX_CONTEXTS). */
-struct node *generic_bind(struct reader *r, struct node *nominal, const struct node *lists, uint32_t from)
+struct swift_node *generic_bind(struct swift_reader *r, struct swift_node *nominal, const struct swift_node *lists,
+                                uint32_t from)
 {
     enum { MAX_CONTEXTS = 256 };
-    struct node *result = NULL;
+    struct swift_node *result = NULL;
     if (!nominal || !nominal->count || from >= lists->count || ++r->depth > MAX_CONTEXTS)
         return NULL;
-    struct node *arguments = lists->children[from];
+    struct swift_node *arguments = lists->children[from];
     if (nominal->kind == N_EXTENSION || !takes_arguments(nominal)) {
         result = bind_parent(r, nominal, lists, from);
     } else {
@@ -304,8 +306,8 @@ struct node *generic_bind(struct reader *r, struct node *nominal, const struct n
     return result;
 }
 
-struct node *generic_bound(struct reader *r)
+struct swift_node *generic_bound(struct swift_reader *r)
 {
-    struct node *lists = generic_arguments(r);
+    struct swift_node *lists = generic_arguments(r);
     return lists ? reader_substitutable(r, generic_bind(r, reader_pop_nominal(r), lists, 0)) : NULL;
 }

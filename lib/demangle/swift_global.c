@@ -97,7 +97,7 @@ static const struct phrase outlined[] = {
     {0, TYPE, NULL},
 };
 
-static struct node *pop_operand(struct reader *r, enum operand operand)
+static struct swift_node *pop_operand(struct swift_reader *r, enum operand operand)
 {
     switch (operand) {
     case TYPE: return reader_pop_type(r);
@@ -111,7 +111,7 @@ static struct node *pop_operand(struct reader *r, enum operand operand)
 }
 
 /* Reads the operator `c` of a table; NULL = it is not in the table, or its operand is missing. */
-static struct node *from_table(struct reader *r, const struct phrase *table, char c)
+static struct swift_node *from_table(struct swift_reader *r, const struct phrase *table, char c)
 {
     for (; table->letter; table++)
         if (table->letter == c)
@@ -121,7 +121,7 @@ static struct node *from_table(struct reader *r, const struct phrase *table, cha
 
 /* ---- metadata and records ---- */
 
-static struct node *context_descriptor(struct reader *r)
+static struct swift_node *context_descriptor(struct swift_reader *r)
 {
     switch (reader_next(r)) {
     case 'E': return node_phrase(r, "extension descriptor ", reader_pop_context(r), NULL, NULL);
@@ -135,18 +135,18 @@ static struct node *context_descriptor(struct reader *r)
     }
 }
 
-struct node *global_metadata(struct reader *r)
+struct swift_node *global_metadata(struct swift_reader *r)
 {
     char c = reader_next(r);
     return c == 'X' ? context_descriptor(r) : from_table(r, metadata, c);
 }
 
-struct node *global_record(struct reader *r)
+struct swift_node *global_record(struct swift_reader *r)
 {
     char c = reader_next(r);
     if (c == 'F')
         return node_say(r, N_ATTRIBUTE, "");
-    struct node *proof = generic_proof_operator(r, c);
+    struct swift_node *proof = generic_proof_operator(r, c);
     return proof ? proof : from_table(r, records, c);
 }
 
@@ -190,63 +190,63 @@ const char *global_value_witness_name(char first, char second)
     return NULL;
 }
 
-struct node *global_value_witness(struct reader *r)
+struct swift_node *global_value_witness(struct swift_reader *r)
 {
     char first = reader_next(r);
     const char *name = global_value_witness_name(first, reader_next(r));
     return name ? node_phrase(r, name, node_phrase(r, " for ", reader_pop_type(r), NULL, NULL), NULL, NULL) : NULL;
 }
 
-static struct node *lazy_table(struct reader *r, const char *text)
+static struct swift_node *lazy_table(struct swift_reader *r, const char *text)
 {
-    struct node *conforming = generic_conformance(r);
+    struct swift_node *conforming = generic_conformance(r);
     return conforming ? node_phrase(r, text, reader_pop_type(r), " and conformance ", conforming) : NULL;
 }
 
-static struct node *associated_type(struct reader *r)
+static struct swift_node *associated_type(struct swift_reader *r)
 {
-    struct node *name = reader_pop_name(r);
+    struct swift_node *name = reader_pop_name(r);
     return name ? node_phrase(r, "associated type metadata accessor for ", name, " in ", generic_conformance(r)) : NULL;
 }
 
-static struct node *associated_table(struct reader *r)
+static struct swift_node *associated_table(struct swift_reader *r)
 {
-    struct node *protocol = reader_pop_protocol(r);
+    struct swift_node *protocol = reader_pop_protocol(r);
     if (!protocol)
         return NULL;
-    struct node *path = generic_names(r);
-    struct node *phrase = node_phrase(r, "associated type witness table accessor for ", path, " : ", protocol);
+    struct swift_node *path = generic_names(r);
+    struct swift_node *phrase = node_phrase(r, "associated type witness table accessor for ", path, " : ", protocol);
     return path ? node_add(r, node_add(r, phrase, node_say(r, N_LITERAL, " in ")), generic_conformance(r)) : NULL;
 }
 
-static struct node *base_table(struct reader *r)
+static struct swift_node *base_table(struct swift_reader *r)
 {
-    struct node *protocol = reader_pop_protocol(r);
+    struct swift_node *protocol = reader_pop_protocol(r);
     return protocol ? node_phrase(r, "base witness table accessor for ", protocol, " in ", generic_conformance(r))
                     : NULL;
 }
 
 /* Reads an outlined operation; an optional signature follows the type. */
-static struct node *outlined_operation(struct reader *r)
+static struct swift_node *outlined_operation(struct swift_reader *r)
 {
     reader_pop_kind(r, N_SIGNATURE);
     return from_table(r, outlined, reader_next(r));
 }
 
 /* Reads an initialiser that runs once: the names of the variables of one declaration, each but the last followed by a mark. */
-static struct node *once(struct reader *r, const char *text)
+static struct swift_node *once(struct swift_reader *r, const char *text)
 {
-    struct node *names = node_new(r, N_LIST);
+    struct swift_node *names = node_new(r, N_LIST);
     while (reader_pop_kind(r, N_FIRST_ELEMENT))
         names = node_add(r, names, reader_pop_name(r));
-    struct node *context = names && names->count ? reader_pop_context(r) : NULL;
+    struct swift_node *context = names && names->count ? reader_pop_context(r) : NULL;
     if (!context || names->count == 1)
         return context ? node_phrase(r, text, names->children[0], NULL, NULL) : NULL;
-    struct node *phrase = node_phrase(r, text, node_say(r, N_LITERAL, "("), "", node_reverse(names, 0));
+    struct swift_node *phrase = node_phrase(r, text, node_say(r, N_LITERAL, "("), "", node_reverse(names, 0));
     return node_add(r, phrase, node_say(r, N_LITERAL, ")"));
 }
 
-static struct node *differentiability(struct reader *r)
+static struct swift_node *differentiability(struct swift_reader *r)
 {
     char kind = reader_next(r);
     reader_pop_kind(r, N_SIGNATURE);
@@ -260,7 +260,7 @@ static struct node *differentiability(struct reader *r)
                : NULL;
 }
 
-struct node *global_witness(struct reader *r)
+struct swift_node *global_witness(struct swift_reader *r)
 {
     char c = reader_next(r);
     switch (c) {

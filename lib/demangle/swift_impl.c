@@ -3,38 +3,38 @@
  * N_IMPL_RESULT, and last, for substituted types, an N_LITERAL for each part of the phrase after it. */
 #include "demangle/swift_tree.h"
 
-struct code {
+struct swift_impl_code {
     char letter;
     const char *text;
 };
 
-static const struct code isolations[] = {{'A', "@isolated(any) "}, {'N', "@caller_isolated "}, {0, NULL}};
-static const struct code once[] = {{'O', "@called(once) "}, {0, NULL}};
-static const struct code derivatives[] = {
+static const struct swift_impl_code isolations[] = {{'A', "@isolated(any) "}, {'N', "@caller_isolated "}, {0, NULL}};
+static const struct swift_impl_code once[] = {{'O', "@called(once) "}, {0, NULL}};
+static const struct swift_impl_code derivatives[] = {
     {'d', "@differentiable "},
     {'f', "@differentiable(_forward) "},
     {'l', "@differentiable(_linear) "},
     {'r', "@differentiable(reverse) "},
     {0, NULL},
 };
-static const struct code callees[] = {
+static const struct swift_impl_code callees[] = {
     {'y', "@callee_unowned "},
     {'g', "@callee_guaranteed "},
     {'x', "@callee_owned "},
     {'t', "@convention(thin) "},
     {0, NULL},
 };
-static const struct code representations[] = {
+static const struct swift_impl_code representations[] = {
     {'B', "@convention(block) "},          {'C', "@convention(c) "},
     {'J', "@convention(objc_method) "},    {'K', "@convention(closure) "},
     {'M', "@convention(method) "},         {'V', "@convention(com_method) "},
     {'W', "@convention(witness_method) "}, {0, NULL},
 };
-static const struct code coroutines[] = {
+static const struct swift_impl_code coroutines[] = {
     {'A', "@yield_once "}, {'I', "@yield_once_2 "}, {'G', "@yield_many "}, {0, NULL}};
-static const struct code sendable[] = {{'h', "@Sendable "}, {0, NULL}};
-static const struct code async[] = {{'H', "@async "}, {0, NULL}};
-static const struct code parameters[] = {
+static const struct swift_impl_code sendable[] = {{'h', "@Sendable "}, {0, NULL}};
+static const struct swift_impl_code async[] = {{'H', "@async "}, {0, NULL}};
+static const struct swift_impl_code parameters[] = {
     {'X', "@in_cxx "},        {'b', "@inout_aliasable "},
     {'c', "@in_constant "},   {'e', "@deallocating "},
     {'g', "@guaranteed "},    {'i', "@in "},
@@ -43,16 +43,17 @@ static const struct code parameters[] = {
     {'v', "@pack_owned "},    {'x', "@owned "},
     {'y', "@unowned "},       {0, NULL},
 };
-static const struct code results[] = {
+static const struct swift_impl_code results[] = {
     {'a', "@autoreleased "},          {'d', "@unowned "}, {'g', "@guaranteed "}, {'k', "@pack_out "},
     {'l', "@guaranteed_address "},    {'m', "@inout "},   {'o', "@owned "},      {'r', "@out "},
     {'u', "@unowned_inner_pointer "}, {0, NULL},
 };
 
 /* Qualifiers after the convention of a parameter or a result, in this order. */
-static const struct code qualifiers[] = {{'w', "@noDerivative "}, {'T', "sending "}, {'I', ""}, {'L', ""}, {0, NULL}};
+static const struct swift_impl_code qualifiers[] = {
+    {'w', "@noDerivative "}, {'T', "sending "}, {'I', ""}, {'L', ""}, {0, NULL}};
 
-static const char *eat_code(struct reader *r, const struct code *codes)
+static const char *eat_code(struct swift_reader *r, const struct swift_impl_code *codes)
 {
     for (; codes->letter; codes++)
         if (reader_eat(r, codes->letter))
@@ -60,13 +61,14 @@ static const char *eat_code(struct reader *r, const struct code *codes)
     return NULL;
 }
 
-static struct node *attribute(struct reader *r, struct node *function, const struct code *codes)
+static struct swift_node *attribute(struct swift_reader *r, struct swift_node *function,
+                                    const struct swift_impl_code *codes)
 {
     const char *text = eat_code(r, codes);
     return text ? node_add(r, function, node_say(r, N_IMPL_ATTRIBUTE, text)) : function;
 }
 
-static struct node *representation(struct reader *r, struct node *function)
+static struct swift_node *representation(struct swift_reader *r, struct swift_node *function)
 {
     uint32_t size;
     if (!reader_eat(r, 'z'))
@@ -76,7 +78,8 @@ static struct node *representation(struct reader *r, struct node *function)
 }
 
 /* Reads a parameter or result: its convention and qualifiers; the type is added later. NULL when there are no more. */
-static struct node *swift_impl_part(struct reader *r, enum node_kind kind, const char *before, const struct code *codes)
+static struct swift_node *swift_impl_part(struct swift_reader *r, enum node_kind kind, const char *before,
+                                          const struct swift_impl_code *codes)
 {
     const char *convention = eat_code(r, codes);
     if (!convention)
@@ -87,9 +90,9 @@ static struct node *swift_impl_part(struct reader *r, enum node_kind kind, const
     return node_format(r, kind, "%s%s%s%s", before, convention, said[0], said[1]);
 }
 
-static struct node *parts(struct reader *r, struct node *function)
+static struct swift_node *parts(struct swift_reader *r, struct swift_node *function)
 {
-    struct node *node;
+    struct swift_node *node;
     while ((node = swift_impl_part(r, N_IMPL_PARAMETER, "", parameters)))
         function = node_add(r, function, node);
     while ((node = swift_impl_part(r, N_IMPL_RESULT, "", results)))
@@ -102,10 +105,10 @@ static struct node *parts(struct reader *r, struct node *function)
 }
 
 /* Pops the type of each parameter and result. */
-static bool pop_types(struct reader *r, struct node *function)
+static bool pop_types(struct swift_reader *r, struct swift_node *function)
 {
     for (uint32_t i = function->count; i; i--) {
-        struct node *child = function->children[i - 1];
+        struct swift_node *child = function->children[i - 1];
         bool typed = child->kind == N_IMPL_PARAMETER || child->kind == N_IMPL_RESULT;
         if (typed && !node_add(r, child, reader_pop_type(r)))
             return false;
@@ -114,21 +117,21 @@ static bool pop_types(struct reader *r, struct node *function)
 }
 
 /* Pops the substitutions `for <...>` of the generic parameters. */
-static struct node *pop_substitutions(struct reader *r)
+static struct swift_node *pop_substitutions(struct swift_reader *r)
 {
-    struct node *lists = generic_arguments(r);
+    struct swift_node *lists = generic_arguments(r);
     return lists && lists->count == 1 ? lists->children[0] : NULL;
 }
 
-static struct node *substituted(struct reader *r, struct node *function, struct node *arguments)
+static struct swift_node *substituted(struct swift_reader *r, struct swift_node *function, struct swift_node *arguments)
 {
-    struct node *phrase = node_say(r, N_LITERAL, " for <");
+    struct swift_node *phrase = node_say(r, N_LITERAL, " for <");
     return node_add(r, function, node_add(r, phrase, arguments));
 }
 
-struct node *impl_function(struct reader *r)
+struct swift_node *impl_function(struct swift_reader *r)
 {
-    struct node *function = node_new(r, N_IMPL_FUNCTION), *pattern = NULL, *signature = NULL, *invocation = NULL;
+    struct swift_node *function = node_new(r, N_IMPL_FUNCTION), *pattern = NULL, *signature = NULL, *invocation = NULL;
     if (reader_eat(r, 's')) {
         pattern = pop_substitutions(r);
         signature = reader_pop_kind(r, N_SIGNATURE);
@@ -137,7 +140,7 @@ struct node *impl_function(struct reader *r)
     }
     if (reader_eat(r, 'I') && !(invocation = pop_substitutions(r)))
         return NULL;
-    struct node *generic = reader_pop_kind(r, N_SIGNATURE);
+    struct swift_node *generic = reader_pop_kind(r, N_SIGNATURE);
     if (generic)
         reader_eat(r, 'P');
     if (reader_eat(r, 'e'))

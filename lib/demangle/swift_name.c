@@ -17,7 +17,7 @@ static bool is_lower(char c)
 
 /* Records the words of an identifier. A word has at least two characters, begins with neither a digit nor an underscore, and
  * ends before an underscore or before a capital that follows a small letter. */
-static void note_words(struct reader *r, struct sl_str part)
+static void note_words(struct swift_reader *r, struct sl_str part)
 {
     size_t start = part.size;
     for (size_t i = 0; i <= part.size; i++) {
@@ -33,7 +33,7 @@ static void note_words(struct reader *r, struct sl_str part)
 }
 
 /* Reads a run of word references: `a` ... `y`, the last one `A` ... `Z`; `*more` is false after that. */
-static bool read_words(struct reader *r, struct sl_buf *text, bool *more)
+static bool read_words(struct swift_reader *r, struct sl_buf *text, bool *more)
 {
     while (*more && (is_lower(reader_peek(r)) || is_upper(reader_peek(r)))) {
         char c = reader_next(r);
@@ -47,7 +47,7 @@ static bool read_words(struct reader *r, struct sl_buf *text, bool *more)
 }
 
 /* Reads an identifier of literal parts and word references. */
-static bool read_mixed(struct reader *r, struct sl_buf *text)
+static bool read_mixed(struct swift_reader *r, struct sl_buf *text)
 {
     for (bool more = true; more;) {
         uint32_t size;
@@ -66,13 +66,13 @@ static bool read_mixed(struct reader *r, struct sl_buf *text)
     return true;
 }
 
-static struct sl_str swift_name_keep(struct reader *r, const struct sl_buf *text)
+static struct sl_str swift_name_keep(struct swift_reader *r, const struct sl_buf *text)
 {
     char *copy = text->failed ? NULL : sl_arena_strndup(&r->arena, (const char *)text->data, text->size);
     return (struct sl_str){copy ? copy : "", copy ? text->size : 0};
 }
 
-static struct sl_str read_identifier(struct reader *r)
+static struct sl_str read_identifier(struct swift_reader *r)
 {
     struct sl_str none = {"", 0};
     uint32_t size;
@@ -96,24 +96,24 @@ static struct sl_str read_identifier(struct reader *r)
     return text;
 }
 
-struct node *name_identifier(struct reader *r)
+struct swift_node *name_identifier(struct swift_reader *r)
 {
     struct sl_str text = read_identifier(r);
     return text.size ? reader_substitutable(r, node_text(r, N_IDENTIFIER, text)) : NULL;
 }
 
-struct node *name_fixity(struct reader *r)
+struct swift_node *name_fixity(struct swift_reader *r)
 {
-    struct node *letters = reader_pop_kind(r, N_IDENTIFIER);
+    struct swift_node *letters = reader_pop_kind(r, N_IDENTIFIER);
     return letters ? name_operator(r, letters->text, reader_next(r)) : NULL;
 }
 
-struct node *name_local(struct reader *r)
+struct swift_node *name_local(struct swift_reader *r)
 {
     char c = reader_peek(r);
     if (c == 'L' || c == 'l') {
         reader_next(r);
-        struct node *file = reader_pop_kind(r, N_IDENTIFIER);
+        struct swift_node *file = reader_pop_kind(r, N_IDENTIFIER);
         if (!file)
             return NULL;
         return c == 'L' ? node_with_child(r, N_PRIVATE_NAME, reader_pop_name(r))
@@ -128,7 +128,7 @@ struct node *name_local(struct reader *r)
 /* ---- back references ---- */
 
 /* Pushes the node `count` - 1 times; the caller pushes the returned one. */
-static struct node *repeat(struct reader *r, struct node *node, uint32_t count)
+static struct swift_node *repeat(struct swift_reader *r, struct swift_node *node, uint32_t count)
 {
     if (count > MAX_REPEAT)
         return NULL;
@@ -137,7 +137,7 @@ static struct node *repeat(struct reader *r, struct node *node, uint32_t count)
     return node;
 }
 
-struct node *name_substitution(struct reader *r)
+struct swift_node *name_substitution(struct swift_reader *r)
 {
     uint32_t number = 0;
     for (;;) {
@@ -147,7 +147,7 @@ struct node *name_substitution(struct reader *r)
             return node_child(r->substitutions, given ? number + 27 : 26);
         if (!is_lower(c) && !is_upper(c))
             return NULL;
-        struct node *node = node_child(r->substitutions, (uint32_t)(is_lower(c) ? c - 'a' : c - 'A'));
+        struct swift_node *node = node_child(r->substitutions, (uint32_t)(is_lower(c) ? c - 'a' : c - 'A'));
         node = repeat(r, node, given ? number : 1);
         if (!node || is_upper(c))
             return node;
@@ -234,7 +234,8 @@ static const struct standard_type concurrency_types[] = {
     {'t', N_STRUCT, "UnsafeCurrentTask"},
 };
 
-static struct node *find_standard(struct reader *r, const struct standard_type *types, size_t count, char letter)
+static struct swift_node *find_standard(struct swift_reader *r, const struct standard_type *types, size_t count,
+                                        char letter)
 {
     for (size_t i = 0; i < count; i++)
         if (types[i].letter == letter)
@@ -242,7 +243,7 @@ static struct node *find_standard(struct reader *r, const struct standard_type *
     return NULL;
 }
 
-struct node *name_standard_type(struct reader *r)
+struct swift_node *name_standard_type(struct swift_reader *r)
 {
     uint32_t count = 1;
     if (reader_eat(r, 'o'))

@@ -3,7 +3,7 @@
 
 /* ---- names ---- */
 
-struct node *old_identifier(struct reader *r)
+struct swift_node *old_identifier(struct swift_reader *r)
 {
     bool punycode = reader_eat(r, 'X');
     char fixity = reader_eat(r, 'o') ? reader_next(r) : 'n';
@@ -18,7 +18,7 @@ struct node *old_identifier(struct reader *r)
     return fixity == 'n' ? node_text(r, N_IDENTIFIER, text) : name_operator(r, text, fixity);
 }
 
-struct node *old_name(struct reader *r)
+struct swift_node *old_name(struct swift_reader *r)
 {
     uint32_t number;
     if (reader_eat(r, 'P'))
@@ -28,7 +28,7 @@ struct node *old_name(struct reader *r)
     return reader_index(r, &number) ? node_add(r, node_number(r, N_LOCAL_NAME, number), old_identifier(r)) : NULL;
 }
 
-struct node *old_substitution(struct reader *r)
+struct swift_node *old_substitution(struct swift_reader *r)
 {
     static const struct {
         char code;
@@ -65,11 +65,11 @@ struct node *old_substitution(struct reader *r)
 
 /* ---- contexts ---- */
 
-static struct node *entity(struct reader *r);
+static struct swift_node *entity(struct swift_reader *r);
 
-static struct node *module(struct reader *r)
+static struct swift_node *module(struct swift_reader *r)
 {
-    struct node *node = NULL, *name;
+    struct swift_node *node = NULL, *name;
     if (reader_eat(r, 's'))
         return node_say(r, N_MODULE, "Swift");
     if (reader_eat(r, 'S')) {
@@ -80,17 +80,17 @@ static struct node *module(struct reader *r)
     return name ? reader_substitutable(r, node_text(r, N_MODULE, name->text)) : NULL;
 }
 
-static struct node *extension(struct reader *r, bool constrained)
+static struct swift_node *extension(struct swift_reader *r, bool constrained)
 {
-    struct node *signature = NULL;
+    struct swift_node *signature = NULL;
     if (!module(r) || (constrained && !(signature = old_signature(r))))
         return NULL;
     return node_put(r, node_with_child(r, N_EXTENSION, old_context(r)), signature);
 }
 
-static struct node *context(struct reader *r)
+static struct swift_node *context(struct swift_reader *r)
 {
-    struct node *node;
+    struct swift_node *node;
     switch (reader_peek(r)) {
     case 'E': reader_next(r); return extension(r, false);
     case 'e': reader_next(r); return extension(r, true);
@@ -111,28 +111,28 @@ static struct node *context(struct reader *r)
     }
 }
 
-struct node *old_context(struct reader *r)
+struct swift_node *old_context(struct swift_reader *r)
 {
-    struct node *node = old_enter(r) ? context(r) : NULL;
+    struct swift_node *node = old_enter(r) ? context(r) : NULL;
     old_leave(r);
     return node;
 }
 
-static struct node *declared_in(struct reader *r, enum node_kind kind, struct node *place)
+static struct swift_node *declared_in(struct swift_reader *r, enum node_kind kind, struct swift_node *place)
 {
-    struct node *name = place ? old_name(r) : NULL;
+    struct swift_node *name = place ? old_name(r) : NULL;
     return name ? reader_substitutable(r, node_entity(r, kind, place, name, NULL, NULL)) : NULL;
 }
 
-struct node *old_declared(struct reader *r, enum node_kind kind)
+struct swift_node *old_declared(struct swift_reader *r, enum node_kind kind)
 {
     return declared_in(r, kind, old_context(r));
 }
 
 /* Reads a protocol. A back reference may be the protocol or its module. */
-struct node *old_protocol(struct reader *r)
+struct swift_node *old_protocol(struct swift_reader *r)
 {
-    struct node *node;
+    struct swift_node *node;
     if (reader_eat(r, 's'))
         return declared_in(r, N_PROTOCOL, node_say(r, N_MODULE, "Swift"));
     if (!reader_eat(r, 'S'))
@@ -143,18 +143,18 @@ struct node *old_protocol(struct reader *r)
     return node && node->kind == N_PROTOCOL ? node : NULL;
 }
 
-struct node *old_conformance(struct reader *r)
+struct swift_node *old_conformance(struct swift_reader *r)
 {
-    struct node *type = old_type(r);
+    struct swift_node *type = old_type(r);
     return type && old_protocol(r) && old_context(r) ? type : NULL;
 }
 
 /* ---- declarations ---- */
 
-static struct node *swift_old_part(struct reader *r, struct node *place, enum node_kind kind, const char *text,
-                                   uint32_t number)
+static struct swift_node *swift_old_part(struct swift_reader *r, struct swift_node *place, enum node_kind kind,
+                                         const char *text, uint32_t number)
 {
-    struct node *node = node_entity(r, kind, place, NULL, NULL, NULL);
+    struct swift_node *node = node_entity(r, kind, place, NULL, NULL, NULL);
     if (node) {
         node->text = sl_str(text);
         node->index = number;
@@ -162,23 +162,23 @@ static struct node *swift_old_part(struct reader *r, struct node *place, enum no
     return node;
 }
 
-static struct node *typed(struct reader *r, struct node *node)
+static struct swift_node *typed(struct swift_reader *r, struct swift_node *node)
 {
-    struct node *type = node ? old_type(r) : NULL;
+    struct swift_node *type = node ? old_type(r) : NULL;
     if (!type)
         return NULL;
     node->children[3] = type;
     return node;
 }
 
-static struct node *closure(struct reader *r, struct node *place, const char *text)
+static struct swift_node *closure(struct swift_reader *r, struct swift_node *place, const char *text)
 {
     uint32_t number;
     return reader_index(r, &number) ? typed(r, swift_old_part(r, place, N_CLOSURE, text, number)) : NULL;
 }
 
 /* Reads the code of an initial value or a default argument. */
-static struct node *initializer(struct reader *r, struct node *place)
+static struct swift_node *initializer(struct swift_reader *r, struct swift_node *place)
 {
     uint32_t number;
     if (reader_eat(r, 'A'))
@@ -187,9 +187,9 @@ static struct node *initializer(struct reader *r, struct node *place)
                               : NULL;
 }
 
-static struct node *storage(struct reader *r, struct node *place, enum node_kind kind)
+static struct swift_node *storage(struct swift_reader *r, struct swift_node *place, enum node_kind kind)
 {
-    struct node *name = old_name(r);
+    struct swift_node *name = old_name(r);
     if (!name)
         return NULL;
     bool subscript = name->kind == N_IDENTIFIER && sl_str_equal(name->text, SL_STR("subscript"));
@@ -198,12 +198,12 @@ static struct node *storage(struct reader *r, struct node *place, enum node_kind
     return typed(r, node_entity(r, kind, place, kind == N_SUBSCRIPT ? NULL : name, NULL, NULL));
 }
 
-static struct node *accessor(struct reader *r, struct node *place, const char *text)
+static struct swift_node *accessor(struct swift_reader *r, struct swift_node *place, const char *text)
 {
     return node_add(r, node_say(r, N_ACCESSOR, text), storage(r, place, N_VARIABLE));
 }
 
-static struct node *function(struct reader *r, struct node *place)
+static struct swift_node *function(struct swift_reader *r, struct swift_node *place)
 {
     static const struct {
         const char *code, *text;
@@ -249,11 +249,11 @@ static struct node *function(struct reader *r, struct node *place)
     return storage(r, place, N_FUNCTION);
 }
 
-static struct node *entity(struct reader *r)
+static struct swift_node *entity(struct swift_reader *r)
 {
     bool is_static = reader_eat(r, 'Z');
     char kind = reader_peek(r);
-    struct node *node, *place;
+    struct swift_node *node, *place;
     if (kind != 'F' && kind != 'v' && kind != 'I' && kind != 'i') {
         if (kind != 'C' && kind != 'O' && kind != 'V' && kind != 'P')
             return NULL;
@@ -272,7 +272,7 @@ static struct node *entity(struct reader *r)
 
 /* ---- specialisations ---- */
 
-static bool until_mark(struct reader *r)
+static bool until_mark(struct swift_reader *r)
 {
     while (r->at < r->text.size)
         if (reader_next(r) == '_')
@@ -280,7 +280,7 @@ static bool until_mark(struct reader *r)
     return false;
 }
 
-static bool constant(struct reader *r)
+static bool constant(struct swift_reader *r)
 {
     uint32_t encoding;
     if (reader_eat_text(r, "fr") || reader_eat(r, 'g'))
@@ -291,7 +291,7 @@ static bool constant(struct reader *r)
            reader_eat(r, '_');
 }
 
-static bool closure_argument(struct reader *r)
+static bool closure_argument(struct swift_reader *r)
 {
     if (!old_identifier(r))
         return false;
@@ -301,7 +301,7 @@ static bool closure_argument(struct reader *r)
     return true;
 }
 
-static bool special_argument(struct reader *r)
+static bool special_argument(struct swift_reader *r)
 {
     static const char *const plain[] = {"n_", "i_", "k_", "r_"};
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
@@ -319,7 +319,7 @@ static bool special_argument(struct reader *r)
     return r->at > start && reader_eat(r, '_');
 }
 
-static bool special_type(struct reader *r)
+static bool special_type(struct swift_reader *r)
 {
     if (!old_type(r))
         return false;
@@ -330,7 +330,7 @@ static bool special_type(struct reader *r)
 }
 
 /* Reads a specialisation after `TS`; the symbol itself starts with new back references. */
-static bool special(struct reader *r)
+static bool special(struct swift_reader *r)
 {
     bool generic = reader_eat(r, 'g') || reader_eat(r, 'r');
     if (!generic && !reader_eat(r, 'f'))
@@ -348,12 +348,12 @@ static bool special(struct reader *r)
 
 /* ---- symbols ---- */
 
-static struct node *say(struct reader *r, const char *text, struct node *subject)
+static struct swift_node *say(struct swift_reader *r, const char *text, struct swift_node *subject)
 {
     return node_phrase(r, text, subject, NULL, NULL);
 }
 
-static struct node *metadata(struct reader *r)
+static struct swift_node *metadata(struct swift_reader *r)
 {
     switch (reader_peek(r)) {
     case 'L': reader_next(r); return say(r, "lazy cache variable for type metadata for ", old_type(r));
@@ -367,22 +367,22 @@ static struct node *metadata(struct reader *r)
     }
 }
 
-static struct node *value_witness(struct reader *r)
+static struct swift_node *value_witness(struct swift_reader *r)
 {
     char first = reader_next(r);
     const char *name = global_value_witness_name(first, reader_next(r));
     return name ? say(r, name, say(r, " for ", old_type(r))) : NULL;
 }
 
-static struct node *lazy_table(struct reader *r, const char *text)
+static struct swift_node *lazy_table(struct swift_reader *r, const char *text)
 {
-    struct node *type = old_type(r);
+    struct swift_node *type = old_type(r);
     return type ? node_phrase(r, text, type, " and conformance ", old_conformance(r)) : NULL;
 }
 
-static struct node *associated(struct reader *r, const char *text, bool table)
+static struct swift_node *associated(struct swift_reader *r, const char *text, bool table)
 {
-    struct node *conforming = old_conformance(r), *name = conforming ? old_name(r) : NULL, *protocol = NULL;
+    struct swift_node *conforming = old_conformance(r), *name = conforming ? old_name(r) : NULL, *protocol = NULL;
     if (!name || (table && !(protocol = old_protocol(r))))
         return NULL;
     if (!protocol)
@@ -390,7 +390,7 @@ static struct node *associated(struct reader *r, const char *text, bool table)
     return node_phrase(r, text, node_phrase(r, "", name, " : ", protocol), " in ", conforming);
 }
 
-static struct node *field_offset(struct reader *r)
+static struct swift_node *field_offset(struct swift_reader *r)
 {
     bool direct = reader_eat(r, 'd');
     if (!direct && !reader_eat(r, 'i'))
@@ -398,7 +398,7 @@ static struct node *field_offset(struct reader *r)
     return say(r, direct ? "direct field offset for " : "indirect field offset for ", entity(r));
 }
 
-static struct node *witness(struct reader *r)
+static struct swift_node *witness(struct swift_reader *r)
 {
     switch (reader_next(r)) {
     case 'G': return say(r, "generic protocol witness table for ", old_conformance(r));
@@ -416,33 +416,33 @@ static struct node *witness(struct reader *r)
 }
 
 /* Shows the second of the two types. */
-static struct node *reabstraction(struct reader *r)
+static struct swift_node *reabstraction(struct swift_reader *r)
 {
     bool good = !reader_eat(r, 'G') || old_signature(r);
     return good && old_type(r) ? say(r, "thunk for ", old_type(r)) : NULL;
 }
 
-static struct node *thunk(struct reader *r)
+static struct swift_node *thunk(struct swift_reader *r)
 {
     if (reader_eat(r, 'R') || reader_eat(r, 'r'))
         return reabstraction(r);
-    struct node *conforming = reader_eat(r, 'W') ? old_conformance(r) : NULL;
+    struct swift_node *conforming = reader_eat(r, 'W') ? old_conformance(r) : NULL;
     return conforming ? node_phrase(r, "protocol witness for ", entity(r), " in conformance ", conforming) : NULL;
 }
 
-static struct node *global(struct reader *r);
+static struct swift_node *global(struct swift_reader *r);
 
-static struct node *forwarder(struct reader *r)
+static struct swift_node *forwarder(struct swift_reader *r)
 {
     reader_eat(r, 'o');
     if (!reader_eat_text(r, "__T"))
         return NULL;
-    struct node *forwarded = old_enter(r) ? global(r) : NULL;
+    struct swift_node *forwarded = old_enter(r) ? global(r) : NULL;
     old_leave(r);
     return forwarded ? say(r, "partial apply for ", forwarded) : NULL;
 }
 
-static struct node *global(struct reader *r)
+static struct swift_node *global(struct swift_reader *r)
 {
     if (reader_eat_text(r, "PA"))
         return forwarder(r);
@@ -464,15 +464,15 @@ static const struct {
 };
 
 /* True at a suffix that tools have appended, or at the end. */
-static bool is_suffix(const struct reader *r)
+static bool is_suffix(const struct swift_reader *r)
 {
     char c = reader_peek(r);
     return r->at == r->text.size || c == '.' || c == '_' || (c >= '0' && c <= '9');
 }
 
-struct node *swift_read_old(struct reader *r)
+struct swift_node *swift_read_old(struct swift_reader *r)
 {
-    struct node *symbol = node_new(r, N_LIST);
+    struct swift_node *symbol = node_new(r, N_LIST);
     if (reader_eat_text(r, "TS")) {
         symbol = node_add(r, symbol, node_new(r, N_SPECIALIZED));
         do {

@@ -1,22 +1,22 @@
 /* Reader of Swift's mangling before Swift 4: declarations and symbols in swift_old.c, types in swift_old_type.c. The grammar is
- * in prefix order and is parsed by recursive descent; the stack of `struct reader` is not used. */
+ * in prefix order and is parsed by recursive descent; the stack of `struct swift_reader` is not used. */
 #pragma once
 
 #include "demangle/swift_tree.h"
 
 /* Enters a recursion level; false at the limit. Pair it with old_leave(). */
-bool old_enter(struct reader *r);
-void old_leave(struct reader *r);
+bool old_enter(struct swift_reader *r);
+void old_leave(struct swift_reader *r);
 
-struct node *old_type(struct reader *r);
-struct node *old_signature(struct reader *r); /* after `u` or `G` */
-struct node *old_bound(struct reader *r);     /* after `G` */
+struct swift_node *old_type(struct swift_reader *r);
+struct swift_node *old_signature(struct swift_reader *r); /* after `u` or `G` */
+struct swift_node *old_bound(struct swift_reader *r);     /* after `G` */
 
-struct node *old_name(struct reader *r);
-struct node *old_identifier(struct reader *r);
-struct node *old_substitution(struct reader *r); /* after `S` */
-struct node *old_context(struct reader *r);
+struct swift_node *old_name(struct swift_reader *r);
+struct swift_node *old_identifier(struct swift_reader *r);
+struct swift_node *old_substitution(struct swift_reader *r); /* after `S` */
+struct swift_node *old_context(struct swift_reader *r);
 /* Reads a context and a name into a declaration, which later references may name. */
-struct node *old_declared(struct reader *r, enum node_kind kind);
-struct node *old_protocol(struct reader *r);
-struct node *old_conformance(struct reader *r); /* returns the conforming type */
+struct swift_node *old_declared(struct swift_reader *r, enum node_kind kind);
+struct swift_node *old_protocol(struct swift_reader *r);
+struct swift_node *old_conformance(struct swift_reader *r); /* returns the conforming type */

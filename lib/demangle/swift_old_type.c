@@ -3,19 +3,19 @@
 
 enum { MAX_DEPTH = 200 };
 
-bool old_enter(struct reader *r)
+bool old_enter(struct swift_reader *r)
 {
     return ++r->depth <= MAX_DEPTH;
 }
 
-void old_leave(struct reader *r)
+void old_leave(struct swift_reader *r)
 {
     r->depth--;
 }
 
 /* ---- built-in types ---- */
 
-static struct node *sized(struct reader *r, const char *prefix)
+static struct swift_node *sized(struct swift_reader *r, const char *prefix)
 {
     enum { MAX_SIZE = 4096 };
     uint32_t size;
@@ -24,19 +24,19 @@ static struct node *sized(struct reader *r, const char *prefix)
     return node_format(r, N_BUILTIN, "%s%u", prefix, size);
 }
 
-static struct node *vector(struct reader *r)
+static struct swift_node *vector(struct swift_reader *r)
 {
     uint32_t count;
     if (!reader_natural(r, &count))
         return NULL;
-    struct node *element = reader_eat_text(r, "Bi")   ? sized(r, "Int")
-                           : reader_eat_text(r, "Bf") ? sized(r, "FPIEEE")
-                           : reader_eat_text(r, "Bp") ? node_say(r, N_BUILTIN, "RawPointer")
-                                                      : NULL;
+    struct swift_node *element = reader_eat_text(r, "Bi")   ? sized(r, "Int")
+                                 : reader_eat_text(r, "Bf") ? sized(r, "FPIEEE")
+                                 : reader_eat_text(r, "Bp") ? node_say(r, N_BUILTIN, "RawPointer")
+                                                            : NULL;
     return element ? node_format(r, N_BUILTIN, "Builtin.Vec%ux%s", count, element->text.data) : NULL;
 }
 
-static struct node *builtin(struct reader *r)
+static struct swift_node *builtin(struct swift_reader *r)
 {
     static const struct {
         char code;
@@ -61,7 +61,7 @@ static struct node *builtin(struct reader *r)
 
 /* ---- generics ---- */
 
-static struct node *parameter(struct reader *r)
+static struct swift_node *parameter(struct swift_reader *r)
 {
     uint32_t depth, index;
     if (reader_eat(r, 'x'))
@@ -71,9 +71,9 @@ static struct node *parameter(struct reader *r)
     return reader_index(r, &index) ? node_parameter(r, 0, index + 1) : NULL;
 }
 
-static struct node *swift_old_type_member(struct reader *r, struct node *base)
+static struct swift_node *swift_old_type_member(struct swift_reader *r, struct swift_node *base)
 {
-    struct node *name, *protocol = NULL;
+    struct swift_node *name, *protocol = NULL;
     if (!base)
         return NULL;
     if (reader_eat(r, 'S')) {
@@ -88,15 +88,15 @@ static struct node *swift_old_type_member(struct reader *r, struct node *base)
     return node_pair(r, N_MEMBER, base, reader_substitutable(r, name));
 }
 
-static struct node *member_path(struct reader *r)
+static struct swift_node *member_path(struct swift_reader *r)
 {
-    struct node *type = parameter(r);
+    struct swift_node *type = parameter(r);
     while (type && !reader_eat(r, '_'))
         type = swift_old_type_member(r, type);
     return type;
 }
 
-static struct node *constrained(struct reader *r)
+static struct swift_node *constrained(struct swift_reader *r)
 {
     if (reader_eat(r, 'w'))
         return swift_old_type_member(r, parameter(r));
@@ -105,7 +105,7 @@ static struct node *constrained(struct reader *r)
     return parameter(r);
 }
 
-static bool layout(struct reader *r)
+static bool layout(struct swift_reader *r)
 {
     uint32_t number;
     char c = reader_next(r);
@@ -117,15 +117,15 @@ static bool layout(struct reader *r)
 }
 
 /* A back reference may be a protocol, a class, or the module of a protocol. */
-static bool constraint_reference(struct reader *r)
+static bool constraint_reference(struct swift_reader *r)
 {
-    struct node *node = old_substitution(r);
+    struct swift_node *node = old_substitution(r);
     if (node && node->kind == N_MODULE)
         return reader_substitutable(r, node_entity(r, N_PROTOCOL, node, old_name(r), NULL, NULL));
     return node && (node->kind == N_PROTOCOL || node->kind == N_CLASS);
 }
 
-static bool requirement(struct reader *r)
+static bool requirement(struct swift_reader *r)
 {
     if (!constrained(r))
         return false;
@@ -138,9 +138,9 @@ static bool requirement(struct reader *r)
     return reader_eat(r, 'S') ? constraint_reference(r) : old_protocol(r) != NULL;
 }
 
-struct node *old_signature(struct reader *r)
+struct swift_node *old_signature(struct swift_reader *r)
 {
-    struct node *signature = node_new(r, N_SIGNATURE);
+    struct swift_node *signature = node_new(r, N_SIGNATURE);
     while (signature && reader_peek(r) != 'R' && reader_peek(r) != 'r') {
         uint32_t count = 0;
         if (!reader_eat(r, 'z') && (!reader_index(r, &count) || !++count))
@@ -157,25 +157,25 @@ struct node *old_signature(struct reader *r)
 }
 
 /* Binds arguments; those of the outermost type come first. */
-static struct node *bind(struct reader *r, struct node *nominal)
+static struct swift_node *bind(struct swift_reader *r, struct swift_node *nominal)
 {
     if (!node_is_nominal(nominal) || !old_enter(r))
         return NULL;
     if (node_is_nominal(node_child(nominal, 0))) {
-        struct node *parent = bind(r, nominal->children[0]);
+        struct swift_node *parent = bind(r, nominal->children[0]);
         nominal = parent ? node_copy(r, nominal) : NULL;
         if (!nominal)
             return NULL;
         nominal->children[0] = parent;
     }
-    struct node *arguments = node_new(r, N_LIST);
+    struct swift_node *arguments = node_new(r, N_LIST);
     while (arguments && !reader_eat(r, '_'))
         arguments = node_add(r, arguments, old_type(r));
     old_leave(r);
     return arguments && arguments->count ? node_pair(r, N_BOUND, nominal, arguments) : arguments ? nominal : NULL;
 }
 
-static struct node *nominal(struct reader *r)
+static struct swift_node *nominal(struct swift_reader *r)
 {
     switch (reader_next(r)) {
     case 'C': return old_declared(r, N_CLASS);
@@ -188,29 +188,29 @@ static struct node *nominal(struct reader *r)
     }
 }
 
-struct node *old_bound(struct reader *r)
+struct swift_node *old_bound(struct swift_reader *r)
 {
     return bind(r, nominal(r));
 }
 
 /* ---- functions and tuples ---- */
 
-static struct node *function(struct reader *r, const char *attribute)
+static struct swift_node *function(struct swift_reader *r, const char *attribute)
 {
     bool throws = reader_eat(r, 'z');
-    struct node *parameters = old_type(r), *result = parameters ? old_type(r) : NULL;
-    struct node *node = node_add(r, node_add(r, node_say(r, N_FUNCTION_TYPE, attribute), parameters), result);
+    struct swift_node *parameters = old_type(r), *result = parameters ? old_type(r) : NULL;
+    struct swift_node *node = node_add(r, node_add(r, node_say(r, N_FUNCTION_TYPE, attribute), parameters), result);
     return throws ? node_add(r, node, node_effect(r, EFFECT_THROWS, "")) : node;
 }
 
-static struct node *tuple(struct reader *r, bool variadic)
+static struct swift_node *tuple(struct swift_reader *r, bool variadic)
 {
-    struct node *node = node_new(r, N_TUPLE), *last = NULL;
+    struct swift_node *node = node_new(r, N_TUPLE), *last = NULL;
     while (node && !reader_eat(r, '_')) {
         char c = reader_peek(r);
         last = node_new(r, N_TUPLE_ELEMENT);
         if (c >= '0' && c <= '9' && last) {
-            const struct node *label = old_identifier(r);
+            const struct swift_node *label = old_identifier(r);
             if (!label)
                 return NULL;
             last->text = label->text;
@@ -225,9 +225,9 @@ static struct node *tuple(struct reader *r, bool variadic)
     return node;
 }
 
-static struct node *swift_old_type_composition(struct reader *r)
+static struct swift_node *swift_old_type_composition(struct swift_reader *r)
 {
-    struct node *protocols = node_new(r, N_LIST);
+    struct swift_node *protocols = node_new(r, N_LIST);
     while (protocols && !reader_eat(r, '_'))
         protocols = node_add(r, protocols, old_protocol(r));
     return node_put(r, node_with_child(r, N_COMPOSITION, protocols), NULL);
@@ -235,9 +235,9 @@ static struct node *swift_old_type_composition(struct reader *r)
 
 /* ---- function types of SIL ---- */
 
-enum role { CALLEE, PARAMETER, RESULT };
+enum swift_role { CALLEE, PARAMETER, RESULT };
 
-static const char *convention(struct reader *r, enum role role)
+static const char *convention(struct swift_reader *r, enum swift_role role)
 {
     static const struct {
         char code;
@@ -262,12 +262,12 @@ static const char *convention(struct reader *r, enum role role)
     return NULL;
 }
 
-static struct node *impl_attribute(struct reader *r, struct node *function, const char *text)
+static struct swift_node *impl_attribute(struct swift_reader *r, struct swift_node *function, const char *text)
 {
     return text ? node_add(r, function, node_say(r, N_IMPL_ATTRIBUTE, text)) : NULL;
 }
 
-static const char *representation(struct reader *r)
+static const char *representation(struct swift_reader *r)
 {
     switch (reader_next(r)) {
     case 'O': return "@convention(objc_method) ";
@@ -280,23 +280,23 @@ static const char *representation(struct reader *r)
 }
 
 /* Reads conventions and types up to `_`. */
-static struct node *impl_parts(struct reader *r, struct node *function, enum role role)
+static struct swift_node *impl_parts(struct swift_reader *r, struct swift_node *function, enum swift_role role)
 {
     while (function && !reader_eat(r, '_')) {
         bool error = role == RESULT && reader_eat(r, 'z');
         const char *text = convention(r, role);
         if (!text || (error && strcmp(text, "@owned ") != 0))
             return NULL;
-        struct node *part =
+        struct swift_node *part =
             node_say(r, role == RESULT ? N_IMPL_RESULT : N_IMPL_PARAMETER, error ? "@error @owned " : text);
         function = node_add(r, function, node_add(r, part, old_type(r)));
     }
     return function;
 }
 
-static struct node *intermediate_function(struct reader *r)
+static struct swift_node *intermediate_function(struct swift_reader *r)
 {
-    struct node *function = impl_attribute(r, node_new(r, N_IMPL_FUNCTION), convention(r, CALLEE));
+    struct swift_node *function = impl_attribute(r, node_new(r, N_IMPL_FUNCTION), convention(r, CALLEE));
     if (reader_eat(r, 'C'))
         function = impl_attribute(r, function, representation(r));
     if (reader_eat(r, 'G') || reader_eat(r, 'g'))
@@ -308,14 +308,14 @@ static struct node *intermediate_function(struct reader *r)
 
 /* ---- operators ---- */
 
-static struct node *swift_old_type_metatype(struct reader *r, enum node_kind kind)
+static struct swift_node *swift_old_type_metatype(struct swift_reader *r, enum node_kind kind)
 {
     char c = reader_next(r);
     const char *text = c == 't' ? "@thin " : c == 'T' ? "@thick " : c == 'o' ? "@objc_metatype " : NULL;
     return text ? node_add(r, node_say(r, kind, text), old_type(r)) : NULL;
 }
 
-static struct node *special(struct reader *r)
+static struct swift_node *special(struct swift_reader *r)
 {
     switch (reader_next(r)) {
     case 'F': return intermediate_function(r);
@@ -330,13 +330,13 @@ static struct node *special(struct reader *r)
     }
 }
 
-static struct node *generic(struct reader *r)
+static struct swift_node *generic(struct swift_reader *r)
 {
-    struct node *signature = old_signature(r);
+    struct swift_node *signature = old_signature(r);
     return signature ? node_pair(r, N_GENERIC_TYPE, signature, old_type(r)) : NULL;
 }
 
-static struct node *opaque_result(struct reader *r)
+static struct swift_node *opaque_result(struct swift_reader *r)
 {
     uint32_t number;
     if (reader_eat(r, 'u') || (reader_eat(r, 'U') && reader_index(r, &number)))
@@ -344,7 +344,7 @@ static struct node *opaque_result(struct reader *r)
     return NULL;
 }
 
-static struct node *type(struct reader *r)
+static struct swift_node *type(struct swift_reader *r)
 {
     char c = reader_peek(r);
     if (c == 'C' || c == 'O' || c == 'V' || c == 'a')
@@ -379,9 +379,9 @@ static struct node *type(struct reader *r)
     }
 }
 
-struct node *old_type(struct reader *r)
+struct swift_node *old_type(struct swift_reader *r)
 {
-    struct node *node = old_enter(r) ? type(r) : NULL;
+    struct swift_node *node = old_enter(r) ? type(r) : NULL;
     old_leave(r);
     return node_is_type(node) ? node : NULL;
 }

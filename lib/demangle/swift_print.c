@@ -7,7 +7,7 @@ enum { MAX_DEPTH = 512, MAX_STEPS = 1 << 16 };
 
 /* ---- text ---- */
 
-void print_text(struct printer *p, struct sl_str text)
+void print_text(struct swift_printer *p, struct sl_str text)
 {
     if (p->failed)
         return;
@@ -17,19 +17,19 @@ void print_text(struct printer *p, struct sl_str text)
         sl_buf_str(p->out, text);
 }
 
-void print_say(struct printer *p, const char *text)
+void print_say(struct swift_printer *p, const char *text)
 {
     print_text(p, sl_str(text));
 }
 
-void print_number(struct printer *p, uint32_t number)
+void print_number(struct swift_printer *p, uint32_t number)
 {
     char text[16];
     int size = snprintf(text, sizeof text, "%u", number);
     print_text(p, (struct sl_str){text, (size_t)size});
 }
 
-bool print_enter(struct printer *p)
+bool print_enter(struct swift_printer *p)
 {
     p->depth++;
     if (p->depth > MAX_DEPTH || ++p->steps > MAX_STEPS)
@@ -37,12 +37,12 @@ bool print_enter(struct printer *p)
     return !p->failed;
 }
 
-void print_leave(struct printer *p)
+void print_leave(struct swift_printer *p)
 {
     p->depth--;
 }
 
-void print_list(struct printer *p, const struct node *list, uint32_t from, const char *separator)
+void print_list(struct swift_printer *p, const struct swift_node *list, uint32_t from, const char *separator)
 {
     for (uint32_t i = from; list && i < list->count && !p->failed; i++) {
         if (i > from)
@@ -62,7 +62,7 @@ struct form {
     const char *word;
     struct sl_str extra;
     uint32_t number;
-    const struct node *arguments;
+    const struct swift_node *arguments;
 };
 
 static bool has_space(struct sl_str text)
@@ -71,21 +71,21 @@ static bool has_space(struct sl_str text)
 }
 
 /* Returns the innermost context that is printed; NULL = none. */
-static const struct node *visible(const struct node *context)
+static const struct swift_node *visible(const struct swift_node *context)
 {
     while (context && context->kind == N_ANONYMOUS && !context->text.size)
         context = node_child(context, 0);
     return context && context->kind != N_MODULE ? context : NULL;
 }
 
-static void extra(struct printer *p, const struct form *form)
+static void extra(struct swift_printer *p, const struct form *form)
 {
     print_text(p, form->extra);
     if (form->number != NO_INDEX)
         print_number(p, form->number);
 }
 
-static void name(struct printer *p, const struct node *entity, const struct form *form, bool extra_first)
+static void name(struct swift_printer *p, const struct swift_node *entity, const struct form *form, bool extra_first)
 {
     bool named = form->named || form->word;
     if (named && extra_first && form->extra.size) {
@@ -106,10 +106,11 @@ static void name(struct printer *p, const struct node *entity, const struct form
 
 /* Prints `context.name(types)`, or `name(types) in context` if one of the two has several words. Returns the context that
  * remains to be printed. */
-static const struct node *declaration(struct printer *p, const struct node *entity, bool prefix, struct form form)
+static const struct swift_node *declaration(struct swift_printer *p, const struct swift_node *entity, bool prefix,
+                                            struct form form)
 {
-    const struct node *word = form.named ? node_child(entity, 1) : NULL, *type = node_child(entity, 3);
-    const struct node *context = visible(node_child(entity, 0)), *rest = NULL;
+    const struct swift_node *word = form.named ? node_child(entity, 1) : NULL, *type = node_child(entity, 3);
+    const struct swift_node *context = visible(node_child(entity, 0)), *rest = NULL;
     bool many_words = has_space(form.extra), phrase = many_words || (word && word->kind == N_LOCAL_NAME);
     if (prefix && (form.type != NO_TYPE || phrase))
         return entity;
@@ -138,10 +139,10 @@ static struct form form(enum type_form type, struct sl_str text)
     return (struct form){.type = type, .extra = text, .number = NO_INDEX};
 }
 
-static struct form get_form(const struct node *node)
+static struct form get_form(const struct swift_node *node)
 {
     struct form f = form(NO_TYPE, node->text);
-    const struct node *context = node_child(node, 0);
+    const struct swift_node *context = node_child(node, 0);
     bool of_class = context && context->kind == N_CLASS;
     switch (node->kind) {
     case N_FUNCTION:
@@ -165,26 +166,26 @@ static struct form get_form(const struct node *node)
     return f;
 }
 
-static const struct node *accessor(struct printer *p, const struct node *node, bool prefix)
+static const struct swift_node *accessor(struct swift_printer *p, const struct swift_node *node, bool prefix)
 {
-    const struct node *storage = node_child(node, 0);
+    const struct swift_node *storage = node_child(node, 0);
     struct form f = get_form(storage);
     f.type = AS_VALUE;
     f.extra = node->text;
-    const struct node *rest = declaration(p, storage, prefix, f);
+    const struct swift_node *rest = declaration(p, storage, prefix, f);
     return rest == storage ? node : rest;
 }
 
-static const struct node *bound_function(struct printer *p, const struct node *node, bool prefix)
+static const struct swift_node *bound_function(struct swift_printer *p, const struct swift_node *node, bool prefix)
 {
-    const struct node *function = node_child(node, 0);
+    const struct swift_node *function = node_child(node, 0);
     struct form f = get_form(function);
     f.arguments = node_child(node, 1);
-    const struct node *rest = declaration(p, function, prefix, f);
+    const struct swift_node *rest = declaration(p, function, prefix, f);
     return rest == function ? node : rest;
 }
 
-static const struct node *context_node(struct printer *p, const struct node *node, bool prefix)
+static const struct swift_node *context_node(struct swift_printer *p, const struct swift_node *node, bool prefix)
 {
     switch (node->kind) {
     case N_MODULE: return NULL;
@@ -209,18 +210,18 @@ static const struct node *context_node(struct printer *p, const struct node *nod
     }
 }
 
-const struct node *print_context(struct printer *p, const struct node *node, bool prefix)
+const struct swift_node *print_context(struct swift_printer *p, const struct swift_node *node, bool prefix)
 {
-    const struct node *rest = print_enter(p) ? context_node(p, node, prefix) : NULL;
+    const struct swift_node *rest = print_enter(p) ? context_node(p, node, prefix) : NULL;
     print_leave(p);
     return rest;
 }
 
 /* ---- symbols ---- */
 
-static void special_name(struct printer *p, const struct node *node)
+static void special_name(struct swift_printer *p, const struct swift_node *node)
 {
-    const struct node *named = node_child(node, 0);
+    const struct swift_node *named = node_child(node, 0);
     if (node->kind == N_RELATED_NAME) {
         print_say(p, "related decl '");
         print_text(p, node->text);
@@ -233,7 +234,7 @@ static void special_name(struct printer *p, const struct node *node)
     }
 }
 
-static void other_node(struct printer *p, const struct node *node)
+static void other_node(struct swift_printer *p, const struct swift_node *node)
 {
     switch (node->kind) {
     case N_IDENTIFIER:
@@ -270,7 +271,7 @@ static void other_node(struct printer *p, const struct node *node)
     }
 }
 
-void print_node(struct printer *p, const struct node *node)
+void print_node(struct swift_printer *p, const struct swift_node *node)
 {
     if (!node)
         return;
@@ -285,9 +286,9 @@ void print_node(struct printer *p, const struct node *node)
     print_leave(p);
 }
 
-bool swift_print(const struct node *symbol, bool returns, struct sl_buf *out, size_t limit)
+bool swift_print(const struct swift_node *symbol, bool returns, struct sl_buf *out, size_t limit)
 {
-    struct printer p = {.out = out, .end = out->size + limit, .returns = returns};
+    struct swift_printer p = {.out = out, .end = out->size + limit, .returns = returns};
     size_t start = out->size;
     print_list(&p, symbol, 0, "");
     return !p.failed && !out->failed && out->size > start;

@@ -4,7 +4,7 @@
 /* ---- generic parameters ---- */
 
 /* Prints A ... Z, AB, BB ...; the number of a deeper level follows. */
-static void parameter(struct printer *p, uint32_t depth, uint32_t index)
+static void parameter(struct swift_printer *p, uint32_t depth, uint32_t index)
 {
     do {
         char letter[2] = {(char)('A' + index % 26), '\0'};
@@ -15,10 +15,10 @@ static void parameter(struct printer *p, uint32_t depth, uint32_t index)
         print_number(p, depth);
 }
 
-static const struct node *marker(const struct node *signature, uint32_t depth, uint32_t index)
+static const struct swift_node *marker(const struct swift_node *signature, uint32_t depth, uint32_t index)
 {
     for (uint32_t i = 0; i < signature->count; i++) {
-        const struct node *child = signature->children[i], *subject = node_child(child, 0);
+        const struct swift_node *child = signature->children[i], *subject = node_child(child, 0);
         if ((child->kind == N_PACK_MARKER || child->kind == N_VALUE_MARKER) && subject->kind == N_PARAMETER &&
             subject->depth == depth && subject->index == index)
             return child;
@@ -26,7 +26,7 @@ static const struct node *marker(const struct node *signature, uint32_t depth, u
     return NULL;
 }
 
-static void signature_level(struct printer *p, const struct node *signature, uint32_t depth)
+static void signature_level(struct swift_printer *p, const struct swift_node *signature, uint32_t depth)
 {
     enum { MAX_SHOWN = 128 };
     uint32_t count = signature->children[depth]->index;
@@ -36,7 +36,7 @@ static void signature_level(struct printer *p, const struct node *signature, uin
             print_say(p, "...");
             return;
         }
-        const struct node *mark = signature->count > depth + 1 ? marker(signature, depth, i) : NULL;
+        const struct swift_node *mark = signature->count > depth + 1 ? marker(signature, depth, i) : NULL;
         if (mark)
             print_say(p, mark->kind == N_PACK_MARKER ? "each " : "let ");
         parameter(p, depth, i);
@@ -47,7 +47,7 @@ static void signature_level(struct printer *p, const struct node *signature, uin
     }
 }
 
-void print_signature(struct printer *p, const struct node *signature)
+void print_signature(struct swift_printer *p, const struct swift_node *signature)
 {
     print_say(p, "<");
     for (uint32_t i = 0; i < signature->count && signature->children[i]->kind == N_PARAMETER_COUNT; i++) {
@@ -59,14 +59,14 @@ void print_signature(struct printer *p, const struct node *signature)
 
 /* ---- functions ---- */
 
-static const struct node *without_signature(const struct node *type)
+static const struct swift_node *without_signature(const struct swift_node *type)
 {
     while (type && type->kind == N_GENERIC_TYPE)
         type = node_child(type, 1);
     return type;
 }
 
-bool print_is_function(const struct node *type)
+bool print_is_function(const struct swift_node *type)
 {
     type = without_signature(type);
     if (!type || type->kind != N_FUNCTION_TYPE)
@@ -75,7 +75,7 @@ bool print_is_function(const struct node *type)
            sl_str_equal(type->text, SL_STR("@convention(thin) "));
 }
 
-static void element(struct printer *p, const struct node *element, bool label)
+static void element(struct swift_printer *p, const struct swift_node *element, bool label)
 {
     if (label && element->text.size) {
         print_text(p, element->text);
@@ -85,14 +85,14 @@ static void element(struct printer *p, const struct node *element, bool label)
     print_say(p, element->index ? "..." : "");
 }
 
-static void parameters(struct printer *p, const struct node *tuple, const struct node *labels)
+static void parameters(struct swift_printer *p, const struct swift_node *tuple, const struct swift_node *labels)
 {
     bool labelled = labels && labels->count;
     print_say(p, "(");
     if (tuple->kind != N_TUPLE)
         print_node(p, tuple);
     for (uint32_t i = 0; tuple->kind == N_TUPLE && i < tuple->count; i++) {
-        const struct node *label = labelled ? node_child(labels, i) : NULL;
+        const struct swift_node *label = labelled ? node_child(labels, i) : NULL;
         print_say(p, i ? ", " : "");
         if (labelled) {
             print_text(p, label && label->kind == N_IDENTIFIER ? label->text : SL_STR("_"));
@@ -103,9 +103,9 @@ static void parameters(struct printer *p, const struct node *tuple, const struct
     print_say(p, ")");
 }
 
-static void effect_before(struct printer *p, const struct node *effect)
+static void effect_before(struct swift_printer *p, const struct swift_node *effect)
 {
-    const struct node *actor = node_child(effect, 0);
+    const struct swift_node *actor = node_child(effect, 0);
     if (actor) {
         print_say(p, "@");
         print_node(p, actor);
@@ -114,7 +114,7 @@ static void effect_before(struct printer *p, const struct node *effect)
     print_text(p, effect->text);
 }
 
-static const struct node *find_effect(const struct node *function, enum effect effect)
+static const struct swift_node *find_effect(const struct swift_node *function, enum effect effect)
 {
     for (uint32_t i = 2; i < function->count; i++)
         if (function->children[i]->index == effect)
@@ -122,9 +122,9 @@ static const struct node *find_effect(const struct node *function, enum effect e
     return NULL;
 }
 
-static void result(struct printer *p, const struct node *function)
+static void result(struct swift_printer *p, const struct swift_node *function)
 {
-    const struct node *throws = find_effect(function, EFFECT_THROWS), *thrown = node_child(throws, 0);
+    const struct swift_node *throws = find_effect(function, EFFECT_THROWS), *thrown = node_child(throws, 0);
     print_say(p, find_effect(function, EFFECT_ASYNC) ? " async" : "");
     print_say(p, thrown ? " throws(" : throws ? " throws" : "");
     print_node(p, thrown);
@@ -133,8 +133,8 @@ static void result(struct printer *p, const struct node *function)
     print_node(p, node_child(function, 1));
 }
 
-void print_function_type(struct printer *p, const struct node *type, const struct node *labels,
-                         const struct node *arguments)
+void print_function_type(struct swift_printer *p, const struct swift_node *type, const struct swift_node *labels,
+                         const struct swift_node *arguments)
 {
     if (arguments) {
         print_say(p, "<");
@@ -157,12 +157,12 @@ void print_function_type(struct printer *p, const struct node *type, const struc
         result(p, type);
 }
 
-static void intermediate_function(struct printer *p, const struct node *function)
+static void intermediate_function(struct swift_printer *p, const struct swift_node *function)
 {
     enum node_kind state = N_IMPL_ATTRIBUTE;
     uint32_t i = 0;
     for (; i < function->count && function->children[i]->kind != N_LITERAL; i++) {
-        const struct node *child = function->children[i];
+        const struct swift_node *child = function->children[i];
         enum node_kind kind = child->kind == N_SIGNATURE ? N_IMPL_ATTRIBUTE : child->kind;
         if (state == kind && kind != N_IMPL_ATTRIBUTE)
             print_say(p, ", ");
@@ -193,15 +193,15 @@ static void intermediate_function(struct printer *p, const struct node *function
 
 /* ---- syntactic sugar ---- */
 
-static bool is_standard(const struct node *nominal, const char *name)
+static bool is_standard(const struct swift_node *nominal, const char *name)
 {
-    const struct node *module = node_child(nominal, 0), *identifier = node_child(nominal, 1);
+    const struct swift_node *module = node_child(nominal, 0), *identifier = node_child(nominal, 1);
     return module && module->kind == N_MODULE && sl_str_equal(module->text, SL_STR("Swift")) && identifier &&
            identifier->kind == N_IDENTIFIER && sl_str_equal(identifier->text, sl_str(name));
 }
 
 /* True if `T` can be followed by `?` or `.Type` without parentheses. */
-static bool is_simple(const struct node *type)
+static bool is_simple(const struct swift_node *type)
 {
     switch (type->kind) {
     case N_FUNCTION_TYPE:
@@ -215,7 +215,7 @@ static bool is_simple(const struct node *type)
     }
 }
 
-static void with_parentheses(struct printer *p, const struct node *type)
+static void with_parentheses(struct swift_printer *p, const struct swift_node *type)
 {
     bool simple = is_simple(type);
     print_say(p, simple ? "" : "(");
@@ -223,16 +223,16 @@ static void with_parentheses(struct printer *p, const struct node *type)
     print_say(p, simple ? "" : ")");
 }
 
-static void bracketed(struct printer *p, const struct node *list)
+static void bracketed(struct swift_printer *p, const struct swift_node *list)
 {
     print_say(p, "[");
     print_list(p, list, 0, " : ");
     print_say(p, "]");
 }
 
-static void bound(struct printer *p, const struct node *type)
+static void bound(struct swift_printer *p, const struct swift_node *type)
 {
-    const struct node *nominal = node_child(type, 0), *arguments = node_child(type, 1);
+    const struct swift_node *nominal = node_child(type, 0), *arguments = node_child(type, 1);
     bool optional = arguments->count == 1 && is_standard(nominal, "Optional");
     bool unwrapped = arguments->count == 1 && is_standard(nominal, "ImplicitlyUnwrappedOptional");
     if (optional || unwrapped) {
@@ -253,7 +253,7 @@ static void bound(struct printer *p, const struct node *type)
     }
 }
 
-static void sugar(struct printer *p, const struct node *type)
+static void sugar(struct swift_printer *p, const struct swift_node *type)
 {
     switch (type->text.data[0]) {
     case '?':
@@ -271,9 +271,9 @@ static void sugar(struct printer *p, const struct node *type)
 
 /* ---- other types ---- */
 
-static void swift_print_type_composition(struct printer *p, const struct node *type)
+static void swift_print_type_composition(struct swift_printer *p, const struct swift_node *type)
 {
-    const struct node *protocols = node_child(type, 0), *superclass = node_child(type, 1);
+    const struct swift_node *protocols = node_child(type, 0), *superclass = node_child(type, 1);
     print_node(p, superclass);
     print_say(p, superclass && protocols->count ? " & " : "");
     print_list(p, protocols, 0, " & ");
@@ -283,9 +283,9 @@ static void swift_print_type_composition(struct printer *p, const struct node *t
         print_say(p, "Any");
 }
 
-static void swift_print_type_metatype(struct printer *p, const struct node *type)
+static void swift_print_type_metatype(struct swift_printer *p, const struct swift_node *type)
 {
-    const struct node *instance = node_child(type, 0);
+    const struct swift_node *instance = node_child(type, 0);
     bool existential = instance->kind == N_COMPOSITION || instance->kind == N_EXISTENTIAL_METATYPE;
     print_text(p, type->text);
     if (type->kind == N_EXISTENTIAL_METATYPE)
@@ -295,7 +295,7 @@ static void swift_print_type_metatype(struct printer *p, const struct node *type
     print_say(p, type->kind == N_METATYPE && existential ? ".Protocol" : ".Type");
 }
 
-static void tuple(struct printer *p, const struct node *type)
+static void tuple(struct swift_printer *p, const struct swift_node *type)
 {
     print_say(p, "(");
     for (uint32_t i = 0; i < type->count; i++) {
@@ -306,16 +306,17 @@ static void tuple(struct printer *p, const struct node *type)
 }
 
 /* Prints a box; `inout` marks a mutable field. */
-static void box(struct printer *p, const struct node *type)
+static void box(struct swift_printer *p, const struct swift_node *type)
 {
-    const struct node *fields = node_child(type, 0), *signature = node_child(type, 1), *arguments = node_child(type, 2);
+    const struct swift_node *fields = node_child(type, 0), *signature = node_child(type, 1),
+                            *arguments = node_child(type, 2);
     if (signature) {
         print_signature(p, signature);
         print_say(p, " ");
     }
     print_say(p, "{");
     for (uint32_t i = 0; i < fields->count; i++) {
-        const struct node *field = fields->children[i];
+        const struct swift_node *field = fields->children[i];
         bool mutable = field->kind == N_MARKED && sl_str_equal(field->text, SL_STR("inout "));
         print_say(p, i ? ", " : " ");
         print_say(p, mutable ? "var " : "let ");
@@ -329,16 +330,16 @@ static void box(struct printer *p, const struct node *type)
     }
 }
 
-static void generic(struct printer *p, const struct node *type)
+static void generic(struct swift_printer *p, const struct swift_node *type)
 {
-    const struct node *inner = node_child(type, 1);
+    const struct swift_node *inner = node_child(type, 1);
     print_signature(p, node_child(type, 0));
     bool plain = inner->kind == N_GENERIC_TYPE || (inner->kind == N_FUNCTION_TYPE && !inner->text.size);
     print_say(p, plain ? "" : " ");
     print_node(p, inner);
 }
 
-void print_type(struct printer *p, const struct node *type)
+void print_type(struct swift_printer *p, const struct swift_node *type)
 {
     switch (type->kind) {
     case N_BUILTIN:

@@ -3,124 +3,124 @@
 
 /* ---- operators of one character ---- */
 
-static struct node *class_type(struct reader *r)
+static struct swift_node *class_type(struct swift_reader *r)
 {
     return entity_nominal(r, N_CLASS);
 }
 
-static struct node *struct_type(struct reader *r)
+static struct swift_node *struct_type(struct swift_reader *r)
 {
     return entity_nominal(r, N_STRUCT);
 }
 
-static struct node *enum_type(struct reader *r)
+static struct swift_node *enum_type(struct swift_reader *r)
 {
     return entity_nominal(r, N_ENUM);
 }
 
-static struct node *protocol_type(struct reader *r)
+static struct swift_node *protocol_type(struct swift_reader *r)
 {
     return entity_nominal(r, N_PROTOCOL);
 }
 
-static struct node *alias_type(struct reader *r)
+static struct swift_node *alias_type(struct swift_reader *r)
 {
     return entity_nominal(r, N_ALIAS);
 }
 
-static struct node *function_type(struct reader *r)
+static struct swift_node *function_type(struct swift_reader *r)
 {
     return type_function(r, "");
 }
 
-static struct node *in_out(struct reader *r)
+static struct swift_node *in_out(struct swift_reader *r)
 {
     return node_marked(r, "inout ", reader_pop_type(r));
 }
 
-static struct node *shared(struct reader *r)
+static struct swift_node *shared(struct swift_reader *r)
 {
     return node_marked(r, "__shared ", reader_pop_type(r));
 }
 
-static struct node *owned(struct reader *r)
+static struct swift_node *owned(struct swift_reader *r)
 {
     return node_marked(r, "__owned ", reader_pop_type(r));
 }
 
-static struct node *swift_read_metatype(struct reader *r)
+static struct swift_node *swift_read_metatype(struct swift_reader *r)
 {
     return node_with_child(r, N_METATYPE, reader_pop_type(r));
 }
 
-static struct node *type_metadata(struct reader *r)
+static struct swift_node *type_metadata(struct swift_reader *r)
 {
     return node_phrase(r, "type metadata for ", reader_pop_type(r), NULL, NULL);
 }
 
-static struct node *throwing(struct reader *r)
+static struct swift_node *throwing(struct swift_reader *r)
 {
     return node_effect(r, EFFECT_THROWS, "");
 }
 
-static struct node *swift_read_composition(struct reader *r)
+static struct swift_node *swift_read_composition(struct swift_reader *r)
 {
     return node_put(r, node_with_child(r, N_COMPOSITION, type_protocols(r)), NULL);
 }
 
-static struct node *signature_of_one(struct reader *r)
+static struct swift_node *signature_of_one(struct swift_reader *r)
 {
     return generic_signature(r, false);
 }
 
-static struct node *signature_of_many(struct reader *r)
+static struct swift_node *signature_of_many(struct swift_reader *r)
 {
     return generic_signature(r, true);
 }
 
-static struct node *generic_type(struct reader *r)
+static struct swift_node *generic_type(struct swift_reader *r)
 {
-    struct node *signature = reader_pop_kind(r, N_SIGNATURE);
+    struct swift_node *signature = reader_pop_kind(r, N_SIGNATURE);
     return signature ? node_pair(r, N_GENERIC_TYPE, signature, reader_pop_type(r)) : NULL;
 }
 
-static struct node *first_parameter(struct reader *r)
+static struct swift_node *first_parameter(struct swift_reader *r)
 {
     return node_parameter(r, 0, 0);
 }
 
-static struct node *swift_module(struct reader *r)
+static struct swift_node *swift_module(struct swift_reader *r)
 {
     return node_say(r, N_MODULE, "Swift");
 }
 
-static struct node *static_entity(struct reader *r)
+static struct swift_node *static_entity(struct swift_reader *r)
 {
     return node_with_child(r, N_STATIC, reader_pop_entity(r));
 }
 
-static struct node *empty_list(struct reader *r)
+static struct swift_node *empty_list(struct swift_reader *r)
 {
     return node_new(r, N_EMPTY_LIST);
 }
 
-static struct node *first_element(struct reader *r)
+static struct swift_node *first_element(struct swift_reader *r)
 {
     return node_new(r, N_FIRST_ELEMENT);
 }
 
-static struct node *variadic(struct reader *r)
+static struct swift_node *variadic(struct swift_reader *r)
 {
     return node_new(r, N_VARIADIC);
 }
 
-static struct node *identifier(struct reader *r)
+static struct swift_node *identifier(struct swift_reader *r)
 {
     r->at--;
     return name_identifier(r);
 }
 
-static struct node *(*const operators[128])(struct reader *r) = {
+static struct swift_node *(*const operators[128])(struct swift_reader *r) = {
     ['$'] = type_integer,
     ['0' ... '9'] = identifier,
     ['A'] = name_substitution,
@@ -174,32 +174,32 @@ static struct node *(*const operators[128])(struct reader *r) = {
 
 /* ---- the symbol ---- */
 
-static bool is_attribute(const struct node *node)
+static bool is_attribute(const struct swift_node *node)
 {
     return node && (node->kind == N_ATTRIBUTE || node->kind == N_SPECIALIZED);
 }
 
 /* True for nodes that can be a whole symbol; any other is an operand that no operator has used. */
-static bool is_symbol(const struct node *node)
+static bool is_symbol(const struct swift_node *node)
 {
     return node_is_type(node) || (node_is_context(node) && node->kind != N_MODULE && node->kind != N_ANONYMOUS) ||
            (node && (node->kind == N_PHRASE || node->kind == N_TYPE_MANGLING));
 }
 
-static struct node *whole(struct reader *r)
+static struct swift_node *whole(struct swift_reader *r)
 {
-    struct node *symbol = node_new(r, N_LIST);
+    struct swift_node *symbol = node_new(r, N_LIST);
     while (symbol && is_attribute(reader_top(r)))
         symbol = node_add(r, symbol, reader_pop(r));
-    struct node *entity = reader_pop(r);
+    struct swift_node *entity = reader_pop(r);
     return is_symbol(entity) && !r->stack->count ? node_add(r, symbol, entity) : NULL;
 }
 
-struct node *swift_read(struct reader *r)
+struct swift_node *swift_read(struct swift_reader *r)
 {
     while (r->at < r->text.size && r->text.data[r->at] != '.') { /* a dot begins a suffix appended by tools */
         unsigned char c = (unsigned char)reader_next(r);
-        struct node *(*operator)(struct reader *) = c < 128 ? operators[c] : NULL;
+        struct swift_node *(*operator)(struct swift_reader *) = c < 128 ? operators[c] : NULL;
         if (!operator|| !reader_push(r, operator(r)))
             return NULL;
     }

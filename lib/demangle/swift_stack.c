@@ -3,17 +3,17 @@
 
 /* ---- the text ---- */
 
-char reader_peek(const struct reader *r)
+char reader_peek(const struct swift_reader *r)
 {
     return r->at < r->text.size ? r->text.data[r->at] : '\0';
 }
 
-char reader_next(struct reader *r)
+char reader_next(struct swift_reader *r)
 {
     return r->at < r->text.size ? r->text.data[r->at++] : '\0';
 }
 
-bool reader_eat(struct reader *r, char c)
+bool reader_eat(struct swift_reader *r, char c)
 {
     if (r->at == r->text.size || r->text.data[r->at] != c)
         return false;
@@ -21,7 +21,7 @@ bool reader_eat(struct reader *r, char c)
     return true;
 }
 
-bool reader_eat_text(struct reader *r, const char *text)
+bool reader_eat_text(struct swift_reader *r, const char *text)
 {
     size_t size = strlen(text);
     if (size > r->text.size - r->at || memcmp(r->text.data + r->at, text, size) != 0)
@@ -30,7 +30,7 @@ bool reader_eat_text(struct reader *r, const char *text)
     return true;
 }
 
-bool reader_natural(struct reader *r, uint32_t *value)
+bool reader_natural(struct swift_reader *r, uint32_t *value)
 {
     enum { MAX = 1 << 24 };
     uint32_t number = 0;
@@ -45,7 +45,7 @@ bool reader_natural(struct reader *r, uint32_t *value)
     return true;
 }
 
-bool reader_index(struct reader *r, uint32_t *value)
+bool reader_index(struct swift_reader *r, uint32_t *value)
 {
     *value = 0;
     if (reader_eat(r, '_'))
@@ -53,7 +53,7 @@ bool reader_index(struct reader *r, uint32_t *value)
     return reader_natural(r, value) && ++*value && reader_eat(r, '_');
 }
 
-bool reader_subset(struct reader *r, char end)
+bool reader_subset(struct swift_reader *r, char end)
 {
     size_t start = r->at;
     while (reader_eat(r, 'S') || reader_eat(r, 'U'))
@@ -61,7 +61,7 @@ bool reader_subset(struct reader *r, char end)
     return r->at > start && reader_eat(r, end);
 }
 
-struct sl_str reader_take(struct reader *r, uint32_t size)
+struct sl_str reader_take(struct swift_reader *r, uint32_t size)
 {
     if (size > r->text.size - r->at)
         return (struct sl_str){"", 0};
@@ -71,78 +71,78 @@ struct sl_str reader_take(struct reader *r, uint32_t size)
 
 /* ---- the stack ---- */
 
-struct node *reader_push(struct reader *r, struct node *node)
+struct swift_node *reader_push(struct swift_reader *r, struct swift_node *node)
 {
     return node_add(r, r->stack, node) ? node : NULL;
 }
 
-struct node *reader_top(const struct reader *r)
+struct swift_node *reader_top(const struct swift_reader *r)
 {
     return r->stack->count ? r->stack->children[r->stack->count - 1] : NULL;
 }
 
-struct node *reader_pop(struct reader *r)
+struct swift_node *reader_pop(struct swift_reader *r)
 {
     return r->stack->count ? r->stack->children[--r->stack->count] : NULL;
 }
 
-static struct node *pop_if(struct reader *r, bool (*wanted)(const struct node *))
+static struct swift_node *pop_if(struct swift_reader *r, bool (*wanted)(const struct swift_node *))
 {
     return wanted(reader_top(r)) ? reader_pop(r) : NULL;
 }
 
-struct node *reader_pop_kind(struct reader *r, enum node_kind kind)
+struct swift_node *reader_pop_kind(struct swift_reader *r, enum node_kind kind)
 {
-    struct node *top = reader_top(r);
+    struct swift_node *top = reader_top(r);
     return top && top->kind == kind ? reader_pop(r) : NULL;
 }
 
-struct node *reader_pop_type(struct reader *r)
+struct swift_node *reader_pop_type(struct swift_reader *r)
 {
     return pop_if(r, node_is_type);
 }
 
-struct node *reader_pop_nominal(struct reader *r)
+struct swift_node *reader_pop_nominal(struct swift_reader *r)
 {
     return pop_if(r, node_is_nominal);
 }
 
-struct node *reader_pop_name(struct reader *r)
+struct swift_node *reader_pop_name(struct swift_reader *r)
 {
     return pop_if(r, node_is_name);
 }
 
-static bool is_entity(const struct node *node)
+static bool is_entity(const struct swift_node *node)
 {
     return node_is_type(node) || (node_is_context(node) && node->kind != N_MODULE);
 }
 
-struct node *reader_pop_entity(struct reader *r)
+struct swift_node *reader_pop_entity(struct swift_reader *r)
 {
     return pop_if(r, is_entity);
 }
 
-struct node *reader_pop_module(struct reader *r)
+struct swift_node *reader_pop_module(struct swift_reader *r)
 {
-    struct node *name = reader_pop_kind(r, N_IDENTIFIER);
+    struct swift_node *name = reader_pop_kind(r, N_IDENTIFIER);
     return name ? node_text(r, N_MODULE, name->text) : reader_pop_kind(r, N_MODULE);
 }
 
-struct node *reader_pop_context(struct reader *r)
+struct swift_node *reader_pop_context(struct swift_reader *r)
 {
-    struct node *module = reader_pop_module(r);
+    struct swift_node *module = reader_pop_module(r);
     return module ? module : pop_if(r, node_is_context);
 }
 
-struct node *reader_pop_protocol(struct reader *r)
+struct swift_node *reader_pop_protocol(struct swift_reader *r)
 {
     if (node_is_type(reader_top(r)))
         return reader_pop_kind(r, N_PROTOCOL);
-    struct node *name = reader_pop_name(r);
+    struct swift_node *name = reader_pop_name(r);
     return name ? node_entity(r, N_PROTOCOL, reader_pop_context(r), name, NULL, NULL) : NULL;
 }
 
-struct node *reader_substitutable(struct reader *r, struct node *node)
+struct swift_node *reader_substitutable(struct swift_reader *r, struct swift_node *node)
 {
     return node_add(r, r->substitutions, node) ? node : NULL;
 }

@@ -2,14 +2,14 @@
  * those that are not printed have an empty text. */
 #include "demangle/swift_tree.h"
 
-static struct node *attribute(struct reader *r, const char *text)
+static struct swift_node *attribute(struct swift_reader *r, const char *text)
 {
     return node_say(r, N_ATTRIBUTE, text);
 }
 
 /* ---- specialisations ---- */
 
-static bool special_info(struct reader *r)
+static bool special_info(struct swift_reader *r)
 {
     reader_eat(r, 'q');
     if (!reader_eat(r, 'a'))
@@ -18,18 +18,18 @@ static bool special_info(struct reader *r)
     return pass >= '0' && pass <= '9';
 }
 
-static struct node *generic_special(struct reader *r)
+static struct swift_node *generic_special(struct swift_reader *r)
 {
     return special_info(r) && type_list(r) ? node_new(r, N_SPECIALIZED) : NULL;
 }
 
-static struct node *partial_special(struct reader *r)
+static struct swift_node *partial_special(struct swift_reader *r)
 {
     return special_info(r) && reader_pop_type(r) ? node_new(r, N_SPECIALIZED) : NULL;
 }
 
 /* Reads a specialisation with dropped arguments: `t` and the number of each, then the kind of specialisation. */
-static struct node *dropping_special(struct reader *r)
+static struct swift_node *dropping_special(struct swift_reader *r)
 {
     uint32_t number;
     do {
@@ -43,13 +43,13 @@ static struct node *dropping_special(struct reader *r)
  * its root and value; a type. */
 enum { TAKES_NAME = 'n', TAKES_CLOSURE = 'c', TAKES_KEY_PATH = 'k', TAKES_TYPE = 't' };
 
-static char look_ahead(const struct reader *r)
+static char look_ahead(const struct swift_reader *r)
 {
     return r->at + 1 < r->text.size ? r->text.data[r->at + 1] : '\0';
 }
 
 /* Reads a constant propagated into an argument; if `first` is false, the next field of a struct, if there is one. */
-static bool constant(struct reader *r, struct sl_buf *takes, bool first)
+static bool constant(struct swift_reader *r, struct sl_buf *takes, bool first)
 {
     uint32_t number;
     char c = reader_peek(r), second = look_ahead(r);
@@ -72,7 +72,7 @@ static bool constant(struct reader *r, struct sl_buf *takes, bool first)
     return true;
 }
 
-static bool argument(struct reader *r, struct sl_buf *takes)
+static bool argument(struct swift_reader *r, struct sl_buf *takes)
 {
     uint32_t number;
     switch (reader_next(r)) {
@@ -99,7 +99,7 @@ static bool argument(struct reader *r, struct sl_buf *takes)
     }
 }
 
-static bool take_operands(struct reader *r, char what)
+static bool take_operands(struct swift_reader *r, char what)
 {
     switch (what) {
     case TAKES_CLOSURE:
@@ -115,7 +115,7 @@ static bool take_operands(struct reader *r, char what)
     }
 }
 
-static struct node *signature_special(struct reader *r)
+static struct swift_node *signature_special(struct swift_reader *r)
 {
     struct sl_buf takes = {0};
     bool good = special_info(r);
@@ -131,14 +131,14 @@ static struct node *signature_special(struct reader *r)
 
 /* ---- derivatives ---- */
 
-static const char *derivative_kind(struct reader *r, const char *const texts[4])
+static const char *derivative_kind(struct swift_reader *r, const char *const texts[4])
 {
     static const char letters[] = "frdp";
     const char *at = reader_peek(r) ? strchr(letters, reader_next(r)) : NULL;
     return at ? texts[at - letters] : NULL;
 }
 
-static struct node *subset_thunk(struct reader *r)
+static struct swift_node *subset_thunk(struct swift_reader *r)
 {
     static const char *const texts[] = {
         "autodiff subset parameters thunk for forward-mode derivative from ",
@@ -150,11 +150,11 @@ static struct node *subset_thunk(struct reader *r)
     if (!text || !reader_subset(r, 'p') || !reader_subset(r, 'r') || !reader_subset(r, 'P'))
         return NULL;
     reader_pop_kind(r, N_SIGNATURE);
-    struct node *type = reader_pop_type(r), *original = type ? reader_pop_entity(r) : NULL;
+    struct swift_node *type = reader_pop_type(r), *original = type ? reader_pop_entity(r) : NULL;
     return node_phrase(r, text, original ? original : type, NULL, NULL);
 }
 
-static struct node *derivative(struct reader *r)
+static struct swift_node *derivative(struct swift_reader *r)
 {
     static const char *const plain[] = {"forward-mode derivative of ", "reverse-mode derivative of ",
                                         "differential of ", "pullback of "};
@@ -181,7 +181,7 @@ static struct node *derivative(struct reader *r)
 /* ---- thunks ---- */
 
 /* Shows the type that is called, the first of the two. */
-static struct node *reabstraction(struct reader *r, bool self)
+static struct swift_node *reabstraction(struct swift_reader *r, bool self)
 {
     reader_pop_kind(r, N_SIGNATURE);
     if ((self && !reader_pop_type(r)) || !reader_pop_type(r))
@@ -189,65 +189,65 @@ static struct node *reabstraction(struct reader *r, bool self)
     return node_phrase(r, "thunk for ", reader_pop_type(r), NULL, NULL);
 }
 
-static struct node *with_global_actor(struct reader *r)
+static struct swift_node *with_global_actor(struct swift_reader *r)
 {
-    struct node *actor = reader_pop_type(r), *thunk = reader_pop_kind(r, N_PHRASE);
+    struct swift_node *actor = reader_pop_type(r), *thunk = reader_pop_kind(r, N_PHRASE);
     return actor ? node_phrase(r, "", thunk, " with global actor constraint ", actor) : NULL;
 }
 
-static struct node *completion_handler(struct reader *r, const char *text)
+static struct swift_node *completion_handler(struct swift_reader *r, const char *text)
 {
     uint32_t flags;
     if ((reader_peek(r) == '_' || sl_is_digit(reader_peek(r))) && !reader_index(r, &flags))
         return NULL;
     reader_pop_kind(r, N_SIGNATURE);
-    struct node *result = reader_pop_type(r);
+    struct swift_node *result = reader_pop_type(r);
     return result ? node_phrase(r, text, reader_pop_type(r), " with result type ", result) : NULL;
 }
 
-static struct node *vtable_thunk(struct reader *r)
+static struct swift_node *vtable_thunk(struct swift_reader *r)
 {
-    struct node *base = reader_pop_entity(r);
+    struct swift_node *base = reader_pop_entity(r);
     return base ? node_phrase(r, "vtable thunk for ", base, " dispatching to ", reader_pop_entity(r)) : NULL;
 }
 
-static struct node *witness_thunk(struct reader *r)
+static struct swift_node *witness_thunk(struct swift_reader *r)
 {
-    struct node *entity = reader_pop_entity(r);
+    struct swift_node *entity = reader_pop_entity(r);
     return entity ? node_phrase(r, "protocol witness for ", entity, " in conformance ", generic_conformance(r)) : NULL;
 }
 
 /* ---- key paths ---- */
 
-static struct node *pop_types(struct reader *r)
+static struct swift_node *pop_types(struct swift_reader *r)
 {
-    struct node *types = node_new(r, N_LIST), *type;
+    struct swift_node *types = node_new(r, N_LIST), *type;
     while (types && (type = reader_pop_type(r)))
         types = node_add(r, types, type);
     return types && types->count ? node_reverse(types, 0) : NULL;
 }
 
-static struct node *key_path_accessor(struct reader *r, const char *text)
+static struct swift_node *key_path_accessor(struct swift_reader *r, const char *text)
 {
     bool serialized = reader_eat(r, 'q');
-    struct node *types = pop_types(r), *signature = reader_pop_kind(r, N_SIGNATURE);
-    struct node *phrase =
+    struct swift_node *types = pop_types(r), *signature = reader_pop_kind(r, N_SIGNATURE);
+    struct swift_node *phrase =
         types ? node_phrase(r, text, reader_pop_entity(r), " : ", signature ? signature : types) : NULL;
     if (signature)
         phrase = node_add(r, phrase, types);
     return serialized ? node_add(r, phrase, node_say(r, N_LITERAL, ", serialized")) : phrase;
 }
 
-static struct node *key_path_index(struct reader *r, const char *text)
+static struct swift_node *key_path_index(struct swift_reader *r, const char *text)
 {
     bool serialized = reader_eat(r, 'q');
-    struct node *signature = reader_pop_kind(r, N_SIGNATURE), *types = pop_types(r);
-    struct node *phrase = signature ? node_phrase(r, text, signature, "(", types)
-                                    : node_phrase(r, text, node_say(r, N_LITERAL, "("), "", types);
+    struct swift_node *signature = reader_pop_kind(r, N_SIGNATURE), *types = pop_types(r);
+    struct swift_node *phrase = signature ? node_phrase(r, text, signature, "(", types)
+                                          : node_phrase(r, text, node_say(r, N_LITERAL, "("), "", types);
     return node_add(r, phrase, node_say(r, N_LITERAL, serialized ? "), serialized" : ")"));
 }
 
-static struct node *key_path(struct reader *r)
+static struct swift_node *key_path(struct swift_reader *r)
 {
     if (reader_eat_text(r, "mu"))
         return key_path_accessor(r, "key path unapplied method for ");
@@ -258,26 +258,26 @@ static struct node *key_path(struct reader *r)
 
 /* ---- associated types ---- */
 
-static struct node *associated_conformance(struct reader *r, const char *text)
+static struct swift_node *associated_conformance(struct swift_reader *r, const char *text)
 {
-    struct node *required = reader_pop_protocol(r);
+    struct swift_node *required = reader_pop_protocol(r);
     if (!required)
         return NULL;
     bool parameter = node_is_type(reader_top(r)) && reader_top(r)->kind != N_PROTOCOL;
-    struct node *subject = parameter ? reader_pop_type(r) : generic_names(r);
-    struct node *phrase = subject ? node_phrase(r, text, reader_pop_type(r), ".", subject) : NULL;
+    struct swift_node *subject = parameter ? reader_pop_type(r) : generic_names(r);
+    struct swift_node *phrase = subject ? node_phrase(r, text, reader_pop_type(r), ".", subject) : NULL;
     return node_add(r, node_add(r, phrase, node_say(r, N_LITERAL, ": ")), required);
 }
 
-static struct node *base_conformance(struct reader *r)
+static struct swift_node *base_conformance(struct swift_reader *r)
 {
-    struct node *required = reader_pop_protocol(r);
+    struct swift_node *required = reader_pop_protocol(r);
     return required ? node_phrase(r, "base conformance descriptor for ", reader_pop_type(r), ": ", required) : NULL;
 }
 
 /* ---- pieces of functions ---- */
 
-static struct node *outlined_variable(struct reader *r)
+static struct swift_node *outlined_variable(struct swift_reader *r)
 {
     uint32_t number;
     if (!reader_index(r, &number))
@@ -287,7 +287,7 @@ static struct node *outlined_variable(struct reader *r)
 }
 
 /* Reads the kind of method, then for each parameter and the result whether it is bridged or guaranteed. */
-static struct node *bridged_method(struct reader *r)
+static struct swift_node *bridged_method(struct swift_reader *r)
 {
     size_t start = r->at;
     if (!reader_eat(r, 'a') && !reader_eat(r, 'p') && !reader_eat(r, 'm'))
@@ -300,13 +300,13 @@ static struct node *bridged_method(struct reader *r)
     return node_format(r, N_ATTRIBUTE, "outlined bridged method (" SL_STR_FMT ") of ", SL_STR_ARG(kinds));
 }
 
-static struct node *resume(struct reader *r)
+static struct swift_node *resume(struct swift_reader *r)
 {
     uint32_t number;
     return reader_index(r, &number) ? attribute(r, "") : NULL;
 }
 
-static struct node *rare(struct reader *r)
+static struct swift_node *rare(struct swift_reader *r)
 {
     switch (reader_next(r)) {
     case 'B':
@@ -342,7 +342,7 @@ static const char *plain_attribute(char c)
     }
 }
 
-struct node *thunk_operator(struct reader *r)
+struct swift_node *thunk_operator(struct swift_reader *r)
 {
     char c = reader_next(r);
     const char *text = plain_attribute(c);

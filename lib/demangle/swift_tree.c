@@ -9,9 +9,9 @@
 
 enum { MAX_NODES = 1 << 15 };
 
-struct node *node_new(struct reader *r, enum node_kind kind)
+struct swift_node *node_new(struct swift_reader *r, enum node_kind kind)
 {
-    struct node *node = r->nodes < MAX_NODES ? SL_ARENA_NEW(&r->arena, struct node) : NULL;
+    struct swift_node *node = r->nodes < MAX_NODES ? SL_ARENA_NEW(&r->arena, struct swift_node) : NULL;
     if (!node)
         return NULL;
     r->nodes++;
@@ -19,20 +19,20 @@ struct node *node_new(struct reader *r, enum node_kind kind)
     return node;
 }
 
-struct node *node_text(struct reader *r, enum node_kind kind, struct sl_str text)
+struct swift_node *node_text(struct swift_reader *r, enum node_kind kind, struct sl_str text)
 {
-    struct node *node = node_new(r, kind);
+    struct swift_node *node = node_new(r, kind);
     if (node)
         node->text = text;
     return node;
 }
 
-struct node *node_say(struct reader *r, enum node_kind kind, const char *text)
+struct swift_node *node_say(struct swift_reader *r, enum node_kind kind, const char *text)
 {
     return node_text(r, kind, sl_str(text));
 }
 
-struct node *node_format(struct reader *r, enum node_kind kind, const char *format, ...)
+struct swift_node *node_format(struct swift_reader *r, enum node_kind kind, const char *format, ...)
 {
     char *text = NULL;
     va_list arguments;
@@ -46,17 +46,17 @@ struct node *node_format(struct reader *r, enum node_kind kind, const char *form
     return copy ? node_text(r, kind, (struct sl_str){copy, (size_t)size}) : NULL;
 }
 
-struct node *node_number(struct reader *r, enum node_kind kind, uint32_t index)
+struct swift_node *node_number(struct swift_reader *r, enum node_kind kind, uint32_t index)
 {
-    struct node *node = node_new(r, kind);
+    struct swift_node *node = node_new(r, kind);
     if (node)
         node->index = index;
     return node;
 }
 
-struct node *node_copy(struct reader *r, const struct node *node)
+struct swift_node *node_copy(struct swift_reader *r, const struct swift_node *node)
 {
-    struct node *copy = node_text(r, node->kind, node->text);
+    struct swift_node *copy = node_text(r, node->kind, node->text);
     if (!copy)
         return NULL;
     copy->index = node->index;
@@ -66,13 +66,14 @@ struct node *node_copy(struct reader *r, const struct node *node)
     return copy;
 }
 
-struct node *node_put(struct reader *r, struct node *parent, struct node *child)
+struct swift_node *node_put(struct swift_reader *r, struct swift_node *parent, struct swift_node *child)
 {
     if (!parent)
         return NULL;
     if (parent->count == parent->capacity) {
         uint32_t capacity = parent->capacity ? parent->capacity * 2 : 4;
-        struct node **children = capacity <= MAX_NODES ? SL_ARENA_ARRAY(&r->arena, struct node *, capacity) : NULL;
+        struct swift_node **children =
+            capacity <= MAX_NODES ? SL_ARENA_ARRAY(&r->arena, struct swift_node *, capacity) : NULL;
         if (!children)
             return NULL;
         if (parent->count)
@@ -84,100 +85,101 @@ struct node *node_put(struct reader *r, struct node *parent, struct node *child)
     return parent;
 }
 
-struct node *node_add(struct reader *r, struct node *parent, struct node *child)
+struct swift_node *node_add(struct swift_reader *r, struct swift_node *parent, struct swift_node *child)
 {
     return child ? node_put(r, parent, child) : NULL;
 }
 
-struct node *node_with_child(struct reader *r, enum node_kind kind, struct node *child)
+struct swift_node *node_with_child(struct swift_reader *r, enum node_kind kind, struct swift_node *child)
 {
     return child ? node_add(r, node_new(r, kind), child) : NULL;
 }
 
-struct node *node_pair(struct reader *r, enum node_kind kind, struct node *first, struct node *second)
+struct swift_node *node_pair(struct swift_reader *r, enum node_kind kind, struct swift_node *first,
+                             struct swift_node *second)
 {
     return node_add(r, node_with_child(r, kind, first), second);
 }
 
-struct node *node_entity(struct reader *r, enum node_kind kind, struct node *context, struct node *name,
-                         struct node *labels, struct node *type)
+struct swift_node *node_entity(struct swift_reader *r, enum node_kind kind, struct swift_node *context,
+                               struct swift_node *name, struct swift_node *labels, struct swift_node *type)
 {
     return node_put(r, node_put(r, node_put(r, node_with_child(r, kind, context), name), labels), type);
 }
 
-struct node *node_phrase(struct reader *r, const char *before, struct node *first, const char *between,
-                         struct node *second)
+struct swift_node *node_phrase(struct swift_reader *r, const char *before, struct swift_node *first,
+                               const char *between, struct swift_node *second)
 {
-    struct node *phrase = node_with_child(r, N_PHRASE, node_say(r, N_LITERAL, before));
+    struct swift_node *phrase = node_with_child(r, N_PHRASE, node_say(r, N_LITERAL, before));
     phrase = node_add(r, phrase, first);
     if (!between)
         return phrase;
     return node_add(r, node_add(r, phrase, node_say(r, N_LITERAL, between)), second);
 }
 
-struct node *node_standard(struct reader *r, enum node_kind kind, const char *name)
+struct swift_node *node_standard(struct swift_reader *r, enum node_kind kind, const char *name)
 {
-    struct node *module = node_say(r, N_MODULE, "Swift");
+    struct swift_node *module = node_say(r, N_MODULE, "Swift");
     return node_entity(r, kind, module, node_say(r, N_IDENTIFIER, name), NULL, NULL);
 }
 
-struct node *node_parameter(struct reader *r, uint32_t depth, uint32_t index)
+struct swift_node *node_parameter(struct swift_reader *r, uint32_t depth, uint32_t index)
 {
-    struct node *node = node_number(r, N_PARAMETER, index);
+    struct swift_node *node = node_number(r, N_PARAMETER, index);
     if (node)
         node->depth = depth;
     return node;
 }
 
-struct node *node_optional(struct reader *r, struct node *type)
+struct swift_node *node_optional(struct swift_reader *r, struct swift_node *type)
 {
     return node_pair(r, N_BOUND, node_standard(r, N_ENUM, "Optional"), node_with_child(r, N_LIST, type));
 }
 
-struct node *node_marked(struct reader *r, const char *prefix, struct node *type)
+struct swift_node *node_marked(struct swift_reader *r, const char *prefix, struct swift_node *type)
 {
     return node_add(r, node_say(r, N_MARKED, prefix), type);
 }
 
-struct node *node_effect(struct reader *r, enum effect effect, const char *text)
+struct swift_node *node_effect(struct swift_reader *r, enum effect effect, const char *text)
 {
-    struct node *node = node_say(r, N_EFFECT, text);
+    struct swift_node *node = node_say(r, N_EFFECT, text);
     if (node)
         node->index = effect;
     return node;
 }
 
-struct node *node_reverse(struct node *node, uint32_t from)
+struct swift_node *node_reverse(struct swift_node *node, uint32_t from)
 {
     for (uint32_t i = from, j = node ? node->count : 0; i + 1 < j; i++) {
-        struct node *last = node->children[--j];
+        struct swift_node *last = node->children[--j];
         node->children[j] = node->children[i];
         node->children[i] = last;
     }
     return node;
 }
 
-struct node *node_child(const struct node *node, uint32_t index)
+struct swift_node *node_child(const struct swift_node *node, uint32_t index)
 {
     return node && index < node->count ? node->children[index] : NULL;
 }
 
-bool node_is_type(const struct node *node)
+bool node_is_type(const struct swift_node *node)
 {
     return node && node->kind >= N_FIRST_TYPE && node->kind <= N_LAST_TYPE;
 }
 
-bool node_is_nominal(const struct node *node)
+bool node_is_nominal(const struct swift_node *node)
 {
     return node && node->kind >= N_FIRST_TYPE && node->kind <= N_LAST_NOMINAL;
 }
 
-bool node_is_context(const struct node *node)
+bool node_is_context(const struct swift_node *node)
 {
     return node && node->kind >= N_FIRST_CONTEXT && node->kind <= N_LAST_CONTEXT;
 }
 
-bool node_is_name(const struct node *node)
+bool node_is_name(const struct swift_node *node)
 {
     return node && node->kind >= N_IDENTIFIER && node->kind <= N_OPERATOR;
 }
@@ -185,7 +187,7 @@ bool node_is_name(const struct node *node)
 /* ---- names ---- */
 
 /* Swift encodes ASCII that identifiers cannot contain as surrogates, which valid text never contains, and then applies Punycode. */
-struct sl_str name_punycode(struct reader *r, struct sl_str text)
+struct sl_str name_punycode(struct swift_reader *r, struct sl_str text)
 {
     uint32_t chars[TEXT_MAX_PUNYCODE];
     size_t count;
@@ -209,11 +211,11 @@ struct sl_str name_punycode(struct reader *r, struct sl_str text)
     return name;
 }
 
-struct node *name_operator(struct reader *r, struct sl_str letters, char fixity)
+struct swift_node *name_operator(struct swift_reader *r, struct sl_str letters, char fixity)
 {
     static const char characters[] = "& @/= >    <*!|+?%-~   ^ .";
     const char *suffix = fixity == 'i' ? " infix" : fixity == 'p' ? " prefix" : fixity == 'P' ? " postfix" : NULL;
-    struct node *node = node_new(r, N_OPERATOR);
+    struct swift_node *node = node_new(r, N_OPERATOR);
     char *text = suffix ? SL_ARENA_ARRAY(&r->arena, char, letters.size + strlen(suffix)) : NULL;
     if (!node || !text)
         return NULL;

@@ -119,19 +119,19 @@ enum effect {
 
 #define NO_INDEX UINT32_MAX
 
-struct node {
+struct swift_node {
     enum node_kind kind;
     uint32_t index, depth; /* depth: for N_PARAMETER */
     struct sl_str text;
-    struct node **children;
+    struct swift_node **children;
     uint32_t count, capacity;
 };
 
-struct reader {
+struct swift_reader {
     struct sl_arena arena;
     struct sl_str text;
     size_t at;
-    struct node *stack, *substitutions; /* N_LIST */
+    struct swift_node *stack, *substitutions; /* N_LIST */
     struct sl_str words[26];
     unsigned word_count;
     unsigned nodes, depth;
@@ -140,141 +140,144 @@ struct reader {
 
 /* ---- nodes (swift_tree.c); NULL when memory or the limit of nodes is exhausted, or when a required child is NULL ---- */
 
-struct node *node_new(struct reader *r, enum node_kind kind);
-struct node *node_text(struct reader *r, enum node_kind kind, struct sl_str text);
-struct node *node_say(struct reader *r, enum node_kind kind, const char *text); /* static text */
+struct swift_node *node_new(struct swift_reader *r, enum node_kind kind);
+struct swift_node *node_text(struct swift_reader *r, enum node_kind kind, struct sl_str text);
+struct swift_node *node_say(struct swift_reader *r, enum node_kind kind, const char *text); /* static text */
 /* The text is copied into the arena. */
-struct node *node_format(struct reader *r, enum node_kind kind, const char *format, ...)
+struct swift_node *node_format(struct swift_reader *r, enum node_kind kind, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-struct node *node_number(struct reader *r, enum node_kind kind, uint32_t index);
-struct node *node_copy(struct reader *r, const struct node *node);
+struct swift_node *node_number(struct swift_reader *r, enum node_kind kind, uint32_t index);
+struct swift_node *node_copy(struct swift_reader *r, const struct swift_node *node);
 /* Appends a child; returns `parent`. */
-struct node *node_add(struct reader *r, struct node *parent, struct node *child);
+struct swift_node *node_add(struct swift_reader *r, struct swift_node *parent, struct swift_node *child);
 /* node_add() that accepts NULL: the child is absent. */
-struct node *node_put(struct reader *r, struct node *parent, struct node *child);
-struct node *node_with_child(struct reader *r, enum node_kind kind, struct node *child);
-struct node *node_pair(struct reader *r, enum node_kind kind, struct node *first, struct node *second);
+struct swift_node *node_put(struct swift_reader *r, struct swift_node *parent, struct swift_node *child);
+struct swift_node *node_with_child(struct swift_reader *r, enum node_kind kind, struct swift_node *child);
+struct swift_node *node_pair(struct swift_reader *r, enum node_kind kind, struct swift_node *first,
+                             struct swift_node *second);
 /* Makes an entity; only `context` is required. */
-struct node *node_entity(struct reader *r, enum node_kind kind, struct node *context, struct node *name,
-                         struct node *labels, struct node *type);
+struct swift_node *node_entity(struct swift_reader *r, enum node_kind kind, struct swift_node *context,
+                               struct swift_node *name, struct swift_node *labels, struct swift_node *type);
 /* Makes the phrase `before` first `between` second; the last two are absent if `between` is NULL. */
-struct node *node_phrase(struct reader *r, const char *before, struct node *first, const char *between,
-                         struct node *second);
+struct swift_node *node_phrase(struct swift_reader *r, const char *before, struct swift_node *first,
+                               const char *between, struct swift_node *second);
 /* Makes a type of the standard library. */
-struct node *node_standard(struct reader *r, enum node_kind kind, const char *name);
-struct node *node_parameter(struct reader *r, uint32_t depth, uint32_t index);
-struct node *node_optional(struct reader *r, struct node *type);
+struct swift_node *node_standard(struct swift_reader *r, enum node_kind kind, const char *name);
+struct swift_node *node_parameter(struct swift_reader *r, uint32_t depth, uint32_t index);
+struct swift_node *node_optional(struct swift_reader *r, struct swift_node *type);
 /* Makes a type that is printed with `prefix`. */
-struct node *node_marked(struct reader *r, const char *prefix, struct node *type);
-struct node *node_effect(struct reader *r, enum effect effect, const char *text);
+struct swift_node *node_marked(struct swift_reader *r, const char *prefix, struct swift_node *type);
+struct swift_node *node_effect(struct swift_reader *r, enum effect effect, const char *text);
 /* Reverses the children from index `from` on. */
-struct node *node_reverse(struct node *node, uint32_t from);
-struct node *node_child(const struct node *node, uint32_t index); /* NULL if there is no such child */
-bool node_is_type(const struct node *node);
-bool node_is_nominal(const struct node *node);
-bool node_is_context(const struct node *node);
-bool node_is_name(const struct node *node);
+struct swift_node *node_reverse(struct swift_node *node, uint32_t from);
+struct swift_node *node_child(const struct swift_node *node, uint32_t index); /* NULL if there is no such child */
+bool node_is_type(const struct swift_node *node);
+bool node_is_nominal(const struct swift_node *node);
+bool node_is_context(const struct swift_node *node);
+bool node_is_name(const struct swift_node *node);
 
 /* ---- names (swift_tree.c) ---- */
 
 /* Decodes Swift's Punycode into the arena; empty text if it is invalid. */
-struct sl_str name_punycode(struct reader *r, struct sl_str text);
+struct sl_str name_punycode(struct swift_reader *r, struct sl_str text);
 /* Returns the operator whose characters are encoded as letters, with the fixity `i`, `p` or `P`; NULL if they are invalid. */
-struct node *name_operator(struct reader *r, struct sl_str letters, char fixity);
+struct swift_node *name_operator(struct swift_reader *r, struct sl_str letters, char fixity);
 
 /* ---- text and stack (swift_stack.c) ---- */
 
-char reader_peek(const struct reader *r); /* '\0' at the end */
-char reader_next(struct reader *r);
-bool reader_eat(struct reader *r, char c);
-bool reader_eat_text(struct reader *r, const char *text);
-bool reader_natural(struct reader *r, uint32_t *value); /* false: no number, or too large */
-bool reader_index(struct reader *r, uint32_t *value);   /* `_` 0, `0_` 1 ... */
+char reader_peek(const struct swift_reader *r); /* '\0' at the end */
+char reader_next(struct swift_reader *r);
+bool reader_eat(struct swift_reader *r, char c);
+bool reader_eat_text(struct swift_reader *r, const char *text);
+bool reader_natural(struct swift_reader *r, uint32_t *value); /* false: no number, or too large */
+bool reader_index(struct swift_reader *r, uint32_t *value);   /* `_` 0, `0_` 1 ... */
 /* Reads a set of a function's parameters or results: `S` for each member, `U` for each other one, then `end`. */
-bool reader_subset(struct reader *r, char end);
+bool reader_subset(struct swift_reader *r, char end);
 /* Takes `size` bytes; empty if fewer are left. */
-struct sl_str reader_take(struct reader *r, uint32_t size);
+struct sl_str reader_take(struct swift_reader *r, uint32_t size);
 
-struct node *reader_push(struct reader *r, struct node *node);
-struct node *reader_top(const struct reader *r);
-struct node *reader_pop(struct reader *r);
-struct node *reader_pop_kind(struct reader *r, enum node_kind kind);
-struct node *reader_pop_type(struct reader *r);
-struct node *reader_pop_nominal(struct reader *r);
-struct node *reader_pop_entity(struct reader *r);
-struct node *reader_pop_name(struct reader *r);
-struct node *reader_pop_module(struct reader *r);
-struct node *reader_pop_context(struct reader *r);
-struct node *reader_pop_protocol(struct reader *r);
-struct node *reader_substitutable(struct reader *r, struct node *node);
+struct swift_node *reader_push(struct swift_reader *r, struct swift_node *node);
+struct swift_node *reader_top(const struct swift_reader *r);
+struct swift_node *reader_pop(struct swift_reader *r);
+struct swift_node *reader_pop_kind(struct swift_reader *r, enum node_kind kind);
+struct swift_node *reader_pop_type(struct swift_reader *r);
+struct swift_node *reader_pop_nominal(struct swift_reader *r);
+struct swift_node *reader_pop_entity(struct swift_reader *r);
+struct swift_node *reader_pop_name(struct swift_reader *r);
+struct swift_node *reader_pop_module(struct swift_reader *r);
+struct swift_node *reader_pop_context(struct swift_reader *r);
+struct swift_node *reader_pop_protocol(struct swift_reader *r);
+struct swift_node *reader_substitutable(struct swift_reader *r, struct swift_node *node);
 
 /* ---- operators of the current mangling, by subject; the reader is past the first character ---- */
 
 /* swift_name.c */
-struct node *name_identifier(struct reader *r);    /* a digit; called in front of it */
-struct node *name_fixity(struct reader *r);        /* o */
-struct node *name_local(struct reader *r);         /* L */
-struct node *name_substitution(struct reader *r);  /* A */
-struct node *name_standard_type(struct reader *r); /* S */
+struct swift_node *name_identifier(struct swift_reader *r);    /* a digit; called in front of it */
+struct swift_node *name_fixity(struct swift_reader *r);        /* o */
+struct swift_node *name_local(struct swift_reader *r);         /* L */
+struct swift_node *name_substitution(struct swift_reader *r);  /* A */
+struct swift_node *name_standard_type(struct swift_reader *r); /* S */
 
 /* swift_entity.c */
-struct node *entity_nominal(struct reader *r, enum node_kind kind);
-struct node *entity_extension(struct reader *r);     /* E */
-struct node *entity_function(struct reader *r);      /* F */
-struct node *entity_variable(struct reader *r);      /* v */
-struct node *entity_subscript(struct reader *r);     /* i */
-struct node *entity_part(struct reader *r);          /* f */
-struct node *entity_type_mangling(struct reader *r); /* D */
+struct swift_node *entity_nominal(struct swift_reader *r, enum node_kind kind);
+struct swift_node *entity_extension(struct swift_reader *r);     /* E */
+struct swift_node *entity_function(struct swift_reader *r);      /* F */
+struct swift_node *entity_variable(struct swift_reader *r);      /* v */
+struct swift_node *entity_subscript(struct swift_reader *r);     /* i */
+struct swift_node *entity_part(struct swift_reader *r);          /* f */
+struct swift_node *entity_type_mangling(struct swift_reader *r); /* D */
 
 /* swift_type.c */
-struct node *type_builtin(struct reader *r); /* B */
+struct swift_node *type_builtin(struct swift_reader *r); /* B */
 /* `attribute` is printed before the type. */
-struct node *type_function(struct reader *r, const char *attribute);
-struct node *type_parameter_tuple(const struct node *type); /* of a function type, generic or not; else NULL */
-struct node *type_tuple(struct reader *r);                  /* t */
-struct node *type_list(struct reader *r);
-struct node *type_protocols(struct reader *r);
-struct node *type_special(struct reader *r);    /* X */
-struct node *type_annotation(struct reader *r); /* Y */
-struct node *type_archetype(struct reader *r);  /* Q */
-struct node *type_integer(struct reader *r);    /* $ */
+struct swift_node *type_function(struct swift_reader *r, const char *attribute);
+struct swift_node *type_parameter_tuple(
+    const struct swift_node *type);                    /* of a function type, generic or not; else NULL */
+struct swift_node *type_tuple(struct swift_reader *r); /* t */
+struct swift_node *type_list(struct swift_reader *r);
+struct swift_node *type_protocols(struct swift_reader *r);
+struct swift_node *type_special(struct swift_reader *r);    /* X */
+struct swift_node *type_annotation(struct swift_reader *r); /* Y */
+struct swift_node *type_archetype(struct swift_reader *r);  /* Q */
+struct swift_node *type_integer(struct swift_reader *r);    /* $ */
 
 /* swift_impl.c */
-struct node *impl_function(struct reader *r); /* I */
+struct swift_node *impl_function(struct swift_reader *r); /* I */
 
 /* swift_generic.c */
-struct node *generic_parameter(struct reader *r);                 /* q */
-struct node *generic_member(struct reader *r, struct node *base); /* one associated type of `base` */
-struct node *generic_path(struct reader *r, struct node *base);   /* a chain of them */
-struct node *generic_name(struct reader *r);
-struct node *generic_names(struct reader *r);                  /* a chain without its base */
-struct node *generic_requirement(struct reader *r);            /* R */
-struct node *generic_signature(struct reader *r, bool counts); /* l, r */
-struct node *generic_conformance(struct reader *r);            /* pops a conformance; returns the conforming type */
-struct node *generic_proof(struct reader *r);                  /* pops an N_CONFORMANCE */
-struct node *generic_proof_operator(struct reader *r, char c); /* H; NULL for any other operator, too */
-struct node *generic_retroactive(struct reader *r);            /* g */
+struct swift_node *generic_parameter(struct swift_reader *r);                       /* q */
+struct swift_node *generic_member(struct swift_reader *r, struct swift_node *base); /* one associated type of `base` */
+struct swift_node *generic_path(struct swift_reader *r, struct swift_node *base);   /* a chain of them */
+struct swift_node *generic_name(struct swift_reader *r);
+struct swift_node *generic_names(struct swift_reader *r);                  /* a chain without its base */
+struct swift_node *generic_requirement(struct swift_reader *r);            /* R */
+struct swift_node *generic_signature(struct swift_reader *r, bool counts); /* l, r */
+struct swift_node *generic_conformance(struct swift_reader *r); /* pops a conformance; returns the conforming type */
+struct swift_node *generic_proof(struct swift_reader *r);       /* pops an N_CONFORMANCE */
+struct swift_node *generic_proof_operator(struct swift_reader *r, char c); /* H; NULL for any other operator, too */
+struct swift_node *generic_retroactive(struct swift_reader *r);            /* g */
 /* Pops the arguments of a bound type, a list for each level, innermost first; NULL if malformed. */
-struct node *generic_arguments(struct reader *r);
-struct node *generic_bound(struct reader *r); /* G */
+struct swift_node *generic_arguments(struct swift_reader *r);
+struct swift_node *generic_bound(struct swift_reader *r); /* G */
 /* Binds `nominal` and the types around it to the argument `lists` from index `from` on. */
-struct node *generic_bind(struct reader *r, struct node *nominal, const struct node *lists, uint32_t from);
+struct swift_node *generic_bind(struct swift_reader *r, struct swift_node *nominal, const struct swift_node *lists,
+                                uint32_t from);
 
 /* swift_global.c */
-struct node *global_metadata(struct reader *r);      /* M */
-struct node *global_record(struct reader *r);        /* H */
-struct node *global_witness(struct reader *r);       /* W */
-struct node *global_value_witness(struct reader *r); /* w */
+struct swift_node *global_metadata(struct swift_reader *r);      /* M */
+struct swift_node *global_record(struct swift_reader *r);        /* H */
+struct swift_node *global_witness(struct swift_reader *r);       /* W */
+struct swift_node *global_value_witness(struct swift_reader *r); /* w */
 /* Returns `allocateBuffer` for `al`; NULL = unknown. */
 const char *global_value_witness_name(char first, char second);
 
 /* swift_thunk.c */
-struct node *thunk_operator(struct reader *r); /* T */
+struct swift_node *thunk_operator(struct swift_reader *r); /* T */
 
 /* ---- readers and printer ---- */
 
 /* Read the mangling after its prefix. Return an N_LIST of the symbol's attributes, outermost first, and last the symbol itself;
  * NULL if any part is not supported. */
-struct node *swift_read(struct reader *r);
-struct node *swift_read_old(struct reader *r);
-bool swift_print(const struct node *symbol, bool returns, struct sl_buf *out, size_t limit);
+struct swift_node *swift_read(struct swift_reader *r);
+struct swift_node *swift_read_old(struct swift_reader *r);
+bool swift_print(const struct swift_node *symbol, bool returns, struct sl_buf *out, size_t limit);

@@ -25,7 +25,7 @@ static const struct {
 };
 
 /* Makes `Builtin.` with a number and the name of an element. */
-static struct node *sized_builtin(struct reader *r, const char *prefix, struct sl_str element)
+static struct swift_node *sized_builtin(struct swift_reader *r, const char *prefix, struct sl_str element)
 {
     enum { MAX_SIZE = 4096 };
     uint32_t size;
@@ -34,27 +34,28 @@ static struct node *sized_builtin(struct reader *r, const char *prefix, struct s
     return node_format(r, N_BUILTIN, "Builtin.%s%u" SL_STR_FMT, prefix, size, SL_STR_ARG(element));
 }
 
-static struct node *vector(struct reader *r)
+static struct swift_node *vector(struct swift_reader *r)
 {
     static const size_t prefix = sizeof "Builtin" - 1;
-    struct node *element = reader_pop_kind(r, N_BUILTIN);
+    struct swift_node *element = reader_pop_kind(r, N_BUILTIN);
     if (!element || element->text.size > 100)
         return NULL;
-    struct node *name = node_format(r, N_LITERAL, "x%s", element->text.data + prefix + 1);
+    struct swift_node *name = node_format(r, N_LITERAL, "x%s", element->text.data + prefix + 1);
     return name ? sized_builtin(r, "Vec", name->text) : NULL;
 }
 
-static struct node *make_builtin(struct reader *r, const char *name, struct node *first, struct node *second)
+static struct swift_node *make_builtin(struct swift_reader *r, const char *name, struct swift_node *first,
+                                       struct swift_node *second)
 {
-    struct node *arguments = node_with_child(r, N_LIST, first);
+    struct swift_node *arguments = node_with_child(r, N_LIST, first);
     if (second)
         arguments = node_add(r, arguments, second);
     return node_add(r, node_say(r, N_BUILTIN_OF, name), arguments);
 }
 
-struct node *type_builtin(struct reader *r)
+struct swift_node *type_builtin(struct swift_reader *r)
 {
-    struct node *element;
+    struct swift_node *element;
     char code = reader_next(r);
     switch (code) {
     case 'f': return sized_builtin(r, "FPIEEE", (struct sl_str){"", 0});
@@ -74,25 +75,25 @@ struct node *type_builtin(struct reader *r)
 
 /* ---- functions ---- */
 
-static struct node *pop_parameters(struct reader *r)
+static struct swift_node *pop_parameters(struct swift_reader *r)
 {
     return reader_pop_kind(r, N_EMPTY_LIST) ? node_new(r, N_TUPLE) : reader_pop_type(r);
 }
 
-struct node *type_function(struct reader *r, const char *attribute)
+struct swift_node *type_function(struct swift_reader *r, const char *attribute)
 {
-    struct node *effects[EFFECT_LAST + 1] = {NULL}, *effect;
+    struct swift_node *effects[EFFECT_LAST + 1] = {NULL}, *effect;
     while ((effect = reader_pop_kind(r, N_EFFECT)))
         effects[effect->index] = effect;
-    struct node *parameters = pop_parameters(r), *result = pop_parameters(r);
-    struct node *function = node_add(r, node_add(r, node_say(r, N_FUNCTION_TYPE, attribute), parameters), result);
+    struct swift_node *parameters = pop_parameters(r), *result = pop_parameters(r);
+    struct swift_node *function = node_add(r, node_add(r, node_say(r, N_FUNCTION_TYPE, attribute), parameters), result);
     for (int i = 0; i <= EFFECT_LAST; i++)
         if (effects[i])
             function = node_add(r, function, effects[i]);
     return function;
 }
 
-struct node *type_parameter_tuple(const struct node *type)
+struct swift_node *type_parameter_tuple(const struct swift_node *type)
 {
     if (type && type->kind == N_GENERIC_TYPE)
         type = node_child(type, 1);
@@ -100,23 +101,23 @@ struct node *type_parameter_tuple(const struct node *type)
 }
 
 /* Reads a function type whose C type is given: a length and an Itanium mangling. */
-static struct node *c_function(struct reader *r)
+static struct swift_node *c_function(struct swift_reader *r)
 {
     const char *name = reader_eat(r, 'B') ? "block" : reader_eat(r, 'C') ? "c" : NULL;
     uint32_t size;
     if (!name || !reader_natural(r, &size))
         return NULL;
     struct sl_str c_type = reader_take(r, size);
-    struct node *attribute =
+    struct swift_node *attribute =
         node_format(r, N_LITERAL, "@convention(%s, mangledCType: \"" SL_STR_FMT "\") ", name, SL_STR_ARG(c_type));
     return c_type.size && attribute ? type_function(r, attribute->text.data) : NULL;
 }
 
 /* ---- lists and tuples ---- */
 
-struct node *type_list(struct reader *r)
+struct swift_node *type_list(struct swift_reader *r)
 {
-    struct node *list = node_new(r, N_LIST);
+    struct swift_node *list = node_new(r, N_LIST);
     if (reader_pop_kind(r, N_EMPTY_LIST))
         return list;
     for (bool first = false; list && !first;) {
@@ -126,21 +127,21 @@ struct node *type_list(struct reader *r)
     return node_reverse(list, 0);
 }
 
-static struct node *tuple_element(struct reader *r)
+static struct swift_node *tuple_element(struct swift_reader *r)
 {
-    struct node *element = node_new(r, N_TUPLE_ELEMENT);
+    struct swift_node *element = node_new(r, N_TUPLE_ELEMENT);
     if (!element)
         return NULL;
     element->index = reader_pop_kind(r, N_VARIADIC) ? 1 : 0;
-    struct node *label = reader_pop_kind(r, N_IDENTIFIER);
+    struct swift_node *label = reader_pop_kind(r, N_IDENTIFIER);
     if (label)
         element->text = label->text;
     return node_add(r, element, reader_pop_type(r));
 }
 
-struct node *type_tuple(struct reader *r)
+struct swift_node *type_tuple(struct swift_reader *r)
 {
-    struct node *tuple = node_new(r, N_TUPLE);
+    struct swift_node *tuple = node_new(r, N_TUPLE);
     if (reader_pop_kind(r, N_EMPTY_LIST))
         return tuple;
     for (bool first = false; tuple && !first;) {
@@ -152,9 +153,9 @@ struct node *type_tuple(struct reader *r)
 
 /* ---- protocols and existential types ---- */
 
-struct node *type_protocols(struct reader *r)
+struct swift_node *type_protocols(struct swift_reader *r)
 {
-    struct node *list = node_new(r, N_LIST);
+    struct swift_node *list = node_new(r, N_LIST);
     if (reader_pop_kind(r, N_EMPTY_LIST))
         return list;
     for (bool first = false; list && !first;) {
@@ -164,23 +165,23 @@ struct node *type_protocols(struct reader *r)
     return node_reverse(list, 0);
 }
 
-static struct node *swift_type_composition(struct reader *r, struct node *superclass, bool any_object)
+static struct swift_node *swift_type_composition(struct swift_reader *r, struct swift_node *superclass, bool any_object)
 {
-    struct node *node = node_put(r, node_with_child(r, N_COMPOSITION, type_protocols(r)), superclass);
+    struct swift_node *node = node_put(r, node_with_child(r, N_COMPOSITION, type_protocols(r)), superclass);
     if (node)
         node->index = any_object;
     return node;
 }
 
-static struct node *composition_with_class(struct reader *r)
+static struct swift_node *composition_with_class(struct swift_reader *r)
 {
-    struct node *superclass = reader_pop_type(r);
+    struct swift_node *superclass = reader_pop_type(r);
     return superclass ? swift_type_composition(r, superclass, false) : NULL;
 }
 
-static struct node *constrained(struct reader *r)
+static struct swift_node *constrained(struct swift_reader *r)
 {
-    struct node *requirements = node_new(r, N_LIST);
+    struct swift_node *requirements = node_new(r, N_LIST);
     for (bool first = false; requirements && !first;) {
         first = reader_pop_kind(r, N_FIRST_ELEMENT);
         requirements = node_add(r, requirements, reader_pop_kind(r, N_REQUIREMENT));
@@ -188,7 +189,7 @@ static struct node *constrained(struct reader *r)
     return node_pair(r, N_CONSTRAINED, reader_pop_type(r), node_reverse(requirements, 0));
 }
 
-static struct node *swift_type_metatype(struct reader *r, enum node_kind kind)
+static struct swift_node *swift_type_metatype(struct swift_reader *r, enum node_kind kind)
 {
     char c = reader_next(r);
     const char *text = c == 't' ? "@thin " : c == 'T' ? "@thick " : c == 'o' ? "@objc_metatype " : NULL;
@@ -197,9 +198,9 @@ static struct node *swift_type_metatype(struct reader *r, enum node_kind kind)
 
 /* ---- SIL boxes ---- */
 
-static struct node *box(struct reader *r, bool generic)
+static struct swift_node *box(struct swift_reader *r, bool generic)
 {
-    struct node *signature = NULL, *arguments = NULL;
+    struct swift_node *signature = NULL, *arguments = NULL;
     if (generic) {
         signature = reader_pop_kind(r, N_SIGNATURE);
         arguments = signature ? type_list(r) : NULL;
@@ -211,9 +212,9 @@ static struct node *box(struct reader *r, bool generic)
 
 /* ---- operators ---- */
 
-static struct node *sugar(struct reader *r)
+static struct swift_node *sugar(struct swift_reader *r)
 {
-    struct node *value;
+    struct swift_node *value;
     switch (reader_next(r)) {
     case 'q': return node_add(r, node_say(r, N_SUGAR, "?"), reader_pop_type(r));
     case 'a': return node_add(r, node_say(r, N_SUGAR, "["), reader_pop_type(r));
@@ -226,14 +227,14 @@ static struct node *sugar(struct reader *r)
 }
 
 /* Reads a context that is only known at run time. */
-static struct node *unknown_context(struct reader *r)
+static struct swift_node *unknown_context(struct swift_reader *r)
 {
     if (!type_list(r) || !reader_pop_kind(r, N_IDENTIFIER))
         return NULL;
     return node_with_child(r, N_ANONYMOUS, reader_pop_context(r));
 }
 
-struct node *type_special(struct reader *r)
+struct swift_node *type_special(struct swift_reader *r)
 {
     switch (reader_next(r)) {
     case 'A':
@@ -267,12 +268,12 @@ struct node *type_special(struct reader *r)
     }
 }
 
-static struct node *make_effect(struct reader *r, enum effect effect)
+static struct swift_node *make_effect(struct swift_reader *r, enum effect effect)
 {
     return node_add(r, node_effect(r, effect, ""), reader_pop_type(r));
 }
 
-static struct node *differentiable(struct reader *r)
+static struct swift_node *differentiable(struct swift_reader *r)
 {
     switch (reader_next(r)) {
     case 'd': return node_effect(r, EFFECT_DIFFERENTIABLE, "@differentiable ");
@@ -283,7 +284,7 @@ static struct node *differentiable(struct reader *r)
     }
 }
 
-struct node *type_annotation(struct reader *r)
+struct swift_node *type_annotation(struct swift_reader *r)
 {
     switch (reader_next(r)) {
     case 'A': return node_effect(r, EFFECT_ISOLATION, "@isolated(any) ");
@@ -304,40 +305,40 @@ struct node *type_annotation(struct reader *r)
 
 /* ---- archetypes, packs, opaque types ---- */
 
-static struct node *opaque(struct reader *r)
+static struct swift_node *opaque(struct swift_reader *r)
 {
     uint32_t number;
     if (!reader_index(r, &number) || !generic_arguments(r))
         return NULL;
-    struct node *node = node_with_child(r, N_OPAQUE, reader_pop_kind(r, N_OPAQUE_OF));
+    struct swift_node *node = node_with_child(r, N_OPAQUE, reader_pop_kind(r, N_OPAQUE_OF));
     if (node)
         node->index = number;
     return reader_substitutable(r, node);
 }
 
-static struct node *swift_type_pack(struct reader *r, bool direct)
+static struct swift_node *swift_type_pack(struct swift_reader *r, bool direct)
 {
     if (direct && !reader_eat(r, 'd') && !reader_eat(r, 'i'))
         return NULL;
-    struct node *types = type_list(r), *node = types ? node_copy(r, types) : NULL;
+    struct swift_node *types = type_list(r), *node = types ? node_copy(r, types) : NULL;
     if (node)
         node->kind = N_PACK;
     return node;
 }
 
 /* The count type is on top of the stack and is not printed. */
-static struct node *pack_expansion(struct reader *r)
+static struct swift_node *pack_expansion(struct swift_reader *r)
 {
     return reader_pop_type(r) ? node_marked(r, "repeat ", reader_pop_type(r)) : NULL;
 }
 
-static struct node *associated(struct reader *r)
+static struct swift_node *associated(struct swift_reader *r)
 {
-    struct node *name = reader_pop_kind(r, N_IDENTIFIER);
+    struct swift_node *name = reader_pop_kind(r, N_IDENTIFIER);
     return name ? node_pair(r, N_MEMBER, reader_pop_type(r), name) : NULL;
 }
 
-struct node *type_archetype(struct reader *r)
+struct swift_node *type_archetype(struct swift_reader *r)
 {
     uint32_t number;
     switch (reader_next(r)) {
@@ -362,7 +363,7 @@ struct node *type_archetype(struct reader *r)
     }
 }
 
-struct node *type_integer(struct reader *r)
+struct swift_node *type_integer(struct swift_reader *r)
 {
     bool negative = reader_eat(r, 'n');
     uint32_t value;

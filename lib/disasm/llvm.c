@@ -8,7 +8,7 @@ enum { MOST_TEXT = 512, LONGEST = 4 };
 
 /* Features for everything that LLVM can decode. ARM has no feature "all", and version 8 removed the encodings of most
  * coprocessors that version 7 has; so an encoding that is invalid in one version is tried in the other. */
-static const struct target {
+static const struct disasm_target {
     const char *triple, *features;
 } aarch64 = {"aarch64-linux-gnu", "+all"},
   arm[2][2] = {
@@ -102,7 +102,7 @@ static void llvm_put_place(struct disasm_line *line, struct sl_str text, uint64_
 static LLVMDisasmContextRef get_context(struct llvm *llvm, bool is_arm, bool is_older)
 {
     LLVMDisasmContextRef *context = &llvm->contexts[is_arm][is_older];
-    const struct target *target = llvm->is_aarch64 ? &aarch64 : &arm[is_arm][is_older];
+    const struct disasm_target *target = llvm->is_aarch64 ? &aarch64 : &arm[is_arm][is_older];
     if (!*context) {
         *context = LLVMCreateDisasmCPUFeatures(target->triple, "", target->features, llvm, 0, NULL, note_target);
         if (*context)

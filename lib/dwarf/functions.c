@@ -12,12 +12,12 @@ enum {
     BYTES_PER_STEP = 4
 };
 
-struct entry {
+struct dwarf_function_entry {
     struct attribute attributes[SLOT_COUNT]; /* form 0 = absent */
 };
 
 /* An open subprogram or inlined call; the first frame is the root entry. Other open entries are only counted in `plain`. */
-struct frame {
+struct dwarf_frame {
     uint32_t plain;         /* open entries below it that have no frame */
     uint32_t depth;         /* inline depth of its children */
     uint32_t first_pending; /* a subprogram's ranges in worker->pending */
@@ -28,10 +28,10 @@ struct frame {
     enum sl_language language;
     bool subprogram; /* opened here: emitted when the frame closes */
     bool code;       /* inlinees below belong to a function with code */
-    bool gathers;    /* variables below are its own (struct gathering) */
+    bool gathers;    /* variables below are its own (struct dwarf_variable_list) */
 };
 
-struct walk {
+struct dwarf_function_walk {
     struct dwarf_reader *reader;
     struct dwarf_worker *w;
     const struct dwarf_unit *unit;
@@ -41,8 +41,8 @@ struct walk {
     struct zero_claims *claims; /* not NULL: only look for subprograms at 0 */
 };
 
-static bool dwarf_functions_read_entry(const struct walk *walk, const struct abbrev *abbrev, struct sl_reader *r,
-                                       struct entry *e)
+static bool dwarf_functions_read_entry(const struct dwarf_function_walk *walk, const struct abbrev *abbrev,
+                                       struct sl_reader *r, struct dwarf_function_entry *e)
 {
     const struct abbrev_step *step = &walk->unit->abbrevs->steps[abbrev->first_step];
     const struct abbrev_step *end = step + abbrev->step_count;
@@ -92,7 +92,8 @@ static bool dwarf_functions_read_entry(const struct walk *walk, const struct abb
     return true;
 }
 
-static struct entry_name entry_name(struct walk *walk, const struct entry *e, enum sl_language *language)
+static struct entry_name entry_name(struct dwarf_function_walk *walk, const struct dwarf_function_entry *e,
+                                    enum sl_language *language)
 {
     const struct attribute *a = e->attributes;
     struct entry_name name = {{NULL, 0}, false};
@@ -108,12 +109,12 @@ static struct entry_name entry_name(struct walk *walk, const struct entry *e, en
 }
 
 /* Pushes a copy of the top frame; NULL when out of memory. */
-static struct frame *push_frame(struct walk *walk)
+static struct dwarf_frame *push_frame(struct dwarf_function_walk *walk)
 {
     struct dwarf_worker *w = walk->w;
     if (!sl_account_grow(&w->account, &w->frames, &w->frame_capacity, walk->height + 1, sizeof *w->frames))
         return NULL;
-    struct frame *frame = &w->frames[walk->height];
+    struct dwarf_frame *frame = &w->frames[walk->height];
     *frame = w->frames[walk->height - 1];
     frame->plain = 0;
     frame->subprogram = frame->gathers = false;
@@ -122,9 +123,10 @@ static struct frame *push_frame(struct walk *walk)
 }
 
 /* Removes ranges at 0 of a dropped subprogram from worker->ranges; returns the new count. */
-static size_t remove_dropped_ranges(struct walk *walk, const struct entry *e, size_t count)
+static size_t remove_dropped_ranges(struct dwarf_function_walk *walk, const struct dwarf_function_entry *e,
+                                    size_t count)
 {
-    struct range *ranges = walk->w->ranges;
+    struct dwarf_range *ranges = walk->w->ranges;
     size_t at_zero = 0, kept = 0;
     uint64_t end = 0;
     for (size_t i = 0; i < count; i++) {
@@ -145,7 +147,8 @@ static size_t remove_dropped_ranges(struct walk *walk, const struct entry *e, si
     return kept;
 }
 
-static bool open_subprogram(struct walk *walk, const struct entry *e, struct frame *frame)
+static bool open_subprogram(struct dwarf_function_walk *walk, const struct dwarf_function_entry *e,
+                            struct dwarf_frame *frame)
 {
     struct dwarf_worker *w = walk->w;
     const struct attribute *a = e->attributes;
@@ -173,7 +176,7 @@ static bool open_subprogram(struct walk *walk, const struct entry *e, struct fra
     for (size_t i = 0; i < count; i++) {
         if (w->ranges[i].begin < load)
             continue;
-        struct range range = {w->ranges[i].begin - load, w->ranges[i].end - load};
+        struct dwarf_range range = {w->ranges[i].begin - load, w->ranges[i].end - load};
         if (w->pending_count == frame->first_pending)
             entry = range.begin; /* compilers list the range with the entry point first */
         known =
@@ -199,7 +202,8 @@ static uint32_t as_u32(const struct attribute *a, uint32_t absent)
     return !a->form ? absent : a->value > UINT32_MAX - 1 ? absent : (uint32_t)a->value;
 }
 
-static bool add_inlinee(struct walk *walk, const struct entry *e, struct frame *frame)
+static bool add_inlinee(struct dwarf_function_walk *walk, const struct dwarf_function_entry *e,
+                        struct dwarf_frame *frame)
 {
     struct dwarf_worker *w = walk->w;
     const struct attribute *a = e->attributes;
@@ -236,9 +240,9 @@ static bool add_inlinee(struct walk *walk, const struct entry *e, struct frame *
 
 /* Copies the lines of a range (relative addresses) into worker->function_lines, clipped, from every sequence that overlaps it.
  * Sequences and functions may overlap, so all rows visited are charged. */
-static bool copy_lines(struct dwarf_worker *w, uint64_t load, struct range range, size_t *line_count)
+static bool copy_lines(struct dwarf_worker *w, uint64_t load, struct dwarf_range range, size_t *line_count)
 {
-    const struct line_table *t = &w->lines;
+    const struct dwarf_line_table *t = &w->lines;
     uint64_t begin = range.begin + load, end = range.end + load;
     size_t count = 0;
     /* first sequence that starts after the range */
@@ -248,7 +252,7 @@ static bool copy_lines(struct dwarf_worker *w, uint64_t load, struct range range
         first--;
     for (; first < low; first++) {
         const struct sequence *s = &t->sequences[first];
-        const struct row *rows = t->rows + s->first;
+        const struct dwarf_row *rows = t->rows + s->first;
         /* first row after `begin`; the one before it covers `begin` */
         size_t a = SL_PARTITION_POINT(middle, 0, s->count, rows[middle].address <= begin);
         size_t i = a ? a - 1 : 0;
@@ -274,7 +278,7 @@ static bool copy_lines(struct dwarf_worker *w, uint64_t load, struct range range
 }
 
 /* Sorts the inlined calls of a function with several ranges by address into worker->by_address; calls at one address keep their order. */
-static bool order_inlinees(struct dwarf_worker *w, const struct frame *frame)
+static bool order_inlinees(struct dwarf_worker *w, const struct dwarf_frame *frame)
 {
     size_t count = w->inlinee_count - frame->first_inlinee;
     const struct sl_flat_inlinee *inlinees = w->inlinees + frame->first_inlinee;
@@ -320,7 +324,7 @@ static bool add_head_line(struct dwarf_worker *w, const struct sl_function *func
 bool dwarf_add_function(struct dwarf_reader *reader, struct dwarf_worker *w, struct sl_arena *arena,
                         struct sl_function *function, const struct sl_flat_inlinee *inlinees, size_t inlinee_count)
 {
-    struct range range = {function->address, function->address + function->size};
+    struct dwarf_range range = {function->address, function->address + function->size};
     size_t line_count;
     if (!sl_account_grow(&w->account, &w->functions, &w->function_capacity, w->function_count + 1,
                          sizeof *w->functions) ||
@@ -335,14 +339,14 @@ bool dwarf_add_function(struct dwarf_reader *reader, struct dwarf_worker *w, str
     return true;
 }
 
-static bool close_subprogram(struct walk *walk, const struct frame *frame)
+static bool close_subprogram(struct dwarf_function_walk *walk, const struct dwarf_frame *frame)
 {
     struct dwarf_worker *w = walk->w;
     size_t all = w->inlinee_count - frame->first_inlinee;
     if (frame->pending_count > 1 && !order_inlinees(w, frame))
         return false;
     for (uint32_t i = 0; i < frame->pending_count; i++) {
-        struct range range = w->pending[frame->first_pending + i];
+        struct dwarf_range range = w->pending[frame->first_pending + i];
         struct sl_function function = {
             .address = range.begin,
             .size = range.end - range.begin,
@@ -365,18 +369,18 @@ static bool close_subprogram(struct walk *walk, const struct frame *frame)
     return true;
 }
 
-static bool close_frame(struct walk *walk)
+static bool close_frame(struct dwarf_function_walk *walk)
 {
     struct dwarf_worker *w = walk->w;
-    struct frame *top = &w->frames[--walk->height];
+    struct dwarf_frame *top = &w->frames[--walk->height];
     if (top->gathers)
         top->variables = variables_close(w);
-    struct frame closing = *top;
+    struct dwarf_frame closing = *top;
     return !closing.subprogram || close_subprogram(walk, &closing);
 }
 
 /* Counts an entry with children as open. */
-static bool open_plain(struct walk *walk)
+static bool open_plain(struct dwarf_function_walk *walk)
 {
     if (walk->depth >= MAX_DIE_DEPTH)
         return false;
@@ -386,11 +390,11 @@ static bool open_plain(struct walk *walk)
 }
 
 /* Opens an entry without code: inlined calls below it do not belong to the enclosing function. */
-static inline bool open_without_code(struct walk *walk)
+static inline bool open_without_code(struct dwarf_function_walk *walk)
 {
     if (!walk->w->frames[walk->height - 1].code)
         return open_plain(walk);
-    struct frame *frame = walk->depth < MAX_DIE_DEPTH ? push_frame(walk) : NULL;
+    struct dwarf_frame *frame = walk->depth < MAX_DIE_DEPTH ? push_frame(walk) : NULL;
     if (!frame)
         return false;
     frame->code = false;
@@ -400,11 +404,12 @@ static inline bool open_without_code(struct walk *walk)
 }
 
 /* Opens a subprogram or inlined call with addresses. */
-static bool open_code(struct walk *walk, const struct abbrev *abbrev, const struct entry *e)
+static bool open_code(struct dwarf_function_walk *walk, const struct abbrev *abbrev,
+                      const struct dwarf_function_entry *e)
 {
     bool subprogram = abbrev->kind == KIND_SUBPROGRAM;
     size_t first_call = walk->w->inlinee_count;
-    struct frame *frame = walk->depth < MAX_DIE_DEPTH ? push_frame(walk) : NULL;
+    struct dwarf_frame *frame = walk->depth < MAX_DIE_DEPTH ? push_frame(walk) : NULL;
     if (!frame || !(subprogram ? open_subprogram(walk, e, frame) : add_inlinee(walk, e, frame)))
         return false;
     if (walk->w->variables && frame->code) {
@@ -419,7 +424,8 @@ static bool open_code(struct walk *walk, const struct abbrev *abbrev, const stru
 }
 
 /* Skips the children of an entry by its DW_AT_sibling, if that is valid. A subprogram that is not a declaration is opened. */
-static bool jump(struct walk *walk, const struct abbrev *abbrev, const struct entry *e, struct sl_reader *r)
+static bool jump(struct dwarf_function_walk *walk, const struct abbrev *abbrev, const struct dwarf_function_entry *e,
+                 struct sl_reader *r)
 {
     const struct attribute *declaration = &e->attributes[SLOT_DECLARATION];
     if (abbrev->kind == KIND_SUBPROGRAM && !(declaration->form && declaration->value))
@@ -456,9 +462,9 @@ static const uint8_t *skip_entry(const struct dwarf_unit *unit, const struct abb
 }
 
 /* Handles a variable, or a scope: variables below do not belong to the enclosing function. */
-static bool visit_variable(struct walk *walk, const struct abbrev *abbrev, struct sl_reader *r)
+static bool visit_variable(struct dwarf_function_walk *walk, const struct abbrev *abbrev, struct sl_reader *r)
 {
-    struct frame *frame = &walk->w->frames[walk->height - 1];
+    struct dwarf_frame *frame = &walk->w->frames[walk->height - 1];
     uint32_t depth = frame->depth;
     bool code = frame->code;
     if (abbrev->kind == KIND_SCOPE || !frame->gathers)
@@ -476,7 +482,8 @@ static bool visit_variable(struct walk *walk, const struct abbrev *abbrev, struc
 }
 
 /* Reads and handles an entry that is not just skipped. */
-static bool visit(struct walk *walk, const struct abbrev *abbrev, struct sl_reader *r, struct entry *e)
+static bool visit(struct dwarf_function_walk *walk, const struct abbrev *abbrev, struct sl_reader *r,
+                  struct dwarf_function_entry *e)
 {
     if (abbrev->walk > WALK_CODE)
         return visit_variable(walk, abbrev, r);
@@ -490,7 +497,7 @@ static bool visit(struct walk *walk, const struct abbrev *abbrev, struct sl_read
 }
 
 /* State of skipping entries: position, and the number of open ones, which is at most `limit`. */
-struct passing {
+struct dwarf_skip_state {
     const uint8_t *at, *end;
     uint32_t plain, limit;
     bool code; /* frame.code */
@@ -498,7 +505,7 @@ struct passing {
 
 /* Skips entries of the common kinds, and ends of children while `plain` is not 0. Stops at any other entry. False if the entries
  * cannot be read. */
-static bool skip_common_entries(struct passing *p, const struct quick *quick, size_t count)
+static bool skip_common_entries(struct dwarf_skip_state *p, const struct quick *quick, size_t count)
 {
     const uint8_t *data = p->at;
     size_t at = 0, size = (size_t)(p->end - p->at);
@@ -537,7 +544,7 @@ static bool skip_common_entries(struct passing *p, const struct quick *quick, si
     return true;
 }
 
-static bool read_code(struct passing *p, uint64_t *code)
+static bool read_code(struct dwarf_skip_state *p, uint64_t *code)
 {
     struct sl_reader r = sl_reader((struct sl_bytes){p->at, (size_t)(p->end - p->at)}, false);
     *code = dwarf_uleb(&r);
@@ -547,13 +554,13 @@ static bool read_code(struct passing *p, uint64_t *code)
 
 /* Skips entries up to one that must be handled, sets `*found` to its abbreviation (NULL at the end of a frame's children), and returns
  * the start of its attributes. NULL if the entries cannot be read. */
-static const uint8_t *skip_entries(struct walk *walk, const uint8_t *at, const uint8_t *end,
+static const uint8_t *skip_entries(struct dwarf_function_walk *walk, const uint8_t *at, const uint8_t *end,
                                    const struct abbrev **found)
 {
     const struct dwarf_unit *unit = walk->unit;
-    struct frame *frame = &walk->w->frames[walk->height - 1];
+    struct dwarf_frame *frame = &walk->w->frames[walk->height - 1];
     uint32_t limit = (uint32_t)(MAX_DIE_DEPTH - (walk->depth - frame->plain));
-    struct passing p = {at, end, frame->plain, limit, frame->code};
+    struct dwarf_skip_state p = {at, end, frame->plain, limit, frame->code};
     uint64_t code;
     *found = NULL;
     for (bool stop = false; !stop;) {
@@ -582,7 +589,7 @@ static const uint8_t *skip_entries(struct walk *walk, const uint8_t *at, const u
 }
 
 /* Skips the root's attributes. NULL if they cannot be read. */
-static const uint8_t *enter_root(struct walk *walk, struct sl_reader *r, bool *children)
+static const uint8_t *enter_root(struct dwarf_function_walk *walk, struct sl_reader *r, bool *children)
 {
     uint64_t code = 0;
     while (code == 0 && r->at < r->end) /* padding before the root */
@@ -592,13 +599,13 @@ static const uint8_t *enter_root(struct walk *walk, struct sl_reader *r, bool *c
     return root ? skip_entry(walk->unit, root, r->at, r->end) : NULL;
 }
 
-static bool walk_unit(struct walk *walk)
+static bool walk_unit(struct dwarf_function_walk *walk)
 {
     const struct dwarf_unit *unit = walk->unit;
     struct sl_reader r =
         sl_reader((struct sl_bytes){unit->file->info.data, (size_t)unit->header->end}, unit->file->big_endian);
     const struct abbrev *abbrev;
-    struct entry e;
+    struct dwarf_function_entry e;
     bool children;
     sl_reader_seek(&r, unit->header->die);
     const uint8_t *at = enter_root(walk, &r, &children);
@@ -620,7 +627,7 @@ static bool walk_unit(struct walk *walk)
     return false;
 }
 
-static bool dwarf_functions_read_all(struct walk *walk)
+static bool dwarf_functions_read_all(struct dwarf_function_walk *walk)
 {
     struct dwarf_worker *w = walk->w;
     const struct dwarf_unit *unit = walk->unit;
@@ -633,7 +640,7 @@ static bool dwarf_functions_read_all(struct walk *walk)
     if (!sl_account_spend(&w->account, (unit->header->end - unit->header->offset) / BYTES_PER_STEP) ||
         !sl_account_grow(&w->account, &w->frames, &w->frame_capacity, 1, sizeof *w->frames))
         return false;
-    w->frames[0] = (struct frame){0}; /* the root */
+    w->frames[0] = (struct dwarf_frame){0}; /* the root */
     if (variables)
         variables_begin(w, walk->arena);
     bool ok = walk_unit(walk);
@@ -648,14 +655,14 @@ static bool dwarf_functions_read_all(struct walk *walk)
 bool dwarf_read_functions(struct dwarf_reader *reader, struct dwarf_worker *w, const struct dwarf_unit *unit,
                           struct sl_arena *arena)
 {
-    struct walk walk = {reader, w, unit, arena, 1, 0, NULL};
+    struct dwarf_function_walk walk = {reader, w, unit, arena, 1, 0, NULL};
     return dwarf_functions_read_all(&walk);
 }
 
 bool dwarf_find_zero(struct dwarf_reader *reader, struct dwarf_worker *w, const struct dwarf_unit *unit,
                      struct sl_arena *arena, struct zero_claims *claims)
 {
-    struct walk walk = {reader, w, unit, arena, 1, 0, claims};
+    struct dwarf_function_walk walk = {reader, w, unit, arena, 1, 0, claims};
     *claims = (struct zero_claims){0, 0};
     return dwarf_functions_read_all(&walk);
 }

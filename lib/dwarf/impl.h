@@ -195,7 +195,7 @@ struct dwarf_unit {
 
 enum { FOREIGN_UNITS = 16, ABBREV_TABLES = 24 };
 
-struct row {
+struct dwarf_row {
     uint64_t address;
     uint32_t file, line;
 };
@@ -203,12 +203,12 @@ struct sequence {
     uint64_t start, end;
     uint32_t first, count;
 };
-struct range {
+struct dwarf_range {
     uint64_t begin, end;
 };
 
-struct line_table {
-    struct row *rows;
+struct dwarf_line_table {
+    struct dwarf_row *rows;
     struct sequence *sequences;
     struct sl_file *files;
     size_t row_count, row_capacity, sequence_count, sequence_capacity, file_count, file_capacity;
@@ -228,7 +228,7 @@ struct entry_name {
     bool linkage; /* a linkage name, not DW_AT_name */
 };
 
-struct known_name { /* cached name of an entry that others refer to */
+struct dwarf_known_name { /* cached name of an entry that others refer to */
     uint64_t key;
     struct entry_name name;
     int language; /* -1 = unknown */
@@ -236,8 +236,8 @@ struct known_name { /* cached name of an entry that others refer to */
 
 /* Variables of the unit that is walked: variables.c. Keys and values of the maps are in the batch's arena. */
 struct variable_reader {
-    struct sl_variable *open;     /* variables of the open functions and calls, a stack */
-    struct gathering *gatherings; /* the open functions and calls, a stack */
+    struct sl_variable *open;               /* variables of the open functions and calls, a stack */
+    struct dwarf_variable_list *gatherings; /* the open functions and calls, a stack */
     struct sl_variables *lists;
     struct sl_str *texts;
     struct type_parameter *parameters; /* of the function types whose names are being built, a stack */
@@ -246,7 +246,7 @@ struct variable_reader {
     size_t parameter_count, parameter_capacity;
     struct sl_map list_map; /* by contents: number in `lists` */
     struct sl_map text_map; /* by address: number in `texts` */
-    struct sl_map types;    /* by reference: struct type */
+    struct sl_map types;    /* by reference: struct dwarf_type */
     struct sl_arena *arena; /* the batch's */
 };
 
@@ -263,11 +263,11 @@ struct dwarf_worker {
     const struct abbrev_table *pinned; /* the table of the unit being walked must not be replaced */
     struct dwarf_unit foreign[FOREIGN_UNITS];
     bool foreign_used[FOREIGN_UNITS];
-    struct line_table lines;
+    struct dwarf_line_table lines;
     struct sl_str *directories; /* of the line table being read */
     size_t directory_capacity;
     struct sl_assembler assembler;
-    struct range *ranges;
+    struct dwarf_range *ranges;
     size_t range_capacity;
     struct sl_flat_inlinee *inlinees;
     size_t inlinee_count, inlinee_capacity;
@@ -279,13 +279,13 @@ struct dwarf_worker {
     size_t function_line_capacity;
     struct sl_function *functions;
     size_t function_count, function_capacity;
-    struct range *pending; /* ranges of open subprograms, a stack */
+    struct dwarf_range *pending; /* ranges of open subprograms, a stack */
     size_t pending_count, pending_capacity;
-    struct range *covered; /* code of the unit's subprograms, relative */
+    struct dwarf_range *covered; /* code of the unit's subprograms, relative */
     size_t covered_count, covered_capacity;
-    struct frame *frames;
+    struct dwarf_frame *frames;
     size_t frame_capacity;
-    struct known_name *names;
+    struct dwarf_known_name *names;
     size_t name_capacity, name_count;
     struct sl_id_table name_table;
 };

@@ -31,7 +31,7 @@ struct table_reader {
 
 static bool dwarf_line_add_file(struct table_reader *t, struct sl_str name, uint64_t directory)
 {
-    struct line_table *lines = &t->w->lines;
+    struct dwarf_line_table *lines = &t->w->lines;
     if (!sl_account_grow(&t->w->account, &lines->files, &lines->file_capacity, lines->file_count + 1,
                          sizeof *lines->files))
         return false;
@@ -208,8 +208,8 @@ static bool dwarf_line_read_header(struct table_reader *t, struct program *p)
     return true;
 }
 
-struct machine {
-    struct line_table *lines;
+struct line_machine {
+    struct dwarf_line_table *lines;
     struct table_reader *table;
     uint64_t address, dead;
     uint32_t file, line, op_index;
@@ -227,7 +227,7 @@ static uint32_t as_u32(uint64_t value)
 }
 
 /* Appends the row as it is written to worker->row_list, if there is one (then `dead` is 0, so that all rows come here). */
-static bool list_row(struct machine *m, bool is_end)
+static bool list_row(struct line_machine *m, bool is_end)
 {
     struct row_list *list = m->table->w->row_list;
     if (!list)
@@ -240,9 +240,9 @@ static bool list_row(struct machine *m, bool is_end)
     return true;
 }
 
-static bool dwarf_line_emit(struct machine *m)
+static bool dwarf_line_emit(struct line_machine *m)
 {
-    struct line_table *t = m->lines;
+    struct dwarf_line_table *t = m->lines;
     if (m->killed || m->address >= m->dead || (m->address == 0 && !m->keep_zero))
         return list_row(m, false);
     uint32_t line = m->positions ? sl_position(m->line, m->column) : m->line;
@@ -250,7 +250,7 @@ static bool dwarf_line_emit(struct machine *m)
         m->open = true;
         m->first = t->row_count;
     } else if (t->row_count > m->first) {
-        struct row *last = &t->rows[t->row_count - 1];
+        struct dwarf_row *last = &t->rows[t->row_count - 1];
         if (m->address < last->address)
             return true;
         if (m->address == last->address) {
@@ -262,18 +262,18 @@ static bool dwarf_line_emit(struct machine *m)
     if (t->row_count == t->row_capacity &&
         !sl_account_grow(&m->table->w->account, &t->rows, &t->row_capacity, t->row_count + 1, sizeof *t->rows))
         return false;
-    t->rows[t->row_count++] = (struct row){m->address, m->file, line};
+    t->rows[t->row_count++] = (struct dwarf_row){m->address, m->file, line};
     return true;
 }
 
-static bool close_sequence(struct machine *m, uint64_t end)
+static bool close_sequence(struct line_machine *m, uint64_t end)
 {
-    struct line_table *t = m->lines;
+    struct dwarf_line_table *t = m->lines;
     bool rows = m->open && t->row_count > m->first;
     m->open = false;
     if (!rows)
         return true;
-    const struct row *first = &t->rows[m->first], *last = &t->rows[t->row_count - 1];
+    const struct dwarf_row *first = &t->rows[m->first], *last = &t->rows[t->row_count - 1];
     if (end <= last->address)
         end = last->address + 1;
     if (!sl_account_grow(&m->table->w->account, &t->sequences, &t->sequence_capacity, t->sequence_count + 1,
@@ -284,7 +284,7 @@ static bool close_sequence(struct machine *m, uint64_t end)
     return true;
 }
 
-static void reset(struct machine *m)
+static void reset(struct line_machine *m)
 {
     m->address = 0;
     m->file = 1;
@@ -295,7 +295,7 @@ static void reset(struct machine *m)
     m->killed = false;
 }
 
-static void dwarf_line_advance(struct machine *m, const struct program *p, uint64_t ops)
+static void dwarf_line_advance(struct line_machine *m, const struct program *p, uint64_t ops)
 {
     if (p->max_ops <= 1) {
         m->address += ops * p->min_instruction;
@@ -306,7 +306,7 @@ static void dwarf_line_advance(struct machine *m, const struct program *p, uint6
     m->op_index = (uint32_t)(total % p->max_ops);
 }
 
-static bool extended(struct machine *m, const struct program *p, struct sl_reader *r)
+static bool extended(struct line_machine *m, const struct program *p, struct sl_reader *r)
 {
     uint64_t length = sl_read_uleb(r);
     if (length == 0 || length > sl_reader_left(r))
@@ -345,7 +345,7 @@ static bool extended(struct machine *m, const struct program *p, struct sl_reade
     return true;
 }
 
-static bool standard(struct machine *m, const struct program *p, struct sl_reader *r, uint8_t opcode)
+static bool standard(struct line_machine *m, const struct program *p, struct sl_reader *r, uint8_t opcode)
 {
     switch (opcode) {
     case DW_LNS_copy: return dwarf_line_emit(m);
@@ -373,7 +373,7 @@ static bool standard(struct machine *m, const struct program *p, struct sl_reade
     return !r->failed;
 }
 
-static void dwarf_line_run(struct machine *m, const struct program *p)
+static void dwarf_line_run(struct line_machine *m, const struct program *p)
 {
     struct sl_reader r = sl_reader(p->code, p->big_endian);
     bool simple = p->max_ops <= 1;
@@ -402,7 +402,7 @@ SL_ORDER_BY(dwarf_line_by_start, struct sequence, start, first)
 /* Units may share a program, so each is charged for its bytes. */
 void dwarf_read_lines(struct dwarf_worker *w, const struct dwarf_unit *unit)
 {
-    struct line_table *lines = &w->lines;
+    struct dwarf_line_table *lines = &w->lines;
     lines->row_count = lines->sequence_count = lines->file_count = 0;
     if (!unit->has_stmt_list)
         return;
@@ -410,7 +410,7 @@ void dwarf_read_lines(struct dwarf_worker *w, const struct dwarf_unit *unit)
     struct program program = {0};
     if (!dwarf_line_read_header(&table, &program))
         return;
-    struct machine machine = {
+    struct line_machine machine = {
         .lines = lines,
         .table = &table,
         .dead = w->row_list ? 0 : dwarf_dead(unit->address_file, program.address_size),

@@ -74,7 +74,7 @@ static bool dwarf_names_read_entry(struct dwarf_worker *w, const struct dwarf_un
 
 static bool same_reference(const void *names, uint32_t i, const void *key)
 {
-    return ((const struct known_name *)names)[i].key == *(const uint64_t *)key;
+    return ((const struct dwarf_known_name *)names)[i].key == *(const uint64_t *)key;
 }
 
 struct entry_name dwarf_find_name(struct dwarf_worker *w, const struct dwarf_unit *from, struct reference reference,
@@ -90,7 +90,7 @@ struct entry_name dwarf_find_name(struct dwarf_worker *w, const struct dwarf_uni
     if (!slot)
         return name;
     if (sl_id_table_has(&w->name_table, slot)) {
-        const struct known_name *known = &w->names[sl_id_table_id(&w->name_table, slot)];
+        const struct dwarf_known_name *known = &w->names[sl_id_table_id(&w->name_table, slot)];
         if (known->language >= 0)
             *language = (enum sl_language)known->language;
         return known->name;
@@ -124,7 +124,7 @@ struct entry_name dwarf_find_name(struct dwarf_worker *w, const struct dwarf_uni
     }
     if (!sl_account_grow(&w->account, &w->names, &w->name_capacity, w->name_count + 1, sizeof *w->names))
         return name;
-    w->names[w->name_count] = (struct known_name){key, name, found};
+    w->names[w->name_count] = (struct dwarf_known_name){key, name, found};
     sl_id_table_put(&w->name_table, slot, hash, (uint32_t)w->name_count++);
     if (found >= 0)
         *language = (enum sl_language)found;

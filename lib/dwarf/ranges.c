@@ -4,41 +4,42 @@
 
 enum { STEPS_PER_RANGE = 24 };
 
-struct collector {
+struct dwarf_range_collector {
     struct dwarf_worker *w;
     size_t count;
     uint64_t dead; /* addresses from here on are tombstones of dropped code */
     bool keeps_zero;
 };
 
-static struct collector collector(struct dwarf_worker *w, size_t count, const struct dwarf_unit *unit)
+static struct dwarf_range_collector collector(struct dwarf_worker *w, size_t count, const struct dwarf_unit *unit)
 {
     const struct dwarf_file *file = unit->address_file;
-    return (struct collector){w, count, dwarf_dead(file, unit->header->address_size), dwarf_keeps_zero(file)};
+    return (struct dwarf_range_collector){w, count, dwarf_dead(file, unit->header->address_size),
+                                          dwarf_keeps_zero(file)};
 }
 
-static void dwarf_ranges_add(struct collector *c, uint64_t begin, uint64_t end)
+static void dwarf_ranges_add(struct dwarf_range_collector *c, uint64_t begin, uint64_t end)
 {
     if (begin >= end || begin >= c->dead || (begin == 0 && !c->keeps_zero))
         return;
     if (!sl_account_grow(&c->w->account, &c->w->ranges, &c->w->range_capacity, c->count + 1, sizeof *c->w->ranges))
         return;
-    c->w->ranges[c->count++] = (struct range){begin, end};
+    c->w->ranges[c->count++] = (struct dwarf_range){begin, end};
 }
 
-static void add_offset_pair(struct collector *c, uint64_t base, uint64_t begin, uint64_t end)
+static void add_offset_pair(struct dwarf_range_collector *c, uint64_t base, uint64_t begin, uint64_t end)
 {
     if (base < c->dead && begin <= UINT64_MAX - base && end <= UINT64_MAX - base)
         dwarf_ranges_add(c, base + begin, base + end);
 }
 
 /* Lists may be shared and overlap, so every entry is charged, with the work for its range. */
-static bool pay(struct collector *c)
+static bool pay(struct dwarf_range_collector *c)
 {
     return sl_account_spend(&c->w->account, STEPS_PER_RANGE);
 }
 
-static void read_rnglist(struct collector *c, const struct dwarf_unit *unit, uint64_t offset)
+static void read_rnglist(struct dwarf_range_collector *c, const struct dwarf_unit *unit, uint64_t offset)
 {
     const struct dwarf_file *file = unit->file;
     unsigned size = unit->header->address_size;
@@ -85,7 +86,7 @@ static void read_rnglist(struct collector *c, const struct dwarf_unit *unit, uin
     }
 }
 
-static void read_ranges(struct collector *c, const struct dwarf_unit *unit, uint64_t offset)
+static void read_ranges(struct dwarf_range_collector *c, const struct dwarf_unit *unit, uint64_t offset)
 {
     const struct dwarf_file *file = unit->address_file;
     unsigned size = unit->header->address_size;
@@ -104,7 +105,7 @@ static void read_ranges(struct collector *c, const struct dwarf_unit *unit, uint
     }
 }
 
-static void from_list(struct collector *c, const struct dwarf_unit *unit, const struct attribute *ranges)
+static void from_list(struct dwarf_range_collector *c, const struct dwarf_unit *unit, const struct attribute *ranges)
 {
     uint64_t offset = ranges->value;
     if (unit->header->version < 5) {
@@ -124,7 +125,7 @@ static void from_list(struct collector *c, const struct dwarf_unit *unit, const 
 size_t dwarf_ranges(struct dwarf_worker *w, const struct dwarf_unit *unit, const struct attribute *ranges,
                     const struct attribute *low_pc, const struct attribute *high_pc)
 {
-    struct collector c = collector(w, 0, unit);
+    struct dwarf_range_collector c = collector(w, 0, unit);
     uint64_t begin, end;
     if (ranges->form)
         from_list(&c, unit, ranges);
@@ -139,7 +140,7 @@ size_t dwarf_ranges(struct dwarf_worker *w, const struct dwarf_unit *unit, const
 
 size_t dwarf_ranges_with_lines(struct dwarf_worker *w, size_t count)
 {
-    const struct line_table *t = &w->lines;
+    const struct dwarf_line_table *t = &w->lines;
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
         /* first sequence that begins after the range's start */
@@ -150,7 +151,7 @@ size_t dwarf_ranges_with_lines(struct dwarf_worker *w, size_t count)
     return kept;
 }
 
-static void read_aranges(struct collector *c, const struct dwarf_file *file, const struct aranges_set *set)
+static void read_aranges(struct dwarf_range_collector *c, const struct dwarf_file *file, const struct aranges_set *set)
 {
     struct sl_reader r = sl_reader((struct sl_bytes){file->aranges.data, (size_t)set->end}, file->big_endian);
     sl_reader_seek(&r, set->begin);
@@ -169,7 +170,7 @@ size_t dwarf_unit_ranges(struct dwarf_worker *w, const struct dwarf_unit *unit)
     struct attribute low = {.value = unit->low_pc, .form = unit->has_low_pc ? DW_FORM_addr : 0};
     struct attribute high = {.value = unit->high_pc, .form = unit->high_pc_form};
     size_t own = dwarf_ranges(w, unit, &ranges, &low, &high), sets;
-    struct collector c = collector(w, own, unit);
+    struct dwarf_range_collector c = collector(w, own, unit);
     const struct aranges_set *set = dwarf_find_aranges(unit, &sets);
     for (size_t i = 0; i < sets; i++)
         read_aranges(&c, unit->file, &set[i]);

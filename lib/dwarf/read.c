@@ -23,7 +23,7 @@ struct batch_memory {
 
 enum slot_state { SLOT_WAITING, SLOT_READ, SLOT_PREPARED };
 
-struct slot {
+struct dwarf_batch_slot {
     struct batch_memory *memory; /* NULL if the unit has no code or memory is exhausted */
     struct sl_function_batch batch;
     struct sl_function *functions; /* of the batch */
@@ -39,11 +39,11 @@ struct stage {
     atomic_size_t done; /* slots */
 };
 
-struct window {
+struct dwarf_read_window {
     struct dwarf_reader *reader;
     struct dwarf_worker *workers;
     struct batch_memory **memories; /* by worker */
-    struct slot *slots;
+    struct dwarf_batch_slot *slots;
     struct sl_function_sink *sink;
     size_t first, count;
     struct stage dropping, consuming;
@@ -81,7 +81,7 @@ static void shift_functions(const struct sl_function *functions, size_t count, u
     }
 }
 
-static bool copy_batch(struct dwarf_worker *w, const struct dwarf_unit *unit, struct slot *slot)
+static bool copy_batch(struct dwarf_worker *w, const struct dwarf_unit *unit, struct dwarf_batch_slot *slot)
 {
     struct sl_function *functions =
         sl_arena_alloc(&slot->memory->arena, w->function_count * sizeof *functions + 1, _Alignof(struct sl_function));
@@ -132,7 +132,7 @@ static void free_memory(struct batch_memory *memory)
 }
 
 /* Reads the functions of a unit with code into the slot. */
-static void read_code(struct dwarf_reader *reader, struct slot *slot, struct dwarf_worker *w,
+static void read_code(struct dwarf_reader *reader, struct dwarf_batch_slot *slot, struct dwarf_worker *w,
                       const struct dwarf_unit *unit)
 {
     struct dwarf_unit split;
@@ -180,10 +180,11 @@ static bool is_elsewhere(const struct dwarf_reader *reader, struct dwarf_worker 
     return count > 0 && !w->account.failed;
 }
 
-static void read_unit(struct window *window, size_t index, struct dwarf_worker *w, struct batch_memory **memories)
+static void read_unit(struct dwarf_read_window *window, size_t index, struct dwarf_worker *w,
+                      struct batch_memory **memories)
 {
     struct dwarf_reader *reader = window->reader;
-    struct slot *slot = &window->slots[index];
+    struct dwarf_batch_slot *slot = &window->slots[index];
     struct dwarf_unit unit;
     slot->memory = NULL;
     slot->damage = NULL;
@@ -208,7 +209,7 @@ static void read_unit(struct window *window, size_t index, struct dwarf_worker *
         read_code(reader, slot, w, &unit);
 }
 
-static void drop_repeated(struct window *window, struct slot *slot)
+static void drop_repeated(struct dwarf_read_window *window, struct dwarf_batch_slot *slot)
 {
     size_t kept = 0;
     if (slot->damage && !window->sink->skipped_units)
@@ -232,7 +233,7 @@ static void drop_repeated(struct window *window, struct slot *slot)
     slot->batch.function_count = kept;
 }
 
-static void dwarf_read_consume(struct window *window, struct slot *slot)
+static void dwarf_read_consume(struct dwarf_read_window *window, struct dwarf_batch_slot *slot)
 {
     if (slot->exhausted && window->code == SL_OK)
         window->code = sl_budget_fail(window->reader->budget, window->error);
@@ -246,8 +247,8 @@ static void dwarf_read_consume(struct window *window, struct slot *slot)
 
 /* Runs `step` for the next slots in order while they are in `state`, unless another thread is doing so. No slot is missed: the
  * thread checks again after it has cleared `busy`. */
-static void dwarf_read_advance(struct window *window, struct stage *stage, enum slot_state state,
-                               void (*step)(struct window *window, struct slot *slot))
+static void dwarf_read_advance(struct dwarf_read_window *window, struct stage *stage, enum slot_state state,
+                               void (*step)(struct dwarf_read_window *window, struct dwarf_batch_slot *slot))
 {
     size_t done;
     do {
@@ -263,7 +264,7 @@ static void dwarf_read_advance(struct window *window, struct stage *stage, enum 
 }
 
 /* Claims a slot to prepare; false if there is none. */
-static bool claim(struct window *window, size_t *index)
+static bool claim(struct dwarf_read_window *window, size_t *index)
 {
     *index = atomic_load(&window->claimed);
     while (*index < atomic_load(&window->dropping.done))
@@ -274,12 +275,12 @@ static bool claim(struct window *window, size_t *index)
 
 static void dwarf_read_work(void *arg, size_t index, unsigned worker)
 {
-    struct window *window = arg;
+    struct dwarf_read_window *window = arg;
     read_unit(window, index, &window->workers[worker], &window->memories[worker]);
     atomic_store(&window->slots[index].state, SLOT_READ);
     dwarf_read_advance(window, &window->dropping, SLOT_READ, drop_repeated);
     while (claim(window, &index)) {
-        struct slot *slot = &window->slots[index];
+        struct dwarf_batch_slot *slot = &window->slots[index];
         if (!slot->skip && window->sink->prepare)
             window->sink->prepare(window->sink, &slot->batch, &slot->memory->arena, worker);
         atomic_store(&slot->state, SLOT_PREPARED);
@@ -287,7 +288,7 @@ static void dwarf_read_work(void *arg, size_t index, unsigned worker)
     }
 }
 
-static void read_window(struct window *window, const struct sl_parallel *parallel)
+static void read_window(struct dwarf_read_window *window, const struct sl_parallel *parallel)
 {
     atomic_store(&window->dropping.done, 0);
     atomic_store(&window->consuming.done, 0);
@@ -302,7 +303,7 @@ static enum sl_code dwarf_read_all(struct dwarf_reader *reader, const struct sl_
 {
     unsigned workers = sl_parallel_workers(parallel);
     size_t slots = workers == 1 ? 1 : workers * UNITS_PER_WORKER;
-    struct window window = {
+    struct dwarf_read_window window = {
         .reader = reader,
         .workers = calloc(workers, sizeof *window.workers),
         .memories = calloc(workers, sizeof *window.memories),

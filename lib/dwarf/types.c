@@ -8,7 +8,7 @@
 
 enum { MAX_TYPE_DEPTH = 64, MAX_TYPE_TEXT = 4096, MAX_PARAMETERS = 255, BYTES_PER_STEP = 16, STEPS_PER_ENTRY = 8 };
 
-struct type {
+struct dwarf_type {
     uint64_t key; /* in variable_reader.types */
     struct sl_str left, right, whole;
     bool is_pointer; /* qualifiers go after its star */
@@ -19,8 +19,8 @@ struct type {
     {                                                                                                                  \
         .left = {text, sizeof text - 1}, .whole = { text, sizeof text - 1 }                                            \
     }
-static const struct type unknown_type = NAMED_TYPE("<unknown>"), other_type = NAMED_TYPE("<not implemented>"),
-                         void_type = NAMED_TYPE("void");
+static const struct dwarf_type unknown_type = NAMED_TYPE("<unknown>"), other_type = NAMED_TYPE("<not implemented>"),
+                               void_type = NAMED_TYPE("void");
 
 struct typing {
     struct dwarf_worker *w;
@@ -186,7 +186,7 @@ static struct sl_str join(struct typing *t, struct sl_str a, struct sl_str b)
 }
 
 /* Sets the parts of a type's name. False, without effect, if a part is empty because it was too long. */
-static bool set_type(struct typing *t, struct type *type, struct sl_str left, struct sl_str right)
+static bool set_type(struct typing *t, struct dwarf_type *type, struct sl_str left, struct sl_str right)
 {
     struct sl_str whole = left.size && right.size ? join(t, left, right) : left;
     if (!whole.size || whole.size > MAX_TYPE_TEXT)
@@ -197,7 +197,7 @@ static bool set_type(struct typing *t, struct type *type, struct sl_str left, st
     return true;
 }
 
-static void set_pointer(struct typing *t, struct type *type, const struct type *target, struct sl_str sign)
+static void set_pointer(struct typing *t, struct dwarf_type *type, const struct dwarf_type *target, struct sl_str sign)
 {
     struct sl_str left = target->left, right = target->right;
     if (target->binds) {
@@ -209,8 +209,8 @@ static void set_pointer(struct typing *t, struct type *type, const struct type *
 }
 
 /* Adds a qualifier, unless it is there: a qualified array has qualified elements, and both may have the qualifier. */
-static void set_qualified(struct typing *t, struct type *type, const struct type *target, struct sl_str before,
-                          struct sl_str behind)
+static void set_qualified(struct typing *t, struct dwarf_type *type, const struct dwarf_type *target,
+                          struct sl_str before, struct sl_str behind)
 {
     struct sl_str left = target->left;
     if (target->is_pointer)
@@ -235,7 +235,7 @@ static void put_extent(struct sl_buf *out, const struct type_entry *range, bool 
 }
 
 /* Names an array or function type: `right` is its own suffix, followed by that of `target`. Frees `right`. */
-static void set_bound(struct typing *t, struct type *type, const struct type *target, struct sl_buf *right)
+static void set_bound(struct typing *t, struct dwarf_type *type, const struct dwarf_type *target, struct sl_buf *right)
 {
     sl_buf_str(right, target->right);
     struct sl_str text = join(t, sl_buf_view(right), (struct sl_str){NULL, 0});
@@ -247,8 +247,8 @@ static void set_bound(struct typing *t, struct type *type, const struct type *ta
     type->binds = true;
 }
 
-static void set_array(struct typing *t, struct type *type, struct reference reference, const struct type_entry *e,
-                      const struct type *element)
+static void set_array(struct typing *t, struct dwarf_type *type, struct reference reference, const struct type_entry *e,
+                      const struct dwarf_type *element)
 {
     struct children children = open_children(t, reference, e);
     struct type_entry range;
@@ -286,10 +286,10 @@ static bool push_parameters(struct typing *t, struct reference reference, const 
     return true;
 }
 
-static const struct type *find_type(struct typing *t, struct reference reference, bool has, unsigned depth);
+static const struct dwarf_type *find_type(struct typing *t, struct reference reference, bool has, unsigned depth);
 
-static void set_function(struct typing *t, struct type *type, struct reference reference, const struct type_entry *e,
-                         const struct type *result, unsigned depth)
+static void set_function(struct typing *t, struct dwarf_type *type, struct reference reference,
+                         const struct type_entry *e, const struct dwarf_type *result, unsigned depth)
 {
     struct variable_reader *v = &t->w->variable_reader;
     struct sl_buf right = {0};
@@ -311,7 +311,7 @@ static void set_function(struct typing *t, struct type *type, struct reference r
 
 /* ---- types ---- */
 
-static void name_type(struct typing *t, struct type *type, struct reference reference, unsigned depth)
+static void name_type(struct typing *t, struct dwarf_type *type, struct reference reference, unsigned depth)
 {
     struct type_entry e;
     if (!find_entry(t, reference, &e))
@@ -330,7 +330,7 @@ static void name_type(struct typing *t, struct type *type, struct reference refe
     case DW_TAG_union_type:
     case DW_TAG_unspecified_type: return;
     }
-    const struct type *target = find_type(t, e.is.type, e.is.has_type, depth + 1);
+    const struct dwarf_type *target = find_type(t, e.is.type, e.is.has_type, depth + 1);
     switch (e.tag) {
     case DW_TAG_pointer_type: set_pointer(t, type, target, SL_STR("*")); break;
     case DW_TAG_reference_type: set_pointer(t, type, target, SL_STR("&")); break;
@@ -346,16 +346,16 @@ static void name_type(struct typing *t, struct type *type, struct reference refe
 }
 
 /* Returns the type of an entry; unknown_type for a cycle or a chain that is too long. */
-static const struct type *find_type(struct typing *t, struct reference reference, bool has, unsigned depth)
+static const struct dwarf_type *find_type(struct typing *t, struct reference reference, bool has, unsigned depth)
 {
     struct variable_reader *v = &t->w->variable_reader;
     uint64_t key = reference.offset << 1 | (reference.file != t->from->file);
     if (!has || !reference.file)
         return has ? &unknown_type : &void_type;
-    struct type *type = sl_map_get(&v->types, (struct sl_str){(const char *)&key, sizeof key});
+    struct dwarf_type *type = sl_map_get(&v->types, (struct sl_str){(const char *)&key, sizeof key});
     if (type)
         return type;
-    type = sl_arena_alloc(v->arena, sizeof *type, _Alignof(struct type));
+    type = sl_arena_alloc(v->arena, sizeof *type, _Alignof(struct dwarf_type));
     if (type) {
         *type = unknown_type;
         type->key = key;

@@ -16,10 +16,10 @@ struct uncovered {
     bool has_ranges;    /* they have been read */
 };
 
-SL_ORDER_BY(by_begin, struct range, begin)
+SL_ORDER_BY(by_begin, struct dwarf_range, begin)
 
 /* Sorts the ranges and joins those that overlap or touch. Returns the new count. */
-static size_t join_ranges(struct range *ranges, size_t count)
+static size_t join_ranges(struct dwarf_range *ranges, size_t count)
 {
     size_t kept = 0;
     if (count)
@@ -46,8 +46,8 @@ static bool clip_to_unit(struct uncovered *u, uint64_t begin, uint64_t *end)
     }
     if (!u->range_count)
         return true;
-    const struct range *ranges = u->w->ranges;
-    const struct range *range =
+    const struct dwarf_range *ranges = u->w->ranges;
+    const struct dwarf_range *range =
         &ranges[SL_PARTITION_POINT(middle, 1, u->range_count, ranges[middle].begin <= begin + load) - 1];
     if (begin + load < range->begin || begin + load >= range->end)
         return false;
@@ -95,7 +95,7 @@ bool dwarf_add_uncovered(struct dwarf_reader *reader, struct dwarf_worker *w, co
                          enum sl_language language, struct sl_arena *arena)
 {
     struct uncovered u = {reader, w, unit, language, arena, 0, false};
-    const struct line_table *lines = &w->lines;
+    const struct dwarf_line_table *lines = &w->lines;
     uint64_t load = reader->load_address, done = 0; /* code before it is covered or added */
     bool sorted = true;
     if (!reader->symbols.count && !reader->nameless)
@@ -104,7 +104,7 @@ bool dwarf_add_uncovered(struct dwarf_reader *reader, struct dwarf_worker *w, co
         sorted = w->covered[i - 1].begin <= w->covered[i].begin;
     if (!sorted)
         qsort(w->covered, w->covered_count, sizeof *w->covered, by_begin);
-    const struct range *next = w->covered, *covered_end = next ? next + w->covered_count : NULL;
+    const struct dwarf_range *next = w->covered, *covered_end = next ? next + w->covered_count : NULL;
     for (size_t i = 0; i < lines->sequence_count; i++) {
         const struct sequence *s = &lines->sequences[i];
         uint64_t at = s->start < load ? 0 : s->start - load, end = s->end < load ? 0 : s->end - load;

@@ -66,7 +66,7 @@ struct sl_str variables_text(struct dwarf_worker *w, const struct dwarf_unit *un
 /* ---- lists ---- */
 
 /* An open function or inlined call. */
-struct gathering {
+struct dwarf_variable_list {
     size_t first;                   /* of its variables in variable_reader.open */
     size_t first_inlinee, inlinees; /* the worker's inlinees that are this call, one per range */
 };
@@ -78,7 +78,7 @@ bool variables_open(struct dwarf_worker *w, size_t first_inlinee)
                          sizeof *v->gatherings))
         return false;
     v->gatherings[v->gathering_count++] =
-        (struct gathering){v->open_count, first_inlinee, w->inlinee_count - first_inlinee};
+        (struct dwarf_variable_list){v->open_count, first_inlinee, w->inlinee_count - first_inlinee};
     return true;
 }
 
@@ -137,7 +137,7 @@ static uint32_t list_number(struct dwarf_worker *w, const struct sl_variable *va
 uint32_t variables_close(struct dwarf_worker *w)
 {
     struct variable_reader *v = &w->variable_reader;
-    const struct gathering *g = &v->gatherings[--v->gathering_count];
+    const struct dwarf_variable_list *g = &v->gatherings[--v->gathering_count];
     size_t open = v->open_count - g->first;
     v->open_count = g->first;
     if (!open || !sl_account_spend(&w->account, open + g->inlinees))

@@ -91,7 +91,7 @@ static bool may_be_at_zero(struct dwarf_worker *w, const struct dwarf_unit *unit
 bool dwarf_keep_zero_lines(struct dwarf_reader *reader, struct dwarf_worker *w, const struct dwarf_unit *unit,
                            const struct dwarf_unit *walked, struct sl_arena *arena)
 {
-    struct line_table *lines = &w->lines;
+    struct dwarf_line_table *lines = &w->lines;
     struct sequence *s = lines->sequences;
     struct zero_claims claims;
     size_t count = 0, kept = 0;

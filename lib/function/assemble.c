@@ -5,18 +5,18 @@
 /* Cost of a part: it is checked, becomes a node, and cuts a line in two. */
 enum { STEPS_PER_PART = 24 };
 
-struct part { /* a range of an inlinee; node 0 is the function itself */
+struct assemble_part { /* a range of an inlinee; node 0 is the function itself */
     uint64_t address, end;
     uint32_t depth, index;
 };
 
-struct returned { /* rest of a part that was cut; `turn` orders them by time */
-    struct part part;
+struct function_returned { /* rest of a part that was cut; `turn` orders them by time */
+    struct assemble_part part;
     uint64_t turn;
 };
 
-struct node { /* an accepted part */
-    struct part part;
+struct function_node { /* an accepted part */
+    struct assemble_part part;
     uint32_t parent, line_count, child_count;
     struct sl_function *target; /* the result */
 };
@@ -43,15 +43,15 @@ static uint64_t end_address(uint64_t address, uint64_t size)
     return size > UINT64_MAX - address ? UINT64_MAX : address + size;
 }
 
-static bool before(const struct part *a, const struct part *b)
+static bool before(const struct assemble_part *a, const struct assemble_part *b)
 {
     return a->address != b->address ? a->address < b->address : a->depth < b->depth;
 }
 
-static struct part make_part(const struct sl_flat_inlinee *inlinees, size_t i)
+static struct assemble_part make_part(const struct sl_flat_inlinee *inlinees, size_t i)
 {
     const struct sl_flat_inlinee *f = &inlinees[i];
-    return (struct part){f->address, end_address(f->address, f->size), f->depth, (uint32_t)i};
+    return (struct assemble_part){f->address, end_address(f->address, f->size), f->depth, (uint32_t)i};
 }
 
 /* Fills the queue with the inlinees, sorted by start and depth; equal ones keep their order. */
@@ -86,16 +86,16 @@ static bool fill_queue(struct sl_assembler *a, const struct sl_function *functio
 }
 
 /* True if `a` is before `b`; of equal parts the one that was put back last is first. */
-static bool returns_before(const struct returned *a, const struct returned *b)
+static bool returns_before(const struct function_returned *a, const struct function_returned *b)
 {
     return before(&a->part, &b->part) || (!before(&b->part, &a->part) && a->turn > b->turn);
 }
 
 /* Pushes `part` onto the binary heap of returned parts. */
-static bool put_back(struct sl_assembler *a, struct part part)
+static bool put_back(struct sl_assembler *a, struct assemble_part part)
 {
     size_t at = a->returned_count++;
-    struct returned item = {part, ++a->turn};
+    struct function_returned item = {part, ++a->turn};
     if (!sl_account_grow(&a->account, &a->returned, &a->returned_capacity, at + 1, sizeof *a->returned))
         return false;
     for (; at && returns_before(&item, &a->returned[(at - 1) / 2]); at = (at - 1) / 2)
@@ -104,11 +104,11 @@ static bool put_back(struct sl_assembler *a, struct part part)
     return true;
 }
 
-static struct part take_returned(struct sl_assembler *a)
+static struct assemble_part take_returned(struct sl_assembler *a)
 {
-    struct part first = a->returned[0].part;
+    struct assemble_part first = a->returned[0].part;
     size_t count = --a->returned_count, at = 0;
-    struct returned last = a->returned[count];
+    struct function_returned last = a->returned[count];
     for (size_t child; (child = 2 * at + 1) < count; at = child) {
         child += child + 1 < count && returns_before(&a->returned[child + 1], &a->returned[child]);
         if (!returns_before(&a->returned[child], &last))
@@ -120,7 +120,7 @@ static struct part take_returned(struct sl_assembler *a)
 }
 
 /* Takes the next part by start and depth; returned parts come before equal ones of the queue. */
-static struct part next_part(struct sl_assembler *a, size_t *next, size_t queued)
+static struct assemble_part next_part(struct sl_assembler *a, size_t *next, size_t queued)
 {
     if (a->returned_count && (*next == queued || !before(&a->queue[*next], &a->returned[0].part)))
         return take_returned(a);
@@ -134,7 +134,7 @@ static bool accept_all(struct sl_assembler *a, size_t queued, size_t *node_count
     size_t height = 0, next = 0;
     a->returned_count = 0;
     while (next < queued || a->returned_count) {
-        struct part part = next_part(a, &next, queued);
+        struct assemble_part part = next_part(a, &next, queued);
         if (!sl_account_spend(&a->account, STEPS_PER_PART))
             return false;
         if (part.depth > height)
@@ -156,7 +156,7 @@ static bool accept_all(struct sl_assembler *a, size_t queued, size_t *node_count
             if (parent <= part.address)
                 continue;
             if (part.end > parent) {
-                struct part tail = part;
+                struct assemble_part tail = part;
                 tail.address = part.end = parent;
                 if (!put_back(a, tail))
                     return false;
@@ -165,7 +165,7 @@ static bool accept_all(struct sl_assembler *a, size_t queued, size_t *node_count
         ends[height++] = part.end;
         if (!sl_account_grow(&a->account, &a->nodes, &a->node_capacity, *node_count + 1, sizeof *a->nodes))
             return false;
-        a->nodes[(*node_count)++] = (struct node){.part = part};
+        a->nodes[(*node_count)++] = (struct function_node){.part = part};
     }
     return true;
 }
@@ -221,7 +221,7 @@ static bool distribute(struct sl_assembler *a, const struct sl_flat_inlinee *inl
         while (height > 1 && a->nodes[stack[height - 1]].part.end <= start)
             height--;
         if (inlinee) {
-            struct node *node = &a->nodes[next_node];
+            struct function_node *node = &a->nodes[next_node];
             if (height > node->part.depth + 1u)
                 height = node->part.depth + 1u;
             uint32_t parent = stack[height - 1];
@@ -270,9 +270,9 @@ static bool assemble_build(struct sl_assembler *a, struct sl_arena *arena, struc
         return false;
     a->nodes[0].target = function;
     for (size_t i = 0; i < node_count; i++) {
-        struct node *node = &a->nodes[i];
+        struct function_node *node = &a->nodes[i];
         if (i) {
-            struct node *parent = &a->nodes[node->parent];
+            struct function_node *parent = &a->nodes[node->parent];
             const struct sl_flat_inlinee *inlinee = &inlinees[node->part.index];
             node->target = (struct sl_function *)parent->target->inlinees + parent->target->inlinee_count++;
             *node->target = (struct sl_function){
@@ -310,8 +310,8 @@ bool sl_assemble(struct sl_assembler *a, struct sl_arena *arena, struct sl_funct
     function->line_count = function->inlinee_count = 0;
     if (!sl_account_grow(&a->account, &a->nodes, &a->node_capacity, 1, sizeof *a->nodes))
         return false;
-    a->nodes[0] =
-        (struct node){.part = {.address = function->address, .end = end_address(function->address, function->size)}};
+    a->nodes[0] = (struct function_node){
+        .part = {.address = function->address, .end = end_address(function->address, function->size)}};
     return fill_queue(a, function, inlinees, inlinee_count, &queued) && accept_all(a, queued, &nodes) &&
            distribute(a, inlinees, &nodes, lines, line_count, &owned) &&
            assemble_build(a, arena, function, inlinees, nodes, owned);

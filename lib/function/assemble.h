@@ -28,9 +28,9 @@ enum { SL_MAX_INLINE_DEPTH = 512 }; /* maximal sl_flat_inlinee.depth; deeper inl
 struct sl_assembler {
     struct sl_account account; /* the caller sets its budget before the first use; NULL = no limits */
     struct sl_ordered *order, *scratch;
-    struct part *queue;
-    struct returned *returned;
-    struct node *nodes;
+    struct assemble_part *queue;
+    struct function_returned *returned;
+    struct function_node *nodes;
     struct owned_line *owned;
     size_t order_capacity, scratch_capacity, queue_capacity, returned_capacity, node_capacity, owned_capacity;
     size_t returned_count;

@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-struct stretch {
+struct sorted_run {
     size_t start, count;
 };
 
@@ -13,7 +13,7 @@ static inline bool before(const struct sl_ordered *a, const struct sl_ordered *b
 }
 
 /* Merges two adjacent ascending runs; moves only the items that overlap. */
-static void merge(struct sl_ordered *items, struct sl_ordered *scratch, struct stretch a, struct stretch b)
+static void merge(struct sl_ordered *items, struct sl_ordered *scratch, struct sorted_run a, struct sorted_run b)
 {
     struct sl_ordered *left = items + a.start, *right = items + b.start, *end = right + b.count;
     while (left < right && !before(right, left))
@@ -32,13 +32,13 @@ static void merge(struct sl_ordered *items, struct sl_ordered *scratch, struct s
 
 void sl_order(struct sl_ordered *items, struct sl_ordered *scratch, size_t count)
 {
-    struct stretch stack[64]; /* each run is more than twice as long as the next, so 64 suffice for any count */
+    struct sorted_run stack[64]; /* each run is more than twice as long as the next, so 64 suffice for any count */
     size_t height = 0;
     for (size_t at = 0; at < count;) {
         size_t start = at++;
         while (at < count && !before(&items[at], &items[at - 1]))
             at++;
-        stack[height++] = (struct stretch){start, at - start};
+        stack[height++] = (struct sorted_run){start, at - start};
         while (height > 1 && (at == count || stack[height - 2].count <= 2 * stack[height - 1].count)) {
             merge(items, scratch, stack[height - 2], stack[height - 1]);
             stack[height - 2].count += stack[height - 1].count;

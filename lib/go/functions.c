@@ -12,17 +12,17 @@
 
 enum { BATCH_FUNCTIONS = 1024, KEPT_CALLS = 1 << 16, STEPS_PER_VALUE = 8, NONE = -1 };
 
-struct value { /* valid from the end of the value before to `end`, an offset in the function */
+struct go_pc_value { /* valid from the end of the value before to `end`, an offset in the function */
     uint64_t end;
     int32_t value;
 };
 
 struct values {
-    struct value *items;
+    struct go_pc_value *items;
     size_t count, capacity;
 };
 
-struct link { /* an inlined call, and its call site */
+struct go_inline_link { /* an inlined call, and its call site */
     struct sl_str name;
     uint32_t file, line;
     int32_t caller;   /* the call that contains it; NONE = the function itself */
@@ -40,7 +40,7 @@ struct go_reader {
     struct sl_account account;
     struct sl_function_sink *sink;
     struct values lines, files, calls; /* of the current function */
-    struct link *links;                /* of the current function, by index */
+    struct go_inline_link *links;      /* of the current function, by index */
     size_t link_capacity;
     uint64_t version;
     struct sl_line *rows;
@@ -82,7 +82,7 @@ static bool read_values(struct go_reader *g, uint32_t offset, struct values *v)
         sl_account_spend(&g->account, STEPS_PER_VALUE);
         if (!sl_account_grow(&g->account, &v->items, &v->capacity, v->count + 1, sizeof *v->items))
             return false;
-        v->items[v->count++] = (struct value){end, value};
+        v->items[v->count++] = (struct go_pc_value){end, value};
     }
     return !r.failed;
 }
@@ -116,10 +116,10 @@ static uint32_t batch_file_index(struct go_reader *g, const struct go_function *
 
 /* ---- inlined calls ---- */
 
-static bool read_link(struct go_reader *g, const struct go_function *f, int32_t index, struct link *link)
+static bool read_link(struct go_reader *g, const struct go_function *f, int32_t index, struct go_inline_link *link)
 {
     struct go_call call;
-    *link = (struct link){.version = g->version, .caller = NONE};
+    *link = (struct go_inline_link){.version = g->version, .caller = NONE};
     if (!go_call_read(&g->table, f, (uint32_t)index, &call))
         return false;
     int32_t line = value_at(&g->lines, call.place);
@@ -130,13 +130,13 @@ static bool read_link(struct go_reader *g, const struct go_function *f, int32_t 
     return link->good = link->caller != index;
 }
 
-static const struct link *link_at(struct go_reader *g, const struct go_function *f, int32_t index)
+static const struct go_inline_link *link_at(struct go_reader *g, const struct go_function *f, int32_t index)
 {
     if (index < 0 || index >= KEPT_CALLS || g->account.failed ||
         ((size_t)index >= g->link_capacity &&
          !sl_grow_zeroed(&g->links, &g->link_capacity, (size_t)index + 1, sizeof *g->links)))
         return NULL;
-    struct link *link = &g->links[index];
+    struct go_inline_link *link = &g->links[index];
     if (link->version != g->version)
         read_link(g, f, index, link);
     return link->good ? link : NULL;
@@ -147,7 +147,7 @@ static size_t read_call_chain(struct go_reader *g, const struct go_function *f, 
 {
     size_t count = 0;
     while (index >= 0) {
-        const struct link *link = link_at(g, f, index);
+        const struct go_inline_link *link = link_at(g, f, index);
         sl_account_spend(&g->account, 1);
         if (!link || count == SL_MAX_INLINE_DEPTH)
             return 0;
@@ -166,7 +166,7 @@ static void close_calls(struct go_reader *g, uint64_t entry, size_t height)
 {
     while (g->open_count > height) {
         const struct open_call *open = &g->open[--g->open_count];
-        const struct link *link = &g->links[open->index];
+        const struct go_inline_link *link = &g->links[open->index];
         if (!sl_account_grow(&g->account, &g->inlinees, &g->inlinee_capacity, g->inlinee_count + 1,
                              sizeof *g->inlinees))
             return;

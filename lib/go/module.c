@@ -18,12 +18,12 @@ enum {
     RELOCATION = 24,    /* bytes of Elf64_Rela */
 };
 
-struct module {
+struct go_module_data {
     uint64_t words[WORDS];
 };
 
 /* Checks the words against the table; if they fit, sets `text` and `tree_base`. */
-static bool take(struct go_table *t, const struct module *m)
+static bool take(struct go_table *t, const struct go_module_data *m)
 {
     uint64_t trees = m->words[t->version >= GO_120 ? WORD_TREES_120 : WORD_TREES_118];
     if (m->words[WORD_HEADER] != t->address || m->words[WORD_NAMES] != t->address + t->names_at ||
@@ -35,7 +35,7 @@ static bool take(struct go_table *t, const struct module *m)
     return true;
 }
 
-static void read_words(const struct go_table *t, struct sl_bytes bytes, struct module *m)
+static void read_words(const struct go_table *t, struct sl_bytes bytes, struct go_module_data *m)
 {
     struct sl_reader r = sl_reader(bytes, t->big_endian);
     for (size_t i = 0; i < WORDS; i++)
@@ -52,7 +52,7 @@ static uint64_t pointer_at(const struct go_table *t, const uint8_t *at)
 static bool find_in_data(struct go_table *t)
 {
     struct sl_segment s;
-    struct module m;
+    struct go_module_data m;
     for (size_t i = 0; sl_object_segment(t->object, i, &s); i++) {
         size_t step = t->pointer_size, last = s.bytes.size < WORDS * step ? 0 : s.bytes.size - WORDS * step + 1;
         if (s.executable)
@@ -71,7 +71,7 @@ static bool find_in_data(struct go_table *t)
 /* Tries moduledata at `address`, with values from relocations of a 64-bit ELF file: {address, type, value}. */
 static bool read_relocated(struct go_table *t, struct sl_bytes relocations, uint64_t address)
 {
-    struct module m;
+    struct go_module_data m;
     read_words(t, sl_object_at(t->object, address - sl_object_info(t->object)->load_address), &m);
     struct sl_reader r = sl_reader(relocations, t->big_endian);
     while (sl_reader_left(&r) >= RELOCATION) {

@@ -11,12 +11,12 @@ bool sl_jit_is_dump(struct sl_bytes file)
     return sl_read_u32(&r) == MAGIC || sl_read_u32(&swapped) == MAGIC;
 }
 
-struct dump_reader {
+struct jitdump_reader {
     struct sl_jit_code *code;
     struct sl_map last; /* number, from 1, of the last function at an address, by the bytes of the address */
 };
 
-static bool add_function(struct dump_reader *d, struct sl_bytes place, uint64_t address, uint64_t size,
+static bool add_function(struct jitdump_reader *d, struct sl_bytes place, uint64_t address, uint64_t size,
                          struct sl_str name)
 {
     size_t before = d->code->count;
@@ -37,7 +37,7 @@ static uint64_t read_value(struct sl_bytes place, bool big_endian)
 }
 
 /* JIT_CODE_LOAD: pid, tid, vma, address, size, number, name. */
-static bool add_load(struct dump_reader *d, struct sl_reader *r)
+static bool add_load(struct jitdump_reader *d, struct sl_reader *r)
 {
     sl_reader_skip(r, 16);
     struct sl_bytes place = sl_read_bytes(r, 8);
@@ -48,7 +48,7 @@ static bool add_load(struct dump_reader *d, struct sl_reader *r)
 }
 
 /* JIT_CODE_MOVE: pid, tid, vma, old address, new address, size, number. */
-static bool add_move(struct dump_reader *d, struct sl_reader *r)
+static bool add_move(struct jitdump_reader *d, struct sl_reader *r)
 {
     sl_reader_skip(r, 16);
     struct sl_bytes from = sl_read_bytes(r, 8), to = sl_read_bytes(r, 8);
@@ -68,7 +68,7 @@ enum sl_code sl_jit_read_dump(struct sl_bytes file, struct sl_jit_code *code, st
     uint32_t header = sl_read_u32(&r);
     if (!sl_jit_is_dump(file) || r.failed || header < 40 || header > file.size)
         return sl_fail(error, SL_MALFORMED, "not a jitdump file");
-    struct dump_reader d = {.code = code};
+    struct jitdump_reader d = {.code = code};
     bool good = true;
     sl_reader_seek(&r, header);
     while (good && sl_reader_left(&r) >= RECORD_HEADER) {

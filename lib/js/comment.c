@@ -4,7 +4,7 @@
 
 /* ---- comments ---- */
 
-struct marker {
+struct js_comment_marker {
     struct sl_str text;
     size_t pivot; /* index of a byte in `text` that is rare in scripts */
 };
@@ -21,7 +21,8 @@ static struct sl_str first_word(struct sl_str text)
 }
 
 /* True if `comment` begins with `//# ` (or `//@ ` if `old`) and the marker; `*value` is the word after it. */
-static bool is_marked(const char *comment, const char *end, const struct marker *marker, bool old, struct sl_str *value)
+static bool is_marked(const char *comment, const char *end, const struct js_comment_marker *marker, bool old,
+                      struct sl_str *value)
 {
     const char *text = comment + 4;
     if ((size_t)(end - comment) < 4 + marker->text.size || comment[0] != '/' || comment[1] != '/' ||
@@ -163,7 +164,8 @@ static void skip_block(struct js_reader *r)
 }
 
 /* Finds the last marked comment by reading the script from its beginning. */
-static bool find_last_by_parsing(struct sl_str script, const struct marker *marker, bool old, struct sl_str *value)
+static bool find_last_by_parsing(struct sl_str script, const struct js_comment_marker *marker, bool old,
+                                 struct sl_str *value)
 {
     struct js_reader r = {.at = script.data, .end = script.data + script.size, .scan_allowance = script.size};
     bool found = false;
@@ -206,7 +208,8 @@ static bool stands_alone(const char *comment, const char *end)
 
 /* Returns the word after the last marker in a comment `//# ` (or `//@ ` if `old`). Searches backwards from the end; only if a
  * match could be inside a string, the script is read from its beginning, once. */
-static bool find_last_comment(struct sl_str script, const struct marker *marker, bool old, struct sl_str *value)
+static bool find_last_comment(struct sl_str script, const struct js_comment_marker *marker, bool old,
+                              struct sl_str *value)
 {
     size_t head = 4 + marker->pivot, tail = marker->text.size - marker->pivot;
     const char *begin = script.data, *end = begin + script.size, *at = end;
@@ -228,7 +231,7 @@ static struct sl_str cut_at(struct sl_str text, char c)
 
 bool sl_js_map_comment(struct sl_str script, struct sl_str *reference)
 {
-    static const struct marker marker = {SL_STR("sourceMappingURL="), 13};
+    static const struct js_comment_marker marker = {SL_STR("sourceMappingURL="), 13};
     struct sl_str value;
     *reference = (struct sl_str){NULL, 0};
     if (!find_last_comment(script, &marker, true, &value))
@@ -239,7 +242,7 @@ bool sl_js_map_comment(struct sl_str script, struct sl_str *reference)
 
 bool sl_js_debug_id_comment(struct sl_str script, struct sl_debug_id *id)
 {
-    static const struct marker marker = {SL_STR("debugId="), 5};
+    static const struct js_comment_marker marker = {SL_STR("debugId="), 5};
     struct sl_str value;
     *id = (struct sl_debug_id){0};
     return find_last_comment(script, &marker, false, &value) && sl_debug_id_parse(value, id);
@@ -328,20 +331,20 @@ static bool next_piece(struct sl_str *rest, struct sl_str *piece)
     return true;
 }
 
-struct path {
+struct js_url_path {
     struct sl_buf *out;
     size_t begin; /* offset in `out`; every segment has a slash in front, empty ones too */
     size_t count; /* number of segments */
 };
 
-static void path_push(struct path *path, struct sl_str segment)
+static void path_push(struct js_url_path *path, struct sl_str segment)
 {
     sl_buf_u8(path->out, '/');
     sl_buf_str(path->out, segment);
     path->count++;
 }
 
-static bool path_pop(struct path *path)
+static bool path_pop(struct js_url_path *path)
 {
     if (!path->count || path->out->failed)
         return false;
@@ -352,7 +355,7 @@ static bool path_pop(struct path *path)
     return true;
 }
 
-static void path_push_reference(struct path *path, struct sl_str reference, bool web)
+static void path_push_reference(struct js_url_path *path, struct sl_str reference, bool web)
 {
     struct sl_str piece;
     bool first = true;
@@ -367,7 +370,7 @@ static void path_push_reference(struct path *path, struct sl_str reference, bool
 }
 
 /* Removes empty segments. */
-static void path_collapse(struct path *path)
+static void path_collapse(struct js_url_path *path)
 {
     struct sl_buf *out = path->out;
     size_t kept = path->begin;
@@ -383,22 +386,22 @@ static bool has_scheme(struct sl_str text)
            sl_str_starts(text, SL_STR("turbopack:"));
 }
 
-struct base {
+struct js_base_url {
     struct sl_str scheme, rest;
     bool file;
 };
 
-static struct base split_base(struct sl_str text)
+static struct js_base_url split_base(struct sl_str text)
 {
     const char *colon = memmem(text.data, text.size, "://", 3);
     if (!colon)
-        return (struct base){SL_STR("file"), text, true};
+        return (struct js_base_url){SL_STR("file"), text, true};
     struct sl_str scheme = {text.data, (size_t)(colon - text.data)};
-    return (struct base){scheme, behind(text, scheme.size + 3), sl_str_equal(scheme, SL_STR("file"))};
+    return (struct js_base_url){scheme, behind(text, scheme.size + 3), sl_str_equal(scheme, SL_STR("file"))};
 }
 
 /* Joins a reference that begins with a slash: it is absolute on the base's host. */
-static void join_absolute(const struct base *base, struct sl_str reference, struct sl_buf *out)
+static void join_absolute(const struct js_base_url *base, struct sl_str reference, struct sl_buf *out)
 {
     if (!base->file) {
         sl_buf_str(out, base->scheme);
@@ -411,7 +414,7 @@ static void join_absolute(const struct base *base, struct sl_str reference, stru
     sl_buf_str(out, reference);
 }
 
-static void join_relative(const struct base *base, struct sl_str reference, struct sl_buf *out)
+static void join_relative(const struct js_base_url *base, struct sl_str reference, struct sl_buf *out)
 {
     struct sl_str rest = base->rest, piece;
     bool web = sl_str_equal(base->scheme, SL_STR("http")) || sl_str_equal(base->scheme, SL_STR("https"));
@@ -423,7 +426,7 @@ static void join_relative(const struct base *base, struct sl_str reference, stru
     } else if (sl_str_starts(rest, SL_STR("/"))) {
         next_piece(&rest, &piece);
     }
-    struct path path = {.out = out, .begin = out->size};
+    struct js_url_path path = {.out = out, .begin = out->size};
     while (next_piece(&rest, &piece) && rest.data)
         path_push(&path, piece);
     path_push_reference(&path, reference, web);
@@ -441,7 +444,7 @@ void sl_js_join(struct sl_str base, struct sl_str reference, struct sl_buf *out)
         sl_buf_str(out, reference);
         return;
     }
-    struct base split = split_base(base);
+    struct js_base_url split = split_base(base);
     if (sl_str_starts(reference, SL_STR("~")))
         reference = behind(reference, 1);
     if (sl_str_starts(reference, SL_STR("/")))

@@ -1,6 +1,6 @@
 #include "js/scope_impl.h"
 
-struct member {
+struct js_class_member {
     uint32_t start, at, size; /* `start` of the member; `at`, `size` of its key */
     uint32_t node;            /* cover of a computed key */
     uint8_t modifiers;
@@ -139,7 +139,7 @@ static enum js_state object_ended(struct js_parser *p)
 
 /* ---- members ---- */
 
-static bool is_constructor(const struct js_parser *p, const struct member *member)
+static bool is_constructor(const struct js_parser *p, const struct js_class_member *member)
 {
     const char *text = (const char *)p->begin + member->at;
     struct sl_str key = {text, member->size};
@@ -148,7 +148,7 @@ static bool is_constructor(const struct js_parser *p, const struct member *membe
             (member->kind == SL_JS_KEY_LITERAL && key.size == 13 && memcmp(text + 1, "constructor", 11) == 0));
 }
 
-static enum js_state method(struct js_parser *p, const struct member *member)
+static enum js_state method(struct js_parser *p, const struct js_class_member *member)
 {
     bool in_class = js_top(p)->kind == L_CLASS;
     bool get = member->modifiers & M_GET, set = member->modifiers & M_SET;
@@ -167,7 +167,7 @@ static enum js_state method(struct js_parser *p, const struct member *member)
     return function_parameters(p, member->modifiers & M_ASYNC, member->modifiers & M_GENERATOR);
 }
 
-static enum js_state property(struct js_parser *p, const struct member *member)
+static enum js_state property(struct js_parser *p, const struct js_class_member *member)
 {
     if (member->kind == SL_JS_IDENTIFIER) { /* other keys are not part of names */
         if (!js_push(p, L_PROPERTY, 0))
@@ -179,7 +179,7 @@ static enum js_state property(struct js_parser *p, const struct member *member)
     return OPERAND;
 }
 
-static bool push_field(struct js_parser *p, const struct member *member)
+static bool push_field(struct js_parser *p, const struct js_class_member *member)
 {
     if (!js_push(p, L_FIELD, 0))
         return false;
@@ -189,7 +189,7 @@ static bool push_field(struct js_parser *p, const struct member *member)
     return true;
 }
 
-static enum js_state behind_key(struct js_parser *p, const struct member *member)
+static enum js_state behind_key(struct js_parser *p, const struct js_class_member *member)
 {
     bool in_class = js_top(p)->kind == L_CLASS;
     uint8_t c = js_peek(p, 0);
@@ -215,14 +215,14 @@ static enum js_state behind_key(struct js_parser *p, const struct member *member
 enum js_state js_key_ended(struct js_parser *p)
 {
     const struct js_level top = *js_top(p);
-    struct member member = {
+    struct js_class_member member = {
         .start = top.at, .node = top.node, .modifiers = (uint8_t)top.size, .kind = SL_JS_KEY_COMPUTED};
     p->depth--;
     js_advance(p, 1);
     return behind_key(p, &member);
 }
 
-static enum js_state computed_key(struct js_parser *p, const struct member *member)
+static enum js_state computed_key(struct js_parser *p, const struct js_class_member *member)
 {
     if (!js_push(p, L_KEY, 0))
         return FAILED;
@@ -263,7 +263,7 @@ static bool modifies(const struct js_parser *p, uint8_t modifier)
 }
 
 /* Takes modifiers and a key that is a name; false when the next token is not a name. */
-static bool name_key(struct js_parser *p, struct member *member)
+static bool name_key(struct js_parser *p, struct js_class_member *member)
 {
     while (js_name_begins(js_peek(p, 0))) {
         const uint8_t *begin = p->at, *end = js_name_end(p);
@@ -286,7 +286,7 @@ static bool name_key(struct js_parser *p, struct member *member)
     return false;
 }
 
-static enum js_state other_key(struct js_parser *p, struct member *member)
+static enum js_state other_key(struct js_parser *p, struct js_class_member *member)
 {
     uint8_t c = js_peek(p, 0);
     member->at = js_offset(p);
@@ -312,7 +312,7 @@ static enum js_state other_key(struct js_parser *p, struct member *member)
 
 static enum js_state keyed_member(struct js_parser *p)
 {
-    struct member member = {.start = js_offset(p), .node = SL_JS_NONE};
+    struct js_class_member member = {.start = js_offset(p), .node = SL_JS_NONE};
     if (js_take(p, '*'))
         member.modifiers = M_GENERATOR;
     if (name_key(p, &member))

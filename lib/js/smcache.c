@@ -109,7 +109,7 @@ struct sl_context_cursor sl_smcache_cursor(const struct sl_smcache *c, uint32_t 
 
 /* ---- tokens ---- */
 
-struct block {
+struct smcache_block {
     uint64_t first; /* key of the first token */
     struct sl_column columns[BLOCK_COLUMNS];
     uint32_t least[BLOCK_COLUMNS];
@@ -122,7 +122,7 @@ static uint64_t block_key(const struct sl_smcache *c, uint32_t block)
 }
 
 /* Opens a block; `index` is below the number of blocks. */
-static bool open_block(const struct sl_smcache *c, uint32_t index, struct block *b)
+static bool open_block(const struct sl_smcache *c, uint32_t index, struct smcache_block *b)
 {
     struct sl_bytes blocks = c->table.sections[SECTION_BLOCKS];
     uint64_t begin = (uint64_t)sl_table_u32(c->table.sections[SECTION_PLACES].data + (size_t)index * 4) * 8;
@@ -149,23 +149,23 @@ static bool open_block(const struct sl_smcache *c, uint32_t index, struct block 
 }
 
 /* Returns the value of a token; for the key column the packed value. */
-static inline uint64_t get_value(const struct block *b, enum block_column column, unsigned token)
+static inline uint64_t get_value(const struct smcache_block *b, enum block_column column, unsigned token)
 {
     return sl_column_get(&b->columns[column], token) + (column == COLUMN_KEY ? 0 : b->least[column]);
 }
 
-static uint32_t get_line(const struct block *b, unsigned token)
+static uint32_t get_line(const struct smcache_block *b, unsigned token)
 {
     return (uint32_t)((b->first >> 32) + (get_value(b, COLUMN_KEY, token) >> b->column_width));
 }
 
-static uint32_t get_column(const struct block *b, unsigned token)
+static uint32_t get_column(const struct smcache_block *b, unsigned token)
 {
     uint64_t mask = (UINT64_C(1) << b->column_width) - 1;
     return b->least[COLUMN_KEY] + (uint32_t)(get_value(b, COLUMN_KEY, token) & mask);
 }
 
-static uint64_t token_key(const struct block *b, unsigned token)
+static uint64_t token_key(const struct smcache_block *b, unsigned token)
 {
     return (uint64_t)get_line(b, token) << 32 | get_column(b, token);
 }
@@ -184,7 +184,7 @@ static uint32_t blocks_before(const struct sl_smcache *c, uint64_t key)
 
 /* Packs the key like the keys of the block, so that it compares with them in the same way. The block's first key is at most
  * `key`. */
-static uint64_t packed_key(const struct block *b, uint64_t key)
+static uint64_t packed_key(const struct smcache_block *b, uint64_t key)
 {
     uint64_t lines = (key >> 32) - (b->first >> 32);
     uint32_t column = (uint32_t)key, least = b->least[COLUMN_KEY];
@@ -196,7 +196,7 @@ static uint64_t packed_key(const struct block *b, uint64_t key)
     return (lines << b->column_width) + (column - least < behind ? column - least : behind);
 }
 
-static unsigned tokens_before(const struct block *b, uint64_t key)
+static unsigned tokens_before(const struct smcache_block *b, uint64_t key)
 {
     uint64_t packed = packed_key(b, key);
     const struct sl_column keys = b->columns[COLUMN_KEY];
@@ -206,17 +206,17 @@ static unsigned tokens_before(const struct block *b, uint64_t key)
     return begin + (sl_column_get(&keys, begin) < packed);
 }
 
-struct found {
-    struct block block;
+struct smcache_found {
+    struct smcache_block block;
     unsigned index;
 };
 
 /* Finds the first token at the key, or else the last one before it. Inlined into both callers, since this is most of a look-up. */
 static inline __attribute__((always_inline)) bool search_before(const struct sl_smcache *c, uint64_t key,
-                                                                struct found *token)
+                                                                struct smcache_found *token)
 {
     uint32_t blocks = blocks_before(c, key);
-    struct block *b = &token->block;
+    struct smcache_block *b = &token->block;
     token->index = 0;
     if (blocks > 0) {
         if (!open_block(c, blocks - 1, b))
@@ -234,13 +234,13 @@ static inline __attribute__((always_inline)) bool search_before(const struct sl_
     return blocks < c->block_count && block_key(c, blocks) == key && open_block(c, blocks, b);
 }
 
-static bool find_before(const struct sl_smcache *c, uint64_t key, struct found *token)
+static bool find_before(const struct sl_smcache *c, uint64_t key, struct smcache_found *token)
 {
     return search_before(c, key, token);
 }
 
 /* search_before(), limited to the line of the key. */
-static bool find_token(const struct sl_smcache *c, uint64_t key, struct found *token)
+static bool find_token(const struct sl_smcache *c, uint64_t key, struct smcache_found *token)
 {
     return search_before(c, key, token) && get_line(&token->block, token->index) == key >> 32;
 }
@@ -335,7 +335,7 @@ bool sl_smcache_caller(const struct sl_smcache *c, struct sl_smcache_place *plac
 
 bool smcache_find(const struct sl_smcache *c, uint32_t line, uint32_t column, struct smcache_token *token)
 {
-    struct found t;
+    struct smcache_found t;
     if (!find_token(c, (uint64_t)line << 32 | column, &t))
         return false;
     *token =
@@ -349,7 +349,7 @@ bool smcache_find(const struct sl_smcache *c, uint32_t line, uint32_t column, st
 }
 
 /* Moves the position from the beginning of its token's range into the range. */
-static __attribute__((noinline)) bool move_in_range(const struct found *t, uint32_t line, uint32_t column,
+static __attribute__((noinline)) bool move_in_range(const struct smcache_found *t, uint32_t line, uint32_t column,
                                                     struct sl_smcache_place *place)
 {
     return js_move_range(get_line(&t->block, t->index), get_column(&t->block, t->index), line, column, &place->line,
@@ -359,7 +359,7 @@ static __attribute__((noinline)) bool move_in_range(const struct found *t, uint3
 bool sl_smcache_lookup(const struct sl_smcache *c, uint32_t line, uint32_t column, struct sl_smcache_place *place)
 {
     uint64_t key = (uint64_t)line << 32 | column;
-    struct found t;
+    struct smcache_found t;
     *place = (struct sl_smcache_place){.source = 0};
     if (c->ranges ? !find_before(c, key, &t) : !find_token(c, key, &t))
         return false;

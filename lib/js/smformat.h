@@ -63,7 +63,7 @@ enum block_column { COLUMN_KEY, COLUMN_SOURCE, COLUMN_LINE, COLUMN_COLUMN, COLUM
 #define ORIGINAL_ANONYMOUS UINT32_MAX
 #define ORIGINAL_TOP_LEVEL (UINT32_MAX - 1) /* outside of all functions */
 
-enum section_id {
+enum smcache_section_id {
     SECTION_TEXT = 1,
     SECTION_SOURCES,
     SECTION_LINES,

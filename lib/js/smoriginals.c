@@ -33,11 +33,11 @@ enum { MOST_CALLS = 256 };
 enum { SCOPE_HAS_NAME = 1, SCOPE_IS_STACK_FRAME = 4 };
 enum { RANGE_HAS_LINE = 1, RANGE_HAS_DEFINITION = 2, RANGE_IS_STACK_FRAME = 4, RANGE_IS_HIDDEN = 8 };
 
-struct position {
+struct js_position {
     uint32_t line, column;
 };
 
-struct reader {
+struct smoriginals_reader {
     struct smcache_writer *w;
     struct original_scopes *out;
     const struct sl_sourcemap_part *part;
@@ -46,16 +46,16 @@ struct reader {
     const uint8_t *at, *end;
     uint32_t item; /* number of the current item, from 1 */
     uint32_t source;
-    struct position scope, range; /* position of the last item of each kind */
-    int64_t name, definition;     /* last values, to which the next are relative */
-    uint32_t *definitions;        /* function of each original scope of the part */
+    struct js_position scope, range; /* position of the last item of each kind */
+    int64_t name, definition;        /* last values, to which the next are relative */
+    uint32_t *definitions;           /* function of each original scope of the part */
     size_t definition_count, definition_capacity;
     uint32_t *open_scopes, *open_ranges; /* stacks: functions; node numbers */
     size_t scope_depth, scope_capacity, range_depth, range_capacity;
     bool no_memory;
 };
 
-static bool fail_memory(struct reader *r)
+static bool fail_memory(struct smoriginals_reader *r)
 {
     r->no_memory = true;
     return false;
@@ -68,32 +68,32 @@ static bool fail_memory(struct reader *r)
 
 /* ---- numbers ---- */
 
-static bool has_number(const struct reader *r)
+static bool has_number(const struct smoriginals_reader *r)
 {
     return r->at < r->end && vlq_is_digit(js_vlq_kinds[*r->at]);
 }
 
-static bool read_unsigned(struct reader *r, uint32_t *number)
+static bool read_unsigned(struct smoriginals_reader *r, uint32_t *number)
 {
     *number = 0;
     return has_number(r) && vlq_add_unsigned(&r->at, number);
 }
 
 /* Adds a signed number to `*sum`. */
-static bool read_signed(struct reader *r, int64_t *sum)
+static bool read_signed(struct smoriginals_reader *r, int64_t *sum)
 {
     return has_number(r) && vlq_add(&r->at, sum);
 }
 
 /* Moves the position; the column is relative to the last one on the same line. */
-static bool move_position(struct position *position, uint32_t lines, uint32_t columns)
+static bool move_position(struct js_position *position, uint32_t lines, uint32_t columns)
 {
     position->line += lines;
     position->column = lines ? columns : position->column + columns;
     return !((position->line | position->column) >> 31);
 }
 
-static bool read_position(struct reader *r, struct position *position)
+static bool read_position(struct smoriginals_reader *r, struct js_position *position)
 {
     uint32_t lines, columns;
     return read_unsigned(r, &lines) && read_unsigned(r, &columns) && move_position(position, lines, columns);
@@ -102,7 +102,7 @@ static bool read_position(struct reader *r, struct position *position)
 /* ---- original scopes ---- */
 
 /* Records that `function` is the innermost one from this position of the source on. */
-static bool add_start(struct reader *r, uint32_t function)
+static bool add_start(struct smoriginals_reader *r, uint32_t function)
 {
     struct original_scopes *o = r->out;
     if (r->source >= r->part->counts[SL_SOURCEMAP_SOURCES])
@@ -111,15 +111,15 @@ static bool add_start(struct reader *r, uint32_t function)
                 (struct original_start){(uint64_t)r->scope.line << 32 | r->scope.column, function});
 }
 
-static void end_source(struct reader *r)
+static void end_source(struct smoriginals_reader *r)
 {
     if (r->source >= r->part->counts[SL_SOURCEMAP_SOURCES])
         return;
     r->out->firsts[r->first_source + ++r->source] = (uint32_t)r->out->start_count;
-    r->scope = (struct position){0, 0};
+    r->scope = (struct js_position){0, 0};
 }
 
-static bool start_scope(struct reader *r)
+static bool start_scope(struct smoriginals_reader *r)
 {
     uint32_t flags, function = r->scope_depth ? r->open_scopes[r->scope_depth - 1] : ORIGINAL_TOP_LEVEL;
     bool good = read_unsigned(r, &flags) && read_position(r, &r->scope);
@@ -133,7 +133,7 @@ static bool start_scope(struct reader *r)
            PUSH(r, r->open_scopes, r->scope_depth, r->scope_capacity, function) && add_start(r, function);
 }
 
-static bool end_scope(struct reader *r)
+static bool end_scope(struct smoriginals_reader *r)
 {
     if (!r->scope_depth || !read_position(r, &r->scope))
         return false;
@@ -148,7 +148,7 @@ static bool end_scope(struct reader *r)
 /* ---- generated ranges ---- */
 
 /* Records that the node (1 + its number, 0 = none) is the innermost one from this position of the script on. */
-static bool add_boundary_at(struct reader *r, uint64_t key, uint32_t node)
+static bool add_boundary_at(struct smoriginals_reader *r, uint64_t key, uint32_t node)
 {
     struct original_scopes *o = r->out;
     if (key >= r->end_key)
@@ -160,13 +160,13 @@ static bool add_boundary_at(struct reader *r, uint64_t key, uint32_t node)
     return PUSH(r, o->boundaries, o->boundary_count, o->boundary_capacity, (struct range_boundary){key, node});
 }
 
-static bool add_boundary(struct reader *r)
+static bool add_boundary(struct smoriginals_reader *r)
 {
     uint32_t node = r->range_depth ? r->open_ranges[r->range_depth - 1] : 0;
     return add_boundary_at(r, (uint64_t)r->range.line << 32 | r->range.column, node);
 }
 
-static bool start_range(struct reader *r)
+static bool start_range(struct smoriginals_reader *r)
 {
     struct original_scopes *o = r->out;
     uint32_t flags, lines = 0, columns;
@@ -186,7 +186,7 @@ static bool start_range(struct reader *r)
 }
 
 /* Reads the end of a range; with two numbers the first is the line. */
-static bool end_range(struct reader *r)
+static bool end_range(struct smoriginals_reader *r)
 {
     uint32_t lines = 0, columns;
     if (!r->range_depth || !read_unsigned(r, &columns))
@@ -200,7 +200,7 @@ static bool end_range(struct reader *r)
     return move_position(&r->range, lines, columns) && add_boundary(r);
 }
 
-static bool read_call_site(struct reader *r)
+static bool read_call_site(struct smoriginals_reader *r)
 {
     uint32_t source, line, column;
     if (!r->range_depth || !read_unsigned(r, &source) || !read_unsigned(r, &line) || !read_unsigned(r, &column) ||
@@ -216,7 +216,7 @@ static bool read_call_site(struct reader *r)
 
 /* ---- items ---- */
 
-static bool read_tagged(struct reader *r, uint32_t tag)
+static bool read_tagged(struct smoriginals_reader *r, uint32_t tag)
 {
     switch (tag) {
     case TAG_EMPTY:
@@ -233,7 +233,7 @@ static bool read_tagged(struct reader *r, uint32_t tag)
 }
 
 /* Reads an item up to the comma after it. Extra numbers belong to later versions of the proposal and are skipped. */
-static bool read_item(struct reader *r)
+static bool read_item(struct smoriginals_reader *r)
 {
     uint32_t tag = TAG_EMPTY;
     if (has_number(r) && !read_unsigned(r, &tag))
@@ -245,7 +245,7 @@ static bool read_item(struct reader *r)
     return r->at == r->end || *r->at == ',';
 }
 
-static bool read_items(struct reader *r, struct sl_str text)
+static bool read_items(struct smoriginals_reader *r, struct sl_str text)
 {
     r->at = (const uint8_t *)text.data;
     r->end = r->at + text.size;
@@ -263,7 +263,7 @@ static bool read_items(struct reader *r, struct sl_str text)
 /* ---- parts ---- */
 
 /* Reads the scopes of one part. False when out of memory. */
-static bool read_part(struct reader *r)
+static bool read_part(struct smoriginals_reader *r)
 {
     struct original_scopes *o = r->out;
     const struct sl_sourcemap_part *part = r->part;
@@ -273,8 +273,8 @@ static bool read_part(struct reader *r)
     if (o->boundary_count && o->boundaries[o->boundary_count - 1].node && !add_boundary_at(r, begin, 0))
         return false;
     boundaries = o->boundary_count;
-    r->scope = (struct position){0, 0};
-    r->range = (struct position){part->line, part->column};
+    r->scope = (struct js_position){0, 0};
+    r->range = (struct js_position){part->line, part->column};
     r->name = r->definition = 0;
     r->source = 0;
     r->definition_count = r->scope_depth = r->range_depth = 0;
@@ -297,7 +297,7 @@ static bool read_part(struct reader *r)
     return true;
 }
 
-static bool read_scopes_of_parts(struct reader *r)
+static bool read_scopes_of_parts(struct smoriginals_reader *r)
 {
     const struct sl_sourcemap *map = r->w->map;
     for (size_t i = 0; i < map->part_count; i++) {
@@ -339,7 +339,7 @@ static void resolve_nodes(struct original_scopes *o)
 
 enum sl_code smcache_read_originals(struct smcache_writer *w, struct sl_error *error)
 {
-    struct reader r = {.w = w, .out = &w->originals};
+    struct smoriginals_reader r = {.w = w, .out = &w->originals};
     size_t sources = 0;
     for (size_t i = 0; i < w->map->part_count; i++) {
         sources += w->map->parts[i].counts[SL_SOURCEMAP_SOURCES];

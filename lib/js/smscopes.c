@@ -86,7 +86,7 @@ void smcache_free_scopes(struct smcache_writer *w)
 
 /* ---- names ---- */
 
-struct naming {
+struct js_scope_naming {
     struct smcache_writer *w;
     struct sl_smcache cache; /* the part of the table that is already written */
 };
@@ -116,7 +116,7 @@ static bool same_place(const struct smcache_token *a, const struct smcache_token
 /* Returns the map's name for the identifier. Some generators are off by one, some name the keyword before it. */
 static struct sl_str original_name(void *arg, uint32_t at, struct sl_str text)
 {
-    const struct naming *n = arg;
+    const struct js_scope_naming *n = arg;
     struct sl_js_place place = sl_js_place_find(&n->w->script_scopes.places, at);
     struct smcache_token t, before;
     if (!smcache_find(&n->cache, place.line, place.column, &t) || (uint64_t)t.column + 1 < place.column)
@@ -131,7 +131,7 @@ static struct sl_str original_name(void *arg, uint32_t at, struct sl_str text)
 
 /* Returns the name of the token on the last byte of a scope, its bracket, if another token follows: Dart's compiler names
  * functions this way. Empty if there is none. */
-static struct sl_str closing_name(const struct naming *n, const struct sl_js_scope *scope)
+static struct sl_str closing_name(const struct js_scope_naming *n, const struct sl_js_scope *scope)
 {
     const struct sl_js_places *places = &n->w->script_scopes.places;
     struct sl_js_place last = sl_js_place_find(places, scope->end - 1), behind = sl_js_place_find(places, scope->end);
@@ -144,7 +144,7 @@ static struct sl_str closing_name(const struct naming *n, const struct sl_js_sco
 }
 
 /* Appends the name of a scope to the functions. */
-static bool put_name(struct naming *n, uint32_t scope, struct sl_buf *minified)
+static bool put_name(struct js_scope_naming *n, uint32_t scope, struct sl_buf *minified)
 {
     struct smcache_writer *w = n->w;
     const struct sl_js_scopes *scopes = &w->script_scopes.scopes;
@@ -169,7 +169,7 @@ static bool put_name(struct naming *n, uint32_t scope, struct sl_buf *minified)
 
 enum sl_code smcache_name_scopes(struct smcache_writer *w, struct sl_error *error)
 {
-    struct naming n = {.w = w};
+    struct js_scope_naming n = {.w = w};
     struct sl_buf minified = {.budget = w->budget};
     bool good = true;
     if (!w->script_scopes.there)

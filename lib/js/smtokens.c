@@ -243,13 +243,13 @@ struct token {
 
 enum { NO_NAME = INT32_MAX };
 
-struct sorting {
+struct js_sorting {
     struct sl_ordered *order, *scratch;
     struct token *tokens;
     size_t count, order_capacity, token_capacity;
 };
 
-static bool collect_batch(struct smcache_writer *w, struct sorting *s, const struct sl_sourcemap_batch *b)
+static bool collect_batch(struct smcache_writer *w, struct js_sorting *s, const struct sl_sourcemap_batch *b)
 {
     size_t need = s->count + b->count;
     if (!sl_account_grow(&w->account, &s->order, &s->order_capacity, need, sizeof *s->order) ||
@@ -264,7 +264,7 @@ static bool collect_batch(struct smcache_writer *w, struct sorting *s, const str
     return sl_account_spend(&w->account, b->count) && s->count <= UINT32_MAX;
 }
 
-static bool put_sorted(struct smcache_writer *w, const struct sorting *s)
+static bool put_sorted(struct smcache_writer *w, const struct js_sorting *s)
 {
     struct sl_sourcemap_batch b;
     for (size_t at = 0; at < s->count; at += b.count) {
@@ -285,7 +285,7 @@ static bool put_sorted(struct smcache_writer *w, const struct sorting *s)
     return true;
 }
 
-static enum sl_code sort_tokens(struct smcache_writer *w, struct sorting *s, struct sl_error *error)
+static enum sl_code sort_tokens(struct smcache_writer *w, struct js_sorting *s, struct sl_error *error)
 {
     struct sl_sourcemap_tokens tokens;
     struct sl_sourcemap_batch batch;
@@ -333,7 +333,7 @@ enum sl_code smcache_put_tokens(struct smcache_writer *w, struct sl_error *error
     size_t begin = t->file.size;
     enum sl_code code = put_as_they_come(w, &ordered, error);
     if (code == SL_OK && !ordered) {
-        struct sorting sorting = {.count = 0};
+        struct js_sorting sorting = {.count = 0};
         t->file.size = begin;
         sl_buf_clear(&w->keys);
         sl_buf_clear(&w->places);

@@ -7,7 +7,7 @@
 #include "function/order.h"
 #include "js/read.h"
 
-struct reading {
+struct sourcemap_reading {
     struct sl_json j;
     struct sl_sourcemap *map;
     struct sl_sourcemap_contents *contents; /* NULL: not collected */
@@ -21,7 +21,7 @@ struct object {
     bool has_sections;
 };
 
-static bool malformed(struct reading *r, const char *problem)
+static bool malformed(struct sourcemap_reading *r, const char *problem)
 {
     return sl_json_fail(&r->j, problem);
 }
@@ -33,7 +33,7 @@ static uint32_t value_offset(struct sl_json *j)
     return (uint32_t)j->at;
 }
 
-static bool is_null(struct reading *r)
+static bool is_null(struct sourcemap_reading *r)
 {
     if (sl_json_peek(&r->j) != SL_JSON_NULL)
         return false;
@@ -43,7 +43,7 @@ static bool is_null(struct reading *r)
 
 /* ---- the members of a map ---- */
 
-static bool note_text(struct reading *r, uint32_t *offset)
+static bool note_text(struct sourcemap_reading *r, uint32_t *offset)
 {
     struct sl_str raw;
     bool escaped;
@@ -56,7 +56,7 @@ static bool note_text(struct reading *r, uint32_t *offset)
 }
 
 /* Records a list of strings and nulls; if `any`, of any values. */
-static bool note_list(struct reading *r, uint32_t *offset, uint32_t *count, bool any)
+static bool note_list(struct sourcemap_reading *r, uint32_t *offset, uint32_t *count, bool any)
 {
     struct sl_str key, raw;
     bool escaped;
@@ -81,7 +81,7 @@ static bool note_list(struct reading *r, uint32_t *offset, uint32_t *count, bool
 }
 
 /* Collects a string or null. */
-static bool collect_content(struct reading *r)
+static bool collect_content(struct sourcemap_reading *r)
 {
     struct sl_buf *text = r->contents->text, *places = &r->contents->places;
     size_t begin = text->size;
@@ -93,7 +93,7 @@ static bool collect_content(struct reading *r)
     return !places->failed || sl_json_no_memory(&r->j);
 }
 
-static bool collect_contents(struct reading *r, struct sl_sourcemap_part *part)
+static bool collect_contents(struct sourcemap_reading *r, struct sl_sourcemap_part *part)
 {
     uint32_t *offset = &part->lists[SL_SOURCEMAP_CONTENTS];
     struct sl_str key;
@@ -114,7 +114,7 @@ static bool collect_contents(struct reading *r, struct sl_sourcemap_part *part)
 }
 
 /* Records a list whose elements are checked when they are used. */
-static bool note_array(struct reading *r, uint32_t *offset)
+static bool note_array(struct sourcemap_reading *r, uint32_t *offset)
 {
     if (*offset)
         return malformed(r, "duplicate member");
@@ -128,7 +128,7 @@ static bool note_array(struct reading *r, uint32_t *offset)
 }
 
 /* Reads a debug id; ignores an invalid one. */
-static void read_debug_id(struct reading *r, bool preferred)
+static void read_debug_id(struct sourcemap_reading *r, bool preferred)
 {
     struct sl_debug_id *id = &r->map->debug_id, read;
     struct sl_str text;
@@ -137,7 +137,7 @@ static void read_debug_id(struct reading *r, bool preferred)
 }
 
 /* Records `scopes`; an error in them only discards them. */
-static void note_scopes(struct reading *r, struct sl_sourcemap_part *part)
+static void note_scopes(struct sourcemap_reading *r, struct sl_sourcemap_part *part)
 {
     enum sl_json_type type = sl_json_peek(&r->j);
     part->scopes = type == SL_JSON_STRING ? value_offset(&r->j) : 0;
@@ -145,16 +145,16 @@ static void note_scopes(struct reading *r, struct sl_sourcemap_part *part)
     sl_json_skip(&r->j);
 }
 
-static void note_ignored(struct reading *r)
+static void note_ignored(struct sourcemap_reading *r)
 {
     if (sl_json_peek(&r->j) == SL_JSON_ARRAY)
         r->map->ignored = value_offset(&r->j);
     sl_json_skip(&r->j);
 }
 
-static bool read_sections(struct reading *r);
+static bool read_sections(struct sourcemap_reading *r);
 
-static bool read_map_member(struct reading *r, struct sl_str key, struct object *object)
+static bool read_map_member(struct sourcemap_reading *r, struct sl_str key, struct object *object)
 {
     struct sl_sourcemap_part *p = &object->part;
     static const struct sl_str lists[] = {SL_STR("sources"), SL_STR("sourcesContent"), SL_STR("names")};
@@ -188,7 +188,7 @@ static bool read_map_member(struct reading *r, struct sl_str key, struct object 
     return !r->j.failed;
 }
 
-static bool add_part(struct reading *r, const struct sl_sourcemap_part *part)
+static bool add_part(struct sourcemap_reading *r, const struct sl_sourcemap_part *part)
 {
     struct sl_sourcemap *map = r->map;
     if (!sl_grow_in_arena(map->arena, &map->parts, &r->capacity, map->part_count + 1, sizeof *part))
@@ -198,7 +198,7 @@ static bool add_part(struct reading *r, const struct sl_sourcemap_part *part)
 }
 
 /* Reads a map; a plain map adds itself to the parts, an index map adds its sections. */
-static bool read_map(struct reading *r)
+static bool read_map(struct sourcemap_reading *r)
 {
     struct object object = {.has_sections = false};
     struct sl_str key;
@@ -212,7 +212,7 @@ static bool read_map(struct reading *r)
 
 /* ---- index maps ---- */
 
-static bool read_offset(struct reading *r, uint32_t *line, uint32_t *column)
+static bool read_offset(struct sourcemap_reading *r, uint32_t *line, uint32_t *column)
 {
     struct sl_str key;
     uint64_t value;
@@ -234,7 +234,7 @@ static bool read_offset(struct reading *r, uint32_t *line, uint32_t *column)
 }
 
 /* Moves the parts from `first` on, which belong to a section that begins at this position. */
-static bool move_parts(struct reading *r, size_t first, uint32_t line, uint32_t column)
+static bool move_parts(struct sourcemap_reading *r, size_t first, uint32_t line, uint32_t column)
 {
     for (size_t i = first; i < r->map->part_count; i++) {
         struct sl_sourcemap_part *part = &r->map->parts[i];
@@ -246,7 +246,7 @@ static bool move_parts(struct reading *r, size_t first, uint32_t line, uint32_t 
     return true;
 }
 
-static bool read_map_section(struct reading *r)
+static bool read_map_section(struct sourcemap_reading *r)
 {
     uint32_t line = 0, column = 0;
     size_t first = r->map->part_count;
@@ -273,7 +273,7 @@ static bool read_map_section(struct reading *r)
     return !r->j.failed && move_parts(r, first, line, column);
 }
 
-static bool read_sections(struct reading *r)
+static bool read_sections(struct sourcemap_reading *r)
 {
     struct sl_str key;
     r->map->indexed = true;
@@ -345,7 +345,7 @@ enum sl_code sl_sourcemap_read(struct sl_str text, struct sl_arena *arena, struc
     if (text.size > UINT32_MAX)
         return sl_fail(error, SL_UNSUPPORTED, "source map: larger than 4 GiB");
     map->text = text;
-    struct reading r = {.j = sl_json(text, arena, false), .map = map, .contents = contents};
+    struct sourcemap_reading r = {.j = sl_json(text, arena, false), .map = map, .contents = contents};
     r.contents_begin = contents ? contents->text->size : 0;
     if (!read_map(&r) || !sl_json_end(&r.j)) {
         if (sl_json_code(&r.j) == SL_BUSY)

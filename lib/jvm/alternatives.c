@@ -33,14 +33,14 @@ static bool is_same_frame(const struct sl_jvm_frame *a, const struct sl_jvm_fram
 }
 
 /* The frames of an alternative. */
-struct chain {
+struct jvm_alternative_chain {
     const struct sl_jvm_frame *frames;
     size_t count;
 };
 
-static struct chain *find_chains(struct sl_jvm_frames *frames, size_t *count)
+static struct jvm_alternative_chain *find_chains(struct sl_jvm_frames *frames, size_t *count)
 {
-    struct chain *chains = NULL;
+    struct jvm_alternative_chain *chains = NULL;
     size_t capacity = 0;
     *count = 0;
     for (size_t i = 0; i < frames->count; i++) {
@@ -54,13 +54,13 @@ static struct chain *find_chains(struct sl_jvm_frames *frames, size_t *count)
             *count = 0;
             return NULL;
         }
-        chains[(*count)++] = (struct chain){f, 1};
+        chains[(*count)++] = (struct jvm_alternative_chain){f, 1};
     }
     return chains;
 }
 
 /* True if an earlier alternative has the same frame at this depth. */
-static bool was_before(const struct chain *chains, size_t chain, size_t depth)
+static bool was_before(const struct jvm_alternative_chain *chains, size_t chain, size_t depth)
 {
     for (size_t i = 0; i < chain; i++)
         if (depth < chains[i].count && is_same_frame(&chains[i].frames[depth], &chains[chain].frames[depth]))
@@ -79,7 +79,7 @@ void sl_jvm_alternatives_put(struct sl_jvm_frames *frames, sl_jvm_put_frame *put
         }
         return;
     }
-    const struct chain *chains = find_chains(frames, &count);
+    const struct jvm_alternative_chain *chains = find_chains(frames, &count);
     bool any = count > 0;
     for (size_t depth = 0; any; depth++) {
         any = false;

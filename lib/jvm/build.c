@@ -15,18 +15,18 @@ uint32_t jvm_hash(struct sl_str text)
     return (uint32_t)sl_hash(text.data, text.size);
 }
 
-struct rule {
+struct jvm_rule {
     uint32_t thrown, remove;
 };
 
 /* The last member, not yet encoded because the record after it affects it. */
-struct pending {
+struct jvm_pending {
     bool there;
     struct sl_jvm_member member;
     uint32_t method, receiver, name, arguments;
     struct sl_jvm_position *positions; /* in the arena */
     size_t position_count;
-    struct rule *rules;
+    struct jvm_rule *rules;
     size_t rule_count, rule_capacity;
     uint32_t descriptor;
 };
@@ -43,7 +43,7 @@ struct obfuscated_class {
     uint32_t first_method; /* row; JVM_NO_ROW = none */
 };
 
-struct method {
+struct jvm_method {
     uint32_t class, name, hash;
     uint32_t next;        /* row of another method of the class; JVM_NO_ROW = none */
     uint32_t first, last; /* offsets of its first and last member */
@@ -63,34 +63,34 @@ struct last_lookup {
     bool there;
 };
 
-struct build {
+struct jvm_build {
     struct sl_account account;
     struct sl_arena arena; /* for the comments of one member */
     struct jvm_strings strings, receivers;
     struct jvm_keys class_keys, flag_keys;
     struct jvm_keys name_keys, once_keys; /* of the current class: names of its methods; its members */
     struct obfuscated_class *classes;
-    struct method *methods;
+    struct jvm_method *methods;
     uint32_t *named; /* by row of name_keys: row in `methods` */
     uint32_t method_count;
     uint16_t *flags; /* by row of flag_keys */
     size_t class_capacity, method_capacity, named_capacity, flag_capacity;
     struct sl_buf members;              /* headers and members, in the order of the mapping */
     struct last_lookup method, foreign; /* row of the last method name in this class; last receiver */
-    struct pending pending;
+    struct jvm_pending pending;
     enum attached attached;
     bool in_class;
     uint32_t class, receiver; /* the current class */
     struct sl_str original;   /* original name of the current class */
 };
 
-static bool build_fail(struct build *b)
+static bool build_fail(struct jvm_build *b)
 {
     b->account.failed = true;
     return false;
 }
 
-static uint32_t no_row(struct build *b)
+static uint32_t no_row(struct jvm_build *b)
 {
     b->account.failed = true;
     return JVM_NO_ROW;
@@ -101,14 +101,14 @@ static bool is_same(const struct last_lookup *memo, struct sl_str text)
     return memo->there && sl_str_equal(memo->text, text);
 }
 
-static struct receiver get_receiver(const struct build *b, uint32_t id)
+static struct receiver get_receiver(const struct jvm_build *b, uint32_t id)
 {
     struct receiver receiver;
     memcpy(&receiver, b->receivers.bytes.data + id, sizeof receiver);
     return receiver;
 }
 
-static void set_receiver(struct build *b, uint32_t id, struct receiver receiver)
+static void set_receiver(struct jvm_build *b, uint32_t id, struct receiver receiver)
 {
     memcpy(b->receivers.bytes.data + id, &receiver, sizeof receiver);
 }
@@ -121,7 +121,7 @@ struct record_ahead {
 
 /* ---- members ---- */
 
-static void encode_extras(const struct pending *p, struct sl_buf *out)
+static void encode_extras(const struct jvm_pending *p, struct sl_buf *out)
 {
     sl_buf_uleb(out, p->position_count);
     for (size_t i = 0; i < p->position_count; i++) {
@@ -144,7 +144,7 @@ static uint8_t *put_uleb(uint8_t *at, uint32_t value)
     return at;
 }
 
-static void encode_member(const struct pending *p, uint16_t flags, struct sl_buf *out)
+static void encode_member(const struct jvm_pending *p, uint16_t flags, struct sl_buf *out)
 {
     enum { LONGEST = 4 * 5 };
     const struct sl_jvm_member *m = &p->member;
@@ -162,11 +162,11 @@ static void encode_member(const struct pending *p, uint16_t flags, struct sl_buf
         encode_extras(p, out);
 }
 
-static void append_member(struct build *b, uint16_t flags)
+static void append_member(struct jvm_build *b, uint16_t flags)
 {
     struct sl_buf *out = &b->members;
     const struct sl_jvm_member *m = &b->pending.member;
-    struct method *method = &b->methods[b->pending.method];
+    struct jvm_method *method = &b->methods[b->pending.method];
     size_t at = out->size, begin = at + sizeof(struct member_header);
     if (sl_buf_reserve(out, sizeof(struct member_header)))
         out->size = begin;
@@ -199,7 +199,7 @@ static bool inlined_into(const struct sl_jvm_member *m, const struct sl_jvm_memb
 }
 
 /* True if the member is the first of its method with this name and these arguments. */
-static bool is_first(struct build *b)
+static bool is_first(struct jvm_build *b)
 {
     bool made = false;
     struct jvm_key key = {b->pending.method, b->pending.arguments, b->pending.name};
@@ -207,9 +207,9 @@ static bool is_first(struct build *b)
     return made;
 }
 
-static void flush(struct build *b, const struct sl_jvm_member *next)
+static void flush(struct jvm_build *b, const struct sl_jvm_member *next)
 {
-    struct pending *p = &b->pending;
+    struct jvm_pending *p = &b->pending;
     const struct sl_jvm_member *m = &p->member;
     if (!p->there)
         return;
@@ -227,7 +227,7 @@ static void flush(struct build *b, const struct sl_jvm_member *next)
 /* ---- records ---- */
 
 /* Makes the method findable by its name in the current class. */
-static void name_method(struct build *b, uint32_t row)
+static void name_method(struct jvm_build *b, uint32_t row)
 {
     bool made;
     uint32_t named = jvm_key_row(&b->name_keys, (struct jvm_key){b->methods[row].name, 0, 0}, &made);
@@ -239,7 +239,7 @@ static void name_method(struct build *b, uint32_t row)
 }
 
 /* The class may occur twice in the mapping: makes its earlier methods findable again. */
-static void list_methods(struct build *b)
+static void list_methods(struct jvm_build *b)
 {
     jvm_keys_clear(&b->name_keys);
     for (uint32_t row = b->classes[b->class].first_method; row != JVM_NO_ROW && !b->account.failed;
@@ -247,7 +247,7 @@ static void list_methods(struct build *b)
         name_method(b, row);
 }
 
-static void on_class(struct build *b, const struct sl_jvm_record *r)
+static void on_class(struct jvm_build *b, const struct sl_jvm_record *r)
 {
     bool made;
     struct jvm_text name = jvm_string(&b->strings, r->obfuscated);
@@ -269,7 +269,7 @@ static void on_class(struct build *b, const struct sl_jvm_record *r)
     b->method.there = false;
 }
 
-static uint32_t find_method(struct build *b, struct sl_str obfuscated)
+static uint32_t find_method(struct jvm_build *b, struct sl_str obfuscated)
 {
     struct jvm_text name = jvm_string(&b->strings, obfuscated);
     uint32_t named = jvm_key_find(&b->name_keys, (struct jvm_key){name.id, 0, 0}), row = b->method_count;
@@ -279,22 +279,22 @@ static uint32_t find_method(struct build *b, struct sl_str obfuscated)
     if (b->account.failed || row == JVM_NO_ROW ||
         !sl_account_grow(&b->account, &b->methods, &b->method_capacity, row + UINT64_C(1), sizeof *b->methods))
         return no_row(b);
-    b->methods[row] = (struct method){.class = b->class,
-                                      .name = name.id,
-                                      .hash = jvm_hash_in(class->hash, name.hash),
-                                      .next = class->first_method,
-                                      .first = JVM_NO_ROW,
-                                      .last = JVM_NO_ROW};
+    b->methods[row] = (struct jvm_method){.class = b->class,
+                                          .name = name.id,
+                                          .hash = jvm_hash_in(class->hash, name.hash),
+                                          .next = class->first_method,
+                                          .first = JVM_NO_ROW,
+                                          .last = JVM_NO_ROW};
     class->first_method = row;
     b->method_count++;
     name_method(b, row);
     return row;
 }
 
-static void on_method(struct build *b, const struct record_ahead *a)
+static void on_method(struct jvm_build *b, const struct record_ahead *a)
 {
     const struct sl_jvm_member *m = &a->record.member;
-    struct pending *p = &b->pending;
+    struct jvm_pending *p = &b->pending;
     p->member = *m;
     if (!is_same(&b->method, m->obfuscated))
         b->method = (struct last_lookup){m->obfuscated, find_method(b, m->obfuscated), true};
@@ -310,7 +310,7 @@ static void on_method(struct build *b, const struct record_ahead *a)
 }
 
 /* Sets a flag for all members with this class, name and arguments, including later ones. */
-static void mark(struct build *b, uint16_t flag)
+static void mark(struct jvm_build *b, uint16_t flag)
 {
     bool made;
     struct jvm_key key = {b->pending.receiver, b->pending.name, b->pending.arguments};
@@ -322,21 +322,21 @@ static void mark(struct build *b, uint16_t flag)
     b->flags[row] = (uint16_t)((made ? 0 : b->flags[row]) | flag);
 }
 
-static void build_add_rule(struct build *b, const struct sl_jvm_comment *comment)
+static void build_add_rule(struct jvm_build *b, const struct sl_jvm_comment *comment)
 {
-    struct pending *p = &b->pending;
+    struct jvm_pending *p = &b->pending;
     if (!comment->remove)
         return;
     if (!sl_account_grow(&b->account, &p->rules, &p->rule_capacity, p->rule_count + 1, sizeof *p->rules)) {
         build_fail(b);
         return;
     }
-    p->rules[p->rule_count++] = (struct rule){jvm_string(&b->strings, comment->text).id, comment->remove};
+    p->rules[p->rule_count++] = (struct jvm_rule){jvm_string(&b->strings, comment->text).id, comment->remove};
 }
 
-static void on_method_comment(struct build *b, const struct sl_jvm_comment *comment)
+static void on_method_comment(struct jvm_build *b, const struct sl_jvm_comment *comment)
 {
-    struct pending *p = &b->pending;
+    struct jvm_pending *p = &b->pending;
     switch (comment->kind) {
     case SL_JVM_COMMENT_SYNTHESIZED: mark(b, JVM_SYNTHESIZED); break;
     case SL_JVM_COMMENT_OUTLINE: mark(b, JVM_IS_OUTLINE); break;
@@ -353,7 +353,7 @@ static void on_method_comment(struct build *b, const struct sl_jvm_comment *comm
 }
 
 /* Returns the file as in RECEIVERS; most files are named after their class. */
-static uint32_t find_file(struct build *b, struct sl_str file)
+static uint32_t find_file(struct jvm_build *b, struct sl_str file)
 {
     struct sl_str class = sl_jvm_outermost(b->original);
     bool named_so = class.size && sl_str_starts(file, class);
@@ -367,7 +367,7 @@ static uint32_t find_file(struct build *b, struct sl_str file)
     return JVM_FILE_NAMED + jvm_string(&b->strings, file).id;
 }
 
-static void on_class_comment(struct build *b, const struct sl_jvm_comment *comment)
+static void on_class_comment(struct jvm_build *b, const struct sl_jvm_comment *comment)
 {
     struct receiver receiver = get_receiver(b, b->receiver);
     if (comment->kind == SL_JVM_COMMENT_SOURCE_FILE)
@@ -377,7 +377,7 @@ static void on_class_comment(struct build *b, const struct sl_jvm_comment *comme
     set_receiver(b, b->receiver, receiver);
 }
 
-static void on_comment(struct build *b, struct sl_str json)
+static void on_comment(struct jvm_build *b, struct sl_str json)
 {
     struct sl_jvm_comment comment;
     bool busy;
@@ -394,7 +394,7 @@ static void on_comment(struct build *b, struct sl_str json)
         on_class_comment(b, &comment);
 }
 
-static void on_record(struct build *b, const struct record_ahead *a)
+static void on_record(struct jvm_build *b, const struct record_ahead *a)
 {
     const struct sl_jvm_record *r = &a->record;
     if (r->kind == SL_JVM_RECORD_ERROR)
@@ -414,7 +414,7 @@ static void on_record(struct build *b, const struct record_ahead *a)
     }
 }
 
-static bool read_ahead(const struct build *b, struct sl_jvm_reader *reader, struct record_ahead *a)
+static bool read_ahead(const struct jvm_build *b, struct sl_jvm_reader *reader, struct record_ahead *a)
 {
     if (!sl_jvm_reader_next(reader, &a->record))
         return false;
@@ -428,7 +428,7 @@ static bool read_ahead(const struct build *b, struct sl_jvm_reader *reader, stru
     return true;
 }
 
-static void want_texts(const struct build *b, const struct record_ahead *a)
+static void want_texts(const struct jvm_build *b, const struct record_ahead *a)
 {
     if (a->record.kind != SL_JVM_RECORD_METHOD)
         return;
@@ -439,7 +439,7 @@ static void want_texts(const struct build *b, const struct record_ahead *a)
 }
 
 /* Reads records a few lines in advance, so that the memory for their look-ups is prefetched. */
-static void read_mapping(struct build *b, struct sl_str mapping)
+static void read_mapping(struct jvm_build *b, struct sl_str mapping)
 {
     enum { AHEAD = 4, TEXTS = 2 };
     struct sl_jvm_reader reader = sl_jvm_reader(mapping);
@@ -467,7 +467,7 @@ static void put_u32(uint8_t *at, uint32_t value)
 }
 
 /* Returns the flags set for this member's method, no matter if the comment came before or after the member. */
-static uint16_t marks(struct build *b, const struct member_header *link, const uint8_t *member)
+static uint16_t marks(struct jvm_build *b, const struct member_header *link, const uint8_t *member)
 {
     if (!b->flag_keys.count)
         return 0;
@@ -479,7 +479,7 @@ static uint16_t marks(struct build *b, const struct member_header *link, const u
     return row == JVM_NO_ROW ? 0 : b->flags[row];
 }
 
-static void put_receivers(struct build *b, struct sl_table_writer *t)
+static void put_receivers(struct jvm_build *b, struct sl_table_writer *t)
 {
     sl_table_section(t, JVM_RECEIVERS);
     struct sl_bytes all = sl_buf_bytes(&b->receivers.bytes);
@@ -503,7 +503,7 @@ static void put_receivers(struct build *b, struct sl_table_writer *t)
 enum { LONGEST_FRONT = 16 }; /* three numbers, rounded up for a copy of fixed size */
 
 /* Encodes the fields before a member's name; returns their size. */
-static size_t encode_front(const struct build *b, const struct member_header *link, uint8_t *out)
+static size_t encode_front(const struct jvm_build *b, const struct member_header *link, uint8_t *out)
 {
     uint8_t *end = out;
     if (link->flags & JVM_RANGE) {
@@ -516,7 +516,7 @@ static size_t encode_front(const struct build *b, const struct member_header *li
 }
 
 /* Writes the members of a method; returns the union of their flags. */
-static uint16_t put_chain(struct build *b, uint32_t first, struct sl_buf *out)
+static uint16_t put_chain(struct jvm_build *b, uint32_t first, struct sl_buf *out)
 {
     enum { FLAGS_AND_SIZE = 1 + 5 };
     uint8_t front[LONGEST_FRONT];
@@ -541,14 +541,14 @@ static uint16_t put_chain(struct build *b, uint32_t first, struct sl_buf *out)
 }
 
 /* Writes the members of all methods. Stores the offset of each method's members in method.last. */
-static void put_members(struct build *b, struct sl_table_writer *t)
+static void put_members(struct jvm_build *b, struct sl_table_writer *t)
 {
     struct sl_buf members = {.budget = b->account.budget};
     sl_table_section(t, JVM_MEMBERS);
     size_t start = t->file.size;
     sl_buf_u8(&t->file, 0);
     for (uint32_t i = 0; i < b->method_count && !members.failed; i++) {
-        struct method *method = &b->methods[i];
+        struct jvm_method *method = &b->methods[i];
         sl_buf_clear(&members);
         if (put_chain(b, method->first, &members) & JVM_IS_OUTLINE)
             method->traits |= JVM_OUTLINES;
@@ -576,7 +576,7 @@ static uint64_t begin_rows(struct sl_table_writer *t, enum jvm_section section, 
 
 /* Returns the free row for the hash, in the table after the end of the file; NULL on failure. The last number of a used row is
  * not 0. */
-static uint8_t *take_row(struct build *b, struct sl_table_writer *t, uint64_t rows, size_t row_size, uint32_t hash)
+static uint8_t *take_row(struct jvm_build *b, struct sl_table_writer *t, uint64_t rows, size_t row_size, uint32_t hash)
 {
     uint64_t row = jvm_home_row(hash, rows);
     if (t->file.failed)
@@ -592,7 +592,7 @@ static uint8_t *take_row(struct build *b, struct sl_table_writer *t, uint64_t ro
     }
 }
 
-static void put_classes(struct build *b, struct sl_table_writer *t)
+static void put_classes(struct jvm_build *b, struct sl_table_writer *t)
 {
     uint8_t *row;
     uint64_t rows = begin_rows(t, JVM_CLASSES, b->class_keys.count, JVM_CLASS_SIZE);
@@ -606,11 +606,11 @@ static void put_classes(struct build *b, struct sl_table_writer *t)
     t->file.size += rows * JVM_CLASS_SIZE;
 }
 
-static void put_methods(struct build *b, struct sl_table_writer *t)
+static void put_methods(struct jvm_build *b, struct sl_table_writer *t)
 {
     uint8_t *row;
     uint64_t rows = begin_rows(t, JVM_METHODS, b->method_count, JVM_METHOD_SIZE);
-    for (const struct method *m = b->methods; m < b->methods + b->method_count; m++) {
+    for (const struct jvm_method *m = b->methods; m < b->methods + b->method_count; m++) {
         if (!(row = take_row(b, t, rows, JVM_METHOD_SIZE, m->hash)))
             return;
         put_u32(row, m->hash);
@@ -619,7 +619,7 @@ static void put_methods(struct build *b, struct sl_table_writer *t)
     t->file.size += rows * JVM_METHOD_SIZE;
 }
 
-static bool put_file(struct build *b, struct sl_buf *out)
+static bool put_file(struct jvm_build *b, struct sl_buf *out)
 {
     struct sl_table_writer t;
     if (!sl_table_writer_init(&t, &jvm_format, NULL, b->account.budget))
@@ -635,7 +635,7 @@ static bool put_file(struct build *b, struct sl_buf *out)
     return sl_table_finish(&t, out) || build_fail(b);
 }
 
-static void build_free(struct build *b)
+static void build_free(struct jvm_build *b)
 {
     struct jvm_keys *keys[] = {&b->class_keys, &b->flag_keys, &b->name_keys, &b->once_keys};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
@@ -656,7 +656,7 @@ static void build_free(struct build *b)
 enum sl_code sl_jvm_mapper_build(struct sl_str mapping, struct sl_budget *budget, struct sl_buf *out,
                                  struct sl_error *error)
 {
-    struct build b = {.account.budget = budget};
+    struct jvm_build b = {.account.budget = budget};
     struct jvm_keys *keys[] = {&b.class_keys, &b.flag_keys, &b.name_keys, &b.once_keys};
     if (!sl_jvm_is_mapping(mapping))
         return sl_fail(error, SL_MALFORMED, "The file is not a valid ProGuard file");

@@ -4,17 +4,17 @@
 #include "base/json_fields.h"
 
 /* The members of a comment, raw except for the id; they are decoded when the kind is known. */
-struct parts {
+struct jvm_comment_parts {
     struct sl_str id, file_name, positions, conditions, actions, signature;
 };
 
 static const struct sl_field part_fields[] = {
-    SL_FIELD(TEXT, true, parts, id, "id"),
-    SL_FIELD(RAW, false, parts, file_name, "fileName"),
-    SL_FIELD(RAW, false, parts, positions, "positions"),
-    SL_FIELD(RAW, false, parts, conditions, "conditions"),
-    SL_FIELD(RAW, false, parts, actions, "actions"),
-    SL_FIELD(RAW, false, parts, signature, "signature"),
+    SL_FIELD(TEXT, true, jvm_comment_parts, id, "id"),
+    SL_FIELD(RAW, false, jvm_comment_parts, file_name, "fileName"),
+    SL_FIELD(RAW, false, jvm_comment_parts, positions, "positions"),
+    SL_FIELD(RAW, false, jvm_comment_parts, conditions, "conditions"),
+    SL_FIELD(RAW, false, jvm_comment_parts, actions, "actions"),
+    SL_FIELD(RAW, false, jvm_comment_parts, signature, "signature"),
     SL_FIELDS_END,
 };
 
@@ -115,7 +115,8 @@ static bool read_texts(struct sl_json *j, bool (*read)(struct sl_str text, struc
 }
 
 /* Decodes the members that the kind needs; false if one is missing or invalid. */
-static bool read_parts(const struct parts *p, struct sl_arena *arena, struct sl_jvm_comment *comment, bool *busy)
+static bool read_parts(const struct jvm_comment_parts *p, struct sl_arena *arena, struct sl_jvm_comment *comment,
+                       bool *busy)
 {
     bool good = true;
     struct sl_json j = {.busy = false}, actions;
@@ -200,7 +201,7 @@ static struct sl_str as_json(struct sl_str text, struct sl_arena *arena)
 
 static bool read_strict_comment(struct sl_str json, struct sl_arena *arena, struct sl_jvm_comment *comment, bool *busy)
 {
-    struct parts parts = {.id = {NULL, 0}};
+    struct jvm_comment_parts parts = {.id = {NULL, 0}};
     struct sl_json j = sl_json(json, arena, false);
     *comment = (struct sl_jvm_comment){.kind = SL_JVM_COMMENT_OTHER};
     bool good = sl_json_read_object(&j, part_fields, &parts) && sl_json_end(&j);

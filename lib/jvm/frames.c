@@ -10,7 +10,7 @@
  * line may become. */
 enum { MOST_LINES = 65535, MOST_ALTERNATIVES = 256 };
 
-struct search {
+struct jvm_frame_search {
     const struct sl_jvm_mapper *mapper;
     struct sl_jvm_query query; /* its line may have been replaced by that of an outline's caller */
     struct jvm_receiver own;   /* original class of the frame */
@@ -49,12 +49,12 @@ bool sl_jvm_frames_add(struct sl_jvm_frames *out, const struct sl_jvm_frame *fra
     return !out->limited && !out->busy;
 }
 
-static struct jvm_receiver find_receiver(const struct search *s, const struct jvm_member *m)
+static struct jvm_receiver find_receiver(const struct jvm_frame_search *s, const struct jvm_member *m)
 {
     return m->flags & JVM_FOREIGN ? jvm_receiver(s->mapper, m->receiver) : s->own;
 }
 
-static struct sl_jvm_frame make_frame(const struct search *s, const struct jvm_member *m,
+static struct sl_jvm_frame make_frame(const struct jvm_frame_search *s, const struct jvm_member *m,
                                       const struct jvm_receiver *receiver, bool has_line, uint32_t line)
 {
     struct sl_str none = {NULL, 0};
@@ -66,7 +66,8 @@ static struct sl_jvm_frame make_frame(const struct search *s, const struct jvm_m
                                  .synthesized = m->flags & JVM_SYNTHESIZED || receiver->synthesized};
 }
 
-static struct sl_jvm_frame plain_frame(const struct search *s, const struct jvm_member *m, bool has_line, uint32_t line)
+static struct sl_jvm_frame plain_frame(const struct jvm_frame_search *s, const struct jvm_member *m, bool has_line,
+                                       uint32_t line)
 {
     struct jvm_receiver receiver = find_receiver(s, m);
     struct sl_jvm_frame frame = make_frame(s, m, &receiver, has_line, line);
@@ -74,14 +75,14 @@ static struct sl_jvm_frame plain_frame(const struct search *s, const struct jvm_
     return frame;
 }
 
-static void add_plain(struct search *s, const struct jvm_member *m, bool has_line, uint32_t line)
+static void add_plain(struct jvm_frame_search *s, const struct jvm_member *m, bool has_line, uint32_t line)
 {
     struct sl_jvm_frame frame = plain_frame(s, m, has_line, line);
     sl_jvm_frames_add(s->out, &frame);
 }
 
 /* Adds a frame whose line was found; its file is that of the class in the mapping, if known. */
-static void add_mapped(struct search *s, const struct jvm_member *m, bool has_line, uint32_t line)
+static void add_mapped(struct jvm_frame_search *s, const struct jvm_member *m, bool has_line, uint32_t line)
 {
     struct jvm_receiver receiver = find_receiver(s, m);
     struct sl_jvm_frame frame = make_frame(s, m, &receiver, has_line, line);
@@ -94,7 +95,7 @@ static void add_mapped(struct search *s, const struct jvm_member *m, bool has_li
     sl_jvm_frames_add(s->out, &frame);
 }
 
-static void add_class_only(struct search *s)
+static void add_class_only(struct jvm_frame_search *s)
 {
     struct sl_jvm_frame frame = {.class = s->own.name, .method = s->query.method, .has_line = true};
     frame.line = s->query.by == SL_JVM_BY_LINE ? s->query.line : 0;
@@ -105,7 +106,7 @@ static void add_class_only(struct search *s)
 /* ---- by line ---- */
 
 /* Adds a member that covers the whole method, in a method without ranges. */
-static void add_whole(struct search *s, const struct jvm_member *m)
+static void add_whole(struct jvm_frame_search *s, const struct jvm_member *m)
 {
     if (!(m->flags & JVM_LINE)) {
         add_mapped(s, m, true, s->query.line);
@@ -127,12 +128,12 @@ static uint32_t line_within(const struct jvm_member *m, uint32_t line)
 }
 
 /* Members that match the line; their classes are being prefetched. */
-struct found {
+struct jvm_found_member {
     struct jvm_member members[8];
     size_t count;
 };
 
-static void add_found(struct search *s, struct found *found)
+static void add_found(struct jvm_frame_search *s, struct jvm_found_member *found)
 {
     for (size_t i = 0; i < found->count; i++) {
         const struct jvm_member *m = &found->members[i];
@@ -144,11 +145,11 @@ static void add_found(struct search *s, struct found *found)
     found->count = 0;
 }
 
-static void by_line(struct search *s)
+static void by_line(struct jvm_frame_search *s)
 {
     struct jvm_members all = s->members;
     struct jvm_member m;
-    struct found found = {.count = 0};
+    struct jvm_found_member found = {.count = 0};
     bool ranges = all.traits & JVM_RANGES, any = false;
     all.line = s->query.line;
     while (jvm_next_member(&all, &m)) {
@@ -214,7 +215,7 @@ static void sort_by_method(struct sl_jvm_frames *out, size_t first)
         qsort(out->items + first, out->count - first, sizeof *out->items, frames_by_method);
 }
 
-static void from_bases(struct search *s, const struct bases *b)
+static void from_bases(struct jvm_frame_search *s, const struct bases *b)
 {
     struct jvm_members all = s->members;
     struct jvm_member m;
@@ -265,7 +266,7 @@ static bool has_method_from(const struct sl_jvm_frames *out, size_t first, const
 }
 
 /* Adds the outermost member of each chain, as if nothing had been inlined. */
-static void add_outermost(struct search *s)
+static void add_outermost(struct jvm_frame_search *s)
 {
     struct jvm_members all = s->members;
     struct jvm_member last, m;
@@ -280,7 +281,7 @@ static void add_outermost(struct search *s)
     }
 }
 
-static void without_line(struct search *s)
+static void without_line(struct jvm_frame_search *s)
 {
     struct bases b = count_bases(s->members);
     struct jvm_members all = s->members;
@@ -295,7 +296,7 @@ static void without_line(struct search *s)
     }
 }
 
-static void by_parameters(struct search *s)
+static void by_parameters(struct jvm_frame_search *s)
 {
     struct jvm_members all = s->members;
     struct jvm_member m;
@@ -306,7 +307,7 @@ static void by_parameters(struct search *s)
 /* ---- rules ---- */
 
 /* Counts the frames removed by the rules of the members that match the frame. */
-static uint64_t count_removed(const struct search *s)
+static uint64_t count_removed(const struct jvm_frame_search *s)
 {
     struct jvm_members all = s->members;
     struct jvm_member m;
@@ -323,7 +324,7 @@ static uint64_t count_removed(const struct search *s)
 /* ---- outlines ---- */
 
 /* Sets the line from the outline that was the frame before: it determines the line in its caller. */
-static void take_outline(struct search *s, struct sl_jvm_outline *outline)
+static void take_outline(struct jvm_frame_search *s, struct sl_jvm_outline *outline)
 {
     uint32_t line, asked = s->query.by == SL_JVM_BY_LINE ? s->query.line : 0;
     struct jvm_members all = s->members;
@@ -339,7 +340,7 @@ static void take_outline(struct search *s, struct sl_jvm_outline *outline)
 enum outline_part { OUTLINE_NONE, OUTLINE_WHOLE, OUTLINE_WITH_INLINED };
 
 /* Whether the frame is an outline, or code inlined into one. A line that no member contains counts as in the first member. */
-static enum outline_part choose_outline_part(const struct search *s)
+static enum outline_part choose_outline_part(const struct jvm_frame_search *s)
 {
     struct jvm_members all = s->members;
     struct jvm_member m;
@@ -363,7 +364,7 @@ static enum outline_part choose_outline_part(const struct search *s)
 /* ---- entry points ---- */
 
 /* Restricts the members to those that match the query. */
-static bool restrict_to_query(struct search *s)
+static bool restrict_to_query(struct jvm_frame_search *s)
 {
     struct jvm_members all = s->members;
     struct jvm_member m;
@@ -378,7 +379,7 @@ static bool restrict_to_query(struct search *s)
     return s->members.by_descriptor && jvm_next_member(&all, &m);
 }
 
-static enum sl_jvm_answer settle(struct search *s)
+static enum sl_jvm_answer settle(struct jvm_frame_search *s)
 {
     struct sl_jvm_frames *out = s->out;
     size_t first = out->count;
@@ -400,7 +401,7 @@ static enum sl_jvm_answer settle(struct search *s)
 enum sl_jvm_answer sl_jvm_mapper_frame(const struct sl_jvm_mapper *mapper, const struct sl_jvm_query *query,
                                        struct sl_jvm_outline *outline, struct sl_jvm_frames *frames)
 {
-    struct search s = {.mapper = mapper, .query = *query, .out = frames};
+    struct jvm_frame_search s = {.mapper = mapper, .query = *query, .out = frames};
     struct jvm_names names = jvm_names(mapper, query->class, query->method);
     uint32_t class, receiver;
     bool known = jvm_find_class(mapper, &names, &class, &receiver);

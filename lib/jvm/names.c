@@ -44,13 +44,13 @@ void sl_jvm_file_name(struct sl_str class, struct sl_str reference, struct sl_st
 
 /* ---- types ---- */
 
-struct types {
+struct jvm_type_names {
     struct sl_str text; /* the rest of the descriptor */
     const struct sl_jvm_mapper *const *mappers;
     size_t mapper_count;
 };
 
-struct type {
+struct jvm_primitive_type {
     struct sl_str name; /* if `slashes`: with slashes instead of dots */
     bool slashes;
     unsigned dimensions;
@@ -65,9 +65,9 @@ static const struct {
 };
 
 /* Reads the next type; false when there is none. `*bad`: the name of a class is not terminated. */
-static bool next_type(struct types *t, struct type *type, bool *bad)
+static bool next_type(struct jvm_type_names *t, struct jvm_primitive_type *type, bool *bad)
 {
-    *type = (struct type){.dimensions = 0};
+    *type = (struct jvm_primitive_type){.dimensions = 0};
     while (t->text.size) {
         char c = *t->text.data++;
         t->text.size--;
@@ -92,7 +92,7 @@ static bool next_type(struct types *t, struct type *type, bool *bad)
     return false;
 }
 
-static void put_class(const struct types *t, struct sl_str name, struct sl_buf *out)
+static void put_class(const struct jvm_type_names *t, struct sl_str name, struct sl_buf *out)
 {
     size_t start = out->size;
     sl_buf_str(out, name);
@@ -108,7 +108,7 @@ static void put_class(const struct types *t, struct sl_str name, struct sl_buf *
         }
 }
 
-static void put_type(const struct types *t, const struct type *type, struct sl_buf *out)
+static void put_type(const struct jvm_type_names *t, const struct jvm_primitive_type *type, struct sl_buf *out)
 {
     if (type->slashes)
         put_class(t, type->name, out);
@@ -121,8 +121,8 @@ static void put_type(const struct types *t, const struct type *type, struct sl_b
 bool sl_jvm_signature(struct sl_str descriptor, const struct sl_jvm_mapper *const *mappers, size_t count,
                       struct sl_buf *readable, struct sl_buf *parameters)
 {
-    struct types in = {.mappers = mappers, .mapper_count = count}, back = in;
-    struct type type, returned;
+    struct jvm_type_names in = {.mappers = mappers, .mapper_count = count}, back = in;
+    struct jvm_primitive_type type, returned;
     size_t start = readable->size, keys_start = parameters ? parameters->size : 0;
     bool bad = false, any = false;
     const char *close = descriptor.size ? memrchr(descriptor.data, ')', descriptor.size) : NULL;

@@ -425,14 +425,14 @@ static void add_class_only(struct retrace *r)
 
 /* ---- order ---- */
 
-struct chain { /* frames of one alternative */
+struct jvm_retrace_chain { /* frames of one alternative */
     const struct sl_jvm_frame *frames;
     size_t count;
 };
 
 static int compare_chains(const void *left, const void *right)
 {
-    const struct chain *a = left, *b = right;
+    const struct jvm_retrace_chain *a = left, *b = right;
     int order = compare_frames(a->frames, b->frames);
     return order ? order : a->frames < b->frames ? -1 : a->frames > b->frames;
 }
@@ -441,7 +441,7 @@ static void sort_alternatives(struct retrace *r)
 {
     size_t count = r->out->count - r->first, chain_count = 0;
     struct sl_jvm_frame *frames = r->out->items + r->first;
-    struct chain *chains = SL_ARENA_ARRAY(r->out->arena, struct chain, r->alternatives);
+    struct jvm_retrace_chain *chains = SL_ARENA_ARRAY(r->out->arena, struct jvm_retrace_chain, r->alternatives);
     struct sl_jvm_frame *sorted = SL_ARENA_ARRAY(r->out->arena, struct sl_jvm_frame, count);
     if (!chains || !sorted) {
         r->out->busy = true;

@@ -15,10 +15,10 @@ static bool signature_key(struct sl_buf *key, struct sl_str class, struct sl_str
 }
 
 /* A return type, and the source lines of the method that has it. Nothing else distinguishes a method from its bridge. */
-struct returned {
+struct jvm_returned {
     struct sl_str type;
     uint32_t first, last; /* first > last: none */
-    struct returned *next;
+    struct jvm_returned *next;
 };
 
 enum { MOST_RETURNED = 16 };
@@ -34,17 +34,17 @@ static void **signature_slot(struct sl_jvm_signatures *s, struct sl_map *map, co
 
 static bool add_method(struct sl_jvm_signatures *s, const struct sl_buf *key, const struct sl_jvm_member *m)
 {
-    struct returned **at = (struct returned **)signature_slot(s, &s->methods, key);
+    struct jvm_returned **at = (struct jvm_returned **)signature_slot(s, &s->methods, key);
     if (!at)
         return false;
     for (unsigned i = 0; *at && !sl_str_equal((*at)->type, m->type); at = &(*at)->next)
         if (++i == MOST_RETURNED)
             return true;
-    if (!*at && !(*at = SL_ARENA_NEW(&s->arena, struct returned)))
+    if (!*at && !(*at = SL_ARENA_NEW(&s->arena, struct jvm_returned)))
         return false;
-    struct returned *r = *at;
+    struct jvm_returned *r = *at;
     if (!r->type.data)
-        *r = (struct returned){.type = m->type, .first = UINT32_MAX};
+        *r = (struct jvm_returned){.type = m->type, .first = UINT32_MAX};
     if (m->has_line) {
         r->first = m->line < r->first ? m->line : r->first;
         uint32_t last = m->has_last_line ? m->last_line : m->line;
@@ -111,8 +111,8 @@ static const void *signature_find(const struct sl_map *map, struct sl_str class,
 struct sl_str sl_jvm_signatures_type(const struct sl_jvm_signatures *s, struct sl_str class, struct sl_str method,
                                      struct sl_str parameters, uint32_t line)
 {
-    const struct returned *first = signature_find(&s->methods, class, method, parameters);
-    for (const struct returned *r = line ? first : NULL; r; r = r->next)
+    const struct jvm_returned *first = signature_find(&s->methods, class, method, parameters);
+    for (const struct jvm_returned *r = line ? first : NULL; r; r = r->next)
         if (r->first <= line && line <= r->last)
             return r->type;
     return first ? first->type : (struct sl_str){NULL, 0};

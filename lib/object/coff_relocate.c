@@ -8,7 +8,7 @@
 enum { ENTRY = 10, CLASS_WEAK_EXTERNAL = 105, ABSOLUTE = -1 };
 enum kind { NOTHING, ADDRESS_64, ADDRESS_32, SECTION_NUMBER };
 
-static const struct machine {
+static const struct coff_machine {
     uint16_t number, address_64, address_32, address_32_nb, section, section_offset;
 } machines[] = {
     {0x8664, 1, 2, 3, 10, 11}, {0x014C, 0, 6, 7, 10, 11}, {0xAA64, 14, 1, 2, 13, 8},
@@ -18,7 +18,7 @@ static const struct machine {
 static enum kind relocation_kind(uint16_t machine, uint16_t type)
 {
     for (size_t i = 0; type && i < sizeof machines / sizeof *machines; i++) {
-        const struct machine *m = &machines[i];
+        const struct coff_machine *m = &machines[i];
         if (m->number != machine)
             continue;
         if (type == m->address_64)
@@ -30,7 +30,7 @@ static enum kind relocation_kind(uint16_t machine, uint16_t type)
     return NOTHING;
 }
 
-struct value {
+struct coff_relocation_value {
     uint64_t address;
     bool known, code;
 };
@@ -52,7 +52,7 @@ static void read_symbol(const struct pe *pe, uint64_t index, uint32_t *value, in
 }
 
 /* Returns the value of a symbol. An undefined weak external has the value of the symbol in its auxiliary record. */
-static struct value symbol_value(const struct pe *pe, uint64_t index)
+static struct coff_relocation_value symbol_value(const struct pe *pe, uint64_t index)
 {
     uint32_t value, tag;
     int32_t section;
@@ -61,14 +61,14 @@ static struct value symbol_value(const struct pe *pe, uint64_t index)
     if (section == 0 && class == CLASS_WEAK_EXTERNAL)
         read_symbol(pe, tag, &value, &section, &class, &tag);
     if (section == ABSOLUTE)
-        return (struct value){value, true, false};
+        return (struct coff_relocation_value){value, true, false};
     if (section <= 0 || (size_t)section > pe->section_count)
-        return (struct value){0, false, false};
+        return (struct coff_relocation_value){0, false, false};
     const struct pe_section *s = &pe->sections[section - 1];
-    return (struct value){(uint64_t)s->address + value, true, s->executable};
+    return (struct coff_relocation_value){(uint64_t)s->address + value, true, s->executable};
 }
 
-static void apply(uint8_t *out, size_t size, uint64_t offset, enum kind kind, struct value value)
+static void apply(uint8_t *out, size_t size, uint64_t offset, enum kind kind, struct coff_relocation_value value)
 {
     size_t width = kind == ADDRESS_64 ? 8 : kind == ADDRESS_32 ? 4 : 2;
     if (size < width || offset > size - width || (!value.known && kind != SECTION_NUMBER))

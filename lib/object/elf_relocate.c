@@ -140,7 +140,7 @@ static const struct relocation of_parisc[] = {{1, 4, SET}, {80, 8, SET}, {9, 4, 
     {                                                                                                                  \
         number, sizeof table / sizeof *table, table                                                                    \
     }
-static const struct machine {
+static const struct elf_machine {
     uint16_t number;
     uint16_t count;
     const struct relocation *relocations;
@@ -187,7 +187,7 @@ static bool is_msp430x(const struct sl_object *object, const struct elf *elf)
     return object->bytes.data[EI_OSABI] == OSABI_STANDALONE || (elf->flags & FLAGS_MACHINE) == MACHINE_MSP430X;
 }
 
-static const struct machine *find_machine(const struct sl_object *object)
+static const struct elf_machine *find_machine(const struct sl_object *object)
 {
     const struct elf *elf = object->impl;
     if (elf->machine == EM_MSP430 && is_msp430x(object, elf))
@@ -198,7 +198,7 @@ static const struct machine *find_machine(const struct sl_object *object)
     return NULL;
 }
 
-static struct relocation find_relocation(const struct machine *machine, uint32_t type)
+static struct relocation find_relocation(const struct elf_machine *machine, uint32_t type)
 {
     for (size_t i = 0; i < machine->count; i++)
         if (machine->relocations[i].type == type)
@@ -231,7 +231,7 @@ enum {
 
 struct relocator {
     struct sl_object *object;
-    const struct machine *machine;
+    const struct elf_machine *machine;
     struct sl_account account;
     struct sl_bytes symbols, section_indexes;
     uint8_t *out;

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-struct collector {
+struct elf_symbol_collector {
     struct sl_object *object;
     uint64_t load_address; /* of the outer file: .gnu_debugdata may have no program headers */
     struct sl_arena *arena;
@@ -124,7 +124,7 @@ bool elf_dynamic_table(const struct sl_object *object, struct elf_table *table)
     return elf_section_table(object, SHT_DYNSYM, table);
 }
 
-static bool elf_symbols_reserve(struct collector *c, size_t more)
+static bool elf_symbols_reserve(struct elf_symbol_collector *c, size_t more)
 {
     if (more <= c->capacity - c->count)
         return true;
@@ -163,7 +163,7 @@ static const struct sl_segment *elf_segment_at(const struct elf *elf, uint64_t r
 
 /* Follows a function descriptor of 64-bit PowerPC ELFv1: its first word is the address of the code; the function's symbol has the
  * address of the descriptor and the size of the code (64-bit PowerPC ELF ABI Supplement 1.9, 3.2.5). */
-static bool read_descriptor(const struct collector *c, const struct elf_section *section,
+static bool read_descriptor(const struct elf_symbol_collector *c, const struct elf_section *section,
                             const struct elf_raw_symbol *s, struct symbol_place *place)
 {
     const struct elf *elf = c->object->impl;
@@ -192,7 +192,7 @@ static bool find_initial_value(const struct elf *elf, const struct elf_section *
 }
 
 /* find_place for files without section headers: finds the segments of the dynamic linker's symbols. */
-static bool find_in_segments(struct collector *c, const struct elf_raw_symbol *s, struct symbol_place *place)
+static bool find_in_segments(struct elf_symbol_collector *c, const struct elf_raw_symbol *s, struct symbol_place *place)
 {
     const struct elf *elf = c->object->impl;
     uint64_t load = c->object->info.load_address, address = s->value, size = s->size;
@@ -220,7 +220,8 @@ static bool find_in_segments(struct collector *c, const struct elf_raw_symbol *s
 }
 
 /* Finds the code (with c->data: the data) of a symbol; false if it has none. Inline because it is called for all symbols. */
-static inline __attribute__((always_inline)) bool find_place(struct collector *c, const struct elf_table *table,
+static inline __attribute__((always_inline)) bool find_place(struct elf_symbol_collector *c,
+                                                             const struct elf_table *table,
                                                              const struct elf_raw_symbol *s, size_t index,
                                                              struct symbol_place *place)
 {
@@ -242,7 +243,8 @@ static inline __attribute__((always_inline)) bool find_place(struct collector *c
 }
 
 /* Strips the dot of `.name`: older compilers for PowerPC ELFv1 also have symbols for the code itself. */
-static struct sl_str get_symbol_name(struct collector *c, const struct elf_table *table, const struct elf_raw_symbol *s)
+static struct sl_str get_symbol_name(struct elf_symbol_collector *c, const struct elf_table *table,
+                                     const struct elf_raw_symbol *s)
 {
     const struct elf *elf = c->object->impl;
     struct sl_str name = sl_account_read_name(&c->account, table->strings, s->name);
@@ -250,7 +252,7 @@ static struct sl_str get_symbol_name(struct collector *c, const struct elf_table
     return dotted && name.data[1] != 'L' ? (struct sl_str){name.data + 1, name.size - 1} : name;
 }
 
-static bool collect_one(struct collector *c, const struct elf_table *table, const struct elf_raw_symbol *s,
+static bool collect_one(struct elf_symbol_collector *c, const struct elf_table *table, const struct elf_raw_symbol *s,
                         size_t index)
 {
     bool object = s->type == STT_OBJECT;
@@ -279,7 +281,7 @@ static bool has_mode_bit(const struct elf *elf)
     return elf->machine == EM_ARM || elf->machine == EM_MIPS || elf->machine == EM_MIPS_RS3_LE;
 }
 
-static enum sl_code collect(struct collector *c, const struct elf_table *table, struct sl_error *error)
+static enum sl_code collect(struct elf_symbol_collector *c, const struct elf_table *table, struct sl_error *error)
 {
     const struct sl_object *object = c->object;
     const struct elf *elf = object->impl;
@@ -301,7 +303,7 @@ static enum sl_code collect(struct collector *c, const struct elf_table *table, 
 static enum sl_code elf_collect(struct sl_object *object, bool data, struct sl_arena *arena, struct sl_symbol **symbols,
                                 size_t *count, struct sl_error *error)
 {
-    struct collector c = {
+    struct elf_symbol_collector c = {
         .object = object,
         .data = data,
         .load_address = object->info.load_address,
@@ -347,8 +349,9 @@ enum sl_code elf_data_symbols(struct sl_object *object, struct sl_arena *arena, 
 
 /* Adds symbol `index` if the last FILE symbol may be its source: it is local, or its section has functions of one FILE symbol only.
  * first[section] is one more than the number of FILE symbols before the section's first function; 0 = none seen yet. */
-static void add_symbol_file(struct collector *c, const struct elf_table *table, const struct elf_raw_symbol *s,
-                            size_t index, uint32_t *first, uint32_t passed, struct sl_symbol_file *files, size_t *count)
+static void add_symbol_file(struct elf_symbol_collector *c, const struct elf_table *table,
+                            const struct elf_raw_symbol *s, size_t index, uint32_t *first, uint32_t passed,
+                            struct sl_symbol_file *files, size_t *count)
 {
     bool function = s->type == STT_FUNC || s->type == STT_GNU_IFUNC || s->type == STT_NOTYPE;
     struct symbol_place place;
@@ -367,7 +370,7 @@ enum sl_code elf_symbol_files(struct sl_object *object, struct sl_arena *arena, 
                               size_t *count, struct sl_error *error)
 {
     const struct elf *elf = object->impl;
-    struct collector c = {
+    struct elf_symbol_collector c = {
         .object = object, .load_address = object->info.load_address, .account.budget = object->budget};
     struct elf_table table = {0};
     if (!elf->section_count || !elf_section_table(object, SHT_SYMTAB, &table))

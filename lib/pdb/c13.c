@@ -32,11 +32,11 @@ bool c13_next(struct sl_reader *r, uint32_t *kind, struct sl_bytes *data)
 
 /* ---- building the tables ---- */
 
-struct counts {
+struct c13_counts {
     size_t sections, files, inlinees;
 };
 
-static void read_line_section(struct line_table *t, struct sl_bytes data)
+static void read_line_section(struct pdb_line_table *t, struct sl_bytes data)
 {
     struct sl_reader r = sl_reader(data, false);
     struct line_section s = {.order = (uint32_t)t->section_count};
@@ -49,7 +49,7 @@ static void read_line_section(struct line_table *t, struct sl_bytes data)
         t->sections[t->section_count++] = s;
 }
 
-static void c13_read_files(struct line_table *t, struct sl_bytes data)
+static void c13_read_files(struct pdb_line_table *t, struct sl_bytes data)
 {
     struct sl_reader r = sl_reader(data, false);
     while (sl_reader_left(&r) >= 6) {
@@ -65,7 +65,7 @@ static void c13_read_files(struct line_table *t, struct sl_bytes data)
     }
 }
 
-static void read_inlinees(struct line_table *t, struct sl_bytes data)
+static void read_inlinees(struct pdb_line_table *t, struct sl_bytes data)
 {
     struct sl_reader r = sl_reader(data, false);
     uint32_t signature = sl_read_u32(&r);
@@ -86,13 +86,13 @@ SL_ORDER_BY(c13_by_place, struct line_section, section, offset, order)
 
 SL_ORDER_BY(by_id, struct inlinee, id, order)
 
-bool line_table_open(struct line_table *t, const struct sl_pdb *pdb, struct sl_bytes c13, struct sl_arena *arena)
+bool line_table_open(struct pdb_line_table *t, const struct sl_pdb *pdb, struct sl_bytes c13, struct sl_arena *arena)
 {
-    const struct line_table last = *t;
-    struct counts most = {0};
+    const struct pdb_line_table last = *t;
+    struct c13_counts most = {0};
     struct sl_bytes data;
     uint32_t kind;
-    *t = (struct line_table){
+    *t = (struct pdb_line_table){
         .pdb = pdb, .arena = arena, .raw = last.raw, .raw_capacity = last.raw_capacity, .account = last.account};
     struct sl_reader r = sl_reader(c13, false);
     while (c13_next(&r, &kind, &data)) {
@@ -126,13 +126,13 @@ bool line_table_open(struct line_table *t, const struct sl_pdb *pdb, struct sl_b
 
 /* ---- lines ---- */
 
-static uint32_t file_index(const struct line_table *t, uint32_t offset)
+static uint32_t file_index(const struct pdb_line_table *t, uint32_t offset)
 {
     size_t low = SL_PARTITION_POINT(middle, 0, t->file_count, t->offsets[middle].offset < offset);
     return low < t->file_count && t->offsets[low].offset == offset ? (uint32_t)low : SL_NO_FILE;
 }
 
-bool raw_add(struct line_table *t, struct raw_line line)
+bool raw_add(struct pdb_line_table *t, struct raw_line line)
 {
     if (!sl_account_grow(&t->account, &t->raw, &t->raw_capacity, t->raw_count + 1, sizeof *t->raw))
         return false;
@@ -143,7 +143,7 @@ bool raw_add(struct line_table *t, struct raw_line line)
 
 SL_ORDER_BY(by_offset, struct raw_line, offset, order)
 
-static void sort_raw(struct line_table *t)
+static void sort_raw(struct pdb_line_table *t)
 {
     bool sorted = true;
     for (size_t i = 1; i < t->raw_count && sorted; i++)
@@ -174,7 +174,7 @@ static uint32_t merge_lines(struct sl_line *lines, uint32_t count)
 }
 
 /* Converts offsets to addresses; drops lines that are not in the image. */
-static void map_lines(struct line_table *t, uint16_t section)
+static void map_lines(struct pdb_line_table *t, uint16_t section)
 {
     size_t count = 0;
     for (size_t i = 0; i < t->raw_count; i++) {
@@ -188,7 +188,7 @@ static void map_lines(struct line_table *t, uint16_t section)
 }
 
 /* Converts offsets to addresses if OMAP may have split the code of a line. */
-static bool map_pieces(struct line_table *t, uint16_t section)
+static bool map_pieces(struct pdb_line_table *t, uint16_t section)
 {
     size_t count = t->raw_count;
     for (size_t i = 0; i < count; i++) {
@@ -208,7 +208,7 @@ static bool map_pieces(struct line_table *t, uint16_t section)
     return true;
 }
 
-bool raw_convert(struct line_table *t, uint16_t section, struct sl_line **out, uint32_t *out_count)
+bool raw_convert(struct pdb_line_table *t, uint16_t section, struct sl_line **out, uint32_t *out_count)
 {
     uint32_t last_file = 0, last_index = SL_NO_FILE;
     sort_raw(t);
@@ -234,7 +234,7 @@ bool raw_convert(struct line_table *t, uint16_t section, struct sl_line **out, u
     return true;
 }
 
-static bool read_block(struct line_table *t, const struct line_section *s, struct sl_reader *r)
+static bool read_block(struct pdb_line_table *t, const struct line_section *s, struct sl_reader *r)
 {
     uint32_t file = sl_read_u32(r), count = sl_read_u32(r), size = sl_read_u32(r);
     uint64_t need = 12 + (uint64_t)count * (s->columns ? 12 : 8);
@@ -251,7 +251,7 @@ static bool read_block(struct line_table *t, const struct line_section *s, struc
     return true;
 }
 
-static bool convert(struct line_table *t, struct line_section *s)
+static bool convert(struct pdb_line_table *t, struct line_section *s)
 {
     struct sl_reader r = sl_reader(s->blocks, false);
     uint32_t end;
@@ -270,7 +270,7 @@ static bool convert(struct line_table *t, struct line_section *s)
 }
 
 /* Returns the number of subsections that begin before a place (section << 32 | offset). */
-static size_t sections_before(const struct line_table *t, uint64_t place)
+static size_t sections_before(const struct pdb_line_table *t, uint64_t place)
 {
     const struct line_section *s = t->sections;
     return SL_PARTITION_POINT(i, 0, t->section_count, ((uint64_t)s[i].section << 32 | s[i].offset) < place);
@@ -278,7 +278,7 @@ static size_t sections_before(const struct line_table *t, uint64_t place)
 
 /* Returns the last subsection that begins at or before the code. If several begin exactly there (folded functions), each call returns
  * the next of them. */
-static struct line_section *find_section(struct line_table *t, uint16_t section, uint32_t offset)
+static struct line_section *find_section(struct pdb_line_table *t, uint16_t section, uint32_t offset)
 {
     uint64_t place = (uint64_t)section << 32 | offset;
     size_t end = sections_before(t, place + 1);
@@ -291,7 +291,7 @@ static struct line_section *find_section(struct line_table *t, uint16_t section,
     return first->taken < last - first ? first + first->taken++ : last;
 }
 
-bool line_table_clip(struct line_table *t, const struct sl_line *all, size_t count, uint64_t begin, uint64_t end,
+bool line_table_clip(struct pdb_line_table *t, const struct sl_line *all, size_t count, uint64_t begin, uint64_t end,
                      struct sl_function *f)
 {
     f->lines = NULL;
@@ -319,7 +319,7 @@ bool line_table_clip(struct line_table *t, const struct sl_line *all, size_t cou
     return true;
 }
 
-bool line_table_function(struct line_table *t, uint16_t section, uint32_t offset, struct sl_function *pieces,
+bool line_table_function(struct pdb_line_table *t, uint16_t section, uint32_t offset, struct sl_function *pieces,
                          size_t count)
 {
     struct line_section *s = find_section(t, section, offset);
@@ -332,7 +332,7 @@ bool line_table_function(struct line_table *t, uint16_t section, uint32_t offset
     return true;
 }
 
-struct inlinee *line_table_inlinee(struct line_table *t, uint32_t id)
+struct inlinee *line_table_inlinee(struct pdb_line_table *t, uint32_t id)
 {
     /* first one above `id`: of several equal ones the last counts */
     size_t low = SL_PARTITION_POINT(middle, 0, t->inlinee_count, t->inlinees[middle].id <= id);

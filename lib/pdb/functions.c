@@ -57,11 +57,11 @@ enum {
     S_INLINESITE2 = 0x115D,
 };
 
-enum role { ROLE_NONE, ROLE_SCOPE, ROLE_END, ROLE_PROCEDURE, ROLE_SEPARATED, ROLE_INLINED };
+enum pdb_role { ROLE_NONE, ROLE_SCOPE, ROLE_END, ROLE_PROCEDURE, ROLE_SEPARATED, ROLE_INLINED };
 
 enum { NO_NODE = UINT32_MAX, NO_SKIP = UINT32_MAX, MAX_SCOPES = 4096, STEPS_PER_PIECE = 64 };
 
-struct node {
+struct pdb_node {
     struct sl_function function;
     struct sl_function
         *pieces; /* if OMAP split the code: replace `function`, whose inlined calls are still used; else NULL */
@@ -70,32 +70,32 @@ struct node {
     uint32_t inline_depth; /* 0 = outermost */
 };
 
-struct place { /* start of a procedure */
+struct pdb_code_range { /* start of a procedure */
     uint32_t offset;
     uint16_t section;
 };
 
 struct scope {
-    uint32_t node;          /* the innermost enclosing function, NO_NODE = none */
-    struct place procedure; /* the innermost enclosing procedure */
+    uint32_t node;                   /* the innermost enclosing function, NO_NODE = none */
+    struct pdb_code_range procedure; /* the innermost enclosing procedure */
 };
 
-struct child { /* for sorting */
+struct pdb_child_scope { /* for sorting */
     uint64_t address;
     uint32_t parent, node;
 };
 
-struct walk {
+struct pdb_function_walk {
     struct module_reader *reader;
     struct sl_arena *arena;
-    struct sl_str name;     /* of the last procedure */
-    struct place procedure; /* start of the last procedure */
+    struct sl_str name;              /* of the last procedure */
+    struct pdb_code_range procedure; /* start of the last procedure */
     bool has_procedure;
     uint32_t depth;
     uint32_t skip; /* records deeper than this are skipped */
 };
 
-static enum role get_role(uint16_t kind)
+static enum pdb_role get_role(uint16_t kind)
 {
     switch (kind) {
     case S_LPROC32_ST:
@@ -159,12 +159,12 @@ void module_reader_free(struct module_reader *r)
     *r = (struct module_reader){0};
 }
 
-static struct node *node_add(struct module_reader *r)
+static struct pdb_node *node_add(struct module_reader *r)
 {
     if (!sl_account_grow(&r->account, &r->nodes, &r->node_capacity, r->node_count + 1, sizeof *r->nodes))
         return NULL;
-    struct node *node = &r->nodes[r->node_count++];
-    *node = (struct node){.parent = NO_NODE};
+    struct pdb_node *node = &r->nodes[r->node_count++];
+    *node = (struct pdb_node){.parent = NO_NODE};
     return node;
 }
 
@@ -173,7 +173,7 @@ static struct node *node_add(struct module_reader *r)
 SL_ORDER_BY(by_address, struct sl_function, address)
 
 /* Sorts the pieces and joins adjacent ones, also across inserted code without an original. Returns the new count. */
-static size_t join_pieces(struct walk *w, struct sl_function *pieces, size_t count)
+static size_t join_pieces(struct pdb_function_walk *w, struct sl_function *pieces, size_t count)
 {
     size_t kept = 0;
     if (count)
@@ -193,7 +193,7 @@ static size_t join_pieces(struct walk *w, struct sl_function *pieces, size_t cou
 }
 
 /* Sets node->pieces if the function's code is not contiguous in the image. */
-static bool add_pieces(struct walk *w, uint16_t section, uint32_t offset, struct node *node)
+static bool add_pieces(struct pdb_function_walk *w, uint16_t section, uint32_t offset, struct pdb_node *node)
 {
     const struct sl_pdb *pdb = w->reader->pdb;
     const struct sl_function whole = node->function;
@@ -224,12 +224,13 @@ static bool add_pieces(struct walk *w, uint16_t section, uint32_t offset, struct
 
 /* The following functions read one record each and set `*node` if it makes a function; false when out of memory. */
 
-static bool pdb_functions_add_function(struct walk *w, uint16_t section, uint32_t offset, uint32_t size, uint32_t *node)
+static bool pdb_functions_add_function(struct pdb_function_walk *w, uint16_t section, uint32_t offset, uint32_t size,
+                                       uint32_t *node)
 {
     uint32_t address = pdb_address(w->reader->pdb, section, offset);
     if (address == NOT_MAPPED)
         return true;
-    struct node *added = node_add(w->reader);
+    struct pdb_node *added = node_add(w->reader);
     if (!added)
         return false;
     added->function = (struct sl_function){.address = address, .size = size, .name = w->name};
@@ -240,7 +241,7 @@ static bool pdb_functions_add_function(struct walk *w, uint16_t section, uint32_
                          : line_table_function(&w->reader->lines, section, offset, &added->function, 1);
 }
 
-static bool read_procedure(struct walk *w, uint16_t kind, struct sl_reader *r, uint32_t *node)
+static bool read_procedure(struct pdb_function_walk *w, uint16_t kind, struct sl_reader *r, uint32_t *node)
 {
     sl_reader_skip(r, 12); /* parent, end, next */
     uint32_t size = sl_read_u32(r);
@@ -259,12 +260,12 @@ static bool read_procedure(struct walk *w, uint16_t kind, struct sl_reader *r, u
         return true;
     bool is_id = kind == S_LPROC32_ID || kind == S_GPROC32_ID || kind == S_LPROC32_DPC_ID;
     w->name = namer_procedure(&w->reader->namer, w->arena, name, type, is_id);
-    w->procedure = (struct place){offset, section};
+    w->procedure = (struct pdb_code_range){offset, section};
     w->has_procedure = true;
     return pdb_functions_add_function(w, section, offset, size, node);
 }
 
-static bool read_separated(struct walk *w, struct sl_reader *r, uint32_t *node)
+static bool read_separated(struct pdb_function_walk *w, struct sl_reader *r, uint32_t *node)
 {
     sl_reader_skip(r, 8); /* parent, end */
     uint32_t size = sl_read_u32(r);
@@ -277,11 +278,12 @@ static bool read_separated(struct walk *w, struct sl_reader *r, uint32_t *node)
     return pdb_functions_add_function(w, section, offset, size, node);
 }
 
-static bool read_inlined(struct walk *w, uint16_t kind, struct sl_reader *r, const struct scope *around, uint32_t *node)
+static bool read_inlined(struct pdb_function_walk *w, uint16_t kind, struct sl_reader *r, const struct scope *around,
+                         uint32_t *node)
 {
     uint32_t parent = around->node;
     struct module_reader *reader = w->reader;
-    struct line_table *t = &reader->lines;
+    struct pdb_line_table *t = &reader->lines;
     sl_reader_skip(r, 8); /* parent, end */
     uint32_t id = sl_read_u32(r);
     if (kind == S_INLINESITE2)
@@ -304,7 +306,7 @@ static bool read_inlined(struct walk *w, uint16_t kind, struct sl_reader *r, con
         return false;
     if (!count)
         return true;
-    struct node *added = node_add(reader);
+    struct pdb_node *added = node_add(reader);
     if (!added)
         return false;
     added->parent = parent;
@@ -322,7 +324,7 @@ static bool read_inlined(struct walk *w, uint16_t kind, struct sl_reader *r, con
 }
 
 /* Opens the scope of a record. If a procedure or inline site makes no function, all records inside it are skipped. */
-static bool open_scope(struct walk *w, uint16_t kind, enum role role, struct sl_reader *r)
+static bool open_scope(struct pdb_function_walk *w, uint16_t kind, enum pdb_role role, struct sl_reader *r)
 {
     struct scope around = {.node = NO_NODE}, scope;
     bool ok = true;
@@ -344,7 +346,7 @@ static bool open_scope(struct walk *w, uint16_t kind, enum role role, struct sl_
     return ok;
 }
 
-static bool walk_records(struct walk *w, struct sl_bytes symbols)
+static bool walk_records(struct pdb_function_walk *w, struct sl_bytes symbols)
 {
     struct sl_reader all = sl_reader(symbols, false);
     while (sl_reader_left(&all) >= 4) {
@@ -353,7 +355,7 @@ static bool walk_records(struct walk *w, struct sl_bytes symbols)
         uint16_t kind = sl_read_u16(&r);
         if (all.failed || r.failed)
             break;
-        enum role role = get_role(kind);
+        enum pdb_role role = get_role(kind);
         if (role == ROLE_NONE)
             continue;
         if (role == ROLE_END) {
@@ -373,7 +375,7 @@ static bool walk_records(struct walk *w, struct sl_bytes symbols)
 
 /* ---- the trees ---- */
 
-SL_ORDER_BY(by_parent_and_address, struct child, parent, address, node)
+SL_ORDER_BY(by_parent_and_address, struct pdb_child_scope, parent, address, node)
 
 /* Copies the inlined calls of a split function that have lines in the piece [begin, end), clipped to those lines. */
 static bool clip_inlinees(struct module_reader *r, struct sl_arena *arena, const struct sl_function *whole,
@@ -416,7 +418,7 @@ static bool place_calls(struct sl_arena *arena, struct sl_function *f)
     return true;
 }
 
-static bool add_outermost(struct module_reader *r, struct sl_arena *arena, const struct node *node,
+static bool add_outermost(struct module_reader *r, struct sl_arena *arena, const struct pdb_node *node,
                           struct sl_function *functions, size_t *count)
 {
     if (!node->pieces) {
@@ -437,14 +439,15 @@ static bool add_outermost(struct module_reader *r, struct sl_arena *arena, const
 static bool build_trees(struct module_reader *r, struct sl_arena *arena, struct sl_function_batch *batch)
 {
     size_t count = r->node_count, outer = 0, inner = 0;
-    struct child *children = sl_arena_alloc(arena, count * sizeof *children + 1, _Alignof(struct child));
+    struct pdb_child_scope *children =
+        sl_arena_alloc(arena, count * sizeof *children + 1, _Alignof(struct pdb_child_scope));
     if (!children)
         return false;
     for (size_t i = 0; i < count; i++) {
         if (r->nodes[i].parent == NO_NODE)
             outer += r->nodes[i].pieces ? r->nodes[i].piece_count : 1;
         else
-            children[inner++] = (struct child){r->nodes[i].function.address, r->nodes[i].parent, (uint32_t)i};
+            children[inner++] = (struct pdb_child_scope){r->nodes[i].function.address, r->nodes[i].parent, (uint32_t)i};
     }
     struct sl_function *functions =
         sl_arena_alloc(arena, (outer + inner) * sizeof *functions + 1, _Alignof(struct sl_function));
@@ -475,7 +478,7 @@ bool module_read(struct module_reader *r, const struct pdb_module *module, struc
                  struct sl_function_batch *batch)
 {
     struct module_bytes bytes;
-    struct walk w = {.reader = r, .arena = arena, .skip = NO_SKIP};
+    struct pdb_function_walk w = {.reader = r, .arena = arena, .skip = NO_SKIP};
     *batch = (struct sl_function_batch){0};
     if (!pdb_module_bytes(r->pdb, module, arena, &bytes))
         return false;

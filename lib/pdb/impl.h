@@ -212,7 +212,7 @@ struct raw_line {
     uint32_t order;
 };
 
-struct line_table {
+struct pdb_line_table {
     const struct sl_pdb *pdb;
     struct sl_arena *arena;
     struct line_section *sections; /* sorted by section and offset */
@@ -226,29 +226,31 @@ struct line_table {
     struct sl_account account;
 };
 
-bool line_table_open(struct line_table *table, const struct sl_pdb *pdb, struct sl_bytes c13, struct sl_arena *arena);
+bool line_table_open(struct pdb_line_table *table, const struct sl_pdb *pdb, struct sl_bytes c13,
+                     struct sl_arena *arena);
 
 /* Sets the lines of the `count` pieces of a function at section:offset, in the arena. Call it once per function, in file order: if the
  * linker has folded functions (ICF), the n-th one at an address gets the n-th subsection of lines there. */
-bool line_table_function(struct line_table *table, uint16_t section, uint32_t offset, struct sl_function *pieces,
+bool line_table_function(struct pdb_line_table *table, uint16_t section, uint32_t offset, struct sl_function *pieces,
                          size_t count);
 
 /* Copies the sorted lines that overlap [begin, end) into a function, clipped. False when out of memory. */
-bool line_table_clip(struct line_table *table, const struct sl_line *lines, size_t count, uint64_t begin, uint64_t end,
-                     struct sl_function *function);
+bool line_table_clip(struct pdb_line_table *table, const struct sl_line *lines, size_t count, uint64_t begin,
+                     uint64_t end, struct sl_function *function);
 
-struct inlinee *line_table_inlinee(struct line_table *table, uint32_t id);
+struct inlinee *line_table_inlinee(struct pdb_line_table *table, uint32_t id);
 
-bool raw_add(struct line_table *table, struct raw_line line);
+bool raw_add(struct pdb_line_table *table, struct raw_line line);
 
 /* Converts table->raw to lines with addresses: sorted, mapped through OMAP, merged, without overlaps. False when out of memory. */
-bool raw_convert(struct line_table *table, uint16_t section, struct sl_line **lines, uint32_t *count);
+bool raw_convert(struct pdb_line_table *table, uint16_t section, struct sl_line **lines, uint32_t *count);
 
 /* ---- inline.c ---- */
 
 /* Collects the lines of an inlined call as raw lines (table->raw). `start` is the offset of the procedure in its
  * section. False when the annotations are malformed. */
-bool inline_lines(struct line_table *table, const struct inlinee *inlinee, uint32_t start, struct sl_bytes annotations);
+bool inline_lines(struct pdb_line_table *table, const struct inlinee *inlinee, uint32_t start,
+                  struct sl_bytes annotations);
 
 /* ---- imports.c: references to types of other modules, which link-time code generation leaves ---- */
 
@@ -384,9 +386,9 @@ bool namer_inlinee(struct namer *namer, struct sl_arena *arena, uint32_t id, str
 /* Scratch of one thread, reused from module to module. */
 struct module_reader {
     const struct sl_pdb *pdb;
-    struct line_table lines;
+    struct pdb_line_table lines;
     struct namer namer;
-    struct node *nodes;
+    struct pdb_node *nodes;
     struct scope *scopes;
     size_t node_count, node_capacity;
     struct sl_account account; /* charges the nodes */

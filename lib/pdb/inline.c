@@ -20,7 +20,7 @@ enum annotation {
     COLUMN_END,
 };
 
-struct state {
+struct pdb_inline_state {
     uint32_t offset, base, file, line, length, kind;
     bool has_length;
     uint32_t last_kind;
@@ -46,7 +46,7 @@ static uint32_t sign(uint32_t value)
     return value & 1 ? 0 - (value >> 1) : value >> 1;
 }
 
-static bool inline_emit(struct line_table *t, struct state *s)
+static bool inline_emit(struct pdb_line_table *t, struct pdb_inline_state *s)
 {
     uint32_t at = s->offset + s->base;
     struct raw_line *last = t->raw_count ? &t->raw[t->raw_count - 1] : NULL;
@@ -58,7 +58,7 @@ static bool inline_emit(struct line_table *t, struct state *s)
     return raw_add(t, line);
 }
 
-static bool inline_apply(struct line_table *t, struct state *s, uint32_t op, struct sl_reader *r)
+static bool inline_apply(struct pdb_line_table *t, struct pdb_inline_state *s, uint32_t op, struct sl_reader *r)
 {
     uint32_t value = inline_number(r);
     switch (op) {
@@ -90,10 +90,11 @@ static bool inline_apply(struct line_table *t, struct state *s, uint32_t op, str
     }
 }
 
-bool inline_lines(struct line_table *t, const struct inlinee *inlinee, uint32_t start, struct sl_bytes annotations)
+bool inline_lines(struct pdb_line_table *t, const struct inlinee *inlinee, uint32_t start, struct sl_bytes annotations)
 {
     struct sl_reader r = sl_reader(annotations, false);
-    struct state s = {.offset = start, .file = inlinee->file, .line = inlinee->line, .kind = 1, .last_kind = 1};
+    struct pdb_inline_state s = {
+        .offset = start, .file = inlinee->file, .line = inlinee->line, .kind = 1, .last_kind = 1};
     t->raw_count = 0;
     while (sl_reader_left(&r)) {
         uint32_t op = inline_number(&r);

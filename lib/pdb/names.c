@@ -149,14 +149,14 @@ static bool parameters(struct namer *n, uint32_t list)
     return ok;
 }
 
-struct method {
+struct pdb_method {
     uint32_t result, class, this, arguments;
     uint8_t options;
 };
 
-static struct method read_method(struct sl_reader *r)
+static struct pdb_method read_method(struct sl_reader *r)
 {
-    struct method m = {.result = sl_read_u32(r), .class = sl_read_u32(r), .this = sl_read_u32(r)};
+    struct pdb_method m = {.result = sl_read_u32(r), .class = sl_read_u32(r), .this = sl_read_u32(r)};
     sl_read_u8(r);
     m.options = sl_read_u8(r);
     sl_read_u16(r);
@@ -167,7 +167,7 @@ static struct method read_method(struct sl_reader *r)
 enum this_kind { THIS_NONE, THIS_PLAIN, THIS_CONST, THIS_OTHER };
 
 /* Classifies the method's `this`; THIS_OTHER if it is not a pointer to the class, as in some languages. */
-static enum this_kind kind_of_this(struct namer *n, const struct method *m)
+static enum this_kind kind_of_this(struct namer *n, const struct pdb_method *m)
 {
     struct type_record t;
     if (m->this == 0)
@@ -182,7 +182,7 @@ static enum this_kind kind_of_this(struct namer *n, const struct method *m)
     return sl_read_u16(&t.data) & MODIFIER_CONST ? THIS_CONST : THIS_PLAIN;
 }
 
-static bool method_arguments(struct namer *n, const struct method *m, bool with_const)
+static bool method_arguments(struct namer *n, const struct pdb_method *m, bool with_const)
 {
     enum this_kind kind = kind_of_this(n, m);
     pdb_names_put(n, "(");
@@ -265,7 +265,7 @@ static bool pointer_to_function(struct namer *n, struct type_record t, const str
         pdb_names_put(n, ")");
         return parameters(n, p.arguments) && !t.data.failed;
     }
-    struct method m = read_method(&t.data);
+    struct pdb_method m = read_method(&t.data);
     if (!result(n, m.result, m.options))
         return false;
     pdb_names_put(n, "(");
@@ -345,7 +345,7 @@ static bool print_record(struct namer *n, struct type_record t)
         return result(n, p.result, p.options) && parameters(n, p.arguments) && !t.data.failed;
     }
     case LF_MFUNCTION: {
-        struct method m = read_method(&t.data);
+        struct pdb_method m = read_method(&t.data);
         return result(n, m.result, m.options) && method_arguments(n, &m, true) && !t.data.failed;
     }
     default: sl_buf_printf(&n->out, "<unimplemented type kind 0x%x>", t.leaf); return true;
@@ -385,7 +385,7 @@ static bool function(struct namer *n, struct sl_str name, uint32_t type)
         return parameters(n, p.arguments) && !t.data.failed;
     }
     if (t.leaf == LF_MFUNCTION) {
-        struct method m = read_method(&t.data);
+        struct pdb_method m = read_method(&t.data);
         return method_arguments(n, &m, true) && !t.data.failed;
     }
     return true;

@@ -17,16 +17,16 @@
 
 enum { PAIR = 8, IMAGE_LIMIT = 0x7fffffff, LOOKS = 64, STEPS_PER_PART = 16, STEPS_PER_ADDED = 96 };
 
-struct pair {
+struct omap_pair {
     uint32_t from, to;
 };
 
-static struct pair pair_at(struct sl_bytes table, size_t index)
+static struct omap_pair pair_at(struct sl_bytes table, size_t index)
 {
     struct sl_reader r = sl_reader(table, false);
     sl_reader_skip(&r, index * PAIR);
     uint32_t from = sl_read_u32(&r);
-    return (struct pair){from, sl_read_u32(&r)};
+    return (struct omap_pair){from, sl_read_u32(&r)};
 }
 
 /* Returns the number of pairs that begin at or below `address`. */
@@ -44,7 +44,7 @@ static uint32_t translate(struct sl_bytes from, uint32_t address, uint32_t *end)
         *end = UINT32_MAX;
     if (!below)
         return NOT_MAPPED;
-    struct pair last = pair_at(from, below - 1);
+    struct omap_pair last = pair_at(from, below - 1);
     return last.to && last.to <= IMAGE_LIMIT ? last.to + (address - last.from) : NOT_MAPPED;
 }
 
@@ -105,7 +105,7 @@ bool omap_find_added(struct sl_pdb *pdb)
     struct sl_account account = {.budget = pdb->budget};
     size_t count = omap->to.size / PAIR, capacity = 0;
     for (size_t i = 0; i < count; i++) {
-        struct pair here = pair_at(omap->to, i);
+        struct omap_pair here = pair_at(omap->to, i);
         if (!here.to || here.to >= omap->size)
             continue;
         uint64_t most = omap->size - here.to, length = most;
@@ -132,7 +132,7 @@ bool omap_is_all_added(const struct sl_pdb *pdb, uint32_t begin, uint32_t end, s
     if (!i)
         return false;
     for (i--; i < to.size / PAIR; i++) {
-        struct pair here = pair_at(to, i);
+        struct omap_pair here = pair_at(to, i);
         if (here.from >= end && here.from > begin)
             return true;
         if (!sl_account_spend(account, STEPS_PER_PART) || (here.to && here.to < pdb->omap.size))

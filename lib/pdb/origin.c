@@ -6,16 +6,16 @@
 
 enum { MAX_NAME = 64 }; /* longer than all names that are looked up */
 
-struct names {
+struct srcsrv_names {
     struct sl_bytes texts;
     struct sl_reader pairs;
     uint32_t left;
 };
 
 /* Opens the named stream map: a block of texts, then a hash table written as counts, two bit vectors and pairs. */
-static struct names open_names(struct sl_bytes info)
+static struct srcsrv_names open_names(struct sl_bytes info)
 {
-    struct names names;
+    struct srcsrv_names names;
     struct sl_reader r = sl_reader(info, false);
     sl_reader_skip(&r, 28);
     names.texts = sl_read_bytes(&r, sl_read_u32(&r));
@@ -27,7 +27,7 @@ static struct names open_names(struct sl_bytes info)
     return names;
 }
 
-static bool next_name(struct names *names, struct sl_str *name, uint32_t *stream)
+static bool next_name(struct srcsrv_names *names, struct sl_str *name, uint32_t *stream)
 {
     if (!names->left || sl_reader_left(&names->pairs) < 8)
         return false;
@@ -41,7 +41,7 @@ static bool next_name(struct names *names, struct sl_str *name, uint32_t *stream
 
 bool pdb_named(struct sl_bytes info, const char *wanted, uint32_t *stream)
 {
-    struct names names = open_names(info);
+    struct srcsrv_names names = open_names(info);
     struct sl_str name;
     while (next_name(&names, &name, stream))
         if (sl_str_equal(name, sl_str(wanted)))
@@ -51,14 +51,14 @@ bool pdb_named(struct sl_bytes info, const char *wanted, uint32_t *stream)
 
 /* ---- Source Link ---- */
 
-struct rules {
+struct srcsrv_rules {
     struct sl_arena arena;
     _Atomic bool *no_memory; /* msf.no_memory */
     struct sl_ppdb_link *items;
     size_t count;
 };
 
-static void add_rules(struct rules *rules, const struct sl_ppdb_link *more, size_t count)
+static void add_rules(struct srcsrv_rules *rules, const struct sl_ppdb_link *more, size_t count)
 {
     if (!count || count > SL_PPDB_MAX_LINKS || rules->count > SL_PPDB_MAX_LINKS - count)
         return;
@@ -77,9 +77,9 @@ static void add_rules(struct rules *rules, const struct sl_ppdb_link *more, size
 /* Limit of streams: a hostile map may name one stream a million times. Their sizes together are limited by the file's. */
 enum { MAX_LINK_STREAMS = 64 };
 
-static void read_rules(const struct sl_pdb *pdb, struct rules *rules)
+static void read_rules(const struct sl_pdb *pdb, struct srcsrv_rules *rules)
 {
-    struct names names = open_names(pdb->info);
+    struct srcsrv_names names = open_names(pdb->info);
     struct sl_str name;
     uint32_t index;
     uint64_t left = pdb->msf.file.size;
@@ -107,7 +107,7 @@ static void read_rules(const struct sl_pdb *pdb, struct rules *rules)
 
 static void open_links(struct sl_pdb *pdb)
 {
-    struct rules rules = {.arena.budget = pdb->budget, .no_memory = pdb->msf.no_memory};
+    struct srcsrv_rules rules = {.arena.budget = pdb->budget, .no_memory = pdb->msf.no_memory};
     struct sl_buf stored = {.budget = pdb->budget};
     pdb->links_tried = true;
     read_rules(pdb, &rules);

@@ -5,37 +5,37 @@
 
 enum { MODULES_PER_WORKER = 16 };
 
-struct slot {
+struct pdb_batch_slot {
     struct sl_arena arena;
     struct sl_function_batch batch;
     bool failed;
 };
 
-struct window {
+struct pdb_read_window {
     const struct sl_pdb *pdb;
     struct module_reader *readers; /* per worker */
-    struct slot *slots;
+    struct pdb_batch_slot *slots;
     struct sl_function_sink *sink;
     size_t first, count;
 };
 
 static void read_module(void *arg, size_t index, unsigned worker)
 {
-    struct window *window = arg;
-    struct slot *slot = &window->slots[index];
+    struct pdb_read_window *window = arg;
+    struct pdb_batch_slot *slot = &window->slots[index];
     const struct pdb_module *module = &window->pdb->modules[window->first + index];
     slot->failed = !module_read(&window->readers[worker], module, &slot->arena, &slot->batch);
     if (!slot->failed && slot->batch.function_count && window->sink->prepare)
         window->sink->prepare(window->sink, &slot->batch, &slot->arena, worker);
 }
 
-static enum sl_code consume_window(struct window *window, const struct sl_parallel *parallel, size_t *read,
+static enum sl_code consume_window(struct pdb_read_window *window, const struct sl_parallel *parallel, size_t *read,
                                    struct sl_error *error)
 {
     enum sl_code code = SL_OK;
     sl_parallel_run(parallel, window->count, read_module, window);
     for (size_t i = 0; i < window->count; i++) {
-        struct slot *slot = &window->slots[i];
+        struct pdb_batch_slot *slot = &window->slots[i];
         if (slot->failed && !window->sink->skipped_units)
             sl_fail(&window->sink->first_skipped, SL_MALFORMED, "cannot read the stream of module %zu",
                     window->first + i);
@@ -53,10 +53,10 @@ static enum sl_code pdb_read_all(const struct sl_pdb *pdb, const struct sl_paral
 {
     unsigned workers = sl_parallel_workers(parallel);
     size_t slots = workers == 1 ? 1 : (size_t)workers * MODULES_PER_WORKER, read = 0;
-    struct window window = {
+    struct pdb_read_window window = {
         .pdb = pdb,
         .readers = calloc(workers, sizeof(struct module_reader)),
-        .slots = calloc(slots, sizeof(struct slot)),
+        .slots = calloc(slots, sizeof(struct pdb_batch_slot)),
         .sink = sink,
     };
     enum sl_code code = SL_OK;

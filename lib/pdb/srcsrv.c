@@ -14,14 +14,14 @@
 
 #include <stdlib.h>
 
-enum part { PART_NONE, PART_INI, PART_VARIABLES, PART_FILES, PART_END };
+enum srcsrv_part { PART_NONE, PART_INI, PART_VARIABLES, PART_FILES, PART_END };
 
-struct variable {
+struct srcsrv_variable_value {
     struct sl_str name, value;
     size_t order;
 };
 
-struct entry {
+struct srcsrv_entry {
     struct sl_str key; /* build path, lower-cased */
     struct sl_str line;
     size_t order;
@@ -33,11 +33,11 @@ struct srcsrv {
     struct sl_arena *arena;
     _Atomic bool *no_memory; /* msf.no_memory */
     enum vcs vcs;
-    struct variable *variables; /* sorted by name without case; of equal ones the last counts */
+    struct srcsrv_variable_value *variables; /* sorted by name without case; of equal ones the last counts */
     size_t variable_count;
     struct sl_str files; /* text of that section */
     bool indexed;
-    struct entry *entries; /* sorted by key; of equal ones the last counts */
+    struct srcsrv_entry *entries; /* sorted by key; of equal ones the last counts */
     size_t entry_count;
     uint64_t work_left; /* steps left for evaluation: hostile templates grow with every level */
 };
@@ -50,13 +50,13 @@ static size_t count_lines(struct sl_str text)
     return lines;
 }
 
-static enum part parse_part(struct sl_str line)
+static enum srcsrv_part parse_part(struct sl_str line)
 {
     static const char *const heads[] = {"SRCSRV: ini --", "SRCSRV: variables --", "SRCSRV: source files --",
                                         "SRCSRV: end --"};
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
         if (sl_str_starts(line, sl_str(heads[i])))
-            return (enum part)(i + 1);
+            return (enum srcsrv_part)(i + 1);
     return PART_NONE;
 }
 
@@ -87,7 +87,7 @@ static int compare_nocase(struct sl_str a, struct sl_str b)
 
 static int srcsrv_by_name(const void *left, const void *right)
 {
-    const struct variable *a = left, *b = right;
+    const struct srcsrv_variable_value *a = left, *b = right;
     int order = compare_nocase(a->name, b->name);
     return order ? order : (a->order > b->order) - (a->order < b->order);
 }
@@ -116,9 +116,9 @@ static bool read_head(struct srcsrv *s, struct head *h)
     struct sl_str line, name, value;
     if (!sl_str_next_line(&h->text, &line) || parse_part(line) != PART_INI)
         return false;
-    enum part part = PART_INI;
+    enum srcsrv_part part = PART_INI;
     while (part < PART_FILES && sl_str_next_line(&h->text, &line)) {
-        enum part begun = parse_part(line);
+        enum srcsrv_part begun = parse_part(line);
         if (begun != PART_NONE) {
             if (begun != part + 1)
                 return false;
@@ -126,7 +126,7 @@ static bool read_head(struct srcsrv *s, struct head *h)
         } else if (!assignment(line, &name, &value)) {
             continue;
         } else if (part == PART_VARIABLES) {
-            s->variables[s->variable_count] = (struct variable){name, value, s->variable_count};
+            s->variables[s->variable_count] = (struct srcsrv_variable_value){name, value, s->variable_count};
             s->variable_count++;
         } else if (sl_str_equal_nocase(name, SL_STR("VERSION"))) {
             h->has_version = value.size == 1 && value.data[0] >= '1' && value.data[0] <= '3';
@@ -155,7 +155,7 @@ struct srcsrv *srcsrv_open(struct sl_str text, struct sl_arena *arena, _Atomic b
     if (!sl_str_is_utf8(text) || !sl_str_starts(text, SL_STR("SRCSRV: ini --")))
         return NULL;
     struct srcsrv *s = SL_ARENA_NEW(arena, struct srcsrv);
-    struct variable *variables = SL_ARENA_ARRAY(arena, struct variable, head_lines(text) + 1);
+    struct srcsrv_variable_value *variables = SL_ARENA_ARRAY(arena, struct srcsrv_variable_value, head_lines(text) + 1);
     if (!s || !variables) {
         *no_memory = true;
         return NULL;
@@ -196,7 +196,7 @@ static size_t srcsrv_split(struct sl_str line, struct sl_str fields[SRCSRV_MAX_F
 
 static int by_key(const void *left, const void *right)
 {
-    const struct entry *a = left, *b = right;
+    const struct srcsrv_entry *a = left, *b = right;
     int order = sl_str_compare(a->key, b->key);
     return order ? order : (a->order > b->order) - (a->order < b->order);
 }
@@ -205,7 +205,7 @@ static void srcsrv_read_files(struct srcsrv *s)
 {
     struct sl_str line, fields[SRCSRV_MAX_FIELDS], text = s->files;
     s->indexed = true;
-    s->entries = SL_ARENA_ARRAY(s->arena, struct entry, count_lines(text));
+    s->entries = SL_ARENA_ARRAY(s->arena, struct srcsrv_entry, count_lines(text));
     *s->no_memory = *s->no_memory || !s->entries;
     while (s->entries && sl_str_next_line(&text, &line) && parse_part(line) == PART_NONE) {
         srcsrv_split(line, fields);
@@ -214,13 +214,13 @@ static void srcsrv_read_files(struct srcsrv *s)
             key[i] = srcsrv_lower(key[i]);
         *s->no_memory = *s->no_memory || !key;
         if (key && fields[0].size)
-            s->entries[s->entry_count++] = (struct entry){{key, fields[0].size}, line, s->entry_count};
+            s->entries[s->entry_count++] = (struct srcsrv_entry){{key, fields[0].size}, line, s->entry_count};
     }
     if (s->entry_count)
         qsort(s->entries, s->entry_count, sizeof *s->entries, by_key);
 }
 
-static const struct entry *srcsrv_find(const struct srcsrv *s, struct sl_str path)
+static const struct srcsrv_entry *srcsrv_find(const struct srcsrv *s, struct sl_str path)
 {
     struct sl_buf clean = {0};
     sl_path_clean(&clean, path);
@@ -289,7 +289,7 @@ bool srcsrv_origin(struct srcsrv *s, struct sl_str path, struct sl_arena *arena,
     struct sl_buf target = {0};
     if (!s->indexed)
         srcsrv_read_files(s);
-    const struct entry *entry = srcsrv_find(s, path);
+    const struct srcsrv_entry *entry = srcsrv_find(s, path);
     if (!entry)
         return false;
     fields.count = srcsrv_split(entry->line, fields.items);

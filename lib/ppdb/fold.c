@@ -4,7 +4,7 @@
 
 enum { NO_UTF8 = 0x110000 }; /* added to a byte that is not valid UTF-8 */
 
-static const struct range {
+static const struct ppdb_range {
     uint32_t first, last;
     int32_t delta;
     uint8_t step; /* 2 = every other code point: upper and lower case alternate */

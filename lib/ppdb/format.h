@@ -36,7 +36,7 @@ enum {
     FLAG_PARTIAL = 1, /* methods or documents that could not be read were left out */
 };
 
-enum section_id {
+enum ppdb_section_id {
     SECTION_DIRECTORY = 1,
     SECTION_DOCUMENTS,
     SECTION_GROUPS,

@@ -12,7 +12,7 @@ enum table_id { /* the tables that are read; others are skipped by their size */
                 TABLE_CUSTOM_DEBUG_INFORMATION = 0x37,
 };
 
-struct table {
+struct ppdb_metadata_table {
     const uint8_t *rows; /* inside the tables stream */
     uint32_t count;
     uint8_t row_size;
@@ -24,7 +24,7 @@ struct sl_ppdb {
     struct sl_bytes guids, blobs;
     struct sl_budget *budget;         /* the arena's; may be NULL */
     uint32_t referenced[TABLE_COUNT]; /* row counts of tables that are in the assembly, not here */
-    struct table tables[TABLE_COUNT];
+    struct ppdb_metadata_table tables[TABLE_COUNT];
 };
 
 /* ---- tables.c ---- */

@@ -4,13 +4,13 @@
 #include "base/grow.h"
 #include "base/json.h"
 
-struct rules {
+struct ppdb_link_rules {
     struct sl_arena *arena;
     struct sl_ppdb_link *items;
     size_t count, capacity;
 };
 
-static bool linkjson_add(struct sl_json *j, struct rules *rules, struct sl_ppdb_link link)
+static bool linkjson_add(struct sl_json *j, struct ppdb_link_rules *rules, struct sl_ppdb_link link)
 {
     if (rules->count == SL_PPDB_MAX_LINKS)
         return sl_json_fail(j, "too many rules");
@@ -21,7 +21,7 @@ static bool linkjson_add(struct sl_json *j, struct rules *rules, struct sl_ppdb_
 }
 
 /* Reads the rules; skips those whose value is not a string. */
-static void linkjson_read_documents(struct sl_json *j, struct rules *rules)
+static void linkjson_read_documents(struct sl_json *j, struct ppdb_link_rules *rules)
 {
     struct sl_ppdb_link link;
     if (sl_json_peek(j) != SL_JSON_OBJECT)
@@ -36,7 +36,7 @@ static void linkjson_read_documents(struct sl_json *j, struct rules *rules)
 enum sl_code sl_ppdb_links_parse(struct sl_str json, struct sl_arena *arena, struct sl_ppdb_link **links, size_t *count,
                                  struct sl_error *error)
 {
-    struct rules rules = {.arena = arena};
+    struct ppdb_link_rules rules = {.arena = arena};
     struct sl_json j = sl_json(json, arena, true);
     struct sl_str key;
     bool found = false;

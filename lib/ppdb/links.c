@@ -8,7 +8,7 @@ enum { RULE_SIZE = 20, MAX_URL = 64 << 10, MAX_CHAIN = 16 };
 
 /* ---- building ---- */
 
-struct rule {
+struct ppdb_link_rule {
     struct sl_str pattern, original, url; /* the pattern is lower-cased, a prefix is without its `*` */
     size_t index;
     uint32_t shorter; /* number of the longest other prefix that this one begins with, + 1; 0 = none */
@@ -18,7 +18,7 @@ struct rule {
 
 static int in_order(const void *a, const void *b)
 {
-    const struct rule *x = a, *y = b;
+    const struct ppdb_link_rule *x = a, *y = b;
     if (x->prefix != y->prefix)
         return x->prefix ? 1 : -1;
     int order = sl_str_compare(x->pattern, y->pattern);
@@ -27,16 +27,16 @@ static int in_order(const void *a, const void *b)
     return order ? order : x->index < y->index ? 1 : -1; /* of equal rules the later one counts */
 }
 
-static bool same_rule(const struct rule *a, const struct rule *b)
+static bool same_rule(const struct ppdb_link_rule *a, const struct ppdb_link_rule *b)
 {
     return a->prefix == b->prefix && sl_str_equal(a->pattern, b->pattern);
 }
 
-static void ppdb_links_prepare(struct rule *rule, const struct sl_ppdb_link *link, size_t index, struct sl_buf *scratch,
-                               struct sl_arena *arena)
+static void ppdb_links_prepare(struct ppdb_link_rule *rule, const struct sl_ppdb_link *link, size_t index,
+                               struct sl_buf *scratch, struct sl_arena *arena)
 {
     struct sl_str text = link->pattern;
-    *rule = (struct rule){.original = link->pattern, .url = link->url, .index = index};
+    *rule = (struct ppdb_link_rule){.original = link->pattern, .url = link->url, .index = index};
     if (sl_str_ends(text, SL_STR("*"))) {
         rule->prefix = true;
         text.size--;
@@ -49,7 +49,7 @@ static void ppdb_links_prepare(struct rule *rule, const struct sl_ppdb_link *lin
     rule->pattern = (struct sl_str){copy, copy ? scratch->size : 0};
 }
 
-static size_t drop_duplicates(struct rule *rules, size_t count)
+static size_t drop_duplicates(struct ppdb_link_rule *rules, size_t count)
 {
     size_t kept = 0;
     for (size_t i = 0; i < count; i++)
@@ -61,7 +61,7 @@ static size_t drop_duplicates(struct rule *rules, size_t count)
 /* Sets `shorter` of the prefixes. In byte order a shorter prefix comes before the longer ones that begin with it, so the candidates for
  * a prefix are its predecessor and the predecessor's chain. A lookup follows the chain, so it is cut after MAX_CHAIN links, more than
  * directories are nested in practice: shorter prefixes beyond that are not tried. */
-static void link_prefixes(struct rule *rules, size_t count)
+static void link_prefixes(struct ppdb_link_rule *rules, size_t count)
 {
     size_t first = 0;
     while (first < count && !rules[first].prefix)
@@ -76,7 +76,7 @@ static void link_prefixes(struct rule *rules, size_t count)
     }
 }
 
-static void ppdb_links_store(const struct rule *rules, size_t count, struct sl_buf *out)
+static void ppdb_links_store(const struct ppdb_link_rule *rules, size_t count, struct sl_buf *out)
 {
     uint64_t size = 0, exact = 0, at = 0;
     for (size_t i = 0; i < count; i++) {
@@ -111,7 +111,7 @@ enum sl_code sl_ppdb_links_build(const struct sl_ppdb_link *links, size_t count,
         return sl_fail(error, SL_MALFORMED, "too many source link rules");
     struct sl_arena arena = {.budget = out->budget};
     struct sl_buf scratch = {.budget = out->budget};
-    struct rule *rules = SL_ARENA_ARRAY(&arena, struct rule, count);
+    struct ppdb_link_rule *rules = SL_ARENA_ARRAY(&arena, struct ppdb_link_rule, count);
     for (size_t i = 0; rules && i < count; i++)
         ppdb_links_prepare(&rules[i], &links[i], i, &scratch, &arena);
     bool ok = rules && !scratch.failed;

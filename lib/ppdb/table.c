@@ -38,7 +38,7 @@ enum sl_code sl_ppdb_table_open(struct sl_bytes bytes, struct sl_ppdb_table *t, 
 
 /* ---- points ---- */
 
-struct run {
+struct ppdb_point_run {
     struct sl_reader r;
     uint64_t left; /* points */
     uint32_t il_offset, document, line;
@@ -46,7 +46,7 @@ struct run {
 };
 
 /* Decodes the next point. Sums of a damaged file wrap around at 32 bits: wrong, but within bounds. */
-static bool next_point(struct run *run)
+static bool next_point(struct ppdb_point_run *run)
 {
     struct sl_reader *r = &run->r;
     if (!run->left || r->failed)
@@ -71,12 +71,12 @@ static bool next_point(struct run *run)
     return !r->failed;
 }
 
-struct block {
+struct ppdb_table_block {
     struct sl_bytes restarts, runs;
     uint64_t point_count, run_count;
 };
 
-static bool open_block(const struct sl_ppdb_table *t, uint32_t method, struct block *block)
+static bool open_block(const struct sl_ppdb_table *t, uint32_t method, struct ppdb_table_block *block)
 {
     if (method == 0 || method > t->method_count)
         return false;
@@ -92,16 +92,16 @@ static bool open_block(const struct sl_ppdb_table *t, uint32_t method, struct bl
     return !r.failed;
 }
 
-static void open_run(const struct block *block, uint64_t index, struct run *run)
+static void open_run(const struct ppdb_table_block *block, uint64_t index, struct ppdb_point_run *run)
 {
     uint64_t begin = index ? sl_table_u32(block->restarts.data + (index - 1) * RESTART_SIZE + 4) : 0;
     uint64_t left = block->point_count - index * RUN_POINTS;
-    *run = (struct run){.r = sl_reader(block->runs, false), .left = left < RUN_POINTS ? left : RUN_POINTS};
+    *run = (struct ppdb_point_run){.r = sl_reader(block->runs, false), .left = left < RUN_POINTS ? left : RUN_POINTS};
     sl_reader_seek(&run->r, begin);
 }
 
 /* Returns the last run that begins at or before the offset. The first run has no entry in `restarts`. */
-static uint64_t find_run(const struct block *block, uint32_t il_offset)
+static uint64_t find_run(const struct ppdb_table_block *block, uint32_t il_offset)
 {
     return SL_PARTITION_POINT(middle, 0, block->run_count - 1,
                               sl_table_u32(block->restarts.data + middle * RESTART_SIZE) <= il_offset);
@@ -110,8 +110,8 @@ static uint64_t find_run(const struct block *block, uint32_t il_offset)
 bool sl_ppdb_table_lookup(const struct sl_ppdb_table *t, uint32_t method, uint32_t il_offset,
                           struct sl_ppdb_location *location)
 {
-    struct block block;
-    struct run run;
+    struct ppdb_table_block block;
+    struct ppdb_point_run run;
     bool found = false;
     if (il_offset == UINT32_MAX || !open_block(t, method, &block))
         return false;
@@ -204,7 +204,7 @@ bool sl_ppdb_table_source(const struct sl_ppdb_table *t, struct sl_str name, str
 
 static bool verify_method(const struct sl_ppdb_table *t, uint32_t method)
 {
-    struct block block;
+    struct ppdb_table_block block;
     uint32_t last = 0;
     bool any = false;
     if (!sl_table_u32(t->table.sections[SECTION_DIRECTORY].data + (size_t)(method - 1) * 4))
@@ -212,7 +212,7 @@ static bool verify_method(const struct sl_ppdb_table *t, uint32_t method)
     if (!open_block(t, method, &block))
         return false;
     for (uint64_t i = 0; i < block.run_count; i++) {
-        struct run run;
+        struct ppdb_point_run run;
         open_run(&block, i, &run);
         for (bool first = true; run.left; first = false) {
             if (!next_point(&run) || run.document >= t->document_count || (any && run.il_offset <= last) ||

@@ -149,7 +149,7 @@ static uint8_t column_width(const struct sl_ppdb *ppdb, unsigned column, uint8_t
 static void size_rows(struct sl_ppdb *ppdb, uint8_t heap_sizes)
 {
     for (unsigned t = 0; t < TABLE_COUNT; t++) {
-        struct table *table = &ppdb->tables[t];
+        struct ppdb_metadata_table *table = &ppdb->tables[t];
         for (unsigned c = 0; c < MAX_COLUMNS && columns[t][c]; c++) {
             table->widths[c] = column_width(ppdb, columns[t][c], heap_sizes);
             table->row_size += table->widths[c];
@@ -182,7 +182,7 @@ static enum sl_code place_tables(struct sl_ppdb *ppdb, struct sl_reader *r, stru
                        "insufficient table data: %llu bytes required, but table stream only contains %zu bytes",
                        (unsigned long long)needed, sl_reader_left(r));
     for (unsigned t = 0; t < TABLE_COUNT; t++) {
-        struct table *table = &ppdb->tables[t];
+        struct ppdb_metadata_table *table = &ppdb->tables[t];
         table->rows = sl_read_bytes(r, (uint64_t)table->count * table->row_size).data;
     }
     return SL_OK;
@@ -207,7 +207,7 @@ enum sl_code ppdb_read_tables(struct sl_ppdb *ppdb, struct sl_bytes stream, stru
 
 bool ppdb_row(const struct sl_ppdb *ppdb, enum table_id id, uint32_t row, uint64_t values[MAX_COLUMNS])
 {
-    const struct table *table = &ppdb->tables[id];
+    const struct ppdb_metadata_table *table = &ppdb->tables[id];
     if (row == 0 || row > table->count)
         return false;
     struct sl_bytes bytes = {table->rows + (size_t)(row - 1) * table->row_size, table->row_size};

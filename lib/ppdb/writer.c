@@ -15,11 +15,11 @@ struct document {
     uint8_t flags;
 };
 
-struct entry { /* a visible point */
+struct ppdb_table_entry { /* a visible point */
     uint32_t il_offset, document, line;
 };
 
-struct writer {
+struct ppdb_table_writer {
     const struct sl_ppdb *ppdb;
     const struct sl_ppdb_info *info;
     struct sl_arena arena;
@@ -27,7 +27,7 @@ struct writer {
     struct document *documents;
     size_t document_count;
     uint32_t *ids; /* id of a document by row - 1; UINT32_MAX = left out */
-    struct entry *entries;
+    struct ppdb_table_entry *entries;
     size_t entry_count, entry_capacity;
     uint32_t *directory;
     size_t method_count;
@@ -40,7 +40,7 @@ struct writer {
     size_t dropped;
 };
 
-static enum sl_code ppdb_writer_fail(const struct writer *w, struct sl_error *error)
+static enum sl_code ppdb_writer_fail(const struct ppdb_table_writer *w, struct sl_error *error)
 {
     return sl_budget_fail(w->ppdb->budget, error);
 }
@@ -58,17 +58,17 @@ static int ppdb_writer_by_name(const void *a, const void *b, void *names)
     return order ? order : x->row < y->row ? -1 : 1;
 }
 
-static struct sl_str decode_name(const struct writer *w, const struct document *d)
+static struct sl_str decode_name(const struct ppdb_table_writer *w, const struct document *d)
 {
     return w->names.data ? (struct sl_str){(const char *)w->names.data + d->name_offset, d->name_size} : SL_STR("");
 }
 
-static bool same_file(const struct writer *w, const struct document *a, const struct document *b)
+static bool same_file(const struct ppdb_table_writer *w, const struct document *a, const struct document *b)
 {
     return a->properties.language == b->properties.language && sl_str_equal(decode_name(w, a), decode_name(w, b));
 }
 
-static enum sl_code ppdb_writer_read_documents(struct writer *w, struct sl_error *error)
+static enum sl_code ppdb_writer_read_documents(struct ppdb_table_writer *w, struct sl_error *error)
 {
     for (uint32_t row = 1; row <= w->info->document_count; row++) {
         struct document *d = &w->documents[w->document_count];
@@ -88,7 +88,7 @@ static enum sl_code ppdb_writer_read_documents(struct writer *w, struct sl_error
 }
 
 /* Sorts the documents and assigns one id to equal ones (name and language). */
-static void number_documents(struct writer *w)
+static void number_documents(struct ppdb_table_writer *w)
 {
     size_t kept = 0;
     if (w->document_count)
@@ -104,7 +104,7 @@ static void number_documents(struct writer *w)
     w->document_count = kept;
 }
 
-static enum sl_code collect_documents(struct writer *w, struct sl_error *error)
+static enum sl_code collect_documents(struct ppdb_table_writer *w, struct sl_error *error)
 {
     w->documents = SL_ARENA_ARRAY(&w->arena, struct document, (size_t)w->info->document_count + 1);
     w->ids = SL_ARENA_ARRAY(&w->arena, uint32_t, (size_t)w->info->document_count + 1);
@@ -118,7 +118,7 @@ static enum sl_code collect_documents(struct writer *w, struct sl_error *error)
 
 /* ---- points ---- */
 
-static bool add_entry(struct writer *w, struct entry entry)
+static bool add_entry(struct ppdb_table_writer *w, struct ppdb_table_entry entry)
 {
     if (w->entry_count && w->entries[w->entry_count - 1].il_offset == entry.il_offset)
         w->entry_count--; /* the last point at an offset counts */
@@ -129,7 +129,7 @@ static bool add_entry(struct writer *w, struct entry entry)
 }
 
 /* Collects the visible points of a method, up to the first damaged one. */
-static enum sl_code collect_points(struct writer *w, uint32_t method, struct sl_error *error)
+static enum sl_code collect_points(struct ppdb_table_writer *w, uint32_t method, struct sl_error *error)
 {
     struct sl_ppdb_points points;
     struct sl_ppdb_point point;
@@ -146,14 +146,14 @@ static enum sl_code collect_points(struct writer *w, uint32_t method, struct sl_
             points.failed = true;
             break;
         }
-        if (!add_entry(w, (struct entry){point.il_offset, id, point.line}))
+        if (!add_entry(w, (struct ppdb_table_entry){point.il_offset, id, point.line}))
             return ppdb_writer_fail(w, error);
     }
     w->dropped += points.failed;
     return SL_OK;
 }
 
-static void encode_run(const struct entry *entries, size_t count, struct sl_buf *out)
+static void encode_run(const struct ppdb_table_entry *entries, size_t count, struct sl_buf *out)
 {
     sl_buf_uleb(out, entries[0].il_offset);
     sl_buf_uleb(out, entries[0].document);
@@ -168,7 +168,7 @@ static void encode_run(const struct entry *entries, size_t count, struct sl_buf 
     }
 }
 
-static void encode_method(struct writer *w)
+static void encode_method(struct ppdb_table_writer *w)
 {
     sl_buf_clear(&w->runs);
     sl_buf_clear(&w->restarts);
@@ -186,7 +186,7 @@ static void encode_method(struct writer *w)
     w->points.failed |= w->runs.failed || w->restarts.failed;
 }
 
-static enum sl_code collect_methods(struct writer *w, struct sl_error *error)
+static enum sl_code collect_methods(struct ppdb_table_writer *w, struct sl_error *error)
 {
     w->directory = SL_ARENA_ARRAY(&w->arena, uint32_t, (size_t)w->info->method_count + 1);
     if (!w->directory)
@@ -211,7 +211,7 @@ static enum sl_code collect_methods(struct writer *w, struct sl_error *error)
 
 SL_ORDER_BY(by_document, struct sl_ppdb_source, document, offset)
 
-static enum sl_code collect_sources(struct writer *w, struct sl_error *error)
+static enum sl_code collect_sources(struct ppdb_table_writer *w, struct sl_error *error)
 {
     struct sl_ppdb_source source;
     size_t count = 0, kept = 0;
@@ -235,7 +235,7 @@ static enum sl_code collect_sources(struct writer *w, struct sl_error *error)
     return SL_OK;
 }
 
-static bool flag_documents(struct writer *w)
+static bool flag_documents(struct ppdb_table_writer *w)
 {
     struct sl_ppdb_links links;
     sl_ppdb_links_open(sl_buf_bytes(&w->links), &links);
@@ -252,7 +252,7 @@ static bool flag_documents(struct writer *w)
 
 /* ---- the file ---- */
 
-static void put_documents(const struct writer *w, struct sl_buf *out)
+static void put_documents(const struct ppdb_table_writer *w, struct sl_buf *out)
 {
     for (size_t i = 0; i < w->document_count; i++) {
         const struct document *d = &w->documents[i];
@@ -266,11 +266,11 @@ static void put_documents(const struct writer *w, struct sl_buf *out)
 
 static struct sl_str get_name(const void *arg, size_t index)
 {
-    const struct writer *w = arg;
+    const struct ppdb_table_writer *w = arg;
     return decode_name(w, &w->documents[index]);
 }
 
-static void put_sources(const struct writer *w, struct sl_buf *out)
+static void put_sources(const struct ppdb_table_writer *w, struct sl_buf *out)
 {
     for (size_t i = 0; i < w->source_count; i++) {
         const struct sl_ppdb_source *s = &w->sources[i];
@@ -282,7 +282,7 @@ static void put_sources(const struct writer *w, struct sl_buf *out)
     }
 }
 
-static void put_sections(const struct writer *w, struct sl_table_writer *t)
+static void put_sections(const struct ppdb_table_writer *w, struct sl_table_writer *t)
 {
     struct sl_table_string_source names = {get_name, w, w->document_count};
     sl_table_section(t, SECTION_DIRECTORY);
@@ -299,7 +299,7 @@ static void put_sections(const struct writer *w, struct sl_table_writer *t)
     sl_buf_str(&t->file, sl_buf_view(&w->links));
 }
 
-static void put_header(const struct writer *w, struct sl_table_writer *t)
+static void put_header(const struct ppdb_table_writer *w, struct sl_table_writer *t)
 {
     sl_table_put(t, AT_FLAGS, w->dropped ? FLAG_PARTIAL : 0, 4);
     memcpy(t->file.data + AT_UUID, w->info->debug_id.uuid, sizeof w->info->debug_id.uuid);
@@ -312,7 +312,7 @@ static void put_header(const struct writer *w, struct sl_table_writer *t)
     sl_table_put(t, AT_LINKS_SIZE, w->links.size, 4);
 }
 
-static enum sl_code put_table(const struct writer *w, struct sl_buf *out, struct sl_error *error)
+static enum sl_code put_table(const struct ppdb_table_writer *w, struct sl_buf *out, struct sl_error *error)
 {
     struct sl_table_writer t;
     if (w->points.failed || w->links.failed || !sl_table_writer_init(&t, &ppdb_table_format, NULL, w->ppdb->budget))
@@ -329,7 +329,7 @@ enum sl_code sl_ppdb_table_build(const struct sl_ppdb *ppdb, const struct sl_ppd
                                  size_t *dropped, struct sl_error *error)
 {
     struct sl_budget *budget = ppdb->budget;
-    struct writer w = {.ppdb = ppdb, .info = info, .arena.budget = budget, .account.budget = budget};
+    struct ppdb_table_writer w = {.ppdb = ppdb, .info = info, .arena.budget = budget, .account.budget = budget};
     struct sl_buf *bufs[] = {&w.names, &w.runs, &w.restarts, &w.points, &w.links};
     for (size_t i = 0; i < sizeof bufs / sizeof *bufs; i++)
         bufs[i]->budget = budget;

@@ -53,7 +53,7 @@ size_t profile_address_index(const struct sl_profile *profile, uint32_t lib, uin
 
 /* ---- name.c: applies names to a set ---- */
 
-struct pool { /* strings and files of a scope */
+struct profile_pool { /* strings and files of a scope */
     const struct profile_scope *scope;
     struct sl_arena *arena;
     struct sl_map by_text; /* text -> index + 1 */
@@ -75,11 +75,11 @@ struct new_frame {
     uint32_t func, line, depth;
 };
 
-struct naming {
+struct profile_naming {
     const struct sl_profile *profile;
     const struct sl_profile_name *names;
     const struct profile_set *set;
-    struct pool *pool;
+    struct profile_pool *pool;
     struct sl_budget *budget; /* limits new frames, which can be by far the most numerous; NULL: no limit */
     bool has_sources;         /* functions refer to files by source */
     /* by frame of the set */
@@ -97,13 +97,13 @@ struct naming {
     struct sl_map func_by_key, symbol_by_key;
 };
 
-enum sl_code profile_pool_open(const struct profile_scope *scope, struct sl_arena *arena, struct pool *pool,
+enum sl_code profile_pool_open(const struct profile_scope *scope, struct sl_arena *arena, struct profile_pool *pool,
                                struct sl_error *error);
-void profile_pool_free(struct pool *pool);
+void profile_pool_free(struct profile_pool *pool);
 
 /* Set the first four members and zero the rest. Free in any case, also on failure. */
-enum sl_code profile_name_frames(struct naming *naming, struct sl_arena *arena, struct sl_error *error);
-void profile_naming_free(struct naming *naming);
+enum sl_code profile_name_frames(struct profile_naming *naming, struct sl_arena *arena, struct sl_error *error);
+void profile_naming_free(struct profile_naming *naming);
 
 /* Returns the maximum number of rows of a table that had `count`. */
 static inline size_t profile_most_rows(size_t count)

@@ -8,7 +8,7 @@
 
 /* ---- strings and files ---- */
 
-static bool add_known(struct pool *pool, struct sl_str text)
+static bool add_known(struct profile_pool *pool, struct sl_str text)
 {
     void **slot = sl_map_slot(&pool->by_text, text, NULL);
     if (slot && !*slot)
@@ -17,7 +17,7 @@ static bool add_known(struct pool *pool, struct sl_str text)
     return slot != NULL;
 }
 
-enum sl_code profile_pool_open(const struct profile_scope *scope, struct sl_arena *arena, struct pool *pool,
+enum sl_code profile_pool_open(const struct profile_scope *scope, struct sl_arena *arena, struct profile_pool *pool,
                                struct sl_error *error)
 {
     struct sl_json j = sl_json(scope->strings, arena, false);
@@ -25,7 +25,7 @@ enum sl_code profile_pool_open(const struct profile_scope *scope, struct sl_aren
     struct profile_column filenames;
     struct sl_str filename;
     bool good = true;
-    *pool = (struct pool){.scope = scope, .arena = arena, .added = {.budget = arena->budget}};
+    *pool = (struct profile_pool){.scope = scope, .arena = arena, .added = {.budget = arena->budget}};
     if (!sl_json_array(&j))
         return sl_fail(error, SL_MALFORMED, "strings of the profile are not an array");
     while (good && sl_json_next(&j, &key)) {
@@ -40,7 +40,7 @@ enum sl_code profile_pool_open(const struct profile_scope *scope, struct sl_aren
     return SL_OK;
 }
 
-void profile_pool_free(struct pool *pool)
+void profile_pool_free(struct profile_pool *pool)
 {
     sl_map_free(&pool->by_text);
     sl_map_free(&pool->source_by_string);
@@ -50,7 +50,7 @@ void profile_pool_free(struct pool *pool)
 
 /* Returns the index of a string; adds it if it is new. PROFILE_NONE if out of memory. The text must outlive the
  * pool. */
-static uint32_t intern_string(struct pool *pool, struct sl_str text)
+static uint32_t intern_string(struct profile_pool *pool, struct sl_str text)
 {
     void **slot = sl_map_slot(&pool->by_text, text, NULL);
     if (!slot)
@@ -81,7 +81,7 @@ static uint32_t intern_pair(struct sl_map *map, struct sl_arena *arena, uint64_t
     return (uint32_t)next;
 }
 
-static uint32_t intern_source(struct pool *pool, uint32_t string)
+static uint32_t intern_source(struct profile_pool *pool, uint32_t string)
 {
     size_t next = pool->source_count + pool->added_sources;
     uint32_t index = intern_pair(&pool->source_by_string, pool->arena, string, 0, next);
@@ -96,7 +96,8 @@ static uint32_t intern_source(struct pool *pool, uint32_t string)
 /* ---- functions and symbols ---- */
 
 /* Builds a function from a call: name, file (PROFILE_NONE: unknown), resource. Returns false if out of memory. */
-static bool make_func(struct naming *n, const struct sl_profile_call *call, uint32_t resource, struct new_func *func)
+static bool make_func(struct profile_naming *n, const struct sl_profile_call *call, uint32_t resource,
+                      struct new_func *func)
 {
     *func = (struct new_func){intern_string(n->pool, call->function), PROFILE_NONE, resource};
     if (func->name == PROFILE_NONE)
@@ -111,7 +112,8 @@ static bool make_func(struct naming *n, const struct sl_profile_call *call, uint
 
 /* Returns the index of a function. A new one reuses the row `free`, or is appended if that is PROFILE_NONE.
  * PROFILE_NONE if out of memory. */
-static uint32_t intern_func(struct naming *n, struct sl_arena *arena, const struct new_func *func, uint32_t free)
+static uint32_t intern_func(struct profile_naming *n, struct sl_arena *arena, const struct new_func *func,
+                            uint32_t free)
 {
     size_t appended = n->set->func_count + n->func_count;
     size_t next = free != PROFILE_NONE ? free : appended;
@@ -131,7 +133,8 @@ static uint32_t intern_func(struct naming *n, struct sl_arena *arena, const stru
     return index;
 }
 
-static uint32_t intern_symbol(struct naming *n, struct sl_arena *arena, uint32_t lib, uint64_t address, uint32_t name)
+static uint32_t intern_symbol(struct profile_naming *n, struct sl_arena *arena, uint32_t lib, uint64_t address,
+                              uint32_t name)
 {
     size_t next = n->set->symbol_count + n->new_symbol_count;
     uint32_t index = intern_pair(&n->symbol_by_key, arena, lib, address, next);
@@ -145,7 +148,7 @@ static uint32_t intern_symbol(struct naming *n, struct sl_arena *arena, uint32_t
 
 /* ---- frames ---- */
 
-static bool name_inlined(struct naming *n, struct sl_arena *arena, const struct sl_profile_name *name,
+static bool name_inlined(struct profile_naming *n, struct sl_arena *arena, const struct sl_profile_name *name,
                          uint32_t resource)
 {
     for (size_t depth = 1; depth < name->count; depth++) {
@@ -163,7 +166,7 @@ static bool name_inlined(struct naming *n, struct sl_arena *arena, const struct 
 }
 
 /* Names a frame: it becomes the outermost call. Its function is changed in place if no other frame uses it. */
-static bool name_frame(struct naming *n, struct sl_arena *arena, size_t frame, const uint32_t *uses)
+static bool name_frame(struct profile_naming *n, struct sl_arena *arena, size_t frame, const uint32_t *uses)
 {
     const struct profile_set *set = n->set;
     uint32_t lib = set->lib[frame], own = set->func[frame], resource = set->resource.items[own];
@@ -189,7 +192,7 @@ static uint32_t *none(struct sl_arena *arena, size_t count)
     return items;
 }
 
-enum sl_code profile_name_frames(struct naming *n, struct sl_arena *arena, struct sl_error *error)
+enum sl_code profile_name_frames(struct profile_naming *n, struct sl_arena *arena, struct sl_error *error)
 {
     const struct profile_set *set = n->set;
     uint32_t *uses = SL_ARENA_ARRAY(arena, uint32_t, set->func_count + 1);
@@ -216,7 +219,7 @@ enum sl_code profile_name_frames(struct naming *n, struct sl_arena *arena, struc
     return SL_OK;
 }
 
-void profile_naming_free(struct naming *n)
+void profile_naming_free(struct profile_naming *n)
 {
     free(n->funcs);
     free(n->symbols);

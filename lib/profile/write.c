@@ -11,12 +11,12 @@ struct edit { /* replaces `size` bytes of the text at `at` */
     size_t begin, end; /* the replacement: range in `new_text` */
 };
 
-struct writer {
+struct profile_writer {
     const struct sl_profile *profile;
     const struct sl_profile_name *names;
     struct sl_arena arena; /* memory of one set; pools, which sets share, are in pool_arena */
     struct sl_arena pool_arena;
-    struct pool *pools; /* by scope; `scope` NULL: not opened */
+    struct profile_pool *pools; /* by scope; `scope` NULL: not opened */
     struct edit *edits;
     size_t edit_count, edit_capacity;
     struct sl_buf new_text;
@@ -26,7 +26,7 @@ struct writer {
 
 /* ---- edits ---- */
 
-static void edit_begin(struct writer *w, const char *at, size_t size)
+static void edit_begin(struct profile_writer *w, const char *at, size_t size)
 {
     if (!sl_grow(&w->edits, &w->edit_capacity, w->edit_count + 1, sizeof *w->edits)) {
         w->new_text.failed = true;
@@ -36,13 +36,13 @@ static void edit_begin(struct writer *w, const char *at, size_t size)
         (struct edit){(size_t)(at - w->profile->text.data), size, w->new_text.size, w->new_text.size};
 }
 
-static void edit_end(struct writer *w)
+static void edit_end(struct profile_writer *w)
 {
     if (!w->new_text.failed)
         w->edits[w->edit_count - 1].end = w->new_text.size;
 }
 
-static void edit_number(struct writer *w, struct sl_str old, uint64_t number)
+static void edit_number(struct profile_writer *w, struct sl_str old, uint64_t number)
 {
     edit_begin(w, old.data, old.size);
     sl_buf_number(&w->new_text, number, ' ');
@@ -54,13 +54,13 @@ SL_ORDER_BY(edits_in_order, struct edit, at)
 
 /* ---- cells ---- */
 
-static void put_comma(struct writer *w)
+static void put_comma(struct profile_writer *w)
 {
     if (w->new_text.size && w->new_text.data[w->new_text.size - 1] != '[')
         sl_buf_u8(&w->new_text, ',');
 }
 
-static void put_cell_number(struct writer *w, uint32_t number)
+static void put_cell_number(struct profile_writer *w, uint32_t number)
 {
     put_comma(w);
     if (number == PROFILE_NONE) {
@@ -71,7 +71,7 @@ static void put_cell_number(struct writer *w, uint32_t number)
     w->new_text.size -= !w->new_text.failed;
 }
 
-static void put_cell(struct writer *w, struct sl_str cell)
+static void put_cell(struct profile_writer *w, struct sl_str cell)
 {
     put_comma(w);
     sl_buf_str(&w->new_text, cell);
@@ -80,8 +80,8 @@ static void put_cell(struct writer *w, struct sl_str cell)
 /* ---- tables ---- */
 
 struct table_writer {
-    struct writer *w;
-    const struct naming *n;
+    struct profile_writer *w;
+    const struct profile_naming *n;
     /* for stacks */
     struct profile_column frame, prefix;
     uint32_t *first; /* by old row: its new row; has one more element at the end */
@@ -105,7 +105,7 @@ static size_t count_cells(struct sl_str column, struct sl_arena *arena)
 /* Rewrites the columns of a table with `put`; members that are not arrays are not changed. */
 static void edit_table(struct table_writer *t, struct sl_str table, size_t rows, size_t new_rows, put_column *put)
 {
-    struct writer *w = t->w;
+    struct profile_writer *w = t->w;
     struct sl_json j = sl_json(table, &w->arena, false);
     struct sl_str key, value;
     if (!sl_json_object(&j))
@@ -134,7 +134,7 @@ static void edit_table(struct table_writer *t, struct sl_str table, size_t rows,
 
 static void put_frames(struct table_writer *t, struct sl_str name, struct sl_json *old)
 {
-    const struct naming *n = t->n;
+    const struct profile_naming *n = t->n;
     bool is_func = sl_str_equal(name, SL_STR("func")), is_symbol = sl_str_equal(name, SL_STR("nativeSymbol"));
     bool is_line = sl_str_equal(name, SL_STR("line")), is_depth = sl_str_equal(name, SL_STR("inlineDepth"));
     bool is_column = sl_str_equal(name, SL_STR("column"));
@@ -167,7 +167,7 @@ static void put_frames(struct table_writer *t, struct sl_str name, struct sl_jso
 
 static void put_funcs(struct table_writer *t, struct sl_str name, struct sl_json *old)
 {
-    const struct naming *n = t->n;
+    const struct profile_naming *n = t->n;
     bool is_name = sl_str_equal(name, SL_STR("name")), is_resource = sl_str_equal(name, SL_STR("resource"));
     bool is_file = sl_str_equal(name, n->has_sources ? SL_STR("source") : SL_STR("fileName"));
     bool is_bool = sl_str_equal(name, SL_STR("isJS")) || sl_str_equal(name, SL_STR("relevantForJS"));
@@ -200,7 +200,7 @@ static void put_old(struct table_writer *t, struct sl_json *old)
 
 static void put_symbols(struct table_writer *t, struct sl_str name, struct sl_json *old)
 {
-    const struct naming *n = t->n;
+    const struct profile_naming *n = t->n;
     bool is_lib = sl_str_equal(name, SL_STR("libIndex")), is_name = sl_str_equal(name, SL_STR("name"));
     bool is_address = sl_str_equal(name, SL_STR("address"));
     put_old(t, old);
@@ -219,7 +219,7 @@ static void put_symbols(struct table_writer *t, struct sl_str name, struct sl_js
 /* Source files of native programs have no id, and begin at line 1. */
 static void put_sources(struct table_writer *t, struct sl_str name, struct sl_json *old)
 {
-    const struct pool *pool = t->n->pool;
+    const struct profile_pool *pool = t->n->pool;
     bool is_name = sl_str_equal(name, SL_STR("filename"));
     bool is_start = sl_str_equal(name, SL_STR("startLine")) || sl_str_equal(name, SL_STR("startColumn"));
     put_old(t, old);
@@ -227,7 +227,7 @@ static void put_sources(struct table_writer *t, struct sl_str name, struct sl_js
         put_cell_number(t->w, is_name ? pool->sources[i] : is_start ? 1 : PROFILE_NONE);
 }
 
-static void edit_strings(struct writer *w, const struct pool *pool)
+static void edit_strings(struct profile_writer *w, const struct profile_pool *pool)
 {
     struct sl_str strings = pool->scope->strings, added = sl_buf_view(&pool->added);
     size_t skip = count_cells(strings, &w->arena) ? 0 : 1;
@@ -243,7 +243,7 @@ static void edit_strings(struct writer *w, const struct pool *pool)
 
 static void put_stacks(struct table_writer *t, struct sl_str name, struct sl_json *old)
 {
-    const struct naming *n = t->n;
+    const struct profile_naming *n = t->n;
     bool is_frame = sl_str_equal(name, SL_STR("frame")), is_prefix = sl_str_equal(name, SL_STR("prefix"));
     struct sl_str key, cell;
     sl_json_array(old);
@@ -267,8 +267,8 @@ static void put_stacks(struct table_writer *t, struct sl_str name, struct sl_jso
 /* Assigns new rows to stacks: each is followed by one row for each inlined call in its frame. */
 static enum sl_code place_stacks(struct table_writer *t)
 {
-    struct writer *w = t->w;
-    const struct naming *n = t->n;
+    struct profile_writer *w = t->w;
+    const struct profile_naming *n = t->n;
     struct sl_str frame, prefix;
     if (!profile_member(n->set->scope->stacks, &w->arena, "frame", &frame) ||
         !profile_member(n->set->scope->stacks, &w->arena, "prefix", &prefix) ||
@@ -308,7 +308,7 @@ static bool edit_stack(struct sl_fields *s, const struct sl_json_path *at, void 
 static void put_stack_cells(struct table_writer *t, struct sl_str table)
 {
     struct sl_str column, key, cell;
-    struct writer *w = t->w;
+    struct profile_writer *w = t->w;
     bool good = profile_member(table, &w->arena, "stack", &column), negative;
     struct sl_json j = sl_json(column, &w->arena, false);
     uint64_t row;
@@ -360,7 +360,7 @@ static void edit_users(struct table_writer *t)
 
 /* ---- entry point ---- */
 
-static enum sl_code edit_set(struct writer *w, struct naming *n)
+static enum sl_code edit_set(struct profile_writer *w, struct profile_naming *n)
 {
     struct table_writer t = {.w = w, .n = n};
     const struct profile_scope *scope = n->set->scope;
@@ -379,21 +379,21 @@ static enum sl_code edit_set(struct writer *w, struct naming *n)
     return SL_OK;
 }
 
-static bool has_member(struct writer *w, struct sl_str object, const char *name)
+static bool has_member(struct profile_writer *w, struct sl_str object, const char *name)
 {
     struct sl_str value;
     w->new_text.failed |= !profile_member(object, &w->arena, name, &value);
     return value.data != NULL;
 }
 
-static enum sl_code edit_sets(struct writer *w)
+static enum sl_code edit_sets(struct profile_writer *w)
 {
     const struct sl_profile *p = w->profile;
     enum sl_code code = SL_OK;
     for (size_t i = 0; code == SL_OK && i < p->set_count && !w->uneven; i++) {
         const struct profile_scope *scope = p->sets[i].scope->pool;
-        struct pool *pool = &w->pools[scope - p->scopes];
-        struct naming naming = {
+        struct profile_pool *pool = &w->pools[scope - p->scopes];
+        struct profile_naming naming = {
             .profile = p, .names = w->names, .set = &p->sets[i], .pool = pool, .budget = w->new_text.budget};
         if (!pool->scope)
             code = profile_pool_open(scope, &w->pool_arena, pool, w->error);
@@ -406,11 +406,11 @@ static enum sl_code edit_sets(struct writer *w)
     return code;
 }
 
-static void edit_pools(struct writer *w)
+static void edit_pools(struct profile_writer *w)
 {
     for (size_t i = 0; i < w->profile->scope_count; i++) {
-        struct pool *pool = &w->pools[i];
-        struct naming naming = {.pool = pool};
+        struct profile_pool *pool = &w->pools[i];
+        struct profile_naming naming = {.pool = pool};
         struct table_writer t = {.w = w, .n = &naming};
         if (!pool->scope)
             continue;
@@ -422,7 +422,7 @@ static void edit_pools(struct writer *w)
 }
 
 /* Marks the profile as symbolicated, so that viewers do not request names. */
-static void edit_meta(struct writer *w)
+static void edit_meta(struct profile_writer *w)
 {
     static const struct sl_str mark = SL_STR("\"symbolicated\":true");
     struct sl_str meta = w->profile->meta, value, key;
@@ -437,7 +437,7 @@ static void edit_meta(struct writer *w)
     edit_end(w);
 }
 
-static enum sl_code apply_edits(struct writer *w, struct sl_buf *out)
+static enum sl_code apply_edits(struct profile_writer *w, struct sl_buf *out)
 {
     struct sl_str text = w->profile->text, added = sl_buf_view(&w->new_text);
     size_t at = 0;
@@ -461,7 +461,7 @@ static enum sl_code apply_edits(struct writer *w, struct sl_buf *out)
 enum sl_code sl_profile_write(const struct sl_profile *profile, const struct sl_profile_name *names, struct sl_buf *out,
                               struct sl_error *error)
 {
-    struct writer w = {.profile = profile, .names = names, .error = error};
+    struct profile_writer w = {.profile = profile, .names = names, .error = error};
     w.arena.budget = w.pool_arena.budget = w.new_text.budget = out->budget;
     w.pools = calloc(profile->scope_count + 1, sizeof *w.pools);
     enum sl_code code = w.pools ? edit_sets(&w) : sl_fail(error, SL_BUSY, "out of memory");

@@ -10,11 +10,11 @@
 
 enum { MAX_DISTANCE = 50 };
 
-struct entry {
+struct il2cpp_entry {
     uint32_t file, line, csharp_file, csharp_line; /* `file`, `csharp_file`: numbers of names */
 };
 
-struct range { /* entries of one C++ file */
+struct il2cpp_range { /* entries of one C++ file */
     size_t first, count;
 };
 
@@ -22,9 +22,9 @@ struct sl_il2cpp {
     struct sl_arena arena;
     struct sl_map numbers; /* name -> number + 1 */
     struct sl_str *names;
-    uint32_t *ranks;       /* by number: rank of the name in sorted order */
-    struct range *ranges;  /* indexed by number */
-    struct entry *entries; /* sorted by file, line, and the C# file's name */
+    uint32_t *ranks;              /* by number: rank of the name in sorted order */
+    struct il2cpp_range *ranges;  /* indexed by number */
+    struct il2cpp_entry *entries; /* sorted by file, line, and the C# file's name */
     size_t name_count, name_capacity, entry_count, entry_capacity;
 };
 
@@ -58,7 +58,7 @@ static void read_lines(struct sl_il2cpp *m, struct sl_json *j, uint32_t file, ui
     uint64_t value;
     sl_json_enter(j);
     while (sl_json_next(j, &key)) {
-        struct entry entry = {.file = file, .csharp_file = csharp_file};
+        struct il2cpp_entry entry = {.file = file, .csharp_file = csharp_file};
         if (!parse_u32(key, &entry.line) || !sl_json_u64(j, &value) || value > UINT32_MAX) {
             sl_json_fail(j, "line is not a 32-bit number");
             return;
@@ -130,7 +130,7 @@ static bool rank_names(struct sl_il2cpp *m)
 
 static int il2cpp_by_place(const void *left, const void *right, void *arg)
 {
-    const struct entry *a = left, *b = right;
+    const struct il2cpp_entry *a = left, *b = right;
     const uint32_t *ranks = ((const struct sl_il2cpp *)arg)->ranks;
     if (a->file != b->file)
         return a->file < b->file ? -1 : 1;
@@ -143,13 +143,13 @@ static int il2cpp_by_place(const void *left, const void *right, void *arg)
 
 static bool sort(struct sl_il2cpp *m)
 {
-    m->ranges = SL_ARENA_ARRAY(&m->arena, struct range, m->name_count + 1);
+    m->ranges = SL_ARENA_ARRAY(&m->arena, struct il2cpp_range, m->name_count + 1);
     if (!m->ranges || !rank_names(m))
         return false;
     if (m->entry_count)
         qsort_r(m->entries, m->entry_count, sizeof *m->entries, il2cpp_by_place, m);
     for (size_t i = 0; i < m->entry_count; i++) {
-        struct range *range = &m->ranges[m->entries[i].file];
+        struct il2cpp_range *range = &m->ranges[m->entries[i].file];
         if (!range->count++)
             range->first = i;
     }
@@ -197,7 +197,7 @@ bool sl_il2cpp_lookup(const struct sl_il2cpp *map, struct sl_str path, uint32_t 
     uintptr_t number = (uintptr_t)sl_map_get(&map->numbers, path);
     if (!number)
         return false;
-    const struct range *range = &map->ranges[number - 1];
+    const struct il2cpp_range *range = &map->ranges[number - 1];
     size_t low =
         SL_PARTITION_POINT(middle, range->first, range->first + range->count, map->entries[middle].line <= line);
     if (low == range->first || line - map->entries[low - 1].line > MAX_DISTANCE)

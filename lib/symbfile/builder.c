@@ -61,7 +61,7 @@ static uint32_t text_id(struct sl_symbfile_builder *b, const struct sl_symbfile_
     if (b->memo_capacity > known)
         memset(b->memo + known, 0, (b->memo_capacity - known) * sizeof *b->memo);
     if (b->memo[text->ref].table != b->table)
-        b->memo[text->ref] = (struct memo){b->table, intern(b, text->str)};
+        b->memo[text->ref] = (struct symbfile_last_hit){b->table, intern(b, text->str)};
     return b->memo[text->ref].text;
 }
 
@@ -120,8 +120,8 @@ static enum sl_code on_pad(struct sl_symbfile_sink *sink, const struct sl_symbfi
     builder_step(b, b->pad_count);
     b->pads[b->pad_count++] = (struct builder_pad){p->va, b->place_count, (uint32_t)p->count};
     for (size_t i = 0; i < p->count; i++)
-        b->places[b->place_count++] = (struct link){text_id(b, &p->places[i].function),
-                                                    file_id(b, &p->places[i].file, FOREST_NO_TEXT), p->places[i].line};
+        b->places[b->place_count++] = (struct inline_chain_link){
+            text_id(b, &p->places[i].function), file_id(b, &p->places[i].file, FOREST_NO_TEXT), p->places[i].line};
     b->lowest = p->va < b->lowest ? p->va : b->lowest;
     return b->failed ? sl_budget_fail(b->limit, error) : SL_OK;
 }

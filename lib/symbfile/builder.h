@@ -22,7 +22,7 @@ struct builder_pad {
     uint32_t count;
 };
 
-struct memo { /* the text id of a reference, valid in string table number `table` */
+struct symbfile_last_hit { /* the text id of a reference, valid in string table number `table` */
     uint32_t table, text;
 };
 
@@ -34,14 +34,14 @@ struct sl_symbfile_builder {
     struct sl_account account;   /* charges the arrays that are not in files */
     struct sl_map map;           /* text -> index + 1 */
     struct sl_str *texts;
-    struct memo *memo;     /* indexed by reference */
-    uint32_t table;        /* number of the current string table */
-    const char *directory; /* where large arrays are stored; NULL = in memory */
+    struct symbfile_last_hit *memo; /* indexed by reference */
+    uint32_t table;                 /* number of the current string table */
+    const char *directory;          /* where large arrays are stored; NULL = in memory */
     struct sl_spill range_memory, line_memory, pad_memory, place_memory;
     struct builder_range *ranges;
     struct sl_symbfile_line *lines;
     struct builder_pad *pads;
-    struct link *places;
+    struct inline_chain_link *places;
     size_t text_count, text_capacity, memo_capacity, range_count, line_count, pad_count, place_count;
     uint64_t text_bytes;
     uint64_t lowest; /* lowest address of all records */

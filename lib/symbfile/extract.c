@@ -23,7 +23,7 @@ struct extractor {
     struct coverage_counts counts; /* of the current source */
     struct tree_maker *makers;     /* one for each worker */
     unsigned maker_count;
-    struct names names; /* names of symbols */
+    struct symbfile_names names; /* names of symbols */
     uint64_t load_address;
     struct sl_symbfile_range *accepted;
     size_t accepted_capacity;

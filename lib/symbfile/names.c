@@ -4,13 +4,13 @@
 
 #include <stdlib.h>
 
-void names_init(struct names *names, struct sl_bytes lasting, struct sl_budget *budget)
+void names_init(struct symbfile_names *names, struct sl_bytes lasting, struct sl_budget *budget)
 {
-    *names = (struct names){.lasting = lasting, .account.budget = budget};
+    *names = (struct symbfile_names){.lasting = lasting, .account.budget = budget};
     names->map.budget = names->arena.budget = names->scratch.budget = names->full.budget = budget;
 }
 
-void names_free(struct names *names)
+void names_free(struct symbfile_names *names)
 {
     free(names->places);
     free(names->place_table.slots);
@@ -153,13 +153,13 @@ void name_readable(struct sl_str name, struct sl_buf *full, struct sl_buf *out)
         sl_buf_str(out, sl_buf_view(full));
 }
 
-void names_begin(struct names *names)
+void names_begin(struct symbfile_names *names)
 {
     memset(names->recent, 0, sizeof names->recent);
 }
 
 /* Copies the readable form into the arena; data NULL if out of memory. */
-static struct sl_str make_readable(struct names *names, struct sl_str name)
+static struct sl_str make_readable(struct symbfile_names *names, struct sl_str name)
 {
     sl_buf_clear(&names->scratch);
     name_readable(name, &names->full, &names->scratch);
@@ -168,7 +168,7 @@ static struct sl_str make_readable(struct names *names, struct sl_str name)
     return (struct sl_str){failed ? NULL : sl_arena_strndup(&names->arena, made.data, made.size), made.size};
 }
 
-static struct sl_str fail_unchanged(struct names *names, struct sl_str name)
+static struct sl_str fail_unchanged(struct symbfile_names *names, struct sl_str name)
 {
     names->failed = true;
     return name;
@@ -182,7 +182,7 @@ static bool same_place(const void *places, uint32_t i, const void *key)
     return place->name == name->data && place->size == name->size;
 }
 
-static struct sl_str symbfile_names_by_place(struct names *names, struct sl_str name)
+static struct sl_str symbfile_names_by_place(struct symbfile_names *names, struct sl_str name)
 {
     uint32_t hash = (uint32_t)((uintptr_t)name.data * 0x9E3779B97F4A7C15u >> 32);
     struct sl_id_slot *slot =
@@ -204,7 +204,7 @@ static struct sl_str symbfile_names_by_place(struct names *names, struct sl_str 
 }
 
 /* ---- other names ---- */
-static struct sl_str by_text(struct names *names, struct sl_str name)
+static struct sl_str by_text(struct symbfile_names *names, struct sl_str name)
 {
     const struct sl_str *known = sl_map_get(&names->map, name);
     if (known)
@@ -220,7 +220,7 @@ static struct sl_str by_text(struct names *names, struct sl_str name)
     return readable;
 }
 
-struct sl_str names_readable(struct names *names, struct sl_str name)
+struct sl_str names_readable(struct symbfile_names *names, struct sl_str name)
 {
     if ((uintptr_t)name.data - (uintptr_t)names->lasting.data < names->lasting.size)
         return symbfile_names_by_place(names, name);

@@ -18,7 +18,7 @@ struct names_place { /* a name in `lasting`, identified by its address */
     uint32_t size, readable_size;
 };
 
-struct names {                 /* cache of readable names; zero-initialised = empty */
+struct symbfile_names {        /* cache of readable names; zero-initialised = empty */
     struct sl_bytes lasting;   /* names in here do not move and are identified by address; may be empty */
     struct sl_account account; /* charges `places` */
     struct names_place *places;
@@ -34,15 +34,15 @@ struct names {                 /* cache of readable names; zero-initialised = em
 };
 
 /* See `lasting` above. Memory is charged to `budget` (NULL = no limit). */
-void names_init(struct names *names, struct sl_bytes lasting, struct sl_budget *budget);
-void names_free(struct names *names);
+void names_init(struct symbfile_names *names, struct sl_bytes lasting, struct sl_budget *budget);
+void names_free(struct symbfile_names *names);
 
 /* Forgets `recent`: from now on, memory outside of `lasting` may hold other names. */
-void names_begin(struct names *names);
+void names_begin(struct symbfile_names *names);
 
 /* Returns the readable form of a name; it lives as long as `names` and `lasting`. If out of memory, sets `failed`
  * and returns the name itself. Needs the stack of a demangler. */
-struct sl_str names_readable(struct names *names, struct sl_str name);
+struct sl_str names_readable(struct symbfile_names *names, struct sl_str name);
 
 /* Appends the readable form of one name. `full` is a scratch buffer. */
 void name_readable(struct sl_str name, struct sl_buf *full, struct sl_buf *out);

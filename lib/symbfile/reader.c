@@ -299,9 +299,9 @@ static enum sl_code read_message(struct sl_symbfile_reader *r, uint64_t type, st
 }
 
 /* ---- framing ---- */
-enum step { STEP_DONE, STEP_MORE, STEP_FAILED };
+enum symbfile_step { STEP_DONE, STEP_MORE, STEP_FAILED };
 
-static enum step read_varint(struct sl_symbfile_reader *r, struct sl_bytes bytes, size_t *at, uint64_t *value)
+static enum symbfile_step read_varint(struct sl_symbfile_reader *r, struct sl_bytes bytes, size_t *at, uint64_t *value)
 {
     *value = 0;
     for (unsigned i = 0; i < MAX_VARINT; i++) {
@@ -317,10 +317,10 @@ static enum step read_varint(struct sl_symbfile_reader *r, struct sl_bytes bytes
 }
 
 /* Reads the size and the type in front of a message body and advances `*at`. */
-static enum step read_prefix(struct sl_symbfile_reader *r, struct sl_bytes bytes, size_t *at, uint64_t *size,
-                             uint64_t *type)
+static enum symbfile_step read_prefix(struct sl_symbfile_reader *r, struct sl_bytes bytes, size_t *at, uint64_t *size,
+                                      uint64_t *type)
 {
-    enum step step = read_varint(r, bytes, at, size);
+    enum symbfile_step step = read_varint(r, bytes, at, size);
     if (step != STEP_DONE)
         return step;
     if (*size > SL_SYMBFILE_MAX_MESSAGE) {
@@ -360,7 +360,7 @@ static size_t read_messages(struct sl_symbfile_reader *r, struct sl_bytes bytes)
     while (done < bytes.size) {
         uint64_t size = 0, type = 0;
         size_t at = done;
-        enum step step = read_prefix(r, bytes, &at, &size, &type);
+        enum symbfile_step step = read_prefix(r, bytes, &at, &size, &type);
         if (step == STEP_FAILED)
             return SIZE_MAX;
         if (step == STEP_MORE || size > bytes.size - at)

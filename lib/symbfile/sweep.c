@@ -10,7 +10,7 @@
 /* Normally, as many ranges are open at once as the inlining is deep. A file that costs far more is rejected. */
 enum { WORK_PER_RANGE = 64, NODES_PER_RANGE = 4, AT_LEAST = 1 << 20 };
 
-struct sweep {
+struct symbfile_sweep {
     struct sl_symbfile_builder *b;
     struct tree_writer *forest;
     uint64_t base;
@@ -58,7 +58,7 @@ uint32_t *builder_order(struct sl_symbfile_builder *b, size_t count,
 }
 
 /* ---- the open ranges ---- */
-static bool open_range(struct sweep *s, uint32_t index)
+static bool open_range(struct symbfile_sweep *s, uint32_t index)
 {
     const struct builder_range *ranges = s->b->ranges;
     if (!sl_account_grow(&s->b->account, &s->active, &s->active_capacity, s->active_count + 1, sizeof *s->active))
@@ -74,7 +74,7 @@ static bool open_range(struct sweep *s, uint32_t index)
 }
 
 /* Removes ranges that end at or before `at`; returns the lowest end of the rest. */
-static uint64_t close_ranges(struct sweep *s, uint64_t at)
+static uint64_t close_ranges(struct symbfile_sweep *s, uint64_t at)
 {
     uint64_t next = UINT64_MAX;
     size_t kept = 0;
@@ -107,7 +107,7 @@ static bool is_preferred(const struct builder_range *a, const struct builder_ran
     return b->end - b->start <= a->end - a->start;
 }
 
-static void choose_ranges(struct sweep *s)
+static void choose_ranges(struct symbfile_sweep *s)
 {
     const struct builder_range *ranges = s->b->ranges;
     s->chosen_count = 0;
@@ -125,7 +125,7 @@ static void choose_ranges(struct sweep *s)
 /* ---- locations ---- */
 
 /* Returns the line of the range at `va`, 0 if it has none; lowers `*next` to the begin of the next row. */
-static uint32_t symbfile_sweep_line_at(const struct sweep *s, const struct builder_range *range, uint64_t va,
+static uint32_t symbfile_sweep_line_at(const struct symbfile_sweep *s, const struct builder_range *range, uint64_t va,
                                        uint64_t *next)
 {
     if (!range->line_count)
@@ -139,12 +139,12 @@ static uint32_t symbfile_sweep_line_at(const struct sweep *s, const struct build
 }
 
 /* Sets the location of each function of the chain at `va`: for outer ones the call site of the next one, if known. */
-static void locate_chain(const struct sweep *s, uint64_t va, struct link *chain, uint64_t *next)
+static void locate_chain(const struct symbfile_sweep *s, uint64_t va, struct inline_chain_link *chain, uint64_t *next)
 {
     for (size_t i = 0; i < s->chosen_count; i++) {
         const struct builder_range *range = s->chosen[i];
         const struct builder_range *inner = i + 1 < s->chosen_count ? s->chosen[i + 1] : NULL;
-        chain[i] = (struct link){range->function, range->file, 0};
+        chain[i] = (struct inline_chain_link){range->function, range->file, 0};
         if (!inner || inner->depth != range->depth + 1) {
             chain[i].line = symbfile_sweep_line_at(s, range, va, next);
             continue;
@@ -155,16 +155,16 @@ static void locate_chain(const struct sweep *s, uint64_t va, struct link *chain,
     }
 }
 
-static enum sl_code check_work(const struct sweep *s, uint64_t at, struct sl_error *error)
+static enum sl_code check_work(const struct symbfile_sweep *s, uint64_t at, struct sl_error *error)
 {
     return s->work <= s->max_work && tree_writer_node_count(s->forest) <= s->max_nodes
                ? SL_OK
                : sl_fail(error, SL_MALFORMED, "symbfile ranges overlap too much at 0x%llx", (unsigned long long)at);
 }
 
-static enum sl_code add_segment(struct sweep *s, uint64_t start, uint64_t end, struct sl_error *error)
+static enum sl_code add_segment(struct symbfile_sweep *s, uint64_t start, uint64_t end, struct sl_error *error)
 {
-    struct link chain[SL_SYMBFILE_MAX_DEPTH + 1];
+    struct inline_chain_link chain[SL_SYMBFILE_MAX_DEPTH + 1];
     choose_ranges(s);
     enum sl_code code = SL_OK;
     for (uint64_t at = start, next; at < end && code == SL_OK && s->chosen_count; at = next) {
@@ -180,7 +180,7 @@ static enum sl_code add_segment(struct sweep *s, uint64_t start, uint64_t end, s
 enum sl_code builder_sweep(struct sl_symbfile_builder *b, uint64_t base, struct tree_writer *forest,
                            struct sl_error *error)
 {
-    struct sweep s = {.b = b, .forest = forest, .base = base};
+    struct symbfile_sweep s = {.b = b, .forest = forest, .base = base};
     s.max_work = (b->range_count + b->line_count) * WORK_PER_RANGE + AT_LEAST;
     s.max_nodes = (b->range_count + b->line_count) * NODES_PER_RANGE + AT_LEAST;
     s.order = b->range_count < UINT32_MAX ? builder_order(b, b->range_count, range_before) : NULL;

@@ -9,7 +9,7 @@
 
 struct tree_maker { /* state of a worker thread, reused for each batch */
     struct sl_account account;
-    struct names names;
+    struct symbfile_names names;
     uint64_t load_address;
     struct sl_str *paths; /* paths of the batch's files; data NULL = not built yet */
     const struct sl_function_batch *batch;

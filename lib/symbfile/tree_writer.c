@@ -11,7 +11,7 @@ static const uint64_t root_size = UINT64_MAX / 2;
 
 struct level { /* an open function */
     uint64_t start;
-    struct link link; /* of the last segment */
+    struct inline_chain_link link; /* of the last segment */
     uint32_t call_file, call_line;
     struct sl_line *lines;
     struct sl_function *children;
@@ -138,7 +138,8 @@ static void close_level(struct tree_writer *f)
     f->nodes++;
 }
 
-static void open_level(struct tree_writer *f, uint64_t start, const struct link *link, const struct link *caller)
+static void open_level(struct tree_writer *f, uint64_t start, const struct inline_chain_link *link,
+                       const struct inline_chain_link *caller)
 {
     struct level *level = &f->levels[f->height++];
     f->opened++;
@@ -179,13 +180,14 @@ static enum sl_code tree_writer_flush(struct tree_writer *f, struct sl_error *er
 }
 
 /* Returns how many open functions the segment continues: the same functions with the same call sites. */
-static size_t count_common_levels(const struct tree_writer *f, uint64_t start, const struct link *chain, size_t count)
+static size_t count_common_levels(const struct tree_writer *f, uint64_t start, const struct inline_chain_link *chain,
+                                  size_t count)
 {
     size_t same = 0;
     if (f->end != start)
         return 0;
     while (same < f->height && same < count && f->levels[same].link.function == chain[same].function) {
-        const struct link *was = &f->levels[same].link, *now = &chain[same];
+        const struct inline_chain_link *was = &f->levels[same].link, *now = &chain[same];
         same++;
         if (was->file != now->file || was->line != now->line)
             break; /* another call site: deeper functions are other calls */
@@ -193,7 +195,7 @@ static size_t count_common_levels(const struct tree_writer *f, uint64_t start, c
     return same;
 }
 
-enum sl_code tree_writer_add(struct tree_writer *f, uint64_t start, uint64_t end, const struct link *chain,
+enum sl_code tree_writer_add(struct tree_writer *f, uint64_t start, uint64_t end, const struct inline_chain_link *chain,
                              size_t count, struct sl_error *error)
 {
     size_t same = count_common_levels(f, start, chain, count);

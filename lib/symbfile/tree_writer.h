@@ -12,7 +12,7 @@
 
 #define FOREST_NO_TEXT UINT32_MAX
 
-struct link { /* one function of a chain */
+struct inline_chain_link { /* one function of a chain */
     uint32_t function;
     uint32_t file; /* FOREST_NO_TEXT = unknown */
     uint32_t line;
@@ -28,7 +28,7 @@ struct tree_writer *tree_writer_new(struct sl_function_sink *sink, struct sl_str
 void tree_writer_free(struct tree_writer *forest);
 
 /* `chain` is outermost first and has at most SL_SYMBFILE_MAX_DEPTH + 1 links. */
-enum sl_code tree_writer_add(struct tree_writer *forest, uint64_t start, uint64_t end, const struct link *chain,
-                             size_t count, struct sl_error *error);
+enum sl_code tree_writer_add(struct tree_writer *forest, uint64_t start, uint64_t end,
+                             const struct inline_chain_link *chain, size_t count, struct sl_error *error);
 size_t tree_writer_node_count(const struct tree_writer *forest); /* functions opened so far */
 enum sl_code tree_writer_finish(struct tree_writer *forest, struct sl_error *error);

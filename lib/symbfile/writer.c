@@ -19,7 +19,7 @@ enum {
     TYPE_TABLE = 4,
 };
 
-struct text {
+struct symbfile_text {
     struct sl_str str;
     uint32_t uses;
     uint32_t index; /* index in the string table; NO_TEXT = inline */
@@ -29,7 +29,7 @@ struct text {
 /* The fields that do not depend on the string table are encoded at once, one record after the other:
  *
  *     range:  head | function | file | middle | call file | tail        pad:  head | columns of `count` places */
-struct record {
+struct symbfile_record {
     uint32_t function, file, call_file; /* text ids of a range */
     union {
         uint32_t tail; /* bytes */
@@ -47,8 +47,8 @@ struct sl_symbfile_writer {
     uint64_t previous, written, records_written;
     struct sl_map map; /* text -> index + 1 in `texts` */
     struct sl_arena arena;
-    struct text *texts;
-    struct record *records;
+    struct symbfile_text *texts;
+    struct symbfile_record *records;
     struct sl_buf encoded; /* heads, middles and tails of the records */
     uint32_t *numbers;     /* of pads: triples of function, file, line */
     size_t text_count, text_capacity, record_count, record_capacity, number_count, number_capacity;
@@ -158,7 +158,7 @@ static uint32_t symbfile_writer_find(struct sl_symbfile_writer *w, struct sl_str
             w->account.failed = true;
             return NO_TEXT;
         }
-        w->texts[w->text_count] = (struct text){.str = {copy, str.size}};
+        w->texts[w->text_count] = (struct symbfile_text){.str = {copy, str.size}};
         index = ++w->text_count;
         *slot = (void *)index;
         w->string_bytes += STRING_COST + str.size;
@@ -189,7 +189,7 @@ static uint32_t intern_if(struct sl_symbfile_writer *w, struct sl_symbfile_text 
     return text.str.data ? intern(w, text.str, false) : NO_TEXT;
 }
 
-static struct record *add_record(struct sl_symbfile_writer *w)
+static struct symbfile_record *add_record(struct sl_symbfile_writer *w)
 {
     if (!sl_account_grow(&w->account, &w->records, &w->record_capacity, w->record_count + 1, sizeof *w->records))
         return NULL;
@@ -242,10 +242,10 @@ enum sl_code sl_symbfile_write_range(struct sl_symbfile_writer *w, const struct 
     uint8_t *middle = range->call_line ? put_number(head, 5, range->call_line) : head;
     uint8_t *tail = range->depth ? put_number(middle, 7, range->depth) : middle;
     tail = range->line_count ? put_lines(tail, range) : tail;
-    struct record *r = add_record(w);
+    struct symbfile_record *r = add_record(w);
     if (!r)
         return symbfile_writer_fail(w, error);
-    *r = (struct record){
+    *r = (struct symbfile_record){
         .function = intern(w, range->function.str, false),
         .file = intern_if(w, range->file),
         .call_file = intern_if(w, range->call_file),
@@ -260,13 +260,13 @@ enum sl_code sl_symbfile_write_range(struct sl_symbfile_writer *w, const struct 
 enum sl_code sl_symbfile_write_pad(struct sl_symbfile_writer *w, const struct sl_symbfile_pad *pad,
                                    struct sl_error *error)
 {
-    struct record *r = pad->count <= UINT32_MAX ? add_record(w) : NULL;
+    struct symbfile_record *r = pad->count <= UINT32_MAX ? add_record(w) : NULL;
     if (!r || !sl_buf_reserve(&w->encoded, 1 + MAX_ULEB64) ||
         !sl_account_grow(&w->account, &w->numbers, &w->number_capacity, w->number_count + 3 * pad->count,
                          sizeof *w->numbers))
         return symbfile_writer_fail(w, error);
     uint8_t *start = w->encoded.data + w->encoded.size, *head = put_va(w, start, pad->va, 5);
-    *r = (struct record){.is_pad = true, .count = (uint32_t)pad->count, .head = (uint8_t)(head - start)};
+    *r = (struct symbfile_record){.is_pad = true, .count = (uint32_t)pad->count, .head = (uint8_t)(head - start)};
     w->encoded.size += r->head;
     for (size_t i = 0; i < pad->count; i++) {
         w->numbers[w->number_count++] = intern(w, pad->places[i].function.str, true);
@@ -305,7 +305,7 @@ static inline uint8_t *put_text(const struct sl_symbfile_writer *w, uint8_t *at,
 {
     if (id == NO_TEXT)
         return at;
-    const struct text *text = &w->texts[id];
+    const struct symbfile_text *text = &w->texts[id];
     if (text->index != NO_TEXT)
         return put_number(at, ref_field, text->index);
     *at++ = (uint8_t)(inline_field << 3 | WIRE_BYTES);
@@ -339,13 +339,13 @@ static inline uint8_t *put_encoded(uint8_t *at, const uint8_t **encoded, size_t 
 }
 
 /* Position in the collected data of a batch. */
-struct position {
+struct symbfile_position {
     const uint8_t *encoded;
     const uint32_t *numbers;
 };
 
-static uint8_t *put_record(const struct sl_symbfile_writer *w, uint8_t *at, const struct record *r,
-                           struct position *from)
+static uint8_t *put_record(const struct sl_symbfile_writer *w, uint8_t *at, const struct symbfile_record *r,
+                           struct symbfile_position *from)
 {
     at = put_encoded(at, &from->encoded, r->head);
     if (!r->is_pad) {
@@ -365,7 +365,7 @@ static uint8_t *put_table(struct sl_symbfile_writer *w, uint8_t *at)
 {
     uint32_t next = 0;
     for (size_t i = 0; i < w->text_count; i++) {
-        struct text *text = &w->texts[i];
+        struct symbfile_text *text = &w->texts[i];
         bool inlined = text->uses == 1 && !text->by_pad;
         text->index = inlined ? NO_TEXT : next++;
         if (inlined)
@@ -384,7 +384,7 @@ static size_t text_room(const struct sl_symbfile_writer *w, uint32_t id)
 }
 
 /* Returns an upper bound of the message size. */
-static size_t room_for(const struct sl_symbfile_writer *w, const struct record *r)
+static size_t room_for(const struct sl_symbfile_writer *w, const struct symbfile_record *r)
 {
     if (r->is_pad)
         return r->head + 3 * (1 + MAX_ULEB64 + MAX_ULEB32 * (size_t)r->count);
@@ -393,8 +393,8 @@ static size_t room_for(const struct sl_symbfile_writer *w, const struct record *
 }
 
 /* Writes a message with its size and type; `record` NULL: the string table. */
-static enum sl_code send_message(struct sl_symbfile_writer *w, const struct record *record, struct position *from,
-                                 struct sl_error *error)
+static enum sl_code send_message(struct sl_symbfile_writer *w, const struct symbfile_record *record,
+                                 struct symbfile_position *from, struct sl_error *error)
 {
     size_t room = record ? room_for(w, record) : w->string_bytes + w->text_count * (1 + MAX_ULEB64);
     if (!sl_buf_reserve(&w->out, room + 2 * MAX_ULEB64 + BLOCK))
@@ -417,7 +417,7 @@ static enum sl_code symbfile_writer_flush(struct sl_symbfile_writer *w, struct s
     w->begun = true;
     if (!sl_buf_reserve(&w->encoded, BLOCK))
         return symbfile_writer_fail(w, error);
-    struct position from = {w->encoded.data, w->numbers};
+    struct symbfile_position from = {w->encoded.data, w->numbers};
     enum sl_code code = send_message(w, NULL, NULL, error);
     for (size_t i = 0; i < w->record_count && code == SL_OK; i++)
         code = send_message(w, &w->records[i], &from, error);

@@ -12,7 +12,7 @@
 
 #include <stdlib.h>
 
-struct around {
+struct symcache_filter {
     struct sl_function_sink sink;
     struct sl_function_sink *inner; /* the writer's */
     const uint64_t *addresses;
@@ -23,14 +23,14 @@ struct around {
 static void around_prepare(struct sl_function_sink *sink, struct sl_function_batch *batch, struct sl_arena *arena,
                            unsigned worker)
 {
-    struct around *around = (struct around *)sink;
+    struct symcache_filter *around = (struct symcache_filter *)sink;
     around->inner->prepare(around->inner, batch, arena, worker);
 }
 
 static enum sl_code around_consume(struct sl_function_sink *sink, const struct sl_function_batch *batch,
                                    struct sl_error *error)
 {
-    struct around *around = (struct around *)sink;
+    struct symcache_filter *around = (struct symcache_filter *)sink;
     for (size_t i = 0; i < batch->function_count; i++) {
         const struct sl_function *f = &batch->functions[i];
         for (size_t j = 0; j < around->count; j++)
@@ -40,7 +40,7 @@ static enum sl_code around_consume(struct sl_function_sink *sink, const struct s
     return around->inner->consume(around->inner, batch, error);
 }
 
-static bool counts(const struct around *around, const struct sl_symbol *symbol)
+static bool counts(const struct symcache_filter *around, const struct sl_symbol *symbol)
 {
     for (size_t i = 0; i < around->count; i++)
         if (symbol->address <= around->addresses[i] && around->begins[i] <= around->addresses[i] &&
@@ -49,7 +49,7 @@ static bool counts(const struct around *around, const struct sl_symbol *symbol)
     return false;
 }
 
-static enum sl_code add_symbols(const struct around *around, struct sl_symcache_writer *writer,
+static enum sl_code add_symbols(const struct symcache_filter *around, struct sl_symcache_writer *writer,
                                 struct sl_object *object, struct sl_error *error)
 {
     const struct sl_symbol *symbols;
@@ -80,7 +80,8 @@ enum sl_code sl_symcache_convert_around(struct sl_object *object, const struct s
     all.decorates = sl_object_info(object)->decorates;
     all.budget = sl_object_budget(object);
     struct sl_symcache_writer *writer = sl_symcache_writer_new(&all, parallel);
-    struct around around = {.addresses = addresses, .count = count, .begins = malloc((count + 1) * sizeof(uint64_t))};
+    struct symcache_filter around = {
+        .addresses = addresses, .count = count, .begins = malloc((count + 1) * sizeof(uint64_t))};
     enum sl_code code = writer && around.begins ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
     for (size_t i = 0; around.begins && i < count; i++)
         around.begins[i] = UINT64_MAX;

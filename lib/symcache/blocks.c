@@ -81,18 +81,18 @@ static bool renumbering_room(struct sl_account *account, struct renumbering *r, 
 
 /* State of writing entries. It copies pointers of the encoder: the compiler must assume that a byte store changes any memory, and would
  * reload them for each entry. */
-struct writing {
+struct symcache_block_writing {
     struct encoder *e;
     uint8_t *at;
     const uint32_t *context_ids, *file_ids;
     const struct context *contexts;
     uint32_t *lines; /* a pointer, so that the rest can live in registers */
-    struct block block;
+    struct symcache_block block;
     uint32_t old_context, default_file; /* of the block's last location; NO_CONTEXT at the start of a block */
 };
 
 /* Reserves memory for `count` entries. False when out of memory. */
-static bool symcache_blocks_begin(struct encoder *e, size_t count, struct writing *out)
+static bool symcache_blocks_begin(struct encoder *e, size_t count, struct symcache_block_writing *out)
 {
     struct sl_symcache_writer *w = e->w;
     struct sl_account *held = &w->account;
@@ -104,7 +104,7 @@ static bool symcache_blocks_begin(struct encoder *e, size_t count, struct writin
         !sl_account_grow(held, &e->offsets, &e->offset_capacity, e->block_count + blocks, sizeof *e->offsets) ||
         !sl_buf_reserve(&e->table.file, count * MAX_ENTRY))
         return false;
-    *out = (struct writing){
+    *out = (struct symcache_block_writing){
         e,
         e->table.file.data + e->table.file.size,
         e->contexts.id,
@@ -118,7 +118,7 @@ static bool symcache_blocks_begin(struct encoder *e, size_t count, struct writin
     return true;
 }
 
-static bool symcache_blocks_end(const struct writing *w)
+static bool symcache_blocks_end(const struct symcache_block_writing *w)
 {
     struct encoder *e = w->e;
     e->table.file.size = (size_t)(w->at - e->table.file.data);
@@ -127,7 +127,7 @@ static bool symcache_blocks_end(const struct writing *w)
     return !e->table.too_large;
 }
 
-static inline void put_address(struct writing *w, uint64_t address)
+static inline void put_address(struct symcache_block_writing *w, uint64_t address)
 {
     struct encoder *e = w->e;
     if (w->block.count++ % BLOCK_ENTRIES) {
@@ -135,7 +135,7 @@ static inline void put_address(struct writing *w, uint64_t address)
     } else {
         e->starts[e->block_count] = address;
         e->offsets[e->block_count++] = (uint32_t)(w->at - e->table.file.data - e->table.sections[0].offset);
-        w->block = (struct block){.count = 1};
+        w->block = (struct symcache_block){.count = 1};
         w->old_context = NO_CONTEXT;
         memset(w->lines, 0, LINE_SLOTS * sizeof *w->lines);
     }
@@ -149,9 +149,9 @@ struct context_code {
 };
 
 /* Changes the block's context and returns its code. */
-static inline struct context_code change_context(struct writing *w, uint32_t old_context, uint32_t file)
+static inline struct context_code change_context(struct symcache_block_writing *w, uint32_t old_context, uint32_t file)
 {
-    struct block *b = &w->block;
+    struct symcache_block *b = &w->block;
     uint32_t context = w->context_ids[old_context];
     if (context == UINT32_MAX) {
         use_location(w->e, file, old_context);
@@ -166,7 +166,7 @@ static inline struct context_code change_context(struct writing *w, uint32_t old
     return (struct context_code){CONTEXT_DELTA + fresh - same, sl_zigzag(delta)};
 }
 
-static inline void put_location(struct writing *w, uint32_t old_context, uint32_t file, uint32_t line)
+static inline void put_location(struct symcache_block_writing *w, uint32_t old_context, uint32_t file, uint32_t line)
 {
     bool change = old_context != w->old_context;
     struct context_code context = {CONTEXT_SAME, 0};
@@ -191,7 +191,7 @@ static inline void put_location(struct writing *w, uint32_t old_context, uint32_
 
 bool symcache_encoder_add(struct encoder *e, const struct op *ops, size_t count)
 {
-    struct writing w;
+    struct symcache_block_writing w;
     if (!symcache_blocks_begin(e, count, &w))
         return false;
     for (const struct op *op = ops; op < ops + count; op++) {
@@ -210,9 +210,9 @@ static inline bool goes_on(const struct short_op *before, const struct short_op 
     return ((before->context ^ op->context) | (before->file ^ op->file) | op_entry(before->what ^ op->what)) == 0;
 }
 
-bool symcache_encoder_add_run(struct encoder *e, const struct run *run, const struct run_ids *ids)
+bool symcache_encoder_add_run(struct encoder *e, const struct symcache_op_run *run, const struct run_ids *ids)
 {
-    struct writing w;
+    struct symcache_block_writing w;
     const struct short_op *last = run->ops + run->count - 1;
     const struct run_ids local = *ids;
     uint64_t base = run->base;

@@ -66,7 +66,7 @@ static inline uint32_t op_entry(uint32_t what)
 }
 
 /* Folded operations of one function, sorted by address, one per address. */
-struct run {
+struct symcache_op_run {
     uint64_t base; /* address of the first */
     struct short_op *ops;
     uint32_t count;
@@ -92,7 +92,7 @@ struct function_row {
     uint8_t language;
 };
 
-struct text {
+struct symcache_text {
     struct sl_str str;
     uint64_t hash;
 };
@@ -110,11 +110,11 @@ struct id_list {
 /* Result of prepare for a batch. Ids of contexts are local to the batch, those of functions and files to the worker: in lasting
  * batches a worker keeps them from batch to batch, and only new ones are here. Valid until consume has returned; the operations of
  * runs stay valid longer. */
-struct prepared {
-    struct run *runs;
+struct symcache_prepared {
+    struct symcache_op_run *runs;
     struct context *contexts;
     struct local_function *functions;
-    struct text *files; /* full paths */
+    struct symcache_text *files; /* full paths */
     size_t run_count, context_count, function_count, file_count, first_function, first_file;
     struct id_list *function_ids, *file_ids;
     bool lasting; /* names of functions last (struct sl_function_batch) */
@@ -133,15 +133,15 @@ struct sl_symcache_writer {
     struct sl_symcache_options options;
     bool partial; /* sl_object_info.partial */
     const struct sl_parallel *parallel;
-    struct sl_account account;    /* charges the arrays below and the encoder's */
-    struct sl_arena arena;        /* texts */
-    struct collector *collectors; /* one per worker */
-    struct run *runs;             /* of all functions, in file order */
-    struct op *ops;               /* of the symbols */
+    struct sl_account account;             /* charges the arrays below and the encoder's */
+    struct sl_arena arena;                 /* texts */
+    struct symcache_collector *collectors; /* one per worker */
+    struct symcache_op_run *runs;          /* of all functions, in file order */
+    struct op *ops;                        /* of the symbols */
     struct context *contexts;
     struct function_row *functions;
     uint32_t *files; /* path text ids */
-    struct text *texts;
+    struct symcache_text *texts;
     struct sl_variables *variables; /* lists of variables, as text ids; items are in the arena */
     struct sl_map variable_map;     /* number of a list, from 1, by its contents */
     struct sl_variable *list;       /* scratch */
@@ -182,11 +182,11 @@ void symcache_free_variables(struct sl_symcache_writer *w);
 
 /* ---- collect.c ---- */
 
-struct collector *symcache_collectors_new(unsigned workers, struct sl_budget *budget);
-void symcache_collectors_free(struct collector *collectors, unsigned workers);
+struct symcache_collector *symcache_collectors_new(unsigned workers, struct sl_budget *budget);
+void symcache_collectors_free(struct symcache_collector *collectors, unsigned workers);
 
 /* Frees the operations of all consumed batches, of the first collector. */
-void symcache_forget_operations(struct collector *collectors);
+void symcache_forget_operations(struct symcache_collector *collectors);
 
 /* sl_function_sink.prepare */
 void symcache_prepare(struct sl_function_sink *sink, struct sl_function_batch *batch, struct sl_arena *arena,
@@ -226,10 +226,11 @@ struct flow *symcache_flow_new(struct sl_symcache_writer *w);
 void symcache_flow_free(struct flow *flow);
 
 /* True if the run begins after all runs added so far. */
-bool symcache_flow_fits(const struct flow *flow, const struct run *run);
+bool symcache_flow_fits(const struct flow *flow, const struct symcache_op_run *run);
 
 /* Folds the run, which has local ids, and passes entries to the encoder. False when out of memory. */
-bool symcache_flow_add(struct flow *flow, const struct run *run, const struct run_ids *ids, struct encoder *e);
+bool symcache_flow_add(struct flow *flow, const struct symcache_op_run *run, const struct run_ids *ids,
+                       struct encoder *e);
 bool symcache_flow_end(struct flow *flow, struct encoder *e);
 
 /* ---- blocks.c ---- */
@@ -238,7 +239,7 @@ bool symcache_flow_end(struct flow *flow, struct encoder *e);
 bool symcache_encoder_add(struct encoder *e, const struct op *entries, size_t count);
 
 /* Encodes the operations of a run between its first and its last as entries. The first one was added already. */
-bool symcache_encoder_add_run(struct encoder *e, const struct run *run, const struct run_ids *ids);
+bool symcache_encoder_add_run(struct encoder *e, const struct symcache_op_run *run, const struct run_ids *ids);
 
 /* ---- encode.c, strings.c ---- */
 

@@ -10,11 +10,11 @@
 
 enum { KEPT_CHUNK = 1 << 20, BYTES_PER_STEP = 16 };
 
-struct collector *symcache_collectors_new(unsigned workers, struct sl_budget *budget)
+struct symcache_collector *symcache_collectors_new(unsigned workers, struct sl_budget *budget)
 {
-    struct collector *collectors = calloc(workers, sizeof *collectors);
+    struct symcache_collector *collectors = calloc(workers, sizeof *collectors);
     for (unsigned i = 0; collectors && i < workers; i++) {
-        struct collector *c = &collectors[i];
+        struct symcache_collector *c = &collectors[i];
         c->account.budget = c->kept.budget = c->texts.budget = budget;
         c->kept.next_chunk = KEPT_CHUNK;
         c->assembler.account.budget = budget;
@@ -22,10 +22,10 @@ struct collector *symcache_collectors_new(unsigned workers, struct sl_budget *bu
     return collectors;
 }
 
-void symcache_collectors_free(struct collector *collectors, unsigned workers)
+void symcache_collectors_free(struct symcache_collector *collectors, unsigned workers)
 {
     for (unsigned i = 0; collectors && i < workers; i++) {
-        struct collector *c = &collectors[i];
+        struct symcache_collector *c = &collectors[i];
         sl_arena_free(&c->kept);
         sl_arena_free(&c->texts);
         sl_assembler_free(&c->assembler);
@@ -54,7 +54,7 @@ void symcache_collectors_free(struct collector *collectors, unsigned workers)
     free(collectors);
 }
 
-void symcache_forget_operations(struct collector *collectors)
+void symcache_forget_operations(struct symcache_collector *collectors)
 {
     sl_arena_reset(&collectors->kept);
 }
@@ -63,12 +63,12 @@ void symcache_forget_operations(struct collector *collectors)
 
 static bool same_file(const void *items, uint32_t index, const void *key)
 {
-    const struct text *a = (const struct text *)items + index, *b = key;
+    const struct symcache_text *a = (const struct symcache_text *)items + index, *b = key;
     return a->hash == b->hash && sl_str_equal(a->str, b->str);
 }
 
 /* Returns the id of a file by its full path. `from` is the original of a mapped file, if it is needed for the origin; else NULL. */
-static uint32_t intern_file(struct collector *c, const struct sl_file *file, const struct sl_file *from)
+static uint32_t intern_file(struct symcache_collector *c, const struct sl_file *file, const struct sl_file *from)
 {
     sl_buf_clear(&c->path);
     (c->writer->options.written_paths ? sl_path_written : sl_path_full)(&c->path, file->comp_dir, file->directory,
@@ -83,7 +83,7 @@ static uint32_t intern_file(struct collector *c, const struct sl_file *file, con
         if (c->account.failed)
             return SL_NO_FILE;
     }
-    struct text text = {sl_buf_view(&c->path), sl_hash(c->path.data, c->path.size)};
+    struct symcache_text text = {sl_buf_view(&c->path), sl_hash(c->path.data, c->path.size)};
     uint32_t hash = (uint32_t)text.hash;
     struct sl_id_slot *slot = sl_id_table_find(&c->file_table, &c->account, hash, same_file, c->files, &text);
     if (!slot || !sl_account_spend(&c->account, c->path.size / BYTES_PER_STEP))
@@ -111,7 +111,7 @@ static bool same_file_text(const struct sl_file *a, const struct sl_file *b)
 }
 
 /* Returns the slot of the id for a number of lasting batches; NULL if there is no number. */
-static inline uint32_t *numbered(struct collector *c, struct id_list *ids, uint32_t number)
+static inline uint32_t *numbered(struct symcache_collector *c, struct id_list *ids, uint32_t number)
 {
     size_t known = ids->capacity;
     if (!c->lasting || !number)
@@ -125,7 +125,7 @@ static inline uint32_t *numbered(struct collector *c, struct id_list *ids, uint3
     return &ids->ids[number];
 }
 
-static uint32_t intern_as_named(struct collector *c, struct sl_file file)
+static uint32_t intern_as_named(struct symcache_collector *c, struct sl_file file)
 {
     const struct sl_symcache_options *o = &c->writer->options;
     if (o->map_file)
@@ -134,7 +134,7 @@ static uint32_t intern_as_named(struct collector *c, struct sl_file file)
 }
 
 /* A file with a number is interned once. */
-uint32_t symcache_file_id(struct collector *c, const struct sl_file *file)
+uint32_t symcache_file_id(struct symcache_collector *c, const struct sl_file *file)
 {
     uint32_t *slot = numbered(c, &c->numbered_files, file->number);
     if (!slot)
@@ -145,7 +145,7 @@ uint32_t symcache_file_id(struct collector *c, const struct sl_file *file)
 }
 
 /* Interns a mapped file; caches the last one, as adjacent lines mostly map to the same file, with the same pointers. */
-static uint32_t mapped_file(struct collector *c, const struct sl_file *file, const struct sl_file *from)
+static uint32_t mapped_file(struct symcache_collector *c, const struct sl_file *file, const struct sl_file *from)
 {
     if (!c->has_mapped || !same_file_text(file, &c->mapped) || !same_file_text(from, &c->mapped_from)) {
         c->mapped_id = intern_file(c, file, c->writer->keeps_sources ? from : NULL);
@@ -156,7 +156,7 @@ static uint32_t mapped_file(struct collector *c, const struct sl_file *file, con
     return c->mapped_id;
 }
 
-struct location symcache_mapped_location(struct collector *c, uint32_t index, uint32_t line)
+struct location symcache_mapped_location(struct symcache_collector *c, uint32_t index, uint32_t line)
 {
     const struct sl_symcache_options *o = &c->writer->options;
     struct sl_file file;
@@ -174,8 +174,8 @@ static bool same_function(const void *items, uint32_t index, const void *key)
            sl_str_equal(a->name, b->name);
 }
 
-static struct local_function make_local_function(struct collector *c, struct sl_str name, enum sl_language language,
-                                                 uint64_t entry, uint32_t variables)
+static struct local_function make_local_function(struct symcache_collector *c, struct sl_str name,
+                                                 enum sl_language language, uint64_t entry, uint32_t variables)
 {
     const struct sl_symcache_options *o = &c->writer->options;
     name = o->map_name ? o->map_name(o->map_arg, name) : name;
@@ -183,7 +183,7 @@ static struct local_function make_local_function(struct collector *c, struct sl_
     return (struct local_function){name, sl_hash(name.data, name.size), entry, language, variables};
 }
 
-static uint32_t symcache_collect_add_function(struct collector *c, const struct local_function *function)
+static uint32_t symcache_collect_add_function(struct symcache_collector *c, const struct local_function *function)
 {
     if (!sl_account_grow(&c->account, &c->functions, &c->function_capacity, c->function_count + 1,
                          sizeof *c->functions))
@@ -193,13 +193,14 @@ static uint32_t symcache_collect_add_function(struct collector *c, const struct 
 }
 
 /* Adds an outermost function without looking for an equal one: two hardly ever begin at one address. */
-static uint32_t outermost_id(struct collector *c, const struct sl_function *f)
+static uint32_t outermost_id(struct symcache_collector *c, const struct sl_function *f)
 {
     struct local_function function = make_local_function(c, f->name, f->language, f->address, f->variables);
     return symcache_collect_add_function(c, &function);
 }
 
-static uint32_t intern_inlinee(struct collector *c, struct sl_str name, enum sl_language language, uint32_t variables)
+static uint32_t intern_inlinee(struct symcache_collector *c, struct sl_str name, enum sl_language language,
+                               uint32_t variables)
 {
     struct local_function function = make_local_function(c, name, language, UINT64_MAX, variables);
     uint32_t hash = (uint32_t)function.hash;
@@ -216,8 +217,8 @@ static uint32_t intern_inlinee(struct collector *c, struct sl_str name, enum sl_
     return sl_id_table_id(&c->function_table, slot);
 }
 
-uint32_t symcache_inlinee_id(struct collector *c, struct sl_str name, enum sl_language language, uint32_t number,
-                             uint32_t variables)
+uint32_t symcache_inlinee_id(struct symcache_collector *c, struct sl_str name, enum sl_language language,
+                             uint32_t number, uint32_t variables)
 {
     uint32_t *slot = numbered(c, &c->numbered_inlinees, number);
     if (slot) {
@@ -225,12 +226,12 @@ uint32_t symcache_inlinee_id(struct collector *c, struct sl_str name, enum sl_la
             *slot = intern_inlinee(c, name, language, 0);
         return *slot;
     }
-    struct known_name *known = &c->names[symcache_mix((uintptr_t)name.data, name.size) % NAME_CACHE];
+    struct symcache_known_name *known = &c->names[symcache_mix((uintptr_t)name.data, name.size) % NAME_CACHE];
     bool hit = known->generation == c->function_table.generation && known->name.data == name.data &&
                known->name.size == name.size && known->language == language && known->variables == variables;
     if (!hit) {
         uint32_t id = intern_inlinee(c, name, language, variables);
-        *known = (struct known_name){name, c->function_table.generation, id, language, variables};
+        *known = (struct symcache_known_name){name, c->function_table.generation, id, language, variables};
     }
     return known->id;
 }
@@ -243,7 +244,7 @@ static bool same_context(const void *items, uint32_t index, const void *key)
 }
 
 /* The table has only the chains of the current outermost function: no other function shares them. */
-uint32_t symcache_intern_context(struct collector *c, struct context context)
+uint32_t symcache_intern_context(struct symcache_collector *c, struct context context)
 {
     uint32_t hash = (uint32_t)symcache_mix((uint64_t)context.function << 32 | context.parent,
                                            (uint64_t)context.call_file << 32 | context.call_line);
@@ -260,14 +261,14 @@ uint32_t symcache_intern_context(struct collector *c, struct context context)
     return (uint32_t)c->context_count++;
 }
 
-static uint32_t inlinee_id(struct collector *c, const struct sl_function *f)
+static uint32_t inlinee_id(struct symcache_collector *c, const struct sl_function *f)
 {
     return symcache_inlinee_id(c, f->name, f->language, f->number, f->variables);
 }
 
 /* ---- operations ---- */
 
-static void add_op(struct collector *c, enum op_kind kind, uint64_t address, uint32_t context, uint32_t file,
+static void add_op(struct symcache_collector *c, enum op_kind kind, uint64_t address, uint32_t context, uint32_t file,
                    uint32_t line)
 {
     if (address <= max_address &&
@@ -275,10 +276,10 @@ static void add_op(struct collector *c, enum op_kind kind, uint64_t address, uin
         c->ops[c->op_count++] = (struct op){address, context, file, op_what(kind, line > MAX_LINE ? 0 : line)};
 }
 
-SL_ORDER_BY(symcache_collect_by_start, struct span, start)
+SL_ORDER_BY(symcache_collect_by_start, struct symcache_span, start)
 
 /* Collects the spans of code that direct inlinees cover in c->spans, sorted by start; returns their number. */
-static size_t inlinee_spans(struct collector *c, const struct sl_function *function)
+static size_t inlinee_spans(struct symcache_collector *c, const struct sl_function *function)
 {
     size_t total = 0, count = 0;
     bool sorted = true;
@@ -286,12 +287,13 @@ static size_t inlinee_spans(struct collector *c, const struct sl_function *funct
         total += function->inlinees[i].line_count;
     if (!total || !sl_account_grow(&c->account, &c->spans, &c->span_capacity, total, sizeof *c->spans))
         return 0;
-    struct span *spans = c->spans;
+    struct symcache_span *spans = c->spans;
     for (uint32_t i = 0; i < function->inlinee_count; i++) {
         const struct sl_function *inlinee = &function->inlinees[i];
         for (uint32_t j = 0; j < inlinee->line_count; j++) {
             const struct sl_line *line = &inlinee->lines[j];
-            spans[count] = (struct span){line->address, end_address(line->address, line->size ? line->size : 1)};
+            spans[count] =
+                (struct symcache_span){line->address, end_address(line->address, line->size ? line->size : 1)};
             sorted = sorted && (count == 0 || spans[count - 1].start <= line->address);
             count++;
         }
@@ -302,21 +304,21 @@ static size_t inlinee_spans(struct collector *c, const struct sl_function *funct
 }
 
 /* The index of the last call at or before `address`; 0 if there is none. */
-static size_t call_at(const struct call *calls, size_t count, uint64_t address)
+static size_t call_at(const struct symcache_call *calls, size_t count, uint64_t address)
 {
     return SL_PARTITION_POINT(middle, 1, count, calls[middle].address <= address) - 1;
 }
 
 /* Adds the operations of the lines of `f`, ascending, and pushes the calls of its inlinees. `f` itself is called by the `call_count`
  * calls from `first_call` on. */
-static void collect_lines(struct collector *c, const struct sl_function *f, uint32_t id, size_t first_call,
+static void collect_lines(struct symcache_collector *c, const struct sl_function *f, uint32_t id, size_t first_call,
                           size_t call_count)
 {
     size_t span_count = inlinee_spans(c, f), next_span = 0, at_call = 0, context_call = SIZE_MAX;
     if (!sl_account_grow(&c->account, &c->calls, &c->call_capacity, c->call_count + span_count, sizeof *c->calls))
         return;
-    const struct span *spans = c->spans;
-    const struct call *calls = c->calls + first_call;
+    const struct symcache_span *spans = c->spans;
+    const struct symcache_call *calls = c->calls + first_call;
     uint32_t context = NO_CONTEXT;
     uint64_t covered = 0;
     if (f->line_count)
@@ -330,7 +332,7 @@ static void collect_lines(struct collector *c, const struct sl_function *f, uint
             at_call++;
         struct location at = get_location(c, line->file, line->line);
         if (context_call != at_call) {
-            const struct call *call = &calls[at_call];
+            const struct symcache_call *call = &calls[at_call];
             context_call = at_call;
             context = symcache_intern_context(c, (struct context){id, call->context, call->file, call->line, at.file});
         }
@@ -341,7 +343,7 @@ static void collect_lines(struct collector *c, const struct sl_function *f, uint
                 cur = end;
                 break;
             }
-            c->calls[c->call_count++] = (struct call){spans[next_span].start, context, at.file, at.line};
+            c->calls[c->call_count++] = (struct symcache_call){spans[next_span].start, context, at.file, at.line};
             if (spans[next_span].end > cur)
                 cur = spans[next_span].end;
             next_span++;
@@ -351,13 +353,13 @@ static void collect_lines(struct collector *c, const struct sl_function *f, uint
 }
 
 /* The operations [first, end) of the enclosing function, ascending. */
-struct around {
+struct symcache_surrounding {
     size_t first, end;
     uint64_t limit; /* end of the enclosing function */
 };
 
 /* Adds a hole at the end of an inlined call, unless the enclosing function has a line there (the usual case) or ends there. */
-static void add_end(struct collector *c, struct around *around, uint64_t end)
+static void add_end(struct symcache_collector *c, struct symcache_surrounding *around, uint64_t end)
 {
     while (around->first < around->end && c->ops[around->first].address < end)
         around->first++;
@@ -367,10 +369,11 @@ static void add_end(struct collector *c, struct around *around, uint64_t end)
 }
 
 /* Adds the operations of the inlined calls of `f`. Its own operations begin at `first_op`, the calls of its inlinees at `first_call`. */
-static void collect_inlinees(struct collector *c, const struct sl_function *f, size_t first_op, size_t first_call)
+static void collect_inlinees(struct symcache_collector *c, const struct sl_function *f, size_t first_op,
+                             size_t first_call)
 {
     size_t call_count = c->call_count - first_call;
-    struct around around = {first_op, c->op_count, end_address(f->address, f->size)};
+    struct symcache_surrounding around = {first_op, c->op_count, end_address(f->address, f->size)};
     for (uint32_t i = 0; call_count && i < f->inlinee_count && !c->account.failed; i++) {
         const struct sl_function *inlinee = &f->inlinees[i];
         if (!inlinee->size || inlinee->address > max_address)
@@ -384,7 +387,7 @@ static void collect_inlinees(struct collector *c, const struct sl_function *f, s
 }
 
 /* Collects the operations of an outermost function, not sorted. */
-static void collect_function(struct collector *c, const struct sl_function *f)
+static void collect_function(struct symcache_collector *c, const struct sl_function *f)
 {
     c->op_count = c->call_count = 0;
     sl_id_table_clear(&c->context_table);
@@ -393,7 +396,7 @@ static void collect_function(struct collector *c, const struct sl_function *f)
     uint32_t id = outermost_id(c, f);
     uint32_t file = f->line_count ? get_location(c, f->lines->file, f->lines->line).file : SL_NO_FILE;
     uint32_t root = symcache_intern_context(c, (struct context){id, NO_CONTEXT, SL_NO_FILE, 0, file});
-    c->calls[c->call_count++] = (struct call){0, NO_CONTEXT, SL_NO_FILE, 0};
+    c->calls[c->call_count++] = (struct symcache_call){0, NO_CONTEXT, SL_NO_FILE, 0};
     add_op(c, OP_ENTRY, f->address, root, SL_NO_FILE, 0);
     size_t first_op = c->op_count;
     collect_lines(c, f, id, 0, 1);
@@ -404,23 +407,23 @@ static void collect_function(struct collector *c, const struct sl_function *f)
 /* ---- runs ---- */
 
 /* Reserves operations in c->kept, where they live until the end; sl_arena_trim frees the rest. */
-static struct short_op *reserve_ops(struct collector *c, size_t count)
+static struct short_op *reserve_ops(struct symcache_collector *c, size_t count)
 {
     struct short_op *ops = sl_arena_alloc(&c->kept, count * sizeof *ops, _Alignof(struct short_op));
     c->account.failed = c->account.failed || !ops;
     return ops;
 }
 
-static struct run *start_run(struct collector *c, uint64_t base, struct short_op *ops)
+static struct symcache_op_run *start_run(struct symcache_collector *c, uint64_t base, struct short_op *ops)
 {
     if (!sl_account_grow(&c->account, &c->runs, &c->run_capacity, c->run_count + 1, sizeof *c->runs))
         return NULL;
-    c->runs[c->run_count] = (struct run){.base = base, .ops = ops};
+    c->runs[c->run_count] = (struct symcache_op_run){.base = base, .ops = ops};
     return &c->runs[c->run_count++];
 }
 
 /* Sorts and folds the operations of collect_function into a run, or several if offsets do not fit 32 bits. */
-static void add_run(struct collector *c)
+static void add_run(struct symcache_collector *c)
 {
     size_t count = c->op_count;
     if (count >= UINT32_MAX)
@@ -435,7 +438,7 @@ static void add_run(struct collector *c)
     for (size_t i = 0; i < count; i++)
         c->order[i] = (struct sl_ordered){c->ops[i].address, 0, (uint32_t)i};
     sl_order(c->order, c->scratch, count);
-    struct run *run = NULL;
+    struct symcache_op_run *run = NULL;
     for (size_t i = 0; i < count;) {
         struct op now = c->ops[order[i++].index];
         while (i < count && order[i].key == now.address)
@@ -450,7 +453,8 @@ static void add_run(struct collector *c)
 
 /* ---- fast path: in address order ---- */
 
-static inline void symcache_collect_put(struct collector *c, uint32_t offset, const struct place *at, enum op_kind kind)
+static inline void symcache_collect_put(struct symcache_collector *c, uint32_t offset,
+                                        const struct symcache_location *at, enum op_kind kind)
 {
     c->folded[c->folded_count++] = op_at(offset, at, kind);
 }
@@ -468,8 +472,8 @@ static bool has_calls(const struct sl_function *f)
  * with the call's location, as in assembled functions; false if it has not. `id` is the context of an outermost function; for an
  * inlined one it is NO_CONTEXT, and `link` becomes its context at the first line. `around` is the call's location, used for code of
  * an inlined call without lines; NULL for the outermost function. */
-static bool symcache_collect_walk(struct collector *c, const struct sl_function *f, uint64_t base, struct context link,
-                                  uint32_t id, const struct place *around)
+static bool symcache_collect_walk(struct symcache_collector *c, const struct sl_function *f, uint64_t base,
+                                  struct context link, uint32_t id, const struct symcache_location *around)
 {
     const struct sl_function *inlinee = f->inlinees, *inlinees_end = inlinee + f->inlinee_count;
     uint64_t at = f->address, end = end_address(f->address, f->size);
@@ -486,7 +490,7 @@ static bool symcache_collect_walk(struct collector *c, const struct sl_function 
         }
         if (line->address > at && (around || (behind_call && c->has_calls)))
             symcache_collect_put(c, (uint32_t)(at - base), around ? around : &nowhere, around ? OP_SET : OP_HOLE);
-        struct place place = {id, location.file, location.line};
+        struct symcache_location place = {id, location.file, location.line};
         behind_call = inlinee < inlinees_end && inlinee->address == line->address;
         if (!behind_call) {
             symcache_collect_put(c, (uint32_t)(line->address - base), &place, OP_SET);
@@ -505,9 +509,9 @@ static bool symcache_collect_walk(struct collector *c, const struct sl_function 
     return inlinee == inlinees_end;
 }
 
-static bool walk_tree(struct collector *c, const struct sl_function *f, uint32_t entry, uint32_t *file)
+static bool walk_tree(struct symcache_collector *c, const struct sl_function *f, uint32_t entry, uint32_t *file)
 {
-    struct place place = {entry, SL_NO_FILE, 0};
+    struct symcache_location place = {entry, SL_NO_FILE, 0};
     c->has_calls = has_calls(f);
     if (!f->line_count || f->lines->address > f->address)
         symcache_collect_put(c, 0, &place, OP_ENTRY);
@@ -520,7 +524,7 @@ static const struct sl_flat no_calls = {NULL, 0};
 
 /* Handles an outermost function in one pass. `flat` has its inlined calls; NULL if it is assembled. False, without effect, if the
  * fast path does not apply. */
-static bool walk_function(struct collector *c, const struct sl_function *f, const struct sl_flat *flat)
+static bool walk_function(struct symcache_collector *c, const struct sl_function *f, const struct sl_flat *flat)
 {
     uint64_t end = end_address(f->address, f->size);
     uint32_t entry = (uint32_t)c->context_count, file = SL_NO_FILE;
@@ -541,7 +545,7 @@ static bool walk_function(struct collector *c, const struct sl_function *f, cons
     symcache_collect_put(c, (uint32_t)f->size, &nowhere, OP_HOLE);
     c->contexts[entry] = (struct context){outermost_id(c, f), NO_CONTEXT, SL_NO_FILE, 0, file};
     struct short_op *ops = reserve_ops(c, c->folded_count);
-    struct run *run = ops ? start_run(c, f->address, ops) : NULL;
+    struct symcache_op_run *run = ops ? start_run(c, f->address, ops) : NULL;
     if (run) {
         memcpy(ops, c->folded, c->folded_count * sizeof *ops);
         run->count = (uint32_t)c->folded_count;
@@ -552,8 +556,8 @@ static bool walk_function(struct collector *c, const struct sl_function *f, cons
 /* ---- the batch ---- */
 
 /* Copies `count` items of `size` bytes from index `first` on into the arena. */
-static void *symcache_collect_copy(struct collector *c, struct sl_arena *arena, const void *items, size_t first,
-                                   size_t count, size_t size)
+static void *symcache_collect_copy(struct symcache_collector *c, struct sl_arena *arena, const void *items,
+                                   size_t first, size_t count, size_t size)
 {
     void *copied = sl_arena_alloc(arena, count * size + 1, 8);
     if (copied && count)
@@ -568,8 +572,8 @@ static void unknown(struct id_list *ids)
         ids->ids[i] = ID_UNKNOWN;
 }
 
-static void start_batch(struct collector *c, const struct sl_symcache_writer *w, const struct sl_function_batch *batch,
-                        struct sl_arena *arena)
+static void start_batch(struct symcache_collector *c, const struct sl_symcache_writer *w,
+                        const struct sl_function_batch *batch, struct sl_arena *arena)
 {
     c->writer = w;
     c->batch = batch;
@@ -591,7 +595,7 @@ static void start_batch(struct collector *c, const struct sl_symcache_writer *w,
 }
 
 /* Handles a function without the fast path: assembles flat records and tries it again, else collects and sorts. */
-static void add_any(struct collector *c, const struct sl_function *function, const struct sl_flat *flat)
+static void add_any(struct symcache_collector *c, const struct sl_function *function, const struct sl_flat *flat)
 {
     struct sl_function f = *function;
     if (flat) {
@@ -609,8 +613,8 @@ void symcache_prepare(struct sl_function_sink *sink, struct sl_function_batch *b
                       unsigned worker)
 {
     const struct sl_symcache_writer *w = (const struct sl_symcache_writer *)sink;
-    struct collector *c = &w->collectors[worker];
-    struct prepared *p = SL_ARENA_NEW(arena, struct prepared);
+    struct symcache_collector *c = &w->collectors[worker];
+    struct symcache_prepared *p = SL_ARENA_NEW(arena, struct symcache_prepared);
     batch->prepared = p;
     if (!p)
         return;
@@ -622,7 +626,7 @@ void symcache_prepare(struct sl_function_sink *sink, struct sl_function_batch *b
         if (f->size && f->address <= max_address && !walk_function(c, f, flat))
             add_any(c, f, flat);
     }
-    *p = (struct prepared){
+    *p = (struct symcache_prepared){
         .runs = symcache_collect_copy(c, arena, c->runs, 0, c->run_count, sizeof *c->runs),
         .contexts = symcache_collect_copy(c, arena, c->contexts, 0, c->context_count, sizeof *c->contexts),
         .run_count = c->run_count,

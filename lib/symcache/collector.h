@@ -8,18 +8,18 @@
 
 #include "function/assemble.h"
 
-struct call { /* from `address` on the callee is called at this location */
+struct symcache_call { /* from `address` on the callee is called at this location */
     uint64_t address;
     uint32_t context, file, line;
 };
 
-struct span {
+struct symcache_span {
     uint64_t start, end;
 };
 
 /* Cache by pointer: equal names mostly have the same pointer. */
 enum { NAME_CACHE = 512 };
-struct known_name {
+struct symcache_known_name {
     struct sl_str name;
     uint32_t generation, id;
     enum sl_language language;
@@ -27,7 +27,7 @@ struct known_name {
 };
 
 /* Scratch of one worker, reused from batch to batch, and the memory of its operations, which live until the end. */
-struct collector {
+struct symcache_collector {
     struct sl_account account;   /* charges the arrays */
     struct sl_arena kept, texts; /* operations; paths of lasting batches */
     const struct sl_symcache_writer *writer;
@@ -38,12 +38,12 @@ struct collector {
     struct sl_ordered *order, *scratch;
     struct short_op *folded;
     uint64_t *starts; /* of inlined calls: sweep.c */
-    struct run *runs;
-    struct span *spans;
-    struct call *calls; /* a stack */
+    struct symcache_op_run *runs;
+    struct symcache_span *spans;
+    struct symcache_call *calls; /* a stack */
     struct context *contexts;
     struct local_function *functions;
-    struct text *files;
+    struct symcache_text *files;
     uint32_t *file_ids;                               /* local ids by file of the batch */
     struct id_list numbered_files, numbered_inlinees; /* local ids by sl_file.number, sl_function.number */
     struct id_list global_functions, global_files;
@@ -52,7 +52,7 @@ struct collector {
     size_t span_capacity, call_count, call_capacity, context_count, context_capacity, function_count;
     size_t function_capacity, file_count, file_capacity, file_id_count, file_id_capacity;
     struct sl_id_table context_table, function_table, file_table;
-    struct known_name names[NAME_CACHE];
+    struct symcache_known_name names[NAME_CACHE];
     struct sl_buf path;
     struct sl_file mapped, mapped_from; /* cache of the last file that map_line returned; mapped_id is its id */
     uint32_t mapped_id;
@@ -66,24 +66,24 @@ enum { ID_UNKNOWN = UINT32_MAX - 1 };
 /* ---- collect.c ---- */
 
 /* Makes the local id of a file of the batch that has none yet. */
-uint32_t symcache_file_id(struct collector *c, const struct sl_file *file);
+uint32_t symcache_file_id(struct symcache_collector *c, const struct sl_file *file);
 
 struct location {
     uint32_t file, line;
 };
 
 /* Maps a file and line by the option map_line. */
-struct location symcache_mapped_location(struct collector *c, uint32_t file, uint32_t line);
+struct location symcache_mapped_location(struct symcache_collector *c, uint32_t file, uint32_t line);
 
 /* Returns the local id of an inlined function. `number` is sl_function.number, which identifies it in lasting batches; `variables` is
  * the list in other batches. */
-uint32_t symcache_inlinee_id(struct collector *c, struct sl_str name, enum sl_language language, uint32_t number,
-                             uint32_t variables);
+uint32_t symcache_inlinee_id(struct symcache_collector *c, struct sl_str name, enum sl_language language,
+                             uint32_t number, uint32_t variables);
 
 /* Returns the id in the batch of a link of an inline chain, of the current outermost function. */
-uint32_t symcache_intern_context(struct collector *c, struct context context);
+uint32_t symcache_intern_context(struct symcache_collector *c, struct context context);
 
-static inline uint32_t file_id(struct collector *c, uint32_t index)
+static inline uint32_t file_id(struct symcache_collector *c, uint32_t index)
 {
     if (index >= c->file_id_count)
         return SL_NO_FILE;
@@ -92,7 +92,7 @@ static inline uint32_t file_id(struct collector *c, uint32_t index)
     return c->file_ids[index];
 }
 
-static inline struct location get_location(struct collector *c, uint32_t file, uint32_t line)
+static inline struct location get_location(struct symcache_collector *c, uint32_t file, uint32_t line)
 {
     return c->writer->options.map_line ? symcache_mapped_location(c, file, line)
                                        : (struct location){file_id(c, file), line};
@@ -105,21 +105,21 @@ static inline uint64_t end_address(uint64_t address, uint64_t size)
 
 /* ---- operations in address order ---- */
 
-struct place {
+struct symcache_location {
     uint32_t context, file, line;
 };
 
-static inline struct short_op op_at(uint32_t offset, const struct place *at, enum op_kind kind)
+static inline struct short_op op_at(uint32_t offset, const struct symcache_location *at, enum op_kind kind)
 {
     return (struct short_op){offset, at->context, at->file, op_what(kind, at->line > MAX_LINE ? 0 : at->line)};
 }
 
-static const struct place nowhere = {NO_CONTEXT, SL_NO_FILE, 0};
+static const struct symcache_location nowhere = {NO_CONTEXT, SL_NO_FILE, 0};
 
 /* ---- sweep.c ---- */
 
 /* Makes the operations of an outermost function from its flat records, without its end, in c->folded; they equal those of the
  * assembled function. `entry` is its context; `*file` receives the file of its first line. False if the records overlap or are out of
  * order: then assemble them. */
-bool symcache_sweep(struct collector *c, const struct sl_function *function, const struct sl_flat *flat, uint32_t entry,
-                    uint32_t *file);
+bool symcache_sweep(struct symcache_collector *c, const struct sl_function *function, const struct sl_flat *flat,
+                    uint32_t entry, uint32_t *file);

@@ -12,7 +12,7 @@ struct renumbering {
 };
 
 /* State of encoding a block (format.h). */
-struct block {
+struct symcache_block {
     uint64_t address;
     uint32_t context, highest;
     uint32_t count; /* of entries */
@@ -26,7 +26,7 @@ struct variable_rows {
 
 struct encoder {
     struct sl_symcache_writer *w;
-    struct block block; /* the last one */
+    struct symcache_block block; /* the last one */
     uint32_t lines[LINE_SLOTS];
     struct sl_table_writer table; /* the section BLOCKS comes first */
     uint64_t *starts;             /* first addresses of the blocks */

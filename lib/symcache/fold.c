@@ -18,7 +18,7 @@ enum { PIECE = 16384 }; /* operations of functions per piece */
 
 struct ordered_run {
     uint64_t base;
-    const struct run *run;
+    const struct symcache_op_run *run;
 };
 
 struct cluster { /* runs [first, first + count) in address order */
@@ -26,7 +26,7 @@ struct cluster { /* runs [first, first + count) in address order */
     uint64_t base;
 };
 
-struct piece { /* clusters [first, end), addresses [low, limit) */
+struct symcache_fold_piece { /* clusters [first, end), addresses [low, limit) */
     size_t first, end;
     uint64_t low, limit;
     struct op *out;
@@ -42,7 +42,7 @@ struct symcache_folding {
     size_t symbol_count;
     struct ordered_run *runs;
     struct cluster *clusters;
-    struct piece *pieces;
+    struct symcache_fold_piece *pieces;
     size_t run_count, cluster_count, piece_count, next_piece;
     struct op *out; /* entries of a window */
     size_t out_capacity;
@@ -77,7 +77,7 @@ static bool find_clusters(struct symcache_folding *f)
     struct cluster *cluster = NULL;
     f->clusters = sl_account_alloc(&f->account, f->run_count + 1, sizeof *f->clusters);
     for (size_t i = 0; f->clusters && i < f->run_count; i++) {
-        const struct run *run = f->runs[i].run;
+        const struct symcache_op_run *run = f->runs[i].run;
         const struct short_op *end = &run->ops[run->count - 1];
         uint64_t run_last = run->base + end->offset;
         bool overlaps = cluster && (run->base < last || (run->base == last && !last_is_hole));
@@ -105,7 +105,7 @@ static inline bool same_location(const struct op *a, const struct op *b)
 }
 
 struct emitter {
-    struct piece *piece;
+    struct symcache_fold_piece *piece;
     const struct op *symbol, *symbols_end;
     struct op now;
     struct op function; /* last operation of a function; a hole if there was none */
@@ -116,7 +116,7 @@ static const struct op op_hole = {.context = NO_CONTEXT, .file = SL_NO_FILE, .wh
 
 static void symcache_fold_flush(struct emitter *e)
 {
-    struct piece *p = e->piece;
+    struct symcache_fold_piece *p = e->piece;
     e->now.what = op_entry(e->now.what);
     if (!e->any || (p->any && same_location(&p->last, &e->now)))
         return;
@@ -169,7 +169,7 @@ static void feed_function(struct emitter *e, const struct op *op)
 }
 
 /* Returns operation `i` of a run with global ids. `ids` is NULL if the run has global ids already. */
-static inline struct op make_op(const struct run *run, uint32_t i, const struct run_ids *ids)
+static inline struct op make_op(const struct symcache_op_run *run, uint32_t i, const struct run_ids *ids)
 {
     const struct short_op *s = &run->ops[i];
     return (struct op){
@@ -198,7 +198,7 @@ static struct sl_ordered *order_ops(struct sl_account *account, const struct op 
 }
 
 /* Feeds a run that neither overlaps others nor has symbols inside: its inner operations are entries as they are. */
-static void feed_alone(struct emitter *e, const struct run *run)
+static void feed_alone(struct emitter *e, const struct symcache_op_run *run)
 {
     struct op op = make_op(run, 0, NULL);
     feed_function(e, &op);
@@ -218,13 +218,13 @@ static void feed_alone(struct emitter *e, const struct run *run)
 }
 
 /* True if no symbol is inside the run, and the run ends in this piece. */
-static bool stands_alone(const struct emitter *e, const struct run *run)
+static bool stands_alone(const struct emitter *e, const struct symcache_op_run *run)
 {
     uint64_t last = run->base + run->ops[run->count - 1].offset;
     return last < e->piece->limit && (e->symbol == e->symbols_end || e->symbol->address > last);
 }
 
-static void feed_all(struct emitter *e, const struct run *run, const struct run_ids *ids)
+static void feed_all(struct emitter *e, const struct symcache_op_run *run, const struct run_ids *ids)
 {
     for (uint32_t i = 0; i < run->count; i++) {
         struct op op = make_op(run, i, ids);
@@ -262,7 +262,7 @@ static void fold_piece(void *arg, size_t index, unsigned worker)
 {
     (void)worker;
     struct symcache_folding *f = arg;
-    struct piece *p = &f->pieces[f->next_piece + index];
+    struct symcache_fold_piece *p = &f->pieces[f->next_piece + index];
     struct emitter e = {.piece = p, .symbol = first_symbol(f, p->low), .symbols_end = first_symbol(f, p->limit)};
     e.function = op_hole;
     for (size_t i = p->first; i < p->end; i++) {
@@ -271,7 +271,7 @@ static void fold_piece(void *arg, size_t index, unsigned worker)
             p->failed = p->failed || !feed_overlapping(&e, &f->runs[cluster->first], cluster, f->account.budget);
             continue;
         }
-        const struct run *run = f->runs[cluster->first].run;
+        const struct symcache_op_run *run = f->runs[cluster->first].run;
         if (stands_alone(&e, run))
             feed_alone(&e, run);
         else
@@ -290,10 +290,10 @@ static bool cut_pieces(struct symcache_folding *f)
         return false;
     size_t at = 0;
     do {
-        struct piece *p = &f->pieces[f->piece_count++];
+        struct symcache_fold_piece *p = &f->pieces[f->piece_count++];
         uint64_t low = f->piece_count == 1 ? 0 : f->clusters[at].base;
         size_t ops = 0;
-        *p = (struct piece){.first = at, .low = low};
+        *p = (struct symcache_fold_piece){.first = at, .low = low};
         while (at < f->cluster_count && ops < PIECE)
             ops += f->clusters[at++].op_count;
         p->end = at;
@@ -308,7 +308,7 @@ static bool join_pieces(struct symcache_folding *f, size_t pieces, size_t *count
 {
     size_t total = 0;
     for (size_t i = 0; i < pieces; i++) {
-        const struct piece *p = &f->pieces[f->next_piece + i];
+        const struct symcache_fold_piece *p = &f->pieces[f->next_piece + i];
         if (p->failed)
             return false;
         if (!p->count)
@@ -448,8 +448,8 @@ void symcache_folding_free(struct symcache_folding *f)
 /* ---- runs in order ---- */
 
 struct flow {
-    struct sl_account *account; /* the writer's */
-    struct piece piece;         /* entries that the encoder does not have yet */
+    struct sl_account *account;       /* the writer's */
+    struct symcache_fold_piece piece; /* entries that the encoder does not have yet */
     struct emitter emitter;
     uint64_t last; /* address of the last operation */
     bool last_is_hole;
@@ -478,7 +478,7 @@ void symcache_flow_free(struct flow *f)
     free(f);
 }
 
-bool symcache_flow_fits(const struct flow *f, const struct run *run)
+bool symcache_flow_fits(const struct flow *f, const struct symcache_op_run *run)
 {
     return run->base > f->last || (run->base == f->last && f->last_is_hole);
 }
@@ -486,7 +486,7 @@ bool symcache_flow_fits(const struct flow *f, const struct run *run)
 /* Grows the array of entries for `count` operations and the symbols up to `last`. */
 static bool symcache_fold_make_room(struct flow *f, size_t count, uint64_t last)
 {
-    struct piece *p = &f->piece;
+    struct symcache_fold_piece *p = &f->piece;
     const struct op *symbol = f->emitter.symbol;
     while (symbol < f->emitter.symbols_end && symbol->address <= last)
         symbol++;
@@ -496,7 +496,7 @@ static bool symcache_fold_make_room(struct flow *f, size_t count, uint64_t last)
 
 static bool pass_to_encoder(struct flow *f, struct encoder *e)
 {
-    struct piece *p = &f->piece;
+    struct symcache_fold_piece *p = &f->piece;
     size_t count = p->count, skip = count && !f->any && op_kind(p->out->what) == OP_HOLE;
     f->any = f->any || count > skip;
     p->count = 0;
@@ -504,7 +504,8 @@ static bool pass_to_encoder(struct flow *f, struct encoder *e)
 }
 
 /* Like feed_alone, but encodes the inner operations directly from the run. */
-static bool encode_alone(struct flow *f, const struct run *run, const struct run_ids *ids, struct encoder *e)
+static bool encode_alone(struct flow *f, const struct symcache_op_run *run, const struct run_ids *ids,
+                         struct encoder *e)
 {
     struct op op = make_op(run, 0, ids);
     feed_function(&f->emitter, &op);
@@ -517,7 +518,7 @@ static bool encode_alone(struct flow *f, const struct run *run, const struct run
     return true;
 }
 
-bool symcache_flow_add(struct flow *f, const struct run *run, const struct run_ids *ids, struct encoder *e)
+bool symcache_flow_add(struct flow *f, const struct symcache_op_run *run, const struct run_ids *ids, struct encoder *e)
 {
     const struct short_op *end = &run->ops[run->count - 1];
     bool alone = run->count > 2 && stands_alone(&f->emitter, run);

@@ -47,7 +47,7 @@ enum {
     FLAG_LACKS_UNITS = 16, /* a package or .dwo file was not available */
 };
 
-enum section_id {
+enum symcache_section_id {
     SECTION_DIRECTORY = 1,
     SECTION_OFFSETS,
     SECTION_BLOCKS,
@@ -62,7 +62,7 @@ enum section_id {
     SECTION_ID_END,
 };
 
-enum column {
+enum symcache_column {
     COLUMN_CONTEXT_FUNCTION,
     COLUMN_CONTEXT_PARENT,
     COLUMN_CONTEXT_CALL_FILE,

@@ -1,13 +1,13 @@
 /* Reads a symcache in place. Every id and offset is checked where it is used. */
 #include "symcache/format.h"
 
-static inline uint64_t column(const struct sl_symcache *c, enum column id, uint64_t index)
+static inline uint64_t column(const struct sl_symcache *c, enum symcache_column id, uint64_t index)
 {
     return sl_column_get(&c->columns[id], index);
 }
 
-static bool open_columns(struct sl_symcache *c, enum section_id section, enum column first, unsigned count,
-                         uint64_t rows)
+static bool open_columns(struct sl_symcache *c, enum symcache_section_id section, enum symcache_column first,
+                         unsigned count, uint64_t rows)
 {
     return sl_table_columns(c->table.sections[section], rows, count, &c->columns[first]);
 }
@@ -52,14 +52,14 @@ enum sl_code sl_symcache_open(struct sl_bytes bytes, struct sl_symcache *c, stru
 
 /* ---- blocks ---- */
 
-struct entry {
+struct symcache_unit_entry {
     uint64_t address;
     uint32_t context, file, line; /* file: id + 1; UINT32_MAX = the context's default */
     bool hole;
 };
 
 /* Decoder of a block; faster than sl_reader. */
-struct decoder {
+struct symcache_decoder {
     const uint8_t *at, *end;
     uint64_t address;
     uint32_t context, highest;
@@ -67,7 +67,7 @@ struct decoder {
     uint32_t lines[LINE_SLOTS];
 };
 
-static inline uint64_t read_uleb(struct decoder *d)
+static inline uint64_t read_uleb(struct symcache_decoder *d)
 {
     if (d->at < d->end && *d->at < 0x80)
         return *d->at++;
@@ -90,15 +90,15 @@ static uint64_t block_address(const struct sl_symcache *c, uint64_t block)
     return c->flags & FLAG_WIDE ? sl_table_u64(directory + block * 8) : sl_table_u32(directory + block * 4);
 }
 
-static bool open_block(const struct sl_symcache *c, uint64_t block, struct decoder *d)
+static bool open_block(const struct sl_symcache *c, uint64_t block, struct symcache_decoder *d)
 {
     struct sl_bytes unit = sl_table_unit(&c->blocks, block);
-    *d = (struct decoder){.at = unit.data, .end = unit.data + unit.size, .address = block_address(c, block)};
+    *d = (struct symcache_decoder){.at = unit.data, .end = unit.data + unit.size, .address = block_address(c, block)};
     return unit.size > 0;
 }
 
 /* Decodes an entry from its control byte on. A hole sets only address and `hole`. */
-static inline void symcache_reader_read_entry(struct decoder *d, struct entry *e)
+static inline void symcache_reader_read_entry(struct symcache_decoder *d, struct symcache_unit_entry *e)
 {
     if (d->at >= d->end) {
         d->failed = true;
@@ -146,11 +146,11 @@ static bool find_block(const struct sl_symcache *c, uint64_t address, uint64_t *
     return true;
 }
 
-static bool find_entry(const struct sl_symcache *c, uint64_t address, struct entry *found)
+static bool find_entry(const struct sl_symcache *c, uint64_t address, struct symcache_unit_entry *found)
 {
     uint64_t block;
-    struct decoder d;
-    struct entry e = {0};
+    struct symcache_decoder d;
+    struct symcache_unit_entry e = {0};
     if (!find_block(c, address, &block) || !open_block(c, block, &d))
         return false;
     uint64_t left = c->entry_count - block * BLOCK_ENTRIES;
@@ -168,7 +168,7 @@ static bool find_entry(const struct sl_symcache *c, uint64_t address, struct ent
 
 bool sl_symcache_start(const struct sl_symcache *c, uint64_t address, uint64_t *start)
 {
-    struct entry e;
+    struct symcache_unit_entry e;
     bool found = find_entry(c, address, &e);
     *start = found ? e.address : 0;
     return found;
@@ -176,7 +176,7 @@ bool sl_symcache_start(const struct sl_symcache *c, uint64_t address, uint64_t *
 
 size_t sl_symcache_lookup(const struct sl_symcache *c, uint64_t address, struct sl_location *chain, size_t capacity)
 {
-    struct entry e;
+    struct symcache_unit_entry e;
     size_t count = 0;
     if (!find_entry(c, address, &e) || e.context >= c->context_count)
         return 0;
@@ -201,7 +201,7 @@ size_t sl_symcache_lookup(const struct sl_symcache *c, uint64_t address, struct 
 
 bool sl_symcache_nearest(const struct sl_symcache *c, uint64_t address, struct sl_location *function)
 {
-    struct entry e = {0};
+    struct symcache_unit_entry e = {0};
     if (!find_entry(c, address, &e) && (!e.hole || !e.address || !find_entry(c, e.address - 1, &e)))
         return false;
     uint64_t context = e.context;
@@ -271,8 +271,8 @@ struct extent {                 /* state of finding the end of a function */
 /* Searches the entries of a block for the first one after `entry` that is not of the function. */
 static void extent_in_block(const struct sl_symcache *c, uint64_t block, struct extent *x)
 {
-    struct decoder d;
-    struct entry e = {0};
+    struct symcache_decoder d;
+    struct symcache_unit_entry e = {0};
     uint64_t left = c->entry_count - block * BLOCK_ENTRIES;
     if (!open_block(c, block, &d))
         x->steps = 0;
@@ -294,7 +294,7 @@ uint64_t sl_symcache_function_size(const struct sl_symcache *c, uint32_t id)
 {
     struct extent x = {.function = id, .context = UINT32_MAX, .steps = 1 << 16};
     struct sl_symcache_function function;
-    struct entry first;
+    struct symcache_unit_entry first;
     uint64_t block;
     if (!sl_symcache_function(c, id, &function) || function.entry == UINT64_MAX ||
         !find_entry(c, function.entry, &first) || outermost(c, first.context, &x.steps) != id ||
@@ -342,9 +342,9 @@ struct sl_str sl_symcache_module_file(const struct sl_symcache *c)
 
 /* ---- walking ---- */
 
-static bool entry_at(const struct sl_symcache *c, uint64_t index, struct entry *e)
+static bool entry_at(const struct sl_symcache *c, uint64_t index, struct symcache_unit_entry *e)
 {
-    struct decoder d;
+    struct symcache_decoder d;
     if (index >= c->entry_count || !open_block(c, index / BLOCK_ENTRIES, &d))
         return false;
     symcache_reader_read_entry(&d, e);
@@ -363,7 +363,7 @@ void sl_symcache_first(const struct sl_symcache *c, struct sl_symcache_cursor *c
 
 bool sl_symcache_next(const struct sl_symcache *c, struct sl_symcache_cursor *cursor)
 {
-    struct entry e = {0};
+    struct symcache_unit_entry e = {0};
     if (!entry_at(c, ++cursor->index, &e))
         return false;
     cursor->address = e.address;

@@ -5,14 +5,14 @@
 
 enum { MAX_LEVEL = 200, STRETCHES = 256, MIN_STRETCH = 256 };
 
-struct item {
+struct symcache_string_item {
     uint64_t word;
     uint32_t index;
 };
 
 /* Returns eight bytes at `depth` as a number that compares like the bytes. A text that ends there is padded with NULs, so it sorts
  * before its extensions (texts that contain NUL may compare equal to their padded prefix). */
-static uint64_t word_at(const struct text *text, size_t depth)
+static uint64_t word_at(const struct symcache_text *text, size_t depth)
 {
     uint64_t word = 0;
     size_t left = text->str.size > depth ? text->str.size - depth : 0;
@@ -25,7 +25,8 @@ static uint64_t word_at(const struct text *text, size_t depth)
     return word;
 }
 
-static bool before(const struct text *texts, const struct item *a, const struct item *b, size_t depth)
+static bool before(const struct symcache_text *texts, const struct symcache_string_item *a,
+                   const struct symcache_string_item *b, size_t depth)
 {
     if (a->word != b->word)
         return a->word < b->word;
@@ -36,10 +37,11 @@ static bool before(const struct text *texts, const struct item *a, const struct 
                           (struct sl_str){y.data + depth, y.size - depth}) < 0;
 }
 
-static void insertion_sort(const struct text *texts, struct item *items, size_t count, size_t depth)
+static void insertion_sort(const struct symcache_text *texts, struct symcache_string_item *items, size_t count,
+                           size_t depth)
 {
     for (size_t i = 1; i < count; i++) {
-        struct item item = items[i];
+        struct symcache_string_item item = items[i];
         size_t at = i;
         for (; at && before(texts, &item, &items[at - 1], depth); at--)
             items[at] = items[at - 1];
@@ -47,9 +49,9 @@ static void insertion_sort(const struct text *texts, struct item *items, size_t 
     }
 }
 
-static void swap(struct item *a, struct item *b)
+static void swap(struct symcache_string_item *a, struct symcache_string_item *b)
 {
-    struct item t = *a;
+    struct symcache_string_item t = *a;
     *a = *b;
     *b = t;
 }
@@ -61,22 +63,23 @@ static uint64_t median(uint64_t a, uint64_t b, uint64_t c)
 
 static int by_text(const void *left, const void *right, void *arg)
 {
-    const struct item *a = left, *b = right;
-    const struct text *texts = arg;
+    const struct symcache_string_item *a = left, *b = right;
+    const struct symcache_text *texts = arg;
     return sl_str_compare(texts[a->index].str, texts[b->index].str);
 }
 
 /* A range of items whose texts are equal before `depth`. */
-struct stretch {
-    struct item *items;
+struct string_sort_run {
+    struct symcache_string_item *items;
     size_t count, depth;
     unsigned level;
 };
 
 /* One step of multikey quicksort: `parts` are still to be sorted. Long common prefixes, usual in mangled names, are compared once. */
-static void strings_split(const struct text *texts, const struct stretch *s, struct stretch parts[3])
+static void strings_split(const struct symcache_text *texts, const struct string_sort_run *s,
+                          struct string_sort_run parts[3])
 {
-    struct item *items = s->items;
+    struct symcache_string_item *items = s->items;
     uint64_t pivot = median(items[0].word, items[s->count / 2].word, items[s->count - 1].word);
     size_t low = 0, at = 0, high = s->count;
     while (at < high) {
@@ -92,15 +95,15 @@ static void strings_split(const struct text *texts, const struct stretch *s, str
         ended = ended && texts[items[i].index].str.size <= s->depth + 8;
         items[i].word = word_at(&texts[items[i].index], s->depth + 8);
     }
-    parts[0] = (struct stretch){items, low, s->depth, s->level + 1};
-    parts[1] = (struct stretch){items + low, ended ? 0 : high - low, s->depth + 8, s->level};
-    parts[2] = (struct stretch){items + high, s->count - high, s->depth, s->level + 1};
+    parts[0] = (struct string_sort_run){items, low, s->depth, s->level + 1};
+    parts[1] = (struct string_sort_run){items + low, ended ? 0 : high - low, s->depth + 8, s->level};
+    parts[2] = (struct string_sort_run){items + high, s->count - high, s->depth, s->level + 1};
 }
 
-static void sort_stretch(const struct text *texts, struct stretch s)
+static void sort_stretch(const struct symcache_text *texts, struct string_sort_run s)
 {
     while (s.count > 16) {
-        struct stretch parts[3];
+        struct string_sort_run parts[3];
         if (s.level > MAX_LEVEL) { /* only for crafted texts */
             qsort_r(s.items, s.count, sizeof *s.items, by_text, (void *)texts);
             return;
@@ -113,27 +116,28 @@ static void sort_stretch(const struct text *texts, struct stretch s)
     insertion_sort(texts, s.items, s.count, s.depth);
 }
 
-struct sorting {
-    const struct text *texts;
-    struct stretch stretches[STRETCHES];
+struct symcache_sorting {
+    const struct symcache_text *texts;
+    struct string_sort_run stretches[STRETCHES];
     size_t count;
 };
 
 static void sort_one(void *arg, size_t index, unsigned worker)
 {
     (void)worker;
-    struct sorting *s = arg;
+    struct symcache_sorting *s = arg;
     sort_stretch(s->texts, s->stretches[index]);
 }
 
 /* Splits large stretches until there are enough for all workers, then sorts them in parallel. */
-static void sort_items(const struct sl_parallel *parallel, const struct text *texts, struct item *items, size_t count)
+static void sort_items(const struct sl_parallel *parallel, const struct symcache_text *texts,
+                       struct symcache_string_item *items, size_t count)
 {
-    struct sorting s = {.texts = texts, .stretches = {{items, count, 0, 0}}, .count = 1};
+    struct symcache_sorting s = {.texts = texts, .stretches = {{items, count, 0, 0}}, .count = 1};
     unsigned workers = sl_parallel_workers(parallel);
     size_t small = workers > 1 ? count / (4 * workers) + MIN_STRETCH : SIZE_MAX;
     for (size_t i = 0; i < s.count && s.count + 2 <= STRETCHES;) {
-        struct stretch parts[3];
+        struct string_sort_run parts[3];
         if (s.stretches[i].count <= small || s.stretches[i].level > MAX_LEVEL) {
             i++;
             continue;
@@ -148,14 +152,14 @@ static void sort_items(const struct sl_parallel *parallel, const struct text *te
 
 size_t symcache_sort_texts(struct sl_symcache_writer *w, const uint8_t *used, uint32_t *order, uint32_t *rank)
 {
-    const struct text *texts = w->texts;
+    const struct symcache_text *texts = w->texts;
     size_t count = w->text_count, n = 0;
-    struct item *items = sl_account_alloc(&w->account, count, sizeof *items);
+    struct symcache_string_item *items = sl_account_alloc(&w->account, count, sizeof *items);
     if (!items)
         return SIZE_MAX;
     for (size_t i = 0; i < count; i++)
         if (used[i])
-            items[n++] = (struct item){word_at(&texts[i], 0), (uint32_t)i};
+            items[n++] = (struct symcache_string_item){word_at(&texts[i], 0), (uint32_t)i};
     sort_items(w->parallel, texts, items, n);
     for (size_t i = 0; i < n; i++) {
         order[i] = items[i].index;

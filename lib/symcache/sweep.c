@@ -9,27 +9,28 @@
 
 enum { MAX_DEPTH = 64, INDEX_BITS = 22, MOVES_PER_CALL = 4 };
 
-struct frame {                  /* an open call; the first frame is the function itself */
-    uint64_t at, end, call_end; /* offsets in the function: handled so far, end, end of the last call in it */
-    struct context link;        /* its context */
-    struct place around;        /* location of the call, for code without lines */
-    uint32_t id;                /* of `link`, made at the first line; NO_CONTEXT = not made yet */
+struct symcache_sweep_frame {        /* an open call; the first frame is the function itself */
+    uint64_t at, end, call_end;      /* offsets in the function: handled so far, end, end of the last call in it */
+    struct context link;             /* its context */
+    struct symcache_location around; /* location of the call, for code without lines */
+    uint32_t id;                     /* of `link`, made at the first line; NO_CONTEXT = not made yet */
     bool has_lines;
 };
 
-struct sweep {
-    struct collector *c;
+struct symcache_sweep {
+    struct symcache_collector *c;
     const struct sl_flat_inlinee *calls;
     uint64_t base;                     /* address of the function */
     uint64_t *start, *starts_end;      /* sorted starts of the calls that are not open yet (order_calls) */
     size_t postpones_left, moves_left; /* budget: calls to postpone, and moves in `start` for that */
     struct short_op *out;
-    struct frame *top;
+    struct symcache_sweep_frame *top;
     bool call_has_lines; /* a direct call of the function has lines */
-    struct frame frames[MAX_DEPTH + 1];
+    struct symcache_sweep_frame frames[MAX_DEPTH + 1];
 };
 
-static inline void symcache_sweep_add(struct sweep *s, uint64_t offset, const struct place *at, enum op_kind kind)
+static inline void symcache_sweep_add(struct symcache_sweep *s, uint64_t offset, const struct symcache_location *at,
+                                      enum op_kind kind)
 {
     *s->out++ = op_at((uint32_t)offset, at, kind);
 }
@@ -48,7 +49,8 @@ static void insert_last(uint64_t *numbers, size_t count, size_t *budget)
  *
  *     63       32 31    22 21     0
  *     offset      depth    index of the call */
-static bool order_calls(struct collector *c, const struct sl_function *f, const struct sl_flat *flat, size_t *count)
+static bool order_calls(struct symcache_collector *c, const struct sl_function *f, const struct sl_flat *flat,
+                        size_t *count)
 {
     size_t budget = MOVES_PER_CALL * flat->inlinee_count, n = 0;
     if (flat->inlinee_count >> INDEX_BITS ||
@@ -71,7 +73,7 @@ static bool order_calls(struct collector *c, const struct sl_function *f, const 
 }
 
 /* Handles code of the frame up to `offset`, which has no line. False if the sweep does not apply. */
-static inline bool skip_to(struct sweep *s, const struct frame *frame, uint64_t offset)
+static inline bool skip_to(struct symcache_sweep *s, const struct symcache_sweep_frame *frame, uint64_t offset)
 {
     if (offset <= frame->at)
         return true;
@@ -85,27 +87,27 @@ static inline bool skip_to(struct sweep *s, const struct frame *frame, uint64_t 
 }
 
 /* Starts the lines of the innermost frame: its first line or call is at `offset`. */
-static void begin_lines(struct sweep *s, uint64_t offset, uint32_t file)
+static void begin_lines(struct symcache_sweep *s, uint64_t offset, uint32_t file)
 {
-    struct frame *frame = s->top;
+    struct symcache_sweep_frame *frame = s->top;
     frame->has_lines = true;
     frame->link.file = file;
     if (frame > s->frames) {
         frame->id = symcache_intern_context(s->c, frame->link);
         s->call_has_lines = s->call_has_lines || frame == s->frames + 1;
     } else if (offset) {
-        symcache_sweep_add(s, 0, &(struct place){frame->id, SL_NO_FILE, 0}, OP_ENTRY);
+        symcache_sweep_add(s, 0, &(struct symcache_location){frame->id, SL_NO_FILE, 0}, OP_ENTRY);
     }
 }
 
-static inline bool enter(struct sweep *s, uint64_t offset, uint32_t file)
+static inline bool enter(struct symcache_sweep *s, uint64_t offset, uint32_t file)
 {
     if (!s->top->has_lines)
         begin_lines(s, offset, file);
     return skip_to(s, s->top, offset);
 }
 
-static inline bool pop_until(struct sweep *s, uint64_t offset)
+static inline bool pop_until(struct symcache_sweep *s, uint64_t offset)
 {
     for (; s->top > s->frames && s->top->end <= offset; s->top--)
         if (!skip_to(s, s->top, s->top->end))
@@ -114,7 +116,7 @@ static inline bool pop_until(struct sweep *s, uint64_t offset)
 }
 
 /* Puts the rest of the call that was taken last, from `offset` on, back into the sorted starts. */
-static bool postpone_call(struct sweep *s, uint64_t offset)
+static bool postpone_call(struct symcache_sweep *s, uint64_t offset)
 {
     uint64_t start = offset << 32 | (*--s->start & UINT32_MAX), *at = s->start;
     for (; s->moves_left && at + 1 < s->starts_end && at[1] >> INDEX_BITS < start >> INDEX_BITS; at++, s->moves_left--)
@@ -125,13 +127,13 @@ static bool postpone_call(struct sweep *s, uint64_t offset)
 
 /* Opens the next call, as far as it has code: code shared with an earlier sibling stays with the sibling; code beyond the end of the
  * caller is postponed. */
-static bool push(struct sweep *s)
+static bool push(struct symcache_sweep *s)
 {
     const struct sl_flat_inlinee *call = &s->calls[*s->start & ((1u << INDEX_BITS) - 1)];
     uint64_t offset = *s->start++ >> 32, end = call->address - s->base + call->size;
     if (!pop_until(s, offset))
         return false;
-    struct frame *caller = &s->frames[call->depth];
+    struct symcache_sweep_frame *caller = &s->frames[call->depth];
     if (s->top < caller) /* an orphan: its caller is not open */
         return true;
     if (s->top > caller)
@@ -145,7 +147,7 @@ static bool push(struct sweep *s)
     if (!enter(s, offset, location.file))
         return false;
     uint32_t callee = symcache_inlinee_id(s->c, call->name, call->language, call->number, call->variables);
-    *++s->top = (struct frame){
+    *++s->top = (struct symcache_sweep_frame){
         .at = offset,
         .end = end,
         .call_end = UINT64_MAX,
@@ -157,21 +159,21 @@ static bool push(struct sweep *s)
     return true;
 }
 
-static inline uint64_t next_start(const struct sweep *s)
+static inline uint64_t next_start(const struct symcache_sweep *s)
 {
     return s->start < s->starts_end ? *s->start >> 32 : UINT64_MAX;
 }
 
 /* The offset where the next call begins or the innermost ends. */
-static inline uint64_t get_limit(const struct sweep *s)
+static inline uint64_t get_limit(const struct symcache_sweep *s)
 {
     uint64_t start = next_start(s);
     return start < s->top->end ? start : s->top->end;
 }
 
 /* Adds a line [at, end), in pieces between starts and ends of calls. */
-static inline bool symcache_sweep_add_line(struct sweep *s, uint64_t at, uint64_t end, struct location location,
-                                           uint64_t *limit)
+static inline bool symcache_sweep_add_line(struct symcache_sweep *s, uint64_t at, uint64_t end,
+                                           struct location location, uint64_t *limit)
 {
     const struct short_op *piece = NULL; /* end of the last piece */
     for (;;) {
@@ -185,7 +187,7 @@ static inline bool symcache_sweep_add_line(struct sweep *s, uint64_t at, uint64_
             return false;
         if (s->out != piece ||
             piece[-1].context != s->top->id) /* else the last piece continues: only a call without code was between */
-            symcache_sweep_add(s, at, &(struct place){s->top->id, location.file, location.line}, OP_SET);
+            symcache_sweep_add(s, at, &(struct symcache_location){s->top->id, location.file, location.line}, OP_SET);
         piece = s->out;
         s->top->at = stop;
         if (stop == end)
@@ -195,7 +197,7 @@ static inline bool symcache_sweep_add_line(struct sweep *s, uint64_t at, uint64_
 }
 
 /* Handles all lines, and the calls that begin in them. */
-static bool sweep_lines(struct sweep *s, const struct sl_function *f)
+static bool sweep_lines(struct symcache_sweep *s, const struct sl_function *f)
 {
     const struct sl_line *lines_end = f->lines + f->line_count;
     uint64_t base = f->address, size = f->size, behind = 0, limit = get_limit(s);
@@ -211,9 +213,9 @@ static bool sweep_lines(struct sweep *s, const struct sl_function *f)
         struct location location = {line->file < file_count ? file_ids[line->file] : SL_NO_FILE, line->line};
         if (mapped || location.file == ID_UNKNOWN)
             location = get_location(s->c, line->file, line->line);
-        struct frame *top = s->top;
+        struct symcache_sweep_frame *top = s->top;
         if (behind <= limit && at <= top->at && top->has_lines) { /* fast path: no call begins or ends in the line */
-            *out++ = op_at((uint32_t)at, &(struct place){top->id, location.file, location.line}, OP_SET);
+            *out++ = op_at((uint32_t)at, &(struct symcache_location){top->id, location.file, location.line}, OP_SET);
             top->at = behind;
             continue;
         }
@@ -229,10 +231,10 @@ static bool sweep_lines(struct sweep *s, const struct sl_function *f)
     return pop_until(s, f->size) && skip_to(s, s->top, f->size);
 }
 
-bool symcache_sweep(struct collector *c, const struct sl_function *f, const struct sl_flat *flat, uint32_t entry,
-                    uint32_t *file)
+bool symcache_sweep(struct symcache_collector *c, const struct sl_function *f, const struct sl_flat *flat,
+                    uint32_t entry, uint32_t *file)
 {
-    struct sweep s; /* not initialised as a whole: most frames are never used */
+    struct symcache_sweep s; /* not initialised as a whole: most frames are never used */
     size_t count;
     /* Lines are cut at starts and ends of calls, each of which may be postponed once. A piece takes one operation, and another for code
      * before it without a line. */
@@ -250,11 +252,12 @@ bool symcache_sweep(struct collector *c, const struct sl_function *f, const stru
     s.out = c->folded;
     s.top = s.frames;
     s.call_has_lines = false;
-    *s.top = (struct frame){.end = f->size, .call_end = UINT64_MAX, .link = {.file = SL_NO_FILE}, .id = entry};
+    *s.top = (struct symcache_sweep_frame){
+        .end = f->size, .call_end = UINT64_MAX, .link = {.file = SL_NO_FILE}, .id = entry};
     if (!sweep_lines(&s, f))
         return false;
     if (!s.frames->has_lines)
-        symcache_sweep_add(&s, 0, &(struct place){entry, SL_NO_FILE, 0}, OP_ENTRY);
+        symcache_sweep_add(&s, 0, &(struct symcache_location){entry, SL_NO_FILE, 0}, OP_ENTRY);
     c->folded_count = (size_t)(s.out - c->folded);
     *file = s.frames->link.file;
     return true;

@@ -21,14 +21,14 @@ enum { AHEAD = 8 };
 
 static bool same_text(const void *texts, uint32_t i, const void *key)
 {
-    const struct text *a = (const struct text *)texts + i, *b = key;
+    const struct symcache_text *a = (const struct symcache_text *)texts + i, *b = key;
     return a->hash == b->hash && sl_str_equal(a->str, b->str);
 }
 
 /* With `lasting` the text is not copied. */
 static uint32_t intern_text(struct sl_symcache_writer *w, struct sl_str str, uint64_t hash, bool lasting)
 {
-    struct text text = {str, hash};
+    struct symcache_text text = {str, hash};
     struct sl_id_slot *slot = sl_id_table_find(&w->text_table, &w->account, (uint32_t)hash, same_text, w->texts, &text);
     if (!slot)
         return 0;
@@ -41,7 +41,7 @@ static uint32_t intern_text(struct sl_symcache_writer *w, struct sl_str str, uin
         w->account.failed = true;
         return 0;
     }
-    w->texts[w->text_count] = (struct text){{copy, str.size}, hash};
+    w->texts[w->text_count] = (struct symcache_text){{copy, str.size}, hash};
     return sl_id_table_put(&w->text_table, slot, (uint32_t)hash, (uint32_t)w->text_count++);
 }
 
@@ -79,7 +79,7 @@ static bool same_file(const void *files, uint32_t i, const void *path)
     return ((const uint32_t *)files)[i] == *(const uint32_t *)path;
 }
 
-static uint32_t intern_file(struct sl_symcache_writer *w, const struct text *path)
+static uint32_t intern_file(struct sl_symcache_writer *w, const struct symcache_text *path)
 {
     uint32_t text = intern_text(w, path->str, path->hash, false), hash = (uint32_t)symcache_mix(text, 1);
     struct sl_id_slot *slot = sl_id_table_find(&w->file_table, &w->account, hash, same_file, w->files, &text);
@@ -101,7 +101,7 @@ static uint32_t global(const uint32_t *map, uint32_t local)
 }
 
 /* Appends the contexts without looking for equal ones: two functions have no chains in common. */
-static void add_contexts(struct sl_symcache_writer *w, const struct prepared *p, const uint32_t *files,
+static void add_contexts(struct sl_symcache_writer *w, const struct symcache_prepared *p, const uint32_t *files,
                          const uint32_t *functions)
 {
     uint32_t base = (uint32_t)w->context_count;
@@ -118,13 +118,13 @@ static void add_contexts(struct sl_symcache_writer *w, const struct prepared *p,
     }
 }
 
-static enum sl_code keep_runs(struct sl_symcache_writer *w, const struct prepared *p, const struct run_ids *ids,
-                              struct sl_error *error)
+static enum sl_code keep_runs(struct sl_symcache_writer *w, const struct symcache_prepared *p,
+                              const struct run_ids *ids, struct sl_error *error)
 {
     if (!sl_account_grow(&w->account, &w->runs, &w->run_capacity, w->run_count + p->run_count, sizeof *w->runs))
         return symcache_writer_fail(w, error);
     for (size_t i = 0; i < p->run_count; i++) {
-        const struct run *run = &p->runs[i];
+        const struct symcache_op_run *run = &p->runs[i];
         for (struct short_op *op = run->ops, *end = op + run->count; op < end; op++) {
             op->context = symcache_global_context(ids, op->context);
             op->file = symcache_global_file(ids, op->file);
@@ -134,8 +134,8 @@ static enum sl_code keep_runs(struct sl_symcache_writer *w, const struct prepare
     return SL_OK;
 }
 
-static enum sl_code encode_runs(struct sl_symcache_writer *w, const struct prepared *p, const struct run_ids *ids,
-                                struct sl_error *error)
+static enum sl_code encode_runs(struct sl_symcache_writer *w, const struct symcache_prepared *p,
+                                const struct run_ids *ids, struct sl_error *error)
 {
     for (size_t i = 0; i < p->run_count; i++) {
         if (!symcache_flow_fits(w->flow, &p->runs[i])) {
@@ -154,7 +154,7 @@ static enum sl_code symcache_writer_consume(struct sl_function_sink *sink, const
                                             struct sl_error *error)
 {
     struct sl_symcache_writer *w = (struct sl_symcache_writer *)sink;
-    struct prepared *p = batch->prepared;
+    struct symcache_prepared *p = batch->prepared;
     if (!p || p->failed)
         return symcache_writer_fail(w, error);
     if (p->context_count >= NO_CONTEXT - w->context_count)
@@ -253,19 +253,19 @@ static uint32_t root_context(struct sl_symcache_writer *w, uint32_t function)
 }
 
 /* Returns the name to store; data NULL for a symbol without name. */
-static struct text symbol_name(const struct sl_symcache_options *o, struct sl_str name)
+static struct symcache_text symbol_name(const struct sl_symcache_options *o, struct sl_str name)
 {
     if (o->map_name)
         name = o->map_name(o->map_arg, name);
     if (!name.size)
-        return (struct text){{NULL, 0}, 0};
+        return (struct symcache_text){{NULL, 0}, 0};
     if (o->decorates)
         name = sl_undecorate(name, NULL);
-    return (struct text){name, sl_hash(name.data, name.size)};
+    return (struct symcache_text){name, sl_hash(name.data, name.size)};
 }
 
 static void add_symbol(struct sl_symcache_writer *w, uint64_t address, uint64_t size, enum op_kind kind,
-                       const struct text *name)
+                       const struct symcache_text *name)
 {
     uint32_t text = intern_text(w, name->str, name->hash, true);
     uint32_t function = intern_function(w, text, address, SL_LANG_UNKNOWN, 0);
@@ -278,11 +278,11 @@ static void add_symbol(struct sl_symcache_writer *w, uint64_t address, uint64_t 
 
 void sl_symcache_writer_symbols(struct sl_symcache_writer *w, const struct sl_symbol *symbols, size_t count)
 {
-    struct text names[AHEAD];
+    struct symcache_text names[AHEAD];
     if (!sl_account_grow(&w->account, &w->ops, &w->op_capacity, w->op_count + 2 * count, sizeof *w->ops))
         return;
     for (size_t i = 0; i < count + AHEAD && !w->account.failed; i++) {
-        struct text *name = &names[i % AHEAD];
+        struct symcache_text *name = &names[i % AHEAD];
         if (i >= AHEAD && name->str.data && symbols[i - AHEAD].address <= max_address)
             add_symbol(w, symbols[i - AHEAD].address, symbols[i - AHEAD].size,
                        symbols[i - AHEAD].is_label ? OP_LABEL : OP_ENTRY, name);

@@ -7,7 +7,7 @@
  * groups of strings per work item. */
 enum { CHUNK_ROWS = 8192, STEP_ROWS = 512, CHUNK_GROUPS = 128 };
 
-struct packing {
+struct column_packing {
     const struct sl_table_column_source *source;
     unsigned widths[SL_TABLE_MAX_COLUMNS];
     uint8_t *data[SL_TABLE_MAX_COLUMNS];
@@ -20,13 +20,13 @@ static void put_word(uint8_t *at, uint64_t word)
 }
 
 /* The bits of a column that are not stored yet. */
-struct packed {
+struct packed_column {
     uint8_t *at;
     uint64_t word;
     unsigned filled; /* bits used in `word` */
 };
 
-static inline void pack_value(struct packed *p, uint64_t value, unsigned width)
+static inline void pack_value(struct packed_column *p, uint64_t value, unsigned width)
 {
     p->word |= value << p->filled;
     p->filled += width;
@@ -38,7 +38,7 @@ static inline void pack_value(struct packed *p, uint64_t value, unsigned width)
     }
 }
 
-static void pack_rest(struct packed *p)
+static void pack_rest(struct packed_column *p)
 {
     for (; p->filled; p->filled = p->filled > 8 ? p->filled - 8 : 0, p->word >>= 8)
         *p->at++ = (uint8_t)p->word;
@@ -46,7 +46,7 @@ static void pack_rest(struct packed *p)
 
 void sl_column_pack(uint8_t *at, const uint64_t *values, uint32_t count, unsigned width)
 {
-    struct packed p = {.at = at};
+    struct packed_column p = {.at = at};
     for (uint32_t i = 0; width && i < count; i++)
         pack_value(&p, values[i], width);
     pack_rest(&p);
@@ -54,7 +54,7 @@ void sl_column_pack(uint8_t *at, const uint64_t *values, uint32_t count, unsigne
 
 void sl_column_pack_less(uint8_t *at, const uint32_t *values, uint32_t least, uint32_t count, unsigned width)
 {
-    struct packed p = {.at = at};
+    struct packed_column p = {.at = at};
     for (uint32_t i = 0; width && i < count; i++)
         pack_value(&p, values[i] - least, width);
     pack_rest(&p);
@@ -63,7 +63,7 @@ void sl_column_pack_less(uint8_t *at, const uint32_t *values, uint32_t least, ui
 static void pack_chunk(void *arg, size_t chunk, unsigned worker)
 {
     (void)worker;
-    const struct packing *p = arg;
+    const struct column_packing *p = arg;
     uint64_t storage[SL_TABLE_MAX_COLUMNS][STEP_ROWS], *values[SL_TABLE_MAX_COLUMNS];
     uint32_t from = (uint32_t)(chunk * CHUNK_ROWS), rows = p->source->rows - from;
     for (unsigned c = 0; c < SL_TABLE_MAX_COLUMNS; c++)
@@ -78,7 +78,7 @@ static void pack_chunk(void *arg, size_t chunk, unsigned worker)
 }
 
 /* Reserves the columns and sets p->data. */
-static bool begin_columns(struct sl_buf *out, struct packing *p)
+static bool begin_columns(struct sl_buf *out, struct column_packing *p)
 {
     const struct sl_table_column_source *source = p->source;
     size_t at[SL_TABLE_MAX_COLUMNS];
@@ -98,7 +98,7 @@ static bool begin_columns(struct sl_buf *out, struct packing *p)
 
 bool sl_table_add_columns(struct sl_table_writer *w, uint32_t id, const struct sl_table_column_source *source)
 {
-    struct packing p = {.source = source};
+    struct column_packing p = {.source = source};
     uint8_t widths[SL_TABLE_MAX_COLUMNS] = {0};
     for (unsigned c = 0; c < source->columns; c++) {
         p.widths[c] = source->max[c] ? 64 - (unsigned)__builtin_clzll(source->max[c]) : 0;

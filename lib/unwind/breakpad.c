@@ -2,8 +2,8 @@
 #include "unwind/impl.h"
 
 struct stack {
-    struct builder *b;
-    struct rules rules;
+    struct unwind_builder *b;
+    struct unwind_rules rules;
     uint64_t end; /* of the current range */
     bool open;
 };
@@ -86,7 +86,7 @@ static bool init_record(struct stack *s, struct sl_str rest)
 static bool delta_record(struct stack *s, struct sl_str rest)
 {
     uint64_t address;
-    struct builder *b = s->b;
+    struct unwind_builder *b = s->b;
     if (!s->open || !hex(&rest, 16, &address) || address < b->start || address >= s->end ||
         (b->open && b->row_count && address < b->rows[b->row_count - 1].address))
         return false;
@@ -140,7 +140,7 @@ static void record(struct stack *s, struct sl_str rest)
     s->b->sink->skipped += !ok;
 }
 
-enum sl_code breakpad_stack_read(const struct sl_object *object, struct builder *b)
+enum sl_code breakpad_stack_read(const struct sl_object *object, struct unwind_builder *b)
 {
     struct sl_bytes bytes = sl_object_file(object);
     struct sl_str rest = {(const char *)bytes.data, bytes.size}, line;

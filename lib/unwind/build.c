@@ -7,10 +7,10 @@
 
 enum { STEPS_PER_RULE = 8 }; /* making it, comparing it, and writing it as text */
 
-bool builder_init(struct builder *b, struct sl_unwind_sink *sink, enum sl_cpu_family family, struct sl_budget *budget,
-                  struct sl_error *error)
+bool builder_init(struct unwind_builder *b, struct sl_unwind_sink *sink, enum sl_cpu_family family,
+                  struct sl_budget *budget, struct sl_error *error)
 {
-    *b = (struct builder){
+    *b = (struct unwind_builder){
         .sink = sink,
         .error = error,
         .family = family,
@@ -22,7 +22,7 @@ bool builder_init(struct builder *b, struct sl_unwind_sink *sink, enum sl_cpu_fa
     return b->last != NULL;
 }
 
-void builder_free(struct builder *b)
+void builder_free(struct unwind_builder *b)
 {
     free(b->last);
     free(b->rows);
@@ -32,7 +32,7 @@ void builder_free(struct builder *b)
     sl_arena_free(&b->arena);
 }
 
-bool builder_spend(struct builder *b, uint32_t steps)
+bool builder_spend(struct unwind_builder *b, uint32_t steps)
 {
     if (b->code == SL_OK && !sl_account_spend(&b->account, steps))
         b->code = sl_budget_fail(b->account.budget, b->error);
@@ -49,7 +49,7 @@ static bool same_register(const struct sl_unwind_rule *a, const struct sl_unwind
     return a->reg == b->reg && (a->reg != SL_UNWIND_NAMED || same_text(a->name, b->name));
 }
 
-bool rules_set(struct rules *rules, const struct sl_unwind_rule *rule)
+bool rules_set(struct unwind_rules *rules, const struct sl_unwind_rule *rule)
 {
     size_t i = 0;
     if (rule->reg == SL_UNWIND_CFA) {
@@ -63,11 +63,11 @@ bool rules_set(struct rules *rules, const struct sl_unwind_rule *rule)
         return false;
     if (i == rules->count)
         rules->count++;
-    rules->slots[i] = (struct slot){.rule = *rule, .set = true};
+    rules->slots[i] = (struct unwind_slot){.rule = *rule, .set = true};
     return true;
 }
 
-void rules_clear(struct rules *rules)
+void rules_clear(struct unwind_rules *rules)
 {
     rules->count = 0;
     rules->cfa = (struct sl_unwind_rule){.reg = SL_UNWIND_CFA};
@@ -80,7 +80,7 @@ static bool same_rule(const struct sl_unwind_rule *a, const struct sl_unwind_rul
            same_text(a->program, b->program);
 }
 
-static bool room(struct builder *b, void *array, size_t count, size_t *capacity, size_t item)
+static bool room(struct unwind_builder *b, void *array, size_t count, size_t *capacity, size_t item)
 {
     if (sl_account_grow(&b->account, array, capacity, count + 1, item))
         return true;
@@ -88,14 +88,14 @@ static bool room(struct builder *b, void *array, size_t count, size_t *capacity,
     return false;
 }
 
-static void add_rule(struct builder *b, const struct sl_unwind_rule *rule)
+static void add_rule(struct unwind_builder *b, const struct sl_unwind_rule *rule)
 {
     if (builder_spend(b, STEPS_PER_RULE) && room(b, &b->rules, b->rule_count, &b->rule_capacity, sizeof *b->rules))
         b->rules[b->rule_count++] = *rule;
 }
 
 /* Returns the meaning of a register without a rule. */
-static struct sl_unwind_rule default_rule(const struct builder *b, uint16_t reg)
+static struct sl_unwind_rule default_rule(const struct unwind_builder *b, uint16_t reg)
 {
     if (reg != SL_UNWIND_RA)
         return (struct sl_unwind_rule){.reg = reg, .kind = SL_UNWIND_SAME};
@@ -104,7 +104,7 @@ static struct sl_unwind_rule default_rule(const struct builder *b, uint16_t reg)
     return (struct sl_unwind_rule){.reg = reg, .kind = SL_UNWIND_PROGRAM, .program = SL_STR(".undef")};
 }
 
-static bool mentions_ra(const struct rules *rules)
+static bool mentions_ra(const struct unwind_rules *rules)
 {
     for (size_t i = 0; i < rules->count; i++)
         if (rules->slots[i].set && rules->slots[i].rule.reg == SL_UNWIND_RA)
@@ -112,7 +112,7 @@ static bool mentions_ra(const struct rules *rules)
     return false;
 }
 
-static void add_first(struct builder *b, const struct rules *now)
+static void add_first(struct unwind_builder *b, const struct unwind_rules *now)
 {
     add_rule(b, &now->cfa);
     for (size_t i = 0; i < now->count; i++)
@@ -125,14 +125,14 @@ static void add_first(struct builder *b, const struct rules *now)
 }
 
 /* Adds the rules that differ from the last row. A register keeps its slot within a range, so equal indexes mean equal registers. */
-static void add_changes(struct builder *b, const struct rules *now)
+static void add_changes(struct unwind_builder *b, const struct unwind_rules *now)
 {
-    const struct rules *last = b->last;
+    const struct unwind_rules *last = b->last;
     if (!same_rule(&now->cfa, &last->cfa))
         add_rule(b, &now->cfa);
     for (size_t i = 0; i < now->count || i < last->count; i++) {
-        const struct slot *is = i < now->count && now->slots[i].set ? &now->slots[i] : NULL;
-        const struct slot *was = i < last->count && last->slots[i].set ? &last->slots[i] : NULL;
+        const struct unwind_slot *is = i < now->count && now->slots[i].set ? &now->slots[i] : NULL;
+        const struct unwind_slot *was = i < last->count && last->slots[i].set ? &last->slots[i] : NULL;
         if (is && !(was && same_rule(&is->rule, &was->rule))) {
             add_rule(b, &is->rule);
         } else if (was && !is) {
@@ -143,7 +143,7 @@ static void add_changes(struct builder *b, const struct rules *now)
     }
 }
 
-void rules_copy(struct rules *to, const struct rules *from)
+void rules_copy(struct unwind_rules *to, const struct unwind_rules *from)
 {
     to->cfa = from->cfa;
     to->cfa_known = from->cfa_known;
@@ -153,12 +153,12 @@ void rules_copy(struct rules *to, const struct rules *from)
 }
 
 /* True if text cannot express the CFA, and so nothing of the range. */
-static bool cfa_beyond_text(const struct rules *rules)
+static bool cfa_beyond_text(const struct unwind_rules *rules)
 {
     return rules->cfa.kind == SL_UNWIND_EXPRESSION;
 }
 
-void builder_row(struct builder *b, uint64_t address, const struct rules *rules)
+void builder_row(struct unwind_builder *b, uint64_t address, const struct unwind_rules *rules)
 {
     bool ends = b->open && (!rules->cfa_known || b->rule_count > MAX_ROW_RULES ||
                             cfa_beyond_text(rules) != cfa_beyond_text(b->last));
@@ -183,7 +183,7 @@ void builder_row(struct builder *b, uint64_t address, const struct rules *rules)
     rules_copy(b->last, rules);
 }
 
-enum sl_code builder_end(struct builder *b, uint64_t end)
+enum sl_code builder_end(struct unwind_builder *b, uint64_t end)
 {
     size_t at = 0;
     /* the array of rules may have moved */
@@ -197,7 +197,7 @@ enum sl_code builder_end(struct builder *b, uint64_t end)
         b->emitted++;
         if (b->keeps_spans && !b->rows[0].beyond_text &&
             room(b, &b->spans, b->span_count, &b->span_capacity, sizeof *b->spans))
-            b->spans[b->span_count++] = (struct span){b->start, end};
+            b->spans[b->span_count++] = (struct unwind_span){b->start, end};
     }
     b->open = false;
     b->row_count = b->rule_count = 0;
@@ -206,17 +206,17 @@ enum sl_code builder_end(struct builder *b, uint64_t end)
 
 /* ---- spans ---- */
 
-SL_ORDER_BY(unwind_build_by_start, struct span, start)
+SL_ORDER_BY(unwind_build_by_start, struct unwind_span, start)
 
 /* Sorts the spans and merges those that overlap or touch. */
-void builder_close_spans(struct builder *b)
+void builder_close_spans(struct unwind_builder *b)
 {
     size_t kept = 0;
     b->keeps_spans = false;
     if (b->span_count)
         qsort(b->spans, b->span_count, sizeof *b->spans, unwind_build_by_start);
     for (size_t i = 0; i < b->span_count; i++) {
-        struct span *last = kept ? &b->spans[kept - 1] : NULL;
+        struct unwind_span *last = kept ? &b->spans[kept - 1] : NULL;
         if (last && b->spans[i].start <= last->end)
             last->end = b->spans[i].end > last->end ? b->spans[i].end : last->end;
         else
@@ -225,11 +225,11 @@ void builder_close_spans(struct builder *b)
     b->span_count = kept;
 }
 
-bool builder_gap(const struct builder *b, uint64_t start, uint64_t end, struct span *gap)
+bool builder_gap(const struct unwind_builder *b, uint64_t start, uint64_t end, struct unwind_span *gap)
 {
     size_t low = SL_PARTITION_POINT(middle, 0, b->span_count, b->spans[middle].end <= start);
     if (low < b->span_count && b->spans[low].start <= start)
         start = b->spans[low++].end;
-    *gap = (struct span){start, low < b->span_count && b->spans[low].start < end ? b->spans[low].start : end};
+    *gap = (struct unwind_span){start, low < b->span_count && b->spans[low].start < end ? b->spans[low].start : end};
     return start < end;
 }

@@ -180,7 +180,7 @@ static bool is_sound(enum sl_cpu_family family, const struct sl_unwind_rule *rul
                                         : sl_unwind_register_name(family, rule->reg) != NULL;
 }
 
-static bool rules_of_row(const struct sl_cfi *cfi, uint32_t index, struct rules *rules, struct sl_cfi_row *row)
+static bool rules_of_row(const struct sl_cfi *cfi, uint32_t index, struct unwind_rules *rules, struct sl_cfi_row *row)
 {
     struct sl_unwind_rule rule;
     if (!open_row(cfi, index, row))
@@ -198,9 +198,9 @@ static bool rules_of_row(const struct sl_cfi *cfi, uint32_t index, struct rules 
 }
 
 /* Streams the ranges; an unreadable row ends its range. */
-static void read_rows(const struct sl_cfi *cfi, struct builder *b, bool *bad)
+static void read_rows(const struct sl_cfi *cfi, struct unwind_builder *b, bool *bad)
 {
-    struct rules rules;
+    struct unwind_rules rules;
     uint64_t last = 0;
     rules_clear(&rules);
     for (uint32_t i = 0; i < cfi->row_count && b->code == SL_OK; i++) {
@@ -247,7 +247,7 @@ enum sl_code sl_cfi_read(const struct sl_cfi *cfi, struct sl_unwind_sink *sink, 
 {
     struct sl_unwind_sink nobody = {.range = ignore_range, .win = ignore_win};
     bool bad = false;
-    struct builder b;
+    struct unwind_builder b;
     sink = sink ? sink : &nobody;
     if (!builder_init(&b, sink, cfi->family, NULL, error))
         return sl_fail(error, SL_BUSY, "out of memory");

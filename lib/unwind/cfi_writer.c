@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-struct row {
+struct unwind_row {
     uint64_t address;
     uint32_t set; /* 1 + its id */
     bool begins;
@@ -20,14 +20,14 @@ struct cached_range {
     size_t row, row_count; /* its rows in stream order */
 };
 
-struct window {
+struct cfi_window {
     struct sl_unwind_win win;
     uint32_t program;
     size_t order; /* index in the stream */
 };
 
 struct windows {
-    struct window *items;
+    struct cfi_window *items;
     size_t count, capacity;
 };
 
@@ -44,9 +44,9 @@ struct cfi_writer {
     struct sl_account account;
     struct sl_arena arena; /* the interned strings */
     struct sl_buf set;     /* the current set */
-    struct rules now;
+    struct unwind_rules now;
     struct interned sets, programs;
-    struct row *rows, *sorted;
+    struct unwind_row *rows, *sorted;
     size_t row_count, row_capacity, sorted_count;
     struct cached_range *ranges;
     size_t range_count, range_capacity;
@@ -132,7 +132,7 @@ static bool add_cfi_row(struct cfi_writer *w, const struct sl_unwind_range *rang
     if (set == UINT32_MAX || !sl_account_spend(&w->account, 4 + count_steps(&w->now)) ||
         !sl_account_grow(&w->account, &w->rows, &w->row_capacity, w->row_count + 1, sizeof *w->rows))
         return false;
-    w->rows[w->row_count++] = (struct row){row->address, set + 1, row == range->rows};
+    w->rows[w->row_count++] = (struct unwind_row){row->address, set + 1, row == range->rows};
     return true;
 }
 
@@ -191,7 +191,7 @@ static enum sl_code take_win(struct sl_unwind_sink *sink, const struct sl_unwind
     if (program == UINT32_MAX || !sl_account_spend(&w->account, 4) ||
         !sl_account_grow(&w->account, &known->items, &known->capacity, known->count + 1, sizeof *known->items))
         return cfi_writer_fail(w, error);
-    known->items[known->count] = (struct window){*win, program, known->count};
+    known->items[known->count] = (struct cfi_window){*win, program, known->count};
     known->count++;
     return SL_OK;
 }
@@ -201,7 +201,7 @@ static enum sl_code take_win(struct sl_unwind_sink *sink, const struct sl_unwind
 /* Ranges with equal starts stay in stream order. */
 SL_ORDER_BY(by_cfi_start, struct cached_range, start, row)
 
-SL_ORDER_BY(by_window_start, struct window, win.start, order)
+SL_ORDER_BY(by_window_start, struct cfi_window, win.start, order)
 
 static bool spend_sort(struct cfi_writer *w, size_t count)
 {
@@ -227,13 +227,13 @@ static bool sort_ranges(struct cfi_writer *w)
         if (r->start < end)
             continue;
         if (w->sorted_count && r->start > end)
-            w->sorted[w->sorted_count++] = (struct row){.address = end};
+            w->sorted[w->sorted_count++] = (struct unwind_row){.address = end};
         memcpy(w->sorted + w->sorted_count, w->rows + r->row, r->row_count * sizeof *w->rows);
         w->sorted_count += r->row_count;
         end = r->end;
     }
     if (w->sorted_count)
-        w->sorted[w->sorted_count++] = (struct row){.address = end};
+        w->sorted[w->sorted_count++] = (struct unwind_row){.address = end};
     return true;
 }
 
@@ -261,7 +261,7 @@ static bool sort_windows(struct cfi_writer *w, struct windows *windows)
 
 static void fill_rows(const void *arg, uint32_t from, uint32_t count, uint64_t *const *values)
 {
-    const struct row *rows = (const struct row *)arg + from;
+    const struct unwind_row *rows = (const struct unwind_row *)arg + from;
     for (uint32_t i = 0; i < count; i++) {
         values[CFI_ROW_ADDRESS][i] = rows[i].address;
         values[CFI_ROW_SET][i] = rows[i].set;
@@ -319,13 +319,13 @@ static bool add_rows(struct cfi_writer *w, struct sl_table_writer *t)
     return sl_table_add_columns(t, CFI_ROWS, &source) && add_buckets(w, t);
 }
 
-static const struct window *window_at(const struct cfi_writer *w, size_t index)
+static const struct cfi_window *window_at(const struct cfi_writer *w, size_t index)
 {
     size_t first = w->windows[0].count;
     return index < first ? &w->windows[0].items[index] : &w->windows[1].items[index - first];
 }
 
-static void window_values(const struct window *window, uint64_t values[CFI_WIN_COLUMNS])
+static void window_values(const struct cfi_window *window, uint64_t values[CFI_WIN_COLUMNS])
 {
     const struct sl_unwind_win *win = &window->win;
     const uint64_t all[CFI_WIN_COLUMNS] = {win->start,  win->size,  win->prolog, win->epilog,

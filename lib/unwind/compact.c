@@ -33,7 +33,7 @@ struct compact {
     struct sl_object *object;
     struct sl_bytes info;
     const struct frames *frames;
-    struct builder *b;
+    struct unwind_builder *b;
     struct sl_bytes text; /* __text, for stack sizes that are operands of instructions */
     uint64_t text_address;
     bool big_endian;
@@ -55,7 +55,7 @@ static uint32_t word_at(const struct compact *c, uint64_t offset, bool *ok)
 
 /* ---- encodings ---- */
 
-static void compact_set(struct rules *rules, struct sl_unwind_rule rule)
+static void compact_set(struct unwind_rules *rules, struct sl_unwind_rule rule)
 {
     rules_set(rules, &rule);
 }
@@ -67,7 +67,7 @@ static int saved_register(bool is_64bit, unsigned number)
     return number > 6 ? -1 : is_64bit ? x86_64[number] : x86[number];
 }
 
-static bool x86_frame(struct rules *rules, uint32_t encoding, bool is_64bit)
+static bool x86_frame(struct unwind_rules *rules, uint32_t encoding, bool is_64bit)
 {
     int64_t p = is_64bit ? 8 : 4, offset = encoding >> 16 & 0xFF;
     unsigned bp = is_64bit ? X86_64_RBP : X86_EBP;
@@ -106,7 +106,7 @@ static bool unpermute(uint32_t permutation, unsigned count, unsigned registers[6
     return true;
 }
 
-static bool x86_frameless(struct rules *rules, uint32_t encoding, bool is_64bit, int64_t size)
+static bool x86_frameless(struct unwind_rules *rules, uint32_t encoding, bool is_64bit, int64_t size)
 {
     int64_t p = is_64bit ? 8 : 4;
     unsigned registers[6], count = encoding >> 10 & 7;
@@ -123,7 +123,8 @@ static bool x86_frameless(struct rules *rules, uint32_t encoding, bool is_64bit,
 
 /* Rules for a large stack frame: bits 16 to 23 are the offset of the operand of `sub` in the function, bits 13 to 15 the number
  * of additional words. */
-static bool x86_indirect(const struct compact *c, struct rules *rules, uint32_t encoding, bool is_64bit, uint64_t start)
+static bool x86_indirect(const struct compact *c, struct unwind_rules *rules, uint32_t encoding, bool is_64bit,
+                         uint64_t start)
 {
     struct sl_reader r = sl_reader(c->text, c->big_endian);
     if (start < c->text_address)
@@ -134,7 +135,7 @@ static bool x86_indirect(const struct compact *c, struct rules *rules, uint32_t 
     return !r.failed && x86_frameless(rules, encoding, is_64bit, size + (encoding >> 13 & 7) * (is_64bit ? 8 : 4));
 }
 
-static bool x86_rules(const struct compact *c, struct rules *rules, uint32_t encoding, uint64_t start)
+static bool x86_rules(const struct compact *c, struct unwind_rules *rules, uint32_t encoding, uint64_t start)
 {
     bool is_64bit = c->b->family == SL_CPU_X86_64;
     int64_t p = is_64bit ? 8 : 4;
@@ -150,7 +151,7 @@ static bool x86_rules(const struct compact *c, struct rules *rules, uint32_t enc
 }
 
 /* Register pairs are saved downwards from `offset`: x19/x20 to x27/x28, then d8/d9 to d14/d15. */
-static void arm64_pairs(struct rules *rules, uint32_t encoding, int64_t offset)
+static void arm64_pairs(struct unwind_rules *rules, uint32_t encoding, int64_t offset)
 {
     for (unsigned bit = 0; bit < 9; bit++) {
         unsigned reg = bit < 5 ? 19 + 2 * bit : ARM64_D8 + 2 * (bit - 5);
@@ -162,7 +163,7 @@ static void arm64_pairs(struct rules *rules, uint32_t encoding, int64_t offset)
     }
 }
 
-static void arm64_rules(struct rules *rules, uint32_t encoding)
+static void arm64_rules(struct unwind_rules *rules, uint32_t encoding)
 {
     switch (encoding >> 24 & 15) {
     case ARM64_MODE_FRAME:
@@ -217,7 +218,7 @@ static bool is_sigtramp(struct compact *c, uint64_t start)
 
 /* On x86-64 rbx points to the kernel's ucontext_t, whose machine context (pointer at 48) contains the registers of the
  * interrupted code. The system's own FDE says the same with expressions that few tools support. */
-static void sigtramp_rules(struct rules *rules)
+static void sigtramp_rules(struct unwind_rules *rules)
 {
     static const struct {
         uint16_t reg;
@@ -235,7 +236,7 @@ static void sigtramp_rules(struct rules *rules)
 
 static void add_entry(struct compact *c, uint64_t start, uint64_t end, uint32_t encoding)
 {
-    struct rules rules;
+    struct unwind_rules rules;
     bool is_arm64 = c->b->family == SL_CPU_ARM64 || c->b->family == SL_CPU_ARM64_32, ok = true;
     unsigned mode = encoding >> 24 & 15;
     if (start < c->at || end < start) {
@@ -338,7 +339,7 @@ static void add_page(struct compact *c, struct page *page)
 }
 
 enum sl_code compact_read(struct sl_object *object, struct sl_bytes info, const struct frames *frames,
-                          struct builder *b)
+                          struct unwind_builder *b)
 {
     struct compact c = {.object = object, .info = info, .frames = frames, .b = b, .last_fde = UINT64_MAX};
     struct sl_reader r = sl_reader(info, c.big_endian = sl_object_info(object)->big_endian);

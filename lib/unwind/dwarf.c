@@ -24,7 +24,7 @@ enum {
     MAX_ARENA = 4 << 20,
 };
 
-struct entry {
+struct unwind_fde_entry {
     uint64_t offset, next; /* in the section */
     struct sl_reader body; /* the bytes after the id */
     bool is_cie, is_end;   /* is_end: a length of 0 */
@@ -75,7 +75,7 @@ bool frames_pointer(const struct frames *frames, struct sl_reader *r, uint8_t en
 /* ---- entries ---- */
 
 /* Reads the header of the entry at an offset. False at the end of the section and for a malformed entry. */
-static bool dwarf_read_entry(const struct frames *f, uint64_t offset, struct entry *e)
+static bool dwarf_read_entry(const struct frames *f, uint64_t offset, struct unwind_fde_entry *e)
 {
     struct sl_reader r = sl_reader(f->bytes, f->big_endian);
     sl_reader_seek(&r, offset);
@@ -83,7 +83,7 @@ static bool dwarf_read_entry(const struct frames *f, uint64_t offset, struct ent
     bool is_64bit = length == 0xFFFFFFFF;
     if (is_64bit)
         length = sl_read_u64(&r);
-    *e = (struct entry){.offset = offset, .is_end = length == 0};
+    *e = (struct unwind_fde_entry){.offset = offset, .is_end = length == 0};
     uint64_t begin = sl_reader_offset(&r);
     struct sl_bytes contents = sl_read_bytes(&r, length);
     if (r.failed)
@@ -127,7 +127,8 @@ static bool is_address_size(unsigned size)
     return size == 2 || size == 4 || size == 8;
 }
 
-static bool read_cie(const struct frames *f, const struct entry *e, struct cie *cie, struct builder *b)
+static bool read_cie(const struct frames *f, const struct unwind_fde_entry *e, struct cie *cie,
+                     struct unwind_builder *b)
 {
     struct sl_reader r = e->body;
     uint8_t version = sl_read_u8(&r);
@@ -172,9 +173,9 @@ static void forget_cie(struct cie *cie)
 }
 
 /* Finds the CIE at an offset, usually that of the previous FDE. */
-static bool find_cie(const struct frames *f, uint64_t offset, struct cie *cie, struct builder *b)
+static bool find_cie(const struct frames *f, uint64_t offset, struct cie *cie, struct unwind_builder *b)
 {
-    struct entry e;
+    struct unwind_fde_entry e;
     if (b->arena.used > MAX_ARENA) {
         sl_arena_reset(&b->arena);
         forget_cie(cie);
@@ -192,7 +193,8 @@ static bool is_dropped(const struct frames *f, const struct cie *cie, const stru
     return fde->start == truncate_to(UINT64_MAX, cie->address_size) || fde->start < f->load_address;
 }
 
-static bool read_fde(const struct frames *f, const struct entry *e, struct cie *cie, struct builder *b)
+static bool read_fde(const struct frames *f, const struct unwind_fde_entry *e, struct cie *cie,
+                     struct unwind_builder *b)
 {
     struct fde fde;
     uint64_t size;
@@ -222,9 +224,9 @@ static bool read_fde(const struct frames *f, const struct entry *e, struct cie *
     return ok;
 }
 
-enum sl_code frames_read(const struct frames *f, struct builder *b)
+enum sl_code frames_read(const struct frames *f, struct unwind_builder *b)
 {
-    struct entry e;
+    struct unwind_fde_entry e;
     uint64_t offset = 0;
     struct cie *cie = malloc(sizeof *cie);
     if (!cie)
@@ -246,9 +248,9 @@ enum sl_code frames_read(const struct frames *f, struct builder *b)
     return b->code;
 }
 
-enum sl_code frames_read_at(const struct frames *f, uint64_t offset, struct builder *b)
+enum sl_code frames_read_at(const struct frames *f, uint64_t offset, struct unwind_builder *b)
 {
-    struct entry e;
+    struct unwind_fde_entry e;
     struct cie *cie = malloc(sizeof *cie);
     if (!cie)
         return b->code = sl_fail(b->error, SL_BUSY, "out of memory");

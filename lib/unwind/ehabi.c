@@ -28,9 +28,9 @@ struct instructions {
     unsigned bytes_left;
 };
 
-struct machine {
+struct ehabi_machine {
     struct instructions in;
-    struct rules *rules;
+    struct unwind_rules *rules;
     uint16_t base; /* the virtual stack pointer is base + offset */
     int64_t offset;
 };
@@ -53,7 +53,7 @@ static int ehabi_next(struct instructions *in)
 }
 
 /* Pops `count` registers from `reg` on, `size` bytes each. */
-static bool pop(struct machine *m, unsigned reg, unsigned count, unsigned size)
+static bool pop(struct ehabi_machine *m, unsigned reg, unsigned count, unsigned size)
 {
     if (m->base == NO_BASE)
         return false;
@@ -66,7 +66,7 @@ static bool pop(struct machine *m, unsigned reg, unsigned count, unsigned size)
 }
 
 /* Pops register `reg` + i for each bit i of the mask. */
-static bool pop_mask(struct machine *m, unsigned reg, unsigned mask)
+static bool pop_mask(struct ehabi_machine *m, unsigned reg, unsigned mask)
 {
     for (unsigned i = 0; mask >> i; i++)
         if ((mask >> i & 1) && !pop(m, reg + i, 1, 4))
@@ -74,7 +74,7 @@ static bool pop_mask(struct machine *m, unsigned reg, unsigned mask)
     return true;
 }
 
-static bool pop_core(struct machine *m, unsigned mask)
+static bool pop_core(struct ehabi_machine *m, unsigned mask)
 {
     if (!mask) /* "refuse to unwind" */
         return false;
@@ -91,7 +91,7 @@ static bool pop_core(struct machine *m, unsigned mask)
 }
 
 /* Sets the virtual stack pointer to a register's value at the call; false if the register has been popped. */
-static bool set_from_register(struct machine *m, unsigned reg)
+static bool set_from_register(struct ehabi_machine *m, unsigned reg)
 {
     for (size_t i = 0; i < m->rules->count; i++)
         if (m->rules->slots[i].rule.reg == reg)
@@ -101,7 +101,7 @@ static bool set_from_register(struct machine *m, unsigned reg)
     return reg != ARM_SP && reg != ARM_PC;
 }
 
-static bool add_large(struct machine *m)
+static bool add_large(struct ehabi_machine *m)
 {
     uint64_t value = 0;
     for (unsigned shift = 0; shift < 35; shift += 7) {
@@ -118,7 +118,7 @@ static bool add_large(struct machine *m)
 }
 
 /* Pops vector registers; the halves of the operand are `first` and `count` - 1. Registers saved by FSTMX are followed by a word. */
-static bool pop_vector(struct machine *m, unsigned reg, int operand, unsigned limit, unsigned behind)
+static bool pop_vector(struct ehabi_machine *m, unsigned reg, int operand, unsigned limit, unsigned behind)
 {
     unsigned first = (unsigned)operand >> 4, count = ((unsigned)operand & 15) + 1;
     bool ok = operand != NONE && first + count <= limit && pop(m, reg + first, count, 8);
@@ -126,7 +126,7 @@ static bool pop_vector(struct machine *m, unsigned reg, int operand, unsigned li
     return ok;
 }
 
-static bool execute_b(struct machine *m, int op)
+static bool execute_b(struct ehabi_machine *m, int op)
 {
     int operand;
     switch (op) {
@@ -141,7 +141,7 @@ static bool execute_b(struct machine *m, int op)
     }
 }
 
-static bool execute_c(struct machine *m, int op)
+static bool execute_c(struct ehabi_machine *m, int op)
 {
     int operand;
     switch (op) {
@@ -156,7 +156,7 @@ static bool execute_c(struct machine *m, int op)
 }
 
 /* Executes one instruction; false for reserved ones, and for frames that rules cannot express. */
-static bool execute(struct machine *m, int op)
+static bool execute(struct ehabi_machine *m, int op)
 {
     int more;
     switch (op >> 4) {
@@ -181,10 +181,10 @@ static bool execute(struct machine *m, int op)
 /* ---- functions ---- */
 
 /* Rules are relative to the CFA, the final virtual stack pointer. The return address is pc, or lr if only that was saved. */
-static void ehabi_finish(struct machine *m)
+static void ehabi_finish(struct ehabi_machine *m)
 {
-    struct rules *rules = m->rules;
-    struct slot *ra = NULL;
+    struct unwind_rules *rules = m->rules;
+    struct unwind_slot *ra = NULL;
     if (m->base != NO_BASE) {
         rules->cfa = rule_offset(SL_UNWIND_CFA, m->base, m->offset);
         rules->cfa_known = true;
@@ -248,7 +248,7 @@ static bool find_instructions(const struct tables *t, uint64_t place, uint32_t c
     return !in->words.failed && (word >> 28 & 7) == 0 && personality <= (is_inline ? 0 : 2);
 }
 
-static bool ehabi_run(struct machine *m, struct builder *b)
+static bool ehabi_run(struct ehabi_machine *m, struct unwind_builder *b)
 {
     int op;
     while ((op = ehabi_next(&m->in)) != NONE && op != FINISH)
@@ -259,9 +259,9 @@ static bool ehabi_run(struct machine *m, struct builder *b)
 }
 
 /* Passes the rules to the builder for the parts of [start, end) without rules from another table. */
-static void ehabi_give(struct builder *b, uint64_t start, uint64_t end, const struct rules *rules)
+static void ehabi_give(struct unwind_builder *b, uint64_t start, uint64_t end, const struct unwind_rules *rules)
 {
-    struct span gap;
+    struct unwind_span gap;
     while (b->code == SL_OK && builder_gap(b, start, end, &gap)) {
         builder_row(b, gap.start, rules);
         builder_end(b, gap.end);
@@ -283,9 +283,9 @@ static uint64_t section_end(struct sl_object *object, uint64_t address)
 }
 
 static void read_function(const struct tables *t, uint64_t at, uint64_t start, uint64_t end, uint32_t content,
-                          struct builder *b, struct rules *rules)
+                          struct unwind_builder *b, struct unwind_rules *rules)
 {
-    struct machine m = {.rules = rules, .base = ARM_SP};
+    struct ehabi_machine m = {.rules = rules, .base = ARM_SP};
     if (content == CANNOT_UNWIND)
         return;
     rules_clear(rules);
@@ -295,9 +295,9 @@ static void read_function(const struct tables *t, uint64_t at, uint64_t start, u
         b->sink->skipped++;
 }
 
-enum sl_code ehabi_read(struct sl_object *object, struct builder *b)
+enum sl_code ehabi_read(struct sl_object *object, struct unwind_builder *b)
 {
-    struct rules rules;
+    struct unwind_rules rules;
     struct tables t = {.big_endian = sl_object_info(object)->big_endian};
     if (!sl_object_section(object, "ARM.exidx", &t.index, &t.index_at))
         return b->code;

@@ -14,7 +14,7 @@
 
 enum { MAX_ITEMS = 16, MAX_TEXT = 512 };
 
-struct item {
+struct unwind_stack_item {
     size_t begin;     /* its text ends where that of the next item begins */
     uint64_t max;     /* upper bound of its value */
     bool is_constant; /* its value is `max` */
@@ -25,7 +25,7 @@ struct translation {
     enum sl_cpu_family family;
     char text[MAX_TEXT];
     size_t size;
-    struct item items[MAX_ITEMS];
+    struct unwind_stack_item items[MAX_ITEMS];
     size_t count;
     bool failed;
 };
@@ -54,7 +54,7 @@ static void push(struct translation *t, const char *token, uint64_t max, bool is
         t->failed = true;
         return;
     }
-    t->items[t->count++] = (struct item){.begin = t->size, .max = max, .is_constant = is_constant};
+    t->items[t->count++] = (struct unwind_stack_item){.begin = t->size, .max = max, .is_constant = is_constant};
     put_token(t, token);
 }
 
@@ -95,7 +95,7 @@ static void expression_copy(struct translation *t, size_t depth)
         t->failed = true;
         return;
     }
-    struct item item = t->items[t->count - 1 - depth];
+    struct unwind_stack_item item = t->items[t->count - 1 - depth];
     size_t end = depth ? t->items[t->count - depth].begin : t->size, begin = item.begin;
     item.begin = t->size;
     expression_put(t, t->text + begin, end - begin);
@@ -112,14 +112,14 @@ static void swap(struct translation *t)
 {
     if (!need(t, 2))
         return;
-    struct item low = t->items[t->count - 2], top = t->items[t->count - 1];
+    struct unwind_stack_item low = t->items[t->count - 2], top = t->items[t->count - 1];
     size_t low_size = top.begin - low.begin, top_size = t->size - top.begin;
     char text[MAX_TEXT];
     memcpy(text, t->text + top.begin, top_size);
     memmove(t->text + low.begin + top_size, t->text + low.begin, low_size);
     memcpy(t->text + low.begin, text, top_size);
-    t->items[t->count - 2] = (struct item){low.begin, top.max, top.is_constant};
-    t->items[t->count - 1] = (struct item){low.begin + top_size, low.max, low.is_constant};
+    t->items[t->count - 2] = (struct unwind_stack_item){low.begin, top.max, top.is_constant};
+    t->items[t->count - 1] = (struct unwind_stack_item){low.begin + top_size, low.max, low.is_constant};
 }
 
 /* Replaces the two topmost items by the result of an operator. */

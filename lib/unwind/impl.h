@@ -1,6 +1,6 @@
 /* Shared by the files of this folder. Private to it.
  *
- *     format reader ──rules at an address──▶ struct builder ──ranges of changes──▶ sink */
+ *     format reader ──rules at an address──▶ struct unwind_builder ──ranges of changes──▶ sink */
 #pragma once
 
 #include "base/account.h"
@@ -13,22 +13,22 @@ enum {
 
 /* The rules at an address. A register gets a slot when it is first mentioned and keeps it, so rules come in the order in which
  * the range mentions them. */
-struct rules {
+struct unwind_rules {
     struct sl_unwind_rule cfa; /* valid if cfa_known */
     bool cfa_known;
     bool beyond_text; /* see sl_unwind_row */
     size_t count;
-    struct slot {
+    struct unwind_slot {
         struct sl_unwind_rule rule;
         bool set; /* false: the register is unchanged or lost, by the ABI */
     } slots[MAX_SLOTS];
 };
 
-struct span {
+struct unwind_span {
     uint64_t start, end;
 };
 
-struct builder {
+struct unwind_builder {
     struct sl_unwind_sink *sink;
     struct sl_error *error;
     enum sl_cpu_family family;
@@ -37,13 +37,13 @@ struct builder {
     struct sl_unwind_row *rows;
     struct sl_unwind_rule *rules;
     size_t row_count, row_capacity, rule_count, rule_capacity;
-    struct rules *last; /* the rules after the last row */
+    struct unwind_rules *last; /* the rules after the last row */
     struct sl_account account;
     uint64_t start;
     bool signal_frame; /* for the ranges that follow */
     size_t emitted;    /* ranges passed to the sink */
     bool keeps_spans;
-    struct span *spans; /* of those ranges, if keeps_spans */
+    struct unwind_span *spans; /* of those ranges, if keeps_spans */
     size_t span_count, span_capacity;
     bool open;
     enum sl_code code; /* the first failure; sticky */
@@ -52,36 +52,36 @@ struct builder {
 /* ---- build.c ---- */
 
 /* False when out of memory. Call builder_free() in any case. */
-bool builder_init(struct builder *b, struct sl_unwind_sink *sink, enum sl_cpu_family family, struct sl_budget *budget,
-                  struct sl_error *error);
-void builder_free(struct builder *b);
+bool builder_init(struct unwind_builder *b, struct sl_unwind_sink *sink, enum sl_cpu_family family,
+                  struct sl_budget *budget, struct sl_error *error);
+void builder_free(struct unwind_builder *b);
 
 /* Spends steps of the budget; false, and the builder fails, when none are left. */
-bool builder_spend(struct builder *b, uint32_t steps);
+bool builder_spend(struct unwind_builder *b, uint32_t steps);
 
 /* Cost of an instruction that searches, copies or compares rules. */
-static inline uint32_t count_steps(const struct rules *rules)
+static inline uint32_t count_steps(const struct unwind_rules *rules)
 {
     return 1 + (uint32_t)rules->count / 4;
 }
 
 /* Sets the rules from `address` on (ascending within a range); only changes are recorded. Rules without a known CFA end the
  * range, and the next ones with a CFA begin another. */
-void builder_row(struct builder *b, uint64_t address, const struct rules *rules);
+void builder_row(struct unwind_builder *b, uint64_t address, const struct unwind_rules *rules);
 
 /* Ends the range at `end` and passes it to the sink. Returns the builder's code. */
-enum sl_code builder_end(struct builder *b, uint64_t end);
+enum sl_code builder_end(struct unwind_builder *b, uint64_t end);
 
 /* Stops recording spans and sorts them; builder_gap() may be called from now on. */
-void builder_close_spans(struct builder *b);
+void builder_close_spans(struct unwind_builder *b);
 
 /* Finds the first part of [start, end) outside of all spans; false when there is none. */
-bool builder_gap(const struct builder *b, uint64_t start, uint64_t end, struct span *gap);
+bool builder_gap(const struct unwind_builder *b, uint64_t start, uint64_t end, struct unwind_span *gap);
 
 /* Sets the rule of rule->reg, or of its name. False when all slots are taken. */
-bool rules_set(struct rules *rules, const struct sl_unwind_rule *rule);
-void rules_clear(struct rules *rules);
-void rules_copy(struct rules *to, const struct rules *from);
+bool rules_set(struct unwind_rules *rules, const struct sl_unwind_rule *rule);
+void rules_clear(struct unwind_rules *rules);
+void rules_copy(struct unwind_rules *to, const struct unwind_rules *from);
 
 static inline struct sl_unwind_rule rule_offset(unsigned reg, unsigned base, int64_t offset)
 {
@@ -141,17 +141,18 @@ struct frames { /* a section of call frame information */
 };
 
 /* Reads every entry of the section. */
-enum sl_code frames_read(const struct frames *frames, struct builder *b);
+enum sl_code frames_read(const struct frames *frames, struct unwind_builder *b);
 
 /* Reads the entry at an offset. */
-enum sl_code frames_read_at(const struct frames *frames, uint64_t offset, struct builder *b);
+enum sl_code frames_read_at(const struct frames *frames, uint64_t offset, struct unwind_builder *b);
 
 /* ---- the other formats ---- */
 
 /* `frames` has no bytes if there is no __eh_frame. */
 enum sl_code compact_read(struct sl_object *object, struct sl_bytes info, const struct frames *frames,
-                          struct builder *b);
-enum sl_code ehabi_read(struct sl_object *object, struct builder *b); /* fills the gaps between the builder's ranges */
-enum sl_code pdb_read(const struct sl_object *object, struct builder *b);
-enum sl_code pe_read(struct sl_object *object, struct builder *b);
-enum sl_code breakpad_stack_read(const struct sl_object *object, struct builder *b);
+                          struct unwind_builder *b);
+enum sl_code ehabi_read(struct sl_object *object,
+                        struct unwind_builder *b); /* fills the gaps between the builder's ranges */
+enum sl_code pdb_read(const struct sl_object *object, struct unwind_builder *b);
+enum sl_code pe_read(struct sl_object *object, struct unwind_builder *b);
+enum sl_code breakpad_stack_read(const struct sl_object *object, struct unwind_builder *b);

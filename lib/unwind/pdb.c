@@ -6,7 +6,7 @@
 
 static bool pdb_add(void *arg, const struct sl_pdb_frame *f)
 {
-    struct builder *b = arg;
+    struct unwind_builder *b = arg;
     struct sl_unwind_win win = {
         .type = f->type,
         .start = f->start,
@@ -30,7 +30,7 @@ static bool pdb_add(void *arg, const struct sl_pdb_frame *f)
     return b->code == SL_OK;
 }
 
-enum sl_code pdb_read(const struct sl_object *object, struct builder *b)
+enum sl_code pdb_read(const struct sl_object *object, struct unwind_builder *b)
 {
     enum sl_code code = sl_pdb_frames(sl_object_as_pdb(object), pdb_add, b, NULL);
     if (b->code == SL_OK && code != SL_OK && code != SL_NOT_FOUND)

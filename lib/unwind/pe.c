@@ -1,7 +1,7 @@
 /* PE: finds the exception directory (Microsoft's "PE Format"). */
 #include "unwind/pe.h"
 
-enum sl_code pe_read(struct sl_object *object, struct builder *b)
+enum sl_code pe_read(struct sl_object *object, struct unwind_builder *b)
 {
     struct pe_tables t = {object, sl_object_exceptions(object)};
     if (!t.directory.size)

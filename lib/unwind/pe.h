@@ -8,5 +8,5 @@ struct pe_tables {
     struct sl_bytes directory; /* the RUNTIME_FUNCTIONs */
 };
 
-enum sl_code pe_read_x86_64(const struct pe_tables *tables, struct builder *b);
-enum sl_code pe_read_arm64(const struct pe_tables *tables, struct builder *b);
+enum sl_code pe_read_x86_64(const struct pe_tables *tables, struct unwind_builder *b);
+enum sl_code pe_read_arm64(const struct pe_tables *tables, struct unwind_builder *b);

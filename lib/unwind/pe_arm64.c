@@ -25,14 +25,14 @@ enum step_kind {
     STEP_SET_FP,    /* x29 = sp + offset */
 };
 
-struct step {
+struct pe_arm64_step {
     uint8_t kind, first, second; /* second: 0 = none */
     bool before;                 /* executed by an earlier part of the function */
     uint32_t offset;             /* bytes */
 };
 
 struct steps {
-    struct step items[MAX_STEPS]; /* newest first */
+    struct pe_arm64_step items[MAX_STEPS]; /* newest first */
     size_t count;
     bool bad;
 };
@@ -42,8 +42,8 @@ static void pe_arm64_add(struct steps *s, enum step_kind kind, unsigned first, u
     if (s->count == MAX_STEPS)
         s->bad = true;
     else
-        s->items[s->count++] =
-            (struct step){.kind = (uint8_t)kind, .first = (uint8_t)first, .second = (uint8_t)second, .offset = offset};
+        s->items[s->count++] = (struct pe_arm64_step){
+            .kind = (uint8_t)kind, .first = (uint8_t)first, .second = (uint8_t)second, .offset = offset};
 }
 
 /* ---- codes of .xdata ---- */
@@ -138,14 +138,14 @@ static bool read_xdata(const struct pe_tables *t, uint32_t address, struct steps
 
 /* ---- packed ---- */
 
-struct packed {
+struct arm64_packed_unwind {
     uint32_t frame, saved, integers, floats; /* in bytes: whole frame; saved registers; of those x19.. and lr; d8.. */
     unsigned reg_f, reg_i, cr;
     bool homed;
 };
 
 /* Adds the saves of the canonical prologue, oldest first; the first one allocates the save area. */
-static void add_saves(struct steps *s, const struct packed *p)
+static void add_saves(struct steps *s, const struct arm64_packed_unwind *p)
 {
     uint32_t at = 0;
     bool lr_pending = p->cr == 1;
@@ -170,7 +170,7 @@ static void add_saves(struct steps *s, const struct packed *p)
         pe_arm64_add(s, i == 0 && !p->integers && !p->floats ? STEP_ALLOC : STEP_NOTHING, 0, 0, p->saved);
 }
 
-static void add_frame(struct steps *s, const struct packed *p)
+static void add_frame(struct steps *s, const struct arm64_packed_unwind *p)
 {
     uint32_t local = p->frame - p->saved;
     bool has_frame = p->cr >= 2;
@@ -189,11 +189,11 @@ static void add_frame(struct steps *s, const struct packed *p)
 
 static bool read_packed(uint32_t word, struct steps *s, uint32_t *length)
 {
-    struct packed p = {.frame = (word >> 23) * 16,
-                       .reg_f = word >> 13 & 7,
-                       .reg_i = word >> 16 & 15,
-                       .homed = word >> 20 & 1,
-                       .cr = word >> 21 & 3};
+    struct arm64_packed_unwind p = {.frame = (word >> 23) * 16,
+                                    .reg_f = word >> 13 & 7,
+                                    .reg_i = word >> 16 & 15,
+                                    .homed = word >> 20 & 1,
+                                    .cr = word >> 21 & 3};
     *length = (word >> 2 & 0x7FF) * 4;
     p.integers = p.reg_i * 8 + (p.cr == 1 ? 8 : 0);
     p.floats = p.reg_f ? p.reg_f * 8 + 8 : 0;
@@ -205,7 +205,7 @@ static bool read_packed(uint32_t word, struct steps *s, uint32_t *length)
     add_saves(s, &p);
     add_frame(s, &p);
     for (size_t i = 0; i < s->count / 2; i++) {
-        struct step swap = s->items[i];
+        struct pe_arm64_step swap = s->items[i];
         s->items[i] = s->items[s->count - 1 - i];
         s->items[s->count - 1 - i] = swap;
     }
@@ -217,19 +217,19 @@ static bool read_packed(uint32_t word, struct steps *s, uint32_t *length)
 
 /* ---- rules ---- */
 
-struct state {
-    struct rules rules;
+struct pe_arm64_state {
+    struct unwind_rules rules;
     int64_t stack; /* distance from sp to the CFA in bytes */
     bool has_frame;
-    struct step last; /* the last save */
+    struct pe_arm64_step last; /* the last save */
 };
 
-static void pe_arm64_set(struct state *s, struct sl_unwind_rule rule)
+static void pe_arm64_set(struct pe_arm64_state *s, struct sl_unwind_rule rule)
 {
     rules_set(&s->rules, &rule);
 }
 
-static void save(struct state *s, const struct step *step, int64_t offset)
+static void save(struct pe_arm64_state *s, const struct pe_arm64_step *step, int64_t offset)
 {
     const unsigned regs[] = {step->first, step->second};
     for (size_t i = 0; i < 2 && (i == 0 || regs[i]); i++) {
@@ -242,9 +242,9 @@ static void save(struct state *s, const struct step *step, int64_t offset)
     s->last.offset = (uint32_t)offset;
 }
 
-static void pe_arm64_apply(struct state *s, const struct step *step)
+static void pe_arm64_apply(struct pe_arm64_state *s, const struct pe_arm64_step *step)
 {
-    struct step next;
+    struct pe_arm64_step next;
     switch ((enum step_kind)step->kind) {
     case STEP_NOTHING: break;
     case STEP_ALLOC: s->stack += step->offset; break;
@@ -270,9 +270,9 @@ static void pe_arm64_apply(struct state *s, const struct step *step)
         pe_arm64_set(s, rule_offset(SL_UNWIND_CFA, SP, s->stack));
 }
 
-static void pe_arm64_run(struct builder *b, const struct steps *steps, uint32_t begin, uint32_t length)
+static void pe_arm64_run(struct unwind_builder *b, const struct steps *steps, uint32_t begin, uint32_t length)
 {
-    struct state s = {.stack = 0};
+    struct pe_arm64_state s = {.stack = 0};
     uint32_t offset = 0;
     pe_arm64_set(&s, rule_offset(SL_UNWIND_CFA, SP, 0));
     for (size_t i = steps->count; i-- > 0;) {
@@ -287,7 +287,7 @@ static void pe_arm64_run(struct builder *b, const struct steps *steps, uint32_t 
     builder_end(b, (uint64_t)begin + length);
 }
 
-enum sl_code pe_read_arm64(const struct pe_tables *t, struct builder *b)
+enum sl_code pe_read_arm64(const struct pe_tables *t, struct unwind_builder *b)
 {
     struct sl_reader r = sl_reader(t->directory, false);
     b->ra = LR;

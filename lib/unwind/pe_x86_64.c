@@ -30,21 +30,21 @@ struct info { /* UNWIND_INFO */
     const uint8_t *codes; /* `count` codes of two bytes */
 };
 
-struct code {
+struct unwind_x86_64_code {
     uint8_t offset, op, info;
     uint32_t operand; /* for codes with more than one slot; in bytes */
 };
 
 struct part_reader {
     const struct pe_tables *tables;
-    struct builder *b;
+    struct unwind_builder *b;
     struct info *chain; /* UNWIND_INFO of the part itself, then of earlier parts */
     size_t capacity;
 };
 
 /* Effect of the prologue so far. */
-struct state {
-    struct rules rules;
+struct pe_x86_64_state {
+    struct unwind_rules rules;
     int64_t stack;  /* distance from rsp to the CFA in bytes, before a frame register was set */
     bool has_frame; /* CFA and saved registers are relative to the frame register */
     unsigned frame;
@@ -75,7 +75,7 @@ static bool read_info(const struct part_reader *pe, uint32_t address, struct inf
 }
 
 /* Decodes the code in slot `*at` and moves `*at` past it. */
-static bool read_code(const struct info *info, unsigned *at, struct code *code)
+static bool read_code(const struct info *info, unsigned *at, struct unwind_x86_64_code *code)
 {
     static const uint8_t slots[] = {1, 2, 1, 1, 2, 3, 1, 2, 2, 3, 1};
     struct sl_reader r = sl_reader((struct sl_bytes){info->codes, info->count * 2u}, false);
@@ -105,12 +105,12 @@ static unsigned dwarf_register(unsigned number)
     return map[number & 15];
 }
 
-static void pe_x86_64_set(struct state *s, struct sl_unwind_rule rule)
+static void pe_x86_64_set(struct pe_x86_64_state *s, struct sl_unwind_rule rule)
 {
     rules_set(&s->rules, &rule);
 }
 
-static void pe_x86_64_apply(struct state *s, const struct info *info, const struct code *code)
+static void pe_x86_64_apply(struct pe_x86_64_state *s, const struct info *info, const struct unwind_x86_64_code *code)
 {
     switch (code->op) {
     case UWOP_PUSH_NONVOL:
@@ -145,7 +145,7 @@ static void pe_x86_64_apply(struct state *s, const struct info *info, const stru
 }
 
 /* Decodes the codes of the prologue, newest first; returns their number, -1 for an unsupported code. */
-static int read_codes(const struct info *info, struct code codes[255])
+static int read_codes(const struct info *info, struct unwind_x86_64_code codes[255])
 {
     unsigned at = 0;
     int count = 0;
@@ -158,12 +158,12 @@ static int read_codes(const struct info *info, struct code codes[255])
 }
 
 /* A part whose codes are being applied; rows at or after `end` are dropped. */
-struct part {
+struct x86_64_unwind_part {
     uint32_t begin, end;
-    struct builder *b;
+    struct unwind_builder *b;
 };
 
-static void add_row(const struct part *part, unsigned offset, const struct rules *rules)
+static void add_row(const struct x86_64_unwind_part *part, unsigned offset, const struct unwind_rules *rules)
 {
     if (offset < part->end - part->begin)
         builder_row(part->b, part->begin + offset, rules);
@@ -171,8 +171,8 @@ static void add_row(const struct part *part, unsigned offset, const struct rules
 
 /* Runs the codes from the oldest on. Each takes effect after its instruction; codes at one offset make one row. In well-formed
  * prologues offsets ascend; otherwise only the rules after the prologue are used. */
-static void run_part(const struct part *part, const struct info *info, const struct code *codes, int count,
-                     struct state *s)
+static void run_part(const struct x86_64_unwind_part *part, const struct info *info,
+                     const struct unwind_x86_64_code *codes, int count, struct pe_x86_64_state *s)
 {
     bool ascend = true;
     for (int i = 0; i + 1 < count; i++)
@@ -190,7 +190,7 @@ static void run_part(const struct part *part, const struct info *info, const str
 
 /* ---- RUNTIME_FUNCTION ---- */
 
-static void begin_state(struct state *s)
+static void begin_state(struct pe_x86_64_state *s)
 {
     s->stack = 8;
     s->has_frame = false;
@@ -201,9 +201,9 @@ static void begin_state(struct state *s)
 
 static enum sl_code pe_x86_64_add_function(struct part_reader *pe, uint32_t begin, uint32_t end, uint32_t address)
 {
-    struct builder *b = pe->b;
-    struct state state;
-    struct code codes[255];
+    struct unwind_builder *b = pe->b;
+    struct pe_x86_64_state state;
+    struct unwind_x86_64_code codes[255];
     size_t depth = 0;
     int count = 0;
     bool ok = true;
@@ -233,11 +233,11 @@ static enum sl_code pe_x86_64_add_function(struct part_reader *pe, uint32_t begi
         b->sink->skipped += b->code == SL_OK;
         return b->code;
     }
-    run_part(&(struct part){begin, end, b}, &pe->chain[0], codes, count, &state);
+    run_part(&(struct x86_64_unwind_part){begin, end, b}, &pe->chain[0], codes, count, &state);
     return builder_end(b, end);
 }
 
-enum sl_code pe_read_x86_64(const struct pe_tables *tables, struct builder *b)
+enum sl_code pe_read_x86_64(const struct pe_tables *tables, struct unwind_builder *b)
 {
     struct sl_reader r = sl_reader(tables->directory, false);
     struct part_reader pe = {.tables = tables, .b = b};

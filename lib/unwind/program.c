@@ -38,13 +38,13 @@ enum {
     MAX_REMEMBERED = 32,
 };
 
-struct run {
+struct unwind_program_run {
     const struct frames *frames;
     const struct cie *cie;
-    struct builder *b;
+    struct unwind_builder *b;
     struct sl_reader r;
-    struct rules now;
-    struct rules *remembered[MAX_REMEMBERED]; /* allocated when first used */
+    struct unwind_rules now;
+    struct unwind_rules *remembered[MAX_REMEMBERED]; /* allocated when first used */
     size_t depth;
     uint64_t at, end; /* current location, absolute; rows end at `end` */
     bool has_cfa;     /* the CFA is a register and an offset; def_cfa_register and def_cfa_offset change one of them */
@@ -53,7 +53,7 @@ struct run {
 
 /* ---- rules ---- */
 
-static unsigned translate_register(const struct run *run, uint64_t number)
+static unsigned translate_register(const struct unwind_program_run *run, uint64_t number)
 {
     if (number == run->cie->return_register)
         return SL_UNWIND_RA;
@@ -63,26 +63,26 @@ static unsigned translate_register(const struct run *run, uint64_t number)
 }
 
 /* Number of a register that a rule reads; unlike translate_register() it does not map the return address register to SL_UNWIND_RA. */
-static unsigned translate_base(const struct run *run, uint64_t number)
+static unsigned translate_base(const struct unwind_program_run *run, uint64_t number)
 {
     if (run->frames->swapped && (number == 4 || number == 5))
         number ^= 1;
     return number < SL_UNWIND_NAMED ? (unsigned)number : SL_UNWIND_NAMED;
 }
 
-static int64_t factored(const struct run *run, int64_t offset)
+static int64_t factored(const struct unwind_program_run *run, int64_t offset)
 {
     return (int64_t)((uint64_t)offset * (uint64_t)run->cie->data_alignment);
 }
 
 /* Sets a rule. Rules of registers without names are dropped: nothing uses them, and a hostile file may have many. */
-static void unwind_program_set(struct run *run, const struct sl_unwind_rule *rule)
+static void unwind_program_set(struct unwind_program_run *run, const struct sl_unwind_rule *rule)
 {
     if (sl_unwind_register_name(run->b->family, rule->reg) && !rules_set(&run->now, rule))
         run->bad = true;
 }
 
-static void set_kind(struct run *run, uint64_t number, enum sl_unwind_kind kind)
+static void set_kind(struct unwind_program_run *run, uint64_t number, enum sl_unwind_kind kind)
 {
     struct sl_unwind_rule rule = {.reg = (uint16_t)translate_register(run, number), .kind = (uint8_t)kind};
     if (rule.reg == SL_UNWIND_RA && kind == SL_UNWIND_SAME)
@@ -90,7 +90,7 @@ static void set_kind(struct run *run, uint64_t number, enum sl_unwind_kind kind)
     unwind_program_set(run, &rule);
 }
 
-static void set_offset(struct run *run, uint64_t number, int64_t offset, bool is_value)
+static void set_offset(struct unwind_program_run *run, uint64_t number, int64_t offset, bool is_value)
 {
     unsigned reg = translate_register(run, number);
     struct sl_unwind_rule rule =
@@ -98,7 +98,7 @@ static void set_offset(struct run *run, uint64_t number, int64_t offset, bool is
     unwind_program_set(run, &rule);
 }
 
-static void set_register(struct run *run, uint64_t number, uint64_t other)
+static void set_register(struct unwind_program_run *run, uint64_t number, uint64_t other)
 {
     struct sl_unwind_rule rule = rule_register(translate_register(run, number), translate_base(run, other));
     if (!sl_unwind_register_name(run->b->family, rule.base))
@@ -107,7 +107,7 @@ static void set_register(struct run *run, uint64_t number, uint64_t other)
 }
 
 /* Charges an expression: nearly every byte causes a number to be printed and text to be moved. */
-static void spend_expression(struct run *run, struct sl_bytes expression)
+static void spend_expression(struct unwind_program_run *run, struct sl_bytes expression)
 {
     enum { STEPS_PER_BYTE = 8 };
     run->bad = expression.size > UINT32_MAX / STEPS_PER_BYTE ||
@@ -115,7 +115,8 @@ static void spend_expression(struct run *run, struct sl_bytes expression)
 }
 
 /* Returns the concatenation of both pieces, in the arena. */
-static struct sl_str unwind_program_join(struct run *run, const void *first, size_t size, struct sl_str second)
+static struct sl_str unwind_program_join(struct unwind_program_run *run, const void *first, size_t size,
+                                         struct sl_str second)
 {
     char *data = sl_arena_alloc(&run->b->arena, size + second.size + 1, 1);
     if (!data) {
@@ -137,11 +138,11 @@ static struct sl_unwind_rule expression_rule(unsigned reg, struct sl_str express
 
 /* Sets a rule from an expression. If text cannot express it, the rule stays an expression rather than becoming undefined: in
  * text, an undefined register is omitted where no rule precedes. */
-static void set_expression(struct run *run, uint64_t number, struct sl_bytes expression, bool is_value)
+static void set_expression(struct unwind_program_run *run, uint64_t number, struct sl_bytes expression, bool is_value)
 {
     static const char deref[] = {DW_OP_deref};
     struct sl_str text;
-    struct builder *b = run->b;
+    struct unwind_builder *b = run->b;
     unsigned reg = translate_register(run, number);
     struct sl_unwind_rule rule;
     spend_expression(run, expression);
@@ -158,17 +159,17 @@ static void set_expression(struct run *run, uint64_t number, struct sl_bytes exp
         unwind_program_set(run, &rule);
 }
 
-static void set_cfa(struct run *run, uint64_t number, int64_t offset)
+static void set_cfa(struct unwind_program_run *run, uint64_t number, int64_t offset)
 {
     run->now.cfa = rule_offset(SL_UNWIND_CFA, translate_base(run, number), offset);
     run->now.cfa_known = sl_unwind_register_name(run->b->family, run->now.cfa.base) != NULL;
     run->has_cfa = true;
 }
 
-static void set_cfa_expression(struct run *run, struct sl_bytes expression)
+static void set_cfa_expression(struct unwind_program_run *run, struct sl_bytes expression)
 {
     struct sl_str text;
-    struct builder *b = run->b;
+    struct unwind_builder *b = run->b;
     run->has_cfa = false;
     spend_expression(run, expression);
     if (expression_translate(expression, b->family, run->frames->big_endian, false, &b->arena, &text))
@@ -181,7 +182,7 @@ static void set_cfa_expression(struct run *run, struct sl_bytes expression)
 
 /* Changes the register or the offset of the CFA, which must be a register and an offset. Exception: for MIPS, RISC-V and
  * LoongArch the assembler begins tables with a register alone, whose offset is 0. */
-static void change_cfa(struct run *run, bool change_register, uint64_t number, int64_t offset)
+static void change_cfa(struct unwind_program_run *run, bool change_register, uint64_t number, int64_t offset)
 {
     if (!run->has_cfa && change_register && !run->now.cfa_known)
         set_cfa(run, number, 0);
@@ -193,12 +194,12 @@ static void change_cfa(struct run *run, bool change_register, uint64_t number, i
         run->now.cfa.offset = offset;
 }
 
-static void restore(struct run *run, uint64_t number)
+static void restore(struct unwind_program_run *run, uint64_t number)
 {
     unsigned reg = translate_register(run, number);
-    const struct rules *initial = &run->cie->initial;
+    const struct unwind_rules *initial = &run->cie->initial;
     for (size_t i = 0; i < run->now.count; i++) {
-        struct slot *slot = &run->now.slots[i];
+        struct unwind_slot *slot = &run->now.slots[i];
         if (slot->rule.reg != reg)
             continue;
         slot->set = i < initial->count && initial->slots[i].set;
@@ -209,7 +210,7 @@ static void restore(struct run *run, uint64_t number)
 
 /* ---- remembered rules ---- */
 
-static void remember(struct run *run)
+static void remember(struct unwind_program_run *run)
 {
     if (run->depth < MAX_REMEMBERED && !run->remembered[run->depth])
         run->remembered[run->depth] = malloc(sizeof **run->remembered);
@@ -220,13 +221,13 @@ static void remember(struct run *run)
     rules_copy(run->remembered[run->depth++], &run->now);
 }
 
-static void recall(struct run *run)
+static void recall(struct unwind_program_run *run)
 {
     if (!run->depth) {
         run->bad = true;
         return;
     }
-    const struct rules *from = run->remembered[--run->depth];
+    const struct unwind_rules *from = run->remembered[--run->depth];
     size_t count = run->now.count;
     rules_copy(&run->now, from);
     /* registers mentioned since then keep their slots */
@@ -238,7 +239,7 @@ static void recall(struct run *run)
 
 /* ---- locations ---- */
 
-static void move(struct run *run, uint64_t to)
+static void move(struct unwind_program_run *run, uint64_t to)
 {
     if (to < run->at) {
         run->bad = true;
@@ -249,7 +250,7 @@ static void move(struct run *run, uint64_t to)
     run->at = to;
 }
 
-static void unwind_program_advance(struct run *run, uint64_t delta)
+static void unwind_program_advance(struct unwind_program_run *run, uint64_t delta)
 {
     uint64_t bytes, to;
     if (__builtin_mul_overflow(delta, run->cie->code_alignment, &bytes) || __builtin_add_overflow(run->at, bytes, &to))
@@ -258,7 +259,7 @@ static void unwind_program_advance(struct run *run, uint64_t delta)
         move(run, to);
 }
 
-static void set_location(struct run *run)
+static void set_location(struct unwind_program_run *run)
 {
     uint64_t to;
     if (frames_pointer(run->frames, &run->r, run->cie->pointer_encoding, run->cie->address_size, &to))
@@ -269,12 +270,12 @@ static void set_location(struct run *run)
 
 /* ---- instructions ---- */
 
-static struct sl_bytes read_block(struct run *run)
+static struct sl_bytes read_block(struct unwind_program_run *run)
 {
     return sl_read_bytes(&run->r, sl_read_uleb(&run->r));
 }
 
-static void step_cfa(struct run *run, unsigned op)
+static void step_cfa(struct unwind_program_run *run, unsigned op)
 {
     struct sl_reader *r = &run->r;
     uint64_t number;
@@ -295,7 +296,7 @@ static void step_cfa(struct run *run, unsigned op)
     }
 }
 
-static void step_register(struct run *run, unsigned op)
+static void step_register(struct unwind_program_run *run, unsigned op)
 {
     struct sl_reader *r = &run->r;
     uint64_t number = sl_read_uleb(r);
@@ -317,7 +318,7 @@ static void step_register(struct run *run, unsigned op)
     }
 }
 
-static void unwind_program_step(struct run *run)
+static void unwind_program_step(struct unwind_program_run *run)
 {
     struct sl_reader *r = &run->r;
     unsigned op = sl_read_u8(r), low = op & 0x3F;
@@ -351,7 +352,7 @@ static void unwind_program_step(struct run *run)
     }
 }
 
-static bool execute(struct run *run, struct sl_bytes instructions)
+static bool execute(struct unwind_program_run *run, struct sl_bytes instructions)
 {
     run->r = sl_reader(instructions, run->frames->big_endian);
     while (!run->bad && sl_reader_left(&run->r)) {
@@ -363,24 +364,25 @@ static bool execute(struct run *run, struct sl_bytes instructions)
 }
 
 /* Initialises everything except the rules, a large array of which little is used. */
-static void unwind_program_begin(struct run *run, const struct frames *frames, const struct cie *cie, struct builder *b)
+static void unwind_program_begin(struct unwind_program_run *run, const struct frames *frames, const struct cie *cie,
+                                 struct unwind_builder *b)
 {
-    memset(run, 0, offsetof(struct run, now));
-    memset(run->remembered, 0, sizeof *run - offsetof(struct run, remembered));
+    memset(run, 0, offsetof(struct unwind_program_run, now));
+    memset(run->remembered, 0, sizeof *run - offsetof(struct unwind_program_run, remembered));
     run->frames = frames;
     run->cie = cie;
     run->b = b;
 }
 
-static void unwind_program_end(struct run *run)
+static void unwind_program_end(struct unwind_program_run *run)
 {
     for (size_t i = 0; i < MAX_REMEMBERED && run->remembered[i]; i++)
         free(run->remembered[i]);
 }
 
-bool program_begin(const struct frames *frames, struct cie *cie, struct builder *b)
+bool program_begin(const struct frames *frames, struct cie *cie, struct unwind_builder *b)
 {
-    struct run run;
+    struct unwind_program_run run;
     unwind_program_begin(&run, frames, cie, b);
     rules_clear(&run.now);
     rules_clear(&cie->initial);
@@ -390,9 +392,9 @@ bool program_begin(const struct frames *frames, struct cie *cie, struct builder 
     return ok;
 }
 
-bool program_run(const struct frames *frames, const struct cie *cie, const struct fde *fde, struct builder *b)
+bool program_run(const struct frames *frames, const struct cie *cie, const struct fde *fde, struct unwind_builder *b)
 {
-    struct run run;
+    struct unwind_program_run run;
     unwind_program_begin(&run, frames, cie, b);
     run.at = fde->start;
     run.end = fde->end;

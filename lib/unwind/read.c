@@ -20,7 +20,7 @@ static struct frames open_frames(struct sl_object *object, bool is_eh)
 }
 
 /* True if reading continues with the next table; a malformed table is reported after the others were read. */
-static bool goes_on(struct builder *b, enum sl_code *first)
+static bool goes_on(struct unwind_builder *b, enum sl_code *first)
 {
     if ((b->code != SL_OK && b->code != SL_MALFORMED) || sl_budget_exhausted(b->account.budget))
         return false;
@@ -29,7 +29,7 @@ static bool goes_on(struct builder *b, enum sl_code *first)
     return true;
 }
 
-static enum sl_code read_dwarf(struct sl_object *object, struct builder *b)
+static enum sl_code read_dwarf(struct sl_object *object, struct unwind_builder *b)
 {
     const struct sl_object_info *info = sl_object_info(object);
     struct frames debug = open_frames(object, false), eh = open_frames(object, true);
@@ -52,7 +52,7 @@ static enum sl_code read_dwarf(struct sl_object *object, struct builder *b)
     return b->code;
 }
 
-static enum sl_code read_tables(struct sl_object *object, struct builder *b)
+static enum sl_code read_tables(struct sl_object *object, struct unwind_builder *b)
 {
     switch (sl_format_traits(sl_object_info(object)->format)->unwind) {
     case SL_UNWIND_NONE: return SL_OK;
@@ -69,7 +69,7 @@ static enum sl_code read_tables(struct sl_object *object, struct builder *b)
 
 enum sl_code sl_unwind_read(struct sl_object *object, struct sl_unwind_sink *sink, struct sl_error *error)
 {
-    struct builder b;
+    struct unwind_builder b;
     if (!builder_init(&b, sink, sl_arch_family(sl_object_info(object)->arch), sl_object_budget(object), error))
         return sl_fail(error, SL_BUSY, "out of memory");
     enum sl_code code = read_tables(object, &b);

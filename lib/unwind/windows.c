@@ -6,22 +6,22 @@
 
 enum { EBX = 3, ESP, EBP, ESI, EDI, EIP, MAX_VARIABLES = 32, MAX_DEPTH = 64 };
 
-struct variable {
+struct windows_program_variable {
     struct sl_str name;
     uint32_t value;
     bool set, assigned; /* `assigned`: by the program */
 };
 
-struct item { /* stack item: a number, or a variable that may be assigned to */
+struct windows_program_item { /* stack item: a number, or a variable that may be assigned to */
     bool is_variable, is_undefined;
     uint32_t value; /* or the index of the variable */
 };
 
 struct win_program {
     const struct sl_walk_state *s;
-    struct variable variables[MAX_VARIABLES];
+    struct windows_program_variable variables[MAX_VARIABLES];
     size_t variable_count;
-    struct item stack[MAX_DEPTH];
+    struct windows_program_item stack[MAX_DEPTH];
     size_t depth;
 };
 
@@ -38,7 +38,7 @@ static size_t find_variable(struct win_program *p, struct sl_str name)
     while (i < p->variable_count && !sl_str_equal(p->variables[i].name, name))
         i++;
     if (i == p->variable_count && i < MAX_VARIABLES)
-        p->variables[p->variable_count++] = (struct variable){.name = name};
+        p->variables[p->variable_count++] = (struct windows_program_variable){.name = name};
     return i;
 }
 
@@ -49,7 +49,7 @@ static void define(struct win_program *p, struct sl_str name, uint64_t value)
     p->variables[i].set = true;
 }
 
-static bool push_item(struct win_program *p, struct item item)
+static bool push_item(struct win_program *p, struct windows_program_item item)
 {
     if (p->depth == MAX_DEPTH)
         return false;
@@ -61,7 +61,7 @@ static bool pop_value(struct win_program *p, uint64_t *value)
 {
     if (!p->depth)
         return false;
-    struct item item = p->stack[--p->depth];
+    struct windows_program_item item = p->stack[--p->depth];
     *value = item.is_variable ? p->variables[item.value].value : item.value;
     return !item.is_undefined && (!item.is_variable || p->variables[item.value].set);
 }
@@ -74,7 +74,7 @@ static bool assign(struct win_program *p)
         return false;
     if (!p->depth || !p->stack[p->depth - 1].is_variable)
         return false;
-    struct variable *to = &p->variables[p->stack[--p->depth].value];
+    struct windows_program_variable *to = &p->variables[p->stack[--p->depth].value];
     to->value = (uint32_t)value;
     to->set = to->assigned = !undefined;
     return true;
@@ -84,14 +84,14 @@ static bool win_load(struct win_program *p)
 {
     uint64_t address, value;
     return pop_value(p, &address) && walk_read(p->s, address, &value) &&
-           push_item(p, (struct item){.value = (uint32_t)value});
+           push_item(p, (struct windows_program_item){.value = (uint32_t)value});
 }
 
 static bool win_operate(struct win_program *p, struct sl_str token)
 {
     uint64_t a, b, value;
     return pop_value(p, &b) && pop_value(p, &a) && postfix_operate(token, a, b, &value) &&
-           push_item(p, (struct item){.value = (uint32_t)value});
+           push_item(p, (struct windows_program_item){.value = (uint32_t)value});
 }
 
 static bool win_token(struct win_program *p, struct sl_str token)
@@ -104,13 +104,14 @@ static bool win_token(struct win_program *p, struct sl_str token)
     if (token.size == 1 && memchr("+-*/%@", token.data[0], 6))
         return win_operate(p, token);
     if (sl_str_equal(token, SL_STR(".undef")))
-        return push_item(p, (struct item){.is_undefined = true});
+        return push_item(p, (struct windows_program_item){.is_undefined = true});
     if (token.data[0] == '$' || token.data[0] == '.') {
         size_t i = find_variable(p, token);
-        return i < MAX_VARIABLES && push_item(p, (struct item){.is_variable = true, .value = (uint32_t)i});
+        return i < MAX_VARIABLES &&
+               push_item(p, (struct windows_program_item){.is_variable = true, .value = (uint32_t)i});
     }
     bool fits = postfix_number(token, &value) && value + 0x80000000u <= UINT32_MAX;
-    return fits && push_item(p, (struct item){.value = (uint32_t)value});
+    return fits && push_item(p, (struct windows_program_item){.value = (uint32_t)value});
 }
 
 /* Runs a program. Some compilers omit the blank after `=`. */
