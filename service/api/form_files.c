@@ -4,7 +4,7 @@
 
 /* ---- the form ---- */
 
-struct splitting {
+struct form_splitting {
     struct own_files *files;
     struct sl_arena *arena;
     struct multipart *multipart;
@@ -22,7 +22,7 @@ static struct sl_str path_base_name(struct sl_str path)
     return path;
 }
 
-static enum sl_code begin_file(struct splitting *s, struct sl_error *error)
+static enum sl_code begin_file(struct form_splitting *s, struct sl_error *error)
 {
     struct sl_str called = multipart_file_name(s->multipart);
     const char *kept = sl_arena_strndup(s->arena, called.data ? called.data : "", called.size);
@@ -39,7 +39,7 @@ static enum sl_code begin_file(struct splitting *s, struct sl_error *error)
 
 static enum sl_code begin_part(void *arg, struct sl_str name, struct sl_error *error)
 {
-    struct splitting *s = arg;
+    struct form_splitting *s = arg;
     s->part = NULL;
     s->text = NULL;
     if (sl_str_equal(name, SL_STR("artifact")))
@@ -56,7 +56,7 @@ static enum sl_code begin_part(void *arg, struct sl_str name, struct sl_error *e
 /* Pieces of a part are contiguous in the form. */
 static enum sl_code add_piece(void *arg, struct sl_bytes data, struct sl_error *error)
 {
-    const struct splitting *s = arg;
+    const struct form_splitting *s = arg;
     if (!s->text)
         return SL_OK;
     if (!s->text->size)
@@ -71,7 +71,7 @@ static enum sl_code add_piece(void *arg, struct sl_bytes data, struct sl_error *
 enum sl_code form_split(struct sl_bytes form, struct sl_str boundary, struct sl_arena *arena, struct own_files *files,
                         struct form_part *parts, size_t count, struct sl_error *error)
 {
-    struct splitting s = {.files = files, .arena = arena, .parts = parts, .count = count};
+    struct form_splitting s = {.files = files, .arena = arena, .parts = parts, .count = count};
     const struct multipart_callbacks callbacks = {.begin = begin_part, .data = add_piece, .arg = &s};
     if (!(s.multipart = multipart_new(arena, boundary, &callbacks)))
         return sl_fail(error, SL_BUSY, "out of memory");

@@ -16,9 +16,9 @@ struct service {
     void *reload_arg;
     /* ---- jobs ---- */
     struct fiber_group jobs_group;
-    struct results *results; /* job results in Redis for other nodes; NULL = off */
-    uint16_t node;           /* first 16 bits of job ids */
-    struct sl_map jobs;      /* keyed by the 16 bytes of the id */
+    struct job_results *results; /* job results in Redis for other nodes; NULL = off */
+    uint16_t node;               /* first 16 bits of job ids */
+    struct sl_map jobs;          /* keyed by the 16 bytes of the id */
     size_t running;
     struct {
         const char *task; /* NULL: free */

@@ -108,7 +108,7 @@ struct sl_str scraping_url(struct sl_arena *arena, struct sl_str text)
 
 /* ---- origins ---- */
 
-struct target { /* the URL to check */
+struct scraping_target { /* the URL to check */
     struct sl_str whole, scheme, host, port, path;
 };
 
@@ -117,15 +117,15 @@ struct pattern {
     bool below;                             /* the host began with "*." */
 };
 
-static bool read_target(struct sl_arena *arena, struct sl_str text, struct target *target)
+static bool read_target(struct sl_arena *arena, struct sl_str text, struct scraping_target *target)
 {
     char *copy = sl_arena_strndup(arena, text.data, text.size);
     CURLU *url = curl_url();
     bool good = copy && url && curl_url_set(url, CURLUPART_URL, copy, CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK;
     if (good)
-        *target = (struct target){text, scraping_part(arena, url, CURLUPART_SCHEME, 0), ascii_host(arena, url),
-                                  scraping_part(arena, url, CURLUPART_PORT, CURLU_DEFAULT_PORT),
-                                  scraping_part(arena, url, CURLUPART_PATH, 0)};
+        *target = (struct scraping_target){text, scraping_part(arena, url, CURLUPART_SCHEME, 0), ascii_host(arena, url),
+                                           scraping_part(arena, url, CURLUPART_PORT, CURLU_DEFAULT_PORT),
+                                           scraping_part(arena, url, CURLUPART_PATH, 0)};
     curl_url_cleanup(url);
     return good && target->scheme.data && target->host.data;
 }
@@ -195,7 +195,7 @@ static bool host_matches(const struct pattern *p, struct sl_str host)
            host.data[host.size - p->host.size - 1] == '.';
 }
 
-static bool matches(const struct pattern *p, const struct target *t)
+static bool matches(const struct pattern *p, const struct scraping_target *t)
 {
     bool any_scheme = !p->scheme.data || sl_str_equal(p->scheme, SL_STR("*"));
     return (any_scheme || sl_str_equal(p->scheme, t->scheme)) && host_matches(p, t->host) &&
@@ -204,7 +204,7 @@ static bool matches(const struct pattern *p, const struct target *t)
 
 bool scraping_origin_allowed(struct sl_arena *arena, const struct sl_str *origins, size_t count, struct sl_str url)
 {
-    struct target target = {0};
+    struct scraping_target target = {0};
     bool parsed = count && read_target(arena, url, &target);
     for (size_t i = 0; i < count; i++) {
         struct pattern pattern;

@@ -90,7 +90,7 @@ static enum shared_result failure(const struct object_call *call, enum sl_code c
 }
 
 /* ---- get ---- */
-struct download {
+struct bucket_download {
     struct object_call call;
     const char *name;
     int fd;
@@ -111,13 +111,13 @@ static bool is_packed(int fd)
 
 static void unwrap(void *arg)
 {
-    struct download *d = arg;
+    struct bucket_download *d = arg;
     d->code = fetch_unwrap(d->fd, 0, &d->error);
 }
 
 static void download(void *arg)
 {
-    struct download *d = arg;
+    struct bucket_download *d = arg;
     d->code = object_get(&bucket.store, sl_str(d->name), d->fd, &d->call, &d->error);
     if (d->code == SL_OK && is_packed(d->fd) && pool_run(POOL_COMPRESS, unwrap, d, &d->error) != SL_OK)
         d->code = SL_INTERNAL;
@@ -132,7 +132,7 @@ static bool has_begun(int fd)
 }
 
 /* A whole entry may take a minute, but its first byte at most half a second. */
-static enum shared_result get_within(struct download *d)
+static enum shared_result get_within(struct bucket_download *d)
 {
     struct fiber_group group;
     enum shared_result result = SHARED_HIT;
@@ -158,7 +158,8 @@ static enum shared_result get_within(struct download *d)
 
 static enum shared_result bucket_get(const char *name, int fd, struct shared_value *value)
 {
-    struct download d = {.call = {.timeout_ns = BODY_S * SECOND_NS, .refuse_pages = true}, .name = name, .fd = fd};
+    struct bucket_download d = {
+        .call = {.timeout_ns = BODY_S * SECOND_NS, .refuse_pages = true}, .name = name, .fd = fd};
     enum shared_result result = authorize() ? get_within(&d) : SHARED_UNREACHABLE;
     value->code = SL_OK;
     value->created_s = d.call.modified_s;

@@ -23,7 +23,7 @@ struct kind_run {
     bool wanted;
 };
 
-struct sweep {
+struct cleanup_walk {
     const struct cache_kind *kind;
     const struct cache_lifetimes *lifetimes;
     const struct cleanup_options *options;
@@ -32,7 +32,7 @@ struct sweep {
     struct cleanup_totals totals; /* of this kind */
 };
 
-static void failed(struct sweep *sweep, const char *what, const char *name)
+static void failed(struct cleanup_walk *sweep, const char *what, const char *name)
 {
     if (errno == ENOENT)
         return; /* already gone */
@@ -42,7 +42,7 @@ static void failed(struct sweep *sweep, const char *what, const char *name)
 }
 
 /* False when the file cannot be read. */
-static bool expired(struct sweep *sweep, int at, const char *name, const struct stat *st, bool *is_expired)
+static bool expired(struct cleanup_walk *sweep, int at, const char *name, const struct stat *st, bool *is_expired)
 {
     uint8_t head[128]; /* fits the longest marker with a duration; other details are not needed */
     int fd = openat(at, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -69,7 +69,7 @@ static bool expired(struct sweep *sweep, int at, const char *name, const struct 
     return true;
 }
 
-static bool remove_file(struct sweep *sweep, int at, const char *name)
+static bool remove_file(struct cleanup_walk *sweep, int at, const char *name)
 {
     if (sweep->options->dry_run || unlinkat(at, name, 0) == 0 || errno == ENOENT)
         return true;
@@ -78,7 +78,7 @@ static bool remove_file(struct sweep *sweep, int at, const char *name)
 }
 
 /* Removes an entry if it has expired. True if it does not exist afterwards. */
-static bool sweep_entry(struct sweep *sweep, int at, const char *name, const struct stat *st)
+static bool sweep_entry(struct cleanup_walk *sweep, int at, const char *name, const struct stat *st)
 {
     bool is_expired = sweep->options->all;
     if (!is_expired && !expired(sweep, at, name, st, &is_expired)) {
@@ -103,7 +103,7 @@ static bool sweep_entry(struct sweep *sweep, int at, const char *name, const str
 
 /* Removes an old side file whose entry is gone; usually both are removed together. Side files do not count as entries of
  * the directory: rmdir decides whether that is empty. */
-static void sweep_side_file(struct sweep *sweep, int at, const char *name, const struct stat *st)
+static void sweep_side_file(struct cleanup_walk *sweep, int at, const char *name, const struct stat *st)
 {
     char entry[300];
     struct stat ignored;
@@ -116,7 +116,7 @@ static void sweep_side_file(struct sweep *sweep, int at, const char *name, const
 
 static bool sweep_visit(void *arg, const struct dir_entry *entry)
 {
-    struct sweep *sweep = arg;
+    struct cleanup_walk *sweep = arg;
     mode_t mode = entry->st->st_mode;
     if (S_ISDIR(mode))
         return entry->emptied &&
@@ -134,7 +134,7 @@ static void sweep_failed(void *arg, const struct dir_entry *entry)
     failed(arg, entry->st ? "cannot open a directory" : "cannot examine a file", entry->name);
 }
 
-static enum sl_code sweep_kind(struct sweep *sweep, const char *cache_dir, struct sl_error *error)
+static enum sl_code sweep_kind(struct cleanup_walk *sweep, const char *cache_dir, struct sl_error *error)
 {
     char path[CACHE_PATH_BYTES];
     if (snprintf(path, sizeof path, "%s/%s", cache_dir, sweep->kind->name) >= (int)sizeof path)
@@ -210,12 +210,12 @@ static void evict(const struct config *config, const struct cleanup_options *opt
 static enum sl_code sweep_wanted(const struct config *config, const struct cleanup_options *options,
                                  const struct cache_kind *kind, struct cleanup_totals *totals, struct sl_error *error)
 {
-    struct sweep sweep = {.kind = kind,
-                          .lifetimes = cache_get_lifetimes(config, kind->section),
-                          .options = options,
-                          .now_ns = cache_now_ns(),
-                          .start_ns = cache_start_ns(),
-                          .restart_retries_malformed = config->restart_retries_malformed};
+    struct cleanup_walk sweep = {.kind = kind,
+                                 .lifetimes = cache_get_lifetimes(config, kind->section),
+                                 .options = options,
+                                 .now_ns = cache_now_ns(),
+                                 .start_ns = cache_start_ns(),
+                                 .restart_retries_malformed = config->restart_retries_malformed};
     enum sl_code code = sweep_kind(&sweep, config->cache_dir, error);
     if (code != SL_OK) {
         sweep.totals.errors++;

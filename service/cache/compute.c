@@ -149,14 +149,14 @@ static void to_shared(const struct flight *flight, const struct shared_result_va
 }
 
 /* ---- computing ---- */
-struct opening { /* pool work */
+struct cache_tmp_opening { /* pool work */
     const struct journal_work *work;
     struct cache_tmp tmp;
 };
 
 static enum sl_code open_tmp(void *arg, struct sl_error *error)
 {
-    struct opening *o = arg;
+    struct cache_tmp_opening *o = arg;
     enum sl_code code = cache_quarantine_check(o->work, error);
     if (code == SL_UNSUPPORTED)
         metric_add(METRIC_CONVERSIONS, 1, o->work->kind, "crashed", NULL);
@@ -166,7 +166,7 @@ static enum sl_code open_tmp(void *arg, struct sl_error *error)
 /* SL_UNSUPPORTED if the work is quarantined. */
 static enum sl_code compute_open_file(struct cache_tmp *tmp, struct sl_error *error)
 {
-    struct opening o = {.work = fiber_work(), .tmp.fd = -1};
+    struct cache_tmp_opening o = {.work = fiber_work(), .tmp.fd = -1};
     enum sl_code code = pool_call(POOL_IO, open_tmp, &o, error);
     *tmp = o.tmp;
     space_probe();

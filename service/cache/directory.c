@@ -15,7 +15,7 @@ enum { CHUNK = 256 << 10 };
 
 static char root[CACHE_PATH_BYTES / 2];
 
-struct job {
+struct cache_directory_job {
     const char *name;
     int fd; /* get */
     int64_t modified_s;
@@ -45,7 +45,7 @@ static bool cache_directory_copy(int from, int to)
 
 static void get_file(void *arg)
 {
-    struct job *job = arg;
+    struct cache_directory_job *job = arg;
     char path[CACHE_PATH_BYTES];
     int fd = make_path(job->name, path) ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
     job->result = fd < 0 && errno == ENOENT ? SHARED_MISS : SHARED_ERROR;
@@ -60,7 +60,7 @@ static void get_file(void *arg)
 
 static void exists_file(void *arg)
 {
-    struct job *job = arg;
+    struct cache_directory_job *job = arg;
     struct stat st;
     char path[CACHE_PATH_BYTES];
     bool there = make_path(job->name, path) && stat(path, &st) == 0;
@@ -82,7 +82,7 @@ static enum shared_result put_at(int fd, const char *path, const char *tmp, stru
 
 static void put_file(void *arg)
 {
-    struct job *job = arg;
+    struct cache_directory_job *job = arg;
     char path[CACHE_PATH_BYTES], directory[CACHE_PATH_BYTES], tmp[CACHE_PATH_BYTES + 32];
     struct stat st;
     job->result = SHARED_ERROR;
@@ -98,7 +98,7 @@ static void put_file(void *arg)
         job->result = put_at(fd, path, tmp, job->bytes);
 }
 
-static enum shared_result cache_directory_run(struct job *job, void (*fn)(void *))
+static enum shared_result cache_directory_run(struct cache_directory_job *job, void (*fn)(void *))
 {
     return pool_run(POOL_IO, fn, job, NULL) == SL_OK ? job->result : SHARED_ERROR;
 }
@@ -106,7 +106,7 @@ static enum shared_result cache_directory_run(struct job *job, void (*fn)(void *
 static enum shared_result cache_directory_get(const char *name, int fd, struct shared_value *value)
 {
     value->code = SL_OK;
-    struct job job = {.name = name, .fd = fd};
+    struct cache_directory_job job = {.name = name, .fd = fd};
     enum shared_result result = cache_directory_run(&job, get_file);
     value->created_s = job.modified_s;
     return result;
@@ -114,24 +114,24 @@ static enum shared_result cache_directory_get(const char *name, int fd, struct s
 
 static enum shared_result cache_directory_put(const struct shared_entry *entry)
 {
-    return cache_directory_run(&(struct job){.name = entry->name, .bytes = entry->contents}, put_file);
+    return cache_directory_run(&(struct cache_directory_job){.name = entry->name, .bytes = entry->contents}, put_file);
 }
 
 static enum shared_result exists(const char *name)
 {
-    return cache_directory_run(&(struct job){.name = name}, exists_file);
+    return cache_directory_run(&(struct cache_directory_job){.name = name}, exists_file);
 }
 
 static void delete_file(void *arg)
 {
-    struct job *job = arg;
+    struct cache_directory_job *job = arg;
     char path[CACHE_PATH_BYTES];
     job->result = make_path(job->name, path) && (unlink(path) == 0 || errno == ENOENT) ? SHARED_HIT : SHARED_ERROR;
 }
 
 static enum shared_result del(const char *name)
 {
-    return cache_directory_run(&(struct job){.name = name}, delete_file);
+    return cache_directory_run(&(struct cache_directory_job){.name = name}, delete_file);
 }
 
 static enum shared_result probe(void)

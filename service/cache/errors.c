@@ -4,7 +4,7 @@
 
 /* Errors that are stored on disk, each by the word that its file begins with. No word is a prefix of another. Not found has no
  * word: its file is empty. For example "malformedbad magic", "timeout5m" (duration.h), "". */
-static const struct marker {
+static const struct cache_error_marker {
     enum sl_code code;
     struct sl_str word, text;
 } markers[] = {
@@ -16,7 +16,7 @@ static const struct marker {
 };
 enum { MARKERS = sizeof markers / sizeof *markers };
 
-static const struct marker *find_marker(enum sl_code code)
+static const struct cache_error_marker *find_marker(enum sl_code code)
 {
     for (size_t i = 0; i < MARKERS; i++)
         if (markers[i].code == code)
@@ -26,7 +26,7 @@ static const struct marker *find_marker(enum sl_code code)
 
 void cache_error_encode(const struct sl_error *error, struct sl_buf *out)
 {
-    const struct marker *marker = find_marker(error->code);
+    const struct cache_error_marker *marker = find_marker(error->code);
     if (!marker)
         return;
     sl_buf_str(out, marker->word);
@@ -88,7 +88,7 @@ enum sl_code cache_error_decode(struct sl_bytes bytes, struct sl_error *error)
 
 void cache_error_text(const struct sl_error *error, struct sl_buf *out)
 {
-    const struct marker *marker = find_marker(error->code);
+    const struct cache_error_marker *marker = find_marker(error->code);
     if (!marker) {
         sl_buf_cstr(out, error->code == SL_NOT_FOUND ? "not found" : "internal error");
         return;

@@ -105,14 +105,14 @@ struct forgotten {
     struct shared_name name;
 };
 
-struct names {
+struct invalidated_names {
     struct forgotten *items;
     size_t count, capacity;
 };
 
 static void add_name(void *arg, const struct cache_kind *kind, struct sl_str key)
 {
-    struct names *names = arg;
+    struct invalidated_names *names = arg;
     if (names->count == names->capacity) {
         size_t capacity = names->capacity ? names->capacity * 2 : 16;
         struct forgotten *items = realloc(names->items, capacity * sizeof *items);
@@ -128,7 +128,7 @@ static void add_name(void *arg, const struct cache_kind *kind, struct sl_str key
 
 enum sl_code cache_invalidate(const struct cache_file *files, size_t count, struct sl_error *error)
 {
-    struct names names = {0};
+    struct invalidated_names names = {0};
     struct stamping s = {.dir = cache_dir_of_process(), .files = files, .count = count, .at_ns = cache_now_ns()};
     enum sl_code code = write_stamps(&s, error);
     cache_drop_files(files, count, add_name,

@@ -38,14 +38,14 @@ void space_configure(const struct config *config)
     space.config = config;
 }
 
-struct cleaning { /* pool work */
+struct cache_cleanup_run { /* pool work */
     const struct config *config;
     struct cleanup_totals totals;
 };
 
 static void clean(void *arg)
 {
-    struct cleaning *c = arg;
+    struct cache_cleanup_run *c = arg;
     struct cleanup_options options = {.full = true};
     struct sl_error error;
     if (cache_cleanup(c->config, space.kinds, space.count, &options, &c->totals, NULL, &error) != SL_OK)
@@ -55,7 +55,7 @@ static void clean(void *arg)
 static void clean_fiber(void *arg)
 {
     (void)arg;
-    struct cleaning c = {.config = config_retain(space.config)};
+    struct cache_cleanup_run c = {.config = config_retain(space.config)};
     if (pool_run(POOL_IO, clean, &c, NULL) == SL_OK)
         log_warn("cache", "freed disk space", LOG_U64("removed", c.totals.removed_files),
                  LOG_U64("freed", c.totals.removed_bytes), LOG_U64("left", c.totals.files));

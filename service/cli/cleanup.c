@@ -22,7 +22,7 @@ static const struct option_spec specs[] = {
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
-struct row {
+struct cleanup_row {
     const char *kind;
     struct cleanup_totals totals;
 };
@@ -40,7 +40,7 @@ static const char *size_text(uint64_t bytes, char text[SIZE_TEXT])
     return text;
 }
 
-static void print_row(const struct row *row)
+static void print_row(const struct cleanup_row *row)
 {
     char size[SIZE_TEXT], freed[SIZE_TEXT];
     const struct cleanup_totals *t = &row->totals;
@@ -48,9 +48,9 @@ static void print_row(const struct row *row)
            (unsigned long long)t->removed_files, size_text(t->removed_bytes, freed));
 }
 
-static void print_table(const struct row *rows, size_t count)
+static void print_table(const struct cleanup_row *rows, size_t count)
 {
-    struct row total = {.kind = "total"};
+    struct cleanup_row total = {.kind = "total"};
     printf(" %-16s  %10s  %12s  %10s  %12s\n", "Kind", "Files", "Size", "Removed", "Freed");
     for (size_t i = 0; i < count; i++) {
         print_row(&rows[i]);
@@ -62,7 +62,7 @@ static void print_table(const struct row *rows, size_t count)
     print_row(&total);
 }
 
-static void print_json(const struct row *rows, size_t count, bool dry_run)
+static void print_json(const struct cleanup_row *rows, size_t count, bool dry_run)
 {
     struct sl_buf out = {0};
     struct sl_json_writer w = sl_json_writer(&out);
@@ -138,7 +138,7 @@ static int clean(const struct options *o, const struct config *config)
     struct cleanup_options options = {.dry_run = option_given(o, "dry-run"), .all = option_given(o, "all")};
     const char **names;
     struct cleanup_totals all, *by_kind = calloc(catalog_kind_count, sizeof *by_kind);
-    struct row *rows = calloc(catalog_kind_count, sizeof *rows);
+    struct cleanup_row *rows = calloc(catalog_kind_count, sizeof *rows);
     struct sl_error error = {0};
     struct progress progress;
     size_t count = 0;
@@ -152,7 +152,7 @@ static int clean(const struct options *o, const struct config *config)
     progress_finish(&progress);
     for (size_t i = 0; by_kind && rows && i < catalog_kind_count; i++)
         if (options.only_count == 0 || names_kind(option_value(o, "only", NULL), catalog_kinds[i]->name))
-            rows[count++] = (struct row){catalog_kinds[i]->name, by_kind[i]};
+            rows[count++] = (struct cleanup_row){catalog_kinds[i]->name, by_kind[i]};
     if (status == 0 && option_given(o, "json"))
         print_json(rows, count, options.dry_run);
     else if (status == 0)

@@ -85,7 +85,7 @@ static enum sl_code map_entry(const struct sl_zip *zip, const struct sl_zip_entr
 
 /* ---- choosing a member ---- */
 
-struct names { /* member names for an error message */
+struct member_names { /* member names for an error message */
     struct sl_buf text;
     size_t count;
     uint64_t changed;     /* time of the chosen member */
@@ -94,7 +94,7 @@ struct names { /* member names for an error message */
     bool has_more_imports;
 };
 
-static void add_name(struct names *names, struct sl_str name)
+static void add_name(struct member_names *names, struct sl_str name)
 {
     if (names->count++ < MOST_NAMES)
         sl_buf_printf(&names->text, "%s" SL_STR_FMT, names->text.size ? ", " : "", SL_STR_ARG(name));
@@ -127,7 +127,7 @@ static bool is_object(const struct sl_ar *ar, const struct sl_ar_member *m)
 }
 
 /* Adds the library of an import to the names. */
-static void add_import(struct names *names, const struct sl_ar_member *m)
+static void add_import(struct member_names *names, const struct sl_ar_member *m)
 {
     struct sl_str library;
     if (!sl_coff_import(m->bytes, &library))
@@ -157,7 +157,7 @@ static bool is_debug_file(const struct sl_zip *zip, const struct sl_zip_entry *e
 
 /* Maps the member called `wanted`, or if that is NULL the only object file. `*name`: its name. */
 static enum sl_code take_from_ar(const char *path, struct sl_bytes bytes, const struct sl_str *wanted,
-                                 struct sl_mapping *mapping, struct sl_str *name, struct names *names,
+                                 struct sl_mapping *mapping, struct sl_str *name, struct member_names *names,
                                  struct sl_error *error)
 {
     struct sl_ar ar;
@@ -185,7 +185,7 @@ static enum sl_code take_from_ar(const char *path, struct sl_bytes bytes, const 
 }
 
 static enum sl_code take_from_zip(struct sl_bytes bytes, const struct sl_str *wanted, struct sl_arena *arena,
-                                  struct sl_mapping *mapping, struct sl_str *name, struct names *names,
+                                  struct sl_mapping *mapping, struct sl_str *name, struct member_names *names,
                                   struct sl_error *error)
 {
     struct sl_zip zip;
@@ -209,7 +209,7 @@ static enum sl_code take_from_zip(struct sl_bytes bytes, const struct sl_str *wa
 static enum sl_code take(const char *path, struct sl_bytes bytes, const struct sl_str *wanted,
                          struct sl_mapping *mapping, char **name, uint64_t *changed, struct sl_error *error)
 {
-    struct names names = {.count = 0};
+    struct member_names names = {.count = 0};
     struct sl_arena arena = {0};
     struct sl_str found = {NULL, 0};
     bool is_ar = sl_ar_detect(bytes);

@@ -383,14 +383,14 @@ static void list_option(const char *shown, bool has_letter, const char *help)
 }
 
 /* State of printing the options of a table. */
-struct listing {
+struct option_listing {
     const char *only;    /* the title of the one group to print; NULL: all */
     const char *printed; /* the title that was printed last */
 };
 
 static void list_spec(void *arg, const char *title, const struct option_spec *spec)
 {
-    struct listing *listing = arg;
+    struct option_listing *listing = arg;
     char text[OPTION_SHOWN];
     if (listing->only && listing->only != title)
         return;
@@ -461,7 +461,7 @@ const struct options_group options_global_groups[] = {
 
 void options_help_all(void)
 {
-    options_each(options_global, options_global_groups, list_spec, &(struct listing){NULL, NULL});
+    options_each(options_global, options_global_groups, list_spec, &(struct option_listing){NULL, NULL});
     putchar('\n');
     list_option("-V, --version", true, "Print the version");
 }
@@ -479,7 +479,7 @@ void options_help(const struct command *command, bool brief)
     }
     if (command->options) {
         options_each(command->options, command->groups, list_spec,
-                     &(struct listing){brief ? command->groups[0].title : NULL, NULL});
+                     &(struct option_listing){brief ? command->groups[0].title : NULL, NULL});
         if (command->groups[0].title)
             putchar('\n');
         list_option("-h, --help", true, "Print short help (-h) or full help (--help)");

@@ -8,22 +8,22 @@
 
 enum { MAX_THREADS = 64 };
 
-struct job {
+struct threads_job {
     void (*work)(void *arg, size_t index, unsigned worker);
     void *arg;
     size_t count;
     atomic_size_t next;
 };
 
-struct member {
-    struct job *job;
+struct threads_member {
+    struct threads_job *job;
     unsigned worker;
 };
 
 static void *serve(void *arg)
 {
-    struct member *member = arg;
-    struct job *job = member->job;
+    struct threads_member *member = arg;
+    struct threads_job *job = member->job;
     for (size_t i; (i = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed)) < job->count;)
         job->work(job->arg, i, member->worker);
     return NULL;
@@ -31,12 +31,12 @@ static void *serve(void *arg)
 
 static void threads_run(const struct sl_parallel *self, size_t count, void (*work)(void *, size_t, unsigned), void *arg)
 {
-    struct job job = {.work = work, .arg = arg, .count = count};
-    struct member members[MAX_THREADS];
+    struct threads_job job = {.work = work, .arg = arg, .count = count};
+    struct threads_member members[MAX_THREADS];
     pthread_t threads[MAX_THREADS];
     unsigned started = 0, wanted = self->workers < count ? self->workers : (unsigned)count;
     for (unsigned i = 0; i < wanted; i++)
-        members[i] = (struct member){&job, i};
+        members[i] = (struct threads_member){&job, i};
     while (started + 1 < wanted && pthread_create(&threads[started], NULL, serve, &members[started + 1]) == 0)
         started++;
     serve(&members[0]);

@@ -37,7 +37,7 @@ struct wasm_part {                   /* a section */
     struct sl_str name;              /* of a custom section; else data NULL */
 };
 
-struct splitting {
+struct wasm_splitting {
     const struct options *o;
     struct sl_mapping mapping;
     struct wasm_part *parts;
@@ -54,7 +54,7 @@ static enum sl_code split_invalid(struct sl_error *error, const char *what, uint
     return sl_fail(error, SL_MALFORMED, "invalid wasm file: %s at 0x%llx", what, (unsigned long long)offset);
 }
 
-static enum sl_code read_parts(struct splitting *s, struct sl_error *error)
+static enum sl_code read_parts(struct wasm_splitting *s, struct sl_error *error)
 {
     struct sl_bytes bytes = s->mapping.bytes;
     struct sl_reader r = sl_reader(bytes, false);
@@ -89,7 +89,7 @@ static bool is_named(const struct wasm_part *part, const char *name)
 }
 
 /* Reads the first `build_id` section: the bytes after its length prefix, or all of it if the length does not match. */
-static void find_id(struct splitting *s)
+static void find_id(struct wasm_splitting *s)
 {
     for (size_t i = 0; i < s->count && !s->had_id; i++) {
         if (!is_named(&s->parts[i], "build_id"))
@@ -123,7 +123,7 @@ static bool parse_uuid(const char *text, uint8_t uuid[UUID_SIZE])
            sl_hex_decode((struct sl_str){digits, count}, uuid, UUID_SIZE, &size) && size == UUID_SIZE;
 }
 
-static int choose_id(struct splitting *s)
+static int choose_id(struct wasm_splitting *s)
 {
     const char *text = option_value(s->o, "build-id", NULL);
     if (text && !parse_uuid(text, s->given))
@@ -164,7 +164,7 @@ struct dropping {
     bool debug, names, link; /* which sections to leave out */
 };
 
-static void put_parts(const struct splitting *s, struct dropping drop, struct sl_buf *out)
+static void put_parts(const struct wasm_splitting *s, struct dropping drop, struct sl_buf *out)
 {
     sl_buf_add(out, s->mapping.bytes.data, WASM_HEADER);
     for (size_t i = 0; i < s->count; i++) {
@@ -180,12 +180,12 @@ static void put_parts(const struct splitting *s, struct dropping drop, struct sl
 }
 
 /* The companion has all sections except the link to another companion. */
-static void make_companion(const struct splitting *s, struct sl_buf *out)
+static void make_companion(const struct wasm_splitting *s, struct sl_buf *out)
 {
     put_parts(s, (struct dropping){.link = true}, out);
 }
 
-static void make_module(const struct splitting *s, struct sl_buf *out)
+static void make_module(const struct wasm_splitting *s, struct sl_buf *out)
 {
     const char *url = option_value(s->o, "external-dwarf-url", NULL), *debug = option_value(s->o, "debug-out", NULL);
     struct sl_str link = url ? sl_str(url) : debug ? path_file_name(sl_str(debug)) : (struct sl_str){NULL, 0};
@@ -213,7 +213,7 @@ static int split_write(const char *path, const struct sl_buf *bytes, const char 
 /* ---- reports ---- */
 
 /* The id that JavaScript SDKs send: the first 16 bytes of the section, including its length prefix. */
-static void raw_id(const struct splitting *s, struct sl_buf *hex)
+static void raw_id(const struct wasm_splitting *s, struct sl_buf *hex)
 {
     struct sl_buf raw = {0};
     sl_buf_uleb(&raw, s->id.size);
@@ -222,7 +222,7 @@ static void raw_id(const struct splitting *s, struct sl_buf *hex)
     sl_buf_free(&raw);
 }
 
-static void split_print_json(const struct splitting *s, struct sl_str id, struct sl_str raw, const char *out,
+static void split_print_json(const struct wasm_splitting *s, struct sl_str id, struct sl_str raw, const char *out,
                              size_t size)
 {
     struct sl_buf text = {0};
@@ -249,7 +249,7 @@ static void split_print_json(const struct splitting *s, struct sl_str id, struct
     sl_buf_free(&text);
 }
 
-static void print_ids(const struct splitting *s, const char *out, size_t size)
+static void print_ids(const struct wasm_splitting *s, const char *out, size_t size)
 {
     struct sl_buf id = {0}, raw = {0};
     sl_buf_hex(&id, s->id.data, s->id.size);
@@ -268,7 +268,7 @@ static void print_ids(const struct splitting *s, const char *out, size_t size)
 
 /* ---- the command ---- */
 
-static int split_module(struct splitting *s, const char *input)
+static int split_module(struct wasm_splitting *s, const char *input)
 {
     const char *debug = option_value(s->o, "debug-out", NULL), *out = option_value(s->o, "out", NULL);
     struct sl_buf companion = {0}, module = {0};
@@ -303,7 +303,7 @@ static bool is_same_file(const char *a, const char *b)
 
 static int split_run(const struct options *o)
 {
-    struct splitting s = {.o = o};
+    struct wasm_splitting s = {.o = o};
     struct sl_error error = {0};
     if (o->argument_count != 1)
         return options_wrong(o, o->argument_count ? "more than one file given" : "no file given");

@@ -19,13 +19,13 @@ static bool is_right(struct sl_str text)
     return false;
 }
 
-struct reading {
+struct access_key_reading {
     struct config *config;
     struct value_problems *problems;
     size_t index;
 };
 
-static void complain(const struct reading *r, const struct value *at, const char *name, const char *what)
+static void complain(const struct access_key_reading *r, const struct value *at, const char *name, const char *what)
 {
     char path[64];
     snprintf(path, sizeof path, "auth.keys[%zu]%s%s", r->index, *name ? "." : "", name);
@@ -33,7 +33,7 @@ static void complain(const struct reading *r, const struct value *at, const char
 }
 
 /* An empty list allows nothing. */
-static void warn_empty(const struct reading *r, const struct value *list, const char *name)
+static void warn_empty(const struct access_key_reading *r, const struct value *list, const char *name)
 {
     char path[64];
     snprintf(path, sizeof path, "auth.keys[%zu].%s", r->index, name);
@@ -49,7 +49,7 @@ static bool is_printable(struct sl_str text)
     return text.size > 0;
 }
 
-static void read_rights(const struct reading *r, const struct value *list, struct access_key *key)
+static void read_rights(const struct access_key_reading *r, const struct value *list, struct access_key *key)
 {
     struct sl_str *texts =
         list && list->type == VALUE_LIST ? SL_ARENA_ARRAY(&r->config->arena, struct sl_str, list->count + 1) : NULL;
@@ -69,7 +69,7 @@ static void read_rights(const struct reading *r, const struct value *list, struc
     key->rights = texts;
 }
 
-static void read_scopes(const struct reading *r, const struct value *list, struct access_key *key)
+static void read_scopes(const struct access_key_reading *r, const struct value *list, struct access_key *key)
 {
     struct sl_str *texts =
         list->type == VALUE_LIST ? SL_ARENA_ARRAY(&r->config->arena, struct sl_str, list->count + 1) : NULL;
@@ -116,7 +116,7 @@ bool config_read_expiry(struct sl_str text, const struct value *at, const char *
     return true;
 }
 
-static void read_expiry(const struct reading *r, const struct value *date, struct access_key *key)
+static void read_expiry(const struct access_key_reading *r, const struct value *date, struct access_key *key)
 {
     char path[64];
     snprintf(path, sizeof path, "auth.keys[%zu].expires", r->index);
@@ -124,7 +124,7 @@ static void read_expiry(const struct reading *r, const struct value *date, struc
         complain(r, date, "expires", "is not a date (example: 2027-01-31)");
 }
 
-static void read_key(const struct reading *r, const struct value *map, struct access_key *key)
+static void read_key(const struct access_key_reading *r, const struct value *map, struct access_key *key)
 {
     const struct value *id = value_get(map, "id"), *digest = value_get(map, "sha256");
     const struct value *expires = value_get(map, "expires"), *scopes = value_get(map, "scopes");
@@ -154,7 +154,7 @@ void config_read_access_keys(struct config *config, const struct value *root, st
     }
     config->auth.keys = SL_ARENA_ARRAY(&config->arena, struct access_key, list->count);
     for (size_t i = 0; config->auth.keys && i < list->count && !config_enough(problems); i++) {
-        struct reading r = {config, problems, i};
+        struct access_key_reading r = {config, problems, i};
         if (list->items[i].type == VALUE_MAP)
             read_key(&r, &list->items[i], &config->auth.keys[config->auth.key_count++]);
         else

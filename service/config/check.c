@@ -4,14 +4,14 @@
 #include "base/map.h"
 #include "config/impl.h"
 
-struct walk {
-    struct path path;
+struct config_key_walk {
+    struct config_path path;
     struct value_problems *problems;
 };
 
-static void walk_map(struct walk *w, const struct value *map);
+static void walk_map(struct config_key_walk *w, const struct value *map);
 
-static void warn_unknown(struct walk *w, struct sl_str key)
+static void warn_unknown(struct config_key_walk *w, struct sl_str key)
 {
     struct value at = yaml_key_place(key);
     struct sl_str near = key_nearest(path_pattern(&w->path));
@@ -20,7 +20,7 @@ static void warn_unknown(struct walk *w, struct sl_str key)
 }
 
 /* A value that disables the feature (null, false) needs no warning. */
-static void warn_no_effect(struct walk *w, struct sl_str key, const struct value *value)
+static void warn_no_effect(struct config_key_walk *w, struct sl_str key, const struct value *value)
 {
     const char *what = key_no_effect(path_pattern(&w->path));
     struct value at = yaml_key_place(key);
@@ -29,7 +29,7 @@ static void warn_no_effect(struct walk *w, struct sl_str key, const struct value
 }
 
 /* Problems inside of sources are reported by origin/. */
-static void walk_group(struct walk *w, const struct value *value)
+static void walk_group(struct config_key_walk *w, const struct value *value)
 {
     if (value->type == VALUE_MAP)
         walk_map(w, value);
@@ -40,7 +40,7 @@ static void walk_group(struct walk *w, const struct value *value)
     }
 }
 
-static void walk_elements(struct walk *w, const struct value *list)
+static void walk_elements(struct config_key_walk *w, const struct value *list)
 {
     for (size_t i = 0; list->type == VALUE_LIST && i < list->count; i++) {
         struct path_place up = path_index(&w->path, i);
@@ -54,18 +54,18 @@ static void walk_elements(struct walk *w, const struct value *list)
 static bool is_secret_file(struct sl_str pattern)
 {
     struct sl_str suffix = SL_STR("_file");
-    const struct key *row;
+    const struct config_key *row;
     if (!sl_str_ends(pattern, suffix))
         return false;
     pattern.size -= suffix.size;
     return key_classify(pattern, &row) == KEY_SECRET;
 }
 
-static void walk_map(struct walk *w, const struct value *map)
+static void walk_map(struct config_key_walk *w, const struct value *map)
 {
     for (size_t i = 0; i < map->count && !config_enough(w->problems); i++) {
         struct path_place up = path_key(&w->path, map->keys[i]);
-        const struct key *row;
+        const struct config_key *row;
         warn_no_effect(w, map->keys[i], &map->items[i]);
         switch (key_classify(path_pattern(&w->path), &row)) {
         case KEY_UNKNOWN:
@@ -87,7 +87,7 @@ static void walk_map(struct walk *w, const struct value *map)
 
 void config_check_keys(const struct value *root, struct value_problems *problems)
 {
-    struct walk w = {.problems = problems};
+    struct config_key_walk w = {.problems = problems};
     walk_map(&w, root);
     path_free(&w.path);
 }

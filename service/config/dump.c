@@ -3,11 +3,11 @@
 #include "core/duration.h"
 #include "origin/origin.h"
 
-struct dump {
+struct config_dump {
     const struct config *config;
     struct sl_buf *out;
     const char *previous; /* path of the last row, whose groups are written already */
-    struct path path;
+    struct config_path path;
 };
 
 static const void *field_at(const struct config *config, size_t offset)
@@ -15,19 +15,19 @@ static const void *field_at(const struct config *config, size_t offset)
     return (const char *)config + offset;
 }
 
-static void indent(struct dump *d, unsigned depth)
+static void indent(struct config_dump *d, unsigned depth)
 {
     sl_buf_fill(d->out, ' ', (size_t)depth * 2);
 }
 
-static void quoted(struct dump *d, struct sl_str text)
+static void quoted(struct config_dump *d, struct sl_str text)
 {
     sl_buf_u8(d->out, '"');
     text_escape(d->out, text, true);
     sl_buf_u8(d->out, '"');
 }
 
-static void origin(struct dump *d, const struct key *key)
+static void origin(struct config_dump *d, const struct config_key *key)
 {
     const struct key_origin *from = &d->config->origins[key - config_keys];
     if (from->environment)
@@ -53,7 +53,7 @@ static void size_text(uint64_t bytes, struct sl_buf *out)
     sl_buf_printf(out, "%llu%s", (unsigned long long)bytes, units[unit]);
 }
 
-static uint64_t get_number(const struct config *config, const struct key *key)
+static uint64_t get_number(const struct config *config, const struct config_key *key)
 {
     const void *field = field_at(config, key->offset);
     switch (key->type) {
@@ -75,7 +75,7 @@ static uint64_t get_number(const struct config *config, const struct key *key)
     return 0;
 }
 
-static void number_value(struct dump *d, const struct key *key)
+static void number_value(struct config_dump *d, const struct config_key *key)
 {
     uint64_t number = get_number(d->config, key);
     if (number == UINT64_MAX && key->none)
@@ -89,7 +89,7 @@ static void number_value(struct dump *d, const struct key *key)
 }
 
 /* Writes a text, if it is a URL without its user info and query: for any key, so that no new key shows a password. */
-static void public_text(struct dump *d, struct sl_str text)
+static void public_text(struct config_dump *d, struct sl_str text)
 {
     struct sl_str scheme, rest;
     text_hide_user(text, &scheme, &rest);
@@ -99,7 +99,7 @@ static void public_text(struct dump *d, struct sl_str text)
     sl_buf_u8(d->out, '"');
 }
 
-static void list_value(struct dump *d, const struct key *key)
+static void list_value(struct config_dump *d, const struct config_key *key)
 {
     const void *list = field_at(d->config, key->offset);
     size_t count = *(const size_t *)field_at(d->config, key->count_offset);
@@ -112,7 +112,7 @@ static void list_value(struct dump *d, const struct key *key)
     sl_buf_u8(d->out, ']');
 }
 
-static void pairs_value(struct dump *d, const struct key *key)
+static void pairs_value(struct config_dump *d, const struct config_key *key)
 {
     const struct text_pair *pairs = *(struct text_pair *const *)field_at(d->config, key->offset);
     size_t count = *(const size_t *)field_at(d->config, key->count_offset);
@@ -126,7 +126,7 @@ static void pairs_value(struct dump *d, const struct key *key)
     sl_buf_u8(d->out, '}');
 }
 
-static void string_value(struct dump *d, const char *text)
+static void string_value(struct config_dump *d, const char *text)
 {
     if (text)
         public_text(d, sl_str(text));
@@ -134,13 +134,13 @@ static void string_value(struct dump *d, const char *text)
         sl_buf_cstr(d->out, "null");
 }
 
-static void hidden_value(struct dump *d, const struct key *key)
+static void hidden_value(struct config_dump *d, const struct config_key *key)
 {
     struct sl_secret secret = *(const struct sl_secret *)field_at(d->config, key->offset);
     sl_buf_cstr(d->out, secret_present(secret) ? "\"[redacted]\"" : "null");
 }
 
-static void row_value(struct dump *d, const struct key *key)
+static void row_value(struct config_dump *d, const struct config_key *key)
 {
     switch (key->type) {
     case KEY_BOOL: sl_buf_cstr(d->out, get_number(d->config, key) ? "true" : "false"); break;
@@ -162,7 +162,7 @@ static void row_value(struct dump *d, const struct key *key)
 
 /* ---- sources, as written in the file ---- */
 
-static void scalar_value(struct dump *d, const struct value *value)
+static void scalar_value(struct config_dump *d, const struct value *value)
 {
     if (key_within(path_pattern(&d->path), KEY_SECRET))
         sl_buf_cstr(d->out, "\"[redacted]\"");
@@ -175,14 +175,14 @@ static void scalar_value(struct dump *d, const struct value *value)
 }
 
 /* Writes known keys only, as a misspelt key may have a secret value. */
-static bool shown(struct dump *d)
+static bool shown(struct config_dump *d)
 {
-    const struct key *row;
+    const struct config_key *row;
     struct sl_str pattern = path_pattern(&d->path);
     return key_within(pattern, KEY_SECRET) || key_classify(pattern, &row) != KEY_UNKNOWN;
 }
 
-static void flow_value(struct dump *d, const struct value *value)
+static void flow_value(struct config_dump *d, const struct value *value)
 {
     bool map = value->type == VALUE_MAP;
     if (!map && value->type != VALUE_LIST) {
@@ -207,7 +207,7 @@ static void flow_value(struct dump *d, const struct value *value)
     sl_buf_u8(d->out, map ? '}' : ']');
 }
 
-static void source(struct dump *d, const struct value *source)
+static void source(struct config_dump *d, const struct value *source)
 {
     const char *dash = "  - ";
     for (size_t i = 0; i < source->count; i++) {
@@ -224,7 +224,7 @@ static void source(struct dump *d, const struct value *source)
     }
 }
 
-static void sources(struct dump *d, const struct key *key)
+static void sources(struct config_dump *d, const struct config_key *key)
 {
     const struct value *list = d->config->source_list;
     bool some = list && list->type == VALUE_LIST && list->count;
@@ -242,7 +242,7 @@ static void sources(struct dump *d, const struct key *key)
 /* ---- rows ---- */
 
 /* Writes the groups of `path` that the previous row was not in; returns the last segment and the depth. */
-static const char *open_groups(struct dump *d, const char *path, unsigned *depth)
+static const char *open_groups(struct config_dump *d, const char *path, unsigned *depth)
 {
     size_t start = 0;
     *depth = 0;
@@ -259,9 +259,9 @@ static const char *open_groups(struct dump *d, const char *path, unsigned *depth
 
 void config_dump(const struct config *config, struct sl_buf *out)
 {
-    struct dump d = {.config = config, .out = out, .previous = ""};
+    struct config_dump d = {.config = config, .out = out, .previous = ""};
     for (size_t i = 0; i < config_key_count; i++) {
-        const struct key *key = &config_keys[i];
+        const struct config_key *key = &config_keys[i];
         if (key->no_effect || (!config->mozilla.on && strncmp(key->path, "mozilla.", 8) == 0))
             continue;
         if (key->type == KEY_SOURCES) {
@@ -279,25 +279,25 @@ void config_dump(const struct config *config, struct sl_buf *out)
     path_free(&d.path);
 }
 
-void config_put_value(const struct config *config, const struct key *key, struct sl_buf *out)
+void config_put_value(const struct config *config, const struct config_key *key, struct sl_buf *out)
 {
-    struct dump d = {.config = config, .out = out};
+    struct config_dump d = {.config = config, .out = out};
     if (key->type == KEY_SOURCES)
         sl_buf_cstr(out, "[]");
     else
         row_value(&d, key);
 }
 
-static void value_text(const struct config *config, const struct key *key, struct sl_buf *out)
+static void value_text(const struct config *config, const struct config_key *key, struct sl_buf *out)
 {
-    struct dump d = {.config = config, .out = out};
+    struct config_dump d = {.config = config, .out = out};
     if (key->type == KEY_HIDDEN)
         sl_buf_str(out, secret_open(*(const struct sl_secret *)field_at(config, key->offset)));
     else
         row_value(&d, key);
 }
 
-static bool differs(const struct config *a, const struct config *b, const struct key *key)
+static bool differs(const struct config *a, const struct config *b, const struct config_key *key)
 {
     struct sl_buf texts[2] = {{0}};
     value_text(a, key, &texts[0]);
@@ -314,7 +314,7 @@ size_t config_differences(const struct config *a, const struct config *b, const 
     size_t count = 0, size = strlen(path);
     bool below = size && path[size - 1] == '.';
     for (size_t i = 0; i < config_key_count && count < max; i++) {
-        const struct key *key = &config_keys[i];
+        const struct config_key *key = &config_keys[i];
         bool meant = below ? strncmp(key->path, path, size) == 0 : strcmp(key->path, path) == 0;
         if (meant && differs(a, b, key))
             keys[count++] = key->path;

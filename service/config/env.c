@@ -12,7 +12,7 @@ enum { SECRET_MAX_BYTES = 64 * 1024 };
 struct resolver {
     struct config *config;
     struct value_problems *problems;
-    struct path path;
+    struct config_path path;
     const char *written; /* path of the first secret in the file itself */
 };
 
@@ -44,7 +44,7 @@ static void warn_partial(struct resolver *r, const struct value *value)
 }
 
 /* Environment variables have no type: the key determines it. */
-static void give_type(struct value *value, const struct key *row, enum key_class class)
+static void give_type(struct value *value, const struct config_key *row, enum key_class class)
 {
     bool plain = class == KEY_FREE_BOOL;
     if (row)
@@ -80,7 +80,7 @@ static bool resolve_text(struct resolver *r, struct value *value)
         value_problem(r->problems, value, false, path_shown(&r->path), "out of memory");
         return true;
     }
-    const struct key *row;
+    const struct config_key *row;
     struct sl_str pattern = path_pattern(&r->path);
     pattern.size -= sl_str_ends(pattern, SL_STR("[]")) ? 2 : 0; /* an element has the origin of its list */
     enum key_class class = key_classify(pattern, &row);
@@ -141,7 +141,7 @@ static const char *read_secret(struct sl_arena *arena, const char *path, struct 
 static bool names_secret_file(struct resolver *r, struct sl_str key, struct sl_str *secret)
 {
     struct sl_str pattern = path_pattern(&r->path), suffix = SL_STR("_file");
-    const struct key *row;
+    const struct config_key *row;
     if (!sl_str_ends(key, suffix))
         return false;
     pattern.size -= suffix.size;
@@ -195,7 +195,7 @@ static void env_walk(struct resolver *r, struct value *value, bool secret);
 
 static void walk_member(struct resolver *r, struct value *map, size_t index, bool secret)
 {
-    const struct key *row;
+    const struct config_key *row;
     struct sl_str named;
     struct path_place up = path_key(&r->path, map->keys[index]);
     size_t errors = r->problems->errors;

@@ -22,7 +22,7 @@ static inline bool config_enough(const struct value_problems *problems)
 /* ---- path.c: position of a walk in the tree ---- */
 
 /* The dotted key as messages show it, "sources[0].token", and as tables contain it, "sources[].token". */
-struct path {
+struct config_path {
     struct sl_buf shown, pattern;
 };
 struct path_place {
@@ -30,12 +30,12 @@ struct path_place {
 };
 
 /* Descends one step; returns the place for path_up. */
-struct path_place path_key(struct path *path, struct sl_str key);
-struct path_place path_index(struct path *path, size_t index);
-void path_up(struct path *path, struct path_place place);
-const char *path_shown(struct path *path); /* NUL-terminated; valid until the next step */
-struct sl_str path_pattern(const struct path *path);
-void path_free(struct path *path);
+struct path_place path_key(struct config_path *path, struct sl_str key);
+struct path_place path_index(struct config_path *path, size_t index);
+void path_up(struct config_path *path, struct path_place place);
+const char *path_shown(struct config_path *path); /* NUL-terminated; valid until the next step */
+struct sl_str path_pattern(const struct config_path *path);
+void path_free(struct config_path *path);
 
 /* ---- yaml.c ---- */
 
@@ -70,7 +70,7 @@ enum key_type {
     KEY_SOURCES,
 };
 
-struct key {
+struct config_key {
     const char *path;
     enum key_type type;
     size_t offset, count_offset; /* of the fields in struct config */
@@ -87,7 +87,7 @@ struct key {
 };
 
 /* In the order of the documentation: groups stay together. */
-extern const struct key config_keys[];
+extern const struct config_key config_keys[];
 extern const size_t config_key_count;
 
 struct key_origin { /* origin of a key's value; line 0 = the default */
@@ -106,7 +106,7 @@ enum key_class {
 };
 
 /* Classifies a pattern ("sources[].token"); `*row` is its row, or NULL. */
-enum key_class key_classify(struct sl_str pattern, const struct key **row);
+enum key_class key_classify(struct sl_str pattern, const struct config_key **row);
 
 /* Documentation of a key (about.c). */
 struct key_about {
@@ -178,7 +178,7 @@ void config_report_not_one_of(struct value_problems *problems, const struct valu
                               const char *const *words);
 
 /* dump.c: writes the value of a row as YAML; never a secret. */
-void config_put_value(const struct config *config, const struct key *key, struct sl_buf *out);
+void config_put_value(const struct config *config, const struct config_key *key, struct sl_buf *out);
 
 /* The groups of routes that may need a key; NULL-terminated. */
 extern const char *const access_route_groups[];

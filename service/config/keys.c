@@ -144,7 +144,7 @@ static void bodies_follow(struct config *config)
 /* ---- keys with rows ----
  * Defaults that depend on the machine (bind, cache_dir, http.max_connections, memory.request_budget), and lists that are not
  * empty, are computed in read.c. */
-const struct key config_keys[] = {
+const struct config_key config_keys[] = {
     {"bind", KEY_STRINGS, LIST(bind, bind_count), .one = true, .min = 1, .check = text_is_listener},
     {"bind_https", KEY_STRINGS, LIST(bind_https, bind_https_count), .one = true, .check = text_is_listener},
     {"admin_bind", KEY_STRINGS, LIST(admin_bind, admin_bind_count), .one = true, .check = text_is_listener},
@@ -464,10 +464,10 @@ const size_t config_key_count = sizeof config_keys / sizeof *config_keys;
 /* ---- keys without rows ----
  * Below each name everything is accepted, unless the name is itself a group of this table. A section without effect is listed
  * as a key of its parent group. */
-static const struct group {
+static const struct config_key_group {
     const char *path; /* empty = the top level */
     enum key_class class;
-    const char *no_effect; /* see struct key */
+    const char *no_effect; /* see struct config_key */
     const char *names;     /* separated by single blanks */
 } groups[] = {
     {"", KEY_FREE, NO_EFFECT, "traces_sample_rate transaction_sample_rate special_paths isolation"},
@@ -527,7 +527,7 @@ static bool is_below(const char *path, struct sl_str group)
            (path[group.size] == '\0' || path[group.size] == '.' || path[group.size] == '[');
 }
 
-enum key_class key_classify(struct sl_str pattern, const struct key **row)
+enum key_class key_classify(struct sl_str pattern, const struct config_key **row)
 {
     struct sl_str last, parent = keys_split(pattern, &last);
     enum key_class class = KEY_UNKNOWN;
@@ -578,7 +578,7 @@ void key_list_no_effect(struct sl_buf *out)
 
 bool key_within(struct sl_str pattern, enum key_class class)
 {
-    const struct key *row;
+    const struct config_key *row;
     struct sl_str last;
     while (pattern.size) {
         if (key_classify(pattern, &row) == class)

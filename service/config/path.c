@@ -1,6 +1,6 @@
 #include "config/impl.h"
 
-static struct path_place here(const struct path *path)
+static struct path_place here(const struct config_path *path)
 {
     return (struct path_place){path->shown.size, path->pattern.size};
 }
@@ -25,7 +25,7 @@ static void match(struct sl_buf *text, struct sl_str key)
         sl_buf_u8(text, NOT_IN_TABLES);
 }
 
-struct path_place path_key(struct path *path, struct sl_str key)
+struct path_place path_key(struct config_path *path, struct sl_str key)
 {
     struct path_place place = here(path);
     config_path_show(&path->shown, key);
@@ -33,7 +33,7 @@ struct path_place path_key(struct path *path, struct sl_str key)
     return place;
 }
 
-struct path_place path_index(struct path *path, size_t index)
+struct path_place path_index(struct config_path *path, size_t index)
 {
     struct path_place place = here(path);
     sl_buf_printf(&path->shown, "[%zu]", index);
@@ -41,13 +41,13 @@ struct path_place path_index(struct path *path, size_t index)
     return place;
 }
 
-void path_up(struct path *path, struct path_place place)
+void path_up(struct config_path *path, struct path_place place)
 {
     path->shown.size = place.shown;
     path->pattern.size = place.pattern;
 }
 
-const char *path_shown(struct path *path)
+const char *path_shown(struct config_path *path)
 {
     size_t size = path->shown.size;
     sl_buf_u8(&path->shown, '\0');
@@ -55,12 +55,12 @@ const char *path_shown(struct path *path)
     return path->shown.failed || !path->shown.data ? "" : (const char *)path->shown.data;
 }
 
-struct sl_str path_pattern(const struct path *path)
+struct sl_str path_pattern(const struct config_path *path)
 {
     return sl_buf_view(&path->pattern);
 }
 
-void path_free(struct path *path)
+void path_free(struct config_path *path)
 {
     sl_buf_free(&path->shown);
     sl_buf_free(&path->pattern);

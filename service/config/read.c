@@ -12,9 +12,9 @@
 /* Durations and sizes are added to clocks and offsets, and must not overflow. */
 #define LARGEST ((uint64_t)INT64_MAX)
 
-struct reading {
+struct config_reading {
     struct config *config;
-    const struct key *key;
+    const struct config_key *key;
     const struct value *value;
     struct value_problems *problems;
 };
@@ -24,7 +24,7 @@ static void *field_at(struct config *config, size_t offset)
     return (char *)config + offset;
 }
 
-static void store_number(struct config *config, const struct key *key, uint64_t number)
+static void store_number(struct config *config, const struct config_key *key, uint64_t number)
 {
     void *field = field_at(config, key->offset);
     switch (key->type) {
@@ -45,13 +45,13 @@ static void store_number(struct config *config, const struct key *key, uint64_t 
     }
 }
 
-static void complain(struct reading *r, const char *what)
+static void complain(struct config_reading *r, const char *what)
 {
     char value[120];
     value_problem(r->problems, r->value, false, r->key->path, "%s %s", scalar_describe(r->value, value), what);
 }
 
-static bool is_none(const struct key *key, const struct value *value)
+static bool is_none(const struct config_key *key, const struct value *value)
 {
     if (!key->none)
         return false;
@@ -70,9 +70,9 @@ static void format_limit(enum key_type type, uint64_t number, struct sl_buf *out
 }
 
 /* Stores a number within the key's range; `negative`: it is below all ranges. */
-static void take_number(struct reading *r, uint64_t number, bool negative)
+static void take_number(struct config_reading *r, uint64_t number, bool negative)
 {
-    const struct key *key = r->key;
+    const struct config_key *key = r->key;
     uint64_t max = key->max ? key->max : key->type == KEY_UNSIGNED ? UINT_MAX : LARGEST;
     bool below = negative || number < key->min, above = !negative && number > max;
     if (below && key->raise)
@@ -89,7 +89,8 @@ static void take_number(struct reading *r, uint64_t number, bool negative)
     store_number(r->config, key, number);
 }
 
-static const char *or_none(const struct key *key, const char *without, const char *with_null, const char *with_off)
+static const char *or_none(const struct config_key *key, const char *without, const char *with_null,
+                           const char *with_off)
 {
     return !key->none ? without : strcmp(key->none, "null") == 0 ? with_null : with_off;
 }
@@ -106,7 +107,7 @@ static bool is_integer(const struct value *value, uint64_t *number, bool *negati
     return text[strspn(text, "0123456789")] == '\0';
 }
 
-static void read_count(struct reading *r)
+static void read_count(struct config_reading *r)
 {
     uint64_t number;
     bool negative;
@@ -116,7 +117,7 @@ static void read_count(struct reading *r)
         complain(r, or_none(r->key, "is not an integer", "is not an integer or null", "is not an integer or off"));
 }
 
-static void read_size(struct reading *r)
+static void read_size(struct config_reading *r)
 {
     uint64_t bytes;
     bool negative;
@@ -130,7 +131,7 @@ static void read_size(struct reading *r)
                             "is not a size (examples: 512, 64KiB, 1GiB, off)"));
 }
 
-static void read_duration(struct reading *r)
+static void read_duration(struct config_reading *r)
 {
     uint64_t ns;
     if (r->value->type == VALUE_STRING && duration_parse(r->value->string, &ns))
@@ -141,7 +142,7 @@ static void read_duration(struct reading *r)
                             "is not a duration (examples: 30s, 5m, 1h 30m, 7days, off)"));
 }
 
-static void read_bool(struct reading *r)
+static void read_bool(struct config_reading *r)
 {
     if (r->value->type == VALUE_BOOL)
         store_number(r->config, r->key, r->value->boolean);
@@ -180,9 +181,9 @@ static int place_among(const struct value *value, const char *const *words)
     return -1;
 }
 
-static bool good_text(struct reading *r, const struct value *value)
+static bool good_text(struct config_reading *r, const struct value *value)
 {
-    struct reading at = {r->config, r->key, value, r->problems};
+    struct config_reading at = {r->config, r->key, value, r->problems};
     if (!is_text(value)) {
         complain(&at, "is not a text");
         return false;
@@ -205,7 +206,7 @@ static bool good_text(struct reading *r, const struct value *value)
     return !wrong;
 }
 
-static void config_read_string(struct reading *r)
+static void config_read_string(struct config_reading *r)
 {
     void *field = field_at(r->config, r->key->offset);
     if (!good_text(r, r->value))
@@ -217,7 +218,7 @@ static void config_read_string(struct reading *r)
 }
 
 /* Does not show the value in messages. */
-static void read_hidden(struct reading *r)
+static void read_hidden(struct config_reading *r)
 {
     if (is_text(r->value) && r->value->string.size)
         ((struct sl_secret *)field_at(r->config, r->key->offset))->hidden = r->value->string;
@@ -225,7 +226,7 @@ static void read_hidden(struct reading *r)
         value_problem(r->problems, r->value, false, r->key->path, "the value is not a text");
 }
 
-static void read_word(struct reading *r)
+static void read_word(struct config_reading *r)
 {
     int place = place_among(r->value, r->key->words);
     if (place < 0)
@@ -237,7 +238,7 @@ static void read_word(struct reading *r)
 }
 
 /* Reports and drops invalid elements. */
-static void read_list(struct reading *r)
+static void read_list(struct config_reading *r)
 {
     const struct value *items = r->value->items;
     size_t count = r->value->count, good = 0;
@@ -273,7 +274,7 @@ static void read_list(struct reading *r)
     *(size_t *)field_at(r->config, r->key->count_offset) = good;
 }
 
-static void read_pairs(struct reading *r)
+static void read_pairs(struct config_reading *r)
 {
     const struct value *map = r->value;
     size_t count = map->type == VALUE_MAP ? map->count : 0, good = 0;
@@ -288,7 +289,7 @@ static void read_pairs(struct reading *r)
 }
 
 /* ---- a row ---- */
-static void read_value(struct reading *r)
+static void read_value(struct config_reading *r)
 {
     switch (r->key->type) {
     case KEY_BOOL: read_bool(r); break;
@@ -308,7 +309,7 @@ static void read_value(struct reading *r)
     }
 }
 
-static void read_none(struct reading *r)
+static void read_none(struct config_reading *r)
 {
     if (r->key->type == KEY_STRING)
         *(const char **)field_at(r->config, r->key->offset) = NULL;
@@ -336,7 +337,7 @@ const struct value *config_find(const struct value *root, const char *path)
 
 /* ---- all rows ---- */
 /* Splits the default text at blanks. */
-static void set_texts(struct config *config, const struct key *key)
+static void set_texts(struct config *config, const struct config_key *key)
 {
     size_t count = 1;
     for (const char *at = key->text; *at; at++)
@@ -353,7 +354,7 @@ static void set_texts(struct config *config, const struct key *key)
     *(size_t *)field_at(config, key->count_offset) = count;
 }
 
-static void set_default(struct config *config, const struct key *key)
+static void set_default(struct config *config, const struct config_key *key)
 {
     if (key->type == KEY_TEXTS && key->text)
         set_texts(config, key);
@@ -415,7 +416,7 @@ void config_defaults(struct config *config)
 void config_read(struct config *config, const struct value *root, struct value_problems *problems)
 {
     for (size_t i = 0; i < config_key_count && !config_enough(problems); i++) {
-        struct reading r = {config, &config_keys[i], config_find(root, config_keys[i].path), problems};
+        struct config_reading r = {config, &config_keys[i], config_find(root, config_keys[i].path), problems};
         if (!r.value)
             continue;
         config->origins[i].line = r.value->line;

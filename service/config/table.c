@@ -21,7 +21,7 @@ static void table_words(struct sl_buf *out, const char *const *words)
         sl_buf_printf(out, "%s`%s`", i ? ", " : "", words[i]);
 }
 
-static void table_type(struct sl_buf *out, const struct key *key)
+static void table_type(struct sl_buf *out, const struct config_key *key)
 {
     static const char *const names[] = {
         [KEY_BOOL] = "bool",         [KEY_UNSIGNED] = "integer", [KEY_COUNT] = "integer", [KEY_SIZE] = "size",
@@ -37,7 +37,7 @@ static void table_type(struct sl_buf *out, const struct key *key)
         sl_buf_printf(out, " or `%s`", key->none);
 }
 
-static void table_row(struct sl_buf *out, const struct config *defaults, const struct key *key)
+static void table_row(struct sl_buf *out, const struct config *defaults, const struct config_key *key)
 {
     const struct key_about *about = find_about(key->path);
     table_title(out, about);

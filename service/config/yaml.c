@@ -10,14 +10,14 @@ struct key_place {
     uint32_t line, column;
 };
 
-struct builder {
+struct yaml_builder {
     yaml_parser_t parser;
     yaml_event_t event;
     bool have_event;
     struct sl_str text;
     struct sl_arena *arena;
     struct value_problems *problems;
-    struct path path;
+    struct config_path path;
     struct sl_map anchors; /* name -> struct value *, complete nodes only: a node cannot contain itself */
     size_t nodes;
 };
@@ -42,7 +42,7 @@ struct value yaml_key_place(struct sl_str key)
 }
 
 /* ---- problems ---- */
-static bool fail_at(struct builder *b, yaml_mark_t mark, const char *what)
+static bool fail_at(struct yaml_builder *b, yaml_mark_t mark, const char *what)
 {
     struct value at = {0};
     place_at(&at, mark);
@@ -50,14 +50,14 @@ static bool fail_at(struct builder *b, yaml_mark_t mark, const char *what)
     return false;
 }
 
-static bool out_of_memory(struct builder *b)
+static bool out_of_memory(struct yaml_builder *b)
 {
     value_problem(b->problems, NULL, false, "", "out of memory");
     return false;
 }
 
 /* Errors below the scanner (bad UTF-8, control bytes) have an offset instead of a mark. */
-static void place_of_offset(struct builder *b, size_t offset, struct value *at)
+static void place_of_offset(struct yaml_builder *b, size_t offset, struct value *at)
 {
     at->line = at->column = 1;
     for (size_t i = 0; i < offset && i < b->text.size; i++) {
@@ -68,7 +68,7 @@ static void place_of_offset(struct builder *b, size_t offset, struct value *at)
     }
 }
 
-static bool syntax_error(struct builder *b)
+static bool syntax_error(struct yaml_builder *b)
 {
     const yaml_parser_t *p = &b->parser;
     struct value at = {0};
@@ -90,7 +90,7 @@ static bool syntax_error(struct builder *b)
     return false;
 }
 
-static bool yaml_next(struct builder *b)
+static bool yaml_next(struct yaml_builder *b)
 {
     if (b->have_event)
         yaml_event_delete(&b->event);
@@ -99,7 +99,7 @@ static bool yaml_next(struct builder *b)
 }
 
 /* ---- nodes ---- */
-static bool count_node(struct builder *b, unsigned depth)
+static bool count_node(struct yaml_builder *b, unsigned depth)
 {
     if (depth > CONFIG_MAX_DEPTH)
         return fail_at(b, b->event.start_mark, "nested too deeply");
@@ -108,7 +108,7 @@ static bool count_node(struct builder *b, unsigned depth)
     return true;
 }
 
-static bool yaml_grow(struct builder *b, struct items *items)
+static bool yaml_grow(struct yaml_builder *b, struct items *items)
 {
     if (items->count < items->capacity)
         return true;
@@ -127,7 +127,7 @@ static bool yaml_grow(struct builder *b, struct items *items)
     return true;
 }
 
-static bool copy_tree(struct builder *b, const struct value *from, struct value *to, unsigned depth)
+static bool copy_tree(struct yaml_builder *b, const struct value *from, struct value *to, unsigned depth)
 {
     if (!count_node(b, depth))
         return false;
@@ -150,7 +150,7 @@ static bool copy_tree(struct builder *b, const struct value *from, struct value 
     return true;
 }
 
-static bool keep_anchor(struct builder *b, const char *anchor, const struct value *value)
+static bool keep_anchor(struct yaml_builder *b, const char *anchor, const struct value *value)
 {
     if (!anchor)
         return true;
@@ -162,7 +162,7 @@ static bool keep_anchor(struct builder *b, const char *anchor, const struct valu
 }
 
 /* The copy has the position of the alias; nodes inside it keep those of the anchor. */
-static bool build_alias(struct builder *b, struct value *out, unsigned depth)
+static bool build_alias(struct yaml_builder *b, struct value *out, unsigned depth)
 {
     yaml_mark_t mark = b->event.start_mark;
     const struct value *node = sl_map_get(&b->anchors, sl_str((const char *)b->event.data.alias.anchor));
@@ -174,7 +174,7 @@ static bool build_alias(struct builder *b, struct value *out, unsigned depth)
     return true;
 }
 
-static bool build_scalar(struct builder *b, struct value *out)
+static bool build_scalar(struct yaml_builder *b, struct value *out)
 {
     const char *tag = (const char *)b->event.data.scalar.tag;
     const char *text = (const char *)b->event.data.scalar.value;
@@ -192,9 +192,9 @@ static bool build_scalar(struct builder *b, struct value *out)
     return true;
 }
 
-static bool yaml_build(struct builder *b, struct value *out, unsigned depth);
+static bool yaml_build(struct yaml_builder *b, struct value *out, unsigned depth);
 
-static bool build_list(struct builder *b, struct value *out, unsigned depth)
+static bool build_list(struct yaml_builder *b, struct value *out, unsigned depth)
 {
     struct items items = {0};
     while (yaml_next(b) && b->event.type != YAML_SEQUENCE_END_EVENT) {
@@ -222,7 +222,7 @@ struct map_builder {
     bool has_merge;
 };
 
-static bool take_key(struct builder *b, struct sl_str *key, bool *merge)
+static bool take_key(struct yaml_builder *b, struct sl_str *key, bool *merge)
 {
     if (b->event.type != YAML_SCALAR_EVENT)
         return fail_at(b, b->event.start_mark, "a key must be plain text");
@@ -244,7 +244,7 @@ static bool take_key(struct builder *b, struct sl_str *key, bool *merge)
 }
 
 /* False only if reading cannot continue: a duplicate key is reported and dropped. */
-static bool build_member(struct builder *b, struct map_builder *map, unsigned depth)
+static bool build_member(struct yaml_builder *b, struct map_builder *map, unsigned depth)
 {
     struct sl_str key;
     bool merge, fresh;
@@ -276,7 +276,7 @@ static bool build_member(struct builder *b, struct map_builder *map, unsigned de
 }
 
 /* Adds the keys that the map does not have; if several maps are merged, the first one with a key wins. */
-static bool merge_one(struct builder *b, struct map_builder *map, const struct value *from)
+static bool merge_one(struct yaml_builder *b, struct map_builder *map, const struct value *from)
 {
     if (from->type != VALUE_MAP) {
         value_problem(b->problems, from, false, path_shown(&b->path), "only maps can be merged with <<");
@@ -298,7 +298,7 @@ static bool merge_one(struct builder *b, struct map_builder *map, const struct v
     return true;
 }
 
-static bool merge(struct builder *b, struct map_builder *map)
+static bool merge(struct yaml_builder *b, struct map_builder *map)
 {
     if (!map->has_merge)
         return true;
@@ -310,7 +310,7 @@ static bool merge(struct builder *b, struct map_builder *map)
     return true;
 }
 
-static bool build_map(struct builder *b, struct value *out, unsigned depth)
+static bool build_map(struct yaml_builder *b, struct value *out, unsigned depth)
 {
     struct map_builder map = {0};
     bool ok = true;
@@ -326,7 +326,7 @@ static bool build_map(struct builder *b, struct value *out, unsigned depth)
 }
 
 /* True for tags of YAML itself; only those of scalars have an effect. */
-static bool known_tag(const struct builder *b)
+static bool known_tag(const struct yaml_builder *b)
 {
     const char *tag = b->event.type == YAML_SCALAR_EVENT           ? (char *)b->event.data.scalar.tag
                       : b->event.type == YAML_SEQUENCE_START_EVENT ? (char *)b->event.data.sequence_start.tag
@@ -335,7 +335,7 @@ static bool known_tag(const struct builder *b)
 }
 
 /* Builds the node that the current event begins. */
-static bool yaml_build(struct builder *b, struct value *out, unsigned depth)
+static bool yaml_build(struct yaml_builder *b, struct value *out, unsigned depth)
 {
     if (b->event.type == YAML_ALIAS_EVENT)
         return build_alias(b, out, depth);
@@ -356,7 +356,7 @@ static bool yaml_build(struct builder *b, struct value *out, unsigned depth)
     return ok && keep_anchor(b, anchor, out);
 }
 
-static bool build_document(struct builder *b, struct value *root, bool *empty)
+static bool build_document(struct yaml_builder *b, struct value *root, bool *empty)
 {
     if (!yaml_next(b) || !yaml_next(b)) /* start of the stream, and of the document */
         return false;
@@ -398,7 +398,7 @@ bool yaml_read(struct sl_arena *arena, struct sl_str text, struct value *root, b
         text = SL_STR("");
     if (!check_encoding(&text, problems))
         return false;
-    struct builder b = {.text = text, .arena = arena, .problems = problems};
+    struct yaml_builder b = {.text = text, .arena = arena, .problems = problems};
     if (!yaml_parser_initialize(&b.parser))
         return out_of_memory(&b);
     yaml_parser_set_encoding(&b.parser, YAML_UTF8_ENCODING);

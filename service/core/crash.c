@@ -24,7 +24,7 @@ static const struct {
                {SIGFPE, "SIGFPE"},   {SIGQUIT, "SIGQUIT"}, {SIGBUS, "SIGBUS"}};
 enum { SIGNALS = sizeof signals / sizeof *signals };
 
-struct module {
+struct crash_module {
     uintptr_t base, begin, end;
     char path[160];
     uint8_t id[ID_MOST];
@@ -37,7 +37,7 @@ static struct {
     pid_t loop_thread;
     atomic_int thread; /* the one that reports; 0 = none */
     struct sigaction before[SIGNALS];
-    struct module modules[MODULES_MOST];
+    struct crash_module modules[MODULES_MOST];
     size_t module_count;
 } crash;
 
@@ -78,7 +78,7 @@ static void crash_put(const int fds[2], struct crash_line *line)
 }
 
 /* ---- modules, collected by crash_open ---- */
-static void take_notes(struct module *module, uintptr_t at, size_t size)
+static void take_notes(struct crash_module *module, uintptr_t at, size_t size)
 {
     while (size >= sizeof(ElfW(Nhdr))) {
         const ElfW(Nhdr) *note = (const ElfW(Nhdr) *)at;
@@ -99,8 +99,8 @@ static int take_module(struct dl_phdr_info *info, size_t size, void *unused)
     (void)size, (void)unused;
     if (crash.module_count == MODULES_MOST)
         return 1;
-    struct module *module = &crash.modules[crash.module_count++];
-    *module = (struct module){.base = info->dlpi_addr, .begin = UINTPTR_MAX};
+    struct crash_module *module = &crash.modules[crash.module_count++];
+    *module = (struct crash_module){.base = info->dlpi_addr, .begin = UINTPTR_MAX};
     if (info->dlpi_name[0])
         strncpy(module->path, info->dlpi_name, sizeof module->path - 1);
     else if (crash.module_count > 1 || readlink("/proc/self/exe", module->path, sizeof module->path - 1) <= 0)
@@ -118,7 +118,7 @@ static int take_module(struct dl_phdr_info *info, size_t size, void *unused)
     return 0;
 }
 
-static struct module *module_at(uintptr_t address)
+static struct crash_module *module_at(uintptr_t address)
 {
     for (size_t i = 0; i < crash.module_count; i++)
         if (address >= crash.modules[i].begin && address < crash.modules[i].end)
@@ -176,14 +176,14 @@ static void write_work(const int fds[2])
     }
 }
 
-struct walk {
+struct crash_stack_walk {
     const int *fds;
     unsigned count;
 };
 
 static _Unwind_Reason_Code write_frame(struct _Unwind_Context *context, void *arg)
 {
-    struct walk *walk = arg;
+    struct crash_stack_walk *walk = arg;
     struct crash_line line = {.size = 0};
     int interrupted = 0; /* 1: `address` is the interrupted instruction, not a return address */
     uintptr_t address = _Unwind_GetIPInfo(context, &interrupted);
@@ -192,7 +192,7 @@ static _Unwind_Reason_Code write_frame(struct _Unwind_Context *context, void *ar
     if (!interrupted)
         /* the return address may belong to the next line or, after a noreturn call, to the next function */
         address--;
-    struct module *module = module_at(address);
+    struct crash_module *module = module_at(address);
     crash_add(&line, "0x");
     crash_add_number(&line, address, 16, 16);
     if (module) {
@@ -211,7 +211,7 @@ static void write_modules(const int fds[2])
 {
     struct crash_line line = {.size = 0};
     for (size_t i = 0; i < crash.module_count; i++) {
-        const struct module *module = &crash.modules[i];
+        const struct crash_module *module = &crash.modules[i];
         if (!module->shown)
             continue;
         crash_add(&line, "module 0x");
@@ -237,7 +237,7 @@ void crash_report(int number, const siginfo_t *info)
     }
     alarm(PATIENCE_S); /* ends the process if a lock that the unwinder needs is held */
     int fds[2] = {STDERR_FILENO, log_report_fd()};
-    struct walk walk = {fds, 0};
+    struct crash_stack_walk walk = {fds, 0};
     journal_note_end(number, info->si_code > 0);
     write_head(fds, number, info);
     write_work(fds);

@@ -18,7 +18,7 @@
 
 enum { STACK_SIZE = 256 * 1024, GUARD_SIZE = 4096, WARM_STACKS = 512, MAX_REQUEST_ID = 128 };
 
-struct trace { /* distributed trace of a request; the texts follow the struct */
+struct fiber_trace_ids { /* distributed trace of a request; the texts follow the struct */
     unsigned holders;
     struct sl_str trace, baggage;
 };
@@ -33,8 +33,8 @@ struct fiber {
     bool parked, ready, cancellable, ended;
     void *fake_stack, *tsan; /* for the sanitizers */
     const struct journal_work *work;
-    const atomic_bool *cancel; /* flag that cancels its pool jobs; NULL = none */
-    struct trace *trace;       /* a reference; NULL = none */
+    const atomic_bool *cancel;     /* flag that cancels its pool jobs; NULL = none */
+    struct fiber_trace_ids *trace; /* a reference; NULL = none */
     uint64_t waited_ns;
     const char *expects; /* what it waits for while it is parked; NULL = not named */
     uint8_t request_id_size;
@@ -144,14 +144,14 @@ static void fiber_main(void *arg)
     park(fiber);
 }
 
-static struct trace *trace_hold(struct trace *trace)
+static struct fiber_trace_ids *trace_hold(struct fiber_trace_ids *trace)
 {
     if (trace)
         trace->holders++;
     return trace;
 }
 
-static void trace_release(struct trace *trace)
+static void trace_release(struct fiber_trace_ids *trace)
 {
     if (trace && --trace->holders == 0)
         free(trace);
@@ -345,11 +345,11 @@ const atomic_bool *fiber_cancel_flag(void)
 
 void fiber_set_trace(struct sl_str trace, struct sl_str baggage)
 {
-    struct trace *kept =
+    struct fiber_trace_ids *kept =
         current && (trace.size || baggage.size) ? malloc(sizeof *kept + trace.size + baggage.size) : NULL;
     if (kept) {
         char *text = (char *)(kept + 1);
-        *kept = (struct trace){1, {text, trace.size}, {text + trace.size, baggage.size}};
+        *kept = (struct fiber_trace_ids){1, {text, trace.size}, {text + trace.size, baggage.size}};
         memcpy(text, trace.size ? trace.data : "", trace.size);
         memcpy(text + trace.size, baggage.size ? baggage.data : "", baggage.size);
     }

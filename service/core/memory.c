@@ -24,7 +24,7 @@ enum {
     TRIM_FROM = 32 << 20, /* bytes resident but not in use */
 };
 
-struct waiter {
+struct memory_waiter {
     struct sl_link link;
     struct fiber_wait_list fiber; /* the fiber that waits */
     uint64_t need;
@@ -105,7 +105,7 @@ static bool fits_now(uint64_t need)
 /* First come, first served. */
 static void grant(void)
 {
-    for (struct waiter *w; (w = SL_LIST_FIRST(&waiters, struct waiter, link)) && fits_now(w->need);) {
+    for (struct memory_waiter *w; (w = SL_LIST_FIRST(&waiters, struct memory_waiter, link)) && fits_now(w->need);) {
         sl_list_remove(&waiters, &w->link);
         used += w->need;
         w->granted = true;
@@ -115,7 +115,7 @@ static void grant(void)
 
 enum sl_code memory_reserve(struct memory_reservation *share, uint64_t bytes, struct sl_error *error)
 {
-    struct waiter w = {.need = bytes > share->bytes ? bytes - share->bytes : 0};
+    struct memory_waiter w = {.need = bytes > share->bytes ? bytes - share->bytes : 0};
     if (!memory_fits(bytes))
         return sl_fail(error, SL_UNSUPPORTED, "needs more memory than memory.request_budget");
     if (fits_now(w.need) && (!waiters.first || w.need <= SMALL)) {

@@ -23,7 +23,7 @@ static struct metrics_store first;
 struct metrics_store *metrics_own = &first;
 
 enum { KEPT_MOST = 1000 };
-struct kept {
+struct metric_series_cache {
     atomic_uint seen;
     _Atomic float values[KEPT_MOST]; /* the first KEPT_MOST */
 };
@@ -171,7 +171,7 @@ void metric_series_set(struct metric_series *series, double value)
 
 static void keep(struct metric_series *series, double value)
 {
-    struct kept *kept = atomic_load(&series->kept), *fresh = kept ? NULL : calloc(1, sizeof *fresh);
+    struct metric_series_cache *kept = atomic_load(&series->kept), *fresh = kept ? NULL : calloc(1, sizeof *fresh);
     if (fresh && !atomic_compare_exchange_strong(&series->kept, &kept, fresh))
         free(fresh); /* another thread was first */
     else if (fresh)
@@ -252,14 +252,14 @@ void metrics_each(enum metric metric, void (*each)(void *arg, const struct metri
     }
 }
 
-struct summing {
+struct metric_total_sum {
     const char *labels[3];
     double sum;
 };
 
 static void add_matching(void *arg, const struct metric_sample *sample)
 {
-    struct summing *summing = arg;
+    struct metric_total_sum *summing = arg;
     for (int i = 0; i < 3; i++)
         if (summing->labels[i] && strcmp(summing->labels[i], sample->labels[i]) != 0)
             return;
@@ -268,7 +268,7 @@ static void add_matching(void *arg, const struct metric_sample *sample)
 
 double metric_total(enum metric metric, const char *a, const char *b, const char *c)
 {
-    struct summing summing = {{a, b, c}, 0};
+    struct metric_total_sum summing = {{a, b, c}, 0};
     metrics_each(metric, add_matching, &summing);
     return summing.sum;
 }
@@ -292,7 +292,7 @@ struct pushing {
 static void push_values(const struct pushing *to, enum metric metric, struct metric_series *series,
                         struct metric_push *push)
 {
-    struct kept *kept = atomic_load(&series->kept);
+    struct metric_series_cache *kept = atomic_load(&series->kept);
     unsigned seen = kept ? atomic_exchange_explicit(&kept->seen, 0, memory_order_relaxed) : 0;
     float values[KEPT_MOST];
     if (!seen)

@@ -39,8 +39,8 @@ struct metric_series {
     const struct metric_buckets *buckets;
     atomic_ullong value; /* a counter; the bits of a gauge's double; a histogram's sum (bits of a double) */
     atomic_ullong bucket[METRIC_BUCKETS + 1];
-    uint64_t pushed;             /* value of a counter at the last push */
-    _Atomic(struct kept *) kept; /* values of a histogram since the last push; NULL = none yet */
+    uint64_t pushed;                            /* value of a counter at the last push */
+    _Atomic(struct metric_series_cache *) kept; /* values of a histogram since the last push; NULL = none yet */
 };
 
 /* All series of a process. Open addressing; a slot is filled once and never emptied, so readers need no lock. */

@@ -21,7 +21,7 @@ struct family {
     enum metric_sum sum;
 };
 
-struct summing {
+struct metrics_text_sum {
     struct sl_arena arena;
     struct sl_map families; /* by head */
     struct family *first, **end;
@@ -45,7 +45,7 @@ static enum metric_sum choose_sum(struct sl_str series)
     return METRIC_SUM;
 }
 
-static void add_sample(struct summing *s, struct family *family, struct sl_str line)
+static void add_sample(struct metrics_text_sum *s, struct family *family, struct sl_str line)
 {
     const char *blank = memrchr(line.data, ' ', line.size);
     char number[64];
@@ -76,7 +76,7 @@ static void add_sample(struct summing *s, struct family *family, struct sl_str l
     }
 }
 
-static struct family *find_family(struct summing *s, struct sl_str head)
+static struct family *find_family(struct metrics_text_sum *s, struct sl_str head)
 {
     bool fresh;
     void **slot = sl_map_slot(&s->families, head, &fresh);
@@ -92,7 +92,7 @@ static struct family *find_family(struct summing *s, struct sl_str head)
     return family;
 }
 
-static void metrics_sum_text(struct summing *s, struct sl_str text)
+static void metrics_sum_text(struct metrics_text_sum *s, struct sl_str text)
 {
     struct family *family = NULL;
     for (struct sl_str line; !s->failed && sl_str_next_line(&text, &line);) {
@@ -111,7 +111,7 @@ static void metrics_sum_text(struct summing *s, struct sl_str text)
 
 bool metrics_sum(const struct sl_str *texts, size_t count, struct sl_buf *out)
 {
-    struct summing s = {.end = &s.first};
+    struct metrics_text_sum s = {.end = &s.first};
     bool open_metrics = count && sl_str_ends(texts[0], SL_STR("# EOF\n"));
     for (size_t i = 0; i < count; i++)
         metrics_sum_text(&s, texts[i]);

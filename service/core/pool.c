@@ -246,7 +246,7 @@ const struct sl_parallel *pool_parallel(void)
  * A job lives on the stack of the fiber that waits for it. Quick jobs are submitted to libuv at once, whose queue is first
  * come, first served. Heavy ones wait here, in stochastic fair queues (McKenney, 1990): each request's jobs in order, the
  * requests round robin, so that one with a thousand modules does not hold up one with a single module. */
-struct job {
+struct pool_task {
     uv_work_t work;
     enum job_class job_class;
     struct fiber *fiber;
@@ -268,7 +268,7 @@ static uint64_t filled_flows; /* bit set of the flows with jobs */
 static unsigned next_flow;
 static size_t heavy_queued;
 
-static void flow_join(struct job *job)
+static void flow_join(struct pool_task *job)
 {
     job->flow = (unsigned)(sl_hash(job->request_id.data, job->request_id.size) % FLOWS);
     sl_list_append(&flows[job->flow], &job->link);
@@ -277,7 +277,7 @@ static void flow_join(struct job *job)
     job->waits = true;
 }
 
-static void flow_leave(struct job *job)
+static void flow_leave(struct pool_task *job)
 {
     sl_list_remove(&flows[job->flow], &job->link);
     if (!flows[job->flow].first)
@@ -287,19 +287,19 @@ static void flow_leave(struct job *job)
 }
 
 /* Takes the first job of the next flow, round robin; at least one flow must have jobs. */
-static struct job *flow_next(void)
+static struct pool_task *flow_next(void)
 {
     uint64_t from_next = filled_flows >> next_flow << next_flow;
     unsigned flow = (unsigned)__builtin_ctzll(from_next ? from_next : filled_flows);
     next_flow = (flow + 1) % FLOWS;
-    struct job *job = SL_LIST_FIRST(&flows[flow], struct job, link);
+    struct pool_task *job = SL_LIST_FIRST(&flows[flow], struct pool_task, link);
     flow_leave(job);
     return job;
 }
 
 static void job_work(uv_work_t *work)
 {
-    struct job *job = work->data;
+    struct pool_task *job = work->data;
     enter_thread();
     atomic_fetch_add(&running[job->job_class], 1);
     job->started_ns = uv_hrtime();
@@ -319,14 +319,14 @@ static void job_work(uv_work_t *work)
 static void job_done(uv_work_t *work, int status)
 {
     (void)status;
-    struct job *job = work->data;
+    struct pool_task *job = work->data;
     given[job->job_class]--;
     job->done = true;
     fiber_wake(job->fiber);
     start_heavy();
 }
 
-static void start_job(struct job *job)
+static void start_job(struct pool_task *job)
 {
     given[job->job_class]++;
     if (uv_queue_work(loop, &job->work, job_work, job_done) == 0)
@@ -345,7 +345,7 @@ static void start_heavy(void)
 }
 
 /* Waits for the job. False when the fiber was cancelled before the job began; a running job is always waited for. */
-static bool job_wait(struct job *job)
+static bool job_wait(struct pool_task *job)
 {
     while (!job->done) {
         fiber_set_wait_reason(job->waits ? "a pool thread" : "the pool");
@@ -364,7 +364,8 @@ enum sl_code pool_run(enum pool_job kind, void (*fn)(void *arg), void *arg, stru
     const char *name = job_names[kind & ~POOL_HEAVY];
     bool heavy = kind & POOL_HEAVY || kind == POOL_CONVERT || kind == POOL_WALK;
     bool lasts = (kind & ~POOL_HEAVY) == POOL_IO || (kind & ~POOL_HEAVY) == POOL_COMPRESS;
-    struct job job = {.job_class = heavy ? HEAVY : QUICK, .fiber = fiber_self(), .request_id = fiber_request_id()};
+    struct pool_task job = {
+        .job_class = heavy ? HEAVY : QUICK, .fiber = fiber_self(), .request_id = fiber_request_id()};
     job.journal_work = (kind & ~POOL_HEAVY) == POOL_IO ? NULL : fiber_work();
     job.cancel = lasts ? NULL : fiber_cancel_flag();
     job.fn = fn;
@@ -555,9 +556,9 @@ static uint64_t quick_stall_ms(void)
 static uint64_t heavy_stall_ms(void)
 {
     uint64_t now = uv_hrtime(), oldest = now, done = atomic_load(&heavy_done_ns);
-    const struct job *first;
+    const struct pool_task *first;
     for (unsigned i = 0; i < FLOWS; i++)
-        if ((first = SL_LIST_FIRST(&flows[i], struct job, link)) && first->queued_ns < oldest)
+        if ((first = SL_LIST_FIRST(&flows[i], struct pool_task, link)) && first->queued_ns < oldest)
             oldest = first->queued_ns;
     oldest = done > oldest ? done : oldest;
     return now > oldest ? (now - oldest) / 1000000 : 0;

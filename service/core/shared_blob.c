@@ -132,7 +132,7 @@ void shared_blob_unpin(struct shared_blob *content)
 }
 
 /* ---- files ---- */
-struct transfer {
+struct spill_transfer {
     int fd;
     void *data;
     uint64_t offset;
@@ -142,13 +142,13 @@ struct transfer {
 
 static void write_out(void *arg)
 {
-    struct transfer *t = arg;
+    struct spill_transfer *t = arg;
     t->good = sl_write_all_at(t->fd, (struct sl_bytes){t->data, t->size}, t->offset);
 }
 
 static void read_back(void *arg)
 {
-    struct transfer *t = arg;
+    struct spill_transfer *t = arg;
     size_t done = 0;
     while (done < t->size) {
         ssize_t n = pread(t->fd, (uint8_t *)t->data + done, t->size - done, (off_t)(t->offset + done));
@@ -161,21 +161,21 @@ static void read_back(void *arg)
     t->good = done == t->size;
 }
 
-struct opening {
+struct spill_file_opening {
     const char *directory;
     int fd, error; /* errno */
 };
 
 static void content_open_file(void *arg)
 {
-    struct opening *o = arg;
+    struct spill_file_opening *o = arg;
     o->fd = sl_unlinked_file(o->directory);
     o->error = errno;
 }
 
 static enum sl_code begin_file(const char *directory, struct sl_error *error)
 {
-    struct opening o = {directory, -1, 0};
+    struct spill_file_opening o = {directory, -1, 0};
     opening = true;
     enum sl_code code = pool_run(POOL_IO, content_open_file, &o, error);
     opening = false;
@@ -216,7 +216,7 @@ static enum sl_code move_out(struct shared_blob *content, const char *directory,
     if (code)
         return code;
     struct spill_file *file = current;
-    struct transfer t = {file->fd, content->bytes.data, file->end, content->size, false};
+    struct spill_transfer t = {file->fd, content->bytes.data, file->end, content->size, false};
     file->users++;
     file->end += content->size;
     code = pool_run(POOL_IO, write_out, &t, error);
@@ -250,7 +250,7 @@ enum sl_code shared_blob_spill(struct shared_blob *content, const char *director
 enum sl_code shared_blob_read(struct shared_blob *content, uint64_t offset, void *to, size_t size,
                               struct sl_error *error)
 {
-    struct transfer t = {content->file->fd, to, content->offset + offset, size, false};
+    struct spill_transfer t = {content->file->fd, to, content->offset + offset, size, false};
     enum sl_code code = pool_run(POOL_IO, read_back, &t, error);
     if (code == SL_OK && !t.good)
         code = sl_fail(error, SL_INTERNAL, "cannot read a temporary file");

@@ -6,11 +6,11 @@
 
 #include "core/pool.h"
 
-struct range {
+struct address_range {
     uint8_t bytes[4];
     unsigned bits;
 };
-static const struct range v4_reserved[] = {
+static const struct address_range v4_reserved[] = {
     {{0, 0, 0, 0}, 8},      {{10, 0, 0, 0}, 8},     {{100, 64, 0, 0}, 10}, {{127, 0, 0, 0}, 8},
     {{169, 254, 0, 0}, 16}, {{172, 16, 0, 0}, 12},  {{192, 0, 0, 0}, 24},  {{192, 0, 2, 0}, 24},
     {{192, 88, 99, 0}, 24}, {{192, 168, 0, 0}, 16}, {{198, 18, 0, 0}, 15}, {{198, 51, 100, 0}, 24},

@@ -160,7 +160,7 @@ static enum sl_code decode_xz(struct sl_bytes in, uint8_t *out, struct decode_si
     return code;
 }
 
-enum sl_code decode_bytes(struct sl_bytes in, enum coding coding, struct decode_sink *sink)
+enum sl_code decode_bytes(struct sl_bytes in, enum fetch_coding coding, struct decode_sink *sink)
 {
     uint8_t *out = malloc(PIECE);
     if (!out)
@@ -246,13 +246,13 @@ static enum sl_code decode_coding(struct sl_bytes in, void *arg, struct decode_s
 {
     if (in.size == 0) /* no body, so it is not encoded */
         return SL_OK;
-    enum sl_code code = decode_bytes(in, *(enum coding *)arg, sink);
+    enum sl_code code = decode_bytes(in, *(enum fetch_coding *)arg, sink);
     if (code == SL_MALFORMED && !sink->over_limit)
         sink->error->code = code = SL_DOWNLOAD_ERROR;
     return code;
 }
 
-enum sl_code decode_file(int fd, enum coding coding, const struct decode_limits *limits, struct sl_error *error)
+enum sl_code decode_file(int fd, enum fetch_coding coding, const struct decode_limits *limits, struct sl_error *error)
 {
     return decode_in_place(fd, limits, error, decode_coding, &coding);
 }

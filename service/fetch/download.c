@@ -85,7 +85,7 @@ static bool add_field(struct curl_slist **list, struct sl_str name, struct sl_st
     return longer != NULL;
 }
 
-static bool configured(const struct download *d, const struct hop *hop, struct sl_str name)
+static bool configured(const struct fetch_download *d, const struct hop *hop, struct sl_str name)
 {
     for (size_t i = 0; !hop->foreign && i < d->request->header_count; i++)
         if (sl_str_equal_nocase(d->request->headers[i].name, name) && sent(name))
@@ -94,7 +94,7 @@ static bool configured(const struct download *d, const struct hop *hop, struct s
 }
 
 /* The headers of the request for a hop; NULL and an error when out of memory. */
-static struct curl_slist *request_headers(const struct download *d, const struct hop *hop, const char *referer,
+static struct curl_slist *request_headers(const struct fetch_download *d, const struct hop *hop, const char *referer,
                                           const char *range, const char *if_range, struct sl_error *error)
 {
     const struct {
@@ -123,12 +123,12 @@ static struct curl_slist *request_headers(const struct download *d, const struct
 }
 
 /* ---- interpreting responses ---- */
-bool exchange_coding(const struct exchange *e, enum coding *coding, struct sl_error *error)
+bool exchange_coding(const struct exchange *e, enum fetch_coding *coding, struct sl_error *error)
 {
     const struct transfer *t = &e->transfer;
     static const struct {
         const char *name;
-        enum coding coding;
+        enum fetch_coding coding;
     } codings[] = {{"", CODING_IDENTITY},   {"identity", CODING_IDENTITY}, {"br", CODING_BR},    {"gzip", CODING_GZIP},
                    {"x-gzip", CODING_GZIP}, {"deflate", CODING_DEFLATE},   {"zstd", CODING_ZSTD}};
     if (t->coding_count > 1) {
@@ -252,7 +252,7 @@ enum sl_code exchange_status(const struct exchange *e, struct sl_error *error)
 enum sl_code exchange_start(struct exchange *e, const char *referer, const char *range, const char *if_range,
                             struct sl_error *error)
 {
-    struct download *d = e->download;
+    struct fetch_download *d = e->download;
     struct transfer *t = &e->transfer;
     t->url = e->hop->url;
     t->user = e->hop->user;
@@ -364,7 +364,7 @@ static enum sl_code carry_out(struct exchange *e, struct hops *hops, bool *again
     return code;
 }
 
-static enum sl_code one_exchange(struct download *d, struct hops *hops, struct time_limit head, bool *again,
+static enum sl_code one_exchange(struct fetch_download *d, struct hops *hops, struct time_limit head, bool *again,
                                  struct sl_error *error)
 {
     const struct hop hop = hops->now;
@@ -407,7 +407,7 @@ static enum sl_code begin_file(int fd, struct sl_error *error)
     return pool_call(POOL_IO, empty_file, &fd, error);
 }
 
-static enum sl_code attempt(struct download *d, struct sl_error *error)
+static enum sl_code attempt(struct fetch_download *d, struct sl_error *error)
 {
     const struct fetch_request *request = d->request;
     struct hops hops = {.now = d->first, .ranged = !request->whole && !request->method};
@@ -446,7 +446,7 @@ static uint32_t chance(uint32_t below)
 }
 
 /* Pause after attempt `i`. Randomised, so that clients whose requests failed together do not retry together. */
-static uint64_t retry_pause_ms(const struct download *d, unsigned i)
+static uint64_t retry_pause_ms(const struct fetch_download *d, unsigned i)
 {
     return d->request->attempts ? chance((1000u << (i < 4 ? i - 1 : 3)) + 1) : RETRY_PAUSE_MS;
 }
@@ -459,7 +459,7 @@ static enum sl_code remember_for(uint64_t ms, enum sl_code code, struct sl_error
     return code;
 }
 
-static enum sl_code attempts(struct download *d, struct sl_str host, struct sl_error *error)
+static enum sl_code attempts(struct fetch_download *d, struct sl_str host, struct sl_error *error)
 {
     unsigned most = d->request->attempts ? d->request->attempts : ATTEMPTS;
     for (unsigned i = 1;; i++) {
@@ -486,7 +486,7 @@ static enum sl_code attempts(struct download *d, struct sl_str host, struct sl_e
 /* ---- after the attempts, on the pool ---- */
 struct finish {
     int fd;
-    enum coding coding;
+    enum fetch_coding coding;
     struct decode_limits limits;
     bool keep_wrapper, refuse_empty, refuse_pages, is_html;
 };
@@ -534,7 +534,7 @@ static enum sl_code finish_work(void *arg, struct sl_error *error)
     return code == SL_OK ? check_contents(f, error) : code;
 }
 
-static enum sl_code download_finish(struct download *d, struct sl_error *error)
+static enum sl_code download_finish(struct fetch_download *d, struct sl_error *error)
 {
     const struct fetch_request *request = d->request;
     if (d->coding == CODING_IDENTITY && request->keep_wrapper && !request->refuse_empty && !request->refuse_pages)
@@ -553,7 +553,7 @@ static enum sl_code download_finish(struct download *d, struct sl_error *error)
     return pool_call(large ? POOL_IO | POOL_HEAVY : POOL_IO, finish_work, &f, error);
 }
 
-static enum sl_code check_host(struct download *d, struct sl_str host, struct sl_error *error)
+static enum sl_code check_host(struct fetch_download *d, struct sl_str host, struct sl_error *error)
 {
     enum sl_code code = d->request->deny_list && !d->is_probe ? deny_check(host, &d->is_probe, error) : SL_OK;
     d->blocked = code != SL_OK;
@@ -561,7 +561,7 @@ static enum sl_code check_host(struct download *d, struct sl_str host, struct sl
 }
 
 /* Takes a slot for the host, after waiting for the end of short pauses that it asked for (Retry-After). */
-static enum sl_code take_slot(struct sl_str host, struct slot *slot, struct sl_error *error)
+static enum sl_code take_slot(struct sl_str host, struct fetch_slot *slot, struct sl_error *error)
 {
     for (unsigned i = 0;; i++) {
         uint64_t ms = deny_pause_ms(host);
@@ -579,9 +579,9 @@ static enum sl_code take_slot(struct sl_str host, struct slot *slot, struct sl_e
     }
 }
 
-static enum sl_code with_slot(struct download *d, struct sl_str host, struct sl_error *error)
+static enum sl_code with_slot(struct fetch_download *d, struct sl_str host, struct sl_error *error)
 {
-    struct slot slot;
+    struct fetch_slot slot;
     enum sl_code code = take_slot(host, &slot, error);
     if (code != SL_OK)
         return code;
@@ -602,7 +602,7 @@ static enum sl_code with_slot(struct download *d, struct sl_str host, struct sl_
     return code == SL_OK ? download_finish(d, error) : code;
 }
 
-static const char *result_name(const struct download *d, enum sl_code code, const struct sl_error *error)
+static const char *result_name(const struct fetch_download *d, enum sl_code code, const struct sl_error *error)
 {
     if (d->blocked)
         return "blocked";
@@ -617,7 +617,7 @@ void fetch_on_failure(fetch_failure_listener *listener, void *arg)
     fetch_state.failure_arg = arg;
 }
 
-static void tell_failure(const struct download *d, const struct sl_error *error)
+static void tell_failure(const struct fetch_download *d, const struct sl_error *error)
 {
     const struct hop *hop = &d->first;
     const char *what = error->message;
@@ -638,7 +638,7 @@ enum sl_code fetch_get(const struct fetch_request *request, int fd, struct sl_er
 {
     struct sl_error own;
     struct sl_arena arena = {0};
-    struct download d = {.request = request, .arena = &arena, .fd = fd};
+    struct fetch_download d = {.request = request, .arena = &arena, .fd = fd};
     error = error ? error : &own;
     *error = (struct sl_error){0};
     d.max_size = request->max_size ? request->max_size : fetch_state.options.max_download_size;

@@ -9,7 +9,7 @@
 #include "core/metrics.h"
 #include "fetch/libcurl.h"
 
-struct pool {
+struct fetch_connection_pool {
     CURLM *multi;
     uv_timer_t timer;
     int running;
@@ -17,14 +17,14 @@ struct pool {
 
 struct watched { /* a socket of curl */
     uv_poll_t poll;
-    struct pool *pool;
+    struct fetch_connection_pool *pool;
     curl_socket_t socket;
 };
 
 struct fetch_state fetch_state;
-static struct pool pools[DRIVER_POOLS];
+static struct fetch_connection_pool pools[DRIVER_POOLS];
 
-static void collect(struct pool *pool)
+static void collect(struct fetch_connection_pool *pool)
 {
     int left;
     for (CURLMsg *message; (message = curl_multi_info_read(pool->multi, &left));)
@@ -38,7 +38,7 @@ static void on_ready(uv_poll_t *poll, int status, int events)
     int action = status < 0
                      ? CURL_CSELECT_ERR
                      : ((events & UV_READABLE) ? CURL_CSELECT_IN : 0) | ((events & UV_WRITABLE) ? CURL_CSELECT_OUT : 0);
-    struct pool *pool = w->pool;
+    struct fetch_connection_pool *pool = w->pool;
     curl_multi_socket_action(pool->multi, w->socket, action, &pool->running);
     collect(pool);
     transfer_go_on();
@@ -46,7 +46,7 @@ static void on_ready(uv_poll_t *poll, int status, int events)
 
 static void on_timer(uv_timer_t *timer)
 {
-    struct pool *pool = timer->data;
+    struct fetch_connection_pool *pool = timer->data;
     curl_multi_socket_action(pool->multi, CURL_SOCKET_TIMEOUT, 0, &pool->running);
     collect(pool);
     transfer_go_on();
@@ -59,7 +59,7 @@ static void free_watched(uv_handle_t *handle)
 
 static int on_socket(CURL *easy, curl_socket_t socket, int what, void *arg, void *of_socket)
 {
-    struct pool *pool = arg;
+    struct fetch_connection_pool *pool = arg;
     struct watched *w = of_socket;
     if (what == CURL_POLL_REMOVE) {
         if (w) {
@@ -89,7 +89,7 @@ static int on_socket(CURL *easy, curl_socket_t socket, int what, void *arg, void
 
 static int on_timeout(CURLM *multi, long ms, void *arg)
 {
-    struct pool *pool = arg;
+    struct fetch_connection_pool *pool = arg;
     if (ms < 0)
         uv_timer_stop(&pool->timer);
     else /* also for 0: curl must not be called from its own callback */
@@ -164,7 +164,7 @@ static void driver_init(void)
 {
     curl_global_init(CURL_GLOBAL_DEFAULT);
     for (size_t i = 0; i < DRIVER_POOLS; i++) {
-        struct pool *pool = &pools[i];
+        struct fetch_connection_pool *pool = &pools[i];
         uv_timer_init(loop_get(), &pool->timer);
         pool->timer.data = pool;
         pool->multi = curl_multi_init();

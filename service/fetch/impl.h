@@ -43,17 +43,17 @@ void transfer_go_on(void); /* transfer.c; called by the driver: continues the tr
 
 /* ---- spool.c ---- */
 enum { SPOOL_SIZE = 256 * 1024 };
-struct spool {
+struct fetch_spool {
     struct sl_buf filling, full; /* `full` is to be written */
     uint64_t offset;             /* in the file, of the first byte that is not written yet */
 };
 /* True if spool_add may be called; else write first. */
-bool spool_has_room(const struct spool *spool, size_t size);
+bool spool_has_room(const struct fetch_spool *spool, size_t size);
 /* False when out of memory. `expected` is the number of bytes to come, including these. */
-bool spool_add(struct spool *spool, struct sl_bytes bytes, uint64_t expected);
+bool spool_add(struct fetch_spool *spool, struct sl_bytes bytes, uint64_t expected);
 /* Writes `full`, or else `filling`: SL_OK, SL_BUSY or SL_INTERNAL. */
-enum sl_code spool_write(struct spool *spool, int fd, struct sl_error *error) SL_SUSPENDS;
-void spool_free(struct spool *spool);
+enum sl_code spool_write(struct fetch_spool *spool, int fd, struct sl_error *error) SL_SUSPENDS;
+void spool_free(struct fetch_spool *spool);
 
 /* ---- transfer.c ---- */
 enum body_action { BODY_STORE, BODY_DISCARD, BODY_STOP };
@@ -80,7 +80,7 @@ struct transfer {
     struct sl_str body;
     struct sl_buf *discarded; /* gets a body that is not stored; NULL = drop it */
     int fd;
-    struct spool spool;                             /* its offset is where the body goes in the file */
+    struct fetch_spool spool;                       /* its offset is where the body goes in the file */
     uint64_t limit;                                 /* the transfer fails after this many bytes */
     struct time_limit head;                         /* for the response's head */
     enum body_action (*decide)(struct transfer *t); /* called when the head is complete */
@@ -152,9 +152,9 @@ enum { MAX_PARTS = 4 };
 size_t byte_range_split(const struct byte_range *first, uint64_t split_size, struct byte_range parts[MAX_PARTS]);
 
 /* ---- download.c: shared with parts.c ---- */
-enum coding { CODING_IDENTITY, CODING_BR, CODING_GZIP, CODING_DEFLATE, CODING_ZSTD, CODING_XZ };
+enum fetch_coding { CODING_IDENTITY, CODING_BR, CODING_GZIP, CODING_DEFLATE, CODING_ZSTD, CODING_XZ };
 
-struct download {
+struct fetch_download {
     const struct fetch_request *request;
     struct sl_arena *arena;
     int fd;
@@ -166,7 +166,7 @@ struct download {
     bool is_probe;             /* blocked, but this download tests whether it answers */
     struct sl_buf explanation; /* body of a response with an error status, if the request uses it */
     /* of the latest attempt */
-    enum coding coding;
+    enum fetch_coding coding;
     long os_error;         /* errno of a failed connect; 0 = another failure */
     int64_t retry_after_s; /* of a 429 or 503; else -1 */
     bool too_many;         /* 429 */
@@ -178,7 +178,7 @@ enum verdict { COMPLETE, PARTIAL, EMPTY, WITHOUT_RANGE, REDIRECT, BAD_STATUS, RE
 
 struct exchange {
     struct transfer transfer;
-    struct download *download;
+    struct fetch_download *download;
     const struct hop *hop;
     bool ranged;
     enum verdict verdict;
@@ -190,7 +190,7 @@ enum sl_code exchange_start(struct exchange *e, const char *referer, const char 
 void exchange_end(struct exchange *e);
 /* The error for a response's status: from the table for HTTP sources, or by the request's `refused`. */
 enum sl_code exchange_status(const struct exchange *e, struct sl_error *error);
-bool exchange_coding(const struct exchange *e, enum coding *coding, struct sl_error *error);
+bool exchange_coding(const struct exchange *e, enum fetch_coding *coding, struct sl_error *error);
 
 /* ---- parts.c ---- */
 /* Gets the body of `first`, the beginning of a file, and the rest of the file. */
@@ -215,11 +215,11 @@ size_t deny_blocked(void); /* number of hosts that are blocked now */
 void deny_close(void);
 
 /* ---- slots.c: limits concurrent downloads, in all and per host; others wait in order ---- */
-struct slot {
+struct fetch_slot {
     struct slot_host *host;
 };
-enum sl_code slot_take(struct sl_str host, struct slot *slot, struct sl_error *error) SL_SUSPENDS;
-void slot_give(struct slot *slot);
+enum sl_code slot_take(struct sl_str host, struct fetch_slot *slot, struct sl_error *error) SL_SUSPENDS;
+void slot_give(struct fetch_slot *slot);
 void slots_close(void);
 
 /* ---- decode.c ---- */
@@ -235,14 +235,14 @@ struct decode_sink { /* destination of decoded bytes, with the limits of decompr
     struct sl_error *error;
 };
 bool decode_write(struct decode_sink *sink, const void *data, size_t size); /* false: the error is set */
-enum sl_code decode_bytes(struct sl_bytes in, enum coding coding, struct decode_sink *sink);
+enum sl_code decode_bytes(struct sl_bytes in, enum fetch_coding coding, struct decode_sink *sink);
 
 /* Replaces the encoded contents of `fd` by the output of `decode`. Blocks. */
 enum sl_code decode_in_place(int fd, const struct decode_limits *limits, struct sl_error *error,
                              enum sl_code (*decode)(struct sl_bytes in, void *arg, struct decode_sink *sink),
                              void *arg);
 /* Removes the content coding; failures are SL_DOWNLOAD_ERROR, except limits. Blocks. */
-enum sl_code decode_file(int fd, enum coding coding, const struct decode_limits *limits, struct sl_error *error);
+enum sl_code decode_file(int fd, enum fetch_coding coding, const struct decode_limits *limits, struct sl_error *error);
 
 /* ---- unwrap.c ---- */
 enum sl_code unwrap_file(int fd, const struct decode_limits *limits, struct sl_error *error); /* like fetch_unwrap */

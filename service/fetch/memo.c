@@ -57,7 +57,7 @@ static void memo_release(struct lru *lru, struct lru_entry *lru_entry)
 }
 
 /* Returns the entry of the key, created if necessary, with one more user. NULL when out of memory. */
-static struct memo_entry *memo_use(struct memo *memo, const uint8_t key[KEY_BYTES])
+static struct memo_entry *memo_use(struct ttl_cache *memo, const uint8_t key[KEY_BYTES])
 {
     struct lru *lru = &memo->lru;
     struct memo_entry *entry = entry_at(lru_get(lru, (struct sl_str){(const char *)key, KEY_BYTES}, 0));
@@ -88,14 +88,14 @@ static uint64_t deadline(uint64_t ns)
     return ms == 0 ? 0 : ms > UINT64_MAX - now ? UINT64_MAX : now + ms;
 }
 
-static void keep_for(const struct memo *memo, struct memo_entry *entry, uint64_t ns)
+static void keep_for(const struct ttl_cache *memo, struct memo_entry *entry, uint64_t ns)
 {
     uint64_t ahead_ns = entry->code != SL_OK ? 0 : memo->ahead_ns < ns / 2 ? memo->ahead_ns : ns / 2;
     entry->deadline_ms = deadline(ns);
     entry->renew_ms = deadline(ns - ahead_ns);
 }
 
-static void ask_now(struct memo *memo, struct memo_entry *entry, memo_ask *ask, const void *context)
+static void ask_now(struct ttl_cache *memo, struct memo_entry *entry, memo_ask *ask, const void *context)
 {
     struct sl_buf text = {0};
     uint64_t for_ns = 0;
@@ -144,7 +144,7 @@ static enum sl_code memo_take(const struct memo_entry *entry, struct sl_arena *a
 }
 
 /* Waits until there is a valid answer, or one made while this fiber waited. */
-static enum sl_code settle(struct memo *memo, struct memo_entry *entry, memo_ask *ask, const void *context,
+static enum sl_code settle(struct ttl_cache *memo, struct memo_entry *entry, memo_ask *ask, const void *context,
                            struct sl_error *error)
 {
     for (bool waited = false;;) {
@@ -166,8 +166,8 @@ static enum sl_code settle(struct memo *memo, struct memo_entry *entry, memo_ask
     }
 }
 
-enum sl_code memo_get(struct memo *memo, const struct sl_str *key, size_t key_parts, memo_ask *ask, const void *context,
-                      struct sl_arena *arena, struct sl_str *text, struct sl_error *error)
+enum sl_code memo_get(struct ttl_cache *memo, const struct sl_str *key, size_t key_parts, memo_ask *ask,
+                      const void *context, struct sl_arena *arena, struct sl_str *text, struct sl_error *error)
 {
     uint8_t digest[KEY_BYTES];
     struct memo_entry *entry = hash(key, key_parts, digest) ? memo_use(memo, digest) : NULL;
@@ -183,7 +183,7 @@ enum sl_code memo_get(struct memo *memo, const struct sl_str *key, size_t key_pa
     return code;
 }
 
-uint64_t memo_left_ms(struct memo *memo, const struct sl_str *key, size_t key_parts)
+uint64_t memo_left_ms(struct ttl_cache *memo, const struct sl_str *key, size_t key_parts)
 {
     uint8_t digest[KEY_BYTES];
     bool good = hash(key, key_parts, digest);
@@ -193,20 +193,20 @@ uint64_t memo_left_ms(struct memo *memo, const struct sl_str *key, size_t key_pa
     return entry && entry->code == SL_OK && entry->deadline_ms > now ? entry->deadline_ms - now : 0;
 }
 
-void memo_expire(struct memo *memo)
+void memo_expire(struct ttl_cache *memo)
 {
     for (struct memo_entry *entry = LRU_OLDEST(&memo->lru, struct memo_entry, lru); entry;
          entry = LRU_NEWER(entry, lru))
         entry->deadline_ms = 0;
 }
 
-void memo_resize(struct memo *memo, size_t capacity)
+void memo_resize(struct ttl_cache *memo, size_t capacity)
 {
     memo->capacity = memo->lru.max_count = capacity;
     lru_shrink(&memo->lru);
 }
 
-void memo_free(struct memo *memo)
+void memo_free(struct ttl_cache *memo)
 {
     lru_clear(&memo->lru);
 }

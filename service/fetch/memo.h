@@ -11,7 +11,7 @@
 #include "core/fiber.h"
 #include "core/lru.h"
 
-struct memo {
+struct ttl_cache {
     size_t capacity;  /* 0 = store nothing */
     const char *name; /* label of metrics; NULL = not counted */
     /* Nanoseconds. error_ns: how long errors are cached; 0 = not at all. Unless it is 0, a text whose renewal fails is used
@@ -30,17 +30,18 @@ typedef enum sl_code memo_ask(const void *context, struct sl_buf *text, uint64_t
                               struct sl_error *error) SL_SUSPENDS;
 
 /* Returns the text, copied into the arena, or the error of `ask`. SL_CANCELLED if the caller's group was cancelled. */
-enum sl_code memo_get(struct memo *memo, const struct sl_str *key, size_t key_parts, memo_ask *ask, const void *context,
-                      struct sl_arena *arena, struct sl_str *text, struct sl_error *error) SL_SUSPENDS;
+enum sl_code memo_get(struct ttl_cache *memo, const struct sl_str *key, size_t key_parts, memo_ask *ask,
+                      const void *context, struct sl_arena *arena, struct sl_str *text,
+                      struct sl_error *error) SL_SUSPENDS;
 
 /* Remaining lifetime of the cached text; 0 = none is cached. Never calls memo_ask. */
-uint64_t memo_left_ms(struct memo *memo, const struct sl_str *key, size_t key_parts);
+uint64_t memo_left_ms(struct ttl_cache *memo, const struct sl_str *key, size_t key_parts);
 
 /* Makes every text expire: it is requested again by the next memo_get. */
-void memo_expire(struct memo *memo);
+void memo_expire(struct ttl_cache *memo);
 
 /* Changes the capacity; evicts what exceeds it. */
-void memo_resize(struct memo *memo, size_t capacity);
+void memo_resize(struct ttl_cache *memo, size_t capacity);
 
 /* Frees everything. No fiber may be in memo_get. */
-void memo_free(struct memo *memo);
+void memo_free(struct ttl_cache *memo);

@@ -11,7 +11,7 @@ static enum body_action decide_part(struct transfer *t)
 {
     struct exchange *e = t->arg;
     struct byte_range got;
-    enum coding coding;
+    enum fetch_coding coding;
     if (t->status >= 400) {
         e->verdict = BAD_STATUS;
         return BODY_STOP;
@@ -77,7 +77,7 @@ static enum sl_code wait_all(struct exchange *const *all, size_t count, struct s
 
 enum sl_code parts_get(struct exchange *first, struct sl_error *error)
 {
-    struct download *d = first->download;
+    struct fetch_download *d = first->download;
     struct byte_range ranges[MAX_PARTS];
     struct exchange parts[MAX_PARTS], *all[MOST] = {first};
     if (ftruncate(d->fd, (off_t)first->range.total) != 0) /* does not allocate blocks */

@@ -14,7 +14,7 @@ struct slot_host {
     struct sl_str name; /* follows the struct */
 };
 
-struct waiter {
+struct fetch_slot_waiter {
     struct sl_link link;
     struct slot_host *host;
     struct fiber *fiber;
@@ -57,7 +57,7 @@ static void occupy(struct slot_host *host)
     metric_set(METRIC_DOWNLOADS_IN_FLIGHT, active, NULL, NULL, NULL);
 }
 
-static void slots_leave(struct waiter *w)
+static void slots_leave(struct fetch_slot_waiter *w)
 {
     sl_list_remove(&waiters, &w->link);
     waiting--;
@@ -67,7 +67,7 @@ static void slots_leave(struct waiter *w)
 
 static void grant(void)
 {
-    for (struct waiter *w = SL_LIST_FIRST(&waiters, struct waiter, link), *next;
+    for (struct fetch_slot_waiter *w = SL_LIST_FIRST(&waiters, struct fetch_slot_waiter, link), *next;
          w && active < fetch_state.options.max_downloads; w = next) {
         next = SL_LIST_NEXT(w, link);
         if (!has_room(w->host))
@@ -79,7 +79,7 @@ static void grant(void)
     }
 }
 
-enum sl_code slot_take(struct sl_str name, struct slot *slot, struct sl_error *error)
+enum sl_code slot_take(struct sl_str name, struct fetch_slot *slot, struct sl_error *error)
 {
     struct slot_host *host = get_host(name);
     if (!host)
@@ -89,7 +89,7 @@ enum sl_code slot_take(struct sl_str name, struct slot *slot, struct sl_error *e
         occupy(host);
         return SL_OK;
     }
-    struct waiter w = {.host = host, .fiber = fiber_self()};
+    struct fetch_slot_waiter w = {.host = host, .fiber = fiber_self()};
     sl_list_append(&waiters, &w.link);
     waiting++;
     host->waiting++;
@@ -105,7 +105,7 @@ enum sl_code slot_take(struct sl_str name, struct slot *slot, struct sl_error *e
     return SL_OK;
 }
 
-void slot_give(struct slot *slot)
+void slot_give(struct fetch_slot *slot)
 {
     struct slot_host *host = slot->host;
     active--;

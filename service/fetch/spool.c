@@ -6,19 +6,19 @@
 #include "core/pool.h"
 #include "fetch/impl.h"
 
-bool spool_has_room(const struct spool *spool, size_t size)
+bool spool_has_room(const struct fetch_spool *spool, size_t size)
 {
     return spool->full.size == 0 || spool->filling.size + size <= SPOOL_SIZE;
 }
 
-static void turn_over(struct spool *spool)
+static void turn_over(struct fetch_spool *spool)
 {
     struct sl_buf empty = spool->full;
     spool->full = spool->filling;
     spool->filling = empty;
 }
 
-bool spool_add(struct spool *spool, struct sl_bytes bytes, uint64_t expected)
+bool spool_add(struct fetch_spool *spool, struct sl_bytes bytes, uint64_t expected)
 {
     if (spool->full.size == 0 && spool->filling.size && spool->filling.size + bytes.size > SPOOL_SIZE)
         turn_over(spool);
@@ -45,7 +45,7 @@ static enum sl_code write_bytes(void *arg, struct sl_error *error)
                : sl_fail_errno(error, errno, "cannot write the downloaded file");
 }
 
-enum sl_code spool_write(struct spool *spool, int fd, struct sl_error *error)
+enum sl_code spool_write(struct fetch_spool *spool, int fd, struct sl_error *error)
 {
     if (spool->full.size == 0)
         turn_over(spool);
@@ -60,7 +60,7 @@ enum sl_code spool_write(struct spool *spool, int fd, struct sl_error *error)
     return SL_OK;
 }
 
-void spool_free(struct spool *spool)
+void spool_free(struct fetch_spool *spool)
 {
     sl_buf_free(&spool->filling);
     sl_buf_free(&spool->full);

@@ -179,7 +179,7 @@ enum sl_code body_refuse(struct request *r, int status, const char *detail)
 }
 
 struct decode_job {
-    struct decoder *decoder;
+    struct http_decoder *decoder;
     struct sl_bytes in;
     struct sl_buf *out;
     size_t limit;

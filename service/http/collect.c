@@ -6,7 +6,7 @@
 #include "http/impl.h"
 
 /* ---- files ---- */
-struct spool {
+struct http_body_spool {
     int fd;
     const char *directory;
     struct sl_bytes bytes;
@@ -16,24 +16,24 @@ struct spool {
 
 static void spool_open(void *arg)
 {
-    struct spool *spool = arg;
+    struct http_body_spool *spool = arg;
     spool->fd = sl_unlinked_file(spool->directory);
     spool->code = spool->fd >= 0 ? SL_OK : sl_fail_errno(NULL, errno, "");
 }
 
 static void spool_write(void *arg)
 {
-    struct spool *spool = arg;
+    struct http_body_spool *spool = arg;
     spool->code = sl_write_all(spool->fd, spool->bytes) ? SL_OK : SL_INTERNAL;
 }
 
 static void spool_map(void *arg)
 {
-    struct spool *spool = arg;
+    struct http_body_spool *spool = arg;
     spool->code = sl_map_fd(spool->fd, spool->mapping, NULL);
 }
 
-static enum sl_code spool_step(struct spool *spool, void (*step)(void *arg), struct sl_bytes bytes)
+static enum sl_code spool_step(struct http_body_spool *spool, void (*step)(void *arg), struct sl_bytes bytes)
 {
     spool->bytes = bytes;
     enum sl_code code = pool_run(POOL_IO, step, spool, NULL);
@@ -46,9 +46,9 @@ static enum sl_code spool_fail(struct request *r, enum sl_code code, const char 
 }
 
 /* Writes `first`, read before, and the rest of the body to a file. On failure sets the response; there is no file then. */
-static enum sl_code spool_body(struct request *r, struct sl_bytes first, struct spool *spool)
+static enum sl_code spool_body(struct request *r, struct sl_bytes first, struct http_body_spool *spool)
 {
-    *spool = (struct spool){.fd = -1, .directory = r->server->options.tmp_dir};
+    *spool = (struct http_body_spool){.fd = -1, .directory = r->server->options.tmp_dir};
     enum sl_code code = spool_step(spool, spool_open, first);
     if (code)
         return spool_fail(r, code, "cannot create a temporary file");
@@ -71,7 +71,7 @@ static enum sl_code spool_body(struct request *r, struct sl_bytes first, struct 
 
 enum sl_code http_body_take(struct http_exchange *x, int *fd)
 {
-    struct spool spool;
+    struct http_body_spool spool;
     enum sl_code code = spool_body((struct request *)x, (struct sl_bytes){NULL, 0}, &spool);
     *fd = code == SL_OK ? spool.fd : -1;
     return code;
@@ -79,7 +79,7 @@ enum sl_code http_body_take(struct http_exchange *x, int *fd)
 
 static enum sl_code collect_in_file(struct request *r, struct sl_bytes first, struct sl_bytes *body)
 {
-    struct spool spool;
+    struct http_body_spool spool;
     enum sl_code code = spool_body(r, first, &spool);
     if (code)
         return code;

@@ -9,7 +9,7 @@
 
 enum { LINGER_TOTAL_MS = 30000, RATE_GRACE_MS = 30000 };
 
-void connection_state(struct connection *c, enum state state)
+void connection_state(struct connection *c, enum http_request_state state)
 {
     server_count(c, -1);
     c->state = state;
@@ -612,7 +612,7 @@ void connection_expired(struct connection *c)
 }
 
 /* ---- the beginning ---- */
-void connection_accept(struct listener *listener, int fd)
+void connection_accept(struct http_listener *listener, int fd)
 {
     struct http_server *server = listener->server;
     struct connection *c = calloc(1, sizeof *c);

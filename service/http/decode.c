@@ -7,7 +7,7 @@
 
 enum { OUT_STEP = 64 * 1024 };
 
-struct decoder {
+struct http_decoder {
     enum content_coding coding;
     z_stream zlib;
     ZSTD_DStream *zstd;
@@ -30,9 +30,9 @@ enum content_coding coding_parse(struct sl_str value)
     return CODING_UNKNOWN;
 }
 
-struct decoder *decoder_new(enum content_coding coding, int zstd_window_log)
+struct http_decoder *decoder_new(enum content_coding coding, int zstd_window_log)
 {
-    struct decoder *decoder = calloc(1, sizeof *decoder);
+    struct http_decoder *decoder = calloc(1, sizeof *decoder);
     if (!decoder)
         return NULL;
     decoder->coding = coding;
@@ -51,7 +51,7 @@ struct decoder *decoder_new(enum content_coding coding, int zstd_window_log)
     return NULL;
 }
 
-void decoder_free(struct decoder *decoder)
+void decoder_free(struct http_decoder *decoder)
 {
     if (!decoder)
         return;
@@ -62,12 +62,12 @@ void decoder_free(struct decoder *decoder)
     free(decoder);
 }
 
-bool decoder_ended(const struct decoder *decoder)
+bool decoder_ended(const struct http_decoder *decoder)
 {
     return decoder->ended;
 }
 
-static enum sl_code step_zlib(struct decoder *decoder, struct sl_bytes *in, uint8_t *out, size_t *size)
+static enum sl_code step_zlib(struct http_decoder *decoder, struct sl_bytes *in, uint8_t *out, size_t *size)
 {
     z_stream *z = &decoder->zlib;
     if (decoder->ended) { /* another gzip member */
@@ -88,7 +88,7 @@ static enum sl_code step_zlib(struct decoder *decoder, struct sl_bytes *in, uint
     return result == Z_OK || result == Z_STREAM_END || result == Z_BUF_ERROR ? SL_OK : SL_MALFORMED;
 }
 
-static enum sl_code step_zstd(struct decoder *decoder, struct sl_bytes *in, uint8_t *out, size_t *size)
+static enum sl_code step_zstd(struct http_decoder *decoder, struct sl_bytes *in, uint8_t *out, size_t *size)
 {
     ZSTD_inBuffer input = {in->data, in->size, 0};
     ZSTD_outBuffer output = {out, *size, 0};
@@ -102,7 +102,7 @@ static enum sl_code step_zstd(struct decoder *decoder, struct sl_bytes *in, uint
     return SL_OK;
 }
 
-enum sl_code decoder_run(struct decoder *decoder, struct sl_bytes *in, struct sl_buf *out, size_t limit)
+enum sl_code decoder_run(struct http_decoder *decoder, struct sl_bytes *in, struct sl_buf *out, size_t limit)
 {
     while (out->size < limit && !(decoder->ended && in->size == 0)) {
         size_t size = limit - out->size < OUT_STEP ? limit - out->size : OUT_STEP, before = in->size;

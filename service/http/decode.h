@@ -10,9 +10,9 @@ enum content_coding coding_parse(struct sl_str value);
 /* Limits of the zstd window, as logarithms: for HTTP (RFC 9659), and for files, zstd's own default. */
 enum { ZSTD_WINDOW_HTTP = 23, ZSTD_WINDOW_FILES = 27 };
 
-struct decoder;
-struct decoder *decoder_new(enum content_coding coding, int zstd_window_log); /* NULL when out of memory */
-void decoder_free(struct decoder *decoder);                                   /* may be NULL */
+struct http_decoder;
+struct http_decoder *decoder_new(enum content_coding coding, int zstd_window_log); /* NULL when out of memory */
+void decoder_free(struct http_decoder *decoder);                                   /* may be NULL */
 /* Decodes from `*in` (advanced) to `out`, until the input is used up or `out` has `limit` bytes. */
-enum sl_code decoder_run(struct decoder *decoder, struct sl_bytes *in, struct sl_buf *out, size_t limit);
-bool decoder_ended(const struct decoder *decoder); /* true at the end of a complete stream */
+enum sl_code decoder_run(struct http_decoder *decoder, struct sl_bytes *in, struct sl_buf *out, size_t limit);
+bool decoder_ended(const struct http_decoder *decoder); /* true at the end of a complete stream */

@@ -110,10 +110,10 @@ static bool take_number(struct sl_str text, size_t *at, uint64_t *number)
     return true;
 }
 
-enum range { RANGE_NONE, RANGE_ONE, RANGE_UNSATISFIABLE };
+enum http_byte_range { RANGE_NONE, RANGE_ONE, RANGE_UNSATISFIABLE };
 
 /* Parses one range of a file of `size` bytes; RANGE_NONE for several ranges or a malformed one. */
-static enum range parse_range(struct sl_str text, uint64_t size, struct file_part *part)
+static enum http_byte_range parse_range(struct sl_str text, uint64_t size, struct file_part *part)
 {
     size_t at = 6;
     uint64_t first = 0, last = UINT64_MAX;

@@ -40,7 +40,16 @@ enum {
     MAX_HANDSHAKES = 1024,     /* concurrent TLS handshakes; beyond it the oldest is closed */
 };
 
-enum state { STATE_IDLE, STATE_HANDSHAKE, STATE_HEAD, STATE_BODY, STATE_WORK, STATE_LINGER, STATE_CLOSING, STATES };
+enum http_request_state {
+    STATE_IDLE,
+    STATE_HANDSHAKE,
+    STATE_HEAD,
+    STATE_BODY,
+    STATE_WORK,
+    STATE_LINGER,
+    STATE_CLOSING,
+    STATES
+};
 
 /* The states as reported to operators. */
 enum gauge { GAUGE_IDLE, GAUGE_READING, GAUGE_WORKING, GAUGE_WRITING, GAUGE_HANDSHAKE, GAUGE_NONE, GAUGES };
@@ -80,7 +89,7 @@ struct body {
     struct sl_buf raw;    /* being decoded; the first `raw_at` bytes are */
     size_t raw_at;
     struct sl_buf piece; /* handed to the handler */
-    struct decoder *decoder;
+    struct http_decoder *decoder;
     bool held_back; /* the decoder may have more output without more input */
     enum content_coding coding;
     uint64_t limit; /* for received and for decoded bytes */
@@ -144,7 +153,7 @@ struct connection {
     struct http_server *server;
     struct sl_link link, timer; /* in the server's connections; in the queue of its timeout */
     enum timeout timeout;
-    enum state state;
+    enum http_request_state state;
     uint64_t due_ms, linger_end_ms, state_since_ms, paused_ms;
     struct request *request;
     struct sl_buf pending; /* received, but not yet parsed */
@@ -164,7 +173,7 @@ struct connection {
     char peer[ADDRESS_MAX]; /* empty until needed */
 };
 
-struct listener {
+struct http_listener {
     struct http_server *server;
     uv_poll_t poll;
     int fd;
@@ -195,7 +204,7 @@ struct timer_queue {
 struct http_server {
     struct http_options options;
     struct sl_arena arena;
-    struct listener *listeners;
+    struct http_listener *listeners;
     size_t listener_count;
     struct http_route *routes;   /* of all families; ends with a NULL method */
     enum timeout *body_timeouts; /* by route */
@@ -239,15 +248,15 @@ bool origin_allow(struct request *r, bool wrong_method);
 enum { MAX_PASSED_LISTENERS = 64 };
 
 /* Binds and listens; `*listener` must be zeroed except for its server. */
-enum sl_code listener_open(struct listener *listener, const char *address, struct sl_error *error);
-void listener_close(struct listener *listener);
+enum sl_code listener_open(struct http_listener *listener, const char *address, struct sl_error *error);
+void listener_close(struct http_listener *listener);
 
 /* Descriptors that the service manager passed under the name "https", "admin", or "http", which includes all other names. */
 size_t listeners_passed(const char *name, int fds[MAX_PASSED_LISTENERS]);
 /* Keeps child processes from using them (clears LISTEN_FDS). */
 void listeners_hide(void);
 /* Uses one of them, which listens already. */
-enum sl_code listener_adopt(struct listener *listener, int fd, struct sl_error *error);
+enum sl_code listener_adopt(struct http_listener *listener, int fd, struct sl_error *error);
 
 /* ---- server.c ---- */
 void server_timer(struct connection *c, enum timeout timeout); /* (re)starts it; TIMEOUT_NONE stops it */
@@ -261,8 +270,8 @@ void server_free(struct http_server *server);
 bool server_take_routes(struct http_server *server);
 
 /* ---- connection.c ---- */
-void connection_accept(struct listener *listener, int fd); /* takes over the accepted socket */
-void connection_state(struct connection *c, enum state state);
+void connection_accept(struct http_listener *listener, int fd); /* takes over the accepted socket */
+void connection_state(struct connection *c, enum http_request_state state);
 void connection_abort(struct connection *c, bool reset); /* closes at once and cancels its request */
 void connection_expired(struct connection *c);
 void connection_read(struct connection *c, bool on);

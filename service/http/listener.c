@@ -42,7 +42,7 @@ static bool parse_address(const char *text, struct sockaddr_storage *address)
     return uv_ip4_addr(host, (int)port, (struct sockaddr_in *)address) == 0;
 }
 
-static void note_bound(struct listener *listener)
+static void note_bound(struct http_listener *listener)
 {
     struct sockaddr_storage address;
     socklen_t size = sizeof address;
@@ -59,7 +59,7 @@ static void note_bound(struct listener *listener)
 }
 
 /* The following functions return 0 or an errno. */
-static int bind_socket(struct listener *listener, const void *address, size_t size)
+static int bind_socket(struct http_listener *listener, const void *address, size_t size)
 {
     const struct sockaddr *generic = address;
     listener->fd = socket(generic->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -75,7 +75,7 @@ static int bind_socket(struct listener *listener, const void *address, size_t si
     return bind(listener->fd, generic, (socklen_t)size) == 0 ? 0 : errno;
 }
 
-static int bind_tcp(struct listener *listener, const char *text)
+static int bind_tcp(struct http_listener *listener, const char *text)
 {
     struct sockaddr_storage address;
     if (!parse_address(text, &address))
@@ -112,7 +112,7 @@ static int share(const char *path, const char *name, const char **what)
     return chmod(path, 0660) == 0 ? 0 : errno;
 }
 
-static int bind_unix(struct listener *listener, const char *path, const char **what)
+static int bind_unix(struct http_listener *listener, const char *path, const char **what)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     listener->unix_socket = true;
@@ -127,14 +127,14 @@ static int bind_unix(struct listener *listener, const char *path, const char **w
     return share(path, listener->server->options.unix_group, what);
 }
 
-void listener_close(struct listener *listener)
+void listener_close(struct http_listener *listener)
 {
     sl_close(listener->fd);
     if (listener->bound)
         unlink(listener->address + 5);
 }
 
-enum sl_code listener_open(struct listener *listener, const char *address, struct sl_error *error)
+enum sl_code listener_open(struct http_listener *listener, const char *address, struct sl_error *error)
 {
     listener->fd = -1;
     snprintf(listener->address, sizeof listener->address, "%s", address);
@@ -178,7 +178,7 @@ void listeners_hide(void)
     unsetenv("LISTEN_FDNAMES");
 }
 
-enum sl_code listener_adopt(struct listener *listener, int fd, struct sl_error *error)
+enum sl_code listener_adopt(struct http_listener *listener, int fd, struct sl_error *error)
 {
     struct sockaddr_storage address = {0};
     socklen_t size = sizeof address, int_size = sizeof(int);

@@ -250,7 +250,7 @@ static void server_close_idle(struct http_server *server)
 /* ---- accepting ----
  * libuv's own listeners retry at once when accept fails, which loops while no descriptor is free. These are paused instead; the
  * kernel's backlog holds the waiting connections. */
-static void pause_listener(struct listener *listener)
+static void pause_listener(struct http_listener *listener)
 {
     listener->paused = true;
     uv_poll_stop(&listener->poll);
@@ -289,7 +289,7 @@ static void note_accept_failure(struct http_server *server, int number)
 
 static void on_acceptable(uv_poll_t *poll, int status, int events)
 {
-    struct listener *listener = poll->data;
+    struct http_listener *listener = poll->data;
     struct http_server *server = listener->server;
     (void)status, (void)events; /* accept reports errors */
     for (int turn = 0; turn < ACCEPTS_PER_EVENT || !loop_slice_is_used_up(); turn++) {
@@ -314,7 +314,7 @@ static void on_acceptable(uv_poll_t *poll, int status, int events)
 }
 
 /* Accepts the waiting connections: closing the socket would reset them, although other processes listen on the address. */
-static void accept_rest(struct listener *listener)
+static void accept_rest(struct http_listener *listener)
 {
     int fd = 0;
     for (int i = 0; i < listener->server->options.backlog && fd >= 0; i++)
@@ -323,7 +323,7 @@ static void accept_rest(struct listener *listener)
 }
 
 /* ---- listeners ---- */
-static enum sl_code watch(struct listener *listener, struct sl_error *error)
+static enum sl_code watch(struct http_listener *listener, struct sl_error *error)
 {
     int result = uv_poll_init(loop_get(), &listener->poll, listener->fd);
     if (result != 0) {
@@ -340,11 +340,11 @@ static enum sl_code watch(struct listener *listener, struct sl_error *error)
 enum listener_purpose { FOR_HTTP, FOR_HTTPS, FOR_ADMIN };
 static const char *const purpose_names[] = {"http", "https", "admin"};
 
-static struct listener *next_listener(struct http_server *server, enum listener_purpose purpose)
+static struct http_listener *next_listener(struct http_server *server, enum listener_purpose purpose)
 {
-    struct listener *listener = &server->listeners[server->listener_count];
+    struct http_listener *listener = &server->listeners[server->listener_count];
     *listener =
-        (struct listener){.server = server, .fd = -1, .tls = purpose == FOR_HTTPS, .admin = purpose == FOR_ADMIN};
+        (struct http_listener){.server = server, .fd = -1, .tls = purpose == FOR_HTTPS, .admin = purpose == FOR_ADMIN};
     return listener;
 }
 
@@ -354,7 +354,7 @@ static enum sl_code adopt_passed(struct http_server *server, enum listener_purpo
     size_t count = listeners_passed(purpose_names[purpose], fds);
     enum sl_code code = count ? SL_OK : sl_fail(error, SL_INTERNAL, "cannot listen on systemd: no sockets were passed");
     for (size_t i = 0; code == SL_OK && i < count; i++) {
-        struct listener *listener = next_listener(server, purpose);
+        struct http_listener *listener = next_listener(server, purpose);
         code = listener_adopt(listener, fds[i], error);
         code = code == SL_OK ? watch(listener, error) : code;
     }
@@ -366,7 +366,7 @@ static enum sl_code listen_on(struct http_server *server, const char *address, e
 {
     if (strcmp(address, "systemd") == 0)
         return adopt_passed(server, purpose, error);
-    struct listener *listener = next_listener(server, purpose);
+    struct http_listener *listener = next_listener(server, purpose);
     enum sl_code code = listener_open(listener, address, error);
     return code == SL_OK ? watch(listener, error) : code;
 }
@@ -426,14 +426,15 @@ static void renew_certificate(struct http_server *server)
 
 static void on_handle_closed(uv_handle_t *handle)
 {
-    struct http_server *server = handle->type == UV_TIMER ? handle->data : ((struct listener *)handle->data)->server;
+    struct http_server *server =
+        handle->type == UV_TIMER ? handle->data : ((struct http_listener *)handle->data)->server;
     server->open_handles--;
     wake_stopper(server);
     if (server->failed && server->open_handles == 0)
         server_free(server);
 }
 
-static void stop_listening(struct listener *listener)
+static void stop_listening(struct http_listener *listener)
 {
     if (uv_is_closing((uv_handle_t *)&listener->poll))
         return;
@@ -593,7 +594,7 @@ enum sl_code http_server_start(const struct http_options *options, struct http_s
     server->options = *options;
     if (!server->options.tmp_dir)
         server->options.tmp_dir = temp_dir();
-    server->listeners = SL_ARENA_ARRAY(&server->arena, struct listener,
+    server->listeners = SL_ARENA_ARRAY(&server->arena, struct http_listener,
                                        options->bind_count + options->bind_https_count + options->admin_bind_count +
                                            MAX_PASSED_LISTENERS);
     server->proxies = calloc(options->trusted_proxy_count + 1, sizeof *server->proxies);
@@ -654,7 +655,7 @@ const char *http_server_address(struct http_server *server, size_t index)
 
 const char *http_server_protocol(struct http_server *server, size_t index)
 {
-    const struct listener *listener = &server->listeners[index];
+    const struct http_listener *listener = &server->listeners[index];
     return listener->tls ? "HTTPS" : listener->admin ? "admin" : "HTTP";
 }
 
@@ -667,7 +668,7 @@ void http_server_drain(struct http_server *server)
             connection_abort(c, false);
     }
     for (size_t i = 0; i < server->listener_count; i++) {
-        struct listener *listener = &server->listeners[i];
+        struct http_listener *listener = &server->listeners[i];
         bool is_shared = server->options.leaves_others && !listener->unix_socket;
         if (is_shared)
             accept_rest(listener);

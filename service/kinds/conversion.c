@@ -83,7 +83,7 @@ static uint64_t time_for(uint64_t size)
     return limits.max_time_ns > UINT64_MAX - more ? UINT64_MAX : limits.max_time_ns + more;
 }
 
-struct call {
+struct conversion_call {
     struct conversion conversion;
     conversion_job *job;
     void *arg;
@@ -94,7 +94,7 @@ struct call {
 
 static void run_call(void *arg)
 {
-    struct call *call = arg;
+    struct conversion_call *call = arg;
     uint64_t begin = clock_mono_ns();
     cpu_clock_enter(&call->conversion.clock);
     call->code = call->job(&call->conversion, call->arg, call->error);
@@ -113,7 +113,8 @@ static enum sl_code fail_time(const struct conversion *conversion, struct sl_err
 }
 
 /* A result made although a limit was passed depends on timing and is dropped. */
-static enum sl_code judge(const struct call *call, const struct conversion_input *input, struct sl_error *error)
+static enum sl_code judge(const struct conversion_call *call, const struct conversion_input *input,
+                          struct sl_error *error)
 {
     const struct sl_budget *budget = &call->conversion.budget;
     int end = atomic_load(&budget->end);
@@ -127,7 +128,7 @@ static enum sl_code judge(const struct call *call, const struct conversion_input
     return code;
 }
 
-static void count(const struct call *call, const struct conversion_input *input, enum sl_code code)
+static void count(const struct conversion_call *call, const struct conversion_input *input, enum sl_code code)
 {
     const struct sl_budget *budget = &call->conversion.budget;
     const char *kind = input->kind->name, *result = sl_code_name(code);
@@ -144,7 +145,7 @@ static void count(const struct call *call, const struct conversion_input *input,
 enum sl_code conversion_run(const struct conversion_input *input, conversion_job *job, void *arg,
                             struct sl_error *error)
 {
-    struct call call = {.job = job, .arg = arg, .error = error};
+    struct conversion_call call = {.job = job, .arg = arg, .error = error};
     if (!take_place(input->size))
         return sl_fail(error, SL_CANCELLED, "cancelled");
     sl_budget_init(&call.conversion.budget, input->size);
@@ -160,7 +161,7 @@ enum sl_code conversion_run(const struct conversion_input *input, conversion_job
     return code;
 }
 
-struct checking {
+struct conversion_checking {
     int fd;
     conversion_checker *check;
     void *arg;
@@ -168,7 +169,7 @@ struct checking {
 
 static enum sl_code check_file(struct conversion *conversion, void *arg, struct sl_error *error)
 {
-    const struct checking *c = arg;
+    const struct conversion_checking *c = arg;
     struct sl_mapping mapping;
     enum sl_code code = sl_map_fd(c->fd, &mapping, error);
     if (code != SL_OK)
@@ -184,7 +185,7 @@ enum sl_code conversion_check(int fd, struct sl_str location, const struct cache
     struct stat st;
     if (fstat(fd, &st) != 0)
         return sl_fail_errno(error, errno, "cannot read a downloaded file");
-    struct checking c = {fd, check, arg};
+    struct conversion_checking c = {fd, check, arg};
     struct conversion_input input = {(uint64_t)st.st_size, location, kind};
     return conversion_run(&input, check_file, &c, error);
 }
@@ -257,7 +258,7 @@ enum sl_code cache_get_own_file(const struct cache_kind *kind, const struct obje
     return cache_get(kind, &key, request, item, error);
 }
 
-struct making {
+struct conversion_making {
     struct sl_bytes object;
     int fd;
     kinds_converter *make;
@@ -265,7 +266,7 @@ struct making {
 
 static enum sl_code make_one(struct conversion *conversion, void *arg, struct sl_error *error)
 {
-    struct making *m = arg;
+    struct conversion_making *m = arg;
     return m->make(conversion, m->object, m->fd, error);
 }
 
@@ -276,7 +277,7 @@ enum sl_code kinds_convert(const struct object_request *request, const struct ca
     enum sl_code code = cache_get_own_file(&kind_objects, request, arena, &object, error);
     if (code != SL_OK)
         return code;
-    struct making making = {object->mapping.bytes, fd, make};
+    struct conversion_making making = {object->mapping.bytes, fd, make};
     struct conversion_input input = {object->mapping.bytes.size, request->file->location, kind};
     code = conversion_run(&input, make_one, &making, error);
     cache_release(object);

@@ -8,7 +8,7 @@
 #include "core/log.h"
 #include "core/pool.h"
 
-struct keeping {
+struct failed_minidump {
     struct cache_lookup look;
     struct fiber *fiber;
     bool done;
@@ -20,7 +20,7 @@ struct keeping {
 
 static void write_dump(void *arg)
 {
-    struct keeping *k = arg;
+    struct failed_minidump *k = arg;
     k->written = sl_write_all(k->fd, k->dump);
 }
 
@@ -28,7 +28,7 @@ static enum sl_code diagnostics_compute(void *context, struct cache_tmp *tmp, st
                                         struct sl_error *error)
 {
     (void)arena;
-    struct keeping *k = context; /* its owner waits for the end */
+    struct failed_minidump *k = context; /* its owner waits for the end */
     k->fd = tmp->fd;
     enum sl_code code = pool_run(POOL_IO, write_dump, k, error);
     return code != SL_OK || k->written ? code : sl_fail(error, SL_INTERNAL, "cannot write a failed minidump");
@@ -44,14 +44,14 @@ const struct cache_kind kind_diagnostics = {
 
 static void name_dump(void *arg)
 {
-    struct keeping *k = arg;
+    struct failed_minidump *k = arg;
     snprintf(k->key, sizeof k->key, "scope: global\n\nminidump: %zu bytes, %016llx\n", k->dump.size,
              (unsigned long long)sl_hash(k->dump.data, k->dump.size));
 }
 
 static void dump_kept(struct cache_lookup *look)
 {
-    struct keeping *k = (struct keeping *)look;
+    struct failed_minidump *k = (struct failed_minidump *)look;
     k->done = true;
     fiber_wake(k->fiber);
 }
@@ -59,7 +59,7 @@ static void dump_kept(struct cache_lookup *look)
 void save_failed_minidump(struct sl_bytes dump)
 {
     struct sl_error error = {0};
-    struct keeping k = {.fiber = fiber_self(), .dump = dump};
+    struct failed_minidump k = {.fiber = fiber_self(), .dump = dump};
     if (pool_run(POOL_IO, name_dump, &k, &error) != SL_OK)
         return;
     struct cache_key key = {.text = sl_str(k.key)};

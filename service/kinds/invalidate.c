@@ -15,13 +15,13 @@ static const struct source *find_source(struct sl_str id)
     return NULL;
 }
 
-struct found {
+struct invalidation_found {
     struct cache_file *files; /* allocated by malloc */
     size_t count, capacity;
     bool failed;
 };
 
-static void invalidate_add(struct found *found, const struct remote_file *file)
+static void invalidate_add(struct invalidation_found *found, const struct remote_file *file)
 {
     if (found->count == found->capacity) {
         size_t capacity = found->capacity ? found->capacity * 2 : 64;
@@ -38,7 +38,7 @@ static void invalidate_add(struct found *found, const struct remote_file *file)
 
 /* Lists the module's files for all types of objects, as its type is not known. */
 static enum sl_code list_module(const struct source *source, struct object_id *id, struct sl_arena *arena,
-                                struct found *found, struct sl_error *error)
+                                struct invalidation_found *found, struct sl_error *error)
 {
     enum file_type types[FILE_TYPES];
     for (int i = 0; i < FILE_TYPES; i++)
@@ -59,7 +59,7 @@ static enum sl_code list_module(const struct source *source, struct object_id *i
 static enum sl_code invalidate_module(const struct invalidation *what, struct sl_arena *arena, struct sl_error *error)
 {
     struct object_id id = {.debug_file = what->debug_file, .code_file = what->debug_file, .has_debug_id = true};
-    struct found found = {0};
+    struct invalidation_found found = {0};
     const struct source *source = find_source(what->source);
     if (!source)
         return sl_fail(error, SL_NOT_FOUND, "no such source is configured");

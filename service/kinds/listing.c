@@ -13,7 +13,7 @@
 
 enum { INDEX_MAX = 512 << 20 }; /* limit of the lines in bytes */
 
-struct index_request {
+struct source_index_request {
     const struct source *source;
     struct sl_str scope; /* of the entry */
     uint32_t number;     /* of the segment, or of the index's last one */
@@ -23,7 +23,7 @@ struct index_request {
 
 /* ---- keys ---- */
 
-static bool make_key(const struct index_request *r, struct sl_arena *arena, struct cache_key *key)
+static bool make_key(const struct source_index_request *r, struct sl_arena *arena, struct cache_key *key)
 {
     bool global = r->source->is_public;
     struct sl_str root = global ? SL_STR("") : origin_root(r->source, arena);
@@ -42,8 +42,8 @@ static bool make_key(const struct index_request *r, struct sl_arena *arena, stru
     return key->text.data && (global || root.data);
 }
 
-static enum sl_code source_index_get(const struct index_request *r, struct sl_arena *arena, struct cache_item **item,
-                                     struct sl_error *error)
+static enum sl_code source_index_get(const struct source_index_request *r, struct sl_arena *arena,
+                                     struct cache_item **item, struct sl_error *error)
 {
     struct cache_key key;
     *item = NULL;
@@ -54,7 +54,7 @@ static enum sl_code source_index_get(const struct index_request *r, struct sl_ar
 
 /* ---- computing entries ---- */
 
-struct work {                /* on the pool */
+struct listing_work {        /* on the pool */
     struct sl_bytes segment; /* to be read first; empty = none */
     struct sl_buf *lines;
     int fd;
@@ -63,14 +63,14 @@ struct work {                /* on the pool */
 
 static enum sl_code sort_and_write(void *arg, struct sl_error *error)
 {
-    struct work *w = arg;
+    struct listing_work *w = arg;
     if (w->segment.size)
         w->strange = origin_index_read(w->segment, w->lines);
     return origin_index_sort(w->lines) ? write_whole_file(w->fd, sl_buf_bytes(w->lines), error)
                                        : sl_fail(error, SL_BUSY, "out of memory");
 }
 
-static enum sl_code make_segment(const struct index_request *r, struct cache_tmp *tmp, struct sl_arena *arena,
+static enum sl_code make_segment(const struct source_index_request *r, struct cache_tmp *tmp, struct sl_arena *arena,
                                  struct sl_error *error)
 {
     struct remote_file file;
@@ -87,7 +87,7 @@ static enum sl_code make_segment(const struct index_request *r, struct cache_tmp
     if (code == SL_OK && sl_map_fd(raw.fd, &mapping, error) != SL_OK)
         code = error->code == SL_BUSY ? SL_BUSY : sl_fail(error, SL_INTERNAL, "cannot map a segment");
     else if (code == SL_OK) {
-        struct work w = {.segment = mapping.bytes, .lines = &lines, .fd = tmp->fd};
+        struct listing_work w = {.segment = mapping.bytes, .lines = &lines, .fd = tmp->fd};
         code = pool_call(POOL_CONVERT, sort_and_write, &w, error);
         if (w.strange)
             log_debug("find", "some lines of an index segment do not contain a file name",
@@ -100,9 +100,9 @@ static enum sl_code make_segment(const struct index_request *r, struct cache_tmp
 }
 
 /* Copies the lines of a shorter index if it is still in memory; returns the number of its last segment, or 0. */
-static uint32_t begin_with(const struct index_request *r, struct sl_arena *arena, struct sl_buf *lines)
+static uint32_t begin_with(const struct source_index_request *r, struct sl_arena *arena, struct sl_buf *lines)
 {
-    struct index_request known = *r;
+    struct source_index_request known = *r;
     struct cache_key key;
     struct cache_item *item;
     enum sl_code code;
@@ -118,10 +118,10 @@ static uint32_t begin_with(const struct index_request *r, struct sl_arena *arena
 }
 
 /* Adds one segment after the other, as servers throttle clients with many concurrent requests. */
-static enum sl_code add_segments(const struct index_request *r, uint32_t from, struct sl_arena *arena,
+static enum sl_code add_segments(const struct source_index_request *r, uint32_t from, struct sl_arena *arena,
                                  struct sl_buf *lines, struct sl_error *error)
 {
-    struct index_request one = *r;
+    struct source_index_request one = *r;
     one.segment = true;
     for (one.number = from; one.number <= r->number; one.number++) {
         struct cache_item *item;
@@ -144,13 +144,13 @@ static enum sl_code add_segments(const struct index_request *r, uint32_t from, s
 static enum sl_code source_index_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                          struct sl_error *error)
 {
-    const struct index_request *r = context;
+    const struct source_index_request *r = context;
     struct sl_buf lines = {0};
     if (r->segment)
         return make_segment(r, tmp, arena, error);
     uint32_t from = begin_with(r, arena, &lines) + 1;
     enum sl_code code = add_segments(r, from, arena, &lines, error);
-    struct work w = {.lines = &lines, .fd = tmp->fd};
+    struct listing_work w = {.lines = &lines, .fd = tmp->fd};
     if (code == SL_OK)
         code = pool_call(POOL_CONVERT, sort_and_write, &w, error);
     sl_buf_free(&lines);
@@ -159,8 +159,8 @@ static enum sl_code source_index_compute(void *context, struct cache_tmp *tmp, s
 
 static void *retain(const void *context, struct sl_arena *arena)
 {
-    const struct index_request *from = context;
-    struct index_request *to = SL_ARENA_NEW(arena, struct index_request);
+    const struct source_index_request *from = context;
+    struct source_index_request *to = SL_ARENA_NEW(arena, struct source_index_request);
     if (!to)
         return NULL;
     *to = *from;
@@ -194,9 +194,9 @@ static struct good { /* last segment of the last index that was available, by so
 } good[GOOD_MAX];
 
 /* A hash table without chains: a collision costs a download. */
-static struct good *find_good(const struct index_request *r, struct sl_arena *arena)
+static struct good *find_good(const struct source_index_request *r, struct sl_arena *arena)
 {
-    struct index_request any = *r;
+    struct source_index_request any = *r;
     struct cache_key key;
     any.number = 0;
     if (!make_key(&any, arena, &key))
@@ -212,7 +212,8 @@ static struct good *find_good(const struct index_request *r, struct sl_arena *ar
 static enum sl_code current(const struct source *source, struct sl_str scope, struct sl_arena *arena,
                             struct cache_item **item, struct sl_error *error)
 {
-    struct index_request r = {.source = source, .scope = source->is_public || !scope.size ? SL_STR("global") : scope};
+    struct source_index_request r = {.source = source,
+                                     .scope = source->is_public || !scope.size ? SL_STR("global") : scope};
     struct good *known = find_good(&r, arena);
     enum sl_code code = known ? origin_index_last(source, r.scope, &r.number, error) : SL_INTERNAL;
     if (code == SL_OK) {

@@ -3,14 +3,14 @@
 
 #include "core/pool.h"
 
-struct making {
+struct local_symcache_making {
     const struct local_symcache *own;
     int fd;
 };
 
 static enum sl_code own_symcache_make(void *arg, struct sl_error *error)
 {
-    const struct making *m = arg;
+    const struct local_symcache_making *m = arg;
     struct sl_bytes bytes = {NULL, 0};
     enum sl_code code = m->own->make(m->own->arg, &bytes, error);
     return code == SL_OK && !sl_write_all(m->fd, bytes) ? sl_fail(error, SL_INTERNAL, "cannot write the cache") : code;
@@ -19,7 +19,7 @@ static enum sl_code own_symcache_make(void *arg, struct sl_error *error)
 static enum sl_code own_symcaches_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                           struct sl_error *error)
 {
-    struct making m = {.own = context, .fd = tmp->fd};
+    struct local_symcache_making m = {.own = context, .fd = tmp->fd};
     (void)arena;
     if (!m.own->make) /* SL_CANCELLED is not cached */
         return sl_fail(error, SL_CANCELLED, "not cached");

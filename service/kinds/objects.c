@@ -10,7 +10,7 @@
 #include "core/metrics.h"
 #include "object/archive.h"
 
-struct check {
+struct object_check {
     int fd;
     const struct object_id *wanted;
     bool same_id, same_checksum;
@@ -81,7 +81,7 @@ static bool checksum_matches(struct sl_bytes file, struct sl_str checksum)
 static enum sl_code check_object(struct conversion *conversion, struct sl_bytes bytes, void *arg,
                                  struct sl_error *error)
 {
-    struct check *check = arg;
+    struct object_check *check = arg;
     struct sl_object_wanted wanted = {check->wanted->has_debug_id ? &check->wanted->debug_id : NULL,
                                       check->wanted->code_id};
     struct sl_object_limits limits = kinds_object_limits();
@@ -104,7 +104,7 @@ static enum sl_code check_object(struct conversion *conversion, struct sl_bytes 
 }
 
 /* Only logs and counts a wrong id or checksum: stores with such files are in use. */
-static void report_mismatch(const struct object_request *request, const struct check *check)
+static void report_mismatch(const struct object_request *request, const struct object_check *check)
 {
     struct sl_arena arena = {0};
     metric_add(METRIC_DOWNLOAD_ID_MISMATCH, 1, origin_label(&arena, request->file->source), NULL, NULL);
@@ -122,7 +122,7 @@ static enum sl_code objects_compute(void *context, struct cache_tmp *tmp, struct
     enum sl_code code = origin_fetch(request->file, tmp->fd, error);
     if (code != SL_OK)
         return code;
-    struct check check = {.fd = tmp->fd, .wanted = request->id};
+    struct object_check check = {.fd = tmp->fd, .wanted = request->id};
     code = conversion_check(tmp->fd, request->file->location, NULL, check_object, &check, error);
     if (code == SL_OK && (!check.same_id || !check.same_checksum))
         report_mismatch(request, &check);

@@ -6,15 +6,15 @@
 #include "core/metrics.h"
 #include "object/embedded.h"
 
-struct convert {
+struct ppdb_conversion {
     struct sl_bytes file;
     int fd;
     size_t dropped;
 };
 
 /* Opens and reads the new table before it is stored: a writer's bug must not be cached for a week. */
-static enum sl_code ppdbcaches_store(struct conversion *conversion, const struct convert *c, const struct sl_buf *out,
-                                     struct sl_error *error)
+static enum sl_code ppdbcaches_store(struct conversion *conversion, const struct ppdb_conversion *c,
+                                     const struct sl_buf *out, struct sl_error *error)
 {
     struct sl_ppdb_table table;
     struct sl_error reason;
@@ -24,7 +24,7 @@ static enum sl_code ppdbcaches_store(struct conversion *conversion, const struct
     return conversion_write(conversion, c->fd, out, error);
 }
 
-static enum sl_code ppdbcaches_build(struct conversion *conversion, struct convert *c, struct sl_bytes bytes,
+static enum sl_code ppdbcaches_build(struct conversion *conversion, struct ppdb_conversion *c, struct sl_bytes bytes,
                                      struct sl_arena *arena, struct sl_error *error)
 {
     struct sl_ppdb *ppdb;
@@ -44,7 +44,7 @@ static enum sl_code ppdbcaches_build(struct conversion *conversion, struct conve
 
 static enum sl_code convert_object(struct conversion *conversion, void *arg, struct sl_error *error)
 {
-    struct convert *c = arg;
+    struct ppdb_conversion *c = arg;
     struct sl_arena arena = {.budget = &conversion->budget};
     struct sl_bytes ppdb;
     enum sl_code code = kinds_portable_pdb(c->file, &arena, &ppdb, error);
@@ -81,7 +81,7 @@ static enum sl_code ppdbcaches_compute(void *context, struct cache_tmp *tmp, str
     enum sl_code code = cache_get_own_file(&kind_objects, request, arena, &object, error);
     if (code != SL_OK)
         return code;
-    struct convert c = {.file = object->mapping.bytes, .fd = tmp->fd};
+    struct ppdb_conversion c = {.file = object->mapping.bytes, .fd = tmp->fd};
     struct conversion_input input = {object->mapping.bytes.size, request->file->location, &kind_ppdb_caches};
     code = conversion_run(&input, convert_object, &c, error);
     cache_release(object);

@@ -11,7 +11,7 @@
 
 enum { MAX_REFERENCE = 64 * 1024 }; /* bytes; no server accepts a longer one */
 
-struct script { /* the item's `loaded`; loop thread */
+struct kinds_script { /* the item's `loaded`; loop thread */
     bool known;
     struct script_facts facts;
     char *map; /* for `facts`: a copy, as the loop must not read the mapped script */
@@ -20,14 +20,14 @@ struct script { /* the item's `loaded`; loop thread */
 enum sl_code script_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
 {
     (void)bytes;
-    *loaded = calloc(1, sizeof(struct script));
-    *weight = sizeof(struct script);
+    *loaded = calloc(1, sizeof(struct kinds_script));
+    *weight = sizeof(struct kinds_script);
     return *loaded ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
 void script_free(void *loaded)
 {
-    struct script *script = loaded;
+    struct kinds_script *script = loaded;
     free(script->map);
     free(script);
 }
@@ -67,7 +67,7 @@ static enum sl_code script_look(void *arg, struct sl_error *error)
 
 enum sl_code kinds_script_facts(struct cache_item *item, struct script_facts *facts, struct sl_error *error)
 {
-    struct script *script = item->loaded;
+    struct kinds_script *script = item->loaded;
     struct script_look look = {.text = {(const char *)item->mapping.bytes.data, item->mapping.bytes.size}};
     enum sl_code code = script->known ? SL_OK : pool_call(POOL_CONVERT, script_look, &look, error);
     if (code == SL_OK && !script->known) {

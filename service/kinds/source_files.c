@@ -212,7 +212,7 @@ static struct object_request source_files_object(const struct source_request *re
     return (struct object_request){request->file, &any, request->scope};
 }
 
-struct extraction {
+struct archive_extraction {
     const struct sl_bundle *bundle;
     struct sl_str entry;
     int fd;
@@ -220,7 +220,7 @@ struct extraction {
 
 static enum sl_code extract(void *arg, struct sl_error *error)
 {
-    const struct extraction *e = arg;
+    const struct archive_extraction *e = arg;
     const struct sl_bundle_file *file = sl_bundle_by_name(e->bundle, e->entry);
     struct sl_buf text = {0};
     enum sl_code code = file ? sl_bundle_read(e->bundle, file, kinds_max_source_size(), &text, error)
@@ -241,7 +241,7 @@ static enum sl_code bundled_files_compute(void *context, struct cache_tmp *tmp, 
     enum sl_code code = kinds_open_bundle(request->file, request->scope, arena, &object, error);
     if (code != SL_OK)
         return code;
-    struct extraction extraction = {object.item->loaded, request->entry, tmp->fd};
+    struct archive_extraction extraction = {object.item->loaded, request->entry, tmp->fd};
     code = pool_call(POOL_CONVERT, extract, &extraction, error);
     kinds_source_release(&object);
     return code;

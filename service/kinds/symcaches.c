@@ -14,7 +14,7 @@ struct rewriting { /* inputs that change names and lines; NULL = none */
     struct sl_il2cpp *lines;
 };
 
-struct convert {
+struct symcache_conversion {
     struct sl_bytes file;
     struct cache_item *map, *lines; /* NULL = none */
     struct rewriting rewriting;
@@ -29,8 +29,8 @@ struct convert {
 };
 
 /* Opens the new table before it is stored: a writer's bug must not be cached for a week. */
-static enum sl_code symcaches_store(struct conversion *conversion, const struct convert *c, const struct sl_buf *out,
-                                    struct sl_error *error)
+static enum sl_code symcaches_store(struct conversion *conversion, const struct symcache_conversion *c,
+                                    const struct sl_buf *out, struct sl_error *error)
 {
     struct sl_symcache cache;
     struct sl_error reason;
@@ -70,13 +70,13 @@ static bool map_line(void *arg, const struct sl_file *file, uint32_t line, struc
     return changed;
 }
 
-static uint64_t rewriting_size(const struct convert *c)
+static uint64_t rewriting_size(const struct symcache_conversion *c)
 {
     return (c->map ? c->map->mapping.bytes.size : 0) + (c->lines ? c->lines->mapping.bytes.size : 0);
 }
 
 /* They were validated when they were fetched: a failure to open them now makes the symcache malformed. */
-static enum sl_code open_rewriting(struct conversion *conversion, struct convert *c, struct sl_error *error)
+static enum sl_code open_rewriting(struct conversion *conversion, struct symcache_conversion *c, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
     sl_budget_grow(&conversion->budget, rewriting_size(c));
@@ -87,15 +87,15 @@ static enum sl_code open_rewriting(struct conversion *conversion, struct convert
     return code;
 }
 
-static void close_rewriting(struct convert *c)
+static void close_rewriting(struct symcache_conversion *c)
 {
     sl_bcsymbolmap_close(c->rewriting.map);
     sl_il2cpp_close(c->rewriting.lines);
     c->rewriting = (struct rewriting){0};
 }
 
-static enum sl_code write_symcache(struct conversion *conversion, struct convert *c, struct sl_object *object,
-                                   struct sl_error *error)
+static enum sl_code write_symcache(struct conversion *conversion, struct symcache_conversion *c,
+                                   struct sl_object *object, struct sl_error *error)
 {
     const struct sl_object_info *info = sl_object_info(object);
     struct sl_symcache_options options = {
@@ -125,7 +125,7 @@ static enum sl_code write_symcache(struct conversion *conversion, struct convert
 
 static enum sl_code convert_object(struct conversion *conversion, void *arg, struct sl_error *error)
 {
-    struct convert *c = arg;
+    struct symcache_conversion *c = arg;
     struct sl_object *object;
     enum sl_code code = conversion_open(conversion, c->file, &object, error);
     if (code != SL_OK)
@@ -141,8 +141,8 @@ static enum sl_code convert_object(struct conversion *conversion, void *arg, str
 }
 
 /* Both existed when the key was made; without one of them the entry would not match its key. */
-static enum sl_code get_rewriting(const struct symcache_request *request, struct sl_arena *arena, struct convert *c,
-                                  struct sl_error *error)
+static enum sl_code get_rewriting(const struct symcache_request *request, struct sl_arena *arena,
+                                  struct symcache_conversion *c, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
     if (request->map)
@@ -153,8 +153,8 @@ static enum sl_code get_rewriting(const struct symcache_request *request, struct
     return kept ? code : sl_fail(error, SL_INTERNAL, "a mapping disappeared");
 }
 
-static enum sl_code convert(const struct symcache_request *request, struct sl_arena *arena, struct convert *c,
-                            struct sl_error *error)
+static enum sl_code convert(const struct symcache_request *request, struct sl_arena *arena,
+                            struct symcache_conversion *c, struct sl_error *error)
 {
     enum sl_code code = get_rewriting(request, arena, c, error);
     struct conversion_input input = {c->file.size + rewriting_size(c), request->object.file->location, &kind_symcaches};
@@ -172,7 +172,7 @@ static enum sl_code convert(const struct symcache_request *request, struct sl_ar
 }
 
 /* The table is still useful; logs the gaps for the owner of the file. */
-static void report_gaps(const struct object_request *request, const struct convert *c)
+static void report_gaps(const struct object_request *request, const struct symcache_conversion *c)
 {
     if (!c->gaps.units && !c->damaged)
         return;
@@ -191,7 +191,7 @@ static enum sl_code symcaches_compute(void *context, struct cache_tmp *tmp, stru
     enum sl_code code = cache_get_own_file(&kind_objects, &request->object, arena, &object, error);
     if (code != SL_OK)
         return code;
-    struct convert c = {.file = object->mapping.bytes, .variables = request->variables, .fd = tmp->fd};
+    struct symcache_conversion c = {.file = object->mapping.bytes, .variables = request->variables, .fd = tmp->fd};
     code = convert(request, arena, &c, error);
     tmp->incomplete = c.items.incomplete;
     struct cache_item *const used[] = {object, c.map, c.lines};

@@ -18,9 +18,9 @@ const char *const aws_credentials_words[] = {"static", "container", "instance", 
 
 /* Credentials of sources are limited in number and counted in metrics, because requests can name any number of
  * sources. */
-static struct memo source_keys = {.capacity = 100, .name = "s3", .ahead_ns = RENEWAL_NS},
-                   source_tokens = {.capacity = 100, .name = "gcs", .ahead_ns = RENEWAL_NS},
-                   own_stores = {.capacity = OWN_STORES, .ahead_ns = RENEWAL_NS};
+static struct ttl_cache source_keys = {.capacity = 100, .name = "s3", .ahead_ns = RENEWAL_NS},
+                        source_tokens = {.capacity = 100, .name = "gcs", .ahead_ns = RENEWAL_NS},
+                        own_stores = {.capacity = OWN_STORES, .ahead_ns = RENEWAL_NS};
 
 void object_credentials_keep(size_t s3_capacity, size_t gcs_capacity)
 {
@@ -48,13 +48,13 @@ static bool has_credentials(const struct object_store *store)
 }
 
 struct cached_credentials {
-    struct memo *memo;
+    struct ttl_cache *memo;
     struct sl_str key[2];
 };
 
 static struct cached_credentials find_slot(const struct object_store *store)
 {
-    struct memo *memo = !store->is_source ? &own_stores : is_s3(store) ? &source_keys : &source_tokens;
+    struct ttl_cache *memo = !store->is_source ? &own_stores : is_s3(store) ? &source_keys : &source_tokens;
     if (is_s3(store))
         return (struct cached_credentials){
             memo, {sl_str(aws_credentials_words[store->config->credentials]), s3_region(store->config)}};

@@ -9,7 +9,7 @@
 /* ---- requests ---- */
 
 /* Builds the URL "<HOST><before><bucket>/o<between><key><after>". */
-static enum sl_code gcs_prepare(struct object_request *request, const char *before, const char *between,
+static enum sl_code gcs_prepare(struct bucket_request *request, const char *before, const char *between,
                                 const char *after, struct sl_error *error)
 {
     struct sl_str token;
@@ -35,18 +35,18 @@ static enum sl_code gcs_prepare(struct object_request *request, const char *befo
     return header.data && request->fetch.url ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
-static enum sl_code gcs_get(struct object_request *request, struct sl_error *error)
+static enum sl_code gcs_get(struct bucket_request *request, struct sl_error *error)
 {
     return gcs_prepare(request, "storage/v1/b/", "/", "?alt=media", error);
 }
 
 /* Prepares a request for the object's properties; with method DELETE it deletes the object. */
-static enum sl_code prepare_object(struct object_request *request, struct sl_error *error)
+static enum sl_code prepare_object(struct bucket_request *request, struct sl_error *error)
 {
     return gcs_prepare(request, "storage/v1/b/", "/", "", error);
 }
 
-static enum sl_code gcs_delete(struct object_request *request, struct sl_error *error)
+static enum sl_code gcs_delete(struct bucket_request *request, struct sl_error *error)
 {
     request->fetch.method = "DELETE";
     return prepare_object(request, error);
@@ -54,7 +54,7 @@ static enum sl_code gcs_delete(struct object_request *request, struct sl_error *
 
 /* ---- properties ---- */
 
-static void read_metadata(struct sl_json *j, struct object_request *request)
+static void read_metadata(struct sl_json *j, struct bucket_request *request)
 {
     struct sl_str key, text;
     if (!sl_json_object(j))
@@ -64,7 +64,7 @@ static void read_metadata(struct sl_json *j, struct object_request *request)
             object_take_field(request, key, text);
 }
 
-static bool read_object(struct sl_json *j, struct object_request *request)
+static bool read_object(struct sl_json *j, struct bucket_request *request)
 {
     struct object_info *info = request->info;
     struct sl_str key, text;
@@ -86,7 +86,7 @@ static bool read_object(struct sl_json *j, struct object_request *request)
     return !j->failed;
 }
 
-static enum sl_code gcs_head(struct object_request *request, struct sl_error *error)
+static enum sl_code gcs_head(struct bucket_request *request, struct sl_error *error)
 {
     struct sl_buf answer = {0};
     enum sl_code code = prepare_object(request, error);
@@ -122,19 +122,19 @@ static struct sl_str describe(struct sl_arena *arena, const struct object_conten
 
 static void keep_location(void *arg, struct sl_str name, struct sl_str value)
 {
-    struct object_request *request = arg;
+    struct bucket_request *request = arg;
     if (sl_str_equal_nocase(name, SL_STR("location")) && !request->location)
         request->location = sl_arena_strndup(&request->arena, value.data, value.size);
 }
 
-static void set_contents(struct object_request *request, const struct object_contents *contents)
+static void set_contents(struct bucket_request *request, const struct object_contents *contents)
 {
     request->fetch.body.hidden = (struct sl_str){(const char *)contents->bytes.data, contents->bytes.size};
     object_header(request, "Content-Type", sl_str(contents->media_type));
 }
 
 /* Starts a resumable upload, which sends the object's properties before its contents. */
-static enum sl_code put_described(struct object_request *request, const struct object_contents *contents,
+static enum sl_code put_described(struct bucket_request *request, const struct object_contents *contents,
                                   struct sl_error *error)
 {
     enum sl_code code = gcs_prepare(request, "upload/storage/v1/b/", "?uploadType=resumable&name=", "", error);
@@ -153,7 +153,7 @@ static enum sl_code put_described(struct object_request *request, const struct o
     return object_run(request, NULL, error);
 }
 
-static enum sl_code gcs_put(struct object_request *request, const struct object_contents *contents,
+static enum sl_code gcs_put(struct bucket_request *request, const struct object_contents *contents,
                             struct sl_error *error)
 {
     struct sl_buf query = {0};
@@ -174,11 +174,11 @@ static enum sl_code gcs_put(struct object_request *request, const struct object_
 
 static bool read_list(struct sl_json *j, struct sl_str after, struct object_list *list)
 {
-    struct item {
+    struct gcs_item {
         struct sl_str name, updated;
     };
-    static const struct sl_field fields[] = {SL_FIELD(TEXT, false, item, name, "name"),
-                                             SL_FIELD(TEXT, false, item, updated, "updated"), SL_FIELDS_END};
+    static const struct sl_field fields[] = {SL_FIELD(TEXT, false, gcs_item, name, "name"),
+                                             SL_FIELD(TEXT, false, gcs_item, updated, "updated"), SL_FIELDS_END};
     struct sl_str key;
     if (!sl_json_object(j))
         return false;
@@ -186,7 +186,7 @@ static bool read_list(struct sl_json *j, struct sl_str after, struct object_list
         if (sl_str_equal(key, SL_STR("items")) && sl_json_peek(j) == SL_JSON_ARRAY) {
             sl_json_enter(j);
             while (sl_json_next(j, &key)) {
-                struct item item = {.name = {NULL, 0}};
+                struct gcs_item item = {.name = {NULL, 0}};
                 sl_json_read_object(j, fields, &item);
                 if (item.name.data && !sl_str_equal(item.name, after)) /* `after` itself is the first */
                     object_list_add(list, item.name, item.updated);
@@ -199,7 +199,7 @@ static bool read_list(struct sl_json *j, struct sl_str after, struct object_list
     return !j->failed;
 }
 
-static enum sl_code gcs_list(struct object_request *request, struct sl_str after, struct object_list *list,
+static enum sl_code gcs_list(struct bucket_request *request, struct sl_str after, struct object_list *list,
                              struct sl_error *error)
 {
     struct sl_buf query = {0}, answer = {0};

@@ -166,27 +166,27 @@ static enum sl_code no_token(struct sl_str description, struct sl_error *error)
     return sl_fail(error, SL_DOWNLOAD_ERROR, "%s: " SL_STR_FMT, what, SL_STR_ARG(description));
 }
 
-struct answer { /* missing members are empty; all are if the text is not JSON */
+struct google_answer { /* missing members are empty; all are if the text is not JSON */
     struct sl_str token, problem;
     struct sl_opt_u64 life_s;
 };
 
-static void read_answer(struct sl_str text, struct sl_arena *arena, struct answer *answer)
+static void read_answer(struct sl_str text, struct sl_arena *arena, struct google_answer *answer)
 {
-    static const struct sl_field fields[] = {SL_FIELD(TEXT, false, answer, token, "access_token"),
-                                             SL_FIELD(TEXT, false, answer, problem, "error_description"),
-                                             SL_FIELD(U64, false, answer, life_s, "expires_in"), SL_FIELDS_END};
+    static const struct sl_field fields[] = {SL_FIELD(TEXT, false, google_answer, token, "access_token"),
+                                             SL_FIELD(TEXT, false, google_answer, problem, "error_description"),
+                                             SL_FIELD(U64, false, google_answer, life_s, "expires_in"), SL_FIELDS_END};
     struct sl_json j = sl_json(text, arena, false);
-    *answer = (struct answer){0};
+    *answer = (struct google_answer){0};
     sl_json_read_object(&j, fields, answer);
     if (!sl_json_end(&j))
-        *answer = (struct answer){0};
+        *answer = (struct google_answer){0};
 }
 
 static enum sl_code google_refused(void *arg, int status, struct sl_str body, struct sl_error *error)
 {
     (void)status;
-    struct answer answer;
+    struct google_answer answer;
     struct sl_arena arena = {0};
     read_answer(body, &arena, &answer);
     enum sl_code code = no_token(answer.problem, error);
@@ -197,7 +197,7 @@ static enum sl_code google_refused(void *arg, int status, struct sl_str body, st
 
 static enum sl_code google_take(struct sl_str text, struct sl_buf *token, uint64_t *life_s, struct sl_error *error)
 {
-    struct answer answer;
+    struct google_answer answer;
     struct sl_arena arena = {0};
     read_answer(text, &arena, &answer);
     enum sl_code code = answer.token.size ? SL_OK : no_token(answer.problem, error);

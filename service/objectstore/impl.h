@@ -33,7 +33,7 @@ const char *aws_presign(struct sl_arena *arena, const struct aws_signing *signin
 void aws_add_parameter(struct sl_buf *query, const char *name, struct sl_str value);
 
 /* ---- objects.c ---- */
-struct object_request {
+struct bucket_request {
     const struct object_store *store;
     struct object_call *call, usual;
     struct sl_str key; /* name of the object in the bucket; for lists the prefix of the names */
@@ -50,7 +50,7 @@ struct object_request {
 };
 
 /* Sets the URL and the credentials of a request. */
-typedef enum sl_code object_prepare(struct object_request *request, struct sl_error *error) SL_SUSPENDS;
+typedef enum sl_code object_prepare(struct bucket_request *request, struct sl_error *error) SL_SUSPENDS;
 
 /* Operations that differ between S3 and Google. */
 struct object_service {
@@ -58,19 +58,19 @@ struct object_service {
     object_prepare *exists; /* if the object exists, the request succeeds or its response exceeds max_size */
     object_prepare *del;
     /* These also run the request. */
-    enum sl_code (*head)(struct object_request *request, struct sl_error *error) SL_SUSPENDS;
-    enum sl_code (*put)(struct object_request *request, const struct object_contents *contents,
+    enum sl_code (*head)(struct bucket_request *request, struct sl_error *error) SL_SUSPENDS;
+    enum sl_code (*put)(struct bucket_request *request, const struct object_contents *contents,
                         struct sl_error *error) SL_SUSPENDS;
-    enum sl_code (*list)(struct object_request *request, struct sl_str after, struct object_list *list,
+    enum sl_code (*list)(struct bucket_request *request, struct sl_str after, struct object_list *list,
                          struct sl_error *error) SL_SUSPENDS;
 };
 extern const struct object_service object_s3, object_gcs;
 
-void object_header(struct object_request *request, const char *name, struct sl_str value);
+void object_header(struct bucket_request *request, const char *name, struct sl_str value);
 /* Runs a prepared request and appends the response body to `answer`, which may be NULL. */
-enum sl_code object_run(struct object_request *request, struct sl_buf *answer, struct sl_error *error) SL_SUSPENDS;
+enum sl_code object_run(struct bucket_request *request, struct sl_buf *answer, struct sl_error *error) SL_SUSPENDS;
 /* Stores a metadata field of the object if the caller requested it. */
-void object_take_field(struct object_request *request, struct sl_str name, struct sl_str value);
+void object_take_field(struct bucket_request *request, struct sl_str name, struct sl_str value);
 /* Adds an object to a list; returns false if out of memory or if the list is full. */
 bool object_list_add(struct object_list *list, struct sl_str name, struct sl_str modified);
 

@@ -94,7 +94,7 @@ bool object_store_below(const struct object_store *store, struct sl_arena *arena
 
 /* ---- requests ---- */
 
-void object_header(struct object_request *request, const char *name, struct sl_str value)
+void object_header(struct bucket_request *request, const char *name, struct sl_str value)
 {
     if (request->fetch.header_count < OBJECT_HEADERS)
         request->headers[request->fetch.header_count++] = (struct fetch_header){sl_str(name), {value}};
@@ -108,7 +108,7 @@ static bool has_part(struct sl_str text, const char *part)
 /* Converts an error response. Statuses for which another attempt would not help are final; fetch retries the others. */
 static enum sl_code object_refused(void *arg, int status, struct sl_str body, struct sl_error *error)
 {
-    const struct object_request *request = arg;
+    const struct bucket_request *request = arg;
     struct sl_str start = {body.data, body.size < 200 ? body.size : 200};
     bool is_final = status < 500 || status == 501;
     request->call->status = status;
@@ -122,11 +122,11 @@ static enum sl_code object_refused(void *arg, int status, struct sl_str body, st
 }
 
 /* `prepare` NULL: the caller prepares the request. */
-static enum sl_code begin(struct object_request *request, const struct object_store *store, struct object_call *call,
+static enum sl_code begin(struct bucket_request *request, const struct object_store *store, struct object_call *call,
                           struct sl_str name, object_prepare *prepare, struct sl_error *error)
 {
     *error = (struct sl_error){0};
-    *request = (struct object_request){.store = store};
+    *request = (struct bucket_request){.store = store};
     request->call = call = call ? call : &request->usual;
     request->fetch = (struct fetch_request){.headers = request->headers,
                                             .trusted = store->is_trusted,
@@ -147,13 +147,13 @@ static enum sl_code begin(struct object_request *request, const struct object_st
     return prepare ? prepare(request, error) : SL_OK;
 }
 
-static enum sl_code end(struct object_request *request, enum sl_code code)
+static enum sl_code end(struct bucket_request *request, enum sl_code code)
 {
     sl_arena_free(&request->arena);
     return code;
 }
 
-enum sl_code object_run(struct object_request *request, struct sl_buf *answer, struct sl_error *error)
+enum sl_code object_run(struct bucket_request *request, struct sl_buf *answer, struct sl_error *error)
 {
     struct sl_buf own = {0};
     if (!request->fetch.max_size)
@@ -166,7 +166,7 @@ enum sl_code object_run(struct object_request *request, struct sl_buf *answer, s
 enum sl_code object_get(const struct object_store *store, struct sl_str name, int fd, struct object_call *call,
                         struct sl_error *error)
 {
-    struct object_request request;
+    struct bucket_request request;
     enum sl_code code = begin(&request, store, call, name, get_service(store)->get, error);
     return end(&request, code == SL_OK ? fetch_get(&request.fetch, fd, error) : code);
 }
@@ -181,7 +181,7 @@ enum sl_code object_get_mapped(const struct object_store *store, struct sl_str n
 enum sl_code object_read(const struct object_store *store, struct sl_str name, struct sl_buf *text,
                          struct object_call *call, struct sl_error *error)
 {
-    struct object_request request;
+    struct bucket_request request;
     enum sl_code code = begin(&request, store, call, name, get_service(store)->get, error);
     if (code == SL_OK)
         code = object_run(&request, text, error);
@@ -191,7 +191,7 @@ enum sl_code object_read(const struct object_store *store, struct sl_str name, s
 enum sl_code object_exists(const struct object_store *store, struct sl_str name, struct object_call *call,
                            struct sl_error *error)
 {
-    struct object_request request;
+    struct bucket_request request;
     enum sl_code code = begin(&request, store, call, name, get_service(store)->exists, error);
     if (code == SL_OK)
         code = object_run(&request, NULL, error);
@@ -199,7 +199,7 @@ enum sl_code object_exists(const struct object_store *store, struct sl_str name,
     return end(&request, is_too_large ? SL_OK : code);
 }
 
-void object_take_field(struct object_request *request, struct sl_str name, struct sl_str value)
+void object_take_field(struct bucket_request *request, struct sl_str name, struct sl_str value)
 {
     for (size_t i = 0; i < request->metadata_count; i++)
         if (sl_str_equal_nocase(name, sl_str(request->metadata[i].name)))
@@ -211,7 +211,7 @@ enum sl_code object_head(const struct object_store *store, struct sl_str name, s
                          struct object_info *info, struct object_field *metadata, size_t metadata_count,
                          struct sl_error *error)
 {
-    struct object_request request;
+    struct bucket_request request;
     enum sl_code code = begin(&request, store, NULL, name, NULL, error);
     *info = (struct object_info){0};
     request.info = info;
@@ -226,7 +226,7 @@ enum sl_code object_head(const struct object_store *store, struct sl_str name, s
 enum sl_code object_put(const struct object_store *store, struct sl_str name, const struct object_contents *contents,
                         struct object_call *call, struct sl_error *error)
 {
-    struct object_request request;
+    struct bucket_request request;
     enum sl_code code = begin(&request, store, call, name, NULL, error);
     if (code == SL_OK)
         code = get_service(store)->put(&request, contents, error);
@@ -251,7 +251,7 @@ enum sl_code object_put_file(const struct object_store *store, struct sl_str nam
 enum sl_code object_delete(const struct object_store *store, struct sl_str name, struct object_call *call,
                            struct sl_error *error)
 {
-    struct object_request request;
+    struct bucket_request request;
     enum sl_code code = begin(&request, store, call, name, get_service(store)->del, error);
     if (code == SL_OK)
         code = object_run(&request, NULL, error);
@@ -281,7 +281,7 @@ bool object_list_add(struct object_list *list, struct sl_str name, struct sl_str
 enum sl_code object_list(const struct object_store *store, struct sl_str prefix, struct sl_str after,
                          struct object_list *list, struct sl_error *error)
 {
-    struct object_request request;
+    struct bucket_request request;
     struct object_call call = {.max_size = OBJECT_LIST_BYTES};
     struct sl_str last = {"", 0};
     *list = (struct object_list){.count = 0};

@@ -61,13 +61,13 @@ enum sl_code s3_explain(int status, struct sl_str body, struct sl_error *error)
 
 static const char *sign(void *arg, struct sl_arena *arena)
 {
-    struct aws_signing *signing = &((struct object_request *)arg)->signing;
+    struct aws_signing *signing = &((struct bucket_request *)arg)->signing;
     signing->now_s = clock_wall_s();
     return aws_presign(arena, signing);
 }
 
 /* Signs a request; `signing` already has the fields and query parameters. `key`: name of the object. */
-static enum sl_code s3_prepare(struct object_request *request, const char *method, struct sl_str key,
+static enum sl_code s3_prepare(struct bucket_request *request, const char *method, struct sl_str key,
                                struct sl_error *error)
 {
     const struct object_store *store = request->store;
@@ -88,26 +88,26 @@ static enum sl_code s3_prepare(struct object_request *request, const char *metho
     return request->fetch.url ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
-static enum sl_code s3_get(struct object_request *request, struct sl_error *error)
+static enum sl_code s3_get(struct bucket_request *request, struct sl_error *error)
 {
     request->signing.operation = request->store->is_source ? "GetObject" : NULL;
     return s3_prepare(request, "GET", request->key, error);
 }
 
-static enum sl_code s3_exists(struct object_request *request, struct sl_error *error)
+static enum sl_code s3_exists(struct bucket_request *request, struct sl_error *error)
 {
     request->fetch.max_size = 1;
     return s3_get(request, error);
 }
 
-static enum sl_code s3_delete(struct object_request *request, struct sl_error *error)
+static enum sl_code s3_delete(struct bucket_request *request, struct sl_error *error)
 {
     return s3_prepare(request, "DELETE", request->key, error);
 }
 
 const char *object_url(const struct object_store *store, struct sl_str name, unsigned expires_s, struct sl_arena *arena)
 {
-    struct object_request request = {.store = store, .signing.expires_s = expires_s};
+    struct bucket_request request = {.store = store, .signing.expires_s = expires_s};
     struct sl_error error;
     struct sl_str key = bucket_key(arena, store->config, name);
     bool good = store->config->s3_name.data && key.data && s3_prepare(&request, "GET", key, &error) == SL_OK;
@@ -120,7 +120,7 @@ const char *object_url(const struct object_store *store, struct sl_str name, uns
 
 static void read_field(void *arg, struct sl_str name, struct sl_str value)
 {
-    struct object_request *request = arg;
+    struct bucket_request *request = arg;
     struct object_info *info = request->info;
     struct sl_str prefix = SL_STR(METADATA), begin = {name.data, prefix.size};
     size_t size;
@@ -134,7 +134,7 @@ static void read_field(void *arg, struct sl_str name, struct sl_str value)
         object_take_field(request, (struct sl_str){name.data + prefix.size, name.size - prefix.size}, value);
 }
 
-static enum sl_code s3_head(struct object_request *request, struct sl_error *error)
+static enum sl_code s3_head(struct bucket_request *request, struct sl_error *error)
 {
     enum sl_code code = s3_prepare(request, "HEAD", request->key, error);
     request->fetch.max_size = INT64_MAX;
@@ -153,7 +153,7 @@ static int by_name(const void *a, const void *b)
 }
 
 /* Adds the object's metadata as signed header fields. */
-static bool sign_metadata(struct object_request *request, const struct object_contents *contents)
+static bool sign_metadata(struct bucket_request *request, const struct object_contents *contents)
 {
     size_t count = contents->metadata_count;
     struct object_field *fields = SL_ARENA_ARRAY(&request->arena, struct object_field, count + 1);
@@ -171,7 +171,7 @@ static bool sign_metadata(struct object_request *request, const struct object_co
     return fields != NULL;
 }
 
-static enum sl_code s3_put(struct object_request *request, const struct object_contents *contents,
+static enum sl_code s3_put(struct bucket_request *request, const struct object_contents *contents,
                            struct sl_error *error)
 {
     if (!sign_metadata(request, contents))
@@ -214,7 +214,7 @@ static void s3_take_text(void *arg, const char *element, unsigned depth, struct 
     }
 }
 
-static enum sl_code s3_list(struct object_request *request, struct sl_str after, struct object_list *list,
+static enum sl_code s3_list(struct bucket_request *request, struct sl_str after, struct object_list *list,
                             struct sl_error *error)
 {
     const struct object_field query[] = {

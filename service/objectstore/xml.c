@@ -59,14 +59,14 @@ bool xml_walk(struct sl_str xml, xml_listener *listener, void *arg)
 }
 
 /* ---- selected texts of a response ---- */
-struct wanted {
+struct xml_wanted_text {
     struct xml_text *texts;
     size_t count;
 };
 
 static void take_wanted(void *arg, const char *element, unsigned depth, struct sl_str text)
 {
-    const struct wanted *wanted = arg;
+    const struct xml_wanted_text *wanted = arg;
     for (size_t i = 0; i < wanted->count; i++) {
         struct xml_text *w = &wanted->texts[i];
         if (!w->found && (w->depth == 0 || w->depth == depth) && strcmp(w->name, element) == 0) {
@@ -79,7 +79,7 @@ static void take_wanted(void *arg, const char *element, unsigned depth, struct s
 
 bool xml_texts(struct sl_str xml, struct xml_text *wanted, size_t count)
 {
-    struct wanted all = {wanted, count};
+    struct xml_wanted_text all = {wanted, count};
     return xml_walk(xml, take_wanted, &all);
 }
 

@@ -20,7 +20,7 @@
 /* If a directory was changed less than SETTLED_S before it was read, later changes may have the same time stamp. */
 enum { MOST_NAMES = 1 << 20, MOST_DIRECTORIES = 4096, MOST_LOOKUPS = 64, SETTLED_S = 2 };
 
-struct listing {
+struct directory_listing {
     unsigned references; /* one for the table, one for each reader */
     struct timespec modified;
     int64_t read_s;
@@ -39,7 +39,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sl_map listings;
 static size_t name_count; /* in all listings of the table */
 
-static void listing_unreference(struct listing *listing)
+static void listing_unreference(struct directory_listing *listing)
 {
     if (--listing->references)
         return;
@@ -48,7 +48,7 @@ static void listing_unreference(struct listing *listing)
     free(listing);
 }
 
-static void listing_release(struct listing *listing)
+static void listing_release(struct directory_listing *listing)
 {
     pthread_mutex_lock(&lock);
     if (listing)
@@ -80,7 +80,7 @@ static int compare_names(const void *a, const void *b)
     return order ? order : strcmp(x, y);
 }
 
-static void scan_names(struct listing *listing, DIR *directory)
+static void scan_names(struct directory_listing *listing, DIR *directory)
 {
     size_t room = 0;
     const struct dirent *entry;
@@ -101,16 +101,16 @@ static void scan_names(struct listing *listing, DIR *directory)
         qsort(listing->names, listing->count, sizeof *listing->names, compare_names);
 }
 
-static bool is_still_valid(const struct listing *listing, const struct stat *st)
+static bool is_still_valid(const struct directory_listing *listing, const struct stat *st)
 {
     return listing->device == st->st_dev && listing->inode == st->st_ino &&
            listing->modified.tv_sec == st->st_mtim.tv_sec && listing->modified.tv_nsec == st->st_mtim.tv_nsec &&
            listing->read_s - listing->modified.tv_sec >= SETTLED_S;
 }
 
-static struct listing *listing_new(const char *key, size_t key_size, const struct stat *st)
+static struct directory_listing *listing_new(const char *key, size_t key_size, const struct stat *st)
 {
-    struct listing *listing = calloc(1, sizeof *listing + key_size);
+    struct directory_listing *listing = calloc(1, sizeof *listing + key_size);
     if (!listing)
         return NULL;
     listing->references = 1;
@@ -124,10 +124,10 @@ static struct listing *listing_new(const char *key, size_t key_size, const struc
 }
 
 /* Returns the cached listing of the directory, if it is still valid. */
-static struct listing *listing_known(struct sl_str key, const struct stat *st)
+static struct directory_listing *listing_known(struct sl_str key, const struct stat *st)
 {
     pthread_mutex_lock(&lock);
-    struct listing *listing = sl_map_get(&listings, key);
+    struct directory_listing *listing = sl_map_get(&listings, key);
     if (listing && is_still_valid(listing, st))
         listing->references++;
     else
@@ -137,11 +137,11 @@ static struct listing *listing_known(struct sl_str key, const struct stat *st)
 }
 
 /* Stores the listing in the table, replacing an older one. */
-static void listing_keep(struct listing *listing)
+static void listing_keep(struct directory_listing *listing)
 {
     struct sl_str key = {listing->key, listing->key_size};
     pthread_mutex_lock(&lock);
-    struct listing *old = sl_map_get(&listings, key);
+    struct directory_listing *old = sl_map_get(&listings, key);
     if (old) {
         sl_map_remove(&listings, key);
         name_count -= old->count;
@@ -157,7 +157,7 @@ static void listing_keep(struct listing *listing)
 }
 
 /* Returns the names of the directory `at` below the root; release with listing_release(). NULL if it cannot be read. */
-static struct listing *list_directory(const char *root, const char *at)
+static struct directory_listing *list_directory(const char *root, const char *at)
 {
     char key[2 * PATH_MAX];
     struct stat st;
@@ -169,7 +169,7 @@ static struct listing *list_directory(const char *root, const char *at)
             closedir(directory);
         return NULL;
     }
-    struct listing *listing = listing_known((struct sl_str){key, (size_t)size}, &st);
+    struct directory_listing *listing = listing_known((struct sl_str){key, (size_t)size}, &st);
     if (!listing && (listing = listing_new(key, (size_t)size, &st))) {
         scan_names(listing, directory);
         listing_keep(listing);
@@ -180,19 +180,19 @@ static struct listing *list_directory(const char *root, const char *at)
 
 /* ---- finding a path ---- */
 
-struct search {
+struct any_case_search {
     const char *root;
     char path[PATH_MAX];
     size_t lookups;
 };
 
-static size_t find_first(const struct listing *listing, const char *name)
+static size_t find_first(const struct directory_listing *listing, const char *name)
 {
     return SL_PARTITION_POINT(i, 0, listing->count, strcasecmp(listing->names[i], name) < 0);
 }
 
 /* Searches `rest` below the directory s->path[0..size). Returns true if the whole path was found. */
-static bool find_below(struct search *s, size_t size, const char *rest)
+static bool find_below(struct any_case_search *s, size_t size, const char *rest)
 {
     char name[NAME_MAX + 1];
     size_t length = strcspn(rest, "/");
@@ -202,7 +202,7 @@ static bool find_below(struct search *s, size_t size, const char *rest)
         return false;
     memcpy(name, rest, length);
     name[length] = '\0';
-    struct listing *listing = list_directory(s->root, s->path);
+    struct directory_listing *listing = list_directory(s->root, s->path);
     size_t before = size + (size > 0);
     bool found = false;
     for (size_t i = listing ? find_first(listing, name) : 0;
@@ -223,7 +223,7 @@ int any_case_open(const char *root, const char *location)
     int fd = filesystem_open(root, location);
     if (fd >= 0 || errno != ENOENT)
         return fd;
-    struct search s = {.root = root};
+    struct any_case_search s = {.root = root};
     if (find_below(&s, 0, location))
         return filesystem_open(root, s.path);
     errno = ENOENT;

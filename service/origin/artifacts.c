@@ -5,7 +5,7 @@
 
 enum { ANSWER_MAX = 16 << 20, URL_MAX = 65534, OTHER_PAIRS = 2 };
 
-static struct memo answers = {.capacity = 100000, .name = "artifacts"};
+static struct ttl_cache answers = {.capacity = 100000, .name = "artifacts"};
 static uint64_t answer_ttl_ns = UINT64_C(3600000000000);
 
 static const char *const match_names[] = {

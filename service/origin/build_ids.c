@@ -13,7 +13,7 @@
  * build id. */
 enum { MOST_NAMES = 200000, KNOWN = 32, SHORTEST = 16, LONGEST = 128, MOST_KEPT = 4096 };
 
-static struct memo build_ids = {.capacity = MOST_KEPT, .error_ns = 60 * SECONDS_NS};
+static struct ttl_cache build_ids = {.capacity = MOST_KEPT, .error_ns = 60 * SECONDS_NS};
 
 void build_ids_forget(void)
 {
@@ -25,7 +25,7 @@ void build_ids_close(void)
     memo_free(&build_ids);
 }
 
-struct names {                             /* search in one directory, on the pool */
+struct build_id_names {                    /* search in one directory, on the pool */
     const char *root, *directory, *before; /* `before`: prefix of the digits */
     const char *digits;                    /* known digits at the beginning, lower case */
     bool any_case;                         /* names match in any case */
@@ -55,7 +55,7 @@ static bool is_continued(const char *known, const char *name, size_t size)
     return true;
 }
 
-static void check_name(struct names *n, const char *name)
+static void check_name(struct build_id_names *n, const char *name)
 {
     size_t size = 0, before = strlen(n->before), first = KNOWN - strlen(n->digits);
     if (strncasecmp(name, n->before, before) != 0)
@@ -72,7 +72,7 @@ static void check_name(struct names *n, const char *name)
 
 static void scan_directory(void *arg)
 {
-    struct names *n = arg;
+    struct build_id_names *n = arg;
     DIR *directory = open_directory_of_fd(n->any_case ? any_case_open(n->root, n->directory)
                                                       : filesystem_open(n->root, n->directory));
     struct dirent *entry;
@@ -102,10 +102,11 @@ static bool known_digits(const struct object_id *id, char known[KNOWN + 1])
 }
 
 /* Sets directory and prefix of the file's names in the layout; returns false if there is no name number `try`. */
-static bool layout_names(const struct build_id_question *q, unsigned try, struct names *n, struct sl_arena *arena)
+static bool layout_names(const struct build_id_question *q, unsigned try, struct build_id_names *n,
+                         struct sl_arena *arena)
 {
     struct sl_str file = q->id->debug_file;
-    *n = (struct names){.before = "", .digits = q->known};
+    *n = (struct build_id_names){.before = "", .digits = q->known};
     switch (q->source->layout) {
     case LAYOUT_NATIVE:
     case LAYOUT_UNIFIED:
@@ -131,7 +132,7 @@ static enum sl_code ask_names(const void *context, struct sl_buf *text, uint64_t
 {
     const struct build_id_question *q = context;
     struct sl_arena arena = {0};
-    struct names n;
+    struct build_id_names n;
     enum sl_code code = SL_OK;
     const char *root = sl_arena_strndup(&arena, q->source->path.data, q->source->path.size);
     for (unsigned try = 0; root && code == SL_OK && !text->size && layout_names(q, try, &n, &arena); try++) {

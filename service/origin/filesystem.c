@@ -26,7 +26,7 @@ struct sl_str filesystem_uri(struct sl_arena *arena, const struct source *source
 
 enum { ATTEMPTS = 3, RETRY_PAUSE_MS = 20 }; /* retries like downloads: network file systems have temporary errors */
 
-struct copy {
+struct file_copy {
     const char *root, *location;
     int from; /* -1 = not open */
     bool any_case;
@@ -85,7 +85,7 @@ enum sl_code origin_check_directory(const char *root, struct sl_error *error)
     return empty ? sl_fail(error, SL_DOWNLOAD_ERROR, "the source's directory is empty; is it mounted?") : SL_OK;
 }
 
-static enum sl_code open_error(const struct copy *c, int number, struct sl_error *error)
+static enum sl_code open_error(const struct file_copy *c, int number, struct sl_error *error)
 {
     /* A file server that is gone causes many different errors; checking the root detects that. */
     bool is_about_file = number == EACCES || number == EPERM || number == ELOOP || number == EXDEV ||
@@ -128,7 +128,7 @@ static enum sl_code copy_all(int from, int to, uint64_t max_size, struct sl_erro
 
 static void copy_work(void *arg)
 {
-    struct copy *c = arg;
+    struct file_copy *c = arg;
     struct stat st;
     if (c->from < 0)
         c->from = c->any_case ? any_case_open(c->root, c->location) : filesystem_open(c->root, c->location);
@@ -147,7 +147,7 @@ static void copy_work(void *arg)
 }
 
 /* Small files are copied at once; large ones as heavy pool work, so that they do not block others. */
-static enum sl_code copy_once(struct copy *c, struct sl_error *error) SL_SUSPENDS
+static enum sl_code copy_once(struct file_copy *c, struct sl_error *error) SL_SUSPENDS
 {
     c->from = -1;
     c->heavy = false;
@@ -163,7 +163,7 @@ static enum sl_code copy_once(struct copy *c, struct sl_error *error) SL_SUSPEND
 enum sl_code filesystem_fetch(const struct remote_file *file, int fd, struct sl_error *error)
 {
     struct sl_arena arena = {0};
-    struct copy c = {
+    struct file_copy c = {
         .root = sl_arena_strndup(&arena, file->source->path.data, file->source->path.size),
         .location = sl_arena_strndup(&arena, file->location.data, file->location.size),
         .fd = fd,

@@ -12,7 +12,7 @@
 
 enum { MINUTES = 60 };
 
-struct record {
+struct source_health_record {
     struct origin_health seen;
     uint32_t minutes[MINUTES][ORIGIN_OUTCOMES]; /* a ring; the current minute is `minute_now` */
     bool logged_failing;
@@ -25,9 +25,9 @@ static struct sl_map records; /* by id; never more than sources were configured 
 static size_t minute_now;
 static bool watched; /* true if log lines are enabled */
 
-static struct record *get_record(const struct source *source)
+static struct source_health_record *get_record(const struct source *source)
 {
-    struct record *record = sl_map_get(&records, source->id);
+    struct source_health_record *record = sl_map_get(&records, source->id);
     if (record)
         return record;
     struct sl_str id;
@@ -37,13 +37,13 @@ static struct record *get_record(const struct source *source)
     return record;
 }
 
-static void set_failing(struct record *record, bool failing)
+static void set_failing(struct source_health_record *record, bool failing)
 {
     record->seen.state = failing ? ORIGIN_DOWN : ORIGIN_UP;
     metric_set(METRIC_SOURCE_UP, failing ? 0 : 1, record->id, NULL, NULL);
 }
 
-static void log_change(struct record *record)
+static void log_change(struct source_health_record *record)
 {
     bool failing = record->seen.state == ORIGIN_DOWN;
     if (!watched || failing == record->logged_failing || loop_now_ms() < record->next_line_ms)
@@ -62,7 +62,7 @@ void health_note(const struct source *source, enum sl_code code, const struct sl
 {
     if (!source->configured || code == SL_CANCELLED || code == SL_BUSY || code == SL_INTERNAL)
         return;
-    struct record *record = get_record(source);
+    struct source_health_record *record = get_record(source);
     if (!record)
         return;
     int outcome = code == SL_NOT_FOUND                                                              ? ORIGIN_NOT_FOUND
@@ -81,7 +81,7 @@ void health_note(const struct source *source, enum sl_code code, const struct sl
 
 void health_note_success(struct sl_str id)
 {
-    struct record *record = sl_map_get(&records, id);
+    struct source_health_record *record = sl_map_get(&records, id);
     if (!record || record->seen.state != ORIGIN_DOWN)
         return;
     set_failing(record, false);
@@ -104,7 +104,7 @@ static void check_directory(void *arg)
 
 static void record_directory(const struct source *source, const struct directory_check *look)
 {
-    struct record *record = get_record(source);
+    struct source_health_record *record = get_record(source);
     if (!record || (look->code != SL_OK && look->code != SL_DOWNLOAD_ERROR))
         return;
     bool was_without = record->is_without_directory;
@@ -146,7 +146,7 @@ void health_forget(void)
 
 void origin_health(const struct source *source, struct origin_health *health)
 {
-    const struct record *record = sl_map_get(&records, source->id);
+    const struct source_health_record *record = sl_map_get(&records, source->id);
     *health = record ? record->seen : (struct origin_health){0};
     for (size_t i = 0; record && i < MINUTES; i++)
         for (size_t outcome = 0; outcome < ORIGIN_OUTCOMES; outcome++)
@@ -167,7 +167,7 @@ void origin_health_minute(void)
 {
     minute_now = (minute_now + 1) % MINUTES;
     for (struct sl_map_entry *e = NULL; (e = sl_map_next(&records, e));) {
-        struct record *record = e->value;
+        struct source_health_record *record = e->value;
         memset(record->minutes[minute_now], 0, sizeof record->minutes[minute_now]);
         log_change(record);
     }

@@ -24,13 +24,13 @@ void url_add_path(struct sl_buf *url, struct sl_str text)
 }
 
 /* Parts of a base URL: scheme "://" [user "@"] host path ["?" query]. */
-struct base {
+struct http_source_base {
     struct sl_str scheme, user, host, path, query;
 };
 
-static bool http_split(struct sl_str text, struct base *base)
+static bool http_split(struct sl_str text, struct http_source_base *base)
 {
-    *base = (struct base){0};
+    *base = (struct http_source_base){0};
     const char *fragment = memchr(text.data, '#', text.size);
     if (fragment)
         text.size = (size_t)(fragment - text.data);
@@ -65,7 +65,7 @@ static void add_lower(struct sl_buf *out, struct sl_str text)
 }
 
 /* Returns the host without the default port of the scheme. */
-static struct sl_str plain_host(const struct base *base)
+static struct sl_str plain_host(const struct http_source_base *base)
 {
     struct sl_str host = base->host;
     if (sl_str_equal_nocase(base->scheme, SL_STR("http://")) && sl_str_ends(host, SL_STR(":80")))
@@ -82,7 +82,7 @@ static bool dots(struct sl_str segment)
 
 struct sl_str http_location_url(struct sl_arena *arena, struct sl_str text, struct sl_str location, bool secret)
 {
-    struct base base;
+    struct http_source_base base;
     struct sl_buf url = {0};
     if (!http_split(text, &base))
         return (struct sl_str){NULL, 0};

@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 /* Components of paths; data NULL = not available. */
-struct parts {
+struct layout_parts {
     struct sl_arena *arena;
     const struct object_id *id;
     struct sl_str code_file, debug_file; /* base names */
@@ -24,9 +24,9 @@ struct paths {
     size_t count;
 };
 
-static struct sl_str text(struct parts *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static struct sl_str text(struct layout_parts *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-static struct sl_str text(struct parts *p, const char *format, ...)
+static struct sl_str text(struct layout_parts *p, const char *format, ...)
 {
     char likely[256], *out = NULL;
     va_list args, again;
@@ -42,7 +42,7 @@ static struct sl_str text(struct parts *p, const char *format, ...)
     return out ? (struct sl_str){out, (size_t)size} : (struct sl_str){NULL, 0};
 }
 
-static struct sl_str cased(struct parts *p, struct sl_str s, bool upper)
+static struct sl_str cased(struct layout_parts *p, struct sl_str s, bool upper)
 {
     char *out = s.data ? sl_arena_strndup(p->arena, s.data, s.size) : NULL;
     for (size_t i = 0; out && i < s.size; i++) {
@@ -85,7 +85,7 @@ static struct sl_str base_name(struct sl_str name)
 
 /* ---- blocks ---- */
 
-static struct sl_str uuid_hex(struct parts *p, bool upper)
+static struct sl_str uuid_hex(struct layout_parts *p, bool upper)
 {
     char out[SL_DEBUG_ID_TEXT];
     struct sl_debug_id id = p->id->debug_id;
@@ -97,14 +97,14 @@ static struct sl_str uuid_hex(struct parts *p, bool upper)
     return upper ? hex : cased(p, hex, false);
 }
 
-static struct sl_str age_hex(struct parts *p, bool upper, bool real)
+static struct sl_str age_hex(struct layout_parts *p, bool upper, bool real)
 {
     if (p->dotnet && !real)
         return upper ? SL_STR("FFFFFFFF") : SL_STR("ffffffff");
     return text(p, upper ? "%X" : "%x", p->id->debug_id.age);
 }
 
-static struct sl_str gdb(struct parts *p, const char *suffix)
+static struct sl_str gdb(struct layout_parts *p, const char *suffix)
 {
     struct sl_str c = p->code_id;
     if (c.size < 2)
@@ -112,7 +112,7 @@ static struct sl_str gdb(struct parts *p, const char *suffix)
     return text(p, "%.2s/" SL_STR_FMT "%s", c.data, SL_STR_ARG(layout_part(c, 2, c.size)), suffix);
 }
 
-static struct sl_str lldb(struct parts *p, const char *suffix)
+static struct sl_str lldb(struct layout_parts *p, const char *suffix)
 {
     struct sl_str m = cased(p, p->mach_uuid, true);
     if (!m.data)
@@ -121,7 +121,7 @@ static struct sl_str lldb(struct parts *p, const char *suffix)
                 m.data + 20, suffix);
 }
 
-static struct sl_str pdb(struct parts *p, bool ssqp)
+static struct sl_str pdb(struct layout_parts *p, bool ssqp)
 {
     struct sl_str name = ssqp ? cased(p, p->debug_file, false) : p->debug_file, id = uuid_hex(p, !ssqp);
     if (!name.data || !id.data)
@@ -131,7 +131,7 @@ static struct sl_str pdb(struct parts *p, bool ssqp)
                 SL_STR_ARG(age), SL_STR_ARG(name));
 }
 
-static struct sl_str pe(struct parts *p, bool ssqp)
+static struct sl_str pe(struct layout_parts *p, bool ssqp)
 {
     struct sl_str name = ssqp ? cased(p, p->code_file, false) : p->code_file, c = p->code_id;
     if (!name.data || !c.size || (!ssqp && c.size < 8))
@@ -142,7 +142,7 @@ static struct sl_str pe(struct parts *p, bool ssqp)
                 SL_STR_ARG(layout_part(c, stamp, c.size)), SL_STR_ARG(name));
 }
 
-static struct sl_str breakpad(struct parts *p, const char *suffix)
+static struct sl_str breakpad(struct layout_parts *p, const char *suffix)
 {
     struct sl_str name = p->debug_file, id = uuid_hex(p, true), stem = name;
     if (!name.data || !id.data || p->id->type == OBJECT_WASM)
@@ -154,7 +154,7 @@ static struct sl_str breakpad(struct parts *p, const char *suffix)
 }
 
 /* Returns the PDB path with the last extension replaced by that of source bundles. */
-static struct sl_str pdb_bundle(struct parts *p, bool ssqp)
+static struct sl_str pdb_bundle(struct layout_parts *p, bool ssqp)
 {
     struct sl_str path = pdb(p, ssqp);
     const char *dot = path.data ? memrchr(path.data, '.', path.size) : NULL;
@@ -166,7 +166,7 @@ static struct sl_str pdb_bundle(struct parts *p, bool ssqp)
 
 /* ---- layouts ---- */
 
-static void native_bundle(struct parts *p, struct paths *out)
+static void native_bundle(struct layout_parts *p, struct paths *out)
 {
     switch (object_type_rows[p->id->type].bundle) {
     case BLOCK_PDB: origin_layout_add(out, pdb_bundle(p, false)); break;
@@ -179,7 +179,7 @@ static void native_bundle(struct parts *p, struct paths *out)
         origin_layout_add(out, second);
 }
 
-static void native(struct parts *p, const struct file_type_row *row, struct paths *out)
+static void native(struct layout_parts *p, const struct file_type_row *row, struct paths *out)
 {
     switch (row->native) {
     case BLOCK_NONE: break;
@@ -193,14 +193,15 @@ static void native(struct parts *p, const struct file_type_row *row, struct path
 }
 
 /* Adds `<name>/<kind><id>/<name>`; for debug files `name` is `_.debug` or `_.dwarf`. */
-static void store_path(struct parts *p, struct paths *out, struct sl_str name, const char *kind, struct sl_str id)
+static void store_path(struct layout_parts *p, struct paths *out, struct sl_str name, const char *kind,
+                       struct sl_str id)
 {
     if (name.data && id.data && id.size)
         origin_layout_add(out, text(p, SL_STR_FMT "/%s" SL_STR_FMT "/" SL_STR_FMT, SL_STR_ARG(name), kind,
                                     SL_STR_ARG(id), SL_STR_ARG(name)));
 }
 
-static void symstore(struct parts *p, const struct file_type_row *row, bool ssqp, struct paths *out)
+static void symstore(struct layout_parts *p, const struct file_type_row *row, bool ssqp, struct paths *out)
 {
     struct sl_str name = ssqp ? cased(p, p->code_file, false) : p->code_file;
     bool by_build_id = row->native == BLOCK_GDB;
@@ -222,7 +223,7 @@ static void symstore(struct parts *p, const struct file_type_row *row, bool ssqp
 }
 
 /* Inserts a directory named by the first two bytes of the path; by one if the second is a dot or separator. */
-static void index2(struct parts *p, const struct file_type_row *row, struct paths *out)
+static void index2(struct layout_parts *p, const struct file_type_row *row, struct paths *out)
 {
     symstore(p, row, false, out);
     for (size_t i = 0; i < out->count; i++) {
@@ -234,20 +235,20 @@ static void index2(struct parts *p, const struct file_type_row *row, struct path
     }
 }
 
-static void debuginfod(struct parts *p, const struct file_type_row *row, struct paths *out)
+static void debuginfod(struct layout_parts *p, const struct file_type_row *row, struct paths *out)
 {
     if (p->code_id.size && row->format == SL_FORMAT_ELF)
         origin_layout_add(out, text(p, SL_STR_FMT "/%s", SL_STR_ARG(p->code_id), row->suffix));
 }
 
 /* JVM mappings only have a debug id. */
-static bool is_jvm(const struct parts *p)
+static bool is_jvm(const struct layout_parts *p)
 {
     return p->id->type == OBJECT_UNKNOWN && p->id->has_debug_id && !p->code_id.size && !p->debug_file.data &&
            !p->code_file.data;
 }
 
-static void unified(struct parts *p, enum file_type type, struct paths *out)
+static void unified(struct layout_parts *p, enum file_type type, struct paths *out)
 {
     enum unified_id how = file_type_rows[type].unified;
     struct sl_str id = {NULL, 0};
@@ -267,7 +268,7 @@ static void unified(struct parts *p, enum file_type type, struct paths *out)
                                     file_type_rows[type].suffix));
 }
 
-static void slashsymbols(struct parts *p, struct paths *out)
+static void slashsymbols(struct layout_parts *p, struct paths *out)
 {
     if (!p->code_file.data || !p->code_id.size)
         return;
@@ -279,7 +280,7 @@ static void slashsymbols(struct parts *p, struct paths *out)
 }
 
 /* Adds `<debug file>/<DEBUG ID>/<file>`, for programs `<code file>/<CODE ID>/<code file>`. Ids are in upper case. */
-static void mozilla(struct parts *p, enum file_type type, struct paths *out)
+static void mozilla(struct layout_parts *p, enum file_type type, struct paths *out)
 {
     struct sl_str name = p->debug_file, id = uuid_hex(p, true), stem = name;
     const char *suffix = file_type_rows[type].mozilla;
@@ -297,7 +298,7 @@ static void mozilla(struct parts *p, enum file_type type, struct paths *out)
                                 SL_STR_ARG(stem), suffix));
 }
 
-static void layout_add(struct parts *p, enum layout_type layout, enum file_type type, struct paths *out)
+static void layout_add(struct layout_parts *p, enum layout_type layout, enum file_type type, struct paths *out)
 {
     const struct file_type_row *row = &file_type_rows[type];
     switch (layout) {
@@ -321,7 +322,7 @@ static struct sl_str without_length_prefix(struct sl_str code_id)
     return prefixed ? layout_part(code_id, 2, code_id.size) : (struct sl_str){NULL, 0};
 }
 
-static struct sl_str mach_uuid(struct parts *p)
+static struct sl_str mach_uuid(struct layout_parts *p)
 {
     if (p->code_id.size)
         return p->code_id.size == 32 ? p->code_id : (struct sl_str){NULL, 0};
@@ -335,7 +336,7 @@ size_t layout_paths(struct sl_arena *arena, enum layout_type layout, enum layout
     struct paths paths = {base, 0}, result = {out, 0};
     struct object_id known = *id;
     known.has_debug_id = id->has_debug_id && sl_debug_id_has_uuid(&id->debug_id); /* zeros are no id */
-    struct parts p = {
+    struct layout_parts p = {
         .arena = arena,
         .id = &known,
         .code_file = base_name(id->code_file),

@@ -10,7 +10,7 @@ enum { ANSWER_MAX = 1024 * 1024, PAGE = 20 };
 #define TIMEOUT_NS UINT64_C(30000000000)
 #define MINUTE_MS  60000
 
-static struct memo indexes = {.capacity = 100000, .name = "sentry_index"};
+static struct ttl_cache indexes = {.capacity = 100000, .name = "sentry_index"};
 static uint64_t index_ttl_ns = UINT64_C(3600000000000);
 
 void sentry_init(size_t capacity, uint64_t ttl_ns)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
-struct reader {
+struct source_schema_reader {
     struct sl_arena *arena;
     const struct source_policy *policy;
     struct value_problems *problems;
@@ -20,7 +20,7 @@ uint64_t source_list_number(void)
     return atomic_fetch_add(&last, 1) + 1;
 }
 
-static const char *source_join(struct reader *r, const char *key)
+static const char *source_join(struct source_schema_reader *r, const char *key)
 {
     size_t path = strlen(r->path), name = strlen(key);
     char *text = sl_arena_alloc(r->arena, path + name + 2, 1);
@@ -46,7 +46,7 @@ static const char *type_word(const struct value *v)
 
 /* ---- plain keys ---- */
 /* Reads a string; returns true if it is present and valid, else leaves `*out` unchanged. */
-static bool source_read_string(struct reader *r, const char *key, bool required, struct sl_str *out)
+static bool source_read_string(struct source_schema_reader *r, const char *key, bool required, struct sl_str *out)
 {
     const struct value *v = value_get(r->map, key);
     if (!v) {
@@ -62,7 +62,7 @@ static bool source_read_string(struct reader *r, const char *key, bool required,
     return true;
 }
 
-static void read_bool(struct reader *r, const char *key, bool *out)
+static void read_bool(struct source_schema_reader *r, const char *key, bool *out)
 {
     const struct value *v = value_get(r->map, key);
     if (v && v->type != VALUE_BOOL)
@@ -71,7 +71,8 @@ static void read_bool(struct reader *r, const char *key, bool *out)
         *out = v->boolean;
 }
 
-static const struct value *read_typed(struct reader *r, const char *key, enum value_type type, const char *word)
+static const struct value *read_typed(struct source_schema_reader *r, const char *key, enum value_type type,
+                                      const char *word)
 {
     const struct value *v = value_get(r->map, key);
     if (v && v->type != type) {
@@ -82,7 +83,7 @@ static const struct value *read_typed(struct reader *r, const char *key, enum va
 }
 
 /* Reports an unknown word with the list of valid words, which ends with NULL. */
-static void bad_word(struct reader *r, const struct value *v, const char *key, const char *what,
+static void bad_word(struct source_schema_reader *r, const struct value *v, const char *key, const char *what,
                      const char *const *words)
 {
     struct sl_buf list = {0};
@@ -93,7 +94,7 @@ static void bad_word(struct reader *r, const struct value *v, const char *key, c
     sl_buf_free(&list);
 }
 
-static bool read_choice(struct reader *r, const char *key, const char *const *words, int *out)
+static bool read_choice(struct source_schema_reader *r, const char *key, const char *const *words, int *out)
 {
     struct sl_str text;
     if (!source_read_string(r, key, false, &text))
@@ -107,7 +108,7 @@ static bool read_choice(struct reader *r, const char *key, const char *const *wo
     return false;
 }
 
-static bool read_secret(struct reader *r, const char *key, struct sl_secret *out)
+static bool read_secret(struct source_schema_reader *r, const char *key, struct sl_secret *out)
 {
     struct sl_str text;
     if (!source_read_string(r, key, false, &text))
@@ -116,7 +117,7 @@ static bool read_secret(struct reader *r, const char *key, struct sl_secret *out
     return true;
 }
 
-static void read_url(struct reader *r, struct sl_str *out)
+static void read_url(struct source_schema_reader *r, struct sl_str *out)
 {
     if (!source_read_string(r, "url", true, out))
         return;
@@ -129,18 +130,18 @@ static void read_url(struct reader *r, struct sl_str *out)
 
 /* ---- common keys ---- */
 /* Warns about an empty filter list: it excludes nothing, although a reader may expect that it excludes everything. */
-static void warn_empty(struct reader *r, const struct value *list, const char *key)
+static void warn_empty(struct source_schema_reader *r, const struct value *list, const char *key)
 {
     if (list && !list->count && r->policy->configuration)
         value_problem(r->problems, list, true, source_join(r, key), "the list is empty, which excludes nothing");
 }
 
-static void read_filters(struct reader *outer, struct source *source)
+static void read_filters(struct source_schema_reader *outer, struct source *source)
 {
     const struct value *map = read_typed(outer, "filters", VALUE_MAP, "an object");
     if (!map)
         return;
-    struct reader r = *outer;
+    struct source_schema_reader r = *outer;
     r.path = source_join(outer, "filters");
     r.map = map;
     read_bool(&r, "requires_checksum", &source->requires_checksum);
@@ -171,14 +172,14 @@ static void read_filters(struct reader *outer, struct source *source)
     }
 }
 
-static void read_layout(struct reader *outer, struct source *source)
+static void read_layout(struct source_schema_reader *outer, struct source *source)
 {
     static const char *const casings[] = {"default", "lowercase", "uppercase", "insensitive",
                                           NULL}; /* enum layout_casing */
     const struct value *map = read_typed(outer, "layout", VALUE_MAP, "an object");
     if (!map)
         return;
-    struct reader r = *outer;
+    struct source_schema_reader r = *outer;
     r.path = source_join(outer, "layout");
     r.map = map;
     int choice;
@@ -192,13 +193,13 @@ static void read_layout(struct reader *outer, struct source *source)
 
 /* ---- the types ---- */
 /* Reads a text that must not be empty in configurations; in requests it may be, and then nothing is found. */
-static void read_some(struct reader *r, const char *key, struct sl_str *out)
+static void read_some(struct source_schema_reader *r, const char *key, struct sl_str *out)
 {
     if (source_read_string(r, key, true, out) && !out->size && r->policy->configuration)
         BAD(r, value_get(r->map, key), key, "the text is empty");
 }
 
-static void read_filesystem(struct reader *r, struct source *source)
+static void read_filesystem(struct source_schema_reader *r, struct source *source)
 {
     if (!r->policy->filesystem)
         BAD(r, value_get(r->map, "type"), "type",
@@ -212,7 +213,7 @@ static int source_by_name(const void *a, const void *b)
 }
 
 /* Adds the cookies as a header field; `headers` must not have a Cookie field. */
-static void read_cookies(struct reader *r, struct source *source)
+static void read_cookies(struct source_schema_reader *r, struct source *source)
 {
     struct sl_secret cookies;
     if (!read_secret(r, "cookies", &cookies))
@@ -225,7 +226,7 @@ static void read_cookies(struct reader *r, struct source *source)
     source->headers[source->header_count++] = (struct fetch_header){SL_STR("Cookie"), cookies};
 }
 
-static void read_http(struct reader *r, struct source *source)
+static void read_http(struct source_schema_reader *r, struct source *source)
 {
     read_url(r, &source->url);
     read_bool(r, "accept_invalid_certs", &source->accept_invalid_certs);
@@ -246,7 +247,7 @@ static void read_http(struct reader *r, struct source *source)
     qsort(source->headers, source->header_count, sizeof *source->headers, source_by_name);
 }
 
-static void read_region(struct reader *r, struct source *source)
+static void read_region(struct source_schema_reader *r, struct source *source)
 {
     const struct value *v = value_get(r->map, "region");
     if (!v)
@@ -260,7 +261,7 @@ static void read_region(struct reader *r, struct source *source)
         BAD(r, v, "region", "expected a region name or a list of name and endpoint");
 }
 
-static void read_bucket(struct reader *r, struct sl_str *name, struct sl_str *prefix)
+static void read_bucket(struct source_schema_reader *r, struct sl_str *name, struct sl_str *prefix)
 {
     read_some(r, "bucket", name);
     source_read_string(r, "prefix", false, prefix);
@@ -270,7 +271,7 @@ static void read_bucket(struct reader *r, struct sl_str *name, struct sl_str *pr
         prefix->size--;
 }
 
-static void read_s3(struct reader *r, struct source *source)
+static void read_s3(struct source_schema_reader *r, struct source *source)
 {
     read_bucket(r, &source->bucket.s3_name, &source->bucket.prefix);
     read_region(r, source);
@@ -296,7 +297,7 @@ static struct sl_str unescaped(struct sl_arena *arena, struct sl_str text)
     return (struct sl_str){out, size};
 }
 
-static void read_gcs(struct reader *r, struct source *source)
+static void read_gcs(struct source_schema_reader *r, struct source *source)
 {
     read_bucket(r, &source->bucket.gcs_name, &source->bucket.prefix);
     bool key = read_secret(r, "private_key", &source->bucket.private_key);
@@ -326,7 +327,7 @@ static bool host_allowed(const struct source_policy *policy, struct sl_str host)
     return policy->sentry_host_count == 0;
 }
 
-static void read_sentry(struct reader *r, struct source *source)
+static void read_sentry(struct source_schema_reader *r, struct source *source)
 {
     read_url(r, &source->url);
     bool token = read_secret(r, "token", &source->token);
@@ -343,7 +344,7 @@ static void read_sentry(struct reader *r, struct source *source)
 static const struct {
     const char *name;
     enum source_type type;
-    void (*read)(struct reader *r, struct source *source);
+    void (*read)(struct source_schema_reader *r, struct source *source);
 } types[] = {
     {"filesystem", SOURCE_FILESYSTEM, read_filesystem},
     {"http", SOURCE_HTTP, read_http},
@@ -352,7 +353,7 @@ static const struct {
     {"sentry", SOURCE_SENTRY, read_sentry},
 };
 
-static void read_source(struct reader *r, struct source *source)
+static void read_source(struct source_schema_reader *r, struct source *source)
 {
     read_some(r, "id", &source->id);
     struct sl_str name;
@@ -379,7 +380,7 @@ static void read_source(struct reader *r, struct source *source)
 }
 
 /* Reads element `index` of the list at `path`. Returns false if out of memory. */
-static bool source_read_entry(struct reader r, const char *path, size_t index, struct source *source)
+static bool source_read_entry(struct source_schema_reader r, const char *path, size_t index, struct source *source)
 {
     size_t room = strlen(path) + 24;
     char *at = sl_arena_alloc(r.arena, room, 1);
@@ -410,7 +411,8 @@ enum sl_code source_parse_list(struct sl_arena *arena, const struct value *list,
     if (!*sources)
         return list->count ? SL_BUSY : SL_OK;
     for (size_t i = 0; i < list->count; i++) {
-        struct reader r = {.arena = arena, .policy = policy, .problems = problems, .map = &list->items[i]};
+        struct source_schema_reader r = {
+            .arena = arena, .policy = policy, .problems = problems, .map = &list->items[i]};
         if (!source_read_entry(r, path, i, &(*sources)[i]))
             return SL_BUSY;
     }
@@ -419,8 +421,8 @@ enum sl_code source_parse_list(struct sl_arena *arena, const struct value *list,
 }
 
 /* Reads the list source by source, each as a tree of its own, which limits memory. */
-static enum sl_code read_next(struct sl_json *j, struct sl_arena *tree, struct reader r, const char *path, size_t index,
-                              struct sl_arena_array *list)
+static enum sl_code read_next(struct sl_json *j, struct sl_arena *tree, struct source_schema_reader r, const char *path,
+                              size_t index, struct sl_arena_array *list)
 {
     struct value map;
     struct sl_json look = *j;
@@ -454,7 +456,7 @@ enum sl_code source_read_list(struct sl_json *j, const char *path, const struct 
                               struct source **sources, size_t *count, struct value_problems *problems)
 {
     enum { TREE_MAX = 1 << 20 };
-    struct reader r = {.arena = j->arena, .policy = policy, .problems = problems};
+    struct source_schema_reader r = {.arena = j->arena, .policy = policy, .problems = problems};
     struct sl_arena_array list = {.arena = j->arena, .item = sizeof **sources};
     struct sl_arena tree;
     struct sl_str key;
@@ -480,7 +482,7 @@ enum sl_code source_read_list(struct sl_json *j, const char *path, const struct 
 enum sl_code source_read_sentry(struct sl_json *j, const char *path, const struct source_policy *policy,
                                 struct source *source, struct value_problems *problems)
 {
-    struct reader r = {.arena = j->arena, .policy = policy, .problems = problems, .path = path};
+    struct source_schema_reader r = {.arena = j->arena, .policy = policy, .problems = problems, .path = path};
     struct value map;
     size_t before = problems->errors;
     if (!value_from_json(j->arena, j, &map))

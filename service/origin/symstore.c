@@ -16,11 +16,11 @@ enum { LAST_TEXT_MAX = 20, LAST_FILE_MAX = 4096, LAST_MAX = 10000, PATH_MAX_BYTE
 #define MINUTE_NS UINT64_C(60000000000)
 #define DAY_NS    (24 * 60 * MINUTE_NS)
 
-static struct memo lasts = {.capacity = 100,
-                            .error_ns = 10 * MINUTE_NS,
-                            .failure_ns = MINUTE_NS / 2,
-                            .is_failure = origin_is_failure,
-                            .again_ns = DAY_NS};
+static struct ttl_cache lasts = {.capacity = 100,
+                                 .error_ns = 10 * MINUTE_NS,
+                                 .failure_ns = MINUTE_NS / 2,
+                                 .is_failure = origin_is_failure,
+                                 .again_ns = DAY_NS};
 
 void index_init(size_t capacity)
 {
@@ -183,7 +183,7 @@ bool origin_index_sort(struct sl_buf *lines)
 /* ---- lookup ---- */
 enum { STEPS_MAX = 20000 };
 
-struct search {
+struct symstore_search {
     struct sl_str lines, path;
     unsigned steps; /* steps left: a malicious index could contain every combination of case */
 };
@@ -202,7 +202,7 @@ static struct sl_str symstore_line_at(struct sl_str lines, size_t at, size_t *st
 
 /* Returns the offset of the first line in [from, to) whose byte at `depth` is at least `c`; all these lines have the
  * same first `depth` bytes. */
-static size_t lower_bound(struct search *s, size_t from, size_t to, size_t depth, int c)
+static size_t lower_bound(struct symstore_search *s, size_t from, size_t to, size_t depth, int c)
 {
     while (from < to) {
         size_t start;
@@ -217,7 +217,7 @@ static size_t lower_bound(struct search *s, size_t from, size_t to, size_t depth
     return from < s->lines.size ? from : s->lines.size;
 }
 
-static struct sl_str symstore_find(struct search *s, size_t from, size_t to, size_t depth)
+static struct sl_str symstore_find(struct symstore_search *s, size_t from, size_t to, size_t depth)
 {
     struct sl_str none = {NULL, 0};
     for (; from < to && s->steps && depth < s->path.size; depth++) {
@@ -267,6 +267,6 @@ struct sl_str origin_index_find(struct sl_bytes bytes, struct sl_str path)
 {
     struct sl_str lines = {(const char *)bytes.data, bytes.size};
     struct sl_str found = find_exactly(lines, path);
-    struct search s = {lines, path, STEPS_MAX};
+    struct symstore_search s = {lines, path, STEPS_MAX};
     return found.data ? found : symstore_find(&s, 0, lines.size, 0);
 }

@@ -30,7 +30,7 @@ struct redis {
 };
 
 /* A command in flight; its fiber and the link each hold a reference. Commands of the greeting have only that of the link. */
-struct call {
+struct redis_call {
     struct sl_link link;
     unsigned references;
     const char *greeting; /* name of the greeting's command; NULL: a command of a fiber */
@@ -49,15 +49,15 @@ struct link {
 };
 
 /* Takes the oldest call; NULL if there is none. */
-static struct call *take_call(struct link *link)
+static struct redis_call *take_call(struct link *link)
 {
-    struct call *call = SL_LIST_FIRST(&link->calls, struct call, link);
+    struct redis_call *call = SL_LIST_FIRST(&link->calls, struct redis_call, link);
     if (call)
         sl_list_remove(&link->calls, &call->link);
     return call;
 }
 
-static void call_release(struct call *call)
+static void call_release(struct redis_call *call)
 {
     if (--call->references)
         return;
@@ -65,7 +65,7 @@ static void call_release(struct call *call)
     free(call);
 }
 
-static void call_end(struct call *call)
+static void call_end(struct redis_call *call)
 {
     call->done = true;
     fiber_wake_all(&call->waiters);
@@ -87,7 +87,7 @@ static void redis_drop(struct redis *redis)
     redis->turn += redis->state == REDIS_CONNECTING;
     if (link) {
         wire_close(link->wire);
-        for (struct call *call; (call = take_call(link));)
+        for (struct redis_call *call; (call = take_call(link));)
             call_end(call);
         redisReaderFree(link->reader);
         free(link);
@@ -110,7 +110,7 @@ static void redis_fail(struct redis *redis, const char *why)
 
 /* Sends a command and appends `call`, which gets the answer, to the link's list. False, without appending it: the link is
  * broken, or out of memory. */
-static bool link_ask(struct link *link, struct call *call, const struct sl_str *words, size_t count)
+static bool link_ask(struct link *link, struct redis_call *call, const struct sl_str *words, size_t count)
 {
     const char *data[MAX_WORDS];
     size_t sizes[MAX_WORDS];
@@ -130,7 +130,7 @@ static bool link_ask(struct link *link, struct call *call, const struct sl_str *
 
 /* ---- answers ---- */
 /* Handles answers to AUTH and the like; the last one is that to PING. */
-static void call_greeting(struct redis *redis, const struct call *call, const redisReply *reply)
+static void call_greeting(struct redis *redis, const struct redis_call *call, const redisReply *reply)
 {
     if (reply->type == REDIS_REPLY_ERROR) {
         char why[128];
@@ -142,7 +142,7 @@ static void call_greeting(struct redis *redis, const struct call *call, const re
     }
 }
 
-static void call_answer(struct call *call, const redisReply *reply)
+static void call_answer(struct redis_call *call, const redisReply *reply)
 {
     struct redis_answer *answer = &call->answer;
     if (reply->type == REDIS_REPLY_ARRAY && reply->elements)
@@ -174,7 +174,7 @@ static bool says_replica(const redisReply *reply)
 static void link_reply(struct redis *redis, const redisReply *reply)
 {
     struct link *link = redis->link;
-    struct call *call = take_call(link);
+    struct redis_call *call = take_call(link);
     if (!call && link->listening) {
         link_message(redis, reply);
         return;
@@ -250,10 +250,10 @@ static void greet(struct link *link, const char *command, const char *one, const
         words[count++] = sl_str(one);
     if (two)
         words[count++] = sl_str(two);
-    struct call *call = calloc(1, sizeof *call);
+    struct redis_call *call = calloc(1, sizeof *call);
     if (!call)
         return; /* then the connection never becomes ready, and is closed */
-    *call = (struct call){.greeting = command, .references = 1};
+    *call = (struct redis_call){.greeting = command, .references = 1};
     if (!link_ask(link, call, words, count))
         call_release(call);
 }
@@ -407,7 +407,7 @@ enum redis_result redis_command(struct redis *redis, const struct sl_str *words,
     if (result != REDIS_ANSWERED)
         return result;
     uint64_t attempt = redis->attempts;
-    struct call *call = count <= MAX_WORDS ? calloc(1, sizeof *call) : NULL;
+    struct redis_call *call = count <= MAX_WORDS ? calloc(1, sizeof *call) : NULL;
     if (!call)
         return REDIS_UNREACHABLE;
     call->references = 2;
@@ -435,7 +435,7 @@ enum redis_result redis_command(struct redis *redis, const struct sl_str *words,
 /* ---- listening ---- */
 static bool subscribe(struct redis *redis)
 {
-    struct call *call = calloc(1, sizeof *call);
+    struct redis_call *call = calloc(1, sizeof *call);
     if (!call)
         return false;
     call->references = 1;

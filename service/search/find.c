@@ -108,10 +108,10 @@ bool search_run(struct search *searches, size_t count)
 
 /* ---- types ---- */
 
-static struct wanted wanted_types(const struct search *search)
+static struct wanted_types wanted_types(const struct search *search)
 {
     static const enum file_type sources[] = {FILE_SOURCEBUNDLE, FILE_PORTABLEPDB, FILE_ELF_DEBUG, FILE_WASM_DEBUG};
-    struct wanted wanted = {sources, sizeof sources / sizeof *sources};
+    struct wanted_types wanted = {sources, sizeof sources / sizeof *sources};
     if (search->wanted)
         return *search->wanted;
     if (search->purpose != PURPOSE_SOURCE)
@@ -157,7 +157,7 @@ static bool add_files(struct search *search, const struct remote_file *files, si
 
 static bool list(struct search *search)
 {
-    const struct wanted wanted = wanted_types(search);
+    const struct wanted_types wanted = wanted_types(search);
     search->listings = SL_ARENA_ARRAY(search->arena, struct listing, search->source_count ? search->source_count : 1);
     if (!search->listings)
         return search_fail(search, SL_BUSY);
@@ -421,7 +421,7 @@ struct candidate_file *search_choose(struct search *search)
 
 /* ---- reports ---- */
 
-struct place { /* a candidate and its index, so that the later one wins */
+struct search_position { /* a candidate and its index, so that the later one wins */
     const struct candidate *candidate;
     size_t order;
 };
@@ -434,7 +434,7 @@ static int compare_key(const struct candidate *a, const struct candidate *b)
 
 static int candidates_compare(const void *left, const void *right)
 {
-    const struct place *a = left, *b = right;
+    const struct search_position *a = left, *b = right;
     int order = compare_key(a->candidate, b->candidate);
     return order ? order : (a->order > b->order) - (a->order < b->order);
 }
@@ -462,11 +462,11 @@ void candidates_merge(struct sl_arena *arena, struct candidate_list *into, const
     if (from->count == 0)
         return;
     struct candidate *items = SL_ARENA_ARRAY(arena, struct candidate, count);
-    struct place *places = SL_ARENA_ARRAY(arena, struct place, count);
+    struct search_position *places = SL_ARENA_ARRAY(arena, struct search_position, count);
     if (!items || !places)
         return;
     for (size_t i = 0; i < count; i++)
-        places[i] = (struct place){i < into->count ? &into->items[i] : &from->items[i - into->count], i};
+        places[i] = (struct search_position){i < into->count ? &into->items[i] : &from->items[i - into->count], i};
     qsort(places, count, sizeof *places, candidates_compare);
     for (size_t i = 0; i < count; i++)
         if (kept && compare_key(&items[kept - 1], places[i].candidate) == 0)

@@ -13,7 +13,7 @@
 #include "kinds/listing.h"
 #include "search/search.h"
 
-struct wanted { /* requested file types */
+struct wanted_types { /* requested file types */
     const enum file_type *types;
     size_t count;
 };
@@ -41,7 +41,7 @@ struct search {
     const struct object_id *id;
     struct sl_str scope;
     enum purpose purpose;
-    const struct wanted *wanted; /* NULL: determined by the module's type and the purpose */
+    const struct wanted_types *wanted; /* NULL: determined by the module's type and the purpose */
     struct sl_arena *arena;
     void (*then)(struct search *search); /* next step after the choice; NULL = none */
     void *result;                        /* for `then` */

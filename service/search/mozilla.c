@@ -138,7 +138,7 @@ enum sl_code mozilla_check_stores(const struct config *config)
 
 const char mozilla_wrong_id_message[] = "the file has another id";
 
-struct mozilla_request {
+struct mozilla_store_request {
     const struct source *stores;
     size_t store_count;
     struct sl_str place; /* <debug file>/<DEBUG ID> */
@@ -166,7 +166,7 @@ static bool make_location(const struct object_id *id, struct sl_arena *arena, st
 }
 
 /* <debug file>/<DEBUG ID>/<debug file without .pdb>.sym */
-static bool make_file(const struct mozilla_request *request, const struct source *store, struct sl_arena *arena,
+static bool make_file(const struct mozilla_store_request *request, const struct source *store, struct sl_arena *arena,
                       struct remote_file *file)
 {
     struct sl_str stem = request->id.debug_file;
@@ -186,12 +186,12 @@ static bool make_file(const struct mozilla_request *request, const struct source
 /* ---- statistics for callers ---- */
 struct watcher {
     struct sl_link link;
-    const struct mozilla_request *request;
+    const struct mozilla_store_request *request;
     struct mozilla_stats *work;
 };
 static struct sl_list watchers;
 
-static void update_watchers(const struct mozilla_request *request, const struct mozilla_stats *work)
+static void update_watchers(const struct mozilla_store_request *request, const struct mozilla_stats *work)
 {
     for (struct watcher *w = SL_LIST_FIRST(&watchers, struct watcher, link); w; w = SL_LIST_NEXT(w, link))
         if (sl_str_equal(w->request->place, request->place))
@@ -200,7 +200,7 @@ static void update_watchers(const struct mozilla_request *request, const struct 
 
 /* ---- one file ---- */
 struct store_conversion {
-    const struct mozilla_request *request;
+    const struct mozilla_store_request *request;
     int fd;
     uint64_t written_ns; /* part of the conversion time */
 };
@@ -248,8 +248,8 @@ static void count_parsing(enum sl_code code, double seconds, const struct sl_err
         metric_add(METRIC_ELIOT_PARSE_ERROR, 1, another ? "sym_debug_id_lookup_error" : "sym_malformed", NULL, NULL);
 }
 
-static enum sl_code convert_download(const struct mozilla_request *request, const struct remote_file *file, int from,
-                                     int to, struct mozilla_stats *work, struct sl_error *error)
+static enum sl_code convert_download(const struct mozilla_store_request *request, const struct remote_file *file,
+                                     int from, int to, struct mozilla_stats *work, struct sl_error *error)
 {
     struct store_conversion conversion = {request, to, 0};
     uint64_t begin = clock_mono_ns();
@@ -264,7 +264,7 @@ static enum sl_code convert_download(const struct mozilla_request *request, cons
     return code;
 }
 
-static enum sl_code try_store(const struct mozilla_request *request, const struct source *store, int fd,
+static enum sl_code try_store(const struct mozilla_store_request *request, const struct source *store, int fd,
                               struct sl_arena *arena, struct mozilla_stats *work, struct sl_error *error)
 {
     struct remote_file file;
@@ -306,7 +306,7 @@ static enum sl_code unreachable(struct sl_error *error, const struct sl_error *r
     return SL_DOWNLOAD_ERROR;
 }
 
-static enum sl_code ask_stores(const struct mozilla_request *request, int fd, struct sl_arena *arena,
+static enum sl_code ask_stores(const struct mozilla_store_request *request, int fd, struct sl_arena *arena,
                                struct mozilla_stats *work, struct sl_error *error)
 {
     struct sl_error missing = {.code = SL_NOT_FOUND}, transport = {.code = SL_OK};
@@ -329,7 +329,7 @@ static enum sl_code ask_stores(const struct mozilla_request *request, int fd, st
 static enum sl_code mozilla_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                     struct sl_error *error)
 {
-    const struct mozilla_request *request = context;
+    const struct mozilla_store_request *request = context;
     struct mozilla_stats work = {.computed = true, .begun_ns = clock_mono_ns()};
     enum sl_code code = ask_stores(request, tmp->fd, arena, &work, error);
     if (code != SL_OK && code != SL_CANCELLED)
@@ -340,7 +340,7 @@ static enum sl_code mozilla_compute(void *context, struct cache_tmp *tmp, struct
 
 static struct sl_str mozilla_place(const void *context)
 {
-    const struct mozilla_request *request = context;
+    const struct mozilla_store_request *request = context;
     const struct source *first = request->stores;
     return !request->store_count ? (struct sl_str){NULL, 0}
            : first->url.size     ? first->url
@@ -349,8 +349,8 @@ static struct sl_str mozilla_place(const void *context)
 
 static void *mozilla_retain(const void *context, struct sl_arena *arena)
 {
-    const struct mozilla_request *from = context;
-    struct mozilla_request *to = SL_ARENA_NEW(arena, struct mozilla_request);
+    const struct mozilla_store_request *from = context;
+    struct mozilla_store_request *to = SL_ARENA_NEW(arena, struct mozilla_store_request);
     struct source *stores = SL_ARENA_ARRAY(arena, struct source, from->store_count + 1);
     if (!to || !stores)
         return NULL;
@@ -360,7 +360,7 @@ static void *mozilla_retain(const void *context, struct sl_arena *arena)
             return NULL;
         stores[i] = *copy;
     }
-    *to = (struct mozilla_request){.stores = stores, .store_count = from->store_count};
+    *to = (struct mozilla_store_request){.stores = stores, .store_count = from->store_count};
     to->id = (struct object_id){.debug_id = from->id.debug_id, .has_debug_id = true};
     const char *place = sl_arena_strndup(arena, from->place.data, from->place.size);
     to->place = (struct sl_str){place, from->place.size};
@@ -388,7 +388,7 @@ const struct cache_kind kind_mozilla_syms = {
 /* ---- look-ups ---- */
 
 struct mozilla_asking {
-    struct mozilla_request request;
+    struct mozilla_store_request request;
     struct cache_key key;
     struct search_result *found;
     struct mozilla_stats *work;

@@ -169,7 +169,7 @@ static void get_chosen(struct search *search, struct file_lookup *result)
 void search_find_file(const struct search_scope *where, const struct object_id *id, const enum file_type *types,
                       size_t type_count, struct file_lookup *result)
 {
-    const struct wanted wanted = {types, type_count};
+    const struct wanted_types wanted = {types, type_count};
     struct search search = search_make(where, id, PURPOSE_ANY_OBJECT);
     search.wanted = &wanted;
     get_chosen(&search, result);

@@ -356,7 +356,7 @@ static void use_object(struct search *search)
 }
 
 /* ---- Portable PDBs inside of PE files ---- */
-static const struct wanted pe_types = {(const enum file_type[]){FILE_PE}, 1};
+static const struct wanted_types pe_types = {(const enum file_type[]){FILE_PE}, 1};
 
 struct candidate_file *search_embedded_ppdb(const struct search *first, struct search *search)
 {

@@ -154,14 +154,14 @@ static enum sl_code directory_text_job(void *arg, struct sl_error *error)
 enum { WORK_LIFE_S = 15 * 60, RECORD_LIFE_S = 2 * 365 * 24 * 60 * 60, TREE_DEPTH = 3 };
 static uint64_t try_life_s;
 
-struct sweep {
+struct store_directory_sweep {
     uint64_t life_s;
     int64_t now_s;
 };
 
 static bool sweep_entry(void *arg, const struct dir_entry *entry)
 {
-    const struct sweep *sweep = arg;
+    const struct store_directory_sweep *sweep = arg;
     int64_t age_s = sweep->now_s - (int64_t)entry->st->st_mtim.tv_sec;
     if (S_ISDIR(entry->st->st_mode))
         return entry->emptied && unlinkat(entry->at, entry->name, AT_REMOVEDIR) == 0;
@@ -172,7 +172,7 @@ static bool sweep_entry(void *arg, const struct dir_entry *entry)
 /* Removes files older than `life_s` and the directories that become empty. */
 static void sweep_tree(int at, const char *name, uint64_t life_s, unsigned depth)
 {
-    struct sweep sweep = {life_s, clock_wall_s()};
+    struct store_directory_sweep sweep = {life_s, clock_wall_s()};
     dir_walk(&(struct dir_walk){.depth = depth, .visit = sweep_entry, .arg = &sweep}, at, name);
 }
 

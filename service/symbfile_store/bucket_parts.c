@@ -101,7 +101,7 @@ enum sl_code remote_list_parts(const struct symbfile_key *place, const char *nam
 
 /* ---- number of consecutive parts, from the first on, that this node knows of; evicted ones are counted again ---- */
 
-struct progress {
+struct part_copy_progress {
     struct lru_entry entry; /* its key is the prefix of the parts' names */
     uint64_t complete;
     char prefix[];
@@ -110,7 +110,7 @@ struct progress {
 static void progress_release(struct lru *lru, struct lru_entry *entry)
 {
     (void)lru;
-    free(LRU_ITEM(entry, struct progress, entry));
+    free(LRU_ITEM(entry, struct part_copy_progress, entry));
 }
 
 static struct lru progress = {.max_size = UINT64_MAX, .max_count = 1024, .release = progress_release};
@@ -118,16 +118,16 @@ static struct lru progress = {.max_size = UINT64_MAX, .max_count = 1024, .releas
 static uint64_t progress_get(const char *prefix)
 {
     struct lru_entry *entry = lru_get(&progress, sl_str(prefix), 0);
-    return entry ? LRU_ITEM(entry, struct progress, entry)->complete : 0;
+    return entry ? LRU_ITEM(entry, struct part_copy_progress, entry)->complete : 0;
 }
 
 static void progress_put(const char *prefix, uint64_t complete)
 {
     size_t size = strlen(prefix) + 1;
-    struct progress *known = malloc(sizeof *known + size);
+    struct part_copy_progress *known = malloc(sizeof *known + size);
     if (!known)
         return;
-    *known = (struct progress){.complete = complete};
+    *known = (struct part_copy_progress){.complete = complete};
     memcpy(known->prefix, prefix, size);
     known->entry.key = sl_str(known->prefix);
     if (!lru_put(&progress, &known->entry))
@@ -185,7 +185,7 @@ enum sl_code remote_count_parts(const struct symbfile_key *place, const char *na
 
 /* ---- local copies ---- */
 
-struct copy {
+struct part_copy {
     const char *home;
     char path[STORE_PATH + 400];
     int fd;
@@ -193,20 +193,20 @@ struct copy {
 
 static void copy_begin(void *arg)
 {
-    struct copy *copy = arg;
+    struct part_copy *copy = arg;
     errno = 0;
     copy->fd = files_make_directory(copy->path, 0750, FILES_DURABLE) ? 0 : -1;
 }
 
 static void copy_file(void *arg)
 {
-    struct copy *copy = arg;
+    struct part_copy *copy = arg;
     copy->fd = open(copy->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
 }
 
 static void copy_close(void *arg)
 {
-    close(((struct copy *)arg)->fd);
+    close(((struct part_copy *)arg)->fd);
 }
 
 static void copy_remove(void *arg)
@@ -224,7 +224,7 @@ static enum sl_code copy_part(const struct symbfile_key *place, const char *part
                               size_t index, const char *home, struct sl_error *error)
 {
     char name[OBJECT_NAME], part[PART_NAME];
-    struct copy copy = {.fd = -1};
+    struct part_copy copy = {.fd = -1};
     remote_part_name(&set->have[index], part);
     remote_in_parts(place, parts, part, name);
     store_part_name(&set->have[index], part);
@@ -245,7 +245,7 @@ enum sl_code remote_copy_set(const struct symbfile_key *place, const char *parts
 {
     static uint64_t number;
     char tmp[STORE_PATH];
-    struct copy copy = {.fd = -1};
+    struct part_copy copy = {.fd = -1};
     if (!store_tmp(tmp))
         return sl_fail(error, SL_BUSY, "no directory for receiving uploads");
     snprintf(home, STORE_PATH, "%.*s/set-%ld-%" PRIu64, STORE_PATH - 64, tmp, (long)getpid(), ++number);

@@ -36,7 +36,7 @@ static enum sl_code delete_object(const char *name, struct sl_error *error)
 
 /* ---- publishing ---- */
 
-struct publishing {
+struct bucket_set_publishing {
     const struct symbfile_key *place;
     const char *upload_id;
     char parts[SET_NAME];
@@ -44,7 +44,7 @@ struct publishing {
     bool news; /* the published sets have changed */
 };
 
-struct check { /* pool work */
+struct bucket_set_check { /* pool work */
     const char *home;
     struct symbfile_set *set;
     struct symbfile_failure *failure;
@@ -53,16 +53,16 @@ struct check { /* pool work */
 
 static void check_job(void *arg)
 {
-    struct check *check = arg;
+    struct bucket_set_check *check = arg;
     check->good = store_check_set(check->home, check->set, check->failure);
 }
 
 /* Pieces are downloaded and read together; of parts that are complete symbfiles only the names are checked. */
-static bool check_parts(struct publishing *p, struct symbfile_failure *failure)
+static bool check_parts(struct bucket_set_publishing *p, struct symbfile_failure *failure)
 {
     char home[STORE_PATH] = "";
     struct sl_error error;
-    struct check check = {home, &p->set, failure, false};
+    struct bucket_set_check check = {home, &p->set, failure, false};
     if (store_is_split(&p->set)) {
         enum sl_code code = remote_copy_set(p->place, p->parts, &p->set, home, &error);
         if (code != SL_OK)
@@ -74,14 +74,14 @@ static bool check_parts(struct publishing *p, struct symbfile_failure *failure)
     return code == SL_OK ? check.good : refuse(failure, SL_BUSY, &error);
 }
 
-static enum sl_code remove_open(const struct publishing *p, struct sl_error *error)
+static enum sl_code remove_open(const struct bucket_set_publishing *p, struct sl_error *error)
 {
     char name[OBJECT_NAME];
     open_name(p->place, p->parts, name);
     return delete_object(name, error);
 }
 
-static enum sl_code drop_parts(const struct publishing *p, struct sl_error *error)
+static enum sl_code drop_parts(const struct bucket_set_publishing *p, struct sl_error *error)
 {
     char prefix[OBJECT_NAME];
     remote_in_parts(p->place, p->parts, "", prefix);
@@ -89,7 +89,7 @@ static enum sl_code drop_parts(const struct publishing *p, struct sl_error *erro
     return code == SL_OK ? remove_open(p, error) : code;
 }
 
-static enum sl_code write_marker(struct publishing *p, uint64_t generation, struct sl_error *error)
+static enum sl_code write_marker(struct bucket_set_publishing *p, uint64_t generation, struct sl_error *error)
 {
     char name[OBJECT_NAME];
     struct sl_buf text = {0};
@@ -109,7 +109,7 @@ static enum sl_code write_marker(struct publishing *p, uint64_t generation, stru
 }
 
 /* Removes a replaced set: its marker, and its parts unless the new set uses them. */
-static enum sl_code remove_published(const struct publishing *p, const struct remote_marker *marker,
+static enum sl_code remove_published(const struct bucket_set_publishing *p, const struct remote_marker *marker,
                                      struct sl_error *error)
 {
     char parts[SET_NAME], name[OBJECT_NAME];
@@ -130,7 +130,7 @@ static enum sl_code remove_published(const struct publishing *p, const struct re
 
 /* Publishes the set in place of the old one, unless both are equal. If the store fails later, the old one may remain: it has a
  * lower generation. */
-static enum sl_code publish(struct publishing *p, struct sl_error *error)
+static enum sl_code publish(struct bucket_set_publishing *p, struct sl_error *error)
 {
     struct remote_marker markers[MARKERS];
     size_t count = 0;
@@ -162,7 +162,7 @@ static enum sl_code publish(struct publishing *p, struct sl_error *error)
 }
 
 /* Lists the parts again, as they may have been dropped meanwhile, and publishes a complete set. */
-static bool complete(struct publishing *p, struct symbfile_failure *failure)
+static bool complete(struct bucket_set_publishing *p, struct symbfile_failure *failure)
 {
     struct remote_part_list list;
     struct sl_error error;
@@ -258,7 +258,8 @@ static enum sl_code find_parts_name(const struct symbfile_arrival *a, char out[S
 
 bool remote_add(const struct symbfile_arrival *a, struct symbfile_failure *failure)
 {
-    struct publishing p = {.place = &a->place, .upload_id = a->upload_id, .set = {.kind = a->kind, .parts = a->parts}};
+    struct bucket_set_publishing p = {
+        .place = &a->place, .upload_id = a->upload_id, .set = {.kind = a->kind, .parts = a->parts}};
     struct sl_error error;
     uint64_t count = 0;
     bool good = true;
@@ -405,7 +406,7 @@ static bool parse_open_name(const char *name, struct symbfile_key *place, char p
 /* Keeps the parts of a published set, of which only the object in open/ was left behind. */
 static enum sl_code drop_expired(const char *name, struct sl_error *error)
 {
-    struct publishing p = {.set = {.parts = 0}};
+    struct bucket_set_publishing p = {.set = {.parts = 0}};
     struct symbfile_key place;
     struct remote_marker markers[MARKERS];
     size_t count = 0;

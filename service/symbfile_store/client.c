@@ -27,7 +27,7 @@ bool symbfile_add(const struct symbfile_arrival *arrival, struct symbfile_failur
     return adding.good;
 }
 
-struct asking { /* pool work */
+struct store_job_request { /* pool work */
     const struct symbfile_key *place;
     struct symbfile_set *sets;
     bool *known, *any;
@@ -36,7 +36,7 @@ struct asking { /* pool work */
 
 static enum sl_code status_job(void *arg, struct sl_error *error)
 {
-    const struct asking *q = arg;
+    const struct store_job_request *q = arg;
     enum sl_code code = symbfile_store_status(q->place, q->sets, q->known, q->info, q->any);
     return code == SL_OK ? code : sl_fail(error, code, "cannot read the upload store");
 }
@@ -44,7 +44,7 @@ static enum sl_code status_job(void *arg, struct sl_error *error)
 static enum sl_code delete_job(void *arg, struct sl_error *error)
 {
     (void)error;
-    const struct asking *q = arg;
+    const struct store_job_request *q = arg;
     *q->any = symbfile_store_delete(q->place);
     return SL_OK;
 }
@@ -52,7 +52,7 @@ static enum sl_code delete_job(void *arg, struct sl_error *error)
 enum sl_code symbfile_status(const struct symbfile_key *place, struct symbfile_set sets[SYMBFILE_KINDS],
                              bool known[SYMBFILE_KINDS], struct symbfile_info *info, bool *any, struct sl_error *error)
 {
-    struct asking q = {.place = place, .sets = sets, .known = known, .any = any, .info = info};
+    struct store_job_request q = {.place = place, .sets = sets, .known = known, .any = any, .info = info};
     *any = false;
     if (remote_bucket())
         return remote_status(place, sets, known, info, any, error);
@@ -61,7 +61,7 @@ enum sl_code symbfile_status(const struct symbfile_key *place, struct symbfile_s
 
 enum sl_code symbfile_delete(const struct symbfile_key *place, bool *any, struct sl_error *error)
 {
-    struct asking q = {.place = place, .any = any};
+    struct store_job_request q = {.place = place, .any = any};
     *any = false;
     if (remote_bucket())
         return remote_delete(place, any, error);

@@ -30,20 +30,20 @@ void symbfiles_close(void)
 }
 
 /* ---- the kind ---- */
-struct index_request {
+struct symbfile_index_request {
     struct symbfile_key place;
     struct symbfile_set set;
 };
 
-struct build {
-    const struct index_request *request;
+struct symbfile_index_build {
+    const struct symbfile_index_request *request;
     const char *copy; /* path of a local copy, if the set is in a bucket; else empty */
     int fd;
 };
 
 static enum sl_code symbfiles_build(struct conversion *conversion, void *arg, struct sl_error *error)
 {
-    const struct build *b = arg;
+    const struct symbfile_index_build *b = arg;
     char directory[STORE_PATH];
     bool found = store_tmp(directory);
     struct sl_symbfile_builder *builder = sl_symbfile_builder_new(found ? directory : NULL);
@@ -82,7 +82,7 @@ static enum sl_code symbfiles_compute(void *context, struct cache_tmp *tmp, stru
 {
     (void)arena;
     char copy[STORE_PATH] = "";
-    struct build b = {.request = context, .copy = copy, .fd = tmp->fd};
+    struct symbfile_index_build b = {.request = context, .copy = copy, .fd = tmp->fd};
     if (remote_bucket()) {
         enum sl_code copied = remote_copy(&b.request->place, &b.request->set, copy, error);
         if (copied != SL_OK)
@@ -99,9 +99,9 @@ static enum sl_code symbfiles_compute(void *context, struct cache_tmp *tmp, stru
 
 static void *retain(const void *context, struct sl_arena *arena)
 {
-    struct index_request *copy = SL_ARENA_NEW(arena, struct index_request);
+    struct symbfile_index_request *copy = SL_ARENA_NEW(arena, struct symbfile_index_request);
     if (copy)
-        *copy = *(const struct index_request *)context;
+        *copy = *(const struct symbfile_index_request *)context;
     return copy;
 }
 
@@ -121,7 +121,7 @@ const struct cache_kind kind_symbfile_index = {
     .opened_size = sizeof(struct sl_symbfile_index),
 };
 
-static enum sl_code get_index(const struct index_request *request, struct cache_item **item)
+static enum sl_code get_index(const struct symbfile_index_request *request, struct cache_item **item)
 {
     char text[240], hex[FILE_ID_HEX];
     struct sl_error error;
@@ -134,7 +134,7 @@ static enum sl_code get_index(const struct index_request *request, struct cache_
 }
 
 /* ---- finding ---- */
-struct search {
+struct symbfile_search {
     const struct sl_file_id *given;
     char code_id[SYMBFILE_ID_MAX], debug_id[SL_DEBUG_ID_TEXT]; /* empty = none */
     char scope[SYMBFILE_SCOPE]; /* its uploads take precedence over global ones; empty: only global ones */
@@ -153,7 +153,7 @@ static size_t add_text(char out[QUESTION], size_t size, const char *text)
     return size + length;
 }
 
-static struct sl_str make_question(const struct search *s, char out[QUESTION])
+static struct sl_str make_question(const struct symbfile_search *s, char out[QUESTION])
 {
     size_t size = 0;
     out[size++] = s->given ? 'f' : 'i';
@@ -165,10 +165,10 @@ static struct sl_str make_question(const struct search *s, char out[QUESTION])
     return (struct sl_str){out, add_text(out, size, s->scope)};
 }
 
-static void search_begin(struct search *s, struct sl_str scope, const struct sl_file_id *file_id,
+static void search_begin(struct symbfile_search *s, struct sl_str scope, const struct sl_file_id *file_id,
                          const struct object_id *id)
 {
-    *s = (struct search){.given = file_id};
+    *s = (struct symbfile_search){.given = file_id};
     if (id->code_id.size < sizeof s->code_id)
         snprintf(s->code_id, sizeof s->code_id, SL_STR_FMT, SL_STR_ARG(id->code_id));
     if (id->has_debug_id)
@@ -198,14 +198,14 @@ static enum sl_code look_at_info(const struct symbfile_key *place, struct symbfi
 }
 
 /* These functions also return true on failure: see `code`. */
-static bool find_published(struct search *s)
+static bool find_published(struct symbfile_search *s)
 {
     struct upload_answer *answer = &s->answer;
     s->code = look_at_published(&answer->place, answer->sets, &s->error);
     return s->code != SL_OK || answer->sets[SYMBFILE_RANGES].generation || answer->sets[SYMBFILE_RETURNPADS].generation;
 }
 
-static bool find_by_id(struct search *s, const char *id)
+static bool find_by_id(struct symbfile_search *s, const char *id)
 {
     enum sl_code code = *id ? look_for_id(id, &s->answer.place, &s->error) : SL_NOT_FOUND;
     if (code != SL_OK && code != SL_NOT_FOUND)
@@ -213,19 +213,19 @@ static bool find_by_id(struct search *s, const char *id)
     return s->code != SL_OK || (code == SL_OK && find_published(s));
 }
 
-static bool find_given(struct search *s)
+static bool find_given(struct symbfile_search *s)
 {
     if (s->given)
         s->answer.place.file_id = *s->given;
     return s->given && find_published(s);
 }
 
-static bool find_by_code_id(struct search *s)
+static bool find_by_code_id(struct symbfile_search *s)
 {
     return find_by_id(s, s->code_id);
 }
 
-static bool find_by_debug_id(struct search *s)
+static bool find_by_debug_id(struct symbfile_search *s)
 {
     return find_by_id(s, s->debug_id);
 }
@@ -233,8 +233,8 @@ static bool find_by_debug_id(struct search *s)
 /* Searches id by id: first in the uploads of the scope, then in the global ones. */
 static void search(void *arg)
 {
-    static bool (*const ways[])(struct search *) = {find_given, find_by_code_id, find_by_debug_id};
-    struct search *s = arg;
+    static bool (*const ways[])(struct symbfile_search *) = {find_given, find_by_code_id, find_by_debug_id};
+    struct symbfile_search *s = arg;
     struct upload_answer *answer = &s->answer;
     struct symbfile_info info;
     for (size_t i = 0; !answer->found && i < sizeof ways / sizeof *ways; i++) {
@@ -257,7 +257,7 @@ static enum sl_code load_indexes(const struct upload_answer *answer, struct symb
 {
     enum sl_code code = SL_NOT_FOUND;
     for (int kind = 0; kind < SYMBFILE_KINDS; kind++) {
-        struct index_request request = {answer->place, answer->sets[kind]};
+        struct symbfile_index_request request = {answer->place, answer->sets[kind]};
         if (!answer->sets[kind].generation)
             continue;
         enum sl_code got = get_index(&request, &result->items[kind]);
@@ -276,7 +276,7 @@ static enum sl_code load_indexes(const struct upload_answer *answer, struct symb
 }
 
 /* Runs the search; on an error the answer is unknown. */
-static enum sl_code run_search(struct search *s, struct sl_error *error)
+static enum sl_code run_search(struct symbfile_search *s, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
     if (remote_bucket())
@@ -292,7 +292,7 @@ static enum sl_code run_search(struct search *s, struct sl_error *error)
 
 /* Returns the cached answer, unless `anew`, or searches. While the store does not answer, cached sets are still used, but
  * nothing counts as missing. */
-static enum sl_code get_answer(struct search *s, bool anew, struct sl_error *error)
+static enum sl_code get_answer(struct symbfile_search *s, bool anew, struct sl_error *error)
 {
     char text[QUESTION];
     struct sl_str question = make_question(s, text);
@@ -316,7 +316,7 @@ void symbfile_find(struct sl_str scope, const struct sl_file_id *file_id, const 
     if (!symbfile_store_dir(store))
         return;
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-        struct search s;
+        struct symbfile_search s;
         struct sl_error error;
         search_begin(&s, scope, file_id, id);
         result->code = get_answer(&s, attempt > 0, &error);

@@ -13,7 +13,7 @@ enum {
     OUT_STEP = 256 * 1024,
     ZSTD_WINDOW_LOG = 23 /* 8 MiB, as for HTTP: RFC 9659 */
 };
-enum coding { CODING_UNKNOWN, CODING_PLAIN, CODING_ZSTD, CODING_GZIP };
+enum part_coding { CODING_UNKNOWN, CODING_PLAIN, CODING_ZSTD, CODING_GZIP };
 
 struct symbfile_part {
     bool first, alone; /* part 0; the only part */
@@ -24,7 +24,7 @@ struct symbfile_part {
     /* compression */
     uint8_t head[COMPRESSION_HEAD];
     size_t head_size;
-    enum coding coding;
+    enum part_coding coding;
     z_stream zlib;
     ZSTD_DStream *zstd;
     bool ended;  /* a stream is complete; another may follow */

@@ -25,7 +25,7 @@
 
 enum { PATH_LENGTH = 1024, OWN_WORDS = 8, LOG_MAX = 64 << 10, ENVIRONMENT_OWN = 5, TREE_DEPTH = 6 };
 
-struct run {
+struct transcode_process {
     const struct transcode *job;
     char base[512], in[PATH_LENGTH], out[PATH_LENGTH];
     int log, fd;
@@ -43,7 +43,7 @@ struct run {
 
 /* ---- preparation ---- */
 
-static bool write_pdb(struct run *run)
+static bool write_pdb(struct transcode_process *run)
 {
     int fd = open(run->in, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0440);
     bool good = fd >= 0 && sl_write_all(fd, run->job->pdb);
@@ -53,7 +53,7 @@ static bool write_pdb(struct run *run)
 
 static void transcode_begin(void *arg)
 {
-    struct run *run = arg;
+    struct transcode_process *run = arg;
     char path[PATH_LENGTH];
     snprintf(run->base, sizeof run->base, "%s/symcache-%08x", cache_tmp_dir(), (unsigned)files_random());
     snprintf(run->out, sizeof run->out, "%s/out", run->base);
@@ -68,13 +68,13 @@ static void transcode_begin(void *arg)
 
 /* ---- the process ---- */
 
-static void run_kill(struct run *run)
+static void run_kill(struct transcode_process *run)
 {
     if (run->process.pid > 0)
         kill(-run->process.pid, SIGKILL);
 }
 
-static void run_wake(struct run *run)
+static void run_wake(struct transcode_process *run)
 {
     if (run->waiter)
         fiber_wake(run->waiter);
@@ -82,7 +82,7 @@ static void run_wake(struct run *run)
 
 static void run_ended(uv_process_t *process, int64_t status, int number)
 {
-    struct run *run = process->data;
+    struct transcode_process *run = process->data;
     run->status = status;
     run->signal = number;
     run->ended = true;
@@ -92,14 +92,14 @@ static void run_ended(uv_process_t *process, int64_t status, int number)
 
 static void run_late(uv_timer_t *timer)
 {
-    struct run *run = timer->data;
+    struct transcode_process *run = timer->data;
     run->late = true;
     run_kill(run);
 }
 
 static void run_closed(uv_handle_t *handle)
 {
-    struct run *run = handle->data;
+    struct transcode_process *run = handle->data;
     run->closing--;
     run_wake(run);
 }
@@ -112,7 +112,7 @@ static const char *variable(struct sl_arena *arena, const char *name, struct sl_
 }
 
 /* Builds the environment: some of our variables, those of the contract, and those of the configuration. */
-static char **environment(const struct run *run, struct sl_arena *arena)
+static char **environment(const struct transcode_process *run, struct sl_arena *arena)
 {
     static const char *const kept[] = {"PATH", "TMPDIR", "LANG"};
     const struct transcoder *t = run->job->transcoder;
@@ -135,7 +135,7 @@ static char **environment(const struct run *run, struct sl_arena *arena)
     return (char **)list;
 }
 
-static char **words(const struct run *run, struct sl_arena *arena)
+static char **words(const struct transcode_process *run, struct sl_arena *arena)
 {
     const struct config *config = run->job->config;
     size_t count = 0, at = 0;
@@ -158,7 +158,7 @@ static char **words(const struct run *run, struct sl_arena *arena)
     return list[2] && list[3] ? (char **)list : NULL;
 }
 
-static enum sl_code run_start(struct run *run, char **arguments, char **variables)
+static enum sl_code run_start(struct transcode_process *run, char **arguments, char **variables)
 {
     uv_stdio_container_t stdio[3] = {{.flags = UV_IGNORE},
                                      {.flags = UV_INHERIT_FD, .data.fd = run->log},
@@ -182,7 +182,7 @@ static enum sl_code run_start(struct run *run, char **arguments, char **variable
 }
 
 /* Always waits until the process has ended, even if the fiber is cancelled. */
-static enum sl_code run_process(struct run *run)
+static enum sl_code run_process(struct transcode_process *run)
 {
     struct sl_arena arena = {0};
     char **arguments = words(run, &arena), **variables = environment(run, &arena);
@@ -226,7 +226,7 @@ static bool find_entry(const char *directory, const char *name, char path[PATH_L
     return found;
 }
 
-static int open_result(const struct run *run)
+static int open_result(const struct transcode_process *run)
 {
     const unsigned *v = run->job->transcoder->version;
     char name[400], one[PATH_LENGTH], two[PATH_LENGTH], three[PATH_LENGTH];
@@ -236,7 +236,7 @@ static int open_result(const struct run *run)
     return found ? open(three, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
 }
 
-static enum sl_code copy_result(struct run *run, int from)
+static enum sl_code copy_result(struct transcode_process *run, int from)
 {
     char piece[64 << 10];
     struct stat st;
@@ -251,7 +251,7 @@ static enum sl_code copy_result(struct run *run, int from)
     return n == 0 ? SL_OK : sl_fail_errno(run->error, errno, "cannot read the transcoder's output");
 }
 
-static void log_output(const struct run *run)
+static void log_output(const struct transcode_process *run)
 {
     char *text = malloc(LOG_MAX);
     ssize_t n = text ? pread(run->log, text, LOG_MAX, 0) : 0;
@@ -261,7 +261,7 @@ static void log_output(const struct run *run)
     free(text);
 }
 
-static enum sl_code take_result(struct run *run)
+static enum sl_code take_result(struct transcode_process *run)
 {
     if (run->late)
         return sl_fail(run->error, SL_MALFORMED, "the transcoder timed out");
@@ -278,7 +278,7 @@ static enum sl_code take_result(struct run *run)
 
 static void transcode_end(void *arg)
 {
-    struct run *run = arg;
+    struct transcode_process *run = arg;
     if (run->log >= 0)
         log_output(run);
     if (run->code == SL_OK)
@@ -289,10 +289,10 @@ static void transcode_end(void *arg)
 
 enum sl_code transcode_run(const struct transcode *job, int fd, struct sl_error *error)
 {
-    struct run *run = calloc(1, sizeof *run); /* allocated, because it contains handles of the loop */
+    struct transcode_process *run = calloc(1, sizeof *run); /* allocated, because it contains handles of the loop */
     if (!run)
         return sl_fail(error, SL_BUSY, "out of memory");
-    *run = (struct run){.job = job, .fd = fd, .log = -1, .error = error};
+    *run = (struct transcode_process){.job = job, .fd = fd, .log = -1, .error = error};
     enum sl_code code = pool_run(POOL_IO, transcode_begin, run, error);
     if (code == SL_OK && run->code == SL_OK)
         run->code = run_process(run);

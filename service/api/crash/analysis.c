@@ -1,28 +1,28 @@
 /* Crash analysis as JSON; member names are those of rust-minidump's schema. */
 #include "api/crash_analysis.h"
 
-struct writing {
+struct crash_analysis_writing {
     struct sl_json_writer *w;
     unsigned digits;
 };
 
-static void put_address(const struct writing *p, const char *key, uint64_t address)
+static void put_address(const struct crash_analysis_writing *p, const char *key, uint64_t address)
 {
     sl_json_put_key(p->w, key);
     sl_json_put_hex_padded(p->w, address, p->digits);
 }
 
-static void put_name(const struct writing *p, const char *key, const char *text)
+static void put_name(const struct crash_analysis_writing *p, const char *key, const char *text)
 {
     sl_json_member_or_null(p->w, key, sl_str(text));
 }
 
-static void put_flag(const struct writing *p, const char *key, bool value)
+static void put_flag(const struct crash_analysis_writing *p, const char *key, bool value)
 {
     sl_json_member_boolean(p->w, key, value);
 }
 
-static void put_adjusted(const struct writing *p, const struct sl_minidump_analysis *analysis)
+static void put_adjusted(const struct crash_analysis_writing *p, const struct sl_minidump_analysis *analysis)
 {
     bool is_null = analysis->adjustment == SL_MINIDUMP_NULL_POINTER;
     sl_json_put_key(p->w, "adjusted_address");
@@ -42,7 +42,7 @@ static const char *direction_name(unsigned direction)
     return names[direction & 3];
 }
 
-static void put_accesses(const struct writing *p, const struct sl_minidump_analysis *analysis)
+static void put_accesses(const struct crash_analysis_writing *p, const struct sl_minidump_analysis *analysis)
 {
     sl_json_put_key(p->w, "memory_accesses");
     if (!analysis->has_instruction || !analysis->effects.has_accesses) {
@@ -68,7 +68,7 @@ static void put_accesses(const struct writing *p, const struct sl_minidump_analy
     sl_json_end_array(p->w);
 }
 
-static void put_next(const struct writing *p, const struct sl_minidump_analysis *analysis)
+static void put_next(const struct crash_analysis_writing *p, const struct sl_minidump_analysis *analysis)
 {
     sl_json_put_key(p->w, "instruction_pointer_update");
     if (!analysis->has_next) {
@@ -80,7 +80,7 @@ static void put_next(const struct writing *p, const struct sl_minidump_analysis 
     sl_json_end_object(p->w);
 }
 
-static void put_flip(const struct writing *p, const struct sl_minidump_flip *flip)
+static void put_flip(const struct crash_analysis_writing *p, const struct sl_minidump_flip *flip)
 {
     sl_json_begin_object(p->w);
     put_address(p, "address", flip->address);
@@ -96,7 +96,7 @@ static void put_flip(const struct writing *p, const struct sl_minidump_flip *fli
     sl_json_end_object(p->w);
 }
 
-static void put_flips(const struct writing *p, const struct sl_minidump_analysis *analysis)
+static void put_flips(const struct crash_analysis_writing *p, const struct sl_minidump_analysis *analysis)
 {
     sl_json_put_key(p->w, "possible_bit_flips");
     if (!analysis->flip_count) {
@@ -109,7 +109,7 @@ static void put_flips(const struct writing *p, const struct sl_minidump_analysis
     sl_json_end_array(p->w);
 }
 
-static void put_inconsistencies(const struct writing *p, const struct sl_minidump_analysis *analysis)
+static void put_inconsistencies(const struct crash_analysis_writing *p, const struct sl_minidump_analysis *analysis)
 {
     static const struct {
         enum sl_minidump_inconsistency bit;
@@ -135,7 +135,7 @@ static void put_inconsistencies(const struct writing *p, const struct sl_minidum
 
 void crash_analysis_write(struct sl_json_writer *w, const struct sl_minidump_analysis *analysis, unsigned digits)
 {
-    const struct writing p = {w, digits};
+    const struct crash_analysis_writing p = {w, digits};
     put_adjusted(&p, analysis);
     put_name(&p, "instruction", analysis->has_instruction ? analysis->effects.text : NULL);
     put_accesses(&p, analysis);

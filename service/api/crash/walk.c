@@ -10,7 +10,7 @@ enum { LEAST_AT_ONCE = 16, MOST_AT_ONCE = 64, BATCH = 8, COMPAT_FRAMES = 256 };
 
 static bool is_covered(const struct sl_walk_symbols *symbols, uint64_t address)
 {
-    const struct covered *covered = (const struct covered *)symbols;
+    const struct dump_coverage *covered = (const struct dump_coverage *)symbols;
     struct sl_location location;
     return sl_symcache_lookup(covered->table, address + covered->ahead, &location, 1) > 0;
 }
@@ -18,7 +18,7 @@ static bool is_covered(const struct sl_walk_symbols *symbols, uint64_t address)
 /* The outermost (not inlined) function at the address; false if there is none. */
 static bool function_at(const struct sl_walk_symbols *symbols, uint64_t address, uint32_t *function)
 {
-    const struct covered *covered = (const struct covered *)symbols;
+    const struct dump_coverage *covered = (const struct dump_coverage *)symbols;
     struct sl_location chain[SL_SYMCACHE_MAX_CHAIN];
     size_t count = sl_symcache_lookup(covered->table, address + covered->ahead, chain, SL_SYMCACHE_MAX_CHAIN);
     if (!count || count > SL_SYMCACHE_MAX_CHAIN)
@@ -103,9 +103,10 @@ static bool find_cfi(struct dump_walk *w, size_t index)
 static bool find_covered(struct dump_walk *w, size_t index)
 {
     const struct search_result *found = walk_find(w, index, choose_symbols_target(w, index));
-    struct covered *covered = &w->modules[index].covered;
+    struct dump_coverage *covered = &w->modules[index].covered;
     if (found && !w->targets[index].symbols) {
-        *covered = (struct covered){{is_covered, is_same_function}, found->symcache, ahead_of_table(w, index, found)};
+        *covered =
+            (struct dump_coverage){{is_covered, is_same_function}, found->symcache, ahead_of_table(w, index, found)};
         sl_walk_set_symbols(&w->targets[index], found->symcache ? &covered->base : NULL);
     }
     return found;

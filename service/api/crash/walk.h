@@ -11,7 +11,7 @@ struct walked_module {
     struct native_unwind unwind;     /* unwind status, as answers report it */
     /* private */
     bool is_asked;
-    struct covered {
+    struct dump_coverage {
         struct sl_walk_symbols base;
         const struct sl_symcache *table;
         uint64_t ahead; /* add it to an address of the module to get the table's */

@@ -81,7 +81,7 @@ void dockerflow_version(struct http_exchange *x)
 
 enum { FINE = 0, WARNING = 30, ERROR = 40 };
 
-struct check {
+struct health_check {
     const char *name;
     int level;
     const char *id, *message;
@@ -92,7 +92,7 @@ static const char *level_name(int level)
     return level == ERROR ? "error" : level == WARNING ? "warning" : "ok";
 }
 
-static void write_details(struct sl_json_writer *w, const struct check *check)
+static void write_details(struct sl_json_writer *w, const struct health_check *check)
 {
     sl_json_member_object(w, check->name);
     sl_json_member_str(w, "status", sl_str(level_name(check->level)));
@@ -103,7 +103,7 @@ static void write_details(struct sl_json_writer *w, const struct check *check)
     sl_json_end_object(w);
 }
 
-static void write_checks(struct sl_json_writer *w, const struct check *checks, size_t count, int worst)
+static void write_checks(struct sl_json_writer *w, const struct health_check *checks, size_t count, int worst)
 {
     sl_json_begin_object(w);
     sl_json_member_str(w, "status", sl_str(level_name(worst)));
@@ -124,7 +124,7 @@ void dockerflow_heartbeat(struct http_exchange *x)
     const struct config *config = config_retain(((const struct service *)x->service)->config);
     enum sl_code stores = config->mozilla.on ? mozilla_check_stores(config) : SL_OK;
     config_release(config);
-    struct check checks[] = {
+    struct health_check checks[] = {
         {"check_storage_urls", stores == SL_OK ? FINE : ERROR,
          stores == SL_NOT_FOUND ? "tecken.health.E001" : "tecken.health.E002",
          stores == SL_NOT_FOUND ? "the bucket of a symbol store does not exist" : "a symbol store does not respond"},

@@ -9,7 +9,7 @@
 enum { ANSWER_MAX = 16 << 20, AT_ONCE = 15 };
 #define TIMEOUT_NS UINT64_C(2000000000)
 
-struct gathering {
+struct peer_requests {
     struct http_exchange *x;
     const struct config *config;
     const char *url;
@@ -20,7 +20,7 @@ struct gathering {
 
 static void gather(void *arg)
 {
-    struct gathering *g = arg;
+    struct peer_requests *g = arg;
     while (g->next < g->config->http.processes) {
         size_t index = g->next++;
         struct fetch_header headers[NODE_MAX_HEADERS + 1];
@@ -45,7 +45,7 @@ void peers_request(struct http_exchange *x, const char *path, struct sl_str acce
     const struct config *config = config_retain(((const struct service *)x->service)->config);
     size_t others = config->http.processes - 1;
     char url[128];
-    struct gathering gathering = {x, config, url, accept.data ? accept : SL_STR("*/*"), texts, 0};
+    struct peer_requests gathering = {x, config, url, accept.data ? accept : SL_STR("*/*"), texts, 0};
     snprintf(url, sizeof url, "http://localhost%s", path);
     fiber_run_workers(gather, &gathering, others < AT_ONCE ? others : AT_ONCE);
     config_release(config);

@@ -19,14 +19,14 @@ enum { RENEW_MS = 10000, REREAD_MS = 2000, REST_MS = 5000, KEY_MAX = 224, OWNER_
 #define MARKER_S "30"
 
 /* A handler that waits for another node's job. */
-struct listener {
+struct job_result_listener {
     struct sl_link link;
     uint8_t id[16];
     bool ended;
     struct fiber_wait_list waiting;
 };
 
-struct results {
+struct job_results {
     struct service *service;
     struct redis *redis, *channel; /* one connection for commands, one subscribed to the channel */
     struct fiber_group group, publishing;
@@ -39,7 +39,7 @@ struct results {
 
 /* ---- Redis commands ---- */
 /* Writes the Redis key. It depends on the access key, so other clients cannot find the job. */
-static void write_key(const struct results *results, const uint8_t id[16], struct sl_str key_id, char out[KEY_MAX])
+static void write_key(const struct job_results *results, const uint8_t id[16], struct sl_str key_id, char out[KEY_MAX])
 {
     char text[37];
     uint8_t digest[SHA256_DIGEST_LENGTH];
@@ -52,12 +52,12 @@ static void write_key(const struct results *results, const uint8_t id[16], struc
     sl_hex_encode(digest, OWNER_BYTES, out + size);
 }
 
-static void write_job_key(const struct results *results, const struct job *job, char out[KEY_MAX])
+static void write_job_key(const struct job_results *results, const struct job *job, char out[KEY_MAX])
 {
     write_key(results, job->id, sl_str(job->key_id ? job->key_id : ""), out);
 }
 
-static bool results_command(struct results *results, const struct sl_str *words, size_t count,
+static bool results_command(struct job_results *results, const struct sl_str *words, size_t count,
                             struct redis_answer *answer)
 {
     *answer = (struct redis_answer){0};
@@ -75,7 +75,7 @@ static bool results_command(struct results *results, const struct sl_str *words,
     return false;
 }
 
-static bool results_set(struct results *results, const char *key, struct sl_str value, struct sl_str seconds)
+static bool results_set(struct job_results *results, const char *key, struct sl_str value, struct sl_str seconds)
 {
     struct redis_answer answer;
     struct sl_str words[] = {SL_STR("SET"), sl_str(key), value, SL_STR("EX"), seconds};
@@ -84,7 +84,7 @@ static bool results_set(struct results *results, const char *key, struct sl_str 
     return done;
 }
 
-static bool results_set_marker(struct results *results, const char *key, char what, struct sl_str seconds)
+static bool results_set_marker(struct job_results *results, const char *key, char what, struct sl_str seconds)
 {
     char text[16];
     int size = snprintf(text, sizeof text, "%c%u", what, results->service->node);
@@ -94,7 +94,7 @@ static bool results_set_marker(struct results *results, const char *key, char wh
 /* ---- publishing ---- */
 void results_announce(struct job *job)
 {
-    struct results *results = job->service->results;
+    struct job_results *results = job->service->results;
     char key[KEY_MAX];
     if (!results || job->announced)
         return;
@@ -102,7 +102,7 @@ void results_announce(struct job *job)
     job->announced = results_set_marker(results, key, 'P', SL_STR(MARKER_S));
 }
 
-static void renew_all(struct results *results)
+static void renew_all(struct job_results *results)
 {
     struct service *service = results->service;
     struct sl_buf ids = {0};
@@ -130,7 +130,7 @@ static void renew_fiber(void *arg)
 }
 
 struct publication { /* allocated with malloc */
-    struct results *results;
+    struct job_results *results;
     uint8_t id[16];
     char key[KEY_MAX];
     struct shared_blob *content; /* reference; NULL: no result */
@@ -168,7 +168,7 @@ static bool pack_result(struct publication *p)
 
 static void publish_end(struct publication *p)
 {
-    struct results *results = p->results;
+    struct job_results *results = p->results;
     char seconds[24], id[37];
     struct redis_answer answer;
     struct sl_str gone[] = {SL_STR("DEL"), sl_str(p->key)};
@@ -198,7 +198,7 @@ static void publish_fiber(void *arg)
 
 void results_publish(struct job *job)
 {
-    struct results *results = job->service->results;
+    struct job_results *results = job->service->results;
     struct publication *p = results && job->announced ? calloc(1, sizeof *p) : NULL;
     if (!p)
         return;
@@ -217,11 +217,12 @@ void results_publish(struct job *job)
 /* ---- polls for jobs of other nodes ---- */
 static void on_ended(void *arg, struct sl_str message)
 {
-    struct results *results = arg;
+    struct job_results *results = arg;
     uint8_t id[16];
     if (!job_id_parse(message, id))
         return;
-    for (struct listener *l = SL_LIST_FIRST(&results->listeners, struct listener, link); l; l = SL_LIST_NEXT(l, link))
+    for (struct job_result_listener *l = SL_LIST_FIRST(&results->listeners, struct job_result_listener, link); l;
+         l = SL_LIST_NEXT(l, link))
         if (memcmp(l->id, id, sizeof id) == 0) {
             l->ended = true;
             fiber_wake_all(&l->waiting);
@@ -261,13 +262,13 @@ static bool reply_frame(struct http_exchange *x, struct sl_str frame)
     return false;
 }
 
-enum known { KNOWN_NOT, KNOWN_RUNNING, KNOWN_ANSWERED };
+enum job_result_state { KNOWN_NOT, KNOWN_RUNNING, KNOWN_ANSWERED };
 
-static enum known results_get(struct results *results, struct http_exchange *x, const uint8_t id[16])
+static enum job_result_state results_get(struct job_results *results, struct http_exchange *x, const uint8_t id[16])
 {
     char key[KEY_MAX];
     struct redis_answer answer;
-    enum known known = KNOWN_NOT;
+    enum job_result_state known = KNOWN_NOT;
     write_key(results, id, x->key_id, key);
     struct sl_str words[] = {SL_STR("GET"), sl_str(key)};
     if (!results_command(results, words, 2, &answer))
@@ -282,7 +283,7 @@ static enum known results_get(struct results *results, struct http_exchange *x, 
 }
 
 /* Waits for the end of the job or the next check. False: the client's timeout is over. */
-static bool await_end(struct listener *l, uint64_t end_ms)
+static bool await_end(struct job_result_listener *l, uint64_t end_ms)
 {
     uint64_t now = loop_now_ms();
     if (now >= end_ms || fiber_cancelled())
@@ -295,17 +296,17 @@ static bool await_end(struct listener *l, uint64_t end_ms)
 bool results_poll(struct http_exchange *x, const uint8_t id[16], const struct api_query *query)
 {
     const struct service *service = x->service;
-    struct results *results = service->results;
+    struct job_results *results = service->results;
     uint64_t now = loop_now_ms(), end;
     unsigned owner = (unsigned)id[0] << 8 | id[1];
     if (!results || owner == service->node)
         return false;
     if (__builtin_add_overflow(now, job_patience_ms(query), &end))
         end = UINT64_MAX;
-    struct listener listener = {0};
+    struct job_result_listener listener = {0};
     memcpy(listener.id, id, sizeof listener.id);
     sl_list_prepend(&results->listeners, &listener.link);
-    enum known known;
+    enum job_result_state known;
     do {
         listener.ended = false;
         known = results_get(results, x, id);
@@ -319,7 +320,7 @@ bool results_poll(struct http_exchange *x, const uint8_t id[16], const struct ap
 }
 
 /* ---- open and close ---- */
-struct results *results_open(struct service *service)
+struct job_results *results_open(struct service *service)
 {
     const struct config_shared *shared = &service->config->shared;
     struct redis_options options;
@@ -327,7 +328,7 @@ struct results *results_open(struct service *service)
     const char *key;
     if (service->config->cluster.results != CLUSTER_REDIS || !shared->redis_url)
         return NULL;
-    struct results *results = calloc(1, sizeof *results);
+    struct job_results *results = calloc(1, sizeof *results);
     if (!results || cache_redis_options(service->config, &options, &key, &error) != SL_OK) {
         free(results);
         return NULL;
@@ -353,12 +354,13 @@ struct results *results_open(struct service *service)
     return results;
 }
 
-void results_close(struct results *results)
+void results_close(struct job_results *results)
 {
     if (!results)
         return;
     fiber_group_wait(&results->publishing);
-    for (struct listener *l = SL_LIST_FIRST(&results->listeners, struct listener, link); l; l = SL_LIST_NEXT(l, link))
+    for (struct job_result_listener *l = SL_LIST_FIRST(&results->listeners, struct job_result_listener, link); l;
+         l = SL_LIST_NEXT(l, link))
         fiber_wake_all(&l->waiting);
     while (results->listeners.first) /* the service stops: waiting handlers answer and leave */
         fiber_sleep(1);

@@ -12,12 +12,12 @@
 
 #include "api/jobs/jobs.h"
 
-struct results;
+struct job_results;
 
 /* NULL: off, or out of memory. Loop thread; before the first job. */
-struct results *results_open(struct service *service);
+struct job_results *results_open(struct service *service);
 /* Waits until all pending results are published; NULL is allowed. */
-void results_close(struct results *results) SL_SUSPENDS;
+void results_close(struct job_results *results) SL_SUSPENDS;
 
 /* Publishes the owner of the job (P<node>); once per job. */
 void results_announce(struct job *job) SL_SUSPENDS;

@@ -37,7 +37,7 @@ enum sl_code job_reserve(struct job *job, uint64_t bytes, struct sl_error *error
     return code && code != SL_CANCELLED ? sl_fail(error, SL_BUSY, "not enough memory for the response") : code;
 }
 
-struct work {
+struct job_attempt {
     struct job *job;
     job_step *step;
     enum sl_code code;
@@ -46,13 +46,13 @@ struct work {
 
 static void work(void *arg)
 {
-    struct work *w = arg;
+    struct job_attempt *w = arg;
     w->code = w->step(w->job, w->job->request, w->error);
 }
 
 enum sl_code job_work(struct job *job, unsigned place, job_step *step, struct sl_error *error)
 {
-    struct work w = {.job = job, .step = step, .error = error};
+    struct job_attempt w = {.job = job, .step = step, .error = error};
     enum sl_code code = SL_OK;
     if (!job->limit.arena)
         answer_limit_begin(&job->limit, &job->arena, job->config->max_response_bytes);

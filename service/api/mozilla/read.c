@@ -315,13 +315,13 @@ static bool moz_read_jobs(struct moz_reading *r, struct sl_str text)
     return good;
 }
 
-struct body_members { /* raw JSON */
+struct mozilla_body_members { /* raw JSON */
     struct sl_str jobs, version;
 };
 
 static const struct sl_field body_fields[] = {
-    SL_FIELD(RAW, false, body_members, jobs, "jobs"),
-    SL_FIELD(RAW, false, body_members, version, "version"),
+    SL_FIELD(RAW, false, mozilla_body_members, jobs, "jobs"),
+    SL_FIELD(RAW, false, mozilla_body_members, version, "version"),
     SL_FIELDS_END,
 };
 
@@ -332,7 +332,7 @@ static bool is_number(struct sl_str text, uint64_t wanted)
 }
 
 /* `j` is the whole document; `members` are set if it is an object. */
-static bool moz_read_body(struct moz_reading *r, struct sl_json j, const struct body_members *members)
+static bool moz_read_body(struct moz_reading *r, struct sl_json j, const struct mozilla_body_members *members)
 {
     struct mozilla_request *request = r->request;
     if (!request->version)
@@ -349,7 +349,7 @@ static bool moz_read_body(struct moz_reading *r, struct sl_json j, const struct 
 bool mozilla_read(struct mozilla_request *request, struct sl_str body, struct json_failure *failure)
 {
     struct moz_reading r = {request, failure, body};
-    struct body_members members = {.jobs = {NULL, 0}};
+    struct mozilla_body_members members = {.jobs = {NULL, 0}};
     struct sl_json j = sl_json(body, request->arena, false), all = j;
     sl_json_read_object(&all, body_fields, &members);
     if (!sl_json_end(&all))

@@ -142,16 +142,16 @@ static const char *const item_names[ITEMS] = {"num_modules",
  * few pairs. */
 static struct metric_series *const *item_series(const char *origin, const char *platform)
 {
-    static struct place {
+    static struct native_frame_count_key {
         const char *origin, *platform;
         struct metric_series *items[ITEMS];
     } places[PLACES];
-    struct place *place = places;
+    struct native_frame_count_key *place = places;
     while (place < places + PLACES - 1 && place->origin && (place->origin != origin || place->platform != platform))
         place++;
     if (place->origin == origin && place->platform == platform)
         return place->items;
-    *place = (struct place){.origin = origin, .platform = platform};
+    *place = (struct native_frame_count_key){.origin = origin, .platform = platform};
     for (size_t i = 0; i < ITEMS; i++)
         place->items[i] = metric_series(METRIC_ITEMS, origin, item_names[i], platform);
     return place->items;

@@ -7,35 +7,35 @@
 #include "demangle/demangle.h"
 
 /* ---- naming ---- */
-struct pending { /* a name to be demangled */
+struct native_pending_name { /* a name to be demangled */
     struct native_names *names;
     enum sl_language language;
-    struct pending *next;
+    struct native_pending_name *next;
 };
 
-struct naming {
+struct native_naming {
     struct native_request *request;
     struct sl_map functions; /* key: module, function, table; value: struct native_names */
     struct name_memo *memo;  /* NULL: on the pool, demangle immediately */
-    struct pending *pending;
+    struct native_pending_name *pending;
     struct sl_buf text;
 };
 
-static struct sl_str native_names_keep(struct naming *n, struct sl_str text)
+static struct sl_str native_names_keep(struct native_naming *n, struct sl_str text)
 {
     char *copy = sl_arena_strndup(n->request->arena, text.data, text.size);
     n->request->out_of_memory = n->request->out_of_memory || !copy;
     return (struct sl_str){copy ? copy : "", copy ? text.size : 0};
 }
 
-static void demangle(struct naming *n, struct native_names *names, enum sl_language language)
+static void demangle(struct native_naming *n, struct native_names *names, enum sl_language language)
 {
     sl_buf_clear(&n->text);
     if (sl_demangle(names->symbol, language, &n->text))
         names->function = native_names_keep(n, sl_buf_view(&n->text));
 }
 
-static struct sl_str memo_key(struct naming *n, const struct pending *pending)
+static struct sl_str memo_key(struct native_naming *n, const struct native_pending_name *pending)
 {
     sl_buf_clear(&n->text);
     sl_buf_u8(&n->text, (uint8_t)pending->language);
@@ -44,21 +44,21 @@ static struct sl_str memo_key(struct naming *n, const struct pending *pending)
 }
 
 /* Sets `function` from `symbol`, now or in demangle_pending. */
-static void set_function_name(struct naming *n, struct native_names *names, enum sl_language language)
+static void set_function_name(struct native_naming *n, struct native_names *names, enum sl_language language)
 {
     names->function = names->symbol;
     if (!n->memo) {
         demangle(n, names, language);
         return;
     }
-    struct pending pending = {names, language, n->pending};
+    struct native_pending_name pending = {names, language, n->pending};
     const struct sl_str *known = name_memo_get(n->memo, memo_key(n, &pending));
     if (known) {
         if (!sl_str_equal(*known, names->symbol))
             names->function = native_names_keep(n, *known);
         return;
     }
-    struct pending *item = SL_ARENA_NEW(n->request->arena, struct pending);
+    struct native_pending_name *item = SL_ARENA_NEW(n->request->arena, struct native_pending_name);
     if (!item) {
         n->request->out_of_memory = true;
         return;
@@ -67,7 +67,7 @@ static void set_function_name(struct naming *n, struct native_names *names, enum
     n->pending = item;
 }
 
-static struct native_names *new_names(struct naming *n, struct sl_str symbol)
+static struct native_names *new_names(struct native_naming *n, struct sl_str symbol)
 {
     struct native_names *names = SL_ARENA_NEW(n->request->arena, struct native_names);
     n->request->out_of_memory = n->request->out_of_memory || !names;
@@ -76,7 +76,7 @@ static struct native_names *new_names(struct naming *n, struct sl_str symbol)
     return names;
 }
 
-static void name_symbolicated(struct naming *n, struct native_result_frame *frame)
+static void name_symbolicated(struct native_naming *n, struct native_result_frame *frame)
 {
     const struct sl_symcache *cache = native_table(&n->request->modules[frame->module], frame->table);
     uint32_t words[3] = {frame->module, frame->location.function, frame->table};
@@ -103,7 +103,7 @@ static void name_symbolicated(struct naming *n, struct native_result_frame *fram
 }
 
 /* Demangles a name that was sent, if only one of symbol and function was. */
-static void name_unsymbolicated(struct naming *n, struct native_result_frame *frame)
+static void name_unsymbolicated(struct native_naming *n, struct native_result_frame *frame)
 {
     struct sl_str symbol = native_text(frame->sent, SENT_SYMBOL), function = native_text(frame->sent, SENT_FUNCTION);
     if (!symbol.data == !function.data)
@@ -116,7 +116,7 @@ static void name_unsymbolicated(struct naming *n, struct native_result_frame *fr
 
 static void name_all(void *arg)
 {
-    struct naming *n = arg;
+    struct native_naming *n = arg;
     struct native_request *request = n->request;
     answer_limit_step(request->limit);
     for (size_t t = 0; t < request->trace_count; t++)
@@ -137,18 +137,18 @@ static void name_all(void *arg)
 
 static void demangle_pending(void *arg)
 {
-    struct naming *n = arg;
-    for (struct pending *item = n->pending; item; item = item->next)
+    struct native_naming *n = arg;
+    for (struct native_pending_name *item = n->pending; item; item = item->next)
         demangle(n, item->names, item->language);
 }
 
-static bool demangle_on_pool(struct naming *n, struct sl_error *error)
+static bool demangle_on_pool(struct native_naming *n, struct sl_error *error)
 {
     if (!n->pending)
         return true;
     if (pool_run(POOL_SYMBOLICATE, demangle_pending, n, error) != SL_OK)
         return false;
-    for (struct pending *item = n->pending; item; item = item->next)
+    for (struct native_pending_name *item = n->pending; item; item = item->next)
         name_memo_put(n->memo, memo_key(n, item), item->names->function);
     return true;
 }
@@ -165,7 +165,7 @@ static void drop_failed_names(struct native_request *request)
         }
 }
 
-static void naming_free(struct naming *n)
+static void naming_free(struct native_naming *n)
 {
     sl_map_free(&n->functions);
     sl_buf_free(&n->text);
@@ -173,7 +173,7 @@ static void naming_free(struct naming *n)
 
 void native_name_at_once(struct native_request *request)
 {
-    struct naming n = {.request = request};
+    struct native_naming n = {.request = request};
     name_all(&n);
     drop_failed_names(request);
     naming_free(&n);
@@ -181,7 +181,7 @@ void native_name_at_once(struct native_request *request)
 
 enum sl_code native_name(struct native_request *request, struct name_memo *memo, struct sl_error *error)
 {
-    struct naming n = {.request = request, .memo = memo};
+    struct native_naming n = {.request = request, .memo = memo};
     enum sl_code code =
         sigbus_guard_run(name_all, &n) ? SL_OK : sl_fail(error, SL_INTERNAL, "cannot read a mapped file");
     if (code == SL_OK && !demangle_on_pool(&n, error))

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-struct reading {
+struct native_reading {
     struct native_request *request;
     const struct config *config;
     struct sl_json threads; /* value of "threads", used only if there is no "stacktraces" */
@@ -27,7 +27,7 @@ struct address_mode {
     bool of_file;
 };
 
-struct frame { /* while it is read */
+struct native_input_frame { /* while it is read */
     struct sl_opt_u64 address, symbol_address, function_id, line;
     struct address_mode mode;
     enum sl_opt_bool adjust, in_app;
@@ -90,33 +90,33 @@ static bool read_vars(struct sl_fields *s, const struct sl_json_path *at, void *
     return sl_fields_open(s, at, SL_JSON_OBJECT, "a map");
 }
 
-#define FRAME_TEXT(text, key) SL_FIELD(TEXT, false, frame, texts[text], key)
+#define FRAME_TEXT(text, key) SL_FIELD(TEXT, false, native_input_frame, texts[text], key)
 static const struct sl_field frame_fields[] = {
-    {SL_STR("instruction_addr"), SL_FIELD_HEX, true, offsetof(struct frame, address), NULL},
-    SL_FIELD_BY(false, frame, mode, "addr_mode", read_address_mode),
-    SL_FIELD_BY(false, frame, trust, "trust", read_trust),
+    {SL_STR("instruction_addr"), SL_FIELD_HEX, true, offsetof(struct native_input_frame, address), NULL},
+    SL_FIELD_BY(false, native_input_frame, mode, "addr_mode", read_address_mode),
+    SL_FIELD_BY(false, native_input_frame, trust, "trust", read_trust),
     FRAME_TEXT(SENT_PACKAGE, "package"),
     FRAME_TEXT(SENT_FUNCTION, "function"),
     FRAME_TEXT(SENT_SYMBOL, "symbol"),
-    SL_FIELD(HEX, false, frame, symbol_address, "sym_addr"),
-    SL_FIELD(BOOL, false, frame, in_app, "in_app"),
-    SL_FIELD(BOOL, false, frame, adjust, "adjust_instruction_addr"),
-    SL_FIELD(HEX, false, frame, function_id, "function_id"),
+    SL_FIELD(HEX, false, native_input_frame, symbol_address, "sym_addr"),
+    SL_FIELD(BOOL, false, native_input_frame, in_app, "in_app"),
+    SL_FIELD(BOOL, false, native_input_frame, adjust, "adjust_instruction_addr"),
+    SL_FIELD(HEX, false, native_input_frame, function_id, "function_id"),
     FRAME_TEXT(SENT_PLATFORM, "platform"),
-    SL_FIELD_BY(false, frame, texts[SENT_LANGUAGE], "lang", read_language),
+    SL_FIELD_BY(false, native_input_frame, texts[SENT_LANGUAGE], "lang", read_language),
     FRAME_TEXT(SENT_FILENAME, "filename"),
     FRAME_TEXT(SENT_ABS_PATH, "abs_path"),
-    SL_FIELD(U32, false, frame, line, "lineno"),
+    SL_FIELD(U32, false, native_input_frame, line, "lineno"),
     FRAME_TEXT(SENT_CONTEXT_LINE, "context_line"),
-    SL_FIELD_BY(false, frame, texts[SENT_PRE_CONTEXT], "pre_context", json_raw_texts),
-    SL_FIELD_BY(false, frame, texts[SENT_POST_CONTEXT], "post_context", json_raw_texts),
+    SL_FIELD_BY(false, native_input_frame, texts[SENT_PRE_CONTEXT], "pre_context", json_raw_texts),
+    SL_FIELD_BY(false, native_input_frame, texts[SENT_POST_CONTEXT], "post_context", json_raw_texts),
     FRAME_TEXT(SENT_SOURCE_LINK, "source_link"),
-    SL_FIELD_BY(false, frame, texts[SENT_VARS], "vars", read_vars),
+    SL_FIELD_BY(false, native_input_frame, texts[SENT_VARS], "vars", read_vars),
     SL_FIELDS_END,
 };
 
 /* Stores the texts that were sent, packed. */
-static bool keep_texts(struct sl_fields *s, const struct frame *sent, struct native_frame *frame)
+static bool keep_texts(struct sl_fields *s, const struct native_input_frame *sent, struct native_frame *frame)
 {
     struct sl_str found[SENT_TEXTS], *kept;
     size_t count = 0;
@@ -136,8 +136,8 @@ static bool keep_texts(struct sl_fields *s, const struct frame *sent, struct nat
 
 static bool read_frame(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
-    struct reading *r = s->context;
-    struct frame sent = {.mode = {.module = NATIVE_NO_MODULE}};
+    struct native_reading *r = s->context;
+    struct native_input_frame sent = {.mode = {.module = NATIVE_NO_MODULE}};
     struct native_frame *frame = out;
     if (!sl_fields_admit(s, ++r->request->frame_count, r->config->max_request_frames, sizeof *frame,
                          "too many frames") ||
@@ -161,7 +161,7 @@ static bool read_frame(struct sl_fields *s, const struct sl_json_path *at, void 
 }
 
 /* ---- stack traces ---- */
-struct trace { /* while it is read */
+struct native_input_trace { /* while it is read */
     struct native_trace kept;
     struct sl_opt_u64 thread_id;
     enum sl_opt_bool is_requesting;
@@ -215,17 +215,17 @@ static bool read_frames(struct sl_fields *s, const struct sl_json_path *at, void
 }
 
 static const struct sl_field trace_fields[] = {
-    {SL_STR("frames"), SL_FIELD_CUSTOM, true, offsetof(struct trace, kept), read_frames},
-    SL_FIELD_BY(false, trace, kept, "registers", read_registers),
-    SL_FIELD(U64, false, trace, thread_id, "thread_id"),
-    SL_FIELD(TEXT, false, trace, kept.thread_name, "thread_name"),
-    SL_FIELD(BOOL, false, trace, is_requesting, "is_requesting"),
+    {SL_STR("frames"), SL_FIELD_CUSTOM, true, offsetof(struct native_input_trace, kept), read_frames},
+    SL_FIELD_BY(false, native_input_trace, kept, "registers", read_registers),
+    SL_FIELD(U64, false, native_input_trace, thread_id, "thread_id"),
+    SL_FIELD(TEXT, false, native_input_trace, kept.thread_name, "thread_name"),
+    SL_FIELD(BOOL, false, native_input_trace, is_requesting, "is_requesting"),
     SL_FIELDS_END,
 };
 
 static bool read_trace(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
-    struct trace trace = {0};
+    struct native_input_trace trace = {0};
     if (!sl_fields_object(s, at, trace_fields, &trace))
         return false;
     struct native_trace *kept = out;
@@ -238,7 +238,7 @@ static bool read_trace(struct sl_fields *s, const struct sl_json_path *at, void 
 
 static bool read_traces(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
-    struct reading *r = s->context;
+    struct native_reading *r = s->context;
     void *traces;
     (void)out;
     if (!sl_fields_array(s, at, sizeof(struct native_trace), read_trace, &traces, &r->request->trace_count))
@@ -249,7 +249,7 @@ static bool read_traces(struct sl_fields *s, const struct sl_json_path *at, void
 }
 
 /* ---- modules ---- */
-struct module { /* while it is read */
+struct native_input_module { /* while it is read */
     struct object_id id;
     struct sl_opt_u64 image_address, image_size;
     struct native_upload upload;
@@ -263,13 +263,13 @@ static bool read_type(struct sl_fields *s, const struct sl_json_path *at, void *
     struct sl_str type;
     if (!sl_fields_text(s, at, &type))
         return false;
-    ((struct module *)out)->id.type = object_type_parse(type);
+    ((struct native_input_module *)out)->id.type = object_type_parse(type);
     return true;
 }
 
 static bool read_debug_id(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
-    struct module *module = out;
+    struct native_input_module *module = out;
     struct sl_str text;
     if (!sl_fields_text(s, at, &text))
         return false;
@@ -279,7 +279,7 @@ static bool read_debug_id(struct sl_fields *s, const struct sl_json_path *at, vo
 
 static bool read_code_id(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
-    struct module *module = out;
+    struct native_input_module *module = out;
     struct sl_str text;
     if (!sl_fields_text(s, at, &text))
         return false;
@@ -294,7 +294,7 @@ static bool read_code_id(struct sl_fields *s, const struct sl_json_path *at, voi
 /* An invalid file id makes the module malformed, not the request. */
 static bool read_file_id(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
-    struct module *module = out;
+    struct native_input_module *module = out;
     struct sl_str text;
     if (!sl_fields_text(s, at, &text))
         return false;
@@ -307,13 +307,13 @@ static const struct sl_field module_fields[] = {
     {SL_STR("type"), SL_FIELD_CUSTOM, true, 0, read_type},
     {SL_STR("debug_id"), SL_FIELD_CUSTOM, false, 0, read_debug_id},
     {SL_STR("code_id"), SL_FIELD_CUSTOM, false, 0, read_code_id},
-    SL_FIELD(TEXT, false, module, id.debug_file, "debug_file"),
-    SL_FIELD(TEXT, false, module, id.code_file, "code_file"),
-    SL_FIELD(TEXT, false, module, id.debug_checksum, "debug_checksum"),
-    SL_FIELD(HEX, false, module, image_address, "image_addr"),
-    SL_FIELD(HEX, false, module, image_size, "image_size"),
+    SL_FIELD(TEXT, false, native_input_module, id.debug_file, "debug_file"),
+    SL_FIELD(TEXT, false, native_input_module, id.code_file, "code_file"),
+    SL_FIELD(TEXT, false, native_input_module, id.debug_checksum, "debug_checksum"),
+    SL_FIELD(HEX, false, native_input_module, image_address, "image_addr"),
+    SL_FIELD(HEX, false, native_input_module, image_size, "image_size"),
     {SL_STR("file_id"), SL_FIELD_CUSTOM, false, 0, read_file_id},
-    SL_FIELD(HEX, false, module, upload.image_vmaddr, "image_vmaddr"),
+    SL_FIELD(HEX, false, native_input_module, upload.image_vmaddr, "image_vmaddr"),
     SL_FIELDS_END,
 };
 
@@ -331,7 +331,7 @@ static const void *native_read_keep(struct sl_fields *s, const void *value, size
 
 static const struct object_id *keep_id(struct sl_fields *s, const struct object_id *id)
 {
-    struct reading *r = s->context;
+    struct native_reading *r = s->context;
     bool bare = !id->has_debug_id && !id->code_id.data && !id->code_file.data && !id->debug_file.data &&
                 !id->debug_checksum.data;
     const struct object_id **shared = &r->bare[id->type];
@@ -351,8 +351,8 @@ static const struct native_upload *keep_upload(struct sl_fields *s, const struct
 
 static bool read_module(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
-    struct reading *r = s->context;
-    struct module module = {.upload = {.has_file_id = false}};
+    struct native_reading *r = s->context;
+    struct native_input_module module = {.upload = {.has_file_id = false}};
     struct native_module *kept = out;
     if (!sl_fields_admit(s, at->index + 1, r->config->max_request_modules, sizeof *kept, "too many modules") ||
         !sl_fields_object(s, at, module_fields, &module))
@@ -396,7 +396,7 @@ bool native_read_options(struct sl_fields *s, const struct sl_json_path *at, voi
 /* ---- all ---- */
 static bool read_sources(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
-    struct reading *r = s->context;
+    struct native_reading *r = s->context;
     (void)out;
     struct native_request *request = r->request;
     return request_sources_read_into(s, at, r->config, &request->sources, &request->source_count,
@@ -405,7 +405,7 @@ static bool read_sources(struct sl_fields *s, const struct sl_json_path *at, voi
 
 static bool defer_threads(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
-    struct reading *r = s->context;
+    struct native_reading *r = s->context;
     (void)at, (void)out;
     r->threads = *s->json;
     r->has_threads = true;
@@ -427,7 +427,7 @@ static const struct sl_field body_fields[] = {
 
 static bool read_body(struct sl_fields *s)
 {
-    struct reading *r = s->context;
+    struct native_reading *r = s->context;
     struct sl_json_path threads = {.key = SL_STR("threads")};
     if (!sl_fields_object(s, NULL, body_fields, r->request))
         return false;
@@ -487,7 +487,7 @@ bool native_add_own(struct native_request *request, const struct own_file *files
 bool native_read(struct native_request *request, struct sl_str body, const struct config *config,
                  struct json_failure *failure)
 {
-    struct reading r = {.request = request, .config = config};
+    struct native_reading r = {.request = request, .config = config};
     native_configure(request, config);
     if (!json_document(body, request->arena, read_body, &r, failure))
         return false;

@@ -13,7 +13,7 @@
 enum { MAX_DOWNLOADS_AT_ONCE = 32 };
 static const uint64_t max_work = UINT64_C(1) << 30; /* bytes of source text read from objects, per request */
 
-struct place { /* a frame, its path and line */
+struct native_source_location { /* a frame, its path and line */
     struct native_result_frame *frame;
     struct sl_str path;
     uint64_t line;
@@ -26,7 +26,7 @@ struct web_source { /* a URL, and the cache scope of its text */
 /* A path of a module without a text but with links; the first download that works is used. */
 struct native_link {
     struct native_link *next;
-    struct place *places;
+    struct native_source_location *places;
     size_t count;
     struct web_source *sources;
     size_t source_count;
@@ -37,7 +37,7 @@ struct native_link {
 
 struct sourcing {
     struct native_request *request;
-    struct place *places;
+    struct native_source_location *places;
     size_t count;
     struct sl_buf text, decoded, url, line;
     uint64_t work, held; /* held: bytes of the text buffers that are charged */
@@ -83,7 +83,7 @@ static bool has_source(const struct native_request *request, const struct native
 
 static bool add_place(struct sourcing *s, struct native_result_frame *frame)
 {
-    struct place place = {.frame = frame};
+    struct native_source_location place = {.frame = frame};
     struct sl_buf *scratch = &s->line;
     if (!has_source(s->request, frame) || !native_frame_slot(s->request, frame, scratch, &place.path, &place.line))
         return true;
@@ -97,14 +97,14 @@ static bool add_place(struct sourcing *s, struct native_result_frame *frame)
     return true;
 }
 
-static bool same_source(const struct place *a, const struct place *b)
+static bool same_source(const struct native_source_location *a, const struct native_source_location *b)
 {
     return a->frame->module == b->frame->module && sl_str_equal(a->path, b->path);
 }
 
 static int by_source_and_line(const void *left, const void *right)
 {
-    const struct place *a = left, *b = right;
+    const struct native_source_location *a = left, *b = right;
     if (a->frame->module != b->frame->module)
         return a->frame->module < b->frame->module ? -1 : 1;
     int order = sl_str_compare(a->path, b->path);
@@ -115,7 +115,7 @@ static bool collect_places(struct sourcing *s)
 {
     struct native_request *request = s->request;
     answer_limit_step(request->limit);
-    s->places = SL_ARENA_ARRAY(request->arena, struct place, request->result_count + 1);
+    s->places = SL_ARENA_ARRAY(request->arena, struct native_source_location, request->result_count + 1);
     if (!s->places)
         return false;
     for (size_t t = 0; t < request->trace_count; t++)
@@ -156,8 +156,8 @@ static const struct native_context *copy_context(struct sourcing *s, const struc
 }
 
 /* Sets the source of all frames of one path; `text` NULL: only the link. */
-static void native_set_source(struct sourcing *s, struct place *places, size_t count, const struct sl_str *text,
-                              struct sl_str link)
+static void native_set_source(struct sourcing *s, struct native_source_location *places, size_t count,
+                              const struct sl_str *text, struct sl_str link)
 {
     struct sl_context_cursor cursor = sl_context_cursor(text ? *text : SL_STR(""));
     struct native_source *source = NULL;
@@ -177,8 +177,8 @@ static void native_set_source(struct sourcing *s, struct place *places, size_t c
     }
 }
 
-static void native_set_text(struct sourcing *s, struct place *places, size_t count, struct sl_bytes bytes,
-                            struct sl_str link)
+static void native_set_text(struct sourcing *s, struct native_source_location *places, size_t count,
+                            struct sl_bytes bytes, struct sl_str link)
 {
     struct sl_str text;
     bool is_text = sl_text_decode(bytes, &s->decoded, &text);
@@ -246,7 +246,7 @@ static bool add_origin(struct sourcing *s, struct native_link *link)
 }
 
 /* Uses the first text that the module's objects have; without one, the links. */
-static void resolve(struct sourcing *s, struct place *places, size_t count)
+static void resolve(struct sourcing *s, struct native_source_location *places, size_t count)
 {
     const struct source_lookup *sources = &s->request->modules[places->frame->module].found->sources;
     struct native_link link = {.places = places, .count = count};

@@ -6,7 +6,7 @@
 #include "function/path.h"
 #include "symbfile/fileid.h"
 
-struct answer {
+struct native_answer {
     const struct native_request *request;
     struct sl_json_writer *w;
     struct sl_buf path;
@@ -28,12 +28,14 @@ static void bool_member(struct sl_json_writer *w, const char *key, enum sl_opt_b
 }
 
 /* Write what was sent, as text or as raw JSON. */
-static void sent_member(struct answer *a, const char *key, const struct native_frame *sent, enum native_text text)
+static void sent_member(struct native_answer *a, const char *key, const struct native_frame *sent,
+                        enum native_text text)
 {
     sl_json_member_known(a->w, key, native_text(sent, text));
 }
 
-static void sent_json_member(struct answer *a, const char *key, const struct native_frame *sent, enum native_text text)
+static void sent_json_member(struct native_answer *a, const char *key, const struct native_frame *sent,
+                             enum native_text text)
 {
     struct sl_json j = sl_json(native_text(sent, text), a->request->arena, false);
     if (!j.text.data)
@@ -51,7 +53,7 @@ static bool is_native(const struct native_result_frame *frame)
     return frame->status == FRAME_SYMBOLICATED && !frame->is_dotnet;
 }
 
-static void address_mode(struct answer *a, const struct native_result_frame *frame)
+static void address_mode(struct native_answer *a, const struct native_result_frame *frame)
 {
     char text[20];
     uint32_t module = frame->sent->module;
@@ -63,14 +65,14 @@ static void address_mode(struct answer *a, const struct native_result_frame *fra
     sl_json_member_known(a->w, "addr_mode", sl_str(text));
 }
 
-static void package(struct answer *a, const struct native_result_frame *frame)
+static void package(struct native_answer *a, const struct native_result_frame *frame)
 {
     sl_json_member_known(a->w, "package",
                          frame->module == NATIVE_NO_MODULE ? native_text(frame->sent, SENT_PACKAGE)
                                                            : a->request->modules[frame->module].id->code_file);
 }
 
-static void names(struct answer *a, const struct native_result_frame *frame)
+static void names(struct native_answer *a, const struct native_result_frame *frame)
 {
     struct sl_opt_u64 symbol_address = {frame->sent->has_symbol_address, frame->sent->symbol_address};
     struct native_names sent = {native_text(frame->sent, SENT_SYMBOL), native_text(frame->sent, SENT_FUNCTION)};
@@ -83,7 +85,7 @@ static void names(struct answer *a, const struct native_result_frame *frame)
 }
 
 /* Keeps the paths that were sent if the symbol file has none. */
-static void paths(struct answer *a, const struct native_result_frame *frame)
+static void paths(struct native_answer *a, const struct native_result_frame *frame)
 {
     struct sl_str path = native_text(frame->sent, SENT_ABS_PATH), directory;
     struct sl_str filename = native_text(frame->sent, SENT_FILENAME);
@@ -106,7 +108,7 @@ static void paths(struct answer *a, const struct native_result_frame *frame)
 }
 
 /* Source lines and source link: as found, else (`keep`) as sent. */
-static void context(struct answer *a, const struct native_result_frame *frame, bool keep)
+static void context(struct native_answer *a, const struct native_result_frame *frame, bool keep)
 {
     const struct native_frame *sent = frame->sent;
     const struct native_context *found = frame->source ? frame->source->context : NULL;
@@ -125,7 +127,8 @@ static void context(struct answer *a, const struct native_result_frame *frame, b
         sent_member(a, "source_link", sent, SENT_SOURCE_LINK);
 }
 
-static void native_write_table_text(struct answer *a, const char *key, const struct sl_symcache *table, uint32_t text)
+static void native_write_table_text(struct native_answer *a, const char *key, const struct sl_symcache *table,
+                                    uint32_t text)
 {
     if (text == SL_SYMCACHE_NONE)
         return;
@@ -134,7 +137,7 @@ static void native_write_table_text(struct answer *a, const char *key, const str
     sl_json_member_known(a->w, key, sl_buf_view(&a->path));
 }
 
-static void version_control(struct answer *a, const struct native_result_frame *frame)
+static void version_control(struct native_answer *a, const struct native_result_frame *frame)
 {
     const struct sl_symcache *table;
     struct sl_symcache_origin origin;
@@ -144,7 +147,7 @@ static void version_control(struct answer *a, const struct native_result_frame *
     native_write_table_text(a, "srcsrv_revision", table, origin.revision);
 }
 
-static void line(struct answer *a, const struct native_result_frame *frame)
+static void line(struct native_answer *a, const struct native_result_frame *frame)
 {
     bool found = frame->status == FRAME_SYMBOLICATED;
     struct sl_opt_u64 sent = {frame->sent->has_line, frame->sent->line};
@@ -152,7 +155,7 @@ static void line(struct answer *a, const struct native_result_frame *frame)
 }
 
 /* Address where the frame's line begins. */
-static void line_start(struct answer *a, const struct native_result_frame *frame)
+static void line_start(struct native_answer *a, const struct native_result_frame *frame)
 {
     uint64_t start;
     if (!a->request->tells_line_starts || !is_native(frame) || frame->table != TABLE_SYMCACHE)
@@ -187,7 +190,7 @@ size_t native_count_variables(const struct native_request *request)
 }
 
 /* Writes {name: type}. */
-static void variables(struct answer *a, const struct native_result_frame *frame)
+static void variables(struct native_answer *a, const struct native_result_frame *frame)
 {
     struct sl_json_writer *w = a->w;
     const struct sl_symcache *table;
@@ -209,7 +212,7 @@ static void variables(struct answer *a, const struct native_result_frame *frame)
     sl_json_end_object(w);
 }
 
-static void frame(struct answer *a, const struct native_result_frame *frame)
+static void frame(struct native_answer *a, const struct native_result_frame *frame)
 {
     struct sl_json_writer *w = a->w;
     const struct native_frame *sent = frame->sent;
@@ -244,7 +247,7 @@ static void frame(struct answer *a, const struct native_result_frame *frame)
     sl_json_end_object(w);
 }
 
-static void trace(struct answer *a, size_t index)
+static void trace(struct native_answer *a, size_t index)
 {
     struct sl_json_writer *w = a->w;
     const struct native_trace *sent = &a->request->traces[index];
@@ -359,7 +362,7 @@ static struct candidate_list all_candidates(const struct native_request *request
     return list;
 }
 
-static void module(struct answer *a, size_t index)
+static void module(struct native_answer *a, size_t index)
 {
     static const struct native_found nothing;
     struct sl_json_writer *w = a->w;
@@ -413,7 +416,7 @@ static uint64_t size_of_modules(const struct native_request *request)
 
 void native_write(const struct native_request *request, struct sl_json_writer *w, const void *unused)
 {
-    struct answer a = {.request = request, .w = w, .modules_size = size_of_modules(request)};
+    struct native_answer a = {.request = request, .w = w, .modules_size = size_of_modules(request)};
     json_member_number(w, "signal", request->signal);
     sl_json_member_array(w, "stacktraces");
     for (size_t i = 0; i < request->trace_count; i++)

@@ -78,7 +78,7 @@ static uint64_t upload_limit(const struct http_exchange *x)
 }
 
 /* ---- receiving ---- */
-struct upload {
+struct symbfile_upload {
     const struct config *config; /* held */
     struct upload_head head;
     struct symbfile_failure failure;
@@ -94,7 +94,7 @@ struct upload {
 
 static void begin_receiving(void *arg)
 {
-    struct upload *u = arg;
+    struct symbfile_upload *u = arg;
     u->hash = EVP_MD_CTX_new();
     u->part = symbfile_part_new(u->head.part, u->head.parts, u->config->symbfile.max_part_inflated_bytes, NULL);
     u->fd = symbfile_store_receive(u->path, &u->failure);
@@ -107,7 +107,7 @@ static void begin_receiving(void *arg)
 static bool api_symbfile_store(void *arg, struct sl_bytes bytes)
 {
     enum { SEND_ON = 8 << 20 };
-    struct upload *u = arg;
+    struct symbfile_upload *u = arg;
     u->received += bytes.size;
     if (!u->encoded && u->received > u->config->symbfile.max_part_bytes) {
         symbfile_fail(&u->stored, 413, "1108", "Upload is too large.");
@@ -125,19 +125,19 @@ static bool api_symbfile_store(void *arg, struct sl_bytes bytes)
 
 static bool hash(void *arg, struct sl_bytes bytes)
 {
-    struct upload *u = arg;
+    struct symbfile_upload *u = arg;
     return EVP_DigestUpdate(u->hash, bytes.data, bytes.size) == 1;
 }
 
 static bool decode(void *arg, struct sl_bytes bytes)
 {
-    struct upload *u = arg;
+    struct symbfile_upload *u = arg;
     return symbfile_part_feed(u->part, bytes, &u->failure);
 }
 
 static void symbfile_finish(void *arg)
 {
-    struct upload *u = arg;
+    struct symbfile_upload *u = arg;
     unsigned size;
     if (!symbfile_part_finish(u->part, &u->failure))
         return;
@@ -151,7 +151,7 @@ static void symbfile_finish(void *arg)
         symbfile_fail_by(&u->failure, SL_INTERNAL, strerror(errno));
 }
 
-static void add_arrival(struct upload *u)
+static void add_arrival(struct symbfile_upload *u)
 {
     struct symbfile_arrival arrival = {
         .place = u->head.place,
@@ -168,7 +168,7 @@ static void add_arrival(struct upload *u)
 
 static void end_receiving(void *arg)
 {
-    struct upload *u = arg;
+    struct symbfile_upload *u = arg;
     symbfile_part_free(u->part);
     EVP_MD_CTX_free(u->hash);
     if (u->fd >= 0) {
@@ -177,7 +177,7 @@ static void end_receiving(void *arg)
     }
 }
 
-static bool symbfile_step(struct upload *u, enum pool_job job, void (*work)(void *arg))
+static bool symbfile_step(struct symbfile_upload *u, enum pool_job job, void (*work)(void *arg))
 {
     struct sl_error error;
     enum sl_code code = pool_run(job, work, u, &error);
@@ -187,7 +187,7 @@ static bool symbfile_step(struct upload *u, enum pool_job job, void (*work)(void
 }
 
 /* False when the client is gone. */
-static bool add_to_set(struct upload *u)
+static bool add_to_set(struct symbfile_upload *u)
 {
     struct symbfile_lock lock;
     struct sl_error error;
@@ -207,7 +207,7 @@ static bool add_to_set(struct upload *u)
 }
 
 /* False when the server has answered or the client is gone. */
-static bool receive(struct http_exchange *x, struct upload *u)
+static bool receive(struct http_exchange *x, struct symbfile_upload *u)
 {
     if (!symbfile_step(u, POOL_IO, begin_receiving))
         return true;
@@ -233,7 +233,7 @@ static void reply_success(struct http_exchange *x)
     http_reply(x, 200, "application/json", SL_STR("{\"success\":true,\"status\":200}"));
 }
 
-static void count_part(const struct upload *u)
+static void count_part(const struct symbfile_upload *u)
 {
     const char *kind = symbfile_kind_names[u->head.kind];
     metric_add(METRIC_SYMBFILE_PARTS, 1, kind, "ok", NULL);
@@ -241,7 +241,7 @@ static void count_part(const struct upload *u)
     metric_add(METRIC_SYMBFILE_RECORDS, symbfile_part_records(u->part), kind, NULL, NULL);
 }
 
-static void log_part(const struct upload *u)
+static void log_part(const struct symbfile_upload *u)
 {
     char id[SL_FILE_ID_HEX];
     sl_file_id_format_hex(&u->head.place.file_id, id);
@@ -252,7 +252,7 @@ static void log_part(const struct upload *u)
         log_debug("symbfile", "a range longer than 32 bits was truncated", LOG_STR("file_id", id));
 }
 
-static void symbfile_take(struct http_exchange *x, struct upload *u)
+static void symbfile_take(struct http_exchange *x, struct symbfile_upload *u)
 {
     struct sl_str coding = http_header(x, "Content-Encoding");
     u->encoded = coding.data && !sl_str_equal_nocase(coding, SL_STR("identity"));
@@ -278,7 +278,7 @@ static void symbfile_take(struct http_exchange *x, struct upload *u)
 
 static void take_upload(struct http_exchange *x)
 {
-    struct upload *u = SL_ARENA_NEW(&x->arena, struct upload);
+    struct symbfile_upload *u = SL_ARENA_NEW(&x->arena, struct symbfile_upload);
     struct symbfile_failure failure = {0};
     if (!u) {
         symbfile_fail_by(&failure, SL_BUSY, "out of memory");

@@ -16,7 +16,7 @@
 
 enum { DEBUG_ID_DIGITS = 33, DAY_S = 24 * 60 * 60 };
 
-struct wanted {
+struct download_target {
     struct http_exchange *x;
     const struct config_store *config;
     bool is_try, in_try; /* is_try: the path begins with /try/; in_try: also search the try store */
@@ -51,7 +51,7 @@ static void allow_scripts(struct http_exchange *x)
                            "x-requested-with"));
 }
 
-static void download_finish(struct wanted *w)
+static void download_finish(struct download_target *w)
 {
     char text[40];
     allow_scripts(w->x);
@@ -63,7 +63,7 @@ static void download_finish(struct wanted *w)
         http_set_header(w->x, "Debug-Time", sl_str(kept));
 }
 
-static void not_found(struct wanted *w, const char *text)
+static void not_found(struct download_target *w, const char *text)
 {
     http_reply(w->x, 404, "text/html; charset=utf-8", sl_str(text));
     download_finish(w);
@@ -123,7 +123,7 @@ static bool takes_gzip(const struct http_exchange *x)
     return false;
 }
 
-static void send_file(struct wanted *w, struct download_file *file, const struct store_meta *meta)
+static void send_file(struct download_target *w, struct download_file *file, const struct store_meta *meta)
 {
     struct http_exchange *x = w->x;
     const char *type = uploads_media_type(w->config, w->name, &x->arena);
@@ -148,7 +148,7 @@ static void send_file(struct wanted *w, struct download_file *file, const struct
     download_finish(w);
 }
 
-static void redirect(struct wanted *w, const char *url)
+static void redirect(struct download_target *w, const char *url)
 {
     http_reply_empty(w->x, sl_str_equal(w->x->method, SL_STR("HEAD")) ? 200 : 302);
     http_set_header(w->x, "Location", sl_str(url));
@@ -165,7 +165,7 @@ static void answer_store_failure(struct http_exchange *x, enum sl_code code)
 }
 
 /* True if it was found, or an error is answered. */
-static bool try_part(struct wanted *w, enum store_part part)
+static bool try_part(struct download_target *w, enum store_part part)
 {
     struct http_exchange *x = w->x;
     struct sl_str name = uploads_name(&x->arena, w->scope, store_prefixes[part], w->key);
@@ -197,7 +197,7 @@ static bool try_part(struct wanted *w, enum store_part part)
     return true;
 }
 
-static bool try_extra(struct wanted *w)
+static bool try_extra(struct download_target *w)
 {
     const char *url;
     uint64_t begin = clock_mono_ns();
@@ -269,7 +269,7 @@ static struct sl_str query_text(const struct http_exchange *x)
 }
 
 /* True if it was found, or an error is answered. */
-static bool find_by_code(struct wanted *w)
+static bool find_by_code(struct download_target *w)
 {
     struct http_exchange *x = w->x;
     struct codeinfo_texts texts;
@@ -302,7 +302,7 @@ static bool find_by_code(struct wanted *w)
 
 /* ---- downloads ---- */
 
-static bool is_ignored(const struct wanted *w)
+static bool is_ignored(const struct download_target *w)
 {
     bool zeros = w->id.size == DEBUG_ID_DIGITS;
     for (size_t i = 0; i < w->id.size; i++)
@@ -315,18 +315,18 @@ static bool is_ignored(const struct wanted *w)
     return true;
 }
 
-static bool try_parts(struct wanted *w)
+static bool try_parts(struct download_target *w)
 {
     return try_part(w, STORE_REGULAR) || (w->in_try && try_part(w, STORE_TRY));
 }
 
-static bool is_by_code(const struct wanted *w)
+static bool is_by_code(const struct download_target *w)
 {
     return sl_str_ends(w->name, SL_STR(".sym")) && w->id.size < DEBUG_ID_DIGITS;
 }
 
 /* Calls `try` for each scope that the request may read, then for the shared one. */
-static bool try_scopes(struct wanted *w, bool (*try)(struct wanted *w))
+static bool try_scopes(struct download_target *w, bool (*try)(struct download_target *w))
 {
     for (size_t i = 0; i < w->scope_count; i++) {
         w->scope = w->scopes[i];
@@ -343,13 +343,13 @@ static void download_serve(struct http_exchange *x, bool is_try)
     const struct config *config = config_retain(service->config);
     const struct mozilla_token *token;
     uint64_t begin = clock_mono_ns();
-    struct wanted w = {.x = x,
-                       .config = &config->mozilla.store,
-                       .is_try = is_try,
-                       .in_try = is_try || has_query(x, "try"),
-                       .file = x->captures[0],
-                       .id = x->captures[1],
-                       .name = x->captures[2]};
+    struct download_target w = {.x = x,
+                                .config = &config->mozilla.store,
+                                .is_try = is_try,
+                                .in_try = is_try || has_query(x, "try"),
+                                .file = x->captures[0],
+                                .id = x->captures[1],
+                                .name = x->captures[2]};
     if (!uploads_token(x, &token)) {
         /* answered */
     } else if (!uploads_make_key(&x->arena, x->captures, &w.key)) {

@@ -43,7 +43,7 @@ static enum sl_code member_scan_begin(struct member_scan *p, struct member_job *
 
 /* ---- checking ---- */
 
-struct checking {
+struct member_checking {
     struct member_job *job;
     struct member_scan scan;
     EVP_MD_CTX *hash;
@@ -51,7 +51,7 @@ struct checking {
     size_t tail_size;
 };
 
-static bool has_text(struct checking *c, const void *data, size_t size)
+static bool has_text(struct member_checking *c, const void *data, size_t size)
 {
     const struct config_store *config = c->job->archive->config;
     for (size_t i = 0; i < config->disallowed_snippet_count; i++) {
@@ -65,7 +65,7 @@ static bool has_text(struct checking *c, const void *data, size_t size)
 }
 
 /* Also searches across the boundaries of pieces, for texts of up to OVERLAP bytes. */
-static bool is_allowed(struct checking *c, struct sl_bytes piece)
+static bool is_allowed(struct member_checking *c, struct sl_bytes piece)
 {
     size_t begin = piece.size < OVERLAP ? piece.size : OVERLAP;
     memcpy(c->tail + c->tail_size, piece.data, begin);
@@ -79,7 +79,7 @@ static bool is_allowed(struct checking *c, struct sl_bytes piece)
 
 static bool check_piece(void *arg, struct sl_bytes piece, uint64_t used)
 {
-    struct checking *c = arg;
+    struct member_checking *c = arg;
     c->job->member->used = used;
     if (EVP_DigestUpdate(c->hash, piece.data, piece.size) != 1)
         return false;
@@ -90,7 +90,7 @@ static bool check_piece(void *arg, struct sl_bytes piece, uint64_t used)
 void member_check(void *arg)
 {
     struct member_job *job = arg;
-    struct checking c = {.job = job, .hash = EVP_MD_CTX_new()};
+    struct member_checking c = {.job = job, .hash = EVP_MD_CTX_new()};
     struct sl_zip_sink sink = {check_piece, &c};
     if (!c.hash || EVP_DigestInit_ex(c.hash, EVP_md5(), NULL) != 1)
         job->code = sl_fail(&job->error, SL_BUSY, "out of memory");

@@ -10,7 +10,7 @@
 #include "core/metrics.h"
 #include "core/pool.h"
 
-struct publishing {
+struct uploads_publishing {
     struct archive *archive;
     enum store_part part;
     size_t next;
@@ -56,7 +56,7 @@ enum sl_code uploads_find_same(const struct config_store *config, const char *sc
 
 /* ---- one member ---- */
 
-static enum sl_code publish_put(struct publishing *p, struct member_job *job, struct sl_arena *arena)
+static enum sl_code publish_put(struct uploads_publishing *p, struct member_job *job, struct sl_arena *arena)
 {
     static const char *const info_prefixes[STORE_PARTS] = {"codeinfo/", "try/codeinfo/"};
     struct sl_str name = uploads_name(arena, p->archive->scope, store_prefixes[p->part], job->member->key);
@@ -83,7 +83,7 @@ static void discard_work(void *arg)
     store_work_discard(&((struct member_job *)arg)->work);
 }
 
-static enum sl_code publish_write(struct publishing *p, struct member_job *job)
+static enum sl_code publish_write(struct uploads_publishing *p, struct member_job *job)
 {
     struct sl_arena arena = {0};
     uint64_t begin = clock_mono_ns();
@@ -105,7 +105,7 @@ static enum sl_code publish_write(struct publishing *p, struct member_job *job)
     return code;
 }
 
-static enum sl_code publish_member(struct publishing *p, struct archive_member *member, struct sl_error *error)
+static enum sl_code publish_member(struct uploads_publishing *p, struct archive_member *member, struct sl_error *error)
 {
     enum uploads_found found = UPLOADS_FOUND_NONE;
     enum sl_code code =
@@ -139,7 +139,7 @@ static void count_member(const struct archive_member *member, enum sl_code code,
 
 static void publish_some(void *arg)
 {
-    struct publishing *p = arg;
+    struct uploads_publishing *p = arg;
     while (p->next < p->archive->count && p->code == SL_OK && !fiber_cancelled()) {
         struct sl_error error = {0};
         uint64_t begin = clock_mono_ns();
@@ -173,7 +173,7 @@ static enum sl_code publish_invalidate(const struct archive *archive, struct sl_
 enum sl_code uploads_publish_one(struct archive *archive, enum store_part part, struct member_job *job,
                                  struct sl_error *error)
 {
-    struct publishing p = {.archive = archive, .part = part};
+    struct uploads_publishing p = {.archive = archive, .part = part};
     struct sl_error forgetting;
     enum sl_code code = publish_put(&p, job, archive->arena);
     if (code == SL_OK &&
@@ -188,7 +188,7 @@ enum sl_code uploads_publish_one(struct archive *archive, enum store_part part, 
 
 enum sl_code uploads_publish(struct archive *archive, enum store_part part, struct sl_error *error)
 {
-    struct publishing p = {.archive = archive, .part = part};
+    struct uploads_publishing p = {.archive = archive, .part = part};
     unsigned workers = archive->config->workers ? archive->config->workers : loop_pool_threads();
     size_t helpers = archive->count < workers ? archive->count : workers;
     bool whole = fiber_run_workers(publish_some, &p, helpers ? helpers - 1 : 0);

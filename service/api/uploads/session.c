@@ -276,7 +276,7 @@ static void reply_incomplete(struct http_exchange *x, const struct session *s)
         http_set_header(x, "Range", sl_str(kept));
 }
 
-struct piece {
+struct session_piece {
     bool asks; /* asks how much has arrived */
     uint64_t first, last, total;
     bool has_total;
@@ -301,9 +301,9 @@ static bool take_char(struct sl_str *text, char c)
 }
 
 /* "bytes a-b/total"; a-b and total may each be an asterisk. */
-static bool read_piece(struct sl_str text, struct piece *piece)
+static bool read_piece(struct sl_str text, struct session_piece *piece)
 {
-    *piece = (struct piece){0};
+    *piece = (struct session_piece){0};
     if (!sl_str_starts(text, SL_STR("bytes ")))
         return false;
     text = (struct sl_str){text.data + 6, text.size - 6};
@@ -348,7 +348,7 @@ static bool session_open(struct session *s)
 
 /* Appends a piece. If it does not start where the last one ended, answers how much has arrived. */
 static void session_piece(struct http_exchange *x, struct session *s, const struct config *config,
-                          const struct piece *piece, int body)
+                          const struct session_piece *piece, int body)
 {
     struct session_append append = {.from = body, .at = s->received, .size = piece->last - piece->first + 1};
     if (piece->first != s->received) {
@@ -374,7 +374,7 @@ static void session_piece(struct http_exchange *x, struct session *s, const stru
 static void session_take(struct http_exchange *x, struct session *s, const struct config *config)
 {
     struct sl_str range = http_header(x, "content-range");
-    struct piece piece;
+    struct session_piece piece;
     int body = -1;
     if (range.data && !read_piece(range, &piece)) {
         uploads_reply_error(x, 400, SL_STR("malformed Content-Range"));

@@ -123,7 +123,7 @@ static int bundle_publish(const char *path, struct sl_bytes bytes)
     return output_file_put(path, bytes, &error) == SL_OK ? 0 : report_error(1, error.message, NULL);
 }
 
-static void report_object(struct bundling *b, const char *input, const char *output, const struct packing *p,
+static void report_object(struct bundling *b, const char *input, const char *output, const struct bundle_packing *p,
                           const struct sl_object_info *info)
 {
     char id[SL_DEBUG_ID_TEXT];
@@ -147,7 +147,7 @@ static void report_object(struct bundling *b, const char *input, const char *out
     sl_json_end_object(&b->w);
 }
 
-static void print_object(struct bundling *b, const char *input, const char *output, const struct packing *p)
+static void print_object(struct bundling *b, const char *input, const char *output, const struct bundle_packing *p)
 {
     for (size_t i = 0; b->list && i < p->packed_count; i++) {
         sl_buf_str(&b->out, p->packed[i]);
@@ -175,7 +175,7 @@ static enum sl_code bundle_finish(struct sl_bundle_writer *writer, const char *p
 
 /* ---- one object ---- */
 
-static int write_mapping(struct bundling *b, struct packing *p, const struct source_paths *paths,
+static int write_mapping(struct bundling *b, struct bundle_packing *p, const struct source_paths *paths,
                          const struct sl_debug_id *id)
 {
     const char *path = option_value(b->o, "il2cpp-mapping", NULL);
@@ -195,8 +195,8 @@ static bool is_free(struct bundling *b, const char *output)
     return kept && sl_map_slot(&b->written, sl_str(kept), &made) && made;
 }
 
-static int write_bundle(struct bundling *b, const char *path, struct input *input, size_t slice, struct packing *p,
-                        struct sl_buf *bytes)
+static int write_bundle(struct bundling *b, const char *path, struct input *input, size_t slice,
+                        struct bundle_packing *p, struct sl_buf *bytes)
 {
     const struct sl_object_info *info = sl_object_info(input->object);
     struct sl_error error = {0};
@@ -230,7 +230,7 @@ static int bundle_object(struct bundling *b, const char *path, struct input *inp
     struct sl_buf bytes = {0};
     enum sl_code code = source_paths_read(input, &paths, &error);
     int status = code == SL_OK ? 0 : report_file_error(path, code, &error);
-    struct packing p = {
+    struct bundle_packing p = {
         .roots = b->roots,
         .root_count = b->root_count,
         .max_size = b->max_size,
@@ -255,7 +255,7 @@ static int bundle_object(struct bundling *b, const char *path, struct input *inp
 }
 
 /* Reports skipped files that matter: precompiled headers, embedded and oversized sources. */
-static void tell_skipped(const struct packing *p, const struct skipped *skipped)
+static void tell_skipped(const struct bundle_packing *p, const struct skipped *skipped)
 {
     static const char *const sentences[][2] = {{"precompiled header", "Skipping precompiled header: "},
                                                {"embedded source", "Skipping embedded source file: "}};
@@ -271,7 +271,7 @@ enum sl_code bundle_object_sources(const char *path, struct input *input, bool t
                                    struct sl_error *error)
 {
     struct source_paths paths;
-    struct packing p = {.max_size = UINT64_C(10) << 20, .writer = sl_bundle_writer_new(bytes)};
+    struct bundle_packing p = {.max_size = UINT64_C(10) << 20, .writer = sl_bundle_writer_new(bytes)};
     enum sl_code code = source_paths_read(input, &paths, error);
     if (code == SL_OK && !p.writer)
         code = sl_fail(error, SL_BUSY, "out of memory");

@@ -32,7 +32,7 @@ struct root { /* a path prefix to replace: sources below `from` have moved to `t
     struct sl_str from, to;
 };
 
-struct packing {
+struct bundle_packing {
     /* options */
     const struct root *roots;
     size_t root_count;
@@ -54,14 +54,14 @@ struct packing {
     bool failed;           /* out of memory */
 };
 
-void pack_sources(struct packing *p, const struct source_paths *paths);
-void packing_free(struct packing *p);
+void pack_sources(struct bundle_packing *p, const struct source_paths *paths);
+void packing_free(struct bundle_packing *p);
 
 /* Reads the regular file `path` into `out`, which is emptied first. NULL, or the reason why it cannot be read (a constant). */
 const char *read_source(const char *path, uint64_t max_size, struct sl_buf *out);
 
 /* Writes the il2cpp line mapping of the sources (source/il2cpp.h) as JSON: false when it is empty. */
-bool pack_line_mapping(struct packing *p, const struct source_paths *paths, const struct sl_debug_id *id,
+bool pack_line_mapping(struct bundle_packing *p, const struct source_paths *paths, const struct sl_debug_id *id,
                        struct sl_buf *json);
 
 /* ---- jvm.c ---- */

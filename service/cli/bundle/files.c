@@ -10,7 +10,7 @@
 
 static const uint64_t max_embedded = UINT64_C(64) << 20; /* bytes per source */
 
-struct collector {
+struct bundle_collector {
     struct sl_function_sink sink;
     struct source_paths *paths;
     struct sl_buf path;
@@ -33,7 +33,7 @@ static struct source_path *bundle_files_add(struct source_paths *paths, struct s
     return known;
 }
 
-static struct source_path *bundle_files_add_file(struct collector *c, const struct sl_file *file)
+static struct source_path *bundle_files_add_file(struct bundle_collector *c, const struct sl_file *file)
 {
     sl_buf_clear(&c->path);
     sl_path_full(&c->path, file->comp_dir, file->directory, file->name);
@@ -44,7 +44,7 @@ static struct source_path *bundle_files_add_file(struct collector *c, const stru
 static enum sl_code bundle_files_consume(struct sl_function_sink *sink, const struct sl_function_batch *batch,
                                          struct sl_error *error)
 {
-    struct collector *c = (struct collector *)sink;
+    struct bundle_collector *c = (struct bundle_collector *)sink;
     for (size_t i = 0; i < batch->file_count && !c->paths->failed; i++)
         bundle_files_add_file(c, &batch->files[i]);
     return c->paths->failed ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
@@ -52,7 +52,7 @@ static enum sl_code bundle_files_consume(struct sl_function_sink *sink, const st
 
 static bool add_text(void *arg, const struct sl_file *file, struct sl_bytes text)
 {
-    struct collector *c = arg;
+    struct bundle_collector *c = arg;
     struct source_path *path = bundle_files_add_file(c, file);
     if (path && !path->text.data)
         path->text = text;
@@ -109,7 +109,7 @@ static void sort(struct source_paths *paths)
 enum sl_code source_paths_read(struct input *input, struct source_paths *paths, struct sl_error *error)
 {
     *paths = (struct source_paths){.count = 0};
-    struct collector c = {.sink = {.consume = bundle_files_consume}, .paths = paths};
+    struct bundle_collector c = {.sink = {.consume = bundle_files_consume}, .paths = paths};
     struct sl_bytes ppdb;
     enum sl_code code = input_read_functions(input, threads_parallel(0), &c.sink, error);
     if (code == SL_NOT_FOUND)

@@ -18,14 +18,14 @@ static const char *const suffixes[] = {".java", ".kt", ".scala", ".sc",  ".groov
 static const char *const languages[] = {"java", "kotlin", "scala", "groovy", "clojure"};
 static const char *const output_directories[] = {"build", "out", "target", "bin"};
 
-struct rule {            /* a line of a .gitignore file, or an --exclude */
-    struct rule *next;   /* the rules before it, which have lower precedence */
-    const char *pattern; /* relative to the rule's directory */
-    size_t directory;    /* length of the rule's directory in paths, including its slash */
+struct bundle_rule {          /* a line of a .gitignore file, or an --exclude */
+    struct bundle_rule *next; /* the rules before it, which have lower precedence */
+    const char *pattern;      /* relative to the rule's directory */
+    size_t directory;         /* length of the rule's directory in paths, including its slash */
     bool negated, directories_only, anchored;
 };
 
-struct walk {
+struct jvm_source_walk {
     struct sl_arena arena;
     const char *top;
     struct sl_str *paths; /* of sources, relative to `top` */
@@ -63,9 +63,9 @@ static bool matches(const char *pattern, const char *path, unsigned depth)
     return last || ends ? last && ends : matches(pattern + size + 1, path + length + 1, depth + 1);
 }
 
-static bool is_ignored(const struct rule *rules, const char *path, bool directory)
+static bool is_ignored(const struct bundle_rule *rules, const char *path, bool directory)
 {
-    for (const struct rule *r = rules; r; r = r->next) {
+    for (const struct bundle_rule *r = rules; r; r = r->next) {
         const char *below = path + r->directory, *name = strrchr(below, '/');
         if (r->directories_only && !directory)
             continue;
@@ -75,9 +75,9 @@ static bool is_ignored(const struct rule *rules, const char *path, bool director
     return false;
 }
 
-static void add_rule(struct walk *w, struct rule **rules, struct sl_str line, size_t directory)
+static void add_rule(struct jvm_source_walk *w, struct bundle_rule **rules, struct sl_str line, size_t directory)
 {
-    struct rule rule = {.next = *rules, .directory = directory};
+    struct bundle_rule rule = {.next = *rules, .directory = directory};
     while (line.size && (line.data[line.size - 1] == '\r' || line.data[line.size - 1] == ' '))
         line.size--;
     if (!line.size || line.data[0] == '#' || line.size >= MAX_PATTERN)
@@ -93,7 +93,7 @@ static void add_rule(struct walk *w, struct rule **rules, struct sl_str line, si
     rule.anchored = line.size && memchr(line.data, '/', line.size);
     if (sl_str_starts(line, SL_STR("/")))
         line = (struct sl_str){line.data + 1, line.size - 1};
-    struct rule *kept = line.size ? SL_ARENA_NEW(&w->arena, struct rule) : NULL;
+    struct bundle_rule *kept = line.size ? SL_ARENA_NEW(&w->arena, struct bundle_rule) : NULL;
     rule.pattern = kept ? sl_arena_strndup(&w->arena, line.data, line.size) : NULL;
     if (!rule.pattern)
         return;
@@ -101,7 +101,7 @@ static void add_rule(struct walk *w, struct rule **rules, struct sl_str line, si
     *rules = kept;
 }
 
-static void read_rules(struct walk *w, struct rule **rules, const char *directory)
+static void read_rules(struct jvm_source_walk *w, struct bundle_rule **rules, const char *directory)
 {
     struct sl_buf text = {0};
     char path[4096];
@@ -148,7 +148,7 @@ static bool is_source(struct sl_str name)
     return false;
 }
 
-static void add_path(struct walk *w, const char *path)
+static void add_path(struct jvm_source_walk *w, const char *path)
 {
     char *copy = sl_arena_strndup(&w->arena, path, strlen(path));
     if (copy && w->count == w->capacity) {
@@ -163,10 +163,11 @@ static void add_path(struct walk *w, const char *path)
 }
 
 /* Walks a directory below `top`. `directory` is empty or ends with a slash. */
-static void bundle_jvm_walk(struct walk *w, const char *directory, const struct rule *outer, unsigned depth)
+static void bundle_jvm_walk(struct jvm_source_walk *w, const char *directory, const struct bundle_rule *outer,
+                            unsigned depth)
 {
     char path[4096];
-    struct rule *rules = (struct rule *)outer;
+    struct bundle_rule *rules = (struct bundle_rule *)outer;
     struct dirent *entry;
     DIR *dir = snprintf(path, sizeof path, "%s/%s", w->top, directory) < (int)sizeof path ? opendir(path) : NULL;
     read_rules(w, &rules, directory);
@@ -193,7 +194,7 @@ static void bundle_jvm_walk(struct walk *w, const char *directory, const struct 
 
 /* ---- packing ---- */
 
-static struct sl_str make_url(struct walk *w, struct sl_str path)
+static struct sl_str make_url(struct jvm_source_walk *w, struct sl_str path)
 {
     const char *rest = behind_source_root(path.data);
     struct sl_buf url = {0};
@@ -207,7 +208,7 @@ static struct sl_str make_url(struct walk *w, struct sl_str path)
     return kept;
 }
 
-static void bundle_jvm_pack(struct walk *w, uint64_t max_size, bool verbose, struct sl_bundle_writer *writer,
+static void bundle_jvm_pack(struct jvm_source_walk *w, uint64_t max_size, bool verbose, struct sl_bundle_writer *writer,
                             size_t *count)
 {
     struct sl_map urls = {0};
@@ -240,8 +241,8 @@ static void bundle_jvm_pack(struct walk *w, uint64_t max_size, bool verbose, str
 int bundle_jvm(const char *directory, const char *const *exclude, size_t exclude_count, uint64_t max_size, bool verbose,
                struct sl_bundle_writer *writer, size_t *count)
 {
-    struct walk w = {.top = directory};
-    struct rule *rules = NULL;
+    struct jvm_source_walk w = {.top = directory};
+    struct bundle_rule *rules = NULL;
     struct stat st;
     char message[4200];
     bool exists = stat(directory, &st) == 0;

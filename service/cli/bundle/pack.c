@@ -36,7 +36,7 @@ const char *read_source(const char *path, uint64_t max_size, struct sl_buf *out)
 
 /* ---- lists ---- */
 
-static bool room(struct packing *p, void *array, size_t *capacity, size_t count, size_t size)
+static bool room(struct bundle_packing *p, void *array, size_t *capacity, size_t count, size_t size)
 {
     void **items = array;
     if (count < *capacity)
@@ -52,7 +52,7 @@ static bool room(struct packing *p, void *array, size_t *capacity, size_t count,
     return true;
 }
 
-static void skip(struct packing *p, struct sl_str path, const char *reason)
+static void skip(struct bundle_packing *p, struct sl_str path, const char *reason)
 {
     if (p->verbose)
         print_note("Skipped file " SL_STR_FMT " due to: %s\n", SL_STR_ARG(path), reason);
@@ -60,7 +60,7 @@ static void skip(struct packing *p, struct sl_str path, const char *reason)
         p->skipped[p->skipped_count++] = (struct skipped){path, reason};
 }
 
-static void bundle_pack_pack(struct packing *p, struct sl_str path, struct sl_bytes text)
+static void bundle_pack_pack(struct bundle_packing *p, struct sl_str path, struct sl_bytes text)
 {
     struct sl_str as_text = {(const char *)text.data, text.size};
     if (!sl_str_is_utf8(as_text)) {
@@ -75,7 +75,7 @@ static void bundle_pack_pack(struct packing *p, struct sl_str path, struct sl_by
 
 /* ---- local paths ---- */
 
-static const char *local_path(struct packing *p, struct sl_str path)
+static const char *local_path(struct bundle_packing *p, struct sl_str path)
 {
     for (size_t i = 0; i < p->root_count; i++) {
         const struct root *root = &p->roots[i];
@@ -96,7 +96,7 @@ static const char *local_path(struct packing *p, struct sl_str path)
     return sl_arena_strndup(&p->arena, path.data, path.size);
 }
 
-static const char *read_path(struct packing *p, struct sl_str path)
+static const char *read_path(struct bundle_packing *p, struct sl_str path)
 {
     const char *local = local_path(p, path);
     return local ? read_source(local, p->max_size, &p->scratch) : "out of memory";
@@ -109,7 +109,7 @@ static const char *reason_of_name(struct sl_str path)
     return sl_str_ends(path, SL_STR(".pch")) ? "precompiled header" : NULL;
 }
 
-static void pack_path(struct packing *p, const struct source_path *source)
+static void pack_path(struct bundle_packing *p, const struct source_path *source)
 {
     const char *reason = reason_of_name(source->path);
     if (!reason && source->text.data && p->embedded) {
@@ -126,7 +126,7 @@ static void pack_path(struct packing *p, const struct source_path *source)
 
 /* ---- C# sources of il2cpp's generated C++ ---- */
 
-static bool is_new(struct packing *p, struct sl_str path)
+static bool is_new(struct bundle_packing *p, struct sl_str path)
 {
     bool made = false;
     void **slot = sl_map_slot(&p->seen, path, &made);
@@ -138,7 +138,7 @@ static bool is_new(struct packing *p, struct sl_str path)
 }
 
 struct csharp {
-    struct packing *p;
+    struct bundle_packing *p;
     struct source_path *items;
     size_t count, capacity;
 };
@@ -162,7 +162,7 @@ static int by_path(const void *left, const void *right)
     return sl_str_compare(((const struct source_path *)left)->path, ((const struct source_path *)right)->path);
 }
 
-static void pack_csharp(struct packing *p, const struct source_paths *paths)
+static void pack_csharp(struct bundle_packing *p, const struct source_paths *paths)
 {
     struct csharp c = {.p = p};
     for (size_t i = 0; i < paths->count; i++)
@@ -177,7 +177,7 @@ static void pack_csharp(struct packing *p, const struct source_paths *paths)
     free(c.items);
 }
 
-void pack_sources(struct packing *p, const struct source_paths *paths)
+void pack_sources(struct bundle_packing *p, const struct source_paths *paths)
 {
     for (size_t i = 0; i < paths->count && !p->failed; i++)
         pack_path(p, &paths->items[i]);
@@ -185,7 +185,7 @@ void pack_sources(struct packing *p, const struct source_paths *paths)
         pack_csharp(p, paths);
 }
 
-void packing_free(struct packing *p)
+void packing_free(struct bundle_packing *p)
 {
     free(p->packed);
     free(p->skipped);
@@ -202,7 +202,7 @@ struct mark {
 };
 
 struct marks {
-    struct packing *p;
+    struct bundle_packing *p;
     struct mark *items;
     size_t count, capacity;
 };
@@ -251,7 +251,7 @@ static void write_id(struct sl_json_writer *w, const struct sl_debug_id *id)
     sl_json_end_object(w);
 }
 
-bool pack_line_mapping(struct packing *p, const struct source_paths *paths, const struct sl_debug_id *id,
+bool pack_line_mapping(struct bundle_packing *p, const struct source_paths *paths, const struct sl_debug_id *id,
                        struct sl_buf *json)
 {
     struct marks marks = {.p = p};

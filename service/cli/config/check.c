@@ -14,11 +14,11 @@ struct checked { /* a configuration file */
     struct config *config; /* NULL: loading failed */
     struct sl_arena arena;
     struct value_problems problems;
-    struct source_list symbols;
+    struct locator_source_list symbols;
     struct sl_error error;
 };
 
-struct check {
+struct config_check {
     const struct options *o;
     bool user;
     struct checked files[MAX_FILES];
@@ -37,13 +37,13 @@ static void check_symbols(struct checked *file)
 {
     struct value at = config_place(file->config, "symbols");
     struct sl_error error;
-    file->symbols = (struct source_list){.arena = &file->arena, .network = true};
+    file->symbols = (struct locator_source_list){.arena = &file->arena, .network = true};
     for (size_t i = 0; i < file->config->symbol_count; i++)
         if (source_list_symbols(&file->symbols, file->config->symbols[i].data, &error) != SL_OK)
             value_problem(&file->problems, &at, false, "symbols", "%s", error.message);
 }
 
-static void check_file(const struct check *c, struct checked *file)
+static void check_file(const struct config_check *c, struct checked *file)
 {
     file->problems.arena = &file->arena;
     enum sl_code code = c->user && file->path
@@ -58,7 +58,7 @@ static void check_file(const struct check *c, struct checked *file)
 }
 
 /* Checks the connections of files without errors; the others may lack the addresses. */
-static void check_connections(struct check *c)
+static void check_connections(struct config_check *c)
 {
     struct connect_target targets[MAX_FILES];
     size_t count = 0;
@@ -75,7 +75,7 @@ static void check_connections(struct check *c)
         config_check_connections(targets, count, server_verbosity(c->o));
 }
 
-static void find_files(struct check *c, const char *given)
+static void find_files(struct config_check *c, const char *given)
 {
     const char *usual = option_value(c->o, "config", server_environment("SYMLOOM_CONFIG"));
     const char *path = given ? given : usual;
@@ -121,7 +121,7 @@ static void put_problems(const struct checked *file, struct sl_json_writer *w)
 }
 
 /* Prints the problems. If a file is unreadable, the caller reports that, and there is no JSON array. */
-static void print_problems(const struct check *c, bool unreadable, bool found)
+static void print_problems(const struct config_check *c, bool unreadable, bool found)
 {
     struct sl_buf text = {0};
     struct sl_json_writer w = sl_json_writer(&text);
@@ -145,7 +145,7 @@ static void print_problems(const struct check *c, bool unreadable, bool found)
 
 int config_check(const struct options *o, const char *path)
 {
-    struct check c = {.o = o, .user = option_given(o, "user")};
+    struct config_check c = {.o = o, .user = option_given(o, "user")};
     struct progress progress;
     bool unreadable = false, errors = false, warnings = false;
     if (option_given(o, "connect") && !server_may_connect(o))

@@ -59,7 +59,7 @@ static const struct option_spec specs[] = {
 
 enum { MAX_STORE_PATH = 4096 };
 
-struct dump {
+struct dump_syms_run {
     const struct options *o;
     struct path_mapping *mapping;
     const char **paths;       /* one per module */
@@ -83,7 +83,7 @@ bool dump_warns(const struct options *o)
 
 static bool write_text(void *arg, struct sl_str text)
 {
-    struct dump *d = arg;
+    struct dump_syms_run *d = arg;
     bool ok = !d->to_stdout || output_write(text);
     ok = (!d->to_file || output_file_write(&d->file, text)) && ok;
     return (!d->to_store || output_file_write(&d->store, text)) && ok;
@@ -97,7 +97,7 @@ static struct sl_str without_pdb(struct sl_str name)
     return (struct sl_str){name.data, name.size - (pdb ? 4 : 0)};
 }
 
-static int open_store(struct dump *d, struct sl_str module, struct sl_str id)
+static int open_store(struct dump_syms_run *d, struct sl_str module, struct sl_str id)
 {
     char path[MAX_STORE_PATH];
     struct sl_error error;
@@ -200,7 +200,7 @@ static bool is_of_group(const struct dump_module *m, const struct dump_module *f
 }
 
 /* Writes STACK records of the first module in the group that has any. */
-static enum sl_code write_stack(struct dump *d, const struct dump_module *first, struct sl_error *error)
+static enum sl_code write_stack(struct dump_syms_run *d, const struct dump_module *first, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
     bool written = false;
@@ -210,7 +210,7 @@ static enum sl_code write_stack(struct dump *d, const struct dump_module *first,
     return code;
 }
 
-static bool has_stack(const struct dump *d, const struct dump_module *first)
+static bool has_stack(const struct dump_syms_run *d, const struct dump_module *first)
 {
     bool found = false;
     for (const struct dump_module *m = first; m < d->modules + d->count && !found; m++)
@@ -252,7 +252,7 @@ static int report_nothing(const struct dump_module *m)
 }
 
 /* If one file of the group is the program, relates the others to it: their code may have other addresses. */
-static void relate_group(struct dump *d, const struct dump_module *first)
+static void relate_group(struct dump_syms_run *d, const struct dump_module *first)
 {
     const struct sl_object *program = NULL;
     struct sl_bytes code;
@@ -269,7 +269,7 @@ static void relate_group(struct dump *d, const struct dump_module *first)
 }
 
 /* Warns of what the files of the group lack; not of files without functions, such as a stripped program, if another one has some. */
-static void warn_group(const struct dump *d, const struct dump_module *first)
+static void warn_group(const struct dump_syms_run *d, const struct dump_module *first)
 {
     bool any_has_functions = false;
     for (const struct dump_module *m = first; m < d->modules + d->count && !any_has_functions; m++)
@@ -280,8 +280,8 @@ static void warn_group(const struct dump *d, const struct dump_module *first)
 }
 
 /* Writes the modules with the same id as one symbol file. */
-static int write_group(struct dump *d, struct sl_breakpad_writer *w, struct dump_module *first, struct sl_str id,
-                       struct sl_str name, struct sl_arena *arena)
+static int write_group(struct dump_syms_run *d, struct sl_breakpad_writer *w, struct dump_module *first,
+                       struct sl_str id, struct sl_str name, struct sl_arena *arena)
 {
     struct sl_error error = {0};
     enum sl_code code = SL_OK;
@@ -313,7 +313,7 @@ static int write_group(struct dump *d, struct sl_breakpad_writer *w, struct dump
     return report_file_error(first->main.path, code, &error);
 }
 
-static int dump_module(struct dump *d, struct dump_module *first)
+static int dump_module(struct dump_syms_run *d, struct dump_module *first)
 {
     struct sl_arena arena = {0};
     struct dump_header header;
@@ -357,7 +357,7 @@ static int dump_module(struct dump *d, struct dump_module *first)
 
 /* ---- the command ---- */
 
-static bool is_repeated(const struct dump *d, size_t index)
+static bool is_repeated(const struct dump_syms_run *d, size_t index)
 {
     const struct sl_debug_id *id = &d->modules[index].id;
     for (size_t i = 0; i < index && !sl_debug_id_is_nil(id); i++)
@@ -367,7 +367,7 @@ static bool is_repeated(const struct dump *d, size_t index)
 }
 
 /* Directories after the first argument hold debug files, as in Breakpad's dump_syms. False when out of memory. */
-static bool split_arguments(struct dump *d)
+static bool split_arguments(struct dump_syms_run *d)
 {
     const char *given = option_value(d->o, "debug-file", NULL);
     size_t count = d->o->argument_count, directories = 0;
@@ -386,7 +386,7 @@ static bool split_arguments(struct dump *d)
     return true;
 }
 
-static int dump_all(struct dump *d)
+static int dump_all(struct dump_syms_run *d)
 {
     int status = 0;
     if (!split_arguments(d))
@@ -409,7 +409,7 @@ static int dump_all(struct dump *d)
     return status;
 }
 
-static int dump_to(struct dump *d)
+static int dump_to(struct dump_syms_run *d)
 {
     struct sl_error error;
     const char *output = option_value(d->o, "output", NULL);
@@ -452,7 +452,7 @@ static bool is_info(const char *text)
 
 static int dump_syms_run(const struct options *o)
 {
-    struct dump dump = {.o = o};
+    struct dump_syms_run dump = {.o = o};
     const char *extra = option_value(o, "extra-info", NULL);
     uint64_t jobs;
     if (!option_number(o, "jobs", &jobs))

@@ -20,26 +20,26 @@
 
 enum { MAX_GROUPS = 100 };
 
-struct piece {
+struct mapping_piece {
     enum { PIECE_TEXT, PIECE_GROUP, PIECE_DIGEST, PIECE_UPPER_DIGEST } kind;
     unsigned group;
     struct sl_str text;
 };
 
-struct rule {
+struct path_mapping_rule {
     pcre2_code *source;
-    struct piece *pieces;
+    struct mapping_piece *pieces;
     size_t piece_count;
     struct sl_str *files; /* restricts the rule to these paths; empty: all paths */
     size_t file_count;
-    struct rule *next;
+    struct path_mapping_rule *next;
 };
 
 struct path_mapping {
     const struct options *o;
     struct sl_arena arena;
     struct sl_map variables; /* name -> struct sl_str */
-    struct rule *rules, **last;
+    struct path_mapping_rule *rules, **last;
     struct sl_buf scratch;
 };
 
@@ -60,35 +60,35 @@ static bool set_variable(struct path_mapping *m, struct sl_str name, struct sl_s
 
 /* ---- reading ---- */
 
-static bool parse_action(const struct path_mapping *m, struct sl_str name, struct piece *piece)
+static bool parse_action(const struct path_mapping *m, struct sl_str name, struct mapping_piece *piece)
 {
     uint64_t group;
     const struct sl_str *variable = sl_map_get(&m->variables, name);
     if (sl_parse_u64(name, &group) && group < MAX_GROUPS)
-        *piece = (struct piece){.kind = PIECE_GROUP, .group = (unsigned)group};
+        *piece = (struct mapping_piece){.kind = PIECE_GROUP, .group = (unsigned)group};
     else if (sl_str_equal(name, SL_STR("digest")))
-        *piece = (struct piece){.kind = PIECE_DIGEST};
+        *piece = (struct mapping_piece){.kind = PIECE_DIGEST};
     else if (sl_str_equal(name, SL_STR("DIGEST")))
-        *piece = (struct piece){.kind = PIECE_UPPER_DIGEST};
+        *piece = (struct mapping_piece){.kind = PIECE_UPPER_DIGEST};
     else if (variable)
-        *piece = (struct piece){.kind = PIECE_TEXT, .text = *variable};
+        *piece = (struct mapping_piece){.kind = PIECE_TEXT, .text = *variable};
     else
         return false;
     return true;
 }
 
-static int parse_destination(struct path_mapping *m, struct rule *rule, const char *text)
+static int parse_destination(struct path_mapping *m, struct path_mapping_rule *rule, const char *text)
 {
-    rule->pieces = SL_ARENA_ARRAY(&m->arena, struct piece, strlen(text) + 1);
+    rule->pieces = SL_ARENA_ARRAY(&m->arena, struct mapping_piece, strlen(text) + 1);
     struct sl_str kept = dump_mapping_keep(m, sl_str(text));
     if (!rule->pieces || !kept.data)
         return report_no_memory();
     for (const char *at = kept.data, *end = at + kept.size; at < end;) {
         const char *close = *at == '{' ? strchr(at, '}') : NULL;
-        struct piece *piece = &rule->pieces[rule->piece_count++];
+        struct mapping_piece *piece = &rule->pieces[rule->piece_count++];
         if (*at != '{') {
             size_t size = strcspn(at, "{");
-            *piece = (struct piece){.kind = PIECE_TEXT, .text = {at, size}};
+            *piece = (struct mapping_piece){.kind = PIECE_TEXT, .text = {at, size}};
             at += size;
             continue;
         }
@@ -102,9 +102,10 @@ static int parse_destination(struct path_mapping *m, struct rule *rule, const ch
     return 0;
 }
 
-static int add_rule(struct path_mapping *m, const char *source, const char *destination, struct rule **made)
+static int add_rule(struct path_mapping *m, const char *source, const char *destination,
+                    struct path_mapping_rule **made)
 {
-    struct rule *rule = SL_ARENA_NEW(&m->arena, struct rule);
+    struct path_mapping_rule *rule = SL_ARENA_NEW(&m->arena, struct path_mapping_rule);
     int number;
     PCRE2_SIZE offset;
     if (!rule)
@@ -126,7 +127,7 @@ static const char *dump_mapping_get_text(struct path_mapping *m, const struct va
 
 static int read_rule(struct path_mapping *m, const struct value *item)
 {
-    struct rule *rule;
+    struct path_mapping_rule *rule;
     const char *source = dump_mapping_get_text(m, value_get(item, "source")),
                *destination = dump_mapping_get_text(m, value_get(item, "destination"));
     const struct value *files = value_get(item, "files");
@@ -168,7 +169,7 @@ static int read_variables(struct path_mapping *m, const struct options *o, const
 
 static int read_rules(struct path_mapping *m, const struct options *o, const struct value *file)
 {
-    struct rule *rule;
+    struct path_mapping_rule *rule;
     size_t sources, destinations;
     const char *const *source = option_values(o, "mapping-src", &sources);
     const char *const *destination = option_values(o, "mapping-dest", &destinations);
@@ -223,7 +224,7 @@ void path_mapping_free(struct path_mapping *m)
 {
     if (!m)
         return;
-    for (struct rule *rule = m->rules; rule; rule = rule->next)
+    for (struct path_mapping_rule *rule = m->rules; rule; rule = rule->next)
         pcre2_code_free(rule->source);
     sl_map_free(&m->variables);
     sl_buf_free(&m->scratch);
@@ -251,7 +252,7 @@ static bool put_digest(struct sl_buf *out, struct sl_str path, bool upper)
     return ok;
 }
 
-static bool is_for(const struct rule *rule, struct sl_str path)
+static bool is_for(const struct path_mapping_rule *rule, struct sl_str path)
 {
     for (size_t i = 0; i < rule->file_count; i++)
         if (sl_str_equal(rule->files[i], path))
@@ -259,11 +260,11 @@ static bool is_for(const struct rule *rule, struct sl_str path)
     return rule->file_count == 0;
 }
 
-static bool put_destination(struct path_mapping *m, const struct rule *rule, struct sl_str path,
+static bool put_destination(struct path_mapping *m, const struct path_mapping_rule *rule, struct sl_str path,
                             const PCRE2_SIZE *groups, int count)
 {
     for (size_t i = 0; i < rule->piece_count; i++) {
-        const struct piece *piece = &rule->pieces[i];
+        const struct mapping_piece *piece = &rule->pieces[i];
         if (piece->kind == PIECE_TEXT)
             sl_buf_str(&m->scratch, piece->text);
         else if (piece->kind == PIECE_GROUP && (int)piece->group < count && groups[2 * piece->group] != PCRE2_UNSET)
@@ -278,7 +279,7 @@ static bool put_destination(struct path_mapping *m, const struct rule *rule, str
 struct sl_str path_mapping_apply(void *arg, struct sl_str path)
 {
     struct path_mapping *m = arg;
-    for (const struct rule *rule = m->rules; rule; rule = rule->next) {
+    for (const struct path_mapping_rule *rule = m->rules; rule; rule = rule->next) {
         pcre2_match_data *match = is_for(rule, path) ? pcre2_match_data_create_from_pattern(rule->source, NULL) : NULL;
         if (!match)
             continue;

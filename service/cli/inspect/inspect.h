@@ -13,7 +13,7 @@ struct finding_lists { /* the lists that the options ask for */
 };
 
 /* Totals of a complete read. */
-struct counts {
+struct inspect_counts {
     uint64_t files, functions, inlinees, lines, symbols, cfi;
     size_t skipped; /* units that could not be read */
 };
@@ -26,7 +26,7 @@ struct findings {
     struct sl_buf *json_variants;
     struct finding_lists lists;
     bool complete; /* the counts are known */
-    struct counts counts;
+    struct inspect_counts counts;
     const char *problem; /* NULL: usable */
     const char *note;    /* may be NULL */
     struct sl_buf hints; /* each ends in '\n' */

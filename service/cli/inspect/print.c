@@ -245,7 +245,7 @@ static void print_object(struct findings *f, struct sl_buf *out)
     put_features(out, &sl_object_info(f->input->object)->features);
     sl_buf_u8(out, '\n');
     if (f->complete) {
-        const struct counts *c = &f->counts;
+        const struct inspect_counts *c = &f->counts;
         sl_buf_printf(out,
                       "  Counts       %llu files, %llu functions, %llu inlinees, %llu lines, %llu symbols, "
                       "%llu CFI entries\n",

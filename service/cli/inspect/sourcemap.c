@@ -4,7 +4,7 @@
 #include "js/smcache.h"
 #include "js/sourcemap.h"
 
-struct summary {
+struct sourcemap_summary {
     struct sl_sourcemap map;
     struct sl_error problem; /* code SL_OK: no problem */
     uint64_t sources, contents, names, tokens, lines;
@@ -30,7 +30,7 @@ static bool is_sourcemap(struct sl_str text)
 
 /* ---- reading ---- */
 
-static void count_tokens(struct summary *s)
+static void count_tokens(struct sourcemap_summary *s)
 {
     struct sl_sourcemap_tokens tokens;
     struct sl_sourcemap_batch batch;
@@ -44,7 +44,8 @@ static void count_tokens(struct summary *s)
 }
 
 /* Counts the texts of a list that are not null. */
-static uint64_t count_texts(const struct summary *s, const struct sl_sourcemap_part *part, enum sl_sourcemap_list list)
+static uint64_t count_texts(const struct sourcemap_summary *s, const struct sl_sourcemap_part *part,
+                            enum sl_sourcemap_list list)
 {
     struct sl_sourcemap_texts texts;
     struct sl_buf scratch = {0};
@@ -58,7 +59,7 @@ static uint64_t count_texts(const struct summary *s, const struct sl_sourcemap_p
     return count;
 }
 
-static void mark_ignored(struct summary *s, struct sl_arena *arena)
+static void mark_ignored(struct sourcemap_summary *s, struct sl_arena *arena)
 {
     uint64_t source;
     s->ignores = s->map.ignored ? SL_ARENA_ARRAY(arena, bool, s->sources + 1) : NULL;
@@ -71,7 +72,7 @@ static void mark_ignored(struct summary *s, struct sl_arena *arena)
 }
 
 /* Checks the scopes by converting the map as lookups do. */
-static void check_scopes(struct summary *s, struct sl_str text)
+static void check_scopes(struct sourcemap_summary *s, struct sl_str text)
 {
     const struct sl_smcache_options options = {0};
     struct sl_budget budget;
@@ -86,10 +87,10 @@ static void check_scopes(struct summary *s, struct sl_str text)
 }
 
 /* Fills the summary. False when it is not a source map. */
-static bool summarise(struct sl_str text, struct sl_arena *arena, struct summary *s)
+static bool summarise(struct sl_str text, struct sl_arena *arena, struct sourcemap_summary *s)
 {
     bool mapped = false;
-    *s = (struct summary){.problem.code = SL_OK};
+    *s = (struct sourcemap_summary){.problem.code = SL_OK};
     if (sl_sourcemap_read(text, arena, &s->map, NULL, &s->problem) != SL_OK)
         return true;
     for (size_t i = 0; i < s->map.part_count; i++) {
@@ -112,7 +113,7 @@ static bool summarise(struct sl_str text, struct sl_arena *arena, struct summary
 
 /* Lists the sources of one section: whether `contents` has the text ("embedded"), and whether it is in the ignore list. `first`: the
  * index of its first source in the whole map. */
-static void list_part(const struct summary *s, const struct sl_sourcemap_part *part, uint64_t first,
+static void list_part(const struct sourcemap_summary *s, const struct sl_sourcemap_part *part, uint64_t first,
                       struct sl_json_writer *w, struct sl_buf *out)
 {
     struct sl_sourcemap_texts sources, contents;
@@ -142,7 +143,7 @@ static void list_part(const struct summary *s, const struct sl_sourcemap_part *p
     sl_buf_free(&content);
 }
 
-static void list_all(const struct summary *s, struct sl_json_writer *w, struct sl_buf *out)
+static void list_all(const struct sourcemap_summary *s, struct sl_json_writer *w, struct sl_buf *out)
 {
     uint64_t first = 0;
     for (size_t i = 0; i < s->map.part_count; i++) {
@@ -153,7 +154,7 @@ static void list_all(const struct summary *s, struct sl_json_writer *w, struct s
 
 /* ---- showing ---- */
 
-static void sourcemap_json(const char *path, size_t size, const char *id, const struct summary *s, bool list,
+static void sourcemap_json(const char *path, size_t size, const char *id, const struct sourcemap_summary *s, bool list,
                            struct sl_json_writer *w)
 {
     const struct {
@@ -197,7 +198,7 @@ static void put_count(struct sl_buf *out, uint64_t count, const char *what)
     sl_buf_printf(out, "%llu %s%s", (unsigned long long)count, what, count == 1 ? "" : "s");
 }
 
-static void sourcemap_print(const char *path, size_t size, const char *id, const struct summary *s, bool list,
+static void sourcemap_print(const char *path, size_t size, const char *id, const struct sourcemap_summary *s, bool list,
                             struct sl_buf *out)
 {
     sl_buf_printf(out, "%s\n  Format       sourcemap, ", path);
@@ -227,7 +228,7 @@ static void sourcemap_print(const char *path, size_t size, const char *id, const
         list_all(s, NULL, out);
 }
 
-static void sourcemap_show(const struct inspected *file, const struct summary *s)
+static void sourcemap_show(const struct inspected *file, const struct sourcemap_summary *s)
 {
     const struct sl_debug_id *id = &s->map.debug_id;
     char text[SL_DEBUG_ID_TEXT];
@@ -247,7 +248,7 @@ bool inspect_sourcemap(struct inspected *file)
 {
     struct sl_str text = {(const char *)file->bytes.data, file->bytes.size};
     struct sl_arena arena = {0};
-    struct summary summary;
+    struct sourcemap_summary summary;
     bool is_map = is_sourcemap(text) && summarise(text, &arena, &summary);
     if (is_map) {
         const struct sl_debug_id *id = &summary.map.debug_id;

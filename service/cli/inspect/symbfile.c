@@ -3,14 +3,14 @@
 
 #include "symbfile/symbfile.h"
 
-struct summary {
+struct symbfile_summary {
     struct sl_symbfile_sink sink;
     uint64_t ranges, inlined, pads, lines, tables;
     bool list;
     struct sl_buf out;
 };
 
-static void print_place(struct summary *s, struct sl_str function, struct sl_str file, uint32_t line)
+static void print_place(struct symbfile_summary *s, struct sl_str function, struct sl_str file, uint32_t line)
 {
     sl_buf_printf(&s->out, " " SL_STR_FMT, SL_STR_ARG(function));
     if (file.size)
@@ -20,7 +20,7 @@ static void print_place(struct summary *s, struct sl_str function, struct sl_str
 
 static enum sl_code on_range(struct sl_symbfile_sink *sink, const struct sl_symbfile_range *r, struct sl_error *error)
 {
-    struct summary *s = (struct summary *)sink;
+    struct symbfile_summary *s = (struct symbfile_summary *)sink;
     (void)error;
     s->ranges++;
     s->inlined += r->depth > 0;
@@ -35,7 +35,7 @@ static enum sl_code on_range(struct sl_symbfile_sink *sink, const struct sl_symb
 
 static enum sl_code on_pad(struct sl_symbfile_sink *sink, const struct sl_symbfile_pad *p, struct sl_error *error)
 {
-    struct summary *s = (struct summary *)sink;
+    struct symbfile_summary *s = (struct symbfile_summary *)sink;
     (void)error;
     s->pads++;
     for (size_t i = 0; i < p->count && s->list; i++) {
@@ -47,10 +47,10 @@ static enum sl_code on_pad(struct sl_symbfile_sink *sink, const struct sl_symbfi
 
 static void on_table(struct sl_symbfile_sink *sink)
 {
-    ((struct summary *)sink)->tables++;
+    ((struct symbfile_summary *)sink)->tables++;
 }
 
-static void write_json(const struct summary *s, const char *path, size_t size, const char *problem,
+static void write_json(const struct symbfile_summary *s, const char *path, size_t size, const char *problem,
                        struct sl_json_writer *w)
 {
     sl_json_begin_object(w);
@@ -75,7 +75,7 @@ bool inspect_symbfile(struct inspected *file)
     if (!sl_symbfile_detect(file->bytes))
         return false;
     bool check = option_given(file->options, "check");
-    struct summary s = {.sink = {.range = on_range, .pad = on_pad, .table = on_table}};
+    struct symbfile_summary s = {.sink = {.range = on_range, .pad = on_pad, .table = on_table}};
     s.list = !file->w && !check && option_given(file->options, "symbols");
     const char *problem = sl_symbfile_read(file->bytes, &s.sink, &error) == SL_OK ? NULL : (const char *)error.message;
     if (file->w) {

@@ -22,10 +22,11 @@ struct locator {
     struct sl_arena arena;
     struct config *layers[2], **files;
     size_t file_count;
-    struct source_list own; /* of the options, and `symbols` of the configuration: searched first, then the indexes */
-    struct source_list configured;       /* `sources` of the configuration */
-    struct source_list all;              /* both lists, where indexes replace layouts, with `local` in between */
-    struct file_index **indexes, *local; /* one per place; and one of single files */
+    struct locator_source_list
+        own; /* of the options, and `symbols` of the configuration: searched first, then the indexes */
+    struct locator_source_list configured; /* `sources` of the configuration */
+    struct locator_source_list all;        /* both lists, where indexes replace layouts, with `local` in between */
+    struct file_index **indexes, *local;   /* one per place; and one of single files */
     struct held_file *held;
     struct progress progress;
     const char *verbosity;
@@ -35,7 +36,7 @@ struct locator {
 
 /* ---- sources ---- */
 
-static enum sl_code add_all(struct source_list *list, const struct config *config, struct sl_error *error)
+static enum sl_code add_all(struct locator_source_list *list, const struct config *config, struct sl_error *error)
 {
     for (size_t i = 0; i < config->source_count; i++)
         if (!source_list_add(list, &config->sources[i]))
@@ -82,7 +83,7 @@ static enum sl_code join_sources(struct locator *b, struct sl_error *error)
 {
     struct source index = {.type = SOURCE_FILESYSTEM, .path = SL_STR("/"), .configured = true};
     bool good = true;
-    b->all = (struct source_list){.arena = &b->arena, .network = true};
+    b->all = (struct locator_source_list){.arena = &b->arena, .network = true};
     for (size_t i = 0, done = 0; i < b->own.count; i++) {
         size_t place = b->own.place_of[i];
         if (!place)
@@ -118,7 +119,7 @@ static enum sl_code add_sources(struct locator *b, const char *servers, struct s
     const char *const *symbols = option_values(b->options, "symbols", &count);
     bool network = !server_is_offline(b->options);
     enum sl_code code = SL_OK;
-    b->own = b->configured = (struct source_list){.arena = &b->arena, .network = network};
+    b->own = b->configured = (struct locator_source_list){.arena = &b->arena, .network = network};
     for (size_t i = 0; i < count && code == SL_OK; i++)
         code = source_list_symbols(&b->own, symbols[i], error);
     for (size_t i = 0; i < 2 && b->layers[i]; i++)
@@ -137,9 +138,9 @@ static enum sl_code add_sources(struct locator *b, const char *servers, struct s
 
 bool locator_add_source(struct locator *b, const struct source *source)
 {
-    struct source_list before = b->configured;
+    struct locator_source_list before = b->configured;
     struct sl_error error;
-    b->configured = (struct source_list){.arena = &b->arena, .network = before.network};
+    b->configured = (struct locator_source_list){.arena = &b->arena, .network = before.network};
     bool good = source_list_add(&b->configured, source);
     for (size_t i = 0; i < before.count; i++)
         good = good && source_list_add(&b->configured, &before.items[i]);
@@ -312,7 +313,7 @@ static struct held_file *hold_file(struct locator *b)
 
 struct search_job {
     struct locator *locator;
-    const struct source_list *list;
+    const struct locator_source_list *list;
     void (*work)(void *arg); /* runs instead of the search; NULL: search the id */
     void *arg;
     const struct object_id *id;
@@ -363,7 +364,7 @@ static void show_found(struct locator *b, const struct search_job *a)
     progress_end(&b->progress);
 }
 
-static enum sl_code by_id_search(struct locator *b, const struct source_list *list, const struct object_id *id,
+static enum sl_code by_id_search(struct locator *b, const struct locator_source_list *list, const struct object_id *id,
                                  enum purpose purpose, struct sl_bytes *bytes, struct sl_error *error)
 {
     struct search_job job = {.locator = b, .list = list, .id = id, .purpose = purpose};
@@ -453,7 +454,7 @@ static enum sl_code search_own(struct locator *b, const struct object_id *id, en
         size_t place = b->own.place_of[i];
         for (end = i + 1; end < b->own.count && b->own.place_of[end] == place;)
             end++;
-        const struct source_list part = {.items = &b->own.items[i], .count = end - i};
+        const struct locator_source_list part = {.items = &b->own.items[i], .count = end - i};
         code = by_id_search(b, &part, id, purpose, bytes, error);
         if (code != SL_OK && code != SL_NOT_FOUND && first->code == SL_OK)
             *first = *error;

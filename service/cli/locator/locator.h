@@ -64,7 +64,7 @@ enum sl_code locator_run(struct locator *locator, void (*work)(void *arg), void 
 
 /* ---- sources.c ---- */
 
-struct source_list { /* allocated in the arena */
+struct locator_source_list { /* allocated in the arena */
     struct sl_arena *arena;
     struct source *items;
     size_t count, capacity;
@@ -84,13 +84,13 @@ int source_paths_check(const char *const *paths, size_t count);
 /* The part of [LAYOUT:]PATH after the layout; the whole text when there is none. */
 const char *source_place(const char *text);
 /* Adds a source. Directories are made absolute, since cache keys contain them. False when out of memory. */
-bool source_list_add(struct source_list *list, const struct source *source);
+bool source_list_add(struct locator_source_list *list, const struct source *source);
 /* Adds the sources of [LAYOUT:]PATH, [LAYOUT:]URL, srv*.. or @preset. SL_MALFORMED for an unknown preset, SL_INTERNAL. */
-enum sl_code source_list_symbols(struct source_list *list, const char *text, struct sl_error *error);
+enum sl_code source_list_symbols(struct locator_source_list *list, const char *text, struct sl_error *error);
 /* The same for a list separated by semicolons. */
-enum sl_code source_list_path(struct source_list *list, const char *text, struct sl_error *error);
+enum sl_code source_list_path(struct locator_source_list *list, const char *text, struct sl_error *error);
 /* Adds each URL of $DEBUGINFOD_URLS. */
-enum sl_code source_list_debuginfod(struct source_list *list, const char *urls, struct sl_error *error);
+enum sl_code source_list_debuginfod(struct locator_source_list *list, const char *urls, struct sl_error *error);
 
 /* ---- config.c ---- */
 

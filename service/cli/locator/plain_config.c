@@ -9,24 +9,24 @@
 enum { MAX_PARTS = 16 };
 
 /* A node of the tree. It is written as JSON, which is valid YAML. */
-struct node {
+struct plain_config_node {
     struct sl_str key;   /* empty for list elements */
     struct sl_str value; /* as JSON; data NULL for maps and lists */
     bool list;
-    struct node *first, *last, *next;
+    struct plain_config_node *first, *last, *next;
 };
 
 struct plain {
     struct sl_arena arena;
-    struct node root, *section;
+    struct plain_config_node root, *section;
 };
 
-static struct node *plain_config_add(struct plain *p, struct node *parent, struct sl_str key)
+static struct plain_config_node *plain_config_add(struct plain *p, struct plain_config_node *parent, struct sl_str key)
 {
-    struct node *node = SL_ARENA_NEW(&p->arena, struct node);
+    struct plain_config_node *node = SL_ARENA_NEW(&p->arena, struct plain_config_node);
     if (!node)
         return NULL;
-    *node = (struct node){.key = key};
+    *node = (struct plain_config_node){.key = key};
     if (parent->last)
         parent->last->next = node;
     else
@@ -34,9 +34,9 @@ static struct node *plain_config_add(struct plain *p, struct node *parent, struc
     return parent->last = node;
 }
 
-static struct node *plain_config_member(const struct node *parent, struct sl_str key)
+static struct plain_config_node *plain_config_member(const struct plain_config_node *parent, struct sl_str key)
 {
-    struct node *node = parent->first;
+    struct plain_config_node *node = parent->first;
     while (node && !sl_str_equal(node->key, key))
         node = node->next;
     return node;
@@ -73,7 +73,7 @@ static bool is_line_end(struct sl_str s)
 /* Enters section a.b of [a.b] or [[a.b]] (`element`). A name below a list refers to the list's last element. */
 static bool enter_section(struct plain *p, struct sl_str name, bool element)
 {
-    struct node *at = &p->root;
+    struct plain_config_node *at = &p->root;
     unsigned parts = 0;
     for (bool more = true; more;) {
         const char *dot = memchr(name.data, '.', name.size);
@@ -81,7 +81,7 @@ static bool enter_section(struct plain *p, struct sl_str name, bool element)
         more = dot != NULL;
         if (!is_name(part) || ++parts > MAX_PARTS)
             return false;
-        struct node *next = plain_config_member(at, part);
+        struct plain_config_node *next = plain_config_member(at, part);
         if (next && next->value.data)
             return false;
         if (!next && (next = plain_config_add(p, at, part)))
@@ -170,7 +170,7 @@ static bool read_line(struct plain *p, struct sl_str line)
     struct sl_str text = trimmed((struct sl_str){equals + 1, line.size - (size_t)(equals + 1 - line.data)});
     if (!is_name(key) || plain_config_member(p->section, key) || !read_value(p, text, &value))
         return false;
-    struct node *node = plain_config_add(p, p->section, key);
+    struct plain_config_node *node = plain_config_add(p, p->section, key);
     if (node)
         node->value = value;
     return node != NULL;
@@ -179,14 +179,14 @@ static bool read_line(struct plain *p, struct sl_str line)
 /* ---- writing ---- */
 
 /* Recursion is limited by MAX_PARTS, at most two levels per part. */
-static void write_node(const struct node *node, struct sl_buf *out)
+static void write_node(const struct plain_config_node *node, struct sl_buf *out)
 {
     if (node->value.data) {
         sl_buf_str(out, node->value);
         return;
     }
     sl_buf_u8(out, node->list ? '[' : '{');
-    for (const struct node *at = node->first; at; at = at->next) {
+    for (const struct plain_config_node *at = node->first; at; at = at->next) {
         if (!node->list)
             sl_buf_printf(out, "\"" SL_STR_FMT "\": ", SL_STR_ARG(at->key));
         write_node(at, out);

@@ -24,14 +24,14 @@ static const struct preset {
     {"mozilla", "https://symbols.mozilla.org/", LAYOUT_NATIVE, BIT(FILE_BREAKPAD)},
 };
 
-static struct sl_str kept(struct source_list *list, const char *data, size_t size)
+static struct sl_str kept(struct locator_source_list *list, const char *data, size_t size)
 {
     char *copy = sl_arena_strndup(list->arena, data, size);
     return (struct sl_str){copy, copy ? size : 0};
 }
 
 /* The absolute path, in the arena and NUL-terminated; data NULL when out of memory. */
-static struct sl_str absolute(struct source_list *list, struct sl_str path)
+static struct sl_str absolute(struct locator_source_list *list, struct sl_str path)
 {
     char here[4096], whole[8192];
     if (sl_str_starts(path, SL_STR("/")) || !getcwd(here, sizeof here))
@@ -40,7 +40,7 @@ static struct sl_str absolute(struct source_list *list, struct sl_str path)
     return size < (int)sizeof whole ? kept(list, whole, (size_t)size) : (struct sl_str){NULL, 0};
 }
 
-bool source_list_add(struct source_list *list, const struct source *source)
+bool source_list_add(struct locator_source_list *list, const struct source *source)
 {
     if (!list->network && source->type != SOURCE_FILESYSTEM)
         return true;
@@ -56,7 +56,7 @@ bool source_list_add(struct source_list *list, const struct source *source)
     return true;
 }
 
-static enum sl_code added(struct source_list *list, const struct source *source, struct sl_error *error)
+static enum sl_code added(struct locator_source_list *list, const struct source *source, struct sl_error *error)
 {
     bool complete = source->id.data && (source->type == SOURCE_FILESYSTEM ? source->path.data : source->url.data);
     return complete && source_list_add(list, source) ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
@@ -80,8 +80,8 @@ static enum sl_code bad_url(struct sl_str url, struct sl_error *error)
 }
 
 /* Adds a server; the source's id is the URL's host, which holds no secret. */
-static enum sl_code add_server(struct source_list *list, struct sl_str url, enum layout_type layout, uint32_t filetypes,
-                               struct sl_error *error)
+static enum sl_code add_server(struct locator_source_list *list, struct sl_str url, enum layout_type layout,
+                               uint32_t filetypes, struct sl_error *error)
 {
     struct source source = {.type = SOURCE_HTTP,
                             .url = kept(list, url.data, url.size),
@@ -95,7 +95,7 @@ static enum sl_code add_server(struct source_list *list, struct sl_str url, enum
     return added(list, &source, error);
 }
 
-static enum sl_code add_preset(struct source_list *list, const char *name, struct sl_error *error)
+static enum sl_code add_preset(struct locator_source_list *list, const char *name, struct sl_error *error)
 {
     for (size_t i = 0; i < sizeof presets / sizeof *presets; i++)
         if (strcmp(presets[i].name, name) == 0)
@@ -105,7 +105,7 @@ static enum sl_code add_preset(struct source_list *list, const char *name, struc
 }
 
 /* debuginfod servers serve files below /buildid/ of their URL. */
-enum sl_code source_list_debuginfod(struct source_list *list, const char *urls, struct sl_error *error)
+enum sl_code source_list_debuginfod(struct locator_source_list *list, const char *urls, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
     for (const char *at = urls; code == SL_OK && *(at += strspn(at, " \t\n"));) {
@@ -127,7 +127,7 @@ enum sl_code source_list_debuginfod(struct source_list *list, const char *urls, 
 
 /* ---- directories ---- */
 
-static enum sl_code add_directory(struct source_list *list, const char *path, enum layout_type layout,
+static enum sl_code add_directory(struct locator_source_list *list, const char *path, enum layout_type layout,
                                   struct sl_error *error)
 {
     char id[32];
@@ -144,7 +144,7 @@ const enum layout_type any_layouts[ANY_LAYOUTS] = {LAYOUT_UNIFIED, LAYOUT_NATIVE
                                                    LAYOUT_SSQP,    LAYOUT_DEBUGINFOD, LAYOUT_SLASHSYMBOLS};
 
 /* Adds a directory without a given layout: all layouts, then the index. */
-static enum sl_code add_any_layout(struct source_list *list, const char *path, struct sl_error *error)
+static enum sl_code add_any_layout(struct locator_source_list *list, const char *path, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
     char inner[4096];
@@ -167,7 +167,7 @@ static enum sl_code add_any_layout(struct source_list *list, const char *path, s
 }
 
 /* Adds srv*[DIR*]URL: the directory is a symbol store and is searched first. */
-static enum sl_code add_srv(struct source_list *list, const char *text, struct sl_error *error)
+static enum sl_code add_srv(struct locator_source_list *list, const char *text, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
     for (const char *at = text; code == SL_OK && *at; at += strcspn(at, "*"), at += *at == '*') {
@@ -220,7 +220,7 @@ int source_paths_check(const char *const *paths, size_t count)
     return 0;
 }
 
-enum sl_code source_list_symbols(struct source_list *list, const char *text, struct sl_error *error)
+enum sl_code source_list_symbols(struct locator_source_list *list, const char *text, struct sl_error *error)
 {
     enum layout_type layout = LAYOUT_NATIVE;
     bool any;
@@ -235,7 +235,7 @@ enum sl_code source_list_symbols(struct source_list *list, const char *text, str
     return any ? add_any_layout(list, text, error) : add_directory(list, text, layout, error);
 }
 
-enum sl_code source_list_path(struct source_list *list, const char *text, struct sl_error *error)
+enum sl_code source_list_path(struct locator_source_list *list, const char *text, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
     for (const char *at = text; code == SL_OK && *at; at += strcspn(at, ";\r\n"), at += *at != '\0') {

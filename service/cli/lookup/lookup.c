@@ -115,7 +115,8 @@ enum { BATCH = 128 };
 
 /* Answers the requests. `array`: the JSON array for the answers; NULL: each is a document. Returns a status, not 0 if the file of -e is
  * unusable. */
-static int answer_batch(struct lookup *l, const struct request *requests, size_t count, struct sl_json_writer *array)
+static int answer_batch(struct lookup *l, const struct lookup_request *requests, size_t count,
+                        struct sl_json_writer *array)
 {
     const struct lookup_module *given = l->file ? lookup_module_find(l, sl_str(l->file)) : NULL;
     for (struct lookup_module *m = l->modules; m; m = m->next)
@@ -133,7 +134,7 @@ static int answer_batch(struct lookup *l, const struct request *requests, size_t
 /* Answers the complete lines of the text; returns their size in bytes. */
 static size_t serve_lines(struct lookup *l, const char *text, size_t size, int *status)
 {
-    struct request requests[BATCH];
+    struct lookup_request requests[BATCH];
     size_t at = 0, count = 0;
     for (const char *end; *status == 0 && at < size && (end = memchr(text + at, '\n', size - at));) {
         size_t length = (size_t)(end - text) - at;
@@ -183,7 +184,7 @@ static int serve_input(struct lookup *l)
 static bool check_arguments(struct lookup *l, char **arguments, size_t count)
 {
     for (size_t i = 0; i < count && l->persona == PERSONA_LOOKUP; i++) {
-        struct request request;
+        struct lookup_request request;
         lookup_parse_argument(l, arguments[i], &request);
         if (request.kind != REQUEST_BAD)
             continue;
@@ -199,7 +200,7 @@ static bool check_arguments(struct lookup *l, char **arguments, size_t count)
 static int serve_arguments(struct lookup *l, char **arguments, size_t count)
 {
     struct sl_json_writer w = sl_json_writer(&l->out);
-    struct request requests[BATCH];
+    struct lookup_request requests[BATCH];
     int status = 0;
     if (l->style == STYLE_JSON)
         sl_json_begin_array(&w);
@@ -226,7 +227,7 @@ static bool serve_all(struct lookup *l, struct lookup_module *m)
         struct sl_json_writer w = sl_json_writer(&l->out);
         if (cursor.hole)
             continue;
-        struct request request = {.module = m, .address = cursor.address + m->load + l->adjust};
+        struct lookup_request request = {.module = m, .address = cursor.address + m->load + l->adjust};
         lookup_answer(l, &w, &request);
         if (l->style == STYLE_JSON)
             sl_buf_u8(&l->out, '\n');

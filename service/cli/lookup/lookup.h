@@ -121,13 +121,13 @@ struct element {              /* one function of an inline chain */
 };
 
 /* An answer: an inline chain, innermost first, of `table`. */
-struct chain {
+struct lookup_chain {
     struct lookup_table *table;
     struct sl_location links[MAX_CHAIN];
     size_t all; /* length of the whole chain, even if only one link is requested */
 };
 
-struct request {
+struct lookup_request {
     enum { REQUEST_CODE, REQUEST_DATA, REQUEST_FRAME, REQUEST_BAD } kind;
     struct lookup_module *module; /* may be NULL with REQUEST_BAD */
     uint64_t address;
@@ -162,13 +162,13 @@ bool lookup_relative(const struct lookup *l, const struct lookup_module *m, uint
 /* Makes the table of the whole file. False: the module's `error` says why not. */
 bool lookup_whole(struct lookup *l, struct lookup_module *m);
 /* Makes the tables for those of the `count` requests that are for this module. */
-void lookup_prepare(struct lookup *l, struct lookup_module *m, const struct request *requests, size_t count);
+void lookup_prepare(struct lookup *l, struct lookup_module *m, const struct lookup_request *requests, size_t count);
 void lookup_tables_free(struct lookup_module *m);
 
 /* Finds the inline chain at a requested address. Returns the number of links, 0 when nothing is known. */
-size_t lookup_chain(struct lookup *l, struct lookup_module *m, uint64_t address, struct chain *chain);
+size_t lookup_chain(struct lookup *l, struct lookup_module *m, uint64_t address, struct lookup_chain *chain);
 /* Reads one link; its texts live until the next call. */
-void lookup_element(struct lookup *l, struct lookup_module *m, const struct chain *chain, size_t index,
+void lookup_element(struct lookup *l, struct lookup_module *m, const struct lookup_chain *chain, size_t index,
                     struct element *element);
 
 /* ---- stored_table.c ---- */
@@ -184,13 +184,13 @@ bool lookup_stored_table(struct lookup *l, struct lookup_module *m, bool make, e
 /* ---- request.c ---- */
 
 /* Parses one input line (without its newline) in the grammar of the style. */
-void lookup_parse(struct lookup *l, struct sl_str line, struct request *request);
+void lookup_parse(struct lookup *l, struct sl_str line, struct lookup_request *request);
 /* Parses an address of the command line. */
-void lookup_parse_argument(struct lookup *l, const char *text, struct request *request);
+void lookup_parse_argument(struct lookup *l, const char *text, struct lookup_request *request);
 
 /* ---- print.c ---- */
 
 /* Appends the answer to a request to l->out, or adds a row to the table. */
-void lookup_answer(struct lookup *l, struct sl_json_writer *w, const struct request *request);
+void lookup_answer(struct lookup *l, struct sl_json_writer *w, const struct lookup_request *request);
 /* Formats the table's rows into l->out and empties the table. */
 void lookup_table_flush(struct lookup *l);

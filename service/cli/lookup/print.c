@@ -43,7 +43,7 @@ static void gnu_place(struct lookup *l, const struct element *e)
     sl_buf_cstr(&l->out, e->name.size || e->file.size ? ":?" : ":0");
 }
 
-static void print_gnu(struct lookup *l, const struct request *r, const struct element *e, size_t index)
+static void print_gnu(struct lookup *l, const struct lookup_request *r, const struct element *e, size_t index)
 {
     bool llvm = lookup_is_llvm(l);
     int digits = llvm ? 1 : r->module && r->module->is_32bit ? 8 : 16;
@@ -100,7 +100,7 @@ static void gnu_element(struct lookup *l, const struct gnu_element *e, uint32_t 
 }
 
 /* Answers by the rules of GNU addr2line. False where they do not apply to the file. */
-static bool answer_gnu(struct lookup *l, const struct request *r)
+static bool answer_gnu(struct lookup *l, const struct lookup_request *r)
 {
     struct gnu_tables *tables = gnu_get_tables(r->module);
     struct gnu_answer answer;
@@ -171,7 +171,7 @@ static void print_verbose(struct lookup *l, const struct element *e)
         sl_buf_printf(&l->out, "  Discriminator: %u\n", e->discriminator);
 }
 
-static void print_llvm(struct lookup *l, const struct request *r, const struct element *e, size_t index)
+static void print_llvm(struct lookup *l, const struct lookup_request *r, const struct element *e, size_t index)
 {
     if (index == 0 && l->addresses)
         sl_buf_printf(&l->out, l->pretty ? "0x%llx: " : "0x%llx\n", (unsigned long long)r->address);
@@ -197,7 +197,7 @@ static void print_llvm(struct lookup *l, const struct request *r, const struct e
 /* ---- symbols of data ---- */
 
 /* Finds the data symbol that contains the address. */
-static void data_symbol(struct lookup *l, const struct request *r, struct sl_symbol *symbol)
+static void data_symbol(struct lookup *l, const struct lookup_request *r, struct sl_symbol *symbol)
 {
     uint64_t at;
     const struct sl_symbol *found = NULL;
@@ -213,7 +213,7 @@ static void data_symbol(struct lookup *l, const struct request *r, struct sl_sym
                                  readable ? sl_buf_view(&l->scratch) : found->name};
 }
 
-static void print_data(struct lookup *l, const struct request *r)
+static void print_data(struct lookup *l, const struct lookup_request *r)
 {
     struct sl_symbol symbol;
     data_symbol(l, r, &symbol);
@@ -243,7 +243,7 @@ static void json_element(struct lookup *l, struct sl_json_writer *w, const struc
     sl_json_end_object(w);
 }
 
-static void json_data(struct lookup *l, struct sl_json_writer *w, const struct request *r)
+static void json_data(struct lookup *l, struct sl_json_writer *w, const struct lookup_request *r)
 {
     struct sl_symbol symbol;
     data_symbol(l, r, &symbol);
@@ -255,8 +255,8 @@ static void json_data(struct lookup *l, struct sl_json_writer *w, const struct r
 }
 
 /* Reads one link of the answer. With `count` 0, LLVM's tools may still add a symbol. */
-static void print_element(struct lookup *l, const struct request *r, const struct chain *chain, size_t index,
-                          size_t count, struct element *e)
+static void print_element(struct lookup *l, const struct lookup_request *r, const struct lookup_chain *chain,
+                          size_t index, size_t count, struct element *e)
 {
     *e = (struct element){0};
     if (count)
@@ -265,8 +265,8 @@ static void print_element(struct lookup *l, const struct request *r, const struc
         llvm_complete(l, r->module, r->address, index, count, count ? chain->all : 0, e);
 }
 
-static void json_symbols(struct lookup *l, struct sl_json_writer *w, const struct request *r, const struct chain *chain,
-                         size_t count)
+static void json_symbols(struct lookup *l, struct sl_json_writer *w, const struct lookup_request *r,
+                         const struct lookup_chain *chain, size_t count)
 {
     struct element e = {0};
     sl_json_member_array(w, "Symbol");
@@ -281,7 +281,7 @@ static void json_symbols(struct lookup *l, struct sl_json_writer *w, const struc
     sl_json_end_array(w);
 }
 
-static void json_error(struct lookup *l, struct sl_json_writer *w, const struct request *r)
+static void json_error(struct lookup *l, struct sl_json_writer *w, const struct lookup_request *r)
 {
     sl_buf_clear(&l->scratch);
     if (r->kind == REQUEST_BAD)
@@ -293,8 +293,8 @@ static void json_error(struct lookup *l, struct sl_json_writer *w, const struct 
     sl_json_end_object(w);
 }
 
-static void answer_json(struct lookup *l, struct sl_json_writer *w, const struct request *r, const struct chain *chain,
-                        size_t count)
+static void answer_json(struct lookup *l, struct sl_json_writer *w, const struct lookup_request *r,
+                        const struct lookup_chain *chain, size_t count)
 {
     bool failed = r->kind == REQUEST_BAD || r->module->error.code != SL_OK;
     sl_json_begin_object(w);
@@ -325,7 +325,7 @@ static void add_row(struct lookup *l, const char *address, struct sl_str functio
     }
 }
 
-static void add_element_row(struct lookup *l, const struct request *r, const struct element *e, size_t index)
+static void add_element_row(struct lookup *l, const struct lookup_request *r, const struct element *e, size_t index)
 {
     char address[24] = "", offset[24] = "";
     struct sl_buf function = {0}, place = {0};
@@ -396,9 +396,9 @@ void lookup_table_flush(struct lookup *l)
 
 /* ---- answers ---- */
 
-void lookup_answer(struct lookup *l, struct sl_json_writer *w, const struct request *r)
+void lookup_answer(struct lookup *l, struct sl_json_writer *w, const struct lookup_request *r)
 {
-    struct chain chain;
+    struct lookup_chain chain;
     struct element e = {0};
     bool known = (r->kind == REQUEST_CODE) && r->module && r->module->error.code == SL_OK;
     if (known && r->module->input.object && lookup_is_gnu(l) && answer_gnu(l, r))

@@ -54,7 +54,7 @@ static bool parse_symbol(struct lookup *l, struct lookup_module *m, struct sl_st
 }
 
 /* Parses an address or a symbol. False if the line is neither; the address is then 0. */
-static bool parse_gnu(struct lookup *l, struct sl_str line, struct request *r)
+static bool parse_gnu(struct lookup *l, struct sl_str line, struct lookup_request *r)
 {
     struct sl_str text = sl_str_trimmed(line);
     r->module = given_module(l);
@@ -94,7 +94,7 @@ static bool take_file(struct sl_str *text, struct sl_str *name)
     return true;
 }
 
-static void parse_llvm(struct lookup *l, struct sl_str line, int base, struct request *r)
+static void parse_llvm(struct lookup *l, struct sl_str line, int base, struct lookup_request *r)
 {
     struct sl_str text = sl_str_trimmed(line), file;
     r->kind = REQUEST_CODE;
@@ -113,9 +113,9 @@ static void parse_llvm(struct lookup *l, struct sl_str line, int base, struct re
         r->kind = REQUEST_BAD;
 }
 
-void lookup_parse(struct lookup *l, struct sl_str line, struct request *r)
+void lookup_parse(struct lookup *l, struct sl_str line, struct lookup_request *r)
 {
-    *r = (struct request){.text = line};
+    *r = (struct lookup_request){.text = line};
     if (l->persona == PERSONA_LLVM_ADDR2LINE)
         parse_llvm(l, line, 16, r);
     else if (l->style == STYLE_LLVM || l->style == STYLE_JSON || l->persona == PERSONA_LLVM_SYMBOLIZER)
@@ -124,13 +124,13 @@ void lookup_parse(struct lookup *l, struct sl_str line, struct request *r)
         parse_gnu(l, line, r);
 }
 
-void lookup_parse_argument(struct lookup *l, const char *text, struct request *r)
+void lookup_parse_argument(struct lookup *l, const char *text, struct lookup_request *r)
 {
     if (l->persona != PERSONA_LOOKUP || !l->file) {
         lookup_parse(l, sl_str(text), r);
         return;
     }
-    *r = (struct request){.text = sl_str(text)};
+    *r = (struct lookup_request){.text = sl_str(text)};
     if (!parse_gnu(l, sl_str(text), r))
         r->kind = REQUEST_BAD;
 }

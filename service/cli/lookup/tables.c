@@ -148,7 +148,7 @@ static struct lookup_table *part_new(struct lookup *l, struct lookup_module *m, 
     return NULL;
 }
 
-void lookup_prepare(struct lookup *l, struct lookup_module *m, const struct request *requests, size_t count)
+void lookup_prepare(struct lookup *l, struct lookup_module *m, const struct lookup_request *requests, size_t count)
 {
     enum { FEW_ADDRESSES = 64, FEW_PARTS = 4 };
     size_t asked = 0, wanted = 0;
@@ -189,7 +189,7 @@ static struct lookup_table *table_for(struct lookup *l, struct lookup_module *m,
     return lookup_whole(l, m) ? &m->whole : NULL;
 }
 
-size_t lookup_chain(struct lookup *l, struct lookup_module *m, uint64_t address, struct chain *chain)
+size_t lookup_chain(struct lookup *l, struct lookup_module *m, uint64_t address, struct lookup_chain *chain)
 {
     uint64_t at;
     chain->all = 0;
@@ -338,7 +338,7 @@ static struct sl_str file_of_symbol(struct lookup *l, struct lookup_module *m, c
     return l->basenames && !as_llvm ? path_file_name(file) : file;
 }
 
-void lookup_element(struct lookup *l, struct lookup_module *m, const struct chain *chain, size_t index,
+void lookup_element(struct lookup *l, struct lookup_module *m, const struct lookup_chain *chain, size_t index,
                     struct element *e)
 {
     struct sl_symcache_function function;

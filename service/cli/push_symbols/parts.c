@@ -125,7 +125,7 @@ void push_job_free(struct push_job *job)
 }
 
 /* ---- extraction ---- */
-struct extraction {
+struct push_symbols_extraction {
     struct sl_symbfile_tree_sink trees;
     struct sl_symbfile_sink pad_sink;
     struct part_writer writers[PUSH_KINDS];
@@ -136,7 +136,7 @@ struct extraction {
 static enum sl_code on_tree(struct sl_symbfile_tree_sink *sink, const struct sl_symbfile_range *ranges, size_t count,
                             struct sl_error *error)
 {
-    struct extraction *x = (struct extraction *)sink;
+    struct push_symbols_extraction *x = (struct push_symbols_extraction *)sink;
     enum sl_code code = SL_OK;
     if (x->job->wanted[PUSH_RANGES]) {
         code = open_part(&x->writers[PUSH_RANGES], error);
@@ -150,7 +150,8 @@ static enum sl_code on_tree(struct sl_symbfile_tree_sink *sink, const struct sl_
 
 static enum sl_code on_pad(struct sl_symbfile_sink *sink, const struct sl_symbfile_pad *pad, struct sl_error *error)
 {
-    struct extraction *x = (struct extraction *)((char *)sink - offsetof(struct extraction, pad_sink));
+    struct push_symbols_extraction *x =
+        (struct push_symbols_extraction *)((char *)sink - offsetof(struct push_symbols_extraction, pad_sink));
     struct part_writer *w = &x->writers[PUSH_RETURNPADS];
     enum sl_code code = open_part(w, error);
     return code == SL_OK ? sl_symbfile_write_pad(w->writer, pad, error) : code;
@@ -325,8 +326,8 @@ static void report_sources(const struct sl_symbfile_extraction *e)
         fprintf(stderr, "skipped %llu unreadable compilation units\n", (unsigned long long)e->skipped_units);
 }
 
-static enum sl_code run_extraction(struct extraction *x, const struct file *debug, const struct push_source *source,
-                                   struct sl_error *error)
+static enum sl_code run_extraction(struct push_symbols_extraction *x, const struct file *debug,
+                                   const struct push_source *source, struct sl_error *error)
 {
     struct sl_symbfile_extraction result;
     struct companions companions;
@@ -348,7 +349,7 @@ static int extract_parts(const struct push_source *source, const struct file *ex
     struct sl_budget *budget = sl_object_budget(debug->object);
     if (executable != debug)
         sl_budget_grow(budget, executable->mapping.bytes.size);
-    struct extraction x = {
+    struct push_symbols_extraction x = {
         .trees = {.tree = on_tree},
         .pad_sink = {.pad = on_pad},
         .pads = sl_symbfile_pads_new(executable->image, budget),

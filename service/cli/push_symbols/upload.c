@@ -14,7 +14,7 @@
 
 enum { MAX_ANSWER = 1 << 20, MAX_PAUSE_S = 30 };
 
-struct transfer {
+struct push_symbols_transfer {
     CURL *curl;
     struct curl_slist *headers;
     struct sl_buf answer;
@@ -33,7 +33,7 @@ struct sending {
     const struct push_set *set;
     enum push_kind kind;
     CURLM *multi;
-    struct transfer *transfers;
+    struct push_symbols_transfer *transfers;
     size_t done;
     uint64_t done_bytes;    /* uncompressed size of the uploaded parts */
     bool own_service, zstd; /* the service is a symloom; it accepts zstd */
@@ -48,7 +48,8 @@ static uint64_t now_ms(void)
 }
 
 /* ---- progress ---- */
-static void push_upload_report(const struct sending *s, const char *event, const struct transfer *t, const char *text)
+static void push_upload_report(const struct sending *s, const char *event, const struct push_symbols_transfer *t,
+                               const char *text)
 {
     char id[SL_FILE_ID_HEX];
     if (s->target->progress == PUSH_SILENT)
@@ -95,7 +96,7 @@ static void show_bar(struct sending *s)
         return;
     for (size_t i = 0; i < s->set->count; i++) {
         curl_off_t sent = 0;
-        const struct transfer *t = &s->transfers[i];
+        const struct push_symbols_transfer *t = &s->transfers[i];
         if (t->running && curl_easy_getinfo(t->curl, CURLINFO_SIZE_UPLOAD_T, &sent) == CURLE_OK)
             bytes += (uint64_t)sent;
     }
@@ -107,7 +108,7 @@ static void show_bar(struct sending *s)
 /* ---- requests ---- */
 static size_t take_answer(char *data, size_t size, size_t count, void *arg)
 {
-    struct transfer *t = arg;
+    struct push_symbols_transfer *t = arg;
     if (t->answer.size + size * count > MAX_ANSWER)
         return 0;
     sl_buf_add(&t->answer, data, size * count);
@@ -116,7 +117,7 @@ static size_t take_answer(char *data, size_t size, size_t count, void *arg)
 
 static size_t take_header(char *data, size_t size, size_t count, void *arg)
 {
-    struct transfer *t = arg;
+    struct push_symbols_transfer *t = arg;
     struct sl_str line = {data, size * count};
     if (sl_str_starts(line, SL_STR("HTTP/"))) {
         t->retry_after_s = -1;
@@ -129,7 +130,7 @@ static size_t take_header(char *data, size_t size, size_t count, void *arg)
     return size * count;
 }
 
-static void add_header(struct transfer *t, const char *name, const char *value)
+static void add_header(struct push_symbols_transfer *t, const char *name, const char *value)
 {
     char line[4400];
     if (!value || !*value)
@@ -138,7 +139,7 @@ static void add_header(struct transfer *t, const char *name, const char *value)
     t->headers = curl_slist_append(t->headers, line);
 }
 
-static bool push_upload_prepare(struct transfer *t, const struct push_target *target, const char *path)
+static bool push_upload_prepare(struct push_symbols_transfer *t, const struct push_target *target, const char *path)
 {
     char url[2048], agent[64];
     t->curl = curl_easy_init();
@@ -173,7 +174,7 @@ static bool push_upload_prepare(struct transfer *t, const struct push_target *ta
     return true;
 }
 
-static void end_request(struct transfer *t)
+static void end_request(struct push_symbols_transfer *t)
 {
     curl_easy_cleanup(t->curl);
     curl_slist_free_all(t->headers);
@@ -186,7 +187,7 @@ static void end_request(struct transfer *t)
     t->mapping = (struct sl_mapping){0};
 }
 
-static void add_identity(const struct sending *s, struct transfer *t)
+static void add_identity(const struct sending *s, struct push_symbols_transfer *t)
 {
     char text[32];
     if (!s->own_service)
@@ -202,7 +203,7 @@ static void add_identity(const struct sending *s, struct transfer *t)
     }
 }
 
-static bool start(struct sending *s, struct transfer *t)
+static bool start(struct sending *s, struct push_symbols_transfer *t)
 {
     char text[64], id[SL_FILE_ID_BASE64];
     const struct push_part *part = &s->set->parts[t->part];
@@ -238,7 +239,7 @@ static bool start(struct sending *s, struct transfer *t)
 
 /* ---- answers ---- */
 /* Parses the answer as JSON; null if it is not JSON. */
-static struct value parse_answer(const struct transfer *t, struct sl_arena *arena)
+static struct value parse_answer(const struct push_symbols_transfer *t, struct sl_arena *arena)
 {
     struct value answer = {0};
     struct sl_json j = sl_json(sl_buf_view(&t->answer), arena, false);
@@ -257,7 +258,8 @@ static bool is_success(const struct value *answer)
     return value && value->type == VALUE_BOOL && value->boolean;
 }
 
-static void report_refusal(const struct sending *s, const struct transfer *t, long http, const struct value *answer)
+static void report_refusal(const struct sending *s, const struct push_symbols_transfer *t, long http,
+                           const struct value *answer)
 {
     progress_end(s->target->bar);
     const struct value *error = value_get(answer, "error");
@@ -271,7 +273,7 @@ static void report_refusal(const struct sending *s, const struct transfer *t, lo
     fputc('\n', stderr);
 }
 
-static void report_broken(const struct sending *s, const struct transfer *t, const char *why)
+static void report_broken(const struct sending *s, const struct push_symbols_transfer *t, const char *why)
 {
     struct sl_arena arena = {0};
     const char *url = fetch_public_url(&arena, s->target->url);
@@ -293,7 +295,7 @@ static bool is_temporary(CURLcode code, long http)
 }
 
 /* The pause before a retry: Retry-After, but at most an hour; else 1, 2, 4 .. 30 seconds, less a random part of up to 25 %. */
-static uint64_t pause_ms(const struct transfer *t)
+static uint64_t pause_ms(const struct push_symbols_transfer *t)
 {
     uint16_t random = 0;
     if (t->retry_after_s >= 0)
@@ -305,7 +307,7 @@ static uint64_t pause_ms(const struct transfer *t)
     return seconds * 1000 - seconds * 250 * random / 65536;
 }
 
-static void push_upload_finish(struct sending *s, struct transfer *t, CURLcode code)
+static void push_upload_finish(struct sending *s, struct push_symbols_transfer *t, CURLcode code)
 {
     long http = 0;
     struct sl_arena arena = {0};
@@ -343,7 +345,7 @@ static void push_upload_finish(struct sending *s, struct transfer *t, CURLcode c
 static void start_due_transfers(struct sending *s, size_t running, uint64_t *wait_ms)
 {
     for (size_t i = 0; i < s->set->count && running < s->target->concurrency; i++) {
-        struct transfer *t = &s->transfers[i];
+        struct push_symbols_transfer *t = &s->transfers[i];
         uint64_t now = now_ms();
         if (t->done || t->running)
             continue;
@@ -372,7 +374,7 @@ static void send_all(struct sending *s)
         curl_multi_perform(s->multi, &left);
         show_bar(s);
         for (CURLMsg *m; (m = curl_multi_info_read(s->multi, &left));) {
-            struct transfer *t;
+            struct push_symbols_transfer *t;
             if (m->msg == CURLMSG_DONE &&
                 curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&t) == CURLE_OK) {
                 push_upload_finish(s, t, m->data.result);
@@ -399,7 +401,7 @@ static int send_set(struct sending *s)
         send_all(s);
     }
     for (size_t i = 0; s->transfers && i < s->set->count; i++) {
-        struct transfer *t = &s->transfers[i];
+        struct push_symbols_transfer *t = &s->transfers[i];
         if (t->running)
             curl_multi_remove_handle(s->multi, t->curl);
         end_request(t);
@@ -416,7 +418,7 @@ static int send_set(struct sending *s)
 /* Requests the executable's state. True when the service is a symloom; `*published` gets the hash of each kind's published set, or "". */
 static bool push_upload_query(struct sending *s, char published[PUSH_KINDS][65])
 {
-    struct transfer t = {0};
+    struct push_symbols_transfer t = {0};
     char path[64], id[SL_FILE_ID_HEX];
     long http = 0;
     struct sl_arena arena = {0};

@@ -16,7 +16,7 @@
 
 enum { WAITING_MOST = 32, SITES = 64, MINUTE_MS = 60000, LOOK_MS = 1000, TIMEOUT_S = 10 };
 
-struct event {
+struct error_event {
     char module[32], message[256];
     struct sl_buf line; /* the JSON log line */
     int64_t at_s;
@@ -27,7 +27,7 @@ static struct {
     bool ending;
     struct fiber_wait_list ended; /* errors_send waits for it, for a second at a time */
     pthread_mutex_t lock;         /* any thread may log an error */
-    struct event waiting[WAITING_MOST];
+    struct error_event waiting[WAITING_MOST];
     size_t count;
     struct {
         const char *file;
@@ -53,8 +53,8 @@ static void queue_error(const struct log_report *report)
 {
     pthread_mutex_lock(&errors.lock);
     if (errors.count < WAITING_MOST && may_report_site(report->file, report->line)) {
-        struct event *event = &errors.waiting[errors.count++];
-        *event = (struct event){.at_s = clock_wall_s()};
+        struct error_event *event = &errors.waiting[errors.count++];
+        *event = (struct error_event){.at_s = clock_wall_s()};
         snprintf(event->module, sizeof event->module, "%s", report->module);
         snprintf(event->message, sizeof event->message, "%s", report->message);
         sl_buf_str(&event->line, report->json);
@@ -69,7 +69,7 @@ void errors_init(struct sl_secret dsn)
         log_on_error(queue_error);
 }
 
-static bool take_event(struct event *event)
+static bool take_event(struct error_event *event)
 {
     pthread_mutex_lock(&errors.lock);
     bool any = errors.count > 0;
@@ -122,7 +122,7 @@ static void format_time(int64_t seconds, char out[32])
     strftime(out, 32, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&time, &tm));
 }
 
-static void write_envelope(const struct event *event, struct sl_buf *out)
+static void write_envelope(const struct error_event *event, struct sl_buf *out)
 {
     char id[33], time[32], host[256] = "";
     uint8_t random[16] = {0};
@@ -154,7 +154,7 @@ static void write_envelope(const struct event *event, struct sl_buf *out)
 }
 
 /* Sends an event. The server's answer is ignored. */
-static void send_event(const struct event *event)
+static void send_event(const struct error_event *event)
 {
     struct dsn dsn = {.path = {NULL, 0}};
     struct sl_buf url = {0}, auth = {0}, body = {0}, answer = {0};
@@ -190,7 +190,7 @@ static void send_event(const struct event *event)
 void errors_send(void *unused)
 {
     (void)unused;
-    struct event event;
+    struct error_event event;
     bool on = secret_present(errors.dsn);
     while (on) {
         on = !errors.ending && fiber_wait_on(&errors.ended, LOOK_MS) == FIBER_TIMED_OUT;

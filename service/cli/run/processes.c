@@ -35,7 +35,7 @@ enum {
 };
 #define RELOADED "X_SYMLOOM_RELOADED=1"
 
-struct child {
+struct service_process {
     pid_t pid; /* 0: not running */
     uint64_t started_ms, due_ms;
     unsigned failures; /* consecutive exits soon after the start */
@@ -47,7 +47,7 @@ static struct parent {
     struct config *config;
     const struct options *options;
     int (*serve)(struct config *config, const struct options *options);
-    struct child *children;
+    struct service_process *children;
     size_t count;
     int signals, notify_fd; /* signalfd(2); the children's NOTIFY_SOCKET */
     char manager[108], notify_path[108];
@@ -113,7 +113,7 @@ static int serve_child(size_t index)
     return parent.serve(config, parent.options);
 }
 
-static void start_child(struct child *child)
+static void start_child(struct service_process *child)
 {
     child->started_ms = clock_mono_ns() / MS_NS;
     child->ready = child->alive = false;
@@ -150,7 +150,7 @@ static void format_exit(int status, char *text, size_t size)
         snprintf(text, size, "status %d", WEXITSTATUS(status));
 }
 
-static void log_exit(const struct child *child, int status, uint64_t lived_ms, uint64_t pause_ms)
+static void log_exit(const struct service_process *child, int status, uint64_t lived_ms, uint64_t pause_ms)
 {
     char why[48];
     format_exit(status, why, sizeof why);
@@ -160,14 +160,14 @@ static void log_exit(const struct child *child, int status, uint64_t lived_ms, u
 }
 
 /* The pause before a restart: none after a long run, else exponential backoff, so that a crash loop does not starve the other processes. */
-static uint64_t pause_before_start(const struct child *child)
+static uint64_t pause_before_start(const struct service_process *child)
 {
     uint64_t ms = child->failures < 16 ? (uint64_t)AGAIN_MS << child->failures : PAUSE_MOST_MS;
     return !child->failures ? 0 : ms < PAUSE_MOST_MS ? ms : PAUSE_MOST_MS;
 }
 
 /* Handles a child's exit. If a child never becomes ready, the whole service exits and leaves the restart to the service manager. */
-static void handle_exit(struct child *child, int status)
+static void handle_exit(struct service_process *child, int status)
 {
     uint64_t lived_ms = clock_mono_ns() / MS_NS - child->started_ms;
     bool never = !child->ready && !parent.ready;
@@ -227,7 +227,7 @@ static bool all_alive(void)
 }
 
 /* Handles a child's notification. The service is ready when all children are, and alive while all of them keep sending WATCHDOG=1. */
-static void handle_notification(struct child *child, const char *text)
+static void handle_notification(struct service_process *child, const char *text)
 {
     char ready[64];
     if (strstr(text, "READY=1") && !child->ready) {
@@ -303,7 +303,7 @@ static int start_due(void)
 {
     uint64_t now = clock_mono_ns() / MS_NS, next = UINT64_MAX;
     for (size_t i = 0; i < parent.count && !parent.stopping; i++) {
-        struct child *child = &parent.children[i];
+        struct service_process *child = &parent.children[i];
         if (!child->pid && child->due_ms <= now)
             start_child(child);
         else if (!child->pid && child->due_ms < next)

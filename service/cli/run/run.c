@@ -48,7 +48,7 @@ enum {
     STATUS_MS = 10000
 };
 
-struct run {
+struct service_run {
     struct config *config; /* the current one; a reference is held */
     const struct options *options;
     struct http_server *server;
@@ -98,9 +98,9 @@ static void warn_of_cache_owner(const struct config *config)
                  LOG_STR("cache_dir", config->cache_dir), LOG_U64("owner", st.st_uid));
 }
 
-static void fill_http_options(const struct run *run, struct http_options *o);
+static void fill_http_options(const struct service_run *run, struct http_options *o);
 
-static bool reload_here(struct run *run, struct sl_buf *problems)
+static bool reload_here(struct service_run *run, struct sl_buf *problems)
 {
     struct http_options options;
     struct config *before = run->config;
@@ -135,7 +135,7 @@ static bool reload(void *arg, struct sl_buf *problems)
 
 /* Signals are read from a signalfd, so that they interrupt no thread. All threads inherit the blocked mask, so call this before any
  * thread starts. */
-static bool take_signals(struct run *run)
+static bool take_signals(struct service_run *run)
 {
     static const int taken[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
     sigset_t set;
@@ -150,7 +150,7 @@ static bool take_signals(struct run *run)
 }
 
 /* The first SIGTERM or SIGINT drains, the second exits at once. */
-static void run_finish(struct run *run, int number)
+static void run_finish(struct service_run *run, int number)
 {
     if (run->stopping) {
         journal_note_end(0, false);
@@ -160,7 +160,7 @@ static void run_finish(struct run *run, int number)
     fiber_wake_all(&run->signalled);
 }
 
-static void on_hangup(struct run *run)
+static void on_hangup(struct service_run *run)
 {
     struct sl_buf problems = {0};
     if (!run->stopping)
@@ -170,7 +170,7 @@ static void on_hangup(struct run *run)
 
 static void on_signals(uv_poll_t *poll, int status, int events)
 {
-    struct run *run = poll->data;
+    struct service_run *run = poll->data;
     struct signalfd_siginfo signal;
     (void)status, (void)events;
     while (read(run->signals, &signal, sizeof signal) == sizeof signal)
@@ -182,7 +182,7 @@ static void on_signals(uv_poll_t *poll, int status, int events)
         }
 }
 
-static void watch_signals(struct run *run)
+static void watch_signals(struct service_run *run)
 {
     uv_poll_init(loop_get(), &run->signal_poll, run->signals);
     run->signal_poll.data = run;
@@ -191,7 +191,7 @@ static void watch_signals(struct run *run)
 }
 
 /* ---- parts ---- */
-static void fill_http_options(const struct run *run, struct http_options *o)
+static void fill_http_options(const struct service_run *run, struct http_options *o)
 {
     const struct config *config = run->config;
     http_options_default(o);
@@ -239,7 +239,7 @@ static void fill_http_options(const struct run *run, struct http_options *o)
     o->access_combined = config->access_format != 0;
 }
 
-static bool start_server(struct run *run)
+static bool start_server(struct service_run *run)
 {
     struct http_options options;
     fill_http_options(run, &options);
@@ -276,7 +276,7 @@ static void on_watchdog(uv_timer_t *timer)
 
 static void on_status(uv_timer_t *timer)
 {
-    const struct run *run = timer->data;
+    const struct service_run *run = timer->data;
     uint64_t limit = run->config->max_concurrent_requests;
     char text[128], most[32] = "";
     if (limit != UINT64_MAX)
@@ -286,7 +286,7 @@ static void on_status(uv_timer_t *timer)
     service_manager_notify_limited(text);
 }
 
-static void start_notifications(struct run *run)
+static void start_notifications(struct service_run *run)
 {
     uint64_t watchdog_ms = service_manager_watchdog_ms();
     uv_timer_init(loop_get(), &run->watchdog);
@@ -301,21 +301,21 @@ static void start_notifications(struct run *run)
 }
 
 /* ---- cleaning the cache while serving ---- */
-struct cleaning {
+struct periodic_cleanup {
     const struct config *config;
     struct cleanup_totals totals;
 };
 
 static enum sl_code clean_once(void *arg, struct sl_error *error)
 {
-    struct cleaning *c = arg;
+    struct periodic_cleanup *c = arg;
     struct cleanup_options options = {0};
     return cache_cleanup(c->config, catalog_kinds, catalog_kind_count, &options, &c->totals, NULL, error);
 }
 
 static void clean_now(const struct config *config)
 {
-    struct cleaning c = {.config = config_retain(config)};
+    struct periodic_cleanup c = {.config = config_retain(config)};
     struct sl_error error = {0};
     enum sl_code code = pool_call(POOL_IO | POOL_HEAVY, clean_once, &c, &error);
     if (code != SL_CANCELLED && code != SL_OK)
@@ -335,7 +335,7 @@ static bool wants_cleaning(const struct config *config)
 /* Cleans at the start, then at every interval. A reload starts a new interval. */
 static void clean_repeatedly(void *arg)
 {
-    struct run *run = arg;
+    struct service_run *run = arg;
     enum fiber_wait woken = FIBER_TIMED_OUT;
     while (woken != FIBER_CANCELLED) {
         if (woken == FIBER_TIMED_OUT && wants_cleaning(run->config))
@@ -375,7 +375,7 @@ static void warn_of_refused_sources(const struct config *config)
 /* Warns at the start and after every reload. */
 static void warn_repeatedly(void *arg)
 {
-    struct run *run = arg;
+    struct service_run *run = arg;
     enum fiber_wait woken = FIBER_WOKEN;
     while (woken != FIBER_CANCELLED) {
         const struct config *config = config_retain(run->config);
@@ -388,7 +388,7 @@ static void warn_repeatedly(void *arg)
 /* ---- the certificate ---- */
 static void watch_certificate(void *arg)
 {
-    const struct run *run = arg;
+    const struct service_run *run = arg;
     while (fiber_sleep(DAY_MS))
         http_server_check_certificate(run->server);
 }
@@ -434,7 +434,7 @@ static void init_statsd(struct config *config)
 /* ---- the end ---- */
 
 /* Sends errors that were logged while draining, in the rest of the shutdown time, at least LAST_ANSWERS_MS. */
-static void send_last_errors(struct run *run, uint64_t end)
+static void send_last_errors(struct service_run *run, uint64_t end)
 {
     uint64_t now = loop_now_ms();
     errors_end();
@@ -454,7 +454,7 @@ static void log_left_behind(void)
 /* Exits without waiting for threads that neither finish nor check for cancellation. */
 static void exit_without_threads(uv_timer_t *timer)
 {
-    const struct run *run = timer->data;
+    const struct service_run *run = timer->data;
     log_warn("run", "exiting although some threads are still running", LOG_U64("threads_at_work", pool_busy()),
              LOG_U64("waiting", pool_queued()), LOG_U64("jobs", service_running(run->service)));
     log_left_behind();
@@ -463,7 +463,7 @@ static void exit_without_threads(uv_timer_t *timer)
     _exit(0);
 }
 
-static void schedule_exit(struct run *run)
+static void schedule_exit(struct service_run *run)
 {
     uint64_t delay = DURATION_MS(run->config->shutdown_delay_ns),
              timeout = DURATION_MS(run->config->shutdown_timeout_ns);
@@ -472,7 +472,7 @@ static void schedule_exit(struct run *run)
     uv_timer_start(&run->exit_timer, exit_without_threads, delay + timeout + LAST_WORK_MS, 0);
 }
 
-static void drain(struct run *run)
+static void drain(struct service_run *run)
 {
     log_info("run", "draining", LOG_U64("jobs", service_running(run->service)),
              LOG_U64("connections", http_server_connections(run->server)));
@@ -504,7 +504,7 @@ static void drain(struct run *run)
 
 static void serve(void *arg)
 {
-    struct run *run = arg;
+    struct service_run *run = arg;
     if (!start_server(run)) {
         service_stop(run->service);
         service_free(run->service);
@@ -538,7 +538,7 @@ static void serve(void *arg)
 /* Serves with this configuration, which lives as long as the process: fixed values point into it. */
 static int start(struct config *config, const struct options *options)
 {
-    static struct run run;
+    static struct service_run run;
     run.config = config;
     run.options = options;
     if (config->process.directory)

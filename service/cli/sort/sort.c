@@ -108,7 +108,7 @@ static bool find_first(struct sort *s)
     return ok;
 }
 
-struct placing {
+struct sort_placement {
     struct sort *s;
     struct sort_file *file;
     bool first; /* the pass: first pieces are written, or the others compared with them */
@@ -116,7 +116,7 @@ struct placing {
 
 static void place_piece(void *arg, struct sort_piece *piece, struct sl_bytes bytes)
 {
-    struct placing *p = arg;
+    struct sort_placement *p = arg;
     struct sort *s = p->s;
     unsigned workers = sl_parallel_workers(s->parallel);
     /* compress a dominating file with several threads, since the others would be idle */
@@ -135,7 +135,7 @@ static bool has_pieces(const struct sort_file *file, bool first)
 
 static void place_work(struct sort *s, size_t index, bool first)
 {
-    struct placing p = {s, &s->files[s->by_size[index]], first};
+    struct sort_placement p = {s, &s->files[s->by_size[index]], first};
     if (first)
         show_file_progress(s, p.file, false);
     if (has_pieces(p.file, first))

@@ -68,9 +68,12 @@ static const struct sl_field module_fields[] = {
 };
 
 static const struct sl_field system_fields[] = {
-    SL_FIELD(TEXT, false, answer, os_name, "os_name"),     SL_FIELD(TEXT, false, answer, os_version, "os_version"),
-    SL_FIELD(TEXT, false, answer, os_build, "os_build"),   SL_FIELD(TEXT, false, answer, cpu_arch, "cpu_arch"),
-    SL_FIELD(TEXT, false, answer, device, "device_model"), SL_FIELDS_END,
+    SL_FIELD(TEXT, false, symbolicated_answer, os_name, "os_name"),
+    SL_FIELD(TEXT, false, symbolicated_answer, os_version, "os_version"),
+    SL_FIELD(TEXT, false, symbolicated_answer, os_build, "os_build"),
+    SL_FIELD(TEXT, false, symbolicated_answer, cpu_arch, "cpu_arch"),
+    SL_FIELD(TEXT, false, symbolicated_answer, device, "device_model"),
+    SL_FIELDS_END,
 };
 
 static const struct sl_field error_fields[] = {
@@ -127,34 +130,34 @@ static const struct sl_field analysis_fields[] = {
 };
 
 static const struct sl_field detail_fields[] = {
-    SL_FIELD_PART(answer, analysis, "crash_analysis", analysis_fields),
+    SL_FIELD_PART(symbolicated_answer, analysis, "crash_analysis", analysis_fields),
     SL_FIELDS_END,
 };
 
 /* ---- the answer ---- */
 
 static const struct sl_field answer_fields[] = {
-    SL_FIELD(TEXT, false, answer, status, "status"),
-    SL_FIELD(TEXT, false, answer, message, "message"),
-    SL_FIELD(TEXT, false, answer, detail, "detail"),
-    SL_FIELD(U64, false, answer, timestamp, "timestamp"),
-    SL_FIELD(U64, false, answer, signal, "signal"),
-    SL_FIELD(TEXT, false, answer, reason, "crash_reason"),
-    SL_FIELD(TEXT, false, answer, details, "crash_details"),
-    SL_FIELD(TEXT, false, answer, assertion, "assertion"),
+    SL_FIELD(TEXT, false, symbolicated_answer, status, "status"),
+    SL_FIELD(TEXT, false, symbolicated_answer, message, "message"),
+    SL_FIELD(TEXT, false, symbolicated_answer, detail, "detail"),
+    SL_FIELD(U64, false, symbolicated_answer, timestamp, "timestamp"),
+    SL_FIELD(U64, false, symbolicated_answer, signal, "signal"),
+    SL_FIELD(TEXT, false, symbolicated_answer, reason, "crash_reason"),
+    SL_FIELD(TEXT, false, symbolicated_answer, details, "crash_details"),
+    SL_FIELD(TEXT, false, symbolicated_answer, assertion, "assertion"),
     SL_FIELD_SAME("system_info", system_fields),
     SL_FIELD_SAME("details", detail_fields),
-    SL_FIELD_ITEMS(answer, threads, thread_count, "stacktraces", thread_fields),
-    SL_FIELD_ITEMS(answer, modules, module_count, "modules", module_fields),
-    SL_FIELD_ITEMS(answer, errors, error_count, "errors", error_fields),
-    SL_FIELD_ITEMS(answer, exceptions, exception_count, "exceptions", exception_fields),
+    SL_FIELD_ITEMS(symbolicated_answer, threads, thread_count, "stacktraces", thread_fields),
+    SL_FIELD_ITEMS(symbolicated_answer, modules, module_count, "modules", module_fields),
+    SL_FIELD_ITEMS(symbolicated_answer, errors, error_count, "errors", error_fields),
+    SL_FIELD_ITEMS(symbolicated_answer, exceptions, exception_count, "exceptions", exception_fields),
     SL_FIELDS_END,
 };
 
-bool answer_read(struct sl_str text, struct sl_arena *arena, struct answer *answer)
+bool answer_read(struct sl_str text, struct sl_arena *arena, struct symbolicated_answer *answer)
 {
     struct sl_json j = sl_json(text, arena, false);
-    *answer = (struct answer){.status = {NULL, 0}};
+    *answer = (struct symbolicated_answer){.status = {NULL, 0}};
     sl_json_read_object(&j, answer_fields, answer);
     return sl_json_end(&j);
 }
@@ -168,7 +171,7 @@ bool answer_frame_is_inline(const struct answer_thread *thread, size_t index)
            frame->index.value == frame[1].index.value;
 }
 
-int64_t answer_exception_thread(const struct answer *answer)
+int64_t answer_exception_thread(const struct symbolicated_answer *answer)
 {
     for (size_t t = answer->thread_count; t-- > 0;)
         if (!answer->threads[t].id.set && sl_str_equal(answer->threads[t].name, SL_STR(SL_APPLE_LAST_EXCEPTION)))
@@ -176,7 +179,7 @@ int64_t answer_exception_thread(const struct answer *answer)
     return ALL_THREADS;
 }
 
-int64_t answer_requesting_thread(const struct answer *answer)
+int64_t answer_requesting_thread(const struct symbolicated_answer *answer)
 {
     for (size_t t = 0; t < answer->thread_count; t++)
         if (answer->threads[t].requesting)
@@ -184,7 +187,7 @@ int64_t answer_requesting_thread(const struct answer *answer)
     return ALL_THREADS;
 }
 
-int64_t answer_crashed_thread(const struct answer *answer)
+int64_t answer_crashed_thread(const struct symbolicated_answer *answer)
 {
     int64_t thread = answer_requesting_thread(answer);
     return thread == ALL_THREADS && answer->thread_count ? 0 : thread;
@@ -331,8 +334,8 @@ static bool is_thread_number(const struct answer_format *format, const struct wa
 }
 
 /* Finds the index of the thread that the options select. False after reporting a usage error. */
-static bool choose_thread(const struct options *o, const struct answer_format *format, const struct answer *answer,
-                          const struct walked_dump *walked, int64_t *thread)
+static bool choose_thread(const struct options *o, const struct answer_format *format,
+                          const struct symbolicated_answer *answer, const struct walked_dump *walked, int64_t *thread)
 {
     uint64_t id, index;
     bool locator = option_given(o, "thread"), by_index = option_given(o, "thread-index");
@@ -357,8 +360,8 @@ static bool colours(const struct options *o)
     return !option_given(o, "output") && output_colour(option_value(o, "color", NULL));
 }
 
-static int put_stacks(const struct options *o, const struct answer_format *format, const struct answer *answer,
-                      const struct walked_dump *walked, struct sl_buf *out)
+static int put_stacks(const struct options *o, const struct answer_format *format,
+                      const struct symbolicated_answer *answer, const struct walked_dump *walked, struct sl_buf *out)
 {
     struct answer_style style = {.colour = colours(o),
                                  .unused = option_given(o, "verbose"),
@@ -442,7 +445,7 @@ static void describe_module(const struct answer_module *module, struct missing_r
     }
 }
 
-void answer_describe_missing(const struct answer *answer, struct missing_report *report)
+void answer_describe_missing(const struct symbolicated_answer *answer, struct missing_report *report)
 {
     for (size_t i = 0; i < answer->module_count; i++)
         if (!is_status(answer->modules[i].debug_status, "unused"))
@@ -452,8 +455,9 @@ void answer_describe_missing(const struct answer *answer, struct missing_report 
 /* ---- printing ---- */
 
 /* Formats the answer; `*written` is a view of `out` or, for JSON without --indent, of `text`. */
-static int put_answer(const struct options *o, const struct answer_format *format, const struct answer *answer,
-                      const struct walked_dump *walked, struct sl_buf *text, struct sl_buf *out, struct sl_str *written)
+static int put_answer(const struct options *o, const struct answer_format *format,
+                      const struct symbolicated_answer *answer, const struct walked_dump *walked, struct sl_buf *text,
+                      struct sl_buf *out, struct sl_str *written)
 {
     bool good = true;
     if (!format->print) {
@@ -477,7 +481,7 @@ int answer_print_notes(const struct options *o, const struct answer_format *form
 {
     struct sl_arena arena = {0};
     struct sl_buf out = {0};
-    struct answer answer = {.thread_count = 0};
+    struct symbolicated_answer answer = {.thread_count = 0};
     struct sl_str written;
     bool stacks = OF_STACKS >> sort & 1, checks = stacks && option_given(o, "fail-on-missing");
     bool reads = checks || format->print;

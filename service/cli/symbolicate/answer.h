@@ -67,7 +67,7 @@ struct answer_analysis { /* analysis of the crashing instruction */
     size_t access_count, flip_count, inconsistency_count;
 };
 
-struct answer {
+struct symbolicated_answer {
     struct sl_str status, message, detail;
     struct sl_str reason, details, assertion, os_name, os_version, os_build, cpu_arch, device;
     struct sl_opt_u64 timestamp, signal;
@@ -91,11 +91,11 @@ bool answer_frame_is_inline(const struct answer_thread *thread, size_t index);
 enum { ALL_THREADS = -1 }; /* instead of a thread's index: all of them, or none */
 
 /* The index of the thread that holds the stack of the last exception (Apple's reports); ALL_THREADS when there is none. */
-int64_t answer_exception_thread(const struct answer *answer);
+int64_t answer_exception_thread(const struct symbolicated_answer *answer);
 /* The index of the thread that crashed or requested the dump; ALL_THREADS when there is none. */
-int64_t answer_requesting_thread(const struct answer *answer);
+int64_t answer_requesting_thread(const struct symbolicated_answer *answer);
 /* The same, or else the first thread; ALL_THREADS when there are no threads. */
-int64_t answer_crashed_thread(const struct answer *answer);
+int64_t answer_crashed_thread(const struct symbolicated_answer *answer);
 
 /* Folds recursion: returns how many frames from `index` on repeat the cycle of calls before them, and appends a line that says so. 0 and
  * no line: there is no cycle, or it is too short to fold. May be called for each frame: all calls together take time linear in the
@@ -103,4 +103,4 @@ int64_t answer_crashed_thread(const struct answer *answer);
 size_t answer_fold_cycle(const struct answer_thread *thread, size_t index, struct sl_buf *line);
 
 /* Parses the answer. False when it is not such an answer, or out of memory. */
-bool answer_read(struct sl_str text, struct sl_arena *arena, struct answer *answer);
+bool answer_read(struct sl_str text, struct sl_arena *arena, struct symbolicated_answer *answer);

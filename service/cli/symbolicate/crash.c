@@ -96,7 +96,7 @@ static int crash_send(const struct options *o, struct crash_run *run)
 static int crash_report_failure(const struct crash_run *run)
 {
     struct sl_arena arena = {0};
-    struct answer answer;
+    struct symbolicated_answer answer;
     bool is_answer = run->text.size && answer_read(sl_buf_view(&run->text), &arena, &answer) && answer.message.size;
     const char *message = run->error.message, *detail = NULL;
     int status = is_answer ? STATUS_NOTHING : run->code == SL_MALFORMED ? 2 : 1;

@@ -8,7 +8,7 @@
 #include "id/id.h"
 
 struct dump_json {
-    const struct answer *answer;
+    const struct symbolicated_answer *answer;
     const struct walked_dump *walked;
     struct sl_json_writer *w;
     struct sl_arena *arena; /* for texts made while writing */
@@ -456,7 +456,8 @@ static void put_unloaded(const struct dump_json *d)
     sl_json_end_array(d->w);
 }
 
-bool answer_print_minidump_json(const struct answer *answer, const struct answer_style *style, struct sl_buf *out)
+bool answer_print_minidump_json(const struct symbolicated_answer *answer, const struct answer_style *style,
+                                struct sl_buf *out)
 {
     struct sl_json_writer w = sl_json_writer(out);
     struct sl_arena arena = {0};

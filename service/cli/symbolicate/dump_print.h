@@ -74,10 +74,10 @@ size_t dump_thread_number(const struct walked_dump *walked, size_t thread);
 const char *dump_cpu_name(const struct sl_minidump *dump);
 const char *dump_os_name(const struct sl_minidump *dump);
 /* The crash reason without the address. */
-struct sl_str dump_reason(const struct answer *answer);
+struct sl_str dump_reason(const struct symbolicated_answer *answer);
 /* The uptime of the process in seconds; false when it is unknown. */
 bool dump_uptime(const struct sl_minidump *dump, uint64_t *seconds);
 /* The answer's entry for a module: NULL if no frame referred to it. Call it for the modules in order: both lists have the same order.
  * `*next` is 0 at first. */
-const struct answer_module *dump_next_answer(const struct answer *answer, const struct sl_crash_module *module,
-                                             size_t *next);
+const struct answer_module *dump_next_answer(const struct symbolicated_answer *answer,
+                                             const struct sl_crash_module *module, size_t *next);

@@ -6,8 +6,8 @@
 
 #include "id/id.h"
 
-struct texts {
-    const struct answer *answer;
+struct dump_texts {
+    const struct symbolicated_answer *answer;
     const struct answer_style *style;
     const struct walked_dump *walked;
     struct sl_buf *out;
@@ -25,14 +25,14 @@ struct text_frame {
 };
 
 /* Breakpad prints return addresses for x86 and amd64, and the address of the call for other CPUs. */
-static uint64_t text_place(const struct texts *t, size_t thread, const struct answer_frame *frame)
+static uint64_t text_place(const struct dump_texts *t, size_t thread, const struct answer_frame *frame)
 {
     enum sl_cpu_family family = thread_family(t->walked, thread);
     return family == SL_CPU_X86 || family == SL_CPU_X86_64 ? frame_resume(t->walked, thread, frame)
                                                            : frame_instruction(t->walked, thread, frame);
 }
 
-static struct text_frame text_frame(const struct texts *t, size_t thread, size_t index)
+static struct text_frame text_frame(const struct dump_texts *t, size_t thread, size_t index)
 {
     const struct answer_thread *trace = &t->answer->threads[thread];
     const struct answer_frame *frame = &trace->frames[index];
@@ -116,7 +116,7 @@ static void field(struct sl_buf *out, struct sl_str text, char end)
     sl_buf_u8(out, (uint8_t)end);
 }
 
-static void machine_head(const struct texts *t, int64_t crashed)
+static void machine_head(const struct dump_texts *t, int64_t crashed)
 {
     const struct sl_minidump *dump = &t->walked->dump;
     struct sl_buf *out = t->out;
@@ -143,7 +143,7 @@ static void machine_head(const struct texts *t, int64_t crashed)
         sl_buf_u8(out, '\n');
 }
 
-static void machine_module(const struct texts *t, const struct sl_crash_module *module)
+static void machine_module(const struct dump_texts *t, const struct sl_crash_module *module)
 {
     char id[SL_DEBUG_ID_TEXT];
     breakpad_id(module, id);
@@ -156,7 +156,7 @@ static void machine_module(const struct texts *t, const struct sl_crash_module *
 }
 
 /* Appends the module's name, or the list of unloaded modules at the address. */
-static void find_machine_module(const struct texts *t, const struct text_frame *f)
+static void find_machine_module(const struct dump_texts *t, const struct text_frame *f)
 {
     struct sl_buf unloaded = {0};
     if (!f->module.size)
@@ -168,7 +168,7 @@ static void find_machine_module(const struct texts *t, const struct text_frame *
     sl_buf_free(&unloaded);
 }
 
-static void machine_thread(const struct texts *t, size_t thread, size_t number)
+static void machine_thread(const struct dump_texts *t, size_t thread, size_t number)
 {
     for (size_t i = 0; i < t->answer->threads[thread].frame_count; i++) {
         struct text_frame f = text_frame(t, thread, i);
@@ -192,8 +192,8 @@ static bool is_selected(const struct answer_style *style, size_t thread)
 }
 
 /* Prints the crashed thread first. */
-static void put_threads(const struct texts *t, int64_t crashed,
-                        void (*put)(const struct texts *t, size_t thread, size_t number))
+static void put_threads(const struct dump_texts *t, int64_t crashed,
+                        void (*put)(const struct dump_texts *t, size_t thread, size_t number))
 {
     if (crashed >= 0 && is_selected(t->style, (size_t)crashed))
         put(t, (size_t)crashed, dump_thread_number(t->walked, (size_t)crashed));
@@ -207,9 +207,10 @@ static void put_threads(const struct texts *t, int64_t crashed,
     }
 }
 
-bool answer_print_machine(const struct answer *answer, const struct answer_style *style, struct sl_buf *out)
+bool answer_print_machine(const struct symbolicated_answer *answer, const struct answer_style *style,
+                          struct sl_buf *out)
 {
-    struct texts t = {answer, style, style->walked, out};
+    struct dump_texts t = {answer, style, style->walked, out};
     int64_t crashed = answer_requesting_thread(answer);
     machine_head(&t, crashed);
     for (size_t i = 0; i < t.walked->dump.crash.module_count; i++)
@@ -233,7 +234,7 @@ static void put_graphics(struct sl_str graphics, struct sl_buf *out)
     sl_buf_u8(out, '\n');
 }
 
-static void put_head(const struct texts *t)
+static void put_head(const struct dump_texts *t)
 {
     const struct sl_minidump *dump = &t->walked->dump;
     struct sl_buf *out = t->out;
@@ -263,7 +264,7 @@ static void put_head(const struct texts *t)
 }
 
 /* Appends the registers in lines of at most 80 columns after a leading blank. */
-static void put_registers(const struct texts *t, const struct text_frame *f)
+static void put_registers(const struct dump_texts *t, const struct text_frame *f)
 {
     const struct sl_registers *registers = frame_registers(t->walked, f->thread, f->frame);
     enum sl_cpu_family family = thread_family(t->walked, f->thread);
@@ -304,7 +305,7 @@ static const char *found_by(const struct text_frame *f)
     return "unknown";
 }
 
-static void put_unloaded(const struct texts *t, const struct text_frame *f)
+static void put_unloaded(const struct dump_texts *t, const struct text_frame *f)
 {
     struct sl_buf unloaded = {0};
     sl_minidump_put_unloaded(&t->walked->dump, f->instruction, &unloaded);
@@ -314,7 +315,7 @@ static void put_unloaded(const struct texts *t, const struct text_frame *f)
     sl_buf_free(&unloaded);
 }
 
-static void put_frame_title(const struct texts *t, const struct text_frame *f, size_t number)
+static void put_frame_title(const struct dump_texts *t, const struct text_frame *f, size_t number)
 {
     struct sl_buf *out = t->out;
     unsigned long long offset = text_offset(f);
@@ -337,7 +338,8 @@ static void put_frame_title(const struct texts *t, const struct text_frame *f, s
 }
 
 /* Gets a frame's stack pointer; false if it is unknown. */
-static bool stack_pointer(const struct texts *t, size_t thread, const struct answer_frame *frame, uint64_t *pointer)
+static bool stack_pointer(const struct dump_texts *t, size_t thread, const struct answer_frame *frame,
+                          uint64_t *pointer)
 {
     struct sl_walk_numbers numbers;
     const struct sl_registers *registers = frame_registers(t->walked, thread, frame);
@@ -349,7 +351,7 @@ static bool stack_pointer(const struct texts *t, size_t thread, const struct ans
 }
 
 /* Appends the stack memory from the frame's stack pointer to its caller's. */
-static void put_frame_stack(const struct texts *t, size_t thread, size_t index)
+static void put_frame_stack(const struct dump_texts *t, size_t thread, size_t index)
 {
     const struct answer_thread *trace = &t->answer->threads[thread];
     size_t caller = index + 1;
@@ -361,7 +363,7 @@ static void put_frame_stack(const struct texts *t, size_t thread, size_t index)
         stack_put_contents(t->walked, thread, begin, end, t->out);
 }
 
-static void put_stack_words(const struct texts *t, size_t thread)
+static void put_stack_words(const struct dump_texts *t, size_t thread)
 {
     const struct answer_thread *trace = &t->answer->threads[thread];
     uint64_t pointer = 0;
@@ -369,7 +371,7 @@ static void put_stack_words(const struct texts *t, size_t thread)
     stack_put_pointers(t->walked, thread, known, pointer, t->out);
 }
 
-static void put_stack(const struct texts *t, size_t thread, size_t number)
+static void put_stack(const struct dump_texts *t, size_t thread, size_t number)
 {
     const struct answer_thread *trace = &t->answer->threads[thread];
     const char *what = !trace->requesting              ? ""
@@ -396,7 +398,7 @@ static void put_stack(const struct texts *t, size_t thread, size_t number)
     }
 }
 
-static void put_loaded(const struct texts *t, const struct sl_crash_module *module, size_t *next)
+static void put_loaded(const struct dump_texts *t, const struct sl_crash_module *module, size_t *next)
 {
     const struct answer_module *known = dump_next_answer(t->answer, module, next);
     char id[SL_DEBUG_ID_TEXT];
@@ -417,9 +419,10 @@ static void put_loaded(const struct texts *t, const struct sl_crash_module *modu
     sl_buf_u8(t->out, '\n');
 }
 
-bool answer_print_stackwalk(const struct answer *answer, const struct answer_style *style, struct sl_buf *out)
+bool answer_print_stackwalk(const struct symbolicated_answer *answer, const struct answer_style *style,
+                            struct sl_buf *out)
 {
-    struct texts t = {answer, style, style->walked, out};
+    struct dump_texts t = {answer, style, style->walked, out};
     if (!style->brief)
         put_head(&t);
     put_threads(&t, answer_requesting_thread(answer), put_stack);

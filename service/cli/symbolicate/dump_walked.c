@@ -171,7 +171,7 @@ const char *dump_os_name(const struct sl_minidump *dump)
     return names[dump->os];
 }
 
-struct sl_str dump_reason(const struct answer *answer)
+struct sl_str dump_reason(const struct symbolicated_answer *answer)
 {
     static const struct sl_str mark = SL_STR(" / 0x");
     struct sl_str reason = answer->reason;
@@ -194,8 +194,8 @@ static bool is_before(const struct answer_module *known, const struct sl_crash_m
                                                    : known->size.value < module->size;
 }
 
-const struct answer_module *dump_next_answer(const struct answer *answer, const struct sl_crash_module *module,
-                                             size_t *next)
+const struct answer_module *dump_next_answer(const struct symbolicated_answer *answer,
+                                             const struct sl_crash_module *module, size_t *next)
 {
     while (*next < answer->module_count && is_before(&answer->modules[*next], module))
         (*next)++;

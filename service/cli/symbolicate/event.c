@@ -89,7 +89,7 @@ struct event_traces {
     size_t count;
 };
 
-struct event {
+struct sentry_event_reading {
     struct sl_arena *arena;
     const struct sentry_project *project;
     enum local_request_kind kind;
@@ -113,21 +113,21 @@ static const struct sl_field threads_fields[] = {
     SL_FIELDS_END,
 };
 static const struct sl_field images_fields[] = {
-    SL_FIELD_AS_IS(ARRAY, false, event, images, "images"),
+    SL_FIELD_AS_IS(ARRAY, false, sentry_event_reading, images, "images"),
     SL_FIELDS_END,
 };
 static const struct sl_field event_fields[] = {
-    SL_FIELD(TEXT, false, event, platform, "platform"),
-    SL_FIELD(TEXT, false, event, release, "release"),
-    SL_FIELD(TEXT, false, event, dist, "dist"),
-    SL_FIELD_AS_IS(NUMBER, false, event, signal, "signal"),
-    SL_FIELD_PART(event, exceptions, "exception", exceptions_fields),
-    SL_FIELD_PART(event, threads, "threads", threads_fields),
+    SL_FIELD(TEXT, false, sentry_event_reading, platform, "platform"),
+    SL_FIELD(TEXT, false, sentry_event_reading, release, "release"),
+    SL_FIELD(TEXT, false, sentry_event_reading, dist, "dist"),
+    SL_FIELD_AS_IS(NUMBER, false, sentry_event_reading, signal, "signal"),
+    SL_FIELD_PART(sentry_event_reading, exceptions, "exception", exceptions_fields),
+    SL_FIELD_PART(sentry_event_reading, threads, "threads", threads_fields),
     SL_FIELD_SAME("debug_meta", images_fields),
     SL_FIELDS_END,
 };
 
-static bool read_event(struct event *e, struct sl_str text, struct sl_error *error)
+static bool read_event(struct sentry_event_reading *e, struct sl_str text, struct sl_error *error)
 {
     struct sl_json j = sl_json(text, e->arena, false);
     if (!sl_json_read_object(&j, event_fields, e) && !j.failed) {
@@ -144,7 +144,7 @@ static bool read_event(struct event *e, struct sl_str text, struct sl_error *err
 /* ---- the request ---- */
 
 /* Reads the elements of `frames`. */
-static bool list_frames(struct event *e, const struct event_trace *trace, struct event_frames *frames)
+static bool list_frames(struct sentry_event_reading *e, const struct event_trace *trace, struct event_frames *frames)
 {
     const struct sl_field fields[] = {SL_FIELD_ITEMS(event_frames, items, count, "frames", frame_fields[e->kind]),
                                       SL_FIELDS_END};
@@ -168,7 +168,8 @@ static bool is_complete(const struct event_frame *frame, const struct sl_field *
 }
 
 /* Writes the frames innermost first, except those without a required member. Returns their number. */
-static size_t put_frames(struct event *e, const struct event_frames *frames, uint64_t *index, struct sl_json_writer *w)
+static size_t put_frames(struct sentry_event_reading *e, const struct event_frames *frames, uint64_t *index,
+                         struct sl_json_writer *w)
 {
     size_t count = 0;
     for (size_t i = frames->count; i-- > 0;) {
@@ -197,7 +198,7 @@ static void put_exception(const struct event_trace *trace, struct sl_json_writer
 }
 
 /* Returns the number of frames; SIZE_MAX: out of memory. */
-static size_t put_traces(struct event *e, struct sl_json_writer *w)
+static size_t put_traces(struct sentry_event_reading *e, struct sl_json_writer *w)
 {
     size_t count = 0;
     uint64_t index = 0;
@@ -231,7 +232,7 @@ static size_t put_traces(struct event *e, struct sl_json_writer *w)
     return count;
 }
 
-static void put_exceptions(const struct event *e, struct sl_json_writer *w)
+static void put_exceptions(const struct sentry_event_reading *e, struct sl_json_writer *w)
 {
     sl_json_member_array(w, "exceptions");
     for (size_t i = 0; i < e->exceptions.count; i++)
@@ -253,7 +254,7 @@ static const struct sl_field image_fields[] = {
 };
 
 /* Writes the image as a module of the request, if this kind of request uses its type. */
-static bool put_module(struct event *e, struct sl_str text, struct sl_json_writer *w)
+static bool put_module(struct sentry_event_reading *e, struct sl_str text, struct sl_json_writer *w)
 {
     struct sl_json j = sl_json(text, e->arena, false);
     struct event_image image = {.type = {NULL, 0}};
@@ -282,7 +283,7 @@ static bool put_module(struct event *e, struct sl_str text, struct sl_json_write
 }
 
 /* Returns the number of modules. */
-static size_t put_event_modules(struct event *e, struct sl_json_writer *w)
+static size_t put_event_modules(struct sentry_event_reading *e, struct sl_json_writer *w)
 {
     struct sl_json j = sl_json(e->images.data ? e->images : SL_STR("[]"), e->arena, false);
     struct sl_str key, image;
@@ -310,7 +311,7 @@ static void put_artifacts(const struct sentry_project *project, struct sl_json_w
     sl_buf_free(&url);
 }
 
-static enum sl_code put_request(struct event *e, struct sl_buf *body, struct sl_error *error)
+static enum sl_code put_request(struct sentry_event_reading *e, struct sl_buf *body, struct sl_error *error)
 {
     struct sl_json_writer w = sl_json_writer(body);
     const char *at = e->release.size ? memchr(e->release.data, '@', e->release.size) : NULL;
@@ -365,7 +366,7 @@ static bool event_kind(struct sl_str platform, enum local_request_kind *kind)
 enum sl_code event_request(struct sl_str text, const struct event_options *options, struct sl_arena *arena,
                            enum local_request_kind *kind, struct sl_buf *body, struct sl_error *error)
 {
-    struct event e = {.arena = arena, .project = options->project};
+    struct sentry_event_reading e = {.arena = arena, .project = options->project};
     if (!read_event(&e, text, error))
         return error->code;
     e.platform = options->platform ? sl_str(options->platform) : e.platform;

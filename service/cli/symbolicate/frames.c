@@ -5,17 +5,17 @@
 
 /* ---- tables ---- */
 
-struct row *table_add(struct table *t)
+struct print_row *table_add(struct print_table *t)
 {
     if (!sl_grow_in_arena(&t->arena, &t->rows, &t->capacity, t->count + 1, sizeof *t->rows)) {
         t->failed = true;
         return NULL;
     }
-    t->rows[t->count] = (struct row){.below = {NULL, 0}};
+    t->rows[t->count] = (struct print_row){.below = {NULL, 0}};
     return &t->rows[t->count++];
 }
 
-struct sl_str table_text(struct table *t, struct sl_buf *buf)
+struct sl_str table_text(struct print_table *t, struct sl_buf *buf)
 {
     struct sl_str text = sl_buf_view(buf);
     char *kept = sl_arena_strndup(&t->arena, text.data ? text.data : "", text.size);
@@ -32,7 +32,7 @@ void table_fit(unsigned columns)
 }
 
 /* Shrinks the widest text columns until the table fits, but none below SHORTEST. */
-static void fit_widths(const struct table *t, int *widths)
+static void fit_widths(const struct print_table *t, int *widths)
 {
     enum { SHORTEST = 16 };
     int total = -1, count = 0;
@@ -49,7 +49,8 @@ static void fit_widths(const struct table *t, int *widths)
     }
 }
 
-static void put_row(const struct column *columns, const struct sl_str *cells, const int *widths, struct sl_buf *out)
+static void put_row(const struct print_column *columns, const struct sl_str *cells, const int *widths,
+                    struct sl_buf *out)
 {
     size_t last = 0;
     for (size_t c = 0; columns[c].title; c++)
@@ -67,11 +68,11 @@ static void put_row(const struct column *columns, const struct sl_str *cells, co
     sl_buf_u8(out, '\n');
 }
 
-void table_put(const struct table *t, bool colour, struct sl_buf *out)
+void table_put(const struct print_table *t, bool colour, struct sl_buf *out)
 {
     int widths[MAX_COLUMNS] = {0};
     struct sl_str titles[MAX_COLUMNS] = {{NULL, 0}};
-    struct column left[MAX_COLUMNS + 1] = {{NULL, false}};
+    struct print_column left[MAX_COLUMNS + 1] = {{NULL, false}};
     for (size_t c = 0; t->columns[c].title; c++) {
         titles[c] = sl_str(t->columns[c].title);
         left[c].title = t->columns[c].title;
@@ -94,7 +95,8 @@ void table_put(const struct table *t, bool colour, struct sl_buf *out)
 /* ---- frames ---- */
 
 /* The module of the frame's `package` that contains its address. */
-static const struct answer_module *find_frame_module(const struct answer *answer, const struct answer_frame *frame)
+static const struct answer_module *find_frame_module(const struct symbolicated_answer *answer,
+                                                     const struct answer_frame *frame)
 {
     for (size_t i = 0; i < answer->module_count; i++) {
         const struct answer_module *module = &answer->modules[i];
@@ -280,22 +282,22 @@ struct sl_str printing_text(struct printing *p, struct sl_str text)
     return table_text(&p->table, &p->buf);
 }
 
-struct sl_str printing_cell(struct printing *p, const struct column *column, const struct answer_thread *thread,
+struct sl_str printing_cell(struct printing *p, const struct print_column *column, const struct answer_thread *thread,
                             size_t index)
 {
     column->put(p, thread, index);
     return table_text(&p->table, &p->buf);
 }
 
-struct row *printing_add_frame(struct printing *p, const struct answer_thread *thread, size_t index)
+struct print_row *printing_add_frame(struct printing *p, const struct answer_thread *thread, size_t index)
 {
-    struct row *row = table_add(&p->table);
+    struct print_row *row = table_add(&p->table);
     for (size_t c = 0; row && p->table.columns[c].title; c++)
         row->cells[c] = printing_cell(p, &p->table.columns[c], thread, index);
     return row;
 }
 
-struct printing printing_make(const struct answer *answer, const struct answer_style *style)
+struct printing printing_make(const struct symbolicated_answer *answer, const struct answer_style *style)
 {
     return (struct printing){answer, style, {.columns = style->view ? style->view->columns : NULL}, {0}};
 }
@@ -312,7 +314,7 @@ size_t printing_fold(struct printing *p, const struct answer_thread *thread, siz
     struct sl_buf line = {0};
     size_t count = p->table.count ? answer_fold_cycle(thread, index, &line) : 0;
     if (count) {
-        struct row *row = &p->table.rows[p->table.count - 1];
+        struct print_row *row = &p->table.rows[p->table.count - 1];
         sl_buf_str(&p->buf, row->below);
         sl_buf_u8(&p->buf, ' ');
         sl_buf_str(&p->buf, sl_buf_view(&line));

@@ -9,7 +9,7 @@ enum { MAX_COLUMNS = 8 };
 struct answer_style;
 struct printing;
 
-struct column {
+struct print_column {
     const char *title; /* NULL ends a list */
     bool right;
     /* For formats that write frames as lines: the text before the value; NULL: the value is left out, or continues the one before. */
@@ -18,56 +18,56 @@ struct column {
     void (*put)(struct printing *p, const struct answer_thread *thread, size_t index);
 };
 
-struct row {
+struct print_row {
     struct sl_str cells[MAX_COLUMNS];
     struct sl_str below; /* complete lines below the row */
 };
 
-struct table {
-    const struct column *columns; /* ends with a NULL title */
+struct print_table {
+    const struct print_column *columns; /* ends with a NULL title */
     struct sl_arena arena;
-    struct row *rows;
+    struct print_row *rows;
     size_t count, capacity;
     bool failed;
 };
 
-struct row *table_add(struct table *t); /* NULL when out of memory */
+struct print_row *table_add(struct print_table *t); /* NULL when out of memory */
 
 /* Moves the buffer's text, which must be safe for terminals, into the table as a cell's text; empties the buffer. */
-struct sl_str table_text(struct table *t, struct sl_buf *buf);
+struct sl_str table_text(struct print_table *t, struct sl_buf *buf);
 
 /* Sets the width of all later tables: the middle of long cells is left out. 0 (initially): unlimited. */
 void table_fit(unsigned columns);
 
-void table_put(const struct table *t, bool colour, struct sl_buf *out);
+void table_put(const struct print_table *t, bool colour, struct sl_buf *out);
 
 /* ---- frames ---- */
 
 /* The columns of a format. */
 struct frame_view {
     bool is_request; /* JavaScript or JVM: no threads and no modules */
-    struct column columns[MAX_COLUMNS + 1];
+    struct print_column columns[MAX_COLUMNS + 1];
 };
 extern const struct frame_view view_program, view_program_full, view_js, view_js_full, view_jvm, view_jvm_full,
     view_request_lines;
 
 /* An answer while it is printed. */
 struct printing {
-    const struct answer *answer;
+    const struct symbolicated_answer *answer;
     const struct answer_style *style; /* symbolicate.h */
-    struct table table;
+    struct print_table table;
     struct sl_buf buf; /* text of the current cell */
 };
 
-struct printing printing_make(const struct answer *answer, const struct answer_style *style);
+struct printing printing_make(const struct symbolicated_answer *answer, const struct answer_style *style);
 bool printing_end(struct printing *p, const struct sl_buf *out); /* frees it; false when anything ran out of memory */
 
 /* The text as a cell's text, safe for terminals. */
 struct sl_str printing_text(struct printing *p, struct sl_str text);
 /* The cell of a frame. */
-struct sl_str printing_cell(struct printing *p, const struct column *column, const struct answer_thread *thread,
+struct sl_str printing_cell(struct printing *p, const struct print_column *column, const struct answer_thread *thread,
                             size_t index);
 /* Adds the frame's row to the table; NULL when out of memory. */
-struct row *printing_add_frame(struct printing *p, const struct answer_thread *thread, size_t index);
+struct print_row *printing_add_frame(struct printing *p, const struct answer_thread *thread, size_t index);
 /* The number of frames from `index` on that are folded (answer_fold_cycle); their line is added below the last row. */
 size_t printing_fold(struct printing *p, const struct answer_thread *thread, size_t index);

@@ -77,7 +77,7 @@ static bool take_thread(struct names_wanted *n, const struct answer_thread *thre
 static bool names_take_answer(struct names_wanted *n, const struct sl_buf *text)
 {
     struct sl_arena arena = {0};
-    struct answer answer;
+    struct symbolicated_answer answer;
     bool good = answer_read(sl_buf_view(text), &arena, &answer);
     for (size_t t = 0; good && t < answer.thread_count; t++)
         good = take_thread(n, &answer.threads[t]);

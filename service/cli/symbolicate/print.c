@@ -27,7 +27,8 @@ static void put_exception_title(const struct answer_style *style, size_t thread,
         sl_buf_cstr(out, SL_APPLE_LAST_EXCEPTION "\n");
 }
 
-bool answer_print_compact(const struct answer *answer, const struct answer_style *style, struct sl_buf *out)
+bool answer_print_compact(const struct symbolicated_answer *answer, const struct answer_style *style,
+                          struct sl_buf *out)
 {
     struct printing p = printing_make(answer, style);
     bool any = false;
@@ -65,7 +66,7 @@ static void put_title(const struct answer_style *style, struct sl_buf *out, cons
 
 static void put_properties(struct printing *p, const struct answer_thread *thread, size_t index, struct sl_buf *out)
 {
-    for (const struct column *column = p->table.columns; column->title; column++) {
+    for (const struct print_column *column = p->table.columns; column->title; column++) {
         struct sl_str offset = {NULL, 0};
         if (!column->label)
             continue;
@@ -90,7 +91,7 @@ static void put_request_errors(struct printing *p, struct sl_buf *out)
     }
 }
 
-bool answer_print_pretty(const struct answer *answer, const struct answer_style *style, struct sl_buf *out)
+bool answer_print_pretty(const struct symbolicated_answer *answer, const struct answer_style *style, struct sl_buf *out)
 {
     struct printing p = printing_make(answer, style);
     for (size_t place = 0; place < answer->thread_count; place++) {
@@ -211,7 +212,7 @@ static void put_details(struct sl_buf *out, struct sl_str details)
         put_known(out, "Details:", line);
 }
 
-static void put_system_line(const struct answer *answer, struct sl_buf *out)
+static void put_system_line(const struct symbolicated_answer *answer, struct sl_buf *out)
 {
     const struct sl_str parts[] = {answer->os_name, answer->os_version, answer->os_build, answer->cpu_arch,
                                    answer->device};
@@ -225,7 +226,7 @@ static void put_system_line(const struct answer *answer, struct sl_buf *out)
     sl_buf_cstr(out, any ? "\n" : "");
 }
 
-static void put_crash(const struct answer *answer, struct sl_buf *out)
+static void put_crash(const struct symbolicated_answer *answer, struct sl_buf *out)
 {
     char text[64] = "";
     time_t seconds = (time_t)answer->timestamp.value;
@@ -269,7 +270,7 @@ static void put_frames(struct printing *p, const struct answer_thread *thread, s
     p->table.columns = p->style->view->columns;
     p->table.count = 0;
     for (size_t i = 0, folded; i < thread->frame_count; i += folded ? folded : 1) {
-        struct row *row = NULL;
+        struct print_row *row = NULL;
         if ((folded = printing_fold(p, thread, i)))
             continue;
         if ((row = printing_add_frame(p, thread, i)))
@@ -311,7 +312,7 @@ static bool is_used(const struct answer_module *module)
 
 static void put_modules(struct printing *p, struct sl_buf *out)
 {
-    static const struct column columns[] = {
+    static const struct print_column columns[] = {
         {"Start", true},   {"End", true},       {"Arch", false}, {"Debug", false},
         {"Unwind", false}, {"Debug ID", false}, {"Name", false}, {NULL, false},
     };
@@ -319,7 +320,7 @@ static void put_modules(struct printing *p, struct sl_buf *out)
     p->table.count = 0;
     for (size_t i = 0; i < p->answer->module_count; i++) {
         const struct answer_module *module = &p->answer->modules[i];
-        struct row *row = p->style->unused || is_used(module) ? table_add(&p->table) : NULL;
+        struct print_row *row = p->style->unused || is_used(module) ? table_add(&p->table) : NULL;
         if (!row)
             continue;
         const uint64_t bounds[] = {module->address.value, module->address.value + module->size.value};
@@ -375,7 +376,7 @@ static void put_module_errors(const struct answer_module *module, struct sl_buf 
     }
 }
 
-static void put_errors(const struct answer *answer, struct sl_buf *out)
+static void put_errors(const struct symbolicated_answer *answer, struct sl_buf *out)
 {
     struct sl_buf errors = {0};
     for (size_t i = 0; i < answer->module_count; i++)
@@ -392,7 +393,7 @@ static void put_errors(const struct answer *answer, struct sl_buf *out)
 }
 
 /* Appends the files that are missing, for scripts that fetch them. */
-static void put_missing(const struct answer *answer, struct sl_buf *out)
+static void put_missing(const struct symbolicated_answer *answer, struct sl_buf *out)
 {
     bool any = false;
     for (size_t i = 0; i < answer->module_count; i++) {
@@ -412,7 +413,7 @@ static void put_missing(const struct answer *answer, struct sl_buf *out)
 
 static void print_program(struct printing *p, struct sl_buf *out)
 {
-    const struct answer *answer = p->answer;
+    const struct symbolicated_answer *answer = p->answer;
     const struct answer_style *style = p->style;
     int64_t first = answer_crashed_thread(answer);
     put_crash(answer, out);
@@ -452,7 +453,7 @@ static void print_request(struct printing *p, struct sl_buf *out)
     put_errors(p->answer, out);
 }
 
-bool answer_print_full(const struct answer *answer, const struct answer_style *style, struct sl_buf *out)
+bool answer_print_full(const struct symbolicated_answer *answer, const struct answer_style *style, struct sl_buf *out)
 {
     struct printing p = printing_make(answer, style);
     if (style->view->is_request)
@@ -465,7 +466,8 @@ bool answer_print_full(const struct answer *answer, const struct answer_style *s
 /* ---- Markdown ---- */
 
 /* The full format in code blocks, for pasting into a bug report. */
-bool answer_print_markdown(const struct answer *answer, const struct answer_style *style, struct sl_buf *out)
+bool answer_print_markdown(const struct symbolicated_answer *answer, const struct answer_style *style,
+                           struct sl_buf *out)
 {
     struct answer_style plain = *style;
     struct sl_buf text = {0};

@@ -65,19 +65,19 @@ static const struct sl_field module_fields[] = {
 };
 
 /* The members of a body whose presence decides its kind, and its modules. */
-struct body_members {
+struct request_body_members {
     struct sl_str source, sources, exceptions, classes, release_package;
     struct body_module *modules;
     size_t module_count;
 };
 
 static const struct sl_field body_fields[] = {
-    SL_FIELD(RAW, false, body_members, source, "source"),
-    SL_FIELD(RAW, false, body_members, sources, "sources"),
-    SL_FIELD(RAW, false, body_members, exceptions, "exceptions"),
-    SL_FIELD(RAW, false, body_members, classes, "classes"),
-    SL_FIELD(RAW, false, body_members, release_package, "release_package"),
-    SL_FIELD_ITEMS(body_members, modules, module_count, "modules", module_fields),
+    SL_FIELD(RAW, false, request_body_members, source, "source"),
+    SL_FIELD(RAW, false, request_body_members, sources, "sources"),
+    SL_FIELD(RAW, false, request_body_members, exceptions, "exceptions"),
+    SL_FIELD(RAW, false, request_body_members, classes, "classes"),
+    SL_FIELD(RAW, false, request_body_members, release_package, "release_package"),
+    SL_FIELD_ITEMS(request_body_members, modules, module_count, "modules", module_fields),
     SL_FIELDS_END,
 };
 
@@ -102,7 +102,7 @@ static bool note_module(struct request_run *run, const struct body_module *modul
 static bool read_facts(struct request_run *run, struct sl_str body, struct body_facts *facts)
 {
     struct sl_json j = sl_json(body, &run->arena, false);
-    struct body_members members = {.modules = NULL};
+    struct request_body_members members = {.modules = NULL};
     if (!sl_json_read_object(&j, body_fields, &members) || !sl_json_end(&j))
         return false;
     *facts = (struct body_facts){

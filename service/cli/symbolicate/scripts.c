@@ -16,7 +16,7 @@
 
 enum { MAX_FILES = 200000, BLOCK = 64 * 1024, MOST_HELD = 1024 * 1024, PAUSE_MS = 100 };
 
-struct script { /* a script, by its URL in the stack */
+struct symbolicate_script { /* a script, by its URL in the stack */
     struct sl_str url, base;
     bool mapped;
     struct sl_buf table;
@@ -42,7 +42,7 @@ struct scripts {
     size_t *same_name;     /* per file: 1 + index of the next file of the same name; 0: none */
     size_t file_count, file_capacity, script_count;
     struct missing_report *missing;
-    struct sl_map by_url;  /* URL -> struct script */
+    struct sl_map by_url;  /* URL -> struct symbolicate_script */
     struct sl_arena texts; /* texts of the current lines */
     struct stack_line *lines;
     size_t line_count, line_capacity;
@@ -138,7 +138,8 @@ static enum sl_code map_beside(const char *path, struct sl_str reference, struct
     return sl_fail(error, SL_NOT_FOUND, "it has no source map");
 }
 
-static enum sl_code make_table(struct script *script, struct sl_str text, struct sl_str map, struct sl_error *error)
+static enum sl_code make_table(struct symbolicate_script *script, struct sl_str text, struct sl_str map,
+                               struct sl_error *error)
 {
     const struct sl_smcache_options options = {0};
     struct sl_budget budget;
@@ -147,7 +148,7 @@ static enum sl_code make_table(struct script *script, struct sl_str text, struct
     return code == SL_OK ? sl_smcache_open(sl_buf_bytes(&script->table), &script->cache, error) : code;
 }
 
-static enum sl_code read_map(struct scripts *s, struct script *script, const char *path, struct sl_str text,
+static enum sl_code read_map(struct scripts *s, struct symbolicate_script *script, const char *path, struct sl_str text,
                              struct sl_error *error)
 {
     struct sl_str reference = {NULL, 0};
@@ -174,7 +175,7 @@ static enum sl_code read_map(struct scripts *s, struct script *script, const cha
 }
 
 /* Finds the script and its source map. Without one, the script's frames stay unchanged. */
-static void read_script(struct scripts *s, struct script *script)
+static void read_script(struct scripts *s, struct symbolicate_script *script)
 {
     struct sl_mapping mapping = {0};
     struct sl_error error = {0};
@@ -197,13 +198,13 @@ static void read_script(struct scripts *s, struct script *script)
         report_file_error(path ? path : map, code, &error);
 }
 
-static const struct script *find_script(struct scripts *s, struct sl_str url)
+static const struct symbolicate_script *find_script(struct scripts *s, struct sl_str url)
 {
-    struct script *script = sl_map_get(&s->by_url, url);
+    struct symbolicate_script *script = sl_map_get(&s->by_url, url);
     if (script)
         return script;
     const char *kept = sl_arena_strndup(&s->arena, url.data, url.size); /* lines are freed */
-    script = kept ? SL_ARENA_NEW(&s->arena, struct script) : NULL;
+    script = kept ? SL_ARENA_NEW(&s->arena, struct symbolicate_script) : NULL;
     if (!script || !sl_map_put(&s->by_url, (struct sl_str){kept, url.size}, script))
         return NULL;
     script->url = (struct sl_str){kept, url.size};
@@ -268,8 +269,9 @@ static struct sl_str escaped(struct scripts *s, const struct sl_js_stack_frame *
 
 /* Replaces the frame's position by the original one. `caller`: the name of the token at the call site in the calling frame. False when
  * out of memory. */
-static bool put_original_place(struct scripts *s, const struct script *script, const struct sl_smcache_place *place,
-                               struct sl_str caller, struct stack_frame *stack_frame)
+static bool put_original_place(struct scripts *s, const struct symbolicate_script *script,
+                               const struct sl_smcache_place *place, struct sl_str caller,
+                               struct stack_frame *stack_frame)
 {
     struct sl_js_stack_frame *frame = &stack_frame->text;
     struct sl_str url = plain_url(s, frame->url);
@@ -318,7 +320,7 @@ static void make_inlined(struct stack_frame *frame)
 
 /* Writes the place into the line's frame. Where calls were inlined there, adds a frame for each caller, if the line can be repeated.
  * False when out of memory. */
-static bool put_places(struct scripts *s, const struct script *script, struct sl_smcache_place place,
+static bool put_places(struct scripts *s, const struct symbolicate_script *script, struct sl_smcache_place place,
                        struct sl_str caller, struct stack_line *line)
 {
     const struct stack_frame as_it_was = line->frame;
@@ -347,7 +349,7 @@ static bool map_frame(struct scripts *s, struct stack_line *line, struct sl_str 
 {
     const struct sl_js_stack_frame *frame = &line->frame.text;
     struct sl_str url = plain_url(s, frame->url), before = *caller;
-    const struct script *script = url.data ? find_script(s, url) : NULL;
+    const struct symbolicate_script *script = url.data ? find_script(s, url) : NULL;
     struct sl_smcache_place place;
     *caller = (struct sl_str){NULL, 0};
     if (!script)
@@ -380,7 +382,7 @@ static void count_frame(struct scripts *s, const struct stack_line *line)
     if (is_of_engine(url))
         return;
     missing_count(s->missing, 1, 1);
-    const struct script *script = find_script(s, url);
+    const struct symbolicate_script *script = find_script(s, url);
     if (!script)
         return;
     struct sl_buf path = {0};
@@ -556,7 +558,7 @@ int symbolicate_scripts(const char *path, const struct sl_str *stack, const char
         status = report_error(1, output, error.message);
     for (struct sl_map_entry *e = NULL; (e = sl_map_next(&s.by_url, e));)
         if (e->value)
-            sl_buf_free(&((struct script *)e->value)->table);
+            sl_buf_free(&((struct symbolicate_script *)e->value)->table);
     sl_map_free(&s.by_url);
     sl_map_free(&s.by_name);
     free(s.same_name);

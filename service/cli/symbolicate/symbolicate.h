@@ -45,8 +45,8 @@ struct log_encoding {
 struct log_input {
     int fd;
     bool begun, ended, opened;
-    struct decoder *decoder; /* NULL: not compressed */
-    uint8_t *block;          /* the last bytes read; `left` is the unused part */
+    struct http_decoder *decoder; /* NULL: not compressed */
+    uint8_t *block;               /* the last bytes read; `left` is the unused part */
     struct sl_bytes left;
     struct sl_buf unpacked;
     struct log_encoding encoding;
@@ -125,7 +125,8 @@ int symbolicate_addresses(const struct options *o, const struct sentry_project *
 enum answer_sort { SORT_DUMP, SORT_REPORT, SORT_NATIVE, SORT_JS, SORT_JVM, SORT_MOZILLA };
 
 /* Prints an answer to `out`. False when out of memory. */
-typedef bool answer_print(const struct answer *answer, const struct answer_style *style, struct sl_buf *out);
+typedef bool answer_print(const struct symbolicated_answer *answer, const struct answer_style *style,
+                          struct sl_buf *out);
 
 /* An output format: a value of --format. */
 struct answer_format {
@@ -154,7 +155,7 @@ int answer_print_notes(const struct options *o, const struct answer_format *form
 /* Texts of the missing line for native modules. */
 extern const struct missing_words missing_symbols;
 /* Adds the modules whose debug information was wanted but not found, and the failures of their candidate files. */
-void answer_describe_missing(const struct answer *answer, struct missing_report *report);
+void answer_describe_missing(const struct symbolicated_answer *answer, struct missing_report *report);
 
 /* ---- common.c ---- */
 

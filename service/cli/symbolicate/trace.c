@@ -42,7 +42,7 @@ enum place_kind {
     PLACE_KINDS
 };
 
-struct place {
+struct trace_location {
     enum place_kind kind;
     struct sl_str text; /* the text in the line */
 };
@@ -62,7 +62,7 @@ struct trace_pattern {
     struct sl_jvm_stack stack;
     struct sl_jvm_frames frames;
     struct sl_buf types; /* original argument types */
-    struct place places[MOST_PLACES];
+    struct trace_location places[MOST_PLACES];
     size_t place_count;
 };
 
@@ -205,7 +205,7 @@ static bool find_places(struct trace_pattern *p, struct sl_str line)
         PCRE2_SIZE from = ends[2 * p->groups[i]], to = ends[2 * p->groups[i] + 1];
         if (from == PCRE2_UNSET || from < end)
             continue;
-        p->places[p->place_count++] = (struct place){p->kinds[i], {line.data + from, to - from}};
+        p->places[p->place_count++] = (struct trace_location){p->kinds[i], {line.data + from, to - from}};
         end = to;
     }
     return true;
@@ -272,8 +272,8 @@ static void put_source_number(const struct sl_jvm_frame *frame, struct sl_buf *o
 }
 
 /* Appends the original of one name. `frame` is a call, with a `method`; or a class alone or with a field. */
-static void put_meaning(const struct trace_pattern *p, const struct place *place, const struct sl_jvm_frame *frame,
-                        struct sl_buf *out)
+static void put_meaning(const struct trace_pattern *p, const struct trace_location *place,
+                        const struct sl_jvm_frame *frame, struct sl_buf *out)
 {
     bool is_call = frame->method.data;
     switch (place->kind) {

@@ -138,7 +138,7 @@ TEST(all_defaults_can_be_dumped)
 TEST(every_row_has_a_path_of_its_own)
 {
     for (size_t i = 0; i < config_key_count; i++) {
-        const struct key *row;
+        const struct config_key *row;
         enum key_class wanted = config_keys[i].type == KEY_HIDDEN ? KEY_SECRET : KEY_ROW;
         assert_int_equal(key_classify(sl_str(config_keys[i].path), &row), wanted);
         assert_ptr_equal(row, &config_keys[i]);

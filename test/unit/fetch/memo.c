@@ -9,7 +9,7 @@
 #define MS   UINT64_C(1000000)
 
 static struct sl_arena arena;
-static struct memo memo;
+static struct ttl_cache memo;
 static unsigned asked;
 static uint64_t good_for;
 static enum sl_code outcome;
@@ -204,7 +204,7 @@ FIBER_TEST_WITH(test_parts_are_kept_apart, NULL)
 
 static void run(void (*fn)(void *arg), void *arg)
 {
-    memo = (struct memo){.capacity = 2};
+    memo = (struct ttl_cache){.capacity = 2};
     asked = 0;
     outcome = SL_OK;
     log_set_levels("off");
