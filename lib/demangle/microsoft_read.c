@@ -103,7 +103,7 @@ static struct ms_piece *new_piece(struct ms_reader *r, enum ms_piece_kind kind, 
 }
 
 /* Records a name for back references: a digit refers to one of the first ten different names. */
-static void remember(struct ms_reader *r, struct sl_str text, const struct ms_piece *piece)
+static void store_name(struct ms_reader *r, struct sl_str text, const struct ms_piece *piece)
 {
     struct ms_references *known = &r->references;
     if (known->name_count == MS_BACK_REFERENCES)
@@ -123,7 +123,7 @@ static struct ms_piece *read_simple(struct ms_reader *r, bool memorize)
     struct ms_piece *piece = new_piece(r, MS_TEXT, (struct sl_str){r->at, (size_t)(end - r->at)});
     r->at = end + 1;
     if (piece && memorize)
-        remember(r, piece->text, piece);
+        store_name(r, piece->text, piece);
     return piece;
 }
 
@@ -310,13 +310,13 @@ static struct ms_piece *read_template(struct ms_reader *r)
     return r->failed ? NULL : piece;
 }
 
-static void remember_template(struct ms_reader *r, const struct ms_piece *piece)
+static void store_template(struct ms_reader *r, const struct ms_piece *piece)
 {
     struct sl_buf text = {0};
     if (r->references.name_count < MS_BACK_REFERENCES && ms_print_piece(piece, &text, MAX_PIECE)) {
         char *copy = sl_arena_strndup(r->arena, (char *)text.data, text.size);
         if (copy)
-            remember(r, (struct sl_str){copy, text.size}, piece);
+            store_name(r, (struct sl_str){copy, text.size}, piece);
         else
             ms_fail(r);
     }
@@ -329,7 +329,7 @@ static struct ms_piece *read_remembered_template(struct ms_reader *r)
     if (piece && (piece->kind == MS_CTOR || piece->kind == MS_DTOR || piece->kind == MS_CONVERSION))
         return ms_fail(r); /* they can only be the last component of a name */
     if (piece)
-        remember_template(r, piece);
+        store_template(r, piece);
     return piece;
 }
 
@@ -344,7 +344,7 @@ static struct ms_piece *read_anonymous(struct ms_reader *r)
     struct ms_piece *piece = new_piece(r, MS_TEXT, SL_STR("`anonymous namespace'"));
     r->at = end + 1;
     if (piece)
-        remember(r, key, piece);
+        store_name(r, key, piece);
     return piece;
 }
 

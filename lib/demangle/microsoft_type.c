@@ -189,7 +189,7 @@ static bool read_calling_convention(struct ms_reader *r)
 
 /* Records a parameter type for back references: a digit refers to one of the first ten different types that are longer than a
  * letter. */
-static void remember_type(struct ms_references *known, const struct ms_type *type, struct sl_str text)
+static void store_type(struct ms_references *known, const struct ms_type *type, struct sl_str text)
 {
     if (text.size <= 1 || known->type_count == MS_BACK_REFERENCES)
         return;
@@ -210,7 +210,7 @@ static const struct ms_type *read_parameter(struct ms_reader *r)
     }
     const struct ms_type *type = ms_read_type(r, MS_BARE);
     if (type)
-        remember_type(known, type, (struct sl_str){begin, (size_t)(r->at - begin)});
+        store_type(known, type, (struct sl_str){begin, (size_t)(r->at - begin)});
     return type;
 }
 

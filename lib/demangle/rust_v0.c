@@ -61,11 +61,11 @@ static void show_identifier(struct v0 *v, struct identifier id)
         for (size_t i = 0; i < count; i++)
             v0_show_char(v, chars[i]);
     } else {
-        v0_say(v, "punycode{");
+        v0_write(v, "punycode{");
         v0_show(v, id.ascii);
-        v0_say(v, id.ascii.size ? "-" : "");
+        v0_write(v, id.ascii.size ? "-" : "");
         v0_show(v, id.punycode);
-        v0_say(v, "}");
+        v0_write(v, "}");
     }
 }
 
@@ -96,7 +96,7 @@ static void come_back(struct v0 *v, size_t back)
 static void show_lifetime(struct v0 *v, uint64_t index)
 {
     if (index == 0) {
-        v0_say(v, "'_");
+        v0_write(v, "'_");
         return;
     }
     if (index > v->lifetimes) {
@@ -105,7 +105,7 @@ static void show_lifetime(struct v0 *v, uint64_t index)
     }
     uint64_t depth = v->lifetimes - index;
     char letter[3] = {'\'', depth < 26 ? (char)('a' + depth) : '_', '\0'};
-    v0_say(v, letter);
+    v0_write(v, letter);
     if (depth >= 26)
         v0_show_number(v, depth);
 }
@@ -119,16 +119,16 @@ static uint64_t binder(struct v0 *v)
         return 0;
     }
     if (count)
-        v0_say(v, "for<");
+        v0_write(v, "for<");
     for (uint64_t i = 0; i < count && !v->failed && v->out; i++) {
-        v0_say(v, i ? ", " : "");
+        v0_write(v, i ? ", " : "");
         v->lifetimes++;
         show_lifetime(v, 1);
     }
     if (!v->out)
         v->lifetimes += count;
     if (count)
-        v0_say(v, "> ");
+        v0_write(v, "> ");
     return count;
 }
 
@@ -148,7 +148,7 @@ static size_t list(struct v0 *v, void (*item)(struct v0 *))
     size_t count = 0;
     for (; !v->failed && !v0_eat(v, 'E'); count++) {
         if (count)
-            v0_say(v, ", ");
+            v0_write(v, ", ");
         item(v);
     }
     return count;
@@ -175,29 +175,29 @@ static void nested(struct v0 *v, bool value)
     struct identifier id = undisambiguated(v);
     bool named = id.ascii.size || id.punycode.size;
     if (space >= 'a') {
-        v0_say(v, named ? "::" : "");
+        v0_write(v, named ? "::" : "");
         show_identifier(v, id);
         return;
     }
     char other[2] = {space, '\0'};
-    v0_say(v, "::{");
-    v0_say(v, space == 'C' ? "closure" : space == 'S' ? "shim" : other);
-    v0_say(v, named ? ":" : "");
+    v0_write(v, "::{");
+    v0_write(v, space == 'C' ? "closure" : space == 'S' ? "shim" : other);
+    v0_write(v, named ? ":" : "");
     show_identifier(v, id);
-    v0_say(v, "#");
+    v0_write(v, "#");
     v0_show_number(v, number);
-    v0_say(v, "}");
+    v0_write(v, "}");
 }
 
 static void qualified(struct v0 *v, bool trait)
 {
-    v0_say(v, "<");
+    v0_write(v, "<");
     type(v);
     if (trait) {
-        v0_say(v, " as ");
+        v0_write(v, " as ");
         path(v, false);
     }
-    v0_say(v, ">");
+    v0_write(v, ">");
 }
 
 /* Reads a path but omits the final `>` of generic arguments, because the caller has more to put before it. Returns whether it
@@ -213,7 +213,7 @@ static bool open_path(struct v0 *v)
         }
     } else if (v0_eat(v, 'I')) {
         path(v, false);
-        v0_say(v, "<");
+        v0_write(v, "<");
         list(v, generic_argument);
         open = true;
     } else {
@@ -244,9 +244,9 @@ static void path(struct v0 *v, bool value)
         case 'Y': qualified(v, true); break;
         case 'I':
             path(v, value);
-            v0_say(v, value ? "::<" : "<");
+            v0_write(v, value ? "::<" : "<");
             list(v, generic_argument);
-            v0_say(v, ">");
+            v0_write(v, ">");
             break;
         case 'B':
             if (follow(v, &back)) {
@@ -273,11 +273,11 @@ static const char *basic_type(char c)
 static void function_type(struct v0 *v)
 {
     uint64_t bound = binder(v);
-    v0_say(v, v0_eat(v, 'U') ? "unsafe " : "");
+    v0_write(v, v0_eat(v, 'U') ? "unsafe " : "");
     if (v0_eat(v, 'K')) {
-        v0_say(v, "extern \"");
+        v0_write(v, "extern \"");
         if (v0_eat(v, 'C')) {
-            v0_say(v, "C");
+            v0_write(v, "C");
         } else {
             struct identifier abi = undisambiguated(v);
             if (!abi.ascii.size || abi.punycode.size)
@@ -285,13 +285,13 @@ static void function_type(struct v0 *v)
             for (size_t i = 0; i < abi.ascii.size; i++)
                 v0_show_char(v, abi.ascii.data[i] == '_' ? '-' : (uint8_t)abi.ascii.data[i]);
         }
-        v0_say(v, "\" ");
+        v0_write(v, "\" ");
     }
-    v0_say(v, "fn(");
+    v0_write(v, "fn(");
     list(v, type);
-    v0_say(v, ")");
+    v0_write(v, ")");
     if (!v0_eat(v, 'u')) {
-        v0_say(v, " -> ");
+        v0_write(v, " -> ");
         type(v);
     }
     v->lifetimes -= bound;
@@ -301,21 +301,21 @@ static void dyn_trait(struct v0 *v)
 {
     bool open = open_path(v);
     while (v0_eat(v, 'p')) {
-        v0_say(v, open ? ", " : "<");
+        v0_write(v, open ? ", " : "<");
         open = true;
         show_identifier(v, undisambiguated(v));
-        v0_say(v, " = ");
+        v0_write(v, " = ");
         type(v);
     }
-    v0_say(v, open ? ">" : "");
+    v0_write(v, open ? ">" : "");
 }
 
 static void dyn_type(struct v0 *v)
 {
-    v0_say(v, "dyn ");
+    v0_write(v, "dyn ");
     uint64_t bound = binder(v);
     for (size_t i = 0; !v->failed && !v0_eat(v, 'E'); i++) {
-        v0_say(v, i ? " + " : "");
+        v0_write(v, i ? " + " : "");
         dyn_trait(v);
     }
     v->lifetimes -= bound;
@@ -323,20 +323,20 @@ static void dyn_type(struct v0 *v)
         v0_fail(v);
     uint64_t lifetime = v0_base62(v);
     if (lifetime) {
-        v0_say(v, " + ");
+        v0_write(v, " + ");
         show_lifetime(v, lifetime);
     }
 }
 
 static void reference(struct v0 *v, bool mutable)
 {
-    v0_say(v, "&");
+    v0_write(v, "&");
     uint64_t lifetime = v0_eat(v, 'L') ? v0_base62(v) : 0;
     if (lifetime) {
         show_lifetime(v, lifetime);
-        v0_say(v, " ");
+        v0_write(v, " ");
     }
-    v0_say(v, mutable ? "mut " : "");
+    v0_write(v, mutable ? "mut " : "");
     type(v);
 }
 
@@ -346,23 +346,23 @@ static void compound_type(struct v0 *v, char tag)
     switch (tag) {
     case 'A':
     case 'S':
-        v0_say(v, "[");
+        v0_write(v, "[");
         type(v);
         if (tag == 'A') {
-            v0_say(v, "; ");
+            v0_write(v, "; ");
             constant(v, true);
         }
-        v0_say(v, "]");
+        v0_write(v, "]");
         break;
     case 'T':
-        v0_say(v, "(");
-        v0_say(v, list(v, type) == 1 ? ",)" : ")");
+        v0_write(v, "(");
+        v0_write(v, list(v, type) == 1 ? ",)" : ")");
         break;
     case 'R':
     case 'Q': reference(v, tag == 'Q'); break;
     case 'P':
     case 'O':
-        v0_say(v, tag == 'P' ? "*const " : "*mut ");
+        v0_write(v, tag == 'P' ? "*const " : "*mut ");
         type(v);
         break;
     case 'F': function_type(v); break;
@@ -385,7 +385,7 @@ static void type(struct v0 *v)
         char tag = v0_next(v);
         const char *basic = basic_type(tag);
         if (basic)
-            v0_say(v, basic);
+            v0_write(v, basic);
         else if (!v->failed)
             compound_type(v, tag);
     }
@@ -403,12 +403,12 @@ static bool hex_value(struct sl_str digits, uint64_t *value)
 static void integer(struct v0 *v, bool is_signed)
 {
     uint64_t value;
-    v0_say(v, is_signed && v0_eat(v, 'n') ? "-" : "");
+    v0_write(v, is_signed && v0_eat(v, 'n') ? "-" : "");
     struct sl_str digits = v0_hex_digits(v);
     if (hex_value(digits, &value)) {
         v0_show_number(v, value);
     } else {
-        v0_say(v, "0x");
+        v0_write(v, "0x");
         v0_show(v, digits);
     }
 }
@@ -420,9 +420,9 @@ static void character(struct v0 *v)
         v0_fail(v);
         return;
     }
-    v0_say(v, "'");
+    v0_write(v, "'");
     v0_show_escaped(v, (uint32_t)c, '\'');
-    v0_say(v, "'");
+    v0_write(v, "'");
 }
 
 /* Reads a string literal: the hex digits of its UTF-8 bytes. */
@@ -437,10 +437,10 @@ static void string(struct v0 *v)
     struct sl_str text = sl_buf_view(&bytes);
     if (bytes.failed || !sl_str_is_utf8(text))
         v0_fail(v);
-    v0_say(v, "\"");
+    v0_write(v, "\"");
     for (size_t at = 0; at < text.size && !v->failed;)
         v0_show_escaped(v, sl_utf8_next(text, &at), '"');
-    v0_say(v, "\"");
+    v0_write(v, "\"");
     sl_buf_free(&bytes);
 }
 
@@ -453,7 +453,7 @@ static void field(struct v0 *v)
 {
     v0_optional62(v, 's');
     show_identifier(v, undisambiguated(v));
-    v0_say(v, ": ");
+    v0_write(v, ": ");
     constant(v, true);
 }
 
@@ -463,14 +463,14 @@ static void structure(struct v0 *v)
     switch (v0_next(v)) {
     case 'U': break;
     case 'T':
-        v0_say(v, "(");
+        v0_write(v, "(");
         list(v, element);
-        v0_say(v, ")");
+        v0_write(v, ")");
         break;
     case 'S':
-        v0_say(v, " { ");
+        v0_write(v, " { ");
         list(v, field);
-        v0_say(v, " }");
+        v0_write(v, " }");
         break;
     default: v0_fail(v);
     }
@@ -483,30 +483,30 @@ static void compound_constant(struct v0 *v, char tag, bool value)
         string(v);
         return;
     }
-    v0_say(v, value ? "" : "{");
+    v0_write(v, value ? "" : "{");
     switch (tag) {
     case 'e':
-        v0_say(v, "*");
+        v0_write(v, "*");
         string(v);
         break;
     case 'R':
     case 'Q':
-        v0_say(v, tag == 'R' ? "&" : "&mut ");
+        v0_write(v, tag == 'R' ? "&" : "&mut ");
         constant(v, true);
         break;
     case 'A':
-        v0_say(v, "[");
+        v0_write(v, "[");
         list(v, element);
-        v0_say(v, "]");
+        v0_write(v, "]");
         break;
     case 'T':
-        v0_say(v, "(");
-        v0_say(v, list(v, element) == 1 ? ",)" : ")");
+        v0_write(v, "(");
+        v0_write(v, list(v, element) == 1 ? ",)" : ")");
         break;
     case 'V': structure(v); break;
     default: v0_fail(v);
     }
-    v0_say(v, value ? "" : "}");
+    v0_write(v, value ? "" : "}");
 }
 
 static void constant(struct v0 *v, bool value)
@@ -516,7 +516,7 @@ static void constant(struct v0 *v, bool value)
     if (v0_enter(v)) {
         char tag = v0_next(v);
         switch (tag) {
-        case 'p': v0_say(v, "_"); break;
+        case 'p': v0_write(v, "_"); break;
         case 'h':
         case 't':
         case 'm':
@@ -533,7 +533,7 @@ static void constant(struct v0 *v, bool value)
             if (!hex_value(v0_hex_digits(v), &truth) || truth > 1)
                 v0_fail(v);
             else
-                v0_say(v, truth ? "true" : "false");
+                v0_write(v, truth ? "true" : "false");
             break;
         case 'c': character(v); break;
         case 'B':

@@ -36,7 +36,7 @@ struct sl_str v0_hex_digits(struct v0 *v);
 
 /* ---- output: nothing if `out` is NULL ---- */
 void v0_show(struct v0 *v, struct sl_str text);
-void v0_say(struct v0 *v, const char *text);
+void v0_write(struct v0 *v, const char *text);
 void v0_show_number(struct v0 *v, uint64_t value);
 void v0_show_char(struct v0 *v, uint32_t c);
 /* Escapes the character as Rust source does inside `quote`s. */

@@ -104,7 +104,7 @@ void v0_show(struct v0 *v, struct sl_str text)
         sl_buf_str(v->out, text);
 }
 
-void v0_say(struct v0 *v, const char *text)
+void v0_write(struct v0 *v, const char *text)
 {
     if (*text)
         v0_show(v, sl_str(text));
@@ -131,16 +131,16 @@ void v0_show_escaped(struct v0 *v, uint32_t c, char quote)
     } escapes[] = {{0, "\\0"}, {'\t', "\\t"}, {'\n', "\\n"}, {'\r', "\\r"}, {'\\', "\\\\"}};
     for (size_t i = 0; i < sizeof escapes / sizeof *escapes; i++)
         if (escapes[i].c == c) {
-            v0_say(v, escapes[i].text);
+            v0_write(v, escapes[i].text);
             return;
         }
     if (c < 0x20 || c == 0x7F) {
         char text[16];
         snprintf(text, sizeof text, "\\u{%x}", c);
-        v0_say(v, text);
+        v0_write(v, text);
         return;
     }
     if (c == (uint32_t)quote)
-        v0_say(v, "\\");
+        v0_write(v, "\\");
     v0_show_char(v, c);
 }

@@ -109,7 +109,7 @@ static struct swift_node *accessor(struct swift_reader *r, struct swift_node *st
         return storage;
     for (size_t i = 0; i < sizeof accessors / sizeof *accessors; i++)
         if (reader_eat_text(r, accessors[i].code))
-            return node_add(r, node_say(r, N_ACCESSOR, accessors[i].text), storage);
+            return node_add(r, node_write(r, N_ACCESSOR, accessors[i].text), storage);
     return NULL;
 }
 
@@ -223,7 +223,7 @@ static struct swift_node *macro_expansion(struct swift_reader *r)
     struct swift_node *expansion = expansions[kind].attached
                                        ? node_format(r, N_EXPANSION, "%s" SL_STR_FMT " expansion #",
                                                      expansions[kind].text, SL_STR_ARG(macro->text))
-                                       : node_say(r, N_EXPANSION, expansions[kind].text);
+                                       : node_write(r, N_EXPANSION, expansions[kind].text);
     if (expansion)
         expansion->index = number;
     return node_add(r, node_add(r, expansion, context), name);

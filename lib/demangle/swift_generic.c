@@ -107,7 +107,7 @@ static struct swift_node *layout(struct swift_reader *r)
         for (int n = 0; n < layouts[i].numbers; n++)
             if (!reader_index(r, &number))
                 return NULL;
-        return node_say(r, N_LITERAL, layouts[i].name);
+        return node_write(r, N_LITERAL, layouts[i].name);
     }
     return NULL;
 }
@@ -131,11 +131,11 @@ static struct swift_node *requirement(struct swift_reader *r, enum relation rela
     switch (relation) {
     case CONFORMS: object = reader_pop_protocol(r); break;
     case LAYOUT: object = layout(r); break;
-    case INVERSE: object = node_say(r, N_LITERAL, bit ? "~Escapable" : "~Copyable"); break;
+    case INVERSE: object = node_write(r, N_LITERAL, bit ? "~Escapable" : "~Copyable"); break;
     default: object = reader_pop_type(r);
     }
     const char *text = relation == SAME ? " == " : relation == SAME_SHAPE ? ".shape == " : ": ";
-    return node_add(r, node_add(r, node_say(r, N_REQUIREMENT, text), subject), object);
+    return node_add(r, node_add(r, node_write(r, N_REQUIREMENT, text), subject), object);
 }
 
 struct swift_node *generic_requirement(struct swift_reader *r)

@@ -145,7 +145,7 @@ struct swift_node *global_record(struct swift_reader *r)
 {
     char c = reader_next(r);
     if (c == 'F')
-        return node_say(r, N_ATTRIBUTE, "");
+        return node_write(r, N_ATTRIBUTE, "");
     struct swift_node *proof = generic_proof_operator(r, c);
     return proof ? proof : from_table(r, records, c);
 }
@@ -216,7 +216,7 @@ static struct swift_node *associated_table(struct swift_reader *r)
         return NULL;
     struct swift_node *path = generic_names(r);
     struct swift_node *phrase = node_phrase(r, "associated type witness table accessor for ", path, " : ", protocol);
-    return path ? node_add(r, node_add(r, phrase, node_say(r, N_LITERAL, " in ")), generic_conformance(r)) : NULL;
+    return path ? node_add(r, node_add(r, phrase, node_write(r, N_LITERAL, " in ")), generic_conformance(r)) : NULL;
 }
 
 static struct swift_node *base_table(struct swift_reader *r)
@@ -242,8 +242,8 @@ static struct swift_node *once(struct swift_reader *r, const char *text)
     struct swift_node *context = names && names->count ? reader_pop_context(r) : NULL;
     if (!context || names->count == 1)
         return context ? node_phrase(r, text, names->children[0], NULL, NULL) : NULL;
-    struct swift_node *phrase = node_phrase(r, text, node_say(r, N_LITERAL, "("), "", node_reverse(names, 0));
-    return node_add(r, phrase, node_say(r, N_LITERAL, ")"));
+    struct swift_node *phrase = node_phrase(r, text, node_write(r, N_LITERAL, "("), "", node_reverse(names, 0));
+    return node_add(r, phrase, node_write(r, N_LITERAL, ")"));
 }
 
 static struct swift_node *differentiability(struct swift_reader *r)

@@ -65,7 +65,7 @@ static struct swift_node *attribute(struct swift_reader *r, struct swift_node *f
                                     const struct swift_impl_code *codes)
 {
     const char *text = eat_code(r, codes);
-    return text ? node_add(r, function, node_say(r, N_IMPL_ATTRIBUTE, text)) : function;
+    return text ? node_add(r, function, node_write(r, N_IMPL_ATTRIBUTE, text)) : function;
 }
 
 static struct swift_node *representation(struct swift_reader *r, struct swift_node *function)
@@ -125,7 +125,7 @@ static struct swift_node *pop_substitutions(struct swift_reader *r)
 
 static struct swift_node *substituted(struct swift_reader *r, struct swift_node *function, struct swift_node *arguments)
 {
-    struct swift_node *phrase = node_say(r, N_LITERAL, " for <");
+    struct swift_node *phrase = node_write(r, N_LITERAL, " for <");
     return node_add(r, function, node_add(r, phrase, arguments));
 }
 
@@ -144,14 +144,14 @@ struct swift_node *impl_function(struct swift_reader *r)
     if (generic)
         reader_eat(r, 'P');
     if (reader_eat(r, 'e'))
-        function = node_add(r, function, node_say(r, N_IMPL_ATTRIBUTE, "@escaping "));
+        function = node_add(r, function, node_write(r, N_IMPL_ATTRIBUTE, "@escaping "));
     function = attribute(r, function, isolations);
     function = attribute(r, function, once);
     function = attribute(r, function, derivatives);
     const char *callee = eat_code(r, callees);
     if (!callee)
         return NULL;
-    function = node_add(r, function, node_say(r, N_IMPL_ATTRIBUTE, callee));
+    function = node_add(r, function, node_write(r, N_IMPL_ATTRIBUTE, callee));
     function = representation(r, function);
     function = attribute(r, function, coroutines);
     function = attribute(r, function, sendable);
@@ -160,7 +160,7 @@ struct swift_node *impl_function(struct swift_reader *r)
     if (generic)
         function = node_add(r, function, generic);
     if (pattern)
-        function = node_add(r, node_add(r, function, node_say(r, N_IMPL_ATTRIBUTE, "@substituted ")), signature);
+        function = node_add(r, node_add(r, function, node_write(r, N_IMPL_ATTRIBUTE, "@substituted ")), signature);
     function = parts(r, function);
     if (!function || !reader_eat(r, '_') || !pop_types(r, function))
         return NULL;

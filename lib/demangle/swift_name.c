@@ -247,9 +247,9 @@ struct swift_node *name_standard_type(struct swift_reader *r)
 {
     uint32_t count = 1;
     if (reader_eat(r, 'o'))
-        return node_say(r, N_MODULE, "__C");
+        return node_write(r, N_MODULE, "__C");
     if (reader_eat(r, 'C'))
-        return node_say(r, N_MODULE, "__C_Synthesized");
+        return node_write(r, N_MODULE, "__C_Synthesized");
     if (reader_eat(r, 'g'))
         return reader_substitutable(r, node_optional(r, reader_pop_type(r)));
     if (reader_peek(r) >= '0' && reader_peek(r) <= '9' && !reader_natural(r, &count))

@@ -54,9 +54,9 @@ struct swift_node *old_substitution(struct swift_reader *r)
     };
     uint32_t number;
     if (reader_eat(r, 'o'))
-        return node_say(r, N_MODULE, "__C");
+        return node_write(r, N_MODULE, "__C");
     if (reader_eat(r, 'C'))
-        return node_say(r, N_MODULE, "__C_Synthesized");
+        return node_write(r, N_MODULE, "__C_Synthesized");
     for (size_t i = 0; i < sizeof standard / sizeof *standard; i++)
         if (reader_eat(r, standard[i].code))
             return node_standard(r, standard[i].kind, standard[i].name);
@@ -71,7 +71,7 @@ static struct swift_node *module(struct swift_reader *r)
 {
     struct swift_node *node = NULL, *name;
     if (reader_eat(r, 's'))
-        return node_say(r, N_MODULE, "Swift");
+        return node_write(r, N_MODULE, "Swift");
     if (reader_eat(r, 'S')) {
         node = old_substitution(r);
         return node && node->kind == N_MODULE ? node : NULL;
@@ -134,7 +134,7 @@ struct swift_node *old_protocol(struct swift_reader *r)
 {
     struct swift_node *node;
     if (reader_eat(r, 's'))
-        return declared_in(r, N_PROTOCOL, node_say(r, N_MODULE, "Swift"));
+        return declared_in(r, N_PROTOCOL, node_write(r, N_MODULE, "Swift"));
     if (!reader_eat(r, 'S'))
         return old_declared(r, N_PROTOCOL);
     node = old_substitution(r);
@@ -200,7 +200,7 @@ static struct swift_node *storage(struct swift_reader *r, struct swift_node *pla
 
 static struct swift_node *accessor(struct swift_reader *r, struct swift_node *place, const char *text)
 {
-    return node_add(r, node_say(r, N_ACCESSOR, text), storage(r, place, N_VARIABLE));
+    return node_add(r, node_write(r, N_ACCESSOR, text), storage(r, place, N_VARIABLE));
 }
 
 static struct swift_node *function(struct swift_reader *r, struct swift_node *place)
@@ -484,7 +484,7 @@ struct swift_node *swift_read_old(struct swift_reader *r)
     }
     for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
         if (reader_eat_text(r, attributes[i].code)) {
-            symbol = node_add(r, symbol, node_say(r, N_ATTRIBUTE, attributes[i].text));
+            symbol = node_add(r, symbol, node_write(r, N_ATTRIBUTE, attributes[i].text));
             break;
         }
     symbol = node_add(r, symbol, global(r));

@@ -31,7 +31,7 @@ static struct swift_node *vector(struct swift_reader *r)
         return NULL;
     struct swift_node *element = reader_eat_text(r, "Bi")   ? sized(r, "Int")
                                  : reader_eat_text(r, "Bf") ? sized(r, "FPIEEE")
-                                 : reader_eat_text(r, "Bp") ? node_say(r, N_BUILTIN, "RawPointer")
+                                 : reader_eat_text(r, "Bp") ? node_write(r, N_BUILTIN, "RawPointer")
                                                             : NULL;
     return element ? node_format(r, N_BUILTIN, "Builtin.Vec%ux%s", count, element->text.data) : NULL;
 }
@@ -53,7 +53,7 @@ static struct swift_node *builtin(struct swift_reader *r)
     char c = reader_next(r);
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
         if (plain[i].code == c)
-            return node_say(r, N_BUILTIN, plain[i].name);
+            return node_write(r, N_BUILTIN, plain[i].name);
     if (c == 'v')
         return vector(r);
     return c == 'i' ? sized(r, "Builtin.Int") : c == 'f' ? sized(r, "Builtin.FPIEEE") : NULL;
@@ -199,7 +199,7 @@ static struct swift_node *function(struct swift_reader *r, const char *attribute
 {
     bool throws = reader_eat(r, 'z');
     struct swift_node *parameters = old_type(r), *result = parameters ? old_type(r) : NULL;
-    struct swift_node *node = node_add(r, node_add(r, node_say(r, N_FUNCTION_TYPE, attribute), parameters), result);
+    struct swift_node *node = node_add(r, node_add(r, node_write(r, N_FUNCTION_TYPE, attribute), parameters), result);
     return throws ? node_add(r, node, node_effect(r, EFFECT_THROWS, "")) : node;
 }
 
@@ -264,7 +264,7 @@ static const char *convention(struct swift_reader *r, enum swift_role role)
 
 static struct swift_node *impl_attribute(struct swift_reader *r, struct swift_node *function, const char *text)
 {
-    return text ? node_add(r, function, node_say(r, N_IMPL_ATTRIBUTE, text)) : NULL;
+    return text ? node_add(r, function, node_write(r, N_IMPL_ATTRIBUTE, text)) : NULL;
 }
 
 static const char *representation(struct swift_reader *r)
@@ -288,7 +288,7 @@ static struct swift_node *impl_parts(struct swift_reader *r, struct swift_node *
         if (!text || (error && strcmp(text, "@owned ") != 0))
             return NULL;
         struct swift_node *part =
-            node_say(r, role == RESULT ? N_IMPL_RESULT : N_IMPL_PARAMETER, error ? "@error @owned " : text);
+            node_write(r, role == RESULT ? N_IMPL_RESULT : N_IMPL_PARAMETER, error ? "@error @owned " : text);
         function = node_add(r, function, node_add(r, part, old_type(r)));
     }
     return function;
@@ -312,7 +312,7 @@ static struct swift_node *swift_old_type_metatype(struct swift_reader *r, enum n
 {
     char c = reader_next(r);
     const char *text = c == 't' ? "@thin " : c == 'T' ? "@thick " : c == 'o' ? "@objc_metatype " : NULL;
-    return text ? node_add(r, node_say(r, kind, text), old_type(r)) : NULL;
+    return text ? node_add(r, node_write(r, kind, text), old_type(r)) : NULL;
 }
 
 static struct swift_node *special(struct swift_reader *r)

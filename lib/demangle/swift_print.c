@@ -17,7 +17,7 @@ void print_text(struct swift_printer *p, struct sl_str text)
         sl_buf_str(p->out, text);
 }
 
-void print_say(struct swift_printer *p, const char *text)
+void print_write(struct swift_printer *p, const char *text)
 {
     print_text(p, sl_str(text));
 }
@@ -46,7 +46,7 @@ void print_list(struct swift_printer *p, const struct swift_node *list, uint32_t
 {
     for (uint32_t i = from; list && i < list->count && !p->failed; i++) {
         if (i > from)
-            print_say(p, separator);
+            print_write(p, separator);
         print_node(p, list->children[i]);
     }
 }
@@ -90,17 +90,17 @@ static void name(struct swift_printer *p, const struct swift_node *entity, const
     bool named = form->named || form->word;
     if (named && extra_first && form->extra.size) {
         extra(p, form);
-        print_say(p, " of ");
+        print_write(p, " of ");
     }
     size_t before = p->out->size;
     if (form->word)
-        print_say(p, form->word);
+        print_write(p, form->word);
     else if (form->named)
         print_node(p, node_child(entity, 1));
     if (!form->extra.size || (named && extra_first))
         return;
     if (p->out->size != before)
-        print_say(p, ".");
+        print_write(p, ".");
     extra(p, form);
 }
 
@@ -120,16 +120,16 @@ static const struct swift_node *declaration(struct swift_printer *p, const struc
         size_t before = p->out->size;
         rest = print_context(p, context, true);
         if (p->out->size != before)
-            print_say(p, ".");
+            print_write(p, ".");
     }
     name(p, entity, &form, phrase);
     if (form.type == AS_FUNCTION && print_is_function(type)) {
-        print_say(p, phrase ? " " : "");
+        print_write(p, phrase ? " " : "");
         print_function_type(p, type, node_child(entity, 2), form.arguments);
     }
     if (prefix || !rest)
         return rest;
-    print_say(p, entity->kind == N_PART_OF ? " of " : " in ");
+    print_write(p, entity->kind == N_PART_OF ? " of " : " in ");
     print_node(p, rest);
     return NULL;
 }
@@ -195,14 +195,14 @@ static const struct swift_node *context_node(struct swift_printer *p, const stru
         return NULL;
     case N_ANONYMOUS: print_text(p, node->text); return NULL;
     case N_STATIC:
-        print_say(p, "static ");
+        print_write(p, "static ");
         print_node(p, node_child(node, 0));
         return NULL;
     case N_ACCESSOR: return accessor(p, node, prefix);
     case N_OPAQUE_OF:
-        print_say(p, "<<opaque return type of ");
+        print_write(p, "<<opaque return type of ");
         print_node(p, node_child(node, 0));
-        print_say(p, ">>");
+        print_write(p, ">>");
         return NULL;
     case N_BOUND: print_type(p, node); return NULL;
     case N_BOUND_FUNCTION: return bound_function(p, node, prefix);
@@ -223,13 +223,13 @@ static void special_name(struct swift_printer *p, const struct swift_node *node)
 {
     const struct swift_node *named = node_child(node, 0);
     if (node->kind == N_RELATED_NAME) {
-        print_say(p, "related decl '");
+        print_write(p, "related decl '");
         print_text(p, node->text);
-        print_say(p, "' for ");
+        print_write(p, "' for ");
     }
     print_node(p, named);
     if (node->kind == N_LOCAL_NAME) {
-        print_say(p, " #");
+        print_write(p, " #");
         print_number(p, node->index + 1);
     }
 }
@@ -246,7 +246,7 @@ static void other_node(struct swift_printer *p, const struct swift_node *node)
     case N_LIST: print_list(p, node, 0, ", "); break;
     case N_ASSOCIATED_NAME:
         print_node(p, node_child(node, 1));
-        print_say(p, node_child(node, 1) ? "." : "");
+        print_write(p, node_child(node, 1) ? "." : "");
         print_node(p, node_child(node, 0));
         break;
     case N_SIGNATURE: print_signature(p, node); break;
@@ -258,7 +258,7 @@ static void other_node(struct swift_printer *p, const struct swift_node *node)
     case N_PHRASE: print_list(p, node, 0, ""); break;
     case N_ATTRIBUTE: print_text(p, node->text); break;
     case N_SPECIALIZED:
-        print_say(p, p->specialized ? "" : "specialized ");
+        print_write(p, p->specialized ? "" : "specialized ");
         p->specialized = true;
         break;
     case N_TYPE_MANGLING:

@@ -13,7 +13,7 @@ struct swift_printer {
 };
 
 void print_text(struct swift_printer *p, struct sl_str text);
-void print_say(struct swift_printer *p, const char *text);
+void print_write(struct swift_printer *p, const char *text);
 void print_number(struct swift_printer *p, uint32_t number);
 /* Enters a recursion level; false at a limit. Pair it with print_leave(). */
 bool print_enter(struct swift_printer *p);

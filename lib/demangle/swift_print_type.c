@@ -8,7 +8,7 @@ static void parameter(struct swift_printer *p, uint32_t depth, uint32_t index)
 {
     do {
         char letter[2] = {(char)('A' + index % 26), '\0'};
-        print_say(p, letter);
+        print_write(p, letter);
         index /= 26;
     } while (index);
     if (depth)
@@ -31,17 +31,17 @@ static void signature_level(struct swift_printer *p, const struct swift_node *si
     enum { MAX_SHOWN = 128 };
     uint32_t count = signature->children[depth]->index;
     for (uint32_t i = 0; i < count && !p->failed; i++) {
-        print_say(p, i ? ", " : "");
+        print_write(p, i ? ", " : "");
         if (i == MAX_SHOWN) {
-            print_say(p, "...");
+            print_write(p, "...");
             return;
         }
         const struct swift_node *mark = signature->count > depth + 1 ? marker(signature, depth, i) : NULL;
         if (mark)
-            print_say(p, mark->kind == N_PACK_MARKER ? "each " : "let ");
+            print_write(p, mark->kind == N_PACK_MARKER ? "each " : "let ");
         parameter(p, depth, i);
         if (mark && mark->kind == N_VALUE_MARKER) {
-            print_say(p, ": ");
+            print_write(p, ": ");
             print_node(p, node_child(mark, 1));
         }
     }
@@ -49,12 +49,12 @@ static void signature_level(struct swift_printer *p, const struct swift_node *si
 
 void print_signature(struct swift_printer *p, const struct swift_node *signature)
 {
-    print_say(p, "<");
+    print_write(p, "<");
     for (uint32_t i = 0; i < signature->count && signature->children[i]->kind == N_PARAMETER_COUNT; i++) {
-        print_say(p, i ? "><" : "");
+        print_write(p, i ? "><" : "");
         signature_level(p, signature, i);
     }
-    print_say(p, ">");
+    print_write(p, ">");
 }
 
 /* ---- functions ---- */
@@ -79,37 +79,37 @@ static void element(struct swift_printer *p, const struct swift_node *element, b
 {
     if (label && element->text.size) {
         print_text(p, element->text);
-        print_say(p, ": ");
+        print_write(p, ": ");
     }
     print_node(p, node_child(element, 0));
-    print_say(p, element->index ? "..." : "");
+    print_write(p, element->index ? "..." : "");
 }
 
 static void parameters(struct swift_printer *p, const struct swift_node *tuple, const struct swift_node *labels)
 {
     bool labelled = labels && labels->count;
-    print_say(p, "(");
+    print_write(p, "(");
     if (tuple->kind != N_TUPLE)
         print_node(p, tuple);
     for (uint32_t i = 0; tuple->kind == N_TUPLE && i < tuple->count; i++) {
         const struct swift_node *label = labelled ? node_child(labels, i) : NULL;
-        print_say(p, i ? ", " : "");
+        print_write(p, i ? ", " : "");
         if (labelled) {
             print_text(p, label && label->kind == N_IDENTIFIER ? label->text : SL_STR("_"));
-            print_say(p, ": ");
+            print_write(p, ": ");
         }
         element(p, tuple->children[i], !labelled);
     }
-    print_say(p, ")");
+    print_write(p, ")");
 }
 
 static void effect_before(struct swift_printer *p, const struct swift_node *effect)
 {
     const struct swift_node *actor = node_child(effect, 0);
     if (actor) {
-        print_say(p, "@");
+        print_write(p, "@");
         print_node(p, actor);
-        print_say(p, " ");
+        print_write(p, " ");
     }
     print_text(p, effect->text);
 }
@@ -125,11 +125,11 @@ static const struct swift_node *find_effect(const struct swift_node *function, e
 static void result(struct swift_printer *p, const struct swift_node *function)
 {
     const struct swift_node *throws = find_effect(function, EFFECT_THROWS), *thrown = node_child(throws, 0);
-    print_say(p, find_effect(function, EFFECT_ASYNC) ? " async" : "");
-    print_say(p, thrown ? " throws(" : throws ? " throws" : "");
+    print_write(p, find_effect(function, EFFECT_ASYNC) ? " async" : "");
+    print_write(p, thrown ? " throws(" : throws ? " throws" : "");
     print_node(p, thrown);
-    print_say(p, thrown ? ")" : "");
-    print_say(p, find_effect(function, EFFECT_SENDING) ? " -> sending " : " -> ");
+    print_write(p, thrown ? ")" : "");
+    print_write(p, find_effect(function, EFFECT_SENDING) ? " -> sending " : " -> ");
     print_node(p, node_child(function, 1));
 }
 
@@ -137,9 +137,9 @@ void print_function_type(struct swift_printer *p, const struct swift_node *type,
                          const struct swift_node *arguments)
 {
     if (arguments) {
-        print_say(p, "<");
+        print_write(p, "<");
         print_list(p, arguments, 0, ", ");
-        print_say(p, ">");
+        print_write(p, ">");
     }
     for (; type && type->kind == N_GENERIC_TYPE; type = node_child(type, 1))
         if (!arguments)
@@ -165,29 +165,29 @@ static void intermediate_function(struct swift_printer *p, const struct swift_no
         const struct swift_node *child = function->children[i];
         enum node_kind kind = child->kind == N_SIGNATURE ? N_IMPL_ATTRIBUTE : child->kind;
         if (state == kind && kind != N_IMPL_ATTRIBUTE)
-            print_say(p, ", ");
+            print_write(p, ", ");
         if (state == N_IMPL_ATTRIBUTE && kind != state)
-            print_say(p, "(");
+            print_write(p, "(");
         if (state != N_IMPL_RESULT && kind == N_IMPL_RESULT)
-            print_say(p, function->index ? ") -> sending (" : ") -> (");
+            print_write(p, function->index ? ") -> sending (" : ") -> (");
         state = kind;
         print_text(p, child->text);
         if (child->kind == N_SIGNATURE) {
             print_signature(p, child);
-            print_say(p, " ");
+            print_write(p, " ");
         } else {
             print_node(p, node_child(child, 0));
         }
     }
     if (state == N_IMPL_ATTRIBUTE)
-        print_say(p, "(");
+        print_write(p, "(");
     if (state != N_IMPL_RESULT)
-        print_say(p, function->index ? ") -> sending (" : ") -> (");
-    print_say(p, ")");
+        print_write(p, function->index ? ") -> sending (" : ") -> (");
+    print_write(p, ")");
     for (; i < function->count; i++) {
         print_text(p, function->children[i]->text);
         print_list(p, node_child(function->children[i], 0), 0, ", ");
-        print_say(p, ">");
+        print_write(p, ">");
     }
 }
 
@@ -218,16 +218,16 @@ static bool is_simple(const struct swift_node *type)
 static void with_parentheses(struct swift_printer *p, const struct swift_node *type)
 {
     bool simple = is_simple(type);
-    print_say(p, simple ? "" : "(");
+    print_write(p, simple ? "" : "(");
     print_node(p, type);
-    print_say(p, simple ? "" : ")");
+    print_write(p, simple ? "" : ")");
 }
 
 static void bracketed(struct swift_printer *p, const struct swift_node *list)
 {
-    print_say(p, "[");
+    print_write(p, "[");
     print_list(p, list, 0, " : ");
-    print_say(p, "]");
+    print_write(p, "]");
 }
 
 static void bound(struct swift_printer *p, const struct swift_node *type)
@@ -237,19 +237,19 @@ static void bound(struct swift_printer *p, const struct swift_node *type)
     bool unwrapped = arguments->count == 1 && is_standard(nominal, "ImplicitlyUnwrappedOptional");
     if (optional || unwrapped) {
         with_parentheses(p, arguments->children[0]);
-        print_say(p, optional ? "?" : "!");
+        print_write(p, optional ? "?" : "!");
     } else if ((arguments->count == 1 && is_standard(nominal, "Array")) ||
                (arguments->count == 2 && is_standard(nominal, "Dictionary"))) {
         bracketed(p, arguments);
     } else if (nominal->kind == N_PROTOCOL) { /* an alias in a protocol, accessed through a conforming type */
         print_list(p, arguments, 0, ", ");
-        print_say(p, " as ");
+        print_write(p, " as ");
         print_node(p, nominal);
     } else {
         print_node(p, nominal);
-        print_say(p, "<");
+        print_write(p, "<");
         print_list(p, arguments, 0, ", ");
-        print_say(p, ">");
+        print_write(p, ">");
     }
 }
 
@@ -258,12 +258,12 @@ static void sugar(struct swift_printer *p, const struct swift_node *type)
     switch (type->text.data[0]) {
     case '?':
         with_parentheses(p, type->children[0]);
-        print_say(p, "?");
+        print_write(p, "?");
         break;
     case '(':
-        print_say(p, "(");
+        print_write(p, "(");
         print_node(p, type->children[0]);
-        print_say(p, ")");
+        print_write(p, ")");
         break;
     default: bracketed(p, type);
     }
@@ -275,12 +275,12 @@ static void swift_print_type_composition(struct swift_printer *p, const struct s
 {
     const struct swift_node *protocols = node_child(type, 0), *superclass = node_child(type, 1);
     print_node(p, superclass);
-    print_say(p, superclass && protocols->count ? " & " : "");
+    print_write(p, superclass && protocols->count ? " & " : "");
     print_list(p, protocols, 0, " & ");
     if (type->index)
-        print_say(p, protocols->count ? " & Swift.AnyObject" : "Swift.AnyObject");
+        print_write(p, protocols->count ? " & Swift.AnyObject" : "Swift.AnyObject");
     else if (!superclass && !protocols->count)
-        print_say(p, "Any");
+        print_write(p, "Any");
 }
 
 static void swift_print_type_metatype(struct swift_printer *p, const struct swift_node *type)
@@ -292,17 +292,17 @@ static void swift_print_type_metatype(struct swift_printer *p, const struct swif
         print_node(p, instance);
     else
         with_parentheses(p, instance);
-    print_say(p, type->kind == N_METATYPE && existential ? ".Protocol" : ".Type");
+    print_write(p, type->kind == N_METATYPE && existential ? ".Protocol" : ".Type");
 }
 
 static void tuple(struct swift_printer *p, const struct swift_node *type)
 {
-    print_say(p, "(");
+    print_write(p, "(");
     for (uint32_t i = 0; i < type->count; i++) {
-        print_say(p, i ? ", " : "");
+        print_write(p, i ? ", " : "");
         element(p, type->children[i], true);
     }
-    print_say(p, ")");
+    print_write(p, ")");
 }
 
 /* Prints a box; `inout` marks a mutable field. */
@@ -312,21 +312,21 @@ static void box(struct swift_printer *p, const struct swift_node *type)
                             *arguments = node_child(type, 2);
     if (signature) {
         print_signature(p, signature);
-        print_say(p, " ");
+        print_write(p, " ");
     }
-    print_say(p, "{");
+    print_write(p, "{");
     for (uint32_t i = 0; i < fields->count; i++) {
         const struct swift_node *field = fields->children[i];
         bool mutable = field->kind == N_MARKED && sl_str_equal(field->text, SL_STR("inout "));
-        print_say(p, i ? ", " : " ");
-        print_say(p, mutable ? "var " : "let ");
+        print_write(p, i ? ", " : " ");
+        print_write(p, mutable ? "var " : "let ");
         print_node(p, mutable ? node_child(field, 0) : field);
     }
-    print_say(p, " }");
+    print_write(p, " }");
     if (arguments) {
-        print_say(p, " <");
+        print_write(p, " <");
         print_list(p, arguments, 0, ", ");
-        print_say(p, ">");
+        print_write(p, ">");
     }
 }
 
@@ -335,7 +335,7 @@ static void generic(struct swift_printer *p, const struct swift_node *type)
     const struct swift_node *inner = node_child(type, 1);
     print_signature(p, node_child(type, 0));
     bool plain = inner->kind == N_GENERIC_TYPE || (inner->kind == N_FUNCTION_TYPE && !inner->text.size);
-    print_say(p, plain ? "" : " ");
+    print_write(p, plain ? "" : " ");
     print_node(p, inner);
 }
 
@@ -346,14 +346,14 @@ void print_type(struct swift_printer *p, const struct swift_node *type)
     case N_INTEGER: print_text(p, type->text); break;
     case N_BUILTIN_OF:
         print_text(p, type->text);
-        print_say(p, "<");
+        print_write(p, "<");
         print_list(p, node_child(type, 0), 0, ", ");
-        print_say(p, ">");
+        print_write(p, ">");
         break;
     case N_BOUND: bound(p, type); break;
     case N_PARAMETER: parameter(p, type->depth, type->index); break;
     case N_SELF:
-    case N_DYNAMIC_SELF: print_say(p, "Self"); break;
+    case N_DYNAMIC_SELF: print_write(p, "Self"); break;
     case N_MEMBER: print_list(p, type, 0, "."); break;
     case N_GENERIC_TYPE: generic(p, type); break;
     case N_FUNCTION_TYPE: print_function_type(p, type, NULL, NULL); break;
@@ -367,26 +367,26 @@ void print_type(struct swift_printer *p, const struct swift_node *type)
     case N_EXISTENTIAL_METATYPE: swift_print_type_metatype(p, type); break;
     case N_COMPOSITION: swift_print_type_composition(p, type); break;
     case N_CONSTRAINED:
-        print_say(p, "any ");
+        print_write(p, "any ");
         print_node(p, node_child(type, 0));
-        print_say(p, "<");
+        print_write(p, "<");
         print_node(p, node_child(type, 1));
-        print_say(p, ">");
+        print_write(p, ">");
         break;
-    case N_OPAQUE_RESULT: print_say(p, "some"); break;
+    case N_OPAQUE_RESULT: print_write(p, "some"); break;
     case N_OPAQUE:
         print_node(p, node_child(type, 0));
-        print_say(p, ".");
+        print_write(p, ".");
         print_number(p, type->index);
         break;
     case N_PACK:
-        print_say(p, "Pack{");
+        print_write(p, "Pack{");
         print_list(p, type, 0, ", ");
-        print_say(p, "}");
+        print_write(p, "}");
         break;
     case N_SUGAR: sugar(p, type); break;
     case N_BOX: box(p, type); break;
-    case N_ERROR: print_say(p, "<ERROR TYPE>"); break;
+    case N_ERROR: print_write(p, "<ERROR TYPE>"); break;
     default: p->failed = true;
     }
 }

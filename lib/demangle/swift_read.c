@@ -91,7 +91,7 @@ static struct swift_node *first_parameter(struct swift_reader *r)
 
 static struct swift_node *swift_module(struct swift_reader *r)
 {
-    return node_say(r, N_MODULE, "Swift");
+    return node_write(r, N_MODULE, "Swift");
 }
 
 static struct swift_node *static_entity(struct swift_reader *r)

@@ -4,7 +4,7 @@
 
 static struct swift_node *attribute(struct swift_reader *r, const char *text)
 {
-    return node_say(r, N_ATTRIBUTE, text);
+    return node_write(r, N_ATTRIBUTE, text);
 }
 
 /* ---- specialisations ---- */
@@ -235,7 +235,7 @@ static struct swift_node *key_path_accessor(struct swift_reader *r, const char *
         types ? node_phrase(r, text, reader_pop_entity(r), " : ", signature ? signature : types) : NULL;
     if (signature)
         phrase = node_add(r, phrase, types);
-    return serialized ? node_add(r, phrase, node_say(r, N_LITERAL, ", serialized")) : phrase;
+    return serialized ? node_add(r, phrase, node_write(r, N_LITERAL, ", serialized")) : phrase;
 }
 
 static struct swift_node *key_path_index(struct swift_reader *r, const char *text)
@@ -243,8 +243,8 @@ static struct swift_node *key_path_index(struct swift_reader *r, const char *tex
     bool serialized = reader_eat(r, 'q');
     struct swift_node *signature = reader_pop_kind(r, N_SIGNATURE), *types = pop_types(r);
     struct swift_node *phrase = signature ? node_phrase(r, text, signature, "(", types)
-                                          : node_phrase(r, text, node_say(r, N_LITERAL, "("), "", types);
-    return node_add(r, phrase, node_say(r, N_LITERAL, serialized ? "), serialized" : ")"));
+                                          : node_phrase(r, text, node_write(r, N_LITERAL, "("), "", types);
+    return node_add(r, phrase, node_write(r, N_LITERAL, serialized ? "), serialized" : ")"));
 }
 
 static struct swift_node *key_path(struct swift_reader *r)
@@ -266,7 +266,7 @@ static struct swift_node *associated_conformance(struct swift_reader *r, const c
     bool parameter = node_is_type(reader_top(r)) && reader_top(r)->kind != N_PROTOCOL;
     struct swift_node *subject = parameter ? reader_pop_type(r) : generic_names(r);
     struct swift_node *phrase = subject ? node_phrase(r, text, reader_pop_type(r), ".", subject) : NULL;
-    return node_add(r, node_add(r, phrase, node_say(r, N_LITERAL, ": ")), required);
+    return node_add(r, node_add(r, phrase, node_write(r, N_LITERAL, ": ")), required);
 }
 
 static struct swift_node *base_conformance(struct swift_reader *r)

@@ -27,7 +27,7 @@ struct swift_node *node_text(struct swift_reader *r, enum node_kind kind, struct
     return node;
 }
 
-struct swift_node *node_say(struct swift_reader *r, enum node_kind kind, const char *text)
+struct swift_node *node_write(struct swift_reader *r, enum node_kind kind, const char *text)
 {
     return node_text(r, kind, sl_str(text));
 }
@@ -110,17 +110,17 @@ struct swift_node *node_entity(struct swift_reader *r, enum node_kind kind, stru
 struct swift_node *node_phrase(struct swift_reader *r, const char *before, struct swift_node *first,
                                const char *between, struct swift_node *second)
 {
-    struct swift_node *phrase = node_with_child(r, N_PHRASE, node_say(r, N_LITERAL, before));
+    struct swift_node *phrase = node_with_child(r, N_PHRASE, node_write(r, N_LITERAL, before));
     phrase = node_add(r, phrase, first);
     if (!between)
         return phrase;
-    return node_add(r, node_add(r, phrase, node_say(r, N_LITERAL, between)), second);
+    return node_add(r, node_add(r, phrase, node_write(r, N_LITERAL, between)), second);
 }
 
 struct swift_node *node_standard(struct swift_reader *r, enum node_kind kind, const char *name)
 {
-    struct swift_node *module = node_say(r, N_MODULE, "Swift");
-    return node_entity(r, kind, module, node_say(r, N_IDENTIFIER, name), NULL, NULL);
+    struct swift_node *module = node_write(r, N_MODULE, "Swift");
+    return node_entity(r, kind, module, node_write(r, N_IDENTIFIER, name), NULL, NULL);
 }
 
 struct swift_node *node_parameter(struct swift_reader *r, uint32_t depth, uint32_t index)
@@ -138,12 +138,12 @@ struct swift_node *node_optional(struct swift_reader *r, struct swift_node *type
 
 struct swift_node *node_marked(struct swift_reader *r, const char *prefix, struct swift_node *type)
 {
-    return node_add(r, node_say(r, N_MARKED, prefix), type);
+    return node_add(r, node_write(r, N_MARKED, prefix), type);
 }
 
 struct swift_node *node_effect(struct swift_reader *r, enum effect effect, const char *text)
 {
-    struct swift_node *node = node_say(r, N_EFFECT, text);
+    struct swift_node *node = node_write(r, N_EFFECT, text);
     if (node)
         node->index = effect;
     return node;

@@ -142,7 +142,7 @@ struct swift_reader {
 
 struct swift_node *node_new(struct swift_reader *r, enum node_kind kind);
 struct swift_node *node_text(struct swift_reader *r, enum node_kind kind, struct sl_str text);
-struct swift_node *node_say(struct swift_reader *r, enum node_kind kind, const char *text); /* static text */
+struct swift_node *node_write(struct swift_reader *r, enum node_kind kind, const char *text); /* static text */
 /* The text is copied into the arena. */
 struct swift_node *node_format(struct swift_reader *r, enum node_kind kind, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

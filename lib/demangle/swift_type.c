@@ -50,7 +50,7 @@ static struct swift_node *make_builtin(struct swift_reader *r, const char *name,
     struct swift_node *arguments = node_with_child(r, N_LIST, first);
     if (second)
         arguments = node_add(r, arguments, second);
-    return node_add(r, node_say(r, N_BUILTIN_OF, name), arguments);
+    return node_add(r, node_write(r, N_BUILTIN_OF, name), arguments);
 }
 
 struct swift_node *type_builtin(struct swift_reader *r)
@@ -69,7 +69,7 @@ struct swift_node *type_builtin(struct swift_reader *r)
     }
     for (size_t i = 0; i < sizeof builtins / sizeof *builtins; i++)
         if (builtins[i].code == code)
-            return node_say(r, N_BUILTIN, builtins[i].name);
+            return node_write(r, N_BUILTIN, builtins[i].name);
     return NULL;
 }
 
@@ -86,7 +86,8 @@ struct swift_node *type_function(struct swift_reader *r, const char *attribute)
     while ((effect = reader_pop_kind(r, N_EFFECT)))
         effects[effect->index] = effect;
     struct swift_node *parameters = pop_parameters(r), *result = pop_parameters(r);
-    struct swift_node *function = node_add(r, node_add(r, node_say(r, N_FUNCTION_TYPE, attribute), parameters), result);
+    struct swift_node *function =
+        node_add(r, node_add(r, node_write(r, N_FUNCTION_TYPE, attribute), parameters), result);
     for (int i = 0; i <= EFFECT_LAST; i++)
         if (effects[i])
             function = node_add(r, function, effects[i]);
@@ -193,7 +194,7 @@ static struct swift_node *swift_type_metatype(struct swift_reader *r, enum node_
 {
     char c = reader_next(r);
     const char *text = c == 't' ? "@thin " : c == 'T' ? "@thick " : c == 'o' ? "@objc_metatype " : NULL;
-    return text ? node_add(r, node_say(r, kind, text), reader_pop_type(r)) : NULL;
+    return text ? node_add(r, node_write(r, kind, text), reader_pop_type(r)) : NULL;
 }
 
 /* ---- SIL boxes ---- */
@@ -216,12 +217,12 @@ static struct swift_node *sugar(struct swift_reader *r)
 {
     struct swift_node *value;
     switch (reader_next(r)) {
-    case 'q': return node_add(r, node_say(r, N_SUGAR, "?"), reader_pop_type(r));
-    case 'a': return node_add(r, node_say(r, N_SUGAR, "["), reader_pop_type(r));
-    case 'p': return node_add(r, node_say(r, N_SUGAR, "("), reader_pop_type(r));
+    case 'q': return node_add(r, node_write(r, N_SUGAR, "?"), reader_pop_type(r));
+    case 'a': return node_add(r, node_write(r, N_SUGAR, "["), reader_pop_type(r));
+    case 'p': return node_add(r, node_write(r, N_SUGAR, "("), reader_pop_type(r));
     case 'D':
         value = reader_pop_type(r);
-        return node_add(r, node_add(r, node_say(r, N_SUGAR, ":"), reader_pop_type(r)), value);
+        return node_add(r, node_add(r, node_write(r, N_SUGAR, ":"), reader_pop_type(r)), value);
     default: return NULL;
     }
 }

@@ -570,7 +570,7 @@ const struct abbrev_table *dwarf_root_abbrev(struct dwarf_worker *w, const struc
                                              const struct dwarf_unit_header *header);
 
 /* Invalidates cached tables and units that point to `file`. */
-void dwarf_forget_file(struct dwarf_worker *w, const struct dwarf_file *file);
+void dwarf_release_file_pages(struct dwarf_worker *w, const struct dwarf_file *file);
 const struct abbrev_table *dwarf_abbrevs(struct dwarf_worker *w, const struct dwarf_file *file,
                                          const struct dwarf_unit_header *header);
 

@@ -186,7 +186,7 @@ struct symcache_collector *symcache_collectors_new(unsigned workers, struct sl_b
 void symcache_collectors_free(struct symcache_collector *collectors, unsigned workers);
 
 /* Frees the operations of all consumed batches, of the first collector. */
-void symcache_forget_operations(struct symcache_collector *collectors);
+void symcache_clear_operations(struct symcache_collector *collectors);
 
 /* sl_function_sink.prepare */
 void symcache_prepare(struct sl_function_sink *sink, struct sl_function_batch *batch, struct sl_arena *arena,

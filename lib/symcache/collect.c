@@ -54,7 +54,7 @@ void symcache_collectors_free(struct symcache_collector *collectors, unsigned wo
     free(collectors);
 }
 
-void symcache_forget_operations(struct symcache_collector *collectors)
+void symcache_clear_operations(struct symcache_collector *collectors)
 {
     sl_arena_reset(&collectors->kept);
 }

@@ -52,7 +52,7 @@ struct encoder {
 bool symcache_use_variables(struct encoder *e, uint8_t *used_texts);
 
 /* Makes the rows of these lists, after texts have their ranks. False when out of memory, or if there are more than 2^32 - 1. */
-bool symcache_lay_variables(struct encoder *e);
+bool symcache_write_variables(struct encoder *e);
 
 static inline uint64_t file_plus_one(const struct encoder *e, uint32_t file)
 {

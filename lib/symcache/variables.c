@@ -146,7 +146,7 @@ static bool lay_list(struct encoder *e, uint32_t index)
     return !e->table.too_large;
 }
 
-bool symcache_lay_variables(struct encoder *e)
+bool symcache_write_variables(struct encoder *e)
 {
     for (size_t i = 0; i < e->used_variables_count; i++)
         if (!lay_list(e, e->used_variables[i]))

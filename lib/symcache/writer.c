@@ -145,7 +145,7 @@ static enum sl_code encode_runs(struct sl_symcache_writer *w, const struct symca
         if (!symcache_flow_add(w->flow, &p->runs[i], ids, w->encoder))
             return symcache_writer_fail(w, error);
     }
-    symcache_forget_operations(w->collectors);
+    symcache_clear_operations(w->collectors);
     return SL_OK;
 }
 

@@ -210,7 +210,7 @@ static void restore(struct unwind_program_run *run, uint64_t number)
 
 /* ---- remembered rules ---- */
 
-static void remember(struct unwind_program_run *run)
+static void save_rules(struct unwind_program_run *run)
 {
     if (run->depth < MAX_REMEMBERED && !run->remembered[run->depth])
         run->remembered[run->depth] = malloc(sizeof **run->remembered);
@@ -334,7 +334,7 @@ static void unwind_program_step(struct unwind_program_run *run)
     case DW_CFA_advance_loc2: unwind_program_advance(run, sl_read_u16(r)); break;
     case DW_CFA_advance_loc4: unwind_program_advance(run, sl_read_u32(r)); break;
     case DW_CFA_MIPS_advance_loc8: unwind_program_advance(run, sl_read_u64(r)); break;
-    case DW_CFA_remember_state: remember(run); break;
+    case DW_CFA_remember_state: save_rules(run); break;
     case DW_CFA_restore_state: recall(run); break;
     case DW_CFA_GNU_args_size: sl_read_uleb(r); break;
     case DW_CFA_AARCH64_negate_ra_state_with_pc:

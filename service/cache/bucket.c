@@ -34,7 +34,7 @@ static bool is_s3(void)
 
 /* ---- credentials ---- */
 
-static void ask_for_credentials(void *unused)
+static void request_credentials(void *unused)
 {
     struct sl_error error = {0};
     (void)unused;
@@ -55,7 +55,7 @@ static bool authorize(void)
     uint64_t end = loop_now_ms() + CREDENTIALS_MS;
     bool should_ask = object_store_credentials_ms(&bucket.store) < OBJECT_RENEWAL_MS;
     if (should_ask && !bucket.asking && loop_now_ms() >= bucket.not_before_ms)
-        bucket.asking = fiber_start(bucket.group, ask_for_credentials, NULL);
+        bucket.asking = fiber_start(bucket.group, request_credentials, NULL);
     while (!object_store_credentials_ms(&bucket.store) && bucket.asking) {
         uint64_t now = loop_now_ms();
         if (now >= end || fiber_wait_on(&bucket.asked, end - now) == FIBER_CANCELLED)

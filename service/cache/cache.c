@@ -105,7 +105,7 @@ void cache_close(void)
 {
     for (size_t i = 0; i < engine.count; i++) {
         cache_memory_free(&engine.kinds[i].memory);
-        refreshes_forget(&engine.kinds[i], UINT64_MAX);
+        refreshes_expire(&engine.kinds[i], UINT64_MAX);
         for (struct sl_map_entry *e = NULL; (e = sl_map_next(&engine.kinds[i].lines, e));)
             free(e->value); /* left by fibers that were cancelled before they began */
         sl_map_free(&engine.kinds[i].lines);
@@ -312,7 +312,7 @@ static bool item_holds(const struct cache_item *item, const void *address)
 }
 
 /* Holders of the item keep it; later look-ups get another one. The disk look-up notices that its file was truncated. */
-static void forget_damaged(const void *address)
+static void drop_damaged(const void *address)
 {
     for (size_t i = 0; i < engine.count; i++) {
         struct kind_state *state = &engine.kinds[i];
@@ -323,7 +323,7 @@ static void forget_damaged(const void *address)
                 cache_key_digits(entry->lru.key, digits);
                 log_warn("cache", "cache entry damaged", LOG_STR("cache", state->kind->name), LOG_STR("key", digits));
                 metric_add(METRIC_CACHE_CORRUPT, 1, state->kind->name, NULL, NULL);
-                cache_memory_forget(&state->memory, entry->lru.key);
+                cache_memory_drop(&state->memory, entry->lru.key);
                 return;
             }
     }
@@ -334,7 +334,7 @@ bool cache_drop_faulted(void)
     const void *address;
     bool any = false;
     while (sigbus_guard_next_fault(&address)) {
-        forget_damaged(address);
+        drop_damaged(address);
         any = true;
     }
     return any;
@@ -365,7 +365,7 @@ static bool names_any(struct sl_str key, const struct cache_file *files, size_t 
     return false;
 }
 
-static void cache_cache_forget(struct kind_state *state, const struct cache_file *files, size_t count,
+static void drop_files_of_kind(struct kind_state *state, const struct cache_file *files, size_t count,
                                cache_dropped_fn *tell, void *arg)
 {
     for (struct sl_map_entry *e = NULL; (e = sl_map_next(&state->flights, e));) {
@@ -381,14 +381,14 @@ static void cache_cache_forget(struct kind_state *state, const struct cache_file
         if (!names_any(entry->lru.key, files, count))
             continue;
         tell(arg, state->kind, entry->lru.key);
-        cache_memory_forget(&state->memory, entry->lru.key);
+        cache_memory_drop(&state->memory, entry->lru.key);
     }
 }
 
 void cache_drop_files(const struct cache_file *files, size_t count, cache_dropped_fn *tell, void *arg)
 {
     for (size_t i = 0; i < engine.count; i++)
-        cache_cache_forget(&engine.kinds[i], files, count, tell, arg);
+        drop_files_of_kind(&engine.kinds[i], files, count, tell, arg);
 }
 
 const char *cache_dir_of_process(void)

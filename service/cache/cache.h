@@ -268,7 +268,7 @@ enum sl_code cache_check_shared(const struct config *config, const char **key, s
 
 /* Checks if the bucket of the shared layer answers, for commands that only check a configuration: instead of cache_init, in a
  * fiber. SL_NOT_FOUND if none is configured; otherwise the error says what is wrong. */
-enum sl_code cache_ask_bucket(const struct config *config, struct sl_error *error) SL_SUSPENDS;
+enum sl_code cache_check_bucket(const struct config *config, struct sl_error *error) SL_SUSPENDS;
 
 /* Sets the metrics of each kind's disk use, as a cleanup does. Blocks: pool work. */
 void cache_measure(const char *cache_dir, const struct cache_kind *const *kinds, size_t count);

@@ -152,4 +152,4 @@ void cache_bounded_added(struct kind_state *state, struct sl_str key, uint64_t b
 struct refresh *refresh_begin(struct flight *flight); /* NULL: not now */
 void refresh_run(struct flight *flight, struct refresh *refresh) SL_SUSPENDS;
 void refresh_give_up(struct flight *flight, struct refresh *refresh);
-void refreshes_forget(struct kind_state *state, uint64_t now_ms);
+void refreshes_expire(struct kind_state *state, uint64_t now_ms);

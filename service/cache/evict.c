@@ -300,7 +300,7 @@ static void bounded_end(struct bounded_job *job, struct kind_state *state)
 {
     for (size_t i = 0; i < job->used_count; i++) {
         if (job->used[i].removed)
-            cache_memory_forget(&state->memory, job->used[i].key);
+            cache_memory_drop(&state->memory, job->used[i].key);
         free((char *)(uintptr_t)job->used[i].key.data);
     }
     free(job->used);

@@ -236,7 +236,7 @@ struct cache_memory_entry *cache_memory_find(struct cache_memory *memory, struct
 /* Stores a new reference of `item`, or a copy of `error`, until the deadline; replaces an older entry. */
 void cache_memory_put(struct cache_memory *memory, struct sl_str key, struct cache_item *item,
                       const struct sl_error *error, int64_t created_ns, int64_t generation, uint64_t deadline_ms);
-void cache_memory_forget(struct cache_memory *memory, struct sl_str key);
+void cache_memory_drop(struct cache_memory *memory, struct sl_str key);
 /* Like cache_memory_find, by place and serial. */
 struct cache_memory_entry *cache_memory_at(struct cache_memory *memory, size_t place, uint64_t serial, uint64_t now_ms);
 /* Drops entries with an mmap that were last used before `used_before_ms` and for which `matches` returns true. */

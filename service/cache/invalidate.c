@@ -134,7 +134,7 @@ enum sl_code cache_invalidate(const struct cache_file *files, size_t count, stru
     cache_drop_files(files, count, add_name,
                      &names); /* after the stamp: computations that begin now use the new file */
     for (size_t i = 0; i < names.count; i++)
-        shared_forget(names.items[i].kind, &names.items[i].name);
+        shared_delete(names.items[i].kind, &names.items[i].name);
     bool told = shared_publish_invalidation(files, count, s.at_ns);
     free(names.items);
     return code == SL_OK && !told
@@ -143,7 +143,7 @@ enum sl_code cache_invalidate(const struct cache_file *files, size_t count, stru
                : code;
 }
 
-static void tell_nobody(void *arg, const struct cache_kind *kind, struct sl_str key)
+static void ignore_dropped(void *arg, const struct cache_kind *kind, struct sl_str key)
 {
     (void)arg, (void)kind, (void)key;
 }
@@ -154,5 +154,5 @@ void cache_invalidate_remote(const struct cache_file *files, size_t count, int64
     struct stamping s = {.dir = cache_dir_of_process(), .files = files, .count = count, .at_ns = at_ns};
     if (write_stamps(&s, &error) != SL_OK)
         log_warn("cache", "cannot store an invalidation", LOG_ERR(&error));
-    cache_drop_files(files, count, tell_nobody, NULL);
+    cache_drop_files(files, count, ignore_dropped, NULL);
 }

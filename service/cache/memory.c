@@ -117,7 +117,7 @@ void cache_memory_put(struct cache_memory *memory, struct sl_str key, struct cac
                       const struct sl_error *error, int64_t created_ns, int64_t generation, uint64_t deadline_ms)
 {
     struct cache_memory_entry *entry = new_entry(key, item, error);
-    cache_memory_forget(memory, key);
+    cache_memory_drop(memory, key);
     if (!entry || !cache_memory_take_slot(memory, entry)) { /* out of memory: do not cache it */
         entry_discard(entry);
         return;
@@ -133,7 +133,7 @@ void cache_memory_put(struct cache_memory *memory, struct sl_str key, struct cac
     publish_size(memory);
 }
 
-void cache_memory_forget(struct cache_memory *memory, struct sl_str key)
+void cache_memory_drop(struct cache_memory *memory, struct sl_str key)
 {
     struct lru_entry *entry = lru_find(&memory->lru, key);
     if (entry)

@@ -17,7 +17,7 @@ struct refresh {
     struct sl_str key;
 };
 
-void refreshes_forget(struct kind_state *state, uint64_t now_ms)
+void refreshes_expire(struct kind_state *state, uint64_t now_ms)
 {
     for (struct sl_map_entry *e = NULL; (e = sl_map_next(&state->refreshes, e));) {
         struct refresh *refresh = e->value;
@@ -41,7 +41,7 @@ struct refresh *refresh_begin(struct flight *flight)
         return NULL;
     }
     if (state->refreshes.count >= REFRESHES_REMEMBERED)
-        refreshes_forget(state, now);
+        refreshes_expire(state, now);
     if (!refresh && (refresh = sl_map_get(&state->refreshes, flight->key)) == NULL) {
         struct sl_str key;
         refresh = sl_map_add(&state->refreshes, flight->key, sizeof *refresh, &key);

@@ -101,7 +101,7 @@ static void close_backend(struct shared_backend **backend)
     *backend = NULL;
 }
 
-enum sl_code cache_ask_bucket(const struct config *config, struct sl_error *error)
+enum sl_code cache_check_bucket(const struct config *config, struct sl_error *error)
 {
     static const char *const wrong[] = {[SHARED_TIMEOUT] = "no response in time",
                                         [SHARED_UNREACHABLE] = "no connection",
@@ -202,8 +202,8 @@ static uint64_t shared_file_size(int fd)
     return fstat(fd, &st) == 0 && st.st_size > 0 ? (uint64_t)st.st_size : 0;
 }
 
-static bool shared_ask(struct shared_backend *backend, const struct shared_query *q, const char *name, int fd,
-                       struct shared_result_value *finding)
+static bool shared_lookup(struct shared_backend *backend, const struct shared_query *q, const char *name, int fd,
+                          struct shared_result_value *finding)
 {
     if (!backend || !breaker_allows(backend))
         return false;
@@ -245,7 +245,7 @@ bool shared_get(const struct shared_query *question, int fd, struct shared_resul
     list_backends(question->kind->name, backends);
     shared_name(&name, question->kind, question->key);
     for (int i = 0; i < SHARED_BACKENDS; i++) {
-        if (shared_ask(backends[i], question, name.text, fd, finding))
+        if (shared_lookup(backends[i], question, name.text, fd, finding))
             return true;
         /* Drops contents that were partly written before a failure. If this fails, so will writing the file. */
         if (backends[i] && ftruncate(fd, 0) == 0)
@@ -254,7 +254,7 @@ bool shared_get(const struct shared_query *question, int fd, struct shared_resul
     return false;
 }
 
-void shared_forget(const struct cache_kind *kind, const struct shared_name *name)
+void shared_delete(const struct cache_kind *kind, const struct shared_name *name)
 {
     struct shared_backend *backends[SHARED_BACKENDS] = {layer.redis, layer.bucket};
     for (int i = 0; i < SHARED_BACKENDS; i++) {

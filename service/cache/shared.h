@@ -139,7 +139,7 @@ void shared_offer_error(const struct cache_kind *kind, struct sl_str key, const 
                         uint64_t ttl_ns);
 
 /* Deletes the entry from all back ends. */
-void shared_forget(const struct cache_kind *kind, const struct shared_name *name) SL_SUSPENDS;
+void shared_delete(const struct cache_kind *kind, const struct shared_name *name) SL_SUSPENDS;
 
 /* Announces to other machines that the files changed at `at_ns` (nanoseconds since the epoch). */
 bool shared_publish_invalidation(const struct cache_file *files, size_t count, int64_t at_ns) SL_SUSPENDS;

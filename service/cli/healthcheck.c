@@ -41,7 +41,7 @@ static void reachable(const char *address, char *out, size_t size)
 }
 
 /* `name`: the Host header, one that the service accepts; NULL: the default. */
-static int healthcheck_ask(const char *address, const char *name, long seconds)
+static int healthcheck_request(const char *address, const char *name, long seconds)
 {
     char url[512], text[768], where[400];
     bool local = strncmp(address, "unix:", 5) == 0;
@@ -100,7 +100,7 @@ static int healthcheck_check(const struct options *o)
     progress_begin(&progress, o, "asking");
     progress_at(&progress, address ? address : config->bind[0], 0);
     const char *name = config && config->http.allowed_host_count > 0 ? config->http.allowed_hosts[0] : NULL;
-    status = healthcheck_ask(address ? address : config->bind[0], name, seconds);
+    status = healthcheck_request(address ? address : config->bind[0], name, seconds);
     progress_end(&progress);
     config_release(config);
     return status;

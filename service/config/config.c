@@ -12,7 +12,7 @@
 
 enum { MAX_SHOWN = 20, MAX_SORTED = 1000 };
 
-bool config_container_told(void)
+bool config_container_is_set(void)
 {
     const char *told = getenv("SYMLOOM_CONTAINER");
     return told && strcmp(told, "1") == 0;

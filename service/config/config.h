@@ -373,7 +373,7 @@ bool config_peer_number(struct sl_str text, uint16_t *number);
 
 /* Two signs of a container, which has other defaults: SYMLOOM_CONTAINER=1; and, only without a configuration file, /.dockerenv
  * or "/docker" in /proc/self/cgroup. */
-bool config_container_told(void);
+bool config_container_is_set(void);
 bool config_container_seen(void);
 
 /* True if entries of `bounded` are stored in a Redis. */

@@ -377,7 +377,7 @@ void config_defaults(struct config *config)
     static const char *container_bind[] = {"0.0.0.0:3021"}, *local_bind[] = {"127.0.0.1:3021"};
     for (size_t i = 0; i < config_key_count; i++)
         set_default(config, &config_keys[i]);
-    bool container = config_container_told() || (!config->path && config_container_seen());
+    bool container = config_container_is_set() || (!config->path && config_container_seen());
     static struct sl_str protected_groups[] = {{"symbols", 7}, {"admin", 5}};
     config->auth.require = protected_groups;
     config->auth.require_count = sizeof protected_groups / sizeof *protected_groups;

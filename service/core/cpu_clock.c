@@ -38,7 +38,7 @@ bool cpu_clock_enter(struct cpu_clock *clock)
     return true;
 }
 
-static void cpu_clock_tell(struct cpu_clock *clock)
+static void cpu_clock_report(struct cpu_clock *clock)
 {
     uint64_t cpu_ns = now_ns(CLOCK_THREAD_CPUTIME_ID);
     atomic_fetch_add_explicit(&clock->spent_ns, cpu_ns - at.cpu_ns, memory_order_relaxed);
@@ -47,7 +47,7 @@ static void cpu_clock_tell(struct cpu_clock *clock)
 
 void cpu_clock_leave(struct cpu_clock *clock)
 {
-    cpu_clock_tell(clock);
+    cpu_clock_report(clock);
     at.serial = 0;
 }
 
@@ -57,7 +57,7 @@ bool cpu_clock_expired(void *arg)
     uint64_t wall_ns = now_ns(CLOCK_MONOTONIC);
     if (at.serial == clock->serial && wall_ns - at.wall_ns >= step_ns) {
         at.wall_ns = wall_ns;
-        cpu_clock_tell(clock);
+        cpu_clock_report(clock);
     }
     return atomic_load_explicit(&clock->spent_ns, memory_order_relaxed) > clock->limit_ns;
 }

@@ -367,7 +367,7 @@ void log_on_error(void (*hear)(const struct log_report *report))
     atomic_store(&hear_errors, hear);
 }
 
-static void tell_of_error(const struct log_record *record)
+static void report_to_error_sink(const struct log_record *record)
 {
     static _Thread_local struct log_line line;
     void (*hear)(const struct log_report *report) = atomic_load(&hear_errors);
@@ -385,7 +385,7 @@ static void write_record(struct log_record *record)
 {
     count_message(record);
     if (record->level == LOG_ERROR)
-        tell_of_error(record);
+        report_to_error_sink(record);
     static _Thread_local struct log_line line; /* too large for a fiber's stack */
     enum log_format format = (enum log_format)atomic_load(&format_now);
     bool terminal = format != LOG_JSON && to_terminal();

@@ -452,7 +452,7 @@ static uint64_t retry_pause_ms(const struct fetch_download *d, unsigned i)
 }
 
 /* Limits the time for which a temporary failure is cached. */
-static enum sl_code remember_for(uint64_t ms, enum sl_code code, struct sl_error *error)
+static enum sl_code keep_for(uint64_t ms, enum sl_code code, struct sl_error *error)
 {
     if (code == SL_DOWNLOAD_ERROR)
         error->duration_ns = ms * MS_NS;
@@ -472,9 +472,7 @@ static enum sl_code attempts(struct fetch_download *d, struct sl_str host, struc
         if (asked > pause)
             pause = asked;
         if (i == most || asked > MAX_PAUSE_MS)
-            return asked         ? remember_for(asked, code, error)
-                   : d->too_many ? remember_for(TOO_MANY_MS, code, error)
-                                 : code;
+            return asked ? keep_for(asked, code, error) : d->too_many ? keep_for(TOO_MANY_MS, code, error) : code;
         if (now >= d->limit.until_ms || pause >= d->limit.until_ms - now)
             return code; /* the deadline would pass during the pause */
         log_debug("fetch", "download attempt failed", LOG_URL("url", d->first.url), LOG_ERR(error));
@@ -566,10 +564,10 @@ static enum sl_code take_slot(struct sl_str host, struct fetch_slot *slot, struc
     for (unsigned i = 0;; i++) {
         uint64_t ms = deny_pause_ms(host);
         if (ms > MAX_PAUSE_MS || (ms && i == MAX_PAUSES))
-            return remember_for(ms,
-                                sl_fail(error, SL_DOWNLOAD_ERROR, SL_STR_FMT " asks for no requests for %llus",
-                                        SL_STR_ARG(host), (unsigned long long)(ms + 999) / 1000),
-                                error);
+            return keep_for(ms,
+                            sl_fail(error, SL_DOWNLOAD_ERROR, SL_STR_FMT " asks for no requests for %llus",
+                                    SL_STR_ARG(host), (unsigned long long)(ms + 999) / 1000),
+                            error);
         if (ms && !fiber_sleep(ms + chance(PAUSE_SPREAD_MS)))
             return sl_fail(error, SL_CANCELLED, "cancelled");
         enum sl_code code = slot_take(host, slot, error);
@@ -617,7 +615,7 @@ void fetch_on_failure(fetch_failure_listener *listener, void *arg)
     fetch_state.failure_arg = arg;
 }
 
-static void tell_failure(const struct fetch_download *d, const struct sl_error *error)
+static void report_failure(const struct fetch_download *d, const struct sl_error *error)
 {
     const struct hop *hop = &d->first;
     const char *what = error->message;
@@ -656,7 +654,7 @@ enum sl_code fetch_get(const struct fetch_request *request, int fd, struct sl_er
         log_debug("fetch", "download failed", LOG_STR("source", request->source), LOG_URL("url", request->url),
                   LOG_ERR(error));
     if (code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT)
-        tell_failure(&d, error);
+        report_failure(&d, error);
     sl_buf_free(&d.explanation);
     sl_arena_free(&arena);
     return code;

@@ -95,7 +95,7 @@ static void keep_for(const struct ttl_cache *memo, struct memo_entry *entry, uin
     entry->renew_ms = deadline(ns - ahead_ns);
 }
 
-static void ask_now(struct ttl_cache *memo, struct memo_entry *entry, memo_ask *ask, const void *context)
+static void request_now(struct ttl_cache *memo, struct memo_entry *entry, memo_ask *ask, const void *context)
 {
     struct sl_buf text = {0};
     uint64_t for_ns = 0;
@@ -156,7 +156,7 @@ static enum sl_code settle(struct ttl_cache *memo, struct memo_entry *entry, mem
             return SL_OK;
         }
         if (!entry->asking) {
-            ask_now(memo, entry, ask, context);
+            request_now(memo, entry, ask, context);
             return SL_OK;
         }
         uint32_t round = entry->round;

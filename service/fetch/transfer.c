@@ -42,7 +42,7 @@ static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_so
     return fd;
 }
 
-static void transfer_tell(struct transfer *t)
+static void transfer_report(struct transfer *t)
 {
     t->news = true;
     fiber_wake_all(t->events);
@@ -145,7 +145,7 @@ static size_t on_header(char *data, size_t one, size_t size, void *arg)
         t->content_length = t->endless ? INT64_MAX : length;
         t->head_complete = true;
         t->action = t->decide(t);
-        transfer_tell(t);
+        transfer_report(t);
         return size;
     }
     const char *colon = memchr(line.data, ':', line.size);
@@ -184,7 +184,7 @@ static size_t on_body(char *data, size_t one, size_t size, void *arg)
     }
     t->stored += size;
     if (t->spool.full.size)
-        transfer_tell(t);
+        transfer_report(t);
     return size;
 }
 
@@ -310,7 +310,7 @@ void transfer_finished(CURL *easy, CURLcode result)
     if (result == CURLE_COULDNT_CONNECT)
         curl_easy_getinfo(easy, CURLINFO_OS_ERRNO, &t->os_error);
     t->done = true;
-    transfer_tell(t);
+    transfer_report(t);
 }
 
 /* Works around libcurl 7.88: when an address does not answer in time, it closes the socket and then waits for the timeout of

@@ -72,7 +72,7 @@ static bool send_tls_output(struct connection *c)
     return said;
 }
 
-bool connection_say(struct connection *c, struct sl_str text)
+bool connection_send(struct connection *c, struct sl_str text)
 {
     if (c->tls)
         return tls_write(c->tls, (struct sl_bytes){(const uint8_t *)text.data, text.size}) && send_tls_output(c);
@@ -393,7 +393,7 @@ static void probe_client(struct connection *c)
     static const char interim[] = "HTTP/1.1 100 Continue\r\n\r\n";
     if (c->state != STATE_WORK || !c->request || c->request->x.status) /* writing the response shows it */
         return;
-    if (is_reset(c) || (!c->probed && !connection_say(c, (struct sl_str){interim, sizeof interim - 1}))) {
+    if (is_reset(c) || (!c->probed && !connection_send(c, (struct sl_str){interim, sizeof interim - 1}))) {
         c->request->aborted = "reset";
         connection_abort(c, false);
         return;

@@ -276,7 +276,7 @@ void connection_abort(struct connection *c, bool reset); /* closes at once and c
 void connection_expired(struct connection *c);
 void connection_read(struct connection *c, bool on);
 /* Sends a few bytes, before all that is written later; false if the connection is unusable. */
-bool connection_say(struct connection *c, struct sl_str text);
+bool connection_send(struct connection *c, struct sl_str text);
 /* Its request has ended; `whole`: all of it was parsed, so no more bytes of it can follow. */
 void connection_answered(struct connection *c, bool close, bool whole);
 const char *connection_peer(struct connection *c);

@@ -430,6 +430,6 @@ void send_now(struct request *r)
 void send_interim(struct request *r)
 {
     r->interim_due = false;
-    if (!connection_say(r->connection, SL_STR("HTTP/1.1 100 Continue\r\n\r\n")))
+    if (!connection_send(r->connection, SL_STR("HTTP/1.1 100 Continue\r\n\r\n")))
         write_failed(r);
 }

@@ -99,7 +99,7 @@ enum sl_code kinds_invalidate(const struct invalidation *what, struct sl_error *
 {
     struct sl_arena arena = {0};
     struct cache_file file = {what->source, what->location};
-    origin_forget();
+    origin_clear_caches();
     enum sl_code code =
         what->debug_id.size ? invalidate_module(what, &arena, error) : cache_invalidate(&file, 1, error);
     sl_arena_free(&arena);

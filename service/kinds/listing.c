@@ -321,7 +321,7 @@ struct task {
     struct sl_arena *arena;
 };
 
-static bool asks(const struct source *source)
+static bool needs_request(const struct source *source)
 {
     return source->type == SOURCE_SENTRY || origin_has_index(source);
 }
@@ -329,7 +329,7 @@ static bool asks(const struct source *source)
 bool list_needs_no_io(const struct source *sources, size_t source_count)
 {
     for (size_t i = 0; i < source_count; i++)
-        if (asks(&sources[i]))
+        if (needs_request(&sources[i]))
             return false;
     return true;
 }
@@ -363,7 +363,7 @@ enum sl_code list_sources(const struct source *sources, size_t source_count, str
     for (size_t i = 0; i < source_count; i++) {
         listings[i] = (struct listing){.source = &sources[i]};
         tasks[i] = (struct task){&listings[i], id, scope, types, type_count, arena};
-        if (asks(&sources[i]))
+        if (needs_request(&sources[i]))
             asking[count++] = &tasks[i];
         else
             list_one(&tasks[i]);

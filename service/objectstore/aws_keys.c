@@ -14,7 +14,7 @@ enum { ANSWER_MAX = 64 * 1024, UNDATED_S = 600 };
 struct keys_request {
     struct sl_arena arena;
     struct sl_str region;
-    struct sl_buf *text; /* result of aws_keys_ask() */
+    struct sl_buf *text; /* result of aws_keys_get() */
     uint64_t *life_s;
     struct sl_error *error;
 };
@@ -232,7 +232,7 @@ static const struct provider {
 };
 
 /* All failures are reported as SL_DOWNLOAD_ERROR, because they are not about the requested object. */
-enum sl_code aws_keys_ask(const struct bucket_config *config, struct sl_buf *text, uint64_t *life_s,
+enum sl_code aws_keys_get(const struct bucket_config *config, struct sl_buf *text, uint64_t *life_s,
                           struct sl_error *error)
 {
     const struct provider *provider = &providers[config->credentials];

@@ -28,7 +28,7 @@ void object_credentials_keep(size_t s3_capacity, size_t gcs_capacity)
     memo_resize(&source_tokens, gcs_capacity);
 }
 
-void object_credentials_forget(void)
+void object_credentials_clear(void)
 {
     memo_free(&source_keys);
     memo_free(&source_tokens);
@@ -61,11 +61,12 @@ static struct cached_credentials find_slot(const struct object_store *store)
     return (struct cached_credentials){memo, {store->account.private_key, store->account.client_email}};
 }
 
-static enum sl_code ask(const void *context, struct sl_buf *text, uint64_t *for_ns, struct sl_error *error)
+static enum sl_code request_credentials(const void *context, struct sl_buf *text, uint64_t *for_ns,
+                                        struct sl_error *error)
 {
     const struct object_store *store = context;
     uint64_t life_s = 0;
-    enum sl_code code = is_s3(store) ? aws_keys_ask(store->config, text, &life_s, error)
+    enum sl_code code = is_s3(store) ? aws_keys_get(store->config, text, &life_s, error)
                                      : google_token(&store->account, store->is_source ? SCOPE "only" : SCOPE "write",
                                                     store->label, text, &life_s, error);
     if (!is_s3(store))
@@ -78,7 +79,7 @@ static enum sl_code get(const struct object_store *store, struct sl_arena *arena
                         struct sl_error *error)
 {
     struct cached_credentials slot = find_slot(store);
-    return memo_get(slot.memo, slot.key, 2, ask, store, arena, text, error);
+    return memo_get(slot.memo, slot.key, 2, request_credentials, store, arena, text, error);
 }
 
 uint64_t object_store_credentials_ms(const struct object_store *store)

@@ -207,8 +207,8 @@ static enum sl_code google_take(struct sl_str text, struct sl_buf *token, uint64
     return code;
 }
 
-static enum sl_code google_ask(struct fetch_request *request, struct sl_buf *token, uint64_t *life_s,
-                               struct sl_error *error)
+static enum sl_code google_request(struct fetch_request *request, struct sl_buf *token, uint64_t *life_s,
+                                   struct sl_error *error)
 {
     struct sl_buf answer = {0};
     bool explained = false;
@@ -257,20 +257,20 @@ static enum sl_code exchange(const struct google_account *account, const char *s
     request->body.hidden = sl_buf_view(&signing.form);
     request->timeout_ns = EXCHANGE_S * SECOND_NS;
     if (code == SL_OK)
-        code = google_ask(request, token, life_s, error);
+        code = google_request(request, token, life_s, error);
     sl_buf_wipe(&signing.form);
     return code;
 }
 
-static enum sl_code ask_machine(struct fetch_request *request, struct sl_buf *token, uint64_t *life_s,
-                                struct sl_error *error)
+static enum sl_code request_from_machine(struct fetch_request *request, struct sl_buf *token, uint64_t *life_s,
+                                         struct sl_error *error)
 {
     struct fetch_header flavor = {SL_STR("Metadata-Flavor"), {SL_STR("Google")}};
     request->headers = &flavor;
     request->header_count = 1;
     request->own = true;
     request->timeout_ns = MACHINE_S * SECOND_NS;
-    return google_ask(request, token, life_s, error);
+    return google_request(request, token, life_s, error);
 }
 
 static struct sl_str make_url(const struct google_account *account, struct sl_arena *arena)
@@ -291,7 +291,7 @@ enum sl_code google_token(const struct google_account *account, const char *scop
     struct fetch_request request = {.url = make_url(account, &arena).data, .source = label};
     enum sl_code code = !request.url                ? sl_fail(error, SL_BUSY, "out of memory")
                         : account->private_key.data ? exchange(account, scope, &request, token, life_s, error)
-                                                    : ask_machine(&request, token, life_s, error);
+                                                    : request_from_machine(&request, token, life_s, error);
     sl_arena_free(&arena);
     return code;
 }

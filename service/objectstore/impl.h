@@ -93,7 +93,7 @@ bool credentials_read_file(const char *path, struct sl_buf *out);
 /* ---- aws_keys.c ---- */
 /* Requests keys from the machine. Appends access key, secret key and session token, each with its terminating NUL.
  * `*life_s`: their lifetime. */
-enum sl_code aws_keys_ask(const struct bucket_config *config, struct sl_buf *text, uint64_t *life_s,
+enum sl_code aws_keys_get(const struct bucket_config *config, struct sl_buf *text, uint64_t *life_s,
                           struct sl_error *error) SL_SUSPENDS;
 
 /* ---- google.c ----

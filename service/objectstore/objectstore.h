@@ -90,7 +90,7 @@ enum sl_code object_store_authorize(const struct object_store *store, struct sl_
 /* Sets how many sources' credentials are cached. */
 void object_credentials_keep(size_t s3_capacity, size_t gcs_capacity);
 /* Wipes all cached credentials. No request may be running. */
-void object_credentials_forget(void);
+void object_credentials_clear(void);
 
 /* The error message if the bucket, not only the object, does not exist. */
 extern const char object_no_bucket[];

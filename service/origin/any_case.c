@@ -64,7 +64,7 @@ static void forget_all(void)
     name_count = 0;
 }
 
-void any_case_forget(void)
+void any_case_clear_cache(void)
 {
     pthread_mutex_lock(&lock);
     forget_all();

@@ -26,7 +26,7 @@ void artifacts_init(size_t capacity, uint64_t ttl_ns)
     answer_ttl_ns = ttl_ns;
 }
 
-void artifacts_forget(void)
+void artifacts_clear_cache(void)
 {
     memo_expire(&answers);
 }
@@ -60,10 +60,11 @@ static struct sl_str artifact_url(const struct source *source, const struct arti
     return url.size <= URL_MAX ? url : (struct sl_str){NULL, 0};
 }
 
-static enum sl_code ask_artifacts(const void *context, struct sl_buf *text, uint64_t *for_ns, struct sl_error *error)
+static enum sl_code request_artifacts(const void *context, struct sl_buf *text, uint64_t *for_ns,
+                                      struct sl_error *error)
 {
     *for_ns = answer_ttl_ns;
-    return sentry_ask(context, ANSWER_MAX, text, error);
+    return sentry_request(context, ANSWER_MAX, text, error);
 }
 
 /* ---- the response ---- */
@@ -183,6 +184,6 @@ enum sl_code origin_artifacts(const struct source *source, const struct artifact
     if (!question.label || !sentry_credentials(arena, source, &header))
         return sl_fail(error, SL_BUSY, "out of memory");
     struct sl_str key[] = {url, header.name, header.value.hidden, source->internal ? SL_STR("i") : SL_STR("")};
-    enum sl_code code = memo_get(&answers, key, 4, ask_artifacts, &question, arena, &text, error);
+    enum sl_code code = memo_get(&answers, key, 4, request_artifacts, &question, arena, &text, error);
     return code == SL_OK ? artifacts_read(text, source, arena, items, count, error) : code;
 }

@@ -15,7 +15,7 @@ enum { MOST_NAMES = 200000, KNOWN = 32, SHORTEST = 16, LONGEST = 128, MOST_KEPT 
 
 static struct ttl_cache build_ids = {.capacity = MOST_KEPT, .error_ns = 60 * SECONDS_NS};
 
-void build_ids_forget(void)
+void build_ids_clear_cache(void)
 {
     memo_expire(&build_ids);
 }
@@ -128,7 +128,7 @@ static bool layout_names(const struct build_id_question *q, unsigned try, struct
     return false;
 }
 
-static enum sl_code ask_names(const void *context, struct sl_buf *text, uint64_t *for_ns, struct sl_error *error)
+static enum sl_code list_names(const void *context, struct sl_buf *text, uint64_t *for_ns, struct sl_error *error)
 {
     const struct build_id_question *q = context;
     struct sl_arena arena = {0};
@@ -157,5 +157,5 @@ bool origin_build_id(const struct source *source, const struct object_id *id, st
         return false;
     struct sl_str key[] = {origin_root(source, arena), sl_str(layout_type_words[source->layout]),
                            sl_str(question.known), id->debug_file};
-    return memo_get(&build_ids, key, 4, ask_names, &question, arena, build_id, &error) == SL_OK;
+    return memo_get(&build_ids, key, 4, list_names, &question, arena, build_id, &error) == SL_OK;
 }

@@ -65,7 +65,7 @@ static struct sl_str source_name(struct sl_str source, struct sl_str location, c
     return (struct sl_str){out, size < 0 ? 0 : size < NAME_BYTES ? (size_t)size : NAME_BYTES - 1};
 }
 
-void origin_failures_forget(void)
+void origin_failures_clear(void)
 {
     for (struct sl_map_entry *e = NULL; (e = sl_map_next(&known.map, e));)
         free(e->value);
@@ -76,7 +76,7 @@ void origin_failures_forget(void)
 static struct failing_source *add_source(struct sl_str name)
 {
     if (known.map.count >= MOST_SOURCES) /* failing sources will be added again */
-        origin_failures_forget();
+        origin_failures_clear();
     return sl_map_add(&known.map, name, sizeof(struct failing_source), NULL);
 }
 

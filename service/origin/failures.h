@@ -30,4 +30,4 @@ bool origin_is_doubted(struct sl_str source, struct sl_str location, enum sl_cod
 /* Records that another process got a response for the file from the source at that time. */
 void origin_note_success(struct sl_str source, struct sl_str location, int64_t made_ns);
 
-void origin_failures_forget(void);
+void origin_failures_clear(void);

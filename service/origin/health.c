@@ -137,7 +137,7 @@ bool origin_check_directories(const struct source *sources, size_t count)
     return all;
 }
 
-void health_forget(void)
+void health_clear(void)
 {
     for (struct sl_map_entry *e = NULL; (e = sl_map_next(&records, e));)
         free(e->value);

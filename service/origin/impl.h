@@ -44,15 +44,15 @@ extern const struct object_type_row {
 /* Set the capacity of the caches of responses. */
 void sentry_init(size_t capacity, uint64_t ttl_ns);
 void index_init(size_t capacity);
-void sentry_forget(void);
+void sentry_clear_cache(void);
 void artifacts_init(size_t capacity, uint64_t ttl_ns);
-void artifacts_forget(void);
+void artifacts_clear_cache(void);
 
 /* Parses the artifacts of a response. Contract of origin_artifacts(). */
 enum sl_code artifacts_read(struct sl_str answer, const struct source *source, struct sl_arena *arena,
                             struct artifact **items, size_t *count, struct sl_error *error);
-void index_forget(void);
-void build_ids_forget(void);
+void index_clear_cache(void);
+void build_ids_clear_cache(void);
 void build_ids_close(void);
 
 /* ---- health.c ---- */
@@ -60,7 +60,7 @@ void build_ids_close(void);
 void health_note(const struct source *source, enum sl_code code, const struct sl_error *error);
 /* Records that, according to another process, the source with this id responds. */
 void health_note_success(struct sl_str id);
-void health_forget(void);
+void health_clear(void);
 
 /* ---- location.c ---- */
 /* Fills `file` for a path of a source other than Sentry. Returns false if the path is not available or memory is
@@ -87,7 +87,7 @@ struct sl_str filesystem_uri(struct sl_arena *arena, const struct source *source
 int filesystem_open(const char *root, const char *location);
 /* The same, ignoring case: an exact match is preferred (any_case.c). */
 int any_case_open(const char *root, const char *location);
-void any_case_forget(void);
+void any_case_clear_cache(void);
 enum sl_code filesystem_fetch(const struct remote_file *file, int fd, struct sl_error *error) SL_SUSPENDS;
 
 /* ---- sentry.c ---- */
@@ -114,5 +114,5 @@ struct sentry_question {
     const struct fetch_header *credentials;
     const char *label;
 };
-enum sl_code sentry_ask(const struct sentry_question *question, uint64_t max_size, struct sl_buf *answer,
-                        struct sl_error *error) SL_SUSPENDS;
+enum sl_code sentry_request(const struct sentry_question *question, uint64_t max_size, struct sl_buf *answer,
+                            struct sl_error *error) SL_SUSPENDS;

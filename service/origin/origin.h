@@ -31,7 +31,7 @@ void origin_init(const struct origin_options *options);
 void origin_close(void);
 
 /* Invalidates cached lists of Sentry and index sizes. */
-void origin_forget(void);
+void origin_clear_caches(void);
 
 enum file_type {
     FILE_PE,

@@ -19,7 +19,7 @@ void sentry_init(size_t capacity, uint64_t ttl_ns)
     index_ttl_ns = ttl_ns;
 }
 
-void sentry_forget(void)
+void sentry_clear_cache(void)
 {
     memo_expire(&indexes);
 }
@@ -107,8 +107,8 @@ static size_t add_trace(struct fetch_header *headers)
     return count;
 }
 
-enum sl_code sentry_ask(const struct sentry_question *question, uint64_t max_size, struct sl_buf *answer,
-                        struct sl_error *error)
+enum sl_code sentry_request(const struct sentry_question *question, uint64_t max_size, struct sl_buf *answer,
+                            struct sl_error *error)
 {
     struct fetch_header headers[4] = {*question->credentials, {SL_STR("Accept-Encoding"), {SL_STR("identity")}}};
     struct fetch_request request = {.url = question->url,
@@ -177,10 +177,10 @@ static enum sl_code digest(const struct sentry_question *question, struct sl_str
     return SL_OK;
 }
 
-static enum sl_code ask_index(const void *context, struct sl_buf *text, uint64_t *for_ns, struct sl_error *error)
+static enum sl_code request_index(const void *context, struct sl_buf *text, uint64_t *for_ns, struct sl_error *error)
 {
     struct sl_buf answer = {0};
-    enum sl_code code = sentry_ask(context, ANSWER_MAX, &answer, error);
+    enum sl_code code = sentry_request(context, ANSWER_MAX, &answer, error);
     if (code == SL_OK)
         code = digest(context, sl_buf_view(&answer), text, error);
     *for_ns = index_ttl_ns;
@@ -259,7 +259,7 @@ enum sl_code sentry_list(const struct source *source, const struct object_id *id
     if (!url.data || !question.label || !sentry_credentials(arena, source, &header))
         return sl_fail(error, SL_BUSY, "out of memory");
     struct sl_str key[] = {url, header.name, header.value.hidden, source->internal ? SL_STR("i") : SL_STR("")};
-    enum sl_code code = memo_get(&indexes, key, 4, ask_index, &question, arena, &index, error);
+    enum sl_code code = memo_get(&indexes, key, 4, request_index, &question, arena, &index, error);
     return code == SL_OK ? take_files(index, source, types, type_count, arena, files, count, error) : code;
 }
 

@@ -27,7 +27,7 @@ void index_init(size_t capacity)
     memo_resize(&lasts, capacity);
 }
 
-void index_forget(void)
+void index_clear_cache(void)
 {
     memo_expire(&lasts);
 }
@@ -84,7 +84,7 @@ static enum sl_code fetch_last(const struct source *source, struct sl_arena *are
     return code;
 }
 
-static enum sl_code ask_last(const void *context, struct sl_buf *text, uint64_t *for_ns, struct sl_error *error)
+static enum sl_code request_last(const void *context, struct sl_buf *text, uint64_t *for_ns, struct sl_error *error)
 {
     struct sl_arena arena = {0};
     enum sl_code code = fetch_last(context, &arena, text, error);
@@ -97,7 +97,7 @@ enum sl_code origin_index_last(const struct source *source, struct sl_str scope,
 {
     struct sl_arena arena = {0};
     struct sl_str key[] = {source->is_public ? SL_STR("global") : scope, source->id, origin_root(source, &arena)}, text;
-    enum sl_code code = memo_get(&lasts, key, 3, ask_last, source, &arena, &text, error);
+    enum sl_code code = memo_get(&lasts, key, 3, request_last, source, &arena, &text, error);
     if (code == SL_OK) {
         *last = (uint32_t)strtoul(text.data, NULL, 10);
         metric_set(METRIC_SYMSTORE_LAST_ID, (double)*last, origin_label(&arena, source), NULL, NULL);

@@ -12,24 +12,24 @@ struct origin_options origin_options;
 
 enum { INDEXES_MAX = 100 };
 
-void origin_forget(void)
+void origin_clear_caches(void)
 {
-    sentry_forget();
-    artifacts_forget();
-    index_forget();
-    build_ids_forget();
+    sentry_clear_cache();
+    artifacts_clear_cache();
+    index_clear_cache();
+    build_ids_clear_cache();
 }
 
 void origin_close(void)
 {
     build_ids_close();
-    any_case_forget();
-    object_credentials_forget();
+    any_case_clear_cache();
+    object_credentials_clear();
     sentry_init(0, 0);
     artifacts_init(0, 0);
     index_init(0);
-    health_forget();
-    origin_failures_forget();
+    health_clear();
+    origin_failures_clear();
 }
 
 void origin_init(const struct origin_options *options)

@@ -110,7 +110,7 @@ static void redis_fail(struct redis *redis, const char *why)
 
 /* Sends a command and appends `call`, which gets the answer, to the link's list. False, without appending it: the link is
  * broken, or out of memory. */
-static bool link_ask(struct link *link, struct redis_call *call, const struct sl_str *words, size_t count)
+static bool link_send(struct link *link, struct redis_call *call, const struct sl_str *words, size_t count)
 {
     const char *data[MAX_WORDS];
     size_t sizes[MAX_WORDS];
@@ -166,7 +166,7 @@ static void link_message(const struct redis *redis, const redisReply *reply)
 }
 
 /* True for the error of a write to a replica: the host name may stand for another server by now. */
-static bool says_replica(const redisReply *reply)
+static bool is_replica_answer(const redisReply *reply)
 {
     return reply->type == REDIS_REPLY_ERROR && sl_str_starts(sl_str(reply->str), SL_STR("READONLY "));
 }
@@ -188,7 +188,7 @@ static void link_reply(struct redis *redis, const redisReply *reply)
     else
         call_answer(call, reply);
     call_end(call);
-    if (says_replica(reply) && redis->link == link)
+    if (is_replica_answer(reply) && redis->link == link)
         redis_fail(redis, reply->str);
 }
 
@@ -254,7 +254,7 @@ static void greet(struct link *link, const char *command, const char *one, const
     if (!call)
         return; /* then the connection never becomes ready, and is closed */
     *call = (struct redis_call){.greeting = command, .references = 1};
-    if (!link_ask(link, call, words, count))
+    if (!link_send(link, call, words, count))
         call_release(call);
 }
 
@@ -411,7 +411,7 @@ enum redis_result redis_command(struct redis *redis, const struct sl_str *words,
     if (!call)
         return REDIS_UNREACHABLE;
     call->references = 2;
-    if (!link_ask(redis->link, call, words, count)) {
+    if (!link_send(redis->link, call, words, count)) {
         free(call);
         return REDIS_UNREACHABLE;
     }
@@ -440,7 +440,7 @@ static bool subscribe(struct redis *redis)
         return false;
     call->references = 1;
     redis->link->listening =
-        link_ask(redis->link, call, (struct sl_str[]){SL_STR("SUBSCRIBE"), sl_str(redis->channel)}, 2);
+        link_send(redis->link, call, (struct sl_str[]){SL_STR("SUBSCRIBE"), sl_str(redis->channel)}, 2);
     if (!redis->link->listening)
         free(call);
     return redis->link->listening;

@@ -129,7 +129,7 @@ static void answer_question(struct jvm_asking *a)
         q->code = q->error.code;
 }
 
-static void ask(void *arg)
+static void lookup_file(void *arg)
 {
     struct jvm_asking *a = arg;
     char id[SL_DEBUG_ID_TEXT];
@@ -157,7 +157,7 @@ bool search_find_jvm(const struct source *sources, size_t source_count, struct s
         asking[i] = (struct jvm_asking){{sources, source_count, scope, NULL, arena, NULL}, &questions[i]};
         items[i] = &asking[i];
     }
-    return !asking || !items || fiber_for_each(ask, items, count, count);
+    return !asking || !items || fiber_for_each(lookup_file, items, count, count);
 }
 
 void search_release_jvm(struct jvm_query *questions, size_t count)

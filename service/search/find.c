@@ -127,7 +127,7 @@ bool search_fail(struct search *search, enum sl_code code)
     return false;
 }
 
-static bool kinds_find_grow(struct search *search, size_t more)
+static bool grow_candidates(struct search *search, size_t more)
 {
     if (search->capacity - search->count >= more)
         return true;
@@ -144,7 +144,7 @@ static bool kinds_find_grow(struct search *search, size_t more)
 
 static bool add_files(struct search *search, const struct remote_file *files, size_t count)
 {
-    if (!kinds_find_grow(search, count))
+    if (!grow_candidates(search, count))
         return false;
     for (size_t i = 0; i < count; i++) {
         struct candidate_file *probe = &search->probes[search->count++];
@@ -173,7 +173,7 @@ static bool list(struct search *search)
 
 /* ---- features of the candidates ---- */
 
-static void kinds_find_take(struct candidate_file *probe, enum sl_code code, struct cache_item *item)
+static void take_listing(struct candidate_file *probe, enum sl_code code, struct cache_item *item)
 {
     probe->code = probe->error.code = code;
     if (code != SL_OK)
@@ -191,7 +191,7 @@ static void kinds_find_take(struct candidate_file *probe, enum sl_code code, str
 static void answered(struct cache_lookup *look)
 {
     struct candidate_file *probe = (struct candidate_file *)((char *)look - offsetof(struct candidate_file, look));
-    kinds_find_take(probe, look->code, look->item);
+    take_listing(probe, look->code, look->item);
     search_lookup_done(probe->search);
 }
 
@@ -215,7 +215,7 @@ static bool should_follow(const struct search *search, const struct candidate_fi
     return true;
 }
 
-static void kinds_find_ask(struct search *search, bool pointers)
+static void lookup_candidates(struct search *search, bool pointers)
 {
     for (size_t i = 0; i < search->count; i++) {
         struct candidate_file *probe = &search->probes[i];
@@ -228,7 +228,7 @@ static void kinds_find_ask(struct search *search, bool pointers)
                                             .error = &probe->error,
                                             .done = answered};
         if (cache_lookup_async(&probe->look))
-            kinds_find_take(probe, probe->look.code, probe->look.item);
+            take_listing(probe, probe->look.code, probe->look.item);
         else
             search->waiting++;
     }
@@ -377,18 +377,18 @@ static void choose_one(struct search *search)
     search->next = search->then;
 }
 
-static void ask_pointers(struct search *search)
+static void lookup_pointers(struct search *search)
 {
     search->next = choose_one;
     if (has_pointers(search))
-        kinds_find_ask(search, true);
+        lookup_candidates(search, true);
 }
 
-static void ask_files(struct search *search)
+static void lookup_files(struct search *search)
 {
-    search->next = search->failure.code == SL_OK ? ask_pointers : search->then;
+    search->next = search->failure.code == SL_OK ? lookup_pointers : search->then;
     if (search->failure.code == SL_OK)
-        kinds_find_ask(search, false);
+        lookup_candidates(search, false);
 }
 
 static void list_in_fiber(struct search *search)
@@ -396,9 +396,9 @@ static void list_in_fiber(struct search *search)
     list(search);
 }
 
-static void kinds_find_begin(struct search *search)
+static void begin_search(struct search *search)
 {
-    search->next = ask_files;
+    search->next = lookup_files;
     if (list_needs_no_io(search->sources, search->source_count))
         list(search);
     else
@@ -408,7 +408,7 @@ static void kinds_find_begin(struct search *search)
 bool search_run_all(struct search *searches, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        searches[i].next = searches[i].next ? searches[i].next : kinds_find_begin;
+        searches[i].next = searches[i].next ? searches[i].next : begin_search;
     return search_run(searches, count);
 }
 

@@ -70,7 +70,7 @@ struct store_probe {
     bool has_answer;
 };
 
-static void ask_store(void *arg)
+static void request_from_store(void *arg)
 {
     struct store_probe *p = arg;
     struct source once = *p->store;
@@ -100,7 +100,7 @@ static void probe_store(void *arg)
     fiber_group_init(&group, fiber_group_current());
     fiber_group_deadline(&group, PROBE_MS);
     p->health->is_asked = true;
-    if (fiber_start(&group, ask_store, p))
+    if (fiber_start(&group, request_from_store, p))
         fiber_group_wait(&group);
     else
         fiber_group_finish(&group);
@@ -306,8 +306,8 @@ static enum sl_code unreachable(struct sl_error *error, const struct sl_error *r
     return SL_DOWNLOAD_ERROR;
 }
 
-static enum sl_code ask_stores(const struct mozilla_store_request *request, int fd, struct sl_arena *arena,
-                               struct mozilla_stats *work, struct sl_error *error)
+static enum sl_code request_from_stores(const struct mozilla_store_request *request, int fd, struct sl_arena *arena,
+                                        struct mozilla_stats *work, struct sl_error *error)
 {
     struct sl_error missing = {.code = SL_NOT_FOUND}, transport = {.code = SL_OK};
     for (size_t i = 0; i < request->store_count; i++) {
@@ -331,7 +331,7 @@ static enum sl_code mozilla_compute(void *context, struct cache_tmp *tmp, struct
 {
     const struct mozilla_store_request *request = context;
     struct mozilla_stats work = {.computed = true, .begun_ns = clock_mono_ns()};
-    enum sl_code code = ask_stores(request, tmp->fd, arena, &work, error);
+    enum sl_code code = request_from_stores(request, tmp->fd, arena, &work, error);
     if (code != SL_OK && code != SL_CANCELLED)
         metric_add(METRIC_TECKEN_DOWNLOAD_FAIL, 1, NULL, NULL, NULL);
     update_watchers(request, &work);

@@ -81,7 +81,7 @@ static bool source_recalled(const struct search_scope *where, const struct sourc
     return outcome;
 }
 
-static void remember_source(const struct search *search)
+static void store_source(const struct search *search)
 {
     const struct source_lookup *result = search->result;
     const struct search_cache_value outcome = {.code = result->code, .candidates = result->candidates};
@@ -109,7 +109,7 @@ static bool search_source_rest(const struct search_scope *where, const struct so
     if (!search_run_all(searches, rest))
         return false;
     for (size_t i = 0; i < rest; i++) {
-        remember_source(&searches[i]);
+        store_source(&searches[i]);
         if (searches[i].opens)
             opening[open_count++] = &searches[i];
     }

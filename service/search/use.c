@@ -160,7 +160,7 @@ static bool answer_from_cache(const struct search_scope *where, const struct sea
     return true;
 }
 
-static void remember_found(const struct search *search)
+static void copy_found(const struct search *search)
 {
     const struct search_result *found = search->result;
     const struct search_cache_value outcome = {found->code, found->code == SL_OK ? NULL : &found->error,
@@ -192,7 +192,7 @@ static bool search_rest(const struct search_scope *where, const struct search_qu
     if (!search_run_all(searches, rest))
         return false;
     for (size_t i = 0; i < rest; i++)
-        remember_found(&searches[i]);
+        copy_found(&searches[i]);
     return true;
 }
 
@@ -221,7 +221,7 @@ void search_find(const struct search_scope *where, const struct search_target *u
 
 /* ---- the symcache of a module ---- */
 
-static void ask_symcache(struct search *search)
+static void lookup_symcache(struct search *search)
 {
     const struct object_request *map = search->map, *lines = search->lines;
     struct symcache_request request = {.object = search->chosen->request,
@@ -252,10 +252,10 @@ static void find_rewriting(struct search *search)
         search_fail(search, code);
 }
 
-static void ask_rewritten(struct search *search)
+static void lookup_rewritten(struct search *search)
 {
     if (search->failure.code == SL_OK)
-        ask_symcache(search);
+        lookup_symcache(search);
     else
         search_lookup_failed(search, search->failure.code);
 }
@@ -277,10 +277,10 @@ static void take_auxiliaries(struct search *search)
     for (size_t i = 0; i < search->other_count; i++)
         any = any || search->others[i].code == SL_OK || search->others[i].code == SL_BUSY;
     if (!any) {
-        ask_symcache(search);
+        lookup_symcache(search);
         return;
     }
-    search->next = ask_rewritten;
+    search->next = lookup_rewritten;
     search_run_in_fiber(search, find_rewriting);
 }
 
@@ -332,11 +332,11 @@ static bool list_auxiliaries(struct search *search)
 static void use_object(struct search *search)
 {
     if (!search->id->has_debug_id) {
-        ask_symcache(search);
+        lookup_symcache(search);
         return;
     }
     if (!list_needs_no_io(search->sources, search->source_count)) {
-        search->next = ask_rewritten;
+        search->next = lookup_rewritten;
         search_run_in_fiber(search, find_rewriting);
         return;
     }
@@ -391,7 +391,7 @@ static void look_inside(struct search *search)
     search->candidates = inside.candidates;
 }
 
-static void ask_inside(struct search *search)
+static void lookup_inside(struct search *search)
 {
     if (current_config()->dotnet_ask_pe)
         search_run_in_fiber(search, look_inside);
@@ -416,7 +416,7 @@ static void had_ppdb(struct search_result *found, struct candidate_use *report)
 }
 
 static const struct search_hooks symcache_steps = {.ask = use_object, .had = had_symcache};
-static const struct search_hooks ppdb_steps = {.otherwise = ask_inside, .had = had_ppdb};
+static const struct search_hooks ppdb_steps = {.otherwise = lookup_inside, .had = had_ppdb};
 
 const struct search_target *search_symbols_target(const struct object_id *id, bool variables)
 {

@@ -36,7 +36,7 @@ void remote_open(const struct config *config)
 
 void remote_close(void)
 {
-    remote_forget_counts();
+    remote_clear_counts();
     remote.bucket = NULL;
     sl_arena_free(&remote.arena);
 }

@@ -106,8 +106,8 @@ void remote_part_list_free(struct remote_part_list *list);
 /* Counts consecutive parts from the first one; starts at the last one that this node knows of. */
 enum sl_code remote_count_parts(const struct symbfile_key *place, const char *name, uint64_t *complete,
                                 struct sl_error *error) SL_SUSPENDS;
-void remote_forget_count(const struct symbfile_key *place, const char *name);
-void remote_forget_counts(void);
+void remote_drop_count(const struct symbfile_key *place, const char *name);
+void remote_clear_counts(void);
 
 /* Downloads the parts of a published set: `home` gets the path of a directory that contains the set's directory. Remove it with
  * remote_remove_copy. */

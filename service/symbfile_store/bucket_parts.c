@@ -134,7 +134,7 @@ static void progress_put(const char *prefix, uint64_t complete)
         free(known);
 }
 
-void remote_forget_count(const struct symbfile_key *place, const char *name)
+void remote_drop_count(const struct symbfile_key *place, const char *name)
 {
     char prefix[OBJECT_NAME];
     remote_in_parts(place, name, "", prefix);
@@ -143,7 +143,7 @@ void remote_forget_count(const struct symbfile_key *place, const char *name)
         lru_drop(&progress, entry);
 }
 
-void remote_forget_counts(void)
+void remote_clear_counts(void)
 {
     lru_clear(&progress);
 }

@@ -170,7 +170,7 @@ static bool complete(struct bucket_set_publishing *p, struct symbfile_failure *f
     p->set.have = list.parts;
     p->set.have_count = list.count;
     bool whole = code == SL_OK && list.count == p->set.parts, good = code == SL_OK || refuse(failure, code, &error);
-    remote_forget_count(p->place, p->parts);
+    remote_drop_count(p->place, p->parts);
     if (whole) {
         good = check_parts(p, failure);
         code = good ? publish(p, &error) : failure->status < 500 ? drop_parts(p, &error) : SL_OK;

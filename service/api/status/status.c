@@ -244,8 +244,8 @@ static bool may_see_all(struct http_exchange *x)
 }
 
 /* Writes the processes that answer, ordered by node: "[{..},..]"; empty if there is only this one. */
-static void ask_processes(struct http_exchange *x, const struct config *config, const struct history_counts *hour,
-                          const struct system_usage *usage, struct sl_buf *out)
+static void request_from_peers(struct http_exchange *x, const struct config *config, const struct history_counts *hour,
+                               const struct system_usage *usage, struct sl_buf *out)
 {
     size_t count = config->http.processes, own = config->process.index;
     struct sl_buf *texts = peers_should_answer(x) ? SL_ARENA_ARRAY(&x->arena, struct sl_buf, count) : NULL;
@@ -291,7 +291,7 @@ static void write_all(struct http_exchange *x, struct sl_json_writer *w, const s
     if (!alone)
         measure_if_due(config);
     history_last_hour(service->history, &hour);
-    ask_processes(x, config, &hour, &usage, &processes);
+    request_from_peers(x, config, &hour, &usage, &processes);
     if (!alone) {
         sl_json_member_or_null(w, "version", sl_str(BUILD_VERSION));
         sl_json_member_or_null(w, "commit", sl_str(build_commit()));

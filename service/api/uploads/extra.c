@@ -10,7 +10,7 @@ static enum sl_code extra_refused(void *arg, int status, struct sl_str body, str
 }
 
 /* SL_NOT_FOUND: the store does not have the file, or denies access. */
-static enum sl_code extra_ask(const char *url, struct sl_error *error)
+static enum sl_code extra_request(const char *url, struct sl_error *error)
 {
     int status = 0;
     enum sl_code code =
@@ -36,7 +36,7 @@ enum sl_code uploads_find_extra(const struct config_store *config, struct sl_str
     for (size_t i = 0; i < config->extra_count; i++) {
         struct sl_error error = {0};
         *url = extra_url(config->extra[i], key, arena);
-        enum sl_code code = *url ? extra_ask(*url, &error) : SL_BUSY;
+        enum sl_code code = *url ? extra_request(*url, &error) : SL_BUSY;
         if (code == SL_OK || code == SL_CANCELLED)
             return code;
         if (code == SL_NOT_FOUND)

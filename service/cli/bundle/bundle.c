@@ -255,7 +255,7 @@ static int bundle_object(struct bundling *b, const char *path, struct input *inp
 }
 
 /* Reports skipped files that matter: precompiled headers, embedded and oversized sources. */
-static void tell_skipped(const struct bundle_packing *p, const struct skipped *skipped)
+static void print_skipped(const struct bundle_packing *p, const struct skipped *skipped)
 {
     static const char *const sentences[][2] = {{"precompiled header", "Skipping precompiled header: "},
                                                {"embedded source", "Skipping embedded source file: "}};
@@ -284,7 +284,7 @@ enum sl_code bundle_object_sources(const char *path, struct input *input, bool t
             code = bundle_finish(p.writer, path, sl_object_info(input->object), error);
     }
     for (size_t i = 0; tell && i < p.skipped_count; i++)
-        tell_skipped(&p, &p.skipped[i]);
+        print_skipped(&p, &p.skipped[i]);
     sl_bundle_writer_free(p.writer);
     packing_free(&p);
     source_paths_free(&paths);

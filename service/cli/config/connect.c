@@ -19,7 +19,7 @@ struct connect_check {
     struct value at;
     const char *where; /* for messages; contains no secrets */
     void (*ask)(struct connect_check *check) SL_SUSPENDS;
-    const struct source *source; /* for ask_source */
+    const struct source *source; /* for check_source */
     const struct connect_target *target;
     struct sl_arena arena; /* for the answer */
     enum sl_code code;
@@ -69,7 +69,7 @@ static const struct object_id absent_id = {
 };
 
 /* Sends one request: for a file, or to Sentry for a list of files. */
-static void ask_source(struct connect_check *q)
+static void check_source(struct connect_check *q)
 {
     enum file_type types[FILE_TYPES];
     struct source source = *q->source;
@@ -106,13 +106,13 @@ static void add_source(struct connect_checks *all, const struct connect_target *
     struct connect_check *q = add_check(all, target, key, url ? sl_str(url) : root);
     if (!q)
         return;
-    q->ask = ask_source;
+    q->ask = check_source;
     q->source = source;
     if (at)
         q->at = *at;
 }
 
-static void ask_sources(struct connect_checks *all, const struct connect_target *target)
+static void check_sources(struct connect_checks *all, const struct connect_target *target)
 {
     const struct config *config = target->config;
     char key[48];
@@ -134,7 +134,7 @@ static void ask_sources(struct connect_checks *all, const struct connect_target 
 
 /* ---- shared cache and stores ---- */
 
-static void ask_redis(struct connect_check *q)
+static void check_redis(struct connect_check *q)
 {
     struct redis_options options;
     struct redis_answer answer = {0};
@@ -160,12 +160,12 @@ static void ask_redis(struct connect_check *q)
     redis_close(redis);
 }
 
-static void ask_bucket(struct connect_check *q)
+static void check_bucket(struct connect_check *q)
 {
-    q->code = cache_ask_bucket(q->target->config, &q->error);
+    q->code = cache_check_bucket(q->target->config, &q->error);
 }
 
-static void ask_store(struct connect_check *q)
+static void check_store(struct connect_check *q)
 {
     struct store_meta meta;
     q->code = store_init(q->target->config, &q->error);
@@ -174,7 +174,7 @@ static void ask_store(struct connect_check *q)
     store_close();
 }
 
-static void ask_symbfiles(struct connect_check *q)
+static void check_symbfiles(struct connect_check *q)
 {
     const char *key;
     struct object_list *list = malloc(sizeof *list);
@@ -213,30 +213,30 @@ static void add_back_ends(struct connect_checks *all, const struct connect_targe
     const struct config *config = target->config;
     const struct config_shared *shared = &config->shared;
     if (shared->redis_url)
-        add_shared(all, target, "shared_cache.redis.url", shared->redis_url, ask_redis);
+        add_shared(all, target, "shared_cache.redis.url", shared->redis_url, check_redis);
     else if (config_bounded_in_redis(config) && config->bounded.redis_url)
-        add_shared(all, target, config->bounded.redis_url_key, config->bounded.redis_url, ask_redis);
-    add_bucket(all, target, "shared_cache", &shared->bucket, ask_bucket);
+        add_shared(all, target, config->bounded.redis_url_key, config->bounded.redis_url, check_redis);
+    add_bucket(all, target, "shared_cache", &shared->bucket, check_bucket);
     if (config->mozilla.on)
-        add_bucket(all, target, "mozilla.store", &config->mozilla.store.bucket, ask_store);
-    add_bucket(all, target, "symbfile.store", &config->symbfile.bucket, ask_symbfiles);
+        add_bucket(all, target, "mozilla.store", &config->mozilla.store.bucket, check_store);
+    add_bucket(all, target, "symbfile.store", &config->symbfile.bucket, check_symbfiles);
 }
 
 /* ---- requests ---- */
 
-static void ask_one(void *arg)
+static void check_one(void *arg)
 {
     struct connect_check *q = arg;
     q->ask(q);
 }
 
-static void ask_all(void *arg)
+static void check_all(void *arg)
 {
     struct connect_checks *all = arg;
     struct fiber_group group;
     fiber_group_init(&group, NULL);
     for (size_t i = 0; i < all->count; i++)
-        if (!fiber_start(&group, ask_one, &all->items[i]))
+        if (!fiber_start(&group, check_one, &all->items[i]))
             all->failed = true;
     fiber_group_wait(&group);
 }
@@ -287,10 +287,10 @@ void config_check_connections(const struct connect_target *targets, size_t count
     origin_init(&origin);
     server_init_fetch(first);
     for (size_t i = 0; i < count && all.items; i++) {
-        ask_sources(&all, &targets[i]);
+        check_sources(&all, &targets[i]);
         add_back_ends(&all, &targets[i]);
     }
-    loop_run_fiber(ask_all, &all);
+    loop_run_fiber(check_all, &all);
     for (size_t i = 0; i < all.count; i++) {
         report_answer(&all.items[i]);
         sl_arena_free(&all.items[i].arena);

@@ -23,7 +23,7 @@ static bool find_build_id(const struct lookup *l, struct sl_str id, char path[40
 }
 
 /* Searches the sources of the command line for the debug information that a stripped file lacks. */
-static void ask_for_debug(struct lookup *l, struct lookup_module *m)
+static void request_debug_file(struct lookup *l, struct lookup_module *m)
 {
     static const char *const sources[] = {"symbols", "source", "nt-symbol-path", "debuginfod", "config"};
     const struct sl_object *object = m->input.object;
@@ -62,7 +62,7 @@ static enum sl_code lookup_module_open_file(struct lookup *l, struct lookup_modu
         free(plain);
     }
     if (code == SL_OK)
-        ask_for_debug(l, m);
+        request_debug_file(l, m);
     return code;
 }
 

@@ -254,7 +254,7 @@ static bool start_server(struct service_run *run)
     service_on_reload(run->service, reload, run);
     metric_set(METRIC_RELOAD_SUCCESSFUL, 1, NULL, NULL, NULL);
     metric_set(METRIC_RELOAD_TIME, (double)clock_wall_s(), NULL, NULL, NULL);
-    if (run->config->path && !config_container_told() && config_container_seen())
+    if (run->config->path && !config_container_is_set() && config_container_seen())
         log_info("run", "using defaults for hosts because there is a configuration file; set SYMLOOM_CONTAINER=1 for "
                         "container defaults");
     log_info("run", "symloom is up", LOG_STR("version", SYMLOOM_VERSION), LOG_U64("threads", loop_pool_threads()),

@@ -90,7 +90,7 @@ static struct curl_slist *make_headers(const struct workload_run *run, size_t nu
 }
 
 /* Sends a request. True if it was answered with 200, and completed. */
-static bool stress_ask(CURL *curl, const struct workload_run *run, size_t number)
+static bool stress_request(CURL *curl, const struct workload_run *run, size_t number)
 {
     const struct stress_workload *workload = run->workload;
     struct curl_slist *headers = make_headers(run, number);
@@ -145,7 +145,7 @@ static void *stress_thread(void *arg)
             break;
         if (run->load->rate > 0)
             sleep_until(start);
-        bool good = stress_ask(curl, run, number);
+        bool good = stress_request(curl, run, number);
         double now = stress_now();
         if (now < run->end) /* requests that end after the measurement are not counted */
             record_result(run, good, now - start);
@@ -167,7 +167,7 @@ static bool stress_warm(const struct stress_load *load, struct stress_workload *
         if (curl)
             prepare(curl, &workloads[i]);
         for (unsigned n = 0; curl && n < load->warmup; n++)
-            good = stress_ask(curl, &run, n) && good;
+            good = stress_request(curl, &run, n) && good;
         if (curl)
             curl_easy_cleanup(curl);
     }

@@ -27,14 +27,14 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    origin_failures_forget();
+    origin_failures_clear();
     loop_close();
     return 0;
 }
 
 static int forget(void **state)
 {
-    origin_failures_forget();
+    origin_failures_clear();
     return 0;
 }
 
