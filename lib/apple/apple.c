@@ -6,7 +6,7 @@
 #include "base/json_fields.h"
 
 /* Limit of the results of a report; a real report needs less than half of it. */
-enum { ROOM_PER_BYTE = 4, ROOM_AT_LEAST = 512 << 10 };
+enum { ROOM_PER_BYTE = 4, MIN_ROOM = 512 << 10 };
 /* The limit for sampling reports, whose rows share the calls above them: a call takes 250 bytes in each path but
  * only two columns in its row. Calls of stackshots are two numbers. */
 enum { SAMPLES_ROOM_PER_BYTE = 48 };
@@ -129,7 +129,7 @@ static enum sl_code read_stackshot(struct sl_str body, const struct apple_header
                                    struct apple_room *room, struct sl_crash *crash, struct sl_error *error)
 {
     struct sl_json j;
-    room->left = SAMPLES_ROOM_PER_BYTE * (uint64_t)body.size + ROOM_AT_LEAST;
+    room->left = SAMPLES_ROOM_PER_BYTE * (uint64_t)body.size + MIN_ROOM;
     bool read = apple_read_stackshot(body, header, arena, room, crash, &j);
     return read ? SL_OK : fail_for_json(&j, arena, room, error);
 }
@@ -139,7 +139,7 @@ static enum sl_code read_text(struct sl_str text, const struct apple_header *hea
                               struct sl_crash *crash, struct sl_error *error)
 {
     if (sl_samples_is(text)) {
-        room->left = SAMPLES_ROOM_PER_BYTE * (uint64_t)text.size + ROOM_AT_LEAST;
+        room->left = SAMPLES_ROOM_PER_BYTE * (uint64_t)text.size + MIN_ROOM;
         enum sl_code code = apple_read_samples(text, header, options, arena, room, crash, error);
         return code == SL_BUSY ? fail_for_memory(arena, room, error) : code;
     }
@@ -154,7 +154,7 @@ enum sl_code sl_apple_read(struct sl_bytes bytes, const struct sl_apple_options 
                            struct sl_crash *crash, struct sl_error *error)
 {
     struct apple_header header = {.timestamp = {NULL, 0}};
-    struct apple_room room = {.left = ROOM_PER_BYTE * (uint64_t)bytes.size + ROOM_AT_LEAST};
+    struct apple_room room = {.left = ROOM_PER_BYTE * (uint64_t)bytes.size + MIN_ROOM};
     struct sl_str text, rest, first, body;
     *crash = (struct sl_crash){.crashed = true, .format = SL_FORMAT_MACHO};
     if (!decode_text(bytes, arena, &text))

@@ -3,11 +3,11 @@
 #include "base/cancel.h"
 
 /* Converting a well-made file takes 1 to 4 steps per byte. */
-enum { STEPS_PER_BYTE = 48, STEPS_AT_LEAST = 1 << 20 };
+enum { STEPS_PER_BYTE = 48, MIN_STEPS = 1 << 20 };
 
 void sl_budget_init(struct sl_budget *budget, uint64_t file_size)
 {
-    atomic_init(&budget->steps, STEPS_AT_LEAST);
+    atomic_init(&budget->steps, MIN_STEPS);
     atomic_init(&budget->memory, INT64_MAX);
     atomic_init(&budget->lowest, INT64_MAX);
     atomic_init(&budget->end, SL_BUDGET_LEFT);

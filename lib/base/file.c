@@ -72,11 +72,11 @@ void sl_mapping_drop(const struct sl_mapping *mapping, size_t offset, size_t siz
 
 /* A kernel without preemption in system calls, as on servers, lets nothing else run on the processor for the length of one call.
  * So large writes are split. */
-enum { WRITE_MOST = 64 * 1024 };
+enum { MAX_WRITE = 64 * 1024 };
 
 static size_t write_piece(size_t size)
 {
-    return size < WRITE_MOST ? size : WRITE_MOST;
+    return size < MAX_WRITE ? size : MAX_WRITE;
 }
 
 bool sl_write_all(int fd, struct sl_bytes bytes)

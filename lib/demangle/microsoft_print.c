@@ -187,10 +187,10 @@ static void print_piece(struct microsoft_printer *p, const struct ms_piece *piec
 
 static void print_scopes(struct microsoft_printer *p, const struct ms_piece *piece)
 {
-    enum { MOST = 512 };
-    const struct ms_piece *pieces[MOST];
+    enum { MAX_PIECES = 512 };
+    const struct ms_piece *pieces[MAX_PIECES];
     size_t count = 0;
-    for (; piece && count < MOST; piece = piece->outer)
+    for (; piece && count < MAX_PIECES; piece = piece->outer)
         pieces[count++] = piece;
     p->failed |= piece != NULL;
     while (count--) {

@@ -91,11 +91,11 @@ static struct ms_type *read_custom(struct ms_reader *r)
 
 static struct ms_type *read_array(struct ms_reader *r)
 {
-    enum { MOST = 64 };
+    enum { MAX_PIECES = 64 };
     uint64_t count;
     bool negative;
     struct ms_type *type = new_type(r, MS_ARRAY);
-    if (!type || !ms_number(r, &count, &negative) || negative || !count || count > MOST)
+    if (!type || !ms_number(r, &count, &negative) || negative || !count || count > MAX_PIECES)
         return ms_fail(r);
     const struct ms_list **last = &type->list;
     for (uint64_t i = 0; i < count; i++) {

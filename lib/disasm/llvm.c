@@ -4,7 +4,7 @@
 
 #include "disasm/impl.h"
 
-enum { MOST_TEXT = 512, LONGEST = 4 };
+enum { MAX_TEXT = 512, LONGEST = 4 };
 
 /* Features for everything that LLVM can decode. ARM has no feature "all", and version 8 removed the encodings of most
  * coprocessors that version 7 has; so an encoding that is invalid in one version is tried in the other. */
@@ -112,7 +112,7 @@ static LLVMDisasmContextRef get_context(struct llvm *llvm, bool is_arm, bool is_
 }
 
 static size_t llvm_decode(struct llvm *llvm, enum sl_code_form form, struct sl_bytes bytes, uint64_t address,
-                          char text[MOST_TEXT])
+                          char text[MAX_TEXT])
 {
     uint8_t copy[LONGEST];
     size_t size = bytes.size < LONGEST ? bytes.size : LONGEST;
@@ -120,7 +120,7 @@ static size_t llvm_decode(struct llvm *llvm, enum sl_code_form form, struct sl_b
     memcpy(copy, bytes.data, size);
     for (int older = 0; older <= !llvm->is_aarch64; older++) {
         LLVMDisasmContextRef context = get_context(llvm, is_arm, older);
-        size_t read = context ? LLVMDisasmInstruction(context, copy, size, address, text, MOST_TEXT) : 0;
+        size_t read = context ? LLVMDisasmInstruction(context, copy, size, address, text, MAX_TEXT) : 0;
         if (read && read <= size)
             return read;
         llvm->line->has_target = false;
@@ -132,7 +132,7 @@ static size_t llvm_read(void *state, enum sl_code_form form, struct sl_bytes byt
                         struct disasm_line *line)
 {
     struct llvm *llvm = state;
-    char text[MOST_TEXT];
+    char text[MAX_TEXT];
     llvm->line = line;
     size_t read = llvm_decode(llvm, form, bytes, address, text);
     if (!read)

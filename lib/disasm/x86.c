@@ -3,7 +3,7 @@
 
 #include "disasm/impl.h"
 
-enum { MOST_TEXT = 256 };
+enum { MAX_TEXT = 256 };
 
 struct x86 {
     ZydisDecoder decoder;
@@ -36,7 +36,7 @@ static size_t x86_read(void *state, enum sl_code_form form, struct sl_bytes byte
     (void)form;
     ZydisDecodedInstruction instruction;
     ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
-    char text[MOST_TEXT];
+    char text[MAX_TEXT];
     ZyanStatus status = ZydisDecoderDecodeFull(&x86->decoder, bytes.data, bytes.size, &instruction, operands);
     if (ZYAN_SUCCESS(status))
         status = ZydisFormatterFormatInstruction(&x86->formatter, &instruction, operands,

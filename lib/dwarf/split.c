@@ -5,8 +5,8 @@
  *                       columns x u32 section id, then units x columns x u32 offset, units x columns x u32 size */
 #include "dwarf/impl.h"
 
-/* HEADER_STEPS: cost of reading and keeping a unit header. MOST_TRIES: probes of the index per id; a third of its slots or more is free. */
-enum { HEADER_STEPS = 4, MOST_TRIES = 128 };
+/* HEADER_STEPS: cost of reading and keeping a unit header. MAX_TRIES: probes of the index per id; a third of its slots or more is free. */
+enum { HEADER_STEPS = 4, MAX_TRIES = 128 };
 enum { SECT_INFO = 1, SECT_ABBREV = 3, SECT_LINE = 4, SECT_STR_OFFSETS = 6, SECT_RNGLISTS = 8 };
 
 struct contribution {
@@ -21,7 +21,7 @@ static uint32_t find_row(struct dwarf_worker *w, struct sl_reader *r, uint64_t d
         return 0;
     uint64_t mask = slots - 1, at = dwo_id & mask, step = ((dwo_id >> 32) & mask) | 1;
     size_t start = sl_reader_offset(r);
-    for (uint32_t tries = 0; tries < MOST_TRIES && tries < slots && sl_account_spend(&w->account, 1);
+    for (uint32_t tries = 0; tries < MAX_TRIES && tries < slots && sl_account_spend(&w->account, 1);
          tries++, at = (at + step) & mask) {
         sl_reader_seek(r, start + at * 8);
         uint64_t signature = sl_read_u64(r);

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 enum { BYTES_PER_STEP = 4 };
-enum { MOST_SYMBOLS = 64 }; /* usually one or two, and labels of linker scripts */
+enum { MAX_SYMBOLS = 64 }; /* usually one or two, and labels of linker scripts */
 
 /* Sets next_code: the lowest address above 0 at which a root entry has code. */
 static enum sl_code find_next_code(struct dwarf_reader *reader, struct sl_error *error)
@@ -47,7 +47,7 @@ enum sl_code dwarf_index_zero(struct dwarf_reader *reader, struct sl_arena *aren
     enum sl_code code = sl_object_cached_symbols(reader->object, &symbols, &count, error);
     if (code == SL_BUSY || sl_budget_exhausted(reader->budget))
         return code;
-    for (size_t i = 0; code == SL_OK && i < count && reader->zero_symbol_count < MOST_SYMBOLS; i++) {
+    for (size_t i = 0; code == SL_OK && i < count && reader->zero_symbol_count < MAX_SYMBOLS; i++) {
         reader->has_symbols = reader->has_symbols || symbols[i].name.size;
         if (symbols[i].address + reader->load_address != 0 || !symbols[i].name.size)
             continue;

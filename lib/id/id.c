@@ -213,9 +213,9 @@ struct sl_str sl_code_id_normalise(struct sl_arena *arena, struct sl_str text)
 
 bool sl_code_id_is_set(struct sl_str code_id)
 {
-    enum { STAMP = 8, MOST_OF_PE = 16 }; /* digits of a PE time stamp; of a time stamp and size */
+    enum { STAMP = 8, MAX_PE_CODE_ID = 16 }; /* digits of a PE time stamp; of a time stamp and size */
     size_t zeros = 0;
     while (zeros < code_id.size && code_id.data[zeros] == '0')
         zeros++;
-    return zeros < code_id.size && (zeros < STAMP || code_id.size > MOST_OF_PE);
+    return zeros < code_id.size && (zeros < STAMP || code_id.size > MAX_PE_CODE_ID);
 }

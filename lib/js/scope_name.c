@@ -1,12 +1,12 @@
 #include "js/scope.h"
 
-enum { MOST_PARTS = 128 };
+enum { MAX_PARTS = 128 };
 
 /* A name that is being assembled: its components from the last to the first. */
 struct name {
     const struct sl_js_scopes *scopes;
     const struct sl_js_naming *naming;
-    const struct sl_js_part *parts[MOST_PARTS];
+    const struct sl_js_part *parts[MAX_PARTS];
     unsigned count;
     bool object;                       /* it begins in an object literal */
     const struct sl_js_part *replaced; /* the component that the function's own name replaces */
@@ -22,7 +22,7 @@ static void gather_parts(struct name *name, const struct sl_js_scope *scope)
     const struct sl_js_scopes *s = name->scopes;
     bool own = false, crossed = false;
     uint32_t part = scope->name, inferred = 0;
-    for (; part < SL_JS_ENOUGH && name->count < MOST_PARTS; part = s->parts[part].outer) {
+    for (; part < SL_JS_ENOUGH && name->count < MAX_PARTS; part = s->parts[part].outer) {
         const struct sl_js_part *p = &s->parts[part];
         if (p->kind == SL_JS_OBJECT) {
             crossed = true;

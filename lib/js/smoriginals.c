@@ -29,7 +29,7 @@ enum item_tag {
     TAG_RANGE_END = 5,
     TAG_CALL_SITE = 8,
 };
-enum { MOST_CALLS = 256 };
+enum { MAX_CALLS = 256 };
 enum { SCOPE_HAS_NAME = 1, SCOPE_IS_STACK_FRAME = 4 };
 enum { RANGE_HAS_LINE = 1, RANGE_HAS_DEFINITION = 2, RANGE_IS_STACK_FRAME = 4, RANGE_IS_HIDDEN = 8 };
 
@@ -314,7 +314,7 @@ static bool read_scopes_of_parts(struct smoriginals_reader *r)
 }
 
 /* Makes nodes self-contained, so that look-ups only follow links from call to call: a range that is neither a function of its
- * own nor an inlined call inherits from the one around it. Of calls nested deeper than MOST_CALLS those in the middle are left
+ * own nor an inlined call inherits from the one around it. Of calls nested deeper than MAX_CALLS those in the middle are left
  * out. Outer ranges come first. */
 static void resolve_nodes(struct original_scopes *o)
 {
@@ -322,7 +322,7 @@ static void resolve_nodes(struct original_scopes *o)
         struct range_node *node = &o->nodes[i];
         const struct range_node *outer = node->outer ? &o->nodes[node->outer - 1] : NULL;
         if (node->call_source) {
-            bool too_deep = outer && outer->calls == MOST_CALLS;
+            bool too_deep = outer && outer->calls == MAX_CALLS;
             node->calls = outer ? outer->calls + !too_deep : 1;
             node->outer = too_deep ? outer->outer : node->outer;
             continue;

@@ -1,6 +1,6 @@
 #include "js/stack.h"
 
-enum { MOST_TRIES = 16 }; /* positions in a line where a frame is tried */
+enum { MAX_TRIES = 16 }; /* positions in a line where a frame is tried */
 
 static struct sl_str from(struct sl_str text, size_t at)
 {
@@ -205,7 +205,7 @@ static bool find_v8(struct sl_str line, size_t begin, struct sl_js_stack_frame *
     static const struct sl_str at = SL_STR("at ");
     size_t next = begin, end = line.size;
     bool is = false;
-    for (unsigned tries = 0; tries < MOST_TRIES && next < end; next++) {
+    for (unsigned tries = 0; tries < MAX_TRIES && next < end; next++) {
         struct sl_str rest = {line.data + next, end - next};
         const char *found = rest.size < at.size       ? NULL
                             : sl_str_starts(rest, at) ? rest.data

@@ -103,12 +103,12 @@ void sl_jvm_alternatives_put(struct sl_jvm_frames *frames, sl_jvm_put_frame *put
 
 enum {
     PER_STEP = 16,
-    MOST_BYTES = 1024 * 1024, /* of the output for one line */
+    MAX_BYTES = 1024 * 1024, /* of the output for one line */
 };
 
 bool sl_jvm_allowance_end(struct sl_jvm_allowance *a, const struct sl_jvm_frames *frames, size_t bytes)
 {
-    bool good = !frames->limited && bytes <= MOST_BYTES;
+    bool good = !frames->limited && bytes <= MAX_BYTES;
     a->spent += bytes + frames->steps * PER_STEP;
     a->refused += !good;
     return good;

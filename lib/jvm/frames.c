@@ -6,9 +6,9 @@
 #include "base/grow.h"
 #include "jvm/names.h"
 
-/* MOST_LINES: source lines of a member without a range that become frames. MOST_ALTERNATIVES: methods that a frame without a
+/* MAX_LINES: source lines of a member without a range that become frames. MAX_ALTERNATIVES: methods that a frame without a
  * line may become. */
-enum { MOST_LINES = 65535, MOST_ALTERNATIVES = 256 };
+enum { MAX_LINES = 65535, MAX_ALTERNATIVES = 256 };
 
 struct jvm_frame_search {
     const struct sl_jvm_mapper *mapper;
@@ -110,7 +110,7 @@ static void add_whole(struct jvm_frame_search *s, const struct jvm_member *m)
 {
     if (!(m->flags & JVM_LINE)) {
         add_mapped(s, m, true, s->query.line);
-    } else if (m->last_line > m->line && m->last_line - m->line <= MOST_LINES) {
+    } else if (m->last_line > m->line && m->last_line - m->line <= MAX_LINES) {
         for (uint32_t line = m->line; line < m->last_line && !s->out->limited; line++)
             add_mapped(s, m, true, line);
         add_mapped(s, m, true, m->last_line);
@@ -272,7 +272,7 @@ static void add_outermost(struct jvm_frame_search *s)
     struct jvm_member last, m;
     size_t first = s->out->count;
     bool more = jvm_next_member(&all, &last);
-    while (more && s->out->count - first < MOST_ALTERNATIVES) {
+    while (more && s->out->count - first < MAX_ALTERNATIVES) {
         more = jvm_next_member(&all, &m);
         struct sl_jvm_frame frame = plain_frame(s, &last, true, 0);
         if ((!more || !same_range(&last, &m)) && !has_method_from(s->out, first, &frame))

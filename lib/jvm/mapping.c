@@ -284,11 +284,11 @@ bool sl_jvm_reader_next(struct sl_jvm_reader *reader, struct sl_jvm_record *r)
 
 bool sl_jvm_is_mapping(struct sl_str text)
 {
-    enum { MOST_OTHERS = 50 };
+    enum { MAX_OTHERS = 50 };
     struct sl_jvm_reader reader = sl_jvm_reader(text);
     struct sl_jvm_record r;
     bool in_class = false, any_error = false;
-    for (unsigned others = 0; others < MOST_OTHERS;) {
+    for (unsigned others = 0; others < MAX_OTHERS;) {
         if (!sl_jvm_reader_next(&reader, &r))
             return in_class && !any_error;
         in_class |= r.kind == SL_JVM_RECORD_CLASS;

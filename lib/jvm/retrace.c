@@ -18,7 +18,7 @@
 #include "jvm/names.h"
 #include "jvm/signatures.h"
 
-enum { NO_LINE = -1, MOST_ALTERNATIVES = 128, MEMBERS_PER_STEP = 8 };
+enum { NO_LINE = -1, MAX_ALTERNATIVES = 128, MEMBERS_PER_STEP = 8 };
 
 /* Members selected from one part. */
 struct picked {
@@ -378,7 +378,7 @@ static void add_alternative(struct retrace *r, const struct picked *group, int64
         set_frame(r, m, line, &frame);
         if (i == removed && is_begun(r, &frame))
             return;
-        if (i == removed && r->alternatives == MOST_ALTERNATIVES)
+        if (i == removed && r->alternatives == MAX_ALTERNATIVES)
             r->out->limited = true;
         if (r->out->limited || !sl_jvm_frames_add(r->out, &frame))
             return;
@@ -395,7 +395,7 @@ static void add_group(struct retrace *r, const struct picked *group)
         return;
     }
     uint64_t lines = shows_lines(r) ? UINT64_C(1) + inner->last_line - inner->line : 1;
-    if (lines > MOST_ALTERNATIVES)
+    if (lines > MAX_ALTERNATIVES)
         r->out->limited = true;
     for (uint64_t i = 0; i < lines && !r->out->limited && !r->out->busy; i++)
         add_alternative(r, group, (int64_t)(inner->line + i));

@@ -21,7 +21,7 @@ struct jvm_returned {
     struct jvm_returned *next;
 };
 
-enum { MOST_RETURNED = 16 };
+enum { MAX_RETURNED = 16 };
 
 /* Returns the value slot of `key`. NULL when out of memory. */
 static void **signature_slot(struct sl_jvm_signatures *s, struct sl_map *map, const struct sl_buf *key)
@@ -38,7 +38,7 @@ static bool add_method(struct sl_jvm_signatures *s, const struct sl_buf *key, co
     if (!at)
         return false;
     for (unsigned i = 0; *at && !sl_str_equal((*at)->type, m->type); at = &(*at)->next)
-        if (++i == MOST_RETURNED)
+        if (++i == MAX_RETURNED)
             return true;
     if (!*at && !(*at = SL_ARENA_NEW(&s->arena, struct jvm_returned)))
         return false;

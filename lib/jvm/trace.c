@@ -1,6 +1,6 @@
 #include "jvm/trace.h"
 
-enum { MOST_FRAMES = 4096 }; /* per line */
+enum { MAX_FRAMES = 4096 }; /* per line */
 
 /* ---- lines ---- */
 
@@ -214,7 +214,7 @@ static void map_frame(struct sl_jvm_trace *t, const struct sl_jvm_line *line, st
     if (t->frames.items != t->few_frames || t->arena.at != t->arena_at)
         sl_arena_reset(&t->arena);
     t->arena_at = t->arena.at;
-    t->frames = (struct sl_jvm_frames){.arena = &t->arena, .limit = MOST_FRAMES, .items = t->few_frames};
+    t->frames = (struct sl_jvm_frames){.arena = &t->arena, .limit = MAX_FRAMES, .items = t->few_frames};
     t->frames.capacity = sizeof t->few_frames / sizeof *t->few_frames;
     t->frame_count++;
     if (sl_jvm_stack_retrace(&t->stack, query, &t->frames) == SL_JVM_UNKNOWN) {

@@ -159,12 +159,12 @@ static bool context_next(struct context_walk *w, struct context_value *value)
 bool dump_context_registers(struct dump_reader *d, uint32_t cpu, struct sl_bytes context,
                             struct sl_crash_thread *thread)
 {
-    enum { MOST = 48 };
-    struct sl_crash_register registers[MOST];
+    enum { MAX_REGISTERS = 48 };
+    struct sl_crash_register registers[MAX_REGISTERS];
     struct context_walk w = context_begin(d->dump, cpu, context);
     struct context_value value;
     size_t count = 0;
-    while (count < MOST && context_next(&w, &value))
+    while (count < MAX_REGISTERS && context_next(&w, &value))
         if (!sl_str_equal(value.name, SL_STR("-")))
             registers[count++] = (struct sl_crash_register){value.name, value.value};
     bool done = sl_crash_set_registers(thread, registers, count, d->arena);

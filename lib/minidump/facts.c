@@ -146,9 +146,9 @@ static size_t add_hit(struct sl_minidump_unloaded_at *found, size_t count, const
 size_t sl_minidump_unloaded_at(const struct sl_minidump *dump, uint64_t address,
                                struct sl_minidump_unloaded_at found[SL_MINIDUMP_UNLOADED_AT])
 {
-    enum { MOST_LOOKED_AT = 1024 }; /* Windows keeps the last 64 */
+    enum { MAX_LOOKED_AT = 1024 }; /* Windows keeps the last 64 */
     size_t count = 0;
-    for (size_t i = 0; i < dump->unloaded_count && i < MOST_LOOKED_AT; i++) {
+    for (size_t i = 0; i < dump->unloaded_count && i < MAX_LOOKED_AT; i++) {
         const struct sl_minidump_unloaded *unloaded = &dump->unloaded[i];
         if (address < unloaded->address || address - unloaded->address >= unloaded->size)
             continue;

@@ -312,7 +312,7 @@ static void read_lines(struct microdump *m, struct sl_str text)
 
 /* ---- writing the minidump ---- */
 
-enum { HEADER = 32, ENTRY = 12, MOST_STREAMS = 6 };
+enum { HEADER = 32, ENTRY = 12, MAX_STREAMS = 6 };
 
 struct written_stream {
     uint32_t type;
@@ -321,7 +321,7 @@ struct written_stream {
 
 struct dump_writer {
     struct sl_buf out;
-    struct written_stream streams[MOST_STREAMS];
+    struct written_stream streams[MAX_STREAMS];
     size_t stream_count;
 };
 

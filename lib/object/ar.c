@@ -1,6 +1,6 @@
 #include "object/ar.h"
 
-enum { MAGIC = 8, HEADER = 60, MOST_NAME = 1024 }; /* MOST_NAME: longer names are cut, as many members may share one */
+enum { MAGIC = 8, HEADER = 60, MAX_NAME = 1024 }; /* MAX_NAME: longer names are cut, as many members may share one */
 
 static bool begins(struct sl_bytes bytes, const char *magic)
 {
@@ -26,7 +26,7 @@ static bool read_decimal(struct sl_str text, uint64_t *value)
 /* Returns the name at an offset of the table of names; it ends at `/` and a newline, at a newline, or at a NUL. */
 static struct sl_str name_at(struct sl_bytes names, uint64_t offset)
 {
-    struct sl_bytes rest = sl_bytes_part(names, offset, MOST_NAME);
+    struct sl_bytes rest = sl_bytes_part(names, offset, MAX_NAME);
     size_t size = 0;
     while (size < rest.size && rest.data[size] && rest.data[size] != '\n')
         size++;

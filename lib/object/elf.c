@@ -431,9 +431,9 @@ static bool is_code(const struct elf_section *s)
 static bool find_common_code(const struct elf *a, const struct elf *b, const struct elf_section **of_a,
                              const struct elf_section **of_b)
 {
-    enum { MOST_TRIED = 16 }; /* .init, .plt, .text ...: usually the first one matches */
+    enum { MAX_TRIED = 16 }; /* .init, .plt, .text ...: usually the first one matches */
     unsigned tried = 0;
-    for (size_t i = 0; i < a->section_count && tried < MOST_TRIED; i++) {
+    for (size_t i = 0; i < a->section_count && tried < MAX_TRIED; i++) {
         *of_a = &a->sections[i];
         if (!is_code(*of_a))
             continue;

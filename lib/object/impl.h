@@ -148,9 +148,9 @@ struct sl_bytes object_inflate_section(struct sl_object *object, const struct ob
 /* Counts the line ends in front of a text's first record, 16 bytes at most: files of other formats must not pass for text. */
 static inline size_t object_blank_lines(struct sl_bytes text)
 {
-    enum { MOST = 16 };
+    enum { MAX_BLANK_LINES = 16 };
     size_t size = 0;
-    while (size < text.size && size < MOST && (text.data[size] == '\n' || text.data[size] == '\r'))
+    while (size < text.size && size < MAX_BLANK_LINES && (text.data[size] == '\n' || text.data[size] == '\r'))
         size++;
     return size;
 }

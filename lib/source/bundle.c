@@ -11,7 +11,7 @@
 enum { HEADER_SIZE = 8, MAX_MANIFEST = 256 << 20, MAX_FILES = 1000000 };
 
 /* Besides its contents, a file has some 200 bytes in the archive and 200 to 1,000 bytes in the manifest. */
-enum { MANIFEST_AT_LEAST = 4 << 20, MANIFEST_PER_BYTE = 8, MORE_FILES = 64 };
+enum { MIN_MANIFEST_BUDGET = 4 << 20, MANIFEST_PER_BYTE = 8, MORE_FILES = 64 };
 
 struct sl_bundle {
     struct sl_arena arena;
@@ -207,7 +207,7 @@ static enum sl_code read_manifest(struct sl_bundle *b, struct sl_error *error)
 {
     const struct sl_zip_entry *entry = NULL;
     struct sl_buf raw = {.budget = b->arena.budget};
-    uint64_t limit = MANIFEST_AT_LEAST + MANIFEST_PER_BYTE * (uint64_t)b->zip.bytes.size;
+    uint64_t limit = MIN_MANIFEST_BUDGET + MANIFEST_PER_BYTE * (uint64_t)b->zip.bytes.size;
     for (size_t i = 0; i < b->zip.count; i++)
         if (sl_str_equal(b->zip.entries[i].name, SL_STR("manifest.json")))
             entry = &b->zip.entries[i];

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 /* Normally, as many ranges are open at once as the inlining is deep. A file that costs far more is rejected. */
-enum { WORK_PER_RANGE = 64, NODES_PER_RANGE = 4, AT_LEAST = 1 << 20 };
+enum { WORK_PER_RANGE = 64, NODES_PER_RANGE = 4, MIN_LIMIT = 1 << 20 };
 
 struct symbfile_sweep {
     struct sl_symbfile_builder *b;
@@ -181,8 +181,8 @@ enum sl_code builder_sweep(struct sl_symbfile_builder *b, uint64_t base, struct 
                            struct sl_error *error)
 {
     struct symbfile_sweep s = {.b = b, .forest = forest, .base = base};
-    s.max_work = (b->range_count + b->line_count) * WORK_PER_RANGE + AT_LEAST;
-    s.max_nodes = (b->range_count + b->line_count) * NODES_PER_RANGE + AT_LEAST;
+    s.max_work = (b->range_count + b->line_count) * WORK_PER_RANGE + MIN_LIMIT;
+    s.max_nodes = (b->range_count + b->line_count) * NODES_PER_RANGE + MIN_LIMIT;
     s.order = b->range_count < UINT32_MAX ? builder_order(b, b->range_count, range_before) : NULL;
     enum sl_code code = s.order ? SL_OK : sl_budget_fail(b->limit, error);
     uint64_t at = base;

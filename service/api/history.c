@@ -91,8 +91,8 @@ void history_free(struct history *history)
 
 void history_minute(struct history *history)
 {
-    enum { MOST = sizeof history->moments / sizeof *history->moments };
-    if (history->count == MOST)
+    enum { MAX_MOMENTS = sizeof history->moments / sizeof *history->moments };
+    if (history->count == MAX_MOMENTS)
         memmove(history->moments, history->moments + 1, --history->count * sizeof *history->moments);
     struct moment *moment = &history->moments[history->count++];
     moment->t = clock_wall_s();

@@ -7,8 +7,8 @@
 #include "core/loop.h"
 #include "core/metrics.h"
 
-enum { RESERVED_MAPS = 4096, LEAST_MAPPED = 256 }; /* maps for libraries, the heap and files in use; minimum */
-enum { BOOKKEEPING = 80, ITEM_MIN = 32 };          /* bytes; an entry weighs at least their sum */
+enum { RESERVED_MAPS = 4096, MIN_MAPPED = 256 }; /* maps for libraries, the heap and files in use; minimum */
+enum { BOOKKEEPING = 80, ITEM_MIN = 32 };        /* bytes; an entry weighs at least their sum */
 
 /* ---- slots ---- */
 static bool cache_memory_take_slot(struct cache_memory *memory, struct cache_memory_entry *entry)
@@ -186,5 +186,5 @@ uint64_t cache_mapped_limit(const struct config *config)
     uint64_t fibers = 2 * config->max_fibers, others = fibers + RESERVED_MAPS;
     uint64_t left = others < count ? count - others : 0;
     left = left < count / 2 ? left : count / 2;
-    return left > LEAST_MAPPED ? left : LEAST_MAPPED;
+    return left > MIN_MAPPED ? left : MIN_MAPPED;
 }

@@ -18,7 +18,7 @@
 #include "core/files.h"
 #include "core/log.h"
 
-enum { CRASHES_MOST = 2, KILLS_MOST = 3, NAME_MOST = 80, HELD_FOR_S = 60 };
+enum { MAX_CRASHES = 2, MAX_KILLS = 3, MAX_NAME = 80, HELD_FOR_S = 60 };
 #define DIRECTORY "quarantine"
 #define SEEN      ".seen"
 
@@ -29,9 +29,9 @@ void cache_quarantine_name(const char *kind, struct sl_str key, struct sl_str ab
     journal_describe(work, kind, hash, about);
 }
 
-static bool record_name(const struct journal_work *work, const char *suffix, char out[NAME_MOST])
+static bool record_name(const struct journal_work *work, const char *suffix, char out[MAX_NAME])
 {
-    return snprintf(out, NAME_MOST, "%s-%s%s", work->kind, work->key, suffix) < NAME_MOST;
+    return snprintf(out, MAX_NAME, "%s-%s%s", work->kind, work->key, suffix) < MAX_NAME;
 }
 
 /* True for a record that still counts; sets the end of its day. */
@@ -46,7 +46,7 @@ static bool is_fresh(int at, const char *name, int64_t *until_ns)
 
 enum sl_code cache_quarantine_check(const struct journal_work *work, struct sl_error *error)
 {
-    char path[CACHE_PATH_BYTES], name[NAME_MOST];
+    char path[CACHE_PATH_BYTES], name[MAX_NAME];
     const char *dir = cache_dir_of_process();
     int64_t until_ns;
     if (!dir || !record_name(work, "", name) ||
@@ -95,7 +95,7 @@ static bool write_record(int at, const char *name, const struct cache_suspect *s
 
 static void count_work(int at, const struct journal_work *work, bool crashed)
 {
-    char held[NAME_MOST], seen[NAME_MOST];
+    char held[MAX_NAME], seen[MAX_NAME];
     struct cache_suspect suspect = {.crashes = 0};
     int64_t until_ns;
     if (!record_name(work, "", held) || !record_name(work, SEEN, seen))
@@ -106,7 +106,7 @@ static void count_work(int at, const struct journal_work *work, bool crashed)
     suspect.crashes += crashed;
     suspect.kills += !crashed;
     snprintf(suspect.about, sizeof suspect.about, "%s", work->about);
-    bool holds = suspect.crashes >= CRASHES_MOST || suspect.kills >= KILLS_MOST;
+    bool holds = suspect.crashes >= MAX_CRASHES || suspect.kills >= MAX_KILLS;
     if (!write_record(at, holds ? held : seen, &suspect)) {
         log_warn("cache", "cannot record which file crashed the process", LOG_STR("error", strerror(errno)));
         return;

@@ -12,7 +12,7 @@
 #include "source/zip.h"
 
 /* How many members of a ZIP archive are checked for debug files; how many names a message lists. */
-enum { MOST_LOOKED_INTO = 4096, MOST_NAMES = 8 };
+enum { MAX_LOOKED_INTO = 4096, MAX_NAMES = 8 };
 
 /* ---- paths ---- */
 
@@ -96,7 +96,7 @@ struct member_names { /* member names for an error message */
 
 static void add_name(struct member_names *names, struct sl_str name)
 {
-    if (names->count++ < MOST_NAMES)
+    if (names->count++ < MAX_NAMES)
         sl_buf_printf(&names->text, "%s" SL_STR_FMT, names->text.size ? ", " : "", SL_STR_ARG(name));
 }
 
@@ -195,7 +195,7 @@ static enum sl_code take_from_zip(struct sl_bytes bytes, const struct sl_str *wa
         return code;
     for (size_t i = 0; wanted && !found && i < zip.count; i++)
         found = sl_str_equal(zip.entries[i].name, *wanted) ? &zip.entries[i] : NULL;
-    for (size_t i = 0; !found && i < zip.count && i < MOST_LOOKED_INTO; i++)
+    for (size_t i = 0; !found && i < zip.count && i < MAX_LOOKED_INTO; i++)
         if (is_debug_file(&zip, &zip.entries[i])) {
             last = &zip.entries[i];
             add_name(names, last->name);
@@ -216,7 +216,7 @@ static enum sl_code take(const char *path, struct sl_bytes bytes, const struct s
     enum sl_code code = is_ar ? take_from_ar(path, bytes, wanted, mapping, &found, &names, error)
                               : take_from_zip(bytes, wanted, &arena, mapping, &found, &names, error);
     const char *open = is_ar ? "(" : "!", *close = is_ar ? ")" : "";
-    const char *more = names.count > MOST_NAMES ? ", ..." : "";
+    const char *more = names.count > MAX_NAMES ? ", ..." : "";
     if (code == SL_NOT_FOUND && !found.data && names.imports && (wanted || !names.count))
         code = sl_fail(error, SL_UNSUPPORTED, "%s%s" SL_STR_FMT "%s: %s no code",
                        wanted ? "an import" : "an import library", names.import.size ? " of " : "",

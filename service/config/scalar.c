@@ -112,7 +112,7 @@ void scalar_resolve(struct value *value)
 
 const char *scalar_describe(const struct value *value, char out[120])
 {
-    enum { MOST = 80 };
+    enum { MAX_SHOWN = 80 };
     switch (value->type) {
     case VALUE_LIST: return "a list";
     case VALUE_MAP: return "a map";
@@ -124,8 +124,8 @@ const char *scalar_describe(const struct value *value, char out[120])
     }
     struct sl_str scheme, rest;
     text_hide_user(value->string, &scheme, &rest);
-    bool cut = scheme.size + rest.size > MOST;
-    size_t first = scheme.size < MOST ? scheme.size : MOST, second = cut ? MOST - first : rest.size;
+    bool cut = scheme.size + rest.size > MAX_SHOWN;
+    size_t first = scheme.size < MAX_SHOWN ? scheme.size : MAX_SHOWN, second = cut ? MAX_SHOWN - first : rest.size;
     while (cut && second > 0 && ((uint8_t)rest.data[second] & 0xC0) == 0x80)
         second--;
     const char *quote = value->type == VALUE_STRING ? "\"" : "";

@@ -15,7 +15,7 @@
 #include "core/journal.h"
 #include "core/log.h"
 
-enum { STACK_BYTES = 64 * 1024, FRAMES_MOST = 64, MODULES_MOST = 64, ID_MOST = 20, PATIENCE_S = 10, LINE_MOST = 512 };
+enum { STACK_BYTES = 64 * 1024, MAX_FRAMES = 64, MAX_MODULES = 64, MAX_ID = 20, PATIENCE_S = 10, MAX_LINE = 512 };
 
 static const struct {
     int number;
@@ -27,7 +27,7 @@ enum { SIGNALS = sizeof signals / sizeof *signals };
 struct crash_module {
     uintptr_t base, begin, end;
     char path[160];
-    uint8_t id[ID_MOST];
+    uint8_t id[MAX_ID];
     size_t id_size;
     bool shown; /* the report shows an address in it */
 };
@@ -37,19 +37,19 @@ static struct {
     pid_t loop_thread;
     atomic_int thread; /* the one that reports; 0 = none */
     struct sigaction before[SIGNALS];
-    struct crash_module modules[MODULES_MOST];
+    struct crash_module modules[MAX_MODULES];
     size_t module_count;
 } crash;
 
 /* ---- lines ---- */
 struct crash_line {
-    char text[LINE_MOST];
+    char text[MAX_LINE];
     size_t size;
 };
 
 static void add_bytes(struct crash_line *line, const char *text, size_t size)
 {
-    size = size < LINE_MOST - 1 - line->size ? size : LINE_MOST - 1 - line->size;
+    size = size < MAX_LINE - 1 - line->size ? size : MAX_LINE - 1 - line->size;
     memcpy(line->text + line->size, text, size);
     line->size += size;
 }
@@ -85,7 +85,7 @@ static void take_notes(struct crash_module *module, uintptr_t at, size_t size)
         size_t name = (note->n_namesz + 3u) & ~3u, all = sizeof *note + name + ((note->n_descsz + 3u) & ~3u);
         if (all > size)
             return;
-        if (note->n_type == NT_GNU_BUILD_ID && note->n_descsz <= ID_MOST) {
+        if (note->n_type == NT_GNU_BUILD_ID && note->n_descsz <= MAX_ID) {
             memcpy(module->id, (const uint8_t *)(note + 1) + name, note->n_descsz);
             module->id_size = note->n_descsz;
         }
@@ -97,7 +97,7 @@ static void take_notes(struct crash_module *module, uintptr_t at, size_t size)
 static int take_module(struct dl_phdr_info *info, size_t size, void *unused)
 {
     (void)size, (void)unused;
-    if (crash.module_count == MODULES_MOST)
+    if (crash.module_count == MAX_MODULES)
         return 1;
     struct crash_module *module = &crash.modules[crash.module_count++];
     *module = (struct crash_module){.base = info->dlpi_addr, .begin = UINTPTR_MAX};
@@ -187,7 +187,7 @@ static _Unwind_Reason_Code write_frame(struct _Unwind_Context *context, void *ar
     struct crash_line line = {.size = 0};
     int interrupted = 0; /* 1: `address` is the interrupted instruction, not a return address */
     uintptr_t address = _Unwind_GetIPInfo(context, &interrupted);
-    if (!address || walk->count++ == FRAMES_MOST)
+    if (!address || walk->count++ == MAX_FRAMES)
         return _URC_END_OF_STACK;
     if (!interrupted)
         /* the return address may belong to the next line or, after a noreturn call, to the next function */

@@ -22,10 +22,10 @@ enum { MAX_SERIES = 500, SLOTS = METRIC_SLOTS, MAX_LABELS = METRIC_LABELS };
 static struct metrics_store first;
 struct metrics_store *metrics_own = &first;
 
-enum { KEPT_MOST = 1000 };
+enum { MAX_KEPT = 1000 };
 struct metric_series_cache {
     atomic_uint seen;
-    _Atomic float values[KEPT_MOST]; /* the first KEPT_MOST */
+    _Atomic float values[MAX_KEPT]; /* the first MAX_KEPT */
 };
 static atomic_bool keeps_values, has_mozilla_names;
 
@@ -176,8 +176,8 @@ static void keep(struct metric_series *series, double value)
         free(fresh); /* another thread was first */
     else if (fresh)
         kept = fresh;
-    unsigned at = kept ? atomic_fetch_add_explicit(&kept->seen, 1, memory_order_relaxed) : KEPT_MOST;
-    if (at < KEPT_MOST)
+    unsigned at = kept ? atomic_fetch_add_explicit(&kept->seen, 1, memory_order_relaxed) : MAX_KEPT;
+    if (at < MAX_KEPT)
         atomic_store_explicit(&kept->values[at], (float)value, memory_order_relaxed);
 }
 
@@ -294,11 +294,11 @@ static void push_values(const struct pushing *to, enum metric metric, struct met
 {
     struct metric_series_cache *kept = atomic_load(&series->kept);
     unsigned seen = kept ? atomic_exchange_explicit(&kept->seen, 0, memory_order_relaxed) : 0;
-    float values[KEPT_MOST];
+    float values[MAX_KEPT];
     if (!seen)
         return;
     push->values_seen = seen;
-    push->value_count = seen < KEPT_MOST ? seen : KEPT_MOST;
+    push->value_count = seen < MAX_KEPT ? seen : MAX_KEPT;
     for (size_t i = 0; i < push->value_count; i++)
         values[i] = atomic_load_explicit(&kept->values[i], memory_order_relaxed);
     push->values = values;

@@ -18,7 +18,7 @@ struct metric_buckets {
 extern const struct metric_buckets metric_seconds; /* for durations */
 
 /* How values of several processes are combined: sum, minimum or maximum. */
-enum metric_sum { METRIC_SUM, METRIC_LEAST, METRIC_MOST };
+enum metric_sum { METRIC_SUM, METRIC_MIN, METRIC_MAX };
 
 struct metric_row {
     const char *name; /* without symloom_; Mozilla's names are complete */

@@ -6,7 +6,7 @@
 #include "core/loop.h"
 #include "core/metrics_impl.h"
 
-enum { STORE_BYTES = 16 << 20, TEXT_MOST = 4096 };
+enum { STORE_BYTES = 16 << 20, MAX_TEXT = 4096 };
 
 /* Mapped at the same address in all processes. */
 struct shared {
@@ -63,7 +63,7 @@ static bool is_inside(const struct metrics_store *store, const void *at, size_t 
 static bool is_text(const struct metrics_store *store, const char *text)
 {
     size_t left = is_inside(store, text, 1) ? STORE_BYTES - (size_t)(text - (const char *)store) : 0;
-    return left && memchr(text, '\0', left < TEXT_MOST ? left : TEXT_MOST);
+    return left && memchr(text, '\0', left < MAX_TEXT ? left : MAX_TEXT);
 }
 
 bool metrics_are_whole(const struct metrics_store *store, const void *slots)

@@ -33,7 +33,7 @@ static enum metric_sum choose_sum(struct sl_str series)
 {
     static const struct sl_str prefix = SL_STR("symloom_");
     if (sl_str_starts(series, SL_STR("process_start_time_seconds")))
-        return METRIC_LEAST;
+        return METRIC_MIN;
     if (!sl_str_starts(series, prefix))
         return METRIC_SUM;
     struct sl_str name = {series.data + prefix.size, series.size - prefix.size};
@@ -71,7 +71,7 @@ static void add_sample(struct metrics_text_sum *s, struct family *family, struct
         *family->end = series;
         family->end = &series->next;
     } else {
-        bool other = family->sum == METRIC_LEAST ? value < series->value : value > series->value;
+        bool other = family->sum == METRIC_MIN ? value < series->value : value > series->value;
         series->value = family->sum == METRIC_SUM ? series->value + value : other ? value : series->value;
     }
 }

@@ -110,11 +110,11 @@ bool address_host_refused(const char *host, enum driver_pool pool)
 
 /* ---- fetch_is_host_refused ---- */
 
-enum { MOST_ADDRESSES = 16 };
+enum { MAX_ADDRESSES = 16 };
 
 struct resolution {
     const char *host;
-    uint8_t addresses[MOST_ADDRESSES][16];
+    uint8_t addresses[MAX_ADDRESSES][16];
     size_t count;
 };
 
@@ -124,7 +124,7 @@ static void resolve_host(void *arg)
     struct addrinfo *found = NULL, hints = {.ai_socktype = SOCK_STREAM};
     if (getaddrinfo(r->host, NULL, &hints, &found) != 0)
         return;
-    for (const struct addrinfo *a = found; a && r->count < MOST_ADDRESSES; a = a->ai_next)
+    for (const struct addrinfo *a = found; a && r->count < MAX_ADDRESSES; a = a->ai_next)
         r->count += network_sockaddr(a->ai_addr, r->addresses[r->count]);
     freeaddrinfo(found);
 }

@@ -5,7 +5,7 @@
 
 #include "fetch/impl.h"
 
-enum { MOST = 1 + MAX_PARTS };
+enum { MAX_EXCHANGES = 1 + MAX_PARTS };
 
 static enum body_action decide_part(struct transfer *t)
 {
@@ -59,7 +59,7 @@ static enum sl_code outcome(const struct exchange *e, struct sl_error *error)
 static enum sl_code wait_all(struct exchange *const *all, size_t count, struct sl_error *error)
 {
     for (;;) {
-        struct transfer *running[MOST];
+        struct transfer *running[MAX_EXCHANGES];
         size_t left = 0;
         for (size_t i = 0; i < count; i++) {
             if (!over(all[i]))
@@ -79,7 +79,7 @@ enum sl_code parts_get(struct exchange *first, struct sl_error *error)
 {
     struct fetch_download *d = first->download;
     struct byte_range ranges[MAX_PARTS];
-    struct exchange parts[MAX_PARTS], *all[MOST] = {first};
+    struct exchange parts[MAX_PARTS], *all[MAX_EXCHANGES] = {first};
     if (ftruncate(d->fd, (off_t)first->range.total) != 0) /* does not allocate blocks */
         return sl_fail_errno(error, errno, "cannot allocate space for the downloaded file");
     size_t count = byte_range_split(&first->range, fetch_state.options.split_size, ranges), started = 0;

@@ -18,7 +18,7 @@
 #include "origin/impl.h"
 
 /* If a directory was changed less than SETTLED_S before it was read, later changes may have the same time stamp. */
-enum { MOST_NAMES = 1 << 20, MOST_DIRECTORIES = 4096, MOST_LOOKUPS = 64, SETTLED_S = 2 };
+enum { MAX_NAMES = 1 << 20, MAX_DIRECTORIES = 4096, MAX_LOOKUPS = 64, SETTLED_S = 2 };
 
 struct directory_listing {
     unsigned references; /* one for the table, one for each reader */
@@ -84,7 +84,7 @@ static void scan_names(struct directory_listing *listing, DIR *directory)
 {
     size_t room = 0;
     const struct dirent *entry;
-    while (listing->count < MOST_NAMES && (entry = dir_next(directory, NULL))) {
+    while (listing->count < MAX_NAMES && (entry = dir_next(directory, NULL))) {
         if (listing->count == room) {
             room = room ? 2 * room : 64;
             const char **more = realloc(listing->names, room * sizeof *more);
@@ -147,7 +147,7 @@ static void listing_keep(struct directory_listing *listing)
         name_count -= old->count;
         listing_unreference(old);
     }
-    if (listings.count >= MOST_DIRECTORIES || name_count >= MOST_NAMES)
+    if (listings.count >= MAX_DIRECTORIES || name_count >= MAX_NAMES)
         forget_all();
     if (sl_map_put(&listings, key, listing)) {
         listing->references++;
@@ -198,7 +198,7 @@ static bool find_below(struct any_case_search *s, size_t size, const char *rest)
     size_t length = strcspn(rest, "/");
     const char *next = rest + length + strspn(rest + length, "/");
     s->path[size] = '\0';
-    if (!length || length > NAME_MAX || s->lookups++ >= MOST_LOOKUPS)
+    if (!length || length > NAME_MAX || s->lookups++ >= MAX_LOOKUPS)
         return false;
     memcpy(name, rest, length);
     name[length] = '\0';

@@ -11,9 +11,9 @@
 
 /* Limit of names per directory; number of digits known from the debug id; minimum and maximum number of digits of a
  * build id. */
-enum { MOST_NAMES = 200000, KNOWN = 32, SHORTEST = 16, LONGEST = 128, MOST_KEPT = 4096 };
+enum { MAX_NAMES = 200000, KNOWN = 32, SHORTEST = 16, LONGEST = 128, MAX_KEPT = 4096 };
 
-static struct ttl_cache build_ids = {.capacity = MOST_KEPT, .error_ns = 60 * SECONDS_NS};
+static struct ttl_cache build_ids = {.capacity = MAX_KEPT, .error_ns = 60 * SECONDS_NS};
 
 void build_ids_clear_cache(void)
 {
@@ -76,7 +76,7 @@ static void scan_directory(void *arg)
     DIR *directory = open_directory_of_fd(n->any_case ? any_case_open(n->root, n->directory)
                                                       : filesystem_open(n->root, n->directory));
     struct dirent *entry;
-    for (size_t i = 0; i < MOST_NAMES && !n->found[0] && (entry = dir_next(directory, NULL)); i++)
+    for (size_t i = 0; i < MAX_NAMES && !n->found[0] && (entry = dir_next(directory, NULL)); i++)
         check_name(n, entry->d_name);
     if (directory)
         closedir(directory);

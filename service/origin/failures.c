@@ -12,7 +12,7 @@ enum {
     PROBE_MS = 30000,     /* interval between probes */
     LONGEST_MS = 3600000, /* maximum interval between recoveries */
     MANY = 8,             /* failures in a row that are an outage, not a problem of one file */
-    MOST_SOURCES = 4096,
+    MAX_SOURCES = 4096,
     NAME_BYTES = 512
 };
 #define MS_NS INT64_C(1000000)
@@ -75,7 +75,7 @@ void origin_failures_clear(void)
 
 static struct failing_source *add_source(struct sl_str name)
 {
-    if (known.map.count >= MOST_SOURCES) /* failing sources will be added again */
+    if (known.map.count >= MAX_SOURCES) /* failing sources will be added again */
         origin_failures_clear();
     return sl_map_add(&known.map, name, sizeof(struct failing_source), NULL);
 }

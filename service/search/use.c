@@ -5,9 +5,9 @@
 uint64_t symbol_table_base(const struct fixed_place *place, uint64_t image_address)
 {
     /* segments added before it are small; a larger distance means that the addresses are unrelated */
-    enum { MOST = 1 << 20 };
+    enum { MAX_DISTANCE = 1 << 20 };
     uint64_t above = place->address - image_address, below = image_address - place->address;
-    bool near = above <= MOST || below <= MOST;
+    bool near = above <= MAX_DISTANCE || below <= MAX_DISTANCE;
     return place->is_fixed && image_address && near ? place->address : image_address;
 }
 

@@ -72,12 +72,12 @@ static void store_sweep_job(void *unused)
 
 void store_sweep_repeatedly(void *unused)
 {
-    enum { HOUR_MS = 3600 * 1000, LEAST_MS = 100 };
+    enum { HOUR_MS = 3600 * 1000, MIN_MS = 100 };
     (void)unused;
     if (!store.backend || !store.backend->sweep)
         return;
     uint64_t pause = DURATION_MS(store.config->try_retention_ns) / 4;
-    pause = pause > HOUR_MS ? HOUR_MS : pause < LEAST_MS ? LEAST_MS : pause;
+    pause = pause > HOUR_MS ? HOUR_MS : pause < MIN_MS ? MIN_MS : pause;
     do
         pool_run(POOL_IO | POOL_HEAVY, store_sweep_job, NULL, NULL);
     while (fiber_sleep(pause));

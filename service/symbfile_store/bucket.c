@@ -10,7 +10,7 @@
 #include "core/log.h"
 #include "core/loop.h"
 
-enum { MOST_PAGES = 10000, INFO_BYTES = 64 << 10, MANIFEST_BYTES = 256 << 20, GENERATION_BYTES = 64 };
+enum { MAX_PAGES = 10000, INFO_BYTES = 64 << 10, MANIFEST_BYTES = 256 << 20, GENERATION_BYTES = 64 };
 #define POLL_NS UINT64_C(2000000000)
 
 static struct {
@@ -125,7 +125,7 @@ enum sl_code remote_list(const char *prefix, const char *after, remote_listener 
     snprintf(last, sizeof last, "%s", after);
     for (unsigned pages = 0; code == SL_OK && more; pages++) {
         code = object_list(remote.bucket, sl_str(prefix), sl_str(last), objects, error);
-        if (code == SL_OK && (!goes_on(objects, last) || pages == MOST_PAGES))
+        if (code == SL_OK && (!goes_on(objects, last) || pages == MAX_PAGES))
             code = sl_fail(error, SL_DOWNLOAD_ERROR, "a listing of the store does not end, or is out of order");
         remote_note(code, error);
         more = code == SL_OK && objects->more && objects->count;

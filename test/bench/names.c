@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "demangle/demangle.h"
 
-enum { ROUNDS = 7, LEAST = 20000 };
+enum { ROUNDS = 7, MIN_NAMES = 20000 };
 
 /* llvm::rustDemangle(std::string_view) */
 struct view {
@@ -67,7 +67,7 @@ static double measure(const struct names *names, void (*demangle)(struct sl_str 
 {
     struct sl_buf out = {0};
     double best = 1e9;
-    size_t times = LEAST / names->count + 1;
+    size_t times = MIN_NAMES / names->count + 1;
     for (int round = 0; round < ROUNDS; round++) {
         double start = cpu_seconds();
         for (size_t i = 0; i < times * names->count; i++) {

@@ -6,7 +6,7 @@
 #include "minidump/facts.h"
 #include "minidump/microdump.h"
 
-enum { LEAST_SIZE = 1 << 20 }; /* minimal size (bytes) from which the work budget of the stack walks is computed */
+enum { MIN_SIZE = 1 << 20 }; /* minimal size (bytes) from which the work budget of the stack walks is computed */
 
 struct dump_work {
     struct crash_work crash;
@@ -207,7 +207,7 @@ static enum sl_code walk_stacks(struct job *job, struct dump_work *work, struct 
     walk->wants_variables = request->options.extract_variables == SL_BOOL_TRUE;
     walk->finds_symbols = !work->crash.rules.count && !work->client.count; /* else names or frames change later */
     walk->max_frames = job->config->max_request_frames;
-    sl_budget_init(&walk->work, size + LEAST_SIZE);
+    sl_budget_init(&walk->work, size + MIN_SIZE);
     uint64_t begin = clock_mono_ns();
     enum sl_code code = dump_walk(walk, error);
     if (sl_budget_exhausted(&walk->work))

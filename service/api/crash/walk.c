@@ -4,7 +4,7 @@
 
 /* Threads are walked in batches to save pool jobs; but several batches run concurrently even for few threads, so that their
  * look-ups overlap. */
-enum { LEAST_AT_ONCE = 16, MOST_AT_ONCE = 64, BATCH = 8, COMPAT_FRAMES = 256 };
+enum { MIN_AT_ONCE = 16, MAX_AT_ONCE = 64, BATCH = 8, COMPAT_FRAMES = 256 };
 
 /* ---- modules ---- */
 
@@ -69,7 +69,7 @@ static void prefetch_symbols(void *arg)
 static void start_symbol_prefetch(struct dump_walk *w, size_t index)
 {
     const struct sl_crash_module *known = &w->dump->crash.modules[index];
-    bool wanted = w->finds_symbols && known->has_debug_id && known->debug_file.size && w->ahead.count < MOST_AT_ONCE;
+    bool wanted = w->finds_symbols && known->has_debug_id && known->debug_file.size && w->ahead.count < MAX_AT_ONCE;
     struct symbol_prefetch *ahead = wanted ? SL_ARENA_NEW(w->arena, struct symbol_prefetch) : NULL;
     if (!ahead)
         return;
@@ -279,7 +279,7 @@ enum sl_code dump_walk(struct dump_walk *walk, struct sl_error *error)
         walk->targets[i].size = crash->modules[i].size;
     }
     size_t at_once = threads / BATCH;
-    at_once = at_once < LEAST_AT_ONCE ? LEAST_AT_ONCE : at_once < MOST_AT_ONCE ? at_once : MOST_AT_ONCE;
+    at_once = at_once < MIN_AT_ONCE ? MIN_AT_ONCE : at_once < MAX_AT_ONCE ? at_once : MAX_AT_ONCE;
     walk->batch = 1 + threads / at_once;
     walk->batch = walk->batch < BATCH ? walk->batch : BATCH;
     fiber_group_init(&walk->ahead, fiber_group_current());

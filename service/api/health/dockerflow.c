@@ -12,7 +12,7 @@
 
 /* ---- version ---- */
 
-enum { MOST_VERSION = 64 * 1024 };
+enum { MAX_VERSION = 64 * 1024 };
 
 struct version_text {
     const char *file; /* NULL: version.json in the program's directory */
@@ -37,7 +37,7 @@ static void read_version(void *arg)
     if (!version->file && !beside_program(path, sizeof path))
         return;
     int fd = open(version->file ? version->file : path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    for (ssize_t got = 1; fd >= 0 && got > 0 && version->text.size < MOST_VERSION;) {
+    for (ssize_t got = 1; fd >= 0 && got > 0 && version->text.size < MAX_VERSION;) {
         if (!sl_buf_reserve(&version->text, 4096))
             break;
         got = read(fd, version->text.data + version->text.size, 4096);

@@ -101,7 +101,7 @@ static void write_metrics(void *arg)
 }
 
 /* ---- several processes: the one that answers queries the others ---- */
-enum { MOST_TRIES = 10 };
+enum { MAX_TRIES = 10 };
 
 struct adding_up {
     const struct sl_str *texts;
@@ -123,7 +123,7 @@ static void gather_processes(struct http_exchange *x, struct sl_str accept, stru
     size_t count = config->http.processes;
     bool *silent = SL_ARENA_ARRAY(&x->arena, bool, count);
     unsigned before = metrics_burials() + 1;
-    for (int tries = 0; silent && before != metrics_burials() && tries < MOST_TRIES; tries++) {
+    for (int tries = 0; silent && before != metrics_burials() && tries < MAX_TRIES; tries++) {
         for (size_t i = 0; i <= count; i++)
             sl_buf_free(&texts[i]);
         before = metrics_burials() & ~1u;

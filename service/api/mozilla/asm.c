@@ -8,7 +8,7 @@
 #include "disasm/disasm.h"
 
 /* Limits: bytes of code in one answer, larger than any function; estimated answer bytes per byte of code. */
-enum { MOST_CODE = 1 << 20, LINE_BYTES = 64 };
+enum { MAX_CODE = 1 << 20, LINE_BYTES = 64 };
 
 struct asm_work {
     struct profiler_request ask;
@@ -93,7 +93,7 @@ static uint64_t size_wanted(const struct asm_work *w, uint64_t start)
     const struct sl_symbol *symbol = w->ask.to_function_end ? symbol_at(w, start) : NULL;
     if (symbol && symbol->size && symbol->address + symbol->size - start > size)
         size = symbol->address + symbol->size - start;
-    return size < MOST_CODE ? size : MOST_CODE;
+    return size < MAX_CODE ? size : MAX_CODE;
 }
 
 static void print_function(struct asm_work *w)
@@ -204,7 +204,7 @@ static enum sl_code asm_find(struct job *job, void *arg, struct sl_error *error)
 static uint64_t asm_memory(const void *arg)
 {
     const struct profiler_request *r = &((const struct asm_work *)arg)->ask;
-    return LINE_BYTES * (r->size < MOST_CODE && !r->to_function_end ? r->size : MOST_CODE / 16);
+    return LINE_BYTES * (r->size < MAX_CODE && !r->to_function_end ? r->size : MAX_CODE / 16);
 }
 
 static void asm_release(void *arg)

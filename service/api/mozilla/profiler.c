@@ -4,7 +4,7 @@
 
 #include "api/mozilla/mozilla.h"
 
-enum { WEIGHT = 4, MOST_BODY = 64 * 1024 };
+enum { WEIGHT = 4, MAX_BODY = 64 * 1024 };
 
 void mozilla_profiler_error(struct sl_buf *out, const char *format, ...)
 {
@@ -109,7 +109,7 @@ static bool profiler_enabled(const void *service)
 static uint64_t profiler_limit(const struct http_exchange *x)
 {
     (void)x;
-    return MOST_BODY;
+    return MAX_BODY;
 }
 
 static const struct http_route routes[] = {

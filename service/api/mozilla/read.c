@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-enum { MOST_NAME = 1024 };
+enum { MAX_NAME = 1024 };
 
 struct moz_reading {
     struct mozilla_request *request;
@@ -49,7 +49,7 @@ bool mozilla_is_name(struct sl_str name, struct sl_str extra)
             !(extra.size && memchr(extra.data, c, extra.size)))
             return false;
     }
-    return name.size <= MOST_NAME;
+    return name.size <= MAX_NAME;
 }
 
 static bool is_hex(struct sl_str id)

@@ -334,7 +334,7 @@ static void hint_made_id(struct findings *f)
 }
 
 /* Limit of units to check for a hint, because large files have very many. */
-enum { MOST_HEADERS = 4096 };
+enum { MAX_HEADERS = 4096 };
 
 static void make_hints(struct findings *f)
 {
@@ -343,7 +343,7 @@ static void make_hints(struct findings *f)
     if (!info->features.has_debug_info && !f->input->alone)
         debug_file_find(f->input->object, f->input->path, NULL, NULL, &debug, f->input);
     debug_file_close(&debug);
-    input_add_note_split_units(f->input, MOST_HEADERS);
+    input_add_note_split_units(f->input, MAX_HEADERS);
     if (sl_debug_id_is_nil(&info->debug_id) && !f->problem && info->format != SL_FORMAT_SOURCEBUNDLE)
         hint_made_id(f);
     if (info->kind == SL_KIND_EXE || info->kind == SL_KIND_LIB)

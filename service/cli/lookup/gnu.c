@@ -72,11 +72,11 @@ static bool index_symbols(struct gnu_tables *t)
 }
 
 /* The largest alignment of code: bytes farther than this after the end of a symbol are not its padding. */
-enum { MOST_PADDING = 64 };
+enum { MAX_PADDING = 64 };
 
 static bool reaches(const struct written_symbol *s, uint64_t address)
 {
-    return !s->size || address - s->address < s->size || address - s->address - s->size < MOST_PADDING;
+    return !s->size || address - s->address < s->size || address - s->address - s->size < MAX_PADDING;
 }
 
 /* The last symbol of the section at or before the address. */

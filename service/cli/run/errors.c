@@ -14,7 +14,7 @@
 #include "fetch/fetch.h"
 #include "id/id.h"
 
-enum { WAITING_MOST = 32, SITES = 64, MINUTE_MS = 60000, LOOK_MS = 1000, TIMEOUT_S = 10 };
+enum { MAX_WAITING = 32, SITES = 64, MINUTE_MS = 60000, LOOK_MS = 1000, TIMEOUT_S = 10 };
 
 struct error_event {
     char module[32], message[256];
@@ -27,7 +27,7 @@ static struct {
     bool ending;
     struct fiber_wait_list ended; /* errors_send waits for it, for a second at a time */
     pthread_mutex_t lock;         /* any thread may log an error */
-    struct error_event waiting[WAITING_MOST];
+    struct error_event waiting[MAX_WAITING];
     size_t count;
     struct {
         const char *file;
@@ -52,7 +52,7 @@ static bool may_report_site(const char *file, int line)
 static void queue_error(const struct log_report *report)
 {
     pthread_mutex_lock(&errors.lock);
-    if (errors.count < WAITING_MOST && may_report_site(report->file, report->line)) {
+    if (errors.count < MAX_WAITING && may_report_site(report->file, report->line)) {
         struct error_event *event = &errors.waiting[errors.count++];
         *event = (struct error_event){.at_s = clock_wall_s()};
         snprintf(event->module, sizeof event->module, "%s", report->module);

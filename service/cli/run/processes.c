@@ -28,10 +28,10 @@
 enum {
     MS_NS = 1000000,
     YOUNG_MS = 60000,
-    UNREADY_MOST = 5,
+    MAX_UNREADY = 5,
     AGAIN_MS = 200,
-    PAUSE_MOST_MS = 30000,
-    SOCKETS_PATH_MOST = 80
+    MAX_PAUSE_MS = 30000,
+    MAX_SOCKETS_PATH = 80
 };
 #define RELOADED "X_SYMLOOM_RELOADED=1"
 
@@ -162,8 +162,8 @@ static void log_exit(const struct service_process *child, int status, uint64_t l
 /* The pause before a restart: none after a long run, else exponential backoff, so that a crash loop does not starve the other processes. */
 static uint64_t pause_before_start(const struct service_process *child)
 {
-    uint64_t ms = child->failures < 16 ? (uint64_t)AGAIN_MS << child->failures : PAUSE_MOST_MS;
-    return !child->failures ? 0 : ms < PAUSE_MOST_MS ? ms : PAUSE_MOST_MS;
+    uint64_t ms = child->failures < 16 ? (uint64_t)AGAIN_MS << child->failures : MAX_PAUSE_MS;
+    return !child->failures ? 0 : ms < MAX_PAUSE_MS ? ms : MAX_PAUSE_MS;
 }
 
 /* Handles a child's exit. If a child never becomes ready, the whole service exits and leaves the restart to the service manager. */
@@ -182,7 +182,7 @@ static void handle_exit(struct service_process *child, int status)
     log_exit(child, status, lived_ms, pause_before_start(child));
     child->pid = 0;
     child->due_ms = clock_mono_ns() / MS_NS + pause_before_start(child);
-    if (!never && child->unready < UNREADY_MOST)
+    if (!never && child->unready < MAX_UNREADY)
         return;
     log_error("run", "exiting: a process does not become ready");
     parent.status = WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : 1;
@@ -358,7 +358,7 @@ static int make_sockets_in(struct config *config, const char *base)
         return errno;
     parent.sockets_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     snprintf(by_descriptor, sizeof by_descriptor, "/proc/self/fd/%d", parent.sockets_fd);
-    const char *name = strlen(path) <= SOCKETS_PATH_MOST ? path : by_descriptor;
+    const char *name = strlen(path) <= MAX_SOCKETS_PATH ? path : by_descriptor;
     int error = parent.sockets_fd < 0 ? errno : try_socket(name);
     if (!error) {
         parent.sockets = sl_arena_strndup(&config->arena, path, strlen(path));

@@ -18,13 +18,13 @@
 
 /* ---- --pid: JIT code of the process, and the kernel, as modules with generated symbol files ---- */
 
-enum { MOST_PROCESS_FILES = 16 };
+enum { MAX_PROCESS_FILES = 16 };
 
 struct process_code {
     struct sl_mapping mappings[2]; /* perf-PID.map and jit-PID.dump */
     struct sl_jit_code code;
-    uint64_t hash;                                /* hash of the mappings' contents */
-    struct output_file files[MOST_PROCESS_FILES]; /* temporary symbol files */
+    uint64_t hash;                               /* hash of the mappings' contents */
+    struct output_file files[MAX_PROCESS_FILES]; /* temporary symbol files */
     size_t file_count;
     uint64_t begin, end; /* current run of anonymous executable mappings with JIT code; empty if equal */
     char name[64];
@@ -168,7 +168,7 @@ static bool write_symbols(struct process_code *process, const struct sl_jit_code
     struct sl_buf text = {0};
     struct sl_error error = {0};
     size_t count;
-    if (process->file_count == MOST_PROCESS_FILES) {
+    if (process->file_count == MAX_PROCESS_FILES) {
         print_note("warning: the process has too many regions of generated code; code at 0x%llx gets no names\n",
                    (unsigned long long)begin);
         return false;

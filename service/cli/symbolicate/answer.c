@@ -195,7 +195,7 @@ int64_t answer_crashed_thread(const struct symbolicated_answer *answer)
 
 /* ---- endless recursion f, g, f, g ...: folded into one line ---- */
 
-enum { MOST_IN_CYCLE = 16, FEWEST_FOLDED = 32 };
+enum { MAX_IN_CYCLE = 16, FEWEST_FOLDED = 32 };
 
 static bool is_same_call(const struct answer_frame *a, const struct answer_frame *b)
 {
@@ -244,7 +244,7 @@ static void put_cycle(const struct answer_thread *thread, size_t index, size_t l
 
 size_t answer_fold_cycle(const struct answer_thread *thread, size_t index, struct sl_buf *line)
 {
-    for (size_t length = 1; length <= MOST_IN_CYCLE && length <= index; length++) {
+    for (size_t length = 1; length <= MAX_IN_CYCLE && length <= index; length++) {
         size_t count = repeated(thread, index, length);
         if (count < FEWEST_FOLDED)
             continue;

@@ -14,7 +14,7 @@
 #include "js/smcache.h"
 #include "js/stack.h"
 
-enum { MAX_FILES = 200000, BLOCK = 64 * 1024, MOST_HELD = 1024 * 1024, PAUSE_MS = 100 };
+enum { MAX_FILES = 200000, BLOCK = 64 * 1024, MAX_HELD = 1024 * 1024, PAUSE_MS = 100 };
 
 struct symbolicate_script { /* a script, by its URL in the stack */
     struct sl_str url, base;
@@ -373,7 +373,7 @@ static bool is_of_engine(struct sl_str url)
 
 static void count_frame(struct scripts *s, const struct stack_line *line)
 {
-    enum { MOST_NAMED = 1000 };
+    enum { MAX_NAMED = 1000 };
     if (line->is_mapped) {
         missing_count(s->missing, 0, 1);
         return;
@@ -390,7 +390,7 @@ static void count_frame(struct scripts *s, const struct stack_line *line)
     struct sl_str name = path_file_name(sl_buf_view(&path));
     if (script->mapped)
         missing_failure(s->missing, name, SL_STR("its source map does not cover some positions"));
-    else if (s->missing->things.count < MOST_NAMED)
+    else if (s->missing->things.count < MAX_NAMED)
         missing_add(s->missing, name, (struct sl_str){NULL, 0});
     sl_buf_free(&path);
 }
@@ -490,9 +490,9 @@ static bool write_held(struct scripts *s, struct sl_buf *held, const struct log_
 {
     const char *data = (const char *)held->data, *newline = memrchr(data, '\n', held->size);
     size_t size = end ? held->size : complete_size(sl_buf_view(held));
-    if (!end && newline && (held->size - size > MOST_HELD || !log_input_waits(input, PAUSE_MS)))
+    if (!end && newline && (held->size - size > MAX_HELD || !log_input_waits(input, PAUSE_MS)))
         size = (size_t)(newline + 1 - data);
-    else if (!end && !newline && held->size > MOST_HELD)
+    else if (!end && !newline && held->size > MAX_HELD)
         size = held->size; /* too long for a frame */
     bool good = !size || write_lines(s, (struct sl_str){data, size});
     memmove(held->data, held->data + size, held->size - size);

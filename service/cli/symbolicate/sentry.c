@@ -11,7 +11,7 @@
 #include "cli/symbolicate/symbolicate.h"
 #include "fetch/fetch.h"
 
-enum { MOST_LIST = 4 * 1024 * 1024, MOST_EVENT = 256 * 1024 * 1024 };
+enum { MAX_LIST = 4 * 1024 * 1024, MAX_EVENT = 256 * 1024 * 1024 };
 
 /* ---- the project ---- */
 
@@ -253,7 +253,7 @@ static bool sentry_fetch(struct event_fetch *e, const char *url, struct sl_buf *
                                     .header_count = 1,
                                     .trusted = true,
                                     .source = "sentry",
-                                    .max_size = body ? MOST_LIST : MOST_EVENT,
+                                    .max_size = body ? MAX_LIST : MAX_EVENT,
                                     .refused = sentry_refused};
     if (!url || bearer.failed)
         e->code = sl_fail(&e->error, SL_BUSY, "out of memory");

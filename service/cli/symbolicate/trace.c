@@ -27,7 +27,7 @@
  *
  * A line that the whole expression matches is written with the original names, once per inlined call; other lines are copied. */
 
-enum { TRACE_PROBLEM = 160, MOST_PLACES = 64, MATCH_LIMIT = 1000000, MOST_LINE_FRAMES = 4096 };
+enum { TRACE_PROBLEM = 160, MAX_PLACES = 64, MATCH_LIMIT = 1000000, MAX_LINE_FRAMES = 4096 };
 
 /* Kinds of names, in the order of `letters`. */
 enum place_kind {
@@ -55,14 +55,14 @@ struct trace_pattern {
     const struct sl_jvm_signatures *signatures;
     struct sl_jvm_allowance *allowance;
     bool verbose;
-    enum place_kind kinds[MOST_PLACES]; /* of the capture groups that replace letters */
-    int groups[MOST_PLACES];
+    enum place_kind kinds[MAX_PLACES]; /* of the capture groups that replace letters */
+    int groups[MAX_PLACES];
     size_t kind_count;
     struct sl_arena arena, thrown_arena;
     struct sl_jvm_stack stack;
     struct sl_jvm_frames frames;
     struct sl_buf types; /* original argument types */
-    struct trace_location places[MOST_PLACES];
+    struct trace_location places[MAX_PLACES];
     size_t place_count;
 };
 
@@ -79,7 +79,7 @@ static const char *const expressions[PLACE_KINDS] = {
 /* Appends a named capture group for a letter. */
 static bool put_place(struct trace_pattern *p, enum place_kind kind, struct sl_buf *out)
 {
-    if (p->kind_count == MOST_PLACES)
+    if (p->kind_count == MAX_PLACES)
         return false;
     sl_buf_printf(out, "(?<symloom%zu>%s)", p->kind_count, expressions[kind]);
     p->kinds[p->kind_count++] = kind;
@@ -127,7 +127,7 @@ static bool pattern_compile(struct trace_pattern *p, const char *regex, char pro
         p->code = pcre2_compile((PCRE2_SPTR)text.data, text.size, PCRE2_MATCH_INVALID_UTF | PCRE2_NEVER_BACKSLASH_C,
                                 &number, &where, NULL);
     else
-        snprintf(problem, TRACE_PROBLEM, "it has more than %d names", MOST_PLACES);
+        snprintf(problem, TRACE_PROBLEM, "it has more than %d names", MAX_PLACES);
     if (number && !p->code)
         pcre2_get_error_message(number, (PCRE2_UCHAR *)problem, TRACE_PROBLEM);
     sl_buf_free(&text);
@@ -175,7 +175,7 @@ static struct trace_pattern *trace_pattern_new(const char *regex, const struct s
     p->signatures = signatures;
     p->verbose = verbose;
     p->allowance = allowance;
-    p->frames = (struct sl_jvm_frames){.arena = &p->arena, .limit = MOST_LINE_FRAMES};
+    p->frames = (struct sl_jvm_frames){.arena = &p->arena, .limit = MAX_LINE_FRAMES};
     bool good = pattern_compile(p, regex, problem);
     if (good) {
         p->data = pcre2_match_data_create_from_pattern(p->code, NULL);
@@ -393,7 +393,7 @@ static bool trace_pattern_line(struct trace_pattern *p, struct sl_str whole, str
     struct sl_jvm_line line = sl_jvm_line(whole);
     sl_arena_reset(&p->arena);
     sl_buf_clear(&p->types);
-    p->frames = (struct sl_jvm_frames){.arena = &p->arena, .limit = MOST_LINE_FRAMES};
+    p->frames = (struct sl_jvm_frames){.arena = &p->arena, .limit = MAX_LINE_FRAMES};
     bool found = find_places(p, line.text);
     if (!found)
         p->stack.thrown.data = NULL;
@@ -475,7 +475,7 @@ static struct recent_class make_recent_class(struct sl_str name)
 
 static void on_unknown_class(void *arg, struct sl_str class)
 {
-    enum { MOST_NAMED = 1000 };
+    enum { MAX_NAMED = 1000 };
     struct unknown_classes *unknown = arg;
     struct recent_class it = make_recent_class(class);
     uint64_t place = ((it.first ^ it.last * 31) * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - RECENT_BITS);
@@ -483,7 +483,7 @@ static void on_unknown_class(void *arg, struct sl_str class)
     if (__builtin_expect(recent->first != it.first || recent->last != it.last || recent->size != it.size, 0)) {
         *recent = it;
         recent->is_of_platform = is_of_platform(class);
-        if (!recent->is_of_platform && unknown->missing->things.count < MOST_NAMED)
+        if (!recent->is_of_platform && unknown->missing->things.count < MAX_NAMED)
             missing_add(unknown->missing, class, (struct sl_str){NULL, 0});
     }
     unknown->count += !recent->is_of_platform;

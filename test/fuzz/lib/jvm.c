@@ -4,12 +4,12 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { MOST_FRAMES = 1 << 17, MOST_ASKED = 64 };
+enum { MAX_FRAMES = 1 << 17, MAX_ASKED = 64 };
 
 static void put_signatures(const struct sl_jvm_frames *frames)
 {
     struct sl_buf out = {0};
-    for (size_t i = 0; i < frames->count && i < MOST_ASKED; i++) {
+    for (size_t i = 0; i < frames->count && i < MAX_ASKED; i++) {
         size_t before = out.size;
         sl_jvm_signatures_put(&frames->items[i], &out);
         if (out.size - before < frames->items[i].method.size)
@@ -22,7 +22,7 @@ static void look_up(const struct sl_jvm_mapper *mapper, const struct sl_jvm_sign
                     const struct sl_jvm_member *m)
 {
     struct sl_arena arena = {0};
-    struct sl_jvm_frames frames = {.arena = &arena, .limit = MOST_FRAMES};
+    struct sl_jvm_frames frames = {.arena = &arena, .limit = MAX_FRAMES};
     struct sl_jvm_outline outline = {.carried = m->start & 1, .line = m->line};
     struct sl_jvm_query query = {.class = class, .method = m->obfuscated, .line = m->start, .thrown = class};
     query.signatures = m->end & 1;
@@ -56,10 +56,10 @@ static void look_everything_up(struct sl_str text, const struct sl_jvm_mapper *m
             if (!sl_jvm_mapper_class(mapper, class, &original))
                 __builtin_trap();
         }
-        if (r.kind == SL_JVM_RECORD_METHOD && class.data && asked++ < MOST_ASKED)
+        if (r.kind == SL_JVM_RECORD_METHOD && class.data && asked++ < MAX_ASKED)
             look_up(mapper, signatures, class, &r.member);
         struct sl_str name;
-        if (r.kind == SL_JVM_RECORD_FIELD && class.data && asked < MOST_ASKED)
+        if (r.kind == SL_JVM_RECORD_FIELD && class.data && asked < MAX_ASKED)
             sl_jvm_signatures_field(signatures, class, r.member.obfuscated, r.member.type, &name);
     }
 }

@@ -15,7 +15,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { STACK = 0x8000, MODULE = 0x1000, MODULE_SIZE = 0x4000, REGISTER_BYTES = 16, MOST_ASKED = 4 };
+enum { STACK = 0x8000, MODULE = 0x1000, MODULE_SIZE = 0x4000, REGISTER_BYTES = 16, MAX_ASKED = 4 };
 
 static const struct processor {
     enum sl_cpu_family family;
@@ -93,7 +93,7 @@ static void run(struct sl_walk *walk, struct sl_walk_module *module, const struc
     size_t index, asked = 0;
     enum sl_walk_need need;
     while (walk && (need = sl_walk_run(walk, &index)) != SL_WALK_DONE) {
-        if (index || asked++ == MOST_ASKED)
+        if (index || asked++ == MAX_ASKED)
             abort(); /* there is one module, which is asked for twice at most */
         if (need == SL_WALK_NEED_CFI)
             sl_walk_set_cfi(module, cfi);

@@ -8,7 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { MOST = 1 << 22, ROOM = 1 << 16 };
+enum { MAX_OUTPUT = 1 << 22, ROOM = 1 << 16 };
 
 static void must(bool good)
 {
@@ -22,7 +22,7 @@ static const char *read_all(int fd, size_t room, struct sl_buf *out, bool *is_en
     struct log_input input = {.fd = fd};
     const char *problem = NULL;
     must(lseek(fd, 0, SEEK_SET) == 0);
-    for (size_t got; out->size < MOST && (got = log_input_read(&input, piece, room, &problem));) {
+    for (size_t got; out->size < MAX_OUTPUT && (got = log_input_read(&input, piece, room, &problem));) {
         must(got <= room);
         sl_buf_add(out, piece, got);
     }
@@ -55,7 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     } else if (!is_packed(text)) {
         must(!problem && !again);
         must(sl_str_equal(sl_buf_view(&whole), text) && sl_str_equal(sl_buf_view(&pieces), text));
-    } else if (whole.size < MOST && pieces.size < MOST) {
+    } else if (whole.size < MAX_OUTPUT && pieces.size < MAX_OUTPUT) {
         must(!problem == !again);
         must(problem || sl_str_equal(sl_buf_view(&whole), sl_buf_view(&pieces)));
     }

@@ -115,7 +115,7 @@ TEST(slices_do_not_overflow)
 /* Texts whose plain hashes all begin a probe at the same place. */
 TEST(keys_cannot_be_chosen_to_meet)
 {
-    enum { KEYS = 1000, MASK = 4095, MOST_IN_A_ROW = 100 };
+    enum { KEYS = 1000, MASK = 4095, MAX_IN_A_ROW = 100 };
     static char keys[KEYS][16];
     struct sl_map map = {0};
     for (unsigned i = 0, found = 0; found < KEYS; i++) {
@@ -128,7 +128,7 @@ TEST(keys_cannot_be_chosen_to_meet)
         row = map.entries[i].used ? row + 1 : 0;
         longest = row > longest ? row : longest;
     }
-    assert_true(longest < MOST_IN_A_ROW);
+    assert_true(longest < MAX_IN_A_ROW);
     sl_map_free(&map);
 }
 

@@ -3,7 +3,7 @@
 
 #include "base/ranges.h"
 
-enum { MOST = 40 };
+enum { MAX_RANGES = 40 };
 
 static struct sl_arena arena;
 static struct sl_range_map map;
@@ -85,8 +85,8 @@ TEST(many_at_random)
 {
     uint64_t seed = 1;
     for (int round = 0; round < 300; round++) {
-        struct sl_range ranges[MOST];
-        size_t count = (size_t)round % MOST;
+        struct sl_range ranges[MAX_RANGES];
+        size_t count = (size_t)round % MAX_RANGES;
         uint64_t first = 0;
         for (size_t i = 0; i < count; i++) {
             seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;

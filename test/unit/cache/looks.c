@@ -1,7 +1,7 @@
 /* Look-ups as records: many wait without a fiber each, scarcity is kept nowhere, and what is incomplete is made again. */
 #include "plan.h"
 
-enum { MANY = 500, FIBERS_AT_MOST = 64 + 32 + 2 };
+enum { MANY = 500, MAX_FIBERS = 64 + 32 + 2 };
 
 /* ---- records ---- */
 struct question {
@@ -50,7 +50,7 @@ FIBER_TEST(waiting_takes_no_fiber)
         assert_true(fiber_sleep(1));
     assert_true(fiber_sleep(20));
     assert_int_equal(runs, 64); /* the rest waits in line */
-    assert_true(fiber_live() <= FIBERS_AT_MOST);
+    assert_true(fiber_live() <= MAX_FIBERS);
     for (int i = 0; i < MANY / 2; i++)
         cache_lookup_cancel(&questions[i].look);
     while (count_answers() < MANY / 2) {

@@ -20,13 +20,13 @@ static void run(void (*fn)(void *arg), unsigned threads)
 
 /* ---- the gate ----
  * Heavy jobs that stay until they are let go, and what ends meanwhile. */
-enum { MOST_JOBS = 64 };
+enum { MAX_JOBS = 64 };
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool open;
     size_t inside, most_inside, ended;
-    char order[MOST_JOBS + 1]; /* a letter for each job that has begun */
+    char order[MAX_JOBS + 1]; /* a letter for each job that has begun */
     size_t begun;
 } gate = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
@@ -45,7 +45,7 @@ static void gate_set(bool open)
 static void pass_gate(void *arg)
 {
     pthread_mutex_lock(&gate.lock);
-    assert_true(gate.begun < MOST_JOBS);
+    assert_true(gate.begun < MAX_JOBS);
     gate.order[gate.begun++] = *(char *)arg;
     gate.inside++;
     if (gate.inside > gate.most_inside)
@@ -61,7 +61,7 @@ static void pass_gate(void *arg)
 static void note(void *arg)
 {
     pthread_mutex_lock(&gate.lock);
-    assert_true(gate.begun < MOST_JOBS);
+    assert_true(gate.begun < MAX_JOBS);
     gate.order[gate.begun++] = *(char *)arg;
     pthread_mutex_unlock(&gate.lock);
 }

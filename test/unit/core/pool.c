@@ -117,10 +117,10 @@ FIBER_TEST_WITH(unwanted_work_ends_early, 4)
 }
 
 /* ---- parallel ---- */
-enum { PIECES = 5000, MOST_WORKERS = 64 };
+enum { PIECES = 5000, MAX_WORKERS = 64 };
 struct pieces {
     unsigned char done[PIECES];
-    atomic_int inside[MOST_WORKERS];
+    atomic_int inside[MAX_WORKERS];
     atomic_uint workers_seen;
     bool nested;
 };

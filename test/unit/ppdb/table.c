@@ -162,8 +162,8 @@ static uint32_t any(uint32_t below)
 /* Methods of every length around the restart points, with jumps of lines, offsets and documents. */
 TEST(every_offset_of_long_methods)
 {
-    enum { METHODS = 100, MOST = 4000 };
-    static struct point points[METHODS][MOST];
+    enum { METHODS = 100, MAX_POINTS = 4000 };
+    static struct point points[METHODS][MAX_POINTS];
     static size_t counts[METHODS];
     size_t total = 0;
     char name[32];
@@ -173,7 +173,7 @@ TEST(every_offset_of_long_methods)
     }
     for (unsigned m = 0; m < METHODS; m++) {
         uint32_t il_offset = any(10), line = 1 + any(500), document = 1 + any(40);
-        counts[m] = m < 99 ? m : MOST;
+        counts[m] = m < 99 ? m : MAX_POINTS;
         for (size_t i = 0; i < counts[m]; i++) {
             points[m][i] = (struct point){il_offset, document, line};
             il_offset += 1 + any(any(20) ? 12 : 3000);

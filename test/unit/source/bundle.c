@@ -272,7 +272,7 @@ TEST(equal_input_gives_equal_bytes)
 
 TEST(opening_keeps_to_its_budget)
 {
-    enum { FILES = 2000, LEAST = 64 << 10 };
+    enum { FILES = 2000, MIN_MEMORY = 64 << 10 };
     struct sl_bundle_writer *writer = begin();
     struct sl_budget budget;
     struct sl_bundle *bundle;
@@ -288,7 +288,7 @@ TEST(opening_keeps_to_its_budget)
     assert_true(budget.memory == INT64_MAX); /* the bundle outlives it */
     size_t memory = sl_bundle_memory(bundle);
     sl_bundle_close(bundle);
-    for (; memory > LEAST; memory /= 2) {
+    for (; memory > MIN_MEMORY; memory /= 2) {
         sl_budget_init(&budget, file.size);
         sl_budget_limit(&budget, memory / 2, NULL, NULL);
         assert_int_equal(sl_bundle_open(sl_buf_bytes(&file), &budget, &bundle, &error), SL_UNSUPPORTED);

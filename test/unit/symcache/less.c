@@ -61,13 +61,13 @@ static bool is_partial(const struct sl_buf *out)
 
 static void less_work_is_told(const char *format)
 {
-    enum { STEP = 997, MOST = 1 << 24 };
+    enum { STEP = 997, MAX_VALUE = 1 << 24 };
     struct sl_bytes file = fixture_read(format);
     struct sl_buf whole = {0}, out = {0};
     struct sl_error error;
     unsigned refused = 0;
     enum sl_code code;
-    assert_int_equal(convert_with(file, MOST, &whole, &error), SL_OK);
+    assert_int_equal(convert_with(file, MAX_VALUE, &whole, &error), SL_OK);
     assert_false(is_partial(&whole));
     for (int64_t steps = 0, good = 0; good < 8; steps += steps < 64 * STEP ? STEP : steps / 8) {
         code = convert_with(file, steps, &out, &error);

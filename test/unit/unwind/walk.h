@@ -32,7 +32,7 @@ enum {
     RISCV_SP,
     RISCV_S0 = 8,
     RISCV_PC = SL_WALK_RISCV_PC,
-    MOST = 4, /* modules */
+    MAX_MODULES = 4, /* modules */
 };
 
 #define STACK UINT64_C(0x80000000)
@@ -51,11 +51,11 @@ static inline bool covers(const struct sl_walk_symbols *symbols, uint64_t addres
 static struct scene {
     struct sl_arena arena;
     struct sl_walk_target target;
-    struct sl_walk_module modules[MOST];
-    struct sl_cfi cfi[MOST];
-    struct sl_buf caches[MOST], stack;
-    struct some_symbols symbols[MOST];
-    bool has_cfi[MOST], has_symbols[MOST];
+    struct sl_walk_module modules[MAX_MODULES];
+    struct sl_cfi cfi[MAX_MODULES];
+    struct sl_buf caches[MAX_MODULES], stack;
+    struct some_symbols symbols[MAX_MODULES];
+    bool has_cfi[MAX_MODULES], has_symbols[MAX_MODULES];
     size_t module_count, cfi_asked, symbols_asked;
     struct sl_range_map map;
     struct sl_registers registers;
@@ -69,7 +69,7 @@ static inline void begin(enum sl_cpu_family family)
 
 static inline void end(void)
 {
-    for (size_t i = 0; i < MOST; i++)
+    for (size_t i = 0; i < MAX_MODULES; i++)
         sl_buf_free(&scene.caches[i]);
     sl_buf_free(&scene.stack);
     sl_arena_free(&scene.arena);
@@ -118,7 +118,7 @@ static inline void put_zeros(size_t count)
 static inline void start(void)
 {
     struct sl_walk_stack stack = {.address = STACK, .bytes = sl_buf_bytes(&scene.stack)};
-    struct sl_range ranges[MOST];
+    struct sl_range ranges[MAX_MODULES];
     for (size_t i = 0; i < scene.module_count; i++)
         ranges[i] = (struct sl_range){scene.modules[i].base, scene.modules[i].base + scene.modules[i].size - 1, false};
     assert_true(sl_range_map_build(&scene.arena, ranges, scene.module_count, &scene.map));
