@@ -580,9 +580,9 @@ bool sl_json_end(struct sl_json *j)
     return !j->failed;
 }
 
-struct sl_json_place sl_json_place(struct sl_str text, size_t at)
+struct sl_json_position sl_json_position(struct sl_str text, size_t at)
 {
-    struct sl_json_place place = {1, 1};
+    struct sl_json_position place = {1, 1};
     const char *line = text.data, *end = line + (at < text.size ? at : text.size);
     for (const char *newline; line < end && (newline = memchr(line, '\n', (size_t)(end - line))); line = newline + 1)
         place.line++;

@@ -106,7 +106,7 @@ size_t sl_json_unescape(struct sl_str raw, char *out);
 bool sl_json_integer(struct sl_str number, bool *negative, uint64_t *magnitude);
 
 /* Returns line and column of an offset; both count from 1, columns in bytes. */
-struct sl_json_place {
+struct sl_json_position {
     size_t line, column;
 };
-struct sl_json_place sl_json_place(struct sl_str text, size_t at);
+struct sl_json_position sl_json_position(struct sl_str text, size_t at);

@@ -37,7 +37,7 @@ bool sl_fields_fail(struct sl_fields *s, const struct sl_json_path *at, size_t w
     vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
     struct sl_buf text = {0};
-    struct sl_json_place place = sl_json_place(s->json->text, where);
+    struct sl_json_position place = sl_json_position(s->json->text, where);
     add_place(&text, at);
     sl_buf_printf(&text, "%s%s at line %zu column %zu", text.size ? ": " : "", what, place.line, place.column);
     s->problem = sl_buf_keep(&text, s->json->arena).data;

@@ -9,7 +9,7 @@
  *                                                                                        <- r
  *
  * A name is assembled on request; each component that was an identifier is first translated by the source map. Positions are
- * byte offsets into the text; sl_js_places converts them to lines and columns. */
+ * byte offsets into the text; sl_js_line_index converts them to lines and columns. */
 #pragma once
 
 #include "base/buf.h"
@@ -96,19 +96,20 @@ bool sl_js_scope_name(const struct sl_js_scopes *scopes, uint32_t scope, const s
                       struct sl_account *account, struct sl_buf *out);
 
 /* A position: line and column from 0, the column in UTF-16 units; only LF ends a line. */
-struct sl_js_place {
+struct sl_js_position {
     uint32_t line, column;
 };
 
 /* Converts offsets to positions, in any order; each conversion reads a few hundred bytes. */
-struct sl_js_places {
+struct sl_js_line_index {
     struct sl_str text;
-    struct sl_js_place *marks; /* the position of every 256th byte */
+    struct sl_js_position *marks; /* the position of every 256th byte */
     struct sl_account account;
 };
 
 /* `text` is borrowed and below 4 GiB; the marks take a 32nd of its size. False when memory or the budget is exhausted. Call
- * sl_js_places_free() in either case. */
-bool sl_js_places_make(struct sl_js_places *places, struct sl_str text, struct sl_budget *budget);
-struct sl_js_place sl_js_place_find(const struct sl_js_places *places, uint32_t offset); /* at most text.size */
-void sl_js_places_free(struct sl_js_places *places);
+ * sl_js_line_index_free() in either case. */
+bool sl_js_line_index_build(struct sl_js_line_index *places, struct sl_str text, struct sl_budget *budget);
+struct sl_js_position sl_js_line_index_find(const struct sl_js_line_index *places,
+                                            uint32_t offset); /* at most text.size */
+void sl_js_line_index_free(struct sl_js_line_index *places);

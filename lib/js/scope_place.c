@@ -5,21 +5,21 @@
 enum { SPACING = 256 };
 
 /* Moves the position over one byte. A character of four bytes is two UTF-16 units, any other is one. */
-static inline void pass(struct sl_js_place *place, uint8_t c)
+static inline void pass(struct sl_js_position *place, uint8_t c)
 {
     if (c == '\n')
-        *place = (struct sl_js_place){place->line + 1, 0};
+        *place = (struct sl_js_position){place->line + 1, 0};
     else
         place->column += (c & 0xC0) != 0x80 ? 1 + (c >= 0xF0) : 0;
 }
 
-bool sl_js_places_make(struct sl_js_places *places, struct sl_str text, struct sl_budget *budget)
+bool sl_js_line_index_build(struct sl_js_line_index *places, struct sl_str text, struct sl_budget *budget)
 {
-    *places = (struct sl_js_places){.text = text, .account.budget = budget};
+    *places = (struct sl_js_line_index){.text = text, .account.budget = budget};
     places->marks = sl_account_alloc(&places->account, text.size / SPACING + 1, sizeof *places->marks);
     if (!places->marks)
         return false;
-    struct sl_js_place place = {0};
+    struct sl_js_position place = {0};
     for (size_t i = 0; i < text.size; i++) {
         if (i % SPACING == 0)
             places->marks[i / SPACING] = place;
@@ -30,18 +30,18 @@ bool sl_js_places_make(struct sl_js_places *places, struct sl_str text, struct s
     return true;
 }
 
-struct sl_js_place sl_js_place_find(const struct sl_js_places *places, uint32_t offset)
+struct sl_js_position sl_js_line_index_find(const struct sl_js_line_index *places, uint32_t offset)
 {
     size_t end = offset < places->text.size ? offset : places->text.size;
-    struct sl_js_place place = places->marks[end / SPACING];
+    struct sl_js_position place = places->marks[end / SPACING];
     for (size_t i = end / SPACING * SPACING; i < end; i++)
         pass(&place, (uint8_t)places->text.data[i]);
     return place;
 }
 
-void sl_js_places_free(struct sl_js_places *places)
+void sl_js_line_index_free(struct sl_js_line_index *places)
 {
     free(places->marks);
     sl_account_release(&places->account);
-    *places = (struct sl_js_places){0};
+    *places = (struct sl_js_line_index){0};
 }

@@ -254,7 +254,7 @@ static struct sl_str name_at(const struct sl_table_units *units, uint32_t count,
 }
 
 /* Sets the function of the position; `scope` is 1 + its number, or 0. */
-static void set_function(const struct sl_smcache *c, uint64_t scope, struct sl_smcache_place *place)
+static void set_function(const struct sl_smcache *c, uint64_t scope, struct sl_smcache_position *place)
 {
     struct sl_bytes scopes = c->table.sections[SECTION_SCOPES];
     place->kind = SL_JS_FUNCTION_UNKNOWN;
@@ -276,7 +276,7 @@ static uint32_t value_before(struct sl_bytes rows, uint32_t count, uint32_t begi
 }
 
 /* Returns the innermost function at the source position, according to the scopes of the source. */
-static uint32_t function_of_source(const struct sl_smcache *c, const struct sl_smcache_place *place)
+static uint32_t function_of_source(const struct sl_smcache *c, const struct sl_smcache_position *place)
 {
     if (!c->has_source_starts || place->source >= c->source_count)
         return ORIGINAL_UNKNOWN;
@@ -295,7 +295,7 @@ static uint32_t node_word(const struct sl_smcache *c, uint32_t node, unsigned wo
 
 /* Sets the function around the position, whose innermost node is `node` (1 + its number, 0 = none): from the node, else from the
  * source's scopes, else from the script. */
-static void set_original_function(const struct sl_smcache *c, uint32_t node, struct sl_smcache_place *place)
+static void set_original_function(const struct sl_smcache *c, uint32_t node, struct sl_smcache_position *place)
 {
     bool there = node > 0 && node <= c->node_count;
     uint32_t function = there ? node_word(c, node, 0) : ORIGINAL_UNKNOWN;
@@ -320,7 +320,7 @@ static uint32_t node_at(const struct sl_smcache *c, uint64_t key)
     return value_before(c->table.sections[SECTION_BOUNDARIES], c->boundary_count, 0, c->boundary_count, key);
 }
 
-bool sl_smcache_caller(const struct sl_smcache *c, struct sl_smcache_place *place)
+bool sl_smcache_caller(const struct sl_smcache *c, struct sl_smcache_position *place)
 {
     uint32_t call = place->inlined, source = call ? node_word(c, call, 1) : 0, outer = call ? node_word(c, call, 4) : 0;
     if (!source || source > c->source_count || outer >= call) /* inner nodes come after outer ones */
@@ -350,17 +350,17 @@ bool smcache_find(const struct sl_smcache *c, uint32_t line, uint32_t column, st
 
 /* Moves the position from the beginning of its token's range into the range. */
 static __attribute__((noinline)) bool move_in_range(const struct smcache_found *t, uint32_t line, uint32_t column,
-                                                    struct sl_smcache_place *place)
+                                                    struct sl_smcache_position *place)
 {
     return js_move_range(get_line(&t->block, t->index), get_column(&t->block, t->index), line, column, &place->line,
                          &place->column);
 }
 
-bool sl_smcache_lookup(const struct sl_smcache *c, uint32_t line, uint32_t column, struct sl_smcache_place *place)
+bool sl_smcache_lookup(const struct sl_smcache *c, uint32_t line, uint32_t column, struct sl_smcache_position *place)
 {
     uint64_t key = (uint64_t)line << 32 | column;
     struct smcache_found t;
-    *place = (struct sl_smcache_place){.source = 0};
+    *place = (struct sl_smcache_position){.source = 0};
     if (c->ranges ? !find_before(c, key, &t) : !find_token(c, key, &t))
         return false;
     uint64_t source = get_value(&t.block, COLUMN_SOURCE, t.index);

@@ -42,7 +42,7 @@ struct sl_smcache {
 enum sl_code sl_smcache_open(struct sl_bytes bytes, struct sl_smcache *cache, struct sl_error *error);
 
 /* A position in a source. Texts are views of the cache. */
-struct sl_smcache_place {
+struct sl_smcache_position {
     uint32_t source; /* argument of the functions below */
     uint32_t line, column;
     struct sl_str name; /* name of the token; empty = none */
@@ -56,11 +56,12 @@ struct sl_smcache_place {
 /* Finds the original position of a position in the script: that of the last token at or before it on its line. If several tokens
  * are at that place: the first one if the position is exactly theirs, else the last. False when there is no token, or it has no
  * source. */
-bool sl_smcache_lookup(const struct sl_smcache *cache, uint32_t line, uint32_t column, struct sl_smcache_place *place);
+bool sl_smcache_lookup(const struct sl_smcache *cache, uint32_t line, uint32_t column,
+                       struct sl_smcache_position *place);
 
 /* If the position is in an inlined function, changes it to the position of the call in the function around it, without a token
  * name. False for a position that is not inlined. Calls are nested at most 256 deep. */
-bool sl_smcache_caller(const struct sl_smcache *cache, struct sl_smcache_place *place);
+bool sl_smcache_caller(const struct sl_smcache *cache, struct sl_smcache_position *place);
 
 /* Returns the name of a source as written in the map, with the map's source root in front; may be empty. */
 struct sl_str sl_smcache_source(const struct sl_smcache *cache, uint32_t source);

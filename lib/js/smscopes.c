@@ -5,7 +5,7 @@
 
 static uint64_t place_key(const struct script_scopes *s, uint32_t offset)
 {
-    struct sl_js_place place = sl_js_place_find(&s->places, offset);
+    struct sl_js_position place = sl_js_line_index_find(&s->places, offset);
     return (uint64_t)place.line << 32 | place.column;
 }
 
@@ -72,7 +72,7 @@ enum sl_code smcache_read_scopes(struct smcache_writer *w, struct sl_error *erro
     if (code != SL_OK && (code != SL_MALFORMED || sl_budget_exhausted(w->budget)))
         return sl_fail(error, code, "%s", ignored.message);
     s->there = code == SL_OK && s->scopes.count > 0;
-    if (s->there && !sl_js_places_make(&s->places, w->script, w->budget))
+    if (s->there && !sl_js_line_index_build(&s->places, w->script, w->budget))
         return smcache_writer_fail(w, error);
     smcache_rewind_scopes(w);
     return SL_OK;
@@ -80,7 +80,7 @@ enum sl_code smcache_read_scopes(struct smcache_writer *w, struct sl_error *erro
 
 void smcache_free_scopes(struct smcache_writer *w)
 {
-    sl_js_places_free(&w->script_scopes.places);
+    sl_js_line_index_free(&w->script_scopes.places);
     sl_js_scopes_free(&w->script_scopes.scopes);
 }
 
@@ -117,7 +117,7 @@ static bool same_place(const struct smcache_token *a, const struct smcache_token
 static struct sl_str original_name(void *arg, uint32_t at, struct sl_str text)
 {
     const struct js_scope_naming *n = arg;
-    struct sl_js_place place = sl_js_place_find(&n->w->script_scopes.places, at);
+    struct sl_js_position place = sl_js_line_index_find(&n->w->script_scopes.places, at);
     struct smcache_token t, before;
     if (!smcache_find(&n->cache, place.line, place.column, &t) || (uint64_t)t.column + 1 < place.column)
         return text;
@@ -133,8 +133,9 @@ static struct sl_str original_name(void *arg, uint32_t at, struct sl_str text)
  * functions this way. Empty if there is none. */
 static struct sl_str closing_name(const struct js_scope_naming *n, const struct sl_js_scope *scope)
 {
-    const struct sl_js_places *places = &n->w->script_scopes.places;
-    struct sl_js_place last = sl_js_place_find(places, scope->end - 1), behind = sl_js_place_find(places, scope->end);
+    const struct sl_js_line_index *places = &n->w->script_scopes.places;
+    struct sl_js_position last = sl_js_line_index_find(places, scope->end - 1),
+                          behind = sl_js_line_index_find(places, scope->end);
     struct smcache_token t, next;
     if (!smcache_find(&n->cache, last.line, last.column, &t) || t.column != last.column || !t.name.size)
         return (struct sl_str){NULL, 0};

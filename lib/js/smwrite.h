@@ -38,7 +38,7 @@ struct scope_walk {
 struct script_scopes {
     bool there;
     struct sl_js_scopes scopes;
-    struct sl_js_places places;
+    struct sl_js_line_index places;
     struct scope_walk tokens, ranges; /* `tokens` visits the tokens; `ranges` runs ahead of it through ranges */
 };
 

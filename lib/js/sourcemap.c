@@ -350,7 +350,7 @@ enum sl_code sl_sourcemap_read(struct sl_str text, struct sl_arena *arena, struc
     if (!read_map(&r) || !sl_json_end(&r.j)) {
         if (sl_json_code(&r.j) == SL_BUSY)
             return sl_budget_fail(arena->budget, error);
-        struct sl_json_place place = sl_json_place(text, r.j.at);
+        struct sl_json_position place = sl_json_position(text, r.j.at);
         return sl_fail(error, SL_MALFORMED, "source map: %s at line %zu, column %zu", r.j.problem, place.line,
                        place.column);
     }

@@ -16,7 +16,7 @@ static bool open_sections(struct sl_ppdb_table *t, const uint8_t *h)
         (uint64_t)t->source_count * SOURCE_SIZE,
         sl_table_u32(h + AT_LINKS_SIZE),
     };
-    return sl_table_place(&t->table, sizes, SECTION_ID_END - 1) &&
+    return sl_table_locate_sections(&t->table, sizes, SECTION_ID_END - 1) &&
            sl_table_strings(sections[SECTION_GROUPS], sections[SECTION_NAMES], t->document_count, &t->names) &&
            sl_ppdb_links_open(sections[SECTION_LINKS], &t->links);
 }

@@ -52,7 +52,7 @@ enum sl_code sl_table_open(struct sl_bytes bytes, const struct sl_table_format *
     return SL_OK;
 }
 
-bool sl_table_place(struct sl_table *t, const uint64_t *sizes, size_t count)
+bool sl_table_locate_sections(struct sl_table *t, const uint64_t *sizes, size_t count)
 {
     struct sl_reader r = sl_reader(t->bytes, false);
     sl_reader_skip(&r, t->head_size);

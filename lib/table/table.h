@@ -94,7 +94,7 @@ enum sl_code sl_table_open(struct sl_bytes bytes, const struct sl_table_format *
 uint64_t sl_table_head_hash(const struct sl_table_format *format, const uint8_t *head, size_t size);
 
 /* For formats without section table: sizes[i] is the size of section i + 1. False unless the sections fill the file exactly. */
-bool sl_table_place(struct sl_table *table, const uint64_t *sizes, size_t count);
+bool sl_table_locate_sections(struct sl_table *table, const uint64_t *sizes, size_t count);
 
 /* True if the hash of the contents is right; for formats with at_content_hash. Reads the whole file. */
 bool sl_table_intact(const struct sl_table *table);

@@ -7,7 +7,7 @@ const struct json_failure json_no_memory = {503, "not enough memory for this req
 /* The failure of a reader: its status, and "<reason> at line L column C". */
 static struct json_failure json_failure(const struct sl_json *j)
 {
-    struct sl_json_place place = sl_json_place(j->text, j->at);
+    struct sl_json_position place = sl_json_position(j->text, j->at);
     struct sl_buf text = {0};
     if (j->busy && j->arena->over_limit)
         return (struct json_failure){413, "the request takes too much memory for its size"};

@@ -13,7 +13,7 @@ static void walk_map(struct config_key_walk *w, const struct value *map);
 
 static void warn_unknown(struct config_key_walk *w, struct sl_str key)
 {
-    struct value at = yaml_key_place(key);
+    struct value at = yaml_key_position(key);
     struct sl_str near = key_nearest(path_pattern(&w->path));
     value_problem(w->problems, &at, true, path_shown(&w->path), "unknown key%s" SL_STR_FMT "%s",
                   near.size ? ", did you mean " : "", SL_STR_ARG(near), near.size ? "?" : "");
@@ -23,7 +23,7 @@ static void warn_unknown(struct config_key_walk *w, struct sl_str key)
 static void warn_no_effect(struct config_key_walk *w, struct sl_str key, const struct value *value)
 {
     const char *what = key_no_effect(path_pattern(&w->path));
-    struct value at = yaml_key_place(key);
+    struct value at = yaml_key_position(key);
     if (what && value->type != VALUE_NULL && !(value->type == VALUE_BOOL && !value->boolean))
         value_problem(w->problems, &at, true, path_shown(&w->path), "%s", what);
 }
@@ -43,7 +43,7 @@ static void walk_group(struct config_key_walk *w, const struct value *value)
 static void walk_elements(struct config_key_walk *w, const struct value *list)
 {
     for (size_t i = 0; list->type == VALUE_LIST && i < list->count; i++) {
-        struct path_place up = path_index(&w->path, i);
+        struct path_mark up = path_index(&w->path, i);
         if (list->items[i].type == VALUE_MAP)
             walk_map(w, &list->items[i]);
         path_up(&w->path, up);
@@ -64,7 +64,7 @@ static bool is_secret_file(struct sl_str pattern)
 static void walk_map(struct config_key_walk *w, const struct value *map)
 {
     for (size_t i = 0; i < map->count && !config_enough(w->problems); i++) {
-        struct path_place up = path_key(&w->path, map->keys[i]);
+        struct path_mark up = path_key(&w->path, map->keys[i]);
         const struct config_key *row;
         warn_no_effect(w, map->keys[i], &map->items[i]);
         switch (key_classify(path_pattern(&w->path), &row)) {

@@ -262,7 +262,7 @@ void config_note_override(struct config *config, const char *key, bool environme
 
 /* ---- problems as text ---- */
 
-struct value config_place(const struct config *config, const char *key)
+struct value config_position(const struct config *config, const char *key)
 {
     struct value at = {0};
     size_t size = strlen(key);

@@ -348,7 +348,7 @@ void config_hide(const struct config *config);
 void config_note_override(struct config *config, const char *key, bool environment);
 
 /* Position of the key's value in the file, for value_problem; line 0 if the file does not set it. */
-struct value config_place(const struct config *config, const char *key);
+struct value config_position(const struct config *config, const char *key);
 
 /* Appends "<file>:<line>:<column>: error: <path>: <what>\n" for each (or warning, info), at most 20 errors and 20 warnings,
  * then the number of further ones. Leaves out unknown parts (position, path); escapes control bytes. */

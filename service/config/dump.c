@@ -192,7 +192,7 @@ static void flow_value(struct config_dump *d, const struct value *value)
     const char *comma = "";
     sl_buf_u8(d->out, map ? '{' : '[');
     for (size_t i = 0; i < value->count; i++) {
-        struct path_place up = map ? path_key(&d->path, value->keys[i]) : path_index(&d->path, i);
+        struct path_mark up = map ? path_key(&d->path, value->keys[i]) : path_index(&d->path, i);
         if (!map || shown(d)) {
             sl_buf_cstr(d->out, comma);
             comma = ", ";
@@ -211,7 +211,7 @@ static void source(struct config_dump *d, const struct value *source)
 {
     const char *dash = "  - ";
     for (size_t i = 0; i < source->count; i++) {
-        struct path_place up = path_key(&d->path, source->keys[i]);
+        struct path_mark up = path_key(&d->path, source->keys[i]);
         if (shown(d)) {
             sl_buf_cstr(d->out, dash);
             sl_buf_str(d->out, source->keys[i]);
@@ -230,9 +230,9 @@ static void sources(struct config_dump *d, const struct config_key *key)
     bool some = list && list->type == VALUE_LIST && list->count;
     sl_buf_cstr(d->out, some ? "sources:" : "sources: []");
     origin(d, key);
-    struct path_place up = path_key(&d->path, SL_STR("sources"));
+    struct path_mark up = path_key(&d->path, SL_STR("sources"));
     for (size_t i = 0; some && i < list->count; i++) {
-        struct path_place item = path_index(&d->path, i);
+        struct path_mark item = path_index(&d->path, i);
         source(d, &list->items[i]);
         path_up(&d->path, item);
     }

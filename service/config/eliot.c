@@ -16,7 +16,7 @@ static const char *eliot_value(const char *name)
 /* True if the file does not set the key; then records that the environment sets it. */
 static bool is_silent(struct config *config, const char *path)
 {
-    bool silent = !config_place(config, path).line;
+    bool silent = !config_position(config, path).line;
     if (silent)
         config_note_override(config, path, true);
     return silent;

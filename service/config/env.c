@@ -197,7 +197,7 @@ static void walk_member(struct resolver *r, struct value *map, size_t index, boo
 {
     const struct config_key *row;
     struct sl_str named;
-    struct path_place up = path_key(&r->path, map->keys[index]);
+    struct path_mark up = path_key(&r->path, map->keys[index]);
     size_t errors = r->problems->errors;
     env_walk(r, &map->items[index], secret || key_classify(path_pattern(&r->path), &row) == KEY_SECRET);
     if (names_secret_file(r, map->keys[index], &named))
@@ -211,7 +211,7 @@ static void env_walk(struct resolver *r, struct value *value, bool secret)
         return;
     if (value->type == VALUE_LIST) {
         for (size_t i = 0; i < value->count; i++) {
-            struct path_place up = path_index(&r->path, i);
+            struct path_mark up = path_index(&r->path, i);
             env_walk(r, &value->items[i], secret);
             path_up(&r->path, up);
         }

@@ -25,14 +25,14 @@ static inline bool config_enough(const struct value_problems *problems)
 struct config_path {
     struct sl_buf shown, pattern;
 };
-struct path_place {
+struct path_mark {
     size_t shown, pattern;
 };
 
 /* Descends one step; returns the place for path_up. */
-struct path_place path_key(struct config_path *path, struct sl_str key);
-struct path_place path_index(struct config_path *path, size_t index);
-void path_up(struct config_path *path, struct path_place place);
+struct path_mark path_key(struct config_path *path, struct sl_str key);
+struct path_mark path_index(struct config_path *path, size_t index);
+void path_up(struct config_path *path, struct path_mark place);
 const char *path_shown(struct config_path *path); /* NUL-terminated; valid until the next step */
 struct sl_str path_pattern(const struct config_path *path);
 void path_free(struct config_path *path);
@@ -40,7 +40,7 @@ void path_free(struct config_path *path);
 /* ---- yaml.c ---- */
 
 /* The position of a key of a map of yaml_read, as a value for value_problem. */
-struct value yaml_key_place(struct sl_str key);
+struct value yaml_key_position(struct sl_str key);
 
 /* ---- scalar.c ---- */
 

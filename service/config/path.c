@@ -1,8 +1,8 @@
 #include "config/impl.h"
 
-static struct path_place here(const struct config_path *path)
+static struct path_mark here(const struct config_path *path)
 {
-    return (struct path_place){path->shown.size, path->pattern.size};
+    return (struct path_mark){path->shown.size, path->pattern.size};
 }
 
 static void config_path_show(struct sl_buf *text, struct sl_str key)
@@ -25,23 +25,23 @@ static void match(struct sl_buf *text, struct sl_str key)
         sl_buf_u8(text, NOT_IN_TABLES);
 }
 
-struct path_place path_key(struct config_path *path, struct sl_str key)
+struct path_mark path_key(struct config_path *path, struct sl_str key)
 {
-    struct path_place place = here(path);
+    struct path_mark place = here(path);
     config_path_show(&path->shown, key);
     match(&path->pattern, key);
     return place;
 }
 
-struct path_place path_index(struct config_path *path, size_t index)
+struct path_mark path_index(struct config_path *path, size_t index)
 {
-    struct path_place place = here(path);
+    struct path_mark place = here(path);
     sl_buf_printf(&path->shown, "[%zu]", index);
     sl_buf_cstr(&path->pattern, "[]");
     return place;
 }
 
-void path_up(struct config_path *path, struct path_place place)
+void path_up(struct config_path *path, struct path_mark place)
 {
     path->shown.size = place.shown;
     path->pattern.size = place.pattern;

@@ -34,7 +34,7 @@ static void place_at(struct value *value, yaml_mark_t mark)
     value->column = (uint32_t)mark.column + 1;
 }
 
-struct value yaml_key_place(struct sl_str key)
+struct value yaml_key_position(struct sl_str key)
 {
     struct key_place place;
     memcpy(&place, key.data - sizeof place, sizeof place);
@@ -200,7 +200,7 @@ static bool build_list(struct yaml_builder *b, struct value *out, unsigned depth
     while (yaml_next(b) && b->event.type != YAML_SEQUENCE_END_EVENT) {
         if (!yaml_grow(b, &items))
             return false;
-        struct path_place up = path_index(&b->path, items.count);
+        struct path_mark up = path_index(&b->path, items.count);
         if (!yaml_build(b, &items.values[items.count], depth + 1))
             return false;
         path_up(&b->path, up);
@@ -250,13 +250,13 @@ static bool build_member(struct yaml_builder *b, struct map_builder *map, unsign
     bool merge, fresh;
     if (!take_key(b, &key, &merge) || !yaml_grow(b, &map->items))
         return false;
-    struct path_place up = path_key(&b->path, key);
+    struct path_mark up = path_key(&b->path, key);
     void **slot = sl_map_slot(&map->seen, key, &fresh);
     if (!slot)
         return out_of_memory(b);
     *slot = map;
     if (!fresh) {
-        struct value at = yaml_key_place(key);
+        struct value at = yaml_key_position(key);
         value_problem(b->problems, &at, false, path_shown(&b->path), "the key occurs twice");
         if (config_enough(b->problems))
             return false;

@@ -66,7 +66,7 @@ extern const struct cache_kind kind_auxdifs; /* UUID maps and BCSymbolMaps; noth
 extern const struct cache_kind kind_il2cpp;  /* line mappings; nothing loaded */
 
 /* The address of an ELF file that can only be loaded there. */
-struct fixed_place {
+struct fixed_load_address {
     bool is_fixed;
     uint64_t address;
 };
@@ -74,7 +74,7 @@ struct fixed_place {
 struct object_meta {
     struct sl_features features;
     struct sl_features embedded; /* of the Portable PDB inside a PE file; all false if there is none */
-    struct fixed_place place;
+    struct fixed_load_address place;
 };
 
 /* Calls cache_get for the request's file. */

@@ -26,7 +26,7 @@ struct candidate_file { /* one candidate file */
     enum sl_code code;
     struct sl_error error;
     struct sl_features features;
-    struct fixed_place place;
+    struct fixed_load_address place;
     bool skipped; /* an unusable pointer */
     bool renewed; /* not found; looked up again if that was long ago */
     struct candidate *candidate;
@@ -109,7 +109,7 @@ struct search_cache_value {
     enum sl_code code;
     const struct sl_error *error; /* NULL if there is none */
     struct sl_features features;
-    struct fixed_place place;
+    struct fixed_load_address place;
     struct candidate_list candidates;
 };
 

@@ -2,7 +2,7 @@
  * its names and lines. */
 #include "search/impl.h"
 
-uint64_t symbol_table_base(const struct fixed_place *place, uint64_t image_address)
+uint64_t symbol_table_base(const struct fixed_load_address *place, uint64_t image_address)
 {
     /* segments added before it are small; a larger distance means that the addresses are unrelated */
     enum { MAX_DISTANCE = 1 << 20 };

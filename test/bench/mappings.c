@@ -19,7 +19,7 @@ static void must(bool good, const char *what)
 
 static void print_place(const struct sl_smcache *cache, uint32_t line, uint32_t column)
 {
-    struct sl_smcache_place place;
+    struct sl_smcache_position place;
     if (sl_smcache_lookup(cache, line, column, &place))
         printf("%u %u %u %u " SL_STR_FMT "\n", line, column, place.line, place.column, SL_STR_ARG(place.name));
 }

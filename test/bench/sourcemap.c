@@ -100,7 +100,7 @@ static double look_up(const struct sl_smcache *cache, const struct position *pos
 {
     double best = 1e9;
     for (int round = 0; round < ROUNDS; round++) {
-        struct sl_smcache_place place;
+        struct sl_smcache_position place;
         double start = cpu_seconds();
         *found = 0;
         for (size_t i = 0; i < LOOK_UPS; i++)

@@ -77,7 +77,7 @@ static struct sl_str js_joined_path(struct js_resolving *s, const struct js_modu
 }
 
 static struct sl_str function_name(struct js_resolving *s, const struct js_frame *raw,
-                                   const struct sl_smcache_place *place)
+                                   const struct sl_smcache_position *place)
 {
     struct sl_js_function_clues clues = {.scope = place->function,
                                          .kind = place->kind,
@@ -92,7 +92,7 @@ static struct sl_str function_name(struct js_resolving *s, const struct js_frame
 }
 
 static void js_set_place(struct js_resolving *s, const struct js_module *module, const struct js_frame *raw,
-                         struct js_frame *frame, const struct sl_smcache_place *place)
+                         struct js_frame *frame, const struct sl_smcache_position *place)
 {
     struct sl_str source = sl_smcache_source(module->item->loaded, place->source);
     frame->function = function_name(s, raw, place);
@@ -108,7 +108,7 @@ static void js_set_place(struct js_resolving *s, const struct js_module *module,
 }
 
 static void js_set_source(struct js_resolving *s, const struct js_module *module, const struct js_frame *raw,
-                          struct js_frame *frame, const struct sl_smcache_place *place)
+                          struct js_frame *frame, const struct sl_smcache_position *place)
 {
     const struct sl_smcache *table = module->item->loaded;
     if (sl_smcache_text(table, place->source).data) {
@@ -139,7 +139,7 @@ static bool js_set_origin(struct js_resolving *s, const struct js_module *module
 static bool map_frame(struct js_resolving *s, const struct js_module *module, const struct js_frame *raw,
                       struct js_entry *entry)
 {
-    struct sl_smcache_place place;
+    struct sl_smcache_position place;
     uint64_t column = raw->column.value ? raw->column.value - 1 : 0;
     if (!sl_smcache_lookup(module->item->loaded, (uint32_t)(raw->line.value - 1), (uint32_t)column, &place))
         return false;

@@ -210,7 +210,7 @@ static void add_dotnet(struct trace_walk *walk, struct native_result_frame frame
 /* Address of the frame relative to its module; false if it lies outside. Position-independent files are linked at 0. */
 static bool relative_address(const struct native_frame *sent, const struct native_module *module, uint64_t *relative)
 {
-    const struct fixed_place *place = &module->found->lookup.place;
+    const struct fixed_load_address *place = &module->found->lookup.place;
     *relative = sent->relative;
     return !sent->of_file || !place->is_fixed || !__builtin_sub_overflow(*relative, place->address, relative);
 }

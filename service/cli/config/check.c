@@ -35,7 +35,7 @@ static const char *shown_path(const struct checked *file)
 
 static void check_symbols(struct checked *file)
 {
-    struct value at = config_place(file->config, "symbols");
+    struct value at = config_position(file->config, "symbols");
     struct sl_error error;
     file->symbols = (struct locator_source_list){.arena = &file->arena, .network = true};
     for (size_t i = 0; i < file->config->symbol_count; i++)

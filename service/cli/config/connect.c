@@ -48,7 +48,7 @@ static struct connect_check *add_check(struct connect_checks *all, const struct 
     }
     struct connect_check *q = &all->items[all->count++];
     *q = (struct connect_check){.key = connect_text(&all->arena, sl_str(key)),
-                                .at = config_place(target->config, key),
+                                .at = config_position(target->config, key),
                                 .where = connect_text(&all->arena, where),
                                 .target = target};
     return q;

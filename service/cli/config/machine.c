@@ -75,7 +75,7 @@ static int try_file(const char *path)
 static void report_unwritable(const struct config *config, const char *key, const char *path, int reason,
                               struct value_problems *problems)
 {
-    struct value at = config_place(config, key);
+    struct value at = config_position(config, key);
     if (reason)
         value_problem(problems, &at, false, key, "cannot write to %s: %s", path, strerror(reason));
 }
@@ -105,7 +105,7 @@ static void check_certificate(const struct config *config, struct value_problems
     struct tls_files files = {config->https.certificate_path, config->https.key_path, config->https.client_ca_path};
     struct tls_context *context;
     struct sl_error error;
-    struct value at = config_place(config, key);
+    struct value at = config_position(config, key);
     if (!files.certificate || !files.key)
         return;
     if (tls_context_server(&files, &context, &error) != SL_OK) {
@@ -144,7 +144,7 @@ static void check_sources(const struct config *config, struct value_problems *pr
             check_readable(value_get(&config->source_list->items[i], "path"), key, config->sources[i].path, true,
                            problems);
     }
-    struct value roots = config_place(config, "file_ptr.roots");
+    struct value roots = config_position(config, "file_ptr.roots");
     for (size_t i = 0; i < config->file_ptr_root_count; i++)
         check_readable(&roots, "file_ptr.roots", config->file_ptr_roots[i], false, problems);
 }
@@ -152,7 +152,7 @@ static void check_sources(const struct config *config, struct value_problems *pr
 static void report_store_error(const struct config *config, const char *key, const struct sl_error *error,
                                struct value_problems *problems)
 {
-    struct value at = config_place(config, key);
+    struct value at = config_position(config, key);
     value_problem(problems, &at, false, key, "%s", error->message);
 }
 
@@ -198,7 +198,7 @@ void config_check_machine(const struct config *config, struct value_problems *pr
     if (config->access_file)
         report_unwritable(config, "logging.access_file", config->access_file, try_file(config->access_file), problems);
     check_certificate(config, problems);
-    struct value dsn = config_place(config, "sentry_dsn");
+    struct value dsn = config_position(config, "sentry_dsn");
     if (secret_present(config->sentry_dsn) && !errors_dsn_valid(secret_open(config->sentry_dsn)))
         value_problem(problems, &dsn, false, "sentry_dsn", "not a DSN (example: https://key@sentry.io/1)");
     check_sources(config, problems);

@@ -199,7 +199,7 @@ static int dump_mapping_read_file(struct path_mapping *m, const char *path, stru
     value_from_json(&m->arena, &j, file);
     if (sl_json_end(&j))
         return file->type == VALUE_MAP ? 0 : report_error(1, "the mapping file is not a JSON object", "");
-    struct sl_json_place place = sl_json_place(text, j.at);
+    struct sl_json_position place = sl_json_position(text, j.at);
     snprintf(problem, sizeof problem, "%s at line %zu column %zu", j.problem, place.line, place.column);
     return report_error(1, "the mapping file is not a JSON object", problem);
 }

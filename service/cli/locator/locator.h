@@ -82,7 +82,7 @@ extern const enum layout_type any_layouts[ANY_LAYOUTS];
  * that does not. For a check of the arguments before any work. */
 int source_paths_check(const char *const *paths, size_t count);
 /* The part of [LAYOUT:]PATH after the layout; the whole text when there is none. */
-const char *source_place(const char *text);
+const char *source_path_without_layout(const char *text);
 /* Adds a source. Directories are made absolute, since cache keys contain them. False when out of memory. */
 bool source_list_add(struct locator_source_list *list, const struct source *source);
 /* Adds the sources of [LAYOUT:]PATH, [LAYOUT:]URL, srv*.. or @preset. SL_MALFORMED for an unknown preset, SL_INTERNAL. */

@@ -193,7 +193,7 @@ static const char *read_layout(const char *text, enum layout_type *layout, bool 
     return *any && !is_auto ? text : text + word + 1;
 }
 
-const char *source_place(const char *text)
+const char *source_path_without_layout(const char *text)
 {
     enum layout_type layout;
     bool any;
@@ -203,14 +203,14 @@ const char *source_place(const char *text)
 /* Whether a symbol path is a directory or file, and not a server. */
 static bool is_path(const char *text)
 {
-    return *text != '@' && strncasecmp(text, "srv*", 4) != 0 && !is_url(source_place(text));
+    return *text != '@' && strncasecmp(text, "srv*", 4) != 0 && !is_url(source_path_without_layout(text));
 }
 
 int source_paths_check(const char *const *paths, size_t count)
 {
     char message[4200];
     for (size_t i = 0; i < count; i++) {
-        const char *place = source_place(paths[i]);
+        const char *place = source_path_without_layout(paths[i]);
         if (!is_path(paths[i]) || !*place || access(place, F_OK) == 0)
             continue;
         snprintf(message, sizeof message, "%.4000s: %s", place,

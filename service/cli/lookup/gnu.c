@@ -163,7 +163,7 @@ static uint32_t section_at(const struct gnu_tables *t, uint64_t address)
     return 0;
 }
 
-static void add_callers(struct gnu_tables *t, const struct written_place *place, struct gnu_answer *answer)
+static void add_callers(struct gnu_tables *t, const struct written_location *place, struct gnu_answer *answer)
 {
     const struct written_function *f = place->function;
     for (; f && f->entry->is_inlined && f->entry->parent != SL_DWARF_NONE && answer->count < MAX_CHAIN;) {
@@ -178,7 +178,7 @@ static void add_callers(struct gnu_tables *t, const struct written_place *place,
 
 bool gnu_look_up(struct gnu_tables *t, uint64_t address, bool inlines, struct gnu_answer *answer)
 {
-    struct written_place place;
+    struct written_location place;
     struct gnu_element *e = &answer->elements[0];
     uint32_t section = section_at(t, address);
     answer->count = 0;

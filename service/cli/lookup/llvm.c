@@ -149,7 +149,7 @@ static void take_details(struct lookup *l, struct lookup_module *m, uint64_t add
                          struct element *e)
 {
     struct written *w = written_get(m);
-    struct written_place place;
+    struct written_location place;
     const struct sl_dwarf_function *links[2] = {NULL, NULL}; /* the next inner link, and link `index` */
     size_t length = 0;
     if (!w)

@@ -309,26 +309,26 @@ static bool index_units(struct written *w)
     return ok;
 }
 
-static bool search_unit(struct written *w, uint32_t number, uint64_t address, struct written_place *place)
+static bool search_unit(struct written *w, uint32_t number, uint64_t address, struct written_location *place)
 {
     struct written_unit *u = written_unit_read(w, number);
     if (!u || u->is_bad)
         return false;
-    *place = (struct written_place){u, row_at(u, address), written_function_at(u, address)};
+    *place = (struct written_location){u, row_at(u, address), written_function_at(u, address)};
     return place->row || place->function;
 }
 
 /* Lines and functions of a unit may lie outside of its ranges: GNU addr2line finds them in units it has read before. */
-static bool find_in_read_units(struct written *w, uint64_t address, struct written_place *place)
+static bool find_in_read_units(struct written *w, uint64_t address, struct written_location *place)
 {
     for (size_t i = 0; i < w->read_count; i++)
         if (search_unit(w, w->read[i], address, place))
             return true;
-    *place = (struct written_place){NULL, NULL, NULL};
+    *place = (struct written_location){NULL, NULL, NULL};
     return false;
 }
 
-bool written_find(struct written *w, uint64_t address, struct written_place *place)
+bool written_find(struct written *w, uint64_t address, struct written_location *place)
 {
     uint32_t next = 0;
     while (w->listing && !w->failed) {

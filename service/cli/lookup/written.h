@@ -69,7 +69,7 @@ struct written {
     bool failed; /* memory or the file's budget ran out */
 };
 
-struct written_place {
+struct written_location {
     struct written_unit *unit;
     const struct written_row *row;     /* NULL: none */
     struct written_function *function; /* NULL: none */
@@ -81,7 +81,7 @@ struct written *written_get(struct lookup_module *m);
 void written_free(struct written *w);
 
 /* Finds the first unit, in file order, with a row or function at an address of the file. False when there is none. */
-bool written_find(struct written *w, uint64_t address, struct written_place *place);
+bool written_find(struct written *w, uint64_t address, struct written_location *place);
 
 /* Reads unit `number` of .debug_info; NULL when memory or the budget ran out. */
 struct written_unit *written_unit_read(struct written *w, uint32_t number);

@@ -106,18 +106,18 @@ bool symbolicate_takes_addresses(const struct options *o)
            strcmp(option_value(o, "type", ""), "addresses") == 0;
 }
 
-const char *const *symbolicate_places(const struct options *o, size_t *count)
+const char *const *symbolicate_symbol_paths(const struct options *o, size_t *count)
 {
     bool any = o->argument_count > 1 && !symbolicate_takes_addresses(o);
     *count = any ? o->argument_count - 1 : 0;
     return any ? (const char *const *)o->arguments + 1 : NULL;
 }
 
-int symbolicate_check_places(const struct options *o)
+int symbolicate_check_symbol_paths(const struct options *o)
 {
     size_t count, more;
     const char *const *symbols = option_values(o, "symbols", &count);
-    const char *const *places = symbolicate_places(o, &more);
+    const char *const *places = symbolicate_symbol_paths(o, &more);
     int status = source_paths_check(symbols, count);
     return status ? status : source_paths_check(places, more);
 }
@@ -181,7 +181,7 @@ static enum sl_code open_places(const struct options *o, const struct sentry_pro
 {
     struct sl_buf path = {0};
     size_t count;
-    const char *const *places = symbolicate_places(o, &count);
+    const char *const *places = symbolicate_symbol_paths(o, &count);
     for (size_t i = 0; i < count; i++) {
         sl_buf_cstr(&path, places[i]);
         sl_buf_u8(&path, ';');
@@ -434,7 +434,7 @@ int remote_symbolicate(const struct options *o, const char *path, struct sl_str 
     const char *url = option_value(o, "server", "");
     struct remote_run run = {.url = url, .url_size = strlen(url), .path = path, .answer = answer};
     size_t places;
-    symbolicate_places(o, &places);
+    symbolicate_symbol_paths(o, &places);
     if (option_given(o, "symbols") || places)
         return options_wrong(o, "--symbols cannot be combined with --server: the service uses its own sources");
     if (!server_may_connect(o))

@@ -370,11 +370,11 @@ static int list_places(struct request_run *run)
 {
     size_t count, more;
     const char *const *symbols = option_values(run->o, "symbols", &count);
-    const char *const *behind = symbolicate_places(run->o, &more);
+    const char *const *behind = symbolicate_symbol_paths(run->o, &more);
     if (!(run->places = calloc(count + more + 1, sizeof *run->places)))
         return report_no_memory();
     for (size_t i = 0; i < count + more; i++) {
-        const char *place = source_place(i < count ? symbols[i] : behind[i - count]);
+        const char *place = source_path_without_layout(i < count ? symbols[i] : behind[i - count]);
         if (access(place, F_OK) == 0)
             run->places[run->place_count++] = place;
     }

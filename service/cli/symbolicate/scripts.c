@@ -270,7 +270,7 @@ static struct sl_str escaped(struct scripts *s, const struct sl_js_stack_frame *
 /* Replaces the frame's position by the original one. `caller`: the name of the token at the call site in the calling frame. False when
  * out of memory. */
 static bool put_original_place(struct scripts *s, const struct symbolicate_script *script,
-                               const struct sl_smcache_place *place, struct sl_str caller,
+                               const struct sl_smcache_position *place, struct sl_str caller,
                                struct stack_frame *stack_frame)
 {
     struct sl_js_stack_frame *frame = &stack_frame->text;
@@ -320,7 +320,7 @@ static void make_inlined(struct stack_frame *frame)
 
 /* Writes the place into the line's frame. Where calls were inlined there, adds a frame for each caller, if the line can be repeated.
  * False when out of memory. */
-static bool put_places(struct scripts *s, const struct symbolicate_script *script, struct sl_smcache_place place,
+static bool put_places(struct scripts *s, const struct symbolicate_script *script, struct sl_smcache_position place,
                        struct sl_str caller, struct stack_line *line)
 {
     const struct stack_frame as_it_was = line->frame;
@@ -332,7 +332,7 @@ static bool put_places(struct scripts *s, const struct symbolicate_script *scrip
         frame->text.function = none;
         return put_original_place(s, script, &place, none, frame);
     }
-    for (struct sl_smcache_place outer = place; sl_smcache_caller(&script->cache, &outer); place = outer) {
+    for (struct sl_smcache_position outer = place; sl_smcache_caller(&script->cache, &outer); place = outer) {
         make_inlined(frame);
         frame->caller = SL_ARENA_NEW(&s->texts, struct stack_frame);
         if (!put_original_place(s, script, &place, none, frame) || !frame->caller)
@@ -350,7 +350,7 @@ static bool map_frame(struct scripts *s, struct stack_line *line, struct sl_str 
     const struct sl_js_stack_frame *frame = &line->frame.text;
     struct sl_str url = plain_url(s, frame->url), before = *caller;
     const struct symbolicate_script *script = url.data ? find_script(s, url) : NULL;
-    struct sl_smcache_place place;
+    struct sl_smcache_position place;
     *caller = (struct sl_str){NULL, 0};
     if (!script)
         return false;

@@ -101,9 +101,9 @@ static int run_scripts(const struct options *o, const struct sl_str *stack)
     if (!places)
         return report_no_memory();
     for (size_t i = 0; i < symbol_count; i++)
-        places[count++] = source_place(symbols[i]);
+        places[count++] = source_path_without_layout(symbols[i]);
     for (size_t i = 1; i <= more; i++)
-        places[count++] = source_place(o->arguments[i]);
+        places[count++] = source_path_without_layout(o->arguments[i]);
     struct missing_report missing;
     missing_init(&missing, &missing_maps);
     int status = symbolicate_scripts(path, stack, places, count, option_value(o, "output", NULL), &missing);
@@ -288,7 +288,7 @@ static int symbolicate_run(const struct options *o)
             "--type: '%s' is not one of minidump, apple, trace, jsstack, request, event, mozilla, profile, "
             "addresses",
             type);
-    int status = symbolicate_check_places(o);
+    int status = symbolicate_check_symbol_paths(o);
     if (status)
         return status;
     if (symbolicate_takes_addresses(o))

@@ -172,10 +172,10 @@ bool symbolicate_as_symbolicli(void);
 bool symbolicate_takes_addresses(const struct options *o);
 
 /* The arguments after the input: symbol paths. */
-const char *const *symbolicate_places(const struct options *o, size_t *count);
+const char *const *symbolicate_symbol_paths(const struct options *o, size_t *count);
 
 /* Checks that these paths and those of --symbols exist: 0, or 2 after a report. */
-int symbolicate_check_places(const struct options *o);
+int symbolicate_check_symbol_paths(const struct options *o);
 
 /* Files of this machine that a crash or a profile names; allocated in the arena. */
 struct local_files {

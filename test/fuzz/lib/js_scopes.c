@@ -11,8 +11,8 @@ static void must(bool good)
 
 static struct sl_str original(void *arg, uint32_t at, struct sl_str text)
 {
-    const struct sl_js_places *places = arg;
-    struct sl_js_place place = sl_js_place_find(places, at);
+    const struct sl_js_line_index *places = arg;
+    struct sl_js_position place = sl_js_line_index_find(places, at);
     must(place.line <= at && place.column <= 2 * at);
     return at % 2 ? text : SL_STR("original");
 }
@@ -32,14 +32,14 @@ static void nests(const struct sl_js_scopes *scopes, uint32_t i)
 static uint32_t read_scopes(struct sl_str text, bool partial, bool compat)
 {
     struct sl_js_scopes scopes;
-    struct sl_js_places places;
+    struct sl_js_line_index places;
     struct sl_budget budget;
     struct sl_buf name = {0};
     sl_budget_init(&budget, text.size);
     struct sl_account account = {.budget = &budget};
     enum sl_code code = sl_js_scopes_read(&scopes, text, partial, &budget, NULL);
     must(code == SL_OK || (code == SL_MALFORMED && !partial && !scopes.count));
-    must(sl_js_places_make(&places, text, &budget));
+    must(sl_js_line_index_build(&places, text, &budget));
     const struct sl_js_naming naming = {.original = original, .arg = &places, .compat = compat};
     for (uint32_t i = 0; i < scopes.count; i++) {
         nests(&scopes, i);
@@ -48,7 +48,7 @@ static uint32_t read_scopes(struct sl_str text, bool partial, bool compat)
     }
     uint32_t count = code == SL_OK ? scopes.count : 0;
     sl_buf_free(&name);
-    sl_js_places_free(&places);
+    sl_js_line_index_free(&places);
     sl_js_scopes_free(&scopes);
     must(budget.memory == INT64_MAX);
     return count;

@@ -14,7 +14,7 @@ static const char map[] =
 
 static void ask(const struct sl_smcache *cache)
 {
-    struct sl_smcache_place place;
+    struct sl_smcache_position place;
     struct sl_context context;
     size_t bytes = 0;
     for (uint32_t line = 0; line < 3; line++)

@@ -17,7 +17,7 @@ static void look_everything_up(struct sl_str text, const struct sl_smcache *cach
     struct sl_sourcemap map;
     struct sl_sourcemap_tokens tokens;
     struct sl_sourcemap_batch batch;
-    struct sl_smcache_place place;
+    struct sl_smcache_position place;
     uint64_t count = 0;
     must(sl_sourcemap_read(text, &arena, &map, NULL, NULL) == SL_OK);
     sl_sourcemap_tokens(&map, &tokens);

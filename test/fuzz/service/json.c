@@ -189,7 +189,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     bool taken = sl_json_value(&j, &value) && sl_json_end(&j), good = false;
     check(!arena.used); /* what is skipped costs nothing */
     check(!taken || sl_json_end(&relaxed));
-    check(taken || sl_json_place(text, j.at).line >= 1);
+    check(taken || sl_json_position(text, j.at).line >= 1);
     if (size && size < INT_MAX && is_plain(text)) {
         struct json_object *object = oracle(text, &good);
         check(!taken || good);

@@ -119,7 +119,7 @@ static void expect_problem(const char *json, const char *problem, size_t line, s
     struct sl_json j = sl_json(sl_str(json), NULL, false);
     sl_json_skip(&j);
     assert_false(sl_json_end(&j));
-    struct sl_json_place place = sl_json_place(j.text, j.at);
+    struct sl_json_position place = sl_json_position(j.text, j.at);
     if (strcmp(j.problem, problem) != 0 || place.line != line || place.column != column)
         fail_msg("%s: %s at line %zu column %zu", json, j.problem, place.line, place.column);
     assert_int_equal(sl_json_code(&j), SL_MALFORMED);

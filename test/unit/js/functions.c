@@ -6,7 +6,7 @@ static void expect_function(const struct made *made, uint32_t line, uint32_t col
 {
     static const char *const kinds[] = {
         [SL_JS_FUNCTION_UNKNOWN] = "?", [SL_JS_FUNCTION_ANONYMOUS] = "anonymous", [SL_JS_FUNCTION_NAMED] = ""};
-    struct sl_smcache_place p;
+    struct sl_smcache_position p;
     char text[200] = "-";
     if (sl_smcache_lookup(&made->cache, line, column, &p))
         snprintf(text, sizeof text, "%u:%u %s" SL_STR_FMT, p.line, p.column, kinds[p.kind], SL_STR_ARG(p.function));

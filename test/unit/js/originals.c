@@ -23,7 +23,7 @@ static void expect_frames(const struct made *made, uint32_t line, uint32_t colum
 {
     static const char *const kinds[] = {
         [SL_JS_FUNCTION_UNKNOWN] = "?", [SL_JS_FUNCTION_ANONYMOUS] = "anonymous", [SL_JS_FUNCTION_NAMED] = ""};
-    struct sl_smcache_place p;
+    struct sl_smcache_position p;
     struct sl_buf text = {0};
     bool there = sl_smcache_lookup(&made->cache, line, column, &p);
     while (there) {
@@ -124,7 +124,7 @@ TEST(cut_scopes)
     static const char all[] = TREES "," RANGES;
     for (int size = 0; size < (int)sizeof all; size++) {
         char scopes[sizeof all + 3];
-        struct sl_smcache_place p;
+        struct sl_smcache_position p;
         struct made m;
         snprintf(scopes, sizeof scopes, "\"%.*s\"", size, all);
         make_scopes(scopes, &m);
@@ -166,7 +166,7 @@ TEST(many_calls_in_each_other)
 {
     enum { CALLS = 1000 };
     struct sl_buf map = {0};
-    struct sl_smcache_place p;
+    struct sl_smcache_position p;
     struct made m;
     unsigned calls = 0;
     sl_buf_cstr(&map, "{\"sources\":[\"a\"],\"names\":[\"f\"],\"mappings\":\"AAAA\",\"scopes\":\"BFAAA,CCA,EGAA");

@@ -222,15 +222,15 @@ TEST(depth)
 TEST(places)
 {
     struct sl_buf text = {0};
-    struct sl_js_places places;
+    struct sl_js_line_index places;
     for (int i = 0; i < 300; i++)
         sl_buf_cstr(&text, i % 50 ? "a\xC3\xA4\xF0\x9D\x92\x9C" : "\n");
-    assert_true(sl_js_places_make(&places, sl_buf_view(&text), NULL));
+    assert_true(sl_js_line_index_build(&places, sl_buf_view(&text), NULL));
     uint32_t line = 0, column = 0;
     for (uint32_t i = 0; i <= text.size; i++) {
         uint8_t c = i < text.size ? text.data[i] : 0;
         if ((c & 0xC0) != 0x80) {
-            struct sl_js_place place = sl_js_place_find(&places, i);
+            struct sl_js_position place = sl_js_line_index_find(&places, i);
             assert_int_equal(place.line, line);
             assert_int_equal(place.column, column);
         }
@@ -241,6 +241,6 @@ TEST(places)
         }
     }
     assert_int_equal(line, 6);
-    sl_js_places_free(&places);
+    sl_js_line_index_free(&places);
     sl_buf_free(&text);
 }

@@ -4,7 +4,7 @@
 /* "source:line:column name" of a place, "-" for none. */
 static void expect_place(const struct made *made, uint32_t line, uint32_t column, const char *wanted)
 {
-    struct sl_smcache_place p;
+    struct sl_smcache_position p;
     char text[200] = "-";
     if (sl_smcache_lookup(&made->cache, line, column, &p)) {
         struct sl_str source = sl_smcache_source(&made->cache, p.source);
@@ -118,7 +118,7 @@ TEST(sections)
     expect_place(&m, 0, 2, "b:0:0");
     expect_place(&m, 0, 3, "a:0:0");
     expect_place(&m, 1, 1, "b:0:0");
-    struct sl_smcache_place p;
+    struct sl_smcache_position p;
     assert_true(sl_smcache_lookup(&m.cache, 0, 2, &p));
     assert_true(sl_str_equal(sl_smcache_text(&m.cache, p.source), SL_STR("B")));
     assert_true(sl_smcache_lookup(&m.cache, 0, 3, &p));

@@ -205,12 +205,12 @@ TEST(sections_without_table_have_no_gaps_and_offsets_in_their_place)
                                                                   "0c000000"
                                                                   "016101026263020164000162");
     struct sl_table t = opened(&fixed);
-    assert_true(sl_table_place(&t, (const uint64_t[]){1, 8, 12}, 3));
+    assert_true(sl_table_locate_sections(&t, (const uint64_t[]){1, 8, 12}, 3));
     assert_true(sl_table_strings(t.sections[2], t.sections[3], 4, &read));
     assert_true(sl_table_strings_sorted(&read));
-    assert_false(sl_table_place(&t, (const uint64_t[]){1, 8, 11}, 3)); /* something is left */
-    assert_false(sl_table_place(&t, (const uint64_t[]){1, 8, 13}, 3));
-    assert_false(sl_table_place(&t, (const uint64_t[]){UINT64_MAX, 8, 12}, 3));
+    assert_false(sl_table_locate_sections(&t, (const uint64_t[]){1, 8, 11}, 3)); /* something is left */
+    assert_false(sl_table_locate_sections(&t, (const uint64_t[]){1, 8, 13}, 3));
+    assert_false(sl_table_locate_sections(&t, (const uint64_t[]){UINT64_MAX, 8, 12}, 3));
 }
 
 TEST(a_table_follows_what_is_there)
