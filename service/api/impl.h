@@ -5,7 +5,7 @@
 
 #include "api/api.h"
 #include "api/jobs/jobs.h"
-#include "api/name_memo.h"
+#include "api/name_cache.h"
 #include "base/map.h"
 
 struct history; /* api/history.h */
@@ -36,7 +36,7 @@ struct service {
     struct history *history;
     uint64_t started_ns;
     bool draining, stopping;
-    struct name_memo *names; /* demangled names, keyed by language and mangled name */
+    struct name_cache *names; /* demangled names, keyed by language and mangled name */
 };
 
 /* Value of http_route.rights with one right. */

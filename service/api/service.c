@@ -19,11 +19,11 @@ struct service *service_new(const struct config *config)
     if (!service)
         return NULL;
     service_configure(service, config);
-    service->names = name_memo_new();
+    service->names = name_cache_new();
     service->started_ns = clock_mono_ns();
     service->history = history_new();
     if (!service->names || !service->history) {
-        name_memo_free(service->names);
+        name_cache_free(service->names);
         history_free(service->history);
         free(service);
         return NULL;
@@ -45,7 +45,7 @@ void service_drain(struct service *service)
 
 static void on_jobs_closed(struct service *service)
 {
-    name_memo_free(service->names);
+    name_cache_free(service->names);
     history_free(service->history);
     source_lists_clear();
     free(service);

@@ -53,7 +53,7 @@ enum sl_code cache_init(const struct config *config, const struct cache_kind *co
     engine.recomputations = config->derived.max_lazy ? config->derived.max_lazy : 1;
     engine.max_mapped = cache_mapped_limit(config);
     engine.renew_after_ns = config->upgrade_fallback_after_ns;
-    engine.generation = engine.foreign = cache_generation(engine.dir);
+    engine.generation = engine.remote_generation = cache_generation(engine.dir);
     engine.stamping = false;
     engine.watch = (struct cache_watch){0};
     engine.count = count;
@@ -156,7 +156,7 @@ void engine_note_generation(int64_t generation)
         return;
     *seen = generation;
     if (!engine.stamping)
-        engine.foreign = generation;
+        engine.remote_generation = generation;
 }
 
 void cache_invalidation_begin(void)
@@ -180,7 +180,7 @@ static struct cache_memory_entry *cache_current(struct cache_memory_entry *entry
 {
     if (entry && cache_watch_is_due(&engine.watch, now))
         engine_note_generation(cache_generation(engine.dir));
-    return entry && entry->generation >= engine.foreign ? entry : NULL;
+    return entry && entry->generation >= engine.remote_generation ? entry : NULL;
 }
 
 bool engine_is_doubtful(struct sl_str key, enum sl_code code, int64_t created_ns)

@@ -105,8 +105,8 @@ struct transfer {
     struct transfer *next_running, **running_link;
     struct transfer *next_gone, **gone_link; /* list of transfer_go_on; gone_link NULL: not in it */
     enum body_action action;
-    bool paused; /* until the disk has caught up */
-    bool news;   /* an event since the last transfer_wait */
+    bool paused;      /* until the disk has caught up */
+    bool has_changed; /* an event since the last transfer_wait */
     uint64_t discarded_bytes;
     char curl_error[CURL_ERROR_SIZE];
 };

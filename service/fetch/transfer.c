@@ -44,7 +44,7 @@ static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_so
 
 static void transfer_report(struct transfer *t)
 {
-    t->news = true;
+    t->has_changed = true;
     fiber_wake_all(t->events);
 }
 
@@ -424,7 +424,7 @@ enum sl_code transfer_wait(struct transfer *const *transfers, size_t count, stru
                            struct sl_error *error)
 {
     uint64_t stall_ns = fetch_state.options.stall_timeout_ns, now = loop_now_ms();
-    bool news = false;
+    bool has_changed = false;
     for (size_t i = 0; i < count; i++) {
         const struct transfer *t = transfers[i];
         struct time_limit stall = {t->last_progress_ms + DURATION_MS(stall_ns), stall_ns};
@@ -435,10 +435,10 @@ enum sl_code transfer_wait(struct transfer *const *transfers, size_t count, stru
     for (size_t i = 0; i < count; i++) {
         if (transfers[i]->spool.full.size)
             return transfer_store(transfers[i], error);
-        news |= transfers[i]->news;
-        transfers[i]->news = false;
+        has_changed |= transfers[i]->has_changed;
+        transfers[i]->has_changed = false;
     }
-    if (news)
+    if (has_changed)
         return SL_OK;
     fiber_set_wait_reason("a download");
     if (fiber_wait_on(transfers[0]->events, limit.until_ms - now) == FIBER_CANCELLED)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "fetch/memo.h"
+#include "fetch/ttl_cache.h"
 #include "objectstore/impl.h"
 
 #define SCOPE      "https://www.googleapis.com/auth/devstorage.read_"
@@ -24,15 +24,15 @@ static struct ttl_cache source_keys = {.capacity = 100, .name = "s3", .ahead_ns 
 
 void object_credentials_keep(size_t s3_capacity, size_t gcs_capacity)
 {
-    memo_resize(&source_keys, s3_capacity);
-    memo_resize(&source_tokens, gcs_capacity);
+    ttl_cache_resize(&source_keys, s3_capacity);
+    ttl_cache_resize(&source_tokens, gcs_capacity);
 }
 
 void object_credentials_clear(void)
 {
-    memo_free(&source_keys);
-    memo_free(&source_tokens);
-    memo_free(&own_stores);
+    ttl_cache_free(&source_keys);
+    ttl_cache_free(&source_tokens);
+    ttl_cache_free(&own_stores);
 }
 
 static bool is_s3(const struct object_store *store)
@@ -79,13 +79,13 @@ static enum sl_code get(const struct object_store *store, struct sl_arena *arena
                         struct sl_error *error)
 {
     struct cached_credentials slot = find_slot(store);
-    return memo_get(slot.memo, slot.key, 2, request_credentials, store, arena, text, error);
+    return ttl_cache_get(slot.memo, slot.key, 2, request_credentials, store, arena, text, error);
 }
 
 uint64_t object_store_credentials_ms(const struct object_store *store)
 {
     struct cached_credentials slot = find_slot(store);
-    return has_credentials(store) ? UINT64_MAX : memo_left_ms(slot.memo, slot.key, 2);
+    return has_credentials(store) ? UINT64_MAX : ttl_cache_left_ms(slot.memo, slot.key, 2);
 }
 
 enum sl_code object_store_authorize(const struct object_store *store, struct sl_error *error)

@@ -22,13 +22,13 @@ const char *artifact_match_name(enum artifact_match match)
 
 void artifacts_init(size_t capacity, uint64_t ttl_ns)
 {
-    memo_resize(&answers, capacity);
+    ttl_cache_resize(&answers, capacity);
     answer_ttl_ns = ttl_ns;
 }
 
 void artifacts_clear_cache(void)
 {
-    memo_expire(&answers);
+    ttl_cache_expire(&answers);
 }
 
 /* ---- the request ---- */
@@ -184,6 +184,6 @@ enum sl_code origin_artifacts(const struct source *source, const struct artifact
     if (!question.label || !sentry_credentials(arena, source, &header))
         return sl_fail(error, SL_BUSY, "out of memory");
     struct sl_str key[] = {url, header.name, header.value.hidden, source->internal ? SL_STR("i") : SL_STR("")};
-    enum sl_code code = memo_get(&answers, key, 4, request_artifacts, &question, arena, &text, error);
+    enum sl_code code = ttl_cache_get(&answers, key, 4, request_artifacts, &question, arena, &text, error);
     return code == SL_OK ? artifacts_read(text, source, arena, items, count, error) : code;
 }

@@ -17,12 +17,12 @@ static struct ttl_cache build_ids = {.capacity = MAX_KEPT, .error_ns = 60 * SECO
 
 void build_ids_clear_cache(void)
 {
-    memo_expire(&build_ids);
+    ttl_cache_expire(&build_ids);
 }
 
 void build_ids_close(void)
 {
-    memo_free(&build_ids);
+    ttl_cache_free(&build_ids);
 }
 
 struct build_id_names {                    /* search in one directory, on the pool */
@@ -157,5 +157,5 @@ bool origin_build_id(const struct source *source, const struct object_id *id, st
         return false;
     struct sl_str key[] = {origin_root(source, arena), sl_str(layout_type_words[source->layout]),
                            sl_str(question.known), id->debug_file};
-    return memo_get(&build_ids, key, 4, list_names, &question, arena, build_id, &error) == SL_OK;
+    return ttl_cache_get(&build_ids, key, 4, list_names, &question, arena, build_id, &error) == SL_OK;
 }

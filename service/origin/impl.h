@@ -1,7 +1,7 @@
 /* Shared by the files of origin. Private to this folder. */
 #pragma once
 
-#include "fetch/memo.h"
+#include "fetch/ttl_cache.h"
 #include "origin/artifacts.h"
 #include "origin/origin.h"
 

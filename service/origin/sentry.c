@@ -15,13 +15,13 @@ static uint64_t index_ttl_ns = UINT64_C(3600000000000);
 
 void sentry_init(size_t capacity, uint64_t ttl_ns)
 {
-    memo_resize(&indexes, capacity);
+    ttl_cache_resize(&indexes, capacity);
     index_ttl_ns = ttl_ns;
 }
 
 void sentry_clear_cache(void)
 {
-    memo_expire(&indexes);
+    ttl_cache_expire(&indexes);
 }
 
 /* ---- URLs and credentials ---- */
@@ -259,7 +259,7 @@ enum sl_code sentry_list(const struct source *source, const struct object_id *id
     if (!url.data || !question.label || !sentry_credentials(arena, source, &header))
         return sl_fail(error, SL_BUSY, "out of memory");
     struct sl_str key[] = {url, header.name, header.value.hidden, source->internal ? SL_STR("i") : SL_STR("")};
-    enum sl_code code = memo_get(&indexes, key, 4, request_index, &question, arena, &index, error);
+    enum sl_code code = ttl_cache_get(&indexes, key, 4, request_index, &question, arena, &index, error);
     return code == SL_OK ? take_files(index, source, types, type_count, arena, files, count, error) : code;
 }
 

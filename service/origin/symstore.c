@@ -24,12 +24,12 @@ static struct ttl_cache lasts = {.capacity = 100,
 
 void index_init(size_t capacity)
 {
-    memo_resize(&lasts, capacity);
+    ttl_cache_resize(&lasts, capacity);
 }
 
 void index_clear_cache(void)
 {
-    memo_expire(&lasts);
+    ttl_cache_expire(&lasts);
 }
 
 bool origin_has_index(const struct source *source)
@@ -97,7 +97,7 @@ enum sl_code origin_index_last(const struct source *source, struct sl_str scope,
 {
     struct sl_arena arena = {0};
     struct sl_str key[] = {source->is_public ? SL_STR("global") : scope, source->id, origin_root(source, &arena)}, text;
-    enum sl_code code = memo_get(&lasts, key, 3, request_last, source, &arena, &text, error);
+    enum sl_code code = ttl_cache_get(&lasts, key, 3, request_last, source, &arena, &text, error);
     if (code == SL_OK) {
         *last = (uint32_t)strtoul(text.data, NULL, 10);
         metric_set(METRIC_SYMSTORE_LAST_ID, (double)*last, origin_label(&arena, source), NULL, NULL);

@@ -20,7 +20,7 @@ static enum sl_code bucket_work(struct store_work *work, struct sl_error *error)
 }
 
 /* The ETag's MD5 is used for plain objects only: of compressed ones it says nothing about the contents. */
-static enum sl_code bucket_look(struct sl_str name, bool with_md5, struct store_meta *meta, struct sl_error *error)
+static enum sl_code bucket_stat(struct sl_str name, bool with_md5, struct store_meta *meta, struct sl_error *error)
 {
     struct sl_arena arena = {0};
     struct object_info info;
@@ -81,7 +81,7 @@ static enum sl_code bucket_open(struct sl_str name, struct sl_mapping *mapping, 
                                 struct sl_error *error)
 {
     struct store_work work = {.fd = -1};
-    enum sl_code code = bucket_look(name, false, meta, error);
+    enum sl_code code = bucket_stat(name, false, meta, error);
     if (code == SL_OK)
         code = bucket_work(&work, error);
     if (code != SL_OK)
@@ -109,7 +109,7 @@ const struct store_backend *store_bucket_backend(const struct config_store *conf
 {
     static const struct store_backend backend = {.source = bucket_source,
                                                  .work = bucket_work,
-                                                 .look = bucket_look,
+                                                 .look = bucket_stat,
                                                  .put = bucket_put,
                                                  .put_text = bucket_put_text,
                                                  .open = bucket_open,

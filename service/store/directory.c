@@ -84,7 +84,7 @@ static enum sl_code directory_examine(int fd, const struct directory_job *job, s
     return job->mapping ? sl_map_fd(fd, job->mapping, error) : SL_OK;
 }
 
-static enum sl_code directory_look_job(void *arg, struct sl_error *error)
+static enum sl_code directory_stat_job(void *arg, struct sl_error *error)
 {
     const struct directory_job *job = arg;
     char path[OBJECT_PATH];
@@ -210,17 +210,17 @@ static void directory_sweep(void)
 
 /* ---- the back end ---- */
 
-static enum sl_code directory_look(struct sl_str name, bool with_md5, struct store_meta *meta, struct sl_error *error)
+static enum sl_code directory_stat(struct sl_str name, bool with_md5, struct store_meta *meta, struct sl_error *error)
 {
     struct directory_job job = {.name = name, .with_md5 = with_md5, .meta = meta};
-    return pool_call(POOL_IO, directory_look_job, &job, error);
+    return pool_call(POOL_IO, directory_stat_job, &job, error);
 }
 
 static enum sl_code directory_open(struct sl_str name, struct sl_mapping *mapping, struct store_meta *meta,
                                    struct sl_error *error)
 {
     struct directory_job job = {.name = name, .meta = meta, .mapping = mapping};
-    return pool_call(POOL_IO, directory_look_job, &job, error);
+    return pool_call(POOL_IO, directory_stat_job, &job, error);
 }
 
 static enum sl_code directory_put(struct sl_str name, struct store_work *work, const struct store_meta *meta,
@@ -249,7 +249,7 @@ static bool directory_source(struct sl_arena *arena, struct sl_str prefix, struc
 
 static const struct store_backend directory = {.source = directory_source,
                                                .work = directory_work,
-                                               .look = directory_look,
+                                               .look = directory_stat,
                                                .put = directory_put,
                                                .put_text = directory_put_text,
                                                .open = directory_open,

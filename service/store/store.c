@@ -175,7 +175,7 @@ void store_work_discard(struct store_work *work)
     work->fd = -1;
 }
 
-enum sl_code store_look(struct sl_str name, bool with_md5, struct store_meta *meta, struct sl_error *error)
+enum sl_code store_stat(struct sl_str name, bool with_md5, struct store_meta *meta, struct sl_error *error)
 {
     *meta = (struct store_meta){0};
     return store.backend->look(name, with_md5, meta, error);

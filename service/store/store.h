@@ -70,7 +70,7 @@ void store_head(uint64_t original_size, const uint8_t md5[16], uint8_t head[STOR
 
 /* Reads the properties of an object; SL_NOT_FOUND. `with_md5`: also compute the MD5 of a plain object, which may
  * take long. */
-enum sl_code store_look(struct sl_str name, bool with_md5, struct store_meta *meta, struct sl_error *error) SL_SUSPENDS;
+enum sl_code store_stat(struct sl_str name, bool with_md5, struct store_meta *meta, struct sl_error *error) SL_SUSPENDS;
 
 /* Publishes the work file under the name, replacing an existing object, and closes the file. It must be complete.
  * SL_UNSUPPORTED: the disk is full. */

@@ -148,7 +148,7 @@ bool answers_current(void)
     return answers.looked_ms && loop_now_ms() - answers.looked_ms < LOOK_EVERY_MS;
 }
 
-enum sl_code answers_look(struct sl_error *error)
+enum sl_code answers_refresh(struct sl_error *error)
 {
     while (answers.looking)
         if (fiber_wait_on(&answers.waiting, UINT64_MAX) == FIBER_CANCELLED)

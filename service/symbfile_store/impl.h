@@ -106,10 +106,10 @@ struct upload_answer {
     enum sl_arch arch;
 };
 
-/* True if the cached answers are at most a second old; if not, call answers_look to revalidate them. Loop thread, like all of
+/* True if the cached answers are at most a second old; if not, call answers_refresh to revalidate them. Loop thread, like all of
  * these. */
 bool answers_current(void);
-enum sl_code answers_look(struct sl_error *error) SL_SUSPENDS;
+enum sl_code answers_refresh(struct sl_error *error) SL_SUSPENDS;
 
 /* Returns the cached answer for `key`; false if there is none. */
 bool answers_get(struct sl_str key, struct upload_answer *answer);

@@ -296,7 +296,7 @@ static enum sl_code get_answer(struct symbfile_search *s, bool anew, struct sl_e
 {
     char text[QUESTION];
     struct sl_str question = make_question(s, text);
-    enum sl_code code = answers_current() ? SL_OK : answers_look(error);
+    enum sl_code code = answers_current() ? SL_OK : answers_refresh(error);
     if (code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT || code == SL_PERMISSION_DENIED)
         return answers_get(question, &s->answer) && s->answer.found ? SL_OK : SL_DOWNLOAD_ERROR;
     if (code != SL_OK || (!anew && answers_get(question, &s->answer)))

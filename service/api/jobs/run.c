@@ -131,7 +131,7 @@ static enum sl_code read_and_run(struct job *job, const void *local, struct sl_e
 enum sl_code job_run_local(const struct job_kind *kind, const struct config *config, struct sl_str scope,
                            const void *local, struct sl_buf *answer, struct sl_error *error)
 {
-    struct service service = {.config = config, .names = name_memo_new()};
+    struct service service = {.config = config, .names = name_cache_new()};
     struct job job = {.service = &service, .config = config, .answer = *answer};
     bool is_open = service.names && job_open(&job, kind, scope.data ? scope : SL_STR("global"));
     enum sl_code code = is_open ? read_and_run(&job, local, error) : sl_fail(error, SL_BUSY, "out of memory");
@@ -139,6 +139,6 @@ enum sl_code job_run_local(const struct job_kind *kind, const struct config *con
     *answer = job.answer;
     memory_resize(&job.memory, 0);
     sl_arena_free(&job.arena);
-    name_memo_free(service.names);
+    name_cache_free(service.names);
     return code;
 }

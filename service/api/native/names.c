@@ -1,6 +1,6 @@
 /* Names of resulting frames. Demangling needs more stack than a fiber has, so it runs on the pool; frequent names come from a
  * memo on the loop. */
-#include "api/name_memo.h"
+#include "api/name_cache.h"
 #include "api/native/native.h"
 #include "core/sigbus_guard.h"
 #include "core/pool.h"
@@ -16,7 +16,7 @@ struct native_pending_name { /* a name to be demangled */
 struct native_naming {
     struct native_request *request;
     struct sl_map functions; /* key: module, function, table; value: struct native_names */
-    struct name_memo *memo;  /* NULL: on the pool, demangle immediately */
+    struct name_cache *memo; /* NULL: on the pool, demangle immediately */
     struct native_pending_name *pending;
     struct sl_buf text;
 };
@@ -52,7 +52,7 @@ static void set_function_name(struct native_naming *n, struct native_names *name
         return;
     }
     struct native_pending_name pending = {names, language, n->pending};
-    const struct sl_str *known = name_memo_get(n->memo, memo_key(n, &pending));
+    const struct sl_str *known = name_cache_get(n->memo, memo_key(n, &pending));
     if (known) {
         if (!sl_str_equal(*known, names->symbol))
             names->function = native_names_keep(n, *known);
@@ -149,7 +149,7 @@ static bool demangle_on_pool(struct native_naming *n, struct sl_error *error)
     if (pool_run(POOL_SYMBOLICATE, demangle_pending, n, error) != SL_OK)
         return false;
     for (struct native_pending_name *item = n->pending; item; item = item->next)
-        name_memo_put(n->memo, memo_key(n, item), item->names->function);
+        name_cache_put(n->memo, memo_key(n, item), item->names->function);
     return true;
 }
 
@@ -179,7 +179,7 @@ void native_name_at_once(struct native_request *request)
     naming_free(&n);
 }
 
-enum sl_code native_name(struct native_request *request, struct name_memo *memo, struct sl_error *error)
+enum sl_code native_name(struct native_request *request, struct name_cache *memo, struct sl_error *error)
 {
     struct native_naming n = {.request = request, .memo = memo};
     enum sl_code code =

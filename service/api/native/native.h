@@ -6,7 +6,7 @@
 
 #include "api/jobs/jobs.h"
 #include "api/answer_limit.h"
-#include "api/name_memo.h"
+#include "api/name_cache.h"
 #include "api/scraping.h"
 #include "base/map.h"
 #include "base/ranges.h"
@@ -372,7 +372,7 @@ struct native_hit native_symbfile_lookup(const struct native_module *module, uin
 
 /* Name the resulting frames. native_name runs on the loop and uses the memo; names that the memo lacks are demangled on the
  * pool. native_name_at_once names all of them without a memo; pure, on a pool thread. */
-enum sl_code native_name(struct native_request *request, struct name_memo *memo, struct sl_error *error) SL_SUSPENDS;
+enum sl_code native_name(struct native_request *request, struct name_cache *memo, struct sl_error *error) SL_SUSPENDS;
 void native_name_at_once(struct native_request *request);
 
 /* ---- sources.c ---- */

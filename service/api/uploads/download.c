@@ -180,7 +180,7 @@ static bool try_part(struct download_target *w, enum store_part part)
         return true;
     }
     uint64_t begin = clock_mono_ns();
-    enum sl_code code = url ? store_look(name, false, &meta, &error) : store_open(name, &file->mapping, &meta, &error);
+    enum sl_code code = url ? store_stat(name, false, &meta, &error) : store_open(name, &file->mapping, &meta, &error);
     w->store_ns += clock_mono_ns() - begin;
     metric_observe_since(METRIC_TECKEN_EXISTS, begin, NULL);
     if (code == SL_NOT_FOUND)

@@ -29,9 +29,9 @@ static enum sl_code find_same_in(const struct config_store *config, const char *
     struct sl_str name = uploads_name(&arena, scope, store_prefixes[part], key);
     bool is_packed = uploads_is_packed(config, key);
     uint64_t begin = clock_mono_ns();
-    enum sl_code code = name.data ? store_look(name, false, &meta, error) : sl_fail(error, SL_BUSY, "out of memory");
+    enum sl_code code = name.data ? store_stat(name, false, &meta, error) : sl_fail(error, SL_BUSY, "out of memory");
     if (code == SL_OK && !is_packed && meta.size == size && !meta.has_original)
-        code = store_look(name, true, &meta, error);
+        code = store_stat(name, true, &meta, error);
     metric_observe_since(METRIC_TECKEN_FILE_EXISTS, begin, NULL);
     bool same;
     if (is_packed && !meta.has_original) /* stored by another service without the original's size */

@@ -170,7 +170,7 @@ static void check_store(struct connect_check *q)
     struct store_meta meta;
     q->code = store_init(q->target->config, &q->error);
     if (q->code == SL_OK)
-        q->code = store_look(SL_STR("v1/symloom-check/0/symloom-check"), false, &meta, &q->error);
+        q->code = store_stat(SL_STR("v1/symloom-check/0/symloom-check"), false, &meta, &q->error);
     store_close();
 }
 

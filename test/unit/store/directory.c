@@ -55,18 +55,18 @@ static void objects(void *arg)
 {
     struct store_meta meta;
     struct sl_error error;
-    assert_int_equal(store_look(SL_STR("v1/a/AB/a.sym"), false, &meta, &error), SL_NOT_FOUND);
+    assert_int_equal(store_stat(SL_STR("v1/a/AB/a.sym"), false, &meta, &error), SL_NOT_FOUND);
     assert_int_equal(put("v1/a/AB/a.jpeg", "first", 5, &error), SL_OK);
     expect("v1/a/AB/a.jpeg", "first");
     assert_int_equal(put("v1/a/AB/a.jpeg", "another", 7, &error), SL_OK);
     expect("v1/a/AB/a.jpeg", "another");
-    assert_int_equal(store_look(SL_STR("v1/a/AB/a.jpeg"), false, &meta, &error), SL_OK);
+    assert_int_equal(store_stat(SL_STR("v1/a/AB/a.jpeg"), false, &meta, &error), SL_OK);
     assert_false(meta.has_original || meta.is_packed);
-    assert_int_equal(store_look(SL_STR("v1/a/AB/a.jpeg"), true, &meta, &error), SL_OK);
+    assert_int_equal(store_stat(SL_STR("v1/a/AB/a.jpeg"), true, &meta, &error), SL_OK);
     static const uint8_t of_another[4] = {0xB3, 0x2D, 0x73, 0xE5}; /* md5sum(1) */
     assert_true(meta.has_original && meta.modified_ns > 0);
     assert_memory_equal(meta.md5, of_another, 4);
-    assert_int_equal(store_look(SL_STR("v1/a/AB"), false, &meta, &error), SL_NOT_FOUND); /* a directory */
+    assert_int_equal(store_stat(SL_STR("v1/a/AB"), false, &meta, &error), SL_NOT_FOUND); /* a directory */
 }
 
 static void packed_objects(void *arg)
@@ -76,7 +76,7 @@ static void packed_objects(void *arg)
     struct sl_error error;
     store_head(UINT64_C(0x123456789A), md5, file);
     assert_int_equal(put("try/v1/a/AB/a.sym", file, sizeof file, &error), SL_OK);
-    assert_int_equal(store_look(SL_STR("try/v1/a/AB/a.sym"), false, &meta, &error), SL_OK);
+    assert_int_equal(store_stat(SL_STR("try/v1/a/AB/a.sym"), false, &meta, &error), SL_OK);
     assert_true(meta.is_packed && meta.has_original);
     assert_int_equal(meta.original_size, UINT64_C(0x123456789A));
     assert_memory_equal(meta.md5, md5, 16);

@@ -1,4 +1,4 @@
-#include "fetch/memo.h"
+#include "fetch/ttl_cache.h"
 
 #include <openssl/evp.h>
 #include <stdlib.h>
@@ -95,7 +95,7 @@ static void keep_for(const struct ttl_cache *memo, struct memo_entry *entry, uin
     entry->renew_ms = deadline(ns - ahead_ns);
 }
 
-static void request_now(struct ttl_cache *memo, struct memo_entry *entry, memo_ask *ask, const void *context)
+static void request_now(struct ttl_cache *memo, struct memo_entry *entry, ttl_cache_request *ask, const void *context)
 {
     struct sl_buf text = {0};
     uint64_t for_ns = 0;
@@ -144,8 +144,8 @@ static enum sl_code memo_take(const struct memo_entry *entry, struct sl_arena *a
 }
 
 /* Waits until there is a valid answer, or one made while this fiber waited. */
-static enum sl_code settle(struct ttl_cache *memo, struct memo_entry *entry, memo_ask *ask, const void *context,
-                           struct sl_error *error)
+static enum sl_code settle(struct ttl_cache *memo, struct memo_entry *entry, ttl_cache_request *ask,
+                           const void *context, struct sl_error *error)
 {
     for (bool waited = false;;) {
         uint64_t now = loop_now_ms();
@@ -166,8 +166,8 @@ static enum sl_code settle(struct ttl_cache *memo, struct memo_entry *entry, mem
     }
 }
 
-enum sl_code memo_get(struct ttl_cache *memo, const struct sl_str *key, size_t key_parts, memo_ask *ask,
-                      const void *context, struct sl_arena *arena, struct sl_str *text, struct sl_error *error)
+enum sl_code ttl_cache_get(struct ttl_cache *memo, const struct sl_str *key, size_t key_parts, ttl_cache_request *ask,
+                           const void *context, struct sl_arena *arena, struct sl_str *text, struct sl_error *error)
 {
     uint8_t digest[KEY_BYTES];
     struct memo_entry *entry = hash(key, key_parts, digest) ? memo_use(memo, digest) : NULL;
@@ -183,7 +183,7 @@ enum sl_code memo_get(struct ttl_cache *memo, const struct sl_str *key, size_t k
     return code;
 }
 
-uint64_t memo_left_ms(struct ttl_cache *memo, const struct sl_str *key, size_t key_parts)
+uint64_t ttl_cache_left_ms(struct ttl_cache *memo, const struct sl_str *key, size_t key_parts)
 {
     uint8_t digest[KEY_BYTES];
     bool good = hash(key, key_parts, digest);
@@ -193,20 +193,20 @@ uint64_t memo_left_ms(struct ttl_cache *memo, const struct sl_str *key, size_t k
     return entry && entry->code == SL_OK && entry->deadline_ms > now ? entry->deadline_ms - now : 0;
 }
 
-void memo_expire(struct ttl_cache *memo)
+void ttl_cache_expire(struct ttl_cache *memo)
 {
     for (struct memo_entry *entry = LRU_OLDEST(&memo->lru, struct memo_entry, lru); entry;
          entry = LRU_NEWER(entry, lru))
         entry->deadline_ms = 0;
 }
 
-void memo_resize(struct ttl_cache *memo, size_t capacity)
+void ttl_cache_resize(struct ttl_cache *memo, size_t capacity)
 {
     memo->capacity = memo->lru.max_count = capacity;
     lru_shrink(&memo->lru);
 }
 
-void memo_free(struct ttl_cache *memo)
+void ttl_cache_free(struct ttl_cache *memo)
 {
     lru_clear(&memo->lru);
 }

@@ -1,7 +1,7 @@
 /* TTL caches in memory: for tokens, credentials, small indexes.
  *
  * A table of texts by key: at most `capacity` entries (LRU), each with a lifetime. Concurrent requests for a missing key share
- * one call of memo_ask; if the fiber that runs it is cancelled, another one takes over. Texts may be secret: they are wiped
+ * one call of ttl_cache_request; if the fiber that runs it is cancelled, another one takes over. Texts may be secret: they are wiped
  * when removed, and only the SHA-256 of a key is stored. Loop thread only. */
 #pragma once
 
@@ -26,22 +26,22 @@ struct ttl_cache {
 };
 
 /* Appends the text of a key and sets its lifetime (nanoseconds, 0 = do not cache it). */
-typedef enum sl_code memo_ask(const void *context, struct sl_buf *text, uint64_t *for_ns,
-                              struct sl_error *error) SL_SUSPENDS;
+typedef enum sl_code ttl_cache_request(const void *context, struct sl_buf *text, uint64_t *for_ns,
+                                       struct sl_error *error) SL_SUSPENDS;
 
 /* Returns the text, copied into the arena, or the error of `ask`. SL_CANCELLED if the caller's group was cancelled. */
-enum sl_code memo_get(struct ttl_cache *memo, const struct sl_str *key, size_t key_parts, memo_ask *ask,
-                      const void *context, struct sl_arena *arena, struct sl_str *text,
-                      struct sl_error *error) SL_SUSPENDS;
+enum sl_code ttl_cache_get(struct ttl_cache *memo, const struct sl_str *key, size_t key_parts, ttl_cache_request *ask,
+                           const void *context, struct sl_arena *arena, struct sl_str *text,
+                           struct sl_error *error) SL_SUSPENDS;
 
-/* Remaining lifetime of the cached text; 0 = none is cached. Never calls memo_ask. */
-uint64_t memo_left_ms(struct ttl_cache *memo, const struct sl_str *key, size_t key_parts);
+/* Remaining lifetime of the cached text; 0 = none is cached. Never calls ttl_cache_request. */
+uint64_t ttl_cache_left_ms(struct ttl_cache *memo, const struct sl_str *key, size_t key_parts);
 
-/* Makes every text expire: it is requested again by the next memo_get. */
-void memo_expire(struct ttl_cache *memo);
+/* Makes every text expire: it is requested again by the next ttl_cache_get. */
+void ttl_cache_expire(struct ttl_cache *memo);
 
 /* Changes the capacity; evicts what exceeds it. */
-void memo_resize(struct ttl_cache *memo, size_t capacity);
+void ttl_cache_resize(struct ttl_cache *memo, size_t capacity);
 
-/* Frees everything. No fiber may be in memo_get. */
-void memo_free(struct ttl_cache *memo);
+/* Frees everything. No fiber may be in ttl_cache_get. */
+void ttl_cache_free(struct ttl_cache *memo);

@@ -1,4 +1,4 @@
-#include "api/name_memo.h"
+#include "api/name_cache.h"
 
 #include <stdlib.h>
 
@@ -12,7 +12,7 @@ struct kept_name {
     char text[]; /* the key, then the readable name */
 };
 
-struct name_memo {
+struct name_cache {
     struct lru lru;
 };
 
@@ -22,22 +22,22 @@ static void name_release(struct lru *lru, struct lru_entry *entry)
     free(LRU_ITEM(entry, struct kept_name, lru));
 }
 
-struct name_memo *name_memo_new(void)
+struct name_cache *name_cache_new(void)
 {
-    struct name_memo *memo = calloc(1, sizeof *memo);
+    struct name_cache *memo = calloc(1, sizeof *memo);
     if (memo)
         memo->lru = (struct lru){.max_size = MEMO_BYTES, .max_count = SIZE_MAX, .release = name_release};
     return memo;
 }
 
-void name_memo_free(struct name_memo *memo)
+void name_cache_free(struct name_cache *memo)
 {
     if (memo)
         lru_clear(&memo->lru);
     free(memo);
 }
 
-void name_memo_put(struct name_memo *memo, struct sl_str key, struct sl_str readable)
+void name_cache_put(struct name_cache *memo, struct sl_str key, struct sl_str readable)
 {
     size_t size = sizeof(struct kept_name) + key.size + readable.size;
     struct kept_name *name = malloc(size);
@@ -51,7 +51,7 @@ void name_memo_put(struct name_memo *memo, struct sl_str key, struct sl_str read
         free(name);
 }
 
-const struct sl_str *name_memo_get(struct name_memo *memo, struct sl_str key)
+const struct sl_str *name_cache_get(struct name_cache *memo, struct sl_str key)
 {
     struct lru_entry *found = lru_get(&memo->lru, key, 0);
     return found ? &LRU_ITEM(found, struct kept_name, lru)->readable : NULL;

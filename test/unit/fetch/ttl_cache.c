@@ -3,7 +3,7 @@
 
 #include "core/log.h"
 #include "core/loop.h"
-#include "fetch/memo.h"
+#include "fetch/ttl_cache.h"
 
 #define HOUR UINT64_C(3600000000000)
 #define MS   UINT64_C(1000000)
@@ -32,7 +32,7 @@ static const char *get(const char *key)
 {
     struct sl_str parts[] = {sl_str(key)}, text = {NULL, 0};
     struct sl_error error = {0};
-    enum sl_code code = memo_get(&memo, parts, 1, ask, key, &arena, &text, &error);
+    enum sl_code code = ttl_cache_get(&memo, parts, 1, ask, key, &arena, &text, &error);
     if (code == SL_CANCELLED)
         return "cancelled";
     return code == SL_OK ? text.data : sl_arena_strndup(&arena, error.message, strlen(error.message));
@@ -159,9 +159,9 @@ FIBER_TEST_WITH(test_renewed_ahead_of_its_end, NULL)
     struct sl_str key[] = {SL_STR("a")};
     memo.ahead_ns = HOUR; /* of texts for 200 ms: their second half */
     good_for = 200 * MS;
-    assert_int_equal(memo_left_ms(&memo, key, 1), 0);
+    assert_int_equal(ttl_cache_left_ms(&memo, key, 1), 0);
     assert_string_equal(get("a"), "a1");
-    assert_true(memo_left_ms(&memo, key, 1) > 100);
+    assert_true(ttl_cache_left_ms(&memo, key, 1) > 100);
     assert_string_equal(get("a"), "a1");
     fiber_sleep(110);
     outcome = SL_TIMEOUT; /* then the first one stays, and is not renewed in vain again and again */
@@ -197,8 +197,8 @@ FIBER_TEST_WITH(test_parts_are_kept_apart, NULL)
 {
     struct sl_str one[] = {SL_STR("ab"), SL_STR("c")}, other[] = {SL_STR("a"), SL_STR("bc")}, text;
     good_for = HOUR;
-    assert_int_equal(memo_get(&memo, one, 2, ask, "x", &arena, &text, NULL), SL_OK);
-    assert_int_equal(memo_get(&memo, other, 2, ask, "x", &arena, &text, NULL), SL_OK);
+    assert_int_equal(ttl_cache_get(&memo, one, 2, ask, "x", &arena, &text, NULL), SL_OK);
+    assert_int_equal(ttl_cache_get(&memo, other, 2, ask, "x", &arena, &text, NULL), SL_OK);
     assert_string_equal(text.data, "x2");
 }
 
@@ -210,7 +210,7 @@ static void run(void (*fn)(void *arg), void *arg)
     log_set_levels("off");
     loop_init(2);
     loop_run_fiber(fn, arg);
-    memo_free(&memo);
+    ttl_cache_free(&memo);
     sl_arena_free(&arena);
     loop_close();
 }

@@ -1,0 +1,15 @@
+/* LRU cache of demangled names of former requests, a few MiB. Loop thread only. */
+#pragma once
+
+#include "base/arena.h"
+#include "base/bytes.h"
+
+struct name_cache;
+struct name_cache *name_cache_new(void); /* NULL when out of memory */
+void name_cache_free(struct name_cache *memo);
+
+/* Copies key and name. */
+void name_cache_put(struct name_cache *memo, struct sl_str key, struct sl_str readable);
+
+/* NULL if not cached. Valid until the next name_cache_put. */
+const struct sl_str *name_cache_get(struct name_cache *memo, struct sl_str key);
