@@ -1,5 +1,5 @@
 #include "catalog/catalog.h"
-#include "kinds/conversion.h"
+#include "cache_kinds/conversion.h"
 #include "origin/origin.h"
 #include "search/search.h"
 #include "symbfile_store/symbfile_store.h"

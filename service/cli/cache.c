@@ -13,7 +13,7 @@
 #include "core/log.h"
 #include "core/loop.h"
 #include "fetch/fetch.h"
-#include "kinds/invalidate.h"
+#include "cache_kinds/invalidate.h"
 #include "catalog/catalog.h"
 #include "origin/origin.h"
 
@@ -38,7 +38,7 @@ struct invalidating {
 static void invalidate(void *arg)
 {
     struct invalidating *i = arg;
-    i->code = i->hosts ? kinds_release_hosts(&i->error) : kinds_invalidate(&i->what, &i->error);
+    i->code = i->hosts ? release_blocked_hosts(&i->error) : invalidate_entries(&i->what, &i->error);
     cache_drain();
 }
 

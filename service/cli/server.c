@@ -15,7 +15,7 @@
 #include "cache/cache.h"
 #include "core/log.h"
 #include "fetch/fetch.h"
-#include "kinds/invalidate.h"
+#include "cache_kinds/invalidate.h"
 
 int server_failed(const char *message, const char *cause)
 {
@@ -220,7 +220,7 @@ static struct fetch_options *make_fetch_options(const struct config *config)
         .deny_threshold = config->deny_list_threshold,
         .deny_never_block = config->deny_list_never_block_hosts,
         .deny_never_block_count = config->deny_list_never_block_host_count,
-        .released = kinds_hosts_released,
+        .released = were_hosts_released_since,
         .tmp_dir = cache_tmp_dir(),
     };
     return &options;

@@ -174,5 +174,5 @@ bool search_append_jvm_source(const struct jvm_query *bundle, struct sl_str url,
 {
     const struct sl_bundle *sources = bundle->item ? bundle->item->loaded : NULL;
     const struct sl_bundle_file *file = sources ? sl_bundle_by_url(sources, url) : NULL;
-    return file && kinds_bundle_text(sources, file, work, text);
+    return file && append_bundle_text(sources, file, work, text);
 }

@@ -9,8 +9,8 @@
  * next step follows when all of that has finished. Private to this folder. */
 #pragma once
 
-#include "kinds/conversion.h"
-#include "kinds/listing.h"
+#include "cache_kinds/conversion.h"
+#include "cache_kinds/listing.h"
 #include "search/search.h"
 
 struct wanted_types { /* requested file types */

@@ -11,7 +11,7 @@
 #include "core/log.h"
 #include "core/loop.h"
 #include "core/metrics.h"
-#include "kinds/conversion.h"
+#include "cache_kinds/conversion.h"
 
 /* ---- health of the stores; loop thread ---- */
 
@@ -355,7 +355,7 @@ static void *mozilla_retain(const void *context, struct sl_arena *arena)
     if (!to || !stores)
         return NULL;
     for (size_t i = 0; i < from->store_count; i++) {
-        const struct source *copy = kinds_copy_source(&from->stores[i], arena);
+        const struct source *copy = source_copy(&from->stores[i], arena);
         if (!copy)
             return NULL;
         stores[i] = *copy;

@@ -1,7 +1,7 @@
 /* The search for a module's best file among everything the sources list, and for the cache entry made from it.
  *
  *     search_cache.c: the cached result of an equal search, while the cache entries that it used are unchanged
- *     find.c: the sources' files (kinds/listing.h) ──▶ `object_meta` of each candidate ──▶ the best one, by its features
+ *     find.c: the sources' files (cache_kinds/listing.h) ──▶ `object_meta` of each candidate ──▶ the best one, by its features
  *     use.c: the entry made from the best: a symcache, CFI, Portable PDB; if that fails, from the next
  *     source.c: source texts; auxiliary.c: symbol maps and JVM mappings; mozilla.c: modules of Mozilla's stores;
  *     supplied_objects.c: files of the request
@@ -11,8 +11,8 @@
 
 #include "base/map.h"
 #include "config/config.h"
-#include "kinds/objects.h"
-#include "kinds/sources.h"
+#include "cache_kinds/objects.h"
+#include "cache_kinds/sources.h"
 
 /* What a file is needed for. PURPOSE_DEBUG, _UNWIND, _SOURCE: an object with the features for it. PURPOSE_ANY_OBJECT: any object.
  * PURPOSE_ANY_FILE: any file of the given type that is not an object; the first available one, without candidates in the result. */

@@ -8,7 +8,7 @@
 #include "core/loop.h"
 #include "core/metrics.h"
 #include "core/pool.h"
-#include "kinds/conversion.h"
+#include "cache_kinds/conversion.h"
 #include "symbfile_store/bucket.h"
 
 enum {

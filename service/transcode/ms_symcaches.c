@@ -11,7 +11,7 @@
 #include "core/metrics.h"
 #include "core/pool.h"
 #include "search/search.h"
-#include "kinds/conversion.h"
+#include "cache_kinds/conversion.h"
 
 enum { MAX_NAME = 255, MAX_VERSIONS = 64, TRANSIENT_S = 60 };
 
@@ -63,7 +63,7 @@ static enum sl_code pdb_check(void *arg, struct sl_error *error)
 {
     const struct pdb_check *check = arg;
     struct sl_object *object;
-    enum sl_code code = kinds_open_object(check->file, NULL, &object, error);
+    enum sl_code code = open_object_in_limits(check->file, NULL, &object, error);
     if (code != SL_OK)
         return code;
     const struct sl_debug_id *found = &sl_object_info(object)->debug_id;

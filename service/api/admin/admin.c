@@ -1,7 +1,7 @@
 /* Operator requests to a running service. */
 #include "api/impl.h"
 #include "core/log.h"
-#include "kinds/invalidate.h"
+#include "cache_kinds/invalidate.h"
 
 static bool read_query(struct http_exchange *x, struct invalidation *what)
 {
@@ -35,7 +35,7 @@ static void forget_files(struct http_exchange *x)
             NULL);
         return;
     }
-    switch (kinds_invalidate(&what, &error)) {
+    switch (invalidate_entries(&what, &error)) {
     case SL_OK:
         log_info("cache", "invalidated", LOG_SLSTR("source", what.source), LOG_SLSTR("location", what.location),
                  LOG_SLSTR("debug_file", what.debug_file), LOG_SLSTR("debug_id", what.debug_id));
@@ -52,7 +52,7 @@ static void forget_files(struct http_exchange *x)
 static void release_hosts(struct http_exchange *x)
 {
     struct sl_error error = {0};
-    if (kinds_release_hosts(&error) == SL_OK) {
+    if (release_blocked_hosts(&error) == SL_OK) {
         log_info("fetch", "released blocked hosts");
         http_reply_empty(x, 204);
     } else {

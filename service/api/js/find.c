@@ -78,7 +78,7 @@ static size_t list_candidate_urls(struct sl_str url, struct sl_arena *arena, str
 static enum sl_code fetch_js_file(struct js_request *r, struct js_file *file)
 {
     struct sl_error error = {.code = SL_OK};
-    enum sl_code code = kinds_get_source_file(&file->request, r->arena, &file->item, &error);
+    enum sl_code code = source_file_get(&file->request, r->arena, &file->item, &error);
     if (code != SL_OK && !stops(r, code))
         log_debug("js", "a file is not usable", LOG_SLSTR("file", file->uri), LOG_STR("reason", error.message));
     return code;
@@ -112,9 +112,10 @@ static bool find_in_bundles(struct js_request *r, struct js_file *file, const st
         for (size_t i = 0; i < f->bundle_count && f->stopped == SL_OK; i++) {
             const struct js_bundle *bundle = f->bundles[i];
             const struct sl_bundle_file *entry = NULL;
-            enum sl_code code = bundle->object.item ? kinds_bundle_file(&bundle->object, id,
-                                                                        bundle_types[file->key.type], urls[u], &entry)
-                                                    : SL_OK;
+            enum sl_code code =
+                bundle->object.item
+                    ? source_object_find_file(&bundle->object, id, bundle_types[file->key.type], urls[u], &entry)
+                    : SL_OK;
             if (code != SL_OK)
                 return finder_stop(r, code);
             if (take_entry(r, file, bundle, entry))
@@ -255,7 +256,7 @@ static void open_bundle(void *arg)
     struct sl_error error = {.code = SL_OK};
     if (r->finder.stopped != SL_OK)
         return;
-    enum sl_code code = kinds_open_bundle(&bundle->artifact->file, r->scope, r->arena, &bundle->object, &error);
+    enum sl_code code = source_object_open_bundle(&bundle->artifact->file, r->scope, r->arena, &bundle->object, &error);
     if (code != SL_OK && stops(r, code))
         return;
     if (code != SL_OK)
@@ -474,7 +475,7 @@ void js_finder_end(struct js_finder *f)
     for (struct js_file *file = f->files; file; file = file->next)
         cache_release(file->item);
     for (size_t i = 0; i < f->bundle_count; i++)
-        kinds_source_release(&f->bundles[i]->object);
+        source_object_release(&f->bundles[i]->object);
     for (size_t i = 0; i < OWN_FILES_MAX; i++)
         cache_release(f->own_texts[i].item);
     for (const struct js_own_table *table = f->own_tables; table; table = table->next)

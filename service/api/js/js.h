@@ -13,7 +13,7 @@
 #include "base/grow.h"
 #include "base/map.h"
 #include "config/config.h"
-#include "kinds/sources.h"
+#include "cache_kinds/sources.h"
 #include "origin/artifacts.h"
 
 /* ---- files ---- */

@@ -76,7 +76,7 @@ static bool js_find_reference(struct js_request *r, struct js_module *m)
     } else if (file->origin == JS_SCRAPED && file->item && file->item->note) {
         reference->map = sl_str(file->item->note);
     }
-    enum sl_code code = file->item ? kinds_script_facts(file->item, &facts, &error) : SL_OK;
+    enum sl_code code = file->item ? script_facts_get(file->item, &facts, &error) : SL_OK;
     if (code != SL_OK) {
         r->finder.stopped = code;
         return false;
@@ -117,7 +117,7 @@ static bool js_make_file_id(struct js_request *r, const struct js_file *file, st
     char debug_id[SL_DEBUG_ID_TEXT] = "-";
     if (file->origin == JS_SCRAPED) {
         struct sl_error error;
-        enum sl_code code = kinds_script_facts(file->item, &facts, &error);
+        enum sl_code code = script_facts_get(file->item, &facts, &error);
         if (code != SL_OK) {
             r->finder.stopped = code;
             return false;
@@ -198,7 +198,7 @@ static bool js_convert(struct js_request *r, struct js_module *m, struct sl_str 
         if (!js_make_file_id(r, m->minified, &request.script_id) ||
             (m->map && !js_make_file_id(r, m->map, &request.map_id)))
             return false;
-        m->code = kinds_get_sourcemap(&request, r->arena, &m->item, &error);
+        m->code = sourcemap_get(&request, r->arena, &m->item, &error);
     }
     if (m->code == SL_CANCELLED || m->code == SL_BUSY)
         r->finder.stopped = m->code;

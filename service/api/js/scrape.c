@@ -111,7 +111,7 @@ static void scrape_get(struct js_request *r, struct js_file *file)
 {
     struct sl_error error = {.code = SL_OK};
     file->request.location = file->uri;
-    file->code = kinds_get_source_file(&file->request, r->arena, &file->item, &error);
+    file->code = source_file_get(&file->request, r->arena, &file->item, &error);
     metric_observe(METRIC_JS_ITEMS, 1, "scraped_files", NULL, NULL);
     if (file->code == SL_CANCELLED || file->code == SL_BUSY)
         r->finder.stopped = file->code;

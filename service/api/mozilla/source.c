@@ -107,7 +107,7 @@ static enum sl_code source_read(struct job *job, void *arg, struct sl_error *err
     for (size_t i = 0; i < w->sources.count && !w->has_text; i++) {
         struct sl_buf url = {0};
         sl_buf_clear(&w->text);
-        kinds_source_at(&w->sources.objects[i], w->ask.arena, w->ask.file, &w->text, &w->has_text, &url);
+        source_object_find(&w->sources.objects[i], w->ask.arena, w->ask.file, &w->text, &w->has_text, &url);
         sl_buf_free(&url);
     }
     return SL_OK;
@@ -130,10 +130,10 @@ static enum sl_code source_download(struct source_work *w, struct sl_error *erro
     if (!request.url.data)
         return sl_fail(error, SL_NOT_FOUND,
                        leads ? "the path does not lead to a file" : "not found in any source bundle or debug file");
-    enum sl_code code = kinds_get_source_file(&request, w->ask.arena, &item, error);
+    enum sl_code code = source_file_get(&request, w->ask.arena, &item, error);
     if (code != SL_OK)
         return code;
-    code = kinds_append_text(&w->text, item, error);
+    code = append_item_text(&w->text, item, error);
     cache_release(item);
     w->has_text = code == SL_OK;
     return code;
@@ -192,7 +192,7 @@ static unsigned source_place(void *request)
 static void release_text(struct source_work *w)
 {
     for (size_t i = 0; i < w->sources.count; i++)
-        kinds_source_release(&w->sources.objects[i]);
+        source_object_release(&w->sources.objects[i]);
     w->sources = (struct source_lookup){.count = 0};
     sl_buf_free(&w->text);
     w->has_text = false;

@@ -4,7 +4,7 @@
 #include "api/native/native.h"
 
 #include "base/search.h"
-#include "kinds/conversion.h"
+#include "cache_kinds/conversion.h"
 #include "symbfile_store/symbfile_store.h"
 #include "store/store.h"
 
@@ -404,7 +404,7 @@ void native_release(void *arg)
         cache_release(found->lookup.item);
         symbfile_lookup_release(&found->symbfile);
         for (size_t o = 0; o < found->sources.count; o++)
-            kinds_source_release(&found->sources.objects[o]);
+            source_object_release(&found->sources.objects[o]);
     }
 }
 

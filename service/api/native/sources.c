@@ -213,7 +213,7 @@ static void queue_download(struct sourcing *s, const struct native_link *link)
     s->request->links = queued;
 }
 
-/* Calls kinds_source_at within the request's limit of work. */
+/* Calls source_object_find within the request's limit of work. */
 static bool read_source_text(struct sourcing *s, struct source_object *object, struct sl_str path, bool *has_text)
 {
     uint64_t before = object->work;
@@ -221,7 +221,7 @@ static bool read_source_text(struct sourcing *s, struct source_object *object, s
     sl_buf_clear(&s->url);
     if (s->work > max_work)
         return false;
-    bool known = kinds_source_at(object, s->request->arena, path, &s->text, has_text, &s->url);
+    bool known = source_object_find(object, s->request->arena, path, &s->text, has_text, &s->url);
     s->work += object->work - before;
     memory_charge(&s->held, s->text.capacity + s->decoded.capacity);
     if (s->work > max_work)
@@ -344,7 +344,7 @@ static bool download(struct downloads *d, struct native_link *link, const struct
 {
     struct source_request wanted = web_request(d, source);
     struct sl_error error = {0};
-    error.code = kinds_get_source_file(&wanted, d->request->arena, &link->item, &error);
+    error.code = source_file_get(&wanted, d->request->arena, &link->item, &error);
     if (error.code == SL_CANCELLED)
         return true;
     report(d->request, link->places->frame->module, source->url, &error);

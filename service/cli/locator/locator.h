@@ -54,7 +54,7 @@ const struct config *locator_config(const struct locator *locator);
 bool locator_add_source(struct locator *locator, const struct source *source);
 /* Adds files of this machine as a source after those of the options; only their ids decide whether they match. False when out of memory. */
 bool locator_add_files(struct locator *locator, const char *const *paths, size_t count);
-/* The cached symcache of the key, made on a miss (kinds/objects.h). The bytes live until locator_close. */
+/* The cached symcache of the key, made on a miss (cache_kinds/objects.h). The bytes live until locator_close. */
 enum sl_code locator_symcache(struct locator *locator, struct sl_str key, const struct local_symcache *own,
                               struct sl_bytes *bytes, struct sl_error *error);
 /* Adds the searched sources to a report, with directories that do not exist and servers that failed. */

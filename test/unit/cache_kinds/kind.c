@@ -3,7 +3,7 @@
 
 #include "fetch/fetch.h"
 #include "core/loop.h"
-#include "kinds/impl.h"
+#include "cache_kinds/impl.h"
 #include "catalog/catalog.h"
 #include "search/search.h"
 
@@ -21,7 +21,7 @@ static enum sl_code count_lines(struct conversion *conversion, struct sl_bytes o
 
 static enum sl_code lines_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
 {
-    return kinds_convert(context, NULL, count_lines, tmp->fd, arena, error);
+    return convert_to_entry(context, NULL, count_lines, tmp->fd, arena, error);
 }
 
 static enum sl_code read_lines(struct sl_bytes bytes, void *into, struct sl_error *error)

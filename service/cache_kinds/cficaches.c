@@ -1,5 +1,5 @@
 /* The kind `cficaches`: unwind rules made from the unwind information of objects. */
-#include "kinds/impl.h"
+#include "cache_kinds/impl.h"
 
 /* Opens and reads the new table before it is stored: a writer's bug must not be cached for a week. */
 static enum sl_code cficaches_store(struct conversion *conversion, int fd, const struct sl_buf *out,
@@ -30,7 +30,7 @@ static enum sl_code cficaches_make(struct conversion *conversion, struct sl_byte
 static enum sl_code cficaches_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                       struct sl_error *error)
 {
-    return kinds_convert(context, &kind_cficaches, cficaches_make, tmp->fd, arena, error);
+    return convert_to_entry(context, &kind_cficaches, cficaches_make, tmp->fd, arena, error);
 }
 
 static enum sl_code cficaches_open(struct sl_bytes bytes, void *into, struct sl_error *error)

@@ -1,4 +1,4 @@
-#include "kinds/conversion.h"
+#include "cache_kinds/conversion.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "core/loop.h"
 #include "core/metrics.h"
 #include "core/pool.h"
-#include "kinds/objects.h"
+#include "cache_kinds/objects.h"
 
 static const uint64_t heavy_input = UINT64_C(1) << 30, bytes_a_second = 4 << 20, second_ns = 1000000000;
 
@@ -193,7 +193,7 @@ enum sl_code conversion_check(int fd, struct sl_str location, const struct cache
 enum sl_code conversion_open(struct conversion *conversion, struct sl_bytes file, struct sl_object **object,
                              struct sl_error *error)
 {
-    return kinds_open_object(file, &conversion->budget, object, error);
+    return open_object_in_limits(file, &conversion->budget, object, error);
 }
 
 enum sl_code conversion_write(struct conversion *conversion, int fd, const struct sl_buf *out, struct sl_error *error)
@@ -212,25 +212,25 @@ const struct config *current_config(void)
     return configured;
 }
 
-enum sl_code kinds_open_object(struct sl_bytes file, struct sl_budget *budget, struct sl_object **object,
-                               struct sl_error *error)
+enum sl_code open_object_in_limits(struct sl_bytes file, struct sl_budget *budget, struct sl_object **object,
+                                   struct sl_error *error)
 {
-    struct sl_object_limits limits = kinds_object_limits();
+    struct sl_object_limits limits = current_object_limits();
     limits.budget = budget;
     return sl_object_open(file, &limits, object, error);
 }
 
-struct sl_object_limits kinds_object_limits(void)
+struct sl_object_limits current_object_limits(void)
 {
     return (struct sl_object_limits){.max_section_size = max_section_size, .max_unwind_chain = max_unwind_chain};
 }
 
-uint64_t kinds_max_source_size(void)
+uint64_t current_max_source_size(void)
 {
     return max_source_size;
 }
 
-uint64_t kinds_max_memory(void)
+uint64_t current_max_conversion_memory(void)
 {
     return max_memory;
 }
@@ -261,7 +261,7 @@ enum sl_code cache_get_own_file(const struct cache_kind *kind, const struct obje
 struct conversion_making {
     struct sl_bytes object;
     int fd;
-    kinds_converter *make;
+    entry_converter *make;
 };
 
 static enum sl_code make_one(struct conversion *conversion, void *arg, struct sl_error *error)
@@ -270,8 +270,8 @@ static enum sl_code make_one(struct conversion *conversion, void *arg, struct sl
     return m->make(conversion, m->object, m->fd, error);
 }
 
-enum sl_code kinds_convert(const struct object_request *request, const struct cache_kind *kind, kinds_converter *make,
-                           int fd, struct sl_arena *arena, struct sl_error *error)
+enum sl_code convert_to_entry(const struct object_request *request, const struct cache_kind *kind,
+                              entry_converter *make, int fd, struct sl_arena *arena, struct sl_error *error)
 {
     struct cache_item *object;
     enum sl_code code = cache_get_own_file(&kind_objects, request, arena, &object, error);

@@ -2,7 +2,7 @@
 #include "../cache/support.h"
 
 #include "core/loop.h"
-#include "kinds/impl.h"
+#include "cache_kinds/impl.h"
 #include "catalog/catalog.h"
 
 static const char *last_id;        /* NULL = not there */

@@ -1,6 +1,6 @@
 /* The kind `diagnostics`: minidumps that could not be processed. They contain memory of users' programs, so they are stored
  * only if the configuration says so, and never shared. */
-#include "kinds/impl.h"
+#include "cache_kinds/impl.h"
 
 #include <stdio.h>
 

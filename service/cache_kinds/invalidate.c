@@ -1,9 +1,9 @@
 /* Finds the files that an upload has changed. */
-#include "kinds/invalidate.h"
+#include "cache_kinds/invalidate.h"
 
 #include <stdlib.h>
 
-#include "kinds/conversion.h"
+#include "cache_kinds/conversion.h"
 #include "origin/origin.h"
 
 static const struct source *find_source(struct sl_str id)
@@ -77,13 +77,13 @@ static enum sl_code invalidate_module(const struct invalidation *what, struct sl
 /* No source has this id; its stamp is the time when hosts were last unblocked. */
 static const struct cache_file blocked_hosts = {{":hosts", 6}, {NULL, 0}};
 
-enum sl_code kinds_release_hosts(struct sl_error *error)
+enum sl_code release_blocked_hosts(struct sl_error *error)
 {
     fetch_release_hosts();
     return cache_invalidate(&blocked_hosts, 1, error);
 }
 
-bool kinds_hosts_released(int64_t since_s)
+bool were_hosts_released_since(int64_t since_s)
 {
     return cache_was_invalidated(SL_STR("source_id: :hosts\n"), since_s);
 }
@@ -95,7 +95,7 @@ bool invalidation_is_valid(const struct invalidation *what)
     return what->source.size && module == whole_module && !(module && what->location.size);
 }
 
-enum sl_code kinds_invalidate(const struct invalidation *what, struct sl_error *error)
+enum sl_code invalidate_entries(const struct invalidation *what, struct sl_error *error)
 {
     struct sl_arena arena = {0};
     struct cache_file file = {what->source, what->location};

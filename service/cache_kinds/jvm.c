@@ -1,5 +1,5 @@
 /* The kind `proguard`: tables made from mappings of ProGuard and R8. */
-#include "kinds/impl.h"
+#include "cache_kinds/impl.h"
 
 #include <errno.h>
 #include <unistd.h>

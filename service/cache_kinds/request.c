@@ -1,4 +1,4 @@
-#include "kinds/objects.h"
+#include "cache_kinds/objects.h"
 
 enum { PLACE_PARTS = 8 };
 
@@ -154,7 +154,7 @@ static const struct source *copy_source(struct copier *c, const struct source *f
     return to;
 }
 
-const struct source *kinds_copy_source(const struct source *source, struct sl_arena *arena)
+const struct source *source_copy(const struct source *source, struct sl_arena *arena)
 {
     struct copier c = {.arena = arena};
     const struct source *copy = copy_source(&c, source);
@@ -187,7 +187,7 @@ static const struct object_id *copy_id(struct copier *c, const struct object_id 
     return to;
 }
 
-const struct remote_file *kinds_copy_file(const struct remote_file *file, struct sl_arena *arena)
+const struct remote_file *remote_file_copy(const struct remote_file *file, struct sl_arena *arena)
 {
     struct copier c = {.arena = arena};
     const struct remote_file *copy = copy_file(&c, file);

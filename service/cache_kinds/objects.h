@@ -45,8 +45,8 @@ struct sl_str symcache_request_place(const void *request);
 void *symcache_request_retain(const void *request, struct sl_arena *arena);
 
 /* Deep copies; NULL when out of memory. */
-const struct source *kinds_copy_source(const struct source *source, struct sl_arena *arena);
-const struct remote_file *kinds_copy_file(const struct remote_file *file, struct sl_arena *arena);
+const struct source *source_copy(const struct source *source, struct sl_arena *arena);
+const struct remote_file *remote_file_copy(const struct remote_file *file, struct sl_arena *arena);
 
 /* ---- the kinds; their context is a struct object_request ---- */
 
@@ -83,8 +83,8 @@ enum sl_code cache_get_own_file(const struct cache_kind *kind, const struct obje
 
 /* Returns the Portable PDB that a file of the kind `objects` is, or that a PE file contains: then it is inflated into the
  * arena, and charged to its budget. SL_NOT_FOUND if it is neither. Pure: pool. */
-enum sl_code kinds_portable_pdb(struct sl_bytes file, struct sl_arena *arena, struct sl_bytes *ppdb,
-                                struct sl_error *error);
+enum sl_code find_portable_pdb(struct sl_bytes file, struct sl_arena *arena, struct sl_bytes *ppdb,
+                               struct sl_error *error);
 
 /* Makes the table of a mapping sent with a request, outside the cache: `loaded` is a struct sl_jvm_mapper. SL_MALFORMED: it is
  * not a mapping; SL_UNSUPPORTED: it exceeds a limit. */

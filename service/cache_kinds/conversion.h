@@ -53,20 +53,21 @@ enum sl_code conversion_write(struct conversion *conversion, int fd, const struc
 /* The current configuration; hold it (config_retain) to use it after suspending. Loop thread. */
 const struct config *current_config(void);
 /* The configured limits; any thread. */
-struct sl_object_limits kinds_object_limits(void);
+struct sl_object_limits current_object_limits(void);
 /* `budget` may be NULL. */
-enum sl_code kinds_open_object(struct sl_bytes file, struct sl_budget *budget, struct sl_object **object,
-                               struct sl_error *error);
-uint64_t kinds_max_source_size(void);
-uint64_t kinds_max_memory(void); /* limit of one conversion in bytes; 0 = none */
+enum sl_code open_object_in_limits(struct sl_bytes file, struct sl_budget *budget, struct sl_object **object,
+                                   struct sl_error *error);
+uint64_t current_max_source_size(void);
+uint64_t current_max_conversion_memory(void); /* limit of one conversion in bytes; 0 = none */
 
 /* Gets the request's object, and calls `make` as a conversion to write an entry of `kind` made from it to `fd` (counted in
  * metrics unless `kind` is NULL). */
 struct object_request; /* objects.h */
-typedef enum sl_code kinds_converter(struct conversion *conversion, struct sl_bytes object, int fd,
+typedef enum sl_code entry_converter(struct conversion *conversion, struct sl_bytes object, int fd,
                                      struct sl_error *error);
-enum sl_code kinds_convert(const struct object_request *request, const struct cache_kind *kind, kinds_converter *make,
-                           int fd, struct sl_arena *arena, struct sl_error *error) SL_SUSPENDS;
+enum sl_code convert_to_entry(const struct object_request *request, const struct cache_kind *kind,
+                              entry_converter *make, int fd, struct sl_arena *arena,
+                              struct sl_error *error) SL_SUSPENDS;
 
 /* For `shareable` of kinds whose entries are useful on this machine only, or are in another shared entry. */
 bool kinds_never_shared(const void *context);

@@ -1,5 +1,5 @@
 /* The kinds `sourcefiles` and `bundled_files`: single texts as UTF-8, from the web or a source, and from bundles. */
-#include "kinds/impl.h"
+#include "cache_kinds/impl.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,7 +130,7 @@ struct taking {
 static enum sl_code take_member(void *arg, struct sl_error *error)
 {
     const struct taking *t = arg;
-    return fetch_take_member(t->fd, t->member, kinds_max_source_size(), error);
+    return fetch_take_member(t->fd, t->member, current_max_source_size(), error);
 }
 
 static enum sl_code source_files_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
@@ -176,7 +176,7 @@ void *source_request_retain(const void *context, struct sl_arena *arena)
     }
     to->origins = origins;
     if (good && to->file)
-        good = (to->file = kinds_copy_file(to->file, arena)) != NULL;
+        good = (to->file = remote_file_copy(to->file, arena)) != NULL;
     return good ? to : NULL;
 }
 
@@ -223,7 +223,7 @@ static enum sl_code extract(void *arg, struct sl_error *error)
     const struct archive_extraction *e = arg;
     const struct sl_bundle_file *file = sl_bundle_by_name(e->bundle, e->entry);
     struct sl_buf text = {0};
-    enum sl_code code = file ? sl_bundle_read(e->bundle, file, kinds_max_source_size(), &text, error)
+    enum sl_code code = file ? sl_bundle_read(e->bundle, file, current_max_source_size(), &text, error)
                              : sl_fail(error, SL_NOT_FOUND, "%s", "");
     if (code == SL_OK && !sl_str_is_utf8(sl_buf_view(&text)))
         code = sl_fail(error, SL_MALFORMED, "the file is not text");
@@ -238,12 +238,12 @@ static enum sl_code bundled_files_compute(void *context, struct cache_tmp *tmp, 
 {
     const struct source_request *request = context;
     struct source_object object;
-    enum sl_code code = kinds_open_bundle(request->file, request->scope, arena, &object, error);
+    enum sl_code code = source_object_open_bundle(request->file, request->scope, arena, &object, error);
     if (code != SL_OK)
         return code;
     struct archive_extraction extraction = {object.item->loaded, request->entry, tmp->fd};
     code = pool_call(POOL_CONVERT, extract, &extraction, error);
-    kinds_source_release(&object);
+    source_object_release(&object);
     return code;
 }
 
@@ -284,8 +284,8 @@ const struct cache_kind kind_bundled_files = {
     .free_loaded = script_free,
 };
 
-enum sl_code kinds_open_bundle(const struct remote_file *file, struct sl_str scope, struct sl_arena *arena,
-                               struct source_object *bundle, struct sl_error *error)
+enum sl_code source_object_open_bundle(const struct remote_file *file, struct sl_str scope, struct sl_arena *arena,
+                                       struct source_object *bundle, struct sl_error *error)
 {
     struct source_request wanted = {.file = file, .scope = scope};
     struct object_request request = source_files_object(&wanted);
@@ -296,7 +296,7 @@ enum sl_code kinds_open_bundle(const struct remote_file *file, struct sl_str sco
     enum sl_code code = source_open(&key, &request, bundle);
     if (code == SL_OK && bundle->item->kind == &kind_objects && bundle->item->loaded)
         return SL_OK;
-    kinds_source_release(bundle);
+    source_object_release(bundle);
     return sl_fail(error, code == SL_OK ? SL_MALFORMED : code, "the file is not a usable source bundle");
 }
 
@@ -332,8 +332,8 @@ static bool source_request_key(const struct source_request *request, struct sl_a
     return key->text.data;
 }
 
-enum sl_code kinds_get_source_file(const struct source_request *request, struct sl_arena *arena,
-                                   struct cache_item **item, struct sl_error *error)
+enum sl_code source_file_get(const struct source_request *request, struct sl_arena *arena, struct cache_item **item,
+                             struct sl_error *error)
 {
     struct cache_key key;
     *item = NULL;
@@ -354,7 +354,7 @@ static void append(void *arg)
     sl_buf_add(a->to, a->from.data, a->from.size);
 }
 
-enum sl_code kinds_append_text(struct sl_buf *to, struct cache_item *item, struct sl_error *error)
+enum sl_code append_item_text(struct sl_buf *to, struct cache_item *item, struct sl_error *error)
 {
     enum { COPIED_AT_ONCE = 64 * 1024 };
     struct appending a = {to, item->mapping.bytes};

@@ -1,9 +1,9 @@
 /* Shared by the kinds. Private to this folder. */
 #pragma once
 
-#include "kinds/conversion.h"
-#include "kinds/listing.h"
-#include "kinds/sources.h"
+#include "cache_kinds/conversion.h"
+#include "cache_kinds/listing.h"
+#include "cache_kinds/sources.h"
 
 /* Downloads the request's file into `fd` and validates it: returns the download's error, or that of `check`. */
 enum sl_code auxiliary_fetch(const struct object_request *request, conversion_checker *check, int fd,

@@ -1,5 +1,5 @@
 /* The kind `objects`: files from the sources, decompressed, and validated by parsing. */
-#include "kinds/impl.h"
+#include "cache_kinds/impl.h"
 
 #include <errno.h>
 #include <openssl/evp.h>
@@ -84,7 +84,7 @@ static enum sl_code check_object(struct conversion *conversion, struct sl_bytes 
     struct object_check *check = arg;
     struct sl_object_wanted wanted = {check->wanted->has_debug_id ? &check->wanted->debug_id : NULL,
                                       check->wanted->code_id};
-    struct sl_object_limits limits = kinds_object_limits();
+    struct sl_object_limits limits = current_object_limits();
     limits.budget = &conversion->budget;
     struct sl_archive archive;
     struct sl_object *object;

@@ -1,6 +1,6 @@
 /* Source texts in objects. A bundle is shared and open while it is in the memory layer; the look-up table of a Portable PDB
  * says where its sources are. */
-#include "kinds/impl.h"
+#include "cache_kinds/impl.h"
 
 #include "core/sigbus_guard.h"
 
@@ -18,7 +18,7 @@ enum sl_code source_load(struct sl_bytes bytes, void **loaded, uint64_t *weight,
         return SL_OK;
     struct sl_budget budget;
     sl_budget_init(&budget, bytes.size);
-    sl_budget_limit(&budget, kinds_max_memory(), NULL, NULL);
+    sl_budget_limit(&budget, current_max_conversion_memory(), NULL, NULL);
     enum sl_code code = sl_bundle_open(bytes, &budget, &bundle, error);
     if (code != SL_OK) /* it was valid when it was fetched; if it is not now, it is used without its sources */
         return code == SL_BUSY ? code : SL_OK;
@@ -34,12 +34,12 @@ void source_unload(void *loaded)
 
 static uint64_t max_size(void)
 {
-    uint64_t configured = kinds_max_source_size();
+    uint64_t configured = current_max_source_size();
     return configured < MAX_TEXT ? configured : MAX_TEXT;
 }
 
-bool kinds_bundle_text(const struct sl_bundle *bundle, const struct sl_bundle_file *file, uint64_t *work,
-                       struct sl_buf *text)
+bool append_bundle_text(const struct sl_bundle *bundle, const struct sl_bundle_file *file, uint64_t *work,
+                        struct sl_buf *text)
 {
     if (file->entry && file->entry->size <= max_size())
         *work += file->entry->size;
@@ -51,7 +51,7 @@ static bool in_bundle(struct source_object *object, struct sl_str path, struct s
 {
     const struct sl_bundle *bundle = object->item->loaded;
     const struct sl_bundle_file *file = sl_bundle_by_path(bundle, path);
-    *has_text = file && kinds_bundle_text(bundle, file, &object->work, text);
+    *has_text = file && append_bundle_text(bundle, file, &object->work, text);
     if (*has_text) {
         sl_buf_str(url, file->url);
         return true;
@@ -67,7 +67,7 @@ static bool embedded_text(struct source_object *object, struct sl_arena *arena, 
     struct sl_arena scratch = {0};
     struct sl_bytes text;
     object->work += source->size <= max_size() ? source->size : 0;
-    if (!object->ppdb.data && kinds_portable_pdb(object->item->mapping.bytes, arena, &object->ppdb, NULL) != SL_OK)
+    if (!object->ppdb.data && find_portable_pdb(object->item->mapping.bytes, arena, &object->ppdb, NULL) != SL_OK)
         return false;
     bool good = sl_ppdb_source_text(object->ppdb, source, max_size(), &scratch, &text, NULL) == SL_OK &&
                 text.size <= max_size();
@@ -87,8 +87,8 @@ static bool in_ppdb(struct source_object *object, struct sl_arena *arena, struct
     return *has_text || (sl_ppdb_table_find(table, path, &document) && sl_ppdb_links_resolve(&table->links, path, url));
 }
 
-bool kinds_source_at(struct source_object *object, struct sl_arena *arena, struct sl_str path, struct sl_buf *text,
-                     bool *has_text, struct sl_buf *url)
+bool source_object_find(struct source_object *object, struct sl_arena *arena, struct sl_str path, struct sl_buf *text,
+                        bool *has_text, struct sl_buf *url)
 {
     return object->table ? in_ppdb(object, arena, path, text, has_text, url)
                          : in_bundle(object, path, text, has_text, url);
@@ -122,7 +122,7 @@ static enum sl_code open_table(const struct cache_key *key, const struct object_
 {
     enum sl_code code = cache_get(&kind_ppdb_caches, key, request, &object->table, NULL);
     if (code != SL_OK)
-        kinds_source_release(object);
+        source_object_release(object);
     return code;
 }
 
@@ -139,11 +139,11 @@ enum sl_code source_open(const struct cache_key *key, const struct object_reques
         return open_table(key, request, object);
     }
     if (code != SL_OK)
-        kinds_source_release(object);
+        source_object_release(object);
     return code;
 }
 
-void kinds_source_release(struct source_object *object)
+void source_object_release(struct source_object *object)
 {
     cache_release(object->item);
     cache_release(object->table);

@@ -1,5 +1,5 @@
 /* The kind `sourcemap_caches`: tables made from scripts and their source maps. */
-#include "kinds/impl.h"
+#include "cache_kinds/impl.h"
 
 #include "core/log.h"
 #include "core/loop.h"
@@ -85,9 +85,9 @@ static enum sl_code sourcemaps_compute(void *context, struct cache_tmp *tmp, str
     struct sourcemap_texts texts = {.embedded = request->embedded, .options = options_now(), .fd = tmp->fd};
     enum sl_code code = SL_OK;
     if (request->script)
-        code = kinds_get_source_file(request->script, arena, &texts.script, error);
+        code = source_file_get(request->script, arena, &texts.script, error);
     if (code == SL_OK && request->map)
-        code = kinds_get_source_file(request->map, arena, &texts.map, error);
+        code = source_file_get(request->map, arena, &texts.map, error);
     if (code == SL_OK)
         code = convert_texts(&texts, request->script_id, error);
     cache_release(texts.script);
@@ -157,8 +157,8 @@ static void put_options(struct sl_buf *text, struct sl_smcache_options options)
                       options.partial_scopes ? "partial" : "");
 }
 
-enum sl_code kinds_get_sourcemap(const struct sourcemap_request *request, struct sl_arena *arena,
-                                 struct cache_item **item, struct sl_error *error)
+enum sl_code sourcemap_get(const struct sourcemap_request *request, struct sl_arena *arena, struct cache_item **item,
+                           struct sl_error *error)
 {
     struct sl_buf text = {0};
     sl_buf_printf(&text, "scope: " SL_STR_FMT "\n\nsource:\n" SL_STR_FMT "\nsourcemap:\n" SL_STR_FMT "\n",

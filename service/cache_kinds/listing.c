@@ -4,7 +4,7 @@
  *     <name>/<id>/<name>      crash.pdb/3249D99D0C4049318610F4E4FB0B69361/crash.pdb
  *
  * Segments never change once they are written, so a longer index costs only its new segments. */
-#include "kinds/impl.h"
+#include "cache_kinds/impl.h"
 
 #include "base/map.h"
 #include "core/sigbus_guard.h"
@@ -110,7 +110,7 @@ static uint32_t begin_with(const struct source_index_request *r, struct sl_arena
     if (!r->known || !make_key(&known, arena, &key) || !cache_peek(&kind_source_index, &key, &code, &item, NULL) ||
         code != SL_OK)
         return 0;
-    bool read = kinds_append_text(lines, item, NULL) == SL_OK;
+    bool read = append_item_text(lines, item, NULL) == SL_OK;
     cache_release(item);
     if (!read)
         sl_buf_clear(lines);
@@ -133,7 +133,7 @@ static enum sl_code add_segments(const struct source_index_request *r, uint32_t 
         if (item->mapping.bytes.size > INDEX_MAX - lines->size)
             code = sl_fail(error, SL_MALFORMED, "the symstore index is too large");
         else
-            code = kinds_append_text(lines, item, error);
+            code = append_item_text(lines, item, error);
         cache_release(item);
         if (code != SL_OK)
             return code;
@@ -164,7 +164,7 @@ static void *retain(const void *context, struct sl_arena *arena)
     if (!to)
         return NULL;
     *to = *from;
-    to->source = kinds_copy_source(from->source, arena);
+    to->source = source_copy(from->source, arena);
     to->scope.data = sl_arena_strndup(arena, from->scope.data, from->scope.size);
     return to->source && to->scope.data ? to : NULL;
 }

@@ -1,5 +1,5 @@
 /* The kind `embedded_sources`: the source texts in an object's DWARF, as a source bundle. */
-#include "kinds/impl.h"
+#include "cache_kinds/impl.h"
 
 #include "base/map.h"
 #include "dwarf/dwarf.h"
@@ -69,7 +69,7 @@ static enum sl_code gather_texts(struct conversion *conversion, struct sl_bytes 
 static enum sl_code embedded_sources_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                              struct sl_error *error)
 {
-    return kinds_convert(context, NULL, gather_texts, tmp->fd, arena, error);
+    return convert_to_entry(context, NULL, gather_texts, tmp->fd, arena, error);
 }
 
 static uint64_t embedded_sources_capacity(const struct config *config)

@@ -5,7 +5,7 @@
  *
  * "srcsrv_vcs" only if it is known, "embedded_ppdb" only for PE files with a Portable PDB inside, "fixed_address" only for ELF
  * files that can only be loaded there. */
-#include "kinds/impl.h"
+#include "cache_kinds/impl.h"
 
 #include "base/json_fields.h"
 #include "base/json_write.h"
@@ -83,7 +83,7 @@ static enum sl_code describe(struct conversion *conversion, struct sl_bytes file
 static enum sl_code object_meta_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                         struct sl_error *error)
 {
-    return kinds_convert(context, NULL, describe, tmp->fd, arena, error);
+    return convert_to_entry(context, NULL, describe, tmp->fd, arena, error);
 }
 
 /* An unknown version control system counts as none. */

@@ -1,5 +1,5 @@
 /* The kind `symcaches`: lookup tables made from objects. */
-#include "kinds/impl.h"
+#include "cache_kinds/impl.h"
 
 #include "core/log.h"
 

@@ -1,6 +1,6 @@
 /* Files with other parts of an object's debug information, from the source of the object. */
 #include "dwarf/dwarf.h"
-#include "kinds/impl.h"
+#include "cache_kinds/impl.h"
 
 #include "core/log.h"
 

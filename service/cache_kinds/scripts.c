@@ -1,5 +1,5 @@
 /* Debug references in scripts, searched once while the script is in memory. */
-#include "kinds/impl.h"
+#include "cache_kinds/impl.h"
 
 #include <openssl/evp.h>
 #include <stdlib.h>
@@ -65,7 +65,7 @@ static enum sl_code script_look(void *arg, struct sl_error *error)
     return keep_reference(look) ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
-enum sl_code kinds_script_facts(struct cache_item *item, struct script_facts *facts, struct sl_error *error)
+enum sl_code script_facts_get(struct cache_item *item, struct script_facts *facts, struct sl_error *error)
 {
     struct kinds_script *script = item->loaded;
     struct script_look look = {.text = {(const char *)item->mapping.bytes.data, item->mapping.bytes.size}};
@@ -96,8 +96,8 @@ static void bundle_look(void *arg)
     look->found = look->id ? sl_bundle_by_debug_id(bundle, look->id, look->type) : sl_bundle_by_url(bundle, look->url);
 }
 
-enum sl_code kinds_bundle_file(const struct source_object *bundle, const struct sl_debug_id *id,
-                               enum sl_bundle_type type, struct sl_str url, const struct sl_bundle_file **file)
+enum sl_code source_object_find_file(const struct source_object *bundle, const struct sl_debug_id *id,
+                                     enum sl_bundle_type type, struct sl_str url, const struct sl_bundle_file **file)
 {
     struct bundle_look look = {bundle, id, type, url, NULL};
     bool readable = sigbus_guard_run(bundle_look, &look);

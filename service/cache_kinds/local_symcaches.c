@@ -1,5 +1,5 @@
 /* The kind `own_symcaches`: symcaches that a user's command made from files of the local machine. */
-#include "kinds/impl.h"
+#include "cache_kinds/impl.h"
 
 #include "core/pool.h"
 

@@ -1,6 +1,6 @@
 /* The kinds `auxdifs`, UUID maps and BCSymbolMaps, and `il2cpp`, line mappings of Unity builds: inputs of a symcache that are
  * not objects. */
-#include "kinds/impl.h"
+#include "cache_kinds/impl.h"
 
 #include "core/log.h"
 #include "object/bcsymbolmap.h"

@@ -1,5 +1,5 @@
 /* The kind `ppdb_caches`: look-up tables made from Portable PDBs, also from those inside PE files. */
-#include "kinds/impl.h"
+#include "cache_kinds/impl.h"
 
 #include "core/log.h"
 #include "core/loop.h"
@@ -47,7 +47,7 @@ static enum sl_code convert_object(struct conversion *conversion, void *arg, str
     struct ppdb_conversion *c = arg;
     struct sl_arena arena = {.budget = &conversion->budget};
     struct sl_bytes ppdb;
-    enum sl_code code = kinds_portable_pdb(c->file, &arena, &ppdb, error);
+    enum sl_code code = find_portable_pdb(c->file, &arena, &ppdb, error);
     if (code == SL_NOT_FOUND)
         code = sl_fail(error, SL_UNSUPPORTED, "Only portable PDB files can be used for .NET symbolication");
     else if (code == SL_OK)
@@ -56,8 +56,8 @@ static enum sl_code convert_object(struct conversion *conversion, void *arg, str
     return code;
 }
 
-enum sl_code kinds_portable_pdb(struct sl_bytes file, struct sl_arena *arena, struct sl_bytes *ppdb,
-                                struct sl_error *error)
+enum sl_code find_portable_pdb(struct sl_bytes file, struct sl_arena *arena, struct sl_bytes *ppdb,
+                               struct sl_error *error)
 {
     struct sl_object *object;
     *ppdb = file;
@@ -65,7 +65,7 @@ enum sl_code kinds_portable_pdb(struct sl_bytes file, struct sl_arena *arena, st
         return SL_OK;
     if (sl_format_detect(file) != SL_FORMAT_PE)
         return sl_fail(error, SL_NOT_FOUND, "no Portable PDB");
-    enum sl_code code = kinds_open_object(file, arena->budget, &object, error);
+    enum sl_code code = open_object_in_limits(file, arena->budget, &object, error);
     if (code != SL_OK)
         return code;
     code = sl_object_embedded_ppdb(object, arena, ppdb, error);
