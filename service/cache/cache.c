@@ -220,14 +220,14 @@ static enum sl_code cache_take(struct kind_state *state, const struct cache_memo
 static bool peek(struct kind_state *state, struct cache_lookup *look)
 {
     struct cache_memory_entry *entry = cache_find(state, look->key->text);
-    look->mark = (struct cache_handle){0};
+    look->handle = (struct cache_handle){0};
     if (!entry || is_doubted(entry))
         return false;
     look->code = cache_take(state, entry, &look->item);
     if (entry->error && look->error)
         *look->error = *entry->error;
-    look->mark = (struct cache_handle){state->memory.places[entry->place].serial, (uint32_t)entry->place,
-                                       (uint32_t)(state - engine.kinds)};
+    look->handle = (struct cache_handle){state->memory.places[entry->place].serial, (uint32_t)entry->place,
+                                         (uint32_t)(state - engine.kinds)};
     return true;
 }
 
@@ -251,14 +251,14 @@ static bool is_old_miss(const struct cache_memory_entry *entry)
            entry->created_ns < engine_renew_before_ns();
 }
 
-bool cache_peek_handle(const struct cache_handle *mark, bool is_renewed, struct cache_item **item)
+bool cache_peek_handle(const struct cache_handle *handle, bool is_renewed, struct cache_item **item)
 {
     uint64_t now = loop_now_ms();
-    if (mark->kind >= engine.count)
+    if (handle->kind >= engine.count)
         return false;
-    struct kind_state *state = &engine.kinds[mark->kind];
+    struct kind_state *state = &engine.kinds[handle->kind];
     struct cache_memory_entry *entry =
-        cache_current(cache_memory_at(&state->memory, mark->place, mark->serial, now), now);
+        cache_current(cache_memory_at(&state->memory, handle->place, handle->serial, now), now);
     if (!entry || is_doubted(entry) || (is_renewed && is_old_miss(entry)))
         return false;
     cache_take(state, entry, item);

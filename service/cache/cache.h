@@ -129,8 +129,8 @@ struct cache_lookup {
     void (*done)(struct cache_lookup *look);
     /* the answer, as of cache_get */
     enum sl_code code;
-    struct cache_item *item;  /* a reference */
-    struct cache_handle mark; /* set if memory answered at once */
+    struct cache_item *item;    /* a reference */
+    struct cache_handle handle; /* set if memory answered at once */
     /* private */
     struct flight *flight;
     struct sl_link link;
@@ -183,7 +183,7 @@ bool cache_peek(const struct cache_kind *kind, const struct cache_key *key, enum
 
 /* Like cache_peek for the entry of a handle; `item` may be NULL. False if it is not in memory any more or cannot be used: look
  * it up by its key. With `is_renewed` also false for an old miss, which cache_renew would compute again. */
-bool cache_peek_handle(const struct cache_handle *mark, bool is_renewed, struct cache_item **item);
+bool cache_peek_handle(const struct cache_handle *handle, bool is_renewed, struct cache_item **item);
 
 /* For a caller that uses a worse entry because this one is missing. If the memory layer has a miss for it that is older
  * than `caches.upgrade_fallback_after`, looks it up again in the background, and with it all misses of that age that its

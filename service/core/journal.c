@@ -14,12 +14,12 @@
  *     0x000  "SLLEDG1\0"  pid 4711  number 11 (SIGSEGV)  slot 0  on_purpose 0  slots 4  unused 0
  *     0x020  busy 1  kind "symcaches"  key "0123456789abcdef0123456789abcdef"  about "source: test location: http://..."
  *     0x120  busy 0  ... */
-struct ledger_head {
+struct journal_head {
     char magic[8];
     int32_t pid, number, slot; /* slot of the thread that failed; -1 = not known */
     uint32_t on_purpose, slots, unused;
 };
-struct ledger_slot {
+struct journal_slot {
     uint32_t busy;
     struct journal_work work;
 };
@@ -27,10 +27,10 @@ static const char magic[8] = "SLLEDG1";
 
 static struct {
     int fd;
-    struct ledger_head head;
-    struct ledger_slot *slots;
+    struct journal_head head;
+    struct journal_slot *slots;
     atomic_uint taken;
-} ledger = {.fd = -1};
+} journal = {.fd = -1};
 
 static _Thread_local int own_slot = -1;
 
@@ -61,47 +61,47 @@ void journal_describe(struct journal_work *work, const char *kind, const uint8_t
 }
 
 /* ---- writing ---- */
-static void ledger_put(const void *data, size_t size, off_t at)
+static void journal_put(const void *data, size_t size, off_t at)
 {
-    if (ledger.fd >= 0 && pwrite(ledger.fd, data, size, at) < 0)
+    if (journal.fd >= 0 && pwrite(journal.fd, data, size, at) < 0)
         return; /* only a note for the next process is lost */
 }
 
 static off_t slot_at(size_t i)
 {
-    return (off_t)(sizeof(struct ledger_head) + i * sizeof(struct ledger_slot));
+    return (off_t)(sizeof(struct journal_head) + i * sizeof(struct journal_slot));
 }
 
 void journal_open(const char *path, unsigned slots)
 {
-    if (!ledger.slots) { /* keep the slots of the first call: threads have their indexes */
+    if (!journal.slots) { /* keep the slots of the first call: threads have their indexes */
         slots = slots > JOURNAL_MAX_SLOTS ? JOURNAL_MAX_SLOTS : slots;
-        ledger.slots = calloc(slots, sizeof *ledger.slots);
-        ledger.head.slots = ledger.slots ? slots : 0;
+        journal.slots = calloc(slots, sizeof *journal.slots);
+        journal.head.slots = journal.slots ? slots : 0;
     }
-    ledger.head = (struct ledger_head){.pid = (int32_t)getpid(), .slot = -1, .slots = ledger.head.slots};
-    memcpy(ledger.head.magic, magic, sizeof magic);
-    ledger.fd = path ? open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640) : -1;
-    ledger_put(&ledger.head, sizeof ledger.head, 0);
+    journal.head = (struct journal_head){.pid = (int32_t)getpid(), .slot = -1, .slots = journal.head.slots};
+    memcpy(journal.head.magic, magic, sizeof magic);
+    journal.fd = path ? open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640) : -1;
+    journal_put(&journal.head, sizeof journal.head, 0);
 }
 
 void journal_close(void)
 {
-    sl_close(ledger.fd);
-    ledger.fd = -1; /* the slots stay allocated: idle threads keep their indexes */
+    sl_close(journal.fd);
+    journal.fd = -1; /* the slots stay allocated: idle threads keep their indexes */
 }
 
 void journal_begin(const struct journal_work *work)
 {
-    if (own_slot < 0 && ledger.head.slots)
-        own_slot = (int)atomic_fetch_add(&ledger.taken, 1);
-    if (!work || own_slot < 0 || (unsigned)own_slot >= ledger.head.slots)
+    if (own_slot < 0 && journal.head.slots)
+        own_slot = (int)atomic_fetch_add(&journal.taken, 1);
+    if (!work || own_slot < 0 || (unsigned)own_slot >= journal.head.slots)
         return;
-    struct ledger_slot *slot = &ledger.slots[own_slot];
+    struct journal_slot *slot = &journal.slots[own_slot];
     slot->work = *work;
     atomic_signal_fence(memory_order_release);
     slot->busy = 1;
-    ledger_put(slot, sizeof *slot, slot_at((size_t)own_slot));
+    journal_put(slot, sizeof *slot, slot_at((size_t)own_slot));
 }
 
 void journal_end(void)
@@ -109,15 +109,15 @@ void journal_end(void)
     const struct journal_work *work = journal_current();
     if (!work)
         return;
-    ledger.slots[own_slot].busy = 0;
-    ledger_put(&ledger.slots[own_slot].busy, sizeof ledger.slots[own_slot].busy, slot_at((size_t)own_slot));
+    journal.slots[own_slot].busy = 0;
+    journal_put(&journal.slots[own_slot].busy, sizeof journal.slots[own_slot].busy, slot_at((size_t)own_slot));
 }
 
 bool journal_slot_work(unsigned i, const struct journal_work **work)
 {
-    if (i >= ledger.head.slots)
+    if (i >= journal.head.slots)
         return false;
-    *work = ledger.slots[i].busy ? &ledger.slots[i].work : NULL;
+    *work = journal.slots[i].busy ? &journal.slots[i].work : NULL;
     return true;
 }
 
@@ -131,10 +131,10 @@ const struct journal_work *journal_current(void)
 
 void journal_note_end(int number, bool own_fault)
 {
-    ledger.head.number = number;
-    ledger.head.on_purpose = number == 0;
-    ledger.head.slot = own_fault && journal_current() ? own_slot : -1;
-    ledger_put(&ledger.head, sizeof ledger.head, 0);
+    journal.head.number = number;
+    journal.head.on_purpose = number == 0;
+    journal.head.slot = own_fault && journal_current() ? own_slot : -1;
+    journal_put(&journal.head, sizeof journal.head, 0);
 }
 
 /* ---- reading what another process left ---- */
@@ -156,7 +156,7 @@ static bool has_work(const struct journal_record *death, const struct journal_wo
     return false;
 }
 
-static void take_slot(struct journal_record *death, struct ledger_slot *slot)
+static void take_slot(struct journal_record *death, struct journal_slot *slot)
 {
     struct journal_work *work = &slot->work;
     work->kind[sizeof work->kind - 1] = work->key[sizeof work->key - 1] = work->about[sizeof work->about - 1] = '\0';
@@ -167,8 +167,8 @@ static void take_slot(struct journal_record *death, struct ledger_slot *slot)
 
 bool journal_read(int fd, struct journal_record *death)
 {
-    struct ledger_head head;
-    struct ledger_slot slot;
+    struct journal_head head;
+    struct journal_slot slot;
     if (pread(fd, &head, sizeof head, 0) != (ssize_t)sizeof head || memcmp(head.magic, magic, sizeof magic) != 0)
         return false;
     *death = (struct journal_record){.pid = head.pid, .number = head.number, .on_purpose = head.on_purpose != 0};

@@ -8,7 +8,7 @@
 enum { SEARCH_CACHE_BYTES = 8 << 20, MAX_KEY = 2048, MAX_ENTRIES = 64 };
 
 struct used_entry { /* a cache entry that the search used */
-    struct cache_handle mark;
+    struct cache_handle handle;
     bool is_renewed;
 };
 
@@ -94,7 +94,7 @@ static struct sl_str make_key(struct search_key *key, uint64_t list, struct sl_s
 static bool is_still_valid(const struct search_cache_entry *r)
 {
     for (size_t i = 0; i < r->entry_count; i++)
-        if (!cache_peek_handle(&r->used_entry[i].mark, r->used_entry[i].is_renewed, NULL))
+        if (!cache_peek_handle(&r->used_entry[i].handle, r->used_entry[i].is_renewed, NULL))
             return false;
     return true;
 }
@@ -129,9 +129,9 @@ static bool record_entries(struct search_cache_entry *r, const struct candidate_
     for (size_t i = 0; i < count; i++) {
         if (probes[i].skipped)
             continue;
-        if (!probes[i].look.mark.serial || r->entry_count == MAX_ENTRIES)
+        if (!probes[i].look.handle.serial || r->entry_count == MAX_ENTRIES)
             return false;
-        r->used_entry[r->entry_count++] = (struct used_entry){probes[i].look.mark, probes[i].renewed};
+        r->used_entry[r->entry_count++] = (struct used_entry){probes[i].look.handle, probes[i].renewed};
     }
     return true;
 }
@@ -174,7 +174,7 @@ static bool fill_entry(struct search_cache_entry *r, const struct search *search
     bool good = true;
     r->lru.key = copy_text(&r->arena, key, &good);
     r->used_entry = SL_ARENA_ARRAY(&r->arena, struct used_entry, search->count + search->other_count);
-    r->table = search->table.mark;
+    r->table = search->table.handle;
     return good && r->used_entry && record_entries(r, search->probes, search->count) &&
            record_entries(r, search->others, search->other_count) && (!search->table.kind || r->table.serial) &&
            copy_value(r, outcome);

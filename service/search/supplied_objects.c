@@ -37,7 +37,7 @@ enum { OWN_KEY = 128, OWN_SORTS = 8 };
 
 /* The objects with an id: one per combination of features. Of several with the same features the one with the highest age
  * counts, as an object also serves requests for a lower age. */
-struct own_places {
+struct supplied_positions {
     uint32_t items[OWN_SORTS]; /* index plus 1; 0 = none */
 };
 
@@ -86,10 +86,10 @@ static struct own_key own_key_of_path(struct sl_str path)
 static bool own_add_key(struct supplied_objects *own, size_t place, struct own_key key)
 {
     struct sl_str view = {key.text, key.size};
-    struct own_places *places = key.size ? sl_map_get(&own->by_id, view) : NULL;
+    struct supplied_positions *places = key.size ? sl_map_get(&own->by_id, view) : NULL;
     if (key.size && !places) {
         char *kept = sl_arena_strndup(own->arena, view.data, view.size);
-        places = SL_ARENA_NEW(own->arena, struct own_places);
+        places = SL_ARENA_NEW(own->arena, struct supplied_positions);
         if (!kept || !places || !sl_map_put(&own->by_id, (struct sl_str){kept, view.size}, places))
             return false;
     }
@@ -272,7 +272,8 @@ static bool own_is_meant(const struct supplied_object *object, const struct obje
 static void own_choose(const struct supplied_objects *own, struct own_key key, const struct search_target *use,
                        const struct object_id *id, struct supplied_object **best)
 {
-    const struct own_places *places = key.size ? sl_map_get(&own->by_id, (struct sl_str){key.text, key.size}) : NULL;
+    const struct supplied_positions *places =
+        key.size ? sl_map_get(&own->by_id, (struct sl_str){key.text, key.size}) : NULL;
     for (size_t i = 0; places && i < OWN_SORTS; i++) {
         struct supplied_object *object = places->items[i] ? &own->items[places->items[i] - 1] : NULL;
         if (!object || !own_is_good_for(object, use) || !own_is_meant(object, id))

@@ -65,7 +65,7 @@ enum sl_code locator_read_config(const char *path, struct config **config, struc
     return code;
 }
 
-static enum sl_code by_id_config_load(const char *path, struct config **config, struct sl_error *error)
+static enum sl_code locator_config_load(const char *path, struct config **config, struct sl_error *error)
 {
     struct sl_arena arena = {0};
     struct value_problems problems = {.arena = &arena};
@@ -227,7 +227,7 @@ static enum sl_code find_layers(struct config *layers[2], struct sl_error *error
     for (size_t i = 0; i < count && code == SL_OK; i++)
         code = load_layer(paths[i], &layers[i], error);
     if (code == SL_OK && !count)
-        code = by_id_config_load(NULL, &layers[0], error);
+        code = locator_config_load(NULL, &layers[0], error);
     return code;
 }
 
@@ -288,7 +288,7 @@ enum sl_code locator_load_config(const struct options *o, struct config *layers[
 {
     const char *path = option_value(o, "config", server_environment("SYMLOOM_CONFIG"));
     layers[0] = layers[1] = NULL;
-    enum sl_code code = path ? by_id_config_load(path, &layers[0], error) : find_layers(layers, error);
+    enum sl_code code = path ? locator_config_load(path, &layers[0], error) : find_layers(layers, error);
     if (code != SL_OK)
         return code;
     choose_cache(o, layers);

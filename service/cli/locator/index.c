@@ -88,7 +88,7 @@ static void add_object(struct file_index *index, const char *path, struct sl_obj
                                                       .arch = info->arch};
 }
 
-static void by_id_index_add_file(struct file_index *index, const char *path)
+static void locator_index_add_file(struct file_index *index, const char *path)
 {
     struct sl_mapping mapping;
     struct sl_archive archive;
@@ -108,14 +108,14 @@ static void by_id_index_add_file(struct file_index *index, const char *path)
     sl_unmap(&mapping);
 }
 
-static void by_id_index_build(struct file_index *index)
+static void locator_index_build(struct file_index *index)
 {
     index->built = true;
     for (size_t i = 0; i < index->place_count; i++) {
         struct file_walk walk;
         file_walk_open(&walk, index->places[i]);
         for (const FTSENT *entry; index->files < MAX_FILES && (entry = file_walk_next(&walk));)
-            by_id_index_add_file(index, entry->fts_path);
+            locator_index_add_file(index, entry->fts_path);
         file_walk_close(&walk);
     }
 }
@@ -168,7 +168,7 @@ const char *file_index_find(struct file_index *index, const struct object_id *id
 {
     const char *breakpad = NULL, *symbols = NULL; /* the second and the third choice */
     if (!index->built)
-        by_id_index_build(index);
+        locator_index_build(index);
     for (size_t i = 0; i < index->count; i++) {
         const struct indexed *object = &index->objects[i];
         if (!has_id_of(object, id) || !has_purpose(&object->features, purpose))
@@ -184,7 +184,7 @@ const char *file_index_find(struct file_index *index, const struct object_id *id
 /* ---- as a source ---- */
 
 /* Describes the file for the cache: size and time make a changed file a different one. */
-static bool by_id_index_file(const char *path, struct sl_arena *arena, struct indexed_file *file)
+static bool locator_index_file(const char *path, struct sl_arena *arena, struct indexed_file *file)
 {
     struct stat st;
     char *real = realpath(path, NULL), version[64];
@@ -212,7 +212,7 @@ static bool list_by_layout(const char *place, const struct object_id *id, enum f
         for (size_t k = 0; k < count; k++) {
             int size =
                 snprintf(path, sizeof path, "%s/%s" SL_STR_FMT, place, last ? ".build-id/" : "", SL_STR_ARG(paths[k]));
-            if (size < (int)sizeof path && access(path, R_OK) == 0 && by_id_index_file(path, arena, file))
+            if (size < (int)sizeof path && access(path, R_OK) == 0 && locator_index_file(path, arena, file))
                 return true;
         }
     }
@@ -231,8 +231,8 @@ static bool is_listed_as(const struct indexed *object, enum file_type type)
     return programs[type] != SL_FORMAT_UNKNOWN && object->format == programs[type] && object->type != FILE_BREAKPAD;
 }
 
-static size_t by_id_index_list(const struct source_index *source, const struct object_id *id, enum file_type type,
-                               struct sl_arena *arena, struct indexed_file *files)
+static size_t locator_index_list(const struct source_index *source, const struct object_id *id, enum file_type type,
+                                 struct sl_arena *arena, struct indexed_file *files)
 {
     struct file_index *index = (struct file_index *)((char *)source - offsetof(struct file_index, source));
     size_t count = 0;
@@ -241,15 +241,15 @@ static size_t by_id_index_list(const struct source_index *source, const struct o
     if (count)
         return count;
     if (!index->built)
-        by_id_index_build(index);
+        locator_index_build(index);
     for (size_t i = 0; i < index->count && count < LAYOUT_MAX_PATHS; i++)
         if (is_listed_as(&index->objects[i], type) && has_id_of(&index->objects[i], id))
-            count += by_id_index_file(index->objects[i].path, arena, &files[count]);
+            count += locator_index_file(index->objects[i].path, arena, &files[count]);
     return count;
 }
 
 const struct source_index *file_index_source(struct file_index *index)
 {
-    index->source.find = by_id_index_list;
+    index->source.find = locator_index_list;
     return &index->source;
 }

@@ -254,7 +254,7 @@ enum sl_code locator_open(const struct options *o, const char *servers, const ch
     return code;
 }
 
-static void by_id_finish(void *unused)
+static void locator_finish(void *unused)
 {
     (void)unused;
     cache_drain();
@@ -264,7 +264,7 @@ static void stop(struct locator *b)
 {
     for (struct held_file *at = b->held; at; at = at->next)
         cache_release(at->item);
-    loop_run_fiber(by_id_finish, NULL);
+    loop_run_fiber(locator_finish, NULL);
     fetch_on_failure(NULL, NULL);
     fetch_close();
     catalog_close();
@@ -339,7 +339,7 @@ static void watch_downloads(void *arg)
     }
 }
 
-static void by_id_find(void *arg)
+static void locator_find_file(void *arg)
 {
     struct search_job *a = arg;
     struct fiber_group watching;
@@ -375,7 +375,7 @@ static enum sl_code by_id_search(struct locator *b, const struct locator_source_
     struct sl_str name = id->debug_file.size ? id->debug_file : id->code_id;
     snprintf(job.last.item, sizeof job.last.item, SL_STR_FMT, SL_STR_ARG(name));
     b->progress.total = b->progress.done + 1;
-    loop_run_fiber(by_id_find, &job);
+    loop_run_fiber(locator_find_file, &job);
     show_found(b, &job);
     struct held_file *held = job.found.code == SL_OK ? hold_file(b) : NULL;
     *error = job.found.error;
@@ -396,7 +396,7 @@ enum sl_code locator_run(struct locator *b, void (*work)(void *arg), void *arg, 
     struct search_job job = {.locator = b, .work = work, .arg = arg};
     if (!b->running && start(b, error) != SL_OK)
         return error->code;
-    loop_run_fiber(by_id_find, &job);
+    loop_run_fiber(locator_find_file, &job);
     progress_end(&b->progress);
     return SL_OK;
 }
