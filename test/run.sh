@@ -144,7 +144,7 @@ house() {
     echo "==> the house"
     check "protections of the release build" test/check_hardening.sh $release/service/cli/symloom
     check "include arrows" /usr/bin/python3 test/check_arrows.py
-    check "names that a backtrace can tell apart" /usr/bin/python3 test/check_names.py
+    check "struct tags that a debugger can tell apart" /usr/bin/python3 test/check_names.py
     check "metrics are bumped as what they are" /usr/bin/python3 test/check_metrics.py
     check "keys of the configuration" /usr/bin/python3 test/check_keys.py $build
     check "their reference" /usr/bin/python3 test/check_reference.py $symloom
