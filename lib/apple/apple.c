@@ -6,18 +6,18 @@
 #include "base/json_fields.h"
 
 /* Limit of the results of a report; a real report needs less than half of it. */
-enum { ROOM_PER_BYTE = 4, MIN_ROOM = 512 << 10 };
+enum { BUDGET_PER_BYTE = 4, MIN_BUDGET = 512 << 10 };
 /* The limit for sampling reports, whose rows share the calls above them: a call takes 250 bytes in each path but
  * only two columns in its row. Calls of stackshots are two numbers. */
 enum { SAMPLES_ROOM_PER_BYTE = 48 };
 
-void *apple_add(struct sl_arena_array *items, struct apple_room *room, size_t cost)
+void *apple_add(struct sl_arena_array *items, struct apple_budget *budget, size_t cost)
 {
-    if (cost > room->left) {
-        room->used_up = true;
+    if (cost > budget->left) {
+        budget->used_up = true;
         return NULL;
     }
-    room->left -= cost;
+    budget->left -= cost;
     return sl_arena_array_add(items);
 }
 
@@ -102,49 +102,50 @@ static bool decode_text(struct sl_bytes bytes, struct sl_arena *arena, struct sl
     return true;
 }
 
-static enum sl_code fail_for_memory(const struct sl_arena *arena, const struct apple_room *room, struct sl_error *error)
+static enum sl_code fail_for_memory(const struct sl_arena *arena, const struct apple_budget *budget,
+                                    struct sl_error *error)
 {
-    return room->used_up
+    return budget->used_up
                ? sl_fail(error, SL_MALFORMED, "more threads, images or registers than a report of its size can contain")
                : sl_budget_fail(arena->budget, error);
 }
 
-static enum sl_code fail_for_json(const struct sl_json *j, const struct sl_arena *arena, const struct apple_room *room,
-                                  struct sl_error *error)
+static enum sl_code fail_for_json(const struct sl_json *j, const struct sl_arena *arena,
+                                  const struct apple_budget *budget, struct sl_error *error)
 {
-    return sl_json_code(j) == SL_BUSY ? fail_for_memory(arena, room, error)
+    return sl_json_code(j) == SL_BUSY ? fail_for_memory(arena, budget, error)
                                       : sl_fail(error, SL_MALFORMED, "%s at offset %zu", j->problem, j->at);
 }
 
 static enum sl_code read_ips(struct sl_str body, const struct apple_header *header,
-                             const struct sl_apple_options *options, struct sl_arena *arena, struct apple_room *room,
-                             struct sl_crash *crash, struct sl_error *error)
+                             const struct sl_apple_options *options, struct sl_arena *arena,
+                             struct apple_budget *budget, struct sl_crash *crash, struct sl_error *error)
 {
     struct sl_json j;
-    bool read = apple_read_ips(body, header, options, arena, room, crash, &j);
-    return read ? SL_OK : fail_for_json(&j, arena, room, error);
+    bool read = apple_read_ips(body, header, options, arena, budget, crash, &j);
+    return read ? SL_OK : fail_for_json(&j, arena, budget, error);
 }
 
 static enum sl_code read_stackshot(struct sl_str body, const struct apple_header *header, struct sl_arena *arena,
-                                   struct apple_room *room, struct sl_crash *crash, struct sl_error *error)
+                                   struct apple_budget *budget, struct sl_crash *crash, struct sl_error *error)
 {
     struct sl_json j;
-    room->left = SAMPLES_ROOM_PER_BYTE * (uint64_t)body.size + MIN_ROOM;
-    bool read = apple_read_stackshot(body, header, arena, room, crash, &j);
-    return read ? SL_OK : fail_for_json(&j, arena, room, error);
+    budget->left = SAMPLES_ROOM_PER_BYTE * (uint64_t)body.size + MIN_BUDGET;
+    bool read = apple_read_stackshot(body, header, arena, budget, crash, &j);
+    return read ? SL_OK : fail_for_json(&j, arena, budget, error);
 }
 
 static enum sl_code read_text(struct sl_str text, const struct apple_header *header,
-                              const struct sl_apple_options *options, struct sl_arena *arena, struct apple_room *room,
-                              struct sl_crash *crash, struct sl_error *error)
+                              const struct sl_apple_options *options, struct sl_arena *arena,
+                              struct apple_budget *budget, struct sl_crash *crash, struct sl_error *error)
 {
-    if (sl_samples_is(text)) {
-        room->left = SAMPLES_ROOM_PER_BYTE * (uint64_t)text.size + MIN_ROOM;
-        enum sl_code code = apple_read_samples(text, header, options, arena, room, crash, error);
-        return code == SL_BUSY ? fail_for_memory(arena, room, error) : code;
+    if (sl_samples_is_text(text)) {
+        budget->left = SAMPLES_ROOM_PER_BYTE * (uint64_t)text.size + MIN_BUDGET;
+        enum sl_code code = apple_read_samples(text, header, options, arena, budget, crash, error);
+        return code == SL_BUSY ? fail_for_memory(arena, budget, error) : code;
     }
-    if (!apple_read_text(text, header, options, arena, room, crash))
-        return fail_for_memory(arena, room, error);
+    if (!apple_read_text(text, header, options, arena, budget, crash))
+        return fail_for_memory(arena, budget, error);
     if (!crash->thread_count && !crash->module_count)
         return sl_fail(error, SL_MALFORMED, "neither a thread nor an image was found");
     return SL_OK;
@@ -154,38 +155,38 @@ enum sl_code sl_apple_read(struct sl_bytes bytes, const struct sl_apple_options 
                            struct sl_crash *crash, struct sl_error *error)
 {
     struct apple_header header = {.timestamp = {NULL, 0}};
-    struct apple_room room = {.left = ROOM_PER_BYTE * (uint64_t)bytes.size + MIN_ROOM};
+    struct apple_budget budget = {.left = BUDGET_PER_BYTE * (uint64_t)bytes.size + MIN_BUDGET};
     struct sl_str text, rest, first, body;
     *crash = (struct sl_crash){.crashed = true, .format = SL_FORMAT_MACHO};
     if (!decode_text(bytes, arena, &text))
         return sl_budget_fail(arena->budget, error);
     if (sl_apple_is_metrickit(text)) {
         size_t problem;
-        if (apple_read_metrickit(text, arena, &room, crash, &problem))
+        if (apple_read_metrickit(text, arena, &budget, crash, &problem))
             return SL_OK;
         return problem ? sl_fail(error, SL_MALFORMED, "malformed diagnostic at offset %zu", problem - 1)
-                       : fail_for_memory(arena, &room, error);
+                       : fail_for_memory(arena, &budget, error);
     }
     rest = begins_object(text) ? text : full_report(text);
     if (!take_object(&rest, arena, &first))
-        return read_text(text, &header, options, arena, &room, crash, error);
+        return read_text(text, &header, options, arena, &budget, crash, error);
     if (is_body(first, arena))
-        return read_ips(first, &header, options, arena, &room, crash, error);
+        return read_ips(first, &header, options, arena, &budget, crash, error);
     if (apple_is_stackshot(first, arena))
-        return read_stackshot(first, &header, arena, &room, crash, error);
+        return read_stackshot(first, &header, arena, &budget, crash, error);
     read_header(first, arena, &header);
     if (!begins_object(rest))
-        return read_text(begins_object(text) ? rest : text, &header, options, arena, &room, crash, error);
+        return read_text(begins_object(text) ? rest : text, &header, options, arena, &budget, crash, error);
     body = rest;
     if (take_object(&rest, arena, &first)) {
         body = first;
         if (!is_body(body, arena))
             return apple_is_stackshot(body, arena)
-                       ? read_stackshot(body, &header, arena, &room, crash, error)
+                       ? read_stackshot(body, &header, arena, &budget, crash, error)
                        : sl_fail(error, SL_UNSUPPORTED, "unsupported apple report type " SL_STR_FMT,
                                  SL_STR_ARG(header.bug_type.size ? header.bug_type : SL_STR("unknown")));
     }
-    return read_ips(body, &header, options, arena, &room, crash, error);
+    return read_ips(body, &header, options, arena, &budget, crash, error);
 }
 
 bool sl_apple_is_text(struct sl_str text)

@@ -16,35 +16,36 @@ struct apple_header { /* the first line of `.ips` files; data NULL = absent */
 };
 
 /* Limits the results of a report, because short texts can expand to large results. */
-struct apple_room {
+struct apple_budget {
     uint64_t left; /* bytes that may still be used */
     bool used_up;  /* true after something did not fit */
 };
 
 /* Total cost of an item in bytes, including what callers make of it. A frame costs this in addition to the 96 bytes
  * that each may use. */
-enum { ROOM_OF_IMAGE = 448, ROOM_OF_THREAD = 176, ROOM_OF_FRAME = 72, ROOM_OF_REGISTER = 96, ROOM_OF_LABEL = 48 };
+enum { COST_PER_IMAGE = 448, COST_PER_THREAD = 176, COST_PER_FRAME = 72, COST_PER_REGISTER = 96, COST_PER_LABEL = 48 };
 
-/* Adds a zeroed item; returns NULL if `room` is used up or memory is short. */
-void *apple_add(struct sl_arena_array *items, struct apple_room *room, size_t cost);
+/* Adds a zeroed item; returns NULL if `budget` is used up or memory is short. */
+void *apple_add(struct sl_arena_array *items, struct apple_budget *budget, size_t cost);
 
 /* ---- text.c, ips.c: readers of one format ---- */
 
 /* `header` provides values that the text lacks. Returns false if out of memory or room. */
 bool apple_read_text(struct sl_str text, const struct apple_header *header, const struct sl_apple_options *options,
-                     struct sl_arena *arena, struct apple_room *room, struct sl_crash *crash);
+                     struct sl_arena *arena, struct apple_budget *budget, struct sl_crash *crash);
 
 /* `body` is one JSON object with arrays `threads` and `usedImages`. Returns false if it is malformed (then `*failed`
  * has the position) or if out of memory or room. */
 bool apple_read_ips(struct sl_str body, const struct apple_header *header, const struct sl_apple_options *options,
-                    struct sl_arena *arena, struct apple_room *room, struct sl_crash *crash, struct sl_json *failed);
+                    struct sl_arena *arena, struct apple_budget *budget, struct sl_crash *crash,
+                    struct sl_json *failed);
 
 /* ---- metrickit.c ---- */
 
 /* Returns false if the text is malformed (`*problem_at` is the position, counted from 1) or if out of memory or room
  * (`*problem_at` is 0). */
-bool apple_read_metrickit(struct sl_str text, struct sl_arena *arena, struct apple_room *room, struct sl_crash *crash,
-                          size_t *problem_at);
+bool apple_read_metrickit(struct sl_str text, struct sl_arena *arena, struct apple_budget *budget,
+                          struct sl_crash *crash, size_t *problem_at);
 
 /* ---- stackshot.c ---- */
 
@@ -53,15 +54,15 @@ bool apple_is_stackshot(struct sl_str object, struct sl_arena *arena);
 
 /* Reads the threads of the frontmost process. Contract of apple_read_ips(). */
 bool apple_read_stackshot(struct sl_str body, const struct apple_header *header, struct sl_arena *arena,
-                          struct apple_room *room, struct sl_crash *crash, struct sl_json *failed);
+                          struct apple_budget *budget, struct sl_crash *crash, struct sl_json *failed);
 
 /* ---- samples_crash.c ---- */
 
 /* Reads the stacks of the sampling report's target process. SL_MALFORMED; SL_BUSY if out of memory or, with
  * `room->used_up`, out of room. */
 enum sl_code apple_read_samples(struct sl_str text, const struct apple_header *header,
-                                const struct sl_apple_options *options, struct sl_arena *arena, struct apple_room *room,
-                                struct sl_crash *crash, struct sl_error *error);
+                                const struct sl_apple_options *options, struct sl_arena *arena,
+                                struct apple_budget *budget, struct sl_crash *crash, struct sl_error *error);
 
 /* ---- cause.c: why the process ended ---- */
 
@@ -103,7 +104,7 @@ bool apple_module_id(struct sl_str uuid, struct sl_arena *arena, struct sl_crash
 
 /* ---- line.c: the grammar of lines; each function returns false if the line is of another form ---- */
 
-static inline struct sl_str apple_behind(struct sl_str text, size_t size)
+static inline struct sl_str apple_skip(struct sl_str text, size_t size)
 {
     return (struct sl_str){text.data + size, text.size - size};
 }

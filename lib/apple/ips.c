@@ -56,7 +56,7 @@ static const struct sl_field image_fields[] = {
 struct ips_reader {
     const struct sl_apple_options *options;
     struct sl_arena *arena;
-    struct apple_room *room;
+    struct apple_budget *budget;
     struct sl_crash *crash;
     bool no_memory; /* or no room */
     struct ips_body body;
@@ -121,7 +121,7 @@ static void read_images(struct ips_reader *r)
     struct sl_arena_array images = {.arena = r->arena, .item = sizeof(struct ips_image)};
     if (sl_json_array(&j))
         while (sl_json_next(&j, &(struct sl_str){NULL, 0})) {
-            struct ips_image *image = apple_add(&images, r->room, ROOM_OF_IMAGE);
+            struct ips_image *image = apple_add(&images, r->budget, COST_PER_IMAGE);
             if (image)
                 sl_json_read_object(&j, image_fields, image);
             else
@@ -194,7 +194,7 @@ static bool read_ips_frames(struct sl_fields *s, const struct sl_json_path *at, 
         struct sl_crash_frame frame, *added;
         if (!read_ips_frame(r, s, &frame))
             continue;
-        if ((added = apple_add(&frames, r->room, ROOM_OF_FRAME)))
+        if ((added = apple_add(&frames, r->budget, COST_PER_FRAME)))
             *added = frame;
         else
             sl_json_no_memory(s->json);
@@ -217,7 +217,7 @@ static bool read_register(struct sl_json *j, uint64_t *value)
 static void add_register(struct ips_reader *r, struct sl_json *j, struct sl_arena_array *registers, struct sl_str name,
                          uint64_t value)
 {
-    struct sl_crash_register *added = apple_add(registers, r->room, ROOM_OF_REGISTER);
+    struct sl_crash_register *added = apple_add(registers, r->budget, COST_PER_REGISTER);
     if (added && name.data)
         *added = (struct sl_crash_register){name, value};
     else
@@ -281,7 +281,7 @@ static void read_ips_thread(struct sl_fields *s, struct ips_thread *thread)
     if (!thread->crash.name.size)
         thread->crash.name = thread->queue.size ? thread->queue : (struct sl_str){NULL, 0};
     if (thread->triggered)
-        thread->crash.requesting = SL_REQUESTING_YES;
+        thread->crash.requesting = SL_REQUESTING_THREAD_YES;
 }
 
 static void read_threads(struct ips_reader *r)
@@ -296,20 +296,21 @@ static void read_threads(struct ips_reader *r)
         while (sl_json_next(&j, &(struct sl_str){NULL, 0})) {
             struct ips_thread thread = {.crash = {.id = threads.count, .has_id = true}};
             struct sl_crash_thread *added;
-            thread.crash.requesting = is_known && threads.count == faulting ? SL_REQUESTING_YES : SL_REQUESTING_NO;
+            thread.crash.requesting =
+                is_known && threads.count == faulting ? SL_REQUESTING_THREAD_YES : SL_REQUESTING_THREAD_NO;
             read_ips_thread(&s, &thread);
-            if ((added = apple_add(&threads, r->room, ROOM_OF_THREAD)))
+            if ((added = apple_add(&threads, r->budget, COST_PER_THREAD)))
                 *added = thread.crash;
             else
                 sl_json_no_memory(&j);
         }
     note_json_failure(r, &j);
     if (r->body.exception_trace.data) {
-        struct sl_crash_thread *thread = apple_add(&threads, r->room, ROOM_OF_THREAD);
+        struct sl_crash_thread *thread = apple_add(&threads, r->budget, COST_PER_THREAD);
         j = member_reader(r, r->body.exception_trace);
         if (thread) {
             thread->name = SL_STR(SL_APPLE_LAST_EXCEPTION);
-            thread->requesting = SL_REQUESTING_NO;
+            thread->requesting = SL_REQUESTING_THREAD_NO;
             read_ips_frames(&s, NULL, thread);
             threads.count -= !thread->frame_count;
         } else
@@ -487,9 +488,9 @@ static void read_system(struct ips_reader *r, const struct apple_header *header)
 }
 
 bool apple_read_ips(struct sl_str body, const struct apple_header *header, const struct sl_apple_options *options,
-                    struct sl_arena *arena, struct apple_room *room, struct sl_crash *crash, struct sl_json *failed)
+                    struct sl_arena *arena, struct apple_budget *budget, struct sl_crash *crash, struct sl_json *failed)
 {
-    struct ips_reader r = {.options = options, .arena = arena, .room = room, .crash = crash};
+    struct ips_reader r = {.options = options, .arena = arena, .budget = budget, .crash = crash};
     *failed = sl_json(body, arena, false);
     if (!read_ips_body(&r, failed))
         return false;

@@ -5,7 +5,7 @@ static bool take_word(struct sl_str *rest, const char *word)
 {
     if (!sl_str_starts(*rest, sl_str(word)))
         return false;
-    *rest = apple_behind(*rest, strlen(word));
+    *rest = apple_skip(*rest, strlen(word));
     return true;
 }
 
@@ -15,7 +15,7 @@ static bool take_blanks(struct sl_str *rest)
     size_t size = 0;
     while (size < rest->size && sl_is_blank(rest->data[size]))
         size++;
-    *rest = apple_behind(*rest, size);
+    *rest = apple_skip(*rest, size);
     return size > 0;
 }
 
@@ -38,7 +38,7 @@ static enum apple_number take_hex(struct sl_str *rest, uint64_t *value)
         over |= *value >> 60 != 0;
         *value = *value << 4 | (uint64_t)sl_hex_digit(rest->data[size]);
     }
-    *rest = apple_behind(*rest, size);
+    *rest = apple_skip(*rest, size);
     return over ? APPLE_TOO_LARGE : APPLE_NUMBER;
 }
 
@@ -61,9 +61,9 @@ static struct sl_str name_or_queue(struct sl_str text)
     text = sl_str_trimmed(text);
     const char *queue = text.size ? memmem(text.data, text.size, label, sizeof label - 1) : NULL;
     if (queue == text.data)
-        return queue ? sl_str_trimmed(apple_behind(text, sizeof label - 1)) : text;
+        return queue ? sl_str_trimmed(apple_skip(text, sizeof label - 1)) : text;
     while (queue && !sl_is_blank(queue[-1])) {
-        struct sl_str rest = apple_behind(text, (size_t)(queue - text.data) + 1);
+        struct sl_str rest = apple_skip(text, (size_t)(queue - text.data) + 1);
         queue = memmem(rest.data, rest.size, label, sizeof label - 1);
     }
     return queue ? sl_str_trimmed((struct sl_str){text.data, (size_t)(queue - text.data)}) : text;
@@ -117,7 +117,7 @@ bool apple_next_register(struct sl_str *rest, struct sl_crash_register *reg)
         while (begin > rest->data && in_register_name(begin[-1]))
             begin--;
         reg->name = (struct sl_str){begin, (size_t)(colon - begin)};
-        *rest = apple_behind(*rest, (size_t)(colon - rest->data) + 1);
+        *rest = apple_skip(*rest, (size_t)(colon - rest->data) + 1);
         if (reg->name.size && take_blanks(rest) && take_hex(rest, &reg->value) == APPLE_NUMBER)
             return true;
     }
@@ -128,7 +128,7 @@ bool apple_next_address(struct sl_str *rest, uint64_t *address)
 {
     for (;;) {
         while (rest->size && (sl_is_blank(rest->data[0]) || rest->data[0] == '(' || rest->data[0] == ')'))
-            *rest = apple_behind(*rest, 1);
+            *rest = apple_skip(*rest, 1);
         enum apple_number number = take_hex(rest, address);
         if (number != APPLE_TOO_LARGE)
             return number == APPLE_NUMBER;
@@ -146,7 +146,7 @@ static bool take_image_and_address(struct sl_str *rest, struct apple_frame_line 
         size_t word = 0;
         while (word < left.size && !sl_is_blank(left.data[word]))
             word++;
-        left = apple_behind(left, word);
+        left = apple_skip(left, word);
         const char *end = left.data;
         if (!take_blanks(&left))
             return false;
@@ -171,7 +171,7 @@ static void cut_offset(struct sl_str *symbol, struct sl_crash_frame *frame)
         size--;
     if (size == symbol->size || size < 3 || memcmp(symbol->data + size - 3, " + ", 3) != 0)
         return;
-    struct sl_str digits = apple_behind(*symbol, size);
+    struct sl_str digits = apple_skip(*symbol, size);
     symbol->size = size - 3;
     if (apple_take_number(&digits, &offset) == APPLE_NUMBER)
         sl_crash_set_symbol(frame, offset);
@@ -197,7 +197,7 @@ static void cut_position(struct sl_str *symbol, struct sl_crash_frame *frame)
     if (!colon)
         return;
     uint64_t line;
-    struct sl_str digits = apple_behind(inside, (size_t)(colon - inside.data) + 1);
+    struct sl_str digits = apple_skip(inside, (size_t)(colon - inside.data) + 1);
     enum apple_number number = apple_take_number(&digits, &line);
     if (number == APPLE_NONE || digits.size)
         return;
@@ -263,9 +263,9 @@ static struct sl_str image_name(struct sl_str text)
     if (open)
         text = sl_str_trimmed((struct sl_str){text.data, (size_t)(open - text.data)});
     if (text.size && (text.data[0] == '+' || text.data[0] == '*'))
-        text = apple_behind(text, 1);
+        text = apple_skip(text, 1);
     const char *blank = text.size ? memrchr(text.data, ' ', text.size) : NULL;
-    if (blank && sl_arch_parse(apple_behind(text, (size_t)(blank - text.data) + 1)) != SL_ARCH_UNKNOWN)
+    if (blank && sl_arch_parse(apple_skip(text, (size_t)(blank - text.data) + 1)) != SL_ARCH_UNKNOWN)
         text.size = (size_t)(blank - text.data);
     return sl_str_trimmed(text);
 }

@@ -46,7 +46,7 @@ struct metrickit {
     struct sl_str text;
     size_t at;
     struct sl_arena *arena;
-    struct apple_room *room;
+    struct apple_budget *budget;
     struct sl_crash *crash;
     bool no_memory;
     struct sl_arena_array threads, modules;
@@ -71,8 +71,8 @@ bool sl_apple_is_metrickit(struct sl_str text)
 /* True if `cost` more bytes fit in the room. */
 static bool has_room_for(struct metrickit *m, uint64_t cost)
 {
-    m->room->used_up |= cost > m->room->left;
-    return cost <= m->room->left;
+    m->budget->used_up |= cost > m->budget->left;
+    return cost <= m->budget->left;
 }
 
 /* ---- threads ---- */
@@ -93,7 +93,7 @@ static void add_image(struct metrickit *m, const struct tree_frame *frame)
     if (!slot || !made)
         return;
     *slot = m;
-    if ((added = apple_add(&m->modules, m->room, ROOM_OF_IMAGE)))
+    if ((added = apple_add(&m->modules, m->budget, COST_PER_IMAGE)))
         *added = module;
     m->no_memory |= !added || !module.code_id.data;
 }
@@ -104,21 +104,21 @@ static void add_path(struct metrickit *m, size_t last)
     size_t count = 0;
     for (size_t at = last; at; at = m->frames[at - 1].caller_of)
         count++;
-    struct sl_crash_thread *thread = apple_add(&m->threads, m->room, ROOM_OF_THREAD);
-    uint64_t cost = count * (uint64_t)(ROOM_OF_FRAME + sizeof(struct sl_crash_frame));
+    struct sl_crash_thread *thread = apple_add(&m->threads, m->budget, COST_PER_THREAD);
+    uint64_t cost = count * (uint64_t)(COST_PER_FRAME + sizeof(struct sl_crash_frame));
     struct sl_crash_frame *frames =
         thread && has_room_for(m, cost) ? SL_ARENA_ARRAY(m->arena, struct sl_crash_frame, count + 1) : NULL;
     if (!frames) {
         m->no_memory = true;
         return;
     }
-    m->room->left -= cost;
+    m->budget->left -= cost;
     *thread = (struct sl_crash_thread){.id = m->threads.count - 1,
                                        .has_id = true,
                                        .frames = frames,
                                        .frame_count = count,
-                                       .requesting =
-                                           m->attributed && !m->any_attributed ? SL_REQUESTING_YES : SL_REQUESTING_NO};
+                                       .requesting = m->attributed && !m->any_attributed ? SL_REQUESTING_THREAD_YES
+                                                                                         : SL_REQUESTING_THREAD_NO};
     m->any_attributed |= m->attributed;
     for (size_t at = last; at; at = m->frames[at - 1].caller_of) {
         const struct tree_frame *from = &m->frames[at - 1];
@@ -153,7 +153,7 @@ static void open_frame(struct metrickit *m, struct open_bracket *bracket)
         m->no_memory = true;
         return;
     }
-    m->room->left -= sizeof *m->frames;
+    m->budget->left -= sizeof *m->frames;
     m->frames[m->frame_count++] = (struct tree_frame){.caller_of = called};
     if (called)
         m->frames[called - 1].has_callers = true;
@@ -354,12 +354,12 @@ static void finish_metrickit(struct metrickit *m)
     crash->module_count = m->modules.count;
 }
 
-bool apple_read_metrickit(struct sl_str text, struct sl_arena *arena, struct apple_room *room, struct sl_crash *crash,
-                          size_t *problem_at)
+bool apple_read_metrickit(struct sl_str text, struct sl_arena *arena, struct apple_budget *budget,
+                          struct sl_crash *crash, size_t *problem_at)
 {
     struct metrickit m = {.text = text,
                           .arena = arena,
-                          .room = room,
+                          .budget = budget,
                           .crash = crash,
                           .threads = {.arena = arena, .item = sizeof(struct sl_crash_thread)},
                           .modules = {.arena = arena, .item = sizeof(struct sl_crash_module)}};

@@ -33,7 +33,7 @@ static bool skip_prefix(struct sl_str *rest, const char *word)
 {
     if (!sl_str_starts(*rest, sl_str(word)))
         return false;
-    *rest = sl_str_trimmed(apple_behind(*rest, strlen(word)));
+    *rest = sl_str_trimmed(apple_skip(*rest, strlen(word)));
     return true;
 }
 
@@ -52,7 +52,7 @@ static void open_process(struct samples_reader *s, struct sl_str name)
     close_process(s);
     const char *open = name.size ? memrchr(name.data, '[', name.size) : NULL;
     s->process = (struct sl_samples_process){.name = name, .first_image = s->images.count};
-    struct sl_str digits = open ? apple_behind(name, (size_t)(open - name.data) + 1) : SL_STR("");
+    struct sl_str digits = open ? apple_skip(name, (size_t)(open - name.data) + 1) : SL_STR("");
     s->process.has_pid = apple_take_number(&digits, &s->process.pid) == APPLE_NUMBER;
     s->has_process = true;
     s->thread = SL_SAMPLES_NONE;
@@ -76,7 +76,7 @@ static bool find_quoted(struct sl_str line, const char *label, struct sl_str *va
     const char *found = memmem(line.data, line.size, label, strlen(label));
     if (!found)
         return false;
-    struct sl_str rest = apple_behind(line, (size_t)(found - line.data) + strlen(label));
+    struct sl_str rest = apple_skip(line, (size_t)(found - line.data) + strlen(label));
     const char *end = rest.size ? memchr(rest.data, '"', rest.size) : NULL;
     *value = (struct sl_str){rest.data, end ? (size_t)(end - rest.data) : rest.size};
     return end;
@@ -89,7 +89,7 @@ static bool read_thread_head(struct samples_reader *s, struct sl_str line)
     struct sl_str rest = sl_str_trimmed(line);
     if (!sl_str_starts(rest, SL_STR("Thread 0x")))
         return false;
-    rest = apple_behind(rest, 7);
+    rest = apple_skip(rest, 7);
     thread.has_id = apple_next_address(&rest, &thread.id);
     if (!find_quoted(line, "Thread name \"", &thread.name) && !find_quoted(line, "DispatchQueue \"", &thread.name))
         thread.name = (struct sl_str){NULL, 0};
@@ -119,9 +119,9 @@ static bool read_thread_row(struct samples_reader *s, struct sl_str line)
     if (skip_prefix(&rest, ":"))
         thread.name = sl_str_trimmed((struct sl_str){rest.data, queue ? (size_t)(queue - rest.data) : rest.size});
     else if (queue) {
-        rest = apple_behind(rest, (size_t)(queue - rest.data));
+        rest = apple_skip(rest, (size_t)(queue - rest.data));
         const char *colon = memchr(rest.data, ':', rest.size);
-        rest = sl_str_trimmed(apple_behind(rest, colon ? (size_t)(colon - rest.data) + 1 : rest.size));
+        rest = sl_str_trimmed(apple_skip(rest, colon ? (size_t)(colon - rest.data) + 1 : rest.size));
         const char *end = rest.size ? memmem(rest.data, rest.size, "  (", 3) : NULL;
         thread.name = (struct sl_str){rest.data, end ? (size_t)(end - rest.data) : rest.size};
     }
@@ -226,7 +226,7 @@ static bool read_image(struct samples_reader *s, struct sl_str line)
     if (!rest.size)
         return true;
     if (rest.data[0] == '*')
-        rest = apple_behind(rest, 1);
+        rest = apple_skip(rest, 1);
     if (!apple_image_line(rest, &image))
         return false;
     if (!image.fits || image.end < image.begin || !apple_module_id(image.uuid, s->arena, &module) || !s->has_process)
@@ -262,9 +262,9 @@ SL_ORDER_BY(image_by_address, struct sl_samples_image, begin, end)
 /* For an image of unknown size: true if the row's own "+ <offset>" matches the image's begin. */
 static bool matches_offset(const struct sl_samples_row *row, uint64_t begin)
 {
-    struct sl_str digits = apple_behind(row->place, row->image_name.size);
+    struct sl_str digits = apple_skip(row->place, row->image_name.size);
     uint64_t offset;
-    return digits.size > 3 && (digits = apple_behind(digits, 3), apple_take_number(&digits, &offset) == APPLE_NUMBER) &&
+    return digits.size > 3 && (digits = apple_skip(digits, 3), apple_take_number(&digits, &offset) == APPLE_NUMBER) &&
            offset == row->address - begin;
 }
 
@@ -391,7 +391,7 @@ enum sl_code sl_samples_read(struct sl_str text, struct sl_arena *arena, struct 
     return code;
 }
 
-bool sl_samples_is(struct sl_str text)
+bool sl_samples_is_text(struct sl_str text)
 {
     enum { LINES = 2000 };
     struct sl_str line;

@@ -73,7 +73,7 @@ struct sl_samples {
 };
 
 /* True if a text looks like a sampling report. */
-bool sl_samples_is(struct sl_str text);
+bool sl_samples_is_text(struct sl_str text);
 
 /* Reads a report. `text` must be UTF-8 and outlive `samples`. SL_MALFORMED; SL_BUSY if out of memory. Pure
  * function. */

@@ -15,7 +15,7 @@ struct samples_filler {
     const struct sl_samples *samples;
     const struct sl_apple_options *options;
     struct sl_arena *arena;
-    struct apple_room *room;
+    struct apple_budget *budget;
     struct sl_crash *crash;
     struct sl_arena_array paths, threads, modules;
     uint32_t process;
@@ -24,9 +24,9 @@ struct samples_filler {
 
 static bool fill_has_room(struct samples_filler *f, uint64_t cost)
 {
-    f->room->used_up |= cost > f->room->left;
-    f->no_memory |= cost > f->room->left;
-    f->room->left -= f->no_memory ? 0 : cost;
+    f->budget->used_up |= cost > f->budget->left;
+    f->no_memory |= cost > f->budget->left;
+    f->budget->left -= f->no_memory ? 0 : cost;
     return !f->no_memory;
 }
 
@@ -49,7 +49,7 @@ static void find_paths(struct samples_filler *f)
         if (row->thread == SL_SAMPLES_NONE || samples->threads[row->thread].process != f->process ||
             row->children >= row->count)
             continue;
-        struct sampled_path *path = apple_add(&f->paths, f->room, ROOM_OF_LABEL);
+        struct sampled_path *path = apple_add(&f->paths, f->budget, COST_PER_LABEL);
         if (path)
             *path = (struct sampled_path){(uint32_t)i, row->thread, row->count - row->children};
         f->no_memory |= !path;
@@ -93,9 +93,9 @@ static void add_sampled_path(struct samples_filler *f, const struct sampled_path
     uint64_t count = 0;
     for (uint32_t at = path->row; at != SL_SAMPLES_NONE; at = samples->rows[at].caller)
         count += samples->rows[at].has_address;
-    if (!fill_has_room(f, count * (ROOM_OF_FRAME + sizeof(struct sl_crash_frame)) + thread->name.size))
+    if (!fill_has_room(f, count * (COST_PER_FRAME + sizeof(struct sl_crash_frame)) + thread->name.size))
         return;
-    struct sl_crash_thread *added = apple_add(&f->threads, f->room, ROOM_OF_THREAD);
+    struct sl_crash_thread *added = apple_add(&f->threads, f->budget, COST_PER_THREAD);
     struct sl_crash_frame *frames = SL_ARENA_ARRAY(f->arena, struct sl_crash_frame, count + 1);
     if (!added || !frames) {
         f->no_memory = true;
@@ -103,7 +103,7 @@ static void add_sampled_path(struct samples_filler *f, const struct sampled_path
     }
     *added = (struct sl_crash_thread){.id = thread->id,
                                       .has_id = thread->has_id,
-                                      .requesting = SL_REQUESTING_NO,
+                                      .requesting = SL_REQUESTING_THREAD_NO,
                                       .name = path_name(f, path),
                                       .frames = frames};
     for (uint32_t at = path->row; at != SL_SAMPLES_NONE; at = samples->rows[at].caller)
@@ -115,7 +115,7 @@ static void add_modules(struct samples_filler *f)
 {
     const struct sl_samples_process *process = &f->samples->processes[f->process];
     for (size_t i = 0; i < process->image_count && !f->no_memory; i++) {
-        struct sl_crash_module *added = apple_add(&f->modules, f->room, ROOM_OF_IMAGE);
+        struct sl_crash_module *added = apple_add(&f->modules, f->budget, COST_PER_IMAGE);
         if (added)
             *added = f->samples->images[process->first_image + i].module;
         f->no_memory |= !added;
@@ -147,7 +147,7 @@ static void fill_head(struct samples_filler *f, const struct apple_header *heade
     apple_os(samples->os, true, &crash->system);
     const struct sl_str build = crash->system.os_build, word = SL_STR("Build ");
     if (sl_str_starts(build, word))
-        crash->system.os_build = apple_behind(build, word.size);
+        crash->system.os_build = apple_skip(build, word.size);
 }
 
 /* Returns the process that the report is about, else the first one with stacks. */
@@ -160,14 +160,14 @@ static uint32_t wanted_process(const struct sl_samples *samples)
 }
 
 enum sl_code apple_read_samples(struct sl_str text, const struct apple_header *header,
-                                const struct sl_apple_options *options, struct sl_arena *arena, struct apple_room *room,
-                                struct sl_crash *crash, struct sl_error *error)
+                                const struct sl_apple_options *options, struct sl_arena *arena,
+                                struct apple_budget *budget, struct sl_crash *crash, struct sl_error *error)
 {
     struct sl_samples samples;
     struct samples_filler f = {.samples = &samples,
                                .options = options,
                                .arena = arena,
-                               .room = room,
+                               .budget = budget,
                                .crash = crash,
                                .paths = {.arena = arena, .item = sizeof(struct sampled_path)},
                                .threads = {.arena = arena, .item = sizeof(struct sl_crash_thread)},

@@ -4,7 +4,7 @@
 /* Returns the text from `at` on; an empty text if `at` is beyond the end. */
 static struct sl_str text_from(struct sl_str text, size_t at)
 {
-    return apple_behind(text, at < text.size ? at : text.size);
+    return apple_skip(text, at < text.size ? at : text.size);
 }
 
 /* Returns the offset of the last `part`; the size of the text if there is none. */

@@ -24,7 +24,7 @@ static void put_offset(const struct sl_samples_row *row, const struct sl_samples
 static void put_sample_row(struct sl_str line, const struct sl_samples_row *row, const struct sl_samples_name *name,
                            struct sl_buf *out)
 {
-    struct sl_str tail = apple_behind(line, row->tail);
+    struct sl_str tail = apple_skip(line, row->tail);
     bool has_position = row->filename.size != 0;
     sl_buf_printf(out, SL_STR_FMT "  (in " SL_STR_FMT ")", SL_STR_ARG(name->function), SL_STR_ARG(row->image_name));
     put_offset(row, name, out);
@@ -50,7 +50,7 @@ static void put_spindump_row(struct sl_str line, const struct sl_samples_row *ro
     }
     sl_buf_str(out, row->place);
     sl_buf_u8(out, ')');
-    sl_buf_str(out, apple_behind(line, row->name_end));
+    sl_buf_str(out, apple_skip(line, row->name_end));
 }
 
 bool sl_samples_write(const struct sl_samples *samples, const struct sl_samples_name *names, struct sl_buf *out)
@@ -65,6 +65,6 @@ bool sl_samples_write(const struct sl_samples *samples, const struct sl_samples_
         (row->in_sample ? put_sample_row : put_spindump_row)(line, row, &names[i], out);
         at = row->line + row->line_size;
     }
-    sl_buf_str(out, apple_behind(samples->text, at));
+    sl_buf_str(out, apple_skip(samples->text, at));
     return !out->failed;
 }

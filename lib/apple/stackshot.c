@@ -59,7 +59,7 @@ static const struct sl_field body_fields[] = {
 
 struct shot_reader {
     struct sl_arena *arena;
-    struct apple_room *room;
+    struct apple_budget *budget;
     struct sl_crash *crash;
     bool no_memory; /* or no room */
     struct shot_body body;
@@ -117,7 +117,7 @@ static void read_shot_images(struct shot_reader *r)
     struct sl_arena_array images = {.arena = r->arena, .item = sizeof(struct shot_image)};
     if (sl_json_array(&j))
         while (sl_json_next(&j, &(struct sl_str){NULL, 0}) && !r->no_memory) {
-            struct shot_image *image = apple_add(&images, r->room, ROOM_OF_IMAGE), one = {0};
+            struct shot_image *image = apple_add(&images, r->budget, COST_PER_IMAGE), one = {0};
             read_shot_image(r, &j, &one);
             if (image)
                 *image = one;
@@ -138,7 +138,7 @@ static void add_shot_modules(struct shot_reader *r)
         const struct shot_image *image = &r->images[i];
         if (!image->reach || !image->module.has_debug_id || sl_debug_id_is_nil(&image->module.debug_id))
             continue;
-        struct sl_crash_module *added = apple_add(&modules, r->room, ROOM_OF_IMAGE);
+        struct sl_crash_module *added = apple_add(&modules, r->budget, COST_PER_IMAGE);
         if (added) {
             *added = image->module;
             added->size = image->reach;
@@ -168,7 +168,7 @@ static void read_shot_frames(struct shot_reader *r, struct sl_json *j, bool is_e
             else
                 sl_json_skip(j);
         struct shot_image *image = numbers[0] < r->image_count ? &r->images[numbers[0]] : NULL;
-        struct sl_crash_frame *frame = apple_add(frames, r->room, ROOM_OF_FRAME + sizeof *frame);
+        struct sl_crash_frame *frame = apple_add(frames, r->budget, COST_PER_FRAME + sizeof *frame);
         if (frame)
             *frame = (struct sl_crash_frame){.address = (image ? image->base : 0) + numbers[1],
                                              .is_exact = is_first && is_entered};
@@ -182,7 +182,7 @@ static void read_shot_frames(struct shot_reader *r, struct sl_json *j, bool is_e
 static void read_shot_thread(struct shot_reader *r, struct sl_json *j)
 {
     struct shot_thread read = {.id = {false, 0}};
-    struct sl_crash_thread thread = {.requesting = SL_REQUESTING_NO}, *added;
+    struct sl_crash_thread thread = {.requesting = SL_REQUESTING_THREAD_NO}, *added;
     struct sl_arena_array frames = {.arena = r->arena, .item = sizeof(struct sl_crash_frame)};
     if (sl_json_peek(j) != SL_JSON_OBJECT) {
         sl_json_skip(j);
@@ -200,7 +200,7 @@ static void read_shot_thread(struct shot_reader *r, struct sl_json *j)
     thread.name = read.name.size ? read.name : read.queue.size ? read.queue : (struct sl_str){NULL, 0};
     thread.frame_count = frames.count;
     thread.frames = sl_arena_array_keep(&frames);
-    if ((added = apple_add(&r->threads, r->room, ROOM_OF_THREAD)))
+    if ((added = apple_add(&r->threads, r->budget, COST_PER_THREAD)))
         *added = thread;
     r->no_memory |= !added || !thread.frames;
 }
@@ -248,10 +248,10 @@ static void put_shot_head(struct shot_reader *r, const struct shot_process *proc
 }
 
 bool apple_read_stackshot(struct sl_str body, const struct apple_header *header, struct sl_arena *arena,
-                          struct apple_room *room, struct sl_crash *crash, struct sl_json *failed)
+                          struct apple_budget *budget, struct sl_crash *crash, struct sl_json *failed)
 {
     struct shot_reader r = {.arena = arena,
-                            .room = room,
+                            .budget = budget,
                             .crash = crash,
                             .threads = {.arena = arena, .item = sizeof(struct sl_crash_thread)}};
     size_t count;

@@ -49,7 +49,7 @@ struct thread_label { /* a line that names a thread */
 struct text_reader {
     const struct sl_apple_options *options;
     struct sl_arena *arena;
-    struct apple_room *room;
+    struct apple_budget *budget;
     struct sl_crash *crash;
     enum text_state state;
     bool after_blank; /* in the image list */
@@ -74,7 +74,8 @@ static void close_thread(struct text_reader *t)
 {
     if (!t->has_thread)
         return;
-    struct sl_crash_thread *place = t->in_exception ? &t->exception : apple_add(&t->threads, t->room, ROOM_OF_THREAD);
+    struct sl_crash_thread *place =
+        t->in_exception ? &t->exception : apple_add(&t->threads, t->budget, COST_PER_THREAD);
     t->thread.frame_count = t->frames.count;
     t->thread.frames = sl_arena_array_keep(&t->frames);
     if (place)
@@ -89,8 +90,10 @@ static void open_thread(struct text_reader *t, const struct apple_thread_line *l
     close_thread(t);
     t->state = line->fits ? IN_THREAD : IN_ROOT;
     t->has_thread = line->fits;
-    t->thread = (struct sl_crash_thread){
-        .id = line->number, .has_id = true, .requesting = line->crashed ? SL_REQUESTING_YES : SL_REQUESTING_NO};
+    t->thread =
+        (struct sl_crash_thread){.id = line->number,
+                                 .has_id = true,
+                                 .requesting = line->crashed ? SL_REQUESTING_THREAD_YES : SL_REQUESTING_THREAD_NO};
     if (line->name.size)
         t->thread.name = line->name;
 }
@@ -100,7 +103,8 @@ static void open_exception(struct text_reader *t)
     close_thread(t);
     t->state = IN_THREAD;
     t->has_thread = t->in_exception = true;
-    t->thread = (struct sl_crash_thread){.name = SL_STR(SL_APPLE_LAST_EXCEPTION), .requesting = SL_REQUESTING_NO};
+    t->thread =
+        (struct sl_crash_thread){.name = SL_STR(SL_APPLE_LAST_EXCEPTION), .requesting = SL_REQUESTING_THREAD_NO};
 }
 
 static void add_label(struct text_reader *t, const struct apple_thread_line *line)
@@ -108,7 +112,7 @@ static void add_label(struct text_reader *t, const struct apple_thread_line *lin
     t->state = IN_ROOT;
     if (!line->fits)
         return;
-    struct thread_label *label = apple_add(&t->labels, t->room, ROOM_OF_LABEL);
+    struct thread_label *label = apple_add(&t->labels, t->budget, COST_PER_LABEL);
     if (label)
         *label = (struct thread_label){line->number, t->labels.count, line->name};
     t->no_memory |= !label;
@@ -116,7 +120,7 @@ static void add_label(struct text_reader *t, const struct apple_thread_line *lin
 
 static void add_text_frame(struct text_reader *t, const struct sl_crash_frame *from)
 {
-    struct sl_crash_frame *frame = apple_add(&t->frames, t->room, ROOM_OF_FRAME);
+    struct sl_crash_frame *frame = apple_add(&t->frames, t->budget, COST_PER_FRAME);
     if (!frame) {
         t->no_memory = true;
         return;
@@ -163,7 +167,7 @@ static void read_registers(struct text_reader *t, struct sl_str line)
     if (!line.size)
         t->state = IN_ROOT;
     while (apple_next_register(&line, &reg)) {
-        if ((added = apple_add(&t->registers, t->room, ROOM_OF_REGISTER)))
+        if ((added = apple_add(&t->registers, t->budget, COST_PER_REGISTER)))
             *added = reg;
         t->no_memory |= !added;
     }
@@ -214,7 +218,7 @@ static void read_image(struct text_reader *t, struct sl_str line)
     module.address = image.begin;
     module.size = image.end - image.begin;
     module.code_file = module.debug_file = image.path.size ? image.path : image.name;
-    if ((added = apple_add(&t->modules, t->room, ROOM_OF_IMAGE)))
+    if ((added = apple_add(&t->modules, t->budget, COST_PER_IMAGE)))
         *added = module;
     t->no_memory |= !added || !module.code_id.data;
 }
@@ -309,7 +313,7 @@ static bool mark_thread(struct sl_crash *crash, struct sl_str value)
     if (apple_take_number(&value, &number) == APPLE_NUMBER)
         for (size_t i = 0; i < crash->thread_count; i++)
             if (crash->threads[i].has_id && crash->threads[i].id == number) {
-                crash->threads[i].requesting = SL_REQUESTING_YES;
+                crash->threads[i].requesting = SL_REQUESTING_THREAD_YES;
                 marked = true;
             }
     return marked;
@@ -318,7 +322,7 @@ static bool mark_thread(struct sl_crash *crash, struct sl_str value)
 static struct sl_crash_thread *crashed_thread(const struct sl_crash *crash)
 {
     for (size_t i = 0; i < crash->thread_count; i++)
-        if (crash->threads[i].requesting == SL_REQUESTING_YES)
+        if (crash->threads[i].requesting == SL_REQUESTING_THREAD_YES)
             return &crash->threads[i];
     return NULL;
 }
@@ -328,7 +332,7 @@ static void finish_threads(struct text_reader *t)
     struct sl_crash *crash = t->crash;
     close_thread(t);
     if (t->has_exception) {
-        struct sl_crash_thread *added = apple_add(&t->threads, t->room, ROOM_OF_THREAD);
+        struct sl_crash_thread *added = apple_add(&t->threads, t->budget, COST_PER_THREAD);
         if (added)
             *added = t->exception;
         t->no_memory |= !added;
@@ -412,11 +416,11 @@ static void finish_head(struct text_reader *t, const struct apple_header *header
 }
 
 bool apple_read_text(struct sl_str text, const struct apple_header *header, const struct sl_apple_options *options,
-                     struct sl_arena *arena, struct apple_room *room, struct sl_crash *crash)
+                     struct sl_arena *arena, struct apple_budget *budget, struct sl_crash *crash)
 {
     struct text_reader t = {.options = options,
                             .arena = arena,
-                            .room = room,
+                            .budget = budget,
                             .crash = crash,
                             .threads = {.arena = arena, .item = sizeof(struct sl_crash_thread)},
                             .labels = {.arena = arena, .item = sizeof(struct thread_label)},

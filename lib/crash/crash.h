@@ -36,16 +36,16 @@ struct sl_crash_register {
     uint64_t value;
 };
 
-enum sl_requesting {
-    SL_REQUESTING_UNKNOWN, /* the file does not say which thread requested the dump */
-    SL_REQUESTING_NO,
-    SL_REQUESTING_YES,
+enum sl_requesting_thread {
+    SL_REQUESTING_THREAD_UNKNOWN, /* the file does not say which thread requested the dump */
+    SL_REQUESTING_THREAD_NO,
+    SL_REQUESTING_THREAD_YES,
 };
 
 struct sl_crash_thread {
     uint64_t id; /* valid if has_id */
     bool has_id;
-    enum sl_requesting requesting;
+    enum sl_requesting_thread requesting;
     struct sl_str name;
     struct sl_crash_register *registers; /* sorted by name, without duplicates */
     struct sl_crash_frame *frames;       /* callee first */
@@ -59,7 +59,7 @@ struct sl_crash_module {
     struct sl_str version; /* "1.2.3.4" */
     struct sl_debug_id debug_id;
     bool has_debug_id;
-    size_t place; /* minidumps: index in the file's module list */
+    size_t list_index; /* minidumps: index in the file's module list */
 };
 
 /* True if the module has a code id or a debug id that is not zero. */

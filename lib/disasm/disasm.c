@@ -27,16 +27,16 @@ const char *sl_disasm_syntax(enum sl_arch arch)
     return is_x86(sl_arch_family(arch)) ? "Intel" : "ARM";
 }
 
-unsigned sl_disasm_step(enum sl_arch arch, enum sl_code_form form)
+unsigned sl_disasm_step(enum sl_arch arch, enum sl_code_isa isa)
 {
     enum sl_cpu_family family = sl_arch_family(arch);
-    return is_x86(family) ? 1 : family == SL_CPU_ARM && form != SL_FORM_ARM ? 2 : 4;
+    return is_x86(family) ? 1 : family == SL_CPU_ARM && isa != SL_ISA_ARM ? 2 : 4;
 }
 
-enum sl_code_form sl_disasm_form(const struct sl_code_mark *marks, size_t count, uint64_t address)
+enum sl_code_isa sl_disasm_isa_at(const struct sl_mapping_symbol *mapping_symbols, size_t count, uint64_t address)
 {
-    size_t before = SL_COUNT_UP_TO(marks, count, address, address);
-    return before ? marks[before - 1].form : SL_FORM_USUAL;
+    size_t before = SL_COUNT_UP_TO(mapping_symbols, count, address, address);
+    return before ? mapping_symbols[before - 1].isa : SL_ISA_DEFAULT;
 }
 
 static bool engine_open(enum sl_arch arch, struct disasm_engine *engine)
@@ -91,15 +91,15 @@ struct disasm_run {
     const struct sl_disasm_reader *reader;
     struct disasm_engine engine;
     struct disasm_line line;
-    size_t mark; /* number of marks at or before the position */
+    size_t next_symbol; /* number of marks at or before the position */
 };
 
-static enum sl_code_form next_form(struct disasm_run *run, uint64_t address)
+static enum sl_code_isa next_isa(struct disasm_run *run, uint64_t address)
 {
     const struct sl_disasm_code *code = run->code;
-    while (run->mark < code->mark_count && code->marks[run->mark].address <= address)
-        run->mark++;
-    return run->mark ? code->marks[run->mark - 1].form : SL_FORM_USUAL;
+    while (run->next_symbol < code->mapping_symbol_count && code->mapping_symbols[run->next_symbol].address <= address)
+        run->next_symbol++;
+    return run->next_symbol ? code->mapping_symbols[run->next_symbol - 1].isa : SL_ISA_DEFAULT;
 }
 
 /* Reads one line; returns the number of bytes it covers. */
@@ -108,19 +108,20 @@ static size_t read_line(struct disasm_run *run, uint64_t at)
     const struct sl_disasm_code *code = run->code;
     struct sl_bytes rest = {code->bytes.data + at, code->bytes.size - at};
     uint64_t address = code->address + at;
-    enum sl_code_form form = next_form(run, address);
-    if (form == SL_FORM_DATA) {
-        bool ends = run->mark < code->mark_count && code->marks[run->mark].address - address < rest.size;
-        rest.size = ends ? (size_t)(code->marks[run->mark].address - address) : rest.size;
+    enum sl_code_isa isa = next_isa(run, address);
+    if (isa == SL_ISA_DATA) {
+        bool ends = run->next_symbol < code->mapping_symbol_count &&
+                    code->mapping_symbols[run->next_symbol].address - address < rest.size;
+        rest.size = ends ? (size_t)(code->mapping_symbols[run->next_symbol].address - address) : rest.size;
         return put_data(rest, &run->line.text);
     }
-    size_t size = run->engine.read(run->engine.state, form, rest, address, &run->line);
+    size_t size = run->engine.read(run->engine.state, isa, rest, address, &run->line);
     if (size) {
         if (run->line.has_target && run->reader->name)
             put_name(run->reader, run->line.target, &run->line.text);
         return size;
     }
-    unsigned step = sl_disasm_step(code->arch, form);
+    unsigned step = sl_disasm_step(code->arch, isa);
     rest.size = step < rest.size ? step : rest.size;
     put_invalid(rest, run->line.why, &run->line.text);
     return rest.size;
@@ -136,7 +137,7 @@ enum sl_code sl_disasm(const struct sl_disasm_code *code, const struct sl_disasm
         return sl_fail(error, SL_UNSUPPORTED, "no disassembler for %s", sl_arch_name(code->arch));
     if (!engine_open(code->arch, &run.engine))
         return sl_fail(error, SL_BUSY, "out of memory");
-    run.mark = SL_COUNT_UP_TO(code->marks, code->mark_count, address, code->address);
+    run.next_symbol = SL_COUNT_UP_TO(code->mapping_symbols, code->mapping_symbol_count, address, code->address);
     while (good && at < code->size && at < code->bytes.size) {
         sl_buf_clear(&run.line.text);
         run.line.has_target = false;

@@ -11,11 +11,12 @@
 
 struct sl_disasm_code {
     enum sl_arch arch;
-    struct sl_bytes bytes;            /* from the first instruction on, as many as there are */
-    uint64_t address;                 /* of the first byte */
-    uint64_t size;                    /* decode the instructions that begin within these bytes */
-    const struct sl_code_mark *marks; /* of the whole file, by address; `mark_count` 0 = none */
-    size_t mark_count;
+    struct sl_bytes bytes; /* from the first instruction on, as many as there are */
+    uint64_t address;      /* of the first byte */
+    uint64_t size;         /* decode the instructions that begin within these bytes */
+    const struct sl_mapping_symbol
+        *mapping_symbols; /* of the whole file, by address; `mapping_symbol_count` 0 = none */
+    size_t mapping_symbol_count;
 };
 
 struct sl_disasm_reader {
@@ -30,9 +31,9 @@ struct sl_disasm_reader {
 const char *sl_disasm_arch(enum sl_arch arch);
 const char *sl_disasm_syntax(enum sl_arch arch); /* returns "Intel" or "ARM" */
 /* Returns the alignment of instructions in bytes. */
-unsigned sl_disasm_step(enum sl_arch arch, enum sl_code_form form);
+unsigned sl_disasm_step(enum sl_arch arch, enum sl_code_isa isa);
 /* Returns the form of the code at `address` (A32, T32 or data), according to the ELF mapping symbols or other marks. */
-enum sl_code_form sl_disasm_form(const struct sl_code_mark *marks, size_t count, uint64_t address);
+enum sl_code_isa sl_disasm_isa_at(const struct sl_mapping_symbol *mapping_symbols, size_t count, uint64_t address);
 
 /* Disassembles. `*decoded` is the number of bytes read; the last instruction may extend beyond `size`. SL_UNSUPPORTED for other
  * architectures; SL_BUSY when out of memory or stopped by `line`. */

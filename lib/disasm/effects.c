@@ -36,7 +36,7 @@ static bool read_arm64(struct effects_reading *r, const struct sl_disasm_code *c
         *out_of_memory = true;
         return false;
     }
-    r->out->size = engine.read(engine.state, SL_FORM_USUAL, code->bytes, code->address, &line);
+    r->out->size = engine.read(engine.state, SL_ISA_DEFAULT, code->bytes, code->address, &line);
     engine.close(engine.state);
     *out_of_memory = line.text.failed;
     struct sl_str text = sl_buf_view(&line.text);

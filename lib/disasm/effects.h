@@ -21,10 +21,10 @@ struct sl_disasm_access {
 };
 
 enum sl_disasm_flow {
-    SL_DISASM_NEXT,   /* continues with the next instruction */
-    SL_DISASM_ELSE,   /* may continue elsewhere, at an address that is not known or part of the instruction */
-    SL_DISASM_TO,     /* jumps to `target` */
-    SL_DISASM_LOADED, /* jumps to the address stored at `target` */
+    SL_DISASM_NEXT,     /* continues with the next instruction */
+    SL_DISASM_UNKNOWN,  /* may continue elsewhere, at an address that is not known or part of the instruction */
+    SL_DISASM_DIRECT,   /* jumps to `target` */
+    SL_DISASM_INDIRECT, /* jumps to the address stored at `target` */
 };
 
 enum { SL_DISASM_ACCESSES = 8, SL_DISASM_BASES = 4, SL_DISASM_TEXT = 256 };

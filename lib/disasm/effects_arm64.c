@@ -170,9 +170,9 @@ static void go_to_register(const struct arm64_text *t, struct sl_str text)
     unsigned number;
     bool is_narrow;
     struct sl_disasm_effects *out = t->r->out;
-    out->flow = SL_DISASM_ELSE;
+    out->flow = SL_DISASM_UNKNOWN;
     if (parse_register(text, &number, &is_narrow) && t->r->registers->get(t->r->registers->arg, number, &out->target))
-        out->flow = SL_DISASM_TO;
+        out->flow = SL_DISASM_DIRECT;
 }
 
 static void read_branch(const struct arm64_text *t)
@@ -185,10 +185,10 @@ static void read_branch(const struct arm64_text *t)
         go_to_register(t, first.size ? first : SL_STR("x30"));
     else if (begins_with(t->name, "b.") || begins_with(t->name, "bra") || begins_with(t->name, "blra") ||
              begins_with(t->name, "reta"))
-        t->r->out->flow = SL_DISASM_ELSE; /* conditional, or a branch with a signed pointer */
+        t->r->out->flow = SL_DISASM_UNKNOWN; /* conditional, or a branch with a signed pointer */
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (sl_str_equal(t->name, sl_str(others[i])))
-            t->r->out->flow = SL_DISASM_ELSE;
+            t->r->out->flow = SL_DISASM_UNKNOWN;
 }
 
 /* ---- memory accesses ---- */

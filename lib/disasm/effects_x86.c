@@ -204,7 +204,7 @@ static void read_accesses(struct effects_reading *r, const struct decoded *d)
 
 static void flow_to(struct effects_reading *r, enum sl_disasm_flow flow, bool known, uint64_t target)
 {
-    r->out->flow = known ? flow : SL_DISASM_ELSE;
+    r->out->flow = known ? flow : SL_DISASM_UNKNOWN;
     r->out->target = target;
 }
 
@@ -219,13 +219,13 @@ static void read_branch(struct effects_reading *r, const struct decoded *d)
     switch (operand->type) {
     case ZYDIS_OPERAND_TYPE_REGISTER:
         known = register_value(&other, d, operand->reg.value, &target);
-        flow_to(r, SL_DISASM_TO, known, target);
+        flow_to(r, SL_DISASM_DIRECT, known, target);
         break;
     case ZYDIS_OPERAND_TYPE_MEMORY:
         known = memory_address(&other, d, operand, &target, &is_null);
-        flow_to(r, SL_DISASM_LOADED, known, target);
+        flow_to(r, SL_DISASM_INDIRECT, known, target);
         break;
-    default: r->out->flow = SL_DISASM_ELSE;
+    default: r->out->flow = SL_DISASM_UNKNOWN;
     }
 }
 
@@ -235,10 +235,10 @@ static void read_flow(struct effects_reading *r, const struct decoded *d)
     switch (d->instruction.meta.category) {
     case ZYDIS_CATEGORY_CALL:
     case ZYDIS_CATEGORY_UNCOND_BR: read_branch(r, d); break;
-    case ZYDIS_CATEGORY_COND_BR: r->out->flow = SL_DISASM_ELSE; break;
+    case ZYDIS_CATEGORY_COND_BR: r->out->flow = SL_DISASM_UNKNOWN; break;
     case ZYDIS_CATEGORY_RET: {
         bool known = r->registers->get(r->registers->arg, d->is_64bit ? 7 : 4, &target);
-        flow_to(r, SL_DISASM_LOADED, known, target);
+        flow_to(r, SL_DISASM_INDIRECT, known, target);
         break;
     }
     default: r->out->flow = SL_DISASM_NEXT;

@@ -13,11 +13,11 @@ struct disasm_line {
 struct disasm_engine { /* one for each call of sl_disasm() */
     void *state;
     /* Decodes the instruction at the beginning of `bytes` and appends its text; returns its size, 0 if it is invalid. */
-    size_t (*read)(void *state, enum sl_code_form form, struct sl_bytes bytes, uint64_t address,
+    size_t (*read)(void *state, enum sl_code_isa isa, struct sl_bytes bytes, uint64_t address,
                    struct disasm_line *line);
     void (*close)(void *state);
 };
 
 /* False when out of memory. */
 bool disasm_x86_open(bool is_64bit, struct disasm_engine *engine);
-bool disasm_llvm_open(bool is_aarch64, struct disasm_engine *engine); /* for ARM, SL_FORM_USUAL is Thumb */
+bool disasm_llvm_open(bool is_aarch64, struct disasm_engine *engine); /* for ARM, SL_ISA_DEFAULT is Thumb */

@@ -111,12 +111,12 @@ static LLVMDisasmContextRef get_context(struct llvm *llvm, bool is_arm, bool is_
     return *context;
 }
 
-static size_t llvm_decode(struct llvm *llvm, enum sl_code_form form, struct sl_bytes bytes, uint64_t address,
+static size_t llvm_decode(struct llvm *llvm, enum sl_code_isa isa, struct sl_bytes bytes, uint64_t address,
                           char text[MAX_TEXT])
 {
     uint8_t copy[LONGEST];
     size_t size = bytes.size < LONGEST ? bytes.size : LONGEST;
-    bool is_arm = form == SL_FORM_ARM && !llvm->is_aarch64;
+    bool is_arm = isa == SL_ISA_ARM && !llvm->is_aarch64;
     memcpy(copy, bytes.data, size);
     for (int older = 0; older <= !llvm->is_aarch64; older++) {
         LLVMDisasmContextRef context = get_context(llvm, is_arm, older);
@@ -128,13 +128,13 @@ static size_t llvm_decode(struct llvm *llvm, enum sl_code_form form, struct sl_b
     return 0;
 }
 
-static size_t llvm_read(void *state, enum sl_code_form form, struct sl_bytes bytes, uint64_t address,
+static size_t llvm_read(void *state, enum sl_code_isa isa, struct sl_bytes bytes, uint64_t address,
                         struct disasm_line *line)
 {
     struct llvm *llvm = state;
     char text[MAX_TEXT];
     llvm->line = line;
-    size_t read = llvm_decode(llvm, form, bytes, address, text);
+    size_t read = llvm_decode(llvm, isa, bytes, address, text);
     if (!read)
         return 0;
     struct sl_str whole = sl_str(text);

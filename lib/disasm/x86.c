@@ -29,11 +29,11 @@ static void x86_target(const ZydisDecodedInstruction *instruction, const ZydisDe
                            ZYAN_SUCCESS(ZydisCalcAbsoluteAddress(instruction, &operands[i], address, &line->target));
 }
 
-static size_t x86_read(void *state, enum sl_code_form form, struct sl_bytes bytes, uint64_t address,
+static size_t x86_read(void *state, enum sl_code_isa isa, struct sl_bytes bytes, uint64_t address,
                        struct disasm_line *line)
 {
     const struct x86 *x86 = state;
-    (void)form;
+    (void)isa;
     ZydisDecodedInstruction instruction;
     ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
     char text[MAX_TEXT];

@@ -292,10 +292,10 @@ static bool read_abbrev(struct abbrev_table *t, struct sl_reader *r, struct abbr
     }
 }
 
-static struct quick make_quick_reader(const struct abbrev_table *t, const struct abbrev *abbrev)
+static struct quick_abbrev make_quick_reader(const struct abbrev_table *t, const struct abbrev *abbrev)
 {
-    const struct quick other = {.op = QUICK_OTHER};
-    struct quick q = {(uint16_t)abbrev->lead, 0, abbrev->children, QUICK_SKIP};
+    const struct quick_abbrev other = {.op = QUICK_OTHER};
+    struct quick_abbrev q = {(uint16_t)abbrev->lead, 0, abbrev->children, QUICK_SKIP};
     if (!abbrev->known || abbrev->walk > WALK_NOCODE || abbrev->lead > UINT16_MAX || abbrev->skip_count > 1)
         return other;
     bool nocode = abbrev->walk == WALK_NOCODE && abbrev->children;
@@ -317,7 +317,7 @@ static bool make_quick(struct abbrev_table *t)
         return false;
     for (size_t i = 1; i < t->dense_count; i++)
         t->quick[i] = make_quick_reader(t, &t->items[i]);
-    t->quick[0] = (struct quick){.open = -1, .op = QUICK_SKIP};
+    t->quick[0] = (struct quick_abbrev){.open = -1, .op = QUICK_SKIP};
     return true;
 }
 

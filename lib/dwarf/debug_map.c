@@ -152,7 +152,7 @@ static enum sl_code read_part(const struct sl_debug_map *map, const struct sl_de
     m.moved = moved;
     if (code == SL_OK)
         code = sl_dwarf_read(part, &split, parallel, &m.sink, error);
-    enum sl_code lack = sl_object_complete(part, error);
+    enum sl_code lack = sl_object_status(part, error);
     sl_function_sink_add_gaps(sink, &m.sink);
     sl_map_free(&names);
     free(moved);

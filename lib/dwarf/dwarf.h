@@ -22,12 +22,12 @@ enum sl_code sl_dwarf_read(struct sl_object *object, const struct sl_companions 
 
 /* Companion files with more of the object's debug information: a package of split units (DWARF 5, 7.3.5), and the supplementary
  * file (sl_object_supplementary). */
-struct sl_dwarf_wants {
+struct sl_dwarf_companions {
     bool dwp;
     struct sl_str dwz_name;       /* a path, relative to the object's directory; empty = none */
     struct sl_bytes dwz_build_id; /* may be empty */
 };
-void sl_dwarf_wants(struct sl_object *object, struct sl_dwarf_wants *wants);
+void sl_dwarf_find_companions(struct sl_object *object, struct sl_dwarf_companions *companions);
 
 /* Calls `found` for each skeleton among the first `most` units of the object, until it returns false: with the compilation directory
  * and name of the .dwo file, which are views of the object, and the id of the split unit. */

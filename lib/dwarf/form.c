@@ -95,8 +95,8 @@ bool dwarf_skip_step(struct sl_reader *r, const struct dwarf_unit *unit, const s
     return !r->failed;
 }
 
-const uint8_t *dwarf_skip_rare(const struct dwarf_unit *unit, const struct skip_step *step, const uint8_t *at,
-                               const uint8_t *end)
+const uint8_t *dwarf_skip_rare_form(const struct dwarf_unit *unit, const struct skip_step *step, const uint8_t *at,
+                                    const uint8_t *end)
 {
     struct sl_reader r = sl_reader((struct sl_bytes){at, (size_t)(end - at)}, unit->file->big_endian);
     return dwarf_skip_step(&r, unit, &(struct abbrev_step){.op = step->op, .form = step->form}) ? r.at : NULL;

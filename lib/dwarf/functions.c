@@ -179,8 +179,7 @@ static bool open_subprogram(struct dwarf_function_walk *walk, const struct dwarf
         struct dwarf_range range = {w->ranges[i].begin - load, w->ranges[i].end - load};
         if (w->pending_count == frame->first_pending)
             entry = range.begin; /* compilers list the range with the entry point first */
-        known =
-            known && dwarf_range_known(&walk->reader->ranges, dwarf_range_key(range.begin, range.end - range.begin));
+        known = known && dwarf_has_range(&walk->reader->ranges, dwarf_range_key(range.begin, range.end - range.begin));
         w->pending[w->pending_count++] = w->covered[w->covered_count++] = range;
     }
     if (known) { /* a copy of a folded function, which drop_repeated would remove */
@@ -452,7 +451,7 @@ static const uint8_t *skip_entry(const struct dwarf_unit *unit, const struct abb
         } else if (step->op == STEP_BLOCK && at < end && *at < 0x80 && *at < end - at) {
             at += *at + 1;
         } else {
-            at = dwarf_skip_rare(unit, step, at, end);
+            at = dwarf_skip_rare_form(unit, step, at, end);
         }
         if (!at || step->then > (size_t)(end - at))
             return NULL;
@@ -505,7 +504,7 @@ struct dwarf_skip_state {
 
 /* Skips entries of the common kinds, and ends of children while `plain` is not 0. Stops at any other entry. False if the entries
  * cannot be read. */
-static bool skip_common_entries(struct dwarf_skip_state *p, const struct quick *quick, size_t count)
+static bool skip_common_entries(struct dwarf_skip_state *p, const struct quick_abbrev *quick, size_t count)
 {
     const uint8_t *data = p->at;
     size_t at = 0, size = (size_t)(p->end - p->at);
@@ -519,7 +518,7 @@ static bool skip_common_entries(struct dwarf_skip_state *p, const struct quick *
         }
         if (code >= count || code >= 1u << 14) /* a third byte has bit 14 set */
             break;
-        struct quick q = quick[code];
+        struct quick_abbrev q = quick[code];
         if (q.op > simple && (q.op == QUICK_OTHER || q.op == QUICK_NOCODE))
             break;
         if (plain + (uint32_t)q.open > p->limit)

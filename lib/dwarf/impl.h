@@ -139,7 +139,7 @@ enum quick_op {
     QUICK_ULEB,   /* `lead` bytes, an ULEB, `then` bytes */
     QUICK_OTHER,  /* none of these: see struct abbrev */
 };
-struct quick {
+struct quick_abbrev {
     uint16_t lead, then;
     int16_t open; /* change of the depth: 1, 0, -1 */
     uint16_t op;
@@ -155,7 +155,7 @@ struct abbrev_table {
     uint16_t version;
     int8_t sizes[COMMON_FORMS]; /* bytes of each form; -1 = variable */
     struct abbrev *items;       /* by code, if code < dense_count */
-    struct quick *quick;        /* likewise */
+    struct quick_abbrev *quick; /* likewise */
     size_t dense_count;
     struct sparse_abbrev {
         uint64_t code;
@@ -329,7 +329,7 @@ void dwarf_charge_to(struct dwarf_reader *reader, struct sl_object *companion);
 /* Indexes the first `most` unit headers of the file, into the arena; counts unreadable ones in `skipped`. False when out of memory. */
 bool dwarf_index_units(struct dwarf_file *file, size_t most, struct sl_arena *arena, size_t *skipped);
 /* Tells the mapping that a pass over .debug_info has reached offset `to`; drops pages from `*passed` on, 8 MiB at a time. */
-void dwarf_passed(const struct dwarf_file *file, uint64_t *passed, uint64_t to);
+void dwarf_drop_pages(const struct dwarf_file *file, uint64_t *passed, uint64_t to);
 void dwarf_file_open(struct dwarf_file *file, struct sl_object *object, bool split);
 const struct dwarf_unit_header *dwarf_unit_at(const struct dwarf_file *file, uint64_t offset);
 
@@ -385,8 +385,8 @@ static inline const struct abbrev_step *dwarf_next_attribute(struct attribute_wa
 }
 
 /* Skips the attribute of a skip_step that begins at `at`; returns the position after it, NULL past `end`. */
-const uint8_t *dwarf_skip_rare(const struct dwarf_unit *unit, const struct skip_step *step, const uint8_t *at,
-                               const uint8_t *end);
+const uint8_t *dwarf_skip_rare_form(const struct dwarf_unit *unit, const struct skip_step *step, const uint8_t *at,
+                                    const uint8_t *end);
 bool dwarf_skip_form(struct sl_reader *r, const struct dwarf_unit *unit, uint16_t form);
 
 /* Returns a name or path of less than SL_MAX_NAME bytes. Empty if absent, too long, or the work budget is exhausted. */
@@ -428,7 +428,7 @@ static inline uint64_t dwarf_dead(const struct dwarf_file *file, unsigned addres
 }
 
 /* True if address 0 of an entry or row may be live code. */
-static inline bool dwarf_keeps_zero(const struct dwarf_file *file)
+static inline bool dwarf_may_have_code_at_zero(const struct dwarf_file *file)
 {
     return file->relocatable || file->code_at_zero;
 }
@@ -513,7 +513,7 @@ bool variables_add(struct dwarf_worker *w, const struct dwarf_unit *unit, const 
 uint32_t variables_close(struct dwarf_worker *w);
 
 /* Copies lists and texts into the batch. False when out of memory. */
-bool variables_give(const struct dwarf_worker *w, struct sl_function_batch *batch, struct sl_arena *arena);
+bool variables_copy_to_batch(const struct dwarf_worker *w, struct sl_function_batch *batch, struct sl_arena *arena);
 
 /* Like dwarf_text, but reads each text once per unit. */
 struct sl_str variables_text(struct dwarf_worker *w, const struct dwarf_unit *unit, const struct attribute *a);
@@ -550,15 +550,15 @@ struct symbol_span {
     const struct sl_symbol *symbol; /* NULL = no symbol covers it */
     uint64_t end;                   /* of the symbol, or of the gap; at most the next symbol */
 };
-struct symbol_span dwarf_symbol_over(struct dwarf_worker *w, const struct symbol_index *index, uint64_t address);
+struct symbol_span dwarf_find_symbol_span(struct dwarf_worker *w, const struct symbol_index *index, uint64_t address);
 
 /* Opens the split unit of a skeleton, in a package or a .dwo file; false if it is not available. `file` is storage for `split`. */
 bool dwarf_open_split(struct dwarf_reader *reader, struct dwarf_worker *w, const struct dwarf_unit *skeleton,
                       struct dwarf_file *file, struct sl_arena *arena, struct dwarf_unit *split);
 
 uint64_t dwarf_range_key(uint64_t address, uint64_t size);
-bool dwarf_range_known(const struct range_set *set, uint64_t key);
-/* Adds the key. One thread at a time, in file order; other threads may call dwarf_range_known meanwhile. */
+bool dwarf_has_range(const struct range_set *set, uint64_t key);
+/* Adds the key. One thread at a time, in file order; other threads may call dwarf_has_range meanwhile. */
 enum range_novelty { RANGE_KNOWN, RANGE_NEW, RANGE_NO_MEMORY };
 enum range_novelty dwarf_range_add(struct range_set *set, uint64_t key);
 void dwarf_range_free(struct range_set *set);

@@ -414,7 +414,7 @@ void dwarf_read_lines(struct dwarf_worker *w, const struct dwarf_unit *unit)
         .lines = lines,
         .table = &table,
         .dead = w->row_list ? 0 : dwarf_dead(unit->address_file, program.address_size),
-        .keep_zero = dwarf_keeps_zero(unit->address_file),
+        .keep_zero = dwarf_may_have_code_at_zero(unit->address_file),
         .positions = w->positions,
     };
     dwarf_line_run(&machine, &program);

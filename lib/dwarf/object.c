@@ -46,11 +46,11 @@ enum sl_code sl_object_read_functions(struct sl_object *object, const struct sl_
                                       struct sl_error *error)
 {
     enum sl_code code = read_any(object, companions, parallel, sink, error);
-    const char *unused = sl_object_unused(object);
+    const char *unused = sl_object_debug_info_error(object);
     if (!unused && has_stabs(object))
         unused = "stabs debug information (section .stab) is not supported; compile with -gdwarf-4";
     if (unused && !sink->skipped_units++)
         sl_fail(&sink->first_skipped, SL_UNSUPPORTED, "%s", unused);
-    enum sl_code lack = sl_object_complete(object, error); /* a section may seem absent because memory ran out */
+    enum sl_code lack = sl_object_status(object, error); /* a section may seem absent because memory ran out */
     return lack == SL_OK ? code : lack;
 }

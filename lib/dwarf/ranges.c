@@ -15,7 +15,7 @@ static struct dwarf_range_collector collector(struct dwarf_worker *w, size_t cou
 {
     const struct dwarf_file *file = unit->address_file;
     return (struct dwarf_range_collector){w, count, dwarf_dead(file, unit->header->address_size),
-                                          dwarf_keeps_zero(file)};
+                                          dwarf_may_have_code_at_zero(file)};
 }
 
 static void dwarf_ranges_add(struct dwarf_range_collector *c, uint64_t begin, uint64_t end)

@@ -57,7 +57,7 @@ struct dwarf_read_window {
  * the code if the root entry has a high_pc, and a low_pc that is 0 or absent. */
 static bool has_code(const struct dwarf_unit *unit)
 {
-    if (unit->has_ranges || (unit->has_low_pc && unit->low_pc) || dwarf_keeps_zero(unit->address_file))
+    if (unit->has_ranges || (unit->has_low_pc && unit->low_pc) || dwarf_may_have_code_at_zero(unit->address_file))
         return true;
     if (unit->high_pc_form || unit->tag == DW_TAG_partial_unit)
         return false;
@@ -101,7 +101,7 @@ static bool copy_batch(struct dwarf_worker *w, const struct dwarf_unit *unit, st
         .function_count = w->function_count,
         .producer = unit->producer,
     };
-    return !w->variables || variables_give(w, &slot->batch, &slot->memory->arena);
+    return !w->variables || variables_copy_to_batch(w, &slot->batch, &slot->memory->arena);
 }
 
 static struct batch_memory *take_memory(struct batch_memory **list, struct sl_budget *budget)
@@ -316,8 +316,8 @@ static enum sl_code dwarf_read_all(struct dwarf_reader *reader, const struct sl_
     for (unsigned i = 0; window.workers && i < workers; i++) {
         window.workers[i].account.budget = reader->budget;
         window.workers[i].account.budget = reader->budget;
-        window.workers[i].positions = sink->takes_positions;
-        window.workers[i].variables = sink->takes_variables;
+        window.workers[i].positions = sink->needs_positions;
+        window.workers[i].variables = sink->needs_variables;
     }
     uint64_t passed = 0;
     while (window.code == SL_OK && window.first < reader->main.unit_count) {
@@ -326,7 +326,7 @@ static enum sl_code dwarf_read_all(struct dwarf_reader *reader, const struct sl_
         read_window(&window, parallel);
         window.first += window.count;
         if (sink->wanted_count)
-            dwarf_passed(&reader->main, &passed, reader->main.units[window.first - 1].end);
+            dwarf_drop_pages(&reader->main, &passed, reader->main.units[window.first - 1].end);
     }
     for (unsigned i = 0; window.workers && i < workers; i++)
         dwarf_worker_free(&window.workers[i]);
@@ -356,7 +356,7 @@ enum sl_code sl_dwarf_read(struct sl_object *object, const struct sl_companions 
         .budget = sl_object_budget(object),
         .ranges.budget = sl_object_budget(object),
         .companions = companions,
-        .nameless = sink->takes_nameless,
+        .nameless = sink->accepts_nameless,
         .load_address = sl_object_info(object)->load_address,
     };
     struct sl_arena arena = {.budget = reader.budget};
@@ -385,7 +385,7 @@ enum sl_code sl_dwarf_read(struct sl_object *object, const struct sl_companions 
         code = sl_budget_fail(reader.budget, error);
     if (code == SL_OK && sink->skipped_units)
         sl_fail(&sink->first_skipped, SL_MALFORMED, "bad unit header in .debug_info");
-    if (code == SL_OK && !sink->takes_no_symbols)
+    if (code == SL_OK && !sink->debug_info_only)
         code = dwarf_index_symbols(&reader, &arena, error);
     if (code == SL_OK)
         code = dwarf_index_zero(&reader, &arena, error);

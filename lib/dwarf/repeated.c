@@ -38,7 +38,7 @@ static size_t repeated_find(const struct range_set *set, const struct range_tabl
     return at;
 }
 
-bool dwarf_range_known(const struct range_set *set, uint64_t key)
+bool dwarf_has_range(const struct range_set *set, uint64_t key)
 {
     const struct range_table *table = atomic_load_explicit(&set->table, memory_order_acquire);
     /* compare the key: another thread may have filled a free slot since */

@@ -120,7 +120,7 @@ struct sl_str dwarf_symbol_name(const struct symbol_index *index, uint64_t entry
     return symbol && (unnamed || dwarf_mangles(symbol->name, name.text)) ? symbol->name : name.text;
 }
 
-struct symbol_span dwarf_symbol_over(struct dwarf_worker *w, const struct symbol_index *index, uint64_t address)
+struct symbol_span dwarf_find_symbol_span(struct dwarf_worker *w, const struct symbol_index *index, uint64_t address)
 {
     size_t next = first_behind(index, 0, address), place = next;
     struct symbol_span span = {NULL, next < index->count ? index->order[next].key : UINT64_MAX};

@@ -73,7 +73,7 @@ static bool is_in_code(const struct uncovered *u, uint64_t address)
 static bool add_gap(struct uncovered *u, uint64_t begin, uint64_t end)
 {
     for (uint64_t at = begin; at < end;) {
-        struct symbol_span span = dwarf_symbol_over(u->w, &u->reader->symbols, at);
+        struct symbol_span span = dwarf_find_symbol_span(u->w, &u->reader->symbols, at);
         uint64_t stop = span.end < end ? span.end : end, own_end = stop;
         const struct sl_symbol *s = span.symbol;
         bool named = s && (s->size || s->address >= begin);

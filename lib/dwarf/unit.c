@@ -82,12 +82,12 @@ static bool dwarf_unit_read_header(struct sl_reader *r, struct dwarf_unit_header
     return true;
 }
 
-void dwarf_passed(const struct dwarf_file *file, uint64_t *passed, uint64_t to)
+void dwarf_drop_pages(const struct dwarf_file *file, uint64_t *passed, uint64_t to)
 {
     enum { AT_ONCE = 8 << 20 };
     if (to - *passed < AT_ONCE)
         return;
-    sl_object_passed(file->object, sl_bytes_part(file->info, *passed, to - *passed));
+    sl_object_drop_pages(file->object, sl_bytes_part(file->info, *passed, to - *passed));
     *passed = to;
 }
 
@@ -98,7 +98,7 @@ bool dwarf_index_units(struct dwarf_file *file, size_t most, struct sl_arena *ar
     size_t count = 0, capacity = 0;
     struct sl_reader r = sl_reader(file->info, file->big_endian);
     for (uint64_t passed = 0; sl_reader_left(&r) > 0 && count < most;
-         dwarf_passed(file, &passed, sl_reader_offset(&r))) {
+         dwarf_drop_pages(file, &passed, sl_reader_offset(&r))) {
         bool usable = false;
         if (!dwarf_unit_read_header(&r, &header, &usable)) {
             ++*skipped;

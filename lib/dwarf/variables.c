@@ -176,7 +176,7 @@ void variables_free(struct variable_reader *v)
     free(v->parameters);
 }
 
-bool variables_give(const struct dwarf_worker *w, struct sl_function_batch *batch, struct sl_arena *arena)
+bool variables_copy_to_batch(const struct dwarf_worker *w, struct sl_function_batch *batch, struct sl_arena *arena)
 {
     const struct variable_reader *v = &w->variable_reader;
     struct sl_variables *lists = SL_ARENA_ARRAY(arena, struct sl_variables, v->list_count + 1);

@@ -111,12 +111,12 @@ struct sl_function_sink {
     /* Called in file order. Any code but SL_OK stops the reader, which then returns it. */
     enum sl_code (*consume)(struct sl_function_sink *sink, const struct sl_function_batch *batch,
                             struct sl_error *error);
-    bool takes_flat;       /* accepts flat records, and assembles functions itself if it has to */
-    bool takes_no_symbols; /* wants only functions and names of the debug information, without symbols */
-    bool takes_nameless;   /* DWARF: wants lines that no symbol covers, as functions without name */
+    bool accepts_flat;     /* accepts flat records, and assembles functions itself if it has to */
+    bool debug_info_only;  /* wants only functions and names of the debug information, without symbols */
+    bool accepts_nameless; /* DWARF: wants lines that no symbol covers, as functions without name */
     bool
-        takes_positions; /* wants lines, also those of calls, as positions (function/position.h) if there are columns */
-    bool takes_variables; /* DWARF: wants variables of functions and inlined calls */
+        needs_positions; /* wants lines, also those of calls, as positions (function/position.h) if there are columns */
+    bool needs_variables; /* DWARF: wants variables of functions and inlined calls */
     /* Optional: only functions at these addresses (ascending) are needed. A reader may skip units that have none of them; the
      * DWARF reader does. */
     const uint64_t *wanted;

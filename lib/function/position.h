@@ -1,4 +1,4 @@
-/* A position: line and column in one number of 30 bits, for sinks that want columns (`takes_positions`):
+/* A position: line and column in one number of 30 bits, for sinks that want columns (`needs_positions`):
  *
  *     0 | line: 29                       without column, or if line or column are too large for the other form
  *     1 | line: 18        | column: 11   line 3, column 5: 0x20001805

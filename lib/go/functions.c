@@ -56,7 +56,7 @@ struct go_reader {
     struct sl_function functions[BATCH_FUNCTIONS];
     size_t function_count, delivered;
     struct sl_file *list;
-    uint64_t *used;     /* places (go_file_place) of the files in `list` */
+    uint64_t *used;     /* places (go_file_index) of the files in `list` */
     uint32_t *by_place; /* by place: index in `list` + 1 */
     size_t file_count, file_capacity, used_capacity, place_count;
 };
@@ -99,7 +99,7 @@ static int32_t value_at(const struct values *v, uint64_t place)
 /* Returns the index of a file in the batch; adds it if it is new. */
 static uint32_t batch_file_index(struct go_reader *g, const struct go_function *f, int32_t number)
 {
-    uint64_t place = go_file_place(f, number);
+    uint64_t place = go_file_index(f, number);
     if (number < 0 || place >= g->place_count)
         return SL_NO_FILE;
     if (g->by_place[place])

@@ -43,7 +43,7 @@ bool go_call_read(const struct go_table *table, const struct go_function *functi
                   struct go_call *call);
 
 /* Converts a function's number of a file to an index in `table->cus`, for go_file_name. */
-uint64_t go_file_place(const struct go_function *function, int32_t number);
+uint64_t go_file_index(const struct go_function *function, int32_t number);
 
 /* Returns the name of a file; may be empty. */
 struct sl_str go_file_name(const struct go_table *table, uint64_t place);

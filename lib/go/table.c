@@ -133,7 +133,7 @@ bool go_call_read(const struct go_table *t, const struct go_function *f, uint32_
     return !r.failed && call->name.size;
 }
 
-uint64_t go_file_place(const struct go_function *f, int32_t number)
+uint64_t go_file_index(const struct go_function *f, int32_t number)
 {
     return (uint64_t)f->cu + (uint32_t)number;
 }

@@ -96,10 +96,10 @@ static enum sl_code read_instruction(struct analyser *r, struct sl_error *error)
     const struct sl_disasm_registers registers = {get_register, &r->registers, has_segment, r->thread->environment};
     enum sl_code result = sl_disasm_effects(&code, &registers, &out->effects, error);
     out->has_instruction = result == SL_OK;
-    if (out->has_instruction && out->effects.flow == SL_DISASM_TO) {
+    if (out->has_instruction && out->effects.flow == SL_DISASM_DIRECT) {
         out->has_next = true;
         out->next = out->effects.target;
-    } else if (out->has_instruction && out->effects.flow == SL_DISASM_LOADED) {
+    } else if (out->has_instruction && out->effects.flow == SL_DISASM_INDIRECT) {
         out->has_next = memory_word(r, out->effects.target, &out->next);
     }
     return result == SL_BUSY ? result : SL_OK;
@@ -415,7 +415,7 @@ static enum operation decode_operation(const struct analyser *r)
 static void read_thread(struct analyser *r)
 {
     for (size_t i = 0; i < r->dump->crash.thread_count && !r->thread; i++)
-        if (r->dump->crash.threads[i].requesting == SL_REQUESTING_YES && r->dump->threads[i].is_walked)
+        if (r->dump->crash.threads[i].requesting == SL_REQUESTING_THREAD_YES && r->dump->threads[i].is_walked)
             r->thread = &r->dump->threads[i];
     if (r->thread)
         dump_context_read(r->dump, r->thread, &r->registers);
@@ -433,7 +433,7 @@ enum sl_code sl_minidump_analyse(const struct sl_minidump *dump, struct sl_arena
         return SL_OK;
     if (!dump_read_regions(dump, arena, &r.regions))
         return sl_budget_fail(arena->budget, error);
-    analysis->is_of_crash = true;
+    analysis->has_exception = true;
     r.operation = decode_operation(&r);
     read_thread(&r);
     enum sl_code code = read_instruction(&r, error);

@@ -7,7 +7,7 @@
 #include "minidump/minidump.h"
 
 enum sl_minidump_adjustment {
-    SL_MINIDUMP_AS_TOLD,       /* the system reported the address */
+    SL_MINIDUMP_AS_REPORTED,   /* the system reported the address */
     SL_MINIDUMP_NULL_POINTER,  /* null pointer dereference; `adjusted` is the offset from it */
     SL_MINIDUMP_NON_CANONICAL, /* `adjusted` is the accessed address, which x86-64 does not report */
 };
@@ -31,7 +31,7 @@ enum sl_minidump_inconsistency {
 };
 
 struct sl_minidump_analysis {
-    bool is_of_crash;     /* false: the dump has no exception, and nothing is known */
+    bool has_exception;   /* false: the dump has no exception, and nothing is known */
     bool has_instruction; /* false: the dump does not hold the instruction, or it is invalid; its effects are unknown */
     struct sl_disasm_effects effects;  /* `source` of flips points to its register names */
     bool is_guard[SL_DISASM_ACCESSES]; /* for each access: its address is in what is likely a guard page */

@@ -32,7 +32,7 @@ static enum sl_code check_frames(const struct sl_minidump_prewalked *thread, siz
 }
 
 /* Threads with the same id stay in file order. */
-SL_ORDER_BY(client_by_id, struct sl_minidump_prewalked, thread_id, place)
+SL_ORDER_BY(client_by_id, struct sl_minidump_prewalked, thread_id, list_index)
 
 static enum sl_code read_client_threads(struct sl_reader *r, const uint8_t *frames, size_t frame_count,
                                         struct sl_minidump_client *client, struct sl_error *error)
@@ -42,7 +42,7 @@ static enum sl_code read_client_threads(struct sl_reader *r, const uint8_t *fram
     enum sl_code code = SL_OK;
     for (size_t i = 0; i < client->count && code == SL_OK; i++) {
         struct sl_minidump_prewalked *thread = &client->threads[i];
-        thread->place = i;
+        thread->list_index = i;
         thread->thread_id = sl_read_u32(r);
         uint64_t first = sl_read_u32(r), count = sl_read_u32(r);
         if (first + count > frame_count || count > left)

@@ -18,7 +18,7 @@ static void read_handles(struct dump_reader *d, struct sl_minidump_facts *facts)
     struct sl_reader r;
     size_t entry, count = dump_extended_list(d->dump, STREAM_HANDLE_DATA, HANDLE_SIZE, false, &r, &entry);
     facts->has_handles = dump_stream(d->dump, STREAM_HANDLE_DATA).data != NULL;
-    facts->handles = dump_items(d, count, sizeof *facts->handles);
+    facts->handles = dump_alloc(d, count, sizeof *facts->handles);
     for (size_t i = 0; facts->handles && i < count; i++) {
         struct sl_reader one = r;
         struct sl_minidump_handle *handle = &facts->handles[i];
@@ -60,7 +60,7 @@ static void read_mac_records(struct dump_reader *d, struct sl_minidump_facts *fa
     uint32_t count = sl_read_u32(&r), start = sl_read_u32(&r);
     count = count < MAX_MAC_RECORDS ? count : MAX_MAC_RECORDS;
     facts->has_mac_records = !r.failed;
-    facts->mac_records = dump_items(d, r.failed ? 0 : count, sizeof *facts->mac_records);
+    facts->mac_records = dump_alloc(d, r.failed ? 0 : count, sizeof *facts->mac_records);
     for (uint32_t i = 0; facts->has_mac_records && facts->mac_records && i < count; i++) {
         struct sl_bytes bytes = dump_location(d->dump, &r, NULL);
         if (bytes.data)
@@ -121,7 +121,7 @@ struct sl_str sl_minidump_last_error(const struct sl_minidump *dump, size_t thre
 
 /* ---- unloaded modules ---- */
 
-static int compare_hits(const struct sl_minidump_unloaded_at *a, const struct sl_minidump_unloaded_at *b)
+static int compare_hits(const struct sl_minidump_unloaded_hit *a, const struct sl_minidump_unloaded_hit *b)
 {
     size_t size = a->name.size < b->name.size ? a->name.size : b->name.size;
     int order = size ? memcmp(a->name.data, b->name.data, size) : 0;
@@ -131,20 +131,20 @@ static int compare_hits(const struct sl_minidump_unloaded_at *a, const struct sl
 }
 
 /* Inserts into the sorted list; drops duplicates and hits that do not fit. */
-static size_t add_hit(struct sl_minidump_unloaded_at *found, size_t count, const struct sl_minidump_unloaded_at *hit)
+static size_t add_hit(struct sl_minidump_unloaded_hit *found, size_t count, const struct sl_minidump_unloaded_hit *hit)
 {
     size_t at = count;
     while (at && compare_hits(&found[at - 1], hit) > 0)
         at--;
-    if (count == SL_MINIDUMP_UNLOADED_AT || (at && compare_hits(&found[at - 1], hit) == 0))
+    if (count == SL_MINIDUMP_MAX_UNLOADED_HITS || (at && compare_hits(&found[at - 1], hit) == 0))
         return count;
     memmove(&found[at + 1], &found[at], (count - at) * sizeof *found);
     found[at] = *hit;
     return count + 1;
 }
 
-size_t sl_minidump_unloaded_at(const struct sl_minidump *dump, uint64_t address,
-                               struct sl_minidump_unloaded_at found[SL_MINIDUMP_UNLOADED_AT])
+size_t sl_minidump_find_unloaded(const struct sl_minidump *dump, uint64_t address,
+                                 struct sl_minidump_unloaded_hit found[SL_MINIDUMP_MAX_UNLOADED_HITS])
 {
     enum { MAX_LOOKED_AT = 1024 }; /* Windows keeps the last 64 */
     size_t count = 0;
@@ -152,7 +152,7 @@ size_t sl_minidump_unloaded_at(const struct sl_minidump *dump, uint64_t address,
         const struct sl_minidump_unloaded *unloaded = &dump->unloaded[i];
         if (address < unloaded->address || address - unloaded->address >= unloaded->size)
             continue;
-        const struct sl_minidump_unloaded_at hit = {unloaded->name, address - unloaded->address};
+        const struct sl_minidump_unloaded_hit hit = {unloaded->name, address - unloaded->address};
         count = add_hit(found, count, &hit);
     }
     return count;
@@ -160,8 +160,8 @@ size_t sl_minidump_unloaded_at(const struct sl_minidump *dump, uint64_t address,
 
 void sl_minidump_put_unloaded(const struct sl_minidump *dump, uint64_t address, struct sl_buf *out)
 {
-    struct sl_minidump_unloaded_at found[SL_MINIDUMP_UNLOADED_AT];
-    size_t count = sl_minidump_unloaded_at(dump, address, found);
+    struct sl_minidump_unloaded_hit found[SL_MINIDUMP_MAX_UNLOADED_HITS];
+    size_t count = sl_minidump_find_unloaded(dump, address, found);
     for (size_t i = 0; i < count; i++) {
         bool again = i && sl_str_equal(found[i].name, found[i - 1].name);
         if (!again)

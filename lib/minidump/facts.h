@@ -43,16 +43,16 @@ struct sl_str sl_minidump_last_error(const struct sl_minidump *dump, size_t thre
 
 /* ---- unloaded modules ---- */
 
-struct sl_minidump_unloaded_at {
+struct sl_minidump_unloaded_hit {
     struct sl_str name;
     uint64_t offset;
 };
-enum { SL_MINIDUMP_UNLOADED_AT = 16 };
+enum { SL_MINIDUMP_MAX_UNLOADED_HITS = 16 };
 
 /* Finds the unloaded modules that contained the address: pairs of name and offset, sorted, without duplicates, at
- * most SL_MINIDUMP_UNLOADED_AT. */
-size_t sl_minidump_unloaded_at(const struct sl_minidump *dump, uint64_t address,
-                               struct sl_minidump_unloaded_at found[SL_MINIDUMP_UNLOADED_AT]);
+ * most SL_MINIDUMP_MAX_UNLOADED_HITS. */
+size_t sl_minidump_find_unloaded(const struct sl_minidump *dump, uint64_t address,
+                                 struct sl_minidump_unloaded_hit found[SL_MINIDUMP_MAX_UNLOADED_HITS]);
 
 /* Appends them as text: "(unloaded many.dll@0x460|0x700) (unloaded solo.dll@0x5e0)". Appends nothing if there are
  * none. */

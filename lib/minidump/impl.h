@@ -77,10 +77,10 @@ size_t dump_extended_list(const struct sl_minidump *dump, uint32_t type, size_t 
 
 /* Allocates zeroed items in the arena, one more than `count`. If out of memory returns NULL and sets
  * `out_of_memory`. */
-void *dump_items(struct dump_reader *d, size_t count, size_t size);
+void *dump_alloc(struct dump_reader *d, size_t count, size_t size);
 
 /* Charges `size` bytes, which several entries may share, to the budget. Returns false if it is used up. */
-bool dump_share(struct dump_reader *d, size_t size);
+bool dump_charge(struct dump_reader *d, size_t size);
 
 /* ---- text.c; data NULL when unreadable ---- */
 

@@ -48,11 +48,11 @@ static void count_entries(struct sl_minidump *dump)
     struct sl_reader r;
     size_t entry;
     uint64_t count = dump_extended_list(dump, STREAM_HANDLE_DATA, 32, false, &r, &entry);
-    dump->handles = (struct sl_minidump_count){dump_stream(dump, STREAM_HANDLE_DATA).data != NULL, count};
+    dump->handles = (struct sl_minidump_stream_count){dump_stream(dump, STREAM_HANDLE_DATA).data != NULL, count};
     count = dump_extended_list(dump, STREAM_MEMORY_INFO, 48, true, &r, &entry);
-    dump->memory_info = (struct sl_minidump_count){dump_stream(dump, STREAM_MEMORY_INFO).data != NULL, count};
+    dump->memory_info = (struct sl_minidump_stream_count){dump_stream(dump, STREAM_MEMORY_INFO).data != NULL, count};
     count = dump_extended_list(dump, STREAM_THREAD_INFO, 64, false, &r, &entry);
-    dump->thread_info = (struct sl_minidump_count){dump_stream(dump, STREAM_THREAD_INFO).data != NULL, count};
+    dump->thread_info = (struct sl_minidump_stream_count){dump_stream(dump, STREAM_THREAD_INFO).data != NULL, count};
 }
 
 /* ---- Crashpad ---- */
@@ -63,7 +63,7 @@ static void add_dictionary(struct dump_reader *d, struct sl_bytes bytes, struct 
 {
     struct sl_reader r = dump_make_reader(d->dump, bytes);
     uint32_t count = sl_read_u32(&r);
-    for (uint32_t i = 0; i < count && sl_reader_left(&r) >= 8 && dump_share(d, 8); i++) {
+    for (uint32_t i = 0; i < count && sl_reader_left(&r) >= 8 && dump_charge(d, 8); i++) {
         struct sl_str name = dump_string8(d, sl_read_u32(&r)), value = dump_string8(d, sl_read_u32(&r));
         if (!name.data || !value.data)
             continue;
@@ -80,7 +80,7 @@ static void add_objects(struct dump_reader *d, struct sl_bytes bytes, struct sl_
     enum { TYPE_STRING = 1 };
     struct sl_reader r = dump_make_reader(d->dump, bytes);
     uint32_t count = sl_read_u32(&r);
-    for (uint32_t i = 0; i < count && sl_reader_left(&r) >= 12 && dump_share(d, 12); i++) {
+    for (uint32_t i = 0; i < count && sl_reader_left(&r) >= 12 && dump_charge(d, 12); i++) {
         uint32_t name_at = sl_read_u32(&r);
         uint16_t type = sl_read_u16(&r);
         sl_reader_skip(&r, 2);
@@ -177,7 +177,7 @@ static void read_crash_info(struct dump_reader *d)
     struct sl_reader r = dump_stream_reader(dump, STREAM_MAC_CRASH_INFO);
     sl_reader_skip(&r, 4); /* type */
     uint32_t count = sl_read_u32(&r), start = sl_read_u32(&r);
-    if (r.failed || !(dump->crash_info = dump_items(d, 2 * MAX_CRASH_INFO, sizeof *dump->crash_info)))
+    if (r.failed || !(dump->crash_info = dump_alloc(d, 2 * MAX_CRASH_INFO, sizeof *dump->crash_info)))
         return;
     for (uint32_t i = 0; i < count && i < MAX_CRASH_INFO; i++)
         read_crash_info_record(d, dump_location(dump, &r, NULL), start);

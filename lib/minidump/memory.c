@@ -23,7 +23,7 @@ static bool read_long_list(struct dump_reader *d)
     uint64_t count = sl_read_u64(&r), rva = sl_read_u64(&r);
     if (r.failed || count > sl_reader_left(&r) / 16)
         return false;
-    dump->memory = dump_items(d, count, sizeof *dump->memory);
+    dump->memory = dump_alloc(d, count, sizeof *dump->memory);
     for (uint64_t i = 0; dump->memory && i < count; i++) {
         uint64_t address = sl_read_u64(&r), size = sl_read_u64(&r);
         dump->memory[i] = (struct sl_minidump_memory){address, sl_bytes_slice(dump->bytes, rva, size, NULL)};
@@ -41,7 +41,7 @@ static void read_list(struct dump_reader *d)
     struct sl_reader r;
     uint32_t rva;
     size_t count = dump_list(dump, STREAM_MEMORY_LIST, 16, &r);
-    dump->memory = dump_items(d, count, sizeof *dump->memory);
+    dump->memory = dump_alloc(d, count, sizeof *dump->memory);
     for (size_t i = 0; dump->memory && i < count; i++) {
         struct sl_minidump_memory *memory = &dump->memory[dump->memory_count];
         memory->address = sl_read_u64(&r);

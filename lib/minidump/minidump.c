@@ -120,14 +120,14 @@ size_t dump_extended_list(const struct sl_minidump *dump, uint32_t type, size_t 
     return entries_left(r, count, *entry);
 }
 
-void *dump_items(struct dump_reader *d, size_t count, size_t size)
+void *dump_alloc(struct dump_reader *d, size_t count, size_t size)
 {
     void *items = sl_arena_zalloc(d->arena, count + 1, size);
     d->out_of_memory |= !items;
     return items;
 }
 
-bool dump_share(struct dump_reader *d, size_t size)
+bool dump_charge(struct dump_reader *d, size_t size)
 {
     return sl_budget_charge(&d->budget, size);
 }
@@ -156,7 +156,7 @@ static enum sl_code read_directory(struct dump_reader *d, uint32_t count, uint32
     struct sl_reader r = dump_make_reader(dump, bytes);
     if (!bytes.data)
         return sl_fail(error, SL_MALFORMED, "Missing stream directory (heavily truncated minidump?)");
-    dump->streams = dump_items(d, count, sizeof *dump->streams);
+    dump->streams = dump_alloc(d, count, sizeof *dump->streams);
     for (uint32_t i = 0; dump->streams && i < count; i++) {
         struct sl_minidump_stream *stream = &dump->streams[dump->stream_count];
         stream->type = sl_read_u32(&r);

@@ -69,7 +69,7 @@ struct sl_minidump_mapping { /* a line of /proc/self/maps */
     struct sl_str path;      /* may be empty */
 };
 
-struct sl_minidump_count { /* a list of which only the length is used */
+struct sl_minidump_stream_count { /* a list of which only the length is used */
     bool known;
     uint64_t count;
 };
@@ -103,7 +103,7 @@ struct sl_minidump {
     bool is_wow64;         /* a 32-bit Windows program in a 64-bit dump; set by sl_minidump_enter_wow64() */
     size_t wow64_missing;  /* number of its threads whose 32-bit stack or registers are not in the dump */
     uint64_t address_mask; /* arm64: the address bits of pointers (without pointer authentication); 0 = unknown */
-    struct sl_minidump_count handles, memory_info, thread_info;
+    struct sl_minidump_stream_count handles, memory_info, thread_info;
 };
 
 /* Reads a minidump, or the first microdump of a log (microdump.h); `bytes` must outlive `dump`. Errors: SL_MALFORMED
@@ -143,7 +143,7 @@ struct sl_walk_target sl_minidump_target(const struct sl_minidump *dump, size_t 
 /* Stack traces that the client walked itself (Sentry's stream 0x53790001); they replace the walk of the same thread. */
 struct sl_minidump_prewalked {
     uint64_t thread_id;
-    size_t place;          /* index in the file */
+    size_t list_index;     /* index in the file */
     const uint8_t *frames; /* 16 bytes each */
     size_t count;
 };

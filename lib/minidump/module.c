@@ -100,7 +100,7 @@ static void identify_elf(struct dump_reader *d, struct sl_reader *r, struct sl_c
 {
     struct sl_bytes build_id = get_rest(r);
     module->debug_file = module->code_file;
-    if (is_zero(build_id) || !dump_share(d, build_id.size))
+    if (is_zero(build_id) || !dump_charge(d, build_id.size))
         return;
     module->code_id = module_hex(d, build_id);
     module->debug_id = sl_debug_id_from_build_id(build_id, d->dump->big_endian);
@@ -159,14 +159,15 @@ static int by_address(const void *left, const void *right)
     uint64_t a_end = a->address + a->size, b_end = b->address + b->size;
     if (a->address != b->address)
         return a->address < b->address ? -1 : 1;
-    return a_end != b_end ? (a_end < b_end ? -1 : 1) : (a->place > b->place) - (a->place < b->place);
+    return a_end != b_end ? (a_end < b_end ? -1 : 1)
+                          : (a->list_index > b->list_index) - (a->list_index < b->list_index);
 }
 
-static void find_main(struct sl_minidump *dump, size_t place)
+static void find_main(struct sl_minidump *dump, size_t list_index)
 {
     dump->main_module = NULL;
     for (size_t i = 0; i < dump->crash.module_count; i++)
-        if (dump->crash.modules[i].place == place)
+        if (dump->crash.modules[i].list_index == list_index)
             dump->main_module = &dump->crash.modules[i];
 }
 
@@ -175,7 +176,7 @@ static void read_unloaded(struct dump_reader *d)
     struct sl_minidump *dump = d->dump;
     struct sl_reader r;
     size_t entry, count = dump_extended_list(dump, STREAM_UNLOADED_MODULES, UNLOADED_SIZE, false, &r, &entry);
-    dump->unloaded = dump_items(d, count, sizeof *dump->unloaded);
+    dump->unloaded = dump_alloc(d, count, sizeof *dump->unloaded);
     for (size_t i = 0; dump->unloaded && i < count; i++) {
         struct sl_reader one = r;
         struct sl_minidump_unloaded *unloaded = &dump->unloaded[dump->unloaded_count];
@@ -194,16 +195,16 @@ void dump_read_modules(struct dump_reader *d)
     struct sl_crash *crash = &d->dump->crash;
     struct sl_reader r;
     size_t count = dump_list(d->dump, STREAM_MODULE_LIST, DUMP_MODULE_SIZE, &r);
-    crash->modules = dump_items(d, count, sizeof *crash->modules);
+    crash->modules = dump_alloc(d, count, sizeof *crash->modules);
     for (size_t i = 0; crash->modules && i < count; i++) {
         struct sl_crash_module *module = &crash->modules[crash->module_count];
         crash->module_count += read_listed(d, &r, module);
-        module->place = i;
+        module->list_index = i;
     }
-    size_t main_place = crash->module_count ? crash->modules[0].place : 0;
+    size_t main_index = crash->module_count ? crash->modules[0].list_index : 0;
     if (crash->module_count)
         qsort(crash->modules, crash->module_count, sizeof *crash->modules, by_address);
-    find_main(d->dump, main_place);
+    find_main(d->dump, main_index);
     d->out_of_memory |= !sl_minidump_map_modules(d->dump, d->arena);
     read_unloaded(d);
 }
@@ -222,7 +223,7 @@ bool sl_minidump_map_modules(struct sl_minidump *dump, struct sl_arena *arena)
 bool sl_minidump_drop_overlaps(struct sl_minidump *dump, struct sl_arena *arena)
 {
     struct sl_crash_module *modules = dump->crash.modules;
-    size_t main_place = dump->main_module ? dump->main_module->place : SIZE_MAX;
+    size_t main_index = dump->main_module ? dump->main_module->list_index : SIZE_MAX;
     size_t kept = 0;
     for (size_t i = 0; i < dump->crash.module_count; i++)
         if (!kept || modules[i].address > modules[kept - 1].address + modules[kept - 1].size - 1)
@@ -230,7 +231,7 @@ bool sl_minidump_drop_overlaps(struct sl_minidump *dump, struct sl_arena *arena)
     if (kept == dump->crash.module_count)
         return true;
     dump->crash.module_count = kept;
-    find_main(dump, main_place);
+    find_main(dump, main_index);
     return sl_minidump_map_modules(dump, arena);
 }
 

@@ -39,7 +39,7 @@ static bool has_access(const struct sl_minidump_mapping *mapping, char c)
 static void take_mappings(struct dump_reader *d, struct dump_regions *regions)
 {
     const struct sl_minidump *dump = d->dump;
-    regions->items = dump_items(d, dump->mapping_count, sizeof *regions->items);
+    regions->items = dump_alloc(d, dump->mapping_count, sizeof *regions->items);
     for (size_t i = 0; regions->items && i < dump->mapping_count; i++) {
         const struct sl_minidump_mapping *mapping = &dump->mappings[i];
         regions->items[regions->count++] = (struct dump_region){
@@ -55,7 +55,7 @@ static void take_mappings(struct dump_reader *d, struct dump_regions *regions)
 static void take_list(struct dump_reader *d, struct sl_reader *r, size_t count, size_t entry,
                       struct dump_regions *regions)
 {
-    regions->items = dump_items(d, count, sizeof *regions->items);
+    regions->items = dump_alloc(d, count, sizeof *regions->items);
     for (size_t i = 0; regions->items && i < count; i++) {
         struct sl_reader one = *r;
         regions->count += read_region(&one, &regions->items[regions->count]);

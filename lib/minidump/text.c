@@ -12,7 +12,7 @@ static struct sl_str keep_in_arena(struct dump_reader *d, struct sl_buf *buf)
 
 static bool charge_text(struct dump_reader *d, struct sl_bytes bytes)
 {
-    return bytes.data && bytes.size <= LONGEST_TEXT && dump_share(d, bytes.size);
+    return bytes.data && bytes.size <= LONGEST_TEXT && dump_charge(d, bytes.size);
 }
 
 /* Reads a UTF-16 character; returns false for an unpaired surrogate. */
@@ -69,7 +69,7 @@ struct sl_str dump_string(struct dump_reader *d, uint64_t rva)
 struct sl_str dump_text(struct dump_reader *d, struct sl_bytes bytes)
 {
     struct sl_buf buf = {.budget = d->arena->budget};
-    if (!bytes.data || !dump_share(d, bytes.size))
+    if (!bytes.data || !dump_charge(d, bytes.size))
         return (struct sl_str){NULL, 0};
     sl_buf_utf8(&buf, (struct sl_str){(const char *)bytes.data, bytes.size});
     return keep_in_arena(d, &buf);

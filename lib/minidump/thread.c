@@ -50,21 +50,21 @@ static struct special_threads read_special(const struct sl_minidump *dump, const
 
 struct thread_name {
     uint32_t id;
-    size_t place;
+    size_t list_index;
     struct sl_str name;
 };
 
-SL_ORDER_BY(name_by_id, struct thread_name, id, place)
+SL_ORDER_BY(name_by_id, struct thread_name, id, list_index)
 
 static size_t read_names(struct dump_reader *d, struct thread_name **names)
 {
     struct sl_reader r;
     size_t kept = 0, count = dump_list(d->dump, STREAM_THREAD_NAMES, NAME_SIZE, &r);
-    *names = dump_items(d, count, sizeof **names);
+    *names = dump_alloc(d, count, sizeof **names);
     for (size_t i = 0; *names && i < count; i++) {
         struct thread_name *name = &(*names)[kept];
         name->id = sl_read_u32(&r);
-        name->place = i;
+        name->list_index = i;
         name->name = dump_string(d, sl_read_u64(&r));
         kept += name->name.data != NULL;
     }
@@ -118,7 +118,7 @@ static void finish_thread(struct dump_reader *d, size_t index, const struct spec
     struct sl_crash_thread *thread = &dump->crash.threads[index];
     struct sl_minidump_thread *more = &dump->threads[index];
     if (requesting < dump->crash.thread_count)
-        thread->requesting = index == requesting ? SL_REQUESTING_YES : SL_REQUESTING_NO;
+        thread->requesting = index == requesting ? SL_REQUESTING_THREAD_YES : SL_REQUESTING_THREAD_NO;
     if (special->has_writer && thread->id == special->writer) {
         thread->name = (struct sl_str){NULL, 0};
         more->is_writer = true;
@@ -126,7 +126,7 @@ static void finish_thread(struct dump_reader *d, size_t index, const struct spec
     }
     if (index == requesting && exception->is_there && dump_is_context(dump, dump->cpu, exception->context))
         more->context = exception->context;
-    if (dump_is_context(dump, dump->cpu, more->context) && dump_share(d, more->context.size))
+    if (dump_is_context(dump, dump->cpu, more->context) && dump_charge(d, more->context.size))
         more->is_walked = dump_context_registers(d, dump->cpu, more->context, thread);
 }
 
@@ -148,8 +148,8 @@ bool dump_read_threads(struct dump_reader *d)
     size_t name_count = read_names(d, &names), count = dump_list(dump, STREAM_THREAD_LIST, THREAD_SIZE, &r);
     if (r.failed)
         return false;
-    crash->threads = dump_items(d, count, sizeof *crash->threads);
-    dump->threads = dump_items(d, count, sizeof *dump->threads);
+    crash->threads = dump_alloc(d, count, sizeof *crash->threads);
+    dump->threads = dump_alloc(d, count, sizeof *dump->threads);
     if (d->out_of_memory)
         return true;
     for (crash->thread_count = 0; crash->thread_count < count; crash->thread_count++) {

@@ -72,7 +72,7 @@ static bool take_thread(struct dump_reader *d, size_t index, const struct dump_e
         thread->cpu = DUMP_X86_ON_AMD64;
     } else if (!is_crash) {
         const struct sl_bytes context = saved_context(d->dump, thread);
-        if (!context.data || !dump_share(d, context.size))
+        if (!context.data || !dump_charge(d, context.size))
             return false;
         thread->cpu = X86;
         thread->context = context;

@@ -309,7 +309,7 @@ static void close_function(const struct breakpad_reader *r, struct breakpad_work
     chunk->flats[index] = (struct sl_flat){NULL, 0};
     if (!inlinee_count) {
         take_lines(&open->function, lines, count, open->lines_end);
-    } else if (r->sink->takes_flat) {
+    } else if (r->sink->accepts_flat) {
         open->function.lines = lines;
         open->function.line_count = (uint32_t)count;
         chunk->flats[index].inlinee_count = inlinee_count;

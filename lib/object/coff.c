@@ -275,7 +275,7 @@ static enum sl_code coff_read_functions(struct sl_object *object, const struct s
     }
     enum sl_code code = sl_pdb_open_codeview(&parts, &object->arena, object->budget, &pdb, &elsewhere, error);
     if (code == SL_OK && elsewhere.size)
-        sl_fail(object_unused(object), SL_UNSUPPORTED,
+        sl_fail(object_debug_info_error(object), SL_UNSUPPORTED,
                 "its types are in " SL_STR_FMT
                 ", which is not available: names have no parameters, and inlined calls are missing",
                 SL_STR_ARG(elsewhere));

@@ -479,7 +479,7 @@ static void set_soname(struct sl_object *object, const struct elf *elf)
                 table = value;
         }
         struct sl_bytes strings;
-        if (name != UINT64_MAX && elf_at_address(object, table, &strings))
+        if (name != UINT64_MAX && elf_bytes_at_address(object, table, &strings))
             object->info.debug_file = sl_cstr_at(strings, name);
         return;
     }
@@ -514,7 +514,7 @@ static enum sl_code elf_open(struct sl_object *object, struct sl_error *error)
 static void elf_close(struct sl_object *object)
 {
     struct elf *elf = object->impl;
-    sl_object_close(elf->mini);
+    sl_object_close(elf->mini_debug_info);
 }
 
 static bool elf_section_info(struct sl_object *object, size_t index, struct sl_section_info *info)
@@ -574,6 +574,6 @@ const struct object_format sl_object_elf = {
     .data_symbols = elf_data_symbols,
     .symbol_files = elf_symbol_files,
     .symbol_table = elf_symbol_table,
-    .code_marks = elf_code_marks,
+    .mapping_symbols = elf_mapping_symbols,
     .relate = elf_relate,
 };

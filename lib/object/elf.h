@@ -101,8 +101,8 @@ struct elf {
     size_t loaded_count;
     struct sl_bytes units[2]; /* .debug_info.dwo and .debug_info, joined if there are several sections of the name */
     uint64_t relocated;       /* bytes of relocation tables that were applied */
-    struct sl_object *mini;   /* .gnu_debugdata, opened on demand */
-    bool mini_tried;
+    struct sl_object *mini_debug_info; /* .gnu_debugdata, opened on demand */
+    bool mini_debug_info_tried;
 };
 
 /* Entries of the dynamic section (gABI, "Dynamic Section"; DT_FLAGS_1 as the GNU and LLVM linkers write it); absent = 0. */
@@ -126,7 +126,7 @@ uint64_t elf_plain_size(const struct sl_object *object, const struct elf_section
 struct elf_section *elf_find(const struct sl_object *object, const char *name);
 
 /* Returns the file contents from an absolute address to the end of its segment. */
-bool elf_at_address(const struct sl_object *object, uint64_t address, struct sl_bytes *bytes);
+bool elf_bytes_at_address(const struct sl_object *object, uint64_t address, struct sl_bytes *bytes);
 
 bool elf_section_bytes(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address);
 const char *elf_compression(const struct sl_object *object, const struct elf_section *section);
@@ -139,8 +139,8 @@ enum sl_code elf_symbol_table(struct sl_object *object, struct sl_arena *arena, 
 enum sl_code elf_data_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
                               size_t *count, struct sl_error *error);
 bool elf_has_symbols(struct sl_object *object);
-enum sl_code elf_code_marks(struct sl_object *object, struct sl_arena *arena, struct sl_code_mark **marks,
-                            size_t *count, struct sl_error *error);
+enum sl_code elf_mapping_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_mapping_symbol **marks,
+                                 size_t *count, struct sl_error *error);
 
 struct elf_table {
     struct sl_bytes symbols, strings, indexes; /* indexes: SHT_SYMTAB_SHNDX */
@@ -209,8 +209,8 @@ bool elf_loose_add(struct elf_loose_list *list, struct elf_loose loose);
 size_t elf_loose_finish(struct elf_loose_list *list, struct sl_symbol *symbols, size_t count);
 
 /* Applies the relocations of a relocatable file to a copy of a section. Empty if it is debug information whose relocations cannot be
- * read; sl_object_unused() has the reason. */
+ * read; sl_object_debug_info_error() has the reason. */
 struct sl_bytes elf_relocate(struct sl_object *object, struct elf_section *section, struct sl_bytes contents);
 
 /* The ELF file inside .gnu_debugdata (MiniDebugInfo); NULL when there is none. */
-struct sl_object *elf_mini(struct sl_object *object);
+struct sl_object *elf_mini_debug_info(struct sl_object *object);

@@ -353,10 +353,10 @@ static struct sl_bytes relocation_result(const struct relocator *rel, const stru
 {
     const struct elf *elf = rel->object->impl;
     if (is_debug(section) && !rel->machine)
-        sl_fail(object_unused(rel->object), SL_UNSUPPORTED,
+        sl_fail(object_debug_info_error(rel->object), SL_UNSUPPORTED,
                 "cannot read relocations of ELF machine %u: debug information is ignored", elf->machine);
     else if (is_debug(section) && rel->unknown)
-        sl_fail(object_unused(rel->object), SL_UNSUPPORTED,
+        sl_fail(object_debug_info_error(rel->object), SL_UNSUPPORTED,
                 "cannot read relocations of type %u of ELF machine %u: debug information is ignored", rel->unknown,
                 elf->machine);
     else

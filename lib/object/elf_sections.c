@@ -22,7 +22,7 @@ struct elf_section *elf_find(const struct sl_object *object, const char *name)
     return NULL;
 }
 
-bool elf_at_address(const struct sl_object *object, uint64_t address, struct sl_bytes *bytes)
+bool elf_bytes_at_address(const struct sl_object *object, uint64_t address, struct sl_bytes *bytes)
 {
     *bytes = sl_object_at(object, address - object->info.load_address);
     return bytes->size > 0;
@@ -95,7 +95,7 @@ static bool contents(struct sl_object *object, struct elf_section *s, struct sl_
     else if (state < 0 || !elf_raw(object, s, bytes))
         *bytes = (struct sl_bytes){NULL, 0};
     if (!bytes->size && s->size && sl_str_equal(s->name, SL_STR(".debug_info")))
-        sl_fail(object_unused(object), SL_UNSUPPORTED, "cannot read section .debug_info: %s",
+        sl_fail(object_debug_info_error(object), SL_UNSUPPORTED, "cannot read section .debug_info: %s",
                 state < 0    ? "it extends beyond the file or has an unknown compression"
                 : state == 1 ? "it is damaged, or too large after decompression"
                              : "it extends beyond the file");
@@ -162,8 +162,8 @@ static bool join(struct sl_object *object, size_t first, struct sl_bytes *joined
         }
         *kept = (struct sl_bytes){out, at};
         if (!out)
-            sl_fail(object_unused(object), SL_UNSUPPORTED, "cannot read sections " SL_STR_FMT ": they are too large",
-                    SL_STR_ARG(name));
+            sl_fail(object_debug_info_error(object), SL_UNSUPPORTED,
+                    "cannot read sections " SL_STR_FMT ": they are too large", SL_STR_ARG(name));
     }
     *joined = *kept;
     return joined->size > 0;
@@ -220,12 +220,12 @@ static bool inflate_xz(struct sl_bytes in, uint8_t *out, size_t size)
 }
 
 /* Does not recurse: .gnu_debugdata of an inner object is ignored. */
-struct sl_object *elf_mini(struct sl_object *object)
+struct sl_object *elf_mini_debug_info(struct sl_object *object)
 {
     struct elf *elf = object->impl;
-    if (elf->mini_tried || object->is_inner)
-        return elf->mini;
-    elf->mini_tried = true;
+    if (elf->mini_debug_info_tried || object->is_inner)
+        return elf->mini_debug_info;
+    elf->mini_debug_info_tried = true;
     struct elf_section *section = elf_find(object, ".gnu_debugdata");
     struct sl_bytes raw;
     if (!section || !elf_raw(object, section, &raw))
@@ -236,8 +236,8 @@ struct sl_object *elf_mini(struct sl_object *object)
     uint8_t *file = object_may_inflate(object, raw.size, size) ? object_block(object, (size_t)size) : NULL;
     struct sl_bytes bytes = {file, (size_t)size};
     if (file && inflate_xz(raw, file, bytes.size) && sl_format_detect(bytes) == SL_FORMAT_ELF) {
-        object_grant(object, size);
-        elf->mini = object_open_inner(object, bytes);
+        object_grow_budget(object, size);
+        elf->mini_debug_info = object_open_inner(object, bytes);
     }
-    return elf->mini;
+    return elf->mini_debug_info;
 }

@@ -104,17 +104,17 @@ bool elf_dynamic_table(const struct sl_object *object, struct elf_table *table)
     struct elf_dynamic d;
     struct sl_bytes bytes;
     uint64_t count = 0;
-    if (elf_read_dynamic(object, &d) && d.symtab && elf_at_address(object, d.symtab, &table->symbols)) {
-        if (d.gnu_hash && elf_at_address(object, d.gnu_hash, &bytes))
+    if (elf_read_dynamic(object, &d) && d.symtab && elf_bytes_at_address(object, d.symtab, &table->symbols)) {
+        if (d.gnu_hash && elf_bytes_at_address(object, d.gnu_hash, &bytes))
             count = gnu_hash_count(object, bytes);
-        if (!count && d.hash && elf_at_address(object, d.hash, &bytes)) {
+        if (!count && d.hash && elf_bytes_at_address(object, d.hash, &bytes)) {
             struct sl_reader r = sl_reader(bytes, object->info.big_endian);
             sl_read_u32(&r);
             count = sl_read_u32(&r);
         }
         if (count > table->symbols.size / elf_entry_size(object))
             count = table->symbols.size / elf_entry_size(object);
-        if (elf_at_address(object, d.strtab, &table->strings) && d.strsz < table->strings.size)
+        if (elf_bytes_at_address(object, d.strtab, &table->strings) && d.strsz < table->strings.size)
             table->strings.size = (size_t)d.strsz;
         table->symbols.size = (size_t)count * elf_entry_size(object);
     }
@@ -211,7 +211,7 @@ static bool find_in_segments(struct elf_symbol_collector *c, const struct elf_ra
         if (c->data || segment->executable)
             return true;
         if (followed || elf->machine != EM_PPC64 || s->type != STT_FUNC || !size ||
-            !elf_at_address(c->object, address, &descriptor))
+            !elf_bytes_at_address(c->object, address, &descriptor))
             return false;
         struct sl_reader r = sl_reader(descriptor, c->object->info.big_endian);
         address = sl_read_u64(&r);
@@ -320,10 +320,10 @@ static enum sl_code elf_collect(struct sl_object *object, bool data, struct sl_a
     table = (struct elf_table){0};
     if (code == SL_OK && elf_dynamic_table(object, &table))
         code = collect(&c, &table, error);
-    struct sl_object *mini = data ? NULL : elf_mini(object);
+    struct sl_object *mini_debug_info = data ? NULL : elf_mini_debug_info(object);
     table = (struct elf_table){0};
-    if (code == SL_OK && mini && elf_section_table(mini, SHT_SYMTAB, &table)) {
-        c.object = mini;
+    if (code == SL_OK && mini_debug_info && elf_section_table(mini_debug_info, SHT_SYMTAB, &table)) {
+        c.object = mini_debug_info;
         code = collect(&c, &table, error);
     }
     if (code == SL_OK)
@@ -446,5 +446,5 @@ bool elf_has_symbols(struct sl_object *object)
         return true;
     table = (struct elf_table){0};
     return (elf_dynamic_table(object, &table) && table.symbols.size / elf_entry_size(object) > 1) ||
-           elf_mini(object) != NULL;
+           elf_mini_debug_info(object) != NULL;
 }

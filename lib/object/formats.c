@@ -32,7 +32,7 @@ static bool is_coff(struct sl_bytes bytes)
 
 static const struct format_row {
     struct sl_format_traits traits;
-    const struct object_format *opens;
+    const struct object_format *ops;
     struct sl_str magics[MAX_MAGICS];
     bool (*is)(struct sl_bytes bytes); /* detects the format; NULL: by magics */
 } formats[] = {
@@ -84,9 +84,9 @@ enum sl_format sl_format_detect(struct sl_bytes bytes)
     return SL_FORMAT_UNKNOWN;
 }
 
-const struct object_format *object_opens(enum sl_format format)
+const struct object_format *object_format_ops(enum sl_format format)
 {
-    return formats[format].opens;
+    return formats[format].ops;
 }
 
 const struct sl_format_traits *sl_format_traits(enum sl_format format)

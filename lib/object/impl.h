@@ -25,8 +25,8 @@ struct object_format {
                                  size_t *count, struct sl_error *error);
     enum sl_code (*symbol_table)(struct sl_object *object, struct sl_arena *arena, struct sl_table_symbol **symbols,
                                  size_t *count, struct sl_error *error);
-    enum sl_code (*code_marks)(struct sl_object *object, struct sl_arena *arena, struct sl_code_mark **marks,
-                               size_t *count, struct sl_error *error);
+    enum sl_code (*mapping_symbols)(struct sl_object *object, struct sl_arena *arena, struct sl_mapping_symbol **marks,
+                                    size_t *count, struct sl_error *error);
     /* sl_object_read_own_functions, for formats with their own description of code; NULL: DWARF in sections. */
     enum sl_code (*read_functions)(struct sl_object *object, const struct sl_parallel *parallel,
                                    struct sl_function_sink *sink, struct sl_error *error);
@@ -40,11 +40,11 @@ struct sl_object {
     struct sl_object_info info;
     struct sl_bytes bytes;
     uint64_t max_section_size, max_unwind_chain;
-    uint64_t inflated, granted;  /* bytes requested to be inflated so far; bytes that the budget grew by */
-    struct object_block *blocks; /* decompressed sections */
-    struct sl_error failure;     /* the first out-of-memory error; SL_OK: none */
-    struct sl_error unused;      /* the first reason why debug information cannot be used; SL_OK: none */
-    struct sl_symbol *symbols;   /* cache of sl_object_cached_symbols */
+    uint64_t inflated, granted;       /* bytes requested to be inflated so far; bytes that the budget grew by */
+    struct object_block *blocks;      /* decompressed sections */
+    struct sl_error failure;          /* the first out-of-memory error; SL_OK: none */
+    struct sl_error debug_info_error; /* the first reason why debug information cannot be used; SL_OK: none */
+    struct sl_symbol *symbols;        /* cache of sl_object_cached_symbols */
     size_t symbol_count;
     bool has_symbols;                     /* `symbols` is filled */
     bool identity;                        /* sl_object_limits.identity */
@@ -74,7 +74,7 @@ extern const struct object_format sl_object_ppdb;
 extern const struct object_format sl_object_bundle;
 
 /* formats.c: returns the operations of a format; NULL for SL_FORMAT_UNKNOWN. */
-const struct object_format *object_opens(enum sl_format format);
+const struct object_format *object_format_ops(enum sl_format format);
 
 /* pe.c: converts the machine number of PE headers and PDB files (PE Format, "Machine Types"); SL_ARCH_UNKNOWN if it is not known. */
 enum sl_arch object_machine_arch(uint16_t machine);
@@ -84,13 +84,13 @@ enum sl_arch object_machine_arch(uint16_t machine);
 /* An id as lower-case hex text, in the object's arena; empty when out of memory. */
 struct sl_str object_hex(struct sl_object *object, struct sl_bytes bytes);
 
-/* Records that memory or budget ran out, for sl_object_open and sl_object_complete to report. Returns the error's code. */
+/* Records that memory or budget ran out, for sl_object_open and sl_object_status to report. Returns the error's code. */
 enum sl_code object_no_memory(struct sl_object *object);
 
-/* The error to fill if debug information of the file cannot be used (sl_object_unused); NULL if it holds a reason already. */
-static inline struct sl_error *object_unused(struct sl_object *object)
+/* The error to fill if debug information of the file cannot be used (sl_object_debug_info_error); NULL if it holds a reason already. */
+static inline struct sl_error *object_debug_info_error(struct sl_object *object)
 {
-    return object->unused.code == SL_OK ? &object->unused : NULL;
+    return object->debug_info_error.code == SL_OK ? &object->debug_info_error : NULL;
 }
 
 /* Clips symbols from `first` on, whose sizes reach to the ends of their sections, to the start of the next symbol (of all `count`).
@@ -116,15 +116,15 @@ bool object_has_go_table(struct sl_object *object);
 
 /* ---- inflate.c ---- */
 
-/* Allocates memory that lives until object_drop or the end of the object. NULL when out of memory, which is recorded. */
+/* Allocates memory that lives until object_block_free or the end of the object. NULL when out of memory, which is recorded. */
 uint8_t *object_block(struct sl_object *object, size_t size);
-void object_drop(struct sl_object *object, uint8_t *block);
+void object_block_free(struct sl_object *object, uint8_t *block);
 
 /* True if `in` bytes may be inflated to `out`: the size is within the limits, and is charged to the budget. */
 bool object_may_inflate(struct sl_object *object, uint64_t in, uint64_t out);
 
 /* Grows the budget by `size` inflated bytes; all calls together by at most the size of the file. */
-void object_grant(struct sl_object *object, uint64_t size);
+void object_grow_budget(struct sl_object *object, uint64_t size);
 
 /* Inflates to at most `size` bytes at `out`; negative `window_bits`: raw deflate, without the zlib header. Returns the number of bytes,
  * 0 on error. `*ended`: the stream ended. */

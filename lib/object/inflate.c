@@ -21,7 +21,7 @@ uint8_t *object_block(struct sl_object *object, size_t size)
     return block->data;
 }
 
-void object_drop(struct sl_object *object, uint8_t *data)
+void object_block_free(struct sl_object *object, uint8_t *data)
 {
     struct object_block *block = (struct object_block *)(data - offsetof(struct object_block, data));
     *block->link = block->next;
@@ -46,7 +46,7 @@ bool object_may_inflate(struct sl_object *object, uint64_t in, uint64_t out)
     return true;
 }
 
-void object_grant(struct sl_object *object, uint64_t size)
+void object_grow_budget(struct sl_object *object, uint64_t size)
 {
     uint64_t left = object->bytes.size - object->granted;
     size = size < left ? size : left;
@@ -108,8 +108,8 @@ struct sl_bytes object_inflate_section(struct sl_object *object, const struct ob
                               &ended); /* of a truncated stream the readable part is used */
     }
     if (size)
-        object_grant(object, size);
+        object_grow_budget(object, size);
     else
-        object_drop(object, out);
+        object_block_free(object, out);
     return size ? (struct sl_bytes){out, size} : (struct sl_bytes){NULL, 0};
 }

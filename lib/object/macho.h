@@ -12,7 +12,7 @@ struct macho_section {
     uint32_t reloc_offset, reloc_count;
     uint32_t first_indirect, stub_size; /* of stubs: reserved1 and reserved2 */
     uint32_t segment;
-    struct sl_bytes made; /* decompressed or (in relocatable files) relocated contents, made on demand */
+    struct sl_bytes prepared_contents; /* decompressed or (in relocatable files) relocated contents, made on demand */
     bool tried;
 };
 

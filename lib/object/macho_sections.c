@@ -67,9 +67,9 @@ bool macho_section_bytes(struct sl_object *object, const char *name, struct sl_b
         bool debug = object->info.kind == SL_KIND_REL && sl_str_starts(wanted, SL_STR("debug_"));
         if (debug || macho_is_compressed(s)) {
             if (!s->tried)
-                s->made = make_contents(object, s, *bytes);
+                s->prepared_contents = make_contents(object, s, *bytes);
             s->tried = true;
-            *bytes = s->made;
+            *bytes = s->prepared_contents;
         }
         if (address)
             *address = s->address - object->info.load_address;

@@ -27,7 +27,7 @@ static enum sl_code open_object(struct sl_bytes bytes, const struct sl_object_li
 {
     *out = NULL;
     enum sl_format format = sl_format_detect(bytes);
-    const struct object_format *ops = object_opens(format);
+    const struct object_format *ops = object_format_ops(format);
     if (!ops)
         return sl_fail(error, SL_MALFORMED, "unsupported object file format");
     struct sl_object *object = calloc(1, sizeof *object);
@@ -46,7 +46,7 @@ static enum sl_code open_object(struct sl_bytes bytes, const struct sl_object_li
     if (sl_budget_exhausted(object->budget))
         code = sl_budget_fail(object->budget, error);
     else if (object->failure.code != SL_OK)
-        code = sl_object_complete(object, error);
+        code = sl_object_status(object, error);
     if (code != SL_OK) {
         sl_object_close(object);
         return code;
@@ -61,7 +61,7 @@ enum sl_code sl_object_open(struct sl_bytes bytes, const struct sl_object_limits
     return open_object(bytes, limits, 1, false, object, error);
 }
 
-void sl_object_passed(const struct sl_object *object, struct sl_bytes part)
+void sl_object_drop_pages(const struct sl_object *object, struct sl_bytes part)
 {
     uintptr_t begin = (uintptr_t)object->mapping.bytes.data, at = (uintptr_t)part.data;
     if (at >= begin && at - begin < object->mapping.mapped)
@@ -94,7 +94,7 @@ void sl_object_close(struct sl_object *object)
     if (object->impl && object->format->close)
         object->format->close(object);
     while (object->blocks)
-        object_drop(object, object->blocks->data);
+        object_block_free(object, object->blocks->data);
     sl_arena_free(&object->arena);
     free(object);
 }
@@ -117,12 +117,12 @@ enum sl_code object_no_memory(struct sl_object *object)
     return object->failure.code;
 }
 
-const char *sl_object_unused(const struct sl_object *object)
+const char *sl_object_debug_info_error(const struct sl_object *object)
 {
-    return object->unused.code == SL_OK ? NULL : object->unused.message;
+    return object->debug_info_error.code == SL_OK ? NULL : object->debug_info_error.message;
 }
 
-enum sl_code sl_object_complete(const struct sl_object *object, struct sl_error *error)
+enum sl_code sl_object_status(const struct sl_object *object, struct sl_error *error)
 {
     if (object->failure.code != SL_OK && error)
         *error = object->failure;
@@ -219,7 +219,7 @@ static enum sl_code symbols_with(read_symbols *read, struct sl_object *object, s
     enum sl_code code = read ? read(object, arena, symbols, count, error) : SL_OK;
     if (code == SL_OK && sl_budget_exhausted(object->budget))
         code = sl_budget_fail(object->budget, error);
-    return code == SL_OK ? sl_object_complete(object, error) : code;
+    return code == SL_OK ? sl_object_status(object, error) : code;
 }
 
 enum sl_code sl_object_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
@@ -250,12 +250,13 @@ enum sl_code sl_object_symbol_table(struct sl_object *object, struct sl_arena *a
     return object->format->symbol_table ? object->format->symbol_table(object, arena, symbols, count, error) : SL_OK;
 }
 
-enum sl_code sl_object_code_marks(struct sl_object *object, struct sl_arena *arena, struct sl_code_mark **marks,
-                                  size_t *count, struct sl_error *error)
+enum sl_code sl_object_mapping_symbols(struct sl_object *object, struct sl_arena *arena,
+                                       struct sl_mapping_symbol **marks, size_t *count, struct sl_error *error)
 {
     *marks = NULL;
     *count = 0;
-    return object->format->code_marks ? object->format->code_marks(object, arena, marks, count, error) : SL_OK;
+    return object->format->mapping_symbols ? object->format->mapping_symbols(object, arena, marks, count, error)
+                                           : SL_OK;
 }
 
 enum sl_code sl_object_cached_symbols(struct sl_object *object, const struct sl_symbol **symbols, size_t *count,

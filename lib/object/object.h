@@ -157,11 +157,11 @@ struct sl_symbol {
 };
 
 /* Instruction sets of processors that have several, and data between code. */
-enum sl_code_form { SL_FORM_USUAL, SL_FORM_THUMB, SL_FORM_ARM, SL_FORM_DATA };
+enum sl_code_isa { SL_ISA_DEFAULT, SL_ISA_THUMB, SL_ISA_ARM, SL_ISA_DATA };
 
-struct sl_code_mark { /* `form` is valid from `address` to the next mark */
-    uint64_t address; /* relative to the load address */
-    enum sl_code_form form;
+struct sl_mapping_symbol { /* `form` is valid from `address` to the next mark */
+    uint64_t address;      /* relative to the load address */
+    enum sl_code_isa isa;
     uint32_t order; /* tie-breaker: the last of several at one address counts */
 };
 
@@ -201,7 +201,7 @@ void sl_object_close(struct sl_object *object);
 void sl_object_align_addresses(struct sl_object *debug, const struct sl_object *program);
 
 /* Allows to drop the pages of `part`, of the file or of memory made for the object: it will not be read again soon. Any thread. */
-void sl_object_passed(const struct sl_object *object, struct sl_bytes part);
+void sl_object_drop_pages(const struct sl_object *object, struct sl_bytes part);
 
 const struct sl_object_info *sl_object_info(const struct sl_object *object);
 struct sl_bytes sl_object_file(const struct sl_object *object); /* the bytes it was opened on */
@@ -218,10 +218,10 @@ uint64_t sl_object_max_unwind_chain(const struct sl_object *object); /* sl_objec
 
 /* SL_OK if memory sufficed for all that was read from the object so far. Else SL_BUSY, or SL_UNSUPPORTED if the budget is exhausted:
  * results are incomplete. */
-enum sl_code sl_object_complete(const struct sl_object *object, struct sl_error *error);
+enum sl_code sl_object_status(const struct sl_object *object, struct sl_error *error);
 
 /* The first reason why debug information of the file could not be used; NULL if there was none so far. */
-const char *sl_object_unused(const struct sl_object *object);
+const char *sl_object_debug_info_error(const struct sl_object *object);
 
 /* Finds a section by its name without leading dot or underscores ("debug_info", "eh_frame", "text"), decompressed (also from
  * .zdebug_*); `*address` (may be NULL) is relative to the load address. False when absent, outside the file, over the limit or
@@ -311,8 +311,8 @@ enum sl_code sl_object_symbol_table(struct sl_object *object, struct sl_arena *a
 
 /* The instruction sets in an ELF file of ARM or AArch64 (mapping symbols), sorted by address; none for other formats. SL_BUSY when out
  * of memory. */
-enum sl_code sl_object_code_marks(struct sl_object *object, struct sl_arena *arena, struct sl_code_mark **marks,
-                                  size_t *count, struct sl_error *error);
+enum sl_code sl_object_mapping_symbols(struct sl_object *object, struct sl_arena *arena,
+                                       struct sl_mapping_symbol **marks, size_t *count, struct sl_error *error);
 
 /* Companion files of split or shared debug information, opened by the caller and kept until reading is over.
  * All may be NULL. */

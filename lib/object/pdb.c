@@ -92,7 +92,7 @@ static bool add_data(void *arg, const struct sl_pdb_data *data)
     if (data->is_public && sl_map_get(&d->variables, key))
         return true;
     struct symbol_list *list = data->size ? &d->sized : &d->open;
-    if (!add_symbol(list, address, data->size ? data->size : data->room, data->name))
+    if (!add_symbol(list, address, data->size ? data->size : data->bytes_to_end, data->name))
         return false;
     if (data->is_public || sl_map_get(&d->variables, key))
         return true;
@@ -130,7 +130,7 @@ static bool pdb_file_origin(struct sl_object *object, struct sl_str path, struct
                             struct sl_file_origin *origin)
 {
     bool known = sl_pdb_file_origin(object->impl, path, arena, origin);
-    if (sl_pdb_complete(object->impl, NULL) != SL_OK)
+    if (sl_pdb_status(object->impl, NULL) != SL_OK)
         object_no_memory(object);
     return known;
 }

@@ -91,10 +91,10 @@ static struct sl_bytes inflate_section(struct sl_object *object, struct pe_secti
     struct sl_bytes in = sl_read_bytes(&r, sl_reader_left(&r));
     uint8_t *out = object_may_inflate(object, in.size, size) ? object_block(object, (size_t)size) : NULL;
     if (out && object_inflate(in, out, (size_t)size, MAX_WBITS, &ended) == size && ended) {
-        object_grant(object, size);
+        object_grow_budget(object, size);
         s->inflated = (struct sl_bytes){out, (size_t)size};
     } else if (out) {
-        object_drop(object, out);
+        object_block_free(object, out);
     }
     return s->inflated;
 }
@@ -178,7 +178,7 @@ enum sl_code sl_object_embedded_ppdb(struct sl_object *object, struct sl_arena *
     bool ended;
     if (object_inflate(in, out, size, -MAX_WBITS, &ended) != size || !ended)
         return sl_fail(error, SL_MALFORMED, "invalid blob data");
-    object_grant(object, size);
+    object_grow_budget(object, size);
     *ppdb = (struct sl_bytes){out, size};
     return SL_OK;
 }

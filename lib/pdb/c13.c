@@ -132,7 +132,7 @@ static uint32_t file_index(const struct pdb_line_table *t, uint32_t offset)
     return low < t->file_count && t->offsets[low].offset == offset ? (uint32_t)low : SL_NO_FILE;
 }
 
-bool raw_add(struct pdb_line_table *t, struct raw_line line)
+bool raw_lines_add(struct pdb_line_table *t, struct raw_line line)
 {
     if (!sl_account_grow(&t->account, &t->raw, &t->raw_capacity, t->raw_count + 1, sizeof *t->raw))
         return false;
@@ -198,7 +198,7 @@ static bool map_pieces(struct pdb_line_table *t, uint16_t section)
         while (pdb_next_piece(t->pdb, &pieces, &t->account, &piece)) {
             raw.offset = piece.address;
             raw.size = piece.size;
-            if (!sl_account_spend(&t->account, STEPS_PER_COPY) || !raw_add(t, raw))
+            if (!sl_account_spend(&t->account, STEPS_PER_COPY) || !raw_lines_add(t, raw))
                 return false;
         }
     }
@@ -208,7 +208,7 @@ static bool map_pieces(struct pdb_line_table *t, uint16_t section)
     return true;
 }
 
-bool raw_convert(struct pdb_line_table *t, uint16_t section, struct sl_line **out, uint32_t *out_count)
+bool raw_lines_convert(struct pdb_line_table *t, uint16_t section, struct sl_line **out, uint32_t *out_count)
 {
     uint32_t last_file = 0, last_index = SL_NO_FILE;
     sort_raw(t);
@@ -244,7 +244,7 @@ static bool read_block(struct pdb_line_table *t, const struct line_section *s, s
         uint32_t offset = sl_read_u32(r), line = sl_read_u32(r) & LINE_MASK, at;
         if (line == HIDDEN_LINE || line == HIDDEN_LINE_2 || __builtin_add_overflow(s->offset, offset, &at))
             continue;
-        if (!raw_add(t, (struct raw_line){.offset = at, .file = file, .line = line}))
+        if (!raw_lines_add(t, (struct raw_line){.offset = at, .file = file, .line = line}))
             return false;
     }
     sl_reader_skip(r, size - 12 - (uint64_t)count * 8);
@@ -266,7 +266,7 @@ static bool convert(struct pdb_line_table *t, struct line_section *s)
         uint32_t next = i + 1 < t->raw_count ? t->raw[i + 1].offset : end;
         t->raw[i].size = next > t->raw[i].offset ? next - t->raw[i].offset : 0;
     }
-    return raw_convert(t, s->section, &s->lines, &s->line_count);
+    return raw_lines_convert(t, s->section, &s->lines, &s->line_count);
 }
 
 /* Returns the number of subsections that begin before a place (section << 32 | offset). */

@@ -113,7 +113,7 @@ enum sl_code sl_pdb_frames(const struct sl_pdb *pdb, bool (*add)(void *arg, cons
     sl_arena_free(&arena);
     if (!more)
         return sl_fail(error, SL_CANCELLED, "stopped");
-    if (sl_pdb_complete(pdb, NULL) != SL_OK)
-        return sl_pdb_complete(pdb, error);
+    if (sl_pdb_status(pdb, NULL) != SL_OK)
+        return sl_pdb_status(pdb, error);
     return o.count ? SL_OK : sl_fail(error, SL_NOT_FOUND, "no frame data");
 }

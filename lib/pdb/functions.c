@@ -144,13 +144,13 @@ void module_reader_init(struct module_reader *r, const struct sl_pdb *pdb)
         .pdb = pdb,
         .lines = {.account = {.budget = pdb->budget}},
         .account = {.budget = pdb->budget},
-        .namer = {.pdb = pdb, .imports = {.pdb = pdb}, .account = {.budget = pdb->budget}},
+        .name_printer = {.pdb = pdb, .imports = {.pdb = pdb}, .account = {.budget = pdb->budget}},
     };
 }
 
 void module_reader_free(struct module_reader *r)
 {
-    namer_free(&r->namer);
+    name_printer_free(&r->name_printer);
     free(r->lines.raw);
     free(r->nodes);
     free(r->scopes);
@@ -259,7 +259,7 @@ static bool read_procedure(struct pdb_function_walk *w, uint16_t kind, struct sl
     if (r->failed || pdb_address(w->reader->pdb, section, offset) == NOT_MAPPED)
         return true;
     bool is_id = kind == S_LPROC32_ID || kind == S_GPROC32_ID || kind == S_LPROC32_DPC_ID;
-    w->name = namer_procedure(&w->reader->namer, w->arena, name, type, is_id);
+    w->name = name_printer_print_procedure(&w->reader->name_printer, w->arena, name, type, is_id);
     w->procedure = (struct pdb_code_range){offset, section};
     w->has_procedure = true;
     return pdb_functions_add_function(w, section, offset, size, node);
@@ -295,14 +295,14 @@ static bool read_inlined(struct pdb_function_walk *w, uint16_t kind, struct sl_r
     if (!inlinee || inlinee->nameless)
         return true;
     if (!inlinee->named) {
-        inlinee->named = namer_inlinee(&reader->namer, w->arena, id, &inlinee->name);
+        inlinee->named = name_printer_print_inlinee(&reader->name_printer, w->arena, id, &inlinee->name);
         inlinee->nameless = !inlinee->named;
     }
     struct sl_line *lines;
     uint32_t count;
     if (inlinee->nameless || !inline_lines(t, inlinee, around->procedure.offset, annotations))
         return true;
-    if (!raw_convert(t, around->procedure.section, &lines, &count))
+    if (!raw_lines_convert(t, around->procedure.section, &lines, &count))
         return false;
     if (!count)
         return true;
@@ -489,7 +489,7 @@ bool module_read(struct module_reader *r, const struct pdb_module *module, struc
         r->scopes = calloc(MAX_SCOPES, sizeof *r->scopes);
     bool memory = r->scopes && line_table_open(&r->lines, r->pdb, bytes.c13, arena);
     if (memory)
-        namer_begin_module(&r->namer, r->lines.imports);
+        name_printer_begin_module(&r->name_printer, r->lines.imports);
     memory = memory && walk_records(&w, bytes.symbols) && build_trees(r, arena, batch);
     if (!memory)
         *r->pdb->msf.no_memory = true;

@@ -97,11 +97,11 @@ struct omap {
     struct sl_bytes from; /* original address -> image address; 0 = removed */
     struct sl_bytes to; /* image address -> original address; 0 or past the last section: code that the tool inserted */
     uint64_t size;      /* of the original program */
-    struct omap_added *added; /* copies of original code that only `to` has, sorted by original address */
+    struct omap_inserted *inserted; /* copies of original code that only `to` has, sorted by original address */
     size_t added_count;
 };
 
-struct omap_added {
+struct omap_inserted {
     uint64_t original;      /* original address */
     uint64_t reach;         /* largest original end of this and all entries before it */
     uint32_t size, address; /* address: in the image */
@@ -146,7 +146,7 @@ struct code_piece {
 struct code_pieces {
     uint32_t address, size; /* the rest, in original addresses */
     uint64_t begin, end;    /* the whole, in original addresses */
-    size_t added;           /* entries of omap.added before this index are left */
+    size_t inserted;        /* entries of omap.added before this index are left */
 };
 struct code_pieces pdb_pieces(const struct sl_pdb *pdb, uint16_t section, uint32_t offset, uint32_t size);
 /* False at the end, or when the work budget is exhausted. */
@@ -240,10 +240,10 @@ bool line_table_clip(struct pdb_line_table *table, const struct sl_line *lines, 
 
 struct inlinee *line_table_inlinee(struct pdb_line_table *table, uint32_t id);
 
-bool raw_add(struct pdb_line_table *table, struct raw_line line);
+bool raw_lines_add(struct pdb_line_table *table, struct raw_line line);
 
 /* Converts table->raw to lines with addresses: sorted, mapped through OMAP, merged, without overlaps. False when out of memory. */
-bool raw_convert(struct pdb_line_table *table, uint16_t section, struct sl_line **lines, uint32_t *count);
+bool raw_lines_convert(struct pdb_line_table *table, uint16_t section, struct sl_line **lines, uint32_t *count);
 
 /* ---- inline.c ---- */
 
@@ -338,15 +338,15 @@ struct definitions {
 };
 void definitions_free(struct definitions *definitions);
 
-struct namer;
+struct name_printer;
 
 /* Returns the size of a type in bytes; 0 = unknown. Part of making a name. */
-uint64_t namer_value_size(struct namer *n, uint32_t index);
+uint64_t name_printer_value_size(struct name_printer *n, uint32_t index);
 
 /* ---- names.c ---- */
 
 /* Prints names; one per thread. */
-struct namer {
+struct name_printer {
     const struct sl_pdb *pdb;
     struct imports imports;
     struct definitions definitions;
@@ -357,29 +357,30 @@ struct namer {
     struct sl_account account; /* charged for records and bytes of names */
 };
 
-void namer_free(struct namer *namer);
+void name_printer_free(struct name_printer *name_printer);
 
 /* Returns the size of a variable of the type in bytes; 0 = unknown. Starts anew, like making a name. */
-uint64_t namer_type_size(struct namer *namer, uint32_t type);
+uint64_t name_printer_type_size(struct name_printer *name_printer, uint32_t type);
 
 /* Reads a type record. False if there is none, or if the limits of records per name or the work budget are reached. */
-bool namer_type(struct namer *n, uint32_t index, struct type_record *record);
+bool name_printer_read_type(struct name_printer *n, uint32_t index, struct type_record *record);
 
-static inline bool type_is_simple(const struct namer *n, uint32_t index)
+static inline bool type_is_simple(const struct name_printer *n, uint32_t index)
 {
     return index < 0x1000 && index < n->pdb->types.begin;
 }
 
 /* Starts the names of a module; `imports` is its subsection of cross-module imports. */
-void namer_begin_module(struct namer *namer, struct sl_bytes imports);
+void name_printer_begin_module(struct name_printer *name_printer, struct sl_bytes imports);
 
 /* Returns `name(arguments)` of a procedure; with `is_id` the type is an index of the id stream. Returns the bare name if there is no
  * type, or if it cannot be printed. */
-struct sl_str namer_procedure(struct namer *namer, struct sl_arena *arena, struct sl_str name, uint32_t type,
-                              bool is_id);
+struct sl_str name_printer_print_procedure(struct name_printer *name_printer, struct sl_arena *arena,
+                                           struct sl_str name, uint32_t type, bool is_id);
 
 /* Sets the name of an id (inlined function). False if it cannot be printed. */
-bool namer_inlinee(struct namer *namer, struct sl_arena *arena, uint32_t id, struct sl_str *name);
+bool name_printer_print_inlinee(struct name_printer *name_printer, struct sl_arena *arena, uint32_t id,
+                                struct sl_str *name);
 
 /* ---- functions.c ---- */
 
@@ -387,7 +388,7 @@ bool namer_inlinee(struct namer *namer, struct sl_arena *arena, uint32_t id, str
 struct module_reader {
     const struct sl_pdb *pdb;
     struct pdb_line_table lines;
-    struct namer namer;
+    struct name_printer name_printer;
     struct pdb_node *nodes;
     struct scope *scopes;
     size_t node_count, node_capacity;
@@ -419,4 +420,4 @@ bool srcsrv_origin(struct srcsrv *srcsrv, struct sl_str path, struct sl_arena *a
 /* ---- origin.c ---- */
 
 /* Finds the named stream with exactly this name. */
-bool pdb_named(struct sl_bytes info, const char *name, uint32_t *stream);
+bool pdb_find_named_stream(struct sl_bytes info, const char *name, uint32_t *stream);

@@ -55,7 +55,7 @@ static bool inline_emit(struct pdb_line_table *t, struct pdb_inline_state *s)
     struct raw_line line = {.offset = at, .size = s->has_length ? s->length : 0, .file = s->file, .line = s->line};
     s->has_length = false;
     s->last_kind = s->kind;
-    return raw_add(t, line);
+    return raw_lines_add(t, line);
 }
 
 static bool inline_apply(struct pdb_line_table *t, struct pdb_inline_state *s, uint32_t op, struct sl_reader *r)

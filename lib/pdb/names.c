@@ -14,9 +14,9 @@ struct sigil { /* one level of a pointer type */
     bool constant, pointee_constant;
 };
 
-static bool type_name(struct namer *n, uint32_t index);
+static bool type_name(struct name_printer *n, uint32_t index);
 
-void namer_free(struct namer *n)
+void name_printer_free(struct name_printer *n)
 {
     imports_free(&n->imports);
     definitions_free(&n->definitions);
@@ -24,12 +24,13 @@ void namer_free(struct namer *n)
     sl_buf_free(&n->out);
 }
 
-static void pdb_names_put(struct namer *n, const char *text)
+static void pdb_names_put(struct name_printer *n, const char *text)
 {
     sl_buf_cstr(&n->out, text);
 }
 
-static bool pdb_names_get(struct namer *n, const struct type_table *table, uint32_t index, struct type_record *record)
+static bool pdb_names_get(struct name_printer *n, const struct type_table *table, uint32_t index,
+                          struct type_record *record)
 {
     uint32_t global;
     if (n->steps == MAX_STEPS || n->scratch.used > MAX_SCRATCH || !sl_account_spend(&n->account, STEPS_PER_RECORD))
@@ -41,7 +42,7 @@ static bool pdb_names_get(struct namer *n, const struct type_table *table, uint3
            sl_account_spend(&n->account, (uint32_t)sl_reader_left(&record->data) / BYTES_PER_STEP);
 }
 
-bool namer_type(struct namer *n, uint32_t index, struct type_record *record)
+bool name_printer_read_type(struct name_printer *n, uint32_t index, struct type_record *record)
 {
     return pdb_names_get(n, &n->pdb->types, index, record);
 }
@@ -98,7 +99,7 @@ static const char *simple_name(uint32_t kind)
     return names[kind & 0xFF];
 }
 
-static bool simple(struct namer *n, uint32_t index, bool constant)
+static bool simple(struct name_printer *n, uint32_t index, bool constant)
 {
     const char *name = index == TYPE_NULLPTR ? "std::nullptr_t" : simple_name(index);
     bool pointer = index & 0xF00 && index != TYPE_NULLPTR;
@@ -114,7 +115,7 @@ static bool simple(struct namer *n, uint32_t index, bool constant)
 
 /* ---- types ---- */
 
-static bool named_type(struct namer *n, struct type_record *t)
+static bool named_type(struct name_printer *n, struct type_record *t)
 {
     struct named_type type = read_named_type(t);
     sl_buf_str(&n->out, type.name);
@@ -122,12 +123,12 @@ static bool named_type(struct namer *n, struct type_record *t)
 }
 
 /* Prints the list between the parentheses. */
-static bool arguments(struct namer *n, uint32_t index, bool first)
+static bool arguments(struct name_printer *n, uint32_t index, bool first)
 {
     struct type_record t;
     if (index == 0)
         return true;
-    if (!namer_type(n, index, &t) || t.leaf != LF_ARGLIST)
+    if (!name_printer_read_type(n, index, &t) || t.leaf != LF_ARGLIST)
         return false;
     uint32_t count = sl_read_u32(&t.data);
     if (count > sl_reader_left(&t.data) / 4)
@@ -141,7 +142,7 @@ static bool arguments(struct namer *n, uint32_t index, bool first)
     return true;
 }
 
-static bool parameters(struct namer *n, uint32_t list)
+static bool parameters(struct name_printer *n, uint32_t list)
 {
     pdb_names_put(n, "(");
     bool ok = arguments(n, list, true);
@@ -167,22 +168,22 @@ static struct pdb_method read_method(struct sl_reader *r)
 enum this_kind { THIS_NONE, THIS_PLAIN, THIS_CONST, THIS_OTHER };
 
 /* Classifies the method's `this`; THIS_OTHER if it is not a pointer to the class, as in some languages. */
-static enum this_kind kind_of_this(struct namer *n, const struct pdb_method *m)
+static enum this_kind kind_of_this(struct name_printer *n, const struct pdb_method *m)
 {
     struct type_record t;
     if (m->this == 0)
         return THIS_NONE;
-    if (!namer_type(n, m->this, &t) || t.leaf != LF_POINTER)
+    if (!name_printer_read_type(n, m->this, &t) || t.leaf != LF_POINTER)
         return THIS_OTHER;
     uint32_t pointee = sl_read_u32(&t.data);
     if (pointee == m->class)
         return THIS_PLAIN;
-    if (!namer_type(n, pointee, &t) || t.leaf != LF_MODIFIER || sl_read_u32(&t.data) != m->class)
+    if (!name_printer_read_type(n, pointee, &t) || t.leaf != LF_MODIFIER || sl_read_u32(&t.data) != m->class)
         return THIS_OTHER;
     return sl_read_u16(&t.data) & MODIFIER_CONST ? THIS_CONST : THIS_PLAIN;
 }
 
-static bool method_arguments(struct namer *n, const struct pdb_method *m, bool with_const)
+static bool method_arguments(struct name_printer *n, const struct pdb_method *m, bool with_const)
 {
     enum this_kind kind = kind_of_this(n, m);
     pdb_names_put(n, "(");
@@ -209,7 +210,7 @@ static struct procedure read_procedure(struct sl_reader *r)
     return p;
 }
 
-static bool result(struct namer *n, uint32_t index, uint8_t options)
+static bool result(struct name_printer *n, uint32_t index, uint8_t options)
 {
     if (options & FUNCTION_CONSTRUCTOR)
         return true;
@@ -219,7 +220,7 @@ static bool result(struct namer *n, uint32_t index, uint8_t options)
     return true;
 }
 
-static void print_sigils(struct namer *n, const struct sigil *sigils, unsigned count, bool space)
+static void print_sigils(struct name_printer *n, const struct sigil *sigils, unsigned count, bool space)
 {
     static const char *const texts[8] = {"*", "&", "::*", "::*", "&&", "", "", ""};
     for (unsigned i = count; i-- > 0; space = true) {
@@ -232,8 +233,8 @@ static void print_sigils(struct namer *n, const struct sigil *sigils, unsigned c
 }
 
 /* Follows pointers and modifiers to the pointee, `*index`. */
-static bool read_sigils(struct namer *n, struct type_record t, bool constant, struct sigil sigils[MAX_TYPE_DEPTH],
-                        unsigned *count, uint32_t *index)
+static bool read_sigils(struct name_printer *n, struct type_record t, bool constant,
+                        struct sigil sigils[MAX_TYPE_DEPTH], unsigned *count, uint32_t *index)
 {
     *count = 0;
     for (unsigned steps = 0; *count < MAX_TYPE_DEPTH && steps < 2 * MAX_TYPE_DEPTH; steps++) {
@@ -247,14 +248,16 @@ static bool read_sigils(struct namer *n, struct type_record t, bool constant, st
         }
         if (t.data.failed)
             return false;
-        if (type_is_simple(n, *index) || !namer_type(n, *index, &t) || (t.leaf != LF_POINTER && t.leaf != LF_MODIFIER))
+        if (type_is_simple(n, *index) || !name_printer_read_type(n, *index, &t) ||
+            (t.leaf != LF_POINTER && t.leaf != LF_MODIFIER))
             return true;
     }
     return false;
 }
 
 /* Prints `int (*)(char)` or `int (C::*)(char)`. */
-static bool pointer_to_function(struct namer *n, struct type_record t, const struct sigil *sigils, unsigned count)
+static bool pointer_to_function(struct name_printer *n, struct type_record t, const struct sigil *sigils,
+                                unsigned count)
 {
     if (t.leaf == LF_PROCEDURE) {
         struct procedure p = read_procedure(&t.data);
@@ -277,14 +280,15 @@ static bool pointer_to_function(struct namer *n, struct type_record t, const str
 }
 
 /* Prints the pointee, then the sigils from the inside out. */
-static bool pointer(struct namer *n, struct type_record t, bool constant)
+static bool pointer(struct name_printer *n, struct type_record t, bool constant)
 {
     struct sigil sigils[MAX_TYPE_DEPTH];
     unsigned count;
     uint32_t index;
     if (!read_sigils(n, t, constant, sigils, &count, &index))
         return false;
-    if (!type_is_simple(n, index) && namer_type(n, index, &t) && (t.leaf == LF_PROCEDURE || t.leaf == LF_MFUNCTION))
+    if (!type_is_simple(n, index) && name_printer_read_type(n, index, &t) &&
+        (t.leaf == LF_PROCEDURE || t.leaf == LF_MFUNCTION))
         return pointer_to_function(n, t, sigils, count);
     if (!type_name(n, index))
         return false;
@@ -292,21 +296,21 @@ static bool pointer(struct namer *n, struct type_record t, bool constant)
     return true;
 }
 
-static bool modifier(struct namer *n, struct type_record t)
+static bool modifier(struct name_printer *n, struct type_record t)
 {
     struct type_record below;
     uint32_t index = sl_read_u32(&t.data);
     bool constant = sl_read_u16(&t.data) & MODIFIER_CONST;
     if (type_is_simple(n, index))
         return simple(n, index, constant);
-    if (namer_type(n, index, &below) && below.leaf == LF_POINTER)
+    if (name_printer_read_type(n, index, &below) && below.leaf == LF_POINTER)
         return pointer(n, below, constant);
     if (constant)
         pdb_names_put(n, "const ");
     return type_name(n, index);
 }
 
-static bool array(struct namer *n, struct type_record t)
+static bool array(struct name_printer *n, struct type_record t)
 {
     uint64_t sizes[MAX_TYPE_DEPTH + 1];
     unsigned count = 0;
@@ -317,9 +321,9 @@ static bool array(struct namer *n, struct type_record t)
         sizes[count++] = read_numeric(&t.data);
         if (t.data.failed)
             return false;
-    } while (count < MAX_TYPE_DEPTH && !type_is_simple(n, element) && namer_type(n, element, &t) &&
+    } while (count < MAX_TYPE_DEPTH && !type_is_simple(n, element) && name_printer_read_type(n, element, &t) &&
              (t.leaf == LF_ARRAY || t.leaf == LF_ARRAY_ST));
-    sizes[count] = namer_value_size(n, element);
+    sizes[count] = name_printer_value_size(n, element);
     if (!type_name(n, element))
         return false;
     for (unsigned i = 0; i < count; i++) {
@@ -331,7 +335,7 @@ static bool array(struct namer *n, struct type_record t)
     return true;
 }
 
-static bool print_record(struct namer *n, struct type_record t)
+static bool print_record(struct name_printer *n, struct type_record t)
 {
     if (is_named_type(t.leaf))
         return named_type(n, &t);
@@ -352,14 +356,14 @@ static bool print_record(struct namer *n, struct type_record t)
     }
 }
 
-static bool type_name(struct namer *n, uint32_t index)
+static bool type_name(struct name_printer *n, uint32_t index)
 {
     struct type_record t;
     if (type_is_simple(n, index))
         return simple(n, index, false);
     if (n->depth == MAX_TYPE_DEPTH || n->steps == MAX_STEPS || n->out.size > MAX_TEXT)
         return false;
-    if (!namer_type(n, index, &t)) {
+    if (!name_printer_read_type(n, index, &t)) {
         sl_buf_printf(&n->out, "<missing type 0x%x>", index);
         return true;
     }
@@ -371,14 +375,14 @@ static bool type_name(struct namer *n, uint32_t index)
 
 /* ---- functions ---- */
 
-static bool function(struct namer *n, struct sl_str name, uint32_t type)
+static bool function(struct name_printer *n, struct sl_str name, uint32_t type)
 {
     struct type_record t;
     if (name.size)
         sl_buf_str(&n->out, name);
     else
         pdb_names_put(n, "<name omitted>");
-    if (type == 0 || !namer_type(n, type, &t))
+    if (type == 0 || !name_printer_read_type(n, type, &t))
         return true;
     if (t.leaf == LF_PROCEDURE) {
         struct procedure p = read_procedure(&t.data);
@@ -404,7 +408,7 @@ static bool is_unnamed(struct sl_str part)
     return true;
 }
 
-static bool scope(struct namer *n, uint32_t index)
+static bool scope(struct name_printer *n, uint32_t index)
 {
     struct type_record t;
     if (!pdb_names_get(n, &n->pdb->ids, index, &t) || t.leaf != LF_STRING_ID)
@@ -419,7 +423,7 @@ static bool scope(struct namer *n, uint32_t index)
     return !t.data.failed;
 }
 
-static bool print_id(struct namer *n, uint32_t index)
+static bool print_id(struct name_printer *n, uint32_t index)
 {
     struct type_record t;
     if (!pdb_names_get(n, &n->pdb->ids, index, &t))
@@ -436,19 +440,19 @@ static bool print_id(struct namer *n, uint32_t index)
     return function(n, name, type);
 }
 
-void namer_begin_module(struct namer *n, struct sl_bytes imports)
+void name_printer_begin_module(struct name_printer *n, struct sl_bytes imports)
 {
     imports_begin_module(&n->imports, imports);
 }
 
-static void pdb_names_begin(struct namer *n)
+static void pdb_names_begin(struct name_printer *n)
 {
     sl_arena_reset(&n->scratch);
     sl_buf_clear(&n->out);
     n->depth = n->steps = 0;
 }
 
-static bool pdb_names_keep(struct namer *n, struct sl_arena *arena, struct sl_str *name)
+static bool pdb_names_keep(struct name_printer *n, struct sl_arena *arena, struct sl_str *name)
 {
     size_t size = n->out.size;
     if (size > MAX_TEXT || !sl_account_spend(&n->account, (uint32_t)size * STEPS_PER_LETTER))
@@ -460,7 +464,8 @@ static bool pdb_names_keep(struct namer *n, struct sl_arena *arena, struct sl_st
     return name->data != NULL;
 }
 
-struct sl_str namer_procedure(struct namer *n, struct sl_arena *arena, struct sl_str name, uint32_t type, bool is_id)
+struct sl_str name_printer_print_procedure(struct name_printer *n, struct sl_arena *arena, struct sl_str name,
+                                           uint32_t type, bool is_id)
 {
     struct type_record t;
     struct sl_str out;
@@ -478,13 +483,13 @@ struct sl_str namer_procedure(struct namer *n, struct sl_arena *arena, struct sl
     return name.size ? name : SL_STR("<name omitted>");
 }
 
-uint64_t namer_type_size(struct namer *n, uint32_t type)
+uint64_t name_printer_type_size(struct name_printer *n, uint32_t type)
 {
     pdb_names_begin(n);
-    return type ? namer_value_size(n, type) : 0;
+    return type ? name_printer_value_size(n, type) : 0;
 }
 
-bool namer_inlinee(struct namer *n, struct sl_arena *arena, uint32_t id, struct sl_str *name)
+bool name_printer_print_inlinee(struct name_printer *n, struct sl_arena *arena, uint32_t id, struct sl_str *name)
 {
     pdb_names_begin(n);
     return print_id(n, id) && pdb_names_keep(n, arena, name);

@@ -51,11 +51,11 @@ static uint32_t translate(struct sl_bytes from, uint32_t address, uint32_t *end)
 /* Returns the image address of added code for `address`, or NOT_MAPPED. Few parts overlap, so only the last LOOKS are checked. */
 static uint32_t find_added(const struct omap *omap, uint32_t address)
 {
-    size_t below = SL_COUNT_UP_TO(omap->added, omap->added_count, original, address);
-    for (size_t looks = 0; below && looks < LOOKS && omap->added[below - 1].reach > address; looks++) {
-        const struct omap_added *added = &omap->added[--below];
-        if (address - added->original < added->size)
-            return added->address + (address - added->original);
+    size_t below = SL_COUNT_UP_TO(omap->inserted, omap->added_count, original, address);
+    for (size_t looks = 0; below && looks < LOOKS && omap->inserted[below - 1].reach > address; looks++) {
+        const struct omap_inserted *inserted = &omap->inserted[--below];
+        if (address - inserted->original < inserted->size)
+            return inserted->address + (address - inserted->original);
     }
     return NOT_MAPPED;
 }
@@ -73,7 +73,7 @@ uint32_t pdb_translate(const struct sl_pdb *pdb, uint32_t address)
 
 /* ---- added code ---- */
 
-SL_ORDER_BY(by_original, struct omap_added, original, address)
+SL_ORDER_BY(by_original, struct omap_inserted, original, address)
 
 /* Adds code that was copied: "to" maps [address, address + size) of the image to `original`; the parts that "from"
  * maps elsewhere are added. */
@@ -87,10 +87,10 @@ static bool add_parts(struct sl_pdb *pdb, struct sl_account *account, size_t *ca
             return false;
         if (now != address) {
             if (!sl_account_spend(account, STEPS_PER_ADDED) ||
-                !sl_grow_in_arena(pdb->arena, &omap->added, capacity, omap->added_count + 1, sizeof *omap->added))
+                !sl_grow_in_arena(pdb->arena, &omap->inserted, capacity, omap->added_count + 1, sizeof *omap->inserted))
                 return false;
-            omap->added[omap->added_count++] =
-                (struct omap_added){.original = original, .size = part, .address = address};
+            omap->inserted[omap->added_count++] =
+                (struct omap_inserted){.original = original, .size = part, .address = address};
         }
         original += part;
         address += part;
@@ -117,10 +117,11 @@ bool omap_find_added(struct sl_pdb *pdb)
             return false;
     }
     if (omap->added_count)
-        qsort(omap->added, omap->added_count, sizeof *omap->added, by_original);
+        qsort(omap->inserted, omap->added_count, sizeof *omap->inserted, by_original);
     for (size_t i = 0; i < omap->added_count; i++) {
-        uint64_t end = omap->added[i].original + omap->added[i].size, before = i ? omap->added[i - 1].reach : 0;
-        omap->added[i].reach = end > before ? end : before;
+        uint64_t end = omap->inserted[i].original + omap->inserted[i].size,
+                 before = i ? omap->inserted[i - 1].reach : 0;
+        omap->inserted[i].reach = end > before ? end : before;
     }
     return true;
 }
@@ -147,7 +148,7 @@ struct code_pieces omap_pieces(const struct sl_pdb *pdb, uint32_t address, uint3
 {
     struct code_pieces pieces = {.address = address, .size = size, .begin = address, .end = (uint64_t)address + size};
     if (size && pdb->omap.added_count)
-        pieces.added = SL_COUNT_UP_TO(pdb->omap.added, pdb->omap.added_count, original, pieces.end - 1);
+        pieces.inserted = SL_COUNT_UP_TO(pdb->omap.inserted, pdb->omap.added_count, original, pieces.end - 1);
     return pieces;
 }
 
@@ -171,16 +172,17 @@ bool pdb_next_piece(const struct sl_pdb *pdb, struct code_pieces *pieces, struct
     if (next_moved(pdb, pieces, piece))
         return true;
     /* backwards, while an entry may extend beyond `begin` */
-    while (pieces->added && pdb->omap.added[pieces->added - 1].reach > pieces->begin) {
-        const struct omap_added *added = &pdb->omap.added[--pieces->added];
-        uint64_t end = added->original + added->size;
-        uint64_t first = added->original > pieces->begin ? added->original : pieces->begin;
+    while (pieces->inserted && pdb->omap.inserted[pieces->inserted - 1].reach > pieces->begin) {
+        const struct omap_inserted *inserted = &pdb->omap.inserted[--pieces->inserted];
+        uint64_t end = inserted->original + inserted->size;
+        uint64_t first = inserted->original > pieces->begin ? inserted->original : pieces->begin;
         uint64_t last = end < pieces->end ? end : pieces->end;
         if (!sl_account_spend(account, STEPS_PER_PART))
             return false;
         if (first >= last)
             continue;
-        *piece = (struct code_piece){added->address + (uint32_t)(first - added->original), (uint32_t)(last - first)};
+        *piece =
+            (struct code_piece){inserted->address + (uint32_t)(first - inserted->original), (uint32_t)(last - first)};
         return true;
     }
     return false;

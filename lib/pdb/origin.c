@@ -39,7 +39,7 @@ static bool next_name(struct srcsrv_names *names, struct sl_str *name, uint32_t 
     return true;
 }
 
-bool pdb_named(struct sl_bytes info, const char *wanted, uint32_t *stream)
+bool pdb_find_named_stream(struct sl_bytes info, const char *wanted, uint32_t *stream)
 {
     struct srcsrv_names names = open_names(info);
     struct sl_str name;

@@ -183,7 +183,7 @@ static bool read_modules(struct sl_pdb *pdb, struct sl_bytes list)
     return true;
 }
 
-enum sl_code sl_pdb_complete(const struct sl_pdb *pdb, struct sl_error *error)
+enum sl_code sl_pdb_status(const struct sl_pdb *pdb, struct sl_error *error)
 {
     return *pdb->msf.no_memory || sl_budget_exhausted(pdb->budget) ? sl_budget_fail(pdb->budget, error) : SL_OK;
 }
@@ -217,14 +217,14 @@ enum sl_code sl_pdb_open(struct sl_bytes file, struct sl_arena *arena, struct sl
     if (!read_debug_streams(pdb, &stream, &dbi, &info->image_size))
         return sl_budget_fail(pdb->budget, error);
     pdb->info = bytes;
-    if (pdb_named(bytes, "/names", &index))
+    if (pdb_find_named_stream(bytes, "/names", &index))
         read_names(pdb, index);
-    if (pdb_named(bytes, "srcsrv", &index))
+    if (pdb_find_named_stream(bytes, "srcsrv", &index))
         read_srcsrv(pdb, index, info);
     if (!read_modules(pdb, list))
         return sl_fail(error, SL_BUSY, "out of memory");
     *out = pdb;
-    return sl_pdb_complete(pdb, error);
+    return sl_pdb_status(pdb, error);
 }
 
 static bool section_address(const struct sl_pdb *pdb, uint16_t section, uint32_t offset, uint32_t *address)

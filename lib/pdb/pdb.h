@@ -51,17 +51,17 @@ enum sl_code sl_pdb_open_codeview(const struct sl_codeview *parts, struct sl_are
                                   struct sl_pdb **pdb, struct sl_str *elsewhere, struct sl_error *error);
 
 /* Calls `add` for every public symbol (S_PUB32) in an executable section, in file order, with its relative address, the bytes from
- * there to the end of the section (`room`, never 0) and its name as stored (in the file or in `arena`). If `add` returns false the
+ * there to the end of the section (`bytes_to_end`, never 0) and its name as stored (in the file or in `arena`). If `add` returns false the
  * result is SL_BUSY. */
 enum sl_code sl_pdb_publics(const struct sl_pdb *pdb, struct sl_arena *arena,
-                            bool (*add)(void *arg, uint64_t address, uint64_t room, struct sl_str name), void *arg,
-                            struct sl_error *error);
+                            bool (*add)(void *arg, uint64_t address, uint64_t bytes_to_end, struct sl_str name),
+                            void *arg, struct sl_error *error);
 
 /* A data symbol: a variable, or a public symbol of data (tables, constants). */
 struct sl_pdb_data {
-    uint64_t address; /* relative */
-    uint64_t size;    /* bytes, by its type; 0 = unknown */
-    uint64_t room;    /* bytes to the end of the section; never 0 */
+    uint64_t address;      /* relative */
+    uint64_t size;         /* bytes, by its type; 0 = unknown */
+    uint64_t bytes_to_end; /* bytes to the end of the section; never 0 */
     struct sl_str name;
     bool is_public; /* public symbols come after all variables; their names are decorated */
 };
@@ -92,9 +92,9 @@ enum sl_code sl_pdb_read_functions(struct sl_pdb *pdb, const struct sl_parallel 
                                    struct sl_function_sink *sink, struct sl_error *error);
 
 /* SL_OK if memory and budget sufficed for all that was read so far; else the error: results are incomplete. */
-enum sl_code sl_pdb_complete(const struct sl_pdb *pdb, struct sl_error *error);
+enum sl_code sl_pdb_status(const struct sl_pdb *pdb, struct sl_error *error);
 
 /* Finds the origin of a source file by its path (joined and cleaned as in function/path.h): from the source server stream, or the URL
  * from the Source Link rules. Texts are in the file or in `arena`. False if it is unknown. The first call reads the lists; one thread
- * at a time. If memory runs out origins may be missing: see sl_pdb_complete. */
+ * at a time. If memory runs out origins may be missing: see sl_pdb_status. */
 bool sl_pdb_file_origin(struct sl_pdb *pdb, struct sl_str path, struct sl_arena *arena, struct sl_file_origin *origin);

@@ -88,7 +88,7 @@ void definitions_free(struct definitions *d)
 }
 
 /* Adds a definition; the first one of a name counts. False when out of memory or budget. */
-static bool define(struct namer *n, uint32_t index, struct type_record *t)
+static bool define(struct name_printer *n, uint32_t index, struct type_record *t)
 {
     struct definitions *d = &n->definitions;
     struct named_type type = read_named_type(t);
@@ -102,7 +102,7 @@ static bool define(struct namer *n, uint32_t index, struct type_record *t)
     return slot;
 }
 
-static void read_definitions(struct namer *n)
+static void read_definitions(struct name_printer *n)
 {
     const struct type_table *types = &n->pdb->types;
     struct definitions *d = &n->definitions;
@@ -123,7 +123,7 @@ static void read_definitions(struct namer *n)
 }
 
 /* Returns the definition of a declared type; `t` is past the name. 0 = none. */
-static uint32_t find_definition(struct namer *n, struct type_record *t, const struct named_type *type)
+static uint32_t find_definition(struct name_printer *n, struct type_record *t, const struct named_type *type)
 {
     struct sl_str key = get_definition_key(t, type);
     if (!n->definitions.read)
@@ -149,14 +149,14 @@ static uint64_t simple_size(uint32_t index)
     return index & 0xF00 ? of_pointer[index >> 8 & 15] : sizes[index & 0xFF];
 }
 
-uint64_t namer_value_size(struct namer *n, uint32_t index)
+uint64_t name_printer_value_size(struct name_printer *n, uint32_t index)
 {
     struct type_record t;
     struct named_type type;
     for (unsigned i = 0; i < MAX_TYPE_DEPTH; i++) {
         if (type_is_simple(n, index))
             return simple_size(index);
-        if (!namer_type(n, index, &t))
+        if (!name_printer_read_type(n, index, &t))
             return 0;
         switch (t.leaf) {
         case LF_MODIFIER: index = sl_read_u32(&t.data); continue;

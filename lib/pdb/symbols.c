@@ -67,15 +67,15 @@ static bool stream_next(const struct msf_stream *stream, uint64_t *at, struct sl
 }
 
 /* Returns the bytes from the symbol to the end of its section. */
-static uint64_t room_behind(const struct sl_pdb *pdb, const struct symbol_record *record)
+static uint64_t bytes_to_section_end(const struct sl_pdb *pdb, const struct symbol_record *record)
 {
     uint32_t size = pdb->sections[record->section - 1].size;
     return record->offset < size ? size - record->offset : 0;
 }
 
 enum sl_code sl_pdb_publics(const struct sl_pdb *pdb, struct sl_arena *arena,
-                            bool (*add)(void *arg, uint64_t address, uint64_t room, struct sl_str name), void *arg,
-                            struct sl_error *error)
+                            bool (*add)(void *arg, uint64_t address, uint64_t bytes_to_end, struct sl_str name),
+                            void *arg, struct sl_error *error)
 {
     struct msf_stream stream;
     struct sl_bytes bytes;
@@ -91,19 +91,19 @@ enum sl_code sl_pdb_publics(const struct sl_pdb *pdb, struct sl_arena *arena,
         uint32_t address = pdb_address(pdb, record.section, record.offset);
         if (address == NOT_MAPPED || !pdb->sections[record.section - 1].executable)
             continue;
-        uint64_t room = room_behind(pdb, &record);
-        if (room && !add(arg, address, room, record.name))
+        uint64_t bytes_to_end = bytes_to_section_end(pdb, &record);
+        if (bytes_to_end && !add(arg, address, bytes_to_end, record.name))
             code = sl_fail(error, SL_BUSY, "out of memory");
     }
     sl_arena_free(&scratch);
-    return code == SL_OK ? sl_pdb_complete(pdb, error) : code;
+    return code == SL_OK ? sl_pdb_status(pdb, error) : code;
 }
 
 /* ---- data ---- */
 
 struct data_walk {
     const struct sl_pdb *pdb;
-    struct namer namer; /* for the sizes of types */
+    struct name_printer name_printer; /* for the sizes of types */
     struct sl_arena *arena;
     bool (*add)(void *arg, const struct sl_pdb_data *data);
     void *arg;
@@ -113,7 +113,7 @@ struct data_walk {
 static bool add_record(struct data_walk *w, uint16_t kind, struct sl_bytes bytes)
 {
     struct symbol_record record;
-    if (!sl_account_spend(&w->namer.account, STEPS_PER_RECORD + (uint32_t)bytes.size / BYTES_PER_STEP))
+    if (!sl_account_spend(&w->name_printer.account, STEPS_PER_RECORD + (uint32_t)bytes.size / BYTES_PER_STEP))
         return false;
     if (!read_record(bytes, kind, &record))
         return true;
@@ -122,12 +122,12 @@ static bool add_record(struct data_walk *w, uint16_t kind, struct sl_bytes bytes
         return true;
     struct sl_pdb_data data = {
         .address = address,
-        .size = is_public(kind) ? 0 : namer_type_size(&w->namer, record.type),
-        .room = room_behind(w->pdb, &record),
+        .size = is_public(kind) ? 0 : name_printer_type_size(&w->name_printer, record.type),
+        .bytes_to_end = bytes_to_section_end(w->pdb, &record),
         .name = record.name,
         .is_public = is_public(kind),
     };
-    return !data.room || w->add(w->arg, &data);
+    return !data.bytes_to_end || w->add(w->arg, &data);
 }
 
 static bool walk_stream(struct data_walk *w, bool (*wanted)(uint16_t kind))
@@ -155,7 +155,7 @@ static bool walk_module(struct data_walk *w, const struct pdb_module *module)
     for (uint32_t kind; c13_next(&r, &kind, &data);)
         if (kind == C13_IMPORTS)
             imports = data;
-    namer_begin_module(&w->namer, imports);
+    name_printer_begin_module(&w->name_printer, imports);
     r = sl_reader(bytes.symbols, false);
     bool ok = true;
     while (ok && sl_reader_left(&r) >= 4) {
@@ -175,7 +175,7 @@ enum sl_code sl_pdb_data(struct sl_pdb *pdb, struct sl_arena *arena,
         return sl_fail(error, SL_BUSY, "out of memory");
     struct data_walk w = {
         .pdb = pdb,
-        .namer = {.pdb = pdb, .imports = {.pdb = pdb}, .account = {.budget = pdb->budget}},
+        .name_printer = {.pdb = pdb, .imports = {.pdb = pdb}, .account = {.budget = pdb->budget}},
         .arena = arena,
         .add = add,
         .arg = arg,
@@ -184,6 +184,6 @@ enum sl_code sl_pdb_data(struct sl_pdb *pdb, struct sl_arena *arena,
     for (size_t i = 0; ok && i < pdb->module_count; i++)
         ok = walk_module(&w, &pdb->modules[i]);
     ok = ok && walk_stream(&w, is_public);
-    namer_free(&w.namer);
-    return ok ? sl_pdb_complete(pdb, error) : sl_budget_fail(pdb->budget, error);
+    name_printer_free(&w.name_printer);
+    return ok ? sl_pdb_status(pdb, error) : sl_budget_fail(pdb->budget, error);
 }

@@ -69,7 +69,7 @@ static uint32_t ppdb_fold_lower(uint32_t c)
     return (uint32_t)((int32_t)c + ranges[low].delta);
 }
 
-uint32_t links_next_lower(struct sl_str text, size_t *at)
+uint32_t ppdb_next_lower(struct sl_str text, size_t *at)
 {
     uint8_t first = (uint8_t)text.data[*at];
     if (sl_utf8_sequence(text.data + *at, text.size - *at, NULL))

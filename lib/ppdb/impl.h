@@ -59,7 +59,7 @@ bool ppdb_next_custom(const struct sl_ppdb *ppdb, enum custom_kind kind, uint32_
 
 /* Returns the next code point of the text in lower case (Unicode's simple mapping) and moves `*at`. A byte that is not valid UTF-8 is
  * returned as 0x110000 + byte. */
-uint32_t links_next_lower(struct sl_str text, size_t *at);
+uint32_t ppdb_next_lower(struct sl_str text, size_t *at);
 
-/* Appends a result of links_next_lower: a code point as UTF-8, an invalid byte as it was. */
+/* Appends a result of ppdb_next_lower: a code point as UTF-8, an invalid byte as it was. */
 void links_add_code_point(struct sl_buf *out, uint32_t code_point);

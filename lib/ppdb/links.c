@@ -43,7 +43,7 @@ static void ppdb_links_prepare(struct ppdb_link_rule *rule, const struct sl_ppdb
     }
     sl_buf_clear(scratch);
     for (size_t at = 0; at < text.size;)
-        links_add_code_point(scratch, links_next_lower(text, &at));
+        links_add_code_point(scratch, ppdb_next_lower(text, &at));
     char *copy = sl_arena_strndup(arena, (const char *)scratch->data, scratch->size);
     scratch->failed |= !copy;
     rule->pattern = (struct sl_str){copy, copy ? scratch->size : 0};
@@ -204,7 +204,7 @@ static bool cut(struct sl_str path, size_t lowered, struct sl_buf *scratch, size
     sl_buf_clear(scratch);
     *at = 0;
     while (scratch->size < lowered && *at < path.size && !scratch->failed)
-        links_add_code_point(scratch, links_next_lower(path, at));
+        links_add_code_point(scratch, ppdb_next_lower(path, at));
     return scratch->size == lowered;
 }
 
@@ -270,7 +270,7 @@ bool sl_ppdb_links_resolve(const struct sl_ppdb_links *links, struct sl_str path
     path.data = path.size ? path.data : "";
     struct sl_buf lower = {0};
     for (size_t at = 0; at < path.size;)
-        links_add_code_point(&lower, links_next_lower(path, &at));
+        links_add_code_point(&lower, ppdb_next_lower(path, &at));
     bool matches = !lower.failed && resolve(links, path, sl_buf_view(&lower), url);
     sl_buf_free(&lower);
     return matches;

@@ -255,7 +255,7 @@ static enum sl_code read_sources(struct extractor *e, struct sl_object *object, 
     }
     if (e->sink_failed)
         return code;
-    return sl_budget_exhausted(e->budget) ? sl_budget_fail(e->budget, error) : sl_object_complete(object, error);
+    return sl_budget_exhausted(e->budget) ? sl_budget_fail(e->budget, error) : sl_object_status(object, error);
 }
 
 enum sl_code sl_symbfile_extract(struct sl_object *object, const struct sl_symbfile_image *image,
@@ -264,7 +264,7 @@ enum sl_code sl_symbfile_extract(struct sl_object *object, const struct sl_symbf
                                  struct sl_error *error)
 {
     struct extractor e = {
-        .functions = {.prepare = extract_prepare, .consume = extract_consume, .takes_no_symbols = true},
+        .functions = {.prepare = extract_prepare, .consume = extract_consume, .debug_info_only = true},
         .sink = sink,
         .maker_count = sl_parallel_workers(parallel),
         .load_address = sl_object_info(object)->load_address,

@@ -54,7 +54,7 @@ static bool collect_origins(struct encoder *e)
         any = true;
     }
     sl_arena_free(&arena);
-    bool ok = e->origins && !w->account.failed && sl_object_complete(w->options.origins, NULL) == SL_OK;
+    bool ok = e->origins && !w->account.failed && sl_object_status(w->options.origins, NULL) == SL_OK;
     if (any) {
         e->flags |= FLAG_ORIGINS;
     } else {

@@ -198,11 +198,11 @@ struct sl_symcache_writer *sl_symcache_writer_new(const struct sl_symcache_optio
     w->options = *options;
     w->parallel = parallel;
     w->account.budget = w->arena.budget = options->budget;
-    w->sink =
-        (struct sl_function_sink){.prepare = symcache_prepare, .consume = symcache_writer_consume, .takes_flat = true};
-    w->sink.takes_positions = options->positions;
-    w->sink.takes_variables = options->variables;
-    w->sink.takes_nameless = options->nameless;
+    w->sink = (struct sl_function_sink){
+        .prepare = symcache_prepare, .consume = symcache_writer_consume, .accepts_flat = true};
+    w->sink.needs_positions = options->positions;
+    w->sink.needs_variables = options->variables;
+    w->sink.accepts_nameless = options->nameless;
     w->keeps_sources =
         options->map_line && options->origins && sl_object_info(options->origins)->features.srcsrv_vcs.size;
     w->collectors = symcache_collectors_new(sl_parallel_workers(parallel), options->budget);

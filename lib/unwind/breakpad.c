@@ -1,7 +1,7 @@
 /* Reads STACK records of Breakpad symbol files (Breakpad, docs/symbol_files.md). */
 #include "unwind/impl.h"
 
-struct stack {
+struct breakpad_stack_record {
     struct unwind_builder *b;
     struct unwind_rules rules;
     uint64_t end; /* of the current range */
@@ -30,7 +30,7 @@ static bool is_register(struct sl_str field)
 }
 
 /* Sets the rule of a register; registers that the architecture does not have are identified by their names. */
-static bool breakpad_set(struct stack *s, struct sl_str name, struct sl_str expression)
+static bool breakpad_set(struct breakpad_stack_record *s, struct sl_str name, struct sl_str expression)
 {
     unsigned reg = register_number(s->b->family, name);
     struct sl_unwind_rule rule = rule_parse(s->b->family, reg, expression);
@@ -40,7 +40,7 @@ static bool breakpad_set(struct stack *s, struct sl_str name, struct sl_str expr
 }
 
 /* Parses `reg: expression reg: expression ..`; false for anything else. Only checks the syntax if `store` is false. */
-static bool parse_rules(struct stack *s, struct sl_str rest, bool store)
+static bool parse_rules(struct breakpad_stack_record *s, struct sl_str rest, bool store)
 {
     struct sl_str name = next_field(&rest);
     while (name.size) {
@@ -62,14 +62,14 @@ static bool parse_rules(struct stack *s, struct sl_str rest, bool store)
     return true;
 }
 
-static void end_range(struct stack *s)
+static void end_range(struct breakpad_stack_record *s)
 {
     if (s->open)
         builder_end(s->b, s->end);
     s->open = false;
 }
 
-static bool init_record(struct stack *s, struct sl_str rest)
+static bool init_record(struct breakpad_stack_record *s, struct sl_str rest)
 {
     uint64_t start, size;
     end_range(s);
@@ -83,7 +83,7 @@ static bool init_record(struct stack *s, struct sl_str rest)
 }
 
 /* Reads a STACK CFI record. Records need not be in address order in the file; only those at ascending addresses are used. */
-static bool delta_record(struct stack *s, struct sl_str rest)
+static bool delta_record(struct breakpad_stack_record *s, struct sl_str rest)
 {
     uint64_t address;
     struct unwind_builder *b = s->b;
@@ -96,7 +96,7 @@ static bool delta_record(struct stack *s, struct sl_str rest)
     return true;
 }
 
-static bool win_record(struct stack *s, struct sl_str rest)
+static bool win_record(struct breakpad_stack_record *s, struct sl_str rest)
 {
     struct sl_unwind_win win = {0};
     uint64_t type, value[6], has_program;
@@ -124,7 +124,7 @@ static bool win_record(struct stack *s, struct sl_str rest)
     return win.program.size > 0;
 }
 
-static void record(struct stack *s, struct sl_str rest)
+static void record(struct breakpad_stack_record *s, struct sl_str rest)
 {
     bool ok = true;
     if (!is_text(rest))
@@ -144,7 +144,7 @@ enum sl_code breakpad_stack_read(const struct sl_object *object, struct unwind_b
 {
     struct sl_bytes bytes = sl_object_file(object);
     struct sl_str rest = {(const char *)bytes.data, bytes.size}, line;
-    struct stack s = {.b = b};
+    struct breakpad_stack_record s = {.b = b};
     rules_clear(&s.rules);
     while (b->code == SL_OK && sl_str_next_line(&rest, &line))
         if (line.size && (*line.data == 'S' || sl_is_blank(*line.data)) && word(&line, SL_STR("STACK")) &&

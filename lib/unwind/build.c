@@ -71,7 +71,7 @@ void rules_clear(struct unwind_rules *rules)
 {
     rules->count = 0;
     rules->cfa = (struct sl_unwind_rule){.reg = SL_UNWIND_CFA};
-    rules->cfa_known = rules->beyond_text = false;
+    rules->cfa_known = rules->not_in_text = false;
 }
 
 static bool same_rule(const struct sl_unwind_rule *a, const struct sl_unwind_rule *b)
@@ -147,7 +147,7 @@ void rules_copy(struct unwind_rules *to, const struct unwind_rules *from)
 {
     to->cfa = from->cfa;
     to->cfa_known = from->cfa_known;
-    to->beyond_text = from->beyond_text;
+    to->not_in_text = from->not_in_text;
     to->count = from->count;
     memcpy(to->slots, from->slots, from->count * sizeof *from->slots);
 }
@@ -179,7 +179,7 @@ void builder_row(struct unwind_builder *b, uint64_t address, const struct unwind
     b->open = true;
     b->rows[b->row_count++] = (struct sl_unwind_row){.address = address,
                                                      .count = b->rule_count - before,
-                                                     .beyond_text = rules->beyond_text || cfa_beyond_text(rules)};
+                                                     .not_in_text = rules->not_in_text || cfa_beyond_text(rules)};
     rules_copy(b->last, rules);
 }
 
@@ -195,7 +195,7 @@ enum sl_code builder_end(struct unwind_builder *b, uint64_t end)
     if (b->open && b->code == SL_OK && end > b->start) {
         b->code = b->sink->range(b->sink, &range, b->error);
         b->emitted++;
-        if (b->keeps_spans && !b->rows[0].beyond_text &&
+        if (b->keeps_spans && !b->rows[0].not_in_text &&
             room(b, &b->spans, b->span_count, &b->span_capacity, sizeof *b->spans))
             b->spans[b->span_count++] = (struct unwind_span){b->start, end};
     }

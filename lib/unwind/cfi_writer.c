@@ -113,11 +113,11 @@ static void put_cfi_rule(struct sl_buf *out, const struct sl_unwind_rule *rule)
     }
 }
 
-static uint32_t intern_set(struct cfi_writer *w, bool signal_frame, bool beyond_text)
+static uint32_t intern_set(struct cfi_writer *w, bool signal_frame, bool not_in_text)
 {
     struct sl_buf *set = &w->set;
     sl_buf_clear(set);
-    sl_buf_u8(set, (uint8_t)((signal_frame ? CFI_SET_SIGNAL_FRAME : 0) | (beyond_text ? CFI_SET_BEYOND_TEXT : 0)));
+    sl_buf_u8(set, (uint8_t)((signal_frame ? CFI_SET_SIGNAL_FRAME : 0) | (not_in_text ? CFI_SET_BEYOND_TEXT : 0)));
     put_cfi_rule(set, &w->now.cfa);
     for (size_t i = 0; i < w->now.count; i++)
         put_cfi_rule(set, &w->now.slots[i].rule);
@@ -128,7 +128,7 @@ static bool add_cfi_row(struct cfi_writer *w, const struct sl_unwind_range *rang
 {
     for (size_t i = 0; i < row->count; i++)
         rules_set(&w->now, &row->rules[i]);
-    uint32_t set = intern_set(w, range->signal_frame, row->beyond_text);
+    uint32_t set = intern_set(w, range->signal_frame, row->not_in_text);
     if (set == UINT32_MAX || !sl_account_spend(&w->account, 4 + count_steps(&w->now)) ||
         !sl_account_grow(&w->account, &w->rows, &w->row_capacity, w->row_count + 1, sizeof *w->rows))
         return false;

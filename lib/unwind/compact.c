@@ -32,7 +32,7 @@ enum {
 struct compact {
     struct sl_object *object;
     struct sl_bytes info;
-    const struct frames *frames;
+    const struct cfi_section_data *frames;
     struct unwind_builder *b;
     struct sl_bytes text; /* __text, for stack sizes that are operands of instructions */
     uint64_t text_address;
@@ -338,7 +338,7 @@ static void add_page(struct compact *c, struct page *page)
         add_entry(c, start, page->end, encoding);
 }
 
-enum sl_code compact_read(struct sl_object *object, struct sl_bytes info, const struct frames *frames,
+enum sl_code compact_read(struct sl_object *object, struct sl_bytes info, const struct cfi_section_data *frames,
                           struct unwind_builder *b)
 {
     struct compact c = {.object = object, .info = info, .frames = frames, .b = b, .last_fde = UINT64_MAX};

@@ -55,7 +55,7 @@ static uint64_t truncate_to(uint64_t value, unsigned size)
 }
 
 /* The reader must be one of the whole section: pointers may be relative to their own position. */
-bool frames_pointer(const struct frames *frames, struct sl_reader *r, uint8_t encoding, unsigned address_size,
+bool frames_pointer(const struct cfi_section_data *frames, struct sl_reader *r, uint8_t encoding, unsigned address_size,
                     uint64_t *value)
 {
     uint64_t place = frames->address + (uint64_t)(r->at - frames->bytes.data);
@@ -75,7 +75,7 @@ bool frames_pointer(const struct frames *frames, struct sl_reader *r, uint8_t en
 /* ---- entries ---- */
 
 /* Reads the header of the entry at an offset. False at the end of the section and for a malformed entry. */
-static bool dwarf_read_entry(const struct frames *f, uint64_t offset, struct unwind_fde_entry *e)
+static bool dwarf_read_entry(const struct cfi_section_data *f, uint64_t offset, struct unwind_fde_entry *e)
 {
     struct sl_reader r = sl_reader(f->bytes, f->big_endian);
     sl_reader_seek(&r, offset);
@@ -101,7 +101,8 @@ static bool dwarf_read_entry(const struct frames *f, uint64_t offset, struct unw
 }
 
 /* Reads the augmentation data; each letter describes one item of it. */
-static bool read_augmentation(const struct frames *f, struct cie *cie, struct sl_str letters, struct sl_reader *r)
+static bool read_augmentation(const struct cfi_section_data *f, struct cie *cie, struct sl_str letters,
+                              struct sl_reader *r)
 {
     uint64_t ignored;
     for (size_t i = 1; i < letters.size; i++)
@@ -127,7 +128,7 @@ static bool is_address_size(unsigned size)
     return size == 2 || size == 4 || size == 8;
 }
 
-static bool read_cie(const struct frames *f, const struct unwind_fde_entry *e, struct cie *cie,
+static bool read_cie(const struct cfi_section_data *f, const struct unwind_fde_entry *e, struct cie *cie,
                      struct unwind_builder *b)
 {
     struct sl_reader r = e->body;
@@ -173,7 +174,7 @@ static void forget_cie(struct cie *cie)
 }
 
 /* Finds the CIE at an offset, usually that of the previous FDE. */
-static bool find_cie(const struct frames *f, uint64_t offset, struct cie *cie, struct unwind_builder *b)
+static bool find_cie(const struct cfi_section_data *f, uint64_t offset, struct cie *cie, struct unwind_builder *b)
 {
     struct unwind_fde_entry e;
     if (b->arena.used > MAX_ARENA) {
@@ -188,12 +189,12 @@ static bool find_cie(const struct frames *f, uint64_t offset, struct cie *cie, s
 }
 
 /* True if the linker removed the code: the start is all ones or below the load address. */
-static bool is_dropped(const struct frames *f, const struct cie *cie, const struct fde *fde)
+static bool is_dropped(const struct cfi_section_data *f, const struct cie *cie, const struct fde *fde)
 {
     return fde->start == truncate_to(UINT64_MAX, cie->address_size) || fde->start < f->load_address;
 }
 
-static bool read_fde(const struct frames *f, const struct unwind_fde_entry *e, struct cie *cie,
+static bool read_fde(const struct cfi_section_data *f, const struct unwind_fde_entry *e, struct cie *cie,
                      struct unwind_builder *b)
 {
     struct fde fde;
@@ -224,7 +225,7 @@ static bool read_fde(const struct frames *f, const struct unwind_fde_entry *e, s
     return ok;
 }
 
-enum sl_code frames_read(const struct frames *f, struct unwind_builder *b)
+enum sl_code frames_read(const struct cfi_section_data *f, struct unwind_builder *b)
 {
     struct unwind_fde_entry e;
     uint64_t offset = 0;
@@ -248,7 +249,7 @@ enum sl_code frames_read(const struct frames *f, struct unwind_builder *b)
     return b->code;
 }
 
-enum sl_code frames_read_at(const struct frames *f, uint64_t offset, struct unwind_builder *b)
+enum sl_code frames_read_at(const struct cfi_section_data *f, uint64_t offset, struct unwind_builder *b)
 {
     struct unwind_fde_entry e;
     struct cie *cie = malloc(sizeof *cie);

@@ -23,14 +23,15 @@ struct fde {
 };
 
 /* Runs the initial instructions of the CIE; fills `cie->initial`. */
-bool program_begin(const struct frames *frames, struct cie *cie, struct unwind_builder *b);
+bool program_begin(const struct cfi_section_data *frames, struct cie *cie, struct unwind_builder *b);
 
 /* Runs the instructions of the FDE and passes the rows to the builder. An instruction that is not supported ends the range, and
  * false is returned. */
-bool program_run(const struct frames *frames, const struct cie *cie, const struct fde *fde, struct unwind_builder *b);
+bool program_run(const struct cfi_section_data *frames, const struct cie *cie, const struct fde *fde,
+                 struct unwind_builder *b);
 
 /* Reads an encoded pointer; false when it is omitted or its base is unknown. */
-bool frames_pointer(const struct frames *frames, struct sl_reader *r, uint8_t encoding, unsigned address_size,
+bool frames_pointer(const struct cfi_section_data *frames, struct sl_reader *r, uint8_t encoding, unsigned address_size,
                     uint64_t *value);
 
 /* Operations of DWARF expressions (DWARF 5, 7.7.1). */

@@ -184,7 +184,7 @@ static enum walk_result by_leaf(struct sl_walk_state *s, const struct walk_frame
     uint64_t sp = callee->registers.value[cpu->sp], ra;
     if (!walk_read(s, sp, &ra))
         return WALK_NOTHING;
-    enum walk_result result = walk_plausible(s, ra);
+    enum walk_result result = walk_is_plausible_code(s, ra);
     if (result != WALK_CALLER)
         return result;
     walk_keep_preserved(cpu, &callee->registers, &caller->registers);
@@ -211,7 +211,7 @@ static bool by_windows(struct sl_walk_state *s, const struct sl_cfi *cfi, uint64
 static uint64_t address_in_cfi(const struct sl_walk_state *s, const struct walk_frame *frame)
 {
     const struct sl_walk_module *module = &s->modules[frame->module];
-    return frame->instruction - module->base + module->ahead_of_cfi;
+    return frame->instruction - module->base + module->cfi_offset;
 }
 
 enum walk_result walk_by_cfi(struct sl_walk_state *s, const struct walk_frame *callee, struct walk_frame *caller)

@@ -16,7 +16,7 @@ enum {
 struct unwind_rules {
     struct sl_unwind_rule cfa; /* valid if cfa_known */
     bool cfa_known;
-    bool beyond_text; /* see sl_unwind_row */
+    bool not_in_text; /* see sl_unwind_row */
     size_t count;
     struct unwind_slot {
         struct sl_unwind_rule rule;
@@ -131,7 +131,7 @@ bool expression_translate(struct sl_bytes expression, enum sl_cpu_family family,
 
 /* ---- dwarf.c ---- */
 
-struct frames { /* a section of call frame information */
+struct cfi_section_data { /* a section of call frame information */
     struct sl_bytes bytes;
     uint64_t address;      /* of the section; absolute */
     uint64_t load_address; /* results are relative to it */
@@ -141,15 +141,15 @@ struct frames { /* a section of call frame information */
 };
 
 /* Reads every entry of the section. */
-enum sl_code frames_read(const struct frames *frames, struct unwind_builder *b);
+enum sl_code frames_read(const struct cfi_section_data *frames, struct unwind_builder *b);
 
 /* Reads the entry at an offset. */
-enum sl_code frames_read_at(const struct frames *frames, uint64_t offset, struct unwind_builder *b);
+enum sl_code frames_read_at(const struct cfi_section_data *frames, uint64_t offset, struct unwind_builder *b);
 
 /* ---- the other formats ---- */
 
 /* `frames` has no bytes if there is no __eh_frame. */
-enum sl_code compact_read(struct sl_object *object, struct sl_bytes info, const struct frames *frames,
+enum sl_code compact_read(struct sl_object *object, struct sl_bytes info, const struct cfi_section_data *frames,
                           struct unwind_builder *b);
 enum sl_code ehabi_read(struct sl_object *object,
                         struct unwind_builder *b); /* fills the gaps between the builder's ranges */

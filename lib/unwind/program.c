@@ -39,7 +39,7 @@ enum {
 };
 
 struct unwind_program_run {
-    const struct frames *frames;
+    const struct cfi_section_data *frames;
     const struct cie *cie;
     struct unwind_builder *b;
     struct sl_reader r;
@@ -364,8 +364,8 @@ static bool execute(struct unwind_program_run *run, struct sl_bytes instructions
 }
 
 /* Initialises everything except the rules, a large array of which little is used. */
-static void unwind_program_begin(struct unwind_program_run *run, const struct frames *frames, const struct cie *cie,
-                                 struct unwind_builder *b)
+static void unwind_program_begin(struct unwind_program_run *run, const struct cfi_section_data *frames,
+                                 const struct cie *cie, struct unwind_builder *b)
 {
     memset(run, 0, offsetof(struct unwind_program_run, now));
     memset(run->remembered, 0, sizeof *run - offsetof(struct unwind_program_run, remembered));
@@ -380,7 +380,7 @@ static void unwind_program_end(struct unwind_program_run *run)
         free(run->remembered[i]);
 }
 
-bool program_begin(const struct frames *frames, struct cie *cie, struct unwind_builder *b)
+bool program_begin(const struct cfi_section_data *frames, struct cie *cie, struct unwind_builder *b)
 {
     struct unwind_program_run run;
     unwind_program_begin(&run, frames, cie, b);
@@ -392,7 +392,8 @@ bool program_begin(const struct frames *frames, struct cie *cie, struct unwind_b
     return ok;
 }
 
-bool program_run(const struct frames *frames, const struct cie *cie, const struct fde *fde, struct unwind_builder *b)
+bool program_run(const struct cfi_section_data *frames, const struct cie *cie, const struct fde *fde,
+                 struct unwind_builder *b)
 {
     struct unwind_program_run run;
     unwind_program_begin(&run, frames, cie, b);

@@ -1,11 +1,11 @@
 /* Finds the tables of an object and decides which of them are read. */
 #include "unwind/impl.h"
 
-static struct frames open_frames(struct sl_object *object, bool is_eh)
+static struct cfi_section_data open_frames(struct sl_object *object, bool is_eh)
 {
     const struct sl_object_info *info = sl_object_info(object);
     enum sl_cpu_family family = sl_arch_family(info->arch);
-    struct frames frames = {
+    struct cfi_section_data frames = {
         .load_address = info->load_address,
         .pointer_size = sl_cpu_pointer_size(family),
         .big_endian = info->big_endian,
@@ -32,7 +32,7 @@ static bool goes_on(struct unwind_builder *b, enum sl_code *first)
 static enum sl_code read_dwarf(struct sl_object *object, struct unwind_builder *b)
 {
     const struct sl_object_info *info = sl_object_info(object);
-    struct frames debug = open_frames(object, false), eh = open_frames(object, true);
+    struct cfi_section_data debug = open_frames(object, false), eh = open_frames(object, true);
     struct sl_bytes compact;
     enum sl_code first = SL_OK;
     bool has_ehabi = info->format == SL_FORMAT_ELF && b->family == SL_CPU_ARM && info->kind != SL_KIND_REL;
@@ -74,7 +74,7 @@ enum sl_code sl_unwind_read(struct sl_object *object, struct sl_unwind_sink *sin
         return sl_fail(error, SL_BUSY, "out of memory");
     enum sl_code code = read_tables(object, &b);
     if (code == SL_OK)
-        code = sl_object_complete(object, error); /* fails if memory was short for inflating a section */
+        code = sl_object_status(object, error); /* fails if memory was short for inflating a section */
     if (code == SL_OK && !b.emitted)
         code = sl_fail(error, SL_NOT_FOUND, "no unwind information");
     builder_free(&b);

@@ -72,7 +72,7 @@ enum walk_result walk_by_return(struct sl_walk_state *s, const struct walk_frame
         return WALK_NOTHING;
     enum walk_result result = callee->module == SL_WALK_NO_MODULE ? WALK_CALLER : may_be_leaf(s, callee, address);
     if (result == WALK_CALLER)
-        result = walk_plausible(s, address);
+        result = walk_is_plausible_code(s, address);
     if (result != WALK_CALLER)
         return result;
     walk_keep_preserved(cpu, &callee->registers, &caller->registers);

@@ -35,11 +35,11 @@ static enum sl_code write_range(struct sl_unwind_sink *sink, const struct sl_unw
 {
     struct sl_unwind_text *t = (struct sl_unwind_text *)sink;
     enum sl_code code = SL_OK;
-    if (range->rows[0].beyond_text)
+    if (range->rows[0].not_in_text)
         return SL_OK;
     for (size_t i = 0; i < range->row_count && code == SL_OK; i++) {
         const struct sl_unwind_row *row = &range->rows[i];
-        if (row->beyond_text)
+        if (row->not_in_text)
             continue;
         sl_buf_clear(&t->line);
         sl_buf_cstr(&t->line, i == 0 ? "STACK CFI INIT " : "STACK CFI ");

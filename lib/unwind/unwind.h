@@ -58,7 +58,7 @@ struct sl_unwind_row {
     size_t count;
     /* Symbol files omit this row: their tools do not expect it (epilogues), or text cannot express it. The last row of a run of
      * such rows undoes the changes of the run. If the first row of a range is such a row, so are all others. */
-    bool beyond_text;
+    bool not_in_text;
 };
 
 struct sl_unwind_range {

@@ -101,7 +101,7 @@ static enum walk_result covered_by_symbols(struct sl_walk_state *s, uint32_t mod
 }
 
 /* An address is rejected only if neither call frame information nor debug information covers it. */
-enum walk_result walk_plausible(struct sl_walk_state *s, uint64_t address)
+enum walk_result walk_is_plausible_code(struct sl_walk_state *s, uint64_t address)
 {
     const struct sl_cfi *cfi;
     struct sl_cfi_row row;
@@ -114,7 +114,7 @@ enum walk_result walk_plausible(struct sl_walk_state *s, uint64_t address)
     if (walk_cfi(s, module, &cfi) == WALK_WAIT)
         return WALK_WAIT;
     within -= s->modules[module].base;
-    if (!cfi || !cfi->row_count || sl_cfi_find(cfi, within + s->modules[module].ahead_of_cfi, &row))
+    if (!cfi || !cfi->row_count || sl_cfi_find(cfi, within + s->modules[module].cfi_offset, &row))
         return WALK_CALLER;
     return covered_by_symbols(s, module, within);
 }
@@ -135,7 +135,8 @@ enum walk_result walk_by_scan(struct sl_walk_state *s, const struct walk_frame *
     for (unsigned i = 0; i < walk_scan_words(callee); i++, at += cpu->word) {
         if (at > last || !walk_read_stack(s, at, cpu->word, &value))
             return WALK_NOTHING;
-        enum walk_result result = !cpu->is_code || cpu->is_code(value) ? walk_plausible(s, value) : WALK_NOTHING;
+        enum walk_result result =
+            !cpu->is_code || cpu->is_code(value) ? walk_is_plausible_code(s, value) : WALK_NOTHING;
         if (result == WALK_NOTHING)
             continue;
         sl_registers_set(&caller->registers, cpu->pc, value);
@@ -147,7 +148,8 @@ enum walk_result walk_by_scan(struct sl_walk_state *s, const struct walk_frame *
     return WALK_NOTHING;
 }
 
-bool walk_goes_on(const struct sl_walk_state *s, const struct walk_frame *callee, const struct walk_frame *caller)
+bool walk_caller_is_possible(const struct sl_walk_state *s, const struct walk_frame *callee,
+                             const struct walk_frame *caller)
 {
     const struct walk_cpu *cpu = s->cpu;
     uint64_t of_callee = callee->registers.value[cpu->sp], of_caller = caller->registers.value[cpu->sp];

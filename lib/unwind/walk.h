@@ -72,8 +72,8 @@ struct sl_walk_symbols { /* debug information of a module; addresses are relativ
 /* Information on a module: NULL until it is needed, SL_WALK_NO_CFI or SL_WALK_NO_SYMBOLS if there is none. Set by one thread,
  * read by others. */
 struct sl_walk_module {
-    uint64_t base, size;   /* size > 0, no overflow */
-    uint64_t ahead_of_cfi; /* add this to an address relative to `base` to look it up in `cfi`; set before `cfi` */
+    uint64_t base, size; /* size > 0, no overflow */
+    uint64_t cfi_offset; /* add this to an address relative to `base` to look it up in `cfi`; set before `cfi` */
     _Atomic(const struct sl_cfi *) cfi;
     _Atomic(const struct sl_walk_symbols *) symbols;
 };

@@ -90,5 +90,5 @@ const struct walk_cpu walk_arm64 = {
     .by_frame_pointer = arm64_by_pointer,
     .is_code = is_arm64_code,
     .by_scan = walk_by_scan,
-    .goes_on = walk_goes_on,
+    .goes_on = walk_caller_is_possible,
 };

@@ -99,7 +99,7 @@ bool walk_read_stack(const struct sl_walk_state *s, uint64_t address, unsigned s
 uint32_t walk_module_at(const struct sl_walk_state *s, uint64_t address);
 
 /* True (WALK_CALLER) if code at `address` may have made the call; else WALK_NOTHING or WALK_WAIT. */
-enum walk_result walk_plausible(struct sl_walk_state *s, uint64_t address);
+enum walk_result walk_is_plausible_code(struct sl_walk_state *s, uint64_t address);
 
 /* Returns the module's CFI: WALK_CALLER (`*cfi` is NULL if it has none) or WALK_WAIT. */
 enum walk_result walk_cfi(struct sl_walk_state *s, uint32_t module, const struct sl_cfi **cfi);
@@ -113,7 +113,8 @@ unsigned walk_scan_words(const struct walk_frame *callee);
 /* Methods for processors with a link register. A scanned word only gives the program counter and the stack pointer. A caller may
  * have the same stack pointer as its callee (a leaf, or by call frame information), but then its address must differ. */
 enum walk_result walk_by_scan(struct sl_walk_state *s, const struct walk_frame *callee, struct walk_frame *caller);
-bool walk_goes_on(const struct sl_walk_state *s, const struct walk_frame *callee, const struct walk_frame *caller);
+bool walk_caller_is_possible(const struct sl_walk_state *s, const struct walk_frame *callee,
+                             const struct walk_frame *caller);
 /* The same for processors whose innermost frame may be a leaf without a stack frame. */
 bool walk_leaf_goes_on(const struct sl_walk_state *s, const struct walk_frame *callee, const struct walk_frame *caller);
 

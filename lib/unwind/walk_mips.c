@@ -19,7 +19,7 @@ static enum walk_result mips_by_scan(struct sl_walk_state *s, const struct walk_
     for (unsigned offset = skip; offset < BYTES; offset += word) {
         if (sp + offset < sp || !walk_read_stack(s, sp + offset, word, &value))
             return WALK_NOTHING;
-        enum walk_result result = value >= FIRST_CODE ? walk_plausible(s, value) : WALK_NOTHING;
+        enum walk_result result = value >= FIRST_CODE ? walk_is_plausible_code(s, value) : WALK_NOTHING;
         if (result == WALK_NOTHING)
             continue;
         sl_registers_set(&caller->registers, MIPS_PC, value);

@@ -37,7 +37,7 @@ static enum walk_result riscv_by_pointer(struct sl_walk_state *s, const struct w
             return WALK_NOTHING;
     }
     bool is_last = !pc && !saved;
-    enum walk_result result = is_last ? WALK_CALLER : walk_plausible(s, pc);
+    enum walk_result result = is_last ? WALK_CALLER : walk_is_plausible_code(s, pc);
     if (result != WALK_CALLER)
         return result;
     sl_registers_set(&caller->registers, RISCV_PC, pc);
@@ -51,7 +51,7 @@ static enum walk_result riscv_by_pointer(struct sl_walk_state *s, const struct w
     {                                                                                                                  \
         .family = SL_CPU_RISCV##bits, .pc = RISCV_PC, .sp = RISCV_SP, .fp = RISCV_S0, .link = RISCV_RA, .word = bytes, \
         .record = -bytes, .call = SHORTEST_CALL, .preserved = PRESERVED, .untracked = BITS(RISCV_F0, RISCV_F31),       \
-        .by_frame_pointer = riscv_by_pointer, .by_scan = walk_by_scan, .goes_on = walk_goes_on,                        \
+        .by_frame_pointer = riscv_by_pointer, .by_scan = walk_by_scan, .goes_on = walk_caller_is_possible,             \
     }
 
 const struct walk_cpu walk_riscv = RISCV(, 4);

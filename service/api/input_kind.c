@@ -124,7 +124,7 @@ enum input_kind input_kind_detect(struct sl_bytes bytes)
     for (size_t i = 0; i < sizeof reports / sizeof *reports; i++)
         if (begins(rest, reports[i]))
             return INPUT_APPLE;
-    if (sl_apple_is_text(text) || sl_samples_is(text))
+    if (sl_apple_is_text(text) || sl_samples_is_text(text))
         return INPUT_APPLE;
     return has_script_frames(text) ? INPUT_JSSTACK : INPUT_UNKNOWN;
 }

@@ -66,8 +66,8 @@ static enum sl_code get_supplementary(const struct object_request *request, cons
 
 bool companions_wanted(struct sl_object *object, struct companion_wants *wants)
 {
-    struct sl_dwarf_wants dwarf;
-    sl_dwarf_wants(object, &dwarf);
+    struct sl_dwarf_companions dwarf;
+    sl_dwarf_find_companions(object, &dwarf);
     *wants = (struct companion_wants){.package = dwarf.dwp};
     if (dwarf.dwz_build_id.size && dwarf.dwz_build_id.size <= sizeof wants->dwz_id) {
         wants->dwz_id_size = dwarf.dwz_build_id.size;

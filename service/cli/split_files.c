@@ -280,9 +280,9 @@ static bool look_for_split_unit(void *arg, struct sl_str comp_dir, struct sl_str
 void input_add_note_split_units(struct input *input, size_t most)
 {
     struct sl_object *object = input_debug(input);
-    struct sl_dwarf_wants wants;
+    struct sl_dwarf_companions wants;
     struct split_search search = {.missing = 0};
-    sl_dwarf_wants(object, &wants);
+    sl_dwarf_find_companions(object, &wants);
     if (!wants.dwp)
         return;
     split_files_open(input, &search.files);

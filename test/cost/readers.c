@@ -241,8 +241,8 @@ static enum sl_code read_named(struct sl_bytes bytes, struct sl_budget *budget, 
     struct named_file file;
     struct sl_buf out = {.budget = budget};
     struct sl_str text = {(const char *)bytes.data, bytes.size};
-    enum sl_code code = sl_samples_is(text) ? named_samples_read(bytes, &arena, &file, error)
-                                            : named_profile_read(text, &arena, &file, error);
+    enum sl_code code = sl_samples_is_text(text) ? named_samples_read(bytes, &arena, &file, error)
+                                                 : named_profile_read(text, &arena, &file, error);
     for (size_t i = 0; code == SL_OK && i < file.address_count; i++)
         if (!file.format->take(&file, i, &calls))
             code = sl_fail(error, SL_BUSY, "out of memory");

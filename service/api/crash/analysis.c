@@ -26,7 +26,7 @@ static void put_adjusted(const struct crash_analysis_writing *p, const struct sl
 {
     bool is_null = analysis->adjustment == SL_MINIDUMP_NULL_POINTER;
     sl_json_put_key(p->w, "adjusted_address");
-    if (analysis->adjustment == SL_MINIDUMP_AS_TOLD) {
+    if (analysis->adjustment == SL_MINIDUMP_AS_REPORTED) {
         sl_json_put_null(p->w);
         return;
     }
@@ -122,7 +122,7 @@ static void put_inconsistencies(const struct crash_analysis_writing *p, const st
         {SL_MINIDUMP_ACCESS_ALLOWED, "access_violation_when_access_allowed"},
     };
     sl_json_put_key(p->w, "crash_inconsistencies");
-    if (!analysis->is_of_crash) {
+    if (!analysis->has_exception) {
         sl_json_put_null(p->w);
         return;
     }

@@ -85,8 +85,8 @@ static enum sl_code named_read_file(struct job *job, void *arg, struct sl_error 
     struct named_work *work = arg;
     struct sl_bytes bytes = named_bytes(work);
     struct sl_str text = {(const char *)bytes.data, bytes.size};
-    enum sl_code code = sl_samples_is(text) ? named_samples_read(bytes, &job->arena, &work->file, error)
-                                            : named_profile_read(text, &job->arena, &work->file, error);
+    enum sl_code code = sl_samples_is_text(text) ? named_samples_read(bytes, &job->arena, &work->file, error)
+                                                 : named_profile_read(text, &job->arena, &work->file, error);
     if (code == SL_OK)
         code = named_check(work, job->config, error);
     return code != SL_OK || named_fill(work) ? code : sl_fail(error, SL_BUSY, "out of memory");

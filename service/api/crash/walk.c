@@ -94,7 +94,7 @@ static bool find_cfi(struct dump_walk *w, size_t index)
     if (!found)
         return false;
     module->cfi = found;
-    w->targets[index].ahead_of_cfi = ahead_of_table(w, index, found);
+    w->targets[index].cfi_offset = ahead_of_table(w, index, found);
     sl_walk_set_cfi(&w->targets[index], get_cfi(module));
     return true;
 }

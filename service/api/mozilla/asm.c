@@ -104,14 +104,14 @@ static void print_function(struct asm_work *w)
         mozilla_profiler_error(w->answer, "Unrecognized architecture \"%s\"", sl_arch_name(info->arch));
         return;
     }
-    struct sl_code_mark *marks;
-    size_t mark_count;
-    if (sl_object_code_marks(w->object, &w->arena, &marks, &mark_count, &error) != SL_OK) {
+    struct sl_mapping_symbol *mapping_symbols;
+    size_t mapping_symbol_count;
+    if (sl_object_mapping_symbols(w->object, &w->arena, &mapping_symbols, &mapping_symbol_count, &error) != SL_OK) {
         w->answer->failed = true;
         return;
     }
-    enum sl_code_form form = sl_disasm_form(marks, mark_count, w->ask.offset);
-    uint64_t start = w->ask.offset - w->ask.offset % sl_disasm_step(info->arch, form);
+    enum sl_code_isa isa = sl_disasm_isa_at(mapping_symbols, mapping_symbol_count, w->ask.offset);
+    uint64_t start = w->ask.offset - w->ask.offset % sl_disasm_step(info->arch, isa);
     struct sl_bytes bytes = sl_object_at(w->object, start);
     if (!bytes.size) {
         mozilla_profiler_error(w->answer, "The requested address was not found in any section in the binary.");
@@ -125,8 +125,8 @@ static void print_function(struct asm_work *w)
                                   .bytes = bytes,
                                   .address = start,
                                   .size = size_wanted(w, start),
-                                  .marks = marks,
-                                  .mark_count = mark_count};
+                                  .mapping_symbols = mapping_symbols,
+                                  .mapping_symbol_count = mapping_symbol_count};
     write_code(w, &code);
 }
 

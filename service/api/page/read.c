@@ -173,7 +173,7 @@ bool page_recognise(struct sl_bytes bytes, struct sl_str as, uint64_t max, struc
         sl_json_member_str(&r->w, "unread", sl_str(unread));
     if (plain)
         sl_json_member_str(&r->w, "plain", sl_str(plain));
-    if (kind == INPUT_PROFILE || (kind == INPUT_APPLE && sl_samples_is(text)))
+    if (kind == INPUT_PROFILE || (kind == INPUT_APPLE && sl_samples_is_text(text)))
         put_flag(r, "named", true);
     if (kind == INPUT_JSSTACK || kind == INPUT_TRACE)
         put_parts(r, kind, text);

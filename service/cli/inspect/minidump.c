@@ -70,7 +70,8 @@ static void put_threads(const struct sl_minidump *dump, struct sl_buf *out)
         const struct sl_crash_thread *thread = &dump->crash.threads[i];
         sl_buf_printf(out, "  %-12s %llu%s" SL_STR_FMT "%s, %zu bytes of stack\n", i ? "" : "Threads",
                       (unsigned long long)thread->id, thread->name.size ? " " : "", SL_STR_ARG(thread->name),
-                      thread->requesting == SL_REQUESTING_YES ? " (crashed)" : "", dump->threads[i].stack.bytes.size);
+                      thread->requesting == SL_REQUESTING_THREAD_YES ? " (crashed)" : "",
+                      dump->threads[i].stack.bytes.size);
     }
 }
 
@@ -133,7 +134,7 @@ static void write_thread(struct sl_json_writer *w, const struct sl_crash_thread 
     sl_json_begin_object(w);
     sl_json_member_u64(w, "thread_id", thread->id);
     sl_json_member_or_null(w, "thread_name", thread->name);
-    sl_json_member_boolean(w, "crashed", thread->requesting == SL_REQUESTING_YES);
+    sl_json_member_boolean(w, "crashed", thread->requesting == SL_REQUESTING_THREAD_YES);
     sl_json_member_u64(w, "stack_size", stack);
     sl_json_end_object(w);
 }

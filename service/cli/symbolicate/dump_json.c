@@ -229,8 +229,8 @@ static void put_frame_registers(const struct dump_json *d, size_t thread)
 /* Writes the unloaded modules that once covered the address; null if there are none. */
 static void put_unloaded_at(const struct dump_json *d, uint64_t address)
 {
-    struct sl_minidump_unloaded_at found[SL_MINIDUMP_UNLOADED_AT];
-    size_t count = sl_minidump_unloaded_at(&d->walked->dump, address, found);
+    struct sl_minidump_unloaded_hit found[SL_MINIDUMP_MAX_UNLOADED_HITS];
+    size_t count = sl_minidump_find_unloaded(&d->walked->dump, address, found);
     if (!count) {
         sl_json_put_null(d->w);
         return;
@@ -318,7 +318,7 @@ static void put_thread(const struct dump_json *d, size_t thread, bool crashing)
 static void put_analysis(const struct dump_json *d)
 {
     const struct walked_dump *walked = d->walked;
-    const struct sl_minidump_analysis nothing = {.is_of_crash = walked->dump.has_exception};
+    const struct sl_minidump_analysis nothing = {.has_exception = walked->dump.has_exception};
     bool is_x86_64 = walked->dump.family == SL_CPU_X86_64 && !walked->dump.is_wow64;
     crash_analysis_write(d->w, is_x86_64 ? &walked->analysis : &nothing, 16);
 }
@@ -409,7 +409,7 @@ struct listed_module {
 static int by_place(const void *left, const void *right)
 {
     const struct listed_module *a = left, *b = right;
-    return (a->module->place > b->module->place) - (a->module->place < b->module->place);
+    return (a->module->list_index > b->module->list_index) - (a->module->list_index < b->module->list_index);
 }
 
 /* Writes the modules in the dump's order; the first is the main module. */

@@ -283,7 +283,7 @@ int symbolicate_report(const struct options *o, const struct sentry_project *pro
 {
     struct named_run run = {.o = o};
     struct sl_error error;
-    if (!sl_samples_is((struct sl_str){(const char *)bytes.data, bytes.size}) ||
+    if (!sl_samples_is_text((struct sl_str){(const char *)bytes.data, bytes.size}) ||
         strcmp(symbolicate_format(o, "text"), "text") != 0)
         return symbolicate_crash(o, project, CRASH_FILE_APPLE, bytes);
     enum sl_code code = named_samples_read(bytes, &run.arena, &run.file, &error);

@@ -54,7 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const enum sl_arch archs[] = {SL_ARCH_X86, SL_ARCH_X86_64, SL_ARCH_ARMV7, SL_ARCH_ARM64};
     enum { MARKS = 4 };
-    struct sl_code_mark marks[MARKS];
+    struct sl_mapping_symbol mapping_symbols[MARKS];
     struct seen seen = {0};
     struct sl_disasm_reader reader = {line, name, &seen};
     struct sl_error error;
@@ -69,10 +69,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         uint64_t at = code.address;
         for (int i = 0; i < MARKS; i++) {
             at += data[1 + i] >> 2;
-            marks[i] = (struct sl_code_mark){at, (enum sl_code_form)(data[1 + i] & 3), 0};
+            mapping_symbols[i] = (struct sl_mapping_symbol){at, (enum sl_code_isa)(data[1 + i] & 3), 0};
         }
-        code.marks = marks;
-        code.mark_count = MARKS;
+        code.mapping_symbols = mapping_symbols;
+        code.mapping_symbol_count = MARKS;
         code.bytes = (struct sl_bytes){data + 1 + MARKS, size - 1 - MARKS};
     }
     if (sl_disasm(&code, &reader, &decoded, &error) != SL_OK || decoded > code.bytes.size || seen.next > decoded)

@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct sl_samples samples;
     if (!sl_str_is_utf8(text))
         return 0;
-    sl_samples_is(text);
+    sl_samples_is_text(text);
     sl_arena_init(&arena, 256 * size + (64 << 10)); /* in proportion to the file */
     enum sl_code code = sl_samples_read(text, &arena, &samples, NULL);
     if (code == SL_BUSY)

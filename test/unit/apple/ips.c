@@ -36,7 +36,7 @@ static void expect_demo(void)
     assert_true(thread->has_id);
     assert_int_equal(thread->id, 0);
     expect_text(thread->name, "com.apple.main-thread");
-    assert_int_equal(thread->requesting, SL_REQUESTING_YES);
+    assert_int_equal(thread->requesting, SL_REQUESTING_THREAD_YES);
     expect_registers(thread, "cpsr=60001000 pc=100003f70 x0=ffffffffffffffff");
     expect_addresses(thread, "100003f70 53e8");
     expect_text(thread->frames[0].package, "/Apps/Demo");
@@ -162,8 +162,8 @@ TEST(frames)
     expect_text(crash.threads[0].frames[1].filename, "a.c");
     assert_int_equal(crash.threads[0].frames[1].line, 7);
     assert_int_equal(crash.threads[0].frames[3].line, 0);
-    assert_int_equal(crash.threads[0].requesting, SL_REQUESTING_NO);
-    assert_int_equal(crash.threads[2].requesting, SL_REQUESTING_YES);
+    assert_int_equal(crash.threads[0].requesting, SL_REQUESTING_THREAD_NO);
+    assert_int_equal(crash.threads[2].requesting, SL_REQUESTING_THREAD_YES);
     assert_int_equal(crash.threads[2].id, 2);
     expect_text(crash.threads[2].name, "b");
     assert_false(crash.threads[3].has_id);
@@ -218,11 +218,11 @@ TEST(where_symbols_begin)
 TEST(the_thread_that_crashed)
 {
     expect_read("{\"usedImages\":[],\"threads\":[{},{\"triggered\":true},{}]}");
-    assert_int_equal(crash.threads[0].requesting, SL_REQUESTING_NO);
-    assert_int_equal(crash.threads[1].requesting, SL_REQUESTING_YES);
+    assert_int_equal(crash.threads[0].requesting, SL_REQUESTING_THREAD_NO);
+    assert_int_equal(crash.threads[1].requesting, SL_REQUESTING_THREAD_YES);
     expect_read("{\"usedImages\":[],\"threads\":[{},{}],\"faultingThread\":0}");
-    assert_int_equal(crash.threads[0].requesting, SL_REQUESTING_YES);
-    assert_int_equal(crash.threads[1].requesting, SL_REQUESTING_NO);
+    assert_int_equal(crash.threads[0].requesting, SL_REQUESTING_THREAD_YES);
+    assert_int_equal(crash.threads[1].requesting, SL_REQUESTING_THREAD_NO);
 }
 
 TEST(registers)

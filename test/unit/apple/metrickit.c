@@ -14,9 +14,9 @@ static void expect_tree(void)
 {
     assert_int_equal(crash.thread_count, 2);
     expect_addresses(&crash.threads[0], "1010");
-    assert_int_equal(crash.threads[0].requesting, SL_REQUESTING_NO);
+    assert_int_equal(crash.threads[0].requesting, SL_REQUESTING_THREAD_NO);
     expect_addresses(&crash.threads[1], "1020 1030");
-    assert_int_equal(crash.threads[1].requesting, SL_REQUESTING_YES);
+    assert_int_equal(crash.threads[1].requesting, SL_REQUESTING_THREAD_YES);
     assert_int_equal(crash.threads[1].id, 1);
     expect_text(crash.threads[1].frames[0].package, "app");
     expect_text(crash.threads[1].frames[1].package, "a/b");
@@ -70,8 +70,8 @@ TEST(each_branch_is_a_thread)
     expect_addresses(&crash.threads[0], "1 2");
     expect_addresses(&crash.threads[1], "1 3 4");
     expect_addresses(&crash.threads[2], "5");
-    assert_int_equal(crash.threads[0].requesting, SL_REQUESTING_YES);
-    assert_int_equal(crash.threads[1].requesting, SL_REQUESTING_NO);
+    assert_int_equal(crash.threads[0].requesting, SL_REQUESTING_THREAD_YES);
+    assert_int_equal(crash.threads[1].requesting, SL_REQUESTING_THREAD_NO);
     assert_int_equal(crash.module_count, 0);
 }
 

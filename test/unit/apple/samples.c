@@ -11,7 +11,7 @@ static void expect_samples(const char *text)
 {
     struct sl_error error = {0};
     sl_arena_free(&arena);
-    assert_true(sl_samples_is(sl_str(text)));
+    assert_true(sl_samples_is_text(sl_str(text)));
     if (sl_samples_read(sl_str(text), &arena, &samples, &error) != SL_OK)
         fail_msg("%s", error.message);
 }
@@ -151,12 +151,12 @@ TEST(test_names)
 
 TEST(test_what_is_no_report_of_samples)
 {
-    assert_false(sl_samples_is(SL_STR("")));
-    assert_false(sl_samples_is(SL_STR("Incident Identifier: x\nThread 0:\n0 a 0x1 b + 1\nBinary Images:\n")));
-    assert_false(sl_samples_is(SL_STR("Steps: 5\n")));
-    assert_false(sl_samples_is(SL_STR("Call graph:\n  1 nothing\n")));
-    assert_true(sl_samples_is(SL_STR("Call graph:\n    1 Thread_1\n")));
-    assert_true(sl_samples_is(SL_STR("Steps: 5\n  Thread 0x1  5 samples\n")));
+    assert_false(sl_samples_is_text(SL_STR("")));
+    assert_false(sl_samples_is_text(SL_STR("Incident Identifier: x\nThread 0:\n0 a 0x1 b + 1\nBinary Images:\n")));
+    assert_false(sl_samples_is_text(SL_STR("Steps: 5\n")));
+    assert_false(sl_samples_is_text(SL_STR("Call graph:\n  1 nothing\n")));
+    assert_true(sl_samples_is_text(SL_STR("Call graph:\n    1 Thread_1\n")));
+    assert_true(sl_samples_is_text(SL_STR("Steps: 5\n  Thread 0x1  5 samples\n")));
     expect_failure("Steps: 5\n  Thread 0x1  5 samples\n  5  a [0x1]\n", SL_MALFORMED, "the sample report has no rows");
     expect_read("Call graph:\n    5 Thread_1\n    + 5 a  (in b)  [0x1001]\nBinary Images:\n"
                 "    0x1000 - 0x1fff b (1) <2d903291-397d-3d14-bfca-52c7fb8c5e00> /b\n");

@@ -51,12 +51,12 @@ static void expect_report(void)
     expect_text(crash.details, "objc_msgSend() selector name: respondsToSelector:\n  more information here");
     assert_int_equal(crash.thread_count, 2);
     assert_int_equal(crash.threads[0].id, 0);
-    assert_int_equal(crash.threads[0].requesting, SL_REQUESTING_NO);
+    assert_int_equal(crash.threads[0].requesting, SL_REQUESTING_THREAD_NO);
     expect_text(crash.threads[0].name, NULL);
     expect_addresses(&crash.threads[0], "7fff61bc6c2a 108b7092b ea004");
     expect_text(crash.threads[0].frames[2].package, "YetanotherMac");
     expect_registers(&crash.threads[0], "");
-    assert_int_equal(crash.threads[1].requesting, SL_REQUESTING_YES);
+    assert_int_equal(crash.threads[1].requesting, SL_REQUESTING_THREAD_YES);
     expect_text(crash.threads[1].name, "Test Thread Name");
     expect_registers(&crash.threads[1], "cs=2b fs=0 r15=0 rax=20261bb4775b008f rbp=700015a616d0 rflags=10206 "
                                         "rip=1090a0132 rsp=700015a613f0");
@@ -191,22 +191,22 @@ TEST(thread_names)
 {
     static const struct {
         const char *lines, *name;
-        enum sl_requesting requesting;
+        enum sl_requesting_thread requesting;
     } cases[] = {
-        {"Thread 0:", NULL, SL_REQUESTING_NO},
-        {"Thread 0 Crashed: Dispatch queue: q", "Dispatch queue: q", SL_REQUESTING_YES},
-        {"Thread 0 Crashed:: Dispatch queue: com.apple.main-thread", "com.apple.main-thread", SL_REQUESTING_YES},
-        {"Thread 0:: CVDisplayLink", "CVDisplayLink", SL_REQUESTING_NO},
-        {"Thread 0:: main Dispatch queue: q", "main", SL_REQUESTING_NO},
-        {"Thread 0::", NULL, SL_REQUESTING_NO},
-        {"Thread 0: first\nThread 0 name: second", "second", SL_REQUESTING_NO},
-        {"Thread 0 name:  main Dispatch queue: q\nThread 0 Crashed:", "main", SL_REQUESTING_YES},
-        {"Thread 0 name:  Dispatch queue: q\nThread 0:", "q", SL_REQUESTING_NO},
-        {"Thread 0 name: a\nThread 1 name: b\nThread 0 name: c\nThread 0:", "c", SL_REQUESTING_NO},
-        {"Thread 0 name: noDispatch queue: q\nThread 0:", "noDispatch queue: q", SL_REQUESTING_NO},
-        {"Thread 0:\n\nCrashed Thread: 0  Dispatch queue: q", NULL, SL_REQUESTING_YES},
-        {"Triggered by Thread: 0, Dispatch Queue: q\nThread 0:", NULL, SL_REQUESTING_YES},
-        {"Crashed Thread: 1\nThread 0:", NULL, SL_REQUESTING_NO},
+        {"Thread 0:", NULL, SL_REQUESTING_THREAD_NO},
+        {"Thread 0 Crashed: Dispatch queue: q", "Dispatch queue: q", SL_REQUESTING_THREAD_YES},
+        {"Thread 0 Crashed:: Dispatch queue: com.apple.main-thread", "com.apple.main-thread", SL_REQUESTING_THREAD_YES},
+        {"Thread 0:: CVDisplayLink", "CVDisplayLink", SL_REQUESTING_THREAD_NO},
+        {"Thread 0:: main Dispatch queue: q", "main", SL_REQUESTING_THREAD_NO},
+        {"Thread 0::", NULL, SL_REQUESTING_THREAD_NO},
+        {"Thread 0: first\nThread 0 name: second", "second", SL_REQUESTING_THREAD_NO},
+        {"Thread 0 name:  main Dispatch queue: q\nThread 0 Crashed:", "main", SL_REQUESTING_THREAD_YES},
+        {"Thread 0 name:  Dispatch queue: q\nThread 0:", "q", SL_REQUESTING_THREAD_NO},
+        {"Thread 0 name: a\nThread 1 name: b\nThread 0 name: c\nThread 0:", "c", SL_REQUESTING_THREAD_NO},
+        {"Thread 0 name: noDispatch queue: q\nThread 0:", "noDispatch queue: q", SL_REQUESTING_THREAD_NO},
+        {"Thread 0:\n\nCrashed Thread: 0  Dispatch queue: q", NULL, SL_REQUESTING_THREAD_YES},
+        {"Triggered by Thread: 0, Dispatch Queue: q\nThread 0:", NULL, SL_REQUESTING_THREAD_YES},
+        {"Crashed Thread: 1\nThread 0:", NULL, SL_REQUESTING_THREAD_NO},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         expect_read(cases[i].lines);
@@ -437,7 +437,7 @@ TEST(the_last_exception_is_a_trace_of_its_own)
     expect_addresses(&crash.threads[0], "3");
     assert_false(crash.threads[1].has_id);
     expect_text(crash.threads[1].name, "Last Exception Backtrace");
-    assert_int_equal(crash.threads[1].requesting, SL_REQUESTING_NO);
+    assert_int_equal(crash.threads[1].requesting, SL_REQUESTING_THREAD_NO);
     expect_addresses(&crash.threads[1], "1 2");
     expect_read("Last Exception Backtrace:\n(0x1 0x2\n0x10000000000000000 0x3)\n0 a 0x4 b\nThread 0:\n(0x1)\n");
     expect_addresses(&crash.threads[0], "");

@@ -56,7 +56,7 @@ static void check_samples(enum sl_arch arch, const struct sample *samples, size_
         assert_string_equal(effects.text, s->text);
         if (effects.has_accesses == s->is_unknown || effects.flow != s->flow)
             fail_msg("%s: known %d, flow %d", s->text, effects.has_accesses, effects.flow);
-        if (s->flow == SL_DISASM_TO || s->flow == SL_DISASM_LOADED)
+        if (s->flow == SL_DISASM_DIRECT || s->flow == SL_DISASM_INDIRECT)
             assert_int_equal(effects.target, s->target);
         for (size_t k = 0; k < effects.base_count; k++)
             snprintf(bases + strlen(bases), sizeof bases - strlen(bases), "%s ", effects.bases[k].name);
@@ -97,13 +97,19 @@ TEST(test_amd64)
         {"ff5010",
          "call qword [rax + 0x10]",
          {{0x1010, 8, R}, {0x7FF8, 8, W}},
-         SL_DISASM_LOADED,
+         SL_DISASM_INDIRECT,
          0x1010,
          "rax ",
          false},
-        {"ffd2", "call rdx", {{0x7FF8, 8, W}}, SL_DISASM_TO, 0x2000, "", false},
-        {"c3", "ret", {{0x8000, 8, R}}, SL_DISASM_LOADED, 0x8000, "", false},
-        {"ff24c8", "jmp qword [rax + rcx * 8]", {{0x1000 + 8 * 0x3000, 8, R}}, SL_DISASM_LOADED, 0x19000, NULL, false},
+        {"ffd2", "call rdx", {{0x7FF8, 8, W}}, SL_DISASM_DIRECT, 0x2000, "", false},
+        {"c3", "ret", {{0x8000, 8, R}}, SL_DISASM_INDIRECT, 0x8000, "", false},
+        {"ff24c8",
+         "jmp qword [rax + rcx * 8]",
+         {{0x1000 + 8 * 0x3000, 8, R}},
+         SL_DISASM_INDIRECT,
+         0x19000,
+         NULL,
+         false},
         {"f3a4", "rep movsb", {{0x6000, 1, W}, {0x5000, 1, R}}, SL_DISASM_NEXT, 0, NULL, false},
         {"488d4308", "lea rax, [rbx + 0x8]", {{0, 0, 0}}, SL_DISASM_NEXT, 0, NULL, false},
         {"0f1f00", "nop dword [rax], eax", {{0, 0, 0}}, SL_DISASM_NEXT, 0, NULL, false},
@@ -112,7 +118,7 @@ TEST(test_amd64)
         {"678b4104", "mov eax, dword [ecx + 0x4]", {{0x3004, 4, R}}, SL_DISASM_NEXT, 0, "rcx ", false},
         {"65488b042530000000", "mov rax, qword gs:[0x30]", {{0, 0, 0}}, SL_DISASM_NEXT, 0, "", true},
         {"c4e269900408", "vpgatherdd xmm0, dword [rax + xmm1], xmm2", {{0, 0, 0}}, SL_DISASM_NEXT, 0, NULL, true},
-        {"7510", "jnz 0x40012", {{0, 0, 0}}, SL_DISASM_ELSE, 0, "", false},
+        {"7510", "jnz 0x40012", {{0, 0, 0}}, SL_DISASM_UNKNOWN, 0, "", false},
     };
     check_samples(SL_ARCH_X86_64, samples, sizeof samples / sizeof *samples);
 }
@@ -123,7 +129,7 @@ TEST(test_x86)
     static const struct sample samples[] = {
         {"c70007000000", "mov dword [eax], 0x7", {{0x1000, 4, W}}, SL_DISASM_NEXT, 0, "eax ", false},
         {"53", "push ebx", {{0x4FFC, 4, W}}, SL_DISASM_NEXT, 0, "", false},
-        {"c3", "ret", {{0x5000, 4, R}}, SL_DISASM_LOADED, 0x5000, "", false},
+        {"c3", "ret", {{0x5000, 4, R}}, SL_DISASM_INDIRECT, 0x5000, "", false},
     };
     check_samples(SL_ARCH_X86, samples, sizeof samples / sizeof *samples);
 }
@@ -165,9 +171,9 @@ TEST(test_arm64)
         {"fd7bc2a8", "ldp x29, x30, [sp], #0x20", {{REG(31), 16, R}}, SL_DISASM_NEXT, 0, NULL, false},
         {"8004bfad", "stp q0, q1, [x4, #-0x20]!", {{REG(4) - 32, 32, W}}, SL_DISASM_NEXT, 0, NULL, false},
         {"80000058", "ldr x0, #0x10", {{AT + 16, 8, R}}, SL_DISASM_NEXT, 0, NULL, false},
-        {"00013fd6", "blr x8", {{0, 0, 0}}, SL_DISASM_TO, REG(8), "", false},
-        {"c0035fd6", "ret", {{0, 0, 0}}, SL_DISASM_TO, REG(30), "", false},
-        {"40000054", "b.eq 0x40008", {{0, 0, 0}}, SL_DISASM_ELSE, 0, NULL, false},
+        {"00013fd6", "blr x8", {{0, 0, 0}}, SL_DISASM_DIRECT, REG(8), "", false},
+        {"c0035fd6", "ret", {{0, 0, 0}}, SL_DISASM_DIRECT, REG(30), "", false},
+        {"40000054", "b.eq 0x40008", {{0, 0, 0}}, SL_DISASM_UNKNOWN, 0, NULL, false},
         {"620021b8", "ldadd w1, w2, [x3]", {{REG(3), 4, RW}}, SL_DISASM_NEXT, 0, NULL, false},
         {"41fc0008", "stlxrb w0, w1, [x2]", {{REG(2), 1, W}}, SL_DISASM_NEXT, 0, NULL, false},
         {"a0a0404c", "ld1 { v0.16b, v1.16b }, [x5]", {{REG(5), 32, R}}, SL_DISASM_NEXT, 0, NULL, false},

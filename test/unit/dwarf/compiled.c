@@ -263,13 +263,13 @@ TEST(supplementary_files)
     for (unsigned i = 0; i < 2; i++) {
         struct sl_bytes bytes = fixture_read(i ? "sup1.so" : "alt1.so"), shared = fixture_read(i ? "sup" : "alt");
         struct sl_object *object = open_bytes(bytes), *common = open_bytes(shared);
-        struct sl_dwarf_wants wants;
+        struct sl_dwarf_companions wants;
         struct sl_buf hex = {0};
-        sl_dwarf_wants(object, &wants);
+        sl_dwarf_find_companions(object, &wants);
         assert_true(sl_str_equal(wants.dwz_name, sl_str(i ? "sup" : "alt")));
         sl_buf_hex(&hex, wants.dwz_build_id.data, wants.dwz_build_id.size);
         assert_true(hex.size == 40 && sl_str_equal(sl_buf_view(&hex), sl_object_info(common)->code_id));
-        sl_dwarf_wants(common, &wants);
+        sl_dwarf_find_companions(common, &wants);
         assert_int_equal(wants.dwz_name.size, 0);
         sl_buf_free(&hex);
         sl_object_close(common);

@@ -74,9 +74,9 @@ static void *look(void *arg)
     for (size_t done = 0; done < ADDED;) {
         done = atomic_load(&added);
         for (size_t i = 0; i < done; i += 1 + done / 10)
-            looks->missing += !dwarf_range_known(&ranges, dwarf_range_key(i, 16));
+            looks->missing += !dwarf_has_range(&ranges, dwarf_range_key(i, 16));
         for (size_t i = done; i < done + 4; i++) /* has the place of one that is being added */
-            looks->unfounded += dwarf_range_known(&ranges, dwarf_range_key(i, 16) ^ UINT64_C(1) << 63);
+            looks->unfounded += dwarf_has_range(&ranges, dwarf_range_key(i, 16) ^ UINT64_C(1) << 63);
     }
     return NULL;
 }
@@ -86,7 +86,7 @@ TEST(ranges_are_known_while_others_are_added)
     pthread_t thread;
     size_t repeated = 0;
     struct looks looks = {0, 0};
-    assert_false(dwarf_range_known(&ranges, dwarf_range_key(0, 16)));
+    assert_false(dwarf_has_range(&ranges, dwarf_range_key(0, 16)));
     assert_int_equal(pthread_create(&thread, NULL, look, &looks), 0);
     for (size_t i = 0; i < ADDED; i++) {
         repeated += !dwarf_range_add(&ranges, dwarf_range_key(i, 16));
@@ -99,5 +99,5 @@ TEST(ranges_are_known_while_others_are_added)
     assert_false(dwarf_range_add(&ranges, dwarf_range_key(77, 16)));
     assert_true(dwarf_range_add(&ranges, dwarf_range_key(77, 17)));
     dwarf_range_free(&ranges);
-    assert_false(dwarf_range_known(&ranges, dwarf_range_key(77, 16)));
+    assert_false(dwarf_has_range(&ranges, dwarf_range_key(77, 16)));
 }

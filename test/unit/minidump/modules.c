@@ -93,10 +93,10 @@ TEST(test_modules_are_in_order)
     assert_int_equal(dump.main_module->address, 0x30000);
 }
 
-static void expect_module_at(uint64_t address, size_t place)
+static void expect_module_at(uint64_t address, size_t list_index)
 {
     const struct sl_crash_module *module = sl_minidump_module_at(&dump, address);
-    assert_int_equal(module ? module->place : SIZE_MAX, place);
+    assert_int_equal(module ? module->list_index : SIZE_MAX, list_index);
 }
 
 TEST(test_an_address_in_several_modules)
@@ -140,7 +140,7 @@ TEST(test_an_address_in_several_modules)
     expect_module_at(0x7F000, 7);
     expect_module_at(0x80FFF, 7);
     expect_module_at(0x81000, NONE);
-    assert_int_equal(dump.main_module->place, 0);
+    assert_int_equal(dump.main_module->list_index, 0);
     assert_true(sl_minidump_drop_overlaps(&dump, &arena));
     assert_int_equal(dump.crash.module_count, 2);
     expect_module_at(0x28000, 2);

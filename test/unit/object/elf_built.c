@@ -79,7 +79,7 @@ static struct memory_use read_with(struct sl_bytes bytes, uint64_t limit)
         struct sl_bytes section;
         sl_object_section(object, sections[i], &section, NULL);
         use.section_bytes += section.size;
-        use.code = sl_object_complete(object, &error);
+        use.code = sl_object_status(object, &error);
     }
     use.taken = (uint64_t)(before - budget.memory);
     sl_arena_free(&arena);

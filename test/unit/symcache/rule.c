@@ -207,7 +207,7 @@ static enum sl_code write_records(const struct records *records, bool flat, bool
     struct sl_function_sink *sink = sl_symcache_writer_sink(w);
     struct sl_arena arena = {0};
     enum sl_code code = SL_OK;
-    assert_true(sink->takes_flat);
+    assert_true(sink->accepts_flat);
     if (in_order) {
         sl_symcache_writer_symbols(w, symbols, symbol_count);
         assert_true(sl_symcache_writer_in_order(w));

@@ -446,7 +446,7 @@ TEST(tables_ahead_of_modules)
         set(ARM64_X30, 0x40005004);
         set(ARM64_PC, 0x40001000);
         module_at(0x40000000, 0x10000, rules[i], 0);
-        scene.modules[0].ahead_of_cfi = 0x2000;
+        scene.modules[0].cfi_offset = 0x2000;
         expect_frames(frames[i]);
         end();
     }

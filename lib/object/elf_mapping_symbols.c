@@ -9,19 +9,19 @@
 struct marking {
     const struct sl_object *object;
     struct sl_arena *arena;
-    struct sl_code_mark *marks;
+    struct sl_mapping_symbol *marks;
     size_t count;
 };
 
-static bool mark_of_name(struct sl_str name, enum sl_code_form *form)
+static bool is_mapping_symbol_name(struct sl_str name, enum sl_code_isa *isa)
 {
     if (name.size < 2 || name.data[0] != '$' || (name.size > 2 && name.data[2] != '.'))
         return false;
     switch (name.data[1]) {
-    case 'a': *form = SL_FORM_ARM; return true;
-    case 't': *form = SL_FORM_THUMB; return true;
-    case 'd': *form = SL_FORM_DATA; return true;
-    case 'x': *form = SL_FORM_USUAL; return true;
+    case 'a': *isa = SL_ISA_ARM; return true;
+    case 't': *isa = SL_ISA_THUMB; return true;
+    case 'd': *isa = SL_ISA_DATA; return true;
+    case 'x': *isa = SL_ISA_DEFAULT; return true;
     default: return false;
     }
 }
@@ -36,9 +36,9 @@ static struct sl_str short_name(struct sl_bytes strings, uint32_t at)
     return name;
 }
 
-static bool mark_of_function(const struct elf *elf, const struct elf_raw_symbol *s, enum sl_code_form *form)
+static bool mapping_symbol_of_function(const struct elf *elf, const struct elf_raw_symbol *s, enum sl_code_isa *isa)
 {
-    *form = s->value & 1 ? SL_FORM_THUMB : SL_FORM_ARM;
+    *isa = s->value & 1 ? SL_ISA_THUMB : SL_ISA_ARM;
     return elf->machine == EM_ARM && s->type == STT_FUNC;
 }
 
@@ -50,27 +50,28 @@ static bool add_marks(struct marking *m, const struct elf_table *table, bool of_
     size_t count = table->symbols.size / elf_entry_size(m->object);
     uint64_t base = m->object->info.load_address;
     struct sl_reader r = sl_reader(table->symbols, m->object->info.big_endian);
-    m->marks = SL_ARENA_ARRAY(m->arena, struct sl_code_mark, count + 1);
+    m->marks = SL_ARENA_ARRAY(m->arena, struct sl_mapping_symbol, count + 1);
     for (size_t i = 0; m->marks && i < count; i++) {
         struct elf_raw_symbol s = elf_read_symbol(&r, wide);
-        enum sl_code_form form;
+        enum sl_code_isa isa;
         uint32_t number = elf_symbol_section(m->object, table->indexes, &s, i);
-        bool marks = of_functions ? mark_of_function(elf, &s, &form)
-                                  : s.type == STT_NOTYPE && mark_of_name(short_name(table->strings, s.name), &form);
+        bool marks = of_functions
+                         ? mapping_symbol_of_function(elf, &s, &isa)
+                         : s.type == STT_NOTYPE && is_mapping_symbol_name(short_name(table->strings, s.name), &isa);
         if (!marks || !number || number >= elf->section_count || !(elf->sections[number].flags & SHF_EXECINSTR))
             continue;
         uint64_t address = (of_functions ? s.value & ~UINT64_C(1) : s.value) +
                            (elf->type == ET_REL ? elf->sections[number].address : 0);
         if (address >= base)
-            m->marks[m->count++] = (struct sl_code_mark){address - base, form, (uint32_t)i};
+            m->marks[m->count++] = (struct sl_mapping_symbol){address - base, isa, (uint32_t)i};
     }
     return m->marks != NULL;
 }
 
-SL_ORDER_BY(by_place, struct sl_code_mark, address, order)
+SL_ORDER_BY(by_place, struct sl_mapping_symbol, address, order)
 
-enum sl_code elf_code_marks(struct sl_object *object, struct sl_arena *arena, struct sl_code_mark **marks,
-                            size_t *count, struct sl_error *error)
+enum sl_code elf_mapping_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_mapping_symbol **marks,
+                                 size_t *count, struct sl_error *error)
 {
     const struct elf *elf = object->impl;
     struct marking m = {.object = object, .arena = arena};

@@ -19,17 +19,17 @@ static bool has_skeleton(struct sl_object *object)
     return found;
 }
 
-void sl_dwarf_wants(struct sl_object *object, struct sl_dwarf_wants *wants)
+void sl_dwarf_find_companions(struct sl_object *object, struct sl_dwarf_companions *companions)
 {
     struct sl_bytes addresses;
     struct sl_supplementary link;
-    *wants = (struct sl_dwarf_wants){0};
+    *companions = (struct sl_dwarf_companions){0};
     if (sl_object_supplementary(object, &link)) {
-        wants->dwz_name = link.name;
-        wants->dwz_build_id = link.id;
+        companions->dwz_name = link.name;
+        companions->dwz_build_id = link.id;
     }
     if (sl_object_section(object, "debug_addr", &addresses, NULL) && addresses.size)
-        wants->dwp = has_skeleton(object);
+        companions->dwp = has_skeleton(object);
 }
 
 void sl_dwarf_split_units(struct sl_object *object, size_t most,
