@@ -94,7 +94,7 @@ static bool decode_text(struct sl_bytes bytes, struct sl_arena *arena, struct sl
     if (!sl_str_is_utf8(*text)) {
         struct sl_buf buf = {.budget = arena->budget};
         sl_buf_utf8(&buf, *text);
-        *text = sl_buf_keep(&buf, arena);
+        *text = sl_buf_move_to_arena(&buf, arena);
         if (!text->data)
             return false;
     }

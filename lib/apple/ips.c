@@ -129,7 +129,7 @@ static void read_images(struct ips_reader *r)
         }
     note_json_failure(r, &j);
     r->image_count = images.count;
-    r->images = sl_arena_array_keep(&images);
+    r->images = sl_arena_array_finish(&images);
     r->no_memory |= !r->images;
 }
 
@@ -200,7 +200,7 @@ static bool read_ips_frames(struct sl_fields *s, const struct sl_json_path *at, 
             sl_json_no_memory(s->json);
     }
     thread->frame_count = frames.count;
-    thread->frames = sl_arena_array_keep(&frames);
+    thread->frames = sl_arena_array_finish(&frames);
     return thread->frames || sl_json_no_memory(s->json);
 }
 
@@ -236,7 +236,7 @@ static void read_register_array(struct ips_reader *r, struct sl_json *j, struct 
             struct sl_buf text = {.budget = r->arena->budget};
             sl_buf_str(&text, name);
             sl_buf_printf(&text, "%zu", i);
-            add_register(r, j, registers, sl_buf_keep(&text, r->arena), value);
+            add_register(r, j, registers, sl_buf_move_to_arena(&text, r->arena), value);
         }
 }
 
@@ -256,7 +256,7 @@ static bool read_thread_state(struct sl_fields *s, const struct sl_json_path *at
         else if (read_register(j, &value))
             add_register(r, j, &registers, name, value);
     size_t count = registers.count;
-    struct sl_crash_register *items = sl_arena_array_keep(&registers);
+    struct sl_crash_register *items = sl_arena_array_finish(&registers);
     return (items && sl_crash_set_registers(thread, items, count, r->arena)) || sl_json_no_memory(j);
 }
 
@@ -318,7 +318,7 @@ static void read_threads(struct ips_reader *r)
         note_json_failure(r, &j);
     }
     r->crash->thread_count = threads.count;
-    r->crash->threads = sl_arena_array_keep(&threads);
+    r->crash->threads = sl_arena_array_finish(&threads);
     r->no_memory |= !r->crash->threads;
 }
 
@@ -346,7 +346,7 @@ static struct sl_str keep_texts(struct ips_reader *r, struct sl_buf *lines)
         sl_buf_free(lines);
         return (struct sl_str){NULL, 0};
     }
-    struct sl_str text = sl_buf_keep(lines, r->arena);
+    struct sl_str text = sl_buf_move_to_arena(lines, r->arena);
     r->no_memory |= !text.data;
     return text;
 }

@@ -87,8 +87,8 @@ static void add_image(struct metrickit *m, const struct tree_frame *frame)
     module.address = frame->address - frame->offset;
     module.code_file = module.debug_file = frame->name;
     sl_buf_printf(&key, "%llx " SL_STR_FMT, (unsigned long long)module.address, SL_STR_ARG(frame->uuid));
-    struct sl_str kept = sl_buf_keep(&key, m->arena);
-    void **slot = kept.data ? sl_map_slot(&m->known, kept, &made) : NULL;
+    struct sl_str kept = sl_buf_move_to_arena(&key, m->arena);
+    void **slot = kept.data ? sl_map_find_or_add(&m->known, kept, &made) : NULL;
     m->no_memory |= !slot;
     if (!slot || !made)
         return;
@@ -342,7 +342,7 @@ static void finish_metrickit(struct metrickit *m)
         sl_buf_printf(&reason, "Hang of " SL_STR_FMT, SL_STR_ARG(m->texts[TEXT_HANG]));
     apple_put_causes(&causes, &details);
     bool has_reason = reason.size, has_details = details.size;
-    struct sl_str texts[2] = {sl_buf_keep(&reason, m->arena), sl_buf_keep(&details, m->arena)};
+    struct sl_str texts[2] = {sl_buf_move_to_arena(&reason, m->arena), sl_buf_move_to_arena(&details, m->arena)};
     m->no_memory |= !texts[0].data || !texts[1].data;
     crash->reason = has_reason ? texts[0] : (struct sl_str){NULL, 0};
     crash->details = has_details ? texts[1] : (struct sl_str){NULL, 0};
@@ -369,8 +369,8 @@ bool apple_read_metrickit(struct sl_str text, struct sl_arena *arena, struct app
     *problem_at = !m.no_memory && (!good || m.depth) ? m.at + 1 : 0;
     if (!*problem_at && !m.no_memory)
         finish_metrickit(&m);
-    crash->threads = sl_arena_array_keep(&m.threads);
-    crash->modules = sl_arena_array_keep(&m.modules);
+    crash->threads = sl_arena_array_finish(&m.threads);
+    crash->modules = sl_arena_array_finish(&m.modules);
     m.no_memory |= !crash->threads || !crash->modules;
     sl_map_free(&m.known);
     free(m.brackets);

@@ -347,10 +347,10 @@ static enum sl_code finish(struct samples_reader *s, struct sl_error *error)
     samples->thread_count = s->threads.count;
     samples->process_count = s->processes.count;
     samples->image_count = s->images.count;
-    samples->rows = sl_arena_array_keep(&s->rows);
-    samples->threads = sl_arena_array_keep(&s->threads);
-    samples->processes = sl_arena_array_keep(&s->processes);
-    samples->images = sl_arena_array_keep(&s->images);
+    samples->rows = sl_arena_array_finish(&s->rows);
+    samples->threads = sl_arena_array_finish(&s->threads);
+    samples->processes = sl_arena_array_finish(&s->processes);
+    samples->images = sl_arena_array_finish(&s->images);
     if (s->no_memory || !samples->rows || !samples->threads || !samples->processes || !samples->images)
         return sl_budget_fail(s->arena->budget, error);
     if (!samples->row_count)
@@ -384,10 +384,10 @@ enum sl_code sl_samples_read(struct sl_str text, struct sl_arena *arena, struct 
     while (!s.no_memory && sl_str_next_line(&text, &line))
         read_samples_line(&s, line);
     enum sl_code code = finish(&s, error);
-    sl_arena_array_drop(&s.rows);
-    sl_arena_array_drop(&s.threads);
-    sl_arena_array_drop(&s.processes);
-    sl_arena_array_drop(&s.images);
+    sl_arena_array_discard(&s.rows);
+    sl_arena_array_discard(&s.threads);
+    sl_arena_array_discard(&s.processes);
+    sl_arena_array_discard(&s.images);
     return code;
 }
 

@@ -81,7 +81,7 @@ static struct sl_str path_name(struct samples_filler *f, const struct sampled_pa
         sl_buf_printf(&text, SL_STR_FMT " (", SL_STR_ARG(thread->name));
     sl_buf_printf(&text, "%llu of %llu samples%s", (unsigned long long)path->count, (unsigned long long)thread->count,
                   thread->name.size ? ")" : "");
-    struct sl_str name = sl_buf_keep(&text, f->arena);
+    struct sl_str name = sl_buf_move_to_arena(&text, f->arena);
     f->no_memory |= !name.data;
     return name;
 }
@@ -132,12 +132,12 @@ static void fill_head(struct samples_filler *f, const struct apple_header *heade
                                               : SL_STR("samples"));
     if (samples->event.size && samples->duration.size)
         sl_buf_printf(&reason, ", " SL_STR_FMT, SL_STR_ARG(samples->duration));
-    crash->reason = sl_buf_keep(&reason, f->arena);
+    crash->reason = sl_buf_move_to_arena(&reason, f->arena);
     f->no_memory |= !crash->reason.data;
     if (samples->process_count > 1) {
         sl_buf_printf(&details, "These are the stacks of " SL_STR_FMT ", one of %zu processes of the report.",
                       SL_STR_ARG(samples->processes[f->process].name), samples->process_count);
-        crash->details = sl_buf_keep(&details, f->arena);
+        crash->details = sl_buf_move_to_arena(&details, f->arena);
         f->no_memory |= !crash->details.data;
     }
     crash->has_timestamp =
@@ -180,7 +180,7 @@ enum sl_code apple_read_samples(struct sl_str text, const struct apple_header *h
         return sl_fail(error, SL_MALFORMED, "the sample report has no process with threads");
     find_paths(&f);
     size_t count = f.paths.count;
-    struct sampled_path *paths = sl_arena_array_keep(&f.paths);
+    struct sampled_path *paths = sl_arena_array_finish(&f.paths);
     f.no_memory |= !paths;
     if (paths && count)
         qsort(paths, count, sizeof *paths, path_by_count);
@@ -191,8 +191,8 @@ enum sl_code apple_read_samples(struct sl_str text, const struct apple_header *h
     crash->crashed = false;
     crash->thread_count = f.threads.count;
     crash->module_count = f.modules.count;
-    crash->threads = sl_arena_array_keep(&f.threads);
-    crash->modules = sl_arena_array_keep(&f.modules);
-    sl_arena_array_drop(&f.paths);
+    crash->threads = sl_arena_array_finish(&f.threads);
+    crash->modules = sl_arena_array_finish(&f.modules);
+    sl_arena_array_discard(&f.paths);
     return f.no_memory || !crash->threads || !crash->modules ? SL_BUSY : SL_OK;
 }

@@ -125,7 +125,7 @@ static void read_shot_images(struct shot_reader *r)
         }
     r->no_memory |= j.busy;
     r->image_count = images.count;
-    r->images = sl_arena_array_keep(&images);
+    r->images = sl_arena_array_finish(&images);
     r->no_memory |= !r->images;
 }
 
@@ -146,7 +146,7 @@ static void add_shot_modules(struct shot_reader *r)
         r->no_memory |= !added;
     }
     r->crash->module_count = modules.count;
-    r->crash->modules = sl_arena_array_keep(&modules);
+    r->crash->modules = sl_arena_array_finish(&modules);
     r->no_memory |= !r->crash->modules;
 }
 
@@ -199,7 +199,7 @@ static void read_shot_thread(struct shot_reader *r, struct sl_json *j)
     thread.id = read.id.value;
     thread.name = read.name.size ? read.name : read.queue.size ? read.queue : (struct sl_str){NULL, 0};
     thread.frame_count = frames.count;
-    thread.frames = sl_arena_array_keep(&frames);
+    thread.frames = sl_arena_array_finish(&frames);
     if ((added = apple_add(&r->threads, r->budget, COST_PER_THREAD)))
         *added = thread;
     r->no_memory |= !added || !thread.frames;
@@ -239,7 +239,7 @@ static void put_shot_head(struct shot_reader *r, const struct shot_process *proc
     crash->reason = reason.size ? reason : SL_STR("stackshot");
     sl_buf_printf(&details, "These are the stacks of " SL_STR_FMT " [%llu], one of %zu processes of the report.",
                   SL_STR_ARG(process->name), (unsigned long long)process->pid.value, count);
-    crash->details = sl_buf_keep(&details, r->arena);
+    crash->details = sl_buf_move_to_arena(&details, r->arena);
     r->no_memory |= !crash->details.data;
     crash->has_timestamp =
         apple_time(shot_text(r, r->body.date), &crash->timestamp) || apple_time(header->timestamp, &crash->timestamp);
@@ -269,7 +269,7 @@ bool apple_read_stackshot(struct sl_str body, const struct apple_header *header,
     if (!r.no_memory)
         put_shot_head(&r, &process, count, header);
     crash->thread_count = r.threads.count;
-    crash->threads = sl_arena_array_keep(&r.threads);
+    crash->threads = sl_arena_array_finish(&r.threads);
     add_shot_modules(&r);
     return !r.no_memory && crash->threads ? true : sl_json_no_memory(failed);
 }

@@ -77,7 +77,7 @@ static void close_thread(struct text_reader *t)
     struct sl_crash_thread *place =
         t->in_exception ? &t->exception : apple_add(&t->threads, t->budget, COST_PER_THREAD);
     t->thread.frame_count = t->frames.count;
-    t->thread.frames = sl_arena_array_keep(&t->frames);
+    t->thread.frames = sl_arena_array_finish(&t->frames);
     if (place)
         *place = t->thread;
     t->no_memory |= !place || !t->thread.frames;
@@ -294,7 +294,7 @@ SL_ORDER_BY(label_by_number, struct thread_label, number, place)
 static void name_threads(struct text_reader *t)
 {
     size_t count = t->labels.count;
-    struct thread_label *labels = sl_arena_array_keep(&t->labels);
+    struct thread_label *labels = sl_arena_array_finish(&t->labels);
     t->no_memory |= !labels;
     if (labels && count)
         qsort(labels, count, sizeof *labels, label_by_number);
@@ -338,9 +338,9 @@ static void finish_threads(struct text_reader *t)
         t->no_memory |= !added;
     }
     crash->thread_count = t->threads.count;
-    crash->threads = sl_arena_array_keep(&t->threads);
+    crash->threads = sl_arena_array_finish(&t->threads);
     size_t register_count = t->registers.count;
-    struct sl_crash_register *registers = sl_arena_array_keep(&t->registers);
+    struct sl_crash_register *registers = sl_arena_array_finish(&t->registers);
     if (t->no_memory || !crash->threads || !registers) {
         t->no_memory = true;
         return;
@@ -384,7 +384,7 @@ static void put_all_causes(struct text_reader *t, struct sl_str information)
                                         .explanation = termination_words(t)};
     apple_put_causes(&causes, &text);
     bool any = text.size || text.failed;
-    t->crash->details = any ? sl_buf_keep(&text, t->arena) : (struct sl_str){NULL, 0};
+    t->crash->details = any ? sl_buf_move_to_arena(&text, t->arena) : (struct sl_str){NULL, 0};
     t->no_memory |= any && !t->crash->details.data;
 }
 
@@ -396,7 +396,7 @@ static void finish_head(struct text_reader *t, const struct apple_header *header
         t->no_memory = true;
     else if (t->information.size) {
         t->information.size -= t->information.data[t->information.size - 1] == '\n';
-        information = sl_buf_keep(&t->information, t->arena);
+        information = sl_buf_move_to_arena(&t->information, t->arena);
         t->no_memory |= !information.data;
     }
     if (t->options->all_causes) {
@@ -434,12 +434,12 @@ bool apple_read_text(struct sl_str text, const struct apple_header *header, cons
     finish_threads(&t);
     finish_head(&t, header);
     crash->module_count = t.modules.count;
-    crash->modules = sl_arena_array_keep(&t.modules);
+    crash->modules = sl_arena_array_finish(&t.modules);
     t.no_memory |= !crash->modules;
-    sl_arena_array_drop(&t.threads);
-    sl_arena_array_drop(&t.frames);
-    sl_arena_array_drop(&t.labels);
-    sl_arena_array_drop(&t.registers);
+    sl_arena_array_discard(&t.threads);
+    sl_arena_array_discard(&t.frames);
+    sl_arena_array_discard(&t.labels);
+    sl_arena_array_discard(&t.registers);
     sl_buf_free(&t.information);
     return !t.no_memory;
 }

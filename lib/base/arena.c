@@ -45,18 +45,18 @@ void sl_arena_each_chunk(const struct sl_arena *arena, void (*tell)(void *piece,
         tell(chunk, chunk->size);
 }
 
-struct sl_arena_end {
-    struct sl_arena_end *earlier;
+struct sl_arena_destructor {
+    struct sl_arena_destructor *earlier;
     void (*call)(void *arg);
     void *arg;
 };
 
 bool sl_arena_on_free(struct sl_arena *arena, void (*end)(void *arg), void *arg)
 {
-    struct sl_arena_end *entry = SL_ARENA_NEW(arena, struct sl_arena_end);
+    struct sl_arena_destructor *entry = SL_ARENA_NEW(arena, struct sl_arena_destructor);
     if (!entry)
         return false;
-    *entry = (struct sl_arena_end){arena->ends, end, arg};
+    *entry = (struct sl_arena_destructor){arena->ends, end, arg};
     arena->ends = entry;
     return true;
 }
@@ -74,7 +74,7 @@ void sl_arena_free(struct sl_arena *arena)
     *arena = (struct sl_arena){.limit = arena->limit, .budget = arena->budget};
 }
 
-void sl_arena_leave_budget(struct sl_arena *arena)
+void sl_arena_detach_budget(struct sl_arena *arena)
 {
     sl_budget_uncharge(arena->budget, arena->used);
     arena->budget = NULL;
@@ -204,7 +204,7 @@ static void arena_join(struct sl_arena *arena, struct sl_arena_chunk *chunk)
     *place = chunk;
 }
 
-void *sl_arena_array_keep(struct sl_arena_array *array)
+void *sl_arena_array_finish(struct sl_arena_array *array)
 {
     size_t size = array->count * array->item;
     void *items;
@@ -217,11 +217,11 @@ void *sl_arena_array_keep(struct sl_arena_array *array)
         if (items && size)
             memcpy(items, get_items(array), size);
     }
-    sl_arena_array_drop(array);
+    sl_arena_array_discard(array);
     return items;
 }
 
-void sl_arena_array_drop(struct sl_arena_array *array)
+void sl_arena_array_discard(struct sl_arena_array *array)
 {
     resize_chunk(array, 0);
     array->count = array->capacity = 0;

@@ -12,17 +12,17 @@
 #include "base/account.h"
 
 struct sl_arena_chunk;
-struct sl_arena_end;
+struct sl_arena_destructor;
 
 struct sl_arena {
-    struct sl_arena_chunk *chunks; /* newest first */
-    uint8_t *at, *end;             /* free space of the newest chunk */
-    size_t next_chunk;             /* size of the next chunk, doubling up to 1 MiB */
-    size_t used;                   /* bytes taken from malloc */
-    size_t limit;                  /* of `used`; 0 = none */
-    bool over_limit;               /* an allocation was refused because of `limit` */
-    struct sl_budget *budget;      /* chunks are charged to it; NULL = unlimited. Set while the arena is empty */
-    struct sl_arena_end *ends;     /* destructors, the latest first */
+    struct sl_arena_chunk *chunks;    /* newest first */
+    uint8_t *at, *end;                /* free space of the newest chunk */
+    size_t next_chunk;                /* size of the next chunk, doubling up to 1 MiB */
+    size_t used;                      /* bytes taken from malloc */
+    size_t limit;                     /* of `used`; 0 = none */
+    bool over_limit;                  /* an allocation was refused because of `limit` */
+    struct sl_budget *budget;         /* chunks are charged to it; NULL = unlimited. Set while the arena is empty */
+    struct sl_arena_destructor *ends; /* destructors, the latest first */
 };
 
 /* Initialises an arena with a limit (bytes, 0 = none). An arena of all zeros is valid, empty and has no limit. */
@@ -33,7 +33,7 @@ void sl_arena_free(struct sl_arena *arena);
 size_t sl_arena_all_bytes(void); /* allocated by all arenas of the process; any thread */
 
 /* Uncharges the memory but keeps it, for an arena that outlives its budget. */
-void sl_arena_leave_budget(struct sl_arena *arena);
+void sl_arena_detach_budget(struct sl_arena *arena);
 
 /* Calls the destructors and frees everything but the newest chunk, which is reused. */
 void sl_arena_reset(struct sl_arena *arena);
@@ -75,13 +75,13 @@ void *sl_arena_zalloc(struct sl_arena *arena, size_t count, size_t size);
 char *sl_arena_strndup(struct sl_arena *arena, const char *data, size_t size);
 
 /* An array whose length is not known in advance. While it grows it has a chunk of its own, so other allocations from the arena
- * are possible meanwhile; sl_arena_array_keep() moves the items into the arena at their exact size. The memory counts as `used`
+ * are possible meanwhile; sl_arena_array_finish() moves the items into the arena at their exact size. The memory counts as `used`
  * all the time; while the array grows its capacity is up to 1.5 times its count.
  *
  *     struct sl_arena_array array = {.arena = arena, .item = sizeof *item};
  *     while (...)
- *         if (!(item = sl_arena_array_add(&array))) ... sl_arena_array_drop(&array) ...
- *     items = sl_arena_array_keep(&array) */
+ *         if (!(item = sl_arena_array_add(&array))) ... sl_arena_array_discard(&array) ...
+ *     items = sl_arena_array_finish(&array) */
 struct sl_arena_array {
     struct sl_arena *arena;
     size_t item; /* size of an item in bytes */
@@ -97,6 +97,6 @@ void *sl_arena_array_add(struct sl_arena_array *array);
 
 /* Returns the items, now in the arena, and empties the array. NULL when out of memory or over the limit; not NULL for zero
  * items. */
-void *sl_arena_array_keep(struct sl_arena_array *array);
+void *sl_arena_array_finish(struct sl_arena_array *array);
 
-void sl_arena_array_drop(struct sl_arena_array *array);
+void sl_arena_array_discard(struct sl_arena_array *array);

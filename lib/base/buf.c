@@ -11,7 +11,7 @@ void sl_buf_free(struct sl_buf *buf)
     *buf = (struct sl_buf){.budget = buf->budget};
 }
 
-void sl_buf_leave_budget(struct sl_buf *buf)
+void sl_buf_detach_budget(struct sl_buf *buf)
 {
     sl_budget_uncharge(buf->budget, buf->capacity);
     buf->budget = NULL;
@@ -128,7 +128,7 @@ void sl_buf_hex(struct sl_buf *buf, const void *data, size_t size)
     }
 }
 
-struct sl_str sl_buf_keep(struct sl_buf *buf, struct sl_arena *arena)
+struct sl_str sl_buf_move_to_arena(struct sl_buf *buf, struct sl_arena *arena)
 {
     struct sl_str kept = {NULL, 0};
     char *copy = buf->failed ? NULL : sl_arena_strndup(arena, buf->size ? (const char *)buf->data : "", buf->size);

@@ -17,7 +17,7 @@ struct sl_buf {
 void sl_buf_free(struct sl_buf *buf);
 
 /* Uncharges the memory but keeps it, for a buffer that outlives its budget. */
-void sl_buf_leave_budget(struct sl_buf *buf);
+void sl_buf_detach_budget(struct sl_buf *buf);
 
 static inline void sl_buf_clear(struct sl_buf *buf)
 {
@@ -45,7 +45,7 @@ static inline void sl_buf_str(struct sl_buf *buf, struct sl_str s)
     sl_buf_add(buf, s.data, s.size);
 }
 
-/* Appends text as UTF-8; ill-formed bytes become U+FFFD as in sl_utf8_mended(). */
+/* Appends text as UTF-8; ill-formed bytes become U+FFFD as in sl_utf8_next_valid(). */
 void sl_buf_utf8(struct sl_buf *buf, struct sl_str text);
 void sl_buf_cstr(struct sl_buf *buf, const char *text);
 void sl_buf_printf(struct sl_buf *buf, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -71,7 +71,7 @@ void sl_buf_align(struct sl_buf *buf, size_t align);
 void sl_buf_hex(struct sl_buf *buf, const void *data, size_t size);
 
 /* Copies the contents into the arena with a NUL after them; data is NULL when out of memory. Wipes and frees the buffer. */
-struct sl_str sl_buf_keep(struct sl_buf *buf, struct sl_arena *arena);
+struct sl_str sl_buf_move_to_arena(struct sl_buf *buf, struct sl_arena *arena);
 
 /* Overwrites the contents, for secrets, and frees the buffer. */
 void sl_buf_wipe(struct sl_buf *buf);

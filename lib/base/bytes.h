@@ -105,7 +105,7 @@ uint32_t sl_utf8_next(struct sl_str text, size_t *at);
 
 /* Returns the character at `*at`, which is before the end, as well-formed UTF-8 and advances `*at`. Ill-formed bytes become one
  * U+FFFD for each maximal subpart (The Unicode Standard, 3.9, "U+FFFD Substitution of Maximal Subparts"). */
-struct sl_str sl_utf8_mended(struct sl_str text, size_t *at);
+struct sl_str sl_utf8_next_valid(struct sl_str text, size_t *at);
 
 /* Returns the part [offset, offset + size) of `bytes`. If it is not inside: empty with data NULL, and `*ok` (may be NULL) is
  * false. */

@@ -63,7 +63,7 @@ static inline uint32_t sl_id_table_put(struct sl_id_table *table, struct sl_id_s
 
 /* Returns the slot where a search begins, to prefetch it: large tables do not fit into the processor's caches. NULL in an empty
  * table. */
-static inline struct sl_id_slot *sl_id_table_home(const struct sl_id_table *table, uint32_t hash)
+static inline struct sl_id_slot *sl_id_table_first_slot(const struct sl_id_table *table, uint32_t hash)
 {
     return table->capacity ? &table->slots[hash & (table->capacity - 1)] : NULL;
 }

@@ -40,7 +40,7 @@ bool sl_fields_fail(struct sl_fields *s, const struct sl_json_path *at, size_t w
     struct sl_json_position place = sl_json_position(s->json->text, where);
     add_place(&text, at);
     sl_buf_printf(&text, "%s%s at line %zu column %zu", text.size ? ": " : "", what, place.line, place.column);
-    s->problem = sl_buf_keep(&text, s->json->arena).data;
+    s->problem = sl_buf_move_to_arena(&text, s->json->arena).data;
     return s->problem ? false : sl_json_no_memory(s->json);
 }
 
@@ -336,11 +336,11 @@ static bool read_items(struct sl_fields *s, const struct sl_json_path *at, const
             good = s->quiet ? read_item_or_skip(s, of, item) : read_item(s, &place, of, item);
     }
     if (!good || s->json->failed) {
-        sl_arena_array_drop(&array);
+        sl_arena_array_discard(&array);
         return false;
     }
     *count = array.count;
-    *items = sl_arena_array_keep(&array);
+    *items = sl_arena_array_finish(&array);
     return *items || sl_json_no_memory(s->json);
 }
 

@@ -80,7 +80,7 @@ static void add_quoted(struct sl_buf *out, struct sl_str text)
         if ((uint8_t)text.data[at] < 0x80)
             escape_byte(out, (uint8_t)text.data[at++]);
         else
-            sl_buf_str(out, sl_utf8_mended(text, &at));
+            sl_buf_str(out, sl_utf8_next_valid(text, &at));
     }
     sl_buf_u8(out, '"');
 }

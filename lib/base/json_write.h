@@ -84,7 +84,7 @@ static inline void sl_json_member_array(struct sl_json_writer *w, const char *ke
 }
 
 /* If the data of `text` is NULL, the first leaves the member out, the second writes null. */
-static inline void sl_json_member_known(struct sl_json_writer *w, const char *key, struct sl_str text)
+static inline void sl_json_member_if_set(struct sl_json_writer *w, const char *key, struct sl_str text)
 {
     if (text.data)
         sl_json_member_str(w, key, text);

@@ -28,7 +28,7 @@ void sl_map_free(struct sl_map *map)
     *map = (struct sl_map){.budget = map->budget};
 }
 
-void sl_map_leave_budget(struct sl_map *map)
+void sl_map_detach_budget(struct sl_map *map)
 {
     sl_budget_uncharge(map->budget, map->capacity * sizeof *map->entries);
     map->budget = NULL;
@@ -88,7 +88,7 @@ void *sl_map_get(const struct sl_map *map, struct sl_str key)
     return entry ? entry->value : NULL;
 }
 
-void **sl_map_slot(struct sl_map *map, struct sl_str key, bool *made)
+void **sl_map_find_or_add(struct sl_map *map, struct sl_str key, bool *made)
 {
     if (!map->capacity)
         map->seed = new_seed();
@@ -110,7 +110,7 @@ void **sl_map_slot(struct sl_map *map, struct sl_str key, bool *made)
 
 bool sl_map_put(struct sl_map *map, struct sl_str key, void *value)
 {
-    void **slot = sl_map_slot(map, key, NULL);
+    void **slot = sl_map_find_or_add(map, key, NULL);
     if (slot)
         *slot = value;
     return slot;

@@ -28,12 +28,12 @@ uint64_t sl_hash(const void *data, size_t size);
 void sl_map_free(struct sl_map *map);
 
 /* Uncharges the memory but keeps it, for a map that outlives its budget. */
-void sl_map_leave_budget(struct sl_map *map);
+void sl_map_detach_budget(struct sl_map *map);
 void *sl_map_get(const struct sl_map *map, struct sl_str key); /* NULL when absent */
 
 /* Returns the address of the value of `key`, valid until the next insertion. An absent key is inserted with value NULL, and
  * `*made` (may be NULL) is true. NULL when out of memory. */
-void **sl_map_slot(struct sl_map *map, struct sl_str key, bool *made);
+void **sl_map_find_or_add(struct sl_map *map, struct sl_str key, bool *made);
 
 /* Sets or replaces the value of `key`. False when out of memory. */
 bool sl_map_put(struct sl_map *map, struct sl_str key, void *value);

@@ -51,7 +51,7 @@ bool sl_spill_reserve(struct sl_spill *s, size_t size, const char *directory)
     return true;
 }
 
-void sl_spill_rest(const struct sl_spill *s)
+void sl_spill_drop_pages(const struct sl_spill *s)
 {
     if (s->in_file)
         madvise(s->data, s->capacity, MADV_DONTNEED);

@@ -1,5 +1,5 @@
 /* A growing array of plain data that moves into a file when it becomes large, so the kernel can write out pages that are not in
- * use. sl_spill_rest() drops them from memory. Blocking; one thread at a time. */
+ * use. sl_spill_drop_pages() drops them from memory. Blocking; one thread at a time. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,6 +19,6 @@ struct sl_spill { /* all zeros is valid and empty */
 bool sl_spill_reserve(struct sl_spill *spill, size_t size, const char *directory);
 
 /* Drops the pages of an array in a file from memory, until they are accessed again. */
-void sl_spill_rest(const struct sl_spill *spill);
+void sl_spill_drop_pages(const struct sl_spill *spill);
 
 void sl_spill_free(struct sl_spill *spill);

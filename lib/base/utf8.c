@@ -56,7 +56,7 @@ uint32_t sl_utf8_next(struct sl_str text, size_t *at)
     }
 }
 
-struct sl_str sl_utf8_mended(struct sl_str text, size_t *at)
+struct sl_str sl_utf8_next_valid(struct sl_str text, size_t *at)
 {
     size_t bad, size = sl_utf8_sequence(text.data + *at, text.size - *at, &bad);
     struct sl_str character = size ? (struct sl_str){text.data + *at, size} : SL_STR("\xEF\xBF\xBD");
@@ -67,7 +67,7 @@ struct sl_str sl_utf8_mended(struct sl_str text, size_t *at)
 void sl_buf_utf8(struct sl_buf *buf, struct sl_str text)
 {
     for (size_t at = 0; at < text.size && !buf->failed;)
-        sl_buf_str(buf, sl_utf8_mended(text, &at));
+        sl_buf_str(buf, sl_utf8_next_valid(text, &at));
 }
 
 bool sl_str_is_utf8(struct sl_str text)

@@ -9,7 +9,7 @@
 
 /* Result of preparing a batch; numbers are local to the batch. */
 struct breakpad_prepared {
-    struct flat flat;
+    struct flat_function flat;
     struct prepared_function {
         const struct sl_function *function;
         size_t line_end, inline_end; /* ends of its lines and inlined calls in `flat` */
@@ -31,7 +31,7 @@ uint32_t breakpad_text_number(struct breakpad_texts *t, struct sl_arena *arena, 
         return (uint32_t)known - 1;
     char *copy = sl_arena_strndup(arena, text.data, text.size);
     struct sl_str key = {copy, text.size};
-    void **slot = copy && t->count < UINT32_MAX - 1 ? sl_map_slot(&t->map, key, NULL) : NULL;
+    void **slot = copy && t->count < UINT32_MAX - 1 ? sl_map_find_or_add(&t->map, key, NULL) : NULL;
     if (!slot || !sl_account_grow(&t->account, &t->items, &t->capacity, t->count + 1, sizeof *t->items)) {
         *failed = true;
         return 0;
@@ -65,7 +65,7 @@ static uint32_t inlinee_name(void *arg, const struct sl_function *function)
     if (known && known->language == function->language)
         return known->number;
     uint32_t number = render(p, function);
-    void **slot = known ? NULL : sl_map_slot(&p->stored, function->name, NULL);
+    void **slot = known ? NULL : sl_map_find_or_add(&p->stored, function->name, NULL);
     if (slot && (*slot = known = SL_ARENA_NEW(p->arena, struct breakpad_known_text)))
         *known = (struct breakpad_known_text){number, function->language};
     return number;
@@ -305,7 +305,8 @@ bool sl_breakpad_writer_symbols(struct sl_breakpad_writer *w, const struct sl_sy
         return false;
     for (size_t i = 0; i < count; i++) {
         const struct sl_symbol *s = &symbols[i];
-        struct symbol symbol = {s->address, s->size, s->name, (uint32_t)w->symbol_count, s->parameters, s->multiple};
+        struct breakpad_symbol symbol = {s->address,    s->size,    s->name, (uint32_t)w->symbol_count,
+                                         s->parameters, s->multiple};
         uint32_t size = 0;
         if (!s->name.size)
             continue;

@@ -20,7 +20,7 @@ struct breakpad_span { /* a line of a direct inlinee */
 };
 
 struct flatten_walk {
-    struct flat *flat;
+    struct flat_function *flat;
     struct sl_arena *arena;
     breakpad_name_of *name_of;
     void *arg;
@@ -63,7 +63,7 @@ static struct breakpad_span *make_spans(struct flatten_walk *w, const struct sl_
 
 static void flatten_add_line(struct flatten_walk *w, uint64_t start, uint64_t end, uint32_t file, uint32_t line)
 {
-    struct flat *f = w->flat;
+    struct flat_function *f = w->flat;
     struct flat_line *last = f->line_count > w->first_line ? &f->lines[f->line_count - 1] : NULL;
     if (last && last->address + last->size == start && last->file == file && last->line == line) {
         last->size += end - start;
@@ -79,7 +79,7 @@ static void flatten_add_line(struct flatten_walk *w, uint64_t start, uint64_t en
 static void add_inline(struct flatten_walk *w, const struct breakpad_span *span, uint32_t depth, uint32_t file,
                        uint32_t line)
 {
-    struct flat *f = w->flat;
+    struct flat_function *f = w->flat;
     uint64_t start = span->start < w->low ? w->low : span->start, end = span->end > w->high ? w->high : span->end;
     if (!w->name_of || w->failed || start >= end)
         return;
@@ -127,7 +127,7 @@ SL_ORDER_BY(flatten_by_address, struct flat_line, address, size, file, line)
 
 /* Sorts and merges the lines. Leading lines without file and number are dropped up to `first_call`; after it they are kept,
  * because readers report a call only for code with a line. */
-static void sort_lines(struct flat *f, size_t from, uint64_t first_call)
+static void sort_lines(struct flat_function *f, size_t from, uint64_t first_call)
 {
     bool sorted = true;
     for (size_t i = from + 1; i < f->line_count && sorted; i++)
@@ -170,7 +170,7 @@ static int by_first_address(const void *left, const void *right)
 }
 
 /* Groups the ranges by call, merges those that touch, and sorts the groups by first address, then depth. */
-static bool group_inlines(struct flat *f, size_t from, struct sl_arena *arena)
+static bool group_inlines(struct flat_function *f, size_t from, struct sl_arena *arena)
 {
     struct flat_inline *all = f->inlines + from;
     size_t count = f->inline_count - from, kept = 0, groups = 0;
@@ -207,8 +207,8 @@ static bool group_inlines(struct flat *f, size_t from, struct sl_arena *arena)
     return true;
 }
 
-bool breakpad_flatten(struct flat *flat, const struct sl_function *function, breakpad_name_of *name_of, void *arg,
-                      struct sl_arena *arena)
+bool breakpad_flatten(struct flat_function *flat, const struct sl_function *function, breakpad_name_of *name_of,
+                      void *arg, struct sl_arena *arena)
 {
     struct flatten_walk walk = {
         .flat = flat,

@@ -1,6 +1,6 @@
 /* Shared by the files of this folder. Private to it.
  *
- *     tree of one function ──flatten──▶ struct flat ──encode──▶ record in the writer's arena */
+ *     tree of one function ──flatten──▶ struct flat_function ──encode──▶ record in the writer's arena */
 #pragma once
 
 #include "base/buf.h"
@@ -21,7 +21,7 @@ struct flat_inline {
     uint32_t depth, call_file, call_line, name;
 };
 
-struct flat {
+struct flat_function {
     struct sl_account account;
     struct flat_line *lines;
     struct flat_inline *inlines;
@@ -43,7 +43,7 @@ struct breakpad_record { /* a FUNC record */
     uint32_t parameters : 31, multiple : 1;
 };
 
-struct symbol {
+struct breakpad_symbol {
     uint64_t address, size; /* size 0: unknown */
     struct sl_str name;
     uint32_t order, parameters : 31, multiple : 1;
@@ -60,7 +60,7 @@ struct sl_breakpad_writer {
     struct sl_account account;
     struct breakpad_texts names, files;
     struct breakpad_record *records;
-    struct symbol *symbols;
+    struct breakpad_symbol *symbols;
     struct code_range *unnamed;
     size_t record_count, record_capacity, symbol_count, symbol_capacity, unnamed_count, unnamed_capacity;
     struct sl_buf scratch;
@@ -86,8 +86,8 @@ typedef uint32_t breakpad_name_of(void *arg, const struct sl_function *function)
 
 /* Appends the function's innermost lines, sorted by address, and its inlined calls, grouped by call; the ranges of a group are
  * sorted and merged. `name_of` NULL: no inlined calls. Temporary memory comes from the arena. False when out of memory. */
-bool breakpad_flatten(struct flat *flat, const struct sl_function *function, breakpad_name_of *name_of, void *arg,
-                      struct sl_arena *arena);
+bool breakpad_flatten(struct flat_function *flat, const struct sl_function *function, breakpad_name_of *name_of,
+                      void *arg, struct sl_arena *arena);
 
 /* ---- name.c ---- */
 

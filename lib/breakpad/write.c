@@ -34,7 +34,7 @@ struct text_writer {
 
 SL_ORDER_BY(breakpad_write_by_place, struct breakpad_record, address, order)
 
-SL_ORDER_BY(breakpad_write_by_address, struct symbol, address, order)
+SL_ORDER_BY(breakpad_write_by_address, struct breakpad_symbol, address, order)
 
 static int by_range(const void *left, const void *right)
 {
@@ -91,7 +91,7 @@ static bool same_when_demangled(struct text_writer *t, struct sl_str a, struct s
 }
 
 /* Merges the symbols at one address. */
-static struct public merge_symbols(struct text_writer *t, const struct symbol *symbols, size_t count)
+static struct public merge_symbols(struct text_writer *t, const struct breakpad_symbol *symbols, size_t count)
 {
     struct public all = {symbols->address, symbols->name, 0, false};
     for (size_t i = 0; i < count; i++) {
@@ -102,7 +102,7 @@ static struct public merge_symbols(struct text_writer *t, const struct symbol *s
 }
 
 /* Applies the symbols at one address to the functions that begin there; without functions makes a PUBLIC record. */
-static void take_symbols(struct text_writer *t, const struct symbol *symbols, size_t count,
+static void take_symbols(struct text_writer *t, const struct breakpad_symbol *symbols, size_t count,
                          struct breakpad_record *functions, size_t function_count)
 {
     struct sl_breakpad_writer *w = t->w;
@@ -155,7 +155,7 @@ static void resume_symbols(struct breakpad_placement *p, uint64_t limit)
         inner = sl_nesting_at(&p->nesting, end);
         if (!inner || records_at(p, end) || end < p->covered)
             continue;
-        struct symbol rest = w->symbols[inner->tag];
+        struct breakpad_symbol rest = w->symbols[inner->tag];
         rest.address = end;
         rest.parameters = 0;
         take_symbols(p->text, &rest, 1, NULL, 0);

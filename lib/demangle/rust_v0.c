@@ -2,9 +2,9 @@
  * can make the output exponentially long: the output limit stops that, and without output they are not followed. */
 #include "demangle/rust_v0.h"
 
-static void path(struct v0 *v, bool value);
-static void type(struct v0 *v);
-static void constant(struct v0 *v, bool value);
+static void path(struct rust_v0_printer *v, bool value);
+static void type(struct rust_v0_printer *v);
+static void constant(struct rust_v0_printer *v, bool value);
 
 /* ---- identifiers ---- */
 
@@ -12,7 +12,7 @@ struct identifier {
     struct sl_str ascii, punycode;
 };
 
-static struct identifier undisambiguated(struct v0 *v)
+static struct identifier undisambiguated(struct rust_v0_printer *v)
 {
     struct identifier id = {{"", 0}, {"", 0}};
     bool unicode = v0_eat(v, 'u');
@@ -51,20 +51,20 @@ static bool decode_punycode(struct identifier id, uint32_t *chars, size_t *count
     return true;
 }
 
-static void show_identifier(struct v0 *v, struct identifier id)
+static void show_identifier(struct rust_v0_printer *v, struct identifier id)
 {
     uint32_t chars[TEXT_MAX_PUNYCODE];
     size_t count;
     if (!id.punycode.size) {
-        v0_show(v, id.ascii);
+        v0_put(v, id.ascii);
     } else if (v->out && decode_punycode(id, chars, &count)) {
         for (size_t i = 0; i < count; i++)
-            v0_show_char(v, chars[i]);
+            v0_put_char(v, chars[i]);
     } else {
         v0_write(v, "punycode{");
-        v0_show(v, id.ascii);
+        v0_put(v, id.ascii);
         v0_write(v, id.ascii.size ? "-" : "");
-        v0_show(v, id.punycode);
+        v0_put(v, id.punycode);
         v0_write(v, "}");
     }
 }
@@ -73,7 +73,7 @@ static void show_identifier(struct v0 *v, struct identifier id)
 
 /* Continues at the target of a back reference and returns in `back` where to resume. False when there is no output, or it does
  * not point backwards. */
-static bool follow(struct v0 *v, size_t *back)
+static bool follow(struct rust_v0_printer *v, size_t *back)
 {
     size_t here = v->at - 1; /* position of the `B` */
     uint64_t target = v0_base62(v);
@@ -86,14 +86,14 @@ static bool follow(struct v0 *v, size_t *back)
     return true;
 }
 
-static void come_back(struct v0 *v, size_t back)
+static void come_back(struct rust_v0_printer *v, size_t back)
 {
     v->at = back;
     v0_leave(v);
 }
 
 /* Shows a lifetime: 0 is the erased one, 1 the innermost bound one. */
-static void show_lifetime(struct v0 *v, uint64_t index)
+static void show_lifetime(struct rust_v0_printer *v, uint64_t index)
 {
     if (index == 0) {
         v0_write(v, "'_");
@@ -107,11 +107,11 @@ static void show_lifetime(struct v0 *v, uint64_t index)
     char letter[3] = {'\'', depth < 26 ? (char)('a' + depth) : '_', '\0'};
     v0_write(v, letter);
     if (depth >= 26)
-        v0_show_number(v, depth);
+        v0_put_number(v, depth);
 }
 
 /* Reads `G`: shows `for<'a, 'b> ` and returns the number of lifetimes bound. */
-static uint64_t binder(struct v0 *v)
+static uint64_t binder(struct rust_v0_printer *v)
 {
     uint64_t count = v0_optional62(v, 'G');
     if (v->failed || count > MAX_STEPS) {
@@ -132,7 +132,7 @@ static uint64_t binder(struct v0 *v)
     return count;
 }
 
-static void generic_argument(struct v0 *v)
+static void generic_argument(struct rust_v0_printer *v)
 {
     if (v0_eat(v, 'L'))
         show_lifetime(v, v0_base62(v));
@@ -143,7 +143,7 @@ static void generic_argument(struct v0 *v)
 }
 
 /* Reads items up to `E`, separated by commas; returns their number. */
-static size_t list(struct v0 *v, void (*item)(struct v0 *))
+static size_t list(struct rust_v0_printer *v, void (*item)(struct rust_v0_printer *))
 {
     size_t count = 0;
     for (; !v->failed && !v0_eat(v, 'E'); count++) {
@@ -156,7 +156,7 @@ static size_t list(struct v0 *v, void (*item)(struct v0 *))
 
 /* ---- paths ---- */
 
-static void silent_impl_path(struct v0 *v)
+static void silent_impl_path(struct rust_v0_printer *v)
 {
     struct sl_buf *out = v->out;
     v0_optional62(v, 's');
@@ -165,7 +165,7 @@ static void silent_impl_path(struct v0 *v)
     v->out = out;
 }
 
-static void nested(struct v0 *v, bool value)
+static void nested(struct rust_v0_printer *v, bool value)
 {
     char space = v0_next(v);
     if (!((space >= 'a' && space <= 'z') || (space >= 'A' && space <= 'Z')))
@@ -185,11 +185,11 @@ static void nested(struct v0 *v, bool value)
     v0_write(v, named ? ":" : "");
     show_identifier(v, id);
     v0_write(v, "#");
-    v0_show_number(v, number);
+    v0_put_number(v, number);
     v0_write(v, "}");
 }
 
-static void qualified(struct v0 *v, bool trait)
+static void qualified(struct rust_v0_printer *v, bool trait)
 {
     v0_write(v, "<");
     type(v);
@@ -202,7 +202,7 @@ static void qualified(struct v0 *v, bool trait)
 
 /* Reads a path but omits the final `>` of generic arguments, because the caller has more to put before it. Returns whether it
  * was omitted. */
-static bool open_path(struct v0 *v)
+static bool open_path(struct rust_v0_printer *v)
 {
     size_t back;
     bool open = false;
@@ -223,7 +223,7 @@ static bool open_path(struct v0 *v)
 }
 
 /* Reads a path. `value`: in an expression, generic arguments are written `::<...>`. */
-static void path(struct v0 *v, bool value)
+static void path(struct rust_v0_printer *v, bool value)
 {
     size_t back;
     if (v0_enter(v)) {
@@ -270,7 +270,7 @@ static const char *basic_type(char c)
     return c >= 'a' && c <= 'z' ? names[c - 'a'] : NULL;
 }
 
-static void function_type(struct v0 *v)
+static void function_type(struct rust_v0_printer *v)
 {
     uint64_t bound = binder(v);
     v0_write(v, v0_eat(v, 'U') ? "unsafe " : "");
@@ -283,7 +283,7 @@ static void function_type(struct v0 *v)
             if (!abi.ascii.size || abi.punycode.size)
                 v0_fail(v);
             for (size_t i = 0; i < abi.ascii.size; i++)
-                v0_show_char(v, abi.ascii.data[i] == '_' ? '-' : (uint8_t)abi.ascii.data[i]);
+                v0_put_char(v, abi.ascii.data[i] == '_' ? '-' : (uint8_t)abi.ascii.data[i]);
         }
         v0_write(v, "\" ");
     }
@@ -297,7 +297,7 @@ static void function_type(struct v0 *v)
     v->lifetimes -= bound;
 }
 
-static void dyn_trait(struct v0 *v)
+static void dyn_trait(struct rust_v0_printer *v)
 {
     bool open = open_path(v);
     while (v0_eat(v, 'p')) {
@@ -310,7 +310,7 @@ static void dyn_trait(struct v0 *v)
     v0_write(v, open ? ">" : "");
 }
 
-static void dyn_type(struct v0 *v)
+static void dyn_type(struct rust_v0_printer *v)
 {
     v0_write(v, "dyn ");
     uint64_t bound = binder(v);
@@ -328,7 +328,7 @@ static void dyn_type(struct v0 *v)
     }
 }
 
-static void reference(struct v0 *v, bool mutable)
+static void reference(struct rust_v0_printer *v, bool mutable)
 {
     v0_write(v, "&");
     uint64_t lifetime = v0_eat(v, 'L') ? v0_base62(v) : 0;
@@ -340,7 +340,7 @@ static void reference(struct v0 *v, bool mutable)
     type(v);
 }
 
-static void compound_type(struct v0 *v, char tag)
+static void compound_type(struct rust_v0_printer *v, char tag)
 {
     size_t back;
     switch (tag) {
@@ -379,7 +379,7 @@ static void compound_type(struct v0 *v, char tag)
     }
 }
 
-static void type(struct v0 *v)
+static void type(struct rust_v0_printer *v)
 {
     if (v0_enter(v)) {
         char tag = v0_next(v);
@@ -400,20 +400,20 @@ static bool hex_value(struct sl_str digits, uint64_t *value)
     return !digits.size || sl_parse_hex_u64(digits, value);
 }
 
-static void integer(struct v0 *v, bool is_signed)
+static void integer(struct rust_v0_printer *v, bool is_signed)
 {
     uint64_t value;
     v0_write(v, is_signed && v0_eat(v, 'n') ? "-" : "");
     struct sl_str digits = v0_hex_digits(v);
     if (hex_value(digits, &value)) {
-        v0_show_number(v, value);
+        v0_put_number(v, value);
     } else {
         v0_write(v, "0x");
-        v0_show(v, digits);
+        v0_put(v, digits);
     }
 }
 
-static void character(struct v0 *v)
+static void character(struct rust_v0_printer *v)
 {
     uint64_t c;
     if (!hex_value(v0_hex_digits(v), &c) || c > 0x10FFFF || (c >= 0xD800 && c < 0xE000)) {
@@ -421,12 +421,12 @@ static void character(struct v0 *v)
         return;
     }
     v0_write(v, "'");
-    v0_show_escaped(v, (uint32_t)c, '\'');
+    v0_put_escaped(v, (uint32_t)c, '\'');
     v0_write(v, "'");
 }
 
 /* Reads a string literal: the hex digits of its UTF-8 bytes. */
-static void string(struct v0 *v)
+static void string(struct rust_v0_printer *v)
 {
     struct sl_str digits = v0_hex_digits(v);
     struct sl_buf bytes = {0};
@@ -439,17 +439,17 @@ static void string(struct v0 *v)
         v0_fail(v);
     v0_write(v, "\"");
     for (size_t at = 0; at < text.size && !v->failed;)
-        v0_show_escaped(v, sl_utf8_next(text, &at), '"');
+        v0_put_escaped(v, sl_utf8_next(text, &at), '"');
     v0_write(v, "\"");
     sl_buf_free(&bytes);
 }
 
-static void element(struct v0 *v)
+static void element(struct rust_v0_printer *v)
 {
     constant(v, true);
 }
 
-static void field(struct v0 *v)
+static void field(struct rust_v0_printer *v)
 {
     v0_optional62(v, 's');
     show_identifier(v, undisambiguated(v));
@@ -457,7 +457,7 @@ static void field(struct v0 *v)
     constant(v, true);
 }
 
-static void structure(struct v0 *v)
+static void structure(struct rust_v0_printer *v)
 {
     path(v, true);
     switch (v0_next(v)) {
@@ -477,7 +477,7 @@ static void structure(struct v0 *v)
 }
 
 /* Reads a compound constant. In generic arguments it is put in braces; a reference to a string is shown as a string literal. */
-static void compound_constant(struct v0 *v, char tag, bool value)
+static void compound_constant(struct rust_v0_printer *v, char tag, bool value)
 {
     if (tag == 'R' && v0_eat(v, 'e')) {
         string(v);
@@ -509,7 +509,7 @@ static void compound_constant(struct v0 *v, char tag, bool value)
     v0_write(v, value ? "" : "}");
 }
 
-static void constant(struct v0 *v, bool value)
+static void constant(struct rust_v0_printer *v, bool value)
 {
     size_t back;
     uint64_t truth;
@@ -556,7 +556,7 @@ bool rust_v0(struct sl_str name, struct sl_buf *out, size_t limit)
     if (name.size < skip + 3 || name.data[skip] != 'R' || name.data[skip + 1] < 'A' || name.data[skip + 1] > 'Z' ||
         !text_is_plain(name))
         return false;
-    struct v0 v = {
+    struct rust_v0_printer v = {
         .text = {name.data + skip + 1, name.size - skip - 1}, .out = out, .end = out ? out->size + limit : 0};
     struct sl_str suffix;
     path(&v, true);
@@ -567,6 +567,6 @@ bool rust_v0(struct sl_str name, struct sl_buf *out, size_t limit)
     }
     if (v.failed || !rust_suffix((struct sl_str){v.text.data + v.at, v.text.size - v.at}, &suffix))
         return false;
-    v0_show(&v, suffix);
+    v0_put(&v, suffix);
     return !v.failed;
 }

@@ -6,7 +6,7 @@
 
 enum { MAX_STEPS = 1 << 16 };
 
-struct v0 {
+struct rust_v0_printer {
     struct sl_str text; /* after `_R` */
     size_t at;
     struct sl_buf *out; /* NULL: no output */
@@ -16,28 +16,28 @@ struct v0 {
     bool failed;
 };
 
-void v0_fail(struct v0 *v);
+void v0_fail(struct rust_v0_printer *v);
 
 /* ---- lexer: '\0' or 0 at the end and after a failure ---- */
-char v0_peek(const struct v0 *v);
-char v0_next(struct v0 *v);
-bool v0_eat(struct v0 *v, char c);
+char v0_peek(const struct rust_v0_printer *v);
+char v0_next(struct rust_v0_printer *v);
+bool v0_eat(struct rust_v0_printer *v, char c);
 
 /* Enters a recursion level; false at the limit. Pair every call with v0_leave(). */
-bool v0_enter(struct v0 *v);
-void v0_leave(struct v0 *v);
+bool v0_enter(struct rust_v0_printer *v);
+void v0_leave(struct rust_v0_printer *v);
 
 /* `_` is 0, `0_` is 1 ... */
-uint64_t v0_base62(struct v0 *v);
+uint64_t v0_base62(struct rust_v0_printer *v);
 /* Reads `tag` and a number; returns the number plus one, or 0 if the tag is absent. */
-uint64_t v0_optional62(struct v0 *v, char tag);
+uint64_t v0_optional62(struct rust_v0_printer *v, char tag);
 /* Reads hexadecimal digits up to `_`. */
-struct sl_str v0_hex_digits(struct v0 *v);
+struct sl_str v0_hex_digits(struct rust_v0_printer *v);
 
 /* ---- output: nothing if `out` is NULL ---- */
-void v0_show(struct v0 *v, struct sl_str text);
-void v0_write(struct v0 *v, const char *text);
-void v0_show_number(struct v0 *v, uint64_t value);
-void v0_show_char(struct v0 *v, uint32_t c);
+void v0_put(struct rust_v0_printer *v, struct sl_str text);
+void v0_write(struct rust_v0_printer *v, const char *text);
+void v0_put_number(struct rust_v0_printer *v, uint64_t value);
+void v0_put_char(struct rust_v0_printer *v, uint32_t c);
 /* Escapes the character as Rust source does inside `quote`s. */
-void v0_show_escaped(struct v0 *v, uint32_t c, char quote);
+void v0_put_escaped(struct rust_v0_printer *v, uint32_t c, char quote);

@@ -4,19 +4,19 @@
 
 enum { MAX_DEPTH = 160 };
 
-void v0_fail(struct v0 *v)
+void v0_fail(struct rust_v0_printer *v)
 {
     v->failed = true;
 }
 
 /* ---- lexer ---- */
 
-char v0_peek(const struct v0 *v)
+char v0_peek(const struct rust_v0_printer *v)
 {
     return !v->failed && v->at < v->text.size ? v->text.data[v->at] : '\0';
 }
 
-char v0_next(struct v0 *v)
+char v0_next(struct rust_v0_printer *v)
 {
     char c = v0_peek(v);
     if (!c || ++v->steps > MAX_STEPS)
@@ -26,7 +26,7 @@ char v0_next(struct v0 *v)
     return v->failed ? '\0' : c;
 }
 
-bool v0_eat(struct v0 *v, char c)
+bool v0_eat(struct rust_v0_printer *v, char c)
 {
     if (v0_peek(v) != c)
         return false;
@@ -34,14 +34,14 @@ bool v0_eat(struct v0 *v, char c)
     return !v->failed;
 }
 
-bool v0_enter(struct v0 *v)
+bool v0_enter(struct rust_v0_printer *v)
 {
     if (++v->depth > MAX_DEPTH)
         v0_fail(v);
     return !v->failed;
 }
 
-void v0_leave(struct v0 *v)
+void v0_leave(struct rust_v0_printer *v)
 {
     v->depth--;
 }
@@ -54,7 +54,7 @@ static unsigned base62_digit(char c)
                                   : 62;
 }
 
-uint64_t v0_base62(struct v0 *v)
+uint64_t v0_base62(struct rust_v0_printer *v)
 {
     const char *digits = v->text.data + v->at, *end = v->text.data + v->text.size, *c = digits;
     uint64_t value = 0;
@@ -73,7 +73,7 @@ uint64_t v0_base62(struct v0 *v)
     return none ? 0 : value + 1;
 }
 
-uint64_t v0_optional62(struct v0 *v, char tag)
+uint64_t v0_optional62(struct rust_v0_printer *v, char tag)
 {
     if (!v0_eat(v, tag))
         return 0;
@@ -83,7 +83,7 @@ uint64_t v0_optional62(struct v0 *v, char tag)
     return value + 1;
 }
 
-struct sl_str v0_hex_digits(struct v0 *v)
+struct sl_str v0_hex_digits(struct rust_v0_printer *v)
 {
     size_t start = v->at;
     for (char c = v0_next(v); !v->failed && c != '_'; c = v0_next(v))
@@ -94,7 +94,7 @@ struct sl_str v0_hex_digits(struct v0 *v)
 
 /* ---- output ---- */
 
-void v0_show(struct v0 *v, struct sl_str text)
+void v0_put(struct rust_v0_printer *v, struct sl_str text)
 {
     if (!v->out || v->failed)
         return;
@@ -104,26 +104,26 @@ void v0_show(struct v0 *v, struct sl_str text)
         sl_buf_str(v->out, text);
 }
 
-void v0_write(struct v0 *v, const char *text)
+void v0_write(struct rust_v0_printer *v, const char *text)
 {
     if (*text)
-        v0_show(v, sl_str(text));
+        v0_put(v, sl_str(text));
 }
 
-void v0_show_number(struct v0 *v, uint64_t value)
+void v0_put_number(struct rust_v0_printer *v, uint64_t value)
 {
     char text[24];
     int size = snprintf(text, sizeof text, "%llu", (unsigned long long)value);
-    v0_show(v, (struct sl_str){text, (size_t)size});
+    v0_put(v, (struct sl_str){text, (size_t)size});
 }
 
-void v0_show_char(struct v0 *v, uint32_t c)
+void v0_put_char(struct rust_v0_printer *v, uint32_t c)
 {
     char text[4];
-    v0_show(v, (struct sl_str){text, sl_utf8_encode(c, text)});
+    v0_put(v, (struct sl_str){text, sl_utf8_encode(c, text)});
 }
 
-void v0_show_escaped(struct v0 *v, uint32_t c, char quote)
+void v0_put_escaped(struct rust_v0_printer *v, uint32_t c, char quote)
 {
     static const struct {
         uint32_t c;
@@ -142,5 +142,5 @@ void v0_show_escaped(struct v0 *v, uint32_t c, char quote)
     }
     if (c == (uint32_t)quote)
         v0_write(v, "\\");
-    v0_show_char(v, c);
+    v0_put_char(v, c);
 }

@@ -29,7 +29,7 @@ static bool index_names(const struct sl_debug_map *map, const struct sl_debug_ma
     for (size_t i = 0; i < file->count; i++) {
         const struct sl_debug_map_function *f = &map->functions[file->first + i];
         bool made;
-        void **slot = sl_map_slot(names, f->name, &made);
+        void **slot = sl_map_find_or_add(names, f->name, &made);
         if (!slot)
             return false;
         *slot = made ? (void *)f : NULL;
@@ -175,7 +175,7 @@ enum sl_code dwarf_read_debug_map(struct sl_object *object, const struct sl_comp
         if (!file->count || !has_wanted_function(&map, file, sink))
             continue;
         any = true;
-        struct sl_object *part = sl_map_slot(&known, file->path, &made) && made
+        struct sl_object *part = sl_map_find_or_add(&known, file->path, &made) && made
                                      ? companions->open_object(companions->arg, file->path, file->stamp)
                                      : NULL;
         enum sl_code read = part ? read_part(&map, file, part, companions, parallel, sink, &reason) : SL_NOT_FOUND;

@@ -360,7 +360,8 @@ static const struct dwarf_type *find_type(struct typing *t, struct reference ref
         *type = unknown_type;
         type->key = key;
     }
-    void **slot = type ? sl_map_slot(&v->types, (struct sl_str){(const char *)&type->key, sizeof key}, NULL) : NULL;
+    void **slot =
+        type ? sl_map_find_or_add(&v->types, (struct sl_str){(const char *)&type->key, sizeof key}, NULL) : NULL;
     if (!slot) {
         t->w->account.failed = true;
         return &unknown_type;

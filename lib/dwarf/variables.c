@@ -14,7 +14,7 @@ static bool number_behind(const struct sl_map *map, struct sl_str key, uint32_t 
 /* Stores a number; `key` must live in the arena. False when out of memory. */
 static bool keep_number(struct dwarf_worker *w, struct sl_map *map, struct sl_str key, size_t number)
 {
-    void **slot = sl_map_slot(map, key, NULL);
+    void **slot = sl_map_find_or_add(map, key, NULL);
     if (slot)
         *slot = (void *)(uintptr_t)(number + 1);
     w->account.failed = w->account.failed || !slot;

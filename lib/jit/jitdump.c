@@ -23,7 +23,7 @@ static bool add_function(struct jitdump_reader *d, struct sl_bytes place, uint64
     if (!jit_add(d->code, address, size, name))
         return false;
     void **slot = d->code->count > before
-                      ? sl_map_slot(&d->last, (struct sl_str){(const char *)place.data, place.size}, NULL)
+                      ? sl_map_find_or_add(&d->last, (struct sl_str){(const char *)place.data, place.size}, NULL)
                       : NULL;
     if (slot)
         *slot = (void *)(uintptr_t)d->code->count;

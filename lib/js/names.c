@@ -246,7 +246,7 @@ static void print_folded(struct sl_str name, struct sl_buf *out)
     sl_buf_str(out, name);
 }
 
-static struct sl_str scope_name(const struct sl_js_function_clues *n)
+static struct sl_str scope_name(const struct sl_js_function_hints *n)
 {
     switch (n->kind) {
     case SL_JS_FUNCTION_ANONYMOUS: return SL_STR("<anonymous>");
@@ -262,7 +262,7 @@ static bool is_meaningless(struct sl_str name)
            sl_str_equal(name, SL_STR("__webpack_modules__"));
 }
 
-void sl_js_function_name(const struct sl_js_function_clues *clues, struct sl_buf *out)
+void sl_js_function_name(const struct sl_js_function_hints *clues, struct sl_buf *out)
 {
     struct sl_str name = scope_name(clues);
     if (is_meaningless(name) && clues->caller.size)

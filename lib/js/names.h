@@ -32,7 +32,7 @@ enum sl_js_function_kind {
     SL_JS_FUNCTION_NAMED,
 };
 
-struct sl_js_function_clues {
+struct sl_js_function_hints {
     enum sl_js_function_kind kind;
     struct sl_str scope;    /* name of the scope, for SL_JS_FUNCTION_NAMED */
     struct sl_str token;    /* name of the token at the position; empty = none */
@@ -41,4 +41,4 @@ struct sl_js_function_clues {
 };
 
 /* Appends the function name of a frame. Consecutive equal parts are counted: `a.b.b.f` becomes `a.{b#2}.f`. */
-void sl_js_function_name(const struct sl_js_function_clues *clues, struct sl_buf *out);
+void sl_js_function_name(const struct sl_js_function_hints *clues, struct sl_buf *out);

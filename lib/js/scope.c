@@ -38,7 +38,7 @@ static enum sl_code read_text(struct js_parser *p, bool partial)
         p->code = sl_budget_fail(p->account.budget, p->error);
     if (p->code == SL_MALFORMED && partial && !sl_budget_exhausted(p->account.budget))
         p->code = SL_OK;
-    if (p->code == SL_OK && !js_finish(p))
+    if (p->code == SL_OK && !js_finish_scopes(p))
         return p->code;
     return p->code;
 }

@@ -25,21 +25,22 @@ enum sl_js_scope_kind {
 };
 
 enum {
-    SL_JS_NONE = 0x1FFFFFFF,   /* no scope; as a component: the name begins here */
-    SL_JS_ENOUGH = 0x1FFFFFFE, /* the same, but without "<object>": a variable, assigned name or declared class */
+    SL_JS_NONE = 0x1FFFFFFF, /* no scope; as a component: the name begins here */
+    SL_JS_NAME_IS_COMPLETE =
+        0x1FFFFFFE, /* the same, but without "<object>": a variable, assigned name or declared class */
 };
 
 struct sl_js_scope {
     uint32_t start, end; /* `end` is exclusive */
     uint32_t outer;      /* the enclosing scope, which has a smaller index, or SL_JS_NONE */
-    uint32_t name : 29;  /* its last component, SL_JS_NONE or SL_JS_ENOUGH */
+    uint32_t name : 29;  /* its last component, SL_JS_NONE or SL_JS_NAME_IS_COMPLETE */
     uint32_t kind : 3;   /* enum sl_js_scope_kind */
 };
 
 /* Kinds of name components. Those up to SL_JS_PRIVATE have text; "mapped" means translated by the source map. */
 enum sl_js_part_kind {
     SL_JS_IDENTIFIER,     /* a name, mapped */
-    SL_JS_OWN,            /* the function's own name, mapped; it replaces the component before it */
+    SL_JS_OWN_NAME,       /* the function's own name, mapped; it replaces the component before it */
     SL_JS_MEMBER,         /* `.x` of an assigned chain, mapped */
     SL_JS_INDEX_NAME,     /* `[x]` of an assigned chain, mapped */
     SL_JS_INDEX_LITERAL,  /* `[1]` or `["x"]` */
@@ -56,7 +57,7 @@ enum sl_js_part_kind {
 
 struct sl_js_part {
     uint32_t at;                      /* offset of its text */
-    uint32_t outer;                   /* the component to the left, SL_JS_NONE or SL_JS_ENOUGH */
+    uint32_t outer;                   /* the component to the left, SL_JS_NONE or SL_JS_NAME_IS_COMPLETE */
     uint32_t size : 24;               /* bytes of text */
     uint32_t kind : 4;                /* enum sl_js_part_kind */
     uint32_t field : 1;               /* key of a class field; left out of compatible names */

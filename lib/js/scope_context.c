@@ -25,7 +25,7 @@ void js_pop_soft(struct js_parser *p)
     if (top->kind == L_ASSIGN) {
         p->base = top->scope;
     } else if (top->kind == L_ARROW) {
-        js_close(p, top->scope, p->token_end);
+        js_close_scope(p, top->scope, p->token_end);
         p->async = top->flags & WAS_ASYNC;
         p->generator = top->flags & WAS_GENERATOR;
     }
@@ -46,8 +46,9 @@ void js_step(struct js_parser *p, enum sl_js_part_kind kind, uint32_t at, uint32
 uint32_t js_part(struct js_parser *p, enum sl_js_part_kind kind, uint32_t at, uint32_t size, uint32_t outer)
 {
     struct sl_js_scopes *s = p->scopes;
-    if (!check_room(p, s->part_count < SL_JS_ENOUGH && sl_account_grow(&s->account, &s->parts, &s->part_capacity,
-                                                                       (size_t)s->part_count + 1, sizeof *s->parts)))
+    if (!check_room(p, s->part_count < SL_JS_NAME_IS_COMPLETE &&
+                           sl_account_grow(&s->account, &s->parts, &s->part_capacity, (size_t)s->part_count + 1,
+                                           sizeof *s->parts)))
         return UNKNOWN;
     if (size > SL_MAX_NAME) /* such names are ignored */
         kind = SL_JS_COVER;
@@ -72,7 +73,7 @@ static bool may_begin_pattern(const struct js_level *level)
 
 static uint32_t assigned(struct js_parser *p, const struct js_level *level, uint32_t outer)
 {
-    uint32_t last = SL_JS_ENOUGH;
+    uint32_t last = SL_JS_NAME_IS_COMPLETE;
     for (uint32_t i = 0; i < level->size && last != UNKNOWN; i++) {
         const struct js_step *step = &p->steps[level->at + i];
         last = js_part(p, (enum sl_js_part_kind)step->kind, step->at, step->size, last);
@@ -109,7 +110,7 @@ static uint32_t component_of_level(struct js_parser *p, const struct js_level *l
         if (part != UNKNOWN)
             p->scopes->parts[part].field = 1;
         return part;
-    case L_VARIABLE: return js_part(p, SL_JS_IDENTIFIER, level->at, level->size, SL_JS_ENOUGH);
+    case L_VARIABLE: return js_part(p, SL_JS_IDENTIFIER, level->at, level->size, SL_JS_NAME_IS_COMPLETE);
     case L_OBJECT: return bracket(p, level, SL_JS_OBJECT, outer);
     case L_CALL: return level->at == UNKNOWN ? outer : bracket(p, level, SL_JS_COVER, outer);
     case L_PAREN:
@@ -121,7 +122,8 @@ static uint32_t component_of_level(struct js_parser *p, const struct js_level *l
     case L_CLASS:
         if (!level->size)
             return outer;
-        return js_part(p, SL_JS_IDENTIFIER, level->at, level->size, level->flags & EXPRESSION ? outer : SL_JS_ENOUGH);
+        return js_part(p, SL_JS_IDENTIFIER, level->at, level->size,
+                       level->flags & EXPRESSION ? outer : SL_JS_NAME_IS_COMPLETE);
     case L_ARROW: return SL_JS_NONE;
     case L_FUNCTION: return level->flags & CLEAR ? outer : SL_JS_NONE;
     default: return outer;
@@ -139,7 +141,7 @@ uint32_t js_context(struct js_parser *p)
     return node;
 }
 
-uint32_t js_open(struct js_parser *p, uint32_t start, enum sl_js_scope_kind kind, uint32_t name)
+uint32_t js_open_scope(struct js_parser *p, uint32_t start, enum sl_js_scope_kind kind, uint32_t name)
 {
     struct sl_js_scopes *s = p->scopes;
     const struct sl_js_scope scope = {.start = start, .outer = SL_JS_NONE, .name = name & SL_JS_NONE, .kind = kind};
@@ -152,14 +154,14 @@ uint32_t js_open(struct js_parser *p, uint32_t start, enum sl_js_scope_kind kind
         p->late[p->late_count] = scope;
         return p->late_count++ | LATE;
     }
-    if (!check_room(p, s->count < SL_JS_ENOUGH && sl_account_grow(&s->account, &s->items, &s->capacity,
-                                                                  (size_t)s->count + 1, sizeof *s->items)))
+    if (!check_room(p, s->count < SL_JS_NAME_IS_COMPLETE && sl_account_grow(&s->account, &s->items, &s->capacity,
+                                                                            (size_t)s->count + 1, sizeof *s->items)))
         return SL_JS_NONE;
     s->items[s->count] = scope;
     return s->count++;
 }
 
-void js_close(struct js_parser *p, uint32_t scope, const uint8_t *end)
+void js_close_scope(struct js_parser *p, uint32_t scope, const uint8_t *end)
 {
     if (scope == SL_JS_NONE) /* a constructor has no scope */
         return;
@@ -218,7 +220,7 @@ static bool is_left_out(const struct sl_js_part *part)
 
 static uint32_t skip_left_out(const struct sl_js_scopes *s, uint32_t part)
 {
-    return part < SL_JS_ENOUGH && is_left_out(&s->parts[part]) ? s->parts[part].outer : part;
+    return part < SL_JS_NAME_IS_COMPLETE && is_left_out(&s->parts[part]) ? s->parts[part].outer : part;
 }
 
 /* Resolves components. Brackets precede the components inside them, so the first pass marks patterns before their contents need
@@ -227,7 +229,7 @@ static void resolve_parts(struct sl_js_scopes *s)
 {
     for (uint32_t i = 0; i < s->part_count; i++) {
         struct sl_js_part *part = &s->parts[i];
-        const struct sl_js_part *outer = part->outer < SL_JS_ENOUGH ? &s->parts[part->outer] : NULL;
+        const struct sl_js_part *outer = part->outer < SL_JS_NAME_IS_COMPLETE ? &s->parts[part->outer] : NULL;
         if (part->direct && outer && outer->pattern)
             part->pattern = 1;
         if (part->kind == SL_JS_DEFAULT && !(outer && outer->pattern))
@@ -244,7 +246,7 @@ static void resolve_parts(struct sl_js_scopes *s)
             s->parts[i].kind = SL_JS_IDENTIFIER;
 }
 
-bool js_finish(struct js_parser *p)
+bool js_finish_scopes(struct js_parser *p)
 {
     if (!merge_late(p))
         return false;

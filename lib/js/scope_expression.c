@@ -293,12 +293,12 @@ static void bend_subscripts(struct js_parser *p, uint32_t from, uint32_t count)
 {
     uint32_t name = UNKNOWN;
     for (uint32_t i = from; i < from + count; i++) {
-        if (p->steps[i].node >= SL_JS_ENOUGH)
+        if (p->steps[i].node >= SL_JS_NAME_IS_COMPLETE)
             continue;
         if (name == UNKNOWN)
             name = js_context(p);
         if (name != UNKNOWN)
-            js_bend(p, p->steps[i].node, name);
+            js_set_outer(p, p->steps[i].node, name);
     }
 }
 

@@ -49,11 +49,11 @@ enum js_state js_function(struct js_parser *p, uint32_t start, bool async, enum 
     uint32_t name = js_context(p);
     if (js_name_begins(js_peek(p, 0))) {
         const uint8_t *end = js_name_end(p);
-        name = js_part(p, SL_JS_OWN, js_offset(p), (uint32_t)(end - p->at), name);
+        name = js_part(p, SL_JS_OWN_NAME, js_offset(p), (uint32_t)(end - p->at), name);
         p->at = end;
         js_skip(p);
     }
-    uint32_t scope = js_open(p, start, SL_JS_FUNCTION, name);
+    uint32_t scope = js_open_scope(p, start, SL_JS_FUNCTION, name);
     return push_function(p, L_FUNCTION, scope, 0, after) ? function_parameters(p, async, generator) : FAILED;
 }
 
@@ -61,7 +61,7 @@ enum js_state js_function(struct js_parser *p, uint32_t start, bool async, enum 
 enum js_state js_function_ended(struct js_parser *p)
 {
     const struct js_level top = *js_top(p);
-    js_close(p, top.scope, p->at + 1);
+    js_close_scope(p, top.scope, p->at + 1);
     p->async = top.flags & WAS_ASYNC;
     p->generator = top.flags & WAS_GENERATOR;
     p->depth--;
@@ -82,10 +82,10 @@ enum js_state js_arrow(struct js_parser *p)
         return js_fail(p, "arrow without parameters");
     if (p->operand == O_PARENS) {
         async = p->operand_async;
-        js_bend(p, p->operand_node, SL_JS_NONE);
+        js_set_outer(p, p->operand_node, SL_JS_NONE);
         js_make_pattern(p, p->operand_node);
     }
-    uint32_t scope = js_open(p, p->operand_at, SL_JS_FUNCTION, js_context(p));
+    uint32_t scope = js_open_scope(p, p->operand_at, SL_JS_FUNCTION, js_context(p));
     js_advance(p, 2);
     bool braces = js_peek(p, 0) == '{';
     if (!push_function(p, braces ? L_FUNCTION : L_ARROW, scope, 0, AFTER_ARROW))
@@ -112,7 +112,7 @@ enum js_state js_class(struct js_parser *p, uint8_t flags)
         p->at = end;
         js_skip(p);
     }
-    top->scope = js_open(p, start, SL_JS_CLASS, js_context(p));
+    top->scope = js_open_scope(p, start, SL_JS_CLASS, js_context(p));
     if (js_take_word(p, W_EXTENDS))
         return js_push(p, L_HERITAGE, 0) ? OPERAND : FAILED;
     return js_take(p, '{') ? MEMBER : js_fail(p, "class without a body");
@@ -121,7 +121,7 @@ enum js_state js_class(struct js_parser *p, uint8_t flags)
 static enum js_state class_ended(struct js_parser *p)
 {
     const struct js_level top = *js_top(p);
-    js_close(p, top.scope, p->at + 1);
+    js_close_scope(p, top.scope, p->at + 1);
     p->depth--;
     js_advance(p, 1);
     p->operand = O_OTHER;
@@ -159,8 +159,8 @@ static enum js_state method(struct js_parser *p, const struct js_class_member *m
                                            : SL_JS_FUNCTION;
         uint32_t name = js_part(p, member->kind, member->at, member->size, js_context(p));
         if (in_class || !(get || set))
-            js_bend(p, member->node, name);
-        scope = js_open(p, member->start, kind, name);
+            js_set_outer(p, member->node, name);
+        scope = js_open_scope(p, member->start, kind, name);
     }
     if (!push_function(p, L_FUNCTION, scope, !in_class && (get || set) ? CLEAR : 0, AFTER_MEMBER))
         return FAILED;

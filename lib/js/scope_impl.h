@@ -85,7 +85,7 @@ enum js_for { FOR_INIT, FOR_TEST, FOR_UPDATE, FOR_EACH };
 struct js_level {
     uint8_t kind, flags, what; /* js_after, js_head or js_for; TRY: clauses so far; FIELD: kind of the key */
     uint32_t at, size;
-    uint32_t scope; /* function, arrow, class: the result of js_open() */
+    uint32_t scope; /* function, arrow, class: the result of js_open_scope() */
     uint32_t node;  /* the component that names inside continue from; UNKNOWN until it is needed */
 };
 
@@ -289,22 +289,22 @@ uint32_t js_part(struct js_parser *p, enum sl_js_part_kind kind, uint32_t at, ui
 /* Marks the brackets of this component as a pattern. */
 static inline void js_make_pattern(struct js_parser *p, uint32_t node)
 {
-    if (node < SL_JS_ENOUGH)
+    if (node < SL_JS_NAME_IS_COMPLETE)
         p->scopes->parts[node].pattern = 1;
 }
 
-static inline void js_bend(struct js_parser *p, uint32_t node, uint32_t outer)
+static inline void js_set_outer(struct js_parser *p, uint32_t node, uint32_t outer)
 {
-    if (node < SL_JS_ENOUGH)
+    if (node < SL_JS_NAME_IS_COMPLETE)
         p->scopes->parts[node].outer = outer;
 }
 
 /* Opens a scope at `start`. SL_JS_NONE when memory is exhausted. */
-uint32_t js_open(struct js_parser *p, uint32_t start, enum sl_js_scope_kind kind, uint32_t name);
-void js_close(struct js_parser *p, uint32_t scope, const uint8_t *end);
+uint32_t js_open_scope(struct js_parser *p, uint32_t start, enum sl_js_scope_kind kind, uint32_t name);
+void js_close_scope(struct js_parser *p, uint32_t scope, const uint8_t *end);
 
 /* Completes the scopes at the end of the text: merges late ones, resolves names, sets `outer`. */
-bool js_finish(struct js_parser *p);
+bool js_finish_scopes(struct js_parser *p);
 
 /* ---- scope_expression.c: expressions ---- */
 enum js_state js_operand(struct js_parser *p);

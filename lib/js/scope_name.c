@@ -22,20 +22,20 @@ static void gather_parts(struct name *name, const struct sl_js_scope *scope)
     const struct sl_js_scopes *s = name->scopes;
     bool own = false, crossed = false;
     uint32_t part = scope->name, inferred = 0;
-    for (; part < SL_JS_ENOUGH && name->count < MAX_PARTS; part = s->parts[part].outer) {
+    for (; part < SL_JS_NAME_IS_COMPLETE && name->count < MAX_PARTS; part = s->parts[part].outer) {
         const struct sl_js_part *p = &s->parts[part];
         if (p->kind == SL_JS_OBJECT) {
             crossed = true;
         } else if (p->kind != SL_JS_COVER && !(p->field && is_compat(name))) { /* COVER: a name that is too long */
             bool last = part == scope->name;
             bool key = last && (scope->kind == SL_JS_OBJECT_GETTER || scope->kind == SL_JS_OBJECT_SETTER);
-            if (p->kind != SL_JS_OWN && !key)
+            if (p->kind != SL_JS_OWN_NAME && !key)
                 inferred++;
             if (own && inferred == 1 && !name->replaced)
                 name->replaced = p;
             else
                 name->parts[name->count++] = p;
-            own |= p->kind == SL_JS_OWN;
+            own |= p->kind == SL_JS_OWN_NAME;
         }
     }
     name->object = crossed && inferred && part == SL_JS_NONE;
@@ -112,7 +112,7 @@ static void add_part(struct name *name, const struct sl_js_part *part, struct sl
     sl_buf_str(out, around[part->kind].before);
     switch (part->kind) {
     case SL_JS_IDENTIFIER:
-    case SL_JS_OWN:
+    case SL_JS_OWN_NAME:
     case SL_JS_MEMBER:
     case SL_JS_INDEX_NAME:
     case SL_JS_PRIVATE: add_identifier(name, part, out); break;
@@ -168,7 +168,7 @@ bool sl_js_scope_name(const struct sl_js_scopes *scopes, uint32_t scope, const s
         sl_buf_cstr(out, "<object>");
     for (unsigned i = name.count; i-- > 0; before = name.parts[i]) {
         const struct sl_js_part *part = name.parts[i];
-        if (name.replaced && part->kind == SL_JS_OWN)
+        if (name.replaced && part->kind == SL_JS_OWN_NAME)
             add_replaced(&name, before || !name.object ? before : part, out);
         else if (before ? separated(&name, before, part) : name.object)
             sl_buf_u8(out, '.');

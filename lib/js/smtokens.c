@@ -80,7 +80,7 @@ static void put_block(struct smcache_writer *w, const struct block_values *v, ui
         if (c == COLUMN_KEY && !v->one_line)
             sl_column_pack(at, v->keys, count, v->widths[c]);
         else
-            sl_column_pack_less(at, v->columns[c], v->least[c], count, v->widths[c]);
+            sl_column_pack_relative(at, v->columns[c], v->least[c], count, v->widths[c]);
     out->size = (size_t)(at - out->data);
     sl_buf_align(out, 8);
 }

@@ -26,7 +26,7 @@ static struct source_record *add_source(struct smcache_writer *w, struct sl_map 
     if (w->numbers) {
         const char *name = (const char *)w->table.file.data + w->table.sections[SECTION_TEXT - 1].offset + offset;
         const char *key = sl_arena_strndup(w->map->arena, name, size);
-        void **slot = key ? sl_map_slot(numbers, (struct sl_str){key, size}, NULL) : NULL;
+        void **slot = key ? sl_map_find_or_add(numbers, (struct sl_str){key, size}, NULL) : NULL;
         if (!slot)
             return NULL;
         if (*slot)

@@ -106,7 +106,7 @@ enum {
     MAX_BYTES = 1024 * 1024, /* of the output for one line */
 };
 
-bool sl_jvm_allowance_end(struct sl_jvm_allowance *a, const struct sl_jvm_frames *frames, size_t bytes)
+bool sl_jvm_output_limit_end(struct sl_jvm_output_limit *a, const struct sl_jvm_frames *frames, size_t bytes)
 {
     bool good = !frames->limited && bytes <= MAX_BYTES;
     a->spent += bytes + frames->steps * PER_STEP;

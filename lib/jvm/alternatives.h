@@ -37,13 +37,13 @@ void sl_jvm_alternatives_put(struct sl_jvm_frames *frames, sl_jvm_put_frame *put
 
 /* Limits the size of the output, for all lines together and for each: more than real mappings need, in proportion to the input.
  * A line above the limit is left unchanged. Initially all zeros. */
-struct sl_jvm_allowance {
+struct sl_jvm_output_limit {
     uint64_t read, spent;
     uint64_t refused; /* lines that were left unchanged */
 };
 
 /* True if a line of this size may be looked up; otherwise counts it as refused. */
-static inline bool sl_jvm_allowance_begin(struct sl_jvm_allowance *a, size_t line)
+static inline bool sl_jvm_output_limit_begin(struct sl_jvm_output_limit *a, size_t line)
 {
     enum { GRANTED = 4 * 1024 * 1024 /* at the beginning */, PER_BYTE = 128 /* of input */ };
     a->read += line;
@@ -54,4 +54,4 @@ static inline bool sl_jvm_allowance_begin(struct sl_jvm_allowance *a, size_t lin
 
 /* Charges the frames of a line and the bytes written for it. False when that is too much: the line counts as refused, and the
  * caller removes the output. */
-bool sl_jvm_allowance_end(struct sl_jvm_allowance *allowance, const struct sl_jvm_frames *frames, size_t bytes);
+bool sl_jvm_output_limit_end(struct sl_jvm_output_limit *allowance, const struct sl_jvm_frames *frames, size_t bytes);

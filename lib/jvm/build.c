@@ -116,7 +116,7 @@ static void set_receiver(struct jvm_build *b, uint32_t id, struct receiver recei
 /* A record read in advance, with the hashes of its texts. */
 struct record_ahead {
     struct sl_jvm_record record;
-    struct jvm_wanted receiver, name, arguments; /* for methods */
+    struct jvm_string_lookup receiver, name, arguments; /* for methods */
 };
 
 /* ---- members ---- */
@@ -214,7 +214,7 @@ static void flush(struct jvm_build *b, const struct sl_jvm_member *next)
     if (!p->there)
         return;
     uint16_t flags = (m->has_range ? JVM_RANGE : 0) | (m->has_line ? JVM_LINE : 0) |
-                     (m->has_last_line ? JVM_LAST_LINE : 0) | (m->receiver.data ? JVM_FOREIGN : 0);
+                     (m->has_last_line ? JVM_LAST_LINE : 0) | (m->receiver.data ? JVM_INLINED_FROM_OTHER_CLASS : 0);
     if (p->position_count || p->rule_count || p->descriptor)
         flags |= JVM_EXTRAS;
     if (!inlined_into(m, next) && is_first(b))
@@ -299,11 +299,11 @@ static void on_method(struct jvm_build *b, const struct record_ahead *a)
     if (!is_same(&b->method, m->obfuscated))
         b->method = (struct last_lookup){m->obfuscated, find_method(b, m->obfuscated), true};
     if (m->receiver.data && !is_same(&b->foreign, m->receiver))
-        b->foreign = (struct last_lookup){m->receiver, jvm_take(&b->receivers, &a->receiver).id, true};
+        b->foreign = (struct last_lookup){m->receiver, jvm_string_add(&b->receivers, &a->receiver).id, true};
     p->method = b->method.found;
     p->receiver = m->receiver.data ? b->foreign.found : b->receiver;
-    p->name = jvm_take(&b->strings, &a->name).id;
-    p->arguments = jvm_take(&b->strings, &a->arguments).id;
+    p->name = jvm_string_add(&b->strings, &a->name).id;
+    p->arguments = jvm_string_add(&b->strings, &a->arguments).id;
     p->position_count = p->rule_count = 0;
     p->descriptor = 0;
     p->there = !b->account.failed;
@@ -422,9 +422,9 @@ static bool read_ahead(const struct jvm_build *b, struct sl_jvm_reader *reader, 
         return true;
     const struct sl_jvm_member *m = &a->record.member;
     if (m->receiver.data)
-        a->receiver = jvm_want(&b->receivers, m->receiver);
-    a->name = jvm_want(&b->strings, m->name);
-    a->arguments = jvm_want(&b->strings, m->arguments);
+        a->receiver = jvm_string_hash(&b->receivers, m->receiver);
+    a->name = jvm_string_hash(&b->strings, m->name);
+    a->arguments = jvm_string_hash(&b->strings, m->arguments);
     return true;
 }
 
@@ -433,9 +433,9 @@ static void want_texts(const struct jvm_build *b, const struct record_ahead *a)
     if (a->record.kind != SL_JVM_RECORD_METHOD)
         return;
     if (a->record.member.receiver.data)
-        jvm_want_text(&b->receivers, &a->receiver);
-    jvm_want_text(&b->strings, &a->name);
-    jvm_want_text(&b->strings, &a->arguments);
+        jvm_string_prefetch(&b->receivers, &a->receiver);
+    jvm_string_prefetch(&b->strings, &a->name);
+    jvm_string_prefetch(&b->strings, &a->arguments);
 }
 
 /* Reads records a few lines in advance, so that the memory for their look-ups is prefetched. */
@@ -510,7 +510,7 @@ static size_t encode_front(const struct jvm_build *b, const struct member_header
         end = put_uleb(end, link->start);
         end = put_uleb(end, link->length);
     }
-    if (link->flags & JVM_FOREIGN)
+    if (link->flags & JVM_INLINED_FROM_OTHER_CLASS)
         end = put_uleb(end, get_receiver(b, link->receiver).file);
     return (size_t)(end - out);
 }

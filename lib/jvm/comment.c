@@ -51,7 +51,7 @@ static void read_positions(struct sl_json *j, struct sl_arena *arena, struct sl_
             sl_json_no_memory(j);
     }
     comment->position_count = array.count;
-    comment->positions = sl_arena_array_keep(&array);
+    comment->positions = sl_arena_array_finish(&array);
     if (!comment->positions)
         sl_json_no_memory(j);
 }

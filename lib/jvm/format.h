@@ -45,11 +45,11 @@ enum jvm_section {
 };
 
 enum jvm_flags {
-    JVM_RANGE = 1,        /* has start and end */
-    JVM_LINE = 2,         /* has line */
-    JVM_LAST_LINE = 4,    /* has last line */
-    JVM_FOREIGN = 8,      /* has receiver: the method was inlined from another class */
-    JVM_SYNTHESIZED = 16, /* the compiler made the method; its class may be synthesized as well */
+    JVM_RANGE = 1,                    /* has start and end */
+    JVM_LINE = 2,                     /* has line */
+    JVM_LAST_LINE = 4,                /* has last line */
+    JVM_INLINED_FROM_OTHER_CLASS = 8, /* has receiver: the method was inlined from another class */
+    JVM_SYNTHESIZED = 16,             /* the compiler made the method; its class may be synthesized as well */
     JVM_IS_OUTLINE = 32,
     JVM_BY_PARAMETERS = 64, /* can be found by parameters */
     JVM_EXTRAS = 128,       /* has positions, rules, descriptor */

@@ -12,9 +12,9 @@ enum { MAX_LINES = 65535, MAX_ALTERNATIVES = 256 };
 
 struct jvm_frame_search {
     const struct sl_jvm_mapper *mapper;
-    struct sl_jvm_query query; /* its line may have been replaced by that of an outline's caller */
-    struct jvm_receiver own;   /* original class of the frame */
-    struct sl_str reference;   /* file of that class, or its extension */
+    struct sl_jvm_query query;     /* its line may have been replaced by that of an outline's caller */
+    struct jvm_original_class own; /* original class of the frame */
+    struct sl_str reference;       /* file of that class, or its extension */
     struct jvm_members members;
     bool without_outlines; /* outlines produce no frames */
     struct sl_jvm_frames *out;
@@ -49,13 +49,13 @@ bool sl_jvm_frames_add(struct sl_jvm_frames *out, const struct sl_jvm_frame *fra
     return !out->limited && !out->busy;
 }
 
-static struct jvm_receiver find_receiver(const struct jvm_frame_search *s, const struct jvm_member *m)
+static struct jvm_original_class find_receiver(const struct jvm_frame_search *s, const struct jvm_member *m)
 {
-    return m->flags & JVM_FOREIGN ? jvm_receiver(s->mapper, m->receiver) : s->own;
+    return m->flags & JVM_INLINED_FROM_OTHER_CLASS ? jvm_original_class(s->mapper, m->receiver) : s->own;
 }
 
 static struct sl_jvm_frame make_frame(const struct jvm_frame_search *s, const struct jvm_member *m,
-                                      const struct jvm_receiver *receiver, bool has_line, uint32_t line)
+                                      const struct jvm_original_class *receiver, bool has_line, uint32_t line)
 {
     struct sl_str none = {NULL, 0};
     return (struct sl_jvm_frame){.class = receiver->name,
@@ -69,7 +69,7 @@ static struct sl_jvm_frame make_frame(const struct jvm_frame_search *s, const st
 static struct sl_jvm_frame plain_frame(const struct jvm_frame_search *s, const struct jvm_member *m, bool has_line,
                                        uint32_t line)
 {
-    struct jvm_receiver receiver = find_receiver(s, m);
+    struct jvm_original_class receiver = find_receiver(s, m);
     struct sl_jvm_frame frame = make_frame(s, m, &receiver, has_line, line);
     sl_jvm_file_name(frame.class, s->reference, &frame.file, &frame.suffix);
     return frame;
@@ -84,7 +84,7 @@ static void add_plain(struct jvm_frame_search *s, const struct jvm_member *m, bo
 /* Adds a frame whose line was found; its file is that of the class in the mapping, if known. */
 static void add_mapped(struct jvm_frame_search *s, const struct jvm_member *m, bool has_line, uint32_t line)
 {
-    struct jvm_receiver receiver = find_receiver(s, m);
+    struct jvm_original_class receiver = find_receiver(s, m);
     struct sl_jvm_frame frame = make_frame(s, m, &receiver, has_line, line);
     frame.file = receiver.file;
     frame.suffix = receiver.suffix;
@@ -157,8 +157,8 @@ static void by_line(struct jvm_frame_search *s)
             continue;
         if (s->without_outlines && m.flags & JVM_IS_OUTLINE)
             continue;
-        if (m.flags & JVM_FOREIGN)
-            jvm_fetch(s->mapper, JVM_RECEIVERS, m.receiver);
+        if (m.flags & JVM_INLINED_FROM_OTHER_CLASS)
+            jvm_prefetch(s->mapper, JVM_RECEIVERS, m.receiver);
         found.members[found.count++] = m;
         any = true;
         if (found.count == sizeof found.members / sizeof *found.members)
@@ -418,7 +418,7 @@ enum sl_jvm_answer sl_jvm_mapper_frame(const struct sl_jvm_mapper *mapper, const
     if (part == OUTLINE_WHOLE)
         return SL_JVM_OUTLINE;
     s.without_outlines = part == OUTLINE_WITH_INLINED;
-    s.own = jvm_receiver(mapper, receiver);
+    s.own = jvm_original_class(mapper, receiver);
     s.reference = s.own.suffix.size ? s.own.suffix : s.own.file;
     if (by_members)
         return settle(&s);

@@ -42,13 +42,13 @@ static inline struct sl_bytes read_bytes(struct sl_reader *r, uint32_t size)
     return bytes;
 }
 
-struct jvm_receiver jvm_receiver(const struct sl_jvm_mapper *m, uint32_t id)
+struct jvm_original_class jvm_original_class(const struct sl_jvm_mapper *m, uint32_t id)
 {
     struct sl_reader r = sl_reader(sl_bytes_from(m->table.sections[JVM_RECEIVERS], id), false);
     uint64_t head = sl_read_uleb(&r), file = head >> 1;
     struct sl_bytes name = read_bytes(&r, read_number(&r));
-    struct jvm_receiver receiver = {.name = {name.data ? (const char *)name.data : "", name.size},
-                                    .synthesized = head & 1};
+    struct jvm_original_class receiver = {.name = {name.data ? (const char *)name.data : "", name.size},
+                                          .synthesized = head & 1};
     if (file == JVM_FILE_KOTLIN || file == JVM_FILE_JAVA) {
         receiver.file = sl_jvm_outermost(receiver.name);
         receiver.suffix = file == JVM_FILE_KOTLIN ? SL_STR(".kt") : SL_STR(".java");
@@ -112,11 +112,11 @@ struct jvm_names jvm_names(const struct sl_jvm_mapper *m, struct sl_str class, s
     }
     names.method_hash = jvm_hash_in(names.class_hash, jvm_hash(method));
     struct rows methods = method_rows(m, &names);
-    jvm_fetch(m, JVM_METHODS, methods.at * JVM_METHOD_SIZE);
-    jvm_fetch(m, JVM_STRINGS, sl_table_u32(row + 4));
-    jvm_fetch(m, JVM_RECEIVERS, sl_table_u32(row + 8));
+    jvm_prefetch(m, JVM_METHODS, methods.at * JVM_METHOD_SIZE);
+    jvm_prefetch(m, JVM_STRINGS, sl_table_u32(row + 4));
+    jvm_prefetch(m, JVM_RECEIVERS, sl_table_u32(row + 8));
     if ((row = next_row(&methods)))
-        jvm_fetch(m, JVM_MEMBERS, sl_table_u32(row + 4));
+        jvm_prefetch(m, JVM_MEMBERS, sl_table_u32(row + 4));
     return names;
 }
 
@@ -180,7 +180,7 @@ static inline void read_range(struct sl_reader *r, struct jvm_member *member)
 
 static inline void read_rest(struct sl_reader *r, struct jvm_member *member)
 {
-    member->receiver = member->flags & JVM_FOREIGN ? read_number(r) : 0;
+    member->receiver = member->flags & JVM_INLINED_FROM_OTHER_CLASS ? read_number(r) : 0;
     member->name = read_number(r);
     member->arguments = read_number(r);
     member->line = member->last_line = 0;
@@ -238,6 +238,6 @@ bool sl_jvm_mapper_class(const struct sl_jvm_mapper *mapper, struct sl_str obfus
     uint32_t class, receiver;
     bool found = jvm_find_class(mapper, &names, &class, &receiver);
     if (found)
-        *original = jvm_receiver(mapper, receiver).name;
+        *original = jvm_original_class(mapper, receiver).name;
     return found;
 }

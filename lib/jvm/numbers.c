@@ -17,21 +17,21 @@ static bool has_text(const void *strings, uint32_t id, const void *key)
     return sl_read_uleb(&r) == text.size && memcmp(r.at, text.data, text.size) == 0;
 }
 
-struct jvm_wanted jvm_want(const struct jvm_strings *s, struct sl_str text)
+struct jvm_string_lookup jvm_string_hash(const struct jvm_strings *s, struct sl_str text)
 {
     uint32_t hash = jvm_hash(text);
-    __builtin_prefetch(sl_id_table_home(&s->table, hash));
-    return (struct jvm_wanted){text, hash};
+    __builtin_prefetch(sl_id_table_first_slot(&s->table, hash));
+    return (struct jvm_string_lookup){text, hash};
 }
 
-void jvm_want_text(const struct jvm_strings *s, const struct jvm_wanted *wanted)
+void jvm_string_prefetch(const struct jvm_strings *s, const struct jvm_string_lookup *wanted)
 {
-    const struct sl_id_slot *slot = sl_id_table_home(&s->table, wanted->hash);
+    const struct sl_id_slot *slot = sl_id_table_first_slot(&s->table, wanted->hash);
     if (slot && sl_id_table_has(&s->table, slot))
         __builtin_prefetch(s->bytes.data + sl_id_table_id(&s->table, slot));
 }
 
-struct jvm_text jvm_take(struct jvm_strings *s, const struct jvm_wanted *wanted)
+struct jvm_text jvm_string_add(struct jvm_strings *s, const struct jvm_string_lookup *wanted)
 {
     static const uint8_t nothing[16];
     uint32_t hash = wanted->hash;
@@ -50,7 +50,7 @@ struct jvm_text jvm_take(struct jvm_strings *s, const struct jvm_wanted *wanted)
 
 struct jvm_text jvm_string(struct jvm_strings *s, struct sl_str text)
 {
-    return jvm_take(s, &(struct jvm_wanted){text, jvm_hash(text)});
+    return jvm_string_add(s, &(struct jvm_string_lookup){text, jvm_hash(text)});
 }
 
 /* ---- keys ---- */

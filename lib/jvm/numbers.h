@@ -24,13 +24,13 @@ struct jvm_text jvm_string(struct jvm_strings *strings, struct sl_str text);
 
 /* jvm_string() in three steps, each of which needs memory that the step before has prefetched; the caller does other work in
  * between. */
-struct jvm_wanted {
+struct jvm_string_lookup {
     struct sl_str text;
     uint32_t hash;
 };
-struct jvm_wanted jvm_want(const struct jvm_strings *strings, struct sl_str text);
-void jvm_want_text(const struct jvm_strings *strings, const struct jvm_wanted *wanted);
-struct jvm_text jvm_take(struct jvm_strings *strings, const struct jvm_wanted *wanted);
+struct jvm_string_lookup jvm_string_hash(const struct jvm_strings *strings, struct sl_str text);
+void jvm_string_prefetch(const struct jvm_strings *strings, const struct jvm_string_lookup *wanted);
+struct jvm_text jvm_string_add(struct jvm_strings *strings, const struct jvm_string_lookup *wanted);
 
 /* ---- keys ---- */
 

@@ -30,7 +30,7 @@ struct picked {
 struct retrace {
     const struct sl_jvm_mapper *mapper;
     const struct sl_jvm_query *query;
-    struct jvm_receiver own; /* original class of the frame */
+    struct jvm_original_class own; /* original class of the frame */
     struct jvm_members all;
     int64_t line; /* NO_LINE: unknown */
     bool has_callsite;
@@ -73,7 +73,7 @@ static bool is_catch_all(const struct jvm_member *m)
 static bool same_signature(const struct jvm_member *a, const struct jvm_member *b)
 {
     return a->receiver == b->receiver && a->name == b->name && a->arguments == b->arguments &&
-           (a->flags & JVM_FOREIGN) == (b->flags & JVM_FOREIGN);
+           (a->flags & JVM_INLINED_FROM_OTHER_CLASS) == (b->flags & JVM_INLINED_FROM_OTHER_CLASS);
 }
 
 /* True if the range represents source lines that cannot be distinguished. */
@@ -265,7 +265,7 @@ static struct sl_str get_extension(struct sl_str file)
 
 /* If the mapping has no file for the class, the file is named after the class. Its extension, Kotlin's or Java's, is that of the
  * frame's own class, else that of the file in the obfuscated frame. */
-static void set_file(const struct retrace *r, const struct jvm_receiver *of, struct sl_jvm_frame *frame)
+static void set_file(const struct retrace *r, const struct jvm_original_class *of, struct sl_jvm_frame *frame)
 {
     struct sl_str told = r->query->file, own = r->own.suffix.size ? r->own.suffix : r->own.file;
     frame->file = of->file;
@@ -319,7 +319,8 @@ static int64_t source_line(const struct retrace *r, const struct jvm_member *m, 
 
 static void set_frame(const struct retrace *r, const struct jvm_member *m, int64_t line, struct sl_jvm_frame *frame)
 {
-    struct jvm_receiver receiver = m->flags & JVM_FOREIGN ? jvm_receiver(r->mapper, m->receiver) : r->own;
+    struct jvm_original_class receiver =
+        m->flags & JVM_INLINED_FROM_OTHER_CLASS ? jvm_original_class(r->mapper, m->receiver) : r->own;
     *frame = (struct sl_jvm_frame){.class = receiver.name,
                                    .method = jvm_text(r->mapper, m->name),
                                    .synthesized = m->flags & JVM_SYNTHESIZED,
@@ -502,7 +503,7 @@ static __attribute__((noinline)) enum sl_jvm_answer retrace_in_class(const struc
     r.first = frames->count;
     r.picked = r.few_picked;
     r.picked_capacity = 1;
-    r.own = jvm_receiver(mapper, receiver);
+    r.own = jvm_original_class(mapper, receiver);
     r.line = query->line || query->line_is_known ? (int64_t)query->line : NO_LINE;
     if (jvm_find_method(mapper, names, class, &r.all))
         return retrace_method(&r, outline);

@@ -29,7 +29,7 @@ static void **signature_slot(struct sl_jvm_signatures *s, struct sl_map *map, co
     bool known = sl_map_get(map, sl_buf_view(key)) != NULL;
     const char *kept =
         known ? (const char *)key->data : sl_arena_strndup(&s->arena, (const char *)key->data, key->size);
-    return kept ? sl_map_slot(map, (struct sl_str){kept, key->size}, NULL) : NULL;
+    return kept ? sl_map_find_or_add(map, (struct sl_str){kept, key->size}, NULL) : NULL;
 }
 
 static bool add_method(struct sl_jvm_signatures *s, const struct sl_buf *key, const struct sl_jvm_member *m)

@@ -207,7 +207,7 @@ static void map_frame(struct sl_jvm_trace *t, const struct sl_jvm_line *line, st
     query->types = t->signatures;
     query->signatures = t->signatures != NULL;
     size_t begin = out->size;
-    if (!sl_jvm_allowance_begin(&t->allowance, line->text.size)) {
+    if (!sl_jvm_output_limit_begin(&t->allowance, line->text.size)) {
         put_as_it_is(line, out);
         return;
     }
@@ -226,7 +226,7 @@ static void map_frame(struct sl_jvm_trace *t, const struct sl_jvm_line *line, st
     }
     if (!t->frames.limited)
         sl_jvm_alternatives_put(&t->frames, put_frame, f, line->end, out);
-    if (!sl_jvm_allowance_end(&t->allowance, &t->frames, out->size - begin)) {
+    if (!sl_jvm_output_limit_end(&t->allowance, &t->frames, out->size - begin)) {
         out->size = begin;
         put_as_it_is(line, out);
     }

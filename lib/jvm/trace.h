@@ -37,8 +37,8 @@ struct sl_jvm_trace {
     uint64_t frame_count, unknown_count; /* frames so far, and those with unknown classes, which are kept as they are */
     void (*on_unknown)(void *arg, struct sl_str class); /* set after it, too: called for unknown frames; may be NULL */
     void *unknown_arg;
-    struct sl_jvm_allowance allowance; /* `refused` may be read at the end */
-    struct sl_jvm_mappers mappers;     /* private from here on */
+    struct sl_jvm_output_limit allowance; /* `refused` may be read at the end */
+    struct sl_jvm_mappers mappers;        /* private from here on */
     struct sl_jvm_stack stack;
     struct sl_jvm_query query; /* of the current frame; common members are set once */
     struct sl_arena arena, thrown_arena;

@@ -96,7 +96,7 @@ static struct sl_str symbol_at(const struct sl_minidump_client *client, uint32_t
     if (sl_str_is_utf8(symbol))
         return symbol;
     sl_buf_utf8(&buf, symbol);
-    return sl_buf_keep(&buf, arena);
+    return sl_buf_move_to_arena(&buf, arena);
 }
 
 bool sl_minidump_client_frames(const struct sl_minidump_client *client, uint64_t thread_id, struct sl_arena *arena,

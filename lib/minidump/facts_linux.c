@@ -133,7 +133,7 @@ static void read_limits(struct dump_reader *d, struct sl_minidump_facts *facts)
         d->out_of_memory |= !limit;
     }
     facts->limit_count = array.count;
-    facts->limits = sl_arena_array_keep(&array);
+    facts->limits = sl_arena_array_finish(&array);
     d->out_of_memory |= !facts->limits;
 }
 

@@ -146,7 +146,7 @@ static void read_crashpad(struct dump_reader *d)
         add_module(d, &named, index, dump_location(dump, &r, NULL), &list);
     }
     dump->annotation_count = list.count;
-    dump->annotations = sl_arena_array_keep(&list);
+    dump->annotations = sl_arena_array_finish(&list);
     d->out_of_memory |= !dump->annotations;
 }
 
@@ -232,7 +232,7 @@ static void read_mappings(struct dump_reader *d)
             d->out_of_memory |= !kept;
         }
     dump->mapping_count = array.count;
-    dump->mappings = sl_arena_array_keep(&array);
+    dump->mappings = sl_arena_array_finish(&array);
     d->out_of_memory |= !dump->mappings;
 }
 

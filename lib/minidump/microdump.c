@@ -515,8 +515,8 @@ static struct sl_str write_minidump(struct microdump *m)
 {
     struct dump_writer w = {.out = {.budget = m->arena->budget}};
     size_t piece_count = m->pieces.count, module_count = m->modules.count;
-    struct stack_piece *pieces = sl_arena_array_keep(&m->pieces);
-    struct microdump_module *modules = sl_arena_array_keep(&m->modules);
+    struct stack_piece *pieces = sl_arena_array_finish(&m->pieces);
+    struct microdump_module *modules = sl_arena_array_finish(&m->modules);
     if (!pieces || !modules || m->context.failed || m->stack.failed)
         return (struct sl_str){NULL, 0};
     sl_buf_fill(&w.out, 0, HEADER);
@@ -530,7 +530,7 @@ static struct sl_str write_minidump(struct microdump *m)
     put_crash(&w, m, context_at);
     put_module_list(&w, modules, module_count);
     put_directory(&w);
-    return sl_buf_keep(&w.out, m->arena);
+    return sl_buf_move_to_arena(&w.out, m->arena);
 }
 
 /* ---- data that minidumps have no stream for ---- */
@@ -549,7 +549,7 @@ static bool add_annotations(struct sl_minidump *dump, const struct microdump *m)
         if (!known[i].value.size || sl_str_equal(known[i].value, SL_STR("UNKNOWN")))
             continue;
         sl_buf_utf8(&text, known[i].value);
-        struct sl_str value = sl_buf_keep(&text, m->arena);
+        struct sl_str value = sl_buf_move_to_arena(&text, m->arena);
         if (!value.data)
             return false;
         annotations[dump->annotation_count++] = (struct sl_minidump_annotation){.name = known[i].name, .value = value};
@@ -614,8 +614,8 @@ enum sl_code dump_read_microdump(struct sl_bytes log, struct sl_arena *arena, st
                           .pieces = {.arena = arena, .item = sizeof(struct stack_piece)},
                           .modules = {.arena = arena, .item = sizeof(struct microdump_module)}};
     enum sl_code code = read_microdump(&m, first.text, dump, error);
-    sl_arena_array_drop(&m.pieces);
-    sl_arena_array_drop(&m.modules);
+    sl_arena_array_discard(&m.pieces);
+    sl_arena_array_discard(&m.modules);
     sl_buf_free(&m.context);
     sl_buf_free(&m.stack);
     return code;

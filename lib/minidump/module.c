@@ -37,7 +37,7 @@ static struct sl_str module_hex(struct dump_reader *d, struct sl_bytes bytes)
 {
     struct sl_buf buf = {.budget = d->arena->budget};
     sl_buf_hex(&buf, bytes.data, bytes.size);
-    struct sl_str text = sl_buf_keep(&buf, d->arena);
+    struct sl_str text = sl_buf_move_to_arena(&buf, d->arena);
     d->out_of_memory |= !text.data;
     return text;
 }

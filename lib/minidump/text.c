@@ -5,7 +5,7 @@ enum { LONGEST_TEXT = SL_MAX_NAME };
 
 static struct sl_str keep_in_arena(struct dump_reader *d, struct sl_buf *buf)
 {
-    struct sl_str text = sl_buf_keep(buf, d->arena);
+    struct sl_str text = sl_buf_move_to_arena(buf, d->arena);
     d->out_of_memory |= !text.data;
     return text;
 }

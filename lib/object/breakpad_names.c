@@ -35,7 +35,7 @@ static bool set_sparse(struct breakpad_names *names, uint64_t number, struct sl_
         if (!sparse)
             return false;
         *sparse = (struct sparse_name){.number = number, .index = names->sparse.count};
-        void **slot = sl_map_slot(&names->sparse, breakpad_names_make_key(&sparse->number), NULL);
+        void **slot = sl_map_find_or_add(&names->sparse, breakpad_names_make_key(&sparse->number), NULL);
         if (!slot)
             return false;
         *slot = sparse;

@@ -292,7 +292,7 @@ struct sl_str object_hex(struct sl_object *object, struct sl_bytes bytes)
 {
     struct sl_buf hex = {0};
     sl_buf_hex(&hex, bytes.data, bytes.size);
-    struct sl_str text = sl_buf_keep(&hex, &object->arena);
+    struct sl_str text = sl_buf_move_to_arena(&hex, &object->arena);
     if (!text.data)
         object_no_memory(object);
     return text;

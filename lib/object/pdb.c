@@ -97,7 +97,7 @@ static bool add_data(void *arg, const struct sl_pdb_data *data)
     if (data->is_public || sl_map_get(&d->variables, key))
         return true;
     char *copy = sl_arena_strndup(list->arena, key.data, key.size);
-    void **slot = copy ? sl_map_slot(&d->variables, (struct sl_str){copy, key.size}, NULL) : NULL;
+    void **slot = copy ? sl_map_find_or_add(&d->variables, (struct sl_str){copy, key.size}, NULL) : NULL;
     if (slot)
         *slot = d;
     return slot;

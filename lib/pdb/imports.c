@@ -28,7 +28,7 @@ static bool imports_prepare(struct imports *im)
     for (size_t i = 0; exports && i < im->pdb->module_count; i++) {
         bool made = false;
         struct sl_str name = imports_lower(&im->arena, im->pdb->modules[i].name);
-        void **slot = name.data ? sl_map_slot(&im->modules, name, &made) : NULL;
+        void **slot = name.data ? sl_map_find_or_add(&im->modules, name, &made) : NULL;
         if (!slot)
             return false;
         if (made)

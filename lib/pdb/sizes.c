@@ -96,7 +96,7 @@ static bool define(struct name_printer *n, uint32_t index, struct type_record *t
     if (type.forward || t->data.failed || !key.size || sl_map_get(&d->by_name, key))
         return true;
     const char *copy = sl_arena_strndup(&d->names, key.data, key.size);
-    void **slot = copy ? sl_map_slot(&d->by_name, (struct sl_str){copy, key.size}, NULL) : NULL;
+    void **slot = copy ? sl_map_find_or_add(&d->by_name, (struct sl_str){copy, key.size}, NULL) : NULL;
     if (slot)
         *slot = (void *)(uintptr_t)index;
     return slot;

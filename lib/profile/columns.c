@@ -32,7 +32,7 @@ bool profile_column_read(struct sl_str text, struct sl_arena *arena, struct prof
         *item = sl_json_u64(&j, &value) && value < PROFILE_NONE ? (uint32_t)value : PROFILE_NONE;
     }
     column->count = array.count;
-    column->items = sl_arena_array_keep(&array);
+    column->items = sl_arena_array_finish(&array);
     return column->items && sl_json_end(&j);
 }
 
@@ -53,6 +53,6 @@ bool profile_addresses_read(struct sl_str text, struct sl_arena *arena, uint64_t
             *item = UINT64_MAX;
     }
     *count = array.count;
-    *items = sl_arena_array_keep(&array);
+    *items = sl_arena_array_finish(&array);
     return *items && sl_json_end(&j);
 }

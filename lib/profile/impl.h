@@ -106,7 +106,7 @@ enum sl_code profile_name_frames(struct profile_naming *naming, struct sl_arena 
 void profile_naming_free(struct profile_naming *naming);
 
 /* Returns the maximum number of rows of a table that had `count`. */
-static inline size_t profile_most_rows(size_t count)
+static inline size_t profile_max_rows(size_t count)
 {
     return count < UINT32_MAX / 64 ? 65536 + 16 * count : UINT32_MAX / 4;
 }

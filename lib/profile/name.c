@@ -10,7 +10,7 @@
 
 static bool add_known(struct profile_pool *pool, struct sl_str text)
 {
-    void **slot = sl_map_slot(&pool->by_text, text, NULL);
+    void **slot = sl_map_find_or_add(&pool->by_text, text, NULL);
     if (slot && !*slot)
         *slot = (void *)(uintptr_t)(pool->count + 1);
     pool->count++;
@@ -52,7 +52,7 @@ void profile_pool_free(struct profile_pool *pool)
  * pool. */
 static uint32_t intern_string(struct profile_pool *pool, struct sl_str text)
 {
-    void **slot = sl_map_slot(&pool->by_text, text, NULL);
+    void **slot = sl_map_find_or_add(&pool->by_text, text, NULL);
     if (!slot)
         return PROFILE_NONE;
     if (!*slot) {
@@ -74,7 +74,7 @@ static uint32_t intern_pair(struct sl_map *map, struct sl_arena *arena, uint64_t
     if (!kept || next >= PROFILE_NONE)
         return PROFILE_NONE;
     memcpy(kept, key, sizeof key);
-    void **slot = sl_map_slot(map, (struct sl_str){kept, sizeof key}, NULL);
+    void **slot = sl_map_find_or_add(map, (struct sl_str){kept, sizeof key}, NULL);
     if (!slot)
         return PROFILE_NONE;
     *slot = (void *)(uintptr_t)(next + 1);
@@ -212,7 +212,7 @@ enum sl_code profile_name_frames(struct profile_naming *n, struct sl_arena *aren
         n->more[i] = (uint32_t)n->frame_count;
         if (set->lib[i] != PROFILE_NONE && !name_frame(n, arena, i, uses))
             return sl_budget_fail(arena->budget, error);
-        if (n->frame_count > profile_most_rows(set->frame_count))
+        if (n->frame_count > profile_max_rows(set->frame_count))
             return sl_fail(error, SL_UNSUPPORTED, "too many inlined calls for the frames of the profile");
     }
     n->more[set->frame_count] = (uint32_t)n->frame_count;

@@ -46,7 +46,7 @@ struct sl_profile { /* in the arena, with views of the text */
     size_t scope_count;
     struct profile_set *sets;
     size_t set_count;
-    bool uneven; /* columns of a table differ in length */
+    bool has_uneven_columns; /* columns of a table differ in length */
 };
 
 /* Reads a profile. The text must outlive it. SL_MALFORMED; SL_UNSUPPORTED for older versions and for profiles that

@@ -81,7 +81,7 @@ static bool read_scopes(struct sl_profile *p, struct sl_str shared, struct sl_st
         while (sl_json_next(&j, &key) && (good = (scope = sl_arena_array_add(&array)) != NULL))
             sl_json_read_object(&j, scope_fields, scope);
     p->scope_count = array.count;
-    p->scopes = sl_arena_array_keep(&array);
+    p->scopes = sl_arena_array_finish(&array);
     return good && p->scopes && !j.failed;
 }
 
@@ -130,7 +130,7 @@ static bool read_set(struct sl_profile *p, struct profile_set *set)
     set->func = funcs.items;
     set->func_count = set->resource.count;
     if (funcs.count != count || symbols.count != count) {
-        p->uneven = true;
+        p->has_uneven_columns = true;
         return true;
     }
     set->frame_count = count;
@@ -166,7 +166,7 @@ static bool read_sets(struct sl_profile *p)
         good = set && read_set(p, set);
     }
     p->set_count = array.count;
-    p->sets = sl_arena_array_keep(&array);
+    p->sets = sl_arena_array_finish(&array);
     if (!good || !p->sets)
         return false;
     for (size_t i = 0; i < p->set_count; i++)
@@ -202,7 +202,7 @@ static bool list_addresses(struct sl_profile *p)
                 *item = (struct sl_profile_address){p->sets[s].address[i], p->sets[s].lib[i]};
         }
     size_t count = array.count;
-    p->addresses = sl_arena_array_keep(&array);
+    p->addresses = sl_arena_array_finish(&array);
     if (!good || !p->addresses)
         return false;
     if (count)
@@ -259,5 +259,5 @@ enum sl_code sl_profile_read(struct sl_str text, struct sl_arena *arena, struct 
     bool good = read_scopes(p, body.shared, body.threads) && read_sets(p) && list_addresses(p);
     if (!good)
         return no_memory(error);
-    return p->uneven ? no_profile(error, "columns of the frame table differ in length") : SL_OK;
+    return p->has_uneven_columns ? no_profile(error, "columns of the frame table differ in length") : SL_OK;
 }

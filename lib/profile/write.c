@@ -21,7 +21,7 @@ struct profile_writer {
     size_t edit_count, edit_capacity;
     struct sl_buf new_text;
     struct sl_error *error;
-    bool uneven;
+    bool has_uneven_columns;
 };
 
 /* ---- edits ---- */
@@ -117,7 +117,7 @@ static void edit_table(struct table_writer *t, struct sl_str table, size_t rows,
         if (count == SIZE_MAX)
             continue;
         if (count != rows) {
-            w->uneven = true;
+            w->has_uneven_columns = true;
             return;
         }
         struct sl_json old = sl_json(value, &w->arena, false);
@@ -282,7 +282,7 @@ static enum sl_code place_stacks(struct table_writer *t)
         uint32_t at = t->frame.items[i];
         t->first[i] = (uint32_t)row;
         row += 1 + (at < n->set->frame_count ? n->more[at + 1] - n->more[at] : 0);
-        if (row > profile_most_rows(t->frame.count))
+        if (row > profile_max_rows(t->frame.count))
             return sl_fail(w->error, SL_UNSUPPORTED, "too many inlined calls for the stacks of the profile");
     }
     t->first[t->frame.count] = (uint32_t)row;
@@ -390,7 +390,7 @@ static enum sl_code edit_sets(struct profile_writer *w)
 {
     const struct sl_profile *p = w->profile;
     enum sl_code code = SL_OK;
-    for (size_t i = 0; code == SL_OK && i < p->set_count && !w->uneven; i++) {
+    for (size_t i = 0; code == SL_OK && i < p->set_count && !w->has_uneven_columns; i++) {
         const struct profile_scope *scope = p->sets[i].scope->pool;
         struct profile_pool *pool = &w->pools[scope - p->scopes];
         struct profile_naming naming = {
@@ -441,7 +441,7 @@ static enum sl_code apply_edits(struct profile_writer *w, struct sl_buf *out)
 {
     struct sl_str text = w->profile->text, added = sl_buf_view(&w->new_text);
     size_t at = 0;
-    if (w->uneven)
+    if (w->has_uneven_columns)
         return sl_fail(w->error, SL_MALFORMED, "columns of the tables differ in length");
     if (w->new_text.failed)
         return sl_budget_fail(w->new_text.budget, w->error);

@@ -73,7 +73,7 @@ static bool read_headers(struct sl_fields *s, const struct sl_json_path *at, voi
             sl_debug_id_parse(value, &file->debug_id);
     }
     file->header_count = headers.count;
-    file->headers = sl_arena_array_keep(&headers);
+    file->headers = sl_arena_array_finish(&headers);
     return file->headers || sl_json_no_memory(s->json);
 }
 
@@ -132,7 +132,7 @@ static bool bundle_read_files(struct sl_fields *s, const struct sl_json_path *at
         else
             read_file(s, name, &files);
     b->count = files.count;
-    b->files = sl_arena_array_keep(&files);
+    b->files = sl_arena_array_finish(&files);
     return b->files || sl_json_no_memory(s->json);
 }
 
@@ -167,7 +167,7 @@ static bool read_links(struct sl_fields *s, const struct sl_json_path *at, void 
             sl_json_no_memory(s->json);
     }
     size_t count = links.count;
-    const struct sl_ppdb_link *rules = sl_arena_array_keep(&links);
+    const struct sl_ppdb_link *rules = sl_arena_array_finish(&links);
     return s->json->failed || (rules && keep_links(b, rules, count)) || sl_json_fail(s->json, "invalid source links");
 }
 
@@ -311,7 +311,7 @@ static bool fold_windows_paths(struct sl_bundle *b)
         if (!is_windows_path(file->path))
             continue;
         struct sl_str key = lower_ascii(file->path, &b->arena);
-        void **slot = key.data ? sl_map_slot(&b->folded, key, NULL) : NULL;
+        void **slot = key.data ? sl_map_find_or_add(&b->folded, key, NULL) : NULL;
         if (!slot)
             return false;
         const struct sl_bundle_file *other = *slot;
@@ -327,7 +327,7 @@ static bool find_entries(struct sl_bundle *b)
     struct sl_map names = {.budget = b->arena.budget};
     bool good = true;
     for (size_t i = 0; i < b->zip.count && good; i++) {
-        void **slot = sl_map_slot(&names, b->zip.entries[i].name, NULL);
+        void **slot = sl_map_find_or_add(&names, b->zip.entries[i].name, NULL);
         good = slot;
         if (slot)
             *slot = &b->zip.entries[i];
@@ -390,8 +390,8 @@ enum sl_code sl_bundle_open(struct sl_bytes bytes, struct sl_budget *budget, str
         return sl_fail(error, SL_BUSY, "out of memory");
     b->arena.budget = b->folded.budget = budget;
     enum sl_code code = bundle_open(b, bytes, error);
-    sl_arena_leave_budget(&b->arena);
-    sl_map_leave_budget(&b->folded);
+    sl_arena_detach_budget(&b->arena);
+    sl_map_detach_budget(&b->folded);
     if (code != SL_OK) {
         sl_bundle_close(b);
         return code == SL_BUSY ? sl_budget_fail(budget, error) : code;

@@ -77,7 +77,7 @@ static struct sl_str free_name(struct sl_bundle_writer *w, struct sl_str path, s
         sl_buf_printf(&name, ".%u", number);
     }
     struct sl_str copy = bundle_write_keep(w, sl_buf_view(&name));
-    void **slot = copy.data ? sl_map_slot(&w->names, copy, NULL) : NULL;
+    void **slot = copy.data ? sl_map_find_or_add(&w->names, copy, NULL) : NULL;
     w->failed = w->failed || name.failed || !slot;
     if (slot)
         *slot = w;

@@ -31,7 +31,7 @@ struct sl_il2cpp {
 /* Returns the number of a name; adds it if it is new. UINT32_MAX if out of memory. */
 static uint32_t intern_name(struct sl_il2cpp *m, struct sl_str name)
 {
-    void **slot = sl_map_slot(&m->numbers, name, NULL);
+    void **slot = sl_map_find_or_add(&m->numbers, name, NULL);
     if (!slot)
         return UINT32_MAX;
     if (!*slot) {

@@ -19,15 +19,15 @@ static bool builder_reserve(struct sl_symbfile_builder *b, struct sl_spill *memo
     return true;
 }
 
-void builder_step(struct sl_symbfile_builder *b, size_t step)
+void builder_checkpoint(struct sl_symbfile_builder *b, size_t step)
 {
     enum { RECORDS_IN_MEMORY = 1 << 16 };
     if ((step & (RECORDS_IN_MEMORY - 1)) != RECORDS_IN_MEMORY - 1)
         return;
-    sl_spill_rest(&b->range_memory);
-    sl_spill_rest(&b->line_memory);
-    sl_spill_rest(&b->pad_memory);
-    sl_spill_rest(&b->place_memory);
+    sl_spill_drop_pages(&b->range_memory);
+    sl_spill_drop_pages(&b->line_memory);
+    sl_spill_drop_pages(&b->pad_memory);
+    sl_spill_drop_pages(&b->frame_memory);
     b->failed |= !sl_budget_spend(b->limit, RECORDS_IN_MEMORY);
 }
 
@@ -37,7 +37,7 @@ static uint32_t intern(struct sl_symbfile_builder *b, struct sl_str str)
     if (index)
         return (uint32_t)index - 1;
     char *copy = sl_arena_strndup(&b->arena, str.data ? str.data : "", str.size);
-    void **slot = copy ? sl_map_slot(&b->map, (struct sl_str){copy, str.size}, NULL) : NULL;
+    void **slot = copy ? sl_map_find_or_add(&b->map, (struct sl_str){copy, str.size}, NULL) : NULL;
     if (!slot || !sl_account_grow(&b->account, &b->texts, &b->text_capacity, b->text_count + 1, sizeof *b->texts)) {
         b->failed = true;
         return 0;
@@ -88,7 +88,7 @@ static enum sl_code on_range(struct sl_symbfile_sink *sink, const struct sl_symb
     if (!builder_reserve(b, &b->range_memory, &b->ranges, b->range_count + 1, sizeof *b->ranges) ||
         !builder_reserve(b, &b->line_memory, &b->lines, b->line_count + r->line_count, sizeof *b->lines))
         return sl_fail(error, SL_BUSY, "not enough space for the records");
-    builder_step(b, b->range_count);
+    builder_checkpoint(b, b->range_count);
     struct builder_range *out = &b->ranges[b->range_count++];
     *out = (struct builder_range){
         .start = r->va,
@@ -115,13 +115,13 @@ static enum sl_code on_pad(struct sl_symbfile_sink *sink, const struct sl_symbfi
     if (!p->count || p->count > SL_SYMBFILE_MAX_DEPTH)
         return SL_OK;
     if (!builder_reserve(b, &b->pad_memory, &b->pads, b->pad_count + 1, sizeof *b->pads) ||
-        !builder_reserve(b, &b->place_memory, &b->places, b->place_count + p->count, sizeof *b->places))
+        !builder_reserve(b, &b->frame_memory, &b->frames, b->frame_count + p->count, sizeof *b->frames))
         return sl_fail(error, SL_BUSY, "not enough space for the records");
-    builder_step(b, b->pad_count);
-    b->pads[b->pad_count++] = (struct builder_pad){p->va, b->place_count, (uint32_t)p->count};
+    builder_checkpoint(b, b->pad_count);
+    b->pads[b->pad_count++] = (struct builder_pad){p->va, b->frame_count, (uint32_t)p->count};
     for (size_t i = 0; i < p->count; i++)
-        b->places[b->place_count++] = (struct inline_chain_link){
-            text_id(b, &p->places[i].function), file_id(b, &p->places[i].file, FOREST_NO_TEXT), p->places[i].line};
+        b->frames[b->frame_count++] = (struct inline_chain_link){
+            text_id(b, &p->frames[i].function), file_id(b, &p->frames[i].file, FOREST_NO_TEXT), p->frames[i].line};
     b->lowest = p->va < b->lowest ? p->va : b->lowest;
     return b->failed ? sl_budget_fail(b->limit, error) : SL_OK;
 }
@@ -156,7 +156,7 @@ void sl_symbfile_builder_free(struct sl_symbfile_builder *b)
     sl_spill_free(&b->range_memory);
     sl_spill_free(&b->line_memory);
     sl_spill_free(&b->pad_memory);
-    sl_spill_free(&b->place_memory);
+    sl_spill_free(&b->frame_memory);
     free(b);
 }
 
@@ -184,10 +184,10 @@ static enum sl_code add_pads(struct sl_symbfile_builder *b, uint64_t base, struc
     for (size_t i = 0; i < b->pad_count && code == SL_OK; i++) {
         const struct builder_pad *pad = &b->pads[order[i]];
         uint64_t at = pad->va - base;
-        builder_step(b, i);
+        builder_checkpoint(b, i);
         if ((i && b->pads[order[i - 1]].va == pad->va) || at >= widest)
             continue;
-        code = tree_writer_add(forest, at, at + 1, b->places + pad->first, pad->count, error);
+        code = tree_writer_add(forest, at, at + 1, b->frames + pad->first, pad->count, error);
     }
     sl_account_free(&b->account, order, b->pad_count, sizeof *order);
     return code;
@@ -230,7 +230,7 @@ enum sl_code sl_symbfile_builder_finish(struct sl_symbfile_builder *b, struct sl
         return sl_budget_fail(b->limit, error);
     /* Each record may refer to a long text. */
     sl_budget_grow(index_budget(b), b->range_count * sizeof *b->ranges + b->line_count * sizeof *b->lines +
-                                        b->place_count * sizeof *b->places + b->text_bytes);
+                                        b->frame_count * sizeof *b->frames + b->text_bytes);
     enum sl_code code = write_symcache(b, base, false, out, error);
     if (code != SL_OK)
         return code;

@@ -37,12 +37,12 @@ struct sl_symbfile_builder {
     struct symbfile_last_hit *memo; /* indexed by reference */
     uint32_t table;                 /* number of the current string table */
     const char *directory;          /* where large arrays are stored; NULL = in memory */
-    struct sl_spill range_memory, line_memory, pad_memory, place_memory;
+    struct sl_spill range_memory, line_memory, pad_memory, frame_memory;
     struct builder_range *ranges;
     struct sl_symbfile_line *lines;
     struct builder_pad *pads;
-    struct inline_chain_link *places;
-    size_t text_count, text_capacity, memo_capacity, range_count, line_count, pad_count, place_count;
+    struct inline_chain_link *frames;
+    size_t text_count, text_capacity, memo_capacity, range_count, line_count, pad_count, frame_count;
     uint64_t text_bytes;
     uint64_t lowest; /* lowest address of all records */
     bool has_lines, has_functions, failed;
@@ -50,7 +50,7 @@ struct sl_symbfile_builder {
 
 /* Call for each record that is added or used: from time to time drops the file pages that were processed and checks
  * the budget. */
-void builder_step(struct sl_symbfile_builder *b, size_t step);
+void builder_checkpoint(struct sl_symbfile_builder *b, size_t step);
 
 /* Returns the indices of `count` items, sorted stably by `before`; charged to the builder's account. NULL if out of
  * memory. */

@@ -74,7 +74,7 @@ static void extract_prepare(struct sl_function_sink *sink, struct sl_function_ba
                             unsigned worker)
 {
     struct extractor *e = (struct extractor *)sink;
-    batch->prepared = (void *)(uintptr_t)tree_make(&e->makers[worker], batch, arena);
+    batch->prepared = (void *)(uintptr_t)tree_maker_convert(&e->makers[worker], batch, arena);
 }
 
 static enum sl_code extract_consume(struct sl_function_sink *sink, const struct sl_function_batch *batch,

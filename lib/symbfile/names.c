@@ -4,22 +4,22 @@
 
 #include <stdlib.h>
 
-void names_init(struct symbfile_names *names, struct sl_bytes lasting, struct sl_budget *budget)
+void names_init(struct symbfile_names *names, struct sl_bytes stable_bytes, struct sl_budget *budget)
 {
-    *names = (struct symbfile_names){.lasting = lasting, .account.budget = budget};
+    *names = (struct symbfile_names){.stable_bytes = stable_bytes, .account.budget = budget};
     names->map.budget = names->arena.budget = names->scratch.budget = names->full.budget = budget;
 }
 
 void names_free(struct symbfile_names *names)
 {
-    free(names->places);
-    free(names->place_table.slots);
+    free(names->stable_names);
+    free(names->stable_table.slots);
     sl_account_release(&names->account);
     sl_map_free(&names->map);
     sl_arena_free(&names->arena);
     sl_buf_free(&names->scratch);
     sl_buf_free(&names->full);
-    names_init(names, names->lasting, names->account.budget);
+    names_init(names, names->stable_bytes, names->account.budget);
 }
 
 /* Cuts off the last `suffix` with its digits, if the name or a component ends there. */
@@ -153,7 +153,7 @@ void name_readable(struct sl_str name, struct sl_buf *full, struct sl_buf *out)
         sl_buf_str(out, sl_buf_view(full));
 }
 
-void names_begin(struct symbfile_names *names)
+void names_clear_recent(struct symbfile_names *names)
 {
     memset(names->recent, 0, sizeof names->recent);
 }
@@ -174,33 +174,33 @@ static struct sl_str fail_unchanged(struct symbfile_names *names, struct sl_str 
     return name;
 }
 
-/* ---- names in `lasting` ---- */
-static bool same_place(const void *places, uint32_t i, const void *key)
+/* ---- names in `stable_bytes` ---- */
+static bool same_stable_name(const void *stable_names, uint32_t i, const void *key)
 {
-    const struct names_place *place = (const struct names_place *)places + i;
+    const struct stable_name *stable = (const struct stable_name *)stable_names + i;
     const struct sl_str *name = key;
-    return place->name == name->data && place->size == name->size;
+    return stable->name == name->data && stable->size == name->size;
 }
 
-static struct sl_str symbfile_names_by_place(struct symbfile_names *names, struct sl_str name)
+static struct sl_str symbfile_names_get_stable(struct symbfile_names *names, struct sl_str name)
 {
     uint32_t hash = (uint32_t)((uintptr_t)name.data * 0x9E3779B97F4A7C15u >> 32);
     struct sl_id_slot *slot =
-        sl_id_table_find(&names->place_table, &names->account, hash, same_place, names->places, &name);
+        sl_id_table_find(&names->stable_table, &names->account, hash, same_stable_name, names->stable_names, &name);
     if (!slot)
         return fail_unchanged(names, name);
-    if (!sl_id_table_has(&names->place_table, slot)) {
+    if (!sl_id_table_has(&names->stable_table, slot)) {
         struct sl_str readable = make_readable(names, name);
         if (!readable.data || name.size > UINT32_MAX || readable.size > UINT32_MAX ||
-            !sl_account_grow(&names->account, &names->places, &names->place_capacity, names->place_count + 1,
-                             sizeof *names->places))
+            !sl_account_grow(&names->account, &names->stable_names, &names->stable_capacity, names->stable_count + 1,
+                             sizeof *names->stable_names))
             return fail_unchanged(names, name);
-        names->places[names->place_count] =
-            (struct names_place){name.data, readable.data, (uint32_t)name.size, (uint32_t)readable.size};
-        sl_id_table_put(&names->place_table, slot, hash, (uint32_t)names->place_count++);
+        names->stable_names[names->stable_count] =
+            (struct stable_name){name.data, readable.data, (uint32_t)name.size, (uint32_t)readable.size};
+        sl_id_table_put(&names->stable_table, slot, hash, (uint32_t)names->stable_count++);
     }
-    const struct names_place *place = &names->places[sl_id_table_id(&names->place_table, slot)];
-    return (struct sl_str){place->readable, place->readable_size};
+    const struct stable_name *stable = &names->stable_names[sl_id_table_id(&names->stable_table, slot)];
+    return (struct sl_str){stable->readable, stable->readable_size};
 }
 
 /* ---- other names ---- */
@@ -212,7 +212,7 @@ static struct sl_str by_text(struct symbfile_names *names, struct sl_str name)
     struct sl_str readable = make_readable(names, name), *value = SL_ARENA_NEW(&names->arena, struct sl_str);
     char *key = sl_arena_strndup(&names->arena, name.data, name.size);
     void **slot =
-        value && readable.data && key ? sl_map_slot(&names->map, (struct sl_str){key, name.size}, NULL) : NULL;
+        value && readable.data && key ? sl_map_find_or_add(&names->map, (struct sl_str){key, name.size}, NULL) : NULL;
     if (!slot)
         return fail_unchanged(names, name);
     *value = readable;
@@ -222,8 +222,8 @@ static struct sl_str by_text(struct symbfile_names *names, struct sl_str name)
 
 struct sl_str names_readable(struct symbfile_names *names, struct sl_str name)
 {
-    if ((uintptr_t)name.data - (uintptr_t)names->lasting.data < names->lasting.size)
-        return symbfile_names_by_place(names, name);
+    if ((uintptr_t)name.data - (uintptr_t)names->stable_bytes.data < names->stable_bytes.size)
+        return symbfile_names_get_stable(names, name);
     size_t hash = ((uintptr_t)name.data ^ (uintptr_t)name.data >> 9) % NAMES_RECENT;
     if (names->recent[hash].name.data != name.data || names->recent[hash].name.size != name.size) {
         names->recent[hash].readable = by_text(names, name);

@@ -13,17 +13,17 @@
 
 enum { NAMES_RECENT = 256 };
 
-struct names_place { /* a name in `lasting`, identified by its address */
+struct stable_name { /* a name in `stable_bytes`, identified by its address */
     const char *name, *readable;
     uint32_t size, readable_size;
 };
 
-struct symbfile_names {        /* cache of readable names; zero-initialised = empty */
-    struct sl_bytes lasting;   /* names in here do not move and are identified by address; may be empty */
-    struct sl_account account; /* charges `places` */
-    struct names_place *places;
-    size_t place_count, place_capacity;
-    struct sl_id_table place_table;
+struct symbfile_names {           /* cache of readable names; zero-initialised = empty */
+    struct sl_bytes stable_bytes; /* names in here do not move and are identified by address; may be empty */
+    struct sl_account account;    /* charges `stable_names` */
+    struct stable_name *stable_names;
+    size_t stable_count, stable_capacity;
+    struct sl_id_table stable_table;
     struct sl_map map; /* other names, by text */
     struct {
         struct sl_str name, readable;
@@ -33,14 +33,14 @@ struct symbfile_names {        /* cache of readable names; zero-initialised = em
     bool failed; /* out of memory or budget: some names were returned unchanged */
 };
 
-/* See `lasting` above. Memory is charged to `budget` (NULL = no limit). */
-void names_init(struct symbfile_names *names, struct sl_bytes lasting, struct sl_budget *budget);
+/* See `stable_bytes` above. Memory is charged to `budget` (NULL = no limit). */
+void names_init(struct symbfile_names *names, struct sl_bytes stable_bytes, struct sl_budget *budget);
 void names_free(struct symbfile_names *names);
 
-/* Forgets `recent`: from now on, memory outside of `lasting` may hold other names. */
-void names_begin(struct symbfile_names *names);
+/* Forgets `recent`: from now on, memory outside of `stable_bytes` may hold other names. */
+void names_clear_recent(struct symbfile_names *names);
 
-/* Returns the readable form of a name; it lives as long as `names` and `lasting`. If out of memory, sets `failed`
+/* Returns the readable form of a name; it lives as long as `names` and `stable_bytes`. If out of memory, sets `failed`
  * and returns the name itself. Needs the stack of a demangler. */
 struct sl_str names_readable(struct symbfile_names *names, struct sl_str name);
 

@@ -10,8 +10,8 @@
 struct sl_symbfile_pads {
     const struct sl_symbfile_image *image;
     const struct sl_symbfile_range **open; /* ranges that contain the call, by depth */
-    struct sl_symbfile_place *places;
-    size_t open_capacity, place_capacity;
+    struct sl_symbfile_frame *frames;
+    size_t open_capacity, frame_capacity;
     struct sl_account account; /* charges both arrays */
 };
 
@@ -30,7 +30,7 @@ void sl_symbfile_pads_free(struct sl_symbfile_pads *p)
     if (!p)
         return;
     free(p->open);
-    free(p->places);
+    free(p->frames);
     sl_account_release(&p->account);
     free(p);
 }
@@ -100,7 +100,7 @@ static uint32_t pads_line_at(const struct sl_symbfile_range *range, uint64_t va)
 static bool pads_reserve(struct sl_symbfile_pads *p, size_t count)
 {
     return sl_account_grow(&p->account, &p->open, &p->open_capacity, count, sizeof *p->open) &&
-           sl_account_grow(&p->account, &p->places, &p->place_capacity, count, sizeof *p->places);
+           sl_account_grow(&p->account, &p->frames, &p->frame_capacity, count, sizeof *p->frames);
 }
 
 static enum sl_code pads_emit(struct sl_symbfile_pads *p, size_t height, uint64_t call, uint64_t va,
@@ -112,16 +112,16 @@ static enum sl_code pads_emit(struct sl_symbfile_pads *p, size_t height, uint64_
         const struct sl_symbfile_range *range = p->open[i], *next = i + 1 < height ? p->open[i + 1] : NULL;
         if (range->depth != i)
             return SL_OK; /* a level is missing in the chain */
-        p->places[i] = (struct sl_symbfile_place){range->function, range->file, 0};
+        p->frames[i] = (struct sl_symbfile_frame){range->function, range->file, 0};
         if (!next) {
-            p->places[i].line = pads_line_at(range, call);
+            p->frames[i].line = pads_line_at(range, call);
         } else {
-            p->places[i].line = next->call_line;
+            p->frames[i].line = next->call_line;
             if (next->call_file.str.data)
-                p->places[i].file = next->call_file;
+                p->frames[i].file = next->call_file;
         }
     }
-    struct sl_symbfile_pad pad = {va, p->places, height};
+    struct sl_symbfile_pad pad = {va, p->frames, height};
     return sink->pad(sink, &pad, error);
 }
 

@@ -221,17 +221,17 @@ static enum sl_symbfile_problem convert_pad(struct sl_symbfile_reader *r, const 
     if ((problem = take_va(r, m->elf_va_case == SYMBFILE__RETURN_PAD_V1__ELF_VA_SET_ELF_VA, m->setelfva,
                            m->elf_va_case == SYMBFILE__RETURN_PAD_V1__ELF_VA_DELTA_ELF_VA, m->deltaelfva, &pad->va)))
         return problem;
-    struct sl_symbfile_place *places =
-        sl_arena_alloc(&r->scratch, m->n_func * sizeof *places, _Alignof(struct sl_symbfile_place));
-    if (m->n_func && !places)
+    struct sl_symbfile_frame *frames =
+        sl_arena_alloc(&r->scratch, m->n_func * sizeof *frames, _Alignof(struct sl_symbfile_frame));
+    if (m->n_func && !frames)
         return SL_SYMBFILE_BAD_MESSAGE;
     for (size_t i = 0; i < m->n_func; i++) {
         uint32_t file = m->file[i], function = m->func[i];
         if (file >= r->table_size || function >= r->table_size)
             return SL_SYMBFILE_BAD_REFERENCE;
-        places[i] = (struct sl_symbfile_place){{r->table[function], function}, {r->table[file], file}, m->line[i]};
+        frames[i] = (struct sl_symbfile_frame){{r->table[function], function}, {r->table[file], file}, m->line[i]};
     }
-    pad->places = places;
+    pad->frames = frames;
     pad->count = m->n_func;
     return SL_SYMBFILE_FINE;
 }

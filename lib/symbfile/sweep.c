@@ -41,11 +41,11 @@ uint32_t *builder_order(struct sl_symbfile_builder *b, size_t count,
     for (size_t width = 1; a && scratch && width < count; width *= 2) {
         for (size_t start = 0; start + width < count; start += 2 * width) {
             size_t middle = start + width, end = middle + width < count ? middle + width : count;
-            builder_step(b, looked_at++);
+            builder_checkpoint(b, looked_at++);
             if (before(b, a[middle - 1], a[middle]))
                 continue;
             memcpy(scratch, a + start, width * sizeof *a);
-            for (size_t i = 0, j = middle, k = start; i < width; builder_step(b, looked_at++))
+            for (size_t i = 0, j = middle, k = start; i < width; builder_checkpoint(b, looked_at++))
                 a[k++] = j < end && before(b, a[j], scratch[i]) ? a[j++] : scratch[i++];
         }
     }
@@ -189,7 +189,7 @@ enum sl_code builder_sweep(struct sl_symbfile_builder *b, uint64_t base, struct 
     for (size_t i = 0; code == SL_OK && (i < b->range_count || s.active_count);) {
         uint64_t next = close_ranges(&s, at);
         for (; i < b->range_count && b->ranges[s.order[i]].start <= at && code == SL_OK; i++) {
-            builder_step(b, i);
+            builder_checkpoint(b, i);
             code = open_range(&s, s.order[i]) ? check_work(&s, at, error) : sl_budget_fail(b->limit, error);
             next = b->ranges[s.order[i]].end < next ? b->ranges[s.order[i]].end : next;
         }

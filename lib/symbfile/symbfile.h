@@ -47,14 +47,14 @@ struct sl_symbfile_range {
     size_t line_count;
 };
 
-struct sl_symbfile_place {
+struct sl_symbfile_frame {
     struct sl_symbfile_text function, file; /* an empty file is unknown */
     uint32_t line;                          /* 0 = unknown */
 };
 
 struct sl_symbfile_pad {
     uint64_t va;
-    const struct sl_symbfile_place *places; /* outermost first; all but the last are call sites of the next one */
+    const struct sl_symbfile_frame *frames; /* outermost first; all but the last are call sites of the next one */
     size_t count;
 };
 

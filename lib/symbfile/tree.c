@@ -156,7 +156,8 @@ static bool tree_emit(struct tree_maker *m, const struct sl_function *f, uint32_
     return has_rows;
 }
 
-const struct tree_list *tree_make(struct tree_maker *m, const struct sl_function_batch *batch, struct sl_arena *arena)
+const struct tree_list *tree_maker_convert(struct tree_maker *m, const struct sl_function_batch *batch,
+                                           struct sl_arena *arena)
 {
     struct tree_list *list = SL_ARENA_NEW(arena, struct tree_list);
     m->batch = batch;
@@ -164,7 +165,7 @@ const struct tree_list *tree_make(struct tree_maker *m, const struct sl_function
     m->count = 0;
     m->paths = SL_ARENA_ARRAY(arena, struct sl_str, batch->file_count + 1);
     m->account.failed |= !list || !m->paths;
-    names_begin(&m->names);
+    names_clear_recent(&m->names);
     for (size_t i = 0; i < batch->function_count && !m->account.failed; i++) {
         const struct sl_function *f = &batch->functions[i];
         if (f->size && m->load_address + f->address > 1)

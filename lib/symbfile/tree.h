@@ -30,5 +30,5 @@ struct tree_list { /* records of a batch, in pre-order */
 /* The list lies in the arena; names belong to the maker. Returns NULL if out of memory or budget. A function without
  * lines has no record. Where the file changes inside of a function, the record is split: then several have depth
  * 0. */
-const struct tree_list *tree_make(struct tree_maker *maker, const struct sl_function_batch *batch,
-                                  struct sl_arena *arena);
+const struct tree_list *tree_maker_convert(struct tree_maker *maker, const struct sl_function_batch *batch,
+                                           struct sl_arena *arena);

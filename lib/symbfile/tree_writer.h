@@ -25,10 +25,10 @@ struct tree_writer;
  * once. Memory is charged to `budget` (NULL = no limit). Returns NULL if out of memory. */
 struct tree_writer *tree_writer_new(struct sl_function_sink *sink, struct sl_str *const *texts, bool under_root,
                                     struct sl_budget *budget);
-void tree_writer_free(struct tree_writer *forest);
+void tree_writer_free(struct tree_writer *writer);
 
 /* `chain` is outermost first and has at most SL_SYMBFILE_MAX_DEPTH + 1 links. */
-enum sl_code tree_writer_add(struct tree_writer *forest, uint64_t start, uint64_t end,
+enum sl_code tree_writer_add(struct tree_writer *writer, uint64_t start, uint64_t end,
                              const struct inline_chain_link *chain, size_t count, struct sl_error *error);
-size_t tree_writer_node_count(const struct tree_writer *forest); /* functions opened so far */
-enum sl_code tree_writer_finish(struct tree_writer *forest, struct sl_error *error);
+size_t tree_writer_node_count(const struct tree_writer *writer); /* functions opened so far */
+enum sl_code tree_writer_finish(struct tree_writer *writer, struct sl_error *error);

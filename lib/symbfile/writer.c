@@ -153,7 +153,7 @@ static uint32_t symbfile_writer_find(struct sl_symbfile_writer *w, struct sl_str
         return find_cleaned(w, str);
     if (!index) {
         char *copy = sl_arena_strndup(&w->arena, str.data ? str.data : "", str.size);
-        void **slot = copy ? sl_map_slot(&w->map, (struct sl_str){copy, str.size}, NULL) : NULL;
+        void **slot = copy ? sl_map_find_or_add(&w->map, (struct sl_str){copy, str.size}, NULL) : NULL;
         if (!slot || !sl_account_grow(&w->account, &w->texts, &w->text_capacity, w->text_count + 1, sizeof *w->texts)) {
             w->account.failed = true;
             return NO_TEXT;
@@ -269,9 +269,9 @@ enum sl_code sl_symbfile_write_pad(struct sl_symbfile_writer *w, const struct sl
     *r = (struct symbfile_record){.is_pad = true, .count = (uint32_t)pad->count, .head = (uint8_t)(head - start)};
     w->encoded.size += r->head;
     for (size_t i = 0; i < pad->count; i++) {
-        w->numbers[w->number_count++] = intern(w, pad->places[i].function.str, true);
-        w->numbers[w->number_count++] = intern(w, pad->places[i].file.str, true);
-        w->numbers[w->number_count++] = pad->places[i].line;
+        w->numbers[w->number_count++] = intern(w, pad->frames[i].function.str, true);
+        w->numbers[w->number_count++] = intern(w, pad->frames[i].file.str, true);
+        w->numbers[w->number_count++] = pad->frames[i].line;
     }
     return flush_if_full(w, error);
 }

@@ -196,10 +196,10 @@ bool symcache_encoder_add(struct encoder *e, const struct op *ops, size_t count)
         return false;
     for (const struct op *op = ops; op < ops + count; op++) {
         put_address(&w, op->address);
-        if (op_kind(op->what) == OP_HOLE)
+        if (op_kind(op->kind_and_line) == OP_HOLE)
             *w.at++ = CONTEXT_HOLE;
         else
-            put_location(&w, op->context, op->file, op_line(op->what));
+            put_location(&w, op->context, op->file, op_line(op->kind_and_line));
     }
     return symcache_blocks_end(&w);
 }
@@ -207,7 +207,8 @@ bool symcache_encoder_add(struct encoder *e, const struct op *ops, size_t count)
 /* True if the operation has the same result as the one before it. */
 static inline bool goes_on(const struct short_op *before, const struct short_op *op)
 {
-    return ((before->context ^ op->context) | (before->file ^ op->file) | op_entry(before->what ^ op->what)) == 0;
+    return ((before->context ^ op->context) | (before->file ^ op->file) |
+            op_entry(before->kind_and_line ^ op->kind_and_line)) == 0;
 }
 
 bool symcache_encoder_add_run(struct encoder *e, const struct symcache_op_run *run, const struct run_ids *ids)
@@ -222,11 +223,11 @@ bool symcache_encoder_add_run(struct encoder *e, const struct symcache_op_run *r
         if (goes_on(op - 1, op))
             continue;
         put_address(&w, base + op->offset);
-        if (op_kind(op->what) == OP_HOLE)
+        if (op_kind(op->kind_and_line) == OP_HOLE)
             *w.at++ = CONTEXT_HOLE;
         else
             put_location(&w, local.first_context + op->context, symcache_global_file(&local, op->file),
-                         op_line(op->what));
+                         op_line(op->kind_and_line));
     }
     return symcache_blocks_end(&w);
 }

@@ -34,35 +34,35 @@ enum op_kind {
 struct op {
     uint64_t address;
     uint32_t context, file;
-    uint32_t what; /* kind and line */
+    uint32_t kind_and_line; /* kind and line */
 };
 
 struct short_op { /* an operation of a run */
     uint32_t offset, context, file;
-    uint32_t what;
+    uint32_t kind_and_line;
 };
 
 enum { LINE_BITS = 30 };
 
-static inline uint32_t op_what(enum op_kind kind, uint32_t line)
+static inline uint32_t op_kind_and_line(enum op_kind kind, uint32_t line)
 {
     return (uint32_t)kind << LINE_BITS | line;
 }
 
-static inline enum op_kind op_kind(uint32_t what)
+static inline enum op_kind op_kind(uint32_t kind_and_line)
 {
-    return (enum op_kind)(what >> LINE_BITS);
+    return (enum op_kind)(kind_and_line >> LINE_BITS);
 }
 
-static inline uint32_t op_line(uint32_t what)
+static inline uint32_t op_line(uint32_t kind_and_line)
 {
-    return what & MAX_LINE;
+    return kind_and_line & MAX_LINE;
 }
 
 /* The result of an operation that is the only one at its address: OP_ENTRY becomes OP_SET, OP_HOLE stays. */
-static inline uint32_t op_entry(uint32_t what)
+static inline uint32_t op_entry(uint32_t kind_and_line)
 {
-    return what & ~op_what(OP_ENTRY, 0);
+    return kind_and_line & ~op_kind_and_line(OP_ENTRY, 0);
 }
 
 /* Folded operations of one function, sorted by address, one per address. */
@@ -151,11 +151,11 @@ struct sl_symcache_writer {
     size_t run_count, run_capacity, op_count, op_capacity, context_count, context_capacity;
     size_t function_count, function_capacity, file_count, file_capacity, text_count, text_capacity;
     struct sl_id_table function_table, file_table, text_table;
-    struct encoder *encoder; /* NULL = not begun */
-    struct flow *flow;       /* not NULL: functions come in address order and are encoded as they come, not kept */
-    bool disordered;         /* a function was out of order in spite of `flow` */
-    bool keeps_sources;      /* paths of mapped files are followed by NUL and the original path */
-    bool failed;             /* out of memory or budget */
+    struct encoder *encoder;   /* NULL = not begun */
+    struct ordered_fold *flow; /* not NULL: functions come in address order and are encoded as they come, not kept */
+    bool is_out_of_order;      /* a function was out of order in spite of `flow` */
+    bool keeps_sources;        /* paths of mapped files are followed by NUL and the original path */
+    bool failed;               /* out of memory or budget */
 };
 
 static inline uint64_t symcache_mix(uint64_t a, uint64_t b)
@@ -207,7 +207,8 @@ static inline uint32_t symcache_global_file(const struct run_ids *ids, uint32_t 
 /* Applies `next` to the result `now` of the earlier operations at the same address. */
 static inline void symcache_apply(struct op *now, const struct op *next)
 {
-    if (op_kind(next->what) == OP_SET || (op_kind(next->what) & OP_ENTRY && op_kind(now->what) == OP_HOLE))
+    if (op_kind(next->kind_and_line) == OP_SET ||
+        (op_kind(next->kind_and_line) & OP_ENTRY && op_kind(now->kind_and_line) == OP_HOLE))
         *now = *next;
 }
 
@@ -222,16 +223,16 @@ bool symcache_fold_ended(const struct symcache_folding *folding);
 
 /* Folds runs that come in address order and do not overlap, one by one, without keeping them. Takes over writer->ops, which must be
  * complete. NULL when out of memory. */
-struct flow *symcache_flow_new(struct sl_symcache_writer *w);
-void symcache_flow_free(struct flow *flow);
+struct ordered_fold *symcache_ordered_fold_new(struct sl_symcache_writer *w);
+void symcache_ordered_fold_free(struct ordered_fold *flow);
 
 /* True if the run begins after all runs added so far. */
-bool symcache_flow_fits(const struct flow *flow, const struct symcache_op_run *run);
+bool symcache_ordered_fold_accepts(const struct ordered_fold *flow, const struct symcache_op_run *run);
 
 /* Folds the run, which has local ids, and passes entries to the encoder. False when out of memory. */
-bool symcache_flow_add(struct flow *flow, const struct symcache_op_run *run, const struct run_ids *ids,
-                       struct encoder *e);
-bool symcache_flow_end(struct flow *flow, struct encoder *e);
+bool symcache_ordered_fold_add(struct ordered_fold *flow, const struct symcache_op_run *run, const struct run_ids *ids,
+                               struct encoder *e);
+bool symcache_ordered_fold_end(struct ordered_fold *flow, struct encoder *e);
 
 /* ---- blocks.c ---- */
 

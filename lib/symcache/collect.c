@@ -273,7 +273,7 @@ static void add_op(struct symcache_collector *c, enum op_kind kind, uint64_t add
 {
     if (address <= max_address &&
         sl_account_grow(&c->account, &c->ops, &c->op_capacity, c->op_count + 1, sizeof *c->ops))
-        c->ops[c->op_count++] = (struct op){address, context, file, op_what(kind, line > MAX_LINE ? 0 : line)};
+        c->ops[c->op_count++] = (struct op){address, context, file, op_kind_and_line(kind, line > MAX_LINE ? 0 : line)};
 }
 
 SL_ORDER_BY(symcache_collect_by_start, struct symcache_span, start)
@@ -445,7 +445,7 @@ static void add_run(struct symcache_collector *c)
             symcache_apply(&now, &c->ops[order[i++].index]);
         if ((!run || now.address - run->base > UINT32_MAX) && !(run = start_run(c, now.address, out)))
             return;
-        *out++ = (struct short_op){(uint32_t)(now.address - run->base), now.context, now.file, now.what};
+        *out++ = (struct short_op){(uint32_t)(now.address - run->base), now.context, now.file, now.kind_and_line};
         run->count++;
     }
     sl_arena_trim(&c->kept, out);

@@ -111,7 +111,7 @@ struct symcache_location {
 
 static inline struct short_op op_at(uint32_t offset, const struct symcache_location *at, enum op_kind kind)
 {
-    return (struct short_op){offset, at->context, at->file, op_what(kind, at->line > MAX_LINE ? 0 : at->line)};
+    return (struct short_op){offset, at->context, at->file, op_kind_and_line(kind, at->line > MAX_LINE ? 0 : at->line)};
 }
 
 static const struct symcache_location nowhere = {NO_CONTEXT, SL_NO_FILE, 0};

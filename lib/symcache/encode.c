@@ -303,7 +303,7 @@ void symcache_encoder_free(struct encoder *e)
 static bool symcache_encode_encode(struct encoder *e, struct sl_buf *out)
 {
     struct sl_symcache_writer *w = e->w;
-    bool ok = w->flow ? symcache_flow_end(w->flow, e) : fold_all(e);
+    bool ok = w->flow ? symcache_ordered_fold_end(w->flow, e) : fold_all(e);
     symcache_collectors_free(w->collectors, sl_parallel_workers(w->parallel)); /* frees the operations, too */
     w->collectors = NULL;
     e->flags |= e->block.address > UINT32_MAX ? FLAG_WIDE : 0;

@@ -85,9 +85,9 @@ static bool find_clusters(struct symcache_folding *f)
             cluster = &f->clusters[f->cluster_count++];
             *cluster = (struct cluster){.first = i, .base = run->base};
             last = run_last;
-            last_is_hole = op_kind(end->what) == OP_HOLE;
+            last_is_hole = op_kind(end->kind_and_line) == OP_HOLE;
         } else if (run_last >= last) {
-            last_is_hole = op_kind(end->what) == OP_HOLE && (run_last > last || last_is_hole);
+            last_is_hole = op_kind(end->kind_and_line) == OP_HOLE && (run_last > last || last_is_hole);
             last = run_last;
         }
         cluster->count++;
@@ -101,7 +101,7 @@ static bool find_clusters(struct symcache_folding *f)
 /* Compares context, file and line with one branch, which is predicted best. A hole has none of them. */
 static inline bool same_location(const struct op *a, const struct op *b)
 {
-    return ((a->context ^ b->context) | (a->file ^ b->file) | (a->what ^ b->what)) == 0;
+    return ((a->context ^ b->context) | (a->file ^ b->file) | (a->kind_and_line ^ b->kind_and_line)) == 0;
 }
 
 struct emitter {
@@ -112,12 +112,13 @@ struct emitter {
     bool any;
 };
 
-static const struct op op_hole = {.context = NO_CONTEXT, .file = SL_NO_FILE, .what = (uint32_t)OP_HOLE << LINE_BITS};
+static const struct op op_hole = {
+    .context = NO_CONTEXT, .file = SL_NO_FILE, .kind_and_line = (uint32_t)OP_HOLE << LINE_BITS};
 
 static void symcache_fold_flush(struct emitter *e)
 {
     struct symcache_fold_piece *p = e->piece;
-    e->now.what = op_entry(e->now.what);
+    e->now.kind_and_line = op_entry(e->now.kind_and_line);
     if (!e->any || (p->any && same_location(&p->last, &e->now)))
         return;
     p->out[p->count++] = p->last = e->now;
@@ -139,21 +140,21 @@ static void feed(struct emitter *e, const struct op *op)
 static void feed_symbol(struct emitter *e)
 {
     const struct op *op = e->symbol++;
-    enum op_kind kind = op_kind(op->what);
+    enum op_kind kind = op_kind(op->kind_and_line);
     if (__builtin_expect(kind == OP_ENTRY, true)) {
         feed(e, op);
         return;
     }
-    bool inside = op_kind(e->function.what) != OP_HOLE;
+    bool inside = op_kind(e->function.kind_and_line) != OP_HOLE;
     if (__builtin_expect(kind == OP_HOLE && !inside && op->context == NO_CONTEXT, true)) {
         feed(e, op);
         return;
     }
     if (inside && (kind == OP_LABEL || e->now.address == op->address))
         return;
-    struct op changed = {op->address, op->context, op->file, op_what(OP_ENTRY, 0)};
+    struct op changed = {op->address, op->context, op->file, op_kind_and_line(OP_ENTRY, 0)};
     if (inside)
-        changed = (struct op){op->address, e->function.context, e->function.file, op_entry(e->function.what)};
+        changed = (struct op){op->address, e->function.context, e->function.file, op_entry(e->function.kind_and_line)};
     feed(e, &changed);
 }
 
@@ -176,7 +177,7 @@ static inline struct op make_op(const struct symcache_op_run *run, uint32_t i, c
         run->base + s->offset,
         ids ? symcache_global_context(ids, s->context) : s->context,
         ids ? symcache_global_file(ids, s->file) : s->file,
-        s->what,
+        s->kind_and_line,
     };
 }
 
@@ -208,7 +209,7 @@ static void feed_alone(struct emitter *e, const struct symcache_op_run *run)
     struct op *last = &e->piece->out[e->piece->count - 1];
     for (uint32_t i = 1; i + 1 < run->count; i++) {
         op = make_op(run, i, NULL);
-        op.what = op_entry(op.what);
+        op.kind_and_line = op_entry(op.kind_and_line);
         if (!same_location(last, &op))
             *++last = op;
     }
@@ -313,7 +314,7 @@ static bool join_pieces(struct symcache_folding *f, size_t pieces, size_t *count
             return false;
         if (!p->count)
             continue;
-        size_t skip = f->any ? same_location(&f->last, p->out) : op_kind(p->out->what) == OP_HOLE;
+        size_t skip = f->any ? same_location(&f->last, p->out) : op_kind(p->out->kind_and_line) == OP_HOLE;
         memmove(f->out + total, p->out + skip, (p->count - skip) * sizeof *f->out);
         total += p->count - skip;
         if (total) {
@@ -332,7 +333,8 @@ static bool open_symbols(struct sl_nesting *nesting, const struct sl_symcache_wr
     for (size_t i = end; i-- > first;) { /* the first in the file is the innermost */
         uint32_t index = order[i].index;
         const struct op *op = &w->ops[index], *next = op + 1;
-        bool has_end = op_kind(op->what) != OP_HOLE && index + 1 < w->op_count && op_kind(next->what) == OP_HOLE;
+        bool has_end =
+            op_kind(op->kind_and_line) != OP_HOLE && index + 1 < w->op_count && op_kind(next->kind_and_line) == OP_HOLE;
         if (has_end && !sl_nesting_open(nesting, next->address, op->context))
             return false;
     }
@@ -348,7 +350,7 @@ static bool fill_holes(const struct sl_symcache_writer *w, const struct sl_order
         for (first = i; i < w->op_count && order[i].key == sorted->address;)
             i++;
         const struct sl_nested *around = sl_nesting_at(&nesting, sorted->address);
-        if (op_kind(sorted->what) == OP_HOLE && around)
+        if (op_kind(sorted->kind_and_line) == OP_HOLE && around)
             sorted->context = around->tag;
         ok = open_symbols(&nesting, w, order, first, i);
     }
@@ -372,7 +374,7 @@ static bool sort_symbols(struct sl_symcache_writer *w)
         } else {
             sorted[count++] = *op;
         }
-        if (op_kind(op->what) == OP_HOLE)
+        if (op_kind(op->kind_and_line) == OP_HOLE)
             nested |= op[-1].address != sorted[count - 2].address;
     }
     bool ok = order && sorted && (!nested || fill_holes(w, order, sorted));
@@ -447,7 +449,7 @@ void symcache_folding_free(struct symcache_folding *f)
 
 /* ---- runs in order ---- */
 
-struct flow {
+struct ordered_fold {
     struct sl_account *account;       /* the writer's */
     struct symcache_fold_piece piece; /* entries that the encoder does not have yet */
     struct emitter emitter;
@@ -456,9 +458,9 @@ struct flow {
     bool any; /* the encoder got an entry */
 };
 
-struct flow *symcache_flow_new(struct sl_symcache_writer *w)
+struct ordered_fold *symcache_ordered_fold_new(struct sl_symcache_writer *w)
 {
-    struct flow *f = calloc(1, sizeof *f);
+    struct ordered_fold *f = calloc(1, sizeof *f);
     if (!f || !sort_symbols(w)) {
         free(f);
         return NULL;
@@ -471,20 +473,20 @@ struct flow *symcache_flow_new(struct sl_symcache_writer *w)
     return f;
 }
 
-void symcache_flow_free(struct flow *f)
+void symcache_ordered_fold_free(struct ordered_fold *f)
 {
     if (f)
         free(f->piece.out);
     free(f);
 }
 
-bool symcache_flow_fits(const struct flow *f, const struct symcache_op_run *run)
+bool symcache_ordered_fold_accepts(const struct ordered_fold *f, const struct symcache_op_run *run)
 {
     return run->base > f->last || (run->base == f->last && f->last_is_hole);
 }
 
 /* Grows the array of entries for `count` operations and the symbols up to `last`. */
-static bool symcache_fold_make_room(struct flow *f, size_t count, uint64_t last)
+static bool symcache_fold_make_room(struct ordered_fold *f, size_t count, uint64_t last)
 {
     struct symcache_fold_piece *p = &f->piece;
     const struct op *symbol = f->emitter.symbol;
@@ -494,17 +496,17 @@ static bool symcache_fold_make_room(struct flow *f, size_t count, uint64_t last)
                            sizeof *p->out);
 }
 
-static bool pass_to_encoder(struct flow *f, struct encoder *e)
+static bool pass_to_encoder(struct ordered_fold *f, struct encoder *e)
 {
     struct symcache_fold_piece *p = &f->piece;
-    size_t count = p->count, skip = count && !f->any && op_kind(p->out->what) == OP_HOLE;
+    size_t count = p->count, skip = count && !f->any && op_kind(p->out->kind_and_line) == OP_HOLE;
     f->any = f->any || count > skip;
     p->count = 0;
     return symcache_encoder_add(e, p->out + skip, count - skip);
 }
 
 /* Like feed_alone, but encodes the inner operations directly from the run. */
-static bool encode_alone(struct flow *f, const struct symcache_op_run *run, const struct run_ids *ids,
+static bool encode_alone(struct ordered_fold *f, const struct symcache_op_run *run, const struct run_ids *ids,
                          struct encoder *e)
 {
     struct op op = make_op(run, 0, ids);
@@ -513,17 +515,18 @@ static bool encode_alone(struct flow *f, const struct symcache_op_run *run, cons
     if (!pass_to_encoder(f, e) || !symcache_encoder_add_run(e, run, ids))
         return false;
     f->piece.last = make_op(run, run->count - 2, ids);
-    f->piece.last.what = op_entry(f->piece.last.what);
+    f->piece.last.kind_and_line = op_entry(f->piece.last.kind_and_line);
     f->emitter.function = f->emitter.now = make_op(run, run->count - 1, ids);
     return true;
 }
 
-bool symcache_flow_add(struct flow *f, const struct symcache_op_run *run, const struct run_ids *ids, struct encoder *e)
+bool symcache_ordered_fold_add(struct ordered_fold *f, const struct symcache_op_run *run, const struct run_ids *ids,
+                               struct encoder *e)
 {
     const struct short_op *end = &run->ops[run->count - 1];
     bool alone = run->count > 2 && stands_alone(&f->emitter, run);
     f->last = run->base + end->offset;
-    f->last_is_hole = op_kind(end->what) == OP_HOLE;
+    f->last_is_hole = op_kind(end->kind_and_line) == OP_HOLE;
     if (!symcache_fold_make_room(f, alone ? 1 : run->count, f->last))
         return false;
     if (alone)
@@ -532,7 +535,7 @@ bool symcache_flow_add(struct flow *f, const struct symcache_op_run *run, const 
     return pass_to_encoder(f, e);
 }
 
-bool symcache_flow_end(struct flow *f, struct encoder *e)
+bool symcache_ordered_fold_end(struct ordered_fold *f, struct encoder *e)
 {
     if (!symcache_fold_make_room(f, 0, UINT64_MAX))
         return false;

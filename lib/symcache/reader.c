@@ -166,7 +166,7 @@ static bool find_entry(const struct sl_symcache *c, uint64_t address, struct sym
     return !d.failed && !e.hole;
 }
 
-bool sl_symcache_start(const struct sl_symcache *c, uint64_t address, uint64_t *start)
+bool sl_symcache_entry_start(const struct sl_symcache *c, uint64_t address, uint64_t *start)
 {
     struct symcache_unit_entry e;
     bool found = find_entry(c, address, &e);
@@ -199,7 +199,7 @@ size_t sl_symcache_lookup(const struct sl_symcache *c, uint64_t address, struct 
     }
 }
 
-bool sl_symcache_nearest(const struct sl_symcache *c, uint64_t address, struct sl_location *function)
+bool sl_symcache_function_before(const struct sl_symcache *c, uint64_t address, struct sl_location *function)
 {
     struct symcache_unit_entry e = {0};
     if (!find_entry(c, address, &e) && (!e.hole || !e.address || !find_entry(c, e.address - 1, &e)))
@@ -398,7 +398,7 @@ static bool variables_decode(const struct sl_symcache *c)
 
 enum sl_code sl_symcache_verify(const struct sl_symcache *c, struct sl_error *error)
 {
-    if (!sl_table_intact(&c->table))
+    if (!sl_table_is_intact(&c->table))
         return sl_fail(error, SL_MALFORMED, "symcache: damaged contents");
     struct sl_location chain[SL_SYMCACHE_MAX_CHAIN];
     struct sl_symcache_function function;

@@ -131,11 +131,11 @@ size_t sl_symcache_lookup(const struct sl_symcache *cache, uint64_t address, str
 #define SL_SYMCACHE_MAX_CHAIN 1024
 
 /* Sets `start` to the first address of the entry that covers `address`. False if `address` has no symbol. */
-bool sl_symcache_start(const struct sl_symcache *cache, uint64_t address, uint64_t *start);
+bool sl_symcache_entry_start(const struct sl_symcache *cache, uint64_t address, uint64_t *start);
 
 /* Returns the outermost function at `address` or, if it has no symbol, the last one in front of it, without file and line. False if
  * there is none. */
-bool sl_symcache_nearest(const struct sl_symcache *cache, uint64_t address, struct sl_location *function);
+bool sl_symcache_function_before(const struct sl_symcache *cache, uint64_t address, struct sl_location *function);
 
 struct sl_symcache_function {
     uint32_t name; /* string id */

@@ -39,7 +39,7 @@ static uint32_t keep_list(struct sl_symcache_writer *w, size_t count)
     void **slot = NULL;
     if (items) {
         memcpy(items, w->list, size);
-        slot = sl_map_slot(&w->variable_map, (struct sl_str){(const char *)items, size}, NULL);
+        slot = sl_map_find_or_add(&w->variable_map, (struct sl_str){(const char *)items, size}, NULL);
     }
     if (!slot || w->variables_count == UINT32_MAX ||
         !sl_account_grow(&w->account, &w->variables, &w->variables_capacity, w->variables_count + 1,

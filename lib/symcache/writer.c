@@ -138,11 +138,11 @@ static enum sl_code encode_runs(struct sl_symcache_writer *w, const struct symca
                                 const struct run_ids *ids, struct sl_error *error)
 {
     for (size_t i = 0; i < p->run_count; i++) {
-        if (!symcache_flow_fits(w->flow, &p->runs[i])) {
-            w->disordered = true;
+        if (!symcache_ordered_fold_accepts(w->flow, &p->runs[i])) {
+            w->is_out_of_order = true;
             return sl_fail(error, SL_UNSUPPORTED, "functions are not sorted by address");
         }
-        if (!symcache_flow_add(w->flow, &p->runs[i], ids, w->encoder))
+        if (!symcache_ordered_fold_add(w->flow, &p->runs[i], ids, w->encoder))
             return symcache_writer_fail(w, error);
     }
     symcache_clear_operations(w->collectors);
@@ -175,7 +175,7 @@ static enum sl_code symcache_writer_consume(struct sl_function_sink *sink, const
     for (size_t i = 0; i < p->function_count; i++) {
         const struct local_function *f = &p->functions[i];
         if (i + AHEAD < p->function_count)
-            __builtin_prefetch(sl_id_table_home(&w->text_table, (uint32_t)f[AHEAD].hash));
+            __builtin_prefetch(sl_id_table_first_slot(&w->text_table, (uint32_t)f[AHEAD].hash));
         uint32_t name = intern_text(w, f->name, f->hash, p->lasting);
         functions[p->first_function + i] = intern_function(
             w, name, f->entry, f->language, f->variables ? symcache_encode_variables(w, batch, f->variables) : 0);
@@ -218,7 +218,7 @@ void sl_symcache_writer_free(struct sl_symcache_writer *w)
     if (!w)
         return;
     symcache_collectors_free(w->collectors, sl_parallel_workers(w->parallel));
-    symcache_flow_free(w->flow);
+    symcache_ordered_fold_free(w->flow);
     symcache_encoder_free(w->encoder);
     sl_arena_free(&w->arena);
     free(w->runs);
@@ -271,9 +271,9 @@ static void add_symbol(struct sl_symcache_writer *w, uint64_t address, uint64_t 
     uint32_t function = intern_function(w, text, address, SL_LANG_UNKNOWN, 0);
     if (w->account.failed)
         return;
-    w->ops[w->op_count++] = (struct op){address, root_context(w, function), SL_NO_FILE, op_what(kind, 0)};
+    w->ops[w->op_count++] = (struct op){address, root_context(w, function), SL_NO_FILE, op_kind_and_line(kind, 0)};
     if (size && size <= max_address - address)
-        w->ops[w->op_count++] = (struct op){address + size, NO_CONTEXT, SL_NO_FILE, op_what(OP_HOLE, 0)};
+        w->ops[w->op_count++] = (struct op){address + size, NO_CONTEXT, SL_NO_FILE, op_kind_and_line(OP_HOLE, 0)};
 }
 
 void sl_symcache_writer_symbols(struct sl_symcache_writer *w, const struct sl_symbol *symbols, size_t count)
@@ -288,7 +288,7 @@ void sl_symcache_writer_symbols(struct sl_symcache_writer *w, const struct sl_sy
                        symbols[i - AHEAD].is_label ? OP_LABEL : OP_ENTRY, name);
         if (i < count) {
             *name = symbol_name(&w->options, symbols[i].name);
-            __builtin_prefetch(sl_id_table_home(&w->text_table, (uint32_t)name->hash));
+            __builtin_prefetch(sl_id_table_first_slot(&w->text_table, (uint32_t)name->hash));
         }
     }
 }
@@ -314,7 +314,7 @@ bool sl_symcache_writer_in_order(struct sl_symcache_writer *w)
     if (sl_parallel_workers(w->parallel) > 1)
         return false;
     w->encoder = symcache_encoder_new(w);
-    w->flow = w->encoder ? symcache_flow_new(w) : NULL;
+    w->flow = w->encoder ? symcache_ordered_fold_new(w) : NULL;
     w->account.failed = w->account.failed || !w->flow;
     return true;
 }
@@ -348,7 +348,7 @@ static enum sl_code convert(struct sl_object *object, const struct sl_companions
     }
     if (code == SL_OK)
         code = sl_symcache_writer_finish(w, out, error);
-    *in_order = !w->disordered;
+    *in_order = !w->is_out_of_order;
     sl_symcache_writer_free(w);
     return code;
 }

@@ -61,7 +61,7 @@ bool sl_table_locate_sections(struct sl_table *t, const uint64_t *sizes, size_t 
     return !r.failed && !sl_reader_left(&r);
 }
 
-bool sl_table_intact(const struct sl_table *t)
+bool sl_table_is_intact(const struct sl_table *t)
 {
     const uint8_t *file = t->bytes.data;
     return sl_hash(file + t->head_size, t->bytes.size - t->head_size) ==

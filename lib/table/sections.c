@@ -52,7 +52,7 @@ void sl_column_pack(uint8_t *at, const uint64_t *values, uint32_t count, unsigne
     pack_rest(&p);
 }
 
-void sl_column_pack_less(uint8_t *at, const uint32_t *values, uint32_t least, uint32_t count, unsigned width)
+void sl_column_pack_relative(uint8_t *at, const uint32_t *values, uint32_t least, uint32_t count, unsigned width)
 {
     struct packed_column p = {.at = at};
     for (uint32_t i = 0; width && i < count; i++)

@@ -97,7 +97,7 @@ uint64_t sl_table_head_hash(const struct sl_table_format *format, const uint8_t 
 bool sl_table_locate_sections(struct sl_table *table, const uint64_t *sizes, size_t count);
 
 /* True if the hash of the contents is right; for formats with at_content_hash. Reads the whole file. */
-bool sl_table_intact(const struct sl_table *table);
+bool sl_table_is_intact(const struct sl_table *table);
 
 /* ---- columns ---- */
 

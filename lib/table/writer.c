@@ -67,7 +67,7 @@ bool sl_table_finish(struct sl_table_writer *w, struct sl_buf *out)
         ok = !out->failed;
     } else if (ok) {
         sl_buf_free(out);
-        sl_buf_leave_budget(&w->file);
+        sl_buf_detach_budget(&w->file);
         *out = w->file;
         w->file = (struct sl_buf){0};
     }

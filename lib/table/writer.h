@@ -34,7 +34,7 @@ void sl_table_section(struct sl_table_writer *writer, uint32_t id);
 void sl_column_pack(uint8_t *at, const uint64_t *values, uint32_t count, unsigned width);
 
 /* Packs values[i] - least. */
-void sl_column_pack_less(uint8_t *at, const uint32_t *values, uint32_t least, uint32_t count, unsigned width);
+void sl_column_pack_relative(uint8_t *at, const uint32_t *values, uint32_t least, uint32_t count, unsigned width);
 
 struct sl_table_column_source {
     /* Fills values[column] with the values of rows [from, from + count). Called from several threads. */

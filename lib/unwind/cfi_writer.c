@@ -69,7 +69,7 @@ static uint32_t intern(struct cfi_writer *w, struct interned *set, struct sl_str
         !sl_account_grow(&w->account, &set->items, &set->capacity, set->count + 1, sizeof *set->items))
         return UINT32_MAX;
     struct sl_str kept = {copy, bytes.size};
-    void **slot = sl_map_slot(&set->map, kept, NULL);
+    void **slot = sl_map_find_or_add(&set->map, kept, NULL);
     if (!slot)
         return UINT32_MAX;
     set->items[set->count++] = kept;

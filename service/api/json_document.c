@@ -14,7 +14,7 @@ static struct json_failure json_failure(const struct sl_json *j)
     if (j->busy)
         return json_no_memory;
     sl_buf_printf(&text, "%s at line %zu column %zu", j->problem, place.line, place.column);
-    const char *problem = sl_buf_keep(&text, j->arena).data;
+    const char *problem = sl_buf_move_to_arena(&text, j->arena).data;
     return problem ? (struct json_failure){400, problem} : json_no_memory;
 }
 

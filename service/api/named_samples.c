@@ -54,7 +54,7 @@ static bool choose_modules(struct named_file *file, struct named_samples *named)
             continue;
         const struct sl_crash_module *module = &samples->images[row->image].module;
         bool made = false;
-        void **slot = sl_map_slot(&by_id, module->code_id, &made);
+        void **slot = sl_map_find_or_add(&by_id, module->code_id, &made);
         if (!(good = slot != NULL))
             break;
         if (made) {
@@ -81,7 +81,7 @@ static struct sl_str name_of_calls(struct sl_arena *arena, const struct named_ca
     }
     if (calls->count > 1)
         sl_buf_u8(&text, ')');
-    return sl_buf_keep(&text, arena);
+    return sl_buf_move_to_arena(&text, arena);
 }
 
 static bool samples_take(struct named_file *file, size_t index, const struct named_calls *calls)
@@ -135,7 +135,7 @@ enum sl_code named_samples_read(struct sl_bytes bytes, struct sl_arena *arena, s
     struct sl_buf mended = {0};
     *file = (struct named_file){.arena = arena};
     sl_buf_utf8(&mended, (struct sl_str){(const char *)bytes.data, bytes.size});
-    struct sl_str text = sl_buf_keep(&mended, arena);
+    struct sl_str text = sl_buf_move_to_arena(&mended, arena);
     if (!named || !text.data)
         return named_samples_no_memory(error);
     struct sl_samples *samples = &named->samples;

@@ -24,11 +24,11 @@ static bool read_headers(struct sl_fields *s, const struct sl_json_path *at, voi
             header->name = name;
     }
     if (!good || s->json->failed) {
-        sl_arena_array_drop(&headers);
+        sl_arena_array_discard(&headers);
         return false;
     }
     scraping->header_count = headers.count;
-    scraping->headers = sl_arena_array_keep(&headers);
+    scraping->headers = sl_arena_array_finish(&headers);
     return scraping->headers || sl_json_no_memory(s->json);
 }
 

@@ -14,7 +14,7 @@ static void keep_problem(struct sl_fields *s, const struct value_problems *probl
     struct sl_buf text = {0};
     sl_buf_printf(&text, SL_STR_FMT ": " SL_STR_FMT, SL_STR_ARG(problems->items[i].path),
                   SL_STR_ARG(problems->items[i].what));
-    s->problem = sl_buf_keep(&text, s->json->arena).data;
+    s->problem = sl_buf_move_to_arena(&text, s->json->arena).data;
 }
 
 static void sources_take(struct request_sources *into, const struct source_list *list)

@@ -42,7 +42,7 @@ static void copy_lossy(struct sl_bytes from, char *to, size_t capacity)
     struct sl_str text = {(const char *)from.data, from.size};
     size_t used = 0;
     for (size_t at = 0; at < text.size && text.data[at];) {
-        struct sl_str character = sl_utf8_mended(text, &at);
+        struct sl_str character = sl_utf8_next_valid(text, &at);
         if (used + character.size >= capacity)
             break;
         memcpy(to + used, character.data, character.size);

@@ -278,7 +278,7 @@ static bool add_use(struct bounded_job *job, const struct cache_kind *kind, stru
     *used = (struct bounded_used){.key = {copy, key.size}};
     job->used_count++;
     cache_relative_path(key, kind->version, false, used->path);
-    void **slot = sl_map_slot(&job->by_path, sl_str(used->path), NULL);
+    void **slot = sl_map_find_or_add(&job->by_path, sl_str(used->path), NULL);
     if (slot && !*slot)
         *slot = used;
     return slot != NULL;

@@ -9,7 +9,7 @@ static struct sl_str joined(struct sl_arena *arena, struct sl_str text, const ch
     struct sl_buf out = {0};
     sl_buf_str(&out, text);
     sl_buf_cstr(&out, suffix);
-    return sl_buf_keep(&out, arena);
+    return sl_buf_move_to_arena(&out, arena);
 }
 
 /* Gets a companion file. A missing one counts as absent, and so does one to which the store denies access: some stores answer
@@ -48,7 +48,7 @@ static enum sl_code get_supplementary(const struct object_request *request, cons
     static const enum file_type type = FILE_ELF_DEBUG;
     struct sl_buf hex = {0};
     sl_buf_hex(&hex, wants->dwz_id, wants->dwz_id_size);
-    struct object_id id = {.type = OBJECT_ELF, .code_id = sl_buf_keep(&hex, arena)};
+    struct object_id id = {.type = OBJECT_ELF, .code_id = sl_buf_move_to_arena(&hex, arena)};
     struct listing listing;
     if (!id.code_id.data)
         return sl_fail(error, SL_BUSY, "out of memory");

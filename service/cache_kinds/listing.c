@@ -38,7 +38,7 @@ static bool make_key(const struct source_index_request *r, struct sl_arena *aren
         sl_buf_str(&text, root);
         sl_buf_u8(&text, '\n');
     }
-    *key = (struct cache_key){.text = sl_buf_keep(&text, arena), .scope = r->scope};
+    *key = (struct cache_key){.text = sl_buf_move_to_arena(&text, arena), .scope = r->scope};
     return key->text.data && (global || root.data);
 }
 

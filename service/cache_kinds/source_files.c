@@ -328,7 +328,7 @@ static bool source_request_key(const struct source_request *request, struct sl_a
     } else {
         return true;
     }
-    key->text = sl_buf_keep(&text, arena);
+    key->text = sl_buf_move_to_arena(&text, arena);
     return key->text.data;
 }
 

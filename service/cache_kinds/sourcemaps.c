@@ -167,7 +167,7 @@ enum sl_code sourcemap_get(const struct sourcemap_request *request, struct sl_ar
     put_origin(&text, request->script);
     put_origin(&text, request->map);
     put_options(&text, options_now());
-    struct cache_key key = {.text = sl_buf_keep(&text, arena), .scope = request->scope};
+    struct cache_key key = {.text = sl_buf_move_to_arena(&text, arena), .scope = request->scope};
     *item = NULL;
     if (!key.text.data)
         return sl_fail(error, SL_BUSY, "out of memory");

@@ -19,7 +19,7 @@ static bool enter_directory(struct file_walk *walk, const struct stat *st)
     uint64_t key[2] = {(uint64_t)st->st_dev, (uint64_t)st->st_ino};
     bool made = false;
     char *kept = sl_arena_strndup(&walk->keys, (const char *)key, sizeof key);
-    void **slot = kept ? sl_map_slot(&walk->entered, (struct sl_str){kept, sizeof key}, &made) : NULL;
+    void **slot = kept ? sl_map_find_or_add(&walk->entered, (struct sl_str){kept, sizeof key}, &made) : NULL;
     if (slot)
         *slot = walk;
     return slot && made;

@@ -263,7 +263,7 @@ enum sl_code member_map(const char *path, struct sl_mapping *mapping, uint64_t *
 static bool index_name(struct member_archive *a, struct sl_str name, struct sl_ar_member *m)
 {
     bool made;
-    void **slot = sl_map_slot(&a->names, name, &made);
+    void **slot = sl_map_find_or_add(&a->names, name, &made);
     if (slot && made)
         *slot = m;
     return slot;

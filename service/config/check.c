@@ -108,7 +108,7 @@ static void check_source_id(const struct value *source, size_t index, struct sl_
     if (!id || id->type != VALUE_STRING)
         return; /* origin/ reports the problem */
     bool fresh;
-    void **slot = sl_map_slot(seen, id->string, &fresh);
+    void **slot = sl_map_find_or_add(seen, id->string, &fresh);
     if (slot && fresh) {
         *slot = seen;
     } else if (slot) {

@@ -56,7 +56,7 @@ static void take_port(struct config *config, const char *port, struct value_prob
     const char **list = SL_ARENA_ARRAY(&config->arena, const char *, 1);
     bool good = list && !text_is_listener(sl_buf_view(&bind));
     sl_buf_u8(&bind, '\0');
-    struct sl_str kept = sl_buf_keep(&bind, &config->arena);
+    struct sl_str kept = sl_buf_move_to_arena(&bind, &config->arena);
     if (!good || !kept.data) {
         bad_value(problems, "PORT", "bind");
         return;
@@ -97,7 +97,7 @@ static void take_statsd(struct config *config, const char *host, const char *por
     struct sl_buf server = {0};
     bool bare_v6 = strchr(host, ':') != NULL;
     sl_buf_printf(&server, bare_v6 ? "[%s]:%s" : "%s:%s", host, port);
-    struct sl_str kept = sl_buf_keep(&server, &config->arena);
+    struct sl_str kept = sl_buf_move_to_arena(&server, &config->arena);
     const char *text = kept.data ? sl_arena_strndup(&config->arena, kept.data, kept.size) : NULL;
     if (text && !text_is_statsd(kept))
         config->metrics.statsd = text;

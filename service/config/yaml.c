@@ -251,7 +251,7 @@ static bool build_member(struct yaml_builder *b, struct map_builder *map, unsign
     if (!take_key(b, &key, &merge) || !yaml_grow(b, &map->items))
         return false;
     struct path_mark up = path_key(&b->path, key);
-    void **slot = sl_map_slot(&map->seen, key, &fresh);
+    void **slot = sl_map_find_or_add(&map->seen, key, &fresh);
     if (!slot)
         return out_of_memory(b);
     *slot = map;
@@ -284,7 +284,7 @@ static bool merge_one(struct yaml_builder *b, struct map_builder *map, const str
     }
     for (size_t i = 0; i < from->count; i++) {
         bool fresh;
-        void **slot = sl_map_slot(&map->seen, from->keys[i], &fresh);
+        void **slot = sl_map_find_or_add(&map->seen, from->keys[i], &fresh);
         if (!slot)
             return out_of_memory(b);
         *slot = map;

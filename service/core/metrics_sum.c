@@ -59,7 +59,7 @@ static void add_sample(struct metrics_text_sum *s, struct family *family, struct
     number[size] = '\0';
     double value = strtod(number, NULL);
     bool fresh;
-    void **slot = sl_map_slot(&family->series, name, &fresh);
+    void **slot = sl_map_find_or_add(&family->series, name, &fresh);
     struct series *series = !slot ? NULL : fresh ? SL_ARENA_NEW(&s->arena, struct series) : *slot;
     s->failed |= !series;
     if (!series)
@@ -79,7 +79,7 @@ static void add_sample(struct metrics_text_sum *s, struct family *family, struct
 static struct family *find_family(struct metrics_text_sum *s, struct sl_str head)
 {
     bool fresh;
-    void **slot = sl_map_slot(&s->families, head, &fresh);
+    void **slot = sl_map_find_or_add(&s->families, head, &fresh);
     struct family *family = !slot ? NULL : fresh ? SL_ARENA_NEW(&s->arena, struct family) : *slot;
     s->failed |= !family;
     if (!family || !fresh)

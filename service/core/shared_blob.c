@@ -46,7 +46,7 @@ struct shared_blob *shared_blob_new(struct sl_buf *bytes)
         bytes->capacity = fitting ? bytes->size : bytes->capacity;
     }
     content->holds = 1;
-    sl_buf_leave_budget(bytes);
+    sl_buf_detach_budget(bytes);
     content->bytes = *bytes;
     content->size = bytes->size;
     memory_resize(&content->memory, bytes->capacity);

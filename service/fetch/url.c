@@ -108,7 +108,7 @@ bool fetch_split_url(struct sl_arena *arena, const char *url, struct fetch_url *
     sl_buf_cstr(&host, hop.host);
     if (strcmp(hop.port, is_secure ? "443" : "80") != 0)
         sl_buf_printf(&host, ":%s", hop.port);
-    *parts = (struct fetch_url){is_secure, sl_buf_keep(&host, arena), sl_str(hop.path)};
+    *parts = (struct fetch_url){is_secure, sl_buf_move_to_arena(&host, arena), sl_str(hop.path)};
     return parts->host.data != NULL;
 }
 

@@ -107,7 +107,7 @@ void http_add_vary(struct http_exchange *x, struct sl_str name)
         sl_buf_cstr(&text, ", ");
     }
     sl_buf_str(&text, name);
-    http_set_header(x, "Vary", sl_buf_keep(&text, &x->arena));
+    http_set_header(x, "Vary", sl_buf_move_to_arena(&text, &x->arena));
 }
 
 /* ---- bodies ---- */
@@ -178,7 +178,7 @@ static struct sl_str cache_control(struct http_exchange *x)
     sl_buf_str(&text, whose);
     if (!memchr(whose.data, '=', whose.size))
         sl_buf_printf(&text, ", max-age=%llu", (unsigned long long)r->server->options.file_max_age_s);
-    return sl_buf_keep(&text, &x->arena);
+    return sl_buf_move_to_arena(&text, &x->arena);
 }
 
 void http_reply_file(struct http_exchange *x, const char *content_type, struct sl_mapping *file, const char *etag,

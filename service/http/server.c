@@ -471,7 +471,7 @@ static const char *with_prefix(struct sl_arena *arena, const char *prefix, const
     struct sl_buf whole = {0};
     sl_buf_cstr(&whole, prefix);
     sl_buf_cstr(&whole, pattern);
-    return sl_buf_keep(&whole, arena).data;
+    return sl_buf_move_to_arena(&whole, arena).data;
 }
 
 /* `*at` is the index of the family's first route. */

@@ -48,8 +48,8 @@ static bool make_signing_time(struct sl_arena *arena, const struct aws_signing *
     sl_buf_cstr(&names, "host");
     for (size_t i = 0; i < s->field_count; i++)
         sl_buf_printf(&names, ";%s", s->fields[i].name);
-    signing_time->scope = sl_buf_keep(&scope, arena);
-    signing_time->names = sl_buf_keep(&names, arena);
+    signing_time->scope = sl_buf_move_to_arena(&scope, arena);
+    signing_time->names = sl_buf_move_to_arena(&names, arena);
     return signing_time->scope.data && signing_time->names.data;
 }
 
@@ -74,7 +74,7 @@ static struct sl_str parameters(struct sl_arena *arena, const struct aws_signing
         aws_add_parameter(&query, "x-id", sl_str(s->operation));
     query.failed |= credential.failed;
     sl_buf_free(&credential);
-    return sl_buf_keep(&query, arena);
+    return sl_buf_move_to_arena(&query, arena);
 }
 
 /* Computes the hash of the canonical request. */
@@ -123,7 +123,7 @@ const char *aws_presign(struct sl_arena *arena, const struct aws_signing *s)
     sl_buf_printf(&url, SL_STR_FMT SL_STR_FMT SL_STR_FMT "?" SL_STR_FMT "&X-Amz-Signature=", SL_STR_ARG(s->scheme),
                   SL_STR_ARG(s->host), SL_STR_ARG(s->path), SL_STR_ARG(query));
     sl_buf_hex(&url, bytes, DIGEST);
-    return sl_buf_keep(&url, arena).data;
+    return sl_buf_move_to_arena(&url, arena).data;
 }
 
 /* ---- addresses of objects ---- */
@@ -154,7 +154,7 @@ static struct sl_str make_path(struct sl_arena *arena, struct sl_str before, str
     }
     sl_buf_u8(&path, '/');
     fetch_encode(&path, key, true);
-    return sl_buf_keep(&path, arena);
+    return sl_buf_move_to_arena(&path, arena);
 }
 
 /* Builds `<endpoint>/<bucket>/<key>`. */
@@ -166,7 +166,7 @@ static bool at_endpoint(struct sl_arena *arena, const struct bucket_config *buck
     if (!memmem(bucket->endpoint.data, bucket->endpoint.size, "://", 3))
         sl_buf_cstr(&text, "https://");
     sl_buf_str(&text, bucket->endpoint);
-    struct sl_str url = sl_buf_keep(&text, arena);
+    struct sl_str url = sl_buf_move_to_arena(&text, arena);
     if (!url.data || !fetch_split_url(arena, url.data, &parts))
         return false;
     while (sl_str_ends(parts.path, SL_STR("/")))
@@ -195,7 +195,7 @@ static bool at_amazon(struct sl_arena *arena, const struct bucket_config *bucket
     sl_buf_str(&host, region);
     sl_buf_cstr(&host, sl_str_starts(region, SL_STR("cn-")) ? ".amazonaws.com.cn" : ".amazonaws.com");
     out->scheme = SL_STR("https://");
-    out->host = sl_buf_keep(&host, arena);
+    out->host = sl_buf_move_to_arena(&host, arena);
     out->path = make_path(arena, SL_STR(""), in_host ? SL_STR("") : bucket->s3_name, key);
     return out->host.data && out->path.data;
 }

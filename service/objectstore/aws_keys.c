@@ -76,7 +76,7 @@ static enum sl_code request_service(struct keys_request *a, struct fetch_request
     request.keep_wrapper = true;
     request.whole = true;
     enum sl_code code = fetch_text(&request, &body, a->error);
-    *answer = sl_buf_keep(&body, &a->arena);
+    *answer = sl_buf_move_to_arena(&body, &a->arena);
     return code != SL_OK || answer->data ? code : sl_fail(a->error, SL_BUSY, "out of memory");
 }
 
@@ -100,7 +100,7 @@ static enum sl_code read_token(struct keys_request *a, const char *path, struct 
                    : sl_fail(a->error, SL_DOWNLOAD_ERROR, "cannot read the token: %s", strerror(errno));
     while (text.size && strchr("\n\r ", text.data[text.size - 1]))
         text.size--;
-    *token = sl_buf_keep(&text, &a->arena);
+    *token = sl_buf_move_to_arena(&text, &a->arena);
     return token->data ? SL_OK : sl_fail(a->error, SL_BUSY, "out of memory");
 }
 
@@ -112,7 +112,7 @@ static const char *join_url(struct keys_request *a, const char *base, const char
         size--;
     sl_buf_add(&url, base, size);
     sl_buf_cstr(&url, path);
-    return sl_buf_keep(&url, &a->arena).data;
+    return sl_buf_move_to_arena(&url, &a->arena).data;
 }
 
 /* ---- container ---- */
@@ -150,7 +150,7 @@ static enum sl_code from_instance(struct keys_request *a)
         return code;
     sl_buf_cstr(&path, roles);
     fetch_encode(&path, (struct sl_str){answer.data, strcspn(answer.data, "\r\n")}, false);
-    const char *role = sl_buf_keep(&path, &a->arena).data;
+    const char *role = sl_buf_move_to_arena(&path, &a->arena).data;
     code = request_machine(a, NULL, role ? join_url(a, base, role) : NULL, token, &answer);
     return code == SL_OK ? keep_json(a, answer) : code;
 }
@@ -187,7 +187,7 @@ static const char *sts_url(struct keys_request *a)
     sl_buf_cstr(&url, "https://sts.");
     fetch_encode(&url, a->region, false);
     sl_buf_cstr(&url, sl_str_starts(a->region, SL_STR("cn-")) ? ".amazonaws.com.cn/" : ".amazonaws.com/");
-    return sl_buf_keep(&url, &a->arena).data;
+    return sl_buf_move_to_arena(&url, &a->arena).data;
 }
 
 static enum sl_code from_web_identity(struct keys_request *a)

@@ -26,8 +26,8 @@ static enum sl_code gcs_prepare(struct bucket_request *request, const char *befo
     sl_buf_cstr(&url, after);
     sl_buf_cstr(&bearer, "Bearer ");
     sl_buf_str(&bearer, token);
-    struct sl_str header = sl_buf_keep(&bearer, &request->arena);
-    request->fetch.url = sl_buf_keep(&url, &request->arena).data;
+    struct sl_str header = sl_buf_move_to_arena(&bearer, &request->arena);
+    request->fetch.url = sl_buf_move_to_arena(&url, &request->arena).data;
     request->fetch.trusted = false;
     if (request->store->is_source)
         request->fetch.refused = NULL; /* the status is sufficient */
@@ -117,7 +117,7 @@ static struct sl_str describe(struct sl_arena *arena, const struct object_conten
         sl_json_end_object(&w);
     }
     sl_json_end_object(&w);
-    return sl_buf_keep(&body, arena);
+    return sl_buf_move_to_arena(&body, arena);
 }
 
 static void keep_location(void *arg, struct sl_str name, struct sl_str value)
@@ -162,7 +162,7 @@ static enum sl_code gcs_put(struct bucket_request *request, const struct object_
     sl_buf_cstr(&query, contents->if_absent ? "&ifGenerationMatch=0" : "");
     if (contents->encoding)
         sl_buf_printf(&query, "&contentEncoding=%s", contents->encoding);
-    const char *after = sl_buf_keep(&query, &request->arena).data;
+    const char *after = sl_buf_move_to_arena(&query, &request->arena).data;
     enum sl_code code = !after ? sl_fail(error, SL_BUSY, "out of memory")
                                : gcs_prepare(request, "upload/storage/v1/b/", "?uploadType=media&name=", after, error);
     request->fetch.method = "POST";
@@ -208,7 +208,7 @@ static enum sl_code gcs_list(struct bucket_request *request, struct sl_str after
         sl_buf_cstr(&query, "&startOffset=");
         fetch_encode(&query, after, false);
     }
-    struct sl_str rest = sl_buf_keep(&query, &request->arena);
+    struct sl_str rest = sl_buf_move_to_arena(&query, &request->arena);
     if (!rest.data)
         return sl_fail(error, SL_BUSY, "out of memory");
     enum sl_code code = gcs_prepare(request, "storage/v1/b/", "?prefix=", rest.data, error);

@@ -143,7 +143,7 @@ enum sl_code google_account_read(const char *path, struct sl_arena *arena, struc
                    ? SL_BUSY
                    : sl_fail(error, SL_INTERNAL, "cannot read the service account %.120s: %s", path, strerror(errno));
     *account = (struct google_account){.private_key = {NULL, 0}};
-    struct sl_str kept = sl_buf_keep(&text, arena);
+    struct sl_str kept = sl_buf_move_to_arena(&text, arena);
     struct sl_json j = sl_json(kept, arena, false);
     bool is_object = kept.data && sl_json_read_object(&j, account_fields, account) && sl_json_end(&j);
     if (!kept.data || j.busy)
@@ -281,7 +281,7 @@ static struct sl_str make_url(const struct google_account *account, struct sl_ar
         sl_buf_str(&url, token_url(account));
     else
         sl_buf_printf(&url, "http://%s" TOKEN_PATH, host ? host : METADATA_HOST);
-    return sl_buf_keep(&url, arena);
+    return sl_buf_move_to_arena(&url, arena);
 }
 
 enum sl_code google_token(const struct google_account *account, const char *scope, const char *label,

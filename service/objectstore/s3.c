@@ -160,7 +160,8 @@ static bool sign_metadata(struct bucket_request *request, const struct object_co
     for (size_t i = 0; fields && i < count; i++) {
         struct sl_buf name = {0};
         sl_buf_printf(&name, METADATA "%s", contents->metadata[i].name);
-        fields[i] = (struct object_field){sl_buf_keep(&name, &request->arena).data, contents->metadata[i].value};
+        fields[i] =
+            (struct object_field){sl_buf_move_to_arena(&name, &request->arena).data, contents->metadata[i].value};
         if (!fields[i].name)
             return false;
     }

@@ -160,8 +160,8 @@ enum sl_code artifacts_read(struct sl_str answer, const struct source *source, s
     }
     bool good = sl_json_end(&j) && is_list;
     *count = list.count;
-    *items = no_memory ? NULL : sl_arena_array_keep(&list);
-    sl_arena_array_drop(&list);
+    *items = no_memory ? NULL : sl_arena_array_finish(&list);
+    sl_arena_array_discard(&list);
     if (!*items || j.busy)
         return sl_fail(error, SL_BUSY, "out of memory");
     return good ? SL_OK : sl_fail(error, SL_DOWNLOAD_ERROR, "the response is not a list of artifacts");

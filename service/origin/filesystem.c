@@ -21,7 +21,7 @@ struct sl_str filesystem_uri(struct sl_arena *arena, const struct source *source
     if (location.size && !sl_str_ends(source->path, SL_STR("/")))
         sl_buf_u8(&uri, '/');
     sl_buf_str(&uri, location);
-    return sl_buf_keep(&uri, arena);
+    return sl_buf_move_to_arena(&uri, arena);
 }
 
 enum { ATTEMPTS = 3, RETRY_PAUSE_MS = 20 }; /* retries like downloads: network file systems have temporary errors */

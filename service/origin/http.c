@@ -110,7 +110,7 @@ struct sl_str http_location_url(struct sl_arena *arena, struct sl_str text, stru
         sl_buf_u8(&url, '/');
     if (secret)
         sl_buf_str(&url, base.query);
-    return sl_buf_keep(&url, arena);
+    return sl_buf_move_to_arena(&url, arena);
 }
 
 enum sl_code http_source_fetch(const struct remote_file *file, int fd, struct sl_error *error)

@@ -40,7 +40,7 @@ static struct sl_str pointer_path(struct sl_arena *arena, const struct source *s
     struct sl_buf text = {0};
     sl_buf_add(&text, path.data, slash ? (size_t)(slash - path.data) + 1 : 0);
     sl_buf_cstr(&text, source->casing == CASING_UPPERCASE ? "FILE.PTR" : "file.ptr");
-    return sl_buf_keep(&text, arena);
+    return sl_buf_move_to_arena(&text, arena);
 }
 
 static void list_type(const struct source *source, const struct object_id *id, enum file_type type,

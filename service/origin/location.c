@@ -8,7 +8,7 @@ static struct sl_str bucket_uri(struct sl_arena *arena, const char *scheme, stru
     sl_buf_str(&uri, bucket);
     sl_buf_u8(&uri, '/');
     url_add_path(&uri, key);
-    return sl_buf_keep(&uri, arena);
+    return sl_buf_move_to_arena(&uri, arena);
 }
 
 bool fill_remote_file(struct sl_arena *arena, const struct source *source, enum file_type type, struct sl_str path,

@@ -60,7 +60,7 @@ static struct sl_str translate(struct sl_arena *arena, struct sl_str path)
         sl_buf_u8(&text, '/');
         for (size_t c = 0; c < rest.size; c++)
             sl_buf_u8(&text, rest.data[c] == '\\' ? '/' : (uint8_t)rest.data[c]);
-        return sl_buf_keep(&text, arena);
+        return sl_buf_move_to_arena(&text, arena);
     }
     return path;
 }

@@ -47,7 +47,7 @@ struct sl_str sentry_url(struct sl_arena *arena, struct sl_str base, const struc
         fetch_encode(&url, pairs[i].value, false);
         open = true;
     }
-    return sl_buf_keep(&url, arena);
+    return sl_buf_move_to_arena(&url, arena);
 }
 
 bool sentry_credentials(struct sl_arena *arena, const struct source *source, struct fetch_header *header)
@@ -57,7 +57,7 @@ bool sentry_credentials(struct sl_arena *arena, const struct source *source, str
     header->name = token ? SL_STR("Authorization") : SL_STR("Cookie");
     sl_buf_cstr(&value, token ? "Bearer " : "");
     sl_buf_str(&value, secret_open(token ? source->token : source->cookies));
-    header->value.hidden = sl_buf_keep(&value, arena);
+    header->value.hidden = sl_buf_move_to_arena(&value, arena);
     return header->value.hidden.data != NULL;
 }
 
@@ -213,7 +213,7 @@ bool sentry_add_file(struct sl_arena *arena, const struct source *source, enum f
     sl_buf_cstr(&uri, "sentry://project_debug_file/");
     sl_buf_str(&uri, id);
     *file = (struct remote_file){.source = source, .type = type, .path = id, .location = id};
-    file->uri = sl_buf_keep(&uri, arena);
+    file->uri = sl_buf_move_to_arena(&uri, arena);
     return file->uri.data != NULL;
 }
 

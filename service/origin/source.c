@@ -473,9 +473,9 @@ enum sl_code source_read_list(struct sl_json *j, const char *path, const struct 
         code = read_next(j, &tree, r, path, list.count, &list);
     sl_arena_free(&tree);
     *count = list.count;
-    if (code == SL_OK && problems->errors == before && !(*sources = sl_arena_array_keep(&list)))
+    if (code == SL_OK && problems->errors == before && !(*sources = sl_arena_array_finish(&list)))
         code = SL_BUSY;
-    sl_arena_array_drop(&list);
+    sl_arena_array_discard(&list);
     return code != SL_OK ? code : problems->errors == before ? sl_json_code(j) : SL_MALFORMED;
 }
 

@@ -277,7 +277,7 @@ static struct candidate_file *choose(const struct search *search)
 
 static struct sl_str in_arena(struct sl_arena *arena, struct sl_buf *text)
 {
-    struct sl_str kept = sl_buf_keep(text, arena);
+    struct sl_str kept = sl_buf_move_to_arena(text, arena);
     return kept.data ? kept : SL_STR("");
 }
 

@@ -161,7 +161,7 @@ static bool make_location(const struct object_id *id, struct sl_arena *arena, st
     sl_buf_u8(&out, '/');
     for (const char *c = text; *c; c++)
         sl_buf_u8(&out, (uint8_t)upper(*c));
-    *place = sl_buf_keep(&out, arena);
+    *place = sl_buf_move_to_arena(&out, arena);
     return place->data;
 }
 
@@ -177,7 +177,7 @@ static bool make_file(const struct mozilla_store_request *request, const struct 
     sl_buf_u8(&path, '/');
     sl_buf_str(&path, stem);
     sl_buf_cstr(&path, ".sym");
-    struct sl_str kept = sl_buf_keep(&path, arena);
+    struct sl_str kept = sl_buf_move_to_arena(&path, arena);
     /* An empty file does not mean that the store is down: the next store is asked, and without one the module has no symbols. */
     *file = (struct remote_file){.source = store, .type = FILE_BREAKPAD, .may_be_empty = true};
     return kept.data && origin_move(file, kept, arena);
@@ -410,7 +410,7 @@ static bool make_request(const struct config *config, const struct mozilla_query
                                                   .store_count = config->mozilla.source_count,
                                                   .place = place,
                                                   .id = *question->id},
-                                      .key = {.text = sl_buf_keep(&key, arena)},
+                                      .key = {.text = sl_buf_move_to_arena(&key, arena)},
                                       .found = question->found,
                                       .work = question->work};
     return asking->key.text.data;

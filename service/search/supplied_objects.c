@@ -177,7 +177,7 @@ static bool own_add_zip(struct supplied_objects *own, struct sl_bytes bytes)
             continue;
         }
         own->room -= out.size;
-        struct sl_str kept = sl_buf_keep(&out, own->arena);
+        struct sl_str kept = sl_buf_move_to_arena(&out, own->arena);
         if (!kept.data || !own_add_file(own, entry->name, (struct sl_bytes){(const uint8_t *)kept.data, kept.size}))
             return false;
     }

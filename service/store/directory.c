@@ -243,7 +243,7 @@ static bool directory_source(struct sl_arena *arena, struct sl_str prefix, struc
     struct sl_buf path = {0};
     sl_buf_printf(&path, "%s/" SL_STR_FMT, root, SL_STR_ARG(prefix));
     source->type = SOURCE_FILESYSTEM;
-    source->path = sl_buf_keep(&path, arena);
+    source->path = sl_buf_move_to_arena(&path, arena);
     return source->path.data != NULL;
 }
 

@@ -30,7 +30,7 @@ static bool make_sources(struct sl_str scope, struct sl_arena *arena, struct sou
         if (scope.size)
             sl_buf_printf(&text, "scopes/" SL_STR_FMT "/", SL_STR_ARG(scope));
         sl_buf_cstr(&text, store_prefixes[part]);
-        struct sl_str prefix = sl_buf_keep(&text, arena);
+        struct sl_str prefix = sl_buf_move_to_arena(&text, arena);
         if (!prefix.data)
             return false;
         prefix.size--; /* without the last slash */
@@ -224,5 +224,5 @@ const char *store_url(struct sl_str name, struct sl_arena *arena)
     sl_buf_str(&url, base);
     sl_buf_u8(&url, '/');
     fetch_encode(&url, name, true);
-    return sl_buf_keep(&url, arena).data;
+    return sl_buf_move_to_arena(&url, arena).data;
 }

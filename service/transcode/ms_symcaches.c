@@ -179,7 +179,7 @@ struct sl_str ms_symcache_key(const struct ms_symcache_question *q, struct sl_ar
         sl_buf_u8(&key, (uint8_t)(c >= 'A' && c <= 'Z' ? c + 32 : c));
     }
     sl_buf_printf(&key, "\n%s\n", id);
-    return sl_buf_keep(&key, arena);
+    return sl_buf_move_to_arena(&key, arena);
 }
 
 enum sl_code ms_symcache_get(const struct ms_symcache_question *q, struct sl_arena *arena, struct cache_item **item,

@@ -108,7 +108,7 @@ static const char *variable(struct sl_arena *arena, const char *name, struct sl_
 {
     struct sl_buf text = {0};
     sl_buf_printf(&text, "%s=" SL_STR_FMT, name, SL_STR_ARG(value));
-    return sl_buf_keep(&text, arena).data;
+    return sl_buf_move_to_arena(&text, arena).data;
 }
 
 /* Builds the environment: some of our variables, those of the contract, and those of the configuration. */

@@ -75,7 +75,7 @@ static struct fetch_request *any_download(struct job *job, const struct any_file
         return NULL;
     sl_buf_cstr(&value, "Bearer ");
     sl_buf_str(&value, file->token);
-    struct sl_str text = sl_buf_keep(&value, &job->arena);
+    struct sl_str text = sl_buf_move_to_arena(&value, &job->arena);
     *header = (struct fetch_header){SL_STR("authorization"), {text}};
     *download = (struct fetch_request){
         .url = sl_arena_strndup(&job->arena, file->url.data, file->url.size),

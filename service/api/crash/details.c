@@ -8,9 +8,9 @@ static void write_annotations(struct sl_json_writer *w, const struct sl_minidump
     for (size_t i = 0; i < dump->annotation_count; i++) {
         const struct sl_minidump_annotation *annotation = &dump->annotations[i];
         sl_json_begin_object(w);
-        sl_json_member_known(w, "module", annotation->module);
-        sl_json_member_known(w, "name", annotation->name);
-        sl_json_member_known(w, "value", annotation->value);
+        sl_json_member_if_set(w, "module", annotation->module);
+        sl_json_member_if_set(w, "name", annotation->name);
+        sl_json_member_if_set(w, "value", annotation->value);
         sl_json_end_object(w);
     }
     sl_json_end_array(w);
@@ -21,7 +21,7 @@ static void write_unloaded(struct sl_json_writer *w, const struct sl_minidump *d
     sl_json_begin_array(w);
     for (size_t i = 0; i < dump->unloaded_count; i++) {
         sl_json_begin_object(w);
-        sl_json_member_known(w, "name", dump->unloaded[i].name);
+        sl_json_member_if_set(w, "name", dump->unloaded[i].name);
         sl_json_member_hex(w, "image_addr", dump->unloaded[i].address);
         sl_json_member_u64(w, "image_size", dump->unloaded[i].size);
         sl_json_end_object(w);
@@ -67,7 +67,7 @@ static struct sl_str analysis_json(const struct sl_minidump *dump, struct sl_are
     crash_analysis_write(&w, &analysis, 0);
     sl_json_member_boolean(&w, "is_likely_stack_overflow", analysis.is_stack_overflow);
     sl_json_end_object(&w);
-    return sl_buf_keep(&text, arena);
+    return sl_buf_move_to_arena(&text, arena);
 }
 
 bool crash_details(struct sl_minidump *dump, struct sl_arena *arena)
@@ -94,7 +94,7 @@ bool crash_details(struct sl_minidump *dump, struct sl_arena *arena)
         struct sl_buf text = {0};
         struct sl_json_writer w = sl_json_writer(&text);
         rows[i].write(&w, dump);
-        struct sl_str json = sl_buf_keep(&text, arena);
+        struct sl_str json = sl_buf_move_to_arena(&text, arena);
         if (!json.data)
             return false;
         crash->extras[crash->extra_count++] = (struct sl_crash_extra){sl_str(rows[i].name), json};

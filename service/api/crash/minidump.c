@@ -117,7 +117,7 @@ static bool name_unloaded(struct dump_work *work, size_t index)
         if (sl_minidump_module_at(&work->dump, instruction))
             continue;
         sl_minidump_put_unloaded(&work->dump, instruction, &text);
-        if (text.size && !(frame->package = sl_buf_keep(&text, work->crash.native.arena)).data)
+        if (text.size && !(frame->package = sl_buf_move_to_arena(&text, work->crash.native.arena)).data)
             return false;
     }
     return true;

@@ -198,7 +198,7 @@ static struct sl_str replaced(const struct rewrite_match *m, struct sl_arena *ar
     sl_buf_add(&out, m->name.data, places[0]);
     put_replacement(m, &out);
     sl_buf_add(&out, m->name.data + places[1], m->name.size - places[1]);
-    struct sl_str name = sl_buf_keep(&out, arena);
+    struct sl_str name = sl_buf_move_to_arena(&out, arena);
     *failed |= !name.data;
     return name;
 }

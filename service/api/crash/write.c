@@ -30,9 +30,9 @@ void crash_write(const struct native_request *request, struct sl_json_writer *w,
         sl_json_member_i64(w, "timestamp", crash->timestamp);
     write_system(request, crash, w);
     sl_json_member_boolean(w, "crashed", crash->crashed);
-    sl_json_member_known(w, "crash_reason", crash->reason);
-    sl_json_member_known(w, "crash_details", crash->details);
-    sl_json_member_known(w, "assertion", crash->assertion);
+    sl_json_member_if_set(w, "crash_reason", crash->reason);
+    sl_json_member_if_set(w, "crash_details", crash->details);
+    sl_json_member_if_set(w, "assertion", crash->assertion);
     native_write(request, w, NULL);
     if (crash->extra_count) {
         sl_json_member_object(w, "details");
@@ -50,6 +50,6 @@ void crash_write_failure(struct sl_buf *answer, const char *message, const char 
     sl_json_begin_object(&w);
     sl_json_member_str(&w, "status", SL_STR("failed"));
     sl_json_member_str(&w, "message", sl_str(message));
-    sl_json_member_known(&w, "detail", sl_str(detail));
+    sl_json_member_if_set(&w, "detail", sl_str(detail));
     sl_json_end_object(&w);
 }

@@ -50,7 +50,7 @@ static struct sl_str at_any_host(struct sl_str url, struct sl_arena *arena)
     struct sl_buf text = {0};
     sl_buf_u8(&text, '~');
     sl_buf_str(&text, sl_js_strip_hostname(url));
-    return sl_buf_keep(&text, arena);
+    return sl_buf_move_to_arena(&text, arena);
 }
 
 /* URLs under which a file may be listed, best first; 0 when out of memory. For "https://host/a.js?v=1#x":
@@ -171,7 +171,7 @@ static bool find_own_file(struct js_request *r, struct js_file *file)
     struct sl_buf uri = {0};
     sl_buf_cstr(&uri, "artifact:");
     sl_buf_str(&uri, own ? own->name : file->key.path);
-    file->uri = sl_buf_keep(&uri, r->arena);
+    file->uri = sl_buf_move_to_arena(&uri, r->arena);
     enum sl_code code = SL_OK;
     if (!file->uri.data)
         code = SL_BUSY;
@@ -301,7 +301,7 @@ static bool add_artifact(struct js_request *r, const struct artifact *artifact, 
 {
     struct js_finder *f = &r->finder;
     bool made;
-    void **slot = sl_map_slot(&f->known, artifact->file.uri, &made);
+    void **slot = sl_map_find_or_add(&f->known, artifact->file.uri, &made);
     if (!slot)
         return finder_stop(r, SL_BUSY);
     if (made) {
@@ -310,7 +310,7 @@ static bool add_artifact(struct js_request *r, const struct artifact *artifact, 
     }
     if (artifact->is_bundle)
         return !made || add_bundle(r, artifact);
-    slot = sl_map_slot(&f->by_path, artifact->abs_path, &made);
+    slot = sl_map_find_or_add(&f->by_path, artifact->abs_path, &made);
     if (slot && made) {
         *slot = (void *)(uintptr_t)artifact;
         *added = true;
@@ -414,7 +414,7 @@ static struct sl_str key_text(const struct js_key *key, struct sl_arena *arena)
     sl_buf_u8(&text, '\n');
     sl_buf_u8(&text, key->path.data != NULL);
     sl_buf_str(&text, key->path);
-    return sl_buf_keep(&text, arena);
+    return sl_buf_move_to_arena(&text, arena);
 }
 
 static struct js_look *look_new(struct js_request *r, struct js_file *file)
@@ -433,7 +433,7 @@ static struct js_file *js_intern_file(struct js_request *r, const struct js_key 
 {
     struct js_finder *f = &r->finder;
     struct sl_str text = key_text(key, r->arena);
-    void **slot = text.data ? sl_map_slot(&f->by_key, text, NULL) : NULL;
+    void **slot = text.data ? sl_map_find_or_add(&f->by_key, text, NULL) : NULL;
     *look = NULL;
     if (!slot || *slot)
         return slot ? *slot : NULL;

@@ -12,7 +12,7 @@ struct js_resolving {
 
 static struct sl_str js_kept(struct js_resolving *s, struct sl_buf *text)
 {
-    struct sl_str kept = sl_buf_keep(text, s->request->arena);
+    struct sl_str kept = sl_buf_move_to_arena(text, s->request->arena);
     s->request->out_of_memory |= !kept.data;
     return kept;
 }
@@ -79,7 +79,7 @@ static struct sl_str js_joined_path(struct js_resolving *s, const struct js_modu
 static struct sl_str function_name(struct js_resolving *s, const struct js_frame *raw,
                                    const struct sl_smcache_position *place)
 {
-    struct sl_js_function_clues clues = {.scope = place->function,
+    struct sl_js_function_hints clues = {.scope = place->function,
                                          .kind = place->kind,
                                          .token = place->name,
                                          .caller = s->caller,

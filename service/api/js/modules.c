@@ -12,7 +12,7 @@ static bool js_list_modules(struct js_request *r)
         for (size_t i = 0; i < r->raw[t].count; i++) {
             const struct js_entry *entry = &r->raw[t].frames[i];
             bool made = false;
-            void **slot = entry->sent_size ? NULL : sl_map_slot(by_path, entry->frame->abs_path, &made);
+            void **slot = entry->sent_size ? NULL : sl_map_find_or_add(by_path, entry->frame->abs_path, &made);
             struct js_module *module = made ? SL_ARENA_NEW(r->arena, struct js_module) : NULL;
             if ((!slot && !entry->sent_size) || (made && !module))
                 return false;
@@ -105,7 +105,7 @@ static struct sl_str js_joined(struct js_request *r, struct sl_str base, struct 
 {
     struct sl_buf text = {0};
     sl_js_join(base, reference, &text);
-    return sl_buf_keep(&text, r->arena);
+    return sl_buf_move_to_arena(&text, r->arena);
 }
 
 /* Makes the part of a table's cache key that identifies this file. */
@@ -132,7 +132,7 @@ static bool js_make_file_id(struct js_request *r, const struct js_file *file, st
         sl_buf_printf(&text, " / %s:" SL_STR_FMT " / %s", words[file->key.type],
                       SL_STR_ARG(file->key.path.data ? file->key.path : SL_STR("-")), debug_id);
     }
-    *id = sl_buf_keep(&text, r->arena);
+    *id = sl_buf_move_to_arena(&text, r->arena);
     if (!id->data)
         r->finder.stopped = SL_BUSY;
     return id->data;

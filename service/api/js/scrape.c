@@ -29,7 +29,7 @@ static bool is_web(struct sl_str scheme)
 
 static void scrape_refuse(struct js_request *r, struct js_file *file, const char *reason, struct sl_buf *details)
 {
-    struct sl_str text = details ? sl_buf_keep(details, r->arena) : SL_STR("");
+    struct sl_str text = details ? sl_buf_move_to_arena(details, r->arena) : SL_STR("");
     if (!text.data)
         r->finder.stopped = SL_BUSY;
     file->attempt = (struct js_attempt){JS_FAILURE, reason, text};
@@ -81,7 +81,7 @@ static struct sl_str url_of_hour(struct sl_str url, int64_t now_s, struct sl_are
     if (!scraping_period_begin(url, PERIOD_S, now_s, &begin))
         return (struct sl_str){NULL, 0};
     sl_buf_printf(&text, SL_STR_FMT "#%lld", SL_STR_ARG(url), (long long)begin);
-    return sl_buf_keep(&text, arena);
+    return sl_buf_move_to_arena(&text, arena);
 }
 
 static const char *failure_reason(enum sl_code code)

@@ -10,10 +10,10 @@ static void write_data(struct sl_json_writer *w, const struct js_said *origin, b
 {
     sl_json_member_object(w, "data");
     if (origin) {
-        sl_json_member_known(w, "sourcemap", origin->sourcemap);
+        sl_json_member_if_set(w, "sourcemap", origin->sourcemap);
         if (origin->json.data)
             sl_json_member_raw(w, "sourcemap_origin", origin->json);
-        sl_json_member_known(w, "resolved_with", origin->resolved_with);
+        sl_json_member_if_set(w, "resolved_with", origin->resolved_with);
     }
     sl_json_member_boolean(w, "symbolicated", symbolicated);
     sl_json_end_object(w);
@@ -27,11 +27,11 @@ static void js_write_frame(struct sl_json_writer *w, const struct js_entry *entr
         return;
     }
     sl_json_begin_object(w);
-    sl_json_member_known(w, "platform", frame->platform);
-    sl_json_member_known(w, "function", frame->function);
-    sl_json_member_known(w, "filename", frame->filename);
-    sl_json_member_known(w, "module", frame->module);
-    sl_json_member_known(w, "abs_path", frame->abs_path);
+    sl_json_member_if_set(w, "platform", frame->platform);
+    sl_json_member_if_set(w, "function", frame->function);
+    sl_json_member_if_set(w, "filename", frame->filename);
+    sl_json_member_if_set(w, "module", frame->module);
+    sl_json_member_if_set(w, "abs_path", frame->abs_path);
     json_member_number(w, "lineno", frame->line);
     json_member_number(w, "colno", frame->column);
     if (frame->context)
@@ -89,16 +89,16 @@ static void js_write_error(struct sl_json_writer *w, const struct js_error *erro
         [JS_MISSING_SOURCEMAP] = "missing_sourcemap", [JS_SCRAPING_DISABLED] = "scraping_disabled",
     };
     sl_json_begin_object(w);
-    sl_json_member_known(w, "abs_path", error->abs_path);
-    sl_json_member_known(w, "type", sl_str(types[error->problem]));
+    sl_json_member_if_set(w, "abs_path", error->abs_path);
+    sl_json_member_if_set(w, "type", sl_str(types[error->problem]));
     if (error->problem == JS_INVALID_LOCATION) {
         json_member_number(w, "line", error->line);
         json_member_number(w, "col", error->column);
         if (!error->column.set)
             sl_json_member_null(w, "col");
     }
-    sl_json_member_known(w, "source", error->source);
-    sl_json_member_known(w, error->problem == JS_MALFORMED_SOURCEMAP ? "url" : "sourcemap", error->sourcemap);
+    sl_json_member_if_set(w, "source", error->source);
+    sl_json_member_if_set(w, error->problem == JS_MALFORMED_SOURCEMAP ? "url" : "sourcemap", error->sourcemap);
     sl_json_end_object(w);
 }
 
@@ -129,11 +129,11 @@ static void write_attempt(struct sl_json_writer *w, const struct js_file *file)
     static const char *const states[] = {
         [JS_NOT_ATTEMPTED] = "not_attempted", [JS_SUCCESS] = "success", [JS_FAILURE] = "failure"};
     sl_json_begin_object(w);
-    sl_json_member_known(w, "url", file->key.path);
-    sl_json_member_known(w, "status", sl_str(states[file->attempt.status]));
-    sl_json_member_known(w, "reason", sl_str(file->attempt.reason));
+    sl_json_member_if_set(w, "url", file->key.path);
+    sl_json_member_if_set(w, "status", sl_str(states[file->attempt.status]));
+    sl_json_member_if_set(w, "reason", sl_str(file->attempt.reason));
     if (file->attempt.details.size)
-        sl_json_member_known(w, "details", file->attempt.details);
+        sl_json_member_if_set(w, "details", file->attempt.details);
     sl_json_end_object(w);
 }
 
@@ -184,10 +184,10 @@ static void write_bundled(struct sl_json_writer *w, const struct js_file *file)
     sl_json_put_str(w, file->uri);
     sl_json_begin_object(w);
     sl_json_member_object(w, js_type_name(file->key.type));
-    sl_json_member_known(w, "abs_path", file->key.path);
+    sl_json_member_if_set(w, "abs_path", file->key.path);
     if (file->key.has_id) {
         sl_debug_id_format(&file->key.id, id);
-        sl_json_member_known(w, "debug_id", sl_str(id));
+        sl_json_member_if_set(w, "debug_id", sl_str(id));
     }
     sl_json_end_object(w);
     sl_json_end_object(w);
@@ -202,16 +202,16 @@ struct sl_str js_origin_json(const struct js_file *file, struct sl_arena *arena)
     if (file->origin == JS_BUNDLED)
         write_bundled(&w, file);
     else
-        sl_json_member_known(&w, file->origin == JS_SCRAPED ? "scraped_file" : "individual_file", file->uri);
+        sl_json_member_if_set(&w, file->origin == JS_SCRAPED ? "scraped_file" : "individual_file", file->uri);
     sl_json_end_object(&w);
-    return sl_buf_keep(&text, arena);
+    return sl_buf_move_to_arena(&text, arena);
 }
 
 void js_write(const struct js_request *r, struct sl_buf *out)
 {
     struct sl_json_writer writer = sl_json_writer(out), *w = &writer;
     sl_json_begin_object(w);
-    sl_json_member_known(w, "status", SL_STR("completed"));
+    sl_json_member_if_set(w, "status", SL_STR("completed"));
     js_write_traces(w, "stacktraces", r->results, r->trace_count, r->limit, r->limit->max / 2);
     js_write_traces(w, "raw_stacktraces", r->raw, r->trace_count, r->limit, 0);
     js_write_errors(w, r->errors, r->error_count, r->limit);

@@ -70,7 +70,7 @@ static bool jvm_gather(struct jvm_sourcing *s)
             if (!frame->line.value)
                 continue;
             put_url(frame, &url);
-            struct sl_str kept = sl_buf_keep(&url, r->arena);
+            struct sl_str kept = sl_buf_move_to_arena(&url, r->arena);
             if (!kept.data)
                 return false;
             s->places[s->count++] = (struct jvm_place){frame, kept};

@@ -7,19 +7,19 @@
 static void write_exception(struct sl_json_writer *w, const struct jvm_exception *exception)
 {
     sl_json_begin_object(w);
-    sl_json_member_known(w, "type", exception->type);
-    sl_json_member_known(w, "module", exception->module);
+    sl_json_member_if_set(w, "type", exception->type);
+    sl_json_member_if_set(w, "module", exception->module);
     sl_json_end_object(w);
 }
 
 static void jvm_write_frame(struct sl_json_writer *w, const struct jvm_frame *frame)
 {
     sl_json_begin_object(w);
-    sl_json_member_known(w, "platform", frame->platform);
-    sl_json_member_known(w, "function", frame->function);
-    sl_json_member_known(w, "filename", frame->filename);
-    sl_json_member_known(w, "module", frame->module);
-    sl_json_member_known(w, "abs_path", frame->abs_path);
+    sl_json_member_if_set(w, "platform", frame->platform);
+    sl_json_member_if_set(w, "function", frame->function);
+    sl_json_member_if_set(w, "filename", frame->filename);
+    sl_json_member_if_set(w, "module", frame->module);
+    sl_json_member_if_set(w, "abs_path", frame->abs_path);
     if (frame->line.set)
         sl_json_member_u64(w, "lineno", frame->line.value);
     if (frame->context)
@@ -29,7 +29,7 @@ static void jvm_write_frame(struct sl_json_writer *w, const struct jvm_frame *fr
     if (frame->in_app != SL_BOOL_ABSENT)
         sl_json_member_boolean(w, "in_app", frame->in_app == SL_BOOL_TRUE);
     sl_json_member_u64(w, "index", frame->index.value);
-    sl_json_member_known(w, "signature", frame->signature);
+    sl_json_member_if_set(w, "signature", frame->signature);
     if (frame->synthesized == SL_BOOL_TRUE)
         sl_json_member_boolean(w, "method_synthesized", true);
     sl_json_end_object(w);
@@ -64,7 +64,7 @@ static void write_classes(const struct jvm_request *r, struct sl_json_writer *w)
         bool made = false;
         if (!r->classes[i].original.data)
             continue;
-        if (!sl_map_slot(&seen, r->classes[i].name, &made))
+        if (!sl_map_find_or_add(&seen, r->classes[i].name, &made))
             w->out->failed = true;
         if (!made)
             continue;
@@ -80,7 +80,7 @@ static void write_detail(struct sl_json_writer *w, const struct jvm_query *modul
     struct sl_buf text = {0};
     sl_buf_printf(&text, "The proguard mapping file is %s: %s.", module->code == SL_MALFORMED ? "invalid" : "missing",
                   module->error.message);
-    sl_json_member_known(w, "detail", sl_buf_view(&text));
+    sl_json_member_if_set(w, "detail", sl_buf_view(&text));
     w->out->failed |= text.failed;
     sl_buf_free(&text);
 }
@@ -95,8 +95,8 @@ static void write_errors(const struct jvm_request *r, struct sl_json_writer *w)
             continue;
         sl_debug_id_format(&module->id, id);
         sl_json_begin_object(w);
-        sl_json_member_known(w, "uuid", sl_str(id));
-        sl_json_member_known(w, "type", module->code == SL_MALFORMED ? SL_STR("invalid") : SL_STR("missing"));
+        sl_json_member_if_set(w, "uuid", sl_str(id));
+        sl_json_member_if_set(w, "type", module->code == SL_MALFORMED ? SL_STR("invalid") : SL_STR("missing"));
         if (r->config->jvm_error_details)
             write_detail(w, module);
         sl_json_end_object(w);
@@ -105,8 +105,8 @@ static void write_errors(const struct jvm_request *r, struct sl_json_writer *w)
         if (r->own[i].code == SL_OK)
             continue;
         sl_json_begin_object(w);
-        sl_json_member_known(w, "artifact", r->files.items[i].name);
-        sl_json_member_known(w, "type", SL_STR("invalid"));
+        sl_json_member_if_set(w, "artifact", r->files.items[i].name);
+        sl_json_member_if_set(w, "type", SL_STR("invalid"));
         sl_json_end_object(w);
     }
     sl_json_end_array(w);
@@ -116,7 +116,7 @@ void jvm_write(const struct jvm_request *r, struct sl_buf *out)
 {
     struct sl_json_writer writer = sl_json_writer(out), *w = &writer;
     sl_json_begin_object(w);
-    sl_json_member_known(w, "status", SL_STR("completed"));
+    sl_json_member_if_set(w, "status", SL_STR("completed"));
     sl_json_member_array(w, "exceptions");
     for (size_t i = 0; i < r->exception_count && answer_limit_fits(r->limit, w->out, 0); i++)
         write_exception(w, &r->mapped[i]);

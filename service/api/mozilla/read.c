@@ -117,8 +117,8 @@ static bool moz_read_modules(struct moz_reading *r, size_t index, struct sl_str 
     }
     job->module_count = modules.count;
     if (!good)
-        sl_arena_array_drop(&modules);
-    else if (!(job->modules = sl_arena_array_keep(&modules)))
+        sl_arena_array_discard(&modules);
+    else if (!(job->modules = sl_arena_array_finish(&modules)))
         return moz_no_memory(r);
     return good;
 }
@@ -250,12 +250,12 @@ static bool moz_read_stacks(struct moz_reading *r, size_t index, struct sl_str t
     if (good && !stacks.count)
         good = moz_wrong(r, "job %zu has invalid stacks: no stacks specified", index);
     if (good) {
-        job->stacks = sl_arena_array_keep(&stacks);
-        job->frames = sl_arena_array_keep(&frames);
+        job->stacks = sl_arena_array_finish(&stacks);
+        job->frames = sl_arena_array_finish(&frames);
         return (job->stacks && job->frames) || moz_no_memory(r);
     }
-    sl_arena_array_drop(&stacks);
-    sl_arena_array_drop(&frames);
+    sl_arena_array_discard(&stacks);
+    sl_arena_array_discard(&frames);
     return false;
 }
 
@@ -309,8 +309,8 @@ static bool moz_read_jobs(struct moz_reading *r, struct sl_str text)
     }
     request->job_count = jobs.count;
     if (!good)
-        sl_arena_array_drop(&jobs);
-    else if (!(request->jobs = sl_arena_array_keep(&jobs)))
+        sl_arena_array_discard(&jobs);
+    else if (!(request->jobs = sl_arena_array_finish(&jobs)))
         return moz_no_memory(r);
     return good;
 }

@@ -27,7 +27,7 @@ static bool add_module(struct moz_modules *m, struct mozilla_module *module, con
     struct native_request *native = &m->request->native;
     struct sl_str name = moz_get_name(m->request, module);
     bool made;
-    void **slot = name.data ? sl_map_slot(&m->by_name, name, &made) : NULL;
+    void **slot = name.data ? sl_map_find_or_add(&m->by_name, name, &made) : NULL;
     if (!slot)
         return false;
     if (made) {

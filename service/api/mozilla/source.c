@@ -123,7 +123,7 @@ static enum sl_code source_download(struct source_work *w, struct sl_error *erro
     struct source_request request = {.scope = SL_STR("global")};
     if (leads) {
         request.url = scraping_url(arena, sl_buf_view(&url));
-        request.member = sl_buf_keep(&member, arena);
+        request.member = sl_buf_move_to_arena(&member, arena);
     }
     sl_buf_free(&url);
     sl_buf_free(&member);

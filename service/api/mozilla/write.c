@@ -104,7 +104,8 @@ static uint64_t function_size(struct moz_writer *w, const struct native_result_f
     if (!size || !table || (frame->table != TABLE_SYMCACHE && frame->table != TABLE_RANGES))
         return 0;
     *size = (struct moz_size){{frame->module, frame->location.function}, 0};
-    slot = (struct moz_size **)sl_map_slot(&w->sizes, (struct sl_str){(const char *)size->key, sizeof size->key}, NULL);
+    slot = (struct moz_size **)sl_map_find_or_add(&w->sizes, (struct sl_str){(const char *)size->key, sizeof size->key},
+                                                  NULL);
     if (!slot)
         return 0;
     if (!*slot) {
@@ -187,7 +188,7 @@ static void write_found_modules(struct moz_writer *w)
         const struct mozilla_module *module = &w->job->modules[i];
         struct sl_str kept = mozilla_module_name(w->request->arena, module);
         bool made = false;
-        if (!kept.data || !sl_map_slot(&seen, kept, &made))
+        if (!kept.data || !sl_map_find_or_add(&seen, kept, &made))
             w->json.out->failed = true;
         if (!made)
             continue;
@@ -245,7 +246,7 @@ static void write_module_errors(struct moz_writer *w)
         struct sl_str kept = name ? mozilla_module_name(w->request->arena, &w->job->modules[i]) : SL_STR("");
         if (!name)
             continue;
-        if (!kept.data || !sl_map_slot(&seen, kept, &made))
+        if (!kept.data || !sl_map_find_or_add(&seen, kept, &made))
             w->json.out->failed = true;
         else if (made) {
             if (!any)

@@ -250,7 +250,7 @@ static void symbolicate_frame(struct trace_walk *walk, size_t index)
         count = sl_symcache_lookup(module->found->lookup.symcache, address + ahead, chain, SL_SYMCACHE_MAX_CHAIN);
     count = count > SL_SYMCACHE_MAX_CHAIN ? SL_SYMCACHE_MAX_CHAIN : count;
     if (!count && request->nearest)
-        count = sl_symcache_nearest(module->found->lookup.symcache, relative + ahead, chain);
+        count = sl_symcache_function_before(module->found->lookup.symcache, relative + ahead, chain);
     const struct sl_location *first =
         walk->request->inlines_without_lines ? chain : drop_lineless_calls(module, chain, &count);
     if (count)

@@ -91,7 +91,7 @@ static void name_symbolicated(struct native_naming *n, struct native_result_fram
     struct sl_str symbol = n->text.size ? sl_buf_view(&n->text) : SL_STR("?");
     struct native_names *names = new_names(n, native_names_keep(n, symbol));
     key = native_names_keep(n, key);
-    void **slot = sl_map_slot(&n->functions, key, NULL);
+    void **slot = sl_map_find_or_add(&n->functions, key, NULL);
     n->request->out_of_memory = n->request->out_of_memory || !slot;
     if (!names || !slot)
         return;

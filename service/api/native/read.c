@@ -192,11 +192,11 @@ static bool read_registers(struct sl_fields *s, const struct sl_json_path *at, v
     while (good && sl_json_next(s->json, &name))
         good = read_register(s, at, name, &registers);
     if (!good || s->json->failed) {
-        sl_arena_array_drop(&registers);
+        sl_arena_array_discard(&registers);
         return false;
     }
     trace->register_count = (uint32_t)registers.count;
-    trace->registers = sl_arena_array_keep(&registers);
+    trace->registers = sl_arena_array_finish(&registers);
     if (trace->register_count && trace->registers)
         qsort(trace->registers, trace->register_count, sizeof *trace->registers, native_read_by_name);
     return trace->registers || sl_json_no_memory(s->json);

@@ -302,7 +302,7 @@ struct downloads {
 
 static struct sl_str kept_text(struct sl_arena *arena, struct sl_buf *text)
 {
-    struct sl_str kept = sl_buf_keep(text, arena);
+    struct sl_str kept = sl_buf_move_to_arena(text, arena);
     return kept.data ? kept : SL_STR("");
 }
 

@@ -31,7 +31,7 @@ static void bool_member(struct sl_json_writer *w, const char *key, enum sl_opt_b
 static void sent_member(struct native_answer *a, const char *key, const struct native_frame *sent,
                         enum native_text text)
 {
-    sl_json_member_known(a->w, key, native_text(sent, text));
+    sl_json_member_if_set(a->w, key, native_text(sent, text));
 }
 
 static void sent_json_member(struct native_answer *a, const char *key, const struct native_frame *sent,
@@ -62,14 +62,14 @@ static void address_mode(struct native_answer *a, const struct native_result_fra
     if (module == NATIVE_NO_MODULE)
         return;
     snprintf(text, sizeof text, "%s:%u", frame->sent->of_file && !is_native(frame) ? "file" : "rel", module);
-    sl_json_member_known(a->w, "addr_mode", sl_str(text));
+    sl_json_member_if_set(a->w, "addr_mode", sl_str(text));
 }
 
 static void package(struct native_answer *a, const struct native_result_frame *frame)
 {
-    sl_json_member_known(a->w, "package",
-                         frame->module == NATIVE_NO_MODULE ? native_text(frame->sent, SENT_PACKAGE)
-                                                           : a->request->modules[frame->module].id->code_file);
+    sl_json_member_if_set(a->w, "package",
+                          frame->module == NATIVE_NO_MODULE ? native_text(frame->sent, SENT_PACKAGE)
+                                                            : a->request->modules[frame->module].id->code_file);
 }
 
 static void names(struct native_answer *a, const struct native_result_frame *frame)
@@ -79,9 +79,9 @@ static void names(struct native_answer *a, const struct native_result_frame *fra
     const struct native_names *names = frame->names ? frame->names : &sent;
     if (is_native(frame))
         symbol_address = (struct sl_opt_u64){frame->outermost, frame->symbol_address};
-    sl_json_member_known(a->w, "symbol", names->symbol);
+    sl_json_member_if_set(a->w, "symbol", names->symbol);
     hex_member(a->w, "sym_addr", symbol_address);
-    sl_json_member_known(a->w, "function", names->function);
+    sl_json_member_if_set(a->w, "function", names->function);
 }
 
 /* Keeps the paths that were sent if the symbol file has none. */
@@ -103,8 +103,8 @@ static void paths(struct native_answer *a, const struct native_result_frame *fra
             filename = name.size ? name : filename;
         }
     }
-    sl_json_member_known(a->w, "filename", filename);
-    sl_json_member_known(a->w, "abs_path", path);
+    sl_json_member_if_set(a->w, "filename", filename);
+    sl_json_member_if_set(a->w, "abs_path", path);
 }
 
 /* Source lines and source link: as found, else (`keep`) as sent. */
@@ -114,7 +114,7 @@ static void context(struct native_answer *a, const struct native_result_frame *f
     const struct native_context *found = frame->source ? frame->source->context : NULL;
     if (found) {
         sl_json_put_texts(a->w, "pre_context", found->before, found->before_count);
-        sl_json_member_known(a->w, "context_line", found->line);
+        sl_json_member_if_set(a->w, "context_line", found->line);
         sl_json_put_texts(a->w, "post_context", found->after, found->after_count);
     } else if (keep) {
         sent_json_member(a, "pre_context", sent, SENT_PRE_CONTEXT);
@@ -122,7 +122,7 @@ static void context(struct native_answer *a, const struct native_result_frame *f
         sent_json_member(a, "post_context", sent, SENT_POST_CONTEXT);
     }
     if (frame->source)
-        sl_json_member_known(a->w, "source_link", frame->source->link);
+        sl_json_member_if_set(a->w, "source_link", frame->source->link);
     else if (keep)
         sent_member(a, "source_link", sent, SENT_SOURCE_LINK);
 }
@@ -134,7 +134,7 @@ static void native_write_table_text(struct native_answer *a, const char *key, co
         return;
     sl_buf_clear(&a->path);
     sl_symcache_string(table, text, &a->path);
-    sl_json_member_known(a->w, key, sl_buf_view(&a->path));
+    sl_json_member_if_set(a->w, key, sl_buf_view(&a->path));
 }
 
 static void version_control(struct native_answer *a, const struct native_result_frame *frame)
@@ -162,7 +162,7 @@ static void line_start(struct native_answer *a, const struct native_result_frame
         return;
     const struct native_module *module = &a->request->modules[frame->module];
     uint64_t base = native_table_base(module);
-    if (sl_symcache_start(native_table(module, TABLE_SYMCACHE), frame->address - base, &start))
+    if (sl_symcache_entry_start(native_table(module, TABLE_SYMCACHE), frame->address - base, &start))
         hex_member(a->w, "line_addr", (struct sl_opt_u64){true, base + start});
 }
 
@@ -229,7 +229,7 @@ static void frame(struct native_answer *a, const struct native_result_frame *fra
     if (!symbolicated)
         sent_member(a, "lang", sent, SENT_LANGUAGE);
     else if (frame->language != SL_LANG_UNKNOWN || frame->is_dotnet)
-        sl_json_member_known(w, "lang", sl_str(sl_language_name(frame->language)));
+        sl_json_member_if_set(w, "lang", sl_str(sl_language_name(frame->language)));
     names(a, frame);
     paths(a, frame);
     line(a, frame);
@@ -243,7 +243,7 @@ static void frame(struct native_answer *a, const struct native_result_frame *fra
         sent_json_member(a, "vars", sent, SENT_VARS);
     }
     if (sent->trust != TRUST_NONE)
-        sl_json_member_known(w, "trust", sl_str(native_trust_name(sent->trust)));
+        sl_json_member_if_set(w, "trust", sl_str(native_trust_name(sent->trust)));
     sl_json_end_object(w);
 }
 
@@ -254,7 +254,7 @@ static void trace(struct native_answer *a, size_t index)
     const struct native_result_trace *result = &a->request->results[index];
     sl_json_begin_object(w);
     json_member_number(w, "thread_id", (struct sl_opt_u64){sent->has_thread_id, sent->thread_id});
-    sl_json_member_known(w, "thread_name", sent->thread_name);
+    sl_json_member_if_set(w, "thread_name", sent->thread_name);
     bool_member(w, "is_requesting", sent->is_requesting);
     if (sent->register_count) {
         sl_json_member_object(w, "registers");
@@ -286,7 +286,7 @@ static void features(struct sl_json_writer *w, const struct sl_features *f, bool
     sl_json_member_boolean(w, "has_symbols", f->has_symbols);
     sl_json_member_boolean(w, "has_sources", f->has_sources || has_sources);
     if (f->srcsrv_vcs.size)
-        sl_json_member_known(w, "srcsrv_vcs", f->srcsrv_vcs);
+        sl_json_member_if_set(w, "srcsrv_vcs", f->srcsrv_vcs);
     sl_json_end_object(w);
 }
 
@@ -301,7 +301,7 @@ static void download(struct sl_json_writer *w, const struct candidate *candidate
     default: break;
     }
     sl_json_begin_object(w);
-    sl_json_member_known(w, "status", sl_str(status));
+    sl_json_member_if_set(w, "status", sl_str(status));
     if (candidate->download == SL_OK) {
         sl_json_put_key(w, "features");
         features(w, &candidate->features, false);
@@ -315,7 +315,7 @@ static void native_write_use(struct sl_json_writer *w, const char *key, enum sl_
 {
     bool plain = code == SL_OK || code == SL_MALFORMED;
     sl_json_member_object(w, key);
-    sl_json_member_known(w, "status", code == SL_OK ? SL_STR("ok") : plain ? SL_STR("malformed") : SL_STR("error"));
+    sl_json_member_if_set(w, "status", code == SL_OK ? SL_STR("ok") : plain ? SL_STR("malformed") : SL_STR("error"));
     if (!plain || details.size)
         sl_json_member_str(w, "details", details);
     sl_json_end_object(w);
@@ -372,28 +372,28 @@ static void module(struct native_answer *a, size_t index)
     const struct object_id *id = module->id;
     char debug_id[SL_DEBUG_ID_TEXT], file_id[SL_FILE_ID_HEX];
     sl_json_begin_object(w);
-    sl_json_member_known(w, "debug_status", sl_str(native_module_status(module)));
+    sl_json_member_if_set(w, "debug_status", sl_str(native_module_status(module)));
     if (unwind)
-        sl_json_member_known(w, "unwind_status", sl_str(unwind->status));
+        sl_json_member_if_set(w, "unwind_status", sl_str(unwind->status));
     const struct sl_features merged = all_features(lookup, unwind);
     sl_json_put_key(w, "features");
     features(w, &merged, module->has_sources);
-    sl_json_member_known(w, "arch", sl_str(sl_arch_name(lookup->arch)));
-    sl_json_member_known(w, "type", sl_str(object_type_name(id->type)));
-    sl_json_member_known(w, "code_id", id->code_id);
-    sl_json_member_known(w, "code_file", id->code_file);
+    sl_json_member_if_set(w, "arch", sl_str(sl_arch_name(lookup->arch)));
+    sl_json_member_if_set(w, "type", sl_str(object_type_name(id->type)));
+    sl_json_member_if_set(w, "code_id", id->code_id);
+    sl_json_member_if_set(w, "code_file", id->code_file);
     if (id->has_debug_id) {
         sl_debug_id_format(&id->debug_id, debug_id);
-        sl_json_member_known(w, "debug_id", sl_str(debug_id));
+        sl_json_member_if_set(w, "debug_id", sl_str(debug_id));
     }
     bool is_renamed = unwind && unwind->debug_file.data;
-    sl_json_member_known(w, "debug_file", is_renamed ? unwind->debug_file : id->debug_file);
-    sl_json_member_known(w, "debug_checksum", id->debug_checksum);
+    sl_json_member_if_set(w, "debug_file", is_renamed ? unwind->debug_file : id->debug_file);
+    sl_json_member_if_set(w, "debug_checksum", id->debug_checksum);
     sl_json_member_hex(w, "image_addr", module->image_address);
     json_member_number(w, "image_size", (struct sl_opt_u64){module->has_image_size, module->image_size});
     if (module->upload->has_file_id) {
         sl_file_id_format_hex(&module->upload->file_id, file_id);
-        sl_json_member_known(w, "file_id", sl_str(file_id));
+        sl_json_member_if_set(w, "file_id", sl_str(file_id));
     }
     hex_member(w, "image_vmaddr", module->upload->image_vmaddr);
     const struct candidate_list list = all_candidates(a->request, lookup, unwind);

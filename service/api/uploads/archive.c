@@ -35,7 +35,7 @@ static const char *quoted(struct archive *archive, struct sl_str name)
             sl_buf_u8(&out, c);
     }
     sl_buf_cstr(&out, "'");
-    const char *text = sl_buf_keep(&out, archive->arena).data;
+    const char *text = sl_buf_move_to_arena(&out, archive->arena).data;
     return text ? text : "''";
 }
 
@@ -102,7 +102,7 @@ static bool archive_add(struct archive *archive, struct sl_map *seen, const stru
                         struct sl_str key)
 {
     bool fresh;
-    void **slot = sl_map_slot(seen, key, &fresh);
+    void **slot = sl_map_find_or_add(seen, key, &fresh);
     if (!slot)
         return uploads_fail(archive, 503, "out of memory");
     if (fresh)

@@ -101,7 +101,7 @@ static const char *url_resolve(struct archive *archive, const char *url, const c
     else
         sl_buf_add(&text, url, path ? (size_t)(strrchr(path, '/') - url) + 1 : strlen(url));
     sl_buf_cstr(&text, location);
-    return sl_buf_keep(&text, archive->arena).data;
+    return sl_buf_move_to_arena(&text, archive->arena).data;
 }
 
 /* ---- all ---- */

@@ -286,7 +286,7 @@ static bool find_by_code(struct download_target *w)
         sl_buf_u8(&url, '/');
         fetch_encode(&url, w->name, false);
         sl_buf_str(&url, query_text(x));
-        struct sl_str location = sl_buf_keep(&url, &x->arena);
+        struct sl_str location = sl_buf_move_to_arena(&url, &x->arena);
         http_reply_empty(x, 302);
         if (location.data)
             http_set_header(x, "Location", location);

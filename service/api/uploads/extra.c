@@ -26,7 +26,7 @@ static const char *extra_url(struct sl_str base, struct sl_str key, struct sl_ar
     sl_buf_str(&url, base);
     sl_buf_u8(&url, '/');
     fetch_encode(&url, key, true);
-    return sl_buf_keep(&url, arena).data;
+    return sl_buf_move_to_arena(&url, arena).data;
 }
 
 enum sl_code uploads_find_extra(const struct config_store *config, struct sl_str key, struct sl_arena *arena,

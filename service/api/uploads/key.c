@@ -88,5 +88,5 @@ struct sl_str uploads_name(struct sl_arena *arena, const char *scope, const char
         sl_buf_printf(&name, "scopes/%s/", scope);
     sl_buf_cstr(&name, prefix);
     sl_buf_str(&name, rest);
-    return sl_buf_keep(&name, arena);
+    return sl_buf_move_to_arena(&name, arena);
 }

@@ -467,7 +467,7 @@ static const char *session_url(struct http_exchange *x, const char **socket)
     if (!base)
         return NULL;
     sl_buf_printf(&url, "%s/upload/v2/session/" SL_STR_FMT, base, SL_STR_ARG(secret));
-    return sl_buf_keep(&url, &x->arena).data;
+    return sl_buf_move_to_arena(&url, &x->arena).data;
 }
 
 /* False: no other process can have the session. */

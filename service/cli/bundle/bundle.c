@@ -192,7 +192,7 @@ static bool is_free(struct bundling *b, const char *output)
 {
     char *kept = sl_arena_strndup(&b->arena, output, strlen(output));
     bool made = false;
-    return kept && sl_map_slot(&b->written, sl_str(kept), &made) && made;
+    return kept && sl_map_find_or_add(&b->written, sl_str(kept), &made) && made;
 }
 
 static int write_bundle(struct bundling *b, const char *path, struct input *input, size_t slice,

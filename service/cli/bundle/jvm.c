@@ -203,7 +203,7 @@ static struct sl_str make_url(struct jvm_source_walk *w, struct sl_str path)
     sl_buf_cstr(&url, "~/");
     sl_buf_add(&url, rest, (size_t)(dot - rest));
     sl_buf_cstr(&url, ".jvm");
-    struct sl_str kept = sl_buf_keep(&url, &w->arena);
+    struct sl_str kept = sl_buf_move_to_arena(&url, &w->arena);
     w->failed |= !kept.data;
     return kept;
 }
@@ -217,7 +217,7 @@ static void bundle_jvm_pack(struct jvm_source_walk *w, uint64_t max_size, bool v
     for (size_t i = 0; i < w->count && !w->failed; i++) {
         bool made = false;
         struct sl_str url = make_url(w, w->paths[i]);
-        void **slot = url.data ? sl_map_slot(&urls, url, &made) : NULL;
+        void **slot = url.data ? sl_map_find_or_add(&urls, url, &made) : NULL;
         w->failed |= !slot;
         if (w->failed)
             break;

@@ -129,7 +129,7 @@ static void pack_path(struct bundle_packing *p, const struct source_path *source
 static bool is_new(struct bundle_packing *p, struct sl_str path)
 {
     bool made = false;
-    void **slot = sl_map_slot(&p->seen, path, &made);
+    void **slot = sl_map_find_or_add(&p->seen, path, &made);
     if (slot)
         *slot = p;
     else

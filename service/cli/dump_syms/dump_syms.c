@@ -178,7 +178,7 @@ static struct sl_str unnamed_in(const struct dump_module *m, struct sl_arena *ar
 {
     struct sl_buf name = {0};
     sl_buf_printf(&name, "<unknown in " SL_STR_FMT ">", SL_STR_ARG(path_file_name(sl_str(m->code_path))));
-    return sl_buf_keep(&name, arena);
+    return sl_buf_move_to_arena(&name, arena);
 }
 
 static bool has_anything(const struct dump_module *m)

@@ -191,7 +191,7 @@ static bool add_code_id(const struct dump_module *m, struct sl_arena *arena, str
     }
     if (info->format == SL_FORMAT_PE)
         sl_buf_printf(&text, " " SL_STR_FMT, SL_STR_ARG(path_file_name(sl_str(m->code_path))));
-    return add_info(h, arena, sl_buf_keep(&text, arena));
+    return add_info(h, arena, sl_buf_move_to_arena(&text, arena));
 }
 
 static struct sl_str get_os_name(const struct sl_object *object)

@@ -29,7 +29,7 @@ static bool count_text(struct findings *f, struct sl_map *map, struct sl_str tex
         if (!key.data)
             return false;
     }
-    void **slot = sl_map_slot(map, key, NULL);
+    void **slot = sl_map_find_or_add(map, key, NULL);
     if (slot)
         *slot = (void *)((uintptr_t)*slot + more);
     return slot != NULL;

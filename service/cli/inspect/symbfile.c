@@ -40,7 +40,7 @@ static enum sl_code on_pad(struct sl_symbfile_sink *sink, const struct sl_symbfi
     s->pads++;
     for (size_t i = 0; i < p->count && s->list; i++) {
         sl_buf_printf(&s->out, "  %16llx      pad %*s", (unsigned long long)p->va, (int)(i < 64 ? i : 64) * 2, "");
-        print_place(s, p->places[i].function.str, p->places[i].file.str, p->places[i].line);
+        print_place(s, p->frames[i].function.str, p->frames[i].file.str, p->frames[i].line);
     }
     return SL_OK;
 }

@@ -414,7 +414,7 @@ static const char *statsd_tags(const struct config *config, const char *host, st
             statsd_add_tag(&tags, sl_str(own[i].name), sl_str(own[i].value));
     for (size_t i = 0; i < config->metrics.custom_tag_count; i++)
         statsd_add_tag(&tags, config->metrics.custom_tags[i].key, config->metrics.custom_tags[i].value);
-    struct sl_str kept = sl_buf_keep(&tags, arena);
+    struct sl_str kept = sl_buf_move_to_arena(&tags, arena);
     return kept.data ? sl_arena_strndup(arena, kept.data, kept.size) : "";
 }
 

@@ -68,7 +68,7 @@ static const char *get_target(struct sort_file *file, const char *id, const char
 {
     struct sl_buf text = {0};
     sl_buf_printf(&text, "%.2s/%s/%s", id, strlen(id) > 2 ? id + 2 : "", suffix);
-    return sl_buf_keep(&text, &file->arena).data;
+    return sl_buf_move_to_arena(&text, &file->arena).data;
 }
 
 /* Files an object by the rules of the layout `unified`: PE files and objects without code id by debug id (or one made from the

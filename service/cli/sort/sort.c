@@ -98,7 +98,7 @@ static bool find_first(struct sort *s)
             struct sort_piece *piece = &s->files[i].pieces[k];
             if (!piece->target)
                 continue;
-            void **slot = sl_map_slot(&seen, sl_str(piece->target), &piece->first);
+            void **slot = sl_map_find_or_add(&seen, sl_str(piece->target), &piece->first);
             ok = slot != NULL;
             if (ok && piece->first)
                 *slot = piece;

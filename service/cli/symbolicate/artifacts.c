@@ -76,7 +76,7 @@ static struct sl_str make_uri(struct local_artifacts *a, size_t place, struct sl
     sl_buf_str(&uri, relative);
     sl_buf_printf(&uri, "#%" PRIx64 "%08lx-%" PRIx64, (uint64_t)st->st_mtim.tv_sec, st->st_mtim.tv_nsec,
                   (uint64_t)st->st_size);
-    return sl_buf_keep(&uri, &a->arena);
+    return sl_buf_move_to_arena(&uri, &a->arena);
 }
 
 static bool open_local_bundle(struct local_artifact *item)
@@ -376,6 +376,6 @@ bool local_artifacts_find(void *arg, const struct local_file_query *query, struc
     if (good && lone)
         good = put_mapped(&list, lone, query->path);
     *count = list.count;
-    *items = sl_arena_array_keep(&list);
+    *items = sl_arena_array_finish(&list);
     return good && *items;
 }

@@ -252,7 +252,7 @@ static bool collect_words(struct walked_dump *w)
         }
     }
     size_t count = array.count;
-    w->names = sl_arena_array_keep(&array);
+    w->names = sl_arena_array_finish(&array);
     if (!good || !w->names)
         return false;
     if (count)

@@ -318,7 +318,7 @@ size_t printing_fold(struct printing *p, const struct answer_thread *thread, siz
         sl_buf_str(&p->buf, row->below);
         sl_buf_u8(&p->buf, ' ');
         sl_buf_str(&p->buf, sl_buf_view(&line));
-        struct sl_str kept = sl_buf_keep(&p->buf, &p->table.arena);
+        struct sl_str kept = sl_buf_move_to_arena(&p->buf, &p->table.arena);
         p->table.failed |= !kept.data || line.failed;
         row->below = kept.data ? kept : row->below;
     }

@@ -77,7 +77,7 @@ static bool index_files(struct scripts *s)
 {
     s->same_name = calloc(s->file_count + 1, sizeof *s->same_name);
     for (size_t i = s->file_count; s->same_name && i-- > 0;) {
-        void **first = sl_map_slot(&s->by_name, path_file_name(sl_str(s->files[i])), NULL);
+        void **first = sl_map_find_or_add(&s->by_name, path_file_name(sl_str(s->files[i])), NULL);
         if (!first)
             return false;
         s->same_name[i] = (uintptr_t)*first;
@@ -166,7 +166,7 @@ static enum sl_code read_map(struct scripts *s, struct symbolicate_script *scrip
         sl_js_join(script->base, reference, &base);
     else
         sl_buf_str(&base, script->base);
-    script->base = sl_buf_keep(&base, &s->arena);
+    script->base = sl_buf_move_to_arena(&base, &s->arena);
     code = map_beside(path, reference, &mapping, error);
     if (code == SL_OK)
         code = make_table(script, text, (struct sl_str){(const char *)mapping.bytes.data, mapping.bytes.size}, error);
@@ -251,7 +251,7 @@ static struct sl_str plain_url(struct scripts *s, struct sl_str url)
         else if (url.data[i] != '\\')
             sl_buf_u8(&out, (uint8_t)url.data[i]);
     }
-    return sl_buf_keep(&out, &s->texts);
+    return sl_buf_move_to_arena(&out, &s->texts);
 }
 
 /* Drops the first `skipped` characters of the text, escapes the rest like the frame's line, and frees `text`. Data NULL when out of
@@ -264,7 +264,7 @@ static struct sl_str escaped(struct scripts *s, const struct sl_js_stack_frame *
     if (view.size > skipped)
         sl_js_stack_escape(frame, (struct sl_str){view.data + skipped, view.size - skipped}, &out);
     sl_buf_free(text);
-    return sl_buf_keep(&out, &s->texts);
+    return sl_buf_move_to_arena(&out, &s->texts);
 }
 
 /* Replaces the frame's position by the original one. `caller`: the name of the token at the call site in the calling frame. False when
@@ -276,7 +276,7 @@ static bool put_original_place(struct scripts *s, const struct symbolicate_scrip
     struct sl_js_stack_frame *frame = &stack_frame->text;
     struct sl_str url = plain_url(s, frame->url);
     struct sl_buf function = {0}, path = {0};
-    const struct sl_js_function_clues clues = {
+    const struct sl_js_function_hints clues = {
         .kind = place->kind,
         .scope = place->function,
         .token = place->name,

@@ -144,7 +144,7 @@ static bool take_debug_files(struct sentry_project *p, struct sl_arena *arena)
     struct sl_buf url = {0};
     sl_buf_str(&url, p->url);
     sl_buf_cstr(&url, "files/dsyms/");
-    struct sl_str text = sl_buf_keep(&url, arena);
+    struct sl_str text = sl_buf_move_to_arena(&url, arena);
     p->debug_files = (struct source){.type = SOURCE_SENTRY,
                                      .id = SL_STR("sentry:project"),
                                      .url = text,

@@ -53,7 +53,7 @@ struct trace_pattern {
     pcre2_match_context *limits;
     const struct sl_jvm_mappers *mappers;
     const struct sl_jvm_signatures *signatures;
-    struct sl_jvm_allowance *allowance;
+    struct sl_jvm_output_limit *allowance;
     bool verbose;
     enum place_kind kinds[MAX_PLACES]; /* of the capture groups that replace letters */
     int groups[MAX_PLACES];
@@ -165,7 +165,7 @@ static void trace_pattern_free(struct trace_pattern *p)
  * `verbose`: print methods with their types. These, the mappers and the `allowance` must outlive the result. */
 static struct trace_pattern *trace_pattern_new(const char *regex, const struct sl_jvm_mappers *mappers,
                                                const struct sl_jvm_signatures *signatures, bool verbose,
-                                               struct sl_jvm_allowance *allowance, char problem[TRACE_PROBLEM])
+                                               struct sl_jvm_output_limit *allowance, char problem[TRACE_PROBLEM])
 {
     struct trace_pattern *p = calloc(1, sizeof *p);
     snprintf(problem, TRACE_PROBLEM, "out of memory");
@@ -361,7 +361,7 @@ static bool put_calls(struct trace_pattern *p, struct placed_line *placed, struc
     size_t begin = out->size;
     if (!p->frames.limited)
         sl_jvm_alternatives_put(&p->frames, put_frame_in_line, placed, placed->end, out);
-    bool good = sl_jvm_allowance_end(p->allowance, &p->frames, out->size - begin);
+    bool good = sl_jvm_output_limit_end(p->allowance, &p->frames, out->size - begin);
     out->size = good ? out->size : begin;
     return good;
 }
@@ -375,7 +375,7 @@ static bool map_places(struct trace_pattern *p, const struct sl_jvm_line *line, 
         return false;
     struct placed_line placed = {p, line->text, line->end};
     if (known && method.data)
-        return sl_jvm_allowance_begin(p->allowance, line->text.size) && find_calls(p, class, method) &&
+        return sl_jvm_output_limit_begin(p->allowance, line->text.size) && find_calls(p, class, method) &&
                put_calls(p, &placed, out);
     struct sl_str type = place_text(p, PLACE_TYPE);
     if (place_text(p, PLACE_FIELD).data && type.data)

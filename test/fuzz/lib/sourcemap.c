@@ -58,7 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     sl_budget_init(&budget, size);
     if (sl_smcache_write(script, text, &options, &budget, &file, NULL) == SL_OK) {
         must(sl_smcache_open(sl_buf_bytes(&file), &cache, NULL) == SL_OK);
-        must(sl_table_intact(&cache.table));
+        must(sl_table_is_intact(&cache.table));
         look_everything_up(text, &cache);
     }
     sl_buf_free(&file);

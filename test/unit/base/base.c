@@ -121,7 +121,7 @@ TEST(keys_cannot_be_chosen_to_meet)
     for (unsigned i = 0, found = 0; found < KEYS; i++) {
         int size = snprintf(keys[found], sizeof *keys, "%u", i);
         if ((sl_hash(keys[found], (size_t)size) & MASK) == 0)
-            *sl_map_slot(&map, sl_str(keys[found]), NULL) = keys[found], found++;
+            *sl_map_find_or_add(&map, sl_str(keys[found]), NULL) = keys[found], found++;
     }
     size_t longest = 0;
     for (size_t i = 0, row = 0; i < map.capacity; i++) {
@@ -140,7 +140,7 @@ TEST(map_grows_finds_and_forgets)
     for (size_t i = 0; i < COUNT; i++) {
         snprintf(keys[i], sizeof keys[i], "%zu", i);
         bool made;
-        *sl_map_slot(&map, sl_str(keys[i]), &made) = keys[i];
+        *sl_map_find_or_add(&map, sl_str(keys[i]), &made) = keys[i];
         assert_true(made);
     }
     for (size_t i = 0; i < COUNT; i += 2)
@@ -152,7 +152,7 @@ TEST(map_grows_finds_and_forgets)
         seen++;
     assert_int_equal(seen, COUNT / 2);
     for (size_t round = 0; round < 10 * COUNT; round++) {
-        *sl_map_slot(&map, sl_str(keys[0]), NULL) = keys[0];
+        *sl_map_find_or_add(&map, sl_str(keys[0]), NULL) = keys[0];
         sl_map_remove(&map, sl_str(keys[0]));
     }
     assert_true(map.capacity < 8 * COUNT);
@@ -313,10 +313,10 @@ TEST(arrays_move_to_files_when_they_are_large)
         assert_int_equal(((uint32_t *)spill.data)[n], 0);
         ((uint32_t *)spill.data)[n] = n;
         if (n % STEP == 0)
-            sl_spill_rest(&spill);
+            sl_spill_drop_pages(&spill);
     }
     assert_true(spill.in_file);
-    sl_spill_rest(&spill);
+    sl_spill_drop_pages(&spill);
     for (uint32_t n = 0; n < STEP * STEPS; n++)
         assert_int_equal(((uint32_t *)spill.data)[n], n);
     assert_int_equal(rmdir(directory), 0); /* the file has no name */
@@ -433,7 +433,7 @@ TEST(arrays_of_an_arena_take_what_they_hold)
             assert_non_null(sl_arena_alloc(&arena, 1, 1));
         }
         assert_true(arena.used <= counts[n] * (24 + 12) + 2 * (counts[n] + 4096));
-        const uint64_t *items = sl_arena_array_keep(&array);
+        const uint64_t *items = sl_arena_array_finish(&array);
         assert_non_null(items);
         for (size_t i = 0; i < counts[n]; i++)
             assert_int_equal(items[3 * i], i);
@@ -450,7 +450,7 @@ TEST(arrays_of_an_arena_take_what_they_hold)
     while (sl_arena_array_add(&array))
         assert_true(arena.used <= 10000);
     assert_true(array.count >= 60 && arena.over_limit);
-    sl_arena_array_drop(&array);
+    sl_arena_array_discard(&array);
     assert_int_equal(arena.used, 0);
     sl_arena_free(&arena);
 }

@@ -27,7 +27,7 @@ TEST(equal_items_have_one_id_while_the_table_grows)
     struct sl_account account = {0};
     struct sl_id_table table = {0};
     uint32_t *items = malloc(ITEMS * sizeof *items), count = 0;
-    assert_null(sl_id_table_home(&table, 7));
+    assert_null(sl_id_table_first_slot(&table, 7));
     for (uint32_t round = 0; round < 2; round++)
         for (uint32_t i = 0; i < ITEMS; i++)
             assert_int_equal(number_id(&table, &account, items, &count, i * 2654435761u % 4099, i), i);

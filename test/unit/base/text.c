@@ -37,7 +37,7 @@ TEST(mending_always_progresses)
         const char bytes[] = {(char)(n >> 8), (char)n, '\xBF'};
         struct sl_str text = {bytes, sizeof bytes};
         for (size_t at = 0, before = 0; at < text.size; before = at) {
-            struct sl_str character = sl_utf8_mended(text, &at);
+            struct sl_str character = sl_utf8_next_valid(text, &at);
             assert_true(at > before && at <= text.size);
             assert_true(sl_str_is_utf8(character) && character.size);
         }

@@ -20,5 +20,5 @@ static inline void make(const char *script, const char *map, struct made *made)
             SL_OK ||
         sl_smcache_open(sl_buf_bytes(&made->file), &made->cache, &error) != SL_OK)
         fail_msg("%s", error.message);
-    assert_true(sl_table_intact(&made->cache.table));
+    assert_true(sl_table_is_intact(&made->cache.table));
 }

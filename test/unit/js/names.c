@@ -106,7 +106,7 @@ TEST(functions)
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct sl_buf out = {0};
-        struct sl_js_function_clues naming = {rows[i].kind, sl_str(rows[i].scope), sl_str(rows[i].token),
+        struct sl_js_function_hints naming = {rows[i].kind, sl_str(rows[i].scope), sl_str(rows[i].token),
                                               sl_str(rows[i].caller), sl_str(rows[i].function)};
         sl_js_function_name(&naming, &out);
         expect(sl_buf_view(&out), rows[i].name);

@@ -173,7 +173,7 @@ TEST(test_golden_pads)
         struct {
             const char *name;
             uint32_t line;
-        } places[5];
+        } frames[5];
     } pads[] = {
         {0x64b, {{"main", 39}}},
         {0x657, {{"main", 40}, {"a_inline", 35}, {"b_inline", 31}, {"c_inline", 27}, {"d_inline", 23}}},
@@ -186,12 +186,12 @@ TEST(test_golden_pads)
     struct sl_buf out = {0};
     struct sl_symbfile_writer *w = sl_symbfile_writer_new(append_output, &out, NULL);
     for (size_t i = 0; i < sizeof pads / sizeof *pads; i++) {
-        struct sl_symbfile_place places[5];
+        struct sl_symbfile_frame frames[5];
         size_t count = 0;
-        for (; count < 5 && pads[i].places[count].name; count++)
-            places[count] = (struct sl_symbfile_place){text(pads[i].places[count].name), text(GOLDEN_FILE),
-                                                       pads[i].places[count].line};
-        struct sl_symbfile_pad pad = {pads[i].va, places, count};
+        for (; count < 5 && pads[i].frames[count].name; count++)
+            frames[count] = (struct sl_symbfile_frame){text(pads[i].frames[count].name), text(GOLDEN_FILE),
+                                                       pads[i].frames[count].line};
+        struct sl_symbfile_pad pad = {pads[i].va, frames, count};
         assert_int_equal(sl_symbfile_write_pad(w, &pad, NULL), SL_OK);
     }
     assert_int_equal(sl_symbfile_writer_finish(w, NULL), SL_OK);
@@ -232,11 +232,11 @@ TEST(test_round_trip)
         snprintf(file, sizeof file, "%u.c", (unsigned)(random >> 40 & 1023));
         for (unsigned j = 0; j < 4; j++)
             lines[j] = (struct sl_symbfile_line){j * 7 + (random & 3), (uint32_t)(random >> 32) + j};
-        struct sl_symbfile_place places[2] = {{text(name), text(file), 3}, {text(file), text(""), 0}};
+        struct sl_symbfile_frame frames[2] = {{text(name), text(file), 3}, {text(file), text(""), 0}};
         struct sl_symbfile_range range = {
             random, (uint32_t)random, i & 7, text(name), text(i & 1 ? file : NULL), text(i & 2 ? "" : NULL), i, lines,
             i % 5};
-        struct sl_symbfile_pad pad = {random >> (i & 31), places, i % 3};
+        struct sl_symbfile_pad pad = {random >> (i & 31), frames, i % 3};
         if (i & 8) {
             assert_int_equal(sl_symbfile_write_pad(w, &pad, NULL), SL_OK);
             before.sink.pad(&before.sink, &pad, NULL);
@@ -265,19 +265,19 @@ TEST(test_sizes_of_all_widths)
     struct collector before, after;
     struct sl_symbfile_writer *w = sl_symbfile_writer_new(append_output, &out, NULL);
     struct sl_symbfile_line *lines = calloc(LONGEST, sizeof *lines);
-    struct sl_symbfile_place *places = calloc(LONGEST, sizeof *places);
+    struct sl_symbfile_frame *frames = calloc(LONGEST, sizeof *frames);
     char *name = calloc(1, LONGEST + 1);
     collector_init(&before);
     collector_init(&after);
     for (unsigned i = 0; i < LONGEST; i++) {
         lines[i] = (struct sl_symbfile_line){i, i & 64 ? 0x10000000 : 1};
-        places[i] = (struct sl_symbfile_place){text("f"), text(i & 1 ? "f.c" : ""), i};
+        frames[i] = (struct sl_symbfile_frame){text("f"), text(i & 1 ? "f.c" : ""), i};
     }
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         memset(name, 'a' + (int)i, counts[i]);
         struct sl_symbfile_range range = {UINT64_MAX / (i + 1), UINT32_MAX, UINT32_MAX, text(name), text("f.c"),
                                           text("g.c"),          UINT32_MAX, lines,      counts[i]};
-        struct sl_symbfile_pad pad = {i, places, counts[i]};
+        struct sl_symbfile_pad pad = {i, frames, counts[i]};
         assert_int_equal(sl_symbfile_write_range(w, &range, NULL), SL_OK);
         before.sink.range(&before.sink, &range, NULL);
         assert_int_equal(sl_symbfile_write_pad(w, &pad, NULL), SL_OK);
@@ -290,7 +290,7 @@ TEST(test_sizes_of_all_widths)
     sl_buf_free(&out);
     sl_buf_free(&before.text);
     sl_buf_free(&after.text);
-    free(places);
+    free(frames);
     free(lines);
     free(name);
 }
@@ -328,7 +328,7 @@ TEST(test_many_batches)
     for (uint32_t i = 0; i < COUNT; i++) {
         int n = snprintf(name, NAME, "%08u", i);
         name[n] = 'x';
-        struct sl_symbfile_place place = {text(name), text("f.c"), i};
+        struct sl_symbfile_frame place = {text(name), text("f.c"), i};
         struct sl_symbfile_pad pad = {1000 - i, &place, 1};
         assert_int_equal(sl_symbfile_write_pad(w, &pad, &error), SL_OK);
     }

@@ -21,10 +21,10 @@ static void add(struct fixture *f, const struct sl_symbfile_range *range)
     assert_int_equal(sink->range(sink, range, NULL), SL_OK);
 }
 
-static void add_pad(struct fixture *f, uint64_t va, const struct sl_symbfile_place *places, size_t count)
+static void add_pad(struct fixture *f, uint64_t va, const struct sl_symbfile_frame *frames, size_t count)
 {
     struct sl_symbfile_sink *sink = sl_symbfile_builder_sink(f->builder);
-    struct sl_symbfile_pad pad = {va, places, count};
+    struct sl_symbfile_pad pad = {va, frames, count};
     assert_int_equal(sink->pad(sink, &pad, NULL), SL_OK);
 }
 
@@ -188,11 +188,11 @@ TEST(test_records_in_files)
         uint64_t va = 0x1000 + (uint64_t)(i * 7919ull % COUNT) * 16; /* in no order */
         snprintf(name, sizeof name, "f%u", i % 1000);
         struct sl_symbfile_range r = range(va, 12, 0, name, "f.c");
-        struct sl_symbfile_place places[] = {{text(name), text("f.c"), i % 100 + 1}, {text("in"), text("g.c"), 3}};
+        struct sl_symbfile_frame frames[] = {{text(name), text("f.c"), i % 100 + 1}, {text("in"), text("g.c"), 3}};
         r.lines = lines;
         r.line_count = 2;
         add(&f, &r);
-        add_pad(&f, va + 3, places, 2);
+        add_pad(&f, va + 3, frames, 2);
     }
     build(&f);
     for (uint32_t i = 0; i < COUNT; i += 97) {
@@ -223,7 +223,7 @@ TEST(test_records_without_room)
 
 TEST(test_pads_are_exact)
 {
-    struct sl_symbfile_place one[] = {{text("main"), text("m.c"), 4}},
+    struct sl_symbfile_frame one[] = {{text("main"), text("m.c"), 4}},
                              two[] = {{text("main"), text("m.c"), 5}, {text("in"), text(""), 0}},
                              other[] = {{text("x"), text("m.c"), 9}};
     struct fixture f;
@@ -256,8 +256,8 @@ TEST(test_many_pads_share_functions)
     struct fixture f;
     begin(&f);
     for (uint32_t i = 0; i < 5000; i++) {
-        struct sl_symbfile_place places[] = {{text("outer"), text("o.c"), 1 + i % 3}, {text("inner"), text("i.c"), i}};
-        add_pad(&f, 0x5000 - i, places, 2);
+        struct sl_symbfile_frame frames[] = {{text("outer"), text("o.c"), 1 + i % 3}, {text("inner"), text("i.c"), i}};
+        add_pad(&f, 0x5000 - i, frames, 2);
     }
     build(&f);
     assert_int_equal(f.index.pads.function_count, 3);
@@ -379,7 +379,7 @@ TEST(test_deep_chains)
 {
     enum { DEPTH = 1000 };
     static struct sl_location chain[SL_SYMCACHE_MAX_CHAIN];
-    static struct sl_symbfile_place places[DEPTH];
+    static struct sl_symbfile_frame frames[DEPTH];
     struct fixture f;
     begin(&f);
     for (uint32_t i = 0; i < DEPTH; i++) {
@@ -388,9 +388,9 @@ TEST(test_deep_chains)
         struct sl_symbfile_range r = range(0x100, 0x10, i, name, "f.c");
         r.call_line = i;
         add(&f, &r);
-        places[i] = (struct sl_symbfile_place){text("f"), text("f.c"), i};
+        frames[i] = (struct sl_symbfile_frame){text("f"), text("f.c"), i};
     }
-    add_pad(&f, 0x50, places, DEPTH);
+    add_pad(&f, 0x50, frames, DEPTH);
     build(&f);
     assert_int_equal(sl_symbfile_lookup_range(&f.index, 0x10f, chain, SL_SYMCACHE_MAX_CHAIN), DEPTH);
     assert_int_equal(chain[1].line, DEPTH - 1);

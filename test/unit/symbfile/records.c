@@ -34,9 +34,9 @@ static enum sl_code on_pad(struct sl_symbfile_sink *sink, const struct sl_symbfi
     struct sl_buf *out = &((struct collector *)sink)->text;
     sl_buf_printf(out, "pad %llx", (unsigned long long)p->va);
     for (size_t i = 0; i < p->count; i++) {
-        sl_buf_printf(out, " " SL_STR_FMT, SL_STR_ARG(p->places[i].function.str));
-        print_text(out, p->places[i].file);
-        sl_buf_printf(out, ":%u", p->places[i].line);
+        sl_buf_printf(out, " " SL_STR_FMT, SL_STR_ARG(p->frames[i].function.str));
+        print_text(out, p->frames[i].file);
+        sl_buf_printf(out, ":%u", p->frames[i].line);
     }
     sl_buf_u8(out, '\n');
     return SL_OK;

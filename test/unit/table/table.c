@@ -129,7 +129,7 @@ TEST(head_and_sections_lie_where_the_header_says)
     assert_true(sl_hash(head, HEAD) == sl_table_u64(out.data + AT_HASH));
     assert_true(sl_hash(out.data + HEAD, out.size - HEAD) == sl_table_u64(out.data + AT_CONTENTS));
     struct sl_table t = opened(&sectioned);
-    assert_true(sl_table_intact(&t));
+    assert_true(sl_table_is_intact(&t));
     assert_int_equal(t.sections[NOTE].size, 5);
     assert_memory_equal(t.sections[NOTE].data, "hello", 5);
     assert_null(t.sections[STRINGS].data);
@@ -389,7 +389,7 @@ TEST(damaged_contents_are_noticed)
     write_all(NULL, &out);
     out.data[out.size / 2] ^= 1;
     struct sl_table t = opened(&sectioned);
-    assert_false(sl_table_intact(&t));
+    assert_false(sl_table_is_intact(&t));
 }
 
 TEST(columns_outside_of_their_section_are_refused)
