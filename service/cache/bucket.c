@@ -73,7 +73,7 @@ const char *bucket_last_error(void)
     return last_failure;
 }
 
-static enum shared_result failure(const struct object_call *call, enum sl_code code, const char *what,
+static enum shared_result failure(const struct object_store_call *call, enum sl_code code, const char *what,
                                   const struct sl_error *error)
 {
     static uint64_t next_ms;
@@ -91,7 +91,7 @@ static enum shared_result failure(const struct object_call *call, enum sl_code c
 
 /* ---- get ---- */
 struct bucket_download {
-    struct object_call call;
+    struct object_store_call call;
     const char *name;
     int fd;
     bool done;
@@ -169,7 +169,7 @@ static enum shared_result bucket_get(const char *name, int fd, struct shared_val
 /* ---- exists ---- */
 static enum shared_result exists(const char *name)
 {
-    struct object_call call = {.timeout_ns = HEAD_MS * (SECOND_NS / 1000)};
+    struct object_store_call call = {.timeout_ns = HEAD_MS * (SECOND_NS / 1000)};
     struct sl_error error;
     if (!authorize())
         return SHARED_UNREACHABLE;
@@ -187,7 +187,7 @@ static enum shared_result probe(void)
 
 static enum shared_result del(const char *name)
 {
-    struct object_call call = {.timeout_ns = BODY_S * SECOND_NS};
+    struct object_store_call call = {.timeout_ns = BODY_S * SECOND_NS};
     struct sl_error error;
     if (!authorize())
         return SHARED_UNREACHABLE;
@@ -198,7 +198,7 @@ static enum shared_result del(const char *name)
 /* ---- put ---- */
 static enum shared_result put_once(const struct shared_entry *entry, bool if_absent, int *status)
 {
-    struct object_call call = {.timeout_ns = BODY_S * SECOND_NS};
+    struct object_store_call call = {.timeout_ns = BODY_S * SECOND_NS};
     const struct object_contents contents = {
         .bytes = entry->packed, .media_type = "application/octet-stream", .encoding = "zstd", .if_absent = if_absent};
     struct sl_error error;

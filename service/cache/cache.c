@@ -188,7 +188,7 @@ bool engine_is_doubtful(struct sl_str key, enum sl_code code, int64_t created_ns
     struct cache_file file;
     bool doubted = false;
     while (origin_is_failure(code) && cache_key_next(&key, &file))
-        doubted |= origin_is_doubted(file.source, file.location, code, created_ns);
+        doubted |= origin_should_retry(file.source, file.location, code, created_ns);
     return doubted;
 }
 

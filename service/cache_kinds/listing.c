@@ -253,7 +253,7 @@ static bool respell(struct remote_file *file, struct sl_str spelling, struct sl_
     if (sl_str_equal(spelling, file->path))
         return true;
     const char *copy = sl_arena_strndup(arena, spelling.data, spelling.size);
-    return copy && origin_move(file, (struct sl_str){copy, spelling.size}, arena);
+    return copy && origin_set_path(file, (struct sl_str){copy, spelling.size}, arena);
 }
 
 struct respelling {

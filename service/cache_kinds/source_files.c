@@ -118,7 +118,7 @@ static enum sl_code fetch_web(const struct source_request *request, struct cache
         .arg = &web,
     };
     enum sl_code code = fetch_get(&fetch, tmp->fd, error);
-    origin_answered(SL_STR("web-scraping"), request->location.size ? request->location : request->url, code);
+    origin_record_result(SL_STR("web-scraping"), request->location.size ? request->location : request->url, code);
     return code;
 }
 

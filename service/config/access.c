@@ -153,7 +153,7 @@ void config_read_access_keys(struct config *config, const struct value *root, st
         return;
     }
     config->auth.keys = SL_ARENA_ARRAY(&config->arena, struct access_key, list->count);
-    for (size_t i = 0; config->auth.keys && i < list->count && !config_enough(problems); i++) {
+    for (size_t i = 0; config->auth.keys && i < list->count && !config_has_enough_problems(problems); i++) {
         struct access_key_reading r = {config, problems, i};
         if (list->items[i].type == VALUE_MAP)
             read_key(&r, &list->items[i], &config->auth.keys[config->auth.key_count++]);

@@ -63,7 +63,7 @@ static bool is_secret_file(struct sl_str pattern)
 
 static void walk_map(struct config_key_walk *w, const struct value *map)
 {
-    for (size_t i = 0; i < map->count && !config_enough(w->problems); i++) {
+    for (size_t i = 0; i < map->count && !config_has_enough_problems(w->problems); i++) {
         struct path_mark up = path_key(&w->path, map->keys[i]);
         const struct config_key *row;
         warn_no_effect(w, map->keys[i], &map->items[i]);
@@ -215,7 +215,8 @@ static void check_peers(const struct config *config, const struct value *root, s
     if (config->cluster.node_id != UINT64_MAX)
         check_node_numbers(config, config_find(root, "cluster.node_id"), "cluster.node_id",
                            (uint16_t)config->cluster.node_id, problems);
-    for (size_t i = 0; peers && peers->type == VALUE_MAP && i < peers->count && !config_enough(problems); i++) {
+    for (size_t i = 0; peers && peers->type == VALUE_MAP && i < peers->count && !config_has_enough_problems(problems);
+         i++) {
         struct sl_str node = peers->keys[i], url = peers->items[i].string;
         char path[64];
         uint16_t number;
@@ -316,7 +317,8 @@ void config_check_rules(const struct config *config, const struct value *root, s
     check_store(config, root, problems);
     check_symbfile_store(config, root, problems);
     check_scopes(config, root, problems);
-    for (size_t i = 0; sources && sources->type == VALUE_LIST && i < sources->count && !config_enough(problems); i++) {
+    for (size_t i = 0;
+         sources && sources->type == VALUE_LIST && i < sources->count && !config_has_enough_problems(problems); i++) {
         check_source_id(&sources->items[i], i, &ids, problems);
         check_source_index(&sources->items[i], i, problems);
     }

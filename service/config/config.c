@@ -18,7 +18,7 @@ bool config_container_is_set(void)
     return told && strcmp(told, "1") == 0;
 }
 
-bool config_container_seen(void)
+bool config_container_is_detected(void)
 {
     if (access("/.dockerenv", F_OK) == 0)
         return true;
@@ -67,7 +67,7 @@ static void hide_pages(void *piece, size_t size)
     madvise((void *)begin, (uintptr_t)piece + size - begin, MADV_DONTDUMP);
 }
 
-void config_hide(const struct config *config)
+void config_exclude_from_core_dumps(const struct config *config)
 {
     sl_arena_each_chunk(&config->arena, hide_pages);
 }

@@ -342,7 +342,7 @@ const struct config *config_retain(const struct config *config);
 void config_release(const struct config *config);
 
 /* Excludes the memory of the configuration, which has secrets, from core dumps. */
-void config_hide(const struct config *config);
+void config_exclude_from_core_dumps(const struct config *config);
 
 /* Records that the environment, or else an option, has set the key's value. */
 void config_note_override(struct config *config, const char *key, bool environment);
@@ -374,7 +374,7 @@ bool config_peer_number(struct sl_str text, uint16_t *number);
 /* Two signs of a container, which has other defaults: SYMLOOM_CONTAINER=1; and, only without a configuration file, /.dockerenv
  * or "/docker" in /proc/self/cgroup. */
 bool config_container_is_set(void);
-bool config_container_seen(void);
+bool config_container_is_detected(void);
 
 /* True if entries of `bounded` are stored in a Redis. */
 bool config_bounded_in_redis(const struct config *config);

@@ -207,7 +207,7 @@ static void walk_member(struct resolver *r, struct value *map, size_t index, boo
 
 static void env_walk(struct resolver *r, struct value *value, bool secret)
 {
-    if (config_enough(r->problems))
+    if (config_has_enough_problems(r->problems))
         return;
     if (value->type == VALUE_LIST) {
         for (size_t i = 0; i < value->count; i++) {

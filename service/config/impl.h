@@ -14,7 +14,7 @@ enum {
     CONFIG_MAX_PROBLEMS = 100, /* stop looking for more */
 };
 
-static inline bool config_enough(const struct value_problems *problems)
+static inline bool config_has_enough_problems(const struct value_problems *problems)
 {
     return problems->count >= CONFIG_MAX_PROBLEMS;
 }

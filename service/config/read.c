@@ -261,7 +261,7 @@ static void read_list(struct config_reading *r)
         complain(r, "is too large for the memory");
         return;
     }
-    for (size_t i = 0; i < count && !config_enough(r->problems); i++) {
+    for (size_t i = 0; i < count && !config_has_enough_problems(r->problems); i++) {
         if (good_text(r, &items[i])) {
             texts[good] = items[i].string;
             strings[good++] = items[i].string.data;
@@ -281,7 +281,7 @@ static void read_pairs(struct config_reading *r)
     if (map->type != VALUE_MAP && map->type != VALUE_NULL)
         complain(r, "is not a map of keys");
     struct text_pair *pairs = SL_ARENA_ARRAY(&r->config->arena, struct text_pair, count);
-    for (size_t i = 0; pairs && i < count && !config_enough(r->problems); i++)
+    for (size_t i = 0; pairs && i < count && !config_has_enough_problems(r->problems); i++)
         if (good_text(r, &map->items[i]))
             pairs[good++] = (struct text_pair){map->keys[i], map->items[i].string};
     *(struct text_pair **)field_at(r->config, r->key->offset) = pairs;
@@ -377,7 +377,7 @@ void config_defaults(struct config *config)
     static const char *container_bind[] = {"0.0.0.0:3021"}, *local_bind[] = {"127.0.0.1:3021"};
     for (size_t i = 0; i < config_key_count; i++)
         set_default(config, &config_keys[i]);
-    bool container = config_container_is_set() || (!config->path && config_container_seen());
+    bool container = config_container_is_set() || (!config->path && config_container_is_detected());
     static struct sl_str protected_groups[] = {{"symbols", 7}, {"admin", 5}};
     config->auth.require = protected_groups;
     config->auth.require_count = sizeof protected_groups / sizeof *protected_groups;
@@ -415,7 +415,7 @@ void config_defaults(struct config *config)
 
 void config_read(struct config *config, const struct value *root, struct value_problems *problems)
 {
-    for (size_t i = 0; i < config_key_count && !config_enough(problems); i++) {
+    for (size_t i = 0; i < config_key_count && !config_has_enough_problems(problems); i++) {
         struct config_reading r = {config, &config_keys[i], config_find(root, config_keys[i].path), problems};
         if (!r.value)
             continue;

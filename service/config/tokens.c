@@ -105,7 +105,7 @@ void config_read_tokens(struct config *config, const struct value *root, struct 
         return;
     }
     config->mozilla.tokens = SL_ARENA_ARRAY(&config->arena, struct mozilla_token, list->count);
-    for (size_t i = 0; config->mozilla.tokens && i < list->count && !config_enough(problems); i++) {
+    for (size_t i = 0; config->mozilla.tokens && i < list->count && !config_has_enough_problems(problems); i++) {
         struct token_reading r = {config, problems, i};
         if (list->items[i].type == VALUE_MAP)
             read_token(&r, &list->items[i], &config->mozilla.tokens[config->mozilla.token_count++]);

@@ -89,7 +89,8 @@ void config_read_transcoders(struct config *config, const struct value *root, st
         return;
     }
     config->ms_symcache.transcoders = SL_ARENA_ARRAY(&config->arena, struct transcoder, list->count);
-    for (size_t i = 0; config->ms_symcache.transcoders && i < list->count && !config_enough(problems); i++) {
+    for (size_t i = 0; config->ms_symcache.transcoders && i < list->count && !config_has_enough_problems(problems);
+         i++) {
         struct transcoder_reading r = {config, problems, i};
         if (list->items[i].type == VALUE_MAP)
             read_transcoder(&r, &list->items[i],

@@ -258,7 +258,7 @@ static bool build_member(struct yaml_builder *b, struct map_builder *map, unsign
     if (!fresh) {
         struct value at = yaml_key_position(key);
         value_problem(b->problems, &at, false, path_shown(&b->path), "the key occurs twice");
-        if (config_enough(b->problems))
+        if (config_has_enough_problems(b->problems))
             return false;
     }
     struct value value = {0};

@@ -21,7 +21,7 @@ static bool in_time(struct decode_sink *sink)
     if (clock_mono_ns() < sink->limits.until_ns)
         return true;
     sink->over_limit = true;
-    time_is_up(sink->error, sink->limits.timeout_ns);
+    fail_for_time_limit(sink->error, sink->limits.timeout_ns);
     return false;
 }
 

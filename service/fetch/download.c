@@ -482,7 +482,7 @@ static enum sl_code attempts(struct fetch_download *d, struct sl_str host, struc
 }
 
 /* ---- after the attempts, on the pool ---- */
-struct finish {
+struct download_finish {
     int fd;
     enum fetch_coding coding;
     struct decode_limits limits;
@@ -511,7 +511,7 @@ static bool is_page(struct sl_str head, bool is_html)
 }
 
 /* Fails if the server sent something else than the file. */
-static enum sl_code check_contents(const struct finish *f, struct sl_error *error)
+static enum sl_code check_contents(const struct download_finish *f, struct sl_error *error)
 {
     char head[1024];
     ssize_t size = f->refuse_empty || f->refuse_pages ? pread(f->fd, head, sizeof head, 0) : -1;
@@ -525,7 +525,7 @@ static enum sl_code check_contents(const struct finish *f, struct sl_error *erro
 
 static enum sl_code finish_work(void *arg, struct sl_error *error)
 {
-    struct finish *f = arg;
+    struct download_finish *f = arg;
     enum sl_code code = f->coding == CODING_IDENTITY ? SL_OK : decode_file(f->fd, f->coding, &f->limits, error);
     if (code == SL_OK && !f->keep_wrapper)
         code = unwrap_file(f->fd, &f->limits, error);
@@ -537,13 +537,13 @@ static enum sl_code download_finish(struct fetch_download *d, struct sl_error *e
     const struct fetch_request *request = d->request;
     if (d->coding == CODING_IDENTITY && request->keep_wrapper && !request->refuse_empty && !request->refuse_pages)
         return SL_OK;
-    struct finish f = {.fd = d->fd,
-                       .coding = d->coding,
-                       .limits = {.max_size = d->max_size},
-                       .keep_wrapper = request->keep_wrapper,
-                       .refuse_empty = request->refuse_empty,
-                       .refuse_pages = request->refuse_pages,
-                       .is_html = d->is_html};
+    struct download_finish f = {.fd = d->fd,
+                                .coding = d->coding,
+                                .limits = {.max_size = d->max_size},
+                                .keep_wrapper = request->keep_wrapper,
+                                .refuse_empty = request->refuse_empty,
+                                .refuse_pages = request->refuse_pages,
+                                .is_html = d->is_html};
     f.limits.until_ns = d->limit.until_ms < UINT64_MAX / MS_NS ? d->limit.until_ms * MS_NS : UINT64_MAX;
     f.limits.timeout_ns = d->limit.ns;
     struct stat file;

@@ -41,7 +41,7 @@ static void on_ready(uv_poll_t *poll, int status, int events)
     struct fetch_connection_pool *pool = w->pool;
     curl_multi_socket_action(pool->multi, w->socket, action, &pool->running);
     collect(pool);
-    transfer_go_on();
+    transfer_resume();
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -49,7 +49,7 @@ static void on_timer(uv_timer_t *timer)
     struct fetch_connection_pool *pool = timer->data;
     curl_multi_socket_action(pool->multi, CURL_SOCKET_TIMEOUT, 0, &pool->running);
     collect(pool);
-    transfer_go_on();
+    transfer_resume();
 }
 
 static void free_watched(uv_handle_t *handle)
@@ -74,7 +74,7 @@ static int on_socket(CURL *easy, curl_socket_t socket, int what, void *arg, void
         w = calloc(1, sizeof *w);
         if (!w || uv_poll_init_socket(loop_get(), &w->poll, socket) != 0) {
             free(w);
-            transfer_scarce(easy);
+            transfer_fail_for_memory(easy);
             return -1;
         }
         w->pool = pool;

@@ -36,10 +36,10 @@ void driver_close(void);
 bool driver_add(enum driver_pool pool, CURL *easy);
 void driver_remove(enum driver_pool pool, CURL *easy);
 void transfer_finished(CURL *easy, CURLcode result); /* transfer.c; called by the driver */
-void transfer_scarce(CURL *easy); /* transfer.c; called by the driver: no memory to watch its socket */
+void transfer_fail_for_memory(CURL *easy); /* transfer.c; called by the driver: no memory to watch its socket */
 /* transfer.c; called by the driver: one of its sockets is not watched any more */
 void transfer_socket_gone(CURL *easy);
-void transfer_go_on(void); /* transfer.c; called by the driver: continues the transfers whose sockets have gone */
+void transfer_resume(void); /* transfer.c; called by the driver: continues the transfers whose sockets have gone */
 
 /* ---- spool.c ---- */
 enum { SPOOL_SIZE = 256 * 1024 };
@@ -64,7 +64,8 @@ struct time_limit {
 };
 struct time_limit time_limit(uint64_t ns); /* begins now */
 struct time_limit earlier_time_limit(struct time_limit a, struct time_limit b);
-enum sl_code time_is_up(struct sl_error *error, uint64_t ns); /* fails with SL_TIMEOUT for this limit; any thread */
+enum sl_code fail_for_time_limit(struct sl_error *error,
+                                 uint64_t ns); /* fails with SL_TIMEOUT for this limit; any thread */
 
 struct transfer {
     /* in */
@@ -103,7 +104,7 @@ struct transfer {
     /* private */
     CURL *easy;
     struct transfer *next_running, **running_link;
-    struct transfer *next_gone, **gone_link; /* list of transfer_go_on; gone_link NULL: not in it */
+    struct transfer *next_gone, **gone_link; /* list of transfer_resume; gone_link NULL: not in it */
     enum body_action action;
     bool paused;      /* until the disk has caught up */
     bool has_changed; /* an event since the last transfer_wait */

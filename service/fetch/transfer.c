@@ -329,7 +329,7 @@ static void leave_gone(struct transfer *t)
     t->gone_link = NULL;
 }
 
-void transfer_scarce(CURL *easy)
+void transfer_fail_for_memory(CURL *easy)
 {
     struct transfer *t = NULL;
     curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&t);
@@ -350,7 +350,7 @@ void transfer_socket_gone(CURL *easy)
     gone = t;
 }
 
-void transfer_go_on(void)
+void transfer_resume(void)
 {
     going_on = true;
     for (struct transfer *t; (t = gone);) {
@@ -378,7 +378,7 @@ void transfer_end(struct transfer *t)
     t->location = NULL;
 }
 
-enum sl_code time_is_up(struct sl_error *error, uint64_t ns)
+enum sl_code fail_for_time_limit(struct sl_error *error, uint64_t ns)
 {
     struct sl_buf text = {0};
     duration_format_short(ns, &text);
@@ -431,7 +431,7 @@ enum sl_code transfer_wait(struct transfer *const *transfers, size_t count, stru
         limit = earlier_time_limit(limit, t->head_complete ? stall : t->head);
     }
     if (now >= limit.until_ms)
-        return time_is_up(error, limit.ns);
+        return fail_for_time_limit(error, limit.ns);
     for (size_t i = 0; i < count; i++) {
         if (transfers[i]->spool.full.size)
             return transfer_store(transfers[i], error);

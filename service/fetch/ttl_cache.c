@@ -9,7 +9,7 @@
 
 enum { KEY_BYTES = 32, RETRY_MS = 1000 };
 
-struct memo_entry {
+struct ttl_cache_entry {
     struct lru_entry lru;
     struct fiber_wait_list waiters;
     uint32_t users; /* fibers that ask or wait; the entry is not evicted */
@@ -38,9 +38,9 @@ static bool hash(const struct sl_str *parts, size_t count, uint8_t out[KEY_BYTES
 }
 
 /* ---- the table ---- */
-static struct memo_entry *entry_at(const struct lru_entry *entry)
+static struct ttl_cache_entry *entry_at(const struct lru_entry *entry)
 {
-    return entry ? LRU_ITEM(entry, struct memo_entry, lru) : NULL;
+    return entry ? LRU_ITEM(entry, struct ttl_cache_entry, lru) : NULL;
 }
 
 static bool is_in_use(const struct lru_entry *entry)
@@ -50,17 +50,17 @@ static bool is_in_use(const struct lru_entry *entry)
 
 static void memo_release(struct lru *lru, struct lru_entry *lru_entry)
 {
-    struct memo_entry *entry = entry_at(lru_entry);
+    struct ttl_cache_entry *entry = entry_at(lru_entry);
     (void)lru;
     sl_buf_wipe(&entry->text);
     free(entry);
 }
 
 /* Returns the entry of the key, created if necessary, with one more user. NULL when out of memory. */
-static struct memo_entry *memo_use(struct ttl_cache *memo, const uint8_t key[KEY_BYTES])
+static struct ttl_cache_entry *memo_use(struct ttl_cache *memo, const uint8_t key[KEY_BYTES])
 {
     struct lru *lru = &memo->lru;
-    struct memo_entry *entry = entry_at(lru_get(lru, (struct sl_str){(const char *)key, KEY_BYTES}, 0));
+    struct ttl_cache_entry *entry = entry_at(lru_get(lru, (struct sl_str){(const char *)key, KEY_BYTES}, 0));
     if (entry) {
         entry->users++;
         return entry;
@@ -88,14 +88,15 @@ static uint64_t deadline(uint64_t ns)
     return ms == 0 ? 0 : ms > UINT64_MAX - now ? UINT64_MAX : now + ms;
 }
 
-static void keep_for(const struct ttl_cache *memo, struct memo_entry *entry, uint64_t ns)
+static void keep_for(const struct ttl_cache *memo, struct ttl_cache_entry *entry, uint64_t ns)
 {
     uint64_t ahead_ns = entry->code != SL_OK ? 0 : memo->ahead_ns < ns / 2 ? memo->ahead_ns : ns / 2;
     entry->deadline_ms = deadline(ns);
     entry->renew_ms = deadline(ns - ahead_ns);
 }
 
-static void request_now(struct ttl_cache *memo, struct memo_entry *entry, ttl_cache_request *ask, const void *context)
+static void request_now(struct ttl_cache *memo, struct ttl_cache_entry *entry, ttl_cache_request *ask,
+                        const void *context)
 {
     struct sl_buf text = {0};
     uint64_t for_ns = 0;
@@ -129,7 +130,7 @@ static void request_now(struct ttl_cache *memo, struct memo_entry *entry, ttl_ca
     fiber_wake_all(&entry->waiters);
 }
 
-static enum sl_code memo_take(const struct memo_entry *entry, struct sl_arena *arena, struct sl_str *text,
+static enum sl_code memo_take(const struct ttl_cache_entry *entry, struct sl_arena *arena, struct sl_str *text,
                               struct sl_error *error)
 {
     if (entry->code != SL_OK) {
@@ -144,7 +145,7 @@ static enum sl_code memo_take(const struct memo_entry *entry, struct sl_arena *a
 }
 
 /* Waits until there is a valid answer, or one made while this fiber waited. */
-static enum sl_code settle(struct ttl_cache *memo, struct memo_entry *entry, ttl_cache_request *ask,
+static enum sl_code settle(struct ttl_cache *memo, struct ttl_cache_entry *entry, ttl_cache_request *ask,
                            const void *context, struct sl_error *error)
 {
     for (bool waited = false;;) {
@@ -170,7 +171,7 @@ enum sl_code ttl_cache_get(struct ttl_cache *memo, const struct sl_str *key, siz
                            const void *context, struct sl_arena *arena, struct sl_str *text, struct sl_error *error)
 {
     uint8_t digest[KEY_BYTES];
-    struct memo_entry *entry = hash(key, key_parts, digest) ? memo_use(memo, digest) : NULL;
+    struct ttl_cache_entry *entry = hash(key, key_parts, digest) ? memo_use(memo, digest) : NULL;
     if (!entry)
         return sl_fail(error, SL_BUSY, "out of memory");
     enum sl_code code = settle(memo, entry, ask, context, error);
@@ -187,7 +188,7 @@ uint64_t ttl_cache_left_ms(struct ttl_cache *memo, const struct sl_str *key, siz
 {
     uint8_t digest[KEY_BYTES];
     bool good = hash(key, key_parts, digest);
-    const struct memo_entry *entry =
+    const struct ttl_cache_entry *entry =
         good ? entry_at(lru_get(&memo->lru, (struct sl_str){(const char *)digest, KEY_BYTES}, 0)) : NULL;
     uint64_t now = loop_now_ms();
     return entry && entry->code == SL_OK && entry->deadline_ms > now ? entry->deadline_ms - now : 0;
@@ -195,7 +196,7 @@ uint64_t ttl_cache_left_ms(struct ttl_cache *memo, const struct sl_str *key, siz
 
 void ttl_cache_expire(struct ttl_cache *memo)
 {
-    for (struct memo_entry *entry = LRU_OLDEST(&memo->lru, struct memo_entry, lru); entry;
+    for (struct ttl_cache_entry *entry = LRU_OLDEST(&memo->lru, struct ttl_cache_entry, lru); entry;
          entry = LRU_NEWER(entry, lru))
         entry->deadline_ms = 0;
 }

@@ -83,7 +83,7 @@ static void say_end(struct connection *c)
 {
     if (!c->tls || !tls_is_ready(c->tls))
         return;
-    tls_end(c->tls);
+    tls_close_notify(c->tls);
     send_tls_output(c);
 }
 
@@ -457,7 +457,7 @@ static void receive_encrypted(struct connection *c, struct sl_bytes encrypted)
 
 static void on_bytes(struct connection *c, struct sl_bytes bytes)
 {
-    if (c->state == STATE_HANDSHAKE && !c->tls_begun && !tls_looks_like(bytes)) {
+    if (c->state == STATE_HANDSHAKE && !c->tls_begun && !tls_is_handshake_record(bytes)) {
         answer_plainly(c);
         return;
     }

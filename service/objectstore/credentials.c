@@ -22,7 +22,7 @@ static struct ttl_cache source_keys = {.capacity = 100, .name = "s3", .ahead_ns 
                         source_tokens = {.capacity = 100, .name = "gcs", .ahead_ns = RENEWAL_NS},
                         own_stores = {.capacity = OWN_STORES, .ahead_ns = RENEWAL_NS};
 
-void object_credentials_keep(size_t s3_capacity, size_t gcs_capacity)
+void object_credentials_resize_cache(size_t s3_capacity, size_t gcs_capacity)
 {
     ttl_cache_resize(&source_keys, s3_capacity);
     ttl_cache_resize(&source_tokens, gcs_capacity);

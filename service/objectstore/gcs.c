@@ -61,7 +61,7 @@ static void read_metadata(struct sl_json *j, struct bucket_request *request)
         return;
     while (sl_json_next(j, &key))
         if (sl_json_text(j, &text))
-            object_take_field(request, key, text);
+            object_set_metadata(request, key, text);
 }
 
 static bool read_object(struct sl_json *j, struct bucket_request *request)

@@ -35,7 +35,7 @@ void aws_add_parameter(struct sl_buf *query, const char *name, struct sl_str val
 /* ---- objects.c ---- */
 struct bucket_request {
     const struct object_store *store;
-    struct object_call *call, usual;
+    struct object_store_call *call, usual;
     struct sl_str key; /* name of the object in the bucket; for lists the prefix of the names */
     struct sl_arena arena;
     struct fetch_request fetch;
@@ -70,7 +70,7 @@ void object_header(struct bucket_request *request, const char *name, struct sl_s
 /* Runs a prepared request and appends the response body to `answer`, which may be NULL. */
 enum sl_code object_run(struct bucket_request *request, struct sl_buf *answer, struct sl_error *error) SL_SUSPENDS;
 /* Stores a metadata field of the object if the caller requested it. */
-void object_take_field(struct bucket_request *request, struct sl_str name, struct sl_str value);
+void object_set_metadata(struct bucket_request *request, struct sl_str name, struct sl_str value);
 /* Adds an object to a list; returns false if out of memory or if the list is full. */
 bool object_list_add(struct object_list *list, struct sl_str name, struct sl_str modified);
 

@@ -78,8 +78,8 @@ enum sl_code object_store_open(struct object_store *store, const struct bucket_c
     return config->s3_name.data ? open_s3(store, arena, key, error) : open_gcs(store, arena, key, error);
 }
 
-bool object_store_below(const struct object_store *store, struct sl_arena *arena, struct sl_str directory,
-                        struct bucket_config *config)
+bool object_store_directory_config(const struct object_store *store, struct sl_arena *arena, struct sl_str directory,
+                                   struct bucket_config *config)
 {
     *config = *store->config;
     config->prefix = bucket_key(arena, store->config, directory);
@@ -122,8 +122,9 @@ static enum sl_code object_refused(void *arg, int status, struct sl_str body, st
 }
 
 /* `prepare` NULL: the caller prepares the request. */
-static enum sl_code begin(struct bucket_request *request, const struct object_store *store, struct object_call *call,
-                          struct sl_str name, object_prepare *prepare, struct sl_error *error)
+static enum sl_code begin(struct bucket_request *request, const struct object_store *store,
+                          struct object_store_call *call, struct sl_str name, object_prepare *prepare,
+                          struct sl_error *error)
 {
     *error = (struct sl_error){0};
     *request = (struct bucket_request){.store = store};
@@ -163,7 +164,7 @@ enum sl_code object_run(struct bucket_request *request, struct sl_buf *answer, s
     return code;
 }
 
-enum sl_code object_get(const struct object_store *store, struct sl_str name, int fd, struct object_call *call,
+enum sl_code object_get(const struct object_store *store, struct sl_str name, int fd, struct object_store_call *call,
                         struct sl_error *error)
 {
     struct bucket_request request;
@@ -172,14 +173,14 @@ enum sl_code object_get(const struct object_store *store, struct sl_str name, in
 }
 
 enum sl_code object_get_mapped(const struct object_store *store, struct sl_str name, int fd, struct sl_mapping *mapping,
-                               struct object_call *call, struct sl_error *error)
+                               struct object_store_call *call, struct sl_error *error)
 {
     enum sl_code code = object_get(store, name, fd, call, error);
     return code == SL_OK ? pool_map_fd(fd, mapping, error) : code;
 }
 
 enum sl_code object_read(const struct object_store *store, struct sl_str name, struct sl_buf *text,
-                         struct object_call *call, struct sl_error *error)
+                         struct object_store_call *call, struct sl_error *error)
 {
     struct bucket_request request;
     enum sl_code code = begin(&request, store, call, name, get_service(store)->get, error);
@@ -188,7 +189,7 @@ enum sl_code object_read(const struct object_store *store, struct sl_str name, s
     return end(&request, code == SL_OK && text->failed ? sl_fail(error, SL_BUSY, "out of memory") : code);
 }
 
-enum sl_code object_exists(const struct object_store *store, struct sl_str name, struct object_call *call,
+enum sl_code object_exists(const struct object_store *store, struct sl_str name, struct object_store_call *call,
                            struct sl_error *error)
 {
     struct bucket_request request;
@@ -199,7 +200,7 @@ enum sl_code object_exists(const struct object_store *store, struct sl_str name,
     return end(&request, is_too_large ? SL_OK : code);
 }
 
-void object_take_field(struct bucket_request *request, struct sl_str name, struct sl_str value)
+void object_set_metadata(struct bucket_request *request, struct sl_str name, struct sl_str value)
 {
     for (size_t i = 0; i < request->metadata_count; i++)
         if (sl_str_equal_nocase(name, sl_str(request->metadata[i].name)))
@@ -224,7 +225,7 @@ enum sl_code object_head(const struct object_store *store, struct sl_str name, s
 }
 
 enum sl_code object_put(const struct object_store *store, struct sl_str name, const struct object_contents *contents,
-                        struct object_call *call, struct sl_error *error)
+                        struct object_store_call *call, struct sl_error *error)
 {
     struct bucket_request request;
     enum sl_code code = begin(&request, store, call, name, NULL, error);
@@ -236,7 +237,7 @@ enum sl_code object_put(const struct object_store *store, struct sl_str name, co
 }
 
 enum sl_code object_put_file(const struct object_store *store, struct sl_str name, int fd,
-                             struct object_contents contents, struct object_call *call, struct sl_error *error)
+                             struct object_contents contents, struct object_store_call *call, struct sl_error *error)
 {
     struct sl_mapping mapping;
     enum sl_code code = pool_map_fd(fd, &mapping, error);
@@ -248,7 +249,7 @@ enum sl_code object_put_file(const struct object_store *store, struct sl_str nam
     return code;
 }
 
-enum sl_code object_delete(const struct object_store *store, struct sl_str name, struct object_call *call,
+enum sl_code object_delete(const struct object_store *store, struct sl_str name, struct object_store_call *call,
                            struct sl_error *error)
 {
     struct bucket_request request;
@@ -264,7 +265,7 @@ bool object_list_add(struct object_list *list, struct sl_str name, struct sl_str
 {
     if (!sl_str_starts(name, list->skipped))
         return true;
-    if (list->count == OBJECT_LIST_MAX) {
+    if (list->count == MAX_LISTED_OBJECTS) {
         list->more = true;
         return false;
     }
@@ -282,7 +283,7 @@ enum sl_code object_list(const struct object_store *store, struct sl_str prefix,
                          struct object_list *list, struct sl_error *error)
 {
     struct bucket_request request;
-    struct object_call call = {.max_size = OBJECT_LIST_BYTES};
+    struct object_store_call call = {.max_size = OBJECT_LIST_BYTES};
     struct sl_str last = {"", 0};
     *list = (struct object_list){.count = 0};
     list->skipped = bucket_key(&list->arena, store->config, SL_STR(""));

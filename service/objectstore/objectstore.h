@@ -78,8 +78,8 @@ struct object_store object_store_of_source(const struct bucket_config *config, c
 
 /* Creates the configuration of a source for the objects below a directory of the store, with the store's
  * credentials; texts lie in the arena. Returns false if out of memory. */
-bool object_store_below(const struct object_store *store, struct sl_arena *arena, struct sl_str directory,
-                        struct bucket_config *config);
+bool object_store_directory_config(const struct object_store *store, struct sl_arena *arena, struct sl_str directory,
+                                   struct bucket_config *config);
 
 /* Returns how long the cached credentials are valid; 0: there are none, and the next request waits for new ones. */
 uint64_t object_store_credentials_ms(const struct object_store *store);
@@ -88,7 +88,7 @@ enum { OBJECT_RENEWAL_MS = 4 * 60 * 1000 };
 enum sl_code object_store_authorize(const struct object_store *store, struct sl_error *error) SL_SUSPENDS;
 
 /* Sets how many sources' credentials are cached. */
-void object_credentials_keep(size_t s3_capacity, size_t gcs_capacity);
+void object_credentials_resize_cache(size_t s3_capacity, size_t gcs_capacity);
 /* Wipes all cached credentials. No request may be running. */
 void object_credentials_clear(void);
 
@@ -96,7 +96,7 @@ void object_credentials_clear(void);
 extern const char object_no_bucket[];
 
 /* Parameters of a request, and details of its result. */
-struct object_call {
+struct object_store_call {
     uint64_t timeout_ns;             /* 0 = timeout of downloads */
     unsigned attempts;               /* 0 = three */
     uint64_t max_size;               /* maximum size of the object; 0 = limit of downloads */
@@ -136,16 +136,16 @@ struct object_contents {
 /* `call` may be NULL in all of these. */
 
 /* Writes the contents to the file, which must be empty. */
-enum sl_code object_get(const struct object_store *store, struct sl_str name, int fd, struct object_call *call,
+enum sl_code object_get(const struct object_store *store, struct sl_str name, int fd, struct object_store_call *call,
                         struct sl_error *error) SL_SUSPENDS;
 /* The same, and maps the file; the caller unmaps it. */
 enum sl_code object_get_mapped(const struct object_store *store, struct sl_str name, int fd, struct sl_mapping *mapping,
-                               struct object_call *call, struct sl_error *error) SL_SUSPENDS;
+                               struct object_store_call *call, struct sl_error *error) SL_SUSPENDS;
 /* Appends the contents, at most call->max_size bytes. */
 enum sl_code object_read(const struct object_store *store, struct sl_str name, struct sl_buf *text,
-                         struct object_call *call, struct sl_error *error) SL_SUSPENDS;
+                         struct object_store_call *call, struct sl_error *error) SL_SUSPENDS;
 /* SL_OK if the object exists. */
-enum sl_code object_exists(const struct object_store *store, struct sl_str name, struct object_call *call,
+enum sl_code object_exists(const struct object_store *store, struct sl_str name, struct object_store_call *call,
                            struct sl_error *error) SL_SUSPENDS;
 /* Reads the properties of an object. Sets the values of the fields named in `metadata`: data NULL if the object
  * lacks the field; values lie in the arena. */
@@ -154,13 +154,13 @@ enum sl_code object_head(const struct object_store *store, struct sl_str name, s
                          struct sl_error *error) SL_SUSPENDS;
 /* SL_DOWNLOAD_ERROR with status 404: the bucket does not exist. */
 enum sl_code object_put(const struct object_store *store, struct sl_str name, const struct object_contents *contents,
-                        struct object_call *call, struct sl_error *error) SL_SUSPENDS;
+                        struct object_store_call *call, struct sl_error *error) SL_SUSPENDS;
 /* The same with the bytes of the file. */
 enum sl_code object_put_file(const struct object_store *store, struct sl_str name, int fd,
-                             struct object_contents contents, struct object_call *call,
+                             struct object_contents contents, struct object_store_call *call,
                              struct sl_error *error) SL_SUSPENDS;
 /* Also returns SL_OK if the object does not exist. */
-enum sl_code object_delete(const struct object_store *store, struct sl_str name, struct object_call *call,
+enum sl_code object_delete(const struct object_store *store, struct sl_str name, struct object_store_call *call,
                            struct sl_error *error) SL_SUSPENDS;
 
 /* Returns a URL with which anybody can get the object for `expires_s`; NULL: a bucket of Google, or no credentials. */
@@ -172,18 +172,18 @@ struct object_entry { /* texts lie in the list's arena */
     struct sl_str modified; /* in the server's format; times of the same server sort as text */
 };
 
-enum { OBJECT_LIST_MAX = 1000 };
+enum { MAX_LISTED_OBJECTS = 1000 };
 
 struct object_list {
     struct sl_arena arena;
-    struct object_entry items[OBJECT_LIST_MAX];
+    struct object_entry items[MAX_LISTED_OBJECTS];
     size_t count;
     bool more;             /* there are more objects */
     struct sl_str skipped; /* the configured prefix, which was removed from the names */
     bool failed;           /* out of memory */
 };
 
-/* Lists objects sorted by name, at most OBJECT_LIST_MAX: those whose names begin with `prefix` and sort after
+/* Lists objects sorted by name, at most MAX_LISTED_OBJECTS: those whose names begin with `prefix` and sort after
  * `after` (empty: all). Free the list with object_list_free(). */
 enum sl_code object_list(const struct object_store *store, struct sl_str prefix, struct sl_str after,
                          struct object_list *list, struct sl_error *error) SL_SUSPENDS;

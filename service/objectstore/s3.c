@@ -131,7 +131,7 @@ static void read_field(void *arg, struct sl_str name, struct sl_str value)
     else if (sl_str_equal_nocase(name, SL_STR("etag")) && value.size == 34) /* MD5 of a one-piece upload */
         info->has_md5 = sl_hex_decode((struct sl_str){value.data + 1, 32}, info->md5, 16, &size) && size == 16;
     else if (name.size > prefix.size && sl_str_equal_nocase(begin, prefix))
-        object_take_field(request, (struct sl_str){name.data + prefix.size, name.size - prefix.size}, value);
+        object_set_metadata(request, (struct sl_str){name.data + prefix.size, name.size - prefix.size}, value);
 }
 
 static enum sl_code s3_head(struct bucket_request *request, struct sl_error *error)

@@ -11,7 +11,7 @@ static uint64_t answer_ttl_ns = UINT64_C(3600000000000);
 static const char *const match_names[] = {
     [MATCH_UNKNOWN] = "unknown",   [MATCH_DEBUG_ID] = "debug-id", [MATCH_URL] = "url",
     [MATCH_INDEX] = "index",       [MATCH_RELEASE] = "release",   [MATCH_RELEASE_OLD] = "release-old",
-    [MATCH_SCRAPING] = "scraping",
+    [MATCH_FROM_WEB] = "scraping",
 };
 enum { MATCHES = sizeof match_names / sizeof *match_names };
 
@@ -72,7 +72,7 @@ static enum sl_code request_artifacts(const void *context, struct sl_buf *text, 
 static enum artifact_match get_match(struct sl_str name)
 {
     for (size_t i = 0; i < MATCHES; i++)
-        if (i != MATCH_SCRAPING && sl_str_equal(name, sl_str(match_names[i])))
+        if (i != MATCH_FROM_WEB && sl_str_equal(name, sl_str(match_names[i])))
             return (enum artifact_match)i;
     return MATCH_UNKNOWN;
 }
@@ -180,10 +180,10 @@ enum sl_code origin_artifacts(const struct source *source, const struct artifact
     struct sl_str url = artifact_url(source, query, arena, &why);
     if (!url.data)
         return sl_fail(error, why.code, "%s", why.message);
-    struct sentry_question question = {source, url.data, &header, origin_label(arena, source)};
-    if (!question.label || !sentry_credentials(arena, source, &header))
+    struct sentry_query sentry_query = {source, url.data, &header, origin_label(arena, source)};
+    if (!sentry_query.label || !sentry_credentials(arena, source, &header))
         return sl_fail(error, SL_BUSY, "out of memory");
     struct sl_str key[] = {url, header.name, header.value.hidden, source->internal ? SL_STR("i") : SL_STR("")};
-    enum sl_code code = ttl_cache_get(&answers, key, 4, request_artifacts, &question, arena, &text, error);
+    enum sl_code code = ttl_cache_get(&answers, key, 4, request_artifacts, &sentry_query, arena, &text, error);
     return code == SL_OK ? artifacts_read(text, source, arena, items, count, error) : code;
 }

@@ -11,7 +11,7 @@ enum artifact_match { /* how Sentry found an artifact */
                       MATCH_INDEX,
                       MATCH_RELEASE,
                       MATCH_RELEASE_OLD,
-                      MATCH_SCRAPING, /* not from Sentry: fetched from the web */
+                      MATCH_FROM_WEB, /* not from Sentry: fetched from the web */
 };
 const char *artifact_match_name(enum artifact_match match); /* "debug-id" and so on */
 

@@ -125,7 +125,7 @@ static void record_recovery(struct failing *f)
     known.failing--;
 }
 
-void origin_answered(struct sl_str source, struct sl_str location, enum sl_code code)
+void origin_record_result(struct sl_str source, struct sl_str location, enum sl_code code)
 {
     char text[NAME_BYTES];
     enum failure_kind kind;
@@ -167,7 +167,7 @@ static struct failing *find_failing(struct sl_str source, struct sl_str location
     return f;
 }
 
-bool origin_is_doubted(struct sl_str source, struct sl_str location, enum sl_code code, int64_t made_ns)
+bool origin_should_retry(struct sl_str source, struct sl_str location, enum sl_code code, int64_t made_ns)
 {
     enum failure_kind kind;
     struct failing *f = classify_failure(code, &kind) ? find_failing(source, location, kind, made_ns) : NULL;

@@ -21,11 +21,11 @@
 bool origin_is_failure(enum sl_code code);
 
 /* Records the result of requesting the file at the location, a URI, from the source. */
-void origin_answered(struct sl_str source, struct sl_str location, enum sl_code code);
+void origin_record_result(struct sl_str source, struct sl_str location, enum sl_code code);
 
 /* True if the failure of the file cached at `made_ns` (nanoseconds since the epoch) is to be ignored and the file to
  * be fetched. May choose this file as the probe of its source. */
-bool origin_is_doubted(struct sl_str source, struct sl_str location, enum sl_code code, int64_t made_ns);
+bool origin_should_retry(struct sl_str source, struct sl_str location, enum sl_code code, int64_t made_ns);
 
 /* Records that another process got a response for the file from the source at that time. */
 void origin_note_success(struct sl_str source, struct sl_str location, int64_t made_ns);

@@ -108,11 +108,11 @@ bool sentry_credentials(struct sl_arena *arena, const struct source *source, str
 bool sentry_add_file(struct sl_arena *arena, const struct source *source, enum file_type type, struct sl_str id,
                      struct remote_file *file);
 /* A GET request to Sentry; appends the JSON response. Refused credentials are logged. */
-struct sentry_question {
+struct sentry_query {
     const struct source *source;
     const char *url;
     const struct fetch_header *credentials;
     const char *label;
 };
-enum sl_code sentry_request(const struct sentry_question *question, uint64_t max_size, struct sl_buf *answer,
+enum sl_code sentry_request(const struct sentry_query *query, uint64_t max_size, struct sl_buf *answer,
                             struct sl_error *error) SL_SUSPENDS;

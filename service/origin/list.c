@@ -104,10 +104,10 @@ enum sl_code origin_list(const struct source *source, const struct object_id *id
 static enum sl_code bucket_fetch(const struct remote_file *file, int fd, struct sl_error *error)
 {
     struct sl_arena arena = {0};
-    struct object_call call = {.max_size = file->max_size,
-                               .unwrap = true,
-                               .refuse_empty = !file->may_be_empty,
-                               .refuse_pages = !file->may_be_page};
+    struct object_store_call call = {.max_size = file->max_size,
+                                     .unwrap = true,
+                                     .refuse_empty = !file->may_be_empty,
+                                     .refuse_pages = !file->may_be_page};
     const char *label = origin_label(&arena, file->source);
     struct object_store store = object_store_of_source(&file->source->bucket, label, file->source->internal);
     enum sl_code code =
@@ -134,7 +134,7 @@ enum sl_code origin_fetch(const struct remote_file *file, int fd, struct sl_erro
 {
     enum sl_code code = fetch_by_type(file, fd, error);
     health_note(file->source, code, error);
-    origin_answered(file->source->id, file->uri, code);
+    origin_record_result(file->source->id, file->uri, code);
     return code;
 }
 

@@ -31,7 +31,7 @@ bool fill_remote_file(struct sl_arena *arena, const struct source *source, enum 
     return file->uri.data != NULL;
 }
 
-bool origin_move(struct remote_file *file, struct sl_str path, struct sl_arena *arena)
+bool origin_set_path(struct remote_file *file, struct sl_str path, struct sl_arena *arena)
 {
     struct remote_file moved;
     if (!fill_remote_file(arena, file->source, file->type, path, &moved))

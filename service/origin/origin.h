@@ -209,7 +209,7 @@ bool origin_index_sort(struct sl_buf *lines);
  * Data NULL: not found. */
 struct sl_str origin_index_find(struct sl_bytes lines, struct sl_str path);
 /* Changes the path of the file within its source. Returns false if out of memory. */
-bool origin_move(struct remote_file *file, struct sl_str path, struct sl_arena *arena);
+bool origin_set_path(struct remote_file *file, struct sl_str path, struct sl_arena *arena);
 /* Returns the location of the source's root, without secrets. It distinguishes sources with the same id. */
 struct sl_str origin_root(const struct source *source, struct sl_arena *arena);
 

@@ -81,9 +81,9 @@ static void report_refusal(const struct source *source, int status)
 
 static enum sl_code sentry_refused(void *arg, int status, struct sl_str body, struct sl_error *error)
 {
-    const struct sentry_question *question = arg;
+    const struct sentry_query *query = arg;
     if (status == 401 || status == 403)
-        report_refusal(question->source, status);
+        report_refusal(query->source, status);
     return sl_fail(error, SL_DOWNLOAD_ERROR, "%d %s", status, status_reason(status));
 }
 
@@ -107,21 +107,21 @@ static size_t add_trace(struct fetch_header *headers)
     return count;
 }
 
-enum sl_code sentry_request(const struct sentry_question *question, uint64_t max_size, struct sl_buf *answer,
+enum sl_code sentry_request(const struct sentry_query *query, uint64_t max_size, struct sl_buf *answer,
                             struct sl_error *error)
 {
-    struct fetch_header headers[4] = {*question->credentials, {SL_STR("Accept-Encoding"), {SL_STR("identity")}}};
-    struct fetch_request request = {.url = question->url,
+    struct fetch_header headers[4] = {*query->credentials, {SL_STR("Accept-Encoding"), {SL_STR("identity")}}};
+    struct fetch_request request = {.url = query->url,
                                     .headers = headers,
                                     .header_count = 2 + add_trace(headers + 2),
-                                    .trusted = question->source->internal,
-                                    .source = question->label,
+                                    .trusted = query->source->internal,
+                                    .source = query->label,
                                     .max_size = max_size,
                                     .timeout_ns = TIMEOUT_NS,
                                     .keep_wrapper = true,
                                     .whole = true,
                                     .refused = sentry_refused,
-                                    .arg = (void *)(uintptr_t)question};
+                                    .arg = (void *)(uintptr_t)query};
     return fetch_text(&request, answer, error);
 }
 
@@ -156,7 +156,7 @@ static void add_entry(struct sl_json *j, struct sl_buf *text)
 }
 
 /* Converts a response to its cached form: "<type> <id>\n" for each file. */
-static enum sl_code digest(const struct sentry_question *question, struct sl_str json, struct sl_buf *text,
+static enum sl_code digest(const struct sentry_query *query, struct sl_str json, struct sl_buf *text,
                            struct sl_error *error)
 {
     struct sl_arena arena = {0};
@@ -173,7 +173,7 @@ static enum sl_code digest(const struct sentry_question *question, struct sl_str
                     : sl_fail(error, SL_DOWNLOAD_ERROR, "the response is not a list of files");
     if (count >= PAGE)
         log_warn("origin", "a Sentry file list reached its size limit; files may be missing",
-                 LOG_SLSTR("source", question->source->id), LOG_U64("files", count));
+                 LOG_SLSTR("source", query->source->id), LOG_U64("files", count));
     return SL_OK;
 }
 
@@ -255,11 +255,11 @@ enum sl_code sentry_list(const struct source *source, const struct object_id *id
         return SL_OK; /* a query without an id would list the whole project */
     struct fetch_header header;
     struct sl_str url = sentry_url(arena, source->url, pairs, pair_count), index;
-    struct sentry_question question = {source, url.data, &header, origin_label(arena, source)};
-    if (!url.data || !question.label || !sentry_credentials(arena, source, &header))
+    struct sentry_query query = {source, url.data, &header, origin_label(arena, source)};
+    if (!url.data || !query.label || !sentry_credentials(arena, source, &header))
         return sl_fail(error, SL_BUSY, "out of memory");
     struct sl_str key[] = {url, header.name, header.value.hidden, source->internal ? SL_STR("i") : SL_STR("")};
-    enum sl_code code = ttl_cache_get(&indexes, key, 4, request_index, &question, arena, &index, error);
+    enum sl_code code = ttl_cache_get(&indexes, key, 4, request_index, &query, arena, &index, error);
     return code == SL_OK ? take_files(index, source, types, type_count, arena, files, count, error) : code;
 }
 

@@ -35,7 +35,7 @@ void origin_close(void)
 void origin_init(const struct origin_options *options)
 {
     origin_options = *options;
-    object_credentials_keep(options->s3_client_capacity, options->gcs_token_capacity);
+    object_credentials_resize_cache(options->s3_client_capacity, options->gcs_token_capacity);
     sentry_init(options->sentry_index_capacity, options->sentry_index_ttl_ns);
     artifacts_init(options->sentry_index_capacity, options->sentry_index_ttl_ns);
     index_init(INDEXES_MAX);

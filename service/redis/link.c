@@ -19,7 +19,7 @@ struct redis {
     struct redis_options options;
     struct fiber_group *group;
     enum redis_state state;
-    struct link *link;
+    struct redis_connection *link;
     uint64_t attempts; /* number of attempts so far; a command waits for the end of one */
     unsigned turn;     /* index of the address to try */
     struct fiber_wait_list changed;
@@ -40,7 +40,7 @@ struct redis_call {
 };
 
 /* One connection and its unanswered commands, oldest first. */
-struct link {
+struct redis_connection {
     struct redis *redis;
     struct wire *wire;
     redisReader *reader;
@@ -49,7 +49,7 @@ struct link {
 };
 
 /* Takes the oldest call; NULL if there is none. */
-static struct redis_call *take_call(struct link *link)
+static struct redis_call *take_call(struct redis_connection *link)
 {
     struct redis_call *call = SL_LIST_FIRST(&link->calls, struct redis_call, link);
     if (call)
@@ -82,7 +82,7 @@ static void set_state(struct redis *redis, enum redis_state state)
 /* Closes the connection in any state; its calls end without an answer. */
 static void redis_drop(struct redis *redis)
 {
-    struct link *link = redis->link;
+    struct redis_connection *link = redis->link;
     redis->link = NULL;
     redis->turn += redis->state == REDIS_CONNECTING;
     if (link) {
@@ -110,7 +110,7 @@ static void redis_fail(struct redis *redis, const char *why)
 
 /* Sends a command and appends `call`, which gets the answer, to the link's list. False, without appending it: the link is
  * broken, or out of memory. */
-static bool link_send(struct link *link, struct redis_call *call, const struct sl_str *words, size_t count)
+static bool link_send(struct redis_connection *link, struct redis_call *call, const struct sl_str *words, size_t count)
 {
     const char *data[MAX_WORDS];
     size_t sizes[MAX_WORDS];
@@ -173,7 +173,7 @@ static bool is_replica_answer(const redisReply *reply)
 
 static void link_reply(struct redis *redis, const redisReply *reply)
 {
-    struct link *link = redis->link;
+    struct redis_connection *link = redis->link;
     struct redis_call *call = take_call(link);
     if (!call && link->listening) {
         link_message(redis, reply);
@@ -195,7 +195,7 @@ static void link_reply(struct redis *redis, const redisReply *reply)
 static void on_received(void *arg, struct sl_bytes bytes)
 {
     struct redis *redis = arg;
-    const struct link *link = redis->link;
+    const struct redis_connection *link = redis->link;
     if (link->reader->len - link->reader->pos > MAX_ANSWER) {
         redis_fail(redis, "a response is too large");
         return;
@@ -242,7 +242,7 @@ static redisReader *new_reader(void)
 }
 
 /* ---- connecting ---- */
-static void greet(struct link *link, const char *command, const char *one, const char *two)
+static void greet(struct redis_connection *link, const char *command, const char *one, const char *two)
 {
     struct sl_str words[3] = {sl_str(command)};
     size_t count = 1;
@@ -314,7 +314,7 @@ static void prepare(void *arg)
     freeaddrinfo(found);
 }
 
-static struct link *link_open(struct redis *redis, const struct preparation *p)
+static struct redis_connection *link_open(struct redis *redis, const struct preparation *p)
 {
     static const struct wire_events events = {on_opened, on_received, on_broke};
     const struct redis_options *o = &redis->options;
@@ -323,7 +323,7 @@ static struct link *link_open(struct redis *redis, const struct preparation *p)
                                  .port = (uint16_t)strtoul(o->port, NULL, 10),
                                  .tls = p->tls,
                                  .host = o->host};
-    struct link *link = calloc(1, sizeof *link);
+    struct redis_connection *link = calloc(1, sizeof *link);
     if (link && (link->reader = new_reader()) && (link->wire = wire_open(&target, &events, redis)))
         return link;
     if (link && link->reader)

@@ -80,7 +80,7 @@ static void request_from_store(void *arg)
     /* not a real module: stores answer that they do not have it */
     static const struct sl_str place = SL_STR("heartbeat.pdb/000000000000000000000000000000001/heartbeat.sym");
     once.attempts = 1;
-    if (!origin_move(&file, place, &p->arena) || cache_tmp_create(&text, true, &error) != SL_OK)
+    if (!origin_set_path(&file, place, &p->arena) || cache_tmp_create(&text, true, &error) != SL_OK)
         return;
     enum sl_code code = origin_fetch(&file, text.fd, &error);
     cache_tmp_discard(&text);
@@ -180,7 +180,7 @@ static bool make_file(const struct mozilla_store_request *request, const struct 
     struct sl_str kept = sl_buf_move_to_arena(&path, arena);
     /* An empty file does not mean that the store is down: the next store is asked, and without one the module has no symbols. */
     *file = (struct remote_file){.source = store, .type = FILE_BREAKPAD, .may_be_empty = true};
-    return kept.data && origin_move(file, kept, arena);
+    return kept.data && origin_set_path(file, kept, arena);
 }
 
 /* ---- statistics for callers ---- */

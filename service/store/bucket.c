@@ -11,11 +11,11 @@ enum { PUBLIC_EXPIRES_S = 3600 };
 
 static struct object_store bucket;
 
-static enum sl_code bucket_work(struct store_work *work, struct sl_error *error)
+static enum sl_code bucket_work(struct store_tmp_file *work, struct sl_error *error)
 {
     struct cache_tmp tmp;
     enum sl_code code = cache_tmp_create(&tmp, true, error);
-    *work = (struct store_work){.fd = code == SL_OK ? tmp.fd : -1};
+    *work = (struct store_tmp_file){.fd = code == SL_OK ? tmp.fd : -1};
     return code;
 }
 
@@ -43,14 +43,14 @@ static enum sl_code bucket_stat(struct sl_str name, bool with_md5, struct store_
 
 static void bucket_discard(void *arg)
 {
-    store_work_discard(arg);
+    store_tmp_file_discard(arg);
 }
 
-static enum sl_code bucket_put(struct sl_str name, struct store_work *work, const struct store_meta *meta,
+static enum sl_code bucket_put(struct sl_str name, struct store_tmp_file *work, const struct store_meta *meta,
                                const char *media_type, struct sl_error *error)
 {
     char size[24], md5[2 * sizeof meta->md5 + 1];
-    struct object_call call = {0};
+    struct object_store_call call = {0};
     snprintf(size, sizeof size, "%llu", (unsigned long long)meta->original_size);
     sl_hex_encode(meta->md5, sizeof meta->md5, md5);
     const struct object_field metadata[] = {{"original_size", sl_str(size)}, {"original_md5_hash", sl_str(md5)}};
@@ -69,7 +69,7 @@ static enum sl_code bucket_put_text(const struct sl_str *names, size_t count, st
 {
     const struct object_contents contents = {
         .bytes = {(const uint8_t *)text.data, text.size}, .media_type = "application/json", .no_transform = true};
-    struct object_call call = {0};
+    struct object_store_call call = {0};
     enum sl_code code = SL_OK;
     for (size_t i = 0; code == SL_OK && i < count; i++)
         code = object_put(&bucket, names[i], &contents, &call, error);
@@ -80,13 +80,13 @@ static enum sl_code bucket_put_text(const struct sl_str *names, size_t count, st
 static enum sl_code bucket_open(struct sl_str name, struct sl_mapping *mapping, struct store_meta *meta,
                                 struct sl_error *error)
 {
-    struct store_work work = {.fd = -1};
+    struct store_tmp_file work = {.fd = -1};
     enum sl_code code = bucket_stat(name, false, meta, error);
     if (code == SL_OK)
         code = bucket_work(&work, error);
     if (code != SL_OK)
         return code;
-    struct object_call call = {.unwrap = meta->is_packed}; /* also if a server or proxy drops Content-Encoding */
+    struct object_store_call call = {.unwrap = meta->is_packed}; /* also if a server or proxy drops Content-Encoding */
     code = object_get_mapped(&bucket, name, work.fd, mapping, &call, error);
     pool_run(POOL_IO, bucket_discard, &work, NULL);
     meta->is_packed = false;
@@ -101,7 +101,7 @@ static const char *bucket_url(struct sl_str name, struct sl_arena *arena)
 static bool bucket_source(struct sl_arena *arena, struct sl_str prefix, struct source *source)
 {
     source->type = bucket.config->s3_name.data ? SOURCE_S3 : SOURCE_GCS;
-    return object_store_below(&bucket, arena, prefix, &source->bucket);
+    return object_store_directory_config(&bucket, arena, prefix, &source->bucket);
 }
 
 const struct store_backend *store_bucket_backend(const struct config_store *config, struct sl_arena *arena,
@@ -109,7 +109,7 @@ const struct store_backend *store_bucket_backend(const struct config_store *conf
 {
     static const struct store_backend backend = {.source = bucket_source,
                                                  .work = bucket_work,
-                                                 .look = bucket_stat,
+                                                 .stat = bucket_stat,
                                                  .put = bucket_put,
                                                  .put_text = bucket_put_text,
                                                  .open = bucket_open,

@@ -36,7 +36,7 @@ static enum sl_code directory_fail(int number, const char *what, struct sl_error
     return sl_fail_errno(error, number, what);
 }
 
-static enum sl_code directory_work(struct store_work *work, struct sl_error *error)
+static enum sl_code directory_work(struct store_tmp_file *work, struct sl_error *error)
 {
     char tmp[OBJECT_PATH];
     work->fd = object_path(SL_STR("tmp"), tmp) ? files_temp(tmp, "", 0750, work->path, sizeof work->path) : -1;
@@ -49,7 +49,7 @@ struct directory_job {
     struct sl_str name;
     bool with_md5;
     struct store_meta *meta;
-    struct store_work *work;
+    struct store_tmp_file *work;
     struct sl_mapping *mapping; /* NULL: only read the properties */
 };
 
@@ -68,7 +68,7 @@ static bool file_md5(int fd, uint8_t md5[16])
 
 static enum sl_code directory_examine(int fd, const struct directory_job *job, struct sl_error *error)
 {
-    uint8_t head[STORE_HEAD];
+    uint8_t head[STORE_GZIP_HEADER_SIZE];
     struct stat st;
     struct store_meta *meta = job->meta;
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
@@ -78,7 +78,7 @@ static enum sl_code directory_examine(int fd, const struct directory_job *job, s
     ssize_t n = pread(fd, head, sizeof head, 0);
     if (n < 0)
         return sl_fail_errno(error, errno, "cannot read from the store");
-    meta->is_packed = store_head_read((struct sl_bytes){head, (size_t)n}, meta);
+    meta->is_packed = store_gzip_header_read((struct sl_bytes){head, (size_t)n}, meta);
     if (!meta->is_packed && job->with_md5)
         meta->has_original = file_md5(fd, meta->md5);
     return job->mapping ? sl_map_fd(fd, job->mapping, error) : SL_OK;
@@ -104,12 +104,12 @@ static bool move_to(int fd, const char *from, struct sl_str name)
 }
 
 /* Closes the work file and reports the result. */
-static enum sl_code put_end(struct store_work *work, bool good, struct sl_error *error)
+static enum sl_code put_end(struct store_tmp_file *work, bool good, struct sl_error *error)
 {
     int number = errno;
     if (good)
         *work->path = '\0';
-    store_work_discard(work);
+    store_tmp_file_discard(work);
     enum sl_code code = good ? SL_OK : directory_fail(number, "cannot write to the store", error);
     return code == SL_NOT_FOUND ? sl_fail(error, SL_INTERNAL, "cannot write to the store: %s", strerror(number)) : code;
 }
@@ -128,7 +128,7 @@ struct directory_text {
 };
 
 /* Publishes one file under several names, as hard links. */
-static bool directory_write_text(const struct directory_text *t, const struct store_work *work)
+static bool directory_write_text(const struct directory_text *t, const struct store_tmp_file *work)
 {
     char other[sizeof work->path + 2];
     bool good =
@@ -144,7 +144,7 @@ static bool directory_write_text(const struct directory_text *t, const struct st
 static enum sl_code directory_text_job(void *arg, struct sl_error *error)
 {
     const struct directory_text *t = arg;
-    struct store_work work;
+    struct store_tmp_file work;
     enum sl_code code = directory_work(&work, error);
     return code == SL_OK ? put_end(&work, directory_write_text(t, &work), error) : code;
 }
@@ -223,7 +223,7 @@ static enum sl_code directory_open(struct sl_str name, struct sl_mapping *mappin
     return pool_call(POOL_IO, directory_stat_job, &job, error);
 }
 
-static enum sl_code directory_put(struct sl_str name, struct store_work *work, const struct store_meta *meta,
+static enum sl_code directory_put(struct sl_str name, struct store_tmp_file *work, const struct store_meta *meta,
                                   const char *media_type, struct sl_error *error)
 {
     struct directory_job job = {.name = name, .work = work};
@@ -249,7 +249,7 @@ static bool directory_source(struct sl_arena *arena, struct sl_str prefix, struc
 
 static const struct store_backend directory = {.source = directory_source,
                                                .work = directory_work,
-                                               .look = directory_stat,
+                                               .stat = directory_stat,
                                                .put = directory_put,
                                                .put_text = directory_put_text,
                                                .open = directory_open,

@@ -123,7 +123,7 @@ bool store_location(struct sl_str scope, enum store_part part, struct sl_str key
     size_t count = STORE_PARTS;
     const struct source *sources = scope.size ? store_scope_sources(scope, arena, &count) : store.sources;
     struct remote_file file = {.source = sources ? &sources[part] : NULL};
-    bool good = sources && origin_move(&file, key, arena);
+    bool good = sources && origin_set_path(&file, key, arena);
     *location = file.uri;
     return good;
 }
@@ -135,7 +135,7 @@ bool store_location(struct sl_str scope, enum store_part part, struct sl_str key
 static const uint8_t gzip_begin[10] = {0x1F, 0x8B, 8, 4, 0, 0, 0, 0, 0, 255};
 static const uint8_t gzip_field[6] = {28, 0, 'S', 'L', 24, 0};
 
-void store_head(uint64_t original_size, const uint8_t md5[16], uint8_t head[STORE_HEAD])
+void store_gzip_header_write(uint64_t original_size, const uint8_t md5[16], uint8_t head[STORE_GZIP_HEADER_SIZE])
 {
     memcpy(head, gzip_begin, sizeof gzip_begin);
     memcpy(head + sizeof gzip_begin, gzip_field, sizeof gzip_field);
@@ -144,9 +144,9 @@ void store_head(uint64_t original_size, const uint8_t md5[16], uint8_t head[STOR
     memcpy(head + 24, md5, 16);
 }
 
-bool store_head_read(struct sl_bytes head, struct store_meta *meta)
+bool store_gzip_header_read(struct sl_bytes head, struct store_meta *meta)
 {
-    if (head.size < STORE_HEAD || memcmp(head.data, gzip_begin, 4) != 0 ||
+    if (head.size < STORE_GZIP_HEADER_SIZE || memcmp(head.data, gzip_begin, 4) != 0 ||
         memcmp(head.data + sizeof gzip_begin, gzip_field, sizeof gzip_field) != 0)
         return false;
     meta->original_size = 0;
@@ -159,13 +159,13 @@ bool store_head_read(struct sl_bytes head, struct store_meta *meta)
 
 /* ---- objects ---- */
 
-enum sl_code store_work_begin(struct store_work *work, struct sl_error *error)
+enum sl_code store_tmp_file_create(struct store_tmp_file *work, struct sl_error *error)
 {
     work->fd = -1;
     return store.backend->work(work, error);
 }
 
-void store_work_discard(struct store_work *work)
+void store_tmp_file_discard(struct store_tmp_file *work)
 {
     if (work->fd < 0)
         return;
@@ -178,10 +178,10 @@ void store_work_discard(struct store_work *work)
 enum sl_code store_stat(struct sl_str name, bool with_md5, struct store_meta *meta, struct sl_error *error)
 {
     *meta = (struct store_meta){0};
-    return store.backend->look(name, with_md5, meta, error);
+    return store.backend->stat(name, with_md5, meta, error);
 }
 
-enum sl_code store_put(struct sl_str name, struct store_work *work, const struct store_meta *meta,
+enum sl_code store_put(struct sl_str name, struct store_tmp_file *work, const struct store_meta *meta,
                        const char *media_type, struct sl_error *error)
 {
     return store.backend->put(name, work, meta, media_type, error);

@@ -57,16 +57,16 @@ struct store_meta {
 };
 
 /* A temporary file for writing an object. Pool. */
-struct store_work {
+struct store_tmp_file {
     int fd; /* -1: no file */
     char path[600];
 };
-enum sl_code store_work_begin(struct store_work *work, struct sl_error *error);
-void store_work_discard(struct store_work *work); /* also allowed after store_put() */
+enum sl_code store_tmp_file_create(struct store_tmp_file *work, struct sl_error *error);
+void store_tmp_file_discard(struct store_tmp_file *work); /* also allowed after store_put() */
 
-/* Writes the gzip header with the original's size and MD5: STORE_HEAD bytes. Pure. */
-enum { STORE_HEAD = 10 + 2 + 4 + 24 };
-void store_head(uint64_t original_size, const uint8_t md5[16], uint8_t head[STORE_HEAD]);
+/* Writes the gzip header with the original's size and MD5: STORE_GZIP_HEADER_SIZE bytes. Pure. */
+enum { STORE_GZIP_HEADER_SIZE = 10 + 2 + 4 + 24 };
+void store_gzip_header_write(uint64_t original_size, const uint8_t md5[16], uint8_t head[STORE_GZIP_HEADER_SIZE]);
 
 /* Reads the properties of an object; SL_NOT_FOUND. `with_md5`: also compute the MD5 of a plain object, which may
  * take long. */
@@ -74,7 +74,7 @@ enum sl_code store_stat(struct sl_str name, bool with_md5, struct store_meta *me
 
 /* Publishes the work file under the name, replacing an existing object, and closes the file. It must be complete.
  * SL_UNSUPPORTED: the disk is full. */
-enum sl_code store_put(struct sl_str name, struct store_work *work, const struct store_meta *meta,
+enum sl_code store_put(struct sl_str name, struct store_tmp_file *work, const struct store_meta *meta,
                        const char *media_type, struct sl_error *error) SL_SUSPENDS;
 /* Stores a small JSON document under each of the names. */
 enum sl_code store_put_text(const struct sl_str *names, size_t count, struct sl_str text,

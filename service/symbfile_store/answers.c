@@ -106,7 +106,7 @@ void answers_put(struct sl_str key, const struct upload_answer *answer, uint64_t
 }
 
 /* ---- changes of other processes ---- */
-struct looked { /* pool work */
+struct answers_check { /* pool work */
     struct change_counter seen;
     int number; /* errno; 0: the store is available */
     char store[512];
@@ -114,7 +114,7 @@ struct looked { /* pool work */
 
 static void look(void *arg)
 {
-    struct looked *looked = arg;
+    struct answers_check *looked = arg;
     if (!symbfile_store_dir(looked->store))
         return;
     char path[STORE_PATH];
@@ -132,7 +132,7 @@ static enum sl_code look_at_store(struct change_counter *seen, struct sl_error *
         *seen = (struct change_counter){number[0], (int64_t)number[1]};
         return asked;
     }
-    struct looked looked = {.number = 0};
+    struct answers_check looked = {.number = 0};
     enum sl_code code = pool_run(POOL_IO, look, &looked, error);
     *seen = looked.seen;
     if (code != SL_OK)

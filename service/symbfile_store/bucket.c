@@ -71,11 +71,11 @@ void remote_root(const char *scope, char out[OBJECT_NAME])
     snprintf(out, OBJECT_NAME, *scope ? "symbfiles/scopes/%s/" : "symbfiles/", scope);
 }
 
-void remote_home(const struct symbfile_key *place, char out[OBJECT_NAME])
+void remote_home(const struct symbfile_key *file_key, char out[OBJECT_NAME])
 {
     char hex[FILE_ID_HEX], root[OBJECT_NAME];
-    sl_hex_encode(place->file_id.bytes, sizeof place->file_id.bytes, hex);
-    remote_root(place->scope, root);
+    sl_hex_encode(file_key->file_id.bytes, sizeof file_key->file_id.bytes, hex);
+    remote_root(file_key->scope, root);
     snprintf(out, OBJECT_NAME, "%.*s%.2s/%s/", OBJECT_NAME / 2, root, hex, hex);
 }
 
@@ -152,12 +152,12 @@ static bool note_name(void *arg, const struct object_entry *object)
     struct removal *removal = arg;
     if (object->name.size < OBJECT_NAME)
         snprintf(removal->names[removal->count++], OBJECT_NAME, SL_STR_FMT, SL_STR_ARG(object->name));
-    return removal->count < OBJECT_LIST_MAX;
+    return removal->count < MAX_LISTED_OBJECTS;
 }
 
 enum sl_code remote_remove(const char *prefix, size_t *count, struct sl_error *error)
 {
-    struct removal removal = {.names = malloc(OBJECT_LIST_MAX * sizeof *removal.names)};
+    struct removal removal = {.names = malloc(MAX_LISTED_OBJECTS * sizeof *removal.names)};
     enum sl_code code = removal.names ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
     do {
         removal.count = 0;
@@ -166,7 +166,7 @@ enum sl_code remote_remove(const char *prefix, size_t *count, struct sl_error *e
             code = remote_note(object_delete(remote.bucket, sl_str(removal.names[i]), NULL, error), error);
         if (count)
             *count += removal.count;
-    } while (code == SL_OK && removal.count == OBJECT_LIST_MAX);
+    } while (code == SL_OK && removal.count == MAX_LISTED_OBJECTS);
     free(removal.names);
     return code;
 }
@@ -189,11 +189,11 @@ static bool note_marker(void *arg, const struct object_entry *object)
     return list->count < MARKERS;
 }
 
-enum sl_code remote_markers(const struct symbfile_key *place, enum symbfile_kind kind,
+enum sl_code remote_markers(const struct symbfile_key *file_key, enum symbfile_kind kind,
                             struct remote_marker markers[MARKERS], size_t *count, struct sl_error *error)
 {
     char prefix[OBJECT_NAME];
-    remote_home(place, prefix);
+    remote_home(file_key, prefix);
     struct marker_list list = {.skip = strlen(prefix), .kind = kind, .markers = markers};
     snprintf(prefix + list.skip, sizeof prefix - list.skip, "%s-", symbfile_kind_names[kind]);
     enum sl_code code = remote_list(prefix, "", note_marker, &list, error);
@@ -229,11 +229,11 @@ static bool note_published(void *arg, const struct object_entry *object)
 }
 
 /* Both kinds begin with "r", and no other name does: one request lists both. */
-enum sl_code remote_published(const struct symbfile_key *place, struct symbfile_set sets[SYMBFILE_KINDS],
+enum sl_code remote_published(const struct symbfile_key *file_key, struct symbfile_set sets[SYMBFILE_KINDS],
                               struct sl_error *error)
 {
     char prefix[OBJECT_NAME];
-    remote_home(place, prefix);
+    remote_home(file_key, prefix);
     struct published_list list = {.skip = strlen(prefix), .sets = sets};
     for (int kind = 0; kind < SYMBFILE_KINDS; kind++)
         sets[kind] = (struct symbfile_set){.kind = (enum symbfile_kind)kind};
@@ -241,15 +241,15 @@ enum sl_code remote_published(const struct symbfile_key *place, struct symbfile_
     return remote_list(prefix, "", note_published, &list, error);
 }
 
-enum sl_code remote_manifest(const struct symbfile_key *place, struct symbfile_set *set, char parts[SET_NAME],
+enum sl_code remote_manifest(const struct symbfile_key *file_key, struct symbfile_set *set, char parts[SET_NAME],
                              struct sl_error *error)
 {
     char name[OBJECT_NAME];
     struct sl_buf text = {0};
     size_t capacity = 0;
-    remote_home(place, name);
+    remote_home(file_key, name);
     snprintf(name + strlen(name), sizeof name - strlen(name), "%s", set->name);
-    struct object_call call = {.max_size = MANIFEST_BYTES};
+    struct object_store_call call = {.max_size = MANIFEST_BYTES};
     enum sl_code code = remote_note(object_read(remote.bucket, sl_str(name), &text, &call, error), error);
     struct sl_str rest = sl_buf_view(&text), whole;
     *parts = '\0';
@@ -295,14 +295,14 @@ static bool note_alias(void *arg, const struct object_entry *object)
     return list->count < MAX_ALIASES;
 }
 
-enum sl_code remote_find(const char *id, struct symbfile_key *place, struct sl_error *error)
+enum sl_code remote_find(const char *id, struct symbfile_key *file_key, struct sl_error *error)
 {
     char prefix[OBJECT_NAME];
     uint64_t newest = 0;
-    struct symbfile_key candidate = *place;
+    struct symbfile_key candidate = *file_key;
     if (!info_id_is_safe(id))
         return SL_NOT_FOUND;
-    remote_root(place->scope, prefix);
+    remote_root(file_key->scope, prefix);
     snprintf(prefix + strlen(prefix), sizeof prefix - strlen(prefix), "by-id/%s/", id);
     struct alias_list list = {.skip = strlen(prefix)};
     enum sl_code code = remote_list(prefix, "", note_alias, &list, error);
@@ -313,21 +313,21 @@ enum sl_code remote_find(const char *id, struct symbfile_key *place, struct sl_e
         for (int kind = 0; code == SL_OK && kind < SYMBFILE_KINDS; kind++) {
             if (sets[kind].generation > newest) {
                 newest = sets[kind].generation;
-                place->file_id = list.ids[i];
+                file_key->file_id = list.ids[i];
             }
         }
     }
     return code == SL_OK && newest == 0 ? SL_NOT_FOUND : code;
 }
 
-enum sl_code remote_info(const struct symbfile_key *place, struct symbfile_info *info, struct sl_error *error)
+enum sl_code remote_info(const struct symbfile_key *file_key, struct symbfile_info *info, struct sl_error *error)
 {
     char name[OBJECT_NAME];
     struct sl_buf text = {0};
-    remote_home(place, name);
+    remote_home(file_key, name);
     snprintf(name + strlen(name), sizeof name - strlen(name), "info");
     *info = (struct symbfile_info){0};
-    struct object_call call = {.max_size = INFO_BYTES};
+    struct object_store_call call = {.max_size = INFO_BYTES};
     enum sl_code code = remote_note(object_read(remote.bucket, sl_str(name), &text, &call, error), error);
     if (code == SL_OK)
         info_parse(sl_buf_view(&text), info);
@@ -351,7 +351,7 @@ enum sl_code remote_generation(uint64_t number[2], struct sl_error *error)
 {
     struct sl_buf text = {0};
     size_t size;
-    struct object_call call = {.timeout_ns = POLL_NS, .attempts = 1, .max_size = GENERATION_BYTES};
+    struct object_store_call call = {.timeout_ns = POLL_NS, .attempts = 1, .max_size = GENERATION_BYTES};
     enum sl_code code =
         remote_note(object_read(remote.bucket, SL_STR("symbfiles/generation"), &text, &call, error), error);
     if (code == SL_OK && !sl_hex_decode(sl_buf_view(&text), (uint8_t *)number, 16, &size))

@@ -45,18 +45,18 @@ extern const struct object_contents remote_contents;
 enum sl_code remote_write(const char *name, struct sl_str text, struct sl_error *error) SL_SUSPENDS;
 
 /* Like the functions of symbfile_store.h with the same suffix. */
-enum sl_code remote_published(const struct symbfile_key *place, struct symbfile_set sets[SYMBFILE_KINDS],
+enum sl_code remote_published(const struct symbfile_key *file_key, struct symbfile_set sets[SYMBFILE_KINDS],
                               struct sl_error *error) SL_SUSPENDS;
-enum sl_code remote_find(const char *id, struct symbfile_key *place, struct sl_error *error) SL_SUSPENDS;
+enum sl_code remote_find(const char *id, struct symbfile_key *file_key, struct sl_error *error) SL_SUSPENDS;
 /* SL_OK with an empty `info` if nothing is known. */
-enum sl_code remote_info(const struct symbfile_key *place, struct symbfile_info *info,
+enum sl_code remote_info(const struct symbfile_key *file_key, struct symbfile_info *info,
                          struct sl_error *error) SL_SUSPENDS;
 enum sl_code remote_changed(struct sl_error *error) SL_SUSPENDS;
 /* The generation: changes whenever something in the store has changed. */
 enum sl_code remote_generation(uint64_t number[2], struct sl_error *error) SL_SUSPENDS;
 
 void remote_root(const char *scope, char out[OBJECT_NAME]);
-void remote_home(const struct symbfile_key *place, char out[OBJECT_NAME]);
+void remote_home(const struct symbfile_key *file_key, char out[OBJECT_NAME]);
 
 struct remote_marker {       /* a published set */
     struct symbfile_set set; /* without its list of parts */
@@ -64,13 +64,13 @@ struct remote_marker {       /* a published set */
 };
 /* Gets the published sets of a kind, at most MARKERS. */
 enum { MARKERS = 16 };
-enum sl_code remote_markers(const struct symbfile_key *place, enum symbfile_kind kind,
+enum sl_code remote_markers(const struct symbfile_key *file_key, enum symbfile_kind kind,
                             struct remote_marker markers[MARKERS], size_t *count, struct sl_error *error) SL_SUSPENDS;
 /* The one with the highest generation; NULL: there is none. */
 const struct remote_marker *remote_newest(const struct remote_marker *markers, size_t count);
 
 /* Reads the list of a published set: `parts` gets the name of the directory of its parts, the set its parts (free them). */
-enum sl_code remote_manifest(const struct symbfile_key *place, struct symbfile_set *set, char parts[SET_NAME],
+enum sl_code remote_manifest(const struct symbfile_key *file_key, struct symbfile_set *set, char parts[SET_NAME],
                              struct sl_error *error) SL_SUSPENDS;
 
 /* Calls `each` for all objects whose names begin with `prefix` and sort after `after`, in order, until it returns false. */
@@ -87,7 +87,7 @@ void remote_parts_name(enum symbfile_kind kind, uint64_t count, const char *uplo
                        char out[SET_NAME]);
 bool remote_parse_parts_name(const char *name, enum symbfile_kind *kind, uint64_t *count);
 /* "<home>parts/<name>/<rest>" */
-void remote_in_parts(const struct symbfile_key *place, const char *name, const char *rest, char out[OBJECT_NAME]);
+void remote_in_parts(const struct symbfile_key *file_key, const char *name, const char *rest, char out[OBJECT_NAME]);
 void remote_part_name(const struct symbfile_part_file *part, char out[PART_NAME]);
 
 struct remote_part_list {
@@ -99,30 +99,30 @@ struct remote_part_list {
     bool failed; /* out of memory */
 };
 remote_listener remote_note_part; /* adds a part to the list `arg` */
-enum sl_code remote_list_parts(const struct symbfile_key *place, const char *name, struct remote_part_list *list,
+enum sl_code remote_list_parts(const struct symbfile_key *file_key, const char *name, struct remote_part_list *list,
                                struct sl_error *error) SL_SUSPENDS;
 void remote_part_list_free(struct remote_part_list *list);
 
 /* Counts consecutive parts from the first one; starts at the last one that this node knows of. */
-enum sl_code remote_count_parts(const struct symbfile_key *place, const char *name, uint64_t *complete,
+enum sl_code remote_count_parts(const struct symbfile_key *file_key, const char *name, uint64_t *complete,
                                 struct sl_error *error) SL_SUSPENDS;
-void remote_drop_count(const struct symbfile_key *place, const char *name);
+void remote_drop_count(const struct symbfile_key *file_key, const char *name);
 void remote_clear_counts(void);
 
 /* Downloads the parts of a published set: `home` gets the path of a directory that contains the set's directory. Remove it with
  * remote_remove_copy. */
-enum sl_code remote_copy(const struct symbfile_key *place, const struct symbfile_set *set, char home[STORE_PATH],
+enum sl_code remote_copy(const struct symbfile_key *file_key, const struct symbfile_set *set, char home[STORE_PATH],
                          struct sl_error *error) SL_SUSPENDS;
 /* Likewise for a set whose list of parts is loaded; they are in the directory `parts`. */
-enum sl_code remote_copy_set(const struct symbfile_key *place, const char *parts, const struct symbfile_set *set,
+enum sl_code remote_copy_set(const struct symbfile_key *file_key, const char *parts, const struct symbfile_set *set,
                              char home[STORE_PATH], struct sl_error *error) SL_SUSPENDS;
 void remote_remove_copy(const char *home) SL_SUSPENDS;
 
 /* ---- bucket_sets.c ---- */
-bool remote_add(const struct symbfile_arrival *arrival, struct symbfile_failure *failure) SL_SUSPENDS;
-enum sl_code remote_status(const struct symbfile_key *place, struct symbfile_set sets[SYMBFILE_KINDS],
+bool remote_add(const struct symbfile_upload_set *arrival, struct symbfile_failure *failure) SL_SUSPENDS;
+enum sl_code remote_status(const struct symbfile_key *file_key, struct symbfile_set sets[SYMBFILE_KINDS],
                            bool known[SYMBFILE_KINDS], struct symbfile_info *info, bool *any,
                            struct sl_error *error) SL_SUSPENDS;
-enum sl_code remote_delete(const struct symbfile_key *place, bool *any, struct sl_error *error) SL_SUSPENDS;
+enum sl_code remote_delete(const struct symbfile_key *file_key, bool *any, struct sl_error *error) SL_SUSPENDS;
 /* Removes uploads that were not completed within symbfile.staging_ttl. */
 enum sl_code remote_sweep(struct sl_error *error) SL_SUSPENDS;

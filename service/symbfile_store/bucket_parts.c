@@ -36,10 +36,10 @@ bool remote_parse_parts_name(const char *name, enum symbfile_kind *kind, uint64_
 }
 
 /* "<home>parts/<name>/<rest>" */
-void remote_in_parts(const struct symbfile_key *place, const char *name, const char *rest, char out[OBJECT_NAME])
+void remote_in_parts(const struct symbfile_key *file_key, const char *name, const char *rest, char out[OBJECT_NAME])
 {
     char home[OBJECT_NAME];
-    remote_home(place, home);
+    remote_home(file_key, home);
     snprintf(out, OBJECT_NAME, "%.*sparts/%s/%s", OBJECT_NAME / 3, home, name, rest);
 }
 
@@ -86,12 +86,12 @@ bool remote_note_part(void *arg, const struct object_entry *object)
     return true;
 }
 
-enum sl_code remote_list_parts(const struct symbfile_key *place, const char *name, struct remote_part_list *list,
+enum sl_code remote_list_parts(const struct symbfile_key *file_key, const char *name, struct remote_part_list *list,
                                struct sl_error *error)
 {
     char prefix[OBJECT_NAME];
     enum symbfile_kind kind;
-    remote_in_parts(place, name, "", prefix);
+    remote_in_parts(file_key, name, "", prefix);
     *list = (struct remote_part_list){.skip = strlen(prefix)};
     if (!remote_parse_parts_name(name, &kind, &list->most))
         return sl_fail(error, SL_DOWNLOAD_ERROR, "a directory of parts in the store has an invalid name");
@@ -134,10 +134,10 @@ static void progress_put(const char *prefix, uint64_t complete)
         free(known);
 }
 
-void remote_drop_count(const struct symbfile_key *place, const char *name)
+void remote_drop_count(const struct symbfile_key *file_key, const char *name)
 {
     char prefix[OBJECT_NAME];
-    remote_in_parts(place, name, "", prefix);
+    remote_in_parts(file_key, name, "", prefix);
     struct lru_entry *entry = lru_find(&progress, sl_str(prefix));
     if (entry)
         lru_drop(&progress, entry);
@@ -169,11 +169,11 @@ static bool note_progress(void *arg, const struct object_entry *object)
 }
 
 /* Starts after the last part that is known. */
-enum sl_code remote_count_parts(const struct symbfile_key *place, const char *name, uint64_t *complete,
+enum sl_code remote_count_parts(const struct symbfile_key *file_key, const char *name, uint64_t *complete,
                                 struct sl_error *error)
 {
     char prefix[OBJECT_NAME], after[OBJECT_NAME];
-    remote_in_parts(place, name, "", prefix);
+    remote_in_parts(file_key, name, "", prefix);
     struct advance advance = {.skip = strlen(prefix), .complete = progress_get(prefix)};
     snprintf(after, sizeof after, "%.*s%010" PRIu64, OBJECT_NAME - 32, prefix, advance.complete);
     enum sl_code code = remote_list(prefix, after, note_progress, &advance, error);
@@ -220,13 +220,13 @@ void remote_remove_copy(const char *home)
         store_remove_tree(home);
 }
 
-static enum sl_code copy_part(const struct symbfile_key *place, const char *parts, const struct symbfile_set *set,
+static enum sl_code copy_part(const struct symbfile_key *file_key, const char *parts, const struct symbfile_set *set,
                               size_t index, const char *home, struct sl_error *error)
 {
     char name[OBJECT_NAME], part[PART_NAME];
     struct part_copy copy = {.fd = -1};
     remote_part_name(&set->have[index], part);
-    remote_in_parts(place, parts, part, name);
+    remote_in_parts(file_key, parts, part, name);
     store_part_name(&set->have[index], part);
     snprintf(copy.path, sizeof copy.path, "%s/%s/%s", home, set->name, part);
     enum sl_code code = pool_run(POOL_IO, copy_file, &copy, error);
@@ -240,7 +240,7 @@ static enum sl_code copy_part(const struct symbfile_key *place, const char *part
 }
 
 /* Downloads the parts in set->have to "<home>/<name of the set>/". */
-enum sl_code remote_copy_set(const struct symbfile_key *place, const char *parts, const struct symbfile_set *set,
+enum sl_code remote_copy_set(const struct symbfile_key *file_key, const char *parts, const struct symbfile_set *set,
                              char home[STORE_PATH], struct sl_error *error)
 {
     static uint64_t number;
@@ -254,20 +254,20 @@ enum sl_code remote_copy_set(const struct symbfile_key *place, const char *parts
     if (code == SL_OK && copy.fd < 0)
         code = sl_fail(error, SL_BUSY, "cannot create a directory in the store");
     for (size_t i = 0; code == SL_OK && i < set->have_count; i++)
-        code = copy_part(place, parts, set, i, home, error);
+        code = copy_part(file_key, parts, set, i, home, error);
     if (code != SL_OK)
         remote_remove_copy(home);
     return code;
 }
 
-enum sl_code remote_copy(const struct symbfile_key *place, const struct symbfile_set *wanted, char home[STORE_PATH],
+enum sl_code remote_copy(const struct symbfile_key *file_key, const struct symbfile_set *wanted, char home[STORE_PATH],
                          struct sl_error *error)
 {
     char parts[SET_NAME];
     struct symbfile_set set = *wanted;
-    enum sl_code code = remote_manifest(place, &set, parts, error);
+    enum sl_code code = remote_manifest(file_key, &set, parts, error);
     if (code == SL_OK)
-        code = remote_copy_set(place, parts, &set, home, error);
+        code = remote_copy_set(file_key, parts, &set, home, error);
     free(set.have);
     return code;
 }

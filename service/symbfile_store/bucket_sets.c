@@ -14,7 +14,7 @@
 static bool refuse(struct symbfile_failure *failure, enum sl_code code, const struct sl_error *error)
 {
     if (code == SL_BUSY || code == SL_CANCELLED)
-        symbfile_fail_by(failure, SL_BUSY, error->message);
+        symbfile_fail_with_cause(failure, SL_BUSY, error->message);
     else
         symbfile_fail_unreachable(failure, error->message);
     return false;
@@ -22,11 +22,11 @@ static bool refuse(struct symbfile_failure *failure, enum sl_code code, const st
 
 /* ---- objects ---- */
 
-static void open_name(const struct symbfile_key *place, const char *name, char out[OBJECT_NAME])
+static void open_name(const struct symbfile_key *file_key, const char *name, char out[OBJECT_NAME])
 {
     char hex[FILE_ID_HEX];
-    sl_hex_encode(place->file_id.bytes, sizeof place->file_id.bytes, hex);
-    snprintf(out, OBJECT_NAME, "symbfiles/open/%s/%s/%s", *place->scope ? place->scope : "global", hex, name);
+    sl_hex_encode(file_key->file_id.bytes, sizeof file_key->file_id.bytes, hex);
+    snprintf(out, OBJECT_NAME, "symbfiles/open/%s/%s/%s", *file_key->scope ? file_key->scope : "global", hex, name);
 }
 
 static enum sl_code delete_object(const char *name, struct sl_error *error)
@@ -37,7 +37,7 @@ static enum sl_code delete_object(const char *name, struct sl_error *error)
 /* ---- publishing ---- */
 
 struct bucket_set_publishing {
-    const struct symbfile_key *place;
+    const struct symbfile_key *file_key;
     const char *upload_id;
     char parts[SET_NAME];
     struct symbfile_set set;
@@ -64,7 +64,7 @@ static bool check_parts(struct bucket_set_publishing *p, struct symbfile_failure
     struct sl_error error;
     struct bucket_set_check check = {home, &p->set, failure, false};
     if (store_is_split(&p->set)) {
-        enum sl_code code = remote_copy_set(p->place, p->parts, &p->set, home, &error);
+        enum sl_code code = remote_copy_set(p->file_key, p->parts, &p->set, home, &error);
         if (code != SL_OK)
             return refuse(failure, code, &error);
     }
@@ -77,14 +77,14 @@ static bool check_parts(struct bucket_set_publishing *p, struct symbfile_failure
 static enum sl_code remove_open(const struct bucket_set_publishing *p, struct sl_error *error)
 {
     char name[OBJECT_NAME];
-    open_name(p->place, p->parts, name);
+    open_name(p->file_key, p->parts, name);
     return delete_object(name, error);
 }
 
 static enum sl_code drop_parts(const struct bucket_set_publishing *p, struct sl_error *error)
 {
     char prefix[OBJECT_NAME];
-    remote_in_parts(p->place, p->parts, "", prefix);
+    remote_in_parts(p->file_key, p->parts, "", prefix);
     enum sl_code code = remote_remove(prefix, NULL, error);
     return code == SL_OK ? remove_open(p, error) : code;
 }
@@ -93,7 +93,7 @@ static enum sl_code write_marker(struct bucket_set_publishing *p, uint64_t gener
 {
     char name[OBJECT_NAME];
     struct sl_buf text = {0};
-    remote_home(p->place, name);
+    remote_home(p->file_key, name);
     snprintf(name + strlen(name), sizeof name - strlen(name), "%s-%" PRIu64 "-%" PRIu64 "-%" PRIu64 "-%s",
              symbfile_kind_names[p->set.kind], generation, p->set.parts, p->set.records, p->upload_id);
     sl_buf_printf(&text, "%s\n", p->parts);
@@ -114,17 +114,17 @@ static enum sl_code remove_published(const struct bucket_set_publishing *p, cons
 {
     char parts[SET_NAME], name[OBJECT_NAME];
     struct symbfile_set set = marker->set;
-    enum sl_code code = remote_manifest(p->place, &set, parts, error);
+    enum sl_code code = remote_manifest(p->file_key, &set, parts, error);
     free(set.have);
     if (code == SL_NOT_FOUND)
         return SL_OK; /* another node has removed it */
     bool shared = code != SL_OK || strcmp(parts, p->parts) == 0;
-    remote_home(p->place, name);
+    remote_home(p->file_key, name);
     snprintf(name + strlen(name), sizeof name - strlen(name), "%s", marker->set.name);
     enum sl_code removed = delete_object(name, error);
     if (shared || removed != SL_OK)
         return removed;
-    remote_in_parts(p->place, parts, "", name);
+    remote_in_parts(p->file_key, parts, "", name);
     return remote_remove(name, NULL, error);
 }
 
@@ -135,12 +135,12 @@ static enum sl_code publish(struct bucket_set_publishing *p, struct sl_error *er
     struct remote_marker markers[MARKERS];
     size_t count = 0;
     char parts[SET_NAME] = "";
-    enum sl_code code = remote_markers(p->place, p->set.kind, markers, &count, error);
+    enum sl_code code = remote_markers(p->file_key, p->set.kind, markers, &count, error);
     const struct remote_marker *newest = remote_newest(markers, count);
     bool same = false;
     if (code == SL_OK && newest && newest->set.parts == p->set.parts) {
         struct symbfile_set before = newest->set;
-        code = remote_manifest(p->place, &before, parts, error);
+        code = remote_manifest(p->file_key, &before, parts, error);
         same = code == SL_OK && store_same_content(&before, &p->set);
         free(before.have);
         code = code == SL_NOT_FOUND ? SL_OK : code;
@@ -166,11 +166,11 @@ static bool complete(struct bucket_set_publishing *p, struct symbfile_failure *f
 {
     struct remote_part_list list;
     struct sl_error error;
-    enum sl_code code = remote_list_parts(p->place, p->parts, &list, &error);
+    enum sl_code code = remote_list_parts(p->file_key, p->parts, &list, &error);
     p->set.have = list.parts;
     p->set.have_count = list.count;
     bool whole = code == SL_OK && list.count == p->set.parts, good = code == SL_OK || refuse(failure, code, &error);
-    remote_drop_count(p->place, p->parts);
+    remote_drop_count(p->file_key, p->parts);
     if (whole) {
         good = check_parts(p, failure);
         code = good ? publish(p, &error) : failure->status < 500 ? drop_parts(p, &error) : SL_OK;
@@ -184,58 +184,58 @@ static bool complete(struct bucket_set_publishing *p, struct symbfile_failure *f
 /* ---- adding ---- */
 
 /* Stores the part in its set and removes older ones with the same number. */
-static enum sl_code stage(const struct symbfile_arrival *a, const char *parts, struct sl_error *error)
+static enum sl_code stage(const struct symbfile_upload_set *a, const char *parts, struct sl_error *error)
 {
     char prefix[OBJECT_NAME], number[32], name[OBJECT_NAME], part[PART_NAME];
     struct remote_part_list list = {.most = a->parts};
     snprintf(number, sizeof number, "%010" PRIu32 ".", a->part.number);
-    remote_in_parts(&a->place, parts, "", prefix);
+    remote_in_parts(&a->file_key, parts, "", prefix);
     list.skip = strlen(prefix);
-    remote_in_parts(&a->place, parts, number, prefix);
+    remote_in_parts(&a->file_key, parts, number, prefix);
     enum sl_code code = remote_list(prefix, "", remote_note_part, &list, error);
-    open_name(&a->place, parts, name);
+    open_name(&a->file_key, parts, name);
     if (code == SL_OK)
         code = remote_write(name, SL_STR(""), error);
     remote_part_name(&a->part, part);
-    remote_in_parts(&a->place, parts, part, name);
+    remote_in_parts(&a->file_key, parts, part, name);
     bool there = list.count && memcmp(list.parts[0].sha256, a->part.sha256, sizeof a->part.sha256) == 0;
     if (code == SL_OK && !there)
         code = remote_note(object_put_file(remote_bucket(), sl_str(name), a->fd, remote_contents, NULL, error), error);
     if (code == SL_OK && list.count && !there) {
         remote_part_name(&list.parts[0], part);
-        remote_in_parts(&a->place, parts, part, name);
+        remote_in_parts(&a->file_key, parts, part, name);
         code = delete_object(name, error);
     }
     remote_part_list_free(&list);
     return code;
 }
 
-static enum sl_code write_id(const struct symbfile_key *place, const char *id, struct sl_error *error)
+static enum sl_code write_id(const struct symbfile_key *file_key, const char *id, struct sl_error *error)
 {
     char name[OBJECT_NAME], hex[FILE_ID_HEX];
     if (!*id)
         return SL_OK;
-    sl_hex_encode(place->file_id.bytes, sizeof place->file_id.bytes, hex);
-    remote_root(place->scope, name);
+    sl_hex_encode(file_key->file_id.bytes, sizeof file_key->file_id.bytes, hex);
+    remote_root(file_key->scope, name);
     snprintf(name + strlen(name), sizeof name - strlen(name), "by-id/%s/%s", id, hex);
     return remote_write(name, SL_STR(""), error);
 }
 
 /* Writes the associations before info: so every id in info has one. */
-static enum sl_code update_info(const struct symbfile_arrival *a, bool *news, struct sl_error *error)
+static enum sl_code update_info(const struct symbfile_upload_set *a, bool *news, struct sl_error *error)
 {
     struct symbfile_info info;
     char name[OBJECT_NAME];
     struct sl_buf json = {0};
-    enum sl_code code = remote_info(&a->place, &info, error);
+    enum sl_code code = remote_info(&a->file_key, &info, error);
     if (code != SL_OK || !info_merge(&info, a->info))
         return code;
     *news = true;
-    code = write_id(&a->place, info.build_id, error);
+    code = write_id(&a->file_key, info.build_id, error);
     if (code == SL_OK)
-        code = write_id(&a->place, info.debug_id, error);
+        code = write_id(&a->file_key, info.debug_id, error);
     info_format(&info, &json);
-    remote_home(&a->place, name);
+    remote_home(&a->file_key, name);
     snprintf(name + strlen(name), sizeof name - strlen(name), "info");
     if (code == SL_OK)
         code = json.failed ? sl_fail(error, SL_BUSY, "out of memory") : remote_write(name, sl_buf_view(&json), error);
@@ -245,21 +245,21 @@ static enum sl_code update_info(const struct symbfile_arrival *a, bool *news, st
 
 /* Makes the name of the directory for the set's parts: a new one if the newest published set has the same number of parts
  * and upload id. */
-static enum sl_code find_parts_name(const struct symbfile_arrival *a, char out[SET_NAME], struct sl_error *error)
+static enum sl_code find_parts_name(const struct symbfile_upload_set *a, char out[SET_NAME], struct sl_error *error)
 {
     struct remote_marker markers[MARKERS];
     size_t count = 0;
-    enum sl_code code = remote_markers(&a->place, a->kind, markers, &count, error);
+    enum sl_code code = remote_markers(&a->file_key, a->kind, markers, &count, error);
     const struct remote_marker *newest = remote_newest(markers, count);
     bool again = newest && newest->set.parts == a->parts && strcmp(newest->upload_id, a->upload_id) == 0;
     remote_parts_name(a->kind, a->parts, a->upload_id, again ? newest->set.generation : 0, out);
     return code;
 }
 
-bool remote_add(const struct symbfile_arrival *a, struct symbfile_failure *failure)
+bool remote_add(const struct symbfile_upload_set *a, struct symbfile_failure *failure)
 {
     struct bucket_set_publishing p = {
-        .place = &a->place, .upload_id = a->upload_id, .set = {.kind = a->kind, .parts = a->parts}};
+        .file_key = &a->file_key, .upload_id = a->upload_id, .set = {.kind = a->kind, .parts = a->parts}};
     struct sl_error error;
     uint64_t count = 0;
     bool good = true;
@@ -269,7 +269,7 @@ bool remote_add(const struct symbfile_arrival *a, struct symbfile_failure *failu
     if (code == SL_OK)
         code = update_info(a, &p.news, &error);
     if (code == SL_OK)
-        code = remote_count_parts(&a->place, p.parts, &count, &error);
+        code = remote_count_parts(&a->file_key, p.parts, &count, &error);
     if (code == SL_OK && count >= a->parts)
         good = complete(&p, failure);
     if (code == SL_OK && good && p.news)
@@ -279,7 +279,7 @@ bool remote_add(const struct symbfile_arrival *a, struct symbfile_failure *failu
 
 /* ---- look-ups ---- */
 
-struct staged { /* newest staged set of a kind */
+struct staged_upload { /* newest staged set of a kind */
     size_t skip;
     enum symbfile_kind kind;
     char name[SET_NAME], modified[40];
@@ -287,7 +287,7 @@ struct staged { /* newest staged set of a kind */
 
 static bool note_staged(void *arg, const struct object_entry *object)
 {
-    struct staged *staged = arg;
+    struct staged_upload *staged = arg;
     struct sl_str rest = {object->name.data + staged->skip, object->name.size - staged->skip};
     const char *slash = memchr(rest.data, '/', rest.size);
     char modified[sizeof staged->modified];
@@ -305,14 +305,14 @@ static int64_t parse_seconds(const char *modified)
     return strptime(modified, "%Y-%m-%dT%H:%M:%S", &tm) ? (int64_t)timegm(&tm) : 0;
 }
 
-static enum sl_code staged_status(const struct symbfile_key *place, enum symbfile_kind kind, struct symbfile_set *set,
-                                  bool *known, struct sl_error *error)
+static enum sl_code staged_status(const struct symbfile_key *file_key, enum symbfile_kind kind,
+                                  struct symbfile_set *set, bool *known, struct sl_error *error)
 {
     char prefix[OBJECT_NAME];
-    struct staged staged = {.kind = kind};
+    struct staged_upload staged = {.kind = kind};
     struct remote_part_list list = {0};
     enum symbfile_kind found;
-    remote_home(place, prefix);
+    remote_home(file_key, prefix);
     snprintf(prefix + strlen(prefix), sizeof prefix - strlen(prefix), "parts/");
     staged.skip = strlen(prefix);
     snprintf(prefix + staged.skip, sizeof prefix - staged.skip, "%s-", symbfile_kind_names[kind]);
@@ -320,7 +320,7 @@ static enum sl_code staged_status(const struct symbfile_key *place, enum symbfil
     enum sl_code code = remote_list(prefix, "", note_staged, &staged, error);
     if (code != SL_OK || !remote_parse_parts_name(staged.name, &found, &set->parts))
         return code;
-    code = remote_list_parts(place, staged.name, &list, error);
+    code = remote_list_parts(file_key, staged.name, &list, error);
     set->have = list.parts;
     set->have_count = list.count;
     set->updated_s = parse_seconds(staged.modified);
@@ -331,29 +331,29 @@ static enum sl_code staged_status(const struct symbfile_key *place, enum symbfil
     return code;
 }
 
-enum sl_code remote_status(const struct symbfile_key *place, struct symbfile_set sets[SYMBFILE_KINDS],
+enum sl_code remote_status(const struct symbfile_key *file_key, struct symbfile_set sets[SYMBFILE_KINDS],
                            bool known[SYMBFILE_KINDS], struct symbfile_info *info, bool *any, struct sl_error *error)
 {
-    enum sl_code code = remote_published(place, sets, error);
+    enum sl_code code = remote_published(file_key, sets, error);
     *any = false;
     for (int kind = 0; code == SL_OK && kind < SYMBFILE_KINDS; kind++) {
         char parts[SET_NAME];
         known[kind] = sets[kind].generation != 0;
-        code = known[kind] ? remote_manifest(place, &sets[kind], parts, error)
-                           : staged_status(place, (enum symbfile_kind)kind, &sets[kind], &known[kind], error);
+        code = known[kind] ? remote_manifest(file_key, &sets[kind], parts, error)
+                           : staged_status(file_key, (enum symbfile_kind)kind, &sets[kind], &known[kind], error);
         *any |= known[kind];
     }
     if (code == SL_OK && *any)
-        code = remote_info(place, info, error);
+        code = remote_info(file_key, info, error);
     return code;
 }
 
 /* Removes markers first, so that no published set lacks parts. */
-enum sl_code remote_delete(const struct symbfile_key *place, bool *any, struct sl_error *error)
+enum sl_code remote_delete(const struct symbfile_key *file_key, bool *any, struct sl_error *error)
 {
     char home[OBJECT_NAME], prefix[OBJECT_NAME];
     size_t count = 0;
-    remote_home(place, home);
+    remote_home(file_key, home);
     snprintf(prefix, sizeof prefix, "%.*sr", OBJECT_NAME - 8, home);
     enum sl_code code = remote_remove(prefix, &count, error);
     if (code == SL_OK && count)
@@ -361,7 +361,7 @@ enum sl_code remote_delete(const struct symbfile_key *place, bool *any, struct s
     snprintf(prefix, sizeof prefix, "%.*sparts/", OBJECT_NAME - 8, home);
     if (code == SL_OK)
         code = remote_remove(prefix, &count, error);
-    open_name(place, "", prefix);
+    open_name(file_key, "", prefix);
     if (code == SL_OK)
         code = remote_remove(prefix, NULL, error);
     *any = count > 0;
@@ -384,21 +384,21 @@ static bool note_expired(void *arg, const struct object_entry *object)
     int64_t seconds = parse_seconds(modified);
     if (seconds && seconds <= expired->before_s && object->name.size < OBJECT_NAME)
         snprintf(expired->names[expired->count++], OBJECT_NAME, SL_STR_FMT, SL_STR_ARG(object->name));
-    return expired->count < OBJECT_LIST_MAX;
+    return expired->count < MAX_LISTED_OBJECTS;
 }
 
 /* "symbfiles/open/<scope>/<file id>/<parts>" */
-static bool parse_open_name(const char *name, struct symbfile_key *place, char parts[SET_NAME])
+static bool parse_open_name(const char *name, struct symbfile_key *file_key, char parts[SET_NAME])
 {
     char scope[SYMBFILE_SCOPE] = "", hex[FILE_ID_HEX] = "", rest[SET_NAME] = "";
     size_t size;
-    *place = (struct symbfile_key){.scope = ""};
+    *file_key = (struct symbfile_key){.scope = ""};
     if (sscanf(name, "symbfiles/open/%35[^/]/%32[0-9a-f]/%159s", scope, hex, rest) != 3 ||
-        !sl_hex_decode(sl_str(hex), place->file_id.bytes, sizeof place->file_id.bytes, &size) ||
-        size != sizeof place->file_id.bytes)
+        !sl_hex_decode(sl_str(hex), file_key->file_id.bytes, sizeof file_key->file_id.bytes, &size) ||
+        size != sizeof file_key->file_id.bytes)
         return false;
     if (strcmp(scope, "global") != 0)
-        memcpy(place->scope, scope, sizeof scope);
+        memcpy(file_key->scope, scope, sizeof scope);
     memcpy(parts, rest, sizeof rest);
     return true;
 }
@@ -407,17 +407,17 @@ static bool parse_open_name(const char *name, struct symbfile_key *place, char p
 static enum sl_code drop_expired(const char *name, struct sl_error *error)
 {
     struct bucket_set_publishing p = {.set = {.parts = 0}};
-    struct symbfile_key place;
+    struct symbfile_key file_key;
     struct remote_marker markers[MARKERS];
     size_t count = 0;
     bool published = false;
-    if (!parse_open_name(name, &place, p.parts) || !remote_parse_parts_name(p.parts, &p.set.kind, &p.set.parts))
+    if (!parse_open_name(name, &file_key, p.parts) || !remote_parse_parts_name(p.parts, &p.set.kind, &p.set.parts))
         return delete_object(name, error);
-    p.place = &place;
-    enum sl_code code = remote_markers(&place, p.set.kind, markers, &count, error);
+    p.file_key = &file_key;
+    enum sl_code code = remote_markers(&file_key, p.set.kind, markers, &count, error);
     for (size_t i = 0; code == SL_OK && i < count; i++) {
         char parts[SET_NAME];
-        code = remote_manifest(&place, &markers[i].set, parts, error);
+        code = remote_manifest(&file_key, &markers[i].set, parts, error);
         free(markers[i].set.have);
         published |= code == SL_OK && strcmp(parts, p.parts) == 0;
         code = code == SL_NOT_FOUND ? SL_OK : code;
@@ -430,7 +430,7 @@ static enum sl_code drop_expired(const char *name, struct sl_error *error)
 enum sl_code remote_sweep(struct sl_error *error)
 {
     int64_t ttl_s = (int64_t)(store_limits.staging_ttl_ns / 1000000000);
-    struct expired expired = {.names = malloc(OBJECT_LIST_MAX * sizeof *expired.names),
+    struct expired expired = {.names = malloc(MAX_LISTED_OBJECTS * sizeof *expired.names),
                               .before_s = clock_wall_s() - ttl_s};
     enum sl_code code = expired.names ? remote_list("symbfiles/open/", "", note_expired, &expired, error)
                                       : sl_fail(error, SL_BUSY, "out of memory");

@@ -4,7 +4,7 @@
 #include "core/pool.h"
 
 struct adding { /* pool work */
-    const struct symbfile_arrival *arrival;
+    const struct symbfile_upload_set *arrival;
     struct symbfile_failure *failure;
     bool good;
 };
@@ -15,7 +15,7 @@ static void add_job(void *arg)
     adding->good = symbfile_store_add(adding->arrival, adding->failure);
 }
 
-bool symbfile_add(const struct symbfile_arrival *arrival, struct symbfile_failure *failure)
+bool symbfile_add(const struct symbfile_upload_set *arrival, struct symbfile_failure *failure)
 {
     struct adding adding = {arrival, failure, false};
     struct sl_error error;
@@ -23,12 +23,12 @@ bool symbfile_add(const struct symbfile_arrival *arrival, struct symbfile_failur
         return remote_add(arrival, failure);
     enum sl_code code = pool_run(POOL_CONVERT, add_job, &adding, &error);
     if (code != SL_OK)
-        symbfile_fail_by(failure, code == SL_INTERNAL ? code : SL_BUSY, error.message);
+        symbfile_fail_with_cause(failure, code == SL_INTERNAL ? code : SL_BUSY, error.message);
     return adding.good;
 }
 
 struct store_job_request { /* pool work */
-    const struct symbfile_key *place;
+    const struct symbfile_key *file_key;
     struct symbfile_set *sets;
     bool *known, *any;
     struct symbfile_info *info;
@@ -37,7 +37,7 @@ struct store_job_request { /* pool work */
 static enum sl_code status_job(void *arg, struct sl_error *error)
 {
     const struct store_job_request *q = arg;
-    enum sl_code code = symbfile_store_status(q->place, q->sets, q->known, q->info, q->any);
+    enum sl_code code = symbfile_store_status(q->file_key, q->sets, q->known, q->info, q->any);
     return code == SL_OK ? code : sl_fail(error, code, "cannot read the upload store");
 }
 
@@ -45,25 +45,25 @@ static enum sl_code delete_job(void *arg, struct sl_error *error)
 {
     (void)error;
     const struct store_job_request *q = arg;
-    *q->any = symbfile_store_delete(q->place);
+    *q->any = symbfile_store_delete(q->file_key);
     return SL_OK;
 }
 
-enum sl_code symbfile_status(const struct symbfile_key *place, struct symbfile_set sets[SYMBFILE_KINDS],
+enum sl_code symbfile_status(const struct symbfile_key *file_key, struct symbfile_set sets[SYMBFILE_KINDS],
                              bool known[SYMBFILE_KINDS], struct symbfile_info *info, bool *any, struct sl_error *error)
 {
-    struct store_job_request q = {.place = place, .sets = sets, .known = known, .any = any, .info = info};
+    struct store_job_request q = {.file_key = file_key, .sets = sets, .known = known, .any = any, .info = info};
     *any = false;
     if (remote_bucket())
-        return remote_status(place, sets, known, info, any, error);
+        return remote_status(file_key, sets, known, info, any, error);
     return pool_call(POOL_IO, status_job, &q, error);
 }
 
-enum sl_code symbfile_delete(const struct symbfile_key *place, bool *any, struct sl_error *error)
+enum sl_code symbfile_delete(const struct symbfile_key *file_key, bool *any, struct sl_error *error)
 {
-    struct store_job_request q = {.place = place, .any = any};
+    struct store_job_request q = {.file_key = file_key, .any = any};
     *any = false;
     if (remote_bucket())
-        return remote_delete(place, any, error);
+        return remote_delete(file_key, any, error);
     return pool_call(POOL_IO, delete_job, &q, error);
 }

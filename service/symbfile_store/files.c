@@ -59,7 +59,7 @@ void symbfile_fail(struct symbfile_failure *failure, int status, const char *cod
     va_end(arguments);
 }
 
-void symbfile_fail_by(struct symbfile_failure *failure, enum sl_code code, const char *cause)
+void symbfile_fail_with_cause(struct symbfile_failure *failure, enum sl_code code, const char *cause)
 {
     if (code == SL_BUSY)
         symbfile_fail(failure, 503, "1401", "Too many uploads in progress.");
@@ -97,7 +97,7 @@ bool store_fail(struct symbfile_failure *failure, const char *what)
 {
     int reason = errno;
     bool scarce = is_scarce(reason);
-    symbfile_fail_by(failure, scarce ? SL_BUSY : reason == ENOENT ? SL_NOT_FOUND : SL_INTERNAL, "");
+    symbfile_fail_with_cause(failure, scarce ? SL_BUSY : reason == ENOENT ? SL_NOT_FOUND : SL_INTERNAL, "");
     if (is_unreachable(reason))
         symbfile_fail_unreachable(failure, "");
     if (reason == ENOSPC || reason == EDQUOT) {

@@ -29,7 +29,7 @@ bool store_tmp(char out[STORE_PATH]);
 bool store_root(const char *scope, char out[STORE_PATH]);
 
 /* <root>/<aa>/<file id>; false if there is no store. */
-bool store_home(const struct symbfile_key *place, char out[STORE_PATH]);
+bool store_home(const struct symbfile_key *file_key, char out[STORE_PATH]);
 
 /* The sets in an executable's directory, without their parts; allocated by malloc. errno: 0, or why some or all are missing. */
 struct symbfile_set *store_sets(const char *home, size_t *count);
@@ -99,7 +99,7 @@ bool store_changed(const char *store);
 
 struct upload_answer {
     bool found;
-    struct symbfile_key place;
+    struct symbfile_key file_key;
     struct symbfile_set sets[SYMBFILE_KINDS]; /* published, without their parts; generation 0 = none */
     bool has_base;
     uint64_t base;

@@ -31,7 +31,7 @@ void symbfiles_close(void)
 
 /* ---- the kind ---- */
 struct symbfile_index_request {
-    struct symbfile_key place;
+    struct symbfile_key file_key;
     struct symbfile_set set;
 };
 
@@ -53,8 +53,8 @@ static enum sl_code symbfiles_build(struct conversion *conversion, void *arg, st
         sl_symbfile_builder_limit(builder, &conversion->budget);
     if (code == SL_OK)
         code = *b->copy ? store_read_at(b->copy, &b->request->set, sl_symbfile_builder_sink(builder), error)
-                        : symbfile_store_read(&b->request->place, &b->request->set, sl_symbfile_builder_sink(builder),
-                                              error);
+                        : symbfile_store_read(&b->request->file_key, &b->request->set,
+                                              sl_symbfile_builder_sink(builder), error);
     if (code == SL_OK)
         code = sl_symbfile_builder_finish(builder, &out, error);
     if (code == SL_OK)
@@ -84,7 +84,7 @@ static enum sl_code symbfiles_compute(void *context, struct cache_tmp *tmp, stru
     char copy[STORE_PATH] = "";
     struct symbfile_index_build b = {.request = context, .copy = copy, .fd = tmp->fd};
     if (remote_bucket()) {
-        enum sl_code copied = remote_copy(&b.request->place, &b.request->set, copy, error);
+        enum sl_code copied = remote_copy(&b.request->file_key, &b.request->set, copy, error);
         if (copied != SL_OK)
             return not_read(copied, error);
     }
@@ -125,8 +125,8 @@ static enum sl_code get_index(const struct symbfile_index_request *request, stru
 {
     char text[240], hex[FILE_ID_HEX];
     struct sl_error error;
-    const char *scope = *request->place.scope ? request->place.scope : "global";
-    sl_hex_encode(request->place.file_id.bytes, sizeof request->place.file_id.bytes, hex);
+    const char *scope = *request->file_key.scope ? request->file_key.scope : "global";
+    sl_hex_encode(request->file_key.file_id.bytes, sizeof request->file_key.file_id.bytes, hex);
     snprintf(text, sizeof text, "scope: %s\n\ntype: symbfile\nkind: %s\nfile_id: %s\ngeneration: %" PRIu64 "\n", scope,
              symbfile_kind_names[request->set.kind], hex, request->set.generation);
     struct cache_key key = {.text = sl_str(text), .scope = sl_str(scope)};
@@ -178,22 +178,23 @@ static void search_begin(struct symbfile_search *s, struct sl_str scope, const s
 }
 
 /* ---- on the pool for a directory, else in the fiber ---- */
-static enum sl_code look_at_published(const struct symbfile_key *place, struct symbfile_set sets[SYMBFILE_KINDS],
+static enum sl_code look_at_published(const struct symbfile_key *file_key, struct symbfile_set sets[SYMBFILE_KINDS],
                                       struct sl_error *error)
 {
-    return remote_bucket() ? remote_published(place, sets, error) : symbfile_store_published(place, sets);
+    return remote_bucket() ? remote_published(file_key, sets, error) : symbfile_store_published(file_key, sets);
 }
 
-static enum sl_code look_for_id(const char *id, struct symbfile_key *place, struct sl_error *error)
+static enum sl_code look_for_id(const char *id, struct symbfile_key *file_key, struct sl_error *error)
 {
-    return remote_bucket() ? remote_find(id, place, error) : symbfile_store_find(id, place);
+    return remote_bucket() ? remote_find(id, file_key, error) : symbfile_store_find(id, file_key);
 }
 
-static enum sl_code look_at_info(const struct symbfile_key *place, struct symbfile_info *info, struct sl_error *error)
+static enum sl_code look_at_info(const struct symbfile_key *file_key, struct symbfile_info *info,
+                                 struct sl_error *error)
 {
     if (remote_bucket())
-        return remote_info(place, info, error);
-    symbfile_store_info(place, info);
+        return remote_info(file_key, info, error);
+    symbfile_store_info(file_key, info);
     return SL_OK;
 }
 
@@ -201,13 +202,13 @@ static enum sl_code look_at_info(const struct symbfile_key *place, struct symbfi
 static bool find_published(struct symbfile_search *s)
 {
     struct upload_answer *answer = &s->answer;
-    s->code = look_at_published(&answer->place, answer->sets, &s->error);
+    s->code = look_at_published(&answer->file_key, answer->sets, &s->error);
     return s->code != SL_OK || answer->sets[SYMBFILE_RANGES].generation || answer->sets[SYMBFILE_RETURNPADS].generation;
 }
 
 static bool find_by_id(struct symbfile_search *s, const char *id)
 {
-    enum sl_code code = *id ? look_for_id(id, &s->answer.place, &s->error) : SL_NOT_FOUND;
+    enum sl_code code = *id ? look_for_id(id, &s->answer.file_key, &s->error) : SL_NOT_FOUND;
     if (code != SL_OK && code != SL_NOT_FOUND)
         s->code = code;
     return s->code != SL_OK || (code == SL_OK && find_published(s));
@@ -216,7 +217,7 @@ static bool find_by_id(struct symbfile_search *s, const char *id)
 static bool find_given(struct symbfile_search *s)
 {
     if (s->given)
-        s->answer.place.file_id = *s->given;
+        s->answer.file_key.file_id = *s->given;
     return s->given && find_published(s);
 }
 
@@ -238,16 +239,16 @@ static void search(void *arg)
     struct upload_answer *answer = &s->answer;
     struct symbfile_info info;
     for (size_t i = 0; !answer->found && i < sizeof ways / sizeof *ways; i++) {
-        memcpy(answer->place.scope, s->scope, sizeof s->scope);
+        memcpy(answer->file_key.scope, s->scope, sizeof s->scope);
         answer->found = ways[i](s);
         if (answer->found || !*s->scope)
             continue;
-        memset(answer->place.scope, 0, sizeof answer->place.scope);
+        memset(answer->file_key.scope, 0, sizeof answer->file_key.scope);
         answer->found = ways[i](s);
     }
     if (s->code != SL_OK || !answer->found)
         return;
-    s->code = look_at_info(&answer->place, &info, &s->error);
+    s->code = look_at_info(&answer->file_key, &info, &s->error);
     answer->has_base = info.has_base;
     answer->base = info.base;
     answer->arch = sl_arch_parse(sl_str(info.arch));
@@ -257,7 +258,7 @@ static enum sl_code load_indexes(const struct upload_answer *answer, struct symb
 {
     enum sl_code code = SL_NOT_FOUND;
     for (int kind = 0; kind < SYMBFILE_KINDS; kind++) {
-        struct symbfile_index_request request = {answer->place, answer->sets[kind]};
+        struct symbfile_index_request request = {answer->file_key, answer->sets[kind]};
         if (!answer->sets[kind].generation)
             continue;
         enum sl_code got = get_index(&request, &result->items[kind]);
@@ -323,7 +324,7 @@ void symbfile_find(struct sl_str scope, const struct sl_file_id *file_id, const 
         if (result->code == SL_OK)
             result->code = s.answer.found ? load_indexes(&s.answer, result) : SL_NOT_FOUND;
         if (result->code == SL_OK) {
-            result->file_id = s.answer.place.file_id;
+            result->file_id = s.answer.file_key.file_id;
             result->has_base = s.answer.has_base;
             result->base = s.answer.base;
             result->arch = s.answer.arch;

@@ -173,10 +173,10 @@ bool info_id_is_safe(const char *id)
     return *id && *id != '.' && !strchr(id, '/') && strlen(id) < SYMBFILE_ID_MAX;
 }
 
-enum sl_code symbfile_store_find(const char *id, struct symbfile_key *place)
+enum sl_code symbfile_store_find(const char *id, struct symbfile_key *file_key)
 {
     char root[STORE_PATH], path[STORE_PATH + SYMBFILE_ID_MAX + 8];
-    if (!info_id_is_safe(id) || !store_root(place->scope, root))
+    if (!info_id_is_safe(id) || !store_root(file_key->scope, root))
         return SL_NOT_FOUND;
     snprintf(path, sizeof path, "%s/by-id/%s", root, id);
     store_refresh(path);
@@ -186,7 +186,7 @@ enum sl_code symbfile_store_find(const char *id, struct symbfile_key *place)
     unsigned looked_at = 0;
     for (struct dirent *e; dir && code == SL_OK && looked_at < MAX_ALIASES && (e = readdir(dir));) {
         struct symbfile_set sets[SYMBFILE_KINDS];
-        struct symbfile_key candidate = *place;
+        struct symbfile_key candidate = *file_key;
         if (strlen(e->d_name) != FILE_ID_HEX - 1 ||
             !sl_hex_decode(sl_str(e->d_name), candidate.file_id.bytes, sizeof candidate.file_id.bytes, NULL))
             continue;
@@ -195,7 +195,7 @@ enum sl_code symbfile_store_find(const char *id, struct symbfile_key *place)
         for (int kind = 0; kind < SYMBFILE_KINDS; kind++) {
             if (sets[kind].generation > newest) {
                 newest = sets[kind].generation;
-                *place = candidate;
+                *file_key = candidate;
             }
         }
     }

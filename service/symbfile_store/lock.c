@@ -20,7 +20,7 @@ enum { FIRST_WAIT_MS = 5, LONGEST_WAIT_MS = 250 };
 struct symbfile_lock_waiter {
     struct fiber_wait_list next;
     size_t waiting;
-    struct symbfile_key place;
+    struct symbfile_key file_key;
 };
 
 static struct sl_map turns; /* by place; only those in use. Loop thread */
@@ -31,9 +31,9 @@ static void count_waiting(int by)
     metric_set(METRIC_WAITING, waiting += by, "lock", NULL, NULL);
 }
 
-static struct sl_str turn_key(const struct symbfile_key *place)
+static struct sl_str turn_key(const struct symbfile_key *file_key)
 {
-    return (struct sl_str){(const char *)place, sizeof place->file_id + strlen(place->scope)};
+    return (struct sl_str){(const char *)file_key, sizeof file_key->file_id + strlen(file_key->scope)};
 }
 
 static void turn_end(struct symbfile_lock_waiter *turn)
@@ -42,21 +42,21 @@ static void turn_end(struct symbfile_lock_waiter *turn)
         fiber_wake_one(&turn->next); /* hands over the turn */
         return;
     }
-    sl_map_remove(&turns, turn_key(&turn->place));
+    sl_map_remove(&turns, turn_key(&turn->file_key));
     free(turn);
     if (!turns.count)
         sl_map_free(&turns);
 }
 
-static enum sl_code turn_take(const struct symbfile_key *place, uint64_t until_ms, struct symbfile_lock_waiter **taken,
-                              struct sl_error *error)
+static enum sl_code turn_take(const struct symbfile_key *file_key, uint64_t until_ms,
+                              struct symbfile_lock_waiter **taken, struct sl_error *error)
 {
-    struct symbfile_lock_waiter *turn = sl_map_get(&turns, turn_key(place));
+    struct symbfile_lock_waiter *turn = sl_map_get(&turns, turn_key(file_key));
     if (!turn) {
         turn = calloc(1, sizeof *turn);
         if (turn)
-            turn->place = *place;
-        if (!turn || !sl_map_put(&turns, turn_key(&turn->place), turn)) {
+            turn->file_key = *file_key;
+        if (!turn || !sl_map_put(&turns, turn_key(&turn->file_key), turn)) {
             free(turn);
             return sl_fail(error, SL_BUSY, "out of memory");
         }
@@ -95,27 +95,27 @@ int store_try_lock(const char *home, bool make)
     return fd;
 }
 
-struct attempt { /* pool work */
-    const struct symbfile_key *place;
+struct lock_attempt { /* pool work */
+    const struct symbfile_key *file_key;
     bool make, present;
     int fd, reason;
 };
 
 static void try(void *arg)
 {
-    struct attempt *attempt = arg;
+    struct lock_attempt *attempt = arg;
     char home[STORE_PATH];
     char store[512];
     errno = ENOENT;
     attempt->fd = -1;
     attempt->present = symbfile_store_dir(store) && store_present(store);
-    if (attempt->present && store_home(attempt->place, home))
+    if (attempt->present && store_home(attempt->file_key, home))
         attempt->fd = store_try_lock(home, attempt->make);
     attempt->reason = errno;
 }
 
 /* The lock among processes. */
-static enum sl_code lock_file(struct attempt *attempt, uint64_t until_ms, struct sl_error *error)
+static enum sl_code lock_file(struct lock_attempt *attempt, uint64_t until_ms, struct sl_error *error)
 {
     if (remote_bucket()) /* a bucket has no locks */
         return SL_OK;
@@ -144,13 +144,13 @@ static enum sl_code lock_file(struct attempt *attempt, uint64_t until_ms, struct
     }
 }
 
-enum sl_code symbfile_lock(const struct symbfile_key *place, bool make, uint64_t wait_ms, struct symbfile_lock *lock,
+enum sl_code symbfile_lock(const struct symbfile_key *file_key, bool make, uint64_t wait_ms, struct symbfile_lock *lock,
                            struct sl_error *error)
 {
     uint64_t now = loop_now_ms(), until_ms = wait_ms < UINT64_MAX - now ? now + wait_ms : UINT64_MAX;
-    struct attempt attempt = {.place = place, .make = make, .fd = -1};
+    struct lock_attempt attempt = {.file_key = file_key, .make = make, .fd = -1};
     *lock = (struct symbfile_lock){.fd = -1};
-    enum sl_code code = turn_take(place, until_ms, &lock->turn, error);
+    enum sl_code code = turn_take(file_key, until_ms, &lock->turn, error);
     if (code != SL_OK) {
         lock->turn = NULL;
         return code;

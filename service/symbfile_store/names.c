@@ -58,12 +58,12 @@ bool store_root(const char *scope, char out[STORE_PATH])
     return true;
 }
 
-bool store_home(const struct symbfile_key *place, char out[STORE_PATH])
+bool store_home(const struct symbfile_key *file_key, char out[STORE_PATH])
 {
     char root[STORE_PATH], hex[FILE_ID_HEX];
-    if (!store_root(place->scope, root))
+    if (!store_root(file_key->scope, root))
         return false;
-    sl_hex_encode(place->file_id.bytes, sizeof place->file_id.bytes, hex);
+    sl_hex_encode(file_key->file_id.bytes, sizeof file_key->file_id.bytes, hex);
     return snprintf(out, STORE_PATH, "%s/%.2s/%s", root, hex, hex) < STORE_PATH;
 }
 

@@ -106,7 +106,7 @@ static bool decoded(struct symbfile_part *p, enum sl_code code, const struct sl_
     if (code == SL_OK)
         return true;
     if (code != SL_MALFORMED) {
-        symbfile_fail_by(failure, code, error->message);
+        symbfile_fail_with_cause(failure, code, error->message);
         return false;
     }
     snprintf(number, sizeof number, "%d", 1200 + (int)sl_symbfile_reader_problem(p->reader) % 100);
@@ -156,7 +156,7 @@ static bool take_inflated(struct symbfile_part *p, struct sl_bytes bytes, struct
 static bool damaged(struct symbfile_part *p, struct symbfile_failure *failure)
 {
     if (p->scarce) {
-        symbfile_fail_by(failure, SL_BUSY, "out of memory");
+        symbfile_fail_with_cause(failure, SL_BUSY, "out of memory");
         return false;
     }
     if (!p->first && p->judged_size < SYMBFILE_HEAD) { /* not compressed, the magic was a coincidence */
@@ -247,7 +247,7 @@ static bool symbfile_part_begin(struct symbfile_part *p, struct symbfile_failure
 {
     if (open_coding(p))
         return take_received(p, (struct sl_bytes){p->head, p->head_size}, failure);
-    symbfile_fail_by(failure, SL_BUSY, "out of memory");
+    symbfile_fail_with_cause(failure, SL_BUSY, "out of memory");
     return false;
 }
 

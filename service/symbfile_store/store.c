@@ -12,12 +12,12 @@
 #include "core/loop.h"
 #include "core/metrics.h"
 
-enum sl_code symbfile_store_published(const struct symbfile_key *place, struct symbfile_set sets[SYMBFILE_KINDS])
+enum sl_code symbfile_store_published(const struct symbfile_key *file_key, struct symbfile_set sets[SYMBFILE_KINDS])
 {
     char home[STORE_PATH];
     size_t count = 0;
     errno = 0;
-    struct symbfile_set *all = store_home(place, home) ? store_sets(home, &count) : NULL;
+    struct symbfile_set *all = store_home(file_key, home) ? store_sets(home, &count) : NULL;
     enum sl_code code = store_code(errno);
     for (int kind = 0; kind < SYMBFILE_KINDS; kind++) {
         sets[kind] = (struct symbfile_set){.kind = (enum symbfile_kind)kind};
@@ -151,7 +151,7 @@ static bool symbfile_store_publish(const char *home, struct symbfile_set *set, b
 }
 
 /* Moves the file into the set's directory, replacing other contents of the same part. */
-static bool stage(const struct symbfile_arrival *a, const char *dir, struct part_table *table)
+static bool stage(const struct symbfile_upload_set *a, const char *dir, struct part_table *table)
 {
     char name[PART_NAME], before[PART_NAME] = "", path[STORE_PATH + 400];
     struct symbfile_part_file old;
@@ -208,7 +208,7 @@ static bool complete(const char *home, const char *dir, struct symbfile_set *set
     return ok;
 }
 
-static bool add_part(const struct symbfile_arrival *a, const char *home, const char *root, bool *news,
+static bool add_part(const struct symbfile_upload_set *a, const char *home, const char *root, bool *news,
                      struct symbfile_failure *failure)
 {
     struct symbfile_set set = {.kind = a->kind, .parts = a->parts};
@@ -219,7 +219,7 @@ static bool add_part(const struct symbfile_arrival *a, const char *home, const c
     snprintf(dir, sizeof dir, "%s/%s", home, set.name);
     if (!files_make_directory(dir, 0750, FILES_DURABLE) || !part_table_open(&table, home, &set))
         return store_fail(failure, "cannot stage a part");
-    bool ok = (stage(a, dir, &table) && info_update(root, home, &a->place.file_id, a->info, news)) ||
+    bool ok = (stage(a, dir, &table) && info_update(root, home, &a->file_key.file_id, a->info, news)) ||
               store_fail(failure, "cannot stage a part");
     if (ok && table.complete == table.parts)
         ok = complete(home, dir, &set, &table, news, failure);
@@ -227,12 +227,12 @@ static bool add_part(const struct symbfile_arrival *a, const char *home, const c
     return ok;
 }
 
-bool symbfile_store_add(const struct symbfile_arrival *a, struct symbfile_failure *failure)
+bool symbfile_store_add(const struct symbfile_upload_set *a, struct symbfile_failure *failure)
 {
     char home[STORE_PATH], root[STORE_PATH], store[512];
     bool news = false; /* cached answers must be dropped */
     struct stat st;
-    if (!symbfile_store_dir(store) || !store_root(a->place.scope, root) || !store_home(&a->place, home)) {
+    if (!symbfile_store_dir(store) || !store_root(a->file_key.scope, root) || !store_home(&a->file_key, home)) {
         symbfile_fail(failure, 404, "1301", "Not found.");
         return false;
     }
@@ -245,11 +245,11 @@ bool symbfile_store_add(const struct symbfile_arrival *a, struct symbfile_failur
 }
 
 /* ---- look-ups ---- */
-void symbfile_store_info(const struct symbfile_key *place, struct symbfile_info *info)
+void symbfile_store_info(const struct symbfile_key *file_key, struct symbfile_info *info)
 {
     char home[STORE_PATH];
     *info = (struct symbfile_info){0};
-    if (store_home(place, home))
+    if (store_home(file_key, home))
         info_read(home, info);
 }
 
@@ -261,7 +261,7 @@ static bool shown_before(const struct symbfile_set *a, const struct symbfile_set
     return a->published ? a->generation > b->generation : a->updated_s > b->updated_s;
 }
 
-enum sl_code symbfile_store_status(const struct symbfile_key *place, struct symbfile_set sets[SYMBFILE_KINDS],
+enum sl_code symbfile_store_status(const struct symbfile_key *file_key, struct symbfile_set sets[SYMBFILE_KINDS],
                                    bool known[SYMBFILE_KINDS], struct symbfile_info *info, bool *any)
 {
     char home[STORE_PATH], store[512];
@@ -270,7 +270,7 @@ enum sl_code symbfile_store_status(const struct symbfile_key *place, struct symb
     errno = 0;
     if (!symbfile_store_dir(store) || !store_present(store))
         return SL_DOWNLOAD_ERROR;
-    struct symbfile_set *all = store_home(place, home) ? store_sets(home, &count) : NULL;
+    struct symbfile_set *all = store_home(file_key, home) ? store_sets(home, &count) : NULL;
     enum sl_code code = store_code(errno);
     for (int kind = 0; kind < SYMBFILE_KINDS; kind++) {
         known[kind] = false;
@@ -286,15 +286,15 @@ enum sl_code symbfile_store_status(const struct symbfile_key *place, struct symb
         *any |= known[kind];
     }
     free(all);
-    symbfile_store_info(place, info);
+    symbfile_store_info(file_key, info);
     return code;
 }
 
-bool symbfile_store_delete(const struct symbfile_key *place)
+bool symbfile_store_delete(const struct symbfile_key *file_key)
 {
     char home[STORE_PATH], store[512], path[STORE_PATH + 200];
     size_t count = 0;
-    struct symbfile_set *all = store_home(place, home) ? store_sets(home, &count) : NULL;
+    struct symbfile_set *all = store_home(file_key, home) ? store_sets(home, &count) : NULL;
     for (size_t i = 0; i < count; i++) {
         snprintf(path, sizeof path, "%s/%s", home, all[i].name);
         store_remove_tree(path);
@@ -306,12 +306,12 @@ bool symbfile_store_delete(const struct symbfile_key *place)
     return count > 0;
 }
 
-enum sl_code symbfile_store_read(const struct symbfile_key *place, const struct symbfile_set *wanted,
+enum sl_code symbfile_store_read(const struct symbfile_key *file_key, const struct symbfile_set *wanted,
                                  struct sl_symbfile_sink *sink, struct sl_error *error)
 {
     char home[STORE_PATH];
-    return store_home(place, home) ? store_read_at(home, wanted, sink, error)
-                                   : sl_fail(error, SL_NOT_FOUND, "no upload store is configured");
+    return store_home(file_key, home) ? store_read_at(home, wanted, sink, error)
+                                      : sl_fail(error, SL_NOT_FOUND, "no upload store is configured");
 }
 
 enum sl_code store_read_at(const char *home, const struct symbfile_set *wanted, struct sl_symbfile_sink *sink,

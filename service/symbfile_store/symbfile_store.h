@@ -40,7 +40,7 @@ void symbfile_fail(struct symbfile_failure *failure, int status, const char *cod
     __attribute__((format(printf, 4, 5)));
 
 /* For server-side failures: 503 if `code` is SL_BUSY, else 500. `cause` goes to the log. */
-void symbfile_fail_by(struct symbfile_failure *failure, enum sl_code code, const char *cause);
+void symbfile_fail_with_cause(struct symbfile_failure *failure, enum sl_code code, const char *cause);
 
 /* The store does not answer: 503, so that clients retry. */
 void symbfile_fail_unreachable(struct symbfile_failure *failure, const char *cause);
@@ -122,8 +122,8 @@ void symbfile_store_configure(const struct config *config);
 /* Creates a file to receive a part; `path` gets its name. 507 in `failure` if the store is full. */
 int symbfile_store_receive(char path[600], struct symbfile_failure *failure);
 
-struct symbfile_arrival { /* a received and decoded part */
-    struct symbfile_key place;
+struct symbfile_upload_set { /* a received and decoded part */
+    struct symbfile_key file_key;
     enum symbfile_kind kind;
     uint64_t parts;
     const char *upload_id; /* "" = none */
@@ -141,45 +141,45 @@ struct symbfile_lock {
     int fd;
     struct symbfile_lock_waiter *turn;
 };
-enum sl_code symbfile_lock(const struct symbfile_key *place, bool make, uint64_t wait_ms, struct symbfile_lock *lock,
+enum sl_code symbfile_lock(const struct symbfile_key *file_key, bool make, uint64_t wait_ms, struct symbfile_lock *lock,
                            struct sl_error *error) SL_SUSPENDS;
 void symbfile_unlock(struct symbfile_lock *lock);
 
 /* Adds the part, which is synced, to its set; the last one publishes the set. Under the lock. False: `failure` is set. */
-bool symbfile_store_add(const struct symbfile_arrival *arrival, struct symbfile_failure *failure);
+bool symbfile_store_add(const struct symbfile_upload_set *arrival, struct symbfile_failure *failure);
 
 /* The published set of each kind (generation 0 = none), without its parts. SL_OK; SL_BUSY, or SL_DOWNLOAD_ERROR if the store is
  * unreadable. */
-enum sl_code symbfile_store_published(const struct symbfile_key *place, struct symbfile_set sets[SYMBFILE_KINDS]);
+enum sl_code symbfile_store_published(const struct symbfile_key *file_key, struct symbfile_set sets[SYMBFILE_KINDS]);
 
 /* For responses: the published set of each kind, or else the incomplete one, with its parts (free them); and `*info`. `*any`:
  * something exists. SL_OK; SL_BUSY, or SL_DOWNLOAD_ERROR if the store is unreadable. */
-enum sl_code symbfile_store_status(const struct symbfile_key *place, struct symbfile_set sets[SYMBFILE_KINDS],
+enum sl_code symbfile_store_status(const struct symbfile_key *file_key, struct symbfile_set sets[SYMBFILE_KINDS],
                                    bool known[SYMBFILE_KINDS], struct symbfile_info *info, bool *any);
 
 /* Under the lock. False if there was nothing to delete. */
-bool symbfile_store_delete(const struct symbfile_key *place);
+bool symbfile_store_delete(const struct symbfile_key *file_key);
 
-void symbfile_store_info(const struct symbfile_key *place, struct symbfile_info *info);
+void symbfile_store_info(const struct symbfile_key *file_key, struct symbfile_info *info);
 
-/* Finds the executable with that id whose upload was published last; `place` has the scope, and gets the file id. SL_NOT_FOUND;
+/* Finds the executable with that id whose upload was published last; `file_key` has the scope, and gets the file id. SL_NOT_FOUND;
  * SL_BUSY, or SL_DOWNLOAD_ERROR if the store is unreadable. */
-enum sl_code symbfile_store_find(const char *id, struct symbfile_key *place);
+enum sl_code symbfile_store_find(const char *id, struct symbfile_key *file_key);
 
 /* Passes all parts of a published set to the sink. SL_NOT_FOUND if the set has been removed. */
-enum sl_code symbfile_store_read(const struct symbfile_key *place, const struct symbfile_set *set,
+enum sl_code symbfile_store_read(const struct symbfile_key *file_key, const struct symbfile_set *set,
                                  struct sl_symbfile_sink *sink, struct sl_error *error);
 
 /* ---- client.c: the same for a directory or a bucket; in a fiber ---- */
 
 /* Like symbfile_store_add. */
-bool symbfile_add(const struct symbfile_arrival *arrival, struct symbfile_failure *failure) SL_SUSPENDS;
+bool symbfile_add(const struct symbfile_upload_set *arrival, struct symbfile_failure *failure) SL_SUSPENDS;
 /* Like symbfile_store_status; errors except SL_BUSY, SL_INTERNAL and SL_CANCELLED mean that the store does not answer. */
-enum sl_code symbfile_status(const struct symbfile_key *place, struct symbfile_set sets[SYMBFILE_KINDS],
+enum sl_code symbfile_status(const struct symbfile_key *file_key, struct symbfile_set sets[SYMBFILE_KINDS],
                              bool known[SYMBFILE_KINDS], struct symbfile_info *info, bool *any,
                              struct sl_error *error) SL_SUSPENDS;
 /* Like symbfile_store_delete; errors as above. */
-enum sl_code symbfile_delete(const struct symbfile_key *place, bool *any, struct sl_error *error) SL_SUSPENDS;
+enum sl_code symbfile_delete(const struct symbfile_key *file_key, bool *any, struct sl_error *error) SL_SUSPENDS;
 
 /* Drops this process's cached answers about the store: call after each of its own changes. Loop thread. */
 void symbfile_answers_clear(void);

@@ -235,15 +235,15 @@ void tls_free(struct tls *tls)
     free(tls);
 }
 
-bool tls_looks_like(struct sl_bytes first)
+bool tls_is_handshake_record(struct sl_bytes first)
 {
     enum { HANDSHAKE_RECORD = 22 };
     return first.size > 0 && first.data[0] == HANDSHAKE_RECORD;
 }
 
-void tls_feed(struct tls *tls, struct sl_bytes sealed)
+void tls_feed(struct tls *tls, struct sl_bytes encrypted)
 {
-    tls->fed = sealed;
+    tls->fed = encrypted;
 }
 
 static void note_failure(struct tls *tls)
@@ -277,18 +277,18 @@ bool tls_is_ready(const struct tls *tls)
     return SSL_is_init_finished(tls->ssl);
 }
 
-bool tls_write(struct tls *tls, struct sl_bytes plain)
+bool tls_write(struct tls *tls, struct sl_bytes plaintext)
 {
     size_t written;
     ERR_clear_error();
-    if (!tls->failed && (plain.size == 0 || SSL_write_ex(tls->ssl, plain.data, plain.size, &written) == 1))
+    if (!tls->failed && (plaintext.size == 0 || SSL_write_ex(tls->ssl, plaintext.data, plaintext.size, &written) == 1))
         return true;
     if (!tls->failed)
         note_failure(tls);
     return false;
 }
 
-void tls_end(struct tls *tls)
+void tls_close_notify(struct tls *tls)
 {
     if (tls->failed || tls->ended || !tls_is_ready(tls))
         return;

@@ -31,11 +31,11 @@ struct tls *tls_connect(struct tls_context *context, const char *host); /* NULL 
 void tls_free(struct tls *tls);
 
 /* True if the bytes can be the beginning of a TLS connection; other protocols begin differently. */
-bool tls_looks_like(struct sl_bytes first);
+bool tls_is_handshake_record(struct sl_bytes first);
 
 /* Sets the received bytes. They must stay valid until tls_read() has consumed all of them, before the next
  * tls_feed(). */
-void tls_feed(struct tls *tls, struct sl_bytes sealed);
+void tls_feed(struct tls *tls, struct sl_bytes encrypted);
 
 enum tls_result {
     TLS_DATA,  /* `*size` bytes, at least one */
@@ -46,11 +46,11 @@ enum tls_result {
 /* Decrypts into `out`, at most `room` bytes; performs the handshake first. */
 enum tls_result tls_read(struct tls *tls, uint8_t *out, size_t room, size_t *size);
 
-bool tls_is_ready(const struct tls *tls);               /* the handshake is finished */
-const char *tls_version(const struct tls *tls);         /* "TLSv1.3" */
-bool tls_write(struct tls *tls, struct sl_bytes plain); /* encrypts; false: the connection is broken */
-void tls_end(struct tls *tls);                          /* sends close_notify, once */
-const char *tls_failure(const struct tls *tls);         /* reason of TLS_FAILED, for the log */
+bool tls_is_ready(const struct tls *tls);                   /* the handshake is finished */
+const char *tls_version(const struct tls *tls);             /* "TLSv1.3" */
+bool tls_write(struct tls *tls, struct sl_bytes plaintext); /* encrypts; false: the connection is broken */
+void tls_close_notify(struct tls *tls);                     /* sends close_notify, once */
+const char *tls_failure(const struct tls *tls);             /* reason of TLS_FAILED, for the log */
 
 /* Returns the bytes to send; the caller removes them. Each of the functions above may add some. */
 struct sl_buf *tls_output(struct tls *tls);

@@ -37,7 +37,7 @@ static bool transcode_admit(const struct config *config)
     return waited != FIBER_CANCELLED;
 }
 
-static void transcode_count(const struct ms_symcache_question *q, enum sl_code code, uint64_t begin_ns)
+static void transcode_count(const struct ms_symcache_query *q, enum sl_code code, uint64_t begin_ns)
 {
     char version[48];
     snprintf(version, sizeof version, "%u.%u.%u", q->version[0], q->version[1], q->version[2]);
@@ -73,7 +73,7 @@ static enum sl_code pdb_check(void *arg, struct sl_error *error)
     return code;
 }
 
-static enum sl_code pdb_find(const struct ms_symcache_question *q, struct sl_arena *arena, struct file_lookup *file,
+static enum sl_code pdb_find(const struct ms_symcache_query *q, struct sl_arena *arena, struct file_lookup *file,
                              struct sl_error *error)
 {
     const enum file_type type = FILE_PDB;
@@ -112,7 +112,7 @@ static void pdb_id_text(const struct sl_debug_id *id, char out[SL_DEBUG_ID_TEXT]
 static enum sl_code ms_symcaches_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                          struct sl_error *error)
 {
-    const struct ms_symcache_question *q = context;
+    const struct ms_symcache_query *q = context;
     struct file_lookup file;
     char id[SL_DEBUG_ID_TEXT];
     if (q->is_cached_only)
@@ -144,8 +144,8 @@ static void ms_symcache_release(void *config)
 
 static void *ms_symcache_retain(const void *context, struct sl_arena *arena)
 {
-    const struct ms_symcache_question *from = context;
-    struct ms_symcache_question *to = SL_ARENA_NEW(arena, struct ms_symcache_question);
+    const struct ms_symcache_query *from = context;
+    struct ms_symcache_query *to = SL_ARENA_NEW(arena, struct ms_symcache_query);
     char *name = sl_arena_strndup(arena, from->pdb_name.data, from->pdb_name.size);
     if (!to || !name)
         return NULL;
@@ -168,7 +168,7 @@ const struct cache_kind kind_ms_symcaches = {
 
 /* ---- lookups ---- */
 
-struct sl_str ms_symcache_key(const struct ms_symcache_question *q, struct sl_arena *arena)
+struct sl_str ms_symcache_key(const struct ms_symcache_query *q, struct sl_arena *arena)
 {
     struct sl_buf key = {0};
     char id[SL_DEBUG_ID_TEXT];
@@ -182,7 +182,7 @@ struct sl_str ms_symcache_key(const struct ms_symcache_question *q, struct sl_ar
     return sl_buf_move_to_arena(&key, arena);
 }
 
-enum sl_code ms_symcache_get(const struct ms_symcache_question *q, struct sl_arena *arena, struct cache_item **item,
+enum sl_code ms_symcache_get(const struct ms_symcache_query *q, struct sl_arena *arena, struct cache_item **item,
                              struct sl_error *error)
 {
     struct cache_key key = {.text = ms_symcache_key(q, arena), .scope = SL_STR("global")};

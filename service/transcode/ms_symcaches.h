@@ -9,7 +9,7 @@
 
 extern const struct cache_kind kind_ms_symcaches;
 
-struct ms_symcache_question {
+struct ms_symcache_query {
     const struct config *config; /* results hold a reference to it */
     const struct transcoder *transcoder;
     unsigned version[3]; /* the transcoder's, or an older one of the same major version, which is only looked up */
@@ -20,11 +20,11 @@ struct ms_symcache_question {
 
 /* Returns a reference to the cache entry. SL_NOT_FOUND: no source has the PDB; SL_MALFORMED: the transcoder gave no
  * result. SL_BUSY also if is_cached_only and there is no entry. */
-enum sl_code ms_symcache_get(const struct ms_symcache_question *question, struct sl_arena *arena,
-                             struct cache_item **item, struct sl_error *error) SL_SUSPENDS;
+enum sl_code ms_symcache_get(const struct ms_symcache_query *query, struct sl_arena *arena, struct cache_item **item,
+                             struct sl_error *error) SL_SUSPENDS;
 
 /* Returns the cache key of the question, in the arena; data NULL if out of memory. */
-struct sl_str ms_symcache_key(const struct ms_symcache_question *question, struct sl_arena *arena);
+struct sl_str ms_symcache_key(const struct ms_symcache_query *query, struct sl_arena *arena);
 
 /* Lists older versions of the same major version that cached files may have, newest first, at most `max`. */
 size_t ms_symcache_get_older(const struct config *config, const unsigned version[3], unsigned (*versions)[3],

@@ -131,7 +131,7 @@ void js_scrape(struct js_request *r, struct js_file *file)
         return;
     url = without_fragment(url, r->arena);
     file->origin = JS_SCRAPED;
-    file->match = MATCH_SCRAPING;
+    file->match = MATCH_FROM_WEB;
     file->request = (struct source_request){
         .scope = r->scope,
         .url = url,

@@ -54,7 +54,7 @@ struct asked {
     struct http_exchange *x;
     unsigned version[3], known[3]; /* known: version of the file that the client has */
     bool has_known, is_patient;    /* patient: supports Retry-After */
-    struct ms_symcache_question question;
+    struct ms_symcache_query query;
 };
 
 static bool read_path(const struct http_exchange *x, struct asked *asked)
@@ -63,10 +63,10 @@ static bool read_path(const struct http_exchange *x, struct asked *asked)
     uint32_t age = 1;
     if (x->capture_count < 3 || !sl_str_starts(version, SL_STR("v")) ||
         !transcoder_version((struct sl_str){version.data + 1, version.size - 1}, asked->version) ||
-        !read_guid(x->captures[2], &asked->question.id) || (x->capture_count > 3 && !read_age(x->captures[3], &age)))
+        !read_guid(x->captures[2], &asked->query.id) || (x->capture_count > 3 && !read_age(x->captures[3], &age)))
         return false;
-    asked->question.id.age = age;
-    asked->question.pdb_name = x->captures[1];
+    asked->query.id.age = age;
+    asked->query.pdb_name = x->captures[1];
     return true;
 }
 
@@ -174,7 +174,7 @@ static void reply_later(struct http_exchange *x)
 
 struct background {
     struct sl_link link;
-    struct ms_symcache_question question;
+    struct ms_symcache_query query;
     struct sl_str key;
     struct sl_arena arena;
 };
@@ -191,7 +191,7 @@ static bool is_running(struct sl_str key)
 static void background_end(struct background *b)
 {
     sl_list_remove(&running, &b->link);
-    config_release((struct config *)(uintptr_t)b->question.config);
+    config_release((struct config *)(uintptr_t)b->query.config);
     struct sl_arena arena = b->arena;
     sl_arena_free(&arena);
 }
@@ -202,7 +202,7 @@ static void background_run(void *arg)
     struct cache_item *item;
     struct sl_error error;
     uint64_t begin = clock_mono_ns();
-    if (ms_symcache_get(&b->question, &b->arena, &item, &error) == SL_OK) {
+    if (ms_symcache_get(&b->query, &b->arena, &item, &error) == SL_OK) {
         double took_s = (double)(clock_mono_ns() - begin) / 1e9;
         average_s = average_s > 0 ? (3 * average_s + took_s) / 4 : took_s;
         cache_release(item);
@@ -211,21 +211,21 @@ static void background_run(void *arg)
 }
 
 /* True if it runs now (started here or before). */
-static bool begin_background(struct service *service, const struct ms_symcache_question *question)
+static bool begin_background(struct service *service, const struct ms_symcache_query *query)
 {
     struct sl_arena arena = {0};
     struct background *b = SL_ARENA_NEW(&arena, struct background);
-    const char *name = sl_arena_strndup(&arena, question->pdb_name.data, question->pdb_name.size);
-    struct sl_str key = ms_symcache_key(question, &arena);
+    const char *name = sl_arena_strndup(&arena, query->pdb_name.data, query->pdb_name.size);
+    struct sl_str key = ms_symcache_key(query, &arena);
     if (!b || !name || !key.data || is_running(key)) {
         bool runs = b && name && key.data;
         sl_arena_free(&arena);
         return runs;
     }
-    *b = (struct background){.question = *question, .key = key, .arena = arena};
-    b->question.pdb_name.data = name;
-    b->question.is_cached_only = false;
-    config_retain(question->config);
+    *b = (struct background){.query = *query, .key = key, .arena = arena};
+    b->query.pdb_name.data = name;
+    b->query.is_cached_only = false;
+    config_retain(query->config);
     sl_list_prepend(&running, &b->link);
     if (fiber_start(&service->jobs_group, background_run, b))
         return true;
@@ -238,7 +238,7 @@ static bool begin_background(struct service *service, const struct ms_symcache_q
 /* Replies with a cached file of an older version of the same major, and makes the new one in the background. */
 static bool reply_older(struct asked *asked)
 {
-    struct ms_symcache_question older = asked->question;
+    struct ms_symcache_query older = asked->query;
     unsigned versions[MAX_OLDER][3];
     size_t count = ms_symcache_get_older(older.config, older.transcoder->version, versions, MAX_OLDER);
     older.is_cached_only = true;
@@ -248,7 +248,7 @@ static bool reply_older(struct asked *asked)
         memcpy(older.version, versions[i], sizeof older.version);
         if (ms_symcache_get(&older, &asked->x->arena, &item, &error) != SL_OK)
             continue;
-        begin_background(asked->x->service, &asked->question);
+        begin_background(asked->x->service, &asked->query);
         reply_item(asked, versions[i], item);
         return true;
     }
@@ -259,9 +259,9 @@ static void reply_computed(struct asked *asked)
 {
     struct cache_item *item;
     struct sl_error error;
-    enum sl_code code = ms_symcache_get(&asked->question, &asked->x->arena, &item, &error);
+    enum sl_code code = ms_symcache_get(&asked->query, &asked->x->arena, &item, &error);
     if (code == SL_OK)
-        reply_item(asked, asked->question.version, item);
+        reply_item(asked, asked->query.version, item);
     else if (code == SL_BUSY)
         http_reply_no_memory(asked->x);
     else if (code != SL_CANCELLED)
@@ -271,24 +271,24 @@ static void reply_computed(struct asked *asked)
 static void answer(struct asked *asked)
 {
     struct http_exchange *x = asked->x;
-    struct ms_symcache_question cached = asked->question;
+    struct ms_symcache_query cached = asked->query;
     struct cache_item *item;
     struct sl_error error;
-    struct sl_str key = ms_symcache_key(&asked->question, &x->arena);
+    struct sl_str key = ms_symcache_key(&asked->query, &x->arena);
     bool runs = key.data && is_running(key);
     cached.is_cached_only = true;
     enum sl_code code = runs ? SL_BUSY : ms_symcache_get(&cached, &x->arena, &item, &error);
     if (code == SL_OK)
-        reply_item(asked, asked->question.version, item);
+        reply_item(asked, asked->query.version, item);
     else if (code == SL_CANCELLED)
         return;
     else if (code != SL_BUSY)
         http_reply_empty(x, 404);
     else if (reply_older(asked))
         return;
-    else if (asked->has_known && compare_versions(asked->known, asked->question.version) >= 0)
+    else if (asked->has_known && compare_versions(asked->known, asked->query.version) >= 0)
         http_reply_empty(x, 304);
-    else if (asked->is_patient && begin_background(x->service, &asked->question))
+    else if (asked->is_patient && begin_background(x->service, &asked->query))
         reply_later(x);
     else
         reply_computed(asked);
@@ -297,10 +297,10 @@ static void answer(struct asked *asked)
 static void mssymcache_get(struct http_exchange *x)
 {
     const struct config *config = config_retain(((const struct service *)x->service)->config);
-    struct asked asked = {.x = x, .question.config = config};
+    struct asked asked = {.x = x, .query.config = config};
     const char *wrong = read_path(x, &asked) ? read_fields(&asked) : "";
     const struct transcoder *transcoder = choose_transcoder(config, asked.version);
-    if (!is_file_name(asked.question.pdb_name)) {
+    if (!is_file_name(asked.query.pdb_name)) {
         http_reply_empty(x, 400);
     } else if (wrong) {
         reply_text(x, 400, wrong);
@@ -311,8 +311,8 @@ static void mssymcache_get(struct http_exchange *x)
          * request waits, which suits every client. */
         asked.is_patient = asked.is_patient || (asked.version[0] == transcoder->version[0] &&
                                                 compare_versions(asked.version, (const unsigned[3]){3, 1, 0}) > 0);
-        asked.question.transcoder = transcoder;
-        memcpy(asked.question.version, transcoder->version, sizeof asked.question.version);
+        asked.query.transcoder = transcoder;
+        memcpy(asked.query.version, transcoder->version, sizeof asked.query.version);
         answer(&asked);
     }
     config_release((struct config *)(uintptr_t)config);

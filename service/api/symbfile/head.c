@@ -106,7 +106,7 @@ static bool find_owner(struct http_exchange *x, const struct access_key *key, st
     owner->scopes = (char(*)[SYMBFILE_SCOPE])SL_ARENA_ARRAY(&x->arena, char, owner->count *SYMBFILE_SCOPE);
     owner->reads_shared = true;
     if (!owner->scopes) {
-        symbfile_fail_by(failure, SL_BUSY, "out of memory");
+        symbfile_fail_with_cause(failure, SL_BUSY, "out of memory");
         return false;
     }
     for (size_t i = 0; i < owner->count; i++) {
@@ -170,7 +170,7 @@ static bool read_file_id(const struct http_exchange *x, struct upload_head *head
     struct sl_str text;
     if (!single(x, "FileID", &text))
         return header_invalid(failure, "FileID");
-    if (text.data && sl_file_id_parse_any(text, &head->place.file_id))
+    if (text.data && sl_file_id_parse_any(text, &head->file_key.file_id))
         return true;
     if (text.data)
         symbfile_fail(failure, 400, "1102", "FileID header is not a valid file ID.");

@@ -41,7 +41,7 @@ static bool read_head(struct http_exchange *x, struct upload_head *head, struct 
         !upload_read_head(x, head, failure))
         return false;
     head->key_id = owner.key_id;
-    memcpy(head->place.scope, owner.scopes[0], sizeof head->place.scope);
+    memcpy(head->file_key.scope, owner.scopes[0], sizeof head->file_key.scope);
     if (x->content_length >= 0 && (uint64_t)x->content_length > current_config()->symbfile.max_part_bytes) {
         symbfile_fail(failure, 413, "1108", "Upload is too large.");
         return false;
@@ -99,7 +99,7 @@ static void begin_receiving(void *arg)
     u->part = symbfile_part_new(u->head.part, u->head.parts, u->config->symbfile.max_part_inflated_bytes, NULL);
     u->fd = symbfile_store_receive(u->path, &u->failure);
     if (!u->failure.status && (!u->part || !u->hash || EVP_DigestInit_ex(u->hash, EVP_sha256(), NULL) != 1))
-        symbfile_fail_by(&u->failure, SL_BUSY, "out of memory");
+        symbfile_fail_with_cause(&u->failure, SL_BUSY, "out of memory");
 }
 
 /* ---- lanes of the body; each uses only its own members of the upload ---- */
@@ -146,15 +146,15 @@ static void symbfile_finish(void *arg)
                                              .records = symbfile_part_records(u->part),
                                              .inflated = symbfile_part_inflated(u->part)};
     if (EVP_DigestFinal_ex(u->hash, u->arrived.sha256, &size) != 1)
-        symbfile_fail_by(&u->failure, SL_BUSY, "out of memory");
+        symbfile_fail_with_cause(&u->failure, SL_BUSY, "out of memory");
     else if (fsync(u->fd) != 0)
-        symbfile_fail_by(&u->failure, SL_INTERNAL, strerror(errno));
+        symbfile_fail_with_cause(&u->failure, SL_INTERNAL, strerror(errno));
 }
 
 static void add_arrival(struct symbfile_upload *u)
 {
-    struct symbfile_arrival arrival = {
-        .place = u->head.place,
+    struct symbfile_upload_set arrival = {
+        .file_key = u->head.file_key,
         .kind = u->head.kind,
         .parts = u->head.parts,
         .upload_id = u->head.upload_id,
@@ -182,7 +182,7 @@ static bool symbfile_step(struct symbfile_upload *u, enum pool_job job, void (*w
     struct sl_error error;
     enum sl_code code = pool_run(job, work, u, &error);
     if (code != SL_OK)
-        symbfile_fail_by(&u->failure, code == SL_INTERNAL ? code : SL_BUSY, error.message);
+        symbfile_fail_with_cause(&u->failure, code == SL_INTERNAL ? code : SL_BUSY, error.message);
     return u->failure.status == 0;
 }
 
@@ -192,13 +192,13 @@ static bool add_to_set(struct symbfile_upload *u)
     struct symbfile_lock lock;
     struct sl_error error;
     uint64_t wait_ms = DURATION_MS(u->config->symbfile.body_timeout_ns);
-    enum sl_code code = symbfile_lock(&u->head.place, true, wait_ms, &lock, &error);
+    enum sl_code code = symbfile_lock(&u->head.file_key, true, wait_ms, &lock, &error);
     if (code == SL_CANCELLED)
         return false;
     if (code == SL_DOWNLOAD_ERROR)
         symbfile_fail_unreachable(&u->failure, error.message);
     else if (code != SL_OK)
-        symbfile_fail_by(&u->failure, code, error.message);
+        symbfile_fail_with_cause(&u->failure, code, error.message);
     else
         add_arrival(u);
     symbfile_answers_clear();
@@ -223,7 +223,7 @@ static bool receive(struct http_exchange *x, struct symbfile_upload *u)
     if (!u->failure.status && code == SL_TIMEOUT)
         symbfile_fail(&u->failure, 408, "1110", "Upload timed out.");
     else if (!u->failure.status && code != SL_OK)
-        symbfile_fail_by(&u->failure, code, error.message);
+        symbfile_fail_with_cause(&u->failure, code, error.message);
     return u->failure.status || !symbfile_step(u, POOL_CONVERT, symbfile_finish) || add_to_set(u);
 }
 
@@ -244,7 +244,7 @@ static void count_part(const struct symbfile_upload *u)
 static void log_part(const struct symbfile_upload *u)
 {
     char id[SL_FILE_ID_HEX];
-    sl_file_id_format_hex(&u->head.place.file_id, id);
+    sl_file_id_format_hex(&u->head.file_key.file_id, id);
     log_info("symbfile", "part received", LOG_STR("file_id", id), LOG_STR("kind", symbfile_kind_names[u->head.kind]),
              LOG_U64("part", u->head.part), LOG_U64("parts", u->head.parts), LOG_U64("bytes", u->received),
              LOG_U64("records", symbfile_part_records(u->part)), LOG_SLSTR("key", u->head.key_id));
@@ -281,7 +281,7 @@ static void take_upload(struct http_exchange *x)
     struct symbfile_upload *u = SL_ARENA_NEW(&x->arena, struct symbfile_upload);
     struct symbfile_failure failure = {0};
     if (!u) {
-        symbfile_fail_by(&failure, SL_BUSY, "out of memory");
+        symbfile_fail_with_cause(&failure, SL_BUSY, "out of memory");
         upload_reply_failure(x, &failure);
         return;
     }
@@ -294,7 +294,7 @@ static void take_upload(struct http_exchange *x)
 /* ---- status ---- */
 struct status_query {
     struct upload_owner owner;
-    struct symbfile_key place;
+    struct symbfile_key file_key;
     struct symbfile_set sets[SYMBFILE_KINDS];
     bool known[SYMBFILE_KINDS], any;
     struct symbfile_info info;
@@ -340,7 +340,7 @@ static void reply_status(struct http_exchange *x, const struct status_query *q)
     char id[SL_FILE_ID_HEX];
     struct sl_buf json = {0};
     struct sl_json_writer w = sl_json_writer(&json);
-    sl_file_id_format_hex(&q->place.file_id, id);
+    sl_file_id_format_hex(&q->file_key.file_id, id);
     sl_json_begin_object(&w);
     sl_json_member_str(&w, "file_id", sl_str(id));
     sl_json_put_key(&w, "build_id");
@@ -368,7 +368,7 @@ static bool read_status_query(struct http_exchange *x, const char *const *rights
     *failure = (struct symbfile_failure){0};
     if (!has_store(failure) || !upload_authorize(x, rights, &q->owner, failure))
         return false;
-    if (!sl_file_id_parse_any(x->captures[0], &q->place.file_id))
+    if (!sl_file_id_parse_any(x->captures[0], &q->file_key.file_id))
         symbfile_fail(failure, 404, "1301", "Not found.");
     return failure->status == 0;
 }
@@ -384,7 +384,7 @@ static void free_sets(struct status_query *q)
 static void fail_status_query(struct symbfile_failure *failure, enum sl_code code, const struct sl_error *error)
 {
     if (code == SL_BUSY || code == SL_INTERNAL || code == SL_CANCELLED)
-        symbfile_fail_by(failure, code == SL_INTERNAL ? code : SL_BUSY, error->message);
+        symbfile_fail_with_cause(failure, code == SL_INTERNAL ? code : SL_BUSY, error->message);
     else if (code != SL_OK)
         symbfile_fail_unreachable(failure, error->message);
 }
@@ -394,10 +394,10 @@ static bool find_status(struct status_query *q, const char *scope, struct symbfi
 {
     struct sl_error error;
     free_sets(q);
-    memset(q->place.scope, 0, sizeof q->place.scope);
+    memset(q->file_key.scope, 0, sizeof q->file_key.scope);
     if (scope)
-        memcpy(q->place.scope, scope, sizeof q->place.scope);
-    enum sl_code code = symbfile_status(&q->place, q->sets, q->known, &q->info, &q->any, &error);
+        memcpy(q->file_key.scope, scope, sizeof q->file_key.scope);
+    enum sl_code code = symbfile_status(&q->file_key, q->sets, q->known, &q->info, &q->any, &error);
     fail_status_query(failure, code, &error);
     return code == SL_OK && q->any;
 }
@@ -428,12 +428,12 @@ static bool delete_sets(struct status_query *q, const char *scope, bool *any, st
     struct symbfile_lock lock;
     struct sl_error error;
     uint64_t wait_ms = DURATION_MS(current_config()->symbfile.body_timeout_ns);
-    memcpy(q->place.scope, scope, sizeof q->place.scope);
-    enum sl_code code = symbfile_lock(&q->place, false, wait_ms, &lock, &error);
+    memcpy(q->file_key.scope, scope, sizeof q->file_key.scope);
+    enum sl_code code = symbfile_lock(&q->file_key, false, wait_ms, &lock, &error);
     if (code == SL_CANCELLED)
         return false;
     if (code == SL_OK)
-        code = symbfile_delete(&q->place, &q->any, &error);
+        code = symbfile_delete(&q->file_key, &q->any, &error);
     *any |= code == SL_OK && q->any;
     if (code != SL_NOT_FOUND)
         fail_status_query(failure, code, &error);

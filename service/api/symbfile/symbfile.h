@@ -14,7 +14,7 @@ struct upload_owner {
 };
 
 struct upload_head { /* head of a request that stores a part */
-    struct symbfile_key place;
+    struct symbfile_key file_key;
     enum symbfile_kind kind;
     uint64_t part, parts;
     char upload_id[65];

@@ -190,8 +190,8 @@ static bool write_deflated(struct member_job *job, struct member_scan *scan)
 static bool write_gzip(struct member_job *job, struct member_scan *scan)
 {
     const struct sl_zip_entry *entry = job->member->entry;
-    uint8_t head[STORE_HEAD], end[8];
-    store_head(entry->size, job->member->md5, head);
+    uint8_t head[STORE_GZIP_HEADER_SIZE], end[8];
+    store_gzip_header_write(entry->size, job->member->md5, head);
     for (int i = 0; i < 4; i++) {
         end[i] = (uint8_t)(entry->crc >> 8 * i);
         end[4 + i] = (uint8_t)(entry->size >> 8 * i);
@@ -251,7 +251,7 @@ void member_write(void *arg)
     job->meta.has_original = true;
     job->code = member_scan_begin(&scan, job);
     if (job->code == SL_OK)
-        job->code = store_work_begin(&job->work, &job->error);
+        job->code = store_tmp_file_create(&job->work, &job->error);
     if (job->code != SL_OK)
         return;
     struct copying copying = {job, &scan};
@@ -260,5 +260,5 @@ void member_write(void *arg)
         read_info(job);
     member_scan_end(&scan);
     if (!good)
-        store_work_discard(&job->work);
+        store_tmp_file_discard(&job->work);
 }

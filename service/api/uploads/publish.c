@@ -80,7 +80,7 @@ static enum sl_code publish_put(struct uploads_publishing *p, struct member_job 
 
 static void discard_work(void *arg)
 {
-    store_work_discard(&((struct member_job *)arg)->work);
+    store_tmp_file_discard(&((struct member_job *)arg)->work);
 }
 
 static enum sl_code publish_write(struct uploads_publishing *p, struct member_job *job)
@@ -110,7 +110,7 @@ static enum sl_code publish_member(struct uploads_publishing *p, struct archive_
     enum uploads_found found = UPLOADS_FOUND_NONE;
     enum sl_code code =
         uploads_find_same(p->archive->config, p->archive->scope, p->part, member->key, member->entry->size, member->md5,
-                          member->used + STORE_HEAD + 8, &found, error);
+                          member->used + STORE_GZIP_HEADER_SIZE + 8, &found, error);
     member->skipped = found == UPLOADS_FOUND_SAME;
     member->is_update = found == UPLOADS_FOUND_OTHER;
     if (code != SL_OK || member->skipped)

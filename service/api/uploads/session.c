@@ -195,7 +195,7 @@ static void session_check(void *arg)
 {
     struct session_file *f = arg;
     struct member_job *job = &f->job;
-    uint8_t head[STORE_HEAD];
+    uint8_t head[STORE_GZIP_HEADER_SIZE];
     struct sl_bytes stream;
     struct sl_str key = {f->session->key, f->session->key_size};
     job->work.fd = -1;
@@ -208,10 +208,10 @@ static void session_check(void *arg)
     f->wrong = !session_matches(f, &stream);
     if (f->wrong)
         return;
-    job->code = store_work_begin(&job->work, &job->error);
+    job->code = store_tmp_file_create(&job->work, &job->error);
     if (job->code != SL_OK)
         return;
-    store_head(f->session->size, f->session->md5, head);
+    store_gzip_header_write(f->session->size, f->session->md5, head);
     job->meta.size = stream.size + (job->meta.is_packed ? sizeof head : 0);
     if ((job->meta.is_packed && !sl_write_all(job->work.fd, (struct sl_bytes){head, sizeof head})) ||
         !sl_write_all(job->work.fd, stream))
@@ -223,7 +223,7 @@ static void session_check(void *arg)
 static void session_unmap(void *arg)
 {
     struct session_file *f = arg;
-    store_work_discard(&f->job.work);
+    store_tmp_file_discard(&f->job.work);
     if (f->body.bytes.data)
         sl_unmap(&f->body);
 }

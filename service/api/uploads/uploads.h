@@ -97,7 +97,7 @@ struct member_job {
     /* SL_MALFORMED: contents differ from the archive's directory; SL_PERMISSION_DENIED: contains a forbidden snippet */
     enum sl_code code;
     struct sl_error error;
-    struct store_work work;
+    struct store_tmp_file work;
     struct store_meta meta;
     struct sl_buf info; /* metadata of a symbol file as JSON; empty: none */
     struct sl_str snippet;

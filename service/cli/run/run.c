@@ -71,7 +71,7 @@ static void set_limits(const struct config *config)
     struct rlimit files, core = {0, 0};
     umask(0027);
     if (config->core_dumps)
-        config_hide(config);
+        config_exclude_from_core_dumps(config);
     else
         setrlimit(RLIMIT_CORE, &core); /* a core dump would contain crash data and credentials */
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
@@ -111,7 +111,7 @@ static bool reload_here(struct service_run *run, struct sl_buf *problems)
     if (timeout)
         duration_parse(sl_str(timeout), &fresh->shutdown_timeout_ns); /* validated at the start */
     if (fresh->core_dumps)
-        config_hide(fresh);
+        config_exclude_from_core_dumps(fresh);
     run->config = fresh;
     fill_http_options(run, &options);
     service_configure(run->service, fresh);
@@ -254,7 +254,7 @@ static bool start_server(struct service_run *run)
     service_on_reload(run->service, reload, run);
     metric_set(METRIC_RELOAD_SUCCESSFUL, 1, NULL, NULL, NULL);
     metric_set(METRIC_RELOAD_TIME, (double)clock_wall_s(), NULL, NULL, NULL);
-    if (run->config->path && !config_container_is_set() && config_container_seen())
+    if (run->config->path && !config_container_is_set() && config_container_is_detected())
         log_info("run", "using defaults for hosts because there is a configuration file; set SYMLOOM_CONTAINER=1 for "
                         "container defaults");
     log_info("run", "symloom is up", LOG_STR("version", SYMLOOM_VERSION), LOG_U64("threads", loop_pool_threads()),

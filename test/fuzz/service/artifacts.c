@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     must(code == SL_OK || code == SL_DOWNLOAD_ERROR);
     for (size_t i = 0; code == SL_OK && i < count; i++) {
         const struct artifact *a = &items[i];
-        must(a->file.source == &source && a->file.url.size && a->match != MATCH_SCRAPING);
+        must(a->file.source == &source && a->file.url.size && a->match != MATCH_FROM_WEB);
         must(a->is_bundle || a->abs_path.data);
         must(artifact_match_name(a->match) != NULL);
     }

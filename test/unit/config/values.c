@@ -7,8 +7,8 @@
 
 /* Whether the machine looks like a container: this program is linked so that it is asked here. */
 static int looks_like_container;
-bool __wrap_config_container_seen(void);
-bool __wrap_config_container_seen(void)
+bool __wrap_config_container_is_detected(void);
+bool __wrap_config_container_is_detected(void)
 {
     return looks_like_container;
 }

@@ -16,7 +16,7 @@ static int64_t ago(int64_t seconds)
 
 static bool is_doubted(struct sl_str location, enum sl_code code, int64_t seconds_ago)
 {
-    return origin_is_doubted(SOURCE, location, code, ago(seconds_ago));
+    return origin_should_retry(SOURCE, location, code, ago(seconds_ago));
 }
 
 static int setup(void **state)
@@ -66,10 +66,10 @@ TEST(test_one_of_many_is_let_through)
 
 TEST(test_all_are_doubted_once_the_source_answers)
 {
-    origin_answered(SOURCE, A, SL_DOWNLOAD_ERROR);
+    origin_record_result(SOURCE, A, SL_DOWNLOAD_ERROR);
     assert_false(is_doubted(A, SL_DOWNLOAD_ERROR, 5));
     assert_false(is_doubted(B, SL_TIMEOUT, 5));
-    origin_answered(SOURCE, C, SL_NOT_FOUND);
+    origin_record_result(SOURCE, C, SL_NOT_FOUND);
     assert_true(is_doubted(A, SL_DOWNLOAD_ERROR, 5));
     assert_true(is_doubted(B, SL_TIMEOUT, 5));
     assert_false(is_doubted(B, SL_TIMEOUT, -1)); /* since then */
@@ -78,34 +78,34 @@ TEST(test_all_are_doubted_once_the_source_answers)
 TEST(test_a_source_that_goes_on_failing_is_let_off_rarely)
 {
     for (int i = 0; i < 3; i++) {
-        origin_answered(SOURCE, A, SL_DOWNLOAD_ERROR);
-        origin_answered(SOURCE, B, SL_OK);
+        origin_record_result(SOURCE, A, SL_DOWNLOAD_ERROR);
+        origin_record_result(SOURCE, B, SL_OK);
     }
     assert_false(is_doubted(A, SL_DOWNLOAD_ERROR, 0));
 }
 
 TEST(test_refusals_and_failures_are_apart)
 {
-    origin_answered(SOURCE, A, SL_TIMEOUT);
-    origin_answered(SOURCE, B, SL_PERMISSION_DENIED); /* it answers, though not with a file */
+    origin_record_result(SOURCE, A, SL_TIMEOUT);
+    origin_record_result(SOURCE, B, SL_PERMISSION_DENIED); /* it answers, though not with a file */
     assert_true(is_doubted(A, SL_TIMEOUT, 5));
     assert_false(is_doubted(B, SL_PERMISSION_DENIED, 5));
-    origin_answered(SOURCE, C, SL_OK);
+    origin_record_result(SOURCE, C, SL_OK);
     assert_true(is_doubted(B, SL_PERMISSION_DENIED, 5));
 }
 
 TEST(test_sources_of_one_id_are_told_apart_by_their_roots)
 {
-    origin_answered(SOURCE, A, SL_TIMEOUT);
-    origin_answered(SOURCE, SL_STR("https://other/a"), SL_TIMEOUT);
-    origin_answered(SOURCE, SL_STR("https://other/b"), SL_OK);
+    origin_record_result(SOURCE, A, SL_TIMEOUT);
+    origin_record_result(SOURCE, SL_STR("https://other/a"), SL_TIMEOUT);
+    origin_record_result(SOURCE, SL_STR("https://other/b"), SL_OK);
     assert_false(is_doubted(A, SL_TIMEOUT, 5));
     assert_true(is_doubted(SL_STR("https://other/a"), SL_TIMEOUT, 5));
 }
 
 TEST(test_other_processes_are_heard)
 {
-    origin_answered(SOURCE, A, SL_TIMEOUT);
+    origin_record_result(SOURCE, A, SL_TIMEOUT);
     origin_note_success(SOURCE, B, ago(5)); /* from before */
     assert_false(is_doubted(A, SL_TIMEOUT, 5));
     origin_note_success(SOURCE, B, ago(-1));
@@ -117,13 +117,13 @@ TEST(test_any_number_of_sources)
     char id[32];
     for (int i = 0; i < 10000; i++) {
         int size = snprintf(id, sizeof id, "source %d", i);
-        origin_answered((struct sl_str){id, (size_t)size}, A, SL_TIMEOUT);
+        origin_record_result((struct sl_str){id, (size_t)size}, A, SL_TIMEOUT);
     }
     char text[2000] = "";
     memset(text, 'x', sizeof text - 1);
-    origin_answered(sl_str(text), A, SL_TIMEOUT);
-    origin_answered(SOURCE, (struct sl_str){NULL, 0}, SL_TIMEOUT);
-    assert_false(origin_is_doubted(SOURCE, (struct sl_str){NULL, 0}, SL_TIMEOUT, ago(5)));
+    origin_record_result(sl_str(text), A, SL_TIMEOUT);
+    origin_record_result(SOURCE, (struct sl_str){NULL, 0}, SL_TIMEOUT);
+    assert_false(origin_should_retry(SOURCE, (struct sl_str){NULL, 0}, SL_TIMEOUT, ago(5)));
 }
 
 TEST_FILE(.begin = setup, .end = teardown, .setup = forget);

@@ -132,7 +132,7 @@ TEST(segments_and_roots)
     assert_true(origin_index_segment(&source, 12, &arena, &file));
     same(file.uri, "s3://b/p/q/000Admin/0000000012");
     same(file.path, "000Admin/0000000012");
-    assert_true(origin_move(&file, SL_STR("x/1/x"), &arena));
+    assert_true(origin_set_path(&file, SL_STR("x/1/x"), &arena));
     same(file.uri, "s3://b/p/q/x/1/x");
     same(origin_root(&source, &arena), "s3://b/p/q/");
     source = (struct source){.type = SOURCE_HTTP, .url = SL_STR("https://u:p@h/x/?sig=1")};

@@ -29,10 +29,10 @@ static size_t entries_of(const char *name)
 
 static enum sl_code put(const char *name, const void *data, size_t size, struct sl_error *error)
 {
-    struct store_work work;
+    struct store_tmp_file work;
     struct store_meta meta = {.size = size};
     *error = (struct sl_error){0};
-    assert_int_equal(store_work_begin(&work, error), SL_OK);
+    assert_int_equal(store_tmp_file_create(&work, error), SL_OK);
     assert_true(sl_write_all(work.fd, (struct sl_bytes){data, size}));
     enum sl_code code = store_put(sl_str(name), &work, &meta, "text/plain", error);
     assert_int_equal(work.fd, -1);
@@ -71,20 +71,20 @@ static void objects(void *arg)
 
 static void packed_objects(void *arg)
 {
-    uint8_t file[STORE_HEAD + 4] = {0};
+    uint8_t file[STORE_GZIP_HEADER_SIZE + 4] = {0};
     struct store_meta meta;
     struct sl_error error;
-    store_head(UINT64_C(0x123456789A), md5, file);
+    store_gzip_header_write(UINT64_C(0x123456789A), md5, file);
     assert_int_equal(put("try/v1/a/AB/a.sym", file, sizeof file, &error), SL_OK);
     assert_int_equal(store_stat(SL_STR("try/v1/a/AB/a.sym"), false, &meta, &error), SL_OK);
     assert_true(meta.is_packed && meta.has_original);
     assert_int_equal(meta.original_size, UINT64_C(0x123456789A));
     assert_memory_equal(meta.md5, md5, 16);
     assert_int_equal(meta.size, sizeof file);
-    for (size_t size = 0; size < STORE_HEAD; size++)
-        assert_false(store_head_read((struct sl_bytes){file, size}, &meta));
+    for (size_t size = 0; size < STORE_GZIP_HEADER_SIZE; size++)
+        assert_false(store_gzip_header_read((struct sl_bytes){file, size}, &meta));
     file[12] = 'X'; /* the field of somebody else */
-    assert_false(store_head_read((struct sl_bytes){file, sizeof file}, &meta));
+    assert_false(store_gzip_header_read((struct sl_bytes){file, sizeof file}, &meta));
 }
 
 static void texts(void *arg)
@@ -131,8 +131,8 @@ static void expiry(void *arg)
     assert_int_equal(put("v1/b/AB/b.sym", "x", 1, &error), SL_OK);
     for (const char *const *name = (const char *const[]){"try/v1/b/AB/b.sym", "v1/b/AB/b.sym", NULL}; *name; name++)
         assert_int_equal(utimensat(AT_FDCWD, in_dir(*name), old, 0), 0);
-    struct store_work work;
-    assert_int_equal(store_work_begin(&work, &error), SL_OK);
+    struct store_tmp_file work;
+    assert_int_equal(store_tmp_file_create(&work, &error), SL_OK);
     assert_int_equal(futimens(work.fd, old), 0);
     struct fiber_group group;
     fiber_group_init(&group, NULL);
@@ -144,7 +144,7 @@ static void expiry(void *arg)
     assert_false(is_there("try/v1/b"));
     assert_int_not_equal(access(work.path, F_OK), 0);
     assert_true(is_there("v1/b/AB/b.sym") && is_there("try/v1/a/AB/a.sym"));
-    store_work_discard(&work);
+    store_tmp_file_discard(&work);
 }
 
 static void everything(void *arg)

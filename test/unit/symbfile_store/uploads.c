@@ -44,14 +44,14 @@ static bool add(uint64_t number, uint64_t parts, uint8_t version, const char *bu
     int fd = symbfile_store_receive(path, &failure);
     assert_true(fd >= 0);
     snprintf(info.build_id, sizeof info.build_id, "%s", build_id);
-    struct symbfile_arrival arrival = {.place = place,
-                                       .kind = SYMBFILE_RANGES,
-                                       .parts = parts,
-                                       .upload_id = "",
-                                       .part = {(uint32_t)number, {version, (uint8_t)number}, SYMBFILE_WHOLE, 0, 10},
-                                       .path = path,
-                                       .fd = fd,
-                                       .info = &info};
+    struct symbfile_upload_set arrival = {.file_key = place,
+                                          .kind = SYMBFILE_RANGES,
+                                          .parts = parts,
+                                          .upload_id = "",
+                                          .part = {(uint32_t)number, {version, (uint8_t)number}, SYMBFILE_WHOLE, 0, 10},
+                                          .path = path,
+                                          .fd = fd,
+                                          .info = &info};
     assert_int_equal(write(fd, empty, 10), 10);
     bool ok = symbfile_store_add(&arrival, &failure);
     assert_int_equal(failure.status, 0);
