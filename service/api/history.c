@@ -60,10 +60,10 @@ static void add_latency(void *arg, const struct metric_sample *sample)
 static void count_now(struct history_counts *counts)
 {
     *counts = (struct history_counts){0};
-    metrics_each(METRIC_HTTP_REQUESTS, add_request, counts);
-    metrics_each(METRIC_CACHE_LOOKUPS, add_lookup, counts);
-    metrics_each(METRIC_JOBS_FINISHED, add_job, counts);
-    metrics_each(METRIC_HTTP_REQUEST_DURATION, add_latency, counts);
+    metrics_for_each(METRIC_HTTP_REQUESTS, add_request, counts);
+    metrics_for_each(METRIC_CACHE_LOOKUPS, add_lookup, counts);
+    metrics_for_each(METRIC_JOBS_FINISHED, add_job, counts);
+    metrics_for_each(METRIC_HTTP_REQUEST_DURATION, add_latency, counts);
 }
 
 /* All members are uint64_t counters. */
@@ -133,7 +133,7 @@ size_t history_points(const struct history *history, struct history_point points
 {
     struct history_counts counts;
     struct metric_sample bounds = {.bucket_count = 0};
-    metrics_each(METRIC_HTTP_REQUEST_DURATION, take_bounds, &bounds);
+    metrics_for_each(METRIC_HTTP_REQUEST_DURATION, take_bounds, &bounds);
     for (size_t i = 0; i < history->count; i++) {
         if (i + 1 < history->count)
             counts = history->moments[i + 1].counts;

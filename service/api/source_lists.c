@@ -88,7 +88,7 @@ const struct source_list *source_lists_find(struct sl_str text, const struct con
     pthread_mutex_lock(&lock);
     struct kept_list *kept = lists_find(text, config->sources_number);
     if (kept) {
-        lru_use(&lists, &kept->lru, 0);
+        lru_touch(&lists, &kept->lru, 0);
         *size = kept->size;
         list = lists_hold(kept, arena);
     }

@@ -183,7 +183,7 @@ static struct cache_memory_entry *cache_current(struct cache_memory_entry *entry
     return entry && entry->generation >= engine.remote_generation ? entry : NULL;
 }
 
-bool engine_is_doubtful(struct sl_str key, enum sl_code code, int64_t created_ns)
+bool engine_should_retry(struct sl_str key, enum sl_code code, int64_t created_ns)
 {
     struct cache_file file;
     bool doubted = false;
@@ -195,7 +195,7 @@ bool engine_is_doubtful(struct sl_str key, enum sl_code code, int64_t created_ns
 /* True for a failure that may be over: it counts as absent. */
 static bool is_doubted(const struct cache_memory_entry *entry)
 {
-    return entry->error && engine_is_doubtful(entry->lru.key, entry->error->code, entry->created_ns);
+    return entry->error && engine_should_retry(entry->lru.key, entry->error->code, entry->created_ns);
 }
 
 static struct cache_memory_entry *cache_find(struct kind_state *state, struct sl_str key)
@@ -226,7 +226,7 @@ static bool peek(struct kind_state *state, struct cache_lookup *look)
     look->code = cache_take(state, entry, &look->item);
     if (entry->error && look->error)
         *look->error = *entry->error;
-    look->handle = (struct cache_handle){state->memory.places[entry->place].serial, (uint32_t)entry->place,
+    look->handle = (struct cache_handle){state->memory.slots[entry->slot].serial, (uint32_t)entry->slot,
                                          (uint32_t)(state - engine.kinds)};
     return true;
 }
@@ -258,7 +258,7 @@ bool cache_peek_handle(const struct cache_handle *handle, bool is_renewed, struc
         return false;
     struct kind_state *state = &engine.kinds[handle->kind];
     struct cache_memory_entry *entry =
-        cache_current(cache_memory_at(&state->memory, handle->place, handle->serial, now), now);
+        cache_current(cache_memory_at(&state->memory, handle->slot, handle->serial, now), now);
     if (!entry || is_doubted(entry) || (is_renewed && is_old_miss(entry)))
         return false;
     cache_take(state, entry, item);
@@ -472,11 +472,11 @@ void cache_lookup_cancel(struct cache_lookup *look)
         return;
     sl_list_remove(&flight->looks, &look->link);
     look->flight = NULL;
-    flight_left(flight);
+    flight_waiter_left(flight);
     flight_release(flight);
 }
 
-struct getting {
+struct cache_get_waiter {
     struct cache_lookup look;
     struct fiber *fiber;
     bool done;
@@ -484,7 +484,7 @@ struct getting {
 
 static void got(struct cache_lookup *look)
 {
-    struct getting *getting = (struct getting *)look;
+    struct cache_get_waiter *getting = (struct cache_get_waiter *)look;
     getting->done = true;
     fiber_wake(getting->fiber);
 }
@@ -492,8 +492,8 @@ static void got(struct cache_lookup *look)
 enum sl_code cache_get(const struct cache_kind *kind, const struct cache_key *key, const void *context,
                        struct cache_item **item, struct sl_error *error)
 {
-    struct getting getting = {.look = {.kind = kind, .key = key, .context = context, .error = error, .done = got},
-                              .fiber = fiber_self()};
+    struct cache_get_waiter getting = {
+        .look = {.kind = kind, .key = key, .context = context, .error = error, .done = got}, .fiber = fiber_self()};
     bool answered = cache_lookup_async(&getting.look);
     *item = NULL;
     while (!answered && !getting.done) {

@@ -73,7 +73,7 @@ struct cache_kind {   /* one static table per kind */
                  const void **base_context);
     /* The host or store that a computation waits for: computations with the same place share a queue. NULL = one queue for the
      * kind. */
-    struct sl_str (*place)(const void *context);
+    struct sl_str (*queue_name)(const void *context);
     /* Runs in a fiber of the key's own and fills `tmp`. SL_OK = contents. `context` is that of cache_get, valid until compute
      * returns (the engine calls `retain`, which copies it into the flight's arena; without `retain` the pointer itself is kept
      * and must stay valid). SL_INTERNAL is never written to disk and cached for 30 s; SL_DOWNLOAD_ERROR or SL_UNSUPPORTED with
@@ -116,7 +116,7 @@ enum sl_code cache_get(const struct cache_kind *kind, const struct cache_key *ke
 /* Handle of an entry in the memory layer: finds it again without hashing its key. All zero = none. */
 struct cache_handle {
     uint64_t serial;
-    uint32_t place, kind;
+    uint32_t slot, kind;
 };
 
 /* A look-up that needs no fiber. Zero it and fill in the question; it must not move until it is answered or withdrawn. */

@@ -13,7 +13,7 @@
 #define engine cache_engine
 
 /* How long a new result stays in memory. */
-uint64_t compute_fresh_for(const struct kind_state *state, enum sl_code code, const struct sl_error *error)
+uint64_t compute_memory_lifetime(const struct kind_state *state, enum sl_code code, const struct sl_error *error)
 {
     switch (code) {
     case SL_OK: return (uint64_t)CACHE_TOUCH_EVERY_NS;
@@ -88,7 +88,7 @@ static void compute_publish(struct flight *flight, struct cache_tmp *tmp, bool i
     if (job.outdated_files)
         cache_count_removed(state->kind, "version", job.outdated_files, job.outdated_bytes);
     if (job.code == SL_OK && job.published)
-        cache_bounded_added(state, flight->key, job.item->mapping.bytes.size);
+        cache_bounded_note_added(state, flight->key, job.item->mapping.bytes.size);
     if (job.code == SL_OK)
         metric_observe(METRIC_CACHE_FILE_BYTES, (double)job.item->mapping.bytes.size, state->kind->name, "false", NULL);
 }
@@ -113,7 +113,7 @@ static bool from_shared(struct flight *flight, struct cache_tmp *tmp, bool is_re
     *outcome = (struct compute_result){
         .code = value->code, .error = value->error, .layer = "shared", .generation = outcome->generation};
     outcome->error.code = value->code;
-    outcome->keep_ns = compute_fresh_for(state, value->code, &value->error);
+    outcome->keep_ns = compute_memory_lifetime(state, value->code, &value->error);
     if (value->code != SL_OK) {
         outcome->created_s = value->created_s;
         outcome->keep_ns = finding->left_ns;
@@ -137,15 +137,15 @@ static void to_shared(const struct flight *flight, const struct shared_result_va
                       const struct compute_result *outcome)
 {
     const struct cache_lifetimes *lifetimes = &flight->state->lifetimes;
-    if (!shared_is_fact(outcome->code))
+    if (!shared_is_definitive(outcome->code))
         return;
     if (outcome->code == SL_OK)
-        shared_offer(flight->state->kind, flight->key, outcome->item, SHARED_NEW, finding->stale || flight->renews);
+        shared_enqueue(flight->state->kind, flight->key, outcome->item, SHARED_NEW, finding->stale || flight->renews);
     else
-        shared_offer_error(flight->state->kind, flight->key, &outcome->error,
-                           outcome->code == SL_MALFORMED       ? lifetimes->retry_malformed_after
-                           : cache_scope_global(flight->scope) ? lifetimes->retry_misses_after_public
-                                                               : lifetimes->retry_misses_after);
+        shared_enqueue_error(flight->state->kind, flight->key, &outcome->error,
+                             outcome->code == SL_MALFORMED       ? lifetimes->retry_malformed_after
+                             : cache_scope_global(flight->scope) ? lifetimes->retry_misses_after_public
+                                                                 : lifetimes->retry_misses_after);
 }
 
 /* ---- computing ---- */
@@ -169,7 +169,7 @@ static enum sl_code compute_open_file(struct cache_tmp *tmp, struct sl_error *er
     struct cache_tmp_opening o = {.work = fiber_work(), .tmp.fd = -1};
     enum sl_code code = pool_call(POOL_IO, open_tmp, &o, error);
     *tmp = o.tmp;
-    space_probe();
+    space_retry();
     return code;
 }
 
@@ -235,7 +235,7 @@ static void obtain(struct flight *flight, struct cache_tmp *tmp, bool is_refresh
     } else {
         cache_tmp_discard(tmp);
     }
-    outcome->keep_ns = compute_fresh_for(flight->state, outcome->code, &outcome->error);
+    outcome->keep_ns = compute_memory_lifetime(flight->state, outcome->code, &outcome->error);
     if (incomplete && outcome->code == SL_OK && outcome->keep_ns > engine.renew_after_ns)
         outcome->keep_ns = engine.renew_after_ns;
 }
@@ -248,7 +248,7 @@ void compute_entry(struct flight *flight, bool is_refresh, struct compute_result
     fiber_set_work(&work);
     *outcome = (struct compute_result){.layer = "computed", .generation = flight->generation};
     outcome->code = compute_open_file(&tmp, &outcome->error);
-    outcome->keep_ns = compute_fresh_for(flight->state, outcome->code, &outcome->error);
+    outcome->keep_ns = compute_memory_lifetime(flight->state, outcome->code, &outcome->error);
     struct renewing renewing = {.fiber = fiber_self()};
     if (flight->renews)
         sl_list_prepend(&engine.renewing, &renewing.link);
@@ -266,5 +266,5 @@ void compute_publish_error(struct flight *flight, struct compute_result *outcome
     struct cache_tmp tmp = {.fd = -1};
     if (compute_publishable(outcome->code, &outcome->error, false) && compute_worth_writing(flight, outcome->code))
         compute_publish(flight, &tmp, false, outcome);
-    outcome->keep_ns = compute_fresh_for(flight->state, outcome->code, &outcome->error);
+    outcome->keep_ns = compute_memory_lifetime(flight->state, outcome->code, &outcome->error);
 }

@@ -175,7 +175,7 @@ static bool touch(int fd, struct cache_disk_lookup *l)
 }
 
 static bool take_contents(struct cache_disk_lookup *l, int fd, const struct stat *st, const char *path,
-                          const struct cache_facts *facts, const struct cache_verdict *verdict, const char *note)
+                          const struct cache_facts *facts, const struct cache_freshness *verdict, const char *note)
 {
     if (verdict->touch && !touch(fd, l))
         return false;
@@ -253,7 +253,7 @@ static bool open_entry(struct cache_disk_lookup *l, int fd, const char *path)
         return false;
     struct cache_facts facts;
     cache_entry_facts(l->code, cache_mtime_ns(&st), meta, &facts);
-    struct cache_verdict verdict =
+    struct cache_freshness verdict =
         cache_expiry(&l->lifetimes, &facts, cache_now_ns(), l->disk->start_ns, l->restart_retries_malformed);
     l->left_ns = verdict.left_ns;
     l->created_ns = facts.exact_ns ? facts.exact_ns : facts.created_ns;
@@ -297,7 +297,7 @@ void cache_disk_lookup(void *arg)
     uint8_t hash[CACHE_HASH_BYTES];
     cache_key_hash(l->key, hash);
     l->generation = cache_generation(l->disk->dir);
-    l->stamp_ns = l->generation ? cache_stamp(l->disk->dir, l->key) : 0;
+    l->stamp_ns = l->generation ? cache_newest_stamp(l->disk->dir, l->key) : 0;
     l->found = look_at(l, hash, l->kind->version);
     const unsigned *fallback = l->kind->fallbacks;
     for (unsigned i = 0; !l->found && !l->corrupt && fallback && i < CACHE_VERSIONS_MAX && fallback[i]; i++)
@@ -371,7 +371,7 @@ static bool write_marker(struct cache_disk_publish *p, uint64_t *size)
 static void check_stamps(struct cache_disk_publish *p)
 {
     p->generation = cache_generation(p->disk->dir);
-    int64_t stamp_ns = p->generation ? cache_stamp(p->disk->dir, p->key) : 0;
+    int64_t stamp_ns = p->generation ? cache_newest_stamp(p->disk->dir, p->key) : 0;
     p->outdated |= stamp_ns && stamp_ns >= p->begun_ns;
 }
 

@@ -113,7 +113,7 @@ void engine_store(struct kind_state *state, struct sl_str key, enum sl_code code
                   const struct sl_error *error, int64_t created_ns, int64_t generation, uint64_t for_ns);
 void engine_count(const struct kind_state *state, const char *layer, enum sl_code code);
 /* True if an entry for the key that is a failure made at `created_ns` should be ignored: origin/failures.h. */
-bool engine_is_doubtful(struct sl_str key, enum sl_code code, int64_t created_ns);
+bool engine_should_retry(struct sl_str key, enum sl_code code, int64_t created_ns);
 void engine_note_generation(int64_t generation);
 void engine_unmap_some(void);                     /* unmaps some files: a resource is exhausted */
 int64_t engine_renew_before_ns(void);             /* renewals ignore misses made before this */
@@ -132,9 +132,9 @@ struct flight *flight_start(struct kind_state *state, const struct cache_key *ke
 void flight_release(struct flight *flight);
 /* Called when a look-up was withdrawn. If it was the last one, a computation from other entries ends early, but not the second
  * time for a key: so clients with short timeouts get their answer in the end. Downloads always go on. */
-void flight_left(struct flight *flight);
+void flight_waiter_left(struct flight *flight);
 /* Answers its look-ups and removes it from the table, so that nobody joins it any more. */
-void flight_land(struct flight *flight, int64_t created_ns, int64_t generation, uint64_t keep_ns);
+void flight_finish(struct flight *flight, int64_t created_ns, int64_t generation, uint64_t keep_ns);
 
 /* ---- compute.c: in a fiber of a queue ---- */
 /* Gets an entry that is neither in memory nor on disk. */
@@ -142,11 +142,11 @@ void compute_entry(struct flight *flight, bool is_refresh, struct compute_result
 /* Publishes the base entry's error as the error of this entry, without a computation. */
 void compute_publish_error(struct flight *flight, struct compute_result *outcome) SL_SUSPENDS;
 bool compute_publishable(enum sl_code code, const struct sl_error *error, bool is_refresh);
-uint64_t compute_fresh_for(const struct kind_state *state, enum sl_code code, const struct sl_error *error);
+uint64_t compute_memory_lifetime(const struct kind_state *state, enum sl_code code, const struct sl_error *error);
 
 /* ---- evict.c: in a fiber of a queue ---- */
 /* Call when an entry was published: evicts others if the kind has a size limit of its own. */
-void cache_bounded_added(struct kind_state *state, struct sl_str key, uint64_t bytes);
+void cache_bounded_note_added(struct kind_state *state, struct sl_str key, uint64_t bytes);
 
 /* ---- refresh.c: replaces an entry of an old version, or an incomplete one, while it is still used ---- */
 struct refresh *refresh_begin(struct flight *flight); /* NULL: not now */

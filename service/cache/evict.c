@@ -330,7 +330,7 @@ static bool count_bounded(struct kind_state *state, struct sl_str key)
     return good;
 }
 
-void cache_bounded_added(struct kind_state *state, struct sl_str key, uint64_t bytes)
+void cache_bounded_note_added(struct kind_state *state, struct sl_str key, uint64_t bytes)
 {
     if (state->kind->section != CACHE_BOUNDED || !engine.dir)
         return;

@@ -45,11 +45,12 @@ static uint64_t age(int64_t then_ns, int64_t now_ns)
     return then_ns < now_ns ? (uint64_t)(now_ns - then_ns) : 0;
 }
 
-static struct cache_verdict until(uint64_t age_ns, uint64_t limit_ns)
+static struct cache_freshness until(uint64_t age_ns, uint64_t limit_ns)
 {
     if (limit_ns == DURATION_NEVER)
-        return (struct cache_verdict){.left_ns = DURATION_NEVER};
-    return (struct cache_verdict){.expired = age_ns >= limit_ns, .left_ns = age_ns < limit_ns ? limit_ns - age_ns : 0};
+        return (struct cache_freshness){.left_ns = DURATION_NEVER};
+    return (struct cache_freshness){.expired = age_ns >= limit_ns,
+                                    .left_ns = age_ns < limit_ns ? limit_ns - age_ns : 0};
 }
 
 static bool before_start(const struct cache_facts *facts, int64_t start_ns)
@@ -59,15 +60,15 @@ static bool before_start(const struct cache_facts *facts, int64_t start_ns)
     return facts->created_ns < start_ns;
 }
 
-struct cache_verdict cache_expiry(const struct cache_lifetimes *lifetimes, const struct cache_facts *facts,
-                                  int64_t now_ns, int64_t start_ns, bool restart_retries_malformed)
+struct cache_freshness cache_expiry(const struct cache_lifetimes *lifetimes, const struct cache_facts *facts,
+                                    int64_t now_ns, int64_t start_ns, bool restart_retries_malformed)
 {
     uint64_t unused = age(facts->mtime_ns, now_ns), old = age(facts->created_ns, now_ns);
-    struct cache_verdict verdict;
+    struct cache_freshness verdict;
     switch (facts->class) {
     case CACHE_CONTENTS:
-        verdict = (struct cache_verdict){.expired = lifetimes->max_unused_for != DURATION_NEVER &&
-                                                    unused > lifetimes->max_unused_for};
+        verdict = (struct cache_freshness){.expired = lifetimes->max_unused_for != DURATION_NEVER &&
+                                                      unused > lifetimes->max_unused_for};
         verdict.touch = !verdict.expired && unused >= (uint64_t)CACHE_TOUCH_EVERY_NS;
         verdict.left_ns = verdict.touch                             ? (uint64_t)CACHE_TOUCH_EVERY_NS
                           : unused < (uint64_t)CACHE_TOUCH_EVERY_NS ? (uint64_t)CACHE_TOUCH_EVERY_NS - unused

@@ -83,7 +83,7 @@ static void answer(struct flight *flight, struct cache_lookup *look)
 
 /* Puts the result into memory and removes the flight from the table without suspending in between, so nobody can start a
  * second one. If a renewal failed with an error that is not publishable, the old answer stays. */
-void flight_land(struct flight *flight, int64_t created_ns, int64_t generation, uint64_t keep_ns)
+void flight_finish(struct flight *flight, int64_t created_ns, int64_t generation, uint64_t keep_ns)
 {
     struct kind_state *state = flight->state;
     flight->done = true;
@@ -110,7 +110,7 @@ static void land_as(struct flight *flight, enum sl_code code, const char *messag
 {
     flight->code = sl_fail(&flight->error, code, "%s", message);
     engine_count(flight->state, "computed", code);
-    flight_land(flight, 0, 0, 0);
+    flight_finish(flight, 0, 0, 0);
     flight_release(flight);
 }
 
@@ -126,7 +126,7 @@ static void land_computed(struct flight *flight, struct compute_result *outcome)
         log_warn("cache", "cannot create a cache entry", LOG_STR("cache", flight->state->kind->name),
                  LOG_STR("key", digits), LOG_ERR(&outcome->error));
     }
-    flight_land(flight, outcome->created_s * CACHE_SECOND_NS, outcome->generation, outcome->keep_ns);
+    flight_finish(flight, outcome->created_s * CACHE_SECOND_NS, outcome->generation, outcome->keep_ns);
     flight_release(flight);
 }
 
@@ -160,7 +160,7 @@ static bool was_abandoned(uint64_t key)
     return false;
 }
 
-void flight_left(struct flight *flight)
+void flight_waiter_left(struct flight *flight)
 {
     if (flight->looks.first || flight->done || flight->renews || fiber_expired() ||
         flight->state->kind->section != CACHE_DERIVED || was_abandoned(abandoned_key(flight)))
@@ -273,14 +273,14 @@ static void land_found(struct flight *flight, const struct cache_disk_lookup *lo
     engine_count(state, outdated ? "fallback" : "disk", flight->code);
     if (outdated)
         count_fallback(state->kind, lookup->version);
-    flight_land(flight, lookup->created_ns, lookup->generation, lookup->left_ns);
+    flight_finish(flight, lookup->created_ns, lookup->generation, lookup->left_ns);
     if (outdated || lookup->renewable) {
         refresh_later(flight, lookup->renewable);
         return;
     }
     if (lookup->touched && !lookup->incomplete && shared_active() &&
         (!state->kind->shareable || state->kind->shareable(flight->context)))
-        shared_offer(state->kind, flight->key, flight->item, SHARED_REFRESH, false);
+        shared_enqueue(state->kind, flight->key, flight->item, SHARED_REFRESH, false);
     flight_release(flight);
 }
 
@@ -333,7 +333,7 @@ static void look_on_disk(struct flight *flight)
     report_lookup(flight, &lookup);
     flight->stamp_ns = lookup.stamp_ns;
     flight->generation = lookup.generation;
-    if (lookup.found && engine_is_doubtful(flight->key, lookup.code, lookup.created_ns))
+    if (lookup.found && engine_should_retry(flight->key, lookup.code, lookup.created_ns))
         lookup.found = false;
     if (!lookup.found) {
         begin_computing(flight);

@@ -55,7 +55,7 @@ bool cache_key_names_file(struct sl_str key, const struct cache_file *file); /* 
 /* When the last stamp of any file was written: changes with every new stamp. `dir` may be NULL. */
 int64_t cache_generation(const char *dir);
 /* Time of the newest stamp of the files that the key names. */
-int64_t cache_stamp(const char *dir, struct sl_str key);
+int64_t cache_newest_stamp(const char *dir, struct sl_str key);
 /* When to check the generation again: after a second, or at once when a process of this service has written stamps. */
 struct cache_watch {
     uint64_t due_ms;
@@ -113,14 +113,14 @@ struct cache_facts { /* everything that expiry depends on */
     bool created_in_seconds; /* from a side file: truncated to seconds */
     int64_t exact_ns;        /* with the fraction of the second; 0 = unknown */
 };
-struct cache_verdict {
+struct cache_freshness {
     bool expired;
     bool touch;       /* contents: set the mtime to now */
     uint64_t left_ns; /* until the disk must be checked again; DURATION_NEVER = no limit */
 };
 const struct cache_lifetimes *cache_get_lifetimes(const struct config *config, enum cache_section section);
-struct cache_verdict cache_expiry(const struct cache_lifetimes *lifetimes, const struct cache_facts *facts,
-                                  int64_t now_ns, int64_t start_ns, bool restart_retries_malformed);
+struct cache_freshness cache_expiry(const struct cache_lifetimes *lifetimes, const struct cache_facts *facts,
+                                    int64_t now_ns, int64_t start_ns, bool restart_retries_malformed);
 enum cache_class cache_get_class(enum sl_code code);
 
 /* Decodes an entry from its first bytes (all of them if it is shorter than CACHE_HEAD_BYTES) and its side file (NULL = none).
@@ -215,7 +215,7 @@ struct cache_memory_entry {
     uint64_t used_ms;        /* last use, in time of loop_now_ms */
     int64_t created_ns;      /* of an error: since the epoch */
     int64_t generation;
-    size_t place; /* its index in `places` */
+    size_t slot; /* its index in `slots` */
 };
 struct cache_slot {
     struct cache_memory_entry *entry; /* NULL = free */
@@ -223,7 +223,7 @@ struct cache_slot {
 };
 struct cache_memory {
     struct lru lru;
-    struct cache_slot *places;                   /* slots where handles find entries, used and free ones */
+    struct cache_slot *slots;                    /* slots where handles find entries, used and free ones */
     size_t slot_count, slot_capacity, free_slot; /* free_slot: index of the first free one plus 1; 0 = none */
     uint64_t serial;                             /* the last one given out */
     uint64_t mapped;                             /* entries that hold an mmap */
@@ -238,7 +238,7 @@ void cache_memory_put(struct cache_memory *memory, struct sl_str key, struct cac
                       const struct sl_error *error, int64_t created_ns, int64_t generation, uint64_t deadline_ms);
 void cache_memory_drop(struct cache_memory *memory, struct sl_str key);
 /* Like cache_memory_find, by place and serial. */
-struct cache_memory_entry *cache_memory_at(struct cache_memory *memory, size_t place, uint64_t serial, uint64_t now_ms);
+struct cache_memory_entry *cache_memory_at(struct cache_memory *memory, size_t slot, uint64_t serial, uint64_t now_ms);
 /* Drops entries with an mmap that were last used before `used_before_ms` and for which `matches` returns true. */
 void cache_memory_drop_mapped(struct cache_memory *memory,
                               bool (*matches)(const struct cache_item *item, const void *arg), const void *arg,
@@ -271,7 +271,7 @@ void space_configure(const struct config *config);
 /* Call after a write that failed with errno `number`: if the disk is full, frees space, at most once a minute. */
 void space_reclaim(int number);
 /* If the directory takes no files: tries again every 5 s until it does. */
-void space_probe(void);
+void space_retry(void);
 /* Call after a computation failed with SL_INTERNAL, before its temporary file is removed: checks if the disk is full, which
  * computations do not report as such. True if it is. */
 bool space_is_disk_full(void) SL_SUSPENDS;

@@ -34,7 +34,7 @@ bool cache_watch_is_due(struct cache_watch *watch, uint64_t now_ms)
 }
 
 /* ---- comparing with stamps ---- */
-struct comparison { /* pool work */
+struct stamp_comparison { /* pool work */
     const char *dir;
     struct sl_str key;
     int64_t stamp_ns;
@@ -42,14 +42,14 @@ struct comparison { /* pool work */
 
 static void invalidate_compare(void *arg)
 {
-    struct comparison *c = arg;
-    c->stamp_ns = cache_stamp(c->dir, c->key);
+    struct stamp_comparison *c = arg;
+    c->stamp_ns = cache_newest_stamp(c->dir, c->key);
 }
 
 /* True also if the entry and the stamp are of the same second, as either may be older. */
 bool cache_was_invalidated(struct sl_str key, int64_t created_s)
 {
-    struct comparison c = {.dir = cache_dir_of_process(), .key = key};
+    struct stamp_comparison c = {.dir = cache_dir_of_process(), .key = key};
     if (!c.dir)
         return false;
     return pool_run(POOL_IO, invalidate_compare, &c, NULL) != SL_OK ||
@@ -57,7 +57,7 @@ bool cache_was_invalidated(struct sl_str key, int64_t created_s)
 }
 
 /* ---- announcing ---- */
-struct stamping { /* pool work */
+struct stamp_write { /* pool work */
     const char *dir;
     const struct cache_file *files;
     size_t count;
@@ -70,12 +70,12 @@ enum { ATTEMPTS = 1000, ATTEMPT_EVERY_MS = 2 };
 
 static enum sl_code stamp(void *arg, struct sl_error *error)
 {
-    struct stamping *s = arg;
+    struct stamp_write *s = arg;
     return cache_write_stamp(s->dir, s->files, s->count, s->at_ns, &s->generations, error);
 }
 
 /* One call at a time: waits, as a fiber, for other fibers and for other processes. */
-static enum sl_code write_stamps(struct stamping *s, struct sl_error *error)
+static enum sl_code write_stamps(struct stamp_write *s, struct sl_error *error)
 {
     static struct fiber_wait_list turn;
     static bool busy;
@@ -100,13 +100,13 @@ static enum sl_code write_stamps(struct stamping *s, struct sl_error *error)
 }
 
 /* An entry to delete from the shared layer. */
-struct forgotten {
+struct shared_invalidation {
     const struct cache_kind *kind;
     struct shared_name name;
 };
 
 struct invalidated_names {
-    struct forgotten *items;
+    struct shared_invalidation *items;
     size_t count, capacity;
 };
 
@@ -115,13 +115,13 @@ static void add_name(void *arg, const struct cache_kind *kind, struct sl_str key
     struct invalidated_names *names = arg;
     if (names->count == names->capacity) {
         size_t capacity = names->capacity ? names->capacity * 2 : 16;
-        struct forgotten *items = realloc(names->items, capacity * sizeof *items);
+        struct shared_invalidation *items = realloc(names->items, capacity * sizeof *items);
         if (!items)
             return; /* the stamps invalidate it as well */
         names->items = items;
         names->capacity = capacity;
     }
-    struct forgotten *item = &names->items[names->count++];
+    struct shared_invalidation *item = &names->items[names->count++];
     item->kind = kind;
     shared_name(&item->name, kind, key);
 }
@@ -129,7 +129,7 @@ static void add_name(void *arg, const struct cache_kind *kind, struct sl_str key
 enum sl_code cache_invalidate(const struct cache_file *files, size_t count, struct sl_error *error)
 {
     struct invalidated_names names = {0};
-    struct stamping s = {.dir = cache_dir_of_process(), .files = files, .count = count, .at_ns = cache_now_ns()};
+    struct stamp_write s = {.dir = cache_dir_of_process(), .files = files, .count = count, .at_ns = cache_now_ns()};
     enum sl_code code = write_stamps(&s, error);
     cache_drop_files(files, count, add_name,
                      &names); /* after the stamp: computations that begin now use the new file */
@@ -151,7 +151,7 @@ static void ignore_dropped(void *arg, const struct cache_kind *kind, struct sl_s
 void cache_invalidate_remote(const struct cache_file *files, size_t count, int64_t at_ns)
 {
     struct sl_error error = {0};
-    struct stamping s = {.dir = cache_dir_of_process(), .files = files, .count = count, .at_ns = at_ns};
+    struct stamp_write s = {.dir = cache_dir_of_process(), .files = files, .count = count, .at_ns = at_ns};
     if (write_stamps(&s, &error) != SL_OK)
         log_warn("cache", "cannot store an invalidation", LOG_ERR(&error));
     cache_drop_files(files, count, ignore_dropped, NULL);

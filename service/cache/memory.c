@@ -13,23 +13,23 @@ enum { BOOKKEEPING = 80, ITEM_MIN = 32 };        /* bytes; an entry weighs at le
 /* ---- slots ---- */
 static bool cache_memory_take_slot(struct cache_memory *memory, struct cache_memory_entry *entry)
 {
-    size_t place = memory->free_slot;
-    if (place) {
-        memory->free_slot = memory->places[place - 1].serial;
+    size_t slot = memory->free_slot;
+    if (slot) {
+        memory->free_slot = memory->slots[slot - 1].serial;
     } else {
-        if (!sl_grow(&memory->places, &memory->slot_capacity, memory->slot_count + 1, sizeof *memory->places))
+        if (!sl_grow(&memory->slots, &memory->slot_capacity, memory->slot_count + 1, sizeof *memory->slots))
             return false;
-        place = ++memory->slot_count;
+        slot = ++memory->slot_count;
     }
-    entry->place = place - 1;
-    memory->places[place - 1] = (struct cache_slot){entry, ++memory->serial};
+    entry->slot = slot - 1;
+    memory->slots[slot - 1] = (struct cache_slot){entry, ++memory->serial};
     return true;
 }
 
 static void cache_memory_free_slot(struct cache_memory *memory, const struct cache_memory_entry *entry)
 {
-    memory->places[entry->place] = (struct cache_slot){NULL, memory->free_slot};
-    memory->free_slot = entry->place + 1;
+    memory->slots[entry->slot] = (struct cache_slot){NULL, memory->free_slot};
+    memory->free_slot = entry->slot + 1;
 }
 
 static void publish_size(const struct cache_memory *memory)
@@ -68,7 +68,7 @@ static struct cache_memory_entry *cache_memory_use(struct cache_memory *memory, 
 {
     if (!found)
         return NULL;
-    if (!lru_use(&memory->lru, found, now_ms)) {
+    if (!lru_touch(&memory->lru, found, now_ms)) {
         publish_size(memory);
         return NULL;
     }
@@ -82,10 +82,10 @@ struct cache_memory_entry *cache_memory_find(struct cache_memory *memory, struct
     return cache_memory_use(memory, lru_find(&memory->lru, key), now_ms);
 }
 
-struct cache_memory_entry *cache_memory_at(struct cache_memory *memory, size_t place, uint64_t serial, uint64_t now_ms)
+struct cache_memory_entry *cache_memory_at(struct cache_memory *memory, size_t slot, uint64_t serial, uint64_t now_ms)
 {
-    bool is_there = place < memory->slot_count && memory->places[place].serial == serial && memory->places[place].entry;
-    return cache_memory_use(memory, is_there ? &memory->places[place].entry->lru : NULL, now_ms);
+    bool is_there = slot < memory->slot_count && memory->slots[slot].serial == serial && memory->slots[slot].entry;
+    return cache_memory_use(memory, is_there ? &memory->slots[slot].entry->lru : NULL, now_ms);
 }
 
 static struct cache_memory_entry *new_entry(struct sl_str key, struct cache_item *item, const struct sl_error *error)
@@ -137,7 +137,7 @@ void cache_memory_drop(struct cache_memory *memory, struct sl_str key)
 {
     struct lru_entry *entry = lru_find(&memory->lru, key);
     if (entry)
-        lru_drop(&memory->lru, entry);
+        lru_remove(&memory->lru, entry);
     publish_size(memory);
 }
 
@@ -150,7 +150,7 @@ void cache_memory_drop_mapped(struct cache_memory *memory,
         if (entry->used_ms >= used_before_ms)
             return; /* they are in LRU order */
         if (entry->item && entry->item->mapping.mapped && matches(entry->item, arg))
-            lru_drop(&memory->lru, &entry->lru);
+            lru_remove(&memory->lru, &entry->lru);
     }
     publish_size(memory);
 }
@@ -159,7 +159,7 @@ bool cache_memory_evict_mapped(struct cache_memory *memory)
 {
     for (struct cache_memory_entry *entry = CACHE_MEMORY_OLDEST(memory); entry; entry = LRU_NEWER(entry, lru))
         if (entry->item && entry->item->mapping.mapped) {
-            lru_drop(&memory->lru, &entry->lru);
+            lru_remove(&memory->lru, &entry->lru);
             return true;
         }
     return false;
@@ -168,8 +168,8 @@ bool cache_memory_evict_mapped(struct cache_memory *memory)
 void cache_memory_free(struct cache_memory *memory)
 {
     lru_clear(&memory->lru);
-    free(memory->places);
-    memory->places = NULL;
+    free(memory->slots);
+    memory->slots = NULL;
     memory->slot_count = memory->slot_capacity = memory->free_slot = 0;
 }
 

@@ -44,12 +44,13 @@ static bool status_parse(struct sl_str name, enum sl_code *code)
     return false;
 }
 
-struct members { /* required members of a side file */
+struct meta_members_seen { /* required members of a side file */
     bool has_scope, has_created;
     int64_t fraction_ns; /* -1 = absent */
 };
 
-static void read_member(struct sl_json *j, struct sl_str key, struct cache_meta *meta, struct members *members)
+static void read_member(struct sl_json *j, struct sl_str key, struct cache_meta *meta,
+                        struct meta_members_seen *members)
 {
     struct sl_str text;
     if (sl_str_equal(key, SL_STR("scope"))) {
@@ -79,7 +80,7 @@ static bool from_json(struct sl_str text, struct cache_meta *meta)
 {
     struct sl_arena arena = {0};
     struct sl_json j = sl_json(text, &arena, false);
-    struct members members = {.fraction_ns = -1};
+    struct meta_members_seen members = {.fraction_ns = -1};
     struct sl_str key;
     if (sl_json_object(&j))
         while (sl_json_next(&j, &key))

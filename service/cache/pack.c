@@ -20,7 +20,7 @@ static enum sl_code write_failed(struct sl_error *error)
 }
 
 /* With a checksum, so that bit errors are detected: some kinds have none of their own. */
-static enum sl_code compress(struct pack *p, ZSTD_CCtx *context, uint8_t *chunk, int fd)
+static enum sl_code compress(struct pack_job *p, ZSTD_CCtx *context, uint8_t *chunk, int fd)
 {
     ZSTD_inBuffer in = {p->contents.data, p->contents.size, 0};
     uint64_t written = 0;
@@ -45,7 +45,7 @@ static enum sl_code compress(struct pack *p, ZSTD_CCtx *context, uint8_t *chunk,
 
 void pack_run(void *arg)
 {
-    struct pack *p = arg;
+    struct pack_job *p = arg;
     struct cache_tmp tmp;
     p->packed = (struct sl_mapping){0};
     if (cache_tmp_create(&tmp, true, &p->error) != SL_OK)
@@ -61,7 +61,7 @@ void pack_run(void *arg)
     cache_tmp_discard(&tmp);
 }
 
-static enum sl_code decompress(struct unpack *u, ZSTD_DCtx *context, uint8_t *chunk)
+static enum sl_code decompress(struct unpack_job *u, ZSTD_DCtx *context, uint8_t *chunk)
 {
     ZSTD_inBuffer in = {u->packed.data, u->packed.size, 0};
     uint64_t written = 0;
@@ -84,7 +84,7 @@ static enum sl_code decompress(struct unpack *u, ZSTD_DCtx *context, uint8_t *ch
 
 void unpack_run(void *arg)
 {
-    struct unpack *u = arg;
+    struct unpack_job *u = arg;
     ZSTD_DCtx *context = ZSTD_createDCtx();
     uint8_t *chunk = malloc(CHUNK);
     u->code = context && chunk ? decompress(u, context, chunk) : sl_fail(&u->error, SL_BUSY, "out of memory");

@@ -54,7 +54,7 @@ static enum shared_result unpack_error(struct sl_bytes frame, struct shared_valu
 
 static enum shared_result unpack_contents(struct sl_bytes frame, int fd)
 {
-    struct unpack u = {.packed = frame, .fd = fd, .max_size = SMALL + frame.size * max_inflate_ratio};
+    struct unpack_job u = {.packed = frame, .fd = fd, .max_size = SMALL + frame.size * max_inflate_ratio};
     return pool_run(POOL_COMPRESS, unpack_run, &u, NULL) == SL_OK && u.code == SL_OK ? SHARED_HIT : SHARED_ERROR;
 }
 

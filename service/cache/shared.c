@@ -190,7 +190,7 @@ static bool is_unexpired(const struct shared_query *q, const struct shared_value
                                 .is_public = cache_scope_global(q->scope),
                                 .created_ns = value->created_s * CACHE_SECOND_NS,
                                 .created_in_seconds = true};
-    struct cache_verdict verdict =
+    struct cache_freshness verdict =
         cache_expiry(&q->lifetimes, &facts, cache_now_ns(), q->start_ns, q->restart_retries_malformed);
     *left_ns = verdict.left_ns;
     return !verdict.expired;
@@ -217,7 +217,7 @@ static bool shared_lookup(struct shared_backend *backend, const struct shared_qu
         finding->stale = true;
         hit = false;
     }
-    if (hit && !shared_is_fact(finding->value.code)) { /* written by a machine with an older version */
+    if (hit && !shared_is_definitive(finding->value.code)) { /* written by a machine with an older version */
         finding->stale = true;
         hit = false;
     }
@@ -282,8 +282,8 @@ static struct queued_write *new_write(const struct cache_kind *kind, struct sl_s
     return queued;
 }
 
-void shared_offer(const struct cache_kind *kind, struct sl_str key, struct cache_item *item, enum shared_reason reason,
-                  bool replace)
+void shared_enqueue(const struct cache_kind *kind, struct sl_str key, struct cache_item *item,
+                    enum shared_reason reason, bool replace)
 {
     struct queued_write *queued = shared_active() ? new_write(kind, key) : NULL;
     if (!queued)
@@ -310,7 +310,8 @@ void shared_fill_first(const struct cache_kind *kind, struct sl_str key, struct 
     write_queue_add(queued);
 }
 
-void shared_offer_error(const struct cache_kind *kind, struct sl_str key, const struct sl_error *error, uint64_t ttl_ns)
+void shared_enqueue_error(const struct cache_kind *kind, struct sl_str key, const struct sl_error *error,
+                          uint64_t ttl_ns)
 {
     struct queued_write *queued = shared_active() && ttl_ns >= (uint64_t)CACHE_SECOND_NS ? new_write(kind, key) : NULL;
     bool wanted = false;

@@ -122,21 +122,21 @@ enum shared_reason {
     SHARED_REFRESH, /* used for an hour: keeps lifecycle rules of buckets from deleting it */
 };
 /* Queues contents for writing; takes its own reference. */
-void shared_offer(const struct cache_kind *kind, struct sl_str key, struct cache_item *item, enum shared_reason reason,
-                  bool replace);
+void shared_enqueue(const struct cache_kind *kind, struct sl_str key, struct cache_item *item,
+                    enum shared_reason reason, bool replace);
 /* Queues an entry that the second back end had for the first one. */
 void shared_fill_first(const struct cache_kind *kind, struct sl_str key, struct cache_item *item,
                        const struct shared_result_value *finding);
 /* True if a result is a fact about the file, and so valid on every machine: it does not exist, or is malformed. An
  * unreachable, refusing or slow source may be the fault of this machine. */
-static inline bool shared_is_fact(enum sl_code code)
+static inline bool shared_is_definitive(enum sl_code code)
 {
     return code == SL_OK || code == SL_NOT_FOUND || code == SL_MALFORMED;
 }
 
 /* Queues an error that expires `ttl_ns` from now. */
-void shared_offer_error(const struct cache_kind *kind, struct sl_str key, const struct sl_error *error,
-                        uint64_t ttl_ns);
+void shared_enqueue_error(const struct cache_kind *kind, struct sl_str key, const struct sl_error *error,
+                          uint64_t ttl_ns);
 
 /* Deletes the entry from all back ends. */
 void shared_delete(const struct cache_kind *kind, const struct shared_name *name) SL_SUSPENDS;
@@ -178,7 +178,7 @@ void write_queue_add(struct queued_write *queued); /* takes it over */
 void write_queue_drain(uint64_t ms) SL_SUSPENDS;
 
 /* ---- pack.c: pool jobs ---- */
-struct pack {
+struct pack_job {
     struct sl_bytes contents;
     uint64_t max_packed;
     struct sl_mapping packed; /* result; unmapped by the caller. Empty `bytes.data`: too large, or `error` is set */
@@ -187,7 +187,7 @@ struct pack {
 };
 void pack_run(void *pack);
 
-struct unpack {
+struct unpack_job {
     struct sl_bytes packed;
     int fd;
     uint64_t max_size;

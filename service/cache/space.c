@@ -86,27 +86,27 @@ static void probe_fiber(void *arg)
     space.probing = false;
 }
 
-void space_probe(void)
+void space_retry(void)
 {
     if (!cache_writable() && !space.probing)
-        space.probing = fiber_start_inner(space.group, probe_fiber, NULL);
+        space.probing = fiber_start_admitted(space.group, probe_fiber, NULL);
 }
 
-struct look {
+struct space_check {
     const char *dir;
     bool full;
 };
 
 static void look_for_space(void *arg)
 {
-    struct look *look = arg;
+    struct space_check *look = arg;
     struct statvfs fs;
     look->full = statvfs(look->dir, &fs) == 0 && fs.f_bavail * fs.f_frsize < DISK_FULL_BELOW;
 }
 
 bool space_is_disk_full(void)
 {
-    struct look look = {.dir = space.config->cache_dir}; /* the same in all configurations */
+    struct space_check look = {.dir = space.config->cache_dir}; /* the same in all configurations */
     if (!look.dir || pool_run(POOL_IO, look_for_space, &look, NULL) != SL_OK || !look.full)
         return false;
     space_reclaim(ENOSPC);

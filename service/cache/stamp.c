@@ -93,7 +93,7 @@ static int64_t read_stamp(const char *dir, const struct cache_file *file)
     return stamp_path(dir, file, path) && lstat(path, &st) == 0 ? cache_mtime_ns(&st) : 0;
 }
 
-int64_t cache_stamp(const char *dir, struct sl_str key)
+int64_t cache_newest_stamp(const char *dir, struct sl_str key)
 {
     struct cache_file file;
     int64_t newest = 0;

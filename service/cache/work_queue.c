@@ -26,15 +26,17 @@ void work_queue_configure(const struct config *config)
 struct work_queue *work_queue_for(struct flight *flight)
 {
     struct kind_state *state = flight->state;
-    struct sl_str place = state->kind->place ? state->kind->place(flight->context) : (struct sl_str){NULL, 0};
-    if (!place.size)
+    struct sl_str queue_name =
+        state->kind->queue_name ? state->kind->queue_name(flight->context) : (struct sl_str){NULL, 0};
+    if (!queue_name.size)
         return &state->line;
-    struct work_queue *line = sl_map_get(&state->lines, place);
+    struct work_queue *line = sl_map_get(&state->lines, queue_name);
     if (line)
         return line;
-    line = sl_map_add(&state->lines, place, sizeof *line, &place);
+    line = sl_map_add(&state->lines, queue_name, sizeof *line, &queue_name);
     if (line)
-        *line = (struct work_queue){.most = place_fibers, .what = "computation", .map = &state->lines, .name = place};
+        *line =
+            (struct work_queue){.most = place_fibers, .what = "computation", .map = &state->lines, .name = queue_name};
     return line;
 }
 
@@ -78,7 +80,7 @@ static void work_line(void *arg)
 bool work_queue_push(struct work_queue *line, struct flight *flight, flight_step *step)
 {
     if (line->running < line->most) {
-        if (fiber_start_inner(&cache_engine.group, work_line, line)) {
+        if (fiber_start_admitted(&cache_engine.group, work_line, line)) {
             line->running++;
         } else if (!line->running) { /* none runs that would take it */
             drop_idle(line);

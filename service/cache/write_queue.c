@@ -100,7 +100,7 @@ static bool drop_paused(struct queued_write *queued, bool *packed, uint64_t *max
 
 static void queued_contents(struct queued_write *queued, struct shared_entry *entry)
 {
-    struct pack pack = {.contents = queued->item->mapping.bytes};
+    struct pack_job pack = {.contents = queued->item->mapping.bytes};
     bool packed;
     if (!drop_paused(queued, &packed, &pack.max_packed))
         return;

@@ -57,7 +57,7 @@ const struct cache_kind kind_auxdifs = {
     .previous = older,
     .format1_up_to = 1,
     .compute = bcsymbolmaps_compute,
-    .place = object_request_place,
+    .queue_name = object_request_queue_name,
     .retain = object_request_retain,
 };
 
@@ -84,6 +84,6 @@ const struct cache_kind kind_il2cpp = {
     .previous = older,
     .format1_up_to = 1,
     .compute = il2cpp_compute,
-    .place = object_request_place,
+    .queue_name = object_request_queue_name,
     .retain = object_request_retain,
 };

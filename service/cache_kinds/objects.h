@@ -24,7 +24,7 @@ bool object_request_key(const struct object_request *request, struct sl_arena *a
 /* cache_kind.base of kinds made from the request's object, and cache_kind.place: the store of the file, empty for a directory. */
 bool object_request_base(const void *request, struct sl_arena *arena, const struct cache_kind **kind,
                          struct cache_key *key, const void **context);
-struct sl_str object_request_place(const void *request);
+struct sl_str object_request_queue_name(const void *request);
 
 /* A deep copy: the computation may outlive the request that named the source. */
 void *object_request_retain(const void *request, struct sl_arena *arena);
@@ -41,7 +41,7 @@ struct symcache_request {
 bool symcache_request_key(const struct symcache_request *request, struct sl_arena *arena, struct cache_key *key);
 bool symcache_request_base(const void *request, struct sl_arena *arena, const struct cache_kind **kind,
                            struct cache_key *key, const void **context);
-struct sl_str symcache_request_place(const void *request);
+struct sl_str symcache_request_queue_name(const void *request);
 void *symcache_request_retain(const void *request, struct sl_arena *arena);
 
 /* Deep copies; NULL when out of memory. */

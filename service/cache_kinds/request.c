@@ -81,7 +81,7 @@ bool symcache_request_base(const void *context, struct sl_arena *arena, const st
 }
 
 /* Identifies the host or bucket of a source. */
-struct sl_str object_request_place(const void *context)
+struct sl_str object_request_queue_name(const void *context)
 {
     const struct source *source = ((const struct object_request *)context)->file->source;
     return source->type == SOURCE_FILESYSTEM       ? (struct sl_str){NULL, 0}
@@ -90,9 +90,9 @@ struct sl_str object_request_place(const void *context)
                                                    : source->id;
 }
 
-struct sl_str symcache_request_place(const void *context)
+struct sl_str symcache_request_queue_name(const void *context)
 {
-    return object_request_place(&((const struct symcache_request *)context)->object);
+    return object_request_queue_name(&((const struct symcache_request *)context)->object);
 }
 
 /* ---- copies ---- */

@@ -181,7 +181,7 @@ void *source_request_retain(const void *context, struct sl_arena *arena)
 }
 
 /* Downloads from the same host or source share a queue. */
-static struct sl_str source_files_place(const void *context)
+static struct sl_str source_files_queue_name(const void *context)
 {
     const struct source_request *request = context;
     return request->file ? request->file->source->url : (struct sl_str){NULL, 0};
@@ -197,7 +197,7 @@ const struct cache_kind kind_source_files = {
     .previous = older,
     .format1_up_to = 1,
     .compute = source_files_compute,
-    .place = source_files_place,
+    .queue_name = source_files_queue_name,
     .retain = source_request_retain,
     .load = script_load,
     .free_loaded = script_free,
@@ -276,7 +276,7 @@ const struct cache_kind kind_bundled_files = {
     .version = 1,
     .base = bundled_files_base,
     .compute = bundled_files_compute,
-    .place = source_files_place,
+    .queue_name = source_files_queue_name,
     .retain = source_request_retain,
     .shareable = kinds_never_shared, /* the bundle is shared */
     .capacity = bundled_files_capacity,

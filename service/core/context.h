@@ -52,11 +52,11 @@ static inline void *context_make(void *top, void (*run)(void *arg), void *arg)
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #include <sanitizer/lsan_interface.h>
-static inline void context_leaves(void **fake, const void *bottom, size_t size)
+static inline void context_start_switch(void **fake, const void *bottom, size_t size)
 {
     __sanitizer_start_switch_fiber(fake, bottom, size);
 }
-static inline void context_arrived(void *fake, const void **from_bottom, size_t *from_size)
+static inline void context_finish_switch(void *fake, const void **from_bottom, size_t *from_size)
 {
     __sanitizer_finish_switch_fiber(fake, from_bottom, from_size);
 }
@@ -74,11 +74,11 @@ static inline void context_unroot(void *stack, size_t size)
     __lsan_unregister_root_region(stack, size);
 }
 #else
-static inline void context_leaves(void **fake, const void *bottom, size_t size)
+static inline void context_start_switch(void **fake, const void *bottom, size_t size)
 {
     (void)fake, (void)bottom, (void)size;
 }
-static inline void context_arrived(void *fake, const void **from_bottom, size_t *from_size)
+static inline void context_finish_switch(void *fake, const void **from_bottom, size_t *from_size)
 {
     (void)fake, (void)from_bottom, (void)from_size;
 }

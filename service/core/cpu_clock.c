@@ -62,7 +62,7 @@ bool cpu_clock_expired(void *arg)
     return atomic_load_explicit(&clock->spent_ns, memory_order_relaxed) > clock->limit_ns;
 }
 
-struct pieces {
+struct cpu_timed_work {
     struct cpu_clock *clock;
     void (*work)(void *arg, size_t index, unsigned worker);
     void *arg;
@@ -70,7 +70,7 @@ struct pieces {
 
 static void do_piece(void *arg, size_t index, unsigned worker)
 {
-    const struct pieces *pieces = arg;
+    const struct cpu_timed_work *pieces = arg;
     bool entered = cpu_clock_enter(pieces->clock);
     pieces->work(pieces->arg, index, worker);
     if (entered)
@@ -81,7 +81,7 @@ static void run_pieces(const struct sl_parallel *parallel, size_t count,
                        void (*work)(void *arg, size_t index, unsigned worker), void *arg)
 {
     const struct cpu_parallel *self = (const struct cpu_parallel *)parallel;
-    struct pieces pieces = {self->clock, work, arg};
+    struct cpu_timed_work pieces = {self->clock, work, arg};
     self->base->run(self->base, count, do_piece, &pieces);
 }
 

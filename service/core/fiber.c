@@ -129,16 +129,16 @@ static void stack_give(struct fiber *fiber)
 /* ---- switching ---- */
 static void park(struct fiber *fiber)
 {
-    context_leaves(fiber->ended ? NULL : &fiber->fake_stack, resumer.stack, resumer.stack_size);
+    context_start_switch(fiber->ended ? NULL : &fiber->fake_stack, resumer.stack, resumer.stack_size);
     context_tsan_to(resumer.tsan);
     context_switch(&fiber->sp, resumer.sp);
-    context_arrived(fiber->fake_stack, &resumer.stack, &resumer.stack_size);
+    context_finish_switch(fiber->fake_stack, &resumer.stack, &resumer.stack_size);
 }
 
 static void fiber_main(void *arg)
 {
     struct fiber *fiber = arg;
-    context_arrived(NULL, &resumer.stack, &resumer.stack_size);
+    context_finish_switch(NULL, &resumer.stack, &resumer.stack_size);
     fiber->run(fiber->arg);
     fiber->ended = true;
     park(fiber);
@@ -185,10 +185,10 @@ static void resume(struct fiber *fiber)
     current = fiber;
     fiber->expects = NULL;
     resumer.tsan = context_tsan_self();
-    context_leaves(&resumer.fake_stack, get_stack(fiber) + GUARD_SIZE, STACK_SIZE - GUARD_SIZE - sizeof *fiber);
+    context_start_switch(&resumer.fake_stack, get_stack(fiber) + GUARD_SIZE, STACK_SIZE - GUARD_SIZE - sizeof *fiber);
     context_tsan_to(fiber->tsan);
     context_switch(&resumer.sp, fiber->sp);
-    context_arrived(resumer.fake_stack, NULL, NULL);
+    context_finish_switch(resumer.fake_stack, NULL, NULL);
     current = self;
     resumer = outer;
     if (fiber->ended)
@@ -257,7 +257,7 @@ static struct fiber *fiber_new(struct fiber_group *group, void (*run)(void *arg)
     return fiber;
 }
 
-bool fiber_start_inner(struct fiber_group *group, void (*run)(void *arg), void *arg)
+bool fiber_start_admitted(struct fiber_group *group, void (*run)(void *arg), void *arg)
 {
     struct fiber *fiber = fiber_new(group, run, arg);
     if (!fiber)
@@ -268,7 +268,7 @@ bool fiber_start_inner(struct fiber_group *group, void (*run)(void *arg), void *
 
 bool fiber_start(struct fiber_group *group, void (*run)(void *arg), void *arg)
 {
-    return live < limit && fiber_start_inner(group, run, arg);
+    return live < limit && fiber_start_admitted(group, run, arg);
 }
 
 bool fiber_start_now(struct fiber_group *group, void (*run)(void *arg), void *arg)
@@ -625,7 +625,7 @@ void fiber_wake_all(struct fiber_wait_list *list)
 }
 
 /* ---- start and end ---- */
-size_t fiber_live(void)
+size_t fiber_count(void)
 {
     return live;
 }

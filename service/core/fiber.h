@@ -52,7 +52,7 @@ void fiber_group_finish(struct fiber_group *group);
 bool fiber_start(struct fiber_group *group, void (*run)(void *arg), void *arg);
 
 /* Like fiber_start, but ignores max_fibers: for work inside of requests that were admitted already. False when memory is out. */
-bool fiber_start_inner(struct fiber_group *group, void (*run)(void *arg), void *arg);
+bool fiber_start_admitted(struct fiber_group *group, void (*run)(void *arg), void *arg);
 
 /* Like fiber_start, but a call from a loop callback runs the fiber at once, until it first suspends. */
 bool fiber_start_now(struct fiber_group *group, void (*run)(void *arg), void *arg);
@@ -149,10 +149,10 @@ uint64_t fiber_waited_ns(void);
 bool fiber_overflowed(const void *address);
 
 /* For metrics. */
-size_t fiber_live(void);
+size_t fiber_count(void);
 size_t fiber_stacks_allocated(void);
 /* The largest stack use seen of a fiber that has ended, in bytes (whole pages). Costs a system call for each recycled stack. */
 size_t fiber_stack_peak(void);
 
-/* max_fibers of the configuration; default 20000. fiber_start_inner may go beyond it. */
+/* max_fibers of the configuration; default 20000. fiber_start_admitted may go beyond it. */
 void fiber_set_limit(size_t max_fibers);

@@ -12,7 +12,7 @@ bool fiber_run_workers(void (*run)(void *arg), void *arg, size_t helpers)
     return !fiber_cancelled();
 }
 
-struct crew_list {
+struct worker_items {
     void (*run)(void *item);
     void **items;
     size_t count, next;
@@ -20,14 +20,14 @@ struct crew_list {
 
 static void take_items(void *arg)
 {
-    struct crew_list *list = arg;
+    struct worker_items *list = arg;
     while (list->next < list->count && !fiber_cancelled())
         list->run(list->items[list->next++]);
 }
 
 bool fiber_for_each(void (*run)(void *item), void **items, size_t count, size_t at_once)
 {
-    struct crew_list list = {run, items, count, 0};
+    struct worker_items list = {run, items, count, 0};
     size_t fibers = count < at_once ? count : at_once;
     return fiber_run_workers(take_items, &list, fibers ? fibers - 1 : 0);
 }

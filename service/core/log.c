@@ -21,7 +21,7 @@ enum { LAST_TURNS = 20, LAST_TURN_NS = 10000000 };
 enum { RING_SIZE = 1 << 20, LINES_PER_SECOND = 10, MAX_MODULES = 16, WRITER_PAUSE_MS = 20, LAST_LINES_S = 1 };
 
 /* ---- levels ---- */
-struct levels {
+struct log_levels {
     enum log_level base;
     size_t count;
     struct {
@@ -30,7 +30,7 @@ struct levels {
     } modules[MAX_MODULES];
 };
 
-static struct levels levels = {.base = LOG_INFO};
+static struct log_levels levels = {.base = LOG_INFO};
 static pthread_rwlock_t levels_lock = PTHREAD_RWLOCK_INITIALIZER;
 static atomic_int highest_level = LOG_INFO; /* maximum over all modules: most disabled lines cost only this load */
 
@@ -46,7 +46,7 @@ static bool parse_level(struct sl_str name, enum log_level *level)
     return false;
 }
 
-static bool parse_levels_item(struct levels *set, struct sl_str item)
+static bool parse_levels_item(struct log_levels *set, struct sl_str item)
 {
     const char *equals = memchr(item.data, '=', item.size);
     if (!equals)
@@ -61,7 +61,7 @@ static bool parse_levels_item(struct levels *set, struct sl_str item)
 
 bool log_set_levels(const char *text)
 {
-    struct levels set = {.base = LOG_INFO};
+    struct log_levels set = {.base = LOG_INFO};
     for (const char *at = text;; at++) {
         size_t size = strcspn(at, ",");
         if (!parse_levels_item(&set, (struct sl_str){at, size}))
@@ -102,7 +102,7 @@ bool log_enabled(enum log_level level, const char *module)
 /* ---- destinations ----
  * A sink has a ring and a thread that writes it out. `head` and `tail` are byte counts that only grow; the writer writes [tail,
  * head). After a batch it sleeps for a moment without being signalled, so that a busy service does not pay a wake-up per line. */
-struct sink {
+struct log_destination {
     pthread_mutex_t lock;
     pthread_cond_t more, out;
     pthread_t thread;
@@ -116,9 +116,9 @@ struct sink {
     {                                                                                                                  \
         .lock = PTHREAD_MUTEX_INITIALIZER, .more = PTHREAD_COND_INITIALIZER, .out = PTHREAD_COND_INITIALIZER, .fd = -1 \
     }
-static void sink_start(struct sink *sink);
-static void sink_flush(struct sink *sink);
-static struct sink log_sink = SINK, access_sink = SINK; /* access_sink is used only while it has a file */
+static void sink_start(struct log_destination *sink);
+static void sink_flush(struct log_destination *sink);
+static struct log_destination log_sink = SINK, access_sink = SINK; /* access_sink is used only while it has a file */
 
 static atomic_int format_now = LOG_AUTO;
 static atomic_int stderr_is_terminal = -1; /* -1: isatty(3) is called for every line, until log_start */
@@ -139,7 +139,7 @@ static int open_path(const char *path)
     return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
 }
 
-static bool sink_open(struct sink *sink, const char *path)
+static bool sink_open(struct log_destination *sink, const char *path)
 {
     int fd = open_path(path);
     if (fd < 0)
@@ -154,7 +154,7 @@ static bool sink_open(struct sink *sink, const char *path)
     return true;
 }
 
-static bool sink_set_file(struct sink *sink, const char *path, struct sl_error *error)
+static bool sink_set_file(struct log_destination *sink, const char *path, struct sl_error *error)
 {
     free(sink->path);
     sink->path = path ? strdup(path) : NULL;
@@ -185,7 +185,7 @@ bool log_set_access_file(const char *path, struct sl_error *error)
 
 void log_reopen(void)
 {
-    struct sink *const sinks[] = {&log_sink, &access_sink};
+    struct log_destination *const sinks[] = {&log_sink, &access_sink};
     for (size_t i = 0; i < sizeof sinks / sizeof *sinks; i++)
         if (sinks[i]->path && !sink_open(sinks[i], sinks[i]->path))
             log_error("core", "cannot reopen the log file", LOG_STR("path", sinks[i]->path),
@@ -198,7 +198,7 @@ static bool to_terminal(void)
     return atomic_load(&log_sink.fd) < 0 && (known < 0 ? isatty(STDERR_FILENO) : known);
 }
 
-static int destination(struct sink *sink, enum log_format format)
+static int destination(struct log_destination *sink, enum log_format format)
 {
     int fd = atomic_load(&sink->fd);
     return fd >= 0 ? fd : format == LOG_JSON ? STDOUT_FILENO : STDERR_FILENO;
@@ -234,7 +234,7 @@ static uint64_t count_lines(const char *data, size_t size)
 /* ---- ring and writer ---- */
 
 /* Call with the lock held. False if it does not fit. */
-static bool ring_add(struct sink *sink, const char *data, size_t size)
+static bool ring_add(struct log_destination *sink, const char *data, size_t size)
 {
     if (size > RING_SIZE - (sink->head - sink->tail))
         return false;
@@ -245,7 +245,7 @@ static bool ring_add(struct sink *sink, const char *data, size_t size)
     return true;
 }
 
-static void ring_note_dropped(struct sink *sink)
+static void ring_note_dropped(struct log_destination *sink)
 {
     char text[64];
     int size = snprintf(text, sizeof text, "%llu log lines dropped", (unsigned long long)sink->dropped);
@@ -260,7 +260,7 @@ static void ring_note_dropped(struct sink *sink)
         sink->dropped = 0;
 }
 
-static void write_batch(struct sink *sink)
+static void write_batch(struct log_destination *sink)
 {
     size_t at = sink->tail % RING_SIZE, size = sink->head - sink->tail;
     if (size > RING_SIZE - at)
@@ -277,7 +277,7 @@ static void write_batch(struct sink *sink)
     pthread_cond_broadcast(&sink->out);
 }
 
-static void wait_a_moment(struct sink *sink)
+static void wait_a_moment(struct log_destination *sink)
 {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
@@ -289,7 +289,7 @@ static void wait_a_moment(struct sink *sink)
 
 static void *writer(void *arg)
 {
-    struct sink *sink = arg;
+    struct log_destination *sink = arg;
     pthread_mutex_lock(&sink->lock);
     for (;;) {
         while (sink->head != sink->tail)
@@ -308,7 +308,7 @@ static void *writer(void *arg)
     return NULL;
 }
 
-static void sink_emit(struct sink *sink, const char *text, size_t size, enum log_format format)
+static void sink_emit(struct log_destination *sink, const char *text, size_t size, enum log_format format)
 {
     pthread_mutex_lock(&sink->lock);
     bool direct = !sink->running, dropped = false;
@@ -391,7 +391,7 @@ static void write_record(struct log_record *record)
     bool terminal = format != LOG_JSON && to_terminal();
     if (format == LOG_AUTO)
         format = terminal ? LOG_PRETTY : LOG_SIMPLIFIED;
-    struct sink *sink = &log_sink;
+    struct log_destination *sink = &log_sink;
     if (atomic_load_explicit(&access_sink.fd, memory_order_relaxed) >= 0 && strcmp(record->module, "access") == 0) {
         sink = &access_sink;
         format = format == LOG_PRETTY ? LOG_SIMPLIFIED : format;
@@ -441,7 +441,7 @@ void log_access_line(struct sl_str line)
     sink_emit(atomic_load(&access_sink.fd) >= 0 ? &access_sink : &log_sink, line.data, line.size, format);
 }
 
-static void sink_start(struct sink *sink)
+static void sink_start(struct log_destination *sink)
 {
     pthread_mutex_lock(&sink->lock);
     if (!sink->running) {
@@ -462,7 +462,7 @@ void log_start(void)
         sink_start(&access_sink);
 }
 
-static void sink_flush(struct sink *sink)
+static void sink_flush(struct log_destination *sink)
 {
     pthread_mutex_lock(&sink->lock);
     uint64_t goal = sink->head;
@@ -481,9 +481,9 @@ int log_report_fd(void)
 /* Takes no locks, as the thread that crashed may hold them: writes out what the writer does not get to. */
 void log_last_lines(void)
 {
-    struct sink *const sinks[] = {&log_sink, &access_sink};
+    struct log_destination *const sinks[] = {&log_sink, &access_sink};
     for (size_t i = 0; i < sizeof sinks / sizeof *sinks; i++) {
-        struct sink *sink = sinks[i];
+        struct log_destination *sink = sinks[i];
         for (int turn = 0; sink->running && sink->head != sink->tail && turn < LAST_TURNS; turn++)
             nanosleep(&(struct timespec){.tv_nsec = LAST_TURN_NS}, NULL);
         size_t at = sink->tail % RING_SIZE, size = sink->head - sink->tail;
@@ -502,7 +502,7 @@ void log_flush(void)
     sink_flush(&log_sink);
 }
 
-static void sink_stop(struct sink *sink)
+static void sink_stop(struct log_destination *sink)
 {
     pthread_mutex_lock(&sink->lock);
     bool running = sink->running;

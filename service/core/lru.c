@@ -10,10 +10,10 @@ struct lru_entry *lru_find(const struct lru *lru, struct sl_str key)
     return sl_map_get(&lru->map, key);
 }
 
-struct lru_entry *lru_use(struct lru *lru, struct lru_entry *entry, uint64_t now_ms)
+struct lru_entry *lru_touch(struct lru *lru, struct lru_entry *entry, uint64_t now_ms)
 {
     if (entry->expires_ms && entry->expires_ms <= now_ms) {
-        lru_drop(lru, entry);
+        lru_remove(lru, entry);
         return NULL;
     }
     if (lru->entries.first != &entry->use) {
@@ -26,14 +26,14 @@ struct lru_entry *lru_use(struct lru *lru, struct lru_entry *entry, uint64_t now
 struct lru_entry *lru_get(struct lru *lru, struct sl_str key, uint64_t now_ms)
 {
     struct lru_entry *entry = lru_find(lru, key);
-    return entry ? lru_use(lru, entry, now_ms) : NULL;
+    return entry ? lru_touch(lru, entry, now_ms) : NULL;
 }
 
 bool lru_put(struct lru *lru, struct lru_entry *entry)
 {
     struct lru_entry *old = lru_find(lru, entry->key);
     if (old) /* its key is the map's key */
-        lru_drop(lru, old);
+        lru_remove(lru, old);
     if (!sl_map_put(&lru->map, entry->key, entry))
         return false;
     sl_list_prepend(&lru->entries, &entry->use);
@@ -42,7 +42,7 @@ bool lru_put(struct lru *lru, struct lru_entry *entry)
     return true;
 }
 
-void lru_drop(struct lru *lru, struct lru_entry *entry)
+void lru_remove(struct lru *lru, struct lru_entry *entry)
 {
     sl_map_remove(&lru->map, entry->key);
     sl_list_remove(&lru->entries, &entry->use);
@@ -60,7 +60,7 @@ void lru_shrink(struct lru *lru)
     for (struct sl_link *link = lru->entries.last, *newer; link && is_too_large(lru); link = newer) {
         newer = link->previous;
         if (!lru->in_use || !lru->in_use(get_entry(link)))
-            lru_drop(lru, get_entry(link));
+            lru_remove(lru, get_entry(link));
     }
 }
 
@@ -72,13 +72,13 @@ void lru_expire(struct lru *lru, uint64_t now_ms)
         if (!entry->expires_ms || entry->expires_ms > now_ms)
             return;
         if (!lru->in_use || !lru->in_use(entry))
-            lru_drop(lru, entry);
+            lru_remove(lru, entry);
     }
 }
 
 void lru_clear(struct lru *lru)
 {
     while (lru->entries.last)
-        lru_drop(lru, get_entry(lru->entries.last));
+        lru_remove(lru, get_entry(lru->entries.last));
     sl_map_free(&lru->map);
 }

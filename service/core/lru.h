@@ -30,7 +30,7 @@ struct lru {
  * removed). */
 struct lru_entry *lru_get(struct lru *lru, struct sl_str key, uint64_t now_ms);
 /* Like lru_get, for an entry that is known to be in the cache. */
-struct lru_entry *lru_use(struct lru *lru, struct lru_entry *entry, uint64_t now_ms);
+struct lru_entry *lru_touch(struct lru *lru, struct lru_entry *entry, uint64_t now_ms);
 /* Returns the entry without marking it as used; NULL if there is none. */
 struct lru_entry *lru_find(const struct lru *lru, struct sl_str key);
 
@@ -38,7 +38,7 @@ struct lru_entry *lru_find(const struct lru *lru, struct sl_str key);
  * which may include this one. False when out of memory: the entry is still the caller's. */
 bool lru_put(struct lru *lru, struct lru_entry *entry);
 
-void lru_drop(struct lru *lru, struct lru_entry *entry);
+void lru_remove(struct lru *lru, struct lru_entry *entry);
 /* Evicts least recently used entries until the cache is within its limits. */
 void lru_shrink(struct lru *lru);
 /* Removes expired entries, from the least recently used on, up to the first that has not expired. */

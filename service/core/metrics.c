@@ -241,7 +241,7 @@ static struct metric_sample make_sample(enum metric metric, struct metric_series
     return sample;
 }
 
-void metrics_each(enum metric metric, void (*each)(void *arg, const struct metric_sample *sample), void *arg)
+void metrics_for_each(enum metric metric, void (*each)(void *arg, const struct metric_sample *sample), void *arg)
 {
     for (size_t i = 0; own->slots[metric] && i < SLOTS; i++) {
         struct metric_series *series = atomic_load_explicit(&own->slots[metric][i], memory_order_acquire);
@@ -269,7 +269,7 @@ static void add_matching(void *arg, const struct metric_sample *sample)
 double metric_total(enum metric metric, const char *a, const char *b, const char *c)
 {
     struct metric_total_sum summing = {{a, b, c}, 0};
-    metrics_each(metric, add_matching, &summing);
+    metrics_for_each(metric, add_matching, &summing);
     return summing.sum;
 }
 
@@ -284,12 +284,12 @@ void metrics_use_mozilla_names(void)
     atomic_store(&has_mozilla_names, true);
 }
 
-struct pushing {
+struct metric_pusher {
     void (*push)(void *arg, const struct metric_push *push);
     void *arg;
 };
 
-static void push_values(const struct pushing *to, enum metric metric, struct metric_series *series,
+static void push_values(const struct metric_pusher *to, enum metric metric, struct metric_series *series,
                         struct metric_push *push)
 {
     struct metric_series_cache *kept = atomic_load(&series->kept);
@@ -314,7 +314,7 @@ void metric_pushed_name(enum metric metric, char name[METRIC_NAME_MAX])
     snprintf(name, METRIC_NAME_MAX, SL_STR_FMT, SL_STR_ARG(text));
 }
 
-static void push_series(const struct pushing *to, enum metric metric, struct metric_series *series)
+static void push_series(const struct metric_pusher *to, enum metric metric, struct metric_series *series)
 {
     char name[METRIC_NAME_MAX];
     metric_pushed_name(metric, name);
@@ -356,7 +356,7 @@ const char *metrics_access_name(size_t i)
     return i < ACCESS_NAMES ? access_names[i].name : NULL;
 }
 
-struct accesses {
+struct cache_access_sums {
     size_t count;
     struct {
         const char *cache;
@@ -364,7 +364,7 @@ struct accesses {
     } caches[ACCESS_CACHES];
 };
 
-static void add_access(struct accesses *all, const struct metric_series *series, uint64_t added)
+static void add_access(struct cache_access_sums *all, const struct metric_series *series, uint64_t added)
 {
     size_t at = 0;
     char layer[32];
@@ -380,10 +380,10 @@ static void add_access(struct accesses *all, const struct metric_series *series,
             all->caches[at].sums[i] += (double)added;
 }
 
-static void push_accesses(const struct pushing *to)
+static void push_accesses(const struct metric_pusher *to)
 {
     static const char *const label_names[MAX_LABELS] = {"cache"};
-    struct accesses all = {.count = 0};
+    struct cache_access_sums all = {.count = 0};
     for (size_t i = 0; own->slots[METRIC_CACHE_LOOKUPS] && i < SLOTS; i++) {
         struct metric_series *series = atomic_load_explicit(&own->slots[METRIC_CACHE_LOOKUPS][i], memory_order_acquire);
         if (!series || !series->values[0])
@@ -405,7 +405,7 @@ static void push_accesses(const struct pushing *to)
 
 void metrics_push(void (*push)(void *arg, const struct metric_push *push), void *arg)
 {
-    struct pushing to = {push, arg};
+    struct metric_pusher to = {push, arg};
     for (int metric = 0; metric < METRIC_COUNT; metric++)
         for (size_t i = 0; own->slots[metric] && metric != METRIC_CACHE_LOOKUPS && i < SLOTS; i++) {
             struct metric_series *series = atomic_load_explicit(&own->slots[metric][i], memory_order_acquire);
@@ -482,7 +482,7 @@ static void write_metric(struct metrics_store *store, struct sl_buf *out, enum m
     const char *type = types[table[metric].kind];
     char name[80];
     _Atomic(struct metric_series *) *slots = store->slots[metric];
-    if (!slots || (store != own && !metrics_are_whole(store, slots)))
+    if (!slots || (store != own && !metrics_are_readable(store, slots)))
         return;
     snprintf(name, sizeof name, "symloom_%s", table[metric].name);
     if (open_metrics && table[metric].kind == METRIC_COUNTER && family_taken(metric))
@@ -508,7 +508,7 @@ void metrics_write_counters(struct metrics_store *store, struct sl_buf *out, boo
 void metrics_collect(void)
 {
     pool_set_metrics();
-    metric_set(METRIC_FIBERS, (double)fiber_live(), NULL, NULL, NULL);
+    metric_set(METRIC_FIBERS, (double)fiber_count(), NULL, NULL, NULL);
     metric_set(METRIC_FIBER_STACKS, (double)fiber_stacks_allocated(), NULL, NULL, NULL);
     metric_set(METRIC_FIBER_STACK_PEAK, (double)fiber_stack_peak(), NULL, NULL, NULL);
     metric_set(METRIC_ARENAS, (double)sl_arena_all_bytes(), NULL, NULL, NULL);

@@ -58,9 +58,9 @@ extern struct metrics_store *metrics_own; /* store of this process */
 /* Like metric_series, in any store. */
 struct metric_series *metrics_series_in(struct metrics_store *store, enum metric metric,
                                         const char *const values[METRIC_LABELS]);
-/* Both read the store of another process, which may have been corrupted by a bad pointer: metrics_are_whole checks the slots,
+/* Both read the store of another process, which may have been corrupted by a bad pointer: metrics_are_readable checks the slots,
  * metrics_copy copies one series if it is valid (metrics_shared.c). */
-bool metrics_are_whole(const struct metrics_store *store, const void *slots);
+bool metrics_are_readable(const struct metrics_store *store, const void *slots);
 bool metrics_copy(const struct metrics_store *store, enum metric metric, const struct metric_series *series,
                   struct metric_series *copy);
 /* Like metrics_write for the store of any process, without gauges. */
@@ -102,7 +102,7 @@ void metrics_push_named(enum metric metric, const struct metric_push *push,
 enum { METRIC_NAME_MAX = 80 };
 void metric_pushed_name(enum metric metric, char name[METRIC_NAME_MAX]);
 /* Calls each(arg, name) once for every other name that the metric may be pushed under. */
-void metrics_names_each(enum metric metric, void (*each)(void *arg, const char *name), void *arg);
+void metrics_for_each_name(enum metric metric, void (*each)(void *arg, const char *name), void *arg);
 /* The i-th name that cache look-ups are pushed under; NULL after the last. */
 const char *metrics_access_name(size_t i);
 /* From now on histograms record their values for metrics_push. Once. */

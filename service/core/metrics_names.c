@@ -140,7 +140,7 @@ void metrics_push_named(enum metric metric, const struct metric_push *push,
         to(arg, push);
 }
 
-void metrics_names_each(enum metric metric, void (*each)(void *arg, const char *name), void *arg)
+void metrics_for_each_name(enum metric metric, void (*each)(void *arg, const char *name), void *arg)
 {
     const char *last = "";
     for (size_t i = 0; i < sizeof renamings / sizeof *renamings; i++) {

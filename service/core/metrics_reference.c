@@ -25,7 +25,7 @@ static void put_pushed(struct sl_buf *out, enum metric metric)
     size_t before = out->size;
     for (size_t i = 0; metric == METRIC_CACHE_LOOKUPS && metrics_access_name(i); i++)
         put_quoted_name(out, metrics_access_name(i));
-    metrics_names_each(metric, put_quoted_name, out);
+    metrics_for_each_name(metric, put_quoted_name, out);
     metric_pushed_name(metric, name);
     if (out->size == before)
         put_quoted_name(out, name);

@@ -10,7 +10,7 @@ enum { STORE_BYTES = 16 << 20, MAX_TEXT = 4096 };
 
 /* Mapped at the same address in all processes. */
 struct shared {
-    atomic_uint burials;
+    atomic_uint merge_count;
     unsigned deaths;
     int64_t last_s;
     char last_why[sizeof((struct metrics_deaths *)0)->last_why];
@@ -27,7 +27,7 @@ static struct metrics_store *store_at(size_t index)
     return (struct metrics_store *)(all.stores + index * STORE_BYTES);
 }
 
-bool metrics_share(size_t processes)
+bool metrics_map_shared(size_t processes)
 {
     size_t size = STORE_BYTES * (processes + 1);
     void *common =
@@ -39,11 +39,11 @@ bool metrics_share(size_t processes)
     all.common = common;
     all.stores = stores;
     all.processes = processes;
-    metrics_become(processes);
+    metrics_set_process(processes);
     return true;
 }
 
-void metrics_become(size_t index)
+void metrics_set_process(size_t index)
 {
     if (!all.stores)
         return;
@@ -66,7 +66,7 @@ static bool is_text(const struct metrics_store *store, const char *text)
     return left && memchr(text, '\0', left < MAX_TEXT ? left : MAX_TEXT);
 }
 
-bool metrics_are_whole(const struct metrics_store *store, const void *slots)
+bool metrics_are_readable(const struct metrics_store *store, const void *slots)
 {
     return is_inside(store, slots, METRIC_SLOTS * sizeof(struct metric_series *));
 }
@@ -107,7 +107,7 @@ static void bury_series(enum metric metric, const struct metric_series *series)
 static void bury_metric(struct metrics_store *store, enum metric metric)
 {
     _Atomic(struct metric_series *) *slots = store->slots[metric];
-    if (!slots || !metrics_are_whole(store, slots))
+    if (!slots || !metrics_are_readable(store, slots))
         return;
     for (size_t i = 0; i < METRIC_SLOTS; i++) {
         const struct metric_series *series = atomic_load_explicit(&slots[i], memory_order_acquire);
@@ -117,12 +117,12 @@ static void bury_metric(struct metrics_store *store, enum metric metric)
     }
 }
 
-void metrics_bury(size_t index, const char *why)
+void metrics_merge_dead_process(size_t index, const char *why)
 {
     if (!all.stores)
         return;
     struct metrics_store *store = store_at(index);
-    atomic_fetch_add(&all.common->burials, 1);
+    atomic_fetch_add(&all.common->merge_count, 1);
     for (int metric = 0; metric < METRIC_COUNT; metric++)
         if (metrics_table[metric].kind != METRIC_GAUGE)
             bury_metric(store, (enum metric)metric);
@@ -134,11 +134,11 @@ void metrics_bury(size_t index, const char *why)
     all.common->deaths++;
     all.common->last_s = clock_wall_s();
     snprintf(all.common->last_why, sizeof all.common->last_why, "%s", why);
-    atomic_fetch_add(&all.common->burials, 1);
+    atomic_fetch_add(&all.common->merge_count, 1);
 }
 
 /* ---- in any process ---- */
-bool metrics_deaths(struct metrics_deaths *deaths)
+bool metrics_get_deaths(struct metrics_deaths *deaths)
 {
     if (!all.stores || !all.common->deaths)
         return false;
@@ -147,9 +147,9 @@ bool metrics_deaths(struct metrics_deaths *deaths)
     return true;
 }
 
-unsigned metrics_burials(void)
+unsigned metrics_merge_count(void)
 {
-    return all.stores ? atomic_load(&all.common->burials) : 0;
+    return all.stores ? atomic_load(&all.common->merge_count) : 0;
 }
 
 static void write_store(struct metrics_store *store, struct sl_buf *out, bool open_metrics)

@@ -7,16 +7,16 @@
 #include "base/map.h"
 #include "core/metrics_impl.h"
 
-struct series {
-    struct series *next;
+struct metric_text_series {
+    struct metric_text_series *next;
     struct sl_str name; /* including its labels */
     double value;
 };
 
-struct family {
-    struct family *next;
+struct metric_text_family {
+    struct metric_text_family *next;
     struct sl_str head; /* the lines that begin with # */
-    struct series *first, **end;
+    struct metric_text_series *first, **end;
     struct sl_map series; /* by name */
     enum metric_sum sum;
 };
@@ -24,7 +24,7 @@ struct family {
 struct metrics_text_sum {
     struct sl_arena arena;
     struct sl_map families; /* by head */
-    struct family *first, **end;
+    struct metric_text_family *first, **end;
     bool failed;
 };
 
@@ -45,7 +45,7 @@ static enum metric_sum choose_sum(struct sl_str series)
     return METRIC_SUM;
 }
 
-static void add_sample(struct metrics_text_sum *s, struct family *family, struct sl_str line)
+static void add_sample(struct metrics_text_sum *s, struct metric_text_family *family, struct sl_str line)
 {
     const char *blank = memrchr(line.data, ' ', line.size);
     char number[64];
@@ -60,13 +60,15 @@ static void add_sample(struct metrics_text_sum *s, struct family *family, struct
     double value = strtod(number, NULL);
     bool fresh;
     void **slot = sl_map_find_or_add(&family->series, name, &fresh);
-    struct series *series = !slot ? NULL : fresh ? SL_ARENA_NEW(&s->arena, struct series) : *slot;
+    struct metric_text_series *series = !slot   ? NULL
+                                        : fresh ? SL_ARENA_NEW(&s->arena, struct metric_text_series)
+                                                : *slot;
     s->failed |= !series;
     if (!series)
         return;
     *slot = series;
     if (fresh) {
-        *series = (struct series){.name = name, .value = value};
+        *series = (struct metric_text_series){.name = name, .value = value};
         family->sum = family->first ? family->sum : choose_sum(name);
         *family->end = series;
         family->end = &series->next;
@@ -76,16 +78,18 @@ static void add_sample(struct metrics_text_sum *s, struct family *family, struct
     }
 }
 
-static struct family *find_family(struct metrics_text_sum *s, struct sl_str head)
+static struct metric_text_family *find_family(struct metrics_text_sum *s, struct sl_str head)
 {
     bool fresh;
     void **slot = sl_map_find_or_add(&s->families, head, &fresh);
-    struct family *family = !slot ? NULL : fresh ? SL_ARENA_NEW(&s->arena, struct family) : *slot;
+    struct metric_text_family *family = !slot   ? NULL
+                                        : fresh ? SL_ARENA_NEW(&s->arena, struct metric_text_family)
+                                                : *slot;
     s->failed |= !family;
     if (!family || !fresh)
         return family;
     *slot = family;
-    *family = (struct family){.head = head};
+    *family = (struct metric_text_family){.head = head};
     family->end = &family->first;
     *s->end = family;
     s->end = &family->next;
@@ -94,7 +98,7 @@ static struct family *find_family(struct metrics_text_sum *s, struct sl_str head
 
 static void metrics_sum_text(struct metrics_text_sum *s, struct sl_str text)
 {
-    struct family *family = NULL;
+    struct metric_text_family *family = NULL;
     for (struct sl_str line; !s->failed && sl_str_next_line(&text, &line);) {
         struct sl_str head = {line.data, 0};
         while (sl_str_starts(line, SL_STR("# ")) && !sl_str_equal(line, SL_STR("# EOF"))) {
@@ -117,10 +121,10 @@ bool metrics_sum(const struct sl_str *texts, size_t count, struct sl_buf *out)
         metrics_sum_text(&s, texts[i]);
     /* Rounds sums of seconds to 12 digits: when added in another order, a sum could fall by its last digit, which Prometheus
      * would take for a counter reset. */
-    for (struct family *family = s.first; family; family = family->next) {
+    for (struct metric_text_family *family = s.first; family; family = family->next) {
         sl_buf_str(out, family->head);
         sl_buf_u8(out, '\n');
-        for (const struct series *series = family->first; series; series = series->next) {
+        for (const struct metric_text_series *series = family->first; series; series = series->next) {
             sl_buf_str(out, series->name);
             sl_buf_printf(out, floor(series->value) == series->value ? " %.17g\n" : " %.12g\n", series->value);
         }

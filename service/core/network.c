@@ -47,7 +47,7 @@ bool network_parse(struct sl_str text, struct network *network)
     return true;
 }
 
-bool network_holds(const struct network *network, const uint8_t bytes[16])
+bool network_contains(const struct network *network, const uint8_t bytes[16])
 {
     unsigned whole = network->bits / 8, rest = network->bits % 8;
     if (memcmp(network->bytes, bytes, whole) != 0)

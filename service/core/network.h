@@ -18,5 +18,5 @@ bool network_address(struct sl_str text, uint8_t bytes[16]);
 struct sockaddr;
 bool network_sockaddr(const struct sockaddr *address, uint8_t bytes[16]);
 
-bool network_holds(const struct network *network, const uint8_t bytes[16]);
+bool network_contains(const struct network *network, const uint8_t bytes[16]);
 bool network_is_v4(const uint8_t bytes[16]);

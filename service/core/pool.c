@@ -37,7 +37,7 @@ static size_t heavy_threads(void)
 /* ---- parallel teams ----
  * Code on a pool thread cannot submit work to libuv. It opens a team and begins to work itself; the loop, notified by an async
  * handle, lends the team helpers while more than one thread is idle, also later when threads become idle. */
-struct team {
+struct parallel_team {
     atomic_uint references;
     atomic_size_t next; /* index of the next piece */
     size_t count;
@@ -61,7 +61,7 @@ static pthread_mutex_t incoming_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sl_list incoming;   /* teams; protected by incoming_lock */
 static struct sl_list open_teams; /* loop thread */
 
-static void team_drop(struct team *team)
+static void team_drop(struct parallel_team *team)
 {
     if (atomic_fetch_sub(&team->references, 1) != 1)
         return;
@@ -88,15 +88,15 @@ static void note_done(enum job_class job_class, uint64_t now_ns)
         atomic_store_explicit(&heavy_done_ns, now_ns, memory_order_relaxed);
 }
 
-struct share {
-    struct team *team;
+struct team_member {
+    struct parallel_team *team;
     unsigned worker;
 };
 
 static void work_share(void *arg)
 {
-    struct share *share = arg;
-    struct team *team = share->team;
+    struct team_member *share = arg;
+    struct parallel_team *team = share->team;
     for (size_t i; (i = atomic_fetch_add(&team->next, 1)) < team->count;) {
         team->work(team->arg, i, share->worker);
         note_done(HEAVY, uv_hrtime());
@@ -105,12 +105,12 @@ static void work_share(void *arg)
 
 static void helper_work(uv_work_t *work)
 {
-    struct team *team = work->data;
+    struct parallel_team *team = work->data;
     enter_thread();
     atomic_fetch_add(&running[HEAVY], 1);
     pthread_mutex_lock(&team->lock);
     bool enter = !team->closed && team->entered + 1 < team->workers;
-    struct share share = {team, 0};
+    struct team_member share = {team, 0};
     if (enter) {
         share.worker = ++team->entered;
         team->active++;
@@ -144,7 +144,7 @@ static void helper_done(uv_work_t *work, int status)
     start_heavy();
 }
 
-static bool lend_one(struct team *team)
+static bool lend_one(struct parallel_team *team)
 {
     uv_work_t *work = malloc(sizeof *work);
     if (!work)
@@ -163,7 +163,8 @@ static bool lend_one(struct team *team)
 
 static void lend_helpers(void)
 {
-    for (struct team *team = SL_LIST_FIRST(&open_teams, struct team, link), *next; team; team = next) {
+    for (struct parallel_team *team = SL_LIST_FIRST(&open_teams, struct parallel_team, link), *next; team;
+         team = next) {
         next = SL_LIST_NEXT(team, link);
         bool wants = team->lent + 1 < team->workers && atomic_load(&team->next) < team->count;
         while (wants && given[HEAVY] < heavy_threads() && given[HEAVY] + given[QUICK] < loop_pool_threads())
@@ -179,7 +180,7 @@ static void on_incoming(uv_async_t *handle)
 {
     (void)handle;
     pthread_mutex_lock(&incoming_lock);
-    for (struct team *team; (team = SL_LIST_FIRST(&incoming, struct team, link));) {
+    for (struct parallel_team *team; (team = SL_LIST_FIRST(&incoming, struct parallel_team, link));) {
         sl_list_remove(&incoming, &team->link);
         sl_list_prepend(&open_teams, &team->link);
     }
@@ -187,10 +188,10 @@ static void on_incoming(uv_async_t *handle)
     start_heavy();
 }
 
-static struct team *team_open(const struct sl_parallel *self, size_t count,
-                              void (*work)(void *arg, size_t index, unsigned worker), void *arg)
+static struct parallel_team *team_open(const struct sl_parallel *self, size_t count,
+                                       void (*work)(void *arg, size_t index, unsigned worker), void *arg)
 {
-    struct team *team = calloc(1, sizeof *team);
+    struct parallel_team *team = calloc(1, sizeof *team);
     if (!team)
         return NULL;
     atomic_init(&team->references, 2); /* of the caller and of the loop */
@@ -213,13 +214,13 @@ static struct team *team_open(const struct sl_parallel *self, size_t count,
 static void run_team(const struct sl_parallel *self, size_t count,
                      void (*work)(void *arg, size_t index, unsigned worker), void *arg)
 {
-    struct team *team = team_open(self, count, work, arg);
+    struct parallel_team *team = team_open(self, count, work, arg);
     if (!team) {
         for (size_t i = 0; i < count; i++)
             work(arg, i, 0);
         return;
     }
-    struct share share = {team, 0};
+    struct team_member share = {team, 0};
     bool whole = sigbus_guard_run(work_share, &share);
     atomic_store(&team->next, team->count);
     pthread_mutex_lock(&team->lock);
@@ -394,7 +395,7 @@ enum sl_code pool_run(enum pool_job kind, void (*fn)(void *arg), void *arg, stru
     return SL_OK;
 }
 
-struct stepping {
+struct step_run {
     pool_step *step;
     void *arg;
     struct sl_error *error;
@@ -403,13 +404,13 @@ struct stepping {
 
 static void run_step(void *arg)
 {
-    struct stepping *s = arg;
+    struct step_run *s = arg;
     s->code = s->step(s->arg, s->error);
 }
 
 enum sl_code pool_call(enum pool_job kind, pool_step *step, void *arg, struct sl_error *error)
 {
-    struct stepping s = {step, arg, error, SL_OK};
+    struct step_run s = {step, arg, error, SL_OK};
     enum sl_code code = pool_run(kind, run_step, &s, error);
     return code == SL_OK ? s.code : code;
 }
@@ -442,7 +443,7 @@ void pool_unmap(struct sl_mapping *mapping)
 }
 
 /* ---- detached work ---- */
-struct detached {
+struct detached_task {
     uv_work_t work;
     void (*fn)(void *arg), (*done)(void *arg);
     void *arg;
@@ -452,13 +453,13 @@ static size_t detached_count; /* loop thread */
 
 static void detached_work(uv_work_t *work)
 {
-    struct detached *d = (struct detached *)work;
+    struct detached_task *d = (struct detached_task *)work;
     d->fn(d->arg);
 }
 
 static void detached_done(uv_work_t *work, int status)
 {
-    struct detached *d = (struct detached *)work;
+    struct detached_task *d = (struct detached_task *)work;
     (void)status;
     if (d->done)
         d->done(d->arg);
@@ -466,11 +467,11 @@ static void detached_done(uv_work_t *work, int status)
     detached_count--;
 }
 
-void pool_detach(void (*fn)(void *arg), void (*done)(void *arg), void *arg)
+void pool_run_detached(void (*fn)(void *arg), void (*done)(void *arg), void *arg)
 {
-    struct detached *d = loop ? malloc(sizeof *d) : NULL;
+    struct detached_task *d = loop ? malloc(sizeof *d) : NULL;
     if (d) {
-        *d = (struct detached){.fn = fn, .done = done, .arg = arg};
+        *d = (struct detached_task){.fn = fn, .done = done, .arg = arg};
         if (uv_queue_work(loop, &d->work, detached_work, detached_done) == 0) {
             detached_count++;
             return;
@@ -498,7 +499,7 @@ void pool_set_limit(size_t limit)
     max_queued = limit;
 }
 
-bool pool_accepts(void)
+bool pool_can_accept(void)
 {
     static uint64_t next_warning_ms;
     if (pool_queued() < max_queued)
@@ -548,7 +549,7 @@ static uint64_t quick_stall_ms(void)
     if (loop && !probe.waits) {
         probe.waits = true;
         probe.since_ms = now;
-        pool_detach(probe_work, probe_done, NULL);
+        pool_run_detached(probe_work, probe_done, NULL);
     }
     return probe.waits ? now - probe.since_ms : 0;
 }
@@ -598,7 +599,7 @@ void pool_close(void)
     while (detached_count > 0)
         uv_run(loop, UV_RUN_ONCE);
     on_incoming(&incoming_async);
-    for (struct team *team; (team = SL_LIST_FIRST(&open_teams, struct team, link));) {
+    for (struct parallel_team *team; (team = SL_LIST_FIRST(&open_teams, struct parallel_team, link));) {
         sl_list_remove(&open_teams, &team->link);
         team_drop(team);
     }

@@ -6,7 +6,7 @@
  *
  * There are two classes of jobs. Heavy jobs take at most all threads but one, so that a quick one always finds a thread:
  * reading from disk does not wait for conversions. Admitted work waits in the queue, however long it is; the queue limit is
- * checked only by pool_accepts, when new work comes in. */
+ * checked only by pool_can_accept, when new work comes in. */
 #pragma once
 
 #include "base/error.h"
@@ -49,11 +49,11 @@ void pool_unmap(struct sl_mapping *mapping) SL_SUSPENDS;
 /* Runs fn(arg) as a quick job that nobody waits for, then done(arg) on the loop (NULL: nothing). To free large memory: munmap
  * takes tens of milliseconds for a hundred megabytes. Calls both at once, in the caller, when libuv refuses the job. pool_close
  * waits for both. */
-enum { FREED_ON_LOOP = 4 << 20 }; /* bytes; larger memory is freed by pool_detach or pool_run */
-void pool_detach(void (*fn)(void *arg), void (*done)(void *arg), void *arg);
+enum { FREED_ON_LOOP = 4 << 20 }; /* bytes; larger memory is freed by pool_run_detached or pool_run */
+void pool_run_detached(void (*fn)(void *arg), void (*done)(void *arg), void *arg);
 
 /* True if new work may come in: fewer than pool.max_queued jobs wait. False is counted and logged. */
-bool pool_accepts(void);
+bool pool_can_accept(void);
 
 /* A `struct sl_parallel` for code inside pool_run (or on any thread): spreads pieces over idle pool threads, as heavy work, and
  * takes part itself. Thread safe. */

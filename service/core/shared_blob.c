@@ -95,7 +95,7 @@ void shared_blob_release(struct shared_blob *content)
     if (!content || --content->holds > 0)
         return;
     if (content->size > FREED_ON_LOOP) {
-        pool_detach(give_back, given_back, content);
+        pool_run_detached(give_back, given_back, content);
     } else {
         give_back(content);
         given_back(content);
@@ -124,7 +124,7 @@ void shared_blob_unpin(struct shared_blob *content)
     if (--content->pins > 0 || !content->file)
         return;
     if (content->size > FREED_ON_LOOP)
-        pool_detach(free, NULL, content->bytes.data);
+        pool_run_detached(free, NULL, content->bytes.data);
     else
         free(content->bytes.data);
     content->bytes = (struct sl_buf){0};

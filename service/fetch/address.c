@@ -23,7 +23,7 @@ static bool v4_is_reserved(const uint8_t address[4])
         struct network network = {.bits = v4_reserved[i].bits}, other = {0};
         memcpy(network.bytes, v4_reserved[i].bytes, 4);
         memcpy(other.bytes, address, 4);
-        if (network_holds(&network, other.bytes))
+        if (network_contains(&network, other.bytes))
             return true;
     }
     return false;
@@ -71,7 +71,7 @@ static bool fetch_address_refused(const uint8_t bytes[16], enum driver_pool pool
     if (pool == DRIVER_TRUSTED || fetch_state.options.connect_to_reserved_ips || !address_reserved(bytes))
         return false;
     for (size_t i = 0; i < fetch_state.allowed_count; i++)
-        if (network_holds(&fetch_state.allowed[i], bytes))
+        if (network_contains(&fetch_state.allowed[i], bytes))
             return false;
     return true;
 }
@@ -81,7 +81,7 @@ static bool is_proxy(const struct sockaddr *address, const uint8_t bytes[16])
     in_port_t port = address->sa_family == AF_INET ? ((const struct sockaddr_in *)(const void *)address)->sin_port
                                                    : ((const struct sockaddr_in6 *)(const void *)address)->sin6_port;
     for (size_t i = 0; i < fetch_state.proxy_count; i++)
-        if (fetch_state.proxies[i].port == ntohs(port) && network_holds(&fetch_state.proxies[i].address, bytes))
+        if (fetch_state.proxies[i].port == ntohs(port) && network_contains(&fetch_state.proxies[i].address, bytes))
             return true;
     return false;
 }

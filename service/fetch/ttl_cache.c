@@ -179,7 +179,7 @@ enum sl_code ttl_cache_get(struct ttl_cache *memo, const struct sl_str *key, siz
         code = memo_take(entry, arena, text, error);
     entry->users--;
     if (entry->users == 0 && entry->deadline_ms == 0)
-        lru_drop(&memo->lru, &entry->lru);
+        lru_remove(&memo->lru, &entry->lru);
     lru_shrink(&memo->lru);
     return code;
 }

@@ -14,20 +14,20 @@ static bool trusted(const struct http_server *server, struct sl_str address)
     if (!network_address(address, bytes))
         return false;
     for (size_t i = 0; i < server->proxy_count; i++)
-        if (network_holds(&server->proxies[i], bytes))
+        if (network_contains(&server->proxies[i], bytes))
             return true;
     return false;
 }
 
 /* ---- X-Forwarded-For; several headers form one list ---- */
-struct forwarded {
+struct forwarded_for_list {
     const struct http_exchange *x;
     size_t header; /* index of the current one plus 1 */
     struct sl_str left;
 };
 
 /* Takes the right-most remaining entry; false if there is none. */
-static bool take_last(struct forwarded *list, struct sl_str *entry)
+static bool take_last(struct forwarded_for_list *list, struct sl_str *entry)
 {
     while (list->left.size == 0) {
         do {
@@ -39,14 +39,14 @@ static bool take_last(struct forwarded *list, struct sl_str *entry)
     }
     const char *comma = memrchr(list->left.data, ',', list->left.size);
     const char *start = comma ? comma + 1 : list->left.data;
-    *entry = http_trimmed((struct sl_str){start, list->left.size - (size_t)(start - list->left.data)});
+    *entry = http_trim((struct sl_str){start, list->left.size - (size_t)(start - list->left.data)});
     list->left.size = comma ? (size_t)(comma - list->left.data) : 0;
     return true;
 }
 
 static struct sl_str client_address(const struct request *r, struct sl_str peer)
 {
-    struct forwarded list = {.x = &r->x, .header = r->x.header_count};
+    struct forwarded_for_list list = {.x = &r->x, .header = r->x.header_count};
     struct sl_str current = peer, entry;
     uint8_t bytes[16];
     while (trusted(r->server, current) && take_last(&list, &entry) && network_address(entry, bytes))
@@ -121,11 +121,11 @@ void set_client_and_request_id(struct request *r)
 }
 
 /* ---- connections per address ---- */
-struct ip_entry *address_entry(struct http_server *server, struct sl_str address)
+struct client_address *address_entry(struct http_server *server, struct sl_str address)
 {
     if (address.size >= ADDRESS_MAX)
         address.size = ADDRESS_MAX - 1;
-    struct ip_entry *entry = sl_map_get(&server->ips, address);
+    struct client_address *entry = sl_map_get(&server->ips, address);
     if (entry)
         return entry;
     entry = sl_map_add(&server->ips, address, sizeof *entry, &address);
@@ -134,7 +134,7 @@ struct ip_entry *address_entry(struct http_server *server, struct sl_str address
     return entry;
 }
 
-void address_drop(struct http_server *server, struct ip_entry *entry)
+void address_remove_entry(struct http_server *server, struct client_address *entry)
 {
     if (entry->connections || entry->halves)
         return;
@@ -142,12 +142,12 @@ void address_drop(struct http_server *server, struct ip_entry *entry)
     free(entry);
 }
 
-bool address_admit(struct request *r)
+bool address_add_connection(struct request *r)
 {
     struct connection *c = r->connection;
     struct http_server *server = r->server;
     unsigned limit = server->options.max_connections_per_ip;
-    struct ip_entry *entry = limit == 0 || c->ip ? NULL : address_entry(server, r->x.client);
+    struct client_address *entry = limit == 0 || c->ip ? NULL : address_entry(server, r->x.client);
     if (!entry)
         return true;
     entry->connections++;
@@ -155,10 +155,10 @@ bool address_admit(struct request *r)
     return entry->connections <= limit;
 }
 
-void address_leave(struct connection *c)
+void address_remove_connection(struct connection *c)
 {
     if (!c->ip)
         return;
     c->ip->connections--;
-    address_drop(c->server, c->ip);
+    address_remove_entry(c->server, c->ip);
 }

@@ -8,7 +8,7 @@ static inline bool http_is_blank(char c)
     return c == ' ' || c == '\t';
 }
 
-static inline struct sl_str http_trimmed(struct sl_str text)
+static inline struct sl_str http_trim(struct sl_str text)
 {
     while (text.size && http_is_blank(text.data[0]))
         text = (struct sl_str){text.data + 1, text.size - 1};

@@ -16,7 +16,7 @@ enum {
 void body_init(struct request *r)
 {
     struct http_exchange *x = &r->x;
-    struct body *body = &r->body;
+    struct request_body *body = &r->body;
     body->discard = x->status != 0 || !x->route || !x->route->body_limit;
     body->started_ms = loop_now_ms();
     if (x->status)
@@ -36,18 +36,19 @@ static size_t most_bodies(const struct http_server *server)
 
 /* A body that was received already, or is not larger than a head may be, is always admitted. The others share the limit: an
  * address may have at most as many as are still free, so that a few addresses cannot lock out the others. */
-bool body_admit(struct request *r)
+bool body_reserve(struct request *r)
 {
     const struct http_exchange *x = &r->x;
     struct http_server *server = r->server;
     size_t limit = most_bodies(server), free = limit > server->bodies ? limit - server->bodies : 0;
     bool here = !x->has_body || (x->content_length >= 0 && (uint64_t)x->content_length <= r->body.here);
     bool small = x->content_length >= 0 && x->content_length <= BODY_FREE;
-    struct ip_entry *entry = here || (!small && server->bodies >= limit) ? NULL : address_entry(server, x->client);
+    struct client_address *entry =
+        here || (!small && server->bodies >= limit) ? NULL : address_entry(server, x->client);
     if (!entry)
         return here || small;
     if (!small && entry->bodies > free) {
-        address_drop(server, entry);
+        address_remove_entry(server, entry);
         return false;
     }
     entry->halves++;
@@ -66,19 +67,19 @@ bool body_is_awaited(const struct request *r)
 
 static void left_flight(struct request *r)
 {
-    struct ip_entry *entry = r->body.in_flight_of;
+    struct client_address *entry = r->body.in_flight_of;
     if (!entry)
         return;
     r->body.in_flight_of = NULL;
     r->server->bodies -= r->body.is_counted;
     entry->bodies -= r->body.is_counted;
     entry->halves--;
-    address_drop(r->server, entry);
+    address_remove_entry(r->server, entry);
 }
 
 void body_fail(struct request *r, int status, const char *detail)
 {
-    struct body *body = &r->body;
+    struct request_body *body = &r->body;
     if (body->failed_status)
         return;
     body->failed_status = status;
@@ -91,7 +92,7 @@ void body_fail(struct request *r, int status, const char *detail)
 
 void body_receive(struct request *r, struct sl_bytes data)
 {
-    struct body *body = &r->body;
+    struct request_body *body = &r->body;
     body->received += data.size;
     if (body->discard && body->reader)
         fiber_wake(body->reader);
@@ -130,7 +131,7 @@ static void keep_or_free(struct sl_buf *buf)
 
 void body_finish(struct request *r)
 {
-    struct body *body = &r->body;
+    struct request_body *body = &r->body;
     left_flight(r);
     keep_or_free(&body->window);
     keep_or_free(&body->raw);
@@ -144,7 +145,7 @@ void body_finish(struct request *r)
 /* Waits until the window has bytes or the body has ended. */
 static enum sl_code wait_for_bytes(struct request *r)
 {
-    struct body *body = &r->body;
+    struct request_body *body = &r->body;
     while (body->window.size == 0 && !r->message_done && !body->failed_status) {
         if (r->connection->dead)
             return SL_CANCELLED;
@@ -195,7 +196,7 @@ static void decode(void *arg)
 /* Fills `piece` with decoded bytes from the window. */
 static enum sl_code read_decoded(struct request *r)
 {
-    struct body *body = &r->body;
+    struct request_body *body = &r->body;
     sl_buf_clear(&body->piece);
     while (body->piece.size == 0) {
         if (body->raw_at == body->raw.size && !body->held_back) {
@@ -238,7 +239,7 @@ static enum sl_code read_decoded(struct request *r)
 
 static enum sl_code read_plain(struct request *r)
 {
-    struct body *body = &r->body;
+    struct request_body *body = &r->body;
     enum sl_code code = wait_for_bytes(r);
     if (code)
         return code;
@@ -254,7 +255,7 @@ static enum sl_code read_plain(struct request *r)
 enum sl_code http_body_read(struct http_exchange *x, struct sl_bytes *piece)
 {
     struct request *r = (struct request *)x;
-    struct body *body = &r->body;
+    struct request_body *body = &r->body;
     *piece = (struct sl_bytes){NULL, 0};
     if (body->failed_status)
         return fail_now(r);
@@ -273,7 +274,7 @@ enum sl_code http_body_read(struct http_exchange *x, struct sl_bytes *piece)
 /* ---- after an early response ---- */
 bool body_discard_rest(struct request *r)
 {
-    struct body *body = &r->body;
+    struct request_body *body = &r->body;
     body->discard = true;
     sl_buf_clear(&body->window);
     uint64_t until = body->raw_bytes + DISCARD_LIMIT;

@@ -34,7 +34,7 @@ const char *connection_peer(struct connection *c)
 }
 
 /* ---- small writes outside of responses ---- */
-struct saying {
+struct interim_write {
     uv_write_t write;
     char bytes[];
 };
@@ -52,7 +52,7 @@ static bool send_bytes(struct connection *c, struct sl_str text)
     size_t left = text.size - (written > 0 ? (size_t)written : 0);
     if (left == 0)
         return true;
-    struct saying *saying = written < 0 && written != UV_EAGAIN ? NULL : malloc(sizeof *saying + left);
+    struct interim_write *saying = written < 0 && written != UV_EAGAIN ? NULL : malloc(sizeof *saying + left);
     if (!saying)
         return false;
     memcpy(saying->bytes, text.data + text.size - left, left);
@@ -94,7 +94,7 @@ static void release(struct connection *c)
         return;
     sl_buf_free(&c->pending);
     tls_free(c->tls);
-    address_leave(c);
+    address_remove_connection(c);
     server_remove_request(c);
     free(c);
 }
@@ -178,7 +178,7 @@ static void body_over(struct connection *c)
         server_timer(c, TIMEOUT_NONE);
 }
 
-static enum timeout body_timeout(const struct request *r)
+static enum connection_timeout body_timeout(const struct request *r)
 {
     return r->x.route ? r->server->body_timeouts[r->route_index] : TIMEOUT_BODY;
 }
@@ -540,7 +540,7 @@ void connection_read(struct connection *c, bool on)
 }
 
 /* ---- between requests ---- */
-void connection_answered(struct connection *c, bool close, bool whole)
+void connection_end_request(struct connection *c, bool close, bool whole)
 {
     c->requests++;
     if (c->dead) {
@@ -588,9 +588,9 @@ static void expired_write(struct connection *c)
     connection_abort(c, true);
 }
 
-void connection_expired(struct connection *c)
+void connection_handle_timeout(struct connection *c)
 {
-    enum timeout timeout = c->timeout;
+    enum connection_timeout timeout = c->timeout;
     server_timer(c, TIMEOUT_NONE);
     switch (timeout < TIMEOUT_FAMILY ? timeout : TIMEOUT_BODY) {
     case TIMEOUT_HEADER:

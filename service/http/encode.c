@@ -68,7 +68,7 @@ enum content_coding encode_choose(struct sl_str accept)
     return wanted.gzip > 0 ? CODING_GZIP : CODING_IDENTITY;
 }
 
-bool http_takes_gzip(const struct http_exchange *x)
+bool http_accepts_gzip(const struct http_exchange *x)
 {
     struct sl_str accept = http_header(x, "accept-encoding");
     return accept.data && parse_weights(accept).gzip > 0;

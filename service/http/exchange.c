@@ -82,7 +82,7 @@ static void request_end(struct request *r)
     request_recycle(r);
     c->request = NULL;
     c->server->active--;
-    connection_answered(c, close, whole);
+    connection_end_request(c, close, whole);
 }
 
 static void on_empty(struct fiber_group *group)

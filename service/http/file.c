@@ -66,7 +66,7 @@ static bool list_matches(struct sl_str list, struct sl_str tag)
         bool quoted = false;
         for (; at < list.size && (quoted || list.data[at] != ','); at++)
             quoted ^= list.data[at] == '"';
-        struct sl_str item = http_trimmed((struct sl_str){list.data + start, at - start});
+        struct sl_str item = http_trim((struct sl_str){list.data + start, at - start});
         if (sl_str_equal(item, SL_STR("*")) || (item.size && sl_str_equal(strip_weak(item), strip_weak(tag))))
             return true;
     }
@@ -146,7 +146,7 @@ static void set_content_range(struct http_exchange *x, const char *text)
         http_set_header(x, "Content-Range", sl_str(copy));
 }
 
-struct file_part file_conditions(struct http_exchange *x)
+struct file_part file_evaluate_conditions(struct http_exchange *x)
 {
     uint64_t size = x->file->bytes.size;
     struct file_part part = {0, size};

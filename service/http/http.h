@@ -195,7 +195,7 @@ enum sl_code http_body_read(struct http_exchange *x, struct sl_bytes *piece) SL_
 /* True if the client already has the version with this quoted tag (If-None-Match): respond with 304. */
 bool http_has_tag(const struct http_exchange *x, struct sl_str tag);
 /* True if the client accepts gzip, even if it prefers another coding. */
-bool http_takes_gzip(const struct http_exchange *x);
+bool http_accepts_gzip(const struct http_exchange *x);
 /* Parses a form (application/x-www-form-urlencoded) or a query into pairs, in order; decoded, in the arena. NULL without any,
  * or when out of memory. */
 struct http_query *http_form(struct sl_arena *arena, struct sl_str text, size_t *count);

@@ -33,7 +33,7 @@ enum {
     DISCARD_LIMIT = 64 * 1024,  /* of unread bodies, and of rests of bodies after early responses */
     PIPELINE_LIMIT = 16 * 1024, /* received while a request runs */
     CHUNK_CREDIT = 16 * 1024,
-    RESERVE_LANE = 64, /* connections above the limit, reserved for health checks */
+    RESERVE_CLASS = 64, /* connections above the limit, reserved for health checks */
     ADDRESS_MAX = 46,
     PLAIN_BUFFER = 16 * 1024,  /* a TLS record */
     MAX_ENCRYPTED = 64 * 1024, /* encrypted before it is written to the socket */
@@ -52,9 +52,9 @@ enum http_request_state {
 };
 
 /* The states as reported to operators. */
-enum gauge { GAUGE_IDLE, GAUGE_READING, GAUGE_WORKING, GAUGE_WRITING, GAUGE_HANDSHAKE, GAUGE_NONE, GAUGES };
+enum connection_gauge { GAUGE_IDLE, GAUGE_READING, GAUGE_WORKING, GAUGE_WRITING, GAUGE_HANDSHAKE, GAUGE_NONE, GAUGES };
 
-enum timeout {
+enum connection_timeout {
     TIMEOUT_NONE,
     TIMEOUT_HANDSHAKE,
     TIMEOUT_HEADER,
@@ -84,7 +84,7 @@ enum head_result head_scan(struct head_scan *scan, struct sl_bytes data, const s
                            size_t *size);
 
 /* ---- requests ---- */
-struct body {
+struct request_body {
     struct sl_buf window; /* received, still encoded; filled by the connection */
     struct sl_buf raw;    /* being decoded; the first `raw_at` bytes are */
     size_t raw_at;
@@ -100,10 +100,10 @@ struct body {
     bool in_trailers, trailers_end; /* after the last chunk; after the empty line that ends the trailers */
     int failed_status;              /* status of the response if reading fails: 400, 408, 413 */
     const char *failed_detail;
-    bool discard;                  /* nobody reads it: bytes are counted and dropped */
-    size_t here;                   /* bytes that were received with the head */
-    struct ip_entry *in_flight_of; /* counts it in `halves` */
-    bool is_counted;               /* against max_bodies_in_flight */
+    bool discard;                        /* nobody reads it: bytes are counted and dropped */
+    size_t here;                         /* bytes that were received with the head */
+    struct client_address *in_flight_of; /* counts it in `halves` */
+    bool is_counted;                     /* against max_bodies_in_flight */
     struct fiber *reader;
     struct sl_mapping spool;
 };
@@ -113,7 +113,7 @@ struct request {
     struct http_server *server;
     struct connection *connection;
     llhttp_t parser;
-    struct body body;
+    struct request_body body;
     struct sl_str host, expect, accept_encoding, trace, baggage;
     unsigned host_count, coding_count;
     size_t header_capacity;
@@ -137,7 +137,7 @@ struct request {
     struct request *next_free;
 };
 
-struct ip_entry { /* counters of one client address */
+struct client_address { /* counters of one client address */
     unsigned connections, bodies;
     unsigned halves; /* bodies that are incomplete, including those too small to be counted in `bodies` */
     struct sl_str address;
@@ -152,7 +152,7 @@ struct connection {
     } uv;
     struct http_server *server;
     struct sl_link link, timer; /* in the server's connections; in the queue of its timeout */
-    enum timeout timeout;
+    enum connection_timeout timeout;
     enum http_request_state state;
     uint64_t due_ms, linger_end_ms, state_since_ms, paused_ms;
     struct request *request;
@@ -169,7 +169,7 @@ struct connection {
     bool unix_socket, reserve, reading, eof, probed, processing;
     bool dead; /* being closed; freed after `closed` and the end of the request */
     bool closed;
-    struct ip_entry *ip;
+    struct client_address *ip;
     char peer[ADDRESS_MAX]; /* empty until needed */
 };
 
@@ -206,15 +206,15 @@ struct http_server {
     struct sl_arena arena;
     struct http_listener *listeners;
     size_t listener_count;
-    struct http_route *routes;   /* of all families; ends with a NULL method */
-    enum timeout *body_timeouts; /* by route */
+    struct http_route *routes;              /* of all families; ends with a NULL method */
+    enum connection_timeout *body_timeouts; /* by route */
     size_t route_count;
     struct route_series *series; /* route_count + 1: the last is for requests without a route */
     struct sl_list connections;
     size_t connection_count, closing; /* all; those whose descriptors are closed */
     size_t active, bodies, counts[GAUGES];
     struct metric_series *gauges[GAUGES]; /* series of `counts` */
-    struct timer_queue *queues;           /* by enum timeout */
+    struct timer_queue *queues;           /* by enum connection_timeout */
     size_t queue_count;
     uv_timer_t tick;
     uint64_t next_accept_warning_ms, next_fiber_warning_ms, refused_without_fiber;
@@ -252,18 +252,18 @@ enum sl_code listener_open(struct http_listener *listener, const char *address, 
 void listener_close(struct http_listener *listener);
 
 /* Descriptors that the service manager passed under the name "https", "admin", or "http", which includes all other names. */
-size_t listeners_passed(const char *name, int fds[MAX_PASSED_LISTENERS]);
+size_t listeners_get_passed(const char *name, int fds[MAX_PASSED_LISTENERS]);
 /* Keeps child processes from using them (clears LISTEN_FDS). */
-void listeners_hide(void);
+void listeners_unset_environment(void);
 /* Uses one of them, which listens already. */
 enum sl_code listener_adopt(struct http_listener *listener, int fd, struct sl_error *error);
 
 /* ---- server.c ---- */
-void server_timer(struct connection *c, enum timeout timeout); /* (re)starts it; TIMEOUT_NONE stops it */
-void server_add_request(struct connection *c);                 /* a new connection */
-void server_remove_request(struct connection *c);              /* a connection is closed */
-bool server_is_full(const struct http_server *server);         /* true beyond max_connections */
-void server_count(const struct connection *c, int change);     /* adds `change` to the gauge of its state */
+void server_timer(struct connection *c, enum connection_timeout timeout); /* (re)starts it; TIMEOUT_NONE stops it */
+void server_add_request(struct connection *c);                            /* a new connection */
+void server_remove_request(struct connection *c);                         /* a connection is closed */
+bool server_is_full(const struct http_server *server);                    /* true beyond max_connections */
+void server_count(const struct connection *c, int change);                /* adds `change` to the gauge of its state */
 void server_bound_handshakes(struct http_server *server);
 void server_free(struct http_server *server);
 /* Builds the routes and their data; before anything else. False when out of memory. */
@@ -273,12 +273,12 @@ bool server_take_routes(struct http_server *server);
 void connection_accept(struct http_listener *listener, int fd); /* takes over the accepted socket */
 void connection_state(struct connection *c, enum http_request_state state);
 void connection_abort(struct connection *c, bool reset); /* closes at once and cancels its request */
-void connection_expired(struct connection *c);
+void connection_handle_timeout(struct connection *c);
 void connection_read(struct connection *c, bool on);
 /* Sends a few bytes, before all that is written later; false if the connection is unusable. */
 bool connection_send(struct connection *c, struct sl_str text);
 /* Its request has ended; `whole`: all of it was parsed, so no more bytes of it can follow. */
-void connection_answered(struct connection *c, bool close, bool whole);
+void connection_end_request(struct connection *c, bool close, bool whole);
 const char *connection_peer(struct connection *c);
 
 /* ---- exchange.c: the life of a request ---- */
@@ -308,7 +308,7 @@ bool percent_decode(struct sl_arena *arena, struct sl_str text, struct sl_str *o
 /* ---- body.c ---- */
 #define BODY_NO_MEMORY "not enough memory for this request"
 /* True if one more body may be in flight, which is counted then. Before body_init. */
-bool body_admit(struct request *r);
+bool body_reserve(struct request *r);
 void body_init(struct request *r);             /* after the head's checks */
 bool body_is_awaited(const struct request *r); /* true if the handler need not run before the body is complete */
 void body_receive(struct request *r, struct sl_bytes data);
@@ -327,7 +327,7 @@ struct file_part {
     uint64_t offset, size;
 };
 /* Decides how to send the file of `x`: sets the status (200, 206, 304, 416) and headers, returns the part to send. */
-struct file_part file_conditions(struct http_exchange *x);
+struct file_part file_evaluate_conditions(struct http_exchange *x);
 bool http_date_parse(struct sl_str text, int64_t *seconds);
 
 /* ---- encode.c ---- */
@@ -343,11 +343,11 @@ const char *server_date(struct http_server *server);
 /* ---- address.c ---- */
 void set_client_and_request_id(struct request *r); /* sets client address and request id */
 /* Counts the connection for its client's address, once; false if there are too many. */
-bool address_admit(struct request *r);
-void address_leave(struct connection *c);
+bool address_add_connection(struct request *r);
+void address_remove_connection(struct connection *c);
 /* The counters of an address; NULL when out of memory. Dropped when all are zero. */
-struct ip_entry *address_entry(struct http_server *server, struct sl_str address);
-void address_drop(struct http_server *server, struct ip_entry *entry);
+struct client_address *address_entry(struct http_server *server, struct sl_str address);
+void address_remove_entry(struct http_server *server, struct client_address *entry);
 void random_uuid(struct http_server *server, char out[37]);
 
 /* ---- access.c ---- */

@@ -154,7 +154,7 @@ enum sl_code listener_open(struct http_listener *listener, const char *address, 
 }
 
 /* ---- sockets of the service manager: sd_listen_fds(3) ---- */
-size_t listeners_passed(const char *wanted, int fds[MAX_PASSED_LISTENERS])
+size_t listeners_get_passed(const char *wanted, int fds[MAX_PASSED_LISTENERS])
 {
     enum { FIRST = 3 };
     const char *pid = getenv("LISTEN_PID"), *number = getenv("LISTEN_FDS"), *names = getenv("LISTEN_FDNAMES");
@@ -171,7 +171,7 @@ size_t listeners_passed(const char *wanted, int fds[MAX_PASSED_LISTENERS])
     return count;
 }
 
-void listeners_hide(void)
+void listeners_unset_environment(void)
 {
     unsetenv("LISTEN_PID");
     unsetenv("LISTEN_FDS");

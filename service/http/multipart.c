@@ -9,14 +9,14 @@
 
 enum { MAX_BOUNDARY = 70, MAX_PARTS = 64, MAX_HEADERS = 16 * 1024, MAX_DELIMITER = MAX_BOUNDARY + 4 };
 
-enum where { PREAMBLE, AFTER_DELIMITER, HEADERS, DATA, EPILOGUE };
+enum multipart_state { PREAMBLE, AFTER_DELIMITER, HEADERS, DATA, EPILOGUE };
 
 struct multipart {
     struct multipart_callbacks callbacks;
     struct sl_arena *arena;
     char delimiter[MAX_DELIMITER]; /* CRLF "--" boundary */
     size_t delimiter_size;
-    enum where where;
+    enum multipart_state where;
     size_t matched; /* bytes at the end of the input so far that match the start of the delimiter */
     size_t assumed; /* of these, line end bytes that are not content of this part */
     size_t parts;
@@ -38,7 +38,7 @@ static int next_parameter(struct sl_str text, size_t *at, struct sl_str *name, s
     size_t start = *at;
     while (*at < text.size && text.data[*at] != '=' && text.data[*at] != ';')
         (*at)++;
-    *name = http_trimmed((struct sl_str){text.data + start, *at - start});
+    *name = http_trim((struct sl_str){text.data + start, *at - start});
     *value = (struct sl_str){text.data + *at, 0};
     *quoted = false;
     if (*at == text.size || text.data[*at] == ';')
@@ -51,7 +51,7 @@ static int next_parameter(struct sl_str text, size_t *at, struct sl_str *name, s
         start = *at;
         while (*at < text.size && text.data[*at] != ';')
             (*at)++;
-        *value = http_trimmed((struct sl_str){text.data + start, *at - start});
+        *value = http_trim((struct sl_str){text.data + start, *at - start});
         return 1;
     }
     start = ++*at;

@@ -66,7 +66,7 @@ static int on_value_complete(llhttp_t *parser)
     struct http_header *header = &r->x.headers[r->x.header_count];
     if (!header->value.data)
         header->value.data = "";
-    header->value = http_trimmed(header->value);
+    header->value = http_trim(header->value);
     char *name = (char *)(uintptr_t)header->name.data; /* points into the request's own copy of the head */
     for (size_t i = 0; i < header->name.size; i++)
         if (name[i] >= 'A' && name[i] <= 'Z')
@@ -306,7 +306,7 @@ static void check_request(struct request *r)
         http_reply_error(x, 413, NULL);
         return;
     }
-    if (!route->health && !body_admit(r)) {
+    if (!route->health && !body_reserve(r)) {
         metric_add(METRIC_HTTP_REFUSED, 1, "bodies", NULL, NULL);
         http_reply_error(x, 503, "too many request bodies at once");
         return;
@@ -331,7 +331,7 @@ static void route_request(struct request *r)
         parse_refuse(r, 400, "malformed target");
         return;
     }
-    if (!address_admit(r)) {
+    if (!address_add_connection(r)) {
         r->close = true;
         metric_add(METRIC_HTTP_REFUSED, 1, "rate", NULL, NULL);
         http_reply_error(x, 429, "too many connections from this address");
@@ -421,7 +421,7 @@ static void refuse_body(struct request *r, int status, const char *detail)
 /* Refuses a chunked body whose framing outweighs its content: it would only keep the server busy. */
 static void check_framing(struct request *r)
 {
-    struct body *body = &r->body;
+    struct request_body *body = &r->body;
     uint64_t framing = body->raw_bytes - body->received;
     framing = framing > body->trailer_bytes ? framing - body->trailer_bytes : 0;
     if (framing > 16 * body->chunks + 2 * body->received + CHUNK_CREDIT)
@@ -431,7 +431,7 @@ static void check_framing(struct request *r)
 }
 
 /* The lines of trailers must satisfy the rules of head_scan; false if one does not. Stops after the empty line. */
-static bool check_trailers(struct body *body, struct sl_bytes data)
+static bool check_trailers(struct request_body *body, struct sl_bytes data)
 {
     for (size_t i = 0; i < data.size && !body->trailers_end; i++) {
         uint8_t c = data.data[i];

@@ -67,7 +67,7 @@ struct http_query *http_form(struct sl_arena *arena, struct sl_str text, size_t 
 }
 
 /* ---- routes ---- */
-enum match { NO_MATCH, MATCH, BAD_ESCAPE, BAD_SEGMENT };
+enum route_match_result { NO_MATCH, MATCH, BAD_ESCAPE, BAD_SEGMENT };
 
 static bool is_literal(const char *pattern)
 {
@@ -79,7 +79,7 @@ static bool is_dots(struct sl_str segment)
     return sl_str_equal(segment, SL_STR(".")) || sl_str_equal(segment, SL_STR(".."));
 }
 
-static enum match capture(struct http_exchange *x, struct sl_str raw, bool rest)
+static enum route_match_result capture(struct http_exchange *x, struct sl_str raw, bool rest)
 {
     struct sl_str decoded;
     if (x->capture_count == HTTP_MAX_CAPTURES)
@@ -92,11 +92,11 @@ static enum match capture(struct http_exchange *x, struct sl_str raw, bool rest)
 
 /* Walks pattern and path together. An error of a capture counts only if the whole path matches, which later segments may still
  * prevent. */
-static enum match match_pattern(struct http_exchange *x, const char *pattern)
+static enum route_match_result match_pattern(struct http_exchange *x, const char *pattern)
 {
     struct sl_str path = x->path;
     size_t at = 0;
-    enum match result = MATCH;
+    enum route_match_result result = MATCH;
     x->capture_count = 0;
     for (const char *p = pattern; *p;) {
         if (*p != '{') {
@@ -113,7 +113,7 @@ static enum match match_pattern(struct http_exchange *x, const char *pattern)
         size_t size = slash ? (size_t)(slash - path.data) - at : path.size - at;
         if (size == 0)
             return NO_MATCH;
-        enum match captured = capture(x, (struct sl_str){path.data + at, size}, rest);
+        enum route_match_result captured = capture(x, (struct sl_str){path.data + at, size}, rest);
         if (captured != MATCH && result == MATCH)
             result = captured;
         at += size;
@@ -193,8 +193,8 @@ static int try_routes(struct http_exchange *x, const struct http_route *routes, 
     for (const struct http_route *route = routes; route->method; route++) {
         if (is_literal(route->pattern) != literal || !is_enabled(x, route))
             continue;
-        enum match match = literal ? (sl_str_equal(path, sl_str(route->pattern)) ? MATCH : NO_MATCH)
-                                   : match_pattern(x, route->pattern);
+        enum route_match_result match = literal ? (sl_str_equal(path, sl_str(route->pattern)) ? MATCH : NO_MATCH)
+                                                : match_pattern(x, route->pattern);
         if (match == NO_MATCH || !is_there(x, route))
             continue;
         if (!method_matches(route->method, x->method)) {

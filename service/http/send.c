@@ -272,7 +272,7 @@ static bool write_bufs(struct request *r, uv_buf_t *bufs, unsigned count)
 }
 
 /* ---- files, window by window: only one window of unsent bytes is in memory ---- */
-struct origin {
+struct content_source {
     struct shared_blob *content; /* or, if NULL: */
     const uint8_t *mapped;
 };
@@ -290,7 +290,7 @@ static void http_send_copy(void *arg)
 }
 
 /* Reads a mapping on the pool, as its pages may not be resident. */
-static bool read_window(const struct origin *origin, uint64_t offset, void *to, size_t size)
+static bool read_window(const struct content_source *origin, uint64_t offset, void *to, size_t size)
 {
     struct copy_job job = {to, origin->mapped + offset, size};
     if (origin->content)
@@ -299,7 +299,7 @@ static bool read_window(const struct origin *origin, uint64_t offset, void *to, 
 }
 
 /* Sends the first window together with the head. */
-static bool write_windows(struct request *r, uv_buf_t head, const struct origin *origin, struct file_part part)
+static bool write_windows(struct request *r, uv_buf_t head, const struct content_source *origin, struct file_part part)
 {
     size_t window = part.size < FILE_WINDOW ? (size_t)part.size : FILE_WINDOW;
     char *buffer = malloc(window ? window : 1);
@@ -322,7 +322,7 @@ static bool write_content(struct request *r, uv_buf_t head, struct shared_blob *
 {
     struct sl_bytes bytes = shared_blob_pin(content);
     struct file_part part = {0, bytes.size};
-    struct origin origin = {.content = content};
+    struct content_source origin = {.content = content};
     if (!bytes.data)
         return write_windows(r, head, &origin, part);
     uv_buf_t both[2] = {head, uv_buf_init((char *)(uintptr_t)bytes.data, (unsigned)bytes.size)}, *bufs = both;
@@ -381,7 +381,7 @@ void send_answer(struct request *r)
     struct file_part part = {0, 0};
     check_body(x);
     if (x->file)
-        part = file_conditions(x);
+        part = file_evaluate_conditions(x);
     else
         encode_body(r);
     share_large_body(x);
@@ -395,7 +395,7 @@ void send_answer(struct request *r)
     } else if (x->content && length > 0) {
         write_content(r, bufs[0], x->content);
     } else if (x->file && part.size > 0) {
-        struct origin origin = {.mapped = x->file->bytes.data};
+        struct content_source origin = {.mapped = x->file->bytes.data};
         write_windows(r, bufs[0], &origin, part);
     } else {
         bufs[1].len = x->file ? 0 : x->body.size;

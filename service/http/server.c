@@ -47,7 +47,7 @@ void http_options_default(struct http_options *options)
 
 /* ---- timeouts ----
  * All timeouts of a kind have the same duration, so its list is ordered by due time: starting one appends it. */
-void server_timer(struct connection *c, enum timeout timeout)
+void server_timer(struct connection *c, enum connection_timeout timeout)
 {
     struct timer_queue *queue = &c->server->queues[c->timeout];
     if (c->timeout != TIMEOUT_NONE)
@@ -81,7 +81,7 @@ static void on_tick(uv_timer_t *timer)
         uv_timer_stop(timer);
     for (size_t i = TIMEOUT_NONE + 1; i < server->queue_count; i++)
         for (struct connection *c; (c = first_due(server, i)) && c->due_ms <= now;)
-            connection_expired(c);
+            connection_handle_timeout(c);
 }
 
 static uint64_t tick_period(const struct http_server *server)
@@ -100,9 +100,9 @@ static void start_tick(struct http_server *server)
 }
 
 /* ---- connections ---- */
-static enum gauge choose_gauge(const struct connection *c)
+static enum connection_gauge choose_gauge(const struct connection *c)
 {
-    static const enum gauge of_state[STATES] = {
+    static const enum connection_gauge of_state[STATES] = {
         [STATE_HEAD] = GAUGE_READING,        [STATE_BODY] = GAUGE_READING, [STATE_WORK] = GAUGE_WORKING,
         [STATE_HANDSHAKE] = GAUGE_HANDSHAKE, [STATE_LINGER] = GAUGE_NONE,  [STATE_CLOSING] = GAUGE_NONE,
     };
@@ -121,7 +121,7 @@ static void gauges_init(struct http_server *server)
 void server_count(const struct connection *c, int change)
 {
     struct http_server *server = c->server;
-    enum gauge gauge = choose_gauge(c);
+    enum connection_gauge gauge = choose_gauge(c);
     server->counts[gauge] += (size_t)change;
     metric_series_set(server->gauges[gauge], (double)server->counts[gauge]);
 }
@@ -135,7 +135,7 @@ static void wake_stopper(struct http_server *server)
 static size_t most_connections(const struct http_server *server)
 {
     size_t most = server->options.max_connections;
-    return most + (most < RESERVE_LANE ? most : RESERVE_LANE); /* a small reserve if there are few descriptors */
+    return most + (most < RESERVE_CLASS ? most : RESERVE_CLASS); /* a small reserve if there are few descriptors */
 }
 
 void server_add_request(struct connection *c)
@@ -197,7 +197,7 @@ static bool evict_of_many(struct http_server *server)
 {
     struct connection *c = first_due(server, TIMEOUT_BODY);
     for (int looks = 0; c && looks < EVICT_LOOKS; looks++, c = SL_LIST_NEXT(c, timer)) {
-        const struct ip_entry *entry = c->request ? c->request->body.in_flight_of : NULL;
+        const struct client_address *entry = c->request ? c->request->body.in_flight_of : NULL;
         if (!entry || entry->halves <= server->options.max_connections / 4)
             continue;
         c->request->aborted = c->request->aborted ? c->request->aborted : "slow";
@@ -212,7 +212,7 @@ static bool evict_of_many(struct http_server *server)
 static bool evict_one(struct http_server *server)
 {
     static const struct {
-        enum timeout timeout;
+        enum connection_timeout timeout;
         uint64_t ms;
     } waiting[] = {{TIMEOUT_LINGER, EVICT_ANSWERED_MS},
                    {TIMEOUT_DISCARD, EVICT_ANSWERED_MS},
@@ -351,7 +351,7 @@ static struct http_listener *next_listener(struct http_server *server, enum list
 static enum sl_code adopt_passed(struct http_server *server, enum listener_purpose purpose, struct sl_error *error)
 {
     int fds[MAX_PASSED_LISTENERS];
-    size_t count = listeners_passed(purpose_names[purpose], fds);
+    size_t count = listeners_get_passed(purpose_names[purpose], fds);
     enum sl_code code = count ? SL_OK : sl_fail(error, SL_INTERNAL, "cannot listen on systemd: no sockets were passed");
     for (size_t i = 0; code == SL_OK && i < count; i++) {
         struct http_listener *listener = next_listener(server, purpose);
@@ -383,7 +383,7 @@ static enum sl_code listen_on_all(struct http_server *server, struct sl_error *e
     for (int purpose = FOR_HTTP; purpose <= FOR_ADMIN; purpose++)
         for (size_t i = 0; code == SL_OK && i < lists[purpose].count; i++)
             code = listen_on(server, lists[purpose].addresses[i], (enum listener_purpose)purpose, error);
-    listeners_hide();
+    listeners_unset_environment();
     return code;
 }
 
@@ -479,7 +479,8 @@ static bool take_family(struct http_server *server, size_t index, size_t *at)
 {
     const struct http_family *family = server->options.families[index];
     const char *prefix = family->prefix ? family->prefix(server->options.service) : "";
-    enum timeout timeout = family->body_timeout_ms ? (enum timeout)(TIMEOUT_FAMILY + index) : TIMEOUT_BODY;
+    enum connection_timeout timeout =
+        family->body_timeout_ms ? (enum connection_timeout)(TIMEOUT_FAMILY + index) : TIMEOUT_BODY;
     for (const struct http_route *route = family->routes; route->method; route++, (*at)++) {
         server->routes[*at] = *route;
         server->routes[*at].family = family;
@@ -522,7 +523,7 @@ bool server_take_routes(struct http_server *server)
     server->queue_count = TIMEOUT_FAMILY + family_count;
     server->queues = SL_ARENA_ARRAY(&server->arena, struct timer_queue, server->queue_count);
     server->routes = SL_ARENA_ARRAY(&server->arena, struct http_route, server->route_count + 1);
-    server->body_timeouts = SL_ARENA_ARRAY(&server->arena, enum timeout, server->route_count + 1);
+    server->body_timeouts = SL_ARENA_ARRAY(&server->arena, enum connection_timeout, server->route_count + 1);
     server->series = SL_ARENA_ARRAY(&server->arena, struct route_series, server->route_count + 1);
     bool good = server->queues && server->routes && server->body_timeouts && server->series;
     for (size_t i = 0; good && i < family_count; i++)

@@ -338,7 +338,7 @@ static enum sl_code mozilla_compute(void *context, struct cache_tmp *tmp, struct
     return code;
 }
 
-static struct sl_str mozilla_place(const void *context)
+static struct sl_str mozilla_queue_name(const void *context)
 {
     const struct mozilla_store_request *request = context;
     const struct source *first = request->stores;
@@ -379,7 +379,7 @@ const struct cache_kind kind_mozilla_syms = {
     .version = 1001,
     .random_access = true,
     .compute = mozilla_compute,
-    .place = mozilla_place,
+    .queue_name = mozilla_queue_name,
     .retain = mozilla_retain,
     .open = mozilla_open,
     .opened_size = sizeof(struct sl_symcache),

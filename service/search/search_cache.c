@@ -109,7 +109,7 @@ const struct search_cache_value *search_cache_get(const struct search_scope *whe
         return NULL;
     struct search_cache_entry *r = LRU_ITEM(found, struct search_cache_entry, lru);
     if (!is_still_valid(r) || (r->table.serial && !cache_peek_handle(&r->table, false, item))) {
-        lru_drop(&searches, found);
+        lru_remove(&searches, found);
         return NULL;
     }
     if (!sl_arena_on_free(where->arena, search_cache_entry_unref, r)) {

@@ -140,7 +140,7 @@ void remote_drop_count(const struct symbfile_key *file_key, const char *name)
     remote_in_parts(file_key, name, "", prefix);
     struct lru_entry *entry = lru_find(&progress, sl_str(prefix));
     if (entry)
-        lru_drop(&progress, entry);
+        lru_remove(&progress, entry);
 }
 
 void remote_clear_counts(void)

@@ -122,11 +122,11 @@ static void gather_processes(struct http_exchange *x, struct sl_str accept, stru
     const struct config *config = ((const struct service *)x->service)->config;
     size_t count = config->http.processes;
     bool *silent = SL_ARENA_ARRAY(&x->arena, bool, count);
-    unsigned before = metrics_burials() + 1;
-    for (int tries = 0; silent && before != metrics_burials() && tries < MAX_TRIES; tries++) {
+    unsigned before = metrics_merge_count() + 1;
+    for (int tries = 0; silent && before != metrics_merge_count() && tries < MAX_TRIES; tries++) {
         for (size_t i = 0; i <= count; i++)
             sl_buf_free(&texts[i]);
-        before = metrics_burials() & ~1u;
+        before = metrics_merge_count() & ~1u;
         peers_request(x, "/metrics", accept, texts);
         for (size_t i = 0; i < count; i++)
             silent[i] = !texts[i].size && i != config->process.index;

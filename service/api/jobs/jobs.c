@@ -293,7 +293,7 @@ bool job_slot_free(struct http_exchange *x)
 {
     const struct service *service = x->service;
     uint64_t limit = service->config->max_concurrent_requests;
-    if ((limit == UINT64_MAX || service->running < limit) && pool_accepts())
+    if ((limit == UINT64_MAX || service->running < limit) && pool_can_accept())
         return true;
     metric_add(METRIC_JOBS_REJECTED, 1, NULL, NULL, NULL);
     metric_add(METRIC_HTTP_REFUSED, 1, "slots", NULL, NULL);
@@ -483,7 +483,7 @@ void service_log_state(const struct service *service)
     fetch_log_state();
     log_info("state", "the process", LOG_U64("jobs", service->running), LOG_U64("results_bytes", service->kept_bytes),
              LOG_U64("pool_busy", pool_busy()), LOG_U64("pool_queued", pool_queued()),
-             LOG_U64("pool_threads", loop_pool_threads()), LOG_U64("fibers", fiber_live()),
+             LOG_U64("pool_threads", loop_pool_threads()), LOG_U64("fibers", fiber_count()),
              LOG_U64("fiber_stacks", fiber_stacks_allocated()), LOG_U64("memory_used", memory_used()),
              LOG_U64("memory_budget", memory_limit()));
 }

@@ -208,7 +208,7 @@ void results_publish(struct job *job)
     write_job_key(results, job, p->key);
     p->content = kept ? shared_blob_retain(job->result) : NULL;
     p->ttl_s = DURATION_MS(job->service->config->result_ttl_ns) / 1000 + 1;
-    if (fiber_start_inner(&results->publishing, publish_fiber, p))
+    if (fiber_start_admitted(&results->publishing, publish_fiber, p))
         return;
     shared_blob_release(p->content);
     free(p);

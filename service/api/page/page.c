@@ -35,7 +35,7 @@ static const struct page_file *file_named(struct sl_str name)
  * bytes. */
 static void reply_page_file(struct http_exchange *x, const struct page_file *file, struct sl_str cache_control)
 {
-    bool packed = http_takes_gzip(x);
+    bool packed = http_accepts_gzip(x);
     struct sl_bytes bytes = packed ? file->packed : file->plain;
     if (packed && http_has_tag(x, file->tag))
         http_reply_empty(x, 304);

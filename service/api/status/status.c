@@ -271,7 +271,7 @@ static void request_from_peers(struct http_exchange *x, const struct config *con
 static void write_deaths(struct sl_json_writer *w)
 {
     struct metrics_deaths deaths = {0};
-    metrics_deaths(&deaths);
+    metrics_get_deaths(&deaths);
     sl_json_member_object(w, "deaths");
     sl_json_member_u64(w, "count", deaths.count);
     member_time(w, "last", deaths.last_s);

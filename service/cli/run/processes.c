@@ -108,7 +108,7 @@ static int serve_child(size_t index)
     unsetenv("WATCHDOG_PID"); /* it names the parent */
     is_child = true;
     config->process.index = index;
-    metrics_become(index);
+    metrics_set_process(index);
     process_share(config);
     return parent.serve(config, parent.options);
 }
@@ -154,7 +154,7 @@ static void log_exit(const struct service_process *child, int status, uint64_t l
 {
     char why[48];
     format_exit(status, why, sizeof why);
-    metrics_bury((size_t)(child - parent.children), why);
+    metrics_merge_dead_process((size_t)(child - parent.children), why);
     log_error("run", WIFSIGNALED(status) ? "a process crashed" : "a process exited", LOG_I64("pid", child->pid),
               LOG_STR("why", why), LOG_U64("lived_ms", lived_ms), LOG_U64("again_in_ms", pause_ms));
 }
@@ -420,7 +420,7 @@ int processes_run(struct config *config, const struct options *options,
         return status;
     }
     sl_buf_free(&tried);
-    if (!metrics_share(parent.count))
+    if (!metrics_map_shared(parent.count))
         log_warn("run", "cannot share metrics between processes; counters will drop when a process dies");
     if (!cache_share_change_counter())
         log_warn("run", "cannot notify processes of uploads at once; they will notice within a second");

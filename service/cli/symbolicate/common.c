@@ -215,7 +215,7 @@ static void run_timed(void *arg)
     struct timed *timed = arg;
     struct fiber_group group;
     fiber_group_init(&group, NULL);
-    timed->began = fiber_start_inner(&group, timed->work, timed->arg);
+    timed->began = fiber_start_admitted(&group, timed->work, timed->arg);
     fiber_group_deadline(&group, DURATION_MS(timed->timeout_ns));
     fiber_group_wait(&group);
     timed->timed_out = group.expired;

@@ -279,16 +279,16 @@ TEST(places_are_used_again_but_not_for_what_they_were)
     cache_memory_put(&memory, SL_STR("a"), NULL, &error, 0, 0, 10);
     cache_memory_put(&memory, SL_STR("b"), NULL, &error, 0, 0, 20);
     struct cache_memory_entry *a = cache_memory_find(&memory, SL_STR("a"), 1);
-    size_t place = a->place;
-    uint64_t serial = memory.places[place].serial;
+    size_t place = a->slot;
+    uint64_t serial = memory.slots[place].serial;
     assert_ptr_equal(cache_memory_at(&memory, place, serial, 1), a);
     assert_null(cache_memory_at(&memory, place, serial + 1, 1));
     assert_null(cache_memory_at(&memory, 2, serial, 1));
     cache_memory_put(&memory, SL_STR("a"), NULL, &error, 0, 0, 20); /* another answer to the same key */
     assert_null(cache_memory_at(&memory, place, serial, 1));
     struct cache_memory_entry *b = cache_memory_find(&memory, SL_STR("b"), 1);
-    place = b->place;
-    serial = memory.places[place].serial;
+    place = b->slot;
+    serial = memory.slots[place].serial;
     assert_ptr_equal(CACHE_MEMORY_NEWEST(&memory), b);
     assert_non_null(cache_memory_find(&memory, SL_STR("a"), 1));
     assert_ptr_equal(cache_memory_at(&memory, place, serial, 1), b); /* it counts as used */
@@ -297,7 +297,7 @@ TEST(places_are_used_again_but_not_for_what_they_were)
     for (uint64_t i = 0; i < 8; i++)
         assert_null(cache_memory_at(&memory, place, i, 1)); /* the place is free */
     cache_memory_put(&memory, SL_STR("c"), NULL, &error, 0, 0, 20);
-    assert_int_equal(cache_memory_find(&memory, SL_STR("c"), 1)->place, place);
+    assert_int_equal(cache_memory_find(&memory, SL_STR("c"), 1)->slot, place);
     assert_null(cache_memory_at(&memory, place, serial, 1));
     cache_memory_free(&memory);
 }

@@ -261,13 +261,13 @@ TEST(old_stamps_are_removed)
     assert_int_equal(cache_write_stamp(test_dir, &changed, 1, cache_now_ns(), &generations, NULL), SL_OK);
     int64_t generation = cache_generation(test_dir);
     assert_true(generation > 0);
-    assert_true(cache_stamp(test_dir, SL_STR(ONE)) > 0);
-    assert_true(cache_stamp(test_dir, SL_STR(TWO)) == 0);
+    assert_true(cache_newest_stamp(test_dir, SL_STR(ONE)) > 0);
+    assert_true(cache_newest_stamp(test_dir, SL_STR(TWO)) == 0);
     assert_int_equal(cache_cleanup(&test_config, kinds, 2, &options, &totals, NULL, NULL), SL_OK);
-    assert_true(cache_stamp(test_dir, SL_STR(ONE)) > 0);
+    assert_true(cache_newest_stamp(test_dir, SL_STR(ONE)) > 0);
     test_config.downloaded.max_unused_for = test_config.derived.max_unused_for = test_config.index.max_unused_for = 0;
     assert_int_equal(cache_cleanup(&test_config, kinds, 2, &options, &totals, NULL, NULL), SL_OK);
-    assert_true(cache_stamp(test_dir, SL_STR(ONE)) == 0);
+    assert_true(cache_newest_stamp(test_dir, SL_STR(ONE)) == 0);
     assert_true(cache_generation(test_dir) == generation);
     assert_int_equal(files_below("invalidated"), 1);
 }
@@ -279,7 +279,7 @@ TEST(a_directory_that_refuses)
     put_file("invalidated", "a file", 0);
     assert_int_equal(cache_write_stamp(test_dir, &changed, 1, cache_now_ns(), &generations, &error), SL_INTERNAL);
     assert_non_null(strstr(error.message, "invalidated"));
-    assert_true(cache_stamp(test_dir, SL_STR(ONE)) == 0);
+    assert_true(cache_newest_stamp(test_dir, SL_STR(ONE)) == 0);
 }
 
 TEST_FILE(.begin = loop_begin, .end = loop_end, .setup = dir_setup, .teardown = dir_teardown);

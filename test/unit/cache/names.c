@@ -252,7 +252,7 @@ static const struct cache_lifetimes short_lives = {.max_unused_for = 100 * S,
                                                    .retry_misses_after_public = 50 * S,
                                                    .retry_malformed_after = 20 * S};
 
-static struct cache_verdict judge(enum cache_class class, int64_t mtime_age_s, int64_t created_age_s, bool is_public)
+static struct cache_freshness judge(enum cache_class class, int64_t mtime_age_s, int64_t created_age_s, bool is_public)
 {
     int64_t now = 1000000 * CACHE_SECOND_NS;
     struct cache_facts facts = {class, is_public, now - mtime_age_s * CACHE_SECOND_NS,
@@ -303,7 +303,7 @@ TEST(used_contents_are_touched_hourly)
     int64_t now = 1000000 * CACHE_SECOND_NS;
     struct cache_lifetimes lives = {.max_unused_for = DURATION_NEVER};
     struct cache_facts facts = {.class = CACHE_CONTENTS, .mtime_ns = now - 3599 * CACHE_SECOND_NS};
-    struct cache_verdict verdict = cache_expiry(&lives, &facts, now, 0, true);
+    struct cache_freshness verdict = cache_expiry(&lives, &facts, now, 0, true);
     assert_false(verdict.touch || verdict.expired);
     assert_true(verdict.left_ns == 1 * S);
     facts.mtime_ns = now - 3600 * CACHE_SECOND_NS;

@@ -60,7 +60,7 @@ static enum sl_code unpack(const uint8_t *data, size_t size, uint64_t max)
     char path[] = "/tmp/symloom-unpack-XXXXXX";
     int fd = mkstemp(path);
     unlink(path);
-    struct unpack u = {.packed = {data, size}, .fd = fd, .max_size = max};
+    struct unpack_job u = {.packed = {data, size}, .fd = fd, .max_size = max};
     unpack_run(&u);
     /* Whatever is accepted is right. */
     static uint8_t back[(1 << 20) + 1], zeros[1 << 20];
@@ -75,7 +75,7 @@ static enum sl_code unpack(const uint8_t *data, size_t size, uint64_t max)
 TEST(hostile_frames)
 {
     static uint8_t zeros[1 << 20];
-    struct pack p = {.contents = {zeros, sizeof zeros}, .max_packed = UINT64_MAX};
+    struct pack_job p = {.contents = {zeros, sizeof zeros}, .max_packed = UINT64_MAX};
     pack_run(&p);
     assert_non_null(p.packed.bytes.data);
     size_t size = p.packed.bytes.size;
@@ -97,7 +97,7 @@ TEST(hostile_frames)
     copy[size] = 0;
     assert_int_equal(unpack(copy, size + 1, sizeof zeros), SL_MALFORMED);
     free(copy);
-    p = (struct pack){.contents = {zeros, sizeof zeros}, .max_packed = 10};
+    p = (struct pack_job){.contents = {zeros, sizeof zeros}, .max_packed = 10};
     pack_run(&p);
     assert_null(p.packed.bytes.data);
     assert_true(p.too_large);

@@ -38,7 +38,7 @@ static const struct cache_kind kind_lines = {
     .version = 1,
     .compute = lines_compute,
     .base = object_request_base,
-    .place = object_request_place,
+    .queue_name = object_request_queue_name,
     .retain = object_request_retain,
     .open = read_lines,
     .opened_size = sizeof(uint64_t),
@@ -64,7 +64,7 @@ static const struct cache_kind kind_letters = {
     .section = CACHE_DOWNLOADED,
     .version = 1,
     .compute = letters_compute,
-    .place = object_request_place,
+    .queue_name = object_request_queue_name,
     .retain = object_request_retain,
 };
 

@@ -9,7 +9,7 @@ static void run(void (*fn)(void *arg), void *arg)
 {
     loop_init(4);
     loop_run_fiber(fn, arg);
-    assert_int_equal(fiber_live(), 0);
+    assert_int_equal(fiber_count(), 0);
     loop_close();
     assert_int_equal(fiber_stacks_allocated(), 0);
 }
@@ -196,8 +196,8 @@ static void use_stack_and_wait(void *arg)
 {
     volatile char frame[4096];
     memset((char *)frame, (int)(uintptr_t)arg, sizeof frame);
-    if (fiber_live() > most)
-        most = fiber_live();
+    if (fiber_count() > most)
+        most = fiber_count();
     struct fiber_wait_list *list = arg;
     assert_int_equal(fiber_wait_on(list, UINT64_MAX), FIBER_WOKEN);
     assert_int_equal(frame[100], (char)(uintptr_t)arg);
@@ -301,7 +301,7 @@ FIBER_TEST_WITH(a_crew_shares_a_list_and_ends_together, NULL)
     struct shared_list many = {.left = 100}, alone = {.left = 5}, cancelled = {.left = 100, .waits = true};
     assert_true(fiber_run_workers(take_some, &many, 7));
     assert_true(many.done == 100 && many.most_at_once == 8);
-    fiber_set_limit(2 * (fiber_live() + 1));
+    fiber_set_limit(2 * (fiber_count() + 1));
     assert_true(fiber_run_workers(take_some, &alone, 7));
     assert_true(alone.done == 5 && alone.most_at_once == 2); /* helpers leave half of the fibers to others */
     fiber_set_limit(20000);

@@ -234,8 +234,8 @@ static void count_done(void *arg)
 static void detach_two(void *arg)
 {
     (void)arg;
-    pool_detach(work_slowly, count_done, &detached_done);
-    pool_detach(work_slowly, NULL, NULL);
+    pool_run_detached(work_slowly, count_done, &detached_done);
+    pool_run_detached(work_slowly, NULL, NULL);
     assert_int_equal(atomic_load(&detached_ran), 0);
 }
 

@@ -135,14 +135,14 @@ static void hold_heavy_jobs(void *arg)
     assert_true(gauge("\nsymloom_waiting{what=\"pool_quick\"} ") == 0);
     assert_true(gauge("\nsymloom_pool_busy ") == (double)heavy);
     /* A full queue is a matter of new work. */
-    assert_true(pool_accepts());
+    assert_true(pool_can_accept());
     pool_set_limit(JOBS - heavy);
-    assert_false(pool_accepts());
+    assert_false(pool_can_accept());
     assert_true(gauge("\nsymloom_busy_total{what=\"pool\"} ") >= 1);
     assert_int_equal(pool_run(POOL_IO, note, &letter, NULL), SL_OK);
     gate_set(true);
     fiber_group_wait(&group);
-    assert_true(pool_accepts());
+    assert_true(pool_can_accept());
     pool_set_limit(10000);
     assert_int_equal(gate.ended, JOBS);
     assert_int_equal(gate.most_inside, heavy);
