@@ -241,7 +241,7 @@ static bool may_name_scope(const struct http_exchange *x, const struct access_ke
     return allowed;
 }
 
-bool access_may_bring(struct http_exchange *x, const struct source *sources, size_t count)
+bool access_may_use_sources(struct http_exchange *x, const struct source *sources, size_t count)
 {
     for (size_t i = 0; x->key_has_scopes && i < count; i++)
         if (sources[i].is_public && !sources[i].configured) {

@@ -26,7 +26,7 @@ void access_authorize(struct http_exchange *x);
 
 /* True if the request may use these sources (its own or configured ones). Files of public sources are cached for everybody, so
  * a client whose key is limited to scopes may not name public sources itself. False: 403 is answered. */
-bool access_may_bring(struct http_exchange *x, const struct source *sources, size_t count);
+bool access_may_use_sources(struct http_exchange *x, const struct source *sources, size_t count);
 
 /* Headers that may contain the key. ACCESS_ANY_FORM: `Authorization: Bearer <key>`, `Bearer <id>:<key>`,
  * `Basic base64(id:key)`, `APIKey base64(id:key)` and `X-Api-Key: <key>`. ACCESS_API_KEY: only `APIKey base64(id:key)`

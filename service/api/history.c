@@ -7,14 +7,14 @@
 #include "core/metrics.h"
 #include "catalog/catalog.h"
 
-struct moment {
+struct history_sample {
     int64_t t;
     struct history_counts counts;
 };
 
 struct history {
     size_t count; /* number of moments; the last one is the start of the current minute */
-    struct moment moments[HISTORY_POINTS + 1];
+    struct history_sample moments[HISTORY_POINTS + 1];
 };
 
 /* ---- current counters ---- */
@@ -94,7 +94,7 @@ void history_minute(struct history *history)
     enum { MAX_MOMENTS = sizeof history->moments / sizeof *history->moments };
     if (history->count == MAX_MOMENTS)
         memmove(history->moments, history->moments + 1, --history->count * sizeof *history->moments);
-    struct moment *moment = &history->moments[history->count++];
+    struct history_sample *moment = &history->moments[history->count++];
     moment->t = clock_wall_s();
     count_now(&moment->counts);
 }

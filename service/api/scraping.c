@@ -112,7 +112,7 @@ struct scraping_target { /* the URL to check */
     struct sl_str whole, scheme, host, port, path;
 };
 
-struct pattern {
+struct url_pattern {
     struct sl_str scheme, host, port, path; /* data NULL: any */
     bool below;                             /* the host began with "*." */
 };
@@ -154,9 +154,9 @@ static struct sl_str pattern_host(struct sl_arena *arena, struct sl_str host)
     return result.data ? result : scraping_lower(arena, host);
 }
 
-static bool read_pattern(struct sl_arena *arena, struct sl_str text, struct pattern *p)
+static bool read_pattern(struct sl_arena *arena, struct sl_str text, struct url_pattern *p)
 {
-    *p = (struct pattern){0};
+    *p = (struct url_pattern){0};
     for (size_t i = 0; i + 2 < text.size; i++)
         if (memcmp(text.data + i, "://", 3) == 0) {
             p->scheme = scraping_lower(arena, slice(text, 0, i));
@@ -185,7 +185,7 @@ static bool read_pattern(struct sl_arena *arena, struct sl_str text, struct patt
     return true;
 }
 
-static bool host_matches(const struct pattern *p, struct sl_str host)
+static bool host_matches(const struct url_pattern *p, struct sl_str host)
 {
     if (!p->host.data)
         return !p->below;
@@ -195,7 +195,7 @@ static bool host_matches(const struct pattern *p, struct sl_str host)
            host.data[host.size - p->host.size - 1] == '.';
 }
 
-static bool matches(const struct pattern *p, const struct scraping_target *t)
+static bool matches(const struct url_pattern *p, const struct scraping_target *t)
 {
     bool any_scheme = !p->scheme.data || sl_str_equal(p->scheme, SL_STR("*"));
     return (any_scheme || sl_str_equal(p->scheme, t->scheme)) && host_matches(p, t->host) &&
@@ -207,7 +207,7 @@ bool scraping_origin_allowed(struct sl_arena *arena, const struct sl_str *origin
     struct scraping_target target = {0};
     bool parsed = count && read_target(arena, url, &target);
     for (size_t i = 0; i < count; i++) {
-        struct pattern pattern;
+        struct url_pattern pattern;
         if (sl_str_equal(origins[i], SL_STR("*")) || sl_str_equal(origins[i], url))
             return true;
         if (parsed && read_pattern(arena, origins[i], &pattern) && matches(&pattern, &target))

@@ -7,7 +7,7 @@
 
 enum { MAX_LISTS = 64, MAX_LIST_TEXT = 16 * 1024 };
 
-struct kept_list {
+struct source_list_entry {
     struct lru_entry lru;
     unsigned references; /* one of the table, one of each arena */
     struct source_list list;
@@ -17,7 +17,7 @@ struct kept_list {
     char text[];     /* may hold secrets */
 };
 
-static void list_unref(struct kept_list *kept)
+static void list_unref(struct source_list_entry *kept)
 {
     if (--kept->references)
         return;
@@ -29,7 +29,7 @@ static void list_unref(struct kept_list *kept)
 static void list_release_kept(struct lru *lru, struct lru_entry *entry)
 {
     (void)lru;
-    list_unref(LRU_ITEM(entry, struct kept_list, lru));
+    list_unref(LRU_ITEM(entry, struct source_list_entry, lru));
 }
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the table and the references */
@@ -43,9 +43,9 @@ static void list_release(void *kept)
     pthread_mutex_unlock(&lock);
 }
 
-static struct kept_list *list_read(struct sl_str text, const struct source_policy *policy)
+static struct source_list_entry *list_read(struct sl_str text, const struct source_policy *policy)
 {
-    struct kept_list *kept = calloc(1, sizeof *kept + text.size);
+    struct source_list_entry *kept = calloc(1, sizeof *kept + text.size);
     if (!kept)
         return NULL;
     memcpy(kept->text, text.data, text.size);
@@ -64,7 +64,7 @@ static struct kept_list *list_read(struct sl_str text, const struct source_polic
 }
 
 /* ---- the table: call with `lock` held ---- */
-static const struct source_list *lists_hold(struct kept_list *kept, struct sl_arena *arena)
+static const struct source_list *lists_hold(struct source_list_entry *kept, struct sl_arena *arena)
 {
     if (!sl_arena_on_free(arena, list_release, kept))
         return NULL;
@@ -73,9 +73,10 @@ static const struct source_list *lists_hold(struct kept_list *kept, struct sl_ar
 }
 
 /* Finds a list whose text is a prefix of `text`, whose own end is not known yet. */
-static struct kept_list *lists_find(struct sl_str text, uint64_t policy)
+static struct source_list_entry *lists_find(struct sl_str text, uint64_t policy)
 {
-    for (struct kept_list *kept = LRU_NEWEST(&lists, struct kept_list, lru); kept; kept = LRU_OLDER(kept, lru))
+    for (struct source_list_entry *kept = LRU_NEWEST(&lists, struct source_list_entry, lru); kept;
+         kept = LRU_OLDER(kept, lru))
         if (kept->policy == policy && kept->size <= text.size && memcmp(kept->text, text.data, kept->size) == 0)
             return kept;
     return NULL;
@@ -86,7 +87,7 @@ const struct source_list *source_lists_find(struct sl_str text, const struct con
 {
     const struct source_list *list = NULL;
     pthread_mutex_lock(&lock);
-    struct kept_list *kept = lists_find(text, config->sources_number);
+    struct source_list_entry *kept = lists_find(text, config->sources_number);
     if (kept) {
         lru_touch(&lists, &kept->lru, 0);
         *size = kept->size;
@@ -99,14 +100,14 @@ const struct source_list *source_lists_find(struct sl_str text, const struct con
 const struct source_list *source_lists_put(struct sl_str text, const struct source_policy *policy,
                                            const struct config *config, struct sl_arena *arena)
 {
-    struct kept_list *kept = text.size <= MAX_LIST_TEXT ? list_read(text, policy) : NULL;
+    struct source_list_entry *kept = text.size <= MAX_LIST_TEXT ? list_read(text, policy) : NULL;
     if (!kept)
         return NULL;
     kept->policy = config->sources_number;
-    kept->lru.key =
-        (struct sl_str){(const char *)kept + offsetof(struct kept_list, policy), sizeof kept->policy + kept->size};
+    kept->lru.key = (struct sl_str){(const char *)kept + offsetof(struct source_list_entry, policy),
+                                    sizeof kept->policy + kept->size};
     pthread_mutex_lock(&lock);
-    struct kept_list *known = lists_find(text, kept->policy); /* another thread may have added it */
+    struct source_list_entry *known = lists_find(text, kept->policy); /* another thread may have added it */
     const struct source_list *list = lists_hold(known ? known : kept, arena);
     if (known || !lru_put(&lists, &kept->lru))
         list_unref(kept);

@@ -24,7 +24,7 @@ static enum sl_code read_report(struct job *job, void *arg, struct sl_error *err
     if (!config->apple_details)
         work->report.extra_count = 0;
     request->writer_arg = &work->report;
-    return crash_fill(request, &work->report) ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+    return crash_fill_request(request, &work->report) ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
 static enum sl_code apple_read(struct job *job, void *work, struct sl_error *error)
@@ -45,7 +45,7 @@ const struct crash_kind crash_apple = {
             .run = native_run,
             .reset = native_reset,
             .write = native_write_answer,
-            .place = native_answer_slot,
+            .executor = native_answer_executor,
             .memory = native_answer_memory,
             .finish = crash_finish,
             .release = crash_release,

@@ -102,7 +102,7 @@ static bool fill_module(struct native_request *request, const struct sl_crash *c
     return true;
 }
 
-bool crash_fill(struct native_request *request, const struct sl_crash *crash)
+bool crash_fill_request(struct native_request *request, const struct sl_crash *crash)
 {
     request->traces = SL_ARENA_ARRAY(request->arena, struct native_trace, crash->thread_count + 1);
     request->modules = SL_ARENA_ARRAY(request->arena, struct native_module, crash->module_count + 1);

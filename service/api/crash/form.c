@@ -111,7 +111,7 @@ static bool form_read_json(struct form_reading *r)
         request->sources_number = sources.number;
     }
     if (!native_add_configured(request, r->config) ||
-        !native_add_own(request, r->form->artifacts.items, r->form->artifacts.count)) {
+        !native_add_files(request, r->form->artifacts.items, r->form->artifacts.count)) {
         r->status = 503;
         return false;
     }

@@ -183,7 +183,7 @@ static enum sl_code fill_request(struct job *job, void *arg, struct sl_error *er
     struct dump_work *work = arg;
     work->crash.native.writer_arg = &work->dump.crash;
     return dump_end(drop_unknown_modules(work) && take_frames(work) &&
-                        crash_fill(&work->crash.native, &work->dump.crash) && set_unwind_info(work) &&
+                        crash_fill_request(&work->crash.native, &work->dump.crash) && set_unwind_info(work) &&
                         (!work->crash.rules.count || rename_first(work)),
                     error);
 }
@@ -200,7 +200,7 @@ static enum sl_code walk_stacks(struct job *job, struct dump_work *work, struct 
         log_info("crash",
                  "not walking stacks of a RISC-V minidump, as Symbolicator; set `minidump.compat: none` to walk "
                  "them");
-    walk->needs.where = native_where(request);
+    walk->needs.where = native_search_scope(request);
     walk->arena = request->arena;
     walk->frame_pointer_first = job->config->unwind_strategy == 1;
     walk->keeps_registers = local && local->walked && local->wants_registers;
@@ -273,7 +273,7 @@ const struct crash_kind crash_minidump = {
             .run = native_run,
             .reset = native_reset,
             .write = native_write_answer,
-            .place = native_answer_slot,
+            .executor = native_answer_executor,
             .memory = native_answer_memory,
             .finish = crash_finish,
             .release = dump_release,

@@ -109,7 +109,7 @@ static bool named_make_call(const struct named_work *work, const struct native_r
     if (!*known)
         return true;
     *call = (struct named_call){.function = names->function.size ? names->function : names->symbol};
-    native_frame_slot(&work->crash.native, frame, &scratch->path, &path, &call->line);
+    native_frame_location(&work->crash.native, frame, &scratch->path, &path, &call->line);
     if (!path.size)
         return true;
     call->path = (struct sl_str){sl_arena_strndup(&scratch->arena, path.data, path.size), path.size};
@@ -229,9 +229,9 @@ static enum sl_code named_read(struct job *job, void *arg, struct sl_error *erro
     return code == SL_OK ? job_work(job, POOL_SYMBOLICATE | heavy, named_read_file, error) : code;
 }
 
-static unsigned named_place(void *work)
+static unsigned named_executor(void *work)
 {
-    unsigned place = native_results_slot(work);
+    unsigned place = native_results_executor(work);
     return place == JOB_ON_LOOP ? POOL_SYMBOLICATE : place;
 }
 
@@ -268,7 +268,7 @@ static const struct crash_kind crash_named = {
             .run = native_run,
             .reset = named_reset,
             .write = named_write,
-            .place = named_place,
+            .executor = named_executor,
             .memory = named_memory,
             .finish = crash_finish,
             .release = named_release,

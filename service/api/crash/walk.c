@@ -36,7 +36,7 @@ static bool is_same_function(const struct sl_walk_symbols *symbols, uint64_t a, 
 /* Looks up the module. NULL: the whole walk ends, for SL_BUSY or SL_CANCELLED, which say nothing about the module. */
 static const struct search_result *walk_find(struct dump_walk *w, size_t index, const struct search_target *use)
 {
-    const struct search_result *found = module_need(&w->needs, index, use);
+    const struct search_result *found = module_needs_get(&w->needs, index, use);
     if (found->code != SL_BUSY && found->code != SL_CANCELLED)
         return found;
     if (!w->error.code)
@@ -62,7 +62,7 @@ struct symbol_prefetch {
 static void prefetch_symbols(void *arg)
 {
     const struct symbol_prefetch *ahead = arg;
-    module_need(&ahead->w->needs, ahead->module, choose_symbols_target(ahead->w, ahead->module));
+    module_needs_get(&ahead->w->needs, ahead->module, choose_symbols_target(ahead->w, ahead->module));
 }
 
 /* Prefetches the symbols of a module with a frame. Modules without a debug id wait, as their file may supply it. */
@@ -124,7 +124,7 @@ struct thread_walk {
     bool context_only, is_over;
 };
 
-struct batch {
+struct walk_batch {
     struct thread_walk walks[BATCH];
     size_t count;
 };
@@ -153,7 +153,7 @@ static void continue_walk(struct thread_walk *t)
 /* Runs on the pool. */
 static void walk_batch(void *arg)
 {
-    struct batch *batch = arg;
+    struct walk_batch *batch = arg;
     for (size_t i = 0; i < batch->count; i++)
         if (!batch->walks[i].is_over)
             continue_walk(&batch->walks[i]);
@@ -169,7 +169,7 @@ static bool find_needed(struct thread_walk *t)
     }
 }
 
-static enum sl_code run_batch(struct dump_walk *w, struct batch *batch, struct sl_error *error)
+static enum sl_code run_batch(struct dump_walk *w, struct walk_batch *batch, struct sl_error *error)
 {
     bool all_over;
     do {
@@ -218,7 +218,7 @@ static bool take_frames(struct thread_walk *t)
 }
 
 /* Takes the next threads; false if there are no more. */
-static bool take_batch(struct dump_walk *w, struct batch *batch)
+static bool take_batch(struct dump_walk *w, struct walk_batch *batch)
 {
     const struct sl_minidump *dump = w->dump;
     batch->count = 0;
@@ -232,7 +232,7 @@ static bool take_batch(struct dump_walk *w, struct batch *batch)
 static void take_threads(void *arg)
 {
     struct dump_walk *w = arg;
-    struct batch batch;
+    struct walk_batch batch;
     while (!w->error.code && !fiber_cancelled() && take_batch(w, &batch)) {
         struct sl_error error;
         enum sl_code code = run_batch(w, &batch, &error);

@@ -103,7 +103,7 @@ static void write_metrics(void *arg)
 /* ---- several processes: the one that answers queries the others ---- */
 enum { MAX_TRIES = 10 };
 
-struct adding_up {
+struct metrics_summation {
     const struct sl_str *texts;
     size_t count;
     struct sl_buf sum;
@@ -111,7 +111,7 @@ struct adding_up {
 
 static void add_up(void *arg)
 {
-    struct adding_up *a = arg;
+    struct metrics_summation *a = arg;
     a->sum.failed = !metrics_sum(a->texts, a->count, &a->sum);
 }
 
@@ -140,7 +140,7 @@ static void sum_processes(struct http_exchange *x, struct sl_buf *own, struct sl
     size_t count = config->http.processes, index = config->process.index;
     struct sl_buf *texts = SL_ARENA_ARRAY(&x->arena, struct sl_buf, count + 1);
     struct sl_str *views = SL_ARENA_ARRAY(&x->arena, struct sl_str, count + 1);
-    struct adding_up a = {.texts = views};
+    struct metrics_summation a = {.texts = views};
     if (!texts || !views)
         return;
     gather_processes(x, accept, texts, open_metrics);

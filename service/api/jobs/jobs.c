@@ -70,7 +70,7 @@ struct job *job_new(struct http_exchange *x, const struct job_kind *kind, struct
     job->service = service;
     job->config = config_retain(service->config);
     job->key_id = x->key_id.size ? strndup(x->key_id.data, x->key_id.size) : NULL;
-    if (job_open(job, kind, scope) && (job->key_id || !x->key_id.size))
+    if (job_set_kind(job, kind, scope) && (job->key_id || !x->key_id.size))
         return job;
     http_reply_no_memory(x);
     job_discard(job);
@@ -356,7 +356,7 @@ bool job_begin(struct http_exchange *x, struct job *job)
     return false;
 }
 
-void job_leave(struct job *job)
+void job_remove_client(struct job *job)
 {
     job->waiting--;
     if (job->outcome == JOB_RUNNING && !job->waiting && !job->revealed && fiber_cancelled()) {
@@ -429,7 +429,7 @@ void service_stop(struct service *service)
 void jobs_init(struct service *service)
 {
     fiber_group_init(&service->jobs_group, NULL);
-    service->node = node_own(service->config);
+    service->node = node_own_id(service->config);
     service->results = results_open(service);
     uv_timer_init(loop_get(), &service->expiry);
     uv_unref((uv_handle_t *)&service->expiry);

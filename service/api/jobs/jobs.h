@@ -51,7 +51,7 @@ struct job_kind {
     /* Writes the answer, unless `run` did. Pure: runs where `place` says (as for job_work; NULL: POOL_SYMBOLICATE), once
      * `memory` bytes beyond the arena are reserved. */
     job_step *write;
-    unsigned (*place)(void *request);
+    unsigned (*executor)(void *request);
     uint64_t (*memory)(const void *request);
     /* Called once with the result of the steps. May still write the answer of a failure. */
     void (*finish)(struct job *job, void *request, enum sl_code code, const struct sl_error *error);
@@ -109,22 +109,22 @@ struct job *job_new(struct http_exchange *x, const struct job_kind *kind, struct
 void job_discard(struct job *job); /* frees a job that was not begun */
 
 /* Starts its steps. The job then belongs to the service, and the request's memory to the job; the caller holds the job until
- * job_leave. False: too many jobs, the answer is set. */
+ * job_remove_client. False: too many jobs, the answer is set. */
 bool job_begin(struct http_exchange *x, struct job *job);
 /* Ends the caller's hold. Cancels the job if its last client is gone and its id was never revealed. */
-void job_leave(struct job *job);
+void job_remove_client(struct job *job);
 
 /* Parses an id, with or without hyphens, in any case. */
 bool job_id_parse(struct sl_str text, uint8_t id[16]);
 
 /* Finds a revealed job. NULL: no such job on this node, or it was started with another access key than this request has. The
- * caller holds the job until job_leave. */
+ * caller holds the job until job_remove_client. */
 struct job *job_find(const struct http_exchange *x, const uint8_t id[16]);
 
 /* Answers {"status":"pending",...} with the id. */
 void job_reply_pending(struct http_exchange *x, const uint8_t id[16]);
 /* How long a client wants to wait; UINT64_MAX = until the job ends. */
-uint64_t job_patience_ms(const struct api_query *query);
+uint64_t job_client_timeout_ms(const struct api_query *query);
 void job_id_format(const uint8_t id[16], char out[37]);
 
 void jobs_init(struct service *service);
@@ -150,7 +150,7 @@ void job_handle(struct http_exchange *x) SL_SUSPENDS;
 /* ---- run.c: the steps ---- */
 
 /* Gives the job its kind and an empty request. False when out of memory. */
-bool job_open(struct job *job, const struct job_kind *kind, struct sl_str scope);
+bool job_set_kind(struct job *job, const struct job_kind *kind, struct sl_str scope);
 /* Releases what the request holds, once. */
 void job_release(struct job *job);
 
@@ -160,10 +160,10 @@ enum sl_code job_run(struct job *job, struct sl_error *error) SL_SUSPENDS;
 /* Reserves `bytes` beyond what the arena holds; waits for memory. SL_BUSY if there is not enough; SL_CANCELLED. */
 enum sl_code job_reserve(struct job *job, uint64_t bytes, struct sl_error *error) SL_SUSPENDS;
 
-/* Runs a pure step on the pool (`place` is an enum pool_job, maybe with POOL_HEAVY) or on the loop (JOB_ON_LOOP). SL_INTERNAL
+/* Runs a pure step on the pool (`executor` is an enum pool_job, maybe with POOL_HEAVY) or on the loop (JOB_ON_LOOP). SL_INTERNAL
  * when a mapped file could not be read, as for pool_run. The first call for `run` begins the limit of the answer. */
 enum { JOB_ON_LOOP = 1 << 8 };
-enum sl_code job_work(struct job *job, unsigned place, job_step *step, struct sl_error *error) SL_SUSPENDS;
+enum sl_code job_work(struct job *job, unsigned executor, job_step *step, struct sl_error *error) SL_SUSPENDS;
 
 /* Runs a request of `kind` for a command, without a server; `scope` with data NULL is the global one. Writes the answer into
  * `answer`, which must be empty; the caller frees it. SL_MALFORMED: the request is not valid, `error` or the answer says why;

@@ -23,7 +23,7 @@ static uint16_t node_first(const struct config *config)
     return (uint16_t)(digest[0] << 8 | digest[1]);
 }
 
-uint16_t node_own(const struct config *config)
+uint16_t node_own_id(const struct config *config)
 {
     return (uint16_t)(node_first(config) + config->process.index);
 }
@@ -100,7 +100,7 @@ static uint64_t relay_timeout_ns(const struct config *config, const struct api_q
     return ns + GRACE_NS;
 }
 
-const char *node_base(struct http_exchange *x, unsigned node, const char **socket)
+const char *node_get_url(struct http_exchange *x, unsigned node, const char **socket)
 {
     const struct config *config = ((const struct service *)x->service)->config;
     *socket = NULL;
@@ -116,7 +116,7 @@ bool node_relay(struct http_exchange *x, const uint8_t id[16], const struct api_
 {
     const struct config *config = ((const struct service *)x->service)->config;
     unsigned owner = (unsigned)id[0] << 8 | id[1];
-    const char *socket, *base = node_base(x, owner, &socket);
+    const char *socket, *base = node_get_url(x, owner, &socket);
     const char *url = base ? job_url(x, base, id, query) : NULL;
     if (!url)
         return false;

@@ -11,7 +11,7 @@ struct api_query;
 
 /* Node number of this process: cluster.node_id, else the first 16 bits of the SHA-256 of the host name; plus the index of the
  * process within the service. */
-uint16_t node_own(const struct config *config);
+uint16_t node_own_id(const struct config *config);
 
 /* Path of the socket of process `index` of this service; NULL when it is this process, or out of memory. */
 const char *node_socket(const struct config *config, struct sl_arena *arena, size_t index);
@@ -26,7 +26,7 @@ size_t node_headers(const struct http_exchange *x, struct fetch_header headers[N
 
 /* Base URL of the node, and its socket path or NULL. Returns NULL if it is this node or unknown. A request that another
  * node forwarded is forwarded again only to processes of this service. */
-const char *node_base(struct http_exchange *x, unsigned node, const char **socket);
+const char *node_get_url(struct http_exchange *x, unsigned node, const char **socket);
 
 /* Forwards the poll to the job's node, if that is another known node, and relays its answer. An owner that cannot be reached,
  * or has no such job, gives a bare 404. False: not forwarded. */

@@ -47,7 +47,7 @@ void job_check(struct http_exchange *x)
 
 /* ---- the body ---- */
 
-struct receiving {
+struct body_receiver {
     struct job *job;
     struct own_files *files; /* NULL: a JSON body, not a form */
     struct sl_str boundary;
@@ -57,7 +57,7 @@ struct receiving {
     bool good;
 };
 
-static bool read_form(struct receiving *r, struct sl_bytes form, struct sl_str *request)
+static bool read_form(struct body_receiver *r, struct sl_bytes form, struct sl_str *request)
 {
     struct form_part part = {.name = SL_STR("request")};
     enum sl_code code = form_split(form, r->boundary, &r->job->arena, r->files, &part, 1, &r->error);
@@ -71,7 +71,7 @@ static bool read_form(struct receiving *r, struct sl_bytes form, struct sl_str *
 
 static void read_copy(void *arg)
 {
-    struct receiving *r = arg;
+    struct body_receiver *r = arg;
     struct job *job = r->job;
     const char *copy = sl_arena_strndup(&job->arena, (const char *)r->bytes.data, r->bytes.size);
     struct sl_str text = {copy, r->bytes.size};
@@ -80,7 +80,7 @@ static void read_copy(void *arg)
               job->kind->read(job, job->request, text, &r->failure);
 }
 
-static void refuse_form(struct http_exchange *x, const struct receiving *r)
+static void refuse_form(struct http_exchange *x, const struct body_receiver *r)
 {
     int status = r->failure.status;
     if (status == 503)
@@ -106,7 +106,7 @@ static void refuse_json(struct http_exchange *x, const struct json_failure *fail
 static bool read_body(struct http_exchange *x, struct job *job)
 {
     const struct job_kind *kind = job->kind;
-    struct receiving r = {.job = job};
+    struct body_receiver r = {.job = job};
     struct sl_error error;
     if (kind->files && multipart_boundary(http_header(x, "content-type"), &r.boundary))
         r.files = (struct own_files *)((char *)job->request + kind->files);

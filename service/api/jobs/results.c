@@ -229,14 +229,14 @@ static void on_ended(void *arg, struct sl_str message)
         }
 }
 
-struct unpacking {
+struct result_decompression {
     struct sl_str frame;
     struct sl_buf text;
 };
 
 static void decompress_result(void *arg)
 {
-    struct unpacking *u = arg;
+    struct result_decompression *u = arg;
     unsigned long long size = ZSTD_getFrameContentSize(u->frame.data, u->frame.size);
     if (size > RESULT_MAX || !sl_buf_reserve(&u->text, (size_t)size)) {
         u->text.failed = true;
@@ -251,7 +251,7 @@ static void decompress_result(void *arg)
 
 static bool reply_frame(struct http_exchange *x, struct sl_str frame)
 {
-    struct unpacking u = {.frame = frame};
+    struct result_decompression u = {.frame = frame};
     struct sl_error error;
     if (pool_run(POOL_COMPRESS, decompress_result, &u, &error) == SL_OK && !u.text.failed) {
         metric_add(METRIC_POLLS, 1, "done", NULL, NULL);
@@ -301,7 +301,7 @@ bool results_poll(struct http_exchange *x, const uint8_t id[16], const struct ap
     unsigned owner = (unsigned)id[0] << 8 | id[1];
     if (!results || owner == service->node)
         return false;
-    if (__builtin_add_overflow(now, job_patience_ms(query), &end))
+    if (__builtin_add_overflow(now, job_client_timeout_ms(query), &end))
         end = UINT64_MAX;
     struct job_result_listener listener = {0};
     memcpy(listener.id, id, sizeof listener.id);

@@ -3,7 +3,7 @@
 #include "cache/cache.h"
 #include "core/sigbus_guard.h"
 
-bool job_open(struct job *job, const struct job_kind *kind, struct sl_str scope)
+bool job_set_kind(struct job *job, const struct job_kind *kind, struct sl_str scope)
 {
     const char *kept = sl_arena_strndup(&job->arena, scope.data, scope.size);
     job->task = kind->task;
@@ -50,14 +50,14 @@ static void work(void *arg)
     w->code = w->step(w->job, w->job->request, w->error);
 }
 
-enum sl_code job_work(struct job *job, unsigned place, job_step *step, struct sl_error *error)
+enum sl_code job_work(struct job *job, unsigned executor, job_step *step, struct sl_error *error)
 {
     struct job_attempt w = {.job = job, .step = step, .error = error};
     enum sl_code code = SL_OK;
     if (!job->limit.arena)
         answer_limit_begin(&job->limit, &job->arena, job->config->max_response_bytes);
-    if (place != JOB_ON_LOOP)
-        code = pool_run(job->is_large ? place | POOL_HEAVY : place, work, &w, error);
+    if (executor != JOB_ON_LOOP)
+        code = pool_run(job->is_large ? executor | POOL_HEAVY : executor, work, &w, error);
     else if (!sigbus_guard_run(work, &w))
         code = sl_fail(error, SL_INTERNAL, "cannot read a mapped file");
     if (job->memory.bytes < job->arena.used)
@@ -91,7 +91,7 @@ static enum sl_code run_and_write(void *arg, struct sl_error *error)
         return code;
     if (kind->memory && (code = job_reserve(job, kind->memory(job->request), error)) != SL_OK)
         return code;
-    return job_work(job, kind->place ? kind->place(job->request) : POOL_SYMBOLICATE, kind->write, error);
+    return job_work(job, kind->executor ? kind->executor(job->request) : POOL_SYMBOLICATE, kind->write, error);
 }
 
 static void reset(void *arg)
@@ -133,7 +133,7 @@ enum sl_code job_run_local(const struct job_kind *kind, const struct config *con
 {
     struct service service = {.config = config, .names = name_cache_new()};
     struct job job = {.service = &service, .config = config, .answer = *answer};
-    bool is_open = service.names && job_open(&job, kind, scope.data ? scope : SL_STR("global"));
+    bool is_open = service.names && job_set_kind(&job, kind, scope.data ? scope : SL_STR("global"));
     enum sl_code code = is_open ? read_and_run(&job, local, error) : sl_fail(error, SL_BUSY, "out of memory");
     job_release(&job);
     *answer = job.answer;

@@ -73,7 +73,7 @@ static void reply_result(struct http_exchange *x, struct job *job)
         http_reply_json(x, 200, &job->answer);
 }
 
-uint64_t job_patience_ms(const struct api_query *query)
+uint64_t job_client_timeout_ms(const struct api_query *query)
 {
     uint64_t ms;
     return query->has_timeout && !__builtin_mul_overflow(query->timeout_s, 1000u, &ms) ? ms : UINT64_MAX;
@@ -82,13 +82,13 @@ uint64_t job_patience_ms(const struct api_query *query)
 void job_answer(struct http_exchange *x, struct job *job, const struct api_query *query)
 {
     job_id_format(job->id, x->job_id);
-    enum fiber_wait waited = job_wait(job, job_patience_ms(query));
+    enum fiber_wait waited = job_wait(job, job_client_timeout_ms(query));
     if (job->outcome != JOB_RUNNING) {
         x->waited_ns += job->waited_ns;
         metric_add(METRIC_POLLS, 1, "done", NULL, NULL);
         reply_result(x, job);
     } else if (waited == FIBER_CANCELLED) {
-        /* client gone: job_leave cancels the job, unless others know its id */
+        /* client gone: job_remove_client cancels the job, unless others know its id */
     } else if (job->service->stopping && !query->has_timeout) {
         http_reply_detail(x, 503, "service is shutting down", NULL);
     } else {
@@ -97,7 +97,7 @@ void job_answer(struct http_exchange *x, struct job *job, const struct api_query
         if (!pending)
             reply_result(x, job);
     }
-    job_leave(job);
+    job_remove_client(job);
 }
 
 static void job_poll(struct http_exchange *x)

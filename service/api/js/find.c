@@ -188,7 +188,7 @@ static bool find_own_file(struct js_request *r, struct js_file *file)
 
 /* ---- queries to Sentry and the command ---- */
 
-struct js_look { /* look-up of a file that is not found yet */
+struct js_file_search { /* look-up of a file that is not found yet */
     struct js_request *request;
     struct js_file *file;
     struct sl_str urls[CANDIDATES];
@@ -201,7 +201,7 @@ struct js_look { /* look-up of a file that is not found yet */
 /* Queries Sentry. */
 static void query_sentry(void *arg)
 {
-    struct js_look *look = arg;
+    struct js_file_search *look = arg;
     struct js_request *r = look->request;
     struct artifact_query query = {.release = r->release, .dist = r->dist};
     struct sl_str stem = {NULL, 0};
@@ -229,7 +229,7 @@ static void query_sentry(void *arg)
 /* Queries the command's local files. */
 static void query_local_files(void *arg)
 {
-    struct js_look *look = arg;
+    struct js_file_search *look = arg;
     struct js_request *r = look->request;
     const struct js_key *key = &look->file->key;
     struct local_file_query query = {.path = key->path,
@@ -336,13 +336,13 @@ static bool add_artifacts(struct js_request *r, const struct artifact *items, si
 
 struct js_search {
     struct js_request *request;
-    void **looks; /* struct js_look *: files not found yet, in the order of the keys */
+    void **looks; /* struct js_file_search *: files not found yet, in the order of the keys */
     size_t count;
 };
 
 static void search_known_for(void *arg)
 {
-    struct js_look *look = arg;
+    struct js_file_search *look = arg;
     struct js_request *r = look->request;
     look->found = r->finder.stopped == SL_OK &&
                   (find_own_file(r, look->file) || find_in_bundles(r, look->file, look->urls, look->url_count) ||
@@ -353,7 +353,7 @@ static void search_known_for(void *arg)
 
 static void search_web(void *arg)
 {
-    struct js_look *look = arg;
+    struct js_file_search *look = arg;
     struct js_file *file = look->file;
     if (look->request->finder.stopped != SL_OK)
         return;
@@ -369,7 +369,7 @@ static bool search_known(struct js_search *l)
         return false;
     size_t left = 0;
     for (size_t i = 0; i < l->count; i++)
-        if (!((struct js_look *)l->looks[i])->found)
+        if (!((struct js_file_search *)l->looks[i])->found)
             l->looks[left++] = l->looks[i];
     l->count = left;
     return true;
@@ -382,7 +382,7 @@ static bool query_range(struct js_search *l, void (*ask)(void *look), size_t beg
     if (!js_for_each(l->request, ask, l->looks + begin, count))
         return false;
     for (size_t i = begin; i < begin + count; i++) {
-        const struct js_look *look = l->looks[i];
+        const struct js_file_search *look = l->looks[i];
         if (look->listed && !add_artifacts(l->request, look->listed, look->listed_count, &added))
             return false;
     }
@@ -417,19 +417,19 @@ static struct sl_str key_text(const struct js_key *key, struct sl_arena *arena)
     return sl_buf_move_to_arena(&text, arena);
 }
 
-static struct js_look *look_new(struct js_request *r, struct js_file *file)
+static struct js_file_search *look_new(struct js_request *r, struct js_file *file)
 {
-    struct js_look *look = SL_ARENA_NEW(r->arena, struct js_look);
+    struct js_file_search *look = SL_ARENA_NEW(r->arena, struct js_file_search);
     if (!look)
         return NULL;
-    *look = (struct js_look){.request = r, .file = file};
+    *look = (struct js_file_search){.request = r, .file = file};
     if (file->key.path.data)
         look->url_count = list_candidate_urls(file->key.path, r->arena, look->urls);
     return !file->key.path.data || look->url_count ? look : NULL;
 }
 
 /* Finds or makes the file of a key; `*look` is NULL if it was looked up before. NULL when out of memory. */
-static struct js_file *js_intern_file(struct js_request *r, const struct js_key *key, struct js_look **look)
+static struct js_file *js_intern_file(struct js_request *r, const struct js_key *key, struct js_file_search **look)
 {
     struct js_finder *f = &r->finder;
     struct sl_str text = key_text(key, r->arena);
@@ -453,7 +453,7 @@ bool js_find(struct js_request *r, const struct js_key *keys, size_t count, cons
     if (!search.looks)
         return finder_stop(r, SL_BUSY);
     for (size_t i = 0; i < count; i++) {
-        struct js_look *look;
+        struct js_file_search *look;
         found[i] = js_intern_file(r, &keys[i], &look);
         if (!found[i])
             return finder_stop(r, SL_BUSY);

@@ -58,7 +58,7 @@ static void js_set_script_lines(struct js_resolving *s, struct js_frame *raw, st
         js_keep_lines(s, raw, &module->context);
 }
 
-static void js_want_source(struct js_resolving *s, struct js_want want)
+static void js_want_source(struct js_resolving *s, struct js_missing_source want)
 {
     struct js_request *r = s->request;
     if (sl_grow_in_arena(r->arena, &r->wants, &r->want_capacity, r->want_count + 1, sizeof *r->wants))
@@ -116,18 +116,18 @@ static void js_set_source(struct js_resolving *s, const struct js_module *module
         return;
     }
     struct sl_str path = js_joined_path(s, module, sl_smcache_source(table, place->source));
-    js_want_source(s, (struct js_want){frame, raw->abs_path, path, module->label, NULL});
+    js_want_source(s, (struct js_missing_source){frame, raw->abs_path, path, module->label, NULL});
 }
 
 /* Sets the origin data of the frame, keeping its sourcemap if there is no new one. False when out of memory. */
 static bool js_set_origin(struct js_resolving *s, const struct js_module *module, struct sl_str sourcemap,
                           struct js_frame *frame)
 {
-    struct js_said *origin = SL_ARENA_NEW(s->request->arena, struct js_said);
+    struct js_frame_origin *origin = SL_ARENA_NEW(s->request->arena, struct js_frame_origin);
     s->request->out_of_memory |= !origin;
     if (!origin)
         return false;
-    *origin = (struct js_said){
+    *origin = (struct js_frame_origin){
         .sourcemap = sourcemap, .resolved_with = sl_str(artifact_match_name(module->match)), .json = module->origin};
     if (!sourcemap.data && frame->origin)
         origin->sourcemap = frame->origin->sourcemap;
@@ -228,7 +228,7 @@ void js_add_sources(struct js_request *r)
 {
     struct js_resolving s = {.request = r};
     for (size_t i = 0; i < r->want_count && !r->out_of_memory && answer_limit_has_memory(r->limit); i++) {
-        const struct js_want *want = &r->wants[i];
+        const struct js_missing_source *want = &r->wants[i];
         if (want->file->code == SL_OK)
             js_set_lines(&s, want->frame, js_file_cursor(want->file));
         else

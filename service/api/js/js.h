@@ -92,7 +92,7 @@ struct js_finder {         /* look-ups of one request */
 
 /* ---- the request ---- */
 
-struct js_said { /* origin data of a frame */
+struct js_frame_origin { /* origin data of a frame */
     struct sl_str sourcemap, resolved_with;
     struct sl_str json; /* origin of the map */
 };
@@ -101,8 +101,8 @@ struct js_frame {
     struct sl_str platform, function, filename, module, abs_path, context_line;
     struct sl_str pre_context, post_context; /* JSON as it was written */
     struct sl_opt_u64 line, column;
-    const struct js_said *origin;      /* NULL: unknown */
-    const struct frame_lines *context; /* replaces the lines that were sent; NULL: none found */
+    const struct js_frame_origin *origin; /* NULL: unknown */
+    const struct frame_lines *context;    /* replaces the lines that were sent; NULL: none found */
 };
 
 struct js_entry { /* one frame; requests may have a million */
@@ -186,7 +186,7 @@ struct js_request {
     struct js_module *modules; /* linked list */
     struct sl_map modules_by_path;
     struct js_error *errors;
-    struct js_want *wants;
+    struct js_missing_source *wants;
     size_t error_count, error_capacity, want_count, want_capacity;
     struct answer_limit *limit; /* also updated by the writer */
     bool out_of_memory;
@@ -227,7 +227,7 @@ void js_release_modules(struct js_request *request);
 
 /* ---- frames.c: pure, on the pool ---- */
 
-struct js_want { /* a frame whose source is not in its map */
+struct js_missing_source { /* a frame whose source is not in its map */
     struct js_frame *frame;
     struct sl_str abs_path, path, sourcemap; /* the frame's as sent; the source's; the map's */
     const struct js_file *file;              /* set by the look-up */

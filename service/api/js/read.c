@@ -43,21 +43,21 @@ static bool read_origin_json(struct sl_fields *s, const struct sl_json_path *at,
 }
 
 static const struct sl_field data_fields[] = {
-    SL_FIELD(TEXT, false, js_said, sourcemap, "sourcemap"),
-    SL_FIELD_BY(false, js_said, json, "sourcemap_origin", read_origin_json),
-    SL_FIELD(TEXT, false, js_said, resolved_with, "resolved_with"),
+    SL_FIELD(TEXT, false, js_frame_origin, sourcemap, "sourcemap"),
+    SL_FIELD_BY(false, js_frame_origin, json, "sourcemap_origin", read_origin_json),
+    SL_FIELD(TEXT, false, js_frame_origin, resolved_with, "resolved_with"),
     SL_FIELDS_END,
 };
 
 static bool read_frame_data(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct js_frame *frame = out;
-    struct js_said origin = {.json.data = NULL};
+    struct js_frame_origin origin = {.json.data = NULL};
     if (!sl_fields_object(s, at, data_fields, &origin))
         return false;
     if (!origin.sourcemap.data && !origin.resolved_with.data && !origin.json.data)
         return true;
-    struct js_said *kept = SL_ARENA_NEW(s->json->arena, struct js_said);
+    struct js_frame_origin *kept = SL_ARENA_NEW(s->json->arena, struct js_frame_origin);
     if (!kept)
         return sl_json_no_memory(s->json);
     *kept = origin;

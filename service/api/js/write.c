@@ -6,7 +6,7 @@
 
 /* ---- frames ---- */
 
-static void write_data(struct sl_json_writer *w, const struct js_said *origin, bool symbolicated)
+static void write_data(struct sl_json_writer *w, const struct js_frame_origin *origin, bool symbolicated)
 {
     sl_json_member_object(w, "data");
     if (origin) {

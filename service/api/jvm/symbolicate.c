@@ -200,7 +200,7 @@ static bool jvm_read_request(struct job *job, void *arg, struct sl_str text, str
 static bool jvm_is_allowed(struct http_exchange *x, const void *arg)
 {
     const struct jvm_request *r = arg;
-    return access_may_bring(x, r->sources, r->source_count);
+    return access_may_use_sources(x, r->sources, r->source_count);
 }
 
 /* Reads a command's request. */

@@ -180,7 +180,7 @@ static void find_program(const struct profiler_request *r, struct file_lookup *f
         return;
     }
     if (!id.code_id.size)
-        native_complete_id(&where, &id);
+        native_add_build_id(&where, &id);
     search_find_file(&where, &id, types, sizeof types / sizeof *types, file);
 }
 

@@ -2,8 +2,8 @@
 #include "api/mozilla/mozilla.h"
 #include "core/loop.h"
 
-struct moz_tally {      /* one module that was looked up */
-    struct sl_str name; /* as first sent */
+struct moz_module_stats { /* one module that was looked up */
+    struct sl_str name;   /* as first sent */
     const struct mozilla_stats *work;
     uint64_t stacks; /* number of stacks with a frame in it */
     const struct mozilla_stack *last;
@@ -12,8 +12,8 @@ struct moz_tally {      /* one module that was looked up */
 struct moz_debug {
     const struct mozilla_request *request;
     struct sl_json_writer *json;
-    struct moz_tally *tallies; /* one per module of the native request */
-    size_t count;              /* tallies with a name */
+    struct moz_module_stats *tallies; /* one per module of the native request */
+    size_t count;                     /* tallies with a name */
     uint64_t frames, real_frames;
 };
 
@@ -28,7 +28,7 @@ static void count_frames(struct moz_debug *d, const struct mozilla_job *job, con
         const struct mozilla_module *module = &job->modules[frame->module];
         if (module->native == NATIVE_NO_MODULE)
             continue;
-        struct moz_tally *tally = &d->tallies[module->native];
+        struct moz_module_stats *tally = &d->tallies[module->native];
         tally->stacks += tally->last != stack;
         tally->last = stack;
         if (tally->name.data)
@@ -64,7 +64,7 @@ static void debug_map(struct moz_debug *d, const char *key, debug_wanted *wanted
 {
     debug_object(d, key);
     for (size_t i = 0; i < d->request->native.module_count; i++) {
-        const struct moz_tally *tally = &d->tallies[i];
+        const struct moz_module_stats *tally = &d->tallies[i];
         if (!tally->name.data || !wanted(tally->work))
             continue;
         sl_json_put_key_str(d->json, tally->name);

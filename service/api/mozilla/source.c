@@ -72,7 +72,7 @@ static bool is_named(const struct source_work *w)
         struct sl_str path;
         uint64_t line;
         named = trace->frames[i].status == FRAME_SYMBOLICATED &&
-                native_frame_slot(&w->symbols.native, &trace->frames[i], &scratch, &path, &line) &&
+                native_frame_location(&w->symbols.native, &trace->frames[i], &scratch, &path, &line) &&
                 sl_str_equal(path, w->ask.file);
     }
     sl_buf_free(&scratch);
@@ -145,10 +145,10 @@ static enum sl_code source_run(struct job *job, void *arg, struct sl_error *erro
     struct native_request *native = &w->symbols.native;
     enum sl_code code = w->module ? native_run(job, native, error) : SL_OK;
     if (code == SL_OK && w->module)
-        code = job_work(job, native_results_slot(native), source_check, error);
+        code = job_work(job, native_results_executor(native), source_check, error);
     if (code != SL_OK || job->answer.size)
         return code;
-    struct search_scope where = native_where(native);
+    struct search_scope where = native_search_scope(native);
     search_find_source(&where, w->module->id, &w->sources);
     code = w->sources.code;
     if (code == SL_CANCELLED || code == SL_BUSY)
@@ -184,7 +184,7 @@ static enum sl_code source_write(struct job *job, void *arg, struct sl_error *er
     return SL_OK;
 }
 
-static unsigned source_place(void *request)
+static unsigned source_executor(void *request)
 {
     return POOL_JSON;
 }
@@ -232,6 +232,6 @@ const struct job_kind job_source = {
     .run = source_run,
     .reset = source_reset,
     .write = source_write,
-    .place = source_place,
+    .executor = source_executor,
     .release = source_release,
 };

@@ -127,7 +127,7 @@ void mozilla_answer(struct http_exchange *x, struct job *job)
 {
     if (job_wait(job, DURATION_MS(moz_config(x)->mozilla.request_timeout_ns)) != FIBER_CANCELLED)
         moz_answer(x, job);
-    job_leave(job);
+    job_remove_client(job);
 }
 
 /* ---- requests ---- */

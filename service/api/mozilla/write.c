@@ -129,7 +129,7 @@ static void write_level(struct moz_writer *w, const struct native_result_frame *
     struct sl_str path;
     uint64_t line;
     sl_json_member_str(&w->json, "function", choose_function_name(frame));
-    if (!native_frame_slot(&w->request->native, frame, &w->path, &path, &line))
+    if (!native_frame_location(&w->request->native, frame, &w->path, &path, &line))
         return;
     sl_json_member_str(&w->json, "file", path);
     if (line)
@@ -211,7 +211,7 @@ static const char *module_error(const struct moz_writer *w, const struct mozilla
     const struct native_module *native = &w->request->native.modules[module->native];
     if (!native->referenced)
         return NULL;
-    const struct native_found *found = native->found;
+    const struct native_lookups *found = native->found;
     *message = "The file has a different debug id.";
     if (found->had_another_id)
         return "UnmatchedDebugId";

@@ -50,14 +50,14 @@ static bool read_age(struct sl_str text, uint32_t *age)
     return good;
 }
 
-struct asked {
+struct symcache_get {
     struct http_exchange *x;
     unsigned version[3], known[3]; /* known: version of the file that the client has */
     bool has_known, is_patient;    /* patient: supports Retry-After */
     struct ms_symcache_query query;
 };
 
-static bool read_path(const struct http_exchange *x, struct asked *asked)
+static bool read_path(const struct http_exchange *x, struct symcache_get *asked)
 {
     struct sl_str version = x->captures[0];
     uint32_t age = 1;
@@ -72,7 +72,7 @@ static bool read_path(const struct http_exchange *x, struct asked *asked)
 
 static bool mssymcache_there(const struct http_exchange *x)
 {
-    struct asked asked = {.x = NULL};
+    struct symcache_get asked = {.x = NULL};
     return ((const struct service *)x->service)->config->ms_symcache.transcoder_count && read_path(x, &asked);
 }
 
@@ -98,7 +98,7 @@ static size_t header_count(const struct http_exchange *x, const char *name)
 }
 
 /* Reads the header fields. Returns an error message or NULL. */
-static const char *read_fields(struct asked *asked)
+static const char *read_fields(struct symcache_get *asked)
 {
     struct http_exchange *x = asked->x;
     struct sl_str known = http_header(x, "if-version-exceeds");
@@ -140,7 +140,7 @@ static void mssymcache_release(void *item)
     cache_release(item);
 }
 
-static void reply_item(struct asked *asked, const unsigned version[3], struct cache_item *item)
+static void reply_item(struct symcache_get *asked, const unsigned version[3], struct cache_item *item)
 {
     struct http_exchange *x = asked->x;
     char type[80], etag[64];
@@ -172,7 +172,7 @@ static void reply_later(struct http_exchange *x)
 
 /* ---- work in the background ---- */
 
-struct background {
+struct background_conversion {
     struct sl_link link;
     struct ms_symcache_query query;
     struct sl_str key;
@@ -182,13 +182,14 @@ static struct sl_list running;
 
 static bool is_running(struct sl_str key)
 {
-    for (const struct background *b = SL_LIST_FIRST(&running, struct background, link); b; b = SL_LIST_NEXT(b, link))
+    for (const struct background_conversion *b = SL_LIST_FIRST(&running, struct background_conversion, link); b;
+         b = SL_LIST_NEXT(b, link))
         if (sl_str_equal(b->key, key))
             return true;
     return false;
 }
 
-static void background_end(struct background *b)
+static void background_end(struct background_conversion *b)
 {
     sl_list_remove(&running, &b->link);
     config_release((struct config *)(uintptr_t)b->query.config);
@@ -198,7 +199,7 @@ static void background_end(struct background *b)
 
 static void background_run(void *arg)
 {
-    struct background *b = arg;
+    struct background_conversion *b = arg;
     struct cache_item *item;
     struct sl_error error;
     uint64_t begin = clock_mono_ns();
@@ -214,7 +215,7 @@ static void background_run(void *arg)
 static bool begin_background(struct service *service, const struct ms_symcache_query *query)
 {
     struct sl_arena arena = {0};
-    struct background *b = SL_ARENA_NEW(&arena, struct background);
+    struct background_conversion *b = SL_ARENA_NEW(&arena, struct background_conversion);
     const char *name = sl_arena_strndup(&arena, query->pdb_name.data, query->pdb_name.size);
     struct sl_str key = ms_symcache_key(query, &arena);
     if (!b || !name || !key.data || is_running(key)) {
@@ -222,7 +223,7 @@ static bool begin_background(struct service *service, const struct ms_symcache_q
         sl_arena_free(&arena);
         return runs;
     }
-    *b = (struct background){.query = *query, .key = key, .arena = arena};
+    *b = (struct background_conversion){.query = *query, .key = key, .arena = arena};
     b->query.pdb_name.data = name;
     b->query.is_cached_only = false;
     config_retain(query->config);
@@ -236,7 +237,7 @@ static bool begin_background(struct service *service, const struct ms_symcache_q
 /* ---- the request ---- */
 
 /* Replies with a cached file of an older version of the same major, and makes the new one in the background. */
-static bool reply_older(struct asked *asked)
+static bool reply_older(struct symcache_get *asked)
 {
     struct ms_symcache_query older = asked->query;
     unsigned versions[MAX_OLDER][3];
@@ -255,7 +256,7 @@ static bool reply_older(struct asked *asked)
     return false;
 }
 
-static void reply_computed(struct asked *asked)
+static void reply_computed(struct symcache_get *asked)
 {
     struct cache_item *item;
     struct sl_error error;
@@ -268,7 +269,7 @@ static void reply_computed(struct asked *asked)
         http_reply_empty(asked->x, 404);
 }
 
-static void answer(struct asked *asked)
+static void answer(struct symcache_get *asked)
 {
     struct http_exchange *x = asked->x;
     struct ms_symcache_query cached = asked->query;
@@ -297,7 +298,7 @@ static void answer(struct asked *asked)
 static void mssymcache_get(struct http_exchange *x)
 {
     const struct config *config = config_retain(((const struct service *)x->service)->config);
-    struct asked asked = {.x = x, .query.config = config};
+    struct symcache_get asked = {.x = x, .query.config = config};
     const char *wrong = read_path(x, &asked) ? read_fields(&asked) : "";
     const struct transcoder *transcoder = choose_transcoder(config, asked.version);
     if (!is_file_name(asked.query.pdb_name)) {

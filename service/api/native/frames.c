@@ -89,7 +89,8 @@ static bool lookup_address(const struct trace_walk *walk, size_t index, const st
     bool is_absolute = walk->request->maps_at_zero && walk->trace->frames[index].module == NATIVE_NO_MODULE;
     *out = relative;
     *caller = false;
-    if ((base == 0 && !native_is_upload(module) && !is_absolute) || __builtin_add_overflow(base, relative, &address))
+    if ((base == 0 && !native_has_uploaded_symbols(module) && !is_absolute) ||
+        __builtin_add_overflow(base, relative, &address))
         return true;
     enum sl_cpu_family family = sl_arch_family(module->found->lookup.arch);
     uint64_t aligned = address - address % sl_cpu_instruction_alignment(family);
@@ -153,7 +154,8 @@ static bool expand_upload(struct trace_walk *walk, size_t index, struct native_r
     bool caller;
     if (!lookup_address(walk, index, module, relative, &adjusted, &caller))
         return false;
-    struct native_hit hit = native_symbfile_lookup(module, relative, adjusted, caller, chain, SL_SYMCACHE_MAX_CHAIN);
+    struct native_lookup_result hit =
+        native_symbfile_lookup(module, relative, adjusted, caller, chain, SL_SYMCACHE_MAX_CHAIN);
     size_t count = hit.count > SL_SYMCACHE_MAX_CHAIN ? SL_SYMCACHE_MAX_CHAIN : hit.count;
     frame.status = FRAME_SYMBOLICATED;
     frame.table = (uint8_t)hit.table;
@@ -231,7 +233,7 @@ static void symbolicate_frame(struct trace_walk *walk, size_t index)
         add_failed(walk, frame, module->found->lookup.code == SL_MALFORMED ? FRAME_MALFORMED : FRAME_MISSING);
         return;
     }
-    if (native_is_upload(module)) {
+    if (native_has_uploaded_symbols(module)) {
         if (!expand_upload(walk, index, frame, module, relative))
             add_failed(walk, frame, FRAME_MISSING_SYMBOL);
         return;
@@ -270,7 +272,7 @@ static void count_answer_bytes(struct trace_walk *walk, size_t before)
     }
 }
 
-void native_omit(struct native_request *request, size_t trace, size_t frame)
+void native_drop_frames(struct native_request *request, size_t trace, size_t frame)
 {
     for (; trace < request->trace_count; trace++, frame = 0) {
         struct native_result_trace *result = &request->results[trace];

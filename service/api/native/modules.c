@@ -123,7 +123,7 @@ static void match(const struct native_request *request, struct native_frame *fra
     frame->undefined = base == 0 && !request->maps_at_zero;
 }
 
-void native_match(struct native_request *request)
+void native_assign_modules(struct native_request *request)
 {
     for (size_t t = 0; t < request->trace_count; t++)
         for (size_t i = 0; i < request->traces[t].frame_count; i++) {
@@ -167,7 +167,7 @@ static const struct source *scope_store(const struct native_request *request, si
     return tokens_have_scopes(current_config()) ? store_scope_sources(sl_str(scope), request->arena, count) : NULL;
 }
 
-struct search_scope native_where(struct native_request *request)
+struct search_scope native_search_scope(struct native_request *request)
 {
     /* Source lists are numbered from 1; the top bit marks a list with the store, which never changes within a process. */
     enum { WITH_STORE_BIT = 63 };
@@ -200,7 +200,7 @@ static struct native_module **select_modules(struct native_request *request, is_
 }
 
 /* ---- uploads ---- */
-struct crew { /* work queue of several fibers */
+struct module_workers { /* work queue of several fibers */
     struct sl_str scope;
     struct native_module **todo;
     size_t count, next;
@@ -208,7 +208,7 @@ struct crew { /* work queue of several fibers */
 
 static void find_upload(struct sl_str scope, struct native_module *module)
 {
-    struct native_found *found = module->found;
+    struct native_lookups *found = module->found;
     symbfile_find(scope, module->upload->has_file_id ? &module->upload->file_id : NULL, module->id, &found->symbfile);
     if (found->symbfile.code != SL_OK)
         return;
@@ -219,14 +219,14 @@ static void find_upload(struct sl_str scope, struct native_module *module)
 
 static void find_some_uploads(void *arg)
 {
-    struct crew *crew = arg;
+    struct module_workers *crew = arg;
     while (crew->next < crew->count && !fiber_cancelled())
         find_upload(crew->scope, crew->todo[crew->next++]);
 }
 
 static bool find_uploads(struct native_request *request, is_wanted *wanted)
 {
-    struct crew crew = {.scope = request->scope};
+    struct module_workers crew = {.scope = request->scope};
     crew.todo = select_modules(request, wanted, &crew.count);
     if (crew.count == 0)
         return true;
@@ -264,14 +264,14 @@ static bool find_in_stores(struct native_request *request)
     if (!modules || !questions)
         return true;
     for (size_t i = 0; i < count; i++) {
-        struct native_found *found = modules[i]->found;
+        struct native_lookups *found = modules[i]->found;
         questions[i] =
             (struct mozilla_query){modules[i]->id, &found->lookup, request->tells_work ? &found->work : NULL};
     }
     if (!search_find_mozilla(request->stores, questions, count, request->arena))
         return false;
     for (size_t i = 0; i < count; i++) {
-        struct native_found *found = modules[i]->found;
+        struct native_lookups *found = modules[i]->found;
         found->stores = found->lookup.code;
         found->had_another_id =
             found->stores == SL_MALFORMED && strcmp(found->lookup.error.message, mozilla_wrong_id_message) == 0;
@@ -284,7 +284,7 @@ static bool find_in_stores(struct native_request *request)
 
 /* Mozilla's clients send no code id, which finds ELF files. A directory may have a build id that begins with the bytes of the
  * debug id. */
-bool native_complete_id(const struct search_scope *where, struct object_id *id)
+bool native_add_build_id(const struct search_scope *where, struct object_id *id)
 {
     struct sl_str build_id;
     for (size_t i = 0; id->has_debug_id && i < where->source_count; i++) {
@@ -301,7 +301,7 @@ static void complete_id(struct native_request *request, const struct search_scop
 {
     struct object_id complete = *module->id, *kept;
     if (!request->stores || complete.type != OBJECT_ELF || complete.code_id.size ||
-        !native_complete_id(where, &complete))
+        !native_add_build_id(where, &complete))
         return;
     kept = SL_ARENA_NEW(request->arena, struct object_id);
     request->out_of_memory |= !kept;
@@ -316,7 +316,7 @@ static bool find_tables(struct native_request *request)
     size_t count;
     struct native_module **modules = select_modules(request, wants_table, &count);
     struct search_query *questions = SL_ARENA_ARRAY(request->arena, struct search_query, count + 1);
-    struct search_scope where = native_where(request);
+    struct search_scope where = native_search_scope(request);
     request->out_of_memory |= !questions;
     if (!modules || !questions)
         return true;
@@ -336,7 +336,7 @@ static bool native_modules_alloc_found(struct native_request *request)
         struct native_module *module = &request->modules[i];
         if (!module->referenced)
             continue;
-        module->found = SL_ARENA_NEW(request->arena, struct native_found);
+        module->found = SL_ARENA_NEW(request->arena, struct native_lookups);
         if (!module->found) {
             request->out_of_memory = true;
             return false;
@@ -356,7 +356,7 @@ bool native_find_symbols(struct native_request *request)
         !find_uploads(request, upload_last))
         return false;
     for (size_t i = 0; i < request->module_count; i++) {
-        struct native_found *found = request->modules[i].found;
+        struct native_lookups *found = request->modules[i].found;
         if (!found)
             continue;
         if (found->lookup.code == SL_NOT_FOUND)
@@ -376,7 +376,7 @@ bool native_find_sources(struct native_request *request)
     size_t count;
     struct native_module **modules = select_modules(request, wants_source, &count);
     struct source_query *questions = SL_ARENA_ARRAY(request->arena, struct source_query, count + 1);
-    struct search_scope where = native_where(request);
+    struct search_scope where = native_search_scope(request);
     request->out_of_memory |= !questions;
     if (!modules || !questions)
         return true;
@@ -398,7 +398,7 @@ void native_release(void *arg)
 {
     struct native_request *request = arg;
     for (size_t i = 0; i < request->module_count; i++) {
-        struct native_found *found = request->modules[i].found;
+        struct native_lookups *found = request->modules[i].found;
         if (!found)
             continue;
         cache_release(found->lookup.item);

@@ -123,7 +123,7 @@ static void name_all(void *arg)
         for (size_t i = 0; i < request->results[t].count && !request->out_of_memory; i++) {
             struct native_result_frame *frame = &request->results[t].frames[i];
             if (!answer_limit_has_memory(request->limit)) {
-                native_omit(request, t, i);
+                native_drop_frames(request, t, i);
                 return;
             }
             if (frame->is_dotnet)

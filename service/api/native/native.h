@@ -58,10 +58,11 @@ struct native_frame {
     uint8_t trust : 3;                    /* enum native_trust */
     uint8_t adjust : 2, in_app : 2;       /* enum sl_opt_bool */
     bool has_symbol_address : 1, has_function_id : 1, has_line : 1;
-    bool undefined : 1; /* set by native_match: its module has no address, so the frame has no relative address */
-    bool of_file : 1;   /* "file:<N>": an address of the file's own segments, and exact (no return address) */
-    bool is_exact : 1;  /* treated as `adjust` = false, but not echoed in the answer */
-    /* set by native_match */
+    bool
+        undefined : 1; /* set by native_assign_modules: its module has no address, so the frame has no relative address */
+    bool of_file : 1;  /* "file:<N>": an address of the file's own segments, and exact (no return address) */
+    bool is_exact : 1; /* treated as `adjust` = false, but not echoed in the answer */
+    /* set by native_assign_modules */
     uint32_t module_index; /* in request order; NATIVE_NO_MODULE: no module holds the address */
     uint64_t relative;     /* address relative to the module */
 };
@@ -95,9 +96,9 @@ struct native_upload { /* sent by profilers: uploaded symbols are looked up firs
     struct sl_opt_u64 image_vmaddr; /* virtual address of the image's start in its program headers */
 };
 
-struct native_found { /* results of a module's look-ups */
+struct native_lookups { /* results of a module's look-ups */
     struct search_result lookup;
-    struct symbfile_lookup symbfile; /* used instead of `lookup` if native_is_upload */
+    struct symbfile_lookup symbfile; /* used instead of `lookup` if native_has_uploaded_symbols */
     struct source_lookup sources;    /* when wanted */
     enum sl_code stores;             /* result of Mozilla's symbol stores, if they were queried */
     bool had_another_id;             /* they have a file of that name with another id */
@@ -118,7 +119,7 @@ struct native_module {
     uint64_t image_address, image_size;
     const struct object_id *id;
     const struct native_upload *upload;
-    struct native_found *found; /* set by native_find_symbols if referenced */
+    struct native_lookups *found; /* set by native_find_symbols if referenced */
     bool has_image_size : 1;
     bool referenced : 1;                     /* by a frame as sent */
     bool source_wanted : 1, has_sources : 1; /* source_wanted: a resulting frame needs its source */
@@ -202,7 +203,7 @@ struct native_request {
     const struct source *sources;
     uint64_t sources_number; /* source_list_number; 0 = none */
     bool asks_store;         /* append the store of Mozilla's symbol server, even without mozilla.store.serve_native */
-    struct source *with_store; /* set by native_where: the sources and that store; NULL = not made yet */
+    struct source *with_store; /* set by native_search_scope: the sources and that store; NULL = not made yet */
     size_t with_store_count;
     size_t source_count;
     struct native_options options;
@@ -226,9 +227,9 @@ struct native_request {
     struct native_result_trace *results; /* one per trace */
     size_t result_count;                 /* frames of all traces */
     struct native_counts counts;
-    struct native_link *links;  /* sources to download */
-    size_t variables;           /* number of variables in the answer */
-    struct answer_limit *limit; /* also updated by writers */
+    struct native_source_link *links; /* sources to download */
+    size_t variables;                 /* number of variables in the answer */
+    struct answer_limit *limit;       /* also updated by writers */
     bool out_of_memory;
     native_writer *writer; /* writes the answer; NULL: the API writes its own format */
     const void *writer_arg;
@@ -248,7 +249,7 @@ bool native_read(struct native_request *request, struct sl_str body, const struc
                  struct json_failure *failure);
 
 /* Adds files sent with the request; the caller keeps their contents. False when out of memory. Pure. */
-bool native_add_own(struct native_request *request, const struct own_file *files, size_t count);
+bool native_add_files(struct native_request *request, const struct own_file *files, size_t count);
 
 /* Adds the configured sources if the options ask for them. False when out of memory. */
 bool native_add_configured(struct native_request *request, const struct config *config);
@@ -269,7 +270,7 @@ enum sl_code native_run(struct job *job, void *request, struct sl_error *error) 
 
 /* The place for job_work of a step that reads the tables and handles the resulting frames: the loop if frames and modules are
  * few and the tables' pages are resident, else the pool. */
-unsigned native_results_slot(void *request);
+unsigned native_results_executor(void *request);
 /* Call after such a step: on the pool it has read pages that were not resident; this checks them, so that the loop may use
  * them from now on. */
 void native_check_residency(const struct native_request *request);
@@ -277,7 +278,7 @@ void native_check_residency(const struct native_request *request);
 /* Members of struct job_kind: write {"status":"completed"} and what the request's writer adds. */
 enum sl_code native_write_answer(struct job *job, void *request, struct sl_error *error);
 uint64_t native_answer_memory(const void *request);
-unsigned native_answer_slot(void *request);
+unsigned native_answer_executor(void *request);
 
 /* Members of struct job_kind. */
 bool native_is_allowed(struct http_exchange *x, const void *request);
@@ -290,13 +291,13 @@ void native_release(void *request);
 bool native_sort_modules(struct native_request *request);
 
 /* Sets module_index and relative of every frame; the modules must be sorted. Pure: loop or pool. */
-void native_match(struct native_request *request);
+void native_assign_modules(struct native_request *request);
 
 /* The search scope of the request's modules. */
-struct search_scope native_where(struct native_request *request);
+struct search_scope native_search_scope(struct native_request *request);
 
 /* For an ELF module with only a debug id: adds the build id (and a code file name) if a source has it. False: not changed. */
-bool native_complete_id(const struct search_scope *where, struct object_id *id) SL_SUSPENDS;
+bool native_add_build_id(const struct search_scope *where, struct object_id *id) SL_SUSPENDS;
 
 /* Finds the symbol files of all modules that frames refer to. False when cancelled, or out of memory (`out_of_memory`). */
 bool native_find_symbols(struct native_request *request) SL_SUSPENDS;
@@ -304,7 +305,7 @@ bool native_find_symbols(struct native_request *request) SL_SUSPENDS;
 /* Looks up sources for the modules of resulting frames. False when cancelled. */
 bool native_find_sources(struct native_request *request) SL_SUSPENDS;
 
-static inline bool native_is_upload(const struct native_module *module)
+static inline bool native_has_uploaded_symbols(const struct native_module *module)
 {
     return module->found->symbfile.indexes[0] || module->found->symbfile.indexes[1];
 }
@@ -329,14 +330,14 @@ struct module_needs {            /* look-ups for the stack walks of one crash */
  * valid until module_needs_release, which must come after the last of these fibers. SL_CANCELLED when the calling fiber is
  * cancelled. SL_BUSY is also returned to the fibers that joined, but not cached: the next call looks up again. Other
  * results are those of search_find. */
-const struct search_result *module_need(struct module_needs *needs, size_t module,
-                                        const struct search_target *use) SL_SUSPENDS;
+const struct search_result *module_needs_get(struct module_needs *needs, size_t module,
+                                             const struct search_target *use) SL_SUSPENDS;
 void module_needs_release(struct module_needs *needs);
 
 /* ---- frames.c ---- */
 
 /* Leaves out the frames from this one on, and all later traces. */
-void native_omit(struct native_request *request, size_t trace, size_t frame);
+void native_drop_frames(struct native_request *request, size_t trace, size_t frame);
 
 /* Makes the resulting frames, without names. Pure: loop or pool. */
 void native_symbolicate(struct native_request *request, uint64_t max_frames);
@@ -356,7 +357,7 @@ void native_count(const struct native_request *request);
 
 /* ---- symbfiles.c ---- */
 
-struct native_hit { /* result of a look-up in uploads */
+struct native_lookup_result { /* result of a look-up in uploads */
     enum native_table table;
     size_t count; /* frames in the chain; 0 = no symbol */
     bool has_symbol_address;
@@ -365,8 +366,9 @@ struct native_hit { /* result of a look-up in uploads */
 
 /* Looks up `relative` in the module's uploads: for return addresses (`caller`) first in the return pads, then in the ranges at
  * `adjusted`, which lies inside the call. */
-struct native_hit native_symbfile_lookup(const struct native_module *module, uint64_t relative, uint64_t adjusted,
-                                         bool caller, struct sl_location *chain, size_t capacity);
+struct native_lookup_result native_symbfile_lookup(const struct native_module *module, uint64_t relative,
+                                                   uint64_t adjusted, bool caller, struct sl_location *chain,
+                                                   size_t capacity);
 
 /* ---- names.c ---- */
 
@@ -378,8 +380,8 @@ void native_name_at_once(struct native_request *request);
 /* ---- sources.c ---- */
 
 /* Path and line of a resulting frame; the path is in `scratch` or as sent. False if it lacks one of them. */
-bool native_frame_slot(const struct native_request *request, const struct native_result_frame *frame,
-                       struct sl_buf *scratch, struct sl_str *path, uint64_t *line);
+bool native_frame_location(const struct native_request *request, const struct native_result_frame *frame,
+                           struct sl_buf *scratch, struct sl_str *path, uint64_t *line);
 
 /* Origin of a resulting frame's file, from the symcache `*table`; false if unknown. */
 bool native_frame_origin(const struct native_request *request, const struct native_result_frame *frame,

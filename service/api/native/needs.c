@@ -40,7 +40,7 @@ static void look_up_need(const struct module_needs *needs, size_t module, struct
     fiber_wake_all(&need->waiting);
 }
 
-const struct search_result *module_need(struct module_needs *needs, size_t module, const struct search_target *use)
+const struct search_result *module_needs_get(struct module_needs *needs, size_t module, const struct search_target *use)
 {
     static const struct search_result cancelled = {.code = SL_CANCELLED, .error = {SL_CANCELLED, 0, "cancelled"}},
                                       busy = {.code = SL_BUSY, .error = {SL_BUSY, 0, "out of memory"}};

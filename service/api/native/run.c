@@ -17,21 +17,21 @@ bool native_prepare(struct native_request *request)
 {
     if (!native_sort_modules(request))
         return false;
-    native_match(request);
+    native_assign_modules(request);
     return true;
 }
 
 /* ---- loop or pool ---- */
 
 /* Cache items of the module's tables; NULL where there is none. */
-static void table_items(const struct native_found *found, struct cache_item *items[3])
+static void table_items(const struct native_lookups *found, struct cache_item *items[3])
 {
     items[0] = found->lookup.item;
     items[1] = found->symbfile.items[0];
     items[2] = found->symbfile.items[1];
 }
 
-static bool tables_resident(const struct native_found *found)
+static bool tables_resident(const struct native_lookups *found)
 {
     struct cache_item *items[3];
     bool all = true;
@@ -46,7 +46,7 @@ static unsigned choose_place(struct native_request *request, size_t frames)
 {
     bool is_near = request->frame_count <= FEW_FRAMES && frames <= FEW_RESULTS && request->module_count <= FEW_FRAMES;
     for (size_t i = 0; i < request->module_count; i++) {
-        struct native_found *found = request->modules[i].found;
+        struct native_lookups *found = request->modules[i].found;
         if (!found)
             continue;
         found->is_not_resident = !tables_resident(found);
@@ -55,7 +55,7 @@ static unsigned choose_place(struct native_request *request, size_t frames)
     return is_near ? JOB_ON_LOOP : POOL_SYMBOLICATE;
 }
 
-unsigned native_results_slot(void *arg)
+unsigned native_results_executor(void *arg)
 {
     struct native_request *request = arg;
     return choose_place(request, request->result_count);
@@ -65,7 +65,7 @@ void native_check_residency(const struct native_request *request)
 {
     struct cache_item *items[3];
     for (size_t i = 0; i < request->module_count; i++) {
-        const struct native_found *found = request->modules[i].found;
+        const struct native_lookups *found = request->modules[i].found;
         if (!found || !found->is_not_resident)
             continue;
         table_items(found, items);
@@ -121,13 +121,14 @@ static enum sl_code name_frames(struct job *job, struct native_request *request,
     if (place != JOB_ON_LOOP)
         return job_work(job, place, look_up_and_name, error);
     enum sl_code code = job_work(job, JOB_ON_LOOP, look_up, error);
-    if (code == SL_OK && (place = native_results_slot(request)) != JOB_ON_LOOP)
+    if (code == SL_OK && (place = native_results_executor(request)) != JOB_ON_LOOP)
         return job_work(job, place, name_and_finish, error);
     if (code == SL_OK)
         code = native_name(request, job->service->names, error);
     if (code == SL_OK)
         code = job_work(job, JOB_ON_LOOP, finish, error);
-    return code == SL_OK && request->then ? job_work(job, native_results_slot(request), request->then, error) : code;
+    return code == SL_OK && request->then ? job_work(job, native_results_executor(request), request->then, error)
+                                          : code;
 }
 
 static enum sl_code apply_sources(struct job *job, void *request, struct sl_error *error)
@@ -174,7 +175,7 @@ uint64_t native_answer_memory(const void *arg)
                                                     request->module_count * MODULE);
 }
 
-unsigned native_answer_slot(void *arg)
+unsigned native_answer_executor(void *arg)
 {
     struct native_request *request = arg;
     return choose_place(request, request->result_count + request->variables);

@@ -24,8 +24,8 @@ struct web_source { /* a URL, and the cache scope of its text */
 };
 
 /* A path of a module without a text but with links; the first download that works is used. */
-struct native_link {
-    struct native_link *next;
+struct native_source_link {
+    struct native_source_link *next;
     struct native_source_location *places;
     size_t count;
     struct web_source *sources;
@@ -35,7 +35,7 @@ struct native_link {
     struct sl_str url;
 };
 
-struct sourcing {
+struct source_lookup_run {
     struct native_request *request;
     struct native_source_location *places;
     size_t count;
@@ -45,8 +45,8 @@ struct sourcing {
 
 /* ---- frames with sources ---- */
 
-bool native_frame_slot(const struct native_request *request, const struct native_result_frame *frame,
-                       struct sl_buf *scratch, struct sl_str *path, uint64_t *line)
+bool native_frame_location(const struct native_request *request, const struct native_result_frame *frame,
+                           struct sl_buf *scratch, struct sl_str *path, uint64_t *line)
 {
     bool symbolicated = frame->status == FRAME_SYMBOLICATED;
     *path = native_text(frame->sent, SENT_ABS_PATH);
@@ -81,11 +81,11 @@ static bool has_source(const struct native_request *request, const struct native
            (request->srcsrv_links && native_frame_origin(request, frame, &table, &origin));
 }
 
-static bool add_place(struct sourcing *s, struct native_result_frame *frame)
+static bool add_place(struct source_lookup_run *s, struct native_result_frame *frame)
 {
     struct native_source_location place = {.frame = frame};
     struct sl_buf *scratch = &s->line;
-    if (!has_source(s->request, frame) || !native_frame_slot(s->request, frame, scratch, &place.path, &place.line))
+    if (!has_source(s->request, frame) || !native_frame_location(s->request, frame, scratch, &place.path, &place.line))
         return true;
     if (scratch->size) {
         char *copy = sl_arena_strndup(s->request->arena, place.path.data, place.path.size);
@@ -111,7 +111,7 @@ static int by_source_and_line(const void *left, const void *right)
     return order ? order : (a->line > b->line) - (a->line < b->line);
 }
 
-static bool collect_places(struct sourcing *s)
+static bool collect_places(struct source_lookup_run *s)
 {
     struct native_request *request = s->request;
     answer_limit_step(request->limit);
@@ -129,7 +129,7 @@ static bool collect_places(struct sourcing *s)
 
 /* ---- the lines ---- */
 
-static struct sl_str copy_line(struct sourcing *s, struct sl_str line)
+static struct sl_str copy_line(struct source_lookup_run *s, struct sl_str line)
 {
     sl_buf_clear(&s->line);
     sl_context_trim(&s->line, line, 0);
@@ -138,7 +138,7 @@ static struct sl_str copy_line(struct sourcing *s, struct sl_str line)
     return (struct sl_str){copy ? copy : "", copy ? s->line.size : 0};
 }
 
-static const struct native_context *copy_context(struct sourcing *s, const struct sl_context *found)
+static const struct native_context *copy_context(struct source_lookup_run *s, const struct sl_context *found)
 {
     struct native_context *context = SL_ARENA_NEW(s->request->arena, struct native_context);
     if (!context) {
@@ -156,7 +156,7 @@ static const struct native_context *copy_context(struct sourcing *s, const struc
 }
 
 /* Sets the source of all frames of one path; `text` NULL: only the link. */
-static void native_set_source(struct sourcing *s, struct native_source_location *places, size_t count,
+static void native_set_source(struct source_lookup_run *s, struct native_source_location *places, size_t count,
                               const struct sl_str *text, struct sl_str link)
 {
     struct sl_context_cursor cursor = sl_context_cursor(text ? *text : SL_STR(""));
@@ -177,7 +177,7 @@ static void native_set_source(struct sourcing *s, struct native_source_location 
     }
 }
 
-static void native_set_text(struct sourcing *s, struct native_source_location *places, size_t count,
+static void native_set_text(struct source_lookup_run *s, struct native_source_location *places, size_t count,
                             struct sl_bytes bytes, struct sl_str link)
 {
     struct sl_str text;
@@ -188,7 +188,8 @@ static void native_set_text(struct sourcing *s, struct native_source_location *p
 
 /* ---- from objects ---- */
 
-static void add_link(struct sourcing *s, struct native_link *link, struct sl_str scope, struct sl_str url)
+static void add_link(struct source_lookup_run *s, struct native_source_link *link, struct sl_str scope,
+                     struct sl_str url)
 {
     if (!url.data)
         return;
@@ -201,9 +202,9 @@ static void add_link(struct sourcing *s, struct native_link *link, struct sl_str
         s->request->out_of_memory = true;
 }
 
-static void queue_download(struct sourcing *s, const struct native_link *link)
+static void queue_download(struct source_lookup_run *s, const struct native_source_link *link)
 {
-    struct native_link *queued = SL_ARENA_NEW(s->request->arena, struct native_link);
+    struct native_source_link *queued = SL_ARENA_NEW(s->request->arena, struct native_source_link);
     if (!queued) {
         s->request->out_of_memory = true;
         return;
@@ -214,7 +215,8 @@ static void queue_download(struct sourcing *s, const struct native_link *link)
 }
 
 /* Calls source_object_find within the request's limit of work. */
-static bool read_source_text(struct sourcing *s, struct source_object *object, struct sl_str path, bool *has_text)
+static bool read_source_text(struct source_lookup_run *s, struct source_object *object, struct sl_str path,
+                             bool *has_text)
 {
     uint64_t before = object->work;
     sl_buf_clear(&s->text);
@@ -230,7 +232,7 @@ static bool read_source_text(struct sourcing *s, struct source_object *object, s
 }
 
 /* Adds the link in the debug file itself. Its cache scope is not known here; the request's own scope is safe. */
-static bool add_origin(struct sourcing *s, struct native_link *link)
+static bool add_origin(struct source_lookup_run *s, struct native_source_link *link)
 {
     for (size_t i = 0; s->request->srcsrv_links && i < link->count; i++) {
         const struct sl_symcache *table;
@@ -246,10 +248,10 @@ static bool add_origin(struct sourcing *s, struct native_link *link)
 }
 
 /* Uses the first text that the module's objects have; without one, the links. */
-static void resolve(struct sourcing *s, struct native_source_location *places, size_t count)
+static void resolve(struct source_lookup_run *s, struct native_source_location *places, size_t count)
 {
     const struct source_lookup *sources = &s->request->modules[places->frame->module].found->sources;
-    struct native_link link = {.places = places, .count = count};
+    struct native_source_link link = {.places = places, .count = count};
     bool known = false;
     for (size_t i = 0; i < sources->count && !s->request->out_of_memory; i++) {
         bool has_text = false;
@@ -271,7 +273,7 @@ static void resolve(struct sourcing *s, struct native_source_location *places, s
         queue_download(s, &link);
 }
 
-static void native_sources_finish(struct sourcing *s)
+static void native_sources_finish(struct source_lookup_run *s)
 {
     sl_buf_free(&s->text);
     sl_buf_free(&s->decoded);
@@ -282,7 +284,7 @@ static void native_sources_finish(struct sourcing *s)
 
 void native_apply_sources(struct native_request *request)
 {
-    struct sourcing s = {.request = request};
+    struct source_lookup_run s = {.request = request};
     size_t end;
     request->out_of_memory = request->out_of_memory || !collect_places(&s);
     for (size_t begin = 0; begin < s.count && !request->out_of_memory; begin = end) {
@@ -297,7 +299,7 @@ void native_apply_sources(struct native_request *request)
 
 struct downloads {
     struct native_request *request;
-    struct native_link *next;
+    struct native_source_link *next;
 };
 
 static struct sl_str kept_text(struct sl_arena *arena, struct sl_buf *text)
@@ -340,7 +342,7 @@ static struct source_request web_request(const struct downloads *d, const struct
 }
 
 /* True if it worked or the request is cancelled: no further URL is tried. */
-static bool download(struct downloads *d, struct native_link *link, const struct web_source *source)
+static bool download(struct downloads *d, struct native_source_link *link, const struct web_source *source)
 {
     struct source_request wanted = web_request(d, source);
     struct sl_error error = {0};
@@ -356,7 +358,7 @@ static void worker(void *arg)
 {
     struct downloads *d = arg;
     while (d->next && !fiber_cancelled()) {
-        struct native_link *link = d->next;
+        struct native_source_link *link = d->next;
         d->next = link->next;
         for (size_t i = 0; i < link->source_count; i++)
             if (download(d, link, &link->sources[i]))
@@ -366,8 +368,8 @@ static void worker(void *arg)
 
 static void apply_texts(void *arg)
 {
-    struct sourcing s = {.request = arg};
-    for (const struct native_link *link = s.request->links; link; link = link->next)
+    struct source_lookup_run s = {.request = arg};
+    for (const struct native_source_link *link = s.request->links; link; link = link->next)
         if (link->item)
             native_set_text(&s, link->places, link->count, link->item->mapping.bytes, link->url);
     native_sources_finish(&s);
@@ -376,7 +378,8 @@ static void apply_texts(void *arg)
 static bool download_all(struct downloads *d)
 {
     size_t helpers = 0;
-    for (const struct native_link *link = d->next->next; link && helpers < MAX_DOWNLOADS_AT_ONCE - 1; link = link->next)
+    for (const struct native_source_link *link = d->next->next; link && helpers < MAX_DOWNLOADS_AT_ONCE - 1;
+         link = link->next)
         helpers++;
     return fiber_run_workers(worker, d, helpers);
 }
@@ -387,7 +390,7 @@ enum sl_code native_download_sources(struct native_request *request, struct sl_e
     if (!d.next)
         return SL_OK;
     enum sl_code code = download_all(&d) ? pool_run(POOL_SYMBOLICATE, apply_texts, request, error) : SL_CANCELLED;
-    for (struct native_link *link = request->links; link; link = link->next)
+    for (struct native_source_link *link = request->links; link; link = link->next)
         cache_release(link->item);
     return code;
 }

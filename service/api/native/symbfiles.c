@@ -56,10 +56,11 @@ static bool find_start(const struct native_module *module, uint64_t va, uint64_t
     return true;
 }
 
-struct native_hit native_symbfile_lookup(const struct native_module *module, uint64_t relative, uint64_t adjusted,
-                                         bool caller, struct sl_location *chain, size_t capacity)
+struct native_lookup_result native_symbfile_lookup(const struct native_module *module, uint64_t relative,
+                                                   uint64_t adjusted, bool caller, struct sl_location *chain,
+                                                   size_t capacity)
 {
-    struct native_hit hit = {.address = adjusted};
+    struct native_lookup_result hit = {.address = adjusted};
     uint64_t base = symbfile_base(module), va = relative + base, start;
     if (caller && va)
         hit.count = find_pad(module, va - 1, chain, capacity, &hit.table);

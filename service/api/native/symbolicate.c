@@ -18,14 +18,14 @@ static bool symbolicate_read(struct job *job, void *arg, struct sl_str text, str
     if (!native_read(&r->native, text, job->config, failure))
         return false;
     *failure = json_no_memory;
-    return native_add_own(&r->native, r->files.items, r->files.count) &&
+    return native_add_files(&r->native, r->files.items, r->files.count) &&
            native_add_configured(&r->native, job->config) && native_prepare(&r->native);
 }
 
 bool native_is_allowed(struct http_exchange *x, const void *arg)
 {
     const struct native_request *request = arg;
-    return access_may_bring(x, request->sources, request->source_count);
+    return access_may_use_sources(x, request->sources, request->source_count);
 }
 
 /* Reads a command's request. */
@@ -77,7 +77,7 @@ const struct job_kind job_native = {
     .run = native_run,
     .reset = native_reset,
     .write = native_write_answer,
-    .place = native_answer_slot,
+    .executor = native_answer_executor,
     .memory = native_answer_memory,
     .finish = symbolicate_finish,
     .release = native_release,

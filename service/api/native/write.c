@@ -364,7 +364,7 @@ static struct candidate_list all_candidates(const struct native_request *request
 
 static void module(struct native_answer *a, size_t index)
 {
-    static const struct native_found nothing;
+    static const struct native_lookups nothing;
     struct sl_json_writer *w = a->w;
     const struct native_module *module = &a->request->modules[index];
     const struct native_unwind *unwind = a->request->unwind ? a->request->unwind[index] : NULL;

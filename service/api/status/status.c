@@ -84,7 +84,7 @@ static void write_process(struct sl_json_writer *w, const struct service *servic
                           const struct system_usage *usage)
 {
     char node[5];
-    snprintf(node, sizeof node, "%04x", node_own(service->config));
+    snprintf(node, sizeof node, "%04x", node_own_id(service->config));
     sl_json_member_or_null(w, "node", sl_str(node));
     sl_json_member_or_null(w, "state", sl_str(service_state(service)));
     sl_json_member_u64(w, "uptime_seconds", (clock_mono_ns() - service->started_ns) / 1000000000u);

@@ -6,7 +6,7 @@
 
 #include "base/map.h"
 
-bool uploads_fail(struct archive *archive, int status, const char *format, ...)
+bool archive_fail(struct archive *archive, int status, const char *format, ...)
 {
     va_list args;
     char text[1200];
@@ -61,7 +61,7 @@ static bool has_snippet(struct archive *archive, struct sl_str name)
     for (size_t i = 0; i < archive->config->disallowed_snippet_count; i++) {
         struct sl_str snippet = archive->config->disallowed_snippets[i];
         if (memmem(name.data, name.size, snippet.data, snippet.size)) {
-            uploads_fail(archive, 400,
+            archive_fail(archive, 400,
                          "Content of archive file contains the snippet '" SL_STR_FMT "' which is not allowed",
                          SL_STR_ARG(snippet));
             return true;
@@ -82,17 +82,17 @@ static bool archive_wants(struct archive *archive, const struct sl_zip_entry *en
         return false;
     if (!memchr(name.data, '/', name.size) && is_list_of_symbols(name))
         return false;
-    if (!uploads_key(archive->arena, name, key))
-        return uploads_fail(archive, 400,
+    if (!uploads_normalize_key(archive->arena, name, key))
+        return archive_fail(archive, 400,
                             "Unrecognized file pattern. Should only be <module>/<hex>/<file> or <name>-symbols.txt and "
                             "nothing else. (First unrecognized pattern was %s)",
                             quoted(archive, name));
     if (is_list_of_symbols(name))
         return false;
     if (entry->is_link)
-        return uploads_fail(archive, 400, "Archive member %s is a symbolic link", quoted(archive, name));
+        return archive_fail(archive, 400, "Archive member %s is a symbolic link", quoted(archive, name));
     if (entry->method != SL_ZIP_STORED && entry->method != SL_ZIP_DEFLATED)
-        return uploads_fail(archive, 400, "Archive member %s is encrypted or compressed in an unknown way",
+        return archive_fail(archive, 400, "Archive member %s is encrypted or compressed in an unknown way",
                             quoted(archive, name));
     return true;
 }
@@ -104,12 +104,12 @@ static bool archive_add(struct archive *archive, struct sl_map *seen, const stru
     bool fresh;
     void **slot = sl_map_find_or_add(seen, key, &fresh);
     if (!slot)
-        return uploads_fail(archive, 503, "out of memory");
+        return archive_fail(archive, 503, "out of memory");
     if (fresh)
         *slot = &archive->members[archive->count++];
     struct archive_member *member = *slot;
     if (!fresh && member->entry->size != entry->size)
-        return uploads_fail(archive, 400,
+        return archive_fail(archive, 400,
                             "The zipfile buffer contains two files both called " SL_STR_FMT
                             " and they have difference sizes (%llu != %llu)",
                             SL_STR_ARG(entry->name), (unsigned long long)entry->size,
@@ -124,16 +124,16 @@ static bool check_sizes(struct archive *archive)
     enum { SMALL = 1 << 20, MAX_RATIO = 1000 };
     uint64_t packed = 0, unpacked = 0;
     if (archive->zip.count > archive->config->max_members)
-        return uploads_fail(archive, 400, "Archive file has more than %llu members",
+        return archive_fail(archive, 400, "Archive file has more than %llu members",
                             (unsigned long long)archive->config->max_members);
     for (size_t i = 0; i < archive->zip.count; i++) {
         const struct sl_zip_entry *e = &archive->zip.entries[i];
         if (__builtin_add_overflow(packed, e->packed, &packed) || packed > archive->bytes.size ||
             __builtin_add_overflow(unpacked, e->size, &unpacked) ||
             (e->size > SMALL && e->size / MAX_RATIO > e->packed))
-            return uploads_fail(archive, 400, "Archive member %s is a zip bomb", quoted(archive, e->name));
+            return archive_fail(archive, 400, "Archive member %s is a zip bomb", quoted(archive, e->name));
     }
-    return unpacked <= archive->config->max_unpacked_size || uploads_fail(archive, 413, "Upload is too large");
+    return unpacked <= archive->config->max_unpacked_size || archive_fail(archive, 413, "Upload is too large");
 }
 
 static bool archive_select(struct archive *archive)
@@ -143,7 +143,7 @@ static bool archive_select(struct archive *archive)
     archive->members = SL_ARENA_ARRAY(archive->arena, struct archive_member, archive->zip.count + 1);
     archive->ignored = SL_ARENA_ARRAY(archive->arena, struct sl_str, archive->zip.count + 1);
     if (!archive->members || !archive->ignored)
-        return uploads_fail(archive, 503, "out of memory");
+        return archive_fail(archive, 503, "out of memory");
     for (size_t i = 0; good && i < archive->zip.count; i++) {
         const struct sl_zip_entry *entry = &archive->zip.entries[i];
         struct sl_str key;
@@ -164,18 +164,18 @@ static bool check_filename(struct archive *archive)
         return true;
     const char *dot = archive->filename.size ? memrchr(archive->filename.data, '.', archive->filename.size) : NULL;
     struct sl_str last = {dot, dot ? (size_t)(archive->filename.data + archive->filename.size - dot) : 0};
-    return uploads_fail(archive, 400, "Unrecognized archive file extension \"" SL_STR_FMT "\"", SL_STR_ARG(last));
+    return archive_fail(archive, 400, "Unrecognized archive file extension \"" SL_STR_FMT "\"", SL_STR_ARG(last));
 }
 
-bool archive_read(struct archive *archive)
+bool archive_read_directory(struct archive *archive)
 {
     struct sl_error error;
     if (!check_filename(archive))
         return false;
     enum sl_code code = sl_zip_open(archive->bytes, 0, archive->arena, &archive->zip, &error);
     if (code == SL_BUSY)
-        return uploads_fail(archive, 503, "out of memory");
+        return archive_fail(archive, 503, "out of memory");
     if (code != SL_OK)
-        return uploads_fail(archive, 400, "File is not a zip file");
+        return archive_fail(archive, 400, "File is not a zip file");
     return check_sizes(archive) && archive_select(archive);
 }

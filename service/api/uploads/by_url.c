@@ -12,15 +12,15 @@ static bool check_url(struct archive *archive, struct sl_str url, const char *ke
     const struct config_store *config = archive->config;
     const char *host = fetch_url_valid(kept) ? fetch_url_host(archive->arena, kept) : NULL;
     if (!host)
-        return uploads_fail(archive, 400, "Enter a valid URL.");
+        return archive_fail(archive, 400, "Enter a valid URL.");
     if (config->allow_any_domain)
         return true;
     if (!sl_str_starts(url, SL_STR("https://")))
-        return uploads_fail(archive, 400, "Insecure URL");
+        return archive_fail(archive, 400, "Insecure URL");
     for (size_t i = 0; i < config->allowed_download_domain_count; i++)
         if (sl_str_equal_nocase(sl_str(host), config->allowed_download_domains[i]))
             return true;
-    return uploads_fail(archive, 400, "Not an allowed domain ('%s') to download from.", host);
+    return archive_fail(archive, 400, "Not an allowed domain ('%s') to download from.", host);
 }
 
 /* ---- HEAD requests ---- */
@@ -79,12 +79,12 @@ static bool head_with_retries(struct url_head *head, const char *url)
     enum sl_code code = head_once(head, url, &error);
     for (int i = 0; i < RETRIES && (head->status == 429 || head->status == 500); i++, pause *= 2) {
         if (!fiber_sleep(pause))
-            return uploads_fail(head->archive, 503, "cancelled");
+            return archive_fail(head->archive, 503, "cancelled");
         code = head_once(head, url, &error);
     }
     if (head->status == 429 || head->status == 500)
-        return uploads_fail(head->archive, 500, "RetryError trying to open %s", url);
-    return code == SL_OK || head->status || uploads_fail(head->archive, 500, "ConnectionError trying to open %s", url);
+        return archive_fail(head->archive, 500, "RetryError trying to open %s", url);
+    return code == SL_OK || head->status || archive_fail(head->archive, 500, "ConnectionError trying to open %s", url);
 }
 
 /* Resolves a Location header against `url`: absolute, "//host/path", "/path" or relative. */
@@ -118,19 +118,19 @@ static bool find_size(struct uploads_url *u, const char *first, const char **las
         if (!fetch_is_redirect(head.status) || !head.location)
             break;
         if (u->redirect_count == MAX_REDIRECTS)
-            return uploads_fail(archive, 400, "Too many redirects trying to open %s", first);
+            return archive_fail(archive, 400, "Too many redirects trying to open %s", first);
         if (!(*last = url_resolve(archive, url, head.location)))
-            return uploads_fail(archive, 503, "out of memory");
+            return archive_fail(archive, 503, "out of memory");
         u->redirects[u->redirect_count++] = sl_str(*last);
     }
     if (head.status >= 500)
-        return uploads_fail(archive, 500, "%s errored (%d)", url, head.status);
+        return archive_fail(archive, 500, "%s errored (%d)", url, head.status);
     if (head.status >= 300)
-        return uploads_fail(archive, 400, "%s can't be found (%d)", url, head.status);
+        return archive_fail(archive, 400, "%s can't be found (%d)", url, head.status);
     if (!head.has_size)
-        return uploads_fail(archive, 400, "%s has no content length", url);
+        return archive_fail(archive, 400, "%s has no content length", url);
     u->size = head.size;
-    return head.size <= archive->config->max_upload_size || uploads_fail(archive, 413, "Upload is too large");
+    return head.size <= archive->config->max_upload_size || archive_fail(archive, 413, "Upload is too large");
 }
 
 static bool no_redirect(void *arg, const char *url)
@@ -153,7 +153,7 @@ bool uploads_fetch(struct uploads_url *u, struct sl_str text, int fd)
     const char *first = sl_arena_strndup(archive->arena, text.data, text.size), *last = NULL;
     struct sl_error error;
     if (!first || strlen(first) != text.size)
-        return uploads_fail(archive, first ? 400 : 503, first ? "Enter a valid URL." : "out of memory");
+        return archive_fail(archive, first ? 400 : 503, first ? "Enter a valid URL." : "out of memory");
     if (!find_size(u, first, &last))
         return false;
     struct fetch_request request = {.url = last,
@@ -166,11 +166,11 @@ bool uploads_fetch(struct uploads_url *u, struct sl_str text, int fd)
                                     .arg = u};
     enum sl_code code = fetch_get(&request, fd, &error);
     if (code == SL_BUSY)
-        return uploads_fail(archive, 503, "out of memory");
+        return archive_fail(archive, 503, "out of memory");
     if (code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT || code == SL_INTERNAL)
-        return uploads_fail(archive, 500, "ConnectionError trying to open %s", last);
+        return archive_fail(archive, 500, "ConnectionError trying to open %s", last);
     if (code != SL_OK)
-        return uploads_fail(archive, 400, "non-200 status code when retrieving %s", last);
+        return archive_fail(archive, 400, "non-200 status code when retrieving %s", last);
     const char *query = strpbrk(first, "?#");
     struct sl_str path = {first, query ? (size_t)(query - first) : text.size};
     const char *slash = memrchr(path.data, '/', path.size);

@@ -350,7 +350,7 @@ static void download_serve(struct http_exchange *x, bool is_try)
                                 .file = x->captures[0],
                                 .id = x->captures[1],
                                 .name = x->captures[2]};
-    if (!uploads_token(x, &token)) {
+    if (!uploads_get_token(x, &token)) {
         /* answered */
     } else if (!uploads_make_key(&x->arena, x->captures, &w.key)) {
         uploads_error(x, 404, NULL);
@@ -406,7 +406,7 @@ static void syminfo(struct http_exchange *x)
     bool is_try;
     enum sl_code code = SL_NOT_FOUND;
     char(*scopes)[SYMBFILE_SCOPE];
-    if (!uploads_token(x, &token))
+    if (!uploads_get_token(x, &token))
         return;
     size_t count = uploads_list_scopes(x, token, &scopes);
     for (size_t i = 0; code == SL_NOT_FOUND && i <= count; i++)

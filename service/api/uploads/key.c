@@ -46,7 +46,7 @@ bool uploads_make_key(struct sl_arena *arena, const struct sl_str parts[3], stru
     return true;
 }
 
-bool uploads_key(struct sl_arena *arena, struct sl_str name, struct sl_str *key)
+bool uploads_normalize_key(struct sl_arena *arena, struct sl_str name, struct sl_str *key)
 {
     const char *one = name.size ? memchr(name.data, '/', name.size) : NULL;
     const char *two = one ? memchr(one + 1, '/', (size_t)(name.data + name.size - one - 1)) : NULL;

@@ -135,14 +135,14 @@ static bool write_packed(struct member_job *job, struct member_scan *scan)
     return true;
 }
 
-struct deflating {
+struct member_deflate {
     struct member_job *job;
     struct member_scan *scan;
     z_stream z;
     uint8_t *out;
 };
 
-static bool deflate_some(struct deflating *d, struct sl_bytes piece, int flush)
+static bool deflate_some(struct member_deflate *d, struct sl_bytes piece, int flush)
 {
     d->z.next_in = (Bytef *)piece.data;
     d->z.avail_in = (uInt)piece.size; /* pieces are small */
@@ -158,7 +158,7 @@ static bool deflate_some(struct deflating *d, struct sl_bytes piece, int flush)
 
 static bool deflate_piece(void *arg, struct sl_bytes piece, uint64_t used)
 {
-    struct deflating *d = arg;
+    struct member_deflate *d = arg;
     bool good = deflate_some(d, piece, Z_NO_FLUSH);
     member_scan_move(d->scan, used);
     return good;
@@ -175,7 +175,7 @@ static bool stream_to(struct member_job *job, bool (*take)(void *arg, struct sl_
 
 static bool write_deflated(struct member_job *job, struct member_scan *scan)
 {
-    struct deflating d = {.job = job, .scan = scan, .out = malloc(WRITE_PIECE)};
+    struct member_deflate d = {.job = job, .scan = scan, .out = malloc(WRITE_PIECE)};
     if (!d.out || deflateInit2(&d.z, Z_BEST_SPEED, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
         free(d.out);
         job->code = sl_fail(&job->error, SL_BUSY, "out of memory");
@@ -216,14 +216,14 @@ static bool copy_piece(void *arg, struct sl_bytes piece, uint64_t used)
 
 /* ---- metadata of a symbol file ---- */
 
-struct beginning {
+struct member_head {
     char text[HEAD_MAX];
     size_t size;
 };
 
 static bool keep_beginning(void *arg, struct sl_bytes piece, uint64_t used)
 {
-    struct beginning *b = arg;
+    struct member_head *b = arg;
     size_t room = HEAD_MAX - b->size, size = piece.size < room ? piece.size : room;
     (void)used;
     memcpy(b->text + b->size, piece.data, size);
@@ -233,7 +233,7 @@ static bool keep_beginning(void *arg, struct sl_bytes piece, uint64_t used)
 
 static void read_info(struct member_job *job)
 {
-    struct beginning begin = {.size = 0};
+    struct member_head begin = {.size = 0};
     struct sl_zip_sink sink = {keep_beginning, &begin};
     struct sl_error error;
     enum sl_code code = sl_zip_stream(&job->archive->zip, job->member->entry, &sink, &error);

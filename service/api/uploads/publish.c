@@ -44,9 +44,9 @@ static enum sl_code find_same_in(const struct config_store *config, const char *
     return code == SL_NOT_FOUND ? SL_OK : code;
 }
 
-enum sl_code uploads_find_same(const struct config_store *config, const char *scope, enum store_part part,
-                               struct sl_str key, uint64_t size, const uint8_t md5[16], uint64_t packed_size,
-                               enum uploads_found *found, struct sl_error *error)
+enum sl_code uploads_find_duplicate(const struct config_store *config, const char *scope, enum store_part part,
+                                    struct sl_str key, uint64_t size, const uint8_t md5[16], uint64_t packed_size,
+                                    enum uploads_found *found, struct sl_error *error)
 {
     enum sl_code code = find_same_in(config, scope, STORE_REGULAR, key, size, md5, packed_size, found, error);
     if (code == SL_OK && *found != UPLOADS_FOUND_SAME && part == STORE_TRY)
@@ -109,8 +109,8 @@ static enum sl_code publish_member(struct uploads_publishing *p, struct archive_
 {
     enum uploads_found found = UPLOADS_FOUND_NONE;
     enum sl_code code =
-        uploads_find_same(p->archive->config, p->archive->scope, p->part, member->key, member->entry->size, member->md5,
-                          member->used + STORE_GZIP_HEADER_SIZE + 8, &found, error);
+        uploads_find_duplicate(p->archive->config, p->archive->scope, p->part, member->key, member->entry->size,
+                               member->md5, member->used + STORE_GZIP_HEADER_SIZE + 8, &found, error);
     member->skipped = found == UPLOADS_FOUND_SAME;
     member->is_update = found == UPLOADS_FOUND_OTHER;
     if (code != SL_OK || member->skipped)

@@ -69,7 +69,7 @@ void uploads_record_get(struct http_exchange *x)
     const struct mozilla_token *token;
     struct sl_mapping record;
     struct sl_error error = {0};
-    if (uploads_token(x, &token) && !token)
+    if (uploads_get_token(x, &token) && !token)
         uploads_reply_error(x, 403, SL_STR("This requires an Auth-Token to authenticate the request"));
     if (token && !x->status) {
         char scope[SYMBFILE_SCOPE];

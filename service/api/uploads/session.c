@@ -462,7 +462,7 @@ static const char *session_url(struct http_exchange *x, const char **socket)
     struct sl_str secret = x->captures[0];
     if (secret.size != SESSION_SECRET - 1 || !sl_hex_decode(secret, all, sizeof all, &size))
         return NULL;
-    const char *base = node_base(x, (unsigned)all[0] << 8 | all[1], socket);
+    const char *base = node_get_url(x, (unsigned)all[0] << 8 | all[1], socket);
     struct sl_buf url = {0};
     if (!base)
         return NULL;

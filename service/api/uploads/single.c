@@ -94,7 +94,7 @@ static bool answer_file(struct single_answer *a, const struct single_file *file,
     uint8_t md5[16];
     char secret[SESSION_SECRET];
     enum uploads_found found = UPLOADS_FOUND_NONE;
-    if (!uploads_key(&a->x->arena, file->key, &key)) {
+    if (!uploads_normalize_key(&a->x->arena, file->key, &key)) {
         answer_action(&a->w, "error", "invalid key");
         return true;
     }
@@ -102,7 +102,8 @@ static bool answer_file(struct single_answer *a, const struct single_file *file,
         answer_action(&a->w, "error", "invalid MD5 hex digest");
         return true;
     }
-    enum sl_code code = uploads_find_same(a->config, a->scope, a->part, key, file->size.value, md5, 0, &found, error);
+    enum sl_code code =
+        uploads_find_duplicate(a->config, a->scope, a->part, key, file->size.value, md5, 0, &found, error);
     if (code == SL_OK && found == UPLOADS_FOUND_SAME) {
         answer_action(&a->w, "skip", NULL);
         return true;
@@ -127,7 +128,7 @@ static void single_answer(struct http_exchange *x, const struct config *config, 
     uploads_get_scope(x, token, a.scope);
     sl_json_begin_object(&a.w);
     sl_json_put_key(&a.w, "id");
-    sl_json_put_u64(&a.w, uploads_id());
+    sl_json_put_u64(&a.w, uploads_next_id());
     sl_json_put_key(&a.w, "created_at");
     sl_json_put_i64(&a.w, clock_wall_s());
     sl_json_put_key(&a.w, "user");

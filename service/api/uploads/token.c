@@ -36,7 +36,7 @@ void uploads_error(struct http_exchange *x, int status, const char *detail)
 {
     const struct mozilla_token *token;
     struct sl_buf text = {0};
-    if ((status == 404 || status == 405) && !uploads_token(x, &token))
+    if ((status == 404 || status == 405) && !uploads_get_token(x, &token))
         return;
     if (status == 405)
         sl_buf_printf(&text, "Method Not Allowed (" SL_STR_FMT "): " SL_STR_FMT, SL_STR_ARG(x->method),
@@ -79,7 +79,7 @@ static bool refuse_token(struct http_exchange *x, int status, struct sl_str text
     return false;
 }
 
-bool uploads_token(struct http_exchange *x, const struct mozilla_token **token)
+bool uploads_get_token(struct http_exchange *x, const struct mozilla_token **token)
 {
     const struct config *config = ((const struct service *)x->service)->config;
     struct sl_str sent = http_header(x, "auth-token");
@@ -100,7 +100,7 @@ bool uploads_token(struct http_exchange *x, const struct mozilla_token **token)
 
 bool uploads_authorize(struct http_exchange *x, const struct mozilla_token **token)
 {
-    if (!uploads_token(x, token))
+    if (!uploads_get_token(x, token))
         return false;
     if (!*token)
         return refuse_token(x, 403, SL_STR("This requires an Auth-Token to authenticate the request"));

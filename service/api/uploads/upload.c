@@ -96,12 +96,12 @@ static bool upload_read_multipart(struct upload *u)
     struct sl_error error;
     form.multipart = multipart_new(u->archive.arena, u->boundary, &callbacks);
     if (!form.multipart)
-        return uploads_fail(&u->archive, 503, "out of memory");
+        return archive_fail(&u->archive, 503, "out of memory");
     enum sl_code code = multipart_feed(form.multipart, u->archive.body.bytes, &error);
     code = code ? code : multipart_finish(form.multipart, &error);
     if (code == SL_BUSY)
-        return uploads_fail(&u->archive, 503, "out of memory");
-    return code == SL_OK || uploads_fail(&u->archive, 400, "Must be multipart form data with at least one file");
+        return archive_fail(&u->archive, 503, "out of memory");
+    return code == SL_OK || archive_fail(&u->archive, 400, "Must be multipart form data with at least one file");
 }
 
 static void upload_read_urlencoded(struct upload *u)
@@ -126,7 +126,7 @@ static void upload_read(void *arg)
     struct upload *u = arg;
     struct sl_error error;
     if (sl_map_fd(u->fd, &u->archive.body, &error) != SL_OK) {
-        uploads_fail(&u->archive, error.code == SL_BUSY ? 503 : 500, "Internal Server Error");
+        archive_fail(&u->archive, error.code == SL_BUSY ? 503 : 500, "Internal Server Error");
         return;
     }
     if (u->boundary.data && !upload_read_multipart(u))
@@ -134,9 +134,9 @@ static void upload_read(void *arg)
     if (!u->boundary.data)
         upload_read_urlencoded(u);
     if (u->has_file)
-        archive_read(&u->archive);
+        archive_read_directory(&u->archive);
     else if (!u->url.size)
-        uploads_fail(&u->archive, 400, "Must be multipart form data with at least one file");
+        archive_fail(&u->archive, 400, "Must be multipart form data with at least one file");
 }
 
 /* ---- by URL ---- */
@@ -148,11 +148,11 @@ static void upload_read_fetched(void *arg)
     sl_unmap(&u->archive.body);
     u->archive.body = (struct sl_mapping){.mapped = 0};
     if (sl_map_fd(u->fd, &u->archive.body, &error) != SL_OK) {
-        uploads_fail(&u->archive, error.code == SL_BUSY ? 503 : 500, "Internal Server Error");
+        archive_fail(&u->archive, error.code == SL_BUSY ? 503 : 500, "Internal Server Error");
         return;
     }
     u->archive.bytes = u->archive.body.bytes;
-    archive_read(&u->archive);
+    archive_read_directory(&u->archive);
 }
 
 /* Downloads the archive; it replaces the form's body, so the fields that are still needed are copied. */
@@ -164,7 +164,7 @@ static void upload_fetch(struct upload *u)
     u->from.archive = &u->archive;
     u->try_field = u->try_field.size ? SL_STR("try") : SL_STR("");
     if (!url || cache_tmp_create(&tmp, true, &error) != SL_OK) {
-        uploads_fail(&u->archive, 503, "out of memory");
+        archive_fail(&u->archive, 503, "out of memory");
         return;
     }
     close(u->fd);
@@ -173,7 +173,7 @@ static void upload_fetch(struct upload *u)
     bool fetched = uploads_fetch(&u->from, (struct sl_str){url, u->url.size}, u->fd);
     metric_observe_since(METRIC_TECKEN_UPLOAD_BY_URL, begin, NULL);
     if (fetched && pool_run(POOL_CONVERT, upload_read_fetched, u, &error) != SL_OK)
-        uploads_fail(&u->archive, 503, "Internal Server Error");
+        archive_fail(&u->archive, 503, "Internal Server Error");
 }
 
 /* ---- contents ---- */
@@ -190,12 +190,12 @@ static void upload_check_failed(struct upload_checking *c, size_t index, const s
         return;
     c->failed = index;
     if (job->code == SL_PERMISSION_DENIED)
-        uploads_fail(archive, 400, "Content of archive file contains the snippet '" SL_STR_FMT "' which is not allowed",
+        archive_fail(archive, 400, "Content of archive file contains the snippet '" SL_STR_FMT "' which is not allowed",
                      SL_STR_ARG(job->snippet));
     else if (job->code == SL_MALFORMED)
-        uploads_fail(archive, 400, "Bad CRC-32 for file '" SL_STR_FMT "'", SL_STR_ARG(job->member->entry->name));
+        archive_fail(archive, 400, "Bad CRC-32 for file '" SL_STR_FMT "'", SL_STR_ARG(job->member->entry->name));
     else
-        uploads_fail(archive, job->code == SL_BUSY ? 503 : 500, "Internal Server Error");
+        archive_fail(archive, job->code == SL_BUSY ? 503 : 500, "Internal Server Error");
 }
 
 static void upload_check_some(void *arg)
@@ -238,7 +238,7 @@ static void upload_time(struct sl_json_writer *w, const char *key, uint64_t us)
     sl_json_member_str(w, key, sl_str(text));
 }
 
-uint64_t uploads_id(void)
+uint64_t uploads_next_id(void)
 {
     static uint64_t last;
     uint64_t now = clock_wall_us();
@@ -286,7 +286,7 @@ static void write_file_uploads(struct sl_json_writer *w, const struct upload *u)
         if (!member->location.data)
             continue;
         sl_json_begin_object(w);
-        sl_json_member_u64(w, "id", uploads_id());
+        sl_json_member_u64(w, "id", uploads_next_id());
         sl_json_member_str(w, "bucket_name", sl_str(store_bucket()));
         sl_json_member_str(w, "key", member->key);
         sl_json_member_boolean(w, "update", member->is_update);
@@ -326,7 +326,7 @@ static void upload_reply(struct upload *u)
 {
     struct sl_buf body = {0};
     struct sl_json_writer w = sl_json_writer(&body);
-    uint64_t id = uploads_id();
+    uint64_t id = uploads_next_id();
     upload_keep_record(u, id);
     sl_json_begin_object(&w);
     sl_json_member_object(&w, "upload");
@@ -364,14 +364,14 @@ static bool upload_choose_store(struct upload *u)
 {
     bool is_try = u->has_try ? u->try_field.size != 0 : !u->token->upload;
     u->part = is_try ? STORE_TRY : STORE_REGULAR;
-    return (is_try ? u->token->upload_try : u->token->upload) || uploads_fail(&u->archive, 403, "Forbidden");
+    return (is_try ? u->token->upload_try : u->token->upload) || archive_fail(&u->archive, 403, "Forbidden");
 }
 
 static void upload_store(struct upload *u)
 {
     struct sl_error error = {0};
     if (pool_run(POOL_CONVERT, upload_read, u, &error) != SL_OK) {
-        uploads_fail(&u->archive, error.code == SL_INTERNAL ? 500 : 503, "Internal Server Error");
+        archive_fail(&u->archive, error.code == SL_INTERNAL ? 500 : 503, "Internal Server Error");
         return;
     }
     if (!u->archive.failure.status && upload_choose_store(u) && !u->has_file)
@@ -382,7 +382,7 @@ static void upload_store(struct upload *u)
     if (code == SL_OK || code == SL_CANCELLED)
         return;
     log_error("uploads", "cannot store an upload", LOG_ERR(&error));
-    uploads_fail(&u->archive, code == SL_BUSY ? 503 : 500, "Internal Server Error");
+    archive_fail(&u->archive, code == SL_BUSY ? 503 : 500, "Internal Server Error");
 }
 
 static void upload_end(void *arg)

@@ -9,12 +9,12 @@
 #include "store/store.h"
 
 /* Unique ids: microseconds since the epoch, increased if needed; below 2^53 until 2255. upload.c */
-uint64_t uploads_id(void);
+uint64_t uploads_next_id(void);
 
 /* ---- token.c ---- */
 
 /* Finds the request's token; `*token` is NULL if it sends none. False: the token is invalid, and it is answered. */
-bool uploads_token(struct http_exchange *x, const struct mozilla_token **token);
+bool uploads_get_token(struct http_exchange *x, const struct mozilla_token **token);
 /* The same, and the token must be allowed to upload. */
 bool uploads_authorize(struct http_exchange *x, const struct mozilla_token **token);
 /* Answers `{"error": "..."}`. */
@@ -41,7 +41,7 @@ http_handler uploads_record_get; /* GET /api/uploads/upload/{id} */
 
 /* Checks a name `<debug file>/<hex>/<file>` and makes the key, with the id in upper case, in the arena. False: not such a name,
  * or out of memory. */
-bool uploads_key(struct sl_arena *arena, struct sl_str name, struct sl_str *key);
+bool uploads_normalize_key(struct sl_arena *arena, struct sl_str name, struct sl_str *key);
 /* The same from the three parts, none of which may have a slash. */
 bool uploads_make_key(struct sl_arena *arena, const struct sl_str parts[3], struct sl_str *key);
 /* uploads_is_packed: true if a file of this name is stored compressed; and its media type in the store. */
@@ -84,10 +84,10 @@ struct archive {
 };
 
 /* Sets `failure`; always returns false. */
-bool uploads_fail(struct archive *archive, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+bool archive_fail(struct archive *archive, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* Reads the directory of `bytes` and checks names and sizes, not contents. False: `failure`. */
-bool archive_read(struct archive *archive);
+bool archive_read_directory(struct archive *archive);
 
 /* ---- member.c: pool ---- */
 
@@ -133,6 +133,6 @@ enum sl_code uploads_publish_one(struct archive *archive, enum store_part part, 
 enum uploads_found { UPLOADS_FOUND_NONE, UPLOADS_FOUND_OTHER, UPLOADS_FOUND_SAME };
 /* Checks if the scope's uploads have an object of this key, size and MD5 (at the upload's place or an earlier one):
  * UPLOADS_FOUND_SAME; or another object at the upload's place: UPLOADS_FOUND_OTHER. */
-enum sl_code uploads_find_same(const struct config_store *config, const char *scope, enum store_part part,
-                               struct sl_str key, uint64_t size, const uint8_t md5[16], uint64_t packed_size,
-                               enum uploads_found *found, struct sl_error *error) SL_SUSPENDS;
+enum sl_code uploads_find_duplicate(const struct config_store *config, const char *scope, enum store_part part,
+                                    struct sl_str key, uint64_t size, const uint8_t md5[16], uint64_t packed_size,
+                                    enum uploads_found *found, struct sl_error *error) SL_SUSPENDS;

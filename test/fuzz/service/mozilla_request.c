@@ -9,7 +9,7 @@ static void answer(struct mozilla_request *r)
 {
     struct sl_buf out = {0};
     for (size_t i = 0; i < r->native.module_count; i++) {
-        struct native_found *found = SL_ARENA_NEW(r->arena, struct native_found);
+        struct native_lookups *found = SL_ARENA_NEW(r->arena, struct native_lookups);
         if (!found)
             abort();
         found->lookup.code = SL_NOT_FOUND;

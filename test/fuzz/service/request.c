@@ -40,11 +40,11 @@ static void answer(struct native_request *request)
     static const enum sl_code codes[] = {SL_OK, SL_NOT_FOUND, SL_MALFORMED};
     struct sl_buf out = {0};
     struct sl_json_writer w = sl_json_writer(&out);
-    native_match(request);
+    native_assign_modules(request);
     for (size_t i = 0; i < request->module_count; i++) {
         if (!request->modules[i].referenced)
             continue;
-        struct native_found *found = SL_ARENA_NEW(request->arena, struct native_found);
+        struct native_lookups *found = SL_ARENA_NEW(request->arena, struct native_lookups);
         if (!found)
             abort();
         found->lookup.code = codes[i % 3];

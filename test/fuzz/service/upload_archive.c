@@ -35,7 +35,7 @@ static void check_member(struct archive *archive, struct archive_member *member)
     struct sl_buf text = {0}, info = {0};
     struct sl_str again, names[2];
     struct sl_error error;
-    if (!uploads_key(archive->arena, member->key, &again) || !sl_str_equal(again, member->key))
+    if (!uploads_normalize_key(archive->arena, member->key, &again) || !sl_str_equal(again, member->key))
         abort(); /* it becomes the name of a file */
     member_check(&job);
     if (job.code == SL_OK && member->used > member->entry->packed)
@@ -50,7 +50,7 @@ static void check_member(struct archive *archive, struct archive_member *member)
 
 static void read_archive(struct archive *archive)
 {
-    bool good = archive_read(archive);
+    bool good = archive_read_directory(archive);
     if (good == (archive->failure.status != 0))
         abort(); /* a failure without a reason, or the reverse */
     for (size_t i = 0; good && i < archive->count; i++)

@@ -56,7 +56,7 @@ static int read_apple(struct sl_str body, struct sl_arena *arena, size_t *frames
     r->arena = arena;
     enum sl_code code =
         sl_apple_read((struct sl_bytes){(const uint8_t *)body.data, body.size}, &options, arena, &crash, &error);
-    bool good = code == SL_OK && crash_fill(r, &crash);
+    bool good = code == SL_OK && crash_fill_request(r, &crash);
     *frames = r->frame_count;
     return good ? 200 : code == SL_MALFORMED ? 400 : 503;
 }

@@ -55,7 +55,7 @@ static void answer_in_words(struct http_exchange *x, struct job *job)
 {
     assert_int_equal(job_wait(job, UINT64_MAX), FIBER_WOKEN);
     http_reply(x, job->outcome == JOB_COMPLETED ? 200 : 500, "text/plain", sl_buf_view(&job->answer));
-    job_leave(job);
+    job_remove_client(job);
 }
 
 /* Waits as the client asks, and is asked again. */

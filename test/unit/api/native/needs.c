@@ -47,7 +47,7 @@ static void walk(void *arg)
     struct walker *walker = arg;
     for (size_t m = 0; m < MODULES; m++)
         for (size_t u = 0; u < 2; u++)
-            walker->found[m][u] = module_need(&needs, m, uses[u]);
+            walker->found[m][u] = module_needs_get(&needs, m, uses[u]);
     answered++;
 }
 
@@ -115,12 +115,12 @@ static const struct search_result *of_first, *of_second;
 
 static void need_first(void *arg)
 {
-    of_first = module_need(&needs, 0, &unwinding);
+    of_first = module_needs_get(&needs, 0, &unwinding);
 }
 
 static void need_second(void *arg)
 {
-    of_second = module_need(&needs, 0, &unwinding);
+    of_second = module_needs_get(&needs, 0, &unwinding);
     answered++;
 }
 
