@@ -28,7 +28,7 @@ static const struct option_spec specs[] = {
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
-struct invalidating {
+struct invalidation_run {
     struct invalidation what;
     bool hosts;
     enum sl_code code;
@@ -37,7 +37,7 @@ struct invalidating {
 
 static void invalidate(void *arg)
 {
-    struct invalidating *i = arg;
+    struct invalidation_run *i = arg;
     i->code = i->hosts ? release_blocked_hosts(&i->error) : invalidate_entries(&i->what, &i->error);
     cache_drain();
 }
@@ -53,7 +53,7 @@ static void warn_of_unknown_source(struct sl_str id, const struct config *config
             SL_STR_ARG(id));
 }
 
-static int cache_run(struct invalidating *i, const struct config *config)
+static int cache_run(struct invalidation_run *i, const struct config *config)
 {
     if (!i->hosts)
         warn_of_unknown_source(i->what.source, config);
@@ -120,9 +120,9 @@ static bool names_files(const struct invalidation *what)
 static int load_and_run(const struct options *o)
 {
     struct config *config = NULL;
-    struct invalidating i = {.what = {sl_str(option_value(o, "source", "")), sl_str(option_value(o, "location", "")),
-                                      sl_str(option_value(o, "debug-file", "")),
-                                      sl_str(option_value(o, "debug-id", ""))}};
+    struct invalidation_run i = {
+        .what = {sl_str(option_value(o, "source", "")), sl_str(option_value(o, "location", "")),
+                 sl_str(option_value(o, "debug-file", "")), sl_str(option_value(o, "debug-id", ""))}};
     const char *what = o->argument_count == 1 ? o->arguments[0] : "";
     bool quarantines = strcmp(what, "quarantine") == 0, invalidates = strcmp(what, "invalidate") == 0;
     i.hosts = option_given(o, "hosts");

@@ -44,7 +44,7 @@ void output_line_drawn(bool drawn);
 
 /* Sets a function that runs when a signal ends the program, before the cache's own cleanup; NULL removes it. It must be
  * async-signal-safe. */
-void output_at_signal(void (*clean)(void));
+void output_handle_signal(void (*clean)(void));
 
 /* Appends text that came from a file, with its control characters escaped so that they cannot reach a terminal. */
 void output_put_safe(struct sl_buf *out, struct sl_str text);
@@ -126,7 +126,7 @@ void debug_file_close(struct debug_file *file);
 bool build_id_path(const char *directory, struct sl_str id, char path[4096]);
 extern const char *const usual_debug_directories[]; /* /usr/lib/debug; ends with NULL */
 /* Opens the object in `bytes` that holds the debug information of `object`; false when there is none. */
-bool debug_file_take(const struct sl_object *object, struct sl_bytes bytes, struct sl_object **debug);
+bool debug_file_select_object(const struct sl_object *object, struct sl_bytes bytes, struct sl_object **debug);
 
 /* ---- files.c: inputs ---- */
 
@@ -234,13 +234,13 @@ enum sl_code bundle_object_sources(const char *path, struct input *input, bool t
 
 /* Writes the credentials that follow "APIKey " in an Authorization header: base64 as issued, or encoded from "id:key". False if `size`
  * is too small. */
-bool key_as_sent(const char *key, char *out, size_t size);
+bool access_key_encode(const char *key, char *out, size_t size);
 
 /* ---- heap.c ---- */
 
 /* Tunes malloc for a process that does one job and ends: freed memory is kept for reuse, and the heap uses huge pages, which saves page
  * faults. Call it before any thread starts. */
-void heap_for_one_job(void);
+void heap_configure_for_one_job(void);
 
 /* ---- threads.c ---- */
 

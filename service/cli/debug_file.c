@@ -147,7 +147,7 @@ static bool has_same_code(const struct sl_object *object, struct sl_object *othe
     return own.size && own.size == theirs.size && memcmp(own.data, theirs.data, own.size) == 0;
 }
 
-bool debug_file_take(const struct sl_object *object, struct sl_bytes bytes, struct sl_object **debug)
+bool debug_file_select_object(const struct sl_object *object, struct sl_bytes bytes, struct sl_object **debug)
 {
     const struct sl_object_info *info = sl_object_info(object);
     struct sl_archive archive;
@@ -221,7 +221,7 @@ static bool try_path(struct finder *f, const char *path)
     struct debug_file *file = f->file;
     if (map_file(path, &file->mapping, NULL) != SL_OK)
         return false;
-    if (debug_file_take(f->object, file->mapping.bytes, &file->object) && (file->path = strdup(path)))
+    if (debug_file_select_object(f->object, file->mapping.bytes, &file->object) && (file->path = strdup(path)))
         return true;
     if (file->mapping.bytes.data != sl_object_file(f->object).data)
         note_refused(f, path, file->mapping.bytes);

@@ -182,7 +182,7 @@ enum sl_code input_open_bytes(const char *name, struct sl_bytes bytes, const str
 
 bool input_set_debug(struct input *input, struct sl_bytes bytes)
 {
-    return !input->debug.object && debug_file_take(input->object, bytes, &input->debug.object);
+    return !input->debug.object && debug_file_select_object(input->object, bytes, &input->debug.object);
 }
 
 struct sl_object *input_debug(const struct input *input)

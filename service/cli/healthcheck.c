@@ -98,7 +98,7 @@ static int healthcheck_check(const struct options *o)
     if (status)
         return status;
     progress_begin(&progress, o, "asking");
-    progress_at(&progress, address ? address : config->bind[0], 0);
+    progress_set_item(&progress, address ? address : config->bind[0], 0);
     const char *name = config && config->http.allowed_host_count > 0 ? config->http.allowed_hosts[0] : NULL;
     status = healthcheck_request(address ? address : config->bind[0], name, seconds);
     progress_end(&progress);

@@ -35,7 +35,7 @@ static uintptr_t grow(void)
     return begin;
 }
 
-void heap_for_one_job(void)
+void heap_configure_for_one_job(void)
 {
     if (is_limited(RLIMIT_AS) || is_limited(RLIMIT_DATA))
         return;

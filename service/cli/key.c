@@ -25,7 +25,7 @@ static const struct option_spec specs[] = {
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
-bool key_as_sent(const char *key, char *out, size_t size)
+bool access_key_encode(const char *key, char *out, size_t size)
 {
     bool is_pair = strchr(key, ':') != NULL;
     size_t length = strlen(key);

@@ -78,7 +78,7 @@ bool missing_failure(struct missing_report *report, struct sl_str place, struct 
     return is_new;
 }
 
-void missing_take_failures(struct missing_report *report, const struct missing_report *from)
+void missing_add_failures(struct missing_report *report, const struct missing_report *from)
 {
     for (size_t i = 0; i < from->failures.count; i++)
         list_add(report, &report->failures, from->failures.items[i].key, from->failures.items[i].text);

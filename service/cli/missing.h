@@ -59,7 +59,7 @@ void missing_add_location(struct missing_report *report, struct sl_str place);
 /* Adds a place or file that could not be used, and why. Only the first failure of each place is kept: false for the others. */
 bool missing_failure(struct missing_report *report, struct sl_str place, struct sl_str why);
 /* Copies the failures of another report. */
-void missing_take_failures(struct missing_report *report, const struct missing_report *from);
+void missing_add_failures(struct missing_report *report, const struct missing_report *from);
 
 bool missing_is_any(const struct missing_report *report);
 /* Appends the line with its line end; nothing when nothing is missing. */

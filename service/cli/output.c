@@ -37,7 +37,7 @@ static bool is_terminal(void)
 bool output_write(struct sl_str text)
 {
     if (is_terminal())
-        progress_make_way();
+        progress_clear_line();
     return output_check(stdout_errno == 0 && fwrite(text.data ? text.data : "", 1, text.size, stdout) == text.size);
 }
 
@@ -104,7 +104,7 @@ void print_note_list(const char *format, va_list arguments)
 {
     char *text;
     struct sl_buf safe = {0};
-    progress_make_way();
+    progress_clear_line();
     if (!isatty(STDERR_FILENO)) {
         vfprintf(stderr, format, arguments);
     } else if (vasprintf(&text, format, arguments) >= 0) { /* it may contain file names */
@@ -205,7 +205,7 @@ void output_line_drawn(bool drawn)
     pthread_mutex_unlock(&signal_lock);
 }
 
-void output_at_signal(void (*clean)(void))
+void output_handle_signal(void (*clean)(void))
 {
     pthread_mutex_lock(&signal_lock);
     signal_work = clean;

@@ -147,7 +147,7 @@ void progress_item(struct progress *p, const char *item, uint64_t bytes)
     pthread_mutex_unlock(&lock);
 }
 
-void progress_make_way(void)
+void progress_clear_line(void)
 {
     pthread_mutex_lock(&lock);
     if (shown)
@@ -204,7 +204,7 @@ static void work_on(struct progress *p, struct sl_str item, uint64_t bytes, bool
         start_thread(p);
 }
 
-void progress_at(struct progress *p, const char *item, uint64_t bytes)
+void progress_set_item(struct progress *p, const char *item, uint64_t bytes)
 {
     if (p->mode == PROGRESS_NONE)
         return;

@@ -4,7 +4,7 @@
  * when stderr is no terminal.
  *
  * Callers with a callback during their work draw the line themselves (progress_show). For work without callbacks a thread redraws the
- * line (progress_file). Other output to the terminal first calls progress_make_way. All functions are thread-safe. */
+ * line (progress_file). Other output to the terminal first calls progress_clear_line. All functions are thread-safe. */
 #pragma once
 
 #include <pthread.h>
@@ -38,7 +38,7 @@ void progress_show(struct progress *p, const char *item, uint64_t bytes);
 void progress_item(struct progress *p, const char *item, uint64_t bytes);
 
 /* Shows that an item is worked on, maybe beside others: a path, whose last part is shown, or a URL. */
-void progress_at(struct progress *p, const char *item, uint64_t bytes);
+void progress_set_item(struct progress *p, const char *item, uint64_t bytes);
 /* Shows that a file is worked on, and counts the one before as finished. `total` grows if it is exceeded. */
 void progress_file(struct progress *p, const char *path);
 /* Adds to the total. */
@@ -49,4 +49,4 @@ void progress_end(struct progress *p);
 void progress_finish(struct progress *p);
 
 /* Erases the line of the active display, if any, before other text goes to the terminal. The next redraw shows it again. */
-void progress_make_way(void);
+void progress_clear_line(void);

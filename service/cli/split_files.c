@@ -143,7 +143,7 @@ static struct sl_object *open_dwo(void *arg, struct sl_str comp_dir, struct sl_s
         if (path[0] && sl_map_file(path, &mapping, NULL) == SL_OK)
             object = keep_dwo(files, mapping, path, dwo_id);
         else if (path[0])
-            keep_first_path(files, files->unfound, path);
+            keep_first_path(files, files->not_found_path, path);
     }
     return object;
 }
@@ -255,10 +255,10 @@ static void note_missing(struct split_files *files, size_t count, const char *na
         input_note(input, "inlined calls are missing: cannot read %s%s", files->unread, more);
     else if (files->stale[0])
         input_note(input, "inlined calls are missing: %s is from a different build%s", name, more);
-    else if (files->unfound[0])
-        input_note(input,
-                   "inlined calls are missing: %s%s not found at %s or next to the program, and there is no %s%s.dwp",
-                   name, more, files->unfound, files->companions.dwp ? "such unit in " : "", path_of_debug(input));
+    else if (files->not_found_path[0])
+        input_note(
+            input, "inlined calls are missing: %s%s not found at %s or next to the program, and there is no %s%s.dwp",
+            name, more, files->not_found_path, files->companions.dwp ? "such unit in " : "", path_of_debug(input));
     else
         input_note(input, "inlined calls are missing: %s is from a different build%s", name, more);
 }

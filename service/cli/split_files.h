@@ -16,10 +16,10 @@ struct split_files {
     struct input *input;
     struct sl_companions companions; /* for the reader */
     pthread_mutex_t lock;
-    bool asked;             /* the reader asked for a .dwo file or an object file */
-    char unfound[PATH_MAX]; /* the first .dwo path that does not exist; empty: all were found */
-    char stale[PATH_MAX];   /* the first file that exists, but is of another build */
-    char unread[PATH_MAX];  /* the first file that has no split units, or is damaged */
+    bool asked;                    /* the reader asked for a .dwo file or an object file */
+    char not_found_path[PATH_MAX]; /* the first .dwo path that does not exist; empty: all were found */
+    char stale[PATH_MAX];          /* the first file that exists, but is of another build */
+    char unread[PATH_MAX];         /* the first file that has no split units, or is damaged */
     struct split_file {
         struct sl_mapping mapping;
         struct sl_object *object;

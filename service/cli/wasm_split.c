@@ -160,11 +160,11 @@ static void put_custom(struct sl_buf *out, const char *name, struct sl_str text)
     sl_buf_free(&body);
 }
 
-struct dropping {
+struct removed_sections {
     bool debug, names, link; /* which sections to leave out */
 };
 
-static void put_parts(const struct wasm_splitting *s, struct dropping drop, struct sl_buf *out)
+static void put_parts(const struct wasm_splitting *s, struct removed_sections drop, struct sl_buf *out)
 {
     sl_buf_add(out, s->mapping.bytes.data, WASM_HEADER);
     for (size_t i = 0; i < s->count; i++) {
@@ -182,15 +182,16 @@ static void put_parts(const struct wasm_splitting *s, struct dropping drop, stru
 /* The companion has all sections except the link to another companion. */
 static void make_companion(const struct wasm_splitting *s, struct sl_buf *out)
 {
-    put_parts(s, (struct dropping){.link = true}, out);
+    put_parts(s, (struct removed_sections){.link = true}, out);
 }
 
 static void make_module(const struct wasm_splitting *s, struct sl_buf *out)
 {
     const char *url = option_value(s->o, "external-dwarf-url", NULL), *debug = option_value(s->o, "debug-out", NULL);
     struct sl_str link = url ? sl_str(url) : debug ? path_file_name(sl_str(debug)) : (struct sl_str){NULL, 0};
-    put_parts(s, (struct dropping){option_given(s->o, "strip"), option_given(s->o, "strip-names"), link.data != NULL},
-              out);
+    put_parts(
+        s, (struct removed_sections){option_given(s->o, "strip"), option_given(s->o, "strip-names"), link.data != NULL},
+        out);
     if (link.data)
         put_custom(out, "external_debug_info", link);
 }

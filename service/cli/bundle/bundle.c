@@ -30,9 +30,9 @@ static const struct option_spec specs[] = {
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
-struct bundling {
+struct bundle_run {
     const struct options *o;
-    struct root *roots;
+    struct path_prefix_rule *roots;
     size_t root_count;
     uint64_t max_size;
     enum sl_arch arch; /* SL_ARCH_UNKNOWN: any */
@@ -78,14 +78,14 @@ static struct sl_str get_directory(const char *path)
     return (struct sl_str){path, size};
 }
 
-static bool into_directory(const struct bundling *b, const char *output)
+static bool into_directory(const struct bundle_run *b, const char *output)
 {
     return output &&
            (b->o->argument_count > 1 || path_is_directory(output) || sl_str_ends(sl_str(output), SL_STR("/")));
 }
 
 /* The path of the bundle; NULL when out of memory. The caller frees. */
-static char *result_path(const struct bundling *b, const char *file, size_t slice)
+static char *result_path(const struct bundle_run *b, const char *file, size_t slice)
 {
     const char *output = option_value(b->o, "output", NULL);
     struct sl_buf path = {0};
@@ -123,7 +123,7 @@ static int bundle_publish(const char *path, struct sl_bytes bytes)
     return output_file_put(path, bytes, &error) == SL_OK ? 0 : report_error(1, error.message, NULL);
 }
 
-static void report_object(struct bundling *b, const char *input, const char *output, const struct bundle_packing *p,
+static void report_object(struct bundle_run *b, const char *input, const char *output, const struct bundle_packing *p,
                           const struct sl_object_info *info)
 {
     char id[SL_DEBUG_ID_TEXT];
@@ -147,7 +147,7 @@ static void report_object(struct bundling *b, const char *input, const char *out
     sl_json_end_object(&b->w);
 }
 
-static void print_object(struct bundling *b, const char *input, const char *output, const struct bundle_packing *p)
+static void print_object(struct bundle_run *b, const char *input, const char *output, const struct bundle_packing *p)
 {
     for (size_t i = 0; b->list && i < p->packed_count; i++) {
         sl_buf_str(&b->out, p->packed[i]);
@@ -175,7 +175,7 @@ static enum sl_code bundle_finish(struct sl_bundle_writer *writer, const char *p
 
 /* ---- one object ---- */
 
-static int write_mapping(struct bundling *b, struct bundle_packing *p, const struct source_paths *paths,
+static int write_mapping(struct bundle_run *b, struct bundle_packing *p, const struct source_paths *paths,
                          const struct sl_debug_id *id)
 {
     const char *path = option_value(b->o, "il2cpp-mapping", NULL);
@@ -188,14 +188,14 @@ static int write_mapping(struct bundling *b, struct bundle_packing *p, const str
 }
 
 /* Whether no other object's bundle has been written to this path; reserves it. */
-static bool is_free(struct bundling *b, const char *output)
+static bool is_free(struct bundle_run *b, const char *output)
 {
     char *kept = sl_arena_strndup(&b->arena, output, strlen(output));
     bool made = false;
     return kept && sl_map_find_or_add(&b->written, sl_str(kept), &made) && made;
 }
 
-static int write_bundle(struct bundling *b, const char *path, struct input *input, size_t slice,
+static int write_bundle(struct bundle_run *b, const char *path, struct input *input, size_t slice,
                         struct bundle_packing *p, struct sl_buf *bytes)
 {
     const struct sl_object_info *info = sl_object_info(input->object);
@@ -223,7 +223,7 @@ static int write_bundle(struct bundling *b, const char *path, struct input *inpu
     return status;
 }
 
-static int bundle_object(struct bundling *b, const char *path, struct input *input, size_t slice)
+static int bundle_object(struct bundle_run *b, const char *path, struct input *input, size_t slice)
 {
     struct source_paths paths;
     struct sl_error error = {0};
@@ -291,7 +291,7 @@ enum sl_code bundle_object_sources(const char *path, struct input *input, bool t
     return code;
 }
 
-static bool is_wanted(const struct bundling *b, const struct sl_object_info *info)
+static bool is_wanted(const struct bundle_run *b, const struct sl_object_info *info)
 {
     const char *id = option_value(b->o, "id", NULL);
     if (b->arch != SL_ARCH_UNKNOWN && info->arch != b->arch)
@@ -300,7 +300,7 @@ static bool is_wanted(const struct bundling *b, const struct sl_object_info *inf
            (info->code_id.size && sl_str_equal_nocase(info->code_id, sl_str(id)));
 }
 
-static int bundle_file(struct bundling *b, const char *path)
+static int bundle_file(struct bundle_run *b, const char *path)
 {
     struct input input;
     struct sl_error error = {0};
@@ -326,7 +326,7 @@ static int bundle_file(struct bundling *b, const char *path)
 
 /* ---- the command ---- */
 
-static int bundle_all(struct bundling *b)
+static int bundle_all(struct bundle_run *b)
 {
     const char *output = option_value(b->o, "output", NULL);
     int status = into_directory(b, output) ? output_directory(output) : 0;
@@ -353,7 +353,7 @@ static int bundle_all(struct bundling *b)
     return status;
 }
 
-static int bundle_project(struct bundling *b, const char *directory)
+static int bundle_project(struct bundle_run *b, const char *directory)
 {
     const char *id = option_value(b->o, "debug-id", NULL), *output = option_value(b->o, "output", NULL);
     char text[SL_DEBUG_ID_TEXT], path[4200];
@@ -387,7 +387,7 @@ static int bundle_project(struct bundling *b, const char *directory)
     return status;
 }
 
-static bool read_roots(struct bundling *b)
+static bool read_roots(struct bundle_run *b)
 {
     const char *const *values = option_values(b->o, "root", &b->root_count);
     b->roots = calloc(b->root_count + 1, sizeof *b->roots);
@@ -397,7 +397,7 @@ static bool read_roots(struct bundling *b)
             report_error(2, "--root must be FROM=TO", values[i]);
             return false;
         }
-        b->roots[i] = (struct root){{values[i], (size_t)(equals - values[i])}, sl_str(equals + 1)};
+        b->roots[i] = (struct path_prefix_rule){{values[i], (size_t)(equals - values[i])}, sl_str(equals + 1)};
     }
     return b->roots != NULL;
 }
@@ -414,7 +414,7 @@ static bool read_size(const char *text, uint64_t *bytes)
 
 static int bundle_run(const struct options *o)
 {
-    struct bundling b = {.o = o, .list = option_given(o, "list"), .json = option_given(o, "json")};
+    struct bundle_run b = {.o = o, .list = option_given(o, "list"), .json = option_given(o, "json")};
     const char *arch = option_value(o, "arch", NULL), *id = option_value(o, "id", NULL);
     const char *jvm = option_value(o, "jvm", NULL);
     b.arch = arch ? sl_arch_parse(sl_str(arch)) : SL_ARCH_UNKNOWN;

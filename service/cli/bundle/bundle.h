@@ -28,13 +28,13 @@ void source_paths_free(struct source_paths *paths);
 
 /* ---- pack.c ---- */
 
-struct root { /* a path prefix to replace: sources below `from` have moved to `to` */
+struct path_prefix_rule { /* a path prefix to replace: sources below `from` have moved to `to` */
     struct sl_str from, to;
 };
 
 struct bundle_packing {
     /* options */
-    const struct root *roots;
+    const struct path_prefix_rule *roots;
     size_t root_count;
     uint64_t max_size; /* limit for one file in bytes */
     bool embedded, il2cpp;

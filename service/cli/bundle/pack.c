@@ -78,7 +78,7 @@ static void bundle_pack_pack(struct bundle_packing *p, struct sl_str path, struc
 static const char *local_path(struct bundle_packing *p, struct sl_str path)
 {
     for (size_t i = 0; i < p->root_count; i++) {
-        const struct root *root = &p->roots[i];
+        const struct path_prefix_rule *root = &p->roots[i];
         if (!sl_str_starts(path, root->from))
             continue;
         size_t rest = path.size - root->from.size;
@@ -196,32 +196,32 @@ void packing_free(struct bundle_packing *p)
 
 /* ---- the line mapping: {"a.cpp": {"A.cs": {"C++ line": C# line, ...}}, "__debug-id__": {"<id>": {}}}, keys sorted ---- */
 
-struct mark {
+struct il2cpp_line {
     struct sl_str file;
     uint32_t line, number;
 };
 
-struct marks {
+struct il2cpp_lines {
     struct bundle_packing *p;
-    struct mark *items;
+    struct il2cpp_line *items;
     size_t count, capacity;
 };
 
 static void add_mark(void *arg, uint32_t line, struct sl_str file, uint32_t number)
 {
-    struct marks *m = arg;
+    struct il2cpp_lines *m = arg;
     if (room(m->p, &m->items, &m->capacity, m->count, sizeof *m->items))
-        m->items[m->count++] = (struct mark){file, line, number};
+        m->items[m->count++] = (struct il2cpp_line){file, line, number};
 }
 
 static int by_file_and_line(const void *left, const void *right)
 {
-    const struct mark *a = left, *b = right;
+    const struct il2cpp_line *a = left, *b = right;
     int order = sl_str_compare(a->file, b->file);
     return order ? order : (a->line > b->line) - (a->line < b->line);
 }
 
-static void write_marks(struct sl_json_writer *w, struct sl_str path, struct marks *m)
+static void write_marks(struct sl_json_writer *w, struct sl_str path, struct il2cpp_lines *m)
 {
     qsort(m->items, m->count, sizeof *m->items, by_file_and_line);
     sl_json_put_key_str(w, path);
@@ -254,7 +254,7 @@ static void write_id(struct sl_json_writer *w, const struct sl_debug_id *id)
 bool pack_line_mapping(struct bundle_packing *p, const struct source_paths *paths, const struct sl_debug_id *id,
                        struct sl_buf *json)
 {
-    struct marks marks = {.p = p};
+    struct il2cpp_lines marks = {.p = p};
     struct sl_json_writer w = sl_json_writer(json);
     bool any = false, id_written = false;
     sl_json_begin_object(&w);

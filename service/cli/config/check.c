@@ -9,7 +9,7 @@
 
 enum { MAX_FILES = 2 };
 
-struct checked { /* a configuration file */
+struct checked_config { /* a configuration file */
     const char *path;
     struct config *config; /* NULL: loading failed */
     struct sl_arena arena;
@@ -21,19 +21,19 @@ struct checked { /* a configuration file */
 struct config_check {
     const struct options *o;
     bool user;
-    struct checked files[MAX_FILES];
+    struct checked_config files[MAX_FILES];
     size_t count;
     char paths[MAX_FILES][4096];
 };
 
 /* ---- checks ---- */
 
-static const char *shown_path(const struct checked *file)
+static const char *shown_path(const struct checked_config *file)
 {
     return file->path ? file->path : "defaults";
 }
 
-static void check_symbols(struct checked *file)
+static void check_symbols(struct checked_config *file)
 {
     struct value at = config_position(file->config, "symbols");
     struct sl_error error;
@@ -43,7 +43,7 @@ static void check_symbols(struct checked *file)
             value_problem(&file->problems, &at, false, "symbols", "%s", error.message);
 }
 
-static void check_file(const struct config_check *c, struct checked *file)
+static void check_file(const struct config_check *c, struct checked_config *file)
 {
     file->problems.arena = &file->arena;
     enum sl_code code = c->user && file->path
@@ -63,7 +63,7 @@ static void check_connections(struct config_check *c)
     struct connect_target targets[MAX_FILES];
     size_t count = 0;
     for (size_t i = 0; i < c->count; i++) {
-        struct checked *file = &c->files[i];
+        struct checked_config *file = &c->files[i];
         if (!file->config || file->problems.errors)
             continue;
         if (c->user) /* user commands may connect to any address */
@@ -105,7 +105,7 @@ static void put_place(struct sl_json_writer *w, const char *key, uint32_t number
         sl_json_put_null(w); /* the problem has no line */
 }
 
-static void put_problems(const struct checked *file, struct sl_json_writer *w)
+static void put_problems(const struct checked_config *file, struct sl_json_writer *w)
 {
     for (size_t i = 0; i < file->problems.count; i++) {
         const struct value_problem *problem = &file->problems.items[i];
@@ -155,12 +155,12 @@ int config_check(const struct options *o, const char *path)
         check_file(&c, &c.files[i]);
     progress_begin(&progress, o, "asking");
     if (option_given(o, "connect")) {
-        progress_at(&progress, shown_path(&c.files[0]), 0);
+        progress_set_item(&progress, shown_path(&c.files[0]), 0);
         check_connections(&c);
     }
     progress_end(&progress);
     for (size_t i = 0; i < c.count; i++) {
-        const struct checked *file = &c.files[i];
+        const struct checked_config *file = &c.files[i];
         unreadable = unreadable || (file->error.code != SL_OK && !file->problems.errors);
         errors = errors || file->error.code != SL_OK || file->problems.errors;
         warnings = warnings || value_warnings(&file->problems);

@@ -167,7 +167,7 @@ static enum sl_code add_module(struct sl_breakpad_writer *w, struct dump_module 
     if (code == SL_OK && m->main.object != m->debug && m->main.object != m->code)
         code = add_symbols(w, m->main.object, error);
     if (code == SL_OK && option_given(o, "unwind-functions"))
-        code = dump_unnamed(m, w, error);
+        code = dump_write_unwind_ranges(m, w, error);
     if (code == SL_OK && !add_plts(w, m->code, m->code_path, arena))
         code = sl_fail(error, SL_BUSY, "out of memory");
     return code;
@@ -396,7 +396,7 @@ static int dump_all(struct dump_syms_run *d)
     progress_expect(&d->progress, d->count);
     for (size_t i = 0; i < d->count && status == 0; i++) {
         if (!fetch) /* else the fetch shows its own progress */
-            progress_at(&d->progress, d->paths[i], 0);
+            progress_set_item(&d->progress, d->paths[i], 0);
         status = fetch ? dump_module_fetch(&d->modules[i], d->paths[i], d->o, &d->locator)
                        : dump_module_open(&d->modules[i], d->paths[i], d->directories, d->o);
     }

@@ -65,7 +65,8 @@ enum sl_code dump_stack(const struct dump_module *module, const struct options *
 struct sl_breakpad_writer;
 
 /* Passes the address ranges of the executable's unwind information to the writer, which adds functions for those without a name. */
-enum sl_code dump_unnamed(const struct dump_module *module, struct sl_breakpad_writer *writer, struct sl_error *error);
+enum sl_code dump_write_unwind_ranges(const struct dump_module *module, struct sl_breakpad_writer *writer,
+                                      struct sl_error *error);
 
 /* Whether there is at least one STACK record. */
 bool dump_has_stack(const struct dump_module *module);

@@ -55,14 +55,14 @@ enum sl_code dump_stack(const struct dump_module *m, const struct options *o,
     return SL_OK;
 }
 
-struct known_code {
+struct unwind_writer {
     struct sl_unwind_sink sink;
     struct sl_breakpad_writer *writer;
 };
 
 static enum sl_code take_code(struct sl_unwind_sink *sink, const struct sl_unwind_range *range, struct sl_error *error)
 {
-    struct known_code *known = (struct known_code *)sink;
+    struct unwind_writer *known = (struct unwind_writer *)sink;
     bool taken = sl_breakpad_writer_unnamed(known->writer, range->start, range->size);
     return taken ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
@@ -74,9 +74,10 @@ static enum sl_code take_windows_code(struct sl_unwind_sink *sink, const struct 
     return take_code(sink, &range, error);
 }
 
-enum sl_code dump_unnamed(const struct dump_module *m, struct sl_breakpad_writer *writer, struct sl_error *error)
+enum sl_code dump_write_unwind_ranges(const struct dump_module *m, struct sl_breakpad_writer *writer,
+                                      struct sl_error *error)
 {
-    struct known_code known = {{.range = take_code, .win = take_windows_code}, writer};
+    struct unwind_writer known = {{.range = take_code, .win = take_windows_code}, writer};
     enum sl_code code = sl_unwind_read(m->code, &known.sink, error);
     return code != SL_OK && ran_out(m->code, code) ? code : SL_OK;
 }

@@ -92,7 +92,7 @@ static bool is_type(const struct inspection *in, const char *type)
 static void inspect_show(struct inspection *in, const char *path, struct input *input, size_t index, size_t count,
                          struct sl_buf *variants)
 {
-    struct findings f = {
+    struct inspect_results f = {
         .options = in->o,
         .path = path,
         .input = input,
@@ -118,23 +118,24 @@ static void inspect_show(struct inspection *in, const char *path, struct input *
 }
 
 /* The objects of a file; a Portable PDB embedded in a PE counts as one. */
-struct objects {
+struct inspected_objects {
     struct sl_object **items;
     size_t count;
     struct sl_arena arena;
 };
 
-static bool open_embedded(struct objects *all)
+static bool open_embedded(struct inspected_objects *all)
 {
     struct sl_bytes bytes;
     return all->count == 1 && sl_object_embedded_ppdb(all->items[0], &all->arena, &bytes, NULL) == SL_OK &&
            sl_object_open(bytes, NULL, &all->items[1], NULL) == SL_OK;
 }
 
-static void open_objects(struct inspection *in, const char *path, const struct sl_archive *archive, struct objects *all)
+static void open_objects(struct inspection *in, const char *path, const struct sl_archive *archive,
+                         struct inspected_objects *all)
 {
     struct sl_error error = {0};
-    *all = (struct objects){.items = calloc(archive->count + 1, sizeof *all->items)};
+    *all = (struct inspected_objects){.items = calloc(archive->count + 1, sizeof *all->items)};
     for (size_t i = 0; all->items && i < archive->count; i++) {
         enum sl_code code = sl_archive_object(archive, i, NULL, &all->items[all->count], &error);
         if (code == SL_OK)
@@ -150,7 +151,7 @@ static void inspect_objects(struct inspection *in, const char *path, struct inpu
 {
     struct sl_buf variants = {0};
     struct sl_json_writer w = sl_json_writer(&variants);
-    struct objects all;
+    struct inspected_objects all;
     open_objects(in, path, &input->archive, &all);
     for (size_t i = 0; i < all.count && in->json; i++)
         findings_variant(&w, sl_object_info(all.items[i]));
@@ -183,12 +184,12 @@ static bool inspect_whole(struct inspection *in, const char *path)
     struct sl_mapping mapping;
     if (option_given(in->o, "arch") || sl_map_file(path, &mapping, NULL) != SL_OK)
         return false;
-    struct inspected file = {.path = path,
-                             .bytes = mapping.bytes,
-                             .options = in->o,
-                             .wanted = locator ? &in->id : NULL,
-                             .w = in->json ? &in->w : NULL,
-                             .out = &in->out};
+    struct inspected_file file = {.path = path,
+                                  .bytes = mapping.bytes,
+                                  .options = in->o,
+                                  .wanted = locator ? &in->id : NULL,
+                                  .w = in->json ? &in->w : NULL,
+                                  .out = &in->out};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds && !known; i++)
         known = is_type(in, kinds[i].type) && (!locator || (kinds[i].has_id && in->has_id)) && kinds[i].show(&file);
     sl_unmap(&mapping);

@@ -1,6 +1,6 @@
 /* `symloom inspect`: declarations that its files share.
  *
- *     file ──▶ its objects ──read.c──▶ struct findings ──print.c──▶ text or JSON */
+ *     file ──▶ its objects ──read.c──▶ struct inspect_results ──print.c──▶ text or JSON */
 #pragma once
 
 #include "base/json_write.h"
@@ -18,7 +18,7 @@ struct inspect_counts {
     size_t skipped; /* units that could not be read */
 };
 
-struct findings {
+struct inspect_results {
     const struct options *options;
     const char *path;
     struct input *input; /* holds the object, or the symcache */
@@ -45,30 +45,30 @@ struct findings {
 /* ---- read.c ---- */
 
 /* Fills problem, note and hints; with --verify or a list, reads the whole object. */
-void findings_make(struct findings *f);
-void findings_free(struct findings *f);
+void findings_make(struct inspect_results *f);
+void findings_free(struct inspect_results *f);
 
 /* The sorted keys of a map. The caller frees the array. */
 struct sl_str *findings_sorted(const struct sl_map *map);
 
 /* Appends the URL of a source file by the Source Link rules; nothing when no rule matches. */
-void findings_link(const struct findings *f, struct sl_str path, struct sl_buf *url);
+void findings_link(const struct inspect_results *f, struct sl_str path, struct sl_buf *url);
 
 /* The file of a bundle with the URL `path`; NULL when there is none, or when a file has this path. */
-const struct sl_bundle_file *findings_artifact(const struct findings *f, struct sl_str path);
+const struct sl_bundle_file *findings_artifact(const struct inspect_results *f, struct sl_str path);
 
 /* Passes every STACK record of the object, with its line end, to `write`, which returns false to stop. Returns their number. */
-uint64_t findings_cfi(struct findings *f, bool (*write)(void *arg, struct sl_str line), void *arg);
+uint64_t findings_cfi(struct inspect_results *f, bool (*write)(void *arg, struct sl_str line), void *arg);
 
 /* ---- print.c ---- */
 
 /* "17.0 KiB" */
 void inspect_put_size(struct sl_buf *out, uint64_t size);
 
-void findings_print(struct findings *f, struct sl_buf *out);
-void findings_json(struct findings *f, struct sl_json_writer *w);
+void findings_print(struct inspect_results *f, struct sl_buf *out);
+void findings_json(struct inspect_results *f, struct sl_json_writer *w);
 /* Adds a function to the list while reading: a line, indented by its depth. */
-void findings_add_function(struct findings *f, const struct sl_function *function, struct sl_str name,
+void findings_add_function(struct inspect_results *f, const struct sl_function *function, struct sl_str name,
                            struct sl_str place, unsigned depth);
 /* Writes one element of `variants`. */
 void findings_variant(struct sl_json_writer *w, const struct sl_object_info *info);
@@ -77,7 +77,7 @@ const char *findings_type(enum sl_format format);
 
 /* ---- mapping.c, minidump.c, sourcemap.c, symbfile.c: files that hold no objects ---- */
 
-struct inspected {
+struct inspected_file {
     const char *path;
     struct sl_bytes bytes;
     const struct options *options;
@@ -89,5 +89,5 @@ struct inspected {
 };
 
 /* Shows the file if it is of this kind, or a damaged file of it. False, showing nothing, for other kinds. */
-typedef bool inspect_kind(struct inspected *file);
+typedef bool inspect_kind(struct inspected_file *file);
 inspect_kind inspect_mapping, inspect_minidump, inspect_sourcemap, inspect_symbfile;

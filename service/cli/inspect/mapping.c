@@ -42,7 +42,7 @@ static void mapping_print(const char *path, size_t size, const char *id, const s
                   s->methods == 1 ? "" : "s", s->has_lines ? "lines" : "no lines");
 }
 
-bool inspect_mapping(struct inspected *file)
+bool inspect_mapping(struct inspected_file *file)
 {
     struct sl_str text = {(const char *)file->bytes.data, file->bytes.size};
     struct sl_debug_id id;

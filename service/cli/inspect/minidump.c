@@ -227,7 +227,7 @@ static void dump_read(struct dump_view *view, struct sl_bytes bytes, struct sl_a
     view->unusable = *error->message ? error->message : NULL;
 }
 
-bool inspect_minidump(struct inspected *file)
+bool inspect_minidump(struct inspected_file *file)
 {
     struct dump_view view = {.path = file->path, .options = file->options, .size = file->bytes.size};
     struct sl_error error = {0};

@@ -47,7 +47,7 @@ static void put_file_id(struct sl_buf *out, struct sl_bytes file)
 
 /* ---- lists ---- */
 
-void findings_add_function(struct findings *f, const struct sl_function *function, struct sl_str name,
+void findings_add_function(struct inspect_results *f, const struct sl_function *function, struct sl_str name,
                            struct sl_str place, unsigned depth)
 {
     struct sl_json_writer *w = &f->function_writer;
@@ -77,12 +77,13 @@ static bool is_local(struct sl_str path)
     return snprintf(text, sizeof text, SL_STR_FMT, SL_STR_ARG(path)) < (int)sizeof text && access(text, R_OK) == 0;
 }
 
-static const char *source_status(const struct findings *f, struct sl_str path)
+static const char *source_status(const struct inspect_results *f, struct sl_str path)
 {
     return sl_map_get(&f->embedded, path) ? "embedded" : is_local(path) ? "local" : "missing";
 }
 
-static struct sl_str symbol_name(const struct findings *f, const struct sl_symbol *symbol, struct sl_buf *scratch)
+static struct sl_str symbol_name(const struct inspect_results *f, const struct sl_symbol *symbol,
+                                 struct sl_buf *scratch)
 {
     sl_buf_clear(scratch);
     bool readable = option_given(f->options, "demangle") && sl_demangle(symbol->name, SL_LANG_UNKNOWN, scratch);
@@ -99,7 +100,7 @@ static bool flush_if_large(struct sl_buf *out)
     return ok;
 }
 
-static void print_sections(struct findings *f, struct sl_buf *out)
+static void print_sections(struct inspect_results *f, struct sl_buf *out)
 {
     struct sl_section_info s;
     sl_buf_printf(out, "  %-28s %16s %12s  %s\n", "Name", "Address", "Size", "Compression");
@@ -125,7 +126,7 @@ static bool print_record(void *arg, struct sl_str line)
 }
 
 /* Appends type and debug id of a script or map in a bundle. */
-static void print_artifact(const struct findings *f, struct sl_str path, struct sl_buf *out)
+static void print_artifact(const struct inspect_results *f, struct sl_str path, struct sl_buf *out)
 {
     const struct sl_bundle_file *file = findings_artifact(f, path);
     char id[SL_DEBUG_ID_TEXT] = "";
@@ -136,7 +137,7 @@ static void print_artifact(const struct findings *f, struct sl_str path, struct 
     sl_buf_printf(out, "  %s%s%s", sl_bundle_type_name(file->type), id[0] ? " " : "", id);
 }
 
-static void print_lists(struct findings *f, struct sl_buf *out)
+static void print_lists(struct inspect_results *f, struct sl_buf *out)
 {
     struct sl_buf scratch = {0};
     if (f->lists.sections)
@@ -186,7 +187,7 @@ static void print_line(struct sl_buf *out, const char *label, struct sl_str text
     sl_buf_u8(out, '\n');
 }
 
-static void print_identity(struct findings *f, struct sl_buf *out)
+static void print_identity(struct inspect_results *f, struct sl_buf *out)
 {
     const struct sl_object_info *info = sl_object_info(f->input->object);
     char id[SL_DEBUG_ID_TEXT], breakpad[SL_DEBUG_ID_TEXT];
@@ -209,7 +210,7 @@ static void print_identity(struct findings *f, struct sl_buf *out)
     }
 }
 
-static void print_producers(struct findings *f, struct sl_buf *out)
+static void print_producers(struct inspect_results *f, struct sl_buf *out)
 {
     struct sl_str *names = findings_sorted(&f->producers);
     struct sl_section_info s;
@@ -231,14 +232,14 @@ static void print_producers(struct findings *f, struct sl_buf *out)
         }
 }
 
-static void print_hints(struct findings *f, struct sl_buf *out)
+static void print_hints(struct inspect_results *f, struct sl_buf *out)
 {
     struct sl_str rest = sl_buf_view(&f->hints), hint;
     while (sl_str_next_line(&rest, &hint))
         print_line(out, "Hint", hint);
 }
 
-static void print_object(struct findings *f, struct sl_buf *out)
+static void print_object(struct inspect_results *f, struct sl_buf *out)
 {
     print_identity(f, out);
     sl_buf_cstr(out, "  Features     ");
@@ -261,7 +262,7 @@ static void print_object(struct findings *f, struct sl_buf *out)
     print_lists(f, out);
 }
 
-static void print_symcache(struct findings *f, struct sl_buf *out)
+static void print_symcache(struct inspect_results *f, struct sl_buf *out)
 {
     const struct sl_symcache *c = &f->input->cache;
     char id[SL_DEBUG_ID_TEXT];
@@ -283,7 +284,7 @@ static void print_symcache(struct findings *f, struct sl_buf *out)
     print_line(out, "Hint", sl_str(error.message));
 }
 
-void findings_print(struct findings *f, struct sl_buf *out)
+void findings_print(struct inspect_results *f, struct sl_buf *out)
 {
     output_put_safe(out, sl_str(f->path));
     sl_buf_u8(out, '\n');
@@ -312,7 +313,7 @@ void findings_variant(struct sl_json_writer *w, const struct sl_object_info *inf
     sl_json_end_object(w);
 }
 
-static void json_identity(struct findings *f, struct sl_json_writer *w)
+static void json_identity(struct inspect_results *f, struct sl_json_writer *w)
 {
     const struct sl_object_info *info = sl_object_info(f->input->object);
     char id[SL_DEBUG_ID_TEXT], breakpad[SL_DEBUG_ID_TEXT];
@@ -334,7 +335,7 @@ static void json_identity(struct findings *f, struct sl_json_writer *w)
     sl_buf_free(&text);
 }
 
-static void json_counts(struct findings *f, struct sl_json_writer *w)
+static void json_counts(struct inspect_results *f, struct sl_json_writer *w)
 {
     const struct {
         const char *key;
@@ -354,7 +355,7 @@ static void json_counts(struct findings *f, struct sl_json_writer *w)
     sl_json_end_object(w);
 }
 
-static void json_hints(struct findings *f, struct sl_json_writer *w)
+static void json_hints(struct inspect_results *f, struct sl_json_writer *w)
 {
     struct sl_str rest = sl_buf_view(&f->hints), hint;
     sl_json_member_array(w, "hints");
@@ -363,7 +364,7 @@ static void json_hints(struct findings *f, struct sl_json_writer *w)
     sl_json_end_array(w);
 }
 
-static void json_sections(struct findings *f, struct sl_json_writer *w)
+static void json_sections(struct inspect_results *f, struct sl_json_writer *w)
 {
     struct sl_section_info s;
     sl_json_member_array(w, "sections");
@@ -380,7 +381,7 @@ static void json_sections(struct findings *f, struct sl_json_writer *w)
     sl_json_end_array(w);
 }
 
-static void json_symbols(struct findings *f, struct sl_json_writer *w)
+static void json_symbols(struct inspect_results *f, struct sl_json_writer *w)
 {
     struct sl_buf scratch = {0};
     sl_json_member_array(w, "symbols");
@@ -395,7 +396,7 @@ static void json_symbols(struct findings *f, struct sl_json_writer *w)
     sl_buf_free(&scratch);
 }
 
-static void json_artifact(const struct findings *f, struct sl_str path, struct sl_json_writer *w)
+static void json_artifact(const struct inspect_results *f, struct sl_str path, struct sl_json_writer *w)
 {
     const struct sl_bundle_file *file = findings_artifact(f, path);
     char id[SL_DEBUG_ID_TEXT] = "";
@@ -407,7 +408,7 @@ static void json_artifact(const struct findings *f, struct sl_str path, struct s
     text_or_null(w, "debug_id", sl_str(id));
 }
 
-static void json_paths(struct findings *f, struct sl_json_writer *w, bool sources)
+static void json_paths(struct inspect_results *f, struct sl_json_writer *w, bool sources)
 {
     struct sl_str *paths = findings_sorted(&f->files);
     struct sl_buf url = {0};
@@ -438,7 +439,7 @@ static bool json_record(void *arg, struct sl_str line)
     return flush_if_large(w->out);
 }
 
-static void json_lists(struct findings *f, struct sl_json_writer *w)
+static void json_lists(struct inspect_results *f, struct sl_json_writer *w)
 {
     if (f->lists.sections)
         json_sections(f, w);
@@ -460,7 +461,7 @@ static void json_lists(struct findings *f, struct sl_json_writer *w)
     }
 }
 
-void findings_json(struct findings *f, struct sl_json_writer *w)
+void findings_json(struct inspect_results *f, struct sl_json_writer *w)
 {
     sl_json_begin_object(w);
     sl_json_member_str(w, "path", sl_str(f->path));

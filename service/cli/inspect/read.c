@@ -14,13 +14,13 @@
 
 /* ---- reading all functions ---- */
 
-struct counter {
+struct function_counter {
     struct sl_function_sink sink;
-    struct findings *f;
+    struct inspect_results *f;
     struct sl_str *paths; /* paths of the batch's files */
 };
 
-static bool count_text(struct findings *f, struct sl_map *map, struct sl_str text, uintptr_t more)
+static bool count_text(struct inspect_results *f, struct sl_map *map, struct sl_str text, uintptr_t more)
 {
     void *known = sl_map_get(map, text);
     struct sl_str key = text;
@@ -35,10 +35,10 @@ static bool count_text(struct findings *f, struct sl_map *map, struct sl_str tex
     return slot != NULL;
 }
 
-static void count_function(struct counter *c, const struct sl_function_batch *batch, const struct sl_function *function,
-                           unsigned depth)
+static void count_function(struct function_counter *c, const struct sl_function_batch *batch,
+                           const struct sl_function *function, unsigned depth)
 {
-    struct findings *f = c->f;
+    struct inspect_results *f = c->f;
     f->counts.lines += function->line_count;
     if (depth)
         f->counts.inlinees++;
@@ -65,7 +65,7 @@ static void count_function(struct counter *c, const struct sl_function_batch *ba
 static enum sl_code inspect_read_consume(struct sl_function_sink *sink, const struct sl_function_batch *batch,
                                          struct sl_error *error)
 {
-    struct counter *c = (struct counter *)sink;
+    struct function_counter *c = (struct function_counter *)sink;
     struct sl_arena arena = {0};
     struct sl_buf path = {0};
     bool ok = (c->paths = SL_ARENA_ARRAY(&arena, struct sl_str, batch->file_count + 1)) != NULL;
@@ -86,8 +86,8 @@ static enum sl_code inspect_read_consume(struct sl_function_sink *sink, const st
     return ok ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
-static void hint(struct findings *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void hint(struct findings *f, const char *format, ...)
+static void hint(struct inspect_results *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void hint(struct inspect_results *f, const char *format, ...)
 {
     char text[4200];
     va_list arguments;
@@ -99,7 +99,8 @@ static void hint(struct findings *f, const char *format, ...)
 
 /* Reads a Portable PDB: methods have no addresses, documents may be embedded or linked. Charges work to the budget per row, because many
  * rows may share one long name. */
-static bool inspect_read_read_documents(struct findings *f, const struct sl_ppdb *ppdb, const struct sl_ppdb_info *info)
+static bool inspect_read_read_documents(struct inspect_results *f, const struct sl_ppdb *ppdb,
+                                        const struct sl_ppdb_info *info)
 {
     struct sl_account account = {.budget = sl_object_budget(f->input->object)};
     struct sl_ppdb_source source;
@@ -134,7 +135,7 @@ static bool inspect_read_read_documents(struct findings *f, const struct sl_ppdb
     return ok;
 }
 
-static void read_ppdb(struct findings *f)
+static void read_ppdb(struct inspect_results *f)
 {
     struct sl_error error = {0};
     struct sl_ppdb *ppdb;
@@ -148,7 +149,7 @@ static void read_ppdb(struct findings *f)
     f->complete = true;
 }
 
-static void inspect_open_bundle(struct findings *f)
+static void inspect_open_bundle(struct inspect_results *f)
 {
     struct sl_error error = {0};
     struct sl_object *object = f->input->object;
@@ -157,7 +158,7 @@ static void inspect_open_bundle(struct findings *f)
 }
 
 /* Lists the files of a source bundle. */
-static void read_bundle(struct findings *f)
+static void read_bundle(struct inspect_results *f)
 {
     bool ok = f->bundle != NULL;
     for (size_t i = 0; ok && i < sl_bundle_count(f->bundle); i++) {
@@ -170,7 +171,7 @@ static void read_bundle(struct findings *f)
 }
 
 /* The file's own URL, else the one that the bundle's links give for its path. */
-static void link_of_bundle(const struct findings *f, struct sl_str path, struct sl_buf *url)
+static void link_of_bundle(const struct inspect_results *f, struct sl_str path, struct sl_buf *url)
 {
     const struct sl_bundle_file *file = sl_bundle_by_path(f->bundle, path);
     if (file && file->url.size)
@@ -179,13 +180,13 @@ static void link_of_bundle(const struct findings *f, struct sl_str path, struct 
         sl_bundle_link(f->bundle, path, url);
 }
 
-const struct sl_bundle_file *findings_artifact(const struct findings *f, struct sl_str path)
+const struct sl_bundle_file *findings_artifact(const struct inspect_results *f, struct sl_str path)
 {
     return f->bundle && !sl_bundle_by_path(f->bundle, path) ? sl_bundle_by_url(f->bundle, path) : NULL;
 }
 
 /* Whether a bundle holds scripts or maps: these are found by URL or their own ids, so that the bundle needs no id. */
-static bool has_artifacts(const struct findings *f)
+static bool has_artifacts(const struct inspect_results *f)
 {
     for (size_t i = 0; f->bundle && i < sl_bundle_count(f->bundle); i++)
         if (sl_bundle_file(f->bundle, i)->type != SL_BUNDLE_SOURCE)
@@ -193,7 +194,7 @@ static bool has_artifacts(const struct findings *f)
     return false;
 }
 
-void findings_link(const struct findings *f, struct sl_str path, struct sl_buf *url)
+void findings_link(const struct inspect_results *f, struct sl_str path, struct sl_buf *url)
 {
     struct sl_ppdb_links links;
     struct sl_file_origin origin;
@@ -209,7 +210,7 @@ void findings_link(const struct findings *f, struct sl_str path, struct sl_buf *
 
 static bool add_embedded(void *arg, const struct sl_file *file, struct sl_bytes text)
 {
-    struct findings *f = arg;
+    struct inspect_results *f = arg;
     struct sl_buf path = {0};
     (void)text;
     sl_path_full(&path, file->comp_dir, file->directory, file->name);
@@ -218,7 +219,7 @@ static bool add_embedded(void *arg, const struct sl_file *file, struct sl_bytes 
     return ok;
 }
 
-uint64_t findings_cfi(struct findings *f, bool (*write)(void *arg, struct sl_str line), void *arg)
+uint64_t findings_cfi(struct inspect_results *f, bool (*write)(void *arg, struct sl_str line), void *arg)
 {
     struct sl_unwind_text text;
     struct sl_error error = {0};
@@ -241,11 +242,11 @@ static bool ignore_record(void *arg, struct sl_str line)
     return true;
 }
 
-static void inspect_read_read_all(struct findings *f)
+static void inspect_read_read_all(struct inspect_results *f)
 {
     struct sl_error error = {0};
     size_t count = 0;
-    struct counter counter = {.sink = {.consume = inspect_read_consume}, .f = f};
+    struct function_counter counter = {.sink = {.consume = inspect_read_consume}, .f = f};
     f->function_writer = sl_json_writer(&f->functions);
     enum sl_code code = input_read_functions(f->input, threads_parallel(0), &counter.sink, &error);
     if (code != SL_OK && code != SL_NOT_FOUND)
@@ -301,7 +302,7 @@ static const char *describe_problem(struct sl_object *object)
 }
 
 /* Symbol names of bitcode builds are in a separate BCSymbolMap. */
-static bool has_hidden_symbols(struct findings *f)
+static bool has_hidden_symbols(struct inspect_results *f)
 {
     struct sl_arena arena = {0};
     struct sl_symbol *symbols;
@@ -321,7 +322,7 @@ static bool has_go_table(struct sl_object *object)
     return sl_object_go_table(object, &table, &address);
 }
 
-static void hint_made_id(struct findings *f)
+static void hint_made_id(struct inspect_results *f)
 {
     struct sl_debug_id id;
     char text[SL_DEBUG_ID_TEXT];
@@ -336,7 +337,7 @@ static void hint_made_id(struct findings *f)
 /* Limit of units to check for a hint, because large files have very many. */
 enum { MAX_HEADERS = 4096 };
 
-static void make_hints(struct findings *f)
+static void make_hints(struct inspect_results *f)
 {
     const struct sl_object_info *info = sl_object_info(f->input->object);
     struct debug_file debug = {0};
@@ -356,7 +357,7 @@ static void make_hints(struct findings *f)
         hint(f, "damaged: cannot read some headers");
 }
 
-void findings_make(struct findings *f)
+void findings_make(struct inspect_results *f)
 {
     if (!f->input->object)
         return;
@@ -382,7 +383,7 @@ void findings_make(struct findings *f)
     sl_buf_clear(&f->input->notes);
 }
 
-void findings_free(struct findings *f)
+void findings_free(struct inspect_results *f)
 {
     sl_buf_free(&f->hints);
     sl_buf_free(&f->functions);

@@ -228,7 +228,7 @@ static void sourcemap_print(const char *path, size_t size, const char *id, const
         list_all(s, NULL, out);
 }
 
-static void sourcemap_show(const struct inspected *file, const struct sourcemap_summary *s)
+static void sourcemap_show(const struct inspected_file *file, const struct sourcemap_summary *s)
 {
     const struct sl_debug_id *id = &s->map.debug_id;
     char text[SL_DEBUG_ID_TEXT];
@@ -244,7 +244,7 @@ static void sourcemap_show(const struct inspected *file, const struct sourcemap_
         sourcemap_print(file->path, file->bytes.size, has_id ? text : NULL, s, list, file->out);
 }
 
-bool inspect_sourcemap(struct inspected *file)
+bool inspect_sourcemap(struct inspected_file *file)
 {
     struct sl_str text = {(const char *)file->bytes.data, file->bytes.size};
     struct sl_arena arena = {0};

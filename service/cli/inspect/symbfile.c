@@ -68,7 +68,7 @@ static void write_json(const struct symbfile_summary *s, const char *path, size_
     sl_json_end_object(w);
 }
 
-bool inspect_symbfile(struct inspected *file)
+bool inspect_symbfile(struct inspected_file *file)
 {
     struct sl_error error = {0};
     struct sl_buf *out = file->out;

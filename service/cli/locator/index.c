@@ -13,7 +13,7 @@
 
 enum { MAX_FILES = 200000 };
 
-struct indexed { /* an object of a file */
+struct indexed_object { /* an object of a file */
     const char *path;
     enum file_type type;
     struct sl_str code_id, raw_code_id;
@@ -28,7 +28,7 @@ struct file_index {
     const char *const *places;
     size_t place_count;
     struct sl_arena arena;
-    struct indexed *objects;
+    struct indexed_object *objects;
     size_t count, capacity, files;
     bool built, plain;
 };
@@ -78,14 +78,14 @@ static void add_object(struct file_index *index, const char *path, struct sl_obj
         return;
     if (!sl_grow(&index->objects, &index->capacity, index->count + 1, sizeof *index->objects))
         return;
-    index->objects[index->count++] = (struct indexed){.path = path,
-                                                      .type = type,
-                                                      .code_id = kept(index, info->code_id),
-                                                      .raw_code_id = kept(index, info->raw_code_id),
-                                                      .debug_id = id,
-                                                      .features = info->features,
-                                                      .format = format_of_program(info),
-                                                      .arch = info->arch};
+    index->objects[index->count++] = (struct indexed_object){.path = path,
+                                                             .type = type,
+                                                             .code_id = kept(index, info->code_id),
+                                                             .raw_code_id = kept(index, info->raw_code_id),
+                                                             .debug_id = id,
+                                                             .features = info->features,
+                                                             .format = format_of_program(info),
+                                                             .arch = info->arch};
 }
 
 static void locator_index_add_file(struct file_index *index, const char *path)
@@ -127,7 +127,7 @@ static bool has_purpose(const struct sl_features *features, enum purpose purpose
 }
 
 /* Code ids of different systems are unrelated: build ids, UUIDs, and time stamps with sizes. */
-static bool same_format(const struct indexed *object, enum object_type type)
+static bool same_format(const struct indexed_object *object, enum object_type type)
 {
     enum sl_format wanted = object_type_format(type);
     return object->format == SL_FORMAT_UNKNOWN || wanted == SL_FORMAT_UNKNOWN || object->format == wanted;
@@ -155,7 +155,7 @@ static bool may_run_together(enum sl_arch a, enum sl_arch b, enum object_type ty
     return (type == OBJECT_PE || type == OBJECT_MACHO) && is_translated(one) && is_translated(other);
 }
 
-static bool has_id_of(const struct indexed *object, const struct object_id *id)
+static bool has_id_of(const struct indexed_object *object, const struct object_id *id)
 {
     struct sl_object_info info = {
         .debug_id = object->debug_id, .code_id = object->code_id, .raw_code_id = object->raw_code_id};
@@ -170,7 +170,7 @@ const char *file_index_find(struct file_index *index, const struct object_id *id
     if (!index->built)
         locator_index_build(index);
     for (size_t i = 0; i < index->count; i++) {
-        const struct indexed *object = &index->objects[i];
+        const struct indexed_object *object = &index->objects[i];
         if (!has_id_of(object, id) || !has_purpose(&object->features, purpose))
             continue;
         const char **place = purpose == PURPOSE_DEBUG && !object->features.has_debug_info ? &symbols : &breakpad;
@@ -222,7 +222,7 @@ static bool list_by_layout(const char *place, const struct object_id *id, enum f
 /* Searches ask for programs first, then for Breakpad files, then for separate debug files, and keep the first file with debug
  * information. An index lists files of all other formats as programs, so that DWARF and PDBs, which have inlined calls and variables,
  * are preferred to Breakpad files. */
-static bool is_listed_as(const struct indexed *object, enum file_type type)
+static bool is_listed_as(const struct indexed_object *object, enum file_type type)
 {
     static const enum sl_format programs[FILE_TYPES] = {
         [FILE_ELF_CODE] = SL_FORMAT_ELF, [FILE_MACH_CODE] = SL_FORMAT_MACHO, [FILE_PE] = SL_FORMAT_PE};

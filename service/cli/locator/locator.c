@@ -199,7 +199,7 @@ void locator_describe(const struct locator *b, struct missing_report *report)
         missing_add_location(report, SL_STR("files that the modules name"));
     for (size_t i = 0; i < b->configured.count; i++)
         describe_source(&b->configured.items[i], report);
-    missing_take_failures(report, &b->failures);
+    missing_add_failures(report, &b->failures);
 }
 
 /* Warns of a failing server once, not for each file. */
@@ -227,7 +227,7 @@ static enum sl_code start(struct locator *b, struct sl_error *error)
         b->running = false;
         return code;
     }
-    output_at_signal(cache_tmp_abandon);
+    output_handle_signal(cache_tmp_abandon);
     catalog_init(b->layers[0]);
     server_init_fetch(b->layers[0]);
     fetch_on_failure(on_server_failure, b);
@@ -268,7 +268,7 @@ static void stop(struct locator *b)
     fetch_on_failure(NULL, NULL);
     fetch_close();
     catalog_close();
-    output_at_signal(NULL);
+    output_handle_signal(NULL);
     cache_close();
     log_stop();
     loop_close();

@@ -16,12 +16,13 @@ struct plain_config_node {
     struct plain_config_node *first, *last, *next;
 };
 
-struct plain {
+struct plain_config_parser {
     struct sl_arena arena;
     struct plain_config_node root, *section;
 };
 
-static struct plain_config_node *plain_config_add(struct plain *p, struct plain_config_node *parent, struct sl_str key)
+static struct plain_config_node *plain_config_add(struct plain_config_parser *p, struct plain_config_node *parent,
+                                                  struct sl_str key)
 {
     struct plain_config_node *node = SL_ARENA_NEW(&p->arena, struct plain_config_node);
     if (!node)
@@ -71,7 +72,7 @@ static bool is_line_end(struct sl_str s)
 }
 
 /* Enters section a.b of [a.b] or [[a.b]] (`element`). A name below a list refers to the list's last element. */
-static bool enter_section(struct plain *p, struct sl_str name, bool element)
+static bool enter_section(struct plain_config_parser *p, struct sl_str name, bool element)
 {
     struct plain_config_node *at = &p->root;
     unsigned parts = 0;
@@ -100,7 +101,7 @@ static bool enter_section(struct plain *p, struct sl_str name, bool element)
     return true;
 }
 
-static bool read_section(struct plain *p, struct sl_str line)
+static bool read_section(struct plain_config_parser *p, struct sl_str line)
 {
     bool element = line.size > 1 && line.data[1] == '[';
     size_t skip = element ? 2 : 1;
@@ -117,7 +118,7 @@ static bool read_section(struct plain *p, struct sl_str line)
 }
 
 /* Reads a string as JSON. Basic strings ("") have JSON's escapes, \U is rejected; literal ones ('') have none. */
-static bool plain_config_read_string(struct plain *p, struct sl_str text, struct sl_str *value)
+static bool plain_config_read_string(struct plain_config_parser *p, struct sl_str text, struct sl_str *value)
 {
     char quote = text.data[0];
     size_t end = 1;
@@ -142,7 +143,7 @@ static bool plain_config_read_string(struct plain *p, struct sl_str text, struct
     return copy != NULL;
 }
 
-static bool read_value(struct plain *p, struct sl_str text, struct sl_str *value)
+static bool read_value(struct plain_config_parser *p, struct sl_str text, struct sl_str *value)
 {
     if (text.size && (text.data[0] == '"' || text.data[0] == '\''))
         return plain_config_read_string(p, text, value);
@@ -157,7 +158,7 @@ static bool read_value(struct plain *p, struct sl_str text, struct sl_str *value
     return value->size > sign;
 }
 
-static bool read_line(struct plain *p, struct sl_str line)
+static bool read_line(struct plain_config_parser *p, struct sl_str line)
 {
     if (!line.size || line.data[0] == '#')
         return true;
@@ -201,7 +202,7 @@ enum sl_code plain_config_read(const char *path, struct sl_buf *yaml, struct sl_
     enum sl_code code = sl_map_file(path, &mapping, error);
     if (code != SL_OK)
         return code;
-    struct plain p = {0};
+    struct plain_config_parser p = {0};
     struct sl_str rest = {(const char *)mapping.bytes.data, mapping.bytes.size}, line;
     p.section = &p.root;
     for (unsigned number = 1; code == SL_OK && sl_str_next_line(&rest, &line); number++)

@@ -7,7 +7,7 @@
  * Two of its answers contradict the file and are not imitated: it names code after the symbol before it, however far away that is, and
  * it names an inlined call without linkage name, the first time it is met, after the symbol of the enclosing function. */
 #include "cli/lookup/gnu.h"
-#include "cli/lookup/written.h"
+#include "cli/lookup/dwarf_index.h"
 
 #include <stdlib.h>
 
@@ -15,10 +15,10 @@
 #include "base/search.h"
 
 struct gnu_tables {
-    struct written *written;
-    struct written_symbol *symbols; /* by section and address; at each the largest, else the first */
+    struct dwarf_unit_index *written;
+    struct dwarf_index_symbol *symbols; /* by section and address; at each the largest, else the first */
     size_t symbol_count;
-    const struct written_symbol *last; /* the last symbol found; used again while addresses lie in it */
+    const struct dwarf_index_symbol *last; /* the last symbol found; used again while addresses lie in it */
     bool failed;
 };
 
@@ -26,7 +26,7 @@ struct gnu_tables {
 
 static int by_section(const void *left, const void *right)
 {
-    const struct written_symbol *a = left, *b = right;
+    const struct dwarf_index_symbol *a = left, *b = right;
     return a->section != b->section ? sl_compare_u64(a->section, b->section) : sl_compare_u64(a->address, b->address);
 }
 
@@ -39,7 +39,7 @@ static bool index_symbols(struct gnu_tables *t)
     bool seen = false, apart = false; /* seen: a symbol occurred; apart: a FILE symbol after it */
     if (sl_object_symbol_table(t->written->object, &t->written->arena, &all, &count, NULL) != SL_OK)
         return false;
-    t->symbols = SL_ARENA_ARRAY(&t->written->arena, struct written_symbol, count + 1);
+    t->symbols = SL_ARENA_ARRAY(&t->written->arena, struct dwarf_index_symbol, count + 1);
     bool ok = t->symbols != NULL;
     for (size_t i = 0; ok && i < count; i++) {
         const struct sl_table_symbol *s = &all[i];
@@ -52,15 +52,15 @@ static bool index_symbols(struct gnu_tables *t)
         bool is_mark = !s->size && s->is_local && s->is_untyped && s->is_hidden;
         if (!s->section || s->is_section || s->is_data || s->is_thread_local || is_mark)
             continue;
-        t->symbols[kept] = (struct written_symbol){s->address, s->size, s->name, {NULL, 0}, s->section};
+        t->symbols[kept] = (struct dwarf_index_symbol){s->address, s->size, s->name, {NULL, 0}, s->section};
         if (s->is_local || !apart)
             t->symbols[kept].file = file;
         kept++;
     }
-    ok = ok && written_sort_symbols(t->symbols, kept, true);
+    ok = ok && dwarf_index_sort_symbols(t->symbols, kept, true);
     for (size_t i = 0; ok && i < kept; i++) {
-        const struct written_symbol s = t->symbols[i];
-        struct written_symbol *last = t->symbol_count ? &t->symbols[t->symbol_count - 1] : NULL;
+        const struct dwarf_index_symbol s = t->symbols[i];
+        struct dwarf_index_symbol *last = t->symbol_count ? &t->symbols[t->symbol_count - 1] : NULL;
         if (!last || last->address != s.address || last->section != s.section)
             t->symbols[t->symbol_count++] = s;
         else if ((s.size ? s.size : 1) > (last->size ? last->size : 1))
@@ -74,18 +74,18 @@ static bool index_symbols(struct gnu_tables *t)
 /* The largest alignment of code: bytes farther than this after the end of a symbol are not its padding. */
 enum { MAX_PADDING = 64 };
 
-static bool reaches(const struct written_symbol *s, uint64_t address)
+static bool reaches(const struct dwarf_index_symbol *s, uint64_t address)
 {
     return !s->size || address - s->address < s->size || address - s->address - s->size < MAX_PADDING;
 }
 
 /* The last symbol of the section at or before the address. */
-static const struct written_symbol *symbol_at(struct gnu_tables *t, uint32_t section, uint64_t address)
+static const struct dwarf_index_symbol *symbol_at(struct gnu_tables *t, uint32_t section, uint64_t address)
 {
-    const struct written_symbol *last = t->last;
+    const struct dwarf_index_symbol *last = t->last;
     if (last && last->section == section && address - last->address < (last->size ? last->size : 1))
         return last;
-    const struct written_symbol *symbols = t->symbols;
+    const struct dwarf_index_symbol *symbols = t->symbols;
     size_t low = SL_PARTITION_POINT(i, 0, t->symbol_count,
                                     symbols[i].section < section ||
                                         (symbols[i].section == section && symbols[i].address <= address));
@@ -110,7 +110,7 @@ static void add_directory(struct sl_buf *path, struct sl_str directory)
 }
 
 /* The path of a file as GNU addr2line builds it: no normalisation, except that the compilation directory is not repeated. */
-static struct sl_str gnu_path(struct gnu_tables *t, struct written_unit *u, uint32_t file)
+static struct sl_str gnu_path(struct gnu_tables *t, struct dwarf_index_unit *u, uint32_t file)
 {
     const struct sl_dwarf_unit *unit = &u->listing;
     const struct sl_str unknown = SL_STR("<unknown>");
@@ -140,10 +140,10 @@ static struct sl_str gnu_path(struct gnu_tables *t, struct written_unit *u, uint
 
 /* Names a function without linkage name after the symbol at the address; an inlined call keeps its name. The name is stored with the
  * function if that begins at the symbol. */
-static void name_by_symbol(struct gnu_tables *t, uint32_t section, uint64_t address, struct written_function *f,
+static void name_by_symbol(struct gnu_tables *t, uint32_t section, uint64_t address, struct dwarf_index_function *f,
                            struct gnu_element *e)
 {
-    const struct written_symbol *s = symbol_at(t, section, address);
+    const struct dwarf_index_symbol *s = symbol_at(t, section, address);
     if (s && !e->file.data)
         e->file = s->file;
     if (!f || !f->entry->is_inlined)
@@ -163,11 +163,11 @@ static uint32_t section_at(const struct gnu_tables *t, uint64_t address)
     return 0;
 }
 
-static void add_callers(struct gnu_tables *t, const struct written_location *place, struct gnu_answer *answer)
+static void add_callers(struct gnu_tables *t, const struct dwarf_index_location *place, struct gnu_answer *answer)
 {
-    const struct written_function *f = place->function;
+    const struct dwarf_index_function *f = place->function;
     for (; f && f->entry->is_inlined && f->entry->parent != SL_DWARF_NONE && answer->count < MAX_CHAIN;) {
-        const struct written_function *caller = &place->unit->functions[f->entry->parent];
+        const struct dwarf_index_function *caller = &place->unit->functions[f->entry->parent];
         struct gnu_element *e = &answer->elements[answer->count++];
         *e = (struct gnu_element){.name = caller->name, .line = f->entry->call_line};
         if (f->entry->call_file != SL_DWARF_NONE)
@@ -178,14 +178,14 @@ static void add_callers(struct gnu_tables *t, const struct written_location *pla
 
 bool gnu_look_up(struct gnu_tables *t, uint64_t address, bool inlines, struct gnu_answer *answer)
 {
-    struct written_location place;
+    struct dwarf_index_location place;
     struct gnu_element *e = &answer->elements[0];
     uint32_t section = section_at(t, address);
     answer->count = 0;
     answer->discriminator = 0;
     if (!section)
         return true;
-    bool found = written_find(t->written, address, &place);
+    bool found = dwarf_index_find(t->written, address, &place);
     *e = (struct gnu_element){.line = 0};
     if (place.row) {
         e->file = gnu_path(t, place.unit, place.row->file);
@@ -204,7 +204,7 @@ bool gnu_look_up(struct gnu_tables *t, uint64_t address, bool inlines, struct gn
 
 struct gnu_tables *gnu_get_tables(struct lookup_module *m)
 {
-    struct written *written = written_get(m);
+    struct dwarf_unit_index *written = dwarf_index_get(m);
     if (!written)
         return NULL;
     if (!m->gnu) {

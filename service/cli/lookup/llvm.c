@@ -4,7 +4,7 @@
  *                               the largest, of equal ones the last
  *     discriminators, columns of rows with line 0, declarations, entries of inlined calls: as in the unit's DWARF */
 #include "cli/lookup/llvm.h"
-#include "cli/lookup/written.h"
+#include "cli/lookup/dwarf_index.h"
 
 #include <stdlib.h>
 
@@ -15,7 +15,7 @@
 struct llvm_tables {
     struct sl_arena arena;
     struct sl_object *object;
-    struct written_symbol *symbols; /* sorted by address, without duplicates */
+    struct dwarf_index_symbol *symbols; /* sorted by address, without duplicates */
     size_t count;
 };
 
@@ -36,7 +36,7 @@ static bool index_symbols(struct llvm_tables *t, struct sl_object *object)
     t->arena.budget = sl_object_budget(object);
     if (sl_object_symbol_table(object, &t->arena, &all, &count, NULL) != SL_OK)
         return false;
-    t->symbols = SL_ARENA_ARRAY(&t->arena, struct written_symbol, count + 1);
+    t->symbols = SL_ARENA_ARRAY(&t->arena, struct dwarf_index_symbol, count + 1);
     bool ok = t->symbols != NULL;
     for (size_t i = 0; ok && i < count; i++) {
         const struct sl_table_symbol *s = &all[i];
@@ -45,15 +45,15 @@ static bool index_symbols(struct llvm_tables *t, struct sl_object *object)
         bool is_named = s->is_function || s->is_untyped || s->is_data;
         if (s->is_file || !s->section || !is_named || is_mark(object, s->name))
             continue;
-        t->symbols[kept] = (struct written_symbol){s->address, s->size, s->name, {NULL, 0}, s->section};
+        t->symbols[kept] = (struct dwarf_index_symbol){s->address, s->size, s->name, {NULL, 0}, s->section};
         if (s->is_local)
             t->symbols[kept].file = file;
         kept++;
     }
-    ok = ok && written_sort_symbols(t->symbols, kept, false);
+    ok = ok && dwarf_index_sort_symbols(t->symbols, kept, false);
     for (size_t i = 0; ok && i < kept; i++) {
-        const struct written_symbol s = t->symbols[i];
-        struct written_symbol *last = t->count ? &t->symbols[t->count - 1] : NULL;
+        const struct dwarf_index_symbol s = t->symbols[i];
+        struct dwarf_index_symbol *last = t->count ? &t->symbols[t->count - 1] : NULL;
         if (!last || last->address != s.address)
             t->symbols[t->count++] = s;
         else if (s.size >= last->size)
@@ -63,7 +63,7 @@ static bool index_symbols(struct llvm_tables *t, struct sl_object *object)
 }
 
 /* A symbol without size extends to the next one, but, unlike in LLVM's tools, not into another section. */
-static bool reaches(const struct llvm_tables *t, const struct written_symbol *s, uint64_t address)
+static bool reaches(const struct llvm_tables *t, const struct dwarf_index_symbol *s, uint64_t address)
 {
     struct sl_section_info section;
     if (s->size)
@@ -71,11 +71,11 @@ static bool reaches(const struct llvm_tables *t, const struct written_symbol *s,
     return sl_object_section_info(t->object, s->section, &section) && address - section.address < section.size;
 }
 
-static const struct written_symbol *symbol_over(const struct llvm_tables *t, uint64_t address)
+static const struct dwarf_index_symbol *symbol_over(const struct llvm_tables *t, uint64_t address)
 {
-    const struct written_symbol *symbols = t->symbols;
+    const struct dwarf_index_symbol *symbols = t->symbols;
     size_t low = SL_PARTITION_POINT(i, 0, t->count, symbols[i].address <= address);
-    const struct written_symbol *s = low ? &t->symbols[low - 1] : NULL;
+    const struct dwarf_index_symbol *s = low ? &t->symbols[low - 1] : NULL;
     return s && reaches(t, s, address) ? s : NULL;
 }
 
@@ -113,10 +113,10 @@ static struct sl_str name_of_symbol(struct lookup *l, struct sl_str name)
     return readable ? sl_buf_view(&l->symbol_name) : name;
 }
 
-static void take_symbol(struct lookup *l, struct lookup_module *m, uint64_t address, struct element *e)
+static void take_symbol(struct lookup *l, struct lookup_module *m, uint64_t address, struct lookup_result *e)
 {
     const struct llvm_tables *tables = get_tables(m);
-    const struct written_symbol *s = tables ? symbol_over(tables, address) : NULL;
+    const struct dwarf_index_symbol *s = tables ? symbol_over(tables, address) : NULL;
     if (!s)
         return;
     e->name = name_of_symbol(l, s->name);
@@ -126,11 +126,12 @@ static void take_symbol(struct lookup *l, struct lookup_module *m, uint64_t addr
         e->file = s->file;
 }
 
-static struct sl_str path_of_declaration(struct lookup *l, struct written *w, const struct sl_dwarf_function *f)
+static struct sl_str path_of_declaration(struct lookup *l, struct dwarf_unit_index *w,
+                                         const struct sl_dwarf_function *f)
 {
     /* LLVM 19 ignores the file of a DW_FORM_implicit_const attribute. */
     bool is_known = f->decl_unit != SL_DWARF_NONE && !f->decl_file_in_abbrev;
-    const struct written_unit *unit = is_known ? written_unit_read(w, f->decl_unit) : NULL;
+    const struct dwarf_index_unit *unit = is_known ? dwarf_index_read_unit(w, f->decl_unit) : NULL;
     if (!unit || f->decl_file >= unit->listing.file_count)
         return (struct sl_str){NULL, 0};
     const struct sl_file *file = &unit->listing.files[f->decl_file];
@@ -146,19 +147,19 @@ static struct sl_str path_of_declaration(struct lookup *l, struct written *w, co
 
 /* Fills in the details of link `index` of `count` from the unit's DWARF. */
 static void take_details(struct lookup *l, struct lookup_module *m, uint64_t address, size_t index, size_t count,
-                         struct element *e)
+                         struct lookup_result *e)
 {
-    struct written *w = written_get(m);
-    struct written_location place;
+    struct dwarf_unit_index *w = dwarf_index_get(m);
+    struct dwarf_index_location place;
     const struct sl_dwarf_function *links[2] = {NULL, NULL}; /* the next inner link, and link `index` */
     size_t length = 0;
     if (!w)
         return;
-    written_find(w, address, &place);
+    dwarf_index_find(w, address, &place);
     e->has_entry = false;
     if (l->short_names)
         e->name = (struct sl_str){NULL, 0};
-    for (const struct written_function *f = place.function; f;) {
+    for (const struct dwarf_index_function *f = place.function; f;) {
         links[0] = length < index + 1 ? links[1] : links[0];
         links[1] = length < index + 1 ? f->entry : links[1];
         length++;
@@ -182,7 +183,7 @@ static void take_details(struct lookup *l, struct lookup_module *m, uint64_t add
 }
 
 void llvm_complete(struct lookup *l, struct lookup_module *m, uint64_t address, size_t index, size_t count, size_t all,
-                   struct element *e)
+                   struct lookup_result *e)
 {
     uint64_t at;
     const struct sl_object_info *info = m->input.object ? sl_object_info(m->input.object) : NULL;

@@ -13,4 +13,4 @@ bool llvm_chooses_symbols(struct lookup_module *m);
  * elements of the whole chain, even if only one is requested. Texts live until the next call. Does nothing for modules that are not
  * linked ELF files. */
 void llvm_complete(struct lookup *l, struct lookup_module *m, uint64_t address, size_t index, size_t count, size_t all,
-                   struct element *e);
+                   struct lookup_result *e);

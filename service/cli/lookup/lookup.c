@@ -120,7 +120,7 @@ static int answer_batch(struct lookup *l, const struct lookup_request *requests,
 {
     const struct lookup_module *given = l->file ? lookup_module_find(l, sl_str(l->file)) : NULL;
     for (struct lookup_module *m = l->modules; m; m = m->next)
-        lookup_prepare(l, m, requests, count);
+        lookup_build_tables(l, m, requests, count);
     int status = given && given->error.code != SL_OK && !l->told ? report_unusable(l, given) : 0;
     for (size_t i = 0; i < count && !status; i++) {
         struct sl_json_writer alone = sl_json_writer(&l->out);
@@ -279,7 +279,7 @@ static bool read_style(struct lookup *l, const char *name)
     static const char *const names[] = {"gnu", "llvm", "json", "table"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (sl_str_equal_nocase(sl_str(names[i]), sl_str(name))) {
-            l->style = (enum style)i;
+            l->style = (enum output_style)i;
             return true;
         }
     options_wrong(l->options, "unknown output style '%s'; expected gnu, llvm, json or table", name);
@@ -422,7 +422,7 @@ static int serve(struct lookup *l, const struct options *o, struct lookup_module
     bool all = option_given(o, "all"), names = option_given(o, "names");
     const char *out = option_value(o, "symcache-out", NULL);
     struct sl_error error;
-    if ((all || names || out) && (!m || !lookup_whole(l, m)))
+    if ((all || names || out) && (!m || !lookup_load_whole_file(l, m)))
         return m ? report_error(status_of_code(m->error.code), m->error.message, NULL)
                  : options_wrong(o, "no debug file given (-e FILE)");
     if (out && output_file_put(out, m->input.cache.table.bytes, &error) != SL_OK)
@@ -501,7 +501,7 @@ static char *translate_word(char *word)
 
 static int lookup_with(const struct options *o)
 {
-    struct lookup lookup = {.persona = (enum persona)o->command->persona, .options = o};
+    struct lookup lookup = {.persona = (enum command_compatibility)o->command->persona, .options = o};
     const char **directories = NULL, **hints = NULL;
     int status = 2;
     if (read_options(&lookup, o)) {

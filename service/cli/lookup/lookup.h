@@ -12,10 +12,10 @@
 #include "function/order.h"
 #include "demangle/style.h"
 
-enum style { STYLE_GNU, STYLE_LLVM, STYLE_JSON, STYLE_TABLE };
+enum output_style { STYLE_GNU, STYLE_LLVM, STYLE_JSON, STYLE_TABLE };
 
 /* The tool whose command line is emulated. */
-enum persona { PERSONA_LOOKUP, PERSONA_ADDR2LINE, PERSONA_LLVM_ADDR2LINE, PERSONA_LLVM_SYMBOLIZER };
+enum command_compatibility { PERSONA_LOOKUP, PERSONA_ADDR2LINE, PERSONA_LLVM_ADDR2LINE, PERSONA_LLVM_SYMBOLIZER };
 
 enum { MAX_CHAIN = 600 };
 
@@ -65,9 +65,9 @@ struct lookup_module {
     struct lookup_symbols code, data;
     const struct sl_symbol_file **files; /* STT_FILE of symbols, sorted by address; NULL: not read */
     size_t file_count;
-    struct written *written;  /* written.c */
-    struct gnu_tables *gnu;   /* gnu.c */
-    struct llvm_tables *llvm; /* llvm.c */
+    struct dwarf_unit_index *written; /* dwarf_index.c */
+    struct gnu_tables *gnu;           /* gnu.c */
+    struct llvm_tables *llvm;         /* llvm.c */
     struct lookup_module *next;
 };
 
@@ -76,8 +76,8 @@ struct table_row {
 };
 
 struct lookup {
-    enum persona persona;
-    enum style style;
+    enum command_compatibility persona;
+    enum output_style style;
     bool functions, short_names, inlines, demangle, addresses, pretty, basenames, relative, return_addresses, verbose,
         colour, told, keep; /* told: the file of -e was reported as unusable; keep: cache symcaches of any size */
     uint64_t adjust;
@@ -111,7 +111,7 @@ static inline bool lookup_is_gnu(const struct lookup *l)
     return l->persona == PERSONA_ADDR2LINE && l->style == STYLE_GNU && !l->open.relative_names;
 }
 
-struct element {              /* one function of an inline chain */
+struct lookup_result {        /* one function of an inline chain */
     struct sl_str name, file; /* empty: unknown */
     uint32_t line, column;    /* 0: unknown */
     uint64_t entry;
@@ -160,16 +160,17 @@ bool lookup_relative(const struct lookup *l, const struct lookup_module *m, uint
 /* ---- tables.c ---- */
 
 /* Makes the table of the whole file. False: the module's `error` says why not. */
-bool lookup_whole(struct lookup *l, struct lookup_module *m);
+bool lookup_load_whole_file(struct lookup *l, struct lookup_module *m);
 /* Makes the tables for those of the `count` requests that are for this module. */
-void lookup_prepare(struct lookup *l, struct lookup_module *m, const struct lookup_request *requests, size_t count);
+void lookup_build_tables(struct lookup *l, struct lookup_module *m, const struct lookup_request *requests,
+                         size_t count);
 void lookup_tables_free(struct lookup_module *m);
 
 /* Finds the inline chain at a requested address. Returns the number of links, 0 when nothing is known. */
 size_t lookup_chain(struct lookup *l, struct lookup_module *m, uint64_t address, struct lookup_chain *chain);
 /* Reads one link; its texts live until the next call. */
-void lookup_element(struct lookup *l, struct lookup_module *m, const struct lookup_chain *chain, size_t index,
-                    struct element *element);
+void lookup_result_at(struct lookup *l, struct lookup_module *m, const struct lookup_chain *chain, size_t index,
+                      struct lookup_result *element);
 
 /* ---- stored_table.c ---- */
 

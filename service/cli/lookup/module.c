@@ -1,6 +1,6 @@
 /* `symloom lookup`: opening files, and their symbols. */
 #include "cli/lookup/llvm.h"
-#include "cli/lookup/written.h"
+#include "cli/lookup/dwarf_index.h"
 #include "cli/server.h"
 
 #include <stdio.h>
@@ -43,7 +43,7 @@ static void request_debug_file(struct lookup *l, struct lookup_module *m)
 
 static enum sl_code lookup_module_open_file(struct lookup *l, struct lookup_module *m, const char *path)
 {
-    progress_at(&l->progress, path, 0);
+    progress_set_item(&l->progress, path, 0);
     lookup_stamp(path, &m->stamp);
     enum sl_code code = input_open(path, &l->open, &m->input, &m->error);
     progress_end(&l->progress);
@@ -97,7 +97,7 @@ static void open_module(struct lookup *l, struct lookup_module *m)
     if (code != SL_OK)
         return;
     if (!m->input.object) /* a symcache or a symbfile */
-        lookup_whole(l, m);
+        lookup_load_whole_file(l, m);
     const struct sl_object_info *info = m->input.object ? sl_object_info(m->input.object) : NULL;
     m->load = l->relative ? 0 : info ? info->load_address : m->input.cache.load_address;
     m->is_32bit = info ? !info->is_64bit : sl_cpu_pointer_size(sl_arch_family(m->input.cache.arch)) == 4;
@@ -127,7 +127,7 @@ void lookup_modules_free(struct lookup *l)
         free(m->code.order);
         free(m->data.order);
         free(m->files);
-        written_free(m->written);
+        dwarf_index_free(m->written);
         free(m->gnu);
         llvm_tables_free(m->llvm);
         free(m->name);
@@ -297,7 +297,7 @@ bool lookup_symbol_named(struct lookup *l, struct lookup_module *m, struct sl_st
             *size = s->size;
             return true;
         }
-    return lookup_whole(l, m) && symcache_function_named(m, name, address, size);
+    return lookup_load_whole_file(l, m) && symcache_function_named(m, name, address, size);
 }
 
 /* ---- addresses ---- */

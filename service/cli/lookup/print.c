@@ -29,7 +29,7 @@ static void put_decimal(struct sl_buf *out, uint32_t value)
 
 /* ---- gnu ---- */
 
-static void gnu_place(struct lookup *l, const struct element *e)
+static void gnu_place(struct lookup *l, const struct lookup_result *e)
 {
     bool llvm = lookup_is_llvm(l);
     text_or(&l->out, e->file, "??");
@@ -43,7 +43,7 @@ static void gnu_place(struct lookup *l, const struct element *e)
     sl_buf_cstr(&l->out, e->name.size || e->file.size ? ":?" : ":0");
 }
 
-static void print_gnu(struct lookup *l, const struct lookup_request *r, const struct element *e, size_t index)
+static void print_gnu(struct lookup *l, const struct lookup_request *r, const struct lookup_result *e, size_t index)
 {
     bool llvm = lookup_is_llvm(l);
     int digits = llvm ? 1 : r->module && r->module->is_32bit ? 8 : 16;
@@ -127,7 +127,7 @@ static bool answer_gnu(struct lookup *l, const struct lookup_request *r)
 
 /* Prints source lines around the element's: `<n> >: <text>` for the line itself, `<n>  : <text>` for others. The path comes from the
  * debug information, so only regular files are read. */
-static void print_context(struct lookup *l, const struct element *e)
+static void print_context(struct lookup *l, const struct lookup_result *e)
 {
     enum { MAX_LINE_LENGTH = 4095 };
     char path[4096], number[16];
@@ -155,7 +155,7 @@ static void print_context(struct lookup *l, const struct element *e)
     sl_unmap(&mapping);
 }
 
-static void print_verbose(struct lookup *l, const struct element *e)
+static void print_verbose(struct lookup *l, const struct lookup_result *e)
 {
     sl_buf_cstr(&l->out, "  Filename: ");
     text_or(&l->out, e->file, "??");
@@ -171,7 +171,7 @@ static void print_verbose(struct lookup *l, const struct element *e)
         sl_buf_printf(&l->out, "  Discriminator: %u\n", e->discriminator);
 }
 
-static void print_llvm(struct lookup *l, const struct lookup_request *r, const struct element *e, size_t index)
+static void print_llvm(struct lookup *l, const struct lookup_request *r, const struct lookup_result *e, size_t index)
 {
     if (index == 0 && l->addresses)
         sl_buf_printf(&l->out, l->pretty ? "0x%llx: " : "0x%llx\n", (unsigned long long)r->address);
@@ -225,7 +225,7 @@ static void print_data(struct lookup *l, const struct lookup_request *r)
 
 /* ---- json ---- */
 
-static void json_element(struct lookup *l, struct sl_json_writer *w, const struct element *e)
+static void json_element(struct lookup *l, struct sl_json_writer *w, const struct lookup_result *e)
 {
     sl_json_begin_object(w);
     sl_json_member_u64(w, "Column", e->column);
@@ -256,11 +256,11 @@ static void json_data(struct lookup *l, struct sl_json_writer *w, const struct l
 
 /* Reads one link of the answer. With `count` 0, LLVM's tools may still add a symbol. */
 static void print_element(struct lookup *l, const struct lookup_request *r, const struct lookup_chain *chain,
-                          size_t index, size_t count, struct element *e)
+                          size_t index, size_t count, struct lookup_result *e)
 {
-    *e = (struct element){0};
+    *e = (struct lookup_result){0};
     if (count)
-        lookup_element(l, r->module, chain, index, e);
+        lookup_result_at(l, r->module, chain, index, e);
     if (lookup_is_llvm(l) && r->module && r->module->error.code == SL_OK)
         llvm_complete(l, r->module, r->address, index, count, count ? chain->all : 0, e);
 }
@@ -268,7 +268,7 @@ static void print_element(struct lookup *l, const struct lookup_request *r, cons
 static void json_symbols(struct lookup *l, struct sl_json_writer *w, const struct lookup_request *r,
                          const struct lookup_chain *chain, size_t count)
 {
-    struct element e = {0};
+    struct lookup_result e = {0};
     sl_json_member_array(w, "Symbol");
     for (size_t i = 0; i < count; i++) {
         print_element(l, r, chain, i, count, &e);
@@ -325,7 +325,8 @@ static void add_row(struct lookup *l, const char *address, struct sl_str functio
     }
 }
 
-static void add_element_row(struct lookup *l, const struct lookup_request *r, const struct element *e, size_t index)
+static void add_element_row(struct lookup *l, const struct lookup_request *r, const struct lookup_result *e,
+                            size_t index)
 {
     char address[24] = "", offset[24] = "";
     struct sl_buf function = {0}, place = {0};
@@ -399,7 +400,7 @@ void lookup_table_flush(struct lookup *l)
 void lookup_answer(struct lookup *l, struct sl_json_writer *w, const struct lookup_request *r)
 {
     struct lookup_chain chain;
-    struct element e = {0};
+    struct lookup_result e = {0};
     bool known = (r->kind == REQUEST_CODE) && r->module && r->module->error.code == SL_OK;
     if (known && r->module->input.object && lookup_is_gnu(l) && answer_gnu(l, r))
         return;

@@ -81,7 +81,7 @@ static bool is_kept(const struct lookup *l, const struct lookup_module *m)
     return is_local && (l->keep || (!makes && sl_object_file(input_debug(&m->input)).size > LARGE_FILE));
 }
 
-struct kept_making {
+struct stored_table_making {
     struct lookup *lookup;
     struct lookup_module *module;
     bool made;
@@ -89,7 +89,7 @@ struct kept_making {
 
 static enum sl_code kept_make(void *arg, struct sl_bytes *bytes, struct sl_error *error)
 {
-    struct kept_making *making = arg;
+    struct stored_table_making *making = arg;
     struct input *input = &making->module->input;
     enum sl_code code = input_convert(input, making->lookup->jobs, error);
     making->made = true;
@@ -102,7 +102,7 @@ static enum sl_code kept_make(void *arg, struct sl_bytes *bytes, struct sl_error
 bool lookup_stored_table(struct lookup *l, struct lookup_module *m, bool make, enum sl_code *code)
 {
     struct sl_buf key = {0};
-    struct kept_making making = {l, m, false};
+    struct stored_table_making making = {l, m, false};
     const struct local_symcache own = {make ? kept_make : NULL, &making};
     struct sl_bytes bytes;
     struct sl_error error = {0};

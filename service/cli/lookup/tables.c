@@ -87,12 +87,12 @@ static enum sl_code fail_empty(struct lookup_module *m)
     return sl_fail(&m->error, SL_UNSUPPORTED, SL_STR_FMT, SL_STR_ARG(note));
 }
 
-bool lookup_whole(struct lookup *l, struct lookup_module *m)
+bool lookup_load_whole_file(struct lookup *l, struct lookup_module *m)
 {
     if (m->is_whole || m->error.code != SL_OK)
         return m->error.code == SL_OK;
     m->is_whole = true;
-    progress_at(&l->progress, m->name, 0);
+    progress_set_item(&l->progress, m->name, 0);
     enum sl_code code = SL_OK;
     if (m->input.has_cache || !lookup_stored_table(l, m, true, &code))
         code = input_convert(&m->input, l->jobs, &m->error);
@@ -138,7 +138,7 @@ static struct lookup_table *part_new(struct lookup *l, struct lookup_module *m, 
     qsort(addresses, count, sizeof *addresses, lookup_by_address);
     part->addresses = addresses;
     part->address_count = count;
-    progress_at(&l->progress, m->name, 0);
+    progress_set_item(&l->progress, m->name, 0);
     enum sl_code code = input_convert_around(&m->input, addresses, count, l->jobs, &part->bytes, &part->cache, NULL);
     progress_end(&l->progress);
     if (code == SL_OK && knows_all(part) && table_ready(part, NULL) == SL_OK)
@@ -148,7 +148,7 @@ static struct lookup_table *part_new(struct lookup *l, struct lookup_module *m, 
     return NULL;
 }
 
-void lookup_prepare(struct lookup *l, struct lookup_module *m, const struct lookup_request *requests, size_t count)
+void lookup_build_tables(struct lookup *l, struct lookup_module *m, const struct lookup_request *requests, size_t count)
 {
     enum { FEW_ADDRESSES = 64, FEW_PARTS = 4 };
     size_t asked = 0, wanted = 0;
@@ -167,12 +167,12 @@ void lookup_prepare(struct lookup *l, struct lookup_module *m, const struct look
     if (!is_few || l->keep || (!m->part_count && lookup_stored_table(l, m, false, &code))) {
         free(addresses);
         if (asked)
-            lookup_whole(l, m);
+            lookup_load_whole_file(l, m);
         return;
     }
     struct lookup_table *part = part_new(l, m, addresses, wanted);
     if (!part) {
-        lookup_whole(l, m);
+        lookup_load_whole_file(l, m);
         return;
     }
     part->next = m->parts;
@@ -186,7 +186,7 @@ static struct lookup_table *table_for(struct lookup *l, struct lookup_module *m,
     for (struct lookup_table *part = m->is_whole ? NULL : m->parts; part; part = part->next)
         if (bsearch(&at, part->addresses, part->address_count, sizeof at, lookup_by_address))
             return part;
-    return lookup_whole(l, m) ? &m->whole : NULL;
+    return lookup_load_whole_file(l, m) ? &m->whole : NULL;
 }
 
 size_t lookup_chain(struct lookup *l, struct lookup_module *m, uint64_t address, struct lookup_chain *chain)
@@ -338,13 +338,13 @@ static struct sl_str file_of_symbol(struct lookup *l, struct lookup_module *m, c
     return l->basenames && !as_llvm ? path_file_name(file) : file;
 }
 
-void lookup_element(struct lookup *l, struct lookup_module *m, const struct lookup_chain *chain, size_t index,
-                    struct element *e)
+void lookup_result_at(struct lookup *l, struct lookup_module *m, const struct lookup_chain *chain, size_t index,
+                      struct lookup_result *e)
 {
     struct sl_symcache_function function;
     struct lookup_table *table = chain->table;
     const struct sl_location *link = &chain->links[index];
-    *e = (struct element){.line = link->line};
+    *e = (struct lookup_result){.line = link->line};
     if (input_has_positions(&m->input)) {
         e->line = sl_position_line(link->line);
         e->column = sl_position_column(link->line);

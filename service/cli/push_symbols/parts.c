@@ -77,7 +77,7 @@ static enum sl_code open_part(struct part_writer *w, struct sl_error *error)
 }
 
 /* ---- hashes ---- */
-struct hashing {
+struct part_hashing {
     struct push_set *set;
     atomic_bool failed;
 };
@@ -85,7 +85,7 @@ struct hashing {
 static void hash_part(void *arg, size_t index, unsigned worker)
 {
     (void)worker;
-    struct hashing *h = arg;
+    struct part_hashing *h = arg;
     struct push_part *part = &h->set->parts[index];
     struct sl_mapping mapping;
     unsigned size;
@@ -100,7 +100,7 @@ static void hash_part(void *arg, size_t index, unsigned worker)
 
 bool push_hash(struct push_set *set)
 {
-    struct hashing h = {.set = set};
+    struct part_hashing h = {.set = set};
     sl_parallel_run(threads_parallel(0), set->count, hash_part, &h);
     struct sl_buf hashes = {0}, hex = {0};
     uint8_t digest[EVP_MAX_MD_SIZE];
@@ -280,7 +280,7 @@ static void close_companions(struct companions *c)
 }
 
 /* ---- an executable ---- */
-struct file {
+struct extraction_file {
     const char *path;
     char own_path[4096]; /* storage for `path` if it has no other owner */
     struct sl_mapping mapping;
@@ -288,10 +288,10 @@ struct file {
     struct sl_symbfile_image *image;
 };
 
-static int push_parts_open_file(struct file *f, const char *path)
+static int push_parts_open_file(struct extraction_file *f, const char *path)
 {
     struct sl_error error = {0};
-    *f = (struct file){.path = path};
+    *f = (struct extraction_file){.path = path};
     char *member = NULL;
     enum sl_code code =
         member_is_named(path) ? member_map(path, &f->mapping, NULL, &error) : sl_map_file(path, &f->mapping, &error);
@@ -306,7 +306,7 @@ static int push_parts_open_file(struct file *f, const char *path)
     return PUSH_OK;
 }
 
-static void close_file(struct file *f)
+static void close_file(struct extraction_file *f)
 {
     sl_symbfile_image_close(f->image);
     sl_object_close(f->object);
@@ -326,7 +326,7 @@ static void report_sources(const struct sl_symbfile_extraction *e)
         fprintf(stderr, "skipped %llu unreadable compilation units\n", (unsigned long long)e->skipped_units);
 }
 
-static enum sl_code run_extraction(struct push_symbols_extraction *x, const struct file *debug,
+static enum sl_code run_extraction(struct push_symbols_extraction *x, const struct extraction_file *debug,
                                    const struct push_source *source, struct sl_error *error)
 {
     struct sl_symbfile_extraction result;
@@ -342,8 +342,8 @@ static enum sl_code run_extraction(struct push_symbols_extraction *x, const stru
     return code;
 }
 
-static int extract_parts(const struct push_source *source, const struct file *executable, const struct file *debug,
-                         struct push_job *job)
+static int extract_parts(const struct push_source *source, const struct extraction_file *executable,
+                         const struct extraction_file *debug, struct push_job *job)
 {
     struct sl_error error = {0};
     struct sl_budget *budget = sl_object_budget(debug->object);
@@ -372,7 +372,8 @@ static int extract_parts(const struct push_source *source, const struct file *ex
     return PUSH_OK;
 }
 
-static int check_build_ids(const struct push_source *source, const struct file *executable, const struct file *debug)
+static int check_build_ids(const struct push_source *source, const struct extraction_file *executable,
+                           const struct extraction_file *debug)
 {
     struct sl_str a = sl_object_info(executable->object)->code_id, b = sl_object_info(debug->object)->code_id;
     if (source->force || !a.size || !b.size || sl_str_equal(a, b))
@@ -381,7 +382,7 @@ static int check_build_ids(const struct push_source *source, const struct file *
                            "its build id differs from the executable's; use it anyway with --force");
 }
 
-static void identify(const struct file *executable, const char *name, struct push_job *job)
+static void identify(const struct extraction_file *executable, const char *name, struct push_job *job)
 {
     const struct sl_object_info *info = sl_object_info(executable->object);
     job->file_id = sl_file_id_compute(executable->mapping.bytes);
@@ -393,7 +394,7 @@ static void identify(const struct file *executable, const char *name, struct pus
 }
 
 /* Warns that a stripped executable yields few symbols, and why. */
-static void warn_stripped(const struct file *executable)
+static void warn_stripped(const struct extraction_file *executable)
 {
     const struct sl_object_info *info = sl_object_info(executable->object);
     fprintf(stderr, "warning: %s: stripped, and its debug file was not found (build id " SL_STR_FMT, executable->path,
@@ -403,7 +404,8 @@ static void warn_stripped(const struct file *executable)
 }
 
 /* Opens the separate file with the symbols, if the executable has none. `debug` stays empty otherwise. */
-static int open_debug(const struct push_source *source, const struct file *executable, struct file *debug)
+static int open_debug(const struct push_source *source, const struct extraction_file *executable,
+                      struct extraction_file *debug)
 {
     if (source->debug_file) {
         int status = push_parts_open_file(debug, source->debug_file);
@@ -428,7 +430,7 @@ static int open_debug(const struct push_source *source, const struct file *execu
 
 int push_extract(const struct push_source *source, struct push_job *job)
 {
-    struct file executable, debug = {0};
+    struct extraction_file executable, debug = {0};
     int status = push_parts_open_file(&executable, source->executable);
     if (status == PUSH_OK)
         status = open_debug(source, &executable, &debug);
@@ -442,7 +444,7 @@ int push_extract(const struct push_source *source, struct push_job *job)
 }
 
 /* ---- existing symbfiles ---- */
-struct rereading {
+struct symbfile_copy {
     struct sl_symbfile_sink sink;
     struct part_writer writer;
 };
@@ -450,21 +452,21 @@ struct rereading {
 static enum sl_code copy_range(struct sl_symbfile_sink *sink, const struct sl_symbfile_range *range,
                                struct sl_error *error)
 {
-    struct part_writer *w = &((struct rereading *)sink)->writer;
+    struct part_writer *w = &((struct symbfile_copy *)sink)->writer;
     enum sl_code code = range->depth == 0 || !w->writer ? open_part(w, error) : SL_OK;
     return code == SL_OK ? sl_symbfile_write_range(w->writer, range, error) : code;
 }
 
 static enum sl_code copy_pad(struct sl_symbfile_sink *sink, const struct sl_symbfile_pad *pad, struct sl_error *error)
 {
-    struct part_writer *w = &((struct rereading *)sink)->writer;
+    struct part_writer *w = &((struct symbfile_copy *)sink)->writer;
     enum sl_code code = open_part(w, error);
     return code == SL_OK ? sl_symbfile_write_pad(w->writer, pad, error) : code;
 }
 
 int push_reread(const char *path, enum push_kind kind, struct push_job *job)
 {
-    struct rereading r = {
+    struct symbfile_copy r = {
         .sink = {.range = copy_range, .pad = copy_pad},
         .writer = {.set = &job->sets[kind], .chunk_size = job->chunk_size},
     };

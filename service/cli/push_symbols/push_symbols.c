@@ -103,7 +103,7 @@ static bool read_key(const struct options *o, char out[MAX_KEY])
     key = path ? line : key;
     if (strlen(key) >= sizeof line)
         return usage("the key is too long");
-    key_as_sent(key, out, MAX_KEY); /* always fits */
+    access_key_encode(key, out, MAX_KEY); /* always fits */
     option_hide(o, "api-key");
     return true;
 }

@@ -27,7 +27,7 @@ struct push_symbols_transfer {
     long retry_after_s;
 };
 
-struct sending {
+struct upload_run {
     const struct push_target *target;
     const struct push_job *job;
     const struct push_set *set;
@@ -48,7 +48,7 @@ static uint64_t now_ms(void)
 }
 
 /* ---- progress ---- */
-static void push_upload_report(const struct sending *s, const char *event, const struct push_symbols_transfer *t,
+static void push_upload_report(const struct upload_run *s, const char *event, const struct push_symbols_transfer *t,
                                const char *text)
 {
     char id[SL_FILE_ID_HEX];
@@ -88,7 +88,7 @@ static void push_upload_report(const struct sending *s, const char *event, const
 }
 
 /* Updates the bar: it counts the parts of all files, and the bytes of the current set. */
-static void show_bar(struct sending *s)
+static void show_bar(struct upload_run *s)
 {
     char item[SL_FILE_ID_HEX + 16], id[SL_FILE_ID_HEX];
     uint64_t bytes = s->done_bytes;
@@ -187,7 +187,7 @@ static void end_request(struct push_symbols_transfer *t)
     t->mapping = (struct sl_mapping){0};
 }
 
-static void add_identity(const struct sending *s, struct push_symbols_transfer *t)
+static void add_identity(const struct upload_run *s, struct push_symbols_transfer *t)
 {
     char text[32];
     if (!s->own_service)
@@ -203,7 +203,7 @@ static void add_identity(const struct sending *s, struct push_symbols_transfer *
     }
 }
 
-static bool start(struct sending *s, struct push_symbols_transfer *t)
+static bool start(struct upload_run *s, struct push_symbols_transfer *t)
 {
     char text[64], id[SL_FILE_ID_BASE64];
     const struct push_part *part = &s->set->parts[t->part];
@@ -258,7 +258,7 @@ static bool is_success(const struct value *answer)
     return value && value->type == VALUE_BOOL && value->boolean;
 }
 
-static void report_refusal(const struct sending *s, const struct push_symbols_transfer *t, long http,
+static void report_refusal(const struct upload_run *s, const struct push_symbols_transfer *t, long http,
                            const struct value *answer)
 {
     progress_end(s->target->bar);
@@ -273,7 +273,7 @@ static void report_refusal(const struct sending *s, const struct push_symbols_tr
     fputc('\n', stderr);
 }
 
-static void report_broken(const struct sending *s, const struct push_symbols_transfer *t, const char *why)
+static void report_broken(const struct upload_run *s, const struct push_symbols_transfer *t, const char *why)
 {
     struct sl_arena arena = {0};
     const char *url = fetch_public_url(&arena, s->target->url);
@@ -307,7 +307,7 @@ static uint64_t pause_ms(const struct push_symbols_transfer *t)
     return seconds * 1000 - seconds * 250 * random / 65536;
 }
 
-static void push_upload_finish(struct sending *s, struct push_symbols_transfer *t, CURLcode code)
+static void push_upload_finish(struct upload_run *s, struct push_symbols_transfer *t, CURLcode code)
 {
     long http = 0;
     struct sl_arena arena = {0};
@@ -342,7 +342,7 @@ static void push_upload_finish(struct sending *s, struct push_symbols_transfer *
 }
 
 /* ---- a set ---- */
-static void start_due_transfers(struct sending *s, size_t running, uint64_t *wait_ms)
+static void start_due_transfers(struct upload_run *s, size_t running, uint64_t *wait_ms)
 {
     for (size_t i = 0; i < s->set->count && running < s->target->concurrency; i++) {
         struct push_symbols_transfer *t = &s->transfers[i];
@@ -362,7 +362,7 @@ static void start_due_transfers(struct sending *s, size_t running, uint64_t *wai
     }
 }
 
-static void send_all(struct sending *s)
+static void send_all(struct upload_run *s)
 {
     while (s->done < s->set->count && s->status == PUSH_OK) {
         uint64_t wait_ms = s->target->progress == PUSH_BAR ? 100 : 1000;
@@ -386,7 +386,7 @@ static void send_all(struct sending *s)
     }
 }
 
-static int send_set(struct sending *s)
+static int send_set(struct upload_run *s)
 {
     s->transfers = calloc(s->set->count, sizeof *s->transfers);
     s->multi = curl_multi_init();
@@ -416,7 +416,7 @@ static int send_set(struct sending *s)
 /* ---- state on the service ---- */
 
 /* Requests the executable's state. True when the service is a symloom; `*published` gets the hash of each kind's published set, or "". */
-static bool push_upload_query(struct sending *s, char published[PUSH_KINDS][65])
+static bool push_upload_query(struct upload_run *s, char published[PUSH_KINDS][65])
 {
     struct push_symbols_transfer t = {0};
     char path[64], id[SL_FILE_ID_HEX];
@@ -447,7 +447,7 @@ static bool push_upload_query(struct sending *s, char published[PUSH_KINDS][65])
 
 int push_upload(const struct push_target *target, const struct push_job *job)
 {
-    struct sending s = {.target = target, .job = job};
+    struct upload_run s = {.target = target, .job = job};
     char published[PUSH_KINDS][65];
     s.own_service = push_upload_query(&s, published);
     s.zstd = target->compress == COMPRESS_ZSTD || (target->compress == COMPRESS_AUTO && s.zstd && s.own_service);

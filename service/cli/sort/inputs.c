@@ -157,15 +157,15 @@ static void look_at_bytes(struct sort_file *file, const char *name, struct sl_by
 
 /* ---- archives ---- */
 
-struct opened {
+struct opened_input {
     struct sl_mapping mapping;
     struct sl_arena arena;
     struct sl_zip zip; /* bytes NULL: not a ZIP */
 };
 
-static enum sl_code sort_open(const struct sort_file *file, struct opened *opened, struct sl_error *error)
+static enum sl_code sort_open(const struct sort_file *file, struct opened_input *opened, struct sl_error *error)
 {
-    *opened = (struct opened){.mapping.bytes = sl_buf_bytes(&file->made)};
+    *opened = (struct opened_input){.mapping.bytes = sl_buf_bytes(&file->made)};
     if (file->made.data)
         return SL_OK;
     enum sl_code code = sl_map_file(file->path, &opened->mapping, error);
@@ -179,21 +179,21 @@ static enum sl_code sort_open(const struct sort_file *file, struct opened *opene
                : code;
 }
 
-static void sort_close(struct opened *opened)
+static void sort_close(struct opened_input *opened)
 {
     if (opened->mapping.mapped)
         sl_unmap(&opened->mapping);
     sl_arena_free(&opened->arena);
 }
 
-static enum sl_code sort_read_member(const struct opened *opened, size_t member, struct sl_buf *bytes,
+static enum sl_code sort_read_member(const struct opened_input *opened, size_t member, struct sl_buf *bytes,
                                      struct sl_error *error)
 {
     const uint64_t limit = (uint64_t)MAX_MEMBER_SIZE_GB << 30;
     return sl_zip_read(&opened->zip, &opened->zip.entries[member], limit, bytes, error);
 }
 
-static void look_at_member(struct sort_file *file, const struct opened *opened, size_t member)
+static void look_at_member(struct sort_file *file, const struct opened_input *opened, size_t member)
 {
     struct sl_buf bytes = {0};
     struct sl_error error = {0};
@@ -212,7 +212,7 @@ static void look_at_member(struct sort_file *file, const struct opened *opened, 
 
 void sort_inspect(struct sort_file *file)
 {
-    struct opened opened;
+    struct opened_input opened;
     struct sl_error error = {0};
     const char *name = keep_text(file, path_file_name(sl_str(file->path)));
     if (sort_open(file, &opened, &error) != SL_OK)
@@ -240,10 +240,10 @@ static void visit_piece(struct sort_piece *piece, struct sl_bytes bytes,
     }
 }
 
-void sort_each(struct sort_file *file, void (*visit)(void *arg, struct sort_piece *piece, struct sl_bytes bytes),
-               void *arg)
+void sort_for_each(struct sort_file *file, void (*visit)(void *arg, struct sort_piece *piece, struct sl_bytes bytes),
+                   void *arg)
 {
-    struct opened opened;
+    struct opened_input opened;
     struct sl_error error = {0};
     struct sl_buf member = {0};
     size_t held = SIZE_MAX; /* the member in `member` */

@@ -189,8 +189,8 @@ static void predict_action(struct sort_piece *piece, struct sl_bytes bytes)
         piece->action = leader->size == piece->size && leader->hash == piece->hash ? SORT_EXISTS : SORT_DUPLICATE;
 }
 
-void sort_place(const struct sort *s, struct sort_file *file, struct sort_piece *piece, struct sl_bytes bytes,
-                unsigned workers)
+void sort_write_piece(const struct sort *s, struct sort_file *file, struct sort_piece *piece, struct sl_bytes bytes,
+                      unsigned workers)
 {
     char path[4096];
     struct sl_error error = {0};

@@ -77,7 +77,7 @@ static void show_file_progress(struct sort *s, const struct sort_file *file, boo
     if (done)
         progress_item(&s->progress, name.data, file->size);
     else
-        progress_at(&s->progress, name.data, file->size);
+        progress_set_item(&s->progress, name.data, file->size);
 }
 
 /* ---- the passes ---- */
@@ -122,7 +122,7 @@ static void place_piece(void *arg, struct sort_piece *piece, struct sl_bytes byt
     /* compress a dominating file with several threads, since the others would be idle */
     bool large = p->file->size > s->total / workers && bytes.size > (16u << 20);
     if (piece->first == p->first)
-        sort_place(s, p->file, piece, bytes, large ? workers : 0);
+        sort_write_piece(s, p->file, piece, bytes, large ? workers : 0);
 }
 
 static bool has_pieces(const struct sort_file *file, bool first)
@@ -139,7 +139,7 @@ static void place_work(struct sort *s, size_t index, bool first)
     if (first)
         show_file_progress(s, p.file, false);
     if (has_pieces(p.file, first))
-        sort_each(p.file, place_piece, &p);
+        sort_for_each(p.file, place_piece, &p);
     if (first)
         show_file_progress(s, p.file, true);
 }
@@ -334,7 +334,7 @@ static int sort_inputs(struct sort *s, char *const *inputs, size_t count, struct
     progress_begin(&s->progress, s->o, "sorting");
     for (size_t i = 0; i < count; i++)
         sort_walk(s, inputs[i]);
-    progress_at(&s->progress, inputs[0], 0);
+    progress_set_item(&s->progress, inputs[0], 0);
     sl_parallel_run(s->parallel, s->file_count, read_work, s);
     bool ok = !s->failed && place_all(s, 0);
     if (ok)

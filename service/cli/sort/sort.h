@@ -67,13 +67,13 @@ void sort_inspect(struct sort_file *file);
 struct sort_piece *sort_add_piece(struct sort_file *file, const char *name);
 
 /* Calls `visit` with the bytes of each piece that has a target, in order. */
-void sort_each(struct sort_file *file, void (*visit)(void *arg, struct sort_piece *piece, struct sl_bytes bytes),
-               void *arg);
+void sort_for_each(struct sort_file *file, void (*visit)(void *arg, struct sort_piece *piece, struct sl_bytes bytes),
+                   void *arg);
 
 /* Writes the piece to its target, with the files that go beside it; sets its action and reason. `workers`: threads that this call may
  * use. */
-void sort_place(const struct sort *s, struct sort_file *file, struct sort_piece *piece, struct sl_bytes bytes,
-                unsigned workers);
+void sort_write_piece(const struct sort *s, struct sort_file *file, struct sort_piece *piece, struct sl_bytes bytes,
+                      unsigned workers);
 
 /* Writes a small file below the root atomically, unless it has these contents; creates its directory. */
 enum sl_code sort_write_small(const struct sort *s, const char *below, struct sl_str text, struct sl_error *error);

@@ -83,7 +83,7 @@ static struct curl_slist *make_headers(const struct workload_run *run, size_t nu
         list = add_header(list, "Content-Type", workload->type);
     if (!workload->uploads)
         return list;
-    if (key && key_as_sent(key, text + strlen(text), sizeof text - strlen(text)))
+    if (key && access_key_encode(key, text + strlen(text), sizeof text - strlen(text)))
         list = add_header(list, "Authorization", text);
     snprintf(text, sizeof text, "%016zx%016zx", run->number + 1, run->load->cold ? number + 1 : 0);
     return add_header(list, "FileID", text);

@@ -240,7 +240,7 @@ static int load_service(const struct options *o, struct stress_load *load, struc
     struct progress progress;
     progress_begin(&progress, o, "asking");
     if (code == SL_OK)
-        progress_at(&progress, load->url, 0);
+        progress_set_item(&progress, load->url, 0);
     if (code == SL_OK)
         code = stress_run(load, workloads, count, &result.warmup_s, &error);
     progress_end(&progress);

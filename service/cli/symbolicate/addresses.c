@@ -243,7 +243,7 @@ struct address_run {
     uint64_t last_base;
 };
 
-struct mapped { /* a mapping of a part of a file */
+struct mapped_range { /* a mapping of a part of a file */
     uint64_t start, end, offset;
 };
 
@@ -334,7 +334,7 @@ static int add_given_module(struct address_run *run, const char *text)
 /* ---- mappings of a process ---- */
 
 /* The load address of the image: from the executable segment that the mapping is a part of. */
-static uint64_t image_start(const struct sl_object *object, const struct mapped *mapped)
+static uint64_t image_start(const struct sl_object *object, const struct mapped_range *mapped)
 {
     const uint8_t *file = sl_object_file(object).data;
     struct sl_segment segment;
@@ -367,7 +367,7 @@ static int add_made_code(struct address_run *run)
     return process_code_take(&run->process, &module) ? add_process_module(run, &module) : 0;
 }
 
-static int add_mapped(struct address_run *run, struct sl_str name, const char *path, const struct mapped *mapped)
+static int add_mapped(struct address_run *run, struct sl_str name, const char *path, const struct mapped_range *mapped)
 {
     static const struct input_options plain = {.arch = NULL};
     struct input input;
@@ -395,7 +395,7 @@ static int add_line(struct address_run *run, const char *line, const char *root)
 {
     char path[4300], range[64], rights[8], offset[32];
     const char *end;
-    struct mapped mapped;
+    struct mapped_range mapped;
     int at = 0;
     if (sscanf(line, "%63s %7s %31s %*s %*s %n", range, rights, offset, &at) != 3 || !at || rights[2] != 'x' ||
         !hex_number(range, &mapped.start, &end) || *end != '-' || !hex_number(end + 1, &mapped.end, &end) ||

@@ -281,12 +281,12 @@ static const struct answer_format answer_formats[] = {
 };
 enum { FORMATS = sizeof answer_formats / sizeof *answer_formats };
 
-static bool is_request(enum answer_sort sort)
+static bool is_request(enum answer_kind sort)
 {
     return OF_SCRIPTS >> sort & 1;
 }
 
-static void wrong_format(const struct options *o, const char *name, enum answer_sort sort)
+static void wrong_format(const struct options *o, const char *name, enum answer_kind sort)
 {
     char names[160] = "";
     size_t size = 0;
@@ -297,7 +297,7 @@ static void wrong_format(const struct options *o, const char *name, enum answer_
     options_wrong(o, "--format: '%s' is not one of %s", name, names);
 }
 
-const struct answer_format *answer_format_choose(const struct options *o, enum answer_sort sort)
+const struct answer_format *answer_format_choose(const struct options *o, enum answer_kind sort)
 {
     static const char *const threads[] = {"crashed-only", "all-threads", "thread", "thread-index"};
     bool people = isatty(STDOUT_FILENO) && sort != SORT_MOZILLA && !symbolicate_as_symbolicli();
@@ -461,7 +461,7 @@ static int put_answer(const struct options *o, const struct answer_format *forma
 {
     bool good = true;
     if (!format->print) {
-        good = put_answer_json(text, option_given(o, "indent"), out, written);
+        good = answer_write_json(text, option_given(o, "indent"), out, written);
     } else {
         bool indent = option_given(o, "indent") && format->is_json;
         struct sl_buf compact = {0};
@@ -476,7 +476,7 @@ static int put_answer(const struct options *o, const struct answer_format *forma
 }
 
 /* JSON output needs no parsing, except with --fail-on-missing. */
-int answer_print_notes(const struct options *o, const struct answer_format *format, enum answer_sort sort,
+int answer_print_notes(const struct options *o, const struct answer_format *format, enum answer_kind sort,
                        const struct walked_dump *walked, struct missing_report *missing, struct sl_buf *text)
 {
     struct sl_arena arena = {0};

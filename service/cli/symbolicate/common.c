@@ -203,7 +203,7 @@ static enum sl_code open_places(const struct options *o, const struct sentry_pro
 
 /* ---- the work ---- */
 
-struct timed {
+struct timed_work {
     void (*work)(void *arg);
     void *arg;
     uint64_t timeout_ns;
@@ -212,7 +212,7 @@ struct timed {
 
 static void run_timed(void *arg)
 {
-    struct timed *timed = arg;
+    struct timed_work *timed = arg;
     struct fiber_group group;
     fiber_group_init(&group, NULL);
     timed->began = fiber_start_admitted(&group, timed->work, timed->arg);
@@ -223,7 +223,7 @@ static void run_timed(void *arg)
 
 int symbolicate_in_time(const struct options *o, struct locator *locator, void (*work)(void *arg), void *arg)
 {
-    struct timed timed = {.work = work, .arg = arg};
+    struct timed_work timed = {.work = work, .arg = arg};
     const char *timeout = option_value(o, "timeout", "15m");
     struct sl_error error = {0};
     if (!duration_parse(sl_str(timeout), &timed.timeout_ns))
@@ -287,7 +287,7 @@ void put_indented(struct sl_str json, struct sl_buf *out)
     sl_buf_u8(out, '\n');
 }
 
-bool put_answer_json(struct sl_buf *answer, bool indent, struct sl_buf *out, struct sl_str *json)
+bool answer_write_json(struct sl_buf *answer, bool indent, struct sl_buf *out, struct sl_str *json)
 {
     static const struct sl_str status = SL_STR("{\"status\":\"completed\",");
     sl_buf_u8(answer, '\n');

@@ -32,7 +32,7 @@ static void crash_work(void *arg)
     if (run->code == SL_OK && run->wants_walk)
         run->code = walked_dump_read(run->walked, run->file.bytes, &run->error);
     if (run->code == SL_OK && run->wants_stack)
-        run->code = stack_words_name(run->walked, sl_buf_view(&run->text), &run->file, config, &run->error);
+        run->code = stack_words_symbolicate(run->walked, sl_buf_view(&run->text), &run->file, config, &run->error);
 }
 
 static bool add_modules(const struct sl_crash_module *modules, size_t count, struct local_files *local)
@@ -164,7 +164,7 @@ static void warn_missing_stacks(const struct options *o, const struct crash_run 
 }
 
 static int crash_print(const struct options *o, struct crash_run *run, const struct answer_format *format,
-                       enum answer_sort sort)
+                       enum answer_kind sort)
 {
     if (run->code != SL_OK)
         return crash_report_failure(run);
@@ -177,7 +177,7 @@ int symbolicate_crash(const struct options *o, const struct sentry_project *proj
 {
     struct crash_run run = {.file = {.kind = kind, .bytes = bytes}};
     struct walked_dump walked = {.thread_count = 0};
-    enum answer_sort sort = kind == CRASH_FILE_MINIDUMP ? SORT_DUMP : SORT_REPORT;
+    enum answer_kind sort = kind == CRASH_FILE_MINIDUMP ? SORT_DUMP : SORT_REPORT;
     const struct answer_format *format = answer_format_choose(o, sort);
     if (!format)
         return 2;
@@ -189,7 +189,7 @@ int symbolicate_crash(const struct options *o, const struct sentry_project *proj
     walked.wants_facts = format->needs_facts;
     run.wants_stack = option_given(o, "stack-contents") || option_given(o, "stack-pointers");
     run.file.no_source_context = option_given(o, "no-source-context") || run.wants_walk;
-    run.file.walked = run.wants_walk ? walked_dump_keep : NULL;
+    run.file.walked = run.wants_walk ? walked_dump_copy : NULL;
     run.file.wants_registers = format->needs_registers;
     run.file.walked_arg = &walked;
     missing_init(&run.missing, &missing_symbols);

@@ -30,14 +30,14 @@ struct walked_dump {
 };
 
 /* Copies the result of the walk: the `walked` callback of struct crash_file. */
-bool walked_dump_keep(void *arg, const struct sl_minidump *dump);
+bool walked_dump_copy(void *arg, const struct sl_minidump *dump);
 /* Parses the dump for the members that the walk does not fill. Call it after the walk. */
 enum sl_code walked_dump_read(struct walked_dump *walked, struct sl_bytes bytes, struct sl_error *error);
 void walked_dump_free(struct walked_dump *walked);
 
 /* Fills `names`: the stack words that point into functions of the answer's modules. Call it after walked_dump_read. */
-enum sl_code stack_words_name(struct walked_dump *walked, struct sl_str answer, const struct crash_file *file,
-                              const struct config *config, struct sl_error *error) SL_SUSPENDS;
+enum sl_code stack_words_symbolicate(struct walked_dump *walked, struct sl_str answer, const struct crash_file *file,
+                                     const struct config *config, struct sl_error *error) SL_SUSPENDS;
 
 /* Appends the stack memory between two addresses as bytes and named words (--stack-contents); nothing when the dump lacks it. */
 void stack_put_contents(const struct walked_dump *walked, size_t thread, uint64_t begin, uint64_t end,
@@ -79,5 +79,5 @@ struct sl_str dump_reason(const struct symbolicated_answer *answer);
 bool dump_uptime(const struct sl_minidump *dump, uint64_t *seconds);
 /* The answer's entry for a module: NULL if no frame referred to it. Call it for the modules in order: both lists have the same order.
  * `*next` is 0 at first. */
-const struct answer_module *dump_next_answer(const struct symbolicated_answer *answer,
-                                             const struct sl_crash_module *module, size_t *next);
+const struct answer_module *dump_find_module_answer(const struct symbolicated_answer *answer,
+                                                    const struct sl_crash_module *module, size_t *next);

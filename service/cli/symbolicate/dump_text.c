@@ -400,7 +400,7 @@ static void put_stack(const struct dump_texts *t, size_t thread, size_t number)
 
 static void put_loaded(const struct dump_texts *t, const struct sl_crash_module *module, size_t *next)
 {
-    const struct answer_module *known = dump_next_answer(t->answer, module, next);
+    const struct answer_module *known = dump_find_module_answer(t->answer, module, next);
     char id[SL_DEBUG_ID_TEXT];
     struct sl_str status = known ? known->debug_status : SL_STR("unused");
     breakpad_id(module, id);

@@ -16,7 +16,7 @@ static unsigned call_size(enum sl_cpu_family family)
     return numbers.call;
 }
 
-bool walked_dump_keep(void *arg, const struct sl_minidump *dump)
+bool walked_dump_copy(void *arg, const struct sl_minidump *dump)
 {
     struct walked_dump *w = arg;
     size_t count = dump->crash.thread_count;
@@ -194,8 +194,8 @@ static bool is_before(const struct answer_module *known, const struct sl_crash_m
                                                    : known->size.value < module->size;
 }
 
-const struct answer_module *dump_next_answer(const struct symbolicated_answer *answer,
-                                             const struct sl_crash_module *module, size_t *next)
+const struct answer_module *dump_find_module_answer(const struct symbolicated_answer *answer,
+                                                    const struct sl_crash_module *module, size_t *next)
 {
     while (*next < answer->module_count && is_before(&answer->modules[*next], module))
         (*next)++;
@@ -273,29 +273,29 @@ static const struct stack_name *find_stack_name(const struct walked_dump *w, uin
 
 /* ---- names of the words ---- */
 
-struct word_names {
+struct stack_word_names {
     struct walked_dump *walked;
     struct sl_str *modules; /* of the dump's answer, as raw JSON */
     size_t module_count;
 };
 
-static bool list_modules(struct word_names *words, struct sl_str answer)
+static bool list_modules(struct stack_word_names *words, struct sl_str answer)
 {
     static const struct sl_field fields[] = {
-        SL_FIELD_EACH(false, word_names, modules, module_count, "modules", sl_fields_raw), SL_FIELDS_END};
+        SL_FIELD_EACH(false, stack_word_names, modules, module_count, "modules", sl_fields_raw), SL_FIELDS_END};
     struct sl_json j = sl_json(answer, &words->walked->arena, false);
     return sl_json_read_object(&j, fields, words);
 }
 
 static void stack_put_module(void *arg, size_t index, struct sl_json_writer *w)
 {
-    sl_json_put_raw(w, ((const struct word_names *)arg)->modules[index]);
+    sl_json_put_raw(w, ((const struct stack_word_names *)arg)->modules[index]);
 }
 
 static void stack_address(void *arg, size_t index, uint32_t *module, uint64_t *address)
 {
     *module = NAMES_ABSOLUTE;
-    *address = ((const struct word_names *)arg)->walked->names[index].value;
+    *address = ((const struct stack_word_names *)arg)->walked->names[index].value;
 }
 
 static struct sl_str stack_text(struct sl_arena *arena, struct sl_str text)
@@ -307,7 +307,7 @@ static struct sl_str stack_text(struct sl_arena *arena, struct sl_str text)
 /* A return address belongs to the physical function, the outermost call of the chain. */
 static bool stack_take(void *arg, size_t index, const struct answer_frame *calls, size_t count)
 {
-    struct walked_dump *w = ((struct word_names *)arg)->walked;
+    struct walked_dump *w = ((struct stack_word_names *)arg)->walked;
     const struct answer_frame *outermost = &calls[count - 1];
     struct stack_name *name = &w->names[index];
     bool has_line = outermost->line.value && outermost->line_start.set && outermost->abs_path.size;
@@ -320,10 +320,10 @@ static bool stack_take(void *arg, size_t index, const struct answer_frame *calls
     return name->function.data != NULL;
 }
 
-enum sl_code stack_words_name(struct walked_dump *w, struct sl_str answer, const struct crash_file *file,
-                              const struct config *config, struct sl_error *error)
+enum sl_code stack_words_symbolicate(struct walked_dump *w, struct sl_str answer, const struct crash_file *file,
+                                     const struct config *config, struct sl_error *error)
 {
-    struct word_names words = {.walked = w};
+    struct stack_word_names words = {.walked = w};
     if (!collect_words(w) || !list_modules(&words, answer))
         return sl_fail(error, SL_BUSY, "out of memory");
     struct names_wanted wanted = {.arg = &words,

@@ -108,7 +108,7 @@ static const struct answer_module *find_frame_module(const struct symbolicated_a
     return NULL;
 }
 
-static void put_trust(struct printing *p, const struct answer_thread *thread, size_t index)
+static void put_trust(struct answer_printer *p, const struct answer_thread *thread, size_t index)
 {
     struct sl_str trust = thread->frames[index].trust;
     output_put_safe(&p->buf, answer_frame_is_inline(thread, index) ? SL_STR("inline")
@@ -116,19 +116,19 @@ static void put_trust(struct printing *p, const struct answer_thread *thread, si
                                                                    : SL_STR("none"));
 }
 
-static void put_index(struct printing *p, const struct answer_thread *thread, size_t index)
+static void put_index(struct answer_printer *p, const struct answer_thread *thread, size_t index)
 {
     (void)thread;
     sl_buf_printf(&p->buf, "%zu", index);
 }
 
-static void put_instruction(struct printing *p, const struct answer_thread *thread, size_t index)
+static void put_instruction(struct answer_printer *p, const struct answer_thread *thread, size_t index)
 {
     if (thread->frames[index].address.set)
         sl_buf_printf(&p->buf, "0x%llx", (unsigned long long)thread->frames[index].address.value);
 }
 
-static void put_package(struct printing *p, const struct answer_thread *thread, size_t index)
+static void put_package(struct answer_printer *p, const struct answer_thread *thread, size_t index)
 {
     output_put_safe(&p->buf, path_file_name(thread->frames[index].package));
 }
@@ -138,19 +138,19 @@ static void put_offset(struct sl_buf *buf, uint64_t offset)
     sl_buf_printf(buf, "+0x%llx", (unsigned long long)offset);
 }
 
-static void put_package_offset(struct printing *p, const struct answer_thread *thread, size_t index)
+static void put_package_offset(struct answer_printer *p, const struct answer_thread *thread, size_t index)
 {
     const struct answer_module *module = find_frame_module(p->answer, &thread->frames[index]);
     if (module)
         put_offset(&p->buf, thread->frames[index].address.value - module->address.value);
 }
 
-static void put_function(struct printing *p, const struct answer_thread *thread, size_t index)
+static void put_function(struct answer_printer *p, const struct answer_thread *thread, size_t index)
 {
     output_put_safe(&p->buf, answer_frame_name(&thread->frames[index]));
 }
 
-static void put_function_offset(struct printing *p, const struct answer_thread *thread, size_t index)
+static void put_function_offset(struct answer_printer *p, const struct answer_thread *thread, size_t index)
 {
     const struct answer_frame *frame = &thread->frames[index];
     if (answer_frame_name(frame).data)
@@ -165,12 +165,12 @@ static void put_place(struct sl_buf *buf, struct sl_str file, const struct answe
     sl_buf_printf(buf, ":%llu", (unsigned long long)frame->line.value);
 }
 
-static void put_file(struct printing *p, const struct answer_thread *thread, size_t index)
+static void put_file(struct answer_printer *p, const struct answer_thread *thread, size_t index)
 {
     put_place(&p->buf, thread->frames[index].filename, &thread->frames[index]);
 }
 
-static void put_path(struct printing *p, const struct answer_thread *thread, size_t index)
+static void put_path(struct answer_printer *p, const struct answer_thread *thread, size_t index)
 {
     const struct answer_frame *frame = &thread->frames[index];
     put_place(&p->buf, frame->abs_path.data ? frame->abs_path : frame->filename, frame);
@@ -178,35 +178,35 @@ static void put_path(struct printing *p, const struct answer_thread *thread, siz
 
 /* ---- columns for JavaScript and the JVM ---- */
 
-static void put_class(struct printing *p, const struct answer_thread *thread, size_t index)
+static void put_class(struct answer_printer *p, const struct answer_thread *thread, size_t index)
 {
     output_put_safe(&p->buf, thread->frames[index].module);
 }
 
-static void put_filename(struct printing *p, const struct answer_thread *thread, size_t index)
+static void put_filename(struct answer_printer *p, const struct answer_thread *thread, size_t index)
 {
     output_put_safe(&p->buf, thread->frames[index].filename);
 }
 
-static void put_line(struct printing *p, const struct answer_thread *thread, size_t index)
+static void put_line(struct answer_printer *p, const struct answer_thread *thread, size_t index)
 {
     if (thread->frames[index].line.set)
         sl_buf_printf(&p->buf, "%llu", (unsigned long long)thread->frames[index].line.value);
 }
 
-static void put_column(struct printing *p, const struct answer_thread *thread, size_t index)
+static void put_column(struct answer_printer *p, const struct answer_thread *thread, size_t index)
 {
     if (thread->frames[index].column.set)
         sl_buf_printf(&p->buf, "%llu", (unsigned long long)thread->frames[index].column.value);
 }
 
-static void put_lone_line(struct printing *p, const struct answer_thread *thread, size_t index)
+static void put_lone_line(struct answer_printer *p, const struct answer_thread *thread, size_t index)
 {
     if (!thread->frames[index].column.set)
         put_line(p, thread, index);
 }
 
-static void put_line_and_column(struct printing *p, const struct answer_thread *thread, size_t index)
+static void put_line_and_column(struct answer_printer *p, const struct answer_thread *thread, size_t index)
 {
     const struct answer_frame *frame = &thread->frames[index];
     if (frame->line.set && frame->column.set)
@@ -214,7 +214,7 @@ static void put_line_and_column(struct printing *p, const struct answer_thread *
                       (unsigned long long)frame->column.value);
 }
 
-static void put_path_and_column(struct printing *p, const struct answer_thread *thread, size_t index)
+static void put_path_and_column(struct answer_printer *p, const struct answer_thread *thread, size_t index)
 {
     put_path(p, thread, index);
     if (thread->frames[index].column.set)
@@ -276,20 +276,20 @@ const struct frame_view view_jvm_full = {
                 {"File", false, NULL, put_path_and_column}},
 };
 
-struct sl_str printing_text(struct printing *p, struct sl_str text)
+struct sl_str printing_text(struct answer_printer *p, struct sl_str text)
 {
     output_put_safe(&p->buf, text);
     return table_text(&p->table, &p->buf);
 }
 
-struct sl_str printing_cell(struct printing *p, const struct print_column *column, const struct answer_thread *thread,
-                            size_t index)
+struct sl_str printing_cell(struct answer_printer *p, const struct print_column *column,
+                            const struct answer_thread *thread, size_t index)
 {
     column->put(p, thread, index);
     return table_text(&p->table, &p->buf);
 }
 
-struct print_row *printing_add_frame(struct printing *p, const struct answer_thread *thread, size_t index)
+struct print_row *printing_add_frame(struct answer_printer *p, const struct answer_thread *thread, size_t index)
 {
     struct print_row *row = table_add(&p->table);
     for (size_t c = 0; row && p->table.columns[c].title; c++)
@@ -297,19 +297,19 @@ struct print_row *printing_add_frame(struct printing *p, const struct answer_thr
     return row;
 }
 
-struct printing printing_make(const struct symbolicated_answer *answer, const struct answer_style *style)
+struct answer_printer printing_make(const struct symbolicated_answer *answer, const struct answer_style *style)
 {
-    return (struct printing){answer, style, {.columns = style->view ? style->view->columns : NULL}, {0}};
+    return (struct answer_printer){answer, style, {.columns = style->view ? style->view->columns : NULL}, {0}};
 }
 
-bool printing_end(struct printing *p, const struct sl_buf *out)
+bool printing_end(struct answer_printer *p, const struct sl_buf *out)
 {
     sl_buf_free(&p->buf);
     sl_arena_free(&p->table.arena);
     return !p->table.failed && !out->failed;
 }
 
-size_t printing_fold(struct printing *p, const struct answer_thread *thread, size_t index)
+size_t printing_fold(struct answer_printer *p, const struct answer_thread *thread, size_t index)
 {
     struct sl_buf line = {0};
     size_t count = p->table.count ? answer_fold_cycle(thread, index, &line) : 0;

@@ -7,7 +7,7 @@
 enum { MAX_COLUMNS = 8 };
 
 struct answer_style;
-struct printing;
+struct answer_printer;
 
 struct print_column {
     const char *title; /* NULL ends a list */
@@ -15,7 +15,7 @@ struct print_column {
     /* For formats that write frames as lines: the text before the value; NULL: the value is left out, or continues the one before. */
     const char *label;
     /* Appends the column's value for a frame to the text of the cell. */
-    void (*put)(struct printing *p, const struct answer_thread *thread, size_t index);
+    void (*put)(struct answer_printer *p, const struct answer_thread *thread, size_t index);
 };
 
 struct print_row {
@@ -52,22 +52,23 @@ extern const struct frame_view view_program, view_program_full, view_js, view_js
     view_request_lines;
 
 /* An answer while it is printed. */
-struct printing {
+struct answer_printer {
     const struct symbolicated_answer *answer;
     const struct answer_style *style; /* symbolicate.h */
     struct print_table table;
     struct sl_buf buf; /* text of the current cell */
 };
 
-struct printing printing_make(const struct symbolicated_answer *answer, const struct answer_style *style);
-bool printing_end(struct printing *p, const struct sl_buf *out); /* frees it; false when anything ran out of memory */
+struct answer_printer printing_make(const struct symbolicated_answer *answer, const struct answer_style *style);
+bool printing_end(struct answer_printer *p,
+                  const struct sl_buf *out); /* frees it; false when anything ran out of memory */
 
 /* The text as a cell's text, safe for terminals. */
-struct sl_str printing_text(struct printing *p, struct sl_str text);
+struct sl_str printing_text(struct answer_printer *p, struct sl_str text);
 /* The cell of a frame. */
-struct sl_str printing_cell(struct printing *p, const struct print_column *column, const struct answer_thread *thread,
-                            size_t index);
+struct sl_str printing_cell(struct answer_printer *p, const struct print_column *column,
+                            const struct answer_thread *thread, size_t index);
 /* Adds the frame's row to the table; NULL when out of memory. */
-struct print_row *printing_add_frame(struct printing *p, const struct answer_thread *thread, size_t index);
+struct print_row *printing_add_frame(struct answer_printer *p, const struct answer_thread *thread, size_t index);
 /* The number of frames from `index` on that are folded (answer_fold_cycle); their line is added below the last row. */
-size_t printing_fold(struct printing *p, const struct answer_thread *thread, size_t index);
+size_t printing_fold(struct answer_printer *p, const struct answer_thread *thread, size_t index);

@@ -131,7 +131,7 @@ static int names_send(struct names_wanted *n)
     return status;
 }
 
-struct names_here { /* lookup in this process */
+struct local_names_request { /* lookup in this process */
     struct names_wanted *wanted;
     struct search_place place;
     enum sl_code code;
@@ -140,7 +140,7 @@ struct names_here { /* lookup in this process */
 
 static void names_work(void *arg)
 {
-    struct names_here *here = arg;
+    struct local_names_request *here = arg;
     here->wanted->scope = here->place.scope;
     here->code =
         names_find(here->wanted, here->place.sources, here->place.source_count, here->place.config, &here->error);
@@ -148,7 +148,7 @@ static void names_work(void *arg)
 
 int names_symbolicate(struct names_wanted *n, const struct sentry_project *project, struct local_files *local)
 {
-    struct names_here here = {.wanted = n};
+    struct local_names_request here = {.wanted = n};
     if (option_given(n->o, "server"))
         return names_send(n);
     int status = symbolicate_here(n->o, project, local, n->missing, &here.place, names_work, &here);

@@ -30,7 +30,7 @@ static void put_exception_title(const struct answer_style *style, size_t thread,
 bool answer_print_compact(const struct symbolicated_answer *answer, const struct answer_style *style,
                           struct sl_buf *out)
 {
-    struct printing p = printing_make(answer, style);
+    struct answer_printer p = printing_make(answer, style);
     bool any = false;
     for (size_t place = 0; place < answer->thread_count; place++) {
         size_t t = shown_thread(style, place);
@@ -64,7 +64,8 @@ static void put_title(const struct answer_style *style, struct sl_buf *out, cons
     sl_buf_printf(out, "%s%s%s\n", style->colour ? "\x1b[1m" : "", title, style->colour ? "\x1b[0m" : "");
 }
 
-static void put_properties(struct printing *p, const struct answer_thread *thread, size_t index, struct sl_buf *out)
+static void put_properties(struct answer_printer *p, const struct answer_thread *thread, size_t index,
+                           struct sl_buf *out)
 {
     for (const struct print_column *column = p->table.columns; column->title; column++) {
         struct sl_str offset = {NULL, 0};
@@ -78,7 +79,7 @@ static void put_properties(struct printing *p, const struct answer_thread *threa
 }
 
 /* Errors of JavaScript and JVM requests: by the script's path, or the mapping's id. */
-static void put_request_errors(struct printing *p, struct sl_buf *out)
+static void put_request_errors(struct answer_printer *p, struct sl_buf *out)
 {
     for (size_t i = 0; i < p->answer->error_count; i++) {
         const struct answer_error *error = &p->answer->errors[i];
@@ -93,7 +94,7 @@ static void put_request_errors(struct printing *p, struct sl_buf *out)
 
 bool answer_print_pretty(const struct symbolicated_answer *answer, const struct answer_style *style, struct sl_buf *out)
 {
-    struct printing p = printing_make(answer, style);
+    struct answer_printer p = printing_make(answer, style);
     for (size_t place = 0; place < answer->thread_count; place++) {
         size_t t = shown_thread(style, place);
         put_exception_title(style, t, out);
@@ -250,7 +251,7 @@ static void put_source_line(struct sl_buf *out, char mark, uint64_t number, stru
 }
 
 /* The source lines around the frame's line, as many as --context asks for. */
-static struct sl_str source_below(struct printing *p, const struct answer_frame *frame)
+static struct sl_str source_below(struct answer_printer *p, const struct answer_frame *frame)
 {
     size_t before = frame->before_count, after = frame->after_count;
     uint64_t most = p->style->context, line = frame->line.value;
@@ -265,7 +266,7 @@ static struct sl_str source_below(struct printing *p, const struct answer_frame 
 }
 
 /* Appends the frames as a table with source lines. */
-static void put_frames(struct printing *p, const struct answer_thread *thread, struct sl_buf *out)
+static void put_frames(struct answer_printer *p, const struct answer_thread *thread, struct sl_buf *out)
 {
     p->table.columns = p->style->view->columns;
     p->table.count = 0;
@@ -280,7 +281,7 @@ static void put_frames(struct printing *p, const struct answer_thread *thread, s
         table_put(&p->table, p->style->colour, out);
 }
 
-static void put_thread(struct printing *p, const struct answer_thread *thread, struct sl_buf *out)
+static void put_thread(struct answer_printer *p, const struct answer_thread *thread, struct sl_buf *out)
 {
     bool is_thread = thread->id.set || !thread->name.size;
     sl_buf_cstr(out, is_thread ? "\nThread" : "\n");
@@ -292,7 +293,7 @@ static void put_thread(struct printing *p, const struct answer_thread *thread, s
     put_frames(p, thread, out);
 }
 
-static struct sl_str candidates_below(struct printing *p, const struct answer_module *module)
+static struct sl_str candidates_below(struct answer_printer *p, const struct answer_module *module)
 {
     for (size_t i = 0; p->style->candidates && i < module->candidate_count; i++) {
         sl_buf_cstr(&p->buf, "    ");
@@ -310,7 +311,7 @@ static bool is_used(const struct answer_module *module)
     return unwound || !sl_str_equal(module->debug_status, SL_STR("unused"));
 }
 
-static void put_modules(struct printing *p, struct sl_buf *out)
+static void put_modules(struct answer_printer *p, struct sl_buf *out)
 {
     static const struct print_column columns[] = {
         {"Start", true},   {"End", true},       {"Arch", false}, {"Debug", false},
@@ -411,7 +412,7 @@ static void put_missing(const struct symbolicated_answer *answer, struct sl_buf 
     }
 }
 
-static void print_program(struct printing *p, struct sl_buf *out)
+static void print_program(struct answer_printer *p, struct sl_buf *out)
 {
     const struct symbolicated_answer *answer = p->answer;
     const struct answer_style *style = p->style;
@@ -429,7 +430,7 @@ static void print_program(struct printing *p, struct sl_buf *out)
     put_missing(answer, out);
 }
 
-static void put_exceptions(struct printing *p, struct sl_buf *out)
+static void put_exceptions(struct answer_printer *p, struct sl_buf *out)
 {
     for (size_t i = 0; i < p->answer->exception_count; i++) {
         const struct answer_exception *e = &p->answer->exceptions[i];
@@ -442,7 +443,7 @@ static void put_exceptions(struct printing *p, struct sl_buf *out)
 }
 
 /* Prints the answer to a JavaScript or JVM request. */
-static void print_request(struct printing *p, struct sl_buf *out)
+static void print_request(struct answer_printer *p, struct sl_buf *out)
 {
     put_exceptions(p, out);
     for (size_t t = 0; t < p->answer->thread_count; t++)
@@ -455,7 +456,7 @@ static void print_request(struct printing *p, struct sl_buf *out)
 
 bool answer_print_full(const struct symbolicated_answer *answer, const struct answer_style *style, struct sl_buf *out)
 {
-    struct printing p = printing_make(answer, style);
+    struct answer_printer p = printing_make(answer, style);
     if (style->view->is_request)
         print_request(&p, out);
     else

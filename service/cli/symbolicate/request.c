@@ -24,7 +24,7 @@ struct request_run {
     const struct options *o;
     const struct sentry_project *project;
     struct local_files *local;
-    enum answer_sort sort;
+    enum answer_kind sort;
     const struct answer_format *format;
     struct sl_arena arena;
     struct sl_buf made; /* the body made from an event */
@@ -352,7 +352,7 @@ static int request_symbolicate(struct request_run *run)
 
 static int request_options(struct request_run *run)
 {
-    static const enum answer_sort sorts[] = {
+    static const enum answer_kind sorts[] = {
         [LOCAL_JVM] = SORT_JVM, [LOCAL_JS] = SORT_JS, [LOCAL_NATIVE] = SORT_NATIVE, [LOCAL_MOZILLA] = SORT_MOZILLA};
     run->sort = sorts[run->request.kind];
     run->request.no_scraping = option_given(run->o, "no-scrape") || server_is_offline(run->o);

@@ -35,7 +35,7 @@ struct stack_line { /* a line, or a part of it that holds one frame */
     struct stack_frame frame;
 };
 
-struct scripts {
+struct script_symbolication {
     struct sl_arena arena;
     const char **files;    /* local scripts and maps, sorted by path */
     struct sl_map by_name; /* file name -> 1 + index of the first such file */
@@ -53,7 +53,7 @@ struct scripts {
 
 /* ---- files ---- */
 
-static bool find_scripts(struct scripts *s, const char *place)
+static bool find_scripts(struct script_symbolication *s, const char *place)
 {
     struct file_walk walk;
     file_walk_open(&walk, place);
@@ -73,7 +73,7 @@ static bool find_scripts(struct scripts *s, const char *place)
 }
 
 /* False when out of memory. */
-static bool index_files(struct scripts *s)
+static bool index_files(struct script_symbolication *s)
 {
     s->same_name = calloc(s->file_count + 1, sizeof *s->same_name);
     for (size_t i = s->file_count; s->same_name && i-- > 0;) {
@@ -88,7 +88,7 @@ static bool index_files(struct scripts *s)
 
 /* The local file whose path has the longest common end with the URL plus `end` (".map" or ""); NULL unless at least the file name is
  * equal. An empty URL matches the only script. */
-static const char *get_file_name(const struct scripts *s, struct sl_str url, const char *end)
+static const char *get_file_name(const struct script_symbolication *s, struct sl_str url, const char *end)
 {
     struct sl_buf buf = {0};
     const char *best = NULL;
@@ -148,8 +148,8 @@ static enum sl_code make_table(struct symbolicate_script *script, struct sl_str 
     return code == SL_OK ? sl_smcache_open(sl_buf_bytes(&script->table), &script->cache, error) : code;
 }
 
-static enum sl_code read_map(struct scripts *s, struct symbolicate_script *script, const char *path, struct sl_str text,
-                             struct sl_error *error)
+static enum sl_code read_map(struct script_symbolication *s, struct symbolicate_script *script, const char *path,
+                             struct sl_str text, struct sl_error *error)
 {
     struct sl_str reference = {NULL, 0};
     struct sl_buf decoded = {0}, base = {0};
@@ -175,7 +175,7 @@ static enum sl_code read_map(struct scripts *s, struct symbolicate_script *scrip
 }
 
 /* Finds the script and its source map. Without one, the script's frames stay unchanged. */
-static void read_script(struct scripts *s, struct symbolicate_script *script)
+static void read_script(struct script_symbolication *s, struct symbolicate_script *script)
 {
     struct sl_mapping mapping = {0};
     struct sl_error error = {0};
@@ -198,7 +198,7 @@ static void read_script(struct scripts *s, struct symbolicate_script *script)
         report_file_error(path ? path : map, code, &error);
 }
 
-static const struct symbolicate_script *find_script(struct scripts *s, struct sl_str url)
+static const struct symbolicate_script *find_script(struct script_symbolication *s, struct sl_str url)
 {
     struct symbolicate_script *script = sl_map_get(&s->by_url, url);
     if (script)
@@ -214,7 +214,7 @@ static const struct symbolicate_script *find_script(struct scripts *s, struct sl
 
 /* ---- the stack ---- */
 
-static bool split_lines(struct scripts *s, struct sl_str text)
+static bool split_lines(struct script_symbolication *s, struct sl_str text)
 {
     for (size_t at = 0, size; at < text.size; at += size) {
         const char *newline = memchr(text.data + at, '\n', text.size - at);
@@ -236,7 +236,7 @@ static bool split_lines(struct scripts *s, struct sl_str text)
 }
 
 /* The URL of a frame without ANSI colour codes, JSON escapes and Windows' backslashes. */
-static struct sl_str plain_url(struct scripts *s, struct sl_str url)
+static struct sl_str plain_url(struct script_symbolication *s, struct sl_str url)
 {
     if (!url.size || (!memchr(url.data, '\\', url.size) && !memchr(url.data, '\033', url.size)))
         return url;
@@ -256,7 +256,7 @@ static struct sl_str plain_url(struct scripts *s, struct sl_str url)
 
 /* Drops the first `skipped` characters of the text, escapes the rest like the frame's line, and frees `text`. Data NULL when out of
  * memory. */
-static struct sl_str escaped(struct scripts *s, const struct sl_js_stack_frame *frame, struct sl_buf *text,
+static struct sl_str escaped(struct script_symbolication *s, const struct sl_js_stack_frame *frame, struct sl_buf *text,
                              size_t skipped)
 {
     struct sl_buf out = {.failed = text->failed};
@@ -269,7 +269,7 @@ static struct sl_str escaped(struct scripts *s, const struct sl_js_stack_frame *
 
 /* Replaces the frame's position by the original one. `caller`: the name of the token at the call site in the calling frame. False when
  * out of memory. */
-static bool put_original_place(struct scripts *s, const struct symbolicate_script *script,
+static bool put_original_place(struct script_symbolication *s, const struct symbolicate_script *script,
                                const struct sl_smcache_position *place, struct sl_str caller,
                                struct stack_frame *stack_frame)
 {
@@ -320,8 +320,8 @@ static void make_inlined(struct stack_frame *frame)
 
 /* Writes the place into the line's frame. Where calls were inlined there, adds a frame for each caller, if the line can be repeated.
  * False when out of memory. */
-static bool put_places(struct scripts *s, const struct symbolicate_script *script, struct sl_smcache_position place,
-                       struct sl_str caller, struct stack_line *line)
+static bool put_places(struct script_symbolication *s, const struct symbolicate_script *script,
+                       struct sl_smcache_position place, struct sl_str caller, struct stack_line *line)
 {
     const struct stack_frame as_it_was = line->frame;
     const struct sl_js_stack_frame *text = &as_it_was.text;
@@ -345,7 +345,7 @@ static bool put_places(struct scripts *s, const struct symbolicate_script *scrip
 
 /* Maps the line's frame. `*caller` is the name of the token at the call site in the calling frame; it becomes the one of this frame.
  * False when out of memory. */
-static bool map_frame(struct scripts *s, struct stack_line *line, struct sl_str *caller)
+static bool map_frame(struct script_symbolication *s, struct stack_line *line, struct sl_str *caller)
 {
     const struct sl_js_stack_frame *frame = &line->frame.text;
     struct sl_str url = plain_url(s, frame->url), before = *caller;
@@ -371,7 +371,7 @@ static bool is_of_engine(struct sl_str url)
            sl_str_starts(url, SL_STR("bun:"));
 }
 
-static void count_frame(struct scripts *s, const struct stack_line *line)
+static void count_frame(struct script_symbolication *s, const struct stack_line *line)
 {
     enum { MAX_NAMED = 1000 };
     if (line->is_mapped) {
@@ -396,7 +396,7 @@ static void count_frame(struct scripts *s, const struct stack_line *line)
 }
 
 /* Goes backwards: callers follow their callees in the text, and the callee's name depends on the token in the caller. */
-static bool map_lines(struct scripts *s)
+static bool map_lines(struct script_symbolication *s)
 {
     struct sl_str caller = {NULL, 0};
     for (size_t i = s->line_count; i-- > 0;) {
@@ -447,7 +447,7 @@ static void write_stack_line(struct stack_line *line, struct stack_line *next, s
 }
 
 /* Symbolicates and writes the lines. False when out of memory. */
-static bool write_lines(struct scripts *s, struct sl_str lines)
+static bool write_lines(struct script_symbolication *s, struct sl_str lines)
 {
     struct sl_buf out = {0};
     s->line_count = 0;
@@ -486,7 +486,7 @@ static size_t complete_size(struct sl_str text)
 }
 
 /* Writes the held lines that are complete; when the input pauses or too much is held, all whole lines; at the end, everything. */
-static bool write_held(struct scripts *s, struct sl_buf *held, const struct log_input *input, bool end)
+static bool write_held(struct script_symbolication *s, struct sl_buf *held, const struct log_input *input, bool end)
 {
     const char *data = (const char *)held->data, *newline = memrchr(data, '\n', held->size);
     size_t size = end ? held->size : complete_size(sl_buf_view(held));
@@ -502,7 +502,7 @@ static bool write_held(struct scripts *s, struct sl_buf *held, const struct log_
     return good;
 }
 
-static int stream_file(struct scripts *s, const char *path)
+static int stream_file(struct script_symbolication *s, const char *path)
 {
     struct log_input input;
     struct sl_buf held = {0};
@@ -536,7 +536,7 @@ const struct missing_words missing_maps = {
 int symbolicate_scripts(const char *path, const struct sl_str *stack, const char *const *places, size_t place_count,
                         const char *output, struct missing_report *missing)
 {
-    struct scripts s = {.missing = missing};
+    struct script_symbolication s = {.missing = missing};
     struct output_file file;
     struct sl_error error = {0};
     bool good = true;

@@ -280,7 +280,7 @@ static int symbolicate_run(const struct options *o)
     enum input_kind kind = INPUT_UNKNOWN;
     if (option_given(o, "json") && strcmp(option_value(o, "format", "json"), "json") != 0)
         return options_wrong(o, "--json and --format cannot be combined");
-    heap_for_one_job();
+    heap_configure_for_one_job();
     table_fit(option_given(o, "no-trim") || option_given(o, "output") ? 0 : output_width());
     if (type && !input_kind_parse(type, &kind))
         return options_wrong(

@@ -122,7 +122,7 @@ int symbolicate_addresses(const struct options *o, const struct sentry_project *
 /* ---- answer.c ---- */
 
 /* The kinds of answers. */
-enum answer_sort { SORT_DUMP, SORT_REPORT, SORT_NATIVE, SORT_JS, SORT_JVM, SORT_MOZILLA };
+enum answer_kind { SORT_DUMP, SORT_REPORT, SORT_NATIVE, SORT_JS, SORT_JVM, SORT_MOZILLA };
 
 /* Prints an answer to `out`. False when out of memory. */
 typedef bool answer_print(const struct symbolicated_answer *answer, const struct answer_style *style,
@@ -131,7 +131,7 @@ typedef bool answer_print(const struct symbolicated_answer *answer, const struct
 /* An output format: a value of --format. */
 struct answer_format {
     const char *name;
-    unsigned sorts;                /* a bit for each enum answer_sort that it can print */
+    unsigned sorts;                /* a bit for each enum answer_kind that it can print */
     answer_print *print;           /* NULL: copy the JSON */
     const struct frame_view *view; /* columns of frames; NULL if `print` does not use one */
     bool crashed_only;             /* prints only the crashed thread, unless the options name another */
@@ -144,12 +144,12 @@ struct answer_format {
 };
 
 /* The format that the options select for this kind of answer; NULL after a report of a usage error. */
-const struct answer_format *answer_format_choose(const struct options *o, enum answer_sort sort);
+const struct answer_format *answer_format_choose(const struct options *o, enum answer_kind sort);
 
 /* Prints a complete answer, whose text it consumes, and then the line about missing symbols (text formats, and all formats with
  * --fail-on-missing). `walked` is NULL unless the format needs it; `missing` holds the searched places. Returns the status. */
 struct walked_dump;
-int answer_print_notes(const struct options *o, const struct answer_format *format, enum answer_sort sort,
+int answer_print_notes(const struct options *o, const struct answer_format *format, enum answer_kind sort,
                        const struct walked_dump *walked, struct missing_report *missing, struct sl_buf *text);
 
 /* Texts of the missing line for native modules. */
@@ -219,7 +219,7 @@ int remote_symbolicate(const struct options *o, const char *path, struct sl_str 
 
 /* Strips the `status` from the answer, in place: `{` overwrites the last byte of the removed part. With `indent` the result is formatted
  * in `out`. `*json` is the text to write. False when out of memory. */
-bool put_answer_json(struct sl_buf *answer, bool indent, struct sl_buf *out, struct sl_str *json);
+bool answer_write_json(struct sl_buf *answer, bool indent, struct sl_buf *out, struct sl_str *json);
 
 /* Writes a string member of a request, unless the text is empty. */
 static inline void put_member(struct sl_json_writer *w, const char *key, struct sl_str text)

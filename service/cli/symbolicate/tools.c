@@ -42,17 +42,17 @@ static const struct option_spec stackwalk_specs[] = {
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
-struct words { /* the translated command line */
+struct argument_list { /* the translated command line */
     char **items;
     int count;
 };
 
-static void add_word(struct words *words, const char *word)
+static void add_word(struct argument_list *words, const char *word)
 {
     words->items[words->count++] = (char *)word;
 }
 
-static void add_pair(struct words *words, const struct options *o, const char *name, const char *as)
+static void add_pair(struct argument_list *words, const struct options *o, const char *name, const char *as)
 {
     size_t count;
     const char *const *values = option_values(o, name, &count);
@@ -71,7 +71,7 @@ static bool is_present(const char *path)
     return false;
 }
 
-static void add_directories(struct words *words, const struct options *o)
+static void add_directories(struct argument_list *words, const struct options *o)
 {
     size_t count;
     const char *const *paths = option_values(o, "symbols-path", &count);
@@ -82,7 +82,7 @@ static void add_directories(struct words *words, const struct options *o)
         }
 }
 
-static void add_arguments(struct words *words, const struct options *o)
+static void add_arguments(struct argument_list *words, const struct options *o)
 {
     add_word(words, "--");
     for (size_t i = 0; i < o->argument_count; i++)
@@ -97,7 +97,7 @@ static int walk_as(const struct options *o, const char *format, const char *outp
     size_t room = 32 + o->argument_count;
     for (size_t i = 0; o->specs[i].name; i++)
         room += 2 * o->counts[i];
-    struct words words = {calloc(room, sizeof(char *)), 0};
+    struct argument_list words = {calloc(room, sizeof(char *)), 0};
     char timeout[32];
     if (!words.items)
         return report_no_memory();

@@ -300,14 +300,14 @@ static void put_meaning(const struct trace_pattern *p, const struct trace_locati
 }
 
 /* A line and its names. */
-struct placed_line {
+struct matched_line {
     const struct trace_pattern *pattern;
     struct sl_str text, end;
 };
 
 static void put_frame_in_line(void *arg, const struct sl_jvm_frame *frame, struct sl_buf *out)
 {
-    const struct placed_line *placed = arg;
+    const struct matched_line *placed = arg;
     const struct trace_pattern *p = placed->pattern;
     const char *at = placed->text.data;
     for (size_t i = 0; i < p->place_count; i++) {
@@ -356,7 +356,7 @@ static bool find_calls(struct trace_pattern *p, struct sl_str class, struct sl_s
 }
 
 /* Appends a line per call, unless the output exceeds the allowance. */
-static bool put_calls(struct trace_pattern *p, struct placed_line *placed, struct sl_buf *out)
+static bool put_calls(struct trace_pattern *p, struct matched_line *placed, struct sl_buf *out)
 {
     size_t begin = out->size;
     if (!p->frames.limited)
@@ -373,7 +373,7 @@ static bool map_places(struct trace_pattern *p, const struct sl_jvm_line *line, 
     bool known = class.data && sl_jvm_stack_class(p->mappers, class, &original);
     if (class.data && !known)
         return false;
-    struct placed_line placed = {p, line->text, line->end};
+    struct matched_line placed = {p, line->text, line->end};
     if (known && method.data)
         return sl_jvm_output_limit_begin(p->allowance, line->text.size) && find_calls(p, class, method) &&
                put_calls(p, &placed, out);
@@ -408,7 +408,7 @@ static bool trace_pattern_line(struct trace_pattern *p, struct sl_str whole, str
 
 enum { BLOCK = 256 * 1024 }; /* longer lines are not part of a trace */
 
-struct tracing {
+struct trace_run {
     struct sl_jvm_trace trace;
     struct trace_pattern *pattern; /* replaces `trace` for --regex; else NULL */
     struct sl_buf out;
@@ -491,14 +491,14 @@ static void on_unknown_class(void *arg, struct sl_str class)
 
 /* ---- mappings ---- */
 
-struct mapping {
+struct jvm_mapping_file {
     struct sl_mapping file; /* mapped while `signatures` point into it */
     struct sl_buf table;
     struct sl_jvm_mapper mapper;
 };
 
 /* `signatures` may be NULL. */
-static enum sl_code mapping_read(const char *path, struct mapping *m, struct sl_jvm_signatures *signatures,
+static enum sl_code mapping_read(const char *path, struct jvm_mapping_file *m, struct sl_jvm_signatures *signatures,
                                  struct sl_error *error)
 {
     struct sl_budget budget;
@@ -517,7 +517,7 @@ static enum sl_code mapping_read(const char *path, struct mapping *m, struct sl_
 
 /* ---- lines ---- */
 
-static void trace_flush(struct tracing *t)
+static void trace_flush(struct trace_run *t)
 {
     bool ok;
     struct sl_str text = log_input_encode(&t->input, sl_buf_view(&t->out), t->file != NULL, &ok);
@@ -527,7 +527,7 @@ static void trace_flush(struct tracing *t)
 }
 
 /* Handles all complete lines, at the `end` everything; returns their size. A line longer than the block is copied in parts. */
-static size_t take_lines(struct tracing *t, struct sl_str text, bool end, bool *ok)
+static size_t take_lines(struct trace_run *t, struct sl_str text, bool end, bool *ok)
 {
     size_t at = 0;
     while (at < text.size && *ok) {
@@ -550,7 +550,7 @@ static size_t take_lines(struct tracing *t, struct sl_str text, bool end, bool *
     return at;
 }
 
-static int trace_with(struct tracing *t, const char *path)
+static int trace_with(struct trace_run *t, const char *path)
 {
     if (!log_input_open(&t->input, path))
         return report_error(1, path, strerror(errno));
@@ -576,7 +576,7 @@ static int trace_with(struct tracing *t, const char *path)
     return problem ? report_error(1, path, problem) : 0;
 }
 
-static int trace_to(struct tracing *t, const char *path, const char *output)
+static int trace_to(struct trace_run *t, const char *path, const char *output)
 {
     struct output_file file;
     struct sl_error error = {0};
@@ -592,7 +592,7 @@ static int trace_to(struct tracing *t, const char *path, const char *output)
 static int trace_by(const struct sl_jvm_mappers *mappers, const struct sl_jvm_signatures *signatures, const char *path,
                     const struct trace_words *words)
 {
-    struct tracing t = {.file = NULL};
+    struct trace_run t = {.file = NULL};
     char problem[TRACE_PROBLEM];
     struct unknown_classes *unknown = calloc(1, sizeof *unknown);
     int status = unknown && sl_jvm_trace_begin(&t.trace, mappers) ? 0 : report_no_memory();
@@ -629,7 +629,7 @@ int symbolicate_trace(const char *path, const char *const *mappings, size_t mapp
 {
     struct sl_error error = {0};
     struct sl_jvm_signatures signatures = {.arena = {0}};
-    struct mapping *made = calloc(mapping_count, sizeof *made);
+    struct jvm_mapping_file *made = calloc(mapping_count, sizeof *made);
     const struct sl_jvm_mapper **items = calloc(mapping_count, sizeof *items);
     int status = made && items ? 0 : report_no_memory();
     for (size_t i = 0; i < mapping_count && !status; i++) {

@@ -9,27 +9,27 @@
 #include "cli/split_files.h"
 #include "dwarf/listing.h"
 
-struct written_symbol { /* a symbol table entry */
+struct dwarf_index_symbol { /* a symbol table entry */
     uint64_t address, size;
     struct sl_str name, file; /* data NULL: none */
     uint32_t section;
 };
 /* Stable sort by address, then by section if `by_section`. False when out of memory. */
-bool written_sort_symbols(struct written_symbol *symbols, size_t count, bool by_section);
+bool dwarf_index_sort_symbols(struct dwarf_index_symbol *symbols, size_t count, bool by_section);
 
-struct written_row {
+struct dwarf_index_row {
     uint64_t address;
     uint32_t file, line, column, discriminator;
     uint32_t op_index;
     bool is_end;
 };
 
-struct written_sequence {
+struct dwarf_index_sequence {
     uint64_t low, high;
     uint32_t first, count, number; /* number: counts down in the order of the line program */
 };
 
-struct written_function {
+struct dwarf_index_function {
     const struct sl_dwarf_function *entry;
     struct sl_str name;
     bool is_settled;    /* the name is final: a linkage or plain name, or the symbols were searched */
@@ -39,49 +39,49 @@ struct written_function {
     uint32_t range_count;
 };
 
-struct written_unit {
+struct dwarf_index_unit {
     struct sl_dwarf_unit listing;
-    struct written_row *rows;
-    struct written_sequence *sequences; /* sorted by address, disjoint */
-    struct written_function *functions; /* in the order of the listing */
-    uint32_t *by_low;                   /* functions with ranges, sorted by their lowest address */
+    struct dwarf_index_row *rows;
+    struct dwarf_index_sequence *sequences; /* sorted by address, disjoint */
+    struct dwarf_index_function *functions; /* in the order of the listing */
+    uint32_t *by_low;                       /* functions with ranges, sorted by their lowest address */
     size_t row_count, sequence_count, by_low_count;
     struct sl_str *paths; /* of its files, built on demand; data NULL: not yet */
     bool is_bad;          /* it has no lines, or is unreadable: GNU addr2line ignores it */
 };
 
-struct written_span {
+struct dwarf_index_span {
     uint64_t begin, end, reach; /* reach: the highest end among the spans up to this one */
     uint32_t unit;
 };
 
-struct written {
+struct dwarf_unit_index {
     struct sl_arena arena;
     struct sl_account account;
     struct sl_object *object;
     struct split_files companions;
     struct sl_dwarf_listing *listing; /* NULL: the file has no DWARF */
-    struct written_unit **units;      /* entries NULL: not read yet */
-    struct written_span *spans;       /* sorted by begin */
+    struct dwarf_index_unit **units;  /* entries NULL: not read yet */
+    struct dwarf_index_span *spans;   /* sorted by begin */
     uint32_t *rangeless;              /* units without ranges: their functions and lines define their code */
     uint32_t *read;                   /* the units read so far, in order */
     size_t unit_count, span_count, rangeless_count, read_count;
     bool failed; /* memory or the file's budget ran out */
 };
 
-struct written_location {
-    struct written_unit *unit;
-    const struct written_row *row;     /* NULL: none */
-    struct written_function *function; /* NULL: none */
+struct dwarf_index_location {
+    struct dwarf_index_unit *unit;
+    const struct dwarf_index_row *row;     /* NULL: none */
+    struct dwarf_index_function *function; /* NULL: none */
 };
 
 /* The module's units, indexed at the first call; NULL where the module is not a linked ELF file, or indexing failed. They live as long
  * as the module. */
-struct written *written_get(struct lookup_module *m);
-void written_free(struct written *w);
+struct dwarf_unit_index *dwarf_index_get(struct lookup_module *m);
+void dwarf_index_free(struct dwarf_unit_index *w);
 
 /* Finds the first unit, in file order, with a row or function at an address of the file. False when there is none. */
-bool written_find(struct written *w, uint64_t address, struct written_location *place);
+bool dwarf_index_find(struct dwarf_unit_index *w, uint64_t address, struct dwarf_index_location *place);
 
 /* Reads unit `number` of .debug_info; NULL when memory or the budget ran out. */
-struct written_unit *written_unit_read(struct written *w, uint32_t number);
+struct dwarf_index_unit *dwarf_index_read_unit(struct dwarf_unit_index *w, uint32_t number);

@@ -1,5 +1,5 @@
-/* `symloom lookup`: DWARF units as stored, for the emulated tools; see written.h. */
-#include "cli/lookup/written.h"
+/* `symloom lookup`: DWARF units as stored, for the emulated tools; see dwarf_index.h. */
+#include "cli/lookup/dwarf_index.h"
 
 #include <stdlib.h>
 
@@ -9,10 +9,10 @@
 
 /* ---- symbols ---- */
 
-bool written_sort_symbols(struct written_symbol *symbols, size_t count, bool by_section)
+bool dwarf_index_sort_symbols(struct dwarf_index_symbol *symbols, size_t count, bool by_section)
 {
     struct sl_ordered *order = calloc(2 * count + 1, sizeof *order);
-    struct written_symbol *copy = calloc(count + 1, sizeof *copy);
+    struct dwarf_index_symbol *copy = calloc(count + 1, sizeof *copy);
     bool ok = order && copy;
     for (size_t i = 0; ok && i < count; i++) {
         order[i] = (struct sl_ordered){symbols[i].address, by_section ? symbols[i].section : 0, (uint32_t)i};
@@ -29,19 +29,19 @@ bool written_sort_symbols(struct written_symbol *symbols, size_t count, bool by_
 
 /* ---- lines ---- */
 
-static bool sorts_after(const struct sl_dwarf_row *row, const struct written_row *other)
+static bool sorts_after(const struct sl_dwarf_row *row, const struct dwarf_index_row *other)
 {
     return row->address > other->address || (row->address == other->address && row->op_index > other->op_index);
 }
 
 /* Inserts a row into the current sequence, sorted. False when the file's budget is used up. */
-static bool written_add_row(struct written *w, struct written_unit *u, struct written_sequence *s,
+static bool written_add_row(struct dwarf_unit_index *w, struct dwarf_index_unit *u, struct dwarf_index_sequence *s,
                             const struct sl_dwarf_row *row)
 {
-    struct written_row *rows = u->rows + s->first, *last = s->count ? &rows[s->count - 1] : NULL;
+    struct dwarf_index_row *rows = u->rows + s->first, *last = s->count ? &rows[s->count - 1] : NULL;
     uint32_t at = s->count;
-    struct written_row made = {row->address,       row->file,     row->line,  row->column,
-                               row->discriminator, row->op_index, row->is_end};
+    struct dwarf_index_row made = {row->address,       row->file,     row->line,  row->column,
+                                   row->discriminator, row->op_index, row->is_end};
     if (last && last->address == row->address && last->op_index == row->op_index && last->is_end == row->is_end) {
         *last = made;
         return true;
@@ -61,21 +61,21 @@ static bool written_add_row(struct written *w, struct written_unit *u, struct wr
 
 static int written_by_address(const void *left, const void *right)
 {
-    const struct written_sequence *a = left, *b = right;
+    const struct dwarf_index_sequence *a = left, *b = right;
     if (a->low != b->low)
         return sl_compare_u64(a->low, b->low);
     return a->high != b->high ? sl_compare_u64(b->high, a->high) : sl_compare_u64(a->number, b->number);
 }
 
 /* Makes the sequences disjoint: drops those inside another one, and trims overlaps. */
-static void make_disjoint(struct written_unit *u)
+static void make_disjoint(struct dwarf_index_unit *u)
 {
     size_t kept = 0;
     uint64_t high = 0;
     if (u->sequence_count)
         qsort(u->sequences, u->sequence_count, sizeof *u->sequences, written_by_address);
     for (size_t i = 0; i < u->sequence_count; i++) {
-        struct written_sequence s = u->sequences[i];
+        struct dwarf_index_sequence s = u->sequences[i];
         if (kept && s.low < high) {
             if (s.high <= high)
                 continue;
@@ -87,22 +87,22 @@ static void make_disjoint(struct written_unit *u)
     u->sequence_count = kept;
 }
 
-static bool make_lines(struct written *w, struct written_unit *u)
+static bool make_lines(struct dwarf_unit_index *w, struct dwarf_index_unit *u)
 {
     const struct sl_dwarf_unit *listing = &u->listing;
     size_t ends = 1;
     for (size_t i = 0; i < listing->row_count; i++)
         ends += listing->rows[i].is_end;
-    u->rows = SL_ARENA_ARRAY(&w->arena, struct written_row, listing->row_count + 1);
-    u->sequences = SL_ARENA_ARRAY(&w->arena, struct written_sequence, ends);
+    u->rows = SL_ARENA_ARRAY(&w->arena, struct dwarf_index_row, listing->row_count + 1);
+    u->sequences = SL_ARENA_ARRAY(&w->arena, struct dwarf_index_sequence, ends);
     if (!u->rows || !u->sequences)
         return false;
-    struct written_sequence *s = NULL;
+    struct dwarf_index_sequence *s = NULL;
     for (size_t i = 0; i < listing->row_count; i++) {
         if (!s) {
             s = &u->sequences[u->sequence_count];
-            *s = (struct written_sequence){.first = (uint32_t)u->row_count,
-                                           .number = UINT32_MAX - (uint32_t)u->sequence_count};
+            *s = (struct dwarf_index_sequence){.first = (uint32_t)u->row_count,
+                                               .number = UINT32_MAX - (uint32_t)u->sequence_count};
             u->sequence_count++;
         }
         if (!written_add_row(w, u, s, &listing->rows[i]))
@@ -114,12 +114,12 @@ static bool make_lines(struct written *w, struct written_unit *u)
     return true;
 }
 
-static const struct written_row *row_at(const struct written_unit *u, uint64_t address)
+static const struct dwarf_index_row *row_at(const struct dwarf_index_unit *u, uint64_t address)
 {
     size_t low = SL_COUNT_UP_TO(u->sequences, u->sequence_count, high, address); /* first one ending after it */
     if (low == u->sequence_count || address < u->sequences[low].low)
         return NULL;
-    const struct written_row *rows = u->rows + u->sequences[low].first;
+    const struct dwarf_index_row *rows = u->rows + u->sequences[low].first;
     size_t first = SL_COUNT_UP_TO(rows, u->sequences[low].count, address, address); /* first row after it */
     bool is_inside = first && first < u->sequences[low].count && !rows[first - 1].is_end;
     return is_inside ? &rows[first - 1] : NULL;
@@ -129,7 +129,7 @@ static const struct written_row *row_at(const struct written_unit *u, uint64_t a
 
 /* Adds a range, joined to an adjacent one if there is any. The search order is GNU addr2line's: the first range, then the others from
  * the last on. False when the file's budget is used up. */
-static bool add_range(struct written *w, struct written_function *f, struct sl_dwarf_range range)
+static bool add_range(struct dwarf_unit_index *w, struct dwarf_index_function *f, struct sl_dwarf_range range)
 {
     if (range.begin == range.end)
         return true;
@@ -192,7 +192,7 @@ static bool has_plain_names(uint16_t language)
     }
 }
 
-static bool make_functions(struct written *w, struct written_unit *u)
+static bool make_functions(struct dwarf_unit_index *w, struct dwarf_index_unit *u)
 {
     const struct sl_dwarf_unit *listing = &u->listing;
     size_t count = listing->function_count;
@@ -202,7 +202,7 @@ static bool make_functions(struct written *w, struct written_unit *u)
     u->by_low = SL_ARENA_ARRAY(&w->arena, uint32_t, count + 1);
     bool ok = ranges && order && u->functions && u->by_low;
     for (size_t i = 0; ok && i < count; i++) {
-        struct written_function *f = &u->functions[i];
+        struct dwarf_index_function *f = &u->functions[i];
         f->entry = &listing->functions[i];
         f->name = f->entry->name;
         f->is_settled = f->entry->has_linkage_name || has_plain_names(listing->language);
@@ -220,7 +220,7 @@ static bool make_functions(struct written *w, struct written_unit *u)
         sl_order(order, order + count, u->by_low_count);
     uint64_t reach = 0;
     for (size_t i = 0; ok && i < u->by_low_count; i++) {
-        struct written_function *f = &u->functions[order[i].index];
+        struct dwarf_index_function *f = &u->functions[order[i].index];
         u->by_low[i] = order[i].index;
         f->reach = reach = f->high > reach ? f->high : reach;
     }
@@ -229,14 +229,14 @@ static bool make_functions(struct written *w, struct written_unit *u)
 }
 
 /* The function with the smallest range around the address, of equal ones the last; NULL when there is none. */
-static struct written_function *written_function_at(struct written_unit *u, uint64_t address)
+static struct dwarf_index_function *written_function_at(struct dwarf_index_unit *u, uint64_t address)
 {
-    struct written_function *best = NULL;
+    struct dwarf_index_function *best = NULL;
     uint64_t best_size = UINT64_MAX;
     /* the first function that begins after the address */
     size_t low = SL_PARTITION_POINT(i, 0, u->by_low_count, u->functions[u->by_low[i]].low <= address);
     while (low-- && u->functions[u->by_low[low]].reach > address) {
-        struct written_function *f = &u->functions[u->by_low[low]];
+        struct dwarf_index_function *f = &u->functions[u->by_low[low]];
         for (uint32_t i = 0; i < f->range_count; i++) {
             uint64_t size = f->ranges[i].end - f->ranges[i].begin;
             if (address - f->ranges[i].begin >= size || address < f->ranges[i].begin)
@@ -252,9 +252,9 @@ static struct written_function *written_function_at(struct written_unit *u, uint
 
 /* ---- the unit of an address ---- */
 
-struct written_unit *written_unit_read(struct written *w, uint32_t number)
+struct dwarf_index_unit *dwarf_index_read_unit(struct dwarf_unit_index *w, uint32_t number)
 {
-    struct written_unit *u = w->units[number];
+    struct dwarf_index_unit *u = w->units[number];
     struct sl_error error;
     if (u)
         return u;
@@ -278,13 +278,13 @@ struct written_unit *written_unit_read(struct written *w, uint32_t number)
 
 static int by_begin(const void *left, const void *right)
 {
-    const struct written_span *a = left, *b = right;
+    const struct dwarf_index_span *a = left, *b = right;
     return a->begin != b->begin ? sl_compare_u64(a->begin, b->begin) : sl_compare_u64(a->unit, b->unit);
 }
 
-static bool index_units(struct written *w)
+static bool index_units(struct dwarf_unit_index *w)
 {
-    struct written_span *spans = NULL;
+    struct dwarf_index_span *spans = NULL;
     size_t capacity = 0;
     w->unit_count = sl_dwarf_listing_count(w->listing);
     w->units = sl_arena_zalloc(&w->arena, w->unit_count + 1, sizeof *w->units);
@@ -296,7 +296,7 @@ static bool index_units(struct written *w)
         size_t count = sl_dwarf_listing_ranges(w->listing, i, &ranges);
         ok = sl_grow(&spans, &capacity, w->span_count + count + 1, sizeof *spans);
         for (size_t j = 0; ok && j < count; j++)
-            spans[w->span_count++] = (struct written_span){ranges[j].begin, ranges[j].end, 0, (uint32_t)i};
+            spans[w->span_count++] = (struct dwarf_index_span){ranges[j].begin, ranges[j].end, 0, (uint32_t)i};
         if (!count)
             w->rangeless[w->rangeless_count++] = (uint32_t)i;
     }
@@ -309,26 +309,27 @@ static bool index_units(struct written *w)
     return ok;
 }
 
-static bool search_unit(struct written *w, uint32_t number, uint64_t address, struct written_location *place)
+static bool search_unit(struct dwarf_unit_index *w, uint32_t number, uint64_t address,
+                        struct dwarf_index_location *place)
 {
-    struct written_unit *u = written_unit_read(w, number);
+    struct dwarf_index_unit *u = dwarf_index_read_unit(w, number);
     if (!u || u->is_bad)
         return false;
-    *place = (struct written_location){u, row_at(u, address), written_function_at(u, address)};
+    *place = (struct dwarf_index_location){u, row_at(u, address), written_function_at(u, address)};
     return place->row || place->function;
 }
 
 /* Lines and functions of a unit may lie outside of its ranges: GNU addr2line finds them in units it has read before. */
-static bool find_in_read_units(struct written *w, uint64_t address, struct written_location *place)
+static bool find_in_read_units(struct dwarf_unit_index *w, uint64_t address, struct dwarf_index_location *place)
 {
     for (size_t i = 0; i < w->read_count; i++)
         if (search_unit(w, w->read[i], address, place))
             return true;
-    *place = (struct written_location){NULL, NULL, NULL};
+    *place = (struct dwarf_index_location){NULL, NULL, NULL};
     return false;
 }
 
-bool written_find(struct written *w, uint64_t address, struct written_location *place)
+bool dwarf_index_find(struct dwarf_unit_index *w, uint64_t address, struct dwarf_index_location *place)
 {
     uint32_t next = 0;
     while (w->listing && !w->failed) {
@@ -353,9 +354,9 @@ bool written_find(struct written *w, uint64_t address, struct written_location *
 
 /* ---- opening ---- */
 
-static struct written *written_new(struct lookup_module *m)
+static struct dwarf_unit_index *written_new(struct lookup_module *m)
 {
-    struct written *w = calloc(1, sizeof *w);
+    struct dwarf_unit_index *w = calloc(1, sizeof *w);
     if (!w)
         return NULL;
     w->object = input_debug(&m->input);
@@ -367,7 +368,7 @@ static struct written *written_new(struct lookup_module *m)
     return w;
 }
 
-struct written *written_get(struct lookup_module *m)
+struct dwarf_unit_index *dwarf_index_get(struct lookup_module *m)
 {
     const struct sl_object_info *info = m->input.object ? sl_object_info(input_debug(&m->input)) : NULL;
     if (!info || info->format != SL_FORMAT_ELF)
@@ -377,7 +378,7 @@ struct written *written_get(struct lookup_module *m)
     return m->written && !m->written->failed ? m->written : NULL;
 }
 
-void written_free(struct written *w)
+void dwarf_index_free(struct dwarf_unit_index *w)
 {
     if (!w)
         return;
