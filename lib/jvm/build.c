@@ -664,7 +664,8 @@ enum sl_code sl_jvm_mapper_build(struct sl_str mapping, struct sl_budget *budget
         keys[i]->account = &b.account;
     b.arena.budget = b.members.budget = budget;
     b.strings = (struct jvm_strings){.account = &b.account, .bytes.budget = budget};
-    b.receivers = (struct jvm_strings){.account = &b.account, .bytes.budget = budget, .room = sizeof(struct receiver)};
+    b.receivers =
+        (struct jvm_strings){.account = &b.account, .bytes.budget = budget, .reserved_bytes = sizeof(struct receiver)};
     jvm_string(&b.strings, SL_STR(""));
     read_mapping(&b, mapping);
     bool good = !b.account.failed && put_file(&b, out);

@@ -329,7 +329,7 @@ static void take_outline(struct jvm_frame_search *s, struct sl_jvm_outline *outl
     uint32_t line, asked = s->query.by == SL_JVM_BY_LINE ? s->query.line : 0;
     struct jvm_members all = s->members;
     struct jvm_member m;
-    outline->carried = false;
+    outline->is_carried_over = false;
     while (jvm_next_member(&all, &m))
         if ((is_base(&m) || range_holds(&m, asked)) && jvm_line_at(&m, outline->line, &line)) {
             s->query.line = line;
@@ -407,9 +407,9 @@ enum sl_jvm_answer sl_jvm_mapper_frame(const struct sl_jvm_mapper *mapper, const
     bool known = jvm_find_class(mapper, &names, &class, &receiver);
     bool has_members = known && jvm_find_method(mapper, &names, class, &s.members);
     bool by_members = has_members && restrict_to_query(&s);
-    if (outline->carried && by_members)
+    if (outline->is_carried_over && by_members)
         take_outline(&s, outline);
-    outline->carried = false;
+    outline->is_carried_over = false;
     if (!known)
         return SL_JVM_UNKNOWN;
     enum outline_part part = has_members ? choose_outline_part(&s) : OUTLINE_NONE;

@@ -78,7 +78,7 @@ bool sl_jvm_frames_add(struct sl_jvm_frames *frames, const struct sl_jvm_frame *
 
 /* Line in an outline (code that R8 moved out of several methods). It determines the line of the next frame, its caller. */
 struct sl_jvm_outline {
-    bool carried;
+    bool is_carried_over;
     uint32_t line;
 };
 

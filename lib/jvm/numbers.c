@@ -10,7 +10,7 @@ static bool has_text(const void *strings, uint32_t id, const void *key)
 {
     const struct jvm_strings *s = strings;
     struct sl_str text = *(const struct sl_str *)key;
-    const uint8_t *at = s->bytes.data + id + s->room;
+    const uint8_t *at = s->bytes.data + id + s->reserved_bytes;
     if (text.size < 0x80)
         return *at == text.size && memcmp(at + 1, text.data, text.size) == 0;
     struct sl_reader r = {at, at, s->bytes.data + s->bytes.size, false, false};
@@ -41,7 +41,7 @@ struct jvm_text jvm_string_add(struct jvm_strings *s, const struct jvm_string_lo
     if (sl_id_table_has(&s->table, slot))
         return (struct jvm_text){sl_id_table_id(&s->table, slot), hash};
     struct jvm_text added = {sl_id_table_put(&s->table, slot, hash, (uint32_t)s->bytes.size), hash};
-    sl_buf_add(&s->bytes, nothing, s->room);
+    sl_buf_add(&s->bytes, nothing, s->reserved_bytes);
     sl_buf_uleb(&s->bytes, wanted->text.size);
     sl_buf_str(&s->bytes, wanted->text);
     s->account->failed |= s->bytes.failed || s->bytes.size > JVM_MAX_TEXT;

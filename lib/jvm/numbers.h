@@ -9,8 +9,8 @@
 
 struct jvm_strings {
     struct sl_account *account;
-    size_t room;         /* bytes reserved before each string for its owner's data */
-    struct sl_buf bytes; /* reserved bytes, uleb size, text; the id of a string is its offset */
+    size_t reserved_bytes; /* bytes reserved before each string for its owner's data */
+    struct sl_buf bytes;   /* reserved bytes, uleb size, text; the id of a string is its offset */
     struct sl_id_table table;
 };
 

@@ -467,9 +467,9 @@ static void sort_alternatives(struct retrace *r)
 
 static enum sl_jvm_answer retrace_method(struct retrace *r, struct sl_jvm_outline *outline)
 {
-    r->has_callsite = outline->carried;
+    r->has_callsite = outline->is_carried_over;
     r->outline_line = outline->line;
-    outline->carried = false;
+    outline->is_carried_over = false;
     pick_members(r);
     if (!r->picked_count) {
         add_class_only(r);
@@ -507,7 +507,7 @@ static __attribute__((noinline)) enum sl_jvm_answer retrace_in_class(const struc
     r.line = query->line || query->line_is_known ? (int64_t)query->line : NO_LINE;
     if (jvm_find_method(mapper, names, class, &r.all))
         return retrace_method(&r, outline);
-    outline->carried = false;
+    outline->is_carried_over = false;
     add_class_only(&r);
     return SL_JVM_FRAMES;
 }
@@ -519,6 +519,6 @@ enum sl_jvm_answer sl_jvm_mapper_retrace(const struct sl_jvm_mapper *mapper, con
     uint32_t class, receiver;
     if (jvm_find_class(mapper, &names, &class, &receiver))
         return retrace_in_class(mapper, query, &names, class, receiver, outline, frames);
-    outline->carried = false;
+    outline->is_carried_over = false;
     return SL_JVM_UNKNOWN;
 }

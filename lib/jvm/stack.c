@@ -74,7 +74,7 @@ enum sl_jvm_answer sl_jvm_stack_retrace(struct sl_jvm_stack *stack, struct sl_jv
     query->wrapped = stack->wrapped;
     for (size_t i = 0; i < stack->mappers.count && answer == SL_JVM_UNKNOWN; i++) {
         answer = sl_jvm_mapper_retrace(stack->mappers.items[i], query, &stack->outlines[i], frames);
-        is_outline |= stack->outlines[i].carried;
+        is_outline |= stack->outlines[i].is_carried_over;
     }
     if (!is_outline)
         stack->thrown.data = NULL;

@@ -255,8 +255,8 @@ static void reply_unauthorized(struct http_exchange *x)
 {
     http_reply_error(x, 401, "authentication required");
     http_set_header(x, "WWW-Authenticate",
-                    x->route->family->browsed ? SL_STR("Bearer realm=\"symloom\", Basic realm=\"symloom\"")
-                                              : SL_STR("Bearer realm=\"symloom\""));
+                    x->route->family->offers_basic_auth ? SL_STR("Bearer realm=\"symloom\", Basic realm=\"symloom\"")
+                                                        : SL_STR("Bearer realm=\"symloom\""));
 }
 
 void access_authorize(struct http_exchange *x)
@@ -265,9 +265,9 @@ void access_authorize(struct http_exchange *x)
     const struct http_route *route = x->route;
     const struct http_family *family = route->family;
     const struct access_key *key = NULL;
-    if (!family->guarded && !access_required(config, family->group))
+    if (!family->always_requires_key && !access_required(config, family->group))
         return;
-    if (family->guarded && !has_holder(config, route->rights)) {
+    if (family->always_requires_key && !has_holder(config, route->rights)) {
         http_reply_error(x, 404, NULL);
         return;
     }

@@ -5,7 +5,7 @@
 /* ---- the form ---- */
 
 struct form_splitting {
-    struct own_files *files;
+    struct request_files *files;
     struct sl_arena *arena;
     struct multipart *multipart;
     struct form_part *parts;
@@ -30,9 +30,9 @@ static enum sl_code begin_file(struct form_splitting *s, struct sl_error *error)
         return sl_fail(error, SL_MALFORMED, "more than %d files", OWN_FILES_MAX);
     if (!kept)
         return sl_fail(error, SL_BUSY, "out of memory");
-    struct own_file *file = &s->files->items[s->files->count++];
+    struct request_file *file = &s->files->items[s->files->count++];
     struct sl_str name = {kept, called.size};
-    *file = (struct own_file){.name = s->files->keeps_folders ? name : path_base_name(name), .text = {"", 0}};
+    *file = (struct request_file){.name = s->files->keeps_folders ? name : path_base_name(name), .text = {"", 0}};
     s->text = &file->text;
     return SL_OK;
 }
@@ -68,8 +68,8 @@ static enum sl_code add_piece(void *arg, struct sl_bytes data, struct sl_error *
                : SL_OK;
 }
 
-enum sl_code form_split(struct sl_bytes form, struct sl_str boundary, struct sl_arena *arena, struct own_files *files,
-                        struct form_part *parts, size_t count, struct sl_error *error)
+enum sl_code form_split(struct sl_bytes form, struct sl_str boundary, struct sl_arena *arena,
+                        struct request_files *files, struct form_part *parts, size_t count, struct sl_error *error)
 {
     struct form_splitting s = {.files = files, .arena = arena, .parts = parts, .count = count};
     const struct multipart_callbacks callbacks = {.begin = begin_part, .data = add_piece, .arg = &s};
@@ -81,7 +81,7 @@ enum sl_code form_split(struct sl_bytes form, struct sl_str boundary, struct sl_
 
 /* ---- finding ---- */
 
-const struct own_file *files_of_form(const struct own_files *files, struct sl_str path, const char *suffix)
+const struct request_file *files_of_form(const struct request_files *files, struct sl_str path, const char *suffix)
 {
     size_t end = 0;
     while (end < path.size && path.data[end] != '?' && path.data[end] != '#')

@@ -17,15 +17,15 @@
 
 enum { OWN_FILES_MAX = 32 };
 
-struct own_file {
+struct request_file {
     struct sl_str name; /* may be empty */
     struct sl_str text;
 };
 
-struct own_files {
+struct request_files {
     bool sent;          /* the request is a form */
     bool keeps_folders; /* names keep their folders; else they are reduced to the last path component */
-    struct own_file items[OWN_FILES_MAX];
+    struct request_file items[OWN_FILES_MAX];
     size_t count;
 };
 
@@ -37,8 +37,8 @@ struct form_part { /* a text part; the last one of that name counts */
 
 /* Splits the form into its files and the texts of `parts`, which are views of the form; file names are in the arena.
  * SL_MALFORMED; SL_UNSUPPORTED when a part is too large, see `error`; SL_BUSY. Pure. */
-enum sl_code form_split(struct sl_bytes form, struct sl_str boundary, struct sl_arena *arena, struct own_files *files,
-                        struct form_part *parts, size_t count, struct sl_error *error);
+enum sl_code form_split(struct sl_bytes form, struct sl_str boundary, struct sl_arena *arena,
+                        struct request_files *files, struct form_part *parts, size_t count, struct sl_error *error);
 
 /* The first file named like the last component of `path` (a path or URL) with `suffix`; NULL if there is none. */
-const struct own_file *files_of_form(const struct own_files *files, struct sl_str path, const char *suffix);
+const struct request_file *files_of_form(const struct request_files *files, struct sl_str path, const char *suffix);

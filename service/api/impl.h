@@ -25,7 +25,7 @@ struct service {
         size_t count;
     } running_of[16];                           /* running jobs by task; there are fewer than 16 tasks */
     struct job *finished_first, *finished_last; /* stored results, in order of their ends */
-    uint64_t kept_bytes, next_busy_log_ms;
+    uint64_t stored_result_bytes, next_busy_log_ms;
     struct job *spare; /* free list: job structs with their arenas */
     size_t spare_count, spare_bytes;
     uv_timer_t expiry;

@@ -151,7 +151,7 @@ void engine_count(const struct kind_state *state, const char *layer, enum sl_cod
 /* A generation made by this process needs no comparison: cache_drop_files has dropped its entries from memory. */
 void engine_note_generation(int64_t generation)
 {
-    int64_t *seen = engine.stamping ? &engine.meanwhile : &engine.generation;
+    int64_t *seen = engine.stamping ? &engine.pending_generation : &engine.generation;
     if (generation <= *seen)
         return;
     *seen = generation;
@@ -162,16 +162,16 @@ void engine_note_generation(int64_t generation)
 void cache_invalidation_begin(void)
 {
     engine.stamping = true;
-    engine.meanwhile = engine.generation;
+    engine.pending_generation = engine.generation;
 }
 
 void cache_invalidation_end(int64_t previous, int64_t made)
 {
-    int64_t meanwhile = engine.meanwhile;
+    int64_t pending_generation = engine.pending_generation;
     engine.stamping = false;
     engine_note_generation(previous); /* another process may have written stamps before */
     engine.generation = made > engine.generation ? made : engine.generation;
-    engine_note_generation(meanwhile);
+    engine_note_generation(pending_generation);
 }
 
 /* Returns the entry unless another process has written stamps since it was last checked; then the disk look-up has to check it.

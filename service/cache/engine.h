@@ -98,11 +98,11 @@ struct cache_engine {
     uint64_t max_mapped, renew_after_ns;
     uint64_t next_log_ms;
     const struct config *config;
-    int64_t generation;        /* of the invalidation stamps, as last seen */
-    int64_t remote_generation; /* last generation made by another process: older entries must be checked on disk */
-    bool stamping;             /* this process is writing stamps */
-    int64_t meanwhile;         /* last generation seen while it did */
-    struct cache_watch watch;  /* when to check the generation again */
+    int64_t generation;         /* of the invalidation stamps, as last seen */
+    int64_t remote_generation;  /* last generation made by another process: older entries must be checked on disk */
+    bool stamping;              /* this process is writing stamps */
+    int64_t pending_generation; /* last generation seen while it did */
+    struct cache_watch watch;   /* when to check the generation again */
 };
 extern struct cache_engine cache_engine;
 

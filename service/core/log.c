@@ -360,25 +360,25 @@ static void count_message(const struct log_record *record)
         metric_add(METRIC_LOG_MESSAGES, 1, names[record->level], NULL, NULL);
 }
 
-static void (*_Atomic hear_errors)(const struct log_report *report);
+static void (*_Atomic error_callback)(const struct log_report *report);
 
-void log_on_error(void (*hear)(const struct log_report *report))
+void log_on_error(void (*callback)(const struct log_report *report))
 {
-    atomic_store(&hear_errors, hear);
+    atomic_store(&error_callback, callback);
 }
 
 static void report_to_error_sink(const struct log_record *record)
 {
     static _Thread_local struct log_line line;
-    void (*hear)(const struct log_report *report) = atomic_load(&hear_errors);
-    if (!hear)
+    void (*callback)(const struct log_report *report) = atomic_load(&error_callback);
+    if (!callback)
         return;
     log_format_line(&line, record, LOG_JSON, false);
-    hear(&(struct log_report){.module = record->module,
-                              .message = record->message,
-                              .file = record->file,
-                              .line = record->line,
-                              .json = {line.text, line.size - 1}});
+    callback(&(struct log_report){.module = record->module,
+                                  .message = record->message,
+                                  .file = record->file,
+                                  .line = record->line,
+                                  .json = {line.text, line.size - 1}});
 }
 
 static void write_record(struct log_record *record)

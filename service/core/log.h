@@ -61,7 +61,7 @@ struct log_report {
     struct sl_str json; /* an object, without line end */
 };
 /* Registers a function that gets every line at ERROR, on the thread that logs it; NULL = none. It must not log. */
-void log_on_error(void (*hear)(const struct log_report *report));
+void log_on_error(void (*callback)(const struct log_report *report));
 /* Writes a line in a format of its own, with its line end, to the destination of the module `access`. */
 void log_access_line(struct sl_str line);
 bool log_enabled(enum log_level level, const char *module);

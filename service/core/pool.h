@@ -49,7 +49,7 @@ void pool_unmap(struct sl_mapping *mapping) SL_SUSPENDS;
 /* Runs fn(arg) as a quick job that nobody waits for, then done(arg) on the loop (NULL: nothing). To free large memory: munmap
  * takes tens of milliseconds for a hundred megabytes. Calls both at once, in the caller, when libuv refuses the job. pool_close
  * waits for both. */
-enum { FREED_ON_LOOP = 4 << 20 }; /* bytes; larger memory is freed by pool_run_detached or pool_run */
+enum { MAX_FREED_ON_LOOP = 4 << 20 }; /* bytes; larger memory is freed by pool_run_detached or pool_run */
 void pool_run_detached(void (*fn)(void *arg), void (*done)(void *arg), void *arg);
 
 /* True if new work may come in: fewer than pool.max_queued jobs wait. False is counted and logged. */

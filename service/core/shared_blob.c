@@ -94,7 +94,7 @@ void shared_blob_release(struct shared_blob *content)
 {
     if (!content || --content->holds > 0)
         return;
-    if (content->size > FREED_ON_LOOP) {
+    if (content->size > MAX_FREED_ON_LOOP) {
         pool_run_detached(give_back, given_back, content);
     } else {
         give_back(content);
@@ -123,7 +123,7 @@ void shared_blob_unpin(struct shared_blob *content)
 {
     if (--content->pins > 0 || !content->file)
         return;
-    if (content->size > FREED_ON_LOOP)
+    if (content->size > MAX_FREED_ON_LOOP)
         pool_run_detached(free, NULL, content->bytes.data);
     else
         free(content->bytes.data);

@@ -87,7 +87,7 @@ static bool add_field(struct curl_slist **list, struct sl_str name, struct sl_st
 
 static bool configured(const struct fetch_download *d, const struct hop *hop, struct sl_str name)
 {
-    for (size_t i = 0; !hop->foreign && i < d->request->header_count; i++)
+    for (size_t i = 0; !hop->is_other_host && i < d->request->header_count; i++)
         if (sl_str_equal_nocase(d->request->headers[i].name, name) && sent(name))
             return true;
     return false;
@@ -106,7 +106,7 @@ static struct curl_slist *request_headers(const struct fetch_download *d, const 
                {"Referer", referer}};
     struct curl_slist *list = NULL;
     bool ok = true;
-    for (size_t i = 0; ok && !hop->foreign && i < d->request->header_count; i++) {
+    for (size_t i = 0; ok && !hop->is_other_host && i < d->request->header_count; i++) {
         const struct fetch_header *h = &d->request->headers[i];
         if (!sent(h->name))
             continue;

@@ -95,8 +95,8 @@ struct transfer {
     long status;
     uint64_t stored, last_progress_ms;
     char content_range[128], etag[256];
-    bool has_content_range, endless; /* `endless`: a length that no file has */
-    bool is_html;                    /* by its Content-Type */
+    bool has_content_range, length_overflows; /* `length_overflows`: a length that no file has */
+    bool is_html;                             /* by its Content-Type */
     unsigned coding_count;
     char coding[32];
     int64_t content_length, retry_after_s, modified_s; /* -1 = absent */
@@ -133,7 +133,7 @@ struct hop {         /* texts in the arena */
     const char *url; /* without user info and fragment */
     const char *path;
     const char *scheme, *host, *port, *user, *password; /* the host in lower case */
-    bool foreign; /* reached by a redirect to another host: credentials are never sent again */
+    bool is_other_host; /* reached by a redirect to another host: credentials are never sent again */
 };
 enum sl_code hop_parse(struct sl_arena *arena, const char *url, struct hop *hop, struct sl_error *error);
 /* Resolves `location` of a response to `from`; user info in it is dropped. */

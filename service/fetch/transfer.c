@@ -99,7 +99,7 @@ static void read_field(struct transfer *t, struct sl_str name, struct sl_str val
         static const struct sl_str html = SL_STR("text/html");
         t->is_html = value.size >= html.size && sl_str_equal_nocase((struct sl_str){value.data, html.size}, html);
     } else if (sl_str_equal_nocase(name, SL_STR("content-length"))) {
-        t->endless = beyond_int64(value);
+        t->length_overflows = beyond_int64(value);
     } else if (sl_str_equal_nocase(name, SL_STR("etag"))) {
         transfer_keep(t->etag, sizeof t->etag, value);
         if (value.size >= sizeof t->etag)
@@ -119,7 +119,7 @@ static void forget_head(struct transfer *t)
 {
     free(t->location);
     t->location = NULL;
-    t->has_content_range = t->endless = t->is_html = false;
+    t->has_content_range = t->length_overflows = t->is_html = false;
     t->coding_count = 0;
     t->etag[0] = t->coding[0] = t->content_range[0] = '\0';
     t->retry_after_s = t->modified_s = -1;
@@ -142,7 +142,7 @@ static size_t on_header(char *data, size_t one, size_t size, void *arg)
             return size;
         curl_off_t length = -1;
         curl_easy_getinfo(t->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
-        t->content_length = t->endless ? INT64_MAX : length;
+        t->content_length = t->length_overflows ? INT64_MAX : length;
         t->head_complete = true;
         t->action = t->decide(t);
         transfer_report(t);

@@ -81,7 +81,7 @@ enum sl_code hop_follow(struct sl_arena *arena, const struct hop *from, const ch
     bool same = code == SL_OK && hop_same_host(from, to);
     to->user = same ? from->user : NULL;
     to->password = same ? from->password : NULL;
-    to->foreign = from->foreign || !same;
+    to->is_other_host = from->is_other_host || !same;
     return code;
 }
 

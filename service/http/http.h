@@ -99,12 +99,12 @@ struct http_family {
     const char *(*prefix)(const void *service);
     /* False while the API is disabled: its paths are unknown then. NULL = always enabled. */
     bool (*enabled)(const void *service);
-    const char *group; /* name of its group of access rights; NULL = open */
-    bool browsed;      /* used by browsers: a client without a key is asked for one by WWW-Authenticate */
+    const char *group;      /* name of its group of access rights; NULL = open */
+    bool offers_basic_auth; /* used by browsers: a client without a key is asked for one by WWW-Authenticate */
     /* Which origins may make cross-origin requests, for a family that sets the CORS headers itself; like http_origin_allowed.
      * NULL = those of the server's `cors_origins`. */
     bool (*origin_allowed)(const struct http_exchange *x, struct sl_str *origin);
-    bool guarded; /* needs a key, even if everything else is open */
+    bool always_requires_key; /* needs a key, even if everything else is open */
     /* Fills in the body of an error response of the server, in the API's format: the status is set and the body empty. `detail`
      * may be NULL and is for 404 and 405. NULL = the server's format: {"detail":...}, nothing for 404 and 405, a text for 413. */
     void (*error)(struct http_exchange *x, int status, const char *detail);
@@ -140,7 +140,7 @@ struct http_options {
     size_t trusted_proxy_count;
     bool server_header;
     bool reuseport;                  /* other processes may listen on the same addresses (socket(7), SO_REUSEPORT) */
-    bool leaves_others;              /* the others continue when this one drains: it stops listening then */
+    bool shares_listeners;           /* the others continue when this one drains: it stops listening then */
     const char *peer_socket;         /* path of a Unix socket for other processes of the service; NULL = none */
     uint64_t file_max_age_s;         /* max-age of files for clients */
     const char *const *cors_origins; /* origins allowed by CORS; "*": any */

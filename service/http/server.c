@@ -670,7 +670,7 @@ void http_server_drain(struct http_server *server)
     }
     for (size_t i = 0; i < server->listener_count; i++) {
         struct http_listener *listener = &server->listeners[i];
-        bool is_shared = server->options.leaves_others && !listener->unix_socket;
+        bool is_shared = server->options.shares_listeners && !listener->unix_socket;
         if (is_shared)
             accept_rest(listener);
         if (is_shared || listener->passed) /* the manager keeps waiting connections for the next process */

@@ -53,7 +53,7 @@ static void cached_answer_release(struct lru *lru, struct lru_entry *entry)
 static struct {
     struct lru known;
     struct change_counter generation; /* for a bucket: the random bytes of its object */
-    uint64_t epoch, looked_ms;        /* number of changes seen; time of the last check, 0 = none yet */
+    uint64_t epoch, checked_ms;       /* number of changes seen; time of the last check, 0 = none yet */
     bool looking, outdated;
     struct fiber_wait_list waiting;
 } answers = {.known = {.max_size = UINT64_MAX, .max_count = MAX_ANSWERS, .release = cached_answer_release}};
@@ -145,7 +145,7 @@ static enum sl_code look_at_store(struct change_counter *seen, struct sl_error *
 
 bool answers_current(void)
 {
-    return answers.looked_ms && loop_now_ms() - answers.looked_ms < LOOK_EVERY_MS;
+    return answers.checked_ms && loop_now_ms() - answers.checked_ms < LOOK_EVERY_MS;
 }
 
 enum sl_code answers_refresh(struct sl_error *error)
@@ -163,7 +163,7 @@ enum sl_code answers_refresh(struct sl_error *error)
     enum sl_code code = look_at_store(&seen, error);
     answers.looking = false;
     if (code == SL_OK) {
-        answers.looked_ms = begun_ms ? begun_ms : 1;
+        answers.checked_ms = begun_ms ? begun_ms : 1;
         if (answers.outdated || memcmp(&seen, &answers.generation, sizeof seen) != 0)
             drop_answers();
         answers.generation = seen;

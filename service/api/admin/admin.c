@@ -103,4 +103,4 @@ static const struct http_route routes[] = {
     {.method = NULL},
 };
 
-const struct http_family family_admin = {.routes = routes, .group = "admin", .guarded = true};
+const struct http_family family_admin = {.routes = routes, .group = "admin", .always_requires_key = true};

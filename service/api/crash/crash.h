@@ -39,7 +39,7 @@ struct crash_form {
     struct sl_mapping unpacked;         /* the crash file, decompressed; empty if it was sent plain */
     struct sl_bytes parts[CRASH_PARTS]; /* views of the body; data NULL = not sent */
     /* debug files sent in the form: names in the arena, contents are views of the body */
-    struct own_files artifacts;
+    struct request_files artifacts;
 };
 
 struct crash_work { /* request of a job */

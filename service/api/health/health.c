@@ -214,4 +214,4 @@ static const struct http_route routes[] = {
     {.method = NULL},
 };
 
-const struct http_family family_health = {.routes = routes, .group = "metrics", .browsed = true};
+const struct http_family family_health = {.routes = routes, .group = "metrics", .offers_basic_auth = true};

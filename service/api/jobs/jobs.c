@@ -119,7 +119,7 @@ static struct sl_str job_key(const struct job *job)
 
 static void jobs_forget(struct job *job)
 {
-    job->service->kept_bytes -= job->kept_bytes;
+    job->service->stored_result_bytes -= job->stored_result_bytes;
     sl_map_remove(&job->service->jobs, job_key(job));
     job_discard(job);
 }
@@ -176,11 +176,11 @@ static void charge_result(struct job *job)
     struct service *service = job->service;
     size_t size = shared_blob_size(job->result);
     struct sl_error error;
-    if ((service->kept_bytes + size > service->config->result_bytes || memory_is_short()) &&
+    if ((service->stored_result_bytes + size > service->config->result_bytes || memory_is_short()) &&
         shared_blob_spill(job->result, cache_tmp_dir(), &error) == SL_OK)
         return;
-    job->kept_bytes = size;
-    service->kept_bytes += size;
+    job->stored_result_bytes = size;
+    service->stored_result_bytes += size;
 }
 
 /* ---- running ---- */
@@ -214,7 +214,7 @@ static enum job_outcome classify_outcome(const struct job *job, enum sl_code cod
     if (code == SL_MALFORMED || code == SL_UNSUPPORTED)
         return JOB_FAILED;
     if (code == SL_CANCELLED || (code != SL_OK && job->group.cancelled))
-        return job->group.expired ? JOB_TIMEOUT : job->is_left ? JOB_CANCELLED : JOB_INTERNAL_ERROR;
+        return job->group.expired ? JOB_TIMEOUT : job->is_abandoned ? JOB_CANCELLED : JOB_INTERNAL_ERROR;
     if (code == SL_BUSY || job->answer.failed)
         return JOB_BUSY;
     return code == SL_OK ? JOB_COMPLETED : JOB_INTERNAL_ERROR;
@@ -260,7 +260,7 @@ static void free_arena(void *arg)
 /* Frees a large arena on the pool: unmapping 100 MB takes tens of milliseconds. The arena's destructors run on the loop. */
 static void free_large_arena(struct job *job)
 {
-    if (job->arena.used <= FREED_ON_LOOP)
+    if (job->arena.used <= MAX_FREED_ON_LOOP)
         return;
     struct sl_arena large = job->arena, ends = {.ends = large.ends};
     large.ends = NULL;
@@ -360,7 +360,7 @@ void job_remove_client(struct job *job)
 {
     job->waiting--;
     if (job->outcome == JOB_RUNNING && !job->waiting && !job->revealed && fiber_cancelled()) {
-        job->is_left = true;
+        job->is_abandoned = true;
         fiber_group_cancel(&job->group);
     }
     free_if_unreachable(job);
@@ -481,9 +481,9 @@ void service_log_state(const struct service *service)
             log_job(e->value);
     cache_log_state();
     fetch_log_state();
-    log_info("state", "the process", LOG_U64("jobs", service->running), LOG_U64("results_bytes", service->kept_bytes),
-             LOG_U64("pool_busy", pool_busy()), LOG_U64("pool_queued", pool_queued()),
-             LOG_U64("pool_threads", loop_pool_threads()), LOG_U64("fibers", fiber_count()),
-             LOG_U64("fiber_stacks", fiber_stacks_allocated()), LOG_U64("memory_used", memory_used()),
-             LOG_U64("memory_budget", memory_limit()));
+    log_info("state", "the process", LOG_U64("jobs", service->running),
+             LOG_U64("results_bytes", service->stored_result_bytes), LOG_U64("pool_busy", pool_busy()),
+             LOG_U64("pool_queued", pool_queued()), LOG_U64("pool_threads", loop_pool_threads()),
+             LOG_U64("fibers", fiber_count()), LOG_U64("fiber_stacks", fiber_stacks_allocated()),
+             LOG_U64("memory_used", memory_used()), LOG_U64("memory_budget", memory_limit()));
 }

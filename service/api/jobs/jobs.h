@@ -30,7 +30,7 @@ struct job_kind {
     void (*head)(struct http_exchange *x, void *request);
     /* Reads the body, which lies in the job's arena. Pure: loop or pool. */
     bool (*read)(struct job *job, void *request, struct sl_str body, struct json_failure *failure);
-    size_t files; /* offset of the request's struct own_files; 0: bodies are JSON only, never forms */
+    size_t files; /* offset of the request's struct request_files; 0: bodies are JSON only, never forms */
     /* Answers a body that cannot be read. NULL: the usual {"detail":...}, and plain text when the body is at fault. */
     void (*refuse)(struct http_exchange *x, const struct json_failure *failure);
     /* Receives the body instead of `read`. False: the answer is set, or the client is gone. */
@@ -85,17 +85,17 @@ struct job {
     /* private to this folder */
     struct fiber_group group;
     struct fiber_wait_list waiters;
-    unsigned waiting; /* handlers that hold the job */
-    bool revealed;    /* the id was given to a client */
-    bool is_left;     /* cancelled: its client is gone and the id was not revealed */
-    bool announced;   /* other nodes know its owner */
-    bool fetched;     /* the result was sent at least once */
+    unsigned waiting;  /* handlers that hold the job */
+    bool revealed;     /* the id was given to a client */
+    bool is_abandoned; /* cancelled: its client is gone and the id was not revealed */
+    bool announced;    /* other nodes know its owner */
+    bool fetched;      /* the result was sent at least once */
     uint8_t id[16];
     char *key_id; /* id of the client's access key, or NULL; clients with another key cannot find the job */
     uint64_t started_ns, finished_ms, polled_ms;
     uint64_t waited_ns;         /* time of its fiber in queues; set when it is done */
     struct shared_blob *result; /* the stored answer of a revealed job, once it is done */
-    size_t kept_bytes;          /* bytes of `result` in memory, counted in service.kept_bytes */
+    size_t stored_result_bytes; /* bytes of `result` in memory, counted in service.stored_result_bytes */
     struct job *next_finished, *next_spare;
 };
 

@@ -49,7 +49,7 @@ void job_check(struct http_exchange *x)
 
 struct body_receiver {
     struct job *job;
-    struct own_files *files; /* NULL: a JSON body, not a form */
+    struct request_files *files; /* NULL: a JSON body, not a form */
     struct sl_str boundary;
     struct sl_bytes bytes;
     struct json_failure failure;
@@ -109,7 +109,7 @@ static bool read_body(struct http_exchange *x, struct job *job)
     struct body_receiver r = {.job = job};
     struct sl_error error;
     if (kind->files && multipart_boundary(http_header(x, "content-type"), &r.boundary))
-        r.files = (struct own_files *)((char *)job->request + kind->files);
+        r.files = (struct request_files *)((char *)job->request + kind->files);
     if (http_body(x, &r.bytes) != SL_OK)
         return false;
     if (r.files)

@@ -148,9 +148,9 @@ static bool find_artifact(struct js_request *r, struct js_file *file, const stru
 /* ---- files of the request ---- */
 
 /* Text of a file of the request, shared by all URLs that name it. */
-static enum sl_code own_text(struct js_request *r, const struct own_file *own, struct cache_item **item)
+static enum sl_code own_text(struct js_request *r, const struct request_file *own, struct cache_item **item)
 {
-    struct js_own_text *text = &r->finder.own_texts[own - r->files.items];
+    struct js_request_text *text = &r->finder.own_texts[own - r->files.items];
     struct sl_error error;
     if (!text->read) {
         text->code = own->text.size ? item_from_text(own->text, &text->item, &error) : SL_OK;
@@ -163,7 +163,7 @@ static enum sl_code own_text(struct js_request *r, const struct own_file *own, s
 /* Finds a file of the request by name. A script that was not sent, but whose map was, counts as found and empty. */
 static bool find_own_file(struct js_request *r, struct js_file *file)
 {
-    const struct own_file *own = file->key.path.data ? files_of_form(&r->files, file->key.path, "") : NULL;
+    const struct request_file *own = file->key.path.data ? files_of_form(&r->files, file->key.path, "") : NULL;
     bool map_alone = !own && file->key.type == JS_MINIFIED_SOURCE && file->key.path.data &&
                      files_of_form(&r->files, file->key.path, ".map");
     if (!own && !map_alone)
@@ -478,7 +478,7 @@ void js_finder_end(struct js_finder *f)
         source_object_release(&f->bundles[i]->object);
     for (size_t i = 0; i < OWN_FILES_MAX; i++)
         cache_release(f->own_texts[i].item);
-    for (const struct js_own_table *table = f->own_tables; table; table = table->next)
+    for (const struct js_request_table *table = f->own_tables; table; table = table->next)
         cache_release(table->item);
     sl_map_free(&f->by_key);
     sl_map_free(&f->known);

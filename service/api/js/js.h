@@ -60,13 +60,13 @@ struct js_bundle {
     struct source_object object; /* empty if the fetch failed */
 };
 
-struct js_own_text { /* contents of a file of the request, read once for all URLs that name it */
+struct js_request_text { /* contents of a file of the request, read once for all URLs that name it */
     bool read;
     enum sl_code code;
     struct cache_item *item; /* reference; NULL unless SL_OK */
 };
 
-struct js_own_table { /* table made of files of the request, once for all modules */
+struct js_request_table { /* table made of files of the request, once for all modules */
     const struct cache_item *script, *map;
     struct sl_str embedded; /* the embedded map; the same view for every module of the script */
     bool making, made;
@@ -74,7 +74,7 @@ struct js_own_table { /* table made of files of the request, once for all module
     enum sl_code code;
     struct cache_item *item; /* reference; NULL unless SL_OK */
     bool is_url_checked, is_url_valid;
-    struct js_own_table *next;
+    struct js_request_table *next;
 };
 
 struct js_finder {         /* look-ups of one request */
@@ -83,8 +83,8 @@ struct js_finder {         /* look-ups of one request */
     struct sl_map by_key, known, by_path;
     struct js_bundle **bundles; /* sorted by URI, descending */
     size_t file_count, bundle_count, bundle_capacity;
-    struct js_own_text own_texts[OWN_FILES_MAX]; /* one for each file of the request, same order */
-    struct js_own_table *own_tables;
+    struct js_request_text own_texts[OWN_FILES_MAX]; /* one for each file of the request, same order */
+    struct js_request_table *own_tables;
     int64_t now_s;
     /* SL_OK, or why the request ends: SL_CANCELLED, SL_BUSY, SL_INTERNAL (damaged cache file). */
     enum sl_code stopped;
@@ -175,7 +175,7 @@ struct js_request {
     const struct config *config;
     struct sl_str platform, scope, release, dist;
     struct source source; /* no id: the request has no source */
-    struct own_files files;
+    struct request_files files;
     struct scraping scraping;
     enum sl_opt_bool allow_scraping, apply_source_context;
     bool callee_first;

@@ -87,7 +87,7 @@ static bool js_find_reference(struct js_request *r, struct js_module *m)
         *reference = (struct js_reference){facts.map, facts.embeds_map, reference->has_id, reference->id};
     if (!reference->map.data && !reference->is_embedded &&
         file->origin == JS_OWN) { /* a map sent beside the script needs no reference */
-        const struct own_file *map = files_of_form(&r->files, m->abs_path, ".map");
+        const struct request_file *map = files_of_form(&r->files, m->abs_path, ".map");
         if (map)
             reference->map = map->name;
     }
@@ -146,24 +146,24 @@ static bool is_of_own_files(const struct js_module *m)
 }
 
 /* Finds or makes the shared table. NULL: out of memory. */
-static struct js_own_table *make_own_table(const struct js_module *m, struct sl_str embedded)
+static struct js_request_table *make_own_table(const struct js_module *m, struct sl_str embedded)
 {
     struct js_finder *finder = &m->request->finder;
     const struct cache_item *map = m->map ? m->map->item : NULL;
-    struct js_own_table *table = finder->own_tables;
+    struct js_request_table *table = finder->own_tables;
     while (table && (table->script != m->minified->item || table->map != map || table->embedded.data != embedded.data ||
                      table->embedded.size != embedded.size))
         table = table->next;
-    if (table || !(table = SL_ARENA_NEW(m->request->arena, struct js_own_table)))
+    if (table || !(table = SL_ARENA_NEW(m->request->arena, struct js_request_table)))
         return table;
-    *table = (struct js_own_table){
+    *table = (struct js_request_table){
         .script = m->minified->item, .map = map, .embedded = embedded, .next = finder->own_tables};
     return finder->own_tables = table;
 }
 
 static enum sl_code own_convert_map(struct js_module *m, struct sl_str embedded, struct sl_error *error)
 {
-    struct js_own_table *table = make_own_table(m, embedded);
+    struct js_request_table *table = make_own_table(m, embedded);
     if (!table)
         return sl_fail(error, SL_BUSY, "out of memory");
     while (table->making)
@@ -228,7 +228,7 @@ static void js_check_data_url(void *arg)
 static bool js_data_url_valid(struct js_request *r, const struct js_module *m, bool *valid)
 {
     struct js_data_url check = {.url = m->reference.map};
-    struct js_own_table *own = is_of_own_files(m) ? make_own_table(m, m->reference.map) : NULL;
+    struct js_request_table *own = is_of_own_files(m) ? make_own_table(m, m->reference.map) : NULL;
     struct sl_error error;
     if (own && own->is_url_checked) {
         *valid = own->is_url_valid;

@@ -54,7 +54,7 @@ struct jvm_request {
     size_t exception_count, trace_count, module_count, class_count, frame_count, result_count;
     enum sl_opt_bool apply_source_context, configured_sources;
     bool callee_first;
-    struct own_files files;
+    struct request_files files;
     struct jvm_own own[OWN_FILES_MAX]; /* one for each item of `files` */
     struct sl_jvm_mappers mappers;     /* mappings of the request, then those found at sources */
     const struct local_request *local; /* the command's request; NULL: an HTTP request */

@@ -128,11 +128,11 @@ bool mozilla_prepare(struct mozilla_request *r)
 {
     struct native_request *native = &r->native;
     native_configure(native, r->config);
-    native->asks_store = true;
+    native->includes_symbol_store = true;
     native->options.apply_source_context = SL_BOOL_FALSE;
     native->inlines_without_lines = true;
     native->stores = r->config;
-    native->tells_work = r->wants_debug;
+    native->reports_work = r->wants_debug;
     native->sources = r->config->mozilla.fallbacks;
     native->source_count = r->config->mozilla.fallbacks_count;
     native->sources_number = r->config->mozilla.fallbacks_number;

@@ -165,7 +165,7 @@ static bool moz_read_local(struct job *job, void *arg, const void *asked, struct
     if (!moz_read(job, r, local->body, failure))
         return false;
     r->native.stores = NULL;
-    r->native.asks_store = false;
+    r->native.includes_symbol_store = false;
     r->native.sources = local->sources;
     r->native.source_count = local->source_count;
     r->native.sources_number = 0;

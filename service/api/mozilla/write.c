@@ -213,7 +213,7 @@ static const char *module_error(const struct moz_writer *w, const struct mozilla
         return NULL;
     const struct native_lookups *found = native->found;
     *message = "The file has a different debug id.";
-    if (found->had_another_id)
+    if (found->has_other_id)
         return "UnmatchedDebugId";
     *message = "The symbol file is damaged.";
     if (found->stores == SL_MALFORMED || found->stores == SL_UNSUPPORTED)

@@ -338,4 +338,4 @@ static const struct http_route routes[] = {
 };
 
 const struct http_family family_mssymcache = {
-    .routes = routes, .group = "symcache", .browsed = true, .error = mssymcache_error};
+    .routes = routes, .group = "symcache", .offers_basic_auth = true, .error = mssymcache_error};

@@ -173,7 +173,7 @@ struct search_scope native_search_scope(struct native_request *request)
     enum { WITH_STORE_BIT = 63 };
     uint64_t number = request->sources_number;
     size_t count;
-    const struct source *store = request->asks_store ? store_sources(&count) : store_native_sources(&count);
+    const struct source *store = request->includes_symbol_store ? store_sources(&count) : store_native_sources(&count);
     if (count && !sl_str_equal(request->scope, SL_STR("global")))
         store = scope_store(request, &count);
     if (!count)
@@ -266,14 +266,14 @@ static bool find_in_stores(struct native_request *request)
     for (size_t i = 0; i < count; i++) {
         struct native_lookups *found = modules[i]->found;
         questions[i] =
-            (struct mozilla_query){modules[i]->id, &found->lookup, request->tells_work ? &found->work : NULL};
+            (struct mozilla_query){modules[i]->id, &found->lookup, request->reports_work ? &found->work : NULL};
     }
     if (!search_find_mozilla(request->stores, questions, count, request->arena))
         return false;
     for (size_t i = 0; i < count; i++) {
         struct native_lookups *found = modules[i]->found;
         found->stores = found->lookup.code;
-        found->had_another_id =
+        found->has_other_id =
             found->stores == SL_MALFORMED && strcmp(found->lookup.error.message, mozilla_wrong_id_message) == 0;
         request->out_of_memory |= found->stores == SL_BUSY;
         if (found->stores != SL_OK)

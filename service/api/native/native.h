@@ -17,7 +17,7 @@
 
 #define NATIVE_NO_MODULE UINT32_MAX
 
-struct own_file;
+struct request_file;
 
 /* Optional texts of a frame as sent. The last three are raw JSON. */
 enum native_text {
@@ -101,7 +101,7 @@ struct native_lookups { /* results of a module's look-ups */
     struct symbfile_lookup symbfile; /* used instead of `lookup` if native_has_uploaded_symbols */
     struct source_lookup sources;    /* when wanted */
     enum sl_code stores;             /* result of Mozilla's symbol stores, if they were queried */
-    bool had_another_id;             /* they have a file of that name with another id */
+    bool has_other_id;               /* they have a file of that name with another id */
     bool is_not_resident;            /* set with the place of work: pages of its tables may not be resident */
     struct mozilla_stats work;       /* statistics of the stores */
 };
@@ -202,7 +202,8 @@ struct native_request {
     struct sl_opt_u64 signal;
     const struct source *sources;
     uint64_t sources_number; /* source_list_number; 0 = none */
-    bool asks_store;         /* append the store of Mozilla's symbol server, even without mozilla.store.serve_native */
+    bool
+        includes_symbol_store; /* append the store of Mozilla's symbol server, even without mozilla.store.serve_native */
     struct source *with_store; /* set by native_search_scope: the sources and that store; NULL = not made yet */
     size_t with_store_count;
     size_t source_count;
@@ -211,11 +212,11 @@ struct native_request {
     bool srcsrv_frames, srcsrv_links, inlines_without_lines; /* as configured */
     /* configuration with Mozilla's symbol stores, which are queried before the sources; NULL = not queried */
     const struct config *stores;
-    bool tells_work;        /* answers report what the stores did */
-    bool tells_line_starts; /* frames have `line_addr`, the address where their line begins */
-    bool nests_modules;     /* modules may overlap: an address belongs to the smallest that contains it and has an id */
-    bool maps_at_zero;      /* absolute addresses may belong to a module with address 0 (commands) */
-    bool nearest;           /* addresses outside of every symbol get the function before them */
+    bool reports_work;        /* answers report what the stores did */
+    bool reports_line_starts; /* frames have `line_addr`, the address where their line begins */
+    bool nests_modules; /* modules may overlap: an address belongs to the smallest that contains it and has an id */
+    bool maps_at_zero;  /* absolute addresses may belong to a module with address 0 (commands) */
+    bool nearest;       /* addresses outside of every symbol get the function before them */
     struct scraping scraping;
     struct native_trace *traces;
     size_t trace_count, frame_count; /* frames of all traces */
@@ -249,7 +250,7 @@ bool native_read(struct native_request *request, struct sl_str body, const struc
                  struct json_failure *failure);
 
 /* Adds files sent with the request; the caller keeps their contents. False when out of memory. Pure. */
-bool native_add_files(struct native_request *request, const struct own_file *files, size_t count);
+bool native_add_files(struct native_request *request, const struct request_file *files, size_t count);
 
 /* Adds the configured sources if the options ask for them. False when out of memory. */
 bool native_add_configured(struct native_request *request, const struct config *config);

@@ -472,7 +472,7 @@ bool native_add_configured(struct native_request *request, const struct config *
     return request_sources_add_configured(config, request->arena, &request->sources, &request->source_count);
 }
 
-bool native_add_files(struct native_request *request, const struct own_file *files, size_t count)
+bool native_add_files(struct native_request *request, const struct request_file *files, size_t count)
 {
     const uint64_t most_unpacked = UINT64_C(512) << 20;
     if (count && !request->own && (request->own = SL_ARENA_NEW(request->arena, struct supplied_objects)))

@@ -9,7 +9,7 @@
 
 struct symbolicate_request {
     struct native_request native;
-    struct own_files files;
+    struct request_files files;
 };
 
 static bool symbolicate_read(struct job *job, void *arg, struct sl_str text, struct json_failure *failure)
@@ -42,7 +42,7 @@ static bool symbolicate_read_local(struct job *job, void *arg, const void *asked
         request->source_count = 0;
     if (local->no_source_context)
         request->options.apply_source_context = SL_BOOL_FALSE;
-    request->tells_line_starts = local->line_starts;
+    request->reports_line_starts = local->line_starts;
     request->maps_at_zero = request->nests_modules = true;
     if (local->candidates)
         request->options.dif_candidates = SL_BOOL_TRUE;

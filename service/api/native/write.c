@@ -158,7 +158,7 @@ static void line(struct native_answer *a, const struct native_result_frame *fram
 static void line_start(struct native_answer *a, const struct native_result_frame *frame)
 {
     uint64_t start;
-    if (!a->request->tells_line_starts || !is_native(frame) || frame->table != TABLE_SYMCACHE)
+    if (!a->request->reports_line_starts || !is_native(frame) || frame->table != TABLE_SYMCACHE)
         return;
     const struct native_module *module = &a->request->modules[frame->module];
     uint64_t base = native_table_base(module);

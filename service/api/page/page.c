@@ -178,7 +178,7 @@ static bool page_or_words(const void *service)
 }
 
 const struct http_family family_page = {
-    .routes = page_routes, .enabled = page_or_words, .group = "page", .browsed = true};
+    .routes = page_routes, .enabled = page_or_words, .group = "page", .offers_basic_auth = true};
 const struct http_family family_assets = {
-    .routes = asset_routes, .enabled = page_enabled, .group = "page", .browsed = true};
-const struct http_family family_description = {.routes = description_routes, .browsed = true};
+    .routes = asset_routes, .enabled = page_enabled, .group = "page", .offers_basic_auth = true};
+const struct http_family family_description = {.routes = description_routes, .offers_basic_auth = true};

@@ -333,7 +333,7 @@ static const struct http_route routes[] = {
     {.method = NULL},
 };
 
-const struct http_family family_status = {.routes = routes, .browsed = true};
+const struct http_family family_status = {.routes = routes, .offers_basic_auth = true};
 
 enum { LOOK_S = 10, LOOK_AGAIN_S = 2, JUMP_S = 60, STALLED_MS = 5 * 60 * 1000 };
 

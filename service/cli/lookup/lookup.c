@@ -95,7 +95,7 @@ static int report_unusable(struct lookup *l, const struct lookup_module *m)
     const char *program = options_program_name();
     bool missing = m->error.code == SL_NOT_FOUND;
     char text[4200];
-    l->told = true;
+    l->has_reported = true;
     if (l->persona == PERSONA_LOOKUP) {
         bool denied = m->error.code == SL_PERMISSION_DENIED && m->input.alone;
         bool no_object = missing && m->input.archive.count;
@@ -121,7 +121,7 @@ static int answer_batch(struct lookup *l, const struct lookup_request *requests,
     const struct lookup_module *given = l->file ? lookup_module_find(l, sl_str(l->file)) : NULL;
     for (struct lookup_module *m = l->modules; m; m = m->next)
         lookup_build_tables(l, m, requests, count);
-    int status = given && given->error.code != SL_OK && !l->told ? report_unusable(l, given) : 0;
+    int status = given && given->error.code != SL_OK && !l->has_reported ? report_unusable(l, given) : 0;
     for (size_t i = 0; i < count && !status; i++) {
         struct sl_json_writer alone = sl_json_writer(&l->out);
         lookup_answer(l, array ? array : &alone, &requests[i]);
@@ -357,7 +357,7 @@ static bool read_options(struct lookup *l, const struct options *o)
     l->relative = option_given(o, "relative-address");
     l->return_addresses = option_given(o, "return-addresses");
     l->verbose = option_given(o, "verbose");
-    l->keep = option_given(o, "cache");
+    l->keep_symcaches = option_given(o, "cache");
     l->table_width = option_given(o, "no-trim") ? 0 : output_width();
     l->colour = output_colour(option_value(o, "color", NULL));
     l->context_lines = context > 10000 ? 10000 : (unsigned)context;

@@ -79,7 +79,8 @@ struct lookup {
     enum command_compatibility persona;
     enum output_style style;
     bool functions, short_names, inlines, demangle, addresses, pretty, basenames, relative, return_addresses, verbose,
-        colour, told, keep; /* told: the file of -e was reported as unusable; keep: cache symcaches of any size */
+        colour, has_reported,
+        keep_symcaches; /* told: the file of -e was reported as unusable; keep: cache symcaches of any size */
     uint64_t adjust;
     unsigned context_lines, jobs;
     unsigned table_width; /* columns; 0: unlimited */

@@ -78,7 +78,7 @@ static bool is_kept(const struct lookup *l, const struct lookup_module *m)
     bool is_local =
         m->input.object && !m->input.alone && m->stamp.size && (!m->input.debug.object || m->input.debug.path);
     bool makes = option_given(l->options, "symcache-out");
-    return is_local && (l->keep || (!makes && sl_object_file(input_debug(&m->input)).size > LARGE_FILE));
+    return is_local && (l->keep_symcaches || (!makes && sl_object_file(input_debug(&m->input)).size > LARGE_FILE));
 }
 
 struct stored_table_making {

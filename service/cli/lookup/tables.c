@@ -164,7 +164,7 @@ void lookup_build_tables(struct lookup *l, struct lookup_module *m, const struct
         }
     enum sl_code code;
     bool is_few = wanted && wanted <= FEW_ADDRESSES && m->part_count < FEW_PARTS && input_has_parts(&m->input);
-    if (!is_few || l->keep || (!m->part_count && lookup_stored_table(l, m, false, &code))) {
+    if (!is_few || l->keep_symcaches || (!m->part_count && lookup_stored_table(l, m, false, &code))) {
         free(addresses);
         if (asked)
             lookup_load_whole_file(l, m);

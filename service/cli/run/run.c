@@ -230,7 +230,7 @@ static void fill_http_options(const struct service_run *run, struct http_options
     o->trusted_proxy_count = config->http.trusted_proxy_count;
     o->server_header = config->http.server_header;
     o->reuseport = config->http.reuseport || config->process.directory;
-    o->leaves_others = config->http.reuseport && !config->process.directory;
+    o->shares_listeners = config->http.reuseport && !config->process.directory;
     o->peer_socket = run->peer_socket[0] ? run->peer_socket : NULL;
     o->cors_origins = config->http.cors_origins;
     o->cors_origin_count = config->http.cors_origin_count;

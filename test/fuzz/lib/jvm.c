@@ -23,7 +23,7 @@ static void look_up(const struct sl_jvm_mapper *mapper, const struct sl_jvm_sign
 {
     struct sl_arena arena = {0};
     struct sl_jvm_frames frames = {.arena = &arena, .limit = MAX_FRAMES};
-    struct sl_jvm_outline outline = {.carried = m->start & 1, .line = m->line};
+    struct sl_jvm_outline outline = {.is_carried_over = m->start & 1, .line = m->line};
     struct sl_jvm_query query = {.class = class, .method = m->obfuscated, .line = m->start, .thrown = class};
     query.signatures = m->end & 1;
     sl_jvm_mapper_frame(mapper, &query, &outline, &frames);

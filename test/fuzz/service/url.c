@@ -47,8 +47,8 @@ static void followed(struct sl_arena *arena, const char *base, const char *locat
     if (hop_follow(arena, &from, location, &to, NULL) != SL_OK)
         return;
     parsed(arena, &to);
-    check(to.foreign == !hop_same_host(&from, &to));
-    check(!to.foreign || (!to.user && !to.password));
+    check(to.is_other_host == !hop_same_host(&from, &to));
+    check(!to.is_other_host || (!to.user && !to.password));
     hop_referer(arena, &from, &to);
 }
 

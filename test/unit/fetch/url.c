@@ -55,7 +55,7 @@ TEST(credentials_stay_with_their_host)
     struct hop from = parsed("https://u:p@a.example/x?sig=1"), to, back;
     static const struct {
         const char *location;
-        bool foreign;
+        bool is_other_host;
     } rows[] = {{"/y", false},
                 {"https://A.example:443/y", false},
                 {"https://a.example:8443/y", true},
@@ -65,12 +65,12 @@ TEST(credentials_stay_with_their_host)
                 {"https://a.example.evil/y", true}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         assert_int_equal(hop_follow(&arena, &from, rows[i].location, &to, NULL), SL_OK);
-        assert_int_equal(to.foreign, rows[i].foreign);
-        assert_int_equal(to.user == NULL, rows[i].foreign);
-        assert_int_equal(to.password == NULL, rows[i].foreign);
+        assert_int_equal(to.is_other_host, rows[i].is_other_host);
+        assert_int_equal(to.user == NULL, rows[i].is_other_host);
+        assert_int_equal(to.password == NULL, rows[i].is_other_host);
         assert_int_equal(hop_follow(&arena, &to, "https://a.example/z", &back, NULL), SL_OK);
-        assert_int_equal(back.foreign, rows[i].foreign);
-        assert_int_equal(back.user == NULL, rows[i].foreign);
+        assert_int_equal(back.is_other_host, rows[i].is_other_host);
+        assert_int_equal(back.user == NULL, rows[i].is_other_host);
     }
     hop_follow(&arena, &from, "/y", &to, NULL);
     assert_string_equal(hop_referer(&arena, &from, &to), "https://a.example/x?sig=1");

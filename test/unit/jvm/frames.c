@@ -129,7 +129,7 @@ static void expect_frame(const struct sl_jvm_mapper *mapper, struct sl_jvm_query
 {
     struct sl_arena arena = {0};
     struct sl_jvm_frames frames = {.arena = &arena};
-    struct sl_jvm_outline outline = {.carried = false};
+    struct sl_jvm_outline outline = {.is_carried_over = false};
     char found[1024];
     enum sl_jvm_answer answer = sl_jvm_mapper_frame(mapper, &query, &outline, &frames);
     print_frames(&frames, 0, found, sizeof found);
@@ -173,7 +173,7 @@ TEST(limits)
     struct made made;
     struct sl_arena arena = {0};
     struct sl_jvm_frames frames = {.arena = &arena, .limit = 1000};
-    struct sl_jvm_outline outline = {.carried = false};
+    struct sl_jvm_outline outline = {.is_carried_over = false};
     struct sl_jvm_query query = query_of("a.a:3");
     make_mapper("A -> a:\n    void f():1:65536 -> a\n", &made);
     assert_int_equal(sl_jvm_mapper_frame(&made.mapper, &query, &outline, &frames), SL_JVM_FRAMES);
