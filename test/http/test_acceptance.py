@@ -20,7 +20,7 @@ MACHO = {"type": "macho", "debug_id": "502fc0a5-1ec1-3e47-9998-684fa139dca7", "c
          "image_addr": "0x10000000", "image_size": 4096}
 
 
-def test_wrong_type_is_never_asked_for(work, objects):
+def test_files_of_another_type_are_never_asked_for(work, objects):
     with Upstream({}) as up, Service(work) as s:
         module = {**MACHO, "type": "pe", "code_id": "5ab380779000"}
         source = http_source(up.url, layout=NATIVE, filters={"filetypes": ["mach_code"]})
@@ -29,7 +29,7 @@ def test_wrong_type_is_never_asked_for(work, objects):
         equal(up.hits, {})
 
 
-def test_statuses_of_sources(work, objects):
+def test_http_status_of_a_source_maps_to_module_status(work, objects):
     """What each status comes to, by kind of source."""
     path = "/502F/C0A5/1EC1/3E47/9998/684FA139DCA7.app"
     for status, expected, debug in ((400, "notfound", "missing"), (404, "notfound", "missing"),
@@ -62,7 +62,7 @@ def test_failures_survive_restarts(work, objects):
             equal(up.hits[path], hits * 2 if status == 429 else hits, status)
 
 
-def test_twenty_requests_and_one_file(work, objects):
+def test_twenty_requests_share_one_download(work, objects):
     """The plain and the compressed name, once each."""
     gate = threading.Event()
     base = "/wkernel32.pdb/FF9F9F7841DB88F0CDEDA9E1E9BFF3B51/wkernel32.pd"
@@ -87,7 +87,7 @@ def test_twenty_requests_and_one_file(work, objects):
         equal(up.hits, {base + "b": 1, base + "_": 1})
 
 
-def test_rows_of_a_mach_o_module(work, objects):
+def test_macho_module_lists_all_its_candidates(work, objects):
     with Upstream({}) as up, Service(work) as s:
         answer = ask(s, MACHO, http_source(up.url, layout=NATIVE), options={"apply_source_context": True})
         names = [r[0].removeprefix(up.url) for r in rows(answer)]

@@ -31,7 +31,7 @@ def ask(service, method, path, headers=None):
     return service.request(method, path, body, {**kind, **(headers or {})})
 
 
-def test_each_group_asks_for_its_right(work, objects):
+def test_each_group_needs_its_right(work, objects):
     groups = ["symbolicate", "mozilla", "proxy", "symcache", "symbols", "metrics", "status", "page", "admin", "downloads"]
     keys = [key(right, right) for right in ("symbolicate", "proxy", "metrics")]
     with Service(work, {"auth": {"require": groups, "keys": keys}}) as service:
@@ -53,7 +53,7 @@ def test_each_group_asks_for_its_right(work, objects):
         equal(ask(service, "GET", "/nothing")[0], 404)
 
 
-def test_no_route_of_a_group_is_left_open(work, objects):
+def test_every_route_of_a_required_group_needs_a_key(work, objects):
     """Every group alone, with everything configured that has routes: those of the group ask for a key, and no others do but the
     administration's, which always does."""
     of_group = {
@@ -94,7 +94,7 @@ def test_groups_that_are_not_listed_are_open(work, objects):
             equal(ask(service, method, path)[0], 401 if group == "proxy" else status, path)
 
 
-def test_scopes_of_keys(work, objects):
+def test_keys_are_limited_to_their_scopes(work, objects):
     keys = [key("one", "symbolicate", "proxy", scopes=["one", "two"]), key("all", "symbolicate", "proxy"),
             key("none", "symbolicate", scopes=[]), key("global", "symbolicate", "proxy", scopes=["global"])]
     with Service(work, {"auth": {"require": ["symbolicate", "proxy"], "keys": keys}}) as service:
@@ -108,7 +108,7 @@ def test_scopes_of_keys(work, objects):
         equal(ask(service, "GET", "/requests/x", bearer("one"))[0], 404)  # names no scope
 
 
-def test_who_has_scopes_fills_no_cache_that_all_share(work, objects):
+def test_scoped_key_fills_no_shared_cache(work, objects):
     """Whoever names a public source says what its files are for every scope."""
     keys = [key("held", "symbolicate", scopes=["one"]), key("free", "symbolicate")]
     with Upstream(objects.layout()) as upstream, \
@@ -138,7 +138,7 @@ def test_who_has_scopes_fills_no_cache_that_all_share(work, objects):
         equal(frames(json.loads(answer[2]))[0]["status"], "symbolicated")  # the operator's may be public
 
 
-def test_only_who_began_a_job_hears_of_it(work, objects):
+def test_jobs_are_visible_only_to_their_key(work, objects):
     keys = {"require": ["symbolicate"], "keys": [key("one", "symbolicate"), key("two", "symbolicate")]}
     gate = Gate(objects)
     body = request(objects.module(), [objects.address("plain")])
@@ -155,7 +155,7 @@ def test_only_who_began_a_job_hears_of_it(work, objects):
             equal((poll(node, job, "", bearer("two"))[0], poll(node, job, "", bearer("one"))[0]), (404, 200))
 
 
-def test_results_in_redis_are_their_owners(work, objects):
+def test_results_in_redis_are_visible_only_to_their_key(work, objects):
     keys = {"require": ["symbolicate"], "keys": [key("one", "symbolicate"), key("two", "symbolicate")]}
     gate = Gate(objects)
     with faults.Redis(work) as server, Upstream(gate.routes) as upstream, Service(work, {**shared(server, 1), "auth": keys}) as a, \
@@ -169,7 +169,7 @@ def test_results_in_redis_are_their_owners(work, objects):
         equal(poll(b, job, "?timeout=0", bearer("two"))[0], 404)
 
 
-def test_guessing_has_a_brake(work, objects):
+def test_key_guessing_is_rate_limited(work, objects):
     config = {"auth": {"require": ["symbolicate", "symbols"], "keys": [key("a", "symbolicate")]},
               "http": {"trusted_proxies": ["127.0.0.1"]}, "symbfile": {"store_dir": work + "/store"}}
     with Service(work, config) as service:
@@ -202,7 +202,7 @@ def test_guessing_has_a_brake(work, objects):
         equal(service.request("POST", "/api/symbols-ranges", b"x", right)[0], 403)  # known, without the right to upload
 
 
-def test_an_id_that_is_known_has_a_brake_of_its_own(work, objects):
+def test_known_key_id_is_rate_limited_on_its_own(work, objects):
     """A client with an old secret hides not what is wrong with others at its address."""
     config = {"auth": {"require": ["symbolicate"], "keys": [key("a", "symbolicate"), key("b", "symbolicate")]}}
     with Service(work, config) as service:
@@ -213,7 +213,7 @@ def test_an_id_that_is_known_has_a_brake_of_its_own(work, objects):
         equal([wrong(f"nobody{n}") for n in range(20)], [401] * 19 + [429])  # ids that are not known are one
 
 
-def test_the_log_says_whose_key_was_refused_and_why(work, objects):
+def test_log_names_the_refused_key_and_the_reason(work, objects):
     past, soon = (str(datetime.datetime.now(datetime.timezone.utc).date() + datetime.timedelta(days=n)) for n in (-2, 3))
     keys = [key("old", "metrics", expires=past), key("soon", "metrics", expires=soon), key("far", "proxy", expires="2999-01-01")]
     tokens = [{"key": "t0ken", "email": "a@b", "permissions": ["upload_symbols"], "expires_at": past}]

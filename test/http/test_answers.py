@@ -27,7 +27,7 @@ def first(answer):
     return answer["stacktraces"][0]["frames"]
 
 
-def test_names_of_modules(work, objects):
+def test_long_module_names_respect_max_response_bytes(work, objects):
     module = {"type": "elf", "debug_id": PDB[:-2], "code_file": "/" + "x" * 9000, "image_addr": "0x1000", "image_size": 1 << 20}
     body = {"modules": [module], "stacktraces": [{"frames": [{"instruction_addr": "0x2000"}] * 4000}], "sources": []}
     with Service(work, {"max_response_bytes": "1MB"}) as s:
@@ -39,7 +39,7 @@ def test_names_of_modules(work, objects):
         equal((len(first(few)), "omitted_frames" in few), (40, False))
 
 
-def test_inlined_calls(work, objects):
+def test_inlined_calls_respect_max_response_bytes(work, objects):
     """Many frames of many calls each, whose names are long."""
     for depth, name in ((100, "f"), (100, "f" * 900), (20, "f" * 60000)):
         with Upstream({SYMBOLS: symbols(depth, name)}) as up, Service(work, {"max_response_bytes": "1MB"}) as s:
@@ -48,7 +48,7 @@ def test_inlined_calls(work, objects):
             equal(frames[0]["lineno"], 1)
 
 
-def test_mozilla(work, objects):
+def test_mozilla_answers_respect_max_response_bytes(work, objects):
     stack = {"memoryMap": [["crash.pdb", PDB.replace("-", "").upper()]], "stacks": [[[0, 24]] * 3000]}
     with Upstream({SYMBOLS: symbols(3, "f" * 5000).replace(b"main", b"m" * 5000)}) as up:
         with Service(work, {"max_response_bytes": "1MB", "mozilla": {"sources": [up.url]}}) as s:
@@ -57,14 +57,14 @@ def test_mozilla(work, objects):
             check(s, "/symbolicate/v4", {**stack, "version": 4}, 3000, lambda a: a["symbolicatedStacks"][0])
 
 
-def test_jvm(work, objects):
+def test_jvm_answers_respect_max_response_bytes(work, objects):
     mapping = f"a.{'b' * 5000} -> a.b:\n    1:1:void m():1:1 -> c\n"
     with Upstream({jvm.places(jvm.ID, "proguard"): mapping.encode()}) as up, Service(work, {"max_response_bytes": "1MB"}) as s:
         body = jvm.asked(up, stacktraces=[{"frames": [jvm.frame("c", 1, i) for i in range(3000)]}])
         equal(check(s, "/symbolicate-jvm", body, 3000, first)[0]["module"], f"a.{'b' * 5000}")
 
 
-def test_scripts(work, objects):
+def test_script_answers_respect_max_response_bytes(work, objects):
     """Names of sources, and lines of them, in the frames as they came and as they are."""
     source = "s" * 5000 + ".js"
     source_map = js.source_map(sources=[source], sourcesContent=[("x" * 100 + "\n") * 20], mappings="AAAA")

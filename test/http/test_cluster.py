@@ -41,7 +41,7 @@ def begin(service, objects, upstream, address="plain"):
     return answer["request_id"]
 
 
-def test_ids_begin_with_the_node(work, objects):
+def test_job_ids_begin_with_the_node_id(work, objects):
     gate = Gate(objects)
     with Upstream(gate.routes) as upstream, Service(work, {"cluster": {"node_id": 0xABC}}) as s:
         job = begin(s, objects, upstream)
@@ -51,7 +51,7 @@ def test_ids_begin_with_the_node(work, objects):
         equal(poll(s, job, "?timeout=30")[1]["status"], "completed")
 
 
-def test_a_poll_is_passed_on_to_the_owner(work, objects):
+def test_poll_is_forwarded_to_the_owner(work, objects):
     gate = Gate(objects)
     one, two = nodes(work, 2)
     with Upstream(gate.routes) as upstream, Service(work, one) as a, Service(work, two) as b:
@@ -72,14 +72,14 @@ def test_a_poll_is_passed_on_to_the_owner(work, objects):
         equal(poll(b, "nonsense")[0], 404)
 
 
-def test_an_owner_that_is_gone_knows_nothing(work, objects):
+def test_poll_of_an_unreachable_owner_is_not_found(work, objects):
     one, two = nodes(work, 2)
     with Service(work, two) as b:
         status, _, body = b.request("GET", "/requests/0001" + UNKNOWN[4:])
         equal((status, body), (404, b""))
 
 
-def test_owners_ask_for_keys_too(work, objects):
+def test_forwarded_polls_need_a_key(work, objects):
     gate = Gate(objects)
     keys = {"require": ["symbolicate"], "keys": [{"id": "k", "sha256": "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b",
                                                  "rights": ["symbolicate"]}]}
@@ -97,7 +97,7 @@ def test_owners_ask_for_keys_too(work, objects):
         equal(poll(b, job, "?timeout=30", proof)[1]["status"], "completed")
 
 
-def test_nodes_have_numbers_and_addresses(work, objects):
+def test_invalid_node_ids_and_peers_are_refused(work, objects):
     for cluster, what in (({"node_id": 65536}, "cluster.node_id"), ({"peers": {"x": "http://a"}}, "cluster.peers.x"),
                           ({"peers": {"65536": "http://a"}}, "cluster.peers.65536"), ({"peers": {"01": "http://a"}}, "cluster.peers.01"),
                           ({"peers": {"1": "ftp://a"}}, "cluster.peers.1"),
@@ -122,7 +122,7 @@ def held(server, job):
     return lines[1] if lines[0] == "$2" else lines[0]
 
 
-def test_results_are_in_redis(work, objects):
+def test_finished_results_are_shared_through_redis(work, objects):
     gate = Gate(objects)
     with faults.Redis(work) as server, Upstream(gate.routes) as upstream, Service(work, shared(server, 1)) as a, \
             Service(work, shared(server, 2)) as b, Service(work, shared(server, 3)) as c:
@@ -146,7 +146,7 @@ def test_results_are_in_redis(work, objects):
         equal(poll(b, UNKNOWN)[0], 404)
 
 
-def test_large_results_stay_where_they_are(work, objects):
+def test_large_results_stay_on_their_node(work, objects):
     gate = Gate(objects)
     ports = [harness.free_port() for _ in range(2)]
     peers = {str(i + 1): f"http://127.0.0.1:{port}" for i, port in enumerate(ports)}
@@ -163,7 +163,7 @@ def test_large_results_stay_where_they_are(work, objects):
             equal(poll(b, job)[1], mine)
 
 
-def test_without_redis_it_is_as_if_off(work, objects):
+def test_unreachable_redis_acts_as_disabled(work, objects):
     gate = Gate(objects)
     with faults.Redis(work) as server:
         with Upstream(gate.routes) as upstream, Service(work, shared(server, 1)) as a, Service(work, shared(server, 2)) as b:

@@ -22,7 +22,7 @@ def ask(s, up, module, sent, **options):
 
 
 @from_corpus
-def test_source_bundle(work, objects):
+def test_source_bundle_of_the_corpus_gives_lines(work, objects):
     stem = "7f/883fcdc55336d0a809b0150f09500b"
     with serve(stem + ".debug", stem + ".src.zip") as up, Service(work) as s:
         answer = ask(s, up, {"type": "wasm", "debug_id": "7f883fcd-c553-36d0-a809-b0150f09500b",
@@ -49,7 +49,7 @@ def lines(s, up, name, debug_id, points):
 
 
 @from_corpus
-def test_methods_of_portable_pdbs(work, objects):
+def test_portable_pdbs_of_the_corpus_give_lines(work, objects):
     files = {name: f"{name}/{guid}ffffffff/{name}" for name, guid in (
         ("integration.pdb", "0C1033F78632492E91C6C314B72E1920"), ("portable-embedded.pdb", "B6919861510C48879994943F64F70C37"),
         ("source-links.pdb", "37E9E8A61A8E404EB93C6902E277FF55"))}
@@ -68,7 +68,7 @@ def test_methods_of_portable_pdbs(work, objects):
 
 
 @from_corpus
-def test_candidates_of_a_dotnet_module(work, objects):
+def test_dotnet_module_lists_its_candidates(work, objects):
     path = "integration.pdb/0C1033F78632492E91C6C314B72E1920ffffffff/integration.pdb"
     with serve(path) as up, Service(work) as s:
         answer = ask(s, up, {"type": "pe_dotnet", "debug_file": "integration.pdb",
@@ -83,7 +83,7 @@ def test_candidates_of_a_dotnet_module(work, objects):
 
 
 @from_corpus
-def test_source_server(work, objects):
+def test_source_server_of_the_corpus_is_reported(work, objects):
     path = "crash_with_srcsrv.pdb/3249D99D0C4049318610F4E4FB0B69361/crash_with_srcsrv.pdb"
     module = {"type": "pe", "debug_file": "crash_with_srcsrv.pdb", "debug_id": "3249d99d-0c40-4931-8610-f4e4fb0b6936-1",
               "image_addr": "0x2a0000", "image_size": 0x10000}
@@ -106,7 +106,7 @@ def test_source_server(work, objects):
 
 
 @from_corpus
-def test_hidden_names(work, objects):
+def test_bcsymbolmap_of_the_corpus_restores_hidden_names(work, objects):
     stem, name = "2d/10c42f591d3265b14778ba0868073f", "2d10c42f-591d-3265-b147-78ba0868073f"
     module = {"type": "macho", "debug_id": name}
     files = {stem + "/debuginfo": name + ".dwarf-hidden", stem + "/uuidmap": name + ".plist",

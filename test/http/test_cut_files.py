@@ -46,7 +46,7 @@ def check_cuts(s, kinds, ask):
     equal(s.process.poll(), None)
 
 
-def test_portable_pdbs(work, objects):
+def test_truncated_portable_pdb_tables_are_remade(work, objects):
     pdb = dotnet.PortablePdb()
     document = pdb.document("/src/app.cs")
     for i in range(2000):
@@ -58,7 +58,7 @@ def test_portable_pdbs(work, objects):
         check_cuts(s, ["ppdb_caches", "objects"], ask)
 
 
-def test_bundles(work, objects):
+def test_truncated_bundles_are_remade(work, objects):
     text = "\n".join(f"{i} {random.Random(i).getrandbits(400):x}" for i in range(20000))
     data = context.bundle({"files/s": ({"path": "/a.cc"}, text.encode())})
     with Upstream(context.paths(objects, **{".src.zip": data})) as up, faults.leaks_accepted(), Service(work) as s:
@@ -72,7 +72,7 @@ def test_bundles(work, objects):
         check_cuts(s, ["objects"], ask)
 
 
-def test_unwind_tables(work, objects):
+def test_truncated_unwind_tables_are_remade(work, objects):
     program = crash.crashing(work, "-O1", "-fomit-frame-pointer")
     dump, modules = dumps.of_crash(program, work, "pointer")
     with Upstream(crash.served(modules)) as up, faults.leaks_accepted(), Service(work) as s:
@@ -89,7 +89,7 @@ def test_unwind_tables(work, objects):
         check_cuts(s, ["cficaches", "symcaches", "objects"], ask)
 
 
-def test_indexes_of_uploads(work, objects):
+def test_truncated_upload_indexes_are_remade(work, objects):
     data, _, addresses = faults.large_program(work)
     some = dict(list(addresses.items())[::100])
     path = os.path.join(work, "large.so")
@@ -124,7 +124,7 @@ def check_script(up, s, wanted, kinds):
     check_cuts(s, kinds, ask)
 
 
-def test_scripts(work, objects):
+def test_truncated_scripts_and_maps_are_remade(work, objects):
     script, source_map, wanted = large_script("app.js")
     told = [js.told(1, "~/app.js"), js.told(2, "~/app.js.map")]
     with js.Sentry(told, {"/app.js": script, "/app.js.map": source_map}) as up, faults.leaks_accepted(), Service(work) as s:
@@ -132,14 +132,14 @@ def test_scripts(work, objects):
         check_script(up, s, wanted, ["sourcemap_caches", "sourcefiles"])
 
 
-def test_scripts_that_hold_their_maps(work, objects):
+def test_truncated_scripts_with_inline_maps_are_remade(work, objects):
     script, source_map, wanted = large_script("app.js")
     script = script[:script.rindex("//#")] + "//# sourceMappingURL=" + js.data_url(source_map)
     with js.Sentry([js.told(1, "~/app.js")], {"/app.js": script}) as up, faults.leaks_accepted(), Service(work) as s:
         check_script(up, s, wanted, ["sourcemap_caches", "sourcefiles"])
 
 
-def test_scripts_in_bundles(work, objects):
+def test_truncated_bundles_of_scripts_are_remade(work, objects):
     script, source_map, wanted = large_script("app.js")
     files = {f"~/{n}.js": ("minified_source", "x", {}) for n in range(200)}  # a manifest of some pages
     files["~/app.js"] = ("minified_source", script, {"sourcemap": "app.js.map"})
@@ -148,7 +148,7 @@ def test_scripts_in_bundles(work, objects):
         check_script(up, s, wanted, ["sourcemap_caches", "objects", "sourcefiles"])
 
 
-def test_machine_code(work, objects):
+def test_truncated_objects_are_remade_for_disassembly(work, objects):
     path, build_id, functions = profiler.built(work, "gcc")
     start, size = next((a, n) for a, n in functions if n > 40)
     with faults.leaks_accepted():
@@ -158,7 +158,7 @@ def test_machine_code(work, objects):
             check_cuts(s, ["objects"], lambda: equal(profiler.asm(s, build_id, start, size).get("instructions"), first))
 
 
-def test_source_of_an_address(work, objects):
+def test_truncated_files_are_remade_for_source_v1(work, objects):
     text = "".join(f"{n} {random.Random(n).getrandbits(400):x}\n" for n in range(2000))
     routes = {place(I): FILES[I].encode(), f"/{I[0]}/{I[1]}/{I[0]}.src.zip": code.bundle({"main": (MAIN, text)})}
     with Upstream(routes) as up, faults.leaks_accepted():
@@ -186,7 +186,7 @@ def report(offsets):
     return re.sub(r"(?m)^0   .*\n1   .*$", "\n".join(frames), crash.REPORT).encode()
 
 
-def test_mappings(work, objects):
+def test_truncated_jvm_mappings_are_remade(work, objects):
     mapping = "".join(f"p.Class{i} -> c{i}:\n    1:1:void f():{i + 1}:{i + 1} -> m\n" for i in range(20000))
     numbers = range(0, 20000, 500)
     with Upstream({jvm.places(jvm.ID, "proguard"): mapping.encode()}) as up, faults.leaks_accepted(), Service(work) as s:
@@ -194,7 +194,7 @@ def test_mappings(work, objects):
         check_cuts(s, ["proguard"], lambda: equal([f["module"] for f in frames(jvm.symbolicate(s, body))], [f"p.Class{i}" for i in numbers]))
 
 
-def test_clients_of_mozilla(work, objects):
+def test_truncated_files_are_remade_for_mozilla_clients(work, objects):
     module = ("large.pdb", UUID)
     numbers = range(0, FUNCTIONS, 100)
     with Upstream({place(module): symbols(UUID, "large.pdb").encode()}) as up, faults.leaks_accepted():
@@ -219,21 +219,21 @@ def check_report(s, ask):
                                                [f"function_with_number_{n}" for n in numbers]))
 
 
-def test_reports_of_apple(work, objects):
+def test_truncated_files_are_remade_for_apple_reports(work, objects):
     up, sources = serving_reports(work)
     with up, faults.leaks_accepted(), Service(work) as s:
         form = crash.form(apple_crash_report=report(range(1, FUNCTIONS * 16, 1600)), sources=sources)
         check_report(s, lambda: crash.send(s, "/applecrashreport", form)[1])
 
 
-def test_crash_files_at_some_address(work, objects):
+def test_truncated_files_are_remade_for_downloaded_crash_files(work, objects):
     up, sources = serving_reports(work)
     with up, faults.leaks_accepted(), Service(work) as s:
         body = {"symbolicate": {"type": "applecrashreport", "storage_url": up.url + "/report"}, "sources": sources}
         check_report(s, lambda: crash.anywhere(s, body)[1])
 
 
-def test_files_that_get_names(work, objects):
+def test_truncated_symcaches_are_remade_for_named_files(work, objects):
     up, sources = serving_reports(work)
     with up, faults.leaks_accepted(), Service(work) as s:
         def ask():
@@ -244,20 +244,20 @@ def test_files_that_get_names(work, objects):
 
 # By the rows of kinds of jobs in the source: which tests cut files under their jobs.
 JOBS = {
-    "job_native": [test_portable_pdbs, test_bundles, test_indexes_of_uploads],
-    "job_js": [test_scripts, test_scripts_that_hold_their_maps, test_scripts_in_bundles],
-    "job_jvm": [test_mappings],
-    "job_mozilla": [test_clients_of_mozilla],
-    "job_asm": [test_machine_code],
-    "job_source": [test_source_of_an_address],
-    "job_any": [test_crash_files_at_some_address],
-    "crash_minidump": [test_unwind_tables],
-    "crash_apple": [test_reports_of_apple],
-    "crash_named": [test_files_that_get_names],
+    "job_native": [test_truncated_portable_pdb_tables_are_remade, test_truncated_bundles_are_remade, test_truncated_upload_indexes_are_remade],
+    "job_js": [test_truncated_scripts_and_maps_are_remade, test_truncated_scripts_with_inline_maps_are_remade, test_truncated_bundles_of_scripts_are_remade],
+    "job_jvm": [test_truncated_jvm_mappings_are_remade],
+    "job_mozilla": [test_truncated_files_are_remade_for_mozilla_clients],
+    "job_asm": [test_truncated_objects_are_remade_for_disassembly],
+    "job_source": [test_truncated_files_are_remade_for_source_v1],
+    "job_any": [test_truncated_files_are_remade_for_downloaded_crash_files],
+    "crash_minidump": [test_truncated_unwind_tables_are_remade],
+    "crash_apple": [test_truncated_files_are_remade_for_apple_reports],
+    "crash_named": [test_truncated_symcaches_are_remade_for_named_files],
 }
 
 
-def test_every_kind_of_jobs_is_among_these(work, objects):
+def test_every_kind_of_job_has_a_truncation_test(work, objects):
     folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "service", "api")
     rows = []
     for path in glob.glob(folder + "/**/*.c", recursive=True):

@@ -57,7 +57,7 @@ def quarantine(service, *options):
     return subprocess.run([harness.SYMLOOM, "cache", "quarantine", *options, "-c", path], check=True, capture_output=True, text=True).stdout
 
 
-def test_what_the_service_died_of_twice_is_not_touched_for_a_day(work, objects):
+def test_file_is_quarantined_for_a_day_after_two_crashes(work, objects):
     breakpad(work, "big", BIG, 100000)
     breakpad(work, "small", SMALL, 10)
     cache = os.path.join(work, "cache")
@@ -83,7 +83,7 @@ def test_what_the_service_died_of_twice_is_not_touched_for_a_day(work, objects):
         equal(status_of(s, "big", BIG), "found")
 
 
-def test_what_was_in_work_at_three_kills(work, objects):
+def test_file_is_quarantined_after_three_kills(work, objects):
     breakpad(work, "big", BIG, 100000)
     cache = os.path.join(work, "cache")
     start = lambda: Service(work, {"sources": [source(work)]}, cache_dir=cache)
@@ -97,7 +97,7 @@ def test_what_was_in_work_at_three_kills(work, objects):
             raise AssertionError(quarantine(s))
 
 
-def test_one_of_several_processes_dies(work, objects):
+def test_file_that_kills_one_of_several_processes_is_quarantined(work, objects):
     breakpad(work, "big", BIG, 100000)
     port = harness.free_port()
     with Service(work, {"bind": f"127.0.0.1:{port}", "http": {"processes": 2}, "sources": [source(work)]}) as s:
@@ -111,7 +111,7 @@ def test_one_of_several_processes_dies(work, objects):
         open(s.log, "w").close()  # what sanitizers say of the signal is no finding
 
 
-def test_a_blocked_loop_shows_its_stack(work, objects):
+def test_blocked_loop_logs_its_stack(work, objects):
     """What systemd sends when the watchdog is not fed."""
     s = Service(work)
     s.process.send_signal(signal.SIGABRT)
@@ -125,7 +125,7 @@ def test_a_blocked_loop_shows_its_stack(work, objects):
         raise AssertionError(s.logged() + names)
 
 
-def test_a_report_that_ends_the_service_when_it_is_read(work, objects):
+def test_report_that_crashes_the_service_is_quarantined(work, objects):
     cache, path = os.path.join(work, "cache"), os.path.join(work, "report")
     with open(path, "w") as f:
         f.write("Incident Identifier: 2d8a5c3b-6a3f-4c0e-9d8e-0123456789ab\nOS Version: Mac OS X 10.15\n\nThread 0 Crashed:\n")
@@ -148,7 +148,7 @@ def test_a_report_that_ends_the_service_when_it_is_read(work, objects):
         equal(json.loads(answer), {"status": "failed", "message": "processing this file crashed"})
 
 
-def test_core_dumps_are_made_when_they_are_wanted(work, objects):
+def test_core_dumps_are_enabled_by_the_key(work, objects):
     def limit(service):
         with open(f"/proc/{service.process.pid}/limits") as f:
             return re.search(r"Max core file size +(\S+) +(\S+)", f.read()).groups()

@@ -39,7 +39,7 @@ def offered(service):
     return series
 
 
-def test_every_query_asks_for_what_is_there(work, objects):
+def test_queries_name_existing_metrics(work, objects):
     wanted = used()
     assert len(wanted) >= 20, wanted
     with Upstream(objects.layout()) as upstream:
@@ -67,7 +67,7 @@ def test_the_dashboard_is_what_its_script_writes(work, objects):
     equal(json.loads(read("grafana/symloom.json")), space["dashboard"]())
 
 
-def test_alerts_fire_when_they_should(work, objects):
+def test_every_alert_is_tested_firing_and_silent(work, objects):
     """Each has a test in which it fires, and one in which it does not."""
     home = os.path.join(DEPLOY, "prometheus")
     done = subprocess.run(["promtool", "test", "rules", "tests.yml", "tests-week.yml"], cwd=home, capture_output=True, text=True)
@@ -77,7 +77,7 @@ def test_alerts_fire_when_they_should(work, objects):
     equal(alerts - set(re.findall(r"alertname: (\w+)\n +exp_alerts:", tests)), set())
 
 
-def test_probes_ask_for_routes_that_are_there(work, objects):
+def test_probes_ask_for_existing_routes(work, objects):
     paths = set(re.findall(r"path: (/[\w/]*), port: http", read("kubernetes/symloom.yml"))) | {"/metrics"}
     equal(paths, {"/live", "/ready", "/metrics"})
     with Service(work) as service:
@@ -85,7 +85,7 @@ def test_probes_ask_for_routes_that_are_there(work, objects):
             equal(service.request("GET", path)[0], 200, path)
 
 
-def test_what_operators_see_has_a_port_of_its_own(work, objects):
+def test_operator_routes_have_their_own_port(work, objects):
     """In the image, compose and Kubernetes; and clients reach the other port alone."""
     for path in ("../doc/container.yml", "compose-config.yml", "kubernetes/config.yml"):
         assert re.search(r"^admin_bind: 0\.0\.0\.0:3022\b", read(path), re.M), path
@@ -107,7 +107,7 @@ def test_images_are_pinned(work, objects):
         assert re.fullmatch(r"[\w/.-]+:[\w.-]+@sha256:[0-9a-f]{64}", image), image
 
 
-def test_nodes_of_the_cluster_know_each_other(work, objects):
+def test_kubernetes_replicas_list_each_other_as_peers(work, objects):
     """Of Kubernetes: each replica has a name, and its number is made of that."""
     manifest = read("kubernetes/symloom.yml")
     (replicas,) = re.findall(r"replicas: (\d+)", manifest)

@@ -42,7 +42,7 @@ def spoil(service):
     wait_until("the error", lambda: " ERROR config: " in service.logged())
 
 
-def test_an_error_becomes_an_event_once_a_minute(work, objects):
+def test_error_is_sent_to_sentry_once_a_minute(work, objects):
     for status in (200, 500):
         with Sentry(status) as sentry:
             dsn = f"http://publickey:oldsecret@127.0.0.1:{sentry.server_address[1]}/sub/42"
@@ -63,7 +63,7 @@ def test_an_error_becomes_an_event_once_a_minute(work, objects):
                 assert "publickey" not in s.logged() and "oldsecret" not in s.logged(), s.logged()
 
 
-def test_what_is_logged_while_draining_is_sent(work, objects):
+def test_errors_logged_while_draining_are_sent(work, objects):
     """An error of the last job, after which the service ends."""
     path, answer = f"/{objects.build_id}/executable", threading.Event()
 
@@ -90,7 +90,7 @@ def test_what_is_logged_while_draining_is_sent(work, objects):
         equal([json.loads(body.split(b"\n")[2])["logger"] for _, _, body in sentry.envelopes], ["cache"])
 
 
-def test_a_sentry_that_never_answers_is_not_waited_for_longer_than_jobs(work, objects):
+def test_silent_sentry_does_not_delay_shutdown(work, objects):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         dsn = f"http://key@127.0.0.1:{silent.getsockname()[1]}/1"
         with Service(work, {"sentry_dsn": dsn, "shutdown": {"timeout": "1ms"}}) as s:
@@ -100,7 +100,7 @@ def test_a_sentry_that_never_answers_is_not_waited_for_longer_than_jobs(work, ob
             assert time.monotonic() - begin < 9, "it waits for the answer of the Sentry, which has ten seconds"
 
 
-def test_nobody_waits_for_a_sentry_that_is_not_there(work, objects):
+def test_unreachable_sentry_delays_no_request(work, objects):
     with Service(work, {"sentry_dsn": "http://key@127.0.0.1:1/1"}) as s:
         spoil(s)
         equal(s.request("GET", "/healthcheck")[0], 200)

@@ -41,7 +41,7 @@ def forget_deaths(cache):
     harness.shutil.rmtree(os.path.join(cache, "quarantine"), ignore_errors=True)
 
 
-def test_killed_at_any_moment(work, objects):
+def test_cache_survives_kills_at_any_moment(work, objects):
     cache, rng = os.path.join(work, "cache"), random.Random(3)
     print(f"        {KILLS} kills", flush=True)
     with World(objects, 40) as world:
@@ -78,7 +78,7 @@ def test_killed_at_any_moment(work, objects):
         check_directory(cache)
 
 
-def test_two_processes_and_one_is_killed(work, objects):
+def test_killed_process_does_not_disturb_another_one_of_the_directory(work, objects):
     cache, rng = os.path.join(work, "cache"), random.Random(4)
     with World(objects, 60) as world, Service(work, cache_dir=cache) as a:
         stop = threading.Event()
@@ -132,7 +132,7 @@ while True:
 """
 
 
-def test_files_removed_under_its_feet(work, objects):
+def test_cache_files_removed_while_in_use_are_remade(work, objects):
     cache = os.path.join(work, "cache")
     small, rounds = {"caches": {"in_memory": {"object_meta_capacity": 1, "default_capacity": 1}}}, effort(10, 40)
     with World(objects, 20) as world, Service(work, small, cache_dir=cache) as s:
@@ -158,7 +158,7 @@ def test_files_removed_under_its_feet(work, objects):
     check_directory(cache)
 
 
-def test_a_full_file_system(work, objects):
+def test_full_file_system_still_gives_answers(work, objects):
     with small_disk(work, "4m") as disk:
         if not disk:
             return full_by_limit(work, objects)  # the same without a file system of one's own
@@ -209,11 +209,11 @@ def full_by_limit(work, objects):
             check_directory(s.cache)
 
 
-def test_files_that_may_not_grow(work, objects):
+def test_file_size_limit_still_gives_answers(work, objects):
     full_by_limit(work, objects)
 
 
-def test_redis_comes_and_goes(work, objects):
+def test_redis_may_stop_pause_and_flush_under_load(work, objects):
     """Stopped, paused and flushed in mid-run, under load; without a disk, so that everything is asked of it."""
     with World(objects, 12) as world, Redis(work) as redis:
         config = {"shared_cache": {"redis": {"url": redis.url}, "route": {"objects": "both"}},
@@ -266,7 +266,7 @@ def test_redis_comes_and_goes(work, objects):
                 equal(world.ask(s, [m]), 1)
 
 
-def test_one_key_and_five_hundred_requests(work, objects):
+def test_five_hundred_requests_of_one_key_share_one_computation(work, objects):
     with World(objects, 1) as world, Service(work, {"max_concurrent_requests": None, "head_timeout": "5m"}) as s:
         gate = threading.Event()
         path, data = f"/{world.modules[0].build_id}/debuginfo", world.modules[0].bytes
@@ -319,7 +319,7 @@ def leaks_accepted():
         os.environ["ASAN_OPTIONS"] = before
 
 
-def test_files_cut_under_their_mappings(work, objects):
+def test_truncated_mapped_files_are_remade(work, objects):
     data, build_id, addresses = large_program(work)
     some = dict(list(addresses.items())[::75])
     with harness.Upstream({f"/{build_id}/debuginfo": data}) as up, leaks_accepted(), Service(work) as s:
@@ -354,7 +354,7 @@ def test_files_cut_under_their_mappings(work, objects):
         assert lines and all(re.search(r" cache=\w+ key=[0-9a-f]{16}$", line) for line in lines), lines
 
 
-def test_emptied_entries_are_made_again(work, objects):
+def test_emptied_cache_entries_are_remade(work, objects):
     """Without a process that has them in memory."""
     cache = os.path.join(work, "cache")
     with World(objects, 2) as world:
@@ -369,7 +369,7 @@ def test_emptied_entries_are_made_again(work, objects):
             check_directory(cache)
 
 
-def test_a_directory_that_takes_no_files(work, objects):
+def test_unwritable_cache_dir_still_gives_answers(work, objects):
     with World(objects, 4) as world, Service(work) as s:
         equal(world.ask(s, world.modules[:2]), 2)
         equal(s.request("GET", "/ready")[0], 200)
@@ -388,7 +388,7 @@ def test_a_directory_that_takes_no_files(work, objects):
         equal(s.logged().count("cache directory not writable"), 1, "lines")
 
 
-def test_many_jobs_wait_for_a_source_that_hangs(work, objects):
+def test_jobs_waiting_for_a_hanging_source_take_one_fiber_each(work, objects):
     """A look-up that waits is a record: one fiber a job, few files, and answers from memory as before."""
     jobs = 600
     woken = threading.Event()
@@ -425,7 +425,7 @@ def test_many_jobs_wait_for_a_source_that_hangs(work, objects):
                 equal((answer["status"], answer["modules"][0]["debug_status"]), ("completed", "missing"))
 
 
-def test_more_modules_than_fibers(work, objects):
+def test_request_with_more_modules_than_fibers_completes(work, objects):
     """What an admitted request needs is waited for, however little there is."""
     config = {"max_fibers": 16, "max_downloads": 2, "max_downloads_per_host": 1}  # of which the service has up to eight
     with World(objects, 60) as world, Service(work, config) as s:
@@ -450,12 +450,12 @@ def without_descriptors(world, service, body):
         equal(world.check(service.symbolicate(body(some)), count), count, f"found afterwards; {spare} were left")
 
 
-def test_downloads_without_descriptors(work, objects):
+def test_downloads_wait_for_descriptors(work, objects):
     with World(objects, 121) as world, Service(work) as s:
         without_descriptors(world, s, world.body)
 
 
-def test_local_files_without_descriptors(work, objects):
+def test_local_files_wait_for_descriptors(work, objects):
     root = os.path.join(work, "root")
     source = {"id": "local", "type": "filesystem", "path": root, "layout": {"type": "debuginfod"}}
     with World(objects, 121) as world, Service(work, {"sources": [source]}) as s:
@@ -471,7 +471,7 @@ def deleted_mappings(service):
         return sum(line.endswith(" (deleted)\n") and service.cache in line for line in f)
 
 
-def test_removed_files_give_their_room_back(work, objects):
+def test_removed_cache_files_are_unmapped(work, objects):
     """Whoever removes files of the cache: this service, or a command beside it. And what nobody asks for is not mapped."""
     with World(objects, 12, padding=1 << 20) as world:
         for caches in ({"max_size": "1MB"}, {"memory_idle": "1s"}):

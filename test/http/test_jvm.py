@@ -51,7 +51,7 @@ def told(frames):
     return [(f["module"], f["function"], f.get("filename"), f.get("lineno"), f["index"]) for f in frames]
 
 
-def test_mappings_come_from_every_kind_of_source(work, objects):
+def test_mappings_are_found_in_every_kind_of_source(work, objects):
     with Upstream({places(ID, "proguard"): MAPPING.encode()}) as up, Service(work) as s:
         frames = [frame("c", 1, 7), frame("x", 3, 8, "no.Where"), frame("e", None, 9)]
         body = asked(up, exceptions=[{"type": "e", "module": "a"}, {"type": "Error", "module": "java.lang"}],
@@ -72,7 +72,7 @@ def test_mappings_come_from_every_kind_of_source(work, objects):
         equal(up.hits[places(ID, "proguard")], 1, "the second time from the cache")
 
 
-def test_what_stays_of_a_frame(work, objects):
+def test_sent_fields_of_mapped_frames_are_kept(work, objects):
     with Upstream({places(ID, "proguard"): MAPPING.encode()}) as up, Service(work) as s:
         sent = [frame("c", None, 1, signature="(Ljava/lang/String;)V", platform="java", context_line="x", pre_context=["a"], vars={}),
                 frame("d", None, 2), frame("d", 2, 3), frame("f", 5, 4, "x.Y", signature="(La/b;)I", in_app=False),
@@ -86,7 +86,7 @@ def test_what_stays_of_a_frame(work, objects):
         equal((frames[3]["index"], frames[3]["in_app"], len(frames)), (5, False, 4))
 
 
-def test_why_a_mapping_was_not_used(work, objects):
+def test_unusable_mappings_are_listed_as_errors(work, objects):
     with Upstream({places(ID, "proguard"): b"not a mapping"}) as up, Service(work) as s:
         body = asked(up, stacktraces=[{"frames": [frame("c", 1)]}])
         body["modules"] = [{"type": "proguard", "uuid": OTHER}, {"type": "proguard", "uuid": ID.replace("-", "").upper()}]
@@ -95,7 +95,7 @@ def test_why_a_mapping_was_not_used(work, objects):
         equal(answer["stacktraces"][0]["frames"], [frame("c", 1)])
 
 
-def test_what_was_wrong_with_a_mapping_is_told_where_that_is_wanted(work, objects):
+def test_error_details_of_mappings_are_shown_when_configured(work, objects):
     with Upstream({places(ID, "proguard"): b"not a mapping"}) as up, Service(work, {"jvm": {"error_details": True}}) as s:
         body = asked(up)
         body["modules"].append({"type": "proguard", "uuid": OTHER})
@@ -108,7 +108,7 @@ def test_what_was_wrong_with_a_mapping_is_told_where_that_is_wanted(work, object
                                                       for line in s.logged().splitlines()))
 
 
-def test_mappings_in_a_chain(work, objects):
+def test_chained_mappings_are_applied_in_turn(work, objects):
     """A library that was shrunk before the program that has it."""
     routes = {places(ID, "proguard"): b"lib.a -> x:\n    1:1:void b():5:5 -> m\nlib.Only -> o:\n    1:1:void q():7:7 -> m\n",
               places(OTHER, "proguard"): b"lib.Widget -> lib.a:\n    5:5:void inner():20:20 -> b\n    5:5:void draw():30 -> b\n"}
@@ -127,7 +127,7 @@ def test_mappings_in_a_chain(work, objects):
             equal(answer["classes"], {"x": named, "o": "lib.Only"})
 
 
-def test_what_requests_hold_is_counted(work, objects):
+def test_metrics_count_the_contents_of_requests(work, objects):
     with Upstream({places(ID, "proguard"): MAPPING.encode()}) as up, Service(work) as s:
         symbolicate(s, asked(up, exceptions=[{"type": "e", "module": "a"}, {"type": "E", "module": ""}], classes=["a.b"],
                              stacktraces=[{"frames": [frame("c", 1, platform="java"), frame("x", 1, module="no.Where")]}]))
@@ -139,7 +139,7 @@ def test_what_requests_hold_is_counted(work, objects):
                       "num_stacktraces": "1", "num_frames": "3", "unsymbolicated_frames": "1"})
 
 
-def test_a_table_cut_while_it_is_used_is_made_anew(work, objects):
+def test_truncated_mapping_table_is_remade_while_in_use(work, objects):
     mapping = "".join(f"p.Class{i} -> c{i}:\n    1:1:void f():{i + 1}:{i + 1} -> m\n" for i in range(20000))
     with Upstream({places(ID, "proguard"): mapping.encode()}) as up, Service(work) as s:
         body = asked(up, stacktraces=[{"frames": [frame("m", 1, i, f"c{i}") for i in range(0, 20000, 1000)]}])
@@ -165,7 +165,7 @@ def test_the_first_mapping_that_knows_the_class_answers(work, objects):
         equal(told(symbolicate(s, body)["stacktraces"][0]["frames"]), [("p.A", "m", "A.java", 2, 0), ("q.B", "y", "B.java", 7, 1)])
 
 
-def test_source_context(work, objects):
+def test_frames_get_source_context_from_bundles(work, objects):
     lines = "".join(f"line {i}\r\n" for i in range(1, 9)) + "y" * 200 + "\n"
     routes = {places(ID, "proguard"): MAPPING.encode(), places(BUNDLE, "sourcebundle"): bundle(**{"some/pack/Main": lines})}
     with Upstream(routes) as up, Service(work) as s:
@@ -181,7 +181,7 @@ def test_source_context(work, objects):
         equal("context_line" in symbolicate(s, body)["stacktraces"][0]["frames"][0], False)
 
 
-def test_paths_of_sources(work, objects):
+def test_source_paths_are_guessed_from_module_and_file(work, objects):
     instrumented = "io/sentry/samples/MainActivity"
     files = ["OtherActivity", "DifferentActivity", instrumented, "com/foo/bar/ui/activities/base/BaseActivity", "a/b/C", "a/b/X.android"]
     rows = [("OtherActivity", "OtherActivity.java", 0), ("DifferentActivity", "DifferentActivity", 1),
@@ -224,7 +224,7 @@ p.Bare -> yy.zX:
 """
 
 
-def test_whole_frames(work, objects):
+def test_frames_are_mapped_by_line_or_signature(work, objects):
     view, signature = "io.sentry.sample.MainActivity", "(Landroid/view/View;)V"
     with Upstream({places(ID, "proguard"): WHOLE_FRAMES.encode()}) as up, Service(work) as s:
         def frames(*sent, **keys):
@@ -258,7 +258,7 @@ def test_whole_frames(work, objects):
         equal(answer["classes"], {"a.a.a.a.c": "android.arch.core.executor.ArchTaskExecutor"})
 
 
-def test_what_compilers_made_is_dropped(work, objects):
+def test_compiler_made_frames_are_dropped(work, objects):
     """With a line, what R8 made is gone; what no mapping knows stays as it was sent, also with line 0."""
     synthesized = '# {"id":"com.android.tools.r8.synthesized"}'
     mapping = f"""com.example.Foobar -> a.a:
@@ -288,7 +288,7 @@ com.example.MainActivity$$ExternalSyntheticLambda0 -> a.c:
             equal(frames[2:], sent[4:])
 
 
-def test_one_frame_that_was_a_chain_of_calls(work, objects):
+def test_inlined_chain_is_expanded_with_source_context(work, objects):
     """Its outermost call was made by the compiler; the others come with the text of their files, which are in two bundles."""
     samples = "io.sentry.samples.instrumentation.ui"
     edit, service, other = (f"{samples}.{name}" for name in ("EditActivity", "SomeService", "AnotherClassInSameFile"))
@@ -353,7 +353,7 @@ def test_source_text_of_one_request_is_limited(work, objects):
         wait_until("the line in the log", lambda: "no more source files are read for this request: limit reached" in s.logged())
 
 
-def test_a_negative_line_is_none(work, objects):
+def test_negative_line_is_treated_as_unknown(work, objects):
     """JVMs say -2 of native code and -1 of what they do not know."""
     with Upstream({places(ID, "proguard"): MAPPING.encode()}) as up, Service(work) as s:
         for line in (-1, -2, -9007199254740993):
@@ -364,7 +364,7 @@ def test_a_negative_line_is_none(work, objects):
             symbolicate(s, asked(up, stacktraces=[{"frames": [frame("c", line)]}]), 422)
 
 
-def test_bodies_that_do_not_fit(work, objects):
+def test_invalid_request_bodies_are_refused(work, objects):
     with Service(work) as s:
         equal(symbolicate(s, {"sources": []}),
               {"status": "completed", "exceptions": [], "stacktraces": [], "classes": {}, "errors": []})

@@ -10,7 +10,7 @@ from test_symbfile import EMPTY, ID, ask, good, service as uploads
 HEAD = b"POST /symbolicate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
 
 
-def test_an_idle_service_ends_at_once(work, objects):
+def test_idle_service_ends_at_once(work, objects):
     quickest = DEADLINE
     for _ in range(5):  # the machine may be busy
         s = Service(work)
@@ -21,7 +21,7 @@ def test_an_idle_service_ends_at_once(work, objects):
     assert quickest < (2 if leaks else 0.2), quickest
 
 
-def test_what_runs_is_finished_and_what_comes_is_refused(work, objects):
+def test_draining_finishes_running_requests_and_refuses_new_ones(work, objects):
     gate, answers = Gate(objects), []
     with Upstream(gate.routes) as upstream:
         s = Service(work)
@@ -45,7 +45,7 @@ def test_what_runs_is_finished_and_what_comes_is_refused(work, objects):
         equal(s.process.wait(DEADLINE), 0)
 
 
-def test_what_takes_too_long_is_cut(work, objects):
+def test_draining_cuts_jobs_at_the_timeout(work, objects):
     gate = Gate(objects)
     with Upstream(gate.routes) as upstream:
         s = Service(work, {"shutdown": {"timeout": "300ms"}})
@@ -61,7 +61,7 @@ def slow_ranges():
     return first + 1500000 * bytes.fromhex("0702082010101a0161")
 
 
-def test_conversions_that_take_too_long_are_given_up(work, objects):
+def test_draining_abandons_long_conversions(work, objects):
     """What they had begun is gone, and nothing is remembered of it."""
     with uploads(work) as s:
         good(s, slow_ranges())
@@ -81,7 +81,7 @@ def test_conversions_that_take_too_long_are_given_up(work, objects):
         equal(ask(s, [0x644])[0]["modules"][0]["debug_status"], "found")
 
 
-def test_a_second_signal_ends_it_and_nobody_is_blamed(work, objects):
+def test_second_signal_ends_the_process_without_quarantine(work, objects):
     gate = Gate(objects)
     with Upstream(gate.routes) as upstream:
         s = Service(work)
@@ -95,7 +95,7 @@ def test_a_second_signal_ends_it_and_nobody_is_blamed(work, objects):
         assert "did not end cleanly" not in again.logged(), again.logged()
 
 
-def test_a_cache_that_everybody_may_write_to_is_told_of(work, objects):
+def test_world_writable_cache_dir_is_warned_of(work, objects):
     cache = os.path.join(work, "cache")
     os.mkdir(cache)
     for mode, told in ((0o750, 0), (0o777, 1)):
@@ -104,7 +104,7 @@ def test_a_cache_that_everybody_may_write_to_is_told_of(work, objects):
             equal(s.logged().count("WARN cache: the cache directory is writable by everyone; anyone can change results (chmod o-w)"), told, s.logged())
 
 
-def test_it_tells_what_it_does(work, objects):
+def test_sigusr2_logs_the_state(work, objects):
     gate = Gate(objects)
     with Upstream(gate.routes) as upstream, Service(work) as s:
         job = begin(s, objects, upstream)
@@ -123,7 +123,7 @@ def reset(client):
     client.close()
 
 
-def test_lines_tell_who_was_cut_off(work, objects):
+def test_access_lines_name_the_reason_of_an_abort(work, objects):
     gate = Gate(objects)
     with Upstream(gate.routes) as upstream, Service(work, {"http": {"body_timeout": "200ms"}}) as s:
         with socket.create_connection(("127.0.0.1", s.port)) as client:
@@ -186,7 +186,7 @@ def send(client, data):
         client.sendall(data)
 
 
-def test_threads_that_stand_still(work, objects):
+def test_stuck_threads_make_the_service_unready(work, objects):
     """They make the service unready and are left behind by its end, with what waited for them."""
     small, body = (b'{"stacktraces":[],"modules":[],"x":[' + b"0," * count + b"0]}" for count in (50000, 20000000))
     s = Service(work, {"health": {"stalled": "200ms"}, "shutdown": {"timeout": "300ms"}})
@@ -210,7 +210,7 @@ def test_threads_that_stand_still(work, objects):
     equal(os.listdir(os.path.join(s.cache, "tmp")), [])
 
 
-def test_work_for_clients_that_have_left_ends(work, objects):
+def test_work_for_disconnected_clients_is_cancelled(work, objects):
     """Once: the next one who wants the same, and does not wait for it either, does not keep others from getting it."""
     body = json.dumps({"modules": [{"type": "elf", "image_addr": "0x0", "file_id": ID}], "stacktraces": [
         {"frames": [{"instruction_addr": "0x644", "addr_mode": "rel:0"}]}]}).encode()
@@ -230,7 +230,7 @@ def test_work_for_clients_that_have_left_ends(work, objects):
         equal(len(re.findall(r"access: .* path=/symbolicate .* aborted=reset", s.logged())), 2)
 
 
-def test_lines_tell_how_long_requests_waited(work, objects):
+def test_access_lines_report_queueing_time(work, objects):
     """In queues, of which what is in memory sees none."""
     with Upstream(objects.layout()) as upstream, Service(work) as s:
         body = request(objects.module(), [objects.address("plain")], sources=[http_source(upstream.url)])
@@ -243,7 +243,7 @@ def test_lines_tell_how_long_requests_waited(work, objects):
         assert "wait_ms" not in warm, warm
 
 
-def test_another_process_of_the_address_takes_over(work, objects):
+def test_another_process_on_the_address_takes_over_while_draining(work, objects):
     """It is the only one that listens, as soon as this one drains; what this one has accepted is answered."""
     gate, settings = Gate(objects), {"bind": f"127.0.0.1:{harness.free_port()}", "http": {"reuseport": True}}
     with Upstream(gate.routes) as upstream:
@@ -266,7 +266,7 @@ def test_another_process_of_the_address_takes_over(work, objects):
             equal(first.process.wait(DEADLINE), 0)
 
 
-def test_who_is_told_to_come_again(work, objects):
+def test_retry_after_is_not_sent_to_clients_that_begin_jobs(work, objects):
     """Clients that begin jobs are not, as some would sleep that long."""
     s = Service(work, {"max_concurrent_requests": 0, "shutdown": {"delay": "1m"}})
     try:
@@ -281,7 +281,7 @@ def test_who_is_told_to_come_again(work, objects):
         s.process.wait()
 
 
-def test_names_that_do_not_resolve(work, objects):
+def test_unresolvable_source_name_is_a_fetch_failure(work, objects):
     with Service(work) as s:
         answer = s.symbolicate(request(objects.module(), [objects.address("plain")], options={"dif_candidates": True},
                                        sources=[http_source("http://symbols.invalid/", filters={"filetypes": ["elf_code"]})]))
@@ -291,7 +291,7 @@ def test_names_that_do_not_resolve(work, objects):
         assert any(c["download"].get("details", "").startswith("download failed: Could not resolve host") for c in module["candidates"]), module
 
 
-def test_more_than_there_are_places_for(work, objects):
+def test_requests_over_the_limit_are_shed_at_once(work, objects):
     """Refused at once, and health says ok."""
     gate, refused, took = Gate(objects), [], []
     with Upstream(gate.routes) as upstream, Service(work, {"max_concurrent_requests": 2}) as s:
@@ -310,7 +310,7 @@ def test_more_than_there_are_places_for(work, objects):
             equal(poll(s, job, "?timeout=30")[1]["status"], "completed")
 
 
-def test_nobodys_rights(work, objects):
+def test_service_without_privileges_writes_only_in_cache_dir(work, objects):
     """Every write goes below cache_dir."""
     cache = os.path.join(work, "cache")
     os.mkdir(cache)
@@ -341,7 +341,7 @@ def test_nobodys_rights(work, objects):
         log.close()
 
 
-def test_each_look_up_counts_once(work, objects):
+def test_each_cache_lookup_is_counted_once(work, objects):
     def lookups(layer):
         return metric(s, f'symloom_cache_lookups_total{{cache="symcaches",layer="{layer}",result="ok"}}')
 

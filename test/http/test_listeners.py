@@ -19,7 +19,7 @@ def ask(port, method, path, headers=None):
         connection.close()
 
 
-def test_operators_have_a_listener_of_their_own(work, objects):
+def test_admin_bind_serves_operator_routes_only(work, objects):
     keys = [{"id": "root", "sha256": hashlib.sha256(b"root").hexdigest(), "rights": ["admin"]}]
     with Service(work, {"admin_bind": "127.0.0.1:0", "auth": {"keys": keys}}) as s:
         admin, bearer = port_of(s, "admin"), {"Authorization": "Bearer root"}
@@ -30,7 +30,7 @@ def test_operators_have_a_listener_of_their_own(work, objects):
         equal((ask(s.port, "GET", "/healthcheck")[2], ask(admin, "GET", "/healthcheck")[2]), (b"ok", b"ok"))
 
 
-def test_scripts_of_listed_origins_only_may_ask(work, objects):
+def test_only_listed_origins_pass_cors(work, objects):
     listed = {"Origin": "https://crashes.example.com"}
     with Service(work, {"http": {"cors": {"origins": [listed["Origin"]]}}}) as s:
         status, headers, _ = ask(s.port, "GET", "/healthcheck", listed)
@@ -52,7 +52,7 @@ def test_scripts_of_listed_origins_only_may_ask(work, objects):
         equal(ask(s.port, "OPTIONS", "/symbolicate/v5", {"Origin": "https://a.example"})[1]["Access-Control-Allow-Origin"], None)
 
 
-def test_hosts_that_are_not_listed_are_refused(work, objects):
+def test_unlisted_hosts_are_refused(work, objects):
     with Service(work, {"http": {"allowed_hosts": ["symloom.example.com"]}}) as s:
         equal(ask(s.port, "GET", "/healthcheck")[0], 421)
         equal(ask(s.port, "GET", "/healthcheck", {"Host": "symloom.example.com"})[0], 200)
@@ -62,7 +62,7 @@ def test_hosts_that_are_not_listed_are_refused(work, objects):
         equal(subprocess.run([harness.SYMLOOM, "healthcheck", "-c", config], capture_output=True).stdout, b"OK\n")
 
 
-def test_on_loopback_only_names_of_loopback_are_taken(work, objects):
+def test_loopback_listener_refuses_other_host_names(work, objects):
     """A page whose name resolves to 127.0.0.1 all of a sudden has that name in Host."""
     local = ("localhost", "LOCALHOST:80", "localhost.", "symbols.localhost", "127.0.0.1", "127.8.8.8:3021", "[::1]:3021", "symloom", "x:80")
     others = ("rebound.example.com", "rebound.example.com:3021", "127.0.0.1.example.com", "127.0.0", "10.0.0.1", "[::2]", "[::1")
@@ -85,7 +85,7 @@ def test_on_loopback_only_names_of_loopback_are_taken(work, objects):
         equal([ask(port, "GET", "/healthcheck", elsewhere)[0] for port in (s.port, everywhere)], [421, 200])
 
 
-def test_forms_of_other_pages_are_refused(work, objects):
+def test_cross_origin_forms_are_refused(work, objects):
     """Of every family: browsers post these without asking, and only keep the answer from the script."""
     form = "multipart/form-data; boundary=b"
     routes = ("/symbolicate", "/minidump", "/applecrashreport", "/symbolicate-js", "/symbolicate-jvm", "/symbolicate-any", "/page/read",
@@ -116,7 +116,7 @@ def test_forms_of_other_pages_are_refused(work, objects):
             equal(ask(s.port, "POST", "/symbolicate/v5", {"Origin": origin, "Content-Type": "text/plain"})[0], status)
 
 
-def test_a_socket_belongs_to_its_group(work, objects):
+def test_unix_socket_belongs_to_the_configured_group(work, objects):
     path = os.path.join(work, "socket")
     group = next(g for g in grp.getgrall() if g.gr_gid)
     group = group if os.geteuid() == 0 else grp.getgrgid(os.getegid())
@@ -140,7 +140,7 @@ def lines(path):
         return f.read().splitlines()
 
 
-def test_access_lines_have_a_file_that_is_opened_anew(work, objects):
+def test_access_log_file_is_reopened_on_reload(work, objects):
     path = os.path.join(work, "access.log")
     with Service(work, {"logging": {"access_file": path}}) as s:
         s.request("GET", "/nothing?secret=s3cr3t", headers={"User-Agent": 'tests/1 "x"', "traceparent": "00-ab-cd-01"})
@@ -158,7 +158,7 @@ def test_access_lines_have_a_file_that_is_opened_anew(work, objects):
         equal(len(lines(path + ".1")), 2)
 
 
-def test_clients_behind_proxies(work, objects):
+def test_client_address_is_taken_from_trusted_proxies(work, objects):
     """The last address that no proxy of ours has; request ids are believed to proxies."""
     path = os.path.join(work, "access.log")
     cases = [("203.0.113.9, 198.51.100.7, 10.0.0.9", "198.51.100.7"), ("nonsense", "127.0.0.1"), ("10.0.0.1, 10.0.0.2", "10.0.0.1"),
@@ -174,7 +174,7 @@ def test_clients_behind_proxies(work, objects):
                 assert s.request("GET", "/", headers={"X-Request-Id": unfit})[1]["X-Request-Id"] != unfit
 
 
-def test_access_lines_of_the_classic_kind(work, objects):
+def test_access_log_can_use_the_combined_format(work, objects):
     path = os.path.join(work, "access.log")
     with Service(work, {"logging": {"access_file": path, "access_format": "combined"}}) as s:
         s.request("GET", "/nothing?q=1", headers={"User-Agent": 'a "b" \xff', "Referer": "http://x/"})
@@ -183,7 +183,7 @@ def test_access_lines_of_the_classic_kind(work, objects):
                             r'"http://x/" "a \\x22b\\x22 \\xff"', line), line
 
 
-def test_only_errors_or_nothing_is_told(work, objects):
+def test_access_log_can_be_limited_to_errors_or_off(work, objects):
     for access in ("errors", "off"):
         with Service(work, {"logging": {"access": access}}) as s:
             s.request("GET", "/nothing")

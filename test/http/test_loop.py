@@ -26,7 +26,7 @@ def added(service, ask):
     return {kind for kind in after if after[kind] > before.get(kind, 0)}
 
 
-def test_large_bodies_leave_the_loop(work, objects):
+def test_large_bodies_are_read_by_the_pool(work, objects):
     """Of every API, and packed ones; and large answers that are packed."""
     bodies = {"/symbolicate": {"stacktraces": [{"frames": [FRAME]}], "modules": []},
               "/symbolicate-js": {**JS, "stacktraces": []}, "/symbolicate-jvm": {"sources": [], "stacktraces": [], "modules": []},
@@ -54,7 +54,7 @@ def test_large_bodies_leave_the_loop(work, objects):
         equal({"json", "symbolicate", "compress"} - added(s, lambda: s.post("/symbolicate", many, {"Accept-Encoding": "gzip"})), set())
 
 
-def test_crash_files_leave_the_loop(work, objects):
+def test_crash_files_are_read_by_the_pool(work, objects):
     """Reports and dumps of any size, and forms whose other parts are large."""
     dump = dumps.Dump()
     dump.threads.append((7, {"rsp": 0x7000, "rip": 0x10010}, 0x7000, bytes(800)))
@@ -111,7 +111,7 @@ def evict(directory):
             os.close(fd)
 
 
-def test_tables_that_are_not_in_memory_are_read_by_the_pool(work, objects):
+def test_tables_not_resident_are_read_by_the_pool(work, objects):
     """After a start with a cold cache the disk is waited for by the pool alone; what has come into memory is read by the loop."""
     program, build_id, addresses = large_program(work)
     module = objects.module(code_id=build_id, debug_id=None, image_size=0x100000)
@@ -135,7 +135,7 @@ def test_tables_that_are_not_in_memory_are_read_by_the_pool(work, objects):
             wait_until("the table in memory", lambda: "symbolicate" not in added(s, lambda: ask(s, 777)))
 
 
-def test_few_frames_stay(work, objects):
+def test_small_resident_requests_stay_on_the_loop(work, objects):
     """Of what is in memory the loop looks up 128 frames itself, each of three calls, and no more; likewise modules."""
     with World(objects, 1) as world, Service(work) as s:
         one = world.body(world.modules)
@@ -154,7 +154,7 @@ def test_few_frames_stay(work, objects):
               [set(), set(), {"symbolicate"}, set(), {"symbolicate"}])
 
 
-def test_results_that_are_kept_are_not_copied(work, objects):
+def test_kept_results_are_not_copied_for_each_poll(work, objects):
     """However many poll for one at a time: memory holds it once, and writing what they do not take is left to the pool."""
     clients = 30
     with Service(work, {"http": {"write_timeout": "2m"}, "logging": {"access": "off"}}) as s:
@@ -177,7 +177,7 @@ def test_results_that_are_kept_are_not_copied(work, objects):
                 client.close()
 
 
-def test_metrics_leave_the_loop(work, objects):
+def test_metrics_are_written_by_the_pool(work, objects):
     """Neither descriptors nor jobs make their text dearer for the loop, but for the pool."""
     with Service(work, {"result_ttl": "1h", "logging": {"access": "off"}, "max_concurrent_requests": None}) as s:
         def scrape():

@@ -43,7 +43,7 @@ def large_dump(size):
     return dump.crash(7, 11, 0, 69).done()
 
 
-def test_an_upload_is_read_where_it_lies(work, objects):
+def test_large_upload_is_mapped_from_a_file(work, objects):
     """A dump of 50 MB goes into a file that has no name, which is mapped: neither its form nor what is in it is held in memory."""
     boundary, size = "tests-boundary", 50 * MIB
     head = f'--{boundary}\r\nContent-Disposition: form-data; name="upload_file_minidump"\r\n\r\n'
@@ -70,7 +70,7 @@ def test_an_upload_is_read_where_it_lies(work, objects):
         equal(service.leftovers(), [])
 
 
-def test_answers_that_nobody_reads_leave_memory(work, objects):
+def test_unread_answers_are_moved_to_disk(work, objects):
     """16 answers of 8 MB: what the kernel does not take is on disk, and all of it is right when it is read at last."""
     body = big_request(8 * MIB)
     with Service(work, {"logging": {"access": "off"}, "http": {"write_timeout": "2m"}}) as service:
@@ -94,7 +94,7 @@ def test_answers_that_nobody_reads_leave_memory(work, objects):
         wait_until("the memory after they left", lambda: anonymous(service) < idle + 40 * MIB)
 
 
-def test_a_kept_result_is_shared(work, objects):
+def test_pollers_share_one_copy_of_a_result(work, objects):
     body = big_request(8 * MIB)
     for config in ({}, {"result_bytes": 1000}):  # in memory; in a file
         with Service(work, config) as service:
@@ -127,7 +127,7 @@ def test_requests_wait_for_memory_or_are_refused(work, objects):
         equal(service.post("/symbolicate", padded)[0], 200)
 
 
-def test_a_storm_stays_within_the_budget(work, objects):
+def test_overload_stays_within_the_memory_limit(work, objects):
     """Bodies and answers of many times the budget: some are refused, the others are right, and the memory comes back."""
     config = {"memory": {"request_budget": "64MB", "queue_timeout": "1s"}, "logging": {"access": "off"}}
     body = big_request(MIB)
@@ -161,7 +161,7 @@ def test_a_storm_stays_within_the_budget(work, objects):
         equal(service.post("/symbolicate", body)[2] == expected, True)
 
 
-def test_new_connections_find_room(work, objects):
+def test_idle_connections_are_closed_for_new_ones(work, objects):
     """Idle connections beyond the limit end at once for new ones, whose requests are served."""
     with Service(work, {"http": {"max_connections": 50}}) as service:
         clients = []
@@ -176,7 +176,7 @@ def test_new_connections_find_room(work, objects):
             client.close()
 
 
-def test_slow_bodies_lock_nobody_out(work, objects):
+def test_slow_bodies_do_not_block_other_clients(work, objects):
     with Service(work, {"http": {"max_bodies_in_flight": 20}}) as service:
         slow = []
         for _ in range(60):
@@ -204,7 +204,7 @@ def half_bodies(service, count):
     return clients
 
 
-def test_half_bodies_leave_room_where_descriptors_are_few(work, objects):
+def test_stalled_bodies_are_closed_when_descriptors_are_few(work, objects):
     """700 of one address, with the limit that many systems have by default: who has been silent for longest makes room."""
     limited = os.path.join(work, "limited")
     with open(limited, "w") as f:

@@ -16,7 +16,7 @@ def series(service, name):
     return {labels: float(value) for labels, value in re.findall(rf"^symloom_{name}(?:\{{(.*)\}})? (\S+)$", text, re.M)}
 
 
-def test_the_reference_lists_all(work, shared):
+def test_reference_lists_every_metric(work, shared):
     """What is scraped is what `config metrics` says."""
     said = subprocess.run([harness.SYMLOOM, "config", "metrics"], capture_output=True, text=True, check=True).stdout
     listed = dict(re.findall(r"^\| `((?:symloom|process)_\w+)` \| (\w+) \|", said, re.M))
@@ -26,7 +26,7 @@ def test_the_reference_lists_all(work, shared):
     equal({name: listed.get(name) for name in scraped}, scraped)
 
 
-def test_downloads_by_what_became_of_them(work, objects):
+def test_downloads_are_counted_by_result(work, objects):
     bodies = {"01": 404, "02": 403, "03": bytes(5000), "04": bytes(500), "05": 500, "06": bytes(500)}
     source = {**http_source("", id="s", filters={"filetypes": ["elf_code"]})}
     with Upstream({f"/{name * 20}/executable": body for name, body in bodies.items()}) as up, \
@@ -41,7 +41,7 @@ def test_downloads_by_what_became_of_them(work, objects):
         assert phases["connect"] >= 5 and phases["body"] >= 1, phases
 
 
-def test_conversions_by_what_became_of_them(work, objects):
+def test_conversions_are_counted_by_result(work, objects):
     first = EMPTY + bytes.fromhex("080260c00c10101a0161")
     long = first + b"".join(bytes.fromhex("f00702082010101ae907") + b"%04d" % i + 997 * b"x" for i in range(3000))
     many = first + 130000 * bytes.fromhex("0702082010101a0161")
@@ -61,7 +61,7 @@ def items(service, origin):
     return {re.search('item="(.*?)"', labels)[1]: n for labels, n in found.items() if f'origin="{origin}"' in labels and 'platform="elf"' in labels}
 
 
-def test_what_native_requests_hold(work, objects):
+def test_contents_of_native_requests_are_counted(work, objects):
     with Upstream(objects.layout()) as up, Service(work) as s:
         other = objects.module(code_id="ab" * 20, debug_id=None, image_addr="0x20000000")
         body = request(objects.module(), [objects.address("plain"), 0x10000000, objects.address("plain")], sources=[http_source(up.url)])
@@ -77,7 +77,7 @@ def test_what_native_requests_hold(work, objects):
             "unsymbolicated_context_frames": 0, "unsymbolicated_cfi_frames": 0, "unsymbolicated_scanned_frames": 0, "unmapped_frames": 0})
 
 
-def test_what_dumps_hold(work, objects):
+def test_contents_of_dumps_are_counted(work, objects):
     with Service(work) as s:
         send(s, "/minidump", form(upload_file_minidump=small_dump(), sources=[]))
         equal(series(s, "modules_total"), {'platform="elf",purpose="debug",status="missing"': 1, 'platform="elf",purpose="unwind",status="missing"': 1})
@@ -92,7 +92,7 @@ def test_what_dumps_hold(work, objects):
         equal(series(s, "minidump_multipart_total"), {"": 1})
 
 
-def test_refusals_by_their_reasons(work, objects):
+def test_refusals_are_counted_by_reason(work, objects):
     with Service(work, {"symbolicate_body_max_bytes": 100}) as s:
         equal(s.request("POST", "/symbolicate", "{}", {"Content-Type": "text/plain"})[0], 415)
         equal(s.request("POST", "/symbolicate", "{}", {"Content-Type": "application/json", "Content-Encoding": "br"})[0], 415)
@@ -101,7 +101,7 @@ def test_refusals_by_their_reasons(work, objects):
         equal(series(s, "http_refused_total"), {'reason="media_type"': 2, 'reason="too_large"': 2})
 
 
-def test_connections_by_what_they_do(work, objects):
+def test_connections_are_counted_by_state(work, objects):
     def connections():
         return {labels[7:-1]: n for labels, n in series(s, "http_connections").items()}
 
@@ -115,7 +115,7 @@ def test_connections_by_what_they_do(work, objects):
         wait_until("their end", lambda: (connections()["writing"], connections()["reading"]) == (0, 0))
 
 
-def test_memory_of_the_process(work, objects):
+def test_memory_of_the_process_is_reported(work, objects):
     with Service(work) as s:
         s.symbolicate({"stacktraces": [], "modules": []})
         arenas, stack, limit = (series(s, name)[""] for name in ("arena_bytes", "fiber_stack_peak_bytes", "memory_limit_bytes"))

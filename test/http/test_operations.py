@@ -17,7 +17,7 @@ def value(text, series):
     return float(found.group(1)) if found else None
 
 
-def test_metrics_are_what_prometheus_takes(work, objects):
+def test_metrics_parse_as_prometheus_and_openmetrics(work, objects):
     from prometheus_client.openmetrics.parser import text_string_to_metric_families  # Debian: python3-prometheus-client
     paths = ("/symbolicate", "/symbolicate-js", "/symbolicate-jvm", "/symbolicate-any", "/symbolicate/v5", "/minidump", "/applecrashreport")
     with Upstream({}) as upstream, Upstream(objects.layout()) as good, Service(work, {"deny_list_threshold": 1, "mozilla": {"sources": []}}) as s, \
@@ -65,7 +65,7 @@ def test_health_checks_are_counted_once(work, objects):
         equal(value(metrics(s)[1], "symloom_healthchecks_total"), 7)
 
 
-def test_hosts_are_blocked_for_a_while_only(work, objects):
+def test_blocked_hosts_are_released_after_the_block_time(work, objects):
     settings = {"deny_list_threshold": 1, "deny_list_block_time": "2s", "caches": {"downloaded": {"retry_misses_after": "0s"}}}
     with Upstream({}) as upstream, Service(work, settings) as s:
         upstream.routes.update({path: 500 for path in objects.layout()})
@@ -115,7 +115,7 @@ class Manager:
         self.socket.close()
 
 
-def test_the_service_manager_is_told(work, objects):
+def test_systemd_is_notified_of_state_and_watchdog(work, objects):
     with Manager(work, WATCHDOG_USEC="300000") as manager, Service(work) as s:
         equal(manager.told("READY=1"), ["READY=1"])
         for state in ("WATCHDOG=1", "STATUS=0/200 jobs, 0 connections", "WATCHDOG=1", "WATCHDOG=1"):
@@ -136,7 +136,7 @@ def test_the_service_manager_is_told(work, objects):
         s.process.wait(harness.DEADLINE)  # a second signal would end it at once
 
 
-def test_a_watchdog_of_another_process_is_not_fed(work, objects):
+def test_watchdog_of_another_process_is_not_fed(work, objects):
     for environment in ({"WATCHDOG_PID": "1", "WATCHDOG_USEC": "3000"}, {"WATCHDOG_USEC": "often"}, {}):
         with Manager(work, **environment) as manager:
             with Service(work) as s:
@@ -145,7 +145,7 @@ def test_a_watchdog_of_another_process_is_not_fed(work, objects):
             equal([state for state in manager.told("STOPPING=1") if state.startswith("WATCHDOG")], [])
 
 
-def test_health_is_answered_while_a_large_file_comes(work, objects):
+def test_health_is_answered_during_a_large_download(work, objects):
     root = tempfile.mkdtemp(dir=work)
     for name in objects.layout():
         os.makedirs(root + os.path.dirname(name), exist_ok=True)
@@ -171,7 +171,7 @@ def test_addresses_below_their_module_are_counted(work, objects):
         equal(value(metrics(s)[1], "symloom_address_underflow_total"), 1)
 
 
-def test_forms_without_a_cache_and_with_a_wrong_temporary_directory(work, objects):
+def test_forms_are_read_without_cache_dir_and_tmpdir(work, objects):
     """They come into files, and the directory that the environment names takes none."""
     part = b'--b\r\nContent-Disposition: form-data; name="upload_file_minidump"; filename="d"\r\n\r\nnothing\r\n--b--\r\n'
     with environment(TMPDIR=os.path.join(work, "missing")), Service(work, {"cache_dir": ...}) as s:

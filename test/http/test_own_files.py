@@ -31,7 +31,7 @@ def form(service, path, request, *files, boundary="xyz"):
     return status, json.loads(data) if data.startswith(b"{") else data
 
 
-def test_scripts_and_maps_that_come_along(work, objects):
+def test_scripts_and_maps_sent_with_a_request_are_used(work, objects):
     with Service(work) as s:
         both = ("app.min.js", SCRIPT), ("app.min.js.map", json.dumps(MAP))
         for files in (both, both[::-1], both[1:], (("dist\\\\app.min.js", SCRIPT.partition("//#")[0]), both[1])):
@@ -52,7 +52,7 @@ def test_scripts_and_maps_that_come_along(work, objects):
         equal(s.leftovers(), [])
 
 
-def test_own_files_are_asked_before_the_source(work, objects):
+def test_sent_files_are_used_before_the_source(work, objects):
     with Upstream({}) as sentry, Service(work) as s:
         request = {**JS, "source": {"id": "s", "url": sentry.url + "lookup", "token": "t"}, "release": "r"}
         form(s, "/symbolicate-js", request, ("app.min.js", SCRIPT), ("app.min.js.map", json.dumps(MAP)))
@@ -61,7 +61,7 @@ def test_own_files_are_asked_before_the_source(work, objects):
         assert sentry.hits["/lookup"] > 0, sentry.hits
 
 
-def test_mappings_that_come_along(work, objects):
+def test_mappings_sent_with_a_request_are_used(work, objects):
     with Service(work) as s:
         status, answer = form(s, "/symbolicate-jvm", JVM, ("mapping.txt", MAPPING))
         equal((status, answer["errors"]), (200, []))
@@ -78,7 +78,7 @@ def test_mappings_that_come_along(work, objects):
         assert not any("mapping" in f or "proguard" in d for d, _, names in os.walk(s.cache) for f in names), "something was kept"
 
 
-def test_forms_that_are_wrong(work, objects):
+def test_malformed_forms_are_refused(work, objects):
     with Service(work, {"symbolicate_body_max_bytes": 4096}) as s:
         for path, request in (("/symbolicate-js", JS), ("/symbolicate-jvm", JVM)):
             equal(form(s, path, None, ("a", "b")), (400, {"detail": "missing request"}))
@@ -106,7 +106,7 @@ def breakpad(objects):
     return subprocess.run([harness.SYMLOOM, "dump-syms", os.path.join(objects.dir, "full")], check=True, capture_output=True).stdout
 
 
-def test_debug_files_that_come_along(work, objects):
+def test_debug_files_sent_with_a_request_are_used(work, objects):
     """With stacks: of every format, in archives, the best of several; what belongs to another program is of no use."""
     body = json.dumps(request(objects.module(), [objects.address("plain")], options={"dif_candidates": True}))
     text = breakpad(objects)
@@ -133,7 +133,7 @@ def test_debug_files_that_come_along(work, objects):
         equal([os.path.join(at, f) for k in kept for at, _, files in os.walk(os.path.join(s.cache, k)) for f in files], [])
 
 
-def test_modules_without_an_id_go_by_the_name_of_a_file(work, objects):
+def test_modules_without_id_match_sent_files_by_name(work, objects):
     """As those of a sanitizer's report, of which nothing but the path is known."""
     module = {"type": "elf", "code_file": "/srv/app/shapes"}
     frame = {"instruction_addr": hex(objects.load + objects.address("plain")), "addr_mode": "file:0"}
@@ -145,7 +145,7 @@ def test_modules_without_an_id_go_by_the_name_of_a_file(work, objects):
             equal((frames(answer)[0]["status"], frames(answer)[0].get("function")), (status, "plain" if status == "symbolicated" else None), (name, changes))
 
 
-def test_files_that_come_along_are_converted_once(work, objects):
+def test_sent_files_are_converted_once(work, objects):
     """However many modules and scripts of the request it is of."""
     modules = [objects.module(image_addr=hex(0x10000000 * (i + 1))) for i in range(20)]
     body = json.dumps({"modules": modules, "stacktraces": [{"frames": [{"instruction_addr": hex(0x10000000 * (i + 1) + objects.address("plain") + 2)} for i in range(20)]}]})
@@ -168,7 +168,7 @@ def test_files_that_come_along_are_converted_once(work, objects):
         equal([e["type"] for e in bad["errors"]], ["malformed_sourcemap"] * 40)
 
 
-def test_debug_files_beside_a_crash(work, objects):
+def test_debug_files_sent_with_a_crash_file_are_used(work, objects):
     """With crash files: for names, and for finding callers."""
     dump = dumps.Dump(text="Linux 5.10.0 #1 SMP x86_64", version=(0, 0, 0))
     stack = bytearray(4096)

@@ -39,7 +39,7 @@ def others(objects, count):
     return [objects.module(code_id=f"{n + 1:040x}", debug_id=None) for n in range(count)]
 
 
-def test_a_short_pause_is_waited_for_by_all(work, objects):
+def test_short_retry_after_is_waited_for_by_all(work, objects):
     for status in (429, 503):
         busy = Busy(objects, status, 2)
         path = f"/{objects.build_id}/executable"
@@ -58,7 +58,7 @@ def test_a_short_pause_is_waited_for_by_all(work, objects):
             equal(hits, 1)  # of the others none before the end of the pause
 
 
-def test_a_long_pause_is_no_failure_of_files(work, objects):
+def test_long_retry_after_is_no_failure_of_files(work, objects):
     """Look-ups meanwhile fail at once, and the host is not blocked; when the pause is released, it is asked again."""
     busy = Busy(objects, 429, 600)
     path = f"/{objects.build_id}/executable"
@@ -86,7 +86,7 @@ def blocked(objects, up, s, n):
     return any("temporarily blocked" in c["download"].get("details", "") for c in module["candidates"])
 
 
-def test_blocked_hosts_are_released(work, objects):
+def test_blocked_hosts_are_released_on_demand(work, objects):
     """By an operator's request, by the command beside the service, and by a configuration that exempts them."""
     broken = {f"/{m['code_id']}/executable": 500 for m in others(objects, 1)}
     with Upstream(broken) as up:

@@ -34,7 +34,7 @@ def of_each(service, objects, upstream, count=2):
     return [jobs[node] for node in sorted(jobs)] + more
 
 
-def test_polls_find_the_process(work, objects):
+def test_polls_reach_the_process_of_the_job(work, objects):
     gate = Gate(objects)
     with Upstream(gate.routes) as upstream, several(work) as s:
         all_up(s, 2)
@@ -48,7 +48,7 @@ def test_polls_find_the_process(work, objects):
         equal(poll(s, "00000000-0000-4000-8000-000000000000")[0], 404)
 
 
-def test_polls_find_the_process_of_another_node(work, objects):
+def test_polls_reach_the_process_of_another_node(work, objects):
     """By one line of `cluster.peers` for each node."""
     gate, ports = Gate(objects), [harness.free_port() for _ in range(2)]
     peers = {str(0x20 + 16 * i): f"http://127.0.0.1:{port}" for i, port in enumerate(ports)}
@@ -67,7 +67,7 @@ def test_polls_find_the_process_of_another_node(work, objects):
         gate.open.set()
 
 
-def test_metrics_are_those_of_all(work, objects):
+def test_metrics_are_summed_over_processes(work, objects):
     with Upstream(objects.layout()) as upstream, several(work, 3) as s:
         all_up(s, 3)
         body = request(objects.module(), [objects.address("plain")], sources=[http_source(upstream.url)])
@@ -82,7 +82,7 @@ def test_metrics_are_those_of_all(work, objects):
         assert metrics(s, "application/openmetrics-text; version=1.0.0")[1].endswith("# EOF\n")
 
 
-def test_status_tells_of_all(work, objects):
+def test_status_lists_all_processes(work, objects):
     nodes = ["0010", "0011", "0012"]
     with several(work, 3, auth={"keys": [key("me", "status")], "require": ["status"]}) as s:
         pids = all_up(s, 3)
@@ -108,7 +108,7 @@ def test_status_tells_of_all(work, objects):
         connection.close()
 
 
-def test_what_dies_is_started_anew(work, objects):
+def test_dead_process_is_restarted(work, objects):
     with Upstream(objects.layout()) as upstream, several(work) as s:
         before = all_up(s, 2)
         os.kill(before[0], signal.SIGKILL)
@@ -173,7 +173,7 @@ def test_counters_never_fall_when_processes_die(work, objects):
         assert re.search(r"ERROR run.*a process crashed.*signal 6.*again_in_ms", s.logged()), s.logged()
 
 
-def test_what_dies_again_and_again_waits_longer(work, objects):
+def test_repeated_deaths_are_restarted_with_backoff(work, objects):
     with several(work) as s:
         all_up(s, 2)
         for turn in range(4):
@@ -182,7 +182,7 @@ def test_what_dies_again_and_again_waits_longer(work, objects):
         equal(re.findall(r"again_in_ms=(\d+)", s.logged()), ["400", "800", "1600", "3200"])
 
 
-def test_what_is_started_anew_has_the_last_configuration(work, objects):
+def test_restarted_process_has_the_last_configuration(work, objects):
     with several(work, logging={"level": "info"}) as s:
         all_up(s, 2)
         path = os.path.join(s.work, "config.yml")
@@ -199,7 +199,7 @@ def test_what_is_started_anew_has_the_last_configuration(work, objects):
             equal(value(metrics(s)[1], "symloom_config_last_reload_successful"), 1)
 
 
-def test_one_that_cannot_start_ends_the_service(work, objects):
+def test_process_that_cannot_start_ends_the_service(work, objects):
     taken = socket.socket()
     taken.bind(("127.0.0.1", 0))
     taken.listen()
@@ -216,7 +216,7 @@ def test_one_that_cannot_start_ends_the_service(work, objects):
             assert "error: bind: " in str(error), error
 
 
-def test_signals_reach_all(work, objects):
+def test_signals_reach_all_processes(work, objects):
     runtime = tempfile.mkdtemp(dir=work)
     os.environ["RUNTIME_DIRECTORY"] = runtime
     try:
@@ -235,7 +235,7 @@ def test_signals_reach_all(work, objects):
         equal(os.listdir(runtime), [])
 
 
-def test_a_reload_by_request_reaches_all(work, objects):
+def test_reload_by_request_reaches_all_processes(work, objects):
     key = {"id": "a", "sha256": "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b", "rights": ["admin"]}
     with several(work, auth={"keys": [key]}) as s:
         all_up(s, 2)
@@ -243,7 +243,7 @@ def test_a_reload_by_request_reaches_all(work, objects):
         wait_until("both configurations", lambda: s.logged().count("configuration reloaded") == 2)
 
 
-def test_the_manager_hears_of_all(work, objects):
+def test_systemd_is_notified_for_all_processes(work, objects):
     path = os.path.join(work, "notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(path)
@@ -268,7 +268,7 @@ def test_the_manager_hears_of_all(work, objects):
             del os.environ["NOTIFY_SOCKET"], os.environ["WATCHDOG_USEC"]
 
 
-def test_every_listener_is_one_of_all(work, objects):
+def test_listeners_are_shared_by_all_processes(work, objects):
     authority = Authority(work)
     cert, key = authority.issue("server")
     https, admin = harness.free_port(), harness.free_port()
@@ -295,7 +295,7 @@ def test_every_listener_is_one_of_all(work, objects):
             equal(subprocess.run(["curl", "-s", "--cacert", authority.path, f"https://127.0.0.1:{https}/healthcheck"], capture_output=True).stdout, b"ok")
 
 
-def test_listeners_of_several_processes_have_numbers(work, objects):
+def test_several_processes_need_fixed_ports(work, objects):
     for name in ("bind_https", "admin_bind"):
         try:
             several(work, **{name: "127.0.0.1:0"}).stop()
@@ -304,7 +304,7 @@ def test_listeners_of_several_processes_have_numbers(work, objects):
             assert f"error: {name}: " in str(error), error
 
 
-def test_any_temporary_directory_will_do(work, objects):
+def test_processes_talk_whatever_the_temporary_directory(work, objects):
     """They ask each other by sockets below it, whose addresses have room for 107 bytes."""
     places = [os.path.join(work, name) for name in ("with blanks", "x" * 120, os.path.join("y" * 100, "z" * 100))]
     for place in places:

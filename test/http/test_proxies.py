@@ -18,7 +18,7 @@ def environment(**names):
         os.environ.update(before)
 
 
-def test_proxies_of_the_environment(work, objects):
+def test_proxy_variables_of_the_environment_are_used(work, objects):
     """The proxy knows the host of the source, which nobody else does; it listens on a reserved address, as the operator says."""
     url = "http://symbols.example.com/"
     executable = f"{url}{objects.build_id}/executable"

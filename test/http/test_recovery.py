@@ -65,7 +65,7 @@ FAILURES = {
 }
 
 
-def test_what_failed_is_had_once_the_source_answers(work, objects):
+def test_failed_files_are_retried_once_the_source_answers(work, objects):
     """A file that is got tells that the others may be too."""
     with World(objects, ALL) as world:
         outage = Outage(world)
@@ -85,7 +85,7 @@ def test_what_failed_is_had_once_the_source_answers(work, objects):
                 equal(statuses(s, world, first), ["found"] * 3, name)
 
 
-def test_one_file_is_asked_for_while_the_source_fails(work, objects):
+def test_failing_source_is_probed_with_one_file(work, objects):
     """In half a minute one of those that failed, whichever comes first; of all processes of a directory."""
     with World(objects, ALL) as world:
         outage, modules = Outage(world), world.modules
@@ -109,7 +109,7 @@ def test_one_file_is_asked_for_while_the_source_fails(work, objects):
             equal(outage.hits() - hits, ALL)
 
 
-def test_files_that_fail_alone_are_not_asked_for_again_and_again(work, objects):
+def test_single_failing_file_is_retried_rarely(work, objects):
     """A source that answers for the others is let off once, and then for half a minute no more."""
     with World(objects, ALL) as world, Service(work) as s:
         outage, modules = Outage(world), world.modules
@@ -121,7 +121,7 @@ def test_files_that_fail_alone_are_not_asked_for_again_and_again(work, objects):
             raise AssertionError(f"{world.up.hits[path]} requests")
 
 
-def test_another_process_finds_out(work, objects):
+def test_recovery_is_seen_by_another_process(work, objects):
     """What a process of the directory has got, another one need not ask for to know that the source answers."""
     with World(objects, ALL) as world:
         outage, modules, cache = Outage(world), world.modules, os.path.join(work, "cache")
@@ -140,7 +140,7 @@ def test_another_process_finds_out(work, objects):
             equal(ask(a, modules[:3]), ["found"] * 3)
 
 
-def test_directories_that_are_mounted_again(work, objects):
+def test_remounted_directories_are_used_again(work, objects):
     with World(objects, ALL) as world:
         mount = os.path.join(work, "mount")
         source = {"id": "local", "type": "filesystem", "path": mount, "layout": {"type": "debuginfod"}}
@@ -162,7 +162,7 @@ def test_directories_that_are_mounted_again(work, objects):
             equal('symloom_source_up{source="local"} 1' in text, True)
 
 
-def test_directories_that_are_not_mounted_are_told_of_before_anybody_asks(work, objects):
+def test_unmounted_directories_are_reported_before_requests(work, objects):
     with World(objects, 1) as world:
         mount, missing = os.path.join(work, "mount"), os.path.join(work, "missing")
         os.makedirs(mount)
@@ -182,7 +182,7 @@ def test_directories_that_are_not_mounted_are_told_of_before_anybody_asks(work, 
             equal(s.symbolicate(body)["modules"][0]["debug_status"], "found")
 
 
-def test_web_pages_and_nothing_are_no_files(work, objects):
+def test_web_pages_and_empty_answers_are_no_debug_files(work, objects):
     """Of every kind of source: what a proxy says that wants a log-in says nothing about the file."""
     pages = (b"<html><body>Please log in</body></html>", b"\xef\xbb\xbf \r\n<!doctype HTML>", b"<!-- --><head><meta charset=utf-8>")
     with World(objects, 1) as world:
@@ -213,7 +213,7 @@ def test_web_pages_and_nothing_are_no_files(work, objects):
                 assert details(s, world, module, [source])[0].startswith(f"download failed: the server sent {said}"), page
 
 
-def test_web_pages_and_nothing_are_no_mappings_and_scripts(work, objects):
+def test_web_pages_and_empty_answers_are_no_mappings_or_scripts(work, objects):
     page = b"<!doctype html><title>Log in</title>"
     proguard = "/82/36f5cf52c84e35a7cf01421e4c2c88/proguard"
     routes = {proguard: page, "/app.js": page, "/page": b"<html>here is a script</html>"}

@@ -32,7 +32,7 @@ def complaint(service):
     return wait_until("the reason", lambda: re.search(".*cannot connect to Redis.*", service.logged()))[0]
 
 
-def test_entries_and_results_go_through_tls(work, objects):
+def test_redis_works_over_tls(work, objects):
     authority = Authority(work)
     own = authority.issue("node")
     with SealedRedis(work, authority) as redis:
@@ -51,7 +51,7 @@ def test_entries_and_results_go_through_tls(work, objects):
                     equal(sum(world.up.hits.values()), 2)
 
 
-def test_who_is_not_trusted_is_not_asked(work, objects):
+def test_untrusted_redis_certificates_are_refused(work, objects):
     authority, other = Authority(work), Authority(work)
     own = authority.issue("node")
     with SealedRedis(work, authority) as redis, World(objects, 1) as world:
@@ -70,7 +70,7 @@ def test_who_is_not_trusted_is_not_asked(work, objects):
         equal(redis.size(), 0)
 
 
-def test_a_wrong_password_is_said(work, objects):
+def test_wrong_redis_password_is_logged(work, objects):
     with Redis(work, "--user", "crash", "on", ">right", "~*", "+@all") as redis, World(objects, 1) as world:
         with Service(work, {"shared_cache": {"redis": {"url": redis.url.replace("//", "//crash@"), "password": "wrong"}}}) as s:
             equal(world.ask(s, world.modules), 1)
@@ -117,7 +117,7 @@ class Name:
         self.listener.close()
 
 
-def test_a_primary_that_becomes_a_replica_is_left(work, objects):
+def test_connection_to_a_demoted_primary_is_replaced(work, objects):
     with Redis(work) as old, Redis(work) as new, World(objects, 4) as world:
         name = Name(old.port)
         with Service(work, {"shared_cache": {"redis": {"url": name.url}}}) as s:
@@ -141,7 +141,7 @@ def test_a_primary_that_becomes_a_replica_is_left(work, objects):
         name.close()
 
 
-def test_the_end_comes_in_the_middle_of_a_command(work, objects):
+def test_service_stops_during_a_redis_command(work, objects):
     with Redis(work) as redis:
         name = Name(redis.port, b"GETRANGE")  # what others were told to forget is asked for each second
         s = Service(work, {"shared_cache": {"redis": {"url": name.url}}})
@@ -181,7 +181,7 @@ class Liar(threading.Thread):
                 client.sendall(self.answer if lies else b"+PONG\r\n" * data.count(b"PING"))
 
 
-def test_a_server_that_lies_about_sizes(work, objects):
+def test_absurd_sizes_in_redis_answers_allocate_nothing(work, objects):
     """A few bytes that promise gigabytes are no answer: nothing is allocated for them, and the file is had from its source."""
     for answer in (b"*1073741823\r\n", b"*2147483647\r\n", b"*-2\r\n", b"*64\r\n" * 7, b"$17179869184\r\n", b"%99999999\r\n", b"*65\r\n"):
         liar = Liar(answer)

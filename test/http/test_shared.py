@@ -29,14 +29,14 @@ def compare_machines(work, objects, shared, backend, count=6):
             check_directory(second.cache)
 
 
-def test_a_directory(work, objects):
+def test_machines_share_entries_through_a_directory(work, objects):
     bucket = os.path.join(work, "bucket")
     compare_machines(work, objects, {"filesystem": {"path": bucket}}, "filesystem")
     equal(check_directory(bucket), 18, "plain entries, no side files")
     equal([d for d, _, f in os.walk(bucket) if d.endswith(".tmp") and f], [])
 
 
-def test_redis(work, objects):
+def test_machines_share_entries_through_redis(work, objects):
     with Redis(work) as redis:
         compare_machines(work, objects, {"redis": {"url": redis.url, "namespace": "ns"}}, "redis")
         keys = redis.ask("KEYS *")
@@ -44,7 +44,7 @@ def test_redis(work, objects):
         equal(keys.count("ns:objects/v2/"), 6)  # alone, Redis takes what fits
 
 
-def test_misses_of_others(work, objects):
+def test_misses_are_shared_through_redis(work, objects):
     """A cold machine does not repeat downloads that fail."""
     with Redis(work) as redis, World(objects, 3) as world:
         world.up.routes.clear()
@@ -125,7 +125,7 @@ class Bucket:
 
 
 @from_npm
-def test_s3(work, objects):
+def test_machines_share_entries_through_s3(work, objects):
     with Bucket(work) as bucket:
         compare_machines(work, objects, bucket.config, "s3")
         equal(bucket.refused, 0, "wrong signatures")
@@ -153,7 +153,7 @@ def test_s3_first_write_wins(work, objects):
 
 
 @from_npm
-def test_s3_without_rights(work, objects):
+def test_s3_without_rights_is_disabled_with_an_error(work, objects):
     """A bucket that refuses everything costs nothing but the asking."""
     with Bucket(work) as bucket, World(objects, 4) as world:
         bucket.mode = (403, "<Error><Code>InvalidAccessKeyId</Code></Error>")
@@ -163,7 +163,7 @@ def test_s3_without_rights(work, objects):
 
 
 @from_npm
-def test_s3_that_is_silent(work, objects):
+def test_silent_s3_is_disabled_until_it_answers(work, objects):
     """Half a second once, and then it is left alone until it answers again."""
     with Bucket(work) as bucket, World(objects, 8) as world, Service(work, {"shared_cache": bucket.config}) as s:
         bucket.mode = "silent"
@@ -182,7 +182,7 @@ def test_s3_that_is_silent(work, objects):
 
 
 @from_npm
-def test_gcs(work, objects):
+def test_machines_share_entries_through_gcs(work, objects):
     """Google as far as a cache needs it: tokens for assertions whose signature is right, conditional uploads."""
     from test_stores import Google
     stored, plainly = {}, []
@@ -224,7 +224,7 @@ def test_gcs(work, objects):
         compare_machines(work, objects, {"gcs": {"bucket": "cache", "service_account_path": account}}, "gcs")
 
 
-def test_gcs_by_the_machine(work, objects):
+def test_gcs_uses_the_metadata_server_without_a_key(work, objects):
     """Without a key the machine's metadata server gives the tokens: each is asked for once and used until shortly before
     its end."""
     stored, asked, tokens, life, lost = {}, [], [], [3600], []
@@ -293,7 +293,7 @@ def test_gcs_by_the_machine(work, objects):
 
 
 @from_npm
-def test_redis_before_a_bucket(work, objects):
+def test_redis_is_asked_before_a_bucket(work, objects):
     with Redis(work) as redis, Bucket(work) as bucket, World(objects, 3) as world:
         config = {"shared_cache": {"redis": {"url": redis.url}, **bucket.config}}
         with Service(work, config) as first:
@@ -308,7 +308,7 @@ def test_redis_before_a_bucket(work, objects):
         equal(world.up.hits, hits)
 
 
-def test_configurations_that_cannot_be(work, objects):
+def test_invalid_shared_cache_configurations_are_refused(work, objects):
     for shared, expected in (
             ({"s3": {"bucket": "b", "access_key": "a", "secret_key": "s"}, "filesystem": {"path": "/x"}}, "only one of"),
             ({"max_concurrent_uploads": 3}, "set one of"),
@@ -324,7 +324,7 @@ def test_configurations_that_cannot_be(work, objects):
             raise AssertionError(f"{shared} was accepted")
 
 
-def test_failures_stay_on_their_machine(work, objects):
+def test_failures_are_not_shared_with_other_machines(work, objects):
     """What one machine could not reach is no answer about the file: another one, with the same Redis, has it."""
     mount = os.path.join(work, "mount")
     source = {"id": "local", "type": "filesystem", "path": mount, "layout": {"type": "debuginfod"}}

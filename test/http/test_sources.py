@@ -17,7 +17,7 @@ def only_executable(url):
     return http_source(url, filters={"filetypes": ["elf_code"]})
 
 
-def test_download_failures(work, objects):
+def test_download_failures_are_cached_by_kind(work, objects):
     """Each twice: the second answer comes from the cache."""
     path = f"/{objects.build_id}/executable"
     cases = [
@@ -36,7 +36,7 @@ def test_download_failures(work, objects):
             equal(s.leftovers(), [])
 
 
-def test_slow_server(work, objects):
+def test_slow_server_times_out(work, objects):
     gate = threading.Event()
     path = f"/{objects.build_id}/executable"
     with Upstream({path: lambda handler: gate.wait(60)}) as up, Service(work, {"max_download_timeout": "200ms"}) as s:
@@ -49,7 +49,7 @@ def test_slow_server(work, objects):
         gate.set()
 
 
-def test_refused_connection(work, objects):
+def test_refused_connection_is_a_fetch_failure(work, objects):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{probe.getsockname()[1]}/"
@@ -58,7 +58,7 @@ def test_refused_connection(work, objects):
             equal((status, debug_status, download["status"]), ("missing", "fetching_failed", "error"))
 
 
-def test_reserved_addresses_are_refused(work, objects):
+def test_sources_at_reserved_addresses_are_refused(work, objects):
     with Upstream(objects.layout()) as up, Service(work, {"connect_to_reserved_ips": False}) as s:
         for host in ("127.0.0.1", "localhost", "0.0.0.0", "2130706433", "[::ffff:127.0.0.1]", "[::1]"):
             url = up.url.replace("127.0.0.1", host)
@@ -67,7 +67,7 @@ def test_reserved_addresses_are_refused(work, objects):
         equal(up.hits, {})
 
 
-def test_names_in_any_case(work, objects):
+def test_file_names_are_found_in_any_case(work, objects):
     """Of directories that were copied from a file system that does not tell cases apart; also what comes later."""
     root = os.path.join(work, "store")
     def put(*names):
@@ -90,7 +90,7 @@ def test_names_in_any_case(work, objects):
         equal((400 <= status < 500, b"only directories" in text), (True, True), (status, text))
 
 
-def test_cookies(work, objects):
+def test_cookies_stay_with_the_host_of_the_source(work, objects):
     """Of a source, as its header fields: not for the host of a redirect."""
     sent = []
     def answer(handler, status, *more):
@@ -126,7 +126,7 @@ def lying(kind, data):
     return route
 
 
-def test_lying_servers(work, objects):
+def test_malformed_http_answers_are_fetch_failures(work, objects):
     path = f"/{objects.build_id}/executable"
     for kind in ("short", "loop", "file", "gzip", "early"):
         with Upstream({path: lying(kind, objects.full[:5000])}) as up, Service(work) as s:
@@ -138,7 +138,7 @@ def test_lying_servers(work, objects):
             equal(s.leftovers(), [], kind)
 
 
-def test_corrupt_objects(work, objects):
+def test_corrupt_objects_never_end_the_service(work, objects):
     """Every kind of damage gives an answer, and the service lives on."""
     path = f"/{objects.build_id}/executable"
     data = objects.full
@@ -199,14 +199,14 @@ def test_the_cache_survives_restarts_and_is_shared(work, objects):
             equal(frames(d.symbolicate(body))[0]["function"], "plain")
 
 
-def test_no_cache_directory(work, objects):
+def test_service_works_without_cache_dir(work, objects):
     with Upstream(objects.layout()) as up, Service(work, {"cache_dir": None}) as s:
         body = request(objects.module(), [objects.address("plain")], sources=[http_source(up.url)])
         equal(frames(s.symbolicate(body))[0]["function"], "plain")
         equal(frames(s.symbolicate(body))[0]["function"], "plain")
 
 
-def test_killed_in_the_middle(work, objects):
+def test_killed_download_is_repeated_after_restart(work, objects):
     cache = os.path.join(work, "cache")
     gate = threading.Event()
 
@@ -234,7 +234,7 @@ def test_killed_in_the_middle(work, objects):
             equal(again.leftovers(), [])
 
 
-def test_a_thousand_waiting_requests(work, objects):
+def test_thousand_requests_wait_without_threads(work, objects):
     """They wait for one slow server without a thread each, and are all answered."""
     gate = threading.Event()
     count = 1000
@@ -261,7 +261,7 @@ def test_a_thousand_waiting_requests(work, objects):
             assert status == 200 and b'"status":"missing"' in answer, answer
 
 
-def test_secrets_stay_secret(work, objects):
+def test_source_secrets_do_not_reach_log_or_answer(work, objects):
     secret = "hunter2-very-secret"
     seen = {}
 
@@ -279,7 +279,7 @@ def test_secrets_stay_secret(work, objects):
         assert secret not in s.logged(), s.logged()
 
 
-def test_sources_besides_the_configured_ones(work, objects):
+def test_configured_sources_option_adds_sources_of_the_request(work, objects):
     """With `configured_sources` the sources of a request do not take the place of those of the configuration: these come first."""
     executable, debug = f"/{objects.build_id}/executable", f"/{objects.build_id}/debuginfo"
     with Upstream({debug: objects.debug}) as ours, Upstream({executable: objects.full, debug: objects.debug}) as theirs:
@@ -299,7 +299,7 @@ def test_sources_besides_the_configured_ones(work, objects):
             equal(places(sources=sources, options={"configured_sources": False})[1], {"theirs"})
 
 
-def test_mappings_of_configured_sources(work, objects):
+def test_jvm_requests_use_configured_sources(work, objects):
     uuid = "246fb328-fc4e-406a-87ff-fc35f6149d8f"
     symbols = os.path.join(work, "symbols")
     os.makedirs(f"{symbols}/24/6fb328fc4e406a87fffc35f6149d8f")
@@ -313,7 +313,7 @@ def test_mappings_of_configured_sources(work, objects):
             equal((status, frames(json.loads(answer))[0]["module"]), (200, expected), answer)
 
 
-def test_crash_files_ask_both(work, objects):
+def test_crash_files_use_configured_and_sent_sources(work, objects):
     """The form of a crash file has the same option."""
     dump = dumps.Dump(text="Linux 5.10.0 #1 SMP x86_64", version=(0, 0, 0))
     dump.threads.append((7, {"rsp": 0x7000, "rip": 0x10000000 + objects.address("plain")}, 0x7000, bytes(64)))

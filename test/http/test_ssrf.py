@@ -19,7 +19,7 @@ def source(url):
     return http_source(url, filters={"filetypes": ["elf_code"]})
 
 
-def test_reserved_addresses(work, objects):
+def test_reserved_addresses_are_refused_in_any_notation(work, objects):
     """Loopback, private, link-local, shared, mapped, multicast, written in whatever way."""
     hosts = ("127.0.0.1", "127.1", "0x7f.1", "2130706433", "017700000001", "localhost", "0.0.0.0", "10.0.0.1", "172.16.0.1",
              "172.31.255.255", "192.168.1.1", "169.254.1.1", "100.64.0.1", "192.0.2.1", "198.18.0.1", "203.0.113.1", "224.0.0.1",
@@ -37,7 +37,7 @@ def test_reserved_addresses(work, objects):
         assert "connect_to_reserved_ips" in s.logged()  # which key would allow it
 
 
-def test_metadata_services(work, objects):
+def test_metadata_services_are_always_refused(work, objects):
     """Refused whatever the switches say."""
     config = {"connect_to_reserved_ips": True, "allowed_reserved_networks": ["169.254.0.0/16", "fd00::/8"],
               "deny_list_enabled": False, "connect_timeout": "1s", "max_download_timeout": "3s"}
@@ -47,7 +47,7 @@ def test_metadata_services(work, objects):
             equal(download(s, objects, source(f"http://{host}/")), RESTRICTED, host)
 
 
-def test_files_of_this_machine(work, objects):
+def test_filesystem_sources_in_requests_are_refused(work, objects):
     """A client names no directories here, unless the operator lets it."""
     named = {"type": "filesystem", "id": "x", "path": "/etc"}
     body = request(objects.module(), [0], sources=[named])
@@ -70,7 +70,7 @@ class Second(http.server.BaseHTTPRequestHandler):
         pass
 
 
-def test_redirects_to_reserved_addresses(work, objects):
+def test_redirects_to_reserved_addresses_are_refused(work, objects):
     """The first hop is allowed, the next one is looked at again."""
     inner = http.server.ThreadingHTTPServer(("127.0.0.2", 0), Second)
     inner.hits = 0
@@ -94,7 +94,7 @@ def test_redirects_to_reserved_addresses(work, objects):
         inner.server_close()
 
 
-def test_no_secret_of_any_source_shows(work, objects):
+def test_no_secret_of_any_source_is_shown(work, objects):
     """Neither in answers nor in logs of the finest level nor in metrics, whether named by a request or configured."""
     secret = "hunter2secret"
     key = openssl("genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048").decode()

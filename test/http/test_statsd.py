@@ -27,7 +27,7 @@ class Receiver:
             return self.lines
 
 
-def test_names_kinds_and_tags(work, objects):
+def test_lines_have_names_kinds_and_tags(work, objects):
     os.environ["SENTRY_ENVIRONMENT"] = "test, really"
     try:
         for path in (None, os.path.join(work, "statsd")):
@@ -55,7 +55,7 @@ def test_names_kinds_and_tags(work, objects):
         del os.environ["SENTRY_ENVIRONMENT"]
 
 
-def test_names_that_dashboards_know(work, objects):
+def test_metrics_are_sent_under_symbolicator_names(work, objects):
     """What another service calls the same thing, with its tags."""
     server = Receiver()
     with Upstream({}) as upstream, Service(work, {"metrics": {"statsd": server.address}, "deny_list_threshold": 1, "sources": [
@@ -74,7 +74,7 @@ def test_names_that_dashboards_know(work, objects):
         assert any(re.fullmatch(pattern, got) for got in lines), (line, lines)
 
 
-def test_older_versions_of_entries_are_told_with_their_number(work, objects):
+def test_hits_in_older_cache_versions_are_tagged(work, objects):
     server, cache = Receiver(), os.path.join(work, "cache")
     with Upstream(objects.layout()) as upstream:
         body = request(objects.module(), [4096], sources=[http_source(upstream.url)])
@@ -90,7 +90,7 @@ def test_older_versions_of_entries_are_told_with_their_number(work, objects):
     assert f"symbolicator.caches.file.fallback:1|c|#cache:symcaches,version:{older}" in lines, lines
 
 
-def test_what_is_counted_while_draining_is_pushed(work, objects):
+def test_counts_made_while_draining_are_sent(work, objects):
     server, path, answer = Receiver(), f"/{objects.build_id}/executable", threading.Event()
 
     def late(handler):
@@ -111,7 +111,7 @@ def test_what_is_counted_while_draining_is_pushed(work, objects):
     assert any(line.startswith("symbolicator.requests.processed:1|c|") for line in lines), lines
 
 
-def test_plain_statsd_has_no_tags_and_the_environment_names_it(work, objects):
+def test_statsd_server_variable_and_untagged_mode_work(work, objects):
     server = Receiver()
     os.environ["STATSD_SERVER"] = server.address
     try:
@@ -123,7 +123,7 @@ def test_plain_statsd_has_no_tags_and_the_environment_names_it(work, objects):
     assert "symbolicator.responses.status_code:1|c" in lines and not any("#" in line for line in lines), lines
 
 
-def test_nobody_waits_for_a_statsd_that_is_not_there(work, objects):
+def test_unreachable_statsd_delays_no_request(work, objects):
     for address in ("127.0.0.1:1", "nowhere.invalid:8125", "unix:/nowhere"):
         with Service(work, {"metrics": {"statsd": address}}) as s:
             equal(s.request("GET", "/healthcheck")[0], 200)

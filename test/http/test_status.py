@@ -14,7 +14,7 @@ def status(service, headers=None):
     return json.loads(body)
 
 
-def test_a_fresh_service_says_what_it_is(work, objects):
+def test_fresh_service_reports_version_and_node(work, objects):
     with Service(work) as s:
         seen = status(s)
         equal(list(seen), KEYS)
@@ -32,7 +32,7 @@ def test_a_fresh_service_says_what_it_is(work, objects):
         equal([list(c) for c in seen["caches"][:1]], [["name", "memory_bytes", "disk_bytes", "disk_files", "lookups_1h", "computed_1h"]])
 
 
-def test_it_counts_requests_lookups_and_jobs(work, objects):
+def test_status_counts_requests_lookups_and_jobs(work, objects):
     with Upstream(objects.layout()) as upstream, Service(work, {"max_concurrent_requests": None}) as s:
         body = request(objects.module(), [4096], sources=[http_source(upstream.url)])
         for _ in range(3):
@@ -49,7 +49,7 @@ def test_it_counts_requests_lookups_and_jobs(work, objects):
         equal(sum(c["lookups_1h"] for c in seen["caches"]), point["lookups"])
 
 
-def test_sources_tell_of_their_health(work, objects):
+def test_health_of_sources_is_listed(work, objects):
     with Upstream({}) as upstream:
         sources = [http_source(upstream.url, id="web"),
                    {"id": "files", "type": "filesystem", "path": work, "layout": {"type": "symstore"}}]
@@ -64,7 +64,7 @@ def test_sources_tell_of_their_health(work, objects):
             assert files["last_success"] and files["not_found_1h"] > 0, files
 
 
-def test_a_failing_source_is_told_of_and_its_secrets_are_not(work, objects):
+def test_failing_source_is_listed_without_secrets(work, objects):
     secret = "s3cr3t"
     with Upstream({path: 500 for path in objects.layout()}) as upstream:
         url = upstream.url.replace("http://", f"http://user:{secret}@")
@@ -77,13 +77,13 @@ def test_a_failing_source_is_told_of_and_its_secrets_are_not(work, objects):
             assert secret not in json.dumps(status(s)) and secret not in s.logged()
 
 
-def test_back_ends_of_the_shared_cache_are_listed(work, objects):
+def test_shared_cache_back_ends_are_listed(work, objects):
     with Redis(work) as redis:
         with Service(work, {"shared_cache": {"redis": {"url": redis.url}}}) as s:
             equal(status(s)["shared"], [{"backend": "redis", "up": True, "last_error": None}])
 
 
-def test_without_the_right_there_is_version_and_state_only(work, objects):
+def test_without_the_right_only_version_and_state_are_shown(work, objects):
     keys = [{"id": name, "sha256": hashlib.sha256(name.encode()).hexdigest(), "rights": [name]} for name in ("status", "metrics")]
     with Service(work, {"auth": {"require": ["status"], "keys": keys}}) as s:
         for headers in (None, {"Authorization": "Bearer metrics"}, {"Authorization": "Bearer wrong"}):
@@ -93,13 +93,13 @@ def test_without_the_right_there_is_version_and_state_only(work, objects):
             equal(list(status(s, headers)), KEYS, headers)
 
 
-def test_head_is_as_get(work, objects):
+def test_head_gives_the_headers_of_get(work, objects):
     with Service(work) as s:
         code, headers, body = s.request("HEAD", "/status")
         assert code == 200 and int(headers["content-length"]) > 100 and body == b"", (code, headers)
 
 
-def test_sizes_on_disk_without_a_cleanup(work, objects):
+def test_disk_sizes_are_measured_without_cleanup(work, objects):
     with Upstream(objects.layout()) as upstream, Service(work) as s:
         equal(sum(c["disk_bytes"] for c in status(s)["caches"]), 0)
         s.symbolicate(request(objects.module(), [4096], sources=[http_source(upstream.url)]))

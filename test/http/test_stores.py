@@ -26,7 +26,7 @@ def s3_source(region, **keys):
 
 # ---- S3 ----
 @from_npm
-def test_s3(work, objects):
+def test_s3_source_is_read_with_signed_requests(work, objects):
     key = f"{objects.build_id}/executable"
     strange = "a b+~/\u00e9"
     with s3(work, {key: objects.full, f"pre/fix/{key}": objects.full, f"{strange}/{key}": objects.full}) as url, Service(work) as s:
@@ -49,7 +49,7 @@ def test_s3(work, objects):
         assert "X-Amz" not in s.logged() and "wrong" not in s.logged(), s.logged()
 
 
-def test_s3_hosts_and_errors(work, objects):
+def test_s3_error_answers_map_to_statuses(work, objects):
     xml = '<?xml version="1.0"?><Error><Code>{}</Code><Message>{}</Message><Detail><Code>inner</Code></Detail></Error>'
     empty_key = ("AuthorizationQueryParametersError", "Error parsing the X-Amz-Credential parameter; a non-empty Access Key "
                  "(AKID) must be provided in the credential.")
@@ -123,7 +123,7 @@ def ambient(work, objects, provider, route, **variables):
 
 
 @from_npm
-def test_s3_container_credentials(work, objects):
+def test_s3_uses_container_credentials(work, objects):
     def route(h):
         equal(h.headers.get("Authorization"), "secret token")
         h.reply(200, json.dumps({**ANSWER, "Token": ""}))
@@ -137,7 +137,7 @@ def test_s3_container_credentials(work, objects):
 
 
 @from_npm
-def test_s3_instance_credentials(work, objects):
+def test_s3_uses_instance_credentials(work, objects):
     def route(h):
         if h.command == "PUT":
             equal(h.headers.get("X-aws-ec2-metadata-token-ttl-seconds"), "21600")
@@ -152,7 +152,7 @@ def test_s3_instance_credentials(work, objects):
 
 
 @from_npm
-def test_s3_web_identity(work, objects):
+def test_s3_uses_web_identity_credentials(work, objects):
     forms = []
 
     def route(h):
@@ -172,7 +172,7 @@ def test_s3_web_identity(work, objects):
                    "RoleSessionName": "symloom", "WebIdentityToken": "jwt+token"}])
 
 
-def test_s3_credentials_that_cannot_be_had(work, objects):
+def test_missing_s3_credentials_report_the_reason(work, objects):
     source = s3_source(["us-east-1", "http://127.0.0.1:1"])
     with Web(lambda h: h.reply(200, "{}")) as keys:
         rows = [("container", {}, "download failed: no container credentials: AWS_CONTAINER_CREDENTIALS_RELATIVE_URI is not set"),
@@ -236,7 +236,7 @@ def gcs_source(**keys):
             "filters": {"filetypes": ["elf_code"]}, **keys}
 
 
-def test_gcs(work, objects):
+def test_gcs_source_is_read_with_tokens(work, objects):
     path = lambda prefix: f"/storage/v1/b/symbols/o/{prefix}{objects.build_id}%2Fexecutable?alt=media"
     google = Google(work, {path(""): objects.full, path("a%20b%2Fc%2F"): objects.full, path("no%2F"): 403, path("bad%2F"): 500})
     email = "robot@example.org"
@@ -279,7 +279,7 @@ def test_gcs(work, objects):
         assert "token-0" not in s.logged() and "PRIVATE" not in s.logged()
 
 
-def test_labels_of_metrics(work, objects):
+def test_metrics_label_unconfigured_sources_as_custom(work, objects):
     """Clients name sources without end: their series is `custom`, but that of built-in ones. Answers and logs have the id."""
     with Upstream(objects.layout()) as up, \
             Service(work, {"sources": [{**store_source(up.url), "id": "mine", "layout": {"type": "debuginfod"}}]}) as s:
@@ -292,7 +292,7 @@ def test_labels_of_metrics(work, objects):
         equal("a-b" in text, False)
 
 
-def test_three_refusals(work, objects):
+def test_refused_sources_keep_placeholder_and_row(work, objects):
     """No permission anywhere: each source has its placeholder, of the look-up for sources, and then its row."""
     module = {"type": "macho", "debug_id": "502fc0a5-1ec1-3e47-9998-684fa139dca7", "code_file": "App", "debug_file": "App",
               "image_addr": "0x10000000", "image_size": 4096}
@@ -347,7 +347,7 @@ def sentry_source(url, query="", **keys):
     return {"id": "sentry:project", "type": "sentry", "url": f"{url}/files/dsyms/{query}", "token": "sntrys-secret", **keys}
 
 
-def test_sentry(work, objects):
+def test_sentry_source_lists_and_downloads_files(work, objects):
     listed = [{"id": "1", "symbolType": "elf", "objectName": "x"}, {"id": 2, "symbolType": "elf"},
               {"id": "3", "symbolType": "some_new_type"}, {"id": "4", "symbolType": "macho"},
               {"id": "5", "symbolType": "proguard"}, "what", {"id": "6", "symbolType": "elf"}]
@@ -387,7 +387,7 @@ def test_sentry(work, objects):
         assert "sntrys-secret" not in s.logged()
 
 
-def test_sentry_failures(work, objects):
+def test_sentry_failures_leave_the_placeholder(work, objects):
     """They leave the placeholder, whatever they are, and do not disturb other sources."""
     rows = [((400, ""), 3), ((401, ""), 3), ((403, ""), 3), ((404, ""), 3), ((500, ""), 3), ((200, "{}"), 1), ((200, "nonsense"), 1),
             ((200, "[]"), 1)]
@@ -413,7 +413,7 @@ def test_sentry_failures(work, objects):
               ("missing", [("sentry:gone", "sentry://project_debug_file/gone", "notfound", None)]))
 
 
-def test_sentry_hears_of_the_trace(work, objects):
+def test_sentry_lookups_carry_the_trace_headers(work, objects):
     """Look-ups are a part of the request's trace; downloads, which go elsewhere, are not told of it."""
     told = {"sentry-trace": "771a43a4192642f0b136d5159a501700-1234567890abcdef-1", "baggage": "sentry-release=1.0,other=%2Fx"}
     for propagate in (None, False):
@@ -433,7 +433,7 @@ def test_sentry_hears_of_the_trace(work, objects):
                   "completed")
 
 
-def test_sentry_without_cache_dir(work, objects):
+def test_sentry_index_is_not_cached_without_cache_dir(work, objects):
     """Without a directory nothing is remembered."""
     sentry = Sentry([{"id": "1", "symbolType": "elf"}], {"1": objects.full})
     with sentry.storage, Web(sentry.route) as web, Service(work, {"cache_dir": None}) as s:
@@ -444,7 +444,7 @@ def test_sentry_without_cache_dir(work, objects):
         assert index() > before, (before, index())
 
 
-def test_sentry_hosts(work, objects):
+def test_sentry_sources_are_limited_to_allowed_hosts(work, objects):
     sentry = Sentry([{"id": "1", "symbolType": "elf"}], {"1": objects.full})
     with sentry.storage, Web(sentry.route) as web, Service(work, {"sentry_source_hosts": ["sentry.test", "*.example.org"]}) as s:
         status, _, body = s.post("/symbolicate", request(objects.module(), [0], sources=[sentry_source(web.url)]))
@@ -456,7 +456,7 @@ def test_sentry_hosts(work, objects):
         equal(web.seen, [])
 
 
-def test_sentry_index_is_asked_for_once(work, objects):
+def test_concurrent_modules_share_one_sentry_lookup(work, objects):
     """By many modules of many requests at the same time."""
     gate, sentry = threading.Event(), Sentry([{"id": "1", "symbolType": "elf"}], {"1": objects.full})
 
@@ -499,7 +499,7 @@ def store(objects):
             "/Mixed.DLL/590285e9E0000/Mixed.DLL": objects.full}
 
 
-def test_symstore_index(work, objects):
+def test_symstore_index_selects_files_to_ask_for(work, objects):
     routes = store(objects)
     with Upstream(routes) as up, Service(work) as s:
         def rows(module):
@@ -517,7 +517,7 @@ def test_symstore_index(work, objects):
                         "/kernel32.dll/590285E9e0000/kernel32.dll": 1, "/Mixed.DLL/590285e9E0000/Mixed.DLL": 1})
 
 
-def test_symstore_index_grows(work, objects):
+def test_grown_symstore_index_costs_only_new_segments(work, objects):
     """Segments stay on disk over a restart, and a longer index costs its new segments."""
     routes = store(objects)
     with Upstream(routes) as up:
@@ -539,7 +539,7 @@ def test_symstore_index_grows(work, objects):
             wait_until("the log", lambda: "Failed to download symstore index segment 4" in s.logged())
 
 
-def test_symstore_index_that_cannot_be_had(work, objects):
+def test_unusable_symstore_index_is_logged_and_ignored(work, objects):
     for last, logged in [(404, "cannot download the index of a source"), (b"", "Invalid Symstore Id: no number"), (b"x", "Invalid Symstore Id: invalid digit"),
                          (b"1" * 21, "Invalid Symstore Id (too big)"), (b"1" * 5000, "Invalid Symstore Id (too big)"),
                          (b"10001", "Invalid Symstore Id: 10001, too large"), (b"-1", "Invalid Symstore Id: invalid digit"),
@@ -554,7 +554,7 @@ def test_symstore_index_that_cannot_be_had(work, objects):
             equal(len([c for c in found if c[1] != PLACEHOLDER]) > 2, True)
 
 
-def test_symstore_indexes_of_tenants(work, objects):
+def test_symstore_indexes_are_kept_apart_by_scope(work, objects):
     """Two tenants give their sources the same id."""
     mine, yours = store(objects), {**store(objects), ADMIN + "lastid.txt": b"0"}
     with Upstream(mine) as a, Upstream(yours) as b, Service(work) as s:
@@ -562,7 +562,7 @@ def test_symstore_indexes_of_tenants(work, objects):
             equal(len(ask(s, CRASH, [store_source(url)], scope=scope)[1]), rows, (scope, url))
 
 
-def test_checksums(work, objects):
+def test_nuget_is_asked_only_with_a_checksum(work, objects):
     """NuGet's server wants the checksum; without one it is not asked."""
     seen = []
 
@@ -583,7 +583,7 @@ def test_checksums(work, objects):
         equal(set(seen), {checksum})
 
 
-def test_pointers(work, objects):
+def test_file_ptr_is_followed_within_the_roots(work, objects):
     share = os.path.join(work, "share")
     os.makedirs(os.path.join(share, "sub"))
     for name in ("there", "sub/there"):

@@ -19,7 +19,7 @@ def written(work, name, value):
     return path
 
 
-def test_a_running_service(work, objects):
+def test_stress_loads_a_running_service(work, objects):
     event = request(objects.module(), [objects.address("main"), objects.address("plain")])
     workloads = written(work, "workloads.yml", "workloads:\n"
                         f"  - {{concurrency: 2, event: {written(work, 'event.json', event)}}}\n"
@@ -44,7 +44,7 @@ def test_a_running_service(work, objects):
         assert "workload 0: p90 grew from" in slower.stderr, slower.stderr
 
 
-def test_a_service_of_its_own(work, objects):
+def test_stress_starts_its_own_service(work, objects):
     """The frames of events are turned round: the crash is where it was."""
     event = request(objects.module(), [objects.address("main"), objects.address("plain")])
     workloads = written(work, "w.yml", f"workloads:\n  - event: {written(work, 'event.json', event)}\n")
@@ -59,7 +59,7 @@ def test_a_service_of_its_own(work, objects):
     assert "Errors: 0" in lines and lines[-1].startswith("Peak memory: "), text
 
 
-def test_errors_are_reported_to_a_sentry_of_the_run(work, objects):
+def test_errors_go_to_the_sentry_of_the_run_only(work, objects):
     """And never to that of the configuration: a load test is no incident."""
     workloads = written(work, "w.yml", "workloads:\n  - proxy: /__broken__\n")
     with socket.create_server(("127.0.0.1", 0)) as real:
@@ -77,7 +77,7 @@ def test_errors_are_reported_to_a_sentry_of_the_run(work, objects):
             pass
 
 
-def test_scripts(work, objects):
+def test_script_workloads_are_served_locally(work, objects):
     """The files are beside what a look-up answers."""
     written(work, "test.min.js", SCRIPT)
     written(work, "test.min.js.map", MAP)
@@ -95,7 +95,7 @@ def test_scripts(work, objects):
     assert "js needs 'source' and 'event'" in stress("-w", lacking, status=1).stderr
 
 
-def test_uploads(work, objects):
+def test_upload_workloads_send_symbfiles(work, objects):
     """The same file again and again, or another one each time; with the key of the environment."""
     ranges = os.path.join(work, "inline.symbfile")
     with open(ranges, "wb") as f:
@@ -120,7 +120,7 @@ def test_uploads(work, objects):
             del os.environ["SYMLOOM_API_KEY"]
 
 
-def test_what_cannot_be_asked(work, objects):
+def test_unusable_workloads_are_refused(work, objects):
     refused = written(work, "w.yml", "workloads:\n  - proxy: /nothing\n")
     with Service(work) as service:
         run = stress("--server", f"http://127.0.0.1:{service.port}", "-w", refused, "-d", "100ms", status=1)

@@ -80,7 +80,7 @@ def curl(service, authority, path, *args):
     return done.returncode, done.stdout
 
 
-def test_requests_are_answered(work, objects):
+def test_requests_are_answered_over_tls(work, objects):
     authority = Authority(work)
     with Upstream(objects.layout()) as upstream, Service(work, settings(*authority.issue("server"))) as s:
         equal(curl(s, authority, "/healthcheck"), (0, b"ok"))
@@ -98,7 +98,7 @@ def test_requests_are_answered(work, objects):
         assert line
 
 
-def test_many_requests_and_large_ones_on_one_connection(work, objects):
+def test_many_and_large_requests_share_one_tls_connection(work, objects):
     authority = Authority(work)
     large = b'{"stacktraces": [], "modules": [], "x": "' + b"y" * 3_000_000 + b'"}'
     head = b"POST /symbolicate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
@@ -112,7 +112,7 @@ def test_many_requests_and_large_ones_on_one_connection(work, objects):
         assert exchange(connection, pipelined + GET).count(b"HTTP/1.1 200 OK") == 6
 
 
-def test_a_long_answer_waits_for_its_reader(work, objects):
+def test_long_tls_answer_waits_for_its_reader(work, objects):
     root = tempfile.mkdtemp(dir=work)
     for name in objects.layout():
         os.makedirs(os.path.dirname(root + name), exist_ok=True)
@@ -131,7 +131,7 @@ def test_a_long_answer_waits_for_its_reader(work, objects):
         equal(answer.split(b"\r\n\r\n", 1)[1] == whole, True)
 
 
-def test_what_is_no_tls_is_told_so(work, objects):
+def test_plain_http_on_the_tls_port_is_refused(work, objects):
     authority = Authority(work)
     with Service(work, settings(*authority.issue("server"))) as s:
         with socket.create_connection(("127.0.0.1", tls_port(s)), timeout=DEADLINE) as plain:
@@ -156,7 +156,7 @@ def test_what_is_no_tls_is_told_so(work, objects):
         equal(health(s, trusting(authority)), b"ok")
 
 
-def test_a_new_certificate_counts_after_a_reload_and_a_bad_one_does_not(work, objects):
+def test_reload_takes_a_new_certificate_but_no_invalid_one(work, objects):
     authority, other = Authority(work), Authority(work)
     cert, key = authority.issue("server")
     with Service(work, settings(cert, key)) as s, connect(s, trusting(authority)) as old:
@@ -173,7 +173,7 @@ def test_a_new_certificate_counts_after_a_reload_and_a_bad_one_does_not(work, ob
         equal(health(s, trusting(other)), b"ok")
 
 
-def test_clients_show_certificates_where_they_are_asked_for(work, objects):
+def test_client_certificates_are_required_when_configured(work, objects):
     servers, clients = Authority(work), Authority(work)
     with Service(work, settings(*servers.issue("server"), client_ca_path=clients.path)) as s:
         equal(health(s, trusting(servers, *clients.issue("client"))), b"ok")
@@ -185,7 +185,7 @@ def test_clients_show_certificates_where_they_are_asked_for(work, objects):
                 pass
 
 
-def test_certificates_that_end_are_told_of(work, objects):
+def test_expiring_certificates_are_logged(work, objects):
     authority = Authority(work)
     with Service(work, settings(*authority.issue("soon", days=3))) as s:
         assert re.search("WARN http: the certificate expires soon", s.logged()), s.logged()
@@ -194,7 +194,7 @@ def test_certificates_that_end_are_told_of(work, objects):
         assert curl(s, authority, "/live")[0] == 60  # clients refuse it
 
 
-def test_a_pair_that_is_none_is_an_error_at_the_start(work, objects):
+def test_mismatched_key_and_certificate_fail_the_start(work, objects):
     authority = Authority(work)
     cert, key = authority.issue("server")[0], authority.issue("other")[1]
     path = os.path.join(work, "config.yml")
@@ -208,7 +208,7 @@ def test_a_pair_that_is_none_is_an_error_at_the_start(work, objects):
         assert checked.returncode == 1 and what in checked.stdout, checked.stdout
 
 
-def test_silent_handshakes_do_not_keep_others_out(work, objects):
+def test_silent_handshakes_do_not_block_other_clients(work, objects):
     authority = Authority(work)
     with Service(work, settings(*authority.issue("server"), http={"max_connections": 50, "header_timeout": "2s"})) as s:
         silent = [socket.create_connection(("127.0.0.1", tls_port(s)), timeout=DEADLINE) for _ in range(40)]

@@ -33,7 +33,7 @@ def statuses(service, sent):
         return [int(s) for s in re.findall(rb"HTTP/1\.1 (\d+) ", rest(client))]
 
 
-def test_framing(work, objects):
+def test_framing_errors_end_the_connection(work, objects):
     """Behind each of these stands a second request: after an error it must not be answered."""
     cases = [
         (400, POST + b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
@@ -80,7 +80,7 @@ def test_framing(work, objects):
             equal(statuses(service, sent + HEALTH), [status], sent[:120])
 
 
-def test_pipelining(work, objects):
+def test_pipelined_requests_are_answered_in_order(work, objects):
     cases = [
         ([200, 200], HEALTH),
         ([200, 200], CHUNKED + b"2;a=b\r\n{}\r\n0\r\nContent-Length: 5\r\n\r\n"),
@@ -105,7 +105,7 @@ def test_pipelining(work, objects):
             equal(statuses(service, sent + (b"" if wanted == [400] else HEALTH)), wanted, sent[:120])
 
 
-def test_expect(work, objects):
+def test_expect_100_continue_is_answered(work, objects):
     with Service(work) as service:
         with dial(service) as client:
             client.sendall(POST + b"Expect: 100-continue\r\nContent-Length: 2\r\n\r\n")
@@ -120,7 +120,7 @@ def test_expect(work, objects):
             equal(received.count(b"HTTP/1.1"), 1)
 
 
-def test_codings_of_bodies(work, objects):
+def test_content_encodings_are_checked_and_limited(work, objects):
     bomb = gzip.compress(b'{"a":"' + b" " * (60 << 20) + b'"}', 9)
     assert len(bomb) < 64 << 10, len(bomb)
     cases = [(200, b"gzip", gzip.compress(b"{}")), (200, b"deflate", zlib.compress(b"{}")), (200, b"identity", b"{}"),
@@ -137,14 +137,14 @@ def test_codings_of_bodies(work, objects):
                 equal(text, b'{"detail":"request body could not be decompressed"}')
 
 
-def test_targets(work, objects):
+def test_malformed_targets_are_refused(work, objects):
     with Service(work, {"symstore_proxy": True}) as service:
         for target, status in ((b"/proxy/a%2Fb", 404), (b"/proxy/%zz", 400), (b"/proxy/%00", 400), (b"/symbolicate/", 404),
                                (b"//healthcheck", 404), (b"/HEALTHCHECK", 404), (b"/x/../healthcheck", 404)):
             equal(statuses(service, b"GET " + target + b" HTTP/1.1\r\nHost: localhost\r\n\r\n"), [status], target)
 
 
-def test_slow_clients(work, objects):
+def test_slow_clients_time_out(work, objects):
     quick = {"header_timeout": "300ms", "body_timeout": "300ms", "idle_timeout": "300ms"}
     with Service(work, {"http": quick}) as service:
         for sent, wanted in ((b"", b""), (b"GET /healthcheck HT", b"HTTP/1.1 408"), (b"\r\n", b"HTTP/1.1 408"),
@@ -171,7 +171,7 @@ def test_slow_clients(work, objects):
             assert sent < 100, sent
 
 
-def test_a_client_that_never_reads(work, objects):
+def test_client_that_never_reads_is_reset(work, objects):
     """Its answer is given up, and the connection reset."""
     with Service(work, {"http": {"write_timeout": "500ms"}}) as service:
         client = post_unread(service, big_request(10 << 20))
@@ -184,7 +184,7 @@ def test_a_client_that_never_reads(work, objects):
             client.close()
 
 
-def test_few_descriptors(work, objects):
+def test_health_is_answered_with_few_descriptors(work, objects):
     """More clients than descriptors: health is answered at once, everybody in the end."""
     with Service(work) as service:
         # Some are the process's own already; the rest is soon taken by connections.
@@ -204,7 +204,7 @@ def test_few_descriptors(work, objects):
                 client.close()
 
 
-def test_a_log_pipe_that_nobody_reads(work, objects):
+def test_full_log_pipe_blocks_nothing(work, objects):
     reader, writer = os.pipe()
     fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
     port = free_port()

@@ -31,7 +31,7 @@ def command(service, *words):
     return subprocess.run([harness.SYMLOOM, "cache", *words, "-c", config], capture_output=True, text=True, timeout=60)
 
 
-def test_misses_go_when_something_was_uploaded(work, objects):
+def test_negative_cache_is_invalidated_after_an_upload(work, objects):
     path = f"/{objects.build_id}/executable"
     with Upstream({}) as up, Service(work, {"sources": [source(up)], "auth": AUTH}) as s:
         location = up.url + path[1:]
@@ -55,7 +55,7 @@ def test_misses_go_when_something_was_uploaded(work, objects):
         equal(status(s, objects), "missing")
 
 
-def test_open_bundles_are_closed(work, objects):
+def test_open_bundles_are_closed_on_invalidation(work, objects):
     """Source text out of a bundle that was open; another bundle stays as it is."""
     def bundle(text):
         return context.bundle({"files/s": ({"path": context.full_path(objects)}, text)})
@@ -82,7 +82,7 @@ def test_open_bundles_are_closed(work, objects):
                 wait_until("the new text", lambda: line() == f"new {n}")
 
 
-def test_the_files_of_a_module(work, objects):
+def test_module_invalidation_covers_paths_of_its_debug_id(work, objects):
     """What only the debug id is known of: paths that it leads to."""
     breakpad = {"id": "store", "type": "http", "filters": {"filetypes": ["breakpad"]}}
     with Upstream({}) as up, Service(work, {"sources": [{**breakpad, "url": up.url, "layout": {"type": "native"}}],
@@ -100,7 +100,7 @@ def test_the_files_of_a_module(work, objects):
         equal(asked(), "found")
 
 
-def test_who_may(work, objects):
+def test_invalidation_needs_the_admin_right(work, objects):
     with Service(work, {"auth": {"keys": []}}) as s:
         invalidate(s, "?source=a", expect=404)
         equal(s.request("GET", "/admin/cache")[0], 405)
@@ -122,7 +122,7 @@ def test_who_may(work, objects):
         equal(command(s, "forget", "--source", "a").returncode, 2)
 
 
-def test_one_budget_for_all_kinds(work, objects):
+def test_cleanup_shares_one_size_limit_over_all_kinds(work, objects):
     """`symloom cleanup` looks at all kinds together: what is cheap to get again goes first, whatever else there is."""
     cache = os.path.join(work, "cache")
     for kind, age in (("symcaches", 5000), ("objects", 3000)):
@@ -143,7 +143,7 @@ def test_one_budget_for_all_kinds(work, objects):
     equal(left["symcaches"], (4, 0))
 
 
-def test_other_machines_hear_of_it(work, objects):
+def test_invalidation_reaches_other_nodes_through_redis(work, objects):
     """Nodes with directories of their own and a Redis in common; also one that was away meanwhile."""
     path = f"/{objects.build_id}/executable"
     with Redis(work) as redis, Upstream({}) as up:
@@ -171,7 +171,7 @@ def test_other_machines_hear_of_it(work, objects):
             wait_until("it in both again", lambda: [status(n, objects) for n in (a, b)] == ["found", "found"])
 
 
-def test_commands_of_root_leave_nothing_of_roots(work, objects):
+def test_commands_run_by_root_keep_the_owner_of_the_cache(work, objects):
     """Whoever runs them, what lies below cache_dir is its owner's."""
     owner, cache = 65534, os.path.join(work, "cache")
     parent = work
@@ -191,7 +191,7 @@ def test_commands_of_root_leave_nothing_of_roots(work, objects):
     assert found and {os.lstat(path).st_uid for path in found} == {owner}, found
 
 
-def test_commands_without_effect_fail(work, objects):
+def test_commands_that_no_service_can_see_fail(work, objects):
     """Where no service could hear of it."""
     def tell(config, *words):
         with open(os.path.join(work, "config.yml"), "w") as f:

@@ -32,7 +32,7 @@ def status(service, objects):
     return service.symbolicate(harness.request(objects.module(), [objects.address("plain")]))["modules"][0]["debug_status"]
 
 
-def test_sources_and_limits_change(work, objects):
+def test_reload_applies_new_sources_and_limits(work, objects):
     with Upstream(objects.layout()) as up, Service(work, {"sources": [], "auth": AUTH}) as s:
         equal(status(s, objects), "missing")
         rewrite(s, sources=[http_source(up.url, id="later")])
@@ -50,7 +50,7 @@ def test_sources_and_limits_change(work, objects):
         equal(status(s, objects), "missing")
 
 
-def test_a_wrong_file_changes_nothing(work, objects):
+def test_invalid_file_keeps_the_old_configuration(work, objects):
     with Upstream(objects.layout()) as up, Service(work, {"sources": [http_source(up.url, id="good")], "auth": AUTH}) as s:
         rewrite(s, sources=[{"id": "x", "type": "nonsense"}], max_downloads="many")
         hangup(s, "invalid configuration")
@@ -65,7 +65,7 @@ def test_a_wrong_file_changes_nothing(work, objects):
         equal(status(s, objects), "found")
 
 
-def test_what_needs_a_restart_stays(work, objects):
+def test_keys_that_need_a_restart_keep_their_values(work, objects):
     with Upstream(objects.layout()) as up, Service(work, {"sources": [http_source(up.url, id="a")]}) as s:
         elsewhere = os.path.join(work, "elsewhere")
         rewrite(s, cache_dir=elsewhere, bind="127.0.0.1:1", shared_cache={"filesystem": {"path": elsewhere}},
@@ -83,7 +83,7 @@ def test_what_needs_a_restart_stays(work, objects):
             wait_until("another second, as one has room for ten lines", lambda: int(time.time()) != second)
 
 
-def test_prefixes_change(work, objects):
+def test_reload_applies_new_path_prefixes(work, objects):
     with Service(work, {"mozilla": {"sources": []}, "symbfile": {"store_dir": work + "/store"}, "auth": {**AUTH, "require": ["admin"]}}) as s:
         def statuses(*paths):
             return [s.request("POST", path, "{}", {"Content-Type": "application/json"})[0] for path in paths]
@@ -98,7 +98,7 @@ def test_prefixes_change(work, objects):
         assert 'route="/moz/symbolicate/v5"' in s.request("GET", "/metrics")[2].decode()
 
 
-def test_running_requests_keep_theirs(work, objects):
+def test_running_requests_keep_their_configuration(work, objects):
     gate = threading.Event()
     path = f"/{objects.build_id}/debuginfo"
 
@@ -119,7 +119,7 @@ def test_running_requests_keep_theirs(work, objects):
         equal(answer["modules"][0]["debug_status"], "found")
 
 
-def test_as_often_as_one_likes(work, objects):
+def test_repeated_reloads_do_not_disturb_requests(work, objects):
     """A configuration goes with the last request that began with it; requests are asked in between all the time."""
     with Upstream(objects.layout()) as up, Service(work, {"sources": [], "auth": AUTH}) as s:
         stop = threading.Event()
@@ -147,7 +147,7 @@ def test_as_often_as_one_likes(work, objects):
         equal(s.process.poll(), None)
 
 
-def test_sockets_of_the_service_manager(work, objects):
+def test_sockets_of_systemd_survive_the_process(work, objects):
     """What systemd does: the sockets are there before the process and after it."""
     home = tempfile.mkdtemp(dir=work)
     tcp = socket.create_server(("127.0.0.1", 0))

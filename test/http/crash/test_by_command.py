@@ -19,7 +19,7 @@ def without_status(answer):
     return answer
 
 
-def test_a_service_answers_the_command(work, objects):
+def test_command_server_option_gives_the_answers_of_the_service(work, objects):
     dump = small_dump()
     native = {"modules": [], "stacktraces": [{"frames": [{"instruction_addr": "0x1000"}]}]}
     with Service(work) as s:
@@ -60,7 +60,7 @@ def profile(objects, address):
     return {"meta": {"version": 24, "preprocessedProfileVersion": 48, "symbolicated": False}, "libs": [library], "threads": [thread]}
 
 
-def test_the_sources_of_the_service_count(work, objects):
+def test_command_uses_the_sources_of_the_service(work, objects):
     """Also for requests that the command makes itself: of events, addresses and profiles."""
     at, module, program = objects.address("plain"), objects.module(), os.path.join(work, "shapes")
     with open(program, "wb") as f:

@@ -35,7 +35,7 @@ def small_dump():
     return dump.crash(7, 11, 0, 69).done()
 
 
-def test_a_dump_without_symbols(work, objects):
+def test_minidump_without_symbols_is_answered(work, objects):
     with Service(work) as s:
         status, answer = send(s, "/minidump", form(upload_file_minidump=small_dump(), sources=[], unknown=b"value"))
         equal(status, 200, answer)
@@ -60,7 +60,7 @@ def test_a_dump_without_symbols(work, objects):
             "image_size": 4096}])
 
 
-def test_dumps_that_cannot_be_read(work, objects):
+def test_unreadable_minidumps_fail_with_a_message(work, objects):
     with Service(work) as s:
         for dump, message in ((b"", "Missing minidump header (empty minidump?)"), (b"MDMP" + b"." * 9212, "Minidump version mismatch"),
                               (b"\0" * 100, "Header mismatch"),
@@ -68,7 +68,7 @@ def test_dumps_that_cannot_be_read(work, objects):
             equal(send(s, "/minidump", form(upload_file_minidump=dump)), (200, {"status": "failed", "message": message}))
 
 
-def test_a_microdump(work, objects):
+def test_microdump_is_accepted_as_minidump(work, objects):
     """A log of Android with the crash of one thread is what a minidump is, though it begins as a form does."""
     module = "1" * 32 + "0"
     lines = dumps.microdump(dumps.ARM64, {"sp": 0x7000, "pc": 0x10010}, 0x7000, bytes(8) + (0x10200).to_bytes(8, "little") + bytes(48),
@@ -88,7 +88,7 @@ def kept_dumps(s):
     return sorted(os.path.join(folder, name) for folder, _, names in os.walk(os.path.join(s.cache, "diagnostics")) for name in names)
 
 
-def test_dumps_that_could_not_be_answered_are_kept_when_wanted(work, objects):
+def test_failed_dumps_are_kept_when_configured(work, objects):
     failing = b"MDMP" + b"." * 5000
     for keep in (False, True):
         with Service(work, {"caches": {"diagnostics": {"keep_failed_dumps": keep}}}) as s:
@@ -115,7 +115,7 @@ def detailed_dump():
     return dump.done()
 
 
-def test_what_else_a_dump_holds(work, objects):
+def test_details_of_a_dump_are_shown_when_configured(work, objects):
     wanted = {"process_id": 4711, "process_create_time": 1521713000, "annotations": [{"name": "channel", "value": 'a "quoted" one'}],
               "unloaded_modules": [{"name": "gone.so", "image_addr": "0x50000", "image_size": 0x2000}]}
     for details in (False, True):
@@ -126,7 +126,7 @@ def test_what_else_a_dump_holds(work, objects):
             equal((answer["status"], answer.get("details")), ("completed", None))
 
 
-def test_what_the_instruction_did(work, objects):
+def test_details_of_the_crashing_instruction_are_shown(work, objects):
     dump = dumps.Dump()
     dump.threads.append((7, {"rsp": 0x7000, "rip": 0x10010}, 0x7000, bytes(64)))
     dump.memory.append((0x10010, b"\x8b\x40\x08" + bytes(16)))
@@ -142,7 +142,7 @@ def test_what_the_instruction_did(work, objects):
                     "possible_bit_flips": None, "crash_inconsistencies": [], "is_likely_stack_overflow": False})
 
 
-def test_what_else_a_report_holds(work, objects):
+def test_details_of_an_apple_report_are_shown_when_configured(work, objects):
     more = {"procName": "app", "uptime": 17, "bundleInfo": {"CFBundleVersion": "1"}, "unknown": 5}
     report = json.dumps({"threads": [{"frames": []}], "usedImages": [], **more}).encode()
     for details in (False, True):
@@ -153,7 +153,7 @@ def test_what_else_a_report_holds(work, objects):
             equal((answer["status"], answer.get("details")), ("completed", None))
 
 
-def test_modules_that_overlap(work, objects):
+def test_overlapping_modules_follow_the_compat_setting(work, objects):
     """As Symbolicator does, the first alone is kept; else all are, and an address belongs to the smallest that has an id."""
     dump = dumps.Dump()
     stack = b"".join(at.to_bytes(8, "little") for at in (0x12800, 0x13800, 0x16800, 0x18800)) + bytes(64)
@@ -173,7 +173,7 @@ def test_modules_that_overlap(work, objects):
             equal([m["debug_status"] for m in answer["modules"]], ["missing"] * len(modules))
 
 
-def test_forms_that_are_refused(work, objects):
+def test_malformed_forms_are_refused(work, objects):
     dump = small_dump()
     with Service(work) as s:
         equal(send(s, "/minidump", form(sources=[])), (400, {"detail": "missing minidump"}))
@@ -191,7 +191,7 @@ def test_forms_that_are_refused(work, objects):
         equal(s.leftovers(), [])
 
 
-def test_the_last_of_several_parts_counts(work, objects):
+def test_last_of_repeated_form_parts_wins(work, objects):
     with Service(work) as s:
         both = form(upload_file_minidump=b"junk")[:-len(BOUNDARY) - 6] + form(upload_file_minidump=small_dump(), platform=None)
         status, answer = send(s, "/minidump", both)
@@ -217,7 +217,7 @@ Binary Images:
 """
 
 
-def test_a_report_of_apple(work, objects):
+def test_apple_text_report_is_answered(work, objects):
     with Service(work) as s:
         status, answer = send(s, "/applecrashreport", form(apple_crash_report=REPORT.encode(), sources=[]))
         equal(status, 200, answer)
@@ -245,7 +245,7 @@ Binary Images:
 """
 
 
-def test_a_report_of_samples(work, objects):
+def test_sampling_report_gives_a_stack_for_each_path(work, objects):
     """Each path of a thread is a stack, the one with the most samples first."""
     with Service(work) as s:
         status, answer = send(s, "/applecrashreport", form(apple_crash_report=SAMPLES.encode(), sources=[]))
@@ -259,7 +259,7 @@ def test_a_report_of_samples(work, objects):
               (200, {"status": "failed", "message": "failed to parse apple crash report", "detail": "the sample report has no rows"}))
 
 
-def test_what_is_no_report(work, objects):
+def test_input_that_is_no_apple_report_fails(work, objects):
     with Service(work) as s:
         status, answer = send(s, "/applecrashreport", form(apple_crash_report=b"nothing"))
         equal((status, answer["status"], answer["message"]), (200, "failed", "failed to parse apple crash report"))
@@ -268,7 +268,7 @@ def test_what_is_no_report(work, objects):
               (200, {"status": "failed", "message": "unsupported apple report type 298"}))
 
 
-def test_a_job_is_polled(work, objects):
+def test_minidump_job_can_be_polled(work, objects):
     with Service(work) as s:
         status, answer = send(s, "/minidump?timeout=0", form(upload_file_minidump=b"MDMP"))
         equal(status, 200)
@@ -352,15 +352,15 @@ def check_stacks(work, *flags):
             equal((module["unwind_status"], module["debug_status"], module["features"]["has_unwind_info"]), ("found", "found", True))
 
 
-def test_the_stack_of_a_program_that_crashed(work, objects):
+def test_crashed_program_is_unwound(work, objects):
     check_stacks(work, "-O1", "-fomit-frame-pointer")
 
 
-def test_the_stack_of_an_optimised_program(work, objects):
+def test_optimised_program_is_unwound(work, objects):
     check_stacks(work, "-O2", "-fno-ipa-icf", "-fno-ipa-cp", "-fno-ipa-sra", "-fno-inline-small-functions", "-fno-optimize-strlen")
 
 
-def test_a_module_is_asked_for_when_a_frame_lies_in_it(work, objects):
+def test_only_modules_with_frames_are_fetched(work, objects):
     program = crashing(work, "-O1")
     dump, modules = dumps.of_crash(program, work, "pointer")
     with Upstream(served(modules)) as up, Service(work) as s:
@@ -372,7 +372,7 @@ def test_a_module_is_asked_for_when_a_frame_lies_in_it(work, objects):
         equal(max(up.hits.values()), 1, up.hits)
 
 
-def test_symbols_are_looked_for_beside_the_rules_of_frames(work, objects):
+def test_symbols_and_cfi_are_searched_concurrently(work, objects):
     """The file with a module's rules is answered when that with its symbols was asked for, which a walk needs after the rules only."""
     program, wanted = crashing(work, "-O1"), WANTED["pointer"][0]
     dump, _ = dumps.of_crash(program, work, "pointer")
@@ -454,12 +454,12 @@ def crowd_of_dumps(work, threads, clients, config, meanwhile):
             equal({up.hits[path] for path in up.routes}, {clients})
 
 
-def test_many_threads_with_few_fibers(work, objects):
+def test_threads_waiting_for_modules_finish_with_few_fibers(work, objects):
     """Whoever waits for a module is woken, with less fibers than there are threads."""
     crowd_of_dumps(work, 60, 8, {"max_fibers": 48}, lambda s: time.sleep(0.2))
 
 
-def test_many_dumps_leave_fibers_to_others(work, objects):
+def test_many_dumps_leave_fibers_to_other_requests(work, objects):
     """200 dumps of 60 threads would take 12,000 fibers, with a helper for each thread."""
     def others(s):
         status, answer = send(s, "/minidump", form(upload_file_minidump=small_dump(), sources=[]))
@@ -468,7 +468,7 @@ def test_many_dumps_leave_fibers_to_others(work, objects):
     crowd_of_dumps(work, 60, 200, {"max_fibers": 2000}, others)
 
 
-def test_the_first_module_by_another_name(work, objects):
+def test_rewrite_rules_rename_the_first_module(work, objects):
     rules = [{"from": "^no match$", "to": "x"}, {"from": r"[^/\\]+\.exe\.(?<kind>pdb)$", "to": "electron.exe.${kind}$$"},
              {"from": "pdb", "to": "never"}]
     dump = dumps.Dump(platform=dumps.WINDOWS, version=(10, 0, 1))
@@ -505,7 +505,7 @@ def anywhere(s, body):
     return status, json.loads(data) if data.startswith(b"{") else data.decode()
 
 
-def test_a_crash_file_at_some_address(work, objects):
+def test_crash_file_is_downloaded_from_storage_url(work, objects):
     def guarded(handler):
         known = handler.headers.get("Authorization") == "Bearer secret"
         handler.reply(200 if known else 403, small_dump() if known else b"")
@@ -531,7 +531,7 @@ def test_a_crash_file_at_some_address(work, objects):
         equal(s.leftovers(), [])
 
 
-def test_compressed_files(work, objects):
+def test_compressed_crash_files_are_unpacked(work, objects):
     dump, packed = small_dump(), gzip.compress(small_dump())
     with Service(work) as s:
         _, wanted = send(s, "/minidump", form(upload_file_minidump=dump))
@@ -541,7 +541,7 @@ def test_compressed_files(work, objects):
         equal(s.leftovers(), [])
 
 
-def test_what_a_report_says_of_frames_that_are_not_found(work, objects):
+def test_frames_without_symbols_use_names_from_the_report(work, objects):
     report = REPORT.replace("0x10864e000 + 5384491", "main (main.m:16)").replace("Mac OS X 10.14.0 (18A391)", "iPhone OS 13.3.1 (17D50)")
     with Service(work, {"apple": {"names_from_report": True, "split_os_version": True}}) as s:
         _, answer = send(s, "/applecrashreport", form(apple_crash_report=report.encode()))
@@ -555,7 +555,7 @@ def test_what_a_report_says_of_frames_that_are_not_found(work, objects):
         equal(answer["system_info"]["os_name"], "iPhone OS 13.3.1 (17D50)")
 
 
-def test_frame_pointers_first(work, objects):
+def test_unwind_strategy_can_prefer_frame_pointers(work, objects):
     program = crashing(work, "-O1", "-fno-omit-frame-pointer")
     dump, modules = dumps.of_crash(program, work, "pointer")
     for strategy, trust in (("cfi_first", "cfi"), ("fp_first", "fp")):
@@ -567,7 +567,7 @@ def test_frame_pointers_first(work, objects):
             equal({f["trust"] for f in ours[1:] if f["original_index"]}, {trust})
 
 
-def test_stacks_are_walked_as_symbolicator_does(work, objects):
+def test_stackwalk_matches_symbolicator_by_default(work, objects):
     """Unless the configuration says otherwise: then the caller of a call to a bad address is there, and there is no limit of 256."""
     base, stack = 0x100000000, 0x7FFE0000000
     registers = {"rip": 0, "rsp": stack, "rbp": stack + 16}
@@ -585,7 +585,7 @@ def test_stacks_are_walked_as_symbolicator_does(work, objects):
                   (True, first, "fp"), settings)
 
 
-def test_a_processor_that_symbolicator_does_not_know(work, objects):
+def test_riscv_frames_are_shown_only_without_compat(work, objects):
     """Its answers have the threads of RISC-V without registers and frames; `minidump.compat: none` walks them."""
     base, stack = 0x100000000, 0x7FFE0000000
     for cpu, name, word in ((dumps.RISCV64, "riscv64", "Q"), (dumps.RISCV32, "riscv", "I")):
@@ -608,7 +608,7 @@ def test_a_processor_that_symbolicator_does_not_know(work, objects):
                   [(hex(base + 0x204), "context"), (hex(base + 0x104), "fp"), (hex(base + 0x504), "fp")])
 
 
-def test_stacks_of_32_bit_programs_on_64_bit_windows(work, objects):
+def test_wow64_stacks_are_shown_only_without_compat(work, objects):
     """Symbolicator shows those of the emulation; the program's are there with `minidump.compat: none` or `minidump.details`."""
     dump = dumps.Dump(platform=dumps.WINDOWS)
     dump.modules += [(0x400000, 0x10000, "C:\\app.exe", b"", 1), (0x755B0000, 0x3F000, "C:\\Windows\\System32\\wow64.dll", b"", 1)]

@@ -71,7 +71,7 @@ def answer_to_report():
                     image("unused", "/Apps/libPhysX3PROFILE.dylib", "6deccee4-a052-3ea4-bb67-957b06f53ad1", "0x112bb2000", 2170879)]}
 
 
-def test_a_report_as_text(work, objects):
+def test_apple_report_as_text_is_answered_in_full(work, objects):
     for names in (False, True):
         with Service(work, {"apple": {"names_from_report": names}}) as s:
             status, answer = send(s, "/applecrashreport", form(apple_crash_report=REPORT.encode(), sources=[], unknown=b"x"))
@@ -100,7 +100,7 @@ IPS = (
                     {"source": "A", "base": 0, "size": 0, "uuid": "00000000-0000-0000-0000-000000000000"}]})
 
 
-def test_a_report_as_json(work, objects):
+def test_apple_report_as_json_is_answered_in_full(work, objects):
     report = "\n".join(json.dumps(part, indent=1 if i else None) for i, part in enumerate(IPS)).encode()
     with Service(work) as s:
         status, answer = send(s, "/applecrashreport", form(apple_crash_report=report, sources=[]))
@@ -117,7 +117,7 @@ def test_a_report_as_json(work, objects):
             "modules": [image("missing", "/Apps/Demo", "2d903291-397d-3d14-bfca-52c7fb8c5e00", "0x100000000", 16384)]}))
 
 
-def test_crash_files_that_are_sent_packed(work, objects):
+def test_downloaded_crash_files_may_be_content_encoded(work, objects):
     """A download may be encoded, whatever it holds."""
     def packed(data):
         file = subprocess.run(["zstd", "-q", "-c"], input=data, capture_output=True, check=True).stdout
@@ -135,7 +135,7 @@ RULES = [{"from": r"[^/\\]+ (?<suffix>Framework|Helper( \(.+\))?)$", "to": "Elec
          {"from": r"[^/\\]+\.exe\.pdb$", "to": "electron.exe.pdb"}, {"from": r"[^/\\]+$", "to": "electron"}]
 
 
-def test_names_that_a_packager_gave(work, objects):
+def test_rewrite_rules_map_names_of_packaged_electron_apps(work, objects):
     names = {"My Awesome Crasher": "electron", "My Awesome Crasher Helper (Renderer)": "Electron Helper (Renderer)",
              "C:\\projects\\src\\out\\Default\\myapp.exe.pdb": "electron.exe.pdb", "/home/x/usr/lib/slack/slack": "electron"}
     guid = "3249d99d-0c40-4931-8610-f4e4fb0b6936"
@@ -154,7 +154,7 @@ def test_names_that_a_packager_gave(work, objects):
 
 
 @from_corpus
-def test_symbols_vouch_for_what_cut_rules_leave_out(work, objects):
+def test_truncated_cfi_falls_back_to_symbols(work, objects):
     """Its rules cover one function only: without regard for its symbols each scanned address would be refused."""
     folder = "sentry_example/73781EDEBF5B34EC81B2749A0F1FA5FD0/"
     base, system = 0x1006B4000, 0x18B700000

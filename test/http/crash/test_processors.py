@@ -113,12 +113,12 @@ def check_processor(work, name, *flags, kinds=CRASHES, reasons=CRASHES, change=N
             expect_calls(answer["stacktraces"][0]["frames"], program, crash.calls, f"{name} {kind} {flags}", trust)
 
 
-def test_x86_64(work, objects):
+def test_x86_64_crashes_are_unwound(work, objects):
     check_processor(work, "x86_64", "-O1", "-fomit-frame-pointer")
     check_processor(work, "x86_64", *OPTIMISED)
 
 
-def test_x86(work, objects):
+def test_x86_crashes_are_unwound(work, objects):
     check_processor(work, "x86", "-O1", "-fomit-frame-pointer")
     check_processor(work, "x86", *OPTIMISED)
 
@@ -126,13 +126,13 @@ def test_x86(work, objects):
 OF_ITS_OWN = ("pointer", "trap", "room")  # the C library of arm has no unwind tables for abort()
 
 
-def test_arm(work, objects):
+def test_arm_crashes_are_unwound(work, objects):
     for state in ("-mthumb", "-marm"):
         check_processor(work, "arm", state, "-O1", kinds=OF_ITS_OWN)
         check_processor(work, "arm", state, *OPTIMISED, kinds=OF_ITS_OWN)
 
 
-def test_arm_by_its_exception_tables(work, objects):
+def test_arm_crashes_are_unwound_with_exception_tables(work, objects):
     """They say how it is at calls: of a trap in a function that has not saved anything yet they do not know."""
     def without_frames(program):
         subprocess.run(["arm-linux-gnueabihf-objcopy", "--remove-section", ".debug_frame", program], check=True)
@@ -141,7 +141,7 @@ def test_arm_by_its_exception_tables(work, objects):
         check_processor(work, "arm", state, "-O1", "-funwind-tables", kinds=("pointer", "room"), change=without_frames)
 
 
-def test_arm64(work, objects):
+def test_arm64_crashes_are_unwound(work, objects):
     check_processor(work, "arm64", "-O1", "-fomit-frame-pointer")
     check_processor(work, "arm64", *OPTIMISED)
     check_processor(work, "arm64", "-O1", "-mbranch-protection=standard")
@@ -176,7 +176,7 @@ def stackwalk(dump, root, work):
 
 
 @from_npm
-def test_the_same_as_breakpad(work, objects):
+def test_stacks_equal_those_of_breakpad_up_to_scanned_frames(work, objects):
     """With the same symbols, up to the first frame that was found by scanning."""
     for name in ("x86_64", "x86", "arm", "arm64"):
         machine = dumps.MACHINES[name]

@@ -29,7 +29,7 @@ KINDS = {
 }
 
 
-def test_what_needs_nothing_but_the_address(work, objects):
+def test_kinds_the_readme_promises_need_no_configuration(work, objects):
     """Each kind that the sentence names is answered, by a service that was told nothing of it; and it names all."""
     with open(README) as f:
         sentence = re.search(r"^(.+) need nothing but the address\.", " ".join(f.read().split("\n## Switch from Sentry's Symbolicator\n")[1].split()))

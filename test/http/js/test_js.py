@@ -6,7 +6,7 @@ from artifacts import (FILES, ID, MAP, ON_FAILURE, SCRIPT, SOURCE, TOLD, Sentry,
 from harness import Service, equal
 
 
-def test_a_minified_stack_becomes_source(work, objects):
+def test_minified_stack_is_mapped_to_source(work, objects):
     with Sentry(TOLD, FILES) as up, Service(work) as s:
         sent = [frame("http://example.com/index.html", 6, 7, function="produceStack", in_app=True, platform="javascript"),
                 frame("http://example.com/test.min.js", 1, 183, function="i"),
@@ -45,7 +45,7 @@ def test_a_minified_stack_becomes_source(work, objects):
         equal((up.hits["/test.min.js"], up.hits["/test.min.js.map"]), (1, 1), "the second time from the cache")
 
 
-def test_what_sentry_is_asked(work, objects):
+def test_sentry_lookup_sends_all_query_parameters(work, objects):
     with Sentry(TOLD, FILES) as up, Service(work) as s:
         body = asked(up, [frame("http://example.com/a b/x.min.js?v=1#f")], dist="d&1", source=up.source(url=f"{up.url}lookup?a=b"))
         body["modules"] = [{"type": "sourcemap", "code_file": "http://example.com/a b/x.min.js?v=1#f", "debug_id": ID}]
@@ -64,7 +64,7 @@ def test_what_sentry_is_asked(work, objects):
         equal(len(up.asked), before, "without a release and a debug id there is no question")
 
 
-def test_answers_of_the_look_up_that_are_none(work, objects):
+def test_malformed_lookup_answers_are_ignored(work, objects):
     odd = [{"type": "magic", "id": "1", "url": "{url}x"}, {"type": "file", "id": 7, "url": "{url}x", "abs_path": "~/test.min.js"},
            {"type": "file", "id": "8", "url": "relative", "abs_path": "~/test.min.js"}, {"type": "file", "id": "9", "url": "{url}x"}, 5, None]
     with Sentry([], FILES) as up, Service(work, {"cache_dir": ...}) as s:
@@ -80,7 +80,7 @@ def test_answers_of_the_look_up_that_are_none(work, objects):
         equal(result(symbolicate(s, asked(up, [frame("http://example.com/test.min.js")])))["data"]["resolved_with"], "unknown")
 
 
-def test_credentials_are_for_sentry_alone(work, objects):
+def test_token_is_sent_to_the_sentry_host_only(work, objects):
     with Sentry([], FILES) as other, Sentry([], {"/lookup/test.min.js": SCRIPT}) as up, Service(work) as s:
         up.tells = [told(1, "~/test.min.js", "lookup/test.min.js"), {**told(2, "~/test.min.js.map"), "url": f"{other.url}test.min.js.map"}]
         equal(brief(result(symbolicate(s, asked(up, [frame("http://example.com/test.min.js")])))), ON_FAILURE)
@@ -88,7 +88,7 @@ def test_credentials_are_for_sentry_alone(work, objects):
         equal([headers.get("Authorization") for _, headers in other.got], [None])
 
 
-def test_bundles_by_debug_id(work, objects):
+def test_bundle_files_are_found_by_debug_id(work, objects):
     files = archive({"script": ("minified_source", SCRIPT, {"Debug-Id": ID}), "map": ("source_map", MAP, {"debug-id": ID})})
     other = archive({"script": ("source", "wrong", {"debug-id": ID})})
     with Sentry([bundle(1), bundle(2)], {"/1.zip": files, "/2.zip": other}) as up, \
@@ -107,7 +107,7 @@ def test_bundles_by_debug_id(work, objects):
         equal((up.hits["/1.zip"], up.hits["/2.zip"]), (1, 1))
 
 
-def test_bundles_by_url(work, objects):
+def test_bundle_files_are_found_by_url(work, objects):
     wrong, right = (archive({"~/test.min.js": ("minified_source", text, {"Sourcemap": "test.min.js.map"}),
                              "~/test.min.js.map": ("source_map", source_map(sources=[name]), {})})
                     for text, name in ((SCRIPT, "wrong.js"), (SCRIPT, "test.js")))
@@ -123,7 +123,7 @@ def test_bundles_by_url(work, objects):
                                                  {"source_map": {"abs_path": "http://example.com/other.map"}}]}))
 
 
-def test_a_script_of_next_whose_type_says_source(work, objects):
+def test_next_js_script_of_type_source_is_used(work, objects):
     files = archive({"~/_next/server/pages/_error.js": ("source", SCRIPT, {}), "~/_next/server/pages/test.min.js.map": ("source_map", MAP, {})})
     with Sentry([bundle(1)], {"/1.zip": files}) as up, Service(work) as s:
         f = result(symbolicate(s, asked(up, [frame("app:///_next/server/pages/_error.js")])))
@@ -132,7 +132,7 @@ def test_a_script_of_next_whose_type_says_source(work, objects):
                "app:///_next/server/pages/test.min.js.map"))
 
 
-def test_scripts_without_a_map(work, objects):
+def test_script_without_map_keeps_frame_and_gets_context(work, objects):
     text = "\n".join("hello worldly") + "\n"
     with Sentry([told(1, "~/foo.js")], {"/foo.js": text}) as up, Service(work) as s:
         answer = symbolicate(s, asked(up, [frame("http://example.com/foo.js", 4, 0), frame("http://example.com/foo.js", 40, 0)]))
@@ -144,7 +144,7 @@ def test_scripts_without_a_map(work, objects):
         equal(("context_line" in result(plain), "context_line" in plain["raw_stacktraces"][0]["frames"][0]), (False, False))
 
 
-def test_maps_inside_of_scripts(work, objects):
+def test_source_maps_in_data_urls_are_read(work, objects):
     embedded = json.dumps({"version": 3, "sources": ["/test.js"], "names": [], "mappings": "AAAA", "sourcesContent": ["hi()"]})
     files = {"/test.min.js": "x()\n//# sourceMappingURL=" + data_url(embedded), "/bad.js": "x()\n//# sourceMappingURL=data:;base64,=",
              "/no-map.js": "x()\n//# sourceMappingURL=" + data_url("no map")}
@@ -161,7 +161,7 @@ def test_maps_inside_of_scripts(work, objects):
               ({"symbolicated": False}, {"sourcemap_origin": "embedded", "resolved_with": "release", "symbolicated": False}))
 
 
-def test_why_frames_stay_as_they_were(work, objects):
+def test_unmapped_frames_report_the_reason(work, objects):
     files = {"/a.js": "x\n//# sourceMappingURL=a.map", "/a.map": "no map", "/b.js": "x\n//# sourceMappingURL=gone.map",
              "/c.js": "x\n//# sourceMappingURL=c.map", "/c.map": source_map(mappings=";;AAAA")}
     with Sentry([told(i, "~" + path) for i, path in enumerate(files)], files) as up, Service(work) as s:
@@ -184,7 +184,7 @@ def test_why_frames_stay_as_they_were(work, objects):
               ([{"abs_path": "http://e.x/c.js", "type": "invalid_location", "line": 0, "col": 0}], False))
 
 
-def test_sources_that_maps_do_not_hold(work, objects):
+def test_sources_missing_in_the_map_are_looked_up_or_reported(work, objects):
     files = {"/test.min.js": SCRIPT, "/test.min.js.map": source_map(sourcesContent=None), "/test.js": SOURCE}
     with Sentry(TOLD, files) as up, Service(work) as s:
         body = asked(up, [frame("http://example.com/test.min.js")])
@@ -200,7 +200,7 @@ def test_sources_that_maps_do_not_hold(work, objects):
         equal((result(found)["context_line"], "errors" in found), ("    throw new Error('failed!');", False))
 
 
-def test_a_script_of_no_bytes_that_names_its_map(work, objects):
+def test_empty_script_with_sourcemap_header_is_mapped(work, objects):
     mapping = source_map(sources=["module.js"], names=[], mappings="AAAA", sourcesContent=["a\nb"])
     files = {"/index.android.bundle": b"", "/index.android.bundle.map": mapping}
     for tells, given in (([told(1, "~/index.android.bundle", headers={"SoUrCemAp": "index.android.bundle.map"}),
@@ -213,7 +213,7 @@ def test_a_script_of_no_bytes_that_names_its_map(work, objects):
             equal("context_line" in answer["raw_stacktraces"][0]["frames"][0], False)
 
 
-def test_paths_pass_byte_by_byte(work, objects):
+def test_non_ascii_paths_are_kept_byte_by_byte(work, objects):
     path = "/Users/x/playground/\u00f6ut path/rollup/entrypoint1.js"
     mapping = source_map(sources=["../../this is a s\u00f6urce path/entrypoint1.js"], names=[], mappings="AAAA")
     files = archive({"script": ("minified_source", "x()", {"debug-id": ID, "sourcemap": "entrypoint1.js.map"}),
@@ -226,7 +226,7 @@ def test_paths_pass_byte_by_byte(work, objects):
                "/Users/x/playground/this is a s\u00f6urce path/entrypoint1.js", 1, 1))
 
 
-def test_names_of_webpack_and_of_nothing(work, objects):
+def test_webpack_and_missing_source_names_are_handled(work, objects):
     files = {"/w.js": "x()\n//# sourceMappingURL=w.map", "/n.js": "x()\n//# sourceMappingURL=n.map",
              "/w.map": source_map(sources=["webpack:///./src/components/CampaignContent.tsx"], names=[], mappings="AAAA"),
              "/n.map": source_map(sources=[None], names=[], mappings="AAAA", sourcesContent=None)}
@@ -237,7 +237,7 @@ def test_names_of_webpack_and_of_nothing(work, objects):
                 "webpack:///./src/components/CampaignContent.tsx", 1, 1), ("<unknown>", None, None, "app:///n.js", 1, 1)])
 
 
-def test_bodies_that_do_not_fit(work, objects):
+def test_invalid_request_bodies_are_refused(work, objects):
     with Sentry() as up, Service(work, {"symbolicate_body_max_bytes": 20000}) as s:
         equal(symbolicate(s, {"source": up.source()}), {"status": "completed", "stacktraces": [], "raw_stacktraces": []})
         symbolicate(s, {"source": up.source(type="http", name="x"), "scraping": {}, "modules": [{"type": "sourcemap", "code_file": "x", "debug_id": "?"}],
@@ -256,7 +256,7 @@ def test_bodies_that_do_not_fit(work, objects):
         equal(up.hits, {})
 
 
-def test_a_frame_without_a_place_does_not_spoil_the_rest(work, objects):
+def test_frame_without_position_leaves_other_frames_intact(work, objects):
     odd = [{"function": "native", "vars": {"a": 1.50}}, {"abs_path": "x", "lineno": "5"}, {"abs_path": None, "lineno": 5}, {"abs_path": "x", "lineno": -1}]
     with Sentry(TOLD, FILES) as up, Service(work) as s:
         answer = symbolicate(s, asked(up, [odd[0], frame("http://example.com/test.min.js"), *odd[1:]]))
@@ -265,7 +265,7 @@ def test_a_frame_without_a_place_does_not_spoil_the_rest(work, objects):
         equal((brief(frames[1]), "errors" in answer), (ON_FAILURE, False))
 
 
-def test_what_was_sent_survives(work, objects):
+def test_fields_of_sent_frames_are_kept(work, objects):
     with Sentry(TOLD, FILES) as up, Service(work) as s:
         kept = {"platform": "node", "module": "mine", "pre_context": ["a"], "context_line": "", "post_context": ["b"], "token_name": "x",
                 "data": {"sourcemap": "s", "sourcemap_origin": {"scraped_file": "u#1"}, "resolved_with": "url", "symbolicated": True}}
@@ -276,7 +276,7 @@ def test_what_was_sent_survives(work, objects):
         equal(result(answer, 1)["module"], "mine")
 
 
-def test_a_job_can_be_asked_for_again(work, objects):
+def test_pending_job_can_be_polled(work, objects):
     gate = threading.Event()
 
     def slow(handler):
@@ -291,7 +291,7 @@ def test_a_job_can_be_asked_for_again(work, objects):
         equal(brief(result(json.loads(data))), ON_FAILURE)
 
 
-def test_urls_that_a_file_is_listed_by(work, objects):
+def test_lookup_lists_the_candidate_urls_of_a_file(work, objects):
     stems = {"https://example.com/assets/bundle.min.js?foo=1&bar=baz#wat": "/assets/bundle", "app:///_next/server/pages/_error.js":
              "/_next/server/pages/_error", "app:///polyfills.e9f8f1606b76a9c9.js": "/polyfills.e9f8f1606b76a9c9", "~/x.d.ts": "/x",
              "http://e.x/a.min.js.map": "/a", "bundle.js": "bundle.js"}
@@ -310,7 +310,7 @@ def test_urls_that_a_file_is_listed_by(work, objects):
             equal(f["context_line"], str(i), "the best that is there")
 
 
-def test_functions_of_metro(work, objects):
+def test_metro_function_maps_name_functions(work, objects):
     mapping = source_map(sources=["foo.js"], names=[], mappings="AACA", sourcesContent=None,
                          x_facebook_sources=[[{"names": ["<global>", "foo"], "mappings": "AAA;ACC"}]])
     with Sentry([told(1, "~/h.js"), told(2, "~/h.map")], {"/h.js": "//# sourceMappingURL=h.map", "/h.map": mapping}) as up, Service(work) as s:
@@ -318,7 +318,7 @@ def test_functions_of_metro(work, objects):
         equal(brief(f), ("foo", "foo.js", "foo", "app:///foo.js", 2, 1))
 
 
-def test_an_empty_script_whose_map_has_functions(work, objects):
+def test_empty_script_uses_function_names_of_its_map(work, objects):
     """As React Native uploads bytecode; by headers, and by the debug id of a bundle."""
     mapping = source_map(sources=["module.js"], names=["foo"], mappings="AACU", sourcesContent=["function foo() {\n  throw new Error()\n}\n"],
                          x_facebook_sources=[[{"names": ["<global>", "foo"], "mappings": "AAA;ACC"}]])
@@ -329,7 +329,7 @@ def test_an_empty_script_whose_map_has_functions(work, objects):
         equal((result(answer)["context_line"], "context_line" in answer["raw_stacktraces"][0]["frames"][0]), ("  throw new Error()", False))
 
 
-def test_functions_of_scopes(work, objects):
+def test_scopes_of_maps_name_functions(work, objects):
     """Those of the map come before those of the script, whose frame names the function around an inlined one; malformed ones cost themselves."""
     names, mappings = ["outer", "inner"], "AAAA,UAEI,UAFF"
     scopes = "BAAA,BFAAA,CCA,BFACC,CCA,CKA,A,ECAA,EGKC,ECKC,IADE,FK,FK,FK"
@@ -345,7 +345,7 @@ def test_functions_of_scopes(work, objects):
             equal([f["lineno"] for f in answer["stacktraces"][0]["frames"]], [3, 1])
 
 
-def test_maps_without_files_have_functions_and_places(work, objects):
+def test_maps_without_source_names_give_functions_and_positions(work, objects):
     text = 'function add(n,r){"use strict";return n+r}\n//# sourceMappingURL=nofiles.map'
     with Sentry([told(1, "~/nofiles.js"), told(2, "~/nofiles.map")],
                 {"/nofiles.js": text, "/nofiles.map": source_map(sources=[None, None], names=[], mappings="AAAA,sCCEQ", sourcesContent=None)}) as up, \
@@ -354,7 +354,7 @@ def test_maps_without_files_have_functions_and_places(work, objects):
         equal(brief(f), ("add", None, None, "app:///nofiles.js", 3, 9))
 
 
-def test_functions_that_dart_made_asynchronous(work, objects):
+def test_dart_async_functions_are_named_by_token(work, objects):
     """The function is called by the name of the token."""
     text = "function be(){var s=0\nvar $async$be=A.dv(function(a,b){x()})}\n//# sourceMappingURL=dart.map"
     column = text.split("\n")[1].index("x()")

@@ -16,7 +16,7 @@ def attempts(answer):
     return [(a["url"].rpartition("/")[2], a["status"], a.get("reason"), a.get("details")) for a in answer["scraping_attempts"]]
 
 
-def test_scripts_and_maps_of_the_web(work, objects):
+def test_scripts_and_maps_are_scraped_from_the_web(work, objects):
     seen = []
 
     def packed(handler):
@@ -39,7 +39,7 @@ def test_scripts_and_maps_of_the_web(work, objects):
         equal(web.hits["/test.min.js"], 2, "each scope has its own")
 
 
-def test_the_head_of_a_script_names_its_map(work, objects):
+def test_sourcemap_header_wins_over_the_comment(work, objects):
     """It counts more than the comment, as in browsers, and as long as the script is kept."""
     def headed(*fields):
         return lambda handler: handler.reply(200, SCRIPT.encode(), fields)
@@ -59,7 +59,7 @@ def test_the_head_of_a_script_names_its_map(work, objects):
         assert "/no.map" not in web.hits and "/neither.map" not in web.hits and "/test.min.js.map" in web.hits, web.hits
 
 
-def test_scraped_files_are_asked_for_every_hour(work, objects):
+def test_scraped_files_are_refreshed_every_hour(work, objects):
     with Sentry() as up, Upstream(SCRAPED) as web, Service(work) as s:
         begin = int(time.time())
         origin = result(symbolicate(s, scraping(up, [frame(f"{web.url}test.min.js")])))["data"]["sourcemap_origin"]["scraped_file"]
@@ -68,7 +68,7 @@ def test_scraped_files_are_asked_for_every_hour(work, objects):
         equal(int(number) in [(now - offset) // 3600 * 3600 + offset for now in range(begin, int(time.time()) + 1)], True, number)
 
 
-def test_why_the_web_was_not_asked(work, objects):
+def test_refused_scraping_attempts_report_the_reason(work, objects):
     with Sentry() as up, Upstream(SCRAPED) as web, Service(work, {"connect_to_reserved_ips": False}) as s:
         sent = [frame(path, 1, 1) for path in ("app:///a.js", "http://e.x/b.js", "/home/c.js", "http//d", f"{web.url}e.js")]
         answer = symbolicate(s, scraping(up, sent, allowed_origins=["127.0.0.1", "*.f"]))
@@ -83,7 +83,7 @@ def test_why_the_web_was_not_asked(work, objects):
         equal(web.hits, {})
 
 
-def test_redirects_stay_where_the_request_allows(work, objects):
+def test_redirects_to_origins_not_allowed_are_refused(work, objects):
     def away(handler):
         handler.reply(302, b"", [("Location", f"{other.url}test.min.js")])
 
@@ -100,7 +100,7 @@ def test_redirects_stay_where_the_request_allows(work, objects):
         equal([f["data"]["symbolicated"] for f in open_to_all["stacktraces"][0]["frames"]], [True, True])
 
 
-def test_why_the_web_had_nothing(work, objects):
+def test_failed_scraping_attempts_report_the_reason(work, objects):
     routes = {"/403.js": 403, "/404.js": 404, "/429.js": 429, "/500.js": 500, "/empty.js": b"", "/latin.js": b"\xe4\n",
               "/large.js": b"x" * 20001, "/broken.js": b"\x1f\x8b\x08\x00broken"}
     with Sentry() as up, Upstream(routes) as web, Service(work, {"max_source_file_size": 20000, "head_timeout": "300ms"}) as s:
@@ -138,7 +138,7 @@ def test_the_debug_id_of_a_scraped_script_finds_its_map(work, objects):
         equal([query for query, _ in up.asked], [f"debug_id={ID}"])
 
 
-def test_many_first_requests_are_one_download_and_one_conversion(work, objects):
+def test_concurrent_first_requests_share_download_and_conversion(work, objects):
     count, gate = 500, threading.Event()
 
     def slow(handler):
@@ -164,7 +164,7 @@ HOSTILE = {
 }
 
 
-def test_maps_that_are_hostile_cost_themselves(work, objects):
+def test_hostile_maps_fail_only_their_own_frames(work, objects):
     files = dict(FILES)
     for name, text in HOSTILE.items():
         files[f"/{name}.js"] = f"f()\n//# sourceMappingURL={name}.{'map' if text else 'js'}"
@@ -177,14 +177,14 @@ def test_maps_that_are_hostile_cost_themselves(work, objects):
         equal({e["type"] for e in answer["errors"]} <= {"malformed_sourcemap", "invalid_location"}, True, answer["errors"])
 
 
-def test_a_map_with_a_million_sources(work, objects):
+def test_map_with_a_million_sources_is_read(work, objects):
     text = json.dumps({"version": 3, "sources": [f"{i}.js" for i in range(10 ** 6)], "names": [], "mappings": f"A{vlq(10 ** 6 - 1)}AA"})
     with Sentry(TOLD, {"/test.min.js": SCRIPT, "/test.min.js.map": text}) as up, Service(work) as s:
         f = result(symbolicate(s, asked(up, [frame("http://example.com/test.min.js", 1, 1)], options={"apply_source_context": False})))
         equal((f["filename"], f["lineno"], f["colno"]), ("999999.js", 1, 1))
 
 
-def test_a_map_of_half_a_gigabyte_meets_the_limit_of_conversions(work, objects):
+def test_map_of_half_a_gigabyte_exceeds_the_conversion_limit(work, objects):
     begin, chunk = b'{"version":3,"sources":["a.js"],"names":[],"mappings":"AAAA', b",CAAC" * 200000
     size = 500 << 20
 
@@ -205,7 +205,7 @@ def test_a_map_of_half_a_gigabyte_meets_the_limit_of_conversions(work, objects):
               ([{"abs_path": "http://e.x/huge.js", "type": "malformed_sourcemap", "url": "http://e.x/huge.map"}], ON_FAILURE))
 
 
-def test_a_reference_with_zero_bytes_in_it(work, objects):
+def test_sourcemap_reference_with_nul_bytes_is_not_found(work, objects):
     """Zeros end no text: the whole word is the reference, of which no server has a file."""
     files = {"/zeros.js": b"f()\n//# sourceMappingURL=zeros.map" + bytes(9000) + b"x", "/zeros.map": MAP.encode()}
     with Sentry() as up, Upstream(files) as web, Service(work) as s:
@@ -214,7 +214,7 @@ def test_a_reference_with_zero_bytes_in_it(work, objects):
         assert "/zeros.map" not in web.hits, web.hits
 
 
-def test_files_that_lead_back_to_themselves(work, objects):
+def test_reference_loops_end(work, objects):
     """A map whose source is the map, one whose source is the script, and a script that redirects to itself."""
     texts = {"map": "map.map", "script": "script.js"}
     routes = {"/round.js": lambda handler: handler.reply(302, b"", [("Location", "/round.js")])}
@@ -238,7 +238,7 @@ def lying(name, size):
     return bytes(data)
 
 
-def test_bundles_that_lie_count_as_if_they_were_not_there(work, objects):
+def test_malformed_bundles_are_treated_as_missing(work, objects):
     for size in (1, 0xFFFFFFF0):
         files = {"/1.zip": lying(b"files/1", size), "/2.zip": b"SYSB\2\0\0\0nothing", "/3.zip": b"no bundle", **FILES}
         with Sentry([bundle(1), bundle(2), bundle(3), bundle(4), *[{**t, "id": "5" + t["id"]} for t in TOLD]], files) as up, Service(work) as s:
@@ -247,7 +247,7 @@ def test_bundles_that_lie_count_as_if_they_were_not_there(work, objects):
             equal(result(answer)["data"]["sourcemap_origin"], {"individual_file": "sentry://project_debug_file/52"})
 
 
-def test_scripts_that_are_hostile_keep_their_maps(work, objects):
+def test_hostile_scripts_are_still_mapped(work, objects):
     texts = {"nest": "(" * 100000, "regex": "/" * 100000, "template": "`${" * 50000, "arrows": "a=>" * 100000, "nul": "\0f(\0)"}
     files = {f"/{name}.js": text + "\n//# sourceMappingURL=all.map" for name, text in texts.items()}
     files["/all.map"] = source_map(mappings="AAAA", sources=["a.js"])

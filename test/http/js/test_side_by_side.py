@@ -41,7 +41,7 @@ def alone(s, body):
     return merged
 
 
-def test_scripts_maps_and_sources_of_the_web(work, objects):
+def test_scraped_files_are_fetched_concurrently(work, objects):
     routes = {}
     for i, (text, mapping, source) in enumerate(zip(together(*map(script, "ab")), together(*[source_map(sources=[f"{n}.src"], sourcesContent=None) for n in "ab"]),
                                                     together(SOURCE, SOURCE))):
@@ -60,7 +60,7 @@ def test_scripts_maps_and_sources_of_the_web(work, objects):
         equal(answer, alone(s, body))
 
 
-def test_single_files_of_sentry(work, objects):
+def test_single_files_are_fetched_concurrently(work, objects):
     scripts, maps = together(*map(script, "ab")), together(MAP, source_map(sources=["b.src"]))
     files = {"/a.js": scripts[0], "/b.js": scripts[1], "/a.map": maps[0], "/b.map": maps[1]}
     with Sentry([told(path[1:], "~" + path) for path in files], files) as up, Service(work) as s:
@@ -71,7 +71,7 @@ def test_single_files_of_sentry(work, objects):
         equal(answer, alone(s, body))
 
 
-def test_bundles(work, objects):
+def test_first_bundle_is_opened_before_other_files_are_looked_up(work, objects):
     """What is told of the first file is opened before anybody asks for the others: they may be in it."""
     def tells(query):
         return [bundle(query["url"][0].strip("/"))]
@@ -87,13 +87,13 @@ def test_bundles(work, objects):
         equal(answer, alone(s, body))
 
 
-def test_bundles_of_one_answer(work, objects):
+def test_bundles_of_one_answer_are_fetched_concurrently(work, objects):
     held = together(archive({"~/a.js": ("minified_source", script("a"), {})}), archive({"~/a.map": ("source_map", MAP, {})}))
     with Sentry([bundle(1), bundle(2)], {"/1.zip": held[0], "/2.zip": held[1]}) as up, Service(work) as s:
         equal(brief(result(symbolicate(s, asked(up, [frame("http://example.com/a.js")])))), FOUND)
 
 
-def test_a_bundle_serves_all_files_that_are_in_it(work, objects):
+def test_one_bundle_serves_all_its_files(work, objects):
     names = [f"chunk{i}" for i in range(40)]
     files = {f"~/{name}.js": ("minified_source", script(name), {}) for name in names} | {f"~/{name}.map": ("source_map", MAP, {}) for name in names}
     with Sentry([bundle(7)], {"/7.zip": archive(files)}) as up, Service(work) as s:
@@ -103,7 +103,7 @@ def test_a_bundle_serves_all_files_that_are_in_it(work, objects):
         equal(urllib.parse.parse_qs(up.asked[0][0])["url"], ["/chunk39"], "the outermost frame's")
 
 
-def test_what_is_told_of_one_file_serves_the_others(work, objects):
+def test_bundle_of_one_file_serves_other_files(work, objects):
     """Two answers tell of one bundle; it has a file that Sentry tells nothing of."""
     def tells(query):
         return [bundle(9)] if query["url"][0] in ("/b", "/c") else []
@@ -115,7 +115,7 @@ def test_what_is_told_of_one_file_serves_the_others(work, objects):
         equal(([e["type"] for e in answer["errors"]], up.hits["/9.zip"]), (["scraping_disabled"], 1))
 
 
-def test_so_many_at_a_time_and_no_more(work, objects):
+def test_concurrent_downloads_are_limited(work, objects):
     count, lock, full = 40, threading.Lock(), threading.Event()
     seen = {"open": 0, "most": 0}
 

@@ -15,7 +15,7 @@ def post(s, path, body, status=200):
     return json.loads(text)
 
 
-def test_what_is_wrong_with_a_request(work, objects):
+def test_invalid_asm_and_source_requests_are_refused(work, objects):
     with Service(work, {"mozilla": {"compat": "profiler", "sources": []}}) as s:
         for path in ("/asm/v1", "/source/v1"):
             equal(post(s, path, "{", 400)["title"].startswith("Couldn't parse request: "), True)
@@ -34,7 +34,7 @@ def test_what_is_wrong_with_a_request(work, objects):
         equal([s.request("POST", path, "{}")[0] for path in ("/asm/v1", "/source/v1", "/asm/v2")], [404] * 3)
 
 
-def test_where_functions_end(work, objects):
+def test_disassembly_ends_with_the_function(work, objects):
     for compiler, flags, link, arch, step in (("aarch64-linux-gnu-gcc", (), "-static-pie", "aarch64", 4),
                                               ("arm-linux-gnueabihf-gcc", ("-mthumb", "-fPIC"), "-shared", "arm", 2)):
         path, build_id, functions = profiler.built(work, compiler, *flags, link=link)
@@ -55,7 +55,7 @@ def test_where_functions_end(work, objects):
                 equal(int(ask(start, 0xFFFFFFF0)["size"], 16) <= (1 << 20), True)  # a bounded answer
 
 
-def test_programs_of_which_only_the_debug_id_is_known(work, objects):
+def test_programs_are_found_by_debug_id_alone(work, objects):
     """A directory tells the build id, as it does for symbols; and Mozilla's stores have programs beside their symbols."""
     root = os.path.join(work, "programs")
     os.makedirs(os.path.join(root, objects.build_id))
@@ -82,7 +82,7 @@ def bundle(files):
     return b"SYSB\2\0\0\0" + out.getvalue()
 
 
-def test_sources(work, objects):
+def test_source_v1_serves_only_files_named_by_symbols(work, objects):
     """Only of files that the symbols of the address name, out of a bundle; never from the machine's own disk."""
     text = "fn main() {\n    helper::middle(); // ä\n}\n"
     secret = os.path.join(work, "secret")
@@ -116,7 +116,7 @@ def crate(members):
     return out.getvalue()
 
 
-def test_sources_where_their_paths_say(work, objects):
+def test_source_v1_fetches_repository_paths(work, objects):
     """As the builds of Firefox have them: in repositories, buckets and crates."""
     registry = "cargo:github.com-1ecc6299db9ec823"
     texts = {  # what answers a URL
@@ -164,7 +164,7 @@ def test_sources_where_their_paths_say(work, objects):
                     equal(refused[path] in got["error"], True, (path, got))
 
 
-def test_environment_of_eliot(work, objects):
+def test_eliot_environment_fills_missing_keys(work, objects):
     """It counts where the file is silent, for who wants this API."""
     import harness
     from servers import free_port, wait_until

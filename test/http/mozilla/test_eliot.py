@@ -24,7 +24,7 @@ def ask(s, offset, module=P):
     return result["stacks"][0][0].get("function"), list(result["found_modules"].values())[0]
 
 
-def test_the_environment_alone(work, objects):
+def test_eliot_environment_alone_configures_the_service(work, objects):
     """No neighbours' names, no v4 at the root, a store that does not answer is none; and the operator's own store is at any address."""
     with Upstream({place(P): FILES[P].encode()}) as up:
         with eliot(work, up.url) as s:
@@ -37,7 +37,7 @@ def test_the_environment_alone(work, objects):
             equal((ask(s, 0x80000000), s.request("POST", "/", "{}")[0]), (("testproj::main", True), 400))
 
 
-def test_a_store_that_is_refused(work, objects):
+def test_store_at_reserved_address_is_warned_of(work, objects):
     """Its operator hears of it at the start, and when the configuration is read anew."""
     told = "a configured source is not asked because its address is reserved"
     with Upstream({}) as up:
@@ -54,7 +54,7 @@ def heartbeat(s):
     return s.request("GET", "/__heartbeat__")[0]
 
 
-def test_the_heartbeat_asks(work, objects):
+def test_heartbeat_probes_the_stores(work, objects):
     """That a store is not there is seen without requests, and so is that it is back."""
     port = free_port()
     with Upstream({}) as up, Service(work, {"mozilla": {"sources": [up.url]}}) as s:

@@ -73,7 +73,7 @@ def on_disk(root, layout):
     return {"id": "disk", "type": "filesystem", "path": root, "layout": {"type": layout}}
 
 
-def test_pdb(work, objects):
+def test_pdb_gives_the_stacks_of_llvm(work, objects):
     for target in "x86_64", "i686", "aarch64":
         pdb = os.path.join(formats.built(objects.dir), "pdb", f"msvc-{target}-O2.pdb")
         debug = formats.identity(pdb)
@@ -85,7 +85,7 @@ def test_pdb(work, objects):
         same_as_native(work, on_disk(root, "symstore"), "a.pdb", debug["breakpad_id"], module, addresses)
 
 
-def test_dsym(work, objects):
+def test_dsym_gives_the_stacks_of_llvm(work, objects):
     for target in "x86_64", "arm64":
         dsym = os.path.join(formats.built(objects.dir), f"macho-{target}-O2.dwarf")
         debug = formats.identity(dsym)
@@ -100,7 +100,7 @@ def test_dsym(work, objects):
             same_as_native(work, on_disk(root, layout), "a.dylib", debug["breakpad_id"], module, addresses)
 
 
-def test_elf(work, objects):
+def test_elf_is_found_by_the_start_of_its_build_id(work, objects):
     """Of a directory: requests have no more than the first 16 bytes of the build id."""
     home = formats.built(objects.dir)
     path = os.path.join(work, "a.so")
@@ -114,7 +114,7 @@ def test_elf(work, objects):
         same_as_native(work, on_disk(root, layout), "a.so", debug["breakpad_id"], module, addresses)
 
 
-def test_breakpad(work, objects):
+def test_breakpad_symbols_come_from_ordinary_sources(work, objects):
     """In a source of the usual kind, not in one of Mozilla's."""
     text = os.path.join(formats.built(objects.dir), "msvc-i686-O2.pdb.sym")
     debug = formats.identity(text)
@@ -126,7 +126,7 @@ def test_breakpad(work, objects):
     same_as_native(work, on_disk(root, "native"), "a.pdb", debug["breakpad_id"], module, addresses)
 
 
-def test_symbfile(work, objects):
+def test_uploaded_symbfile_is_found_by_debug_id(work, objects):
     """An upload that was told the debug id answers last, with what was inlined; a newer one at once."""
     debug_id = "44E4EC8C2F41492B9369D6B9A059577C0"
     dashed = "44e4ec8c-2f41-492b-9369-d6b9a059577c"

@@ -56,7 +56,7 @@ def heartbeat(s):
 
 # ---- stores that fail ----
 
-def test_stores_that_fail(work, objects):
+def test_failing_stores_are_retried_and_the_next_is_asked(work, objects):
     """What failed is tried five times, and the module is neither there nor not there; the next store may have it."""
     x = module(1)
     down, other = free_port(), {place(x): x[2].encode()}
@@ -108,7 +108,7 @@ def test_stores_that_fail(work, objects):
         raise error
 
 
-def test_an_old_miss_is_asked_for_again(work, objects):
+def test_expired_miss_is_asked_for_again(work, objects):
     x = module(1)
     for ttl, asked in (("1h", 1), ("0s", 2)):
         with store([]) as up, Service(work, {"mozilla": {"sources": [up.url], "negative_ttl": ttl}}) as s:
@@ -118,7 +118,7 @@ def test_an_old_miss_is_asked_for_again(work, objects):
 
 # ---- health ----
 
-def test_health(work, objects):
+def test_heartbeat_and_version_report_health(work, objects):
     version = os.path.join(work, "version.json")
     with open(version, "w") as f:
         json.dump({"commit": "ou812"}, f)
@@ -139,7 +139,7 @@ def test_health(work, objects):
 
 # ---- the cache ----
 
-def test_least_recently_used_modules_go(work, objects):
+def test_least_recently_used_modules_are_evicted(work, objects):
     modules = [module(i, 400) for i in range(6)]
     with store(modules) as up:
         with Service(work, {"mozilla": {"sources": [up.url]}}) as s:
@@ -162,7 +162,7 @@ def test_least_recently_used_modules_go(work, objects):
                 equal(metric(s, 'symloom_cache_removed_files_total{cache="mozilla_syms",reason="size"}'), 2)
 
 
-def test_redis_keeps_modules(work, objects):
+def test_modules_are_shared_through_redis(work, objects):
     """Another machine has them from there; the server is told how to evict, and a policy that never does is told of."""
     modules = [module(i) for i in range(4)]
     with Redis(work) as redis, store(modules) as up:
@@ -189,7 +189,7 @@ def test_redis_keeps_modules(work, objects):
             equal(heartbeat(s)[:2] + (heartbeat(s)[2]["check_redis_policy"],), (200, "warning", "warning"))
 
 
-def test_redis_dies_in_mid_load(work, objects):
+def test_requests_succeed_when_redis_dies_under_load(work, objects):
     """Whatever becomes of it, no request fails: modules are fetched again."""
     modules = [module(i, 10) for i in range(200)]
     with Redis(work) as redis, store(modules) as up:
@@ -234,7 +234,7 @@ def test_redis_dies_in_mid_load(work, objects):
 
 # ---- metrics ----
 
-def test_metrics(work, objects):
+def test_mozilla_metrics_count_modules_and_bad_requests(work, objects):
     x = module(1)
     with store([x]) as up, Service(work, {"mozilla": {"sources": [up.url]}}) as s:
         ask(s, [x])

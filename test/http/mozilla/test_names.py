@@ -53,7 +53,7 @@ def with_names(work, server, mozilla, **config):
         del os.environ["ELIOT_HOSTNAME"]
 
 
-def test_what_symbolication_tells(work, objects):
+def test_symbolication_sends_mozilla_metrics(work, objects):
     server = Receiver()
     other = "1" * 32 + "0"
     files = {place(m): FILES[m].encode() for m in (P, I, N)}
@@ -101,7 +101,7 @@ def test_what_symbolication_tells(work, objects):
     equal(found, {})
 
 
-def test_modules_that_make_room(work, objects):
+def test_evictions_send_mozilla_metrics(work, objects):
     server = Receiver()
     modules = [(f"lib{i}.so", f"{i + 1:032X}0") for i in range(6)]
     text = "".join(f"FUNC {i * 16:x} 10 0 function_number_{i}\n" for i in range(300))
@@ -116,7 +116,7 @@ def test_modules_that_make_room(work, objects):
     equal((evicted > 0, evicted + left), (True, 6), (evicted, left))
 
 
-def test_what_the_symbol_server_tells(work, objects):
+def test_symbol_server_sends_mozilla_metrics(work, objects):
     server = Receiver()
     store = os.path.join(work, "store")
     mozilla = {"tokens": pushing.TOKENS, "sources": [], "store": {"filesystem": {"path": store}}}
@@ -153,7 +153,7 @@ def test_what_the_symbol_server_tells(work, objects):
     equal({key for key in found if key[0].startswith("tecken.")}, set())
 
 
-def test_a_store_that_fails(work, objects):
+def test_failing_store_sends_mozilla_metrics(work, objects):
     server = Receiver()
     store = os.path.join(work, "store")
     os.mkdir(store)
@@ -167,7 +167,7 @@ def test_a_store_that_fails(work, objects):
     equal(total(found, "tecken.upload_file_upload_upload", "c"), 0)
 
 
-def test_they_are_sent_when_they_are_wanted(work, objects):
+def test_mozilla_metrics_are_sent_only_when_configured(work, objects):
     """And where Eliot's environment says, when no file does."""
     server = Receiver()
     host, port = server.address.rsplit(":", 1)

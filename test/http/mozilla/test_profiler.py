@@ -144,7 +144,7 @@ def base_of(path):
     return min(int(line.split()[2], 16) for line in run("readelf", "-lW", path).splitlines() if line.startswith("  LOAD"))
 
 
-def test_code_as_objdump_has_it(work, objects):
+def test_disassembly_equals_objdump(work, objects):
     """Of ARM in both of its forms, with the data between: the program's code is ARM, that of the C library Thumb and a bit of ARM."""
     most = 40
     for compiler, arch, same, flags, link in (("gcc", "x86_64", x86, (), "-static-pie"),

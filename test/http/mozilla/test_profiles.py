@@ -78,7 +78,7 @@ def symbolizer(path, addresses):
     return chains
 
 
-def test_a_profile(work, objects):
+def test_profile_frames_equal_those_of_llvm(work, objects):
     """Every frame is what LLVM's symbolizer makes of it."""
     path, debug_id, addresses = built(work)
     equal(len(addresses) > 20, True)
@@ -130,7 +130,7 @@ def bare(name):
     return re.sub(r"( const|&|\.[.\w]+)+$", "", out).split(" ")[-1]
 
 
-def test_requests_of_the_profiler(work, objects):
+def test_large_profiler_request_is_answered(work, objects):
     """Ten jobs of a thousand addresses each, in one module each; one is the kernel, whose symbols nobody has."""
     rng = random.Random(1)
     modules, files = [], {}
@@ -183,7 +183,7 @@ int main(int argc, char **argv) { return area(argc); }
 """
 
 
-def test_elf_files_by_their_debug_id(work, objects):
+def test_elf_files_are_found_by_debug_id_in_every_layout(work, objects):
     """Requests have no build id: its first bytes lead to the file, in directories of every layout that has files by it."""
     with open(os.path.join(work, "area.c"), "w") as f:
         f.write(AREA)

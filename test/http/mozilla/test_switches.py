@@ -18,7 +18,7 @@ def schema(version):
     return jsonschema.Draft7Validator(document)
 
 
-def test_answers_are_of_the_published_form(work, objects):
+def test_answers_match_the_published_schema(work, objects):
     with serving(work, {"mozilla": {"v5_extensions": ["function_size", "module_errors"]}}) as s:
         for headers in ({}, {"Debug": "1"}):
             equal([e.message for e in schema(5).iter_errors(ask(s, EVERYTHING, headers=headers))], [])
@@ -28,14 +28,14 @@ def test_answers_are_of_the_published_form(work, objects):
     equal(bool(list(schema(4).iter_errors({"symbolicatedStacks": [["a"]], "knownModules": [1]}))), True)
 
 
-def test_offsets_of_two_modules(work, objects):
+def test_module_name_key_selects_the_shown_name(work, objects):
     for config, name in (({}, "xul.dll"), ({"module_name": "debug_file"}, "xul.pdb")):
         with serving(work, {"mozilla": config}) as s:
             equal([(f["module"], f["function"], f["function_offset"]) for f in frames(s, [X, W], [[0, 11723767], [1, 65802]])[0]],
                   [(name, "XREMain::XRE_mainRun()", "0x0"), ("wntdll.pdb", "KiUserCallbackDispatcher", "0x2e")])
 
 
-def test_presets(work, objects):
+def test_compat_presets_set_the_documented_keys(work, objects):
     """Each as the table of its keys says; single keys override it."""
     eleven = {"jobs": [job([P], [[[0, 21376]]])] * 11}
     behind = job([X], [[[0, 0x268000]]])
@@ -54,7 +54,7 @@ def test_presets(work, objects):
             equal("function" in ask(s, behind)["results"][0]["stacks"][0][0], near, config)
 
 
-def test_a_prefix_of_all_paths(work, objects):
+def test_path_prefix_applies_to_all_routes(work, objects):
     body = json.dumps(job([P], [[[0, 21376]]]))
     with serving(work, {"mozilla": {"path_prefix": "/symbols", "profiler_apis": True}}) as s:
         for path, method, status in (("/symbols/symbolicate/v5", "POST", 200), ("/symbols/symbolicate/v4", "OPTIONS", 200), ("/symbols/", "POST", 200),
@@ -63,7 +63,7 @@ def test_a_prefix_of_all_paths(work, objects):
             equal(s.request(method, path, None if method == "OPTIONS" else body)[0], status, path)
 
 
-def test_pages_of_browsers_that_ask_private_networks(work, objects):
+def test_private_network_preflight_is_answered_when_allowed(work, objects):
     headers = {"Origin": "https://profiler.firefox.com", "Access-Control-Request-Method": "POST", "Access-Control-Request-Private-Network": "true",
                "Access-Control-Request-Headers": "content-type"}
     for allowed in (True, False):
@@ -75,7 +75,7 @@ def test_pages_of_browsers_that_ask_private_networks(work, objects):
             headers["Access-Control-Request-Private-Network"] = "true"
 
 
-def test_depth_and_coding_of_bodies(work, objects):
+def test_body_depth_is_limited_and_zstd_is_read(work, objects):
     with serving(work) as s:
         body = json.dumps(job([P], [[[0, 21376]]])).encode()
         equal(list(ask(s, subprocess.run(["zstd", "-c"], input=body, check=True, capture_output=True).stdout, headers={"Content-Encoding": "zstd"})), ["results"])
@@ -86,7 +86,7 @@ def test_depth_and_coding_of_bodies(work, objects):
             equal(ask(s, text, status=400), b'{"title": "Payload is not valid JSON"}')
 
 
-def test_requests_that_take_too_long(work, objects):
+def test_request_timeout_gives_503_with_retry_after(work, objects):
     gate = threading.Event()
     with Upstream({place(P): lambda handler: gate.wait()}) as up:
         with Service(work, {"mozilla": {"sources": [up.url], "request_timeout": "1s"}}) as s:
@@ -95,7 +95,7 @@ def test_requests_that_take_too_long(work, objects):
             gate.set()
 
 
-def test_a_bucket_that_is_not_there(work, objects):
+def test_heartbeat_tells_missing_bucket_from_unreachable_one(work, objects):
     """The heartbeat says which of the two it is: no bucket, or no answer."""
     missing = '<?xml version="1.0"?><Error><Code>NoSuchBucket</Code><Message>The specified bucket does not exist</Message></Error>'
     answers = [(404, missing)]

@@ -98,7 +98,7 @@ def frames(s, modules, stack):
     return result["stacks"][0], result["found_modules"]
 
 
-def test_functions_files_and_lines(work, objects):
+def test_frames_get_function_file_and_line(work, objects):
     with serving(work) as s:
         equal(frames(s, [P], [[0, 21376]]),
               ([{"frame": 0, "module": "testproj", "module_offset": "0x5380", "function": "testproj::main",
@@ -116,7 +116,7 @@ def test_functions_files_and_lines(work, objects):
         equal(frame["module"], "ntdll.dll")
 
 
-def test_modules_that_are_not_there(work, objects):
+def test_missing_and_malformed_modules_are_told_apart(work, objects):
     with serving(work, **{place(P): 404, place(W): b"this is junk", place(N): FILES[P].encode()}) as s:
         body = job([P, ("libc.so", "12345")], [[[0, 1000], [0, 1020]]])
         equal(frames(s, [P, ("libc.so", "12345")], [[0, 1000], [0, 1020]]),
@@ -132,7 +132,7 @@ def test_modules_that_are_not_there(work, objects):
               [{"frame": 0, "module": "<unknown>", "module_offset": "0x3e8"}, {"frame": 1, "module": "abc.so", "module_offset": "-0x1"}])
 
 
-def test_marks_and_other_ids(work, objects):
+def test_records_with_m_are_read_and_wrong_ids_refused(work, objects):
     """Records with an `m`; a file of another id in a module's place."""
     marked = {X: FILES[X].replace("FUNC b2e3f7", "FUNC m b2e3f7"), W: FILES[W].replace("PUBLIC 100dc", "PUBLIC m 100dc")}
     zeros = (P[0], "0" * 33)
@@ -144,7 +144,7 @@ def test_marks_and_other_ids(work, objects):
               ([{"frame": 0, "module": "testproj", "module_offset": "0x5380"}], {"/".join(zeros): False}))
 
 
-def test_extensions(work, objects):
+def test_extensions_add_function_size_and_module_errors(work, objects):
     """What samply tells beside: sizes of functions, and why modules have no symbols."""
     modules, offsets = [P, I, N, W, X], [21377, 31354, 4104, 65802, 0x268000]
     all_of_them = {"mozilla": {"v5_extensions": ["function_size", "module_errors"]}}
@@ -181,7 +181,7 @@ def test_jobs_share_their_modules(work, objects):
               [("KiUserCallbackExceptionHandler", "0x0"), ("XREMain::XRE_mainRun()", "0x0"), ("KiUserExceptionDispatcher", "0x4f")])
 
 
-def test_versions(work, objects):
+def test_version_field_selects_v4_or_v5(work, objects):
     with serving(work) as s:
         stack = [[0, 11723767], [1, 65802]]
         short = {"symbolicatedStacks": [["XREMain::XRE_mainRun() (in xul.pdb)", "KiUserCallbackDispatcher (in wntdll.pdb)"]],
@@ -207,7 +207,7 @@ def title(text):
     return b'{"title": "' + text.encode() + b'"}'
 
 
-def test_functions_near_by(work, objects):
+def test_address_between_functions_gets_the_nearest(work, objects):
     for config, near in (({}, ("XREMain::XRE_mainRun()", "0x6e6")), ({"lookup": "exact"}, (None, None)), ({"compat": "eliot"}, (None, None))):
         with serving(work, {"mozilla": config}) as s:
             (got,), _ = frames(s, [X], [[0, 0x268000]])
@@ -215,7 +215,7 @@ def test_functions_near_by(work, objects):
             equal([k for k in ("file", "line", "inlines") if k in got], [])
 
 
-def test_what_is_wrong_with_a_body(work, objects):
+def test_invalid_bodies_report_the_fault(work, objects):
     with serving(work) as s:
         for body in ("", "data=wrongtype", b"\xff", "[1", '{"jobs": NaN}'):
             equal(ask(s, body, 5, 400), title("Payload is not valid JSON"))
@@ -257,7 +257,7 @@ def test_what_is_wrong_with_a_body(work, objects):
         equal(json.loads(ask(s, " " * 1025, 5, 413))["title"], "Payload is too large")
 
 
-def test_content_types_and_codings(work, objects):
+def test_content_types_and_encodings_are_accepted(work, objects):
     with serving(work) as s:
         body = json.dumps(job([P], [[[0, 21376]]])).encode()
         for headers in ({"Content-Type": "text/plain;charset=utf-8"}, {"Content-Type": "application/x-www-form-urlencoded"}):
@@ -266,7 +266,7 @@ def test_content_types_and_codings(work, objects):
         equal(list(ask(s, b"\xef\xbb\xbf" + body)), ["results"])
 
 
-def test_browsers(work, objects):
+def test_cors_headers_are_sent_to_browsers(work, objects):
     exposed = "accept, accept-encoding, authorization, content-type, dnt, origin, user-agent, x-csrftoken, x-requested-with"
     with serving(work) as s:
         origin = {"Origin": "http://example.com"}
@@ -287,7 +287,7 @@ def test_browsers(work, objects):
         equal((text, got["Allow"]), (title("405 Method Not Allowed"), "POST, OPTIONS"))
 
 
-def test_stores_that_do_not_answer(work, objects):
+def test_transport_errors_key_selects_503_or_not_found(work, objects):
     body = job([X], [[[0, 11723767]]])
     nobody = http_source(f"http://127.0.0.1:{free_port()}", layout={"type": "native"}, filters={"filetypes": ["breakpad"]})
     for errors, status in (("503", 503), ("not_found", 200)):
@@ -301,7 +301,7 @@ def test_stores_that_do_not_answer(work, objects):
                 equal(json.loads(text)["results"][0]["found_modules"], {"/".join(X): False})
 
 
-def test_names_of_modules(work, objects):
+def test_module_name_follows_the_configuration(work, objects):
     body, names = job([X], [[[0, 11723767], [0, -1], [0, 1]]]), lambda answer: [f["module"] for f in answer["results"][0]["stacks"][0]]
     for config, five, four in (({}, "xul.dll", "xul.pdb"), ({"module_name": "debug_file"}, "xul.pdb", "xul.pdb"),
                                ({"compat": "documented"}, "xul.pdb", "xul.pdb"), ({"module_name": "code_file"}, "xul.dll", "xul.dll")):
@@ -313,7 +313,7 @@ def test_names_of_modules(work, objects):
         equal(names(ask(s, body)), ["xul dll.exe"] * 3)
 
 
-def test_stores_in_their_order(work, objects):
+def test_stores_are_asked_in_their_order(work, objects):
     other = {place(X): FILES[X].replace("XREMain", "Other").encode(), place(P): FILES[P].encode()}
     wrong = {place(X): FILES[P].encode(), place(W): b"", place(N): FILES[N].encode()}
     body = job([X, P, W, N], [[[0, 11723767], [1, 21376], [2, 65802], [3, 4104]]])
@@ -327,7 +327,7 @@ def test_stores_in_their_order(work, objects):
             equal(sum(sum(u.hits.values()) for u in (a, b, c)), 8)
 
 
-def test_what_the_stores_do_not_have(work, objects):
+def test_fallback_sources_serve_what_stores_lack(work, objects):
     elf = (b"/fallback" + place(X).encode()).decode()
     with Upstream({elf: FILES[X].encode()}) as up:
         source = {"id": "other", **http_source(up.url + "fallback", layout={"type": "native"}, filters={"filetypes": ["breakpad"]})}
@@ -337,7 +337,7 @@ def test_what_the_stores_do_not_have(work, objects):
                 equal(ask(s, job([X], [[[0, 11723767]]]))["results"][0]["found_modules"], {"/".join(X): found}, fallback)
 
 
-def test_what_an_answer_took(work, objects):
+def test_debug_header_adds_timings_and_cache_state(work, objects):
     body = job([X, W], [[[0, 11723767], [1, 65802], [1, 65900]]])
     with serving(work, **{place(N): 404}) as s:
         debug = ask(s, body, 4, headers={"Debug": "true"})["debug"]
@@ -365,7 +365,7 @@ def test_what_an_answer_took(work, objects):
                   ([True, False], "0x1010a (in wntdll.pdb)", count))
 
 
-def test_without_the_section_there_is_no_api(work, objects):
+def test_routes_exist_only_with_the_mozilla_section(work, objects):
     with Service(work, {"page": {"enabled": False}}) as s:
         for method, path in (("POST", "/symbolicate/v5"), ("POST", "/symbolicate/v4"), ("POST", "/"), ("OPTIONS", "/symbolicate/v5"),
                              ("POST", "/symbolicate/v6"), ("GET", "/symbolicate/v5")):

@@ -101,7 +101,7 @@ class Server:
 GOOD = 'printf "of %s" "$name" > "$out"'
 
 
-def test_versions_and_waiting(work, objects):
+def test_client_waits_for_the_version_it_needs(work, objects):
     with Server(work, [program(work, GOOD)]) as s:
         equal(s.answer("3.5.0", If_Version_Exceeds="3.2.0"), (304, None, b""))
         equal((s.answer("2.9.0"), runs(work)), ((404, None, b""), 0))
@@ -132,7 +132,7 @@ def test_versions_and_waiting(work, objects):
         equal(s.get("3.2.0", method="HEAD")[1]["Content-Length"], "12")
 
 
-def test_clients_that_wait_share_the_work(work, objects):
+def test_waiting_clients_share_one_transcoding(work, objects):
     with Server(work, [program(work, "sleep 0.3; " + GOOD)]) as s, concurrent.futures.ThreadPoolExecutor(4) as pool:
         equal([f.result() for f in [pool.submit(s.answer, "3.1.0") for _ in range(4)]], [(200, "3.2.0", b"of ntdll.pdb")] * 4)
         equal((runs(work), max(s.up.hits.values())), (1, 1))
@@ -142,7 +142,7 @@ def test_clients_that_wait_share_the_work(work, objects):
             assert line in told, line
 
 
-def test_a_pointer_to_the_file(work, objects):
+def test_file_ptr_leads_to_the_pdb(work, objects):
     """A server that has the PDB's place alone."""
     share = os.path.join(work, "share")
     os.mkdir(share)
@@ -153,7 +153,7 @@ def test_a_pointer_to_the_file(work, objects):
         equal(s.answer("3.1.0"), (200, "3.2.0", b"of ntdll.pdb"))
 
 
-def test_nobody_has_it(work, objects):
+def test_missing_pdb_is_not_found(work, objects):
     other = f"/{NAME}/{32 * 'A'}/1"
     with Server(work, [program(work, GOOD, "4.0.0")]) as s:
         equal(s.answer("3.2.0"), (404, None, b""))
@@ -172,7 +172,7 @@ def test_nobody_has_it(work, objects):
     assert hits
 
 
-def test_transcoders_that_misbehave(work, objects):
+def test_misbehaving_transcoders_give_not_found(work, objects):
     cases = {"hangs": "sleep 100", "forks": "sleep 99 & (sleep 98 & sleep 97); sleep 100", "fails": GOOD + "; exit 3",
              "crashes": "kill -SEGV $$", "nothing": "true", "another name": 'printf x > "$out.x"',
              "too much": 'head -c 3000000 /dev/zero > "$out"', "a directory": 'mkdir "$out"'}
@@ -194,7 +194,7 @@ def test_transcoders_that_misbehave(work, objects):
         wait_until("what it says", lambda: "said" in s.service.logged())
 
 
-def test_it_ends_with_the_service(work, objects):
+def test_transcoder_ends_with_the_service(work, objects):
     with Server(work, [program(work, f"echo $$ > {work}/pid; sleep 100")]) as s:
         equal(s.answer("3.2.0")[:2], (404, "1"))
         pid = int(wait_until("a run", lambda: os.path.exists(f"{work}/pid") and open(f"{work}/pid").read().strip()))
@@ -202,7 +202,7 @@ def test_it_ends_with_the_service(work, objects):
         wait_until("its end", lambda: not os.path.exists(f"/proc/{pid}"))
 
 
-def test_an_older_version_serves_meanwhile(work, objects):
+def test_older_version_is_served_while_a_newer_is_made(work, objects):
     with Server(work, [program(work, GOOD, "3.1.0")]) as s:
         equal(s.answer("3.1.0")[:2], (200, "3.1.0"))
         cache = s.service.cache
@@ -212,7 +212,7 @@ def test_an_older_version_serves_meanwhile(work, objects):
         wait_until("the new one", lambda: s.answer("3.1.0") == (200, "3.3.0", b"new"))
 
 
-def test_access_and_the_own_transcoder(work, objects):
+def test_access_is_checked_and_symcachegen_works(work, objects):
     keys = {"require": ["symcache"], "keys": [{"id": "w", "sha256": hashlib.sha256(b"key").hexdigest(), "rights": ["symcache"]}]}
     own = {"version": "1000.1.0", "command": [harness.SYMLOOM, "symcachegen"]}
     equal(subprocess.run([harness.SYMLOOM, "symcachegen", "--version"], capture_output=True, text=True).stdout, "1000.1.0\n")
@@ -232,6 +232,6 @@ def test_access_and_the_own_transcoder(work, objects):
         equal(s.answer("3.1.0", Authorization="Bearer key")[:2], (200, "3.2.0"))
 
 
-def test_without_transcoders(work, objects):
+def test_route_is_missing_without_transcoders(work, objects):
     with Service(work, {}) as s:
         equal(s.request("GET", f"/v3.2.0/{NAME}/{32 * 'A'}/1")[::2], (404, b""))

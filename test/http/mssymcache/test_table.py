@@ -17,7 +17,7 @@ def ask(work, version, transcoder="3.2.0", cached=False, path=None, **fields):
         return found, runs(work) - before
 
 
-def test_one_by_one(work, objects):
+def test_each_row_of_the_version_table_holds(work, objects):
     equal(ask(work, "3.1.0"), (FILE, 1))
     equal(ask(work, "4.0.0"), (FILE, 1), "of another major version: held")
     equal(ask(work, "3.2.0", "4.0.0"), ((404, None, b""), 0))
@@ -49,7 +49,7 @@ def test_one_by_one(work, objects):
         equal((runs(work) - before, max(s.up.hits.values())), (1, 1))
 
 
-def test_fields_and_ages(work, objects):
+def test_higher_age_is_accepted_and_repeated_header_refused(work, objects):
     with Server(work, [program(work, 'out=$(echo "$out" | sed "s,${id%1}1/,${id%1}0/,"); mkdir -p "$(dirname "$out")"; ' + GOOD)]) as s:
         s.up.routes[f"/{NAME}/{s.guid}0/{NAME}"] = s.pdb
         equal(s.answer("3.1.0", f"/{NAME}/{s.guid}/0"), FILE, "an age that is higher than the one asked for")

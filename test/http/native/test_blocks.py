@@ -12,7 +12,7 @@ int entry(int x) { int r = 0; while (x--) r += middle(x) + (x & 1 ? leaf(r) : 0)
 """
 
 
-def test_calls_where_no_line_is_known(work, objects):
+def test_inlined_calls_without_lines_are_shown_on_request(work, objects):
     """`lookup` shows what is inlined there; the API, unless it is asked for that, the innermost call with a line."""
     path, source = os.path.join(work, "symbols/blocks"), os.path.join(work, "blocks.c")
     os.mkdir(os.path.join(work, "symbols"))

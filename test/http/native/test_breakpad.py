@@ -32,7 +32,7 @@ def rules(text):
 
 
 @from_npm
-def test_unwind_rules_are_those_of_dump_syms(work, objects):
+def test_unwind_rules_equal_those_of_breakpad_dump_syms(work, objects):
     """Of this program: tens of thousands of rules."""
     ours = rules(run(harness.SYMLOOM, "dump-syms", harness.SYMLOOM))
     theirs = rules(run(breakpad(work, "dump_syms"), harness.SYMLOOM))
@@ -47,7 +47,7 @@ def test_unwind_rules_are_those_of_dump_syms(work, objects):
 
 @from_npm
 @from_corpus
-def test_stackwalk_reads_what_is_made_of_a_pdb(work, objects):
+def test_breakpad_stackwalk_reads_symbols_made_from_a_pdb(work, objects):
     pdb = os.path.join(harness.CORPUS, "fixtures/symbols/crash_with_srcsrv.pdb/3249D99D0C4049318610F4E4FB0B69361/crash_with_srcsrv.pdb")
     place = os.path.join(work, "crash.pdb", "3249D99D0C4049318610F4E4FB0B69361")
     os.makedirs(place)

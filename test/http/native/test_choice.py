@@ -35,7 +35,7 @@ def used(answer):
     return [(c["source"], c["location"].rsplit("/", 1)[1]) for c in answer["modules"][0]["candidates"] if "debug" in c]
 
 
-def test_debug_information_wins_wherever_it_is(work, objects):
+def test_debug_information_wins_whatever_the_source_order(work, objects):
     symbols = {f"{objects.build_id}/executable": objects.stripped}
     debug = {f"{objects.build_id}/debuginfo": objects.debug}
     for trees, winner in (((symbols, debug), "source1"), ((debug, symbols), "source0"), (({**symbols, **debug}, {}), "source0")):
@@ -49,7 +49,7 @@ def test_debug_information_wins_wherever_it_is(work, objects):
             equal(sorted(statuses.values()), ["notfound", "notfound", "ok", "ok"])
 
 
-def test_symbols_when_there_is_nothing_better(work, objects):
+def test_symbol_tables_are_used_without_debug_information(work, objects):
     tree = {f"{objects.build_id}/executable": objects.full}
     with servers(work, {}, tree) as urls, Service(work) as s:
         equal(used(ask(s, objects, urls)), [("source1", "executable")])
@@ -64,7 +64,7 @@ def test_symbols_when_there_is_nothing_better(work, objects):
         equal(answer["modules"][0]["debug_status"], "found")
 
 
-def test_the_first_of_equals(work, objects):
+def test_first_of_equal_files_is_used(work, objects):
     both = {f"{objects.build_id}/executable": objects.full, f"{objects.build_id}/debuginfo": objects.debug}
     with servers(work, both, both) as urls, Service(work) as s:
         answer = ask(s, objects, urls)
@@ -72,7 +72,7 @@ def test_the_first_of_equals(work, objects):
         equal([c["download"]["status"] for c in answer["modules"][0]["candidates"]], ["ok"] * 4)
 
 
-def test_broken_files_are_passed_over(work, objects):
+def test_malformed_files_are_skipped(work, objects):
     garbage = b"\x7fELF" + bytes(2000)
     broken = {f"{objects.build_id}/executable": garbage}
     good = {f"{objects.build_id}/debuginfo": objects.debug}
@@ -89,7 +89,7 @@ def test_broken_files_are_passed_over(work, objects):
               [({"status": "notfound"}, None), ({"status": "malformed"}, {"status": "malformed"})])
 
 
-def test_the_first_failure_counts(work, objects):
+def test_status_is_that_of_the_first_failure(work, objects):
     for routes, status in (({"executable": 403}, "fetching_failed"), ({"debuginfo": 403}, "missing")):
         with Upstream({f"/{objects.build_id}/{name}": code for name, code in routes.items()}) as up, Service(work) as s:
             answer = ask(s, objects, [up.url])
@@ -98,7 +98,7 @@ def test_the_first_failure_counts(work, objects):
             equal(details, [{"status": "noperm", "details": "403 Forbidden"}])
 
 
-def test_programs_that_say_nothing_are_no_answer(work, objects):
+def test_pe_without_exports_is_no_symbol_file(work, objects):
     """A PE file without exports beside its PDB; alone it is as good as none."""
     pdb = os.path.join(built(objects.dir), "pdb", "msvc-x86_64-O2.pdb")
     exe = pdb[:-4] + ".exe"
@@ -123,7 +123,7 @@ def test_programs_that_say_nothing_are_no_answer(work, objects):
             equal(frames(together)[0]["status"], "symbolicated")
 
 
-def test_newer_files_of_the_same_module(work, objects):
+def test_file_with_a_newer_age_is_accepted(work, objects):
     """A server may answer a request for an old age with a newer file; what it has under an id is taken."""
     pdb = os.path.join(built(objects.dir), "pdb", "msvc-x86_64-O2.pdb")
     debug = identity(pdb)

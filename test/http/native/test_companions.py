@@ -26,7 +26,7 @@ def hang(handler):
     handler.server.stopping.wait(60)
 
 
-def test_a_package_that_cannot_be_had_for_a_while(work, objects):
+def test_unreachable_package_marks_the_table_and_is_retried(work, objects):
     """After an error or a time-out the table is used, marked, and made anew; what is not there, or not for us, is not waited
     for."""
     build_id, program, package, address = split(work, objects)
@@ -63,7 +63,7 @@ def test_a_package_that_cannot_be_had_for_a_while(work, objects):
                 up.stopping.set()
 
 
-def test_a_package_that_is_not_there(work, objects):
+def test_missing_package_is_reported_by_the_candidate(work, objects):
     """The candidate says what its answers lack."""
     build_id, program, package, address = split(work, objects)
     path = f"/{build_id}/executable"
@@ -76,7 +76,7 @@ def test_a_package_that_is_not_there(work, objects):
             assert used[0].get("details", "").startswith(said) and bool(said) == ("details" in used[0]), used
 
 
-def test_a_package_that_is_not_waited_for(work, objects):
+def test_draining_keeps_no_table_without_its_package(work, objects):
     """When the service stops meanwhile, nothing is kept: the next one has the whole table at once."""
     build_id, program, package, address = split(work, objects)
     path = f"/{build_id}/executable"
@@ -98,7 +98,7 @@ def test_a_package_that_is_not_waited_for(work, objects):
             assert "innermost" in {f.get("function", "").split("(")[0] for f in frames(answer)}, answer
 
 
-def test_a_package_that_there_is_no_descriptor_for(work, objects):
+def test_no_table_is_kept_without_its_package_for_want_of_descriptors(work, objects):
     """However few there are, no table without the package is used, or kept."""
     build_id, program, package, address = split(work, objects)
     path = f"/{build_id}/executable"

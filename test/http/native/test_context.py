@@ -52,7 +52,7 @@ def check_context(answer, text):
         equal((frame.get("pre_context", []), frame["context_line"], frame.get("post_context", [])), (before, line, after))
 
 
-def test_every_inlined_frame_has_its_lines(work, objects):
+def test_every_inlined_frame_gets_source_lines(work, objects):
     data = bundle({"files/s": ({"path": full_path(objects), "url": "HTTPS://x/", "type": "source"}, text_of(objects))})
     with Upstream(paths(objects, **{".src.zip": data})) as up, Service(work) as s:
         body = request(objects.module(), [address(objects)], sources=[source(up)], options={"dif_candidates": True})
@@ -75,7 +75,7 @@ def test_every_inlined_frame_has_its_lines(work, objects):
         assert not any("context_line" in f for f in frames(plain))
 
 
-def test_windows_text(work, objects):
+def test_utf_16_and_crlf_sources_are_read(work, objects):
     text = text_of(objects).replace(b"\n", b"\r\n").decode().encode("utf-16-le")
     data = bundle({"files/s": ({"path": full_path(objects)}, b"\xff\xfe" + text)})
     with Upstream(paths(objects, **{".src.zip": data})) as up, Service(work) as s:
@@ -87,7 +87,7 @@ def sent(objects, **keys):
     return {"instruction_addr": hex(0x10000000 + 0x10), "abs_path": full_path(objects), **keys}
 
 
-def test_frames_without_symbols(work, objects):
+def test_frames_with_path_and_line_get_source_lines(work, objects):
     text = b"\xef\xbb\xbfone\n" + b"x" * 151 + b"\n\xff" + b"\n\n5"
     data = bundle({"files/s": ({"path": full_path(objects)}, text)}, source_links={})
     client = {"pre_context": ["p"], "context_line": "c", "post_context": ["q"], "source_link": "https://mine/"}
@@ -107,7 +107,7 @@ def test_frames_without_symbols(work, objects):
             equal(tuple(frame.get(k) for k in ("pre_context", "context_line", "post_context", "source_link")), wanted)
 
 
-def test_links(work, objects):
+def test_source_links_are_downloaded(work, objects):
     seen = {}
 
     def web(handler):
@@ -142,7 +142,7 @@ def test_links(work, objects):
         equal(up.hits["/web/dir/a%20b.cc"], 2, "once for itself, once for what was moved there")
 
 
-def test_headers_are_for_allowed_origins(work, objects):
+def test_scraping_headers_go_to_allowed_origins_only(work, objects):
     seen = []
 
     def web(handler):
@@ -164,7 +164,7 @@ def test_headers_are_for_allowed_origins(work, objects):
             equal(seen.pop(), wanted)
 
 
-def test_what_was_got_with_headers_stays_private(work, objects):
+def test_sources_fetched_with_headers_stay_private(work, objects):
     seen = []
 
     def web(handler):
@@ -182,7 +182,7 @@ def test_what_was_got_with_headers_stays_private(work, objects):
         equal(seen, ["t", None])
 
 
-def test_reserved_addresses_are_refused(work, objects):
+def test_source_links_to_reserved_addresses_are_refused(work, objects):
     with Upstream({"/a.cc": b"first\n"}) as up:
         stem = os.path.join(work, "root", objects.build_id[:2])
         os.makedirs(stem)
@@ -200,7 +200,7 @@ def test_reserved_addresses_are_refused(work, objects):
             equal(up.hits, {})
 
 
-def test_the_first_text_wins_over_links(work, objects):
+def test_embedded_text_wins_over_links(work, objects):
     """Two sources: the first has only a link, the second the text."""
     links = bundle({}, source_links={"/*": "http://127.0.0.1:1/*"})
     texts = bundle({"files/s": ({"path": "/a.cc"}, b"the text\n")})
@@ -212,7 +212,7 @@ def test_the_first_text_wins_over_links(work, objects):
         equal((frame["context_line"], "source_link" in frame), ("the text", False))
 
 
-def test_damaged_bundles(work, objects):
+def test_damaged_bundles_give_no_source_lines(work, objects):
     good = bundle({"files/s": ({"path": full_path(objects)}, text_of(objects))})
     for number, data in enumerate([good[:-30], b"SYSB" + bytes(100), good.replace(b'"files"', b'"files', 1)]):
         with Upstream(paths(objects, **{".src.zip": data})) as up, Service(work) as s:
@@ -224,7 +224,7 @@ def test_damaged_bundles(work, objects):
             equal(found[0]["download"]["status"], "ok" if number == 2 else "malformed")
 
 
-def test_long_paths_and_many_frames(work, objects):
+def test_thousands_of_frames_of_one_file_get_source_lines(work, objects):
     text = b"".join(b"line %d\n" % n for n in range(1, 20001))
     data = bundle({"files/s": ({"path": "/big.cc"}, text)})
     with Upstream(paths(objects, **{".src.zip": data})) as up, Service(work) as s:
@@ -279,17 +279,17 @@ def check_dotnet_sources(up, s, data):
           [up.url + "c/linked.cs", up.url + "s/damaged.cs"])
 
 
-def test_sources_in_portable_pdbs(work, objects):
+def test_source_lines_come_from_portable_pdbs(work, objects):
     with Upstream({}) as up, Service(work) as s:
         check_dotnet_sources(up, s, source_pdb(up.url))
 
 
-def test_sources_in_portable_pdbs_inside_of_pe_files(work, objects):
+def test_source_lines_come_from_portable_pdbs_in_pe_files(work, objects):
     with Upstream({}) as up, Service(work) as s:
         check_dotnet_sources(up, s, dotnet.pe_around(source_pdb(up.url)))
 
 
-def test_frames_of_uploads_have_their_lines(work, objects):
+def test_frames_of_uploaded_ranges_get_source_lines(work, objects):
     """The table of uploaded ranges names the file, not the symbol file, which is not even asked for."""
     text = b"".join(b"line %d\n" % n for n in range(1, 50))
     data = bundle({"files/s": ({"path": symbfile.FILE.decode()}, text)})
@@ -300,7 +300,7 @@ def test_frames_of_uploads_have_their_lines(work, objects):
         check_context(answer, text)
 
 
-def test_bundles_come_before_portable_pdbs(work, objects):
+def test_source_bundles_win_over_portable_pdbs(work, objects):
     with Upstream({}) as up, Service(work) as s:
         files = {"files/a": ({"path": "/s/raw.cs"}, b"from\nthe bundle\n")}
         directory = dotnet.PATH.rsplit("/", 1)[0]
@@ -311,7 +311,7 @@ def test_bundles_come_before_portable_pdbs(work, objects):
         equal([f["pre_context"] for f in frames(answer)], [["from"], ["first"]])
 
 
-def test_the_size_of_sources_has_a_limit(work, objects):
+def test_sources_over_the_size_limit_are_left_out(work, objects):
     text = b"a" * 99 + b"\n" + b"b\n" * 200
     data = bundle({"files/s": ({"path": "/big.cc"}, text), "files/t": ({"path": "/small.cc"}, text[:100])})
     with Upstream(paths(objects, **{".src.zip": data})) as up, \
@@ -355,7 +355,7 @@ def test_a_request_inflates_no_more_than_a_gigabyte(work, objects):
         wait_until("the log line", lambda: "no more source files" in s.logged())
 
 
-def test_texts_in_debug_information(work, objects):
+def test_source_lines_come_from_embedded_dwarf_sources(work, objects):
     """DWARF 5 as clang -gembed-source writes it: the lines come out of the debug file."""
     inner = "static volatile int sink;\nstatic inline int twice(int a)\n{\n    return sink * a;\n}\n"
     outer = '#include "inner.h"\nint entry(int a)\n{\n    return twice(a) - 1;\n}\n'
@@ -393,7 +393,7 @@ def test_texts_in_debug_information(work, objects):
         assert not any("context_line" in f for f in frames(answer))
 
 
-def test_bundles_of_the_command(work, objects):
+def test_bundle_made_by_the_command_gives_source_lines(work, objects):
     """What `symloom bundle` packs gives every frame its lines."""
     subprocess.run([harness.SYMLOOM, "bundle", "-o", os.path.join(work, "b.zip"), os.path.join(objects.dir, "full.debug")],
                    check=True, capture_output=True)

@@ -121,7 +121,7 @@ def lines(answer):
     return [f.get("lineno", f["status"]) for f in frames(answer)]
 
 
-def test_lines_by_method_and_offset(work, objects):
+def test_lines_are_found_by_method_and_offset(work, objects):
     with Upstream({PATH: program().data()}) as up, Service(work) as s:
         sent = [(1, 0), (1, 5), (1, 6), (1, 15), (1, 20), (1, 1000), (3, 2), (3, 3), (2, 0), (0, 0), (5, 0)]
         answer = s.symbolicate(request(up.url, sent))
@@ -141,7 +141,7 @@ def test_lines_by_method_and_offset(work, objects):
         equal(up.hits[PATH], 1)
 
 
-def test_what_was_sent_stays(work, objects):
+def test_fields_of_sent_frames_are_kept(work, objects):
     sent = {"instruction_addr": "0x6", "function_id": "0x1", "platform": "csharp", "package": "App", "lang": "fsharp",
             "symbol": "App.Program.Main", "sym_addr": "0x5", "function": "Main", "filename": "old.cs", "abs_path": "/old.cs",
             "lineno": 1, "pre_context": ["before"], "context_line": "line", "post_context": ["after"],
@@ -160,7 +160,7 @@ def test_what_was_sent_stays(work, objects):
                                                     "addr_mode": "rel:0", "package": 0})
 
 
-def test_forms_of_methods_and_offsets(work, objects):
+def test_method_tokens_and_offsets_are_read_in_all_forms(work, objects):
     with Upstream({PATH: program().data()}) as up, Service(work) as s:
         sent = [("0x06000001", 6),           # a whole metadata token
                 ("0x100000001", 6),          # only the low 32 bits count
@@ -199,7 +199,7 @@ def test_windows_pdbs_are_unsupported(work, objects):
             equal(download_of(answer)["download"]["status"], "ok")
 
 
-def test_malformed_files(work, objects):
+def test_malformed_portable_pdbs_are_reported(work, objects):
     whole = program().data()
     with Upstream({PATH: whole[:200]}) as up, Service(work) as s:
         answer = s.symbolicate(request(up.url, [(1, 0)]))
@@ -212,7 +212,7 @@ def test_malformed_files(work, objects):
         assert "debug" not in download_of(answer)
 
 
-def test_a_defect_costs_one_method(work, objects):
+def test_defective_method_leaves_others_readable(work, objects):
     pdb = program()
     pdb.methods[0] = struct.pack("<2H", 1, 0xFFFF)  # its points lie outside of the file
     with Upstream({PATH: pdb.data()}) as up, Service(work) as s:
@@ -220,7 +220,7 @@ def test_a_defect_costs_one_method(work, objects):
         wait_until("the log line", lambda: "some methods or documents could not be read" in s.logged())
 
 
-def test_portable_pdb_inside_of_a_pe_file(work, objects):
+def test_portable_pdb_in_a_pe_file_is_read(work, objects):
     pdb = program()
     pdb.source(1, b"class Program {}\n")
     with Upstream({PATH: pe_around(pdb.data())}) as up, Service(work) as s:
@@ -237,7 +237,7 @@ def test_portable_pdb_inside_of_a_pe_file(work, objects):
         equal(s.symbolicate(body)["modules"][0]["features"]["has_debug_info"], False)
 
 
-def test_pe_files_are_asked_when_configured(work, objects):
+def test_pe_files_are_fetched_when_configured(work, objects):
     pdb = program()
     pdb.source(1, b"using System;\n" * 12)
     inside, plain = "/app.dll/123456783000/app.dll", "/app.dll/123456783001/app.dll"
@@ -262,7 +262,7 @@ def test_pe_files_are_asked_when_configured(work, objects):
         equal(up.hits[inside], hits, "not asked unless it is configured")
 
 
-def test_pe_files_with_nothing_usable_inside(work, objects):
+def test_pe_files_without_usable_pdb_are_missing(work, objects):
     whole = program().data()
     for inside in (pe_around(whole, len(whole) + 1), pe_around(b"BSJB" + b"\0" * 50)):
         with Upstream({PATH: inside}) as up, Service(work) as s:
@@ -270,7 +270,7 @@ def test_pe_files_with_nothing_usable_inside(work, objects):
             equal((frames(answer)[0]["status"], answer["modules"][0]["debug_status"]), ("missing", "missing"))
 
 
-def test_wrong_files_are_reported(work, objects):
+def test_checksum_mismatches_are_reported(work, objects):
     data = program().data()
     at = data.index(GUID)
     checksum = "SHA256:" + hashlib.sha256(data[:at] + b"\0" * 20 + data[at + 20:]).hexdigest()
@@ -292,7 +292,7 @@ def is_table(path):
         return f.read(4) == b"SLPP"
 
 
-def test_tables_are_kept_on_disk(work, objects):
+def test_portable_pdb_tables_survive_a_restart(work, objects):
     with Upstream({PATH: program().data()}) as up:
         with Service(work) as s:
             equal(lines(s.symbolicate(request(up.url, [(1, 6)]))), [12])

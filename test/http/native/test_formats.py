@@ -73,7 +73,7 @@ def features(module):
     return {key[4:] for key, value in module["features"].items() if value is True}
 
 
-def test_pdb(work, objects):
+def test_pdb_and_pe_give_the_stacks_of_llvm(work, objects):
     for target, arch, unwind in ("x86_64", "x86_64", set()), ("i686", "x86", {"unwind_info"}), ("aarch64", "arm64", set()):
         pdb = os.path.join(built(objects.dir), "pdb", f"msvc-{target}-O2.pdb")
         exe = pdb[:-4] + ".exe"
@@ -92,7 +92,7 @@ def test_pdb(work, objects):
             equal(used, ["a.pdb"])
 
 
-def test_dsym(work, objects):
+def test_dsym_gives_the_stacks_of_llvm(work, objects):
     for target, arch in ("x86_64", "x86_64"), ("arm64", "arm64"):
         dsym = os.path.join(built(objects.dir), f"macho-{target}-O2.dwarf")
         debug = identity(dsym)
@@ -108,7 +108,7 @@ def test_dsym(work, objects):
             equal([c["location"].rsplit("/", 1)[1] for c in result["candidates"] if "debug" in c], [path.rsplit("/", 1)[1]])
 
 
-def test_fat_dsym(work, objects):
+def test_fat_dsym_slices_are_found_by_their_ids(work, objects):
     home = built(objects.dir)
     slices = [os.path.join(home, f"macho-{target}-O2.dwarf") for target in ("x86_64", "arm64")]
     fat = os.path.join(work, "fat")
@@ -123,7 +123,7 @@ def test_fat_dsym(work, objects):
             equal(result["arch"], one["arch"])
 
 
-def test_breakpad(work, objects):
+def test_breakpad_files_give_the_stacks_of_lookup(work, objects):
     for name in "macho-arm64-O2.dwarf", "mingw-gcc-O2.exe", "msvc-i686-O2.pdb":
         text = os.path.join(built(objects.dir), name + ".sym")
         debug = identity(text)
@@ -135,7 +135,7 @@ def test_breakpad(work, objects):
             equal(result["arch"], debug["arch"])
 
 
-def test_wasm(work, objects):
+def test_wasm_gives_the_stacks_of_llvm(work, objects):
     path = os.path.join(built(objects.dir), "wasm-O2.wasm")
     debug = identity(path)
     root = tempfile.mkdtemp(dir=work)
@@ -146,7 +146,7 @@ def test_wasm(work, objects):
         equal((result["arch"], result["image_addr"]), ("wasm32", "0x0"))
 
 
-def test_pe_with_dwarf(work, objects):
+def test_pe_with_dwarf_gives_the_stacks_of_llvm(work, objects):
     for name, arch in ("mingw-gcc-O2.exe", "x86_64"), ("mingw-clang-O2.exe", "x86"):
         path = os.path.join(built(objects.dir), name)
         code = identity(path)
@@ -193,7 +193,7 @@ def go_program(work, flags):
     return os.path.join(directory, "bare"), int(address, 16), int(size)
 
 
-def test_go_without_dwarf(work, objects):
+def test_go_program_without_dwarf_is_symbolicated(work, objects):
     for flags in " -w", " -s -w":
         path, address, size = go_program(work, flags)
         code = identity(path)

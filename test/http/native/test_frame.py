@@ -14,7 +14,7 @@ def stuck(gate):
     return route
 
 
-def test_health(work, objects):
+def test_health_routes_answer(work, objects):
     with Service(work) as s:
         status, headers, body = s.request("GET", "/healthcheck")
         equal((status, body, headers["content-type"]), (200, b"ok", "text/plain; charset=utf-8"))
@@ -26,7 +26,7 @@ def test_health(work, objects):
         assert b"symloom_healthchecks_total" in body and b"symloom_build_info" in body, body[:500]
 
 
-def test_unknown_paths_and_methods(work, objects):
+def test_unknown_paths_and_methods_are_refused(work, objects):
     with Service(work) as s:
         equal(s.request("GET", "/nothing")[::2], (404, b""))
         equal(s.request("POST", "/symbolicate/")[::2], (404, b""))
@@ -42,7 +42,7 @@ def test_unknown_keys_are_ignored(work, objects):
         equal((status, headers["content-type"]), (200, "application/json"))
 
 
-def test_checks_before_the_body(work, objects):
+def test_query_type_and_length_are_checked_before_the_body(work, objects):
     with Service(work, {"symbolicate_body_max_bytes": 5120}) as s:
         for query in ("timeout=", "timeout=-1", "timeout=1.5", "timeout=x", "timeout=1&timeout=2", "scope=a&scope=b"):
             status, headers, body = s.post("/symbolicate?" + query, EMPTY)
@@ -58,7 +58,7 @@ def test_checks_before_the_body(work, objects):
         equal((status, body), (413, b"Failed to buffer the request body: length limit exceeded"))
 
 
-def test_malformed_json(work, objects):
+def test_malformed_json_reports_line_and_column(work, objects):
     with Service(work) as s:
         for body in ("", "{", '{"stacktraces":[]', "nonsense", "[" * 200, '{"a":1}x', '{"a":01}', "\xff"):
             status, _, answer = s.post("/symbolicate", body.encode("latin-1"))
@@ -101,7 +101,7 @@ def test_schema_errors_name_the_place(work, objects):
         assert b"stacktraces[0]: duplicate field `registers`" in answer, answer
 
 
-def test_numbers(work, objects):
+def test_addresses_are_read_as_hex_decimal_or_number(work, objects):
     sent = ["0x0000000001509530", "0X1F", "17", 17, -1, 18446744073709551615]
     with Service(work) as s:
         answer = s.symbolicate({"stacktraces": [{"frames": [{"instruction_addr": a} for a in sent]}]})
@@ -109,14 +109,14 @@ def test_numbers(work, objects):
               ["0x1509530", "0x1f", "0x11", "0x11", "0xffffffffffffffff", "0xffffffffffffffff"])
 
 
-def test_limits_of_counts(work, objects):
+def test_too_many_frames_or_modules_are_refused(work, objects):
     with Service(work, {"max_request_frames": 3, "max_request_modules": 1}) as s:
         many = [{"instruction_addr": 1}] * 4
         equal(s.post("/symbolicate", {"stacktraces": [{"frames": many}]})[0], 413)
         equal(s.post("/symbolicate", {"modules": [{"type": "elf"}] * 2})[0], 413)
 
 
-def test_compressed_bodies(work, objects):
+def test_compressed_request_bodies_are_unpacked(work, objects):
     with Service(work) as s:
         body = gzip.compress(json.dumps(EMPTY).encode())
         equal(s.post("/symbolicate", body, {"Content-Encoding": "gzip"})[0], 200)
@@ -138,7 +138,7 @@ def test_concurrent_requests_are_limited(work, objects):
         gate.set()
 
 
-def test_polling(work, objects):
+def test_pending_job_is_polled_until_completed(work, objects):
     gate = threading.Event()
     paths = {path: stuck(gate) for path in objects.layout()}
     with Upstream(paths) as up, Service(work) as s:
@@ -166,7 +166,7 @@ def test_polling(work, objects):
             equal(s.request("GET", f"/requests/{unknown}")[::2], (404, b""), unknown)
 
 
-def test_results_expire_and_spill(work, objects):
+def test_results_spill_to_disk_and_expire(work, objects):
     gate = threading.Event()
     paths = {path: stuck(gate) for path in objects.layout()}
     with Upstream(paths) as up, Service(work, {"result_ttl": "500ms", "result_bytes": 1}) as s:
@@ -187,14 +187,14 @@ def test_jobs_have_a_deadline(work, objects):
         gate.set()
 
 
-def test_idle_service_ends_at_once(work, objects):
+def test_idle_service_ends_at_once_on_a_signal(work, objects):
     for number in (signal.SIGTERM, signal.SIGINT):
         with Service(work) as s:
             s.request("GET", "/healthcheck")
             equal(s.stop(number), 0)
 
 
-def test_drain_finishes_jobs(work, objects):
+def test_draining_finishes_jobs(work, objects):
     gate = threading.Event()
     paths = {path: stuck(gate) for path in objects.layout()}
     with Upstream(paths) as up, Service(work) as s:
@@ -215,7 +215,7 @@ def test_drain_finishes_jobs(work, objects):
         equal(s.process.wait(60), 0)
 
 
-def test_drain_gives_up_at_its_timeout(work, objects):
+def test_draining_gives_up_at_its_timeout(work, objects):
     gate = threading.Event()
     paths = {path: stuck(gate) for path in objects.layout()}
     with Upstream(paths) as up, Service(work, args=["--shutdown-timeout", "300ms"]) as s:
@@ -231,7 +231,7 @@ def test_drain_gives_up_at_its_timeout(work, objects):
         equal(s.leftovers(), [])
 
 
-def test_clients_that_leave(work, objects):
+def test_jobs_of_disconnected_clients_end(work, objects):
     gate = threading.Event()
     paths = {path: stuck(gate) for path in objects.layout()}
     with Upstream(paths) as up, Service(work) as s:
@@ -245,7 +245,7 @@ def test_clients_that_leave(work, objects):
         equal(s.symbolicate(EMPTY)["status"], "completed")
 
 
-def test_addresses_of_the_file(work, objects):
+def test_file_addresses_are_resolved_without_adjustment(work, objects):
     """What sanitizers and Android write counts from where the file's own addresses do, and is the call itself."""
     address = objects.symbols["plain"][0]
     with Upstream(objects.layout()) as up, Service(work, {"sources": [http_source(up.url)]}) as s:

@@ -65,7 +65,7 @@ def place(answer):
     return frame["symbol"], frame["function"], frame["lineno"], frame["filename"]
 
 
-def test_names_of_bitcode_builds(work, objects):
+def test_bcsymbolmaps_restore_hidden_names(work, objects):
     program = Hidden(work)
     with Upstream(program.routes(uuidmap=PLIST, bcsymbolmap=NAMES)) as up, Service(work) as s:
         answer = s.symbolicate(program.request(source(up)))
@@ -77,7 +77,7 @@ def test_names_of_bitcode_builds(work, objects):
         equal(up.hits, hits, "the second time from the cache")
 
 
-def test_without_a_map_names_stay(work, objects):
+def test_hidden_names_stay_without_a_bcsymbolmap(work, objects):
     program = Hidden(work)
     cases = [{}, {"uuidmap": PLIST}, {"uuidmap": "no plist", "bcsymbolmap": NAMES}, {"uuidmap": PLIST, "bcsymbolmap": 403},
              {"uuidmap": PLIST, "bcsymbolmap": "BCSymbolMap Vers"}]
@@ -101,7 +101,7 @@ def test_a_map_that_appears_makes_another_symcache(work, objects):
         equal(max(count for path, count in up.hits.items() if path.endswith("executable")), 1, "the program is kept")
 
 
-def test_what_was_missing_is_asked_for_again(work, objects):
+def test_missing_mappings_are_looked_for_again_in_the_background(work, objects):
     """Public misses last for a day; a request uses what there is, and what appeared is found in the background."""
     program = Hidden(work)
     lines = json.dumps({program.path: {"C:\\Game\\Game.cs": {"5": 42}}, "__debug-id__": {program.debug_id: {}}})
@@ -116,7 +116,7 @@ def test_what_was_missing_is_asked_for_again(work, objects):
             wait_until("what appeared to be used", lambda: expected in place(s.symbolicate(body)))
 
 
-def test_csharp_lines(work, objects):
+def test_il2cpp_line_mappings_give_csharp_lines(work, objects):
     program = Hidden(work)
     lines = json.dumps({program.path: {"C:\\Game\\Game.cs": {"5": 42}}, "__debug-id__": {program.debug_id: {}}})
     with Upstream(program.routes(il2cpp=lines, uuidmap=PLIST, bcsymbolmap=NAMES)) as up, Service(work) as s:

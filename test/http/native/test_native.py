@@ -25,7 +25,7 @@ def check_inlined(answer, base=BASE):
     return chain
 
 
-def test_inlined_frames_from_nginx(work, objects):
+def test_inlined_frames_are_found_through_nginx(work, objects):
     root = os.path.join(work, "root")
     os.makedirs(os.path.join(root, objects.build_id))
     shutil.copy(os.path.join(objects.dir, "full"), os.path.join(root, objects.build_id, "executable"))
@@ -45,7 +45,7 @@ def test_inlined_frames_from_nginx(work, objects):
                                    "has_sources": False})
 
 
-def test_inlined_frames_from_debuginfod(work, objects):
+def test_inlined_frames_are_found_through_debuginfod(work, objects):
     root = os.path.join(work, "root")
     os.mkdir(root)
     shutil.copy(os.path.join(objects.dir, "full"), root)
@@ -60,7 +60,7 @@ def test_inlined_frames_from_debuginfod(work, objects):
         check_inlined(wait_until("debuginfod's scan", found))
 
 
-def test_configured_filesystem_source(work, objects):
+def test_configured_filesystem_source_is_used(work, objects):
     root = os.path.join(work, "root")
     os.makedirs(os.path.join(root, objects.build_id))
     shutil.copy(os.path.join(objects.dir, "full"), os.path.join(root, objects.build_id, "executable"))
@@ -71,7 +71,7 @@ def test_configured_filesystem_source(work, objects):
         equal(frames(nothing)[0]["status"], "missing")
 
 
-def test_candidates(work, objects):
+def test_candidates_list_every_download(work, objects):
     with Upstream({f"/{objects.build_id}/debuginfo": objects.debug}) as up, Service(work) as s:
         body = request(objects.module(), [inlined_address(objects)], sources=[http_source(up.url)],
                        options={"dif_candidates": True})
@@ -93,7 +93,7 @@ def test_debug_information_wins_over_symbols(work, objects):
         check_inlined(s.symbolicate(request(objects.module(), [inlined_address(objects)], sources=[http_source(up.url)])))
 
 
-def test_sources_do_not_leak(work, objects):
+def test_cached_files_are_not_used_for_other_sources(work, objects):
     with Upstream(objects.layout()) as up, Service(work) as s:
         body = request(objects.module(), [inlined_address(objects)], sources=[http_source(up.url)])
         check_inlined(s.symbolicate(body))
@@ -116,7 +116,7 @@ def test_unused_modules_fetch_nothing(work, objects):
         equal(up.hits, {})
 
 
-def test_module_table(work, objects):
+def test_missing_module_sizes_reach_the_next_module(work, objects):
     def sizes(*modules):
         answer = s.symbolicate({"modules": [{"type": "elf", **m} for m in modules], "sources": []})
         return [m.get("image_size") for m in answer["modules"]]
@@ -154,7 +154,7 @@ def test_ids_are_normalised(work, objects):
         equal(s.symbolicate({"modules": [{"type": "spaceship"}]})["modules"][0]["type"], "unknown")
 
 
-def test_relative_addresses(work, objects):
+def test_module_relative_addresses_are_resolved(work, objects):
     with Upstream(objects.layout()) as up, Service(work) as s:
         address = inlined_address(objects)
         frame = {"instruction_addr": hex(address), "addr_mode": "rel:0"}
@@ -173,7 +173,7 @@ def test_relative_addresses(work, objects):
         equal((frames(answer)[0]["status"], frames(answer)[0]["addr_mode"]), ("unknown_image", "rel:7"))
 
 
-def test_caller_addresses(work, objects):
+def test_return_addresses_are_adjusted_to_the_call(work, objects):
     """A function's first byte is, as a return address, the end of what lies before it."""
     plain = objects.address("plain")
 
@@ -200,7 +200,7 @@ def test_caller_addresses(work, objects):
         equal(function(signal=11), "plain")
 
 
-def test_frame_order(work, objects):
+def test_frame_order_option_reverses_stacks(work, objects):
     with Upstream(objects.layout()) as up, Service(work) as s:
         sent = [{"instruction_addr": "0x1"}, {"instruction_addr": hex(BASE + inlined_address(objects))}]
         body = request(objects.module(), sent, sources=[http_source(up.url)], options={"frame_order": "caller_first"})
@@ -241,7 +241,7 @@ def test_names_that_were_sent_are_demangled(work, objects):
         equal(names(function=mangled, symbol="x"), ("x", mangled))
 
 
-def test_frames_that_are_removed(work, objects):
+def test_unknown_scanned_and_outer_frames_are_removed(work, objects):
     with Service(work) as s:
         unknown, scan = {"instruction_addr": "0x5"}, {"instruction_addr": "0x6", "trust": "scan"}
         start = {"instruction_addr": "0x7", "function": "_start", "symbol": "_start"}
@@ -260,7 +260,7 @@ def test_traces_are_echoed(work, objects):
         equal(answer["signal"], 11)
 
 
-def test_many_frames(work, objects):
+def test_large_requests_get_the_same_answers_from_the_pool(work, objects):
     """Large requests go through the pool: the same answers."""
     with Upstream(objects.layout()) as up, Service(work) as s:
         address = inlined_address(objects)
@@ -276,7 +276,7 @@ def test_many_frames(work, objects):
         equal(len(chain), 102)
 
 
-def test_partial_tables_are_told(work, objects):
+def test_partial_debug_information_is_reported(work, objects):
     """Debug information of which something cannot be read: the rest answers, and log, metric and candidate say so."""
     damaged = b"MODULE windows x86 3249D99D0C4049318610F4E4FB0B69361 crash.pdb\nFILE 0 a.c\nFUNC zz 10 0 bad\nFUNC 10 10 0 main\n10 10 1 0\n"
     module = {"type": "pe", "debug_id": "3249d99d-0c40-4931-8610-f4e4fb0b6936-1", "debug_file": "crash.pdb",
@@ -300,7 +300,7 @@ def test_partial_tables_are_told(work, objects):
             equal(s.logged().count(line), len(details))
 
 
-def test_split_and_shared_debug_information(work, objects):
+def test_split_dwarf_and_dwz_files_are_fetched(work, objects):
     """A package beside the program, and the file that dwz made: both come from the same source."""
     def build(*command):
         subprocess.run(command, cwd=work, check=True, capture_output=True)
@@ -337,7 +337,7 @@ def test_split_and_shared_debug_information(work, objects):
             assert up.hits.get(companion), (name, up.hits)
 
 
-def test_what_is_in_memory_takes_no_thread(work, objects):
+def test_resident_tables_are_read_on_the_loop(work, objects):
     """A hundred frames over thirty modules: when all of their tables are loaded, the loop answers by itself."""
     def jobs(service):
         return [metric(service, f'symloom_pool_run_seconds_count{{job="{name}"}}') for name in ("json", "symbolicate", "walk",

@@ -87,7 +87,7 @@ class Lines:
 
 
 @from_npm
-def test_programs_for_windows(work, objects):
+def test_windows_programs_of_npm_are_symbolicated(work, objects):
     root = npm_path(work, "node-pty@1.1.0", "node-pty/prebuilds")
     files = [os.path.join(root, f"win32-{arch}", name) for arch in ("x64", "arm64")
              for name in ("conpty.node", "conpty_console_list.node", "pty.node", "winpty-agent.exe", "winpty.dll")]
@@ -112,7 +112,7 @@ def test_programs_for_windows(work, objects):
 
 
 @from_npm
-def test_wasm_with_dwarf(work, objects):
+def test_wasm_with_dwarf_equals_llvm(work, objects):
     path = npm_path(work, "web-tree-sitter@0.27.1", "web-tree-sitter/debug/web-tree-sitter.wasm")
     addresses = picked(path)
     ours = asked([harness.SYMLOOM, "lookup", "-e", path, "--output-style", "json"], addresses)
@@ -141,7 +141,7 @@ def inspected(path):
 
 
 @from_npm
-def test_portable_pdbs(work, objects):
+def test_portable_pdb_of_npm_gives_lines(work, objects):
     root = npm_path(work, "@autorest/csharp@3.0.0-beta.20251203.1", "@autorest/csharp")
     library, pdb = os.path.join(root, "AutoRest.CSharp.dll"), os.path.join(root, "AutoRest.CSharp.pdb")
     code, debug = inspected(library)[0], inspected(pdb)[0]
@@ -157,7 +157,7 @@ def test_portable_pdbs(work, objects):
 
 
 @from_npm
-def test_embedded_portable_pdbs(work, objects):
+def test_embedded_portable_pdb_of_npm_gives_lines(work, objects):
     path = npm_path(work, "@autorest/csharp@3.0.0-beta.20251203.1", "@autorest/csharp/Humanizer.dll")
     code = inspected(path)[0]
     with open(path, "rb") as f:

@@ -52,7 +52,7 @@ class Program:
                 "options": {"dif_candidates": True}, **options}
 
 
-def test_the_control_system_alone_by_default(work, objects):
+def test_only_the_control_system_is_reported_by_default(work, objects):
     p = Program(work, srcsrv=stream(PERFORCE[1], "c:\\build\\a.c*P4*//depot/a.c*7", PERFORCE[0]))
     with Upstream({p.path: p.pdb}) as up, Service(work) as s:
         answer = s.symbolicate(p.request(up))
@@ -69,7 +69,7 @@ def test_the_control_system_alone_by_default(work, objects):
         assert "srcsrv_vcs" not in s.symbolicate(p.request(up))["modules"][0]["features"]
 
 
-def test_depot_and_revision_of_frames(work, objects):
+def test_depot_and_revision_are_shown_when_configured(work, objects):
     p = Program(work, srcsrv=stream(PERFORCE[1], "C:\\BUILD\\a.c*P4*//depot/a.c*7\nc:\\build\\b.c*depot/b.c", PERFORCE[0]))
     with Upstream({p.path: p.pdb}) as up, Service(work, {"srcsrv_frames": True}) as s:
         a, b = frames(s.symbolicate(p.request(up)))
@@ -84,7 +84,7 @@ def context(frame):
     return frame.get("source_link"), frame.get("context_line")
 
 
-def test_links_are_downloaded(work, objects):
+def test_srcsrv_links_are_downloaded_when_configured(work, objects):
     with Upstream({"/src/2/a.c": CODE.encode(), "/rules/b.c": OTHER.encode()}) as up:
         p = Program(work, srcsrv=stream(f"HOST={up.url}src\r\nSRCSRVTRG=%host%/%var3%/%var2%", "c:\\build\\a.c*a.c*2"),
                     sourcelink=json.dumps({"documents": {"C:\\build\\*": up.url + "rules/*"}}))
@@ -105,7 +105,7 @@ def test_links_are_downloaded(work, objects):
             equal([context(f) for f in frames(s.symbolicate(p.request(up)))], [(None, None)] * 2)
 
 
-def test_links_of_entries_with_commands_are_not_followed(work, objects):
+def test_srcsrv_links_with_commands_are_not_followed(work, objects):
     with Upstream({"/a.c": CODE.encode()}) as up:
         p = Program(work, srcsrv=stream(f"SRCSRVTRG={up.url}%var2%\r\nSRCSRVCMD=", "c:\\build\\a.c*a.c"))
         up.routes[p.path] = p.pdb

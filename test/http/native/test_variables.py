@@ -52,7 +52,7 @@ def variables(found):
     return [(f.get("function"), f.get("vars")) for f in found]
 
 
-def test_frames_have_the_variables_of_their_functions(work, objects):
+def test_frames_show_variables_when_asked(work, objects):
     program = Program(work)
     with Upstream(program.routes()) as up, Service(work) as s:
         plain = s.symbolicate(program.request(up))
@@ -79,7 +79,7 @@ def keys(s):
     return found
 
 
-def test_symcaches_with_variables_are_others(work, objects):
+def test_symcaches_with_variables_are_separate_cache_entries(work, objects):
     """Whoever asks first does not decide for the others."""
     program = Program(work)
     for first in (True, False):
@@ -90,7 +90,7 @@ def test_symcaches_with_variables_are_others(work, objects):
             equal(len([path for path, data in keys(s) if data.startswith(b"SLSC")]), 2)
 
 
-def test_crash_files_have_them_too(work, objects):
+def test_crash_files_show_variables(work, objects):
     program = Program(work)
     dump = dumps.Dump(text="Linux 5.0", version=(5, 0, 0))
     dump.threads.append((7, {"rsp": 0x7000, "rip": 0x400000 + program.scale}, 0x7000, bytes(64)))
@@ -120,7 +120,7 @@ Binary Images:
         equal(variables(frames(answer))[:2], [("scale", SCALE), ("area", AREA)])
 
 
-def test_the_command_asks_for_them(work, objects):
+def test_command_option_extracts_variables(work, objects):
     """`symloom symbolicate --extract-variables`, by itself and of a service."""
     program = Program(work)
     env = {**os.environ, "HOME": work, "XDG_CACHE_HOME": work, "SYMLOOM_CONFIG": ""}

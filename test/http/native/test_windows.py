@@ -10,7 +10,7 @@ int entry(int x) { bare(x); return sink; }
 """
 
 
-def test_calls_of_functions_without_lines(work, objects):
+def test_inlined_calls_without_lines_are_shown_on_request(work, objects):
     """Who asks for them sees them; by default the function stands alone."""
     def run(*command, **options):
         return subprocess.run(command, cwd=work, check=True, capture_output=True, text=True, **options).stdout

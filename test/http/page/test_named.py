@@ -40,7 +40,7 @@ def inlined(objects):
     return next(a for a in objects.line_addresses(3) if begin - objects.load <= a < begin - objects.load + size)
 
 
-def test_a_profile_is_named_as_by_the_command(work, objects):
+def test_named_profile_equals_that_of_the_command(work, objects):
     data = json.dumps(two_addresses(objects), indent=1).encode()
     expected = by_command(work, data, objects.dir + "/full")
     strings = json.loads(expected)["threads"][0]["stringArray"]
@@ -59,7 +59,7 @@ def test_a_profile_is_named_as_by_the_command(work, objects):
         equal(named(s, data, *other)[1]["named"].encode(), expected, "which count besides those of the request")
 
 
-def test_a_report_of_samples_is_named_as_by_the_command(work, objects):
+def test_named_sampling_report_equals_that_of_the_command(work, objects):
     symbols = os.path.join(work, "app.sym")
     with open(symbols, "w") as f:
         f.write(APP)
@@ -70,7 +70,7 @@ def test_a_report_of_samples_is_named_as_by_the_command(work, objects):
         equal((answer["status"], answer.get("named", answer).encode()), ("completed", expected))
 
 
-def test_what_cannot_be_named_is_told(work, objects):
+def test_unsupported_files_report_the_reason(work, objects):
     good = two_addresses(objects)
     old = {**good, "meta": {"preprocessedProfileVersion": 3}}
     with Service(work) as s:
@@ -85,7 +85,7 @@ def test_what_cannot_be_named_is_told(work, objects):
         equal(s.request("POST", "/page/named", b"{}")[0], 400)
 
 
-def test_limits_of_files_with_names(work, objects):
+def test_named_files_over_the_limits_are_refused(work, objects):
     data = json.dumps(two_addresses(objects)).encode()
     for settings, problem in (({"max_request_frames": 1}, "2 addresses, more than 1 (max_request_frames)"), ({"max_response_frames": 1}, "max_response_frames"),
                               ({"max_response_bytes": len(data) // 2}, "max_response_bytes"), ({"max_response_bytes": len(data) + 10}, "max_response_bytes")):

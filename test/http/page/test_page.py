@@ -28,7 +28,7 @@ def assets(service):
     return found
 
 
-def test_files_of_the_page(work, objects):
+def test_ui_files_are_served_with_type_and_version(work, objects):
     with Service(work) as s:
         files = assets(s)
         assert len(files) > 8, files.keys()
@@ -59,7 +59,7 @@ def test_files_of_the_page(work, objects):
         assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|\sstyle=|\son\w+=", text)
 
 
-def test_page_is_found_only_where_it_is(work, objects):
+def test_ui_is_served_only_at_root(work, objects):
     with Service(work) as s:
         for path in ("/page/", "/page/index.html", "/page/nothing.js", "/page/..%2fpage.c", "/page/%2e%2e", "/page/a/b", "/page"):
             equal(s.request("GET", path)[0], 404, path)
@@ -68,14 +68,14 @@ def test_page_is_found_only_where_it_is(work, objects):
         equal((status, headers["allow"]), (405, "GET,HEAD"))
 
 
-def test_page_can_be_switched_off(work, objects):
+def test_ui_can_be_disabled(work, objects):
     with Service(work, {"page": {"enabled": False}}) as s:
         for path in ("/", "/page/main.js", "/page/example.json", "/page/about.json"):
             status, _, body = s.request("GET", path)
             equal((status, body), (404, b""), path)
 
 
-def test_mozillas_clients_find_their_words(work, objects):
+def test_root_names_the_mozilla_server_when_configured(work, objects):
     words = b"Mozilla Symbolication Server"
     with Service(work) as s:
         assert words not in get(s, "/")[2]
@@ -89,7 +89,7 @@ def test_mozillas_clients_find_their_words(work, objects):
         equal((s.request("POST", "/", "[]")[0], s.request("GET", "/page/main.js")[0]), (400, 404))
 
 
-def test_page_asks_for_a_key_where_it_must(work, objects):
+def test_ui_asks_for_a_key_when_required(work, objects):
     key = "5e884898da28047151d0e56f8dc6292773603d0d6aabbdd62a11ef721d1542d8"  # SHA-256 of "password"
     settings = {"auth": {"require": ["page"], "keys": [{"id": "me", "sha256": key, "rights": ["page"]}]}}
     with Service(work, settings) as s:
@@ -98,14 +98,14 @@ def test_page_asks_for_a_key_where_it_must(work, objects):
         equal(s.request("GET", "/", headers={"Authorization": "Bearer password"})[0], 200)
 
 
-def test_limits_in_force(work, objects):
+def test_ui_shows_the_limits_in_force(work, objects):
     with Service(work, {"max_request_frames": 77, "symbolicate_body_max_bytes": 4096}) as s:
         about = json.loads(s.request("GET", "/page/about.json")[2])
         equal((about["limits"]["max_request_frames"], about["limits"]["symbolicate_body_max_bytes"]), (77, 4096))
         equal(about["sources"], 0)
 
 
-def test_example_is_the_stack_of_the_program(work, objects):
+def test_example_request_is_a_stack_of_the_program_itself(work, objects):
     code_id = re.search(r"code id\s+([0-9a-f]+)", subprocess.run([harness.SYMLOOM, "inspect", harness.SYMLOOM], check=True,
                         capture_output=True, text=True).stdout, re.I).group(1)
     with Service(work) as s:

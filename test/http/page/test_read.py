@@ -28,7 +28,7 @@ def whole(parts):
     return "".join(p if isinstance(p, str) else p.get("text", p.get("class")) for p in parts)
 
 
-def test_kinds_are_those_of_the_command(work, objects):
+def test_detected_kinds_equal_those_of_the_command(work, objects):
     profile = {"meta": {"version": 29}, "libs": [], "threads": []}
     kinds = [(JS, "jsstack"), (JAVA, "trace"), ("r@https://e.x/a.js:1:39\n", "jsstack"), ("    at f (address at index.android.bundle:1:22)\n", "jsstack"),
              (profile, "profile"), ({"jobs": []}, "mozilla"), ({"memoryMap": []}, "mozilla"), ({"stacktraces": []}, "request"), ({"exception": {}}, "event"),
@@ -45,7 +45,7 @@ def test_kinds_are_those_of_the_command(work, objects):
         equal(read(s, "Traceback (most recent call last):\n" + JAVA)["kind"], "trace", "of a JVM below it")
 
 
-def test_nothing_of_a_text_is_lost(work, objects):
+def test_parts_of_a_text_add_up_to_the_text(work, objects):
     with Service(work) as s:
         for text, kind in ((JS, "jsstack"), (JAVA, "trace"), (JAVA.replace("\n", "\r\n"), "trace"), ("x" * 100000 + "\n" + JS, "jsstack"),
                            ('web {"a":"b"} "Error: x\\n    at f (/a/b.js:1:2)\\n    at g (/a/b.js:3:4)"\n', "jsstack")):
@@ -60,7 +60,7 @@ def test_nothing_of_a_text_is_lost(work, objects):
         assert {"class": "a.e"} in read(s, JAVA)["parts"]
 
 
-def test_what_somebody_says_it_is(work, objects):
+def test_as_parameter_overrides_the_detected_kind(work, objects):
     both = "    at Object.foo (https://e.x/a.js:1:5)\n"
     with Service(work) as s:
         equal(read(s, both)["kind"], "jsstack")
@@ -68,7 +68,7 @@ def test_what_somebody_says_it_is(work, objects):
         equal(read(s, JAVA, "?as=jsstack")["parts"], [JAVA])
 
 
-def test_answers_are_no_longer_than_they_may_be(work, objects):
+def test_answers_over_max_response_bytes_are_refused(work, objects):
     """Short frames have long descriptions."""
     with Service(work, {"max_response_bytes": 100000}) as s:
         for text in ("\tat a.b(F)\n" * 2000, "a@/b:1:1\n" * 2000, '"' + "\\n a@/b:1:1" * 2000 + '"', "a: " * 20000 + "\n\tat a.b(F)\n" * 2000):
@@ -77,7 +77,7 @@ def test_answers_are_no_longer_than_they_may_be(work, objects):
         equal(read(s, "\tat a.b(F)\n" * 100)["kind"], "trace")
 
 
-def test_it_belongs_to_the_page(work, objects):
+def test_read_route_is_part_of_the_ui(work, objects):
     with Service(work, {"page": {"enabled": False}}) as s:
         equal(s.request("POST", "/page/read", b"x")[0], 404)
     with Service(work, {"symbolicate_body_max_bytes": 100}) as s:

@@ -10,7 +10,7 @@ def paths(objects):
     return f"/proxy/_.debug/elf-buildid-sym-{objects.build_id}/_.debug", f"/proxy/shapes/elf-buildid-{objects.build_id}/shapes"
 
 
-def test_files_of_the_sources(work, objects):
+def test_files_of_the_sources_are_served(work, objects):
     routes = {f"/{objects.build_id}/executable": gzip.compress(objects.full), f"/{objects.build_id}/debuginfo": objects.debug}
     with Upstream(routes) as up, Service(work, {"sources": [http_source(up.url)]}) as s:
         debug, executable = paths(objects)
@@ -29,7 +29,7 @@ def test_files_of_the_sources(work, objects):
         equal(s.request("GET", debug, headers={"Range": "bytes=999999999-"})[0], 416)
 
 
-def test_symbol_files(work, objects):
+def test_breakpad_symbol_files_are_served(work, objects):
     """Breakpad's, under the name of a PDB and of any other module."""
     directory = os.path.join(work, "symbols")
     files = {f"{name}/{FOREIGN_ID}/{stem}.sym": f"MODULE a x86_64 {FOREIGN_ID} {name}\n".encode() for name, stem in (("crash.pdb", "crash"), ("libc.so.6", "libc.so.6"))}
@@ -45,7 +45,7 @@ def test_symbol_files(work, objects):
             equal(s.request("GET", "/proxy/" + path)[::2], (404, b""), path)
 
 
-def test_parts_of_files(work, objects):
+def test_range_requests_get_parts_of_files(work, objects):
     with Upstream({f"/{objects.build_id}/debuginfo": objects.debug}) as up, Service(work, {"sources": [http_source(up.url)]}) as s:
         debug, _ = paths(objects)
         whole, size = s.request("GET", debug)[1], len(objects.debug)
@@ -67,7 +67,7 @@ def test_parts_of_files(work, objects):
         equal(s.request("HEAD", debug, headers={"Range": "bytes=0-3"})[1]["content-length"], str(size))
 
 
-def test_what_is_not_there(work, objects):
+def test_missing_files_and_bad_paths_are_not_found(work, objects):
     with Upstream({}) as up, Service(work, {"sources": [http_source(up.url)]}) as s:
         for path in (*paths(objects), "/proxy/", "/proxy/a", "/proxy/a/b", "/proxy/a.pdb/nonsense/a.pdb",
                      "/proxy/foo.exe/542D574Ec2000/bar.exe"):
@@ -75,7 +75,7 @@ def test_what_is_not_there(work, objects):
         equal(s.request("POST", "/proxy/a/b/a")[0], 405)
 
 
-def test_failures_are_told(work, objects):
+def test_download_failures_report_the_cause(work, objects):
     with Upstream({f"/{objects.build_id}/debuginfo": 403, f"/{objects.build_id}/executable": b"garbage" * 100}) as up, \
             Service(work, {"sources": [http_source(up.url)]}) as s:
         debug, executable = paths(objects)
@@ -86,7 +86,7 @@ def test_failures_are_told(work, objects):
         assert body.startswith(b'{"detail":"failed to download object","causes":["malformed: '), body
 
 
-def test_turned_off(work, objects):
+def test_proxy_can_be_disabled(work, objects):
     with Upstream(objects.layout()) as up, Service(work, {"sources": [http_source(up.url)], "symstore_proxy": False}) as s:
         equal(s.request("GET", paths(objects)[0])[::2], (404, b""))
         equal(up.hits, {})

@@ -19,7 +19,7 @@ def resolve(s, path, addresses, image=0x10000000, **module):
     return [frames(answer, i) for i in range(len(addresses))]
 
 
-def test_push_and_symbolicate(work, objects):
+def test_pushed_symbols_are_used(work, objects):
     path = os.path.join(objects.dir, "full")
     with service(work) as s:
         url = f"http://127.0.0.1:{s.port}/"
@@ -39,7 +39,7 @@ def test_push_and_symbolicate(work, objects):
         equal([json.loads(l)["event"] for l in forced.stderr.splitlines() if l.startswith("{")], ["sent", "sent"])
 
 
-def test_push_stripped_with_debug_file(work, objects):
+def test_stripped_program_is_pushed_with_its_debug_file(work, objects):
     stripped, debug = (os.path.join(objects.dir, n) for n in ("stripped", "full.debug"))
     with service(work) as s:
         url = f"http://127.0.0.1:{s.port}"
@@ -55,7 +55,7 @@ def test_push_stripped_with_debug_file(work, objects):
         equal(frames(s.symbolicate(body))[0]["function"], "_start")
 
 
-def test_push_in_parts(work, objects):
+def test_large_push_is_split_and_compressed(work, objects):
     """More than one part, compressed; the answers are those of the file itself."""
     source = os.path.join(work, "big.cc")
     with open(source, "w") as f:
@@ -85,7 +85,7 @@ def test_push_in_parts(work, objects):
             equal(got, want, hex(address))
 
 
-def test_push_symbfiles_and_dry_runs(work, objects):
+def test_dry_run_writes_symbfiles_that_can_be_pushed(work, objects):
     out = os.path.join(work, "out")  # made
     path = os.path.join(objects.dir, "full")
     for _ in range(2):
@@ -97,7 +97,7 @@ def test_push_symbfiles_and_dry_runs(work, objects):
         equal(found(s), FIVE)
 
 
-def test_push_failures(work, objects):
+def test_push_failures_report_the_reason(work, objects):
     path = os.path.join(objects.dir, "full")
     push("executable", expect=2)
     assert "missing mode" in push("executables", "-e", path, expect=2).stderr
@@ -114,7 +114,7 @@ def test_push_failures(work, objects):
         push("executable", "-e", path, "-u", url, "-t", base64.b64encode(b"boss:x:y").decode(), expect=4)
 
 
-def test_push_to_another_service_and_retries(work, objects):
+def test_push_retries_temporary_failures_of_other_servers(work, objects):
     """A service that knows nothing of ours gets no headers of ours; failures that may pass are tried again."""
     seen, failures = [], {"/api/symbols-ranges": [503, 415], "/api/symbols-returnpads": []}
 

@@ -88,19 +88,19 @@ def check_scopes(s):
     equal([delete(s, "a"), delete(s, "odd")], [404, 200])
 
 
-def test_in_a_directory(work, objects):
+def test_scopes_are_kept_apart_in_a_directory(work, objects):
     with service(work) as s:
         check_scopes(s)
 
 
-def test_in_a_bucket(work, objects):
+def test_scopes_are_kept_apart_in_a_bucket(work, objects):
     with S3() as s3:
         store = {"s3": {"bucket": "symbols", "endpoint": s3.url, "access_key": "AK", "secret_key": "secret"}}
         with service(work, symbfile={"store": store}) as s:
             check_scopes(s)
 
 
-def test_what_is_cached_of_a_scope_is_its_own(work, objects):
+def test_cached_uploads_of_a_scope_stay_in_it(work, objects):
     """On another node, which has the uploads and what the first node made of them in the shared cache."""
     place = os.path.join(work, "shared")
     os.mkdir(place)
@@ -115,14 +115,14 @@ def test_what_is_cached_of_a_scope_is_its_own(work, objects):
             wait_until("the first node", lambda: asked(one, "a", "a") == NONE)
 
 
-def test_shared(work, objects):
+def test_shared_scope_setting_opens_uploads_to_all(work, objects):
     with service(work, uploads={"scope": "shared"}) as s:
         equal(upload(s, "a"), 200)
         equal([asked(s, "a", "a"), asked(s, "b", "b"), asked(s, "all", None), info(s, "b"), delete(s, "b")],
               [GOT, GOT, GOT, 200, 200])
 
 
-def test_uploads_from_before_are_everybodys(work, objects):
+def test_uploads_made_without_scopes_stay_shared(work, objects):
     """Also those of a key that has scopes now."""
     cache = os.path.join(work, "cache")
     with Service(work, {"symbfile": {"store_min_free": 0}, "auth": {"require": []}}, cache_dir=cache) as s:

@@ -75,7 +75,7 @@ def check_two_nodes(one, two):
         equal(status(s)[0], 404)
 
 
-def test_a_directory(work, objects):
+def test_nodes_share_uploads_through_a_directory(work, objects):
     place = os.path.join(work, "shared")
     os.mkdir(place)
     store = {"filesystem": {"path": place}}
@@ -83,7 +83,7 @@ def test_a_directory(work, objects):
         check_two_nodes(one, two)
 
 
-def test_a_bucket(work, objects):
+def test_nodes_share_uploads_through_a_bucket(work, objects):
     with S3() as s3, node(work, bucket(s3, prefix="pre")) as one, node(work, bucket(s3, prefix="pre")) as two:
         s3.page = 2  # lists go on
         check_two_nodes(one, two)
@@ -97,14 +97,14 @@ def test_a_bucket(work, objects):
 
 
 @from_npm
-def test_an_s3_server(work, objects):
+def test_nodes_share_uploads_through_an_s3_server(work, objects):
     with s3_server(work) as url:
         store = {"s3": {"bucket": "symbols", "endpoint": url, "access_key": "S3RVER", "secret_key": "S3RVER"}}
         with node(work, store) as one, node(work, store) as two:
             check_two_nodes(one, two)
 
 
-def test_a_bucket_of_google(work, objects):
+def test_nodes_share_uploads_through_a_gcs_bucket(work, objects):
     google = Google()
     google.page = 2
     with cloud.Cloud(work, google) as web, web.environment():
@@ -122,7 +122,7 @@ def test_a_bucket_of_google(work, objects):
             equal([n for n in google.objects if "/parts/" in n or "/open/" in n], [])
 
 
-def test_parts_cost_the_same_however_many_there_are(work, objects):
+def test_cost_of_a_part_is_independent_of_their_number(work, objects):
     parts = 60
     with S3() as s3, node(work, bucket(s3)) as one, node(work, bucket(s3)) as two:
         s3.page = 10
@@ -136,7 +136,7 @@ def test_parts_cost_the_same_however_many_there_are(work, objects):
         knows(two)
 
 
-def test_a_set_again_is_not_mixed_with_the_first(work, objects):
+def test_repeated_set_is_not_mixed_with_the_first(work, objects):
     with S3() as s3, node(work, bucket(s3)) as s:
         good(s, RANGES, FilePart="0", FileParts="2")
         good(s, EMPTY, FilePart="1", FileParts="2")
@@ -154,7 +154,7 @@ def test_a_set_again_is_not_mixed_with_the_first(work, objects):
         equal([n for n in s3.objects if "/open/" in n], [])
 
 
-def test_what_nobody_completes_goes(work, objects):
+def test_incomplete_sets_are_removed(work, objects):
     with S3() as s3:
         with node(work, bucket(s3)) as s:
             good(s, RANGES, FilePart="0", FileParts="2", UploadID="half")
@@ -170,7 +170,7 @@ def test_what_nobody_completes_goes(work, objects):
             equal(found(s), FIVE)
 
 
-def test_the_start_tells_of_several_nodes_without_a_store(work, objects):
+def test_several_nodes_without_a_shared_store_are_warned_of(work, objects):
     cluster = {"cluster": {"node_id": 5}}
     with Service(work, {**CONFIG, **cluster}) as s:
         assert "symbfile.store_dir: with several nodes" in s.logged(), s.logged()
@@ -192,7 +192,7 @@ def down(s):
     equal(delete(s), 503)
 
 
-def test_a_bucket_that_does_not_answer(work, objects):
+def test_unreachable_bucket_is_no_answer_about_uploads(work, objects):
     with S3() as s3, node(work, bucket(s3)) as s:
         good(s, RANGES)
         equal(found(s), FIVE)
@@ -207,7 +207,7 @@ def test_a_bucket_that_does_not_answer(work, objects):
             wait_until(line, lambda: line in s.logged())
 
 
-def test_a_bucket_that_fails_while_an_upload_is_read(work, objects):
+def test_bucket_failure_during_a_read_stays_on_its_node(work, objects):
     """Other nodes do not hear of it by the shared cache."""
     with Redis(work) as redis, S3() as s3:
         shared = {"shared_cache": {"redis": {"url": redis.url}}}
@@ -222,7 +222,7 @@ def test_a_bucket_that_fails_while_an_upload_is_read(work, objects):
             equal(found(two), FIVE)
 
 
-def test_a_directory_that_is_gone_when_an_upload_is_read(work, objects):
+def test_unmounted_directory_during_a_read_stays_on_its_node(work, objects):
     """Nodes that have it do not hear of it by the shared cache."""
     place, away = os.path.join(work, "shared"), os.path.join(work, "away")
     os.mkdir(place)
@@ -240,7 +240,7 @@ def test_a_directory_that_is_gone_when_an_upload_is_read(work, objects):
             wait_until("the upload", lambda: found(one) == FIVE)
 
 
-def test_a_directory_that_is_gone(work, objects):
+def test_unmounted_store_is_no_answer_and_gets_no_files(work, objects):
     place, away = os.path.join(work, "shared"), os.path.join(work, "away")
     os.mkdir(place)
     with node(work, {"filesystem": {"path": place}}) as s:
@@ -258,7 +258,7 @@ def test_a_directory_that_is_gone(work, objects):
         equal(status(s)[0], 200)
 
 
-def test_a_bucket_that_lies(work, objects):
+def test_malformed_bucket_lists_are_refused(work, objects):
     """Lists without an end, of other names, or none at all."""
     with S3() as s3, node(work, bucket(s3)) as s:
         good(s, RANGES, FilePart="0", FileParts="2")

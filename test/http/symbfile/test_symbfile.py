@@ -81,7 +81,7 @@ def found(s, address=0x654):
     return names(ask(s, [address])[1][0])
 
 
-def test_ranges_and_pads(work, objects):
+def test_ranges_are_used_with_and_without_pads(work, objects):
     with service(work) as s:
         equal(ask(s, [0x654])[0]["modules"][0]["debug_status"], "missing")
         good(s, RANGES)
@@ -106,7 +106,7 @@ def test_ranges_and_pads(work, objects):
         equal(names(ask(s, [0x658])[1][0]), [("main", 41)])
 
 
-def test_pads_alone(work, objects):
+def test_return_pads_alone_symbolicate_return_addresses(work, objects):
     with service(work) as s:
         good(s, PADS, kind="returnpads", method="PUT")
         got = ask(s, [(0x658, True), 0x654])[1]
@@ -115,7 +115,7 @@ def test_pads_alone(work, objects):
         equal(got[1][0]["status"], "missing_symbol")
 
 
-def test_parts_in_any_order(work, objects):
+def test_parts_may_come_in_any_order(work, objects):
     with service(work) as s:
         good(s, RANGES, FilePart="1", FileParts="2")
         equal(ask(s, [0x654])[0]["modules"][0]["debug_status"], "missing")
@@ -129,7 +129,7 @@ def test_parts_in_any_order(work, objects):
         equal(found(s), FIVE)
 
 
-def test_byte_split(work, objects):
+def test_parts_split_at_any_byte_are_joined(work, objects):
     with service(work) as s:
         good(s, RANGES[100:], FilePart="1", FileParts="2")
         good(s, RANGES[:100], FilePart="0", FileParts="2")
@@ -142,7 +142,7 @@ def test_byte_split(work, objects):
         equal(found(s), FIVE)
 
 
-def test_a_broken_byte_split_is_dropped(work, objects):
+def test_broken_byte_split_upload_is_dropped(work, objects):
     with service(work) as s:
         good(s, RANGES[:100], FilePart="0", FileParts="2")
         refused(s, 400, "1203", RANGES[100:-1], FilePart="1", FileParts="2")
@@ -150,7 +150,7 @@ def test_a_broken_byte_split_is_dropped(work, objects):
         equal((status, json.loads(data)["error"]["Code"]), (404, "1301"))
 
 
-def test_the_same_again_changes_nothing(work, objects):
+def test_repeated_upload_changes_nothing(work, objects):
     with service(work) as s:
         good(s, RANGES)
         equal(found(s), FIVE)
@@ -160,7 +160,7 @@ def test_the_same_again_changes_nothing(work, objects):
         equal(found(s), FIVE)
 
 
-def test_replaced_as_a_whole(work, objects):
+def test_new_set_replaces_the_old_one_as_a_whole(work, objects):
     with service(work) as s:
         good(s, RANGES, FilePart="0", FileParts="2")
         good(s, EMPTY, FilePart="1", FileParts="2")
@@ -179,7 +179,7 @@ def test_old_data_answers_until_the_new_set_is_complete(work, objects):
         equal(found(s), FIVE)
 
 
-def test_compressed_bodies(work, objects):
+def test_compressed_uploads_are_unpacked(work, objects):
     packed = subprocess.run(["zstd", "-c"], input=RANGES, stdout=subprocess.PIPE, check=True).stdout
     for body, headers in ((packed, {}), (packed, {"Content_Encoding": "zstd"}), (gzip.compress(RANGES), {}),
                           (gzip.compress(RANGES), {"Content_Encoding": "gzip"}), (RANGES, {"Content_Encoding": "identity"})):
@@ -192,7 +192,7 @@ def test_compressed_bodies(work, objects):
         refused(s, 415, "1109", Content_Encoding="br")
 
 
-def test_refusals(work, objects):
+def test_invalid_upload_headers_are_refused(work, objects):
     with service(work) as s:
         refused(s, 400, "1105", FilePart="2", FileParts="2")
         for part in ("-1", "+1", "0x0", "1.0", "", "12345678901"):
@@ -233,7 +233,7 @@ def test_refusals(work, objects):
         good(s, RANGES, fileid="  " + ID + " ", FileID=None, authorization="  apikey  Y2k6c2VjcmV0 ", Authorization=None)
 
 
-def test_bad_parts_do_not_spoil_good_ones(work, objects):
+def test_bad_parts_leave_good_ones_intact(work, objects):
     with service(work) as s:
         good(s, RANGES, FilePart="0", FileParts="3")
         for body, code in ((RANGES[:-1], "1203"), (b"symbfile\x00\x02", "1204"), (gzip.compress(RANGES)[:-9], "1112")):
@@ -248,7 +248,7 @@ def test_bad_parts_do_not_spoil_good_ones(work, objects):
         equal(os.listdir(os.path.join(s.cache, "uploads", "tmp")), [])
 
 
-def test_the_published_key(work, objects):
+def test_key_in_its_published_form_is_accepted(work, objects):
     """The key's form is the id and the secret with a colon, in base64."""
     secret = hashlib.sha256(b"cLapSuKkSIyrLYMMIhrRow").hexdigest()
     keys = [{"id": "C2jCT4YB56TtAYx59Yqx", "sha256": secret, "rights": ["symbols:write"]}]
@@ -256,7 +256,7 @@ def test_the_published_key(work, objects):
         good(s, RANGES, Authorization="ApiKey QzJqQ1Q0WUI1NlR0QVl4NTlZcXg6Y0xhcFN1S2tTSXlyTFlNTUloclJvdw==")
 
 
-def test_repeated_headers(work, objects):
+def test_repeated_headers_must_agree(work, objects):
     with service(work) as s:
         for second, expected in ((ID, b"200"), (ID64, b"400")):
             with socket.create_connection(("127.0.0.1", s.port)) as c:
@@ -266,7 +266,7 @@ def test_repeated_headers(work, objects):
                 equal(answer.split(b" ", 2)[1], expected, answer)
 
 
-def test_without_keys(work, objects):
+def test_uploads_need_a_key_unless_open(work, objects):
     with Service(work, {"auth": {"require": ["admin"]}, "symbfile": {"store_min_free": 0}}) as s:
         good(s, RANGES, Authorization=None)
         equal(found(s), FIVE)
@@ -274,7 +274,7 @@ def test_without_keys(work, objects):
         refused(s, 401, "1003")
 
 
-def test_without_a_store(work, objects):
+def test_uploads_without_a_store_are_refused(work, objects):
     with service(work, config={"cache_dir": None}) as s:
         refused(s, 404, "1301")
         wait_until("the warning", lambda: "rejecting uploads" in s.logged())
@@ -290,7 +290,7 @@ def push(*words, expect=0, env=None):
     return done
 
 
-def test_path_prefix(work, objects):
+def test_path_prefix_moves_the_upload_routes(work, objects):
     with service(work, symbfile={"path_prefix": "/profiling/v1"}) as s:
         headers = {"Authorization": KEY, "FileID": ID}
         equal(s.request("POST", "/api/symbols-ranges", RANGES, headers)[0], 404)
@@ -310,7 +310,7 @@ def written(work, data):
     return path
 
 
-def test_a_body_that_stops_coming(work, objects):
+def test_stalled_upload_body_times_out(work, objects):
     with service(work, symbfile={"body_timeout": "300ms"}) as s:
         with socket.create_connection(("127.0.0.1", s.port)) as c:
             c.sendall(f"POST /api/symbols-ranges HTTP/1.1\r\nHost: localhost\r\nAuthorization: {KEY}\r\nFileID: {ID}\r\n"
@@ -329,7 +329,7 @@ def part_head(size, file_id=ID):
             f"Content-Length: {size}\r\n\r\n").encode()
 
 
-def test_slots_and_slow_uploaders(work, objects):
+def test_slow_uploaders_lose_their_slot(work, objects):
     """As many uploads at once as configured; whoever sends some bytes now and then does not hold a place for ever."""
     with service(work, symbfile={"max_uploads": 1, "body_timeout": "2s"}, config={"http": {"min_rate": "1MiB"}}) as s:
         with socket.create_connection(("127.0.0.1", s.port)) as c:
@@ -349,7 +349,7 @@ def test_slots_and_slow_uploaders(work, objects):
         wait_until("the place is free", lambda: upload(s, RANGES)[0] == 200)
 
 
-def test_what_is_not_there_is_remembered(work, objects):
+def test_missing_uploads_are_cached(work, objects):
     """Modules without uploads cost no look at the disk again and again."""
     def io_jobs():
         return sum(int(float(l.split()[-1])) for l in s.request("GET", "/metrics")[2].decode().splitlines()
@@ -368,7 +368,7 @@ def test_what_is_not_there_is_remembered(work, objects):
         equal([i for i, m in enumerate(s.symbolicate(body)["modules"]) if m["debug_status"] == "found"], [6])
 
 
-def test_another_process_of_the_same_store(work, objects):
+def test_another_process_notices_new_uploads(work, objects):
     store = os.path.join(work, "store")
     with service(work, symbfile={"store_dir": store}) as one, service(work, symbfile={"store_dir": store}) as two:
         equal([ask(s, [0x654])[0]["modules"][0]["debug_status"] for s in (one, two)], ["missing", "missing"])
@@ -380,7 +380,7 @@ def test_another_process_of_the_same_store(work, objects):
         wait_until("its removal", lambda: ask(two, [0x654])[0]["modules"][0]["debug_status"] == "missing")
 
 
-def test_a_lock_that_is_never_given_back(work, objects):
+def test_lock_held_for_ever_gives_503_and_blocks_no_thread(work, objects):
     """A process that hangs with an executable's lock in its hands: 503 after a while, and no thread waits for it."""
     with service(work, symbfile={"body_timeout": "300ms"}) as s:
         good(s, RANGES)
@@ -398,7 +398,7 @@ def test_a_lock_that_is_never_given_back(work, objects):
         good(s, PADS, kind="returnpads")
 
 
-def test_damage_is_told_before_the_body_ends(work, objects):
+def test_damaged_upload_is_refused_before_the_body_ends(work, objects):
     with service(work) as s:
         with socket.create_connection(("127.0.0.1", s.port)) as c:
             c.settimeout(30)
@@ -432,7 +432,7 @@ def test_large_bodies_arrive_whole(work, objects):
                   (200, hashlib.sha256(hashlib.sha256(sent).digest()).hexdigest()))
 
 
-def test_metrics(work, objects):
+def test_metrics_count_parts_by_result(work, objects):
     with service(work) as s:
         good(s, RANGES)
         good(s, RANGES)  # published already
@@ -453,7 +453,7 @@ def test_metrics(work, objects):
         wait_until("the size of the store", lambda: published() and published()[0] > 0)
 
 
-def test_limits(work, objects):
+def test_uploads_over_the_limits_are_refused(work, objects):
     with service(work, symbfile={"max_part_bytes": 296}) as s:
         refused(s, 413, "1108")
         good(s, PADS, kind="returnpads")
@@ -472,7 +472,7 @@ def test_limits(work, objects):
         refused(s, 507, "1402", FileID="00" * 16)
 
 
-def test_conversions_over_their_limits(work, objects):
+def test_conversions_over_their_limits_are_unsupported(work, objects):
     """An index that needs more than a conversion may have: unsupported, with a line in the log."""
     first = EMPTY + bytes.fromhex("080260c00c10101a0161")
     many = first + 130000 * bytes.fromhex("0702082010101a0161")
@@ -488,7 +488,7 @@ def test_conversions_over_their_limits(work, objects):
             equal(names(ask(s, [0x644])[1][0]), [("a", 0)])
 
 
-def test_status_and_delete(work, objects):
+def test_uploads_can_be_inspected_and_deleted(work, objects):
     with service(work) as s:
         def get(rights="boss:x:y", method="GET"):
             status, _, data = s.request(method, "/api/symbols/" + ID64, headers={"Authorization": key(rights)})
@@ -508,7 +508,7 @@ def test_status_and_delete(work, objects):
         equal(found(s), FIVE)
 
 
-def test_kill_between_parts(work, objects):
+def test_upload_continues_after_a_kill_between_parts(work, objects):
     s = service(work)
     good(s, RANGES[:100], FilePart="0", FileParts="3")
     with socket.create_connection(("127.0.0.1", s.port)) as c:  # a part that is on its way when the service dies
@@ -528,7 +528,7 @@ def test_kill_between_parts(work, objects):
         equal(found(s), FIVE)
 
 
-def test_a_part_cut_off_does_not_exist(work, objects):
+def test_truncated_part_does_not_exist(work, objects):
     with service(work) as s:
         with socket.create_connection(("127.0.0.1", s.port)) as c:
             c.sendall(f"POST /api/symbols-ranges HTTP/1.1\r\nHost: localhost\r\nAuthorization: {KEY}\r\nFileID: {ID}\r\n"
@@ -550,7 +550,7 @@ def test_staged_sets_expire(work, objects):
         wait_until("the sweep", lambda: not [n for n in os.listdir(home) if n.startswith("staging")])
 
 
-def test_many_parts_at_once(work, objects):
+def test_concurrent_parts_are_all_kept(work, objects):
     with service(work) as s:
         failures = []
 
@@ -569,7 +569,7 @@ def test_many_parts_at_once(work, objects):
         equal(found(s), FIVE)
 
 
-def test_modules_by_build_id(work, objects):
+def test_uploads_are_found_by_build_id_or_debug_id(work, objects):
     """A build id or debug id finds what was uploaded with it, after the sources."""
     with Upstream({}) as up, service(work) as s:
         module = {"type": "elf", "code_id": objects.build_id, "image_addr": "0x10000000"}
@@ -586,7 +586,7 @@ def test_modules_by_build_id(work, objects):
         equal(names(frames(answer)), FIVE)
 
 
-def test_sources_first_unless_told_otherwise(work, objects):
+def test_prefer_key_orders_sources_and_uploads(work, objects):
     with Upstream(objects.layout()) as up:
         body = request(objects.module(file_id=ID), [0x254], sources=[http_source(up.url)])
         plain = request(objects.module(), [0x254], sources=[http_source(up.url)])

@@ -19,7 +19,7 @@ def node(work, s3, **more):
     return Service(work, {"mozilla": {"tokens": TOKENS, "sources": [], "store": store}, **more})
 
 
-def test_a_bucket_of_s3(work, objects):
+def test_uploads_are_kept_in_an_s3_bucket(work, objects):
     with S3() as s3, node(work, s3) as s:
         equal((ask_v5(s), ask_native(s)), ((False, None), ("missing", None)))
         equal(upload(s, {**SAMPLE, P: P_SYM})[0], 201)
@@ -57,7 +57,7 @@ def test_a_bucket_of_s3(work, objects):
             equal((answer[0], answer[1]["Location"], answer[2]), (status, "https://symbols.example.com/x/v1/a%20b/AB/a%20b.sym", b""))
 
 
-def test_credentials_of_the_machine(work, objects):
+def test_buckets_share_container_credentials(work, objects):
     """The container's credentials are those of all buckets: asked for once by those that are written to, and once by sources."""
     route = lambda h: h.reply(200, json.dumps({"AccessKeyId": "AK", "SecretAccessKey": "secret", "Token": "to/ken",
                                                "Expiration": "2099-01-01T00:00:00Z"}))
@@ -75,7 +75,7 @@ def test_credentials_of_the_machine(work, objects):
             equal((s3.wrong, [path for _, _, path in keys.seen]), ([], ["/role"] * 2))
 
 
-def test_other_stores(work, objects):
+def test_downloads_redirect_to_the_first_store_that_has_the_file(work, objects):
     """Who downloads what is not here is sent to the first other store that has it."""
     there = "a b/AB/a b.sym"
     statuses = {"/one": lambda name: 404, "/two": lambda name: 200 if name == there else 403, "/three": lambda name: 302}
@@ -103,7 +103,7 @@ def test_other_stores(work, objects):
             equal(get(s, "b/AB/b.sym")[0], 503, "it may be there")
 
 
-def test_two_nodes_over_one_bucket(work, objects):
+def test_nodes_over_one_bucket_see_uploads_within_a_second(work, objects):
     """What one is told the other knows within a second, also when it had nothing, or something else."""
     with Redis(work) as redis, S3() as s3:
         shared = {"shared_cache": {"redis": {"url": redis.url}}}
@@ -126,7 +126,7 @@ def test_two_nodes_over_one_bucket(work, objects):
             equal(ask_native(one), ("found", "testproj::other"))
 
 
-def test_a_bucket_of_google(work, objects):
+def test_uploads_are_kept_in_a_gcs_bucket(work, objects):
     google = Google()
     with cloud.Cloud(work, google) as web:
         with web.environment():

@@ -30,7 +30,7 @@ def post(s, url, **fields):
     return send(s, urlencode({"url": url, **fields}).encode(), kind="application/x-www-form-urlencoded")
 
 
-def test_archives_by_url(work, objects):
+def test_archives_are_fetched_by_url(work, objects):
     data = pack(SAMPLE)
     routes = {"/a/symbols.zip": (302, b"", [("Location", "/b/real.zip?x=1")]), "/b/real.zip?x=1": (200, data)}
     with fetching(work, routes) as s:
@@ -44,7 +44,7 @@ def test_archives_by_url(work, objects):
         equal(post(s, HOST + "/a/symbols.zip", **{"try": "1"}), (403, {"error": "Forbidden"}))
 
 
-def test_urls_that_are_refused(work, objects):
+def test_disallowed_and_failing_urls_are_refused(work, objects):
     there = HOST + "/symbols.zip"
     routes = {"/symbols.zip": [(500,), (429,), (200, b"no zip")], "/gone.zip": (410,), "/bad.zip": (502,),
               "/leads.zip": (302, b"", [("Location", "https://sentry.test/symbols.zip")]),

@@ -59,7 +59,7 @@ def test_crash_files_are_answered_from_the_store(work, objects):
         equal(ask_minidump(s)[0], (None, "context"))
 
 
-def test_a_store_that_is_full(work, objects):
+def test_full_store_keeps_whole_files(work, objects):
     """What fitted stays and is whole, nothing else is there, and later the rest comes to it."""
     big = {f"lib{i}.so/AB{i:04X}0/lib{i}.so": os.urandom(700000) for i in range(6)}
     with small_disk(work, "3m") as disk:
@@ -80,7 +80,7 @@ def test_a_store_that_is_full(work, objects):
             equal((status, answer["upload"]["skipped_keys"]), (201, [n for n in few if "v1/" + n in there]))
 
 
-def test_a_cache_directory_that_is_full(work, objects):
+def test_full_cache_dir_refuses_uploads(work, objects):
     """The body of an upload has no place: the client is told so, and nothing stays."""
     with small_disk(work, "2m") as disk:
         if not disk:

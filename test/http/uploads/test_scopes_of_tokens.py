@@ -61,13 +61,13 @@ def check_scopes(s):
           ["skip", "upload", "upload"])
 
 
-def test_in_a_directory(work, objects):
+def test_token_scopes_are_kept_apart_in_a_directory(work, objects):
     with node(work) as s:
         check_scopes(s)
         equal(sorted(os.listdir(os.path.join(work, "store", "scopes"))), ["a", "~" + hashlib.sha256(b"../b").hexdigest()[:32]])
 
 
-def test_in_a_bucket(work, objects):
+def test_token_scopes_are_kept_apart_in_a_bucket(work, objects):
     with S3() as s3:
         store = {"s3": {"bucket": "symbols", "endpoint": s3.url, "access_key": "AK", "secret_key": "secret"}}
         with node(work, store) as s:
@@ -77,13 +77,13 @@ def test_in_a_bucket(work, objects):
             equal(get(s, XPC, A)[::2], (200, SYM))  # what is not for everybody
 
 
-def test_shared(work, objects):
+def test_shared_scope_setting_opens_uploads_to_all(work, objects):
     with node(work, uploads={"scope": "shared"}) as s:
         equal(upload(s, {XPC: SYM}, A)[0], 201)
         equal(seen(s), [200] * 4)
 
 
-def test_access_keys_with_scopes(work, objects):
+def test_access_keys_see_uploads_of_their_scopes(work, objects):
     digest = lambda text: hashlib.sha256(text.encode()).hexdigest()
     keys = [{"id": name, "sha256": digest("s" + name), "rights": ["downloads"], "scopes": [name]} for name in ("a", "b")]
     with node(work, auth={"require": ["downloads"], "keys": keys}) as s:
@@ -93,7 +93,7 @@ def test_access_keys_with_scopes(work, objects):
         equal([ask(XPC, "a"), ask(XPC, "b"), ask("x/AB/x.sym", "b")], [200, 404, 200])
 
 
-def test_what_expires_in_a_scope(work, objects):
+def test_try_uploads_of_a_scope_expire(work, objects):
     token = {"key": "dd11", "email": "t@example.com", "permissions": ["upload_try_symbols"], "scope": "a"}
     path = os.path.join(work, "store")
     config = {"mozilla": {"tokens": [token], "sources": [], "store": {"filesystem": {"path": path}, "try_retention": "1ms"}}}

@@ -36,7 +36,7 @@ def forever(*services):
         yield from services
 
 
-def test_processes_of_one_service(work, objects):
+def test_processes_of_one_service_share_uploads(work, objects):
     """Every connection may end at another process."""
     store, flag = os.path.join(work, "store"), os.urandom(6 * PIECE + 5)
     with service(work, store, bind=f"127.0.0.1:{free_port()}", http={"processes": 2}) as s:
@@ -59,7 +59,7 @@ def test_processes_of_one_service(work, objects):
         assert f.read() == flag
 
 
-def test_nodes_that_know_each_other(work, objects):
+def test_peer_nodes_share_uploads(work, objects):
     store, flag = os.path.join(work, "store"), os.urandom(3 * PIECE)
     ports = [free_port(), free_port()]
     urls = [f"http://127.0.0.1:{port}" for port in ports]

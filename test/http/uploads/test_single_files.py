@@ -23,7 +23,7 @@ def place(action):
     return urlsplit(action["url"]).path
 
 
-def test_single_files(work, objects):
+def test_single_files_are_announced_and_uploaded(work, objects):
     with server(work) as s:
         answer = announce(s, [(XPC, SYM), ("flag/deadbeef/flag.jpeg", FLAG)])
         files = answer.pop("files")
@@ -60,7 +60,7 @@ def test_single_files(work, objects):
         equal([get(s, p)[2] for p in (XPC, "try/" + XPC)], [SYM, SYM])
 
 
-def test_what_is_wrong(work, objects):
+def test_invalid_announcements_and_parts_are_refused(work, objects):
     with server(work, {"v2_max_files": 2}) as s:
         for key in ("x\u00fcl.pdb/1A2B3C4/xul.sym", "x%l.pdb/1A2B3C4/xul.sym", "xul.pdb/1A2B3C/xul#.ex_", "xul.so/1A2B3G4E/xul.sym"):
             equal(announce(s, [(key, b"")])["files"], [{"key": key, "action": {"type": "error", "msg": "invalid key"}}])
@@ -77,7 +77,7 @@ def test_what_is_wrong(work, objects):
         equal(get(s, "upload/v2/")[0], 405)
 
 
-def test_tries_expire(work, objects):
+def test_try_uploads_expire(work, objects):
     with server(work, {"try_retention": "1s"}) as s:
         upload(s, {XPC: SYM})
         upload(s, {XPC.replace("xpcshell", "other"): SYM}, TRY)

@@ -9,7 +9,7 @@ PATTERN = ("Unrecognized file pattern. Should only be <module>/<hex>/<file> or <
            "(First unrecognized pattern was '%s')")
 
 
-def test_an_archive_is_stored_once(work, objects):
+def test_repeated_archive_is_stored_once(work, objects):
     with server(work) as s:
         data = pack(SAMPLE)
         status, answer = upload(s, data)
@@ -36,7 +36,7 @@ def test_an_archive_is_stored_once(work, objects):
         equal(len(stored(work)), 4)
 
 
-def test_what_an_upload_did(work, objects):
+def test_upload_results_are_shown_to_their_user(work, objects):
     """Its user may ask, and who may see all; before and after a restart."""
     lower = XPC.replace("A7D6", "a7d6")
     members = {"flag/deadbeef/flag.jpeg": SAMPLE["flag/deadbeef/flag.jpeg"], lower: SYM}
@@ -65,7 +65,7 @@ def test_what_an_upload_did(work, objects):
         equal([ask(n, TOKEN)[0] for n in (1, "x", "..", "9" * 30)], [404] * 4)
 
 
-def test_archives_that_are_refused(work, objects):
+def test_invalid_archives_are_refused(work, objects):
     with server(work, {"max_members": 5, "max_unpacked_size": 1 << 20, "scan_contents": True}) as s:
         none = "Must be multipart form data with at least one file"
         equal(send(s, form([], [("try", "1")])), (400, {"error": none}))
@@ -98,14 +98,14 @@ def test_archives_that_are_refused(work, objects):
         equal([n for n in stored(work) if not n.startswith("v1/foo.pdb")], [])
 
 
-def test_unusual_names(work, objects):
+def test_unusual_file_names_are_stored(work, objects):
     with server(work) as s:
         equal(upload(s, {"汉 a~+.pdb/1a/汉 a~+.sym": b"x"})[0], 201)
         equal(get(s, "%E6%B1%89%20a~+.pdb/1A/%E6%B1%89%20a~+.sym")[2], b"x")
         equal(get(s, "a%2Fb/1A/a.sym")[0], 404)
 
 
-def test_tokens(work, objects):
+def test_upload_tokens_are_checked(work, objects):
     with server(work) as s:
         data = pack(SAMPLE)
         for headers, text in (({"Auth-Token": "junk"}, "API Token not matched"), (EXPIRED, "API Token found but expired"),
@@ -129,7 +129,7 @@ def test_tokens(work, objects):
         refused(s, data, "Forbidden", 403, fields=[("try", "1")])
 
 
-def test_downloads(work, objects):
+def test_stored_files_are_downloaded(work, objects):
     with server(work) as s:
         upload(s, SAMPLE)
         path = XPC.replace("A7D6", "a7d6")
@@ -159,7 +159,7 @@ def test_downloads(work, objects):
             equal(get(s, path)[::2], (404, f'{{"error": "Not Found", "path": "/{path}"}}'.encode()))
 
 
-def test_tries_are_apart(work, objects):
+def test_try_uploads_are_kept_apart(work, objects):
     with server(work) as s:
         upload(s, SAMPLE, TRY)
         equal([get(s, p)[0] for p in (XPC, "try/" + XPC, XPC + "?try", XPC + "?try=")], [404, 200, 200, 200])
@@ -168,7 +168,7 @@ def test_tries_are_apart(work, objects):
         equal(upload(s, {XPC: SYM + b"PUBLIC 90 0 g\n"}, TRY)[1]["upload"]["skipped_keys"], [XPC])
 
 
-def test_code_ids(work, objects):
+def test_code_ids_redirect_to_symbol_files(work, objects):
     with server(work) as s:
         upload(s, SAMPLE)
         for method in "GET", "HEAD":
@@ -193,7 +193,7 @@ def test_code_ids(work, objects):
         equal([get(s, p)[0] for p in ("api/syminfo/xpcshell/80AE0509E7CE", "xpcshell/80ae0509e7ce/xpcshell.sym")], [500, 500])
 
 
-def test_without_a_store_nothing_is_there(work, objects):
+def test_routes_are_missing_without_a_store(work, objects):
     with Service(work, {}) as s:
         equal([s.request(m, p)[0] for m, p in (("POST", "/upload/"), ("GET", "/upload/"), ("GET", "/" + XPC), ("PUT", "/a/b/c"))],
               [404, 404, 404, 404])
@@ -235,7 +235,7 @@ def test_uploads_answer_every_api_at_once(work, objects):
         equal((ask_v5(s), ask_native(s)), ((True, "better"), ("missing", None)))
 
 
-def test_uploads_cut_and_at_once(work, objects):
+def test_truncated_and_concurrent_uploads_leave_whole_files(work, objects):
     with server(work) as s:
         big = {f"lib{i}.so/AB{i:04X}0/lib{i}.so.sym": b"MODULE Linux x86_64 AB%04X0 lib%d.so\n" % (i, i) + os.urandom(20000) for i in range(40)}
         body = form([("file.zip", pack(big))])
@@ -256,7 +256,7 @@ def test_uploads_cut_and_at_once(work, objects):
         equal([n for n in stored(work) if n.startswith("tmp/")], [])
 
 
-def test_a_miss_ends_with_the_upload(work, objects):
+def test_upload_ends_a_cached_miss(work, objects):
     """A module that was asked for in vain is there for the very next request, without another question to the stores before."""
     name, debug_id = "testproj", "D48F191186D67E69DF025AD71FB91E1F0"
     path = f"{name}/{debug_id}/{name}.sym"
