@@ -18,7 +18,7 @@ def found(*arguments, **options):
     return [(f.get("function"), f.get("lineno")) for f in answer["stacktraces"][0]["frames"]]
 
 
-def test_addresses_in_a_file(work, files):
+def test_addresses_of_a_module_option_are_named(work, files):
     path, base = files.get("t"), 0x555500000000
     entry, inlined = addresses(files)
     at = [f"{base + inlined:#x}", f"{base + entry:x}"]
@@ -40,7 +40,7 @@ def test_addresses_in_a_file(work, files):
     contains(lines[3], f"  t            +{inlined:#x}  outer")
 
 
-def test_addresses_of_a_process(work, files):
+def test_addresses_of_a_process_are_named(work, files):
     with open(os.path.join(work, "waits.c"), "w") as f:
         f.write(WAITS)
     for flags in ([], ["-no-pie"], ["-fuse-ld=lld"]):
@@ -61,7 +61,7 @@ def test_addresses_of_a_process(work, files):
         os.remove(program + ".gone")
 
 
-def test_addresses_that_cannot_be_looked_up(work, files):
+def test_invalid_address_arguments_are_refused(work, files):
     path = files.get("t")
     for status, arguments in ((2, ["--module", path, "1"]), (2, ["--module", f"{path}@x", "1"]), (2, ["--module", f"{path}@1+", "1"]),
                               (2, ["--module", f"{path}@0", "--pid", "1", "1"]), (2, ["--module", f"{path}@0", "--module", f"{path}@1", "1"]),

@@ -31,7 +31,7 @@ def edited_program(work, files):
     return os.path.join(work, "app"), os.path.join(work, "app.debug"), symbols_of(files, os.path.join(work, "full"))
 
 
-def test_debug_file_that_begins_elsewhere(work, files):
+def test_debug_file_with_another_base_gives_the_same_names(work, files):
     app, debug, names = edited_program(work, files)
     for i in (0, 1, 17, 39):
         name, at = f"fn_{i}", names[f"fn_{i}"]
@@ -49,7 +49,7 @@ def test_debug_file_that_begins_elsewhere(work, files):
     contains(ok("dump-syms", debug), f"\nFUNC {names['fn_0'] - 0x400000:x} ")
 
 
-def test_service_knows_fixed_programs(work, files):
+def test_fixed_address_program_is_symbolicated_by_the_service(work, files):
     """Where such a program was loaded is told by itself; the debug file alone says where its own addresses are."""
     app, debug, names = edited_program(work, files)
     at = names["fn_17"]
@@ -68,7 +68,7 @@ def test_service_knows_fixed_programs(work, files):
         equal(answer["stacktraces"][0]["frames"][0].get("sym_addr"), f"0x{instruction:x}", image)
 
 
-def test_segments_in_any_order(work, files):
+def test_elf_segments_may_be_in_any_order(work, files):
     """Firmware has code below its first segment: addresses are those of the file all the same."""
     with open(os.path.join(work, "fw.c"), "w") as f:
         f.write("int table[4] __attribute__((section(\".vectors\"), used)) = {1};\n"
@@ -93,7 +93,7 @@ def test_segments_in_any_order(work, files):
     contains(ok("inspect", os.path.join(work, "fw.elf")), "load address 0x100")
 
 
-def test_variables_of_processors_are_no_part_of_a_kernel(work, files):
+def test_per_cpu_segment_does_not_move_the_kernel_base(work, files):
     """vmlinux has them at 0, in a segment behind the others; its image begins where its code does."""
     with open(os.path.join(work, "kernel.c"), "w") as f:
         f.write("__attribute__((section(\".percpu\"))) int counter = 1;\nint data = 2;\n"

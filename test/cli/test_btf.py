@@ -137,7 +137,7 @@ def disassembled(path, begins):
     return found
 
 
-def test_every_byte(work, files):
+def test_btf_names_every_byte_as_llvm(work, files):
     """Functions, files and lines as llvm-symbolizer has them of DWARF. Where its line is 0, the compiler lets the line of before go
     on in BTF; up to the first line of a function, it writes that of its declaration there. Lines are all as llvm-objdump has them
     of BTF."""
@@ -162,7 +162,7 @@ def test_every_byte(work, files):
         equal({os.path.basename(file) for _, file, _ in got}, {"p.c", "p.h"})
 
 
-def test_dwarf_wins(work, files):
+def test_dwarf_is_used_before_btf(work, files):
     """It has inlined calls; where it cannot be read, BTF answers, and it is said."""
     dwarf, btf = compiled(work, files)
     at = place(dwarf)[1]["xdp"] + 7 * 8 + 8  # in `second`, of `twice`
@@ -177,7 +177,7 @@ def test_dwarf_wins(work, files):
     contains(ok("inspect", "--verify", damaged), "bad unit header in .debug_info")
 
 
-def test_dump_syms(work, files):
+def test_dump_syms_reads_btf(work, files):
     for target in TARGETS:
         dwarf, btf = compiled(work, files, target)
         dumped, full = symloom("dump-syms", btf), symloom("dump-syms", dwarf)
@@ -188,14 +188,14 @@ def test_dump_syms(work, files):
         equal(sorted(line.split("/")[-1] for line in dumped.out.splitlines() if line.startswith("FILE ")), ["p.c", "p.h"])
 
 
-def test_inspect(work, files):
+def test_inspect_reads_btf(work, files):
     dwarf, btf = compiled(work, files)
     text = ok("inspect", "--verify", btf)
     contains(text, "Format       elf (object)", "Features     symtab, debug\n", "2 files, 5 functions, 0 inlinees, ", "Usable       yes")
     assert "stripped" not in text and "Hint" not in text, text
 
 
-def test_without_symbols(work, files):
+def test_btf_without_symbols_uses_type_names(work, files):
     """Names are those of the types, and functions end where the next begins, or their section."""
     _, btf = compiled(work, files)
     data = read(btf)
@@ -206,7 +206,7 @@ def test_without_symbols(work, files):
     equal(ours(write(f"{work}/bare.o", data), range(end)), whole)
 
 
-def test_linkage_names(work, files):
+def test_overloads_are_told_apart_by_symbols(work, files):
     """Types have short names: symbols tell overloads apart."""
     with open(f"{work}/o.cc", "w") as f:
         f.write('namespace n {\n__attribute__((noinline)) int f(int a)\n{\n    return a + 1;\n}\n'
@@ -222,7 +222,7 @@ def changed(work, btf, section, at, value):
     return write(f"{work}/changed.o", data)
 
 
-def test_damaged(work, files):
+def test_damaged_btf_is_reported_and_the_rest_answers(work, files):
     """What cannot be read is said, and the rest answers."""
     _, btf = compiled(work, files)
     for section, at, value, why, lines in (

@@ -36,7 +36,7 @@ def program(work, name="app.so", options=(), compiler="gcc"):
     return path
 
 
-def test_sources_of_an_object(work, files):
+def test_bundle_holds_the_sources_of_an_object(work, files):
     app = program(work)
     bundle = os.path.join(work, "app.src.zip")
     equal(ok("bundle", app), bundle + "\n")
@@ -57,7 +57,7 @@ def test_sources_of_an_object(work, files):
         equal(f.read(), first, "the same input gives the same bytes")
 
 
-def test_where_it_goes(work, files):
+def test_output_option_selects_file_or_directory(work, files):
     app = program(work)
     out = os.path.join(work, "out")
     os.mkdir(out)
@@ -74,7 +74,7 @@ def test_where_it_goes(work, files):
     equal((nowhere.status, nowhere.out), (1, ""))
 
 
-def test_slices_of_fat_files(work, files):
+def test_each_slice_of_a_fat_file_gets_a_bundle(work, files):
     fat = files.get("t.fat")
     dsym = os.path.join(os.path.dirname(fat), "app.dSYM")
     out = os.path.join(work, "out")
@@ -89,7 +89,7 @@ def test_slices_of_fat_files(work, files):
         os.remove(beside)
 
 
-def test_moved_sources(work, files):
+def test_root_option_finds_moved_sources(work, files):
     app = program(work, options=[f"-ffile-prefix-map={work}=/build/x"])
     equal(symloom("bundle", app).err, f"skipped {app} (no files found)\n")
     assert not os.path.exists(os.path.join(work, "app.src.zip"))
@@ -99,7 +99,7 @@ def test_moved_sources(work, files):
     equal([f["path"] for f in manifest["files"].values()], ["/build/x/src/inner.h", "/build/x/src/main.c"])
 
 
-def test_names_of_entries(work, files):
+def test_entry_names_are_unique_for_every_kind_of_path(work, files):
     """Paths of every kind have one; of two paths that would have the same, the second has a number."""
     paths = ["C:\\foo\\bar", "\\\\UNC\\foo\\bar", "/foo/bar", "\\foo\\bar"]
     text = "".join('# 1 "{}"\nint f{}(int a) {{ return a * {}; }}\n'.format(path.replace("\\", "\\\\"), i, i + 3) for i, path in enumerate(paths))
@@ -116,7 +116,7 @@ def test_names_of_entries(work, files):
         equal(packed[entry], f"// {paths.index(path)}\n".encode())
 
 
-def test_what_is_skipped(work, files):
+def test_skipped_sources_are_reported(work, files):
     app = program(work)
     inner, main = (os.path.join(work, "src", n) for n in ("inner.h", "main.c"))
     write(work, "src/inner.h", b"// \x9f\x92\x96\n")
@@ -134,7 +134,7 @@ def test_what_is_skipped(work, files):
                                  {"path": main, "reason": "file is too large"}])
 
 
-def test_embedded_sources(work, files):
+def test_embedded_sources_are_bundled(work, files):
     app = program(work, compiler="clang-14", options=["-gdwarf-5", "-gembed-source"])
     inner, main = (os.path.join(work, "src", n) for n in ("inner.h", "main.c"))
     with open(main, "rb") as f:
@@ -150,7 +150,7 @@ def test_embedded_sources(work, files):
     equal(sorted(packed), ["files" + inner, "files" + main])
 
 
-def test_lines_of_generated_code(work, files):
+def test_il2cpp_sources_are_bundled(work, files):
     main = write(work, "src/gen.c", "\nint x;\n//<source_info:Game.cs:42>\nint entry(int a) { return a + x; }\n")
     script = write(work, "Game.cs", "class Game {}\n")
     app = os.path.join(work, "gen.so")
@@ -167,7 +167,7 @@ def test_lines_of_generated_code(work, files):
     assert not os.path.exists(os.path.join(work, "none.json")), "nothing to map"
 
 
-def test_jvm_projects(work, files):
+def test_jvm_project_is_bundled(work, files):
     uuid = "a5619cbd-33f1-4ac2-9ef8-b6a0a3dbd4b6"
     for name in ("app/src/main/java/io/x/Foo.java", "app/src/main/kotlin/io/x/Bar.kt", "app/src/main/java/io/build/Out.java",
                  "lib/src/test/java/io/x/Foo.java", "app/build/gen/Gen.java", "target/T.java", ".gradle/G.java", "tools/Tool.groovy",
@@ -192,7 +192,7 @@ def test_jvm_projects(work, files):
     equal((no_directory.status, no_directory.err), (1, f"error: Given path is not a directory: {work}/p/notes.txt\n"))
 
 
-def test_errors(work, files):
+def test_bundle_errors_set_the_status(work, files):
     app = program(work)
     for words, status in (((), 2), (("--jvm", work), 2), (("--jvm", work, "--debug-id", "x"), 2), (("--root", "x", app), 2),
                           (("--max-file-size", "big", app), 2), (("--arch", "pdp11", app), 2), (("/nowhere",), 1),

@@ -43,7 +43,7 @@ def nobody_has_it(files, work, *args, about="", **options):
     equal((result.out, result.err), ("", f"error: cannot use BUILDID:{build_id(files)}\n  caused by: not found\n"), about)
 
 
-def test_debuginfod(work, files):
+def test_debuginfod_servers_are_asked(work, files):
     root = os.path.join(work, "root")
     place(root, "t", files.get("t"))
     with debuginfod(work, root) as url:
@@ -59,12 +59,12 @@ def test_debuginfod(work, files):
     assert os.path.isdir(os.path.join(work, ".cache/symloom/objects"))
 
 
-def test_no_trace_without_sources(work, files):
+def test_failed_lookup_without_sources_leaves_no_file(work, files):
     nobody_has_it(files, work)
     equal(os.listdir(work), [])
 
 
-def test_local_layouts(work, files):
+def test_every_layout_is_found_in_local_directories(work, files):
     code = build_id(files)
     upper = files.get("t")
     paths = {"unified": f"{code[:2]}/{code[2:]}/debuginfo", "native": f"{code[:2]}/{code[2:]}.debug",
@@ -84,7 +84,7 @@ def test_local_layouts(work, files):
     equal(lookup(files, work, "--symbols", upper, "--cache-dir", "").out, ANSWER)  # the file itself
 
 
-def test_what_stands_before_a_colon_is_a_layout_or_part_of_the_path(work, files):
+def test_prefix_before_a_colon_is_a_layout_only_if_known(work, files):
     code = build_id(files)
     for root in ("C:\\syms", "foo:/syms", "/syms", "symstore:/syms"):
         home_of = os.path.join(work, root.lstrip("/"))
@@ -115,7 +115,7 @@ def test_index_follows_links(work, files):
     equal(lookup(files, work, "--symbols", root).out, ANSWER)
 
 
-def test_index_takes_the_first(work, files):
+def test_first_file_in_an_indexed_directory_wins(work, files):
     root = os.path.join(work, "root")
     os.mkdir(root)
     stripped = place(root, "a/t", files.get("t"))
@@ -145,7 +145,7 @@ def test_debug_information_is_preferred_to_breakpad_files(work, files):
     equal(ask(root), expected)
 
 
-def test_configured_sources(work, files):
+def test_configured_sources_are_asked(work, files):
     root = os.path.join(work, "root")
     code = build_id(files)
     place(root, f"{code[:2]}/{code[2:]}.debug", files.get("t"))
@@ -184,7 +184,7 @@ def test_configured_sources(work, files):
             equal(ok(*plain, cwd=below, env=home(work)), ANSWER)  # the user's own is below it
 
 
-def test_configurations_that_cannot_be_used(work, files):
+def test_unusable_configurations_are_reported(work, files):
     path = os.path.join(work, ".symboliclirc")
     with open(path, "w") as f:
         f.write("url = 'https://sentry.example/'\nsources = []\n")
@@ -203,7 +203,7 @@ def test_configurations_that_cannot_be_used(work, files):
     contains(symloom(*at, "--source", "/nowhere", env=home(work), cwd="/").err, "/nowhere")
 
 
-def test_plain_lines(work, files):
+def test_only_plain_lines_of_toml_are_read(work, files):
     """The part of TOML that older configuration files are made of; anything else is refused, wherever it stands."""
     path, at = os.path.join(work, "symbolicli.toml"), ["lookup", "--output-style", "table", "--build-id", "00112233", "0"]
     good = ["", "# x", "a = 1", "a=-1#x", "a = true", "a = 'x\\y' # z", 'a = "x\\ty" ', "[a]\n[b.c]\nd = 1\n[b]\ne = 2",
@@ -220,7 +220,7 @@ def test_plain_lines(work, files):
         equal(result.status, 1, (text, result.err))
 
 
-def test_no_miss_is_remembered(work, files):
+def test_misses_are_not_cached(work, files):
     root = os.path.join(work, "root")
     os.mkdir(root)
     code = build_id(files)
@@ -257,7 +257,7 @@ def refuse(handler):
     handler.end_headers()
 
 
-def test_statuses(work, files):
+def test_exit_status_tells_the_kind_of_failure(work, files):
     with answering(refuse) as place:
         url = f"http://user:secret@{place}?key=secret"
         denied = symloom("lookup", "--output-style", "table", "--build-id", "00112233", "--symbols", url, "0", env=home(work))
@@ -292,7 +292,7 @@ def on_terminal(*args, env, seen):
     return text.decode()
 
 
-def test_progress(work, files):
+def test_progress_is_shown_while_a_file_downloads(work, files):
     """The rest of a file comes when the beginning has been shown."""
     path = files.get("t")
     with open(path, "rb") as f:
@@ -325,7 +325,7 @@ def test_progress(work, files):
             equal(symloom(*args, *quiet, env=home(work)).err, "")
 
 
-def test_supplementary_file(work, files):
+def test_supplementary_file_is_found_by_build_id(work, files):
     """What several debug files have in common is in one more, which they name by its build id."""
     root = os.path.join(work, "root")
     t = shutil.copy(files.get("t"), os.path.join(work, "t"))
@@ -344,7 +344,7 @@ def test_supplementary_file(work, files):
         assert without.status == 0 and without.out != ok(*args, env=env), without.err
 
 
-def test_dump_syms_of_an_executable_and_its_debug_file(work, files):
+def test_dump_syms_joins_executable_and_debug_file(work, files):
     """As of the one file from which both were made."""
     root = os.path.join(work, "root")
     code, t = build_id(files), files.get("t")
@@ -360,7 +360,7 @@ def test_dump_syms_of_an_executable_and_its_debug_file(work, files):
         equal(f.read(), whole)
 
 
-def test_dump_syms_of_a_pe_and_its_pdb(work, files):
+def test_dump_syms_joins_pe_and_pdb(work, files):
     root = os.path.join(work, "root")
     exe = files.get("t.exe")
     pdb = os.path.splitext(exe)[0] + ".pdb"
@@ -386,7 +386,7 @@ def test_dump_syms_of_a_pe_and_its_pdb(work, files):
         equal(ok("dump-syms", "--debug-id", debug, "--nt-symbol-path", "t.pdb", env=env), alone)
 
 
-def test_verbosity(work, files):
+def test_verbose_options_set_the_log_level(work, files):
     """-v and its level are those of the log, and --log-level wins."""
     another = "ab" * 20  # nobody answers, which is told at DEBUG, and what lies there has another id, at INFO
     os.makedirs(os.path.join(work, "store", another))

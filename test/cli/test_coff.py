@@ -53,7 +53,7 @@ def bare(chain):
     return [(name.split("(")[0], line) for name, line in chain]
 
 
-def test_codeview_as_llvm_reads_it(work, files):
+def test_codeview_equals_llvm_on_the_linked_program(work, files):
     """Every byte of code, also of sections of their own, has the functions, inlined calls and lines that LLVM's tool knows of the linked
     program: the linker puts the sections one after the other, too."""
     for target, load in (("x86_64", 0x140000000), ("i686", 0x400000)):
@@ -66,7 +66,7 @@ def test_codeview_as_llvm_reads_it(work, files):
         assert len(pairs) > size // 2 and any(len(a) == 2 for _, a, _ in pairs), pairs
 
 
-def test_codeview_says_what_dwarf_says(work, files):
+def test_codeview_and_dwarf_agree(work, files):
     """Both are of one compiler, which gives the beginnings of functions to inlined calls in CodeView alone."""
     for target, arch in TARGETS.items():
         codeview = compiled(work, files, target, "-g -gcodeview", "cv.obj")
@@ -84,7 +84,7 @@ def test_codeview_says_what_dwarf_says(work, files):
         contains(records, f"MODULE windows {arch} ", "INLINE_ORIGIN 0 n::in(int)\n", " n::S::get(int) const\n")
 
 
-def test_every_byte_as_llvm(work, files):
+def test_dwarf_in_coff_equals_llvm_for_every_byte(work, files):
     """Where one section has all code, LLVM's tool knows which function an address is in, and the lines of DWARF."""
     llvm = linked(work, "llvm-symbolizer")
     text = "".join(f"int f{i}(int x) {{\n  return x * {i} +\n    g(x);\n}}\n" for i in range(3, 9))
@@ -104,7 +104,7 @@ def test_every_byte_as_llvm(work, files):
         assert all(int(functions[f"f{i}"][0][1]) for i in range(3, 9)), functions
 
 
-def test_stored_names(work, files):
+def test_mangled_names_are_shown_without_demangling(work, files):
     path = compiled(work, files, "x86_64", "-g -gcodeview")
     size = code_size(files, path)
     names = {chain[-1][0] for chain in chains(path, size, "--no-demangle")}
@@ -113,13 +113,13 @@ def test_stored_names(work, files):
     equal(chains(path, size, "--no-demangle")[at][0][0], "n::in")
 
 
-def test_sections(work, files):
+def test_section_option_takes_section_offsets(work, files):
     """An offset in a section is an address."""
     path = compiled(work, files, "x86_64", "-g -gcodeview")
     equal(ok("lookup", "-e", path, "-j", ".text", "0x0"), ok("lookup", "-e", path, "0x0"))
 
 
-def test_libraries(work, files):
+def test_libraries_list_members_and_imports(work, files):
     """Object files are members of libraries; imports have no code, and are told."""
     one = compiled(work, files, "x86_64", "-g -gcodeview", "one.obj")
     with open(f"{work}/two.c", "w") as f:
@@ -144,7 +144,7 @@ def test_libraries(work, files):
     contains(symloom("dump-syms", f"{work}/k.lib").err, "an import library of kernel.dll: its members contain no code")
 
 
-def test_types_elsewhere(work, files):
+def test_types_in_an_external_pdb_are_reported_as_missing(work, files):
     """Compilers that keep types in a PDB of their own leave object files without parameters and inlined calls: that is told."""
     path = compiled(work, files, "x86_64", "-g -gcodeview")
     with open(path, "rb") as f:
@@ -161,7 +161,7 @@ def test_types_elsewhere(work, files):
     contains(symloom("dump-syms", path).err, "its types are in C:\\b\\vc140.pdb")
 
 
-def test_many_sections(work, files):
+def test_bigobj_with_many_sections_is_read(work, files):
     """More than 16 bits count, as /bigobj makes them."""
     sections = "".join(f'.section .text$f{i},"xr",one_only,f{i}\n.globl f{i}\n.def f{i}; .scl 2; .type 32; .endef\nf{i}: ret\n' for i in range(66000))
     with open(f"{work}/big.s", "w") as f:

@@ -26,7 +26,7 @@ def test_usage_errors(work, files):
     equal(symloom("dump-syms", "-j", "many", "x").err.splitlines()[0], "error: --jobs: 'many' is not a number")
 
 
-def test_wrong_words(work, files):
+def test_unexpected_arguments_are_usage_errors(work, files):
     """What a command has no use for is a usage error, and says where help is."""
     t = files.get("t")
     for words, sentence in (
@@ -55,7 +55,7 @@ def test_wrong_words(work, files):
               (2, "", f"error: {sentence}\nTry 'symloom {words[0]} --help'.\n"))
 
 
-def test_version_of_each_command(work, files):
+def test_every_command_has_a_version_option(work, files):
     for command in ("run", "cleanup", "cache", "healthcheck", "config", "lookup", "inspect", "dump-syms", "bundle", "push-symbols"):
         equal(ok(command, "--version"), ok("version"), command)
         equal(ok("-q", command, "-V"), ok("version"), command)
@@ -70,7 +70,7 @@ def test_version_of_each_command(work, files):
     equal(ok("--color", "never", "-h") + "\nGlobal options:", ok("--help").split("Global options:")[0] + "Global options:")
 
 
-def test_without_libcurl(work, files):
+def test_commands_without_network_work_without_libcurl(work, files):
     with open(os.path.join(work, "libcurl.so.4"), "wb"):  # no library at all, found first
         pass
     env = {"LD_LIBRARY_PATH": work}
@@ -87,7 +87,7 @@ def test_without_libcurl(work, files):
     contains(missing.err, said)
 
 
-def test_cleanup_table(work, files):
+def test_cleanup_prints_an_aligned_table(work, files):
     lines = ok("cleanup", "--cache-dir", work).splitlines()
     equal(lines[0].split(), ["Kind", "Files", "Size", "Removed", "Freed"])
     equal(lines[-1].split(), ["total", "0", "0", "B", "0", "0", "B"])
@@ -97,7 +97,7 @@ def test_cleanup_table(work, files):
     equal((failed.status, failed.out), (1, ""), failed.err)
 
 
-def test_help(work, files):
+def test_help_option_and_help_command_agree(work, files):
     for command in ("lookup", "inspect", "dump-syms"):
         text = ok(command, "--help")
         contains(text, f"usage: symloom {command} ")
@@ -113,14 +113,14 @@ def test_help(work, files):
     equal(ok("--version", program=linked(work, "addr2line")), ok("--version"))
 
 
-def test_names(work, files):
+def test_program_name_without_meaning_is_symloom(work, files):
     for name in ("symbolicator", "symbtool.exe"):
         tool = linked(work, name)
         equal(ok("inspect", files.get("t"), program=tool), ok("inspect", files.get("t")))
         contains(symloom("nothing", program=tool).err, f"Try '{name.split('.')[0]} --help'.")
 
 
-def test_the_name_of_sentrys_tool(work, files):
+def test_symbolicli_name_selects_json(work, files):
     """JSON unless something else is asked for."""
     tool, event = linked(work, "symbolicli"), os.path.join(work, "event.json")
     with open(event, "w") as f:
@@ -131,7 +131,7 @@ def test_the_name_of_sentrys_tool(work, files):
     contains(ok("--help", program=tool), "usage: symbolicli ")
 
 
-def test_options_before_the_command(work, files):
+def test_global_options_may_precede_the_command(work, files):
     wanted = ok("inspect", files.get("t"))
     equal(ok("--color", "never", "-q", "inspect", files.get("t")), wanted)
     equal(ok("--log-level=debug", "inspect", "--no-network", files.get("t"), "--progress", "none"), wanted)
@@ -146,7 +146,7 @@ def ends(arguments, stdout):
     return run.returncode, run.stderr
 
 
-def test_a_reader_that_went_away(work, files):
+def test_closed_pipe_ends_the_command_silently(work, files):
     from harness import SYMLOOM
     for arguments in (["inspect", "--symbols", SYMLOOM], ["dump-syms", "-d", SYMLOOM], ["lookup", "-e", SYMLOOM, "--all"],
                       ["--help"], ["config", "show"], ["cleanup", "--cache-dir", work],
@@ -157,7 +157,7 @@ def test_a_reader_that_went_away(work, files):
         os.close(writing)
 
 
-def test_a_full_disk(work, files):
+def test_full_disk_fails_the_command(work, files):
     t = files.get("t")
     for arguments in (["inspect", t], ["dump-syms", t], ["dump-syms", "-o", "/dev/full", t], ["lookup", "-e", t, "--all"],
                       ["--help"], ["version"], ["config", "show"], ["cleanup", "--cache-dir", work]):
@@ -167,7 +167,7 @@ def test_a_full_disk(work, files):
             contains(err, "error: cannot write", "No space left on device")
 
 
-def test_an_ended_run_leaves_nothing(work, files):
+def test_interrupted_dump_syms_leaves_no_file(work, files):
     """dump-syms waits for a FIFO's reader as its store is written: a signal ends it as if it had no handler."""
     from harness import SYMLOOM
     fifo, store = os.path.join(work, "fifo"), os.path.join(work, "store")
@@ -186,7 +186,7 @@ def test_an_ended_run_leaves_nothing(work, files):
     equal([f for d, _, found in os.walk(store) for f in found], [])
 
 
-def test_an_ended_run_leaves_none_of_several_files(work, files):
+def test_interrupted_store_leaves_only_complete_files(work, files):
     """The first module's file of the store is complete; that of the second one is a FIFO, which waits for its reader."""
     from harness import SYMLOOM
     from servers import wait_until
@@ -208,7 +208,7 @@ def test_an_ended_run_leaves_none_of_several_files(work, files):
     equal([name for name in os.listdir(work) if name.startswith("out")], [])
 
 
-def test_files_that_cannot_be_used(work, files):
+def test_unusable_files_report_status_and_cause(work, files):
     empty, missing = os.path.join(work, "empty"), os.path.join(work, "missing")
     open(empty, "w").close()
     for command in (["dump-syms"], ["dump-syms", "--list-arch"], ["bundle"], ["bundle", "--json"]):
@@ -223,7 +223,7 @@ def test_files_that_cannot_be_used(work, files):
     contains(result.err, f"error: cannot create the directory of {empty}/t/", "  caused by: Not a directory\n")
 
 
-def test_files_that_cannot_be_written_whole(work, files):
+def test_partly_written_files_are_removed(work, files):
     """The disk is full behind a few bytes: the command fails, says why, and leaves nothing."""
     from harness import SYMLOOM
     project, into = os.path.join(work, "project"), os.path.join(work, "into")
@@ -245,7 +245,7 @@ def test_files_that_cannot_be_written_whole(work, files):
         equal([name for _, _, found in os.walk(into) for name in found], [], str(arguments))
 
 
-def test_keys_without_effect(work, files):
+def test_keys_without_effect_are_warned_of(work, files):
     """Said by the check and by the service itself; with --strict an error."""
     path = os.path.join(work, "config.yml")
     with open(path, "w") as f:

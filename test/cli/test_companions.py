@@ -23,7 +23,7 @@ def names(text):
     return text.split("\n")[0::2]
 
 
-def test_split_units(work, files):
+def test_split_units_are_found_or_reported_missing(work, files):
     """A .dwo file that is not there, or that of another build, is told of; packages are found beside the program and beside its
     debug file."""
     for version in ("4", "5"):
@@ -77,7 +77,7 @@ def test_split_units(work, files):
         os.unlink(f"{work}/app.debug")
 
 
-def test_a_pdb_of_another_build(work, files):
+def test_pdb_of_another_build_is_ignored(work, files):
     exe = shutil.copy(files.get("t.exe"), work)
     pdb = os.path.splitext(files.get("t.exe"))[0] + ".pdb"
     other = f"{work}/t.pdb"
@@ -96,7 +96,7 @@ def test_a_pdb_of_another_build(work, files):
     equal(symloom("dump-syms", exe).err, "")
 
 
-def test_debug_link_of_a_pe_file(work, files):
+def test_debug_link_of_a_pe_is_checked_by_checksum(work, files):
     """Which has no id: the checksum tells."""
     dll = shutil.copy(files.get("t.mingw"), f"{work}/t.dll")
     start = ok("lookup", "-e", dll, "--names", "outer").split()[0]
@@ -115,7 +115,7 @@ def test_debug_link_of_a_pe_file(work, files):
     contains(symloom("lookup", "-e", dll, start).err, "t.dbg was not found beside it, in .debug there and below /usr/lib/debug")
 
 
-def test_symbol_files_of_stripped_programs(work, files):
+def test_dump_syms_finds_debug_files_as_lookup_does(work, files):
     """dump-syms finds what lookup finds, or says what it lacks."""
     program = shutil.copy(files.get("t"), f"{work}/p")
     records = [line for line in ok("dump-syms", program).splitlines() if line.startswith(("FUNC ", "FILE "))]
@@ -131,7 +131,7 @@ def test_symbol_files_of_stripped_programs(work, files):
     contains(symloom("dump-syms", f"{work}/q").err, "no debug information; only names from the symbol table")
 
 
-def test_a_file_without_an_id(work, files):
+def test_files_without_id_are_usable_by_path(work, files):
     """Debug information is of use by the path of its file: nothing was stripped of it."""
     files.get("t")
     files.run(f"gcc -g -O2 -include sink.h -Wl,--build-id=none -c -o {work}/t.o t.c")
@@ -142,7 +142,7 @@ def test_a_file_without_an_id(work, files):
     contains(ok("inspect", dll), "Hint         no id: found by its path")
 
 
-def test_members_of_archives(work, files):
+def test_archive_members_are_read_by_name(work, files):
     """Of object files by name, of ZIP archives by path; the only debug file needs no name."""
     for name in "ab":
         with open(f"{work}/{name}.c", "w") as f:
@@ -180,7 +180,7 @@ def test_members_of_archives(work, files):
     contains(several.err, "an archive of 2 debug files; choose one with ", "base.apk!MEMBER: lib/x86_64/libt.so, lib/arm64-v8a/libt.so")
 
 
-def test_what_is_kept_without_its_supplementary_file(work, files):
+def test_symcache_is_remade_when_the_supplementary_file_appears(work, files):
     """Is made anew when that is there."""
     with open(f"{work}/t.c", "w") as f:
         f.write("int seed;\n" + INLINE)
@@ -195,7 +195,7 @@ def test_what_is_kept_without_its_supplementary_file(work, files):
     assert whole.out != without.out, whole.out
 
 
-def test_debug_maps(work, files):
+def test_mach_o_debug_maps_lead_to_object_files(work, files):
     """A Mach-O file without a bundle: its debug information is in the object files it was linked of, also in libraries."""
     with open(f"{work}/io.c", "w") as f:
         f.write("volatile int seed;\nvoid unused(int x)\n{\n    seed = x;\n}\n" + INLINE)
@@ -247,7 +247,7 @@ def with_link(module, url, front=b""):
     return module[:8] + front + module[8:] + bytes([0, len(section)]) + section
 
 
-def test_companions_of_wasm(work, files):
+def test_wasm_companion_is_verified_by_id_or_code(work, files):
     """What external_debug_info names is beside the module; ids, or the code, say that it is the module's."""
     with open(f"{work}/io.c", "w") as f:
         f.write("volatile int seed;\n" + INLINE)
@@ -290,7 +290,7 @@ def test_companions_of_wasm(work, files):
     contains(symloom("lookup", "-e", module, hex(begin)).err, "app.debug.wasm beside it has a different id: ")
 
 
-def test_stale_split_units(work, files):
+def test_stale_split_units_do_not_hide_the_right_ones(work, files):
     """A .dwo file of another build hides none that is right."""
     for version in ("4", "5"):
         at = compiled(work, files, f"-gdwarf-{version} -gsplit-dwarf")
@@ -315,7 +315,7 @@ def test_stale_split_units(work, files):
         contains(ok("inspect", f"{moved}/app"), "inlined calls are missing: io.dwo is from a different build")
 
 
-def test_many_members_of_a_debug_map(work, files):
+def test_members_of_a_debug_map_are_found_in_any_order(work, files):
     """Members are found by name in any order, the first of several."""
     count, arch = 12, "arm64"
     for i in range(count):

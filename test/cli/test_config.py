@@ -14,7 +14,7 @@ def check(work, text, *words, env=None):
     return result.status, [line.removeprefix(path + ":") for line in result.out.splitlines()]
 
 
-def test_directories_that_cannot_be_written(work, files):
+def test_unwritable_directories_are_errors_in_check(work, files):
     """As the service would find out when it starts; nothing is left, and nothing made."""
     plain = os.path.join(work, "plain")
     open(plain, "w").close()
@@ -33,7 +33,7 @@ def test_directories_that_cannot_be_written(work, files):
     equal(check(work, f"logging: {{file: {work}/log}}"), (0, ["configuration OK"]))
 
 
-def test_files_that_are_not_there(work, files):
+def test_missing_files_are_reported_by_check(work, files):
     missing, plain = os.path.join(work, "missing"), os.path.join(work, "config.yml")
     source = "sources: [{{id: a, type: filesystem, path: {}}}]"
     equal(check(work, source.format(missing)), (0, [f"1:43: warning: sources[0].path: {missing}: No such file or directory"]))
@@ -49,7 +49,7 @@ def test_files_that_are_not_there(work, files):
           f"  caused by: failed to open configuration file {missing}: No such file or directory\n"))
 
 
-def test_service_accounts(work, files):
+def test_service_account_files_are_checked(work, files):
     account = os.path.join(work, "account.json")
     text = f"shared_cache: {{gcs: {{bucket: x, service_account_path: {account}}}}}"
     place = f"1:{text.index(account) + 1}: error: shared_cache.gcs.service_account_path: "
@@ -65,7 +65,7 @@ def test_service_accounts(work, files):
         equal(check(work, text), (1, [place + wrong]) if wrong else (0, ["configuration OK"]))
 
 
-def test_values_that_nothing_can_be_done_with(work, files):
+def test_invalid_values_report_the_valid_ones(work, files):
     """Each with what would be right."""
     layouts = "native, symstore, symstore_index2, ssqp, debuginfod, unified, slashsymbols"
     types = ("pe, pdb, portablepdb, mach_debug, mach_code, elf_debug, elf_code, wasm_debug, wasm_code, breakpad, sourcebundle, "
@@ -100,7 +100,7 @@ def test_values_that_nothing_can_be_done_with(work, files):
         equal((status, [part.split(": ", 1)[1] for part in lines]), (0, ["warning: " + line]), text)
 
 
-def test_references_inside_of_texts(work, files):
+def test_references_inside_longer_values_are_warned_of(work, files):
     """Only what is nothing but a reference is replaced."""
     equal(check(work, f"cache_dir: '{work}/${{USER}}'"),
           (0, ["1:12: warning: cache_dir: ${USER} is not replaced: a variable must be the whole value"]))
@@ -111,7 +111,7 @@ def test_references_inside_of_texts(work, files):
         equal((status, lines), (0, ["configuration OK"]), text)
 
 
-def test_secrets_that_are_none(work, files):
+def test_readable_file_is_warned_of_only_with_secrets(work, files):
     """A file that everybody can read is a danger only with secrets in it."""
     warned = " warning: shared_cache.redis.password: the file contains secrets and is readable by everyone; restrict it with chmod o-r"
     redis = "shared_cache: {{redis: {{url: 'redis://localhost', password: {}}}}}"
@@ -121,7 +121,7 @@ def test_secrets_that_are_none(work, files):
     equal(check(work, "sentry_dsn: null"), (0, ["configuration OK"]))
 
 
-def test_defaults_of_containers(work, files):
+def test_container_defaults_need_the_variable(work, files):
     """Beside a configuration file a container is known by the variable alone: a mistyped key never makes /data."""
     path = os.path.join(work, "config.yml")
     with open(path, "w") as f:
@@ -131,7 +131,7 @@ def test_defaults_of_containers(work, files):
         contains(shown, "\n" + wanted)
 
 
-def test_the_configuration_as_json(work, files):
+def test_config_show_prints_json_without_secrets(work, files):
     path = os.path.join(work, "config.yml")
     with open(path, "w") as f:
         f.write("max_downloads: 5\nconnect_timeout: 90s\nsentry_dsn: http://key@localhost/1\nmetrics: {custom_tags: {a: 'b c'}}\n"
@@ -144,7 +144,7 @@ def test_the_configuration_as_json(work, files):
     assert "hidden" not in text and "user" not in text.split(chr(34) + "sources")[1][:99], text
 
 
-def test_what_was_found_as_json(work, files):
+def test_config_check_prints_findings_as_json(work, files):
     path = os.path.join(work, "config.yml")
     with open(path, "w") as f:
         f.write("max_downloads: many\nconect_timeout: 5s\n")
@@ -161,7 +161,7 @@ def test_what_was_found_as_json(work, files):
     equal((missing.status, missing.out), (1, ""))
 
 
-def test_several_nodes_share_their_uploads(work, files):
+def test_several_nodes_without_a_shared_upload_store_are_warned_of(work, files):
     """As soon as there may be several nodes, and somebody who uploads."""
     upload = f"auth: {{keys: [{{id: a, sha256: {'00' * 32}, rights: ['symbols:write']}}]}}\n"
     redis, peers = "shared_cache: {redis: {url: redis://a}}\n", "cluster: {node_id: 5}\n"
@@ -183,7 +183,7 @@ def test_several_nodes_share_their_uploads(work, files):
         equal((status, lines[0].split(": ", 1)[1]), (1, line), text)
 
 
-def test_scopes_that_everybody_may_name(work, files):
+def test_scopes_without_required_keys_are_warned_of(work, files):
     key = f"auth: {{keys: [{{id: a, sha256: {'00' * 32}, rights: ['symbols:write'], scopes: [a]}}]%s}}\n"
     warned = "1:{}: warning: auth.require: without `symbolicate` in this list, anyone can request any scope and see its uploads"
     for text, column in ((key % "", 14), (key % ", require: [symbols]", None), (key % ", require: [symbols, symbolicate]", 0),
@@ -193,7 +193,7 @@ def test_scopes_that_everybody_may_name(work, files):
               (0, [warned.format(text.index("require") + 10 if column is None else column)] if column != 0 else []), text)
 
 
-def test_check_and_run_refuse_the_same(work, files):
+def test_check_and_run_report_the_same_errors(work, files):
     """What the service does not start with is said by both, with its line and key."""
     missing, path = os.path.join(work, "missing"), os.path.join(work, "run.yml")
     keys = "access_key: a, secret_key: s, "
@@ -247,7 +247,7 @@ def test_all_stores_are_checked(work, files):
     contains(symloom("config", "check", path).out, "error: mozilla.store.s3.endpoint: ", "error: symbfile.store.s3.endpoint: ")
 
 
-def test_files_without_contents(work, files):
+def test_empty_yaml_files_are_errors(work, files):
     """Of whatever command reads YAML."""
     for i, text in enumerate(("", "\n\n", "# nothing yet\n")):
         path = os.path.join(work, f"empty{i}.yml")
@@ -262,7 +262,7 @@ def test_files_without_contents(work, files):
             contains(result.out + result.err, what)
 
 
-def test_no_url_shows_a_password(work, files):
+def test_config_show_hides_passwords_in_urls(work, files):
     """Whatever key it belongs to, alone, in a list or in a map."""
     path = os.path.join(work, "config.yml")
     url = "https://user:word@host.example/a?sig=word"

@@ -76,7 +76,7 @@ def ok_or_not(result, status):
     return result.out
 
 
-def test_sources(work, files):
+def test_connect_check_asks_each_source_once(work, files):
     """One question each: for a file that nobody has, of Sentry for a list."""
     dead = f"127.0.0.1:{free_port()}"
     with source() as (place, asked), source(403) as (closed, _), source(200) as (sentry, listed):
@@ -108,13 +108,13 @@ def test_sources(work, files):
         equal(len(asked), before)
 
 
-def test_addresses_that_the_service_would_not_ask(work, files):
+def test_connect_check_refuses_reserved_addresses(work, files):
     with source() as (place, asked):
         status, rows = check(work, {"connect_to_reserved_ips": False, "sources": [{"id": "a", "type": "http", "url": f"http://{place}/"}]})
         equal((status, [row[:2] for row in rows], asked), (1, [("error", "sources[0]")], []))
 
 
-def test_what_machines_share(work, files):
+def test_connect_check_tries_redis_and_buckets(work, files):
     dead = f"127.0.0.1:{free_port()}"
     with redis() as place, source() as (bucket, asked):
         def shared(where, password, s3=bucket):
@@ -146,7 +146,7 @@ def test_what_machines_share(work, files):
                    ("error", "symbfile.store.s3.bucket")]))
 
 
-def test_what_a_user_has(work, files):
+def test_connect_check_covers_project_and_user_files(work, files):
     """The nearest project file and the user's own, each with its own complaints."""
     project, below, own = os.path.join(work, "project"), os.path.join(work, "project/a/b"), os.path.join(work, ".config/symloom")
     os.makedirs(below)

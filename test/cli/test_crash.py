@@ -42,7 +42,7 @@ def symbolicate(work, *args, **options):
     return ok("symbolicate", "--offline", "--symbols", os.path.join(work, "files"), *args, env=home(work), cwd=work, **options)
 
 
-def test_a_dump_as_json(work, files):
+def test_minidump_is_printed_as_json(work, files):
     program, dump = crashed(work, threads=2)
     text = symbolicate(work, dump)
     answer = json.loads(text)
@@ -76,7 +76,7 @@ def rows(text):
     return [re.split(r"  +", line.strip()) for line in text.splitlines()]
 
 
-def test_a_dump_in_columns(work, files):
+def test_minidump_is_printed_in_columns(work, files):
     program, dump = crashed(work)
     table = rows(symbolicate(work, "-f", "compact", dump))
     equal(table[0], ["Trust", "Instruction", "Module File", "Function", "File"])
@@ -94,7 +94,7 @@ def test_a_dump_in_columns(work, files):
              "\n       File: crash.c:", "\n\nFrame #1\n")
 
 
-def test_everything_of_a_dump(work, files):
+def test_full_format_prints_the_whole_minidump(work, files):
     program, dump = crashed(work, threads=3)
     text = symbolicate(work, "-f", "full", "--context", "1", dump)
     contains(text, "System:     Linux 6.1 #1 SMP x86_64\nTime:       2018-03-22T10:07:53Z\nCrash:      SIGSEGV / SEGV_MAPERR / 0x45\n",
@@ -112,7 +112,7 @@ def test_everything_of_a_dump(work, files):
     equal(symbolicate(work, "-f", "compact", "--all-threads", dump), "\n".join([symbolicate(work, "-f", "compact", dump)] * 3))
 
 
-def test_files_that_are_of_no_use(work, files):
+def test_unusable_files_are_listed_with_the_reason(work, files):
     """Their own block: where they are and what is wrong with them; what is only missing is no error."""
     program, dump = crashed(work)
     code_id = json.loads(ok("inspect", "--json", program))[0]["code_id"]
@@ -132,7 +132,7 @@ def test_files_that_are_of_no_use(work, files):
     assert "error: " not in symbolicate(work, "-f", "full", dump)
 
 
-def test_modules_that_play_no_part(work, files):
+def test_unused_modules_are_not_fetched(work, files):
     dump = dumps.Dump()
     dump.threads.append((7, {"rsp": 0x7000, "rip": 0x10010}, 0x7000, bytes(64)))
     dump.modules.append((0x10000, 0x1000, "/lib/used\x1b[m", dumps.elf("11" * 20), 0))
@@ -147,7 +147,7 @@ def test_modules_that_play_no_part(work, files):
     contains(ok("symbolicate", "-f", "full", "-v", path, env=home(work)), "  unused   unused   22222222-2222-2222-2222-222222222222  idle\n")
 
 
-def test_as_minidump_stackwalk(work, files):
+def test_minidump_stackwalk_name_selects_its_output(work, files):
     """A path of calls with inlined ones, as the tools of Breakpad and rust-minidump tell it; see also test/acceptance.py."""
     program, dump = crashed(work, threads=2)
     tool = harness.linked(work, "minidump_stackwalk")
@@ -190,7 +190,7 @@ def test_as_minidump_stackwalk(work, files):
     equal(symloom("symbolicate", "-f", "machine", report, env=home(work)).status, 2)
 
 
-def test_as_symbolicli(work, files):
+def test_symbolicli_name_prints_minidumps_as_json(work, files):
     """JSON on a terminal too."""
     program, dump = crashed(work)
     tool = harness.linked(work, "symbolicli")
@@ -211,7 +211,7 @@ def test_as_symbolicli(work, files):
     contains(ok("--help", program=tool), "usage: symbolicli ")
 
 
-def test_files_of_this_machine(work, files):
+def test_local_files_named_by_the_dump_are_used(work, files):
     """What a dump says of its files is enough, as long as they are the same ones."""
     program, dump = crashed(work)
     tool = harness.linked(work, "minidump_stackwalk")
@@ -230,7 +230,7 @@ def test_files_of_this_machine(work, files):
     equal(set(names("--local-debug-info")) & set(FUNCTIONS), set())
 
 
-def test_another_program_at_the_same_place(work, files):
+def test_changed_program_is_not_taken_from_the_cache(work, files):
     """What is kept of a file in the cache is not taken for the file that is there now."""
     for flags in ((), ("-Dclimb=scale",), ("-Dclimb=crawl",)):
         _, dump = crashed(work, *flags)
@@ -238,7 +238,7 @@ def test_another_program_at_the_same_place(work, files):
         contains(symbolicate(work, "-f", "compact", dump), f"  {wanted}  ")
 
 
-def test_what_cannot_be_done(work, files):
+def test_unusable_crash_files_report_the_reason(work, files):
     program, dump = crashed(work)
     junk = os.path.join(work, "junk")
     for data, status, text in ((b"MDMP" + b"." * 99, 3, "error: Minidump version mismatch\n"), (b"MDMP", 3, "error: Missing minidump header"),
@@ -288,7 +288,7 @@ Binary Images:
 """
 
 
-def test_files_of_another_processor(work, files):
+def test_files_of_another_processor_are_not_used(work, files):
     """An id decides only among files whose code may be in the process."""
     uuid = "5C32DF84-31A0-43E7-87D0-239F7F594940"
     os.mkdir(os.path.join(work, "files"))
@@ -325,7 +325,7 @@ Binary Images:
 """
 
 
-def test_what_reports_of_apple_say_themselves(work, files):
+def test_apple_report_without_symbols_keeps_its_names(work, files):
     path = os.path.join(work, "report.crash")
     os.mkdir(os.path.join(work, "files"))
     with open(path, "w") as f:
@@ -352,13 +352,13 @@ def test_what_reports_of_apple_say_themselves(work, files):
     contains(symbolicate(work, "-f", "compact", path), "__exceptionPreprocess  +0xdc\n")
 
 
-def test_reports_without_a_head(work, files):
+def test_apple_reports_without_header_are_read(work, files):
     os.mkdir(os.path.join(work, "files"))
     for text in (CONSOLE[CONSOLE.index("Thread 0"):], "Hardware Model: Mac1,1\n" + CONSOLE[CONSOLE.index("Thread 0"):], CONSOLE[CONSOLE.index("Exception Type"):]):
         contains(symbolicate(work, "-f", "compact", "-", input=text), "run.c:12")
 
 
-def test_reports_of_apple(work, files):
+def test_apple_text_and_ips_reports_are_symbolicated(work, files):
     uuid, address = dsym(work, files)
     for name, text, told in (("report.crash", TEXT % (0x108000000 + address, uuid), "Crash:      SIGSEGV\n\nThread 3 (crashed)\n"),
                              ("report.ips", ips(uuid, address), "Crash:      EXC_BAD_ACCESS (SIGSEGV)\n\nThread 1 main (crashed)\n")):

@@ -39,7 +39,7 @@ def crash_info(work, dump):
     return json.loads(symbolicate(work, dump, "-f", "minidump-json"))["crash_info"]
 
 
-def test_null_pointer_with_offset(work, files):
+def test_null_pointer_offset_is_found(work, files):
     dump = crashed(LOAD, {"rax": 0}, address=8)
     answer = crash_info(work, dump)
     equal(answer["adjusted_address"], {"kind": "null-pointer", "offset": "0x0000000000000008"})
@@ -51,7 +51,7 @@ def test_null_pointer_with_offset(work, files):
     equal(analysis(work, crashed(CALL, {"rax": 0}))["adjusted_address"], {"kind": "null-pointer", "offset": "0x0"})
 
 
-def test_where_it_goes_on(work, files):
+def test_jump_and_call_targets_are_shown(work, files):
     """To what a register holds, or memory does; what is not known is not told."""
     dump = crashed(CALL, {"rax": 0x1234}, address=0x1234)
     equal([crash_info(work, dump)[key] for key in ("instruction_pointer_update", "memory_accesses")],
@@ -63,7 +63,7 @@ def test_where_it_goes_on(work, files):
         equal(analysis(work, dump)["instruction_pointer_update"], wanted)
 
 
-def test_nothing_without_a_crash(work, files):
+def test_dump_without_exception_has_no_analysis(work, files):
     dump = crashed(STORE, {"rax": 8})
     dump.exception = None
     equal("crash_analysis" in json.loads(symbolicate(work, dump, "-f", "json")).get("details", {}), False)
@@ -71,7 +71,7 @@ def test_nothing_without_a_crash(work, files):
     equal([answer[key] for key in ("instruction", "memory_accesses", "adjusted_address", "possible_bit_flips", "crash_inconsistencies")], [None] * 5)
 
 
-def test_addresses_that_are_not_canonical(work, files):
+def test_non_canonical_addresses_are_found(work, files):
     bad = HEAP + 0x1000 | 1 << 48
     answer = analysis(work, crashed(LOAD, {"rax": bad}, flags=0x80))
     equal(answer["adjusted_address"], {"kind": "non-canonical", "address": hex(bad + 8)})
@@ -82,7 +82,7 @@ def test_addresses_that_are_not_canonical(work, files):
     equal(analysis(work, crashed(LOAD, {"rax": bad}, flags=1, address=bad + 8))["adjusted_address"], None, "the system tells it")
 
 
-def test_bits_that_flipped(work, files):
+def test_possible_bit_flips_are_found(work, files):
     bad = HEAP + 0x1000 ^ 1 << 40
     dump = crashed(STORE, {"rax": bad, "rbx": HEAP + 0x1800, "rcx": HEAP + 0x800}, address=bad)
     found = analysis(work, dump)["possible_bit_flips"]
@@ -97,7 +97,7 @@ def test_bits_that_flipped(work, files):
         equal(analysis(work, crashed(STORE, {"rax": close}, address=close))["possible_bit_flips"], None)
 
 
-def test_guard_pages_and_stacks(work, files):
+def test_guard_page_accesses_and_stack_overflows_are_found(work, files):
     guard = HEAP + 0x10010
     answer = analysis(work, crashed(STORE, {"rax": guard}, flags=2, address=guard))
     equal(answer["memory_accesses"], [{"address": hex(guard), "size": 4, "is_likely_guard_page": True, "access_type": "write"}])
@@ -107,7 +107,7 @@ def test_guard_pages_and_stacks(work, files):
     contains(symbolicate(work, overflow, "-f", "full"), "\nAccesses:   write of 8 bytes at 0x5ffff8\n", "\nStack:      probably overflowed\n")
 
 
-def test_what_does_not_fit_together(work, files):
+def test_crash_inconsistencies_are_found(work, files):
     regions = [(0x10000, 0x1000, 4), (0x11000, 0x1000, 1), (0x20000, 0x1000, 0, 0x10000)]
     violation = 0xC0000005
     for code, registers, exception, parameters, wanted in (
@@ -126,7 +126,7 @@ def test_what_does_not_fit_together(work, files):
     contains(symbolicate(work, crashed(NOP, {}, signal=8, flags=1, address=APP), "-f", "full"), "\nDoubt:      reason is a division by zero, but the instruction does not divide\n")
 
 
-def test_other_processors(work, files):
+def test_other_processors_are_analysed(work, files):
     for cpu, code, registers, text in ((dumps.ARM64, bytes.fromhex("200840b9"), {"x1": 0}, "ldr w0, [x1, #0x8]"),
                                        (dumps.X86, LOAD, {"eax": 0}, "mov eax, dword [eax + 0x8]")):
         dump = crashed(code, registers, address=8, cpu=cpu)
@@ -137,7 +137,7 @@ def test_other_processors(work, files):
         equal((answer["instruction"], answer["memory_accesses"], answer["adjusted_address"]), (None, None, None), "the format has x86-64 alone")
 
 
-def test_code_that_the_dump_does_not_hold(work, files):
+def test_dump_without_code_has_no_instruction(work, files):
     dump = crashed(STORE, {}, address=0x45)
     dump.memory = []
     answer = analysis(work, dump)

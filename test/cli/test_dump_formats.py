@@ -26,7 +26,7 @@ def two_modules(cpu=dumps.AMD64, order="<"):
     return dump
 
 
-def test_frames_tell_the_instruction(work, files):
+def test_frames_show_instruction_and_registers(work, files):
     stack = struct.pack("<4Q", 0x7010, APP + 0x2005, 0, 0)
     dump = two_modules()
     dump.threads.append((17, {"rip": APP + 0x1234, "rsp": 0x7000, "rbp": 0x7000}, 0x7000, stack))
@@ -48,7 +48,7 @@ def test_frames_tell_the_instruction(work, files):
     equal([m["missing_symbols"] for m in answer["modules"]], [False, True])
 
 
-def test_flags_have_their_name(work, files):
+def test_flags_register_is_named_eflags(work, files):
     dump = two_modules(dumps.X86)
     dump.threads.append((1, {"eip": APP + 4, "esp": 0x7000, "eflags": 0x10246}, 0x7000, bytes(16)))
     dump.crash(1, 11, 1, 0x45)
@@ -56,7 +56,7 @@ def test_flags_have_their_name(work, files):
     equal((registers["eflags"], "efl" in registers), ("0x00010246", False))
 
 
-def test_offsets_of_processors_with_link_registers(work, files):
+def test_module_offsets_follow_breakpad_per_processor(work, files):
     """Breakpad tells the address of the call on them, and the address to return to on x86."""
     stack = {dumps.ARM64: struct.pack("<4Q", 0x7010, APP + 0x2008, 0, 0), dumps.AMD64: struct.pack("<4Q", 0x7010, APP + 0x2008, 0, 0)}
     for cpu, registers, offset in ((dumps.ARM64, {"pc": APP + 0x1000, "sp": 0x7000, "x29": 0x7000}, "0x2004"),
@@ -72,7 +72,7 @@ def utf8(dump, *lines):
     return "".join(line + "\n" for line in lines).encode()
 
 
-def test_what_linux_dumps_hold(work, files):
+def test_linux_streams_are_shown(work, files):
     dump = two_modules()
     dump.threads.append((17, {"rip": APP, "rsp": 0x7000}, 0x7000, bytes(64)))
     dump.stream(0x47670003, utf8(dump, "processor\t: 0", "microcode\t: 0xde", "processor\t: 1", "microcode\t: 0xff"))
@@ -99,7 +99,7 @@ def test_what_linux_dumps_hold(work, files):
     equal([as_json(work, dump)[key] for key in ("soft_errors", "pid", "lsb_release", "proc_limits", "linux_memory_map_count")], [None] * 5)
 
 
-def test_what_windows_dumps_hold(work, files):
+def test_windows_streams_are_shown(work, files):
     dump = dumps.Dump(platform=dumps.WINDOWS, version=(10, 0, 19045))
     block = 0x9000
     memory = bytearray(0x100)
@@ -121,7 +121,7 @@ def mac_record(version, numbers, *texts):
     return struct.pack("<QQ", 0x4D7A0001, version) + struct.pack(f"<{len(numbers)}Q", *numbers) + b"".join(t.encode() + b"\0" for t in texts)
 
 
-def test_what_dumps_of_macos_hold(work, files):
+def test_macos_streams_are_shown(work, files):
     dump = dumps.Dump(platform=dumps.MACOS, version=(14, 1, 0), text="23B74")
     dump.threads.append((17, {"rip": APP, "rsp": 0x7000}, 0x7000, bytes(64)))
     first, second = mac_record(5, (1, 2, 3), "/lib/x", "abort() called", "sig", "", "more"), mac_record(1, ())
@@ -148,7 +148,7 @@ def unloaded_dump():
     return dump.crash(17, 0xC0000005, 0, 0xF00800, (8, 0xF00800)).done()
 
 
-def test_frames_in_unloaded_modules(work, files):
+def test_frames_in_unloaded_modules_name_them(work, files):
     dump = unloaded_dump()
     answer = as_json(work, dump)
     equal([f["unloaded_modules"] for f in answer["threads"][0]["frames"][:2]],

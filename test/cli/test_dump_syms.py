@@ -17,7 +17,7 @@ def agrees(work, files, path, dump=(), options=("--relative-address",), addresse
     return result
 
 
-def test_elf(work, files):
+def test_elf_symbols_have_module_and_code_id(work, files):
     t = files.get("t")
     identity = json.loads(ok("inspect", "--json", t))[0]
     text = ok("dump-syms", "--inlines", t)
@@ -37,7 +37,7 @@ def test_elf(work, files):
     agrees(work, files, files.get("t.static"))
 
 
-def test_records_of_inlined_calls(work, files):
+def test_inline_records_follow_their_function(work, files):
     """A function, then its calls by depth with the lines that they are called at, then the innermost lines, which cover it all."""
     with open(os.path.join(work, "basic.cc"), "w") as f:
         f.write("volatile int sink;\nstatic inline __attribute__((always_inline)) int inline_1(int x)\n{\n    return sink * x;\n}\n"
@@ -75,20 +75,20 @@ def test_records_of_inlined_calls(work, files):
         equal(f.read(), text)
 
 
-def test_same_bytes_whatever_the_threads(work, files):
+def test_output_is_the_same_for_any_number_of_threads(work, files):
     from harness import SYMLOOM
     first = ok("dump-syms", "-d", "-j", "1", SYMLOOM)
     equal(ok("dump-syms", "-d", "-j", "4", SYMLOOM), first)
     equal(agrees(work, files, SYMLOOM)["other"], 0)
 
 
-def test_without_inlines(work, files):
+def test_inlines_are_left_out_by_default(work, files):
     text = ok("dump-syms", files.get("t"))
     assert "INLINE" not in text
     contains(text, "FUNC ")
 
 
-def test_pe_and_pdb(work, files):
+def test_pe_and_pdb_find_each_other(work, files):
     exe = files.get("t.exe")
     pdb = os.path.splitext(exe)[0] + ".pdb"
     code, debug = (json.loads(ok("inspect", "--json", f))[0] for f in (exe, pdb))
@@ -106,14 +106,14 @@ def test_pe_and_pdb(work, files):
     equal(ok("dump-syms", "--code-file", exe, lonely), ok("dump-syms", pdb))
 
 
-def test_mingw(work, files):
+def test_mingw_programs_are_dumped(work, files):
     for name in ("t.mingw", "t.32"):
         text = ok("dump-syms", "-d", files.get(name))
         contains(text, "MODULE windows x86", " outer\nINLINE 0 5 ")
         agrees(work, files, files.get(name))
 
 
-def test_macho(work, files):
+def test_each_mach_o_slice_is_dumped(work, files):
     fat = files.get("t.fat")
     equal(ok("dump-syms", "--list-arch", fat), f"{fat} contains the following architecture(s):\nx86_64, arm64\n")
     for arch in ("x86_64", "arm64"):
@@ -130,7 +130,7 @@ def test_macho(work, files):
     contains(ok("dump-syms", "-d", "-g", os.path.join(files.dir, "app.dSYM"), image), " arm64.dylib\n", " outer\nINLINE 0 5 ")
 
 
-def test_wasm(work, files):
+def test_wasm_module_is_dumped(work, files):
     contains(ok("dump-syms", "-d", files.get("t.wasm")), "MODULE wasm wasm32 ", " outer\nINLINE 0 5 ")
     agrees(work, files, files.get("t.wasm"))
 
@@ -152,7 +152,7 @@ STACK CFI INIT 2000 10 .cfa: $esp 4 +
 """
 
 
-def test_breakpad(work, files):
+def test_breakpad_file_is_normalised(work, files):
     path = os.path.join(work, "x.sym")
     with open(path, "w") as f:
         f.write(SYM)
@@ -174,7 +174,7 @@ STACK CFI INIT 2000 10 .cfa: $esp 4 +
     equal(ok("dump-syms", "-i", "--no-generator", path), "".join(line + "\n" for line in SYM.splitlines()[:2]))
 
 
-def test_standard_input(work, files):
+def test_standard_input_is_read(work, files):
     path = os.path.join(work, "x.sym")
     with open(path, "w") as f:
         f.write(SYM)
@@ -185,7 +185,7 @@ def test_standard_input(work, files):
     equal(files.run(f"cat {path} >{fifo} & {harness.SYMLOOM} dump-syms {fifo}; wait"), ok("dump-syms", path))
 
 
-def test_module_fields(work, files):
+def test_module_fields_can_be_set(work, files):
     lines = ok("dump-syms", "-n", "name", "-b", "ABC0", "--os", "Android", "--extra-info", "RELEASE_CHANNEL x y", files.get("t")).splitlines()
     equal(lines[0], "MODULE Android x86_64 ABC0 name")
     equal(lines[2], "INFO RELEASE_CHANNEL x y")
@@ -197,7 +197,7 @@ def test_module_fields(work, files):
     assert f"FUNC {outer:x} " not in ok("dump-syms", static)
 
 
-def test_store(work, files):
+def test_store_option_writes_the_symbol_store_layout(work, files):
     t, store = files.get("t"), os.path.join(work, "store")
     identity = json.loads(ok("inspect", "--json", t))[0]["breakpad_id"]
     equal(ok("dump-syms", "--store", store, t), "")
@@ -215,7 +215,7 @@ def test_store(work, files):
     equal(odd.status, 1)
 
 
-def test_output_file(work, files):
+def test_output_option_writes_one_file(work, files):
     output = os.path.join(work, "out.sym")
     equal(ok("dump-syms", "-o", output, files.get("t"), files.get("t.wasm")), "")
     with open(output) as f:
@@ -230,7 +230,7 @@ def test_output_file(work, files):
     equal(symloom("dump-syms", os.path.join(work, "nothing")).status, 1)
 
 
-def test_split_debug_information(work, files):
+def test_separate_debug_file_is_merged(work, files):
     t = shutil.copy(files.get("t"), work)
     whole = ok("dump-syms", "-d", t)
     files.run(f"cd {work} && objcopy --only-keep-debug t t.debug && strip t")
@@ -247,7 +247,7 @@ def test_split_debug_information(work, files):
     contains(other.err, "Cannot generate a symbol file from split sources that do not match.", "debug id: ")
 
 
-def test_check_cfi(work, files):
+def test_check_cfi_fails_without_stack_records(work, files):
     path = os.path.join(work, "x.sym")
     with open(path, "w") as f:
         f.write(SYM)
@@ -263,7 +263,7 @@ def stack(*args):
     return [line for line in ok("dump-syms", *args).splitlines() if line.startswith("STACK ")]
 
 
-def test_stack_records(work, files):
+def test_stack_records_have_cfi_rules(work, files):
     t = files.get("t")
     lines = stack(t)
     contains("\n".join(lines), f"STACK CFI INIT {files.address('t', 'outer'):x} ", " .cfa: $rsp 8 + .ra: .cfa -8 + ^",
@@ -283,7 +283,7 @@ def test_stack_records(work, files):
     equal(low[4:], high[4:])
 
 
-def test_stack_records_of_each_format(work, files):
+def test_stack_records_come_from_every_format(work, files):
     exe, pdb = os.path.join(files.dir, "calls.exe"), os.path.join(files.dir, "calls.pdb")
     files.run("printf 'int g(int x) { return x; } int entry(int x) { volatile int a[9]; a[x] = g(x); return g(a[1]) + 1; }' >calls.c; "
               "clang-14 --target=x86_64-pc-windows-msvc -g -gcodeview -fno-inline -c -o calls.obj calls.c && "
@@ -303,7 +303,7 @@ def test_stack_records_of_each_format(work, files):
         contains("\n".join(stack(os.path.join(files.dir, arch + ".dylib"))), "STACK CFI INIT ", rule)
 
 
-def test_stack_records_of_split_files(work, files):
+def test_stack_records_of_split_files_equal_the_whole(work, files):
     t = files.get("t")
     stripped, debug = os.path.join(work, "t"), os.path.join(work, "t.debug")
     files.run(f"objcopy --only-keep-debug {t} {debug}; objcopy --strip-debug {t} {stripped}")
@@ -315,7 +315,7 @@ def test_stack_records_of_split_files(work, files):
     ok("dump-syms", "--check-cfi", stripped)
 
 
-def test_mapping(work, files):
+def test_mapping_options_rewrite_paths(work, files):
     path = os.path.join(work, "x.sym")
     with open(path, "w") as f:
         f.write("MODULE Linux x86 3249D99D0C4049318610F4E4FB0B69360 x\nFILE 0 /rustc/1a/lib.rs\nFILE 1 /other.rs\n"
@@ -338,7 +338,7 @@ def test_mapping(work, files):
     equal(symloom("dump-syms", "--mapping-src", "(", "--mapping-dest", "", path).status, 2)
 
 
-def test_as_dump_syms(work, files):
+def test_dump_syms_name_accepts_its_options(work, files):
     tool = linked(work, "dump_syms")
     equal(ok("-d", files.get("t"), program=tool), ok("dump-syms", "-d", files.get("t")))
     equal(ok("-i", "-r", "-w", "-v", "--verbose", "trace", files.get("t"), program=tool), ok("dump-syms", "-i", files.get("t")))

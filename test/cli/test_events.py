@@ -39,7 +39,7 @@ def functions(answer):
 MAPPED = [("com.example.Util", "check", 7), ("com.example.Main", "run", 20), ("java.lang.Thread", "main", None)]
 
 
-def test_an_event_of_a_jvm(work, files):
+def test_jvm_event_is_symbolicated(work, files):
     mapping = written(work, "m.map", MAPPING)
     answer = json.loads(symbolicated(work, jvm_event(), "--mapping", mapping))
     equal(functions(answer), MAPPED)
@@ -57,7 +57,7 @@ def test_an_event_of_a_jvm(work, files):
           " java.lang.Thread  main\n")
 
 
-def test_mappings_by_their_ids(work, files):
+def test_mappings_are_found_by_uuid(work, files):
     event = jvm_event(mapping_id(MAPPING))
     symbols = os.path.join(work, "symbols")
     os.mkdir(symbols)
@@ -76,7 +76,7 @@ def test_mappings_by_their_ids(work, files):
     equal(functions(json.loads(symbolicated(work, jvm_event(), "--symbols", os.path.dirname(unified)))), MAPPED)
 
 
-def test_a_request_of_a_jvm(work, files):
+def test_jvm_request_is_symbolicated(work, files):
     request = {"sources": [], "modules": [{"type": "proguard", "uuid": ID}], "classes": ["a.b"], "stacktraces": [
         {"frames": [{"function": "c", "module": "a.b", "lineno": 1, "index": 7}]}], "options": {"frame_order": "callee_first"}}
     answer = json.loads(symbolicated(work, request, "--mapping", written(work, "m", MAPPING)))
@@ -102,7 +102,7 @@ def native(files):
 CHAIN = [("inner", "t.c", 1), ("mid", "t.c", 3), ("outer", "t.c", 5)]
 
 
-def test_a_native_event(work, files):
+def test_native_event_is_symbolicated(work, files):
     program, module, address = native(files)
     frames = [{"instruction_addr": hex(0x400000 + 0x2000), "function": "sent", "lineno": 3}, {"function": "no address"},
               {"instruction_addr": address, "vars": {"x": 1}, "trust": "context"}]
@@ -123,7 +123,7 @@ def test_a_native_event(work, files):
     equal((refused.status, refused.err), (3, "error: Event cannot be symbolicated\n  caused by: Event has no debug images\n"))
 
 
-def test_a_native_request(work, files):
+def test_native_request_is_symbolicated(work, files):
     program, module, address = native(files)
     request = {"modules": [module], "stacktraces": [{"frames": [{"instruction_addr": address}]}], "sources": [
         {"id": "own", "type": "http", "url": "http://127.0.0.1:1/", "layout": {"type": "native"}}]}
@@ -143,7 +143,7 @@ def test_a_native_request(work, files):
     contains(refused.err, "missing field `instruction_addr`")
 
 
-def test_a_request_of_firefox(work, files):
+def test_mozilla_request_is_symbolicated(work, files):
     program, module, address = native(files)
     sym = os.path.join(work, "t.sym")
     ok("dump-syms", "-o", sym, "--inlines", program)
@@ -174,7 +174,7 @@ def js_frames(answer):
 JS = [("onFailure", "test.js", 5), ("invoke", "test.js", 15), ("test", "test.js", 20), ("o", None, 1)]
 
 
-def test_an_event_of_javascript_with_plain_files(work, files):
+def test_javascript_event_uses_plain_files(work, files):
     for i, comment in enumerate(("//# sourceMappingURL=test.min.js.map", "")):
         os.mkdir(os.path.join(work, str(i)))
         root = artifacts(os.path.join(work, str(i)), comment)
@@ -192,7 +192,7 @@ def test_an_event_of_javascript_with_plain_files(work, files):
              "Frame #0\n   Function: onFailure\n       File: test.js\nLine/Column: 5:11\n".replace("Frame #0\n", "Frame #0\n     Module: a/test\n"))
 
 
-def test_everything_of_an_event(work, files):
+def test_full_format_prints_the_whole_event(work, files):
     """Whole paths, lines of source, and what went wrong."""
     root = artifacts(work)
     written(os.path.join(root, "a"), "test.min.js.map",
@@ -212,7 +212,7 @@ def test_everything_of_an_event(work, files):
     contains(symbolicated(work, jvm_event(), "-f", "full"), f"\n\nerror: {ID}: missing\n")
 
 
-def test_scripts_by_their_debug_id(work, files):
+def test_scripts_are_found_by_debug_id(work, files):
     root = artifacts(work, "//# sourceMappingURL=test.min.js.map\n//# debugId=" + ID)
     image = {"type": "sourcemap", "code_file": "app:///renamed.js", "debug_id": ID}
     answer = json.loads(symbolicated(work, js_event("app:///renamed.js", [image]), "--symbols", root))
@@ -235,7 +235,7 @@ def bundle(path, release=None, dist=None, debug_id=None, name="~/a/test.min.js")
         f.write(out.getvalue())
 
 
-def test_artifact_bundles(work, files):
+def test_artifact_bundles_are_used(work, files):
     def asked(event, **keys):
         root = os.path.join(work, "bundles")
         os.makedirs(os.path.join(root, "in"), exist_ok=True)
@@ -265,7 +265,7 @@ def test_artifact_bundles(work, files):
     equal(js_frames(json.loads(result.out)), JS)
 
 
-def test_a_file_that_changes_is_read_again(work, files):
+def test_changed_file_is_read_again(work, files):
     root, cache = artifacts(work), os.path.join(work, "cache")
     path = written(work, "event.json", json.dumps(js_event()))
     command = ("symbolicate", path, "--no-network", "--cache-dir", cache, "--symbols", root)
@@ -275,7 +275,7 @@ def test_a_file_that_changes_is_read_again(work, files):
     equal(js_frames(json.loads(ok(*command)))[0], ("renamed", "test.js", 5))
 
 
-def test_a_request_of_javascript(work, files):
+def test_javascript_request_is_symbolicated(work, files):
     frames = js_event()["exception"]["values"][0]["stacktrace"]["frames"]
     request = {"source": {"id": "s", "url": "http://127.0.0.1:9/", "token": ""}, "release": "r1", "options": {"frame_order": "callee_first"},
                "stacktraces": [{"frames": [f for f in reversed(frames) if "abs_path" in f]}]}
@@ -284,7 +284,7 @@ def test_a_request_of_javascript(work, files):
     equal([e["type"] for e in answer["errors"]], ["missing_source_content", "scraping_disabled"])
 
 
-def test_one_script_under_several_urls(work, files):
+def test_one_script_serves_several_urls(work, files):
     root = artifacts(work)
     urls = ["http://a.example/a/test.min.js", "http://a.example/a/test.min.js?v=1", "http://b.example/a/test.min.js",
             "file:///srv/a/test.min.js", "/srv/a/test.min.js"]
@@ -295,14 +295,14 @@ def test_one_script_under_several_urls(work, files):
     equal({e["type"] for e in answer["errors"]}, {"missing_source_content"})
 
 
-def test_a_map_without_its_script(work, files):
+def test_source_map_without_script_is_used(work, files):
     root = artifacts(work, name="a/unused.js", map_name="a/test.min.js.map")
     answer = json.loads(symbolicated(work, js_event(), "--symbols", os.path.join(root, "a")))
     frame = answer["stacktraces"][0]["frames"][0]
     equal((frame["data"]["symbolicated"], frame["lineno"], frame["colno"]), (True, 5, 11))
 
 
-def test_what_cannot_be_symbolicated(work, files):
+def test_unsupported_events_are_refused(work, files):
     def refused(document, *arguments):
         result = symloom("symbolicate", "-", "--no-network", *arguments, input=json.dumps(document))
         equal(result.status, 3)
@@ -314,7 +314,7 @@ def test_what_cannot_be_symbolicated(work, files):
     equal(symloom("symbolicate", "--type", "event", "-", "--no-network", input="{").status, 3)
 
 
-def test_a_stack_is_known_by_its_lines(work, files):
+def test_stack_trace_kind_is_detected(work, files):
     root = artifacts(work)
     equal(ok("symbolicate", "--symbols", root, "-", input=V8), READABLE)
     firefox = "e@http://example.com/a/test.min.js:1:64\n"

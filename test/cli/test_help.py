@@ -28,7 +28,7 @@ def on_a_terminal(columns, *words):
     return text.decode().replace("\r\n", "\n").splitlines()
 
 
-def test_help_fits(work, files):
+def test_help_fits_80_columns_and_ten_options_a_group(work, files):
     """Lines of at most 80 columns, groups of at most ten options, each of them once; -h is the first group."""
     found = commands()
     equal({"lookup", "symbolicate", "run"} <= set(found), True, found)
@@ -47,7 +47,7 @@ def test_help_fits(work, files):
     contains(ok("symbolicate", "-h"), "Most used:", "--symbols")
 
 
-def test_options_of_all_commands_that_do_nothing(work, files):
+def test_global_options_without_effect_are_accepted(work, files):
     t = files.get("t")
     plain = symloom("lookup", "-e", t, "0x0")
     for words in (["--offline", "--log-level", "debug", "lookup", "-e", t, "0x0"], ["lookup", "-e", t, "0x0", "--offline", "--log-level=debug"]):
@@ -77,7 +77,7 @@ STACK = b"Error: x\n    at f (http://x/a.js:1:2)\n"
 PROFILE = b'{"meta": {"version": 24}, "threads": [], "libs": []}'
 
 
-def test_what_an_input_looks_like(work, files):
+def test_error_names_the_kind_of_an_unsupported_input(work, files):
     java = "error: this looks like a Java stack trace: pass --mapping FILE, the mapping of ProGuard or R8\n"
     for name, text, status, said in (
             ("trace", TRACE, 3, java), ("log", LOG, 3, java), ("crlf", TRACE.replace(b"\n", b"\r\n"), 3, java),
@@ -103,7 +103,7 @@ def test_what_an_input_looks_like(work, files):
     equal(ok("symbolicate", "-", "--symbols", work, input=STACK.decode()), STACK.decode())
 
 
-def test_a_second_input_is_refused(work, files):
+def test_second_input_is_refused(work, files):
     """What follows a crash are places of symbols, and another crash is none."""
     event = b'{"event_id": "a", "platform": "javascript"}'
     inputs = {"first.txt": STACK, "second.txt": STACK, "event.json": event, "profile.json": PROFILE, "request.json": b'{"stacktraces": []}',
@@ -118,7 +118,7 @@ def test_a_second_input_is_refused(work, files):
     equal(ok("symbolicate", paths["first.txt"], code, source_map), STACK.decode())
 
 
-def test_tables_fit_the_terminal(work, files):
+def test_tables_are_trimmed_to_the_terminal(work, files):
     """Of long names and paths the middle is left out; also of names that are no ASCII. --no-trim shows all."""
     directory = os.path.join(work, "a" * 60)
     os.mkdir(directory)
@@ -138,7 +138,7 @@ def test_tables_fit_the_terminal(work, files):
     equal(on_a_terminal(400, "lookup", "-e", path, *addresses), whole)
 
 
-def test_cleanup_again_and_again(work, files):
+def test_cleanup_repeats_with_a_pause(work, files):
     """The pause may follow as a word, as it does in Symbolicator."""
     for words in (["--repeat", "1h"], ["--repeat=1h"], ["--repeat"], ["--repeat", "--json"]):
         process = subprocess.Popen([harness.SYMLOOM, "cleanup", "--cache-dir", work, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

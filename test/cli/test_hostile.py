@@ -86,29 +86,29 @@ def survive(work, path, address):
     assert known > FLIPS / 10, f"only {known} variants of {path} were read at all"
 
 
-def test_elf(work, files):
+def test_damaged_elf_never_crashes(work, files):
     survive(work, files.get("t"), files.address("t", "outer"))
 
 
-def test_macho(work, files):
+def test_damaged_mach_o_never_crashes(work, files):
     files.get("t.fat")
     survive(work, os.path.join(files.dir, "arm64.dwarf"), 0x300)
     survive(work, files.get("t.fat"), 0x300)
 
 
-def test_pe_with_dwarf(work, files):
+def test_damaged_pe_with_dwarf_never_crashes(work, files):
     survive(work, files.get("t.32"), 0x401000)
 
 
-def test_pdb(work, files):
+def test_damaged_pdb_never_crashes(work, files):
     survive(work, os.path.splitext(files.get("t.exe"))[0] + ".pdb", 0x1000)
 
 
-def test_wasm(work, files):
+def test_damaged_wasm_never_crashes(work, files):
     survive(work, files.get("t.wasm"), 0x100)
 
 
-def test_breakpad(work, files):
+def test_damaged_breakpad_file_never_crashes(work, files):
     path = os.path.join(work, "t.sym")
     ok("dump-syms", "-d", "-o", path, files.get("t"))
     survive(work, path, files.address("t", "outer"))
@@ -148,7 +148,7 @@ def names_at(path, addresses):
     return [(lambda s: (s[-1]["FunctionName"], s[-1]["Line"]))(json.loads(line)["Symbol"]) for line in out.splitlines()]
 
 
-def test_a_bad_unit_costs_that_unit(work, files):
+def test_malformed_unit_leaves_other_units_readable(work, files):
     path = files.get("t")
     with open(path, "rb") as f:
         data = f.read()
@@ -170,7 +170,7 @@ def test_a_bad_unit_costs_that_unit(work, files):
     assert lost >= len(functions), lost
 
 
-def test_bad_lines_of_text_cost_those_lines(work, files):
+def test_malformed_breakpad_lines_leave_others_readable(work, files):
     path = os.path.join(work, "x.sym")
     good = ("MODULE Linux x86_64 6216C672A8D33EC9CF4A1BAB8B29D00E0 x\nFILE 0 a.c\nINLINE_ORIGIN 0 in\nFUNC 1000 20 0 f\nINLINE 0 7 0 0 1000 8\n"
             "1000 10 1 0\n1010 10 2 0\nFUNC 2000 10 0 g\n2000 10 3 0\nPUBLIC 3000 0 p\n").splitlines(True)

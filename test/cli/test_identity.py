@@ -55,7 +55,7 @@ def told(path):
     return next(h for h in hints if "no id: " in h).split(": ")[-1].replace("-", "").upper() + "0"
 
 
-def test_mach_o_without_uuid(work, files):
+def test_mach_o_without_uuid_gets_a_hash_of_sections(work, files):
     one, data = macho(work, files, "one", SOURCE % 3)
     two, _ = macho(work, files, "two", SOURCE % 5)
     found, said = module_id(one)
@@ -69,7 +69,7 @@ def test_mach_o_without_uuid(work, files):
     equal(module_id("--id", "A" * 33, one)[0], "A" * 33)
 
 
-def test_programs_of_windows_and_wasm(work, files):
+def test_id_of_pe_and_wasm_is_stable_under_stripping(work, files):
     """Stripping changes nothing of the id; other code does."""
     files.get("t")
     for number in (3, 5):
@@ -92,7 +92,7 @@ def test_programs_of_windows_and_wasm(work, files):
     contains(result.err, "the file has no id and no code to derive one from, so its symbols cannot be found by id; set one with --id")
 
 
-def test_addresses_in_files_without_an_id(work, files):
+def test_files_without_id_answer_by_path(work, files):
     """Modules that are given by their path answer, of programs as of object files."""
     with open(f"{work}/w.c", "w") as f:
         f.write("int f(int x) { return x * 3; }\nint main(void) { return f(1); }\n")
@@ -103,12 +103,12 @@ def test_addresses_in_files_without_an_id(work, files):
         contains(found, " w.c:1")
 
 
-def test_objects_with_an_id_say_nothing(work, files):
+def test_files_with_an_id_are_not_warned_of(work, files):
     found, said = module_id(files.get("t"))
     assert "no id" not in said and found != NIL, said
 
 
-def test_stored_names_of_a_pdb(work, files):
+def test_mangled_names_of_a_pdb_equal_llvm(work, files):
     """Mangled, as LLVM's tool has them; of what has no such name, the one of the debug information."""
     with open(f"{work}/p.cc", "w") as f:
         f.write("""namespace n {
@@ -139,7 +139,7 @@ extern "C" int entry(int x) { n::S s{x}; return s.get(x) + n::own(x) + n::larger
         equal(ok("lookup", "--no-demangle", "-e", f"{work}/p.exe", at).split("\n")[0], "n::in")
 
 
-def test_files_of_the_symbol_table(work, files):
+def test_symbol_table_gives_file_names(work, files):
     """The tools whose names it takes tell the file of a symbol by the symbol table where nothing else does."""
     for name in "ab":
         with open(f"{work}/{name}.c", "w") as f:
@@ -168,7 +168,7 @@ def test_files_of_the_symbol_table(work, files):
     equal(ok("-e", f"{work}/app", own, program=programs["addr2line"]), files.run(f"addr2line -e {work}/app {own}"))
 
 
-def test_stubs_of_mach_o(work, files):
+def test_mach_o_stubs_are_named(work, files):
     """Jumps to other libraries are named as Apple's tools do it."""
     for arch in ("x86_64", "arm64"):
         path, _ = macho(work, files, f"stubs.{arch}", "int puts(const char *), _Z3fooi(int);\nint f(int x) { return puts(\"a\") + _Z3fooi(x); }\n", arch)

@@ -33,7 +33,7 @@ def names(work, request, *arguments, **options):
     return {name for name in functions(work, request, *arguments, **options)[0] if name} - {"inner", "mid"}
 
 
-def test_the_first_place_that_has_it_counts(work, files):
+def test_first_place_with_the_file_wins(work, files):
     """Whatever the places are: a directory without a layout comes before one with a layout that is named behind it."""
     _, request = request_of(files)
     code_id = build_id(files)
@@ -46,7 +46,7 @@ def test_the_first_place_that_has_it_counts(work, files):
         contains({c["source"] for c in answer["modules"][0]["candidates"]}, "local:cli")
 
 
-def test_a_relative_place_is_that_of_the_working_directory(work, files):
+def test_relative_place_is_resolved_in_the_working_directory(work, files):
     """What the cache has of one is not taken for the other's, which has the same name."""
     _, request = request_of(files)
     code_id = build_id(files)
@@ -60,7 +60,7 @@ def test_a_relative_place_is_that_of_the_working_directory(work, files):
             equal(found & {"one", "two"}, wanted, (option, place))
 
 
-def test_modules_at_zero(work, files):
+def test_absolute_addresses_in_modules_at_zero_are_resolved(work, files):
     """Absolute addresses in a module at 0 are those of the file."""
     _, request = request_of(files)
     at_zero = json.loads(json.dumps(request))
@@ -71,7 +71,7 @@ def test_modules_at_zero(work, files):
     equal(functions(work, at_zero, "--symbols", files.get("t"))[0], functions(work, request, "--symbols", files.get("t"))[0])
 
 
-def test_debug_files_of_this_machine(work, files):
+def test_local_debug_info_option_finds_separate_files(work, files):
     """--local-debug-info finds the separate debug file of a module that is stripped, as lookup does."""
     program = os.path.join(work, "separate")
     files.run(f"cp {files.get('t')} {program} && cd {work} && objcopy --only-keep-debug separate separate.debug && strip -g separate"
@@ -86,7 +86,7 @@ def test_debug_files_of_this_machine(work, files):
     equal(answer["modules"][0]["features"]["has_debug_info"], True)
 
 
-def test_sources_of_a_request(work, files):
+def test_sources_in_requests_are_ignored_unless_allowed(work, files):
     """They do not count, whatever they are, unless somebody says so; also for a service that is asked."""
     program, request = request_of(files)
     for source in ({"id": "own", "type": "filesystem", "path": "/"}, {"id": "own", "type": "nonsense"}):
@@ -122,14 +122,14 @@ def test_sources_of_a_request(work, files):
         server.server_close()
 
 
-def test_no_network_for_those_that_need_it(work, files):
+def test_commands_that_need_the_network_refuse_no_network(work, files):
     for words in (["healthcheck"], ["push-symbols", "executable", files.get("t"), "--url", "http://127.0.0.1:1"], ["config", "check", "--connect"]):
         result = symloom(*words, "--no-network", env=home(work))
         equal((result.status, result.out), (2, ""), result.err)
         contains(result.err, "error: --no-network does not allow this: ")
 
 
-def test_a_mapping_beside_a_dump(work, files):
+def test_mapping_option_does_not_change_the_kind_of_input(work, files):
     """It makes no trace of what is none; a log may begin with anything else, also with dashes."""
     _, dump = crashed(work)
     mapping = written(work, "mapping.txt", MAPPING)
@@ -138,7 +138,7 @@ def test_a_mapping_beside_a_dump(work, files):
     contains(ok("symbolicate", "--mapping", mapping, log, env=home(work)), "--------- beginning of crash\n", "com.example.Main.run(Main.kt:20)")
 
 
-def test_layouts_are_nothing_to_scripts(work, files):
+def test_layouts_are_ignored_for_scripts(work, files):
     root, stack = artifacts(work), written(work, "stack.txt", V8)
     wanted = ok("symbolicate", stack, root)
     assert "test.js" in wanted, wanted
@@ -146,7 +146,7 @@ def test_layouts_are_nothing_to_scripts(work, files):
         equal(ok("symbolicate", stack, f"{layout}:{root}"), wanted, layout)
 
 
-def test_streams(work, files):
+def test_fifo_input_and_closed_output_work(work, files):
     """A FIFO is read as a file is; standard output that is closed is nobody's."""
     _, dump = crashed(work)
     command = [harness.SYMLOOM, "symbolicate", "-f", "compact", "--offline", "--color", "never"]
@@ -161,26 +161,26 @@ def test_streams(work, files):
     equal((closed.returncode, closed.stderr), (1, "error: cannot write output\n  caused by: Bad file descriptor\n"))
 
 
-def test_threads_that_are_not_told_apart(work, files):
+def test_thread_options_need_a_format_with_threads(work, files):
     _, dump = crashed(work)
     equal(ok("symbolicate", dump, "--offline", "--all-threads", env=home(work)), ok("symbolicate", dump, "--offline", env=home(work)))
     for words in (("-f", "minidump-json", "--thread-index", "0"), ("-f", "json", "--crashed-only")):
         equal(symloom("symbolicate", dump, "--offline", *words, env=home(work)).status, 2, words)
 
 
-def test_an_option_where_a_command_was_to_follow(work, files):
+def test_unknown_global_option_gets_a_suggestion(work, files):
     wrong = symloom("--verison")
     equal((wrong.status, wrong.out, wrong.err), (2, "", "error: unknown option --verison, did you mean --version\nTry 'symloom --help'.\n"))
     equal(symloom("--secret=x").err, "error: unknown option --secret\nTry 'symloom --help'.\n")
     contains(symloom("-v", "--color", "never").err, "usage: symloom COMMAND")
 
 
-def test_where_values_come_from(work, files):
+def test_config_show_tells_where_values_come_from(work, files):
     shown = ok("config", "show", "--cache-dir", "/tmp/x", env={**home(work), "SYMLOOM_BIND": "127.0.0.1:99"})
     contains(shown, 'bind: ["127.0.0.1:99"] # env\n', 'cache_dir: "/tmp/x" # option\n')
 
 
-def test_source_is_shown_with_its_tabs(work, files):
+def test_source_lines_keep_their_tabs(work, files):
     source = written(work, "tabs.c", "int f(int a)\n{\n\treturn a * 3;\n}\n")
     library = os.path.join(work, "lib/tabs.so")
     os.mkdir(os.path.dirname(library))
@@ -216,7 +216,7 @@ def silent():
         server.server_close()
 
 
-def test_interrupted_while_it_waits(work, files):
+def test_interrupted_run_leaves_no_cache_entry(work, files):
     """Nothing of it stays in the cache, and the next run has nothing to say about it."""
     _, request = request_of(files)
     path, cache = written(work, "request.json", json.dumps(request)), os.path.join(work, "cache")
@@ -233,7 +233,7 @@ def test_interrupted_while_it_waits(work, files):
     equal((again.status, again.err), (0, ""))
 
 
-def test_the_first_place_of_a_lookup(work, files):
+def test_lookup_uses_the_first_place_with_the_file(work, files):
     code_id = build_id(files)
     renamed(files, work, "any/file", "first")
     renamed(files, work, f"laid/{code_id[:2]}/{code_id[2:]}/debuginfo", "second")

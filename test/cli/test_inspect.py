@@ -4,7 +4,7 @@ import dumps
 from harness import contains, equal, ok, symloom
 
 
-def test_what_a_file_is(work, files):
+def test_format_features_and_use_are_shown(work, files):
     t = files.get("t")
     text = ok("inspect", t)
     contains(text, f"{t}\n  Format       elf (executable), ", ", object 1 of 1\n", "  Features     symtab, debug, unwind\n",
@@ -14,7 +14,7 @@ def test_what_a_file_is(work, files):
     contains(verified, "  Counts       ", " functions, ", "  File ID ", "  Producers    GNU C", " units)\n")
 
 
-def test_programs_and_libraries(work, files):
+def test_programs_are_told_from_libraries(work, files):
     """A position independent program is one: by its flag, or by its interpreter when the linker wrote no flag."""
     files.get("t")
     for name, options in {"pie": "-pie", "static-pie": "-static-pie", "plain": "-no-pie", "soname": "-shared -Wl,-soname,x -fPIC",
@@ -33,7 +33,7 @@ def test_programs_and_libraries(work, files):
     contains(ok("inspect", os.path.join(work, "pie.debug")), "  Format       elf (debug companion), ")
 
 
-def test_every_format(work, files):
+def test_every_format_is_recognised(work, files):
     wanted = {"t": ("elf", "x86_64"), "t.static": ("elf", "x86_64"), "t.mingw": ("pe", "x86_64"), "t.32": ("pe", "x86"),
               "t.wasm": ("wasm", "wasm32"), "t.fat": ("dsym", "x86_64"), "t.exe": ("pe", "x86_64")}
     for name, (kind, arch) in wanted.items():
@@ -47,7 +47,7 @@ def test_every_format(work, files):
           json.loads(ok("inspect", "--json", files.get("t.exe")))[0]["debug_id"])
 
 
-def test_json(work, files):
+def test_json_lists_have_all_fields(work, files):
     item = json.loads(ok("inspect", "--json", "--sections", "--symbols", "--functions", "--files", "--sources", "--cfi", files.get("t")))[0]
     equal(list(item), ["path", "size", "type", "object_index", "debug_id", "breakpad_id", "code_id", "file_id", "arch", "kind",
                        "load_address", "debug_file", "features", "counts", "is_usable", "problem", "note", "hints", "variants",
@@ -66,14 +66,14 @@ def test_json(work, files):
     equal((none.status, none.out), (1, ""))
 
 
-def test_lists(work, files):
+def test_functions_files_and_cfi_are_listed(work, files):
     text = ok("inspect", "--functions", "-C", "--files", files.get("t"))
     contains(text, "  outer  /src/t.c:5\n", "    mid  /src/t.c:3\n", "app::count(app::box<int> const&, char const*)  /src/u.cc:3\n",
              "\n  /src/t.c\n")
     contains(ok("inspect", "--cfi", files.get("t")), " CFI entries\n", "\n  STACK CFI INIT ", " .cfa: ")
 
 
-def test_fat_files(work, files):
+def test_slices_of_fat_files_are_listed(work, files):
     fat = files.get("t.fat")
     both = ok("inspect", fat)
     contains(both, "object 1 of 2\n", "object 2 of 2\n")
@@ -85,7 +85,7 @@ def test_fat_files(work, files):
     contains(ok("inspect", os.path.join(files.dir, "app.dSYM")), "object 2 of 2\n")
 
 
-def test_usable_or_not(work, files):
+def test_check_option_reports_unusable_files(work, files):
     bare = os.path.join(work, "bare")
     files.run(f"objcopy -S -R .note.gnu.build-id {files.get('t')} {bare}")
     result = symloom("inspect", "--check", bare)
@@ -96,7 +96,7 @@ def test_usable_or_not(work, files):
     equal(symloom("inspect", bare).status, 0)
 
 
-def test_types(work, files):
+def test_type_option_refuses_other_types(work, files):
     equal(symloom("inspect", "-t", "elf", files.get("t")).status, 0)
     wrong = symloom("inspect", "-t", "dsym", files.get("t"))
     equal((wrong.status, wrong.out), (1, ""))
@@ -134,7 +134,7 @@ def dotnet_image(pdb):
     return image + bytes(0x200 - len(image)) + section
 
 
-def test_portable_pdb(work, files):
+def test_portable_pdb_is_inspected_alone_and_embedded(work, files):
     inside, alone = os.path.join(work, "app.exe"), os.path.join(work, "app.pdb")
     for path, data in ((alone, portable_pdb()), (inside, dotnet_image(portable_pdb()))):
         with open(path, "wb") as f:
@@ -149,7 +149,7 @@ def test_portable_pdb(work, files):
     equal((nothing.status, nothing.out), (3, ""))
 
 
-def test_source_bundle(work, files):
+def test_source_bundle_lists_its_files(work, files):
     """Its files are all in it."""
     path = os.path.join(work, "x.src.zip")
     manifest = {"debug_id": "0123456789abcdef0123456789abcdef", "source_links": {"/src/*": "https://example.com/src/*"},
@@ -168,7 +168,7 @@ def test_source_bundle(work, files):
     contains(ok("inspect", "--verify", path), "Counts       3 files")
 
 
-def test_artifact_bundle(work, files):
+def test_artifact_bundle_lists_scripts_and_maps(work, files):
     """Scripts and maps, which are found by URL or by ids of their own."""
     path = os.path.join(work, "artifacts.zip")
     debug_id = "2f259f80-58b7-44cb-d7cd-de1505e7e718"
@@ -186,7 +186,7 @@ def test_artifact_bundle(work, files):
           (True, "minified_source", debug_id, None))
 
 
-def test_source_map(work, files):
+def test_source_map_is_inspected(work, files):
     path, damaged = os.path.join(work, "a.js.map"), os.path.join(work, "b.js.map")
     source_map = {"version": 3, "sources": ["a.js", "b.js", None], "sourcesContent": ["x", None], "names": ["n"], "ignoreList": [1, 9],
                   "debug_id": "2f259f80-58b7-44cb-d7cd-de1505e7e718", "mappings": "AAAAA,C;;AAAA"}
@@ -216,7 +216,7 @@ def test_source_map(work, files):
     equal(symloom("inspect", "--id", "3f259f80-58b7-44cb-d7cd-de1505e7e718", path).status, 3)
 
 
-def test_finding_by_id(work, files):
+def test_files_are_found_by_id(work, files):
     files.get("t"), files.get("t.wasm")
     identity = json.loads(ok("inspect", "--json", files.get("t")))[0]
     for wanted in (identity["debug_id"], identity["breakpad_id"], identity["code_id"]):
@@ -225,7 +225,7 @@ def test_finding_by_id(work, files):
     equal(symloom("inspect", "-r", "--id", "ab" * 16, files.dir).status, 3)
 
 
-def test_symcache(work, files):
+def test_symcache_is_verified(work, files):
     cache = os.path.join(work, "t.symcache")
     ok("lookup", "-e", files.get("t"), "--symcache-out", cache)
     contains(ok("inspect", "--verify", cache), "  Format       symcache, ", "  Usable       yes\n")
@@ -237,7 +237,7 @@ def test_symcache(work, files):
     equal(json.loads(ok("inspect", "--json", cache))[0]["type"], "symcache")
 
 
-def test_hostile_files(work, files):
+def test_damaged_files_give_one_json_value(work, files):
     """Damaged copies: no crash, and standard output is one JSON value."""
     for name in ("t", "t.fat", "t.exe", "t.wasm", "t.mingw"):
         data = open(files.get(name), "rb").read()
@@ -254,7 +254,7 @@ def test_hostile_files(work, files):
             assert symloom("dump-syms", "-d", path).status in (0, 1, 3)
 
 
-def test_recursion_into_what_is_not_there(work, files):
+def test_recursive_inspection_of_a_missing_path_fails(work, files):
     missing = os.path.join(work, "missing")
     for more in ([], ["--json"], ["--check"]):
         result = symloom("inspect", "-r", *more, missing)
@@ -280,7 +280,7 @@ def a_dump():
     return dump.crash(7, 11, 1, 0x45)
 
 
-def test_a_minidump(work, files):
+def test_minidump_is_inspected(work, files):
     path, cut = os.path.join(work, "x.dmp"), os.path.join(work, "cut.dmp")
     whole = a_dump().done()
     for name, data in ((path, whole), (cut, whole[:-1])):

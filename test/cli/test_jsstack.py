@@ -35,7 +35,7 @@ def artifacts(work, comment="//# sourceMappingURL=test.min.js.map", name="a/test
     return root
 
 
-def test_a_stack_of_v8(work, files):
+def test_v8_stack_is_mapped(work, files):
     root = artifacts(work)
     equal(ok("symbolicate", "--type", "jsstack", "--symbols", root, "-", input=V8), READABLE)
     equal(ok("symbolicate", "--type", "jsstack", "--symbols", os.path.join(root, "a"), input=V8), READABLE)
@@ -47,13 +47,13 @@ def test_a_stack_of_v8(work, files):
         equal(f.read(), READABLE)
 
 
-def test_a_stack_of_firefox_and_safari(work, files):
+def test_firefox_and_safari_stacks_are_mapped(work, files):
     stack = "e@http://example.com/a/test.min.js:1:64\nglobal code@http://example.com/a/test.min.js:1:2\n@x.js:1:1\n"
     contains(ok("symbolicate", "--type", "jsstack", "--symbols", artifacts(work), input=stack),
              "onFailure@http://example.com/a/test.js:5:11\nglobal code@http://example.com/a/test.js:1:1\n@x.js:1:1\n")
 
 
-def test_where_the_map_is(work, files):
+def test_source_map_is_found_beside_or_inside_the_script(work, files):
     frame, readable = "    at e (app:///a/test.min.js:1:64)\n", "    at onFailure (app:///a/test.js:5:11)\n"
     data = base64.b64encode(json.dumps(MAP).encode()).decode()
     for i, (comment, map_name) in enumerate([("", "a/test.min.js.map"), ("//# sourceMappingURL=https://x.y/z/m.map", "a/m.map"),
@@ -74,7 +74,7 @@ def test_where_the_map_is(work, files):
     equal(ok("symbolicate", "--type", "jsstack", "--symbols", root, input=frame), readable)
 
 
-def test_without_a_map_frames_stay(work, files):
+def test_frames_without_a_map_stay(work, files):
     root = artifacts(work)
     with open(os.path.join(root, "a/test.min.js.map"), "w") as f:
         f.write("{")
@@ -83,13 +83,13 @@ def test_without_a_map_frames_stay(work, files):
     contains(done.err, "test.min.js")
 
 
-def test_wrong_usage(work, files):
+def test_invalid_options_are_usage_errors(work, files):
     equal(symloom("symbolicate", "--type", "jsstack", input=V8).status, 2)
     equal(symloom("symbolicate", "--type", "jsstack", "--symbols", work, "-f", "json", input=V8).status, 2)
     equal(symloom("symbolicate", "--type", "jsstack", "/none", work).status, 1)
 
 
-def test_a_stack_is_answered_while_more_of_it_may_come(work, files):
+def test_stack_is_printed_before_input_ends(work, files):
     """A line that is no frame says that a stack is over, or that nothing comes for a while; its frames are told as those of a file."""
     root = artifacts(work)
     wanted = ok("symbolicate", written(work, "stack.txt", V8), root)
@@ -104,7 +104,7 @@ def test_a_stack_is_answered_while_more_of_it_may_come(work, files):
     equal((nobody.status, nobody.out), (1, ""))
 
 
-def test_frames_as_logs_and_frameworks_write_them(work, files):
+def test_text_around_frames_is_kept(work, files):
     """What is around a frame stays, byte for byte; so does a frame that nobody can tell more of."""
     root = artifacts(work, name="a/test.min.js")
     at, was = "at onFailure (%s/test.js:5:11)", "at e (%s/test.min.js:1:64)"
@@ -123,7 +123,7 @@ def test_frames_as_logs_and_frameworks_write_them(work, files):
     equal(ok("symbolicate", "-q", "--type", "jsstack", "--symbols", root, input=others), others)
 
 
-def test_routes_whose_scripts_have_one_name(work, files):
+def test_scripts_of_one_name_are_told_apart_by_path(work, files):
     """The path decides, with what a URL writes by percent signs."""
     root = artifacts(work)
     for folder, source in (("[id]", "right.js"), ("[ib]", "wrong.js")):
@@ -135,7 +135,7 @@ def test_routes_whose_scripts_have_one_name(work, files):
         contains(ok("symbolicate", "-q", "--type", "jsstack", "--symbols", root, input=f"at e (https://x.y/app/{folder}/page.js:1:64)\n"), "/right.js:5:11)")
 
 
-def test_scripts_of_other_names_and_lone_maps(work, files):
+def test_unusual_script_names_and_lone_maps_are_found(work, files):
     for i, name in enumerate(("main.jsbundle", "index-0a.hbc", "app.jsx", "app.ts", "index.android.bundle")):
         for k, has_script in enumerate((True, False)):
             root = os.path.join(work, f"{i}{k}")
@@ -150,7 +150,7 @@ def test_scripts_of_other_names_and_lone_maps(work, files):
             equal([line.split("(")[1] for line in done.out.splitlines()], ["/test.js:5:11)", "/test.js:15:5)"])
 
 
-def test_what_stayed_as_it_was_is_told(work, files):
+def test_unresolved_frames_are_counted(work, files):
     stack = V8 + "    at Module._compile (node:internal/modules/cjs/loader:1:2)\n"
     root = artifacts(work)
     done = symloom("symbolicate", "--type", "jsstack", "--symbols", root, input=stack)
@@ -182,7 +182,7 @@ def identity(script, names):
     return {"version": 3, "sources": ["test.js"], "names": list(names.values()), "mappings": ",".join(segments)}
 
 
-def test_scripts_of_react_native_in_development(work, files):
+def test_react_native_bundle_urls_are_matched(work, files):
     """Parameters of a bundle's URL begin with a question mark, or as newer versions write them."""
     root = artifacts(work, name="index.bundle", map_name="index.bundle.map")
     for parameters in ("?platform=ios&dev=true", "//&platform=ios&dev=true&app=a/b.c"):
@@ -190,7 +190,7 @@ def test_scripts_of_react_native_in_development(work, files):
         equal(ok("symbolicate", "--type", "jsstack", "--symbols", root, input=stack), "    at onFailure (http://10.0.2.2:8081/test.js:5:11)\n")
 
 
-def test_scripts_among_others_of_their_name(work, files):
+def test_script_with_the_most_similar_path_wins(work, files):
     """Of files with one name the one whose path ends most like the frame's is it, of equal ones the first."""
     root = os.path.join(work, "artifacts")
     for i, folder in enumerate(("a/x", "b/x", "c/x", "x")):
@@ -201,7 +201,7 @@ def test_scripts_among_others_of_their_name(work, files):
         equal(ok("symbolicate", "--type", "jsstack", "--symbols", root, input=f"    at f ({path}:1:1)\n"), f"    at f (/{number}.js:1:1)\n")
 
 
-def test_fields_and_private_methods_of_classes(work, files):
+def test_class_fields_and_private_methods_are_named(work, files):
     """Functions of fields are called as JavaScript calls them; private names are those that the map has."""
     script = "class App{h=n=>{this.#t(n)};static m=function(){f()};#t(n){throw n}}"
     root = os.path.join(work, "artifacts")
@@ -232,7 +232,7 @@ def scoped(work, **changes):
     return lambda stack: symloom("symbolicate", "--no-network", "--type", "jsstack", "--symbols", root, input=stack)
 
 
-def test_scopes_of_a_map(work, files):
+def test_scopes_of_a_map_name_functions(work, files):
     """They name functions and say where some were inlined, in the words of the line; what stands behind the frame stays there."""
     mapped = scoped(work)
     run = mapped("Error: x\n    at async m (https://x.y/a.min.js:1:23)\n    at new o (https://x.y/a.min.js:1:41) {\n")
@@ -244,7 +244,7 @@ def test_scopes_of_a_map(work, files):
     equal(mapped("    at m (https://x.y/a.min.js:1:23)").out, "    at validate (https://x.y/a.js:3:7)\n    at handleClick (https://x.y/a.js:7:5)")
 
 
-def test_frames_that_scopes_hide(work, files):
+def test_frames_hidden_by_scopes_are_dropped(work, files):
     """The frame goes when that of its caller follows, which gets its place if both are of one function. With more in its line it stays."""
     mapped = scoped(work)
     hidden, caller = "    at o (https://x.y/a.min.js:1:63)\n", "    at p (https://x.y/a.min.js:1:13)\n"
@@ -256,7 +256,7 @@ def test_frames_that_scopes_hide(work, files):
     equal(mapped(hidden + inlined).out, shown[0] + shown[1])
 
 
-def test_malformed_scopes(work, files):
+def test_malformed_scopes_are_reported_and_ignored(work, files):
     """They are told of; functions are those of the script, and places stay."""
     for scopes, item in ((SCOPED["scopes"][:-1], 28), (7, 1), ("BFAA", 1)):
         run = scoped(work, scopes=scopes)("    at m (https://x.y/a.min.js:1:13)\n")

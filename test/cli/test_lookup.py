@@ -14,7 +14,7 @@ def inlined(files):
     raise AssertionError("nothing is inlined twice")
 
 
-def test_gnu_output(work, files):
+def test_addr2line_output_is_printed(work, files):
     tool, at = linked(work, "addr2line"), f"0x{inlined(files):x}"
     t = files.get("t")
     equal(ok("-e", t, "-f", "-i", at, program=tool), "inner\n/src/t.c:1\nmid\n/src/t.c:3\nouter\n/src/t.c:5\n")
@@ -26,7 +26,7 @@ def test_gnu_output(work, files):
     equal(ok("-e", t, "-fi", input="foo\n\n,\n", program=tool), "??\n??:0\n" * 3)
 
 
-def test_gnu_input(work, files):
+def test_addr2line_input_is_read(work, files):
     tool, start = linked(work, "addr2line"), files.address("t", "outer")
     lines = [f"{start + 4:x} zz", f" {start + 4:x}", f"{start + 4:x}h", "outer+4", f"0x{start + 4:X}"]
     equal(ok("-f", "-e", files.get("t"), input="\n".join(lines), program=tool), "outer\n/src/t.c:5\n" * 5)
@@ -36,7 +36,7 @@ def test_gnu_input(work, files):
     equal(ok(f"@{words}", program=tool), "outer\n/src/t.c:5\n")
 
 
-def test_functions_without_debug_information(work, files):
+def test_symbol_without_line_is_printed_as_each_tool_does(work, files):
     """A name and no place: each tool says so in its own way, and binutils say the same."""
     bare = os.path.join(work, "bare")
     files.run(f"objcopy --strip-debug {files.get('t')} {bare}")
@@ -46,7 +46,7 @@ def test_functions_without_debug_information(work, files):
     equal(ok("-e", bare, at, program=linked(work, "llvm-symbolizer")), "outer\n??:0:0\n\n")
 
 
-def test_same_as_binutils(work, files):
+def test_lookup_equals_binutils_addr2line(work, files):
     """Inside of functions with lines: elsewhere it names object files and lets lines reach into the padding."""
     tool = linked(work, "addr2line")
     for name in ("t", "t.static"):
@@ -60,7 +60,7 @@ def test_same_as_binutils(work, files):
             equal(without(ours), without(theirs.stdout), f"{name} {options}")
 
 
-def test_lines_of_code_without_symbols(work, files):
+def test_lines_are_shown_without_symbols_but_not_for_dropped_code(work, files):
     """Lines are shown wherever the linker has put code; not of code that it dropped, whose lines are left at 0 or below the code."""
     with open(os.path.join(work, "bare.s"), "w") as f:
         f.write(".globl named\n.type named,@function\nnamed: nop\nret\n.size named,.-named\n"
@@ -79,7 +79,7 @@ def test_lines_of_code_without_symbols(work, files):
     equal([line.split(" ", 4)[4:] for line in dump.splitlines() if line.startswith("FUNC ")], [["named"]])
 
 
-def test_symbols_end_with_their_sections(work, files):
+def test_last_symbol_ends_with_its_section(work, files):
     """Tables that have no sizes: the last symbol reaches to the end of its section, and no byte further."""
     with open(os.path.join(work, "ends.c"), "w") as f:
         f.write("int first(int x) { return x * 3; }\nint last(int x) { return x * 5; }\n")
@@ -96,7 +96,7 @@ def test_symbols_end_with_their_sections(work, files):
             equal(answer.splitlines()[::2], ["last", "??", "??", "??"] * many, name)
 
 
-def test_relocatable_files_of_other_machines(work, files):
+def test_relocatable_files_of_other_machines_are_relocated(work, files):
     """Their debug information is complete only with their relocations, which every machine has of its own."""
     with open(os.path.join(work, "machines.c"), "w") as f:
         f.write("int first(int a)\n{\n    return a * 2 + 1;\n}\nint second(int side)\n{\n    int sum = 0;\n"
@@ -116,7 +116,7 @@ def test_relocatable_files_of_other_machines(work, files):
         assert {"first", "second"} <= set(told) and len(addresses) > 16, told
 
 
-def test_sections_of_a_relocatable_file(work, files):
+def test_section_option_takes_offsets_in_relocatable_files(work, files):
     """Each begins at 0: an address is an offset in the section that -j names."""
     source = ("int sink;\nint first(int x) { return sink + x; }\n"
               '__attribute__((section(".init.text"))) int begin(int x) { return sink * x; }\n'
@@ -132,7 +132,7 @@ def test_sections_of_a_relocatable_file(work, files):
         equal(theirs.splitlines()[::2], [name] * 16)
 
 
-def test_llvm_output(work, files):
+def test_llvm_symbolizer_output_is_printed(work, files):
     tool, at, t = linked(work, "llvm-symbolizer-14"), inlined(files), files.get("t")
     chain = "inner\n/src/t.c:1:71\nmid\n/src/t.c:3:72\nouter\n/src/t.c:5:55\n\n"
     equal(ok("-e", t, f"0x{at:x}", program=tool), chain)
@@ -146,7 +146,7 @@ def test_llvm_output(work, files):
     equal(verbose, f"outer\n  Filename: /src/t.c\n  Function start filename: /src/t.c\n  Function start line: 1\n  Function start address: 0x{files.address('t', 'outer'):x}\n  Line: 1\n  Column: 71\n\n")
 
 
-def test_llvm_input(work, files):
+def test_llvm_symbolizer_input_is_read(work, files):
     tool, t, start = linked(work, "llvm-symbolizer"), files.get("t"), files.address("t", "outer")
     lines = [f"{t} 0x{start:x}", f'"{t}" 0x{start:x}', f"CODE FILE:{t} 0x{start:x}", f"'{t}' {start}"]
     equal(ok("--no-inlines", input="\n".join(lines), program=tool), "outer\n/src/t.c:5:51\n\n" * 4)
@@ -161,7 +161,7 @@ def llvm_symbolizer(*arguments, **options):
     return subprocess.run(["llvm-symbolizer-19", *arguments], capture_output=True, text=True, check=True, **options).stdout
 
 
-def test_columns_and_relative_names(work, files):
+def test_columns_and_relative_names_equal_llvm(work, files):
     """Of every address of a function that calls are inlined into, in every version of DWARF and of a file of several units."""
     tool = linked(work, "llvm-symbolizer")
     os.makedirs(os.path.join(work, "units/inner"))
@@ -188,7 +188,7 @@ def test_columns_and_relative_names(work, files):
     equal(places["-gdwarf-5", "--basenames"], {"two.c", "part.h"})
 
 
-def test_symbols_of_data(work, files):
+def test_data_symbols_equal_llvm(work, files):
     """In the variables and between: as llvm-symbolizer has them. Mach-O has no sizes: a variable reaches to the next."""
     tool = linked(work, "llvm-symbolizer")
     with open(os.path.join(work, "data.cc"), "w") as f:
@@ -222,7 +222,7 @@ def test_symbols_of_data(work, files):
     equal(ok(input=f"DATA {so} 0x{block + 3:x}\n", program=tool), f"own\n{block} 4\n\n")  # where its first value is
 
 
-def test_data_of_program_databases(work, files):
+def test_pdb_variables_equal_llvm(work, files):
     """Variables with the sizes of their types, in functions and of threads too; what only publics name ends with its section."""
     tool = linked(work, "llvm-symbolizer")
     with open(os.path.join(work, "pdb.cc"), "w") as f:
@@ -246,7 +246,7 @@ def test_data_of_program_databases(work, files):
     equal(ok(input=f"DATA {work}/pdb.pdb {text[0]}\n", program=tool), f"`string'\n{int(text[0], 16)} 2\n\n")
 
 
-def test_gnu_style_of_llvm(work, files):
+def test_gnu_style_of_llvm_reads_files_from_input(work, files):
     """From standard input, where a line names its file; there is no a.out that is meant by default."""
     tool, at, t = linked(work, "llvm-symbolizer"), inlined(files), files.get("t")
     lines = f"{t} 0x{at:x}\nCODE {t} 0x{at:x}\n{t} 0x0\n"
@@ -257,7 +257,7 @@ def test_gnu_style_of_llvm(work, files):
     equal(ok("lookup", "--output-style", "gnu", "--no-inlines", "-e", t, input=f"{at:x}\nouter+4\n"), "outer\n/src/t.c:1\nouter\n/src/t.c:5\n")
 
 
-def test_parts_answer_as_the_whole(work, files):
+def test_few_and_many_addresses_get_the_same_answers(work, files):
     """A few addresses are answered from the units that they are in, many from the whole file."""
     unit = ("static inline int twice(int x) { return x * 2 + (x >> 3); }\n"
             "static inline int sum(const int *p, int n) { int s = 0; while (n--) s += twice(*p++); return s; }\n" +
@@ -283,7 +283,7 @@ def test_parts_answer_as_the_whole(work, files):
         equal([json.loads(line) for line in lines], apart, compiler)
 
 
-def test_without_inlined_calls(work, files):
+def test_no_inlines_follows_each_tool(work, files):
     """LLVM's symbolizer says whose code it is by its symbol, at the innermost line; who does not ask for that, and addr2line, the innermost function."""
     t, at = files.get("t"), f"0x{inlined(files):x}"
     outer, inner = "outer\n/src/t.c:1", "inner\n/src/t.c:1"
@@ -299,7 +299,7 @@ def test_without_inlined_calls(work, files):
     equal(ok("-f", "-e", t, at, program=linked(work, "addr2line")), inner + "\n")
 
 
-def test_letters_of_the_tools(work, files):
+def test_short_options_follow_each_tool(work, files):
     tool, mangled = linked(work, "addr2line"), files.run(f"nm {files.get('t')} | awk '/5count/{{print $3}}'").strip()
     equal(ok("-v", program=tool), ok("--version"))
     equal(ok("-H", program=tool), ok("--help", program=tool))
@@ -312,7 +312,7 @@ def test_letters_of_the_tools(work, files):
     equal(ok("--no-debuginfod", "-e", files.get("t"), at, program=llvm), ok("-e", files.get("t"), at, program=llvm))
 
 
-def test_json(work, files):
+def test_json_output_equals_llvm(work, files):
     tool, t = linked(work, "llvm-symbolizer"), files.get("t")
     equal(ok("--output-style=JSON", "-e", "t", "0x0", program=tool, cwd=files.dir),
           '[{"Address":"0x0","ModuleName":"t","Symbol":[{"Column":0,"Discriminator":0,"FileName":"","FunctionName":"",'
@@ -326,7 +326,7 @@ def test_json(work, files):
     contains(json.loads(missing.out)[0]["Error"]["Message"], "No such file")
 
 
-def test_unreadable_files(work, files):
+def test_unreadable_files_are_reported_as_each_tool_does(work, files):
     gnu = symloom("-e", "/nowhere", "0x1", program=linked(work, "addr2line"))
     equal((gnu.status, gnu.out, gnu.err), (1, "", "addr2line: '/nowhere': No such file\n"))
     llvm = symloom("-e", "/nowhere", "0x1", program=linked(work, "llvm-symbolizer"))
@@ -334,7 +334,7 @@ def test_unreadable_files(work, files):
     contains(llvm.err, "No such file")
 
 
-def test_failures_under_its_own_name(work, files):
+def test_failures_set_status_1_or_3(work, files):
     """In every style a sentence and a status: 3 for what holds nothing, 1 for what cannot be read."""
     text, bare = os.path.join(work, "text"), os.path.join(work, "bare")
     with open(text, "w") as f:
@@ -354,12 +354,12 @@ def test_failures_under_its_own_name(work, files):
     equal(ok("-e", bare, "0x1", program=linked(work, "llvm-symbolizer")), "??\n??:0:0\n\n")
 
 
-def test_llvm_addr2line(work, files):
+def test_llvm_addr2line_name_selects_its_output(work, files):
     tool, at = linked(work, "llvm-addr2line"), inlined(files)
     equal(ok("-e", files.get("t"), "-afp", f"{at:x}", "0", program=tool), f"0x{at:x}: inner at /src/t.c:1\n0x0: ?? at ??:0\n")
 
 
-def test_every_format(work, files):
+def test_every_format_gives_the_same_function(work, files):
     """The same function of files of all formats."""
     t = files.get("t.exe")
     formats = {"t": [], "t.static": [], "t.mingw": [], "t.32": [], "t.wasm": [], "t.fat": ["--default-arch", "arm64"]}
@@ -381,7 +381,7 @@ def test_every_format(work, files):
     equal(json.loads(ok("lookup", "-e", pdb, "--output-style", "json", address))[0]["Symbol"][-1]["Line"], 5)
 
 
-def test_ways_to_give_addresses(work, files):
+def test_addresses_may_be_given_in_every_form(work, files):
     t, start = files.get("t.static"), files.address("t.static", "outer")
     answer = "outer\n/src/t.c:5:51\n\n"
     plain = ["lookup", "-e", t, "--no-inlines"]
@@ -396,7 +396,7 @@ def test_ways_to_give_addresses(work, files):
     equal((missing.status, missing.out), (1, ""))
 
 
-def test_names(work, files):
+def test_names_may_be_given_instead_of_addresses(work, files):
     t = files.get("t")
     mangled = files.run(f"nm {t} | awk '/5count/{{print $3}}'").strip()
     plain = ["lookup", "-e", t, "--no-inlines", mangled]
@@ -406,7 +406,7 @@ def test_names(work, files):
     equal(ok(*plain, "--functions", "short").splitlines()[0], "count")
 
 
-def test_table(work, files):
+def test_table_style_is_printed(work, files):
     t, start = files.get("t"), inlined(files)
     rows = ok("lookup", "-e", t, "--output-style", "table", f"0x{start:x}", "0").splitlines()
     equal(rows[0].split(), ["Address", "Function", "File:Line"])
@@ -417,7 +417,7 @@ def test_table(work, files):
     equal(len({row.index("/src/t.c") for row in rows[1:4]}), 1)
 
 
-def test_colour(work, files):
+def test_colour_follows_options_and_environment(work, files):
     table = ["lookup", "-e", files.get("t"), "--output-style", "table", "0"]
     plain = ok(*table)
     assert "\033" not in plain
@@ -426,7 +426,7 @@ def test_colour(work, files):
     equal(ok(*table, env={"CLICOLOR_FORCE": "1", "NO_COLOR": "1"}), plain)
 
 
-def test_control_characters_in_names(work, files):
+def test_control_characters_in_names_are_escaped(work, files):
     path = os.path.join(work, "x.sym")
     with open(path, "w") as f:
         f.write("MODULE Linux x86_64 3249D99D0C4049318610F4E4FB0B69360 x\nFUNC 10 4 0 a\0b\033[31m\n")
@@ -435,7 +435,7 @@ def test_control_characters_in_names(work, files):
     equal(ok("lookup", "-e", path, "--output-style", "gnu", "--basenames", "0x10"), "a\0b\033[31m\n??:?\n")
 
 
-def test_source_context(work, files):
+def test_source_context_is_printed(work, files):
     path = os.path.join(work, "t.c")
     with open(path, "w") as f:
         f.write(SOURCE)
@@ -458,7 +458,7 @@ def test_source_context(work, files):
     equal(ok(*args), f"outer\n{path}:5:51\n\n")
 
 
-def test_debug_companions(work, files):
+def test_separate_debug_file_is_used(work, files):
     t = shutil.copy(files.get("t"), work)
     start = files.address("t", "outer")
     files.run(f"cd {work} && objcopy --only-keep-debug t t.debug && strip t && objcopy --add-gnu-debuglink=t.debug t")
@@ -476,7 +476,7 @@ def test_debug_companions(work, files):
              program=linked(work, "llvm-symbolizer")), wanted)
 
 
-def test_debug_links(work, files):
+def test_debug_links_are_followed_by_checksum_and_path(work, files):
     """By checksum where there is no build id; beside what a link leads to; at the file's own place below a directory."""
     program, start = os.path.join(work, "bin/p"), None
     os.makedirs(os.path.join(work, "bin"))
@@ -514,7 +514,7 @@ def cabinet(name, data):
     return struct.pack("<4sIIIIIBBHHHHH", b"MSCF", 0, size, 0, 36 + 8, 0, 3, 1, 1, 1, 0, 0, 0) + folder + entry + body
 
 
-def test_pdb_beside_its_program(work, files):
+def test_pdb_beside_its_program_is_used(work, files):
     """Under its own name, and packed as symbol stores do; addresses are those of the program."""
     exe = shutil.copy(files.get("t.exe"), work)
     pdb = os.path.splitext(files.get("t.exe"))[0] + ".pdb"
@@ -534,7 +534,7 @@ def test_pdb_beside_its_program(work, files):
         os.unlink(os.path.join(work, name))
 
 
-def test_packed_files(work, files):
+def test_compressed_files_are_unpacked(work, files):
     """Whatever the name says."""
     t, packed = files.get("t"), os.path.join(work, "t")
     at = f"0x{inlined(files):x}"
@@ -551,7 +551,7 @@ def test_packed_files(work, files):
     equal(symloom("lookup", "-e", packed, "--output-style", "llvm", at).status, 3)
 
 
-def test_sources_are_asked_for_a_stripped_file(work, files):
+def test_symbol_places_are_searched_for_a_stripped_file(work, files):
     t = shutil.copy(files.get("t"), work)
     start = files.address("t", "outer")
     os.mkdir(os.path.join(work, "symbols"))
@@ -563,7 +563,7 @@ def test_sources_are_asked_for_a_stripped_file(work, files):
     equal(symloom(*plain, "--symbols", os.path.join(work, "others")).status, 3)
 
 
-def test_symbfiles(work, files):
+def test_symbfiles_are_read(work, files):
     """Ranges answer any address, return pads those of callers; addresses are those of the program."""
     t = files.get("t.static")
     ok("push-symbols", "executable", "-e", t, "--dry-run", "--output", os.path.join(work, "out"))
@@ -579,7 +579,7 @@ def test_symbfiles(work, files):
     equal(frames("-e", names["returnpads"], f"{after + 1:x}"), [("", "", 0)])
 
 
-def test_names_of_debug_information_alone(work, files):
+def test_debug_information_without_linkage_names_uses_symbols(work, files):
     """Where it has no linkage names: the symbol says more, and symbfiles have what DWARF itself says."""
     with open(os.path.join(work, "n.cc"), "w") as f:
         f.write("namespace app { int sink; __attribute__((noinline)) int half(int x) { return sink += x / 2; } }\n"
@@ -592,7 +592,7 @@ def test_names_of_debug_information_alone(work, files):
         equal(ok("lookup", "-e", path, "--output-style", "gnu", "-f", "--no-demangle", start).splitlines()[0], name)
 
 
-def test_one_line_one_answer(work, files):
+def test_each_input_line_is_answered_at_once(work, files):
     """A client that waits for an answer before it asks again gets it."""
     from harness import SYMLOOM
     at = inlined(files)
@@ -610,7 +610,7 @@ def test_one_line_one_answer(work, files):
         process.stdout.close()
 
 
-def test_input_that_cannot_be_read(work, files):
+def test_unreadable_input_fails(work, files):
     from harness import SYMLOOM
     for style in ("gnu", "llvm", "json"):
         with open(os.devnull, "w") as out:

@@ -56,7 +56,7 @@ def machine_object(work, files, target, version):
     return out
 
 
-def test_relocations_of_every_machine(work, files):
+def test_relocations_of_every_machine_are_applied(work, files):
     """No byte of a function has another name, file or line than the source."""
     known = {"first": ("/src/m.c", range(5, 10)), "second": ("/src/m.c", range(10, 14)), "inner": ("/src/m.c", range(1, 5))}
     for number, target in enumerate(TARGETS):
@@ -68,7 +68,7 @@ def test_relocations_of_every_machine(work, files):
         equal([line for line in dump.splitlines() if line.startswith("FILE ")], ["FILE 0 /src/m.c"], path)
 
 
-def test_relocations_of_xtensa(work, files):
+def test_xtensa_relocations_are_applied(work, files):
     source = write(work, "x.s", ".text\n.globl first\n.type first,@function\nfirst:\nadd a2,a2,a3\nret\n.size first,.-first\n")
     path = os.path.join(work, "x.o")
     files.run(f"llvm-mc-19 -triple=xtensa -g -filetype=obj -fdebug-compilation-dir=/src -main-file-name=x.s {source} -o {path}")
@@ -86,7 +86,7 @@ def changed_machine(work, files, machine):
     return changed
 
 
-def test_relocations_of_an_unknown_machine(work, files):
+def test_unknown_machine_falls_back_to_symbols(work, files):
     """What cannot be read is said, and symbols answer: names and files would be others."""
     path = changed_machine(work, files, 4242)
     why = "cannot read relocations of ELF machine 4242: debug information is ignored"
@@ -101,7 +101,7 @@ def test_relocations_of_an_unknown_machine(work, files):
     assert "relocations" not in symloom("dump-syms", plain).err
 
 
-def test_stabs(work, files):
+def test_stabs_are_reported_as_unsupported(work, files):
     """They are not read, and it is said that they are there."""
     write(work, "old.s", '.stabs "old.c",100,0,0,f\n.stabs "f:F1",36,0,1,f\n.globl f\n.type f,@function\nf: ret\n.size f,.-f\n')
     files.run(f"cd {work} && as old.s -o old.o && ld -shared old.o -o old.so && "
@@ -115,7 +115,7 @@ def test_stabs(work, files):
         contains(symloom("dump-syms", path).err, "stabs debug information (section .stab) is not supported")
 
 
-def test_relocations_of_an_unknown_type(work, files):
+def test_unknown_relocation_type_falls_back_to_symbols(work, files):
     path = machine_object(work, files, "x86_64", 5)
     with open(path, "rb") as f:
         data = bytearray(f.read())
@@ -171,7 +171,7 @@ def check_firmware(path, about, names=("reset", "work")):
     assert f"FUNC 0 {table[names[0]][1]:x} 0 {names[0]}" in dump, dump
 
 
-def test_code_at_zero(work, files):
+def test_code_at_address_zero_is_named_and_dropped_code_is_not(work, files):
     """Firmware begins at 0, where linkers put what they drop, too: of that no name and no line is shown."""
     write(work, "fw.c", FIRMWARE)
     write(work, "fw.ld", SCRIPT)
@@ -196,7 +196,7 @@ ret
 """
 
 
-def test_a_table_of_vectors_at_zero(work, files):
+def test_vector_table_at_zero_has_no_name_and_line(work, files):
     """No symbol is there: it has no name and no line, though all that the linker has dropped says that it is there."""
     write(work, "fw.c", FIRMWARE)
     write(work, "vectors.s", VECTORS)
@@ -233,7 +233,7 @@ bx lr
 """
 
 
-def test_thumb_functions_of_an_assembler(work, files):
+def test_thumb_bit_of_assembler_functions_is_removed(work, files):
     """It gives the entries of functions the bit of the mode, and so an end behind the function."""
     write(work, "thumb.s", THUMB)
     files.run(f"cd {work} && arm-linux-gnueabihf-gcc -g -c thumb.s && arm-linux-gnueabihf-ld -e first -o thumb.elf thumb.o && "
@@ -272,7 +272,7 @@ end:
 """
 
 
-def test_functions_that_an_assembler_only_refers_to(work, files):
+def test_function_gets_lines_from_the_unit_that_has_it(work, files):
     """The unit that has them has their lines."""
     write(work, "a.s", unit_of_an_assembler("a.s", ".globl first\n.type first,@function\nfirst: .loc 1 3\nnop\nret\n.size first,2",
                                             [("second", 3), ("first", 2)]))
@@ -287,7 +287,7 @@ def test_functions_that_an_assembler_only_refers_to(work, files):
         equal([(name, os.path.basename(file), line) for (name, file, line), in answers], known * many)
 
 
-def test_padding_in_objects(work, files):
+def test_padding_has_the_line_of_the_code_before(work, files):
     """It has the line of the code before, as in linked programs."""
     write(work, "pad.c", "int f(int x)\n{\n    return x * 3;\n}\n__attribute__((aligned(64))) int g(int x)\n{\n    return x + 1;\n}\n")
     files.run(f"cd {work} && gcc -g -O1 -fcf-protection=none -c pad.c")
@@ -297,7 +297,7 @@ def test_padding_in_objects(work, files):
     equal(lines, ["??", "pad.c:4"] * 2)
 
 
-def test_code_at_the_end_of_the_address_space(work, files):
+def test_code_at_the_end_of_the_address_space_is_named(work, files):
     """The last two addresses are those of code that was dropped, but where code lies there."""
     write(work, "end.s", '.section .reset,"ax",@progbits\n.globl reset\n.type reset,@function\nreset: jmp reset\n.size reset,.-reset\n')
     files.run(f"cd {work} && gcc -m32 -g -c end.s -o end.o && ld -m elf_i386 -e reset --section-start=.reset=0xfffffffe end.o -o end.elf")
@@ -343,7 +343,7 @@ ret
 """
 
 
-def test_units_that_do_not_say_where_their_code_is(work, files):
+def test_units_without_ranges_are_located_by_lines(work, files):
     """Then the lines and the subprograms tell."""
     write(work, "jit.s", JIT)
     files.run(f"cd {work} && as jit.s -o jit.o && ld -shared jit.o -o jit.so")
@@ -360,7 +360,7 @@ def test_units_that_do_not_say_where_their_code_is(work, files):
     assert " 0 functions" not in counts and " 0 lines" not in counts, counts
 
 
-def test_units_of_types_in_sections_of_their_own(work, files):
+def test_type_units_in_sections_do_not_hide_code(work, files):
     """An object has as many .debug_info then, and that of the code is not the first."""
     write(work, "types.cc", "struct point { int x, y; int sum() const; };\nint point::sum() const\n{\n    return x + y;\n}\n"
           "struct other { point a; };\nint use(const other &o)\n{\n    return o.a.sum();\n}\n")

@@ -32,7 +32,7 @@ def behind(command):
     return own + [("" if letter in letters else letter, name) for letter, name in of_all() if name not in names]
 
 
-def test_a_page_for_each_command(work, files):
+def test_every_command_has_a_manual_page(work, files):
     pages = os.path.join(work, "pages")
     ok("man", "--all", pages)
     equal(sorted(os.listdir(pages)), sorted(["symloom.1"] + [f"symloom-{command}.1" for command in commands()]))
@@ -51,7 +51,7 @@ def test_a_page_for_each_command(work, files):
     contains(lost.err, "error: cannot write ")
 
 
-def test_examples(work, files):
+def test_examples_use_existing_options(work, files):
     """In help and manual; each is a command with options that it has."""
     shown = 0
     for command in commands():
@@ -76,7 +76,7 @@ def completed(script, *words):
     return [word for word in run.stdout.split("\n") if word]
 
 
-def test_completion(work, files):
+def test_bash_completion_offers_commands_and_options(work, files):
     script = os.path.join(work, "symloom.bash")
     with open(script, "w") as f:
         f.write(ok("completion", "bash"))
@@ -95,7 +95,7 @@ def test_completion(work, files):
         equal(sorted(completed(script, "symloom", command, "--")), sorted([f"--{name}" for _, name in behind(command)] + said))
 
 
-def test_completion_of_other_shells(work, files):
+def test_zsh_and_fish_complete_the_same_words(work, files):
     zsh, fish = ok("completion", "zsh"), ok("completion", "fish")
     before, *parts = re.split(r"^    (?=[a-z-]+\)\n)", zsh, flags=re.M)
     of_zsh = {part.split(")")[0]: part for part in parts}
@@ -114,7 +114,7 @@ def test_completion_of_other_shells(work, files):
         equal(of_fish(f"'__fish_seen_subcommand_from {command}'"), offered(behind(command)), command)
 
 
-def test_a_new_key(work, files):
+def test_key_new_prints_key_and_configuration(work, files):
     words = ["key", "new", "--id", "ci", "--right", "symbols:write", "--right", "symbols:read", "--scope", "a", "--expires", "2031-01-31"]
     first, second = ok(*words), ok(*words)
     assert first != second, first

@@ -38,14 +38,14 @@ def functions(result):
     return [row[4] for row in rows(result.out)[1:] if len(row) > 4]
 
 
-def test_stacks_of_all_processors(work, files):
+def test_stacks_of_all_processors_are_walked(work, files):
     for cpu in PROCESSORS:
         symbols(work, cpu)
         for options in ({}, {"context_size": 796}) if cpu == dumps.ARM64 else ({},):
             equal(functions(symbolicate(work, crashed(cpu, **options), "-f", "compact"))[:2], ["fails", "begins"], PROCESSORS[cpu])
 
 
-def test_what_it_says(work, files):
+def test_reason_and_system_are_read(work, files):
     symbols(work, dumps.ARM)
     answer = json.loads(symbolicate(work, crashed(dumps.ARM), "-f", "json").out)
     equal((answer["crashed"], answer["crash_reason"]), (True, "SIGSEGV / 0x0"))
@@ -67,7 +67,7 @@ def test_what_it_says(work, files):
     contains(symbolicate(work, lines, "-f", "machine").out, "\nGPU|OpenGL ES 3.0|Qualcomm|Adreno (TM) 330\nCrash|SIGSEGV|0x0|0\n")
 
 
-def test_lines_of_logs(work, files):
+def test_log_prefixes_are_skipped(work, files):
     symbols(work, dumps.ARM)
     tags = ("", "F/google-breakpad: ", "google-breakpad: ", "02-25 07:54:01.688 F/google-breakpad(13589): ",
             "02-23 15:49:14.700  1740  1739 F google-breakpad: ", "2024-02-23 15:49:14.700  1740  1739 F google-breakpad: ", "F( 3745) ")
@@ -84,7 +84,7 @@ def test_lines_of_logs(work, files):
             equal(functions(symbolicate(work, mixed, "-f", "compact"))[:2], ["fails", "begins"], tag)
 
 
-def test_several_in_a_log(work, files):
+def test_several_microdumps_in_a_log_are_separated(work, files):
     symbols(work, dumps.ARM)
     first, second = crashed(dumps.ARM, reason="00000005 SIGTRAP"), crashed(dumps.ARM, tag="W/google-breakpad(12): ")
     together = [line for pair in zip(first, second) for line in pair]
@@ -101,7 +101,7 @@ def test_several_in_a_log(work, files):
     equal(symbolicate(work, first, "--microdump", "0").status, 2)
 
 
-def test_what_is_cut(work, files):
+def test_truncated_microdump_reports_what_is_missing(work, files):
     symbols(work, dumps.ARM)
     lines = crashed(dumps.ARM)
     part = lambda letter: next(i for i, line in enumerate(lines) if f": {letter} " in line)
@@ -117,7 +117,7 @@ def test_what_is_cut(work, files):
     contains(result.err, "warning: the microdump at line 1 is truncated")
 
 
-def test_other_commands(work, files):
+def test_inspect_reads_microdumps(work, files):
     symbols(work, dumps.ARM)
     path = os.path.join(work, "crash.txt")
     with open(path, "w") as f:
@@ -129,7 +129,7 @@ def test_other_commands(work, files):
     contains(told, " 0  libapp.so!fails [app.c : 7 + 0x10]\n", " 1  libapp.so!begins [app.c : 30 + ")
 
 
-def test_programs_themselves(work, files):
+def test_programs_are_found_by_debug_id(work, files):
     """A microdump has no code ids: programs are found by the debug id that is made of their build id."""
     os.makedirs(os.path.join(work, "syms"))
     os.symlink(files.get("t"), os.path.join(work, "syms/t"))

@@ -26,7 +26,7 @@ def warnings(result):
     return [line for line in result.err.splitlines() if line.startswith("warning: ")]
 
 
-def test_the_closing_line(work, files):
+def test_closing_warning_counts_missing_modules(work, files):
     path, empty = request(work, files), os.path.join(work, "empty")
     os.mkdir(empty)
     for form in ("compact", "pretty", "full", "markdown"):
@@ -44,7 +44,7 @@ def test_the_closing_line(work, files):
     equal(symloom("symbolicate", path, "-f", "json", env=home(work)).err, "")  # says it itself
 
 
-def test_the_status_when_something_is_missing(work, files):
+def test_fail_on_missing_sets_status_3(work, files):
     path = request(work, files)
     for form in ("compact", "json"):
         missing = symloom("symbolicate", path, "--symbols", files.get("t"), "-f", form, "--fail-on-missing", env=home(work))
@@ -58,7 +58,7 @@ def test_the_status_when_something_is_missing(work, files):
     equal((found.status, found.err), (0, ""))
 
 
-def test_dumps_and_the_formats_of_other_tools(work, files):
+def test_every_format_warns_of_missing_modules(work, files):
     dump, _ = dumps.of_crash(crashing(work), work)
     path, empty = os.path.join(work, "crash.dmp"), os.path.join(work, "empty")
     os.mkdir(empty)
@@ -78,7 +78,7 @@ def crashing(work):
     return program
 
 
-def test_files_that_are_not_read(work, files):
+def test_unsupported_inputs_are_named(work, files):
     """An error says what they look like, and what is read."""
     for text, kind in (("*** *** *** *** *** *** ***\nBuild fingerprint: 'x'\n", "an Android tombstone"), ("MODULE Linux x86_64 0 a\n", "a Breakpad symbol file"),
                        ("", "an empty file")):
@@ -97,13 +97,13 @@ def test_files_that_are_not_read(work, files):
         contains(symloom("symbolicate", path, env=home(work)).err, "this looks like " + kind)
 
 
-def test_a_stack_that_begins_like_a_program(work, files):
+def test_text_starting_with_mz_is_read_as_a_stack(work, files):
     text = "MZError: too far\n    at far (https://a.test/app.js:1:2)\n"
     result = symloom("symbolicate", "-", "--symbols", work, input=text, env=home(work))
     equal((result.status, result.out), (0, text), result.err)
 
 
-def test_a_processor_that_is_not_read(work, files):
+def test_unsupported_processor_is_reported(work, files):
     """The command and `inspect` agree that nothing comes of such a dump, and say why."""
     d = dumps.Dump(cpu=6)
     path = os.path.join(work, "itanium.dmp")
@@ -115,7 +115,7 @@ def test_a_processor_that_is_not_read(work, files):
     contains(shown.out, ", Itanium\n", "Usable       no (no stacks: registers of this processor (Itanium, 6) are not supported)")
 
 
-def test_threads_without_registers(work, files):
+def test_threads_without_registers_are_reported(work, files):
     """Records that are not the processor's, or of no processor at all, give no stacks: it is said, by both commands."""
     names = {dumps.X86: "x86", dumps.AMD64: "x86_64", dumps.ARM: "arm", dumps.ARM64: "arm64", dumps.MIPS: "mips", dumps.MIPS64: "mips64",
              dumps.RISCV32: "riscv", dumps.RISCV64: "riscv64"}
@@ -131,7 +131,7 @@ def test_threads_without_registers(work, files):
         contains(symloom("inspect", path, env=home(work)).out, f"Usable       no ({said})")
 
 
-def test_a_place_that_is_not_there(work, files):
+def test_missing_place_is_an_error(work, files):
     """Is an error at once, of whatever command, before anything is asked."""
     path, absent = request(work, files), os.path.join(work, "absent")
     for words in (["symbolicate", path, "--symbols", absent], ["symbolicate", path, absent], ["symbolicate", path, "--symbols", f"native:{absent}"],
@@ -155,7 +155,7 @@ def fail(handler):
     handler.end_headers()
 
 
-def test_servers_that_fail(work, files):
+def test_failing_server_is_warned_of_once(work, files):
     """A warning for each server, however many files it was asked for, and again in the closing line."""
     path, port = request(work, files), free_port()
     result = symloom("symbolicate", path, "--symbols", f"http://user:secret@127.0.0.1:{port}/", "-f", "compact", "--cache-dir", "", env=home(work))
@@ -175,7 +175,7 @@ def test_servers_that_fail(work, files):
     contains(result.err, f"warning: {place[:-1]}: timed out after ", f"failed: {place[:-1]}: timed out after ")
 
 
-def test_files_that_cannot_be_read(work, files):
+def test_unreadable_debug_files_are_reported(work, files):
     code_id = build_id(files)
     store = os.path.join(work, "store")
     bad = os.path.join(store, code_id[:2], code_id[2:])

@@ -34,7 +34,7 @@ def of_symbol_file(work, path, start, count):
     return names_and_lines(sym, start - load, count)
 
 
-def test_symbols_alone(work, files):
+def test_nested_symbols_are_resolved_without_lines(work, files):
     path, start = built(work, files, "bare", "gcc")
     equal([name for name, _ in names_and_lines(path, start, len(BARE))], BARE)
     cache = os.path.join(work, "bare.symcache")
@@ -46,21 +46,21 @@ def test_symbols_alone(work, files):
     equal(dump, ["PUBLIC " + name for name in ("_start", "inner", "_start", "label", "next")])
 
 
-def test_symbols_and_lines(work, files):
+def test_nested_symbols_are_resolved_with_lines(work, files):
     """An assembler that describes no functions: the symbols do."""
     path, start = built(work, files, "lines", "clang-19 -g")
     for answer in (names_and_lines(path, start, 10), of_symbol_file(work, path, start, 7)):
         equal(answer, [(name, str(line)) for name, line in WITH_LINES[:len(answer)]])
 
 
-def test_functions_of_debug_information_have_no_labels(work, files):
+def test_labels_inside_functions_are_ignored(work, files):
     path, start = built(work, files, "functions", "gcc -g")
     expected = [(name if name != "label" else "_start", str(line)) for name, line in WITH_LINES]
     equal(names_and_lines(path, start, 10), expected)
     equal(of_symbol_file(work, path, start, 10), expected)
 
 
-def test_a_symbol_that_is_longer_than_its_function(work, files):
+def test_overlapping_symbols_are_resolved(work, files):
     """Symbols that overlap, of one address and of several, and labels at beginnings and ends."""
     with open(os.path.join(work, "over.s"), "w") as f:
         f.write(".globl _start\n.type _start,@function\n_start: again: .fill 4,1,0x90\n.type short,@function\n.set short,_start\n"
@@ -73,7 +73,7 @@ def test_a_symbol_that_is_longer_than_its_function(work, files):
     equal(got, [order[0]] * 2 + ["_start"] * 2 + ["over"] * 8 + ["end"] * 4 + ["??"])
 
 
-def test_symbols_that_are_pushed(work, files):
+def test_pushed_symbols_resolve_nested_symbols(work, files):
     path, start = built(work, files, "pushed", "gcc")
     out = os.path.join(work, "out")
     ok("push-symbols", "executable", "--dry-run", "--output", out, path)

@@ -52,14 +52,14 @@ def owners(work, dump, *args):
     return [os.path.basename(frame.get("package", "-")) for frame in frames]
 
 
-def test_an_address_belongs_to_the_smallest_with_an_id(work, files):
+def test_address_belongs_to_the_smallest_module_with_an_id(work, files):
     inside = [(0x1000, "base.apk"), (0x21000, "libmid.so"), (0x28100, "libinner.so"), (0x30800, "libmid.so"), (0x3F000, "libmid.so"),
               (0x41000, "base.apk"), (0x201000, "dalvik-jit-code-cache"), (0x204800, "libart.so"), (0x206800, "anonymous"),
               (0x20F000, "dalvik-jit-code-cache")]
     equal(owners(work, overlapping([at for at, _ in inside])), ["libinner.so"] + [name for _, name in inside])
 
 
-def test_a_call_at_the_end_of_a_module(work, files):
+def test_return_address_belongs_to_the_module_of_the_call(work, files):
     """The call lies in front of the address to return to, which may be the first of another module."""
     ends = [(0x29000, "libinner.so"), (0x28000, "libmid.so"), (0x20000, "base.apk"), (0x40000, "libmid.so"), (0x100000, "base.apk"),
             (0x204000, "dalvik-jit-code-cache"), (0x205000, "libart.so"), (0x210000, "dalvik-jit-code-cache")]
@@ -68,7 +68,7 @@ def test_a_call_at_the_end_of_a_module(work, files):
     equal(owners(work, overlapping([], at=0x29000)), ["libmid.so"])
 
 
-def test_modules_of_one_range(work, files):
+def test_module_with_an_id_wins_over_one_of_the_same_range(work, files):
     """The one with the id, whichever comes first; of several the first."""
     twice = [(0, 0x10000, "guard"), (0, 0x10000, "libmid.so"), (0, 0x10000, "libinner.so")]
     for modules, owner in ((twice, "libmid.so"), (twice[::-1], "libinner.so"), (twice[:1] * 2, "guard")):
@@ -77,7 +77,7 @@ def test_modules_of_one_range(work, files):
         equal([f["module"] for f in answer["crashing_thread"]["frames"]], [owner] * 2)
 
 
-def test_every_format_tells_the_same_module(work, files):
+def test_every_format_shows_the_same_module(work, files):
     dump, syms = overlapping([0, 0x1000, 0x28100, 0, 0x21000, 0x204800]), symbols(work)
     modules = ["libinner.so", "base.apk", "libinner.so", "libmid.so", "libart.so"]
     offsets = [0x800, 0x1000 - 1, 0x100 - 1, 0x1000 - 1, 0x800 - 1]
@@ -101,7 +101,7 @@ def test_every_format_tells_the_same_module(work, files):
     equal([f["function"] for f in answer["stacktraces"][0]["frames"]], functions)
 
 
-def test_reports_of_apple(work, files):
+def test_overlapping_images_of_apple_reports_are_resolved(work, files):
     images = [("outer", 0x100000, "01" * 16), ("inner", 0x1000, "02" * 16)]
     frames = [{"imageIndex": 0, "imageOffset": at} for at in (0x20800, 0x21000, 0x30000)]
     report = {"osVersion": {"train": "macOS 12.0.1", "build": "21A559"}, "cpuType": "X86-64", "threads": [{"id": 1, "triggered": True, "frames": frames}],
@@ -111,7 +111,7 @@ def test_reports_of_apple(work, files):
     equal(owners(work, (json.dumps(head) + "\n" + json.dumps(report)).encode()), ["inner", "inner", "outer"])
 
 
-def test_requests_of_addresses(work, files):
+def test_address_requests_resolve_overlaps_as_dumps_do(work, files):
     """A request that is symbolicated by the command finds modules as a dump does."""
     syms = symbols(work)
     modules = [{"type": "elf", "image_addr": hex(BASE + start), "image_size": size, "code_file": name, "debug_file": name,

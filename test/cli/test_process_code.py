@@ -50,7 +50,7 @@ class Process:
         return [f.get("function") for f in answer["stacktraces"][0]["frames"]]
 
 
-def test_a_map_of_perf(work, files):
+def test_perf_map_names_jit_code(work, files):
     with Process(work) as p:
         equal(p.ask(0x10), [None])
         p.write("perf-{}.map", b"%x 40 LazyCompile:*foo /app/x.js:10:3\n%x 80 py::bar:/app/m.py\n0x%x 0x20 old\nno line\n%x 8 new\n"
@@ -69,7 +69,7 @@ def test_a_map_of_perf(work, files):
         equal(p.ask(0x10), [None])
 
 
-def test_a_dump_of_code(work, files):
+def test_jitdump_names_jit_code(work, files):
     def record(kind, body):
         return struct.pack("<IIQ", kind, 16 + len(body), 0) + body
 
@@ -83,7 +83,7 @@ def test_a_dump_of_code(work, files):
         equal(p.ask(8, 40, 72), ["first", "second", "first"])
 
 
-def test_symbols_of_the_kernel(work, files):
+def test_kernel_symbols_are_named(work, files):
     with open("/proc/kallsyms") as f:
         symbols = [line.split() for line in f]
     code = [(int(s[0], 16), s[2]) for s in symbols if s[1] in "tTwW"]

@@ -110,7 +110,7 @@ def symbolicated(work, *arguments, **options):
     return ok("symbolicate", "--cache-dir", "", "--no-network", *arguments, cwd=work, **options)
 
 
-def test_profiles_come_back_with_names(work, files):
+def test_profile_is_written_with_names(work, files):
     entry, inlined = addresses(files)
     for version in (48, 56, 58, 59):
         path = written(work, profile(files, version))
@@ -141,7 +141,7 @@ def test_profiles_come_back_with_names(work, files):
         equal(json.loads(symbolicated(work, again, "--symbols", files.get("t"))), done)
 
 
-def test_profiles_from_and_to_anywhere(work, files):
+def test_profile_is_read_from_file_gzip_or_input(work, files):
     path = written(work, profile(files, 48))
     text = symbolicated(work, path, files.get("t"))
     equal(symbolicated(work, written(work, profile(files, 48), "profile.json.gz"), "--symbols", files.get("t")), text)
@@ -153,7 +153,7 @@ def test_profiles_from_and_to_anywhere(work, files):
     equal(symbolicated(work, "--type", "profile", "-f", "json", path, files.get("t")), text)
 
 
-def test_profiles_without_symbols(work, files):
+def test_profile_without_symbols_is_unchanged(work, files):
     document = profile(files, 48)
     path = written(work, document)
     done = json.loads(symbolicated(work, path))
@@ -165,7 +165,7 @@ def test_profiles_without_symbols(work, files):
     equal(symloom("symbolicate", "--cache-dir", "", "--no-network", "--fail-on-missing", path, files.get("t")).status, 0)
 
 
-def test_profiles_that_cannot_be_used(work, files):
+def test_unsupported_profiles_are_refused(work, files):
     document = profile(files, 48)
     gecko = {"meta": {"version": 30}, "libs": [], "threads": []}
     old = {"meta": {"preprocessedProfileVersion": 30}, "threads": []}

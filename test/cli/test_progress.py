@@ -69,7 +69,7 @@ def held(work, path):
         thread.join()
 
 
-def test_what_tests_share_ends(work, files):
+def test_test_helpers_release_fifos_and_terminals(work, files):
     """A FIFO that nobody opens, two terminals of one test."""
     with held(work, files.get("t")) as (_, go):
         pass
@@ -80,7 +80,7 @@ def test_what_tests_share_ends(work, files):
         os.close(end)
 
 
-def test_a_line_while_it_waits(work, files):
+def test_progress_line_appears_and_is_erased(work, files):
     """It comes after half a second, and nothing is left of it; what the command prints is the same."""
     t = files.get("t")
     for verb, words in (("dumping", ["dump-syms"]), ("bundling", ["bundle", "-n"]), ("reading", ["lookup", "0", "--output-style", "llvm", "-e"])):
@@ -100,7 +100,7 @@ def test_a_line_while_it_waits(work, files):
         os.unlink(fifo)
 
 
-def test_a_line_is_as_wide_as_the_terminal(work, files):
+def test_progress_line_fits_the_terminal(work, files):
     name = "x" * 200
     path = os.path.join(work, name)
     os.symlink(files.get("t"), path)
@@ -115,7 +115,7 @@ def test_a_line_is_as_wide_as_the_terminal(work, files):
         assert len(line) < 60, run.text
 
 
-def test_no_line_where_it_is_not_wanted(work, files):
+def test_progress_line_can_be_disabled(work, files):
     t = files.get("t")
     for words, env in ((["--progress", "none"], {}), (["-q"], {})):
         with held(work, t) as (fifo, go):
@@ -130,7 +130,7 @@ def test_no_line_where_it_is_not_wanted(work, files):
     equal(symloom("dump-syms", t).err, "")  # no terminal
 
 
-def test_finished_items(work, files):
+def test_finished_items_are_listed(work, files):
     """Each of every command, at once and whatever they take."""
     t, exe, wasm = files.get("t"), files.get("t.exe"), files.get("t.wasm")
     out, cache = os.path.join(work, "out"), os.path.join(work, "cache")
@@ -190,7 +190,7 @@ def slow():
         server.server_close()
 
 
-def test_a_line_while_a_server_thinks(work, files):
+def test_progress_line_is_shown_while_a_server_is_slow(work, files):
     config = os.path.join(work, "config.yml")
     for words in (["healthcheck", "--addr"], ["config", "check", "--connect", config]):
         with slow() as (place, go):
@@ -204,7 +204,7 @@ def test_a_line_while_a_server_thinks(work, files):
         assert run.text.endswith(ERASED), run.text
 
 
-def test_an_interrupted_line(work, files):
+def test_interrupt_erases_the_progress_line(work, files):
     """Ctrl-C erases it, and the shell learns of the signal."""
     with held(work, files.get("t")) as (fifo, go):
         run = Terminal(work, "dump-syms", "-o", os.path.join(work, "t.sym"), fifo)
@@ -216,7 +216,7 @@ def test_an_interrupted_line(work, files):
     equal(sorted(name for name in os.listdir(work) if "sym" in name), [])
 
 
-def test_other_lines_go_around_it(work, files):
+def test_errors_do_not_mix_with_the_progress_line(work, files):
     """An error is not appended to the line of what is done."""
     broken = os.path.join(work, "broken")
     with open(broken, "wb") as f:

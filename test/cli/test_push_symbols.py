@@ -36,7 +36,7 @@ def push(files, *args, **options):
     return symloom("push-symbols", "executable", "-e", files.get("t"), "--retries", "0", *args, **options)
 
 
-def test_the_key_is_not_shown(work, files):
+def test_api_key_is_not_shown(work, files):
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Service)
     server.keys, server.seen = [], []
     thread = threading.Thread(target=server.serve_forever)
@@ -61,7 +61,7 @@ def test_the_key_is_not_shown(work, files):
         server.server_close()
 
 
-def test_errors_show_no_secret(work, files):
+def test_push_errors_show_no_secret(work, files):
     nobody = f"127.0.0.1:{free_port()}"
     result = push(files, "-u", f"http://user:secret@{nobody}/at?token=secret")
     equal(result.status, 1)
@@ -76,7 +76,7 @@ def test_errors_show_no_secret(work, files):
     assert "secret" not in result.err, result.err
 
 
-def test_usage(work, files):
+def test_push_usage_errors_set_status_2(work, files):
     equal(ok("push-symbols", "--version"), ok("--version"))
     missing = os.path.join(work, "missing")
     result = push(files, "-u", "http://127.0.0.1:1", "--api-key-file", missing)
@@ -98,7 +98,7 @@ def made(work, *args, status=0):
     return contents, result.err
 
 
-def test_debug_file_of_a_stripped_executable(work, files):
+def test_debug_file_of_a_stripped_executable_is_found(work, files):
     """By debug link, by build id, or with a warning that says what is missing."""
     plain, program = files.get("t"), os.path.join(work, "t")
     files.run(f"objcopy --only-keep-debug {plain} {work}/t.debug && strip -o {program} {plain} && "
@@ -118,7 +118,7 @@ def test_debug_file_of_a_stripped_executable(work, files):
              "sending only names from the symbol table, no lines\n", "no symbols found")
 
 
-def test_several_executables(work, files):
+def test_several_executables_are_pushed(work, files):
     """Named behind the mode, and found below directories, where files of other kinds do not count."""
     folder = os.path.join(work, "folder")
     os.makedirs(os.path.join(folder, "below"))
@@ -139,7 +139,7 @@ def test_several_executables(work, files):
     contains(made(work, folder, "-d", files.get("t"), status=2)[1], "error: --debug-file can be used with one executable only\n")
 
 
-def test_a_running_process(work, files):
+def test_executable_of_a_running_process_is_pushed(work, files):
     program = os.path.join(work, "waits")
     files.run(f"echo '#include <unistd.h>\nint main(void) {{ return pause(); }}' | gcc -g -static -o {program} -x c -")
     wanted = made(work, program)[0]
@@ -166,7 +166,7 @@ class Slow(Service):
     do_GET = do_POST = answer
 
 
-def test_progress_on_a_terminal(work, files):
+def test_push_progress_bar_is_erased(work, files):
     """A bar that is erased at the end; lines when it is no terminal."""
     from harness import SYMLOOM, DEADLINE
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Slow)

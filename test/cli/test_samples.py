@@ -127,7 +127,7 @@ def lines(text, word):
     return [line.rstrip() for line in text.splitlines() if word in line]
 
 
-def test_a_sample_is_written_back_with_names(work, files):
+def test_sample_is_written_with_names(work, files):
     text = filled(SAMPLE, work, files)
     result = symloom("symbolicate", "--offline", "--cache-dir", "", "--symbols", "files", "-", input=text, cwd=work, env=home(work))
     equal(result.status, 0, result.err)
@@ -143,7 +143,7 @@ def test_a_sample_is_written_back_with_names(work, files):
     contains(result.err, "dyld")
 
 
-def test_the_stacks_of_a_sample(work, files):
+def test_sample_gives_a_stack_for_each_path(work, files):
     answer = json.loads(symbolicate(work, "-f", "json", "-", input=filled(SAMPLE, work, files)))
     equal(answer["crashed"], False)
     equal(answer["crash_reason"], "sampling app (pid 41328) every 1 millisecond")
@@ -156,7 +156,7 @@ def test_the_stacks_of_a_sample(work, files):
                    (955463, "worker (4 of 4 samples)", ["outer"])])
 
 
-def test_a_spindump_is_written_back_with_names(work, files):
+def test_spindump_is_written_with_names(work, files):
     text = filled(SPINDUMP, work, files)
     result = symloom("symbolicate", "--offline", "--cache-dir", "", "--symbols", "files", "-", input=text, cwd=work, env=home(work))
     equal(result.status, 0, result.err)
@@ -172,7 +172,7 @@ def test_a_spindump_is_written_back_with_names(work, files):
     contains("\n".join(lines(result.out, "other + ")), "8  ??? (other + ")
 
 
-def test_the_stacks_of_a_spindump(work, files):
+def test_spindump_gives_stacks_of_its_process(work, files):
     """They are those of the process that the report is about: another may have anything at the same addresses."""
     answer = json.loads(symbolicate(work, "-f", "json", "-", input=filled(SPINDUMP, work, files)))
     equal((answer["crashed"], answer["crash_reason"]), (False, "hang, 7.23s"))
@@ -185,14 +185,14 @@ def test_the_stacks_of_a_spindump(work, files):
     equal([m["code_file"] for m in answer["modules"]], ["/Apps/app", "/usr/lib/dyld", "/System/Library/Kernels/kernel"])
 
 
-def test_reports_with_a_line_of_json_before_them(work, files):
+def test_json_line_before_a_report_is_accepted(work, files):
     text = '{"app_name":"app","bug_type":"202","os_version":"macOS 12.7.6 (21H1320)"}\n' + filled(SPINDUMP, work, files)
     told = symbolicate(work, "-", input=text)
     contains(told, '{"app_name":"app"', "outer + 1 (t.c:5 in app + ")
     contains(symbolicate(work, "-f", "full", "-", input=text), "Crash:      hang, 7.23s\n", "Thread 182942 com.apple.main-thread (5 of 8 samples)\n")
 
 
-def test_powerstats_have_no_threads(work, files):
+def test_powerstats_report_is_read_without_threads(work, files):
     text = filled(SPINDUMP, work, files)
     text = text[:text.index("Process:")] + text[text.index("Process:          app"):]
     text = text.replace("Process:          app", "Powerstats for:   app")
@@ -201,7 +201,7 @@ def test_powerstats_have_no_threads(work, files):
     equal([(t.get("thread_id"), t["thread_name"]) for t in answer["stacktraces"]], [(None, "5 of 8 samples"), (None, "3 of 8 samples")])
 
 
-def test_a_stackshot(work, files):
+def test_stackshot_is_symbolicated_by_ids(work, files):
     """Its images have no names, only ids."""
     uuid, address = dsym(work, files)
     process = lambda pid, name, frames: {"pid": pid, "procname": name, "threadById": {"8": {"id": 8, "dispatch_queue_label": "main", "kernelFrames": [[1, 8]], "userFrames": frames}}}
@@ -216,7 +216,7 @@ def test_a_stackshot(work, files):
     equal(json.loads(symbolicate(work, "-f", "json", "-", input=json.dumps(body)))["stacktraces"], answer["stacktraces"])
 
 
-def test_other_reports_of_apple(work, files):
+def test_unsupported_apple_reports_are_named(work, files):
     """An error says what they are."""
     for kind, what in ((298, "jetsam"), (210, "a kernel panic report"), (288, "a stackshot without processes")):
         result = symloom("symbolicate", "-", input=f'{{"bug_type":"{kind}"}}\n{{"largestProcess":"x"}}', env=home(work))

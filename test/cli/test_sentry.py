@@ -48,7 +48,7 @@ def environment(work, url, **more):
     return {**home(work), **NOTHING, "SENTRY_URL": url, "SENTRY_ORG": "acme", "SENTRY_PROJECT": "web", **more}
 
 
-def test_an_event_of_javascript(work, files):
+def test_javascript_event_is_fetched_from_sentry(work, files):
     root = artifacts(work)
     event = {**js_event(), "event_id": "0123abcd"}
     answers = {"events/0123abcd/json/": event, "events/0123abcd/attachments/": [], "artifact-lookup/": []}
@@ -63,7 +63,7 @@ def test_an_event_of_javascript(work, files):
         equal((denied.status, denied.err), (4, "error: Response from server: Unauthorized\n"))
 
 
-def test_a_minidump_that_is_attached(work, files):
+def test_attached_minidump_is_fetched_from_sentry(work, files):
     program, dump = crashed(work)
     with open(dump, "rb") as f:
         contents = f.read()
@@ -83,7 +83,7 @@ def test_a_minidump_that_is_attached(work, files):
         assert PROJECT + "events/ab/attachments/7/?download=1" in asked and any(p.startswith(PROJECT + "files/dsyms/?") for p in asked), asked
 
 
-def test_files_of_projects_are_kept_apart(work, files):
+def test_cached_files_are_kept_apart_by_project(work, files):
     """What the cache has of one is not used for another; offline it is everybody's, and --scope says whose."""
     program, dump = crashed(work)
     with open(dump, "rb") as f:
@@ -112,7 +112,7 @@ def test_files_of_projects_are_kept_apart(work, files):
     equal(scopes("--scope", "mine", dump, env=offline), {"mine"})
 
 
-def test_a_token_is_not_to_be_seen(work, files):
+def test_auth_token_is_not_shown(work, files):
     """Not in the list of processes, nor in the log."""
     with sentry({"events/ab/json/": js_event(), "events/ab/attachments/": []}) as (url, _):
         command = [harness.SYMLOOM, "symbolicate", "-", "-vvv", "--cache-dir", "", "--auth-token", SECRET, "-o", "acme", "-p", "web", "--url", url]
@@ -127,7 +127,7 @@ def test_a_token_is_not_to_be_seen(work, files):
         assert SECRET not in out + err, err
 
 
-def test_what_files_say(work, files):
+def test_sentry_settings_come_from_the_nearest_file(work, files):
     """The nearest file of the project, then the user's own; options and the environment go before."""
     project, own = os.path.join(work, "project/a"), os.path.join(work, ".config/symloom")
     os.makedirs(project)
@@ -152,7 +152,7 @@ def test_what_files_say(work, files):
                        cwd=project).status, asked), (0, []))
 
 
-def test_what_is_missing(work, files):
+def test_missing_sentry_settings_are_reported(work, files):
     env = {**home(work), **NOTHING}
     for arguments, more, status, text in (
             (("0123abcd", "--offline"), {}, 1, "error: Event not found in local file system and symbolicli is in offline mode. Stopping.\n"),

@@ -31,7 +31,7 @@ def unpacked(path):
     return subprocess.run(["zstd", "-dqc", path], capture_output=True, check=True).stdout
 
 
-def test_a_program_and_its_debug_file(work, files):
+def test_program_and_debug_file_are_sorted_by_id(work, files):
     given, out = os.path.join(work, "in"), os.path.join(work, "out")
     build_id = program(given)
     with open(os.path.join(given, "notes.txt"), "w") as f:
@@ -60,7 +60,7 @@ def test_a_program_and_its_debug_file(work, files):
     equal(after, before)
 
 
-def test_a_program_of_apples_and_its_dsym(work, files):
+def test_mach_o_program_and_dsym_are_sorted_by_id(work, files):
     """Both under the one id; a second time nothing changes."""
     files.get("t.fat")
     given, out = os.path.join(work, "in"), os.path.join(work, "out")
@@ -84,7 +84,7 @@ def test_a_program_of_apples_and_its_dsym(work, files):
     equal((again.status, again.out, again.err), (0, listing, ""))
 
 
-def test_what_is_no_debug_file(work, files):
+def test_other_files_are_skipped_silently(work, files):
     """Object files, texts and cores are passed over in silence, and make no directory."""
     given, out = os.path.join(work, "in"), os.path.join(work, "out")
     program(given)
@@ -99,7 +99,7 @@ def test_what_is_no_debug_file(work, files):
     equal([name for _, _, names in os.walk(out) for name in names], [])
 
 
-def test_under_the_name_of_symsorter(work, files):
+def test_symsorter_name_accepts_its_options(work, files):
     given, out = os.path.join(work, "in"), os.path.join(work, "out")
     program(given)
     result = symloom("-o", out, "--prefix", "linux", given, program=linked(work, "symsorter"))
@@ -108,7 +108,7 @@ def test_under_the_name_of_symsorter(work, files):
     contains(ok("--help", program=linked(work, "symsorter-1")), "usage: symsorter -o DIR")
 
 
-def test_ids_of_bundles(work, files):
+def test_bundle_ids_are_written_and_checked(work, files):
     given = os.path.join(work, "17.0 (21A328)")
     build_id = program(given)
     for good in ("10.3_ABCD", "++lyra+main-CL-12345"):
@@ -120,7 +120,7 @@ def test_ids_of_bundles(work, files):
     equal(json.loads(read(work, "b", "bundles", "17.0_21A328"))["debug_ids"], [build_id] * 2)
 
 
-def test_broken_files_are_named_and_passed_by(work, files):
+def test_malformed_files_are_reported_and_skipped(work, files):
     given, out = os.path.join(work, "in"), os.path.join(work, "out")
     build_id = program(os.path.join(given, "good"))
     with open(os.path.join(given, "a-broken"), "wb") as f:
@@ -145,7 +145,7 @@ def test_broken_files_are_named_and_passed_by(work, files):
     contains(missing.err, "error: failed to process file nowhere\n")
 
 
-def test_the_first_by_path_stays(work, files):
+def test_first_of_equal_ids_is_kept(work, files):
     given, out = os.path.join(work, "in"), os.path.join(work, "out")
     same = "1234567890" * 4
     program(os.path.join(given, "b"), text="int main(void) { return 2; }\n", build_id=same)
@@ -163,7 +163,7 @@ def test_the_first_by_path_stays(work, files):
     equal(unpacked(os.path.join(place, "executable")), read(given, "b", "app"))
 
 
-def test_packed_files_and_archives(work, files):
+def test_compressed_files_and_archives_are_sorted(work, files):
     given, out = os.path.join(work, "in"), os.path.join(work, "out")
     build_id = program(os.path.join(work, "plain"))
     os.mkdir(given)
@@ -184,7 +184,7 @@ def test_packed_files_and_archives(work, files):
     assert not os.path.exists(dry)
 
 
-def test_sources_come_along(work, files):
+def test_with_sources_option_adds_source_bundles(work, files):
     given, out = os.path.join(work, "in"), os.path.join(work, "out")
     build_id = program(given)
     text = ok("sort", "-z", "--with-sources", "-o", out, given)
@@ -193,7 +193,7 @@ def test_sources_come_along(work, files):
     contains(ok("inspect", "--sources", place), os.path.join(given, "app.c"))
 
 
-def test_an_ended_run_leaves_no_part_of_a_file(work, files):
+def test_interrupted_sort_leaves_no_partial_file(work, files):
     from harness import SYMLOOM
     out = os.path.join(work, "out")
     run = subprocess.Popen([SYMLOOM, "sort", "-qzzzz", "-o", out, SYMLOOM], stderr=subprocess.DEVNULL)

@@ -19,7 +19,7 @@ def first_line(path, address):
     return ok("lookup", "-f", "-e", path, f"0x{address:x}", "--output-style", "gnu").splitlines()[0]
 
 
-def test_build_id_in_any_note(work, files):
+def test_build_id_is_found_in_any_note(work, files):
     """As vDSOs have it; elfutils leave segments in debug files that point to what is not there."""
     write(work, "v.c", C)
     write(work, "v.lds", "PHDRS { text PT_LOAD FLAGS(5) FILEHDR PHDRS; note PT_NOTE FLAGS(4); dynamic PT_DYNAMIC FLAGS(4); }\n"
@@ -36,7 +36,7 @@ def test_build_id_in_any_note(work, files):
     equal(os.path.exists(os.path.join(work, "out", "00", "112233445566778899", "debuginfo")), True)
 
 
-def test_without_section_headers(work, files):
+def test_dynamic_symbols_are_read_without_section_headers(work, files):
     """The dynamic linker needs none, and has symbols."""
     write(work, "s.c", C + "int state[8] = {1};\n__thread int t = 1;\n")
     files.run(f"cd {work} && gcc -O1 -shared -fPIC -nostdlib -Wl,--build-id s.c -o full.so && llvm-objcopy-19 --strip-sections full.so bare.so")
@@ -52,7 +52,7 @@ def test_without_section_headers(work, files):
           [f"PUBLIC {names[n]:x} 0 {n}" for n in sorted(("fold", "outer"), key=names.get)])
 
 
-def test_names_without_size_of_symbols_with_one(work, files):
+def test_sized_symbols_bound_unsized_ones(work, files):
     """They begin together, and end together: nothing behind is called so."""
     write(work, "names.s", """.globl _start
 image: .type typed,@function
@@ -72,7 +72,7 @@ nop
     equal([first_line(path, begin + i) for i in range(6)], ["_start", "_start", "??", "??", "sized", "??"])
 
 
-def test_symbols_without_types_in_efi_programs(work, files):
+def test_untyped_symbols_of_efi_programs_are_functions(work, files):
     """objcopy makes them of ELF files: local symbols are functions there."""
     write(work, "efi.c", "static volatile int n;\n__attribute__((noinline)) static int local(int x) { return x * n; }\n"
           "__attribute__((visibility(\"hidden\"))) int hidden(int x) { return local(x) + 1; }\nint _start(int x) { return hidden(x) + local(3); }\n")
@@ -88,7 +88,7 @@ def test_symbols_without_types_in_efi_programs(work, files):
     contains(ok("dump-syms", image), *[f"PUBLIC {begin:x} 0 {name}" for name, (begin, _) in sizes.items()])
 
 
-def test_code_sections_of_mach_o(work, files):
+def test_symbols_of_all_mach_o_code_sections_are_used(work, files):
     """Code is in sections of many names; symbols of those answer as those of __text do, also below it."""
     write(work, "m.c", 'int cold(int x) { return x + 1; }\n__attribute__((section("__TEXT,__hot_text,regular,pure_instructions")))\n'
           "int hot(int x) { return x * cold(x); }\nint value = 3;\n")
@@ -103,7 +103,7 @@ def test_code_sections_of_mach_o(work, files):
         equal(ok("lookup", "-e", path, "--output-style", "llvm", input=f"DATA 0x{names['value']:x}\n").splitlines()[0], "value")
 
 
-def test_dots_of_powerpc(work, files):
+def test_powerpc_dot_symbols_are_named(work, files):
     """Compilers for the first ABI of 64 bits once named the code with a dot, and the descriptor without."""
     write(work, "p.s", '.section ".opd","aw"\n.globl f\n.type f,@function\nf: .quad .f, .TOC.@tocbase, 0\n.size f,24\n'
           '.section ".text"\n.globl .f\n.type .f,@function\n.f: .fill 10,4,0x60000000\n.size .f,40\n'
@@ -113,7 +113,7 @@ def test_dots_of_powerpc(work, files):
     equal([first_line(path, at) for at in (0, 20, 24, 39, 40)], ["f"] * 4 + ["g"])
 
 
-def test_machines(work, files):
+def test_symbols_and_cfi_of_every_machine_are_read(work, files):
     write(work, "a.c", C.replace("int outer", "int _start"))
     rows = {"riscv64-linux-gnu": ("riscv64", "sp 0 + .ra: ra"), "riscv32-linux-gnu": ("riscv", "sp 0 + .ra: ra"),
             "s390x-linux-gnu": ("s390x", "r15 160 + .ra: r14"), "loongarch64-linux-gnu": ("loongarch64", "r3 0 + .ra: r1")}

@@ -33,7 +33,7 @@ def written(work, name, text):
     return path
 
 
-def test_a_trace_from_a_file_or_standard_input(work, files):
+def test_trace_is_read_from_file_or_standard_input(work, files):
     mapping, trace = written(work, "mapping.txt", MAPPING), written(work, "trace.txt", TRACE)
     equal(ok("symbolicate", "--mapping", mapping, trace), PLAIN)
     equal(ok("symbolicate", "--mapping", mapping, "--type", "trace", "-f", "text", "-", input=TRACE), PLAIN)
@@ -44,7 +44,7 @@ def test_a_trace_from_a_file_or_standard_input(work, files):
         equal(f.read(), PLAIN)
 
 
-def test_under_the_name_of_retrace(work, files):
+def test_retrace_name_accepts_its_arguments(work, files):
     mapping, trace = written(work, "mapping.txt", MAPPING), written(work, "trace.txt", TRACE)
     retrace = linked(work, "retrace")
     equal(ok(mapping, trace, program=retrace), PLAIN)
@@ -66,7 +66,7 @@ com.example.Oops -> a.e:
 """
 
 
-def test_signatures_of_retrace(work, files):
+def test_verbose_option_prints_signatures(work, files):
     """-verbose: methods with their types, where a mapping knows them; of several that a frame may be in, each."""
     mapping, retrace = written(work, "mapping.txt", SIGNED), linked(work, "retrace")
     trace = TRACE + "\tat a.b.d(SourceFile:2)\n\tat a.b.e(SourceFile)\n\tat a.b.f(SourceFile:3)\n\tat a.e.<init>(SourceFile)\n"
@@ -91,7 +91,7 @@ Exception in thread "main" com.example.Oops: a.b went wrong
     equal(plain.count("two("), 1)
 
 
-def test_options_of_other_retraces(work, files):
+def test_options_of_other_retrace_tools_are_accepted(work, files):
     """With one dash or two; those that have nothing to change change nothing."""
     mapping, trace = written(work, "mapping.txt", MAPPING), written(work, "trace.txt", TRACE)
     retrace = linked(work, "retrace")
@@ -106,7 +106,7 @@ def test_options_of_other_retraces(work, files):
           "some com.example.Main and (com.example.Oops) of xa.e, com.example.Main.\n")
 
 
-def test_the_hash_of_a_mapping(work, files):
+def test_hash_of_a_mapping_is_verified(work, files):
     """R8 writes the SHA-256 of all that follows; without a trace nothing else is done."""
     retrace = linked(work, "retrace")
     good = written(work, "good.txt", f"# compiler: R8\n# pg_map_hash: SHA-256 {hashlib.sha256(MAPPING.encode()).hexdigest()}\n" + MAPPING)
@@ -123,7 +123,7 @@ def test_the_hash_of_a_mapping(work, files):
     contains(none.err, "no pg_map_hash")
 
 
-def test_logs_of_android(work, files):
+def test_android_logs_are_retraced(work, files):
     """Frames and exceptions behind what logcat writes in front, in reports of Play Console, and in messages of other exceptions."""
     mapping = written(work, "mapping.txt", MAPPING)
     for before, after in (
@@ -140,7 +140,7 @@ def test_logs_of_android(work, files):
         equal(ok("symbolicate", "--mapping", mapping, input=before), after)
 
 
-def test_logs_in_utf16(work, files):
+def test_utf_16_logs_are_retraced(work, files):
     """As PowerShell writes them: read, and written in the same encoding. A byte order mark hides nothing."""
     mapping, text = written(work, "mapping.txt", MAPPING), "a.e: \u00e9 \U0001F600\r\n" + TRACE * 1000
     wanted = ("com.example.Oops: \u00e9 \U0001F600\r\n" + PLAIN * 1000)
@@ -155,7 +155,7 @@ def test_logs_in_utf16(work, files):
     equal(odd.stdout.decode("utf-16"), "a\ufffdb\ufffd\n")
 
 
-def test_a_mapping_that_makes_too_much_of_a_line(work, files):
+def test_expansion_of_a_line_is_limited(work, files):
     """What one line becomes is bounded, and so is all that is written; what stays as it is is told."""
     chain = written(work, "chain.txt", "A -> a:\n" + "    1:1:void x():1 -> b\n" * 20000 + "    1:1:void f():1 -> c\n")
     done = symloom("symbolicate", "--mapping", chain, input="\tat a.b(S:1)\n\tat a.c(S:1)\n")
@@ -167,7 +167,7 @@ def test_a_mapping_that_makes_too_much_of_a_line(work, files):
     contains(done.err, " lines were left")
 
 
-def test_what_no_mapping_has(work, files):
+def test_unmapped_classes_are_counted(work, files):
     """Frames that stay as they are, are counted and their classes named; those of Java and Android do not count."""
     mapping = written(work, "mapping.txt", MAPPING)
     trace = "".join(f"\tat {name}.m(S:1)\n" for name in ("a.b", "x.Y", "x.Y", "java.lang.Thread", "android.os.Looper", "q.Z"))
@@ -180,13 +180,13 @@ def test_what_no_mapping_has(work, files):
     equal((whole.status, whole.err), (0, ""))
 
 
-def test_mappings_of_classes_without_members(work, files):
+def test_mappings_without_members_are_used(work, files):
     many = "".join(f'p.C{i} -> p.C{i}:\n# {{"id":"sourceFile","fileName":"C.java"}}\n' for i in range(60))
     equal(ok("symbolicate", "--mapping", written(work, "many.txt", many + MAPPING), input=TRACE), PLAIN)
     equal(ok("symbolicate", "--mapping", written(work, "only.txt", "p.C -> a.e:\n"), input="a.e: x\n"), "p.C: x\n")
 
 
-def test_expressions_of_retrace(work, files):
+def test_regex_option_retraces_other_lines(work, files):
     """-regex: where the names are in lines of another form; what it does not match stays."""
     mapping, retrace = written(work, "mapping.txt", SIGNED), linked(work, "retrace")
     lines = "[E] a.b#c line 1 x\n[F] a/b a.e[] \n[M] d(java.lang.String,a.b, int[]) of a.b at SourceFile:2\n[T] a.e[] b of a.b\nnone a.b\n"
@@ -214,14 +214,14 @@ def test_expressions_of_retrace(work, files):
         contains(failed.err, "error: " + wrong)
 
 
-def test_of_several_mappings_the_first_that_knows_the_class_tells(work, files):
+def test_first_mapping_with_the_class_is_used(work, files):
     first = written(work, "1", "x.A -> a.b:\n    1:1:void f():3:3 -> c\n")
     second = written(work, "2", MAPPING)
     contains(ok("symbolicate", "--mapping", first, "--mapping", second, input=TRACE),
              "com.example.Oops: a.b went wrong\n\tat x.A.f(A.java:3)\n\tat java.lang")
 
 
-def test_a_trace_is_answered_while_more_of_it_may_come(work, files):
+def test_trace_is_printed_before_input_ends(work, files):
     mapping = written(work, "mapping.txt", MAPPING)
     with subprocess.Popen([harness.SYMLOOM, "symbolicate", "--mapping", mapping], stdin=subprocess.PIPE,
                           stdout=subprocess.PIPE, text=True) as process:
@@ -232,7 +232,7 @@ def test_a_trace_is_answered_while_more_of_it_may_come(work, files):
         equal(process.wait(harness.DEADLINE), 0)
 
 
-def test_long_logs_and_long_lines_pass_through(work, files):
+def test_long_logs_and_lines_are_kept(work, files):
     mapping = written(work, "mapping.txt", MAPPING)
     long_line = "\tat a.b.c(SourceFile:1) " + "x" * 700_000 + "\n"
     text = (TRACE + long_line) * 30
@@ -241,7 +241,7 @@ def test_long_logs_and_long_lines_pass_through(work, files):
     equal(ok("symbolicate", "--mapping", mapping, input=without_end), without_end)
 
 
-def test_what_cannot_be_done(work, files):
+def test_invalid_options_and_inputs_are_refused(work, files):
     mapping, trace = written(work, "mapping.txt", MAPPING), written(work, "trace.txt", TRACE)
     equal(symloom("symbolicate", trace).status, 3)
     equal(symloom("symbolicate", "--type", "trace", trace).status, 2)
@@ -253,7 +253,7 @@ def test_what_cannot_be_done(work, files):
     equal(symloom("symbolicate", "--mapping", mapping, "/nowhere").status, 1)
 
 
-def test_inspecting_a_mapping(work, files):
+def test_mapping_is_inspected(work, files):
     mapping = written(work, "mapping.txt", "a -> b:\n    void method() -> b")
     text = ok("inspect", mapping)
     contains(text, f"{mapping}\n  Format       proguard, 30 bytes\n",
@@ -269,7 +269,7 @@ def test_inspecting_a_mapping(work, files):
     equal(symloom("inspect", "--id", "0099d4ac-7da8-5ef9-bad6-43c26f052e99", mapping).status, 3)
 
 
-def test_packed_logs(work, files):
+def test_compressed_logs_are_unpacked(work, files):
     mapping, log = written(work, "mapping.txt", MAPPING), TRACE * 3000
     for packed in (gzip.compress(log.encode()), gzip.compress(TRACE.encode()) * 3000,
                    subprocess.run(["zstd", "-q", "-c"], input=log.encode(), stdout=subprocess.PIPE, check=True).stdout):

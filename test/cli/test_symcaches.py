@@ -6,7 +6,7 @@ from harness import SOURCE, contains, equal, linked, ok, symloom
 from test_lookup import inlined
 
 
-def test_symcache_and_all(work, files):
+def test_symcache_is_written_and_listed(work, files):
     cache, t = os.path.join(work, "t.symcache"), files.get("t.static")
     equal(ok("lookup", "-e", t, "--symcache-out", cache), "")
     outer = files.address("t.static", "outer")  # the addresses of the file, whichever is asked
@@ -30,7 +30,7 @@ def kept(cache):
     return sorted(os.path.join(d, f) for d, _, names in os.walk(os.path.join(cache, "own_symcaches")) for f in names if "." not in f)
 
 
-def test_symcaches_that_are_kept(work, files):
+def test_cached_symcache_is_used_until_the_file_changes(work, files):
     """--cache makes one of the file; the next run answers from it, until the file is another."""
     cache, t = os.path.join(work, "cache"), shutil.copy(files.get("t"), work)
     at = f"0x{inlined(files):x}"
@@ -65,7 +65,7 @@ def test_symcaches_that_are_kept(work, files):
     equal(kept(cache), [])
 
 
-def test_symcaches_of_large_files_are_kept(work, files):
+def test_symcache_of_a_large_file_is_kept_once_complete(work, files):
     """Once one was made of the whole file, which one address does not need."""
     cache, large, at = os.path.join(work, "cache"), shutil.copy(files.get("t"), work), f"0x{inlined(files):x}"
     with open(large, "r+b") as f:
@@ -83,7 +83,7 @@ def test_symcaches_of_large_files_are_kept(work, files):
     equal(kept(cache), [table])
 
 
-def test_symcaches_that_are_not_kept(work, files):
+def test_symcaches_of_split_units_and_pipes_are_not_kept(work, files):
     """Of units in files of their own nobody can tell that they are the same; nor of what comes through a pipe."""
     cache = os.path.join(work, "cache")
     with open(os.path.join(work, "split.c"), "w") as f:
@@ -98,7 +98,7 @@ def test_symcaches_that_are_not_kept(work, files):
     equal(kept(cache), [])
 
 
-def test_a_symcache_of_symcachegen(work, files):
+def test_symcachegen_name_writes_a_symcache(work, files):
     """Of any debug file, with the words and under the name of Microsoft's tool; what it holds is what the file says."""
     t, made, tool = files.get("t.static"), os.path.join(work, "made"), linked(work, "symcachegen")
     ok("lookup", "-e", t, "--symcache-out", os.path.join(work, "direct"))

@@ -176,7 +176,7 @@ def compare_with_gnu(tool, path, wanted):
     return [cause for kinds in causes.values() for cause in kinds]
 
 
-def test_as_the_tool_of_gnu(work, files):
+def test_addr2line_output_equals_gnu(work, files):
     tool = linked(work, "addr2line")
     found = {name: compare_with_gnu(tool, path, addresses(path)) for name, path in [(n, build(work, n)) for n in PROGRAMS] + [("symloom", harness.SYMLOOM)]}
     for name, causes in found.items():
@@ -184,7 +184,7 @@ def test_as_the_tool_of_gnu(work, files):
         equal(set(causes) <= {"c++-O0": set(), "go": {"name"}, "rust": set()}.get(name, {"name", "place"}), True, (name, set(causes)))
 
 
-def test_stripped_programs(work, files):
+def test_stripped_program_names_end_at_padding(work, files):
     """GNU's tool takes the dynamic symbol before an address for its name, whatever its size; ours only up to the padding behind it."""
     path = os.path.join(work, "stripped")
     subprocess.run(["strip", "-o", path, build(work, "c++-O2")], check=True)
@@ -196,7 +196,7 @@ def test_stripped_programs(work, files):
     equal(len(theirs), len(ours))
 
 
-def test_mangled_names_in_c(work, files):
+def test_mangled_names_in_c_are_demangled_as_llvm(work, files):
     """LLVM's tools go by the name, whatever the language of the unit."""
     with open(os.path.join(work, "a.c"), "w") as f:
         f.write('int read_to_end(int) __asm__("_ZN3std2io4Read11read_to_end17hb85a0f6802e14499E");\nint sink;\n'
@@ -209,7 +209,7 @@ def test_mangled_names_in_c(work, files):
     equal(told[0] == told[1] and "std::io::Read::read_to_end::hb85a0f6802e14499" in told[1], True, told[1][:500])
 
 
-def test_object_files(work, files):
+def test_object_file_output_equals_gnu_and_llvm(work, files):
     """Of one section with code; GNU's also by the name of a section."""
     with open(os.path.join(work, "a.c"), "w") as f:
         f.write("int sink;\nstatic int twice(int n) { return n * 2; }\nint first(int n)\n{\n    for (int i = 0; i < n; i++)\n        sink += i % 3 ? twice(i) : i;\n"
@@ -240,7 +240,7 @@ def agreed(path, tool):
     return kept
 
 
-def test_as_the_tool_of_llvm(work, files):
+def test_symbolizer_output_equals_llvm(work, files):
     tools = {name: linked(work, name) for name in ("llvm-symbolizer", "llvm-addr2line")}
     asked = [("llvm-symbolizer", options.split()) for options in ("--output-style=JSON", "--output-style=GNU -s -p", "--verbose --no-inlines", "-f=short --no-demangle")]
     for path in [build(work, name) for name in PROGRAMS] + [harness.SYMLOOM]:
@@ -251,7 +251,7 @@ def test_as_the_tool_of_llvm(work, files):
             equal(len(ours), len(theirs), (path, tool, options))
 
 
-def test_short_names_of_go(work, files):
+def test_short_go_names_keep_parentheses(work, files):
     """Their parentheses are no parameters."""
     path = build(work, "go")
     at = re.search(r"^(\w+) T main\.\(\*byLength\)\.Swap$", subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout, re.M)[1]

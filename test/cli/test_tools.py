@@ -13,7 +13,7 @@ def archived(path, **members):
     return path
 
 
-def test_bundles_of_the_same_name(work, files):
+def test_bundle_is_not_overwritten_by_another_of_its_name(work, files):
     """The second is refused, and the first is still there."""
     for place in ("one", "two"):
         os.mkdir(os.path.join(work, place))
@@ -28,7 +28,7 @@ def test_bundles_of_the_same_name(work, files):
     equal(symloom("bundle", "--max-file-size", "1K", "-o", os.path.join(work, "small.zip"), files.get("t")).status, 0)
 
 
-def test_a_module_and_its_companion_in_one_place(work, files):
+def test_wasm_split_refuses_one_path_for_both_outputs(work, files):
     path, link = os.path.join(work, "app.wasm"), os.path.join(work, "link.wasm")
     whole = module(custom(".debug_info", b"x" * 40))
     for words in (["-d", path], ["-o", os.path.join(work, "m"), "-d", os.path.join(work, "m")]):
@@ -48,7 +48,7 @@ def test_a_module_and_its_companion_in_one_place(work, files):
     equal((failed.status, os.path.exists(os.path.join(work, "left"))), (1, False), failed.err)
 
 
-def test_a_dry_run_tells_what_a_run_does(work, files):
+def test_sort_dry_run_lists_the_actions_of_a_run(work, files):
     given = os.path.join(work, "given")
     for place in ("a", "b", "c"):
         os.makedirs(os.path.join(given, place))
@@ -64,7 +64,7 @@ def test_a_dry_run_tells_what_a_run_does(work, files):
     equal(actions[0][0], ["written", "duplicate", "exists"])
 
 
-def test_archives_in_archives(work, files):
+def test_nested_archives_are_sorted(work, files):
     inner = archived(os.path.join(work, "lib.jar"), app=files.get("t"))
     outer = archived(os.path.join(work, "outer.zip"), **{"lib.jar": inner, "app": files.get("t")})
     with open(outer, "rb") as f, gzip.open(outer + ".gz", "wb") as packed:
@@ -74,7 +74,7 @@ def test_archives_in_archives(work, files):
         equal((run.status, run.err, run.out.splitlines()[-1:]), (0, "", ["Sorted 1 debug files"]))
 
 
-def test_inputs_that_are_not_there(work, files):
+def test_missing_inputs_are_errors_unless_ignored(work, files):
     for more, status in (([], 1), (["-I"], 0)):
         run = symloom("sort", "-z", *more, "-o", os.path.join(work, "out"), files.get("t"), os.path.join(work, "nope"))
         equal((run.status, run.out.splitlines()[-1]), (status, "Sorted 1 debug files"))
@@ -83,7 +83,7 @@ def test_inputs_that_are_not_there(work, files):
         equal(symloom("sort", "-z", "-o", os.path.join(work, "bad"), *words, *([files.get("t")] if words[0] == "-b" else []), cwd=work).status, 2, words)
 
 
-def test_a_file_in_an_archive(work, files):
+def test_single_file_in_an_archive_is_read(work, files):
     """Of one file it is a wrapping like others; a source bundle is none."""
     packed = archived(os.path.join(work, "t.zip"), t=files.get("t"))
     at = hex(files.address("t", "outer"))
@@ -97,7 +97,7 @@ def test_a_file_in_an_archive(work, files):
     contains(ok("inspect", bundle), "  Format       sourcebundle")
 
 
-def test_values_and_names(work, files):
+def test_invalid_option_values_list_the_valid_ones(work, files):
     for words, sentence in ((["--color=purple"], "--color: 'purple' is not one of auto|always|never"), (["--progress", "x"], "--progress: 'x' is not one of auto|plain|json|none")):
         wrong = symloom("inspect", *words, files.get("t"))
         equal((wrong.status, wrong.err), (2, f"error: {sentence}\nTry 'symloom inspect --help'.\n"))
@@ -108,7 +108,7 @@ def test_values_and_names(work, files):
     equal(ok("-version", program=linked(work, "symcachegen")), ok("--version", program=os.path.join(work, "symcachegen")))
 
 
-def test_names_of_functions_in_parts(work, files):
+def test_split_function_parts_are_not_found_by_name(work, files):
     """What a compiler has moved away has the name, too, and is not the function; of whatever file."""
     with open(os.path.join(work, "parts.cc"), "w") as f:
         f.write("#include <string>\nextern volatile int v;\nvolatile int v;\n__attribute__((noinline)) int parted(int a)\n"
@@ -126,7 +126,7 @@ def test_names_of_functions_in_parts(work, files):
         equal([int(word, 16) for word in found.split()[:2]], [int(place, 16), int(size, 16)], (name, found))
 
 
-def test_units_whose_files_are_gone(work, files):
+def test_missing_split_units_get_a_hint(work, files):
     with open(os.path.join(work, "split.c"), "w") as f:
         f.write("int main(void) { return 0; }\n")
     files.run(f"cd {work} && gcc -g -gsplit-dwarf -o split split.c")

@@ -117,7 +117,7 @@ def of_function(path, name):
     return asked(path, [address])[0][-1]["vars"]
 
 
-def test_names_and_types_are_those_of_the_entries(work, files):
+def test_variable_names_and_types_equal_dwarf(work, files):
     counted = [0, 0]
     for name, command in (("gcc4", "g++ -gdwarf-4 -O2 -o p p.cc"), ("clang5", "clang++ -gdwarf-5 -O0 -o p p.cc"),
                           ("gcc5", "g++ -DSMALL -gdwarf-5 -O0 -o p p.cc"), ("clang4", "clang++ -DSMALL -gdwarf-4 -O2 -o p p.cc")):
@@ -128,7 +128,7 @@ def test_names_and_types_are_those_of_the_entries(work, files):
     assert counted[0] >= 1000 and counted[1] > 2000, counted
 
 
-def test_variables_of_split_units_and_shared_entries(work, files):
+def test_variables_are_read_from_split_and_shared_dwarf(work, files):
     """What names and types are kept in another file."""
     wanted = built(work, "whole", "clang++ -gdwarf-5 -O1 -DSMALL -o p p.cc")
     wanted = of_function(wanted, "many")

@@ -35,7 +35,7 @@ def function_at(work, dump):
     return row[4] if len(row) > 4 else ""
 
 
-def test_a_module_without_id_gets_no_symbols(work, files):
+def test_module_without_id_gets_no_symbols(work, files):
     """Not those of a file that has no id of the same kind either, whatever the file is and says."""
     zeros = "00000000-0000-0000-0000-000000000000"
     names = {"linux": (dumps.LINUX, "/usr/lib/libfoo.so"), "macos": (dumps.MACOS, "/usr/lib/libfoo.dylib"), "windows": (dumps.WINDOWS, "C:\\foo.dll")}
@@ -50,7 +50,7 @@ def test_a_module_without_id_gets_no_symbols(work, files):
                 equal(function_at(work, dump), "", (name, file, codeview))
 
 
-def test_ids_of_another_system_or_processor(work, files):
+def test_ids_match_only_within_system_and_processor(work, files):
     """They are equal by chance, and name something else."""
     build_id = "5ab380779000"
     write(os.path.join(work, "syms/other.sym"), SYM.format(os="Linux", arch="x86_64", id="0" * 33, code_id=f"INFO CODE_ID {build_id}\n"))
@@ -63,7 +63,7 @@ def test_ids_of_another_system_or_processor(work, files):
         equal(function_at(work, one_module(work, codeview)), expected, arch)
 
 
-def test_ids_of_zeros_name_no_place(work, files):
+def test_zero_ids_find_no_file(work, files):
     """Neither in a layout by names, where an id of zeros has a place of its own."""
     zeros = "0" * 33
     write(os.path.join(work, f"syms/libfoo.so/{zeros}/libfoo.so.sym"), SYM.format(os="Linux", arch="x86_64", id=zeros, code_id=""))
@@ -102,7 +102,7 @@ def dump_of(cpu, registers, words, modules=((0, 0x10000, "app"),), width=8, plat
 BASE32, STACK32 = 0x400000, 0x7E000000
 
 
-def test_a_call_to_a_bad_address_has_a_caller(work, files):
+def test_call_to_a_bad_address_has_a_caller(work, files):
     """The link register's, or the one on the stack; the frame pointer's comes behind it."""
     record = {0x40: STACK + 0x60, 0x48: BASE + 0x500, 0x60: 0, 0x68: BASE + 0x600}
     for pc in (0, 0x4141414141414141 & ((1 << 47) - 1)):
@@ -119,7 +119,7 @@ def test_a_call_to_a_bad_address_has_a_caller(work, files):
         equal(found[1][1] + BASE - BASE32, 0x104, cpu)
 
 
-def test_a_leaf_without_cfi_has_a_caller(work, files):
+def test_leaf_without_cfi_has_a_caller(work, files):
     """The link register's, but not where the innermost frame record has the same."""
     record = {0x40: STACK + 0x60, 0x48: BASE + 0x500, 0x60: 0, 0x68: BASE + 0x600}
     registers = {"pc": BASE + 0x204, "x30": BASE + 0x104, "x29": STACK + 0x40, "sp": STACK}
@@ -131,7 +131,7 @@ def test_a_leaf_without_cfi_has_a_caller(work, files):
     equal([f[1] for f in frames(work, dump_of(dumps.ARM64, registers, record), "--symbols", "syms")[:3]], [0x204, 0x500 - 4, 0x600 - 4])
 
 
-def test_stacks_of_riscv(work, files):
+def test_riscv_stacks_are_walked(work, files):
     """By the frame pointer, which is the caller's stack pointer; by rules; and registers have their names."""
     registers = {"pc": BASE + 0x204, "ra": BASE + 0x104, "sp": STACK, "s0": STACK + 0x40, "a7": 93, "t6": 6}
     dump = dump_of(dumps.RISCV64, registers, {0x38: BASE + 0x504, 0x30: STACK + 0x60, 0x58: BASE + 0x604})
@@ -148,7 +148,7 @@ def test_stacks_of_riscv(work, files):
     equal(frames(work, dump, "--symbols", "syms"), [("app", 0x204, "context"), ("app", 0x504 - 2, "cfi"), ("app", 0x604 - 2, "cfi")])
 
 
-def test_what_lies_on_the_stack_is_a_call(work, files):
+def test_scanned_words_count_only_behind_a_call(work, files):
     """A word that points behind something else than a call is no caller of a bad address."""
     registers = {"rip": 0, "rbp": STACK + 0x40, "rsp": STACK}
     words = {0: BASE + 0x110, 0x40: STACK + 0x60, 0x48: BASE + 0x500, 0x60: STACK + 0x80, 0x68: BASE + 0x600}
@@ -159,7 +159,7 @@ def test_what_lies_on_the_stack_is_a_call(work, files):
         equal(frames(work, dump)[1][1], expected, code)
 
 
-def test_code_of_64_bit_windows_has_no_frame_pointers(work, files):
+def test_windows_x64_scans_before_frame_pointers(work, files):
     """The register is that of a frame farther out: without unwind information what the stack has in front of that comes first."""
     registers = {"rip": BASE + 0x1100, "rbp": STACK + 0x60, "rsp": STACK}
     words = {0: BASE + 0x2200, 0x20: BASE + 0x3300, 0x38: STACK + 0x100, 0x60: STACK + 0x100, 0x68: BASE + 0x4400, 0x100: STACK + 0x200}
@@ -168,7 +168,7 @@ def test_code_of_64_bit_windows_has_no_frame_pointers(work, files):
         equal([f[1] for f in found], [0x1100] + expected, platform)
 
 
-def test_an_impossible_return_address_ends_a_method(work, files):
+def test_impossible_return_address_tries_the_next_method(work, files):
     """The next one is tried: the frame pointer where unwind tables are wrong, scanning where that is none."""
     write(os.path.join(work, "syms/app.sym"), "MODULE Linux x86_64 " + "01" * 16 + "0 app\nFUNC 100 100 0 crashed\nFUNC 480 400 0 other\n"
           "STACK CFI INIT 100 100 .cfa: $rsp 16 + .ra: .cfa 8 - ^\nSTACK CFI INIT 800 80 .cfa: $rsp 16 + .ra: .undef\n")
@@ -200,7 +200,7 @@ def recursion(work, depth):
     return write(os.path.join(work, "long.dmp"), dump.done())
 
 
-def test_all_frames_of_a_recursion(work, files):
+def test_deep_recursion_is_printed_or_folded_by_format(work, files):
     """Formats for programs have them all, those for people tell of the repeated ones in one line. None of them is inline."""
     path = recursion(work, 3000)
     def run(*args):
@@ -236,7 +236,7 @@ def wow64_dump(work, crash=None):
     return write(os.path.join(work, "wow64.dmp"), dump.done())
 
 
-def test_stacks_of_32_bit_programs_on_64_bit_windows(work, files):
+def test_wow64_stacks_are_walked_when_present(work, files):
     """They are shown where the dump has them, with registers of x86; for others the command says what is missing, once."""
     write(os.path.join(work, "syms/app.sym"), "MODULE windows x86 222222223333444455556666666666661 app.pdb\nFUNC 100 100 0 wait\nFUNC 200 100 0 work\n"
           "FUNC 300 100 0 main\n")
@@ -259,7 +259,7 @@ def test_stacks_of_32_bit_programs_on_64_bit_windows(work, files):
     contains(ok("symbolicate", "-f", "stackwalk", "--stack-pointers", *arguments, env=home(work), cwd=work), " *(0x0037f5c4) = 0x00400204 <work> ")
 
 
-def test_a_crash_of_a_32_bit_program_on_64_bit_windows(work, files):
+def test_wow64_crash_selects_the_right_registers(work, files):
     """In its own code the exception has the registers; in that of the emulation, the thread crashed there."""
     for segment, registers in ((0x23, ["eip", "0x400104"]), (0x33, ["rip", "0x400104"])):
         path = wow64_dump(work, {"rip": 0x400104, "rsp": 0x37F5C0, "rbp": 0x37F5C8, "cs": segment})
@@ -268,7 +268,7 @@ def test_a_crash_of_a_32_bit_program_on_64_bit_windows(work, files):
         equal((thread["is_requesting"], thread["registers"].get(registers[0])), (True, registers[1]), thread)
 
 
-def test_dumps_of_other_programs_have_no_second_stack(work, files):
+def test_dumps_that_are_not_wow64_have_one_stack(work, files):
     """A 32-bit program that wrote its own dump, and a 64-bit one: nothing is looked for behind their threads."""
     for cpu, name in ((dumps.AMD64, "C:\\app.dll"), (dumps.AMD64, "C:\\notwow64.dll"), (dumps.X86, "C:\\Windows\\System32\\wow64.dll")):
         registers = {"rip": 0x400104, "rsp": 0x20E518, "cs": 0x33} if cpu == dumps.AMD64 else {"eip": 0x400104, "esp": 0x20E518}

@@ -60,7 +60,7 @@ def read(path):
         return f.read()
 
 
-def test_split(work, files):
+def test_debug_sections_are_split_into_the_companion(work, files):
     path, debug = made(work, module(custom("name", b"abc"), DEBUG)), os.path.join(work, "in.debug.wasm")
     os.chmod(path, 0o751)
     whole = read(path)
@@ -78,7 +78,7 @@ def test_split(work, files):
     contains(ok("inspect", path), "00112233-4455-6677-8899-aabbccddeeff")
 
 
-def test_ids(work, files):
+def test_build_ids_are_made_kept_or_set(work, files):
     random = ok("wasm-split", made(work, module())).strip()
     assert re.fullmatch(r"[0-9a-f]{12}4[0-9a-f]{3}[89ab][0-9a-f]{15}", random), random
     other = made(work, module(custom("build_id", b"\x03abc")), "own.wasm")
@@ -95,7 +95,7 @@ def test_ids(work, files):
           (UUID.replace("-", ""), UUID, False, os.path.getsize(os.path.join(work, "o"))))
 
 
-def test_what_is_dropped_and_replaced(work, files):
+def test_options_drop_and_replace_sections(work, files):
     path, out = made(work, module(custom("name", b"abc"), DEBUG, custom("external_debug_info", b"\1a"))), os.path.join(work, "out.wasm")
     ok("wasm-split", path, "-o", out, "--strip-names", "-q", program=None)
     equal([name for _, name, _ in sections(read(out))], [None] * 3 + [".debug_info", ".debug_line", "external_debug_info", "build_id"])
@@ -106,7 +106,7 @@ def test_what_is_dropped_and_replaced(work, files):
     equal(ok("--build-id", UUID, path, program=linked(work, "wasm-split")), UUID.replace("-", "") + "\n")
 
 
-def test_broken_modules(work, files):
+def test_malformed_modules_are_left_unchanged(work, files):
     for data in (b"", b"\0asm", b"\0asm\2\0\0\0", module()[:-1], module() + b"\0\x05\x7Fabcd", module() + b"\0"):
         path = made(work, data)
         result = symloom("wasm-split", path, "--strip")

@@ -42,7 +42,7 @@ def publics(pdb):
     return {name: int(offset) + 0x1000 for name, offset in re.findall(r"`(\S+)`\n\s+flags = \w+, addr = 0001:(\d+)", text)}
 
 
-def test_decoration(work, files):
+def test_x86_decoration_is_removed(work, files):
     path = built(work, "x86", HELPERS % {"std": "__stdcall"}, "i686")
     symbols = publics(path + ".pdb")
     assert {"_RtlUnwindAll@8", "_ZwClose@4", "@fast@12", "___tmainStart"} <= set(symbols), symbols
@@ -59,7 +59,7 @@ def test_decoration(work, files):
         equal({line[-1]: line[-2] for line in found if line[-1] != "entry" and "TOR_LIST" not in line[-1]}, sizes, kind)  # the linker's
 
 
-def test_no_decoration_on_64_bits(work, files):
+def test_x64_names_are_left_undecorated(work, files):
     path = built(work, "x64", HELPERS % {"std": ""})
     equal(sorted(line.split(" ", 4)[4] for line in ok("dump-syms", path + ".pdb").splitlines() if line.startswith("FUNC")),
           ["RtlUnwindAll(int, int)", "ZwClose(int)", "__tmainStart(int)", "entry(int)", "fast(int, int, int)"])
@@ -87,7 +87,7 @@ int entry(int x) { return one(x) + two(x + 1); }
 """
 
 
-def test_folded_functions(work, files):
+def test_folded_functions_keep_their_own_lines(work, files):
     """Both functions begin where the lines of both do: each name has its own lines."""
     pdb = built(work, "icf", FOLDED, flags="-ffunction-sections", link="/opt:icf") + ".pdb"
     symbols = publics(pdb)
@@ -110,7 +110,7 @@ def without_lines(text):
     return re.sub(r"\t\.cv_loc\t0 .*\n", "", text)
 
 
-def test_functions_without_lines(work, files):
+def test_functions_without_lines_are_named(work, files):
     pdb = built(work, "bare", BARE, assemble=without_lines) + ".pdb"
     start = publics(pdb)["bare"]
     options = ("lookup", "-e", pdb, "--relative-address", "--output-style", "gnu", "-f", "-i")
@@ -136,7 +136,7 @@ int entry(int x) { return known(x) + first(x) + second(x); }
 """
 
 
-def test_code_that_only_unwind_information_knows(work, files):
+def test_functions_known_only_to_unwind_information_are_bounded(work, files):
     exe = built(work, "u", UNWOUND, flags="-funwind-tables") + ".exe"
     symbols = publics(os.path.join(work, "u.pdb"))
     text = subprocess.run(["llvm-readobj-14", "--unwind", exe], capture_output=True, text=True, check=True).stdout

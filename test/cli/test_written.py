@@ -45,7 +45,7 @@ def writers(work, files):
             lambda d: ["symbolicate", "--mapping", mapping, log, "--output", f"{d}/log"]]
 
 
-def test_killed(work, files):
+def test_killed_command_leaves_whole_files(work, files):
     """What lies under a name is whole, whenever the run ended."""
     for number, write in enumerate(writers(work, files)):
         whole, into = os.path.join(work, f"whole{number}"), os.path.join(work, f"into{number}")
@@ -67,7 +67,7 @@ def test_killed(work, files):
                     equal(content, wanted.get(path), f"{path} of {write(into)}")
 
 
-def test_no_room(work, files):
+def test_full_disk_leaves_former_files(work, files):
     """The command says so, and leaves what was there before."""
     for number, write in enumerate(writers(work, files)):
         into, limit = os.path.join(work, f"into{number}"), 300
@@ -89,7 +89,7 @@ def test_no_room(work, files):
             assert content in (old.get(path), before.get(path)), (path, words)
 
 
-def test_a_module_that_is_split_in_place(work, files):
+def test_in_place_wasm_split_leaves_the_old_or_the_new_module(work, files):
     """There is the old one or the new one."""
     path = shutil.copy(files.get("t.wasm"), os.path.join(work, "t.wasm"))
     with open(path, "rb") as f:
@@ -102,7 +102,7 @@ def test_a_module_that_is_split_in_place(work, files):
     equal(os.listdir(work), ["t.wasm"])
 
 
-def test_interrupted_at_a_terminal(work, files):
+def test_interrupted_sort_at_a_terminal_gives_status_130(work, files):
     """Ctrl-C while `sort` packs: the shell sees 130, and nothing is left of the file."""
     out = os.path.join(work, "out")
     ours, theirs = terminal()
@@ -146,7 +146,7 @@ def json_runs(work, files):
             "version": [[], ["more"]]}
 
 
-def test_json_is_one_value_or_nothing(work, files):
+def test_json_output_is_one_value_or_nothing(work, files):
     runs = json_runs(work, files)
     equal(sorted(runs), sorted(c for c in commands() if "json" in [name for _, name in options(c)]))
     for command, all_words in runs.items():
@@ -161,7 +161,7 @@ def test_json_is_one_value_or_nothing(work, files):
                 equal(result.out, "", str((command, words)))
 
 
-def test_every_command_explains_itself(work, files):
+def test_every_command_has_help(work, files):
     """Its help, with what is in it, also as `help COMMAND`; and it takes the options of all commands."""
     everywhere = re.findall(r"^ +(?:-(.), )?--([a-z-]+)( \S+)?", ok("help").split("Global options:")[1], re.M)
     assert len(everywhere) > 10, everywhere
