@@ -65,7 +65,7 @@ def contains(text, *patterns):
         assert re.search(pattern, text, re.M), f"{pattern!r} is not in\n{text[:6000]}"
 
 
-def test_perf(work, shared):
+def test_perf_gets_lines_from_addr2line(work, shared):
     """perf asks addr2line for lines and inlined calls."""
     tools, env = named(work, "addr2line")
     program, data = compiled(work, "hot", SOURCE, "-no-pie"), os.path.join(work, "perf.data")
@@ -75,7 +75,7 @@ def test_perf(work, shared):
              r"\d+\.\d+% +hot\.c:\d+")
 
 
-def test_address_sanitizer(work, shared):
+def test_address_sanitizer_gets_lines(work, shared):
     tools, env = named(work, "llvm-symbolizer")
     program = compiled(work, "broken", BROKEN, "-fsanitize=address", compiler="clang")
     env["ASAN_SYMBOLIZER_PATH"] = os.path.join(tools, "llvm-symbolizer")
@@ -90,7 +90,7 @@ def test_address_sanitizer(work, shared):
     contains(run(script, "-d", env=env, input=raw), r"in reach .*broken\.c:2", r"in main .*broken\.c:6")
 
 
-def test_thread_sanitizer(work, shared):
+def test_thread_sanitizer_gets_lines(work, shared):
     tools, env = named(work, "llvm-symbolizer")
     program = compiled(work, "race", RACE, "-fsanitize=thread", "-pthread", compiler="clang")
     env["TSAN_SYMBOLIZER_PATH"] = os.path.join(tools, "llvm-symbolizer")
@@ -107,7 +107,7 @@ def profiled(work):
     return program, profile
 
 
-def test_go_tool_pprof(work, shared):
+def test_go_tool_pprof_gets_lines(work, shared):
     program, profile = profiled(work)
     tools, env = named(work, "llvm-symbolizer", "addr2line")
     env["PPROF_TOOLS"], env["PPROF_TMPDIR"] = tools, work
@@ -118,7 +118,7 @@ def test_go_tool_pprof(work, shared):
     contains(run(*command, env=env), r"burn .*hot\.c:\d+|mix .*hot\.c:4")
 
 
-def test_google_pprof(work, shared):
+def test_google_pprof_gets_lines(work, shared):
     program, profile = profiled(work)
     tools, env = named(work, "addr2line")
     others = [f"{name}:{shutil.which(name)}" for name in ("nm", "objdump", "c++filt")]

@@ -6,14 +6,14 @@ DEPLOY = os.path.join(ROOT, "deploy")
 IMAGE_MIB = 110
 
 
-def test_compose(work, shared):
+def test_compose_file_is_valid_and_needs_its_secrets(work, shared):
     secrets = {**os.environ, "REDIS_PASSWORD": "a", "S3_SECRET": "b"}
     run("docker-compose", "-f", os.path.join(DEPLOY, "compose.yml"), "config", "-q", env=secrets)
     missing = {key: value for key, value in os.environ.items() if key not in ("REDIS_PASSWORD", "S3_SECRET")}
     run("docker-compose", "-f", os.path.join(DEPLOY, "compose.yml"), "config", "-q", env=missing, status=1)
 
 
-def test_configurations(work, shared):
+def test_shipped_configurations_have_no_warnings(work, shared):
     """Those that are shipped are taken, without a warning but for directories that are not here."""
     from ops import SYMLOOM
     secrets = {**os.environ, "REDIS_PASSWORD": "a", "S3_SECRET": "b"}
@@ -26,7 +26,7 @@ def test_configurations(work, shared):
         run(SYMLOOM, "config", "check", "--strict", copy, env=secrets)
 
 
-def test_kubernetes(work, shared):
+def test_kubernetes_manifests_have_the_right_types(work, shared):
     """The manifests have the types that Kubernetes gives them."""
     package = {"name": "manifests", "private": True, "dependencies": {"kubernetes-types": "1.30.0", "typescript": "5.5.4", "yaml": "2.5.0"}}
     with open(os.path.join(work, "package.json"), "w") as f:
@@ -53,11 +53,11 @@ def test_kubernetes(work, shared):
     run(*check, cwd=work, status=2)
 
 
-def test_prometheus(work, shared):
+def test_prometheus_configuration_is_valid(work, shared):
     run("promtool", "check", "config", "prometheus.yml", cwd=os.path.join(DEPLOY, "prometheus"))
 
 
-def test_completions(work, shared):
+def test_completion_scripts_parse_in_their_shells(work, shared):
     """The shells themselves find nothing wrong with them."""
     from ops import SYMLOOM
     for shell in ("bash", "zsh", "fish"):
@@ -99,7 +99,7 @@ def check_debug_file(work):
     assert re.match(r"loop_run\n\S+/service/core/loop\.c:\d+", named) and named == run(SYMLOOM, "lookup", "-f", "-e", SYMLOOM, "0x" + address), named
 
 
-def test_image(work, shared):
+def test_image_steps_give_a_working_read_only_root(work, shared):
     """The steps of the image, without Docker: packages, files, the program as its user on a disk that is only read; its size."""
     from ops import SYMLOOM
     root, stage = shared.root(), final_stage()

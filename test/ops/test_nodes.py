@@ -101,7 +101,7 @@ def wait_for_checks():
     time.sleep(2.5)  # HAProxy asks once a second
 
 
-def test_restarts_are_not_noticed(work, shared):
+def test_rolling_restarts_fail_no_request(work, shared):
     harness.SYMLOOM = ops.SYMLOOM
     objects = harness.Objects(work)
     front, ports = harness.free_port(), [harness.free_port() for _ in range(2)]
@@ -144,7 +144,7 @@ def test_restarts_are_not_noticed(work, shared):
                 one.stop()
 
 
-def test_jobs_of_a_node_that_is_killed_are_submitted_again(work, shared):
+def test_jobs_of_a_killed_node_can_be_submitted_again(work, shared):
     harness.SYMLOOM = ops.SYMLOOM
     objects = harness.Objects(work)
     ports, gate = [harness.free_port() for _ in range(2)], threading.Event()

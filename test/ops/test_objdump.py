@@ -54,7 +54,7 @@ def compared(work, arch, path, most):
     return len(chosen), count, others
 
 
-def test_as_objdump(work, shared):
+def test_disassembly_equals_objdump(work, shared):
     harness.SYMLOOM = ops.SYMLOOM
     failures = []
     for arch, paths in BINARIES.items():

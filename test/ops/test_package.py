@@ -7,7 +7,7 @@ def equal(got, wanted):
     assert got == wanted, f"got {got!r}, expected {wanted!r}"
 
 
-def test_what_is_in_it(work, shared):
+def test_package_lists_all_files(work, shared):
     listing = run("dpkg-deb", "-c", shared.package)
     for path in ("./usr/bin/symloom", "./lib/systemd/system/symloom.service", "./lib/systemd/system/symloom.socket",
                  "./usr/lib/sysusers.d/symloom.conf", "./etc/symloom/config.yml", "./usr/share/man/man1/symloom.1.gz",
@@ -24,16 +24,16 @@ def test_what_is_in_it(work, shared):
           [f"{name}_{version}_{architecture}.deb" for name in ("symloom-dbgsym", "symloom")])
 
 
-def test_lintian(work, shared):
+def test_lintian_reports_nothing(work, shared):
     run("lintian", "--allow-root", "--fail-on", "error,warning", *shared.packages)
 
 
-def test_it_is_the_same_each_time(work, shared):
+def test_package_is_reproducible(work, shared):
     for first, again in zip(shared.packages, build_packages(os.path.join(work, "deb")), strict=True):
         run("cmp", first, again)
 
 
-def test_units(work, shared):
+def test_systemd_units_are_valid(work, shared):
     """As they are installed, but for where the program is: this machine has none in /usr/bin."""
     from ops import SYMLOOM
     root = os.path.join(work, "root")
@@ -50,7 +50,7 @@ def test_units(work, shared):
     run("systemd-analyze", "security", "--offline=true", "--threshold=25", units[0])
 
 
-def test_sockets_of_a_group(work, shared):
+def test_unix_socket_group_works_without_capabilities(work, shared):
     """Without capabilities the process has to be in the group; in a user namespace, as the unit has it, no group but its own is
     there. What doc/operations.md says of drop-ins makes that way for it."""
     from ops import SYMLOOM
@@ -90,7 +90,7 @@ def operations():
         return f.read()
 
 
-def test_what_the_documents_add_to_the_units(work, shared):
+def test_documented_unit_drop_ins_work(work, shared):
     chapter = re.search(r"\n## Unix sockets\n(.*?)\n## ", operations(), re.S)[1]
     from ops import SYMLOOM
     parts = dict(re.findall(r"^```ini\n\[(\w+)\]\n(.*?)^```$", chapter, re.M | re.S))
@@ -141,7 +141,7 @@ def started(root):
         service.wait()
 
 
-def test_installed_started_purged(work, shared):
+def test_package_installs_starts_and_purges(work, shared):
     root = shared.root()
     install(root, shared.package)
     equal(inside(root, "symloom", "config", "check", "--strict", "-c", "/etc/symloom/config.yml"), "configuration OK\n")
@@ -161,7 +161,7 @@ def test_installed_started_purged(work, shared):
     equal(left, "")
 
 
-def test_it_names_its_own_crash(work, shared):
+def test_documented_steps_name_a_crash_of_the_service(work, shared):
     """With what doc/operations.md says, on a machine that has nothing but the packages: without the one of the debug information lookup says
     what is missing, with it functions and the lines of their calls are named."""
     root = shared.root()

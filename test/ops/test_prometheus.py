@@ -9,7 +9,7 @@ import faults, harness
 DEPLOY = os.path.join(ops.ROOT, "deploy")
 
 
-def test_a_service_under_load_is_scraped(work, shared):
+def test_prometheus_scrapes_a_service_under_load(work, shared):
     harness.SYMLOOM, port = ops.SYMLOOM, harness.free_port()
     with faults.World(harness.Objects(work), 20) as world, harness.Service(work, {"sources": world.body([])["sources"]}) as s:
         with open(os.path.join(DEPLOY, "prometheus", "prometheus.yml")) as f:
@@ -154,7 +154,7 @@ def panels():
         return [(p["title"], t["expr"]) for p in json.load(f)["panels"] for t in p["targets"]]
 
 
-def test_alerts_fire_under_their_faults_alone(work, shared):
+def test_alerts_fire_only_under_their_faults(work, shared):
     """A service for each fault; and the dashboard's queries have something to show of one that is well."""
     harness.SYMLOOM, port = ops.SYMLOOM, harness.free_port()
     with contextlib.ExitStack() as stack:

@@ -33,7 +33,7 @@ def digests(path):
 
 
 @runner.limit(3000)
-def test_everything_twice(work, shared):
+def test_release_is_reproducible(work, shared):
     top, version = clone(work)
     env = {**os.environ, "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@example.com"}
     done = subprocess.run([os.path.join(top, "x"), "release"], capture_output=True, text=True, env=env)

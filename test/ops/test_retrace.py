@@ -56,7 +56,7 @@ def lines_of(trace):
     return [re.sub(r"\.\w+:(\d+)\)$", r":\1)", line.strip()) for line in trace.splitlines()]
 
 
-def test_as_retrace(work, shared):
+def test_traces_equal_retrace(work, shared):
     """Ten thousand lines over a mapping of R8's kind: the frames, the inlined ones among them, are those of retrace."""
     mapping, stack = os.path.join(work, "mapping.txt"), os.path.join(work, "stack.txt")
     jvm_rows.write_trace(stack, jvm_rows.write_mapping(mapping, CLASSES), LINES)
@@ -67,7 +67,7 @@ def test_as_retrace(work, shared):
     assert len(ours) == len(theirs) and not different, (len(ours), len(theirs), different[:10])
 
 
-def test_signatures_as_retrace(work, shared):
+def test_signatures_equal_retrace(work, shared):
     """The same with the types of methods, each of which returns one type wherever it is inlined."""
     mapping, stack = os.path.join(work, "mapping.txt"), os.path.join(work, "stack.txt")
     jvm_rows.write_trace(stack, jvm_rows.write_mapping(mapping, CLASSES), LINES)
@@ -85,7 +85,7 @@ def test_signatures_as_retrace(work, shared):
     assert sum(" " in line.partition("(")[0][3:] for line in ours) > LINES / 2, ours[:20]
 
 
-def test_expressions_as_retrace(work, shared):
+def test_regex_output_equals_retrace(work, shared):
     mapping, stack, log = (os.path.join(work, name) for name in ("mapping.txt", "stack.txt", "log.txt"))
     jvm_rows.write_trace(stack, jvm_rows.write_mapping(mapping, CLASSES), LINES // 10)
     with open(stack) as f, open(log, "w") as out:  # class and method apart from the place
@@ -119,7 +119,7 @@ def whole(text):
     return traces
 
 
-def test_as_before_it_was_shrunk(work, shared):
+def test_retraced_stack_equals_the_unshrunk_program(work, shared):
     for number, source in enumerate((jvm_rows.SOURCE, LAMBDAS)):
         home = os.path.join(work, str(number))
         os.mkdir(home)

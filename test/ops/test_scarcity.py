@@ -17,7 +17,7 @@ def size(process):
         return int(re.search(r"VmSize:\s+(\d+) kB", f.read())[1]) * 1024
 
 
-def test_no_memory_left(work, shared):
+def test_exhausted_memory_sheds_requests_and_never_shortens_answers(work, shared):
     """Whoever asks for much is told to come again, and never given less in an answer that says it is whole."""
     with faults.World(objects(work), 30) as world, harness.Service(work) as s:
         big, statuses = world.body(world.modules), []
@@ -38,7 +38,7 @@ def test_no_memory_left(work, shared):
         harness.equal(statuses[-1], 200)
 
 
-def test_the_clock_is_set(work, shared):
+def test_clock_changes_leave_answers_right(work, shared):
     """Forward and back: answers stay right, and the log tells."""
     clock = os.path.join(work, "clock")
 
@@ -67,7 +67,7 @@ def test_the_clock_is_set(work, shared):
 
 
 
-def test_a_read_only_root(work, shared):
+def test_read_only_root_needs_only_cache_dir(work, shared):
     """Nobody's rights, and nothing can be written but below cache_dir."""
     harness.SYMLOOM = ops.SYMLOOM
     cache, config, port = os.path.join(work, "cache"), os.path.join(work, "config.json"), harness.free_port()

@@ -102,19 +102,19 @@ def large(work, members, method):
         print(f"    {members} members: {above:.1f} MiB above idle, /healthcheck at most {health.slowest * 1000:.0f} ms", flush=True)
 
 
-def test_one_member(work, shared):
+def test_archive_of_one_large_member_is_stored(work, shared):
     large(work, 1, zipfile.ZIP_DEFLATED)
 
 
-def test_a_thousand_members(work, shared):
+def test_archive_of_a_thousand_members_is_stored(work, shared):
     large(work, 1000, zipfile.ZIP_DEFLATED)
 
 
-def test_members_that_are_not_packed(work, shared):
+def test_uncompressed_archive_is_stored(work, shared):
     large(work, 10, zipfile.ZIP_STORED)
 
 
-def test_two_at_once(work, shared):
+def test_concurrent_uploads_of_one_archive_store_whole_members(work, shared):
     """Of the same new archive: each member is whole, whoever was first."""
     harness.SYMLOOM = ops.SYMLOOM
     path = os.path.join(work, "symbols.zip")
