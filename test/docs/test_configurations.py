@@ -19,7 +19,7 @@ def check(block, page, work):
     return "\n".join([f"{page}:{block.line}:", *wrong]) if wrong else None
 
 
-def test_program_accepts_them(work, shared):
+def test_program_accepts_the_documented_configurations(work, shared):
     wrong = [check(block, page, work) for page in pages.PAGES for block in pages.blocks(page)
              if block.language == "yaml" and not block.reason]
     assert wrong, "no configurations"

@@ -23,7 +23,7 @@ def anchors(page):
     return found
 
 
-def test_links_lead_somewhere(work, shared):
+def test_links_lead_to_existing_pages_and_headings(work, shared):
     wrong = []
     for page in DOCUMENTS:
         for target in LINK.findall(pages.prose(page)):
@@ -61,7 +61,7 @@ def test_tables_of_contents_are_complete(work, shared):
     assert not wrong, "\n".join(wrong)
 
 
-def test_commands_are_in_blocks_that_run(work, shared):
+def test_every_command_is_in_a_block_that_runs(work, shared):
     """No command escapes: blocks say what they are, and none is only indented."""
     wrong = []
     for page in pages.PAGES:
