@@ -57,7 +57,7 @@ def check_caller_of_bad_address(dump, symbols, tool, caller):
     equal([frame for frame in frames if frame in others], others, dump)
 
 
-def test_dumps_of_windows_read_as_minidump_stackwalk_tells_them(work, args):
+def test_windows_dumps_equal_minidump_stackwalk(work, args):
     data, tool = testdata(work), npm_path(work, *TOOL)
     symbols = os.path.join(data, "symbols")
     found = dumps_of(data, linux=False)
@@ -82,7 +82,7 @@ def test_dumps_of_windows_read_as_minidump_stackwalk_tells_them(work, args):
     equal(ours("machine", os.path.join(data, "minidump2.dmp"), symbols).replace("GPU|||\n", ""), recorded)
 
 
-def test_dumps_of_linux_read_the_same_up_to_what_is_scanned(work, args):
+def test_linux_dumps_equal_minidump_stackwalk_up_to_scanned_frames(work, args):
     """The reason is the service's own text: minidump_stackwalk adds the number of a code that has no name."""
     data, tool = testdata(work), npm_path(work, *TOOL)
     symbols, compared = os.path.join(data, "symbols"), 0
@@ -99,7 +99,7 @@ def test_dumps_of_linux_read_the_same_up_to_what_is_scanned(work, args):
     assert compared > 20, compared
 
 
-def test_programs_that_were_rearranged_after_they_were_linked(work, args):
+def test_rearranged_programs_equal_dump_syms(work, args):
     """Debug files of Windows with OMAP tables beside what dump_syms has recorded of them, which lacks lines of what was stretched
     or cut, and underscores of names."""
     root = os.path.join(npm_path(work, *TESTDATA), "tools/windows/dump_syms/testdata")

@@ -57,7 +57,7 @@ def only_dump(database):
         return f.read()
 
 
-def test_x86_64(work, args):
+def test_x86_64_crashes_written_by_crashpad_are_walked(work, args):
     for i, flags in enumerate((("-O1", "-fomit-frame-pointer"), OPTIMISED)):
         source, program = os.path.join(work, "crash.c"), os.path.join(work, "crash")
         with open(source, "w") as f:
@@ -93,7 +93,7 @@ def renderer_of(process):
     return next((pid for pid, command in descendants(process.pid).items() if "--type=renderer" in command), None)
 
 
-def test_a_renderer_of_chromium(work, args):
+def test_chromium_renderer_crash_is_walked(work, args):
     """There are no symbols of it here: the reader, the walker and the tables of the C library are tried."""
     database = os.path.join(work, "dumps")
     options = ["--no-sandbox", "--disable-gpu", "--enable-crash-reporter", f"--crash-dumps-dir={database}",

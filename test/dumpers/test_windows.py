@@ -64,7 +64,7 @@ def compiled(work, flags):
     return os.path.join(work, "crash.exe")
 
 
-def test_x86_64(work, args):
+def test_x86_64_windows_crashes_are_walked(work, args):
     for flags in (("-O1", "-fomit-frame-pointer"), ("-O1", "-fno-omit-frame-pointer"), OPTIMISED):
         program = compiled(work, flags)
         with open(program, "rb") as f:
