@@ -38,13 +38,13 @@ def check(work, tool, places):
         tools.thrown = kept
 
 
-def test_esbuild(work, share):
+def test_esbuild_stacks_of_chromium_are_mapped(work, share):
     check(work, "esbuild", 8)
 
 
-def test_rollup_and_terser(work, share):
+def test_rollup_and_terser_stacks_of_chromium_are_mapped(work, share):
     check(work, "rollup and terser", 5)
 
 
-def test_closure_compiler(work, share):
+def test_closure_compiler_stacks_of_chromium_are_mapped(work, share):
     check(work, "closure compiler", 3)

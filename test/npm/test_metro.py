@@ -120,15 +120,15 @@ def check_metro(work, line_end="\n"):
     expect_readable(directory, thrown(directory, "node", "minified/out.js"), files, 14)
 
 
-def test_metro(work, share):
+def test_metro_bundle_is_mapped(work, share):
     check_metro(work)
 
 
-def test_metro_of_files_with_crlf(work, share):
+def test_metro_bundle_of_crlf_files_is_mapped(work, share):
     check_metro(work, "\r\n")
 
 
-def test_metro_and_terser(work, share):
+def test_metro_bundle_minified_by_terser_is_mapped(work, share):
     """A map of a map, made by another tool than Metro's."""
     directory = bundled(work, "--minify", "false")
     run(directory, "node", "node_modules/terser/bin/terser", "out.js", "-c", "-m", "--source-map", "content=out.map,url=out.js.map,includeSources",
@@ -139,7 +139,7 @@ def test_metro_and_terser(work, share):
     expect_readable(directory, thrown(directory, "node", "minified/out.js"), files, 14, ["openShop"])
 
 
-def test_hermes(work, share):
+def test_hermes_bytecode_is_mapped(work, share):
     """The map from bytecode is that of Hermes' compiler, put behind Metro's."""
     directory = bundled(work, "--minify", "false")
     files, tools = os.path.join(directory, "compiled"), os.path.join(directory, "node_modules/hermes-engine-cli/linux64-bin")

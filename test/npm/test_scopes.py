@@ -59,9 +59,9 @@ def compare_all(work, share, oracle):
         compare(modules, share.scopes, name, path, oracle)
 
 
-def test_tree_sitter(work, share):
+def test_function_names_equal_tree_sitter(work, share):
     compare_all(work, share, "tree-sitter")
 
 
-def test_swc(work, share):
+def test_function_names_equal_swc(work, share):
     compare_all(work, share, "swc")

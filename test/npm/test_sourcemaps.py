@@ -10,7 +10,7 @@ MAPS = ["mermaid/dist/mermaid.js.map", "mermaid/dist/mermaid.min.js.map", "marke
         "@jridgewell/sourcemap-codec/dist/sourcemap-codec.umd.js.map"]
 
 
-def test_every_mapping(work, share):
+def test_every_mapping_equals_trace_mapping(work, share):
     modules = npm_path(work, PACKAGES, TRACE_MAPPING)[:-len(TRACE_MAPPING) - 1]
     for name in MAPS:
         path = os.path.join(modules, name)

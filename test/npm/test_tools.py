@@ -134,30 +134,30 @@ def check_tool(work, tool, places, line_end="\n"):
     assert got and got[0][1:] == where[0] and len(right) >= places, text
 
 
-def test_esbuild(work, share):
+def test_esbuild_stacks_are_mapped(work, share):
     check_tool(work, "esbuild", 10)
 
 
-def test_rollup_and_terser(work, share):
+def test_rollup_and_terser_stacks_are_mapped(work, share):
     check_tool(work, "rollup and terser", 7)
 
 
-def test_webpack(work, share):
+def test_webpack_stacks_are_mapped(work, share):
     check_tool(work, "webpack", 7)
 
 
-def test_a_map_of_a_map(work, share):
+def test_chained_source_maps_are_mapped(work, share):
     check_tool(work, "esbuild, and esbuild again", 10)
 
 
-def test_swc(work, share):
+def test_swc_stacks_are_mapped(work, share):
     check_tool(work, "esbuild and swc", 5)
 
 
-def test_closure_compiler(work, share):
+def test_closure_compiler_stacks_are_mapped(work, share):
     check_tool(work, "closure compiler", 10)
 
 
-def test_files_with_crlf(work, share):
+def test_crlf_files_are_mapped(work, share):
     for tool, places in (("esbuild", 10), ("rollup and terser", 7), ("webpack", 7), ("esbuild and swc", 5), ("closure compiler", 10)):
         check_tool(work, tool, places, "\r\n")
