@@ -215,7 +215,7 @@ const tests = {
     assert.deepEqual(await page.$$eval("#result .frame > .no", (all) => all.map((e) => e.textContent)), ["0", "0", "1", "0"], "each stack is counted from its top");
   },
 
-  async every_kind_is_recognised(page) {
+  async every_kind_of_input_is_recognised(page) {
     const kinds = [[JS_STACK, "js"], [FIREFOX_STACK, "js"], [JVM_STACK, "jvm"], [IPS, "apple"], [JS_EVENT, "js"], [JVM_EVENT, "jvm"], [NATIVE_EVENT, "native"], [ADDRESSES, "native"], [MOZILLA, "mozilla"],
       [NATIVE, "native"], [{ stacktraces: [{ frames: [{ abs_path: "a.js", lineno: 1 }] }] }, "js"], [{ stacktraces: [{ frames: [{ module: "a", function: "b", index: 0 }] }] }, "jvm"],
       ["Incident Identifier: 1\nProcess: shop [1]\n", "apple"], ["Analysis of sampling shop (pid 1) every 1 millisecond\n", "apple"],
@@ -257,14 +257,14 @@ const tests = {
     assert.deepEqual(await lines(MOZILLA), ["xul.pdb +0xb2e3f7"]);
   },
 
-  async inputs_are_read_as_by_the_command(page) {
+  async inputs_give_the_answers_of_the_command(page) {
     const { seen, named, differ } = await compareInputs(page, options, { take });
     assert.ok(!differ.length, differ.join("\n"));
     assert.ok(named >= 4, `${named} files came back with names`);
     console.log(`        ${seen} inputs, ${named} came back with names`);
   },
 
-  async text_is_kept_whole(page) {
+  async stack_text_is_shown_unchanged(page) {
     const JAVA = "java.lang.RuntimeException: x\n\tat a.b.c(Unknown Source:3)\n\tat java.lang.reflect.Method.invoke(Native Method)\n\t... 5 more\nCaused by: a.e: y\n\tat a.e.a(SourceFile:3)\n";
     const ASAN = "==4711==ERROR: AddressSanitizer: heap-use-after-free on address 0x602000000010\nREAD of size 4 at 0x602000000010 thread T0\n    #0 0x401106  (/srv/shapes+0x1106) (BuildId: " + "ab".repeat(20) + ")\n    #1 0x401112  (/srv/shapes+0x1112)\n\nfreed by thread T0 here:\n    #0 0x7f01  (libasan.so.8+0x20)\n";
     const shownOf = async (text) => {
@@ -280,7 +280,7 @@ const tests = {
     assert.deepEqual(found.answer.stacktraces.map((t) => t.frames.length), [2, 1]);
   },
 
-  async stacks_that_have_names_keep_them(page) {
+  async stacks_with_names_keep_them(page) {
     const ASAN = `==1==ERROR: AddressSanitizer: heap-use-after-free on address 0x602000000010 at pc 0x56031ba021a7
     #0 0x56031ba021a6 in inner<int>(int*) /src/crash.cc:3:5
     #1 0x56031ba020b0 in _start (/src/crash+0x10b0)
@@ -315,7 +315,7 @@ Shadow bytes around the buggy address:
     }
   },
 
-  async files_that_are_not_read_are_told(page) {
+  async unsupported_files_are_named(page) {
     const core = Buffer.alloc(64);
     core.write("\x7fELF\x02\x01\x01", "latin1");
     core[16] = 4;
@@ -327,7 +327,7 @@ Shadow bytes around the buggy address:
     }
   },
 
-  async symbols_beside_a_crash_and_a_second_crash(page) {
+  async dropped_symbols_and_a_second_crash_are_used(page) {
     if (!options.corpus) return;
     const bare = fixture("windows.dmp"), pdb = fixture("symbols/crash.pdb/3249D99D0C4049318610F4E4FB0B69361/crash.pdb");
     await page.goto(options.bare, { waitUntil: "load" });
@@ -342,7 +342,7 @@ Shadow bytes around the buggy address:
     assert.equal(await page.$eval("#earlier", (e) => e.hidden), true);
   },
 
-  async crash_files_through_drop_zone_and_text_area(page) {
+  async crash_files_can_be_dropped_or_pasted(page) {
     if (!options.corpus) return;
     for (const [name, kind, found, title] of [["windows.dmp", "minidump", "main", /EXCEPTION_ACCESS_VIOLATION/], ["macos.dmp", "minidump", null, /EXC_|Crash|SIG/],
       ["apple_crash_report.txt", "apple", null, /SIG|EXC_/]]) {
@@ -376,7 +376,7 @@ Shadow bytes around the buggy address:
     assert.deepEqual(sent.map((s) => s.options), [{ dif_candidates: true }, { dif_candidates: true, configured_sources: true }]);
   },
 
-  async ticked_servers_are_asked_besides_the_configured_sources(page) {
+  async ticked_presets_are_added_to_the_configured_sources(page) {
     const sent = [];
     page.on("request", (r) => { if (r.url().includes("/symbolicate?")) sent.push(JSON.parse(r.postData())); });
     await page.click("#presets input[value=microsoft]");
@@ -385,7 +385,7 @@ Shadow bytes around the buggy address:
     assert.ok((await names(page)).includes("loop_run"), "what our own source has");
   },
 
-  async copied_downloaded_and_as_a_command(page) {
+  async result_can_be_copied_and_shown_as_a_command(page) {
     await example(page, "jvm");
     await page.evaluate(() => { navigator.clipboard.writeText = async (t) => { window.copied = t; }; });
     const buttons = await page.$$("#result .head button");
@@ -396,7 +396,7 @@ Shadow bytes around the buggy address:
     assert.equal(await page.$eval("#result .head button[aria-expanded]", (e) => e.getAttribute("aria-expanded")), "true");
   },
 
-  async one_module(page) {
+  async module_view_finds_symbols_of_one_module(page) {
     await page.goto(options.url + "/#module");
     await page.type("#m-code", "00".repeat(20));
     await page.type("#m-code-file", "libshop.so");
@@ -415,7 +415,7 @@ Shadow bytes around the buggy address:
     await page.waitForFunction(() => /Symbols found/.test(document.getElementById("m-result").textContent));
   },
 
-  async what_takes_long_is_asked_for_again(page) {
+  async pending_jobs_are_polled(page) {
     const held = createServer((request, response) => setTimeout(() => response.writeHead(404).end(), 7000));
     await new Promise((done) => held.listen(0, "127.0.0.1", done));
     const polls = [];
@@ -430,13 +430,13 @@ Shadow bytes around the buggy address:
     assert.match(await textOf(page, "#result"), /1 frame/);
   },
 
-  async status_of_the_service(page) {
+  async status_view_shows_the_state_of_the_service(page) {
     await page.goto(options.url + "/#status");
     await page.waitForFunction(() => /ready/.test(document.getElementById("status-body").textContent));
     assert.match(await textOf(page, "#status-body"), /Sources.*self.*Caches.*symcaches/);
   },
 
-  async status(page) {
+  async status_view_plots_history_and_failing_sources(page) {
     const points = Array.from({ length: 120 }, (_, i) => ({ t: new Date(i * 60000).toISOString(), requests: 50 + i, errors: i % 9, lookups: i > 60 && i < 80 ? 0 : 100, computed: i > 60 && i < 80 ? 0 : 30, p50_ms: i > 60 && i < 80 ? null : 3, p99_ms: 40 + (i % 30) }));
     await answerWith(page, { version: "1", commit: "abc", node: "1234", state: "ready", uptime_seconds: 4000, jobs: { running: 1, limit: 200, finished_1h: 9, failed_1h: 0 }, pool: { threads: 2, busy: 1, queued: 0 },
       memory: { resident: 1e8, budget_used: 1e6, budget: 1e9 }, disk: { free: 1e10, size: 1e11 }, caches: [{ name: "symcaches", memory_bytes: 1e6, disk_bytes: 1e7, disk_files: 12, lookups_1h: 100, computed_1h: 7 }],
@@ -460,7 +460,7 @@ Shadow bytes around the buggy address:
     await noSideways(page, "status");
   },
 
-  async names_from_answers_stay_texts(page) {
+  async hostile_names_are_shown_as_text(page) {
     for (const [given, answer] of [[NATIVE, HOSTILE_ANSWER], [IPS, HOSTILE_ANSWER], [JS_EVENT, HOSTILE_JS], [JVM_EVENT, HOSTILE_JVM], [MOZILLA, HOSTILE_MOZILLA]]) {
       const one = await open();
       await answerWith(one, answer);
@@ -475,7 +475,7 @@ Shadow bytes around the buggy address:
     }
   },
 
-  async refusals_are_told(page) {
+  async refusals_show_the_reason(page) {
     await paste(page, "{");
     await page.click("#send");
     await page.waitForFunction(() => /Choose the type/.test(document.getElementById("recognised").textContent));
@@ -491,7 +491,7 @@ Shadow bytes around the buggy address:
     await page.waitForFunction(() => /Cannot read the input: Missing minidump header/.test(document.getElementById("progress").textContent));
   },
 
-  async keyboard_alone(page) {
+  async page_works_with_the_keyboard_alone(page) {
     const seen = [];
     const focus = () => page.evaluate(() => {
       const e = document.activeElement, style = getComputedStyle(e);
@@ -526,7 +526,7 @@ Shadow bytes around the buggy address:
     assert.equal(await page.$eval("#result .thread", (e) => e.open), false);
   },
 
-  async accessible_in_light_and_dark(page) {
+  async page_is_accessible_in_light_and_dark(page) {
     for (const scheme of ["light", "dark"]) {
       await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
       const paper = await page.evaluate(() => getComputedStyle(document.body).backgroundColor.match(/\d+/g).map(Number).reduce((a, b) => a + b));
@@ -548,7 +548,7 @@ Shadow bytes around the buggy address:
     }
   },
 
-  async drops_leave_no_ring_and_tables_scroll(page) {
+  async dropped_files_show_no_focus_ring_and_tables_scroll(page) {
     await page.goto(options.url + "/#status");
     await page.waitForSelector("#status-body table");
     await page.setViewport({ width: 320, height: 700 });
@@ -560,7 +560,7 @@ Shadow bytes around the buggy address:
     assert.equal(await page.evaluate(() => getComputedStyle(document.activeElement).outlineStyle), "none");
   },
 
-  async narrow_and_zoomed(page) {
+  async narrow_and_zoomed_views_do_not_scroll_sideways(page) {
     for (const [what, view] of [["320 px", { width: 320, height: 640, deviceScaleFactor: 2, isMobile: true }], ["zoomed to 200 %", { width: 640, height: 450, deviceScaleFactor: 2 }]]) {
       await page.setViewport(view);
       await page.goto(options.url + "/#symbolicate");
@@ -577,7 +577,7 @@ Shadow bytes around the buggy address:
     }
   },
 
-  async without_scripts_there_are_the_commands(page) {
+  async commands_are_shown_without_scripts(page) {
     await page.setJavaScriptEnabled(false);
     await page.goto(options.url + "/");
     const text = await page.$eval("body", (e) => e.innerText);
@@ -588,7 +588,7 @@ Shadow bytes around the buggy address:
     await page.goto(options.url + "/");
   },
 
-  async the_form_is_there_before_its_script() {
+  async form_is_shown_before_its_script_loads() {
     const context = await browser.createBrowserContext(), one = await context.newPage();
     await one.setRequestInterception(true);
     one.on("request", (r) => (r.url().includes("/page/main.js") ? r.abort() : r.continue())); // it never comes
@@ -598,7 +598,7 @@ Shadow bytes around the buggy address:
     await context.close();
   },
 
-  async ten_thousand_frames(page) {
+  async ten_thousand_frames_are_shown_quickly(page) {
     await answerWith(page, manyFrames(10000));
     await paste(page, JSON.stringify(NATIVE));
     const first = await page.evaluate(async () => {
@@ -627,7 +627,7 @@ Shadow bytes around the buggy address:
     if (!process.env.SYMLOOM_SLOW) assert.ok(first.shown < 300, `seen after ${first.shown} ms`);
   },
 
-  async loads_at_once() {
+  async page_loads_quickly() {
     const times = [], context = await browser.createBrowserContext(), one = await context.newPage();
     await one.setCacheEnabled(false);
     for (let i = 0; i < 20; i++) {
