@@ -39,14 +39,14 @@ CRASH = "crash.pdb/*ffffffff/crash.pdb"
 SRCSRV = "crash_with_srcsrv.pdb/*/crash_with_srcsrv.pdb"
 
 
-def test_pdb_identity():
+def test_pdb_identity_is_read():
     for pattern in (CRASH, SRCSRV):
         found = inspect(pattern)
         equal((found["debug_id"], found["arch"], found["kind"]), ("3249d99d-0c40-4931-8610-f4e4fb0b6936-1", "x86", "debug companion"))
         equal(found["features"], "symtab, debug, unwind")
 
 
-def test_pdb_addresses():
+def test_pdb_addresses_are_named_with_inlined_calls():
     equal(chain(CRASH, 0x3756), [("malloc", "", 0)])
     name, path, line = chain(CRASH, 0x1000)[-1]
     assert path.endswith("\\crash_generation_client.cc") and line > 0, path
@@ -58,7 +58,7 @@ def test_pdb_addresses():
     equal((calls[-2][0], calls[-2][2]), ("google_breakpad::CrashGenerationClient::{dtor}()", 145))
 
 
-def test_microsoft_names():
+def test_microsoft_names_are_demangled_as_recorded():
     """Each name is that of a symbol; the texts are what crashes are grouped by."""
     with open(os.path.join(SYMBOLS, "..", "..", "names", "msvc.tsv")) as table:
         names = [line.rstrip("\n").split("\t") for line in table]
@@ -77,7 +77,7 @@ def test_microsoft_names():
     print("names as the reference prints them: %d of %d" % (len(names) - len(wrong), len(names)))
 
 
-def test_pdb_names():
+def test_pdb_function_names_show_types():
     functions = inspect(CRASH, "--functions")["functions"]
     names = set()
     while functions:
@@ -89,7 +89,7 @@ def test_pdb_names():
     equal(wanted - names, set())
 
 
-def test_wasm():
+def test_wasm_addresses_and_symbols_are_named():
     found = inspect("bd/*.debug")
     equal((found["code_id"], found["debug_id"]), ("bda18fd85d4a4eb893022d6bfad846b1", "bda18fd8-5d4a-4eb8-9302-2d6bfad846b1"))
     equal(chain("bd/*.debug", 0x8C), [("internal_func", "/Users/mitsuhiko/Development/wasm-example/simple/src/lib.rs", 19)])
@@ -97,7 +97,7 @@ def test_wasm():
     assert any(s["name"] == "internal_func" and int(str(s["address"]), 0) == 0x8B for s in symbols), symbols
 
 
-def test_dsym():
+def test_dsym_addresses_are_named():
     found = inspect("502F/*/*/*/*/*")
     equal((found["debug_id"], found["kind"]), ("502fc0a5-1ec1-3e47-9998-684fa139dca7", "debug companion"))
     equal(chain("502F/*/*/*/*/*", 0xFA0), [("main", "/tmp/hello.c", 1)])
@@ -105,21 +105,21 @@ def test_dsym():
     equal((name, line), ("trigger_crash", 60))
 
 
-def test_breakpad():
+def test_breakpad_addresses_are_named():
     found = inspect("sentry_example/*/*.original")
     equal((found["debug_id"], found["arch"], found["debug_file"]), ("73781ede-bf5b-34ec-81b2-749a0f1fa5fd", "arm64", "sentry_example"))
     equal(chain("sentry_example/*/*.original", 0xD98),
           [("get_current_thread_id", "/Users/sentry/code/sentry-native/examples/example.c", 46)])
 
 
-def test_breakpad_file_of_a_pe():
+def test_breakpad_file_of_a_pe_keeps_its_code_id():
     found = inspect("crash.pdb/*1/*.original")
     equal((found["debug_id"], found["code_id"], found["arch"], found["debug_file"]),
           ("3249d99d-0c40-4931-8610-f4e4fb0b6936-1", "5ab380779000", "x86", "crash.pdb"))
     equal(found["features"], "symtab, debug, unwind")
 
 
-def test_unwind_records_of_a_pdb():
+def test_pdb_unwind_records_are_dumped():
     records = [line for line in command("dump-syms", file(CRASH)).splitlines() if line.startswith("STACK")]
     equal(records[0], "STACK WIN 4 1000 114 11 0 8 0 0 0 1 $T0 .raSearch = $eip $T0 ^ = $esp $T0 4 + =")
 
@@ -132,7 +132,7 @@ PORTABLE = {  # documents, methods, points; embedded ones and those with a link
 }
 
 
-def test_portable_pdbs():
+def test_portable_pdbs_are_inspected():
     for pattern, wanted in PORTABLE.items():
         found = inspect(pattern, "--verify", "--sources")
         counts, sources = found["counts"], found["sources"]
@@ -141,7 +141,7 @@ def test_portable_pdbs():
         equal((found["kind"], found["arch"], found["code_id"]), ("debug companion", "unknown", None))
 
 
-def test_source_link_of_portable_pdbs():
+def test_portable_pdbs_give_source_links():
     url = "https://raw.githubusercontent.com/dotnet/runtime/d099f075e45d2aa6007a22b71b45a08758559f80/"
     for source in inspect("source-links.pdb/37*/*.pdb", "--sources")["sources"]:
         assert source["path"].startswith("/_/"), source
@@ -151,7 +151,7 @@ def test_source_link_of_portable_pdbs():
                                "samples/Sentry.Samples.Console.Basic/Program.cs")
 
 
-def test_embedded_sources_as_context():
+def test_embedded_sources_give_context_lines():
     source = {"id": "local", "type": "filesystem", "path": SYMBOLS, "layout": {"type": "symstore"}}
     work = tempfile.mkdtemp(prefix="symloom-acceptance-")
     try:
@@ -169,7 +169,7 @@ def test_embedded_sources_as_context():
         shutil.rmtree(work)
 
 
-def test_source_bundle():
+def test_source_bundle_is_inspected():
     path = file("7f/*.src.zip")
     with open(path, "rb") as f:
         data = f.read()
@@ -221,7 +221,7 @@ Instruction: 0x2a2a3d
 """
 
 
-def test_a_dump_by_command():
+def test_minidump_output_equals_the_recorded_text():
     fixtures = os.path.dirname(SYMBOLS)
     arguments = ("symbolicate", os.path.join(fixtures, "windows.dmp"), "--offline", "--cache-dir", "", "--symbols", SYMBOLS)
     equal(command(*arguments, "-f", "compact"), COMPACT)
@@ -274,7 +274,7 @@ Thread 0 (crashed)
 """
 
 
-def test_a_dump_as_breakpads_tool_tells_it():
+def test_minidump_output_equals_breakpad_stackwalk():
     """These texts are those of Breakpad's minidump_stackwalk with the same symbols, to the byte."""
     work = tempfile.mkdtemp(prefix="symloom-acceptance-")
     try:
@@ -309,7 +309,7 @@ def test_a_dump_as_breakpads_tool_tells_it():
         shutil.rmtree(work)
 
 
-def test_names_of_bitcode_builds():
+def test_bcsymbolmap_restores_hidden_names():
     work = tempfile.mkdtemp(prefix="symloom-acceptance-")
     try:
         without = symbolicate_hidden(work, False)
