@@ -53,7 +53,7 @@ static void expect_demo(void)
     expect_text(crash.extras[0].json, "\"Demo\"");
 }
 
-TEST(a_whole_json_report)
+TEST(whole_json_report_is_read)
 {
     expect_read(HEADER BODY);
     expect_demo();
@@ -66,7 +66,7 @@ TEST(a_whole_json_report)
     expect_demo();
 }
 
-TEST(a_text_behind_a_header)
+TEST(text_report_behind_a_json_header_is_read)
 {
     expect_read(HEADER "Incident Identifier: x\nThread 0 Crashed:\n0 a 0x1 b\n");
     expect_addresses(&crash.threads[0], "1");
@@ -79,7 +79,7 @@ TEST(a_text_behind_a_header)
     assert_int_equal(crash.thread_count, 2);
 }
 
-TEST(reports_of_other_things)
+TEST(other_report_types_are_unsupported)
 {
     expect_failure("{\"bug_type\":\"298\"}\n{\"memoryStatus\":{}}", SL_UNSUPPORTED,
                    "unsupported apple report type 298");
@@ -97,7 +97,7 @@ static void expect_body(const char *members)
     expect_read(text);
 }
 
-TEST(why)
+TEST(exception_and_termination_give_reason_and_details)
 {
     static const struct {
         const char *members, *reason, *details;
@@ -121,7 +121,7 @@ TEST(why)
     }
 }
 
-TEST(systems)
+TEST(os_version_gives_name_version_and_build)
 {
     static const struct {
         const char *members, *name, *version, *build;
@@ -146,7 +146,7 @@ TEST(systems)
     assert_int_equal(crash.module_count, 0);
 }
 
-TEST(frames)
+TEST(frames_are_read_with_their_images)
 {
     expect_read("{\"usedImages\":[{\"base\":18446744073709551615,\"name\":\"n\",\"uuid\":\"x\"},{\"base\":16}],"
                 "\"threads\":[{\"frames\":[{\"imageOffset\":1,\"imageIndex\":0},"
@@ -172,7 +172,7 @@ TEST(frames)
     assert_int_equal(crash.module_count, 0);
 }
 
-TEST(all_causes)
+TEST(all_causes_are_listed)
 {
     static const struct {
         const char *members, *wanted;
@@ -202,7 +202,7 @@ TEST(all_causes)
     }
 }
 
-TEST(where_symbols_begin)
+TEST(symbol_addresses_are_derived_from_locations)
 {
     options.names_from_report = true;
     expect_read("{\"usedImages\":[{\"base\":4096}],\"threads\":[{\"frames\":["
@@ -215,7 +215,7 @@ TEST(where_symbols_begin)
     assert_int_equal(sl_crash_symbol_address(&frames[2]), 0);
 }
 
-TEST(the_thread_that_crashed)
+TEST(crashed_thread_is_found)
 {
     expect_read("{\"usedImages\":[],\"threads\":[{},{\"triggered\":true},{}]}");
     assert_int_equal(crash.threads[0].requesting, SL_REQUESTING_THREAD_NO);
@@ -225,7 +225,7 @@ TEST(the_thread_that_crashed)
     assert_int_equal(crash.threads[1].requesting, SL_REQUESTING_THREAD_NO);
 }
 
-TEST(registers)
+TEST(registers_are_read_with_their_names)
 {
     expect_read(
         "{\"usedImages\":[],\"threads\":[{\"threadState\":{\"r\":[{\"value\":1},{\"value\":\"2\"},{\"value\":3}],"
@@ -234,7 +234,7 @@ TEST(registers)
     expect_registers(&crash.threads[0], "lr=7 pc=4 r0=1 r2=3");
 }
 
-TEST(memory_that_runs_out_is_no_fault_of_the_report)
+TEST(exhausted_memory_is_not_reported_as_malformed)
 {
     static const char text[] = HEADER BODY;
     for (size_t limit = 1; limit < 4096; limit += 128) {

@@ -25,7 +25,7 @@ static void expect_tree(void)
     expect_text(crash.modules[0].code_id, "2d903291397d3d14bfca52c7fb8c5e00");
 }
 
-TEST(a_tree_alone)
+TEST(call_stack_tree_alone_is_read)
 {
     assert_true(sl_apple_is_metrickit(sl_str(crash_tree)));
     expect_read(crash_tree);
@@ -34,7 +34,7 @@ TEST(a_tree_alone)
     expect_text(crash.details, NULL);
 }
 
-TEST(a_payload)
+TEST(payload_metadata_is_read)
 {
     static char text[4096];
     snprintf(text, sizeof text,
@@ -75,7 +75,7 @@ TEST(each_branch_is_a_thread)
     assert_int_equal(crash.module_count, 0);
 }
 
-TEST(deep_stacks)
+TEST(deep_stacks_are_read)
 {
     enum { DEPTH = 500, ROOM = 64 * DEPTH };
     static char text[ROOM];
@@ -90,7 +90,7 @@ TEST(deep_stacks)
     assert_int_equal(crash.threads[0].frames[DEPTH - 1].address, 4096 + DEPTH - 1);
 }
 
-TEST(what_is_malformed)
+TEST(malformed_diagnostics_report_the_offset)
 {
     expect_failure("{\"callStackRootFrames\":[}", SL_MALFORMED, "malformed diagnostic at offset 25");
     expect_failure("{\"callStackRootFrames\":[", SL_MALFORMED, "malformed diagnostic at offset 24");
@@ -100,7 +100,7 @@ TEST(what_is_malformed)
 }
 
 /* A tree in a frame of another one is none: its frames would take the place of those that are open. */
-TEST(a_tree_in_a_tree)
+TEST(nested_tree_is_ignored)
 {
     expect_read("{\"callStacks\":[{\"callStackRootFrames\":[{\"address\":4096,\"subFrames\":[{\"address\":4097,"
                 "\"callStacks\":[{\"callStackRootFrames\":[{\"address\":1}]}],"
@@ -111,7 +111,7 @@ TEST(a_tree_in_a_tree)
 }
 
 /* Many branches at the end of a long stem would make far more than the text says. */
-TEST(wide_trees)
+TEST(wide_trees_are_limited)
 {
     enum { COUNT = 20000, ROOM = 40 * COUNT };
     static char text[ROOM];
@@ -128,7 +128,7 @@ TEST(wide_trees)
     assert_string_equal(error.message, "more threads, images or registers than a report of its size can contain");
 }
 
-TEST(memory_that_is_short)
+TEST(exhausted_memory_is_an_error)
 {
     enum { COUNT = 500 };
     char text[64 + 3 * COUNT] = "{\"callStacks\":[{\"callStackRootFrames\":[{}";

@@ -31,7 +31,7 @@ static void expect_row(const char *line, const char *wanted)
     assert_string_equal(got, wanted);
 }
 
-TEST(test_rows)
+TEST(rows_are_split_into_fields)
 {
     static const struct {
         const char *line, *wanted;
@@ -57,7 +57,7 @@ TEST(test_rows)
         expect_row(rows[i].line, rows[i].wanted);
 }
 
-TEST(test_what_is_no_row)
+TEST(malformed_rows_are_not_read)
 {
     static const char *const lines[] = {"    8 samples", "    x main  (in app) + 522  [0x10a]",
                                         "    8 f (in app [0x10a]", "    99999999999999999999 f  (in app)  [0x1]",
@@ -72,7 +72,7 @@ TEST(test_what_is_no_row)
 }
 
 /* Only where calls return to is behind what is looked up. */
-TEST(test_which_addresses_are_exact)
+TEST(only_return_addresses_are_inexact)
 {
     expect_samples(HEAD "    9 Thread_1\n"
                         "    + 9 a  (in app)  [0x1]\n"
@@ -107,7 +107,7 @@ TEST(test_which_addresses_are_exact)
         assert_int_equal(samples.rows[i].is_exact, are_exact[i]);
 }
 
-TEST(test_paths)
+TEST(each_path_becomes_a_thread)
 {
     expect_read(HEAD "    9 Thread_7: pool   DispatchQueue_3: q  (serial)\n"
                      "    + 9 a  (in app)  [0x1]\n"
@@ -124,7 +124,7 @@ TEST(test_paths)
     assert_false(crash.threads[0].frames[1].is_exact);
 }
 
-TEST(test_names)
+TEST(names_are_written_into_the_report)
 {
     static const char before[] = HEAD "    9 Thread_1\r\n"
                                       "    + 9 ???  (in app)  load address 0x1 + 0x1  [0x2]\r\n"
@@ -149,7 +149,7 @@ TEST(test_names)
     sl_buf_free(&out);
 }
 
-TEST(test_what_is_no_report_of_samples)
+TEST(other_texts_are_not_taken_for_samples)
 {
     assert_false(sl_samples_is_text(SL_STR("")));
     assert_false(sl_samples_is_text(SL_STR("Incident Identifier: x\nThread 0:\n0 a 0x1 b + 1\nBinary Images:\n")));

@@ -23,7 +23,7 @@ static const char shot[] =
                                                                                               "label\":\"q\",",
                                                                                               "[]")) "}," IMAGES "}";
 
-TEST(test_the_process_in_front)
+TEST(stacks_of_the_frontmost_process_are_read)
 {
     expect_read(shot);
     assert_false(crash.crashed);
@@ -48,7 +48,7 @@ TEST(test_the_process_in_front)
     assert_int_equal(crash.modules[2].size, 9);
 }
 
-TEST(test_nothing_in_front)
+TEST(first_user_process_is_used_without_a_frontmost_one)
 {
     expect_read("{\"processByPid\":{" PROCESS("0", "kernel_task", THREAD("1", "", "[[3,1]]")) "," PROCESS(
         "5", "other", THREAD("2", "", "[[0,2]]")) "}," IMAGES ",\"reason\":\"hang\"}");
@@ -56,7 +56,7 @@ TEST(test_nothing_in_front)
     expect_addresses(&crash.threads[0], "1002");
 }
 
-TEST(test_what_is_none)
+TEST(other_reports_are_unsupported)
 {
     expect_failure("{\"bug_type\":\"210\"}\n{\"panicString\":\"x\",\"processByPid\":{},\"binaryImages\":[]}",
                    SL_UNSUPPORTED, "unsupported apple report type 210");

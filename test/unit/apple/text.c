@@ -75,7 +75,7 @@ static void expect_report(void)
     assert_int_equal(crash.modules[1].size, 2170879);
 }
 
-TEST(a_whole_report)
+TEST(whole_report_is_read)
 {
     expect_read(report);
     expect_report();
@@ -89,7 +89,7 @@ TEST(a_whole_report)
     expect_text(crash.threads[0].frames[0].function, NULL);
 }
 
-TEST(lines_may_end_as_those_of_windows)
+TEST(crlf_line_ends_are_accepted)
 {
     char text[2 * sizeof report];
     size_t size = 0;
@@ -107,7 +107,7 @@ TEST(lines_may_end_as_those_of_windows)
 
 #define IMAGES "\nBinary Images:\n0x10 - 0x20 a x86_64 <2d903291397d3d14bfca52c7fb8c5e00> /a\n"
 
-TEST(times)
+TEST(times_are_converted_to_utc_seconds)
 {
     static const struct {
         const char *text;
@@ -135,7 +135,7 @@ TEST(times)
     }
 }
 
-TEST(architectures)
+TEST(architectures_are_recognised)
 {
     static const struct {
         const char *text;
@@ -154,7 +154,7 @@ TEST(architectures)
     }
 }
 
-TEST(systems)
+TEST(os_version_gives_name_version_and_build)
 {
     static const struct {
         const char *text, *name, *version, *build, *split_name, *split_version, *split_build;
@@ -187,7 +187,7 @@ TEST(systems)
     }
 }
 
-TEST(thread_names)
+TEST(thread_names_and_crashed_marks_are_read)
 {
     static const struct {
         const char *lines, *name;
@@ -217,7 +217,7 @@ TEST(thread_names)
     }
 }
 
-TEST(frames)
+TEST(frame_lines_are_split_into_fields)
 {
     static const struct {
         const char *line, *package, *function, *filename;
@@ -257,7 +257,7 @@ TEST(frames)
 
 #define UUID "<2d903291397d3d14bfca52c7fb8c5e00>"
 
-TEST(images)
+TEST(image_lines_are_recognised)
 {
     static const struct {
         const char *line, *file; /* NULL: it is none */
@@ -296,7 +296,7 @@ TEST(images)
     }
 }
 
-TEST(registers)
+TEST(registers_are_read_for_the_crashed_thread)
 {
     expect_read("Thread 1 Crashed:\nThread 2 Crashed:\n"
                 "Thread 1 crashed with ARM Thread State (64-bit):\n"
@@ -313,7 +313,7 @@ TEST(registers)
 
 /* ---- sections ---- */
 
-TEST(frames_end_with_their_lines)
+TEST(frames_end_at_the_first_other_line)
 {
     expect_read("Thread 0:\n0 a 0x1 b\n\n1 a 0x2 b\nThread 1:\n0 a 0x3 b\nnonsense\n1 a 0x4 b\n"
                 "Thread 2:\n0 a 0x5 b\nThread 2 name: x\n1 a 0x6 b\n");
@@ -323,7 +323,7 @@ TEST(frames_end_with_their_lines)
     expect_addresses(&crash.threads[2], "5");
 }
 
-TEST(images_end_behind_a_blank_line)
+TEST(image_list_ends_at_a_blank_line)
 {
     expect_read("Binary Images\n\nnonsense\n0x10 - 0x20 a x86_64  " UUID " /a\nnonsense\n\n"
                 "0x20 - 0x30 a x86_64  " UUID " /b\n\nOS Version: x\n0x30 - 0x40 a x86_64  " UUID " /c\n");
@@ -331,7 +331,7 @@ TEST(images_end_behind_a_blank_line)
     expect_text(crash.system.os_name, "x");
 }
 
-TEST(what_the_application_says)
+TEST(application_specific_information_is_read)
 {
     static const struct {
         const char *lines, *details;
@@ -357,7 +357,7 @@ TEST(what_the_application_says)
     }
 }
 
-TEST(where_functions_begin)
+TEST(function_addresses_are_derived_from_offsets)
 {
     options.names_from_report = true;
     expect_read(
@@ -371,7 +371,7 @@ TEST(where_functions_begin)
     assert_int_equal(sl_crash_symbol_address(&crash.threads[0].frames[0]), 0);
 }
 
-TEST(all_causes)
+TEST(all_causes_are_listed)
 {
     static const struct {
         const char *text, *wanted;
@@ -412,7 +412,7 @@ TEST(all_causes)
     expect_text(crash.details, "0x0");
 }
 
-TEST(texts_that_look_like_reports)
+TEST(reports_are_told_from_other_texts)
 {
     static const struct {
         const char *text;
@@ -430,7 +430,7 @@ TEST(texts_that_look_like_reports)
         assert_int_equal(sl_apple_is_text(sl_str(cases[i].text)), cases[i].is);
 }
 
-TEST(the_last_exception_is_a_trace_of_its_own)
+TEST(last_exception_backtrace_becomes_a_thread)
 {
     expect_read("Last Exception Backtrace:\n0 a 0x1 b\n1 a 0x2 b\n\nThread 0 Crashed:\n0 a 0x3 b\n");
     assert_int_equal(crash.thread_count, 2);
@@ -446,7 +446,7 @@ TEST(the_last_exception_is_a_trace_of_its_own)
 
 /* ---- what is wrong ---- */
 
-TEST(a_broken_element_costs_itself_alone)
+TEST(malformed_element_leaves_the_rest_readable)
 {
     expect_read("Incident Identifier: none\nReport Version: 4294967296\nDate/Time: never\n"
                 "Thread 18446744073709551616:\n0 a 0x1 b\n\n"
@@ -460,21 +460,21 @@ TEST(a_broken_element_costs_itself_alone)
     assert_false(crash.has_timestamp);
 }
 
-TEST(bytes_that_are_no_text)
+TEST(invalid_utf8_is_replaced)
 {
     expect_read("\xEF\xBB\xBF \nHardware Model: a\xFF\nThread 0: b\xC3\n");
     expect_text(crash.system.device_model, "a\xEF\xBF\xBD");
     expect_text(crash.threads[0].name, "b\xEF\xBF\xBD");
 }
 
-TEST(what_is_no_report)
+TEST(other_texts_are_malformed)
 {
     static const char *const texts[] = {"", "random text\n", "OS Version: x\n", "{\"a\":1}", "[1]", "{", "MDMP"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         expect_failure(texts[i], SL_MALFORMED, "neither a thread nor an image was found");
 }
 
-TEST(memory_that_runs_out_is_no_fault_of_the_report)
+TEST(exhausted_memory_is_not_reported_as_malformed)
 {
     for (size_t limit = 1; limit < 4096; limit += 128) {
         struct sl_arena small;
