@@ -55,7 +55,7 @@ TEST(reader_stops_at_the_end_and_stays_failed)
     assert_true(r.failed);
 }
 
-TEST(leb128_values_and_limits)
+TEST(leb128_is_read_up_to_64_bits)
 {
     static const uint64_t unsigned_values[] = {0, 1, 127, 128, 16383, 16384, UINT32_MAX, UINT64_MAX};
     static const int64_t signed_values[] = {0, 1, -1, 63, 64, -64, -65, INT32_MIN, INT64_MAX, INT64_MIN};
@@ -86,7 +86,7 @@ TEST(leb128_values_and_limits)
     assert_false(r.failed);
 }
 
-TEST(text_needs_its_nul)
+TEST(unterminated_text_is_not_read)
 {
     struct sl_bytes table = {(const uint8_t *)"ab\0cd", 5};
     assert_true(sl_str_equal(sl_cstr_at(table, 0), SL_STR("ab")));
@@ -98,7 +98,7 @@ TEST(text_needs_its_nul)
     assert_true(r.failed);
 }
 
-TEST(slices_do_not_overflow)
+TEST(slices_outside_the_bytes_are_refused)
 {
     struct sl_bytes bytes = {(const uint8_t *)"0123", 4};
     bool ok;
@@ -113,7 +113,7 @@ TEST(slices_do_not_overflow)
 }
 
 /* Texts whose plain hashes all begin a probe at the same place. */
-TEST(keys_cannot_be_chosen_to_meet)
+TEST(map_hash_is_salted_against_chosen_collisions)
 {
     enum { KEYS = 1000, MASK = 4095, MAX_IN_A_ROW = 100 };
     static char keys[KEYS][16];
@@ -132,7 +132,7 @@ TEST(keys_cannot_be_chosen_to_meet)
     sl_map_free(&map);
 }
 
-TEST(map_grows_finds_and_forgets)
+TEST(map_grows_finds_and_removes_keys)
 {
     enum { COUNT = 5000 };
     static char keys[COUNT][8];
@@ -178,7 +178,7 @@ TEST(map_puts_and_adds)
     sl_map_free(&map);
 }
 
-TEST(texts_and_numbers_have_an_order)
+TEST(texts_and_numbers_are_compared)
 {
     const struct sl_str a = SL_STR("a"), ab = SL_STR("ab");
     assert_true(sl_str_order(&a, &ab) < 0 && sl_str_order(&ab, &a) > 0 && sl_str_order(&ab, &ab) == 0);
@@ -260,7 +260,7 @@ TEST(white_space_is_trimmed)
         assert_true(sl_str_equal(sl_str_trimmed(sl_str(rows[i][0])), sl_str(rows[i][1])));
 }
 
-TEST(arrays_grow_and_keep_what_they_have)
+TEST(arrays_keep_their_items_when_they_grow)
 {
     uint32_t *items = NULL;
     size_t capacity = 0;
@@ -279,7 +279,7 @@ TEST(arrays_grow_and_keep_what_they_have)
     free(items);
 }
 
-TEST(arrays_grow_by_zeros_and_in_arenas)
+TEST(arrays_grow_zeroed_and_in_arenas)
 {
     uint32_t *items = NULL, *kept = NULL;
     size_t capacity = 0, kept_capacity = 0;
@@ -302,7 +302,7 @@ TEST(arrays_grow_by_zeros_and_in_arenas)
     sl_arena_free(&arena);
 }
 
-TEST(arrays_move_to_files_when_they_are_large)
+TEST(large_arrays_move_to_files)
 {
     enum { STEP = 100000, STEPS = 60 }; /* 24 MB of numbers */
     char directory[] = "/tmp/spill-XXXXXX";
@@ -328,7 +328,7 @@ TEST(arrays_move_to_files_when_they_are_large)
     sl_spill_free(&spill);
 }
 
-TEST(all_is_written_where_it_belongs)
+TEST(write_all_writes_every_byte_at_its_offset)
 {
     char path[] = "/tmp/write-XXXXXX", got[12];
     int fd = mkstemp(path);
@@ -344,7 +344,7 @@ TEST(all_is_written_where_it_belongs)
     assert_false(sl_write_all_at(fd, (struct sl_bytes){(const uint8_t *)"x", 1}, 0));
 }
 
-TEST(sizes_beyond_int_are_printed_cut)
+TEST(print_precision_is_limited_to_int_max)
 {
     assert_int_equal(sl_str_precision((struct sl_str){"", 3}), 3);
     assert_int_equal(sl_str_precision((struct sl_str){"", (size_t)INT_MAX + 1}), INT_MAX);
@@ -357,7 +357,7 @@ static void note_end(void *arg)
     notes[strlen(notes)] = (char)('a' + strlen(notes));
 }
 
-TEST(what_waits_for_the_end_of_an_arena_is_called_once)
+TEST(arena_end_callbacks_run_once)
 {
     char notes[2][8] = {"", ""};
     struct sl_arena arena = {0};
@@ -377,7 +377,7 @@ TEST(what_waits_for_the_end_of_an_arena_is_called_once)
     assert_string_equal(notes[0], "ab");
 }
 
-TEST(sorted_items_are_counted_up_to_a_number)
+TEST(lower_bound_counts_smaller_items)
 {
     struct item {
         char other;
@@ -390,7 +390,7 @@ TEST(sorted_items_are_counted_up_to_a_number)
     assert_int_equal(SL_COUNT_UP_TO(none, 0, number, 7), 0);
 }
 
-TEST(numbers_are_digits_alone)
+TEST(numbers_are_parsed_from_digits_only)
 {
     static const struct {
         const char *text;
@@ -420,7 +420,7 @@ TEST(numbers_are_digits_alone)
     }
 }
 
-TEST(arrays_of_an_arena_take_what_they_hold)
+TEST(arena_arrays_take_memory_for_their_items_only)
 {
     static const size_t counts[] = {0, 1, 8, 9, 1000, 100000};
     for (size_t n = 0; n < sizeof counts / sizeof *counts; n++) {
@@ -455,7 +455,7 @@ TEST(arrays_of_an_arena_take_what_they_hold)
     sl_arena_free(&arena);
 }
 
-TEST(plain_text_ends_before_what_needs_an_escape)
+TEST(plain_text_scan_stops_at_bytes_that_need_an_escape)
 {
     static const char *const stops[] = {"\"", "\\", "\x1F", "\x7F", "\x80", "\xFF", "\n"};
     char text[64], copy[64 + SL_PLAIN_SLACK];

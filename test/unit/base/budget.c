@@ -4,7 +4,7 @@
 #include "base/arena.h"
 #include "base/account.h"
 
-TEST(steps_end_for_good)
+TEST(exhausted_budget_stays_exhausted)
 {
     struct sl_budget budget;
     struct sl_error error;
@@ -41,7 +41,7 @@ static bool time_is_up(void *arg)
     return ++*(int *)arg > 3;
 }
 
-TEST(limits_of_the_caller)
+TEST(limits_of_the_caller_give_unsupported)
 {
     struct sl_budget budget;
     struct sl_error error;
@@ -72,7 +72,7 @@ TEST(limits_of_the_caller)
     assert_int_equal(sl_budget_fail(&budget, &error), SL_UNSUPPORTED);
 }
 
-TEST(an_account_that_failed_says_so)
+TEST(failed_account_is_marked)
 {
     struct sl_budget budget;
     struct sl_account account = {.budget = &budget};
@@ -93,7 +93,7 @@ TEST(an_account_that_failed_says_so)
     assert_int_equal(atomic_load(&budget.memory), 1000);
 }
 
-TEST(names_are_capped_and_paid_for)
+TEST(names_are_limited_and_charged)
 {
     struct sl_budget budget;
     struct sl_account account = {.budget = &budget};

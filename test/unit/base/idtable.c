@@ -39,7 +39,7 @@ TEST(equal_items_have_one_id_while_the_table_grows)
     free(items);
 }
 
-TEST(a_cleared_table_has_nothing)
+TEST(cleared_table_is_empty)
 {
     struct sl_account account = {0};
     struct sl_id_table table = {0};
@@ -60,7 +60,7 @@ TEST(a_cleared_table_has_nothing)
     free(table.slots);
 }
 
-TEST(items_that_meet_are_paid_for)
+TEST(colliding_items_are_charged)
 {
     struct sl_budget budget;
     struct sl_account account = {.budget = &budget};

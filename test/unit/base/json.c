@@ -20,7 +20,7 @@ static bool valid(const char *text, bool relaxed)
     return sl_json_end(&j);
 }
 
-TEST(what_is_json)
+TEST(valid_json_is_told_from_invalid)
 {
     static const char *const good[] = {
         "{}",
@@ -96,7 +96,7 @@ TEST(what_is_json)
 }
 
 /* Each byte at each place of a text that is read eight bytes at a time. */
-TEST(every_byte_of_a_text)
+TEST(every_byte_is_checked_at_every_position)
 {
     for (unsigned c = 0; c < 256; c++)
         for (size_t place = 1; place < 20; place++) {
@@ -125,7 +125,7 @@ static void expect_problem(const char *json, const char *problem, size_t line, s
     assert_int_equal(sl_json_code(&j), SL_MALFORMED);
 }
 
-TEST(problems_have_a_place)
+TEST(errors_report_line_and_column)
 {
     expect_problem("", "expected a value but the document ends", 1, 1);
     expect_problem("{\n  \"a\": 1,\n  \"b\": x\n}", "expected a value", 3, 8);
@@ -140,7 +140,7 @@ TEST(problems_have_a_place)
     expect_problem("[\"\xFF\"]", "invalid UTF-8", 1, 2);
 }
 
-TEST(relaxed_json)
+TEST(relaxed_mode_accepts_comments_and_trailing_commas)
 {
     assert_true(valid("// c\n{ /* x */ \"a\": [1, 2,], }\n// end", true));
     assert_false(valid("{,}", true));
@@ -163,7 +163,7 @@ static bool nests(const char *open, const char *inside, const char *close, unsig
     return good;
 }
 
-TEST(nesting_has_a_limit)
+TEST(nesting_depth_is_limited)
 {
     for (unsigned levels = 60; levels <= SL_JSON_MAX_DEPTH + 2; levels++) {
         assert_int_equal(nests("[", "", "]", levels), levels <= SL_JSON_MAX_DEPTH);
@@ -182,7 +182,7 @@ static void expect_text(const char *json, struct sl_str wanted)
     assert_true(sl_json_end(&j));
 }
 
-TEST(texts)
+TEST(string_escapes_are_decoded)
 {
     expect_text("\"plain\"", SL_STR("plain"));
     expect_text("\"C:\\\\a\\/b\\n\\t\\\"\"", SL_STR("C:\\a/b\n\t\""));
@@ -193,7 +193,7 @@ TEST(texts)
                                                              "A"));
 }
 
-TEST(numbers)
+TEST(numbers_are_read_as_integers_that_fit)
 {
     static const struct {
         const char *json;
@@ -234,7 +234,7 @@ TEST(numbers)
 }
 
 /* What is of another type is passed over. */
-TEST(typed_values)
+TEST(values_of_another_type_are_skipped)
 {
     struct sl_json j = sl_json(SL_STR("[true,false,1,\"x\",{\"a\":[1]},[{}],null,{\"k\":\"v\"},[7]]"), &arena, false);
     struct sl_str key, text;
@@ -253,7 +253,7 @@ TEST(typed_values)
     assert_true(!sl_json_next(&j, &key) && sl_json_end(&j));
 }
 
-TEST(texts_of_an_object)
+TEST(string_members_are_read_into_fields)
 {
     struct texts {
         struct sl_str id, kind;
@@ -269,7 +269,7 @@ TEST(texts_of_an_object)
     assert_true(!sl_json_next(&j, &key) && sl_json_end(&j));
 }
 
-TEST(raw_texts_are_unescaped_when_wanted)
+TEST(raw_strings_can_be_unescaped_later)
 {
     struct sl_json j = sl_json(SL_STR("[\"a\\n\\ud83d\\ude00\", \"plain\"]"), NULL, false);
     struct sl_str key, raw;
@@ -285,7 +285,7 @@ TEST(raw_texts_are_unescaped_when_wanted)
 }
 
 /* Views where nothing is to be unescaped; nothing at all for what is skipped, whatever its size. */
-TEST(memory_is_taken_for_escapes_alone)
+TEST(only_escaped_strings_take_memory)
 {
     struct sl_arena own = {0};
     struct sl_buf text = {0};
@@ -310,7 +310,7 @@ TEST(memory_is_taken_for_escapes_alone)
     sl_buf_free(&text);
 }
 
-TEST(walking)
+TEST(values_can_be_skipped_or_entered)
 {
     struct sl_json j = sl_json(SL_STR("{\"skip\":[1,{\"a\":2}],\"take\":[\"x\",\"y\"],\"last\":{}}"), &arena, false);
     struct sl_str key, text, seen[2];
@@ -334,7 +334,7 @@ TEST(walking)
 }
 
 /* Every beginning of a document ends in a failure and nothing worse. */
-TEST(cut_documents)
+TEST(truncated_documents_fail)
 {
     static const char whole[] = "{\"a\\u00e9\":[1,-2.5e3,true,null,\"x\\n\"],\"b\":{\"c\":{}}}";
     for (size_t size = 0; size < sizeof whole - 1; size++) {

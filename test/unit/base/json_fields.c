@@ -75,7 +75,7 @@ TEST(members_of_each_kind_are_read)
     assert_true(whole.hex.set && whole.hex.value == 0x1f);
 }
 
-TEST(what_does_not_fit_is_absent)
+TEST(members_of_another_type_are_absent)
 {
     struct whole whole = read_whole("{\"text\":7,\"list\":{},\"number\":1.5,\"flag\":\"true\",\"part\":[],\"parts\":{},"
                                     "\"texts\":null,\"inner\":{\"hex\":\"0xg\"}}");
@@ -86,7 +86,7 @@ TEST(what_does_not_fit_is_absent)
     assert_int_equal(whole.part_count + whole.text_count, 0);
 }
 
-TEST(the_last_of_members_of_the_same_name_counts)
+TEST(last_of_repeated_members_wins)
 {
     struct whole whole =
         read_whole("{\"text\":\"a\",\"number\":1,\"flag\":true,\"text\":null,\"number\":2,\"flag\":0}");
@@ -95,7 +95,7 @@ TEST(the_last_of_members_of_the_same_name_counts)
     assert_false(whole.flag);
 }
 
-TEST(items_of_lists_keep_their_places)
+TEST(list_items_keep_their_positions)
 {
     struct whole whole = read_whole(
         "{\"parts\":[{\"name\":\"a\",\"size\":1},5,{\"size\":2},{\"name\":\"b\"}],\"texts\":[\"x\",[1],\"y\"]}");
@@ -109,7 +109,7 @@ TEST(items_of_lists_keep_their_places)
     assert_str_is(whole.texts[2], "y");
 }
 
-TEST(other_values_are_skipped_and_required_members_looked_for)
+TEST(missing_required_members_are_noticed)
 {
     struct sl_json j =
         sl_json(SL_STR("[[1,2],{\"size\":1},{\"name\":\"a\"},{\"name\":\"a\",\"name\":1}]"), &arena, false);
@@ -125,7 +125,7 @@ TEST(other_values_are_skipped_and_required_members_looked_for)
     assert_true(sl_json_end(&j));
 }
 
-TEST(a_document_that_is_malformed_fails)
+TEST(malformed_document_fails)
 {
     struct whole whole = {.flag = false};
     for (const char **text =
@@ -137,7 +137,7 @@ TEST(a_document_that_is_malformed_fails)
     }
 }
 
-TEST(one_member_is_found_as_it_is_written)
+TEST(member_is_found_in_raw_form)
 {
     struct sl_json j = sl_json(SL_STR("{\"a\":1,\"b\":[2,\"x\"],\"a\":{\"c\":3}}"), &arena, false), again = j;
     assert_str_is(sl_json_find(&j, SL_STR("a")), "{\"c\":3}");

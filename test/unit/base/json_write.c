@@ -14,7 +14,7 @@ static const char *text_of(struct sl_buf *out)
     return (const char *)out->data;
 }
 
-TEST(the_writer_puts_commas_and_escapes)
+TEST(writer_adds_commas_and_escapes)
 {
     struct sl_buf out = {0};
     struct sl_json_writer w = sl_json_writer(&out);
@@ -45,7 +45,7 @@ TEST(the_writer_puts_commas_and_escapes)
     sl_buf_free(&out);
 }
 
-TEST(a_byte_is_escaped_wherever_it_stands)
+TEST(bytes_are_escaped_at_any_position)
 {
     static const struct {
         char byte;
@@ -68,7 +68,7 @@ TEST(a_byte_is_escaped_wherever_it_stands)
             }
 }
 
-TEST(text_is_valid_utf8_whatever_comes_in)
+TEST(written_text_is_always_valid_utf8)
 {
     static const struct {
         const char *in, *out;
@@ -143,7 +143,7 @@ static void expect_copy(const char *text, const char *wanted)
     sl_buf_free(&out);
 }
 
-TEST(values_are_written_as_they_came_in)
+TEST(values_are_copied_verbatim)
 {
     static const char *const documents[] = {
         "null",

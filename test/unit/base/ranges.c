@@ -31,7 +31,7 @@ static void expect_owners(const struct sl_range *ranges, size_t count, uint64_t 
         assert_int_equal(sl_range_map_find(&map, from + i), owners[i] == '.' ? SL_NO_RANGE : (size_t)(owners[i] - 'a'));
 }
 
-TEST(the_smallest_that_holds_it)
+TEST(address_belongs_to_the_smallest_range)
 {
     build(NULL, 0);
     assert_int_equal(sl_range_map_find(&map, 0), SL_NO_RANGE);
@@ -47,7 +47,7 @@ TEST(the_smallest_that_holds_it)
     assert_int_equal(map.count, 1);
 }
 
-TEST(preferred_ones_before_smaller_ones)
+TEST(preferred_ranges_win_over_smaller_ones)
 {
     expect_owners((struct sl_range[]){{10, 19, true}, {12, 17, false}}, 2, 9, ".aaaaaaaaaa.");
     assert_int_equal(map.count, 1);
@@ -57,7 +57,7 @@ TEST(preferred_ones_before_smaller_ones)
     expect_owners((struct sl_range[]){{10, 16, true}, {14, 18, false}}, 2, 9, ".aaaaaaabb.");
 }
 
-TEST(ends_of_the_addresses)
+TEST(ranges_reach_both_ends_of_the_address_space)
 {
     expect_owners((struct sl_range[]){{0, 0}, {UINT64_MAX, UINT64_MAX}}, 2, 0, "a.");
     assert_int_equal(sl_range_map_find(&map, UINT64_MAX), 1);
@@ -81,7 +81,7 @@ static size_t owner_of(const struct sl_range *ranges, size_t count, uint64_t add
     return best;
 }
 
-TEST(many_at_random)
+TEST(random_ranges_agree_with_a_linear_search)
 {
     uint64_t seed = 1;
     for (int round = 0; round < 300; round++) {

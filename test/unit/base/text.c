@@ -18,7 +18,7 @@ static void expect_mended(struct sl_str text, const char *expected)
 #define BAD "\xEF\xBF\xBD"
 
 /* The Unicode Standard, 3.9, tables 3-8 to 3-11: one U+FFFD for each maximal part. */
-TEST(what_is_not_utf8_is_replaced)
+TEST(invalid_utf8_is_replaced)
 {
     expect_mended((struct sl_str){NULL, 0}, "");
     expect_mended(SL_STR("caf\xC3\xA9 \xE6\xB1\x89 \xF0\x9F\x98\x80 \xF4\x8F\xBF\xBF"),
@@ -31,7 +31,7 @@ TEST(what_is_not_utf8_is_replaced)
     expect_mended(SL_STR("\xF0\x9F\x98"), BAD);
 }
 
-TEST(mending_always_progresses)
+TEST(utf8_repair_always_advances)
 {
     for (unsigned n = 0; n < 0x10000; n++) {
         const char bytes[] = {(char)(n >> 8), (char)n, '\xBF'};
@@ -44,7 +44,7 @@ TEST(mending_always_progresses)
     }
 }
 
-TEST(lines_end_with_or_without_a_return)
+TEST(lines_end_at_lf_or_crlf)
 {
     static const char *const expected[] = {"a", "", "b\r", "c", "\r", "d"};
     struct sl_str rest = SL_STR("a\n\r\nb\r\r\nc\n\r\r\nd\r"), line;
@@ -82,7 +82,7 @@ TEST(base64_is_written_and_read)
     expect_base64("\xFB\xFF\xBF", "-_-_");
 }
 
-TEST(base64_is_read_strictly)
+TEST(malformed_base64_is_refused)
 {
     uint8_t out[8];
     size_t size;
