@@ -56,7 +56,7 @@ static void fill(struct sl_arena *arena, struct sl_function *f, unsigned depth)
     }
 }
 
-TEST(random_functions)
+TEST(written_functions_read_back_equal)
 {
     enum { FUNCTIONS = 40, ROUNDS = 30 };
     for (unsigned round = 0; round < ROUNDS; round++) {

@@ -71,7 +71,7 @@ static const size_t one[] = {1, 0}, none[] = {0};
 
 /* ---- functions ---- */
 
-TEST(lines_and_files)
+TEST(lines_and_files_are_written)
 {
     static const struct sl_line lines[] = {
         {0x1000, 4, 1, 7}, {0x1004, 4, 1, 7}, {0x1008, 8, 0, 8}, {0x1010, 2, 0, 0}, {0x1012, 4, SL_NO_FILE, 9}};
@@ -127,7 +127,7 @@ static const struct sl_function outer = {.address = 0x1000,
                                          .inlinees = &mid,
                                          .inlinee_count = 1};
 
-TEST(inlined_calls)
+TEST(inlined_calls_are_written_as_inline_records)
 {
     assert_string_equal(written(&usual, &outer, one, NULL, 0), "FILE 0 /src/main.c\n"
                                                                "FILE 1 /src/lib/a.c\n"
@@ -145,7 +145,7 @@ TEST(inlined_calls)
                                                                "1018 8 11 0\n");
 }
 
-TEST(without_inlines_the_innermost_lines_stay)
+TEST(innermost_lines_are_kept_without_inlines)
 {
     struct sl_breakpad_options options = usual;
     options.inlines = false;
@@ -154,7 +154,7 @@ TEST(without_inlines_the_innermost_lines_stay)
     assert_non_null(strstr(text, "FUNC 1000 20 0 outer\n1000 4 9 0\n1004 4 19 1\n1008 4 30 1\n"));
 }
 
-TEST(functions_in_order_of_addresses)
+TEST(functions_are_sorted_by_address)
 {
     static const struct sl_function f[] = {{.address = 0x3000, .size = 0x10, .name = NAME("c")},
                                            {.address = 0x1000, .size = 0x10, .name = NAME("a")},
@@ -169,7 +169,7 @@ TEST(functions_in_order_of_addresses)
                                                               "FUNC 3000 10 0 c\n");
 }
 
-TEST(lines_outside_are_cut)
+TEST(lines_are_clipped_to_their_function)
 {
     static const struct sl_line lines[] = {{0xff0, 8, 0, 1}, {0xff8, 0x10, 0, 2}, {0x1008, 0x20, 0, 3}};
     static const struct sl_function f = {
@@ -182,7 +182,7 @@ TEST(lines_outside_are_cut)
 
 /* ---- symbols ---- */
 
-TEST(symbols_fill_the_gaps)
+TEST(symbols_outside_functions_become_public_records)
 {
     static const struct sl_function f = {.address = 0x1000, .size = 0x10, .name = NAME("f")};
     static const struct sl_symbol symbols[] = {{0x2000, 0, NAME("_Z1gv")}, {0x1008, 0, NAME("inside")},
@@ -195,7 +195,7 @@ TEST(symbols_fill_the_gaps)
                                                               "PUBLIC m 2000 0 g()\n");
 }
 
-TEST(several_names_of_a_function)
+TEST(several_symbols_of_a_function_set_the_multiple_mark)
 {
     static const struct sl_function f = {.address = 0x1000, .size = 0x10, .name = NAME("f")};
     static const struct sl_symbol symbols[] = {{0x1000, 0, NAME("public_f")}, {0x1000, 0, NAME("f")}};
@@ -208,7 +208,7 @@ TEST(several_names_of_a_function)
 }
 
 /* One symbol of another name is no second name: debug information says `f(int)` where the symbol is mangled. */
-TEST(one_symbol_of_a_function)
+TEST(single_symbol_is_no_second_name)
 {
     static const struct sl_function f = {.address = 0x1000, .size = 0x10, .name = NAME("f(int)")};
     static const struct sl_symbol symbols[] = {{0x1000, 0, NAME("?f@@YAXH@Z")}, {0x1000, 0, NAME("?f@@YAXH@Z")}};
@@ -219,7 +219,7 @@ TEST(one_symbol_of_a_function)
     assert_string_equal(written(&usual, NULL, none, constructors, 2), "PUBLIC 1000 0 A::A()\n");
 }
 
-TEST(what_breakpad_records_say_is_kept)
+TEST(parameters_and_multiple_marks_are_kept)
 {
     static const struct sl_function f = {
         .address = 0x1000, .size = 0x10, .name = NAME("f"), .parameters = 8, .multiple = true};
@@ -230,7 +230,7 @@ TEST(what_breakpad_records_say_is_kept)
                                                               "PUBLIC 3000 4 q\n");
 }
 
-TEST(decoration_of_c_names)
+TEST(windows_decoration_is_removed)
 {
     static const struct sl_symbol symbols[] = {{0x10, 0, NAME("_malloc")},   {0x20, 0, NAME("_free@12")},
                                                {0x30, 0, NAME("@fast@16")},  {0x40, 0, NAME("vector@@8")},
@@ -256,7 +256,7 @@ static struct sl_str rewrite(void *arg, struct sl_str path)
     return sl_str_equal(path, SL_STR("/src/main.c")) ? SL_STR("git:main.c") : path;
 }
 
-TEST(header)
+TEST(header_has_module_and_info_records)
 {
     static const struct sl_line lines[] = {{0, 4, 0, 1}, {4, 4, 1, 2}};
     static const struct sl_function f = {.size = 8, .name = NAME("f"), .lines = lines, .line_count = 2};
@@ -280,7 +280,7 @@ TEST(header)
 /* ---- hostile input ---- */
 
 /* Names must not make lines of their own, and the file must stay UTF-8. */
-TEST(names_stay_on_their_line)
+TEST(line_breaks_in_names_are_replaced)
 {
     static const struct sl_function f[] = {{.address = 0x10, .size = 4, .name = NAME("a\nFUNC 0 ffff 0 b\r")},
                                            {.address = 0x20, .size = 4, .name = NAME(" \t\n ")},
@@ -298,7 +298,7 @@ TEST(names_stay_on_their_line)
 }
 
 /* Addresses at the end of the address space, inlined calls outside of their function, children before their parents. */
-TEST(impossible_ranges)
+TEST(impossible_ranges_are_clipped)
 {
     static const struct sl_line wild[] = {{0, UINT64_MAX, 0, 1}, {UINT64_MAX - 3, 100, 9, 2}};
     static const struct sl_function child = {
@@ -319,7 +319,7 @@ TEST(impossible_ranges)
 }
 
 /* As many functions and names at one address as there are, in reasonable time. */
-TEST(everything_at_one_address)
+TEST(many_functions_at_one_address_are_written_quickly)
 {
     enum { COUNT = 20000 };
     static struct sl_function f[COUNT];
@@ -334,7 +334,7 @@ TEST(everything_at_one_address)
     assert_non_null(strstr(written(&usual, f, all, symbols, COUNT), "FUNC m 1000 1 0 n0\n"));
 }
 
-TEST(a_closed_output_ends_the_writer)
+TEST(closed_output_cancels_the_writer)
 {
     struct text text = {.limit = 10};
     struct sl_breakpad_output output = {take, &text};
@@ -347,7 +347,7 @@ TEST(a_closed_output_ends_the_writer)
 }
 
 /* A reader that fails may drop what was prepared. */
-TEST(a_batch_that_is_never_consumed)
+TEST(unconsumed_batch_can_be_dropped)
 {
     struct sl_breakpad_writer *w = sl_breakpad_writer_new(&usual);
     struct sl_function_sink *sink = sl_breakpad_writer_sink(w);
