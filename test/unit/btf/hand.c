@@ -221,7 +221,7 @@ static void expect(bool big_endian, const struct change *change, const struct sy
 #define THREE_LINES "20+10 three 28+8:/src/a.c:30\n"
 
 /* Lines of several columns are one; code of line 0 has none, nor has that before the first line of its function. */
-TEST(both_byte_orders)
+TEST(both_byte_orders_are_read)
 {
     for (int big_endian = 0; big_endian < 2; big_endian++)
         expect(big_endian, NULL, NULL, 0, SL_OK, ONE_LINES TWO_LINES THREE_LINES, "");
@@ -236,7 +236,7 @@ TEST(symbols_bound_functions)
         expect(big_endian, NULL, symbols, 5, SL_OK, "0+8 _Z3onei 0+8:/src/a.c:10\n" TWO_LINES "20+8 three\n", "");
 }
 
-TEST(bad_records_cost_themselves)
+TEST(malformed_records_leave_others_readable)
 {
     static const struct change version = {false, BTF_VERSION, 7}, header = {true, EXT_HEADER_SIZE, 8},
                                section = {true, EXT_FIRST_SECTION, GONE}, type = {true, EXT_FIRST_TYPE, 1},
