@@ -18,7 +18,7 @@ static void expect(const char *mangled, enum sl_language language, const char *r
     sl_buf_free(&out);
 }
 
-TEST(itanium)
+TEST(itanium_names_are_demangled)
 {
     expect("_ZN12_GLOBAL__N_15startEv", SL_LANG_UNKNOWN, "(anonymous namespace)::start()");
     expect("__ZN12_GLOBAL__N_15startEv", SL_LANG_CPP, "(anonymous namespace)::start()");
@@ -45,7 +45,7 @@ TEST(itanium)
     expect("_ZN12_GLOBAL__N_15startEv", SL_LANG_C, NULL);
 }
 
-TEST(itanium_style)
+TEST(itanium_names_follow_llvm_style)
 {
     expect("_Z1fSt6vectorIS_IiSaIiEESaIS1_EE", SL_LANG_CPP,
            "f(std::vector<std::vector<int, std::allocator<int> >, std::allocator<std::vector<int, std::allocator<int> "
@@ -107,7 +107,7 @@ TEST(itanium_style)
 }
 
 /* As c++filt and addr2line of the binutils write it. */
-TEST(gnu_style)
+TEST(gnu_style_follows_binutils)
 {
     static const struct {
         const char *mangled, *readable;
@@ -139,7 +139,7 @@ TEST(gnu_style)
     }
 }
 
-TEST(microsoft)
+TEST(microsoft_names_are_demangled)
 {
     expect("??3@YAXPEAX@Z", SL_LANG_UNKNOWN, "operator delete(void*)");
     expect("?LoadV8Snapshot@V8Initializer@gin@@SAXXZ", SL_LANG_UNKNOWN, "gin::V8Initializer::LoadV8Snapshot(void)");
@@ -173,7 +173,7 @@ TEST(microsoft)
 }
 
 /* Parts that name themselves again and again would say gigabytes. */
-TEST(multiplied_names)
+TEST(self_referring_names_are_limited)
 {
     struct sl_buf name = {0}, out = {0};
     sl_buf_cstr(&name, "_Z1fI1AS_");
@@ -195,7 +195,7 @@ TEST(multiplied_names)
     sl_buf_free(&out);
 }
 
-TEST(others)
+TEST(names_of_other_languages_are_handled)
 {
     expect("+[Foo bar:blub:]", SL_LANG_UNKNOWN, "+[Foo bar:blub:]");
     expect("-[Foo bar]", SL_LANG_OBJCPP, "-[Foo bar]");
@@ -209,7 +209,7 @@ TEST(others)
     expect("", SL_LANG_UNKNOWN, NULL);
 }
 
-TEST(detection)
+TEST(language_is_detected_from_the_name)
 {
     static const struct {
         const char *name;
@@ -243,7 +243,7 @@ TEST(detection)
 }
 
 /* Names made to nest deeply or to expand without bound end quickly, without a result. */
-TEST(hostile)
+TEST(hostile_names_end_quickly)
 {
     struct sl_buf name = {0}, out = {0};
     sl_buf_cstr(&name, "_Z1f");

@@ -9,7 +9,7 @@ static void expect(const struct pair *pairs, size_t count)
 }
 
 /* Nested names with escapes; the hash is not shown. */
-TEST(legacy)
+TEST(legacy_names_are_demangled)
 {
     static const struct pair pairs[] = {
         {"__ZN3std2io4Read11read_to_end17hb85a0f6802e14499E", "std::io::Read::read_to_end"},
@@ -32,7 +32,7 @@ TEST(legacy)
 }
 
 /* Paths, types, constants, references (RFC 2603 and the additions for constants). */
-TEST(v0)
+TEST(v0_names_are_demangled)
 {
     static const struct pair pairs[] = {
         {"_RNvNtCs1234_7mycrate3foo3bar", "mycrate::foo::bar"},
@@ -91,7 +91,7 @@ TEST(v0)
 }
 
 /* Names of the standard library and the compiler. */
-TEST(compiled)
+TEST(names_of_compiled_crates_are_demangled)
 {
     static const struct pair pairs[] = {
         {"_RNvCs2kG0j3MTwLO_8anstream6stderr", "anstream::stderr"},
@@ -164,7 +164,7 @@ TEST(compiled)
     expect(pairs, sizeof pairs / sizeof *pairs);
 }
 
-TEST(not_understood)
+TEST(unsupported_names_are_left_alone)
 {
     static const char *const names[] = {
         "_RIC0KRAe334_AAE",
@@ -210,7 +210,7 @@ TEST(not_understood)
 }
 
 /* Nesting, references that double the text with each step, and counts without bound end quickly. */
-TEST(bombs)
+TEST(nested_and_doubling_names_end_quickly)
 {
     static const char *const nested[] = {"Nv", "R", "IC1a", "T", "FG_", "Y", "X", "M", "A", "D", "IC0K", "B"};
     struct sl_buf name = {0}, out = {0};
@@ -237,7 +237,7 @@ TEST(bombs)
     sl_buf_free(&out);
 }
 
-TEST(damaged)
+TEST(damaged_names_never_crash)
 {
     static const char *const names[] = {
         "_RNCINkXs25_NgCsbmNqQUJIY6D_4core5sliceINyB9_4IterhENuNgNoBb_4iter8iterator8Iterator9rpositionNCNgNpB9_"

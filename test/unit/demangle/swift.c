@@ -10,7 +10,7 @@ static void expect(const struct pair *pairs, size_t count)
 }
 
 /* Functions, their labels and types. */
-TEST(functions)
+TEST(functions_and_labels_are_demangled)
 {
     static const struct pair pairs[] = {
         {"$s8mangling12GenericUnionO3FooACyxGSicAEmlF", "GenericUnion.Foo<A>(GenericUnion<A>.Type)"},
@@ -64,7 +64,7 @@ TEST(functions)
 }
 
 /* Variables, accessors, initialisers, closures, pieces of code. */
-TEST(entities)
+TEST(variables_accessors_and_closures_are_demangled)
 {
     static const struct pair pairs[] = {
         {"$s8mangling24InstanceAndClassPropertyV8propertySivg", "InstanceAndClassProperty.property.getter"},
@@ -114,7 +114,7 @@ TEST(entities)
 }
 
 /* Types by themselves, generics, existential and opaque types. */
-TEST(types)
+TEST(types_are_demangled)
 {
     static const struct pair pairs[] = {
         {"$sBf32_", "Builtin.FPIEEE32"},
@@ -161,7 +161,7 @@ TEST(types)
 }
 
 /* Metadata, witnesses, outlined operations. */
-TEST(symbols)
+TEST(metadata_and_witnesses_are_demangled)
 {
     static const struct pair pairs[] = {
         {"$sSqMn", "nominal type descriptor for Optional"},
@@ -199,7 +199,7 @@ TEST(symbols)
 }
 
 /* Thunks, specialisations, pieces of coroutines; what is hidden. */
-TEST(thunks)
+TEST(thunks_and_specialisations_are_demangled)
 {
     static const struct pair pairs[] = {
         {"_$s3foo3barC3bas3zimyAaEC_tFTo", "@objc bar.bas(zim: zim)"},
@@ -240,7 +240,7 @@ TEST(thunks)
 }
 
 /* Swift 4.0 wrote labels behind the types. */
-TEST(labels_in_types)
+TEST(swift_4_0_labels_in_types_are_demangled)
 {
     static const struct pair pairs[] = {
         {"_T08mangling9r13757744ySaySiG1x_tF", "r13757744(x: [Int])"},
@@ -260,7 +260,7 @@ TEST(labels_in_types)
 }
 
 /* The mangling of Swift 1 to 3. */
-TEST(before_swift_4)
+TEST(swift_1_to_3_names_are_demangled)
 {
     static const struct pair pairs[] = {
         {"_TtBf80_", "Builtin.FPIEEE80"},
@@ -340,7 +340,7 @@ TEST(before_swift_4)
 }
 
 /* Tools show results and effects as well. */
-TEST(results)
+TEST(results_and_effects_are_shown_on_request)
 {
     static const struct pair pairs[] = {
         {"$s4main1fSiyKF", "f() throws -> Int"},
@@ -361,7 +361,7 @@ TEST(results)
 }
 
 /* What is not understood completely is left as it is. */
-TEST(not_understood)
+TEST(unsupported_names_are_left_alone)
 {
     static const char *const names[] = {
         "$sTB",
@@ -460,7 +460,7 @@ static void repeat(struct sl_buf *name, const char *text, int count)
 }
 
 /* Names that nest deeply, double with each reference, or count to millions end quickly. */
-TEST(bombs)
+TEST(nested_and_doubling_names_end_quickly)
 {
     static const char *const nested[] = {"Sg", "m",    "z",  "XDXoXw",  "ySaG",    "_Si_t", "yc", "Sixc",
                                          "Xp", "1aQa", "_p", "1A_1BQX", "1aL_1aC", "1AV",   "Qp"};
@@ -510,7 +510,7 @@ TEST(bombs)
 }
 
 /* A word of 30000 letters, and 30000 letters that stand for it. */
-TEST(words_of_words)
+TEST(word_substitutions_end_quickly)
 {
     struct sl_buf name = {0};
     struct rusage before, after;
@@ -526,7 +526,7 @@ TEST(words_of_words)
 }
 
 /* Names of many constructs, cut short or with a character that does not belong there. */
-TEST(damaged)
+TEST(damaged_names_never_crash)
 {
     static const char *const names[] = {
         "$s3Bar3FooVAA5DrinkVyxGs5Error_pSeRzSERzlyShy4AbcdAHO6MemberVGALSeHPAKSeAAyHC_HCg_ALSEHPAKSEAAyHC_HCg0_"
@@ -555,7 +555,7 @@ TEST(damaged)
 }
 
 /* The longest form is 4095 bytes. */
-TEST(limit)
+TEST(demangled_length_is_limited)
 {
     struct sl_buf name = {0}, out = {0};
     sl_buf_cstr(&name, "$s1m4093");
