@@ -78,7 +78,7 @@ static void check_samples(enum sl_arch arch, const struct sample *samples, size_
     }
 }
 
-TEST(test_amd64)
+TEST(amd64_effects_are_found)
 {
     /* rax 0x1000, rdx 0x2000, rcx 0x3000, rbx 0x4000, rsi 0x5000, rdi 0x6000, rsp 0x8000 */
     static const struct sample samples[] = {
@@ -123,7 +123,7 @@ TEST(test_amd64)
     check_samples(SL_ARCH_X86_64, samples, sizeof samples / sizeof *samples);
 }
 
-TEST(test_x86)
+TEST(x86_effects_are_found)
 {
     /* eax 0x1000, esp 0x5000 */
     static const struct sample samples[] = {
@@ -134,7 +134,7 @@ TEST(test_x86)
     check_samples(SL_ARCH_X86, samples, sizeof samples / sizeof *samples);
 }
 
-TEST(test_the_threads_block)
+TEST(segment_base_is_added_to_addresses)
 {
     /* GS of Windows */
     const struct sl_disasm_registers registers = {.get = get_register, .has_segment = true, .segment = 0x70000};
@@ -143,7 +143,7 @@ TEST(test_the_threads_block)
     assert_int_equal(effects.accesses[0].address, 0x70030);
 }
 
-TEST(test_what_may_go_wrong)
+TEST(divisions_privileged_and_non_canonical_accesses_are_flagged)
 {
     const struct sl_disasm_registers registers = {.get = get_register};
     static const struct {
@@ -163,7 +163,7 @@ TEST(test_what_may_go_wrong)
     }
 }
 
-TEST(test_arm64)
+TEST(arm64_effects_are_found)
 {
     static const struct sample samples[] = {
         {"200440f9", "ldr x0, [x1, #0x8]", {{REG(1) + 8, 8, R}}, SL_DISASM_NEXT, 0, "x1 ", false},
@@ -188,7 +188,7 @@ TEST(test_arm64)
     check_samples(SL_ARCH_ARM64, samples, sizeof samples / sizeof *samples);
 }
 
-TEST(test_other_processors)
+TEST(other_processors_are_unsupported)
 {
     const struct sl_disasm_registers registers = {.get = get_register};
     const struct sl_disasm_code code = {
