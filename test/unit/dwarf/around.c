@@ -33,7 +33,7 @@ static void same_answers(const struct sl_symcache *whole, const struct sl_symcac
     assert_string_equal(chain_at(part, address), expected);
 }
 
-TEST(answers_of_the_whole)
+TEST(partial_reading_gives_the_answers_of_the_whole_file)
 {
     struct sl_mapping mapping;
     struct converted whole;
@@ -68,7 +68,7 @@ TEST(answers_of_the_whole)
 }
 
 /* At an address that no unit has, nothing is known: the whole has to be asked. */
-TEST(elsewhere_nothing_is_known)
+TEST(addresses_outside_the_units_are_unknown)
 {
     struct sl_mapping mapping;
     struct sl_buf out = {0};
@@ -86,7 +86,7 @@ TEST(elsewhere_nothing_is_known)
     sl_unmap(&mapping);
 }
 
-TEST(positions)
+TEST(line_and_column_are_packed_within_limits)
 {
     static const struct {
         uint32_t line, column, line_back, column_back;

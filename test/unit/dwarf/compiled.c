@@ -68,7 +68,7 @@ static enum sl_language language_of(const char *file)
 }
 
 /* Table 7.17 of DWARF 5 and the codes given out since; with `name` those of DWARF 6. */
-TEST(languages)
+TEST(language_codes_are_mapped)
 {
     static const struct {
         unsigned code;
@@ -102,7 +102,7 @@ TEST(languages)
 
 /* Optimization at link time puts the code of all languages into one unit, which has the language of the first; each function
  * is that of the unit where it was written. */
-TEST(languages_after_linking_together)
+TEST(functions_keep_their_language_after_lto)
 {
     static const char c[] =
         "int helper(int a) { return a * 3; }\n"
@@ -181,7 +181,7 @@ static size_t chain_of_nested(const char *entry, unsigned count, struct converte
     return length;
 }
 
-TEST(nesting_has_limits)
+TEST(inline_nesting_is_limited)
 {
     struct converted c;
     static const char inlined[] = ".byte 3\n.asciz \"in\"\n.quad entry\n.long 32\n.byte 7\n", block[] = ".byte 4\n";
@@ -228,7 +228,7 @@ static struct sl_buf chains_of(const char *file, const char *common)
 
 /* What units have in common dwz moves into partial units, which have no language, or into a file beside. Which one that is says
  * .gnu_debugaltlink or, of DWARF 5, .debug_sup. */
-TEST(shared_entries)
+TEST(entries_shared_by_dwz_are_read)
 {
     static const char header[] = "struct pair { int a, b; char name[20]; double c; };\n"
                                  "static inline int mix(struct pair *p) { p->b += p->a; return p->a * p->b; }\n"
@@ -258,7 +258,7 @@ TEST(shared_entries)
 }
 
 /* Which file that is. */
-TEST(supplementary_files)
+TEST(supplementary_file_is_named_and_verified)
 {
     for (unsigned i = 0; i < 2; i++) {
         struct sl_bytes bytes = fixture_read(i ? "sup1.so" : "alt1.so"), shared = fixture_read(i ? "sup" : "alt");

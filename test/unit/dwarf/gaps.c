@@ -20,7 +20,7 @@ static size_t convert(struct sl_bytes bytes, struct sl_symcache_gaps *gaps, bool
     return files;
 }
 
-TEST(a_bad_unit_is_told)
+TEST(malformed_unit_is_reported)
 {
     static const char f[] = "int f(int i) { return i + 1; }\n", g[] = "int f(int); int main(void) { return f(1); }\n";
     struct sl_object *object;

@@ -94,7 +94,7 @@ TEST(lines_without_subprograms_are_kept)
 }
 
 /* What enters a function through its second base has a line of its own, and no entry. */
-TEST(thunks_have_lines)
+TEST(thunks_without_entry_have_lines)
 {
     static const char code[] = "struct A { virtual int f(int); int a; };\n"
                                "struct B { virtual int g(int); int b; };\n"

@@ -27,7 +27,7 @@ static uint64_t address_of(struct sl_object *object, const char *name)
     return address;
 }
 
-TEST(same_symcache_from_any_number_of_threads)
+TEST(symcache_is_the_same_for_any_number_of_threads)
 {
     struct sl_mapping mapping;
     struct sl_object *object;
@@ -81,7 +81,7 @@ static void *look(void *arg)
     return NULL;
 }
 
-TEST(ranges_are_known_while_others_are_added)
+TEST(ranges_can_be_looked_up_while_others_are_added)
 {
     pthread_t thread;
     size_t repeated = 0;

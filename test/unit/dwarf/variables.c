@@ -67,7 +67,7 @@ static const char c_source[] =
     "int elsewhere;\n"
     "int main(void) { return 0; }\n";
 
-TEST(types_as_c_writes_them)
+TEST(types_are_written_as_in_c)
 {
     fixture_write("v.c", c_source, sizeof c_source - 1);
     for (unsigned version = 3; version <= 5; version++) {
@@ -84,7 +84,7 @@ TEST(types_as_c_writes_them)
     }
 }
 
-TEST(arrays_that_count_from_one)
+TEST(fortran_array_bounds_are_shown)
 {
     static const char fortran[] = "subroutine s(n)\n"
                                   "  integer(kind=4) :: n\n"
@@ -102,7 +102,7 @@ TEST(arrays_that_count_from_one)
 }
 
 /* Names and types in a file that several programs share; without it they are not known. */
-TEST(types_in_a_supplementary_file)
+TEST(types_of_a_supplementary_file_are_read)
 {
     static const char source[] =
         "#include <stdio.h>\n#include <netinet/in.h>\nstruct first { int x; };\nstruct second { struct first *f; };\n"
@@ -162,7 +162,7 @@ static void expect_by_hand(const char *assembly, size_t size, const char *expect
     expect_variables("h", "f", expected);
 }
 
-TEST(what_cannot_be_resolved)
+TEST(unresolvable_types_are_left_out)
 {
     static const char assembly[] =
         BY_HAND(".uleb128 3\n.asciz \"loop\"\n.long one - u\n"
@@ -189,7 +189,7 @@ TEST(what_cannot_be_resolved)
 }
 
 /* A chain has an end where nobody would follow it, and a function no more variables than a name may be long. */
-TEST(what_is_endless_has_an_end)
+TEST(endless_types_and_variable_lists_are_limited)
 {
     static const char chain[] = BY_HAND(".uleb128 3\n.asciz \"v\"\n.long one - u\n",
                                         "one:\n.rept 200\n.uleb128 6\n.long . + 4 - u\n.endr\n.uleb128 7\n");
@@ -218,7 +218,7 @@ TEST(what_is_endless_has_an_end)
 }
 
 /* Of this program: the same file from any number of threads, and nothing worse than no variables from a damaged one. */
-TEST(threads_and_damage)
+TEST(threads_give_the_same_variables_and_damage_is_harmless)
 {
     struct sl_mapping mapping;
     struct sl_object *object;
