@@ -25,7 +25,7 @@ static void expect_line(const struct sl_function *f, uint32_t i, uint64_t addres
 }
 
 /* The standard example: child1 > child2 at 0x20, another child2 at 0x30 called from line 2. */
-TEST(parents_get_call_lines)
+TEST(parents_get_the_lines_of_their_calls)
 {
     enum { PARENT_C, CHILD1_C, CHILD2_C };
     static const struct sl_flat_inlinee inlinees[] = {
@@ -48,7 +48,7 @@ TEST(parents_get_call_lines)
     expect_line(&f.inlinees[1], 0, 0x30, 0x10, CHILD2_C, 1);
 }
 
-TEST(inlinees_behind_the_function_are_dropped)
+TEST(inlined_calls_behind_the_function_are_dropped)
 {
     static const struct sl_flat_inlinee inlinees[] = {
         {.address = 0x10, .size = 0x8, .depth = 0, .call_line = 1},
@@ -65,7 +65,7 @@ TEST(inlinees_behind_the_function_are_dropped)
     expect_line(&f.inlinees[0], 0, 0x10, 0x8, 0, 7);
 }
 
-TEST(overlapping_siblings_are_cut)
+TEST(overlapping_siblings_are_clipped)
 {
     static const struct sl_flat_inlinee inlinees[] = {
         {.address = 0x10, .size = 0x20, .depth = 0},
@@ -82,7 +82,7 @@ TEST(overlapping_siblings_are_cut)
     assert_int_equal(f.inlinees[1].size, 0x10);
 }
 
-TEST(of_siblings_cut_at_one_place_the_last_is_next)
+TEST(last_of_siblings_cut_at_one_place_comes_next)
 {
     static const struct sl_flat_inlinee inlinees[] = {
         {.address = 0x10, .size = 0x10}, {.address = 0x10, .size = 0x28},
@@ -99,7 +99,7 @@ TEST(of_siblings_cut_at_one_place_the_last_is_next)
     }
 }
 
-TEST(children_are_cut_at_their_parents_end)
+TEST(children_are_clipped_to_their_parent)
 {
     static const struct sl_flat_inlinee inlinees[] = {
         {.address = 0x10, .size = 0x10, .depth = 0},
@@ -111,7 +111,7 @@ TEST(children_are_cut_at_their_parents_end)
     assert_int_equal(f.inlinees[0].inlinees[0].size, 0x8);
 }
 
-TEST(lines_outside_are_dropped)
+TEST(lines_outside_the_function_are_dropped)
 {
     static const struct sl_line lines[] = {{0x08, 0x10, 0, 1}, {0x20, 0x10, 0, 2}, {0x60, 0x10, 0, 3}};
     struct sl_function f = assemble(0x10, 0x40, NULL, 0, lines, 3);
@@ -119,7 +119,7 @@ TEST(lines_outside_are_dropped)
     expect_line(&f, 0, 0x20, 0x10, 0, 2);
 }
 
-TEST(hostile_lists_end)
+TEST(hostile_lists_end_quickly)
 {
     enum { COUNT = 3000 };
     static struct sl_flat_inlinee inlinees[COUNT];

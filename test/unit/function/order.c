@@ -40,7 +40,7 @@ static void check(const struct sl_ordered *items, size_t count)
 }
 
 /* Lists made of ascending ones of a few sizes, as inlined calls give them, and lists without any order. */
-TEST(as_a_plain_sort)
+TEST(run_merge_equals_a_plain_sort)
 {
     static struct sl_ordered items[700];
     uint32_t random = 1;
@@ -55,7 +55,7 @@ TEST(as_a_plain_sort)
         }
 }
 
-TEST(extremes)
+TEST(extreme_keys_are_sorted)
 {
     static struct sl_ordered items[512];
     for (size_t i = 0; i < 512; i++)

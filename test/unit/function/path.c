@@ -9,7 +9,7 @@ static void expect(struct sl_buf *out, const char *text)
     sl_buf_free(out);
 }
 
-TEST(join)
+TEST(paths_are_joined)
 {
     static const char *const rows[][3] = {
         {"foo", "C:", "C:"},
@@ -31,7 +31,7 @@ TEST(join)
     }
 }
 
-TEST(clean)
+TEST(paths_are_normalised)
 {
     static const char *const rows[][2] = {
         {"/foo/bar/baz/./blah/", "/foo/bar/baz/blah"},
@@ -53,7 +53,7 @@ TEST(clean)
     }
 }
 
-TEST(split)
+TEST(paths_are_split_into_directory_and_name)
 {
     static const char *const rows[][3] = {
         {"/a", "/", "a"}, {"a/", "", "a"}, {"C:/a\\b", "C:/a", "b"}, {"C:\\a\\b", "C:\\a", "b"}, {"", "", ""},

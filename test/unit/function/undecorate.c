@@ -8,7 +8,7 @@ struct expected {
     uint32_t parameters;
 };
 
-TEST(symbols)
+TEST(symbols_lose_windows_decoration)
 {
     static const struct expected expected[] = {
         {"_cdecl", "cdecl", 0},
@@ -42,7 +42,7 @@ TEST(symbols)
     }
 }
 
-TEST(linkage_names)
+TEST(linkage_names_lose_only_their_suffix)
 {
     static const struct expected expected[] = {
         {"stdcall@12", "stdcall", 0},
