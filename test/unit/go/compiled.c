@@ -104,7 +104,7 @@ static void has_the_chain(const struct sl_symcache *cache)
 }
 
 /* Every byte of the runtime and of the program, but where the tables and DWARF differ by themselves: wrappers, and padding. */
-TEST(the_table_says_what_dwarf_says)
+TEST(pclntab_agrees_with_dwarf)
 {
     struct module full, bare;
     fixture_run(GO "go build -o full main.go && " GO "go build -ldflags='-s -w' -o bare main.go");
@@ -139,7 +139,7 @@ TEST(the_table_says_what_dwarf_says)
 }
 
 /* Position-independent: pointers are in relocations, or nowhere but in the program's headers. */
-TEST(other_kinds_of_programs)
+TEST(other_go_program_kinds_are_read)
 {
     static const struct {
         const char *name, *command;
@@ -161,7 +161,7 @@ TEST(other_kinds_of_programs)
     }
 }
 
-TEST(damaged_programs)
+TEST(damaged_programs_never_crash)
 {
     struct sl_bytes bytes = fixture_read("bare"), table;
     struct sl_object *object = open_bytes(bytes);

@@ -245,7 +245,7 @@ static void expect_text(struct sl_buf data, const struct layout *l, const char *
     sl_buf_free(&p.out);
 }
 
-TEST(every_version)
+TEST(every_pclntab_version_is_read)
 {
     static const struct layout layouts[] = {
         {MAGIC_116, 8, false, false}, {MAGIC_116, 4, false, false}, {MAGIC_116, 8, true, false},
@@ -259,7 +259,7 @@ TEST(every_version)
                     "  c00004+4 inner c00004:/src/b.go:12\n");
 }
 
-TEST(without_module_data_lines_are_the_innermost)
+TEST(lines_are_the_innermost_without_module_data)
 {
     static const struct layout l = {MAGIC_120, 8, false, true};
     expect_text(table(&l), &l,
@@ -274,7 +274,7 @@ static struct sl_buf changed(const struct layout *l, size_t at, uint32_t value)
     return b;
 }
 
-TEST(bad_tables)
+TEST(malformed_tables_are_refused)
 {
     static const struct layout l = {MAGIC_120, 8, false, false}, before = {MAGIC_12, 8, false, false};
     expect_code(table(&before), &before, SL_UNSUPPORTED);
@@ -286,7 +286,7 @@ TEST(bad_tables)
 }
 
 /* A call that is made by itself has no callers to tell; nor has one without a name. */
-TEST(bad_calls_are_none)
+TEST(malformed_inline_trees_are_ignored)
 {
     static const struct layout l = {MAGIC_120, 8, false, false};
     const char *expected =
