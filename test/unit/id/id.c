@@ -16,7 +16,7 @@ static void expect(const char *text, const char *display, const char *breakpad)
     assert_string_equal(out, breakpad);
 }
 
-TEST(lenient_forms)
+TEST(debug_ids_are_read_in_lenient_forms)
 {
     expect("3249d99d-0c40-4931-8610-f4e4fb0b6936-1", "3249d99d-0c40-4931-8610-f4e4fb0b6936-1",
            "3249D99D0C4049318610F4E4FB0B69361");
@@ -48,7 +48,7 @@ TEST(breakpad_form_is_strict)
     assert_false(sl_debug_id_parse_breakpad(SL_STR("0C1033F78632492E91C6C314B72E1920FFFFFFFFF"), &id));
 }
 
-TEST(build_ids)
+TEST(build_ids_are_converted_to_debug_ids)
 {
     static const char *const rows[][2] = {
         {"b931c4fbd186e551bb617b3807d594b9064f5cac", "fbc431b9-86d1-51e5-bb61-7b3807d594b9"},
