@@ -19,7 +19,7 @@ static void check_one(const struct sl_jit_function *f, uint64_t address, uint64_
     assert_true(sl_str_equal(f->name, sl_str(name)));
 }
 
-TEST(functions_end_at_the_next)
+TEST(functions_end_where_the_next_begins)
 {
     struct sl_jit_code code = {0};
     read_symbols("ffffffff81000100 T second\nffffffff81000000 t first\nffffffff81000000 T alias\n"
@@ -32,7 +32,7 @@ TEST(functions_end_at_the_next)
     sl_jit_free(&code);
 }
 
-TEST(the_last_page_has_an_end)
+TEST(last_function_ends_with_its_page)
 {
     static const uint64_t last[] = {0xfffffffffffff000, 0xfffffffffffff010, 0xfffffffffffffffe};
     for (size_t i = 0; i < sizeof last / sizeof *last; i++) {
