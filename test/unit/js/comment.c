@@ -9,7 +9,7 @@ static void expect(struct sl_str found, const char *wanted)
         fail_msg("\"" SL_STR_FMT "\" is not \"%s\"", SL_STR_ARG(found), wanted);
 }
 
-TEST(map_comments)
+TEST(source_mapping_url_comments_are_found)
 {
     static const struct {
         const char *script, *reference;
@@ -66,7 +66,7 @@ TEST(map_comments)
     assert_false(sl_js_map_comment((struct sl_str){NULL, 0}, &reference));
 }
 
-TEST(debug_id_comments)
+TEST(debug_id_comments_are_found)
 {
     char text[SL_DEBUG_ID_TEXT];
     struct sl_debug_id id;
@@ -78,7 +78,7 @@ TEST(debug_id_comments)
     assert_false(sl_js_debug_id_comment(SL_STR(""), &id));
 }
 
-TEST(data_urls)
+TEST(data_urls_are_decoded)
 {
     static const struct {
         const char *url, *content; /* NULL = none */
@@ -108,7 +108,7 @@ TEST(data_urls)
     }
 }
 
-TEST(joined)
+TEST(references_are_resolved_against_the_script)
 {
     static const char script[] = "https://example.com/path/to/assets/bundle.min.js?foo=1&bar=baz#wat";
     static const struct {

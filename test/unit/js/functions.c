@@ -14,7 +14,7 @@ static void expect_function(const struct made *made, uint32_t line, uint32_t col
         fail_msg("%u:%u: %s, not %s", line, column, text, wanted);
 }
 
-TEST(a_map_that_is_off_by_one)
+TEST(map_that_is_off_by_one_still_names_functions)
 {
     static const char script[] =
         "var makeAFailure=function(){function n(n){}function e(n){throw new Error(\"failed!\")}function r(r){var "
@@ -37,7 +37,7 @@ TEST(a_map_that_is_off_by_one)
     sl_buf_free(&m.file);
 }
 
-TEST(names_on_the_keyword)
+TEST(names_mapped_at_the_keyword_are_used)
 {
     struct made m;
     make("function ab(){console.log(\"hello\")}",
@@ -57,7 +57,7 @@ TEST(names_on_the_keyword)
 }
 
 /* A range may be all of a script: it has a token where a function begins or ends. */
-TEST(functions_in_ranges)
+TEST(functions_inside_range_mappings_are_named)
 {
     struct made m;
     make("a();\nfunction f(){b()}\nc=()=>1;d()", "{\"sources\":[\"a\"],\"mappings\":\"AACE\",\"rangeMappings\":\"A\"}",
@@ -78,7 +78,7 @@ TEST(functions_in_ranges)
     sl_buf_free(&m.file);
 }
 
-TEST(scopes_of_lines)
+TEST(functions_are_found_per_line_in_utf_16_columns)
 {
     struct made m;
     /* A column is of UTF-16; tokens at each of them: the outer function, an anonymous one within, and outside. */
@@ -94,7 +94,7 @@ TEST(scopes_of_lines)
     sl_buf_free(&m.file);
 }
 
-TEST(names_behind_the_end)
+TEST(names_mapped_at_the_closing_bracket_are_used)
 {
     struct made m;
     /* As Dart's compiler names them: at the bracket, with something else behind it. */
@@ -107,7 +107,7 @@ TEST(names_behind_the_end)
     sl_buf_free(&m.file);
 }
 
-TEST(no_script_no_functions)
+TEST(malformed_script_has_no_functions)
 {
     struct made m;
     make("function f( {", "{\"sources\":[\"a\"],\"mappings\":\"AAAA\"}", &m);
@@ -118,7 +118,7 @@ TEST(no_script_no_functions)
     sl_buf_free(&m.file);
 }
 
-TEST(function_maps)
+TEST(metro_function_maps_name_functions)
 {
     struct made m;
     make("function not_looked_at(){}",
@@ -139,7 +139,7 @@ TEST(function_maps)
 }
 
 /* Sums of "+/////D", which is 2^31 - 1: those with 32 bits are the first place or name again. */
-TEST(function_maps_do_not_wrap)
+TEST(function_map_sums_do_not_wrap)
 {
     struct made m;
     make("",

@@ -13,7 +13,7 @@ static void expect(struct sl_str found, const char *wanted)
         fail_msg("\"" SL_STR_FMT "\" is not \"%s\"", SL_STR_ARG(found), wanted);
 }
 
-TEST(hosts)
+TEST(host_names_are_stripped)
 {
     static const char *const rows[][2] = {{"~/a/b", "/a/b"},  {"https://h/a/b", "/a/b"},
                                           {"https://h", "h"}, {"app:///_next/x", "/_next/x"},
@@ -22,7 +22,7 @@ TEST(hosts)
         expect(sl_js_strip_hostname(sl_str(rows[i][0])), rows[i][1]);
 }
 
-TEST(modules)
+TEST(module_names_are_derived_from_urls)
 {
     static const char *const rows[][2] = {
         {"http://example.com/js/foo/bar.js", "foo/bar"},
@@ -54,7 +54,7 @@ TEST(modules)
         expect(sl_js_module(sl_str(rows[i][0])), rows[i][1]);
 }
 
-TEST(files)
+TEST(file_names_and_modules_are_chosen)
 {
     static const struct {
         const char *source, *abs_path, *module, *name, *wanted;
@@ -80,7 +80,7 @@ TEST(files)
     }
 }
 
-TEST(functions)
+TEST(function_name_is_chosen_from_scope_token_and_caller)
 {
     static const struct {
         enum sl_js_function_kind kind;

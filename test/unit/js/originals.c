@@ -38,7 +38,7 @@ static void expect_frames(const struct made *made, uint32_t line, uint32_t colum
     sl_buf_free(&text);
 }
 
-TEST(functions_of_ranges)
+TEST(scope_ranges_name_functions_and_inlined_calls)
 {
     struct made m;
     make_scopes("\"" TREES "," RANGES "\"", &m);
@@ -56,7 +56,7 @@ TEST(functions_of_ranges)
 }
 
 /* Without ranges the place in the source tells; a source without scopes has the functions of the script. */
-TEST(functions_of_places)
+TEST(original_scopes_name_functions_without_ranges)
 {
     struct made m;
     make_scopes("\"" TREES "\"", &m);
@@ -76,7 +76,7 @@ TEST(functions_of_places)
 }
 
 /* Tags and numbers of later versions are passed over. */
-TEST(what_is_not_known)
+TEST(unknown_tags_are_skipped)
 {
     struct made m;
     make_scopes("\"KgB,BHAAGEhC,KAA,CBAC,,EGAAEhC,FBgBK\"", &m);
@@ -85,7 +85,7 @@ TEST(what_is_not_known)
     sl_buf_free(&m.file);
 }
 
-TEST(malformed_scopes_cost_themselves)
+TEST(malformed_scopes_are_ignored_with_their_item)
 {
     static const struct {
         const char *scopes;
@@ -119,7 +119,7 @@ TEST(malformed_scopes_cost_themselves)
 }
 
 /* Cut anywhere, scopes are whole or malformed, and positions stay. */
-TEST(cut_scopes)
+TEST(truncated_scopes_are_whole_or_malformed)
 {
     static const char all[] = TREES "," RANGES;
     for (int size = 0; size < (int)sizeof all; size++) {
@@ -136,7 +136,7 @@ TEST(cut_scopes)
 }
 
 /* Ranges of a section begin where it does, and end where the next one begins; an error costs those of its section. */
-TEST(sections)
+TEST(scopes_of_sections_keep_their_offsets)
 {
     struct made m;
     make("",
@@ -162,7 +162,7 @@ TEST(sections)
 }
 
 /* Of calls in each other the innermost are there, and the outermost. */
-TEST(many_calls_in_each_other)
+TEST(deep_inlining_keeps_innermost_and_outermost)
 {
     enum { CALLS = 1000 };
     struct sl_buf map = {0};

@@ -17,7 +17,7 @@ static void check(const struct row *rows, size_t count, bool ranges, const struc
 }
 #define CHECK(rows, ranges, naming) check(rows, sizeof(rows) / sizeof(rows)[0], ranges, naming)
 
-TEST(names)
+TEST(functions_get_their_names)
 {
     static const struct row rows[] = {
         {"class C{constructor(){return class D{}}}", "new C | new D"},
@@ -81,7 +81,7 @@ TEST(names)
 }
 
 /* What brackets are shows only behind them. */
-TEST(patterns)
+TEST(functions_in_patterns_get_their_names)
 {
     static const struct row rows[] = {
         {"x = (a = () => 1) => 2", "x | -"},
@@ -118,7 +118,7 @@ TEST(patterns)
     CHECK(rows, false, NULL);
 }
 
-TEST(ranges)
+TEST(functions_have_their_ranges)
 {
     static const struct row rows[] = {
         {"const f = (a) => a; function g() {}", "10..18 f | 20..35 g"},
@@ -142,7 +142,7 @@ static struct sl_str in_capitals(void *arg, uint32_t at, struct sl_str text)
     return (struct sl_str){upper, text.size};
 }
 
-TEST(mapped)
+TEST(names_use_original_identifiers)
 {
     static const struct row rows[] = {
         {"a.b[c].d={e:function f(){}}", "A.B[C].D.F"},
@@ -153,7 +153,7 @@ TEST(mapped)
     CHECK(rows, false, (&(struct sl_js_naming){.original = in_capitals}));
 }
 
-TEST(compatible)
+TEST(compatible_mode_names_as_the_reference)
 {
     static const struct row rows[] = {
         {"deep.obj={foo(){}}", "deep.objfoo"},  {"a['x']={foo(){}}", "a[\"x\"]foo"},

@@ -125,7 +125,7 @@ static const struct {
     {"a\\", UINT32_MAX},
 };
 
-TEST(syntax)
+TEST(javascript_syntax_is_accepted)
 {
     for (size_t i = 0; i < sizeof scripts / sizeof scripts[0]; i++) {
         struct sl_js_scopes scopes;
@@ -140,7 +140,7 @@ TEST(syntax)
 }
 
 /* That two never overlap is the reader's to hold, whatever it reads: the fuzz target of scopes looks at each of them. */
-TEST(starts_and_ends)
+TEST(scopes_have_starts_ends_and_parents)
 {
     const char *source = "a;function p(){()=>1;b;function c(){}d}e;()=>2";
     static const struct {
@@ -157,7 +157,7 @@ TEST(starts_and_ends)
     sl_js_scopes_free(&scopes);
 }
 
-TEST(errors)
+TEST(syntax_errors_report_line_and_byte)
 {
     struct sl_js_scopes scopes;
     struct sl_error error = {0};
@@ -166,7 +166,7 @@ TEST(errors)
     sl_js_scopes_free(&scopes);
 }
 
-TEST(partial)
+TEST(partial_mode_keeps_scopes_before_an_error)
 {
     struct sl_js_scopes scopes;
     assert_int_equal(
@@ -196,7 +196,7 @@ static enum sl_code nested(const char *open, const char *middle, const char *clo
     return code;
 }
 
-TEST(depth)
+TEST(nesting_depth_is_limited)
 {
     static const struct {
         const char *open, *middle, *close;
@@ -219,7 +219,7 @@ TEST(depth)
     assert_int_equal(nested("while(a)", "b", "", 100000), SL_OK);
 }
 
-TEST(places)
+TEST(offsets_are_converted_to_line_and_column)
 {
     struct sl_buf text = {0};
     struct sl_js_line_index places;

@@ -15,7 +15,7 @@ static void expect_place(const struct made *made, uint32_t line, uint32_t column
         fail_msg("%u:%u: %s, not %s", line, column, text, wanted);
 }
 
-TEST(places)
+TEST(positions_are_looked_up)
 {
     struct made m;
     make("\"foo\"; /*added by bundler*/ \"bar\";",
@@ -38,7 +38,7 @@ TEST(places)
     sl_buf_free(&m.file);
 }
 
-TEST(the_first_of_equals_there_and_the_last_behind)
+TEST(first_of_equal_tokens_at_the_position_last_behind_it)
 {
     struct made m;
     make("", "{\"sources\":[\"a\"],\"mappings\":\"EAAA,AACA,AACA,EACA\"}", &m);
@@ -60,7 +60,7 @@ TEST(the_first_of_equals_there_and_the_last_behind)
     sl_buf_free(&map);
 }
 
-TEST(any_order)
+TEST(mappings_in_any_order_are_sorted)
 {
     struct made m;
     make("", "{\"sources\":[\"a\",\"b\"],\"names\":[\"n\"],\"mappings\":\"UAAA,NCCAA,C,HACC,EAAA;AAAA\"}", &m);
@@ -73,7 +73,7 @@ TEST(any_order)
     sl_buf_free(&m.file);
 }
 
-TEST(ranges_go_on)
+TEST(range_mappings_continue_over_columns_and_lines)
 {
     struct made m;
     make("", "{\"sources\":[\"a\"],\"mappings\":\"EAAE,GAAG\",\"rangeMappings\":\"A\"}", &m);
@@ -103,7 +103,7 @@ TEST(ranges_go_on)
 
 #define SECTION(line, column, map) "{\"offset\":{\"line\":" #line ",\"column\":" #column "},\"map\":" map "}"
 
-TEST(sections)
+TEST(sections_are_joined)
 {
     struct made m;
     make("",
@@ -126,7 +126,7 @@ TEST(sections)
     sl_buf_free(&m.file);
 }
 
-TEST(contents)
+TEST(source_contents_are_stored)
 {
     struct made m;
     make("", "{\"sources\":[\"a\",null,\"c\",\"d\"],\"sourcesContent\":[\"one\\ntwo\",\"\",null],\"mappings\":\"\"}",
@@ -142,7 +142,7 @@ TEST(contents)
 }
 
 /* Each line of a long text is found, and those around it. */
-TEST(lines_of_long_texts)
+TEST(lines_of_long_sources_are_found)
 {
     enum { LINES = 3000 };
     struct sl_buf map = {0};
@@ -174,7 +174,7 @@ TEST(lines_of_long_texts)
     sl_buf_free(&map);
 }
 
-TEST(far_apart)
+TEST(positions_far_apart_are_stored)
 {
     struct sl_buf map = {0};
     struct made m;
@@ -191,7 +191,7 @@ TEST(far_apart)
     sl_buf_free(&map);
 }
 
-TEST(what_is_no_map_makes_no_table)
+TEST(input_that_is_no_map_makes_no_cache_file)
 {
     struct sl_buf out = {0};
     struct sl_error error;

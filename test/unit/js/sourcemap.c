@@ -47,7 +47,7 @@ static void expect_tokens(const char *mappings, const char *ranges, const char *
     sl_arena_free(&arena);
 }
 
-TEST(mappings)
+TEST(mappings_are_decoded)
 {
     expect_tokens("", "", "");
     expect_tokens("AAAA", "", "0:0>0:0:0");
@@ -58,7 +58,7 @@ TEST(mappings)
 }
 
 /* ECMA-426: decoders go on. What begins at a bad segment with a column is of no source, and no negative number is a position. */
-TEST(bad_segments_cost_themselves)
+TEST(malformed_segments_leave_others_readable)
 {
     expect_tokens("AAAA,CAAD,EAAE", "", "0:0>0:0:0 0:1 0:3>0:0:1");
     expect_tokens("AAAA,CADA,EACA", "", "0:0>0:0:0 0:1 0:3>0:0:0");
@@ -79,7 +79,7 @@ TEST(bad_segments_cost_themselves)
 }
 
 /* "+/////D" is 2^31 - 1. Of sums with 32 bits, the last ones here are numbers of some place again. */
-TEST(sums_do_not_wrap)
+TEST(field_sums_do_not_wrap)
 {
     expect_tokens("AAAA,+/////DAAA,+/////DAAA,GAAU", "", "0:0>0:0:0 0:2147483647>0:0:0");
     expect_tokens("AAAA,A+/////DAA,A+/////DAA,AEAA", "", "0:0>0:0:0 0:0 0:0 0:0");
@@ -97,7 +97,7 @@ TEST(sums_do_not_wrap)
     expect_tokens("AAAA,BAAA,CAAA;AAAA", "", "0:0>0:0:0 1:0>0:0:0");
 }
 
-TEST(ranges)
+TEST(range_mappings_are_decoded)
 {
     expect_tokens("AAAA,CAAA,CAAA;AAAA", "C;A", "0:0>0:0:0 0:1>0:0:0 0:2>0:0:0+ 1:0>0:0:0+");
     expect_tokens(";;AAAA;AAAA", ";;A", "2:0>0:0:0+ 3:0>0:0:0");
@@ -109,7 +109,7 @@ TEST(ranges)
     expect_tokens("A", "A;!", "0:0"); /* what is no list of numbers says nothing */
 }
 
-TEST(documents)
+TEST(valid_maps_are_told_from_invalid)
 {
     static const char *const good[] = {
         "{}",
@@ -180,7 +180,7 @@ static void expect_list(const char *text, enum sl_sourcemap_list list, const cha
     sl_arena_free(&arena);
 }
 
-TEST(lists)
+TEST(sources_and_names_are_listed)
 {
     expect_list("{\"sources\":[\"a\",null,\"\",\"\\u00e4\\n\"]}", SL_SOURCEMAP_SOURCES, "a|-||\xC3\xA4\n|");
     expect_list("{\"sourceRoot\":\"webpack:///\",\"sources\":[\"coolstuff.js\",\"/evencoolerstuff.js\",\"https://"
@@ -206,7 +206,7 @@ static const char sectioned[] = "{\"sections\":[" SECTION(
                                                                                             "\"mappings\":\"AAAA,CAAC;"
                                                                                             "AAAA\"}") "]}";
 
-TEST(sections)
+TEST(sections_are_read_in_order)
 {
     static const char wanted[] = "1:1>0:0:0 1:2>0:0:1 2:0>0:0:1 4:9>1:0:0 5:0>1:0:0 5:3>2:0:0,0";
     struct sl_arena arena = {0};
@@ -223,7 +223,7 @@ TEST(sections)
     sl_arena_free(&arena);
 }
 
-TEST(sections_too_deep)
+TEST(deeply_nested_sections_are_refused)
 {
     struct sl_arena arena = {0};
     struct sl_buf text = {0};
@@ -235,7 +235,7 @@ TEST(sections_too_deep)
     sl_arena_free(&arena);
 }
 
-TEST(identity)
+TEST(debug_id_and_ignore_list_are_read)
 {
     struct sl_arena arena = {0};
     struct sl_sourcemap map;

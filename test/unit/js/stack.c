@@ -3,7 +3,7 @@
 
 #include "js/stack.h"
 
-TEST(frames)
+TEST(frame_lines_are_recognised)
 {
     static const struct {
         const char *line, *function, *url;
@@ -67,7 +67,7 @@ TEST(frames)
     }
 }
 
-TEST(others)
+TEST(other_lines_are_no_frames)
 {
     static const char *const rows[] = {
         "",
@@ -108,7 +108,7 @@ TEST(others)
     }
 }
 
-TEST(parts)
+TEST(lines_are_split_at_their_frames)
 {
     static const struct {
         const char *line, *wanted; /* cut at each ~ */
