@@ -138,7 +138,7 @@ static void expect_frame(const struct sl_jvm_mapper *mapper, struct sl_jvm_query
     sl_arena_free(&arena);
 }
 
-TEST(tables)
+TEST(frames_are_mapped_as_the_table_says)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct made made;
@@ -156,7 +156,7 @@ TEST(tables)
     }
 }
 
-TEST(classes)
+TEST(class_names_are_mapped)
 {
     struct made made;
     struct sl_str class;
@@ -168,7 +168,7 @@ TEST(classes)
     sl_buf_free(&made.file);
 }
 
-TEST(limits)
+TEST(number_of_frames_is_limited)
 {
     struct made made;
     struct sl_arena arena = {0};

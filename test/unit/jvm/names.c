@@ -3,7 +3,7 @@
 
 #include "jvm/names.h"
 
-TEST(files)
+TEST(file_names_are_derived_from_classes)
 {
     static const struct {
         const char *class, *reference, *file;
@@ -28,7 +28,7 @@ TEST(files)
     }
 }
 
-TEST(signatures)
+TEST(signatures_are_made_readable)
 {
     static const struct {
         const char *in, *readable, *parameters;

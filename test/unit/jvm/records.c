@@ -19,7 +19,7 @@ static void expect_text(struct sl_str found, const char *wanted)
         fail_msg("\"" SL_STR_FMT "\" is not \"%s\"", SL_STR_ARG(found), wanted);
 }
 
-TEST(headers)
+TEST(header_records_are_read)
 {
     static const struct {
         const char *line, *key, *value;
@@ -37,7 +37,7 @@ TEST(headers)
     assert_int_equal(only("# a: \xff").kind, SL_JVM_RECORD_ERROR);
 }
 
-TEST(classes)
+TEST(class_records_are_read)
 {
     struct sl_jvm_record r = only("a.B -> c.a:");
     assert_int_equal(r.kind, SL_JVM_RECORD_CLASS);
@@ -52,7 +52,7 @@ TEST(classes)
         assert_int_equal(only(bad[i]).kind, SL_JVM_RECORD_ERROR);
 }
 
-TEST(members)
+TEST(member_records_are_read)
 {
     struct sl_jvm_member m = only("    14:15:void x.Impl.setBar(y.Bar):436 -> onCreate").member;
     assert_true(m.has_range && m.has_line && !m.has_last_line);
@@ -74,7 +74,7 @@ TEST(members)
     assert_true(m.line == 0 && m.last_line == UINT32_MAX);
 }
 
-TEST(kinds_of_members)
+TEST(fields_methods_and_errors_are_told_apart)
 {
     static const struct {
         const char *line;
@@ -98,7 +98,7 @@ TEST(kinds_of_members)
             fail_msg("%s", rows[i].line);
 }
 
-TEST(several_lines)
+TEST(records_are_read_line_by_line)
 {
     struct sl_jvm_reader reader = sl_jvm_reader(sl_str("a.B \n-> c:\r\n\r\na -> b: # x\r    int c -> d"));
     static const enum sl_jvm_record_kind kinds[] = {SL_JVM_RECORD_ERROR, SL_JVM_RECORD_ERROR, SL_JVM_RECORD_CLASS,
@@ -125,7 +125,7 @@ static bool read_comment(const char *line, struct sl_arena *arena, struct sl_jvm
     return good;
 }
 
-TEST(comments)
+TEST(comment_records_are_recognised)
 {
     static const struct {
         const char *line;
@@ -166,7 +166,7 @@ TEST(comments)
     sl_arena_free(&arena);
 }
 
-TEST(what_comments_hold)
+TEST(comment_fields_are_read)
 {
     struct sl_arena arena = {0};
     struct sl_jvm_comment c;
@@ -181,7 +181,7 @@ TEST(what_comments_hold)
     sl_arena_free(&arena);
 }
 
-TEST(rules)
+TEST(rewrite_frame_rules_are_read)
 {
     static const struct {
         const char *conditions, *actions, *thrown;
@@ -238,7 +238,7 @@ TEST(rules)
     "com.example.flow.UiBridge -> c:\n"                                                                                \
     "    20:20:void render():200 -> draw\n"
 
-TEST(ids)
+TEST(mapping_ids_are_the_hash_of_the_text)
 {
     static const struct {
         const char *text, *id;
@@ -255,7 +255,7 @@ TEST(ids)
     }
 }
 
-TEST(mappings)
+TEST(mappings_are_told_from_other_texts)
 {
     assert_true(sl_jvm_is_mapping(sl_str("a -> b:\n    void method() -> b")));
     assert_true(sl_jvm_is_mapping(sl_str("# compiler: R8\na -> b:\nx\n    int f -> b")));
@@ -278,7 +278,7 @@ TEST(mappings)
     sl_buf_free(&late);
 }
 
-TEST(summaries)
+TEST(summary_counts_classes_and_methods)
 {
     struct sl_jvm_summary s = sl_jvm_summarise(sl_str("# compiler: R8\n# compiler_version: 1.3.49\n# min_api: 15\n"
                                                       "a -> b:\n    int f -> a\n    void g() -> b\nc -> d:\n"
@@ -293,7 +293,7 @@ TEST(summaries)
 }
 
 /* Wherever a line lies, what it holds and what ends it are seen. */
-TEST(places)
+TEST(records_are_read_at_any_alignment)
 {
     enum { SIZE = 200 };
     for (size_t front = 0; front < SIZE; front++) {
@@ -314,7 +314,7 @@ TEST(places)
     }
 }
 
-TEST(numbers)
+TEST(line_numbers_are_read_up_to_32_bits)
 {
     static const struct {
         const char *line;

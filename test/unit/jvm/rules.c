@@ -44,7 +44,7 @@ static void expect_one(const char *mapping, const char *thrown, const char *stac
     "    # {\"id\":\"com.android.tools.r8.rewriteFrame\",\"conditions\":[\"throws(" thrown                             \
     ")\"],\"actions\":[\"removeInnerFrames(" count ")\"]}\n"
 
-TEST(rules)
+TEST(rewrite_rules_remove_inner_frames)
 {
     static const char flow[] =
         "f.Initializer -> a:\n    10:10:void f.Inliner.firstStep(f.Step):60:60 -> start\n"
@@ -69,7 +69,7 @@ TEST(rules)
         "? f.StreamRouter$Inline.internalDispatch(StreamRouter.java:30) f.StreamRouter.dispatch(StreamRouter.java:12)");
 }
 
-TEST(cleared_frames)
+TEST(rewrite_rule_may_remove_all_frames_of_a_line)
 {
 #define CLEARED(count)                                                                                                 \
     "some.Class -> a:\n    4:4:void inlined():10:10 -> call\n    4:4:void outer():20 -> call\n" REMOVE(                \
@@ -86,7 +86,7 @@ TEST(cleared_frames)
 #define OUTLINE             "    # {\"id\":\"com.android.tools.r8.outline\"}\n"
 #define CALLSITE(positions) "    # {\"id\":\"com.android.tools.r8.outlineCallsite\",\"positions\":{" positions "}}\n"
 
-TEST(outlines)
+TEST(outlined_frames_are_mapped_to_their_callers)
 {
     static const char plain[] = "outline.Class -> a:\n    1:2:int outline() -> a\n" OUTLINE
                                 "some.Class -> b:\n    4:4:int outlineCaller(int):98:98 -> s\n"
@@ -117,7 +117,7 @@ TEST(outlines)
                "- foo.bar.baz.outlineCaller(baz.java:99) some.Class.outlineCaller(Class.java:24)");
 }
 
-TEST(rules_wait_behind_outlines)
+TEST(rewrite_rules_apply_after_outlines)
 {
     expect_one(
         "o.O -> o:\n    1:1:int outline() -> a\n" OUTLINE
@@ -125,7 +125,7 @@ TEST(rules_wait_behind_outlines)
         "E", "o.a:1 a.call:4", "- some.Class.outer(Class.java:20)");
 }
 
-TEST(what_compilers_made)
+TEST(synthesized_frames_are_dropped)
 {
 #define SYNTHESIZED "    # {\"id\":\"com.android.tools.r8.synthesized\"}\n"
     expect_one("A -> a:\n    1:1:void x():1:1 -> m\n" SYNTHESIZED "    1:1:void y():2 -> m\n    void plain() -> p\n"
@@ -137,7 +137,7 @@ TEST(what_compilers_made)
                "A.plain(A.java:1)");
 }
 
-TEST(comments_belong_to_what_they_follow)
+TEST(comments_apply_to_the_record_before)
 {
     expect_one("A -> a:\n# x: y\n# {\"id\":\"sourceFile\",\"fileName\":\"No.kt\"}\n    1:1:void x():1:1 -> m\n"
                "    int f -> f\n" SYNTHESIZED
@@ -146,7 +146,7 @@ TEST(comments_belong_to_what_they_follow)
                NULL, "a.m:1 b.m:1", "A.x(A.java:1) B.x(Yes.kt:1)!");
 }
 
-TEST(several_mappings)
+TEST(first_mapping_with_the_class_is_used)
 {
     struct made first, second;
     make_mapper("p.A -> a:\n    1:1:void x():5:5 -> m\n", &first);

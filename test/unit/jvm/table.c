@@ -8,7 +8,7 @@ static const char mapping[] =
     "[\"removeInnerFrames(1)\"]}\n    void h() -> n\nx.C -> c:\n    1:1:void o():1:1 -> o\n"
     "    # {\"id\":\"com.android.tools.r8.outline\"}\n";
 
-TEST(equal_input)
+TEST(equal_input_gives_equal_bytes)
 {
     struct made a, b;
     make_mapper(mapping, &a);
@@ -44,7 +44,7 @@ static void ask_everything(const struct sl_jvm_mapper *mapper)
     sl_arena_free(&arena);
 }
 
-TEST(damage)
+TEST(damaged_tables_stay_within_bounds)
 {
     struct made made;
     make_mapper(mapping, &made);
@@ -68,7 +68,7 @@ TEST(damage)
     sl_buf_free(&made.file);
 }
 
-TEST(no_mapping)
+TEST(input_that_is_no_mapping_is_malformed)
 {
     struct sl_buf out = {0};
     struct sl_error error = {0};
@@ -77,7 +77,7 @@ TEST(no_mapping)
     assert_int_equal(out.size, 0);
 }
 
-TEST(budgets)
+TEST(building_keeps_to_its_budget)
 {
     struct sl_buf out = {0};
     struct sl_budget budget;

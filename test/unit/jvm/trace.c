@@ -35,7 +35,7 @@ static void expect(const char *text, const char *wanted)
     expect_of(plain, text, wanted);
 }
 
-TEST(a_trace)
+TEST(whole_trace_is_retraced)
 {
     expect("a.e: message: a.e\n\tat a.b.c(SourceFile:1)\n    at x.y.z(Z.java:3)\n  at a.b.none(Unknown Source)\n"
            "\tat a.b.w(SourceFile:1)\n\t... 3 more\nCaused by: a.e\n\tat a.b.c(:1)",
@@ -45,7 +45,7 @@ TEST(a_trace)
            "\tat com.x.Main.run(Main.java:20)\n");
 }
 
-TEST(what_was_thrown)
+TEST(exception_lines_are_retraced)
 {
     expect("a.e\n at a.b.d(S:2)\n at a.b.d(S:2)\n", "com.x.Oops\n at com.x.Main.gone(Main.java:1)\n");
     expect("a.e\nsome words\n at a.b.d(S:2)\n", "com.x.Oops\nsome words\n at com.x.Main.gone(Main.java:1)\n");
@@ -60,7 +60,7 @@ TEST(what_was_thrown)
     expect("\t[CIRCULAR REFERENCE: a.e: m]\n\tat a.b.d(S:2)\n", "\t[CIRCULAR REFERENCE: com.x.Oops: m]\n");
 }
 
-TEST(words_and_logs_in_front)
+TEST(log_prefixes_are_kept)
 {
     expect("Exception in thread \"a b\" a.e: m\r\n\tat a.b.c(SourceFile:1)\r\n",
            "Exception in thread \"a b\" com.x.Oops: m\r\n\tat com.x.Util.check(Util.java:7)\r\n"
@@ -73,7 +73,7 @@ TEST(words_and_logs_in_front)
     expect("\tat app//a.b.d(SourceFile:2) ~[a.jar:1.0]\n", "\tat app//com.x.Main.gone(Main.java:1) ~[a.jar:1.0]\n");
 }
 
-TEST(forms_of_frames)
+TEST(every_form_of_frame_is_retraced)
 {
     static const char *const rows[][2] = {
         {"at a.b.d (S:2)", "at com.x.Main.gone (Main.java:1)"},
@@ -102,7 +102,7 @@ TEST(forms_of_frames)
 #define OUTLINE "    # {'id':'com.android.tools.r8.outline'}\n"
 
 /* As R8's retrace has it. */
-TEST(alternatives)
+TEST(ambiguous_frames_list_alternatives)
 {
     static const struct {
         const char *mapping, *in, *out;
@@ -152,7 +152,7 @@ TEST(alternatives)
 }
 
 /* What one line becomes is bounded, and what all do by what is read: such lines stay, and are counted. */
-TEST(what_lines_may_become)
+TEST(expansion_of_a_line_is_limited)
 {
     struct sl_buf mapping = {0}, text = {0}, out = {0};
     struct made made;
@@ -182,7 +182,7 @@ TEST(what_lines_may_become)
     sl_buf_free(&made.file);
 }
 
-TEST(other_lines)
+TEST(other_lines_are_kept)
 {
     static const char text[] =
         "\n  \nsomething at a.b.c\n\tat (x)\n\tat x(y)\nat\nCaused by: \nhat a.b.d(S:2)\n\xff\xfe\n"
