@@ -43,7 +43,7 @@ static void expect_microdump(void)
     assert_true(dump.is_microdump);
 }
 
-TEST(test_pieces_of_stacks)
+TEST(stack_pieces_are_joined)
 {
     put_line(BEGIN "O A arm 02 armv7l x\nS 0 00001010 00001000 00000030\nS 00001000 000102\nS 00001003 03\n");
     put_line("S 00001010 AABBC\nS zz 00\nS 00002000\n");
@@ -61,7 +61,7 @@ TEST(test_pieces_of_stacks)
     assert_false(dump.has_exception);
 }
 
-TEST(test_modules)
+TEST(modules_are_read_and_sorted)
 {
     put_line(BEGIN "O A arm 02 armv7l x\n");
     put_registers(0, 0);
@@ -83,7 +83,7 @@ TEST(test_modules)
     assert_ptr_equal(dump.main_module, &modules[1]);
 }
 
-TEST(test_the_system)
+TEST(system_line_gives_version_and_build)
 {
     static const struct {
         const char *line, *version, *build;
@@ -105,7 +105,7 @@ TEST(test_the_system)
     }
 }
 
-TEST(test_searching)
+TEST(interleaved_microdumps_are_separated)
 {
     put_line("x\na(1)google-breakpad(1): " BEGIN "google-breakpad(2): " BEGIN "google-breakpad(1): " END
              "google-breakpad(2): " END);
@@ -124,7 +124,7 @@ TEST(test_searching)
     assert_false(sl_microdump_next(&search, &one));
 }
 
-TEST(test_what_is_none)
+TEST(binary_input_is_no_microdump)
 {
     assert_false(sl_microdump_is_in((struct sl_bytes){NULL, 0}));
     put_line("MDMP" BEGIN);

@@ -31,7 +31,7 @@ static struct sl_bytes codeview_of(const char *signature, const uint8_t *rest, s
     return (struct sl_bytes){bytes, size + 4};
 }
 
-TEST(test_ids_of_modules)
+TEST(codeview_records_give_module_ids)
 {
     uint8_t counting[64], zeros[16] = {0};
     for (uint8_t i = 0; i < sizeof counting; i++)
@@ -62,7 +62,7 @@ TEST(test_ids_of_modules)
     expect_module(WINDOWS, false, codeview_of("WHAT", counting, 16), NULL, "", NULL);
 }
 
-TEST(test_modules_are_in_order)
+TEST(modules_are_sorted_by_address)
 {
     begin(AMD64, WINDOWS, false);
     put_threads(&writer, NULL, 0);
@@ -99,7 +99,7 @@ static void expect_module_at(uint64_t address, size_t list_index)
     assert_int_equal(module ? module->list_index : SIZE_MAX, list_index);
 }
 
-TEST(test_an_address_in_several_modules)
+TEST(address_in_several_modules_goes_to_the_smallest_with_an_id)
 {
     enum { NONE = SIZE_MAX };
     begin(AMD64, LINUX, false);
@@ -149,7 +149,7 @@ TEST(test_an_address_in_several_modules)
     assert_null(dump.main_module);
 }
 
-TEST(test_unloaded_modules)
+TEST(unloaded_modules_are_read)
 {
     begin(AMD64, WINDOWS, false);
     put_threads(&writer, NULL, 0);

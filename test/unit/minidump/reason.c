@@ -20,7 +20,7 @@ static void expect_reason_at(uint32_t platform, uint16_t cpu, const struct wante
     expect_text_at(dump.crash.reason, wanted, file, line);
 }
 
-TEST(test_signals)
+TEST(signals_are_named)
 {
     expect_reason(LINUX, AMD64, E(.code = 11, .address = 69), "SIGSEGV / 0x45");
     expect_reason(LINUX, AMD64, E(.code = 11, .flags = 1), "SIGSEGV / SEGV_MAPERR / 0x0");
@@ -33,14 +33,14 @@ TEST(test_signals)
     expect_reason(LINUX, AMD64, E(.code = 64, .flags = 3), "unknown 0x00000040 / 0x00000003 / 0x0");
 }
 
-TEST(test_addresses_of_32_bit_processors_are_cut)
+TEST(addresses_of_32_bit_processors_are_truncated)
 {
     expect_reason(LINUX, X86, E(.code = 4, .flags = 1, .address = 0xFFFFFFFF00000010), "SIGILL / ILL_ILLOPC / 0x10");
     expect_reason(LINUX, AMD64, E(.code = 8, .flags = 1, .address = 0xFFFFFFFF00000010),
                   "SIGFPE / FPE_INTDIV / 0xffffffff00000010");
 }
 
-TEST(test_mach_exceptions)
+TEST(mach_exceptions_are_named)
 {
     expect_reason(MACOS, AMD64, E(.code = 1, .flags = 1, .address = 0x45),
                   "EXC_BAD_ACCESS / KERN_INVALID_ADDRESS / 0x45");
@@ -56,7 +56,7 @@ TEST(test_mach_exceptions)
     expect_reason(MACOS, AMD64, E(.code = 10), "unknown 0x0000000a / 0x00000000 / 0x0");
 }
 
-TEST(test_resources_of_macos)
+TEST(mach_resource_exceptions_are_described)
 {
     const uint64_t first = UINT64_C(1) << 58;
     expect_reason(MACOS, ARM64,
@@ -70,7 +70,7 @@ TEST(test_resources_of_macos)
     expect_reason(MACOS, ARM64, E(.code = 11, .flags = 7u << 29), "EXC_RESOURCE / 0xe0000000 / 0x0");
 }
 
-TEST(test_guards_of_macos)
+TEST(mach_guard_exceptions_are_described)
 {
     const uint64_t flavor = UINT64_C(1) << 32;
     expect_reason(MACOS, ARM64, E(.code = 12), "EXC_GUARD / GUARD_TYPE_NONE / 0x0");
@@ -88,7 +88,7 @@ TEST(test_guards_of_macos)
                   "EXC_GUARD / GUARD_TYPE_VIRT_MEMORY / 0x0000000900000000 / 0x0000000000000004 / 0x0");
 }
 
-TEST(test_windows_exceptions)
+TEST(windows_exceptions_are_named)
 {
     expect_reason(WINDOWS, X86, E(.code = 0xC0000005, .address = 7, .parameter_count = 2, .parameters = {1, 0x45}),
                   "EXCEPTION_ACCESS_VIOLATION_WRITE / 0x45");
@@ -120,7 +120,7 @@ TEST(test_windows_exceptions)
     expect_reason(WINDOWS, AMD64, E(.code = 0xCAFEBABE, .flags = 5), "unknown 0xcafebabe / 0x0");
 }
 
-TEST(test_systems_without_names)
+TEST(unknown_systems_show_numbers)
 {
     expect_reason(SOLARIS, AMD64, E(.code = 11, .flags = 1), "unknown 0x0000000b / 0x00000001 / 0x0");
     expect_reason(1, AMD64, E(.code = 11), "unknown 0x0000000b / 0x00000000 / 0x0");

@@ -3,7 +3,7 @@
 
 /* ---- header and directory ---- */
 
-TEST(test_what_is_no_dump)
+TEST(invalid_headers_report_the_fault)
 {
     const uint8_t zeros[32] = {0};
     expect_failure((struct sl_bytes){NULL, 0}, "Missing minidump header (empty minidump?)");
@@ -23,7 +23,7 @@ TEST(test_what_is_no_dump)
     expect_failure(writer_end(&writer), "The thread list stream was not found");
 }
 
-TEST(test_the_low_half_of_the_version_counts)
+TEST(only_the_low_half_of_the_version_counts)
 {
     begin(AMD64, LINUX, false);
     writer.version = 0xA0F1A793;
@@ -35,7 +35,7 @@ TEST(test_the_low_half_of_the_version_counts)
     expect_text(dump.crash.assertion, "");
 }
 
-TEST(test_of_streams_of_one_type_the_last_counts)
+TEST(last_stream_of_a_type_wins)
 {
     begin(AMD64, LINUX, false);
     put_threads(&writer, (struct wanted_thread[]){{.id = 1}, {.id = 2}}, 2);
@@ -47,7 +47,7 @@ TEST(test_of_streams_of_one_type_the_last_counts)
     assert_null(sl_minidump_stream_name(4711));
 }
 
-TEST(test_lists_may_have_padding_and_may_be_cut)
+TEST(padded_and_truncated_lists_are_read)
 {
     begin(AMD64, LINUX, false);
     stream_begin(&writer, 3);
@@ -68,7 +68,7 @@ TEST(test_lists_may_have_padding_and_may_be_cut)
     assert_int_equal(dump.crash.thread_count, 1);
 }
 
-TEST(test_both_byte_orders_say_the_same)
+TEST(both_byte_orders_are_read)
 {
     for (int big = 0; big < 2; big++) {
         begin(AMD64, WINDOWS, big);
@@ -113,7 +113,7 @@ static void expect_system(uint32_t platform, uint32_t major, const char *service
     assert_int_equal(dump.crash.system.arch, SL_ARCH_X86_64);
 }
 
-TEST(test_systems)
+TEST(system_name_version_and_build_are_read)
 {
     const char *uname = "Linux 4.9.60-linuxkit-aufs #1 SMP Mon Nov 6 16:00:12 UTC 2017 x86_64";
     expect_system(LINUX, 0, uname, "Linux", "4.9.60-linuxkit-aufs", "#1 SMP Mon Nov 6 16:00:12 UTC 2017");
@@ -135,7 +135,7 @@ static void put_fixed_text(const char *text)
         put(&writer, i < strlen(text) ? (uint8_t)text[i] : 0, 2);
 }
 
-TEST(test_assertions)
+TEST(assertion_stream_is_read)
 {
     begin(AMD64, WINDOWS, false);
     put_threads(&writer, NULL, 0);
@@ -150,7 +150,7 @@ TEST(test_assertions)
     expect_text(dump.crash.assertion, "size < capacity (append at list.cpp:17)");
 }
 
-TEST(test_crashpad)
+TEST(crashpad_annotations_are_read)
 {
     begin(ARM64, MACOS, false);
     put_threads(&writer, NULL, 0);
@@ -195,7 +195,7 @@ TEST(test_crashpad)
     expect_text(dump.annotations[1].value, "stable");
 }
 
-TEST(test_process_and_mappings)
+TEST(process_and_mappings_are_read)
 {
     const char *maps = "00400000-00452000 r-xp 00000000 08:02 173521      /usr/bin/with blank\n"
                        "7fff0000-7fff1000 rw-p 00000000 00:00 0 \n"
@@ -233,7 +233,7 @@ TEST(test_process_and_mappings)
     assert_false(dump.memory_info.known);
 }
 
-TEST(test_messages_of_macos)
+TEST(macos_crash_messages_are_read)
 {
     static const char texts[] = "/usr/lib/libc\0abort() called\0sig\0trace\0more";
     begin(AMD64, MACOS, false);
@@ -272,7 +272,7 @@ static enum sl_code read_client(const uint32_t *words, size_t count, const char 
     return sl_minidump_client_stacks(&dump, &arena, client, error);
 }
 
-TEST(test_stacks_of_the_client)
+TEST(stacks_sent_by_the_client_are_read)
 {
     const uint32_t good[] = {1, 1, 1, 4, /**/ 1234, 0, 1, 0, /**/ 0xFFFF7001, 0xF, 0, 4};
     const uint32_t too_many[] = {1, 1, 1, 4, /**/ 1234, 0, 2, 0, /**/ 1, 0, 0, 4};
@@ -304,7 +304,7 @@ TEST(test_stacks_of_the_client)
 
 /* ---- what is shared ---- */
 
-TEST(test_what_all_share_is_read_as_often_as_the_file_is_worth)
+TEST(shared_data_is_read_within_the_work_budget)
 {
     enum { MODULES = 2000, NAME = 20000 };
     static struct wanted_module modules[MODULES];

@@ -30,7 +30,7 @@ static void put_three_threads(void)
     put_threads(&writer, (struct wanted_thread[]){{1, 0, 0, 0, 1232, context}, {2, 0, 0, 0, 1232, other}, {3}}, 3);
 }
 
-TEST(test_which_thread_crashed)
+TEST(crashed_thread_is_found)
 {
     put_three_threads();
     expect_read(&writer);
@@ -61,7 +61,7 @@ TEST(test_which_thread_crashed)
     assert_true(dump.crash.crashed);
 }
 
-TEST(test_registers_have_their_names)
+TEST(registers_have_their_names)
 {
     begin(AMD64, LINUX, false);
     uint32_t context = put_amd64_context(&writer, 0x5000);
@@ -77,7 +77,7 @@ TEST(test_registers_have_their_names)
     assert_int_equal(thread->registers[14].value, 0x110);
 }
 
-TEST(test_a_context_of_another_processor_is_none)
+TEST(context_of_another_processor_is_ignored)
 {
     begin(ARM64, LINUX, false);
     uint32_t context = put_amd64_context(&writer, 0x5000);
@@ -91,7 +91,7 @@ TEST(test_a_context_of_another_processor_is_none)
     expect_requesting("unknown");
 }
 
-TEST(test_each_processor_has_its_context)
+TEST(contexts_of_every_processor_are_read)
 {
     static const struct {
         uint16_t cpu, size, flags_size;
@@ -122,7 +122,7 @@ TEST(test_each_processor_has_its_context)
     }
 }
 
-TEST(test_names_of_threads)
+TEST(thread_names_are_read)
 {
     put_three_threads();
     uint32_t a = put_string(&writer, "main"), b = put_string(&writer, "worker");
@@ -171,7 +171,7 @@ static void put_memory_list(const uint64_t *addresses, uint32_t count, uint32_t 
     stream_end(&writer);
 }
 
-TEST(test_where_a_stack_is)
+TEST(stack_memory_is_found)
 {
     const uint64_t regions[] = {0x9000, 0x5000};
     begin(AMD64, LINUX, false);
@@ -201,7 +201,7 @@ TEST(test_where_a_stack_is)
     expect_stack(0, 0);
 }
 
-TEST(test_long_lists_of_memory_are_taken_whole_or_not)
+TEST(malformed_memory64_list_is_ignored)
 {
     const uint64_t regions[] = {0x7000};
     for (int bad = 0; bad < 2; bad++) {
@@ -224,7 +224,7 @@ TEST(test_long_lists_of_memory_are_taken_whole_or_not)
     }
 }
 
-TEST(test_regions_do_not_overlap)
+TEST(memory_regions_do_not_overlap)
 {
     const uint64_t regions[] = {0x5010, 0x5000, 0x5020, UINT64_MAX - 3};
     begin(AMD64, LINUX, false);
