@@ -43,7 +43,7 @@ static struct sl_object *open_slice(const struct sl_archive *archive, size_t ind
     return object;
 }
 
-TEST(slices_in_file_order)
+TEST(slices_are_listed_in_file_order)
 {
     static const enum sl_arch archs[] = {SL_ARCH_X86_64, SL_ARCH_ARM64};
     struct sl_archive archive = open_archive(fat);
@@ -62,7 +62,7 @@ TEST(slices_in_file_order)
     assert_false(sl_archive_slice(&archive, 2, &slice));
 }
 
-TEST(the_slice_of_an_id)
+TEST(slice_is_found_by_id)
 {
     struct sl_archive archive = open_archive(fat);
     struct sl_error error;
@@ -85,7 +85,7 @@ TEST(the_slice_of_an_id)
     }
 }
 
-TEST(a_file_with_one_object_is_the_answer)
+TEST(single_object_is_used_whatever_the_id)
 {
     struct sl_bytes bytes = fixture_read("arm64.dylib");
     struct sl_archive archive = open_archive(bytes);
@@ -104,7 +104,7 @@ TEST(a_file_with_one_object_is_the_answer)
     free((void *)bytes.data);
 }
 
-TEST(which_ids_match)
+TEST(debug_id_decides_before_code_id)
 {
     struct sl_object_info info = {.debug_id = {.uuid = {1, 2}, .age = 3}, .code_id = SL_STR("ab01")};
     struct sl_debug_id id = info.debug_id;
@@ -169,7 +169,7 @@ static struct sl_buf make_fat(bool wide, uint32_t count, uint64_t offset, uint64
     return out;
 }
 
-TEST(offsets_of_64_bits)
+TEST(fat_64_headers_are_read)
 {
     struct sl_buf file = make_fat(true, 1, 64, 0);
     assert_int_equal(sl_format_detect(sl_buf_bytes(&file)), SL_FORMAT_MACHO);
@@ -181,7 +181,7 @@ TEST(offsets_of_64_bits)
     sl_buf_free(&file);
 }
 
-TEST(a_slice_is_clipped_to_the_file)
+TEST(slice_is_clipped_to_the_file)
 {
     struct sl_buf file = make_fat(true, 1, 64, UINT64_MAX);
     struct sl_archive archive = open_archive(sl_buf_bytes(&file));
@@ -191,7 +191,7 @@ TEST(a_slice_is_clipped_to_the_file)
     sl_buf_free(&file);
 }
 
-TEST(a_slice_outside_of_the_file_is_malformed)
+TEST(slice_outside_the_file_is_malformed)
 {
     struct sl_buf file = make_fat(false, 1, 0x00FFFFFF, 0x1000);
     struct sl_archive archive = open_archive(sl_buf_bytes(&file));
@@ -206,7 +206,7 @@ TEST(a_slice_outside_of_the_file_is_malformed)
 }
 
 /* Else a small header would make many large objects. */
-TEST(objects_share_no_bytes)
+TEST(overlapping_slices_are_refused)
 {
     struct sl_buf file = make_fat(false, 2, 64, 0);
     struct sl_archive archive;
@@ -217,7 +217,7 @@ TEST(objects_share_no_bytes)
     sl_buf_free(&file);
 }
 
-TEST(bad_headers)
+TEST(malformed_headers_are_refused)
 {
     struct sl_archive archive;
     struct sl_object *object;

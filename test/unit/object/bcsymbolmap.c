@@ -18,7 +18,7 @@ static void expect_name(const struct sl_bcsymbolmap *map, const char *name, cons
     assert_true(sl_str_equal(result, sl_str(resolved)));
 }
 
-TEST(names_by_line)
+TEST(hidden_names_are_resolved_by_line)
 {
     struct sl_bcsymbolmap *map = open_map("BCSymbolMap Version: 2.0\r\n-[A b:]\r\n_c\n\nlast");
     expect_name(map, "__hidden#0_", "-[A b:]");
@@ -30,7 +30,7 @@ TEST(names_by_line)
     sl_bcsymbolmap_close(map);
 }
 
-TEST(other_names_stay)
+TEST(other_names_are_unchanged)
 {
     static const char *const names[] = {"",
                                         "normal_name",
@@ -53,7 +53,7 @@ TEST(other_names_stay)
     sl_bcsymbolmap_close(map);
 }
 
-TEST(what_is_no_map)
+TEST(input_that_is_no_map_is_malformed)
 {
     static const struct {
         const char *text, *message;
@@ -74,7 +74,7 @@ TEST(what_is_no_map)
     }
 }
 
-TEST(what_it_takes_is_of_the_budget)
+TEST(memory_is_charged_to_the_budget)
 {
     const char *text = "BCSymbolMap Version: 2.0\na\nb\nc\n";
     struct sl_bytes bytes = {(const uint8_t *)text, strlen(text)};
@@ -93,7 +93,7 @@ TEST(what_it_takes_is_of_the_budget)
     assert_null(map);
 }
 
-TEST(the_parts_of_a_path_are_resolved_apart)
+TEST(directory_and_name_are_resolved_separately)
 {
     struct sl_bcsymbolmap *map = open_map("BCSymbolMap Version: 2.0\n/src\nlib/a.m\n");
     struct sl_file file = {SL_STR("__hidden#0_"), SL_STR("__hidden#0_"), SL_STR("__hidden#1_")}, mapped;
@@ -133,7 +133,7 @@ static struct sl_str map_name(void *map, struct sl_str name)
 }
 
 /* Names of the symbol table lose their underscore after they were resolved. */
-TEST(hidden_symbols)
+TEST(hidden_symbols_are_resolved_before_underscores_are_removed)
 {
     struct sl_bcsymbolmap *map = open_map("BCSymbolMap Version: 2.0\n-[Message init]\n_addJSONData\n");
     struct sl_bytes bytes = fixture_read("a.dwarf");
@@ -177,7 +177,7 @@ static enum sl_code parse(const char *text, size_t size, struct sl_error *error)
     return code;
 }
 
-TEST(xml_property_lists)
+TEST(xml_property_lists_give_the_original_uuid)
 {
     static const char *const good[] = {
         DOCTYPE "<plist version=\"1.0\">\n<dict>\n <key>DBGOriginalUUID</key>\n <string>" UUID
@@ -193,7 +193,7 @@ TEST(xml_property_lists)
         assert_int_equal(parse(good[i], strlen(good[i]), &error), SL_OK);
 }
 
-TEST(bad_xml_property_lists)
+TEST(malformed_xml_property_lists_report_the_fault)
 {
 #define LIST(version, contents) "<plist version=\"" version "\"><dict>" contents "</dict></plist>"
     static const char schema[] = "XML structure did not match expected schema";
@@ -252,7 +252,7 @@ static struct sl_buf binary_list(void)
     return out;
 }
 
-TEST(binary_property_lists)
+TEST(binary_property_lists_are_read)
 {
     struct sl_buf file = binary_list();
     struct sl_error error;
@@ -264,7 +264,7 @@ TEST(binary_property_lists)
 }
 
 /* Any byte replaced, any length: an answer or an error. */
-TEST(damaged_binary_property_lists)
+TEST(damaged_binary_property_lists_never_crash)
 {
     static const uint8_t values[] = {0x00, 0x01, 0x0F, 0x13, 0x5F, 0x7F, 0xD2, 0xDF, 0xFF};
     struct sl_buf file = binary_list();

@@ -24,7 +24,7 @@ static void close_text(struct sl_object *object)
 
 /* ---- identity ---- */
 
-TEST(identity)
+TEST(module_and_code_id_are_read)
 {
     struct sl_object *object =
         open_bytes(text_bytes("MODULE windows x86 3249D99D0C4049318610F4E4FB0B69361 crash.pdb\r\n"
@@ -46,7 +46,7 @@ TEST(identity)
     close_text(object);
 }
 
-TEST(identity_alone)
+TEST(identity_can_be_read_without_the_records)
 {
     static const char *const ends[] = {"FILE 0 a.c\nFUNC 1 1 0 f\n", "FUNC 1 1 0 f\n", "PUBLIC 1 0 p\n",
                                        "STACK CFI INIT 1 1 .cfa: $rsp 8 +\n", ""};
@@ -69,7 +69,7 @@ TEST(identity_alone)
     }
 }
 
-TEST(a_module_without_age_or_name)
+TEST(module_without_age_or_name_is_read)
 {
     struct sl_object *object =
         open_bytes(text_bytes("MODULE Linux x86_64 6216C672A8D33EC9CF4A1BAB8B29D00E libdispatch.so"));
@@ -81,7 +81,7 @@ TEST(a_module_without_age_or_name)
     close_text(object);
 }
 
-TEST(bad_modules)
+TEST(malformed_module_records_report_the_fault)
 {
     static const struct {
         const char *text, *message;
@@ -109,7 +109,7 @@ static struct sl_features features_of(const char *text)
     return features;
 }
 
-TEST(features)
+TEST(features_follow_the_records)
 {
     struct sl_features f = features_of(HEADER "FUNC 1 1 0 f\n");
     assert_true(f.has_debug_info && !f.has_symbols && !f.has_unwind_info);
@@ -189,7 +189,7 @@ static void expect_functions(const char *text, size_t skipped, const char *funct
     close_text(object);
 }
 
-TEST(func_records)
+TEST(func_records_are_read)
 {
     expect_functions("FUNC 0 f 0\n", 0, "<unknown> 0+f\n");
     expect_functions("FUNC m 1730 1a 0 <name omitted>\n", 0, "<name omitted> 1730+1a\n");
@@ -199,7 +199,7 @@ TEST(func_records)
     expect_functions("FUNC 1 2 0 \xD0\x96\n", 0, "\xD0\x96 1+2\n");
 }
 
-TEST(line_records)
+TEST(line_records_are_read)
 {
     expect_functions("FUNC 1000 30 0 f\n1000 10 1 0\n1010 10 2 1\n1020 10 3 77\n", 0,
                      "f 1000+30 a.c:1@1000+10 dir/b file.c:2@1010+10 ?:3@1020+10\n");
@@ -220,14 +220,14 @@ TEST(line_records)
                      "f 123456789ab+10 ?:123456789@123456789ab+10\n");
 }
 
-TEST(lines_belong_to_the_latest_function)
+TEST(lines_belong_to_the_function_before)
 {
     expect_functions("FUNC 1000 10 0 f\n1000 10 1 0\nPUBLIC 2000 0 p\n2000 10 2 0\nFUNC 3000 10 0 g\n3000 10 3 0\n"
                      "STACK CFI INIT 1000 10 .cfa: $rsp 8 +\nFUNC 4000 10 0 h\n",
                      0, "f 1000+10 a.c:1@1000+10\ng 3000+10 a.c:3@3000+10\n");
 }
 
-TEST(inline_records)
+TEST(inline_records_are_read)
 {
     expect_functions("FUNC 1000 40 0 f\nINLINE 0 7 0 0 1010 10\nINLINE 1 8 1 5 1018 8\n1000 10 1 0\n1010 10 2 1\n"
                      "1020 20 3 0\n",
@@ -243,7 +243,7 @@ TEST(inline_records)
 }
 
 /* As Breakpad wrote them at first. A record of today that is cut in the middle of its last range is none of those. */
-TEST(the_first_inline_records)
+TEST(old_inline_records_are_read)
 {
     expect_functions("INLINE_ORIGIN 20 0 first()\nINLINE_ORIGIN 21 -1 operator new (unsigned)\nFUNC 1000 40 0 f\n"
                      "INLINE 0 7 20 1010 10\nINLINE 1 8 21 1018 8 1030 8\n1000 10 1 0\n1010 10 2 1\n1020 20 3 0\n",
@@ -280,7 +280,7 @@ TEST(malformed_lines_are_skipped_and_counted)
                      16, "f 1000+40 a.c:2@1010+10\nh 4000+10\n");
 }
 
-TEST(a_file_without_usable_records_is_malformed)
+TEST(file_without_usable_records_is_malformed)
 {
     struct recorder r;
     struct sl_error error;
@@ -316,7 +316,7 @@ TEST(inline_depth_is_limited)
 
 /* ---- symbols ---- */
 
-TEST(public_records)
+TEST(public_records_are_read)
 {
     struct sl_object *object = open_bytes(text_bytes(HEADER "PUBLIC m 10 0 one\nFUNC 1 1 0 f\nPUBLIC zz 0 bad\n"
                                                             "PUBLIC 20 4\n  PUBLIC 30 0 three words\r\n"
@@ -345,7 +345,7 @@ static void expect_chain(const char *text, uint64_t address, const char *chain)
     close_text(object);
 }
 
-TEST(functions_and_public_symbols_side_by_side)
+TEST(functions_and_public_symbols_bound_each_other)
 {
     static const char before[] = HEADER "FUNC d20 20 0 f\nPUBLIC d00 0 p\n";
     expect_chain(before, 0xd04, "p:0");
@@ -355,7 +355,7 @@ TEST(functions_and_public_symbols_side_by_side)
     expect_chain(HEADER "FUNC b2c 10 0 first()\nFUNC b3c 10 0 second()\n", 0xb40, "second():0");
 }
 
-TEST(inlined_calls)
+TEST(inlined_calls_give_a_chain)
 {
     expect_chain(HEADER "FILE 0 main.rs\nINLINE_ORIGIN 0 inlineeA\nINLINE_ORIGIN 1 inlineeB\nFUNC 1000 30 0 outer\n"
                         "INLINE 0 5 0 1 1000 10 1020 10\nINLINE 0 5 0 0 1010 10\n1000 30 7 0\n",
@@ -393,7 +393,7 @@ static struct sl_buf spelled(const char *blank, const char *end)
     return text;
 }
 
-TEST(spelling_does_not_matter)
+TEST(blanks_and_line_ends_do_not_matter)
 {
     static const char *const blanks[] = {" ", "  ", "\t", " \t "}, *const ends[] = {"\n", " \n", "\r\n", "\t\n"};
     struct converted first, other;
@@ -444,7 +444,7 @@ static struct sl_buf large_text(bool origins_inside)
     return text;
 }
 
-TEST(chunks_read_in_parallel_give_the_same)
+TEST(parallel_chunks_give_the_same_functions)
 {
     const struct sl_parallel parallel = {.workers = 3, .run = run_scattered};
     for (unsigned round = 0; round < 2; round++) {
@@ -471,7 +471,7 @@ static enum sl_code refuse(struct sl_function_sink *sink, const struct sl_functi
     return sl_fail(error, SL_CANCELLED, "enough");
 }
 
-TEST(a_sink_can_stop_the_reader)
+TEST(sink_can_cancel_the_reader)
 {
     struct sl_function_sink sink = {.consume = refuse};
     struct sl_error error;
@@ -482,7 +482,7 @@ TEST(a_sink_can_stop_the_reader)
 
 /* ---- numbers ---- */
 
-TEST(numbers)
+TEST(numbers_of_every_length_are_read)
 {
     char text[64];
     uint64_t value;
@@ -508,7 +508,7 @@ TEST(numbers)
 }
 
 /* What is a digit and what is not, at the first and at the last place of eight. */
-TEST(every_character_is_a_digit_or_not)
+TEST(every_byte_is_classified_as_digit_or_not)
 {
     for (unsigned c = 0; c < 256; c++) {
         uint8_t text[24];
@@ -527,7 +527,7 @@ TEST(every_character_is_a_digit_or_not)
     }
 }
 
-TEST(damaged_files)
+TEST(damaged_files_never_crash)
 {
     static const char text[] = HEADER
         "INFO CODE_ID AB\nFILE 0 a.c\nFILE 1 b.c\nINLINE_ORIGIN 0 in\nFUNC 1000 40 0 f\nINLINE 0 1 0 0 1000 8 1010 8\n"

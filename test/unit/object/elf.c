@@ -23,7 +23,7 @@ static int close_self(void **state)
     return 0;
 }
 
-TEST(identity_and_features)
+TEST(identity_and_features_of_the_test_program_are_read)
 {
     struct sl_object *object;
     struct sl_error error;
@@ -40,7 +40,7 @@ TEST(identity_and_features)
     sl_object_close(object);
 }
 
-TEST(symbols_are_functions)
+TEST(symbols_are_those_of_functions)
 {
     struct sl_object *object;
     struct sl_arena arena = {0};
@@ -60,7 +60,7 @@ TEST(symbols_are_functions)
     sl_object_close(object);
 }
 
-TEST(sections_by_name)
+TEST(sections_are_found_by_name)
 {
     struct sl_object *object;
     struct sl_bytes bytes;
@@ -74,7 +74,7 @@ TEST(sections_by_name)
 }
 
 /* Everything an ELF reader touches: no damage may do more than an error or a poorer object. */
-TEST(damaged_files)
+TEST(damaged_files_never_crash)
 {
     size_t size = self.bytes.size < 4096 ? self.bytes.size : 4096;
     uint32_t seed = 1;
@@ -103,7 +103,7 @@ TEST(damaged_files)
     free(copy);
 }
 
-TEST(detection)
+TEST(formats_are_detected)
 {
     static const struct {
         const char *bytes;
@@ -141,7 +141,7 @@ TEST(detection)
     assert_string_equal(error.message, "unsupported object file format");
 }
 
-TEST(architectures)
+TEST(architecture_names_are_parsed)
 {
     assert_int_equal(sl_arch_parse(SL_STR("AMD64")), SL_ARCH_X86_64);
     assert_int_equal(sl_arch_parse(SL_STR("arm-64")), SL_ARCH_ARM64);

@@ -88,7 +88,7 @@ static struct memory_use read_with(struct sl_bytes bytes, uint64_t limit)
     return use;
 }
 
-TEST(companions_have_the_same_ids)
+TEST(debug_companions_have_the_same_ids)
 {
     fixture_run(
         "objcopy --only-keep-debug exe exe.debug && objcopy --only-keep-debug --compress-debug-sections=zlib exe "
@@ -137,7 +137,7 @@ TEST(sections_over_the_limit_are_absent)
 
 /* Distributions put the symbol table of a stripped program into it as a compressed ELF file, with or without program
  * headers. (GDB manual, "MiniDebugInfo") */
-TEST(symbols_of_the_file_inside)
+TEST(symbols_of_mini_debug_info_are_read)
 {
     static const char *const makes[] = {"true", "printf '\\0\\0' | dd of=mini bs=1 seek=56 conv=notrunc"}; /* e_phnum */
     struct opened exe = open_fixture("exe");
@@ -158,7 +158,7 @@ TEST(symbols_of_the_file_inside)
 }
 
 /* What is inside of the file inside is not looked for: each of them would be inflated by the one around it. */
-TEST(only_one_file_inside_is_opened)
+TEST(nested_mini_debug_info_is_not_opened)
 {
     fixture_run("cp with-mini middle && xz -kf middle && strip exe -o around && objcopy --add-section "
                 ".gnu_debugdata=middle.xz around");
@@ -178,7 +178,7 @@ TEST(only_one_file_inside_is_opened)
 
 /* What is inflated and made of the file is paid for, and given back. With less memory there is an error, never less of the
  * file. */
-TEST(scarce_memory_is_told)
+TEST(memory_limit_is_an_error_and_never_a_partial_file)
 {
     static const char *const names[] = {"exe.zlib", "exe.zdebug", "exe.zstd", "with-mini", "a.o"};
     fixture_run("gcc -g -O1 -c a.c");
@@ -203,7 +203,7 @@ TEST(scarce_memory_is_told)
 }
 
 /* Other vendors' notes have types of their own; a GNU build id is of type 3 and of GNU. */
-TEST(notes_of_others_are_no_build_id)
+TEST(notes_of_other_vendors_are_no_build_id)
 {
     static const char notes[] =
         ".section .note.a,\"a\",%note\n.long 6, 4, 3\n.asciz \"Other\"\n.zero 2\n.long 0x11111111\n";
@@ -229,7 +229,7 @@ TEST(notes_of_others_are_no_build_id)
 }
 
 /* A section of unwind information that describes nothing must not make the file worth fetching for it. */
-TEST(frames_without_entries_are_no_unwind_information)
+TEST(empty_eh_frame_is_no_unwind_information)
 {
     static const char empty[] =
         ".section .eh_frame,\"a\"\n.long 0\n.text\n.globl f\n.type f,%function\nf: ret\n.size f, 1\n";
@@ -243,7 +243,7 @@ TEST(frames_without_entries_are_no_unwind_information)
     close_fixture(&o);
 }
 
-TEST(resolved_and_data_symbols)
+TEST(ifuncs_are_functions_and_data_is_not)
 {
     static const char text[] = "static int real(void) { return 1; }\n"
                                "static int (*resolve(void))(void) { return real; }\n"
@@ -258,7 +258,7 @@ TEST(resolved_and_data_symbols)
 }
 
 /* Code in several thousand sections: their numbers do not fit a symbol (gABI, SHN_XINDEX). */
-TEST(sections_with_large_numbers)
+TEST(extended_section_numbers_are_read)
 {
     fixture_run(
         "{ for i in $(seq 65300); do echo \".section .d$i,\\\"a\\\"\"; done; echo '.section .code,\"ax\"'; "
@@ -268,7 +268,7 @@ TEST(sections_with_large_numbers)
     close_fixture(&o);
 }
 
-TEST(other_machines)
+TEST(other_machines_are_read)
 {
     static const struct {
         const char *target, *flags;
@@ -340,7 +340,7 @@ static const struct sl_symbol *symbol_named(const struct sl_symbol *symbols, siz
     return NULL;
 }
 
-TEST(symbols_without_type_or_size)
+TEST(untyped_and_unsized_symbols_are_bounded)
 {
     static const struct {
         const char *name;
@@ -378,7 +378,7 @@ TEST(symbols_without_type_or_size)
 }
 
 /* Where the instruction set changes, assemblers leave symbols without type: no code is called that. */
-TEST(mapping_symbols_are_no_names)
+TEST(mapping_symbols_are_ignored)
 {
     static const char code[] = ".text\n.global f\nf: ret\n.word 1\nret\n";
     fixture_write("map.s", code, sizeof code - 1);
@@ -394,7 +394,7 @@ TEST(mapping_symbols_are_no_names)
 }
 
 /* Symbols of the first ABI of 64-bit PowerPC have the addresses of descriptors in .opd. */
-TEST(functions_behind_descriptors)
+TEST(powerpc_function_descriptors_are_followed)
 {
     static const char code[] = "int first(int x) { return x; }\nint second(int x) { return x * 3; }\n";
     fixture_write("opd.c", code, sizeof code - 1);

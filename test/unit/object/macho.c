@@ -40,7 +40,7 @@ static int make_fixtures(void **state)
     return 0;
 }
 
-TEST(same_identity_of_image_and_dsym)
+TEST(image_and_dsym_have_the_same_identity)
 {
     struct sl_bytes image = fixture_read("x86_64.dylib"), dsym = fixture_read("x86_64.dwarf");
     struct sl_object *a = open_bytes(image), *b = open_bytes(dsym);
@@ -67,7 +67,7 @@ TEST(same_identity_of_image_and_dsym)
     free((void *)dsym.data);
 }
 
-TEST(an_executable_is_relative_to_its_text_segment)
+TEST(addresses_are_relative_to_the_text_segment)
 {
     struct sl_bytes bytes = fixture_read("arm64");
     struct sl_object *object = open_bytes(bytes);
@@ -103,14 +103,14 @@ static void expect_functions(const char *file, bool at_zero)
     free((void *)bytes.data);
 }
 
-TEST(functions_of_a_dsym)
+TEST(functions_of_a_dsym_are_read)
 {
     expect_functions("x86_64.dwarf", false);
     expect_functions("arm64.dwarf", false);
 }
 
 /* Their DWARF needs relocations, functions at 0 are alive, and ltmp0 names none. DWARF 5 cuts a section's name short. */
-TEST(functions_of_relocatable_files)
+TEST(functions_of_relocatable_files_are_read)
 {
     expect_functions("x86_64.o", true);
     expect_functions("arm64.o", true);
@@ -178,7 +178,7 @@ static struct sl_bytes compressed_copy(struct sl_bytes bytes)
     return sl_buf_bytes(&out);
 }
 
-TEST(compressed_sections)
+TEST(compressed_sections_are_inflated)
 {
     struct sl_bytes bytes = fixture_read("x86_64.dwarf"), packed = compressed_copy(bytes), abbrevs, same;
     struct sl_object *plain = open_bytes(bytes), *object = open_bytes(packed);
@@ -238,7 +238,7 @@ static void begin_image(bool big_endian, uint32_t cpu, uint32_t subtype, uint32_
     put32(0);
 }
 
-TEST(architectures_and_kinds)
+TEST(architectures_and_kinds_are_recognised)
 {
     static const struct {
         uint32_t cpu, subtype, type;
@@ -278,7 +278,7 @@ TEST(architectures_and_kinds)
 
 /* Big-endian: __TEXT at 0x1000 with __text, __stubs and __const, and a symbol in each; a stab, an absolute and an
  * undefined symbol, one below the segment, one hidden by bitcode and one of a section that is not there. */
-TEST(big_endian_symbols)
+TEST(big_endian_symbols_are_read)
 {
     static const char *const sections[] = {"__text", "__stubs", "__const"};
     static const struct {
@@ -342,7 +342,7 @@ static void expect_malformed(const char *message)
     assert_string_equal(error.message, message);
 }
 
-TEST(bad_load_commands)
+TEST(malformed_load_commands_report_the_offset)
 {
     begin_image(false, 7, 3, 2, 1, 8); /* none of them is there */
     expect_malformed("invalid MachO file: load commands extend beyond the file at 0x1c");
@@ -365,7 +365,7 @@ TEST(bad_load_commands)
 }
 
 /* More sections than the command has room for: those that are there count. */
-TEST(section_count_beyond_the_command)
+TEST(sections_beyond_the_command_make_the_object_partial)
 {
     begin_image(false, 7, 3, 2, 1, 56);
     put32(1);
@@ -382,7 +382,7 @@ TEST(section_count_beyond_the_command)
     sl_object_close(object);
 }
 
-TEST(damaged_files)
+TEST(damaged_files_never_crash)
 {
     static const char *const files[] = {"x86_64.dwarf", "arm64", "arm64.o", "armv7.o"};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {

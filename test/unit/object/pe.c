@@ -113,7 +113,7 @@ static void expect_id(const struct file *f, const char *expected, const char *de
     sl_object_close(object);
 }
 
-TEST(identity)
+TEST(codeview_records_give_the_identity)
 {
     static const char rsds[] =
         "RSDS\x9d\xd9\x49\x32\x40\x0c\x31\x49\x86\x10\xf4\xe4\xfb\x0b\x69\x36\1\0\0\0C:\\crash.pdb";
@@ -151,7 +151,7 @@ TEST(identity)
     }
 }
 
-TEST(kinds_machines_and_features)
+TEST(kinds_machines_and_features_are_recognised)
 {
     static const struct {
         uint16_t machine;
@@ -239,7 +239,7 @@ static void coff_symbol(struct sl_buf *out, const char *name, uint32_t long_name
     sl_buf_fill(out, 0xFF, 18u * auxiliary);
 }
 
-TEST(symbols)
+TEST(exports_and_coff_symbols_are_read)
 {
     struct file f = new_file(true);
     expect_symbols(&f, "");
@@ -270,7 +270,7 @@ static uint32_t add(struct file *f, const void *data, size_t size)
     return at;
 }
 
-TEST(sections_by_name)
+TEST(sections_are_found_by_name_and_inflated)
 {
     struct file f = new_file(true);
     struct sl_bytes bytes;
@@ -334,7 +334,7 @@ static void expect_ppdb(const struct file *f, enum sl_code code, const char *tex
     sl_object_close(object);
 }
 
-TEST(embedded_portable_pdb)
+TEST(embedded_portable_pdb_is_inflated)
 {
     struct file f = new_file(false);
     uint8_t blob[256] = "MPDB\x0c\0\0\0";
@@ -367,7 +367,7 @@ TEST(embedded_portable_pdb)
     sl_buf_free(&f.bytes);
 }
 
-TEST(bad_headers)
+TEST(malformed_headers_report_the_offset)
 {
     static const struct {
         size_t at;
@@ -410,7 +410,7 @@ static void read_everything(struct sl_bytes bytes)
     sl_object_close(object);
 }
 
-TEST(damaged_files)
+TEST(damaged_files_never_crash)
 {
     static const uint8_t values[] = {0, 1, 0x7F, 0x80, 0xFF};
     struct file f = new_file(true);
@@ -521,7 +521,7 @@ static bool has_chain(const struct sl_symcache *cache, const char *text)
     return found;
 }
 
-TEST(dwarf_of_mingw)
+TEST(dwarf_of_mingw_is_read)
 {
     static const char *const chains[] = {"exported:9", "inlined:4 exported:10", "exported:11", "hidden:6"};
     static const char *const files[] = {"x86_64.dll", "i686.dll", "x86_64.debug", "i686.debug"};
@@ -546,7 +546,7 @@ TEST(dwarf_of_mingw)
     }
 }
 
-TEST(companions_of_mingw)
+TEST(debug_companions_of_mingw_match)
 {
     for (size_t i = 0; i < 2; i++) {
         struct sl_mapping a, b;
@@ -566,7 +566,7 @@ TEST(companions_of_mingw)
     }
 }
 
-TEST(symbols_of_mingw)
+TEST(symbols_of_stripped_mingw_files_are_read)
 {
     for (size_t i = 0; i < 2; i++) {
         struct sl_mapping mapping;

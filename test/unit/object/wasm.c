@@ -70,7 +70,7 @@ static const uint8_t function_section[] = {1, 0}, code_section[] = {1, 2, 0, 0x0
 
 /* ---- linked ---- */
 
-TEST(a_linked_module)
+TEST(linked_module_is_read)
 {
     struct sl_object *object = open_bytes(linked);
     const struct sl_object_info *info = sl_object_info(object);
@@ -112,7 +112,7 @@ TEST(symbols_are_file_offsets)
     sl_object_close(object);
 }
 
-TEST(functions_and_lines)
+TEST(functions_and_lines_are_read)
 {
     struct sl_object *object = open_bytes(linked);
     struct converted c;
@@ -129,7 +129,7 @@ TEST(functions_and_lines)
 
 /* ---- made by hand ---- */
 
-TEST(ids)
+TEST(build_id_section_gives_the_ids)
 {
     char id[SL_DEBUG_ID_TEXT];
     begin_module();
@@ -145,7 +145,7 @@ TEST(ids)
 }
 
 /* wasm-ld puts the length before the id: both forms name the file. */
-TEST(an_id_with_its_length)
+TEST(length_prefixed_id_is_read)
 {
     uint8_t prefixed[17] = {16};
     memcpy(prefixed + 1, id16, 16);
@@ -169,7 +169,7 @@ TEST(an_id_with_its_length)
     sl_object_close(object);
 }
 
-TEST(a_short_id_is_only_a_code_id)
+TEST(short_id_is_only_a_code_id)
 {
     begin_module();
     add_custom("build_id", "\xAB\xCD", 2);
@@ -180,7 +180,7 @@ TEST(a_short_id_is_only_a_code_id)
 }
 
 /* Names before the code; an imported function, a table of a reference type, a memory, a global and a tag before it. */
-TEST(names_before_code_and_all_kinds_of_imports)
+TEST(names_before_code_and_all_imports_are_read)
 {
     static const uint8_t imports[] = {
         5,                                            /* imports */
@@ -213,7 +213,7 @@ TEST(names_before_code_and_all_kinds_of_imports)
     sl_object_close(object);
 }
 
-TEST(a_companion_without_functions)
+TEST(companion_without_functions_is_a_debug_file)
 {
     begin_module();
     add_custom(".debug_info", "x", 1);
@@ -232,7 +232,7 @@ TEST(a_companion_without_functions)
     sl_object_close(object);
 }
 
-TEST(bad_frames)
+TEST(malformed_sections_are_refused)
 {
     struct sl_object *object;
     struct sl_error error;
@@ -245,7 +245,7 @@ TEST(bad_frames)
 }
 
 /* More bodies than the section can hold, and a body that is longer than it: what is there counts. */
-TEST(counts_beyond_the_section)
+TEST(counts_beyond_the_section_are_clipped)
 {
     static const uint8_t code[] = {0xFF, 0xFF, 0xFF, 0xFF, 0x0F, 2, 0, 0x0B, 100, 0, 0};
     begin_module();
@@ -262,7 +262,7 @@ TEST(counts_beyond_the_section)
     sl_buf_free(&module);
 }
 
-TEST(damaged_files)
+TEST(damaged_files_never_crash)
 {
     damage(linked, linked.size, 600);
     damage(linked, 200, 600);

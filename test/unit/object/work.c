@@ -83,7 +83,7 @@ static struct sl_buf *segments_over_one_list_of_notes(size_t references)
     return &built;
 }
 
-TEST(notes)
+TEST(shared_notes_are_refused_for_their_work)
 {
     is_refused_for_its_work(segments_over_one_list_of_notes);
 }
@@ -101,7 +101,7 @@ static struct sl_buf *sections_named_by_one_text(size_t references)
     return &built;
 }
 
-TEST(names_of_sections)
+TEST(shared_section_names_are_refused_for_their_work)
 {
     is_refused_for_its_work(sections_named_by_one_text);
 }
@@ -122,7 +122,7 @@ static struct sl_buf *symbols_named_by_one_text(size_t references)
     return &built;
 }
 
-TEST(names_of_symbols)
+TEST(shared_symbol_names_are_refused_for_their_work)
 {
     is_refused_for_its_work(symbols_named_by_one_text);
 }
@@ -144,7 +144,7 @@ static struct sl_buf *relocations_of_one_section(size_t references)
     return &built;
 }
 
-TEST(relocations)
+TEST(shared_relocations_are_refused_for_their_work)
 {
     is_refused_for_its_work(relocations_of_one_section);
 }
