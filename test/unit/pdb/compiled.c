@@ -41,7 +41,7 @@ static struct sl_mapping map(const char *name, const char *target, const char *s
     return mapping;
 }
 
-TEST(identity)
+TEST(pdb_and_pe_have_the_same_identity)
 {
     static const enum sl_arch archs[] = {SL_ARCH_X86_64, SL_ARCH_X86, SL_ARCH_ARM64};
     for (size_t i = 0; i < 3; i++) {
@@ -150,7 +150,7 @@ static bool has_chain(const struct sl_symcache *cache, const char *text)
     return found;
 }
 
-TEST(lines_and_inlined_calls)
+TEST(lines_and_inlined_calls_are_read)
 {
     static const char *const chains[] = {
         "outer::base::run(wchar_t, bool):17@sample.cpp",
@@ -185,7 +185,7 @@ TEST(lines_and_inlined_calls)
     }
 }
 
-TEST(threads_make_the_same_file)
+TEST(symcache_is_the_same_for_any_number_of_threads)
 {
     for (size_t i = 0; i < 3; i++) {
         struct sl_buf alone = {0}, together = {0};
@@ -200,7 +200,7 @@ TEST(threads_make_the_same_file)
     }
 }
 
-TEST(publics_are_functions)
+TEST(public_symbols_are_functions)
 {
     struct sl_mapping pdb = map("sample", "i686", ".pdb");
     struct sl_object *object;
@@ -219,7 +219,7 @@ TEST(publics_are_functions)
     sl_unmap(&pdb);
 }
 
-TEST(files_of_the_source_server)
+TEST(source_server_files_are_listed)
 {
     struct sl_mapping pdb = map("sample", "x86_64", ".pdb");
     struct dump dump;

@@ -56,7 +56,7 @@ static void expect(struct image *image, const char *records)
     image_free(image);
 }
 
-TEST(old_and_new_records)
+TEST(fpo_and_frame_data_become_rules)
 {
     struct image image = {.scattered = true};
     put_fpo(&image, 0x1000, 0x10, 4, 2, 0x0305);          /* prologue 5, 3 registers */
@@ -69,7 +69,7 @@ TEST(old_and_new_records)
     expect(&(struct image){0}, "");
 }
 
-TEST(records_that_say_nothing)
+TEST(records_without_effect_are_dropped)
 {
     struct image image = {0};
     put_fpo(&image, 0x1000, 0x10, 0, 0, 0xD002);
@@ -82,7 +82,7 @@ TEST(records_that_say_nothing)
     expect(&image, "3 1000+10 2 0 0 0 0 1 \n");
 }
 
-TEST(rearranged_code)
+TEST(frame_records_follow_omap)
 {
     struct image image = {.has_omap = true};
     put_fpo(&image, 0x1000, 0x10, 0, 0, 4); /* as a whole */

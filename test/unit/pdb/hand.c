@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-TEST(identity)
+TEST(identity_is_read)
 {
     struct image image = {0};
     struct sl_buf file = {0};
@@ -27,7 +27,7 @@ TEST(identity)
     image_free(&image);
 }
 
-TEST(lines_of_functions)
+TEST(lines_belong_to_their_functions)
 {
     static const uint32_t lines[][2] = {{0, 10}, {4, 11}, {8, 0xFEEFEE}, {12, 0xF00F00}, {16, 11}, {24, 12}};
     static const uint32_t later[][2] = {{0, 30}};
@@ -48,7 +48,7 @@ TEST(lines_of_functions)
     image_free(&image);
 }
 
-TEST(pages_in_any_order)
+TEST(pages_may_be_scattered)
 {
     static const uint32_t lines[][2] = {{0, 1}};
     struct sl_buf text = {0};
@@ -73,7 +73,7 @@ TEST(pages_in_any_order)
     image_free(&image);
 }
 
-TEST(inlined_calls)
+TEST(inlined_calls_are_read)
 {
     static const uint32_t lines[][2] = {{0, 10}, {0x40, 11}};
     /* code and line +3 +0; line +5; code +8; line +3; code +45 */
@@ -122,7 +122,7 @@ TEST(inlined_calls)
     image_free(&image);
 }
 
-TEST(every_annotation)
+TEST(every_annotation_opcode_is_read)
 {
     static const uint8_t annotations[] = {
         0x01, 0x80, 0x80,                                           /* offset = 0x80: two bytes */
@@ -145,7 +145,7 @@ TEST(every_annotation)
     image_free(&image);
 }
 
-TEST(separated_code)
+TEST(separated_code_has_its_lines)
 {
     static const uint32_t hot[][2] = {{0, 10}}, cold[][2] = {{0, 20}};
     struct image image = {0};
@@ -163,7 +163,7 @@ TEST(separated_code)
 }
 
 /* A procedure inside of another: the offsets of inlined calls count from the one around them. */
-TEST(nested_procedures)
+TEST(inlined_calls_of_nested_procedures_have_the_right_offsets)
 {
     static const uint8_t inlined[] = {0x0C, 0x02, 0x04};
     struct image image = {0};
@@ -184,7 +184,7 @@ TEST(nested_procedures)
 }
 
 /* Every function has all the lines behind it, and would have a copy of them. */
-TEST(functions_that_share_lines)
+TEST(functions_sharing_lines_are_limited)
 {
     enum { COUNT = 60000 };
     struct image image = {.page_size = 4096};
@@ -208,7 +208,7 @@ TEST(functions_that_share_lines)
     image_free(&image);
 }
 
-TEST(rearranged_code)
+TEST(rearranged_code_follows_omap)
 {
     static const uint32_t lines[][2] = {{0, 1}, {8, 2}, {16, 3}};
     static const uint8_t inlined[] = {0x0C, 0x04, 0x04};
@@ -267,7 +267,7 @@ TEST(rearranged_code)
 }
 
 /* Blocks of one function in another order; a line and an inlined call with a call in it lie in several. */
-TEST(cut_up_functions)
+TEST(functions_cut_up_by_omap_keep_lines_and_calls)
 {
     static const uint32_t lines[][2] = {{0, 1}, {8, 2}, {24, 3}};
     static const uint8_t outer[] = {0x0C, 0x18, 0x04}, inner[] = {0x0C, 0x08, 0x0C}; /* 24 bytes from 4, 8 from 12 */
@@ -297,7 +297,7 @@ TEST(cut_up_functions)
 }
 
 /* Instrumentation: code that was put into a function is a part of it, with the lines that it was put in for, if any. */
-TEST(stretched_functions)
+TEST(inserted_code_belongs_to_its_function)
 {
     static const uint32_t lines[][2] = {{0, 1}, {5, 2}, {8, 3}}, more[][2] = {{0, 9}};
     static const uint8_t inlined[] = {0x0C, 0x02, 0x06}; /* 2 bytes from 6 */
@@ -368,7 +368,7 @@ TEST(stretched_functions)
 }
 
 /* The linker has folded two equal functions: both begin where the lines of both do. */
-TEST(lines_of_folded_functions)
+TEST(folded_functions_keep_their_own_lines)
 {
     static const uint32_t first[][2] = {{0, 10}}, second[][2] = {{0, 20}}, third[][2] = {{0, 30}};
     struct image image = {0};
@@ -391,7 +391,7 @@ TEST(lines_of_folded_functions)
 }
 
 /* Compilers make functions without a line that call others inline. */
-TEST(calls_of_functions_without_lines)
+TEST(functions_without_lines_keep_inlined_calls)
 {
     static const uint8_t inlined[] = {0x0C, 0x04, 0x04};
     struct image image = {0};
@@ -408,7 +408,7 @@ TEST(calls_of_functions_without_lines)
 }
 
 /* 1000 calls in one another: 513 are kept, which with the function makes a chain of 514. */
-TEST(deep_inlining)
+TEST(inline_depth_is_limited)
 {
     static const uint8_t inlined[] = {0x0C, 0x04, 0x04};
     static const uint32_t lines[][2] = {{0, 1}};
@@ -442,7 +442,7 @@ TEST(deep_inlining)
     image_free(&image);
 }
 
-TEST(source_server)
+TEST(source_server_streams_are_read)
 {
     static const struct {
         const char *text, *vcs, *entries;
@@ -500,7 +500,7 @@ static void append_text(const struct sl_symcache *cache, uint32_t id, struct sl_
     sl_buf_u8(out, '|');
 }
 
-TEST(symcaches_keep_where_files_are)
+TEST(symcache_keeps_source_server_places)
 {
     static const uint32_t lines[][2] = {{0, 10}};
     struct image image = {.has_links = true};
@@ -545,7 +545,7 @@ TEST(symcaches_keep_where_files_are)
     image_free(&image);
 }
 
-TEST(modules_that_cannot_be_read)
+TEST(unreadable_modules_are_skipped)
 {
     struct image image = {0};
     struct sl_buf file = {0};
@@ -612,7 +612,7 @@ static void read_everything(struct sl_bytes file)
     sl_object_close(object);
 }
 
-TEST(damaged_files)
+TEST(damaged_files_never_crash)
 {
     uint32_t seed = 1;
     const unsigned every = effort(7, 1);
@@ -643,7 +643,7 @@ TEST(damaged_files)
     }
 }
 
-TEST(bad_containers)
+TEST(malformed_containers_report_the_fault)
 {
     static const struct {
         size_t at;
@@ -674,7 +674,7 @@ TEST(bad_containers)
 }
 
 /* The first stream is an old directory, of any size: what refers to it refers to nothing. */
-TEST(nothing_is_read_of_the_first_stream)
+TEST(first_stream_is_never_read)
 {
     static const char text[] = "SRCSRV: ini ----\nVERSION=1\nVERCTRL=perforce\nSRCSRV: variables ---\nSRCSRVTRG=x\n"
                                "SRCSRV: source files ---\n";

@@ -2,7 +2,7 @@
 #include "hand.h"
 
 /* Many small entries that name the same large text may not cost more than their number. */
-TEST(names_that_share_text)
+TEST(shared_name_text_is_limited)
 {
     enum { FILES = 40000, TEXT = 1 << 20 };
     struct image image = {.page_size = 4096};
@@ -23,7 +23,7 @@ TEST(names_that_share_text)
     image_free(&image);
 }
 
-TEST(names_with_types)
+TEST(function_names_show_types)
 {
     struct image image = {0};
     uint32_t list = argument_list(&image, T_INT4), none = argument_list(&image, 0);
@@ -64,7 +64,7 @@ TEST(names_with_types)
 }
 
 /* The records that Microsoft's compilers write since 2021, with more room for properties and any number of members. */
-TEST(newer_records)
+TEST(records_since_2021_are_read)
 {
     enum { DECLARED = 0x80, UNIQUE = 0x200 };
     struct image image = {0};
@@ -84,7 +84,7 @@ TEST(newer_records)
 }
 
 /* Elements of arrays are declared more often than not; sizes are those of the definition with the same unique name. */
-TEST(arrays_of_declared_types)
+TEST(arrays_of_declared_types_get_the_defined_size)
 {
     enum { DECLARED = 0x80, UNIQUE = 0x200 };
     struct image image = {0};
@@ -107,7 +107,7 @@ TEST(arrays_of_declared_types)
     image_free(&image);
 }
 
-TEST(null_pointers)
+TEST(nullptr_types_are_named)
 {
     enum { T_NULLPTR = 0x103 };
     struct image image = {0};
@@ -120,7 +120,7 @@ TEST(null_pointers)
     image_free(&image);
 }
 
-TEST(circles_of_types)
+TEST(circular_types_end)
 {
     struct image image = {0};
     /* a pointer to itself; a list of functions that take that list; a modifier of itself; an array of itself */
@@ -139,7 +139,7 @@ TEST(circles_of_types)
 }
 
 /* Nobody reads so many arguments: the name stands alone. */
-TEST(long_lists_of_arguments)
+TEST(long_argument_lists_are_left_out)
 {
     enum { COUNT = 16000 };
     struct image image = {0};
@@ -158,7 +158,7 @@ TEST(long_lists_of_arguments)
 }
 
 /* Types and ids that link-time optimisation left in other modules. */
-TEST(cross_module_references)
+TEST(cross_module_references_are_resolved)
 {
     static const uint8_t inlined[] = {0x0C, 0x04, 0x04};
     struct image image = {0};

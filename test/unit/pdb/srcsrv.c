@@ -42,7 +42,7 @@ static void expect_target(const char *variables, const char *expected)
     sl_arena_free(&arena);
 }
 
-TEST(templates)
+TEST(templates_are_expanded)
 {
     expect_target("TFS_EXTRACT_TARGET=%targ%\\%var2%%fnbksl%(%var3%)\\%var4%\\%fnfile%(%var1%)\n"
                   "SRCSRVTRG=%TFS_extract_target%",
@@ -59,7 +59,7 @@ TEST(templates)
     expect_target("A=%b%\nB=%c%\nC=end\nSRCSRVTRG=%a%", "end");
 }
 
-TEST(templates_that_say_nothing)
+TEST(templates_without_target_give_none)
 {
     expect_target("A=%b%\nB=%c%\nC=%a%\nSRCSRVTRG=%a%", NULL);
     expect_target("SRCSRVTRG=%unknown%", NULL);
@@ -76,7 +76,7 @@ TEST(templates_that_say_nothing)
 }
 
 /* Each variable is twice the one before: 2^30 steps, or bytes, if nobody counted. */
-TEST(templates_that_grow)
+TEST(growing_templates_are_limited)
 {
     for (int text = 0; text < 2; text++) {
         struct sl_buf variables = {0};
@@ -107,7 +107,7 @@ static void expect_origin(struct srcsrv *s, const char *path, const char *expect
     sl_arena_free(&arena);
 }
 
-TEST(links_of_entries)
+TEST(entries_give_links)
 {
     static const char files[] = "C:\\src\\a.c*old*1\nc:\\SRC\\a.c*dir/a.c*2\nc:\\src\\b.c\n";
     struct sl_arena arena = {0};
@@ -123,7 +123,7 @@ TEST(links_of_entries)
     sl_arena_free(&arena);
 }
 
-TEST(streams_that_are_ignored)
+TEST(malformed_streams_are_ignored)
 {
     struct sl_arena arena = {0};
     struct sl_str vcs;
