@@ -61,7 +61,7 @@ TEST(longest_prefix_wins_and_exact_before_all)
     expect(&links, "/home/user/src/Path/TO/file.txt", "https://linux.com/Path/TO/file.txt");
 }
 
-TEST(patterns_that_differ_by_case_are_one)
+TEST(patterns_differing_by_case_are_merged)
 {
     /* As the compiler's own test file has it, with the trailing comma. */
     struct sl_ppdb_links links =
@@ -73,7 +73,7 @@ TEST(patterns_that_differ_by_case_are_one)
     expect(&links, "/X", "second");
 }
 
-TEST(nested_prefixes)
+TEST(nested_prefixes_are_resolved)
 {
     const struct sl_ppdb_link nested[] = {
         {SL_STR("*"), SL_STR("0:*")},       {SL_STR("/a*"), SL_STR("1:*")},    {SL_STR("/a/b*"), SL_STR("2:*")},
@@ -95,7 +95,7 @@ TEST(nested_prefixes)
     assert_true(sl_ppdb_links_resolve(&links, SL_STR("/a/b/c/d"), NULL));
 }
 
-TEST(urls_are_encoded)
+TEST(url_paths_are_encoded)
 {
     const struct sl_ppdb_link rules[] = {
         {SL_STR("/s/*"), SL_STR("https://h/*")},
@@ -115,7 +115,7 @@ TEST(urls_are_encoded)
     expect(&links, "/inside/x", NULL);
 }
 
-TEST(letters_beyond_ascii)
+TEST(non_ascii_letters_are_compared_without_case)
 {
     /* In lower case U+212A (Kelvin) takes one byte instead of three, U+023A three instead of two. */
     const struct sl_ppdb_link rules[] = {
@@ -133,7 +133,7 @@ TEST(letters_beyond_ascii)
     expect(&links, "/\xC3/x", NULL);
 }
 
-TEST(json_is_read_forgivingly)
+TEST(lenient_json_is_accepted)
 {
     struct sl_ppdb_links links = rules_in(
         "\xEF\xBB\xBF // a comment\n{ \"other\": [1, {\"a\": null}, true, \"]\",], /* and */ \"documents\":\n"
@@ -170,7 +170,7 @@ TEST(json_is_read_forgivingly)
     assert_int_equal(sl_ppdb_links_parse(sl_str(deep), &arena, &rules, &count, NULL), SL_MALFORMED);
 }
 
-TEST(no_rules_take_no_room)
+TEST(empty_rules_take_no_space)
 {
     struct sl_ppdb_links links = rules_of(NULL, 0);
     assert_int_equal(stored.size, 0);
@@ -178,7 +178,7 @@ TEST(no_rules_take_no_room)
 }
 
 /* Whatever the bytes are, resolving ends and stays within them. */
-TEST(damaged_rules)
+TEST(damaged_rules_stay_within_bounds)
 {
     const struct sl_ppdb_link rules[] = {{SL_STR("/a*"), SL_STR("1:*")},
                                          {SL_STR("/a/b*"), SL_STR("2:*")},
@@ -204,7 +204,7 @@ TEST(damaged_rules)
 }
 
 /* A URL of nothing but stars would be as long as their number times the path. */
-TEST(urls_have_a_greatest_length)
+TEST(url_length_is_limited)
 {
     static char stars[20001], path[20003] = "/";
     memset(stars, '*', 20000);

@@ -35,7 +35,7 @@ static int drop(void **state)
 
 /* ---- compressed integers ---- */
 
-TEST(compressed_integers)
+TEST(compressed_integers_are_read)
 {
     static const struct {
         uint8_t size, bytes[4];
@@ -94,7 +94,7 @@ TEST(identity_is_that_of_the_pdb_stream)
     assert_int_equal(info.id_offset, 0);
 }
 
-TEST(as_an_object)
+TEST(portable_pdb_is_opened_as_an_object)
 {
     struct sl_object *object;
     static const uint8_t points[] = {0, 0, 0, 0x14, 0x19, 0x09};
@@ -117,7 +117,7 @@ TEST(as_an_object)
     }
 }
 
-TEST(streams_in_any_order_and_of_any_name)
+TEST(streams_may_have_any_order_and_name)
 {
     static const uint8_t points[] = {0, 0, 0, 0x14, 0x19, 0x09};
     image.method_rows = 100000; /* makes indexes into the methods wide: only #Pdb tells */
@@ -142,7 +142,7 @@ TEST(streams_in_any_order_and_of_any_name)
     }
 }
 
-TEST(what_the_file_lacks)
+TEST(missing_streams_are_malformed)
 {
     image.leave_out = "#~";
     expect_malformed("file does not contain a #~ stream");
@@ -199,7 +199,7 @@ static void expect_document(uint32_t row, const char *name, enum sl_language lan
     sl_buf_free(&out);
 }
 
-TEST(document_names)
+TEST(document_names_are_joined)
 {
     image_document(&image, "/Documents.cs", guid_csharp);
     image_document(&image, "C:\\A\\b\\c\\x.cs", guid_visualbasic);
@@ -219,7 +219,7 @@ TEST(document_names)
                     SL_LANG_UNKNOWN);
 }
 
-TEST(bad_document_names)
+TEST(malformed_document_names_are_left_out)
 {
     static const uint8_t no_text[] = {0xFF, 0xFE};
     uint32_t part = image_blob(&image, no_text, 2);
@@ -259,7 +259,7 @@ TEST(bad_document_names)
     sl_buf_free(&out);
 }
 
-TEST(document_hashes)
+TEST(document_hashes_are_read)
 {
     uint8_t digest[32];
     for (unsigned i = 0; i < 32; i++)
@@ -314,7 +314,7 @@ static void expect_points(uint32_t method, const char *text)
         image_method(&image, document, bytes, sizeof bytes);                                                           \
     } while (0)
 
-TEST(points_of_compilers)
+TEST(sequence_points_of_compilers_are_read)
 {
     METHOD(1, 0x00, 0x00, 0x00, 0x14, 0x19, 0x09, 0x06, 0x00, 0x01, 0x02, 0x79);
     METHOD(1, 0x00, 0x00, 0x00, 0x18, 0x23, 0x09, 0x06, 0x00, 0x12, 0x04, 0x08, 0x06, 0x00, 0x01, 0x02, 0x79);
@@ -388,7 +388,7 @@ static void expect_source(uint32_t *cursor, uint32_t document, uint64_t limit, c
     assert_memory_equal(bytes.data, text, bytes.size);
 }
 
-TEST(embedded_sources)
+TEST(embedded_sources_are_read)
 {
     static const char text[] = "class A { /* aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa */ }\n";
     int32_t size = sizeof text - 1;
@@ -451,7 +451,7 @@ TEST(source_links_of_all_rows_are_merged)
     sl_buf_free(&out);
 }
 
-TEST(bad_source_links_are_none)
+TEST(malformed_source_links_are_ignored)
 {
     struct sl_buf out = {0};
     image_document(&image, "/a/x", guid_csharp);

@@ -117,7 +117,7 @@ static void add_method(const struct point *points, size_t count)
 
 /* ---- look-ups ---- */
 
-TEST(lookups)
+TEST(lines_are_found_by_method_and_offset)
 {
     image_document(&image, "/src/b.vb", guid_visualbasic);
     image_document(&image, "C:\\a.cs", guid_csharp);
@@ -160,7 +160,7 @@ static uint32_t any(uint32_t below)
 }
 
 /* Methods of every length around the restart points, with jumps of lines, offsets and documents. */
-TEST(every_offset_of_long_methods)
+TEST(every_offset_of_long_methods_is_found)
 {
     enum { METHODS = 100, MAX_POINTS = 4000 };
     static struct point points[METHODS][MAX_POINTS];
@@ -204,7 +204,7 @@ TEST(every_offset_of_long_methods)
     assert_true(out.size < total * 5);
 }
 
-TEST(the_same_file_is_stored_once)
+TEST(repeated_files_are_stored_once)
 {
     image_document(&image, "/x.cs", guid_csharp);
     image_document(&image, "/x.cs", guid_csharp);
@@ -220,7 +220,7 @@ TEST(the_same_file_is_stored_once)
     expect(&t, 1, 2, "/x.cs:3 fsharp");
 }
 
-TEST(what_cannot_be_read_is_left_out)
+TEST(unreadable_methods_are_left_out)
 {
     image_document_row(&image, 0, 0, 0, 0); /* without a name */
     image_document(&image, "/x.cs", guid_csharp);
@@ -237,7 +237,7 @@ TEST(what_cannot_be_read_is_left_out)
 }
 
 /* A name blob of a separator and no parts. */
-TEST(a_document_may_have_an_empty_name)
+TEST(empty_document_name_is_accepted)
 {
     struct sl_ppdb_source source;
     uint32_t row = image_document_row(&image, image_blob(&image, "/", 1), 0, 0, image_guid(&image, guid_csharp));
@@ -249,7 +249,7 @@ TEST(a_document_may_have_an_empty_name)
     assert_true(sl_ppdb_table_source(&t, SL_STR(""), &source));
 }
 
-TEST(nothing_at_all)
+TEST(empty_table_finds_nothing)
 {
     struct sl_ppdb_table t = table();
     struct sl_ppdb_source source;
@@ -260,7 +260,7 @@ TEST(nothing_at_all)
 
 /* ---- sources ---- */
 
-TEST(sources_by_exact_name)
+TEST(sources_are_found_by_exact_name)
 {
     char name[64];
     for (unsigned i = 0; i < 50; i++) {
@@ -325,7 +325,7 @@ TEST(equal_input_gives_equal_bytes)
 /* ---- hostile files ---- */
 
 /* A few bytes a row ask for the same large blob again and again. */
-TEST(rows_that_share_a_blob)
+TEST(rows_sharing_a_blob_are_limited)
 {
     struct sl_buf blob = {0};
     image_document(&image, "/x.cs", guid_csharp);
@@ -350,7 +350,7 @@ static bool from_the_first_look_on(void *arg)
     return true;
 }
 
-TEST(limits_of_the_caller)
+TEST(limits_of_the_caller_give_unsupported)
 {
     image_document(&image, "/x.cs", guid_csharp);
     image_method(&image, 1, "\0\0\1\1\1\1", 6);
@@ -403,7 +403,7 @@ static void make_small(void)
     table();
 }
 
-TEST(damaged_tables)
+TEST(damaged_tables_stay_within_bounds)
 {
     struct sl_ppdb_table t;
     make_small();
@@ -427,7 +427,7 @@ TEST(damaged_tables)
     }
 }
 
-TEST(damaged_files)
+TEST(damaged_files_never_crash)
 {
     make_small();
     struct sl_buf whole = file, made = {0};
