@@ -84,7 +84,7 @@ static void expect_at(const struct sl_bundle *bundle, const char *path, const ch
         assert_null(found);
 }
 
-TEST(names_of_entries)
+TEST(entry_names_are_made_unique)
 {
     static const char *const rows[][2] = {{"foo", "files/foo"},
                                           {"foo/bar", "files/foo/bar"},
@@ -109,7 +109,7 @@ TEST(names_of_entries)
     sl_bundle_close(bundle);
 }
 
-TEST(separators_do_not_matter)
+TEST(files_are_found_with_either_separator)
 {
     struct sl_bundle_writer *writer = begin();
     sl_bundle_add(writer, SL_BUNDLE_SOURCE, SL_STR("C:\\users\\martin\\mydebugfile.cs"), SL_STR(""), bytes_of("cs"));
@@ -136,7 +136,7 @@ static void expect_link(const struct sl_bundle *bundle, const char *path, const 
     sl_buf_free(&url);
 }
 
-TEST(links)
+TEST(source_links_are_resolved)
 {
     struct sl_bundle *bundle = opened(
         "{\"files\":{\"one\":{\"path\":\"/files/bar/index.min.js\",\"url\":\"https://example.com/bar/index.min.js\","
@@ -154,7 +154,7 @@ TEST(links)
     sl_bundle_close(bundle);
 }
 
-TEST(manifests)
+TEST(manifests_are_read)
 {
     struct sl_bundle *bundle =
         opened("{\"files\":{\"one\":{\"path\":\"/p\",\"url\":\"~/u\",\"unknown\":[{}],\"headers\":{\"Debug-Id\":"
@@ -182,7 +182,7 @@ TEST(manifests)
     sl_bundle_close(bundle);
 }
 
-TEST(malformed_manifests)
+TEST(malformed_manifests_are_refused)
 {
     static const char *const rows[] = {
         "", "[]", "{\"files\":{\"one\":7}}", "{\"files\":{\"one\":{}}", "{}x", "{\"note\":\"\xFF\"}"};
@@ -204,7 +204,7 @@ TEST(malformed_manifests)
 }
 
 /* A manifest deflates well, but no honest one is many times as large as the archive that it is in. */
-TEST(manifests_are_in_proportion)
+TEST(oversized_manifests_are_refused)
 {
     static const struct {
         const char *more, *message;
@@ -231,7 +231,7 @@ TEST(manifests_are_in_proportion)
     }
 }
 
-TEST(limits)
+TEST(file_size_limit_is_enforced)
 {
     struct sl_bundle_writer *writer = begin();
     struct sl_buf text = {0};

@@ -20,7 +20,7 @@ static void expect(const char *text, uint64_t line, const char *const *before, c
 
 #define LIST(...) ((const char *const[]){__VA_ARGS__ __VA_OPT__(, ) NULL})
 
-TEST(lines)
+TEST(context_lines_are_found)
 {
     expect("a\r\nb\n\nc", 4, LIST("a", "b", ""), "c", LIST());
     expect("a\r\nb\n\nc", 1, LIST(), "a", LIST("b", "", "c"));
@@ -36,7 +36,7 @@ TEST(lines)
     expect("1\n2\n", UINT64_MAX, LIST(), NULL, LIST());
 }
 
-TEST(a_cursor_goes_both_ways)
+TEST(cursor_moves_in_both_directions)
 {
     struct sl_context_cursor cursor = sl_context_cursor(SL_STR("1\n2\n3\n4\n5\n6\n7\n8\n9\n"));
     static const uint64_t order[] = {2, 8, 8, 9, 1, 5, 10, 3};
@@ -61,7 +61,7 @@ static void expect_trimmed(const char *line, uint64_t column, const char *begins
     sl_buf_free(&out);
 }
 
-TEST(long_lines)
+TEST(long_lines_are_trimmed)
 {
     char line[301];
     memset(line, 'x', 300);
@@ -78,7 +78,7 @@ TEST(long_lines)
 }
 
 /* Columns in a line of prose. */
-TEST(around_a_column)
+TEST(trimmed_lines_are_centred_on_the_column)
 {
     static const char line[] = "The public is more familiar with bad design than good design. It is, in effect, "
                                "conditioned to prefer bad design, "
@@ -90,7 +90,7 @@ TEST(around_a_column)
     expect_trimmed(line, 9999, "{snip} gn. It is,", "the old reassuring.", 140 + 7);
 }
 
-TEST(cuts_are_between_characters)
+TEST(lines_are_trimmed_between_characters)
 {
     struct sl_buf hearts = {0};
     for (int i = 0; i < 10; i++)

@@ -23,7 +23,7 @@ static void expect(const struct sl_il2cpp *map, const char *path, uint32_t line,
     }
 }
 
-TEST(the_nearest_line_before)
+TEST(nearest_line_before_is_used)
 {
     struct sl_il2cpp *map = opened("{\"a.cpp\":{\"main.cs\":{\"15\":29,\"5\":17}},\"__debug-id__\":{\"x\":{}}}");
     for (uint32_t line = 0; line < 5; line++)
@@ -38,7 +38,7 @@ TEST(the_nearest_line_before)
     sl_il2cpp_close(map);
 }
 
-TEST(several_files)
+TEST(lines_of_several_files_are_resolved)
 {
     struct sl_il2cpp *map =
         opened("{\"a.cpp\":{\"b.cs\":{\"7\":1},\"c.cs\":{\"7\":2,\"9\":3},\"a.cs\":{\"7\":4,\"8\":5},"
@@ -52,7 +52,7 @@ TEST(several_files)
     sl_il2cpp_close(map);
 }
 
-TEST(what_is_valid)
+TEST(valid_mappings_are_told_from_invalid)
 {
     static const char *const good[] = {"[]", "7", "{}", "{\"a\":7}", "{\"a\":{\"b\":\"c\"}}"};
     static const char *const bad[] = {"",
@@ -75,7 +75,7 @@ TEST(what_is_valid)
     }
 }
 
-TEST(what_it_takes_is_of_the_budget)
+TEST(memory_is_charged_to_the_budget)
 {
     const char *text = "{\"a\":{\"b\":{\"1\":2}}}";
     struct sl_bytes bytes = {(const uint8_t *)text, strlen(text)};
@@ -111,7 +111,7 @@ static void expect_scan(const char *text, const char *wanted)
 
 #define MARK(line) "  //<source_info:main.cs:" #line ">\r\n"
 
-TEST(marks)
+TEST(source_info_marks_are_found)
 {
     expect_scan("\ntext\n" MARK(17) "// a\n// b\n// c\ncode\n", "7:main.cs:17 ");
     expect_scan("\n\n" MARK(17) "// a\n// b\ncode\ncode\n\n" MARK(29) "code\n\n" MARK(46) "// a\n// b\ncode\n",

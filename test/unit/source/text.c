@@ -12,7 +12,7 @@ static void expect(struct sl_str bytes, struct sl_str wanted)
     sl_buf_free(&scratch);
 }
 
-TEST(encodings)
+TEST(utf_8_and_utf_16_are_decoded)
 {
     expect(SL_STR(""), SL_STR(""));
     expect(SL_STR("int a;\n"), SL_STR("int a;\n"));
@@ -28,7 +28,7 @@ TEST(encodings)
 }
 
 /* One replacement per maximal part of a sequence (Unicode 15, table 3-8). */
-TEST(malformed_text)
+TEST(malformed_sequences_are_replaced)
 {
     expect(SL_STR("caf\xE9 x"), SL_STR("caf\xEF\xBF\xBD x"));
     expect(SL_STR("\xE2\x82|"), SL_STR("\xEF\xBF\xBD|"));
@@ -38,7 +38,7 @@ TEST(malformed_text)
     expect(SL_STR("\xC0\xAF"), SL_STR("\xEF\xBF\xBD\xEF\xBF\xBD"));
 }
 
-TEST(binary_is_no_text)
+TEST(binary_files_are_not_decoded)
 {
     struct sl_buf scratch = {0};
     struct sl_str text;
@@ -47,7 +47,7 @@ TEST(binary_is_no_text)
     sl_buf_free(&scratch);
 }
 
-TEST(every_code_point_comes_back)
+TEST(every_code_point_survives_encoding)
 {
     for (uint32_t code = 0; code < 0x110000; code++) {
         if (code >= 0xD800 && code < 0xE000)

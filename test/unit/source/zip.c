@@ -39,7 +39,7 @@ static enum sl_code open_archive(size_t skip, struct sl_zip *zip)
     return code;
 }
 
-TEST(entries_come_back)
+TEST(written_entries_read_back)
 {
     static const char *const names[] = {"a", "b/c.txt", ""};
     make("SYSB1234", names, 3);
@@ -55,7 +55,7 @@ TEST(entries_come_back)
     }
 }
 
-TEST(the_size_has_a_limit)
+TEST(entry_size_is_limited)
 {
     static const char *const names[] = {"abcdefghij"};
     make("", names, 1);
@@ -70,7 +70,7 @@ TEST(the_size_has_a_limit)
 }
 
 /* Offsets that count from the end of what stands before. */
-TEST(offsets_from_the_archive)
+TEST(offsets_relative_to_the_archive_are_accepted)
 {
     static const char *const names[] = {"inner"};
     make("", names, 1);
@@ -159,7 +159,7 @@ static enum sl_code read_by_hand(void)
     return code;
 }
 
-TEST(stored_entries_and_zip64)
+TEST(stored_entries_and_zip64_are_read)
 {
     make_by_hand(0, 0, false);
     assert_int_equal(read_by_hand(), SL_OK);
@@ -177,7 +177,7 @@ TEST(stored_entries_and_zip64)
 }
 
 /* Whatever one byte is changed to, reading stays inside and ends. */
-TEST(damaged_archives)
+TEST(damaged_archives_stay_within_bounds)
 {
     static const char *const names[] = {"first", "second"};
     static const uint8_t changes[] = {0x00, 0xFF, 0x7F, 0x80, 1};
@@ -200,7 +200,7 @@ TEST(damaged_archives)
         }
 }
 
-TEST(cut_archives)
+TEST(truncated_archives_are_refused)
 {
     static const char *const names[] = {"first", "second"};
     make("", names, 2);
@@ -214,7 +214,7 @@ TEST(cut_archives)
 }
 
 /* The number of entries is not believed: ZIP64 can say any. */
-TEST(a_count_beyond_the_file)
+TEST(entry_count_beyond_the_file_is_refused)
 {
     make_by_hand(0, 0, true);
     struct sl_zip zip;
