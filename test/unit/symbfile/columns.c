@@ -11,7 +11,7 @@ static enum sameness of_hex(const char *hex, enum sameness (*compare)(struct sl_
     return result;
 }
 
-TEST(test_usual_messages_are_read)
+TEST(usual_messages_are_read)
 {
     assert_int_equal(of_hex("", same_range), SAME);
     assert_int_equal(of_hex("60c00c10241a046d61696e5000420a0a030008101203262729", same_range), SAME);
@@ -26,7 +26,7 @@ TEST(test_usual_messages_are_read)
     assert_int_equal(of_hex("28cb0c1201001a0101220127", same_pad), SAME);
 }
 
-TEST(test_the_last_of_several_counts)
+TEST(last_of_repeated_fields_wins)
 {
     assert_int_equal(of_hex("60c00c0818", same_range), SAME);
     assert_int_equal(of_hex("08186005", same_range), SAME);
@@ -51,7 +51,7 @@ TEST(test_the_last_of_several_counts)
                      SAME);
 }
 
-TEST(test_unusual_and_broken_messages_are_left_alone)
+TEST(unusual_messages_are_left_to_the_general_reader)
 {
     static const char *const ranges[] = {
         "08",                     /* no value */
@@ -126,7 +126,7 @@ static void add_field(struct sl_buf *out, bool pad, uint32_t *seed)
     }
 }
 
-TEST(test_random_messages)
+TEST(random_messages_are_read_as_by_the_general_reader)
 {
     uint32_t seed = 1;
     size_t same[2] = {0};

@@ -27,7 +27,7 @@ static void check_file_id(struct sl_bytes file, const char *hex, const char *bas
     assert_memory_equal(&id, &parsed, sizeof id);
 }
 
-TEST(test_file_ids)
+TEST(file_ids_are_the_hash_of_size_head_and_tail)
 {
     static uint8_t bytes[9000];
     check_file_id((struct sl_bytes){bytes, 123}, "f4c1e5fe2f28034fcceb0776ec00b125", "9MHl_i8oA0_M6wd27ACxJQ");
@@ -54,7 +54,7 @@ static void check_forms(const char *hex, const char *base64)
     assert_string_equal(text, hex);
 }
 
-TEST(test_forms_of_file_ids)
+TEST(file_ids_are_read_in_both_forms)
 {
     check_forms("77efa716a912a49217445787329fd29a", "d--nFqkSpJIXRFeHMp_Smg");
     check_forms("c34f3585fca1b579fb458e827851a599", "w081hfyhtXn7RY6CeFGlmQ");
@@ -82,7 +82,7 @@ TEST(test_forms_of_file_ids)
 }
 
 /* ---- names ---- */
-TEST(test_names)
+TEST(compiler_suffixes_are_removed_from_names)
 {
     static const char *const names[][2] = {
         {"blah.cold", "blah"},
@@ -155,7 +155,7 @@ static struct sl_buf elf_image(uint16_t machine, uint64_t address, size_t size)
     return out;
 }
 
-TEST(test_coverage)
+TEST(overlapping_ranges_are_refused)
 {
     enum { C = 0x10000 };
     static const struct {
@@ -205,7 +205,7 @@ TEST(test_coverage)
 }
 
 /* ---- return pads ---- */
-TEST(test_instructions)
+TEST(call_instructions_are_recognised)
 {
     static const struct {
         enum sl_cpu_family family;
@@ -242,7 +242,7 @@ static enum sl_code write_pad(struct sl_symbfile_sink *sink, const struct sl_sym
     return sl_symbfile_write_pad(((struct pad_writer *)sink)->writer, pad, error);
 }
 
-TEST(test_golden_pads)
+TEST(published_return_pads_are_reproduced)
 {
     static const uint32_t calls[] = {0x648, 0x654, 0x7b0, 0x7c8, 0x7dc, 0x7f8};
     struct sl_buf file = elf_image(EM_AARCH64, 0, 0x1000), out = {0};
@@ -279,7 +279,7 @@ static enum sl_code take_pad(struct sl_symbfile_sink *sink, const struct sl_symb
 }
 
 /* A thousand functions, one inlined in the other, around code that is nothing but calls. */
-TEST(test_pads_spend_their_budget)
+TEST(return_pads_keep_to_the_work_budget)
 {
     enum { DEPTH = 1000, SIZE = 0x4000 };
     static struct sl_symbfile_range ranges[DEPTH];
@@ -473,7 +473,7 @@ static void check_same_ranges(struct compiled *c, const char *name, const struct
     close_compiled(c);
 }
 
-TEST(test_compressed_debug_information)
+TEST(compressed_debug_information_gives_the_same_ranges)
 {
     struct compiled c;
     struct pipe p;
@@ -493,7 +493,7 @@ TEST(test_compressed_debug_information)
 }
 
 /* What an index of the extracted ranges answers is what the symcache of the same file answers, everywhere. */
-TEST(test_ranges_answer_as_the_symcache)
+TEST(ranges_give_the_answers_of_the_symcache)
 {
     static struct sl_location chain[SL_SYMCACHE_MAX_CHAIN];
     struct compiled c;
@@ -541,7 +541,7 @@ TEST(test_ranges_answer_as_the_symcache)
 }
 
 /* Every pad is what the ranges say of the call before it. */
-TEST(test_pads_of_a_program)
+TEST(return_pads_agree_with_ranges)
 {
     static struct sl_location chain[SL_SYMCACHE_MAX_CHAIN];
     struct compiled c;
@@ -586,7 +586,7 @@ TEST(test_pads_of_a_program)
     remove_dir(&c);
 }
 
-TEST(test_aarch64_and_separate_debug_file)
+TEST(aarch64_with_separate_debug_file_is_extracted)
 {
     struct compiled stripped, debug;
     struct pipe p;
@@ -626,7 +626,7 @@ TEST(test_aarch64_and_separate_debug_file)
     remove_dir(&stripped);
 }
 
-TEST(test_stripped_go_program)
+TEST(stripped_go_program_is_extracted)
 {
     struct compiled c;
     struct pipe p;

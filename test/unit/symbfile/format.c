@@ -49,7 +49,7 @@ static void refuses(const char *hex, enum sl_symbfile_problem problem)
     }
 }
 
-TEST(test_published_files_are_read)
+TEST(published_files_are_read)
 {
     gives(MAGIC "0001", "");
     gives(MAGIC "00010004", "");
@@ -69,7 +69,7 @@ TEST(test_published_files_are_read)
     gives(MAGIC "00010209dead080260802010401a0166", "range 1000 +40 d0 f - call -:0 {}\n");
 }
 
-TEST(test_what_is_wrong_is_told)
+TEST(malformed_files_report_the_fault)
 {
     refuses("", SL_SYMBFILE_SHORT);
     refuses("73796d6266", SL_SYMBFILE_SHORT);
@@ -102,7 +102,7 @@ TEST(test_what_is_wrong_is_told)
     refuses(MAGIC "0001120260011a00420c0a06ffffffff0f0112020101", SL_SYMBFILE_BAD_OFFSET);
 }
 
-TEST(test_wire_rules)
+TEST(protobuf_wire_rules_are_followed)
 {
     /* the last member of a oneof wins: "a", then reference 0 = "tt" */
     gives(MAGIC "0001"
@@ -123,7 +123,7 @@ TEST(test_wire_rules)
           "range 1 +0 d0 a - call -:0 {}\n" + 0);
 }
 
-TEST(test_a_table_replaces_the_one_before)
+TEST(string_table_replaces_the_one_before)
 {
     gives(MAGIC "0001"
                 "03040a0161"
@@ -150,7 +150,7 @@ static struct sl_buf write_golden(void)
     return out;
 }
 
-TEST(test_golden_ranges)
+TEST(published_ranges_are_reproduced)
 {
     char digest[65];
     struct sl_buf out = write_golden();
@@ -166,7 +166,7 @@ TEST(test_golden_ranges)
     sl_buf_free(&out);
 }
 
-TEST(test_golden_pads)
+TEST(published_return_pads_are_read)
 {
     static const struct {
         uint64_t va;
@@ -202,7 +202,7 @@ TEST(test_golden_pads)
     sl_buf_free(&out);
 }
 
-TEST(test_nothing_written_is_an_empty_file)
+TEST(empty_writer_gives_an_empty_file)
 {
     struct sl_buf out = {0};
     struct sl_symbfile_writer *w = sl_symbfile_writer_new(append_output, &out, NULL);
@@ -216,7 +216,7 @@ TEST(test_nothing_written_is_an_empty_file)
 }
 
 /* A thousand records of both kinds, far apart and near, through a file. */
-TEST(test_round_trip)
+TEST(records_survive_a_round_trip)
 {
     struct sl_buf out = {0};
     struct collector before, after;
@@ -256,7 +256,7 @@ TEST(test_round_trip)
 }
 
 /* Lists, tables and messages whose sizes take one byte, two and three. */
-TEST(test_sizes_of_all_widths)
+TEST(sizes_of_every_width_survive_a_round_trip)
 {
     enum { LONGEST = 16400 };
     static const unsigned counts[] = {0,   1,   60,   61,   62,   63,    64,    124,    127,
@@ -296,7 +296,7 @@ TEST(test_sizes_of_all_widths)
 }
 
 /* Latin-1, and a sequence that is cut off. */
-TEST(test_texts_become_utf8)
+TEST(texts_become_valid_utf8)
 {
     struct sl_buf out = {0};
     struct collector after;
@@ -316,7 +316,7 @@ TEST(test_texts_become_utf8)
 }
 
 /* More text than one table holds: several batches, each with a table of its own, one chain of addresses. */
-TEST(test_many_batches)
+TEST(many_batches_keep_one_address_chain)
 {
     enum { NAME = 60000, COUNT = 700 };
     struct sl_buf out = {0};
@@ -348,7 +348,7 @@ TEST(test_many_batches)
     free(name);
 }
 
-TEST(test_hostile_sizes_take_no_memory)
+TEST(hostile_sizes_take_no_memory)
 {
     /* says 16 MiB, has nothing */
     refuses(MAGIC "00018080800802", SL_SYMBFILE_TRUNCATED);
@@ -387,7 +387,7 @@ static enum sl_code write_names(struct sl_budget *budget, unsigned count, size_t
     return code;
 }
 
-TEST(test_a_writer_spends_its_budget)
+TEST(writer_keeps_to_its_budget)
 {
     struct sl_budget budget;
     struct sl_error error;

@@ -93,7 +93,7 @@ static struct sl_symbfile_range range(uint64_t va, uint32_t length, uint32_t dep
     return (struct sl_symbfile_range){va, length, depth, text(name), text(file), text(NULL), 0, NULL, 0};
 }
 
-TEST(test_published_queries)
+TEST(published_queries_are_answered)
 {
     static const char five[] = "main F:40, a_inline F:35, b_inline F:31, c_inline F:27, d_inline F:23";
     struct fixture f;
@@ -115,7 +115,7 @@ TEST(test_published_queries)
     end(&f);
 }
 
-TEST(test_lines_of_a_range)
+TEST(lines_of_a_range_are_found)
 {
     static const struct sl_symbfile_line lines[] = {{2, 2}, {4, 5}, {100, 99}};
     struct sl_symbfile_range r = range(0x123, 0x1000, 0, "f", "f.c");
@@ -139,7 +139,7 @@ TEST(test_lines_of_a_range)
 }
 
 /* The tree of the published flattening: each address belongs to the deepest range around it. */
-TEST(test_siblings_in_a_root)
+TEST(address_belongs_to_the_deepest_range)
 {
     static const struct sl_symbfile_line lines[] = {{0, 7}};
     static const struct {
@@ -176,7 +176,7 @@ TEST(test_siblings_in_a_root)
 }
 
 /* So many records that they lie in files. */
-TEST(test_records_in_files)
+TEST(large_builds_spill_to_files)
 {
     enum { COUNT = 500000 };
     static const struct sl_symbfile_line lines[] = {{0, 5}, {4, 6}};
@@ -207,7 +207,7 @@ TEST(test_records_in_files)
     assert_int_equal(rmdir(directory), 0); /* nothing is left in it */
 }
 
-TEST(test_records_without_room)
+TEST(unwritable_spill_directory_is_busy)
 {
     struct fixture f = {.builder = sl_symbfile_builder_new("/nonexistent/directory")};
     struct sl_symbfile_sink *sink = sl_symbfile_builder_sink(f.builder);
@@ -221,7 +221,7 @@ TEST(test_records_without_room)
     end(&f);
 }
 
-TEST(test_pads_are_exact)
+TEST(return_pads_answer_exact_addresses_only)
 {
     struct sl_symbfile_frame one[] = {{text("main"), text("m.c"), 4}},
                              two[] = {{text("main"), text("m.c"), 5}, {text("in"), text(""), 0}},
@@ -251,7 +251,7 @@ TEST(test_pads_are_exact)
     end(&f);
 }
 
-TEST(test_many_pads_share_functions)
+TEST(return_pads_share_functions)
 {
     struct fixture f;
     begin(&f);
@@ -267,7 +267,7 @@ TEST(test_many_pads_share_functions)
     end(&f);
 }
 
-TEST(test_call_files_are_inherited)
+TEST(call_files_are_inherited_from_the_outer_range)
 {
     static const struct sl_symbfile_line row[] = {{4, 9}};
     struct fixture f;
@@ -295,7 +295,7 @@ TEST(test_call_files_are_inherited)
     end(&f);
 }
 
-TEST(test_depth_holes)
+TEST(missing_depths_are_bridged)
 {
     static const struct sl_symbfile_line rows[] = {{0, 10}, {0x18, 11}};
     struct fixture f;
@@ -316,7 +316,7 @@ TEST(test_depth_holes)
     end(&f);
 }
 
-TEST(test_overlapping_ranges)
+TEST(overlapping_ranges_are_resolved)
 {
     struct fixture f;
     struct sl_symbfile_range ranges[] = {
@@ -339,7 +339,7 @@ TEST(test_overlapping_ranges)
     end(&f);
 }
 
-TEST(test_a_function_in_parts_begins_at_its_lowest_address)
+TEST(function_in_parts_begins_at_its_lowest_address)
 {
     struct fixture f;
     struct sl_symbfile_range ranges[] = {range(0x120, 0x20, 0, "f", "b.h"), range(0x100, 0x20, 0, "f", "a.c"),
@@ -354,7 +354,7 @@ TEST(test_a_function_in_parts_begins_at_its_lowest_address)
     end(&f);
 }
 
-TEST(test_addresses_of_kernels)
+TEST(kernel_addresses_are_indexed)
 {
     struct fixture f;
     struct sl_symbfile_range low = range(0xffffffff81000000, 0x10, 0, "startup", "head.S"),
@@ -375,7 +375,7 @@ TEST(test_addresses_of_kernels)
     end(&f);
 }
 
-TEST(test_deep_chains)
+TEST(deep_inline_chains_are_answered)
 {
     enum { DEPTH = 1000 };
     static struct sl_location chain[SL_SYMCACHE_MAX_CHAIN];
@@ -400,7 +400,7 @@ TEST(test_deep_chains)
     end(&f);
 }
 
-TEST(test_nothing)
+TEST(empty_index_answers_nothing_and_damage_is_noticed)
 {
     struct fixture f;
     struct sl_symbfile_index index;
@@ -414,7 +414,7 @@ TEST(test_nothing)
 }
 
 /* Every function called a thousand levels deep, again and again: an index of that would be a thousand times the file. */
-TEST(test_ranges_that_explode_are_refused)
+TEST(exploding_ranges_are_refused)
 {
     struct fixture f;
     struct sl_error error;
