@@ -115,14 +115,14 @@ static void gaps_of(struct sl_bytes file, size_t units, const char *message)
     sl_buf_free(&out);
 }
 
-TEST(a_bad_line_is_named)
+TEST(malformed_line_is_reported_with_its_offset)
 {
     static const char text[] = "MODULE Linux x86_64 0123456789ABCDEF0123456789ABCDEF0 a\nFILE 0 a.c\n"
                                "FUNC 10 10 0 good\n10 10 1 0\nFUNC zz 10 0 bad\nFUNC 30 10 0 f\nyy 10 1 0\n";
     gaps_of((struct sl_bytes){(const uint8_t *)text, sizeof text - 1}, 2, "bad line at offset 95");
 }
 
-TEST(a_module_that_is_not_there_is_named)
+TEST(missing_module_is_reported_by_name)
 {
     struct sl_bytes file = fixture_read("pdb");
     static const char name[] = "a.obj";
@@ -136,7 +136,7 @@ TEST(a_module_that_is_not_there_is_named)
 }
 
 /* Names of sections in a section that is not there: symbols are left. */
-TEST(a_file_without_all_its_parts_says_so)
+TEST(file_with_missing_parts_is_reported)
 {
     enum { NAMES_INDEX = 62 };
     struct sl_bytes file = fixture_read("elf");

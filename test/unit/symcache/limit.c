@@ -132,7 +132,7 @@ static struct sl_buf breakpad_file(bool jumps)
     return file;
 }
 
-TEST(breakpad_to_symcache)
+TEST(symcache_conversion_ends_at_its_memory_limit)
 {
     for (int jumps = 0; jumps < 2; jumps++) {
         struct sl_buf file = breakpad_file(jumps);
@@ -141,7 +141,7 @@ TEST(breakpad_to_symcache)
     }
 }
 
-TEST(breakpad_to_breakpad)
+TEST(breakpad_conversion_ends_at_its_memory_limit)
 {
     struct sl_buf file = breakpad_file(false);
     ends_at_its_limit(sl_buf_bytes(&file), to_breakpad);

@@ -45,7 +45,7 @@ static void expect(const struct sl_symcache *cache, uint64_t address, const char
         text, sizeof text - 1                                                                                          \
     }
 
-TEST(functions_and_symbols)
+TEST(functions_and_symbols_bound_each_other)
 {
     static const struct sl_function f[] = {{.address = 0xd20, .size = 0x20, .name = NAME("f")}};
     static const struct sl_symbol below[] = {{0xd00, 0, NAME("p")}}, above[] = {{0xd80, 0, NAME("p")}};
@@ -60,7 +60,7 @@ TEST(functions_and_symbols)
     expect(&c, 0xfffffa0, "p:0"); /* behind the last function: open-ended */
 }
 
-TEST(adjacent_functions_without_lines)
+TEST(adjacent_functions_without_lines_are_told_apart)
 {
     static const struct sl_function f[] = {{.address = 0xb2c, .size = 0x10, .name = NAME("first()")},
                                            {.address = 0xb3c, .size = 0x10, .name = NAME("second()")}};
@@ -70,7 +70,7 @@ TEST(adjacent_functions_without_lines)
     expect(&c, 0xb4c, "");
 }
 
-TEST(inlined_calls)
+TEST(inlined_calls_give_a_chain)
 {
     static const struct sl_line outer_lines[] = {{0x1000, 0x30, 0, 5}};
     static const struct sl_line a_lines[] = {{0x1010, 0x10, 1, 7}};
@@ -94,7 +94,7 @@ TEST(inlined_calls)
 }
 
 /* Of overlapping functions the later one owns what it sets, and a symbol inside takes over to the next entry. */
-TEST(overlaps)
+TEST(later_overlapping_function_wins)
 {
     static const struct sl_line one[] = {{0x100, 0x20, 0, 1}, {0x120, 0x20, 0, 2}};
     static const struct sl_line two[] = {{0x110, 0x20, 1, 3}};
@@ -115,7 +115,7 @@ TEST(overlaps)
     expect(&c, 0x210, "");
 }
 
-TEST(windows_decoration)
+TEST(windows_decoration_of_symbols_is_removed)
 {
     static const struct sl_symbol symbols[] = {
         {0x10, 0, NAME("_malloc")},       {0x20, 0, NAME("_foo@8")},     {0x30, 0, NAME("@bar@12")},
@@ -144,7 +144,7 @@ TEST(windows_decoration)
 }
 
 /* Debug information has names as they were written. */
-TEST(names_of_functions_are_not_decorated)
+TEST(function_names_keep_underscores)
 {
     static const struct sl_function f[] = {{.address = 0x10, .size = 0x10, .name = NAME("__tmainCRTStartup")},
                                            {.address = 0x20, .size = 0x10, .name = NAME("_f@8")}};
@@ -153,7 +153,7 @@ TEST(names_of_functions_are_not_decorated)
     expect(&c, 0x20, "_f@8:0");
 }
 
-TEST(equal_names_stay_two_functions)
+TEST(functions_of_equal_names_stay_separate)
 {
     static const struct sl_function f[] = {{.address = 0x3f90, .size = 0x20, .name = NAME("unique_i_swear")},
                                            {.address = 0x3fb0, .size = 0x20, .name = NAME("unique_i_swear")}};
@@ -170,7 +170,7 @@ TEST(equal_names_stay_two_functions)
 }
 
 /* Many entries: several blocks and string groups, 64-bit addresses, and the same bytes each time. */
-TEST(large_maps)
+TEST(large_maps_are_written_and_read)
 {
     enum { COUNT = 1000 };
     static struct sl_symbol symbols[COUNT];
@@ -197,7 +197,7 @@ TEST(large_maps)
     }
 }
 
-TEST(damage_is_no_symbol_at_worst)
+TEST(damaged_cache_files_give_no_symbol_at_worst)
 {
     static const struct sl_line lines[] = {{0x100, 0x20, 0, 1}, {0x120, 0x20, 1, 200}};
     static const struct sl_function f[] = {
@@ -227,7 +227,7 @@ TEST(damage_is_no_symbol_at_worst)
 }
 
 /* The largest numbers where deltas are: sums of them overflow. */
-TEST(deltas_out_of_bounds)
+TEST(overflowing_deltas_are_harmless)
 {
     static const uint8_t most[] = {0xFE, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x01};
     static const struct sl_line lines[] = {{0x100, 4, 0, 7}, {0x104, 4, 1, 70000}, {0x108, 8, 0, 3}};

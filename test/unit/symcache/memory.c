@@ -85,17 +85,17 @@ static void all_or_busy(const char *compile)
     free((void *)bytes.data);
 }
 
-TEST(version_5)
+TEST(dwarf_5_without_memory_gives_all_or_busy)
 {
     all_or_busy("cc -O2 -gdwarf-5 a.c -o a.elf");
 }
 
-TEST(version_4)
+TEST(dwarf_4_without_memory_gives_all_or_busy)
 {
     all_or_busy("cc -O2 -gdwarf-4 a.c -o a.elf");
 }
 
-TEST(with_variables)
+TEST(variables_without_memory_give_all_or_busy)
 {
     variables = true;
     all_or_busy("cc -O2 -gdwarf-5 a.c -o a.elf");

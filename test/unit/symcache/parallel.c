@@ -138,18 +138,18 @@ static void check_all(uint64_t base)
     sl_buf_free(&several);
 }
 
-TEST(same_bytes_from_any_number_of_threads)
+TEST(cache_file_is_the_same_for_any_number_of_threads)
 {
     check_all(0x1000);
 }
 
-TEST(the_same_beyond_32_bits)
+TEST(addresses_beyond_32_bits_give_the_same_file_for_any_threads)
 {
     check_all(UINT64_C(0x7fff0000) + 0x7fff0000);
 }
 
 /* One function whose lines lie further apart than 32 bits. */
-TEST(functions_of_any_size)
+TEST(functions_larger_than_32_bits_are_stored)
 {
     uint64_t far = UINT64_C(0x300000000);
     struct sl_line lines[] = {{0x1000, 0x10, 0, 1}, {far, 0x10, 0, 2}, {2 * far, 0x10, 0, 3}};

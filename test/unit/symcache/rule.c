@@ -161,7 +161,7 @@ static void same_answers(const struct sl_buf *left, const struct sl_buf *right)
     sl_buf_free(&y);
 }
 
-TEST(one_pass_says_what_many_say)
+TEST(one_pass_gives_the_ranges_of_many)
 {
     for (int round = 0; round < ROUNDS; round++) {
         struct sl_arena arena = {0};
@@ -180,7 +180,7 @@ TEST(one_pass_says_what_many_say)
     }
 }
 
-TEST(lasting_text_gives_the_same_bytes)
+TEST(borrowed_text_gives_the_same_bytes)
 {
     for (int round = 0; round < ROUNDS; round++) {
         struct sl_arena arena = {0};
