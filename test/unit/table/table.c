@@ -135,7 +135,7 @@ TEST(head_and_sections_lie_where_the_header_says)
     assert_null(t.sections[STRINGS].data);
 }
 
-TEST(columns_have_the_bits_that_the_largest_needs)
+TEST(columns_use_the_bits_of_their_largest_value)
 {
     static const uint64_t values[][2] = {{1, 0}, {5, 0}, {7, 0}};
     struct rows rows = {values};
@@ -157,7 +157,7 @@ TEST(columns_have_the_bits_that_the_largest_needs)
     assert_int_equal(sl_column_get(&columns[1], 2), 0);
 }
 
-TEST(units_and_strings_are_followed_by_their_offsets)
+TEST(units_and_strings_precede_their_offsets)
 {
     struct sl_table_unit_source units = {write_unit, NULL, 4, 2};
     struct sl_table_string_source strings = {get_word, words, 4};
@@ -184,7 +184,7 @@ TEST(units_and_strings_are_followed_by_their_offsets)
     assert_true(t.sections[UNITS].data < t.sections[OFFSETS].data);
 }
 
-TEST(sections_without_table_have_no_gaps_and_offsets_in_their_place)
+TEST(sections_of_fixed_layout_have_no_gaps)
 {
     struct sl_table_string_source strings = {get_word, words, 4};
     struct sl_table_writer w;
@@ -213,7 +213,7 @@ TEST(sections_without_table_have_no_gaps_and_offsets_in_their_place)
     assert_false(sl_table_locate_sections(&t, (const uint64_t[]){UINT64_MAX, 8, 12}, 3));
 }
 
-TEST(a_table_follows_what_is_there)
+TEST(table_is_appended_to_existing_bytes)
 {
     struct sl_table_writer w;
     struct sl_table t;
@@ -248,7 +248,7 @@ static void write_all(const struct sl_parallel *parallel, struct sl_buf *file)
     assert_true(sl_table_finish(&w, file));
 }
 
-TEST(all_is_read_as_it_was_written)
+TEST(written_tables_read_back)
 {
     struct sl_column columns[8];
     struct sl_table_units units;
@@ -335,7 +335,7 @@ static void mend(void)
     memcpy(out.data + AT_HASH, &hash, 8);
 }
 
-TEST(heads_of_other_files_are_refused)
+TEST(other_headers_are_refused)
 {
     size_t size;
     write_all(NULL, &out);
@@ -365,7 +365,7 @@ TEST(heads_of_other_files_are_refused)
     opened(&sectioned);
 }
 
-TEST(sections_outside_of_the_file_are_refused)
+TEST(sections_outside_the_file_are_refused)
 {
     struct sl_table_unit_source units = {write_unit, NULL, 4, 2};
     struct sl_table_writer w;
@@ -384,7 +384,7 @@ TEST(sections_outside_of_the_file_are_refused)
     expect_refusal("test table: invalid section table");
 }
 
-TEST(damaged_contents_are_noticed)
+TEST(damaged_contents_fail_the_checksum)
 {
     write_all(NULL, &out);
     out.data[out.size / 2] ^= 1;
@@ -392,7 +392,7 @@ TEST(damaged_contents_are_noticed)
     assert_false(sl_table_is_intact(&t));
 }
 
-TEST(columns_outside_of_their_section_are_refused)
+TEST(columns_outside_their_section_are_refused)
 {
     static uint8_t bytes[8 + 16 + 8] = {8, 0};
     struct sl_column columns[2];
