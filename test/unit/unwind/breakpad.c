@@ -13,7 +13,7 @@ static void stays(const char *arch, const char *records)
     expect(file_of(arch, records), records);
 }
 
-TEST(records_come_back_as_they_were)
+TEST(records_survive_a_round_trip)
 {
     stays("x86_64", "STACK CFI INIT 1ec0 3b .cfa: $rsp 8 + .ra: .cfa -8 + ^\n"
                     "STACK CFI 1ec3 .cfa: $rsp 16 + $rbx: .cfa -16 + ^\n"
@@ -27,7 +27,7 @@ TEST(records_come_back_as_they_were)
           "STACK CFI INIT 2000 10 .cfa: $esp 4 + foo: 3 4 * $ebx: .undef\nSTACK CFI 2001 foo: .cfa 8 + ^ bar: foo\n");
 }
 
-TEST(records_are_written_anew)
+TEST(records_are_normalised)
 {
     expect(file_of("x86", "STACK  CFI\tINIT 002000  0010 .cfa: $esp  4  +   .ra: .cfa 4 - ^ \r\n"
                           "STACK CFI 2001 .cfa: $esp 8 + .cfa: $esp 12 +\n"
@@ -38,7 +38,7 @@ TEST(records_are_written_anew)
 }
 
 /* Rules of one place come in the order in which the range first has them. */
-TEST(rules_have_an_order)
+TEST(rules_are_ordered_by_first_use)
 {
     expect(file_of("arm64", "STACK CFI INIT 5e0 30 .cfa: sp 0 + .ra: x30\n"
                             "STACK CFI 5e4 x29: .cfa -32 + ^ .ra: .cfa -24 + ^ .cfa: sp 32 +\n"),
@@ -46,7 +46,7 @@ TEST(rules_have_an_order)
            "STACK CFI 5e4 .cfa: sp 32 + .ra: .cfa -24 + ^ x29: .cfa -32 + ^\n");
 }
 
-TEST(bad_records_are_left_out)
+TEST(malformed_records_are_left_out)
 {
     static const char *const bad[] = {
         "STACK CFI 2001 .cfa: $esp 8 +",
@@ -102,7 +102,7 @@ static enum sl_code refuse(struct sl_unwind_sink *sink, const struct sl_unwind_r
     return sl_fail(error, SL_CANCELLED, "enough");
 }
 
-TEST(a_sink_may_end_the_reading)
+TEST(sink_can_cancel_the_reader)
 {
     struct sl_buf file = file_of("x86_64", "STACK CFI INIT 1 1 .cfa: $rsp 8 + .ra: .cfa -8 + ^\n"
                                            "STACK CFI INIT 9 1 .cfa: $rbp 8 +\n");
@@ -116,7 +116,7 @@ TEST(a_sink_may_end_the_reading)
     sl_buf_free(&file);
 }
 
-TEST(names_of_registers)
+TEST(registers_have_their_names)
 {
     static const struct {
         enum sl_cpu_family family;

@@ -32,7 +32,7 @@ static const char records[] = "STACK CFI INIT 1000 10 .cfa: $rsp 8 + .ra: .cfa -
                               "STACK CFI INIT 1010 8 .cfa: $rsp 8 + .ra: .cfa -8 + ^\n"
                               "STACK CFI INIT 2000 20 .cfa: $rbx 48 + ^ 72 + ^ .ra: $rip foo: 1 2 +\n";
 
-TEST(rules_of_every_place)
+TEST(rules_are_found_for_every_address)
 {
     static const struct {
         uint64_t address;
@@ -65,7 +65,7 @@ TEST(rules_of_every_place)
     sl_buf_free(&cache);
 }
 
-TEST(text_is_what_was_read)
+TEST(text_equals_the_records_read)
 {
     expect_text("x86_64", records, records);
     expect_text("arm64", "", "");
@@ -85,7 +85,7 @@ TEST(ranges_come_in_order_and_do_not_overlap)
                 "STACK CFI INIT 30 10 .cfa: $rsp 8 +\n");
 }
 
-TEST(windows_records_are_repaired)
+TEST(overlapping_windows_records_are_repaired)
 {
     expect_text("x86",
                 "STACK WIN 4 1000 100 0 0 4 10 8 0 1 $T0 $ebp =\n"
@@ -206,7 +206,7 @@ static void check_file(struct sl_bytes bytes)
     sl_buf_free(&text_again);
 }
 
-TEST(caches_of_programs_say_what_their_text_says)
+TEST(caches_of_programs_equal_their_text)
 {
     static const char *const files[] = {"/proc/self/exe", "/lib/x86_64-linux-gnu/libc.so.6"};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
@@ -217,7 +217,7 @@ TEST(caches_of_programs_say_what_their_text_says)
     }
 }
 
-TEST(threads_write_the_same_file)
+TEST(cache_file_is_the_same_for_any_number_of_threads)
 {
     struct sl_parallel parallel = parallel_of(PARALLEL_MAX);
     struct sl_mapping mapping;
@@ -232,7 +232,7 @@ TEST(threads_write_the_same_file)
 
 /* ---- damage ---- */
 
-TEST(damaged_files_say_nothing_wrong_of_themselves)
+TEST(damaged_files_stay_within_bounds)
 {
     struct sl_buf cache = cache_of_records("x86_64", records);
     for (size_t size = 0; size < cache.size; size++) {

@@ -59,7 +59,7 @@ static struct sl_buf image(uint32_t cpu, struct sl_buf info, struct sl_bytes tex
 
 static const struct sl_bytes no_text = {(const uint8_t *)"\x90", 1}, none = {NULL, 0};
 
-TEST(x86_64_encodings)
+TEST(x86_64_encodings_are_read)
 {
     /* frame with rbx, r14, r15 at -32, -24, -16; frameless of 96 bytes with all six; a leaf; none of zero length */
     const struct entry entries[] = {
@@ -76,7 +76,7 @@ TEST(x86_64_encodings)
 
 /* Every permutation of as many registers as there are, against the formula of the format's header, counted the other way
  * round: the number of each register among those not yet taken. */
-TEST(x86_64_permutations)
+TEST(x86_64_register_permutations_are_decoded)
 {
     static const char *const names[] = {NULL, "$rbx", "$r12", "$r13", "$r14", "$r15", "$rbp"};
     static const unsigned orders[][7] = {{1, 3},          {2, 6, 1},          {3, 2, 4, 6},
@@ -105,7 +105,7 @@ TEST(x86_64_permutations)
 }
 
 /* The size of a large stack is in `sub rsp, imm32`: here 0x9C48, and one word more. */
-TEST(a_stack_size_in_the_code)
+TEST(large_stack_size_is_read_from_the_code)
 {
     const uint8_t code[] = {0x53, 0x48, 0x81, 0xEC, 0x48, 0x9C, 0, 0};
     const struct entry entries[] = {{0x1000, 0x03042400}, {0x1100, 0x03042400}};
@@ -118,7 +118,7 @@ TEST(a_stack_size_in_the_code)
     sl_buf_free(&file);
 }
 
-TEST(arm64_encodings_in_a_compressed_page)
+TEST(arm64_compressed_pages_are_read)
 {
     const uint32_t encodings[] = {0x04000003, 0x02002000, 0x04000111};
     const struct entry entries[] = {{0x1000, 0}, {0x1010, 1}, {0x1020, 2}, {0x1030, 9}, {0x1040, 1}};
@@ -140,7 +140,7 @@ TEST(arm64_encodings_in_a_compressed_page)
 }
 
 /* Functions that the encodings cannot describe name their FDE, each once. */
-TEST(entries_of_eh_frame)
+TEST(dwarf_encodings_lead_to_eh_frame)
 {
     struct sl_buf eh = {0};
     const uint8_t cie[] = {16, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0x78, 16, 0x0C, 7, 8, 0x90, 1, 0, 0};
@@ -166,7 +166,7 @@ TEST(entries_of_eh_frame)
 }
 
 /* Instead of its FDE; only of x86-64. */
-TEST(the_trampoline_of_signals)
+TEST(signal_trampoline_has_its_own_rules)
 {
     const struct entry x86_64[] = {{0x1000, 0x04000014}, {0x1010, 0}}, arm64[] = {{0x1000, 0x03000014}, {0x1010, 0}};
     expect(image_with(CPU_X86_64, regular(x86_64, 2), no_text, none, "__sigtramp"),
@@ -180,7 +180,7 @@ TEST(the_trampoline_of_signals)
            "STACK CFI INIT 1010 ff0 .cfa: sp .ra: x30\n");
 }
 
-TEST(bad_tables)
+TEST(malformed_tables_are_left_out)
 {
     const struct entry entries[] = {{0x1000, 0}, {0x1200, 0}, {0x1180, 0}, {0x1300, 0}};
     struct sl_buf info = regular(entries, 4);
@@ -260,7 +260,7 @@ static enum sl_code read_within(uint32_t times, int64_t steps, uint64_t memory, 
     return code;
 }
 
-TEST(a_page_is_paid_for_each_time)
+TEST(every_page_visit_is_charged)
 {
     struct sl_error error = {0};
     assert_int_equal(read_within(1, 100000, 0, &error), SL_OK);

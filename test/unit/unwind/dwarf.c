@@ -124,7 +124,7 @@ static void expect_rules(struct sl_bytes instructions, const char *records)
 
 #define FIRST "STACK CFI INIT 1000 100 .cfa: $rsp 8 + .ra: .cfa -8 + ^"
 
-TEST(every_form_of_advance)
+TEST(every_advance_opcode_is_read)
 {
     /* advance_loc 1, loc1 2, loc2 0x10, loc4 0x20, each with a new CFA offset */
     expect_rules(BYTES(0x41, 0x0E, 16, 0x02, 2, 0x0E, 24, 0x03, 0x10, 0, 0x0E, 32, 0x04, 0x20, 0, 0, 0, 0x0E, 40),
@@ -141,7 +141,7 @@ TEST(every_form_of_advance)
     expect(image(&s, EM_X86_64), FIRST "\nSTACK CFI 1004 .cfa: $rsp 16 +\n");
 }
 
-TEST(rules_of_registers)
+TEST(register_rules_are_read)
 {
     /* offset rbx 2, offset_extended rbp 3, _sf r12 4, GNU_negative_offset_extended r13 1 */
     expect_rules(BYTES(0x83, 2, 0x05, 6, 3, 0x11, 12, 4, 0x2F, 13, 1),
@@ -161,7 +161,7 @@ TEST(rules_of_registers)
     expect_rules(BYTES(0x05, 56, 2), FIRST "\n");
 }
 
-TEST(rules_of_the_cfa)
+TEST(cfa_rules_are_read)
 {
     /* def_cfa rbp 16; def_cfa_register rsp; def_cfa_sf rsp -4; def_cfa_offset_sf -1 */
     expect_rules(BYTES(0x0C, 6, 16, 0x41, 0x0D, 7, 0x41, 0x12, 7, 0x7C, 0x41, 0x13, 0x7F),
@@ -180,7 +180,7 @@ TEST(remembered_states_nest)
                        "STACK CFI 1004 .cfa: $rsp 8 + $rbx: $rbx\n");
 }
 
-TEST(expressions)
+TEST(expressions_are_translated)
 {
     /* a PLT: rsp + 8 + ((rip & 15) >= 11) << 3 */
     expect_rules(BYTES(0x41, 0x0F, 11, 0x77, 8, 0x80, 0, 0x3F, 0x1A, 0x3B, 0x2A, 0x33, 0x24, 0x22),
@@ -199,7 +199,7 @@ TEST(expressions)
 }
 
 /* Code whose CFA cannot be said (with DW_OP_abs in it) is in no range; what comes behind begins a new one, in full. */
-TEST(an_untold_cfa_leaves_a_hole)
+TEST(inexpressible_cfa_leaves_a_gap)
 {
     expect_rules(BYTES(0x83, 2, 0x44, 0x0F, 3, 0x77, 8, 0x19, 0x44, 0x0C, 7, 16),
                  "STACK CFI INIT 1000 4 .cfa: $rsp 8 + .ra: .cfa -8 + ^ $rbx: .cfa -16 + ^\n"
@@ -208,7 +208,7 @@ TEST(an_untold_cfa_leaves_a_hole)
     expect_rules(BYTES(0x10, 3, 3, 0x77, 8, 0x19), FIRST " $rbx: .undef\n");
 }
 
-TEST(bad_instructions_end_the_range)
+TEST(malformed_instructions_end_the_range)
 {
     const struct sl_bytes bad[] = {
         BYTES(0x44, 0x3F),                         /* unknown */
@@ -234,7 +234,7 @@ TEST(bad_instructions_end_the_range)
     }
 }
 
-TEST(augmentations)
+TEST(augmentations_are_skipped_or_read)
 {
     /* R: encoding; P: personality (its encoding, the pointer); L: encoding of the LSDA; S, B, G: nothing */
     struct frame_section s = x86_64_section();
@@ -267,7 +267,7 @@ TEST(augmentations)
     sl_buf_free(&file);
 }
 
-TEST(encodings_of_pointers)
+TEST(pointer_encodings_are_read)
 {
     static const uint8_t encodings[] = {0x00, 0x01, 0x02, 0x03, 0x04, 0x09, 0x0A,
                                         0x0B, 0x0C, 0x10, 0x1A, 0x1B, 0x1C, 0x50};
@@ -293,7 +293,7 @@ TEST(encodings_of_pointers)
     }
 }
 
-TEST(versions_and_formats)
+TEST(every_version_and_format_is_read)
 {
     static const unsigned versions[] = {1, 3, 4};
     for (size_t i = 0; i < 3; i++)
@@ -316,7 +316,7 @@ TEST(versions_and_formats)
     expect(image(&s, EM_X86_64), "");
 }
 
-TEST(architectures)
+TEST(return_registers_follow_the_architecture)
 {
     /* arm64, of spec: return address in x30 where nothing is said, and again when the rule is gone */
     struct frame_section s = x86_64_section();
@@ -382,7 +382,7 @@ TEST(dropped_code_is_left_out)
     expect(image(&s, EM_X86_64), "STACK CFI INIT 1000 4 .cfa: $rsp 8 + .ra: .cfa -8 + ^\n");
 }
 
-TEST(cut_tables_give_what_is_before)
+TEST(truncated_tables_give_the_entries_before)
 {
     struct frame_section s = x86_64_section();
     add_cie(&s);

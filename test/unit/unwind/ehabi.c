@@ -65,7 +65,7 @@ static void expect_rules(const uint8_t *code, size_t size, const char *rules)
     }
 }
 
-TEST(the_stack_pointer_moves)
+TEST(stack_pointer_adjustments_are_read)
 {
     expect_rules(CODE(0xB0), ".cfa: sp 0 + .ra: lr");
     expect_rules(CODE(0x00), ".cfa: sp 4 + .ra: lr");
@@ -76,7 +76,7 @@ TEST(the_stack_pointer_moves)
     expect_rules(CODE(0x01, 0xB0, 0x3F), ".cfa: sp 8 + .ra: lr"); /* nothing behind the end */
 }
 
-TEST(registers_are_popped)
+TEST(popped_registers_are_restored)
 {
     expect_rules(CODE(0x84, 0x81), ".cfa: sp 12 + r4: .cfa -12 + ^ r11: .cfa -8 + ^ .ra: .cfa -4 + ^");
     expect_rules(CODE(0xA1), ".cfa: sp 8 + r4: .cfa -8 + ^ r5: .cfa -4 + ^ .ra: lr");
@@ -93,7 +93,7 @@ TEST(registers_are_popped)
 }
 
 /* Vector registers have no names in records, but their room counts. */
-TEST(vectors_are_popped)
+TEST(popped_vector_registers_move_the_stack_pointer)
 {
     static const struct {
         uint8_t code[2];
@@ -109,7 +109,7 @@ TEST(vectors_are_popped)
     }
 }
 
-TEST(what_cannot_be_said_is_left_out)
+TEST(inexpressible_instructions_are_left_out)
 {
     static const uint8_t codes[][8] = {
         {0x80, 0x00}, /* refuses */
@@ -131,7 +131,7 @@ TEST(what_cannot_be_said_is_left_out)
         expect_rules(codes[i], sizeof codes[i], "");
 }
 
-TEST(the_index)
+TEST(index_entries_are_read)
 {
     /* the third standard routine, with one word; a routine of a language, with none */
     static const uint8_t table[] = {0x01, 0x00, 0x01, 0x82, 0xB0, 0xB0, 0xB0, 0xB0,
@@ -155,7 +155,7 @@ TEST(the_index)
     sl_buf_free(&file);
 }
 
-TEST(other_tables_come_first)
+TEST(debug_frame_wins_over_exception_tables)
 {
     /* FDEs for 0x1010 to 0x1020, 0x1018 to 0x1028, 0x1040 to 0x1800 */
     static const uint16_t spans[][2] = {{0x1018, 0x10}, {0x1010, 0x10}, {0x1040, 0x7C0}};
@@ -206,7 +206,7 @@ TEST(work_is_bounded_by_the_size_of_the_file)
 }
 
 /* Whatever they say, nothing outside of the file is read, and no range is empty or upside down. */
-TEST(damaged_tables)
+TEST(damaged_tables_stay_within_bounds)
 {
     enum { FUNCTIONS = 8 };
     struct function functions[FUNCTIONS];
@@ -343,7 +343,7 @@ static void compare(const char *options)
     free((void *)functions.data);
 }
 
-TEST(compiled_tables_say_what_call_frames_say)
+TEST(compiled_tables_agree_with_call_frames)
 {
     fixture_write("a.cc", source, sizeof source - 1);
     compare("-O2 -marm");

@@ -25,7 +25,7 @@ static void expect_codes(const void *xdata, size_t size, const char *records)
 
 #define FIRST "STACK CFI INIT 1000 50 .cfa: $rsp 8 + .ra: .cfa 8 - ^\n"
 
-TEST(prologues)
+TEST(prologue_codes_are_read)
 {
     /* push rbx; push rsi; push rdi; sub rsp, 48: offset of the next instruction, code | number << 4, newest first */
     static const uint8_t pushes[] = {1, 7, 4, 0, 7, 0x52, 3, 0x70, 2, 0x60, 1, 0x30};
@@ -51,21 +51,21 @@ TEST(prologues)
     expect_codes("\1\0\0", 4, FIRST);
 }
 
-TEST(interrupts)
+TEST(machine_frames_are_read)
 {
     static const uint8_t machine[] = {1, 0, 1, 0, 0, 0x1A, 0, 0};
     expect_codes(machine, sizeof machine,
                  "STACK CFI INIT 1000 50 .cfa: $rsp 56 + .ra: .cfa 48 - ^ $rsp: .cfa 24 - ^\n");
 }
 
-TEST(codes_of_version_2)
+TEST(version_2_epilogue_codes_are_skipped)
 {
     /* epilogue codes come first and are nothing of the prologue */
     static const uint8_t epilogs[] = {2, 4, 3, 0, 5, 0x16, 9, 0x06, 4, 0x42, 0, 0};
     expect_codes(epilogs, sizeof epilogs, FIRST "STACK CFI 1004 .cfa: $rsp 48 +\n");
 }
 
-TEST(parts_of_functions)
+TEST(chained_parts_inherit_their_prologue)
 {
     /* at 0: push rbx; at 8: sub rsp, 32 in a part that continues 0x1000 */
     static const uint8_t chained[] = {1, 1, 1, 0,    1, 0x30, 0,    0,    0x21, 4, 1, 0,    4, 0x32,
@@ -81,7 +81,7 @@ TEST(parts_of_functions)
                  "STACK CFI 1101 .cfa: $rsp 16 + $rbx: .cfa 16 - ^\n");
 }
 
-TEST(a_chain_without_end)
+TEST(endless_chain_is_malformed)
 {
     static const uint8_t loop[] = {0x21, 0, 0, 0, 0, 0x10, 0, 0, 0x50, 0x10, 0, 0, 0, 0x40, 0, 0};
     struct sl_buf file = image((const uint32_t[]){XDATA}, 1, loop, sizeof loop);
@@ -98,7 +98,7 @@ TEST(a_chain_without_end)
 }
 
 /* A function and the parts before it, the oldest of which pushed rbx. */
-TEST(chains_are_as_long_as_they_may_be)
+TEST(chain_length_is_limited)
 {
     enum { PARTS = 200 };
     static const uint8_t last[] = {1, 1, 1, 0, 1, 0x30, 0, 0};
@@ -129,7 +129,7 @@ TEST(chains_are_as_long_as_they_may_be)
     sl_buf_free(&file);
 }
 
-TEST(bad_entries_are_left_out)
+TEST(malformed_entries_are_left_out)
 {
     /* an unknown code, codes cut off, an operand cut off, version 3, information outside of the file; then a good one */
     static const uint8_t xdata[] = {1, 1, 1, 0, 1, 0x0F, 0, 0, 1, 1, 1, 0, 1, 0x11,
@@ -169,7 +169,7 @@ static struct sl_buf arm64_image(const uint32_t *words, size_t count, const void
     return file;
 }
 
-TEST(arm64_codes)
+TEST(arm64_codes_are_read)
 {
     /* 0x20 instructions, one epilogue at the end, two words of codes, newest first: add x29, sp, 32; stp x29, lr, [sp, 32];
      * the next pair; stp x19, x20, [sp, -48]! */
@@ -200,7 +200,7 @@ static uint32_t packed(unsigned flag, unsigned instructions, unsigned f, unsigne
     return flag | instructions << 2 | f << 13 | i << 16 | h << 20 | cr << 21 | size / 16 << 23;
 }
 
-TEST(arm64_packed)
+TEST(arm64_packed_entries_are_read)
 {
     const uint32_t words[] = {
         packed(1, 16, 0, 3, 0, 1, 48),   /* x19, x20; x21 with lr; then sub sp, 16 */
@@ -231,7 +231,7 @@ TEST(arm64_packed)
     sl_buf_free(&file);
 }
 
-TEST(arm64_bad_entries_are_left_out)
+TEST(malformed_arm64_entries_are_left_out)
 {
     /* a frame of the system, a code cut off, version 1, words beyond the file; then sub sp, 16 */
     static const uint8_t xdata[] = {4,    0,    0x20, 0x08, 0xE8, 0xE4, 0,    0,    4, 0,    0x20, 0x08, 0xE3, 0xE3,

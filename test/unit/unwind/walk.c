@@ -1,7 +1,7 @@
 /* Stacks of x86 and amd64, and what holds for every processor: which frames are found, by which method, and with which registers. */
 #include "walk.h"
 
-TEST(expressions)
+TEST(expressions_are_evaluated)
 {
     expect_rules(".cfa: 5 3 - .ra: 161 8 @", 2, 160);
     expect_rules(".cfa: 8 .ra: 12 $rax: .undef", 8, 12);
@@ -17,7 +17,7 @@ TEST(expressions)
         expect_rules(wrong[i], -1, 0);
 }
 
-TEST(later_rows_and_what_callees_preserve)
+TEST(later_rows_apply_and_callee_saved_registers_survive)
 {
     struct walk_frame caller;
     begin(SL_CPU_X86_64);
@@ -42,7 +42,7 @@ TEST(later_rows_and_what_callees_preserve)
 
 /* ---- STACK WIN ---- */
 
-TEST(windows_programs)
+TEST(stack_win_programs_are_evaluated)
 {
     struct walk_frame caller;
     begin(SL_CPU_X86);
@@ -79,7 +79,7 @@ TEST(windows_programs)
 }
 
 /* A program that does not say where the caller goes on is as good as none. */
-TEST(windows_programs_say_both_registers)
+TEST(stack_win_programs_must_set_both_registers)
 {
     static const char *const programs[] = {
         "$T0 $ebp =", "$eip 1073745920 =", "$esp $ebp 8 + =", "$eip $nothing =", "$eip 4 ^ =", "$eip 1 0 / = $esp 9 ="};
@@ -102,7 +102,7 @@ TEST(windows_programs_say_both_registers)
 }
 
 /* Type 0: a size, and whether ebp is among what was saved. The inner frame's parameters lie between. */
-TEST(windows_frames_of_a_size)
+TEST(stack_win_frames_of_known_size_are_walked)
 {
     begin(SL_CPU_X86);
     put_zeros(2);
@@ -137,7 +137,7 @@ TEST(windows_frames_of_a_size)
 
 /* ---- frame pointers ---- */
 
-TEST(frame_pointers_of_amd64)
+TEST(amd64_frame_pointers_are_followed)
 {
     for (unsigned offset = 0; offset <= 256; offset += 16)
         for (int is_windows = 0; is_windows < 2; is_windows++) {
@@ -158,7 +158,7 @@ TEST(frame_pointers_of_amd64)
         }
 }
 
-TEST(frame_pointers_of_x86)
+TEST(x86_frame_pointers_are_followed)
 {
     begin(SL_CPU_X86);
     put(STACK + 8);
@@ -173,7 +173,7 @@ TEST(frame_pointers_of_x86)
     end();
 }
 
-TEST(a_frame_pointer_at_itself_ends_the_walk)
+TEST(frame_pointer_to_itself_ends_the_walk)
 {
     begin(SL_CPU_ARM64);
     put(STACK);
@@ -188,7 +188,7 @@ TEST(a_frame_pointer_at_itself_ends_the_walk)
 }
 
 /* The link register that a frame pointer led to holds where a function begins, nowhere else. */
-TEST(guessed_link_registers)
+TEST(guessed_link_register_is_used_only_at_function_start)
 {
     for (int begins = 0; begins < 2; begins++) {
         char records[128];
@@ -229,7 +229,7 @@ TEST(scanning_recovers_the_frame_pointer)
 }
 
 /* How far: 160 words behind a frame whose size is known, 40 behind others. */
-TEST(how_far_is_scanned)
+TEST(scan_length_is_limited)
 {
     for (unsigned words = 135; words <= 160; words += 25) {
         begin(SL_CPU_X86_64);
@@ -251,7 +251,7 @@ TEST(how_far_is_scanned)
 }
 
 /* Only what both kinds of information leave out is no code. */
-TEST(plausible_addresses)
+TEST(scanned_address_needs_cfi_or_symbols)
 {
     static const char records[] = "STACK CFI INIT 1000 10 .cfa: 0 .ra: 0\n";
     static const struct {
@@ -292,7 +292,7 @@ TEST(plausible_addresses)
 
 /* ---- ends ---- */
 
-TEST(where_walks_end)
+TEST(walk_ends_at_invalid_return_addresses)
 {
     begin(SL_CPU_X86_64); /* a return address that is none */
     put(4095);
@@ -359,7 +359,7 @@ TEST(where_walks_end)
 }
 
 /* However deep a stack is, a walk ends, and loops cannot be. */
-TEST(walks_are_bounded)
+TEST(walk_length_is_limited)
 {
     begin(SL_CPU_X86_64);
     for (unsigned i = 0; i < 2 * SL_WALK_MAX_FRAMES; i++)
@@ -402,7 +402,7 @@ TEST(work_is_bounded)
     }
 }
 
-TEST(processors_without_walker)
+TEST(processors_without_walker_give_the_context_frame)
 {
     begin(SL_CPU_PPC);
     set(SL_WALK_ONLY_PC, 0x1000);
@@ -410,7 +410,7 @@ TEST(processors_without_walker)
     end();
 }
 
-TEST(frame_pointers_may_come_first)
+TEST(frame_pointer_first_strategy_is_followed)
 {
     for (int pointer_first = 0; pointer_first < 2; pointer_first++) {
         begin(SL_CPU_X86_64);
@@ -432,7 +432,7 @@ TEST(frame_pointers_may_come_first)
 
 /* Addresses of call frame information may be relative to something in front of the module. A function that it knows is no leaf that
  * returns to where the link register points. */
-TEST(tables_ahead_of_modules)
+TEST(table_addresses_may_precede_the_module)
 {
     static const char *const rules[] = {"STACK CFI INIT 3000 10 .cfa: sp 16 + .ra: .cfa -8 + ^\n",
                                         "STACK CFI INIT 3000 10 .cfa: sp 16 + .ra: 1\n"};
@@ -453,7 +453,7 @@ TEST(tables_ahead_of_modules)
 }
 
 /* On Windows a function in no table is a leaf. */
-TEST(leaves_of_windows)
+TEST(windows_function_without_table_is_a_leaf)
 {
     for (int is_windows = 0; is_windows < 2; is_windows++) {
         begin(SL_CPU_X86_64);

@@ -1,7 +1,7 @@
 /* Stacks of ARM, AArch64, MIPS and RISC-V: as walk.c. */
 #include "walk.h"
 
-TEST(frame_pointers_of_arm_are_those_of_ios)
+TEST(arm_frame_pointers_are_followed_on_ios_only)
 {
     for (int is_ios = 0; is_ios < 2; is_ios++) {
         begin(SL_CPU_ARM);
@@ -19,7 +19,7 @@ TEST(frame_pointers_of_arm_are_those_of_ios)
 }
 
 /* Bits that sign a pointer are taken off, those that addresses need are not. */
-TEST(signed_pointers_of_arm64)
+TEST(arm64_pointer_signatures_are_stripped)
 {
     static const struct {
         uint64_t module, mask;
@@ -48,7 +48,7 @@ TEST(signed_pointers_of_arm64)
     end();
 }
 
-TEST(mips_has_room_for_arguments)
+TEST(mips_argument_area_is_skipped)
 {
     begin(SL_CPU_MIPS);
     scene.target.big_endian = true;
@@ -87,7 +87,7 @@ static void riscv_begin(uint64_t pc, uint64_t ra, uint64_t s0)
     set(RISCV_S0, s0);
 }
 
-TEST(riscv_by_rules)
+TEST(riscv_is_walked_by_cfi)
 {
     riscv_begin(0x40001008, 0x40009000, 7);
     put_zeros(1);
@@ -107,7 +107,7 @@ TEST(riscv_by_rules)
     end();
 }
 
-TEST(riscv_by_frame_pointer)
+TEST(riscv_is_walked_by_frame_pointer)
 {
     for (int has_record = 0; has_record < 2; has_record++) {
         riscv_begin(0x40001008, has_record ? 0x40002004 : 0x70000000, STACK + 32);
@@ -139,7 +139,7 @@ TEST(riscv_by_frame_pointer)
     end();
 }
 
-TEST(riscv_of_32_bits)
+TEST(riscv32_is_walked_by_frame_pointer)
 {
     begin(SL_CPU_RISCV);
     set(RISCV_PC, 0x40001008);
@@ -156,7 +156,7 @@ TEST(riscv_of_32_bits)
 }
 
 /* Their numbers are those of the program counter and of nothing: rules of floating point registers change neither. */
-TEST(riscv_rules_of_other_registers)
+TEST(riscv_float_rules_do_not_change_pc)
 {
     riscv_begin(0x40001008, 0x40009000, 7);
     put(0x1234);
@@ -170,7 +170,7 @@ TEST(riscv_rules_of_other_registers)
 }
 
 /* They return to what is in the register, and store the caller's frame pointer where others have that address. */
-TEST(riscv_leaves)
+TEST(riscv_leaf_returns_to_the_link_register)
 {
     static const uint64_t codes[] = {0x40001008, 0};
     for (size_t i = 0; i < 2; i++) {
@@ -186,7 +186,7 @@ TEST(riscv_leaves)
     }
 }
 
-TEST(riscv_by_scan)
+TEST(riscv_is_walked_by_scanning)
 {
     riscv_begin(0x40001008, 0, 1);
     put_zeros(3);
