@@ -177,7 +177,7 @@ static const struct {
      "]}}]", 1000, 0, 200},
 };
 
-TEST(memory_is_in_proportion)
+TEST(body_memory_is_proportional_to_its_size)
 {
     enum { SLACK = 1 << 20 };
     bool good = true;

@@ -157,7 +157,7 @@ static void assert_post(const char *target, const char *body, int status, const 
 }
 
 /* ---- tests ---- */
-TEST(its_bodies_are_read_by_their_fields)
+TEST(family_bodies_are_read_into_fields)
 {
     char large[60000];
     int size = snprintf(large, sizeof large, "{\"a\":1,\"b\":2,\"c\":\"");
@@ -177,7 +177,7 @@ TEST(its_bodies_are_read_by_their_fields)
     sl_buf_free(&request);
 }
 
-TEST(its_errors_have_its_form)
+TEST(family_errors_have_the_form_of_the_family)
 {
     struct answer answer;
     assert_post("/add", "{}", 404, "");
@@ -191,7 +191,7 @@ TEST(its_errors_have_its_form)
     answer_free(&answer);
 }
 
-TEST(its_jobs_are_waited_for_and_asked_again)
+TEST(family_jobs_are_waited_for_and_polled)
 {
     struct answer answer;
     char poll[200], id[37];
@@ -210,7 +210,7 @@ TEST(its_jobs_are_waited_for_and_asked_again)
     assert_post("/sums/tell", "{\"a\":6,\"b\":7}", 500, "{\"status\":\"internal_error\"}");
 }
 
-TEST(its_group_needs_keys_when_it_is_closed)
+TEST(family_group_needs_keys_when_required)
 {
     static struct sl_str groups[] = {{"proxy", 5}};
     config->auth.require = groups;

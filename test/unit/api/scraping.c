@@ -17,7 +17,7 @@ static bool allowed(const char *url, const char *origin)
     return scraping_origin_allowed(&arena, &pattern, 1, sl_str(url));
 }
 
-TEST(allowed_origins)
+TEST(allowed_origins_match_urls)
 {
     static const char *const rows[][2] = {
         {"http://example.com", "*"},
@@ -50,7 +50,7 @@ TEST(allowed_origins)
             fail_msg("%s is not in %s", rows[i][0], rows[i][1]);
 }
 
-TEST(refused_origins)
+TEST(other_origins_are_refused)
 {
     static const char *const rows[][2] = {
         {"http://example.com", "foo.example.com"},
@@ -75,14 +75,14 @@ TEST(refused_origins)
     assert_false(scraping_origin_allowed(&arena, NULL, 0, SL_STR("http://example.com")));
 }
 
-TEST(one_of_several_is_enough)
+TEST(one_matching_origin_is_enough)
 {
     static const struct sl_str origins[] = {SL_STR("a.org"), SL_STR("*.b.org")};
     assert_true(scraping_origin_allowed(&arena, origins, 2, SL_STR("https://x.b.org/")));
     assert_false(scraping_origin_allowed(&arena, origins, 2, SL_STR("https://c.org/")));
 }
 
-TEST(the_usual_form_of_urls)
+TEST(urls_are_normalised)
 {
     static const char *const rows[][2] = {
         {"https://Example.COM/A b", "https://example.com/A%20b"},
@@ -105,7 +105,7 @@ TEST(the_usual_form_of_urls)
     assert_null(scraping_url(&arena, SL_STR("http://a/\0b")).data);
 }
 
-TEST(periods_of_a_url)
+TEST(cache_periods_are_spread_by_url)
 {
     static const struct {
         int64_t period, now, begin;

@@ -24,7 +24,7 @@ static bool reads(struct sl_arena *arena, const char *text)
 
 #define LIST(id) "[{\"id\":\"" id "\",\"type\":\"http\",\"url\":\"http://example.com/\"}]"
 
-TEST(the_same_text_is_the_same_list)
+TEST(equal_text_reuses_the_source_list)
 {
     struct sl_arena one = {0}, other = {0};
     assert_true(reads(&one, LIST("a")));
@@ -49,7 +49,7 @@ TEST(the_same_text_is_the_same_list)
     sl_arena_free(&one);
 }
 
-TEST(what_is_wrong_is_not_kept)
+TEST(malformed_lists_are_not_cached)
 {
     struct sl_arena arena = {0};
     for (int i = 0; i < 2; i++) {
@@ -62,7 +62,7 @@ TEST(what_is_wrong_is_not_kept)
     source_lists_clear();
 }
 
-TEST(a_bounded_number_is_kept)
+TEST(number_of_cached_lists_is_limited)
 {
     struct sl_arena arena = {0};
     char text[200];

@@ -57,7 +57,7 @@ TEST(keys_have_three_parts_and_their_id_is_in_upper_case)
     }
 }
 
-TEST(extensions_choose_form_and_type)
+TEST(extension_selects_compression_and_type)
 {
     const struct config_store *store = &config->mozilla.store;
     assert_true(uploads_is_packed(store, SL_STR("a.SYM")) && uploads_is_packed(store, SL_STR("a.b.sym")));
@@ -98,7 +98,7 @@ static void assert_refused(struct archive *archive, int status, const char *text
     assert_true(sl_str_equal(archive->failure.text, sl_str(text)));
 }
 
-TEST(members_are_chosen_by_their_names)
+TEST(members_are_selected_by_name)
 {
     struct sl_zip_writer writer = begin();
     add(&writer, "a-Symbols.TXT", "list");
@@ -123,7 +123,7 @@ TEST(members_are_chosen_by_their_names)
         "(First unrecognized pattern was 'a/ab/a\\'\\t\\x01.sym')");
 }
 
-TEST(archives_that_are_cut_or_changed_never_pass_as_others)
+TEST(damaged_archives_are_never_taken_for_others)
 {
     struct sl_zip_writer writer = begin();
     add(&writer, "a/ab/a.sym", "MODULE a b AB a\nINFO CODE_ID cd\nFUNC 0 1 0 f\n");
@@ -198,7 +198,7 @@ static bool read_info(const char *head, struct sl_buf *info, struct sl_str names
     return codeinfo_read(sl_str(head), SL_STR("a/AB/a.sym"), &arena, info, names);
 }
 
-TEST(symbol_files_say_what_they_are)
+TEST(symbol_file_header_gives_its_keys)
 {
     struct sl_buf info = {0};
     struct sl_str names[2];

@@ -95,7 +95,7 @@ static void many_body(void *arg)
     fiber_group_wait(&group);
 }
 
-TEST(a_module_is_looked_for_once)
+TEST(walkers_share_one_lookup_of_a_module)
 {
     run(many_body);
     assert_int_equal(answered, WALKERS);
@@ -140,7 +140,7 @@ static void cancelled_body(void *arg)
     fiber_group_wait(&second);
 }
 
-TEST(who_joins_one_that_is_cancelled_asks_anew)
+TEST(waiter_of_a_cancelled_lookup_asks_again)
 {
     run(cancelled_body);
     assert_int_equal(asked, 2);
@@ -166,7 +166,7 @@ static void busy_body(void *arg)
     }
 }
 
-TEST(scarcity_is_not_remembered)
+TEST(busy_lookup_is_not_cached)
 {
     run(busy_body);
     assert_int_equal(asked, 2);
@@ -187,7 +187,7 @@ static void crowd_body(void *arg)
     fiber_group_wait(&group);
 }
 
-TEST(who_joins_one_that_has_no_room_does_not_try_too)
+TEST(waiters_of_a_busy_lookup_get_busy)
 {
     run(crowd_body);
     assert_int_equal(asked, 1);

@@ -23,7 +23,7 @@ static int read_body(struct sl_str body, struct sl_arena *arena, struct native_r
     return native_read(request, body, &config, &failure) ? 200 : failure.status;
 }
 
-TEST(memory_is_in_proportion)
+TEST(request_memory_is_proportional_to_its_size)
 {
     enum { SLACK = 1 << 20 };
     static const struct {
@@ -61,7 +61,7 @@ TEST(memory_is_in_proportion)
     }
 }
 
-TEST(counts_end_the_reading)
+TEST(reading_ends_at_the_limit_of_counts)
 {
     struct sl_arena arena = {0};
     struct native_request request;
@@ -76,7 +76,7 @@ TEST(counts_end_the_reading)
     sl_arena_free(&arena);
 }
 
-TEST(the_order_of_keys_does_not_matter)
+TEST(order_of_keys_does_not_matter)
 {
     static const char *const bodies[] = {
         "{\"modules\":[{\"type\":\"elf\"}],\"stacktraces\":[{\"frames\":[{\"package\":\"p\",\"instruction_addr\":7}]}]"
