@@ -27,7 +27,7 @@ static void put_meta(const char *entry, const char *scope, uint64_t age_s)
     put_file(name, json, 0);
 }
 
-TEST(unused_contents_go)
+TEST(unused_entries_are_removed)
 {
     test_config.downloaded.max_unused_for = 50 * S;
     put_file("objects/v2/aa/old", "hi", 100 * S);
@@ -44,7 +44,7 @@ TEST(unused_contents_go)
     assert_int_equal(totals.errors, 0);
 }
 
-TEST(misses_go_by_creation_and_scope)
+TEST(misses_expire_by_creation_and_scope)
 {
     test_config.derived.retry_misses_after = 10 * S;
     put_file("symcaches/contents", "hi", 0);
@@ -62,7 +62,7 @@ TEST(misses_go_by_creation_and_scope)
     assert_int_equal(totals.removed_files, 2);
 }
 
-TEST(malformed_entries_of_the_past_go)
+TEST(old_malformed_entries_are_removed)
 {
     test_config.derived.retry_malformed_after = DURATION_NEVER;
     put_file("symcaches/a", "malformed", 60 * S);
@@ -76,7 +76,7 @@ TEST(malformed_entries_of_the_past_go)
     assert_true(exists("symcaches/c") && exists("symcaches/d") && exists("symcaches/e") && exists("symcaches/f"));
 }
 
-TEST(other_errors_are_misses)
+TEST(other_errors_expire_as_misses)
 {
     test_config.downloaded.retry_misses_after = 2 * S;
     static const char *const texts[] = {"downloaderror", "downloaderrorhonk", "downloaderrormalformed",
@@ -100,7 +100,7 @@ TEST(other_errors_are_misses)
     assert_true(exists("objects/public") && exists("objects/long"));
 }
 
-TEST(each_class_has_its_age)
+TEST(each_class_of_entry_has_its_own_lifetime)
 {
     test_config.downloaded = (struct cache_lifetimes){60 * S, 60 * S, 7200 * S, 60 * S, 0};
     put_file("objects/contents", "hi", 3600 * S);
@@ -117,7 +117,7 @@ TEST(each_class_has_its_age)
     assert_true(exists("objects/contents"));
 }
 
-TEST(empty_directories_go)
+TEST(empty_directories_are_removed)
 {
     put_file("objects/v2/aa/bb/old", "hi", 30 * 24 * 3600 * S);
     put_file("objects/v2/cc/bb/old", "hi", 30 * 24 * 3600 * S);
@@ -133,7 +133,7 @@ TEST(empty_directories_go)
     assert_true(exists("objects"));
 }
 
-TEST(lonely_side_files_go_when_old)
+TEST(old_orphaned_side_files_are_removed)
 {
     put_file("objects/v2/a.metadata", "{}", 3700 * S);
     put_file("objects/v2/b.metadata", "{}", 60 * S);
@@ -143,7 +143,7 @@ TEST(lonely_side_files_go_when_old)
     assert_int_equal(totals.files + totals.removed_files, 0);
 }
 
-TEST(unreadable_side_files_stay)
+TEST(unreadable_side_files_are_kept)
 {
     put_file("objects/a", "hi", 0);
     put_file("objects/a.metadata", "{", 0);
@@ -151,7 +151,7 @@ TEST(unreadable_side_files_stay)
     assert_true(exists("objects/a") && exists("objects/a.metadata"));
 }
 
-TEST(damaged_entries_go)
+TEST(damaged_entries_are_removed)
 {
     put_file("objects/short", "hi", 10 * S);
     put_file("objects/short.metadata", "{\"scope\":null,\"time_created\":1,\"status\":\"ok\",\"size\":3}", 5 * S);
@@ -173,7 +173,7 @@ TEST(links_are_not_followed)
     assert_false(exists("objects/v2"));
 }
 
-TEST(a_dry_run_only_counts)
+TEST(dry_run_only_counts)
 {
     put_file("objects/v2/old", "hi", 30 * 24 * 3600 * S);
     put_meta("objects/v2/old", "null", 100);
@@ -188,7 +188,7 @@ TEST(a_dry_run_only_counts)
                 exists("tmp/x"));
 }
 
-TEST(all_and_only)
+TEST(all_and_only_options_select_kinds)
 {
     put_file("objects/v2/new", "hi", 0);
     put_file("symcaches/v1/new", "hello", 0);
@@ -204,7 +204,7 @@ TEST(all_and_only)
     assert_string_equal(error.message, "unknown cache kind: nonsense");
 }
 
-TEST(without_a_directory_there_is_nothing_to_do)
+TEST(cleanup_without_cache_dir_fails)
 {
     struct sl_error error;
     struct cleanup_options options = {0};
@@ -213,7 +213,7 @@ TEST(without_a_directory_there_is_nothing_to_do)
     assert_string_equal(error.message, "no caching configured! Did you provide a path to your config file?");
 }
 
-TEST(a_kind_that_fails_does_not_stop_the_others)
+TEST(failing_kind_does_not_stop_the_others)
 {
     struct sl_error error;
     struct cleanup_options options = {0};
@@ -252,7 +252,7 @@ static void fill(void)
     put_meta("objects/v2/miss", "null", 0);
 }
 
-TEST(the_longest_unused_go)
+TEST(least_recently_used_entries_are_removed)
 {
     fill();
     test_config.cache_max_size = 10 << 20;
@@ -279,7 +279,7 @@ TEST(the_longest_unused_go)
     assert_true(exists("objects/v2/spared") && exists("objects/v2/miss")); /* just made, and no space */
 }
 
-TEST(free_space_is_a_budget_too)
+TEST(minimum_free_space_is_kept)
 {
     fill();
     test_config.cache_min_free_space = INT64_MAX;
@@ -288,7 +288,7 @@ TEST(free_space_is_a_budget_too)
     assert_true(exists("objects/v2/spared"));
 }
 
-TEST(a_full_disk_needs_no_budget)
+TEST(full_disk_is_cleaned_without_a_limit)
 {
     fill();
     clean_with((struct cleanup_options){.full = true, .dry_run = true});
@@ -299,7 +299,7 @@ TEST(a_full_disk_needs_no_budget)
     assert_false(exists("objects/v2/old"));
 }
 
-TEST(the_budget_spares_kinds_that_are_not_meant)
+TEST(size_limit_spares_other_kinds)
 {
     const char *only[] = {"symcaches"};
     fill();

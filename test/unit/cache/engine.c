@@ -6,7 +6,7 @@
 
 /* ---- computing, publishing, reading back ---- */
 
-FIBER_TEST(contents_come_back)
+FIBER_TEST(entry_is_computed_once_and_read_back)
 {
     unsigned runs = 0;
     struct plan plan = {.runs = &runs, .write = "contents"};
@@ -27,7 +27,7 @@ FIBER_TEST(contents_come_back)
     assert_int_equal(runs, 1);
 }
 
-FIBER_TEST(large_contents_are_mapped)
+FIBER_TEST(large_entries_are_mapped)
 {
     unsigned runs = 0;
     static char large[200001];
@@ -45,7 +45,7 @@ FIBER_TEST(large_contents_are_mapped)
     assert_int_equal(runs, 2);
 }
 
-FIBER_TEST(contents_that_look_like_errors)
+FIBER_TEST(contents_that_look_like_errors_are_kept)
 {
     unsigned runs = 0;
     struct plan plan = {.runs = &runs};
@@ -58,7 +58,7 @@ FIBER_TEST(contents_that_look_like_errors)
     assert_int_equal(runs, 2);
 }
 
-FIBER_TEST(without_cache_dir_memory_remains, test_config.cache_dir = NULL)
+FIBER_TEST(entries_stay_in_memory_without_cache_dir, test_config.cache_dir = NULL)
 {
     unsigned runs = 0;
     struct plan plan = {.runs = &runs, .write = "contents"};
@@ -103,7 +103,7 @@ FIBER_TEST(errors_do_not_wait_for_the_disk)
     assert_int_equal(atomic_load(&syncs), 1);
 }
 
-FIBER_TEST(errors_are_kept)
+FIBER_TEST(errors_are_stored_and_read_back)
 {
     static const struct {
         enum sl_code code;
@@ -138,7 +138,7 @@ FIBER_TEST(errors_are_kept)
     }
 }
 
-FIBER_TEST(internal_errors_leave_no_file)
+FIBER_TEST(internal_errors_are_kept_in_memory_only)
 {
     unsigned runs = 0;
     struct plan plan = {.runs = &runs, .write = "garbage", .code = SL_INTERNAL, .message = "broken"};
@@ -156,7 +156,7 @@ FIBER_TEST(internal_errors_leave_no_file)
     get(&kind, "a", &fine, "fine");
 }
 
-FIBER_TEST(expired_errors_are_computed_anew)
+FIBER_TEST(expired_errors_are_computed_again)
 {
     unsigned runs = 0;
     struct plan missing = {.runs = &runs, .code = SL_NOT_FOUND}, found = {.runs = &runs, .write = "now"};
@@ -171,7 +171,7 @@ FIBER_TEST(expired_errors_are_computed_anew)
     assert_string_equal(file_text(path), "now");
 }
 
-FIBER_TEST(memory_forgets_errors_in_time, test_config.downloaded.retry_misses_after = 2 * S)
+FIBER_TEST(errors_in_memory_expire, test_config.downloaded.retry_misses_after = 2 * S)
 {
     unsigned runs = 0;
     struct plan missing = {.runs = &runs, .code = SL_NOT_FOUND}, found = {.runs = &runs, .write = "now"};
@@ -184,7 +184,7 @@ FIBER_TEST(memory_forgets_errors_in_time, test_config.downloaded.retry_misses_af
 
 /* ---- the directory's surprises ---- */
 
-FIBER_TEST(files_may_vanish)
+FIBER_TEST(removed_files_are_computed_again)
 {
     unsigned runs = 0;
     struct plan plan = {.runs = &runs, .write = "contents"};
@@ -204,7 +204,7 @@ FIBER_TEST(files_may_vanish)
     assert_true(exists(path_in(&kind, "b", 3)));
 }
 
-FIBER_TEST(what_cannot_be_published_is_served)
+FIBER_TEST(unpublishable_entry_is_served)
 {
     unsigned runs = 0;
     put_file("objects", "a file where the directory should be", 0);
@@ -246,7 +246,7 @@ FIBER_TEST(corrupt_entries_are_replaced)
     assert_int_equal(runs, 6);
 }
 
-FIBER_TEST(use_is_noted_hourly)
+FIBER_TEST(use_of_an_entry_is_recorded_hourly)
 {
     unsigned runs = 0;
     struct plan plan = {.runs = &runs, .write = "new"};
@@ -270,7 +270,7 @@ FIBER_TEST(use_is_noted_hourly)
 
 /* ---- memory ---- */
 
-TEST(places_are_used_again_but_not_for_what_they_were)
+TEST(reused_memory_slots_do_not_return_old_entries)
 {
     struct cache_memory memory;
     cache_memory_init(&memory, "objects");

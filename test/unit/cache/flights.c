@@ -41,7 +41,7 @@ static void crowd_begin(struct crowd *crowd, struct fiber_group *group, int coun
         assert_true(fiber_sleep(1));
 }
 
-FIBER_TEST(equal_lookups_compute_once)
+FIBER_TEST(concurrent_lookups_share_one_computation)
 {
     struct crowd crowd;
     struct fiber_group group;
@@ -52,7 +52,7 @@ FIBER_TEST(equal_lookups_compute_once)
     assert_int_equal(crowd.runs, 1);
 }
 
-FIBER_TEST(callers_may_leave)
+FIBER_TEST(computation_outlives_cancelled_callers)
 {
     struct crowd crowd;
     struct fiber_group group;
@@ -65,7 +65,7 @@ FIBER_TEST(callers_may_leave)
     assert_int_equal(crowd.runs, 1);
 }
 
-FIBER_TEST(the_end_cancels_computations)
+FIBER_TEST(draining_cancels_computations)
 {
     struct crowd crowd;
     struct fiber_group group;
@@ -127,7 +127,7 @@ static void spin_leave(struct fiber_group *group)
     fiber_group_wait(group);
 }
 
-FIBER_TEST(what_nobody_waits_for_ends_early_once)
+FIBER_TEST(abandoned_computation_is_cancelled_only_once)
 {
     const struct cache_kind *const all[] = {&spinning};
     struct fiber_group group, other;
@@ -177,7 +177,7 @@ static void shared_directory_body(void *arg)
 }
 
 /* Runs before this process has a loop of its own: threads do not survive a fork. */
-TEST(processes_share_a_directory, .alone = true)
+TEST(processes_share_a_cache_directory, .alone = true)
 {
     pid_t children[3];
     for (int i = 0; i < 3; i++) {
@@ -201,7 +201,7 @@ TEST(processes_share_a_directory, .alone = true)
 
 /* ---- costs ---- */
 
-FIBER_TEST(hits_are_cheap)
+FIBER_TEST(cache_hits_are_cheap)
 {
     enum { HITS = 200000, FILES = 400 };
     unsigned runs = 0;

@@ -21,7 +21,7 @@ static void invalidate(const char *source, const char *location)
 }
 
 /* ---- keys ---- */
-TEST(files_of_keys)
+TEST(keys_match_the_files_they_name)
 {
     static const struct {
         const char *key, *source, *location;
@@ -50,7 +50,7 @@ TEST(files_of_keys)
 }
 
 /* ---- this process ---- */
-FIBER_TEST(what_was_replaced_is_absent)
+FIBER_TEST(invalidated_entries_are_computed_again)
 {
     unsigned runs = 0;
     struct plan old = {.runs = &runs, .write = "old"}, new = {.runs = &runs, .write = "new"};
@@ -85,7 +85,7 @@ static double removed(enum metric metric)
 }
 
 /* All versions of it, a miss too; only when somebody asks, and not what another process has made of the new file. */
-FIBER_TEST(and_removed_from_disk_when_asked_for)
+FIBER_TEST(invalidated_entry_is_removed_from_disk_on_lookup)
 {
     unsigned runs = 0;
     struct plan new = {.runs = &runs, .write = "new"}, unused = {.runs = &runs, .write = "unused"};
@@ -106,7 +106,7 @@ FIBER_TEST(and_removed_from_disk_when_asked_for)
     cache_drain();
 }
 
-FIBER_TEST(memory_alone_forgets_too, test_config.cache_dir = NULL)
+FIBER_TEST(invalidation_works_without_cache_dir, test_config.cache_dir = NULL)
 {
     unsigned runs = 0;
     struct plan old = {.runs = &runs, .write = "old"}, new = {.runs = &runs, .write = "new"};
@@ -120,7 +120,7 @@ FIBER_TEST(memory_alone_forgets_too, test_config.cache_dir = NULL)
     cache_drain();
 }
 
-FIBER_TEST(misses_are_dropped)
+FIBER_TEST(invalidation_drops_misses)
 {
     unsigned runs = 0;
     struct plan miss = {.runs = &runs, .code = SL_NOT_FOUND}, new = {.runs = &runs, .write = "new"};
@@ -133,7 +133,7 @@ FIBER_TEST(misses_are_dropped)
 }
 
 /* ---- others ---- */
-FIBER_TEST(other_processes_are_heard)
+FIBER_TEST(invalidation_by_another_process_is_seen)
 {
     unsigned runs = 0;
     struct plan old = {.runs = &runs, .write = "old"}, new = {.runs = &runs, .write = "new"};
@@ -191,7 +191,7 @@ static void race_end(struct race *race, struct fiber_group *group)
     fiber_group_wait(group);
 }
 
-FIBER_TEST(what_began_before_is_not_kept)
+FIBER_TEST(result_begun_before_an_invalidation_is_not_kept)
 {
     unsigned runs = 0;
     struct race race;
@@ -209,7 +209,7 @@ FIBER_TEST(what_began_before_is_not_kept)
     cache_drain();
 }
 
-FIBER_TEST(nor_when_another_process_was_told)
+FIBER_TEST(result_begun_before_another_process_invalidates_is_not_kept)
 {
     unsigned runs = 0;
     struct race race;
@@ -244,7 +244,7 @@ static void shared_body(void *arg)
     cache_drain();
 }
 
-TEST(the_shared_layer_forgets_too)
+TEST(invalidation_reaches_the_shared_cache)
 {
     static char bucket[128];
     snprintf(bucket, sizeof bucket, "%s", in_dir("bucket"));
@@ -253,7 +253,7 @@ TEST(the_shared_layer_forgets_too)
 }
 
 /* ---- cleaning ---- */
-TEST(old_stamps_are_removed)
+TEST(old_invalidation_stamps_are_removed)
 {
     struct cache_file changed = file("s", "file://one");
     struct cleanup_options options = {0};
@@ -272,7 +272,7 @@ TEST(old_stamps_are_removed)
     assert_int_equal(files_below("invalidated"), 1);
 }
 
-TEST(a_directory_that_refuses)
+TEST(unwritable_directory_fails_the_invalidation)
 {
     struct cache_file changed = file("s", "file://one");
     struct sl_error error = {0};

@@ -40,7 +40,7 @@ static unsigned count_answers(void)
     return count;
 }
 
-FIBER_TEST(waiting_takes_no_fiber)
+FIBER_TEST(waiting_lookups_take_no_fiber)
 {
     struct fiber_wait_list gate = {0};
     unsigned runs = 0;
@@ -66,7 +66,7 @@ FIBER_TEST(waiting_takes_no_fiber)
 }
 
 /* Admission counts requests; what they need is not refused. */
-FIBER_TEST(computations_are_no_admissions)
+FIBER_TEST(computations_do_not_count_against_the_fiber_limit)
 {
     unsigned runs = 0;
     fiber_set_limit(1);
@@ -89,7 +89,7 @@ static bool base(const void *context, struct sl_arena *arena, const struct cache
 static const struct cache_kind derived = {
     .name = "derived", .section = CACHE_DERIVED, .version = 1, .base = base, .compute = compute};
 
-FIBER_TEST(what_an_entry_is_made_from_comes_first)
+FIBER_TEST(base_entry_is_looked_up_first)
 {
     const struct cache_kind *const all[] = {&kind, &derived};
     cache_drain();
@@ -114,7 +114,7 @@ FIBER_TEST(what_an_entry_is_made_from_comes_first)
 }
 
 /* ---- scarcity ---- */
-FIBER_TEST(busy_is_kept_nowhere)
+FIBER_TEST(busy_is_not_cached)
 {
     unsigned runs = 0;
     struct plan scarce = {.runs = &runs, .code = SL_BUSY, .message = "out of memory"};
@@ -126,7 +126,7 @@ FIBER_TEST(busy_is_kept_nowhere)
 }
 
 /* ---- incomplete entries ---- */
-FIBER_TEST(what_is_incomplete_serves_until_it_is_whole)
+FIBER_TEST(incomplete_entry_is_served_until_it_is_complete)
 {
     unsigned runs = 0;
     const char *path = path_in(&kind, "a", 3);
@@ -145,7 +145,7 @@ FIBER_TEST(what_is_incomplete_serves_until_it_is_whole)
 }
 
 /* ---- invalidation ---- */
-FIBER_TEST(invalidation_costs_what_it_names)
+FIBER_TEST(invalidation_cost_is_proportional_to_what_it_names)
 {
     unsigned runs = 0;
     struct plan plan = {.runs = &runs, .write = "x"};

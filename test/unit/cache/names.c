@@ -12,7 +12,7 @@ static void check_path(const char *key, unsigned version, bool format1, const ch
     assert_string_equal(out, path);
 }
 
-TEST(names_are_the_hash_of_the_key)
+TEST(file_name_is_the_hash_of_the_key)
 {
     const char *key = "scope: global\n\nsource: foo\nlocation: file://bar.baz\n";
     check_path(key, 0, true, "v0/f5/e08b92/a55c1357413b5e36547a8b534a014c3a00299e7622e4c4b022a96541");
@@ -37,7 +37,7 @@ static void check_decode(const char *text, enum sl_code code, const char *messag
     }
 }
 
-TEST(markers_are_read)
+TEST(error_markers_are_decoded)
 {
     check_decode("", SL_NOT_FOUND, NULL);
     check_decode("malformedDoesn't look like anything to me", SL_MALFORMED, "Doesn't look like anything to me");
@@ -53,7 +53,7 @@ TEST(markers_are_read)
         check_decode(contents[i], SL_OK, NULL);
 }
 
-TEST(timeouts_are_durations)
+TEST(timeout_markers_hold_durations)
 {
     struct sl_error error;
     assert_int_equal(cache_error_decode((struct sl_bytes){(const uint8_t *)"timeout4m33s", 12}, &error), SL_TIMEOUT);
@@ -65,7 +65,7 @@ TEST(timeouts_are_durations)
     check_decode("timeout", SL_INTERNAL, NULL);
 }
 
-TEST(details_are_cleaned)
+TEST(error_details_are_sanitised)
 {
     struct sl_error error;
     static const char nul[] = "malformedbefore\0after";
@@ -100,7 +100,7 @@ static void check_round(enum sl_code code, uint64_t ns, const char *message, con
     sl_buf_free(&out);
 }
 
-TEST(errors_survive_a_round)
+TEST(errors_survive_a_round_trip)
 {
     check_round(SL_NOT_FOUND, 0, "", "", "not found");
     check_round(SL_PERMISSION_DENIED, 0, "403 Forbidden", "permissiondenied403 Forbidden",
@@ -148,7 +148,7 @@ TEST(side_files_are_read)
     assert_int_equal(meta.size, 7);
 }
 
-TEST(side_files_that_cannot_be_opened_are_not_missing)
+TEST(side_file_without_descriptors_is_busy_not_missing)
 {
     struct cache_meta meta;
     put_file("entry.metadata", "{\"scope\":null,\"time_created\":5}", 0);
@@ -159,7 +159,7 @@ TEST(side_files_that_cannot_be_opened_are_not_missing)
     assert_int_equal(cache_meta_read(AT_FDCWD, in_dir("entry"), &meta), CACHE_META_READ);
 }
 
-TEST(bad_side_files_are_told)
+TEST(malformed_side_files_are_reported)
 {
     const char *const bad[] = {"",
                                "{",
@@ -215,7 +215,7 @@ static enum sl_code decode(const char *bytes, const struct cache_meta *meta, boo
     return code;
 }
 
-TEST(the_side_file_decides)
+TEST(side_file_decides_the_status)
 {
     bool kept;
     struct cache_meta ok = {.has_status = true, .status = SL_OK, .mtime_ns = 200};
@@ -230,7 +230,7 @@ TEST(the_side_file_decides)
     assert_int_equal(decode("", NULL, &kept), SL_NOT_FOUND);
 }
 
-TEST(sizes_tell_damage_from_a_late_side_file)
+TEST(size_mismatch_is_damage_only_if_the_side_file_is_newer)
 {
     struct cache_meta meta = {.has_size = true, .size = 10, .mtime_ns = 200};
     assert_false(cache_entry_damaged(10, 100, 0, &meta));
@@ -281,7 +281,7 @@ TEST(errors_expire_by_creation)
     assert_false(judge(CACHE_NEGATIVE, 0, -50, false).expired);
 }
 
-TEST(malformed_entries_get_a_chance_at_each_start)
+TEST(malformed_entries_are_retried_at_each_start)
 {
     int64_t start = 1000 * CACHE_SECOND_NS + 500;
     struct cache_lifetimes never = {DURATION_NEVER, DURATION_NEVER, DURATION_NEVER, DURATION_NEVER, 0};
@@ -311,7 +311,7 @@ TEST(used_contents_are_touched_hourly)
     assert_true(verdict.touch && verdict.left_ns == 3600 * S);
 }
 
-TEST(absurd_times_are_harmless)
+TEST(absurd_creation_times_do_not_overflow)
 {
     struct cache_facts facts;
     struct cache_meta meta = {.created_s = INT64_MAX};
@@ -324,7 +324,7 @@ TEST(absurd_times_are_harmless)
 
 /* ---- temporary files ---- */
 
-TEST(stale_directories_are_swept)
+TEST(stale_temporary_directories_are_removed)
 {
     int ready[2], go[2];
     assert_int_equal(pipe(ready) | pipe(go), 0);
@@ -355,7 +355,7 @@ TEST(stale_directories_are_swept)
     close(ready[0]), close(ready[1]), close(go[0]), close(go[1]);
 }
 
-TEST(the_own_directory_may_vanish)
+TEST(removed_temporary_directory_is_remade)
 {
     struct cache_tmp tmp;
     assert_int_equal(cache_tmp_open(test_dir, NULL), SL_OK);
@@ -374,7 +374,7 @@ TEST(the_own_directory_may_vanish)
     assert_int_equal(files_below("tmp"), 0);
 }
 
-TEST(without_cache_dir_files_have_no_name)
+TEST(temporary_files_are_unnamed_without_cache_dir)
 {
     struct cache_tmp tmp;
     assert_int_equal(cache_tmp_open(NULL, NULL), SL_OK);

@@ -7,7 +7,7 @@
 #include "cache/shared.h"
 #include "redis/redis.h"
 
-TEST(redis_urls)
+TEST(redis_urls_are_parsed)
 {
     static const struct {
         const char *url, *host, *port, *user, *password;
@@ -72,7 +72,7 @@ static enum sl_code unpack(const uint8_t *data, size_t size, uint64_t max)
     return u.code;
 }
 
-TEST(hostile_frames)
+TEST(hostile_zstd_frames_are_refused)
 {
     static uint8_t zeros[1 << 20];
     struct pack_job p = {.contents = {zeros, sizeof zeros}, .max_packed = UINT64_MAX};

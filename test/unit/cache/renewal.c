@@ -91,7 +91,7 @@ static void wait_until_ok(void)
     cache_release(item);
 }
 
-FIBER_TEST(what_turned_up_is_found_in_the_background, test_config.upgrade_fallback_after_ns = 0)
+FIBER_TEST(appeared_file_is_found_in_the_background, test_config.upgrade_fallback_after_ns = 0)
 {
     struct fiber_wait_list gate = {0};
     expect(SL_NOT_FOUND);
@@ -119,12 +119,12 @@ static void young_body(void *arg)
     assert_int_equal(world.features, 1);
 }
 
-TEST(young_misses_are_left)
+TEST(young_misses_are_not_renewed)
 {
     run(young_body);
 }
 
-TEST(switched_off)
+TEST(renewal_can_be_disabled)
 {
     test_config.upgrade_fallback_after_ns = DURATION_NEVER;
     run(young_body);
@@ -143,7 +143,7 @@ static void put_old_miss(const struct cache_kind *kind)
     put_file(path, text, 7200 * S);
 }
 
-FIBER_TEST(at_most_once_in_a_period_for_all_processes)
+FIBER_TEST(processes_renew_at_most_once_a_period)
 {
     put_old_miss(&objects);
     put_old_miss(&meta);
@@ -163,7 +163,7 @@ FIBER_TEST(at_most_once_in_a_period_for_all_processes)
     assert_int_equal(world.files, 1);
 }
 
-FIBER_TEST(failures_of_our_own_leave_the_old_answer, test_config.upgrade_fallback_after_ns = 0)
+FIBER_TEST(internal_failures_leave_the_old_answer, test_config.upgrade_fallback_after_ns = 0)
 {
     expect(SL_NOT_FOUND);
     world.code = SL_INTERNAL;
@@ -174,7 +174,8 @@ FIBER_TEST(failures_of_our_own_leave_the_old_answer, test_config.upgrade_fallbac
     expect(SL_NOT_FOUND);
 }
 
-FIBER_TEST(so_many_at_once, test_config.upgrade_fallback_after_ns = 0, test_config.downloaded.max_lazy = 1)
+FIBER_TEST(number_of_renewals_is_limited, test_config.upgrade_fallback_after_ns = 0,
+           test_config.downloaded.max_lazy = 1)
 {
     struct fiber_wait_list gate = {0};
     struct cache_key other = {SL_STR("other"), SL_STR("global")};
@@ -201,7 +202,7 @@ static bool table_is(const char *text)
     return same;
 }
 
-FIBER_TEST(what_is_incomplete_asks_again_for_what_it_lacked, test_config.upgrade_fallback_after_ns = 0)
+FIBER_TEST(incomplete_entry_renews_what_it_lacked, test_config.upgrade_fallback_after_ns = 0)
 {
     put_old_miss(&objects);
     put_old_miss(&meta);
@@ -214,7 +215,7 @@ FIBER_TEST(what_is_incomplete_asks_again_for_what_it_lacked, test_config.upgrade
     cache_drain();
 }
 
-FIBER_TEST(what_stays_incomplete_is_tried_again, test_config.upgrade_fallback_after_ns = 2 * MS)
+FIBER_TEST(incomplete_entry_is_retried_repeatedly, test_config.upgrade_fallback_after_ns = 2 * MS)
 {
     put_old_miss(&objects);
     put_old_miss(&meta);

@@ -30,7 +30,7 @@ static void look_anew(struct cache_item *item)
     cache_check_residency(item);
 }
 
-TEST(what_was_read_is_at_hand)
+TEST(read_pages_are_resident)
 {
     struct cache_item item = map_holes(5 << 20), copy = {.references = 1, .mapping = {{(const uint8_t *)"x", 1}, 0}};
     assert_true(cache_is_resident(&copy));
@@ -45,7 +45,7 @@ TEST(what_was_read_is_at_hand)
 }
 
 /* One of those who ask does, and the others go on. */
-TEST(somebody_looks_now_and_then)
+TEST(residency_is_checked_by_one_caller_at_a_time)
 {
     struct cache_item item = map_holes(1 << 20);
     read_all(&item);
@@ -59,7 +59,7 @@ TEST(somebody_looks_now_and_then)
     sl_unmap(&item.mapping);
 }
 
-TEST(large_files_are_not_fetched_whole)
+TEST(large_files_are_not_read_ahead_whole)
 {
     struct cache_item item = map_holes(40 << 20);
     look_anew(&item);
@@ -71,7 +71,7 @@ TEST(large_files_are_not_fetched_whole)
     sl_unmap(&item.mapping);
 }
 
-TEST(fibers_and_files_share_the_maps)
+TEST(fibers_and_files_share_the_map_limit)
 {
     unsigned long most;
     FILE *file = fopen("/proc/sys/vm/max_map_count", "re");

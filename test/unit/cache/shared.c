@@ -136,7 +136,7 @@ static double metric(const char *line)
 }
 
 /* ---- a directory ---- */
-FIBER_TEST(a_directory_is_shared, test_config.shared.filesystem_path = bucket_dir)
+FIBER_TEST(entries_are_shared_through_a_directory, test_config.shared.filesystem_path = bucket_dir)
 {
     unsigned runs = 0;
     char path[300];
@@ -165,7 +165,7 @@ FIBER_TEST(a_directory_is_shared, test_config.shared.filesystem_path = bucket_di
     assert_false(exists(".tmp"));
 }
 
-FIBER_TEST(damaged_entries_are_computed, test_config.shared.filesystem_path = bucket_dir)
+FIBER_TEST(damaged_shared_entries_are_computed_again, test_config.shared.filesystem_path = bucket_dir)
 {
     unsigned runs = 0;
     char path[300];
@@ -178,7 +178,7 @@ FIBER_TEST(damaged_entries_are_computed, test_config.shared.filesystem_path = bu
     assert_string_equal(file_text(path), "bad from elsewhere");
 }
 
-FIBER_TEST(empty_entries_are_computed, test_config.shared.filesystem_path = bucket_dir)
+FIBER_TEST(empty_shared_entries_are_computed_again, test_config.shared.filesystem_path = bucket_dir)
 {
     unsigned runs = 0;
     struct plan plan = {.runs = &runs, .write = "whole"};
@@ -204,7 +204,7 @@ static void broken_body(void *arg)
     cache_drain();
 }
 
-TEST(a_useless_directory_costs_nothing)
+TEST(unusable_shared_directory_does_no_harm)
 {
     put_file("bucket", "not a directory", 0);
     test_config.shared.filesystem_path = bucket_dir;
@@ -262,7 +262,7 @@ TEST(contents_and_errors_are_shared_in_redis)
     run(redis_body);
 }
 
-TEST(over_tcp_with_a_password)
+TEST(redis_over_tcp_takes_a_password)
 {
     int port = free_port();
     char url[100];
@@ -294,7 +294,7 @@ FIBER_TEST(contents_replace_old_errors, use_redis(), test_config.restart_retries
     cache_drain();
 }
 
-FIBER_TEST(errors_stay_away_when_not_wanted, use_redis(), test_config.shared.redis_negative = false)
+FIBER_TEST(errors_are_not_shared_when_disabled, use_redis(), test_config.shared.redis_negative = false)
 {
     unsigned runs = 0;
     struct plan missing = {.runs = &runs, .code = SL_NOT_FOUND};
@@ -307,7 +307,7 @@ FIBER_TEST(errors_stay_away_when_not_wanted, use_redis(), test_config.shared.red
 }
 
 /* Nor what a scarcity has made of it: with errors wanted, nothing is stored of these. */
-FIBER_TEST(scarcity_is_not_shared, use_redis())
+FIBER_TEST(busy_and_incomplete_entries_are_not_shared, use_redis())
 {
     unsigned runs = 0;
     struct plan busy = {.runs = &runs, .code = SL_BUSY}, cancelled = {.runs = &runs, .code = SL_CANCELLED};
@@ -383,7 +383,7 @@ static void both_body(void *arg)
     assert_non_null(strstr(redis_ask(&server, "DBSIZE"), ":1\r\n")); /* found in the bucket, put into Redis */
 }
 
-TEST(redis_is_in_front_of_the_bucket)
+TEST(redis_is_asked_before_the_bucket)
 {
     use_redis();
     test_config.shared.filesystem_path = bucket_dir;
@@ -427,7 +427,7 @@ static void absent_body(void *arg)
     cache_drain();
 }
 
-TEST(redis_may_come_and_go)
+TEST(lost_redis_is_reconnected)
 {
     char url[200];
     snprintf(url, sizeof url, "unix://%s/redis.sock", test_dir);
@@ -452,7 +452,7 @@ static void one_of_many(void *arg)
         fiber_wake_all(&many->done);
 }
 
-FIBER_TEST(a_paused_redis_costs_its_limit_once, use_redis())
+FIBER_TEST(paused_redis_costs_its_timeout_once, use_redis())
 {
     unsigned runs = 0;
     struct plan plan = {.runs = &runs, .write = "contents"};
@@ -497,7 +497,7 @@ static void full_body(void *arg)
         metric("symloom_shared_ops_total{backend=\"redis\",cache=\"symcaches\",op=\"put\",result=\"error\"} ") >= 1);
 }
 
-TEST(a_full_redis_is_left_as_it_is)
+TEST(full_redis_does_no_harm)
 {
     redis_start(&server, 0, "--maxmemory", "1");
     test_config.shared.redis_url = server.url;
@@ -532,7 +532,7 @@ static void babble(const char *path, const char *text)
     close(listener);
 }
 
-TEST(other_servers_are_no_redis)
+TEST(servers_that_are_no_redis_are_refused)
 {
     static const char *const texts[] = {"HTTP/1.1 400 Bad Request\r\n\r\n",   "$-5\r\n",     "*1000000000000\r\n",
                                         "+PONG\r\n$99999999999999999999\r\n", "-ERR no\r\n", "+PONG\r\n:12\r\n"};
@@ -549,7 +549,7 @@ TEST(other_servers_are_no_redis)
 }
 
 /* ---- the queue ---- */
-FIBER_TEST(what_does_not_fit_the_queue_is_dropped, test_config.shared.filesystem_path = bucket_dir,
+FIBER_TEST(uploads_beyond_the_queue_are_dropped, test_config.shared.filesystem_path = bucket_dir,
            test_config.shared.max_upload_queue_bytes = 7)
 {
     unsigned runs = 0;
@@ -563,7 +563,7 @@ FIBER_TEST(what_does_not_fit_the_queue_is_dropped, test_config.shared.filesystem
     assert_false(exists("bucket"));
 }
 
-FIBER_TEST(what_is_in_use_is_offered_again, test_config.shared.filesystem_path = bucket_dir)
+FIBER_TEST(entries_in_use_are_uploaded_again, test_config.shared.filesystem_path = bucket_dir)
 {
     unsigned runs = 0;
     struct plan plan = {.runs = &runs, .write = "contents"};

@@ -10,7 +10,7 @@ static void settle(const unsigned *runs, unsigned expected, const char *gone)
         assert_true(fiber_sleep(5));
 }
 
-FIBER_TEST(old_versions_serve_until_refreshed)
+FIBER_TEST(old_versions_are_served_until_refreshed)
 {
     unsigned runs = 0;
     struct fiber_wait_list gate = {0};
@@ -45,7 +45,7 @@ FIBER_TEST(old_versions_serve_until_refreshed)
     assert_int_equal(runs, 1);
 }
 
-FIBER_TEST(refreshes_are_limited, test_config.downloaded.max_lazy = 1)
+FIBER_TEST(number_of_refreshes_is_limited, test_config.downloaded.max_lazy = 1)
 {
     unsigned runs = 0;
     struct fiber_wait_list gate = {0};
@@ -66,7 +66,7 @@ FIBER_TEST(refreshes_are_limited, test_config.downloaded.max_lazy = 1)
     assert_true(exists(path_in(&kind, "b", 2)) && exists(path_in(&kind, "c", 2)));
 }
 
-FIBER_TEST(a_failed_refresh_destroys_nothing)
+FIBER_TEST(failed_refresh_keeps_the_old_entry)
 {
     unsigned runs = 0;
     struct plan plan = {.runs = &runs, .code = SL_NOT_FOUND};
