@@ -3,7 +3,7 @@
 
 #define DIGEST "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b" /* of "secret" */
 
-TEST(test_keys_are_read)
+TEST(access_keys_are_read)
 {
     struct outcome o;
     parse(&o, "auth:\n  require: [symbols, metrics]\n  keys:\n"
@@ -32,7 +32,7 @@ TEST(test_keys_are_read)
     outcome_free(&o);
 }
 
-TEST(test_uploads_need_a_key_unless_told_otherwise)
+TEST(uploads_need_a_key_by_default)
 {
     struct outcome o;
     parse_good(&o, "cache_dir: /x");
@@ -44,7 +44,7 @@ TEST(test_uploads_need_a_key_unless_told_otherwise)
     outcome_free(&o);
 }
 
-TEST(test_what_is_wrong_with_keys)
+TEST(invalid_access_keys_are_errors)
 {
     expect_error("auth: {keys: 5}", "1:14: error: auth.keys: is not a list");
     expect_error("auth: {keys: [5]}", "1:15: error: auth.keys[0]: is not a map");

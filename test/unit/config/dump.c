@@ -60,7 +60,7 @@ static void expect_same_values(const char *a, const char *b)
     assert_true(*a == *b);
 }
 
-TEST(a_dump_is_a_configuration)
+TEST(dump_is_a_valid_configuration)
 {
     struct outcome first, second, third;
     struct sl_buf one = {0}, two = {0}, three = {0};
@@ -93,7 +93,7 @@ TEST(a_dump_is_a_configuration)
     sl_buf_free(&three);
 }
 
-TEST(values_tell_where_they_come_from)
+TEST(dump_tells_where_values_come_from)
 {
     struct outcome o;
     struct sl_buf dump = {0};
@@ -115,7 +115,7 @@ TEST(values_tell_where_they_come_from)
     sl_buf_free(&dump);
 }
 
-TEST(all_defaults_can_be_dumped)
+TEST(dumped_defaults_are_a_configuration)
 {
     struct config *config;
     struct sl_error error;
@@ -135,7 +135,7 @@ TEST(all_defaults_can_be_dumped)
     sl_buf_free(&again);
 }
 
-TEST(every_row_has_a_path_of_its_own)
+TEST(every_key_has_a_unique_path)
 {
     for (size_t i = 0; i < config_key_count; i++) {
         const struct config_key *row;
@@ -146,7 +146,7 @@ TEST(every_row_has_a_path_of_its_own)
 }
 
 /* A section cannot have no effect when something below it is read. */
-TEST(what_is_read_lies_in_no_section_without_effect)
+TEST(no_key_lies_in_a_section_without_effect)
 {
     for (size_t i = 0; i < config_key_count; i++) {
         const char *path = config_keys[i].path;
@@ -156,7 +156,7 @@ TEST(what_is_read_lies_in_no_section_without_effect)
 }
 
 /* ---- problems ---- */
-TEST(problems_are_in_the_order_of_the_file)
+TEST(problems_are_listed_in_file_order)
 {
     expect_problems("zzz: 1\nresult_ttl: 1\nmax_fibers: 0\nbind: x\n",
                     "config.yml:1:1: warning: zzz: unknown key\n"
@@ -173,7 +173,7 @@ static size_t lines_of(const char *text)
     return lines;
 }
 
-TEST(twenty_problems_are_shown)
+TEST(at_most_twenty_problems_are_shown)
 {
     struct outcome o;
     struct sl_buf yaml = {0};
@@ -193,7 +193,7 @@ TEST(twenty_problems_are_shown)
 }
 
 /* Reading ends when there is enough to say. */
-TEST(a_hopeless_file_is_given_up)
+TEST(reading_ends_after_too_many_problems)
 {
     struct outcome o;
     struct sl_buf yaml = {0};
@@ -206,7 +206,7 @@ TEST(a_hopeless_file_is_given_up)
     sl_buf_free(&yaml);
 }
 
-TEST(no_text_forges_a_line)
+TEST(problem_texts_are_escaped)
 {
     expect_problems("cache_dir: 5\n\"a\\nb\\e[2J\\x85\\u202e\": 1\nlogging: {level: \"x\\r\\ny\"}\n",
                     "config.yml:2:1: warning: a\\x0ab\\x1b[2J\\x85\xE2\x80\xAE: unknown key\n"
@@ -223,7 +223,7 @@ TEST(no_text_forges_a_line)
     expect_error("max_fibers: ${T_BYTES}", "1:13: error: max_fibers: \"\\xff\\xc3\" is not an integer");
 }
 
-TEST(long_values_are_cut)
+TEST(long_values_are_truncated_in_messages)
 {
     struct outcome o;
     struct sl_buf yaml = {0};
@@ -245,7 +245,7 @@ TEST(long_values_are_cut)
 }
 
 /* ---- acceptance examples ---- */
-TEST(the_example_of_operations)
+TEST(documented_example_is_reported_as_described)
 {
     unsetenv("SENTRY_TOKEN");
     static const char yaml[] = "caches:\n"
@@ -276,7 +276,7 @@ TEST(the_example_of_operations)
 }
 
 /* A21 of the native API; "empty file" is in yaml.c. */
-TEST(zero_and_null_are_themselves)
+TEST(zero_and_null_keep_their_meaning)
 {
     struct outcome o;
     parse(&o, "max_download_timeout: 0s\ncaches:\n  downloaded:\n    max_unused_for: null\n    a: {b: [c, {d: e}]}\n"

@@ -209,7 +209,7 @@ static void expect_bad_file(const char *path, const char *wrong)
     outcome_free(&o);
 }
 
-TEST(bad_files_of_secrets_are_errors)
+TEST(unusable_secret_files_are_errors)
 {
     static char large[64 * 1024 + 1];
     memset(large, 's', sizeof large);
@@ -324,7 +324,7 @@ TEST(messages_hold_no_secrets)
 }
 
 /* ---- files ---- */
-TEST(files_are_loaded)
+TEST(configuration_files_are_loaded)
 {
     struct config *config;
     struct sl_error error;
@@ -361,7 +361,7 @@ TEST(large_files_are_refused)
     outcome_free(&o);
 }
 
-TEST(readable_secrets_are_a_warning)
+TEST(world_readable_secrets_are_warned_of)
 {
     static const char written[] = "sources: [{id: a, type: sentry, url: 'http://h', token: sEcReT}]\n",
                       referred[] = "sources: [{id: a, type: sentry, url: 'http://h', token: '${T_TOKEN}'}]\n";

@@ -19,7 +19,7 @@ bool __wrap_config_container_is_detected(void)
 #define HOUR   (60 * MINUTE)
 #define DAY    (24 * HOUR)
 
-TEST(switches)
+TEST(booleans_are_read)
 {
     static const struct {
         const char *text;
@@ -41,7 +41,7 @@ TEST(switches)
     expect_error("http: {server_header: []}", "1:23: error: http.server_header: a list is not true or false");
 }
 
-TEST(counts)
+TEST(counts_are_read)
 {
     static const struct {
         const char *text;
@@ -98,7 +98,7 @@ TEST(counts)
                  "1:13: error: max_fibers: -99999999999999999999999 is too small; the minimum is 1");
 }
 
-TEST(narrow_numbers)
+TEST(numbers_are_checked_against_their_width)
 {
     struct outcome o;
     parse_good(&o, "max_downloads: 4294967295\nhttp: {backlog: 2147483647, max_connections_per_ip: -0}\n");
@@ -115,7 +115,7 @@ TEST(narrow_numbers)
 }
 
 /* spec: "below 1 acts as 1" */
-TEST(some_numbers_are_raised)
+TEST(values_below_one_are_raised_to_one)
 {
     struct outcome o;
     parse_good(&o, "caches: {downloaded: {max_lazy_redownloads: 0}, derived: {max_lazy_recomputations: -7}}");
@@ -124,7 +124,7 @@ TEST(some_numbers_are_raised)
     outcome_free(&o);
 }
 
-TEST(sizes)
+TEST(sizes_are_read)
 {
     struct outcome o;
     parse_good(&o, "result_bytes: 64KiB\nmax_download_size: null\nmax_source_file_size: 0\n"
@@ -154,7 +154,7 @@ TEST(sizes)
                  "1:26: error: http.max_request_line: 63 is too small; the minimum is 64 bytes");
 }
 
-TEST(durations)
+TEST(durations_are_read)
 {
     struct outcome o;
     parse_good(&o, "connect_timeout: 1h 30m\nhead_timeout: '0'\nmax_download_timeout: 0s\nresult_ttl: 100years\n"
@@ -178,7 +178,7 @@ TEST(durations)
                  "1:25: error: cache_cleanup_interval: \"0s\" is too small; the minimum is 1ms");
 }
 
-TEST(texts)
+TEST(texts_and_choices_are_read)
 {
     struct outcome o;
     parse_good(&o, "cache_dir: /var/x y\nlogging: {file: 2030, level: off, format: json, access: errors}\n");
@@ -201,7 +201,7 @@ TEST(texts)
 }
 
 /* ---- lists ---- */
-TEST(lists)
+TEST(lists_and_maps_are_read)
 {
     struct outcome o;
     parse_good(&o, "bind: unix:/run/s\nsentry_source_hosts: [sentry.io, '*.sentry.io']\n"
@@ -230,7 +230,7 @@ TEST(lists)
     expect_error("bind:", "1:6: error: bind: the list is empty");
 }
 
-TEST(listeners)
+TEST(listener_addresses_are_checked)
 {
     static const char *const good[] = {"0.0.0.0:3021", "[::]:80", "[::1]:0",           "127.0.0.1:65535",
                                        "systemd",      "unix:/a", "[::ffff:1.2.3.4]:1"};
@@ -263,7 +263,7 @@ TEST(listeners)
         assert_string_equal(text_is_listener(sl_str(bad[i].text)), bad[i].wrong);
 }
 
-TEST(networks_and_hosts)
+TEST(networks_and_hosts_are_checked)
 {
     static const char *const good[] = {"10.0.0.0/8", "0.0.0.0/0", "1.2.3.4/32", "::/0", "fd00::/128", "::1"};
     static const char *const bad[] = {
@@ -283,7 +283,7 @@ TEST(networks_and_hosts)
 }
 
 /* ---- across keys ---- */
-TEST(deny_list_buckets_fit_their_window)
+TEST(deny_list_bucket_must_fit_its_window)
 {
     expect_error("deny_list_bucket_size: 2m\n",
                  "1:24: error: deny_list_bucket_size: must not be larger than deny_list_time_window");
@@ -296,7 +296,7 @@ TEST(deny_list_buckets_fit_their_window)
     outcome_free(&o);
 }
 
-TEST(profiles_move_defaults)
+TEST(profile_changes_defaults)
 {
     struct outcome o;
     parse_good(&o, "{}");
@@ -325,7 +325,7 @@ TEST(profiles_move_defaults)
                  "1:19: error: caches.profile: \"fast\" is not one of reference documented saas");
 }
 
-TEST(bodies_in_flight_follow_the_slots)
+TEST(bodies_in_flight_default_follows_the_request_limit)
 {
     static const struct {
         const char *yaml;
@@ -371,7 +371,7 @@ TEST(unknown_keys_are_warnings)
 }
 
 /* A key that looks like the path of another is not it. */
-TEST(dots_in_keys_are_no_steps)
+TEST(keys_with_dots_are_unknown)
 {
     expect_error("logging.level: trace", "1:1: warning: logging.level: unknown key");
     expect_error("http: {cors.origins: 1}", "1:8: warning: http.cors.origins: unknown key");
@@ -379,7 +379,7 @@ TEST(dots_in_keys_are_no_steps)
     expect_error("'sources[].token': 1", "1:1: warning: sources[].token: unknown key");
 }
 
-TEST(groups_of_sockets_are_there)
+TEST(socket_group_must_exist)
 {
     struct outcome o;
     parse_good(&o, "http: {unix_group: root}\n");
@@ -406,7 +406,7 @@ TEST(keys_without_effect_are_warnings)
                     "downloads\n");
 }
 
-TEST(stores_are_urls_and_sources)
+TEST(mozilla_stores_may_be_urls_or_sources)
 {
     struct outcome o;
     parse_good(&o, "mozilla: {sources: ['http://a/', 'https://u:p@b/try//?x=1']}\n");
@@ -426,14 +426,14 @@ TEST(stores_are_urls_and_sources)
                     "config.yml:1:42: error: mozilla.store.extra: \"nobody\" is no URL\n");
 }
 
-TEST(asking_for_nothing_needs_no_effect)
+TEST(disabled_keys_without_effect_are_not_warned_of)
 {
     struct outcome o;
     parse_good(&o, "sentry_dsn: ~\nmozilla: null\nspecial_paths: false\nhttp: {reuseport: false}\nshared_cache: ~\n");
     outcome_free(&o);
 }
 
-TEST(groups_are_maps)
+TEST(sections_must_be_maps)
 {
     expect_error("conversion: 5", "1:13: error: conversion: 5 is not a map of keys");
     expect_error("caches: [1]", "1:9: error: caches: a list is not a map of keys");
@@ -464,7 +464,7 @@ TEST(sources_are_read)
     outcome_free(&o);
 }
 
-TEST(what_is_wrong_with_sources_is_said_with_places)
+TEST(source_errors_report_line_and_column)
 {
     expect_error("sources: 5", "1:10: error: sources: expected a list, found an integer");
     expect_error("sources: [5]", "1:11: error: sources[0]: expected an object, found an integer");
@@ -486,7 +486,7 @@ TEST(what_is_wrong_with_sources_is_said_with_places)
 }
 
 /* ---- the whole ---- */
-TEST(defaults_without_a_file)
+TEST(defaults_apply_without_a_file)
 {
     struct config *config;
     struct sl_error error;
@@ -524,7 +524,7 @@ TEST(defaults_without_a_file)
     config_release(NULL);
 }
 
-TEST(path_prefixes)
+TEST(path_prefixes_are_checked)
 {
     static const char *const good[] = {"", "/a", "/a/b-c_d.e~1"}, *const bad[] = {"a", "/", "/a/", "/a{b}", "/a b"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
@@ -546,7 +546,7 @@ TEST(path_prefixes)
 }
 
 /* The examples of the caches' chapter. */
-TEST(examples_of_caches)
+TEST(documented_cache_examples_are_read)
 {
     struct outcome o;
     parse_good(&o, "shared_cache: {filesystem: {path: /x}}\n");

@@ -24,14 +24,14 @@ TEST(empty_files_are_errors)
     outcome_free(&o);
 }
 
-TEST(the_root_is_a_map)
+TEST(root_must_be_a_map)
 {
     expect_error("- a\n", "1:1: error: the file must contain `key: value` lines");
     expect_error("\n  words\n", "2:3: error: the file must contain `key: value` lines");
     expect_error("result_ttl: 1s\n---\nresult_ttl: 2s\n", "2:1: error: a second document");
 }
 
-TEST(lines_may_end_as_they_like)
+TEST(every_line_end_is_accepted)
 {
     static const char *const texts[] = {
         "result_ttl: 2m\r\nmax_fibers: x\r\n",
@@ -42,7 +42,7 @@ TEST(lines_may_end_as_they_like)
         expect_error(texts[i], "2:13: error: max_fibers: \"x\" is not an integer");
 }
 
-TEST(a_byte_order_mark_is_passed_over)
+TEST(byte_order_mark_is_skipped)
 {
     struct outcome o;
     parse_good(&o, "\xEF\xBB\xBFresult_ttl: 2m\nmax_fibers: 7\n");
@@ -82,7 +82,7 @@ TEST(columns_count_characters)
                     "config.yml:1:38: error: max_fibers: \"x\" is not an integer\n");
 }
 
-TEST(syntax_errors_have_places)
+TEST(syntax_errors_report_line_and_column)
 {
     expect_error("a: b: c\n", "1:5: error: not valid YAML: mapping values are not allowed in this context");
     expect_error("bind: [a\nx: 1\n", "2:2: error: not valid YAML: did not find expected ',' or ']' "
@@ -97,7 +97,7 @@ TEST(syntax_errors_have_places)
     expect_error("a: {? {b: c} : d}\n", "1:7: error: a: a key must be plain text");
 }
 
-TEST(keys_occur_once)
+TEST(repeated_keys_are_errors)
 {
     expect_error("max_fibers: 5\nmax_fibers: 6\n", "2:1: error: max_fibers: the key occurs twice");
     expect_error("http: {backlog: 1, \"backlog\": 2}\n", "1:20: error: http.backlog: the key occurs twice");
@@ -105,7 +105,7 @@ TEST(keys_occur_once)
 }
 
 /* ---- aliases ---- */
-TEST(aliases_are_copies)
+TEST(aliases_copy_their_anchor)
 {
     struct outcome o;
     parse_good(&o, "connect_timeout: &short 2m\nhead_timeout: *short\n"
@@ -116,7 +116,7 @@ TEST(aliases_are_copies)
     expect_error("connect_timeout: &x 2m\nmax_fibers: *x\n", "2:13: error: max_fibers: \"2m\" is not an integer");
 }
 
-TEST(an_anchor_may_be_set_again)
+TEST(anchor_may_be_redefined)
 {
     struct outcome o;
     parse_good(&o, "connect_timeout: &x 1m\nhead_timeout: &x 2m\nresult_ttl: *x\n");
@@ -124,14 +124,14 @@ TEST(an_anchor_may_be_set_again)
     outcome_free(&o);
 }
 
-TEST(a_node_cannot_hold_itself)
+TEST(alias_inside_its_anchor_is_an_error)
 {
     expect_error("a: &a\n  b: *a\n", "2:6: error: a.b: alias of an anchor that was not completed before it");
     expect_error("a: &a [x, *a]\n", "1:11: error: a[1]: alias of an anchor that was not completed before it");
     expect_error("a: &a\n  <<: *a\n", "2:7: error: a.<<: alias of an anchor that was not completed before it");
 }
 
-TEST(merges_fill_gaps)
+TEST(merge_keys_fill_missing_keys)
 {
     struct outcome o;
     parse_good(&o, "caches:\n"
@@ -154,7 +154,7 @@ TEST(merges_fill_gaps)
 }
 
 /* ---- limits ---- */
-TEST(aliases_cannot_multiply)
+TEST(alias_expansion_is_limited)
 {
     struct sl_buf text = {0};
     sl_buf_cstr(&text, "l0: &l0 [x, x, x, x, x, x, x, x, x, x]\n");
@@ -200,7 +200,7 @@ TEST(depth_is_limited)
                  "2:34: error: file_ptr.roots[0][0][0][0][0][0][0][0][0][0][0][0][0][0][0]: nested too deeply");
 }
 
-TEST(values_are_counted)
+TEST(number_of_values_is_limited)
 {
     for (unsigned extra = 0; extra < 2; extra++) {
         struct sl_buf text = {0};
@@ -216,7 +216,7 @@ TEST(values_are_counted)
     }
 }
 
-TEST(the_size_is_limited)
+TEST(file_size_is_limited)
 {
     static const char head[] = "max_fibers: 9 #";
     for (unsigned extra = 0; extra < 2; extra++) {
@@ -233,7 +233,7 @@ TEST(the_size_is_limited)
     }
 }
 
-TEST(keys_are_short)
+TEST(key_length_is_limited)
 {
     struct sl_buf text = {0};
     struct outcome o;
