@@ -21,7 +21,7 @@ static void burn(uint64_t ns)
         ;
 }
 
-TEST(waiting_costs_nothing)
+TEST(waiting_takes_no_cpu_time)
 {
     struct cpu_clock clock;
     struct timespec nap = {0, 60 * (long)ms};
@@ -36,7 +36,7 @@ TEST(waiting_costs_nothing)
     assert_true(atomic_load(&clock.spent_ns) > 20 * ms);
 }
 
-TEST(others_work_does_not_count)
+TEST(work_of_other_clocks_is_not_counted)
 {
     struct cpu_clock one, two;
     cpu_clock_init(&one, 20 * ms);
@@ -84,7 +84,7 @@ static void work_on_piece(void *arg, size_t index, unsigned worker)
     ((bool *)arg)[index] = true;
 }
 
-TEST(pieces_are_summed)
+TEST(time_of_parallel_pieces_is_summed)
 {
     const struct sl_parallel threads = {.workers = 4, .run = run_threads};
     struct cpu_parallel parallel;

@@ -42,7 +42,7 @@ static void start_two(void *arg)
     assert_int_equal(group.count, 0);
 }
 
-TEST(a_group_is_waited_for_and_fibers_run_in_order)
+TEST(group_wait_runs_fibers_in_order)
 {
     trace[0] = '\0';
     run(start_two, NULL);
@@ -64,7 +64,7 @@ static void run_two(void *arg)
     note('3');
 }
 
-TEST(a_fiber_may_run_another_until_it_first_waits)
+TEST(started_fiber_runs_until_its_first_wait)
 {
     trace[0] = '\0';
     run(run_two, NULL);
@@ -94,7 +94,7 @@ static void wait_long(void *arg)
     sleeper->waited = fiber_wait_on(sleeper->list, UINT64_MAX);
 }
 
-FIBER_TEST_WITH(cancelling_reaches_children_and_everything_they_wait_for, NULL)
+FIBER_TEST_WITH(cancellation_reaches_children_and_their_waits, NULL)
 {
     struct fiber_wait_list list = {0};
     struct sleeper a = {.list = &list, .slept = true}, b = {.list = &list};
@@ -141,7 +141,7 @@ static void expire(void *arg)
     assert_false(group.expired);
 }
 
-TEST(a_deadline_cancels_its_group)
+TEST(deadline_cancels_its_group)
 {
     trace[0] = '\0';
     run(expire, NULL);
@@ -178,7 +178,7 @@ static void wake_some(void *arg)
     fiber_wake_one(&list); /* an empty list */
 }
 
-TEST(wait_lists_wake_in_order_and_lose_nothing)
+TEST(wait_lists_wake_in_order)
 {
     trace[0] = '\0';
     run(wake_some, NULL);
@@ -221,7 +221,7 @@ static void start_many(void *arg)
     fiber_set_limit(20000);
 }
 
-TEST(ten_thousand_fibers_at_once)
+TEST(ten_thousand_fibers_run_at_once)
 {
     finished = most = 0;
     run(start_many, NULL);
@@ -261,7 +261,7 @@ static void start_from_callback(void *arg)
     assert_true(sl_str_equal(fiber_request_id(), SL_STR("abc")));
 }
 
-TEST(a_callback_may_run_a_fiber_at_once)
+TEST(callback_may_start_a_fiber)
 {
     trace[0] = '\0';
     run(start_from_callback, NULL);
@@ -296,7 +296,7 @@ static void work_as_crew(void *arg)
     crew_done = fiber_run_workers(take_some, arg, 3);
 }
 
-FIBER_TEST_WITH(a_crew_shares_a_list_and_ends_together, NULL)
+FIBER_TEST_WITH(crew_shares_a_list_of_work, NULL)
 {
     struct shared_list many = {.left = 100}, alone = {.left = 5}, cancelled = {.left = 100, .waits = true};
     assert_true(fiber_run_workers(take_some, &many, 7));

@@ -41,7 +41,7 @@ TEST(directories_are_made_with_their_parents_and_only_once)
     assert_int_equal(errno, ENOTDIR);
 }
 
-TEST(temporary_files_have_names_of_their_own_in_a_directory_that_is_made)
+TEST(temporary_files_have_unique_names)
 {
     char one[600], two[600], cut[20];
     assert_int_equal(files_temp(below("tmp"), "x", 0, one, sizeof one), -1);
@@ -57,7 +57,7 @@ TEST(temporary_files_have_names_of_their_own_in_a_directory_that_is_made)
     assert_int_equal(errno, ENAMETOOLONG);
 }
 
-TEST(a_file_is_published_where_no_directory_was)
+TEST(publishing_makes_missing_directories)
 {
     char path[600];
     for (enum files_sync sync = FILES_UNSYNCED; sync <= FILES_DURABLE; sync++) {
@@ -92,7 +92,7 @@ static bool see(void *arg, const struct dir_entry *entry)
     return seen->remove && unlinkat(entry->at, entry->name, 0) == 0;
 }
 
-TEST(a_walk_enters_directories_as_deep_as_told_but_no_links)
+TEST(directory_walk_respects_depth_and_skips_links)
 {
     struct seen seen = {0};
     struct dir_walk walk = {.depth = 2, .visit = see, .arg = &seen};
@@ -113,7 +113,7 @@ TEST(a_walk_enters_directories_as_deep_as_told_but_no_links)
     assert_true(dir_walk(&walk, AT_FDCWD, below("a"))); /* what is not there is empty */
 }
 
-TEST(a_change_counter_never_has_the_same_time_twice)
+TEST(change_counter_is_strictly_increasing)
 {
     struct change_counter before, last = {0};
     int64_t made = 0;

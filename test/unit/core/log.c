@@ -55,7 +55,7 @@ static size_t lines_in(const char *text)
     return count;
 }
 
-TEST(levels_hold_for_all_or_for_one_module)
+TEST(levels_apply_to_all_or_one_module)
 {
     assert_true(log_set_levels("info"));
     assert_true(log_enabled(LOG_INFO, "http"));
@@ -85,7 +85,7 @@ static void *ask_for_levels(void *arg)
     return NULL;
 }
 
-TEST(levels_change_under_readers)
+TEST(levels_can_change_while_read)
 {
     pthread_t threads[3];
     size_t wrong[3] = {0};
@@ -103,7 +103,7 @@ TEST(levels_change_under_readers)
     assert_true(log_set_levels("trace"));
 }
 
-TEST(a_plain_line)
+TEST(plain_lines_quote_fields_and_hide_secrets)
 {
     log_set_format(LOG_SIMPLIFIED);
     log_info("fetch", "downloaded", LOG_STR("plain", "value"), LOG_STR("blank", "two words"), LOG_U64("n", 7),
@@ -117,7 +117,7 @@ TEST(a_plain_line)
     assert_int_equal(strspn(text, "0123456789-T:.Z"), 27);
 }
 
-TEST(numbers_are_as_printf_has_them)
+TEST(numbers_are_formatted_as_by_printf)
 {
     static const double numbers[] = {0,        1,         1000,     0.5,       0.0001,    0.00012345678,
                                      0.123456, 0.9999994, 9.99999,  9.9999996, 12.34567,  99999.94,
@@ -135,7 +135,7 @@ TEST(numbers_are_as_printf_has_them)
     }
 }
 
-TEST(a_json_line_has_its_keys_in_order)
+TEST(json_line_has_its_keys_in_order)
 {
     log_set_format(LOG_JSON);
     struct sl_error error = {.message = "it broke"};
@@ -149,7 +149,7 @@ TEST(a_json_line_has_its_keys_in_order)
     assert_non_null(strstr(written(), "\"line_number\":"));
 }
 
-TEST(nobody_can_forge_a_line_or_a_terminal_sequence)
+TEST(control_characters_are_escaped)
 {
     static const char evil[] = "a\nb\r\t\033[31m\x7f \xC2\x9B"
                                "31m \xFF caf\xC3\xA9 \"q\" \\";
@@ -170,7 +170,7 @@ TEST(nobody_can_forge_a_line_or_a_terminal_sequence)
     assert_int_equal(lines_in(text), 1);
 }
 
-TEST(long_lines_are_cut_and_stay_whole_documents)
+TEST(long_json_lines_are_truncated_but_valid)
 {
     struct sl_buf value = {0};
     sl_buf_fill(&value, '"', 100000);
@@ -184,7 +184,7 @@ TEST(long_lines_are_cut_and_stay_whole_documents)
     sl_buf_free(&value);
 }
 
-TEST(a_call_site_writes_ten_lines_a_second)
+TEST(call_site_is_limited_to_ten_lines_a_second)
 {
     log_set_format(LOG_SIMPLIFIED);
     struct log_site site = {0};
@@ -210,7 +210,7 @@ static void *chatter(void *arg)
     return NULL;
 }
 
-TEST(the_writer_thread_keeps_lines_whole)
+TEST(writer_thread_keeps_lines_whole)
 {
     pthread_t threads[3];
     log_set_format(LOG_SIMPLIFIED);
@@ -232,7 +232,7 @@ TEST(the_writer_thread_keeps_lines_whole)
     assert_non_null(strstr(written(), "after the end\n"));
 }
 
-TEST(a_full_ring_drops_and_counts)
+TEST(full_ring_drops_and_counts_lines)
 {
     int ends[2];
     char fifo[80];
@@ -273,7 +273,7 @@ static unsigned long dropped(const char *metrics)
     return line ? strtoul(line + 27, NULL, 10) : 0;
 }
 
-TEST(lines_that_a_full_disk_does_not_take_are_counted)
+TEST(lines_lost_to_a_full_disk_are_counted)
 {
     struct sl_buf numbers = {0};
     assert_true(log_set_file("/dev/full", NULL));
@@ -293,7 +293,7 @@ TEST(lines_that_a_full_disk_does_not_take_are_counted)
     sl_buf_free(&numbers);
 }
 
-TEST(a_pipe_that_nobody_reads_does_not_keep_the_process)
+TEST(unread_pipe_does_not_block_shutdown)
 {
     int ends[2];
     char fifo[80], piece[65536];

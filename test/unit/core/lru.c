@@ -41,7 +41,7 @@ static struct lru lru_of(uint64_t max_size, size_t max_count)
     return (struct lru){.max_size = max_size, .max_count = max_count, .release = release_word, .in_use = is_held};
 }
 
-TEST(the_least_recently_used_go_first)
+TEST(least_recently_used_entries_are_evicted_first)
 {
     struct lru lru = lru_of(30, SIZE_MAX);
     put(&lru, "a", 10, 0, false);
@@ -60,7 +60,7 @@ TEST(the_least_recently_used_go_first)
     assert_int_equal(released, 6);
 }
 
-TEST(entries_are_counted)
+TEST(number_of_entries_is_limited)
 {
     struct lru lru = lru_of(UINT64_MAX, 2);
     put(&lru, "a", 1, 0, false);
@@ -73,7 +73,7 @@ TEST(entries_are_counted)
     lru_clear(&lru);
 }
 
-TEST(entries_in_use_stay)
+TEST(entries_in_use_are_not_evicted)
 {
     struct lru lru = lru_of(UINT64_MAX, 1);
     struct word *a = put(&lru, "a", 1, 5, true);
@@ -91,7 +91,7 @@ TEST(entries_in_use_stay)
     assert_int_equal(released, 3);
 }
 
-TEST(entries_end_at_their_time)
+TEST(entries_expire)
 {
     struct lru lru = lru_of(UINT64_MAX, SIZE_MAX);
     put(&lru, "a", 1, 10, false);
@@ -104,7 +104,7 @@ TEST(entries_end_at_their_time)
     assert_int_equal(released, 2);
 }
 
-TEST(walks_go_both_ways)
+TEST(entries_can_be_walked_in_both_directions)
 {
     struct lru lru = lru_of(UINT64_MAX, SIZE_MAX);
     char forth[4] = "", back[4] = "";

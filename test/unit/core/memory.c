@@ -30,7 +30,7 @@ static void ask(void *arg)
 
 static void run(void (*test)(void *arg));
 
-FIBER_TEST(test_first_come_first_served)
+FIBER_TEST(memory_is_granted_first_come_first_served)
 {
     struct fiber_group group;
     struct asker large = {.bytes = 3 * MIB}, next = {.bytes = 512 * KIB}, small = {.bytes = 16 * KIB};
@@ -58,7 +58,7 @@ FIBER_TEST(test_first_come_first_served)
     assert_true(memory_used() == 0);
 }
 
-FIBER_TEST(test_what_cannot_be_had)
+FIBER_TEST(unavailable_memory_is_unsupported_or_busy)
 {
     struct sl_error error;
     struct memory_reservation held = {0}, share = {0};
@@ -79,7 +79,7 @@ FIBER_TEST(test_what_cannot_be_had)
     memory_resize(&held, 0);
 }
 
-FIBER_TEST(test_what_the_pool_holds_counts)
+FIBER_TEST(memory_held_by_the_pool_is_counted)
 {
     struct sl_error error;
     struct memory_reservation share = {0};
@@ -95,7 +95,7 @@ FIBER_TEST(test_what_the_pool_holds_counts)
     memory_resize(&share, 0);
 }
 
-FIBER_TEST(test_who_leaves_lets_others_through)
+FIBER_TEST(cancelled_waiter_lets_others_through)
 {
     struct fiber_group group, others;
     struct asker large = {.bytes = 3 * MIB}, next = {.bytes = MIB};
@@ -147,7 +147,7 @@ static void spill(void *arg)
     s->code = shared_blob_spill(s->content, "/tmp", &error);
 }
 
-FIBER_TEST(test_contents_move_to_one_file)
+FIBER_TEST(spilled_contents_share_one_file)
 {
     enum { COUNT = 20, SIZE = 100 * KIB };
     struct fiber_group group;
@@ -176,7 +176,7 @@ FIBER_TEST(test_contents_move_to_one_file)
     }
 }
 
-FIBER_TEST(test_pinned_bytes_stay)
+FIBER_TEST(pinned_bytes_stay_valid_after_a_spill)
 {
     struct sl_error error;
     struct shared_blob *content = some_content(100, 'x');
@@ -191,7 +191,7 @@ FIBER_TEST(test_pinned_bytes_stay)
     shared_blob_release(content);
 }
 
-FIBER_TEST(test_without_a_place_they_stay_in_memory)
+FIBER_TEST(contents_stay_in_memory_without_a_spill_file)
 {
     struct sl_error error;
     struct shared_blob *full = some_content(100, 'x');
@@ -226,7 +226,7 @@ static uint64_t blocks_of_deleted_files(void)
     return blocks;
 }
 
-FIBER_TEST(large_contents_are_given_back_by_the_pool)
+FIBER_TEST(large_contents_are_freed_by_the_pool)
 {
     struct sl_error error;
     struct shared_blob *in_memory = some_content(8 * MIB, 'x'), *in_file = some_content(8 * MIB, 'y');

@@ -75,7 +75,7 @@ static void *bump(void *arg)
     return NULL;
 }
 
-TEST(threads_lose_no_count)
+TEST(concurrent_threads_lose_no_count)
 {
     pthread_t threads[4];
     for (int i = 0; i < 4; i++)
@@ -88,7 +88,7 @@ TEST(threads_lose_no_count)
 }
 
 /* Every sample follows the header of its family, families are not repeated, lines are complete. */
-TEST(the_text_is_well_formed)
+TEST(exposition_text_is_well_formed)
 {
     metric_set(METRIC_HTTP_CONNECTIONS, 3, "idle", NULL, NULL);
     metric_add(METRIC_HTTP_CONNECTIONS_TOTAL, 4, "accepted", NULL, NULL);

@@ -11,7 +11,7 @@ static void expect(const struct sl_str *texts, size_t count, const char *sum)
     sl_buf_free(&out);
 }
 
-TEST(counters_are_summed)
+TEST(counters_are_summed_over_processes)
 {
     const struct sl_str texts[] = {
         SL_STR("# HELP a_total A.\n# TYPE a_total counter\na_total{x=\"1\"} 3\na_total{x=\"a b\"} 0.5\n"
@@ -26,7 +26,7 @@ TEST(counters_are_summed)
            "# HELP g G.\n# TYPE g gauge\ng 1\n");
 }
 
-TEST(states_are_the_worst)
+TEST(state_gauges_take_the_worst_value)
 {
     const struct sl_str texts[] = {
         SL_STR("# TYPE symloom_ready gauge\nsymloom_ready 1\n# TYPE symloom_draining gauge\nsymloom_draining 0\n"
@@ -42,7 +42,7 @@ TEST(states_are_the_worst)
            "# TYPE symloom_build_info gauge\nsymloom_build_info{version=\"1\"} 1\n# EOF\n");
 }
 
-TEST(what_is_no_text_is_left_out)
+TEST(malformed_lines_are_left_out)
 {
     const struct sl_str texts[] = {SL_STR("# TYPE a gauge\na 1\n"), SL_STR("a 5\nb\n\n# TYPE a gauge\na 2\n 3\nb 1")};
     expect(texts, 2, "# TYPE a gauge\na 3\nb 1\n");

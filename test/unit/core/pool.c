@@ -26,7 +26,7 @@ static void square(void *arg)
     *number *= *number;
 }
 
-FIBER_TEST_WITH(a_job_runs_while_its_fiber_waits, 4)
+FIBER_TEST_WITH(job_runs_while_its_fiber_waits, 4)
 {
     int number = 7;
     struct sl_error error;
@@ -52,7 +52,7 @@ static void run_slow(void *arg)
     assert_true(fiber_cancelled());
 }
 
-FIBER_TEST_WITH(a_cancelled_fiber_still_waits_for_its_job, 4)
+FIBER_TEST_WITH(cancelled_fiber_still_waits_for_its_job, 4)
 {
     struct fiber_group group;
     atomic_store(&job_ended, 0);
@@ -102,7 +102,7 @@ static void run_spending(void *arg)
     assert_int_equal(number, 81);
 }
 
-FIBER_TEST_WITH(unwanted_work_ends_early, 4)
+FIBER_TEST_WITH(abandoned_work_ends_early, 4)
 {
     struct fiber_group group;
     struct sl_budget budget;
@@ -159,7 +159,7 @@ static void check_pieces(struct pieces *pieces)
         assert_int_equal(pieces->done[i], 1);
 }
 
-FIBER_TEST_WITH(pieces_run_once_each_and_on_several_threads, 4)
+FIBER_TEST_WITH(parallel_pieces_run_once_each, 4)
 {
     static struct pieces pieces;
     memset(&pieces, 0, sizeof pieces);
@@ -195,7 +195,7 @@ static void touch_in_pieces(void *arg)
     sl_parallel_run(pool_parallel(), 1000, touch_piece, arg);
 }
 
-FIBER_TEST_WITH(a_file_that_shrinks_under_its_mapping_ends_only_the_job, 4)
+FIBER_TEST_WITH(truncated_mapped_file_fails_only_the_job, 4)
 {
     char path[] = "/tmp/symloom-unit-XXXXXX";
     int fd = mkstemp(path);

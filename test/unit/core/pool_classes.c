@@ -152,7 +152,7 @@ static void hold_heavy_jobs(void *arg)
     assert_true(gauge("\nsymloom_pool_run_seconds_count{job=\"io\"} ") >= 23);
 }
 
-TEST(heavy_jobs_leave_a_thread_to_quick_ones)
+TEST(heavy_jobs_leave_a_thread_to_quick_jobs)
 {
     run(hold_heavy_jobs, 4);
     run(hold_heavy_jobs, 2);
@@ -182,12 +182,12 @@ static void alternate(void *arg)
     assert_string_equal(gate.order, "AqrBC"); /* what is quick does not wait for all that is heavy */
 }
 
-TEST(one_thread_serves_both_lanes, .alone = true)
+TEST(one_thread_serves_both_classes, .alone = true)
 {
     run(alternate, 1);
 }
 
-FIBER_TEST_WITH(requests_take_turns_in_the_heavy_lane, 2)
+FIBER_TEST_WITH(heavy_jobs_are_shared_fairly_between_requests, 2)
 {
     /* One heavy thread. The second request's only job comes last but does not wait for all of the first's. */
     struct gated jobs[] = {
@@ -204,7 +204,7 @@ FIBER_TEST_WITH(requests_take_turns_in_the_heavy_lane, 2)
     assert_string_equal(gate.order, "-abc"); /* each request's in order */
 }
 
-FIBER_TEST_WITH(a_heavy_job_that_waits_can_be_cancelled, 2)
+FIBER_TEST_WITH(queued_heavy_job_can_be_cancelled, 2)
 {
     struct gated held = {.kind = POOL_CONVERT, .letter = '-', .fn = pass_gate};
     struct gated waiting = {.kind = POOL_CONVERT, .letter = 'w', .fn = note},
@@ -260,7 +260,7 @@ static size_t occurrences(const char *text, const char *what)
     return count;
 }
 
-TEST(lines_of_a_job_carry_the_request_id)
+TEST(log_lines_of_a_job_carry_the_request_id)
 {
     static char text[65536];
     char path[] = "/tmp/symloom-unit-XXXXXX";
@@ -297,7 +297,7 @@ static bool aborts_when_stalled(void)
     return ended;
 }
 
-FIBER_TEST_WITH(a_pool_without_a_free_thread_is_stalled, 4)
+FIBER_TEST_WITH(pool_without_a_free_thread_is_stalled, 4)
 {
     struct fiber_group group;
     struct gated jobs[4];

@@ -52,7 +52,7 @@ static void *check_on_thread(void *arg)
     return NULL;
 }
 
-TEST(a_fault_ends_the_guarded_code_alone)
+TEST(sigbus_ends_only_the_guarded_code)
 {
     char path[] = "/tmp/symloom-unit-XXXXXX";
     int fd = mkstemp(path);

@@ -133,7 +133,7 @@ TEST(json_becomes_a_tree_in_an_arena)
     sl_arena_free(&texts);
 }
 
-TEST(problems_are_collected)
+TEST(problems_are_collected_up_to_a_limit)
 {
     struct sl_arena arena = {0};
     struct value_problems problems = {.arena = &arena};
