@@ -210,7 +210,7 @@ static void expect_hits(unsigned hits)
 static void run(void (*fn)(void *arg), uint64_t max_size);
 
 /* ---- ranges ---- */
-FIBER_TEST_WITH(test_a_large_file_comes_in_parts, 0)
+FIBER_TEST_WITH(large_file_is_downloaded_in_ranges, 0)
 {
     expect_body(get(server, "/odd/none"), contents, SIZE);
     char *log = take_log(server);
@@ -245,7 +245,7 @@ static void parts_that_are_not_as_asked_fail(void *arg)
     expect_error(get(server, "/odd/stall"), SL_TIMEOUT, "200ms");
 }
 
-FIBER_TEST_WITH(test_ranges_ignored_or_misunderstood, 0)
+FIBER_TEST_WITH(servers_that_ignore_ranges_are_accepted, 0)
 {
     expect_body(get(server, "/ignored"), contents, SIZE);
     expect_body(get(server, "/unsaid"), "contents", 8);
@@ -274,7 +274,7 @@ FIBER_TEST_WITH(test_ranges_ignored_or_misunderstood, 0)
 }
 
 /* ---- codings ---- */
-FIBER_TEST_WITH(test_codings, 0)
+FIBER_TEST_WITH(content_encodings_are_decoded, 0)
 {
     static const char *const names[] = {"gzip", "br", "deflate", "zstd"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -299,7 +299,7 @@ FIBER_TEST_WITH(test_codings, 0)
     expect_body(get(server, "/nothing"), "", 0);
 }
 
-FIBER_TEST_WITH(test_compressed_files, 0)
+FIBER_TEST_WITH(compressed_files_are_unpacked, 0)
 {
     char url[128];
     expect_body(get(server, "/wrapped"), contents, SIZE);
@@ -318,7 +318,7 @@ FIBER_TEST_WITH(test_compressed_files, 0)
 }
 
 /* ---- sizes ---- */
-FIBER_TEST_WITH(test_nothing_above_the_limit, 5)
+FIBER_TEST_WITH(file_size_limit_holds_for_every_encoding, 5)
 {
     static const char *const names[] = {"gzip", "br", "deflate", "zstd"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -341,7 +341,7 @@ FIBER_TEST_WITH(test_nothing_above_the_limit, 5)
                  "Maximum file size exceeded");
 }
 
-FIBER_TEST_WITH(test_bombs, 0)
+FIBER_TEST_WITH(decompression_bombs_are_refused, 0)
 {
     const struct got *got = get(server, "/bomb");
     expect_error(got, SL_MALFORMED, "compression ratio above 1000");
@@ -364,7 +364,7 @@ static void run(void (*fn)(void *arg), uint64_t max_size)
     server_stop(server);
 }
 
-TEST(test_parts_that_are_not_as_asked_fail)
+TEST(mismatching_ranges_fail)
 {
     run(parts_that_are_not_as_asked_fail, 0);
 }

@@ -120,7 +120,7 @@ static void whole_5s(struct fetch_options *o)
 }
 
 /* ---- statuses ---- */
-FIBER_TEST_WITH(test_statuses, NULL)
+FIBER_TEST_WITH(http_statuses_map_to_errors, NULL)
 {
     static const struct {
         int status;
@@ -153,7 +153,7 @@ FIBER_TEST_WITH(test_statuses, NULL)
     expect_body(get(server, "/status/204"), "", 0);
 }
 
-FIBER_TEST_WITH(test_answers_that_are_none, NULL)
+FIBER_TEST_WITH(malformed_http_answers_are_download_errors, NULL)
 {
     expect_body(get(server, "/interim"), "contents", 8);
     expect_body(get(server, "/trailer"), "contents", 8);
@@ -171,7 +171,7 @@ FIBER_TEST_WITH(test_answers_that_are_none, NULL)
     expect_hits(1);
 }
 
-FIBER_TEST_WITH(test_lengths_that_no_file_has, NULL)
+FIBER_TEST_WITH(absurd_content_lengths_are_refused, NULL)
 {
     static const char *const lengths[] = {"9223372036854775808", "18446744073709551614", "18446744073709551615",
                                           "18446744073709551616", "99999999999999999999999"};
@@ -185,7 +185,7 @@ FIBER_TEST_WITH(test_lengths_that_no_file_has, NULL)
 }
 
 /* It says nothing of the host, whichever part of libcurl runs into it. */
-FIBER_TEST_WITH(test_no_descriptor_is_no_download_error, NULL)
+FIBER_TEST_WITH(missing_descriptors_are_busy_not_download_error, NULL)
 {
     struct rlimit files, none;
     char named[128], secure[128];
@@ -211,7 +211,7 @@ FIBER_TEST_WITH(test_no_descriptor_is_no_download_error, NULL)
     expect_body(get(server, "/file"), "contents", 8);
 }
 
-FIBER_TEST_WITH(test_nobody_listens, NULL)
+FIBER_TEST_WITH(refused_connection_is_a_download_error, NULL)
 {
     uint16_t port;
     close(listen_somewhere(&port));
@@ -223,7 +223,7 @@ FIBER_TEST_WITH(test_nobody_listens, NULL)
 }
 
 /* ---- what is no URL of ours ---- */
-FIBER_TEST_WITH(test_bad_urls, NULL)
+FIBER_TEST_WITH(invalid_urls_are_refused, NULL)
 {
     expect_error(get(NULL, "file:///etc/passwd"), SL_DOWNLOAD_ERROR, "URL scheme is not allowed");
     expect_error(get(NULL, "ftp://127.0.0.1/x"), SL_DOWNLOAD_ERROR, "URL scheme is not allowed");
@@ -238,7 +238,7 @@ FIBER_TEST_WITH(test_bad_urls, NULL)
 }
 
 /* ---- time ---- */
-FIBER_TEST_WITH(test_a_silent_server_ends_with_the_whole_limit, whole_200ms)
+FIBER_TEST_WITH(silent_server_ends_at_the_total_timeout, whole_200ms)
 {
     const struct got *got = get(server, "/silent");
     expect_error(got, SL_TIMEOUT, "200ms");
@@ -246,25 +246,25 @@ FIBER_TEST_WITH(test_a_silent_server_ends_with_the_whole_limit, whole_200ms)
     expect_hits(1);
 }
 
-FIBER_TEST_WITH(test_a_late_head_is_an_attempt_s_end, head_150ms)
+FIBER_TEST_WITH(late_response_head_ends_the_attempt, head_150ms)
 {
     expect_error(get(server, "/silent"), SL_TIMEOUT, "150ms");
     expect_hits(3);
 }
 
-FIBER_TEST_WITH(test_a_stalled_body_is_an_attempt_s_end, stall_100ms)
+FIBER_TEST_WITH(stalled_body_ends_the_attempt, stall_100ms)
 {
     expect_error(get(server, "/stall"), SL_TIMEOUT, "100ms");
     expect_hits(3);
 }
 
-FIBER_TEST_WITH(test_no_time_at_all, whole_0)
+FIBER_TEST_WITH(zero_timeout_fails_at_once, whole_0)
 {
     expect_error(get(server, "/file"), SL_TIMEOUT, "0ns");
 }
 
 /* ---- asked to wait ---- */
-FIBER_TEST_WITH(test_retry_after, NULL)
+FIBER_TEST_WITH(retry_after_is_respected, NULL)
 {
     fetch_release_hosts();
     expect_error(get(server, "/retry/429/0"), SL_DOWNLOAD_ERROR, "429 Too Many Requests");
@@ -294,7 +294,7 @@ FIBER_TEST_WITH(test_retry_after, NULL)
     expect_hits(3);
 }
 
-FIBER_TEST_WITH(test_a_wait_beyond_the_limit_is_not_begun, whole_5s)
+FIBER_TEST_WITH(retry_after_beyond_the_timeout_is_not_waited_for, whole_5s)
 {
     uint64_t start = clock_mono_ns();
     fetch_release_hosts();
@@ -304,7 +304,7 @@ FIBER_TEST_WITH(test_a_wait_beyond_the_limit_is_not_begun, whole_5s)
 }
 
 /* ---- redirects ---- */
-FIBER_TEST_WITH(test_redirects, NULL)
+FIBER_TEST_WITH(redirects_are_followed, NULL)
 {
     static const int followed[] = {301, 302, 303, 307, 308};
     for (size_t i = 0; i < sizeof followed / sizeof *followed; i++) {
@@ -336,7 +336,7 @@ static bool sent(const char *log, const char *line)
     return strstr(log, line) != NULL;
 }
 
-FIBER_TEST_WITH(test_what_is_sent, NULL)
+FIBER_TEST_WITH(request_headers_are_sent_and_filtered, NULL)
 {
     char url[128];
     const struct fetch_header headers[] = {
@@ -381,7 +381,7 @@ FIBER_TEST_WITH(test_what_is_sent, NULL)
 }
 
 /* Credentials stay with the host they are for, also when another one sends us back to it. */
-FIBER_TEST_WITH(test_credentials_on_redirects, NULL)
+FIBER_TEST_WITH(credentials_do_not_follow_redirects_to_other_hosts, NULL)
 {
     char url[128];
     const struct fetch_header headers[] = {{SL_STR("X-Key"), {SL_STR("hidden")}}, {SL_STR("Cookie"), {SL_STR("c=1")}}};

@@ -209,7 +209,7 @@ static void two_per_host(struct fetch_options *o)
 }
 
 /* ---- the deny list ---- */
-FIBER_TEST_WITH(test_failing_hosts_are_left_alone, short_times)
+FIBER_TEST_WITH(failing_hosts_are_blocked, short_times)
 {
     expect_error(get_listed("/status/500"), SL_DOWNLOAD_ERROR, "500 Internal Server Error");
     expect_error(get_listed("/status/500"), SL_DOWNLOAD_ERROR, "500 Internal Server Error");
@@ -240,7 +240,7 @@ FIBER_TEST_WITH(test_failing_hosts_are_left_alone, short_times)
     assert_int_equal(hits_of(server), 14 + 2);
 }
 
-FIBER_TEST_WITH(test_failures_are_forgotten_after_the_window, short_windows)
+FIBER_TEST_WITH(failures_outside_the_window_do_not_count, short_windows)
 {
     for (int i = 0; i < 3; i++) {
         expect_error(get_listed("/status/500"), SL_DOWNLOAD_ERROR, "500 Internal Server Error");
@@ -250,7 +250,7 @@ FIBER_TEST_WITH(test_failures_are_forgotten_after_the_window, short_windows)
 }
 
 /* One that is blocked for an hour shows that it answers when a download is let through. */
-FIBER_TEST_WITH(test_blocked_hosts_are_tried_now_and_then, try_soon)
+FIBER_TEST_WITH(blocked_hosts_are_retried_occasionally, try_soon)
 {
     static const char blocked[] =
         "Host localhost is temporarily blocked because there were too many download failures. "
@@ -312,18 +312,18 @@ static void many_downloads(unsigned expected, const char *second_host)
     assert_int_equal(most_held, expected);
 }
 
-FIBER_TEST_WITH(test_a_host_gets_so_many_at_once, NULL)
+FIBER_TEST_WITH(downloads_of_a_host_are_limited, NULL)
 {
     many_downloads(16, "a.test");
 }
 
-FIBER_TEST_WITH(test_all_hosts_get_so_many_at_once, twenty)
+FIBER_TEST_WITH(downloads_of_all_hosts_are_limited, twenty)
 {
     many_downloads(20, "b.test");
 }
 
 /* ---- addresses behind names ---- */
-FIBER_TEST_WITH(test_reserved_addresses, restricted)
+FIBER_TEST_WITH(reserved_addresses_are_refused, restricted)
 {
     static const char *const hosts[] = {"127.0.0.1",          "localhost", "public.test",   "2130706433", "0.0.0.0",
                                         "[::ffff:127.0.0.1]", "[::1]",     "metadata.test", "0x7f.1",     "mixed.test"};
@@ -342,7 +342,7 @@ FIBER_TEST_WITH(test_reserved_addresses, restricted)
     assert_int_equal(hits_of(server), 2);
 }
 
-FIBER_TEST_WITH(test_allowed_networks, one_address)
+FIBER_TEST_WITH(allowed_networks_are_reached, one_address)
 {
     expect_body(get_as("127.0.0.1", "/", (struct fetch_request){0}), "contents", 8);
     expect_body(get_as("mixed.test", "/", (struct fetch_request){0}), "contents",
@@ -352,7 +352,7 @@ FIBER_TEST_WITH(test_allowed_networks, one_address)
 
 /* A name whose address is a good one when it is asked for first, and a reserved one ever after: each connection is judged by
  * the address that it goes to, which no other look-up than its own has found. */
-FIBER_TEST_WITH(test_names_that_turn_to_other_addresses, one_address)
+FIBER_TEST_WITH(dns_rebinding_is_refused, one_address)
 {
     struct sockaddr_in address = {.sin_family = AF_INET};
     socklen_t size = sizeof address;
@@ -390,7 +390,7 @@ static int deaf_listener(int clients[4])
 }
 
 /* curl then closes one socket and opens the next, which gets the same number. */
-FIBER_TEST_WITH(test_an_address_that_does_not_answer_is_passed_over, connect_2s)
+FIBER_TEST_WITH(unresponsive_address_is_skipped, connect_2s)
 {
     int clients[4], deaf = deaf_listener(clients);
     uint64_t start = clock_mono_ns();
@@ -413,7 +413,7 @@ static void get_half_dead(void *arg)
 }
 
 /* The refusal comes when the connection is asked for a second time, a second later. */
-FIBER_TEST_WITH(test_an_address_that_refuses_late_is_passed_over, NULL)
+FIBER_TEST_WITH(late_refusal_tries_the_next_address, NULL)
 {
     int clients[4], deaf = deaf_listener(clients);
     struct sl_error error = {.message = ""};
@@ -456,7 +456,7 @@ static void a_proxy_that_is_not_there(void *arg)
 }
 
 /* ---- cancellation ---- */
-FIBER_TEST_WITH(test_downloads_end_when_cancelled, two_per_host)
+FIBER_TEST_WITH(cancelled_downloads_end, two_per_host)
 {
     static struct one ones[] = {{.host = "a.test", .path = "/silent"}, {.host = "a.test", .path = "/stall"},
                                 {.host = "b.test", .path = "/parts"},  {.host = "b.test", .path = "/busy"},
@@ -487,7 +487,7 @@ FIBER_TEST_WITH(test_downloads_end_when_cancelled, two_per_host)
     pthread_mutex_unlock(&names_lock);
 }
 
-FIBER_TEST_WITH(test_cancel_at_once, NULL)
+FIBER_TEST_WITH(immediate_cancellation_ends_the_download, NULL)
 {
     struct one one = {.host = "a.test", .path = "/"};
     struct fiber_group group;
@@ -499,7 +499,7 @@ FIBER_TEST_WITH(test_cancel_at_once, NULL)
 }
 
 /* ---- secrets ---- */
-FIBER_TEST_WITH(test_no_secrets_in_logs_and_errors, connect_100ms)
+FIBER_TEST_WITH(logs_and_errors_hold_no_secrets, connect_100ms)
 {
     static const char *const urls[] = {"http://user:pa55@127.0.0.1:%u/status/500?sig=t0ken",
                                        "http://user:pa55@missing.test:%u/x?sig=t0ken",
@@ -557,12 +557,12 @@ static void run(void (*fn)(void *arg), void (*adjust)(struct fetch_options *o))
     server_stop(server);
 }
 
-TEST(test_some_hosts_are_never_blocked)
+TEST(never_block_list_is_respected)
 {
     run(some_hosts_are_never_blocked, never_block);
 }
 
-TEST(test_proxies)
+TEST(proxies_are_used_and_reported)
 {
     proxy = "http://u:pa55@127.0.0.1:%u";
     run(proxies, restricted);
@@ -573,7 +573,7 @@ TEST(test_proxies)
     proxy = NULL;
 }
 
-TEST(test_the_deny_list_can_be_off)
+TEST(deny_list_can_be_disabled)
 {
     run(some_hosts_are_never_blocked, deny_nothing);
 }

@@ -114,7 +114,7 @@ static struct got *get_from(const char *scheme, uint16_t port, const char *path,
 
 static void run(void (*fn)(void *arg));
 
-FIBER_TEST(test_plain)
+FIBER_TEST(plain_downloads_work)
 {
     expect_body(get_from("http", http_port, "/small.txt", false), "small contents", 14);
     expect_body(get_from("http", http_port, "/old/name", false), "small contents", 14);
@@ -126,7 +126,7 @@ FIBER_TEST(test_plain)
     assert_int_equal(got->body.data[4095], 'a');
 }
 
-FIBER_TEST(test_large_files)
+FIBER_TEST(large_downloads_work_over_every_protocol)
 {
     for (int i = 0; i < 3; i++)
         expect_body(get_from("http", http_port, "/large.bin", false), large, LARGE);
@@ -155,7 +155,7 @@ static void get_large(void *arg)
     close(fd);
 }
 
-FIBER_TEST(test_many_large_files)
+FIBER_TEST(concurrent_large_downloads_survive_cancellations)
 {
     struct one ones[6] = {0};
     struct fiber_group kept, dropped;
@@ -174,7 +174,7 @@ FIBER_TEST(test_many_large_files)
     }
 }
 
-FIBER_TEST(test_tls)
+FIBER_TEST(certificates_are_verified)
 {
     expect_error(get_from("https", https_port, "/small.txt", false), SL_DOWNLOAD_ERROR, "certificate verify failed");
     expect_body(get_from("https", https_port, "/small.txt", true), "small contents", 14);

@@ -131,7 +131,7 @@ static void many_slow_downloads(void *arg)
 
 static void run(void (*fn)(void *arg), bool parts);
 
-FIBER_TEST_WITH(test_the_limit_of_time_holds_for_the_disk_too, false)
+FIBER_TEST_WITH(timeout_covers_a_slow_disk, false)
 {
     struct fiber_group disk, group;
     struct large large = {.timeout_ns = 300 * MS_NS};
@@ -159,7 +159,7 @@ static double jobs_run(void)
     return value;
 }
 
-FIBER_TEST_WITH(test_a_small_file_is_written_once, false)
+FIBER_TEST_WITH(small_file_is_written_in_one_job, false)
 {
     char url[128];
     double before = jobs_run();
@@ -181,17 +181,17 @@ static void run(void (*fn)(void *arg), bool parts)
     server_stop(server);
 }
 
-TEST(test_parts)
+TEST(concurrent_ranged_downloads_complete)
 {
     run(many_slow_downloads, true);
 }
 
-TEST(test_a_slow_disk_pauses_the_transfer)
+TEST(slow_disk_applies_back_pressure)
 {
     run(a_slow_disk_pauses_the_transfer, false);
 }
 
-TEST(test_many_slow_downloads)
+TEST(concurrent_slow_downloads_complete)
 {
     run(many_slow_downloads, false);
 }

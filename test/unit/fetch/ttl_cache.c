@@ -40,7 +40,7 @@ static const char *get(const char *key)
 
 static void run(void (*fn)(void *arg), void *arg);
 
-FIBER_TEST_WITH(test_kept_and_dropped, NULL)
+FIBER_TEST_WITH(entries_are_kept_and_evicted, NULL)
 {
     good_for = HOUR;
     assert_string_equal(get("a"), "a1");
@@ -64,7 +64,7 @@ FIBER_TEST_WITH(test_kept_and_dropped, NULL)
     assert_string_equal(get("z"), "z10");
 }
 
-FIBER_TEST_WITH(test_errors_that_are_kept, NULL)
+FIBER_TEST_WITH(errors_are_kept_but_busy_is_not, NULL)
 {
     memo.error_ns = 30 * MS;
     memo.again_ns = HOUR;
@@ -122,13 +122,13 @@ static void asked_once(void *arg)
     assert_int_equal(asked, 1);
 }
 
-FIBER_TEST_WITH(test_errors_are_shared, NULL)
+FIBER_TEST_WITH(waiters_share_an_error, NULL)
 {
     outcome = SL_TIMEOUT;
     asked_once(NULL);
 }
 
-FIBER_TEST_WITH(test_another_takes_over, NULL)
+FIBER_TEST_WITH(waiter_takes_over_a_cancelled_lookup, NULL)
 {
     struct fiber_wait_list closed = {0};
     struct fiber_group first, second;
@@ -154,7 +154,7 @@ FIBER_TEST_WITH(test_another_takes_over, NULL)
     gate = NULL;
 }
 
-FIBER_TEST_WITH(test_renewed_ahead_of_its_end, NULL)
+FIBER_TEST_WITH(entry_is_renewed_before_it_expires, NULL)
 {
     struct sl_str key[] = {SL_STR("a")};
     memo.ahead_ns = HOUR; /* of texts for 200 ms: their second half */
@@ -172,7 +172,7 @@ FIBER_TEST_WITH(test_renewed_ahead_of_its_end, NULL)
     assert_string_equal(get("a"), "no 3");
 }
 
-FIBER_TEST_WITH(test_one_renews_and_others_do_not_wait, NULL)
+FIBER_TEST_WITH(one_caller_renews_while_others_use_the_old_value, NULL)
 {
     struct fiber_wait_list closed = {0};
     struct fiber_group group;
@@ -193,7 +193,7 @@ FIBER_TEST_WITH(test_one_renews_and_others_do_not_wait, NULL)
     assert_string_equal(get("a"), "a2");
 }
 
-FIBER_TEST_WITH(test_parts_are_kept_apart, NULL)
+FIBER_TEST_WITH(key_parts_are_kept_separate, NULL)
 {
     struct sl_str one[] = {SL_STR("ab"), SL_STR("c")}, other[] = {SL_STR("a"), SL_STR("bc")}, text;
     good_for = HOUR;
@@ -215,11 +215,11 @@ static void run(void (*fn)(void *arg), void *arg)
     loop_close();
 }
 
-TEST(test_asked_once)
+TEST(concurrent_callers_share_one_lookup)
 {
     run(asked_once, (void *)(uintptr_t)HOUR);
 }
-TEST(test_asked_once_though_it_is_not_kept)
+TEST(concurrent_callers_share_one_lookup_of_an_uncached_value)
 {
     run(asked_once, NULL);
 }

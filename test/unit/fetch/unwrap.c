@@ -66,7 +66,7 @@ static void deflated(const void *data, size_t size, int bits, int level, struct 
     deflateEnd(&z);
 }
 
-TEST(gzip_and_zlib)
+TEST(gzip_and_zlib_are_unpacked)
 {
     static const int levels[] = {1, 6, 9};
     static const uint8_t second[] = {0x01, 0x9C, 0xDA};
@@ -96,7 +96,7 @@ TEST(gzip_and_zlib)
     sl_buf_free(&file);
 }
 
-TEST(zstd)
+TEST(zstd_is_unpacked)
 {
     struct sl_buf file = {0};
     assert_true(sl_buf_reserve(&file, 2 * ZSTD_compressBound(SIZE)));
@@ -108,7 +108,7 @@ TEST(zstd)
     sl_buf_free(&file);
 }
 
-TEST(xz)
+TEST(xz_is_unpacked)
 {
     struct sl_buf file = {0};
     assert_true(sl_buf_reserve(&file, lzma_stream_buffer_bound(SIZE)));
@@ -179,7 +179,7 @@ static void zip_stored(uint32_t crc, struct sl_buf *out)
 }
 
 /* The time limit holds while decoding, whatever the format. */
-TEST(no_time_left)
+TEST(unpacking_ends_at_the_timeout)
 {
     struct sl_buf files[4] = {0}, out = {0};
     deflated(contents, SIZE, MAX_WBITS, 6, &files[0]);
@@ -207,7 +207,7 @@ TEST(no_time_left)
     sl_buf_free(&out);
 }
 
-TEST(zip)
+TEST(single_file_zip_is_unpacked)
 {
     struct sl_buf file = {0};
     zipped(1, &file);
@@ -278,7 +278,7 @@ static void cabinet(unsigned files, unsigned method, const char *name, struct sl
     memcpy(out->data + 8, &size, 4);
 }
 
-TEST(cabinets)
+TEST(cabinets_are_unpacked)
 {
     struct sl_buf file = {0};
     static const char *const names[] = {"crash.pdb", "../crash.pdb", "\xFF\xFE\x80.pdb", ""};
@@ -300,7 +300,7 @@ TEST(cabinets)
 }
 
 /* ---- what is left alone ---- */
-TEST(everything_else)
+TEST(other_files_are_left_alone)
 {
     static const char *const files[] = {"",       "\x1F\x8B",     "\x1F\x8B\x08", "x",
                                         "SYSB\2", "MODULE Linux", "PK\5\6xxxx",   "MSC"};
@@ -315,7 +315,7 @@ TEST(everything_else)
 }
 
 /* Bytes of damaged wrappers are never more than an error. */
-TEST(damaged)
+TEST(damaged_wrappers_are_errors_at_worst)
 {
     struct sl_buf files[4] = {0}, out = {0};
     struct sl_error error;

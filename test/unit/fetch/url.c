@@ -12,7 +12,7 @@ static struct hop parsed(const char *url)
     return hop;
 }
 
-TEST(urls_are_taken_apart)
+TEST(urls_are_parsed)
 {
     struct hop hop = parsed("HTTPS://us%65r:p%40ss@EXAMPLE.org/a/../b?q=1#f");
     assert_string_equal(hop.scheme, "https");
@@ -123,7 +123,7 @@ TEST(ranges_are_split)
     }
 }
 
-TEST(addresses)
+TEST(reserved_and_metadata_addresses_are_recognised)
 {
     static const struct {
         const char *text;
@@ -200,7 +200,7 @@ TEST(addresses)
     assert_true(address_host_refused("[fe80::1%25eth0]", DRIVER_RESTRICTED));
 }
 
-TEST(allowed_networks)
+TEST(allowed_networks_are_not_refused)
 {
     struct network network;
     assert_true(network_parse(SL_STR("10.1.0.0/16"), &network));
@@ -216,7 +216,7 @@ TEST(allowed_networks)
 }
 
 /* The proxy may be connected to, but nothing else at its address. */
-TEST(the_proxy_s_address)
+TEST(only_the_proxy_port_is_allowed)
 {
     struct sockaddr_in proxy = {.sin_family = AF_INET, .sin_port = htons(3128), .sin_addr.s_addr = htonl(0x0A000001)};
     fetch_state = (struct fetch_state){.proxy_count = 1};
