@@ -211,7 +211,7 @@ TEST(answers_are_compressed_as_asked)
 }
 
 /* ---- files ---- */
-TEST(files_answer_conditions_and_ranges)
+TEST(file_answers_support_conditions_and_ranges)
 {
     static const struct {
         const char *headers;
@@ -267,7 +267,7 @@ TEST(files_answer_conditions_and_ranges)
 }
 
 /* ---- what handlers may get wrong ---- */
-TEST(handlers_cannot_forge_headers_and_must_answer)
+TEST(handlers_cannot_inject_headers)
 {
     struct answer answer;
     assert_int_equal(get("/forge", "", &answer), 422);
@@ -289,7 +289,7 @@ static void assert_reset(int fd)
     close(fd);
 }
 
-TEST(a_large_answer_waits_for_its_reader)
+TEST(large_answer_waits_for_its_reader)
 {
     struct answer answer;
     assert_int_equal(get("/large", "", &answer), 200);
@@ -300,7 +300,7 @@ TEST(a_large_answer_waits_for_its_reader)
     assert_reset(fd);
 }
 
-TEST(an_early_answer_is_not_waited_for_longer_when_its_body_comes)
+TEST(body_sent_after_an_early_answer_does_not_extend_the_wait)
 {
     static const struct {
         size_t first, second;
@@ -320,7 +320,7 @@ TEST(an_early_answer_is_not_waited_for_longer_when_its_body_comes)
 }
 
 /* ---- identity ---- */
-TEST(the_client_is_found_behind_trusted_proxies)
+TEST(client_address_is_taken_from_trusted_proxies)
 {
     static const struct {
         const char *headers, *client;
@@ -362,7 +362,7 @@ static void listen_on_a_socket(struct http_options *options)
     options->allowed_host_count = 2;
 }
 
-TEST(unix_sockets_and_allowed_hosts, .alone = true)
+TEST(unix_socket_requests_are_held_to_allowed_hosts, .alone = true)
 {
     struct test_server other;
     snprintf(socket_path, sizeof socket_path, "unix:/tmp/symloom-unit-%d.sock", (int)getpid());
@@ -398,7 +398,7 @@ static void few_connections(struct http_options *options)
     options->keepalive_requests = 3;
 }
 
-TEST(over_the_limit_only_health_is_answered, .alone = true)
+TEST(only_health_is_answered_over_the_connection_limit, .alone = true)
 {
     struct test_server other;
     server_start(&other, routes, few_connections);
@@ -420,7 +420,7 @@ TEST(over_the_limit_only_health_is_answered, .alone = true)
     server_stop(&other);
 }
 
-TEST(connections_end_after_so_many_requests, .alone = true)
+TEST(connections_end_after_their_request_limit, .alone = true)
 {
     struct test_server other;
     server_start(&other, routes, few_connections);
@@ -438,7 +438,7 @@ TEST(connections_end_after_so_many_requests, .alone = true)
 }
 
 /* They need not have been idle for long: nobody waits for them. */
-TEST(idle_connections_make_room_at_once, .alone = true)
+TEST(idle_connections_are_closed_for_new_ones, .alone = true)
 {
     struct test_server other;
     server_start(&other, routes, few_connections);
@@ -473,7 +473,7 @@ static bool accept_failed(int fd)
     return failed;
 }
 
-TEST(without_descriptors_connections_wait_and_others_are_served)
+TEST(connections_wait_for_descriptors)
 {
     enum { BEGUN = 50 };
     int begun[BEGUN], waiting = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), next = 0;
@@ -536,7 +536,7 @@ static double metric_of(const char *series)
     return value;
 }
 
-TEST(without_fibers_requests_are_refused_and_counted, .alone = true)
+TEST(requests_are_shed_without_fibers, .alone = true)
 {
     static const char refused[] = "symloom_http_refused_total{reason=\"slots\"} ";
     double before = metric_of(refused);
@@ -568,7 +568,7 @@ TEST(without_fibers_requests_are_refused_and_counted, .alone = true)
     unlink(log);
 }
 
-TEST(a_continue_waits_for_room, .alone = true)
+TEST(interim_continue_waits_for_output_space, .alone = true)
 {
     struct test_server other;
     struct sl_buf in = {0};
@@ -589,7 +589,7 @@ TEST(a_continue_waits_for_room, .alone = true)
     sl_buf_free(&in);
 }
 
-TEST(connections_are_counted_as_they_come_and_go, .alone = true)
+TEST(open_connections_are_counted, .alone = true)
 {
     enum { HELD = 3, ASKED = 20 }; /* far less than a second of asking */
     struct test_server other;
@@ -622,7 +622,7 @@ TEST(connections_are_counted_as_they_come_and_go, .alone = true)
     assert_int_equal(metric_of("symloom_http_connections{state=\"working\"} "), 0);
 }
 
-TEST(draining_refuses_work_and_says_close, .alone = true)
+TEST(draining_refuses_work_and_closes_connections, .alone = true)
 {
     struct test_server other;
     struct answer answer = {0};

@@ -179,7 +179,7 @@ static struct sl_buf compress_zstd(const struct sl_buf *content)
 }
 
 /* ---- tests ---- */
-TEST(bodies_of_every_size_arrive_whole)
+TEST(bodies_of_every_size_arrive_complete)
 {
     static const size_t sizes[] = {0, 1, 4000, 65535, 65536, 262144, 262145, 1 << 20, (1 << 20) + 1, 9000000};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -222,7 +222,7 @@ TEST(taken_bodies_outlive_their_exchange)
     }
 }
 
-TEST(a_family_has_its_own_patience_and_words)
+TEST(family_sets_its_own_timeout_and_error_form)
 {
     struct answer answer = {0};
     struct timespec begun, ended;
@@ -238,7 +238,7 @@ TEST(a_family_has_its_own_patience_and_words)
     close(fd);
 }
 
-TEST(content_codings_are_undone)
+TEST(content_encodings_are_decoded)
 {
     static const size_t sizes[] = {0, 10, 5000, 3000000};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -270,7 +270,7 @@ TEST(content_codings_are_undone)
     answer_free(&answer);
 }
 
-TEST(unknown_codings_and_bombs_are_refused)
+TEST(unknown_encodings_and_bombs_are_refused)
 {
     struct answer answer;
     struct sl_buf zeros = {0};
@@ -295,7 +295,7 @@ TEST(unknown_codings_and_bombs_are_refused)
     sl_buf_free(&bomb);
 }
 
-TEST(an_undeclared_body_over_the_limit_is_refused)
+TEST(chunked_body_over_the_limit_is_refused)
 {
     struct sl_buf content = {0};
     struct answer answer;
@@ -310,7 +310,7 @@ TEST(an_undeclared_body_over_the_limit_is_refused)
     sl_buf_free(&content);
 }
 
-TEST(an_early_answer_to_a_small_body_keeps_the_connection)
+TEST(early_answer_to_a_small_body_keeps_the_connection)
 {
     int fd = client_connect(&server);
     struct answer answer = {0};
@@ -331,7 +331,7 @@ TEST(an_early_answer_to_a_small_body_keeps_the_connection)
 }
 
 /* The client sends its whole large body before it reads: it must see the answer, not a reset. */
-TEST(an_early_answer_to_a_large_body_is_not_lost)
+TEST(early_answer_to_a_large_body_is_not_lost)
 {
     struct sl_buf content = {0};
     struct answer answer;
@@ -374,7 +374,7 @@ TEST(slow_clients_are_answered_408)
     sl_buf_free(&in);
 }
 
-TEST(a_reset_cancels_the_request_and_a_half_close_does_not)
+TEST(reset_cancels_the_request_and_half_close_does_not)
 {
     atomic_store(&at_gate, 0);
     atomic_store(&cancelled, 0);
@@ -398,7 +398,7 @@ TEST(a_reset_cancels_the_request_and_a_half_close_does_not)
 }
 
 /* Closing looks like a half-close, until the client is sent something; one that only sends no more gets an interim answer. */
-TEST(a_close_cancels_the_request)
+TEST(closed_connection_cancels_the_request)
 {
     struct sl_buf in = {0};
     atomic_store(&at_gate, 0);
@@ -419,7 +419,7 @@ TEST(a_close_cancels_the_request)
     close(half);
 }
 
-TEST(a_body_cut_by_the_client_is_malformed)
+TEST(truncated_body_is_malformed)
 {
     int fd = client_connect(&server);
     struct answer answer = {0};

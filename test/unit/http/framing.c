@@ -127,7 +127,7 @@ static void assert_refused(const char *request, int status)
     assert_refused_bytes(request, strlen(request), status);
 }
 
-TEST(ambiguous_lengths_are_refused_once)
+TEST(ambiguous_lengths_are_refused)
 {
     assert_refused(H "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
                      "GET /healthcheck HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -199,7 +199,7 @@ TEST(transfer_codings_other_than_chunked_are_refused)
     assert_int_equal(status_of(&server, H "Transfer-Encoding: CHUNKED\r\n\r\n2\r\n{}\r\n0\r\n\r\n"), 200);
 }
 
-TEST(versions_and_hosts)
+TEST(versions_and_host_headers_are_checked)
 {
     assert_refused("GET / HTTP/2.0\r\nHost: x\r\n\r\n", 505);
     assert_refused("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505);
@@ -211,7 +211,7 @@ TEST(versions_and_hosts)
     assert_refused("\x16\x03\x01\x02", 400);
 }
 
-TEST(limits_of_the_head)
+TEST(head_size_is_limited)
 {
     struct sl_buf request = {0};
     sl_buf_cstr(&request, "GET /");
@@ -287,7 +287,7 @@ TEST(pipelined_requests_are_answered_in_order)
                        200, 200);
 }
 
-TEST(expectations)
+TEST(expect_100_continue_is_answered)
 {
     assert_refused(H "Content-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: 99999999999\r\n\r\n",
                    413);
@@ -305,7 +305,7 @@ TEST(expectations)
     sl_buf_free(&in);
 }
 
-TEST(paths_and_methods)
+TEST(paths_and_methods_are_matched)
 {
     struct answer answer;
     assert_int_equal(status_of(&server, "GET /proxy/a%2Fb HTTP/1.1\r\nHost: x\r\n\r\n"), 404);
@@ -350,7 +350,7 @@ TEST(paths_and_methods)
     answer_free(&answer);
 }
 
-TEST(checks_come_in_order)
+TEST(request_checks_have_a_fixed_order)
 {
     struct answer answer;
     assert_int_equal(exchange(&server,
@@ -373,7 +373,7 @@ TEST(checks_come_in_order)
     assert_int_equal(status_of(&server, "GET /healthcheck HTTP/1.1\r\nHost: x\r\nContent-Length: 70000\r\n\r\n"), 413);
 }
 
-TEST(the_bytes_may_come_one_by_one)
+TEST(request_may_arrive_byte_by_byte)
 {
     static const char request[] = "\r\n" H "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
                                   "1\r\n{\r\n1;a=b\r\n}\r\n0\r\nX: y\r\n\r\n"
@@ -401,7 +401,7 @@ TEST(head_answers_as_get_without_the_body)
     answer_free(&answer);
 }
 
-TEST(every_answer_has_the_standing_headers)
+TEST(every_answer_has_the_standard_headers)
 {
     struct answer answer;
     exchange(&server, "GET /healthcheck HTTP/1.1\r\nHost: x\r\nX-Request-Id: mine\r\n\r\n", &answer);
@@ -421,7 +421,7 @@ TEST(every_answer_has_the_standing_headers)
 }
 
 /* Whatever is cut off or garbled, the server answers or closes, and serves the next client. */
-TEST(cut_and_garbled_requests_do_no_harm)
+TEST(truncated_and_garbled_requests_do_no_harm)
 {
     static const char request[] =
         H "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n2;x=y\r\n{}\r\n0\r\n\r\n";

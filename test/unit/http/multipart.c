@@ -75,7 +75,7 @@ static enum sl_code on_piece(void *arg, struct sl_bytes data, struct sl_error *e
 }
 
 /* Whoever drops what has been given stays small. */
-TEST(large_parts_come_in_pieces_that_follow_one_another)
+TEST(large_parts_are_delivered_in_pieces)
 {
     static const char head[] = "--ab\r\nContent-Disposition: form-data; name=a\r\n\r\n", tail[] = "\r\n--ab--\r\n";
     enum { SIZE = 5 * MULTIPART_PIECE / 2 };
@@ -116,7 +116,7 @@ TEST(every_split_gives_the_same_parts)
     }
 }
 
-TEST(parts_and_their_content)
+TEST(parts_have_names_and_contents)
 {
     assert_parts("--ab\r\nContent-Disposition: form-data; name=\"x\"\r\n\r\nvalue\r\n--ab--", "[x:value]");
     assert_parts("\r\n--ab\r\nContent-Disposition: form-data; name=\"x\"\r\n\r\n\r\n--ab--\r\n", "[x:]");
@@ -130,7 +130,7 @@ TEST(parts_and_their_content)
     assert_parts("--ab\r\nA: b\r\n\r\n1\r\n--ab\r\nA: b\r\n\r\n2\r\n--ab--\r\n--ab\r\nignored", "[:1][:2]");
 }
 
-TEST(broken_streams_are_malformed)
+TEST(malformed_streams_are_refused)
 {
     assert_malformed("");
     assert_malformed("no boundary at all");
@@ -142,7 +142,7 @@ TEST(broken_streams_are_malformed)
     assert_malformed("--abX");
 }
 
-TEST(the_numbers_of_parts_and_header_bytes_are_limited)
+TEST(number_of_parts_and_header_bytes_is_limited)
 {
     struct sl_buf text = {0}, record = {0};
     for (int i = 0; i < 64; i++)
@@ -163,7 +163,7 @@ TEST(the_numbers_of_parts_and_header_bytes_are_limited)
     sl_buf_free(&record);
 }
 
-TEST(boundaries)
+TEST(boundaries_are_parsed)
 {
     struct sl_str boundary;
     assert_true(multipart_boundary(SL_STR("multipart/form-data; boundary=abc"), &boundary));
@@ -197,7 +197,7 @@ static enum sl_code on_view(void *arg, struct sl_bytes data, struct sl_error *er
     return SL_OK;
 }
 
-TEST(test_what_comes_in_one_piece_is_given_in_place)
+TEST(part_in_one_piece_is_not_copied)
 {
     static const char content[] = "--a\r\r\n--\r\n--a\r\n-\rx\r\n--\r\n--a";
     struct sl_arena arena = {0};

@@ -59,7 +59,7 @@ static bool is_refused(int fd)
     return refused;
 }
 
-TEST(slow_bodies_leave_room_for_other_addresses, .alone = true)
+TEST(slow_bodies_do_not_block_other_addresses, .alone = true)
 {
     struct test_server other;
     int first[4], second[2];
@@ -89,7 +89,7 @@ TEST(slow_bodies_leave_room_for_other_addresses, .alone = true)
     server_stop(&other);
 }
 
-TEST(small_bodies_are_awaited_without_a_fiber, .alone = true)
+TEST(waiting_for_a_small_body_takes_no_fiber, .alone = true)
 {
     struct test_server other;
     struct answer answer = {0};
@@ -112,7 +112,7 @@ TEST(small_bodies_are_awaited_without_a_fiber, .alone = true)
     server_stop(&other);
 }
 
-TEST(health_needs_no_fiber, .alone = true)
+TEST(health_is_answered_without_a_fiber, .alone = true)
 {
     struct test_server other;
     struct answer answer = {0};
@@ -134,7 +134,7 @@ TEST(health_needs_no_fiber, .alone = true)
 }
 
 /* More answers than the socket takes, to a client that reads late. */
-TEST(many_answers_at_once_wait_for_their_client, .alone = true)
+TEST(pipelined_answers_wait_for_a_slow_reader, .alone = true)
 {
     enum { REQUESTS = 9000 };
     static const char one[] = "GET /live HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -193,7 +193,7 @@ static void memory_for_all(void)
     memory_configure(UINT64_MAX, 5000);
 }
 
-TEST(bodies_that_memory_is_not_there_for, .alone = true)
+TEST(bodies_over_the_memory_limit_wait_or_are_refused, .alone = true)
 {
     struct test_server other;
     struct answer answer = {0};

@@ -182,7 +182,7 @@ static void serve(void *arg)
     http_server_stop(server);
 }
 
-TEST(answers_are_as_framed)
+TEST(server_answers_framed_requests)
 {
     struct client client = {0};
     loop_init(2);
