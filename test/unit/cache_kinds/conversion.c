@@ -70,7 +70,7 @@ static void limits_body(void *arg)
     assert_int_equal(convert(1000, be_short, NULL), SL_BUSY);
 }
 
-TEST(a_conversion_ends_at_its_limits, .setup = configure)
+TEST(conversion_ends_at_its_limits, .setup = configure)
 {
     loop_run_fiber(limits_body, NULL);
 }
@@ -93,7 +93,7 @@ static void check_body(void *arg)
     close(fd);
 }
 
-TEST(the_check_of_a_download_ends_at_its_limits, .setup = configure_dir, .teardown = dir_teardown)
+TEST(check_of_a_download_ends_at_its_limits, .setup = configure_dir, .teardown = dir_teardown)
 {
     loop_run_fiber(check_body, NULL);
 }
@@ -199,7 +199,7 @@ static void cut_body(void *arg)
 }
 
 /* Last: there are no conversions afterwards. */
-TEST(a_conversion_is_cut_when_the_process_ends, .setup = configure)
+TEST(conversion_is_cancelled_at_shutdown, .setup = configure)
 {
     loop_run_fiber(cut_body, NULL);
 }

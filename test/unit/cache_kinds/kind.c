@@ -152,7 +152,7 @@ static void lines_body(void *arg)
     cache_release(found.item);
 }
 
-TEST(a_kind_is_made_of_the_best_file_for_its_use)
+TEST(cache_kind_is_made_from_the_best_file)
 {
     put("plain", "01/23456789abcdef0123456789abcdef01234567/breakpad", plain);
     put("good", "01/23456789abcdef0123456789abcdef01234567/breakpad", with_cfi);
@@ -179,7 +179,7 @@ static void failing_body(void *arg)
     cache_release(found[1].item);
 }
 
-TEST(what_comes_of_it_is_told_in_the_field_of_the_use)
+TEST(result_is_reported_in_the_field_of_its_purpose)
 {
     put("much", "01/23456789abcdef0123456789abcdef01234567/breakpad", with_much);
     run(failing_body);
@@ -223,7 +223,7 @@ static void remembered_body(void *arg)
     assert_false(recalls(&where, SL_UNSUPPORTED));
 }
 
-TEST(searches_are_recalled_while_memory_has_what_they_asked_for)
+TEST(searches_are_cached_while_their_entries_are_in_memory)
 {
     put("good", "01/23456789abcdef0123456789abcdef01234567/breakpad", with_cfi);
     run(remembered_body);
@@ -248,7 +248,7 @@ static void letters_body(void *arg)
     assert_null(found.item);
 }
 
-TEST(what_is_no_object_is_the_first_that_can_be_had)
+TEST(first_available_file_is_used_for_other_kinds)
 {
     put("bad", "01/020304050607080910111213141516/proguard", "X");
     put("letters", "01/020304050607080910111213141516/proguard", "L1");
@@ -271,7 +271,7 @@ static void expect_key(const struct symcache_request *request, const char *expec
 }
 
 /* Whoever wants variables shares no symcache with those who do not. */
-TEST(keys_of_symcaches_tell_what_they_hold)
+TEST(symcache_keys_name_their_contents)
 {
     struct source source = {.id = SL_STR("s"), .type = SOURCE_FILESYSTEM};
     struct remote_file file = {.source = &source, .uri = SL_STR("file://a")},

@@ -76,7 +76,7 @@ static void next_day(const char *last)
 
 static void run(void (*body)(void *arg));
 
-FIBER_TEST(test_an_index_that_grows)
+FIBER_TEST(grown_index_fetches_only_new_segments)
 {
     last_id = "2\r\n";
     segments = 2;
@@ -92,7 +92,7 @@ FIBER_TEST(test_an_index_that_grows)
     expect("n1/1/n1 n2/1/n2 n3/1/n3 both/1/both", "lastid.txt");
 }
 
-FIBER_TEST(test_an_index_that_waits_for_memory)
+FIBER_TEST(index_lookup_without_memory_is_busy)
 {
     struct remote_file file = {.source = &source, .path = SL_STR("n1/1/n1")};
     size_t count = 1;
@@ -105,7 +105,7 @@ FIBER_TEST(test_an_index_that_waits_for_memory)
     expect("n1/1/n1 both/1/both", "0000000001"); /* nothing was kept */
 }
 
-FIBER_TEST(test_an_index_that_fails)
+FIBER_TEST(failed_index_is_cached_as_empty)
 {
     last_id = "2";
     segments = 1;
