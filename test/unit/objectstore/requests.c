@@ -17,7 +17,7 @@ static int forget(void **state)
 #define same(str, text) assert_true(sl_str_equal((str), sl_str(text)))
 
 /* ---- signatures ---- */
-TEST(signs_as_in_the_reference)
+TEST(s3_signature_equals_the_reference_example)
 {
     /* The example of "Authenticating Requests: Using Query Parameters", Amazon S3 API Reference. */
     struct aws_signing s = {
@@ -38,7 +38,7 @@ TEST(signs_as_in_the_reference)
     assert_non_null(strstr(aws_presign(&arena, &s), "X-Amz-Credential=%2F20130524%2F"));
 }
 
-TEST(addresses_of_objects)
+TEST(object_urls_follow_bucket_region_and_endpoint)
 {
     static const struct {
         const char *bucket, *region, *endpoint, *key, *url; /* NULL = refused */
@@ -75,7 +75,7 @@ TEST(addresses_of_objects)
 }
 
 /* ---- XML ---- */
-TEST(texts_of_elements)
+TEST(xml_element_texts_are_found)
 {
     static const struct {
         const char *xml, *code, *message; /* NULL = not found */
@@ -105,7 +105,7 @@ TEST(texts_of_elements)
     }
 }
 
-TEST(deep_and_long_documents)
+TEST(deep_and_long_xml_is_limited)
 {
     struct sl_buf xml = {0};
     struct xml_text text = {.name = "Code"};
@@ -123,7 +123,7 @@ TEST(deep_and_long_documents)
 }
 
 /* ---- assertions of GCS ---- */
-TEST(keys_that_are_none)
+TEST(invalid_private_keys_are_refused)
 {
     static const char *const keys[] = {
         "",
@@ -145,7 +145,7 @@ TEST(keys_that_are_none)
     }
 }
 
-TEST(an_assertion)
+TEST(gcs_assertion_is_signed)
 {
     EVP_PKEY *key = EVP_RSA_gen(2048);
     BIO *bio = BIO_new(BIO_s_mem());
@@ -169,7 +169,7 @@ TEST(an_assertion)
 }
 
 /* ---- names and configurations ---- */
-TEST(names_behind_a_prefix)
+TEST(object_names_are_joined_to_the_prefix)
 {
     static const struct {
         const char *prefix, *key; /* of "a/b" */
@@ -191,7 +191,7 @@ static const char *fault_of(struct bucket_config config)
     return object_store_open(&store, &config, "label", &arena, &key, &error) == SL_OK ? NULL : key;
 }
 
-TEST(configurations_that_are_wrong)
+TEST(invalid_bucket_configurations_are_refused)
 {
     const struct bucket_config good = {
         .s3_name = SL_STR("b"), .access_key = {SL_STR("a")}, .secret_key = {SL_STR("s")}};
@@ -216,7 +216,7 @@ TEST(configurations_that_are_wrong)
     assert_string_equal(fault_of(config), "gcs.service_account_path");
 }
 
-TEST(errors_of_s3)
+TEST(s3_error_documents_map_to_errors)
 {
     struct sl_error error;
     assert_int_equal(s3_explain(500, SL_STR("<E><Code>NoSuchBucket</Code></E>"), &error), SL_NOT_FOUND);
