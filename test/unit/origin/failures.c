@@ -38,7 +38,7 @@ static int forget(void **state)
     return 0;
 }
 
-TEST(test_what_is_known_of_a_file_is_no_failure)
+TEST(facts_about_a_file_are_not_failures)
 {
     static const enum sl_code facts[] = {SL_OK, SL_NOT_FOUND, SL_MALFORMED, SL_UNSUPPORTED, SL_INTERNAL, SL_BUSY};
     for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
@@ -49,14 +49,14 @@ TEST(test_what_is_known_of_a_file_is_no_failure)
     assert_true(origin_is_failure(SL_PERMISSION_DENIED));
 }
 
-TEST(test_young_failures_are_believed)
+TEST(recent_failures_are_not_retried)
 {
     assert_false(is_doubted(A, SL_TIMEOUT, 0));
     assert_false(is_doubted(A, SL_TIMEOUT, 29));
     assert_false(is_doubted(A, SL_TIMEOUT, -3600)); /* of a clock that was ahead */
 }
 
-TEST(test_one_of_many_is_let_through)
+TEST(one_failed_file_is_retried_at_a_time)
 {
     assert_true(is_doubted(A, SL_DOWNLOAD_ERROR, 31));
     assert_false(is_doubted(B, SL_DOWNLOAD_ERROR, 31));
@@ -64,7 +64,7 @@ TEST(test_one_of_many_is_let_through)
     assert_false(is_doubted(A, SL_DOWNLOAD_ERROR, -1)); /* it has failed again */
 }
 
-TEST(test_all_are_doubted_once_the_source_answers)
+TEST(all_failures_are_retried_once_the_source_answers)
 {
     origin_record_result(SOURCE, A, SL_DOWNLOAD_ERROR);
     assert_false(is_doubted(A, SL_DOWNLOAD_ERROR, 5));
@@ -75,7 +75,7 @@ TEST(test_all_are_doubted_once_the_source_answers)
     assert_false(is_doubted(B, SL_TIMEOUT, -1)); /* since then */
 }
 
-TEST(test_a_source_that_goes_on_failing_is_let_off_rarely)
+TEST(file_that_keeps_failing_is_retried_rarely)
 {
     for (int i = 0; i < 3; i++) {
         origin_record_result(SOURCE, A, SL_DOWNLOAD_ERROR);
@@ -84,7 +84,7 @@ TEST(test_a_source_that_goes_on_failing_is_let_off_rarely)
     assert_false(is_doubted(A, SL_DOWNLOAD_ERROR, 0));
 }
 
-TEST(test_refusals_and_failures_are_apart)
+TEST(refusals_and_failures_are_kept_separate)
 {
     origin_record_result(SOURCE, A, SL_TIMEOUT);
     origin_record_result(SOURCE, B, SL_PERMISSION_DENIED); /* it answers, though not with a file */
@@ -94,7 +94,7 @@ TEST(test_refusals_and_failures_are_apart)
     assert_true(is_doubted(B, SL_PERMISSION_DENIED, 5));
 }
 
-TEST(test_sources_of_one_id_are_told_apart_by_their_roots)
+TEST(sources_of_one_id_are_told_apart_by_root)
 {
     origin_record_result(SOURCE, A, SL_TIMEOUT);
     origin_record_result(SOURCE, SL_STR("https://other/a"), SL_TIMEOUT);
@@ -103,7 +103,7 @@ TEST(test_sources_of_one_id_are_told_apart_by_their_roots)
     assert_true(is_doubted(SL_STR("https://other/a"), SL_TIMEOUT, 5));
 }
 
-TEST(test_other_processes_are_heard)
+TEST(answers_seen_by_other_processes_count)
 {
     origin_record_result(SOURCE, A, SL_TIMEOUT);
     origin_note_success(SOURCE, B, ago(5)); /* from before */
@@ -112,7 +112,7 @@ TEST(test_other_processes_are_heard)
     assert_true(is_doubted(A, SL_TIMEOUT, 5));
 }
 
-TEST(test_any_number_of_sources)
+TEST(many_and_long_source_ids_are_harmless)
 {
     char id[32];
     for (int i = 0; i < 10000; i++) {

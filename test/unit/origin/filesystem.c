@@ -67,7 +67,7 @@ static struct got *fetch(const struct source *source, const char *location, cons
 
 static void run(void (*fn)(void *arg), uint64_t max_size);
 
-FIBER_TEST_WITH(test_files_below_the_root, 0)
+FIBER_TEST_WITH(only_files_below_the_root_are_read, 0)
 {
     struct sl_str root = sl_str(strdup(in_dir("root")));
     const struct source source = {.type = SOURCE_FILESYSTEM, .path = root};
@@ -102,7 +102,7 @@ FIBER_TEST_WITH(test_files_below_the_root, 0)
     free((char *)root.data);
 }
 
-FIBER_TEST_WITH(test_files_up_to_the_limit, 6)
+FIBER_TEST_WITH(files_over_the_size_limit_are_refused, 6)
 {
     struct sl_str root = sl_str(strdup(in_dir("root")));
     const struct source source = {.type = SOURCE_FILESYSTEM, .path = root};
@@ -118,7 +118,7 @@ static bool route(struct call *c)
     return status_answer(c, starts(c->path, "/base/bad") ? 500 : 404, "");
 }
 
-FIBER_TEST_WITH(test_files_behind_http, 0)
+FIBER_TEST_WITH(http_sources_send_their_headers, 0)
 {
     struct server *server = server_start(route);
     char url[128];
@@ -179,7 +179,7 @@ static void fetch_large(void *arg)
     close(fd);
 }
 
-FIBER_TEST_WITH(test_small_files_pass_large_ones, 0)
+FIBER_TEST_WITH(small_files_do_not_wait_for_large_ones, 0)
 {
     const struct source source = {.type = SOURCE_FILESYSTEM, .path = sl_str(strdup(in_dir("root")))};
     size_t heavy = loop_pool_threads() - 1;

@@ -40,7 +40,7 @@ static void expect(enum layout_type layout, struct object_id id, enum file_type 
     module(OBJECT_WASM, "67e9247c814e392ba027dbde6748fcbf", NULL, "67e9247c-814e-392b-a027-dbde6748fcbf",              \
            "file://foo.invalid/demo.wasm")
 
-TEST(native)
+TEST(native_layout_gives_paths)
 {
     expect(
         LAYOUT_NATIVE, PE, FILE_PDB,
@@ -64,7 +64,7 @@ TEST(native)
            "libm-2.23.so/E45DB8DFAF2D09FD640C8FE377D572DE0/libm-2.23.so.src.zip");
 }
 
-TEST(unified)
+TEST(unified_layout_gives_paths)
 {
     expect(LAYOUT_UNIFIED, PE, FILE_PDB,
            "32/49d99d0c4049318610f4e4fb0b69361/debuginfo 32/49d99d0c4049318610f4e4fb0b69361/debuginf_");
@@ -92,7 +92,7 @@ TEST(unified)
            FILE_UUIDMAP, "2d/10c42f591d3265b14778ba0868073f/uuidmap");
 }
 
-TEST(stores)
+TEST(debuginfod_and_symstore_layouts_give_paths)
 {
     expect(LAYOUT_DEBUGINFOD, ELF, FILE_ELF_CODE, "dfb85de42daffd09640c8fe377d572de3e168920/executable");
     expect(LAYOUT_DEBUGINFOD, ELF, FILE_ELF_DEBUG, "dfb85de42daffd09640c8fe377d572de3e168920/debuginfo");
@@ -138,7 +138,7 @@ TEST(stores)
            FILE_PORTABLEPDB, "TimeZoneConverter.pdb/4E2CA887825E46F3968F25B41AE1B5F3ffffffff/TimeZoneConverter.pdb");
 }
 
-TEST(symbol_files_keep_other_suffixes)
+TEST(symbol_files_replace_only_the_pdb_suffix)
 {
     static const char *const rows[][2] = {{"crash.pdb", "crash.sym"},
                                           {"foo.dll", "foo.dll.sym"},
@@ -153,7 +153,7 @@ TEST(symbol_files_keep_other_suffixes)
     }
 }
 
-TEST(names_that_are_no_components)
+TEST(unusable_names_give_no_path)
 {
     char many[400] = "", none[301];
     for (int i = 0; i < 50; i++)
@@ -182,7 +182,7 @@ TEST(casing_applies_to_the_whole_path)
     assert_true(sl_str_equal(paths[1], SL_STR("CRASH.PDB/3249D99D0C4049318610F4E4FB0B69361/CRASH.PD_")));
 }
 
-TEST(back_from_a_path)
+TEST(paths_are_parsed_back_to_ids)
 {
     static const struct {
         const char *path;
@@ -218,7 +218,7 @@ TEST(back_from_a_path)
     }
 }
 
-TEST(globs)
+TEST(globs_match_paths)
 {
     static const struct {
         const char *pattern, *subject;

@@ -36,7 +36,7 @@ static void expect(const struct source *source, struct object_id id, const enum 
     sl_buf_free(&out);
 }
 
-TEST(order_and_types)
+TEST(files_are_listed_by_source_and_type)
 {
     static const enum file_type types[] = {FILE_PE, FILE_BREAKPAD, FILE_PDB, FILE_ELF_DEBUG};
     struct source source = {.type = SOURCE_HTTP, .url = SL_STR("https://h/s/?sig=1")};
@@ -52,7 +52,7 @@ TEST(order_and_types)
     expect(&source, PE, types, 4, "");
 }
 
-TEST(patterns)
+TEST(path_patterns_filter_files)
 {
     static const enum file_type type = FILE_MACH_CODE;
     static const struct {
@@ -78,7 +78,7 @@ TEST(patterns)
     }
 }
 
-TEST(checksums)
+TEST(sources_requiring_checksums_need_one)
 {
     static const enum file_type type = FILE_PDB;
     struct source source = {.type = SOURCE_HTTP, .url = SL_STR("https://h"), .requires_checksum = true};
@@ -90,7 +90,7 @@ TEST(checksums)
            "https://h/crash.pdb/3249D99D0C4049318610F4E4FB0B69361/crash.pd_");
 }
 
-TEST(uris)
+TEST(uris_are_encoded_by_source_type)
 {
     static const enum file_type type = FILE_BREAKPAD;
     struct object_id id = PE;
@@ -145,7 +145,7 @@ TEST(urls_are_joined)
     assert_null(http_location_url(&arena, SL_STR("http://"), SL_STR("a"), true).data);
 }
 
-TEST(scopes)
+TEST(public_sources_have_the_global_scope)
 {
     struct source source = {.is_public = true};
     struct remote_file file = {.source = &source};
@@ -154,7 +154,7 @@ TEST(scopes)
     assert_true(sl_str_equal(origin_scope(&file, SL_STR("42")), SL_STR("42")));
 }
 
-TEST(indexes_are_for_symstore_alone)
+TEST(index_is_used_for_symstore_only)
 {
     static const enum file_type type = FILE_BREAKPAD;
     struct source source = {.type = SOURCE_HTTP, .url = SL_STR("https://h"), .has_index = true};

@@ -52,7 +52,7 @@ static void refused(const char *json, const char *path)
 
 #define same(str, text) assert_true(sl_str_equal((str), SL_STR(text)))
 
-TEST(common_keys)
+TEST(common_keys_are_read)
 {
     const struct source *s = accepted("[{'id':'a','type':'http','url':'https://h/'}]");
     same(s->id, "a");
@@ -76,7 +76,7 @@ TEST(common_keys)
     assert_int_equal(source_count, 0);
 }
 
-TEST(names)
+TEST(type_and_layout_names_are_read)
 {
     static const char *const types[] = {"pe",           "pdb",      "portablepdb", "mach_debug", "mach_code",
                                         "elf_debug",    "elf_code", "wasm_debug",  "wasm_code",  "breakpad",
@@ -95,7 +95,7 @@ TEST(names)
     }
 }
 
-TEST(what_is_wrong_is_named)
+TEST(invalid_sources_name_the_key)
 {
 #define HTTP "'id':'a','type':'http','url':'https://h/'"
     refused("{}", "sources");
@@ -131,7 +131,7 @@ TEST(what_is_wrong_is_named)
     refused("[{'id':'a','type':'filesystem'}]", "sources[0].path");
 }
 
-TEST(headers_come_in_order)
+TEST(headers_are_sorted)
 {
     const struct source *s = accepted("[{" HTTP ",'headers':{'b':'2','a':'1','B':''}}]");
     assert_int_equal(s->header_count, 3);
@@ -141,7 +141,7 @@ TEST(headers_come_in_order)
     same(secret_open(s->headers[2].value), "2");
 }
 
-TEST(s3)
+TEST(s3_sources_are_read)
 {
     const struct source *s = accepted("[{'id':'a','type':'s3','bucket':'b','prefix':'//eggs/bacon/"
                                       "','region':'us-east-1','access_key':'k','secret_key':'s'}]");
@@ -167,7 +167,7 @@ TEST(s3)
             "sources[0].aws_credentials_provider");
 }
 
-TEST(gcs)
+TEST(gcs_sources_are_read)
 {
     const struct source *s = accepted(
         "[{'id':'a','type':'gcs','bucket':'b','private_key':'x\\\\ny','client_email':'m','bearer_token':'t'}]");
@@ -183,7 +183,7 @@ TEST(gcs)
     refused("[{'id':'a','type':'gcs','bucket':'b','client_email':'m'}]", "sources[0].private_key");
 }
 
-TEST(sentry)
+TEST(sentry_sources_are_read)
 {
     const struct source *s =
         accepted("[{'id':'a','type':'sentry','url':'http://10.0.0.1/','token':'t','filters':null}]");
@@ -194,7 +194,7 @@ TEST(sentry)
     refused("[{'id':'a','type':'sentry','url':'http://h/','token':'t','cookies':'c'}]", "sources[0].token");
 }
 
-TEST(requests_may_not_name_everything)
+TEST(requests_may_not_use_privileged_sources)
 {
     refused_by(&request, "[{" HTTP "},{'id':'a','type':'filesystem','path':'/'}]", "sources[1].type",
                "filesystem sources are refused in requests (allow_filesystem_sources_in_requests)");
@@ -226,7 +226,7 @@ TEST(requests_may_not_name_everything)
 }
 
 /* Secrets come as text only: a request must not name files. */
-TEST(no_files_for_secrets)
+TEST(requests_may_not_name_secret_files)
 {
     refused("[{'id':'a','type':'sentry','url':'http://h/','token_file':'/etc/hostname'}]", "sources[0].token");
     const struct source *s =

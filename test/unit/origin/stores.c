@@ -36,7 +36,7 @@ TEST(queries_are_appended)
 }
 
 /* ---- indexes ---- */
-TEST(lines_of_segments)
+TEST(segment_lines_give_paths)
 {
     static const struct {
         const char *line, *path; /* NULL = names none */
@@ -70,7 +70,7 @@ TEST(lines_of_segments)
     sl_buf_free(&lines);
 }
 
-TEST(found_in_an_index)
+TEST(index_finds_paths_in_any_case)
 {
     static const char text[] = "A.PDB/1/A.PDB\nCRASH.pdb/1a/CRASH.pdb\nKernel32.dll/1/Kernel32.dll\na.pdb/1/a.pdb\n"
                                "a.pdb/1a/a.pdb\nb\nb/C\nkernel32.dll/2/kernel32.dll\nz/1/z\n";
@@ -109,7 +109,7 @@ TEST(found_in_an_index)
 }
 
 /* An index with every case of a name must not cost more than so many steps. */
-TEST(an_index_made_to_be_slow)
+TEST(hostile_index_is_searched_in_limited_steps)
 {
     struct sl_buf lines = {0};
     char name[] = "aaaaaaaaaaaaaaaaX";
@@ -124,7 +124,7 @@ TEST(an_index_made_to_be_slow)
     sl_buf_free(&lines);
 }
 
-TEST(segments_and_roots)
+TEST(segment_urls_follow_the_source_root)
 {
     struct source source = {
         .id = SL_STR("s"), .type = SOURCE_S3, .bucket = {.s3_name = SL_STR("b"), .prefix = SL_STR("p/q")}};
@@ -145,7 +145,7 @@ TEST(segments_and_roots)
 }
 
 /* ---- pointers ---- */
-TEST(what_pointers_say)
+TEST(file_ptr_contents_are_parsed)
 {
     static const struct {
         struct sl_str text;
@@ -165,7 +165,7 @@ TEST(what_pointers_say)
         same(pointer_parse(rows[i].text), rows[i].path);
 }
 
-TEST(local_files_of_pointers)
+TEST(file_ptr_paths_must_lie_below_the_roots)
 {
     static const struct sl_str roots[] = {SL_STR("/srv/one/"), SL_STR("/srv/two")};
     static const struct text_pair shares[] = {{SL_STR("\\\\host\\share"), SL_STR("/srv/two")},
@@ -206,7 +206,7 @@ TEST(local_files_of_pointers)
     origin_init(&(struct origin_options){0});
 }
 
-TEST(pointers_are_listed)
+TEST(file_ptr_files_are_listed)
 {
     static const enum file_type types[] = {FILE_PE, FILE_PDB, FILE_BREAKPAD};
     struct object_id id = {.type = OBJECT_PE,
