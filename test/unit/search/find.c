@@ -201,7 +201,7 @@ static void check_types(enum object_type type, size_t count, const enum file_typ
     check_types((type), sizeof((enum file_type[]){__VA_ARGS__}) / sizeof(enum file_type),                              \
                 (const enum file_type[]){__VA_ARGS__})
 
-FIBER_TEST(types_follow_module_and_purpose)
+FIBER_TEST(file_types_follow_module_and_purpose)
 {
     USE_SOURCES({.id = SL_STR("s")});
     fill(NULL, 0);
@@ -226,7 +226,7 @@ FIBER_TEST(types_follow_module_and_purpose)
 
 #define NOTHING "No object files listed on this source"
 
-FIBER_TEST(errors_reach_candidates)
+FIBER_TEST(download_errors_are_shown_by_candidates)
 {
     static const struct {
         struct stored file;
@@ -269,7 +269,7 @@ FIBER_TEST(errors_reach_candidates)
     }
 }
 
-FIBER_TEST(sources_without_files_have_a_row)
+FIBER_TEST(sources_without_files_have_a_candidate)
 {
     USE_SOURCES({.id = SL_STR("zoo")}, {.id = SL_STR("unlistable")}, {.id = SL_STR("forbidden")});
     USE_FILES({.source = "forbidden", .uri = "http://f/b", .type = FILE_ELF_CODE, .code = SL_NOT_FOUND},
@@ -291,7 +291,7 @@ FIBER_TEST(sources_without_files_have_a_row)
     assert_int_equal(found.candidates.count, 0);
 }
 
-FIBER_TEST(scarcity_is_no_answer)
+FIBER_TEST(busy_is_no_answer_about_a_file)
 {
     USE_SOURCES({.id = SL_STR("s")}, {.id = SL_STR("busy")});
     USE_FILES({.source = "s", .uri = "http://s/1", .type = FILE_ELF_CODE, .code = SL_NOT_FOUND});
@@ -331,7 +331,7 @@ static bool has_function(const struct sl_symcache *cache, const char *name)
     return seen;
 }
 
-FIBER_TEST(the_best_file_is_chosen)
+FIBER_TEST(best_file_is_chosen)
 {
     USE_SOURCES({.id = SL_STR("s")}, {.id = SL_STR("t")});
     USE_FILES({.source = "s", .uri = "http://s/missing", .type = FILE_ELF_CODE, .code = SL_DOWNLOAD_ERROR, .text = "x"},
@@ -366,7 +366,7 @@ FIBER_TEST(the_best_file_is_chosen)
     check_candidate(0, "u", "http://t/bare", SL_OK, "", -1, "");
 }
 
-FIBER_TEST(an_object_may_vanish_before_conversion)
+FIBER_TEST(object_removed_before_conversion_is_reported)
 {
     USE_SOURCES({.id = SL_STR("s"), .is_public = true});
     USE_FILES({.source = "s", .uri = "http://s/full", .type = FILE_ELF_CODE, .path = full});
@@ -386,7 +386,7 @@ FIBER_TEST(an_object_may_vanish_before_conversion)
     check_candidate(0, "s", "http://s/full", SL_OK, "", SL_NOT_FOUND, "Object file no longer available");
 }
 
-FIBER_TEST(keys_name_scope_source_and_place)
+FIBER_TEST(cache_keys_name_scope_source_and_location)
 {
     USE_SOURCES({.id = SL_STR("s"), .is_public = true}, {.id = SL_STR("c"), .requires_checksum = true});
     USE_FILES({.source = "s", .uri = "http://s/full", .type = FILE_ELF_CODE, .path = full},
@@ -431,7 +431,7 @@ static const char *symcache_path(unsigned version)
     return path;
 }
 
-FIBER_TEST(an_older_symcache_serves_until_it_is_made_anew)
+FIBER_TEST(older_symcache_is_served_until_it_is_remade)
 {
     const char *before = symcache_path(1009), *now = symcache_path(1010);
     USE_SOURCES({.id = SL_STR("s")});
@@ -465,7 +465,7 @@ FIBER_TEST(an_older_symcache_serves_until_it_is_made_anew)
     cache_drain();
 }
 
-FIBER_TEST(features_of_others_are_read)
+FIBER_TEST(features_written_by_other_versions_are_read)
 {
     USE_SOURCES({.id = SL_STR("s")});
     USE_FILES({.source = "s", .uri = "http://s/1", .type = FILE_ELF_CODE, .path = full});
@@ -509,7 +509,7 @@ static void visit(void *arg)
     search_find(&where, search_symbols_target(&elf, false), &elf, &visitor->result);
 }
 
-FIBER_TEST(equal_requests_fetch_once)
+FIBER_TEST(concurrent_requests_share_one_download)
 {
     enum { VISITORS = 20 };
     static struct visitor visitors[VISITORS];
@@ -530,7 +530,7 @@ FIBER_TEST(equal_requests_fetch_once)
     assert_int_equal(used_files[1].fetched, 1);
 }
 
-FIBER_TEST(a_request_may_leave_its_downloads)
+FIBER_TEST(cancelled_request_leaves_its_downloads_running)
 {
     struct fiber_wait_list closed = {0};
     struct visitor visitor = {0};
@@ -571,7 +571,7 @@ FIBER_TEST(a_request_may_leave_its_downloads)
     assert_int_equal(used_files[1].fetched, 1);
 }
 
-FIBER_TEST(warm_lookups_ask_nobody)
+FIBER_TEST(warm_lookups_ask_no_source)
 {
     enum { LOOKUPS = 20000 };
     USE_SOURCES({.id = SL_STR("s")});
