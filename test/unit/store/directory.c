@@ -166,7 +166,7 @@ static void everything(void *arg)
     assert_false(store_is_open());
 }
 
-TEST(a_directory_keeps_objects)
+TEST(directory_store_keeps_objects)
 {
     char yaml[200];
     struct config *config;
@@ -181,7 +181,7 @@ TEST(a_directory_keeps_objects)
     assert_int_equal(directory_remove(dir), 0);
 }
 
-TEST(without_a_place_there_is_none)
+TEST(unconfigured_store_is_absent)
 {
     struct config *config;
     struct value_problems problems = {0};
