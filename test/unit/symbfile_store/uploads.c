@@ -81,7 +81,7 @@ static void staged(const char *name, char out[STORE_PATH + 200])
     snprintf(out, STORE_PATH + 200, "%s/staging-ranges-3-/%s", home, name);
 }
 
-TEST(parts_in_any_order)
+TEST(set_is_published_with_parts_in_any_order)
 {
     uint8_t version[3];
     configure();
@@ -111,7 +111,7 @@ static void make_file(const char *path)
     close(fd);
 }
 
-TEST(what_crashes_leave)
+TEST(leftovers_of_crashes_are_repaired)
 {
     char path[STORE_PATH + 200], name[PART_NAME];
     uint8_t version[3];
@@ -131,7 +131,7 @@ TEST(what_crashes_leave)
     assert_int_equal(version[2], 1);
 }
 
-TEST(a_part_that_vanished)
+TEST(removed_part_is_asked_for_again)
 {
     char path[STORE_PATH + 200], name[PART_NAME];
     uint8_t version[3];
@@ -148,7 +148,7 @@ TEST(a_part_that_vanished)
     assert_true(published(version, 3) > 0);
 }
 
-TEST(a_part_costs_the_same_however_many_there_are)
+TEST(cost_of_a_part_is_independent_of_their_number)
 {
     enum { PARTS = 600 };
     static uint8_t version[PARTS];
@@ -204,7 +204,7 @@ static void lock_body(void *arg)
     assert_int_equal(turns_taken, 21);
 }
 
-TEST(what_cannot_be_looked_at_is_not_missing)
+TEST(lookup_without_descriptors_is_busy_not_missing)
 {
     struct symbfile_set sets[SYMBFILE_KINDS];
     struct symbfile_key found = {.scope = ""};
@@ -221,7 +221,7 @@ TEST(what_cannot_be_looked_at_is_not_missing)
     assert_int_equal(symbfile_store_find("fedcba", &found), SL_NOT_FOUND);
 }
 
-TEST(changes_take_turns)
+TEST(changes_are_serialised_by_the_lock)
 {
     configure();
     loop_run_fiber(lock_body, NULL);
@@ -266,7 +266,7 @@ static void remembered_body(void *arg)
     assert_int_equal(find("aabb"), SL_OK);
 }
 
-TEST(answers_are_remembered_until_something_changes)
+TEST(answers_are_cached_until_something_changes)
 {
     configure();
     assert_int_equal(cache_init(&test_config, catalog_kinds, catalog_kind_count, NULL), SL_OK);
