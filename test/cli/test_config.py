@@ -238,7 +238,7 @@ def test_check_and_run_report_the_same_errors(work, files):
         contains(ran.err, "error: failed to start the server")
 
 
-def test_all_stores_are_checked(work, files):
+def test_every_upload_store_is_checked(work, files):
     path = os.path.join(work, "stores.yml")
     with open(path, "w") as f:
         f.write("".join(f"{name}: {{store: {{s3: {{bucket: b, access_key: a, secret_key: s, endpoint: not a url}}}}}}\n"

@@ -14,7 +14,7 @@ def described():
         return f.read()
 
 
-def test_the_document_is_served(work, objects):
+def test_openapi_document_is_served(work, objects):
     version = subprocess.run([harness.SYMLOOM, "version"], capture_output=True, text=True, check=True).stdout.split()[1]
     expected = described().replace("@VERSION@", version.partition("-")[0]).encode()
     with Service(work, {"page": {"enabled": False}, "auth": {"require": ["page", "symbolicate"], "keys": [key("a", "page")]}}) as s:
@@ -32,11 +32,11 @@ def test_the_document_is_served(work, objects):
         equal(s.request("GET", "/page/openapi.yaml")[0], 404, "it is no file of the page")
 
 
-def test_the_document_is_openapi(work, objects):
+def test_openapi_document_is_valid(work, objects):
     equal(openapi_rules.problems(openapi.document()), [])
 
 
-def test_a_document_that_is_wrong_is_found(work, objects):
+def test_every_rule_notices_an_invalid_document(work, objects):
     """Each change makes a rule complain."""
     changes = {
         "structure": ("      summary: Symbolicate native stack traces\n", ""),
@@ -81,7 +81,7 @@ def routes_of_document():
     return {(method.upper(), item.get("x-route", path)) for path, item in openapi.document()["paths"].items() for method in openapi.METHODS if method in item}
 
 
-def test_the_routes_are_those_of_the_document(work, objects):
+def test_document_describes_every_route(work, objects):
     """Routes that only answer 404 in the form of their API, whatever is behind a prefix, are not described."""
     with Service(work, everything(work)) as s:
         program, document = routes_of_program(s), routes_of_document()
@@ -93,7 +93,7 @@ def test_the_routes_are_those_of_the_document(work, objects):
         assert others
 
 
-def test_bare_requests_are_answered_as_described(work, objects):
+def test_requests_without_body_are_answered_as_described(work, objects):
     """Every operation of the document, without a body, with an access key and without. The harness looks at the answers."""
     with Service(work, everything(work)) as s:
         for path, item in openapi.document()["paths"].items():
@@ -124,7 +124,7 @@ def symbolicated(change=lambda answer: None, sent=REQUEST, status=200):
     return complaint("POST", "/symbolicate", JSON, json.dumps(sent), status, JSON, json.dumps(answer).encode())
 
 
-def test_what_is_not_described_is_found(work, objects):
+def test_undescribed_requests_and_answers_are_noticed(work, objects):
     frame = lambda answer: answer["stacktraces"][0]["frames"][0]
     equal(symbolicated(), "")
     assert "'secret'" in symbolicated(lambda a: frame(a).update(secret=1))
@@ -146,7 +146,7 @@ def test_what_is_not_described_is_found(work, objects):
     assert "FileID" in complaint("POST", "/api/symbols-ranges", {}, b"x", 200, done, b'{"success":true,"status":200}')
 
 
-def test_forms_are_looked_at(work, objects):
+def test_forms_are_checked_against_the_document(work, objects):
     def sent(parts):
         body, headers = harness.multipart(parts)
         return complaint("POST", "/minidump", headers, body, 200, JSON, b'{"status":"timeout"}')
@@ -155,7 +155,7 @@ def test_forms_are_looked_at(work, objects):
     assert "options" in sent([("upload_file_minidump", b"MDMP", "a.dmp"), ("options", "[]")])
 
 
-def test_requests_of_tests_are_looked_at(work, objects):
+def test_requests_of_every_test_are_checked(work, objects):
     """By Service.request and on connections that a test keeps, whatever the prefix of the paths; also on threads."""
     def asked_in_vain(service):
         try:
