@@ -1,9 +1,24 @@
 /* Shared by the kinds. Private to this folder. */
 #pragma once
 
-#include "cache_kinds/conversion.h"
 #include "cache_kinds/listing.h"
 #include "cache_kinds/sources.h"
+#include "conversion/conversion.h"
+
+/* ---- entry.c ---- */
+
+/* Gets the request's object, and has what is made of it, an entry of `kind`, written to `fd`, as a conversion (which is counted,
+ * unless `kind` is NULL). */
+typedef enum sl_code entry_converter(struct conversion *conversion, struct sl_bytes object, int fd,
+                                     struct sl_error *error);
+enum sl_code convert_to_entry(const struct object_request *request, const struct cache_kind *kind,
+                              entry_converter *make, int fd, struct sl_arena *arena,
+                              struct sl_error *error) SL_SUSPENDS;
+
+/* `shareable` of kinds whose entries are of use on this machine alone, or are in one that is shared. */
+bool kinds_never_shared(const void *context);
+
+/* ---- auxiliary.c ---- */
 
 /* Downloads the request's file into `fd` and validates it: returns the download's error, or that of `check`. */
 enum sl_code auxiliary_fetch(const struct object_request *request, conversion_checker *check, int fd,

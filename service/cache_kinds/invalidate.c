@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "cache_kinds/conversion.h"
+#include "conversion/conversion.h"
 #include "origin/origin.h"
 
 static const struct source *find_source(struct sl_str id)

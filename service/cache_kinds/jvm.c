@@ -28,7 +28,7 @@ static enum sl_code proguard_compute(void *context, struct cache_tmp *tmp, struc
     enum sl_code code = origin_fetch(request->file, tmp->fd, error);
     if (code != SL_OK)
         return code;
-    return conversion_check(tmp->fd, request->file->location, &kind_proguard, convert_mapping, &tmp->fd, error);
+    return conversion_check(tmp->fd, request->file->location, kind_proguard.name, convert_mapping, &tmp->fd, error);
 }
 
 static enum sl_code proguard_open(struct sl_bytes bytes, void *into, struct sl_error *error)
@@ -64,7 +64,7 @@ static enum sl_code convert_own_mapping(struct conversion *conversion, void *arg
 enum sl_code item_from_mapping(struct sl_str text, struct cache_item **item, struct sl_error *error)
 {
     struct own_mapping own = {.text = text};
-    struct conversion_input input = {text.size, SL_STR("artifact"), &kind_proguard};
+    struct conversion_input input = {text.size, SL_STR("artifact"), kind_proguard.name};
     enum sl_code code = conversion_run(&input, convert_own_mapping, &own, error);
     *item = NULL;
     if (code == SL_OK)

@@ -82,7 +82,7 @@ static enum sl_code ppdbcaches_compute(void *context, struct cache_tmp *tmp, str
     if (code != SL_OK)
         return code;
     struct ppdb_conversion c = {.file = object->mapping.bytes, .fd = tmp->fd};
-    struct conversion_input input = {object->mapping.bytes.size, request->file->location, &kind_ppdb_caches};
+    struct conversion_input input = {object->mapping.bytes.size, request->file->location, kind_ppdb_caches.name};
     code = conversion_run(&input, convert_object, &c, error);
     cache_release(object);
     if (code == SL_OK && c.dropped) {

@@ -73,7 +73,7 @@ static enum sl_code convert_texts(struct sourcemap_texts *texts, struct sl_str l
     if (!texts->map)
         map = texts->embedded.data ? texts->embedded.size : script;
     uint64_t size = script + map;
-    struct conversion_input input = {size, location, &kind_sourcemap_caches};
+    struct conversion_input input = {size, location, kind_sourcemap_caches.name};
     texts->location = location;
     return conversion_run(&input, convert_sourcemap, texts, error);
 }

@@ -157,7 +157,8 @@ static enum sl_code convert(const struct symcache_request *request, struct sl_ar
                             struct symcache_conversion *c, struct sl_error *error)
 {
     enum sl_code code = get_rewriting(request, arena, c, error);
-    struct conversion_input input = {c->file.size + rewriting_size(c), request->object.file->location, &kind_symcaches};
+    struct conversion_input input = {c->file.size + rewriting_size(c), request->object.file->location,
+                                     kind_symcaches.name};
     if (code == SL_OK)
         code = conversion_run(&input, convert_object, c, error);
     if (code != SL_OK || !c->wanting)

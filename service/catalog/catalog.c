@@ -1,5 +1,5 @@
 #include "catalog/catalog.h"
-#include "cache_kinds/conversion.h"
+#include "conversion/conversion.h"
 #include "origin/origin.h"
 #include "search/search.h"
 #include "symbfile_store/symbfile_store.h"

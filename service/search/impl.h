@@ -9,7 +9,7 @@
  * next step follows when all of that has finished. Private to this folder. */
 #pragma once
 
-#include "cache_kinds/conversion.h"
+#include "conversion/conversion.h"
 #include "cache_kinds/listing.h"
 #include "search/search.h"
 

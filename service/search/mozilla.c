@@ -11,7 +11,7 @@
 #include "core/log.h"
 #include "core/loop.h"
 #include "core/metrics.h"
-#include "cache_kinds/conversion.h"
+#include "conversion/conversion.h"
 
 /* ---- health of the stores; loop thread ---- */
 
@@ -254,7 +254,7 @@ static enum sl_code convert_download(const struct mozilla_store_request *request
     struct store_conversion conversion = {request, to, 0};
     uint64_t begin = clock_mono_ns();
     enum sl_code code =
-        conversion_check(from, file->location, &kind_mozilla_syms, convert_store_file, &conversion, error);
+        conversion_check(from, file->location, kind_mozilla_syms.name, convert_store_file, &conversion, error);
     work->parsed = true;
     work->is_bad = code != SL_OK;
     work->save_s = (double)conversion.written_ns / 1e9;

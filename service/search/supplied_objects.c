@@ -327,7 +327,7 @@ static void own_make(const struct supplied_object *object, const struct search_t
                      struct supplied_result *made)
 {
     struct own_conversion c = {.object = object, .use = use};
-    struct conversion_input input = {object->bytes.size, SL_STR("artifact"), use->kind};
+    struct conversion_input input = {object->bytes.size, SL_STR("artifact"), use->kind->name};
     struct sl_error error;
     made->making = true;
     enum sl_code code = conversion_run(&input, own_convert, &c, &error);

@@ -8,7 +8,7 @@
 
 #include "core/log.h"
 #include "core/loop.h"
-#include "cache_kinds/conversion.h"
+#include "conversion/conversion.h"
 
 enum { PAUSE_MS = 2000 }; /* pause before look-ups ask a store that failed again */
 

@@ -8,7 +8,7 @@
 #include "core/loop.h"
 #include "core/metrics.h"
 #include "core/pool.h"
-#include "cache_kinds/conversion.h"
+#include "conversion/conversion.h"
 #include "symbfile_store/bucket.h"
 
 enum {
@@ -90,7 +90,7 @@ static enum sl_code symbfiles_compute(void *context, struct cache_tmp *tmp, stru
     }
     /* At least the size of its records in a symbfile; the real size would need a look at the files. */
     struct conversion_input input = {b.request->set.records * RECORD_BYTES, sl_str(b.request->set.name),
-                                     &kind_symbfile_index};
+                                     kind_symbfile_index.name};
     enum sl_code code = conversion_run(&input, symbfiles_build, &b, error);
     if (*copy)
         remote_remove_copy(copy);

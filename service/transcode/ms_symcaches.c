@@ -11,7 +11,7 @@
 #include "core/metrics.h"
 #include "core/pool.h"
 #include "search/search.h"
-#include "cache_kinds/conversion.h"
+#include "conversion/conversion.h"
 
 enum { MAX_NAME = 255, MAX_VERSIONS = 64, TRANSIENT_S = 60 };
 

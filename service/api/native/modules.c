@@ -4,7 +4,7 @@
 #include "api/native/native.h"
 
 #include "base/search.h"
-#include "cache_kinds/conversion.h"
+#include "conversion/conversion.h"
 #include "symbfile_store/symbfile_store.h"
 #include "store/store.h"
 

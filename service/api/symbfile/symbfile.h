@@ -2,7 +2,7 @@
 #pragma once
 
 #include "api/impl.h"
-#include "cache_kinds/conversion.h"
+#include "conversion/conversion.h"
 #include "symbfile_store/symbfile_store.h"
 
 /* The owner of a request's uploads, in the arena of its exchange. */

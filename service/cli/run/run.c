@@ -27,7 +27,7 @@
 #include "core/pool.h"
 #include "core/statsd.h"
 #include "fetch/fetch.h"
-#include "cache_kinds/conversion.h"
+#include "conversion/conversion.h"
 #include "catalog/catalog.h"
 #include "symbfile_store/symbfile_store.h"
 #include "origin/origin.h"

@@ -1,4 +1,4 @@
-#include "cache_kinds/conversion.h"
+#include "conversion/conversion.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +10,6 @@
 #include "core/loop.h"
 #include "core/metrics.h"
 #include "core/pool.h"
-#include "cache_kinds/objects.h"
 
 static const uint64_t heavy_input = UINT64_C(1) << 30, bytes_a_second = 4 << 20, second_ns = 1000000000;
 
@@ -131,7 +130,7 @@ static enum sl_code judge(const struct conversion_call *call, const struct conve
 static void count(const struct conversion_call *call, const struct conversion_input *input, enum sl_code code)
 {
     const struct sl_budget *budget = &call->conversion.budget;
-    const char *kind = input->kind->name, *result = sl_code_name(code);
+    const char *kind = input->kind, *result = sl_code_name(code);
     if (code == SL_UNSUPPORTED && atomic_load(&budget->end) == SL_BUDGET_TIME)
         result = "over_time";
     else if (code == SL_UNSUPPORTED && atomic_load(&budget->end) == SL_BUDGET_MEMORY)
@@ -179,8 +178,8 @@ static enum sl_code check_file(struct conversion *conversion, void *arg, struct 
     return code;
 }
 
-enum sl_code conversion_check(int fd, struct sl_str location, const struct cache_kind *kind, conversion_checker *check,
-                              void *arg, struct sl_error *error)
+enum sl_code conversion_check(int fd, struct sl_str location, const char *kind, conversion_checker *check, void *arg,
+                              struct sl_error *error)
 {
     struct stat st;
     if (fstat(fd, &st) != 0)
@@ -246,46 +245,4 @@ uint64_t get_file_size(int fd)
 {
     struct stat st;
     return fstat(fd, &st) == 0 && st.st_size > 0 ? (uint64_t)st.st_size : 0;
-}
-
-enum sl_code cache_get_own_file(const struct cache_kind *kind, const struct object_request *request,
-                                struct sl_arena *arena, struct cache_item **item, struct sl_error *error)
-{
-    struct cache_key key;
-    *item = NULL;
-    if (!object_request_key(request, arena, &key))
-        return sl_fail(error, SL_BUSY, "out of memory");
-    return cache_get(kind, &key, request, item, error);
-}
-
-struct conversion_making {
-    struct sl_bytes object;
-    int fd;
-    entry_converter *make;
-};
-
-static enum sl_code make_one(struct conversion *conversion, void *arg, struct sl_error *error)
-{
-    struct conversion_making *m = arg;
-    return m->make(conversion, m->object, m->fd, error);
-}
-
-enum sl_code convert_to_entry(const struct object_request *request, const struct cache_kind *kind,
-                              entry_converter *make, int fd, struct sl_arena *arena, struct sl_error *error)
-{
-    struct cache_item *object;
-    enum sl_code code = cache_get_own_file(&kind_objects, request, arena, &object, error);
-    if (code != SL_OK)
-        return code;
-    struct conversion_making making = {object->mapping.bytes, fd, make};
-    struct conversion_input input = {object->mapping.bytes.size, request->file->location, kind};
-    code = conversion_run(&input, make_one, &making, error);
-    cache_release(object);
-    return code;
-}
-
-bool kinds_never_shared(const void *context)
-{
-    (void)context;
-    return false;
 }

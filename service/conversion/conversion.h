@@ -5,7 +5,6 @@
  * `conversion.max_heavy` conversions of inputs above 1 GiB run at once; the others wait, without a thread. */
 #pragma once
 
-#include "cache/cache.h"
 #include "config/config.h"
 #include "core/cpu_clock.h"
 #include "object/object.h"
@@ -18,9 +17,9 @@ struct conversion {
 };
 
 struct conversion_input {
-    uint64_t size;                 /* bytes */
-    struct sl_str location;        /* for the log */
-    const struct cache_kind *kind; /* kind of the result, for metrics; NULL: not counted */
+    uint64_t size;          /* bytes */
+    struct sl_str location; /* for the log */
+    const char *kind;       /* kind of the cache entry that is made, for metrics; NULL: not counted */
 };
 
 /* Applies the limits of the configuration from now on. */
@@ -38,8 +37,8 @@ enum sl_code conversion_run(const struct conversion_input *input, conversion_job
 /* Runs a job over the contents of `fd`, like conversion_run: `check` validates them. */
 typedef enum sl_code conversion_checker(struct conversion *conversion, struct sl_bytes file, void *arg,
                                         struct sl_error *error);
-enum sl_code conversion_check(int fd, struct sl_str location, const struct cache_kind *kind, conversion_checker *check,
-                              void *arg, struct sl_error *error) SL_SUSPENDS;
+enum sl_code conversion_check(int fd, struct sl_str location, const char *kind, conversion_checker *check, void *arg,
+                              struct sl_error *error) SL_SUSPENDS;
 
 /* Opens a file with the conversion's budget, to which a companion file adds its size. */
 enum sl_code conversion_open(struct conversion *conversion, struct sl_bytes file, struct sl_object **object,
@@ -59,18 +58,6 @@ enum sl_code open_object_in_limits(struct sl_bytes file, struct sl_budget *budge
                                    struct sl_error *error);
 uint64_t current_max_source_size(void);
 uint64_t current_max_conversion_memory(void); /* limit of one conversion in bytes; 0 = none */
-
-/* Gets the request's object, and calls `make` as a conversion to write an entry of `kind` made from it to `fd` (counted in
- * metrics unless `kind` is NULL). */
-struct object_request; /* objects.h */
-typedef enum sl_code entry_converter(struct conversion *conversion, struct sl_bytes object, int fd,
-                                     struct sl_error *error);
-enum sl_code convert_to_entry(const struct object_request *request, const struct cache_kind *kind,
-                              entry_converter *make, int fd, struct sl_arena *arena,
-                              struct sl_error *error) SL_SUSPENDS;
-
-/* For `shareable` of kinds whose entries are useful on this machine only, or are in another shared entry. */
-bool kinds_never_shared(const void *context);
 
 uint64_t get_file_size(int fd); /* bytes; 0 if unknown */
 

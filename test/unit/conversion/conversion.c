@@ -6,7 +6,7 @@
 
 #include "core/loop.h"
 #include "core/metrics.h"
-#include "cache_kinds/conversion.h"
+#include "conversion/conversion.h"
 
 static struct sl_error error;
 
