@@ -11,6 +11,7 @@
 #include "core/duration.h"
 #include "core/files.h"
 #include "core/metrics.h"
+#include "core/pool.h"
 
 static bool entry_path(const struct cache_disk *disk, const struct cache_kind *kind, const uint8_t *hash,
                        unsigned version, char out[CACHE_PATH_BYTES])
@@ -172,6 +173,29 @@ static bool touch(int fd, struct cache_disk_lookup *l)
     if (futimens(fd, NULL) != 0)
         l->io_errno = errno;
     return fstat(fd, &st) == 0 && st.st_nlink > 0;
+}
+
+struct file_opening { /* pool work */
+    int fd;
+    const struct cache_kind *kind;
+    struct cache_item **item;
+};
+
+static enum sl_code open_file(void *arg, struct sl_error *error)
+{
+    const struct file_opening *o = arg;
+    struct stat st;
+    if (fstat(o->fd, &st) != 0)
+        return sl_fail(error, SL_INTERNAL, "cannot read a computed file: %s", strerror(errno));
+    return make_item(o->fd, (uint64_t)st.st_size, o->kind, 0, "", o->item, error);
+}
+
+enum sl_code cache_item_from_file(const struct cache_kind *kind, int fd, struct cache_item **item,
+                                  struct sl_error *error)
+{
+    struct file_opening opening = {fd, kind, item};
+    *item = NULL;
+    return pool_call(POOL_IO, open_file, &opening, error);
 }
 
 static bool take_contents(struct cache_disk_lookup *l, int fd, const struct stat *st, const char *path,

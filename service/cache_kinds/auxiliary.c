@@ -6,32 +6,40 @@
 #include "object/bcsymbolmap.h"
 #include "source/il2cpp.h"
 
-static enum sl_code check_uuidmap(struct conversion *conversion, struct sl_bytes file, void *arg,
+static enum sl_code check_uuidmap(struct conversion *conversion, const struct converter_call *call, void *result,
                                   struct sl_error *error)
 {
-    (void)arg;
+    (void)result;
     (void)conversion; /* no limits needed for at most a megabyte */
     struct sl_debug_id id;
-    return sl_uuidmap_parse(file, &id, error);
+    return sl_uuidmap_parse(converter_input_bytes(call, INPUT_FILE), &id, error);
 }
 
-static enum sl_code check_bcsymbolmap(struct conversion *conversion, struct sl_bytes file, void *arg,
+const struct converter converter_uuidmap = {"uuidmap", 0, 0, check_uuidmap};
+
+static enum sl_code check_bcsymbolmap(struct conversion *conversion, const struct converter_call *call, void *result,
                                       struct sl_error *error)
 {
-    (void)arg;
+    (void)result;
     struct sl_bcsymbolmap *map;
+    struct sl_bytes file = converter_input_bytes(call, INPUT_FILE);
     enum sl_code code = sl_bcsymbolmap_open(file, &conversion->budget, &map, error);
     sl_bcsymbolmap_close(map);
     return code;
 }
 
-enum sl_code auxiliary_fetch(const struct object_request *request, conversion_checker *check, int fd,
+const struct converter converter_bcsymbolmap = {"bcsymbolmap", 0, 0, check_bcsymbolmap};
+
+enum sl_code auxiliary_fetch(const struct object_request *request, const struct converter *check, int fd,
                              struct sl_error *error)
 {
     enum sl_code code = origin_fetch(request->file, fd, error);
     if (code != SL_OK)
         return code;
-    code = conversion_check(fd, request->file->location, NULL, check, NULL, error);
+    struct conversion_about about = {.location = request->file->location};
+    struct converter_call call = {.out = -1};
+    converter_add_file(&call, INPUT_FILE, fd);
+    code = conversion_run(&about, check, &call, NULL, error);
     if (code != SL_OK)
         log_debug("kinds", "unusable file", LOG_STR("type", file_type_name(request->file->type)),
                   LOG_SLSTR("location", request->file->location), LOG_ERR(error));
@@ -44,7 +52,7 @@ static enum sl_code bcsymbolmaps_compute(void *context, struct cache_tmp *tmp, s
     (void)arena;
     const struct object_request *request = context;
     bool uuids = request->file->type == FILE_UUIDMAP;
-    return auxiliary_fetch(request, uuids ? check_uuidmap : check_bcsymbolmap, tmp->fd, error);
+    return auxiliary_fetch(request, uuids ? &converter_uuidmap : &converter_bcsymbolmap, tmp->fd, error);
 }
 
 static const unsigned older[] = {1, 0};
@@ -61,19 +69,22 @@ const struct cache_kind kind_auxdifs = {
     .retain = object_request_retain,
 };
 
-static enum sl_code il2cpp_check(struct conversion *conversion, struct sl_bytes file, void *arg, struct sl_error *error)
+static enum sl_code check_il2cpp(struct conversion *conversion, const struct converter_call *call, void *result,
+                                 struct sl_error *error)
 {
-    (void)arg;
+    (void)result;
     struct sl_il2cpp *lines;
-    enum sl_code code = sl_il2cpp_open(file, &conversion->budget, &lines, error);
+    enum sl_code code = sl_il2cpp_open(converter_input_bytes(call, INPUT_FILE), &conversion->budget, &lines, error);
     sl_il2cpp_close(lines);
     return code;
 }
 
+const struct converter converter_il2cpp = {"il2cpp", 0, 0, check_il2cpp};
+
 static enum sl_code il2cpp_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
 {
     (void)arena;
-    return auxiliary_fetch(context, il2cpp_check, tmp->fd, error);
+    return auxiliary_fetch(context, &converter_il2cpp, tmp->fd, error);
 }
 
 const struct cache_kind kind_il2cpp = {

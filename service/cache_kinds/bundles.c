@@ -67,7 +67,9 @@ static bool embedded_text(struct source_object *object, struct sl_arena *arena, 
     struct sl_arena scratch = {0};
     struct sl_bytes text;
     object->work += source->size <= max_size() ? source->size : 0;
-    if (!object->ppdb.data && find_portable_pdb(object->item->mapping.bytes, arena, &object->ppdb, NULL) != SL_OK)
+    struct reader_limits limits = current_reader_limits();
+    if (!object->ppdb.data &&
+        find_portable_pdb(object->item->mapping.bytes, &limits, arena, &object->ppdb, NULL) != SL_OK)
         return false;
     bool good = sl_ppdb_source_text(object->ppdb, source, max_size(), &scratch, &text, NULL) == SL_OK &&
                 text.size <= max_size();

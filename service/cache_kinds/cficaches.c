@@ -2,35 +2,43 @@
 #include "cache_kinds/impl.h"
 
 /* Opens and reads the new table before it is stored: a writer's bug must not be cached for a week. */
-static enum sl_code cficaches_store(struct conversion *conversion, int fd, const struct sl_buf *out,
-                                    struct sl_error *error)
+static enum sl_code cficaches_store(struct conversion *conversion, const struct converter_call *call,
+                                    const struct sl_buf *out, struct sl_error *error)
 {
     struct sl_cfi cfi;
     struct sl_error reason;
     if (sl_cfi_open(sl_buf_bytes(out), &cfi, &reason) != SL_OK || sl_cfi_read(&cfi, NULL, &reason) != SL_OK)
         return sl_fail(error, SL_INTERNAL, "cannot open a newly converted CFI cache: %s", reason.message);
-    return conversion_write(conversion, fd, out, error);
+    return conversion_write(conversion, call, out, error);
 }
 
-static enum sl_code cficaches_make(struct conversion *conversion, struct sl_bytes file, int fd, struct sl_error *error)
+static enum sl_code cficaches_make(struct conversion *conversion, const struct converter_call *call, void *result,
+                                   struct sl_error *error)
 {
+    const struct reader_limits *limits = converter_options(call);
+    struct cficache_result *told = result;
     struct sl_object *object;
     struct sl_buf out = {0};
-    enum sl_code code = conversion_open(conversion, file, &object, error);
+    enum sl_code code = conversion_open(conversion, converter_input_bytes(call, INPUT_FILE), limits, &object, error);
     if (code != SL_OK)
         return code;
+    told->arch = sl_object_info(object)->arch;
     code = sl_cfi_convert(object, &conversion->parallel.parallel, &out, NULL, error);
     if (code == SL_OK)
-        code = cficaches_store(conversion, fd, &out, error);
+        code = cficaches_store(conversion, call, &out, error);
     sl_buf_free(&out);
     sl_object_close(object);
     return code;
 }
 
+const struct converter converter_cficache = {"cficache", sizeof(struct reader_limits), sizeof(struct cficache_result),
+                                             cficaches_make};
+
 static enum sl_code cficaches_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                       struct sl_error *error)
 {
-    return convert_to_entry(context, &kind_cficaches, cficaches_make, tmp->fd, arena, error);
+    struct cficache_result told;
+    return convert_to_entry(context, &kind_cficaches, &converter_cficache, &told, tmp->fd, arena, error);
 }
 
 static enum sl_code cficaches_open(struct sl_bytes bytes, void *into, struct sl_error *error)

@@ -47,7 +47,8 @@ static enum sl_code get_supplementary(const struct object_request *request, cons
 {
     static const enum file_type type = FILE_ELF_DEBUG;
     struct sl_buf hex = {0};
-    sl_buf_hex(&hex, wants->dwz_id, wants->dwz_id_size);
+    bool fits = wants->dwz_id_size <= sizeof wants->dwz_id;
+    sl_buf_hex(&hex, wants->dwz_id, fits ? wants->dwz_id_size : 0);
     struct object_id id = {.type = OBJECT_ELF, .code_id = sl_buf_move_to_arena(&hex, arena)};
     struct listing listing;
     if (!id.code_id.data)
@@ -94,26 +95,23 @@ void companions_release(struct companion_items *items)
     cache_release(items->dwz);
 }
 
-uint64_t companions_size(const struct companion_items *items)
+static enum sl_code open_companion(struct conversion *conversion, const struct converter_call *call,
+                                   enum input_role role, const struct reader_limits *limits, struct sl_object **object,
+                                   struct sl_error *error)
 {
-    return (items->package ? items->package->mapping.bytes.size : 0) +
-           (items->dwz ? items->dwz->mapping.bytes.size : 0);
-}
-
-static enum sl_code open_item(struct conversion *conversion, struct cache_item *item, struct sl_object **object,
-                              struct sl_error *error)
-{
+    struct sl_bytes bytes = converter_input_bytes(call, role);
     *object = NULL;
-    enum sl_code code = item ? conversion_open(conversion, item->mapping.bytes, object, error) : SL_OK;
+    enum sl_code code = bytes.data ? conversion_open(conversion, bytes, limits, object, error) : SL_OK;
     return code == SL_MALFORMED && !sl_budget_exhausted(&conversion->budget) ? SL_OK : code;
 }
 
-enum sl_code companions_open(struct conversion *conversion, const struct companion_items *items,
-                             struct sl_companions *companions, struct sl_error *error)
+enum sl_code companions_open(struct conversion *conversion, const struct converter_call *call,
+                             const struct reader_limits *limits, struct sl_companions *companions,
+                             struct sl_error *error)
 {
     *companions = (struct sl_companions){.dwp = NULL};
-    enum sl_code code = open_item(conversion, items->package, &companions->dwp, error);
-    return code == SL_OK ? open_item(conversion, items->dwz, &companions->dwz, error) : code;
+    enum sl_code code = open_companion(conversion, call, INPUT_DWP, limits, &companions->dwp, error);
+    return code == SL_OK ? open_companion(conversion, call, INPUT_DWZ, limits, &companions->dwz, error) : code;
 }
 
 void companions_close(struct sl_companions *companions)

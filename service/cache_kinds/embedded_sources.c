@@ -39,12 +39,15 @@ static bool embedded_sources_add(void *arg, const struct sl_file *file, struct s
     return true;
 }
 
-static enum sl_code gather_texts(struct conversion *conversion, struct sl_bytes file, int fd, struct sl_error *error)
+static enum sl_code gather_texts(struct conversion *conversion, const struct converter_call *call, void *result,
+                                 struct sl_error *error)
 {
+    (void)result;
+    const struct reader_limits *limits = converter_options(call);
     struct gather g = {.arena = {.budget = &conversion->budget}};
     struct sl_object *object;
     struct sl_buf out = {0};
-    enum sl_code code = conversion_open(conversion, file, &object, error);
+    enum sl_code code = conversion_open(conversion, converter_input_bytes(call, INPUT_FILE), limits, &object, error);
     if (code != SL_OK)
         return code;
     g.writer = sl_bundle_writer_new(&out);
@@ -56,7 +59,7 @@ static enum sl_code gather_texts(struct conversion *conversion, struct sl_bytes 
         code = sl_fail(error, SL_BUSY, "out of memory");
     }
     if (code == SL_OK)
-        code = conversion_write(conversion, fd, &out, error);
+        code = conversion_write(conversion, call, &out, error);
     sl_bundle_writer_free(g.writer);
     sl_object_close(object);
     sl_buf_free(&out);
@@ -66,10 +69,12 @@ static enum sl_code gather_texts(struct conversion *conversion, struct sl_bytes 
     return code;
 }
 
+const struct converter converter_embedded_sources = {"embedded_sources", sizeof(struct reader_limits), 0, gather_texts};
+
 static enum sl_code embedded_sources_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                              struct sl_error *error)
 {
-    return convert_to_entry(context, NULL, gather_texts, tmp->fd, arena, error);
+    return convert_to_entry(context, NULL, &converter_embedded_sources, NULL, tmp->fd, arena, error);
 }
 
 static uint64_t embedded_sources_capacity(const struct config *config)

@@ -1,6 +1,10 @@
 /* What kinds share that are made of a request's object. */
 #include "cache_kinds/impl.h"
 
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 enum sl_code cache_get_own_file(const struct cache_kind *kind, const struct object_request *request,
                                 struct sl_arena *arena, struct cache_item **item, struct sl_error *error)
 {
@@ -11,29 +15,35 @@ enum sl_code cache_get_own_file(const struct cache_kind *kind, const struct obje
     return cache_get(kind, &key, request, item, error);
 }
 
-struct conversion_making {
-    struct sl_bytes object;
-    int fd;
-    entry_converter *make;
-};
-
-static enum sl_code make_one(struct conversion *conversion, void *arg, struct sl_error *error)
-{
-    struct conversion_making *m = arg;
-    return m->make(conversion, m->object, m->fd, error);
-}
-
 enum sl_code convert_to_entry(const struct object_request *request, const struct cache_kind *kind,
-                              entry_converter *make, int fd, struct sl_arena *arena, struct sl_error *error)
+                              const struct converter *converter, void *result, int fd, struct sl_arena *arena,
+                              struct sl_error *error)
 {
     struct cache_item *object;
     enum sl_code code = cache_get_own_file(&kind_objects, request, arena, &object, error);
     if (code != SL_OK)
         return code;
-    struct conversion_making making = {object->mapping.bytes, fd, make};
-    struct conversion_input input = {object->mapping.bytes.size, request->file->location, kind ? kind->name : NULL};
-    code = conversion_run(&input, make_one, &making, error);
+    struct reader_limits limits = current_reader_limits();
+    struct conversion_about about = {.location = request->file->location, .kind = kind ? kind->name : NULL};
+    struct converter_call call = {.options = CONVERTER_OPTIONS(limits), .out = fd};
+    converter_add_bytes(&call, INPUT_FILE, object->mapping.bytes);
+    code = conversion_run(&about, converter, &call, result, error);
     cache_release(object);
+    return code;
+}
+
+enum sl_code convert_to_item(const struct cache_kind *kind, const struct conversion_about *about,
+                             const struct converter *converter, struct converter_call *call, void *result,
+                             struct cache_item **item, struct sl_error *error)
+{
+    *item = NULL;
+    call->out = memfd_create(converter->name, MFD_CLOEXEC);
+    enum sl_code code = call->out < 0 ? sl_fail_errno(error, errno, "cannot create a file in memory")
+                                      : conversion_run(about, converter, call, result, error);
+    if (code == SL_OK)
+        code = cache_item_from_file(kind, call->out, item, error);
+    if (call->out >= 0)
+        close(call->out);
     return code;
 }
 

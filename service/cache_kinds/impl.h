@@ -1,18 +1,17 @@
 /* Shared by the kinds. Private to this folder. */
 #pragma once
 
+#include "cache_kinds/converters.h"
 #include "cache_kinds/listing.h"
 #include "cache_kinds/sources.h"
 #include "conversion/conversion.h"
 
 /* ---- entry.c ---- */
 
-/* Gets the request's object, and has what is made of it, an entry of `kind`, written to `fd`, as a conversion (which is counted,
- * unless `kind` is NULL). */
-typedef enum sl_code entry_converter(struct conversion *conversion, struct sl_bytes object, int fd,
-                                     struct sl_error *error);
+/* Gets the request's object, and has what the converter makes of it, whose options are struct reader_limits, written to `fd`, as a
+ * conversion for an entry of `kind` (NULL: it is not counted). */
 enum sl_code convert_to_entry(const struct object_request *request, const struct cache_kind *kind,
-                              entry_converter *make, int fd, struct sl_arena *arena,
+                              const struct converter *converter, void *result, int fd, struct sl_arena *arena,
                               struct sl_error *error) SL_SUSPENDS;
 
 /* `shareable` of kinds whose entries are of use on this machine alone, or are in one that is shared. */
@@ -20,8 +19,9 @@ bool kinds_never_shared(const void *context);
 
 /* ---- auxiliary.c ---- */
 
-/* Downloads the request's file into `fd` and validates it: returns the download's error, or that of `check`. */
-enum sl_code auxiliary_fetch(const struct object_request *request, conversion_checker *check, int fd,
+/* Downloads the request's file into `fd` and has a converter without options and result validate it: returns the download's error,
+ * or that of `check`. */
+enum sl_code auxiliary_fetch(const struct object_request *request, const struct converter *check, int fd,
                              struct sl_error *error) SL_SUSPENDS;
 
 /* ---- listing.c ---- */
@@ -50,11 +50,6 @@ enum sl_code script_load(struct sl_bytes bytes, void **loaded, uint64_t *weight,
 void script_free(void *loaded);
 
 /* ---- companions.c: files with other parts of an object's debug information ---- */
-struct companion_wants {
-    bool package; /* a DWARF package of split units */
-    uint8_t dwz_id[64];
-    size_t dwz_id_size; /* 0 = no supplementary file */
-};
 struct companion_items { /* references; NULL = none */
     struct cache_item *package, *dwz;
     bool incomplete; /* one was not available, although it may exist and access is not denied */
@@ -66,8 +61,8 @@ bool companions_wanted(struct sl_object *object, struct companion_wants *wants);
 enum sl_code companions_get(const struct object_request *request, const struct companion_wants *wants,
                             struct sl_arena *arena, struct companion_items *items, struct sl_error *error) SL_SUSPENDS;
 void companions_release(struct companion_items *items);
-uint64_t companions_size(const struct companion_items *items); /* bytes */
-/* Opens and closes them for a conversion. SL_BUSY, or the error of its budget; damaged ones are left out. Pool. */
-enum sl_code companions_open(struct conversion *conversion, const struct companion_items *items,
-                             struct sl_companions *companions, struct sl_error *error);
+/* Opens and closes the companions among a conversion's inputs. SL_BUSY, or the error of its budget; damaged ones are left out. */
+enum sl_code companions_open(struct conversion *conversion, const struct converter_call *call,
+                             const struct reader_limits *limits, struct sl_companions *companions,
+                             struct sl_error *error);
 void companions_close(struct sl_companions *companions);

@@ -37,7 +37,8 @@ static void object_meta_encode(const struct object_meta *meta, struct sl_buf *ou
 }
 
 /* Ignores a Portable PDB that cannot be read: the PE file itself is usable. */
-static enum sl_code describe_embedded(struct conversion *conversion, struct sl_object *pe, struct sl_features *features,
+static enum sl_code describe_embedded(struct conversion *conversion, struct sl_object *pe,
+                                      const struct reader_limits *limits, struct sl_features *features,
                                       struct sl_error *error)
 {
     struct sl_arena arena = {.budget = &conversion->budget};
@@ -45,7 +46,7 @@ static enum sl_code describe_embedded(struct conversion *conversion, struct sl_o
     struct sl_object *ppdb;
     enum sl_code code = sl_object_embedded_ppdb(pe, &arena, &bytes, error);
     if (code == SL_OK)
-        code = conversion_open(conversion, bytes, &ppdb, error);
+        code = conversion_open(conversion, bytes, limits, &ppdb, error);
     if (code == SL_OK) {
         *features = sl_object_info(ppdb)->features;
         sl_object_close(ppdb);
@@ -61,29 +62,35 @@ static bool one_is_enough(void *arg, const struct sl_file *file, struct sl_bytes
     return false;
 }
 
-static enum sl_code describe(struct conversion *conversion, struct sl_bytes file, int fd, struct sl_error *error)
+static enum sl_code describe(struct conversion *conversion, const struct converter_call *call, void *result,
+                             struct sl_error *error)
 {
+    (void)result;
+    const struct reader_limits *limits = converter_options(call);
+    struct sl_bytes file = converter_input_bytes(call, INPUT_FILE);
     struct sl_object *object;
-    enum sl_code code = conversion_open(conversion, file, &object, error);
+    enum sl_code code = conversion_open(conversion, file, limits, &object, error);
     if (code != SL_OK)
         return code;
     struct sl_buf json = {0};
     const struct sl_object_info *info = sl_object_info(object);
     struct object_meta meta = {.features = info->features, .place = {info->is_fixed, info->load_address}};
-    code = describe_embedded(conversion, object, &meta.embedded, error);
+    code = describe_embedded(conversion, object, limits, &meta.embedded, error);
     sl_dwarf_sources(object, one_is_enough, &meta.features.has_sources);
     object_meta_encode(&meta, &json);
     sl_object_close(object);
     if (code == SL_OK)
-        code = conversion_write(conversion, fd, &json, error);
+        code = conversion_write(conversion, call, &json, error);
     sl_buf_free(&json);
     return code;
 }
 
+const struct converter converter_object_meta = {"object_meta", sizeof(struct reader_limits), 0, describe};
+
 static enum sl_code object_meta_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                         struct sl_error *error)
 {
-    return convert_to_entry(context, NULL, describe, tmp->fd, arena, error);
+    return convert_to_entry(context, NULL, &converter_object_meta, NULL, tmp->fd, arena, error);
 }
 
 /* An unknown version control system counts as none. */

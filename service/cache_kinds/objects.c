@@ -8,41 +8,12 @@
 
 #include "core/log.h"
 #include "core/metrics.h"
+#include "core/pool.h"
 #include "object/archive.h"
-
-struct object_check {
-    int fd;
-    const struct object_id *wanted;
-    bool same_id, same_checksum;
-    char found[SL_DEBUG_ID_TEXT];
-};
-
-/* Reduces a fat file to the requested object. Moves the slice to the start piece by piece, as it may overlap its destination. */
-static enum sl_code keep_slice(int fd, const struct sl_archive *archive, size_t index, struct sl_error *error)
-{
-    enum { PIECE = 1 << 20 };
-    struct sl_bytes slice;
-    if (!sl_archive_slice(archive, index, &slice))
-        return sl_fail(error, SL_MALFORMED, "invalid MachO file: a slice lies outside of the file");
-    uint8_t *piece = malloc(PIECE);
-    off_t from = slice.data - archive->bytes.data;
-    enum sl_code code = piece ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
-    for (size_t at = 0; code == SL_OK && at < slice.size;) {
-        size_t size = slice.size - at < PIECE ? slice.size - at : PIECE;
-        if (pread(fd, piece, size, from + (off_t)at) != (ssize_t)size ||
-            pwrite(fd, piece, size, (off_t)at) != (ssize_t)size)
-            code = sl_fail(error, SL_INTERNAL, "cannot write a cache file: %s", strerror(errno));
-        at += size;
-    }
-    free(piece);
-    if (code == SL_OK && ftruncate(fd, (off_t)slice.size) != 0)
-        code = sl_fail(error, SL_INTERNAL, "cannot write a cache file: %s", strerror(errno));
-    return code;
-}
 
 /* The checksum by which .NET clients identify a Portable PDB: the hash of the file before the compiler set its id, that is with
  * the 20 bytes of the id zeroed (PE/COFF Specification, additional information for .NET, "PDB Checksum"). */
-enum { SHA256_SIZE = 32, ID_SIZE = 20 };
+enum { ID_SIZE = 20 };
 
 static bool hash_without_id(struct sl_bytes file, uint64_t id_offset, uint8_t digest[SHA256_SIZE])
 {
@@ -57,17 +28,23 @@ static bool hash_without_id(struct sl_bytes file, uint64_t id_offset, uint8_t di
     return ok;
 }
 
-/* True also if it cannot be compared: another type of file, or another algorithm. */
-static bool checksum_matches(struct sl_bytes file, struct sl_str checksum)
+/* Reads the hash of the requested checksum; false if it cannot be compared: there is none, or it has another algorithm. */
+static bool read_checksum(struct sl_str checksum, uint8_t wanted[SHA256_SIZE])
 {
     const struct sl_str algorithm = SL_STR("SHA256:");
-    uint8_t wanted[SHA256_SIZE], found[SHA256_SIZE];
     size_t size;
-    if (checksum.size < algorithm.size ||
-        !sl_str_equal_nocase((struct sl_str){checksum.data, algorithm.size}, algorithm) ||
-        !sl_hex_decode((struct sl_str){checksum.data + algorithm.size, checksum.size - algorithm.size}, wanted,
-                       sizeof wanted, &size) ||
-        size != sizeof wanted || sl_format_detect(file) != SL_FORMAT_PORTABLEPDB)
+    return checksum.size >= algorithm.size &&
+           sl_str_equal_nocase((struct sl_str){checksum.data, algorithm.size}, algorithm) &&
+           sl_hex_decode((struct sl_str){checksum.data + algorithm.size, checksum.size - algorithm.size}, wanted,
+                         SHA256_SIZE, &size) &&
+           size == SHA256_SIZE;
+}
+
+/* True also when that cannot be told: another kind of file. */
+static bool checksum_matches(struct sl_bytes file, const uint8_t wanted[SHA256_SIZE])
+{
+    uint8_t found[SHA256_SIZE];
+    if (sl_format_detect(file) != SL_FORMAT_PORTABLEPDB)
         return true;
     struct sl_arena arena = {0};
     struct sl_ppdb *ppdb;
@@ -75,17 +52,33 @@ static bool checksum_matches(struct sl_bytes file, struct sl_str checksum)
     bool known = sl_ppdb_open(file, &arena, &ppdb, &info, NULL) == SL_OK && info.id_offset &&
                  hash_without_id(file, info.id_offset, found);
     sl_arena_free(&arena);
-    return !known || memcmp(wanted, found, sizeof wanted) == 0;
+    return !known || memcmp(wanted, found, SHA256_SIZE) == 0;
 }
 
-static enum sl_code check_object(struct conversion *conversion, struct sl_bytes bytes, void *arg,
+static enum sl_code tell_slice(const struct sl_archive *archive, size_t index, struct object_check_result *told,
+                               struct sl_error *error)
+{
+    struct sl_bytes slice;
+    if (!sl_archive_slice(archive, index, &slice))
+        return sl_fail(error, SL_MALFORMED, "invalid MachO file: a slice lies outside of the file");
+    told->is_fat = true;
+    told->slice_offset = (uint64_t)(slice.data - archive->bytes.data);
+    told->slice_size = slice.size;
+    return SL_OK;
+}
+
+static enum sl_code check_object(struct conversion *conversion, const struct converter_call *call, void *result,
                                  struct sl_error *error)
 {
-    struct object_check *check = arg;
-    struct sl_object_wanted wanted = {check->wanted->has_debug_id ? &check->wanted->debug_id : NULL,
-                                      check->wanted->code_id};
-    struct sl_object_limits limits = current_object_limits();
-    limits.budget = &conversion->budget;
+    const struct object_check_options *options = converter_options(call);
+    struct object_check_result *told = result;
+    struct sl_bytes bytes = converter_input_bytes(call, INPUT_FILE),
+                    code_id = converter_input_bytes(call, INPUT_CODE_ID);
+    struct sl_object_wanted wanted = {options->has_debug_id ? &options->debug_id : NULL,
+                                      {(const char *)code_id.data, code_id.size}};
+    struct sl_object_limits limits = {.max_section_size = options->limits.max_section_size,
+                                      .max_unwind_chain = options->limits.max_unwind_chain,
+                                      .budget = &conversion->budget};
     struct sl_archive archive;
     struct sl_object *object;
     size_t index = 0;
@@ -96,23 +89,73 @@ static enum sl_code check_object(struct conversion *conversion, struct sl_bytes 
         return code;
     const struct sl_object_info *info = sl_object_info(object);
     bool comparable = sl_debug_id_has_uuid(&info->debug_id) && (wanted.debug_id || wanted.code_id.size);
-    check->same_id = !comparable || sl_object_matches(info, &wanted);
-    check->same_checksum = checksum_matches(bytes, check->wanted->debug_checksum);
-    sl_debug_id_format(&info->debug_id, check->found);
+    told->same_id = !comparable || sl_object_matches(info, &wanted);
+    told->same_checksum = !options->has_checksum || checksum_matches(bytes, options->checksum);
+    told->debug_id = info->debug_id;
     sl_object_close(object);
-    return archive.is_fat ? keep_slice(check->fd, &archive, index, error) : SL_OK;
+    return archive.is_fat ? tell_slice(&archive, index, told, error) : SL_OK;
+}
+
+const struct converter converter_object_check = {"object_check", sizeof(struct object_check_options),
+                                                 sizeof(struct object_check_result), check_object};
+
+/* ---- the kind ---- */
+
+struct slice_keeping {
+    int fd;
+    uint64_t offset, size;
+};
+
+/* Of a fat file only the object that was asked for is kept. The slice is moved to the front piece by piece, since it may
+ * overlap where it goes. */
+static enum sl_code keep_slice(void *arg, struct sl_error *error)
+{
+    enum { PIECE = 1 << 20 };
+    const struct slice_keeping *keep = arg;
+    uint8_t *piece = malloc(PIECE);
+    enum sl_code code = piece ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+    for (uint64_t at = 0; code == SL_OK && at < keep->size;) {
+        size_t size = keep->size - at < PIECE ? (size_t)(keep->size - at) : PIECE;
+        if (pread(keep->fd, piece, size, (off_t)(keep->offset + at)) != (ssize_t)size ||
+            pwrite(keep->fd, piece, size, (off_t)at) != (ssize_t)size)
+            code = sl_fail(error, SL_INTERNAL, "cannot write a cache file: %s", strerror(errno));
+        at += size;
+    }
+    free(piece);
+    if (code == SL_OK && ftruncate(keep->fd, (off_t)keep->size) != 0)
+        code = sl_fail(error, SL_INTERNAL, "cannot write a cache file: %s", strerror(errno));
+    return code;
+}
+
+static enum sl_code run_check(const struct object_request *request, int fd, struct object_check_result *told,
+                              struct sl_error *error)
+{
+    const struct object_id *id = request->id;
+    struct object_check_options options = {
+        .limits = current_reader_limits(), .has_debug_id = id->has_debug_id, .debug_id = id->debug_id};
+    options.has_checksum = read_checksum(id->debug_checksum, options.checksum);
+    struct conversion_about about = {.size = get_file_size(fd), .location = request->file->location};
+    struct converter_call call = {.options = CONVERTER_OPTIONS(options), .out = -1};
+    converter_add_file(&call, INPUT_FILE, fd);
+    if (id->code_id.size)
+        converter_add_text(&call, INPUT_CODE_ID, id->code_id);
+    enum sl_code code = conversion_run(&about, &converter_object_check, &call, told, error);
+    struct slice_keeping keep = {fd, told->slice_offset, told->slice_size};
+    return code == SL_OK && told->is_fat ? pool_call(POOL_IO | POOL_HEAVY, keep_slice, &keep, error) : code;
 }
 
 /* Only logs and counts a wrong id or checksum: stores with such files are in use. */
-static void report_mismatch(const struct object_request *request, const struct object_check *check)
+static void report_mismatch(const struct object_request *request, const struct object_check_result *told)
 {
+    char found[SL_DEBUG_ID_TEXT];
     struct sl_arena arena = {0};
+    sl_debug_id_format(&told->debug_id, found);
     metric_add(METRIC_DOWNLOAD_ID_MISMATCH, 1, origin_label(&arena, request->file->source), NULL, NULL);
     sl_arena_free(&arena);
     log_info("objects",
-             check->same_id ? "the file's checksum is not the one asked for" : "the file's id is not the one asked for",
+             told->same_id ? "the file's checksum is not the one asked for" : "the file's id is not the one asked for",
              LOG_SLSTR("source", request->file->source->id), LOG_SLSTR("location", request->file->location),
-             LOG_STR("debug_id", check->found));
+             LOG_STR("debug_id", found));
 }
 
 static enum sl_code objects_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
@@ -122,10 +165,10 @@ static enum sl_code objects_compute(void *context, struct cache_tmp *tmp, struct
     enum sl_code code = origin_fetch(request->file, tmp->fd, error);
     if (code != SL_OK)
         return code;
-    struct object_check check = {.fd = tmp->fd, .wanted = request->id};
-    code = conversion_check(tmp->fd, request->file->location, NULL, check_object, &check, error);
-    if (code == SL_OK && (!check.same_id || !check.same_checksum))
-        report_mismatch(request, &check);
+    struct object_check_result told;
+    code = run_check(request, tmp->fd, &told, error);
+    if (code == SL_OK && (!told.same_id || !told.same_checksum))
+        report_mismatch(request, &told);
     return code;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cache/cache.h"
+#include "conversion/conversion.h"
 #include "jvm/mapper.h"
 #include "object/object.h"
 #include "origin/origin.h"
@@ -83,8 +84,14 @@ enum sl_code cache_get_own_file(const struct cache_kind *kind, const struct obje
 
 /* Returns the Portable PDB that a file of the kind `objects` is, or that a PE file contains: then it is inflated into the
  * arena, and charged to its budget. SL_NOT_FOUND if it is neither. Pure: pool. */
-enum sl_code find_portable_pdb(struct sl_bytes file, struct sl_arena *arena, struct sl_bytes *ppdb,
-                               struct sl_error *error);
+enum sl_code find_portable_pdb(struct sl_bytes file, const struct reader_limits *limits, struct sl_arena *arena,
+                               struct sl_bytes *ppdb, struct sl_error *error);
+
+/* Has the converter make a file of the kind that no cache holds; sets `call->out`. Errors are those of the conversion; SL_MALFORMED
+ * also when what it made is none of the kind. */
+enum sl_code convert_to_item(const struct cache_kind *kind, const struct conversion_about *about,
+                             const struct converter *converter, struct converter_call *call, void *result,
+                             struct cache_item **item, struct sl_error *error) SL_SUSPENDS;
 
 /* Makes the table of a mapping sent with a request, outside the cache: `loaded` is a struct sl_jvm_mapper. SL_MALFORMED: it is
  * not a mapping; SL_UNSUPPORTED: it exceeds a limit. */

@@ -5,91 +5,113 @@
 #include "core/loop.h"
 #include "js/comment.h"
 
-struct sourcemap_texts {
-    struct cache_item *script, *map; /* references; NULL = none */
-    struct sl_str embedded;          /* data NULL: the data URL in the script */
-    struct sl_str location;          /* for the log */
-    struct sl_smcache_options options;
-    struct sl_buf *out; /* gets the table; NULL: write it to `fd` */
-    int fd;
-};
-
 static struct sl_smcache_options options_now(void)
 {
     return (struct sl_smcache_options){current_config()->js.partial_scopes, current_config()->js.compat_scope_names};
 }
 
-static struct sl_str item_text(const struct cache_item *item)
-{
-    struct sl_bytes bytes = item ? item->mapping.bytes : (struct sl_bytes){NULL, 0};
-    return (struct sl_str){(const char *)bytes.data, bytes.size};
-}
-
 /* Opens the new table as its readers will, before it is used. */
-static enum sl_code check_table(const struct sl_buf *table, struct sl_str location, struct sl_error *error)
+static enum sl_code check_table(const struct sl_buf *table, struct sourcemap_result *told, struct sl_error *error)
 {
     struct sl_smcache cache;
     enum sl_code code = sl_smcache_open(sl_buf_bytes(table), &cache, error);
     if (code != SL_OK)
         return sl_fail(error, SL_INTERNAL, "cannot open a newly converted source map");
-    if (cache.bad_scopes)
-        log_info("kinds", "the scopes of a source map are malformed", LOG_SLSTR("location", location),
-                 LOG_U64("item", cache.bad_scopes));
+    told->bad_scopes = cache.bad_scopes;
     return SL_OK;
 }
 
-static enum sl_code convert_sourcemap(struct conversion *conversion, void *arg, struct sl_error *error)
+static struct sl_str input_text(const struct converter_call *call, enum input_role role)
 {
-    const struct sourcemap_texts *texts = arg;
-    struct sl_str map = item_text(texts->map), embedded = texts->embedded;
+    struct sl_bytes bytes = converter_input_bytes(call, role);
+    return (struct sl_str){(const char *)bytes.data, bytes.size};
+}
+
+/* The map that is given, or the decoded one of a data URL. */
+static enum sl_code find_map(struct conversion *conversion, const struct converter_call *call, struct sl_buf *decoded,
+                             struct sl_str *map, struct sl_error *error)
+{
+    struct sl_str url = input_text(call, INPUT_DATA_URL);
+    *map = input_text(call, INPUT_SOURCE_MAP);
+    if (map->data)
+        return SL_OK;
+    if (!url.data && !sl_js_map_comment(input_text(call, INPUT_SCRIPT), &url))
+        return sl_fail(error, SL_MALFORMED, "the script has no source map in it");
+    if (!sl_js_data_url(url, decoded))
+        return decoded->failed ? sl_budget_fail(&conversion->budget, error)
+                               : sl_fail(error, SL_MALFORMED, "the data URL cannot be decoded");
+    *map = sl_buf_view(decoded);
+    return SL_OK;
+}
+
+static enum sl_code convert_sourcemap(struct conversion *conversion, const struct converter_call *call, void *result,
+                                      struct sl_error *error)
+{
+    const struct sourcemap_options *given = converter_options(call);
+    struct sl_smcache_options options = {given->partial_scopes, given->compat_names};
     struct sl_buf decoded = {.budget = &conversion->budget}, out = {0};
-    enum sl_code code = SL_OK;
-    bool there = texts->map || embedded.data || sl_js_map_comment(item_text(texts->script), &embedded);
-    if (!there)
-        code = sl_fail(error, SL_MALFORMED, "the script has no source map in it");
-    else if (!texts->map && !sl_js_data_url(embedded, &decoded))
-        code = decoded.failed ? sl_budget_fail(&conversion->budget, error)
-                              : sl_fail(error, SL_MALFORMED, "the data URL cannot be decoded");
-    else if (!texts->map)
-        map = sl_buf_view(&decoded);
+    struct sl_str map;
+    enum sl_code code = find_map(conversion, call, &decoded, &map, error);
     if (code == SL_OK)
-        code = sl_smcache_write(item_text(texts->script), map, &texts->options, &conversion->budget, &out, error);
+        code = sl_smcache_write(input_text(call, INPUT_SCRIPT), map, &options, &conversion->budget, &out, error);
     if (code == SL_OK)
-        code = check_table(&out, texts->location, error);
-    if (code == SL_OK && texts->out) {
-        *texts->out = out;
-        out = (struct sl_buf){0};
-    } else if (code == SL_OK) {
-        code = conversion_write(conversion, texts->fd, &out, error);
-    }
+        code = check_table(&out, result, error);
+    if (code == SL_OK)
+        code = conversion_write(conversion, call, &out, error);
     sl_buf_free(&out);
     sl_buf_free(&decoded);
     return code;
 }
 
-static enum sl_code convert_texts(struct sourcemap_texts *texts, struct sl_str location, struct sl_error *error)
+const struct converter converter_sourcemap = {"sourcemap", sizeof(struct sourcemap_options),
+                                              sizeof(struct sourcemap_result), convert_sourcemap};
+
+/* ---- the kind ---- */
+
+/* What a table is made of; NULL, data NULL: not given. */
+struct sourcemap_texts {
+    struct cache_item *script, *map;
+    struct sl_str embedded, location;
+};
+
+/* `item` NULL: the table is written to `fd`. */
+static enum sl_code convert_texts(const struct sourcemap_texts *texts, int fd, struct cache_item **item,
+                                  struct sl_error *error)
 {
-    uint64_t script = item_text(texts->script).size, map = item_text(texts->map).size;
-    if (!texts->map)
-        map = texts->embedded.data ? texts->embedded.size : script;
-    uint64_t size = script + map;
-    struct conversion_input input = {size, location, kind_sourcemap_caches.name};
-    texts->location = location;
-    return conversion_run(&input, convert_sourcemap, texts, error);
+    struct sl_smcache_options now = options_now();
+    struct sourcemap_options options = {now.partial_scopes, now.compat_names};
+    struct sourcemap_result told;
+    struct converter_call call = {.options = CONVERTER_OPTIONS(options), .out = fd};
+    struct conversion_about about = {.location = texts->location, .kind = kind_sourcemap_caches.name};
+    if (texts->script)
+        converter_add_bytes(&call, INPUT_SCRIPT, texts->script->mapping.bytes);
+    if (texts->map)
+        converter_add_bytes(&call, INPUT_SOURCE_MAP, texts->map->mapping.bytes);
+    else if (texts->embedded.data)
+        converter_add_text(&call, INPUT_DATA_URL, texts->embedded);
+    else if (texts->script)
+        about.size = 2 * texts->script->mapping.bytes.size; /* it holds the map, too */
+    enum sl_code code =
+        item ? convert_to_item(&kind_sourcemap_caches, &about, &converter_sourcemap, &call, &told, item, error)
+             : conversion_run(&about, &converter_sourcemap, &call, &told, error);
+    if (told.bad_scopes)
+        log_info("kinds", "the scopes of a source map are malformed", LOG_SLSTR("location", texts->location),
+                 LOG_U64("item", told.bad_scopes));
+    return code;
 }
 
 static enum sl_code sourcemaps_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                        struct sl_error *error)
 {
     const struct sourcemap_request *request = context;
-    struct sourcemap_texts texts = {.embedded = request->embedded, .options = options_now(), .fd = tmp->fd};
+    struct sourcemap_texts texts = {.embedded = request->embedded, .location = request->script_id};
     enum sl_code code = SL_OK;
     if (request->script)
         code = source_file_get(request->script, arena, &texts.script, error);
     if (code == SL_OK && request->map)
         code = source_file_get(request->map, arena, &texts.map, error);
     if (code == SL_OK)
-        code = convert_texts(&texts, request->script_id, error);
+        code = convert_texts(&texts, tmp->fd, NULL, error);
     cache_release(texts.script);
     cache_release(texts.map);
     return code;
@@ -177,10 +199,6 @@ enum sl_code sourcemap_get(const struct sourcemap_request *request, struct sl_ar
 enum sl_code item_from_sourcemap(struct cache_item *script, struct cache_item *map, struct sl_str embedded,
                                  struct cache_item **item, struct sl_error *error)
 {
-    struct sl_buf table = {0};
-    struct sourcemap_texts texts = {
-        .script = script, .map = map, .embedded = embedded, .options = options_now(), .out = &table, .fd = -1};
-    enum sl_code code = convert_texts(&texts, SL_STR("artifact"), error);
-    *item = NULL;
-    return code == SL_OK ? cache_item_from_bytes(&kind_sourcemap_caches, &table, item, error) : code;
+    struct sourcemap_texts texts = {script, map, embedded, SL_STR("artifact")};
+    return convert_texts(&texts, -1, item, error);
 }

@@ -14,29 +14,15 @@ struct rewriting { /* inputs that change names and lines; NULL = none */
     struct sl_il2cpp *lines;
 };
 
-struct symcache_conversion {
-    struct sl_bytes file;
-    struct cache_item *map, *lines; /* NULL = none */
-    struct rewriting rewriting;
-    bool variables;
-    int fd;
-    struct sl_symcache_gaps gaps;
-    bool damaged;  /* the file violates its format slightly */
-    bool complete; /* `items` has all available companions: convert in any case */
-    bool wanting;  /* not converted: get `wants` first */
-    struct companion_wants wants;
-    struct companion_items items;
-};
-
 /* Opens the new table before it is stored: a writer's bug must not be cached for a week. */
-static enum sl_code symcaches_store(struct conversion *conversion, const struct symcache_conversion *c,
+static enum sl_code symcaches_store(struct conversion *conversion, const struct converter_call *call,
                                     const struct sl_buf *out, struct sl_error *error)
 {
     struct sl_symcache cache;
     struct sl_error reason;
     if (sl_symcache_open(sl_buf_bytes(out), &cache, &reason) != SL_OK)
         return sl_fail(error, SL_INTERNAL, "cannot open a newly converted symcache: %s", reason.message);
-    return conversion_write(conversion, c->fd, out, error);
+    return conversion_write(conversion, call, out, error);
 }
 
 static struct sl_str map_name(void *arg, struct sl_str name)
@@ -70,136 +56,169 @@ static bool map_line(void *arg, const struct sl_file *file, uint32_t line, struc
     return changed;
 }
 
-static uint64_t rewriting_size(const struct symcache_conversion *c)
-{
-    return (c->map ? c->map->mapping.bytes.size : 0) + (c->lines ? c->lines->mapping.bytes.size : 0);
-}
-
 /* They were validated when they were fetched: a failure to open them now makes the symcache malformed. */
-static enum sl_code open_rewriting(struct conversion *conversion, struct symcache_conversion *c, struct sl_error *error)
+static enum sl_code open_rewriting(struct conversion *conversion, const struct converter_call *call,
+                                   struct rewriting *rewriting, struct sl_error *error)
 {
+    struct sl_bytes map = converter_input_bytes(call, INPUT_SYMBOL_MAP);
+    struct sl_bytes lines = converter_input_bytes(call, INPUT_LINE_MAP);
     enum sl_code code = SL_OK;
-    sl_budget_grow(&conversion->budget, rewriting_size(c));
-    if (c->map)
-        code = sl_bcsymbolmap_open(c->map->mapping.bytes, &conversion->budget, &c->rewriting.map, error);
-    if (c->lines && code == SL_OK)
-        code = sl_il2cpp_open(c->lines->mapping.bytes, &conversion->budget, &c->rewriting.lines, error);
+    sl_budget_grow(&conversion->budget, map.size + lines.size);
+    if (map.data)
+        code = sl_bcsymbolmap_open(map, &conversion->budget, &rewriting->map, error);
+    if (lines.data && code == SL_OK)
+        code = sl_il2cpp_open(lines, &conversion->budget, &rewriting->lines, error);
     return code;
 }
 
-static void close_rewriting(struct symcache_conversion *c)
+static void close_rewriting(struct rewriting *rewriting)
 {
-    sl_bcsymbolmap_close(c->rewriting.map);
-    sl_il2cpp_close(c->rewriting.lines);
-    c->rewriting = (struct rewriting){0};
+    sl_bcsymbolmap_close(rewriting->map);
+    sl_il2cpp_close(rewriting->lines);
 }
 
-static enum sl_code write_symcache(struct conversion *conversion, struct symcache_conversion *c,
-                                   struct sl_object *object, struct sl_error *error)
+static enum sl_code write_symcache(struct conversion *conversion, const struct converter_call *call,
+                                   struct sl_object *object, struct rewriting *rewriting, struct symcache_result *told,
+                                   struct sl_error *error)
 {
+    const struct symcache_options *asked = converter_options(call);
     const struct sl_object_info *info = sl_object_info(object);
     struct sl_symcache_options options = {
         .arch = info->arch,
         .debug_id = info->debug_id,
         .image_size = info->image_size,
         .module_file = info->code_file,
-        .map_name = c->map ? map_name : NULL,
-        .map_line = c->map || c->lines ? map_line : NULL,
-        .map_arg = &c->rewriting,
-        .gaps = &c->gaps,
-        .variables = c->variables,
+        .map_name = rewriting->map ? map_name : NULL,
+        .map_line = rewriting->map || rewriting->lines ? map_line : NULL,
+        .map_arg = rewriting,
+        .gaps = &told->gaps,
+        .variables = asked->variables,
     };
-    c->damaged = info->partial;
+    told->damaged = info->partial;
     struct sl_companions companions;
     struct sl_buf out = {0};
-    sl_object_set_bcsymbolmap(object, c->rewriting.map);
-    enum sl_code code = companions_open(conversion, &c->items, &companions, error);
+    sl_object_set_bcsymbolmap(object, rewriting->map);
+    enum sl_code code = companions_open(conversion, call, &asked->limits, &companions, error);
     if (code == SL_OK)
         code = sl_symcache_convert(object, &companions, &options, &conversion->parallel.parallel, &out, error);
     companions_close(&companions);
     if (code == SL_OK)
-        code = symcaches_store(conversion, c, &out, error);
+        code = symcaches_store(conversion, call, &out, error);
     sl_buf_free(&out);
     return code;
 }
 
-static enum sl_code convert_object(struct conversion *conversion, void *arg, struct sl_error *error)
+static enum sl_code make_symcache(struct conversion *conversion, const struct converter_call *call, void *result,
+                                  struct sl_error *error)
 {
-    struct symcache_conversion *c = arg;
+    const struct symcache_options *options = converter_options(call);
+    struct symcache_result *told = result;
+    struct rewriting rewriting = {0};
     struct sl_object *object;
-    enum sl_code code = conversion_open(conversion, c->file, &object, error);
+    enum sl_code code =
+        conversion_open(conversion, converter_input_bytes(call, INPUT_FILE), &options->limits, &object, error);
     if (code != SL_OK)
         return code;
-    c->wanting = conversion->is_trial = !c->complete && companions_wanted(object, &c->wants);
-    if (!c->wanting)
-        code = open_rewriting(conversion, c, error);
-    if (!c->wanting && code == SL_OK)
-        code = write_symcache(conversion, c, object, error);
+    told->arch = sl_object_info(object)->arch;
+    told->wanting = conversion->is_trial = !options->complete && companions_wanted(object, &told->wants);
+    if (!told->wanting)
+        code = open_rewriting(conversion, call, &rewriting, error);
+    if (!told->wanting && code == SL_OK)
+        code = write_symcache(conversion, call, object, &rewriting, told, error);
     sl_object_close(object);
-    close_rewriting(c);
+    close_rewriting(&rewriting);
     return code;
 }
 
+const struct converter converter_symcache = {"symcache", sizeof(struct symcache_options),
+                                             sizeof(struct symcache_result), make_symcache};
+
+/* ---- the kind ---- */
+
+struct symcache_items { /* references; NULL = none */
+    struct cache_item *object, *map, *lines;
+    struct companion_items companions;
+};
+
 /* Both existed when the key was made; without one of them the entry would not match its key. */
 static enum sl_code get_rewriting(const struct symcache_request *request, struct sl_arena *arena,
-                                  struct symcache_conversion *c, struct sl_error *error)
+                                  struct symcache_items *items, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
     if (request->map)
-        code = cache_get_own_file(&kind_auxdifs, request->map, arena, &c->map, error);
+        code = cache_get_own_file(&kind_auxdifs, request->map, arena, &items->map, error);
     if (code == SL_OK && request->lines)
-        code = cache_get_own_file(&kind_il2cpp, request->lines, arena, &c->lines, error);
+        code = cache_get_own_file(&kind_il2cpp, request->lines, arena, &items->lines, error);
     bool kept = code == SL_OK || code == SL_CANCELLED || code == SL_BUSY;
     return kept ? code : sl_fail(error, SL_INTERNAL, "a mapping disappeared");
 }
 
-static enum sl_code convert(const struct symcache_request *request, struct sl_arena *arena,
-                            struct symcache_conversion *c, struct sl_error *error)
+static void add_item(struct converter_call *call, enum input_role role, const struct cache_item *item)
 {
-    enum sl_code code = get_rewriting(request, arena, c, error);
-    struct conversion_input input = {c->file.size + rewriting_size(c), request->object.file->location,
-                                     kind_symcaches.name};
+    if (item)
+        converter_add_bytes(call, role, item->mapping.bytes);
+}
+
+static enum sl_code convert(const struct symcache_request *request, const struct symcache_items *items, bool complete,
+                            int fd, struct symcache_result *told, struct sl_error *error)
+{
+    struct symcache_options options = {current_reader_limits(), request->variables, complete};
+    struct conversion_about about = {.location = request->object.file->location, .kind = kind_symcaches.name};
+    struct converter_call call = {.options = CONVERTER_OPTIONS(options), .out = fd};
+    add_item(&call, INPUT_FILE, items->object);
+    add_item(&call, INPUT_SYMBOL_MAP, items->map);
+    add_item(&call, INPUT_LINE_MAP, items->lines);
+    add_item(&call, INPUT_DWP, items->companions.package);
+    add_item(&call, INPUT_DWZ, items->companions.dwz);
+    return conversion_run(&about, &converter_symcache, &call, told, error);
+}
+
+/* The object tells which companions it wants; when it wants some, it is converted once they are there. */
+static enum sl_code convert_with_companions(const struct symcache_request *request, struct sl_arena *arena, int fd,
+                                            struct symcache_items *items, struct symcache_result *told,
+                                            struct sl_error *error)
+{
+    enum sl_code code = get_rewriting(request, arena, items, error);
     if (code == SL_OK)
-        code = conversion_run(&input, convert_object, c, error);
-    if (code != SL_OK || !c->wanting)
+        code = convert(request, items, false, fd, told, error);
+    if (code != SL_OK || !told->wanting)
         return code;
-    code = companions_get(&request->object, &c->wants, arena, &c->items, error);
-    input.size += companions_size(&c->items);
-    c->complete = true;
+    code = companions_get(&request->object, &told->wants, arena, &items->companions, error);
     if (code == SL_OK)
-        code = conversion_run(&input, convert_object, c, error);
-    companions_release(&c->items);
+        code = convert(request, items, true, fd, told, error);
+    companions_release(&items->companions);
     return code;
 }
 
 /* The table is still useful; logs the gaps for the owner of the file. */
-static void report_gaps(const struct object_request *request, const struct symcache_conversion *c)
+static void report_gaps(const struct object_request *request, const struct symcache_result *told)
 {
-    if (!c->gaps.units && !c->damaged)
+    if (!told->gaps.units && !told->damaged)
         return;
     metric_add(METRIC_CONVERSIONS_PARTIAL, 1, kind_symcaches.name, NULL, NULL);
     log_warn(
         "symcaches", "some debug information could not be read", LOG_SLSTR("location", request->file->location),
-        LOG_U64("skipped_units", c->gaps.units),
-        LOG_STR("first", c->gaps.units ? c->gaps.first.message : "the file lacks contents that its headers refer to"));
+        LOG_U64("skipped_units", told->gaps.units),
+        LOG_STR("first",
+                     told->gaps.units ? told->gaps.first.message : "the file lacks contents that its headers refer to"));
 }
 
 static enum sl_code symcaches_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                       struct sl_error *error)
 {
     const struct symcache_request *request = context;
-    struct cache_item *object;
-    enum sl_code code = cache_get_own_file(&kind_objects, &request->object, arena, &object, error);
+    struct symcache_items items = {0};
+    struct symcache_result told = {0};
+    enum sl_code code = cache_get_own_file(&kind_objects, &request->object, arena, &items.object, error);
     if (code != SL_OK)
         return code;
-    struct symcache_conversion c = {.file = object->mapping.bytes, .variables = request->variables, .fd = tmp->fd};
-    code = convert(request, arena, &c, error);
-    tmp->incomplete = c.items.incomplete;
-    struct cache_item *const used[] = {object, c.map, c.lines};
+    code = convert_with_companions(request, arena, tmp->fd, &items, &told, error);
+    tmp->incomplete = items.companions.incomplete;
+    struct cache_item *const used[] = {items.object, items.map, items.lines};
     for (size_t i = 0; i < sizeof used / sizeof *used; i++)
         cache_release(used[i]);
     if (code == SL_OK)
-        report_gaps(&request->object, &c);
+        report_gaps(&request->object, &told);
     return code;
 }
 

@@ -82,8 +82,12 @@ static uint64_t time_for(uint64_t size)
     return limits.max_time_ns > UINT64_MAX - more ? UINT64_MAX : limits.max_time_ns + more;
 }
 
-struct conversion_call {
+struct running {
     struct conversion conversion;
+    const struct converter *converter;
+    struct converter_call call; /* with all inputs mapped */
+    struct sl_mapping mappings[CONVERTER_MAX_INPUTS];
+    void *result;
     conversion_job *job;
     void *arg;
     struct sl_error *error;
@@ -91,14 +95,43 @@ struct conversion_call {
     double seconds;
 };
 
-static void run_call(void *arg)
+static enum sl_code map_inputs(struct running *r, struct sl_error *error)
 {
-    struct conversion_call *call = arg;
+    for (size_t i = 0; i < r->call.input_count; i++) {
+        struct converter_input *input = &r->call.inputs[i];
+        if (input->bytes.data)
+            continue;
+        enum sl_code code = sl_map_fd(input->fd, &r->mappings[i], error);
+        if (code != SL_OK)
+            return code == SL_BUSY ? code : SL_INTERNAL;
+        input->bytes = r->mappings[i].bytes;
+    }
+    return SL_OK;
+}
+
+static void unmap_inputs(struct running *r)
+{
+    for (size_t i = 0; i < r->call.input_count; i++)
+        sl_unmap(&r->mappings[i]);
+}
+
+static enum sl_code convert(struct running *r)
+{
+    enum sl_code code = map_inputs(r, r->error);
+    if (code == SL_OK)
+        code = r->converter->convert(&r->conversion, &r->call, r->result, r->error);
+    unmap_inputs(r);
+    return code;
+}
+
+static void run_on_pool(void *arg)
+{
+    struct running *r = arg;
     uint64_t begin = clock_mono_ns();
-    cpu_clock_enter(&call->conversion.clock);
-    call->code = call->job(&call->conversion, call->arg, call->error);
-    cpu_clock_leave(&call->conversion.clock);
-    call->seconds = (double)(clock_mono_ns() - begin) / 1e9;
+    cpu_clock_enter(&r->conversion.clock);
+    r->code = r->job ? r->job(&r->conversion, r->arg, r->error) : convert(r);
+    cpu_clock_leave(&r->conversion.clock);
+    r->seconds = (double)(clock_mono_ns() - begin) / 1e9;
 }
 
 static enum sl_code fail_time(const struct conversion *conversion, struct sl_error *error)
@@ -112,52 +145,80 @@ static enum sl_code fail_time(const struct conversion *conversion, struct sl_err
 }
 
 /* A result made although a limit was passed depends on timing and is dropped. */
-static enum sl_code judge(const struct conversion_call *call, const struct conversion_input *input,
-                          struct sl_error *error)
+static enum sl_code judge(const struct running *r, const struct conversion_about *about, struct sl_error *error)
 {
-    const struct sl_budget *budget = &call->conversion.budget;
+    const struct sl_budget *budget = &r->conversion.budget;
     int end = atomic_load(&budget->end);
     if (end != SL_BUDGET_TIME && end != SL_BUDGET_MEMORY)
-        return call->code;
+        return r->code;
     if (end == SL_BUDGET_TIME && atomic_load(&is_aborted))
         return sl_fail(error, SL_CANCELLED, "cancelled");
-    enum sl_code code = end == SL_BUDGET_TIME ? fail_time(&call->conversion, error) : sl_budget_fail(budget, error);
-    log_info("conversion", "a conversion exceeded its limit", LOG_SLSTR("location", input->location),
-             LOG_U64("bytes", input->size), LOG_ERR(error));
+    enum sl_code code = end == SL_BUDGET_TIME ? fail_time(&r->conversion, error) : sl_budget_fail(budget, error);
+    log_info("conversion", "a conversion exceeded its limit", LOG_SLSTR("location", about->location),
+             LOG_U64("bytes", about->size), LOG_ERR(error));
     return code;
 }
 
-static void count(const struct conversion_call *call, const struct conversion_input *input, enum sl_code code)
+static void count(const struct running *r, const struct conversion_about *about, enum sl_code code)
 {
-    const struct sl_budget *budget = &call->conversion.budget;
-    const char *kind = input->kind, *result = sl_code_name(code);
+    const struct sl_budget *budget = &r->conversion.budget;
+    const char *kind = about->kind, *result = sl_code_name(code);
     if (code == SL_UNSUPPORTED && atomic_load(&budget->end) == SL_BUDGET_TIME)
         result = "over_time";
     else if (code == SL_UNSUPPORTED && atomic_load(&budget->end) == SL_BUDGET_MEMORY)
         result = "over_memory";
     metric_add(METRIC_CONVERSIONS, 1, kind, result, NULL);
-    metric_observe(METRIC_CONVERSION_SECONDS, call->seconds, kind, NULL, NULL);
-    metric_observe(METRIC_CONVERSION_INPUT, (double)input->size, kind, NULL, NULL);
+    metric_observe(METRIC_CONVERSION_SECONDS, r->seconds, kind, NULL, NULL);
+    metric_observe(METRIC_CONVERSION_INPUT, (double)about->size, kind, NULL, NULL);
     metric_observe(METRIC_CONVERSION_PEAK, (double)sl_budget_peak(budget), kind, NULL, NULL);
 }
 
-enum sl_code conversion_run(const struct conversion_input *input, conversion_job *job, void *arg,
-                            struct sl_error *error)
+static enum sl_code run(const struct conversion_about *about, struct running *r)
 {
-    struct conversion_call call = {.job = job, .arg = arg, .error = error};
-    if (!take_place(input->size))
-        return sl_fail(error, SL_CANCELLED, "cancelled");
-    sl_budget_init(&call.conversion.budget, input->size);
-    cpu_clock_init(&call.conversion.clock, time_for(input->size));
-    sl_budget_limit(&call.conversion.budget, limits.max_memory, must_stop, &call.conversion.clock);
-    cpu_parallel_init(&call.conversion.parallel, pool_parallel(), &call.conversion.clock);
-    enum sl_code code = pool_run(POOL_CONVERT, run_call, &call, error);
-    leave_place(input->size);
+    if (!take_place(about->size))
+        return sl_fail(r->error, SL_CANCELLED, "cancelled");
+    sl_budget_init(&r->conversion.budget, about->size);
+    cpu_clock_init(&r->conversion.clock, time_for(about->size));
+    sl_budget_limit(&r->conversion.budget, limits.max_memory, must_stop, &r->conversion.clock);
+    cpu_parallel_init(&r->conversion.parallel, pool_parallel(), &r->conversion.clock);
+    enum sl_code code = pool_run(POOL_CONVERT, run_on_pool, r, r->error);
+    leave_place(about->size);
     if (code == SL_OK)
-        code = judge(&call, input, error);
-    if (input->kind && code != SL_CANCELLED && !(code == SL_OK && call.conversion.is_trial))
-        count(&call, input, code);
+        code = judge(r, about, r->error);
+    if (about->kind && code != SL_CANCELLED && !(code == SL_OK && r->conversion.is_trial))
+        count(r, about, code);
     return code;
+}
+
+static uint64_t size_of_inputs(const struct converter_call *call)
+{
+    uint64_t size = 0;
+    for (size_t i = 0; i < call->input_count; i++)
+        size += call->inputs[i].bytes.data ? call->inputs[i].bytes.size : get_file_size(call->inputs[i].fd);
+    return size;
+}
+
+enum sl_code conversion_run(const struct conversion_about *about, const struct converter *converter,
+                            const struct converter_call *call, void *result, struct sl_error *error)
+{
+    struct running r = {.converter = converter, .call = *call, .result = result, .error = error};
+    struct conversion_about measured = *about;
+    if (converter->result_size)
+        memset(result, 0, converter->result_size);
+    if (call->input_count > CONVERTER_MAX_INPUTS || call->options.size != converter->options_size)
+        return sl_fail(error, SL_INTERNAL, "the converter %s cannot be called so", converter->name);
+    if (!measured.size)
+        measured.size = size_of_inputs(call);
+    enum sl_code code = run(&measured, &r);
+    unmap_inputs(&r); /* after a SIGBUS */
+    return code;
+}
+
+enum sl_code conversion_run_job(const struct conversion_about *about, conversion_job *job, void *arg,
+                                struct sl_error *error)
+{
+    struct running r = {.job = job, .arg = arg, .error = error};
+    return run(about, &r);
 }
 
 struct conversion_checking {
@@ -185,23 +246,8 @@ enum sl_code conversion_check(int fd, struct sl_str location, const char *kind, 
     if (fstat(fd, &st) != 0)
         return sl_fail_errno(error, errno, "cannot read a downloaded file");
     struct conversion_checking c = {fd, check, arg};
-    struct conversion_input input = {(uint64_t)st.st_size, location, kind};
-    return conversion_run(&input, check_file, &c, error);
-}
-
-enum sl_code conversion_open(struct conversion *conversion, struct sl_bytes file, struct sl_object **object,
-                             struct sl_error *error)
-{
-    return open_object_in_limits(file, &conversion->budget, object, error);
-}
-
-enum sl_code conversion_write(struct conversion *conversion, int fd, const struct sl_buf *out, struct sl_error *error)
-{
-    if (out->failed || !sl_budget_charge(&conversion->budget, out->capacity))
-        return sl_budget_fail(&conversion->budget, error);
-    enum sl_code code = write_whole_file(fd, sl_buf_bytes(out), error);
-    sl_budget_uncharge(&conversion->budget, out->capacity);
-    return code;
+    struct conversion_about about = {(uint64_t)st.st_size, location, kind};
+    return conversion_run_job(&about, check_file, &c, error);
 }
 
 /* ---- shared by computations ---- */
@@ -211,17 +257,17 @@ const struct config *current_config(void)
     return configured;
 }
 
-enum sl_code open_object_in_limits(struct sl_bytes file, struct sl_budget *budget, struct sl_object **object,
-                                   struct sl_error *error)
+enum sl_code open_object_in_limits(struct sl_bytes file, const struct reader_limits *limits, struct sl_budget *budget,
+                                   struct sl_object **object, struct sl_error *error)
 {
-    struct sl_object_limits limits = current_object_limits();
-    limits.budget = budget;
-    return sl_object_open(file, &limits, object, error);
+    struct sl_object_limits all = {
+        .max_section_size = limits->max_section_size, .max_unwind_chain = limits->max_unwind_chain, .budget = budget};
+    return sl_object_open(file, &all, object, error);
 }
 
-struct sl_object_limits current_object_limits(void)
+struct reader_limits current_reader_limits(void)
 {
-    return (struct sl_object_limits){.max_section_size = max_section_size, .max_unwind_chain = max_unwind_chain};
+    return (struct reader_limits){max_section_size, max_unwind_chain};
 }
 
 uint64_t current_max_source_size(void)

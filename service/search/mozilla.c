@@ -12,6 +12,7 @@
 #include "core/loop.h"
 #include "core/metrics.h"
 #include "conversion/conversion.h"
+#include "search/converters.h"
 
 /* ---- health of the stores; loop thread ---- */
 
@@ -199,23 +200,19 @@ static void update_watchers(const struct mozilla_store_request *request, const s
 }
 
 /* ---- one file ---- */
-struct store_conversion {
-    const struct mozilla_store_request *request;
-    int fd;
-    uint64_t written_ns; /* part of the conversion time */
-};
-
 static double seconds_since(uint64_t begin_ns)
 {
     return (double)(clock_mono_ns() - begin_ns) / 1e9;
 }
 
-static enum sl_code convert_store_file(struct conversion *conversion, struct sl_bytes file, void *arg,
+static enum sl_code convert_store_file(struct conversion *conversion, const struct converter_call *call, void *result,
                                        struct sl_error *error)
 {
-    struct store_conversion *c = arg;
+    const struct mozilla_syms_options *asked = converter_options(call);
+    struct mozilla_syms_result *told = result;
+    struct sl_bytes file = converter_input_bytes(call, INPUT_FILE);
     struct sl_object *object;
-    enum sl_code code = conversion_open(conversion, file, &object, error);
+    enum sl_code code = conversion_open(conversion, file, &asked->limits, &object, error);
     if (code != SL_OK)
         return code;
     const struct sl_object_info *info = sl_object_info(object);
@@ -224,20 +221,22 @@ static enum sl_code convert_store_file(struct conversion *conversion, struct sl_
     struct sl_buf out = {0};
     if (info->format != SL_FORMAT_BREAKPAD)
         code = sl_fail(error, SL_MALFORMED, "not a Breakpad file");
-    else if (!sl_debug_id_equal(&info->debug_id, &c->request->id.debug_id))
+    else if (!sl_debug_id_equal(&info->debug_id, &asked->debug_id))
         code = sl_fail(error, SL_MALFORMED, "%s", mozilla_wrong_id_message);
     else
         code = sl_symcache_convert(object, NULL, &options, &conversion->parallel.parallel, &out, error);
-    uint64_t begin = clock_mono_ns();
-    if (code == SL_OK) {
-        code = conversion_write(conversion, c->fd, &out, error);
-        metric_observe_since(METRIC_ELIOT_CACHE_SET, begin, code == SL_OK ? "success" : "fail");
-    }
-    c->written_ns = clock_mono_ns() - begin;
+    told->has_table = code == SL_OK;
+    if (told->has_table)
+        code = conversion_write(conversion, call, &out, error);
+    told->is_written = code == SL_OK;
+    told->written_ns = conversion->written_ns;
     sl_buf_free(&out);
     sl_object_close(object);
     return code;
 }
+
+const struct converter converter_mozilla_syms = {"mozilla_syms", sizeof(struct mozilla_syms_options),
+                                                 sizeof(struct mozilla_syms_result), convert_store_file};
 
 static void count_parsing(enum sl_code code, double seconds, const struct sl_error *error)
 {
@@ -251,13 +250,18 @@ static void count_parsing(enum sl_code code, double seconds, const struct sl_err
 static enum sl_code convert_download(const struct mozilla_store_request *request, const struct remote_file *file,
                                      int from, int to, struct mozilla_stats *work, struct sl_error *error)
 {
-    struct store_conversion conversion = {request, to, 0};
+    struct mozilla_syms_options options = {current_reader_limits(), request->id.debug_id};
+    struct mozilla_syms_result told;
+    struct conversion_about about = {.location = file->location, .kind = kind_mozilla_syms.name};
+    struct converter_call call = {.options = CONVERTER_OPTIONS(options), .out = to};
+    converter_add_file(&call, INPUT_FILE, from);
     uint64_t begin = clock_mono_ns();
-    enum sl_code code =
-        conversion_check(from, file->location, kind_mozilla_syms.name, convert_store_file, &conversion, error);
+    enum sl_code code = conversion_run(&about, &converter_mozilla_syms, &call, &told, error);
     work->parsed = true;
     work->is_bad = code != SL_OK;
-    work->save_s = (double)conversion.written_ns / 1e9;
+    work->save_s = (double)told.written_ns / 1e9;
+    if (told.has_table)
+        metric_observe(METRIC_ELIOT_CACHE_SET, work->save_s, told.is_written ? "success" : "fail", NULL, NULL);
     double seconds = seconds_since(begin) - work->save_s;
     work->parse_s += seconds;
     count_parsing(code, seconds, error);

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/grow.h"
+#include "cache_kinds/converters.h"
 #include "core/log.h"
 #include "function/path.h"
 #include "object/archive.h"
@@ -220,32 +221,22 @@ bool supplied_objects_add(struct supplied_objects *own, struct sl_str name, stru
 
 /* ---- conversion ---- */
 
-struct own_conversion {
-    const struct supplied_object *object;
-    const struct search_target *use;
-    struct sl_buf out;
-    enum sl_arch arch;
-};
-
-static enum sl_code own_convert(struct conversion *conversion, void *arg, struct sl_error *error)
+static enum sl_code own_convert(const struct supplied_object *object, const struct search_target *use,
+                                struct supplied_result *made, struct sl_error *error)
 {
-    struct own_conversion *c = arg;
-    struct sl_object *object;
-    enum sl_code code = conversion_open(conversion, c->object->bytes, &object, error);
-    if (code != SL_OK)
-        return code;
-    const struct sl_object_info *info = sl_object_info(object);
-    const struct sl_symcache_options options = {.arch = info->arch,
-                                                .debug_id = info->debug_id,
-                                                .image_size = info->image_size,
-                                                .module_file = info->code_file,
-                                                .variables = c->use->variables};
-    c->arch = info->arch;
-    if (c->use->kind == &kind_cficaches)
-        code = sl_cfi_convert(object, &conversion->parallel.parallel, &c->out, NULL, error);
-    else
-        code = sl_symcache_convert(object, NULL, &options, &conversion->parallel.parallel, &c->out, error);
-    sl_object_close(object);
+    struct symcache_options options = {current_reader_limits(), use->variables, true};
+    struct symcache_result symcache = {0};
+    struct cficache_result cficache = {0};
+    struct conversion_about about = {.location = SL_STR("artifact"), .kind = use->kind->name};
+    struct converter_call call = {.options = CONVERTER_OPTIONS(options)};
+    bool is_cfi = use->kind == &kind_cficaches;
+    if (is_cfi)
+        call.options = CONVERTER_OPTIONS(options.limits);
+    converter_add_bytes(&call, INPUT_FILE, object->bytes);
+    enum sl_code code =
+        is_cfi ? convert_to_item(use->kind, &about, &converter_cficache, &call, &cficache, &made->item, error)
+               : convert_to_item(use->kind, &about, &converter_symcache, &call, &symcache, &made->item, error);
+    made->arch = is_cfi ? cficache.arch : symcache.arch;
     return code;
 }
 
@@ -326,17 +317,11 @@ static struct supplied_result *find_supplied_result(struct sl_arena *arena, stru
 static void own_make(const struct supplied_object *object, const struct search_target *use,
                      struct supplied_result *made)
 {
-    struct own_conversion c = {.object = object, .use = use};
-    struct conversion_input input = {object->bytes.size, SL_STR("artifact"), use->kind->name};
     struct sl_error error;
     made->making = true;
-    enum sl_code code = conversion_run(&input, own_convert, &c, &error);
-    if (code == SL_OK)
-        code = cache_item_from_bytes(use->kind, &c.out, &made->item, &error);
-    sl_buf_free(&c.out);
+    enum sl_code code = own_convert(object, use, made, &error);
     if (code != SL_OK)
         log_info("own_objects", "ignoring a file of the request", LOG_STR("error", error.message));
-    made->arch = c.arch;
     made->making = false;
     made->made = code != SL_BUSY && code != SL_CANCELLED; /* those codes say nothing about the file */
     fiber_wake_all(&made->waiting);

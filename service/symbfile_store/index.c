@@ -57,8 +57,10 @@ static enum sl_code symbfiles_build(struct conversion *conversion, void *arg, st
                                               sl_symbfile_builder_sink(builder), error);
     if (code == SL_OK)
         code = sl_symbfile_builder_finish(builder, &out, error);
-    if (code == SL_OK)
-        code = conversion_write(conversion, b->fd, &out, error);
+    if (code == SL_OK) {
+        struct converter_call call = {.out = b->fd};
+        code = conversion_write(conversion, &call, &out, error);
+    }
     sl_symbfile_builder_free(builder);
     sl_buf_free(&out);
     return code;
@@ -89,9 +91,9 @@ static enum sl_code symbfiles_compute(void *context, struct cache_tmp *tmp, stru
             return not_read(copied, error);
     }
     /* At least the size of its records in a symbfile; the real size would need a look at the files. */
-    struct conversion_input input = {b.request->set.records * RECORD_BYTES, sl_str(b.request->set.name),
+    struct conversion_about input = {b.request->set.records * RECORD_BYTES, sl_str(b.request->set.name),
                                      kind_symbfile_index.name};
-    enum sl_code code = conversion_run(&input, symbfiles_build, &b, error);
+    enum sl_code code = conversion_run_job(&input, symbfiles_build, &b, error);
     if (*copy)
         remote_remove_copy(copy);
     return not_read(code, error);

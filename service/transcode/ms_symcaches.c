@@ -62,8 +62,9 @@ struct pdb_check {
 static enum sl_code pdb_check(void *arg, struct sl_error *error)
 {
     const struct pdb_check *check = arg;
+    struct reader_limits limits = current_reader_limits();
     struct sl_object *object;
-    enum sl_code code = open_object_in_limits(check->file, NULL, &object, error);
+    enum sl_code code = open_object_in_limits(check->file, &limits, NULL, &object, error);
     if (code != SL_OK)
         return code;
     const struct sl_debug_id *found = &sl_object_info(object)->debug_id;

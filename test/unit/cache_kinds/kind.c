@@ -8,20 +8,24 @@
 #include "search/search.h"
 
 /* ---- the kind ---- */
-static enum sl_code count_lines(struct conversion *conversion, struct sl_bytes object, int fd, struct sl_error *error)
+static enum sl_code count_lines(struct conversion *conversion, const struct converter_call *call, void *result,
+                                struct sl_error *error)
 {
+    struct sl_bytes object = converter_input_bytes(call, INPUT_FILE);
     uint64_t lines = 0;
     (void)conversion;
     for (size_t i = 0; i < object.size; i++)
         lines += object.data[i] == '\n';
     if (lines > 5)
         return sl_fail(error, SL_UNSUPPORTED, "more than five lines");
-    return write_whole_file(fd, (struct sl_bytes){(const uint8_t *)&lines, sizeof lines}, error);
+    return write_whole_file(call->out, (struct sl_bytes){(const uint8_t *)&lines, sizeof lines}, error);
 }
+
+static const struct converter converter_lines = {"lines", sizeof(struct reader_limits), 0, count_lines};
 
 static enum sl_code lines_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
 {
-    return convert_to_entry(context, NULL, count_lines, tmp->fd, arena, error);
+    return convert_to_entry(context, NULL, &converter_lines, NULL, tmp->fd, arena, error);
 }
 
 static enum sl_code read_lines(struct sl_bytes bytes, void *into, struct sl_error *error)
@@ -45,18 +49,21 @@ static const struct cache_kind kind_lines = {
 };
 
 /* Files that are no objects: kept as they are, if they begin with an `L`. */
-static enum sl_code check_letters(struct conversion *conversion, struct sl_bytes file, void *arg,
+static enum sl_code check_letters(struct conversion *conversion, const struct converter_call *call, void *result,
                                   struct sl_error *error)
 {
-    (void)conversion, (void)arg;
+    (void)conversion, (void)result;
+    struct sl_bytes file = converter_input_bytes(call, INPUT_FILE);
     return file.size && file.data[0] == 'L' ? SL_OK : sl_fail(error, SL_MALFORMED, "no letters");
 }
+
+static const struct converter converter_letters = {"letters", 0, 0, check_letters};
 
 static enum sl_code letters_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                     struct sl_error *error)
 {
     (void)arena;
-    return auxiliary_fetch(context, check_letters, tmp->fd, error);
+    return auxiliary_fetch(context, &converter_letters, tmp->fd, error);
 }
 
 static const struct cache_kind kind_letters = {

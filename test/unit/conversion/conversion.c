@@ -10,23 +10,34 @@
 
 static struct sl_error error;
 
-static enum sl_code convert(uint64_t size, conversion_job *job, void *arg)
+static enum sl_code run_converter(uint64_t size, const struct converter *converter, struct sl_bytes options)
 {
-    struct conversion_input input = {size, SL_STR("there"), NULL};
+    struct conversion_about about = {size, SL_STR("there"), NULL};
+    struct converter_call call = {.options = options, .out = -1};
     error = (struct sl_error){0};
-    return conversion_run(&input, job, arg, &error);
+    return conversion_run(&about, converter, &call, NULL, &error);
 }
 
-static enum sl_code take_memory(struct conversion *conversion, void *arg, struct sl_error *failure)
+static enum sl_code take_memory(struct conversion *conversion, const struct converter_call *call, void *result,
+                                struct sl_error *failure)
 {
     struct sl_arena arena = {.budget = &conversion->budget};
-    bool got = sl_arena_alloc(&arena, *(size_t *)arg, 1) != NULL;
+    const size_t *size = converter_options(call);
+    bool got = sl_arena_alloc(&arena, *size, 1) != NULL;
     sl_arena_free(&arena);
     return got ? SL_OK : sl_fail(failure, SL_BUSY, "out of memory");
 }
 
+static const struct converter memory = {"memory", sizeof(size_t), 0, take_memory};
+
+static enum sl_code run_memory(size_t size)
+{
+    return run_converter(1000, &memory, CONVERTER_OPTIONS(size));
+}
+
 /* Goes on until it is told to end, as readers do, and then makes something of what it has. */
-static enum sl_code take_time(struct conversion *conversion, void *arg, struct sl_error *failure)
+static enum sl_code take_time(struct conversion *conversion, const struct converter_call *call, void *result,
+                              struct sl_error *failure)
 {
     struct timespec begun, now;
     clock_gettime(CLOCK_MONOTONIC, &begun);
@@ -38,10 +49,20 @@ static enum sl_code take_time(struct conversion *conversion, void *arg, struct s
     return SL_OK;
 }
 
-static enum sl_code be_short(struct conversion *conversion, void *arg, struct sl_error *failure)
+static const struct converter endless = {"endless", 0, 0, take_time};
+
+static enum sl_code run_endless(uint64_t size)
+{
+    return run_converter(size, &endless, (struct sl_bytes){NULL, 0});
+}
+
+static enum sl_code be_short(struct conversion *conversion, const struct converter_call *call, void *result,
+                             struct sl_error *failure)
 {
     return sl_budget_fail(&conversion->budget, failure); /* as after a failed malloc */
 }
+
+static const struct converter short_of_memory = {"short_of_memory", 0, 0, be_short};
 
 static int configure(void **state)
 {
@@ -59,15 +80,14 @@ static int configure_dir(void **state)
 
 static void limits_body(void *arg)
 {
-    size_t little = 1 << 20, much = 40 << 20;
-    assert_int_equal(convert(1000, take_memory, &little), SL_OK);
-    assert_int_equal(convert(1000, take_memory, &much), SL_UNSUPPORTED);
+    assert_int_equal(run_memory(1 << 20), SL_OK);
+    assert_int_equal(run_memory(40 << 20), SL_UNSUPPORTED);
     assert_string_equal(error.message, "needs more than 32 MiB of memory");
-    assert_int_equal(convert(1000, take_time, NULL), SL_UNSUPPORTED);
+    assert_int_equal(run_endless(1000), SL_UNSUPPORTED);
     assert_string_equal(error.message, "needs more than 20ms of time");
-    assert_int_equal(convert(5 << 20, take_time, NULL), SL_UNSUPPORTED);
+    assert_int_equal(run_endless(5 << 20), SL_UNSUPPORTED);
     assert_string_equal(error.message, "needs more than 1.02s of time");
-    assert_int_equal(convert(1000, be_short, NULL), SL_BUSY);
+    assert_int_equal(run_converter(1000, &short_of_memory, (struct sl_bytes){NULL, 0}), SL_BUSY);
 }
 
 TEST(conversion_ends_at_its_limits, .setup = configure)
@@ -75,19 +95,24 @@ TEST(conversion_ends_at_its_limits, .setup = configure)
     loop_run_fiber(limits_body, NULL);
 }
 
-static enum sl_code check_for_long(struct conversion *conversion, struct sl_bytes file, void *arg,
+static enum sl_code check_for_long(struct conversion *conversion, const struct converter_call *call, void *result,
                                    struct sl_error *failure)
 {
-    *(size_t *)arg = file.size;
-    return take_time(conversion, NULL, failure);
+    *(size_t *)result = converter_input_bytes(call, INPUT_FILE).size;
+    return take_time(conversion, call, NULL, failure);
 }
+
+static const struct converter long_check = {"long_check", 0, sizeof(size_t), check_for_long};
 
 static void check_body(void *arg)
 {
     size_t size = 0;
     put_file("download", "12345", 0);
     int fd = open(in_dir("download"), O_RDONLY);
-    assert_int_equal(conversion_check(fd, SL_STR("there"), NULL, check_for_long, &size, &error), SL_UNSUPPORTED);
+    struct conversion_about about = {.location = SL_STR("there")};
+    struct converter_call call = {.out = -1};
+    converter_add_file(&call, INPUT_FILE, fd);
+    assert_int_equal(conversion_run(&about, &long_check, &call, &size, &error), SL_UNSUPPORTED);
     assert_string_equal(error.message, "needs more than 20ms of time");
     assert_int_equal(size, 5);
     close(fd);
@@ -114,7 +139,8 @@ static double waiting(void)
 static _Atomic int running, most;
 static int finished;
 
-static enum sl_code be_heavy(struct conversion *conversion, void *arg, struct sl_error *failure)
+static enum sl_code be_heavy(struct conversion *conversion, const struct converter_call *call, void *result,
+                             struct sl_error *failure)
 {
     int now = ++running, before = most;
     while (now > before && !atomic_compare_exchange_weak(&most, &before, now))
@@ -125,11 +151,14 @@ static enum sl_code be_heavy(struct conversion *conversion, void *arg, struct sl
     return SL_OK;
 }
 
+static const struct converter heavy = {"heavy", 0, 0, be_heavy};
+
 static void run_heavy(void *arg)
 {
     struct sl_error mine;
-    struct conversion_input input = {(UINT64_C(1) << 30) + 1, SL_STR("there")};
-    enum sl_code code = conversion_run(&input, be_heavy, NULL, &mine);
+    struct conversion_about about = {(UINT64_C(1) << 30) + 1, SL_STR("there"), NULL};
+    struct converter_call call = {.out = -1};
+    enum sl_code code = conversion_run(&about, &heavy, &call, NULL, &mine);
     assert_int_equal(code, fiber_cancelled() ? SL_CANCELLED : SL_OK);
     finished += code == SL_OK;
 }
@@ -148,7 +177,7 @@ static void heavy_body(void *arg)
     assert_true(waiting() >= 3);
     fiber_group_cancel(&cancelled);
     fiber_group_wait(&cancelled);
-    assert_int_equal(convert(1000, be_heavy, NULL), SL_OK); /* a small one does not wait */
+    assert_int_equal(run_converter(1000, &heavy, (struct sl_bytes){NULL, 0}), SL_OK); /* a small one does not wait */
     fiber_group_wait(&group);
     assert_true(waiting() == 0);
 }
@@ -170,15 +199,18 @@ TEST(heavy_conversions_wait_for_each_other, .setup = configure)
 /* ---- the end of the process ---- */
 static atomic_bool at_work;
 
-static enum sl_code work_on(struct conversion *conversion, void *arg, struct sl_error *failure)
+static enum sl_code work_on(struct conversion *conversion, const struct converter_call *call, void *result,
+                            struct sl_error *failure)
 {
     atomic_store(&at_work, true);
-    return take_time(conversion, arg, failure);
+    return take_time(conversion, call, NULL, failure);
 }
+
+static const struct converter working = {"working", 0, 0, work_on};
 
 static void be_cut(void *arg)
 {
-    *(enum sl_code *)arg = convert(UINT64_C(1) << 30, work_on, NULL);
+    *(enum sl_code *)arg = run_converter(UINT64_C(1) << 30, &working, (struct sl_bytes){NULL, 0});
 }
 
 static void cut_body(void *arg)
