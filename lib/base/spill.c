@@ -1,46 +1,48 @@
 #include "base/spill.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
-
-#include "base/file.h"
 
 enum { FIRST = 64 * 1024, IN_MEMORY = 16 << 20 };
+static const uint64_t part_size = UINT64_C(1) << 38; /* bytes: a file with holes */
 
-static bool move_to_file(struct sl_spill *s, size_t size, const char *directory)
+void sl_spill_into(struct sl_spill *s, int fd, unsigned part)
 {
-    int fd = sl_unlinked_file(directory);
-    if (fd < 0)
+    s->may_spill = true;
+    s->fd = fd;
+    s->offset = part * part_size;
+}
+
+static bool move_to_file(struct sl_spill *s, size_t size)
+{
+    void *data = posix_fallocate(s->fd, (off_t)s->offset, (off_t)size) == 0
+                     ? mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, (off_t)s->offset)
+                     : MAP_FAILED;
+    if (data == MAP_FAILED)
         return false;
-    void *data = posix_fallocate(fd, 0, (off_t)size) == 0 ? mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
-                                                          : MAP_FAILED;
-    if (data == MAP_FAILED) {
-        close(fd);
-        return false;
-    }
     if (s->data) {
         memcpy(data, s->data, s->capacity);
         munmap(s->data, s->capacity);
     }
-    *s = (struct sl_spill){data, size, true, fd};
+    s->data = data;
+    s->capacity = size;
+    s->in_file = true;
     return true;
 }
 
-bool sl_spill_reserve(struct sl_spill *s, size_t size, const char *directory)
+bool sl_spill_reserve(struct sl_spill *s, size_t size)
 {
     if (size <= s->capacity)
         return true;
     size_t wanted = s->capacity + s->capacity / 2;
     wanted = wanted < size ? size : wanted;
-    if (wanted > SIZE_MAX / 2)
+    if (wanted > SIZE_MAX / 2 || (s->may_spill && wanted > part_size / 2))
         return false;
     wanted = (wanted + FIRST - 1) / FIRST * FIRST;
-    if (!s->in_file && directory && wanted > IN_MEMORY)
-        return move_to_file(s, wanted, directory);
-    if (s->in_file && posix_fallocate(s->fd, (off_t)s->capacity, (off_t)(wanted - s->capacity)) != 0)
+    if (!s->in_file && s->may_spill && wanted > IN_MEMORY)
+        return move_to_file(s, wanted);
+    if (s->in_file && posix_fallocate(s->fd, (off_t)(s->offset + s->capacity), (off_t)(wanted - s->capacity)) != 0)
         return false;
     void *data = s->data ? mremap(s->data, s->capacity, wanted, MREMAP_MAYMOVE)
                          : mmap(NULL, wanted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -61,7 +63,5 @@ void sl_spill_free(struct sl_spill *s)
 {
     if (s->data)
         munmap(s->data, s->capacity);
-    if (s->in_file)
-        close(s->fd);
     *s = (struct sl_spill){0};
 }

@@ -9,14 +9,18 @@
 struct sl_spill { /* all zeros is valid and empty */
     void *data;
     size_t capacity; /* bytes */
-    bool in_file;
-    int fd; /* valid if `in_file` */
+    bool may_spill, in_file;
+    int fd; /* valid if `may_spill`: the caller's, for the array's part of it */
+    uint64_t offset;
 };
 
-/* Makes room for `size` bytes; `data` may move, new bytes are zero. Above 16 MiB the array moves to an unlinked file in
- * `directory` (NULL: it stays in memory). Its blocks are allocated at once, so a full disk is detected here. False when there is
- * no space. */
-bool sl_spill_reserve(struct sl_spill *spill, size_t size, const char *directory);
+/* Lets the array move into the file, which is empty, open for writing, owned by the caller and valid until sl_spill_free. Several
+ * arrays may share a file; `part` distinguishes them. Without this call the array stays in memory. */
+void sl_spill_into(struct sl_spill *spill, int fd, unsigned part);
+
+/* Makes room for `size` bytes; `data` may move, new bytes are zero. Above 16 MiB the array moves into the file. Its blocks are
+ * allocated at once, so a full disk is detected here. False when there is no space. */
+bool sl_spill_reserve(struct sl_spill *spill, size_t size);
 
 /* Drops the pages of an array in a file from memory, until they are accessed again. */
 void sl_spill_drop_pages(const struct sl_spill *spill);

@@ -11,7 +11,7 @@ static const uint64_t widest = (UINT64_C(1) << 56) - 2;
 static bool builder_reserve(struct sl_symbfile_builder *b, struct sl_spill *memory, void *pointer, size_t count,
                             size_t item)
 {
-    if (!sl_spill_reserve(memory, count * item, b->directory)) {
+    if (!sl_spill_reserve(memory, count * item)) {
         b->failed = true;
         return false;
     }
@@ -126,13 +126,15 @@ static enum sl_code on_pad(struct sl_symbfile_sink *sink, const struct sl_symbfi
     return b->failed ? sl_budget_fail(b->limit, error) : SL_OK;
 }
 
-struct sl_symbfile_builder *sl_symbfile_builder_new(const char *directory)
+struct sl_symbfile_builder *sl_symbfile_builder_new(int scratch)
 {
     struct sl_symbfile_builder *b = calloc(1, sizeof *b);
     if (!b)
         return NULL;
     b->sink = (struct sl_symbfile_sink){.range = on_range, .pad = on_pad, .table = on_table};
-    b->directory = directory;
+    struct sl_spill *const arrays[] = {&b->range_memory, &b->line_memory, &b->pad_memory, &b->frame_memory};
+    for (unsigned i = 0; scratch >= 0 && i < sizeof arrays / sizeof *arrays; i++)
+        sl_spill_into(arrays[i], scratch, i);
     b->table = 1;
     sl_budget_init(&b->own_budget, 0);
     b->lowest = UINT64_MAX;

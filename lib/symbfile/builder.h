@@ -36,7 +36,6 @@ struct sl_symbfile_builder {
     struct sl_str *texts;
     struct symbfile_last_hit *memo; /* indexed by reference */
     uint32_t table;                 /* number of the current string table */
-    const char *directory;          /* where large arrays are stored; NULL = in memory */
     struct sl_spill range_memory, line_memory, pad_memory, frame_memory;
     struct builder_range *ranges;
     struct sl_symbfile_line *lines;

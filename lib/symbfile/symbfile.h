@@ -141,9 +141,9 @@ uint64_t sl_symbfile_writer_records(const struct sl_symbfile_writer *writer);
 
 struct sl_symbfile_builder;
 
-/* Creates a builder for the records of all files of one executable. Large arrays are stored in unlinked files in
- * `directory`, which must outlive the builder; NULL: in memory. Returns NULL if out of memory. */
-struct sl_symbfile_builder *sl_symbfile_builder_new(const char *directory);
+/* Creates a builder for the records of all files of one executable. Large arrays are stored in the file `scratch` (-1: in memory),
+ * which is empty, open for writing, and must outlive the builder. Returns NULL if out of memory. */
+struct sl_symbfile_builder *sl_symbfile_builder_new(int scratch);
 /* Charges work and memory to `budget`. Call before the first record; `budget` must outlive the builder. */
 void sl_symbfile_builder_limit(struct sl_symbfile_builder *builder, struct sl_budget *budget);
 void sl_symbfile_builder_free(struct sl_symbfile_builder *builder);

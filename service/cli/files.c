@@ -230,7 +230,7 @@ enum sl_code input_read_functions(struct input *input, const struct sl_parallel 
 /* Converts a symbfile to a symcache: its ranges, or if it has none, its return pads. */
 static enum sl_code convert_symbfile(struct input *input, struct sl_error *error)
 {
-    struct sl_symbfile_builder *builder = sl_symbfile_builder_new(NULL);
+    struct sl_symbfile_builder *builder = sl_symbfile_builder_new(-1);
     struct sl_symbfile_index index;
     struct sl_budget budget;
     sl_budget_init(&budget, input->mapping.bytes.size);

@@ -88,8 +88,6 @@ struct running {
     struct converter_call call; /* with all inputs mapped */
     struct sl_mapping mappings[CONVERTER_MAX_INPUTS];
     void *result;
-    conversion_job *job;
-    void *arg;
     struct sl_error *error;
     enum sl_code code;
     double seconds;
@@ -129,7 +127,7 @@ static void run_on_pool(void *arg)
     struct running *r = arg;
     uint64_t begin = clock_mono_ns();
     cpu_clock_enter(&r->conversion.clock);
-    r->code = r->job ? r->job(&r->conversion, r->arg, r->error) : convert(r);
+    r->code = convert(r);
     cpu_clock_leave(&r->conversion.clock);
     r->seconds = (double)(clock_mono_ns() - begin) / 1e9;
 }
@@ -212,42 +210,6 @@ enum sl_code conversion_run(const struct conversion_about *about, const struct c
     enum sl_code code = run(&measured, &r);
     unmap_inputs(&r); /* after a SIGBUS */
     return code;
-}
-
-enum sl_code conversion_run_job(const struct conversion_about *about, conversion_job *job, void *arg,
-                                struct sl_error *error)
-{
-    struct running r = {.job = job, .arg = arg, .error = error};
-    return run(about, &r);
-}
-
-struct conversion_checking {
-    int fd;
-    conversion_checker *check;
-    void *arg;
-};
-
-static enum sl_code check_file(struct conversion *conversion, void *arg, struct sl_error *error)
-{
-    const struct conversion_checking *c = arg;
-    struct sl_mapping mapping;
-    enum sl_code code = sl_map_fd(c->fd, &mapping, error);
-    if (code != SL_OK)
-        return code == SL_BUSY ? code : SL_INTERNAL;
-    code = c->check(conversion, mapping.bytes, c->arg, error);
-    sl_unmap(&mapping);
-    return code;
-}
-
-enum sl_code conversion_check(int fd, struct sl_str location, const char *kind, conversion_checker *check, void *arg,
-                              struct sl_error *error)
-{
-    struct stat st;
-    if (fstat(fd, &st) != 0)
-        return sl_fail_errno(error, errno, "cannot read a downloaded file");
-    struct conversion_checking c = {fd, check, arg};
-    struct conversion_about about = {(uint64_t)st.st_size, location, kind};
-    return conversion_run_job(&about, check_file, &c, error);
 }
 
 /* ---- shared by computations ---- */

@@ -26,18 +26,6 @@ void conversions_abort_all(void);
 enum sl_code conversion_run(const struct conversion_about *about, const struct converter *converter,
                             const struct converter_call *call, void *result, struct sl_error *error) SL_SUSPENDS;
 
-/* Runs the job on the pool: returns its code and error, or SL_UNSUPPORTED if it exceeded a limit. SL_CANCELLED while waiting;
- * SL_BUSY, SL_INTERNAL if it could not run. */
-typedef enum sl_code conversion_job(struct conversion *conversion, void *arg, struct sl_error *error);
-enum sl_code conversion_run_job(const struct conversion_about *about, conversion_job *job, void *arg,
-                                struct sl_error *error) SL_SUSPENDS;
-
-/* Runs a job over the contents of `fd`, like conversion_run_job: `check` validates them. */
-typedef enum sl_code conversion_checker(struct conversion *conversion, struct sl_bytes file, void *arg,
-                                        struct sl_error *error);
-enum sl_code conversion_check(int fd, struct sl_str location, const char *kind, conversion_checker *check, void *arg,
-                              struct sl_error *error) SL_SUSPENDS;
-
 /* ---- shared by computations ---- */
 
 /* The current configuration; hold it (config_retain) to use it after suspending. Loop thread. */

@@ -21,6 +21,7 @@ enum input_role {
     INPUT_DATA_URL, /* with a source map in it */
     INPUT_CODE_ID,  /* text: that of the wanted object */
     INPUT_LENGTHS,  /* numbers of 8 bytes: lengths of the pieces that INPUT_FILE consists of */
+    INPUT_SCRATCH,  /* not read: an empty file that is open for writing, for what does not fit in memory */
 };
 
 struct converter_input {

@@ -48,9 +48,35 @@ bool store_same_content(const struct symbfile_set *a, const struct symbfile_set 
 /* Validates the parts of a set in its directory below `home`, and counts its records. Parts that are complete symbfiles are not
  * read. */
 bool store_check_set(const char *home, struct symbfile_set *set, struct symbfile_failure *failure);
-/* Like symbfile_store_read, for a set below `home`. */
-enum sl_code store_read_at(const char *home, const struct symbfile_set *set, struct sl_symbfile_sink *sink,
-                           struct sl_error *error);
+
+/* A copy of a set: its parts as they are stored, one after the other. */
+struct set_pack {
+    int fd; /* set by the caller: an empty file */
+    uint64_t size;
+    uint64_t *lengths; /* of the parts, in their order; the caller frees them */
+    size_t count;
+    bool is_split;
+};
+/* Copies the published set below `home`. SL_NOT_FOUND if the set has been removed. */
+enum sl_code store_pack_set(const char *home, const struct symbfile_set *set, struct set_pack *pack,
+                            struct sl_error *error);
+/* Converts the failure of an upload to a code and message. */
+enum sl_code store_failure_code(const struct symbfile_failure *failure, struct sl_error *error);
+
+/* ---- build.c ---- */
+
+/* Reads the parts of a set one after another: each by itself, or the pieces as the one file that they form. Zero-initialise, then
+ * set the first three members. */
+struct set_reader {
+    uint64_t max_bytes;            /* of a decompressed part */
+    bool is_split;                 /* the parts are pieces of one file */
+    struct sl_symbfile_sink *sink; /* NULL: records are only counted */
+    uint64_t records;
+    struct symbfile_part *part;
+};
+bool set_reader_feed(struct set_reader *reader, struct sl_bytes bytes, struct symbfile_failure *failure);
+bool set_reader_end_part(struct set_reader *reader, bool is_last, struct symbfile_failure *failure);
+void set_reader_close(struct set_reader *reader);
 
 /* ---- health.c: does the store answer? ---- */
 

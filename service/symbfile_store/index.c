@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "core/log.h"
 #include "core/loop.h"
@@ -10,6 +11,7 @@
 #include "core/pool.h"
 #include "conversion/conversion.h"
 #include "symbfile_store/bucket.h"
+#include "symbfile_store/converters.h"
 
 enum {
     SWEEP_MS = 3600 * 1000,
@@ -35,34 +37,55 @@ struct symbfile_index_request {
     struct symbfile_set set;
 };
 
-struct symbfile_index_build {
+struct set_packing { /* pool work */
     const struct symbfile_index_request *request;
     const char *copy; /* path of a local copy, if the set is in a bucket; else empty */
-    int fd;
+    struct set_pack *pack;
 };
 
-static enum sl_code symbfiles_build(struct conversion *conversion, void *arg, struct sl_error *error)
+static enum sl_code pack_set(void *arg, struct sl_error *error)
 {
-    const struct symbfile_index_build *b = arg;
-    char directory[STORE_PATH];
-    bool found = store_tmp(directory);
-    struct sl_symbfile_builder *builder = sl_symbfile_builder_new(found ? directory : NULL);
-    struct sl_buf out = {0};
-    enum sl_code code = builder ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
-    if (builder)
-        sl_symbfile_builder_limit(builder, &conversion->budget);
+    const struct set_packing *p = arg;
+    char home[STORE_PATH];
+    if (*p->copy)
+        return store_pack_set(p->copy, &p->request->set, p->pack, error);
+    return store_home(&p->request->file_key, home) ? store_pack_set(home, &p->request->set, p->pack, error)
+                                                : sl_fail(error, SL_NOT_FOUND, "no upload store is configured");
+}
+
+/* The parts, which may be thousands, go to the converter as one file. */
+static enum sl_code convert_set(const struct symbfile_index_request *request, const char *copy, int scratch, int out,
+                                struct set_pack *pack, struct sl_error *error)
+{
+    struct set_packing packing = {request, copy, pack};
+    enum sl_code code = pool_call(POOL_IO | POOL_HEAVY, pack_set, &packing, error);
+    if (code != SL_OK)
+        return code;
+    struct symbfile_index_options options = {store_limits.max_set_bytes, pack->is_split};
+    struct converter_call call = {.options = CONVERTER_OPTIONS(options), .out = out};
+    converter_add_file(&call, INPUT_FILE, pack->fd);
+    converter_add_bytes(&call, INPUT_LENGTHS,
+                        (struct sl_bytes){(const uint8_t *)pack->lengths, pack->count * sizeof *pack->lengths});
+    converter_add_file(&call, INPUT_SCRATCH, scratch);
+    /* As many bytes as its records are in a symbfile, or more. */
+    struct conversion_about about = {request->set.records * RECORD_BYTES, sl_str(request->set.name),
+                                     kind_symbfile_index.name};
+    return conversion_run(&about, &converter_symbfile_index, &call, NULL, error);
+}
+
+static enum sl_code make_index(const struct symbfile_index_request *request, const char *copy, int out,
+                               struct sl_error *error)
+{
+    struct cache_tmp parts, scratch = {.fd = -1};
+    enum sl_code code = cache_tmp_create(&parts, true, error);
+    struct set_pack pack = {.fd = parts.fd};
     if (code == SL_OK)
-        code = *b->copy ? store_read_at(b->copy, &b->request->set, sl_symbfile_builder_sink(builder), error)
-                        : symbfile_store_read(&b->request->file_key, &b->request->set,
-                                              sl_symbfile_builder_sink(builder), error);
+        code = cache_tmp_create(&scratch, true, error);
     if (code == SL_OK)
-        code = sl_symbfile_builder_finish(builder, &out, error);
-    if (code == SL_OK) {
-        struct converter_call call = {.out = b->fd};
-        code = conversion_write(conversion, &call, &out, error);
-    }
-    sl_symbfile_builder_free(builder);
-    sl_buf_free(&out);
+        code = convert_set(request, copy, scratch.fd, out, &pack, error);
+    cache_tmp_discard(&parts);
+    cache_tmp_discard(&scratch);
+    free(pack.lengths);
     return code;
 }
 
@@ -84,16 +107,13 @@ static enum sl_code symbfiles_compute(void *context, struct cache_tmp *tmp, stru
 {
     (void)arena;
     char copy[STORE_PATH] = "";
-    struct symbfile_index_build b = {.request = context, .copy = copy, .fd = tmp->fd};
+    const struct symbfile_index_request *request = context;
     if (remote_bucket()) {
-        enum sl_code copied = remote_copy(&b.request->file_key, &b.request->set, copy, error);
+        enum sl_code copied = remote_copy(&request->file_key, &request->set, copy, error);
         if (copied != SL_OK)
             return not_read(copied, error);
     }
-    /* At least the size of its records in a symbfile; the real size would need a look at the files. */
-    struct conversion_about input = {b.request->set.records * RECORD_BYTES, sl_str(b.request->set.name),
-                                     kind_symbfile_index.name};
-    enum sl_code code = conversion_run_job(&input, symbfiles_build, &b, error);
+    enum sl_code code = make_index(request, copy, tmp->fd, error);
     if (*copy)
         remote_remove_copy(copy);
     return not_read(code, error);

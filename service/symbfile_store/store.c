@@ -41,7 +41,10 @@ bool store_same_content(const struct symbfile_set *a, const struct symbfile_set 
     return true;
 }
 
-static bool feed_file(const char *path, struct symbfile_part *part, struct symbfile_failure *failure)
+/* Hands on the bytes of a stored part. */
+static bool read_part(const char *path,
+                      bool (*take)(void *arg, struct sl_bytes bytes, struct symbfile_failure *failure), void *arg,
+                      struct symbfile_failure *failure)
 {
     enum { STEP = 256 * 1024 };
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -52,12 +55,19 @@ static bool feed_file(const char *path, struct symbfile_part *part, struct symbf
     for (ssize_t n; ok && (n = read(fd, buffer, STEP)) != 0;) {
         if (n < 0 && errno == EINTR)
             continue;
-        ok = n > 0 ? symbfile_part_feed(part, (struct sl_bytes){buffer, (size_t)n}, failure)
+        ok = n > 0 ? take(arg, (struct sl_bytes){buffer, (size_t)n}, failure)
                    : store_fail(failure, "cannot read a stored part");
     }
     free(buffer);
     sl_close(fd);
     return ok;
+}
+
+static void part_path(const char *home, const struct symbfile_set *set, size_t i, char path[STORE_PATH + 400])
+{
+    char name[PART_NAME];
+    store_part_name(&set->have[i], name);
+    snprintf(path, STORE_PATH + 400, "%s/%s/%s", home, set->name, name);
 }
 
 bool store_is_split(const struct symbfile_set *set)
@@ -68,30 +78,24 @@ bool store_is_split(const struct symbfile_set *set)
     return false;
 }
 
-/* Reads all parts: each by itself, or the pieces as the one file that they form. */
-static bool read_set(const char *home, const struct symbfile_set *set, struct sl_symbfile_sink *sink, uint64_t *records,
-                     struct symbfile_failure *failure)
+static bool feed_set_reader(void *arg, struct sl_bytes bytes, struct symbfile_failure *failure)
 {
-    uint64_t limit = store_limits.max_set_bytes;
-    bool split = store_is_split(set), ok = true;
-    struct symbfile_part *part = NULL;
-    *records = 0;
+    return set_reader_feed(arg, bytes, failure);
+}
+
+/* Reads all parts: each for itself, or the pieces as the one file that they are. */
+static bool count_records(const char *home, struct symbfile_set *set, struct symbfile_failure *failure)
+{
+    struct set_reader reader = {.max_bytes = store_limits.max_set_bytes, .is_split = store_is_split(set)};
+    bool ok = true;
     for (size_t i = 0; i < set->have_count && ok; i++) {
-        char name[PART_NAME], path[STORE_PATH + 400];
-        if (!part)
-            part = symbfile_part_new(0, 1, limit, sink);
-        store_part_name(&set->have[i], name);
-        snprintf(path, sizeof path, "%s/%s/%s", home, set->name, name);
-        errno = ENOMEM;
-        ok = part ? feed_file(path, part, failure) : store_fail(failure, "cannot read a set");
-        if (ok && (!split || i + 1 == set->have_count)) {
-            ok = symbfile_part_finish(part, failure);
-            *records += symbfile_part_records(part);
-            symbfile_part_free(part);
-            part = NULL;
-        }
+        char path[STORE_PATH + 400];
+        part_path(home, set, i, path);
+        ok = read_part(path, feed_set_reader, &reader, failure) &&
+             set_reader_end_part(&reader, i + 1 == set->have_count, failure);
     }
-    symbfile_part_free(part);
+    set_reader_close(&reader);
+    set->records = reader.records;
     return ok;
 }
 
@@ -103,7 +107,7 @@ bool store_check_set(const char *home, struct symbfile_set *set, struct symbfile
         inflated += set->have[i].inflated;
         set->records += set->have[i].records;
     }
-    if (store_is_split(set) && !read_set(home, set, NULL, &set->records, failure))
+    if (store_is_split(set) && !count_records(home, set, failure))
         return false;
     if (inflated <= store_limits.max_set_bytes && set->records <= store_limits.max_records)
         return true;
@@ -306,30 +310,53 @@ bool symbfile_store_delete(const struct symbfile_key *file_key)
     return count > 0;
 }
 
-enum sl_code symbfile_store_read(const struct symbfile_key *file_key, const struct symbfile_set *wanted,
-                                 struct sl_symbfile_sink *sink, struct sl_error *error)
+/* ---- a set as one file ---- */
+
+static bool append_to_pack(void *arg, struct sl_bytes bytes, struct symbfile_failure *failure)
 {
-    char home[STORE_PATH];
-    return store_home(file_key, home) ? store_read_at(home, wanted, sink, error)
-                                      : sl_fail(error, SL_NOT_FOUND, "no upload store is configured");
+    struct set_pack *pack = arg;
+    if (!sl_write_all_at(pack->fd, bytes, (off_t)pack->size))
+        return store_fail(failure, "cannot copy a stored part");
+    pack->size += bytes.size;
+    return true;
 }
 
-enum sl_code store_read_at(const char *home, const struct symbfile_set *wanted, struct sl_symbfile_sink *sink,
-                           struct sl_error *error)
+static bool pack_parts(const char *home, const struct symbfile_set *set, struct set_pack *pack,
+                       struct symbfile_failure *failure)
+{
+    pack->is_split = store_is_split(set);
+    pack->lengths = calloc(set->have_count + 1, sizeof *pack->lengths);
+    bool ok = pack->lengths || store_fail(failure, "cannot read a set");
+    for (size_t i = 0; i < set->have_count && ok; i++) {
+        char path[STORE_PATH + 400];
+        uint64_t before = pack->size;
+        part_path(home, set, i, path);
+        ok = read_part(path, append_to_pack, pack, failure);
+        pack->lengths[pack->count++] = pack->size - before;
+    }
+    return ok;
+}
+
+enum sl_code store_failure_code(const struct symbfile_failure *failure, struct sl_error *error)
+{
+    return sl_fail(error, failure->kind, "%.230s", *failure->cause ? failure->cause : failure->text);
+}
+
+enum sl_code store_pack_set(const char *home, const struct symbfile_set *wanted, struct set_pack *pack,
+                            struct sl_error *error)
 {
     struct symbfile_set set = *wanted;
     struct symbfile_failure failure = {0};
-    uint64_t records;
     bool ok = store_load_parts(home, &set) || store_fail(&failure, "cannot read a set");
     if (ok && set.have_count != set.parts) {
         errno = ENOENT;
         ok = store_fail(&failure, "cannot read a set");
     }
-    ok = ok && read_set(home, &set, sink, &records, &failure);
+    ok = ok && pack_parts(home, &set, pack, &failure);
     free(set.have);
     if (ok)
         return SL_OK;
     if (failure.kind == SL_NOT_FOUND)
         return sl_fail(error, SL_NOT_FOUND, "replaced by a newer upload");
-    return sl_fail(error, failure.kind, "%.230s", *failure.cause ? failure.cause : failure.text);
+    return store_failure_code(&failure, error);
 }

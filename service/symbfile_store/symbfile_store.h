@@ -166,10 +166,6 @@ void symbfile_store_info(const struct symbfile_key *file_key, struct symbfile_in
  * SL_BUSY, or SL_DOWNLOAD_ERROR if the store is unreadable. */
 enum sl_code symbfile_store_find(const char *id, struct symbfile_key *file_key);
 
-/* Passes all parts of a published set to the sink. SL_NOT_FOUND if the set has been removed. */
-enum sl_code symbfile_store_read(const struct symbfile_key *file_key, const struct symbfile_set *set,
-                                 struct sl_symbfile_sink *sink, struct sl_error *error);
-
 /* ---- client.c: the same for a directory or a bucket; in a fiber ---- */
 
 /* Like symbfile_store_add. */

@@ -44,7 +44,7 @@ int main(int argc, char **argv)
     struct sl_mapping mapping;
     struct sl_error error = {0};
     struct sl_buf out = {0};
-    struct sl_symbfile_builder *builder = sl_symbfile_builder_new("/tmp");
+    struct sl_symbfile_builder *builder = sl_symbfile_builder_new(sl_unlinked_file("/tmp"));
     if (argc != 2 || !builder || sl_map_file(argv[1], &mapping, &error) != SL_OK) {
         fprintf(stderr, "usage: bench_symbfile FILE\n");
         return 2;

@@ -57,7 +57,7 @@ static enum sl_code read_il2cpp(struct sl_bytes file, struct sl_budget *budget, 
 static enum sl_code read_symbfile(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error)
 {
     struct sl_buf out = {0};
-    struct sl_symbfile_builder *builder = sl_symbfile_builder_new(NULL);
+    struct sl_symbfile_builder *builder = sl_symbfile_builder_new(-1);
     if (!builder)
         return sl_fail(error, SL_BUSY, "out of memory");
     sl_symbfile_builder_limit(builder, budget);

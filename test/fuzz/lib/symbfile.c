@@ -68,7 +68,7 @@ static void rewriting_end(struct rewriting *r)
 
 static void read_symbfile(const uint8_t *data, size_t size)
 {
-    struct sl_symbfile_builder *builder = sl_symbfile_builder_new(NULL);
+    struct sl_symbfile_builder *builder = sl_symbfile_builder_new(-1);
     struct sl_symbfile_reader *reader = sl_symbfile_reader_new(sl_symbfile_builder_sink(builder));
     struct sl_buf out = {0};
     size_t step = size % 61 + 1;

@@ -1,6 +1,7 @@
 /* Arena, reader, buffer, map, error, file: the behaviours the rest of the house stands on. */
 #include "../check.h"
 #include "../directory.h"
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -305,11 +306,15 @@ TEST(arrays_grow_zeroed_and_in_arenas)
 TEST(large_arrays_move_to_files)
 {
     enum { STEP = 100000, STEPS = 60 }; /* 24 MB of numbers */
-    char directory[] = "/tmp/spill-XXXXXX";
-    struct sl_spill spill = {0};
-    assert_non_null(mkdtemp(directory));
+    struct sl_spill spill = {0}, other = {0};
+    int fd = sl_unlinked_file("/tmp"), unwritable = open("/dev/null", O_RDONLY);
+    assert_true(fd >= 0 && unwritable >= 0);
+    sl_spill_into(&spill, fd, 1);
+    sl_spill_into(&other, fd, 0);
+    assert_true(sl_spill_reserve(&other, 1 << 25));
+    memset(other.data, 0xff, other.capacity);
     for (uint32_t n = 0; n < STEP * STEPS; n++) {
-        assert_true(sl_spill_reserve(&spill, (n + 1) * sizeof(uint32_t), directory));
+        assert_true(sl_spill_reserve(&spill, (n + 1) * sizeof(uint32_t)));
         assert_int_equal(((uint32_t *)spill.data)[n], 0);
         ((uint32_t *)spill.data)[n] = n;
         if (n % STEP == 0)
@@ -319,13 +324,18 @@ TEST(large_arrays_move_to_files)
     sl_spill_drop_pages(&spill);
     for (uint32_t n = 0; n < STEP * STEPS; n++)
         assert_int_equal(((uint32_t *)spill.data)[n], n);
-    assert_int_equal(rmdir(directory), 0); /* the file has no name */
+    assert_int_equal(((uint8_t *)other.data)[other.capacity - 1], 0xff);
     sl_spill_free(&spill);
-    assert_true(sl_spill_reserve(&spill, 1 << 20, "/nonexistent"));
-    assert_false(sl_spill_reserve(&spill, 1 << 26, "/nonexistent"));
-    assert_true(sl_spill_reserve(&spill, 1 << 26, NULL));
+    sl_spill_free(&other);
+    sl_spill_into(&spill, unwritable, 0);
+    assert_true(sl_spill_reserve(&spill, 1 << 20));
+    assert_false(sl_spill_reserve(&spill, 1 << 26));
+    sl_spill_free(&spill);
+    assert_true(sl_spill_reserve(&spill, 1 << 26));
     assert_false(spill.in_file);
     sl_spill_free(&spill);
+    close(fd);
+    close(unwritable);
 }
 
 TEST(write_all_writes_every_byte_at_its_offset)

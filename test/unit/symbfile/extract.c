@@ -420,7 +420,7 @@ static void end_pipe(struct pipe *p)
 static void build_index(const struct pipe *p, struct sl_buf *out, struct sl_symbfile_index *index)
 {
     struct sl_error error;
-    struct sl_symbfile_builder *b = sl_symbfile_builder_new(NULL);
+    struct sl_symbfile_builder *b = sl_symbfile_builder_new(-1);
     assert_int_equal(sl_symbfile_read(sl_buf_bytes(&p->range_file), sl_symbfile_builder_sink(b), &error), SL_OK);
     assert_int_equal(sl_symbfile_read(sl_buf_bytes(&p->pad_file), sl_symbfile_builder_sink(b), &error), SL_OK);
     assert_int_equal(sl_symbfile_builder_finish(b, out, &error), SL_OK);

@@ -2,7 +2,10 @@
 #include "../check.h"
 #include "records.h"
 
+#include <fcntl.h>
 #include <unistd.h>
+
+#include "base/file.h"
 
 struct fixture {
     struct sl_symbfile_builder *builder;
@@ -12,7 +15,7 @@ struct fixture {
 
 static void begin(struct fixture *f)
 {
-    *f = (struct fixture){.builder = sl_symbfile_builder_new(NULL)};
+    *f = (struct fixture){.builder = sl_symbfile_builder_new(-1)};
 }
 
 static void add(struct fixture *f, const struct sl_symbfile_range *range)
@@ -180,10 +183,11 @@ TEST(large_builds_spill_to_files)
 {
     enum { COUNT = 500000 };
     static const struct sl_symbfile_line lines[] = {{0, 5}, {4, 6}};
-    char directory[] = "/tmp/symbfile-index-XXXXXX", name[32], expected[64];
+    char name[32], expected[64];
     struct fixture f;
-    assert_non_null(mkdtemp(directory));
-    f = (struct fixture){.builder = sl_symbfile_builder_new(directory)};
+    int scratch = sl_unlinked_file("/tmp");
+    assert_true(scratch >= 0);
+    f = (struct fixture){.builder = sl_symbfile_builder_new(scratch)};
     for (uint32_t i = 0; i < COUNT; i++) {
         uint64_t va = 0x1000 + (uint64_t)(i * 7919ull % COUNT) * 16; /* in no order */
         snprintf(name, sizeof name, "f%u", i % 1000);
@@ -204,12 +208,13 @@ TEST(large_builds_spill_to_files)
         assert_string_equal(pad_at(&f, va + 3), expected);
     }
     end(&f);
-    assert_int_equal(rmdir(directory), 0); /* nothing is left in it */
+    close(scratch);
 }
 
 TEST(unwritable_spill_directory_is_busy)
 {
-    struct fixture f = {.builder = sl_symbfile_builder_new("/nonexistent/directory")};
+    int unwritable = open("/dev/null", O_RDONLY);
+    struct fixture f = {.builder = sl_symbfile_builder_new(unwritable)};
     struct sl_symbfile_sink *sink = sl_symbfile_builder_sink(f.builder);
     struct sl_symbfile_range r = range(1, 1, 0, "f", NULL);
     struct sl_error error;
