@@ -1,7 +1,10 @@
 #include "catalog/catalog.h"
+#include "cache_kinds/converters.h"
 #include "conversion/conversion.h"
 #include "origin/origin.h"
+#include "search/converters.h"
 #include "search/search.h"
+#include "symbfile_store/converters.h"
 #include "symbfile_store/symbfile_store.h"
 #include "transcode/ms_symcaches.h"
 
@@ -32,6 +35,15 @@ KINDS(DECLARE)
 #define PLACE(name) &kind_##name,
 const struct cache_kind *const catalog_kinds[] = {KINDS(PLACE)};
 const size_t catalog_kind_count = sizeof catalog_kinds / sizeof *catalog_kinds;
+
+/* Every one that conversion_run is called with. */
+const struct converter *const catalog_converters[] = {
+    &converter_object_check,   &converter_object_meta,      &converter_symcache,  &converter_ppdb_cache,
+    &converter_cficache,       &converter_embedded_sources, &converter_sourcemap, &converter_uuidmap,
+    &converter_bcsymbolmap,    &converter_il2cpp,           &converter_proguard,  &converter_mozilla_syms,
+    &converter_symbfile_index,
+};
+const size_t catalog_converter_count = sizeof catalog_converters / sizeof *catalog_converters;
 
 void catalog_init(const struct config *config)
 {

@@ -1,4 +1,4 @@
-/* The kinds of cache entries: their list, and start and end of the modules that compute them.
+/* The kinds of cache entries and the converters that make them: their lists, and start and end of the modules that compute them.
  *
  *     sources ── listing.h: candidate files, without those that a source's index (listing.c) excludes
  *        │          └── search/: `object_meta` of each candidate; table or source text of the best one
@@ -18,15 +18,17 @@
  *     PDBs ─────▶ ms_symcaches                  SymCache files (transcode/ms_symcaches.c)
  *     commands ─▶ own_symcaches                 tables that a command made from local files
  *
- * An arrow is a computation (conversion.h): get the entry on the left, run a pure function over its mapping on the pool, write
- * the entry on the right. Requests and keys of entries are in request.c. */
+ * An arrow is a computation: get the entry on the left, have a converter (conversion/converter.h) write the entry on the right. Requests and keys of entries are in request.c. */
 #pragma once
 
 #include "cache/cache.h"
 #include "config/config.h"
+#include "conversion/converter.h"
 
 extern const struct cache_kind *const catalog_kinds[];
 extern const size_t catalog_kind_count;
+extern const struct converter *const catalog_converters[];
+extern const size_t catalog_converter_count;
 
 /* Call at start and for each new configuration. The last configuration must outlive all modules. */
 void catalog_init(const struct config *config);

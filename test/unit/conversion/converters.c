@@ -1,0 +1,302 @@
+/* Converters: everything they are told and tell is plain, and the same call makes the same bytes. */
+#include "../cache/support.h"
+#include "../fixture.h"
+#include "../ppdb/image.h"
+
+#include <sys/mman.h>
+
+#include "cache_kinds/converters.h"
+#include "catalog/catalog.h"
+#include "conversion/conversion.h"
+#include "search/converters.h"
+#include "symbfile/symbfile.h"
+#include "symbfile_store/converters.h"
+
+/* ---- a call of each ---- */
+struct sample {
+    const struct converter *converter;
+    struct converter_call call;
+    bool writes;
+};
+
+static const struct reader_limits limits;
+static const struct symcache_options symcache = {.variables = true, .complete = true};
+static const struct sourcemap_options sourcemap = {.partial_scopes = true};
+static const struct symbfile_index_options index_options = {.max_bytes = 1 << 20};
+static struct object_check_options object_check;
+static struct mozilla_syms_options mozilla_syms;
+static struct sl_bytes program;
+static struct sl_buf ppdb, symbfile;
+static uint64_t symbfile_length;
+static int scratch;
+
+#define OBJECT                                                                                                         \
+    "MODULE Linux x86_64 67452301AB89EFCD0123456789ABCDEF0 a\nFILE 0 a.c\nFUNC 10 20 0 f\n10 20 7 0\n"                 \
+    "STACK CFI INIT 10 20 .cfa: $rsp 8 + .ra: .cfa -8 + ^\n"
+#define SCRIPT "function f(){g()}"
+#define MAP    "{\"version\":3,\"sources\":[\"a.js\"],\"names\":[\"f\"],\"mappings\":\"AAAAA\"}"
+#define PLIST                                                                                                          \
+    "<plist version=\"1.0\"><dict><key>DBGOriginalUUID</key><string>C8374B6D-6E96-34D8-AE38-EFAA5FEC424F</string>"     \
+    "</dict></plist>"
+
+static const struct sl_str object = SL_STR(OBJECT), plist = SL_STR(PLIST), script = SL_STR(SCRIPT), map = SL_STR(MAP),
+                           symbol_map = SL_STR("BCSymbolMap Version: 2.0\n_a\n"),
+                           line_map = SL_STR("{\"a.cpp\":{\"main.cs\":{\"15\":29}}}"),
+                           mapping = SL_STR("a.B -> c:\n    1:1:void d():2:2 -> e\n");
+
+static struct sample make_sample(const struct converter *converter, struct sl_bytes options, struct sl_str file,
+                                 bool writes)
+{
+    struct sample sample = {converter, {.options = options, .out = -1}, writes};
+    converter_add_text(&sample.call, INPUT_FILE, file);
+    return sample;
+}
+
+static struct sl_str program_text(void)
+{
+    return (struct sl_str){(const char *)program.data, program.size};
+}
+
+static struct sample make_sourcemap_sample(void)
+{
+    struct sample sample = {&converter_sourcemap, {.options = CONVERTER_OPTIONS(sourcemap), .out = -1}, true};
+    converter_add_text(&sample.call, INPUT_SCRIPT, script);
+    converter_add_text(&sample.call, INPUT_SOURCE_MAP, map);
+    return sample;
+}
+
+static struct sample make_symcache_sample(void)
+{
+    struct sample sample = make_sample(&converter_symcache, CONVERTER_OPTIONS(symcache), program_text(), true);
+    converter_add_text(&sample.call, INPUT_SYMBOL_MAP, symbol_map);
+    converter_add_text(&sample.call, INPUT_LINE_MAP, line_map);
+    return sample;
+}
+
+static struct sample make_index_sample(void)
+{
+    struct sample sample =
+        make_sample(&converter_symbfile_index, CONVERTER_OPTIONS(index_options), sl_buf_view(&symbfile), true);
+    converter_add_bytes(&sample.call, INPUT_LENGTHS, CONVERTER_OPTIONS(symbfile_length));
+    converter_add_file(&sample.call, INPUT_SCRATCH, scratch);
+    return sample;
+}
+
+static struct sl_bytes no_options(void)
+{
+    return (struct sl_bytes){NULL, 0};
+}
+
+enum { MAX_SAMPLES = 16 };
+
+static size_t make_samples(struct sample samples[MAX_SAMPLES])
+{
+    struct sl_bytes readers = CONVERTER_OPTIONS(limits);
+    const struct sample all[] = {
+        make_sample(&converter_object_check, CONVERTER_OPTIONS(object_check), object, false),
+        make_sample(&converter_object_meta, readers, program_text(), true),
+        make_symcache_sample(),
+        make_sample(&converter_ppdb_cache, readers, sl_buf_view(&ppdb), true),
+        make_sample(&converter_cficache, readers, program_text(), true),
+        make_sample(&converter_embedded_sources, readers, program_text(), true),
+        make_sourcemap_sample(),
+        make_sample(&converter_uuidmap, no_options(), plist, false),
+        make_sample(&converter_bcsymbolmap, no_options(), symbol_map, false),
+        make_sample(&converter_il2cpp, no_options(), line_map, false),
+        make_sample(&converter_proguard, no_options(), mapping, true),
+        make_sample(&converter_mozilla_syms, CONVERTER_OPTIONS(mozilla_syms), object, true),
+        make_index_sample(),
+    };
+    memcpy(samples, all, sizeof all);
+    return sizeof all / sizeof *all;
+}
+
+/* ---- their files ---- */
+static enum sl_code append(void *buf, struct sl_bytes bytes, struct sl_error *failure)
+{
+    sl_buf_add(buf, bytes.data, bytes.size);
+    return SL_OK;
+}
+
+static void make_symbfile(void)
+{
+    struct sl_error error;
+    struct sl_symbfile_writer *writer = sl_symbfile_writer_new(append, &symbfile, NULL);
+    struct sl_symbfile_range range = {.va = 0x1000, .length = 16, .function = {.str = SL_STR("f")}};
+    assert_non_null(writer);
+    assert_int_equal(sl_symbfile_write_range(writer, &range, &error), SL_OK);
+    assert_int_equal(sl_symbfile_writer_finish(writer, &error), SL_OK);
+    sl_symbfile_writer_free(writer);
+    symbfile_length = symbfile.size;
+}
+
+static void make_program(void)
+{
+    static const char text[] = "int f(int a)\n{\n    return a + 1;\n}\n";
+    fixture_write("a.c", text, sizeof text - 1);
+    fixture_run("clang-14 -g -gdwarf-5 -gembed-source -shared -fPIC -Wl,--build-id -o a.so a.c");
+    program = fixture_read("a.so");
+}
+
+static int begin(void **state)
+{
+    if (fixture_begin(state))
+        return -1;
+    make_program();
+    struct image image = {.method_rows = 1};
+    image_method(&image, image_document(&image, "a/b.cs", guid_csharp), NULL, 0);
+    ppdb = image_file(&image);
+    image_free(&image);
+    make_symbfile();
+    scratch = memfd_create("scratch", MFD_CLOEXEC);
+    assert_true(sl_debug_id_parse(SL_STR("67452301-ab89-efcd-0123-456789abcdef"), &mozilla_syms.debug_id));
+    object_check.has_debug_id = true;
+    object_check.debug_id = mozilla_syms.debug_id;
+    loop_init(4);
+    return scratch < 0;
+}
+
+static int end(void **state)
+{
+    free((void *)program.data);
+    sl_buf_free(&ppdb);
+    sl_buf_free(&symbfile);
+    close(scratch);
+    loop_close();
+    return fixture_end(state);
+}
+
+static int configure(void **state)
+{
+    test_config.conversion.max_memory = 1 << 30;
+    test_config.conversion.max_time_ns = 30 * S;
+    test_config.conversion.max_heavy = 1;
+    conversions_configure(&test_config);
+    return 0;
+}
+
+/* ---- tests ---- */
+TEST(converters_have_names_of_their_own_and_small_options_and_results)
+{
+    for (size_t i = 0; i < catalog_converter_count; i++) {
+        const struct converter *c = catalog_converters[i];
+        assert_true(*c->name);
+        assert_true(c->options_size <= CONVERTER_MAX_OPTIONS);
+        assert_true(c->result_size <= CONVERTER_MAX_RESULT);
+        for (size_t j = 0; j < i; j++)
+            assert_string_not_equal(c->name, catalog_converters[j]->name);
+    }
+}
+
+TEST(there_is_a_sample_of_every_converter)
+{
+    struct sample samples[MAX_SAMPLES];
+    size_t count = make_samples(samples);
+    assert_int_equal(count, catalog_converter_count);
+    for (size_t i = 0; i < count; i++)
+        assert_ptr_equal(samples[i].converter, catalog_converters[i]);
+}
+
+/* What it made; its result goes to `result`. */
+static struct sl_buf run_sample(const struct sample *sample, uint8_t result[CONVERTER_MAX_RESULT])
+{
+    struct sl_error error = {0};
+    struct conversion_about about = {.location = SL_STR("there")};
+    struct converter_call call = sample->call;
+    struct sl_mapping made;
+    struct sl_buf bytes = {0};
+    call.out = memfd_create("made", MFD_CLOEXEC);
+    assert_true(call.out >= 0);
+    memset(result, 0xaa, CONVERTER_MAX_RESULT); /* what was there before does not show */
+    if (conversion_run(&about, sample->converter, &call, result, &error) != SL_OK)
+        fail_msg("%s: %s", sample->converter->name, error.message);
+    assert_int_equal(sl_map_fd(call.out, &made, &error), SL_OK);
+    sl_buf_add(&bytes, made.bytes.data, made.bytes.size);
+    sl_unmap(&made);
+    close(call.out);
+    return bytes;
+}
+
+/* The time that writing took is the one thing that differs. */
+static void forget_times(const struct converter *converter, uint8_t result[CONVERTER_MAX_RESULT])
+{
+    if (converter == &converter_mozilla_syms)
+        ((struct mozilla_syms_result *)(void *)result)->written_ns = 0;
+}
+
+static void twice_body(void *arg)
+{
+    struct sample samples[MAX_SAMPLES];
+    size_t count = make_samples(samples);
+    for (size_t i = 0; i < count; i++) {
+        _Alignas(16) uint8_t first_told[CONVERTER_MAX_RESULT], then_told[CONVERTER_MAX_RESULT];
+        struct sl_buf first = run_sample(&samples[i], first_told), then = run_sample(&samples[i], then_told);
+        assert_int_equal(first.size > 0, samples[i].writes);
+        assert_int_equal(first.size, then.size);
+        if (first.size)
+            assert_memory_equal(first.data, then.data, first.size);
+        forget_times(samples[i].converter, first_told);
+        forget_times(samples[i].converter, then_told);
+        assert_memory_equal(first_told, then_told, CONVERTER_MAX_RESULT);
+        sl_buf_free(&first);
+        sl_buf_free(&then);
+    }
+}
+
+TEST(the_same_call_makes_the_same_bytes, .setup = configure)
+{
+    loop_run_fiber(twice_body, NULL);
+}
+
+/* An input is a file or bytes in memory: that makes no difference. */
+static void as_files_body(void *arg)
+{
+    struct sample samples[MAX_SAMPLES];
+    size_t count = make_samples(samples);
+    for (size_t i = 0; i < count; i++) {
+        _Alignas(16) uint8_t told[CONVERTER_MAX_RESULT];
+        struct sample files = samples[i];
+        for (size_t j = 0; j < files.call.input_count; j++) {
+            struct converter_input *input = &files.call.inputs[j];
+            if (input->fd >= 0)
+                continue;
+            input->fd = memfd_create("input", MFD_CLOEXEC);
+            assert_true(sl_write_all_at(input->fd, input->bytes, 0));
+            input->bytes = (struct sl_bytes){NULL, 0};
+        }
+        struct sl_buf first = run_sample(&samples[i], told), then = run_sample(&files, told);
+        assert_int_equal(first.size, then.size);
+        if (first.size)
+            assert_memory_equal(first.data, then.data, first.size);
+        for (size_t j = 0; j < files.call.input_count; j++)
+            if (files.call.inputs[j].fd != scratch)
+                close(files.call.inputs[j].fd);
+        sl_buf_free(&first);
+        sl_buf_free(&then);
+    }
+}
+
+TEST(files_and_bytes_are_converted_alike, .setup = configure)
+{
+    loop_run_fiber(as_files_body, NULL);
+}
+
+static void refused_body(void *arg)
+{
+    struct sl_error error;
+    struct conversion_about about = {.location = SL_STR("there")};
+    struct converter_call call = {.out = -1}; /* without its options */
+    struct object_check_result told;
+    assert_int_equal(conversion_run(&about, &converter_object_check, &call, &told, &error), SL_INTERNAL);
+    struct converter_call crowded = {.out = -1};
+    for (int i = 0; i <= CONVERTER_MAX_INPUTS; i++)
+        converter_add_text(&crowded, (enum input_role)i, script);
+    assert_int_equal(conversion_run(&about, &converter_uuidmap, &crowded, NULL, &error), SL_INTERNAL);
+}
+
+TEST(calls_that_do_not_fit_the_converter_are_refused, .setup = configure)
+{
+    loop_run_fiber(refused_body, NULL);
+}
+
+TEST_FILE(.begin = begin, .end = end);
