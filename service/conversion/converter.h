@@ -68,10 +68,9 @@ static inline const void *converter_options(const struct converter_call *call)
     return call->options.data;
 }
 
-/* The input; NULL when it was not given. */
+/* The input, and its bytes; NULL, and data NULL, when it was not given. */
 const struct converter_input *converter_input(const struct converter_call *call, enum input_role role);
-struct sl_bytes converter_input_bytes(const struct converter_call *call,
-                                      enum input_role role); /* data NULL: not given */
+struct sl_bytes converter_input_bytes(const struct converter_call *call, enum input_role role);
 
 /* Opens a file on the conversion's budget, which a companion adds its size to. */
 enum sl_code conversion_open(struct conversion *conversion, struct sl_bytes file, const struct reader_limits *limits,
