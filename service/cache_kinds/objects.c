@@ -76,9 +76,7 @@ static enum sl_code check_object(struct conversion *conversion, const struct con
                     code_id = converter_input_bytes(call, INPUT_CODE_ID);
     struct sl_object_wanted wanted = {options->has_debug_id ? &options->debug_id : NULL,
                                       {(const char *)code_id.data, code_id.size}};
-    struct sl_object_limits limits = {.max_section_size = options->limits.max_section_size,
-                                      .max_unwind_chain = options->limits.max_unwind_chain,
-                                      .budget = &conversion->budget};
+    struct sl_object_limits limits = make_object_limits(&options->limits, &conversion->budget);
     struct sl_archive archive;
     struct sl_object *object;
     size_t index = 0;

@@ -222,8 +222,7 @@ const struct config *current_config(void)
 enum sl_code open_object_in_limits(struct sl_bytes file, const struct reader_limits *limits, struct sl_budget *budget,
                                    struct sl_object **object, struct sl_error *error)
 {
-    struct sl_object_limits all = {
-        .max_section_size = limits->max_section_size, .max_unwind_chain = limits->max_unwind_chain, .budget = budget};
+    struct sl_object_limits all = make_object_limits(limits, budget);
     return sl_object_open(file, &all, object, error);
 }
 

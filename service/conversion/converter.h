@@ -72,6 +72,12 @@ static inline const void *converter_options(const struct converter_call *call)
 const struct converter_input *converter_input(const struct converter_call *call, enum input_role role);
 struct sl_bytes converter_input_bytes(const struct converter_call *call, enum input_role role);
 
+static inline struct sl_object_limits make_object_limits(const struct reader_limits *limits, struct sl_budget *budget)
+{
+    return (struct sl_object_limits){
+        .max_section_size = limits->max_section_size, .max_unwind_chain = limits->max_unwind_chain, .budget = budget};
+}
+
 /* Opens a file on the conversion's budget, which a companion adds its size to. */
 enum sl_code conversion_open(struct conversion *conversion, struct sl_bytes file, const struct reader_limits *limits,
                              struct sl_object **object, struct sl_error *error);
