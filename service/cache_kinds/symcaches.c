@@ -196,11 +196,10 @@ static void report_gaps(const struct object_request *request, const struct symca
     if (!told->gaps.units && !told->damaged)
         return;
     metric_add(METRIC_CONVERSIONS_PARTIAL, 1, kind_symcaches.name, NULL, NULL);
-    log_warn(
-        "symcaches", "some debug information could not be read", LOG_SLSTR("location", request->file->location),
-        LOG_U64("skipped_units", told->gaps.units),
-        LOG_STR("first",
-                     told->gaps.units ? told->gaps.first.message : "the file lacks contents that its headers refer to"));
+    log_warn("symcaches", "some debug information could not be read", LOG_SLSTR("location", request->file->location),
+             LOG_U64("skipped_units", told->gaps.units),
+             LOG_STR("first", told->gaps.units ? told->gaps.first.message
+                                               : "the file lacks contents that its headers refer to"));
 }
 
 static enum sl_code symcaches_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,

@@ -50,7 +50,7 @@ static enum sl_code pack_set(void *arg, struct sl_error *error)
     if (*p->copy)
         return store_pack_set(p->copy, &p->request->set, p->pack, error);
     return store_home(&p->request->file_key, home) ? store_pack_set(home, &p->request->set, p->pack, error)
-                                                : sl_fail(error, SL_NOT_FOUND, "no upload store is configured");
+                                                   : sl_fail(error, SL_NOT_FOUND, "no upload store is configured");
 }
 
 /* The parts, which may be thousands, go to the converter as one file. */
