@@ -19,6 +19,7 @@ struct indexed_object { /* an object of a file */
     struct sl_str code_id, raw_code_id;
     struct sl_debug_id debug_id;
     struct sl_features features;
+    enum sl_object_kind kind;
     enum sl_format format; /* of the program that it describes; UNKNOWN: any */
     enum sl_arch arch;
 };
@@ -84,6 +85,7 @@ static void add_object(struct file_index *index, const char *path, struct sl_obj
                                                              .raw_code_id = kept(index, info->raw_code_id),
                                                              .debug_id = id,
                                                              .features = info->features,
+                                                             .kind = info->kind,
                                                              .format = format_of_program(info),
                                                              .arch = info->arch};
 }
@@ -220,15 +222,15 @@ static bool list_by_layout(const char *place, const struct object_id *id, enum f
 }
 
 /* Searches ask for programs first, then for Breakpad files, then for separate debug files, and keep the first file with debug
- * information. An index lists files of all other formats as programs, so that DWARF and PDBs, which have inlined calls and variables,
- * are preferred to Breakpad files. */
+ * information. A program that holds its debug information is both the first and the last: listed as a program, it is preferred to a
+ * Breakpad file, which has no inlined calls unless dump-syms wrote them. */
 static bool is_listed_as(const struct indexed_object *object, enum file_type type)
 {
     static const enum sl_format programs[FILE_TYPES] = {
-        [FILE_ELF_CODE] = SL_FORMAT_ELF, [FILE_MACH_CODE] = SL_FORMAT_MACHO, [FILE_PE] = SL_FORMAT_PE};
-    if (object->type == type)
-        return true;
-    return programs[type] != SL_FORMAT_UNKNOWN && object->format == programs[type] && object->type != FILE_BREAKPAD;
+        [FILE_ELF_CODE] = SL_FORMAT_ELF, [FILE_MACH_CODE] = SL_FORMAT_MACHO};
+    bool is_program = object->kind == SL_KIND_EXE || object->kind == SL_KIND_LIB;
+    return object->type == type ||
+           (is_program && programs[type] != SL_FORMAT_UNKNOWN && object->format == programs[type]);
 }
 
 static size_t locator_index_list(const struct source_index *source, const struct object_id *id, enum file_type type,
