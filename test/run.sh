@@ -71,15 +71,20 @@ unit_tests() {
         $build/meson-logs/testlog.txt
 }
 
-python_tests() { # FOLDER ARGUMENT.. - its run.py
-    folder=$1
-    shift
-    /usr/bin/python3 test/"$folder"/run.py --jobs "$(nproc)" --times $build/times.json --symloom $symloom "$@"
+# Commands are short: under sanitizers most of their time is the start of processes. Their readers are under sanitizers in the unit,
+# fuzz and HTTP tests; `./x soak chance` runs the commands so too.
+commands=$release/service/cli/symloom
+[ "${SYMLOOM_TEST_EFFORT:-}" != all ] || commands=$symloom
+
+python_tests() { # FOLDER PROGRAM ARGUMENT.. - its run.py
+    folder=$1 program=$2
+    shift 2
+    /usr/bin/python3 test/"$folder"/run.py --jobs "$(nproc)" --times $build/times.json --symloom "$program" "$@"
 }
 
 http_tests() {
     # shellcheck disable=SC2046
-    python_tests http "$@" $([ -d $corpus ] && echo --corpus $corpus)
+    python_tests http $symloom "$@" $([ -d $corpus ] && echo --corpus $corpus)
 }
 
 conformance() {
@@ -92,7 +97,7 @@ conformance() {
 agrees() { # NAME ARGUMENT.. - a comparison with another tool
     name=$1
     shift
-    check "agrees on $name" test/differential/compare.py --symloom $symloom "$@"
+    check "agrees on $name" test/differential/compare.py --symloom $commands "$@"
 }
 
 differential() {
@@ -114,17 +119,17 @@ differential() {
     agrees "every byte of Go's functions" --every --of 'main[.]' --least 100 "$small"/go/*.elf
     check "objects of other machines" sh test/differential/machines.sh "$machines"
     agrees "objects of other machines" --every --least 100 "$machines"/*.o
-    check "fixtures of other formats" sh test/differential/formats.sh "$formats" $symloom
-    check "symloom's own symbols as text" $symloom dump-syms --inlines $symloom -o "$formats/symloom.sym"
+    check "fixtures of other formats" sh test/differential/formats.sh "$formats" $commands
+    check "symloom's own symbols as text" $commands dump-syms --inlines $commands -o "$formats/symloom.sym"
     for file in "$formats"/*.exe "$formats"/*.dwarf "$formats"/*.wasm "$formats"/*.sym "$formats"/pdb/*.pdb; do
         agrees "${file##*/}" --llvm-symbolizer llvm-symbolizer-14 --count 1500 --least 99 "$file"
     done
     echo "==> unwind tables against readelf and the tools of LLVM"
     check "unwind fixtures" sh test/differential/unwind_fixtures.sh "$work/unwind"
     for kind in elf pe pdb macho; do
-        check "unwind tables agree on $kind" test/differential/unwind.py --symloom $symloom "$work"/unwind/*.$kind
+        check "unwind tables agree on $kind" test/differential/unwind.py --symloom $commands "$work"/unwind/*.$kind
     done
-    check "unwind tables agree on the program" test/differential/unwind.py --symloom $symloom $symloom
+    check "unwind tables agree on the program" test/differential/unwind.py --symloom $commands $symloom
     echo "==> against eu-addr2line"
     for name in gcc-2-O0 gcc-4-Os gcc-5-O2 gcc-lto gcc-split5 clang-aranges rust-names-O2; do
         agrees "positions of $name" --peer elfutils --count 2000 "$work/$name.elf"
@@ -166,8 +171,8 @@ computing() {
 
 waiting() {
     suite "HTTP tests" http_tests --only together
-    suite "commands" python_tests cli
-    suite "documents" python_tests docs
+    suite "commands" python_tests cli $commands
+    suite "documents" python_tests docs $commands
     conformance
 }
 
