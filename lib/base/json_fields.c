@@ -144,6 +144,8 @@ static bool read_unsigned(struct sl_fields *s, const struct sl_json_path *at, ui
            sl_fields_fail(s, at, where, "invalid value: integer out of range, expected %s", expected);
 }
 
+/* Reads a line number. A negative one leaves `*out` unset: JVMs report -2 as the line of a native method and -1 if it is
+ * unknown. */
 static bool read_source_line(struct sl_fields *s, const struct sl_json_path *at, struct sl_opt_u64 *out)
 {
     struct sl_json before = *s->json;

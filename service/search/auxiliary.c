@@ -6,6 +6,7 @@
 #include "core/pool.h"
 #include "object/bcsymbolmap.h"
 
+/* Copies the request and its id into the arena, as the caller's id is on its stack and the request outlives it. */
 static struct object_request *keep_request(const struct auxiliary_search *search, const struct object_id *id,
                                            const struct remote_file *file)
 {
@@ -18,6 +19,7 @@ static struct object_request *keep_request(const struct auxiliary_search *search
     return request;
 }
 
+/* Tries the files of one source in order. A failure is noted only if it is the first, and is looked up again when it is old. */
 static enum sl_code find_first(const struct auxiliary_search *search, const struct object_id *id,
                                const struct listing *listing, const struct cache_kind *kind,
                                struct object_request **found, struct cache_item **item)
@@ -70,6 +72,8 @@ static void parse_uuidmap(void *arg)
     parse->code = sl_uuidmap_parse(parse->bytes, &parse->original, NULL);
 }
 
+/* Finds the BCSymbolMap of a module that was compiled from bitcode: a UUID map names the id of the original module, by which
+ * the BCSymbolMap is found. */
 enum sl_code bcsymbolmap_find(const struct auxiliary_search *search, struct object_request **map)
 {
     struct object_id id = {.debug_id = search->id->debug_id, .has_debug_id = true};
@@ -94,6 +98,7 @@ enum sl_code bcsymbolmap_find(const struct auxiliary_search *search, struct obje
     return code;
 }
 
+/* Finds the il2cpp line mapping of the module. Its entry is only checked here; the conversion opens it again. */
 enum sl_code il2cpp_find(const struct auxiliary_search *search, struct object_request **lines)
 {
     struct cache_item *item;
@@ -112,6 +117,7 @@ struct jvm_asking {
     struct jvm_query *question;
 };
 
+/* Finds one file. If a file was listed but failed, its error is more useful than "not found". */
 static void answer_question(struct jvm_asking *a)
 {
     struct jvm_query *q = a->question;

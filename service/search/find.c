@@ -15,11 +15,13 @@ struct search_batch { /* searches run by one fiber */
     size_t unfinished;
 };
 
+/* Queues a search whose next step can run. */
 static void make_ready(struct search *search)
 {
     sl_list_append(&search->search_batch->ready, &search->ready);
 }
 
+/* Called when a look-up of the search has ended. The last one makes the search ready and wakes its fiber. */
 void search_lookup_done(struct search *search)
 {
     if (--search->waiting)
@@ -46,6 +48,7 @@ void search_run_in_fiber(struct search *search, void (*work)(struct search *sear
     work(search);
 }
 
+/* Runs steps until one has to wait or none is left. A step sets `next` anew; without it the search has ended. */
 static void go_on(struct search *search)
 {
     while (!search->waiting && search->next) {
@@ -56,6 +59,7 @@ static void go_on(struct search *search)
     search->search_batch->unfinished -= !search->waiting;
 }
 
+/* Cancels the look-ups of a search that was cancelled, so that they no longer call it back. */
 static void withdraw(struct search *search)
 {
     for (size_t i = 0; i < search->count; i++)
@@ -108,6 +112,8 @@ bool search_run(struct search *searches, size_t count)
 
 /* ---- types ---- */
 
+/* Returns the file types to list: those the caller asked for; for source texts the types that can contain them; otherwise
+ * those of the module's object type. */
 static struct wanted_types wanted_types(const struct search *search)
 {
     static const enum file_type sources[] = {FILE_SOURCEBUNDLE, FILE_PORTABLEPDB, FILE_ELF_DEBUG, FILE_WASM_DEBUG};
@@ -127,6 +133,7 @@ bool search_fail(struct search *search, enum sl_code code)
     return false;
 }
 
+/* Makes room for `more` candidates. They move: nothing may point to them before all are listed. */
 static bool grow_candidates(struct search *search, size_t more)
 {
     if (search->capacity - search->count >= more)
@@ -173,6 +180,7 @@ static bool list(struct search *search)
 
 /* ---- features of the candidates ---- */
 
+/* Stores the features of a candidate. For .NET modules, those of a Portable PDB inside the PE file count as its own. */
 static void take_listing(struct candidate_file *probe, enum sl_code code, struct cache_item *item)
 {
     probe->code = probe->error.code = code;
@@ -195,6 +203,7 @@ static void answered(struct cache_lookup *look)
     search_lookup_done(probe->search);
 }
 
+/* True if `b` is a file in the directory of the file `a`, not in one below it. */
 static bool same_directory(struct sl_str a, struct sl_str b)
 {
     const char *end = memrchr(a.data, '/', a.size);
@@ -202,7 +211,8 @@ static bool same_directory(struct sl_str a, struct sl_str b)
     return b.size > size && memcmp(a.data, b.data, size) == 0 && !memchr(b.data + size, '/', b.size - size);
 }
 
-/* True if the files next to the pointer do not exist: then the pointer is followed. */
+/* True if a pointer file (file.ptr, which contains the path of the symbol file) is to be followed: if all other files listed
+ * in its directory are missing. Symbol stores have either the file itself or a pointer to it. */
 static bool should_follow(const struct search *search, const struct candidate_file *pointer)
 {
     const struct remote_file *file = pointer->request.file;
@@ -215,6 +225,8 @@ static bool should_follow(const struct search *search, const struct candidate_fi
     return true;
 }
 
+/* Looks up the features of the pointers, or of all other files. The files come first, as they decide whether a pointer is
+ * followed. */
 static void lookup_candidates(struct search *search, bool pointers)
 {
     for (size_t i = 0; i < search->count; i++) {
@@ -261,6 +273,8 @@ unsigned candidate_file_grade(const struct candidate_file *probe, enum purpose p
     return f->has_debug_info ? GRADE_BEST : f->has_symbols ? GRADE_SYMBOLS : GRADE_NONE;
 }
 
+/* Returns the candidate with the lowest grade; of equal ones the first in the order of the sources. NULL if none has a grade
+ * below GRADE_NONE. */
 static struct candidate_file *choose(const struct search *search)
 {
     struct candidate_file *best = NULL;
@@ -288,6 +302,7 @@ struct sl_str search_error_text(struct sl_arena *arena, const struct sl_error *e
     return in_arena(arena, &text);
 }
 
+/* Describes a candidate for the response, with details if its download failed. */
 static void report_download(struct sl_arena *arena, const struct candidate_file *probe, struct candidate *candidate)
 {
     *candidate = (struct candidate){.source = probe->request.file->source->id,
@@ -325,7 +340,8 @@ static bool report_downloads(struct search *search)
     return true;
 }
 
-/* Logs the error with the most information; the response always has the first one in order. */
+/* Logs one error of a search without a usable file: the one that tells most, by the order of `telling`. The response
+ * contains the first in the order of the sources instead. */
 static void log_errors(const struct search *search)
 {
     static const enum sl_code telling[] = {SL_MALFORMED, SL_PERMISSION_DENIED, SL_TIMEOUT, SL_DOWNLOAD_ERROR};
@@ -340,7 +356,7 @@ static void log_errors(const struct search *search)
             }
 }
 
-/* Looks up again misses that would have been better candidates, as they may exist by now. */
+/* Looks up again the files that were missing and would have been preferred to the chosen one, as they may exist by now. */
 static void renew_better(const struct search *search, const struct candidate_file *chosen)
 {
     bool best = candidate_file_grade(chosen, search->purpose) == GRADE_BEST;
@@ -360,6 +376,9 @@ static bool may_be_better(const struct search *search, const struct candidate_fi
 }
 
 /* ---- steps of a search ---- */
+
+/* Step when all candidates are answered: makes the report and chooses. A better candidate that could not be looked up for
+ * lack of memory fails the search, as a retry may give another result. */
 static void choose_one(struct search *search)
 {
     struct candidate_file *chosen = NULL;
@@ -377,6 +396,7 @@ static void choose_one(struct search *search)
     search->next = search->then;
 }
 
+/* Step when all files are answered: looks up the pointers that are to be followed. */
 static void lookup_pointers(struct search *search)
 {
     search->next = choose_one;

@@ -71,6 +71,8 @@ struct store_probe {
     bool has_answer;
 };
 
+/* Asks the store for a module that cannot exist, once, without retries. An answer from this service itself (no memory,
+ * cancelled) says nothing about the store and is ignored. */
 static void request_from_store(void *arg)
 {
     struct store_probe *p = arg;
@@ -92,7 +94,8 @@ static void request_from_store(void *arg)
     p->health->until_ms = loop_now_ms() + (p->health->code == SL_OK ? FRESH_MS : FAILED_MS);
 }
 
-/* Probes within PROBE_MS. If this service itself is too busy, the last known state is kept. */
+/* Probes a store, for at most PROBE_MS. Without an answer by then the store counts as timed out. If the probe ended earlier
+ * without an answer, this service was short of memory: the last known state stays. */
 static void probe_store(void *arg)
 {
     struct store_probe *p = arg;
@@ -153,6 +156,7 @@ static char upper(char c)
     return (char)(c >= 'a' && c <= 'z' ? c - 32 : c);
 }
 
+/* Makes `<debug file>/<DEBUG ID>`, with the id in upper case as on Mozilla's stores. */
 static bool make_location(const struct object_id *id, struct sl_arena *arena, struct sl_str *place)
 {
     char text[SL_DEBUG_ID_TEXT];
@@ -192,6 +196,7 @@ struct watcher {
 };
 static struct sl_list watchers;
 
+/* Copies the statistics of a computation to all look-ups that wait for it: several requests may share one computation. */
 static void update_watchers(const struct mozilla_store_request *request, const struct mozilla_stats *work)
 {
     for (struct watcher *w = SL_LIST_FIRST(&watchers, struct watcher, link); w; w = SL_LIST_NEXT(w, link))
@@ -235,6 +240,7 @@ static enum sl_code convert_store_file(struct conversion *conversion, const stru
     return code;
 }
 
+/* Counts a conversion. A file with another id than its location says is counted apart from a malformed one. */
 const struct converter converter_mozilla_syms = {"mozilla_syms", sizeof(struct mozilla_syms_options),
                                                  sizeof(struct mozilla_syms_result), convert_store_file};
 
@@ -247,6 +253,7 @@ static void count_parsing(enum sl_code code, double seconds, const struct sl_err
         metric_add(METRIC_ELIOT_PARSE_ERROR, 1, another ? "sym_debug_id_lookup_error" : "sym_malformed", NULL, NULL);
 }
 
+/* Converts a downloaded file into the cache file `to`. The time for writing is reported as saving, not as parsing. */
 static enum sl_code convert_download(const struct mozilla_store_request *request, const struct remote_file *file,
                                      int from, int to, struct mozilla_stats *work, struct sl_error *error)
 {
@@ -268,6 +275,7 @@ static enum sl_code convert_download(const struct mozilla_store_request *request
     return code;
 }
 
+/* Downloads the module's file from one store and converts it. The text is a temporary file, removed in any case. */
 static enum sl_code try_store(const struct mozilla_store_request *request, const struct source *store, int fd,
                               struct sl_arena *arena, struct mozilla_stats *work, struct sl_error *error)
 {
@@ -301,7 +309,8 @@ static enum sl_code try_store(const struct mozilla_store_request *request, const
 
 /* ---- all stores ---- */
 
-/* If a store did not answer, it is unknown whether the module exists: fails with an error that is not cached. */
+/* Fails with an error that is not cached (a lifetime of 1 ns; 0 would mean the default): a store did not answer, so nobody
+ * knows whether the module exists. */
 static enum sl_code unreachable(struct sl_error *error, const struct sl_error *reason)
 {
     *error = *reason;
@@ -310,6 +319,8 @@ static enum sl_code unreachable(struct sl_error *error, const struct sl_error *r
     return SL_DOWNLOAD_ERROR;
 }
 
+/* Asks the stores in order until one has a usable file. If one did not answer, and none had the file, the result is its
+ * error; otherwise that of the last unusable file, or "not found". */
 static enum sl_code request_from_stores(const struct mozilla_store_request *request, int fd, struct sl_arena *arena,
                                         struct mozilla_stats *work, struct sl_error *error)
 {
@@ -342,6 +353,7 @@ static enum sl_code mozilla_compute(void *context, struct cache_tmp *tmp, struct
     return code;
 }
 
+/* Returns the name of the download queue: the address of the first store. */
 static struct sl_str mozilla_queue_name(const void *context)
 {
     const struct mozilla_store_request *request = context;
@@ -351,6 +363,8 @@ static struct sl_str mozilla_queue_name(const void *context)
                                  : bucket_name(&first->bucket);
 }
 
+/* Copies the request into the arena, as the computation may outlive the client that started it. The debug file is the
+ * beginning of the copied `place`. */
 static void *mozilla_retain(const void *context, struct sl_arena *arena)
 {
     const struct mozilla_store_request *from = context;
@@ -428,6 +442,7 @@ static void count_lookup(enum sl_code code, bool computed, double seconds)
         metric_add(is_hit ? METRIC_TECKEN_CACHE_HIT : METRIC_TECKEN_CACHE_MISS, 1, NULL, NULL, NULL);
 }
 
+/* Stores the answer and its statistics. The look-up time ends when the stores were first asked; if the cache answered, now. */
 static void take_answer(const struct mozilla_asking *asking, enum sl_code code, struct mozilla_stats *work,
                         uint64_t begin_ns)
 {
@@ -447,6 +462,7 @@ static void take_answer(const struct mozilla_asking *asking, enum sl_code code, 
     }
 }
 
+/* Answers from memory without suspending; false if that is impossible. */
 static bool peek_answer(const struct mozilla_asking *asking)
 {
     enum sl_code code;
@@ -458,6 +474,8 @@ static bool peek_answer(const struct mozilla_asking *asking)
     return true;
 }
 
+/* In a fiber: gets the answer from the cache or the stores; is a watcher meanwhile, to get the statistics of a computation
+ * that another look-up started. */
 static void get_answer(void *arg)
 {
     const struct mozilla_asking *asking = arg;

@@ -23,6 +23,8 @@ struct search_cache_entry {
 };
 
 /* ---- the table ---- */
+
+/* Drops a reference. The arena lies inside the memory that it owns, so it is copied before it is freed. */
 static void search_cache_entry_unref(void *arg)
 {
     struct search_cache_entry *r = arg;
@@ -68,6 +70,8 @@ static void key_add_text(struct search_key *key, struct sl_str text)
     key_add(key, text.data, text.size);
 }
 
+/* Makes the key of a search from everything that determines its result. `use` is a pointer to a constant, so its address
+ * identifies it. */
 static struct sl_str make_key(struct search_key *key, uint64_t list, struct sl_str scope,
                               const struct search_target *use, const struct object_id *id)
 {
@@ -91,6 +95,8 @@ static struct sl_str make_key(struct search_key *key, uint64_t list, struct sl_s
 }
 
 /* ---- look-ups ---- */
+
+/* True if every cache entry that the search used is in memory and unchanged. */
 static bool is_still_valid(const struct search_cache_entry *r)
 {
     for (size_t i = 0; i < r->entry_count; i++)
@@ -124,6 +130,9 @@ const struct search_cache_value *search_cache_get(const struct search_scope *whe
 }
 
 /* ---- storing ---- */
+
+/* Notes the cache entries that the search used. False if one has no handle or there are too many: then the search cannot be
+ * cached, as nothing would tell when its result is outdated. */
 static bool record_entries(struct search_cache_entry *r, const struct candidate_file *probes, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -168,6 +177,7 @@ static bool copy_value(struct search_cache_entry *r, const struct search_cache_v
     return good;
 }
 
+/* Fills an entry with a copy of the result. False when out of memory, or if the search cannot be cached. */
 static bool fill_entry(struct search_cache_entry *r, const struct search *search, struct sl_str key,
                        const struct search_cache_value *outcome)
 {
@@ -180,6 +190,7 @@ static bool fill_entry(struct search_cache_entry *r, const struct search *search
            copy_value(r, outcome);
 }
 
+/* Allocates an entry inside its own arena, so that one call frees everything. */
 static struct search_cache_entry *search_cache_entry_new(void)
 {
     struct sl_arena arena = {.next_chunk = 2048};

@@ -22,6 +22,8 @@ static void open_sources(struct search *search, bool bundles, struct source_look
     }
 }
 
+/* In a fiber: opens every object of the module that has sources, bundles first, as they are small and made for this purpose.
+ * If there is none, tries a Portable PDB inside the PE file of a .NET module. */
 static void open_all(void *arg)
 {
     struct search *search = arg;
@@ -51,7 +53,7 @@ static void open_all(void *arg)
     candidates_merge(search->arena, &result->candidates, &inside.candidates);
 }
 
-/* True if there is nothing to open, as for most modules: opening needs a fiber. */
+/* True if no object has sources. That is so for most modules, and then no fiber is needed, which opening files would be. */
 static bool opens_nothing(const struct search *search)
 {
     if (search->chosen && search->chosen->code == SL_OK)
@@ -59,6 +61,7 @@ static bool opens_nothing(const struct search *search)
     return search->id->type != OBJECT_PE_DOTNET || !current_config()->dotnet_ask_pe;
 }
 
+/* Last step of a search for sources. What must be opened is opened later, by fibers. */
 static void find_source_finish(struct search *search)
 {
     struct source_lookup *result = search->result;
@@ -73,6 +76,8 @@ static void find_source_finish(struct search *search)
     candidates_merge(search->arena, &result->candidates, &search->candidates);
 }
 
+/* Answers from the cache of finished searches. Only searches without sources are cached (see store_source), so the answer
+ * has no objects. */
 static bool source_recalled(const struct search_scope *where, const struct source_query *question)
 {
     const struct search_cache_value *outcome = search_cache_get(where, NULL, question->id, NULL);
@@ -134,6 +139,8 @@ void search_find_source(const struct search_scope *where, const struct object_id
         result->code = SL_CANCELLED;
 }
 
+/* Makes an ETag from 16 characters of the cache path, which is a hash of the key, the size, and the time when the entry was
+ * made: a file that is fetched anew gets another ETag. */
 static void make_etag(const struct cache_key *key, const struct cache_item *item, char out[64])
 {
     char path[128];
@@ -146,6 +153,7 @@ static void make_etag(const struct cache_key *key, const struct cache_item *item
     snprintf(out + size, 64 - size, "-%zx-%llx\"", item->mapping.bytes.size, (unsigned long long)item->time_created);
 }
 
+/* Chooses the best file and gets its original bytes from the cache. */
 static void get_chosen(struct search *search, struct file_lookup *result)
 {
     *result = (struct file_lookup){.code = SL_NOT_FOUND, .error = {.code = SL_NOT_FOUND}};

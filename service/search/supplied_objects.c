@@ -42,6 +42,7 @@ struct supplied_positions {
     uint32_t items[OWN_SORTS]; /* index plus 1; 0 = none */
 };
 
+/* Returns the combination of the object's features as a number from 0 to 7, an index of struct supplied_positions. */
 static unsigned own_sort(const struct supplied_object *object)
 {
     const struct sl_features *f = &object->features;
@@ -53,6 +54,8 @@ struct own_key {
     size_t size; /* 0: no key */
 };
 
+/* Makes a key: a letter for the kind of id, then the id. 'd': debug id, 'p': debug id of a PDB 2.0, 'r': the first 16 bytes
+ * of a code id, 'c': code id, 'n': file name. */
 static struct own_key own_key(char sort, const void *id, size_t size)
 {
     struct own_key key = {.size = 0};
@@ -69,7 +72,7 @@ static struct own_key own_key_of_debug_id(const struct sl_debug_id *id)
     return own_key(id->pdb20 ? 'p' : 'd', id->uuid, sizeof id->uuid);
 }
 
-/* A debug id may be a prefix of a code id. */
+/* Makes the key of a code id's first 16 bytes, for requests whose debug id is the beginning of the code id. */
 static struct own_key own_key_of_raw(struct sl_str raw)
 {
     uint8_t uuid[16];
@@ -84,6 +87,7 @@ static struct own_key own_key_of_path(struct sl_str path)
     return own_key('n', name.data, name.size);
 }
 
+/* Registers the object under a key. Of two with the same features the one with the higher age stays. */
 static bool own_add_key(struct supplied_objects *own, size_t place, struct own_key key)
 {
     struct sl_str view = {key.text, key.size};
@@ -102,6 +106,7 @@ static bool own_add_key(struct supplied_objects *own, size_t place, struct own_k
     return true;
 }
 
+/* Registers the object under every id and name by which a request may ask for it. False when out of memory. */
 static bool own_add_keys(struct supplied_objects *own, size_t place)
 {
     const struct supplied_object *object = &own->items[place];
@@ -114,6 +119,7 @@ static bool own_add_keys(struct supplied_objects *own, size_t place)
 
 /* ---- adding ---- */
 
+/* Adds one object. A universal Mach-O file has several slices, each an object. */
 static bool own_add_slice(struct supplied_objects *own, struct sl_str name, struct sl_bytes bytes,
                           struct sl_object *object)
 {
@@ -170,7 +176,7 @@ static bool own_add_zip(struct supplied_objects *own, struct sl_bytes bytes)
         struct sl_buf out = {0};
         if (entry->is_link || !entry->size || entry->size > own->room)
             continue;
-        packed += entry->packed < bytes.size ? entry->packed : bytes.size;
+        packed += entry->packed < bytes.size ? entry->packed : bytes.size; /* capped: it comes from the file */
         if (packed > bytes.size)
             break;
         if (sl_zip_read(&zip, entry, own->room, &out, &error) != SL_OK) {
@@ -260,6 +266,8 @@ static bool own_is_meant(const struct supplied_object *object, const struct obje
     return own_goes_by_name(id) || sl_object_matches(&info, &wanted);
 }
 
+/* Sets `*best` to a better object with this key, if there is one: one with debug information before one without, then the
+ * one that was sent first. */
 static void own_choose(const struct supplied_objects *own, struct own_key key, const struct search_target *use,
                        const struct object_id *id, struct supplied_object **best)
 {
@@ -314,6 +322,7 @@ static struct supplied_result *find_supplied_result(struct sl_arena *arena, stru
     return object->made = made;
 }
 
+/* Makes the entry. A failure for lack of memory, or by cancellation, is not kept: the next look-up tries again. */
 static void own_make(const struct supplied_object *object, const struct search_target *use,
                      struct supplied_result *made)
 {

@@ -4,7 +4,9 @@
 
 uint64_t symbol_table_base(const struct fixed_load_address *place, uint64_t image_address)
 {
-    /* segments added before it are small; a larger distance means that the addresses are unrelated */
+    /* Reported and fixed address differ by at most the size of the segments that a tool inserted in front of the program's
+     * own ones, which is small. A larger distance means that the module was not loaded at its fixed address; then the fixed
+     * address says nothing. */
     enum { MAX_DISTANCE = 1 << 20 };
     uint64_t above = place->address - image_address, below = image_address - place->address;
     bool near = above <= MAX_DISTANCE || below <= MAX_DISTANCE;
@@ -17,7 +19,8 @@ static struct candidate_use *get_report_field(const struct search_target *use, s
     return (struct candidate_use *)((char *)candidate + use->report);
 }
 
-/* Reports nothing for a file that could not be fetched, as its use is unknown. */
+/* Reports that the chosen file was unusable. Reports nothing for one that could not be fetched: nobody knows whether it
+ * would have been usable. */
 static void report_unusable(struct search *search)
 {
     enum sl_code code = search->chosen->code;
@@ -50,6 +53,8 @@ static void find_use_finish(struct search *search)
 }
 
 /* ---- looking up the entry ---- */
+
+/* Step after the look-up: hands the entry to the result. The result owns the reference from here on. */
 static void take_table(struct search *search)
 {
     struct search_result *found = search->result;
@@ -82,6 +87,8 @@ void search_lookup_failed(struct search *search, enum sl_code code)
 }
 
 /* ---- one module ---- */
+
+/* Step if no file is usable: the result gets the error of the best file that failed, if there is one. */
 static void use_nothing(struct search *search)
 {
     const struct search_hooks *steps = search->use->steps;
@@ -96,6 +103,7 @@ static void use_nothing(struct search *search)
         steps->otherwise(search);
 }
 
+/* Step after the choice: looks up the entry that is made from the chosen file. */
 static void use_chosen(struct search *search)
 {
     const struct search_hooks *steps = search->use->steps;
@@ -115,7 +123,8 @@ static void use_chosen(struct search *search)
     }
 }
 
-/* In a fiber: tries files that are not objects, one after the other. */
+/* In a fiber: looks for a file of the use's type, such as a mapping, which has no features to compare: the first one that is
+ * available counts. */
 static void find_first(struct search *search)
 {
     const struct search_target *use = search->use;
@@ -135,6 +144,8 @@ static void begin_first(struct search *search)
 }
 
 /* ---- many modules ---- */
+
+/* Answers from the cache of finished searches; false if it has no valid answer. */
 static bool answer_from_cache(const struct search_scope *where, const struct search_query *question)
 {
     struct search_result *found = question->found;
@@ -168,6 +179,8 @@ static void copy_found(const struct search *search)
     search_cache_put(search, search->use, &outcome);
 }
 
+/* Prepares a search. Its result says "not found" until a step changes that. Objects begin with the usual steps (`next`
+ * NULL). */
 static struct search search_for(const struct search_scope *where, const struct search_query *question)
 {
     struct search search = search_make(where, question->id, question->use->purpose);
@@ -221,6 +234,8 @@ void search_find(const struct search_scope *where, const struct search_target *u
 
 /* ---- the symcache of a module ---- */
 
+/* Looks up the module's symcache. If one of its inputs belongs to another scope than the object, the symcache is cached for
+ * the scope of the request: clients of the object's scope must not see names from a private file. */
 static void lookup_symcache(struct search *search)
 {
     const struct object_request *map = search->map, *lines = search->lines;
@@ -240,7 +255,8 @@ static void lookup_symcache(struct search *search)
 
 /* ---- files that change names and lines: inputs of the symcache, so they are searched first ---- */
 
-/* In a fiber: such files exist, or finding out needs network requests. */
+/* In a fiber: finds the module's BCSymbolMap and il2cpp mapping. This is done only if one of them may exist, or if listing
+ * them needs network requests. */
 static void find_rewriting(struct search *search)
 {
     struct auxiliary_search auxiliary = {search->sources, search->source_count, search->scope, search->id,
@@ -260,6 +276,8 @@ static void lookup_rewritten(struct search *search)
         search_lookup_failed(search, search->failure.code);
 }
 
+/* Called with the answer for one auxiliary file: only its existence matters here, so its entry is released. A miss is looked
+ * up again if it is old, as the file may exist by now. */
 static void auxiliary_answered(struct cache_lookup *look)
 {
     struct candidate_file *other = (struct candidate_file *)((char *)look - offsetof(struct candidate_file, look));
@@ -271,6 +289,8 @@ static void auxiliary_answered(struct cache_lookup *look)
     search_lookup_done(other->search);
 }
 
+/* Step when all auxiliary files are answered: if none exists, the common case, the symcache is looked up without starting a
+ * fiber. SL_BUSY counts as existing, as it says nothing about the file. */
 static void take_auxiliaries(struct search *search)
 {
     bool any = false;
@@ -298,7 +318,8 @@ static bool add_auxiliary(struct search *search, const struct remote_file *file,
     return true;
 }
 
-/* Lists such files and looks them up: mostly there are none. False when out of memory. */
+/* Lists the files that may change the module's names: a UUID map (by debug id) and an il2cpp mapping, of every source. False
+ * when out of memory. */
 static bool list_auxiliaries(struct search *search)
 {
     static const enum file_type types[] = {FILE_UUIDMAP, FILE_IL2CPP};
@@ -329,6 +350,8 @@ static bool list_auxiliaries(struct search *search)
     return true;
 }
 
+/* Step of a symcache: finds the auxiliary files first, as they are inputs of the symcache. They are named by the debug id,
+ * so a module without one has none. */
 static void use_object(struct search *search)
 {
     if (!search->id->has_debug_id) {
@@ -358,6 +381,8 @@ static void use_object(struct search *search)
 /* ---- Portable PDBs inside of PE files ---- */
 static const struct wanted_types pe_types = {(const enum file_type[]){FILE_PE}, 1};
 
+/* Prepares and runs a search for a PE file that contains a Portable PDB. On return `search` is valid in any case; its
+ * `failure` tells whether the search itself failed. */
 struct candidate_file *search_embedded_ppdb(const struct search *first, struct search *search)
 {
     struct search_scope where = {first->sources, first->source_count, first->scope, first->arena};
@@ -369,7 +394,8 @@ struct candidate_file *search_embedded_ppdb(const struct search *first, struct s
     return found && candidate_file_grade(found, search->purpose) == GRADE_BEST ? found : NULL;
 }
 
-/* In a fiber: a search of its own, as it adds requests and candidates. */
+/* In a fiber: looks for a Portable PDB inside a PE file. This is a second search, whose candidates are added to the report
+ * of the first. */
 static void look_inside(struct search *search)
 {
     struct search_result *found = search->result;
@@ -398,6 +424,8 @@ static void lookup_inside(struct search *search)
 }
 
 /* ---- uses ---- */
+
+/* Adds the symcache to the result, and to the report what is missing in it. */
 static void had_symcache(struct search_result *found, struct candidate_use *report)
 {
     found->symcache = found->item->loaded;

@@ -48,7 +48,7 @@ struct job_kind {
     /* Does the look-ups. May suspend. Repeated, with `write` and after `reset`, when a cache file was damaged. */
     job_step *run;
     void (*reset)(void *request);
-    /* Writes the answer, unless `run` did. Pure: runs where `place` says (as for job_work; NULL: POOL_SYMBOLICATE), once
+    /* Writes the answer, unless `run` did. Pure: runs where `executor` says (as for job_work; NULL: POOL_SYMBOLICATE), once
      * `memory` bytes beyond the arena are reserved. */
     job_step *write;
     unsigned (*executor)(void *request);

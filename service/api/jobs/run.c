@@ -50,6 +50,8 @@ static void work(void *arg)
     w->code = w->step(w->job, w->job->request, w->error);
 }
 
+/* Runs a step on a pool, or on the loop thread. On the loop, a guard catches SIGBUS, which reading a damaged or truncated
+ * mapped file raises. */
 enum sl_code job_work(struct job *job, unsigned executor, job_step *step, struct sl_error *error)
 {
     struct job_attempt w = {.job = job, .step = step, .error = error};
@@ -81,6 +83,8 @@ static void undo(void *arg)
     sl_buf_clear(&job->answer);
 }
 
+/* Does the look-ups, then writes the answer. Skips writing if `run` has already answered. May be repeated: so the limit
+ * starts from zero. */
 static enum sl_code run_and_write(void *arg, struct sl_error *error)
 {
     struct job *job = arg;
@@ -128,6 +132,7 @@ static enum sl_code read_and_run(struct job *job, const void *local, struct sl_e
                    failure.problem ? failure.problem : "out of memory");
 }
 
+/* Runs a job for a command of the program instead of a client: without a queue, an id or other clients. */
 enum sl_code job_run_local(const struct job_kind *kind, const struct config *config, struct sl_str scope,
                            const void *local, struct sl_buf *answer, struct sl_error *error)
 {

@@ -7,6 +7,8 @@
 
 enum { RETRY_AFTER_S = 30 };
 
+/* Waits until the job has ended, for at most `most_ms` (UINT64_MAX: without limit). FIBER_WOKEN also means that the service
+ * is shutting down; FIBER_CANCELLED: the client is gone. */
 enum fiber_wait job_wait(struct job *job, uint64_t most_ms)
 {
     uint64_t now = loop_now_ms(), end;
@@ -47,7 +49,8 @@ void job_reply_pending(struct http_exchange *x, const uint8_t bytes[16])
     http_reply_json(x, 200, &body);
 }
 
-/* Gives the id to the client, after other nodes know it. False: the job has ended meanwhile. */
+/* Replies "pending" with the job's id. The id is announced to other nodes first, so that a poll they receive finds the job.
+ * That may suspend: false if the job ended meanwhile; then the caller replies with its result. */
 static bool reveal(struct http_exchange *x, struct job *job)
 {
     job->revealed = true;
@@ -59,7 +62,8 @@ static bool reveal(struct http_exchange *x, struct job *job)
     return true;
 }
 
-/* Answers with the result. A stored result is shared by all polls; else the client takes `answer`. */
+/* Answers with the result. If other requests may fetch it, too, it is stored in `job->result`, and the reply shares it; if
+ * not, the reply gets the buffer `job->answer`, which is empty afterwards. */
 static void reply_result(struct http_exchange *x, struct job *job)
 {
     if (!job->fetched && job->outcome != JOB_BUSY)
@@ -73,6 +77,7 @@ static void reply_result(struct http_exchange *x, struct job *job)
         http_reply_json(x, 200, &job->answer);
 }
 
+/* Returns how long the client wants to wait; UINT64_MAX if it did not say so, or if the value overflows. */
 uint64_t job_client_timeout_ms(const struct api_query *query)
 {
     uint64_t ms;
@@ -100,6 +105,8 @@ void job_answer(struct http_exchange *x, struct job *job, const struct api_query
     job_remove_client(job);
 }
 
+/* GET /requests/{id}: answers from the running job, then from the stored results, then from the node that the id names; 404
+ * if none knows it. */
 static void job_poll(struct http_exchange *x)
 {
     struct api_query query;

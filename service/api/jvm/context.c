@@ -24,17 +24,22 @@ struct jvm_sourcing {
 
 static const uint64_t max_work = UINT64_C(1) << 30; /* bytes of source text read from bundles, per request */
 
+/* Returns the text up to `end`; all of it if `end` is NULL. */
 static struct sl_str until(struct sl_str text, const char *end)
 {
     return end ? (struct sl_str){text.data, (size_t)(end - text.data)} : text;
 }
 
+/* Appends a class or package name as a path: dots become slashes. */
 static void put_path(struct sl_buf *url, struct sl_str name)
 {
     for (size_t i = 0; i < name.size; i++)
         sl_buf_u8(url, (uint8_t)(name.data[i] == '.' ? '/' : name.data[i]));
 }
 
+/* Appends the URL of the frame's source file in a bundle. A file name with an extension and without "$" is one of a source
+ * file: the URL is the package and that name. Otherwise it is the class without its nested classes: com.example.Main$1 ->
+ * ~/com/example/Main.jvm. */
 static void put_url(const struct jvm_frame *frame, struct sl_buf *url)
 {
     struct sl_str path = frame->abs_path, module = frame->module;
@@ -51,6 +56,7 @@ static void put_url(const struct jvm_frame *frame, struct sl_buf *url)
     sl_buf_cstr(url, ".jvm");
 }
 
+/* Orders frames by file, then line: each file is opened once, and its lines are read in one pass. */
 static int by_url_and_line(const void *left, const void *right)
 {
     const struct jvm_place *a = left, *b = right;
@@ -59,6 +65,7 @@ static int by_url_and_line(const void *left, const void *right)
     return order ? order : (x > y) - (x < y);
 }
 
+/* Collects the frames that have a line number, sorted by file and line. False when out of memory. */
 static bool jvm_gather(struct jvm_sourcing *s)
 {
     struct jvm_request *r = s->request;
@@ -80,7 +87,8 @@ static bool jvm_gather(struct jvm_sourcing *s)
     return s->places != NULL;
 }
 
-/* Adds lines of one file from the next bundle that has it, for frames that have none yet. */
+/* Adds source lines to the frames of one file that have none yet, if this bundle contains the file. `places` are the frames
+ * of the file, ordered by line. Stops reading once `max_work` bytes were read, and logs that once. */
 static void give_lines(struct jvm_sourcing *s, struct jvm_place *places, size_t count, const struct jvm_query *bundle)
 {
     struct sl_context context;

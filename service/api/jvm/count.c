@@ -20,6 +20,8 @@ static bool same_exception(struct jvm_exception a, struct jvm_exception b)
     return sl_str_equal(a.type, b.type) && sl_str_equal(a.module, b.module);
 }
 
+/* Counts the results of a request. An exception whose type and module are unchanged counts as unsymbolicated, a class
+ * without an original name likewise. */
 void jvm_count(const struct jvm_request *r, const char *task)
 {
     uint64_t frames[PLATFORMS] = {0}, unmapped[PLATFORMS] = {0}, exceptions = 0, classes = 0, all = 0, missing = 0;

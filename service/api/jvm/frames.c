@@ -49,6 +49,8 @@ static uint64_t frame_size(const struct jvm_frame *frame)
            frame->signature.size;
 }
 
+/* Appends a frame to the result, unless a limit is reached: max_response_frames sets `limited`, which is logged; the size
+ * limit of the response counts the frame as omitted, which the response reports. */
 static void add_result(struct mapping_run *run, struct jvm_frame frame)
 {
     struct jvm_request *r = run->request;
@@ -97,6 +99,9 @@ static struct jvm_frame with_signature(struct mapping_run *run, const struct jvm
     return frame;
 }
 
+/* Adds the frames that one frame of the request stands for: several for inlined methods. Without a line number the method is
+ * found by the parameter types in the signature. If the frame has a line, methods that the compiler synthesized are left
+ * out. A frame that no mapping knows is kept as sent. */
 static void map_one(struct mapping_run *run, const struct jvm_frame *sent)
 {
     bool translated;
@@ -105,7 +110,8 @@ static void map_one(struct mapping_run *run, const struct jvm_frame *sent)
     if (!sent->line.set && translated) {
         query.by = SL_JVM_BY_PARAMETERS;
         query.parameters = sl_buf_view(&run->parameters);
-        query.parameters.data = query.parameters.data ? query.parameters.data : "";
+        query.parameters.data =
+            query.parameters.data ? query.parameters.data : ""; /* no parameters, not unknown ones */
         query.descriptor = sent->signature;
     }
     run->frames.count = 0;
@@ -119,6 +125,8 @@ static void map_one(struct mapping_run *run, const struct jvm_frame *sent)
             add_mapped(run, &frame, &run->frames.items[i]);
 }
 
+/* Restores the order of the request: traces are mapped from the innermost frame outwards, as a result may depend on the
+ * frames before it. */
 static void jvm_reverse(struct jvm_trace *trace)
 {
     for (size_t i = 0, j = trace->count; i + 1 < j; i++) {
@@ -128,6 +136,7 @@ static void jvm_reverse(struct jvm_trace *trace)
     }
 }
 
+/* Maps the exception and the frames of one trace. */
 static void map_trace(struct jvm_request *r, const struct jvm_trace *sent, struct jvm_trace *result)
 {
     struct mapping_run run = {.request = r, .result = result};

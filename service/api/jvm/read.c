@@ -41,6 +41,7 @@ static const struct sl_field trace_fields[] = {
     SL_FIELDS_END,
 };
 
+/* Reads the type of a module: sets `*out` (is_bundle) to true for "source", false for "proguard". */
 static bool jvm_read_type(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str type;
@@ -94,6 +95,7 @@ static bool jvm_read_sources(struct sl_fields *s, const struct sl_json_path *at,
     return request_sources_read_into(s, at, r->config, &r->sources, &r->source_count, NULL);
 }
 
+/* The members of the body. JSON bodies must contain `sources`; forms may send the mappings themselves and need none. */
 #define BODY_FIELDS(needs_sources)                                                                                     \
     SL_FIELD(TEXT, false, jvm_request, platform, "platform"),                                                          \
         {SL_STR("sources"), SL_FIELD_CUSTOM, needs_sources, 0, jvm_read_sources},                                      \

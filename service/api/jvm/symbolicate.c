@@ -131,6 +131,8 @@ static enum sl_code jvm_run(struct job *job, void *arg, struct sl_error *error)
     return code == SL_OK ? list_mappers(r, error) : code;
 }
 
+/* Estimates the memory that mapping needs beyond the arena: the mappings that were sent, and results of twice the size of
+ * the frames. */
 static uint64_t jvm_memory(const void *arg)
 {
     const struct jvm_request *r = arg;
@@ -149,6 +151,7 @@ static enum sl_code jvm_work(struct job *job, void *arg, struct sl_error *error)
     return SL_OK;
 }
 
+/* Releases the cache entries and mappings. Clears `own`, as the job may run again after jvm_reset and then fills it anew. */
 static void jvm_release(void *arg)
 {
     struct jvm_request *r = arg;

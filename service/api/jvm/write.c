@@ -55,7 +55,8 @@ static void write_trace(struct sl_json_writer *w, const struct jvm_trace *trace,
     sl_json_end_object(w);
 }
 
-/* Writes {name: original}, each name once. */
+/* Writes {"obfuscated name": "original name"}, each name once, as the client may have sent duplicates, which JSON objects
+ * must not contain. Names without an original are left out. */
 static void write_classes(const struct jvm_request *r, struct sl_json_writer *w)
 {
     struct sl_map seen = {0};
@@ -75,6 +76,7 @@ static void write_classes(const struct jvm_request *r, struct sl_json_writer *w)
     sl_map_free(&seen);
 }
 
+/* Explains why a mapping was not used, for services configured with jvm.error_details. */
 static void write_detail(struct sl_json_writer *w, const struct jvm_query *module)
 {
     struct sl_buf text = {0};
