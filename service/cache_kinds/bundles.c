@@ -7,9 +7,10 @@
 #include "source/bundle.h"
 #include "source/zip.h"
 
-/* Limit of a source text: no one reads larger ones. */
+/* Limit of a source text; larger ones count as missing. */
 enum { MAX_TEXT = 64 << 20 };
 
+/* Opens a source bundle; other files have nothing to load. */
 enum sl_code source_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
 {
     struct sl_bundle *bundle;
@@ -38,6 +39,7 @@ static uint64_t max_size(void)
     return configured < MAX_TEXT ? configured : MAX_TEXT;
 }
 
+/* Appends the text of a file. Adds its size to `*work` before it is read, so that a failure counts, too. */
 bool append_bundle_text(const struct sl_bundle *bundle, const struct sl_bundle_file *file, uint64_t *work,
                         struct sl_buf *text)
 {
@@ -46,6 +48,8 @@ bool append_bundle_text(const struct sl_bundle *bundle, const struct sl_bundle_f
     return sl_bundle_read(bundle, file, max_size(), text, NULL) == SL_OK;
 }
 
+/* Finds the text of a path in a bundle, or else a URL to download it from (a source link). True if the bundle knows the path
+ * at all. */
 static bool in_bundle(struct source_object *object, struct sl_str path, struct sl_buf *text, bool *has_text,
                       struct sl_buf *url)
 {
@@ -61,6 +65,8 @@ static bool in_bundle(struct source_object *object, struct sl_str path, struct s
 
 /* ---- Portable PDB ---- */
 
+/* Appends a text that the Portable PDB contains. The PDB is found on first use, as it may have to be inflated from a PE
+ * file. */
 static bool embedded_text(struct source_object *object, struct sl_arena *arena, const struct sl_ppdb_source *source,
                           struct sl_buf *out)
 {
@@ -79,6 +85,7 @@ static bool embedded_text(struct source_object *object, struct sl_arena *arena, 
     return good && !out->failed;
 }
 
+/* Like in_bundle, for a Portable PDB: its embedded text, or else the URL from its Source Link. */
 static bool in_ppdb(struct source_object *object, struct sl_arena *arena, struct sl_str path, struct sl_buf *text,
                     bool *has_text, struct sl_buf *url)
 {
@@ -98,7 +105,8 @@ bool source_object_find(struct source_object *object, struct sl_arena *arena, st
 
 /* ---- opening ---- */
 
-/* For a .NET PE file the Portable PDB inside is used, for other files their own debug information. */
+/* True if the sources of the file would be in its DWARF: not for a Portable PDB, nor for a .NET PE file, of which the
+ * Portable PDB inside is used. */
 struct detecting {
     struct sl_bytes file;
     enum sl_format format;
@@ -128,6 +136,8 @@ static enum sl_code open_table(const struct cache_key *key, const struct object_
     return code;
 }
 
+/* Opens the sources of an object: a bundle as it is; for an object with DWARF the entry with its embedded sources; otherwise
+ * the table of a Portable PDB. On failure nothing is held. */
 enum sl_code source_open(const struct cache_key *key, const struct object_request *request,
                          struct source_object *object)
 {

@@ -42,6 +42,7 @@ const struct cache_kind kind_diagnostics = {
     .shareable = kinds_never_shared,
 };
 
+/* Pool work: makes the key, which has a hash of the whole file: equal files are stored once. */
 static void name_dump(void *arg)
 {
     struct failed_minidump *k = arg;
@@ -56,6 +57,7 @@ static void dump_kept(struct cache_lookup *look)
     fiber_wake(k->fiber);
 }
 
+/* Stores the minidump and waits until it is written, even if cancelled, as the record is on this stack. */
 void save_failed_minidump(struct sl_bytes dump)
 {
     struct sl_error error = {0};

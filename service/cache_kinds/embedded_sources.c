@@ -18,6 +18,7 @@ struct gather {
     bool out_of_memory;
 };
 
+/* Adds a text under its full path, once; skips texts beyond the limit. False stops the iteration, when out of memory. */
 static bool embedded_sources_add(void *arg, const struct sl_file *file, struct sl_bytes text)
 {
     struct gather *g = arg;

@@ -21,6 +21,7 @@ struct invalidation_found {
     bool failed;
 };
 
+/* Adds a file; sets `failed` when out of memory. */
 static void invalidate_add(struct invalidation_found *found, const struct remote_file *file)
 {
     if (found->count == found->capacity) {
@@ -74,7 +75,8 @@ static enum sl_code invalidate_module(const struct invalidation *what, struct sl
     return code;
 }
 
-/* No source has this id; its stamp is the time when hosts were last unblocked. */
+/* The name under which the release of blocked hosts is recorded like an invalidated source, so that it can be asked when
+ * that was last done. No source can have this id. */
 static const struct cache_file blocked_hosts = {{":hosts", 6}, {NULL, 0}};
 
 enum sl_code release_blocked_hosts(struct sl_error *error)
@@ -88,6 +90,7 @@ bool were_hosts_released_since(int64_t since_s)
     return cache_was_invalidated(SL_STR("source_id: :hosts\n"), since_s);
 }
 
+/* Valid are: a source; a source and a location; a source and a module, by debug file and debug id. */
 bool invalidation_is_valid(const struct invalidation *what)
 {
     bool module = what->debug_file.size || what->debug_id.size;

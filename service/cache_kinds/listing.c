@@ -23,6 +23,8 @@ struct source_index_request {
 
 /* ---- keys ---- */
 
+/* Makes the key of an index or a segment. Sources that are not public are also identified by their URL, as two requests may
+ * use one id for different sources; the ids "sentry:..." are reserved. */
 static bool make_key(const struct source_index_request *r, struct sl_arena *arena, struct cache_key *key)
 {
     bool global = r->source->is_public;
@@ -61,6 +63,7 @@ struct listing_work {        /* on the pool */
     size_t strange;
 };
 
+/* Pool work: reads a segment, if there is one, then sorts the lines and writes the entry. */
 static enum sl_code sort_and_write(void *arg, struct sl_error *error)
 {
     struct listing_work *w = arg;
@@ -70,6 +73,7 @@ static enum sl_code sort_and_write(void *arg, struct sl_error *error)
                                        : sl_fail(error, SL_BUSY, "out of memory");
 }
 
+/* Downloads a segment and converts it to sorted paths. Lines that cannot be parsed are skipped and logged. */
 static enum sl_code make_segment(const struct source_index_request *r, struct cache_tmp *tmp, struct sl_arena *arena,
                                  struct sl_error *error)
 {
@@ -99,7 +103,8 @@ static enum sl_code make_segment(const struct source_index_request *r, struct ca
     return code;
 }
 
-/* Copies the lines of a shorter index if it is still in memory; returns the number of its last segment, or 0. */
+/* Copies the lines of a shorter index if it is still in memory, so that only the segments after it must be added. Returns
+ * the number of its last segment, or 0. */
 static uint32_t begin_with(const struct source_index_request *r, struct sl_arena *arena, struct sl_buf *lines)
 {
     struct source_index_request known = *r;
@@ -193,7 +198,8 @@ static struct good { /* last segment of the last index that was available, by so
     uint32_t last;
 } good[GOOD_MAX];
 
-/* A hash table without chains: a collision costs a download. */
+/* Returns the place in `good` for this source. It is a hash table without chains: a source displaces another with the same
+ * place, which then downloads its whole index again. NULL when out of memory. */
 static struct good *find_good(const struct source_index_request *r, struct sl_arena *arena)
 {
     struct source_index_request any = *r;
@@ -208,7 +214,8 @@ static struct good *find_good(const struct source_index_request *r, struct sl_ar
     return place;
 }
 
-/* Gets the newest index, or else the last available one. */
+/* Gets the newest index; if it cannot be downloaded, the last one that was available. The place in `good` is looked up again
+ * after the fiber was suspended, as another source may have taken it. */
 static enum sl_code current(const struct source *source, struct sl_str scope, struct sl_arena *arena,
                             struct cache_item **item, struct sl_error *error)
 {
@@ -248,6 +255,7 @@ static enum sl_code find_all(void *arg, struct sl_error *error)
     return SL_OK;
 }
 
+/* Gives the file the path that the index has, which may differ in case. False when out of memory. */
 static bool respell(struct remote_file *file, struct sl_str spelling, struct sl_arena *arena)
 {
     if (sl_str_equal(spelling, file->path))
@@ -264,7 +272,8 @@ struct respelling {
     bool ok;
 };
 
-/* Reads the index again. */
+/* Keeps the files that the index contains, with its spelling. Runs on the loop under a guard against SIGBUS, as the
+ * spellings are in the mapped index. */
 static void respell_all(void *arg)
 {
     struct respelling *r = arg;
@@ -278,6 +287,7 @@ static void respell_all(void *arg)
     }
 }
 
+/* Keeps the files that the index contains; `*count` is their number. */
 static enum sl_code filter(struct sl_bytes index, struct sl_arena *arena, struct remote_file *files, size_t *count,
                            struct sl_error *error)
 {
@@ -321,6 +331,7 @@ struct task {
     struct sl_arena *arena;
 };
 
+/* True if listing this source needs a download: of Sentry's list of files, or of an index. */
 static bool needs_request(const struct source *source)
 {
     return source->type == SOURCE_SENTRY || origin_has_index(source);
@@ -334,6 +345,7 @@ bool list_needs_no_io(const struct source *sources, size_t source_count)
     return true;
 }
 
+/* Lists one source. A source that cannot be listed counts as empty, so that the others are still used. */
 static void list_one(void *arg)
 {
     struct task *t = arg;

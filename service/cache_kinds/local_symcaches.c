@@ -16,16 +16,19 @@ static enum sl_code own_symcache_make(void *arg, struct sl_error *error)
     return code == SL_OK && !sl_write_all(m->fd, bytes) ? sl_fail(error, SL_INTERNAL, "cannot write the cache") : code;
 }
 
+/* Makes the symcache by a function of the caller. Without that the entry is only looked up: SL_CANCELLED says that there is
+ * none, as it is never cached. */
 static enum sl_code own_symcaches_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                           struct sl_error *error)
 {
     struct local_symcache_making m = {.own = context, .fd = tmp->fd};
     (void)arena;
-    if (!m.own->make) /* SL_CANCELLED is not cached */
+    if (!m.own->make) /* look-up only */
         return sl_fail(error, SL_CANCELLED, "not cached");
     return pool_call(POOL_CONVERT, own_symcache_make, &m, error);
 }
 
+/* Checks that the symcache can be opened; keeps nothing. */
 static enum sl_code own_symcaches_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
 {
     struct sl_symcache cache;

@@ -55,6 +55,7 @@ static enum sl_code describe_embedded(struct conversion *conversion, struct sl_o
     return code == SL_BUSY ? code : SL_OK;
 }
 
+/* Called for the first source text in an object: notes that there is one and stops. */
 static bool one_is_enough(void *arg, const struct sl_file *file, struct sl_bytes text)
 {
     (void)file, (void)text;
@@ -104,6 +105,7 @@ static bool read_vcs(struct sl_fields *s, const struct sl_json_path *at, void *o
     return good;
 }
 
+/* Reads "fixed_address"; its presence makes the address fixed. */
 static bool read_fixed(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct object_meta *meta = out;

@@ -2,6 +2,8 @@
 
 enum { PLACE_PARTS = 8 };
 
+/* Adds the part of a cache key that identifies a file: its source and location, and its checksum if that selects between
+ * files at this location. */
 static size_t add_place(const struct object_request *request, struct sl_str parts[PLACE_PARTS])
 {
     const struct remote_file *file = request->file;
@@ -20,6 +22,7 @@ static size_t add_place(const struct object_request *request, struct sl_str part
     return PLACE_PARTS;
 }
 
+/* Concatenates the parts in the arena. False when out of memory. */
 static bool kinds_request_join(struct sl_arena *arena, const struct sl_str *parts, size_t count, struct sl_str *out)
 {
     size_t size = 0, at = 0;
@@ -37,6 +40,7 @@ static bool kinds_request_join(struct sl_arena *arena, const struct sl_str *part
     return true;
 }
 
+/* The key of an object is that of its symcache without other inputs. */
 bool object_request_key(const struct object_request *request, struct sl_arena *arena, struct cache_key *key)
 {
     struct symcache_request plain = {.object = *request, .scope = request->scope};
@@ -80,7 +84,8 @@ bool symcache_request_base(const void *context, struct sl_arena *arena, const st
     return object_request_base(&request->object, arena, kind, key, base);
 }
 
-/* Identifies the host or bucket of a source. */
+/* Returns the name of the download queue: the host or bucket of the source, as downloads from one share a queue. Data NULL
+ * for local files, which need none. */
 struct sl_str object_request_queue_name(const void *context)
 {
     const struct source *source = ((const struct object_request *)context)->file->source;
@@ -127,6 +132,8 @@ static void *copy_array(struct copier *c, const void *items, size_t count, size_
     return copy;
 }
 
+/* Copies a source with all its texts. Computations need copies, as they may outlive the request or the configuration that a
+ * source belongs to. */
 static const struct source *copy_source(struct copier *c, const struct source *from)
 {
     struct source *to = copy_array(c, from, 1, sizeof *from);

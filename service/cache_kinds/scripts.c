@@ -38,6 +38,8 @@ struct script_look {
     char *map;
 };
 
+/* Copies the URL of the source map that the script names, unless the script contains the map itself or the URL is too long.
+ * False when out of memory. */
 static bool keep_reference(struct script_look *look)
 {
     struct script_facts *facts = &look->facts;
@@ -65,6 +67,8 @@ static enum sl_code script_look(void *arg, struct sl_error *error)
     return keep_reference(look) ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
+/* Returns the facts of a script; reads the script on the pool the first time. Two fibers may do that at once: the first
+ * result stays. */
 enum sl_code script_facts_get(struct cache_item *item, struct script_facts *facts, struct sl_error *error)
 {
     struct kinds_script *script = item->loaded;
@@ -96,6 +100,8 @@ static void bundle_look(void *arg)
     look->found = look->id ? sl_bundle_by_debug_id(bundle, look->id, look->type) : sl_bundle_by_url(bundle, look->url);
 }
 
+/* Finds a file of a bundle by debug id, or by URL if `id` is NULL. Reads the mapped bundle on the loop, under a guard
+ * against SIGBUS. */
 enum sl_code source_object_find_file(const struct source_object *bundle, const struct sl_debug_id *id,
                                      enum sl_bundle_type type, struct sl_str url, const struct sl_bundle_file **file)
 {

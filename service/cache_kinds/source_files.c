@@ -16,7 +16,8 @@ struct decoding {
     bool is_utf8;
 };
 
-/* Scripts must be UTF-8, but may contain any character. */
+/* Sets `*text` to the UTF-8 text of the file, converted in `scratch` if necessary; false if it is not text. Scripts
+ * (`is_utf8`) must be UTF-8 already, but may contain any character; their byte order mark is skipped. */
 static bool decode_text(const struct decoding *d, struct sl_bytes bytes, struct sl_buf *scratch, struct sl_str *text)
 {
     *text = (struct sl_str){(const char *)bytes.data, bytes.size};
@@ -64,6 +65,7 @@ struct web_file {
     bool by_old_name; /* `map` is from the obsolete header field */
 };
 
+/* True if a redirect to this URL is allowed: its origin must be one that the request allows. */
 static bool may_follow(void *arg, const char *url)
 {
     const struct source_request *request = ((struct web_file *)arg)->request;
@@ -73,7 +75,8 @@ static bool may_follow(void *arg, const char *url)
     return allowed;
 }
 
-/* `SourceMap` (ECMA-426, 11.1.2.1), or its obsolete name X-SourceMap, which has lower priority. */
+/* Keeps the URL of the source map that a response header names: `SourceMap` (ECMA-426, 11.1.2.1), or its obsolete name
+ * X-SourceMap, which has lower priority. */
 static void note_map(void *arg, struct sl_str name, struct sl_str value)
 {
     struct web_file *web = arg;
@@ -86,7 +89,8 @@ static void note_map(void *arg, struct sl_str name, struct sl_str value)
     web->by_old_name = old;
 }
 
-/* True if the path of the URL has an extension of scripts, source maps or source files, and not of web pages. */
+/* True if the path of the URL has an extension of scripts, source maps or source files. Then a web page as response is
+ * refused: it is an error page. */
 static bool names_code(struct sl_str url)
 {
     static const char *const endings[] = {"js", "mjs", "cjs", "map",   "bundle", "ts",   "c",  "h",
@@ -101,6 +105,7 @@ static bool names_code(struct sl_str url)
     return false;
 }
 
+/* Downloads a file from the web, from public addresses only, and records the result for retries. */
 static enum sl_code fetch_web(const struct source_request *request, struct cache_tmp *tmp, struct sl_error *error)
 {
     struct web_file web = {request, tmp->note, false};
@@ -146,6 +151,7 @@ static enum sl_code source_files_compute(void *context, struct cache_tmp *tmp, s
     return code == SL_OK ? pool_call(POOL_CONVERT, decode_file, &decoding, error) : code;
 }
 
+/* Copies a text into the arena. False when out of memory. */
 static bool source_files_copy(struct sl_arena *arena, struct sl_str *text)
 {
     text->data = sl_arena_strndup(arena, text->data, text->size);
@@ -218,6 +224,7 @@ struct archive_extraction {
     int fd;
 };
 
+/* Pool work: writes one file of a bundle to the entry. An empty file counts as not found. */
 static enum sl_code extract(void *arg, struct sl_error *error)
 {
     const struct archive_extraction *e = arg;
@@ -247,6 +254,7 @@ static enum sl_code bundled_files_compute(void *context, struct cache_tmp *tmp, 
     return code;
 }
 
+/* Sets the entry from which this one is made: the bundle. */
 static bool bundled_files_base(const void *context, struct sl_arena *arena, const struct cache_kind **kind,
                                struct cache_key *key, const void **base)
 {
@@ -302,6 +310,8 @@ enum sl_code source_object_open_bundle(const struct remote_file *file, struct sl
 
 /* ---- look-ups ---- */
 
+/* Makes the key: of a web file by its URL, of a source's file by its location; a file inside of an archive or bundle adds
+ * its name. */
 static bool source_request_key(const struct source_request *request, struct sl_arena *arena, struct cache_key *key)
 {
     struct sl_buf text = {0};
@@ -354,6 +364,8 @@ static void append(void *arg)
     sl_buf_add(a->to, a->from.data, a->from.size);
 }
 
+/* Appends the contents of a cache entry. Small ones in memory are copied at once, under a guard against SIGBUS; others on
+ * the pool, as reading the disk would block the loop. */
 enum sl_code append_item_text(struct sl_buf *to, struct cache_item *item, struct sl_error *error)
 {
     enum { COPIED_AT_ONCE = 64 * 1024 };
@@ -366,6 +378,7 @@ enum sl_code append_item_text(struct sl_buf *to, struct cache_item *item, struct
     return code == SL_OK && to->failed ? sl_fail(error, SL_BUSY, "out of memory") : code;
 }
 
+/* Makes an entry of a text, outside of the cache; its byte order mark is skipped. */
 enum sl_code item_from_text(struct sl_str text, struct cache_item **item, struct sl_error *error)
 {
     struct sl_buf copy = {0};

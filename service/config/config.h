@@ -82,7 +82,8 @@ struct transcoder { /* a program that writes SymCache files of one version */
     struct text_pair *environment; /* name and value */
     size_t environment_count;
 };
-/* Parses a version of SymCache files, "3.1.0": 0 to 65535, then 0 to 255 twice. False if it is invalid. */
+/* Parses a version of SymCache files, such as "3.1.0": a 16-bit major number and 8-bit minor and patch numbers. False if it
+ * is invalid. */
 bool transcoder_version(struct sl_str text, unsigned version[3]);
 
 /* Where a kind of entries is stored if the shared cache has a Redis and a bucket. */

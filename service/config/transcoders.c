@@ -19,6 +19,8 @@ static bool transcoder_complain(const struct transcoder_reading *r, const struct
     return false;
 }
 
+/* Parses "<major>.<minor>.<patch>" with nothing before or after it. The major number has 16 bits and the others 8, as in the
+ * versions of SymCache files; that is at most five digits. */
 bool transcoder_version(struct sl_str text, unsigned version[3])
 {
     size_t at = 0;

@@ -12,7 +12,7 @@ static bool hmac(const void *key, size_t key_size, struct sl_str text, uint8_t o
     return HMAC(EVP_sha256(), key, (int)key_size, (const unsigned char *)text.data, text.size, out, NULL) != NULL;
 }
 
-/* Derives the signing key for this day, region and service. */
+/* Derives the signing key for this day, region and service by a chain of HMACs, as Signature Version 4 prescribes. */
 static bool signing_key(struct sl_str secret, const char *date, struct sl_str region, uint8_t key[DIGEST])
 {
     struct sl_buf first = {0};
@@ -53,6 +53,7 @@ static bool make_signing_time(struct sl_arena *arena, const struct aws_signing *
     return signing_time->scope.data && signing_time->names.data;
 }
 
+/* Makes the query of the presigned URL, without the signature. Its order is that of the signature's input: sorted by name. */
 static struct sl_str parameters(struct sl_arena *arena, const struct aws_signing *s,
                                 const struct signing_time *signing_time)
 {
@@ -92,6 +93,7 @@ static bool request_hash(const struct aws_signing *s, const struct signing_time 
     return ok;
 }
 
+/* Signs the hash of the request. The key is wiped, as it is valid for the whole day. */
 static bool signature(const struct aws_signing *s, const struct signing_time *signing_time, struct sl_str query,
                       uint8_t out[DIGEST])
 {
@@ -110,6 +112,7 @@ static bool signature(const struct aws_signing *s, const struct signing_time *si
     return ok;
 }
 
+/* Returns the URL with its signature, in the arena; NULL when out of memory. */
 const char *aws_presign(struct sl_arena *arena, const struct aws_signing *s)
 {
     struct signing_time signing_time;
@@ -144,6 +147,7 @@ static bool host_label(struct sl_str text)
     return true;
 }
 
+/* Makes "<before>/<bucket>/<key>", without the bucket if it is empty (it is in the host name then). */
 static struct sl_str make_path(struct sl_arena *arena, struct sl_str before, struct sl_str bucket, struct sl_str key)
 {
     struct sl_buf path = {0};
@@ -193,7 +197,8 @@ static bool at_amazon(struct sl_arena *arena, const struct bucket_config *bucket
     }
     sl_buf_cstr(&host, "s3.");
     sl_buf_str(&host, region);
-    sl_buf_cstr(&host, sl_str_starts(region, SL_STR("cn-")) ? ".amazonaws.com.cn" : ".amazonaws.com");
+    sl_buf_cstr(&host, sl_str_starts(region, SL_STR("cn-")) ? ".amazonaws.com.cn"
+                                                            : ".amazonaws.com"); /* China is a partition of its own */
     out->scheme = SL_STR("https://");
     out->host = sl_buf_move_to_arena(&host, arena);
     out->path = make_path(arena, SL_STR(""), in_host ? SL_STR("") : bucket->s3_name, key);

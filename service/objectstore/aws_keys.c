@@ -8,7 +8,7 @@
 #include "core/loop.h"
 #include "objectstore/impl.h"
 
-enum { ANSWER_MAX = 64 * 1024, UNDATED_S = 600 };
+enum { ANSWER_MAX = 64 * 1024, UNDATED_S = 600 /* lifetime of keys without a readable expiration */ };
 #define TIMEOUT_NS UINT64_C(10000000000)
 
 struct keys_request {
@@ -20,6 +20,8 @@ struct keys_request {
 };
 
 /* ---- answers ---- */
+
+/* Returns the seconds until the expiration; 0 if it has passed. */
 static uint64_t life_until(struct sl_str expiration)
 {
     char text[64];
@@ -31,6 +33,7 @@ static uint64_t life_until(struct sl_str expiration)
     return left > 0 ? (uint64_t)left : 0;
 }
 
+/* Stores the keys as three NUL-terminated texts, the form in which they are cached. A NUL inside one would shift the others. */
 static enum sl_code keep_keys(struct keys_request *a, struct sl_str access, struct sl_str secret, struct sl_str token,
                               struct sl_str expiration)
 {
@@ -116,6 +119,9 @@ static const char *join_url(struct keys_request *a, const char *base, const char
 }
 
 /* ---- container ---- */
+
+/* Requests keys from the container's agent, whose address is in the environment: a path at a fixed address (ECS), or a full
+ * URL (EKS). */
 static enum sl_code from_container(struct keys_request *a)
 {
     const char *relative = credentials_variable("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
@@ -134,6 +140,8 @@ static enum sl_code from_container(struct keys_request *a)
 }
 
 /* ---- instance: "Use IMDSv2", Amazon EC2 User Guide ---- */
+
+/* Requests keys from the instance's metadata service: first a session token, then the name of the role, then its keys. */
 static enum sl_code from_instance(struct keys_request *a)
 {
     static const char roles[] = "/latest/meta-data/iam/security-credentials/";
@@ -156,6 +164,8 @@ static enum sl_code from_instance(struct keys_request *a)
 }
 
 /* ---- web identity: AssumeRoleWithWebIdentity, AWS Security Token Service API Reference ---- */
+
+/* Converts an error response. Overload (5xx, 429) is temporary, so it is a download error, which is tried again. */
 static enum sl_code sts_refused(void *arg, int status, struct sl_str body, struct sl_error *error)
 {
     struct xml_text code = {.name = "Code"};
@@ -178,6 +188,7 @@ static enum sl_code keep_xml(struct keys_request *a, struct sl_str xml)
     return code;
 }
 
+/* Returns the URL of the Security Token Service of the bucket's region. NULL when out of memory. */
 static const char *sts_url(struct keys_request *a)
 {
     const char *own = credentials_variable("AWS_ENDPOINT_URL_STS");
@@ -190,6 +201,7 @@ static const char *sts_url(struct keys_request *a)
     return sl_buf_move_to_arena(&url, &a->arena).data;
 }
 
+/* Exchanges a token that the cluster wrote to a file for keys of a role. */
 static enum sl_code from_web_identity(struct keys_request *a)
 {
     const char *role = credentials_variable("AWS_ROLE_ARN"),

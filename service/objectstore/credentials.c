@@ -12,6 +12,7 @@
 #define SECOND_NS  UINT64_C(1000000000)
 #define RENEWAL_NS (OBJECT_RENEWAL_MS * UINT64_C(1000000))
 
+/* MARGIN_S: cached credentials are not used in their last minute, as the request that uses them takes time, too. */
 enum { MARGIN_S = 60, LIFE_MAX_S = 3600, OWN_STORES = 8, FILE_MAX = 64 << 10 };
 
 const char *const aws_credentials_words[] = {"static", "container", "instance", "web_identity", NULL};
@@ -52,6 +53,8 @@ struct cached_credentials {
     struct sl_str key[2];
 };
 
+/* Returns the cache and the key of a store's credentials. Stores of this service have a cache of their own, so that sources
+ * of requests cannot evict their credentials. */
 static struct cached_credentials find_slot(const struct object_store *store)
 {
     struct ttl_cache *memo = !store->is_source ? &own_stores : is_s3(store) ? &source_keys : &source_tokens;
@@ -61,6 +64,7 @@ static struct cached_credentials find_slot(const struct object_store *store)
     return (struct cached_credentials){memo, {store->account.private_key, store->account.client_email}};
 }
 
+/* Called by the cache to get new credentials. Sources are only read, so their tokens cannot write. */
 static enum sl_code request_credentials(const void *context, struct sl_buf *text, uint64_t *for_ns,
                                         struct sl_error *error)
 {
@@ -97,6 +101,8 @@ enum sl_code object_store_authorize(const struct object_store *store, struct sl_
     return code;
 }
 
+/* Sets `*keys`, in the arena if they were requested. Cached keys are three NUL-terminated texts: access key, secret key,
+ * session token. */
 enum sl_code credentials_aws(const struct object_store *store, struct sl_arena *arena, struct aws_keys *keys,
                              struct sl_error *error)
 {
@@ -120,12 +126,14 @@ enum sl_code credentials_google(const struct object_store *store, struct sl_aren
     return has_credentials(store) ? SL_OK : get(store, arena, token, error);
 }
 
+/* Returns an environment variable; NULL if it is not set or empty. */
 const char *credentials_variable(const char *name)
 {
     const char *value = getenv(name);
     return value && *value ? value : NULL;
 }
 
+/* Reads at most FILE_MAX bytes. O_NONBLOCK: a FIFO must not block the loop. */
 bool credentials_read_file(const char *path, struct sl_buf *out)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

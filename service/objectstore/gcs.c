@@ -54,6 +54,7 @@ static enum sl_code gcs_delete(struct bucket_request *request, struct sl_error *
 
 /* ---- properties ---- */
 
+/* Reads the metadata that the caller asked for. */
 static void read_metadata(struct sl_json *j, struct bucket_request *request)
 {
     struct sl_str key, text;
@@ -64,6 +65,7 @@ static void read_metadata(struct sl_json *j, struct bucket_request *request)
             object_set_metadata(request, key, text);
 }
 
+/* Reads an object's properties. Numbers are texts in this API. False if the response is not a valid object. */
 static bool read_object(struct sl_json *j, struct bucket_request *request)
 {
     struct object_info *info = request->info;
@@ -101,6 +103,7 @@ static enum sl_code gcs_head(struct bucket_request *request, struct sl_error *er
 
 /* ---- writing ---- */
 
+/* Makes the JSON description of an object. no-transform keeps the server from decompressing gzip contents for clients. */
 static struct sl_str describe(struct sl_arena *arena, const struct object_contents *contents)
 {
     struct sl_buf body = {0};
@@ -120,6 +123,7 @@ static struct sl_str describe(struct sl_arena *arena, const struct object_conten
     return sl_buf_move_to_arena(&body, arena);
 }
 
+/* Keeps the URL of the upload session, which the response has in its Location header. */
 static void keep_location(void *arg, struct sl_str name, struct sl_str value)
 {
     struct bucket_request *request = arg;
@@ -153,6 +157,7 @@ static enum sl_code put_described(struct bucket_request *request, const struct o
     return object_run(request, NULL, error);
 }
 
+/* Uploads an object. If it has properties that a simple upload cannot set, they are sent first (put_described). */
 static enum sl_code gcs_put(struct bucket_request *request, const struct object_contents *contents,
                             struct sl_error *error)
 {
@@ -172,6 +177,7 @@ static enum sl_code gcs_put(struct bucket_request *request, const struct object_
 
 /* ---- lists ---- */
 
+/* Reads the names of a page. The page begins with the object `after` itself, as startOffset is inclusive: it is skipped. */
 static bool read_list(struct sl_json *j, struct sl_str after, struct object_list *list)
 {
     struct gcs_item {

@@ -16,9 +16,11 @@
 #define METADATA_HOST "metadata.google.internal"
 #define TOKEN_PATH    "/computeMetadata/v1/instance/service-accounts/default/token"
 #define SECOND_NS     UINT64_C(1000000000)
+/* MACHINE_S: time limit for the metadata server, which is near or, outside of Google's cloud, not there at all. */
 enum { MARGIN_S = 30, EXCHANGE_S = 30, MACHINE_S = 1, ANSWER_MAX = 64 << 10, KEY_BITS_MAX = 8192, KEY_MAX = 64 << 10 };
 
 /* ---- the assertion ---- */
+
 /* Reads a PEM key. For encrypted keys the password is empty; otherwise OpenSSL would prompt on the terminal. */
 static EVP_PKEY *from_pem(struct sl_str text)
 {
@@ -47,6 +49,8 @@ static EVP_PKEY *from_base64(struct sl_str text)
     return key;
 }
 
+/* Reads a key in either form. NULL unless it is an RSA key, as the algorithm RS256 needs, of at most KEY_BITS_MAX bits, the
+ * size of the signature's buffer. */
 static EVP_PKEY *read_key(struct sl_str text)
 {
     bool pem = text.size && memmem(text.data, text.size, "-----BEGIN", 10);
@@ -70,6 +74,7 @@ static struct sl_str token_url(const struct google_account *account)
     return account->token_url.size ? account->token_url : SL_STR(TOKEN_URL);
 }
 
+/* Appends the claims: who asks, for which access, at which server, and until when. */
 static void add_claims(struct sl_buf *out, const struct google_account *account, const char *scope, int64_t now_s)
 {
     struct sl_buf json = {0};
@@ -105,6 +110,7 @@ static bool add_signature(struct sl_buf *out, EVP_PKEY *key)
     return ok && !out->failed;
 }
 
+/* Makes the signed JWT by which a service account asks for a token: <header>.<claims>.<signature>, each in base64url. */
 bool google_assertion(const struct google_account *account, const char *scope, int64_t now_s, struct sl_buf *out)
 {
     static const char header[] = "{\"typ\":\"JWT\",\"alg\":\"RS256\"}";
@@ -158,6 +164,8 @@ enum sl_code google_account_read(const char *path, struct sl_arena *arena, struc
 }
 
 /* ---- token requests ---- */
+
+/* Fails, with the server's explanation if it gave one. */
 static enum sl_code no_token(struct sl_str description, struct sl_error *error)
 {
     static const char what[] = "failed to send authentication request";
@@ -183,6 +191,7 @@ static void read_answer(struct sl_str text, struct sl_arena *arena, struct googl
         *answer = (struct google_answer){0};
 }
 
+/* Converts an error response; sets `*arg`, so that google_request keeps this error. */
 static enum sl_code google_refused(void *arg, int status, struct sl_str body, struct sl_error *error)
 {
     (void)status;
@@ -207,6 +216,8 @@ static enum sl_code google_take(struct sl_str text, struct sl_buf *token, uint64
     return code;
 }
 
+/* Requests a token. An error without an explanation by the server becomes a plain one about authentication, as it is not
+ * about the object that was asked for. */
 static enum sl_code google_request(struct fetch_request *request, struct sl_buf *token, uint64_t *life_s,
                                    struct sl_error *error)
 {
@@ -243,6 +254,7 @@ static void sign_work(void *arg)
     sl_buf_free(&assertion);
 }
 
+/* Exchanges a signed assertion for a token. Signing takes long for large keys, so it is pool work. */
 static enum sl_code exchange(const struct google_account *account, const char *scope, struct fetch_request *request,
                              struct sl_buf *token, uint64_t *life_s, struct sl_error *error)
 {

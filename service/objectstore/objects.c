@@ -8,6 +8,7 @@ static const struct object_service *get_service(const struct object_store *store
     return store->config->s3_name.data ? &object_s3 : &object_gcs;
 }
 
+/* Returns "<prefix>/<name>", without leading slashes. The result may be `name` itself; data NULL when out of memory. */
 struct sl_str bucket_key(struct sl_arena *arena, const struct bucket_config *config, struct sl_str name)
 {
     struct sl_str prefix = config->prefix;
@@ -26,6 +27,8 @@ struct sl_str bucket_key(struct sl_arena *arena, const struct bucket_config *con
     return (struct sl_str){key, size};
 }
 
+/* Checks the configuration of an S3 store; keys that are not configured come from the environment. On failure `*key` is the
+ * option that is wrong. */
 static enum sl_code open_s3(struct object_store *store, struct sl_arena *arena, const char **key,
                             struct sl_error *error)
 {
@@ -49,6 +52,8 @@ static enum sl_code open_s3(struct object_store *store, struct sl_arena *arena, 
                                          : "not the name of a region (example: eu-central-1)");
 }
 
+/* Reads the service account, if one is configured or named by the environment. Without one, the machine's own account is
+ * used. */
 static enum sl_code open_gcs(struct object_store *store, struct sl_arena *arena, const char **key,
                              struct sl_error *error)
 {
@@ -78,6 +83,7 @@ enum sl_code object_store_open(struct object_store *store, const struct bucket_c
     return config->s3_name.data ? open_s3(store, arena, key, error) : open_gcs(store, arena, key, error);
 }
 
+/* Makes the configuration of a source that reads a directory of the store with the store's own credentials. */
 bool object_store_directory_config(const struct object_store *store, struct sl_arena *arena, struct sl_str directory,
                                    struct bucket_config *config)
 {
@@ -154,6 +160,7 @@ static enum sl_code end(struct bucket_request *request, enum sl_code code)
     return code;
 }
 
+/* Runs the request. Without `answer` the response's body is read and dropped. */
 enum sl_code object_run(struct bucket_request *request, struct sl_buf *answer, struct sl_error *error)
 {
     struct sl_buf own = {0};
@@ -189,6 +196,7 @@ enum sl_code object_read(const struct object_store *store, struct sl_str name, s
     return end(&request, code == SL_OK && text->failed ? sl_fail(error, SL_BUSY, "out of memory") : code);
 }
 
+/* SL_MALFORMED without an error status means that the response was larger than the limit: the object exists. */
 enum sl_code object_exists(const struct object_store *store, struct sl_str name, struct object_store_call *call,
                            struct sl_error *error)
 {
@@ -200,6 +208,7 @@ enum sl_code object_exists(const struct object_store *store, struct sl_str name,
     return end(&request, is_too_large ? SL_OK : code);
 }
 
+/* Sets a value if the caller asked for metadata of this name. */
 void object_set_metadata(struct bucket_request *request, struct sl_str name, struct sl_str value)
 {
     for (size_t i = 0; i < request->metadata_count; i++)
@@ -224,6 +233,7 @@ enum sl_code object_head(const struct object_store *store, struct sl_str name, s
     return end(&request, code);
 }
 
+/* Uploads an object. A bucket that does not exist is an error of the configuration, not a missing object. */
 enum sl_code object_put(const struct object_store *store, struct sl_str name, const struct object_contents *contents,
                         struct object_store_call *call, struct sl_error *error)
 {
@@ -261,6 +271,8 @@ enum sl_code object_delete(const struct object_store *store, struct sl_str name,
 
 /* ---- lists ---- */
 
+/* Adds an object to the list, without the store's own prefix. False when the list is full, with `more` set, or when out of
+ * memory. */
 bool object_list_add(struct object_list *list, struct sl_str name, struct sl_str modified)
 {
     if (!sl_str_starts(name, list->skipped))

@@ -7,7 +7,7 @@
 #include "objectstore/impl.h"
 
 #define METADATA "x-amz-meta-"
-enum { EXPIRES_S = 900 };
+enum { EXPIRES_S = 900 /* lifetime of presigned URLs; each is used at once */ };
 
 const char object_no_bucket[] = "the bucket does not exist";
 
@@ -26,6 +26,8 @@ static bool is_one_of(const char *const *names, struct sl_str name)
     return false;
 }
 
+/* Converts the status and the error code of a response to a code and a message. The error code decides if it is known,
+ * otherwise the status. */
 static enum sl_code explain(int status, struct sl_str code, struct sl_str message, struct sl_error *error)
 {
     static const char *const forbidden[] = {"AuthorizationHeaderMalformed",
@@ -59,6 +61,7 @@ enum sl_code s3_explain(int status, struct sl_str body, struct sl_error *error)
 
 /* ---- signed requests ---- */
 
+/* Signs the request with the current time. Called again for each attempt, as a signature expires. */
 static const char *sign(void *arg, struct sl_arena *arena)
 {
     struct aws_signing *signing = &((struct bucket_request *)arg)->signing;
@@ -94,6 +97,7 @@ static enum sl_code s3_get(struct bucket_request *request, struct sl_error *erro
     return s3_prepare(request, "GET", request->key, error);
 }
 
+/* Downloads at most one byte: a larger object is then too large, which object_exists knows to mean that it exists. */
 static enum sl_code s3_exists(struct bucket_request *request, struct sl_error *error)
 {
     request->fetch.max_size = 1;
@@ -105,6 +109,7 @@ static enum sl_code s3_delete(struct bucket_request *request, struct sl_error *e
     return s3_prepare(request, "DELETE", request->key, error);
 }
 
+/* Returns a presigned URL for clients; NULL if the bucket is not S3, or on failure. */
 const char *object_url(const struct object_store *store, struct sl_str name, unsigned expires_s, struct sl_arena *arena)
 {
     struct bucket_request request = {.store = store, .signing.expires_s = expires_s};
@@ -118,6 +123,8 @@ const char *object_url(const struct object_store *store, struct sl_str name, uns
 
 /* ---- properties ---- */
 
+/* Takes one header field of the response. An ETag is "<MD5>" in quotes for an object that was uploaded in one piece,
+ * otherwise it has another length. */
 static void read_field(void *arg, struct sl_str name, struct sl_str value)
 {
     struct bucket_request *request = arg;
@@ -137,7 +144,7 @@ static void read_field(void *arg, struct sl_str name, struct sl_str value)
 static enum sl_code s3_head(struct bucket_request *request, struct sl_error *error)
 {
     enum sl_code code = s3_prepare(request, "HEAD", request->key, error);
-    request->fetch.max_size = INT64_MAX;
+    request->fetch.max_size = INT64_MAX; /* Content-Length is the object's, nothing is received */
     request->fetch.field = read_field;
     if (code == SL_OK)
         code = object_run(request, NULL, error);
@@ -152,7 +159,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct object_field *)a)->name, ((const struct object_field *)b)->name);
 }
 
-/* Adds the object's metadata as signed header fields. */
+/* Adds the object's metadata as signed header fields, sorted by name as the signature requires. False when out of memory. */
 static bool sign_metadata(struct bucket_request *request, const struct object_contents *contents)
 {
     size_t count = contents->metadata_count;
@@ -198,6 +205,7 @@ struct s3_list {
     struct sl_buf key, modified; /* of the current object */
 };
 
+/* Takes an element of a list. An object is added at the end of its element `Contents`, when key and time are known. */
 static void s3_take_text(void *arg, const char *element, unsigned depth, struct sl_str text)
 {
     struct s3_list *s = arg;

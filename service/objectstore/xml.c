@@ -13,6 +13,7 @@ struct walking {
     struct sl_buf texts[MAX_DEPTH]; /* of the open elements */
 };
 
+/* Begins the text of an element. Stops at MAX_DEPTH, which no valid response reaches. */
 static void XMLCALL xml_begin(void *arg, const XML_Char *name, const XML_Char **attributes)
 {
     struct walking *w = arg;
@@ -29,6 +30,7 @@ static void XMLCALL xml_end(void *arg, const XML_Char *name)
     w->listener(w->arg, name, depth, sl_buf_view(&w->texts[depth - 1]));
 }
 
+/* Collects the text of the innermost open element; what exceeds MAX_TEXT is dropped. */
 static void XMLCALL text(void *arg, const XML_Char *data, int size)
 {
     struct walking *w = arg;
@@ -37,6 +39,7 @@ static void XMLCALL text(void *arg, const XML_Char *data, int size)
         sl_buf_add(text, data, (size_t)size);
 }
 
+/* Rejects documents with a DTD, whose entities could expand to any size. */
 static void XMLCALL doctype(void *arg, const XML_Char *name, const XML_Char *system, const XML_Char *public, int inner)
 {
     XML_StopParser(((struct walking *)arg)->parser, XML_FALSE);

@@ -73,6 +73,7 @@ void any_case_clear_cache(void)
 
 /* ---- reading a directory ---- */
 
+/* Orders names ignoring case; names that differ only in case by their bytes, so that the order is always the same. */
 static int compare_names(const void *a, const void *b)
 {
     const char *x = *(const char *const *)a, *y = *(const char *const *)b;
@@ -80,6 +81,7 @@ static int compare_names(const void *a, const void *b)
     return order ? order : strcmp(x, y);
 }
 
+/* Reads the names of a directory. When out of memory, or beyond MAX_NAMES, the rest counts as missing. */
 static void scan_names(struct directory_listing *listing, DIR *directory)
 {
     size_t room = 0;
@@ -101,6 +103,8 @@ static void scan_names(struct directory_listing *listing, DIR *directory)
         qsort(listing->names, listing->count, sizeof *listing->names, compare_names);
 }
 
+/* True if the directory has not changed since it was read; false if it was changed just before, as a later change may have
+ * the same time stamp. */
 static bool is_still_valid(const struct directory_listing *listing, const struct stat *st)
 {
     return listing->device == st->st_dev && listing->inode == st->st_ino &&
@@ -186,12 +190,14 @@ struct any_case_search {
     size_t lookups;
 };
 
+/* Returns the index of the first name that equals `name` ignoring case, or where it would be. */
 static size_t find_first(const struct directory_listing *listing, const char *name)
 {
     return SL_PARTITION_POINT(i, 0, listing->count, strcasecmp(listing->names[i], name) < 0);
 }
 
-/* Searches `rest` below the directory s->path[0..size). Returns true if the whole path was found. */
+/* Searches `rest` below the directory s->path[0..size); true if the whole path was found. Several names may be equal
+ * ignoring case: each is tried, up to MAX_LOOKUPS directories in all. */
 static bool find_below(struct any_case_search *s, size_t size, const char *rest)
 {
     char name[NAME_MAX + 1];

@@ -33,6 +33,8 @@ void artifacts_clear_cache(void)
 
 /* ---- the request ---- */
 
+/* Makes the URL of a look-up; data NULL, with the error set, if it is too long or memory is short. URLs of scripts are only
+ * looked up within a release. */
 static struct sl_str artifact_url(const struct source *source, const struct artifact_query *query,
                                   struct sl_arena *arena, struct sl_error *error)
 {
@@ -69,6 +71,7 @@ static enum sl_code request_artifacts(const void *context, struct sl_buf *text, 
 
 /* ---- the response ---- */
 
+/* Parses the word by which Sentry says how it found an artifact. "scraping" is not one of Sentry's words. */
 static enum artifact_match get_match(struct sl_str name)
 {
     for (size_t i = 0; i < MATCHES; i++)
@@ -77,7 +80,8 @@ static enum artifact_match get_match(struct sl_str name)
     return MATCH_UNKNOWN;
 }
 
-/* Returns false if out of memory. */
+/* Takes the name of the source map from the artifact's headers; SourceMap precedes the older X-SourceMap. False when out of
+ * memory. */
 static bool read_artifact_headers(struct sl_str text, struct sl_arena *arena, struct artifact *artifact)
 {
     struct sl_json j = sl_json(text, arena, false);

@@ -55,6 +55,8 @@ static bool is_continued(const char *known, const char *name, size_t size)
     return true;
 }
 
+/* Takes the build id from the name, if it has the prefix, enough digits, an even number of them, and continues the known
+ * ones. */
 static void check_name(struct build_id_names *n, const char *name)
 {
     size_t size = 0, before = strlen(n->before), first = KNOWN - strlen(n->digits);
@@ -90,7 +92,8 @@ struct build_id_question {
     char known[KNOWN + 1];
 };
 
-/* Returns the digits of a build id that are known from the debug id. */
+/* Sets the digits of the build id that are known from the debug id: its 16 bytes, whose first three fields the debug id
+ * stores in the other byte order. False if the debug id is not that of an ELF file (those have no age). */
 static bool known_digits(const struct object_id *id, char known[KNOWN + 1])
 {
     static const uint8_t order[16] = {3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15};
@@ -128,6 +131,7 @@ static bool layout_names(const struct build_id_question *q, unsigned try, struct
     return false;
 }
 
+/* Called by the cache: searches the directories of the layout for a build id that begins with the known digits. */
 static enum sl_code list_names(const void *context, struct sl_buf *text, uint64_t *for_ns, struct sl_error *error)
 {
     const struct build_id_question *q = context;
@@ -147,6 +151,8 @@ static enum sl_code list_names(const void *context, struct sl_buf *text, uint64_
     return code != SL_OK || text->size ? code : sl_fail(error, SL_NOT_FOUND, "no file of that name");
 }
 
+/* Finds the whole build id, for clients that only know the debug id. Only in directories: other sources cannot be listed.
+ * The result is cached. */
 bool origin_build_id(const struct source *source, const struct object_id *id, struct sl_arena *arena,
                      struct sl_str *build_id)
 {

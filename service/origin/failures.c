@@ -48,6 +48,8 @@ static int64_t wall_ns(void)
 }
 
 /* ---- names ---- */
+
+/* Returns the scheme and host of a location, "https://example.com"; empty if it is not a URL. */
 static struct sl_str get_root(struct sl_str location)
 {
     const char *scheme = memmem(location.data, location.size, "://", 3);
@@ -75,12 +77,15 @@ void origin_failures_clear(void)
 
 static struct failing_source *add_source(struct sl_str name)
 {
-    if (known.map.count >= MAX_SOURCES) /* failing sources will be added again */
+    if (known.map.count >= MAX_SOURCES) /* requests can name any number of sources; failing ones are added again */
         origin_failures_clear();
     return sl_map_add(&known.map, name, sizeof(struct failing_source), NULL);
 }
 
 /* ---- states ---- */
+
+/* True if the code is a failure of the source: REFUSED if it denied access, otherwise UNREACHABLE. Other codes are about the
+ * file, or about this service. */
 static bool classify_failure(enum sl_code code, enum failure_kind *kind)
 {
     *kind = code == SL_PERMISSION_DENIED ? REFUSED : UNREACHABLE;
@@ -93,6 +98,7 @@ bool origin_is_failure(enum sl_code code)
     return classify_failure(code, &kind);
 }
 
+/* Marks the source as failing; the first failure sets the time of the next probe. */
 static void begin_to_fail(struct failing *f, uint64_t due_ms)
 {
     known.failing += !f->is_failing;
@@ -100,6 +106,8 @@ static void begin_to_fail(struct failing *f, uint64_t due_ms)
     f->is_failing = true;
 }
 
+/* Counts a failure. Many in a row, or failures for a whole PROBE_MS, make an outage: then the next response shows that all
+ * earlier failures are outdated. */
 static void count_failure(struct failing *f)
 {
     uint64_t now = loop_now_ms();
@@ -110,7 +118,8 @@ static void count_failure(struct failing *f)
     f->last_ns = wall_ns();
 }
 
-/* Records a response: invalidates earlier failures, unless that was done a short time ago and files went on failing. */
+/* Records a response: failures before it are invalid and may be retried at once. If files go on failing although the source
+ * responds, the failures are about these files: then each further recovery must wait twice as long, up to LONGEST_MS. */
 static void record_recovery(struct failing *f)
 {
     uint64_t now = loop_now_ms(), since = f->recovered_ns ? now - f->recovered_ms : UINT64_MAX;
@@ -167,6 +176,8 @@ static struct failing *find_failing(struct sl_str source, struct sl_str location
     return f;
 }
 
+/* True if a cached failure should be tried again: if the source has recovered since, or if this look-up is the next probe of
+ * a failing source. One probe is made per PROBE_MS, so that clients do not wait for a dead host. */
 bool origin_should_retry(struct sl_str source, struct sl_str location, enum sl_code code, int64_t made_ns)
 {
     enum failure_kind kind;
@@ -184,6 +195,7 @@ bool origin_should_retry(struct sl_str source, struct sl_str location, enum sl_c
     return true;
 }
 
+/* Records that another process got a file from the source after the last failure that this one knows. */
 void origin_note_success(struct sl_str source, struct sl_str location, int64_t made_ns)
 {
     char text[NAME_BYTES];

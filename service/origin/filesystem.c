@@ -40,6 +40,7 @@ struct file_copy {
     struct sl_error *error;
 };
 
+/* True if the path is absolute or has a component "..". */
 static bool climbs(const char *location)
 {
     if (location[0] == '/')
@@ -52,6 +53,8 @@ static bool climbs(const char *location)
     return false;
 }
 
+/* The kernel rejects paths that leave the root. Without openat2, paths with ".." are rejected here, and a link as last
+ * component by O_NOFOLLOW. O_NONBLOCK: a FIFO must not block the thread. */
 int filesystem_open(const char *root, const char *location)
 {
     int dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -68,6 +71,8 @@ int filesystem_open(const char *root, const char *location)
     return fd;
 }
 
+/* Checks that the directory of a source is there and not empty: an empty one is probably a mount point without its file
+ * system. */
 enum sl_code origin_check_directory(const char *root, struct sl_error *error)
 {
     DIR *directory = opendir(root);
@@ -85,6 +90,7 @@ enum sl_code origin_check_directory(const char *root, struct sl_error *error)
     return empty ? sl_fail(error, SL_DOWNLOAD_ERROR, "the source's directory is empty; is it mounted?") : SL_OK;
 }
 
+/* Converts errno. Links that lead out of the root (EXDEV, ELOOP) count as missing files. */
 static enum sl_code open_error(const struct file_copy *c, int number, struct sl_error *error)
 {
     /* A file server that is gone causes many different errors; checking the root detects that. */
@@ -99,6 +105,7 @@ static enum sl_code open_error(const struct file_copy *c, int number, struct sl_
     return sl_fail_errno(error, number, "cannot open the file");
 }
 
+/* Copies the file, in the kernel if possible. Only regular files are served. */
 static enum sl_code copy_all(int from, int to, uint64_t max_size, struct sl_error *error)
 {
     struct stat st;
@@ -126,6 +133,8 @@ static enum sl_code copy_all(int from, int to, uint64_t max_size, struct sl_erro
     }
 }
 
+/* Pool work: opens and copies the file. A large one is only opened at first (`waits`), and copied by a second call as heavy
+ * work. */
 static void copy_work(void *arg)
 {
     struct file_copy *c = arg;

@@ -43,6 +43,8 @@ static void set_failing(struct source_health_record *record, bool failing)
     metric_set(METRIC_SOURCE_UP, failing ? 0 : 1, record->id, NULL, NULL);
 }
 
+/* Logs that a source began or ceased to fail, at most once a minute; a change in between is logged later
+ * (origin_health_minute). */
 static void log_change(struct source_health_record *record)
 {
     bool failing = record->seen.state == ORIGIN_DOWN;
@@ -102,6 +104,7 @@ static void check_directory(void *arg)
     look->code = origin_check_directory(look->root, &look->error);
 }
 
+/* Records whether the directory of a source is there. When it is back, cached failures of its files are retried. */
 static void record_directory(const struct source *source, const struct directory_check *look)
 {
     struct source_health_record *record = get_record(source);
@@ -173,6 +176,7 @@ void origin_health_minute(void)
     }
 }
 
+/* Returns how long requests to the source's host stay blocked after failures; 0 if they are not. */
 uint64_t origin_blocked_ms(const struct source *source)
 {
     struct sl_arena arena = {0};

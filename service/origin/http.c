@@ -28,6 +28,7 @@ struct http_source_base {
     struct sl_str scheme, user, host, path, query;
 };
 
+/* Splits a base URL; drops its fragment. False if it has no scheme with "://". */
 static bool http_split(struct sl_str text, struct http_source_base *base)
 {
     *base = (struct http_source_base){0};
@@ -75,6 +76,7 @@ static struct sl_str plain_host(const struct http_source_base *base)
     return host;
 }
 
+/* True for "." and "..": they are left out of URLs, so that a name cannot lead out of the base path. */
 static bool dots(struct sl_str segment)
 {
     return sl_str_equal(segment, SL_STR(".")) || sl_str_equal(segment, SL_STR(".."));

@@ -11,7 +11,8 @@ void url_add_path(struct sl_buf *url, struct sl_str text);
 extern struct origin_options origin_options;
 
 /* ---- names.c ---- */
-/* Building blocks of a layout's paths (layout.c). */
+
+/* The functions that build a layout's paths (layout.c). */
 enum layout_block { BLOCK_NONE, BLOCK_PE, BLOCK_PDB, BLOCK_GDB, BLOCK_LLDB, BLOCK_BREAKPAD, BLOCK_BUNDLE };
 enum unified_id { UNIFIED_NONE, UNIFIED_DEBUG_ID, UNIFIED_CODE_ID, UNIFIED_CODE_ID_OR_UUID, UNIFIED_BY_TYPE };
 
@@ -56,6 +57,7 @@ void build_ids_clear_cache(void);
 void build_ids_close(void);
 
 /* ---- health.c ---- */
+
 /* Records the result of a file request. */
 void health_note(const struct source *source, enum sl_code code, const struct sl_error *error);
 /* Records that, according to another process, the source with this id responds. */
@@ -63,6 +65,7 @@ void health_note_success(struct sl_str id);
 void health_clear(void);
 
 /* ---- location.c ---- */
+
 /* Fills `file` for a path of a source other than Sentry. Returns false if the path is not available or memory is
  * short. */
 bool fill_remote_file(struct sl_arena *arena, const struct source *source, enum file_type type, struct sl_str path,
@@ -76,6 +79,7 @@ struct sl_str pointer_parse(struct sl_str text);
 bool pointer_local(struct sl_arena *arena, struct sl_str path, struct sl_str *root, struct sl_str *relative);
 
 /* ---- http.c ---- */
+
 /* Returns the URL of a location below the source's URL; with `secret` including user info and query, which
  * candidates do not show. Text in the arena; data NULL if the base URL cannot have a path. */
 struct sl_str http_location_url(struct sl_arena *arena, struct sl_str base, struct sl_str location, bool secret);

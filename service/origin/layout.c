@@ -1,10 +1,11 @@
 /* Directory layouts: convert an object id and a file type to relative paths, and back.
  *
- * Each path is one of a few blocks (GDB's build-id tree, LLDB's UUID tree, the symbol store's name/id/name, Breakpad's),
- * chosen by the layout and by the rows of the file type and the object type (names.c).
+ * One of these functions builds a path; the layout, and the rows of the file type and the object type (names.c), choose it:
  *
- *     native      ab/cdef0123.debug             GDB: build id
- *     symstore    crash.pdb/<GUID><age>/crash.pdb */
+ *     gdb         ab/cdef0123.debug                          a tree by build id
+ *     lldb        0123/4567/89AB/CDEF/0123/456789ABCDEF      a tree by UUID
+ *     pdb, pe     crash.pdb/<GUID><age>/crash.pdb            a symbol store
+ *     breakpad    crash.pdb/<GUID><age>/crash.sym */
 #include "origin/impl.h"
 
 #include <stdarg.h>
@@ -42,6 +43,7 @@ static struct sl_str text(struct layout_parts *p, const char *format, ...)
     return out ? (struct sl_str){out, (size_t)size} : (struct sl_str){NULL, 0};
 }
 
+/* Returns a copy in upper or lower case, ASCII only. */
 static struct sl_str cased(struct layout_parts *p, struct sl_str s, bool upper)
 {
     char *out = s.data ? sl_arena_strndup(p->arena, s.data, s.size) : NULL;
@@ -54,6 +56,7 @@ static struct sl_str cased(struct layout_parts *p, struct sl_str s, bool upper)
     return out ? (struct sl_str){out, s.size} : (struct sl_str){NULL, 0};
 }
 
+/* Returns s[from, to); `to` may lie beyond the end. */
 static struct sl_str layout_part(struct sl_str s, size_t from, size_t to)
 {
     return (struct sl_str){s.data + from, (to < s.size ? to : s.size) - from};
@@ -85,6 +88,8 @@ static struct sl_str base_name(struct sl_str name)
 
 /* ---- blocks ---- */
 
+/* Returns the 32 hex digits of the debug id; data NULL if there is none. The formatted id ends with the age 0, which is cut
+ * off. */
 static struct sl_str uuid_hex(struct layout_parts *p, bool upper)
 {
     char out[SL_DEBUG_ID_TEXT];
@@ -97,6 +102,8 @@ static struct sl_str uuid_hex(struct layout_parts *p, bool upper)
     return upper ? hex : cased(p, hex, false);
 }
 
+/* Returns the age in hex. Portable PDBs of .NET modules have no age: symbol stores use ffffffff for them, unless the `real`
+ * one is wanted. */
 static struct sl_str age_hex(struct layout_parts *p, bool upper, bool real)
 {
     if (p->dotnet && !real)
@@ -104,6 +111,7 @@ static struct sl_str age_hex(struct layout_parts *p, bool upper, bool real)
     return text(p, upper ? "%X" : "%x", p->id->debug_id.age);
 }
 
+/* Makes GDB's path by build id: ab/cdef0123<suffix>. */
 static struct sl_str gdb(struct layout_parts *p, const char *suffix)
 {
     struct sl_str c = p->code_id;
@@ -112,6 +120,7 @@ static struct sl_str gdb(struct layout_parts *p, const char *suffix)
     return text(p, "%.2s/" SL_STR_FMT "%s", c.data, SL_STR_ARG(layout_part(c, 2, c.size)), suffix);
 }
 
+/* Makes LLDB's path by UUID, in groups of four digits: 0123/4567/89AB/CDEF/0123/456789ABCDEF<suffix>. */
 static struct sl_str lldb(struct layout_parts *p, const char *suffix)
 {
     struct sl_str m = cased(p, p->mach_uuid, true);
@@ -121,6 +130,7 @@ static struct sl_str lldb(struct layout_parts *p, const char *suffix)
                 m.data + 20, suffix);
 }
 
+/* Makes `crash.pdb/<GUID><age>/crash.pdb`. SSQP (Simple Symbol Query Protocol) has names and GUIDs in lower case. */
 static struct sl_str pdb(struct layout_parts *p, bool ssqp)
 {
     struct sl_str name = ssqp ? cased(p, p->debug_file, false) : p->debug_file, id = uuid_hex(p, !ssqp);
@@ -131,6 +141,8 @@ static struct sl_str pdb(struct layout_parts *p, bool ssqp)
                 SL_STR_ARG(age), SL_STR_ARG(name));
 }
 
+/* Makes `crash.exe/<timestamp><size>/crash.exe`; the code id is both in hex. Symbol stores write the timestamp, 8 digits, in
+ * upper case; SSQP writes all in lower case. */
 static struct sl_str pe(struct layout_parts *p, bool ssqp)
 {
     struct sl_str name = ssqp ? cased(p, p->code_file, false) : p->code_file, c = p->code_id;
@@ -142,6 +154,7 @@ static struct sl_str pe(struct layout_parts *p, bool ssqp)
                 SL_STR_ARG(layout_part(c, stamp, c.size)), SL_STR_ARG(name));
 }
 
+/* Makes `crash.pdb/<GUID><age>/crash.sym`; other names keep their extension: `libc.so/<ID>/libc.so.sym`. */
 static struct sl_str breakpad(struct layout_parts *p, const char *suffix)
 {
     struct sl_str name = p->debug_file, id = uuid_hex(p, true), stem = name;
@@ -166,6 +179,8 @@ static struct sl_str pdb_bundle(struct layout_parts *p, bool ssqp)
 
 /* ---- layouts ---- */
 
+/* Adds the paths of a source bundle: beside the files of the object's type, and beside Breakpad files unless that is the
+ * same path. */
 static void native_bundle(struct layout_parts *p, struct paths *out)
 {
     switch (object_type_rows[p->id->type].bundle) {
@@ -201,6 +216,7 @@ static void store_path(struct layout_parts *p, struct paths *out, struct sl_str 
                                     SL_STR_ARG(id), SL_STR_ARG(name)));
 }
 
+/* Adds the paths of a symbol store. ELF and Mach-O files are stored under a key with a prefix, such as elf-buildid-<id>. */
 static void symstore(struct layout_parts *p, const struct file_type_row *row, bool ssqp, struct paths *out)
 {
     struct sl_str name = ssqp ? cased(p, p->code_file, false) : p->code_file;
@@ -217,7 +233,7 @@ static void symstore(struct layout_parts *p, const struct file_type_row *row, bo
         name = sl_str(row->store_name);
     store_path(p, out, name, row->store_key, by_build_id ? p->code_id : p->mach_uuid);
     if (by_build_id && p->code_id.size &&
-        p->code_id.size < 40) /* some stores pad short build ids: SymStore's key conventions */
+        p->code_id.size < 40) /* some stores pad short build ids with zeros to 40 digits: SymStore's key conventions */
         store_path(p, out, name, row->store_key,
                    text(p, SL_STR_FMT "%0*d", SL_STR_ARG(p->code_id), 40 - (int)p->code_id.size, 0));
 }
@@ -235,6 +251,7 @@ static void index2(struct layout_parts *p, const struct file_type_row *row, stru
     }
 }
 
+/* Adds `<build id>/executable` or `<build id>/debuginfo`; debuginfod serves ELF files only. */
 static void debuginfod(struct layout_parts *p, const struct file_type_row *row, struct paths *out)
 {
     if (p->code_id.size && row->format == SL_FORMAT_ELF)
@@ -248,6 +265,8 @@ static bool is_jvm(const struct layout_parts *p)
            !p->code_file.data;
 }
 
+/* Adds `ab/cdef.../<suffix>`. The id depends on the file type, or, for types that many formats share, on the object type.
+ * Ids of mappings have no age. */
 static void unified(struct layout_parts *p, enum file_type type, struct paths *out)
 {
     enum unified_id how = file_type_rows[type].unified;
@@ -268,6 +287,7 @@ static void unified(struct layout_parts *p, enum file_type type, struct paths *o
                                     file_type_rows[type].suffix));
 }
 
+/* Adds `<code file>/<CODE ID>/symbols`, in upper case and, if it differs, as the code id is. */
 static void slashsymbols(struct layout_parts *p, struct paths *out)
 {
     if (!p->code_file.data || !p->code_id.size)
@@ -322,6 +342,7 @@ static struct sl_str without_length_prefix(struct sl_str code_id)
     return prefixed ? layout_part(code_id, 2, code_id.size) : (struct sl_str){NULL, 0};
 }
 
+/* Returns the UUID of a Mach-O file: the code id if it has the length of a UUID, otherwise the debug id. */
 static struct sl_str mach_uuid(struct layout_parts *p)
 {
     if (p->code_id.size)
@@ -356,7 +377,7 @@ size_t layout_paths(struct sl_arena *arena, enum layout_type layout, enum layout
         bool as_it_is = casing == CASING_DEFAULT || casing == CASING_INSENSITIVE;
         struct sl_str path = as_it_is ? base[i] : cased(&p, base[i], casing == CASING_UPPERCASE);
         origin_layout_add(&result, path);
-        if (type == FILE_PDB || type == FILE_PE) /* compressed files in symbol stores */
+        if (type == FILE_PDB || type == FILE_PE) /* symbol stores name compressed files `crash.pd_` */
             origin_layout_add(&result, text(&p, SL_STR_FMT "_", SL_STR_ARG(layout_part(path, 0, path.size - 1))));
     }
     return result.count;
@@ -386,6 +407,8 @@ static bool is_breakpad_name(struct sl_str module, struct sl_str name)
     return sl_str_equal_nocase(name, module) || sl_str_equal_nocase(name, stem);
 }
 
+/* Parses a path of a symbol store, `<name>/<signature>/<file>`, to the id and the type of the file. False if it has another
+ * form. */
 bool layout_reverse(struct sl_arena *arena, struct sl_str path, struct object_id *id, enum file_type *type)
 {
     static const struct {

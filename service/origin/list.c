@@ -3,6 +3,8 @@
 #include "origin/impl.h"
 
 /* ---- filters ---- */
+
+/* Returns a copy with slashes instead of backslashes, as patterns have slashes. */
 static struct sl_str slashed(struct sl_arena *arena, struct sl_str name)
 {
     char *copy = sl_arena_strndup(arena, name.data, name.size);
@@ -12,6 +14,7 @@ static struct sl_str slashed(struct sl_arena *arena, struct sl_str name)
     return (struct sl_str){copy, copy ? name.size : 0};
 }
 
+/* True if a pattern matches the code file or the debug file of the module, or if the source has no patterns. */
 static bool patterns_match(const struct source *source, const struct object_id *id, struct sl_arena *arena)
 {
     struct sl_str names[] = {id->code_file, id->debug_file};
@@ -25,6 +28,8 @@ static bool patterns_match(const struct source *source, const struct object_id *
 }
 
 /* ---- listing ---- */
+
+/* True if the source may have file.ptr files for this type: in symbol stores of Windows, if the configuration says so. */
 static bool has_pointers(const struct source *source, enum file_type type)
 {
     static const unsigned types = 1u << FILE_PE | 1u << FILE_PDB | 1u << FILE_PORTABLEPDB;
@@ -43,6 +48,7 @@ static struct sl_str pointer_path(struct sl_arena *arena, const struct source *s
     return sl_buf_move_to_arena(&text, arena);
 }
 
+/* Adds the files of one type. The pointer is in the directory of the first path. */
 static void list_type(const struct source *source, const struct object_id *id, enum file_type type,
                       struct sl_arena *arena, struct remote_file *files, size_t *count)
 {
@@ -61,6 +67,8 @@ static void list_type(const struct source *source, const struct object_id *id, e
     }
 }
 
+/* Adds the files that the index of a directory knows; their version is part of cache keys, so that a replaced file is read
+ * anew. */
 static void list_indexed(const struct source *source, const struct object_id *id, enum file_type type,
                          struct sl_arena *arena, struct remote_file *files, size_t *count)
 {
@@ -130,6 +138,7 @@ static enum sl_code fetch_by_type(const struct remote_file *file, int fd, struct
     return sentry_fetch(file, fd, error);
 }
 
+/* Downloads the file and records the result: for the health of the source, and for retries of failures. */
 enum sl_code origin_fetch(const struct remote_file *file, int fd, struct sl_error *error)
 {
     enum sl_code code = fetch_by_type(file, fd, error);
@@ -138,6 +147,7 @@ enum sl_code origin_fetch(const struct remote_file *file, int fd, struct sl_erro
     return code;
 }
 
+/* Returns the scope of cache entries of the file: files of public sources are shared by all scopes. */
 struct sl_str origin_scope(const struct remote_file *file, struct sl_str scope)
 {
     return file->source->is_public ? SL_STR("global") : scope;

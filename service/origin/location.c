@@ -31,6 +31,7 @@ bool fill_remote_file(struct sl_arena *arena, const struct source *source, enum 
     return file->uri.data != NULL;
 }
 
+/* Gives the file another path on its source; keeps its other properties. */
 bool origin_set_path(struct remote_file *file, struct sl_str path, struct sl_arena *arena)
 {
     struct remote_file moved;
@@ -43,6 +44,7 @@ bool origin_set_path(struct remote_file *file, struct sl_str path, struct sl_are
     return true;
 }
 
+/* Returns the address of the source without a path; data NULL when out of memory. */
 struct sl_str origin_root(const struct source *source, struct sl_arena *arena)
 {
     struct remote_file root;

@@ -21,6 +21,8 @@ struct sl_str pointer_parse(struct sl_str text)
 }
 
 /* ---- local files ---- */
+
+/* Compares as Windows does: ASCII case and the kind of slash do not matter. */
 static bool same_char(char a, char b)
 {
     a = a == '\\' ? '/' : a >= 'A' && a <= 'Z' ? (char)(a + 32) : a;
@@ -104,6 +106,7 @@ static enum sl_code fetch_url(struct sl_arena *arena, const struct remote_file *
     return fetch_get(&request, fd, error);
 }
 
+/* Gets the file that the pointer names: from the web, or from an allowed directory. Anything else counts as missing. */
 static enum sl_code follow(struct sl_arena *arena, const struct remote_file *file, struct sl_str path, int fd,
                            struct sl_error *error)
 {
@@ -119,6 +122,7 @@ static enum sl_code follow(struct sl_arena *arena, const struct remote_file *fil
     return filesystem_fetch(&there, fd, error);
 }
 
+/* Downloads the pointer into memory, then the file that it names. */
 enum sl_code pointer_fetch(const struct remote_file *file, int fd, struct sl_error *error)
 {
     char text[POINTER_MAX];

@@ -6,7 +6,7 @@
 #include "core/status.h"
 #include "origin/impl.h"
 
-enum { ANSWER_MAX = 1024 * 1024, PAGE = 20 };
+enum { ANSWER_MAX = 1024 * 1024, PAGE = 20 /* Sentry lists at most this many files */ };
 #define TIMEOUT_NS UINT64_C(30000000000)
 #define MINUTE_MS  60000
 
@@ -25,6 +25,9 @@ void sentry_clear_cache(void)
 }
 
 /* ---- URLs and credentials ---- */
+
+/* Appends the pairs to the query of a URL, without its fragment. A base without a path gets "/", one with a query of its own
+ * keeps it. */
 struct sl_str sentry_url(struct sl_arena *arena, struct sl_str base, const struct query_pair *pairs, size_t count)
 {
     struct sl_buf url = {0};
@@ -62,6 +65,7 @@ bool sentry_credentials(struct sl_arena *arena, const struct source *source, str
 }
 
 /* ---- requests ---- */
+
 /* Logs refused credentials, at most once a minute per source. A wrong token is the most common misconfiguration, and
  * the source merely looks empty. Sources whose hashes collide in the table are logged more often. */
 static void report_refusal(const struct source *source, int status)
@@ -87,6 +91,7 @@ static enum sl_code sentry_refused(void *arg, int status, struct sl_str body, st
     return sl_fail(error, SL_DOWNLOAD_ERROR, "%d %s", status, status_reason(status));
 }
 
+/* True if the text can be the value of a header field: printable ASCII, not empty. */
 static bool is_plain_value(struct sl_str text)
 {
     for (size_t i = 0; i < text.size; i++)
@@ -126,6 +131,8 @@ enum sl_code sentry_request(const struct sentry_query *query, uint64_t max_size,
 }
 
 /* ---- file lists ---- */
+
+/* True if the text is not empty and has no blanks or control characters, which separate texts in the cached form. */
 static bool plain(struct sl_str text)
 {
     for (size_t i = 0; i < text.size; i++)
@@ -189,6 +196,7 @@ static enum sl_code request_index(const void *context, struct sl_buf *text, uint
 }
 
 /* ---- listing ---- */
+
 /* Returns Sentry's name of a file type. */
 static struct sl_str sentry_type(enum file_type type)
 {
@@ -196,6 +204,7 @@ static struct sl_str sentry_type(enum file_type type)
     return sl_str(row->part == PART_ANY ? row->word : sl_format_name(row->format));
 }
 
+/* Sets `*type` to the wanted file type that Sentry calls `name`; false if there is none. */
 static bool wanted(struct sl_str name, const enum file_type *types, size_t count, enum file_type *type)
 {
     for (size_t i = 0; i < count; i++)
@@ -217,6 +226,7 @@ bool sentry_add_file(struct sl_arena *arena, const struct source *source, enum f
     return file->uri.data != NULL;
 }
 
+/* Makes a list of files from the cached form, of the wanted types only. */
 static enum sl_code take_files(struct sl_str index, const struct source *source, const enum file_type *types,
                                size_t type_count, struct sl_arena *arena, struct remote_file **files, size_t *count,
                                struct sl_error *error)
@@ -264,6 +274,7 @@ enum sl_code sentry_list(const struct source *source, const struct object_id *id
 }
 
 /* ---- the download ---- */
+
 /* True if the URL belongs to Sentry itself, which then gets the credentials. */
 static bool is_sentrys(struct sl_arena *arena, const struct remote_file *file)
 {
@@ -272,6 +283,7 @@ static bool is_sentrys(struct sl_arena *arena, const struct remote_file *file)
     return host && other && strcmp(host, other) == 0 && sl_str_starts(file->url, file->source->url);
 }
 
+/* Returns the URL of the file: one that Sentry gave for it, or the source's URL with the file's id. */
 static const char *file_url(struct sl_arena *arena, const struct remote_file *file)
 {
     struct query_pair pair = {"id", file->location};

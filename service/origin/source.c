@@ -14,12 +14,14 @@ struct source_schema_reader {
     const char *path;        /* path of `map` */
 };
 
+/* Returns a number that no other list of sources has; it identifies the list in the cache of searches. */
 uint64_t source_list_number(void)
 {
     static atomic_ullong last;
     return atomic_fetch_add(&last, 1) + 1;
 }
 
+/* Returns "<path>.<key>", the path of a key in messages; only the key when out of memory. */
 static const char *source_join(struct source_schema_reader *r, const char *key)
 {
     size_t path = strlen(r->path), name = strlen(key);
@@ -45,6 +47,7 @@ static const char *type_word(const struct value *v)
 }
 
 /* ---- plain keys ---- */
+
 /* Reads a string; returns true if it is present and valid, else leaves `*out` unchanged. */
 static bool source_read_string(struct source_schema_reader *r, const char *key, bool required, struct sl_str *out)
 {
@@ -71,6 +74,7 @@ static void read_bool(struct source_schema_reader *r, const char *key, bool *out
         *out = v->boolean;
 }
 
+/* Returns the value of a key if it has the type; NULL if it is missing, or has another type, which is reported. */
 static const struct value *read_typed(struct source_schema_reader *r, const char *key, enum value_type type,
                                       const char *word)
 {
@@ -94,6 +98,7 @@ static void bad_word(struct source_schema_reader *r, const struct value *v, cons
     sl_buf_free(&list);
 }
 
+/* Reads one of the words; `*out` gets its index. False leaves it unchanged. */
 static bool read_choice(struct source_schema_reader *r, const char *key, const char *const *words, int *out)
 {
     struct sl_str text;
@@ -117,6 +122,7 @@ static bool read_secret(struct source_schema_reader *r, const char *key, struct 
     return true;
 }
 
+/* Reads the URL. Configurations are stricter: only http and https can work; in requests another scheme just finds nothing. */
 static void read_url(struct source_schema_reader *r, struct sl_str *out)
 {
     if (!source_read_string(r, "url", true, out))
@@ -129,6 +135,7 @@ static void read_url(struct source_schema_reader *r, struct sl_str *out)
 }
 
 /* ---- common keys ---- */
+
 /* Warns about an empty filter list: it excludes nothing, although a reader may expect that it excludes everything. */
 static void warn_empty(struct source_schema_reader *r, const struct value *list, const char *key)
 {
@@ -136,6 +143,7 @@ static void warn_empty(struct source_schema_reader *r, const struct value *list,
         value_problem(r->problems, list, true, source_join(r, key), "the list is empty, which excludes nothing");
 }
 
+/* Reads `filters`: which files this source is asked for. */
 static void read_filters(struct source_schema_reader *outer, struct source *source)
 {
     const struct value *map = read_typed(outer, "filters", VALUE_MAP, "an object");
@@ -192,6 +200,7 @@ static void read_layout(struct source_schema_reader *outer, struct source *sourc
 }
 
 /* ---- the types ---- */
+
 /* Reads a text that must not be empty in configurations; in requests it may be, and then nothing is found. */
 static void read_some(struct source_schema_reader *r, const char *key, struct sl_str *out)
 {
@@ -247,6 +256,7 @@ static void read_http(struct source_schema_reader *r, struct source *source)
     qsort(source->headers, source->header_count, sizeof *source->headers, source_by_name);
 }
 
+/* Reads the region: its name, or a list of a name and the endpoint of a server that is not Amazon's. */
 static void read_region(struct source_schema_reader *r, struct source *source)
 {
     const struct value *v = value_get(r->map, "region");
@@ -261,6 +271,7 @@ static void read_region(struct source_schema_reader *r, struct source *source)
         BAD(r, v, "region", "expected a region name or a list of name and endpoint");
 }
 
+/* Reads name and prefix of a bucket; slashes around the prefix are dropped. */
 static void read_bucket(struct source_schema_reader *r, struct sl_str *name, struct sl_str *prefix)
 {
     read_some(r, "bucket", name);
@@ -313,6 +324,7 @@ static void read_gcs(struct source_schema_reader *r, struct source *source)
         BAD(r, NULL, "private_key", "expected `private_key` and `client_email`, or `bearer_token`");
 }
 
+/* True if Sentry sources may be at this host: it is in the list, which may contain "*.example.com", or there is no list. */
 static bool host_allowed(const struct source_policy *policy, struct sl_str host)
 {
     for (size_t i = 0; i < policy->sentry_host_count; i++) {
@@ -353,6 +365,7 @@ static const struct {
     {"sentry", SOURCE_SENTRY, read_sentry},
 };
 
+/* Reads a source. Sentry sources have no layout and filters, as Sentry finds the files itself. */
 static void read_source(struct source_schema_reader *r, struct source *source)
 {
     read_some(r, "id", &source->id);
@@ -420,7 +433,7 @@ enum sl_code source_parse_list(struct sl_arena *arena, const struct value *list,
     return problems->errors == before ? SL_OK : SL_MALFORMED;
 }
 
-/* Reads the list source by source, each as a tree of its own, which limits memory. */
+/* Reads the next source of a list. Each is parsed as a tree of its own, which limits memory. */
 static enum sl_code read_next(struct sl_json *j, struct sl_arena *tree, struct source_schema_reader r, const char *path,
                               size_t index, struct sl_arena_array *list)
 {

@@ -12,6 +12,7 @@
 #include "origin/failures.h"
 #include "origin/impl.h"
 
+/* LAST_MAX: highest accepted number of transactions; each is a download. */
 enum { LAST_TEXT_MAX = 20, LAST_FILE_MAX = 4096, LAST_MAX = 10000, PATH_MAX_BYTES = 1024 };
 #define MINUTE_NS UINT64_C(60000000000)
 #define DAY_NS    (24 * 60 * MINUTE_NS)
@@ -59,6 +60,7 @@ static enum sl_code parse_last(struct sl_str text, uint32_t *last, struct sl_err
     return SL_OK;
 }
 
+/* Downloads lastid.txt; `text` gets its number. */
 static enum sl_code fetch_last(const struct source *source, struct sl_arena *arena, struct sl_buf *text,
                                struct sl_error *error)
 {
@@ -118,7 +120,8 @@ bool origin_index_segment(const struct source *source, uint32_t n, struct sl_are
     return true;
 }
 
-/* Parses `"<name>\<id>","<anything>"`. */
+/* Parses `"<name>\<id>","<anything>"` and appends the path of the file, "<name>/<id>/<name>". False if the line has another
+ * form. */
 static bool symstore_add_line(struct sl_str line, struct sl_buf *lines)
 {
     const char *begin = memchr(line.data, '"', line.size);
@@ -151,6 +154,7 @@ size_t origin_index_read(struct sl_bytes segment, struct sl_buf *lines)
     return strange;
 }
 
+/* Sorts the lines and removes duplicates, so that they can be searched by bisection. False when out of memory. */
 bool origin_index_sort(struct sl_buf *lines)
 {
     size_t count = 0, at = 0;
@@ -217,6 +221,8 @@ static size_t lower_bound(struct symstore_search *s, size_t from, size_t to, siz
     return from < s->lines.size ? from : s->lines.size;
 }
 
+/* Finds a line that equals the path ignoring case. Narrows the range of lines character by character; where both cases of a
+ * letter occur, tries the range of the request's case first. */
 static struct sl_str symstore_find(struct symstore_search *s, size_t from, size_t to, size_t depth)
 {
     struct sl_str none = {NULL, 0};
@@ -246,6 +252,7 @@ static struct sl_str symstore_find(struct symstore_search *s, size_t from, size_
     return line.size == s->path.size ? line : none;
 }
 
+/* Finds the path by bisection; data NULL if it is not there. */
 static struct sl_str find_exactly(struct sl_str lines, struct sl_str path)
 {
     size_t from = 0, to = lines.size;

@@ -2,6 +2,8 @@
 #include "origin/failures.h"
 #include "origin/impl.h"
 
+/* Returns the name of the source in metrics and logs. Sources named by requests share one, as their ids would make any
+ * number of metrics. */
 const char *origin_label(struct sl_arena *arena, const struct source *source)
 {
     bool known = source->configured || sl_str_starts(source->id, SL_STR("sentry:"));

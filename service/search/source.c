@@ -22,8 +22,8 @@ static void open_sources(struct search *search, bool bundles, struct source_look
     }
 }
 
-/* In a fiber: opens every object of the module that has sources, bundles first, as they are small and made for this purpose.
- * If there is none, tries a Portable PDB inside the PE file of a .NET module. */
+/* In a fiber: opens every object of the module that has sources: bundles first, then the other ones, as callers ask them in
+ * this order. If there is none, tries a Portable PDB inside the PE file of a .NET module. */
 static void open_all(void *arg)
 {
     struct search *search = arg;
@@ -53,7 +53,7 @@ static void open_all(void *arg)
     candidates_merge(search->arena, &result->candidates, &inside.candidates);
 }
 
-/* True if no object has sources. That is so for most modules, and then no fiber is needed, which opening files would be. */
+/* True if no object has sources, as for most modules. Opening files would need a fiber, which this search is spared. */
 static bool opens_nothing(const struct search *search)
 {
     if (search->chosen && search->chosen->code == SL_OK)

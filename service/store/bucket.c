@@ -11,6 +11,8 @@ enum { PUBLIC_EXPIRES_S = 3600 };
 
 static struct object_store bucket;
 
+/* Creates the temporary file that receives an upload: in the cache directory, without a name, as it is sent to the bucket
+ * afterwards. */
 static enum sl_code bucket_work(struct store_tmp_file *work, struct sl_error *error)
 {
     struct cache_tmp tmp;
@@ -19,14 +21,15 @@ static enum sl_code bucket_work(struct store_tmp_file *work, struct sl_error *er
     return code;
 }
 
-/* The ETag's MD5 is used for plain objects only: of compressed ones it says nothing about the contents. */
+/* Reads an object's properties. The original size and MD5 of a compressed object are in its metadata. The MD5 in the ETag
+ * serves for uncompressed objects only: of a compressed one it is the MD5 of the compressed bytes. */
 static enum sl_code bucket_stat(struct sl_str name, bool with_md5, struct store_meta *meta, struct sl_error *error)
 {
     struct sl_arena arena = {0};
     struct object_info info;
     struct object_field known[] = {{"original_size", {NULL, 0}}, {"original_md5_hash", {NULL, 0}}};
     size_t size;
-    (void)with_md5; /* servers return it in any case */
+    (void)with_md5; /* servers return the MD5 in any case */
     enum sl_code code = object_head(&bucket, name, &arena, &info, known, 2, error);
     *meta =
         (struct store_meta){.size = info.size, .is_packed = info.is_gzip, .modified_ns = info.modified_s * 1000000000};
@@ -46,6 +49,7 @@ static void bucket_discard(void *arg)
     store_tmp_file_discard(arg);
 }
 
+/* Uploads the file and discards it in any case. A 404 means that the bucket does not exist, an error of the configuration. */
 static enum sl_code bucket_put(struct sl_str name, struct store_tmp_file *work, const struct store_meta *meta,
                                const char *media_type, struct sl_error *error)
 {
@@ -64,6 +68,7 @@ static enum sl_code bucket_put(struct sl_str name, struct store_tmp_file *work, 
     return call.status == 404 ? sl_fail(error, SL_INTERNAL, "%s", object_no_bucket) : code;
 }
 
+/* Writes a JSON text under several names; stops at the first failure. */
 static enum sl_code bucket_put_text(const struct sl_str *names, size_t count, struct sl_str text,
                                     struct sl_error *error)
 {

@@ -18,6 +18,7 @@ static const char *root;
 
 enum { OBJECT_PATH = 1024 };
 
+/* Makes the path of an object. False with errno ENAMETOOLONG if it is too long. */
 static bool object_path(struct sl_str name, char path[OBJECT_PATH])
 {
     int size = snprintf(path, OBJECT_PATH, "%s/" SL_STR_FMT, root, SL_STR_ARG(name));
@@ -27,6 +28,8 @@ static bool object_path(struct sl_str name, char path[OBJECT_PATH])
     return false;
 }
 
+/* Converts errno. A name that is too long cannot exist, so it is not found. A full store is the operator's problem, not the
+ * client's. */
 static enum sl_code directory_fail(int number, const char *what, struct sl_error *error)
 {
     if (number == ENOENT || number == ENOTDIR || number == ENAMETOOLONG)
@@ -66,6 +69,8 @@ static bool file_md5(int fd, uint8_t md5[16])
     return good;
 }
 
+/* Reads the properties of an open file. A packed file has a gzip header with the original size and MD5
+ * (store_gzip_header_write); the MD5 of a plain file is only computed if wanted, as that reads the whole file. */
 static enum sl_code directory_examine(int fd, const struct directory_job *job, struct sl_error *error)
 {
     uint8_t head[STORE_GZIP_HEADER_SIZE];
@@ -96,14 +101,15 @@ static enum sl_code directory_stat_job(void *arg, struct sl_error *error)
     return code;
 }
 
-/* `fd` is the open file; -1: it is synced already. */
+/* Renames a file to the path of an object. `fd` is the open file, which is synced first; -1: it is synced already. */
 static bool move_to(int fd, const char *from, struct sl_str name)
 {
     char path[OBJECT_PATH];
     return object_path(name, path) && files_publish(fd, from, path, FILES_DURABLE);
 }
 
-/* Closes the work file and reports the result. */
+/* Closes the temporary file and reports the result; removes it if it was not published. A missing path is an internal error
+ * here, as files are written to directories that this process creates. */
 static enum sl_code put_end(struct store_tmp_file *work, bool good, struct sl_error *error)
 {
     int number = errno;
@@ -151,6 +157,7 @@ static enum sl_code directory_text_job(void *arg, struct sl_error *error)
 
 /* ---- expiry ---- */
 
+/* Temporary files that a crash left behind live for WORK_LIFE_S, records of uploads for RECORD_LIFE_S (two years). */
 enum { WORK_LIFE_S = 15 * 60, RECORD_LIFE_S = 2 * 365 * 24 * 60 * 60, TREE_DEPTH = 3 };
 static uint64_t try_life_s;
 
@@ -159,6 +166,7 @@ struct store_directory_sweep {
     int64_t now_s;
 };
 
+/* Removes a file that is too old, or a directory whose entries were all removed. True if it removed the entry. */
 static bool sweep_entry(void *arg, const struct dir_entry *entry)
 {
     const struct store_directory_sweep *sweep = arg;
@@ -176,6 +184,7 @@ static void sweep_tree(int at, const char *name, uint64_t life_s, unsigned depth
     dir_walk(&(struct dir_walk){.depth = depth, .visit = sweep_entry, .arg = &sweep}, at, name);
 }
 
+/* Removes expired "try" symbols and old records of uploads; regular symbols are kept forever. */
 static void sweep_uploads(int fd)
 {
     sweep_tree(fd, "try", try_life_s, TREE_DEPTH);

@@ -8,7 +8,7 @@
 #include "core/pool.h"
 #include "fetch/fetch.h"
 
-enum { SMALL_OBJECT = 64 << 10 };
+enum { SMALL_OBJECT = 64 << 10 /* limit for store_read, which reads JSON texts */ };
 
 const char *const store_prefixes[STORE_PARTS] = {"v1/", "try/v1/"};
 
@@ -70,6 +70,8 @@ static void store_sweep_job(void *unused)
     store.backend->sweep();
 }
 
+/* Sweeps the store four times per retention period, but at most every 100 ms and at least once an hour. Returns at once if
+ * there is no store, or if it is a bucket, which has rules for expiry of its own. */
 void store_sweep_repeatedly(void *unused)
 {
     enum { HOUR_MS = 3600 * 1000, MIN_MS = 100 };
@@ -88,6 +90,7 @@ bool store_is_open(void)
     return store.backend != NULL;
 }
 
+/* Returns the name of the store for responses: that of the bucket, or the last component of the directory. */
 const char *store_bucket(void)
 {
     const struct config_store *c = store.config;
@@ -117,6 +120,7 @@ const struct source *store_scope_sources(struct sl_str scope, struct sl_arena *a
     return good ? sources : NULL;
 }
 
+/* Sets the location of an object, as responses show it. False when out of memory. */
 bool store_location(struct sl_str scope, enum store_part part, struct sl_str key, struct sl_arena *arena,
                     struct sl_str *location)
 {
@@ -144,6 +148,8 @@ void store_gzip_header_write(uint64_t original_size, const uint8_t md5[16], uint
     memcpy(head + 24, md5, 16);
 }
 
+/* Reads the size and MD5 from the header. False if this is not a file written by the store: compares only the bytes that
+ * never vary. */
 bool store_gzip_header_read(struct sl_bytes head, struct store_meta *meta)
 {
     if (head.size < STORE_GZIP_HEADER_SIZE || memcmp(head.data, gzip_begin, 4) != 0 ||
@@ -213,6 +219,8 @@ enum sl_code store_read(struct sl_str name, struct sl_buf *text, struct sl_error
     return code == SL_OK && text->failed ? sl_fail(error, SL_BUSY, "out of memory") : code;
 }
 
+/* Returns the URL from which clients download an object: below public_url if it is configured, otherwise a presigned URL of
+ * the bucket. NULL: there is none, the service sends the object itself. */
 const char *store_url(struct sl_str name, struct sl_arena *arena)
 {
     if (!store.config->public_url)

@@ -14,7 +14,7 @@
 #include "core/lru.h"
 #include "core/pool.h"
 
-enum { LOOK_EVERY_MS = 1000, MAX_ANSWERS = 32768 };
+enum { LOOK_EVERY_MS = 1000 /* age at which the generation is read again */, MAX_ANSWERS = 32768 };
 
 /* ---- the file ---- */
 static bool generation_path(const char *store, char out[STORE_PATH])
@@ -65,8 +65,8 @@ static void drop_answers(void)
     lru_clear(&answers.known);
 }
 
-/* A change that failed because the store does not answer may have been made nevertheless: keeps the answers while the store is
- * down. */
+/* Called after a change by this process. If it failed because the store does not answer, it may have been made nevertheless:
+ * the answers are kept while the store is down, and dropped when it answers again. */
 void symbfile_answers_clear(void)
 {
     if (store_is_down(NULL))
@@ -90,6 +90,8 @@ bool answers_get(struct sl_str key, struct upload_answer *answer)
     return true;
 }
 
+/* Caches an answer. `epoch` is that from before the look-up: if the store has changed meanwhile, the answer may be outdated
+ * and is not cached. */
 void answers_put(struct sl_str key, const struct upload_answer *answer, uint64_t epoch)
 {
     if (epoch != answers.epoch)
@@ -124,6 +126,7 @@ static void look(void *arg)
         looked->seen = change_counter_read(path, true);
 }
 
+/* Reads the generation of the store, by which changes of other processes are noticed. */
 static enum sl_code look_at_store(struct change_counter *seen, struct sl_error *error)
 {
     if (remote_bucket()) {
@@ -148,6 +151,7 @@ bool answers_current(void)
     return answers.checked_ms && loop_now_ms() - answers.checked_ms < LOOK_EVERY_MS;
 }
 
+/* Drops the cached answers if the store has changed. One fiber reads the generation, the others wait for it. */
 enum sl_code answers_refresh(struct sl_error *error)
 {
     while (answers.looking)
@@ -163,7 +167,7 @@ enum sl_code answers_refresh(struct sl_error *error)
     enum sl_code code = look_at_store(&seen, error);
     answers.looking = false;
     if (code == SL_OK) {
-        answers.checked_ms = begun_ms ? begun_ms : 1;
+        answers.checked_ms = begun_ms ? begun_ms : 1; /* 0 means: not checked yet */
         if (answers.outdated || memcmp(&seen, &answers.generation, sizeof seen) != 0)
             drop_answers();
         answers.generation = seen;

@@ -21,6 +21,8 @@ static struct {
 
 /* ---- start and end ---- */
 
+/* Opens the bucket of the configuration, if there is one and it is not open yet. A bucket that cannot be used is only
+ * logged. */
 void remote_open(const struct config *config)
 {
     const char *key;
@@ -46,6 +48,8 @@ const struct object_store *remote_bucket(void)
     return remote.bucket;
 }
 
+/* Any answer of the store, also "not found", shows that it works. SL_BUSY and SL_CANCELLED are about this node and say
+ * nothing about the store. */
 enum sl_code remote_note(enum sl_code code, const struct sl_error *error)
 {
     if (code == SL_OK || code == SL_NOT_FOUND)
@@ -79,7 +83,8 @@ void remote_home(const struct symbfile_key *file_key, char out[OBJECT_NAME])
     snprintf(out, OBJECT_NAME, "%.*s%.2s/%s/", OBJECT_NAME / 2, root, hex, hex);
 }
 
-/* "<kind>-<generation>-<parts>-<records>-<upload id>" */
+/* Parses the name of a published set of this kind, "<kind>-<generation>-<parts>-<records>-<upload id>". False for other
+ * names. The generation is the time of publication in microseconds. */
 static bool parse_marker(struct sl_str name, enum symbfile_kind kind, struct remote_marker *marker)
 {
     struct symbfile_set *set = &marker->set;
@@ -147,6 +152,7 @@ struct removal {
     size_t count;
 };
 
+/* Notes the name of an object to be removed; stops the list when the array is full. */
 static bool note_name(void *arg, const struct object_entry *object)
 {
     struct removal *removal = arg;
@@ -155,6 +161,7 @@ static bool note_name(void *arg, const struct object_entry *object)
     return removal->count < MAX_LISTED_OBJECTS;
 }
 
+/* Lists and removes in rounds of at most MAX_LISTED_OBJECTS, until a round is not full. */
 enum sl_code remote_remove(const char *prefix, size_t *count, struct sl_error *error)
 {
     struct removal removal = {.names = malloc(MAX_LISTED_OBJECTS * sizeof *removal.names)};
@@ -180,6 +187,7 @@ struct marker_list {
     size_t count;
 };
 
+/* Adds a published set of the wanted kind; stops the list at MARKERS. */
 static bool note_marker(void *arg, const struct object_entry *object)
 {
     struct marker_list *list = arg;
@@ -215,6 +223,7 @@ struct published_list {
     struct symbfile_set *sets;
 };
 
+/* Keeps the newest set of each kind; usually there is just one, as older ones are removed. */
 static bool note_published(void *arg, const struct object_entry *object)
 {
     struct published_list *list = arg;
@@ -241,6 +250,8 @@ enum sl_code remote_published(const struct symbfile_key *file_key, struct symbfi
     return remote_list(prefix, "", note_published, &list, error);
 }
 
+/* Reads the object of a published set: its first line names the directory of the parts, the others name the parts. There
+ * must be as many as the set has. On failure the set has no parts to free. */
 enum sl_code remote_manifest(const struct symbfile_key *file_key, struct symbfile_set *set, char parts[SET_NAME],
                              struct sl_error *error)
 {
@@ -284,6 +295,7 @@ struct alias_list {
     size_t count;
 };
 
+/* Adds the file id that the name of an association ends with. */
 static bool note_alias(void *arg, const struct object_entry *object)
 {
     struct alias_list *list = arg;
@@ -295,6 +307,7 @@ static bool note_alias(void *arg, const struct object_entry *object)
     return list->count < MAX_ALIASES;
 }
 
+/* Several executables may have the same build id. Returns the one that was published last. */
 enum sl_code remote_find(const char *id, struct symbfile_key *file_key, struct sl_error *error)
 {
     char prefix[OBJECT_NAME];
@@ -337,6 +350,8 @@ enum sl_code remote_info(const struct symbfile_key *file_key, struct symbfile_in
 
 /* ---- changes ---- */
 
+/* Announces a change by replacing the contents of one object by random bytes: nodes compare them with what they read before.
+ * Random, as a counter could be incremented by two nodes at once. */
 enum sl_code remote_changed(struct sl_error *error)
 {
     uint8_t random[16];
@@ -347,6 +362,8 @@ enum sl_code remote_changed(struct sl_error *error)
     return remote_write("symbfiles/generation", sl_str(hex), error);
 }
 
+/* Reads the bytes that announce changes; zeros if nothing was ever uploaded. With a short time limit and one attempt, as
+ * look-ups wait for the answer. */
 enum sl_code remote_generation(uint64_t number[2], struct sl_error *error)
 {
     struct sl_buf text = {0};

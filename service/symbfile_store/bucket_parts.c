@@ -153,6 +153,7 @@ struct advance {
     uint64_t complete;
 };
 
+/* Counts consecutive parts; stops the list at the first gap. Names are in numeric order. */
 static bool note_progress(void *arg, const struct object_entry *object)
 {
     struct advance *advance = arg;
@@ -168,7 +169,8 @@ static bool note_progress(void *arg, const struct object_entry *object)
     return true;
 }
 
-/* Starts after the last part that is known. */
+/* Counts the consecutive parts from the first one on. Lists only the names after those it has counted before: the number
+ * without a dot sorts just before the names of that part. */
 enum sl_code remote_count_parts(const struct symbfile_key *file_key, const char *name, uint64_t *complete,
                                 struct sl_error *error)
 {
@@ -191,6 +193,7 @@ struct part_copy {
     int fd;
 };
 
+/* Pool work: makes the directory of the copy. `fd` is 0 on success, as there is no file yet. */
 static void copy_begin(void *arg)
 {
     struct part_copy *copy = arg;
@@ -214,12 +217,14 @@ static void copy_remove(void *arg)
     store_remove_tree(arg);
 }
 
+/* Removes the copy, on this thread if the pool does not accept the work: it must not be left behind. */
 void remote_remove_copy(const char *home)
 {
     if (pool_run(POOL_IO, copy_remove, (void *)home, NULL) != SL_OK)
         store_remove_tree(home);
 }
 
+/* Downloads one part into a new file of the copy, named as in a store that is a directory. */
 static enum sl_code copy_part(const struct symbfile_key *file_key, const char *parts, const struct symbfile_set *set,
                               size_t index, const char *home, struct sl_error *error)
 {

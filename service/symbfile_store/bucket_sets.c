@@ -11,6 +11,7 @@
 #include "core/metrics.h"
 #include "core/pool.h"
 
+/* Reports a failure to the client: this node is busy, or the store does not respond. Always false. */
 static bool refuse(struct symbfile_failure *failure, enum sl_code code, const struct sl_error *error)
 {
     if (code == SL_BUSY || code == SL_CANCELLED)
@@ -22,6 +23,7 @@ static bool refuse(struct symbfile_failure *failure, enum sl_code code, const st
 
 /* ---- objects ---- */
 
+/* Makes the name of the object in open/ that marks an incomplete upload; its age decides when the upload expires. */
 static void open_name(const struct symbfile_key *file_key, const char *name, char out[OBJECT_NAME])
 {
     char hex[FILE_ID_HEX];
@@ -81,6 +83,7 @@ static enum sl_code remove_open(const struct bucket_set_publishing *p, struct sl
     return delete_object(name, error);
 }
 
+/* Removes the parts of a set, then its object in open/: in this order, so that a sweep finds the rest if this fails. */
 static enum sl_code drop_parts(const struct bucket_set_publishing *p, struct sl_error *error)
 {
     char prefix[OBJECT_NAME];
@@ -89,6 +92,7 @@ static enum sl_code drop_parts(const struct bucket_set_publishing *p, struct sl_
     return code == SL_OK ? remove_open(p, error) : code;
 }
 
+/* Publishes the set: writes the object whose name and contents describe it. This one write makes it visible. */
 static enum sl_code write_marker(struct bucket_set_publishing *p, uint64_t generation, struct sl_error *error)
 {
     char name[OBJECT_NAME];
@@ -108,7 +112,8 @@ static enum sl_code write_marker(struct bucket_set_publishing *p, uint64_t gener
     return code;
 }
 
-/* Removes a replaced set: its marker, and its parts unless the new set uses them. */
+/* Removes a replaced set: its marker first, so that no published set lacks parts; then its parts, unless the new set uses
+ * them. If it is unknown whether it does, the parts stay. */
 static enum sl_code remove_published(const struct bucket_set_publishing *p, const struct remote_marker *marker,
                                      struct sl_error *error)
 {
@@ -137,7 +142,7 @@ static enum sl_code publish(struct bucket_set_publishing *p, struct sl_error *er
     char parts[SET_NAME] = "";
     enum sl_code code = remote_markers(p->file_key, p->set.kind, markers, &count, error);
     const struct remote_marker *newest = remote_newest(markers, count);
-    bool same = false;
+    bool same = false; /* the published set has the same parts with the same contents */
     if (code == SL_OK && newest && newest->set.parts == p->set.parts) {
         struct symbfile_set before = newest->set;
         code = remote_manifest(p->file_key, &before, parts, error);
@@ -201,7 +206,7 @@ static enum sl_code stage(const struct symbfile_upload_set *a, const char *parts
     bool there = list.count && memcmp(list.parts[0].sha256, a->part.sha256, sizeof a->part.sha256) == 0;
     if (code == SL_OK && !there)
         code = remote_note(object_put_file(remote_bucket(), sl_str(name), a->fd, remote_contents, NULL, error), error);
-    if (code == SL_OK && list.count && !there) {
+    if (code == SL_OK && list.count && !there) { /* after the new part is stored, so that one of them always exists */
         remote_part_name(&list.parts[0], part);
         remote_in_parts(&a->file_key, parts, part, name);
         code = delete_object(name, error);
@@ -210,6 +215,7 @@ static enum sl_code stage(const struct symbfile_upload_set *a, const char *parts
     return code;
 }
 
+/* Associates an id with the executable: an empty object whose name contains both. */
 static enum sl_code write_id(const struct symbfile_key *file_key, const char *id, struct sl_error *error)
 {
     char name[OBJECT_NAME], hex[FILE_ID_HEX];
@@ -256,6 +262,7 @@ static enum sl_code find_parts_name(const struct symbfile_upload_set *a, char ou
     return code;
 }
 
+/* Adds the part; publishes the set if all parts are there now. Other nodes are told only of changes that look-ups can see. */
 bool remote_add(const struct symbfile_upload_set *a, struct symbfile_failure *failure)
 {
     struct bucket_set_publishing p = {
@@ -285,6 +292,7 @@ struct staged_upload { /* newest staged set of a kind */
     char name[SET_NAME], modified[40];
 };
 
+/* Keeps the name of the set whose part was stored last. Times are ISO 8601 texts, so they can be compared as texts. */
 static bool note_staged(void *arg, const struct object_entry *object)
 {
     struct staged_upload *staged = arg;
@@ -299,12 +307,14 @@ static bool note_staged(void *arg, const struct object_entry *object)
     return true;
 }
 
+/* Converts the time of an object to seconds since the epoch; 0 if it cannot be read. */
 static int64_t parse_seconds(const char *modified)
 {
     struct tm tm = {0};
     return strptime(modified, "%Y-%m-%dT%H:%M:%S", &tm) ? (int64_t)timegm(&tm) : 0;
 }
 
+/* Describes the newest incomplete set of a kind. `*known` is set only if it has parts. */
 static enum sl_code staged_status(const struct symbfile_key *file_key, enum symbfile_kind kind,
                                   struct symbfile_set *set, bool *known, struct sl_error *error)
 {
@@ -376,6 +386,7 @@ struct expired {
     int64_t before_s;
 };
 
+/* Notes an object that is too old; objects without a readable time are kept. */
 static bool note_expired(void *arg, const struct object_entry *object)
 {
     struct expired *expired = arg;
@@ -403,7 +414,8 @@ static bool parse_open_name(const char *name, struct symbfile_key *file_key, cha
     return true;
 }
 
-/* Keeps the parts of a published set, of which only the object in open/ was left behind. */
+/* Removes an expired incomplete upload. If its parts are those of a published set, only the object in open/ was left behind,
+ * by a crash: then the parts stay. Names that cannot be parsed are removed. */
 static enum sl_code drop_expired(const char *name, struct sl_error *error)
 {
     struct bucket_set_publishing p = {.set = {.parts = 0}};

@@ -10,6 +10,8 @@
 
 enum { TREE_DEPTH = 6 };
 
+/* Opens each directory of the path: on NFS, opening a directory makes the client fetch its current attributes, so that
+ * changes by other nodes are seen. */
 void store_refresh(const char *path)
 {
     const char *store = store_limits.shared_dir;

@@ -19,6 +19,7 @@ static struct {
     uint64_t until_ms;
 } health;
 
+/* Records that the store answered (NULL) or failed; logs when that changes. */
 void store_note(const char *trouble)
 {
     if (!trouble) {
@@ -35,6 +36,7 @@ void store_note(const char *trouble)
     health.until_ms = loop_now_ms() + PAUSE_MS;
 }
 
+/* True if the store failed a short time ago: look-ups then fail at once instead of waiting for it, too. */
 bool store_is_down(struct sl_error *error)
 {
     if (!health.down || loop_now_ms() >= health.until_ms)
@@ -56,7 +58,8 @@ void symbfile_store_get_state(struct symbfile_store_state *state)
     state->shared = remote_bucket() || store_limits.shared_dir;
 }
 
-/* An unmounted file system leaves an empty directory, or none. */
+/* True if the store is there. A shared directory that is not mounted is empty or missing, so the file `generation` must
+ * exist, which every used store has. A new store has none yet: that is accepted until the file was seen once. */
 bool store_present(const char *store)
 {
     static _Atomic bool seen;

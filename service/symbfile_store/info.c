@@ -39,6 +39,7 @@ static void read_member(struct sl_json *j, struct sl_str key, struct symbfile_in
         sl_json_skip(j);
 }
 
+/* Reads the description; an unreadable one gives an empty description, as uploads are useful without it. */
 void info_parse(struct sl_str text, struct symbfile_info *info)
 {
     struct sl_arena arena = {0};
@@ -116,6 +117,8 @@ static bool info_touch(const char *directory, const char *name, bool *made)
     return files_sync_directory(directory);
 }
 
+/* Associates an id with the executable: an empty file by-id/<id>/<file id>. Sets `*changed` if it is new. An empty id has no
+ * association. */
 static bool associate(const char *root, const char *id, const struct sl_file_id *file_id, bool *changed)
 {
     char path[STORE_PATH + SYMBFILE_ID_MAX + 8], hex[FILE_ID_HEX];
@@ -128,6 +131,8 @@ static bool associate(const char *root, const char *id, const struct sl_file_id 
     return info_touch(path, hex, changed);
 }
 
+/* Overwrites the members that `news` has; true if something changed. A build id without a debug id also sets the debug id,
+ * which is its beginning. */
 bool info_merge(struct symbfile_info *info, const struct symbfile_info *news)
 {
     struct symbfile_info before = *info;
@@ -157,6 +162,7 @@ bool info_merge(struct symbfile_info *info, const struct symbfile_info *news)
            strcmp(info->arch, before.arch) != 0 || info->has_base != before.has_base || info->base != before.base;
 }
 
+/* Merges the new description into the stored one. False on failure, with errno set. */
 bool info_update(const char *root, const char *home, const struct sl_file_id *file_id, const struct symbfile_info *news,
                  bool *changed)
 {
@@ -168,11 +174,14 @@ bool info_update(const char *root, const char *home, const struct sl_file_id *fi
            associate(root, info.debug_id, file_id, changed);
 }
 
+/* True if an id of a request can be a file name: not hidden, without a slash, not too long. */
 bool info_id_is_safe(const char *id)
 {
     return *id && *id != '.' && !strchr(id, '/') && strlen(id) < SYMBFILE_ID_MAX;
 }
 
+/* Several executables may have the same build id. Returns the one that was published last; looks at no more than MAX_ALIASES
+ * of them. */
 enum sl_code symbfile_store_find(const char *id, struct symbfile_key *file_key)
 {
     char root[STORE_PATH], path[STORE_PATH + SYMBFILE_ID_MAX + 8];

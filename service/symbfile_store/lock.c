@@ -31,11 +31,13 @@ static void count_waiting(int by)
     metric_set(METRIC_WAITING, waiting += by, "lock", NULL, NULL);
 }
 
+/* Returns the key of an executable: its file id and the text of the scope, which follow each other in the struct. */
 static struct sl_str turn_key(const struct symbfile_key *file_key)
 {
     return (struct sl_str){(const char *)file_key, sizeof file_key->file_id + strlen(file_key->scope)};
 }
 
+/* Ends this fiber's turn: the longest waiting fiber gets it; without one, the record is freed. */
 static void turn_end(struct symbfile_lock_waiter *turn)
 {
     if (turn->waiting) {
@@ -48,6 +50,7 @@ static void turn_end(struct symbfile_lock_waiter *turn)
         sl_map_free(&turns);
 }
 
+/* Waits for this fiber's turn. On failure the caller has no turn, although `*taken` may be set. */
 static enum sl_code turn_take(const struct symbfile_key *file_key, uint64_t until_ms,
                               struct symbfile_lock_waiter **taken, struct sl_error *error)
 {
@@ -76,6 +79,8 @@ static enum sl_code turn_take(const struct symbfile_key *file_key, uint64_t unti
                                      : sl_fail(error, SL_BUSY, "waiting for another upload of the same executable");
 }
 
+/* Tries to lock the executable's directory. -1 with errno EWOULDBLOCK if another process has the lock, ENOENT if the
+ * directory does not exist and is not to be made. */
 int store_try_lock(const char *home, bool make)
 {
     char path[STORE_PATH + 16];
@@ -114,7 +119,8 @@ static void try(void *arg)
     attempt->reason = errno;
 }
 
-/* The lock among processes. */
+/* Waits for the lock among processes: flock(2) is tried again and again with growing pauses, as waiting in it would occupy a
+ * pool thread. Distinguishes a store that is gone from an executable without uploads. */
 static enum sl_code lock_file(struct lock_attempt *attempt, uint64_t until_ms, struct sl_error *error)
 {
     if (remote_bucket()) /* a bucket has no locks */

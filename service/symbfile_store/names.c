@@ -28,6 +28,7 @@ void symbfile_store_configure(const struct config *config)
     store_limits.staging_ttl_ns = config->symbfile.staging_ttl_ns;
 }
 
+/* A shared directory has precedence over one of this node, and that over the cache directory. */
 bool symbfile_store_dir(char out[512])
 {
     const char *shared = store_limits.shared_dir, *own = shared ? shared : store_limits.store_dir;
@@ -49,6 +50,7 @@ bool store_tmp(char out[STORE_PATH])
     return true;
 }
 
+/* Makes the directory of a scope; the global scope, "", is the store itself. */
 bool store_root(const char *scope, char out[STORE_PATH])
 {
     char store[512];
@@ -68,6 +70,8 @@ bool store_home(const struct symbfile_key *file_key, char out[STORE_PATH])
 }
 
 /* ---- scopes ---- */
+
+/* True if the scope can be the name of a directory as it is. */
 static bool is_plain(struct sl_str scope)
 {
     enum { PLAIN = 32 };
@@ -79,6 +83,8 @@ static bool is_plain(struct sl_str scope)
     return plain;
 }
 
+/* Converts a scope to a name that is safe for a directory or object: "" for the global scope, the scope itself if it is
+ * plain, otherwise "~" and half of its SHA-256, which no plain scope begins with. */
 void symbfile_scope(struct sl_str scope, char out[SYMBFILE_SCOPE])
 {
     uint8_t hash[32];
@@ -95,6 +101,8 @@ void symbfile_scope(struct sl_str scope, char out[SYMBFILE_SCOPE])
 }
 
 /* ---- names ---- */
+
+/* Makes "<number>.<SHA-256>.<mode>.<records>.<inflated bytes>". */
 void store_part_name(const struct symbfile_part_file *part, char out[PART_NAME])
 {
     char hex[65];
@@ -103,6 +111,7 @@ void store_part_name(const struct symbfile_part_file *part, char out[PART_NAME])
              part->inflated);
 }
 
+/* Parses such a name; false for other names, such as the table's. */
 bool store_parse_part_name(const char *name, struct symbfile_part_file *part)
 {
     char hex[65];
@@ -113,6 +122,8 @@ bool store_parse_part_name(const char *name, struct symbfile_part_file *part)
            name[end] == '\0' && sl_hex_decode(sl_str(hex), part->sha256, sizeof part->sha256, NULL);
 }
 
+/* Parses "<kind>-<generation>-<parts>-<records>" of a published set, or "staging-<kind>-<parts>-<upload id>" of an
+ * incomplete one. */
 static bool parse_set_name(const char *name, struct symbfile_set *set)
 {
     *set = (struct symbfile_set){0};
@@ -135,6 +146,8 @@ static bool parse_set_name(const char *name, struct symbfile_set *set)
            at[end] == '\0';
 }
 
+/* Lists the sets of an executable; the caller frees the list. NULL if there are none, or on failure: errno tells which
+ * (store_code). */
 struct symbfile_set *store_sets(const char *home, size_t *count)
 {
     struct symbfile_set *sets = NULL;
@@ -168,6 +181,8 @@ static int by_number(const void *left, const void *right)
     return (a->number > b->number) - (a->number < b->number);
 }
 
+/* Lists the parts of a set in numeric order; of several with one number all are listed. On failure the set has no parts to
+ * free. */
 bool store_load_parts(const char *home, struct symbfile_set *set)
 {
     char path[STORE_PATH + 200];

@@ -48,6 +48,7 @@ static enum sl_code ignore_pad(struct sl_symbfile_sink *sink, const struct sl_sy
     return SL_OK;
 }
 
+/* Creates the decoder of part `number` of `count`. Without a sink the records are decoded, to check them, and dropped. */
 struct symbfile_part *symbfile_part_new(uint64_t number, uint64_t count, uint64_t max_inflated,
                                         struct sl_symbfile_sink *sink)
 {
@@ -99,6 +100,9 @@ bool symbfile_part_is_truncated(const struct symbfile_part *p)
 }
 
 /* ---- decoding ---- */
+
+/* Converts the decoder's result. Malformed symbfiles have error codes from 1200 on, one for each problem, so that clients
+ * can tell them apart. */
 static bool decoded(struct symbfile_part *p, enum sl_code code, const struct sl_error *error,
                     struct symbfile_failure *failure)
 {
@@ -121,7 +125,8 @@ static bool feed_reader(struct symbfile_part *p, struct sl_bytes bytes, struct s
     return decoded(p, code, &error, failure);
 }
 
-/* A later part that does not begin with the magic of a symbfile is a piece of one. */
+/* Decodes inflated bytes. The first part must be a symbfile. A later one is a symbfile of its own if it begins with the
+ * magic, which may arrive in several pieces; otherwise it continues the symbfile of the first part and is not decoded here. */
 static bool take_inflated(struct symbfile_part *p, struct sl_bytes bytes, struct symbfile_failure *failure)
 {
     p->inflated += bytes.size;
@@ -153,6 +158,9 @@ static bool take_inflated(struct symbfile_part *p, struct sl_bytes bytes, struct
 }
 
 /* ---- compression ---- */
+
+/* Called when decompression fails: reports the error. If the compression magic of a later part was a coincidence, the part
+ * is accepted as a piece that is not compressed. */
 static bool damaged(struct symbfile_part *p, struct symbfile_failure *failure)
 {
     if (p->scarce) {
@@ -167,7 +175,8 @@ static bool damaged(struct symbfile_part *p, struct symbfile_failure *failure)
     return false;
 }
 
-/* One step: sets the bytes used of `in` and those produced; false if the stream is invalid. */
+/* Decompresses one step: removes the used bytes from `in` and sets `*size` to the number of bytes in p->out. False if the
+ * stream is invalid. */
 static bool step_zstd(struct symbfile_part *p, struct sl_bytes *in, size_t *size)
 {
     ZSTD_inBuffer input = {in->data, in->size, 0};
@@ -188,7 +197,7 @@ static bool step_gzip(struct symbfile_part *p, struct sl_bytes *in, size_t *size
 {
     if (p->ended && inflateReset(&p->zlib) != Z_OK)
         return false;
-    uInt given = in->size > (1u << 30) ? 1u << 30 : (uInt)in->size;
+    uInt given = in->size > (1u << 30) ? 1u << 30 : (uInt)in->size; /* zlib counts input in 32 bits */
     p->zlib.next_in = (Bytef *)(uintptr_t)in->data;
     p->zlib.avail_in = given;
     p->zlib.next_out = p->out;
@@ -202,23 +211,25 @@ static bool step_gzip(struct symbfile_part *p, struct sl_bytes *in, size_t *size
     return result == Z_OK || result == Z_STREAM_END || result == Z_BUF_ERROR;
 }
 
+/* Decompresses all of `in` and decodes it. Ends early if the part turns out to be a piece, whose bytes are not needed. */
 static bool inflate_all(struct symbfile_part *p, struct sl_bytes in, struct symbfile_failure *failure)
 {
     size_t size = 0;
     while (p->mode != SYMBFILE_PIECE) {
         size_t before = in.size;
         if (in.size == 0 && (size < OUT_STEP || p->ended))
-            return true; /* no pending output */
+            return true; /* the output buffer was not filled: the decoder holds nothing back */
         if (!(p->coding == CODING_ZSTD ? step_zstd(p, &in, &size) : step_gzip(p, &in, &size)))
             return damaged(p, failure);
         if (size && !take_inflated(p, (struct sl_bytes){p->out, size}, failure))
             return false;
         if (in.size == before && size == 0)
-            return in.size == 0 || damaged(p, failure);
+            return in.size == 0 || damaged(p, failure); /* no progress although there is input */
     }
     return true;
 }
 
+/* Chooses the decoder by the magic: zstd, gzip, or none. False when out of memory. */
 static bool open_coding(struct symbfile_part *p)
 {
     static const uint8_t zstd[] = {0x28, 0xB5, 0x2F, 0xFD}, gzip[] = {0x1F, 0x8B};
@@ -251,6 +262,7 @@ static bool symbfile_part_begin(struct symbfile_part *p, struct symbfile_failure
     return false;
 }
 
+/* Decodes the next bytes of the body. Waits for COMPRESSION_HEAD bytes first, by which the compression is recognised. */
 bool symbfile_part_feed(struct symbfile_part *p, struct sl_bytes bytes, struct symbfile_failure *failure)
 {
     p->received += bytes.size;
@@ -268,6 +280,8 @@ bool symbfile_part_feed(struct symbfile_part *p, struct sl_bytes bytes, struct s
     return bytes.size == 0 || take_received(p, bytes, failure);
 }
 
+/* Checks the end of the part and sets its mode. A first part that ends too early, in the compressed stream or in the
+ * symbfile, is accepted if there are later parts, which contain the rest. */
 bool symbfile_part_finish(struct symbfile_part *p, struct symbfile_failure *failure)
 {
     struct sl_error error = {0};

@@ -10,7 +10,8 @@
 
 enum { SIZE_KNOWN_S = 60, FULL_KNOWN_S = 1 };
 
-/* The size of the store is measured once a minute, or once a second when it is full; bytes received since then are added. */
+/* Size of the store and time of its measurement. Measuring reads the whole tree, so it is done once a minute, or once a
+ * second when the store is full; bytes received since then are added. */
 static _Atomic uint64_t known_bytes;
 static _Atomic int64_t known_s;
 
@@ -24,6 +25,8 @@ void store_shrank(void)
     atomic_store(&known_s, 0);
 }
 
+/* True if the store accepts uploads: enough free space remains, and the store is below its maximum size. A time in the
+ * future, after the clock was set back, counts as old. */
 static bool has_room(const char *store)
 {
     uint64_t reserve = store_limits.min_free, most = store_limits.max_size;

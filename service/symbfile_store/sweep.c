@@ -12,7 +12,7 @@
 #include "core/files.h"
 #include "core/loop.h"
 
-enum { TMP_AGE_S = 24 * 3600, TMP_DEPTH = 3 };
+enum { TMP_AGE_S = 24 * 3600 /* age at which a temporary file counts as abandoned */, TMP_DEPTH = 3 };
 
 /* Counts or, with `remove`, removes the sets that were staged too long ago. */
 static size_t expired_sets(const char *home, int64_t now, int64_t ttl_s, bool remove)
@@ -56,6 +56,7 @@ static void add_bytes(const char *home, struct symbfile_store_size *size)
     free(sets);
 }
 
+/* Removes temporary files that a crash has left behind. */
 static void sweep_tmp(const char *store, int64_t now)
 {
     char path[STORE_PATH];
@@ -69,6 +70,7 @@ static void sweep_tmp(const char *store, int64_t now)
         closedir(dir);
 }
 
+/* Sweeps the executables of one scope. Their directories are in 256 groups, by the first byte of the file id, in hex. */
 static void sweep_root(const char *root, int64_t now, int64_t ttl_s, struct symbfile_store_size *size)
 {
     char path[STORE_PATH + FILE_ID_HEX + 8];
@@ -87,6 +89,7 @@ static void sweep_root(const char *root, int64_t now, int64_t ttl_s, struct symb
     }
 }
 
+/* Sweeps the executables of all scopes but the global one. */
 static void sweep_scopes(const char *store, int64_t now, int64_t ttl_s, struct symbfile_store_size *size)
 {
     char path[STORE_PATH];

@@ -30,6 +30,7 @@ static void table_path(const char *home, const struct symbfile_set *set, char ou
     snprintf(out, STORE_PATH + 200, "%s/%s/table", home, set->name);
 }
 
+/* Returns the offset of a part's entry; the header occupies the place of one entry. */
 static uint64_t get_offset(uint64_t number)
 {
     return (number + 1) * ENTRY;
@@ -51,7 +52,8 @@ static bool write_part(int fd, const struct symbfile_part_file *part)
     return write_at(fd, entry, sizeof entry, get_offset(part->number));
 }
 
-/* A crash may leave several files with one number: the last one counts. */
+/* Rebuilds the table from the names of the files. A crash may leave several files with one number: the last one counts. The
+ * header is written last, after a sync, so that a crash leaves no table that looks complete. */
 static bool make_of_files(int fd, const char *home, struct symbfile_set *set)
 {
     bool ok = ftruncate(fd, 0) == 0 && store_load_parts(home, set);
@@ -63,6 +65,7 @@ static bool make_of_files(int fd, const char *home, struct symbfile_set *set)
     return ok && fdatasync(fd) == 0 && write_at(fd, empty_head, sizeof empty_head, 0);
 }
 
+/* Opens the table of a set, or rebuilds it if it is missing or incomplete. False on failure, with errno set. */
 bool part_table_open(struct part_table *table, const char *home, struct symbfile_set *set)
 {
     char path[STORE_PATH + 200];
@@ -108,7 +111,8 @@ bool part_table_get(const struct part_table *table, uint64_t number, struct symb
     return true;
 }
 
-/* Skips existing parts: in all as many steps as there are parts. */
+/* Advances `complete` over existing parts, STEP entries at a time. It never goes back: all calls for a set together read
+ * each entry once. */
 static void symbfile_table_advance(struct part_table *table)
 {
     uint8_t entries[STEP * ENTRY];
@@ -124,6 +128,7 @@ static void symbfile_table_advance(struct part_table *table)
     }
 }
 
+/* Adds a part. The entry is synced before `complete` is advanced, which need not be synced: it may lag behind. */
 bool part_table_put(struct part_table *table, const struct symbfile_part_file *part)
 {
     if (!write_part(table->fd, part) || fdatasync(table->fd) != 0)

@@ -13,8 +13,9 @@
 #include "search/search.h"
 #include "conversion/conversion.h"
 
-enum { MAX_NAME = 255, MAX_VERSIONS = 64, TRANSIENT_S = 60 };
+enum { MAX_NAME = 255, MAX_VERSIONS = 64, TRANSIENT_S = 60 /* lifetime of a cached temporary failure */ };
 
+/* Error message of a look-up that may only use the cache; ms_symcache_get recognises the error by it. */
 static const char cached_only[] = "not cached";
 
 /* ---- admission: limits concurrent transcoders ---- */
@@ -24,6 +25,8 @@ static struct {
     struct fiber_wait_list free;
 } transcodes;
 
+/* Waits for a free slot and occupies it. False when cancelled. Without a configured number there is one slot per pool
+ * thread. */
 static bool transcode_admit(const struct config *config)
 {
     unsigned configured = config->ms_symcache.max_concurrent;
@@ -58,7 +61,8 @@ struct pdb_check {
     const struct sl_debug_id *id;
 };
 
-/* The id must match; the age may be higher, as for debuggers. */
+/* Checks that the downloaded PDB is the requested one. Its age may be higher: a PDB that was changed after linking still
+ * describes the program. Debuggers accept it, too. */
 static enum sl_code pdb_check(void *arg, struct sl_error *error)
 {
     const struct pdb_check *check = arg;
@@ -74,6 +78,7 @@ static enum sl_code pdb_check(void *arg, struct sl_error *error)
     return code;
 }
 
+/* Finds the PDB on the configured sources. On SL_OK, `file` holds a reference to its cache entry. */
 static enum sl_code pdb_find(const struct ms_symcache_query *q, struct sl_arena *arena, struct file_lookup *file,
                              struct sl_error *error)
 {
@@ -103,6 +108,7 @@ static enum sl_code pdb_failed(enum sl_code code, struct sl_error *error)
 
 /* ---- the kind ---- */
 
+/* Formats the id in upper case, as it appears in the transcoder's output path and in cache keys. */
 static void pdb_id_text(const struct sl_debug_id *id, char out[SL_DEBUG_ID_TEXT])
 {
     sl_debug_id_format_breakpad(id, out);
@@ -110,6 +116,8 @@ static void pdb_id_text(const struct sl_debug_id *id, char out[SL_DEBUG_ID_TEXT]
         *c = *c >= 'a' && *c <= 'z' ? (char)(*c - 32) : *c;
 }
 
+/* Makes a SymCache file: finds the PDB, waits for a slot, runs the transcoder. A look-up that may only use the cache fails
+ * with SL_BUSY, which is not cached as a failure of the file. */
 static enum sl_code ms_symcaches_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                          struct sl_error *error)
 {
@@ -143,6 +151,8 @@ static void ms_symcache_release(void *config)
     config_release(config);
 }
 
+/* Copies the request into the arena of the computation, with a reference to the configuration, as both may outlive the
+ * client. NULL when out of memory. */
 static void *ms_symcache_retain(const void *context, struct sl_arena *arena)
 {
     const struct ms_symcache_query *from = context;
@@ -169,6 +179,7 @@ const struct cache_kind kind_ms_symcaches = {
 
 /* ---- lookups ---- */
 
+/* Makes the cache key. Names of PDBs are compared without case, as on Windows. */
 struct sl_str ms_symcache_key(const struct ms_symcache_query *q, struct sl_arena *arena)
 {
     struct sl_buf key = {0};
@@ -183,6 +194,8 @@ struct sl_str ms_symcache_key(const struct ms_symcache_query *q, struct sl_arena
     return sl_buf_move_to_arena(&key, arena);
 }
 
+/* Gets the file from the cache or makes it. Look-ups of one key share a computation; if that was started by a look-up that
+ * may only use the cache, it fails for this one, too, and is tried again. */
 enum sl_code ms_symcache_get(const struct ms_symcache_query *q, struct sl_arena *arena, struct cache_item **item,
                              struct sl_error *error)
 {
@@ -221,6 +234,8 @@ static void versions_add(const unsigned version[3])
         memcpy(versions.items[versions.count++], version, sizeof versions.items[0]);
 }
 
+/* Reads the versions for which files may be in the cache, and adds those of the configured transcoders. Versions are kept in
+ * a file because earlier configurations may have had other transcoders. */
 static void versions_load(void *arg)
 {
     const struct config *config = arg;
@@ -255,6 +270,8 @@ static int newest_first(const void *left, const void *right)
     return 0;
 }
 
+/* Lists known versions of the same major version that are older, the newest first. Loads the list on first use, and when the
+ * configuration has a version that it lacks. */
 size_t ms_symcache_get_older(const struct config *config, const unsigned version[3], unsigned (*found)[3], size_t max)
 {
     size_t count = 0;

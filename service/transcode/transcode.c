@@ -51,6 +51,7 @@ static bool write_pdb(struct transcode_process *run)
     return good;
 }
 
+/* Creates the directories, the input and the log. A failure is reported in run->code. */
 static void transcode_begin(void *arg)
 {
     struct transcode_process *run = arg;
@@ -68,6 +69,7 @@ static void transcode_begin(void *arg)
 
 /* ---- the process ---- */
 
+/* Kills the transcoder and its children: they are one process group, hence the negative process id. */
 static void run_kill(struct transcode_process *run)
 {
     if (run->process.pid > 0)
@@ -90,6 +92,7 @@ static void run_ended(uv_process_t *process, int64_t status, int number)
     run_wake(run);
 }
 
+/* Called when the time limit has passed: run_ended follows. */
 static void run_late(uv_timer_t *timer)
 {
     struct transcode_process *run = timer->data;
@@ -122,7 +125,7 @@ static char **environment(const struct transcode_process *run, struct sl_arena *
     snprintf(nowhere, sizeof nowhere, "%.500s/none", run->base);
     if (!list)
         return NULL;
-    list[count++] = variable(arena, "_NT_SYMBOL_PATH", sl_str(nowhere));
+    list[count++] = variable(arena, "_NT_SYMBOL_PATH", sl_str(nowhere)); /* no downloads of its own */
     list[count++] = variable(arena, "_NT_SYMCACHE_PATH", sl_str(run->out));
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         if (getenv(kept[i]))
@@ -135,6 +138,7 @@ static char **environment(const struct transcode_process *run, struct sl_arena *
     return (char **)list;
 }
 
+/* Builds the command line: `symloom worker <memory limit> <output limit> <command...> -pdb <input>`. */
 static char **words(const struct transcode_process *run, struct sl_arena *arena)
 {
     const struct config *config = run->job->config;
@@ -158,6 +162,7 @@ static char **words(const struct transcode_process *run, struct sl_arena *arena)
     return list[2] && list[3] ? (char **)list : NULL;
 }
 
+/* Starts the process: detached, so that it leads a process group of its own. On failure it counts as ended. */
 static enum sl_code run_start(struct transcode_process *run, char **arguments, char **variables)
 {
     uv_stdio_container_t stdio[3] = {{.flags = UV_IGNORE},
@@ -181,7 +186,8 @@ static enum sl_code run_start(struct transcode_process *run, char **arguments, c
     return status == 0 ? SL_OK : sl_fail_errno(run->error, -status, "cannot start a transcoder");
 }
 
-/* Always waits until the process has ended, even if the fiber is cancelled. */
+/* Runs the process. Always waits until it has ended and its handles are closed, even if the fiber is cancelled, as the
+ * handles and the directory are in use until then. */
 static enum sl_code run_process(struct transcode_process *run)
 {
     struct sl_arena arena = {0};
@@ -226,6 +232,8 @@ static bool find_entry(const char *directory, const char *name, char path[PATH_L
     return found;
 }
 
+/* Opens the transcoder's output, `<out>/<pdb name>/<id>/<pdb name>-v<version>.symcache`; transcoders may write other letter
+ * case. -1 if there is none. Without following a link or waiting on a FIFO: the output is not trusted. */
 static int open_result(const struct transcode_process *run)
 {
     const unsigned *v = run->job->transcoder->version;
@@ -251,6 +259,7 @@ static enum sl_code copy_result(struct transcode_process *run, int from)
     return n == 0 ? SL_OK : sl_fail_errno(run->error, errno, "cannot read the transcoder's output");
 }
 
+/* Logs the first LOG_MAX bytes of the program's output. */
 static void log_output(const struct transcode_process *run)
 {
     char *text = malloc(LOG_MAX);

@@ -10,6 +10,8 @@
 #include "id/id.h"
 #include "transcode/ms_symcaches.h"
 
+/* Versions below LOWEST_MAJOR are not served. Those from OWN_MAJORS on belong to files of `symloom symcachegen`, the others
+ * to files of Microsoft's tools. */
 enum { LOWEST_MAJOR = 3, OWN_MAJORS = 1000, MAX_RETRY_S = 30, MAX_OLDER = 16 };
 
 /* ---- reading ---- */
@@ -42,6 +44,7 @@ static bool read_guid(struct sl_str text, struct sl_debug_id *id)
     return count == 32 && sl_debug_id_parse((struct sl_str){digits, 32}, id);
 }
 
+/* Parses the age, a decimal number of 32 bits. */
 static bool read_age(struct sl_str text, uint32_t *age)
 {
     uint64_t number = 0;
@@ -57,6 +60,7 @@ struct symcache_get {
     struct ms_symcache_query query;
 };
 
+/* Parses the captures of the path. False if the version or the id is invalid. Without an age in the path it is 1. */
 static bool read_path(const struct http_exchange *x, struct symcache_get *asked)
 {
     struct sl_str version = x->captures[0];
@@ -70,12 +74,14 @@ static bool read_path(const struct http_exchange *x, struct symcache_get *asked)
     return true;
 }
 
+/* True if this route exists: a transcoder is configured and the path has the form of such a request. */
 static bool mssymcache_there(const struct http_exchange *x)
 {
     struct symcache_get asked = {.x = NULL};
     return ((const struct service *)x->service)->config->ms_symcache.transcoder_count && read_path(x, &asked);
 }
 
+/* True if the text is safe as the name of a file, as the transcoder's input and output are named by it. */
 static bool is_file_name(struct sl_str name)
 {
     for (size_t i = 0; i < name.size; i++)
@@ -117,8 +123,8 @@ static const char *read_fields(struct symcache_get *asked)
     return NULL;
 }
 
-/* Returns the transcoder with the highest major version not above the client's. Major versions from OWN_MAJORS on are not
- * used for lower ones, nor the reverse. */
+/* Returns the transcoder with the highest major version that does not exceed the client's; NULL if there is none. Major
+ * versions from OWN_MAJORS on are another family: their transcoders do not serve lower versions, nor the reverse. */
 static const struct transcoder *choose_transcoder(const struct config *config, const unsigned version[3])
 {
     const struct transcoder *best = NULL;
@@ -140,6 +146,7 @@ static void mssymcache_release(void *item)
     cache_release(item);
 }
 
+/* Replies with the file, which the reply then owns; with 304 if the client's own file is not older than this version. */
 static void reply_item(struct symcache_get *asked, const unsigned version[3], struct cache_item *item)
 {
     struct http_exchange *x = asked->x;
@@ -157,9 +164,10 @@ static void reply_item(struct symcache_get *asked, const unsigned version[3], st
                     mssymcache_release, item);
 }
 
-/* Moving average of the time of a transcode. */
+/* Moving average of the seconds that a transcode takes; clients are told to retry after this time. 0: none has ended yet. */
 static double average_s;
 
+/* Replies 404 with Retry-After, from 1 to MAX_RETRY_S seconds: the protocol's way to say that the file is being made. */
 static void reply_later(struct http_exchange *x)
 {
     char text[16];
@@ -189,6 +197,7 @@ static bool is_running(struct sl_str key)
     return false;
 }
 
+/* Frees the record. It lies in its own arena, so the arena is copied first. */
 static void background_end(struct background_conversion *b)
 {
     sl_list_remove(&running, &b->link);
@@ -211,7 +220,8 @@ static void background_run(void *arg)
     background_end(b);
 }
 
-/* True if it runs now (started here or before). */
+/* Starts making the file in the background, unless that runs already. Returns whether it runs now. The record copies what it
+ * needs of the request and retains the configuration, as it outlives the request. */
 static bool begin_background(struct service *service, const struct ms_symcache_query *query)
 {
     struct sl_arena arena = {0};
@@ -236,7 +246,8 @@ static bool begin_background(struct service *service, const struct ms_symcache_q
 
 /* ---- the request ---- */
 
-/* Replies with a cached file of an older version of the same major, and makes the new one in the background. */
+/* Replies with a cached file of an older version of the same major version, which clients can read, and makes the requested
+ * one in the background. False if none is cached. */
 static bool reply_older(struct symcache_get *asked)
 {
     struct ms_symcache_query older = asked->query;
@@ -256,6 +267,7 @@ static bool reply_older(struct symcache_get *asked)
     return false;
 }
 
+/* Makes the file while the client waits. */
 static void reply_computed(struct symcache_get *asked)
 {
     struct cache_item *item;
@@ -269,6 +281,8 @@ static void reply_computed(struct symcache_get *asked)
         http_reply_empty(asked->x, 404);
 }
 
+/* Replies from the cache, or with an older version, or with 304 if the client's file is as new as the one that would be
+ * made; otherwise the client retries later, or waits if it cannot. */
 static void answer(struct symcache_get *asked)
 {
     struct http_exchange *x = asked->x;
