@@ -38,6 +38,7 @@ static bool strip_scheme(struct sl_str *header, const char *name)
     return true;
 }
 
+/* Splits "<id>:<secret>"; both must be printable and not empty. */
 static bool split_pair(struct sl_str pair, struct sl_str *id, struct sl_str *secret)
 {
     const char *colon = pair.size ? memchr(pair.data, ':', pair.size) : NULL;
@@ -64,6 +65,7 @@ static bool has_right(const struct access_key *key, const char *const *rights)
     return false;
 }
 
+/* True if a configured key has one of these rights. */
 static bool has_holder(const struct config *config, const char *const *rights)
 {
     for (size_t i = 0; i < config->auth.key_count; i++)
@@ -84,6 +86,8 @@ static struct guesser {
     uint64_t last_ms;                    /* 0: free */
 } guessers[GUESSERS];
 
+/* Makes the record of a client: its address, and the id of the key that it tried if that exists, so that others behind the
+ * same address are not blocked. IPv6 clients count by their /64 network, as one host has all of its addresses. */
 static struct guesser guesser_new(struct sl_str client, struct sl_str key_id, uint64_t now)
 {
     struct guesser guesser = {.key_id = key_id.size ? (uint32_t)XXH3_64bits(key_id.data, key_id.size) | 1 : 0,
@@ -92,7 +96,7 @@ static struct guesser guesser_new(struct sl_str client, struct sl_str key_id, ui
         memset(guesser.address, 0, sizeof guesser.address);
         guesser.address[0] = 1;
     } else if (!network_is_v4(guesser.address)) {
-        memset(guesser.address + 8, 0, 8);
+        memset(guesser.address + 8, 0, 8); /* the interface part of an IPv6 address */
     }
     return guesser;
 }
@@ -118,6 +122,7 @@ static struct guesser *guesser_find(const struct guesser *wanted)
     return quiet;
 }
 
+/* Counts a wrong key. False if the client is blocked: after GUESSES wrong keys within WINDOW_MS, for BLOCKED_MS. */
 bool access_note_wrong_key(const struct http_exchange *x, struct sl_str key_id)
 {
     uint64_t now = loop_now_ms();
@@ -145,6 +150,8 @@ struct sent_key { /* key data sent by a request */
     char decoded[MAX_DECODED];
 };
 
+/* Reads a key in any form: Bearer with "<id>:<secret>" or the secret alone, Basic or APIKey with the pair in base64, or
+ * X-Api-Key. */
 static void read_any_form(const struct http_exchange *x, struct sent_key *sent)
 {
     struct sl_str header = http_header(x, "authorization"), other = http_header(x, "x-api-key");
@@ -184,6 +191,7 @@ static const struct access_key *find_key(const struct config *config, const stru
     return found;
 }
 
+/* Returns the id if a key with it exists. Other ids are not logged or counted, as they may be anything. */
 static struct sl_str known_id(const struct config *config, struct sl_str id)
 {
     for (size_t i = 0; i < config->auth.key_count; i++)
@@ -230,6 +238,8 @@ enum access access_check(struct http_exchange *x, enum access_form form, const c
 }
 
 /* ---- routes ---- */
+
+/* True if the key allows the scope of the request. Routes that do no work need no scope. */
 static bool may_name_scope(const struct http_exchange *x, const struct access_key *key)
 {
     struct sl_str scope = http_query(x, "scope");
@@ -241,6 +251,8 @@ static bool may_name_scope(const struct http_exchange *x, const struct access_ke
     return allowed;
 }
 
+/* A key with scopes may not name public sources of its own, as their files are cached for all scopes. On false the answer is
+ * set. */
 bool access_may_use_sources(struct http_exchange *x, const struct source *sources, size_t count)
 {
     for (size_t i = 0; x->key_has_scopes && i < count; i++)
@@ -259,6 +271,8 @@ static void reply_unauthorized(struct http_exchange *x)
                                                         : SL_STR("Bearer realm=\"symloom\""));
 }
 
+/* Checks the access key of a request; sets an answer if it is refused. A family that always requires a key does not exist
+ * (404) if no key could open it. */
 void access_authorize(struct http_exchange *x)
 {
     const struct config *config = ((const struct service *)x->service)->config;

@@ -31,6 +31,7 @@ size_t service_running(const struct service *service)
     return service->running;
 }
 
+/* True if nothing runs and no result waits to be fetched by a client that polled within UNFETCHED_MS. */
 bool service_idle(const struct service *service)
 {
     if (service->running)
@@ -42,6 +43,8 @@ bool service_idle(const struct service *service)
 }
 
 /* ---- making and ending jobs ---- */
+
+/* Takes a job from the free list, with its warm arena, or allocates one. NULL when out of memory. */
 static struct job *job_alloc(struct service *service)
 {
     struct job *job = service->spare;
@@ -77,6 +80,7 @@ struct job *job_new(struct http_exchange *x, const struct job_kind *kind, struct
     return NULL;
 }
 
+/* Frees what the job needed for its work. Keeps the arena of a usual job for the next one. */
 static void free_work(struct job *job)
 {
     memory_resize(&job->memory, 0);
@@ -89,6 +93,7 @@ static void free_work(struct job *job)
         sl_arena_reset(&job->arena);
 }
 
+/* Frees the job, or puts it on the free list. */
 void job_discard(struct job *job)
 {
     struct service *service = job->service;
@@ -117,6 +122,7 @@ static struct sl_str job_key(const struct job *job)
     return (struct sl_str){(const char *)job->id, sizeof job->id};
 }
 
+/* Removes an ended job from the table and frees it. */
 static void jobs_forget(struct job *job)
 {
     job->service->stored_result_bytes -= job->stored_result_bytes;
@@ -142,6 +148,8 @@ static uint64_t ttl_ms(const struct service *service)
     return DURATION_MS(service->config->result_ttl_ns);
 }
 
+/* Frees results that are too old. The list is in the order of their ends; one that a client is just reading stops the loop,
+ * and the timer is set again for 10 ms later. */
 static void expire(uv_timer_t *timer)
 {
     struct service *service = timer->data;
@@ -184,6 +192,8 @@ static void charge_result(struct job *job)
 }
 
 /* ---- running ---- */
+
+/* Returns the counter of the task; tasks beyond the size of the table share the last one. */
 static size_t *get_running_count(struct service *service, const char *task)
 {
     size_t i = 0, last = sizeof service->running_of / sizeof *service->running_of - 1;
@@ -199,6 +209,7 @@ static void count_running(const struct job *job, int change)
     *get_running_count(job->service, job->task) += (size_t)change;
 }
 
+/* Replaces the answer by one that only has the status. */
 static void write_outcome(struct job *job, const char *status)
 {
     sl_buf_clear(&job->answer);
@@ -220,6 +231,8 @@ static enum job_outcome classify_outcome(const struct job *job, enum sl_code cod
     return code == SL_OK ? JOB_COMPLETED : JOB_INTERNAL_ERROR;
 }
 
+/* Ends the job: stores its result if its id was given away, and wakes the clients that wait. If the result cannot be stored
+ * for lack of memory, the job counts as busy. */
 static void jobs_finish(struct job *job, enum sl_code code, const struct sl_error *error)
 {
     struct service *service = job->service;
@@ -282,6 +295,7 @@ static void job_fiber(void *arg)
     jobs_finish(job, code, &error);
 }
 
+/* Called when the last fiber of the job has ended. */
 static void job_ended(struct fiber_group *group)
 {
     struct job *job = (struct job *)((char *)group - offsetof(struct job, group));
@@ -289,6 +303,7 @@ static void job_ended(struct fiber_group *group)
     free_if_unreachable(job);
 }
 
+/* True if another job may run; otherwise the answer is set. */
 bool job_slot_free(struct http_exchange *x)
 {
     const struct service *service = x->service;
@@ -344,6 +359,7 @@ static bool begin_fiber(struct job *job)
     return false;
 }
 
+/* Starts the job, which takes over the memory reserved for its body. False: the answer is set. */
 bool job_begin(struct http_exchange *x, struct job *job)
 {
     memory_transfer(&job->memory, &x->memory);
@@ -356,6 +372,8 @@ bool job_begin(struct http_exchange *x, struct job *job)
     return false;
 }
 
+/* Called when a client leaves. A running job without clients, whose id nobody knows, is cancelled: nobody could fetch its
+ * result. */
 void job_remove_client(struct job *job)
 {
     job->waiting--;
@@ -366,6 +384,7 @@ void job_remove_client(struct job *job)
     free_if_unreachable(job);
 }
 
+/* Parses 32 hex digits, with hyphens at their usual places or without any. */
 bool job_id_parse(struct sl_str text, uint8_t id[16])
 {
     char digits[32];
@@ -387,6 +406,7 @@ static bool has_other_key(const struct job *job, const struct http_exchange *x)
     return job->key_id && x->key_id.size && !sl_str_equal(sl_str(job->key_id), x->key_id);
 }
 
+/* Finds a job for a poll and keeps it until job_remove_client. NULL if its id was not given to this client. */
 struct job *job_find(const struct http_exchange *x, const uint8_t id[16])
 {
     const struct service *service = x->service;
@@ -408,6 +428,8 @@ void jobs_collect_metrics(struct service *service)
 }
 
 /* ---- the end ---- */
+
+/* Stops the service: waiting clients are answered, then the jobs are cancelled. */
 void service_stop(struct service *service)
 {
     service->stopping = true;

@@ -90,6 +90,8 @@ size_t node_headers(const struct http_exchange *x, struct fetch_header headers[N
     return count;
 }
 
+/* Returns how long to wait for the other node: as long as the client wants, at most the longest duration of a job, and some
+ * time for the transfer. */
 static uint64_t relay_timeout_ns(const struct config *config, const struct api_query *query)
 {
     uint64_t ns = config->max_job_duration_ns;

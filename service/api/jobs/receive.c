@@ -25,6 +25,7 @@ static bool is_json(struct sl_str type)
            sl_str_equal_nocase((struct sl_str){type.data + type.size - suffix.size, suffix.size}, suffix);
 }
 
+/* Checks the head of a request before its body is received. On failure the answer is set. */
 void job_check(struct http_exchange *x)
 {
     const struct job_kind *kind = x->route->job;
@@ -57,6 +58,7 @@ struct body_receiver {
     bool good;
 };
 
+/* Splits a form: `*request` gets its part "request", which all forms must have. */
 static bool read_form(struct body_receiver *r, struct sl_bytes form, struct sl_str *request)
 {
     struct form_part part = {.name = SL_STR("request")};
@@ -69,6 +71,7 @@ static bool read_form(struct body_receiver *r, struct sl_bytes form, struct sl_s
     return code == SL_OK && request->data;
 }
 
+/* Reads the body. It is copied to the job's arena first, as the job keeps texts of it. */
 static void read_copy(void *arg)
 {
     struct body_receiver *r = arg;
@@ -80,6 +83,7 @@ static void read_copy(void *arg)
               job->kind->read(job, job->request, text, &r->failure);
 }
 
+/* Answers a form that cannot be read. Forms know no 422: its problems are answered with 400. */
 static void refuse_form(struct http_exchange *x, const struct body_receiver *r)
 {
     int status = r->failure.status;
@@ -142,6 +146,7 @@ static bool receive(struct http_exchange *x, struct job *job)
     return !job->kind->is_allowed || job->kind->is_allowed(x, job->request);
 }
 
+/* Handles a request that starts a job: receives it, runs it, and answers, or replies with its id. */
 void job_handle(struct http_exchange *x)
 {
     const struct job_kind *kind = x->route->job;

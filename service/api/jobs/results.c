@@ -38,6 +38,7 @@ struct job_results {
 };
 
 /* ---- Redis commands ---- */
+
 /* Writes the Redis key. It depends on the access key, so other clients cannot find the job. */
 static void write_key(const struct job_results *results, const uint8_t id[16], struct sl_str key_id, char out[KEY_MAX])
 {
@@ -57,6 +58,7 @@ static void write_job_key(const struct job_results *results, const struct job *j
     write_key(results, job->id, sl_str(job->key_id ? job->key_id : ""), out);
 }
 
+/* Sends a command to Redis. After a failure no command is sent for REST_MS, so that clients do not wait for a dead server. */
 static bool results_command(struct job_results *results, const struct sl_str *words, size_t count,
                             struct redis_answer *answer)
 {
@@ -84,6 +86,8 @@ static bool results_set(struct job_results *results, const char *key, struct sl_
     return done;
 }
 
+/* Sets the key to a letter and this node: 'P' = the job is running here, 'L' = its result is only on this node. A result
+ * itself begins with 'R'. */
 static bool results_set_marker(struct job_results *results, const char *key, char what, struct sl_str seconds)
 {
     char text[16];
@@ -102,6 +106,8 @@ void results_announce(struct job *job)
     job->announced = results_set_marker(results, key, 'P', SL_STR(MARKER_S));
 }
 
+/* Renews the markers of running jobs before they expire: if this process dies, they vanish. The ids are copied first, as the
+ * table may change while the fiber waits. */
 static void renew_all(struct job_results *results)
 {
     struct service *service = results->service;
@@ -166,6 +172,8 @@ static bool pack_result(struct publication *p)
     return packed && !p->frame.failed && p->frame.size <= p->results->max_value;
 }
 
+/* Publishes the end of a job: its result, or a marker if it is too large; without a result the key is deleted. Then tells
+ * the nodes that wait for it. */
 static void publish_end(struct publication *p)
 {
     struct job_results *results = p->results;
@@ -215,6 +223,8 @@ void results_publish(struct job *job)
 }
 
 /* ---- polls for jobs of other nodes ---- */
+
+/* Called for each message of the channel: wakes the handlers that wait for this job. */
 static void on_ended(void *arg, struct sl_str message)
 {
     struct job_results *results = arg;
@@ -249,6 +259,7 @@ static void decompress_result(void *arg)
         u->text.size = done;
 }
 
+/* Decompresses a result and replies with it; false if it is damaged or memory is short. */
 static bool reply_frame(struct http_exchange *x, struct sl_str frame)
 {
     struct result_decompression u = {.frame = frame};
@@ -264,6 +275,8 @@ static bool reply_frame(struct http_exchange *x, struct sl_str frame)
 
 enum job_result_state { KNOWN_NOT, KNOWN_RUNNING, KNOWN_ANSWERED };
 
+/* Reads the job's key. KNOWN_NOT also if Redis does not answer, or the result is only on the owner, which is then asked
+ * directly. */
 static enum job_result_state results_get(struct job_results *results, struct http_exchange *x, const uint8_t id[16])
 {
     char key[KEY_MAX];
@@ -282,7 +295,8 @@ static enum job_result_state results_get(struct job_results *results, struct htt
     return known;
 }
 
-/* Waits for the end of the job or the next check. False: the client's timeout is over. */
+/* Waits for the end of the job or the next check: messages may get lost, so the key is read again every REREAD_MS. False:
+ * the client's timeout is over, or the client is gone. */
 static bool await_end(struct job_result_listener *l, uint64_t end_ms)
 {
     uint64_t now = loop_now_ms();
@@ -293,6 +307,8 @@ static bool await_end(struct job_result_listener *l, uint64_t end_ms)
     return !fiber_cancelled();
 }
 
+/* Answers a poll for another node's job from Redis. The handler listens before it reads the key, so that it misses no
+ * message. False: Redis does not know the job. */
 bool results_poll(struct http_exchange *x, const uint8_t id[16], const struct api_query *query)
 {
     const struct service *service = x->service;

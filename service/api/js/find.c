@@ -32,6 +32,7 @@ static bool stops(struct js_request *r, enum sl_code code)
     return (code == SL_CANCELLED || code == SL_BUSY) && !finder_stop(r, code);
 }
 
+/* Counts a look-up: its result, the type of file, and how it was found. */
 static void count_lookup(const struct js_file *file, const char *result, const char *how)
 {
     metric_add4(METRIC_JS_LOOKUPS, 1, result, type_names[file->key.type], how, file->key.has_id ? "true" : "false");
@@ -45,6 +46,7 @@ static struct sl_str js_until(struct sl_str text, char c)
     return found ? (struct sl_str){text.data, (size_t)(found - text.data)} : text;
 }
 
+/* Returns "~" and the path of the URL, the form in which artifacts are listed for any host. */
 static struct sl_str at_any_host(struct sl_str url, struct sl_arena *arena)
 {
     struct sl_buf text = {0};
@@ -84,6 +86,7 @@ static enum sl_code fetch_js_file(struct js_request *r, struct js_file *file)
     return code;
 }
 
+/* Uses an entry of a bundle. An empty file is found, but has no item. False if there is no entry, or it cannot be read. */
 static bool take_entry(struct js_request *r, struct js_file *file, const struct js_bundle *bundle,
                        const struct sl_bundle_file *entry)
 {
@@ -102,11 +105,12 @@ static bool take_entry(struct js_request *r, struct js_file *file, const struct 
     return true;
 }
 
+/* Finds the file in the bundles, by debug id if it has one, otherwise by URL: the best URL in all bundles, then the next. */
 static bool find_in_bundles(struct js_request *r, struct js_file *file, const struct sl_str *urls, size_t url_count)
 {
     const struct js_finder *f = &r->finder;
     if (file->key.has_id)
-        url_count = 1;
+        url_count = 1; /* the URL does not matter then */
     const struct sl_debug_id *id = file->key.has_id ? &file->key.id : NULL;
     for (size_t u = 0; u < url_count; u++)
         for (size_t i = 0; i < f->bundle_count && f->stopped == SL_OK; i++) {
@@ -139,7 +143,7 @@ static bool find_artifact(struct js_request *r, struct js_file *file, const stru
     file->request = (struct source_request){.scope = r->scope, .file = &artifact->file, .is_utf8 = true};
     file->code = fetch_js_file(r, file);
     metric_observe(METRIC_JS_ITEMS, 1, "fetched_artifacts", NULL, NULL);
-    if (file->code == SL_NOT_FOUND && artifact->has_headers)
+    if (file->code == SL_NOT_FOUND && artifact->has_headers) /* an empty file, whose headers may name a source map */
         file->code = SL_OK;
     count_lookup(file, file->code == SL_OK ? "found" : "error", "artifact");
     return true;
@@ -147,7 +151,8 @@ static bool find_artifact(struct js_request *r, struct js_file *file, const stru
 
 /* ---- files of the request ---- */
 
-/* Text of a file of the request, shared by all URLs that name it. */
+/* Sets `*item` to a reference to a file of the request, made on first use; NULL if the file is empty. All URLs that name the
+ * file share it. */
 static enum sl_code own_text(struct js_request *r, const struct request_file *own, struct cache_item **item)
 {
     struct js_request_text *text = &r->finder.own_texts[own - r->files.items];
@@ -198,7 +203,7 @@ struct js_file_search { /* look-up of a file that is not found yet */
     size_t listed_count;
 };
 
-/* Queries Sentry. */
+/* Queries Sentry for the file: by debug id, and by the stem of its URL within the release. The result is in look->listed. */
 static void query_sentry(void *arg)
 {
     struct js_file_search *look = arg;
@@ -226,7 +231,7 @@ static void query_sentry(void *arg)
     metric_observe(METRIC_JS_ITEMS, 1, "api_requests", NULL, NULL);
 }
 
-/* Queries the command's local files. */
+/* Queries the local files of a command, like query_sentry. */
 static void query_local_files(void *arg)
 {
     struct js_file_search *look = arg;
@@ -281,6 +286,8 @@ static bool open_bundles(struct js_request *r)
     return js_for_each(r, open_bundle, bundles, count);
 }
 
+/* Adds a bundle. Bundles are in descending order of their URIs, so that the result does not depend on the order of the
+ * queries. */
 static bool add_bundle(struct js_request *r, const struct artifact *artifact)
 {
     struct js_finder *f = &r->finder;
@@ -296,7 +303,8 @@ static bool add_bundle(struct js_request *r, const struct artifact *artifact)
     return true;
 }
 
-/* Sets `*added` if the artifact, or its path, is new: several URLs may lead to one file. */
+/* Adds an artifact, once; `*added` is set if it, or its path, is new: several URLs may lead to one file. False when out of
+ * memory. */
 static bool add_artifact(struct js_request *r, const struct artifact *artifact, bool *added)
 {
     struct js_finder *f = &r->finder;
@@ -318,7 +326,7 @@ static bool add_artifact(struct js_request *r, const struct artifact *artifact, 
     return slot || finder_stop(r, SL_BUSY);
 }
 
-/* Sets `*added` if one of them is new. */
+/* Adds the artifacts that a query listed; `*added` is set if one of them is new. False when out of memory. */
 static bool add_artifacts(struct js_request *r, const struct artifact *items, size_t count, bool *added)
 {
     size_t bundles = 0;
@@ -340,6 +348,7 @@ struct js_search {
     size_t count;
 };
 
+/* Searches for one file in what is known: files of the request, bundles, single artifacts. */
 static void search_known_for(void *arg)
 {
     struct js_file_search *look = arg;
@@ -351,6 +360,7 @@ static void search_known_for(void *arg)
         look->file->attempt.status = JS_NOT_ATTEMPTED;
 }
 
+/* Last step for a file that nothing else has: downloads it, if it has a URL. */
 static void search_web(void *arg)
 {
     struct js_file_search *look = arg;
@@ -399,12 +409,14 @@ static bool query_missing(struct js_search *l, void (*ask)(void *look))
     return query_range(l, ask, asked, l->count - asked);
 }
 
+/* Takes the steps in order; each is done only for the files that are still missing. False when the request ends. */
 static bool search_everywhere(struct js_search *l)
 {
     return search_known(l) && (!l->request->local || query_missing(l, query_local_files)) &&
            query_missing(l, query_sentry) && js_for_each(l->request, search_web, l->looks, l->count);
 }
 
+/* Makes the text by which files are shared: type, debug id and path. An absent path differs from an empty one. */
 static struct sl_str key_text(const struct js_key *key, struct sl_arena *arena)
 {
     struct sl_buf text = {0};
@@ -463,6 +475,7 @@ bool js_find(struct js_request *r, const struct js_key *keys, size_t count, cons
     return search_everywhere(&search);
 }
 
+/* Runs `run` for all items, JS_AT_ONCE at a time. False when the request ends: cancelled, or out of memory. */
 bool js_for_each(struct js_request *r, void (*run)(void *item), void **items, size_t count)
 {
     if (count && !fiber_for_each(run, items, count, JS_AT_ONCE))

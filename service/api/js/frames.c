@@ -47,6 +47,8 @@ static void js_set_lines(struct js_resolving *s, struct js_frame *frame, struct 
         js_keep_lines(s, frame, &found);
 }
 
+/* Adds the lines of the minified script. The lines found last are kept, as most frames of a script have the same, very long
+ * line. */
 static void js_set_script_lines(struct js_resolving *s, struct js_frame *raw, struct js_module *module)
 {
     if (module->context_line != raw->line.value) {
@@ -58,6 +60,7 @@ static void js_set_script_lines(struct js_resolving *s, struct js_frame *raw, st
         js_keep_lines(s, raw, &module->context);
 }
 
+/* Notes a source that the map does not contain, to be looked up later. */
 static void js_want_source(struct js_resolving *s, struct js_missing_source want)
 {
     struct js_request *r = s->request;
@@ -69,6 +72,7 @@ static void js_want_source(struct js_resolving *s, struct js_missing_source want
 
 /* ---- a frame ---- */
 
+/* Returns the path of a source, relative to the URL of its map or script. */
 static struct sl_str js_joined_path(struct js_resolving *s, const struct js_module *module, struct sl_str source)
 {
     struct sl_buf path = {0};
@@ -76,6 +80,8 @@ static struct sl_str js_joined_path(struct js_resolving *s, const struct js_modu
     return js_kept(s, &path);
 }
 
+/* Returns the name of the function, from what the map says about its scope, the token at the position, and the name used by
+ * the caller. */
 static struct sl_str function_name(struct js_resolving *s, const struct js_frame *raw,
                                    const struct sl_smcache_position *place)
 {
@@ -91,6 +97,7 @@ static struct sl_str function_name(struct js_resolving *s, const struct js_frame
     return js_kept(s, &text);
 }
 
+/* Sets the frame's function, file and position from the map. Maps count from 0, frames from 1. */
 static void js_set_place(struct js_resolving *s, const struct js_module *module, const struct js_frame *raw,
                          struct js_frame *frame, const struct sl_smcache_position *place)
 {
@@ -107,6 +114,7 @@ static void js_set_place(struct js_resolving *s, const struct js_module *module,
     s->caller = place->name;
 }
 
+/* Adds the lines of the original source: from the map if it contains the text. */
 static void js_set_source(struct js_resolving *s, const struct js_module *module, const struct js_frame *raw,
                           struct js_frame *frame, const struct sl_smcache_position *place)
 {
@@ -158,6 +166,7 @@ static bool map_frame(struct js_resolving *s, const struct js_module *module, co
     return true;
 }
 
+/* Records why the script has no usable map. */
 static void js_add_map_error(struct js_resolving *s, const struct js_module *module, struct js_frame *raw)
 {
     struct js_error error = {.abs_path = raw->abs_path, .problem = JS_MISSING_SOURCEMAP};
@@ -204,6 +213,8 @@ static bool resolve_frame(struct js_resolving *s, const struct js_entry *sent, s
     return false;
 }
 
+/* Resolves the frames, callers first: the name that a caller uses for a function names the callee. After a frame that was
+ * not resolved no such name is known. */
 void js_resolve(struct js_request *r)
 {
     struct js_resolving s = {.request = r};

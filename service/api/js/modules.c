@@ -5,6 +5,8 @@
 #include "core/metrics.h"
 #include "js/comment.h"
 
+/* Makes a module for each script that frames name, with the debug id that the request gives for it. Frames that are only
+ * passed through (sent_size) have none. False when out of memory. */
 static bool js_list_modules(struct js_request *r)
 {
     struct sl_map *by_path = &r->modules_by_path;
@@ -31,6 +33,7 @@ static bool js_list_modules(struct js_request *r)
     return true;
 }
 
+/* Makes room for the results: as many as there are frames. False when out of memory. */
 static bool js_make_results(struct js_request *r)
 {
     r->results = SL_ARENA_ARRAY(r->arena, struct js_trace, r->trace_count + 1);
@@ -50,6 +53,7 @@ bool js_prepare(struct js_request *r)
 
 /* ---- references to maps ---- */
 
+/* Returns the value of a header of the file in the bundle; data NULL if it is missing or empty. */
 static struct sl_str js_entry_header(const struct sl_bundle_file *entry, const char *name)
 {
     for (size_t i = 0; i < entry->header_count; i++)
@@ -140,6 +144,7 @@ static bool js_make_file_id(struct js_request *r, const struct js_file *file, st
 
 /* ---- tables of files of the request ---- */
 
+/* True if the table is made from files of the request: then it is not cached. */
 static bool is_of_own_files(const struct js_module *m)
 {
     return m->minified->origin == JS_OWN || (m->map && m->map->origin == JS_OWN);
@@ -161,6 +166,7 @@ static struct js_request_table *make_own_table(const struct js_module *m, struct
     return finder->own_tables = table;
 }
 
+/* Makes the table of files of the request, once: modules with the same files share it and wait for it. */
 static enum sl_code own_convert_map(struct js_module *m, struct sl_str embedded, struct sl_error *error)
 {
     struct js_request_table *table = make_own_table(m, embedded);
@@ -215,6 +221,7 @@ struct js_data_url {
     bool is_valid;
 };
 
+/* Pool work: checks that the data URL can be decoded. Out of memory says nothing about it and counts as valid. */
 static void js_check_data_url(void *arg)
 {
     struct js_data_url *check = arg;
@@ -281,6 +288,7 @@ static void js_read_script(void *arg)
         metric_observe(METRIC_JS_ITEMS, 1, "sourcemap_not_needed", NULL, NULL);
 }
 
+/* Makes the table of a script whose map was looked up. A map that is found but empty is malformed. */
 static void js_use_map(void *arg)
 {
     struct js_module *m = arg;
@@ -303,6 +311,7 @@ struct js_modules { /* wanted modules, in the order of their frames */
     const struct js_file **files;
 };
 
+/* Lists the scripts of frames with a line, each once. Others cannot be resolved. */
 static bool js_list_wanted(struct js_request *r, struct js_modules *wanted)
 {
     size_t room = r->modules_by_path.count + 1;
@@ -324,6 +333,7 @@ static bool js_list_wanted(struct js_request *r, struct js_modules *wanted)
     return true;
 }
 
+/* Looks up the wanted scripts. */
 static bool js_find_scripts(struct js_request *r, struct js_modules *wanted)
 {
     for (size_t i = 0; i < wanted->count; i++) {
@@ -338,6 +348,8 @@ static bool js_find_scripts(struct js_request *r, struct js_modules *wanted)
     return true;
 }
 
+/* Looks up the maps of scripts that have one which is not embedded: by URL relative to the script, or by debug id alone. The
+ * second loop runs over the same scripts in the same order. */
 static bool js_find_maps(struct js_request *r, struct js_modules *wanted)
 {
     size_t count = 0;

@@ -27,6 +27,7 @@ static bool is_web(struct sl_str scheme)
     return sl_str_equal_nocase(scheme, SL_STR("http")) || sl_str_equal_nocase(scheme, SL_STR("https"));
 }
 
+/* Records a failed attempt. `details` is moved to the arena; when out of memory the request ends. */
 static void scrape_refuse(struct js_request *r, struct js_file *file, const char *reason, struct sl_buf *details)
 {
     struct sl_str text = details ? sl_buf_move_to_arena(details, r->arena) : SL_STR("");
@@ -107,6 +108,7 @@ static void scrape_failed(struct js_request *r, struct js_file *file, const stru
     scrape_refuse(r, file, failure_reason(file->code), &details);
 }
 
+/* Downloads the file, or gets it from the cache, whose key has the hour: so the file is fetched again every hour. */
 static void scrape_get(struct js_request *r, struct js_file *file)
 {
     struct sl_error error = {.code = SL_OK};
@@ -121,6 +123,8 @@ static void scrape_get(struct js_request *r, struct js_file *file)
         scrape_failed(r, file, &error);
 }
 
+/* Downloads the file, if its path is a URL and the rules of the request allow it. The result is in file->code and
+ * file->attempt. */
 void js_scrape(struct js_request *r, struct js_file *file)
 {
     struct sl_str scheme, url;

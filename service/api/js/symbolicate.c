@@ -8,6 +8,7 @@
 
 /* ---- the job ---- */
 
+/* Returns the reason why the request ended, with its message. */
 static enum sl_code js_ended(const struct js_request *r, struct sl_error *error)
 {
     switch (r->finder.stopped) {

@@ -6,6 +6,7 @@
 
 enum { SHORT_TRACE = 3, OUTERMOST = 5 };
 
+/* True for functions in which the stacks of threads end, on various systems. */
 static bool begins_a_thread(struct sl_str function)
 {
     static const struct sl_str whole[] = {SL_STR("main"), SL_STR("start"), SL_STR("_start")};
@@ -22,6 +23,7 @@ static bool begins_a_thread(struct sl_str function)
     return begins;
 }
 
+/* True if none of the outermost frames begins a thread: the unwinder probably stopped too early. */
 static bool is_truncated(const struct native_result_trace *trace)
 {
     for (size_t i = trace->count; i > 0 && trace->count - i < OUTERMOST; i--) {
@@ -63,6 +65,7 @@ void native_count_results(struct native_request *request)
 
 /* ---- metrics ---- */
 
+/* Maps the name of a version control system to a known one, so that the number of metrics is bounded. */
 static const char *source_server(struct sl_str name)
 {
     static const char *const known[] = {

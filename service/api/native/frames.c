@@ -25,6 +25,7 @@ const char *native_trust_name(enum native_trust trust)
     return names[trust];
 }
 
+/* Returns a new frame at the end; NULL when out of memory. */
 static struct native_result_frame *native_frames_add(struct trace_walk *walk)
 {
     if (walk->count == walk->capacity) {
@@ -61,6 +62,8 @@ static const struct native_register *find_register(const struct native_trace *tr
     return NULL;
 }
 
+/* True if the address is a return address, so that the call is before it. The first frame has the address of the current
+ * instruction, unless a register or the request says otherwise. */
 static bool is_caller(const struct trace_walk *walk, size_t index, const struct native_module *module, uint64_t address,
                       const char *ip_register)
 {
@@ -75,6 +78,8 @@ static bool is_caller(const struct trace_walk *walk, size_t index, const struct 
     return ip && ip->value != address && is_crash_signal(walk->request, module);
 }
 
+/* Returns an address inside of the instruction before. On MIPS that is two instructions: the call and the one in its delay
+ * slot. */
 static uint64_t previous_instruction(enum sl_cpu_family family, uint64_t aligned)
 {
     uint64_t step = family == SL_CPU_MIPS || family == SL_CPU_MIPS64 ? 8 : sl_cpu_instruction_alignment(family);
@@ -104,6 +109,9 @@ static bool lookup_address(const struct trace_walk *walk, size_t index, const st
 }
 
 /* ---- frames ---- */
+
+/* Adds a frame for the function and one for each call that was inlined there, innermost first. Only the outermost one has a
+ * symbol address. */
 static void add_expansion(struct trace_walk *walk, struct native_result_frame frame, const struct native_module *module,
                           uint64_t relative, const struct sl_location *chain, size_t count)
 {
@@ -119,7 +127,7 @@ static void add_expansion(struct trace_walk *walk, struct native_result_frame fr
         out->location = chain[i];
         out->language = (uint8_t)function.language;
         out->outermost = i + 1 == count && function.entry != UINT64_MAX;
-        if (__builtin_add_overflow(base, relative, &out->address))
+        if (__builtin_add_overflow(base, relative, &out->address)) /* invalid input: 0 = unknown */
             out->address = 0;
         if (__builtin_add_overflow(table, function.entry, &out->symbol_address))
             out->symbol_address = 0;
@@ -145,7 +153,7 @@ static const struct sl_location *drop_lineless_calls(const struct native_module 
     return chain;
 }
 
-/* Symbolicates with uploaded symbols. */
+/* Symbolicates a frame with uploaded symbols. False if they do not have the address. */
 static bool expand_upload(struct trace_walk *walk, size_t index, struct native_result_frame frame,
                           const struct native_module *module, uint64_t relative)
 {
@@ -172,11 +180,14 @@ static bool expand_upload(struct trace_walk *walk, size_t index, struct native_r
     return count > 0;
 }
 
+/* True if a frame that could not be symbolicated is left out: one found by scanning the stack is then probably no frame at
+ * all. */
 static bool is_dropped(const struct native_frame *frame, enum native_status status)
 {
     return frame->trust == TRUST_SCAN && (status == FRAME_MISSING_SYMBOL || status == FRAME_UNKNOWN_IMAGE);
 }
 
+/* Adds a frame that could not be symbolicated, with the reason. */
 static void add_failed(struct trace_walk *walk, struct native_result_frame frame, enum native_status status)
 {
     frame.status = (uint8_t)status;
@@ -209,7 +220,8 @@ static void add_dotnet(struct trace_walk *walk, struct native_result_frame frame
         *out = frame;
 }
 
-/* Address of the frame relative to its module; false if it lies outside. Position-independent files are linked at 0. */
+/* Sets the address relative to the module. Addresses of the file are relative to where it is linked: 0 for
+ * position-independent files. False if the address lies before the module. */
 static bool relative_address(const struct native_frame *sent, const struct native_module *module, uint64_t *relative)
 {
     const struct fixed_load_address *place = &module->found->lookup.place;
@@ -217,6 +229,7 @@ static bool relative_address(const struct native_frame *sent, const struct nativ
     return !sent->of_file || !place->is_fixed || !__builtin_sub_overflow(*relative, place->address, relative);
 }
 
+/* Adds the results of one frame. */
 static void symbolicate_frame(struct trace_walk *walk, size_t index)
 {
     struct native_request *request = walk->request;
@@ -243,7 +256,8 @@ static void symbolicate_frame(struct trace_walk *walk, size_t index)
         return;
     }
     struct sl_location chain[SL_SYMCACHE_MAX_CHAIN];
-    uint64_t ahead = module->image_address - native_table_base(module);
+    uint64_t ahead =
+        module->image_address - native_table_base(module); /* segments in front of the program's own ones */
     size_t count = 0;
     bool caller;
     bool inside = relative_address(sent, module, &relative) && !sent->undefined;
@@ -272,6 +286,7 @@ static void count_answer_bytes(struct trace_walk *walk, size_t before)
     }
 }
 
+/* Drops the results from this frame on, in all later traces, too; counts them as omitted. */
 void native_drop_frames(struct native_request *request, size_t trace, size_t frame)
 {
     for (; trace < request->trace_count; trace++, frame = 0) {
@@ -282,6 +297,7 @@ void native_drop_frames(struct native_request *request, size_t trace, size_t fra
     }
 }
 
+/* Symbolicates one trace until a limit is reached. Notes the modules with frames, whose sources will be looked up. */
 static void symbolicate_trace(struct native_request *request, size_t index, uint64_t max_frames)
 {
     struct trace_walk walk = {.request = request, .trace = &request->traces[index]};

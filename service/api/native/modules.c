@@ -24,7 +24,8 @@ static int native_modules_by_address(const void *a, const void *b)
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* A module without a size reaches to the next one; the last one's size stays unknown. */
+/* Gives modules without a size one: a module reaches to the next one. The last one has none after it; its size stays
+ * unknown. */
 static void fill_sizes(struct native_request *request)
 {
     for (size_t i = 0; i + 1 < request->module_count; i++) {
@@ -79,8 +80,8 @@ bool native_sort_modules(struct native_request *request)
     return !request->nests_modules || map_modules(request);
 }
 
-/* Finds the last module that begins at or below the address. Returns its index in `by_address` plus 1; 0 if the address is past
- * its end. */
+/* Finds the last module that begins at or below the address. Returns its index in `by_address` plus 1; 0 if there is none,
+ * or if the address lies behind its end. */
 static size_t closest_module(const struct native_request *request, uint64_t address)
 {
     size_t low = SL_PARTITION_POINT(i, 0, request->module_count,
@@ -95,7 +96,8 @@ static size_t closest_module(const struct native_request *request, uint64_t addr
     return module->image_size && address > end ? 0 : low;
 }
 
-/* The same for nested modules. For a return address, tries the module with the call (address - 1) first. */
+/* Like closest_module, for modules that may lie inside of others. A return address may lie just behind the module that
+ * contains the call: so its predecessor is tried first. */
 static size_t nested_module(const struct native_request *request, uint64_t address, bool is_return)
 {
     size_t at = is_return ? SL_NO_RANGE : sl_range_map_find(&request->module_map, address);
@@ -106,6 +108,8 @@ static size_t nested_module(const struct native_request *request, uint64_t addre
     return at == SL_NO_RANGE ? 0 : at + 1;
 }
 
+/* Sets the module of a frame, and the address relative to it. An index in the address mode that no module has means no
+ * module. Addresses in a module at 0 are undefined, unless the request maps modules there. */
 static void match(const struct native_request *request, struct native_frame *frame, bool is_first)
 {
     bool is_return = !frame->is_exact && (frame->adjust == SL_BOOL_ABSENT ? !is_first : frame->adjust == SL_BOOL_TRUE);
@@ -135,6 +139,7 @@ void native_assign_modules(struct native_request *request)
 }
 
 /* ---- look-ups ---- */
+
 /* Appends Mozilla's symbol store to the request's sources. */
 static void add_store(struct native_request *request, const struct source *store, size_t count)
 {
@@ -148,6 +153,7 @@ static void add_store(struct native_request *request, const struct source *store
     request->with_store_count = request->with_store ? all : 0;
 }
 
+/* True if uploads belong to the scope of their token. */
 static bool tokens_have_scopes(const struct config *config)
 {
     for (size_t i = 0; i < config->mozilla.token_count; i++)
@@ -206,6 +212,7 @@ struct module_workers { /* work queue of several fibers */
     size_t count, next;
 };
 
+/* Looks up a module in the uploaded symbols; what is found is a successful look-up of the module. */
 static void find_upload(struct sl_str scope, struct native_module *module)
 {
     struct native_lookups *found = module->found;
@@ -224,6 +231,7 @@ static void find_some_uploads(void *arg)
         find_upload(crew->scope, crew->todo[crew->next++]);
 }
 
+/* Looks up the wanted modules in the uploaded symbols, several at once. False when cancelled. */
 static bool find_uploads(struct native_request *request, is_wanted *wanted)
 {
     struct module_workers crew = {.scope = request->scope};
@@ -234,11 +242,13 @@ static bool find_uploads(struct native_request *request, is_wanted *wanted)
     return fiber_run_workers(find_some_uploads, &crew, at_once - 1);
 }
 
+/* True if uploads are searched before the sources; a module with an invalid file id is malformed and not searched. */
 static bool upload_first(const struct native_module *module)
 {
     return module->referenced && !module->upload->bad_file_id && symbfile_is_preferred(module->upload->has_file_id);
 }
 
+/* True if uploads are searched because the sources had no file for the module. */
 static bool upload_last(const struct native_module *module)
 {
     return module->referenced && !module->upload->bad_file_id && !symbfile_is_preferred(module->upload->has_file_id) &&

@@ -35,6 +35,7 @@ static void demangle(struct native_naming *n, struct native_names *names, enum s
         names->function = native_names_keep(n, sl_buf_view(&n->text));
 }
 
+/* Returns the key of a name in the memo, valid until `text` is used again. */
 static struct sl_str memo_key(struct native_naming *n, const struct native_pending_name *pending)
 {
     sl_buf_clear(&n->text);
@@ -76,6 +77,7 @@ static struct native_names *new_names(struct native_naming *n, struct sl_str sym
     return names;
 }
 
+/* Sets the names of a symbolicated frame. Frames of one function share them. */
 static void name_symbolicated(struct native_naming *n, struct native_result_frame *frame)
 {
     const struct sl_symcache *cache = native_table(&n->request->modules[frame->module], frame->table);
@@ -114,6 +116,7 @@ static void name_unsymbolicated(struct native_naming *n, struct native_result_fr
     frame->names = names;
 }
 
+/* Names all frames. When the answer's limit of memory is reached, drops the frames that have no names yet. */
 static void name_all(void *arg)
 {
     struct native_naming *n = arg;
@@ -142,6 +145,7 @@ static void demangle_pending(void *arg)
         demangle(n, item->names, item->language);
 }
 
+/* Demangles the names that the memo did not have, and adds them to it. False on failure, with the error set. */
 static bool demangle_on_pool(struct native_naming *n, struct sl_error *error)
 {
     if (!n->pending)
@@ -153,7 +157,7 @@ static bool demangle_on_pool(struct native_naming *n, struct sl_error *error)
     return true;
 }
 
-/* Keeps the names as sent where demangling failed. */
+/* Keeps the names as sent where demangling changed nothing: a failed demangling leaves function and symbol the same text. */
 static void drop_failed_names(struct native_request *request)
 {
     for (size_t t = 0; t < request->trace_count; t++)

@@ -9,6 +9,7 @@ struct module_need {
     struct module_need *next;
 };
 
+/* Returns the record for this use of the module, new if necessary; NULL when out of memory. */
 static struct module_need *find_need(struct module_needs *needs, size_t module, const struct search_target *use)
 {
     struct sl_arena *arena = needs->where.arena;
@@ -40,6 +41,8 @@ static void look_up_need(const struct module_needs *needs, size_t module, struct
     fiber_wake_all(&need->waiting);
 }
 
+/* Returns the result of the look-up; a fiber that finds it in progress waits for it. If the joined look-up ended with
+ * SL_BUSY, it is not repeated at once, as memory is still short. */
 const struct search_result *module_needs_get(struct module_needs *needs, size_t module, const struct search_target *use)
 {
     static const struct search_result cancelled = {.code = SL_CANCELLED, .error = {SL_CANCELLED, 0, "cancelled"}},

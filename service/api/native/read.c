@@ -35,6 +35,8 @@ struct native_input_frame { /* while it is read */
     struct sl_str texts[SENT_TEXTS];
 };
 
+/* Reads what an address is relative to: "abs" = nothing, "rel:<module>" = where the module was loaded, "file:<module>" = the
+ * file's own addresses. */
 static bool read_address_mode(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str text;
@@ -73,6 +75,7 @@ static bool read_trust(struct sl_fields *s, const struct sl_json_path *at, void 
         SL_STR_ARG(shortened(text)));
 }
 
+/* Checks that the language is known; keeps its name as sent. */
 static bool read_language(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     enum sl_language language;
@@ -83,6 +86,7 @@ static bool read_language(struct sl_fields *s, const struct sl_json_path *at, vo
            sl_fields_fail(s, at, where, "unknown variant, expected the name of a language");
 }
 
+/* Keeps the JSON text of the variables, which is only written again. */
 static bool read_vars(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     if (sl_json_peek(s->json) == SL_JSON_OBJECT)
@@ -134,6 +138,7 @@ static bool keep_texts(struct sl_fields *s, const struct native_input_frame *sen
     return true;
 }
 
+/* Reads a frame into a temporary record, then keeps it in its compact form: large requests have very many frames. */
 static bool read_frame(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct native_reading *r = s->context;
@@ -183,6 +188,7 @@ static bool read_register(struct sl_fields *s, const struct sl_json_path *at, st
     return sl_fields_hex(s, &place, &r->value);
 }
 
+/* Reads the registers, sorted by name, the order of the answer. */
 static bool read_registers(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct native_trace *trace = out;
@@ -267,6 +273,7 @@ static bool read_type(struct sl_fields *s, const struct sl_json_path *at, void *
     return true;
 }
 
+/* Reads a debug id; an invalid one counts as absent. */
 static bool read_debug_id(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct native_input_module *module = out;
@@ -277,6 +284,7 @@ static bool read_debug_id(struct sl_fields *s, const struct sl_json_path *at, vo
     return true;
 }
 
+/* Reads a code id in its normal form. An empty text counts as absent. */
 static bool read_code_id(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct native_input_module *module = out;
@@ -329,6 +337,7 @@ static const void *native_read_keep(struct sl_fields *s, const void *value, size
     return copy;
 }
 
+/* Copies the id to the arena. Modules that have only a type share one id per type, as large requests contain many of them. */
 static const struct object_id *keep_id(struct sl_fields *s, const struct object_id *id)
 {
     struct native_reading *r = s->context;
@@ -403,6 +412,7 @@ static bool read_sources(struct sl_fields *s, const struct sl_json_path *at, voi
                                      &request->sources_number);
 }
 
+/* Remembers where the value of "threads" is and skips it: whether it is used is known at the end of the body. */
 static bool defer_threads(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct native_reading *r = s->context;
@@ -425,6 +435,7 @@ static const struct sl_field body_fields[] = {
     SL_FIELDS_END,
 };
 
+/* Reads the body. "threads" is another name of "stacktraces" and read only without that. */
 static bool read_body(struct sl_fields *s)
 {
     struct native_reading *r = s->context;
@@ -441,6 +452,7 @@ static bool read_body(struct sl_fields *s)
     return true;
 }
 
+/* Reverses the frames of a request that sends callers first: the rest of the code expects the callee first. */
 static void reverse_frames(struct native_request *request)
 {
     for (size_t t = 0; t < request->trace_count; t++) {
@@ -453,6 +465,7 @@ static void reverse_frames(struct native_request *request)
     }
 }
 
+/* Sets what the request does not say itself, from the configuration. Its sources replace the configured ones. */
 void native_configure(struct native_request *request, const struct config *config)
 {
     request->scraping = scraping_default;
@@ -464,6 +477,8 @@ void native_configure(struct native_request *request, const struct config *confi
     request->source_count = config->source_count;
 }
 
+/* Adds the configured sources to those of the request, if it asks for that. The new list has no number (0), so searches in
+ * it are not cached. */
 bool native_add_configured(struct native_request *request, const struct config *config)
 {
     if (request->options.configured_sources != SL_BOOL_TRUE || request->sources == config->sources)

@@ -13,6 +13,7 @@ void native_open(struct job *job, void *arg)
     request->scope = job->scope;
 }
 
+/* Sorts the modules and assigns the frames to them. False when out of memory. */
 bool native_prepare(struct native_request *request)
 {
     if (!native_sort_modules(request))
@@ -31,6 +32,7 @@ static void table_items(const struct native_lookups *found, struct cache_item *i
     items[2] = found->symbfile.items[1];
 }
 
+/* True if all tables of the module are in memory, so that reading them does not wait for the disk. */
 static bool tables_resident(const struct native_lookups *found)
 {
     struct cache_item *items[3];
@@ -41,7 +43,8 @@ static bool tables_resident(const struct native_lookups *found)
     return all;
 }
 
-/* Place for work on `frames` frames; updates is_not_resident of the modules. */
+/* Returns where to do work on `frames` frames: on the loop if it is short and reads only memory. Notes for each module
+ * whether its tables were in memory. */
 static unsigned choose_place(struct native_request *request, size_t frames)
 {
     bool is_near = request->frame_count <= FEW_FRAMES && frames <= FEW_RESULTS && request->module_count <= FEW_FRAMES;
@@ -61,6 +64,7 @@ unsigned native_results_executor(void *arg)
     return choose_place(request, request->result_count);
 }
 
+/* Checks again the tables that were not in memory before the work, which has read parts of them. */
 void native_check_residency(const struct native_request *request)
 {
     struct cache_item *items[3];

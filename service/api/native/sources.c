@@ -45,6 +45,8 @@ struct source_lookup_run {
 
 /* ---- frames with sources ---- */
 
+/* Returns the path and line of the frame's source: those of the symbols if it was symbolicated, otherwise those that were
+ * sent. A path of the symbols lies in `scratch`. False if one is unknown. */
 bool native_frame_location(const struct native_request *request, const struct native_result_frame *frame,
                            struct sl_buf *scratch, struct sl_str *path, uint64_t *line)
 {
@@ -61,6 +63,7 @@ bool native_frame_location(const struct native_request *request, const struct na
     return path->size && (symbolicated || frame->sent->has_line);
 }
 
+/* Sets where version control has the frame's file, if the debug file says so. */
 bool native_frame_origin(const struct native_request *request, const struct native_result_frame *frame,
                          const struct sl_symcache **table, struct sl_symcache_origin *origin)
 {
@@ -81,6 +84,7 @@ static bool has_source(const struct native_request *request, const struct native
            (request->srcsrv_links && native_frame_origin(request, frame, &table, &origin));
 }
 
+/* Adds a frame whose source may be found. False when out of memory. */
 static bool add_place(struct source_lookup_run *s, struct native_result_frame *frame)
 {
     struct native_source_location place = {.frame = frame};
@@ -129,6 +133,7 @@ static bool collect_places(struct source_lookup_run *s)
 
 /* ---- the lines ---- */
 
+/* Copies a line, trimmed, into the arena. Sets out_of_memory on failure. */
 static struct sl_str copy_line(struct source_lookup_run *s, struct sl_str line)
 {
     sl_buf_clear(&s->line);
@@ -155,7 +160,8 @@ static const struct native_context *copy_context(struct source_lookup_run *s, co
     return context;
 }
 
-/* Sets the source of all frames of one path; `text` NULL: only the link. */
+/* Sets the source of all frames of one path. Frames with the same line, which are adjacent, share one. `text` NULL: only the
+ * link. */
 static void native_set_source(struct source_lookup_run *s, struct native_source_location *places, size_t count,
                               const struct sl_str *text, struct sl_str link)
 {
@@ -202,6 +208,7 @@ static void add_link(struct source_lookup_run *s, struct native_source_link *lin
         s->request->out_of_memory = true;
 }
 
+/* Queues a copy of the link for native_download_sources. */
 static void queue_download(struct source_lookup_run *s, const struct native_source_link *link)
 {
     struct native_source_link *queued = SL_ARENA_NEW(s->request->arena, struct native_source_link);
@@ -231,7 +238,8 @@ static bool read_source_text(struct source_lookup_run *s, struct source_object *
     return known;
 }
 
-/* Adds the link in the debug file itself. Its cache scope is not known here; the request's own scope is safe. */
+/* Adds the link that the debug file itself has for this path. Which scope it belongs to is not known; the request's own
+ * scope shows it to nobody else. True if there is a link. */
 static bool add_origin(struct source_lookup_run *s, struct native_source_link *link)
 {
     for (size_t i = 0; s->request->srcsrv_links && i < link->count; i++) {
@@ -273,6 +281,7 @@ static void resolve(struct source_lookup_run *s, struct native_source_location *
         queue_download(s, &link);
 }
 
+/* Frees the buffers and their charged memory. */
 static void native_sources_finish(struct source_lookup_run *s)
 {
     sl_buf_free(&s->text);
@@ -308,6 +317,7 @@ static struct sl_str kept_text(struct sl_arena *arena, struct sl_buf *text)
     return kept.data ? kept : SL_STR("");
 }
 
+/* Adds the result of a download to the candidates of the module. They are only written if the client asked for them. */
 static void report(struct native_request *request, uint32_t module, struct sl_str url, const struct sl_error *error)
 {
     struct candidate candidate = {.source = SL_STR("sourcelink"), .location = url, .download = error->code};
@@ -354,6 +364,7 @@ static bool download(struct downloads *d, struct native_source_link *link, const
     return error.code == SL_OK;
 }
 
+/* Takes the next link until none is left; the first URL that can be downloaded is used. */
 static void worker(void *arg)
 {
     struct downloads *d = arg;
@@ -366,6 +377,7 @@ static void worker(void *arg)
     }
 }
 
+/* Pool work: sets the source of the frames whose texts were downloaded. */
 static void apply_texts(void *arg)
 {
     struct source_lookup_run s = {.request = arg};

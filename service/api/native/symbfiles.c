@@ -3,18 +3,20 @@
 
 enum { TABLES_PER_INDEX = 2 };
 
-/* Add it to relative addresses of the module to get ELF virtual addresses. */
+/* Returns what must be added to relative addresses of the module to get virtual addresses of the ELF file. The client may
+ * say it itself. */
 static uint64_t symbfile_base(const struct native_module *module)
 {
     if (module->upload->image_vmaddr.set)
         return module->upload->image_vmaddr.value;
-    /* A module without a load address: its relative addresses are virtual addresses already. */
+    /* the module has no load address: its relative addresses are virtual addresses already */
     if (!module->image_address)
         return 0;
     return module->found->symbfile.has_base ? module->found->symbfile.base : 0;
 }
 
-/* Tries the return pads file (kind 1) first, as it exists for these look-ups. */
+/* Looks the address up among the return pads: code to which calls return, listed by exact address. The file of return pads
+ * (kind 1) is tried first, as it exists for these look-ups. */
 static size_t find_pad(const struct native_module *module, uint64_t va, struct sl_location *chain, size_t capacity,
                        enum native_table *table)
 {
@@ -28,6 +30,7 @@ static size_t find_pad(const struct native_module *module, uint64_t va, struct s
     return 0;
 }
 
+/* Looks the address up among the ranges of functions. */
 static size_t find_range(const struct native_module *module, uint64_t va, struct sl_location *chain, size_t capacity,
                          enum native_table *table)
 {
@@ -56,6 +59,8 @@ static bool find_start(const struct native_module *module, uint64_t va, uint64_t
     return true;
 }
 
+/* Looks up a frame: for a return address among the pads by the address before it, then by the exact address; at last among
+ * the ranges by the adjusted address. */
 struct native_lookup_result native_symbfile_lookup(const struct native_module *module, uint64_t relative,
                                                    uint64_t adjusted, bool caller, struct sl_location *chain,
                                                    size_t capacity)

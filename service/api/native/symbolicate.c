@@ -22,6 +22,7 @@ static bool symbolicate_read(struct job *job, void *arg, struct sl_str text, str
            native_add_configured(&r->native, job->config) && native_prepare(&r->native);
 }
 
+/* True if the client may use the sources of the request; otherwise the answer is set. */
 bool native_is_allowed(struct http_exchange *x, const void *arg)
 {
     const struct native_request *request = arg;

@@ -27,13 +27,14 @@ static void bool_member(struct sl_json_writer *w, const char *key, enum sl_opt_b
     sl_json_member_boolean(w, key, value == SL_BOOL_TRUE);
 }
 
-/* Write what was sent, as text or as raw JSON. */
+/* Writes a text that was sent. */
 static void sent_member(struct native_answer *a, const char *key, const struct native_frame *sent,
                         enum native_text text)
 {
     sl_json_member_if_set(a->w, key, native_text(sent, text));
 }
 
+/* Writes a value that was sent as JSON. */
 static void sent_json_member(struct native_answer *a, const char *key, const struct native_frame *sent,
                              enum native_text text)
 {
@@ -53,6 +54,7 @@ static bool is_native(const struct native_result_frame *frame)
     return frame->status == FRAME_SYMBOLICATED && !frame->is_dotnet;
 }
 
+/* Writes what the address is relative to. Symbolicated addresses are absolute, unless the module has no load address. */
 static void address_mode(struct native_answer *a, const struct native_result_frame *frame)
 {
     char text[20];
@@ -72,6 +74,7 @@ static void package(struct native_answer *a, const struct native_result_frame *f
                                                             : a->request->modules[frame->module].id->code_file);
 }
 
+/* Writes the symbol and the function: demangled, or as sent. */
 static void names(struct native_answer *a, const struct native_result_frame *frame)
 {
     struct sl_opt_u64 symbol_address = {frame->sent->has_symbol_address, frame->sent->symbol_address};
@@ -137,6 +140,7 @@ static void native_write_table_text(struct native_answer *a, const char *key, co
     sl_json_member_if_set(a->w, key, sl_buf_view(&a->path));
 }
 
+/* Writes path and revision in version control, if configured. */
 static void version_control(struct native_answer *a, const struct native_result_frame *frame)
 {
     const struct sl_symcache *table;
@@ -311,6 +315,7 @@ static void download(struct sl_json_writer *w, const struct candidate *candidate
     sl_json_end_object(w);
 }
 
+/* Writes the result of a use of the candidate. Successful and malformed ones need no details. */
 static void native_write_use(struct sl_json_writer *w, const char *key, enum sl_code code, struct sl_str details)
 {
     bool plain = code == SL_OK || code == SL_MALFORMED;
@@ -353,6 +358,7 @@ static struct sl_features all_features(const struct search_result *lookup, const
     return f;
 }
 
+/* Returns the candidates of both look-ups, those for unwinding first. */
 static struct candidate_list all_candidates(const struct native_request *request, const struct search_result *lookup,
                                             const struct native_unwind *unwind)
 {
