@@ -22,6 +22,8 @@ static void put_flag(const struct crash_analysis_writing *p, const char *key, bo
     sl_json_member_boolean(p->w, key, value);
 }
 
+/* Writes the address that the program really accessed, if it differs from the reported one: an offset from a null pointer,
+ * or the non-canonical address that the CPU does not report. */
 static void put_adjusted(const struct crash_analysis_writing *p, const struct sl_minidump_analysis *analysis)
 {
     bool is_null = analysis->adjustment == SL_MINIDUMP_NULL_POINTER;
@@ -36,6 +38,7 @@ static void put_adjusted(const struct crash_analysis_writing *p, const struct sl
     sl_json_end_object(p->w);
 }
 
+/* Returns the word for a set of the bits 1 (read) and 2 (write); NULL for none. */
 static const char *direction_name(unsigned direction)
 {
     static const char *const names[] = {NULL, "read", "write", "readwrite"};

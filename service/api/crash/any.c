@@ -66,6 +66,7 @@ static bool any_read_body(struct sl_fields *s)
 
 /* ---- the download ---- */
 
+/* Makes the request that downloads the crash file; the token is optional. NULL when out of memory. */
 static struct fetch_request *any_download(struct job *job, const struct any_file *file)
 {
     struct fetch_request *download = SL_ARENA_NEW(&job->arena, struct fetch_request);
@@ -98,6 +99,7 @@ static struct crash_work *any_become(struct job *job, const struct crash_kind *k
     return job->request;
 }
 
+/* Reads the body and turns the job into one of the kind that it names. */
 static bool any_read(struct job *job, void *arg, struct sl_str text, struct json_failure *failure)
 {
     struct any_body *body = arg;

@@ -40,6 +40,7 @@ uint64_t crash_body_limit(const struct http_exchange *x)
 
 /* ---- parts ---- */
 
+/* Finds the parts of the form. False: `status` and `problem` say why. */
 static bool split_parts(struct form_reading *r)
 {
     struct form_part parts[CRASH_PARTS];
@@ -122,6 +123,7 @@ static bool form_read_json(struct form_reading *r)
 
 /* ---- compressed crash files ---- */
 
+/* True for gzip and zstd, by their magic bytes. */
 static bool is_packed(struct sl_bytes file)
 {
     return file.size > 4 && (memcmp(file.data, "\x1f\x8b", 2) == 0 || memcmp(file.data, "\x28\xb5\x2f\xfd", 4) == 0);

@@ -42,6 +42,7 @@ static bool rewrite_first(struct dump_work *work, struct object_id *ids, size_t 
     return !failed;
 }
 
+/* Makes the ids of the modules for look-ups. False when out of memory. */
 static bool make_modules(struct dump_work *work)
 {
     const struct sl_crash *crash = &work->dump.crash;
@@ -157,6 +158,7 @@ static bool rename_first(struct dump_work *work)
     return !failed;
 }
 
+/* Lets the answer report the unwind information of each module. */
 static bool set_unwind_info(struct dump_work *work)
 {
     struct native_request *request = &work->crash.native;
@@ -166,6 +168,7 @@ static bool set_unwind_info(struct dump_work *work)
     return request->unwind || !request->module_count;
 }
 
+/* Gives the walked dump to a command that wants it, then replaces stacks with those that the client walked. */
 static bool take_frames(struct dump_work *work)
 {
     const struct crash_file *local = work->crash.local;

@@ -25,6 +25,7 @@ static struct sl_bytes named_bytes(const struct named_work *work)
 
 /* ---- conversion to a native request ---- */
 
+/* Makes the native module number `index`. False when out of memory. */
 static bool named_fill_module(struct named_work *work, size_t index)
 {
     static const struct native_upload no_upload;
@@ -69,6 +70,7 @@ static bool named_fill(struct named_work *work)
     return native_prepare(request);
 }
 
+/* Refuses files with too many addresses or modules, instead of symbolicating a part. */
 static enum sl_code named_check(const struct named_work *work, const struct config *config, struct sl_error *error)
 {
     if (work->file.address_count > config->max_request_frames)
@@ -133,6 +135,8 @@ static bool named_take(struct named_work *work, const struct native_result_frame
     return items && (!known || work->file.format->take(&work->file, outermost->index, &calls));
 }
 
+/* Hands the calls of each address to the file's format. Consecutive frames with one index are the inlined calls at one
+ * address. */
 static bool named_take_all(struct named_work *work)
 {
     const struct native_result_trace *trace = work->crash.native.results;
@@ -242,6 +246,7 @@ static void named_forget_file(void *arg)
     work->file = (struct named_file){.format = NULL};
 }
 
+/* Forgets the names of a run that is repeated; keeps what was read from the file. */
 static void named_reset(void *arg)
 {
     struct named_work *work = arg;

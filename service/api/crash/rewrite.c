@@ -73,6 +73,7 @@ static pcre2_code *rewrite_compile(const struct rewrite_rule *rule, int *number,
                          number, where, NULL);
 }
 
+/* Checks a rule. False: the failure is set. */
 static bool rewrite_check(struct sl_fields *s, const struct sl_json_path *at, const struct rewrite_rule *rule)
 {
     int number;

@@ -8,6 +8,7 @@ enum { MIN_AT_ONCE = 16, MAX_AT_ONCE = 64, BATCH = 8, COMPAT_FRAMES = 256 };
 
 /* ---- modules ---- */
 
+/* True if the symbols have a function at the address. */
 static bool is_covered(const struct sl_walk_symbols *symbols, uint64_t address)
 {
     const struct dump_coverage *covered = (const struct dump_coverage *)symbols;
@@ -77,12 +78,15 @@ static void start_symbol_prefetch(struct dump_walk *w, size_t index)
     fiber_start_helper(&w->ahead, prefetch_symbols, ahead);
 }
 
-/* Offset to add to addresses of the module for its table. */
+/* Returns the offset between addresses of the module and of its table: the size of segments that a tool put in front
+ * (symbol_table_base). */
 static uint64_t ahead_of_table(const struct dump_walk *w, size_t index, const struct search_result *found)
 {
     return w->targets[index].base - symbol_table_base(&found->place, w->targets[index].base);
 }
 
+/* Looks up the unwind rules of a module. With its first use the symbols are prefetched, as they will be needed for its
+ * frames. False ends the walk. */
 static bool find_cfi(struct dump_walk *w, size_t index)
 {
     if (!w->modules[index].is_asked) {
@@ -99,7 +103,8 @@ static bool find_cfi(struct dump_walk *w, size_t index)
     return true;
 }
 
-/* Pool threads read `covered` as soon as it is set, so it is written once. */
+/* Looks up the symbols of a module, which tell the walk where functions are. Pool threads read `covered` as soon as it is
+ * set, so it is written once. False ends the walk. */
 static bool find_covered(struct dump_walk *w, size_t index)
 {
     const struct search_result *found = walk_find(w, index, choose_symbols_target(w, index));
@@ -169,6 +174,7 @@ static bool find_needed(struct thread_walk *t)
     }
 }
 
+/* Walks the threads of a batch: runs them on the pool until each needs data or is done, looks the data up, and repeats. */
 static enum sl_code run_batch(struct dump_walk *w, struct walk_batch *batch, struct sl_error *error)
 {
     bool all_over;
@@ -188,6 +194,7 @@ static enum sl_code run_batch(struct dump_walk *w, struct walk_batch *batch, str
     return SL_OK;
 }
 
+/* Takes the frames of a finished walk, within the limit of frames. False when out of memory. */
 static bool take_frames(struct thread_walk *t)
 {
     struct dump_walk *w = t->w;
@@ -224,11 +231,14 @@ static bool take_batch(struct dump_walk *w, struct walk_batch *batch)
     batch->count = 0;
     for (; w->next < dump->crash.thread_count && batch->count < w->batch; w->next++)
         if (dump->threads[w->next].is_walked)
-            batch->walks[batch->count++] =
-                (struct thread_walk){.w = w, .thread = w->next, .context_only = !w->max_frames};
+            batch->walks[batch->count++] = (struct thread_walk){
+                .w = w,
+                .thread = w->next,
+                .context_only = !w->max_frames}; /* only the first frame, once the limit is reached */
     return batch->count;
 }
 
+/* Takes batches until none is left; ends all workers after the first error. */
 static void take_threads(void *arg)
 {
     struct dump_walk *w = arg;

@@ -37,6 +37,7 @@ static const struct sl_symbol *symbol_at(const struct asm_work *w, uint64_t addr
     return symbol && (!symbol->size || address - symbol->address < symbol->size) ? symbol : NULL;
 }
 
+/* Appends the name of the target of a jump or call, "name+0x10"; nothing if it is not known. */
 static void name_target(void *arg, uint64_t address, struct sl_buf *out)
 {
     const struct asm_work *w = arg;
@@ -96,6 +97,8 @@ static uint64_t size_wanted(const struct asm_work *w, uint64_t start)
     return size < MAX_CODE ? size : MAX_CODE;
 }
 
+/* Disassembles from the requested offset on, aligned to an instruction. A program without readable symbols is disassembled
+ * without names. */
 static void print_function(struct asm_work *w)
 {
     const struct sl_object_info *info = sl_object_info(w->object);
@@ -151,7 +154,8 @@ static struct sl_str asm_text(struct sl_str text)
     return text.data ? text : SL_STR("");
 }
 
-/* Sources of binaries: the symbol sources, then Mozilla's stores, which have binaries too. */
+/* Makes the list of sources of binaries: the symbol sources, then Mozilla's stores, which have binaries, too, although they
+ * are otherwise asked for symbol files only. False when out of memory. */
 static bool program_sources(const struct profiler_request *r, struct search_scope *where)
 {
     size_t count = r->config->mozilla.fallbacks_count, store_count = r->config->mozilla.source_count;
@@ -184,6 +188,7 @@ static void find_program(const struct profiler_request *r, struct file_lookup *f
     search_find_file(&where, &id, types, sizeof types / sizeof *types, file);
 }
 
+/* Finds the binary. If it is not found, the answer is a message that the profiler shows. */
 static enum sl_code asm_find(struct job *job, void *arg, struct sl_error *error)
 {
     struct asm_work *w = arg;
@@ -201,6 +206,7 @@ static enum sl_code asm_find(struct job *job, void *arg, struct sl_error *error)
     return SL_OK;
 }
 
+/* Estimates the answer: as requested, or, for a whole function, whose size is not known yet, that of a large one. */
 static uint64_t asm_memory(const void *arg)
 {
     const struct profiler_request *r = &((const struct asm_work *)arg)->ask;

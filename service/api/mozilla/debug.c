@@ -17,6 +17,7 @@ struct moz_debug {
     uint64_t frames, real_frames;
 };
 
+/* Counts the frames of a stack and, once per stack, the stacks of each module. */
 static void count_frames(struct moz_debug *d, const struct mozilla_job *job, const struct mozilla_stack *stack)
 {
     d->frames += stack->count;
@@ -73,6 +74,7 @@ static void debug_map(struct moz_debug *d, const char *key, debug_wanted *wanted
     sl_json_end_object(d->json);
 }
 
+/* Returns the sum of the values of the wanted modules. */
 static double debug_sum(const struct moz_debug *d, debug_wanted *wanted, debug_value *value)
 {
     double sum = 0;

@@ -39,6 +39,7 @@ static bool moz_too_much(struct moz_reading *r)
 
 /* ---- modules ---- */
 
+/* True if the text can be the name of a module file: letters, digits, some other characters and those of `extra`. */
 bool mozilla_is_name(struct sl_str name, struct sl_str extra)
 {
     static const char others[] = "_.+{}@<> ~-";
@@ -52,6 +53,7 @@ bool mozilla_is_name(struct sl_str name, struct sl_str extra)
     return name.size <= MAX_NAME;
 }
 
+/* True if all characters are hex digits; an empty id is allowed and means "not known". */
 static bool is_hex(struct sl_str id)
 {
     for (size_t i = 0; i < id.size; i++)
@@ -60,7 +62,7 @@ static bool is_hex(struct sl_str id)
     return true;
 }
 
-/* Reads an array of exactly two values; `values` are set to their starts. */
+/* Skips over an array; true if it has exactly two values. `values` are set to their starts, to be read later. */
 static bool is_pair(struct sl_json *j, struct sl_json values[2])
 {
     struct sl_str key;
@@ -78,6 +80,7 @@ static bool is_pair(struct sl_json *j, struct sl_json values[2])
     return count == 2;
 }
 
+/* Reads a string; false for other values. */
 static bool moz_text(struct sl_json *j, struct sl_str *text)
 {
     *text = (struct sl_str){NULL, 0};
@@ -165,6 +168,7 @@ static bool moz_is_whole(struct sl_str number)
     return whole;
 }
 
+/* Reads the index of the module; -1 means that the module is not known. */
 static bool read_index(struct moz_reading *r, const struct moz_place *at, struct sl_str text, size_t module_count,
                        struct mozilla_frame *frame)
 {
@@ -179,6 +183,8 @@ static bool read_index(struct moz_reading *r, const struct moz_place *at, struct
     return true;
 }
 
+/* Reads the offset in the module. -1 is accepted as the address before it; numbers that are not integers are kept as text,
+ * if the configuration says so. */
 static bool read_offset(struct moz_reading *r, const struct moz_place *at, struct sl_str text,
                         struct mozilla_frame *frame)
 {
@@ -287,6 +293,7 @@ static bool moz_read_job(struct moz_reading *r, size_t index, struct sl_json *j,
     return moz_read_modules(r, index, members.modules, job) && moz_read_stacks(r, index, members.stacks, job);
 }
 
+/* Reads the jobs. They are counted first, as too many of them are reported before any other error. */
 static bool moz_read_jobs(struct moz_reading *r, struct sl_str text)
 {
     struct mozilla_request *request = r->request;
@@ -331,7 +338,8 @@ static bool is_number(struct sl_str text, uint64_t wanted)
     return sl_parse_u64(text, &value) && value == wanted;
 }
 
-/* `j` is the whole document; `members` are set if it is an object. */
+/* Reads the body; `j` is the whole document, `members` are set if it is an object. A path without a version takes both:
+ * bodies with "jobs" or version 5 are of version 5. A body without "jobs" is itself one job. */
 static bool moz_read_body(struct moz_reading *r, struct sl_json j, const struct mozilla_body_members *members)
 {
     struct mozilla_request *request = r->request;

@@ -43,6 +43,7 @@ static bool add_module(struct moz_modules *m, struct mozilla_module *module, con
     return true;
 }
 
+/* Adds the modules of all jobs. Without a file name or a valid id a module cannot be looked up and has no native one. */
 static bool add_modules(struct moz_modules *m)
 {
     struct mozilla_request *r = m->request;
@@ -62,6 +63,8 @@ static uint32_t moz_find_module(const struct mozilla_job *job, const struct mozi
     return frame->module == MOZILLA_UNKNOWN ? NATIVE_NO_MODULE : job->modules[frame->module].native;
 }
 
+/* Makes a native trace of its own for a frame that can be looked up, as the frames of a stack are independent of each other
+ * here. `trace` UINT32_MAX: none. A literal shares the memory of that member and keeps its text. */
 static void add_frame(struct mozilla_request *r, const struct mozilla_job *job, struct mozilla_frame *frame,
                       struct native_frame *frames)
 {
@@ -92,6 +95,7 @@ static size_t count_wanted(const struct mozilla_request *r)
     return wanted;
 }
 
+/* Converts the request to a native one. False when out of memory. */
 static bool moz_fill(struct mozilla_request *r)
 {
     struct moz_modules modules = {.request = r};
@@ -142,6 +146,7 @@ bool mozilla_prepare(struct mozilla_request *r)
 
 /* ---- the job ---- */
 
+/* True if the code means that a store did not answer. */
 static bool is_transport(enum sl_code code)
 {
     return code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT;

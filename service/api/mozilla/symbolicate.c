@@ -23,6 +23,7 @@ bool mozilla_origin_allowed(const struct http_exchange *x, struct sl_str *origin
     return http_origin_allowed(x, config->http.mozilla_origins, config->http.mozilla_origin_count, origin);
 }
 
+/* Adds the headers that let a browser give the answer to a page of this origin. */
 static void moz_allow_origin(struct http_exchange *x)
 {
     struct sl_str origin;
@@ -107,6 +108,7 @@ static void moz_refuse(struct http_exchange *x, const struct json_failure *failu
         mozilla_reply_title(x, failure->status, failure->problem, NULL);
 }
 
+/* Answers by the outcome of the job. JOB_FAILED means that a store did not respond (mozilla_write_answer). */
 static void moz_answer(struct http_exchange *x, struct job *job)
 {
     switch (job->outcome) {
@@ -139,6 +141,7 @@ static bool moz_read(struct job *job, void *arg, struct sl_str text, struct json
     return mozilla_read(r, text, failure);
 }
 
+/* True if the header `Debug` is set to anything but a word for "no". */
 static bool moz_wants_debug(const struct http_exchange *x)
 {
     static const struct sl_str off[] = {SL_STR("0"), SL_STR("false"), SL_STR("no"), SL_STR("off")};
@@ -195,6 +198,7 @@ static void symbolicate_any(struct http_exchange *x)
         http_reply_error(x, 405, NULL);
 }
 
+/* Answers a preflight request of a browser (Fetch Standard, "CORS-preflight request"), or a plain OPTIONS request. */
 void mozilla_options(struct http_exchange *x)
 {
     struct sl_str wanted = http_header(x, "access-control-request-headers");

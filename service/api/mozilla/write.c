@@ -40,6 +40,7 @@ static void write_found(struct moz_writer *w, const struct mozilla_module *modul
         sl_json_put_null(&w->json);
 }
 
+/* Returns the module of a frame; NULL if it has none, or one without a name. */
 static const struct mozilla_module *get_module(const struct moz_writer *w, const struct mozilla_frame *frame)
 {
     const struct mozilla_module *module = frame->module == MOZILLA_UNKNOWN ? NULL : &w->job->modules[frame->module];
@@ -136,6 +137,7 @@ static void write_level(struct moz_writer *w, const struct native_result_frame *
         sl_json_member_u64(&w->json, "line", line);
 }
 
+/* Writes the inlined calls, innermost first; the outermost function is the frame itself. */
 static void write_inlines(struct moz_writer *w, const struct native_result_frame *frames, size_t count)
 {
     sl_json_member_array(&w->json, "inlines");
@@ -199,7 +201,8 @@ static void write_found_modules(struct moz_writer *w)
     sl_map_free(&seen);
 }
 
-/* Error name of a module without symbols, as in samply; NULL: found, or not looked up. */
+/* Returns the error name of a module without symbols, as in samply, and sets `*message`; NULL if it was found, or not looked
+ * up. */
 static const char *module_error(const struct moz_writer *w, const struct mozilla_module *module, const char **message)
 {
     if (!module->file.size || !module->id.size || moz_is_found(w->request, module))
@@ -291,6 +294,7 @@ static void write_v5(struct moz_writer *w)
 
 /* ---- version 4 ---- */
 
+/* Writes a frame of version 4, "<function or offset> (in <module>)". */
 static void write_short_frame(struct moz_writer *w, const struct mozilla_frame *frame)
 {
     size_t count;

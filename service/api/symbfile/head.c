@@ -11,6 +11,9 @@
 #include "symbfile/fileid.h"
 
 /* ---- answers ---- */
+
+/* Makes the id under which a refusal is logged and which the client is told. Without random bytes it is the same each time,
+ * which only makes it harder to find. */
 static void make_uuid(char out[37])
 {
     uint8_t b[16] = {0};
@@ -78,6 +81,8 @@ void upload_reply_error(struct http_exchange *x, int status, const char *detail)
 }
 
 /* ---- authorization ---- */
+
+/* True if the key may use the scope; a key without scopes may use any. */
 static bool is_allowed(const struct access_key *key, struct sl_str scope)
 {
     for (size_t i = 0; i < key->scope_count; i++)
@@ -137,6 +142,7 @@ bool upload_authorize(struct http_exchange *x, const char *const *rights, struct
 }
 
 /* ---- headers ---- */
+
 /* Value of a header, data NULL if absent. False if it occurs twice with different values. */
 static bool single(const struct http_exchange *x, const char *name, struct sl_str *value)
 {
@@ -165,6 +171,7 @@ static bool read_count(struct sl_str text, uint64_t *value)
     return text.size <= 10 && sl_parse_u64(text, value);
 }
 
+/* Reads the header FileID. False: `failure` is set. */
 static bool read_file_id(const struct http_exchange *x, struct upload_head *head, struct symbfile_failure *failure)
 {
     struct sl_str text;
@@ -179,6 +186,7 @@ static bool read_file_id(const struct http_exchange *x, struct upload_head *head
     return false;
 }
 
+/* Reads number and count of the part; without both headers it is the only one. */
 static bool read_parts(const struct http_exchange *x, struct upload_head *head, struct symbfile_failure *failure)
 {
     struct sl_str part, parts;
@@ -203,6 +211,7 @@ static bool read_parts(const struct http_exchange *x, struct upload_head *head, 
     return false;
 }
 
+/* Takes an upload id: it becomes part of a file name, so its characters are limited. */
 static bool take_upload_id(struct sl_str text, struct upload_head *head)
 {
     if (text.size < 1 || text.size >= sizeof head->upload_id)

@@ -32,6 +32,7 @@ static bool has_store(struct symbfile_failure *failure)
     return false;
 }
 
+/* Checks everything that is known before the body. False: `failure` is set; the kind is set in any case. */
 static bool read_head(struct http_exchange *x, struct upload_head *head, struct symbfile_failure *failure)
 {
     struct upload_owner owner;
@@ -68,6 +69,8 @@ static void check_upload(struct http_exchange *x)
         symbfile_refuse(x, head.kind, &failure);
 }
 
+/* Returns the limit of the body, which counts decompressed bytes if the server decompresses it: so the larger of both
+ * limits. */
 static uint64_t upload_limit(const struct http_exchange *x)
 {
     (void)x;
@@ -92,6 +95,7 @@ struct symbfile_upload {
     uint64_t received, sent_on; /* bytes */
 };
 
+/* Pool work: makes what receives the part. `failure` is set if that fails. */
 static void begin_receiving(void *arg)
 {
     struct symbfile_upload *u = arg;
@@ -103,7 +107,9 @@ static void begin_receiving(void *arg)
 }
 
 /* ---- lanes of the body; each uses only its own members of the upload ---- */
-/* Starts writeback early, so that the final fsync does not have to wait for the whole file. */
+
+/* Writes the next bytes of the part. Starts writeback early, so that the final fsync does not have to wait for the whole
+ * file. */
 static bool api_symbfile_store(void *arg, struct sl_bytes bytes)
 {
     enum { SEND_ON = 8 << 20 };
@@ -135,6 +141,7 @@ static bool decode(void *arg, struct sl_bytes bytes)
     return symbfile_part_feed(u->part, bytes, &u->failure);
 }
 
+/* Pool work: checks the end of the part and syncs it, as an acknowledged part must survive a crash. */
 static void symbfile_finish(void *arg)
 {
     struct symbfile_upload *u = arg;
@@ -381,6 +388,7 @@ static void free_sets(struct status_query *q)
     }
 }
 
+/* Converts an error: about this service, or else the store does not respond. */
 static void fail_status_query(struct symbfile_failure *failure, enum sl_code code, const struct sl_error *error)
 {
     if (code == SL_BUSY || code == SL_INTERNAL || code == SL_CANCELLED)

@@ -56,6 +56,7 @@ static bool is_list_of_symbols(struct sl_str name)
     return ends_nocase(name, SL_STR("-symbols.txt"));
 }
 
+/* True, with `failure`, if the name contains a text that the configuration forbids. */
 static bool has_snippet(struct archive *archive, struct sl_str name)
 {
     for (size_t i = 0; i < archive->config->disallowed_snippet_count; i++) {
@@ -136,6 +137,7 @@ static bool check_sizes(struct archive *archive)
     return unpacked <= archive->config->max_unpacked_size || archive_fail(archive, 413, "Upload is too large");
 }
 
+/* Selects the members to store; the others are listed as ignored, except directories. False: `failure` is set. */
 static bool archive_select(struct archive *archive)
 {
     struct sl_map seen = {0};

@@ -106,6 +106,8 @@ static const char *url_resolve(struct archive *archive, const char *url, const c
 
 /* ---- all ---- */
 
+/* Follows the redirects by HEAD requests, checking each target, and finds the size of the archive. `*last` is the final URL.
+ * False: `failure` is set. */
 static bool find_size(struct uploads_url *u, const char *first, const char **last)
 {
     struct archive *archive = u->archive;
@@ -133,6 +135,7 @@ static bool find_size(struct uploads_url *u, const char *first, const char **las
     return head.size <= archive->config->max_upload_size || archive_fail(archive, 413, "Upload is too large");
 }
 
+/* Called for redirects of the download itself: allows those to URLs that would be allowed at first. */
 static bool no_redirect(void *arg, const char *url)
 {
     struct uploads_url *u = arg;

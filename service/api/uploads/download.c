@@ -51,6 +51,8 @@ static void allow_scripts(struct http_exchange *x)
                            "x-requested-with"));
 }
 
+/* Adds the headers that all answers to downloads have. Debug-Time is the time spent in the store, in seconds, for clients
+ * that ask for it. */
 static void download_finish(struct download_target *w)
 {
     char text[40];
@@ -69,6 +71,7 @@ static void not_found(struct download_target *w, const char *text)
     download_finish(w);
 }
 
+/* Makes an ETag of size and time of the stored file; the compressed form has one of its own. */
 static void set_etag(struct http_exchange *x, const struct store_meta *meta, const char *form, char etag[64])
 {
     (void)x;
@@ -105,6 +108,7 @@ static void file_inflate(void *arg)
     file->mapping = plain;
 }
 
+/* True if the client accepts gzip (RFC 9110, 12.5.3). A weight of 0 refuses it; "q=0." is taken for a small weight. */
 static bool takes_gzip(const struct http_exchange *x)
 {
     struct sl_str accepted = http_header(x, "accept-encoding");
@@ -123,6 +127,7 @@ static bool takes_gzip(const struct http_exchange *x)
     return false;
 }
 
+/* Sends the file from the store: compressed if it is and the client accepts that. */
 static void send_file(struct download_target *w, struct download_file *file, const struct store_meta *meta)
 {
     struct http_exchange *x = w->x;
@@ -148,6 +153,7 @@ static void send_file(struct download_target *w, struct download_file *file, con
     download_finish(w);
 }
 
+/* Redirects to the file. A HEAD request gets 200, as it only asks whether the file exists. */
 static void redirect(struct download_target *w, const char *url)
 {
     http_reply_empty(w->x, sl_str_equal(w->x->method, SL_STR("HEAD")) ? 200 : 302);
@@ -197,6 +203,7 @@ static bool try_part(struct download_target *w, enum store_part part)
     return true;
 }
 
+/* Searches the other servers that are configured. True if it was found, or an error is answered. */
 static bool try_extra(struct download_target *w)
 {
     const char *url;
@@ -244,6 +251,7 @@ struct codeinfo_texts {
     struct sl_str debug_id, debug_filename, code_file, code_id, generator, key;
 };
 
+/* Reads an info document; false if it lacks what a redirect needs. */
 static bool codeinfo_texts(struct sl_arena *arena, const struct sl_buf *info, struct codeinfo_texts *texts)
 {
     static const struct sl_field fields[] = {
@@ -302,6 +310,8 @@ static bool find_by_code(struct download_target *w)
 
 /* ---- downloads ---- */
 
+/* True for requests that no store can answer, which debuggers often send: an id of zeros, file.ptr, and extensions that are
+ * not configured. */
 static bool is_ignored(const struct download_target *w)
 {
     bool zeros = w->id.size == DEBUG_ID_DIGITS;
@@ -320,6 +330,7 @@ static bool try_parts(struct download_target *w)
     return try_part(w, STORE_REGULAR) || (w->in_try && try_part(w, STORE_TRY));
 }
 
+/* True if the id is too short for a debug id: then it may be a code id. */
 static bool is_by_code(const struct download_target *w)
 {
     return sl_str_ends(w->name, SL_STR(".sym")) && w->id.size < DEBUG_ID_DIGITS;

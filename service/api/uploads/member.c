@@ -9,13 +9,15 @@
 
 enum { OVERLAP = 256, HEAD_MAX = 8 << 10, WRITE_PIECE = 256 << 10, DROP_PIECE = 2 << 20 };
 
-/* Sequential read of a member. Pages behind the read position are dropped, so a large archive is never in memory as a whole. */
+/* Sequential read of a member of the mapped archive. Pages that were read are dropped from memory, so that a large archive
+ * is never in memory as a whole. */
 struct member_scan {
     const struct archive *archive;
     struct sl_bytes packed;
     uint64_t dropped;
 };
 
+/* Drops the pages of the member from the last dropped one up to offset `to`. */
 static void member_scan_drop(struct member_scan *p, uint64_t to)
 {
     size_t offset = (size_t)(p->packed.data - p->archive->body.bytes.data);
@@ -23,12 +25,14 @@ static void member_scan_drop(struct member_scan *p, uint64_t to)
     p->dropped = to;
 }
 
+/* Called when the member was read up to offset `to`: drops pages in pieces of DROP_PIECE. */
 static void member_scan_move(struct member_scan *p, uint64_t to)
 {
     if (to - p->dropped >= DROP_PIECE)
         member_scan_drop(p, to);
 }
 
+/* Drops all pages of the member once more, from its beginning. */
 static void member_scan_end(struct member_scan *p)
 {
     p->dropped = 0;
@@ -51,6 +55,7 @@ struct member_checking {
     size_t tail_size;
 };
 
+/* True, with job->snippet, if the data contains a text that the configuration forbids. */
 static bool has_text(struct member_checking *c, const void *data, size_t size)
 {
     const struct config_store *config = c->job->archive->config;
@@ -77,6 +82,7 @@ static bool is_allowed(struct member_checking *c, struct sl_bytes piece)
     return !bad;
 }
 
+/* Called for each decompressed piece: hashes it, and searches it for forbidden texts. False stops. */
 static bool check_piece(void *arg, struct sl_bytes piece, uint64_t used)
 {
     struct member_checking *c = arg;

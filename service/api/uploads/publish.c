@@ -20,6 +20,9 @@ struct uploads_publishing {
 
 /* ---- is it in the store? ---- */
 
+/* Finds out whether the store has this key with the same contents. The MD5 of an uncompressed file is only computed if its
+ * size is the same. For compressed files stored by another service, without the original size, the compressed sizes are
+ * compared. */
 static enum sl_code find_same_in(const struct config_store *config, const char *scope, enum store_part part,
                                  struct sl_str key, uint64_t size, const uint8_t md5[16], uint64_t packed_size,
                                  enum uploads_found *found, struct sl_error *error)
@@ -44,6 +47,7 @@ static enum sl_code find_same_in(const struct config_store *config, const char *
     return code == SL_NOT_FOUND ? SL_OK : code;
 }
 
+/* Try builds are also compared with the regular store: files of releases need not be stored again. */
 enum sl_code uploads_find_duplicate(const struct config_store *config, const char *scope, enum store_part part,
                                     struct sl_str key, uint64_t size, const uint8_t md5[16], uint64_t packed_size,
                                     enum uploads_found *found, struct sl_error *error)
@@ -56,6 +60,7 @@ enum sl_code uploads_find_duplicate(const struct config_store *config, const cha
 
 /* ---- one member ---- */
 
+/* Stores the file, then its info documents, so that these never name a missing file. */
 static enum sl_code publish_put(struct uploads_publishing *p, struct member_job *job, struct sl_arena *arena)
 {
     static const char *const info_prefixes[STORE_PARTS] = {"codeinfo/", "try/codeinfo/"};
@@ -105,6 +110,7 @@ static enum sl_code publish_write(struct uploads_publishing *p, struct member_jo
     return code;
 }
 
+/* Stores a member, unless the store has it already. 8 bytes follow the stream of a gzip file: CRC and size. */
 static enum sl_code publish_member(struct uploads_publishing *p, struct archive_member *member, struct sl_error *error)
 {
     enum uploads_found found = UPLOADS_FOUND_NONE;
@@ -137,6 +143,7 @@ static void count_member(const struct archive_member *member, enum sl_code code,
                    NULL, NULL);
 }
 
+/* Stores the next member until none is left or one fails. */
 static void publish_some(void *arg)
 {
     struct uploads_publishing *p = arg;
@@ -156,6 +163,7 @@ static void publish_some(void *arg)
 
 /* ---- all ---- */
 
+/* Invalidates the cache entries of the stored files. */
 static enum sl_code publish_invalidate(const struct archive *archive, struct sl_error *error)
 {
     size_t count = 0;

@@ -41,7 +41,7 @@ struct session {
     char key[];
 };
 
-static size_t open_files;
+static size_t open_files; /* number of sessions with an open file, at most MAX_OPEN */
 
 static void session_close(struct session *s)
 {
@@ -134,6 +134,8 @@ struct session_hash {
     uint64_t size;
 };
 
+/* Counts and hashes decompressed bytes; keeps their beginning, where a symbol file has its properties. False if there are
+ * more than announced. */
 static bool session_hash(struct session_file *f, struct session_hash *hash, const uint8_t *data, size_t size)
 {
     size_t room = HEAD_MAX - f->head_size, kept = size < room ? size : room;
@@ -171,6 +173,8 @@ static bool session_inflate(struct session_file *f, struct session_hash *hash, s
            sl_read_u32(&r) == (uint32_t)hash->size;
 }
 
+/* True if the file has the announced size and MD5. `*stream` is set to what is stored: for gzip files the part behind the
+ * header, which is replaced by the store's own. */
 static bool session_matches(struct session_file *f, struct sl_bytes *stream)
 {
     struct session_hash hash = {.md5 = EVP_MD_CTX_new()};
@@ -191,6 +195,7 @@ static bool session_matches(struct session_file *f, struct sl_bytes *stream)
     return good;
 }
 
+/* Pool work: checks the complete file and writes it in the store's format. */
 static void session_check(void *arg)
 {
     struct session_file *f = arg;
@@ -266,6 +271,7 @@ static void session_publish(struct http_exchange *x, struct session *s, const st
 
 /* ---- the protocol ---- */
 
+/* Replies 308 with the range that has arrived; without a Range header if nothing has. */
 static void reply_incomplete(struct http_exchange *x, const struct session *s)
 {
     char text[48];

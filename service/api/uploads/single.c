@@ -34,6 +34,7 @@ static const struct sl_field single_fields[] = {
     SL_FIELDS_END,
 };
 
+/* Reads the body; false if it is malformed or memory is short (no_memory). */
 static bool single_read(struct sl_str body, struct sl_arena *arena, struct single *single)
 {
     struct sl_json j = sl_json(body, arena, true);
@@ -62,6 +63,7 @@ static void answer_action(struct sl_json_writer *w, const char *type, const char
     sl_json_member_str(w, "msg", sl_str(message));
 }
 
+/* Parses an MD5 of lower-case hex digits. */
 static bool read_md5(struct sl_str text, uint8_t md5[16])
 {
     size_t size;
@@ -87,7 +89,8 @@ static void answer_upload(struct single_answer *a, struct sl_str key, const char
     sl_buf_free(&url);
 }
 
-/* False: the store could not be queried, or no session. */
+/* Writes what the client is to do with a file: send it, skip it, or correct it. False: the store could not be queried, or
+ * memory is short. */
 static bool answer_file(struct single_answer *a, const struct single_file *file, struct sl_error *error)
 {
     struct sl_str key;

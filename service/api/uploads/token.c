@@ -50,6 +50,7 @@ void uploads_error(struct http_exchange *x, int status, const char *detail)
     sl_buf_free(&text);
 }
 
+/* Reads the body to its end and drops it. */
 void uploads_discard_body(struct http_exchange *x)
 {
     struct sl_bytes piece;
@@ -79,6 +80,7 @@ static bool refuse_token(struct http_exchange *x, int status, struct sl_str text
     return false;
 }
 
+/* Finds the token that the request sent, if any. False: it is not valid, and the answer is set. */
 bool uploads_get_token(struct http_exchange *x, const struct mozilla_token **token)
 {
     const struct config *config = ((const struct service *)x->service)->config;
@@ -125,6 +127,8 @@ static const struct access_key *find_access_key(struct http_exchange *x, const s
     return access_check(x, ACCESS_ANY_FORM, x->route->rights, &key) == ACCESS_GRANTED ? key : NULL;
 }
 
+/* Lists the scopes, besides the shared one, whose uploads the request may read: that of its token, or those of its access
+ * key. */
 size_t uploads_list_scopes(struct http_exchange *x, const struct mozilla_token *token, char (**scopes)[SYMBFILE_SCOPE])
 {
     const struct config *config = ((const struct service *)x->service)->config;

@@ -35,6 +35,7 @@ struct upload {
 
 /* ---- the form: its parts are views of the body ---- */
 
+/* Begins a part: the first file is the archive; of the fields only "url" and "try" matter. */
 static enum sl_code upload_begin_part(struct upload *u, struct sl_str name, bool is_file)
 {
     struct sl_arena *arena = u->archive.arena;
@@ -66,7 +67,8 @@ static enum sl_code upload_begin(void *arg, struct sl_str name, struct sl_error 
     return code == SL_OK ? code : sl_fail(error, code, "out of memory");
 }
 
-/* Pieces of a part are contiguous in the body. */
+/* Takes the next bytes of a part. The pieces of a part follow each other in the mapped body, so a part is a view of it.
+ * Pages that were read are dropped from memory, as an archive may be large. */
 static enum sl_code upload_data(void *arg, struct sl_bytes data, struct sl_error *error)
 {
     struct upload *u = ((struct upload_form *)arg)->upload;
@@ -104,6 +106,7 @@ static bool upload_read_multipart(struct upload *u)
     return code == SL_OK || archive_fail(&u->archive, 400, "Must be multipart form data with at least one file");
 }
 
+/* Reads the fields of a form without files. */
 static void upload_read_urlencoded(struct upload *u)
 {
     struct sl_bytes body = u->archive.body.bytes;
@@ -121,6 +124,7 @@ static void upload_read_urlencoded(struct upload *u)
     }
 }
 
+/* Pool work: reads the form, and the directory of its archive. A form without a file must have a URL. */
 static void upload_read(void *arg)
 {
     struct upload *u = arg;
@@ -183,6 +187,7 @@ struct upload_checking {
     size_t next, failed; /* index of the first bad member */
 };
 
+/* Records a bad member. Members are checked concurrently: the first one in the archive is reported. */
 static void upload_check_failed(struct upload_checking *c, size_t index, const struct member_job *job)
 {
     struct archive *archive = &c->upload->archive;
@@ -198,6 +203,7 @@ static void upload_check_failed(struct upload_checking *c, size_t index, const s
         archive_fail(archive, job->code == SL_BUSY ? 503 : 500, "Internal Server Error");
 }
 
+/* Checks the next member until none is left or one is bad. */
 static void upload_check_some(void *arg)
 {
     struct upload_checking *c = arg;
@@ -238,6 +244,7 @@ static void upload_time(struct sl_json_writer *w, const char *key, uint64_t us)
     sl_json_member_str(w, key, sl_str(text));
 }
 
+/* Returns a new id, the time in microseconds; ids increase even if the clock does not. */
 uint64_t uploads_next_id(void)
 {
     static uint64_t last;
