@@ -4,6 +4,7 @@
 
 #include "core/loop.h"
 
+/* STEPS: a lane reads at most this part of the ring at once, so that the reader can fill the rest meanwhile. */
 enum { RING_MIN = 16 * 1024, RING_MAX = 2 << 20, STEPS = 4 };
 
 struct lanes_state;
@@ -59,6 +60,7 @@ static bool next_bytes(struct lane_state *r)
     return true;
 }
 
+/* A fiber per lane: hands it one piece after the other, on the pool. A lane that refuses a piece stops all. */
 static void run_lane(void *arg)
 {
     struct lane_state *r = arg;
@@ -77,6 +79,7 @@ static void run_lane(void *arg)
     }
 }
 
+/* Returns how far the slowest lane has read: bytes behind that can be overwritten. */
 static uint64_t furthest_behind(const struct lanes_state *t)
 {
     uint64_t done = t->filled;
@@ -105,6 +108,7 @@ static bool fill(struct lanes_state *t, struct sl_bytes piece)
     return true;
 }
 
+/* True if the client sends slower than the minimum rate. Only the time spent waiting for it counts, after the grace period. */
 static bool too_slow(const struct lanes_state *t)
 {
     uint64_t rate = t->pace->min_rate;

@@ -22,6 +22,7 @@ static struct sl_str path_base_name(struct sl_str path)
     return path;
 }
 
+/* Begins a file: all parts named "artifact" are files. */
 static enum sl_code begin_file(struct form_splitting *s, struct sl_error *error)
 {
     struct sl_str called = multipart_file_name(s->multipart);
@@ -53,7 +54,7 @@ static enum sl_code begin_part(void *arg, struct sl_str name, struct sl_error *e
     return SL_OK;
 }
 
-/* Pieces of a part are contiguous in the form. */
+/* Takes the next bytes of a part. The pieces of a part follow each other in the form, so its text is a view of it. */
 static enum sl_code add_piece(void *arg, struct sl_bytes data, struct sl_error *error)
 {
     const struct form_splitting *s = arg;
@@ -81,6 +82,8 @@ enum sl_code form_split(struct sl_bytes form, struct sl_str boundary, struct sl_
 
 /* ---- finding ---- */
 
+/* Finds the file whose name is the last component of the path or URL, without its query, plus the suffix; NULL if there is
+ * none. */
 const struct request_file *files_of_form(const struct request_files *files, struct sl_str path, const char *suffix)
 {
     size_t end = 0;

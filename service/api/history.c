@@ -18,6 +18,8 @@ struct history {
 };
 
 /* ---- current counters ---- */
+
+/* Counts requests, and as errors those with a status of 5xx (the third label). */
 static void add_request(void *arg, const struct metric_sample *sample)
 {
     struct history_counts *counts = arg;
@@ -66,7 +68,7 @@ static void count_now(struct history_counts *counts)
     metrics_for_each(METRIC_HTTP_REQUEST_DURATION, add_latency, counts);
 }
 
-/* All members are uint64_t counters. */
+/* Subtracts all counters: the struct has only members of type uint64_t, so it is an array of them. */
 static void subtract(struct history_counts *from, const struct history_counts *what)
 {
     uint64_t *a = (uint64_t *)from;
@@ -89,6 +91,7 @@ void history_free(struct history *history)
     free(history);
 }
 
+/* Takes the counters of this moment; drops the oldest ones when the history is full. */
 void history_minute(struct history *history)
 {
     enum { MAX_MOMENTS = sizeof history->moments / sizeof *history->moments };
@@ -129,6 +132,7 @@ static void take_bounds(void *arg, const struct metric_sample *sample)
     *(struct metric_sample *)arg = *sample;
 }
 
+/* Makes a point for each minute: the difference to the next moment; for the current minute, to now. */
 size_t history_points(const struct history *history, struct history_point points[HISTORY_POINTS + 1])
 {
     struct history_counts counts;

@@ -94,6 +94,7 @@ static bool is_of_program(struct sl_str url)
     return false;
 }
 
+/* True if one of the first lines is a frame of a JavaScript stack. */
 static bool has_script_frames(struct sl_str text)
 {
     enum { LINES = 10000 };
@@ -105,6 +106,7 @@ static bool has_script_frames(struct sl_str text)
     return false;
 }
 
+/* Detects the format: first by magic bytes, then by the members of a JSON object, at last by lines of text. */
 enum input_kind input_kind_detect(struct sl_bytes bytes)
 {
     static const char *const reports[] = {"Incident Identifier:", "-----", "Process:"};

@@ -7,6 +7,7 @@
 
 enum { HEAD = 1 << 16, LOG_HEAD = 1 << 20 };
 
+/* True if the word occurs in the first `head` bytes. */
 static bool head_has(struct sl_str text, size_t head, const char *word)
 {
     size_t size = text.size < head ? text.size : head;
@@ -69,6 +70,7 @@ static const struct {
     {"298", "a jetsam report (memory use of processes)"},
 };
 
+/* Returns what an Apple report is that cannot be read, by the type number its error message ends with; NULL for others. */
 const char *input_unread_report(struct sl_str message)
 {
     for (size_t i = 0; i < sizeof apple_types / sizeof *apple_types; i++) {
@@ -120,6 +122,7 @@ static bool is_sanitizer_frame(struct sl_str line)
 
 /* ---- stacks with names ---- */
 
+/* "goroutine 1 [running]:" */
 static bool is_go_stack(struct sl_str line)
 {
     return sl_str_ends(line, SL_STR("]:")) && head_has(line, line.size, "goroutine ");

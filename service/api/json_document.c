@@ -18,6 +18,8 @@ static struct json_failure json_failure(const struct sl_json *j)
     return problem ? (struct json_failure){400, problem} : json_no_memory;
 }
 
+/* Finds out what is wrong: too much (413), no valid JSON (400), or valid JSON with a wrong member (422). For that the rest
+ * of the document must be parsed, too. */
 static struct json_failure find_failure(const struct sl_fields *s)
 {
     if (s->too_much)
@@ -49,6 +51,7 @@ bool json_document(struct sl_str text, struct sl_arena *arena, bool (*read)(stru
 
 /* ---- shared readers ---- */
 
+/* Reads an array of strings and keeps its JSON text, which is only written again. An empty array counts as absent. */
 bool json_raw_texts(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str key, text, *kept = out;

@@ -1,5 +1,6 @@
 #include "api/lines.h"
 
+/* Copies a line, trimmed around the column; data NULL when out of memory. */
 static struct sl_str lines_trim(struct sl_str line, uint64_t column, struct sl_buf *scratch, struct sl_arena *arena)
 {
     sl_buf_clear(scratch);

@@ -4,7 +4,7 @@
 
 #include "core/lru.h"
 
-enum { MEMO_BYTES = 8 << 20 };
+enum { MEMO_BYTES = 8 << 20 /* limit of all names */ };
 
 struct kept_name {
     struct lru_entry lru;

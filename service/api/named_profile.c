@@ -11,6 +11,7 @@ struct named_profile {
 
 /* ---- modules and addresses ---- */
 
+/* Returns the object type of a library, which profiles do not say: by its PDB file or the platform. */
 static const char *lib_type(const struct sl_profile *profile, const struct sl_profile_lib *lib)
 {
     if (sl_str_ends(lib->debug_name, SL_STR(".pdb")) || sl_str_equal(profile->platform, SL_STR("Windows")))

@@ -33,6 +33,7 @@ static uint64_t relative_address(const struct named_samples *named, const struct
     return row->address - named->samples.images[row->image].begin;
 }
 
+/* Gets an address to look up. Most are return addresses: the one before lies in the call. */
 static void samples_address(const struct named_file *file, size_t index, uint32_t *module, uint64_t *relative)
 {
     const struct named_samples *named = file->of_format;
@@ -84,6 +85,8 @@ static struct sl_str name_of_calls(struct sl_arena *arena, const struct named_ca
     return sl_buf_move_to_arena(&text, arena);
 }
 
+/* Stores the names of a row. An offset is only given to a function without inlined calls, as it is that from the function's
+ * start. False when out of memory. */
 static bool samples_take(struct named_file *file, size_t index, const struct named_calls *calls)
 {
     struct named_samples *named = file->of_format;

@@ -16,6 +16,7 @@ static bool api_query_refuse(struct http_exchange *x, const char *key, const cha
     return false;
 }
 
+/* Reads `timeout` and `scope`, and ignores other parameters. False: the answer is set. */
 bool query_read(struct http_exchange *x, struct api_query *query)
 {
     *query = (struct api_query){.scope = SL_STR("global")};

@@ -89,6 +89,8 @@ static struct sl_str ascii_host(struct sl_arena *arena, CURLU *url)
     return scraping_lower(arena, ascii.data ? ascii : host);
 }
 
+/* Returns the URL in normal form, with the host in ASCII and without a default port; data NULL unless it is an http or https
+ * URL. */
 struct sl_str scraping_url(struct sl_arena *arena, struct sl_str text)
 {
     struct sl_str result = {NULL, 0};
@@ -154,6 +156,7 @@ static struct sl_str pattern_host(struct sl_arena *arena, struct sl_str host)
     return result.data ? result : scraping_lower(arena, host);
 }
 
+/* Parses "[<scheme>://][*.]<host>[:<port>][/<path>[*]]"; a host "*" is any. False without a host. */
 static bool read_pattern(struct sl_arena *arena, struct sl_str text, struct url_pattern *p)
 {
     *p = (struct url_pattern){0};
@@ -185,6 +188,7 @@ static bool read_pattern(struct sl_arena *arena, struct sl_str text, struct url_
     return true;
 }
 
+/* With "*." the host itself matches, too, and all below it. */
 static bool host_matches(const struct url_pattern *p, struct sl_str host)
 {
     if (!p->host.data)
@@ -195,6 +199,7 @@ static bool host_matches(const struct url_pattern *p, struct sl_str host)
            host.data[host.size - p->host.size - 1] == '.';
 }
 
+/* True if the URL matches the pattern. A path matches by its beginning; the port is not compared for patterns with "*.". */
 static bool matches(const struct url_pattern *p, const struct scraping_target *t)
 {
     bool any_scheme = !p->scheme.data || sl_str_equal(p->scheme, SL_STR("*"));
@@ -202,6 +207,7 @@ static bool matches(const struct url_pattern *p, const struct scraping_target *t
            (!p->port.data || p->below || sl_str_equal(p->port, t->port)) && sl_str_starts(t->path, p->path);
 }
 
+/* True if one of the origins is "*", the URL itself, or a pattern that matches it. */
 bool scraping_origin_allowed(struct sl_arena *arena, const struct sl_str *origins, size_t count, struct sl_str url)
 {
     struct scraping_target target = {0};
@@ -216,6 +222,8 @@ bool scraping_origin_allowed(struct sl_arena *arena, const struct sl_str *origin
     return false;
 }
 
+/* Sets the begin of the period in which `now_s` lies. Periods of different URLs begin at different times, by a hash, so that
+ * they do not all expire at once. */
 bool scraping_period_begin(struct sl_str url, int64_t period_s, int64_t now_s, int64_t *begin_s)
 {
     uint8_t digest[EVP_MAX_MD_SIZE];

@@ -404,6 +404,8 @@ static void lookup_pointers(struct search *search)
         lookup_candidates(search, true);
 }
 
+/* Step after listing: looks up the features of all files but the pointers. If listing failed, the search goes on with its
+ * last step. */
 static void lookup_files(struct search *search)
 {
     search->next = search->failure.code == SL_OK ? lookup_pointers : search->then;
@@ -416,6 +418,7 @@ static void list_in_fiber(struct search *search)
     list(search);
 }
 
+/* First step: lists the files of the sources, in a fiber if that needs requests. */
 static void begin_search(struct search *search)
 {
     search->next = lookup_files;
@@ -459,6 +462,7 @@ static int candidates_compare(const void *left, const void *right)
     return order ? order : (a->order > b->order) - (a->order < b->order);
 }
 
+/* Replaces the results of an earlier report of the same candidate; keeps those of uses that the newer report does not have. */
 static void overwrite(struct candidate *into, const struct candidate *newer)
 {
     into->download = newer->download;

@@ -336,6 +336,8 @@ static void own_make(const struct supplied_object *object, const struct search_t
     fiber_wake_all(&made->waiting);
 }
 
+/* A fiber that finds the entry in the making waits for it. An object that cannot be converted gives no answer: then the
+ * sources are searched. */
 bool supplied_objects_answer(const struct search_scope *where, const struct search_query *question)
 {
     const struct search_target *use = question->use;

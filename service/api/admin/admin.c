@@ -3,6 +3,7 @@
 #include "core/log.h"
 #include "cache_kinds/invalidate.h"
 
+/* Reads the parameters. False if one occurs twice, or their combination is not valid. */
 static bool read_query(struct http_exchange *x, struct invalidation *what)
 {
     const struct {

@@ -46,6 +46,7 @@ static bool fill_frame(struct native_request *request, const struct sl_crash_fra
     return fill_texts(request, from, frame);
 }
 
+/* Converts a thread. False when out of memory. */
 static bool fill_trace(struct native_request *request, const struct sl_crash_thread *from, struct native_trace *trace)
 {
     static const enum sl_opt_bool requesting[] = {SL_BOOL_ABSENT, SL_BOOL_FALSE, SL_BOOL_TRUE};

@@ -57,6 +57,7 @@ static enum sl_code name_file(struct job *job, void *arg, struct sl_error *error
     return code;
 }
 
+/* Registers the file as the work of this fiber: if the service dies of it, it is not read again. */
 static enum sl_code crash_name(struct job *job, struct crash_work *work, struct sl_error *error)
 {
     enum sl_code code = job_work(job, POOL_IO, name_file, error);
@@ -89,6 +90,7 @@ static bool is_failure(enum sl_code code)
     return code != SL_OK && code != SL_BUSY && (code != SL_CANCELLED || fiber_group_current()->expired);
 }
 
+/* Writes the answer of a file that cannot be used. The kind may have a message of its own; then the reason is the detail. */
 static void answer_failure(struct job *job, const struct crash_work *work, enum sl_code code,
                            const struct sl_error *error)
 {
@@ -97,6 +99,7 @@ static void answer_failure(struct job *job, const struct crash_work *work, enum 
         crash_write_failure(&job->answer, what ? what : error->message, what ? error->message : NULL);
 }
 
+/* Counts the results; keeps a file that could not be processed, if the configuration says so. */
 void crash_finish(struct job *job, void *arg, enum sl_code code, const struct sl_error *error)
 {
     const struct crash_work *work = arg;

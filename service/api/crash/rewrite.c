@@ -181,6 +181,7 @@ static size_t put_reference(const struct rewrite_match *m, struct sl_str rest, s
     return size;
 }
 
+/* Appends the replacement text with its references expanded; a dollar that begins none stays. */
 static void put_replacement(const struct rewrite_match *m, struct sl_buf *out)
 {
     struct sl_str to = m->rule->to;
@@ -238,6 +239,8 @@ static int count_step(pcre2_callout_block *block, void *arg)
     return work->steps < 0 || sl_is_cancelled() ? PCRE2_ERROR_MATCHLIMIT : 0;
 }
 
+/* Applies the first rule that matches. `*steps` is the work that is left, for all names together; when it is used up, names
+ * stay as they are. */
 struct sl_str rewrite_name(const struct rewrite_rules *rules, struct sl_str name, int64_t *steps,
                            struct sl_arena *arena, bool *failed)
 {

@@ -19,6 +19,7 @@ struct version_text {
     struct sl_buf text;
 };
 
+/* Makes the path of version.json in the program's directory. False if that is unknown. */
 static bool beside_program(char *path, size_t size)
 {
     static const char name[] = "version.json";
@@ -61,6 +62,7 @@ static void own_version(struct sl_buf *out)
     sl_json_end_object(&w);
 }
 
+/* Answers the version file. A configured file that cannot be read gives {}; without one the program describes itself. */
 void dockerflow_version(struct http_exchange *x)
 {
     struct version_text version = {.file = ((const struct service *)x->service)->config->mozilla.version_file};
@@ -119,6 +121,7 @@ static void write_checks(struct sl_json_writer *w, const struct health_check *ch
     sl_json_end_object(w);
 }
 
+/* Answers the state of the dependencies: 500 if one has an error, without which requests fail; warnings do not count. */
 void dockerflow_heartbeat(struct http_exchange *x)
 {
     const struct config *config = config_retain(((const struct service *)x->service)->config);

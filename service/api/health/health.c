@@ -80,6 +80,7 @@ struct metrics_text {
     bool open_metrics;
 };
 
+/* Sets the metrics of a file system; nothing if the directory is not known. */
 static void measure_disk(const char *dir, const char *label)
 {
     struct statvfs disk;
@@ -134,6 +135,7 @@ static void gather_processes(struct http_exchange *x, struct sl_str accept, stru
     }
 }
 
+/* Replaces the metrics of this process by the sums over all processes. */
 static void sum_processes(struct http_exchange *x, struct sl_buf *own, struct sl_str accept, bool open_metrics)
 {
     const struct config *config = ((const struct service *)x->service)->config;

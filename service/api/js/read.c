@@ -80,6 +80,8 @@ static const struct sl_field js_frame_fields[] = {
     SL_FIELDS_END,
 };
 
+/* Reads a frame. One without a path and line cannot be resolved: its JSON is kept and written again as it is. A leading
+ * "async " is no part of the path. */
 static bool js_read_frame(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     static const struct sl_str async = SL_STR("async ");
@@ -113,6 +115,7 @@ static const struct sl_field js_trace_fields[] = {
 
 /* ---- modules ---- */
 
+/* Checks the type of a module; only "sourcemap" is known. */
 static bool js_read_type(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str type;
@@ -122,6 +125,7 @@ static bool js_read_type(struct sl_fields *s, const struct sl_json_path *at, voi
                                             sl_fields_fail(s, at, where, "unknown variant, expected `sourcemap`"));
 }
 
+/* Reads a debug id; an invalid one stays nil and is ignored. */
 static bool js_read_debug_id(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str text;
@@ -161,6 +165,7 @@ static bool js_read_source(struct sl_fields *s, const struct sl_json_path *at, v
     return request_sentry_read(s, at, r->config, &r->source);
 }
 
+/* The members of the body. JSON bodies must have a source; forms may send the files themselves. */
 #define JS_BODY_FIELDS(needs_source)                                                                                   \
     SL_FIELD(TEXT, false, js_request, platform, "platform"),                                                           \
         {SL_STR("source"), SL_FIELD_CUSTOM, needs_source, 0, js_read_source},                                          \

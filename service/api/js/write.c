@@ -42,7 +42,7 @@ static void js_write_frame(struct sl_json_writer *w, const struct js_entry *entr
     sl_json_end_object(w);
 }
 
-/* `behind`: bytes to reserve for what follows. */
+/* Writes the traces until the answer's limit is reached; `behind` bytes of it are kept free for what follows. */
 static void js_write_traces(struct sl_json_writer *w, const char *key, const struct js_trace *traces, size_t count,
                             struct answer_limit *limit, uint64_t behind)
 {

@@ -45,6 +45,8 @@ static void crate_url(struct sl_str registry, struct sl_str crate, struct sl_str
     sl_buf_printf(member, SL_STR_FMT "/" SL_STR_FMT, SL_STR_ARG(crate), SL_STR_ARG(path));
 }
 
+/* Converts "<kind>:<place>:<file>:<revision>" to a URL; kinds are hg, git, s3 and cargo. For cargo the URL is that of the
+ * crate's archive, and `member` the file in it. False for other paths. */
 bool mozilla_source_url(struct sl_str path, struct sl_buf *url, struct sl_buf *member)
 {
     static const struct sl_str github = SL_STR("github.com/");

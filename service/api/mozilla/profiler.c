@@ -6,6 +6,7 @@
 
 enum { WEIGHT = 4, MAX_BODY = 64 * 1024 };
 
+/* Replaces the answer by an error message, under the keys "error" and "title". */
 void mozilla_profiler_error(struct sl_buf *out, const char *format, ...)
 {
     char text[512];

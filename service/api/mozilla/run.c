@@ -21,6 +21,7 @@ static struct sl_str moz_get_name(struct mozilla_request *r, const struct mozill
     return name;
 }
 
+/* Sets the native module of a module; modules with the same name and id share one. False when out of memory. */
 static bool add_module(struct moz_modules *m, struct mozilla_module *module, const struct sl_debug_id *debug_id)
 {
     static const struct native_upload no_upload;

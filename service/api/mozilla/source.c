@@ -79,12 +79,14 @@ static bool is_named(const struct source_work *w)
     return named;
 }
 
+/* True if the address was symbolicated. */
 static bool has_lines(const struct source_work *w)
 {
     const struct native_result_trace *trace = w->symbols.native.results;
     return w->symbols.native.trace_count && trace->count && trace->frames[0].status == FRAME_SYMBOLICATED;
 }
 
+/* Checks that the requested file is one that the symbols name at this address: a client cannot read any other file. */
 static enum sl_code source_check(struct job *job, void *arg, struct sl_error *error)
 {
     struct source_work *w = arg;
@@ -101,6 +103,7 @@ static enum sl_code source_check(struct job *job, void *arg, struct sl_error *er
 
 /* ---- the text ---- */
 
+/* Reads the text from the first object that has it. */
 static enum sl_code source_read(struct job *job, void *arg, struct sl_error *error)
 {
     struct source_work *w = arg;
@@ -139,6 +142,8 @@ static enum sl_code source_download(struct source_work *w, struct sl_error *erro
     return code;
 }
 
+/* Symbolicates the address, checks the file, and gets its text. After an answer was set, an error message, nothing more is
+ * done. */
 static enum sl_code source_run(struct job *job, void *arg, struct sl_error *error)
 {
     struct source_work *w = arg;

@@ -307,6 +307,8 @@ bool native_add_build_id(const struct search_scope *where, struct object_id *id)
     return false;
 }
 
+/* Completes the id of an ELF module that Mozilla's clients name by its debug id only: directories store such files by their
+ * build id. */
 static void complete_id(struct native_request *request, const struct search_scope *where, struct native_module *module)
 {
     struct object_id complete = *module->id, *kept;
@@ -321,6 +323,7 @@ static void complete_id(struct native_request *request, const struct search_scop
     module->id = kept;
 }
 
+/* Looks up the symbols of the modules on the sources. False when cancelled. */
 static bool find_tables(struct native_request *request)
 {
     size_t count;
@@ -358,6 +361,7 @@ static bool native_modules_alloc_found(struct native_request *request)
     return true;
 }
 
+/* Looks up uploads and sources, in the order that the configuration asks for. False when cancelled or out of memory. */
 bool native_find_symbols(struct native_request *request)
 {
     if (!native_modules_alloc_found(request))

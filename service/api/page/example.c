@@ -8,6 +8,7 @@
 
 enum { EXAMPLE_FRAMES = 64, EXAMPLE_MODULES = 32, BUILD_ID_MAX = 64 };
 
+/* Modules get made-up load addresses, so that the example does not tell where this process has its code. */
 static const uint64_t first_base = 0x100000000, base_step = 0x100000000;
 
 struct example_module {
@@ -27,6 +28,7 @@ struct example {
 
 /* ---- modules ---- */
 
+/* Takes the build id from a note segment. Names and contents of notes are padded to 4 bytes. */
 static void take_build_id(struct example_module *module, const uint8_t *notes, size_t size)
 {
     for (size_t at = 0; at + sizeof(ElfW(Nhdr)) <= size;) {
@@ -46,6 +48,7 @@ static void take_build_id(struct example_module *module, const uint8_t *notes, s
     }
 }
 
+/* Adds a module of this process; a result other than 0 ends the list. The program itself has no name. */
 static int take_module(struct dl_phdr_info *info, size_t size, void *arg)
 {
     struct example *example = arg;

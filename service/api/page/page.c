@@ -65,7 +65,7 @@ static void answer_page(struct http_exchange *x)
     }
 }
 
-/* Whether the file lies below /page/. */
+/* True if the file is served below /page/. */
 static bool is_asset(const struct page_file *file)
 {
     return !sl_str_ends(file->name, SL_STR(".html")) && !sl_str_equal(file->name, description);

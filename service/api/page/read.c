@@ -23,11 +23,13 @@ struct page_reading {
 
 /* ---- parts ---- */
 
+/* True if the answer is larger than its limit: then writing stops, and the answer is refused. */
 static bool is_too_long(const struct page_reading *r)
 {
     return r->w.out->size > r->max;
 }
 
+/* Writes the pending text, if there is any. */
 static void put_plain(struct page_reading *r)
 {
     if (r->plain.size)
@@ -67,6 +69,7 @@ static void put_js_frame(struct page_reading *r, struct sl_str text, const struc
     sl_json_end_object(&r->w);
 }
 
+/* Splits a line into frames and other text. */
 static void read_js_line(struct page_reading *r, struct sl_str line)
 {
     struct sl_js_stack_frame frame;
@@ -99,6 +102,7 @@ static void put_jvm_frame(struct page_reading *r, struct sl_str text, const stru
     sl_json_end_object(&r->w);
 }
 
+/* Splits a line into its frame, or into class names and other text. */
 static void read_jvm_line(struct page_reading *r, struct sl_str whole)
 {
     struct sl_jvm_line line = sl_jvm_line(whole);

@@ -22,6 +22,7 @@
 static const char *const status_rights[] = {"status", NULL};
 
 /* ---- values ---- */
+
 /* Writes a time in RFC 3339, UTC; null for 0. */
 static void member_time(struct sl_json_writer *w, const char *key, int64_t seconds)
 {
@@ -146,6 +147,7 @@ static void write_caches(struct sl_json_writer *w, const struct history_counts *
     sl_json_end_array(w);
 }
 
+/* Writes the state of each shared cache. */
 static void write_shared(struct sl_json_writer *w)
 {
     struct cache_shared_state state;
@@ -335,6 +337,7 @@ static const struct http_route routes[] = {
 
 const struct http_family family_status = {.routes = routes, .offers_basic_auth = true};
 
+/* LOOK_S: interval of checks; LOOK_AGAIN_S: while a directory is missing. JUMP_S: smaller steps of the clock are usual. */
 enum { LOOK_S = 10, LOOK_AGAIN_S = 2, JUMP_S = 60, STALLED_MS = 5 * 60 * 1000 };
 
 /* Warns when the wall clock was set, as work scheduled by it may happen too early or late. */
@@ -361,6 +364,7 @@ void service_watch(void *arg)
     }
 }
 
+/* A fiber that checks the directories of sources, more often while one is missing. */
 void service_watch_directories(void *arg)
 {
     const struct service *service = arg;

@@ -193,7 +193,7 @@ static bool symbfile_step(struct symbfile_upload *u, enum pool_job job, void (*w
     return u->failure.status == 0;
 }
 
-/* False when the client is gone. */
+/* Adds the part to its set, under the lock of the executable. False when the client is gone. */
 static bool add_to_set(struct symbfile_upload *u)
 {
     struct symbfile_lock lock;

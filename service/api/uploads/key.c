@@ -27,6 +27,7 @@ static bool is_hex(struct sl_str text)
     return text.size > 0;
 }
 
+/* Makes a key, with the id in upper case. False if a part is not valid, or memory is short. */
 bool uploads_make_key(struct sl_arena *arena, const struct sl_str parts[3], struct sl_str *key)
 {
     size_t size = parts[0].size + parts[1].size + parts[2].size + 2;
@@ -46,6 +47,7 @@ bool uploads_make_key(struct sl_arena *arena, const struct sl_str parts[3], stru
     return true;
 }
 
+/* Makes a key from a name of the form "<file>/<hex>/<file>"; false for other names. */
 bool uploads_normalize_key(struct sl_arena *arena, struct sl_str name, struct sl_str *key)
 {
     const char *one = name.size ? memchr(name.data, '/', name.size) : NULL;

@@ -148,6 +148,7 @@ struct member_deflate {
     uint8_t *out;
 };
 
+/* Compresses a piece and writes the output, until the compressor has no more of it. */
 static bool deflate_some(struct member_deflate *d, struct sl_bytes piece, int flush)
 {
     d->z.next_in = (Bytef *)piece.data;
@@ -193,6 +194,7 @@ static bool write_deflated(struct member_job *job, struct member_scan *scan)
     return good;
 }
 
+/* Writes the gzip form: header, compressed data, CRC and size. A deflated member is copied as it is. */
 static bool write_gzip(struct member_job *job, struct member_scan *scan)
 {
     const struct sl_zip_entry *entry = job->member->entry;
@@ -227,6 +229,7 @@ struct member_head {
     size_t size;
 };
 
+/* Keeps the first HEAD_MAX bytes; false stops the decompression then. */
 static bool keep_beginning(void *arg, struct sl_bytes piece, uint64_t used)
 {
     struct member_head *b = arg;
@@ -237,6 +240,7 @@ static bool keep_beginning(void *arg, struct sl_bytes piece, uint64_t used)
     return b->size < HEAD_MAX;
 }
 
+/* Reads the properties at the beginning of a symbol file. SL_CANCELLED only means that enough was read. */
 static void read_info(struct member_job *job)
 {
     struct member_head begin = {.size = 0};

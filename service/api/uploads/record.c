@@ -30,6 +30,7 @@ enum sl_code uploads_record_put(const char *scope, enum store_part part, uint64_
 
 /* ---- the owner ---- */
 
+/* True if the user of the token made this upload. */
 static bool is_of_user(struct sl_bytes record, struct sl_arena *arena, const struct mozilla_token *token)
 {
     static const struct sl_field user[] = {{.key = SL_STR("email"), .type = SL_FIELD_TEXT}, SL_FIELDS_END};
@@ -50,6 +51,7 @@ static bool is_number(struct sl_str text)
     return text.size && text.size <= 16;
 }
 
+/* Finds the record in the regular part, then in that of try builds: its id does not tell which. */
 static enum sl_code open_record(struct http_exchange *x, const char *scope, struct sl_mapping *record,
                                 struct sl_error *error)
 {

@@ -340,6 +340,7 @@ static void append_work(void *arg)
     sl_unmap(&mapping);
 }
 
+/* Opens the file that collects the pieces. False if too many are open, or on failure. */
 static bool session_open(struct session *s)
 {
     struct cache_tmp tmp;
@@ -377,6 +378,7 @@ static void session_piece(struct http_exchange *x, struct session *s, const stru
         reply_incomplete(x, s);
 }
 
+/* Handles a PUT: a question how much has arrived, a piece, or, without Content-Range, the whole file. */
 static void session_take(struct http_exchange *x, struct session *s, const struct config *config)
 {
     struct sl_str range = http_header(x, "content-range");
@@ -460,7 +462,7 @@ static void session_relay(struct relaying *p, const char *url, const char *socke
     sl_buf_free(&answer);
 }
 
-/* URL of the session at its owner; NULL: no other owner. */
+/* Returns the URL of the session at the process that its secret begins with; NULL if that is this one, or unknown. */
 static const char *session_url(struct http_exchange *x, const char **socket)
 {
     uint8_t all[(SESSION_SECRET - 1) / 2];
@@ -476,7 +478,7 @@ static const char *session_url(struct http_exchange *x, const char **socket)
     return sl_buf_move_to_arena(&url, &x->arena).data;
 }
 
-/* False: no other process can have the session. */
+/* Forwards the request to the process that has the session. False if there is no other one. */
 static bool session_forward(struct http_exchange *x)
 {
     const char *socket, *url = session_url(x, &socket);
@@ -496,6 +498,7 @@ static bool session_forward(struct http_exchange *x)
     return true;
 }
 
+/* Only one request at a time may use a session, as pieces are appended to one file. */
 void session_put(struct http_exchange *x)
 {
     lru_expire(&sessions, loop_now_ms());
