@@ -200,6 +200,7 @@ static struct sl_str known_id(const struct config *config, struct sl_str id)
     return (struct sl_str){NULL, 0};
 }
 
+/* The reason of a refusal goes to the log only; the client is told less. */
 enum access access_check(struct http_exchange *x, enum access_form form, const char *const *rights,
                          const struct access_key **granted)
 {

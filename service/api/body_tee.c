@@ -4,7 +4,7 @@
 
 #include "core/loop.h"
 
-/* STEPS: a lane reads at most this part of the ring at once, so that the reader can fill the rest meanwhile. */
+/* STEPS: a lane reads at most this part of the ring at once (body_tee.h). */
 enum { RING_MIN = 16 * 1024, RING_MAX = 2 << 20, STEPS = 4 };
 
 struct lanes_state;

@@ -24,7 +24,7 @@ struct request_file {
 
 struct request_files {
     bool sent;          /* the request is a form */
-    bool keeps_folders; /* names keep their folders; else they are reduced to the last path component */
+    bool keeps_folders; /* names keep their folders; otherwise they are reduced to the last path component */
     struct request_file items[OWN_FILES_MAX];
     size_t count;
 };

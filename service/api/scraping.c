@@ -222,8 +222,8 @@ bool scraping_origin_allowed(struct sl_arena *arena, const struct sl_str *origin
     return false;
 }
 
-/* Sets the begin of the period in which `now_s` lies. Periods of different URLs begin at different times, by a hash, so that
- * they do not all expire at once. */
+/* Sets the beginning of the period in which `now_s` lies. Periods of different URLs begin at different times, by a hash, so
+ * that they do not all expire at once. */
 bool scraping_period_begin(struct sl_str url, int64_t period_s, int64_t now_s, int64_t *begin_s)
 {
     uint8_t digest[EVP_MAX_MD_SIZE];

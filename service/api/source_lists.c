@@ -43,6 +43,7 @@ static void list_release(void *kept)
     pthread_mutex_unlock(&lock);
 }
 
+/* Parses a copy of the text, as the sources are views of it. NULL when out of memory, or if it is not valid. */
 static struct source_list_entry *list_read(struct sl_str text, const struct source_policy *policy)
 {
     struct source_list_entry *kept = calloc(1, sizeof *kept + text.size);
@@ -64,6 +65,8 @@ static struct source_list_entry *list_read(struct sl_str text, const struct sour
 }
 
 /* ---- the table: call with `lock` held ---- */
+
+/* Adds a reference that ends with the arena. NULL when out of memory. */
 static const struct source_list *lists_hold(struct source_list_entry *kept, struct sl_arena *arena)
 {
     if (!sl_arena_on_free(arena, list_release, kept))

@@ -40,6 +40,8 @@ static struct source_policy make_policy(const struct config *config)
     };
 }
 
+/* Reads a list of sources. Clients send the same list again and again: a known text is not parsed, and its number lets
+ * searches be cached. */
 bool request_sources_read(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct request_sources *into = out;

@@ -40,6 +40,7 @@ static bool embedded_sources_add(void *arg, const struct sl_file *file, struct s
     return true;
 }
 
+/* Pool work: writes a source bundle with all texts in the DWARF of the object. */
 static enum sl_code gather_texts(struct conversion *conversion, const struct converter_call *call, void *result,
                                  struct sl_error *error)
 {

@@ -57,6 +57,8 @@ static enum sl_code list_module(const struct source *source, struct object_id *i
     return found->failed ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
 }
 
+/* Invalidates the files that the source may have for a module. The name serves as debug file and code file, as it is not
+ * known which of them it is. */
 static enum sl_code invalidate_module(const struct invalidation *what, struct sl_arena *arena, struct sl_error *error)
 {
     struct object_id id = {.debug_file = what->debug_file, .code_file = what->debug_file, .has_debug_id = true};

@@ -24,7 +24,7 @@ struct source_index_request {
 /* ---- keys ---- */
 
 /* Makes the key of an index or a segment. Sources that are not public are also identified by their URL, as two requests may
- * use one id for different sources; the ids "sentry:..." are reserved. */
+ * use one id for different sources; built-in sources ("sentry:...") are not. */
 static bool make_key(const struct source_index_request *r, struct sl_arena *arena, struct cache_key *key)
 {
     bool global = r->source->is_public;
@@ -146,6 +146,7 @@ static enum sl_code add_segments(const struct source_index_request *r, uint32_t 
     return SL_OK;
 }
 
+/* Makes a segment, or an index: the lines of a shorter index that is still cached, and the segments after it. */
 static enum sl_code source_index_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                          struct sl_error *error)
 {

@@ -158,6 +158,7 @@ static bool source_files_copy(struct sl_arena *arena, struct sl_str *text)
     return text->data;
 }
 
+/* Copies the request into the arena of the computation, which may outlive the client. NULL when out of memory. */
 void *source_request_retain(const void *context, struct sl_arena *arena)
 {
     struct source_request *to = SL_ARENA_NEW(arena, struct source_request);

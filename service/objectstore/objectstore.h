@@ -31,7 +31,7 @@ struct bucket_config {
     struct sl_str endpoint; /* server URL, to which the bucket is appended as path; default: Amazon's */
     int credentials;        /* enum aws_credentials */
     struct sl_secret access_key, secret_key, session_token;
-    /* Google: a token, a service account or the path of its key file; else the account of the machine. */
+    /* Google: a token, a service account or the path of its key file; without any, the account of the machine is used. */
     struct sl_secret bearer_token, private_key; /* `private_key`: PEM, or the base64 of it */
     struct sl_str client_email;
     struct sl_str service_account_path;

@@ -144,6 +144,7 @@ static bool make_artifact(const struct source *source, const struct artifact_tex
     return true;
 }
 
+/* Reads the list of artifacts; elements that are not valid are skipped. */
 enum sl_code artifacts_read(struct sl_str answer, const struct source *source, struct sl_arena *arena,
                             struct artifact **items, size_t *count, struct sl_error *error)
 {

@@ -350,6 +350,8 @@ static struct sl_str mach_uuid(struct layout_parts *p)
     return uuid_hex(p, false);
 }
 
+/* Makes the paths, then applies the casing of the source. PDB and PE files may be stored compressed, under a name whose last
+ * character is "_". */
 size_t layout_paths(struct sl_arena *arena, enum layout_type layout, enum layout_casing casing,
                     const struct object_id *id, enum file_type type, struct sl_str out[LAYOUT_MAX_PATHS])
 {

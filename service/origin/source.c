@@ -235,6 +235,7 @@ static void read_cookies(struct source_schema_reader *r, struct source *source)
     source->headers[source->header_count++] = (struct fetch_header){SL_STR("Cookie"), cookies};
 }
 
+/* Reads a web server, with its header fields sorted by name. */
 static void read_http(struct source_schema_reader *r, struct source *source)
 {
     read_url(r, &source->url);
@@ -465,6 +466,7 @@ static enum sl_code not_a_list(struct sl_json *j, struct sl_arena *tree, const c
     return SL_MALFORMED;
 }
 
+/* Reads a list from JSON. `j` is behind the list on success; at the first problem reading ends. */
 enum sl_code source_read_list(struct sl_json *j, const char *path, const struct source_policy *policy,
                               struct source **sources, size_t *count, struct value_problems *problems)
 {

@@ -39,6 +39,8 @@ bool origin_has_index(const struct source *source)
 }
 
 /* ---- the last number ---- */
+
+/* Parses the number of transactions: decimal digits, with blanks around them. */
 static enum sl_code parse_last(struct sl_str text, uint32_t *last, struct sl_error *error)
 {
     uint64_t n = 0;

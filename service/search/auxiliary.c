@@ -135,6 +135,7 @@ static void answer_question(struct jvm_asking *a)
         q->code = q->error.code;
 }
 
+/* In a fiber: finds one file and logs why it was not found. */
 static void lookup_file(void *arg)
 {
     struct jvm_asking *a = arg;

@@ -81,6 +81,8 @@ struct search search_make(const struct search_scope *where, const struct object_
                            .arena = where->arena};
 }
 
+/* Runs the searches in turn, one step at a time, so that none blocks the others or the loop. When cancelled, waits until the
+ * helpers have ended, as they use the searches. */
 bool search_run(struct search *searches, size_t count)
 {
     struct search_batch search_batch = {.fiber = fiber_self(), .unfinished = count};
@@ -162,6 +164,7 @@ static bool add_files(struct search *search, const struct remote_file *files, si
     return true;
 }
 
+/* Lists the files of all sources as candidates. False on failure, which is set. */
 static bool list(struct search *search)
 {
     const struct wanted_types wanted = wanted_types(search);

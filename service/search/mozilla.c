@@ -210,6 +210,8 @@ static double seconds_since(uint64_t begin_ns)
     return (double)(clock_mono_ns() - begin_ns) / 1e9;
 }
 
+/* Converts a Breakpad file. A file with another id than that of its location is refused: its symbols are those of another
+ * program. */
 static enum sl_code convert_store_file(struct conversion *conversion, const struct converter_call *call, void *result,
                                        struct sl_error *error)
 {
@@ -412,6 +414,8 @@ struct mozilla_asking {
     struct mozilla_stats *work;
 };
 
+/* Makes the request and its cache key, which names the configured stores: with other stores the result may differ. False
+ * when out of memory. */
 static bool make_request(const struct config *config, const struct mozilla_query *question, struct sl_arena *arena,
                          struct mozilla_asking *asking)
 {

@@ -154,6 +154,7 @@ static struct sl_str copy_text(struct sl_arena *arena, struct sl_str text, bool 
     return (struct sl_str){copy, text.size};
 }
 
+/* Copies the result into the entry's arena, with all texts. False when out of memory. */
 static bool copy_value(struct search_cache_entry *r, const struct search_cache_value *outcome)
 {
     size_t count = outcome->candidates.count;

@@ -227,6 +227,7 @@ bool supplied_objects_add(struct supplied_objects *own, struct sl_str name, stru
 
 /* ---- conversion ---- */
 
+/* Converts the object to unwind rules or a symcache. */
 static enum sl_code own_convert(const struct supplied_object *object, const struct search_target *use,
                                 struct supplied_result *made, struct sl_error *error)
 {

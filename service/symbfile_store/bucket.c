@@ -120,6 +120,7 @@ static bool goes_on(const struct object_list *objects, char last[OBJECT_NAME])
     return true;
 }
 
+/* Lists page by page. A server that repeats names, or never ends, must not keep this fiber forever: that is an error. */
 enum sl_code remote_list(const char *prefix, const char *after, remote_listener *each, void *arg,
                          struct sl_error *error)
 {

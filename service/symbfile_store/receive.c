@@ -43,6 +43,7 @@ static bool has_room(const char *store)
     return atomic_load(&known_bytes) < most;
 }
 
+/* Returns a file descriptor; -1 with `failure` if there is no store, or it is full or unreachable. */
 int symbfile_store_receive(char path[600], struct symbfile_failure *failure)
 {
     char store[512];

@@ -49,7 +49,8 @@ struct crash_work { /* request of a job */
     struct crash_form form;
     struct fetch_request *download; /* NULL: the form holds the file */
     int download_fd;                /* open while the download runs */
-    const struct crash_file *local; /* NULL: HTTP request; else a command's file */
+    const struct crash_file
+        *local; /* NULL: the file comes from an HTTP request; otherwise from this one of a command */
     /* the file's entry in the crash journal, should the service die while it reads it */
     struct journal_work name;
     bool is_named;

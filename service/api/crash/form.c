@@ -186,6 +186,7 @@ static const char *form_problem(const struct form_reading *r)
     return kind->refuse ? kind->refuse(file) : NULL;
 }
 
+/* Receives the form and reads it on the pool. False: the answer is set, or the client is gone. */
 static bool form_take(struct http_exchange *x, struct form_reading *r)
 {
     struct sl_error error;

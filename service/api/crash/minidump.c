@@ -71,6 +71,7 @@ static void drop_foreign_cpu(struct dump_work *work)
     }
 }
 
+/* Pool work: reads the dump and what must be known of it before its stacks are walked. */
 static enum sl_code read_dump(struct job *job, void *arg, struct sl_error *error)
 {
     struct dump_work *work = arg;
@@ -193,6 +194,8 @@ static enum sl_code fill_request(struct job *job, void *arg, struct sl_error *er
 
 /* ---- steps on the loop ---- */
 
+/* Walks the stacks within a budget of work that grows with the size of the dump. When it is used up, the frames found so far
+ * are the result. */
 static enum sl_code walk_stacks(struct job *job, struct dump_work *work, struct sl_error *error)
 {
     struct native_request *request = &work->crash.native;

@@ -277,6 +277,7 @@ static void take_module(struct dump_walk *w, size_t index)
         known->debug_file = cfi->debug_file;
 }
 
+/* Walks all threads in several fibers, then adds what the look-ups told of the modules. */
 enum sl_code dump_walk(struct dump_walk *walk, struct sl_error *error)
 {
     const struct sl_crash *crash = &walk->dump->crash;

@@ -1,7 +1,7 @@
 /* Writes the answer of a crash. */
 #include "api/crash/crash.h"
 
-/* CPU of the crash file, else of the first module with a file. */
+/* Returns the CPU of the crash file; if it does not say, that of the first module with a file. */
 static enum sl_arch crash_arch(const struct native_request *request, const struct sl_crash *crash)
 {
     enum sl_arch arch = crash->system.arch;

@@ -458,6 +458,7 @@ void jobs_init(struct service *service)
     service->expiry.data = service;
 }
 
+/* Called when the timer is closed: frees all jobs. */
 static void on_closed(uv_handle_t *handle)
 {
     struct service *service = handle->data;

@@ -101,7 +101,7 @@ struct job {
 
 /* ---- jobs.c: the job itself ---- */
 
-/* True if another job may run now; else counts a refusal and sets the answer. */
+/* True if another job may run now; if not, counts a refusal and sets the answer. */
 bool job_slot_free(struct http_exchange *x);
 
 /* Makes a job of the kind, not running yet, with an empty request. NULL: the answer is set. */

@@ -9,8 +9,8 @@
 
 struct api_query;
 
-/* Node number of this process: cluster.node_id, else the first 16 bits of the SHA-256 of the host name; plus the index of the
- * process within the service. */
+/* Returns the node number of this process: cluster.node_id, or if that is not set the first 16 bits of the SHA-256 of the
+ * host name; plus the index of the process within the service. */
 uint16_t node_own_id(const struct config *config);
 
 /* Path of the socket of process `index` of this service; NULL when it is this process, or out of memory. */

@@ -336,6 +336,8 @@ bool results_poll(struct http_exchange *x, const uint8_t id[16], const struct ap
 }
 
 /* ---- open and close ---- */
+
+/* Opens the connections to Redis. NULL if results are not shared, or on failure: the service works without them. */
 struct job_results *results_open(struct service *service)
 {
     const struct config_shared *shared = &service->config->shared;

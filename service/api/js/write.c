@@ -65,11 +65,13 @@ static void js_write_traces(struct sl_json_writer *w, const char *key, const str
 
 /* ---- errors ---- */
 
+/* Orders absent numbers before present ones. */
 static int optional_order(struct sl_opt_u64 a, struct sl_opt_u64 b)
 {
     return a.set != b.set ? a.set - b.set : (a.value > b.value) - (a.value < b.value);
 }
 
+/* Orders errors by path, then by kind and the rest, so that equal ones are adjacent. */
 static int error_order(const void *left, const void *right)
 {
     const struct js_error *a = left, *b = right;
@@ -137,6 +139,7 @@ static void write_attempt(struct sl_json_writer *w, const struct js_file *file)
     sl_json_end_object(w);
 }
 
+/* Writes what became of each attempt to download a file, ordered by URL; no member if there was none. */
 static void write_attempts(struct sl_json_writer *w, const struct js_request *r)
 {
     const struct js_file **sorted = SL_ARENA_ARRAY(r->arena, const struct js_file *, r->finder.file_count + 1);
@@ -156,7 +159,7 @@ static void write_attempts(struct sl_json_writer *w, const struct js_request *r)
 
 /* ---- bundles ---- */
 
-/* Ids of the bundles that files came from. */
+/* Writes the ids of the bundles that files came from, each once. */
 static void write_used_bundles(struct sl_json_writer *w, const struct js_request *r)
 {
     struct sl_str *ids = SL_ARENA_ARRAY(r->arena, struct sl_str, r->finder.file_count + 1);
@@ -177,6 +180,7 @@ static void write_used_bundles(struct sl_json_writer *w, const struct js_request
 
 /* ---- all ---- */
 
+/* Writes the bundle, and the file in it by type, path and debug id. */
 static void write_bundled(struct sl_json_writer *w, const struct js_file *file)
 {
     char id[SL_DEBUG_ID_TEXT];
@@ -207,6 +211,7 @@ struct sl_str js_origin_json(const struct js_file *file, struct sl_arena *arena)
     return sl_buf_move_to_arena(&text, arena);
 }
 
+/* Writes the answer. Half of the limit is kept free for the raw traces, which follow the resolved ones. */
 void js_write(const struct js_request *r, struct sl_buf *out)
 {
     struct sl_json_writer writer = sl_json_writer(out), *w = &writer;

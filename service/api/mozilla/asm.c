@@ -170,6 +170,7 @@ static bool program_sources(const struct profiler_request *r, struct search_scop
     return sources;
 }
 
+/* Finds the binary by its code id; without one the build id may be found by the debug id. */
 static void find_program(const struct profiler_request *r, struct file_lookup *file)
 {
     static const enum file_type types[] = {FILE_ELF_CODE, FILE_MACH_CODE, FILE_PE, FILE_ELF_DEBUG};

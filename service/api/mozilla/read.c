@@ -232,6 +232,7 @@ static bool moz_read_stack(struct moz_reading *r, struct moz_place *at, struct s
     return good;
 }
 
+/* Reads the stacks of a job. The frames of all stacks are in one array. */
 static bool moz_read_stacks(struct moz_reading *r, size_t index, struct sl_str text, struct mozilla_job *job)
 {
     struct sl_json j = sl_json(text, r->request->arena, false);

@@ -159,6 +159,7 @@ static void write_offset(struct moz_writer *w, const struct mozilla_frame *frame
         sl_json_put_hex(&w->json, frame->offset);
 }
 
+/* Writes a frame: the outermost function, and the calls inlined into it. */
 static void moz_write_frame(struct moz_writer *w, const struct mozilla_frame *frame, size_t index)
 {
     size_t count;

@@ -309,6 +309,7 @@ static void answer(struct symcache_get *asked)
         reply_computed(asked);
 }
 
+/* Answers a request for a SymCache file. The configuration is retained, as it may be replaced while the file is made. */
 static void mssymcache_get(struct http_exchange *x)
 {
     const struct config *config = config_retain(((const struct service *)x->service)->config);

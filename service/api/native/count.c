@@ -39,6 +39,7 @@ static bool is_scanned(enum native_trust trust)
     return trust == TRUST_SCAN || trust == TRUST_CFI_SCAN;
 }
 
+/* Counts the frames of a trace. A trace is bad if a frame is missing or was found by scanning the stack. */
 static void count_trace(struct native_counts *counts, const struct native_result_trace *trace)
 {
     bool bad = false;
@@ -101,6 +102,7 @@ struct module_counts {
     const char *platform; /* of the first module that has one */
 };
 
+/* Counts modules by type and status. Runs backwards, so that `platform` ends up as that of the first module with one. */
 static struct module_counts count_modules(const struct native_request *request)
 {
     struct module_counts counts = {.platform = object_type_name(OBJECT_UNKNOWN)};

@@ -108,8 +108,8 @@ static size_t nested_module(const struct native_request *request, uint64_t addre
     return at == SL_NO_RANGE ? 0 : at + 1;
 }
 
-/* Sets the module of a frame, and the address relative to it. An index in the address mode that no module has means no
- * module. Addresses in a module at 0 are undefined, unless the request maps modules there. */
+/* Sets the module of a frame, and the address relative to it. If the address mode has an index that no module has, the frame
+ * has no module. Addresses in a module at 0 are undefined, unless the request maps modules there. */
 static void match(const struct native_request *request, struct native_frame *frame, bool is_first)
 {
     bool is_return = !frame->is_exact && (frame->adjust == SL_BOOL_ABSENT ? !is_first : frame->adjust == SL_BOOL_TRUE);
@@ -212,7 +212,7 @@ struct module_workers { /* work queue of several fibers */
     size_t count, next;
 };
 
-/* Looks up a module in the uploaded symbols; what is found is a successful look-up of the module. */
+/* Looks up a module in the uploaded symbols. If they have it, its look-up counts as successful. */
 static void find_upload(struct sl_str scope, struct native_module *module)
 {
     struct native_lookups *found = module->found;
@@ -263,6 +263,8 @@ static bool wants_table(const struct native_module *module)
            !module->found->lookup.item;
 }
 
+/* Looks up the modules in Mozilla's symbol stores, if the request asks them. A store that failed does not stop the search:
+ * the result is noted in `stores`, and the sources are asked. */
 static bool find_in_stores(struct native_request *request)
 {
     size_t count;

@@ -67,7 +67,8 @@ struct native_frame {
     uint64_t relative;     /* address relative to the module */
 };
 
-/* Text of the frame; data NULL if not sent. */
+/* Returns a text of the frame; data NULL if it was not sent. `texts` has only those that were sent: its index is the number
+ * of lower bits in `has_text`. */
 static inline struct sl_str native_text(const struct native_frame *frame, enum native_text text)
 {
     unsigned before = frame->has_text & ((1u << text) - 1);
@@ -144,10 +145,10 @@ enum native_status {
 /* The table that a resulting frame's ids refer to. */
 enum native_table {
     TABLE_SYMCACHE,
-    TABLE_RANGES, /* uploaded ranges file, return pads */
-    TABLE_RANGES_PADS,
-    TABLE_RETURNPADS, /* uploaded return pads file, ranges and pads */
-    TABLE_RETURNPADS_PADS,
+    TABLE_RANGES,          /* ranges of functions, from the uploaded file of ranges */
+    TABLE_RANGES_PADS,     /* return pads (addresses to which calls return), from the same file */
+    TABLE_RETURNPADS,      /* ranges, from the uploaded file of return pads */
+    TABLE_RETURNPADS_PADS, /* return pads, from the same file */
 };
 
 struct native_names {
@@ -269,8 +270,8 @@ bool native_prepare(struct native_request *request);
 /* Symbolicates the frames: results, names, and source context if wanted. A job_step. */
 enum sl_code native_run(struct job *job, void *request, struct sl_error *error) SL_SUSPENDS;
 
-/* The place for job_work of a step that reads the tables and handles the resulting frames: the loop if frames and modules are
- * few and the tables' pages are resident, else the pool. */
+/* Returns where job_work should run a step that reads the tables and handles the resulting frames: on the loop if frames and
+ * modules are few and the tables are in memory, otherwise on the pool. */
 unsigned native_results_executor(void *request);
 /* Call after such a step: on the pool it has read pages that were not resident; this checks them, so that the loop may use
  * them from now on. */
@@ -294,7 +295,7 @@ bool native_sort_modules(struct native_request *request);
 /* Sets module_index and relative of every frame; the modules must be sorted. Pure: loop or pool. */
 void native_assign_modules(struct native_request *request);
 
-/* The search scope of the request's modules. */
+/* Returns the sources to search for the modules of the request, with the symbol store if that belongs to them. */
 struct search_scope native_search_scope(struct native_request *request);
 
 /* For an ELF module with only a debug id: adds the build id (and a code file name) if a source has it. False: not changed. */
@@ -313,7 +314,7 @@ static inline bool native_has_uploaded_symbols(const struct native_module *modul
 
 const struct sl_symcache *native_table(const struct native_module *module, enum native_table table);
 
-/* Base address of the entries of the (found) module's table. */
+/* Returns the address to which entries of the (found) module's table are relative. */
 uint64_t native_table_base(const struct native_module *module);
 const char *native_lookup_status(enum sl_code code);
 const char *native_module_status(const struct native_module *module);
@@ -380,11 +381,12 @@ void native_name_at_once(struct native_request *request);
 
 /* ---- sources.c ---- */
 
-/* Path and line of a resulting frame; the path is in `scratch` or as sent. False if it lacks one of them. */
+/* Sets path and line of a resulting frame; the path is in `scratch` or as sent. False if one of them is not known. */
 bool native_frame_location(const struct native_request *request, const struct native_result_frame *frame,
                            struct sl_buf *scratch, struct sl_str *path, uint64_t *line);
 
-/* Origin of a resulting frame's file, from the symcache `*table`; false if unknown. */
+/* Sets the origin of a resulting frame's file in version control, from the symcache `*table`. False if it is not known; then
+ * both are not set. */
 bool native_frame_origin(const struct native_request *request, const struct native_result_frame *frame,
                          const struct sl_symcache **table, struct sl_symcache_origin *origin);
 

@@ -358,6 +358,7 @@ static const struct native_upload *keep_upload(struct sl_fields *s, const struct
     return any ? native_read_keep(s, upload, sizeof *upload) : &no_upload;
 }
 
+/* Reads a module into a temporary record, then keeps it in its compact form. */
 static bool read_module(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct native_reading *r = s->context;

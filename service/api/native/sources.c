@@ -115,6 +115,7 @@ static int by_source_and_line(const void *left, const void *right)
     return order ? order : (a->line > b->line) - (a->line < b->line);
 }
 
+/* Collects the frames whose source may be found, sorted by module, path and line. False when out of memory. */
 static bool collect_places(struct source_lookup_run *s)
 {
     struct native_request *request = s->request;
@@ -143,6 +144,7 @@ static struct sl_str copy_line(struct source_lookup_run *s, struct sl_str line)
     return (struct sl_str){copy ? copy : "", copy ? s->line.size : 0};
 }
 
+/* Copies the lines into the arena, as the text is freed afterwards. NULL when out of memory. */
 static const struct native_context *copy_context(struct source_lookup_run *s, const struct sl_context *found)
 {
     struct native_context *context = SL_ARENA_NEW(s->request->arena, struct native_context);

@@ -110,7 +110,7 @@ static void paths(struct native_answer *a, const struct native_result_frame *fra
     sl_json_member_if_set(a->w, "abs_path", path);
 }
 
-/* Source lines and source link: as found, else (`keep`) as sent. */
+/* Writes source lines and source link: those that were found; otherwise, with `keep`, those that were sent. */
 static void context(struct native_answer *a, const struct native_result_frame *frame, bool keep)
 {
     const struct native_frame *sent = frame->sent;
@@ -216,6 +216,7 @@ static void variables(struct native_answer *a, const struct native_result_frame 
     sl_json_end_object(w);
 }
 
+/* Writes a frame. What was sent stays where symbolication found nothing. */
 static void frame(struct native_answer *a, const struct native_result_frame *frame)
 {
     struct sl_json_writer *w = a->w;
@@ -251,6 +252,7 @@ static void frame(struct native_answer *a, const struct native_result_frame *fra
     sl_json_end_object(w);
 }
 
+/* Writes a trace, in the frame order of the request. Stops when only `modules_size` bytes are left of the limit. */
 static void trace(struct native_answer *a, size_t index)
 {
     struct sl_json_writer *w = a->w;

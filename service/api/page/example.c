@@ -8,7 +8,7 @@
 
 enum { EXAMPLE_FRAMES = 64, EXAMPLE_MODULES = 32, BUILD_ID_MAX = 64 };
 
-/* Modules get made-up load addresses, so that the example does not tell where this process has its code. */
+/* The modules of the example get these load addresses instead of those in this process. */
 static const uint64_t first_base = 0x100000000, base_step = 0x100000000;
 
 struct example_module {

@@ -22,6 +22,7 @@ static void reply_failure(struct http_exchange *x, const struct file_lookup *fil
     sl_buf_free(&text);
 }
 
+/* Finds the file that the path names, in all configured sources, whatever their layouts are. */
 static void proxy_handle(struct http_exchange *x)
 {
     const struct service *service = x->service;

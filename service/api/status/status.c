@@ -337,7 +337,8 @@ static const struct http_route routes[] = {
 
 const struct http_family family_status = {.routes = routes, .offers_basic_auth = true};
 
-/* LOOK_S: interval of checks; LOOK_AGAIN_S: while a directory is missing. JUMP_S: smaller steps of the clock are usual. */
+/* LOOK_S: interval of checks; LOOK_AGAIN_S: while a directory is missing. JUMP_S: smaller changes of the clock are not
+ * reported. */
 enum { LOOK_S = 10, LOOK_AGAIN_S = 2, JUMP_S = 60, STALLED_MS = 5 * 60 * 1000 };
 
 /* Warns when the wall clock was set, as work scheduled by it may happen too early or late. */

@@ -95,7 +95,7 @@ struct symbfile_upload {
     uint64_t received, sent_on; /* bytes */
 };
 
-/* Pool work: makes what receives the part. `failure` is set if that fails. */
+/* Pool work: creates the decoder, the hash and the file that receive the part. `failure` is set if that fails. */
 static void begin_receiving(void *arg)
 {
     struct symbfile_upload *u = arg;
@@ -259,6 +259,7 @@ static void log_part(const struct symbfile_upload *u)
         log_debug("symbfile", "a range longer than 32 bits was truncated", LOG_STR("file_id", id));
 }
 
+/* Receives an upload and answers it. `uploads` counts those in progress, which are limited. */
 static void symbfile_take(struct http_exchange *x, struct symbfile_upload *u)
 {
     struct sl_str coding = http_header(x, "Content-Encoding");
@@ -388,7 +389,8 @@ static void free_sets(struct status_query *q)
     }
 }
 
-/* Converts an error: about this service, or else the store does not respond. */
+/* Converts an error to a failure: of this service if it is busy or has an internal error, otherwise of the store, which does
+ * not respond. */
 static void fail_status_query(struct symbfile_failure *failure, enum sl_code code, const struct sl_error *error)
 {
     if (code == SL_BUSY || code == SL_INTERNAL || code == SL_CANCELLED)
@@ -410,6 +412,7 @@ static bool find_status(struct status_query *q, const char *scope, struct symbfi
     return code == SL_OK && q->any;
 }
 
+/* GET: answers the state of the uploads in the first scope of the key that has some, then in the shared one. */
 static void answer_status(struct http_exchange *x)
 {
     struct status_query q;
@@ -460,6 +463,7 @@ static void refuse_delete(struct status_query *q, struct symbfile_failure *failu
     free_sets(q);
 }
 
+/* DELETE: removes the uploads in all scopes of the key. */
 static void delete_upload(struct http_exchange *x)
 {
     struct status_query q;

@@ -6,7 +6,7 @@
 enum { RETRIES = 5, PAUSE_MS = 200, HEAD_S = 5, GET_S = 300, MAX_REDIRECTS = 5 };
 #define SECOND_NS UINT64_C(1000000000)
 
-/* True if archives may be downloaded from this URL; else `failure`. */
+/* True if archives may be downloaded from this URL; otherwise `failure` is set. */
 static bool check_url(struct archive *archive, struct sl_str url, const char *kept)
 {
     const struct config_store *config = archive->config;
@@ -150,6 +150,8 @@ static enum sl_code get_refused(void *arg, int status, struct sl_str body, struc
     return sl_fail(error, SL_PERMISSION_DENIED, "status %d", status);
 }
 
+/* Downloads the archive from its final URL; its name is the last component of the first one. False: `failure` is set, or
+ * cancelled. */
 bool uploads_fetch(struct uploads_url *u, struct sl_str text, int fd)
 {
     struct archive *archive = u->archive;

@@ -348,6 +348,7 @@ static bool try_scopes(struct download_target *w, bool (*try)(struct download_ta
     return try(w);
 }
 
+/* Serves a download: from the scopes of the request and the shared one, then from other servers, at last by the code id. */
 static void download_serve(struct http_exchange *x, bool is_try)
 {
     const struct service *service = x->service;

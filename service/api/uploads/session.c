@@ -68,6 +68,7 @@ static void session_release(struct lru *lru, struct lru_entry *entry)
 static struct lru sessions = {
     .max_size = UINT64_MAX, .max_count = MAX_SESSIONS, .release = session_release, .in_use = session_is_busy};
 
+/* Makes a session. Its secret begins with the node, so that other nodes can forward requests, and is the only credential. */
 bool session_new(uint16_t node, const char *scope, enum store_part part, struct sl_str key, uint64_t size,
                  const uint8_t md5[16], char secret[SESSION_SECRET])
 {

@@ -374,6 +374,8 @@ static bool upload_choose_store(struct upload *u)
     return (is_try ? u->token->upload_try : u->token->upload) || archive_fail(&u->archive, 403, "Forbidden");
 }
 
+/* Reads, checks and stores an upload; `failure` is set if it is refused. The failure stays unset when cancelled, as then
+ * nobody is answered. */
 static void upload_store(struct upload *u)
 {
     struct sl_error error = {0};
