@@ -120,6 +120,7 @@ static void copy_secret(struct copier *c, struct sl_secret *secret)
     copy_str(c, &secret->hidden);
 }
 
+/* Copies an array, without what its items point to. NULL if it is empty, or on failure. */
 static void *copy_array(struct copier *c, const void *items, size_t count, size_t size)
 {
     if (!count)
@@ -168,6 +169,7 @@ const struct source *source_copy(const struct source *source, struct sl_arena *a
     return c.failed ? NULL : copy;
 }
 
+/* Copies a file with its source and texts. */
 static const struct remote_file *copy_file(struct copier *c, const struct remote_file *from)
 {
     struct remote_file *to = copy_array(c, from, 1, sizeof *from);

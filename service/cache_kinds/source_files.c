@@ -138,6 +138,7 @@ static enum sl_code take_member(void *arg, struct sl_error *error)
     return fetch_take_member(t->fd, t->member, current_max_source_size(), error);
 }
 
+/* Makes the entry: downloads the file, takes the member if it is an archive, and converts the text to UTF-8. */
 static enum sl_code source_files_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                          struct sl_error *error)
 {
@@ -241,6 +242,7 @@ static enum sl_code extract(void *arg, struct sl_error *error)
     return code;
 }
 
+/* Makes the entry from a file of a bundle. */
 static enum sl_code bundled_files_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                           struct sl_error *error)
 {

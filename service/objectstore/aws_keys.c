@@ -107,6 +107,7 @@ static enum sl_code read_token(struct keys_request *a, const char *path, struct 
     return token->data ? SL_OK : sl_fail(a->error, SL_BUSY, "out of memory");
 }
 
+/* Joins base and path with one slash between them; NULL when out of memory. */
 static const char *join_url(struct keys_request *a, const char *base, const char *path)
 {
     struct sl_buf url = {0};

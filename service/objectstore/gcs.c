@@ -88,6 +88,7 @@ static bool read_object(struct sl_json *j, struct bucket_request *request)
     return !j->failed;
 }
 
+/* Reads the properties of an object. */
 static enum sl_code gcs_head(struct bucket_request *request, struct sl_error *error)
 {
     struct sl_buf answer = {0};

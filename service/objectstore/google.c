@@ -179,6 +179,7 @@ struct google_answer { /* missing members are empty; all are if the text is not 
     struct sl_opt_u64 life_s;
 };
 
+/* Reads a response; all members are empty if it is not JSON. */
 static void read_answer(struct sl_str text, struct sl_arena *arena, struct google_answer *answer)
 {
     static const struct sl_field fields[] = {SL_FIELD(TEXT, false, google_answer, token, "access_token"),
@@ -204,6 +205,7 @@ static enum sl_code google_refused(void *arg, int status, struct sl_str body, st
     return code;
 }
 
+/* Takes the token and its lifetime (0: not told) from a response. */
 static enum sl_code google_take(struct sl_str text, struct sl_buf *token, uint64_t *life_s, struct sl_error *error)
 {
     struct google_answer answer;
@@ -285,6 +287,7 @@ static enum sl_code request_from_machine(struct fetch_request *request, struct s
     return google_request(request, token, life_s, error);
 }
 
+/* Returns the URL of token requests: the server of the service account, or the metadata server. */
 static struct sl_str make_url(const struct google_account *account, struct sl_arena *arena)
 {
     struct sl_buf url = {0};

@@ -67,6 +67,7 @@ struct xml_wanted_text {
     size_t count;
 };
 
+/* Keeps the first text of each wanted element. */
 static void take_wanted(void *arg, const char *element, unsigned depth, struct sl_str text)
 {
     const struct xml_wanted_text *wanted = arg;

@@ -72,6 +72,7 @@ static void check_name(struct build_id_names *n, const char *name)
     n->found[size] = '\0';
 }
 
+/* Pool work: searches the names of one directory, at most MAX_NAMES. */
 static void scan_directory(void *arg)
 {
     struct build_id_names *n = arg;

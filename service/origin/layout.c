@@ -194,6 +194,7 @@ static void native_bundle(struct layout_parts *p, struct paths *out)
         origin_layout_add(out, second);
 }
 
+/* Adds the paths of the native layout: the one that debuggers of the file's platform use. */
 static void native(struct layout_parts *p, const struct file_type_row *row, struct paths *out)
 {
     switch (row->native) {

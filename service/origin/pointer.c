@@ -91,6 +91,8 @@ bool pointer_local(struct sl_arena *arena, struct sl_str path, struct sl_str *ro
 }
 
 /* ---- following ---- */
+
+/* Downloads the file to which the pointer leads, without the credentials of its source. An invalid URL counts as missing. */
 static enum sl_code fetch_url(struct sl_arena *arena, const struct remote_file *file, struct sl_str url, int fd,
                               struct sl_error *error)
 {

@@ -151,6 +151,7 @@ static const struct sl_field file_fields[] = {
     SL_FIELDS_END,
 };
 
+/* Adds a file to the cached form; entries without id or type are skipped. */
 static void add_entry(struct sl_json *j, struct sl_buf *text)
 {
     struct sentry_file file = {.id = {NULL, 0}};

@@ -283,6 +283,7 @@ static void read_bucket(struct source_schema_reader *r, struct sl_str *name, str
         prefix->size--;
 }
 
+/* Reads an S3 bucket. Requests may only use keys that they send, unless the configuration allows those of the machine. */
 static void read_s3(struct source_schema_reader *r, struct source *source)
 {
     read_bucket(r, &source->bucket.s3_name, &source->bucket.prefix);
@@ -340,6 +341,7 @@ static bool host_allowed(const struct source_policy *policy, struct sl_str host)
     return policy->sentry_host_count == 0;
 }
 
+/* Reads a Sentry project: its URL, and a token or cookies. */
 static void read_sentry(struct source_schema_reader *r, struct source *source)
 {
     read_url(r, &source->url);

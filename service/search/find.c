@@ -151,6 +151,7 @@ static bool grow_candidates(struct search *search, size_t more)
     return true;
 }
 
+/* Adds listed files as candidates, each with its cache key. False when out of memory. */
 static bool add_files(struct search *search, const struct remote_file *files, size_t count)
 {
     if (!grow_candidates(search, count))

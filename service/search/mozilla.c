@@ -343,6 +343,7 @@ static enum sl_code request_from_stores(const struct mozilla_store_request *requ
     return missing.code;
 }
 
+/* Makes the entry, and tells all look-ups that wait for it what was done. */
 static enum sl_code mozilla_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                     struct sl_error *error)
 {

@@ -304,6 +304,7 @@ static void take_auxiliaries(struct search *search)
     search_run_in_fiber(search, find_rewriting);
 }
 
+/* Adds a file that may change names, to be looked up. False when out of memory. */
 static bool add_auxiliary(struct search *search, const struct remote_file *file, const struct cache_kind *kind,
                           const struct object_id *id)
 {

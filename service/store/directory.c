@@ -56,6 +56,7 @@ struct directory_job {
     struct sl_mapping *mapping; /* NULL: only read the properties */
 };
 
+/* Computes the MD5 of a file; false if it cannot be read. */
 static bool file_md5(int fd, uint8_t md5[16])
 {
     uint8_t piece[64 << 10];
@@ -89,6 +90,7 @@ static enum sl_code directory_examine(int fd, const struct directory_job *job, s
     return job->mapping ? sl_map_fd(fd, job->mapping, error) : SL_OK;
 }
 
+/* Pool work: opens an object and reads its properties; maps it if that is wanted. */
 static enum sl_code directory_stat_job(void *arg, struct sl_error *error)
 {
     const struct directory_job *job = arg;

@@ -114,6 +114,7 @@ struct answers_check { /* pool work */
     char store[512];
 };
 
+/* Pool work: reads the generation file of the store. */
 static void look(void *arg)
 {
     struct answers_check *looked = arg;

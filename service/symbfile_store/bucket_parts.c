@@ -121,6 +121,7 @@ static uint64_t progress_get(const char *prefix)
     return entry ? LRU_ITEM(entry, struct part_copy_progress, entry)->complete : 0;
 }
 
+/* Remembers how many consecutive parts there are; without memory they are just counted again. */
 static void progress_put(const char *prefix, uint64_t complete)
 {
     size_t size = strlen(prefix) + 1;

@@ -106,6 +106,7 @@ struct lock_attempt { /* pool work */
     int fd, reason;
 };
 
+/* Pool work: tries once to lock the executable's directory; `present` tells whether the store is there. */
 static void try(void *arg)
 {
     struct lock_attempt *attempt = arg;

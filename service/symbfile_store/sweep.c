@@ -44,6 +44,7 @@ static void sweep_home(const char *home, int64_t now, int64_t ttl_s)
     close(lock);
 }
 
+/* Adds the bytes of an executable's sets to the sizes. */
 static void add_bytes(const char *home, struct symbfile_store_size *size)
 {
     char path[STORE_PATH + 200];

@@ -41,6 +41,7 @@ static bool write_at(int fd, const void *data, size_t size, uint64_t offset)
     return sl_write_all_at(fd, (struct sl_bytes){data, size}, offset);
 }
 
+/* Writes the entry of a part. */
 static bool write_part(int fd, const struct symbfile_part_file *part)
 {
     uint8_t entry[ENTRY] = {0};

@@ -270,6 +270,7 @@ static void log_output(const struct transcode_process *run)
     free(text);
 }
 
+/* Checks how the transcoder ended and copies its result. */
 static enum sl_code take_result(struct transcode_process *run)
 {
     if (run->late)
@@ -285,6 +286,7 @@ static enum sl_code take_result(struct transcode_process *run)
     return code;
 }
 
+/* Pool work: logs the output, takes the result if the run succeeded, and removes the directories. */
 static void transcode_end(void *arg)
 {
     struct transcode_process *run = arg;

@@ -82,6 +82,7 @@ static bool form_read_platform(struct sl_fields *s, const struct sl_json_path *a
     return sl_fields_text(s, at, out);
 }
 
+/* Reads a JSON part, if it was sent. False: `status` and `problem` say why. */
 static bool form_read_part(struct form_reading *r, enum crash_part part, sl_field_read *read, void *out)
 {
     struct sl_str text = {(const char *)r->form->parts[part].data, r->form->parts[part].size};
@@ -153,6 +154,7 @@ static void form_unpack(struct form_reading *r)
     sl_close(fd);
 }
 
+/* Pool work: maps the body, reads its parts, and decompresses the crash file if it is compressed. */
 static void form_read(void *arg)
 {
     struct form_reading *r = arg;

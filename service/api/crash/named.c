@@ -202,6 +202,7 @@ static bool named_is_cut(const struct named_work *work, const struct config *con
     return work->crash.native.result_count >= config->max_response_frames && last < work->file.address_count;
 }
 
+/* Writes the answer. A file of which only a part has names is refused. */
 static enum sl_code named_write(struct job *job, void *arg, struct sl_error *error)
 {
     struct named_work *work = arg;
@@ -222,6 +223,7 @@ static uint64_t named_memory(const void *work)
     return MEMORY_TIMES * named_bytes(work).size;
 }
 
+/* Reads the file. Its output is at least as large as itself, so a file beyond the limit of answers is refused at once. */
 static enum sl_code named_read(struct job *job, void *arg, struct sl_error *error)
 {
     struct named_work *work = arg;

@@ -283,6 +283,7 @@ static void free_large_arena(struct job *job)
         sl_arena_free(&large);
 }
 
+/* The fiber of a job: runs its steps, then stores the result. */
 static void job_fiber(void *arg)
 {
     struct job *job = arg;

@@ -145,6 +145,7 @@ struct publication { /* allocated with malloc */
     struct sl_buf frame; /* 'R' and the zstd frame */
 };
 
+/* Pool work: compresses the result at the fastest level; `R` in front marks it as a result. */
 static void compress_result(void *arg)
 {
     struct publication *p = arg;

@@ -429,6 +429,7 @@ static struct sl_str key_text(const struct js_key *key, struct sl_arena *arena)
     return sl_buf_move_to_arena(&text, arena);
 }
 
+/* Makes the look-up of a file; NULL when out of memory. A file without a path has no URLs, only a debug id. */
 static struct js_file_search *look_new(struct js_request *r, struct js_file *file)
 {
     struct js_file_search *look = SL_ARENA_NEW(r->arena, struct js_file_search);

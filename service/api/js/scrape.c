@@ -96,6 +96,7 @@ static const char *failure_reason(enum sl_code code)
     }
 }
 
+/* Records a failed download, with details unless it was not found. */
 static void scrape_failed(struct js_request *r, struct js_file *file, const struct sl_error *error)
 {
     struct sl_buf details = {0};

@@ -64,6 +64,7 @@ static enum sl_code js_last_work(struct job *job, void *arg, struct sl_error *er
     return js_write_answer(job, r, error);
 }
 
+/* Fetches the files and writes the answer. Sources that no map contains are looked up last, as only the maps name them. */
 static enum sl_code js_run(struct job *job, void *arg, struct sl_error *error)
 {
     struct js_request *r = arg;

@@ -33,6 +33,7 @@ static bool is_crates_io(struct sl_str registry)
     return sl_str_starts(registry, SL_STR("github.com-")) || sl_str_starts(registry, SL_STR("index.crates.io-"));
 }
 
+/* Appends the URL of a crate on crates.io, and the path of the file in its archive. Nothing for crates of other registries. */
 static void crate_url(struct sl_str registry, struct sl_str crate, struct sl_str path, struct sl_buf *url,
                       struct sl_buf *member)
 {

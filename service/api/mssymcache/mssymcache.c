@@ -206,6 +206,7 @@ static void background_end(struct background_conversion *b)
     sl_arena_free(&arena);
 }
 
+/* Makes the file in the background and updates the average time: the latest one counts for a quarter. */
 static void background_run(void *arg)
 {
     struct background_conversion *b = arg;

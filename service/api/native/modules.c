@@ -52,6 +52,7 @@ static uint64_t last_address(const struct native_module *module)
     return __builtin_add_overflow(module->image_address, module->image_size - 1, &last) ? module->image_address : last;
 }
 
+/* Makes the map by which nested_module finds modules. False when out of memory. */
 static bool map_modules(struct native_request *request)
 {
     size_t count = request->module_count;

@@ -101,6 +101,7 @@ static enum sl_code finish(struct job *job, void *arg, struct sl_error *error)
     return native_check_memory(request, error);
 }
 
+/* Pool work: names the frames, finishes them, and does what the request wants next. */
 static enum sl_code name_and_finish(struct job *job, void *arg, struct sl_error *error)
 {
     struct native_request *request = arg;
@@ -141,6 +142,7 @@ static enum sl_code apply_sources(struct job *job, void *request, struct sl_erro
     return native_check_memory(request, error);
 }
 
+/* Adds source lines: from objects that have sources, then from the web. Nothing is done if no module has any. */
 static enum sl_code add_context(struct job *job, struct native_request *request, struct sl_error *error)
 {
     bool any = request->srcsrv_links;

@@ -196,6 +196,7 @@ static void native_set_text(struct source_lookup_run *s, struct native_source_lo
 
 /* ---- from objects ---- */
 
+/* Adds a URL to the links of a path; NULL is no URL. There is room for one of each object, and the one in the debug file. */
 static void add_link(struct source_lookup_run *s, struct native_source_link *link, struct sl_str scope,
                      struct sl_str url)
 {

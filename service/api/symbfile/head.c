@@ -244,6 +244,7 @@ static bool take_debug_id(struct sl_str text, struct upload_head *head)
     return true;
 }
 
+/* Takes a text that fits and has no control characters. */
 static bool take_text(struct sl_str text, char *out, size_t size)
 {
     if (text.size >= size)
@@ -261,6 +262,7 @@ static bool take_go_build_id(struct sl_str text, struct upload_head *head)
     return take_text(text, head->info.go_build_id, sizeof head->info.go_build_id);
 }
 
+/* Takes a number, decimal or with 0x. */
 static bool take_base(struct sl_str text, struct upload_head *head)
 {
     char copy[24], *end;

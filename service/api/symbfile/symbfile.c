@@ -56,6 +56,7 @@ static void symbfile_refuse(struct http_exchange *x, enum symbfile_kind kind, co
     upload_reply_failure(x, failure);
 }
 
+/* Checks an upload before its body is received: the head, and the number of uploads in progress. */
 static void check_upload(struct http_exchange *x)
 {
     struct symbfile_failure failure = {0};
@@ -173,6 +174,7 @@ static void add_arrival(struct symbfile_upload *u)
     symbfile_add(&arrival, &u->failure);
 }
 
+/* Pool work: frees what received the part. */
 static void end_receiving(void *arg)
 {
     struct symbfile_upload *u = arg;

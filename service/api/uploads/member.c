@@ -129,6 +129,7 @@ static bool write_bytes(struct member_job *job, const void *data, size_t size)
     return sl_write_all(job->work.fd, (struct sl_bytes){data, size}) || write_failed(job);
 }
 
+/* Copies the compressed bytes of a deflated member. */
 static bool write_packed(struct member_job *job, struct member_scan *scan)
 {
     for (uint64_t at = 0; at < job->member->used;) {
@@ -180,6 +181,7 @@ static bool stream_to(struct member_job *job, bool (*take)(void *arg, struct sl_
     return code == SL_OK;
 }
 
+/* Compresses a member that is not compressed in the archive. */
 static bool write_deflated(struct member_job *job, struct member_scan *scan)
 {
     struct member_deflate d = {.job = job, .scan = scan, .out = malloc(WRITE_PIECE)};

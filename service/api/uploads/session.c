@@ -330,6 +330,7 @@ struct session_append {
     bool good;
 };
 
+/* Pool work: appends the body to the collected pieces, if it has the announced size. */
 static void append_work(void *arg)
 {
     struct session_append *a = arg;

@@ -145,6 +145,7 @@ static void upload_read(void *arg)
 
 /* ---- by URL ---- */
 
+/* Pool work: the downloaded archive takes the place of the form's body. */
 static void upload_read_fetched(void *arg)
 {
     struct upload *u = arg;
@@ -219,6 +220,7 @@ static void upload_check_some(void *arg)
     }
 }
 
+/* Checks the members concurrently. False when cancelled. */
 static bool upload_check(struct upload *u)
 {
     struct upload_checking c = {.upload = u, .failed = SIZE_MAX};
