@@ -33,7 +33,7 @@ struct lanes_state {
     struct sl_error error;
 };
 
-/* Stops all lanes; the first code wins. */
+/* Stops all lanes. The code of the first call is the result. */
 static void stop(struct lanes_state *t, enum sl_code code)
 {
     if (t->code == SL_OK)

@@ -110,7 +110,7 @@ void history_last_hour(const struct history *history, struct history_counts *cou
         subtract(counts, &history->moments[from].counts);
 }
 
-/* Quantile of the request times; interpolates linearly within a bucket. -1: no requests. */
+/* Returns a quantile of the request times, interpolated linearly within a bucket; -1 if there were no requests. */
 static double quantile_ms(const struct history_counts *counts, const struct metric_sample *bounds, double share)
 {
     double total = 0, below = 0;

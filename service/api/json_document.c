@@ -4,7 +4,7 @@
 
 const struct json_failure json_no_memory = {503, "not enough memory for this request"};
 
-/* The failure of a reader: its status, and "<reason> at line L column C". */
+/* Returns the failure of a reader: its status, and "<reason> at line L column C". */
 static struct json_failure json_failure(const struct sl_json *j)
 {
     struct sl_json_position place = sl_json_position(j->text, j->at);

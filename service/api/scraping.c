@@ -72,7 +72,8 @@ static bool is_ascii(struct sl_str text)
     return true;
 }
 
-/* Host of the URL in lower-case ASCII (punycode). libcurl decodes names by the thread's locale, so it is UTF-8 meanwhile. */
+/* Returns the host of the URL in lower-case ASCII (punycode). libcurl decodes names by the thread's locale, so that is UTF-8
+ * meanwhile. */
 static struct sl_str ascii_host(struct sl_arena *arena, CURLU *url)
 {
     struct sl_str host = scraping_part(arena, url, CURLUPART_HOST, 0), ascii = {NULL, 0};
@@ -143,7 +144,7 @@ static size_t scraping_find(struct sl_str text, char c)
     return found ? (size_t)(found - text.data) : text.size;
 }
 
-/* Host of a pattern in ASCII; unchanged if it is not a valid name. */
+/* Returns the host of a pattern in ASCII, or as it is if it is not a valid name. */
 static struct sl_str pattern_host(struct sl_arena *arena, struct sl_str host)
 {
     struct sl_str result = {NULL, 0};
@@ -188,7 +189,7 @@ static bool read_pattern(struct sl_arena *arena, struct sl_str text, struct url_
     return true;
 }
 
-/* With "*." the host itself matches, too, and all below it. */
+/* True if the host matches the pattern. With "*." the host itself and all names below it match. */
 static bool host_matches(const struct url_pattern *p, struct sl_str host)
 {
     if (!p->host.data)

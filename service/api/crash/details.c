@@ -52,7 +52,7 @@ static void write_wow64_missing(struct sl_json_writer *w, const struct sl_minidu
     sl_json_put_u64(w, dump->wow64_missing);
 }
 
-/* Crash analysis as JSON in the arena; empty if it found nothing; data NULL: out of memory. */
+/* Returns the crash analysis as JSON in the arena; empty if it found nothing; data NULL when out of memory. */
 static struct sl_str analysis_json(const struct sl_minidump *dump, struct sl_arena *arena)
 {
     struct sl_minidump_analysis analysis;

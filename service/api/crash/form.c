@@ -178,7 +178,7 @@ static void form_refuse(struct http_exchange *x, struct form_reading *r)
         http_reply_detail(x, r->status, text ? text : "cannot read the request", r->cause);
 }
 
-/* Error message for the crash file; NULL = no error found yet. */
+/* Returns the error message for a missing or unsuitable crash file; NULL if no problem was found yet. */
 static const char *form_problem(const struct form_reading *r)
 {
     const struct crash_kind *kind = r->work->kind;

@@ -56,7 +56,7 @@ static bool make_modules(struct dump_work *work)
     return ids && work->walk.modules && rewrite_first(work, ids, crash->module_count);
 }
 
-/* As Symbolicator, which does not know RISC-V contexts: the CPU is unknown, and threads have no registers and frames. */
+/* Does as Symbolicator, which does not know RISC-V contexts: the CPU is unknown, and threads have no registers and frames. */
 static void drop_foreign_cpu(struct dump_work *work)
 {
     struct sl_minidump *dump = &work->dump;

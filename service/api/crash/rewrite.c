@@ -45,7 +45,7 @@ static bool is_refused(struct sl_str rest)
     return numbered || recursive || starts_with_any(rest, starts, sizeof starts / sizeof *starts);
 }
 
-/* Offset of the first refused construct; the pattern's size if there is none. */
+/* Returns the offset of the first refused construct; the pattern's size if there is none. */
 static size_t find_refused(struct sl_str pattern)
 {
     bool in_class = false;
@@ -135,7 +135,7 @@ static bool is_group_character(char c)
     return sl_is_digit(c) || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
 }
 
-/* Number of a group by name or number; -1 if there is none. */
+/* Returns the number of a group that is given by name or number; -1 if there is none. */
 static int group_number(const struct rewrite_match *m, struct sl_str group)
 {
     char name[64];
@@ -229,7 +229,7 @@ struct match_work {
     PCRE2_SIZE at; /* position in the name at the last step */
 };
 
-/* Callout before each pattern item: counts it, and the bytes that the item before it passed over. */
+/* Called before each pattern item: counts it, and the bytes that the item before it passed over. */
 static int count_step(pcre2_callout_block *block, void *arg)
 {
     struct match_work *work = arg;

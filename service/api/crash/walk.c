@@ -16,7 +16,7 @@ static bool is_covered(const struct sl_walk_symbols *symbols, uint64_t address)
     return sl_symcache_lookup(covered->table, address + covered->ahead, &location, 1) > 0;
 }
 
-/* The outermost (not inlined) function at the address; false if there is none. */
+/* Sets the outermost (not inlined) function at the address; false if there is none. */
 static bool function_at(const struct sl_walk_symbols *symbols, uint64_t address, uint32_t *function)
 {
     const struct dump_coverage *covered = (const struct dump_coverage *)symbols;

@@ -33,7 +33,7 @@ static void answer_live(struct http_exchange *x)
 
 enum { CLOCK_SET = 1704067200 }; /* 2024-01-01: an earlier date means that the clock is not set */
 
-/* Reasons why the service is not ready; static strings. */
+/* Lists the reasons why the service is not ready, as static strings; returns their number. */
 static size_t not_ready_reasons(const struct service *service, const char *out[5])
 {
     size_t count = 0;

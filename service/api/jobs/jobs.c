@@ -219,7 +219,8 @@ static void write_outcome(struct job *job, const char *status)
     sl_json_end_object(&w);
 }
 
-/* Outcome of the steps. For a cancelled job it says what cancelled the job. */
+/* Returns the outcome of the steps. For a cancelled job it says what cancelled it: its time limit, a client that left, or
+ * the end of the service. */
 static enum job_outcome classify_outcome(const struct job *job, enum sl_code code)
 {
     if (code == SL_MALFORMED || code == SL_UNSUPPORTED)

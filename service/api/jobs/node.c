@@ -11,7 +11,7 @@
 #define GRACE_NS UINT64_C(5000000000) /* beyond the client's timeout */
 enum { RESULT_MAX = 1 << 30 };
 
-/* Node number of the service's first process. */
+/* Returns the node number of the service's first process; the others follow it. */
 static uint16_t node_first(const struct config *config)
 {
     char name[256] = "";
@@ -74,7 +74,7 @@ static const char *job_url(struct http_exchange *x, const char *base, const uint
     return text;
 }
 
-/* The client's credentials are forwarded, for the owner to check. */
+/* Copies the client's credentials, too: the node that has the job checks them. */
 size_t node_headers(const struct http_exchange *x, struct fetch_header headers[NODE_MAX_HEADERS])
 {
     static const char *const proofs[] = {"authorization", "x-api-key"};

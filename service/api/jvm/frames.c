@@ -41,7 +41,7 @@ static struct sl_str map_exception(struct jvm_request *r, struct jvm_exception *
     return original;
 }
 
-/* Lower bound of the frame's bytes in the answer. */
+/* Returns a lower bound of the frame's bytes in the answer. */
 static uint64_t frame_size(const struct jvm_frame *frame)
 {
     enum { KEYS = 64 };

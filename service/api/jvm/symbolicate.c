@@ -40,8 +40,8 @@ static void use_local_mappings(struct jvm_request *r)
     }
 }
 
-/* Maximum number of mappers from modules and the command: one per module; the command's mappings count only if no module is
- * a mapping. */
+/* Returns the maximum number of mappers from modules and the command: one per module; the command's mappings count only if
+ * no module is a mapping. */
 static size_t count_modules(const struct jvm_request *r)
 {
     size_t mappings = 0;

@@ -29,7 +29,7 @@ static int asm_by_address(const void *a, const void *b)
     return x->address < y->address ? -1 : x->address > y->address;
 }
 
-/* The symbol that contains the address, or NULL. */
+/* Returns the symbol that contains the address, or NULL. */
 static const struct sl_symbol *symbol_at(const struct asm_work *w, uint64_t address)
 {
     size_t before = SL_COUNT_UP_TO(w->symbols, w->symbol_count, address, address);
@@ -87,7 +87,7 @@ static void write_code(struct asm_work *w, const struct sl_disasm_code *code)
     sl_json_end_object(&w->json);
 }
 
-/* Bytes to disassemble: as requested, or to the end of the function if that is further. */
+/* Returns the number of bytes to disassemble: as requested, or to the end of the function if that is further. */
 static uint64_t size_wanted(const struct asm_work *w, uint64_t start)
 {
     uint64_t size = w->ask.size + (w->ask.offset - start);

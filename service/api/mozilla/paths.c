@@ -19,7 +19,8 @@ static void add_piece(struct sl_buf *url, const char *before, struct sl_str piec
     fetch_encode(url, piece, true);
 }
 
-/* Name part of "name-version". Names have no dot, and each version has one after its first number. */
+/* Returns the name part of "name-version". A name has no dot, and a version has one after its first number: so the dash
+ * before the first dot separates them. */
 static struct sl_str crate_name(struct sl_str crate)
 {
     const char *dot = crate.size ? memchr(crate.data, '.', crate.size) : NULL;

@@ -278,7 +278,7 @@ static const struct sl_field job_fields[] = {
     SL_FIELDS_END,
 };
 
-/* The document is valid JSON here, so reading its members fails only when out of memory. */
+/* Reads a job. The document was found to be valid JSON before, so reading its members fails only when out of memory. */
 static bool moz_read_job(struct moz_reading *r, size_t index, struct sl_json *j, struct mozilla_job *job)
 {
     struct job_members members = {.stacks = {NULL, 0}};

@@ -11,7 +11,8 @@ struct moz_modules { /* distinct modules of all jobs */
     size_t count;
 };
 
-/* Module name with the id in upper case, as symbol files have it: ids that differ only in case are the same module. */
+/* Returns the module name with the id in upper case, as symbol files have it: ids that differ only in case are the same
+ * module. */
 static struct sl_str moz_get_name(struct mozilla_request *r, const struct mozilla_module *module)
 {
     struct sl_str name = mozilla_module_name(r->arena, module);
@@ -84,7 +85,7 @@ static void add_frame(struct mozilla_request *r, const struct mozilla_job *job, 
     native->traces[native->trace_count++] = (struct native_trace){.frames = sent, .frame_count = 1};
 }
 
-/* Number of frames to look up. */
+/* Returns the number of frames to look up. */
 static size_t count_wanted(const struct mozilla_request *r)
 {
     size_t wanted = 0;

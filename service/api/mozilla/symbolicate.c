@@ -38,7 +38,7 @@ static void moz_allow_origin(struct http_exchange *x)
                "x-requested-with"));
 }
 
-/* The blank after each colon is needed: tests of clients compare bytes. */
+/* Replies with an error. The blank after each colon is needed: tests of clients compare bytes. */
 void mozilla_reply_title(struct http_exchange *x, int status, const char *title, const char *description)
 {
     int error_key = moz_config(x)->mozilla.error_key;
@@ -80,7 +80,7 @@ void mozilla_error(struct http_exchange *x, int status, const char *detail)
     mozilla_reply_title(x, status, title, status == 503 ? detail : NULL);
 }
 
-/* Metric label of a refusal, by a part of its message. */
+/* Returns the metric label of a refusal, by a part of its message. */
 static const char *get_refusal(const struct json_failure *failure)
 {
     static const struct {

@@ -47,7 +47,7 @@ static const struct mozilla_module *get_module(const struct moz_writer *w, const
     return module && module->file.size ? module : NULL;
 }
 
-/* Module name in answers: as sent, or the name of the executable if it is configured and known. */
+/* Returns the module name for answers: as sent, or the name of the executable if that is configured and known. */
 static struct sl_str choose_file_name(const struct moz_writer *w, const struct mozilla_module *module)
 {
     int how = w->request->config->mozilla.module_name;
@@ -61,7 +61,7 @@ static struct sl_str choose_file_name(const struct moz_writer *w, const struct m
     return name.size ? name : module->file;
 }
 
-/* Resulting frames, innermost first; `*count` 0: not symbolicated. */
+/* Returns the resulting frames, innermost first; `*count` 0: the frame was not symbolicated. */
 static const struct native_result_frame *get_results(const struct moz_writer *w, const struct mozilla_frame *frame,
                                                      size_t *count)
 {
@@ -97,7 +97,7 @@ struct moz_size {    /* size of a function */
     uint64_t size;   /* 0: unknown */
 };
 
-/* Size of the frame's function, looked up once per function. */
+/* Returns the size of the frame's function, looked up once per function; 0 if it is not known. */
 static uint64_t function_size(struct moz_writer *w, const struct native_result_frame *frame)
 {
     struct moz_size *size = SL_ARENA_NEW(w->request->arena, struct moz_size), **slot;

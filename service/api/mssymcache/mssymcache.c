@@ -335,7 +335,7 @@ static void mssymcache_get(struct http_exchange *x)
     config_release((struct config *)(uintptr_t)config);
 }
 
-/* Errors of the server have no body. */
+/* Replies to errors of the server without a body. */
 static void mssymcache_error(struct http_exchange *x, int status, const char *detail)
 {
     (void)detail;

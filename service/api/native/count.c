@@ -143,8 +143,8 @@ static const char *const item_names[ITEMS] = {"num_modules",
                                               "unsymbolicated_scanned_frames",
                                               "unmapped_frames"};
 
-/* Metric series of the items, looked up once. `origin` and `platform` are string literals, compared by address; there are
- * few pairs. */
+/* Returns the metric series of the items, looked up once. `origin` and `platform` are string literals, compared by address;
+ * there are few pairs. */
 static struct metric_series *const *item_series(const char *origin, const char *platform)
 {
     static struct native_frame_count_key {

@@ -45,7 +45,8 @@ static struct native_result_frame *native_frames_add(struct trace_walk *walk)
 
 /* ---- the address to look up ---- */
 
-/* Signals whose ip register is the faulting instruction. If the first frame has another address, it is a return address. */
+/* True for signals whose ip register is the faulting instruction. If the first frame has another address, that is a return
+ * address. */
 static bool is_crash_signal(const struct native_request *request, const struct native_module *module)
 {
     enum { SIGNAL_ILL = 4, SIGNAL_BUS_LINUX = 7, SIGNAL_BUS = 10, SIGNAL_SEGV = 11 };
@@ -335,7 +336,8 @@ void native_symbolicate(struct native_request *request, uint64_t max_frames)
         symbolicate_trace(request, i, max_frames);
 }
 
-/* Unwinders often report a bogus frame as the caller of `_start`, the first function of a process. */
+/* True if the last frame was found behind `_start`, the first function of a process: unwinders often report such a bogus
+ * caller. */
 static bool ends_behind_start(const struct native_trace *sent, const struct native_result_trace *trace)
 {
     if (trace->count < 2)

@@ -43,7 +43,7 @@ static bool has_id(const struct object_id *id)
     return sl_code_id_is_set(id->code_id) || (id->has_debug_id && sl_debug_id_has_uuid(&id->debug_id));
 }
 
-/* Last address of the module: UINT64_MAX if the size is unknown, its first address if its end overflows. */
+/* Returns the last address of the module: UINT64_MAX if its size is unknown, its first address if its end overflows. */
 static uint64_t last_address(const struct native_module *module)
 {
     uint64_t last;
@@ -163,7 +163,8 @@ static bool tokens_have_scopes(const struct config *config)
     return false;
 }
 
-/* The stores of the request's own scope, if upload tokens have scopes. */
+/* Returns the stores of the request's own scope, if upload tokens have scopes; NULL if there are none, or if they were added
+ * before. */
 static const struct source *scope_store(const struct native_request *request, size_t *count)
 {
     char scope[SYMBFILE_SCOPE];

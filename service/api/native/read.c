@@ -299,7 +299,7 @@ static bool read_code_id(struct sl_fields *s, const struct sl_json_path *at, voi
     return true;
 }
 
-/* An invalid file id makes the module malformed, not the request. */
+/* Reads a file id. An invalid one makes the module malformed, not the request. */
 static bool read_file_id(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct native_input_module *module = out;

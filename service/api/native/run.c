@@ -24,7 +24,7 @@ bool native_prepare(struct native_request *request)
 
 /* ---- loop or pool ---- */
 
-/* Cache items of the module's tables; NULL where there is none. */
+/* Gets the cache items of the module's tables; NULL where there is none. */
 static void table_items(const struct native_lookups *found, struct cache_item *items[3])
 {
     items[0] = found->lookup.item;

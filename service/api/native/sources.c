@@ -258,7 +258,8 @@ static bool add_origin(struct source_lookup_run *s, struct native_source_link *l
     return false;
 }
 
-/* Uses the first text that the module's objects have; without one, the links. */
+/* Sets the source of the frames of one path: the first text that the module's objects have. Without one, the links are
+ * queued for download. */
 static void resolve(struct source_lookup_run *s, struct native_source_location *places, size_t count)
 {
     const struct source_lookup *sources = &s->request->modules[places->frame->module].found->sources;

@@ -44,7 +44,7 @@ static size_t find_range(const struct native_module *module, uint64_t va, struct
     return 0;
 }
 
-/* Start of the function that contains `va`. */
+/* Finds the start of the function that contains `va`. False if it is not known. */
 static bool find_start(const struct native_module *module, uint64_t va, uint64_t *start)
 {
     struct sl_location chain[SL_SYMCACHE_MAX_CHAIN];

@@ -158,7 +158,7 @@ static void line(struct native_answer *a, const struct native_result_frame *fram
     json_member_number(a->w, "lineno", found ? (struct sl_opt_u64){true, frame->location.line} : sent);
 }
 
-/* Address where the frame's line begins. */
+/* Writes the address where the frame's line begins, for commands that want it. */
 static void line_start(struct native_answer *a, const struct native_result_frame *frame)
 {
     uint64_t start;
@@ -170,7 +170,8 @@ static void line_start(struct native_answer *a, const struct native_result_frame
         hex_member(a->w, "line_addr", (struct sl_opt_u64){true, base + start});
 }
 
-/* Number of variables of the frame's function (0 if not requested); `*first` indexes the symcache `*table`. */
+/* Returns the number of variables of the frame's function (0 if they were not requested); `*first` is the index of the first
+ * one in the symcache `*table`. */
 static uint32_t find_variables(const struct native_request *request, const struct native_result_frame *frame,
                                const struct sl_symcache **table, uint32_t *first)
 {
@@ -347,7 +348,7 @@ static void candidates(struct sl_json_writer *w, const struct candidate_list *li
     sl_json_end_array(w);
 }
 
-/* Union of the features of both look-ups. */
+/* Returns the features that the file for symbols or the one for unwinding has. */
 static struct sl_features all_features(const struct search_result *lookup, const struct native_unwind *unwind)
 {
     struct sl_features f = lookup->features;
@@ -410,7 +411,7 @@ static void module(struct native_answer *a, size_t index)
     sl_json_end_object(w);
 }
 
-/* Estimated size of the modules, at most half of the answer, so that some frames fit. */
+/* Estimates the size of the modules in the answer, at most half of its limit, so that some frames fit. */
 static uint64_t size_of_modules(const struct native_request *request)
 {
     enum { KEYS = 384 };

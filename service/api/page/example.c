@@ -78,7 +78,7 @@ static uint64_t get_base(const struct example *example, const struct example_mod
 
 /* ---- JSON ---- */
 
-/* Frames outside of every module are left out. */
+/* Writes the frames, without those outside of every module. */
 static void write_frames(struct example *example, struct sl_json_writer *w)
 {
     sl_json_member_array(w, "frames");

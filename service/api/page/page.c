@@ -8,7 +8,7 @@ static const struct config *page_config(const struct http_exchange *x)
     return ((const struct service *)x->service)->config;
 }
 
-/* Security headers: nothing is loaded from other origins, and the page cannot be framed. */
+/* Adds security headers: the page may load nothing from other origins, and no other page may frame it. */
 static void protect(struct http_exchange *x)
 {
     http_set_header(
@@ -31,8 +31,8 @@ static const struct page_file *file_named(struct sl_str name)
     return NULL;
 }
 
-/* Only the gzip form is sent with an ETag: the server may compress the plain bytes later, and an ETag stands for exact
- * bytes. */
+/* Replies with a file of the page. Only the gzip form gets an ETag: the server may compress the plain bytes later, and an
+ * ETag stands for exact bytes. */
 static void reply_page_file(struct http_exchange *x, const struct page_file *file, struct sl_str cache_control)
 {
     bool packed = http_accepts_gzip(x);
@@ -50,7 +50,8 @@ static void reply_page_file(struct http_exchange *x, const struct page_file *fil
         http_set_header(x, "Content-Encoding", SL_STR("gzip"));
 }
 
-/* Not cached, as it names its files with their version. The words are for Mozilla's clients, which search for them. */
+/* Replies with the page, which clients must not cache, as it names its files with their version. The words are for Mozilla's
+ * clients, which search for them. */
 static void answer_page(struct http_exchange *x)
 {
     static const struct sl_str words = SL_STR("<!doctype html><html lang=\"en\"><head><title>symloom</title></head>"
@@ -161,7 +162,7 @@ static const struct http_route asset_routes[] = {
     {.method = NULL},
 };
 
-/* Open to all, as it says nothing that the program itself does not say. */
+/* This route needs no key: it tells nothing that the program itself does not tell. */
 static const struct http_route description_routes[] = {
     {.method = "GET", .pattern = "/openapi.yaml", .handler = answer_description, .immediate = true},
     {.method = NULL},

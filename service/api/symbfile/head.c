@@ -91,7 +91,8 @@ static bool is_allowed(const struct access_key *key, struct sl_str scope)
     return !key->scopes;
 }
 
-/* Uploads with a key that has scopes belong to these scopes, others to the shared scope; a request may name a scope. */
+/* Finds the scopes of uploads: with a key that has scopes its own ones, otherwise the shared one. A request may name one
+ * that its key allows. False: `failure` is set. */
 static bool find_owner(struct http_exchange *x, const struct access_key *key, struct upload_owner *owner,
                        struct symbfile_failure *failure)
 {
@@ -143,7 +144,7 @@ bool upload_authorize(struct http_exchange *x, const char *const *rights, struct
 
 /* ---- headers ---- */
 
-/* Value of a header, data NULL if absent. False if it occurs twice with different values. */
+/* Gets the value of a header, data NULL if it is absent. False if it occurs twice with different values. */
 static bool single(const struct http_exchange *x, const char *name, struct sl_str *value)
 {
     struct sl_str wanted = sl_str(name);

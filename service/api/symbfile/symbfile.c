@@ -370,7 +370,7 @@ static void reply_status(struct http_exchange *x, const struct status_query *q)
     http_reply_json(x, 200, &json);
 }
 
-/* Common start of GET and DELETE. */
+/* Checks the key and reads the file id, for GET and DELETE. False: `failure` is set. */
 static bool read_status_query(struct http_exchange *x, const char *const *rights, struct status_query *q,
                               struct symbfile_failure *failure)
 {
@@ -493,7 +493,7 @@ static void answer_unknown(struct http_exchange *x)
 
 /* ---- the family ---- */
 
-/* Collectors use either method. */
+/* Collectors send uploads by POST or PUT. */
 #define UPLOAD(method_, pattern_)                                                                                      \
     {                                                                                                                  \
         .method = (method_), .pattern = (pattern_), .handler = take_upload, .takes_work = true, .check = check_upload, \

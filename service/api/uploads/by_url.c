@@ -71,7 +71,7 @@ static enum sl_code head_once(struct url_head *head, const char *url, struct sl_
                         error);
 }
 
-/* Sends HEAD to one URL, with retries for 429 and 500. False: `failure`, or cancelled. */
+/* Sends HEAD to one URL, with retries for 429 and 500. False: `failure` is set, or the request was cancelled. */
 static bool head_with_retries(struct url_head *head, const char *url)
 {
     struct sl_error error;

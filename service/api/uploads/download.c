@@ -269,7 +269,7 @@ static bool codeinfo_texts(struct sl_arena *arena, const struct sl_buf *info, st
            texts->key.size;
 }
 
-/* Query of the request's target with its "?", or empty. */
+/* Returns the query of the request's target with its "?", or an empty text. */
 static struct sl_str query_text(const struct http_exchange *x)
 {
     const char *mark = memchr(x->target.data, '?', x->target.size);

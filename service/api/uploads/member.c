@@ -69,7 +69,8 @@ static bool has_text(struct member_checking *c, const void *data, size_t size)
     return false;
 }
 
-/* Also searches across the boundaries of pieces, for texts of up to OVERLAP bytes. */
+/* True if the piece contains no forbidden text. Also searches across the boundaries of pieces, for texts of up to OVERLAP
+ * bytes. */
 static bool is_allowed(struct member_checking *c, struct sl_bytes piece)
 {
     size_t begin = piece.size < OVERLAP ? piece.size : OVERLAP;

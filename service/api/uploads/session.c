@@ -110,7 +110,7 @@ struct session_file {
     bool wrong; /* differs from the announced size or MD5 */
 };
 
-/* Size of the gzip header (RFC 1952, section 2.3); 0: not gzip. */
+/* Returns the size of the gzip header (RFC 1952, section 2.3); 0 if it is not gzip. */
 static size_t gzip_header(struct sl_bytes file)
 {
     enum { HAS_CRC = 2, HAS_EXTRA = 4, HAS_NAME = 8, HAS_COMMENT = 16 };

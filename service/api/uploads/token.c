@@ -14,7 +14,7 @@ bool uploads_find(const struct http_exchange *x)
     return store_is_open();
 }
 
-/* The blank after the colon is needed: tests of clients compare bytes. */
+/* Replies with an error. The blank after the colon is needed: tests of clients compare bytes. */
 void uploads_reply_error(struct http_exchange *x, int status, struct sl_str text)
 {
     struct sl_buf body = {0};
@@ -118,7 +118,8 @@ void uploads_get_scope(const struct http_exchange *x, const struct mozilla_token
     symbfile_scope(owned ? token->scope : SL_STR(""), scope);
 }
 
-/* The access key that the request sent, if downloads need one (it was checked before). NULL: none, or no scopes. */
+/* Returns the access key that the request sent, if downloads need one (it was checked before). NULL if there is none, or it
+ * has no scopes. */
 static const struct access_key *find_access_key(struct http_exchange *x, const struct config *config)
 {
     const struct access_key *key = NULL;
