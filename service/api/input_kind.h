@@ -16,7 +16,7 @@ enum input_kind {
     INPUT_ADDRESSES,
 };
 
-/* Name of the kind as the value of --type; NULL: it has no name. */
+/* Returns the name of the kind as a value of --type; NULL if it has no name. */
 const char *input_kind_name(enum input_kind kind);
 
 /* Parses such a name; false if it is unknown. */
@@ -27,14 +27,16 @@ enum input_kind input_kind_detect(struct sl_bytes bytes);
 
 /* ---- input_unread.c ---- */
 
-/* Advice for an input that another command or option reads; NULL: the format is unknown. */
+/* Returns advice for an input that another command or option reads; NULL if the format is unknown. */
 const char *input_advice(struct sl_bytes bytes);
-/* For files given as symbols: "a minidump" etc. if the file at `path` is a crash file instead; else NULL. */
+/* For files given as symbols: returns "a minidump" or the like if the file at `path` is a crash file instead; NULL if it is
+ * none. */
 const char *input_crash_kind(struct sl_bytes bytes, const char *path);
 
-/* Name of a known crash format that symloom cannot read ("an Android tombstone"); else NULL. */
+/* Returns the name of a known crash format that symloom cannot read ("an Android tombstone"); NULL for other inputs. */
 const char *input_unread_kind(struct sl_bytes bytes);
-/* Name of a text stack that has its function names already, so needs no symbolication ("a Go stack trace"); else NULL. */
+/* Returns the name of a text stack that has its function names already, so needs no symbolication ("a Go stack trace"); NULL
+ * for other inputs. */
 const char *input_named_kind(struct sl_bytes bytes);
 /* True if the text is an exception of .NET, whose frames look like those of a JVM. */
 bool input_is_dotnet(struct sl_str text);

@@ -11,5 +11,5 @@ void name_cache_free(struct name_cache *memo);
 /* Copies key and name. */
 void name_cache_put(struct name_cache *memo, struct sl_str key, struct sl_str readable);
 
-/* NULL if not cached. Valid until the next name_cache_put. */
+/* Returns the readable name, valid until the next name_cache_put; NULL if it is not cached. */
 const struct sl_str *name_cache_get(struct name_cache *memo, struct sl_str key);

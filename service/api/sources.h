@@ -15,7 +15,7 @@ struct request_sources {
 /* Reads a list of sources into struct request_sources. A sl_field_read. */
 bool request_sources_read(struct sl_fields *s, const struct sl_json_path *at, void *out);
 
-/* The same, directly into the members of a request; `number` may be NULL. */
+/* Does the same as request_sources_read, directly into the members of a request; `number` may be NULL. */
 bool request_sources_read_into(struct sl_fields *s, const struct sl_json_path *at, const struct config *config,
                                const struct source **items, size_t *count, uint64_t *number);
 

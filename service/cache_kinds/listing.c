@@ -239,7 +239,7 @@ static enum sl_code current(const struct source *source, struct sl_str scope, st
     return source_index_get(&r, arena, item, error);
 }
 
-/* On the pool, as the lines of a large index may not be resident. */
+/* Look-up of files in an index, on the pool, as the lines of a large index may have to be read from the disk. */
 struct finding {
     struct sl_bytes index;
     const struct remote_file *files;

@@ -94,7 +94,7 @@ static enum sl_code object_meta_compute(void *context, struct cache_tmp *tmp, st
     return convert_to_entry(context, NULL, &converter_object_meta, NULL, tmp->fd, arena, error);
 }
 
-/* An unknown version control system counts as none. */
+/* Reads "srcsrv_vcs"; an unknown version control system counts as none. */
 static bool read_vcs(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str text = {NULL, 0}, *vcs = out;

@@ -40,7 +40,7 @@ static bool kinds_request_join(struct sl_arena *arena, const struct sl_str *part
     return true;
 }
 
-/* The key of an object is that of its symcache without other inputs. */
+/* Makes the key of an object: it is that of its symcache without other inputs. */
 bool object_request_key(const struct object_request *request, struct sl_arena *arena, struct cache_key *key)
 {
     struct symcache_request plain = {.object = *request, .scope = request->scope};

@@ -213,7 +213,7 @@ const struct cache_kind kind_source_files = {
 
 /* ---- texts in bundles ---- */
 
-/* The result refers to data of the request. */
+/* Returns the request for the bundle; it refers to data of `request`. */
 static struct object_request source_files_object(const struct source_request *request)
 {
     static const struct object_id any = {.type = OBJECT_UNKNOWN};

@@ -244,7 +244,8 @@ static const struct provider {
     [CREDENTIALS_WEB_IDENTITY] = {"web identity", from_web_identity},
 };
 
-/* All failures are reported as SL_DOWNLOAD_ERROR, because they are not about the requested object. */
+/* Gets keys from the configured provider. All failures are reported as SL_DOWNLOAD_ERROR, because they are not about the
+ * requested object. */
 enum sl_code aws_keys_get(const struct bucket_config *config, struct sl_buf *text, uint64_t *life_s,
                           struct sl_error *error)
 {

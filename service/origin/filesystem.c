@@ -53,8 +53,8 @@ static bool climbs(const char *location)
     return false;
 }
 
-/* The kernel rejects paths that leave the root. Without openat2, paths with ".." are rejected here, and a link as last
- * component by O_NOFOLLOW. O_NONBLOCK: a FIFO must not block the thread. */
+/* Opens a file below the root. The kernel rejects paths that leave the root. Without openat2, paths with ".." are rejected
+ * here, and a link as last component by O_NOFOLLOW. O_NONBLOCK: a FIFO must not block the thread. */
 int filesystem_open(const char *root, const char *location)
 {
     int dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -155,7 +155,7 @@ static void copy_work(void *arg)
         c->code = sl_fail(c->error, SL_DOWNLOAD_ERROR, "the file is empty");
 }
 
-/* Small files are copied at once; large ones as heavy pool work, so that they do not block others. */
+/* Copies the file: small ones at once, large ones as heavy pool work, so that they do not block others. */
 static enum sl_code copy_once(struct file_copy *c, struct sl_error *error) SL_SUSPENDS
 {
     c->from = -1;

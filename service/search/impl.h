@@ -92,13 +92,13 @@ struct search_hooks { /* steps of a use; each may be NULL */
 
 /* Looks the use's entry up, then ends the search. */
 void search_lookup(struct search *search, const struct cache_key *key, const void *context);
-/* Ends the search as if that had failed with SL_CANCELLED or SL_BUSY. */
+/* Ends the search as if the look-up of search_lookup had failed with SL_CANCELLED or SL_BUSY. */
 void search_lookup_failed(struct search *search, enum sl_code code);
 /* Reports the result of `found` in the candidate's field of the use. */
 void search_report(struct search *search, struct candidate *candidate, struct search_result *found,
                    const struct search_target *use);
 
-/* Searches a Portable PDB inside a PE file: NULL if it is not wanted or there is none. */
+/* Searches for a PE file that contains a Portable PDB. NULL if the configuration does not want that, or there is none. */
 struct candidate_file *search_embedded_ppdb(const struct search *first, struct search *search) SL_SUSPENDS;
 
 /* ---- search_cache.c: cache of finished searches. Loop thread ----

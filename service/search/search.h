@@ -52,8 +52,9 @@ struct search_scope {             /* where to look */
     struct supplied_objects *own; /* asked first, for symbols and unwinding; NULL: none */
 };
 
-/* The address to which addresses in the file's table are relative, for a module at `image_address`. The two differ if a
- * tool put segments before those of a program with a fixed address: its code and its debug file keep their addresses. */
+/* Returns the address to which addresses in the file's table are relative, for a module that was reported at
+ * `image_address`. The two differ if a tool put segments before those of a program with a fixed address: its code and its
+ * debug file keep their addresses. */
 uint64_t symbol_table_base(const struct fixed_load_address *place, uint64_t image_address);
 
 struct search_result { /* result of the look-up of a module; everything but `item` lives in the arena of the search */
@@ -68,7 +69,7 @@ struct search_result { /* result of the look-up of a module; everything but `ite
     struct candidate_list candidates;
 };
 
-/* What a file is searched for. */
+/* Describes what a file is searched for. */
 struct search_target {
     enum purpose purpose;             /* selects the files */
     enum file_type type;              /* for PURPOSE_ANY_FILE: the file type */
@@ -105,11 +106,11 @@ bool supplied_objects_add(struct supplied_objects *own, struct sl_str name, stru
 struct supplied_object *supplied_objects_find(const struct supplied_objects *own, const struct search_target *use,
                                               const struct object_id *id);
 
-/* The table of functions and lines: a symcache or, for .NET modules, the table of their Portable PDB. `variables`: include the
- * variables of functions, if it is a symcache made from DWARF. */
+/* Returns the target for the table of functions and lines: a symcache or, for .NET modules, the table of their Portable PDB.
+ * `variables`: include the variables of functions, if it is a symcache made from DWARF. */
 const struct search_target *search_symbols_target(const struct object_id *id, bool variables);
 
-/* The unwind rules: struct sl_cfi, which is empty if the object has none. */
+/* The target for unwind rules: struct sl_cfi, which is empty if the object has none. */
 extern const struct search_target search_unwind_target;
 
 /* Finds the best file for the use on the sources, and the entry made from it. The result is in `found`; SL_CANCELLED in `code`
@@ -117,7 +118,7 @@ extern const struct search_target search_unwind_target;
 void search_find(const struct search_scope *where, const struct search_target *use, const struct object_id *id,
                  struct search_result *found) SL_SUSPENDS;
 
-/* Does the same for many modules in the running fiber: waiting searches are records. False when cancelled. */
+/* Does the same as search_find for many modules in the running fiber: waiting searches are records. False when cancelled. */
 struct search_query {
     const struct search_target *use;
     const struct object_id *id;
@@ -143,7 +144,7 @@ struct source_query {
 bool search_find_sources(const struct search_scope *where, const struct source_query *questions,
                          size_t count) SL_SUSPENDS;
 
-/* Result of a search for a file of the given types, whatever features it has: the first that parses. */
+/* Result of a search for a file of the given types, whatever features it has: the first file that can be parsed. */
 struct file_lookup {
     enum sl_code code;
     struct sl_error error;

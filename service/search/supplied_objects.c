@@ -253,7 +253,7 @@ static bool own_is_good_for(const struct supplied_object *object, const struct s
     return use->purpose == PURPOSE_UNWIND ? f->has_unwind_info : f->has_debug_info || f->has_symbols;
 }
 
-/* Sanitizer reports and lists of addresses often have only the path of a module: then a file of the same name is used. */
+/* True if the file is found by its name: sanitizer reports and lists of addresses often have only the path of a module. */
 static bool own_goes_by_name(const struct object_id *id)
 {
     return !id->has_debug_id && !id->code_id.size;

@@ -48,8 +48,8 @@ const struct object_store *remote_bucket(void)
     return remote.bucket;
 }
 
-/* Any answer of the store, also "not found", shows that it works. SL_BUSY and SL_CANCELLED are about this node and say
- * nothing about the store. */
+/* Records a result: any answer of the store, also "not found", shows that it works. SL_BUSY and SL_CANCELLED are about this
+ * node and say nothing about the store. */
 enum sl_code remote_note(enum sl_code code, const struct sl_error *error)
 {
     if (code == SL_OK || code == SL_NOT_FOUND)
@@ -238,7 +238,8 @@ static bool note_published(void *arg, const struct object_entry *object)
     return true;
 }
 
-/* Both kinds begin with "r", and no other name does: one request lists both. */
+/* Gets the published set of each kind. The names of both kinds begin with "r", and no other name does: one request lists
+ * both. */
 enum sl_code remote_published(const struct symbfile_key *file_key, struct symbfile_set sets[SYMBFILE_KINDS],
                               struct sl_error *error)
 {

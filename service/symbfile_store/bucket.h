@@ -48,11 +48,11 @@ enum sl_code remote_write(const char *name, struct sl_str text, struct sl_error 
 enum sl_code remote_published(const struct symbfile_key *file_key, struct symbfile_set sets[SYMBFILE_KINDS],
                               struct sl_error *error) SL_SUSPENDS;
 enum sl_code remote_find(const char *id, struct symbfile_key *file_key, struct sl_error *error) SL_SUSPENDS;
-/* SL_OK with an empty `info` if nothing is known. */
+/* Reads the description of the executable. SL_OK with an empty `info` if nothing is known. */
 enum sl_code remote_info(const struct symbfile_key *file_key, struct symbfile_info *info,
                          struct sl_error *error) SL_SUSPENDS;
 enum sl_code remote_changed(struct sl_error *error) SL_SUSPENDS;
-/* The generation: changes whenever something in the store has changed. */
+/* Reads the generation, which changes whenever something in the store has changed. */
 enum sl_code remote_generation(uint64_t number[2], struct sl_error *error) SL_SUSPENDS;
 
 void remote_root(const char *scope, char out[OBJECT_NAME]);
@@ -66,7 +66,7 @@ struct remote_marker {       /* a published set */
 enum { MARKERS = 16 };
 enum sl_code remote_markers(const struct symbfile_key *file_key, enum symbfile_kind kind,
                             struct remote_marker markers[MARKERS], size_t *count, struct sl_error *error) SL_SUSPENDS;
-/* The one with the highest generation; NULL: there is none. */
+/* Returns the set with the highest generation; NULL if there is none. */
 const struct remote_marker *remote_newest(const struct remote_marker *markers, size_t count);
 
 /* Reads the list of a published set: `parts` gets the name of the directory of its parts, the set its parts (free them). */
@@ -113,7 +113,7 @@ void remote_clear_counts(void);
  * remote_remove_copy. */
 enum sl_code remote_copy(const struct symbfile_key *file_key, const struct symbfile_set *set, char home[STORE_PATH],
                          struct sl_error *error) SL_SUSPENDS;
-/* Likewise for a set whose list of parts is loaded; they are in the directory `parts`. */
+/* Does the same for a set whose list of parts is loaded; they are in the directory `parts`. */
 enum sl_code remote_copy_set(const struct symbfile_key *file_key, const char *parts, const struct symbfile_set *set,
                              char home[STORE_PATH], struct sl_error *error) SL_SUSPENDS;
 void remote_remove_copy(const char *home) SL_SUSPENDS;

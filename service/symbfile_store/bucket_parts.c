@@ -43,7 +43,7 @@ void remote_in_parts(const struct symbfile_key *file_key, const char *name, cons
     snprintf(out, OBJECT_NAME, "%.*sparts/%s/%s", OBJECT_NAME / 3, home, name, rest);
 }
 
-/* Numbers have ten digits, so that lists are in numeric order. */
+/* Makes the name of a part's object. Numbers have ten digits, so that lists, which are sorted by name, are in numeric order. */
 void remote_part_name(const struct symbfile_part_file *part, char out[PART_NAME])
 {
     char name[PART_NAME];
@@ -60,7 +60,7 @@ void remote_part_list_free(struct remote_part_list *list)
     *list = (struct remote_part_list){0};
 }
 
-/* Of two parts with the same number, which are adjacent in the list, the newer one counts. */
+/* Adds a part to the list. Of two with the same number, which are adjacent, the newer one counts. */
 bool remote_note_part(void *arg, const struct object_entry *object)
 {
     struct remote_part_list *list = arg;

@@ -39,10 +39,10 @@ struct symbfile_failure {
 void symbfile_fail(struct symbfile_failure *failure, int status, const char *code, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* For server-side failures: 503 if `code` is SL_BUSY, else 500. `cause` goes to the log. */
+/* Sets a failure of this service: 503 if `code` is SL_BUSY, otherwise 500. `cause` goes to the log. */
 void symbfile_fail_with_cause(struct symbfile_failure *failure, enum sl_code code, const char *cause);
 
-/* The store does not answer: 503, so that clients retry. */
+/* Sets the failure that the store does not answer: 503, so that clients retry. */
 void symbfile_fail_unreachable(struct symbfile_failure *failure, const char *cause);
 
 /* The uploads for an executable in one scope. */
@@ -58,7 +58,7 @@ void symbfile_scope(struct sl_str scope, char out[SYMBFILE_SCOPE]);
 
 /* ---- part.c: one part being received ---- */
 
-/* A complete symbfile; the first piece of a symbfile that was split or is incomplete; a later piece. */
+/* Contents of a part: a complete symbfile; the first piece of a symbfile that was split or is incomplete; a later piece. */
 enum symbfile_mode { SYMBFILE_WHOLE = 's', SYMBFILE_OPEN = 'o', SYMBFILE_PIECE = 'b' };
 
 struct symbfile_part; /* decoder of one part */
@@ -106,7 +106,7 @@ struct symbfile_set {
     size_t have_count;
 };
 
-/* Path of the store; false if there is none. */
+/* Gets the path of the store; false if there is none. */
 bool symbfile_store_dir(char out[512]);
 
 struct symbfile_store_size { /* bytes on disk */
@@ -148,16 +148,16 @@ void symbfile_unlock(struct symbfile_lock *lock);
 /* Adds the part, which is synced, to its set; the last one publishes the set. Under the lock. False: `failure` is set. */
 bool symbfile_store_add(const struct symbfile_upload_set *arrival, struct symbfile_failure *failure);
 
-/* The published set of each kind (generation 0 = none), without its parts. SL_OK; SL_BUSY, or SL_DOWNLOAD_ERROR if the store is
- * unreadable. */
+/* Gets the published set of each kind (generation 0 = none), without its parts. SL_OK; SL_BUSY, or SL_DOWNLOAD_ERROR if the
+ * store is unreadable. */
 enum sl_code symbfile_store_published(const struct symbfile_key *file_key, struct symbfile_set sets[SYMBFILE_KINDS]);
 
-/* For responses: the published set of each kind, or else the incomplete one, with its parts (free them); and `*info`. `*any`:
- * something exists. SL_OK; SL_BUSY, or SL_DOWNLOAD_ERROR if the store is unreadable. */
+/* For responses: gets the published set of each kind or, without one, the incomplete set, with its parts (free them); and
+ * `*info`. `*any`: something exists. SL_OK; SL_BUSY, or SL_DOWNLOAD_ERROR if the store is unreadable. */
 enum sl_code symbfile_store_status(const struct symbfile_key *file_key, struct symbfile_set sets[SYMBFILE_KINDS],
                                    bool known[SYMBFILE_KINDS], struct symbfile_info *info, bool *any);
 
-/* Under the lock. False if there was nothing to delete. */
+/* Deletes the uploads for an executable in one scope. Call it under the lock. False if there was nothing to delete. */
 bool symbfile_store_delete(const struct symbfile_key *file_key);
 
 void symbfile_store_info(const struct symbfile_key *file_key, struct symbfile_info *info);
@@ -174,7 +174,7 @@ bool symbfile_add(const struct symbfile_upload_set *arrival, struct symbfile_fai
 enum sl_code symbfile_status(const struct symbfile_key *file_key, struct symbfile_set sets[SYMBFILE_KINDS],
                              bool known[SYMBFILE_KINDS], struct symbfile_info *info, bool *any,
                              struct sl_error *error) SL_SUSPENDS;
-/* Like symbfile_store_delete; errors as above. */
+/* Like symbfile_store_delete; errors mean the same as those of symbfile_status. */
 enum sl_code symbfile_delete(const struct symbfile_key *file_key, bool *any, struct sl_error *error) SL_SUSPENDS;
 
 /* Drops this process's cached answers about the store: call after each of its own changes. Loop thread. */

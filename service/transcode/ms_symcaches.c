@@ -96,7 +96,7 @@ static enum sl_code pdb_find(const struct ms_symcache_query *q, struct sl_arena 
     return code;
 }
 
-/* Temporary failures are cached for TRANSIENT_S instead of a day. */
+/* Converts a failure to get the PDB. Temporary ones are cached for TRANSIENT_S instead of a day. */
 static enum sl_code pdb_failed(enum sl_code code, struct sl_error *error)
 {
     if (code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT || code == SL_PERMISSION_DENIED) {

@@ -86,7 +86,7 @@ void crash_form_close(struct crash_form *form);
 /* Converts threads and modules into the native request, ready to run. False when out of memory. Pure: pool. */
 bool crash_fill_request(struct native_request *request, const struct sl_crash *crash);
 
-/* The module as an object id for look-ups; its texts are views of the crash's. */
+/* Returns the module as an object id for look-ups; its texts are views of the crash's. */
 struct object_id crash_object_id(const struct sl_crash *crash, const struct sl_crash_module *module);
 
 /* ---- details.c ---- */

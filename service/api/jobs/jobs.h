@@ -111,7 +111,8 @@ void job_discard(struct job *job); /* frees a job that was not begun */
 /* Starts its steps. The job then belongs to the service, and the request's memory to the job; the caller holds the job until
  * job_remove_client. False: too many jobs, the answer is set. */
 bool job_begin(struct http_exchange *x, struct job *job);
-/* Ends the caller's hold. Cancels the job if its last client is gone and its id was never revealed. */
+/* Ends the use of the job by a client (job_find, job_begin). Cancels the job if that was its last client and its id was
+ * never given to anybody. */
 void job_remove_client(struct job *job);
 
 /* Parses an id, with or without hyphens, in any case. */
@@ -123,7 +124,7 @@ struct job *job_find(const struct http_exchange *x, const uint8_t id[16]);
 
 /* Answers {"status":"pending",...} with the id. */
 void job_reply_pending(struct http_exchange *x, const uint8_t id[16]);
-/* How long a client wants to wait; UINT64_MAX = until the job ends. */
+/* Returns how long a client wants to wait; UINT64_MAX: until the job ends. */
 uint64_t job_client_timeout_ms(const struct api_query *query);
 void job_id_format(const uint8_t id[16], char out[37]);
 

@@ -13,7 +13,7 @@ struct api_query;
  * host name; plus the index of the process within the service. */
 uint16_t node_own_id(const struct config *config);
 
-/* Path of the socket of process `index` of this service; NULL when it is this process, or out of memory. */
+/* Returns the path of the socket of process `index` of this service; NULL when it is this process, or out of memory. */
 const char *node_socket(const struct config *config, struct sl_arena *arena, size_t index);
 
 /* Header of forwarded requests, so that they are not forwarded again. */
@@ -24,8 +24,8 @@ bool node_is_forwarded(const struct http_exchange *x);
 enum { NODE_MAX_HEADERS = 4 };
 size_t node_headers(const struct http_exchange *x, struct fetch_header headers[NODE_MAX_HEADERS]);
 
-/* Base URL of the node, and its socket path or NULL. Returns NULL if it is this node or unknown. A request that another
- * node forwarded is forwarded again only to processes of this service. */
+/* Returns the base URL of the node, and sets its socket path or NULL. Returns NULL if it is this node or unknown. A request
+ * that another node forwarded is forwarded again only to processes of this service. */
 const char *node_get_url(struct http_exchange *x, unsigned node, const char **socket);
 
 /* Forwards the poll to the job's node, if that is another known node, and relays its answer. An owner that cannot be reached,

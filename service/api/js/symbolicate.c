@@ -18,7 +18,7 @@ static enum sl_code js_ended(const struct js_request *r, struct sl_error *error)
     }
 }
 
-/* Estimated memory of the frames in arena and answer, with their source lines twice (script and source). */
+/* Estimates the memory of the frames in arena and answer, with their source lines twice (script and source). */
 static uint64_t js_memory(const struct js_request *r)
 {
     enum { LINES = 2 * (2 * SL_CONTEXT_LINES + 1), LINE = 2 * 160 };

@@ -135,7 +135,7 @@ bool mozilla_source_url(struct sl_str path, struct sl_buf *url, struct sl_buf *m
 
 /* ---- write.c ---- */
 
-/* Module name in answers, "<file>/<id>" as sent; in the arena, data NULL when out of memory. */
+/* Returns the module name for answers, "<file>/<id>" as sent; in the arena, data NULL when out of memory. */
 struct sl_str mozilla_module_name(struct sl_arena *arena, const struct mozilla_module *module);
 
 void mozilla_write(const struct mozilla_request *request, struct sl_buf *out);

@@ -398,7 +398,7 @@ enum sl_code native_download_sources(struct native_request *request, struct sl_e
 
 /* ---- write.c ---- */
 
-/* Number of variables in the answer. */
+/* Returns the number of variables in the answer. */
 size_t native_count_variables(const struct native_request *request);
 
 /* Writes "signal", "stacktraces" and "modules"; `unused` is NULL. A native_writer. */

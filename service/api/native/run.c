@@ -172,7 +172,7 @@ enum sl_code native_run(struct job *job, void *arg, struct sl_error *error)
 
 /* ---- the answer ---- */
 
-/* Estimate, so that the buffer hardly grows. */
+/* Estimates the size of the answer, so that the buffer hardly grows. */
 uint64_t native_answer_memory(const void *arg)
 {
     enum { BASE = 512, FRAME = 448, VARIABLE = 32, MODULE = 384 };

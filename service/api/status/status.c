@@ -162,7 +162,7 @@ static void write_shared(struct sl_json_writer *w)
     sl_json_end_array(w);
 }
 
-/* Only for a store shared by several nodes; a local store is covered by the disk's values. */
+/* Writes the state of the store of uploads, if several nodes share it; a local store is covered by the disk's values. */
 static void write_uploads(struct sl_json_writer *w)
 {
     struct symbfile_store_state state;
@@ -269,7 +269,7 @@ static void request_from_peers(struct http_exchange *x, const struct config *con
     sl_json_end_array(&w);
 }
 
-/* Deaths of processes since the service started. */
+/* Writes how many processes have died since the service started. */
 static void write_deaths(struct sl_json_writer *w)
 {
     struct metrics_deaths deaths = {0};

@@ -29,5 +29,5 @@ bool upload_read_head(const struct http_exchange *x, struct upload_head *head, s
 
 /* Answers with the failure and logs it under a fresh id. */
 void upload_reply_failure(struct http_exchange *x, const struct symbfile_failure *failure);
-/* The same for errors of the server itself, not logged: http_family.error. */
+/* Replies to errors of the server itself, which are not logged here: http_family.error. */
 void upload_reply_error(struct http_exchange *x, int status, const char *detail);

@@ -8,14 +8,14 @@
 #include "source/zip.h"
 #include "store/store.h"
 
-/* Unique ids: microseconds since the epoch, increased if needed; below 2^53 until 2255. upload.c */
+/* Returns a unique id: microseconds since the epoch, increased if needed; below 2^53 until 2255. upload.c */
 uint64_t uploads_next_id(void);
 
 /* ---- token.c ---- */
 
 /* Finds the request's token; `*token` is NULL if it sends none. False: the token is invalid, and it is answered. */
 bool uploads_get_token(struct http_exchange *x, const struct mozilla_token **token);
-/* The same, and the token must be allowed to upload. */
+/* Does the same as uploads_get_token; there must be a token, and it must be allowed to upload. */
 bool uploads_authorize(struct http_exchange *x, const struct mozilla_token **token);
 /* Answers `{"error": "..."}`. */
 void uploads_reply_error(struct http_exchange *x, int status, struct sl_str text);
@@ -24,9 +24,10 @@ void uploads_error(struct http_exchange *x, int status, const char *detail); /* 
 void uploads_discard_body(struct http_exchange *x) SL_SUSPENDS;
 bool uploads_find(const struct http_exchange *x); /* http_route.there */
 
-/* Scope of a token's uploads: a directory name of the store (symbfile_scope); empty: shared by all. */
+/* Gets the scope of a token's uploads: a directory name of the store (symbfile_scope); empty: shared by all. */
 void uploads_get_scope(const struct http_exchange *x, const struct mozilla_token *token, char scope[SYMBFILE_SCOPE]);
-/* Scopes that a request may read besides the shared one: that of its token, or those of its access key; in the arena. */
+/* Lists the scopes that a request may read besides the shared one: that of its token, or those of its access key; in the
+ * arena. */
 size_t uploads_list_scopes(struct http_exchange *x, const struct mozilla_token *token, char (**scopes)[SYMBFILE_SCOPE]);
 
 /* ---- record.c: records of finished uploads, to be queried later ---- */
@@ -42,12 +43,12 @@ http_handler uploads_record_get; /* GET /api/uploads/upload/{id} */
 /* Checks a name `<debug file>/<hex>/<file>` and makes the key, with the id in upper case, in the arena. False: not such a name,
  * or out of memory. */
 bool uploads_normalize_key(struct sl_arena *arena, struct sl_str name, struct sl_str *key);
-/* The same from the three parts, none of which may have a slash. */
+/* Makes a key from its three parts, none of which may have a slash. */
 bool uploads_make_key(struct sl_arena *arena, const struct sl_str parts[3], struct sl_str *key);
 /* uploads_is_packed: true if a file of this name is stored compressed; and its media type in the store. */
 bool uploads_is_packed(const struct config_store *config, struct sl_str name);
 const char *uploads_media_type(const struct config_store *config, struct sl_str name, struct sl_arena *arena);
-/* Object name: the scope's directory if any, a prefix of the store, and `rest`. data NULL when out of memory. */
+/* Returns an object name: the scope's directory if any, a prefix of the store, and `rest`. Data NULL when out of memory. */
 struct sl_str uploads_name(struct sl_arena *arena, const char *scope, const char *prefix, struct sl_str rest);
 
 /* ---- archive.c: pure ---- */
@@ -127,7 +128,7 @@ enum sl_code uploads_find_extra(const struct config_store *config, struct sl_str
 /* Stores the members that are not in the store yet, and invalidates cache entries on this node and others. SL_OK, or why it
  * ended early; members stored before stay. */
 enum sl_code uploads_publish(struct archive *archive, enum store_part part, struct sl_error *error) SL_SUSPENDS;
-/* The same for one member that was written (its work file, meta, info and names). */
+/* Does the same for one member that was written (its work file, meta, info and names). */
 enum sl_code uploads_publish_one(struct archive *archive, enum store_part part, struct member_job *job,
                                  struct sl_error *error) SL_SUSPENDS;
 enum uploads_found { UPLOADS_FOUND_NONE, UPLOADS_FOUND_OTHER, UPLOADS_FOUND_SAME };
