@@ -92,7 +92,7 @@ bool were_hosts_released_since(int64_t since_s)
     return cache_was_invalidated(SL_STR("source_id: :hosts\n"), since_s);
 }
 
-/* Valid are: a source; a source and a location; a source and a module, by debug file and debug id. */
+/* True for a source alone, a source and a location, or a source and a module (debug file and debug id). */
 bool invalidation_is_valid(const struct invalidation *what)
 {
     bool module = what->debug_file.size || what->debug_id.size;

@@ -50,7 +50,7 @@ static size_t stars(struct sl_str pattern, size_t at)
     return n;
 }
 
-/* Valid are closed classes, single stars, and ** that is a whole component. */
+/* True if the pattern is valid: its classes are closed, and ** is a whole component. */
 bool origin_glob_valid(struct sl_str pattern)
 {
     for (size_t i = 0; i < pattern.size;) {

@@ -120,7 +120,7 @@ const struct source *store_scope_sources(struct sl_str scope, struct sl_arena *a
     return good ? sources : NULL;
 }
 
-/* Sets the location of an object, as responses show it. False when out of memory. */
+/* Sets the location of an object, as cache keys contain it. False when out of memory. */
 bool store_location(struct sl_str scope, enum store_part part, struct sl_str key, struct sl_arena *arena,
                     struct sl_str *location)
 {
