@@ -35,6 +35,7 @@ struct invalidation_run {
     struct sl_error error;
 };
 
+/* Runs in a fiber. cache_drain waits until the change is written and other services were told. */
 static void invalidate(void *arg)
 {
     struct invalidation_run *i = arg;
@@ -42,6 +43,7 @@ static void invalidate(void *arg)
     cache_drain();
 }
 
+/* Warns of an id that may be a typing error. It is no error: the sources of requests are not in the configuration. */
 static void warn_of_unknown_source(struct sl_str id, const struct config *config)
 {
     for (size_t i = 0; i < config->source_count; i++)
@@ -53,6 +55,7 @@ static void warn_of_unknown_source(struct sl_str id, const struct config *config
             SL_STR_ARG(id));
 }
 
+/* Starts what an invalidation needs, the loop and the cache, and runs it. */
 static int cache_run(struct invalidation_run *i, const struct config *config)
 {
     if (!i->hosts)
@@ -74,6 +77,7 @@ static int cache_run(struct invalidation_run *i, const struct config *config)
 }
 
 /* ---- quarantine ---- */
+/* Prints a file that was in use when the service crashed (`crashes`) or was killed (`kills`). */
 static void show_suspect(void *arg, const struct cache_suspect *suspect)
 {
     char until[40] = "not quarantined";
@@ -112,6 +116,7 @@ static int check_cache_dir(const struct config *config, bool directory_only)
     return access(config->cache_dir, F_OK) == 0 ? 0 : server_failed(config->cache_dir, strerror(errno));
 }
 
+/* Whether options for files were given, which --hosts excludes. */
 static bool names_files(const struct invalidation *what)
 {
     return what->source.size || what->location.size || what->debug_file.size || what->debug_id.size;

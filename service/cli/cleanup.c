@@ -29,6 +29,7 @@ struct cleanup_row {
 
 enum { SIZE_TEXT = 16 };
 
+/* Writes a number of bytes in the largest unit that leaves at least 1. */
 static const char *size_text(uint64_t bytes, char text[SIZE_TEXT])
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
@@ -95,6 +96,7 @@ static bool names_kind(const char *list, const char *name)
     return false;
 }
 
+/* Whether a kind of cache entries has this name, which is not NUL-terminated. */
 static bool is_kind(const char *name, size_t size)
 {
     for (size_t i = 0; i < catalog_kind_count; i++)
@@ -103,6 +105,7 @@ static bool is_kind(const char *name, size_t size)
     return false;
 }
 
+/* Checks the kinds of --only, and reports an unknown one. */
 static bool known_kinds(const struct options *o, const char *list)
 {
     if (list && !*list) {
@@ -121,7 +124,7 @@ static bool known_kinds(const struct options *o, const char *list)
     return true;
 }
 
-/* Splits "a,b" into names, which the caller frees; false when out of memory. */
+/* Splits the "a,b" of --only into `options->only`. The caller frees the array `*names`. False when out of memory. */
 static bool cleanup_split(const char *list, struct cleanup_options *options, const char ***names)
 {
     *names = calloc(catalog_kind_count, sizeof **names);
@@ -163,6 +166,7 @@ static int clean(const struct options *o, const struct config *config)
     return status;
 }
 
+/* Cleans again and again until a signal ends the program; a failed run is reported, and the next one may succeed. */
 static void repeat(const struct options *o, const struct config *config, uint64_t ns)
 {
     const struct timespec pause = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};

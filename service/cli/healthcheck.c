@@ -16,19 +16,21 @@ static const struct option_spec specs[] = {
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
+/* Discards the body: only the response status matters. */
 static size_t discard(char *data, size_t size, size_t count, void *arg)
 {
     (void)data, (void)arg;
     return size * count;
 }
 
+/* Prints the word that scripts look for on stdout, and the cause on stderr. */
 static int unhealthy(const char *text)
 {
     puts("ERROR");
     return server_failed("healthcheck failed", text);
 }
 
-/* Replaces a wildcard address by loopback. */
+/* Replaces a wildcard address by loopback: a service may listen on 0.0.0.0, but that is no address to connect to. */
 static void reachable(const char *address, char *out, size_t size)
 {
     const char *any = "0.0.0.0:", *any6 = "[::]:";
@@ -40,7 +42,8 @@ static void reachable(const char *address, char *out, size_t size)
         snprintf(out, size, "%s", address);
 }
 
-/* `name`: the Host header, one that the service accepts; NULL: the default. */
+/* Requests /healthcheck. `name` is sent as the Host header, because a service with `allowed_hosts` refuses all others; NULL: curl's
+ * default. */
 static int healthcheck_request(const char *address, const char *name, long seconds)
 {
     char url[512], text[768], where[400];
@@ -83,6 +86,7 @@ static int healthcheck_request(const char *address, const char *name, long secon
     return 0;
 }
 
+/* Without --addr, the address is the first of `bind` in the configuration. */
 static int healthcheck_check(const struct options *o)
 {
     char *end;

@@ -25,6 +25,7 @@ static const struct option_spec specs[] = {
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
+/* A key with a colon is a pair "id:key", not yet encoded; an issued key is base64, which has no colon. */
 bool access_key_encode(const char *key, char *out, size_t size)
 {
     bool is_pair = strchr(key, ':') != NULL;
@@ -38,6 +39,7 @@ bool access_key_encode(const char *key, char *out, size_t size)
     return true;
 }
 
+/* Writes the values of a repeatable option as a YAML list; nothing if it was not given. */
 static void key_list(const struct options *o, const char *option, const char *name, struct sl_buf *out)
 {
     size_t count;
@@ -67,6 +69,7 @@ static bool key_write(const struct options *o, struct sl_str key, struct sl_buf 
     return !yaml->failed;
 }
 
+/* Whether one of the problems is in `auth.keys`. */
 static bool names_key(const struct value_problems *problems)
 {
     for (size_t i = 0; i < problems->count; i++)

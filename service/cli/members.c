@@ -45,6 +45,7 @@ bool member_is_named(const char *path)
 
 /* ---- extracting a member ---- */
 
+/* Maps a copy of the bytes, so that the mapping outlives the archive. */
 static enum sl_code map_copy(struct sl_bytes bytes, struct sl_mapping *mapping, struct sl_error *error)
 {
     int fd = temporary_file();
@@ -60,6 +61,7 @@ struct zip_copy {
     bool failed;
 };
 
+/* Writes a piece of an unpacked entry; false ends the unpacking. */
 static bool copy_piece(void *arg, struct sl_bytes piece, uint64_t used)
 {
     struct zip_copy *copy = arg;
@@ -68,6 +70,7 @@ static bool copy_piece(void *arg, struct sl_bytes piece, uint64_t used)
     return !copy->failed;
 }
 
+/* Unpacks an entry of a ZIP archive into an unlinked file and maps it. */
 static enum sl_code map_entry(const struct sl_zip *zip, const struct sl_zip_entry *entry, struct sl_mapping *mapping,
                               struct sl_error *error)
 {
@@ -94,12 +97,14 @@ struct member_names { /* member names for an error message */
     bool has_more_imports;
 };
 
+/* Counts the member; only the first MAX_NAMES are listed. */
 static void add_name(struct member_names *names, struct sl_str name)
 {
     if (names->count++ < MAX_NAMES)
         sl_buf_printf(&names->text, "%s" SL_STR_FMT, names->text.size ? ", " : "", SL_STR_ARG(name));
 }
 
+/* Whether the member is meant: by its path, or by its file name alone. */
 static bool has_name(struct sl_str own, struct sl_str wanted)
 {
     return sl_str_equal(own, wanted) || sl_str_equal(path_file_name(own), wanted);
@@ -139,6 +144,7 @@ static void add_import(struct member_names *names, const struct sl_ar_member *m)
     names->imports++;
 }
 
+/* Detects the format from the first piece of an entry; false, since the rest need not be unpacked. */
 static bool look_at_begin(void *arg, struct sl_bytes piece, uint64_t used)
 {
     (void)used;
@@ -147,6 +153,7 @@ static bool look_at_begin(void *arg, struct sl_bytes piece, uint64_t used)
     return false;
 }
 
+/* Whether an entry of a ZIP archive is a debug file. Source bundles are none: they name no code by address. */
 static bool is_debug_file(const struct sl_zip *zip, const struct sl_zip_entry *entry)
 {
     bool found = false;
@@ -155,7 +162,8 @@ static bool is_debug_file(const struct sl_zip *zip, const struct sl_zip_entry *e
     return found;
 }
 
-/* Maps the member called `wanted`, or if that is NULL the only object file. `*name`: its name. */
+/* Maps the member called `wanted`; if `wanted` is NULL, the only object file. `*name` is then its name. When there is no such member,
+ * SL_NOT_FOUND without a text, and `names` has what the message of `take` lists. */
 static enum sl_code take_from_ar(const char *path, struct sl_bytes bytes, const struct sl_str *wanted,
                                  struct sl_mapping *mapping, struct sl_str *name, struct member_names *names,
                                  struct sl_error *error)
@@ -184,6 +192,7 @@ static enum sl_code take_from_ar(const char *path, struct sl_bytes bytes, const 
     return map_member(path, &ar, &found, mapping, error);
 }
 
+/* The same for a ZIP archive. */
 static enum sl_code take_from_zip(struct sl_bytes bytes, const struct sl_str *wanted, struct sl_arena *arena,
                                   struct sl_mapping *mapping, struct sl_str *name, struct member_names *names,
                                   struct sl_error *error)
@@ -206,6 +215,8 @@ static enum sl_code take_from_zip(struct sl_bytes bytes, const struct sl_str *wa
     return found ? map_entry(&zip, found, mapping, error) : SL_NOT_FOUND;
 }
 
+/* Maps a member of an archive of either kind, and says in `error` why there is none. `*name` (may be NULL): the path in the form that
+ * split_path reads, which the caller frees. */
 static enum sl_code take(const char *path, struct sl_bytes bytes, const struct sl_str *wanted,
                          struct sl_mapping *mapping, char **name, uint64_t *changed, struct sl_error *error)
 {
@@ -269,6 +280,7 @@ static bool index_name(struct member_archive *a, struct sl_str name, struct sl_a
     return slot;
 }
 
+/* Makes `file` the archive that is open. Its object files are indexed by name, because a debug map names thousands of them. */
 static enum sl_code open_archive(struct member_archive *a, const char *file, struct sl_error *error)
 {
     struct sl_ar_member m;
@@ -321,6 +333,7 @@ void member_archive_close(struct member_archive *a)
     *a = (struct member_archive){.path = NULL};
 }
 
+/* Whether a file packs several files. A ZIP archive of one file is a compressed file (map_unpacked). */
 static bool is_archive(struct sl_bytes bytes)
 {
     struct sl_arena arena = {0};

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The Levenshtein distance of two words: how many letters must be inserted, removed or replaced to make `b` of `a`. `line` is one row of
+ * the usual matrix. SIZE_MAX for words of 63 letters or more, which no option has. */
 static size_t edit_distance(const char *a, const char *b)
 {
     size_t rows = strlen(a), columns = strlen(b), line[64];
@@ -33,6 +35,7 @@ static size_t edit_distance(const char *a, const char *b)
 const char *options_nearest(const char *word, const char *const *words)
 {
     const char *best = NULL;
+    /* words that differ by three letters or more are not meant */
     size_t distance = 3;
     for (; *words; words++) {
         size_t d = edit_distance(word, *words);
@@ -60,12 +63,14 @@ const struct option_spec options_global[] = {
 };
 _Static_assert(sizeof options_global / sizeof *options_global <= OPTION_GLOBAL_MAX, "struct options has room for them");
 
+/* An option by index: below OPTION_MAX one of the command's own, from there on one of options_global. */
 static const struct option_spec *spec_at(const struct options *o, size_t index)
 {
     return index < OPTION_MAX ? &o->specs[index] : &options_global[index - OPTION_MAX];
 }
 
-/* The index of an option by its name, or by `letter` if that is not 0; that of the end marker if there is none. */
+/* The index of an option by its name, or by `letter` if that is not 0. An option of the command hides a global one of the same name. If
+ * there is none, the index of the end marker of options_global. */
 static size_t find_spec(const struct options *o, const char *name, size_t length, char letter)
 {
     for (size_t at = 0; at <= OPTION_MAX; at += OPTION_MAX)
@@ -118,6 +123,7 @@ bool options_arguments(const struct options *o, size_t count)
     return false;
 }
 
+/* Reports `what` and `word`, and returns false, so that parsers can end with it. */
 static bool usage_error(const struct options *o, const char *what, const char *word)
 {
     options_wrong(o, "%s%s", what, word);
@@ -136,6 +142,8 @@ static bool is_alternative(const char *alternatives, const char *word)
     return false;
 }
 
+/* Records one use of an option. False after a report: a global option's value is not one of its choices, or the option is not repeatable
+ * and was given before. Commands check the choices of their own options. */
 static bool add_value(struct options *o, size_t spec, const char *value)
 {
     const struct option_spec *about = spec_at(o, spec);
@@ -153,6 +161,8 @@ static bool add_value(struct options *o, size_t spec, const char *value)
     return true;
 }
 
+/* Parses argv[*at], which starts with `--`; moves `*at` on if the next word is the option's value. An OPTION_NEXT uses the next word unless
+ * it starts with `-`, an OPTION_OPTIONAL only if it is one of its choices: otherwise it may be an argument of the command. */
 static bool parse_long(struct options *o, int argc, char **argv, int *at)
 {
     const char *word = argv[*at] + 2, *equals = strchr(word, '=');
@@ -185,6 +195,7 @@ static bool parse_long(struct options *o, int argc, char **argv, int *at)
     return false;
 }
 
+/* Parses argv[*at], one dash and letters. Flags may be joined (`-ai`); the value of the last letter may follow at once (`-eFILE`). */
 static bool parse_short(struct options *o, int argc, char **argv, int *at)
 {
     for (const char *letter = argv[*at] + 1; *letter; letter++) {
@@ -210,6 +221,7 @@ static bool parse_short(struct options *o, int argc, char **argv, int *at)
     return true;
 }
 
+/* Sorts the words into options and arguments. False after a report of the first that is wrong. */
 static bool options_parse(struct options *o, const struct command *row, bool *used, int argc, char **argv)
 {
     *o = (struct options){.command = row, .specs = row->options, .used = used};
@@ -238,6 +250,7 @@ static void options_free(struct options *o)
     free(o->arguments);
 }
 
+/* The index of an option that a command asks for. A global option that a command has asked for has an effect on it (note_unused). */
 static size_t options_find(const struct options *o, const char *name)
 {
     size_t i = find_spec(o, name, strlen(name), 0);
@@ -246,6 +259,7 @@ static size_t options_find(const struct options *o, const char *name)
     return i;
 }
 
+/* Tells the user which of the global options that were given the command did not use. */
 static void note_unused(const struct options *o)
 {
     if (options_find(o, "quiet") >= OPTION_MAX && option_given(o, "quiet"))

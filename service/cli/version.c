@@ -24,6 +24,7 @@ struct version_library {
 };
 enum { LIBRARIES = 4 };
 
+/* Fills the list with the libraries in use. libcurl is loaded only when it is needed, and may be missing. */
 static void version_libraries(struct version_library list[LIBRARIES])
 {
     list[0] = (struct version_library){"libuv", uv_version_string()};
@@ -91,7 +92,7 @@ const struct command command_version = {
 
 int version_of_program(void)
 {
-    if (strcmp(options_program_name(), "symbolicator") == 0)
+    if (strcmp(options_program_name(), "symbolicator") == 0) /* scripts that call symbolicator parse these lines */
         puts("version: " SYMLOOM_VERSION "\ngit commit: " SYMLOOM_COMMIT);
     else
         puts("symloom " SYMLOOM_VERSION);

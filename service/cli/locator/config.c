@@ -40,7 +40,7 @@ static enum sl_code parse(struct sl_str yaml, const char *path, unsigned lines_b
     return code;
 }
 
-/* Whether the file name is that of an older tool's configuration. */
+/* Whether the file has the name of a configuration of symbolicli, an older tool. Such files are TOML, which plain_config.c reads. */
 static bool is_of_older_tool(const char *path)
 {
     static const char *const ends[] = {".symboliclirc", ".toml"};
@@ -65,6 +65,7 @@ enum sl_code locator_read_config(const char *path, struct config **config, struc
     return code;
 }
 
+/* Loads the file and prints its errors; loads the defaults if `path` is NULL. */
 static enum sl_code locator_config_load(const char *path, struct config **config, struct sl_error *error)
 {
     struct sl_arena arena = {0};
@@ -78,6 +79,7 @@ static enum sl_code locator_config_load(const char *path, struct config **config
 
 /* ---- --source files ---- */
 
+/* Whether a line of the YAML text starts with `key`, which may be quoted: a key of the outermost map, since that is not indented. */
 static bool has_key(struct sl_str text, const char *key)
 {
     size_t size = strlen(key);
@@ -101,6 +103,7 @@ static unsigned wrap_as_sources(struct sl_str text, struct sl_buf *yaml)
             break;
         at++;
     }
+    /* in YAML, a list starts with `[` or `-`; anything else is one source, the only element of the list that is written */
     bool list = at < text.size && (text.data[at] == '[' || text.data[at] == '-');
     sl_buf_cstr(yaml, list ? "sources:\n " : "sources:\n -\n  ");
     for (size_t i = 0; i < text.size; i++) {
@@ -124,6 +127,7 @@ static bool is_empty(struct sl_str text)
     return true;
 }
 
+/* The same check for JSON, where the whole file can be one line, so that has_key does not see the key. */
 static bool is_object_with_sources(struct sl_str text)
 {
     return text.size && text.data[0] == '{' && memmem(text.data, text.size, "\"sources\"", 9);
@@ -146,6 +150,7 @@ enum sl_code locator_read_source_file(const char *path, struct config **config, 
         return sl_fail(error, SL_MALFORMED, "%s: the file is empty; it must contain a source or a list of sources",
                        path);
     }
+    /* a file that has the key `sources` is a configuration already; any other is only the value of that key */
     bool whole = has_key(text, "sources") || is_object_with_sources(text);
     unsigned before = whole ? 0 : wrap_as_sources(text, &yaml);
     code = yaml.failed || copy.failed ? sl_fail(error, SL_BUSY, "out of memory")
@@ -190,6 +195,7 @@ static bool find_project(char path[4096])
         if (length <= 1)
             return false;
         char *slash = strrchr(directory, '/');
+        /* goes to the parent directory; of "/name", keeps the slash */
         slash[slash == directory] = '\0';
     }
 }
@@ -204,6 +210,7 @@ static bool user_path(const char *variable, const char *fallback, const char *re
     return length > 0 && length < 4096;
 }
 
+/* Finds the user's own file. False when there is none. */
 static bool find_user(char path[4096])
 {
     if (user_path("XDG_CONFIG_HOME", ".config", "symloom/cli.yml", path) && is_there(path))
@@ -219,6 +226,7 @@ size_t locator_config_files(char paths[2][4096])
     return (size_t)has_project + has_user;
 }
 
+/* Loads the project file and the user's file; the defaults if neither exists. */
 static enum sl_code find_layers(struct config *layers[2], struct sl_error *error)
 {
     char paths[2][4096];
@@ -231,8 +239,8 @@ static enum sl_code find_layers(struct config *layers[2], struct sl_error *error
     return code;
 }
 
-/* Whether root would write into another user's directory, who could not remove or replace the files. For a missing directory, its
- * nearest existing parent counts. */
+/* Whether this process runs as root and the directory belongs to another user, who could not remove or replace the files that root
+ * writes there (`sudo symloom` with the user's $HOME). A missing directory would be created, so its nearest existing parent counts. */
 static bool is_root_elsewhere(const char *directory)
 {
     char path[4096];
@@ -248,7 +256,9 @@ static bool is_root_elsewhere(const char *directory)
     return st.st_uid != 0;
 }
 
-/* Chooses the cache directory: of the option or variable, of the nearest layer that sets one, else below $XDG_CACHE_HOME. */
+/* Chooses the cache directory: that of --cache-dir or $SYMLOOM_CACHE_DIR (`given`; "" means no disk cache); else that of the first layer
+ * that sets one; else `symloom` below $XDG_CACHE_HOME. A loaded configuration does not show whether its file has the key cache_dir. So the
+ * default of a configuration without a file is read (`usual`), and a layer with the same directory counts as one that sets none. */
 static void choose_cache(const struct options *o, struct config *layers[2])
 {
     char path[4096];
@@ -262,6 +272,7 @@ static void choose_cache(const struct options *o, struct config *layers[2])
         chosen = *given ? given : NULL;
     else if (!chosen && user_path("XDG_CACHE_HOME", ".cache", "symloom", path))
         chosen = path;
+    /* works without a disk cache */
     if (chosen && is_root_elsewhere(chosen)) {
         if (!option_given(o, "quiet"))
             print_note("warning: %s belongs to another user: root does not write there; pass another directory with "

@@ -11,6 +11,7 @@
 #include "cli/file_walk.h"
 #include "object/archive.h"
 
+/* The limit of files that are opened for one index: a path such as `/` must not keep a command busy for hours. */
 enum { MAX_FILES = 200000 };
 
 struct indexed_object { /* an object of a file */
@@ -54,12 +55,14 @@ void file_index_free(struct file_index *index)
     free(index);
 }
 
+/* Copies the text into the index's arena, because the file is unmapped after reading. */
 static struct sl_str kept(struct file_index *index, struct sl_str text)
 {
     char *copy = text.size ? sl_arena_strndup(&index->arena, text.data, text.size) : NULL;
     return (struct sl_str){copy, copy ? text.size : 0};
 }
 
+/* The format of the program that an object describes: a PDB belongs to a PE. */
 static enum sl_format format_of_program(const struct sl_object_info *info)
 {
     enum sl_format program = sl_format_traits(info->format)->program;

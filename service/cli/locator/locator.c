@@ -22,11 +22,12 @@ struct locator {
     struct sl_arena arena;
     struct config *layers[2], **files;
     size_t file_count;
-    struct locator_source_list
-        own; /* of the options, and `symbols` of the configuration: searched first, then the indexes */
+    /* the sources of the options, and `symbols` of the configuration: searched first; after the layouts of a place, its index */
+    struct locator_source_list own;
     struct locator_source_list configured; /* `sources` of the configuration */
-    struct locator_source_list all;        /* both lists, where indexes replace layouts, with `local` in between */
-    struct file_index **indexes, *local;   /* one per place; and one of single files */
+    struct locator_source_list
+        all; /* `own`, `local`, `configured`; a place is one source, its index, not one per layout */
+    struct file_index **indexes, *local; /* an index per place of `own`; an index of the files of locator_add_files */
     struct held_file *held;
     struct progress progress;
     const char *verbosity;
@@ -44,6 +45,7 @@ static enum sl_code add_all(struct locator_source_list *list, const struct confi
     return SL_OK;
 }
 
+/* Adds the sources of each --source file. */
 static enum sl_code add_files(struct locator *b, struct sl_error *error)
 {
     size_t count;
@@ -60,6 +62,8 @@ static enum sl_code add_files(struct locator *b, struct sl_error *error)
     return code;
 }
 
+/* Adds the symbol path of the caller, that of --nt-symbol-path (without a value: $_NT_SYMBOL_PATH) and, with --debuginfod, the servers of
+ * $DEBUGINFOD_URLS. */
 static enum sl_code add_servers(struct locator *b, const char *servers, struct sl_error *error)
 {
     const char *path = NULL, *urls = server_environment("DEBUGINFOD_URLS");
@@ -79,11 +83,14 @@ static enum sl_code add_servers(struct locator *b, const char *servers, struct s
     return code;
 }
 
+/* Makes `all`, the list for searches by other code (locator_sources). Such a search knows no indexes beside sources, so each place becomes
+ * one source that consists of its index. */
 static enum sl_code join_sources(struct locator *b, struct sl_error *error)
 {
     struct source index = {.type = SOURCE_FILESYSTEM, .path = SL_STR("/"), .configured = true};
     bool good = true;
     b->all = (struct locator_source_list){.arena = &b->arena, .network = true};
+    /* place_of counts up, and the layouts of one place follow each other: `done` is the last place added */
     for (size_t i = 0, done = 0; i < b->own.count; i++) {
         size_t place = b->own.place_of[i];
         if (!place)
@@ -103,6 +110,7 @@ static enum sl_code join_sources(struct locator *b, struct sl_error *error)
     return good ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
+/* Makes an index for each place of `own`; it is filled at its first search. */
 static enum sl_code make_indexes(struct locator *b, struct sl_error *error)
 {
     size_t count = b->own.place_count;
@@ -136,6 +144,7 @@ static enum sl_code add_sources(struct locator *b, const char *servers, struct s
     return code == SL_OK ? join_sources(b, error) : code;
 }
 
+/* Rebuilds `configured` with the source in front. */
 bool locator_add_source(struct locator *b, const struct source *source)
 {
     struct locator_source_list before = b->configured;
@@ -254,6 +263,7 @@ enum sl_code locator_open(const struct options *o, const char *servers, const ch
     return code;
 }
 
+/* Runs in a fiber, since cache_drain waits. */
 static void locator_finish(void *unused)
 {
     (void)unused;
@@ -301,6 +311,7 @@ void locator_close(struct locator *b)
 
 /* ---- getting ---- */
 
+/* Adds an empty entry to the list of held files; NULL when out of memory. */
 static struct held_file *hold_file(struct locator *b)
 {
     struct held_file *held = calloc(1, sizeof *held);
@@ -325,6 +336,7 @@ struct search_job {
 
 enum { LOOK_MS = 100 };
 
+/* Redraws the progress line every LOOK_MS, until the search ends and cancels this fiber. */
 static void watch_downloads(void *arg)
 {
     struct search_job *a = arg;
@@ -339,6 +351,7 @@ static void watch_downloads(void *arg)
     }
 }
 
+/* Runs the search, or `work` in its place, with a second fiber that shows the progress. */
 static void locator_find_file(void *arg)
 {
     struct search_job *a = arg;
@@ -356,7 +369,7 @@ static void locator_find_file(void *arg)
     fiber_group_wait(&watching);
 }
 
-/* Ends the progress line, because a message may follow. */
+/* Shows a file that was found, with its size, and ends the progress line, because a message may follow on the terminal. */
 static void show_found(struct locator *b, const struct search_job *a)
 {
     if (a->found.code == SL_OK)
@@ -364,6 +377,7 @@ static void show_found(struct locator *b, const struct search_job *a)
     progress_end(&b->progress);
 }
 
+/* Searches the sources of `list` for a module and holds the file that is found. */
 static enum sl_code by_id_search(struct locator *b, const struct locator_source_list *list, const struct object_id *id,
                                  enum purpose purpose, struct sl_bytes *bytes, struct sl_error *error)
 {
@@ -432,6 +446,7 @@ enum sl_code locator_symcache(struct locator *b, struct sl_str key, const struct
     return SL_OK;
 }
 
+/* Looks the ids up in the index of a place, and maps the file. */
 static enum sl_code search_index(struct locator *b, struct file_index *index, const struct object_id *id,
                                  enum purpose purpose, struct sl_bytes *bytes, struct sl_error *error)
 {
@@ -444,14 +459,15 @@ static enum sl_code search_index(struct locator *b, struct file_index *index, co
     return code;
 }
 
-/* Searches the sources of the options in order: the layouts of each place, then its index. `*first`: the first failure other than "not
- * found". */
+/* Searches `own` in order: the layouts of each place, then its index. Sets `*first` to the first failure other than "not found", because a
+ * source that failed explains a missing file better than the sources that lack it. */
 static enum sl_code search_own(struct locator *b, const struct object_id *id, enum purpose purpose,
                                struct sl_bytes *bytes, struct sl_error *error, struct sl_error *first)
 {
     enum sl_code code = sl_fail(error, SL_NOT_FOUND, "not found");
     for (size_t i = 0, end; i < b->own.count && code != SL_OK; i = end) {
         size_t place = b->own.place_of[i];
+        /* the sources from `i` to `end` are the layouts of one place, searched together */
         for (end = i + 1; end < b->own.count && b->own.place_of[end] == place;)
             end++;
         const struct locator_source_list part = {.items = &b->own.items[i], .count = end - i};
@@ -491,6 +507,8 @@ enum sl_code locator_get(struct locator *b, const struct object_id *id, enum pur
     return code == SL_OK ? SL_OK : by_id_finish_error(code, error, &first);
 }
 
+/* Finds and attaches the supplementary file that the debug information names by build id. Without it, only the names and lines that are
+ * in it are missing, so a failure is ignored. */
 static void get_supplementary(struct locator *b, struct input *input)
 {
     struct sl_bytes link = input_wants_supplementary(input), bytes;

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/json_write.h"
 
+/* The limit of names in [a.b.c], which also limits the recursion of write_node. */
 enum { MAX_PARTS = 16 };
 
 /* A node of the tree. It is written as JSON, which is valid YAML. */
@@ -45,6 +46,7 @@ static struct plain_config_node *plain_config_member(const struct plain_config_n
 
 /* ---- lines ---- */
 
+/* The text without white space at both ends. */
 static struct sl_str trimmed(struct sl_str s)
 {
     while (s.size && strchr(" \t\r", s.data[0]))
@@ -71,7 +73,9 @@ static bool is_line_end(struct sl_str s)
     return !s.size || s.data[0] == '#';
 }
 
-/* Enters section a.b of [a.b] or [[a.b]] (`element`). A name below a list refers to the list's last element. */
+/* Makes the table of [a.b] the one that the following lines fill; missing tables are created. [[a.b]] (`element`) appends an element to
+ * the list a.b. As in TOML, a name below a list refers to the list's last element. False when a name is a value already, or a list is
+ * needed and it is a map, or the other way round. */
 static bool enter_section(struct plain_config_parser *p, struct sl_str name, bool element)
 {
     struct plain_config_node *at = &p->root;
@@ -101,6 +105,7 @@ static bool enter_section(struct plain_config_parser *p, struct sl_str name, boo
     return true;
 }
 
+/* Reads a line [name] or [[name]]. */
 static bool read_section(struct plain_config_parser *p, struct sl_str line)
 {
     bool element = line.size > 1 && line.data[1] == '[';
@@ -143,6 +148,8 @@ static bool plain_config_read_string(struct plain_config_parser *p, struct sl_st
     return copy != NULL;
 }
 
+/* Reads a string, a boolean or an integer. Other TOML values (floats, dates, arrays, inline tables) do not occur in files of the older
+ * tool and are refused. */
 static bool read_value(struct plain_config_parser *p, struct sl_str text, struct sl_str *value)
 {
     if (text.size && (text.data[0] == '"' || text.data[0] == '\''))
@@ -158,6 +165,7 @@ static bool read_value(struct plain_config_parser *p, struct sl_str text, struct
     return value->size > sign;
 }
 
+/* Reads one line: blank, comment, section or `key = value`. False when it is none of these, or the key occurs twice in its section. */
 static bool read_line(struct plain_config_parser *p, struct sl_str line)
 {
     if (!line.size || line.data[0] == '#')

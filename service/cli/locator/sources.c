@@ -24,6 +24,7 @@ static const struct preset {
     {"mozilla", "https://symbols.mozilla.org/", LAYOUT_NATIVE, BIT(FILE_BREAKPAD)},
 };
 
+/* Copies text into the arena; data NULL when out of memory. */
 static struct sl_str kept(struct locator_source_list *list, const char *data, size_t size)
 {
     char *copy = sl_arena_strndup(list->arena, data, size);
@@ -56,6 +57,7 @@ bool source_list_add(struct locator_source_list *list, const struct source *sour
     return true;
 }
 
+/* Adds a source whose strings were copied; a copy that failed is NULL and means that memory ran out. */
 static enum sl_code added(struct locator_source_list *list, const struct source *source, struct sl_error *error)
 {
     bool complete = source->id.data && (source->type == SOURCE_FILESYSTEM ? source->path.data : source->url.data);
@@ -95,6 +97,7 @@ static enum sl_code add_server(struct locator_source_list *list, struct sl_str u
     return added(list, &source, error);
 }
 
+/* Adds the public server called @name. */
 static enum sl_code add_preset(struct locator_source_list *list, const char *name, struct sl_error *error)
 {
     for (size_t i = 0; i < sizeof presets / sizeof *presets; i++)
@@ -104,7 +107,7 @@ static enum sl_code add_preset(struct locator_source_list *list, const char *nam
                    "unknown symbol server '@%s'; expected @microsoft, @electron, @ubuntu or @mozilla", name);
 }
 
-/* debuginfod servers serve files below /buildid/ of their URL. */
+/* $DEBUGINFOD_URLS is a list separated by white space. A debuginfod server has its files below /buildid/ of its URL. */
 enum sl_code source_list_debuginfod(struct locator_source_list *list, const char *urls, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
@@ -127,6 +130,7 @@ enum sl_code source_list_debuginfod(struct locator_source_list *list, const char
 
 /* ---- directories ---- */
 
+/* Adds a directory as a source called `local:cli`, with a number from the second path of the command line on. */
 static enum sl_code add_directory(struct locator_source_list *list, const char *path, enum layout_type layout,
                                   struct sl_error *error)
 {
@@ -143,7 +147,8 @@ static enum sl_code add_directory(struct locator_source_list *list, const char *
 const enum layout_type any_layouts[ANY_LAYOUTS] = {LAYOUT_UNIFIED, LAYOUT_NATIVE,     LAYOUT_SYMSTORE,
                                                    LAYOUT_SSQP,    LAYOUT_DEBUGINFOD, LAYOUT_SLASHSYMBOLS};
 
-/* Adds a directory without a given layout: all layouts, then the index. */
+/* Adds a directory that was given without a layout: one source for each layout, one for the native layout below .build-id (where GDB
+ * keeps debug files), and a place, whose index is searched after them. */
 static enum sl_code add_any_layout(struct locator_source_list *list, const char *path, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
@@ -161,12 +166,14 @@ static enum sl_code add_any_layout(struct locator_source_list *list, const char 
         code = add_directory(list, path, any_layouts[i], error);
     if (code == SL_OK && snprintf(inner, sizeof inner, "%s/.build-id", path) < (int)sizeof inner)
         code = add_directory(list, inner, LAYOUT_NATIVE, error);
+    /* all these sources belong to the place just added; 0 means none */
     for (size_t i = first; i < list->count; i++)
         list->place_of[i] = list->place_count;
     return code;
 }
 
-/* Adds srv*[DIR*]URL: the directory is a symbol store and is searched first. */
+/* Adds the parts of srv*[DIR*]URL (Microsoft's symbol path) in order; `text` starts after "srv*". A directory is a local symbol store.
+ * Empty parts are skipped. */
 static enum sl_code add_srv(struct locator_source_list *list, const char *text, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
@@ -184,7 +191,8 @@ static enum sl_code add_srv(struct locator_source_list *list, const char *text, 
     return code;
 }
 
-/* Parses [LAYOUT:]PATH: a layout counts only if it is exactly one's name. Returns the path; `*any`: no layout was given. */
+/* Parses [LAYOUT:]PATH and returns the path. A text before the colon counts only if it is the name of a layout, because URLs and paths
+ * have colons too. `*any` is true if no layout was given or it is `auto`, which means all; `*layout` is then not set. */
 static const char *read_layout(const char *text, enum layout_type *layout, bool *any)
 {
     size_t word = strcspn(text, ":");

@@ -63,6 +63,7 @@ static const struct option_spec specs[] = {
 
 /* ---- serving ---- */
 
+/* Writes the answers so far. False when nothing more can be written. */
 static bool lookup_flush(struct lookup *l)
 {
     lookup_table_flush(l);
@@ -71,6 +72,7 @@ static bool lookup_flush(struct lookup *l)
     return output_flush() && ok;
 }
 
+/* Whether a read from standard input would return at once. */
 static bool input_waits(void)
 {
     struct pollfd fd = {.fd = STDIN_FILENO, .events = POLLIN};
@@ -220,11 +222,13 @@ static int serve_arguments(struct lookup *l, char **arguments, size_t count)
     return 0;
 }
 
+/* Answers every address where a function or line of the file starts (--all). False when nothing more can be written. */
 static bool serve_all(struct lookup *l, struct lookup_module *m)
 {
     struct sl_symcache_cursor cursor;
     for (sl_symcache_first(&m->whole.cache, &cursor); sl_symcache_next(&m->whole.cache, &cursor);) {
         struct sl_json_writer w = sl_json_writer(&l->out);
+        /* addresses between functions */
         if (cursor.hole)
             continue;
         struct lookup_request request = {.module = m, .address = cursor.address + m->load + l->adjust};
@@ -237,6 +241,7 @@ static bool serve_all(struct lookup *l, struct lookup_module *m)
     return lookup_flush(l);
 }
 
+/* Prints the address and size of each function or variable (--names), in nm's order; `??` for an unknown name. */
 static bool serve_names(struct lookup *l, struct lookup_module *m, char **names, size_t count)
 {
     struct sl_json_writer w = sl_json_writer(&l->out);
@@ -274,6 +279,7 @@ static bool is_false(const char *text)
     return strcmp(text, "false") == 0 || strcmp(text, "0") == 0;
 }
 
+/* Sets the output style by its name; the names are in the order of enum output_style. */
 static bool read_style(struct lookup *l, const char *name)
 {
     static const char *const names[] = {"gnu", "llvm", "json", "table"};
@@ -286,6 +292,7 @@ static bool read_style(struct lookup *l, const char *name)
     return false;
 }
 
+/* The output style when --output-style is not given. */
 static const char *default_style(const struct lookup *l, const struct options *o)
 {
     if (option_given(o, "json"))
@@ -331,6 +338,7 @@ static void read_elements(struct lookup *l, const struct options *o)
     l->demangle = !option_given(o, "no-demangle") && !is_false(demangle);
 }
 
+/* Reads a hexadecimal option; false after a report. */
 static bool read_address(const struct options *o, const char *name, uint64_t *value)
 {
     const char *text = option_value(o, name, "0");
@@ -376,6 +384,7 @@ static bool read_options(struct lookup *l, const struct options *o)
     };
     if (!read_style(l, option_value(o, "output-style", default_style(l, o))))
         return false;
+    /* columns are in the line numbers only for styles that print them, and never in a symcache that is written or listed */
     l->open.positions = !option_given(o, "symcache-out") && !option_given(o, "all") &&
                         (l->style == STYLE_LLVM || l->style == STYLE_JSON);
     return true;
@@ -407,6 +416,7 @@ static int report_modules(struct lookup *l)
     return status;
 }
 
+/* Whether the file has the section of --section. */
 static bool has_section(const struct lookup *l, const struct lookup_module *m)
 {
     struct sl_section_info section;
@@ -445,6 +455,7 @@ static int serve(struct lookup *l, const struct options *o, struct lookup_module
     return report_modules(l); /* output errors are reported by output_finish */
 }
 
+/* Opens the file of -e or --build-id, if any, and serves. Input lines may name further files. */
 static int lookup_run(struct lookup *l, const struct options *o)
 {
     struct lookup_module *m = NULL;
@@ -477,7 +488,8 @@ static int lookup_run(struct lookup *l, const struct options *o)
     return serve(l, o, m);
 }
 
-/* The emulated tools use other letters for the global options, and LLVM's accept long options with one dash. */
+/* Translates a word of an emulated tool: these use other letters for some options (-v is --version, not --verbose), and LLVM's accept
+ * long options with one dash. */
 static char *translate_word(char *word)
 {
     static char version[] = "--version", help[] = "--help", inlining[] = "--inlining", demangle[] = "--demangle",
@@ -499,6 +511,7 @@ static char *translate_word(char *word)
     return word;
 }
 
+/* Runs the command with parsed options; frees everything. */
 static int lookup_with(const struct options *o)
 {
     struct lookup lookup = {.persona = (enum command_compatibility)o->command->persona, .options = o};

@@ -41,6 +41,7 @@ static void request_debug_file(struct lookup *l, struct lookup_module *m)
         print_note("warning: no debug information for %s: %s\n", m->name, error.message);
 }
 
+/* Opens a file, and fetches its debug information if it has none. The stamp makes a changed file a different one in the disk cache. */
 static enum sl_code lookup_module_open_file(struct lookup *l, struct lookup_module *m, const char *path)
 {
     progress_set_item(&l->progress, path, 0);
@@ -81,6 +82,7 @@ static enum sl_code fetch_file(struct lookup *l, struct lookup_module *m, struct
     return code;
 }
 
+/* Opens the file that the module's name stands for: a path, `path:arch` or `BUILDID:hex`. The result is in `m->error`. */
 static void open_module(struct lookup *l, struct lookup_module *m)
 {
     struct sl_str name = sl_str(m->name);
@@ -139,7 +141,7 @@ void lookup_modules_free(struct lookup *l)
 
 /* ---- symbols ---- */
 
-/* Stable: symbols at one address stay in file order. */
+/* Sorts by address. The order is stable: symbols at one address stay in file order. On an allocation failure the list is empty. */
 static void symbols_sort(struct lookup_symbols *list)
 {
     struct sl_ordered *scratch = malloc((list->count + 1) * sizeof *scratch);
@@ -153,6 +155,7 @@ static void symbols_sort(struct lookup_symbols *list)
     free(scratch);
 }
 
+/* The symbols of functions, read and sorted at the first call. */
 static const struct lookup_symbols *code_symbols(struct lookup_module *m)
 {
     struct lookup_symbols *list = &m->code;
@@ -164,6 +167,7 @@ static const struct lookup_symbols *code_symbols(struct lookup_module *m)
     return list;
 }
 
+/* The same for variables. */
 static const struct lookup_symbols *data_symbols(struct lookup_module *m)
 {
     struct lookup_symbols *list = &m->data;
@@ -181,6 +185,7 @@ static const struct lookup_symbols *data_symbols(struct lookup_module *m)
 static size_t find_symbol_index(const struct lookup_symbols *list, uint64_t address)
 {
     size_t low = SL_COUNT_UP_TO(list->order, list->count, key, address);
+    /* several symbols may have that address; go to the first */
     while (low > 1 && list->order[low - 2].key == list->order[low - 1].key)
         low--;
     return low ? low - 1 : SIZE_MAX;
@@ -193,6 +198,7 @@ const struct sl_symbol *lookup_symbol_at(struct lookup_module *m, uint64_t addre
     return place == SIZE_MAX ? NULL : &list->symbols[list->order[place].index];
 }
 
+/* By address; at one address by position in the array, so that the order is that of the file. */
 static int lookup_module_by_address(const void *left, const void *right)
 {
     const struct sl_symbol_file *a = *(const struct sl_symbol_file *const *)left,
@@ -200,6 +206,7 @@ static int lookup_module_by_address(const void *left, const void *right)
     return a->address != b->address ? sl_compare_u64(a->address, b->address) : (a > b) - (a < b);
 }
 
+/* Reads which source file each symbol is of (STT_FILE), sorted by address. */
 static void read_symbol_files(struct lookup_module *m)
 {
     struct sl_symbol_file *files = NULL;
@@ -250,6 +257,7 @@ static const struct sl_symbol *symbol_over(const struct lookup_symbols *list, ui
         if (s->name.size && (!found || s->size >= found->size))
             found = s;
     }
+    /* a symbol of size 0, as assembler code makes them, covers its first byte */
     return found && address - found->address < (found->size ? found->size : 1) ? found : NULL;
 }
 
@@ -259,7 +267,7 @@ const struct sl_symbol *lookup_data_at(struct lookup_module *m, uint64_t address
     return data ? data : symbol_over(code_symbols(m), address);
 }
 
-/* Finds the largest function of that name: split-off parts (.cold) share it. */
+/* Finds the function of that name in the symcache. Split-off parts (.cold) have the name of the whole function, so the largest is chosen. */
 static bool symcache_function_named(struct lookup_module *m, struct sl_str name, uint64_t *address, uint64_t *size)
 {
     const struct sl_symcache *cache = &m->whole.cache;

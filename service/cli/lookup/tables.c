@@ -13,8 +13,10 @@
 
 /* ---- texts ---- */
 
+/* The slots of the cache of names and of that of file names: an id has one slot, and a newer text replaces the one in it. */
 enum { TEXT_SLOTS = 65536 };
 
+/* The cached text of the id; NULL if it was never stored or has been replaced. */
 static const struct sl_str *texts_get(const struct text_cache *cache, uint32_t id)
 {
     const struct sl_str *text = cache->texts ? &cache->texts[id % TEXT_SLOTS] : NULL;
@@ -28,6 +30,8 @@ static bool texts_init(struct text_cache *cache)
     return cache->texts && cache->ids;
 }
 
+/* Stores a copy of the text in the id's slot. `used` lists the slots with a text, so that texts_free need not visit all. Returns the
+ * copy, with data NULL when out of memory. */
 static struct sl_str texts_put(struct text_cache *cache, uint32_t id, struct sl_str text)
 {
     struct sl_str *slot = &cache->texts[id % TEXT_SLOTS];
@@ -56,6 +60,7 @@ static void texts_free(struct text_cache *cache)
 
 /* ---- tables ---- */
 
+/* Prepares the caches of a table whose symcache is there. */
 static enum sl_code table_ready(struct lookup_table *table, struct sl_error *error)
 {
     return texts_init(&table->names) && texts_init(&table->files) ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
@@ -117,7 +122,7 @@ static int lookup_by_address(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Whether the part has a line for every address; otherwise it is not used. */
+/* Whether the part has a line for every address. Otherwise it is not used: only the whole file shows that an address has no line. */
 static bool knows_all(const struct lookup_table *part)
 {
     struct sl_location innermost;
@@ -150,6 +155,7 @@ static struct lookup_table *part_new(struct lookup *l, struct lookup_module *m, 
 
 void lookup_build_tables(struct lookup *l, struct lookup_module *m, const struct lookup_request *requests, size_t count)
 {
+    /* beyond these limits the parts cost more than the conversion of the whole file */
     enum { FEW_ADDRESSES = 64, FEW_PARTS = 4 };
     size_t asked = 0, wanted = 0;
     uint64_t at;
@@ -197,6 +203,7 @@ size_t lookup_chain(struct lookup *l, struct lookup_module *m, uint64_t address,
     if (!chain->table)
         return 0;
     size_t count = sl_symcache_lookup(&chain->table->cache, at, chain->links, MAX_CHAIN);
+    /* the empty root element at the end of each chain is no function */
     count = count > MAX_CHAIN ? MAX_CHAIN : count - (m->input.has_root && count);
     chain->all = count;
     if (l->inlines || count < 2)
@@ -287,6 +294,7 @@ static enum sl_language get_language(const struct lookup *l, const struct sl_sym
     return by_name == SL_LANG_CPP || by_name == SL_LANG_RUST ? by_name : function->language;
 }
 
+/* The name of a function as the options want it: demangled, shortened or as stored. */
 static struct sl_str readable_name(struct lookup *l, struct lookup_module *m, struct lookup_table *table, uint32_t id,
                                    const struct sl_symcache_function *function)
 {
@@ -309,6 +317,7 @@ static struct sl_str readable_name(struct lookup *l, struct lookup_module *m, st
     return name;
 }
 
+/* The path of a file of the table, or its last component (--basenames). */
 static struct sl_str file_name(struct lookup *l, struct lookup_table *table, uint32_t id)
 {
     const struct sl_str *known = texts_get(&table->files, id);
