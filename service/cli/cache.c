@@ -35,7 +35,7 @@ struct invalidation_run {
     struct sl_error error;
 };
 
-/* Runs in a fiber. cache_drain waits until the change is written and other services were told. */
+/* Invalidates, or releases hosts, and ends the cache's background work. Runs in a fiber, because both wait. */
 static void invalidate(void *arg)
 {
     struct invalidation_run *i = arg;

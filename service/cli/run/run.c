@@ -43,6 +43,7 @@ static const struct option_spec specs[] = {
 enum {
     DAY_MS = 24 * 60 * 60 * 1000,
     DRAIN_STEP_MS = 10,
+    /* after the jobs were stopped: the time to send the answers that say so */
     LAST_ANSWERS_MS = 1000,
     LAST_WORK_MS = 3000, /* from the end of --shutdown-timeout to the forced exit */
     STATUS_MS = 10000
@@ -66,6 +67,7 @@ struct service_run {
 };
 
 /* ---- the process ---- */
+/* Sets limits of the process: file modes, core dumps, open files. */
 static void set_limits(const struct config *config)
 {
     struct rlimit files, core = {0, 0};
@@ -100,6 +102,7 @@ static void warn_of_cache_owner(const struct config *config)
 
 static void fill_http_options(const struct service_run *run, struct http_options *o);
 
+/* Reads the configuration again and applies it. False, with `problems`, if it is invalid: the old one stays. */
 static bool reload_here(struct service_run *run, struct sl_buf *problems)
 {
     struct http_options options;
@@ -160,6 +163,7 @@ static void run_finish(struct service_run *run, int number)
     fiber_wake_all(&run->signalled);
 }
 
+/* SIGHUP reloads. reload_config has logged the problems. */
 static void on_hangup(struct service_run *run)
 {
     struct sl_buf problems = {0};
@@ -168,6 +172,7 @@ static void on_hangup(struct service_run *run)
     sl_buf_free(&problems);
 }
 
+/* Handles all signals that have arrived. */
 static void on_signals(uv_poll_t *poll, int status, int events)
 {
     struct service_run *run = poll->data;
@@ -182,6 +187,7 @@ static void on_signals(uv_poll_t *poll, int status, int events)
         }
 }
 
+/* Reads signals on the loop. uv_unref: the watch alone must not keep the loop alive. */
 static void watch_signals(struct service_run *run)
 {
     uv_poll_init(loop_get(), &run->signal_poll, run->signals);
@@ -239,6 +245,7 @@ static void fill_http_options(const struct service_run *run, struct http_options
     o->access_combined = config->access_format != 0;
 }
 
+/* Opens the listeners and tells the operator and the service manager that the service is ready. */
 static bool start_server(struct service_run *run)
 {
     struct http_options options;
@@ -306,6 +313,7 @@ struct periodic_cleanup {
     struct cleanup_totals totals;
 };
 
+/* Cleans the cache once, on a pool thread. */
 static enum sl_code clean_once(void *arg, struct sl_error *error)
 {
     struct periodic_cleanup *c = arg;
@@ -327,6 +335,7 @@ static void clean_now(const struct config *config)
     cache_drop_deleted();
 }
 
+/* Whether this process cleans the cache: one of several processes does. */
 static bool wants_cleaning(const struct config *config)
 {
     return config->enable_cache_cleanup && config->cache_dir && config->process.index == 0;
@@ -348,6 +357,7 @@ static void clean_repeatedly(void *arg)
 
 /* ---- sources at refused addresses ---- */
 
+/* Warns of a source whose host has a reserved address that downloads may not use. */
 static void warn_if_refused(const struct source *source, struct sl_arena *arena)
 {
     const char *url = source->type == SOURCE_HTTP && !source->internal
@@ -386,6 +396,7 @@ static void warn_repeatedly(void *arg)
 }
 
 /* ---- the certificate ---- */
+/* Checks once a day whether the certificate expires soon. */
 static void watch_certificate(void *arg)
 {
     const struct service_run *run = arg;
@@ -394,6 +405,7 @@ static void watch_certificate(void *arg)
 }
 
 /* ---- pushed metrics ---- */
+/* The host name in pushed metrics: the configured one, else this machine's. */
 static const char *statsd_host(const struct config *config, struct sl_arena *arena)
 {
     char host[256] = "";
@@ -401,6 +413,7 @@ static const char *statsd_host(const struct config *config, struct sl_arena *are
     return config->metrics.host ? config->metrics.host : sl_arena_strndup(arena, host, strlen(host));
 }
 
+/* The tags of all pushed metrics, in statsd's form. */
 static const char *statsd_tags(const struct config *config, const char *host, struct sl_arena *arena)
 {
     struct sl_buf tags = {0};
@@ -442,6 +455,7 @@ static void send_last_errors(struct service_run *run, uint64_t end)
     fiber_group_wait(&run->reporting);
 }
 
+/* Logs the jobs that are still running, so that the operator knows which input hangs. */
 static void log_left_behind(void)
 {
     const struct journal_work *work;
@@ -463,6 +477,7 @@ static void exit_without_threads(uv_timer_t *timer)
     _exit(0);
 }
 
+/* Starts the timer that ends the process if draining takes too long. */
 static void schedule_exit(struct service_run *run)
 {
     uint64_t delay = DURATION_MS(run->config->shutdown_delay_ns),
@@ -472,6 +487,8 @@ static void schedule_exit(struct service_run *run)
     uv_timer_start(&run->exit_timer, exit_without_threads, delay + timeout + LAST_WORK_MS, 0);
 }
 
+/* Ends the service in order: refuse new jobs, wait until load balancers have noticed (shutdown_delay), close the listeners, wait for
+ * running jobs, stop the rest and send their answers. */
 static void drain(struct service_run *run)
 {
     log_info("run", "draining", LOG_U64("jobs", service_running(run->service)),
@@ -502,6 +519,7 @@ static void drain(struct service_run *run)
     service_free(run->service);
 }
 
+/* The main fiber: starts everything, waits for a signal, drains. */
 static void serve(void *arg)
 {
     struct service_run *run = arg;
@@ -598,6 +616,7 @@ static int check_machine(const struct options *o, const struct config *config)
     return failed ? server_failed("failed to start the server", "the configuration cannot be used on this machine") : 0;
 }
 
+/* Loads the configuration, checks it, and starts one or several processes. */
 static int load_and_start(const struct options *o)
 {
     struct config *config = NULL;

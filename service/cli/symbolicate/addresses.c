@@ -18,6 +18,7 @@
 
 /* ---- --pid: JIT code of the process, and the kernel, as modules with generated symbol files ---- */
 
+/* A file per run of JIT code and one for the kernel: a process must not make the command fill the disk. */
 enum { MAX_PROCESS_FILES = 16 };
 
 struct process_code {
@@ -37,6 +38,7 @@ struct process_module {
     char id[SL_DEBUG_ID_TEXT], name[64];
 };
 
+/* Reads either kind of file that JIT compilers write for perf. */
 static enum sl_code read_dump_or_map(struct process_code *process, struct sl_bytes bytes, struct sl_error *error)
 {
     struct sl_budget budget;
@@ -55,6 +57,7 @@ static bool is_own(int fd, const char *pid)
            (file.st_uid == process.st_uid || file.st_uid == 0);
 }
 
+/* Reads one of these files, if the process wrote it. O_NONBLOCK: opening a FIFO must not wait for a writer. */
 static void read_file(struct process_code *process, size_t index, const char *path, const char *pid)
 {
     struct sl_mapping *mapping = &process->mappings[index];
@@ -120,6 +123,7 @@ static void process_code_close(struct process_code *process)
     sl_jit_free(&process->code);
 }
 
+/* Whether a JIT function is in the range, or reaches into it. */
 static bool has_code(const struct sl_jit_code *code, uint64_t begin, uint64_t end)
 {
     size_t at = SL_COUNT_UP_TO(code->functions, code->count, address, begin);
@@ -139,7 +143,7 @@ static bool process_code_add(struct process_code *process, uint64_t begin, uint6
     return true;
 }
 
-/* Makes a debug id that is unique to the contents. */
+/* Makes a debug id of the contents and the address, so that cache entries of other JIT code are never used. */
 static void make_id(uint64_t hash, uint64_t base, struct sl_debug_id *id)
 {
     const uint64_t words[2] = {hash, base};
@@ -147,6 +151,7 @@ static void make_id(uint64_t hash, uint64_t base, struct sl_debug_id *id)
     memcpy(id->uuid, words, sizeof words);
 }
 
+/* Writes a temporary file, removed by process_code_close. */
 static enum sl_code keep_file(struct process_code *process, struct sl_bytes text, struct sl_error *error)
 {
     struct output_file *file = &process->files[process->file_count];
@@ -159,7 +164,8 @@ static enum sl_code keep_file(struct process_code *process, struct sl_bytes text
                : sl_fail(error, SL_INTERNAL, "cannot write %s: %s", file->temporary, strerror(errno));
 }
 
-/* `hash`: of the file with the symbols. */
+/* Writes the functions between `begin` and `end` as a Breakpad file, and describes it in `*module`. `hash`: of the contents that the
+ * symbols were read from. False when there are none, or after a warning. */
 static bool write_symbols(struct process_code *process, const struct sl_jit_code *code, uint64_t hash, uint64_t begin,
                           uint64_t end, const char *name, struct process_module *module)
 {
@@ -200,7 +206,7 @@ static bool process_code_take(struct process_code *process, struct process_modul
     return begin != end && write_symbols(process, &process->code, process->hash, begin, end, process->name, module);
 }
 
-/* Writes the symbol file of the kernel. */
+/* Writes the symbol file of the kernel, from the addresses in /proc/kallsyms. False after a warning. */
 static bool process_code_kernel(struct process_code *process, struct process_module *module)
 {
     static const char path[] = "/proc/kallsyms";
@@ -261,13 +267,14 @@ static bool hex_number(const char *text, uint64_t *value, const char **end)
 
 /* ---- modules ---- */
 
+/* The `type` of a module in requests: the format of the program, not that of its debug file. Breakpad files do not tell it. */
 static const char *module_type(enum sl_format format)
 {
     enum sl_format program = sl_format_traits(format)->program;
     return format == SL_FORMAT_BREAKPAD ? "elf" : sl_format_name(program ? program : format);
 }
 
-/* `object` NULL: the file is unreadable. `size` 0: as the file says. */
+/* Writes a module of the request. `object` NULL: the file is unreadable, so the module has no ids. `size` 0: as the file says. */
 static void put_module(struct sl_json_writer *w, struct sl_str name, struct sl_object *object, uint64_t base,
                        uint64_t size)
 {
@@ -290,7 +297,7 @@ static void put_module(struct sl_json_writer *w, struct sl_str name, struct sl_o
     sl_json_end_object(w);
 }
 
-/* [ARCH:]FILE@BASE[+SIZE] */
+/* Adds the module of --module [ARCH:]FILE@BASE[+SIZE]. Addresses are relative to the module if BASE is 0. Returns a status. */
 static int add_given_module(struct address_run *run, const char *text)
 {
     const char *at = strrchr(text, '@'), *colon = strchr(text, ':'), *end = NULL;
@@ -333,7 +340,8 @@ static int add_given_module(struct address_run *run, const char *text)
 
 /* ---- mappings of a process ---- */
 
-/* The load address of the image: from the executable segment that the mapping is a part of. */
+/* The load address of the image: from the executable segment that the mapping is a part of. Segments are mapped from a page boundary, so
+ * the mapping may start up to 64 KiB, the largest page, before the segment. */
 static uint64_t image_start(const struct sl_object *object, const struct mapped_range *mapped)
 {
     const uint8_t *file = sl_object_file(object).data;
@@ -347,6 +355,7 @@ static uint64_t image_start(const struct sl_object *object, const struct mapped_
     return mapped->start - mapped->offset;
 }
 
+/* Writes the module of a generated symbol file, and makes the file searchable. */
 static int add_process_module(struct address_run *run, const struct process_module *module)
 {
     sl_json_begin_object(&run->w);
@@ -367,6 +376,8 @@ static int add_made_code(struct address_run *run)
     return process_code_take(&run->process, &module) ? add_process_module(run, &module) : 0;
 }
 
+/* Adds a file that is mapped as code. A file that cannot be read (deleted, or memory of a JIT compiler) may contain JIT code instead.
+ * One module is written for all mappings of one image. */
 static int add_mapped(struct address_run *run, struct sl_str name, const char *path, const struct mapped_range *mapped)
 {
     static const struct input_options plain = {.arch = NULL};
@@ -401,6 +412,7 @@ static int add_line(struct address_run *run, const char *line, const char *root)
         !hex_number(range, &mapped.start, &end) || *end != '-' || !hex_number(end + 1, &mapped.end, &end) ||
         !hex_number(offset, &mapped.offset, &end))
         return 0;
+    /* anonymous memory, or [vdso] and the like */
     if (line[at] != '/') {
         process_code_add(&run->process, mapped.start, mapped.end);
         return 0;
@@ -410,6 +422,7 @@ static int add_line(struct address_run *run, const char *line, const char *root)
     return size < (int)sizeof path ? add_mapped(run, name, path, &mapped) : 0;
 }
 
+/* Adds all lines of a list of mappings. Returns a status. */
 static int add_maps(struct address_run *run, const char *path, const char *root)
 {
     char *line = NULL;
@@ -437,7 +450,7 @@ static int add_process(struct address_run *run, const char *pid)
     return add_maps(run, path, root);
 }
 
-/* Kernel addresses are the upper half of the address space. */
+/* Adds the kernel if one of the addresses is in the upper half of the address space, where the kernel is. */
 static int add_kernel(struct address_run *run)
 {
     struct process_module module;
@@ -447,6 +460,7 @@ static int add_kernel(struct address_run *run)
     return 0;
 }
 
+/* Writes `modules` of the request: those of --module, --maps and --pid. Returns a status. */
 static int addresses_put_modules(struct address_run *run)
 {
     size_t count;
@@ -496,6 +510,7 @@ static int read_address_words(struct address_run *run)
     return status;
 }
 
+/* Reads the arguments; standard input if there are none. Returns a status. */
 static int read_addresses(struct address_run *run)
 {
     const struct options *o = run->o;
@@ -507,6 +522,7 @@ static int read_addresses(struct address_run *run)
     return !status && !run->address_count ? report_error(STATUS_NOTHING, "no address given", NULL) : status;
 }
 
+/* Writes the addresses as one stack. Its first address is where the code stopped; all others may be return addresses. */
 static void put_addresses(struct address_run *run)
 {
     struct sl_json_writer *w = &run->w;

@@ -27,6 +27,8 @@
  *
  * A line that the whole expression matches is written with the original names, once per inlined call; other lines are copied. */
 
+/* MAX_PLACES: letters of an expression. MATCH_LIMIT: PCRE's steps per line, since an expression can backtrack for hours.
+ * MAX_LINE_FRAMES: calls that one line may expand to, since a hostile mapping can list millions. */
 enum { TRACE_PROBLEM = 160, MAX_PLACES = 64, MATCH_LIMIT = 1000000, MAX_LINE_FRAMES = 4096 };
 
 /* Kinds of names, in the order of `letters`. */
@@ -86,6 +88,7 @@ static bool put_place(struct trace_pattern *p, enum place_kind kind, struct sl_b
     return true;
 }
 
+/* Appends what stands for `%letter`. %S is %s, or %s:%l. A `%` before any other letter is an ordinary character. */
 static bool put_letter(struct trace_pattern *p, char letter, struct sl_buf *out)
 {
     const char *found = letter ? strchr(letters, letter) : NULL;
@@ -103,6 +106,8 @@ static bool put_letter(struct trace_pattern *p, char letter, struct sl_buf *out)
     return good;
 }
 
+/* Translates --regex into PCRE's syntax. A backslash quotes the character that follows, so `\%c` is no letter. False when there are more
+ * than MAX_PLACES letters, or memory runs out. */
 static bool put_expression(struct trace_pattern *p, const char *regex, struct sl_buf *out)
 {
     bool good = true;
@@ -118,6 +123,7 @@ static bool put_expression(struct trace_pattern *p, const char *regex, struct sl
     return good && !out->failed;
 }
 
+/* Compiles the expression. \C is refused, because it can match half of a UTF-8 character. */
 static bool pattern_compile(struct trace_pattern *p, const char *regex, char problem[TRACE_PROBLEM])
 {
     struct sl_buf text = {0};
@@ -139,6 +145,8 @@ static bool pattern_compile(struct trace_pattern *p, const char *regex, char pro
     return p->code != NULL;
 }
 
+/* Starts a new stack below an exception of the class (data NULL: unknown). R8 drops some frames by the class of the exception, so retracing
+ * needs it. */
 static bool pattern_begin_stack(struct trace_pattern *p, struct sl_str class)
 {
     struct sl_str kept = {NULL, 0};
@@ -203,7 +211,7 @@ static bool find_places(struct trace_pattern *p, struct sl_str line)
     const PCRE2_SIZE *ends = pcre2_get_ovector_pointer(p->data);
     for (size_t i = 0; i < p->kind_count; i++) {
         PCRE2_SIZE from = ends[2 * p->groups[i]], to = ends[2 * p->groups[i] + 1];
-        if (from == PCRE2_UNSET || from < end)
+        if (from == PCRE2_UNSET || from < end) /* in a part of the line that is another name already */
             continue;
         p->places[p->place_count++] = (struct trace_location){p->kinds[i], {line.data + from, to - from}};
         end = to;
@@ -220,6 +228,7 @@ static struct sl_str place_text(const struct trace_pattern *p, enum place_kind k
     return (struct sl_str){NULL, 0};
 }
 
+/* The number; 0, which is no line, if there is none or it is too large. */
 static uint32_t line_number(struct sl_str digits)
 {
     uint64_t value;
@@ -237,6 +246,7 @@ static void put_type(const struct trace_pattern *p, struct sl_str type, struct s
     sl_buf_add(out, type.data + size, type.size - size);
 }
 
+/* Appends the originals of types separated by commas. */
 static void put_types(const struct trace_pattern *p, struct sl_str types, struct sl_buf *out)
 {
     while (types.size) {
@@ -249,12 +259,14 @@ static void put_types(const struct trace_pattern *p, struct sl_str types, struct
     }
 }
 
+/* Appends the class as a/b/C. */
 static void put_slashes(struct sl_str class, struct sl_buf *out)
 {
     for (size_t i = 0; i < class.size; i++)
         sl_buf_u8(out, class.data[i] == '.' ? '/' : (uint8_t) class.data[i]);
 }
 
+/* Appends the file of a call, `<unknown>` if the mapping does not tell one. */
 static void put_source_file(const struct sl_jvm_frame *frame, struct sl_buf *out)
 {
     sl_buf_str(out, frame->file);
@@ -305,6 +317,7 @@ struct matched_line {
     struct sl_str text, end;
 };
 
+/* Appends the line with its names replaced by those of the frame. */
 static void put_frame_in_line(void *arg, const struct sl_jvm_frame *frame, struct sl_buf *out)
 {
     const struct matched_line *placed = arg;
@@ -319,6 +332,7 @@ static void put_frame_in_line(void *arg, const struct sl_jvm_frame *frame, struc
     sl_buf_add(out, at, (size_t)(placed->text.data + placed->text.size - at));
 }
 
+/* The obfuscated class a.b.C of the line; a path a/b/C is converted. Data NULL: the line has none. */
 static struct sl_str class_of_line(struct trace_pattern *p)
 {
     struct sl_str class = place_text(p, PLACE_CLASS), path = place_text(p, PLACE_CLASS_PATH);
@@ -331,7 +345,8 @@ static struct sl_str class_of_line(struct trace_pattern *p)
     return (struct sl_str){name, name ? path.size : 0};
 }
 
-/* Finds the calls that the line stands for; false when no mapping has its class. */
+/* Finds the calls that the line stands for, by its line number; if it has none, by its argument types, which tell methods of one name
+ * apart. False when no mapping has its class. */
 static bool find_calls(struct trace_pattern *p, struct sl_str class, struct sl_str method)
 {
     struct sl_str arguments = place_text(p, PLACE_ARGUMENTS), digits = place_text(p, PLACE_LINE);
@@ -366,7 +381,8 @@ static bool put_calls(struct trace_pattern *p, struct matched_line *placed, stru
     return good;
 }
 
-/* Writes the retraced line. False: copy it unchanged. */
+/* Writes the retraced line. A class without method and field is that of an exception, which begins a stack. False: copy the line
+ * unchanged. */
 static bool map_places(struct trace_pattern *p, const struct sl_jvm_line *line, struct sl_buf *out)
 {
     struct sl_str class = class_of_line(p), method = place_text(p, PLACE_METHOD), original = {NULL, 0};
@@ -395,6 +411,7 @@ static bool trace_pattern_line(struct trace_pattern *p, struct sl_str whole, str
     sl_buf_clear(&p->types);
     p->frames = (struct sl_jvm_frames){.arena = &p->arena, .limit = MAX_LINE_FRAMES};
     bool found = find_places(p, line.text);
+    /* a line that is no frame ends the stack below the exception */
     if (!found)
         p->stack.thrown.data = NULL;
     if (!found || !map_places(p, &line, out)) {
@@ -455,6 +472,7 @@ struct unknown_classes {
     struct recent_class recent[1 << RECENT_BITS];
 };
 
+/* The comparable form of a class name: two names are the same if all members are. */
 static struct recent_class make_recent_class(struct sl_str name)
 {
     struct recent_class recent = {.size = name.size};
@@ -473,6 +491,7 @@ static struct recent_class make_recent_class(struct sl_str name)
     return recent;
 }
 
+/* Counts a frame whose class no mapping has, and lists the class for the report unless it is one of the platform. */
 static void on_unknown_class(void *arg, struct sl_str class)
 {
     enum { MAX_NAMED = 1000 };
@@ -497,7 +516,8 @@ struct jvm_mapping_file {
     struct sl_jvm_mapper mapper;
 };
 
-/* `signatures` may be NULL. */
+/* Reads a mapping file and builds its look-up table. `signatures` (may be NULL) gets the types of its fields and methods, and points into
+ * the file, which then stays mapped. */
 static enum sl_code mapping_read(const char *path, struct jvm_mapping_file *m, struct sl_jvm_signatures *signatures,
                                  struct sl_error *error)
 {
@@ -517,6 +537,7 @@ static enum sl_code mapping_read(const char *path, struct jvm_mapping_file *m, s
 
 /* ---- lines ---- */
 
+/* Writes the output so far, in the encoding of the input. */
 static void trace_flush(struct trace_run *t)
 {
     bool ok;
@@ -550,6 +571,7 @@ static size_t take_lines(struct trace_run *t, struct sl_str text, bool end, bool
     return at;
 }
 
+/* Retraces a log block by block. Standard output is flushed whenever no input is pending, so that `tail -f | symloom` shows lines at once. */
 static int trace_with(struct trace_run *t, const char *path)
 {
     if (!log_input_open(&t->input, path))
@@ -576,6 +598,7 @@ static int trace_with(struct trace_run *t, const char *path)
     return problem ? report_error(1, path, problem) : 0;
 }
 
+/* Retraces into a file, or to standard output if `output` is NULL. */
 static int trace_to(struct trace_run *t, const char *path, const char *output)
 {
     struct output_file file;
@@ -589,6 +612,7 @@ static int trace_to(struct trace_run *t, const char *path, const char *output)
     return output_file_close(&file, status == 0, &error) == SL_OK ? status : report_error(1, output, error.message);
 }
 
+/* Retraces with mappings that are open, and counts known and unknown frames for the report. */
 static int trace_by(const struct sl_jvm_mappers *mappers, const struct sl_jvm_signatures *signatures, const char *path,
                     const struct trace_words *words)
 {
