@@ -27,6 +27,7 @@ uint64_t compute_memory_lifetime(const struct kind_state *state, enum sl_code co
     }
 }
 
+/* The label of a written entry in metrics. */
 static const char *write_status(enum sl_code code)
 {
     return code == SL_OK          ? "positive"
@@ -133,6 +134,7 @@ static bool from_shared(struct flight *flight, struct cache_tmp *tmp, bool is_re
     return false;
 }
 
+/* Queues a computed result for the shared layer, unless it is an error that says nothing about the key. */
 static void to_shared(const struct flight *flight, const struct shared_result_value *finding,
                       const struct compute_result *outcome)
 {
@@ -154,6 +156,7 @@ struct cache_tmp_opening { /* pool work */
     struct cache_tmp tmp;
 };
 
+/* On the pool: refuses quarantined work, else creates the file to compute into. */
 static enum sl_code open_tmp(void *arg, struct sl_error *error)
 {
     struct cache_tmp_opening *o = arg;
@@ -178,6 +181,7 @@ struct computation {
     struct cache_tmp *tmp; /* open, or discarded by a failed run */
 };
 
+/* Runs the kind's computation once, into a new file if an earlier run has discarded its file. */
 static enum sl_code compute_once(void *arg, struct sl_error *error)
 {
     const struct computation *c = arg;
@@ -189,6 +193,7 @@ static enum sl_code compute_once(void *arg, struct sl_error *error)
     return code;
 }
 
+/* Undoes a run that failed because a mapped file was truncated, so that the next one starts anew. */
 static void compute_reset(void *arg)
 {
     const struct computation *c = arg;
@@ -204,6 +209,7 @@ static enum sl_code cache_compute(struct flight *flight, struct cache_tmp *tmp, 
     return cache_run_reader(&(struct cache_reader){compute_once, compute_reset}, &computation, error);
 }
 
+/* Gets the entry from the shared layer or computes it, and publishes what was computed. */
 static void obtain(struct flight *flight, struct cache_tmp *tmp, bool is_refresh, struct compute_result *outcome)
 {
     const struct cache_kind *kind = flight->state->kind;

@@ -13,6 +13,7 @@
 #include "core/metrics.h"
 #include "core/pool.h"
 
+/* The path of an entry's file, whose name is the hash of its key. False when it is too long. */
 static bool entry_path(const struct cache_disk *disk, const struct cache_kind *kind, const uint8_t *hash,
                        unsigned version, char out[CACHE_PATH_BYTES])
 {
@@ -51,6 +52,7 @@ void cache_item_destroy(struct cache_item *item)
     free(item);
 }
 
+/* Reads `size` bytes; false on an error or the end of the file. */
 static bool read_exactly(int fd, uint8_t *to, size_t size)
 {
     for (size_t at = 0; at < size;) {
@@ -98,6 +100,7 @@ static enum sl_code map_contents(int fd, uint64_t size, const struct cache_kind 
     return SL_OK;
 }
 
+/* Loads an item of a kind with `open`, whose loaded form has a fixed size. */
 static enum sl_code open_item(struct cache_item *item, struct sl_error *error)
 {
     item->loaded = calloc(1, item->kind->opened_size);
@@ -143,6 +146,7 @@ enum sl_code cache_item_from_bytes(const struct cache_kind *kind, struct sl_buf 
     return code;
 }
 
+/* Makes an item of an open file: maps and loads it. */
 static enum sl_code make_item(int fd, uint64_t size, const struct cache_kind *kind, int64_t created_s, const char *note,
                               struct cache_item **made, struct sl_error *error)
 {
@@ -175,6 +179,8 @@ static bool touch(int fd, struct cache_disk_lookup *l)
     return fstat(fd, &st) == 0 && st.st_nlink > 0;
 }
 
+/* Makes the item of a usable entry. Contents that the kind refuses are damaged and removed. False: the entry cannot be used. SL_BUSY is an
+ * answer: the entry is good, so it must not be computed again. */
 struct file_opening { /* pool work */
     int fd;
     const struct cache_kind *kind;
@@ -294,6 +300,7 @@ static bool open_entry(struct cache_disk_lookup *l, int fd, const char *path)
            (l->code != SL_OK || take_contents(l, fd, &st, path, &facts, &verdict, meta ? meta->note : ""));
 }
 
+/* Opens the entry of one format version. True if there is an answer, which may be SL_BUSY. */
 static bool look_at(struct cache_disk_lookup *l, const uint8_t *hash, unsigned version)
 {
     char path[CACHE_PATH_BYTES];
@@ -330,6 +337,7 @@ void cache_disk_lookup(void *arg)
 
 /* ---- publishing ---- */
 
+/* Gives the temporary file its name. Contents are synced to the disk, since a crash of the machine must not leave a half-written file. */
 static bool move_into_place(struct cache_disk_publish *p, const char *path)
 {
     enum files_sync sync =
@@ -344,6 +352,7 @@ static bool move_into_place(struct cache_disk_publish *p, const char *path)
     return true;
 }
 
+/* Removes the entry's files of earlier versions, which no running version reads. */
 static void remove_previous(struct cache_disk_publish *p, const uint8_t *hash)
 {
     const unsigned *previous = p->kind->previous;
@@ -360,6 +369,7 @@ static void remove_previous(struct cache_disk_publish *p, const uint8_t *hash)
     }
 }
 
+/* Publishes the temporary file and writes its side file; without a directory, or if the entry is outdated, does nothing. */
 static void disk_publish_entry(struct cache_disk_publish *p, uint64_t size, int64_t created_ns)
 {
     uint8_t hash[CACHE_HASH_BYTES];
@@ -392,6 +402,7 @@ static bool write_marker(struct cache_disk_publish *p, uint64_t *size)
     return ok;
 }
 
+/* An invalidation since the computation began makes its result outdated. */
 static void check_stamps(struct cache_disk_publish *p)
 {
     p->generation = cache_generation(p->disk->dir);

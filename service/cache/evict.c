@@ -57,12 +57,14 @@ static uint64_t get_disk_space(const struct stat *st)
     return blocks > size ? blocks : size;
 }
 
+/* Minutes since the last use, as an index of the histogram. */
 static unsigned get_age(const struct eviction *e, const struct stat *st)
 {
     int64_t minutes = (e->now_ns / CACHE_SECOND_NS - (int64_t)st->st_mtim.tv_sec) / 60;
     return minutes < 0 ? 0 : minutes < AGES ? (unsigned)minutes : AGES - 1;
 }
 
+/* Removes an entry and its side file; with dry_run only counts them. */
 static void remove_entry(struct eviction *e, int at, const char *name, const struct stat *st)
 {
     char side[300];
@@ -85,6 +87,7 @@ static void remove_entry(struct eviction *e, int at, const char *name, const str
     e->totals->bytes -= (uint64_t)st->st_size < e->totals->bytes ? (uint64_t)st->st_size : e->totals->bytes;
 }
 
+/* Called for each file: the first walk adds it to the histogram, the second one removes it if it is old enough. False: go on. */
 static bool visit(void *arg, const struct dir_entry *entry)
 {
     struct eviction *e = arg;
@@ -104,7 +107,8 @@ static bool visit(void *arg, const struct dir_entry *entry)
     return false;
 }
 
-/* Bytes that must go. */
+/* Bytes that must go so that the directory is within its size and the disk has its free space. Once that is exceeded, more is removed,
+ * down to PERCENT_KEPT, so that the next file does not exceed it again. `full`: writing has failed, so something must go in any case. */
 static uint64_t excess(const struct eviction *e)
 {
     const struct cache_budget *b = e->budget;
@@ -121,7 +125,7 @@ static uint64_t excess(const struct eviction *e)
     return e->used > allowed || b->full ? e->used - kept : 0;
 }
 
-/* The age down to which the oldest files sum up to `bytes`. */
+/* The age down to which the oldest files sum up to `bytes`; not below SPARED_BELOW, since younger files are in use. */
 static unsigned cut_off(const uint64_t *by_age, uint64_t bytes)
 {
     unsigned age = AGES;
@@ -130,6 +134,7 @@ static unsigned cut_off(const uint64_t *by_age, uint64_t bytes)
     return age;
 }
 
+/* Walks the directories of kinds: of all if `both`, else only of the cheap or the expensive ones that may be removed (`wanted`). */
 static void walk_kinds(struct eviction *e, const char *const *names, const bool *wanted, size_t count,
                        struct cleanup_totals *totals, int at, bool expensive, bool both)
 {
@@ -212,6 +217,7 @@ static size_t path_below(const struct dir_entry *entry, char *path, size_t size)
     return parents + (size_t)snprintf(path + parents, size - parents, "%s%s", parents ? "/" : "", entry->name);
 }
 
+/* Adds a file to the list. Files that are also in memory were used last: their order is that of the memory, after all times. */
 static bool see_bounded(void *arg, const struct dir_entry *file)
 {
     struct bounded_job *job = arg;
@@ -230,6 +236,7 @@ static bool see_bounded(void *arg, const struct dir_entry *file)
     return false;
 }
 
+/* Least recently used first. */
 static int by_use(const void *a, const void *b)
 {
     const struct bounded_entry *x = a, *y = b;
@@ -250,6 +257,7 @@ static void remove_bounded(struct bounded_job *job, int at, struct bounded_entry
         entry->by->removed = true;
 }
 
+/* Lists all files of the kind and removes the least recently used ones until it is within its limit. The newest stays in any case. */
 static void make_room(void *arg)
 {
     struct bounded_job *job = arg;
@@ -284,6 +292,7 @@ static bool add_use(struct bounded_job *job, const struct cache_kind *kind, stru
     return slot != NULL;
 }
 
+/* Lists the entry that was just added, then those in memory, newest first. */
 static bool add_uses(struct bounded_job *job, const struct kind_state *state, struct sl_str added)
 {
     size_t count = 1;
@@ -296,6 +305,7 @@ static bool add_uses(struct bounded_job *job, const struct kind_state *state, st
     return good;
 }
 
+/* Drops removed files from memory as well, frees the job and reports. */
 static void bounded_end(struct bounded_job *job, struct kind_state *state)
 {
     for (size_t i = 0; i < job->used_count; i++) {
@@ -339,6 +349,7 @@ void cache_bounded_note_added(struct kind_state *state, struct sl_str key, uint6
     bool small = bounded.known && bounded.bytes <= engine.config->bounded.max_size;
     if (!bounded.running && !small) {
         bounded.running = true;
+        /* entries that were added during a walk may be missing in its count: walk again */
         for (int walk = 0; walk < MAX_WALKS && count_bounded(state, key) && bounded.meanwhile; walk++)
             ;
         /* else the count is too high; the next entry counts again */

@@ -14,6 +14,7 @@ enum { BARE_CHUNK = 1280, FIRST_CHUNK = 2560 };
 #define engine cache_engine
 
 /* ---- start and end of a flight ---- */
+/* Copies a text; clears `*ok` when out of memory. */
 static struct sl_str copy_str(struct sl_arena *arena, struct sl_str s, bool *ok)
 {
     char *copy = sl_arena_strndup(arena, s.data ? s.data : "", s.size);
@@ -21,6 +22,8 @@ static struct sl_str copy_str(struct sl_arena *arena, struct sl_str s, bool *ok)
     return (struct sl_str){copy, s.size};
 }
 
+/* Makes a flight: the one search of disk, shared layer and computation for all look-ups of a key. It copies the context, which the look-up
+ * owns; a flight for the base of another (`owner`) uses the context of that one, which it keeps alive. */
 static struct flight *flight_new(struct kind_state *state, const struct cache_key *key, const void *context,
                                  struct flight *owner)
 {
@@ -62,12 +65,15 @@ void flight_release(struct flight *flight)
         flight_release(owner);
 }
 
-/* ---- landing ---- */
+/* ---- landing ----
+ * A flight lands when it has its result, and answers all look-ups that wait for it. */
+/* Counts an answer that failed for lack of memory or descriptors; only the error's text tells which. */
 static void count_busy(const struct sl_error *error)
 {
     metric_add(METRIC_BUSY, 1, strstr(error->message, "descriptor") ? "descriptors" : "memory", NULL, NULL);
 }
 
+/* Gives a look-up its result and calls it back, which may free it. */
 static void answer(struct flight *flight, struct cache_lookup *look)
 {
     look->code = flight->code;
@@ -88,6 +94,7 @@ void flight_finish(struct flight *flight, int64_t created_ns, int64_t generation
     struct kind_state *state = flight->state;
     flight->done = true;
     flight->error.code = flight->code;
+    /* memory or mappings are short: unmaps files that no request uses */
     if (flight->code == SL_BUSY) {
         count_busy(&flight->error);
         engine_unmap_some();
@@ -114,6 +121,7 @@ static void land_as(struct flight *flight, enum sl_code code, const char *messag
     flight_release(flight);
 }
 
+/* Lands with the result of a computation. */
 static void land_computed(struct flight *flight, struct compute_result *outcome)
 {
     flight->code = outcome->code;
@@ -147,6 +155,7 @@ static struct {
     size_t count;
 } abandoned;
 
+/* A key of one kind, as a number; kinds may have equal keys. */
 static uint64_t abandoned_key(const struct flight *flight)
 {
     return sl_hash(flight->key.data, flight->key.size) ^ (uint64_t)(flight->state - engine.kinds);
@@ -160,6 +169,8 @@ static bool was_abandoned(uint64_t key)
     return false;
 }
 
+/* Stops a conversion that nobody waits for any more. Not if the waiter left because its time was over: the client will ask again, and then
+ * the entry should be there. Not downloads, whose bytes would be lost. */
 void flight_waiter_left(struct flight *flight)
 {
     if (flight->looks.first || flight->done || flight->renews || fiber_expired() ||
@@ -169,6 +180,7 @@ void flight_waiter_left(struct flight *flight)
 }
 
 /* ---- computing ---- */
+/* Computes the entry and lands. If the computation was abandoned and another look-up has joined meanwhile, computes again. */
 static void flight_compute(struct flight *flight)
 {
     struct compute_result outcome;
@@ -189,6 +201,7 @@ static void flight_compute(struct flight *flight)
     go_on(work_queue_for(flight), flight, flight_compute);
 }
 
+/* Lands with the error of the base, which is also the answer for this entry. */
 static void publish_base_error(struct flight *flight)
 {
     struct compute_result outcome = {
@@ -197,6 +210,7 @@ static void publish_base_error(struct flight *flight)
     land_computed(flight, &outcome);
 }
 
+/* Goes on after the look-up of the base: computes the entry of it, or fails as it did. */
 static void base_answered(struct flight *flight)
 {
     flight->base_item = flight->base.item;
@@ -211,7 +225,8 @@ static void base_done(struct cache_lookup *look)
     base_answered((struct flight *)((char *)look - offsetof(struct flight, base)));
 }
 
-/* If the shared layer may have the entry, it is asked first, without the base. */
+/* Whether the entry is made of another one, its base, which has to be looked up first; `*key` is then the key of the base. Not if the
+ * shared layer may have the entry: a base that is not needed would be downloaded. */
 static bool has_base(struct flight *flight, struct cache_key *key)
 {
     const struct cache_kind *kind = flight->state->kind;
@@ -220,6 +235,7 @@ static bool has_base(struct flight *flight, struct cache_key *key)
            kind->base(flight->context, &flight->arena, &flight->base.kind, key, &flight->base.context);
 }
 
+/* The entry is not on disk: looks up its base, if it has one, and queues the computation. */
 static void begin_computing(struct flight *flight)
 {
     struct cache_key key;
@@ -263,6 +279,7 @@ static void count_fallback(const struct cache_kind *kind, unsigned version)
     metric_add(METRIC_CACHE_FALLBACKS, 1, kind->name, number, NULL);
 }
 
+/* Lands with an entry from disk. An entry of an older version or an incomplete one is an answer for now, and computed again afterwards. */
 static void land_found(struct flight *flight, const struct cache_disk_lookup *lookup)
 {
     struct kind_state *state = flight->state;
@@ -284,6 +301,7 @@ static void land_found(struct flight *flight, const struct cache_disk_lookup *lo
     flight_release(flight);
 }
 
+/* Logs and counts what a look-up on disk has found out. */
 static void report_lookup(const struct flight *flight, const struct cache_disk_lookup *lookup)
 {
     const char *kind = flight->state->kind->name;
@@ -311,6 +329,7 @@ static void note_sources_answer(const struct flight *flight, const struct cache_
         origin_note_success(file.source, file.location, lookup->created_ns);
 }
 
+/* Searches the disk on the pool, and lands or begins to compute. */
 static void look_on_disk(struct flight *flight)
 {
     struct kind_state *state = flight->state;

@@ -4,8 +4,9 @@
  *     | guard page | stack, grows down          <----- top | struct fiber |
  *     +------------+---------------------------------------+--------------+
  *
- * Stacks of ended fibers are kept warm on a list. A fiber that parks returns control to its resumer: the loop, or the fiber
- * that has just started it. Ready fibers wait in a queue that runs after the loop's timers (prepare) and after its I/O (check). */
+ * Stacks of ended fibers are kept mapped on a list (`warm`) for the next fibers. A fiber that parks (stops running until it is woken)
+ * returns control to its resumer: the loop, or the fiber that has just started it. Ready fibers wait in a queue that runs after the
+ * loop's timers (prepare) and after its I/O (check). */
 #include "core/fiber.h"
 
 #include <sys/mman.h>
@@ -69,6 +70,7 @@ static uint8_t *get_stack(struct fiber *fiber)
     return (uint8_t *)(fiber + 1) - STACK_SIZE;
 }
 
+/* Takes a warm stack, or maps a new one. NULL when out of memory or mappings. */
 static struct fiber *stack_take(void)
 {
     struct fiber *fiber = warm;
@@ -91,7 +93,7 @@ static struct fiber *stack_take(void)
     return (struct fiber *)(memory + STACK_SIZE) - 1;
 }
 
-/* Pages that were never touched are not resident. */
+/* Updates `deepest` by how far down the fiber's stack was used: pages that were never touched are not resident. */
 static void stack_measure(struct fiber *fiber)
 {
     enum { PAGE = 4096, PAGES = STACK_SIZE / PAGE };
@@ -115,6 +117,7 @@ static void stack_unmap(struct fiber *fiber)
     stacks--;
 }
 
+/* Keeps the stack of an ended fiber, or unmaps it if enough are kept. */
 static void stack_give(struct fiber *fiber)
 {
     if (warm_count >= WARM_STACKS) {
@@ -127,6 +130,7 @@ static void stack_give(struct fiber *fiber)
 }
 
 /* ---- switching ---- */
+/* Switches to the resumer; returns when the fiber is resumed. */
 static void park(struct fiber *fiber)
 {
     context_start_switch(fiber->ended ? NULL : &fiber->fake_stack, resumer.stack, resumer.stack_size);
@@ -135,6 +139,7 @@ static void park(struct fiber *fiber)
     context_finish_switch(fiber->fake_stack, &resumer.stack, &resumer.stack_size);
 }
 
+/* The first function on a fiber's stack. It never returns: there is nothing below it. */
 static void fiber_main(void *arg)
 {
     struct fiber *fiber = arg;
@@ -157,6 +162,7 @@ static void trace_release(struct fiber_trace_ids *trace)
         free(trace);
 }
 
+/* Frees an ended fiber, on the stack of its resumer; the last one of a group wakes the fiber that waits for the group. */
 static void fiber_end(struct fiber *fiber)
 {
     struct fiber_group *group = fiber->group;
@@ -176,6 +182,7 @@ static void fiber_end(struct fiber *fiber)
         group->on_empty(group);
 }
 
+/* Runs a fiber until it parks or ends. `resumer` is saved, because a fiber can start another one that runs at once. */
 static void resume(struct fiber *fiber)
 {
     struct resumer outer = resumer;
@@ -195,6 +202,7 @@ static void resume(struct fiber *fiber)
         fiber_end(fiber);
 }
 
+/* Appends the fiber to the queue of those that fibers_run_ready runs. */
 static void make_ready(struct fiber *fiber)
 {
     fiber->ready = true;
@@ -223,6 +231,8 @@ bool fibers_run_ready(void)
 }
 
 /* ---- start ---- */
+/* Makes a fiber that has not run yet, a member of `group` (NULL: the root group). It inherits request id and trace of its creator, so that
+ * its log lines can be found. */
 static struct fiber *fiber_new(struct fiber_group *group, void (*run)(void *arg), void *arg)
 {
     if (!group)
@@ -257,6 +267,7 @@ static struct fiber *fiber_new(struct fiber_group *group, void (*run)(void *arg)
     return fiber;
 }
 
+/* Without a check of the limit: for work whose admission was checked before. */
 bool fiber_start_admitted(struct fiber_group *group, void (*run)(void *arg), void *arg)
 {
     struct fiber *fiber = fiber_new(group, run, arg);
@@ -439,6 +450,7 @@ void fiber_wake(struct fiber *fiber)
 }
 
 /* ---- timers ---- */
+/* Takes a stopped timer; NULL when out of memory. */
 static struct timer *timer_take(void)
 {
     struct timer *timer = free_timers;
@@ -464,6 +476,7 @@ static void timer_give(struct timer *timer)
     free_timers = timer;
 }
 
+/* A timer of a group is a deadline: the group was not cancelled by anybody else, so it has expired. */
 static void on_timer(uv_timer_t *handle)
 {
     struct timer *timer = handle->data;
@@ -548,6 +561,7 @@ void fiber_group_finish(struct fiber_group *group)
     group->parent = NULL;
 }
 
+/* Helpers leave half of the limit to requests, which cannot go on without fibers. */
 bool fiber_start_helper(struct fiber_group *group, void (*run)(void *arg), void *arg)
 {
     if (live >= limit / 2 || !fiber_start(group, run, arg))

@@ -47,6 +47,7 @@ unsigned loop_cores(void)
     return cores < 2 ? 2 : cores > 256 ? 256 : cores;
 }
 
+/* Measures how late this timer fires: the time that callbacks and fibers have kept the loop busy. */
 static void on_lag_timer(uv_timer_t *timer)
 {
     (void)timer;
@@ -100,6 +101,7 @@ unsigned loop_pool_threads(void)
     return pool_threads_now;
 }
 
+/* Half of the process's descriptors, since a request may need another one for a file; at most 10000. */
 unsigned loop_default_connections(void)
 {
     struct rlimit files;
@@ -108,6 +110,7 @@ unsigned loop_default_connections(void)
     return connections < 10000 ? (unsigned)connections : 10000;
 }
 
+/* F_DUPFD returns the lowest free descriptor, so a number near the limit shows that nearly all are in use. */
 bool loop_descriptors_short(void)
 {
     struct rlimit files;
@@ -136,6 +139,7 @@ struct main_fiber {
     void *arg;
 };
 
+/* Runs the main fiber's function and ends the loop. */
 static void run_main(void *arg)
 {
     struct main_fiber *main_fiber = arg;

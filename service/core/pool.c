@@ -18,7 +18,7 @@
 #include "core/metrics.h"
 
 enum { NICE = 10 };
-enum job_class { QUICK, HEAVY, JOB_CLASSES };
+enum job_class { QUICK, HEAVY, JOB_CLASSES }; /* HEAVY: conversions and walks, which may take seconds */
 
 static uv_loop_t *loop;
 static size_t max_queued = 10000;
@@ -61,6 +61,7 @@ static pthread_mutex_t incoming_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sl_list incoming;   /* teams; protected by incoming_lock */
 static struct sl_list open_teams; /* loop thread */
 
+/* Drops a reference to the team; the last one frees it. */
 static void team_drop(struct parallel_team *team)
 {
     if (atomic_fetch_sub(&team->references, 1) != 1)
@@ -82,6 +83,7 @@ static void enter_thread(void)
     done = true;
 }
 
+/* Notes that heavy work makes progress (heavy_stall_ms). */
 static void note_done(enum job_class job_class, uint64_t now_ns)
 {
     if (job_class == HEAVY)
@@ -93,6 +95,7 @@ struct team_member {
     unsigned worker;
 };
 
+/* Works on pieces of the team until none is left. */
 static void work_share(void *arg)
 {
     struct team_member *share = arg;
@@ -103,6 +106,7 @@ static void work_share(void *arg)
     }
 }
 
+/* A helper's work, on a pool thread. It may begin only after the team was closed, when no piece is left; then it does nothing. */
 static void helper_work(uv_work_t *work)
 {
     struct parallel_team *team = work->data;
@@ -144,6 +148,7 @@ static void helper_done(uv_work_t *work, int status)
     start_heavy();
 }
 
+/* Submits one helper for the team. False when that failed. */
 static bool lend_one(struct parallel_team *team)
 {
     uv_work_t *work = malloc(sizeof *work);
@@ -161,6 +166,7 @@ static bool lend_one(struct parallel_team *team)
     return false;
 }
 
+/* Lends idle threads to open teams. A thread stays free for quick jobs (heavy_threads). A team that needs no more helpers leaves the list. */
 static void lend_helpers(void)
 {
     for (struct parallel_team *team = SL_LIST_FIRST(&open_teams, struct parallel_team, link), *next; team;
@@ -176,6 +182,7 @@ static void lend_helpers(void)
     }
 }
 
+/* Takes over the teams that pool threads have opened. */
 static void on_incoming(uv_async_t *handle)
 {
     (void)handle;
@@ -188,6 +195,7 @@ static void on_incoming(uv_async_t *handle)
     start_heavy();
 }
 
+/* Opens a team and notifies the loop. NULL when out of memory: the caller then does all the work. */
 static struct parallel_team *team_open(const struct sl_parallel *self, size_t count,
                                        void (*work)(void *arg, size_t index, unsigned worker), void *arg)
 {
@@ -211,6 +219,8 @@ static struct parallel_team *team_open(const struct sl_parallel *self, size_t co
     return team;
 }
 
+/* sl_parallel.run on the pool: the caller works on pieces itself and waits for its helpers. A SIGBUS in one of the threads (a mapped file
+ * was truncated) fails the job of the caller. */
 static void run_team(const struct sl_parallel *self, size_t count,
                      void (*work)(void *arg, size_t index, unsigned worker), void *arg)
 {
@@ -269,6 +279,7 @@ static uint64_t filled_flows; /* bit set of the flows with jobs */
 static unsigned next_flow;
 static size_t heavy_queued;
 
+/* Queues a heavy job in the flow of its request: flows are chosen by a hash of the request id. */
 static void flow_join(struct pool_task *job)
 {
     job->flow = (unsigned)(sl_hash(job->request_id.data, job->request_id.size) % FLOWS);
@@ -298,6 +309,7 @@ static struct pool_task *flow_next(void)
     return job;
 }
 
+/* Runs a job on a pool thread. A job that was cancelled while it was queued is not run. */
 static void job_work(uv_work_t *work)
 {
     struct pool_task *job = work->data;
@@ -317,6 +329,7 @@ static void job_work(uv_work_t *work)
     atomic_fetch_sub(&running[job->job_class], 1);
 }
 
+/* On the loop, after a job: wakes its fiber. */
 static void job_done(uv_work_t *work, int status)
 {
     (void)status;
@@ -327,6 +340,7 @@ static void job_done(uv_work_t *work, int status)
     start_heavy();
 }
 
+/* Submits a job to libuv; wakes its fiber if libuv refuses it. */
 static void start_job(struct pool_task *job)
 {
     given[job->job_class]++;
@@ -364,6 +378,7 @@ enum sl_code pool_run(enum pool_job kind, void (*fn)(void *arg), void *arg, stru
 {
     const char *name = job_names[kind & ~POOL_HEAVY];
     bool heavy = kind & POOL_HEAVY || kind == POOL_CONVERT || kind == POOL_WALK;
+    /* these are never cancelled half-way: a file or a compressed answer would be incomplete */
     bool lasts = (kind & ~POOL_HEAVY) == POOL_IO || (kind & ~POOL_HEAVY) == POOL_COMPRESS;
     struct pool_task job = {
         .job_class = heavy ? HEAVY : QUICK, .fiber = fiber_self(), .request_id = fiber_request_id()};
@@ -436,6 +451,7 @@ static void unmap_file(void *arg)
     sl_unmap(arg);
 }
 
+/* Unmapping a large file takes long, so it is done on the pool; on the loop only if the pool refuses work. */
 void pool_unmap(struct sl_mapping *mapping)
 {
     if (pool_run(POOL_IO, unmap_file, mapping, NULL) == SL_BUSY)
@@ -527,7 +543,7 @@ size_t pool_queued(void)
     return class_queued(QUICK) + class_queued(HEAVY);
 }
 
-static struct { /* an empty job that tests if threads take quick jobs; loop thread */
+static struct { /* an empty job, submitted to find out whether threads still run quick jobs; loop thread */
     uint64_t since_ms;
     bool waits;
 } probe;
@@ -554,6 +570,7 @@ static uint64_t quick_stall_ms(void)
     return probe.waits ? now - probe.since_ms : 0;
 }
 
+/* How long the oldest heavy job has waited while no heavy job, and no piece of one, ended. */
 static uint64_t heavy_stall_ms(void)
 {
     uint64_t now = uv_hrtime(), oldest = now, done = atomic_load(&heavy_done_ns);

@@ -28,6 +28,7 @@ enum {
 #define DISCARD_NS 1000000000ull /* time limit for reading the rest of an unused body */
 
 /* ---- request headers ---- */
+/* Whether the text is a token, the form of header names (RFC 9110, 5.6.2). */
 static bool token(struct sl_str name)
 {
     for (size_t i = 0; i < name.size; i++)
@@ -36,6 +37,7 @@ static bool token(struct sl_str name)
     return name.size > 0;
 }
 
+/* Whether the text may be a header's value: no control characters, which could end the line. */
 static bool field_value(struct sl_str value)
 {
     for (size_t i = 0; i < value.size; i++)
@@ -57,6 +59,7 @@ static bool ours(struct sl_str name)
     return false;
 }
 
+/* Whether a header of the source's configuration is sent. */
 static bool sent(struct sl_str name)
 {
     return token(name) && !ours(name);
@@ -71,6 +74,7 @@ static enum sl_code check_headers(const struct fetch_request *request, struct sl
     return SL_OK;
 }
 
+/* Adds a header. `Name;` is curl's form for a header with an empty value. */
 static bool add_field(struct curl_slist **list, struct sl_str name, struct sl_str value)
 {
     struct sl_buf line = {0};
@@ -85,6 +89,7 @@ static bool add_field(struct curl_slist **list, struct sl_str name, struct sl_st
     return longer != NULL;
 }
 
+/* Whether the source's configuration sets this header. After a redirect to another host its headers are not sent: they may be secret. */
 static bool configured(const struct fetch_download *d, const struct hop *hop, struct sl_str name)
 {
     for (size_t i = 0; !hop->is_other_host && i < d->request->header_count; i++)
@@ -161,6 +166,8 @@ bool fetch_is_redirect(long status)
     return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
+/* Judges a partial response: the first part of the file leads to the download of the other parts (parts.c). A Content-Range that makes no
+ * sense is answered by a request without a range. */
 static enum verdict judge_range(struct exchange *e)
 {
     struct transfer *t = &e->transfer;
@@ -187,6 +194,7 @@ static uint64_t coded_limit(uint64_t max_size)
     return max_size > UINT64_MAX - more ? UINT64_MAX : max_size + more;
 }
 
+/* Decides by the head of a response how to go on. A 302 of dev.azure.com leads to a login page, so it is not followed. */
 static enum verdict judge(struct exchange *e)
 {
     struct transfer *t = &e->transfer;
@@ -213,6 +221,7 @@ static enum verdict judge(struct exchange *e)
     return COMPLETE;
 }
 
+/* Called when a head is complete; says what to do with the body. */
 static enum body_action decide(struct transfer *t)
 {
     struct exchange *e = t->arg;
@@ -309,6 +318,7 @@ struct hops {
     bool ranged;
 };
 
+/* Waits until the whole file has arrived. */
 static enum sl_code end_of_body(struct exchange *e, struct sl_error *error)
 {
     if (e->verdict == PARTIAL)
@@ -319,6 +329,7 @@ static enum sl_code end_of_body(struct exchange *e, struct sl_error *error)
     return code == SL_OK ? transfer_failure(&e->transfer, error) : code;
 }
 
+/* Makes the target of a redirect the next hop. */
 static enum sl_code follow(struct exchange *e, struct hops *hops, struct sl_error *error)
 {
     struct hop next;
@@ -364,6 +375,7 @@ static enum sl_code carry_out(struct exchange *e, struct hops *hops, bool *again
     return code;
 }
 
+/* Sends the request of the current hop and acts on the response. `*again`: another request must follow. */
 static enum sl_code one_exchange(struct fetch_download *d, struct hops *hops, struct time_limit head, bool *again,
                                  struct sl_error *error)
 {
@@ -397,6 +409,7 @@ static enum sl_code empty_file(void *arg, struct sl_error *error)
                                                 : sl_fail_errno(error, errno, "cannot truncate the downloaded file");
 }
 
+/* Empties the file of an earlier attempt. */
 static enum sl_code begin_file(int fd, struct sl_error *error)
 {
     struct stat file;
@@ -407,6 +420,7 @@ static enum sl_code begin_file(int fd, struct sl_error *error)
     return pool_call(POOL_IO, empty_file, &fd, error);
 }
 
+/* One attempt: requests and redirects until the file is there, or an error. */
 static enum sl_code attempt(struct fetch_download *d, struct sl_error *error)
 {
     const struct fetch_request *request = d->request;
@@ -434,11 +448,13 @@ static enum sl_code attempt(struct fetch_download *d, struct sl_error *error)
     return code;
 }
 
+/* Whether another attempt would have the same result. */
 static bool final(enum sl_code code)
 {
     return code == SL_OK || code == SL_NOT_FOUND || code == SL_PERMISSION_DENIED || code == SL_CANCELLED;
 }
 
+/* A random number below `below`. */
 static uint32_t chance(uint32_t below)
 {
     uint32_t number;
@@ -459,6 +475,7 @@ static enum sl_code keep_for(uint64_t ms, enum sl_code code, struct sl_error *er
     return code;
 }
 
+/* Tries until the result is final, the attempts are used up, or the host asks for a longer pause than MAX_PAUSE_MS. */
 static enum sl_code attempts(struct fetch_download *d, struct sl_str host, struct sl_error *error)
 {
     unsigned most = d->request->attempts ? d->request->attempts : ATTEMPTS;
@@ -489,6 +506,7 @@ struct download_finish {
     bool keep_wrapper, refuse_empty, refuse_pages, is_html;
 };
 
+/* Whether the text contains the word, in upper or lower case. */
 static bool has_word(struct sl_str text, struct sl_str word)
 {
     for (size_t i = 0; i + word.size <= text.size; i++)
@@ -523,6 +541,7 @@ static enum sl_code check_contents(const struct download_finish *f, struct sl_er
     return SL_OK;
 }
 
+/* On the pool: decodes the file, unpacks it if it is compressed, and checks that it is no web page. */
 static enum sl_code finish_work(void *arg, struct sl_error *error)
 {
     struct download_finish *f = arg;
@@ -532,6 +551,7 @@ static enum sl_code finish_work(void *arg, struct sl_error *error)
     return code == SL_OK ? check_contents(f, error) : code;
 }
 
+/* Runs finish_work, unless there is nothing to do. */
 static enum sl_code download_finish(struct fetch_download *d, struct sl_error *error)
 {
     const struct fetch_request *request = d->request;
@@ -551,6 +571,7 @@ static enum sl_code download_finish(struct fetch_download *d, struct sl_error *e
     return pool_call(large ? POOL_IO | POOL_HEAVY : POOL_IO, finish_work, &f, error);
 }
 
+/* Fails if the host is on the deny list. `is_probe`: it was, and this download finds out whether it works again. */
 static enum sl_code check_host(struct fetch_download *d, struct sl_str host, struct sl_error *error)
 {
     enum sl_code code = d->request->deny_list && !d->is_probe ? deny_check(host, &d->is_probe, error) : SL_OK;
@@ -577,6 +598,7 @@ static enum sl_code take_slot(struct sl_str host, struct fetch_slot *slot, struc
     }
 }
 
+/* Downloads with one of the host's slots, and records on the deny list whether the host works. */
 static enum sl_code with_slot(struct fetch_download *d, struct sl_str host, struct sl_error *error)
 {
     struct fetch_slot slot;
@@ -600,6 +622,7 @@ static enum sl_code with_slot(struct fetch_download *d, struct sl_str host, stru
     return code == SL_OK ? download_finish(d, error) : code;
 }
 
+/* The label of the result in metrics. */
 static const char *result_name(const struct fetch_download *d, enum sl_code code, const struct sl_error *error)
 {
     if (d->blocked)
@@ -615,6 +638,7 @@ void fetch_on_failure(fetch_failure_listener *listener, void *arg)
     fetch_state.failure_arg = arg;
 }
 
+/* Tells the listener which server failed and why, in words for a warning. */
 static void report_failure(const struct fetch_download *d, const struct sl_error *error)
 {
     const struct hop *hop = &d->first;
@@ -660,6 +684,7 @@ enum sl_code fetch_get(const struct fetch_request *request, int fd, struct sl_er
     return code;
 }
 
+/* Downloads into memory. The buffer is cleared afterwards, since answers may be credentials. */
 enum sl_code fetch_text(const struct fetch_request *request, struct sl_buf *body, struct sl_error *error)
 {
     char piece[4096];

@@ -28,6 +28,7 @@ void transfer_note_restricted(const struct transfer *t)
              LOG_URL("url", t->url));
 }
 
+/* Called by curl for each address that it connects to, so that reserved addresses are refused after the name was resolved. */
 static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
 {
     struct transfer *t = arg;
@@ -42,6 +43,7 @@ static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_so
     return fd;
 }
 
+/* Wakes the fiber that waits for this or another transfer of the download. */
 static void transfer_report(struct transfer *t)
 {
     t->has_changed = true;
@@ -49,6 +51,7 @@ static void transfer_report(struct transfer *t)
 }
 
 /* ---- the head ---- */
+/* Copies a header's value, cut to `room`. */
 static void transfer_keep(char *to, size_t room, struct sl_str value)
 {
     size_t size = value.size < room - 1 ? value.size : room - 1;
@@ -85,6 +88,7 @@ static bool beyond_int64(struct sl_str value)
     return over || number > INT64_MAX;
 }
 
+/* Keeps what later steps need of a header field. */
 static void read_field(struct transfer *t, struct sl_str name, struct sl_str value)
 {
     if (t->field)
@@ -115,6 +119,7 @@ static void read_field(struct transfer *t, struct sl_str name, struct sl_str val
     }
 }
 
+/* Forgets the fields of a head that another one follows. */
 static void forget_head(struct transfer *t)
 {
     free(t->location);
@@ -125,6 +130,7 @@ static void forget_head(struct transfer *t)
     t->retry_after_s = t->modified_s = -1;
 }
 
+/* Called by curl for each line of a head. Lets `decide` choose what to do with the body when the head is complete. */
 static size_t on_header(char *data, size_t one, size_t size, void *arg)
 {
     struct transfer *t = arg;
@@ -157,6 +163,8 @@ static size_t on_header(char *data, size_t one, size_t size, void *arg)
 }
 
 /* ---- the body ---- */
+/* Called by curl for each piece of the body. Returning less than `size` ends the transfer. If the disk is slower than the network, the
+ * transfer is paused until the spool has room. */
 static size_t on_body(char *data, size_t one, size_t size, void *arg)
 {
     struct transfer *t = arg;
@@ -189,6 +197,7 @@ static size_t on_body(char *data, size_t one, size_t size, void *arg)
 }
 
 /* ---- start and end ---- */
+/* Sets the curl options of the request. */
 static void set_options(struct transfer *t)
 {
     CURL *c = t->easy;
@@ -201,7 +210,8 @@ static void set_options(struct transfer *t)
     curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(c, CURLOPT_QUICK_EXIT, 1L); /* do not wait for the resolver thread at the end of a transfer */
     curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, (long)(DURATION_MS(o->connect_timeout_ns) + 1));
-    curl_easy_setopt(c, CURLOPT_MAXAGE_CONN, 30L);
+    curl_easy_setopt(c, CURLOPT_MAXAGE_CONN,
+                     30L); /* servers close idle connections, and a request on such a one fails */
     curl_easy_setopt(c, CURLOPT_BUFFERSIZE, (long)RECEIVE_BUFFER);
     curl_easy_setopt(c, CURLOPT_ERRORBUFFER, t->curl_error);
     curl_easy_setopt(c, CURLOPT_OPENSOCKETFUNCTION, open_socket);
@@ -239,6 +249,7 @@ static void set_options(struct transfer *t)
 
 static struct transfer *running;
 
+/* Adds the transfer to the list of those that run (fetch_log_state, fetch_progress). */
 static void join_running(struct transfer *t)
 {
     t->next_running = running;
@@ -400,7 +411,8 @@ struct time_limit earlier_time_limit(struct time_limit a, struct time_limit b)
     return a.until_ms <= b.until_ms ? a : b;
 }
 
-/* Time spent on the disk does not count against the source's stall timeout. */
+/* Writes what the spool holds and lets a paused transfer go on. Time spent on the disk does not count against the source's stall timeout,
+ * so the clock of the last progress starts anew. */
 static enum sl_code transfer_store(struct transfer *t, struct sl_error *error)
 {
     enum sl_code code = spool_write(&t->spool, t->fd, error);
@@ -470,7 +482,7 @@ static bool descriptors_used_up(void)
     return fd < 0 && sl_fail_errno(NULL, errno, "") == SL_BUSY;
 }
 
-/* Uses curl's text if the cause has no fixed text. */
+/* Fails with a fixed text for common causes, since curl's texts differ between its versions; else with curl's text. */
 static enum sl_code transport_error(const struct transfer *t, struct sl_error *error)
 {
     const char *text = t->curl_error;

@@ -45,6 +45,7 @@ static void on_small_write_done(uv_write_t *write, int status)
     free(write);
 }
 
+/* Writes at once what the kernel accepts, and queues a copy of the rest. */
 static bool send_bytes(struct connection *c, struct sl_str text)
 {
     uv_buf_t buf = uv_buf_init((char *)(uintptr_t)text.data, (unsigned)text.size);
@@ -79,6 +80,7 @@ bool connection_send(struct connection *c, struct sl_str text)
     return send_bytes(c, text);
 }
 
+/* Sends TLS's close_notify: without it a client cannot know that the response was not cut off. */
 static void say_end(struct connection *c)
 {
     if (!c->tls || !tls_is_ready(c->tls))
@@ -88,6 +90,7 @@ static void say_end(struct connection *c)
 }
 
 /* ---- the end ---- */
+/* Frees the connection when both its handle is closed and its request is finished. */
 static void release(struct connection *c)
 {
     if (!c->closed || c->request)
@@ -99,6 +102,7 @@ static void release(struct connection *c)
     free(c);
 }
 
+/* The handle is closed. A request whose handler runs is finished by that handler; one without is finished here. */
 static void on_closed(uv_handle_t *handle)
 {
     struct connection *c = handle->data;
@@ -147,6 +151,7 @@ static void linger(struct connection *c)
 }
 
 /* ---- parsing ---- */
+/* Makes a request that is answered with an error without a handler. NULL when out of memory. */
 static struct request *connection_refuse(struct connection *c, int status, const char *detail)
 {
     struct request *r = request_new(c);
@@ -178,6 +183,7 @@ static void body_over(struct connection *c)
         server_timer(c, TIMEOUT_NONE);
 }
 
+/* Which timeout applies to the request's body: families with uploads have one of their own. */
 static enum connection_timeout body_timeout(const struct request *r)
 {
     return r->x.route ? r->server->body_timeouts[r->route_index] : TIMEOUT_BODY;
@@ -221,6 +227,7 @@ static size_t take_head(struct connection *c, struct sl_bytes data)
     return size;
 }
 
+/* Passes bytes to the body; returns how many belong to it. */
 static size_t take_body(struct connection *c, struct sl_bytes data)
 {
     struct request *r = c->request;
@@ -230,6 +237,7 @@ static size_t take_body(struct connection *c, struct sl_bytes data)
     return used;
 }
 
+/* Keeps bytes that cannot be parsed yet. They may be in `pending` already. */
 static void connection_keep(struct connection *c, struct sl_bytes rest)
 {
     if (rest.size == 0 || c->dead || c->state == STATE_LINGER) {
@@ -300,6 +308,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
     *buf = uv_buf_init(c->server->read_buffer, (unsigned)size);
 }
 
+/* Whether a body arrives more slowly than `min_rate` allows. Uploads with a timeout of their own may be slower. */
 static bool too_slow(const struct connection *c)
 {
     const struct request *r = c->request;
@@ -309,6 +318,7 @@ static bool too_slow(const struct connection *c)
     return r->body.raw_bytes / (elapsed / 1000) < c->server->options.min_rate;
 }
 
+/* Ends the body with an error; the connection is closed after the answer, since the next request cannot be found. */
 static void fail_body(struct connection *c, int status, const char *detail, const char *reason)
 {
     c->request->framing_error = c->request->close = true;
@@ -319,6 +329,7 @@ static void fail_body(struct connection *c, int status, const char *detail, cons
     go_on(c);
 }
 
+/* Handles decrypted bytes, as the state of the connection says. */
 static void on_data(struct connection *c, struct sl_bytes data)
 {
     switch (c->state) {
@@ -364,6 +375,7 @@ static void await_answer(struct connection *c)
         server_timer(c, TIMEOUT_PROBE);
 }
 
+/* The client has ended its stream. */
 static void on_end(struct connection *c)
 {
     c->eof = true;
@@ -377,6 +389,7 @@ static void on_end(struct connection *c)
         connection_abort(c, false);
 }
 
+/* Whether the kernel has received a reset. */
 static bool is_reset(const struct connection *c)
 {
     uv_os_fd_t fd;
@@ -415,6 +428,7 @@ static void answer_plainly(struct connection *c)
         request_start(r);
 }
 
+/* Waits for the first request once the TLS handshake is complete. */
 static void handshake_done(struct connection *c)
 {
     if (c->state != STATE_HANDSHAKE || !tls_is_ready(c->tls))
@@ -423,6 +437,7 @@ static void handshake_done(struct connection *c)
     server_timer(c, c->reserve ? TIMEOUT_RESERVE : TIMEOUT_HEADER);
 }
 
+/* TLS failed: ends the connection. */
 static void tls_broken(struct connection *c)
 {
     log_debug("http", "TLS failed", LOG_STR("client", connection_peer(c)), LOG_STR("error", tls_failure(c->tls)));
@@ -433,6 +448,7 @@ static void tls_broken(struct connection *c)
         linger(c); /* so that the client can read the alert */
 }
 
+/* Decrypts what has arrived, handles it, and sends what TLS itself answers. */
 static void receive_encrypted(struct connection *c, struct sl_bytes encrypted)
 {
     uint8_t *plain = c->server->opened;
@@ -455,6 +471,7 @@ static void receive_encrypted(struct connection *c, struct sl_bytes encrypted)
         on_end(c);
 }
 
+/* Handles bytes from the socket. */
 static void on_bytes(struct connection *c, struct sl_bytes bytes)
 {
     if (c->state == STATE_HANDSHAKE && !c->tls_begun && !tls_is_handshake_record(bytes)) {
@@ -566,6 +583,7 @@ void connection_end_request(struct connection *c, bool close, bool whole)
 }
 
 /* ---- timeouts ---- */
+/* Checks whether a client reads its response: closes the connection if nothing was sent for write_timeout, or less than min_rate. */
 static void expired_write(struct connection *c)
 {
     const struct http_options *options = &c->server->options;

@@ -267,7 +267,8 @@ const struct sl_symbol *lookup_data_at(struct lookup_module *m, uint64_t address
     return data ? data : symbol_over(code_symbols(m), address);
 }
 
-/* Finds the function of that name in the symcache. Split-off parts (.cold) have the name of the whole function, so the largest is chosen. */
+/* Finds the function of that name in the symcache. Split-off parts (.cold) have the name of the whole function, so the largest is
+ * chosen. */
 static bool symcache_function_named(struct lookup_module *m, struct sl_str name, uint64_t *address, uint64_t *size)
 {
     const struct sl_symcache *cache = &m->whole.cache;

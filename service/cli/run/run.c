@@ -487,8 +487,8 @@ static void schedule_exit(struct service_run *run)
     uv_timer_start(&run->exit_timer, exit_without_threads, delay + timeout + LAST_WORK_MS, 0);
 }
 
-/* Ends the service in order: refuse new jobs, wait until load balancers have noticed (shutdown_delay), close the listeners, wait for
- * running jobs, stop the rest and send their answers. */
+/* Ends the service in order: refuse new jobs; wait until load balancers have noticed (shutdown_delay); close idle connections; wait for
+ * running jobs; stop the rest and send their answers. */
 static void drain(struct service_run *run)
 {
     log_info("run", "draining", LOG_U64("jobs", service_running(run->service)),

@@ -571,7 +571,8 @@ static size_t take_lines(struct trace_run *t, struct sl_str text, bool end, bool
     return at;
 }
 
-/* Retraces a log block by block. Standard output is flushed whenever no input is pending, so that `tail -f | symloom` shows lines at once. */
+/* Retraces a log block by block. Standard output is flushed whenever no input is pending, so that the lines of a growing log appear at
+ * once. */
 static int trace_with(struct trace_run *t, const char *path)
 {
     if (!log_input_open(&t->input, path))
