@@ -13,6 +13,7 @@
 #include "objectstore/objectstore.h"
 
 #define SECOND_NS UINT64_C(1000000000)
+/* A request waits for the shared layer before it computes, so the first byte and the credentials have short limits. */
 enum { HEAD_MS = 500, BODY_S = 60, CREDENTIALS_MS = 300, RETRY_MS = 1000 };
 
 static struct {
@@ -34,6 +35,7 @@ static bool is_s3(void)
 
 /* ---- credentials ---- */
 
+/* The fiber that gets or renews credentials and wakes those that wait for them. */
 static void request_credentials(void *unused)
 {
     struct sl_error error = {0};
@@ -73,6 +75,7 @@ const char *bucket_last_error(void)
     return last_failure;
 }
 
+/* What an error of a request means to the layer. An HTTP status shows that the server works: SHARED_ERROR instead of SHARED_UNREACHABLE. */
 static enum shared_result failure(const struct object_store_call *call, enum sl_code code, const char *what,
                                   const struct sl_error *error)
 {
@@ -109,12 +112,14 @@ static bool is_packed(int fd)
     return pread(fd, head, sizeof head, 0) == (ssize_t)sizeof head && memcmp(head, magic, sizeof head) == 0;
 }
 
+/* Unpacks the file on the pool. */
 static void unwrap(void *arg)
 {
     struct bucket_download *d = arg;
     d->code = fetch_unwrap(d->fd, 0, &d->error);
 }
 
+/* The fiber that downloads an entry. */
 static void download(void *arg)
 {
     struct bucket_download *d = arg;
@@ -125,6 +130,7 @@ static void download(void *arg)
     fiber_wake_all(&d->finished);
 }
 
+/* Whether the first byte has arrived. */
 static bool has_begun(int fd)
 {
     struct stat st;
@@ -179,6 +185,7 @@ static enum shared_result exists(const char *name)
                             : failure(&call, code, "cannot read from the bucket", &error);
 }
 
+/* Finds out whether the bucket works: any answer shows it, also that there is no such object. */
 static enum shared_result probe(void)
 {
     enum shared_result result = exists("probe");
@@ -196,6 +203,7 @@ static enum shared_result del(const char *name)
 }
 
 /* ---- put ---- */
+/* Uploads an entry once. 412 and 409 mean that another machine was faster; 501 that the server knows no conditional requests. */
 static enum shared_result put_once(const struct shared_entry *entry, bool if_absent, int *status)
 {
     struct object_store_call call = {.timeout_ns = BODY_S * SECOND_NS};
@@ -215,6 +223,7 @@ static enum shared_result put_once(const struct shared_entry *entry, bool if_abs
                          : failure(&call, code, "cannot write to the bucket", &error);
 }
 
+/* Uploads an entry, after waiting until less than `uploads.max` others are running. */
 static enum shared_result bucket_put(const struct shared_entry *entry)
 {
     int status;

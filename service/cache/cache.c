@@ -16,12 +16,14 @@ struct cache_engine cache_engine;
 
 /* ---- start and end ---- */
 
+/* Sets what a reload may change of a kind. */
 static void kind_configure(struct kind_state *state, const struct config *config)
 {
     state->lifetimes = *cache_get_lifetimes(config, state->kind->section);
     state->memory.lru.max_size = state->kind->capacity ? state->kind->capacity(config) : config->default_capacity;
 }
 
+/* Sets up a kind. `lazy`: how many of its entries may be computed anew in the background at once; kinds of one section share the number. */
 static void kind_init(struct kind_state *state, const struct cache_kind *kind, const struct config *config)
 {
     *state = (struct kind_state){.kind = kind};
@@ -69,6 +71,7 @@ enum sl_code cache_init(const struct config *config, const struct cache_kind *co
     return SL_OK;
 }
 
+/* The number of background computations of a section; at least 1, since 0 would end them for good. */
 static unsigned tokens(unsigned configured)
 {
     return configured ? configured : 1;
@@ -121,6 +124,7 @@ void cache_close(void)
     cache_tmp_close();
 }
 
+/* The state of a registered kind; NULL for others. */
 static struct kind_state *get_kind_state(const struct cache_kind *kind)
 {
     for (size_t i = 0; i < engine.count; i++)
@@ -198,12 +202,14 @@ static bool is_doubted(const struct cache_memory_entry *entry)
     return entry->error && engine_should_retry(entry->lru.key, entry->error->code, entry->created_ns);
 }
 
+/* The entry in memory, if it is current. */
 static struct cache_memory_entry *cache_find(struct kind_state *state, struct sl_str key)
 {
     uint64_t now = loop_now_ms();
     return cache_current(cache_memory_find(&state->memory, key, now), now);
 }
 
+/* Counts a hit in memory; `*item` (may be NULL) gets a reference. */
 static enum sl_code cache_take(struct kind_state *state, const struct cache_memory_entry *entry,
                                struct cache_item **item)
 {
@@ -217,6 +223,7 @@ static enum sl_code cache_take(struct kind_state *state, const struct cache_memo
     return code;
 }
 
+/* Answers a look-up from memory. False if memory has no usable entry. */
 static bool peek(struct kind_state *state, struct cache_lookup *look)
 {
     struct cache_memory_entry *entry = cache_find(state, look->key->text);
@@ -265,6 +272,7 @@ bool cache_peek_handle(const struct cache_handle *handle, bool is_renewed, struc
     return true;
 }
 
+/* Evicts a file of the kind that maps most if the files of all kinds map more than the limit. */
 static void bound_mapped_to(uint64_t most_mapped)
 {
     uint64_t mapped = 0;
@@ -305,6 +313,7 @@ int64_t engine_renew_before_ns(void)
 }
 
 /* ---- damage ---- */
+/* Whether the address is in the item's mapping. */
 static bool item_holds(const struct cache_item *item, const void *address)
 {
     const uint8_t *begin = item->mapping.bytes.data;
@@ -357,6 +366,7 @@ void engine_unmap_some(void)
 }
 
 /* ---- invalidation ---- */
+/* Whether the key names one of the files. */
 static bool names_any(struct sl_str key, const struct cache_file *files, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -365,6 +375,7 @@ static bool names_any(struct sl_str key, const struct cache_file *files, size_t 
     return false;
 }
 
+/* Drops the kind's entries and computations that name one of the files; tells the caller of each key. */
 static void drop_files_of_kind(struct kind_state *state, const struct cache_file *files, size_t count,
                                cache_dropped_fn *tell, void *arg)
 {
@@ -397,6 +408,7 @@ const char *cache_dir_of_process(void)
 }
 
 /* ---- renewing misses ---- */
+/* Whether the running fiber computes a renewal: then the entries that it looks up are renewed, too. */
 static bool is_renewing(void)
 {
     for (const struct renewing *at = SL_LIST_FIRST(&engine.renewing, struct renewing, link); at;
@@ -482,6 +494,7 @@ struct cache_get_waiter {
     bool done;
 };
 
+/* Wakes the fiber in cache_get. */
 static void got(struct cache_lookup *look)
 {
     struct cache_get_waiter *getting = (struct cache_get_waiter *)look;

@@ -32,6 +32,7 @@ struct cleanup_walk {
     struct cleanup_totals totals; /* of this kind */
 };
 
+/* Counts and logs a failed system call; not if another process has removed the file. */
 static void failed(struct cleanup_walk *sweep, const char *what, const char *name)
 {
     if (errno == ENOENT)
@@ -41,7 +42,8 @@ static void failed(struct cleanup_walk *sweep, const char *what, const char *nam
              LOG_STR("error", strerror(errno)));
 }
 
-/* False when the file cannot be read. */
+/* Sets `*is_expired` by the entry's contents and side file; a damaged entry counts as expired. False with errno when the file cannot be
+ * read. */
 static bool expired(struct cleanup_walk *sweep, int at, const char *name, const struct stat *st, bool *is_expired)
 {
     uint8_t head[128]; /* fits the longest marker with a duration; other details are not needed */
@@ -69,6 +71,7 @@ static bool expired(struct cleanup_walk *sweep, int at, const char *name, const 
     return true;
 }
 
+/* Removes a file, unless it is a dry run. True if it does not exist afterwards, or would not. */
 static bool remove_file(struct cleanup_walk *sweep, int at, const char *name)
 {
     if (sweep->options->dry_run || unlinkat(at, name, 0) == 0 || errno == ENOENT)
@@ -114,6 +117,7 @@ static void sweep_side_file(struct cleanup_walk *sweep, int at, const char *name
         remove_file(sweep, at, name);
 }
 
+/* Called for each file, and for each directory after its files. True if the entry is gone, so that its directory may be empty. */
 static bool sweep_visit(void *arg, const struct dir_entry *entry)
 {
     struct cleanup_walk *sweep = arg;
@@ -134,6 +138,7 @@ static void sweep_failed(void *arg, const struct dir_entry *entry)
     failed(arg, entry->st ? "cannot open a directory" : "cannot examine a file", entry->name);
 }
 
+/* Removes expired entries of one kind. The directories are created if they are missing, as a service would. */
 static enum sl_code sweep_kind(struct cleanup_walk *sweep, const char *cache_dir, struct sl_error *error)
 {
     char path[CACHE_PATH_BYTES];
@@ -161,6 +166,7 @@ static void cleanup_add(struct cleanup_totals *totals, const struct cleanup_tota
     totals->errors += kind->errors;
 }
 
+/* Whether the kind is one of `only`, or that is empty. */
 static bool wanted(const struct cleanup_options *options, const char *name)
 {
     for (size_t i = 0; i < options->only_count; i++)
@@ -169,6 +175,7 @@ static bool wanted(const struct cleanup_options *options, const char *name)
     return options->only_count == 0;
 }
 
+/* The first name of `only` that is no kind; NULL if there is none. */
 static const char *unknown_name(const struct cleanup_options *options, const struct cache_kind *const *kinds,
                                 size_t kind_count)
 {
@@ -207,6 +214,7 @@ static void evict(const struct config *config, const struct cleanup_options *opt
                             totals[i].removed_bytes - before[i].removed_bytes);
 }
 
+/* Cleans one kind, with log and metrics. */
 static enum sl_code sweep_wanted(const struct config *config, const struct cleanup_options *options,
                                  const struct cache_kind *kind, struct cleanup_totals *totals, struct sl_error *error)
 {
@@ -288,6 +296,7 @@ enum sl_code cache_cleanup(const struct config *config, const struct cache_kind 
 
 /* ---- how much of each kind is on disk ---- */
 
+/* Adds a file to the totals; false: go on. */
 static bool measure(void *arg, const struct dir_entry *entry)
 {
     struct cleanup_totals *totals = arg;

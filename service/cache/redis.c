@@ -15,7 +15,7 @@
 #include "core/loop.h"
 #include "core/pool.h"
 
-enum { HEADER = 9, MARKER_MAX = 4096 };
+enum { HEADER = 9, MARKER_MAX = 4096 }; /* HEADER: the type and the time before the frame */
 enum { IS_CONTENTS, IS_ERROR };
 #define SMALL (64ull << 20) /* bytes that a frame may unpack to at any compression ratio */
 
@@ -36,12 +36,14 @@ static void redis_end(void)
     connection = NULL;
 }
 
+/* The key of an entry: its name in the namespace. */
 static struct sl_str redis_make_key(const char *name, char out[320])
 {
     int size = snprintf(out, 320, "%s:%s", space, name);
     return (struct sl_str){out, (size_t)size};
 }
 
+/* Unpacks the error of a value. SL_OK and SL_INTERNAL are never stored, so they show a damaged value. */
 static enum shared_result unpack_error(struct sl_bytes frame, struct shared_value *value)
 {
     char marker[MARKER_MAX];
@@ -52,12 +54,14 @@ static enum shared_result unpack_error(struct sl_bytes frame, struct shared_valu
     return value->code == SL_OK || value->code == SL_INTERNAL ? SHARED_ERROR : SHARED_HIT;
 }
 
+/* Unpacks contents into the file. The size is limited, as a small frame may unpack to any size. */
 static enum shared_result unpack_contents(struct sl_bytes frame, int fd)
 {
     struct unpack_job u = {.packed = frame, .fd = fd, .max_size = SMALL + frame.size * max_inflate_ratio};
     return pool_run(POOL_COMPRESS, unpack_run, &u, NULL) == SL_OK && u.code == SL_OK ? SHARED_HIT : SHARED_ERROR;
 }
 
+/* Reads a value. */
 static enum shared_result redis_take(const struct redis_answer *answer, int fd, struct shared_value *value)
 {
     if (answer->type == REDIS_NIL)
@@ -88,6 +92,7 @@ static enum shared_result redis_get(const char *name, int fd, struct shared_valu
     return result;
 }
 
+/* Appends the frame of an error. */
 static void pack_error(struct sl_buf *out, struct sl_bytes marker)
 {
     size_t bound = ZSTD_compressBound(marker.size);
@@ -101,6 +106,7 @@ static void pack_error(struct sl_buf *out, struct sl_bytes marker)
         out->size += size;
 }
 
+/* Stores a value. Errors expire (EX); contents do not replace what another machine has stored (NX), unless that is to be replaced. */
 static enum shared_result redis_set(const struct shared_entry *entry, struct sl_str value)
 {
     char key[320], ttl[24];

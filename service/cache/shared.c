@@ -52,6 +52,7 @@ static bool is_for_bounded(const struct config *config)
     return !config->shared.redis_url && config_bounded_in_redis(config);
 }
 
+/* Whether the configuration has a Redis for the cache. */
 static bool wants_redis(const struct config *config)
 {
     return config->shared.redis_url || (is_for_bounded(config) && config->bounded.redis_url);
@@ -164,6 +165,7 @@ bool cache_shared_state(size_t i, struct cache_shared_state *state)
 }
 
 /* ---- which back ends ---- */
+/* Which back ends the configuration assigns to the kind. */
 static enum shared_route get_route(const char *kind)
 {
     for (int i = 0; i < CONFIG_SHARED_KINDS; i++)
@@ -196,12 +198,14 @@ static bool is_unexpired(const struct shared_query *q, const struct shared_value
     return !verdict.expired;
 }
 
+/* The size of what a back end has written; 0 on an error. */
 static uint64_t shared_file_size(int fd)
 {
     struct stat st;
     return fstat(fd, &st) == 0 && st.st_size > 0 ? (uint64_t)st.st_size : 0;
 }
 
+/* Asks one back end. An entry that cannot be used is `stale`: it will be replaced by the computed one. */
 static bool shared_lookup(struct shared_backend *backend, const struct shared_query *q, const char *name, int fd,
                           struct shared_result_value *finding)
 {
@@ -270,6 +274,7 @@ bool shared_publish_invalidation(const struct cache_file *files, size_t count, i
 }
 
 /* ---- storing ---- */
+/* Makes a write for the queue; NULL when out of memory. */
 static struct queued_write *new_write(const struct cache_kind *kind, struct sl_str key)
 {
     struct queued_write *queued = calloc(1, sizeof *queued); /* outlives the request */

@@ -11,6 +11,7 @@ struct config_key_walk {
 
 static void walk_map(struct config_key_walk *w, const struct value *map);
 
+/* Warns of an unknown key, and suggests the nearest known one. */
 static void warn_unknown(struct config_key_walk *w, struct sl_str key)
 {
     struct value at = yaml_key_position(key);
@@ -40,6 +41,7 @@ static void walk_group(struct config_key_walk *w, const struct value *value)
     }
 }
 
+/* Checks the keys in each element of a list. */
 static void walk_elements(struct config_key_walk *w, const struct value *list)
 {
     for (size_t i = 0; list->type == VALUE_LIST && i < list->count; i++) {
@@ -93,6 +95,7 @@ void config_check_keys(const struct value *root, struct value_problems *problems
 }
 
 /* ---- rules ---- */
+/* Reports a bucket of the deny list that is longer than the whole window. */
 static void check_deny_list(const struct config *config, const struct value *root, struct value_problems *problems)
 {
     const struct value *at = config_find(root, "deny_list_bucket_size");
@@ -101,6 +104,7 @@ static void check_deny_list(const struct config *config, const struct value *roo
                       "must not be larger than deny_list_time_window");
 }
 
+/* Reports an id that occurs twice: requests and cache keys name sources by their id. */
 static void check_source_id(const struct value *source, size_t index, struct sl_map *seen,
                             struct value_problems *problems)
 {
@@ -118,6 +122,7 @@ static void check_source_id(const struct value *source, size_t index, struct sl_
     }
 }
 
+/* Warns of has_index for a layout that has no index. */
 static void check_source_index(const struct value *source, size_t index, struct value_problems *problems)
 {
     const struct value *has_index = value_get(source, "has_index");
@@ -131,6 +136,7 @@ static void check_source_index(const struct value *source, size_t index, struct 
     value_problem(problems, has_index, true, path, "has no effect without layout.type: symstore");
 }
 
+/* How many buckets are configured, of which only one is used. */
 static int buckets_in(const struct bucket_config *bucket)
 {
     return (bucket->s3_name.data != NULL) + (bucket->gcs_name.data != NULL);
@@ -169,6 +175,7 @@ static void check_processes(const struct config *config, const struct value *roo
         }
 }
 
+/* Reports Redis keys that need others. */
 static void check_redis(const struct config *config, const struct value *root, struct value_problems *problems)
 {
     if (!config->shared.redis_certificate_path != !config->shared.redis_key_path)
@@ -231,6 +238,7 @@ static void check_peers(const struct config *config, const struct value *root, s
     }
 }
 
+/* Reports HTTPS keys that need others, and those without effect. */
 static void check_https(const struct config *config, const struct value *root, struct value_problems *problems)
 {
     const struct value *at = config_find(root, "bind_https");
@@ -242,6 +250,7 @@ static void check_https(const struct config *config, const struct value *root, s
         value_problem(problems, at, true, "server_config", "has no effect without bind_https");
 }
 
+/* Reports several stores for Mozilla's uploads. */
 static void check_store(const struct config *config, const struct value *root, struct value_problems *problems)
 {
     const struct value *at = config_find(root, "mozilla.store");
@@ -250,6 +259,7 @@ static void check_store(const struct config *config, const struct value *root, s
         value_problem(problems, at, false, "mozilla.store", "set only one of s3, gcs and filesystem");
 }
 
+/* Whether the access key has the right. */
 static bool has_right(const struct access_key *key, struct sl_str right)
 {
     for (size_t i = 0; i < key->right_count; i++)

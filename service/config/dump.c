@@ -27,6 +27,7 @@ static void quoted(struct config_dump *d, struct sl_str text)
     sl_buf_u8(d->out, '"');
 }
 
+/* Appends where the value comes from, as a comment. */
 static void origin(struct config_dump *d, const struct config_key *key)
 {
     const struct key_origin *from = &d->config->origins[key - config_keys];
@@ -44,6 +45,7 @@ static void origin(struct config_dump *d, const struct config_key *key)
 }
 
 /* ---- values of rows ---- */
+/* Appends a size in the largest unit that leaves an integer. */
 static void size_text(uint64_t bytes, struct sl_buf *out)
 {
     static const char *const units[] = {"", "KiB", "MiB", "GiB", "TiB"};
@@ -53,6 +55,7 @@ static void size_text(uint64_t bytes, struct sl_buf *out)
     sl_buf_printf(out, "%llu%s", (unsigned long long)bytes, units[unit]);
 }
 
+/* The number in the key's field; 0 if that is no number. */
 static uint64_t get_number(const struct config *config, const struct config_key *key)
 {
     const void *field = field_at(config, key->offset);
@@ -134,12 +137,14 @@ static void string_value(struct config_dump *d, const char *text)
         sl_buf_cstr(d->out, "null");
 }
 
+/* Secrets are never written, only whether there is one. */
 static void hidden_value(struct config_dump *d, const struct config_key *key)
 {
     struct sl_secret secret = *(const struct sl_secret *)field_at(d->config, key->offset);
     sl_buf_cstr(d->out, secret_present(secret) ? "\"[redacted]\"" : "null");
 }
 
+/* Appends the value of a row as YAML. */
 static void row_value(struct config_dump *d, const struct config_key *key)
 {
     switch (key->type) {
@@ -182,6 +187,7 @@ static bool shown(struct config_dump *d)
     return key_within(pattern, KEY_SECRET) || key_classify(pattern, &row) != KEY_UNKNOWN;
 }
 
+/* Appends a value of a source on one line, in YAML's flow style. */
 static void flow_value(struct config_dump *d, const struct value *value)
 {
     bool map = value->type == VALUE_MAP;
@@ -207,6 +213,7 @@ static void flow_value(struct config_dump *d, const struct value *value)
     sl_buf_u8(d->out, map ? '}' : ']');
 }
 
+/* Appends a source as an element of the list. */
 static void source(struct config_dump *d, const struct value *source)
 {
     const char *dash = "  - ";
@@ -288,6 +295,7 @@ void config_put_value(const struct config *config, const struct config_key *key,
         row_value(&d, key);
 }
 
+/* Appends the value for comparison, also that of a secret. */
 static void value_text(const struct config *config, const struct config_key *key, struct sl_buf *out)
 {
     struct config_dump d = {.config = config, .out = out};
@@ -297,6 +305,7 @@ static void value_text(const struct config *config, const struct config_key *key
         row_value(&d, key);
 }
 
+/* Whether two configurations have different values of the key. The texts are wiped, since they may be secrets. */
 static bool differs(const struct config *a, const struct config *b, const struct config_key *key)
 {
     struct sl_buf texts[2] = {{0}};

@@ -19,6 +19,7 @@ struct config_reading {
     struct value_problems *problems;
 };
 
+/* The field of the struct at an offset of the table. */
 static void *field_at(struct config *config, size_t offset)
 {
     return (char *)config + offset;
@@ -45,12 +46,14 @@ static void store_number(struct config *config, const struct config_key *key, ui
     }
 }
 
+/* Reports a problem of the value: "'5x' is not a duration". */
 static void complain(struct config_reading *r, const char *what)
 {
     char value[120];
     value_problem(r->problems, r->value, false, r->key->path, "%s %s", scalar_describe(r->value, value), what);
 }
 
+/* Whether the value is the key's word for "none" (`null` or `off`). */
 static bool is_none(const struct config_key *key, const struct value *value)
 {
     if (!key->none)
@@ -61,6 +64,7 @@ static bool is_none(const struct config_key *key, const struct value *value)
 }
 
 /* ---- numbers ---- */
+/* Appends a limit as it would be written in the file. */
 static void format_limit(enum key_type type, uint64_t number, struct sl_buf *out)
 {
     if (type == KEY_DURATION)
@@ -89,6 +93,7 @@ static void take_number(struct config_reading *r, uint64_t number, bool negative
     store_number(r->config, key, number);
 }
 
+/* Chooses the text of a problem, so that it lists the key's word for "none" among the valid values. */
 static const char *or_none(const struct config_key *key, const char *without, const char *with_null,
                            const char *with_off)
 {
@@ -181,6 +186,7 @@ static int place_among(const struct value *value, const char *const *words)
     return -1;
 }
 
+/* Checks a text by the row of its key; reports what is wrong. */
 static bool good_text(struct config_reading *r, const struct value *value)
 {
     struct config_reading at = {r->config, r->key, value, r->problems};
@@ -206,6 +212,7 @@ static bool good_text(struct config_reading *r, const struct value *value)
     return !wrong;
 }
 
+/* Stores a text, as a struct or as a C string. */
 static void config_read_string(struct config_reading *r)
 {
     void *field = field_at(r->config, r->key->offset);
@@ -226,6 +233,7 @@ static void read_hidden(struct config_reading *r)
         value_problem(r->problems, r->value, false, r->key->path, "the value is not a text");
 }
 
+/* Stores one of the key's words: as text, or as its place among them. */
 static void read_word(struct config_reading *r)
 {
     int place = place_among(r->value, r->key->words);
@@ -274,6 +282,7 @@ static void read_list(struct config_reading *r)
     *(size_t *)field_at(r->config, r->key->count_offset) = good;
 }
 
+/* Stores a map of texts as pairs; invalid values are reported and dropped. */
 static void read_pairs(struct config_reading *r)
 {
     const struct value *map = r->value;
@@ -309,6 +318,7 @@ static void read_value(struct config_reading *r)
     }
 }
 
+/* Stores "none": NULL for texts, the maximum for numbers, which means no limit or never. */
 static void read_none(struct config_reading *r)
 {
     if (r->key->type == KEY_STRING)
@@ -366,6 +376,7 @@ static void set_default(struct config *config, const struct config_key *key)
         store_number(config, key, key->value);
 }
 
+/* Half of the memory of requests, at most 8 GiB. */
 static uint64_t default_conversion_memory(void)
 {
     uint64_t most = UINT64_C(8) << 30, half = memory_default_budget();

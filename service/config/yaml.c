@@ -28,6 +28,7 @@ struct items { /* a growing array; the keys of a map are parallel to its values 
     size_t count, capacity;
 };
 
+/* Sets the value's line and column, counted from 1. */
 static void place_at(struct value *value, yaml_mark_t mark)
 {
     value->line = (uint32_t)mark.line + 1;
@@ -42,6 +43,7 @@ struct value yaml_key_position(struct sl_str key)
 }
 
 /* ---- problems ---- */
+/* Reports a problem at a place of the file; always false. */
 static bool fail_at(struct yaml_builder *b, yaml_mark_t mark, const char *what)
 {
     struct value at = {0};
@@ -68,6 +70,7 @@ static void place_of_offset(struct yaml_builder *b, size_t offset, struct value 
     }
 }
 
+/* Reports an error of libyaml, with the construct that it was reading if it tells one. */
 static bool syntax_error(struct yaml_builder *b)
 {
     const yaml_parser_t *p = &b->parser;
@@ -90,6 +93,7 @@ static bool syntax_error(struct yaml_builder *b)
     return false;
 }
 
+/* Goes to the next event; false after a report. */
 static bool yaml_next(struct yaml_builder *b)
 {
     if (b->have_event)
@@ -99,6 +103,7 @@ static bool yaml_next(struct yaml_builder *b)
 }
 
 /* ---- nodes ---- */
+/* Counts a node, and checks the limits of depth and number. */
 static bool count_node(struct yaml_builder *b, unsigned depth)
 {
     if (depth > CONFIG_MAX_DEPTH)
@@ -108,6 +113,7 @@ static bool count_node(struct yaml_builder *b, unsigned depth)
     return true;
 }
 
+/* Makes room for one more item. In the arena an array cannot grow, so it is copied to twice its size. */
 static bool yaml_grow(struct yaml_builder *b, struct items *items)
 {
     if (items->count < items->capacity)
@@ -127,6 +133,7 @@ static bool yaml_grow(struct yaml_builder *b, struct items *items)
     return true;
 }
 
+/* Copies what an alias refers to; each node counts against the limits. */
 static bool copy_tree(struct yaml_builder *b, const struct value *from, struct value *to, unsigned depth)
 {
     if (!count_node(b, depth))
@@ -150,6 +157,7 @@ static bool copy_tree(struct yaml_builder *b, const struct value *from, struct v
     return true;
 }
 
+/* Makes a complete node known by its anchor. */
 static bool keep_anchor(struct yaml_builder *b, const char *anchor, const struct value *value)
 {
     if (!anchor)
@@ -174,6 +182,7 @@ static bool build_alias(struct yaml_builder *b, struct value *out, unsigned dept
     return true;
 }
 
+/* Builds a scalar. Only plain ones, or those with a tag other than !!str, are resolved to numbers, booleans or null. */
 static bool build_scalar(struct yaml_builder *b, struct value *out)
 {
     const char *tag = (const char *)b->event.data.scalar.tag;
@@ -222,6 +231,7 @@ struct map_builder {
     bool has_merge;
 };
 
+/* Copies a key, with its place before it. `*merge`: it is `<<`, which a quoted key never is. */
 static bool take_key(struct yaml_builder *b, struct sl_str *key, bool *merge)
 {
     if (b->event.type != YAML_SCALAR_EVENT)
@@ -298,6 +308,7 @@ static bool merge_one(struct yaml_builder *b, struct map_builder *map, const str
     return true;
 }
 
+/* Merges the value of `<<`: a map, or a list of maps. */
 static bool merge(struct yaml_builder *b, struct map_builder *map)
 {
     if (!map->has_merge)

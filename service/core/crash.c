@@ -59,6 +59,7 @@ static void crash_add(struct crash_line *line, const char *text)
     add_bytes(line, text, strlen(text));
 }
 
+/* Appends a number without printf, which is not async-signal-safe. */
 static void crash_add_number(struct crash_line *line, uint64_t value, unsigned base, unsigned width)
 {
     char digits[24];
@@ -78,6 +79,7 @@ static void crash_put(const int fds[2], struct crash_line *line)
 }
 
 /* ---- modules, collected by crash_open ---- */
+/* Reads the build id from the notes of a module. */
 static void take_notes(struct crash_module *module, uintptr_t at, size_t size)
 {
     while (size >= sizeof(ElfW(Nhdr))) {
@@ -94,6 +96,8 @@ static void take_notes(struct crash_module *module, uintptr_t at, size_t size)
     }
 }
 
+/* Keeps what the report needs of a loaded module. It is collected before a crash, because dl_iterate_phdr takes a lock. The first module
+ * is the program, whose name is empty. */
 static int take_module(struct dl_phdr_info *info, size_t size, void *unused)
 {
     (void)size, (void)unused;
@@ -127,6 +131,7 @@ static struct crash_module *module_at(uintptr_t address)
 }
 
 /* ---- the report ---- */
+/* Writes the first line: version, signal, address, process, thread and request. */
 static void write_head(const int fds[2], int number, const siginfo_t *info)
 {
     struct crash_line line = {.size = 0};
@@ -158,6 +163,7 @@ static void write_head(const int fds[2], int number, const siginfo_t *info)
     crash_put(fds, &line);
 }
 
+/* Writes what all threads were working on. */
 static void write_work(const int fds[2])
 {
     struct crash_line line = {.size = 0};
@@ -181,6 +187,7 @@ struct crash_stack_walk {
     unsigned count;
 };
 
+/* Writes one frame of the stack. */
 static _Unwind_Reason_Code write_frame(struct _Unwind_Context *context, void *arg)
 {
     struct crash_stack_walk *walk = arg;
@@ -207,6 +214,7 @@ static _Unwind_Reason_Code write_frame(struct _Unwind_Context *context, void *ar
     return _URC_NO_REASON;
 }
 
+/* Writes the modules of the frames, so that the addresses can be symbolicated. */
 static void write_modules(const int fds[2])
 {
     struct crash_line line = {.size = 0};
@@ -247,6 +255,7 @@ void crash_report(int number, const siginfo_t *info)
     alarm(0);
 }
 
+/* The signal handler: reports, restores the handler from before, and lets the signal happen again, so that it ends the process. */
 static void on_fatal(int number, siginfo_t *info, void *context)
 {
     (void)context;

@@ -46,6 +46,7 @@ static bool parse_level(struct sl_str name, enum log_level *level)
     return false;
 }
 
+/* Parses `level` or `module=level`. */
 static bool parse_levels_item(struct log_levels *set, struct sl_str item)
 {
     const char *equals = memchr(item.data, '=', item.size);
@@ -81,6 +82,7 @@ bool log_set_levels(const char *text)
     return true;
 }
 
+/* The level of a module. Call with the lock held. */
 static enum log_level get_level(const char *module)
 {
     for (size_t i = 0; i < levels.count; i++)
@@ -139,6 +141,7 @@ static int open_path(const char *path)
     return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
 }
 
+/* Opens the file, or opens it again after it was rotated. */
 static bool sink_open(struct log_destination *sink, const char *path)
 {
     int fd = open_path(path);
@@ -154,6 +157,7 @@ static bool sink_open(struct log_destination *sink, const char *path)
     return true;
 }
 
+/* Sets the file of a sink; NULL: the standard streams. The ring is flushed before the old file is closed. */
 static bool sink_set_file(struct log_destination *sink, const char *path, struct sl_error *error)
 {
     free(sink->path);
@@ -198,6 +202,7 @@ static bool to_terminal(void)
     return atomic_load(&log_sink.fd) < 0 && (known < 0 ? isatty(STDERR_FILENO) : known);
 }
 
+/* Where the sink writes: its file, else standard output for JSON and standard error for other formats. */
 static int destination(struct log_destination *sink, enum log_format format)
 {
     int fd = atomic_load(&sink->fd);
@@ -245,6 +250,7 @@ static bool ring_add(struct log_destination *sink, const char *data, size_t size
     return true;
 }
 
+/* Adds a line that tells how many were dropped; if it does not fit either, the next batch tries again. */
 static void ring_note_dropped(struct log_destination *sink)
 {
     char text[64];
@@ -260,6 +266,7 @@ static void ring_note_dropped(struct log_destination *sink)
         sink->dropped = 0;
 }
 
+/* Writes out what is in the ring up to its end. The lock is not held while writing. */
 static void write_batch(struct log_destination *sink)
 {
     size_t at = sink->tail % RING_SIZE, size = sink->head - sink->tail;
@@ -277,6 +284,7 @@ static void write_batch(struct log_destination *sink)
     pthread_cond_broadcast(&sink->out);
 }
 
+/* Waits for WRITER_PAUSE_MS, or until signalled. */
 static void wait_a_moment(struct log_destination *sink)
 {
     struct timespec until;
@@ -287,6 +295,7 @@ static void wait_a_moment(struct log_destination *sink)
     pthread_cond_timedwait(&sink->more, &sink->lock, &until);
 }
 
+/* The thread that writes out a ring. */
 static void *writer(void *arg)
 {
     struct log_destination *sink = arg;
@@ -308,6 +317,7 @@ static void *writer(void *arg)
     return NULL;
 }
 
+/* Adds a line to the ring; drops it if the ring is full. Before the writer runs, writes it directly. */
 static void sink_emit(struct log_destination *sink, const char *text, size_t size, enum log_format format)
 {
     pthread_mutex_lock(&sink->lock);
@@ -367,6 +377,7 @@ void log_on_error(void (*callback)(const struct log_report *report))
     atomic_store(&error_callback, callback);
 }
 
+/* Passes an error on to the callback of log_on_error, with the line as JSON. */
 static void report_to_error_sink(const struct log_record *record)
 {
     static _Thread_local struct log_line line;
@@ -381,6 +392,7 @@ static void report_to_error_sink(const struct log_record *record)
                                   .json = {line.text, line.size - 1}});
 }
 
+/* Formats a line and emits it. Lines of the module `access` go to the access log if it has a file. */
 static void write_record(struct log_record *record)
 {
     count_message(record);
@@ -502,6 +514,7 @@ void log_flush(void)
     sink_flush(&log_sink);
 }
 
+/* Stops the writer after it has written everything; gives up after LAST_LINES_S. */
 static void sink_stop(struct log_destination *sink)
 {
     pthread_mutex_lock(&sink->lock);

@@ -40,6 +40,7 @@ static void put_u64(struct log_line *line, uint64_t v)
     log_format_put(line, digits + at, sizeof digits - at);
 }
 
+/* Appends a number with leading zeros. */
 static void put_padded(struct log_line *line, uint64_t v, int width)
 {
     char digits[20];
@@ -48,6 +49,7 @@ static void put_padded(struct log_line *line, uint64_t v, int width)
     log_format_put(line, digits, (size_t)width);
 }
 
+/* Appends a byte that is not valid text as \xNN. */
 static void put_escape(struct log_line *line, unsigned byte, bool json)
 {
     static const char hex[] = "0123456789abcdef";
@@ -56,6 +58,7 @@ static void put_escape(struct log_line *line, unsigned byte, bool json)
     log_format_put(line, json ? text : text + 1, json ? 5 : 4);
 }
 
+/* Appends an escaped control character. */
 static void put_control(struct log_line *line, uint8_t c, bool json)
 {
     static const char hex[] = "0123456789abcdef";
@@ -168,6 +171,7 @@ static void url_pieces(struct sl_str url, struct sl_str *scheme, struct sl_str *
     *rest = (struct sl_str){url.data + host, end - host};
 }
 
+/* Whether key=value would be ambiguous without quotes. */
 static bool needs_quotes(struct sl_str text)
 {
     static const bool stops[256] = {[0 ... ' '] = true, ['"'] = true, ['='] = true, ['\\'] = true, [0x7F] = true};
@@ -199,6 +203,7 @@ static bool put_plain_number(struct log_line *line, double number)
     return true;
 }
 
+/* Appends a number or boolean. JSON has no infinity and no NaN: those become null. */
 static void put_number(struct log_line *line, const struct log_field *field, bool json)
 {
     char text[40];
@@ -256,6 +261,7 @@ static void put_json_field(struct log_line *line, const struct log_field *field)
 static const char *const first_keys[] = {"req", "job", "scope", "source", "cache", "key", "duration_ms", "error"};
 enum { FIRST_KEYS = sizeof first_keys / sizeof *first_keys };
 
+/* The rank of a key among those that are written first. */
 static int get_rank(const char *key)
 {
     for (int i = 0; i < FIRST_KEYS; i++)
@@ -325,6 +331,7 @@ static void put_level(struct log_line *line, enum log_level level, bool colour)
     put_cstr(line, colour ? "\33[0m" : "");
 }
 
+/* Formats a line for people: `pretty` with local time and the fields on a line of their own. */
 static void format_plain(struct log_line *line, const struct log_record *record, bool pretty, bool colour)
 {
     if (pretty)

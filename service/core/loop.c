@@ -101,7 +101,7 @@ unsigned loop_pool_threads(void)
     return pool_threads_now;
 }
 
-/* Half of the process's descriptors, since a request may need another one for a file; at most 10000. */
+/* Less than half of the process's descriptors, at most 10000: the others are for files and downloads. */
 unsigned loop_default_connections(void)
 {
     struct rlimit files;

@@ -166,7 +166,8 @@ static bool lend_one(struct parallel_team *team)
     return false;
 }
 
-/* Lends idle threads to open teams. A thread stays free for quick jobs (heavy_threads). A team that needs no more helpers leaves the list. */
+/* Lends idle threads to open teams. A thread stays free for quick jobs (heavy_threads). A team that needs no more helpers leaves the
+ * list. */
 static void lend_helpers(void)
 {
     for (struct parallel_team *team = SL_LIST_FIRST(&open_teams, struct parallel_team, link), *next; team;
@@ -378,7 +379,7 @@ enum sl_code pool_run(enum pool_job kind, void (*fn)(void *arg), void *arg, stru
 {
     const char *name = job_names[kind & ~POOL_HEAVY];
     bool heavy = kind & POOL_HEAVY || kind == POOL_CONVERT || kind == POOL_WALK;
-    /* these are never cancelled half-way: a file or a compressed answer would be incomplete */
+    /* these ignore cancellation, since they own files and are short */
     bool lasts = (kind & ~POOL_HEAVY) == POOL_IO || (kind & ~POOL_HEAVY) == POOL_COMPRESS;
     struct pool_task job = {
         .job_class = heavy ? HEAVY : QUICK, .fiber = fiber_self(), .request_id = fiber_request_id()};

@@ -60,6 +60,7 @@ struct shared_blob *shared_blob_retain(struct shared_blob *content)
     return content;
 }
 
+/* Ends one use of a file. */
 static void file_release(struct spill_file *file)
 {
     file->users--;
@@ -71,7 +72,8 @@ static void file_release(struct spill_file *file)
     free(file);
 }
 
-/* If the file system cannot punch holes, the space is freed with the file. */
+/* Frees memory and disk space of the content; may run on the pool. If the file system cannot punch holes, the space is freed with the
+ * file. */
 static void give_back(void *arg)
 {
     struct shared_blob *content = arg;
@@ -81,6 +83,7 @@ static void give_back(void *arg)
                   (off_t)content->size);
 }
 
+/* The second half, on the loop, which owns the counts. */
 static void given_back(void *arg)
 {
     struct shared_blob *content = arg;
@@ -140,12 +143,14 @@ struct spill_transfer {
     bool good;
 };
 
+/* On the pool: writes the content to the file. */
 static void write_out(void *arg)
 {
     struct spill_transfer *t = arg;
     t->good = sl_write_all_at(t->fd, (struct sl_bytes){t->data, t->size}, t->offset);
 }
 
+/* On the pool: reads a part of the content. */
 static void read_back(void *arg)
 {
     struct spill_transfer *t = arg;
@@ -173,6 +178,7 @@ static void content_open_file(void *arg)
     o->error = errno;
 }
 
+/* Creates the next file, which becomes `current`. */
 static enum sl_code begin_file(const char *directory, struct sl_error *error)
 {
     struct spill_file_opening o = {directory, -1, 0};
@@ -210,6 +216,7 @@ static enum sl_code find_room(const char *directory, struct sl_error *error)
     return begin_file(directory, error);
 }
 
+/* Writes the content to the current file. */
 static enum sl_code move_out(struct shared_blob *content, const char *directory, struct sl_error *error)
 {
     enum sl_code code = find_room(directory, error);

@@ -482,7 +482,7 @@ static bool descriptors_used_up(void)
     return fd < 0 && sl_fail_errno(NULL, errno, "") == SL_BUSY;
 }
 
-/* Fails with a fixed text for common causes, since curl's texts differ between its versions; else with curl's text. */
+/* Fails with a fixed text for the causes that have one, else with curl's text. */
 static enum sl_code transport_error(const struct transfer *t, struct sl_error *error)
 {
     const char *text = t->curl_error;

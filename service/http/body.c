@@ -65,6 +65,7 @@ bool body_is_awaited(const struct request *r)
     return !x->status && x->route->body_weight && x->content_length > 0 && x->content_length <= BODY_WHOLE;
 }
 
+/* Ends the count of the body in the limits of body_reserve. */
 static void left_flight(struct request *r)
 {
     struct client_address *entry = r->body.in_flight_of;
@@ -159,6 +160,7 @@ static enum sl_code wait_for_bytes(struct request *r)
     return SL_OK;
 }
 
+/* Answers with the status of a failed body; returns the code that the handler gets. */
 static enum sl_code fail_now(struct request *r)
 {
     static const struct {
@@ -187,6 +189,7 @@ struct decode_job {
     enum sl_code code;
 };
 
+/* Decodes one piece; may run on the pool. */
 static void decode(void *arg)
 {
     struct decode_job *job = arg;
@@ -210,6 +213,7 @@ static enum sl_code read_decoded(struct request *r)
             body->raw = body->window;
             body->window = empty;
             body->raw_at = 0;
+            /* the body has ended */
             if (body->raw.size == 0 && decoder_ended(body->decoder))
                 return SL_OK;
             if (body->raw.size == 0)
@@ -237,6 +241,7 @@ static enum sl_code read_decoded(struct request *r)
     return SL_OK;
 }
 
+/* Passes the window as it is, and takes the buffer of the last piece as the new window. */
 static enum sl_code read_plain(struct request *r)
 {
     struct request_body *body = &r->body;

@@ -6,6 +6,8 @@
 #include "core/loop.h"
 #include "http/impl.h"
 
+/* KEEP_*: larger buffers are freed instead of kept for the next request. ANSWER_AT_ONCE: larger bodies are sent by a fiber, which can wait
+ * for the client. */
 enum { KEEP_ARENA = 16 * 1024, KEEP_BODY = 16 * 1024, FREE_REQUESTS = 128, ANSWER_AT_ONCE = 16 * 1024 };
 
 static void on_empty(struct fiber_group *group);
@@ -74,6 +76,7 @@ void request_free(struct request *r)
     free(r);
 }
 
+/* Recycles the request and lets the connection go on with the next one. */
 static void request_end(struct request *r)
 {
     struct connection *c = r->connection;
@@ -99,6 +102,7 @@ static void drop_body(struct request *r)
     http_reply_error(&r->x, r->body.failed_status ? r->body.failed_status : 413, r->body.failed_detail);
 }
 
+/* The fiber of a request: runs the handler, sends the response, reads what is left of the body. */
 static void exchange_run(void *arg)
 {
     struct request *r = arg;
@@ -147,6 +151,7 @@ static void refuse_without_fiber(struct request *r)
 }
 
 /* ---- without a fiber ---- */
+/* Whether the response can be made without waiting: it is an error already, or the route's handler never waits. */
 static bool needs_no_fiber(const struct request *r)
 {
     const struct http_exchange *x = &r->x;
@@ -155,6 +160,7 @@ static bool needs_no_fiber(const struct request *r)
     return x->route->immediate && r->message_done;
 }
 
+/* Runs the handler and sends the response on the loop. */
 static void answer_at_once(struct request *r)
 {
     struct http_exchange *x = &r->x;
@@ -189,6 +195,7 @@ void request_finish(struct request *r)
     request_end(r);
 }
 
+/* Starts the request, with a fiber if it needs one. */
 static void start_now(struct request *r)
 {
     r->started = true;

@@ -121,6 +121,7 @@ void parse_refuse(struct request *r, int status, const char *detail)
     http_reply_error(&r->x, status, detail);
 }
 
+/* Keeps the headers that the server itself needs; their names are in lower case, and each differs from the others by its length. */
 static void note_header(struct request *r, const struct http_header *h)
 {
     switch (h->name.size) {
@@ -187,6 +188,7 @@ static bool split_target(struct http_exchange *x)
     return target.size > 0;
 }
 
+/* The query of the target, without the question mark; empty if there is none. */
 static struct sl_str get_query(const struct http_exchange *x)
 {
     const char *question = memchr(x->target.data, '?', x->target.size);
@@ -225,11 +227,13 @@ static int check_head(struct request *r, const char **why)
     return 0;
 }
 
+/* The response status for an error of llhttp. */
 static int status_of_parser(enum llhttp_errno error)
 {
     return error == HPE_INVALID_VERSION || error == HPE_PAUSED_H2_UPGRADE ? 505 : 400;
 }
 
+/* Whether the character may be in a method (RFC 9110, 5.6.2). */
 static bool is_token_char(char c)
 {
     return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || (c && strchr("!#$%&'*+-.^_`|~", c));
@@ -259,6 +263,7 @@ static bool refuse_unknown_method(struct request *r, struct sl_bytes head)
 }
 
 /* ---- checks before the body ---- */
+/* Checks everything that can be refused before the body is read; a refusal sets x->status. */
 static void check_request(struct request *r)
 {
     struct http_exchange *x = &r->x;
@@ -318,6 +323,7 @@ static void check_request(struct request *r)
     }
 }
 
+/* Finds the request's route and checks the request. Routes for operators do not exist for other connections. */
 static void route_request(struct request *r)
 {
     struct http_exchange *x = &r->x;
@@ -411,6 +417,7 @@ void parse_head(struct request *r, struct sl_bytes head, unsigned lines)
 }
 
 /* ---- the body ---- */
+/* Refuses a body whose end cannot be found any more; the connection is closed after the response. */
 static void refuse_body(struct request *r, int status, const char *detail)
 {
     r->framing_error = r->close = true;

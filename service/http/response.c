@@ -67,6 +67,7 @@ bool header_is_set(const struct http_exchange *x, const char *name, struct sl_st
     return false;
 }
 
+/* Whether a header's value has no control characters. */
 static bool is_clean(struct sl_str value)
 {
     for (size_t i = 0; i < value.size; i++)
@@ -199,6 +200,7 @@ void http_reply_file(struct http_exchange *x, const char *content_type, struct s
 }
 
 /* ---- the server's own errors ---- */
+/* The body of an error for families without a form of their own: the texts that Symbolicator sends, which clients know. */
 static void reply_in_own_form(struct http_exchange *x, int status, const char *detail)
 {
     if (status == 404 || status == 405)

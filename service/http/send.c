@@ -8,7 +8,10 @@
 #include "core/status.h"
 #include "http/impl.h"
 
-enum { FILE_WINDOW = 256 * 1024, KEEP_SEALED = 4 * 1024 };
+enum {
+    FILE_WINDOW = 256 * 1024,
+    KEEP_SEALED = 4 * 1024
+}; /* KEEP_SEALED: a TLS output buffer up to this size is kept for the next write */
 
 const char *server_date(struct http_server *server)
 {
@@ -45,6 +48,7 @@ static char *put_number(char *at, uint64_t v)
     return http_send_put(at, digits + i, sizeof digits - i);
 }
 
+/* Whether a response of this status has a body (RFC 9110, 15.3.5 and 15.4.5). */
 static bool has_length(int status)
 {
     return status != 204 && status != 304;
@@ -66,6 +70,7 @@ static bool wants_retry_after(const struct http_exchange *x)
     return x->route && !x->route->job;
 }
 
+/* Writes the head into the request's arena; base NULL when out of memory. */
 static uv_buf_t make_head(struct request *r, uint64_t length)
 {
     struct http_exchange *x = &r->x;
@@ -118,6 +123,7 @@ static void on_written(uv_write_t *write, int status)
     fiber_wake(r->writer);
 }
 
+/* Removes the first `size` bytes, which are written, from the buffers. */
 static void skip(uv_buf_t **bufs, unsigned *count, size_t size)
 {
     while (*count > 0 && size >= (*bufs)->len) {
@@ -131,6 +137,7 @@ static void skip(uv_buf_t **bufs, unsigned *count, size_t size)
     }
 }
 
+/* Closes the connection after a failed write; always false. */
 static bool write_failed(struct request *r)
 {
     if (!r->connection->dead) {
@@ -169,6 +176,7 @@ static struct sl_bytes next_record(struct http_server *server, uv_buf_t **bufs, 
     return record;
 }
 
+/* Encrypts records and writes them until the socket takes no more; encrypted bytes that are left stay in the output of TLS. */
 static bool seal_and_write(struct request *r, uv_buf_t **bufs, unsigned *count)
 {
     struct connection *c = r->connection;
@@ -239,6 +247,7 @@ static bool write_rest(struct request *r, uv_buf_t *bufs, unsigned count, uv_wri
     return true;
 }
 
+/* Called after write_rest has ended; false if it failed. */
 static bool rest_is_written(struct request *r)
 {
     struct connection *c = r->connection;
@@ -358,6 +367,7 @@ static void decide_close(struct request *r)
     r->connection->write_started_ms = loop_now_ms();
 }
 
+/* Replaces a body that ran out of memory by an error. */
 static void check_body(struct http_exchange *x)
 {
     if (x->body.failed) {
@@ -403,6 +413,7 @@ void send_answer(struct request *r)
     }
 }
 
+/* The rest of a response without a fiber is written. */
 static void on_now_written(uv_write_t *write, int status)
 {
     struct request *r = write->data;

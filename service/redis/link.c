@@ -65,6 +65,7 @@ static void call_release(struct redis_call *call)
     free(call);
 }
 
+/* Wakes the fiber that waits for the call, and drops the link's reference. */
 static void call_end(struct redis_call *call)
 {
     call->done = true;
@@ -73,6 +74,7 @@ static void call_end(struct redis_call *call)
 }
 
 /* ---- the connection ---- */
+/* Changes the state and wakes all that wait for a change. */
 static void set_state(struct redis *redis, enum redis_state state)
 {
     redis->state = state;
@@ -142,6 +144,7 @@ static void call_greeting(struct redis *redis, const struct redis_call *call, co
     }
 }
 
+/* Keeps the answer for the call's fiber. Of an array only the last element matters to the commands in use. */
 static void call_answer(struct redis_call *call, const redisReply *reply)
 {
     struct redis_answer *answer = &call->answer;
@@ -158,6 +161,7 @@ static void call_answer(struct redis_call *call, const redisReply *reply)
     call->answered = true;
 }
 
+/* Passes on a message of the subscribed channel: an array of the word "message", the channel and the text. */
 static void link_message(const struct redis *redis, const redisReply *reply)
 {
     const redisReply *const *element = (const redisReply *const *)reply->element;
@@ -171,6 +175,7 @@ static bool is_replica_answer(const redisReply *reply)
     return reply->type == REDIS_REPLY_ERROR && sl_str_starts(sl_str(reply->str), SL_STR("READONLY "));
 }
 
+/* Gives a reply to the oldest call: Redis answers in the order of the commands. */
 static void link_reply(struct redis *redis, const redisReply *reply)
 {
     struct redis_connection *link = redis->link;
@@ -192,6 +197,7 @@ static void link_reply(struct redis *redis, const redisReply *reply)
         redis_fail(redis, reply->str);
 }
 
+/* Feeds received bytes to hiredis and handles complete replies. Handling one may close the connection, hence the comparison of links. */
 static void on_received(void *arg, struct sl_bytes bytes)
 {
     struct redis *redis = arg;
@@ -226,6 +232,7 @@ static void *make_bounded_array(const redisReadTask *task, int elements)
     return elements > MAX_ELEMENTS ? NULL : make_array(task, elements);
 }
 
+/* Makes a reader with the limit of array elements. */
 static redisReader *new_reader(void)
 {
     static redisReplyObjectFunctions functions;
@@ -242,6 +249,7 @@ static redisReader *new_reader(void)
 }
 
 /* ---- connecting ---- */
+/* Sends a command of the greeting: AUTH, SELECT, PING. */
 static void greet(struct redis_connection *link, const char *command, const char *one, const char *two)
 {
     struct sl_str words[3] = {sl_str(command)};
@@ -258,6 +266,7 @@ static void greet(struct redis_connection *link, const char *command, const char
         call_release(call);
 }
 
+/* The connection is open: authenticates and selects the database. PING is last; its answer makes the connection ready. */
 static void on_opened(void *arg)
 {
     struct redis *redis = arg;
@@ -296,6 +305,7 @@ static const struct addrinfo *pick_address(const struct addrinfo *found, unsigne
     return found;
 }
 
+/* On the pool: reads certificates and resolves the host, which both may take long. */
 static void prepare(void *arg)
 {
     struct preparation *p = arg;
@@ -314,6 +324,7 @@ static void prepare(void *arg)
     freeaddrinfo(found);
 }
 
+/* Begins to connect; NULL when out of memory, or the address is refused at once. */
 static struct redis_connection *link_open(struct redis *redis, const struct preparation *p)
 {
     static const struct wire_events events = {on_opened, on_received, on_broke};
@@ -332,6 +343,7 @@ static struct redis_connection *link_open(struct redis *redis, const struct prep
     return NULL;
 }
 
+/* The fiber of one attempt to connect. */
 static void connect_fiber(void *arg)
 {
     struct redis *redis = arg;
@@ -433,6 +445,7 @@ enum redis_result redis_command(struct redis *redis, const struct sl_str *words,
 }
 
 /* ---- listening ---- */
+/* Subscribes to the channel; afterwards the connection only receives messages. */
 static bool subscribe(struct redis *redis)
 {
     struct redis_call *call = calloc(1, sizeof *call);
@@ -446,6 +459,7 @@ static bool subscribe(struct redis *redis)
     return redis->link->listening;
 }
 
+/* Keeps a subscribed connection open, with a pause between attempts. */
 static void listen_fiber(void *arg)
 {
     enum { AGAIN_MS = 1000 };

@@ -18,6 +18,7 @@ static bool copy_decoded(struct sl_str part, char *out, size_t size)
     return true;
 }
 
+/* Copies a part as it is; false if it is too long. */
 static bool copy_part(struct sl_str part, char *out, size_t size)
 {
     if (part.size >= size)
@@ -27,6 +28,7 @@ static bool copy_part(struct sl_str part, char *out, size_t size)
     return true;
 }
 
+/* The text before the first (`last`: the last) `stop`. `*rest` is the text after it; data NULL if there is no `stop`. */
 static struct sl_str until(struct sl_str text, char stop, bool last, struct sl_str *rest)
 {
     const char *at = !text.data ? NULL
@@ -37,6 +39,7 @@ static struct sl_str until(struct sl_str text, char stop, bool last, struct sl_s
     return (struct sl_str){text.data, size};
 }
 
+/* Parses "user:password@" before the host. */
 static bool parse_user(struct sl_str authority, struct redis_options *o, struct sl_str *host)
 {
     struct sl_str rest, password, user = until(authority, '@', true, &rest);
@@ -50,6 +53,7 @@ static bool parse_user(struct sl_str authority, struct redis_options *o, struct 
            copy_decoded(password.data ? password : SL_STR(""), o->password, sizeof o->password);
 }
 
+/* Parses "host", "host:port" or "[IPv6]:port". */
 static bool parse_host(struct sl_str text, struct redis_options *o)
 {
     struct sl_str port, host;

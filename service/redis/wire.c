@@ -66,6 +66,7 @@ void wire_close(struct wire *wire)
     wire->closed = true;
 }
 
+/* Reports why the connection broke, once, and closes it. */
 static void wire_break(struct wire *wire, const char *why)
 {
     if (wire->closed)
@@ -145,6 +146,7 @@ bool wire_send(struct wire *wire, char *data, size_t size)
 }
 
 /* ---- input ---- */
+/* Decrypts received bytes and passes them on. Without bytes it begins the handshake. */
 static void decrypt(struct wire *wire, struct sl_bytes bytes)
 {
     enum tls_result result = TLS_MORE;

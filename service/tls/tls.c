@@ -22,6 +22,7 @@ struct tls {
 };
 
 /* ---- a BIO that reads fed bytes and writes to the output buffer (BIO_meth_new(3)) ---- */
+/* Gives OpenSSL the fed bytes. When there are none, a retry: SSL_read then reports SSL_ERROR_WANT_READ. */
 static int bytes_read(BIO *bio, char *out, int room)
 {
     struct tls *tls = BIO_get_data(bio);
@@ -44,6 +45,7 @@ static int bytes_write(BIO *bio, const char *data, int size)
     return tls->out.failed ? -1 : size;
 }
 
+/* OpenSSL asks to flush after a handshake message; there is nothing to do, but it must succeed. */
 static long bytes_control(BIO *bio, int command, long number, void *pointer)
 {
     (void)bio, (void)number, (void)pointer;
@@ -72,6 +74,7 @@ static const BIO_METHOD *bytes_method(void)
 }
 
 /* ---- contexts ---- */
+/* ALPN: agrees only to http/1.1, and refuses a client that offers others alone (RFC 7301, 3.2). */
 static int choose_protocol(SSL *ssl, const unsigned char **chosen, unsigned char *size, const unsigned char *offered,
                            unsigned offered_size, void *arg)
 {
@@ -83,6 +86,7 @@ static int choose_protocol(SSL *ssl, const unsigned char **chosen, unsigned char
                : SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
+/* Fails because of a file, with OpenSSL's reason or that of the system. */
 static enum sl_code refuse(struct sl_error *error, const char *what, const char *path)
 {
     unsigned long code = ERR_get_error();
@@ -94,6 +98,7 @@ static enum sl_code refuse(struct sl_error *error, const char *what, const char 
                    reason ? reason : "cannot be used");
 }
 
+/* Loads the certificate chain and its key. */
 static enum sl_code load_pair(SSL_CTX *ssl, const struct tls_files *files, struct sl_error *error)
 {
     if (!files->certificate || SSL_CTX_use_certificate_chain_file(ssl, files->certificate) != 1)
@@ -104,6 +109,7 @@ static enum sl_code load_pair(SSL_CTX *ssl, const struct tls_files *files, struc
     return SL_OK;
 }
 
+/* Loads the server's files. With `ca`, every client must show a certificate of that authority. */
 static enum sl_code load_server(SSL_CTX *ssl, const struct tls_files *files, struct sl_error *error)
 {
     enum sl_code code = load_pair(ssl, files, error);
@@ -119,6 +125,7 @@ static enum sl_code load_server(SSL_CTX *ssl, const struct tls_files *files, str
     return SL_OK;
 }
 
+/* Loads the client's files: the authorities it trusts, and its own certificate if there is one. */
 static enum sl_code load_client(SSL_CTX *ssl, const struct tls_files *files, struct sl_error *error)
 {
     if (files->ca ? SSL_CTX_load_verify_file(ssl, files->ca) != 1 : SSL_CTX_set_default_verify_paths(ssl) != 1)
@@ -127,6 +134,7 @@ static enum sl_code load_client(SSL_CTX *ssl, const struct tls_files *files, str
     return files->certificate || files->key ? load_pair(ssl, files, error) : SL_OK;
 }
 
+/* When the certificate expires, in seconds since the epoch; INT64_MAX without a certificate. */
 static int64_t get_expiry(SSL_CTX *ssl)
 {
     struct tm tm;
@@ -136,6 +144,7 @@ static int64_t get_expiry(SSL_CTX *ssl)
 
 typedef enum sl_code loader(SSL_CTX *ssl, const struct tls_files *files, struct sl_error *error);
 
+/* Makes a context: TLS 1.2 or later. Buffers of idle connections are released, and sessions are not kept, to save memory. */
 static enum sl_code make_context(const SSL_METHOD *method, loader *load, const struct tls_files *files,
                                  struct tls_context **out, struct sl_error *error)
 {
@@ -246,6 +255,7 @@ void tls_feed(struct tls *tls, struct sl_bytes encrypted)
     tls->fed = encrypted;
 }
 
+/* Keeps the reason of a failure: that of the certificate check, which is more precise, or OpenSSL's. */
 static void note_failure(struct tls *tls)
 {
     unsigned long code = ERR_get_error();
