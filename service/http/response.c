@@ -200,7 +200,7 @@ void http_reply_file(struct http_exchange *x, const char *content_type, struct s
 }
 
 /* ---- the server's own errors ---- */
-/* The body of an error for families without a form of their own: the texts that Symbolicator sends, which clients know. */
+/* The body of an error for families without a form of their own. */
 static void reply_in_own_form(struct http_exchange *x, int status, const char *detail)
 {
     if (status == 404 || status == 405)

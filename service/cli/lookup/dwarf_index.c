@@ -29,6 +29,7 @@ bool dwarf_index_sort_symbols(struct dwarf_index_symbol *symbols, size_t count, 
 
 /* ---- lines ---- */
 
+/* Whether the row comes after the other one: by address, then by VLIW operation (DWARF 5, 6.2.2). */
 static bool sorts_after(const struct sl_dwarf_row *row, const struct dwarf_index_row *other)
 {
     return row->address > other->address || (row->address == other->address && row->op_index > other->op_index);
@@ -59,6 +60,7 @@ static bool written_add_row(struct dwarf_unit_index *w, struct dwarf_index_unit 
     return true;
 }
 
+/* By start, then the longer one first, then the later one first (`number` counts down). */
 static int written_by_address(const void *left, const void *right)
 {
     const struct dwarf_index_sequence *a = left, *b = right;
@@ -87,6 +89,7 @@ static void make_disjoint(struct dwarf_index_unit *u)
     u->sequence_count = kept;
 }
 
+/* Makes the sorted rows of a unit from its line program. */
 static bool make_lines(struct dwarf_unit_index *w, struct dwarf_index_unit *u)
 {
     const struct sl_dwarf_unit *listing = &u->listing;
@@ -114,6 +117,7 @@ static bool make_lines(struct dwarf_unit_index *w, struct dwarf_index_unit *u)
     return true;
 }
 
+/* The last row at or before the address in its sequence; NULL if no sequence has the address. */
 static const struct dwarf_index_row *row_at(const struct dwarf_index_unit *u, uint64_t address)
 {
     size_t low = SL_COUNT_UP_TO(u->sequences, u->sequence_count, high, address); /* first one ending after it */
@@ -192,6 +196,8 @@ static bool has_plain_names(uint16_t language)
     }
 }
 
+/* Makes the functions of a unit and their order by address. `reach` of a function is the highest end of all functions up to it, so that
+ * a search backwards knows when to stop. */
 static bool make_functions(struct dwarf_unit_index *w, struct dwarf_index_unit *u)
 {
     const struct sl_dwarf_unit *listing = &u->listing;
@@ -276,12 +282,14 @@ struct dwarf_index_unit *dwarf_index_read_unit(struct dwarf_unit_index *w, uint3
     return w->units[number] = ok ? u : NULL;
 }
 
+/* By start, then in the file's order. */
 static int by_begin(const void *left, const void *right)
 {
     const struct dwarf_index_span *a = left, *b = right;
     return a->begin != b->begin ? sl_compare_u64(a->begin, b->begin) : sl_compare_u64(a->unit, b->unit);
 }
 
+/* Indexes the units by their ranges; units without any are listed apart, and searched for every address. */
 static bool index_units(struct dwarf_unit_index *w)
 {
     struct dwarf_index_span *spans = NULL;
@@ -309,6 +317,7 @@ static bool index_units(struct dwarf_unit_index *w)
     return ok;
 }
 
+/* Searches one unit for the address. */
 static bool search_unit(struct dwarf_unit_index *w, uint32_t number, uint64_t address,
                         struct dwarf_index_location *place)
 {
@@ -354,6 +363,7 @@ bool dwarf_index_find(struct dwarf_unit_index *w, uint64_t address, struct dwarf
 
 /* ---- opening ---- */
 
+/* Opens the index. The file's work budget grows by the file's size, because its units are read a second time. */
 static struct dwarf_unit_index *written_new(struct lookup_module *m)
 {
     struct dwarf_unit_index *w = calloc(1, sizeof *w);

@@ -24,6 +24,7 @@ struct gnu_tables {
 
 /* ---- symbols ---- */
 
+/* By section, then by address. */
 static int by_section(const void *left, const void *right)
 {
     const struct dwarf_index_symbol *a = left, *b = right;
@@ -74,6 +75,7 @@ static bool index_symbols(struct gnu_tables *t)
 /* The largest alignment of code: bytes farther than this after the end of a symbol are not its padding. */
 enum { MAX_PADDING = 64 };
 
+/* Whether the symbol, or the padding after it, contains the address. */
 static bool reaches(const struct dwarf_index_symbol *s, uint64_t address)
 {
     return !s->size || address - s->address < s->size || address - s->address - s->size < MAX_PADDING;
@@ -101,6 +103,7 @@ static bool is_absolute(struct sl_str path)
     return path.size && path.data[0] == '/';
 }
 
+/* Appends the directory and a slash, if there is one. */
 static void add_directory(struct sl_buf *path, struct sl_str directory)
 {
     if (!directory.data)
@@ -154,6 +157,7 @@ static void name_by_symbol(struct gnu_tables *t, uint32_t section, uint64_t addr
         f->is_settled = true;
 }
 
+/* The index of the loaded section with the address; 0, the null section, if there is none. */
 static uint32_t section_at(const struct gnu_tables *t, uint64_t address)
 {
     struct sl_section_info section;
@@ -163,6 +167,7 @@ static uint32_t section_at(const struct gnu_tables *t, uint64_t address)
     return 0;
 }
 
+/* Appends the chain of callers into which the function was inlined. */
 static void add_callers(struct gnu_tables *t, const struct dwarf_index_location *place, struct gnu_answer *answer)
 {
     const struct dwarf_index_function *f = place->function;

@@ -27,6 +27,7 @@ static bool is_mark(const struct sl_object *object, struct sl_str name)
     return has_marks && name.size > 1 && name.data[0] == '$' && memchr("adtx", name.data[1], 4);
 }
 
+/* Reads and sorts the symbols; of several at one address keeps the one that LLVM's tools choose. */
 static bool index_symbols(struct llvm_tables *t, struct sl_object *object)
 {
     struct sl_table_symbol *all;
@@ -71,6 +72,7 @@ static bool reaches(const struct llvm_tables *t, const struct dwarf_index_symbol
     return sl_object_section_info(t->object, s->section, &section) && address - section.address < section.size;
 }
 
+/* The last symbol at or before the address, if it reaches it; else NULL. */
 static const struct dwarf_index_symbol *symbol_over(const struct llvm_tables *t, uint64_t address)
 {
     const struct dwarf_index_symbol *symbols = t->symbols;
@@ -79,6 +81,7 @@ static const struct dwarf_index_symbol *symbol_over(const struct llvm_tables *t,
     return s && reaches(t, s, address) ? s : NULL;
 }
 
+/* The symbols of an ELF file, read at the first call; NULL for files to which these rules do not apply. */
 static const struct llvm_tables *get_tables(struct lookup_module *m)
 {
     const struct sl_object_info *info = m->input.object ? sl_object_info(m->input.object) : NULL;
@@ -104,6 +107,7 @@ void llvm_tables_free(struct llvm_tables *t)
     free(t);
 }
 
+/* The symbol's name, demangled if that is wanted. */
 static struct sl_str name_of_symbol(struct lookup *l, struct sl_str name)
 {
     enum sl_language language = l->demangle ? sl_demangle_detect(name) : SL_LANG_UNKNOWN;
@@ -113,6 +117,7 @@ static struct sl_str name_of_symbol(struct lookup *l, struct sl_str name)
     return readable ? sl_buf_view(&l->symbol_name) : name;
 }
 
+/* Replaces the name and start of the physical function by those of its symbol. */
 static void take_symbol(struct lookup *l, struct lookup_module *m, uint64_t address, struct lookup_result *e)
 {
     const struct llvm_tables *tables = get_tables(m);
@@ -126,6 +131,7 @@ static void take_symbol(struct lookup *l, struct lookup_module *m, uint64_t addr
         e->file = s->file;
 }
 
+/* The path of the file that declares the function; data NULL if LLVM's tools do not print one. */
 static struct sl_str path_of_declaration(struct lookup *l, struct dwarf_unit_index *w,
                                          const struct sl_dwarf_function *f)
 {

@@ -9,6 +9,7 @@
 #include "base/grow.h"
 #include "demangle/demangle.h"
 
+/* Appends the text, or `unknown` if it is empty. */
 static void text_or(struct sl_buf *out, struct sl_str text, const char *unknown)
 {
     if (text.size)
@@ -29,6 +30,7 @@ static void put_decimal(struct sl_buf *out, uint32_t value)
 
 /* ---- gnu ---- */
 
+/* Appends file and line. GNU addr2line prints an unknown line as `?` if something else is known, else as 0. */
 static void gnu_place(struct lookup *l, const struct lookup_result *e)
 {
     bool llvm = lookup_is_llvm(l);
@@ -80,6 +82,7 @@ static void gnu_name(struct lookup *l, struct sl_str name)
     sl_buf_add(&l->out, name.data + end, name.size - end);
 }
 
+/* Appends one link of the chain. The discriminator is that of the line of the innermost one. */
 static void gnu_element(struct lookup *l, const struct gnu_element *e, uint32_t discriminator)
 {
     if (l->functions) {
@@ -312,6 +315,7 @@ static void answer_json(struct lookup *l, struct sl_json_writer *w, const struct
 
 /* ---- table ---- */
 
+/* Adds a row; the texts of all cells are in one buffer, and a row has their ends. */
 static void add_row(struct lookup *l, const char *address, struct sl_str function, const char *offset,
                     struct sl_str place)
 {
@@ -345,6 +349,7 @@ static void add_element_row(struct lookup *l, const struct lookup_request *r, co
     sl_buf_free(&place);
 }
 
+/* The text of a cell. */
 static struct sl_str cell(const struct lookup *l, size_t row, size_t column)
 {
     size_t end = l->rows[row].ends[column];

@@ -26,11 +26,13 @@ static size_t scan_number(struct sl_str text, int base, uint64_t *value)
     return at;
 }
 
+/* The text from a place on. */
 static struct sl_str tail(struct sl_str text, size_t from)
 {
     return (struct sl_str){text.data + from, text.size - from};
 }
 
+/* The module of -e; NULL if none was given. */
 static struct lookup_module *given_module(struct lookup *l)
 {
     return l->file ? lookup_module_find(l, sl_str(l->file)) : NULL;
@@ -69,6 +71,7 @@ static bool parse_gnu(struct lookup *l, struct sl_str line, struct lookup_reques
 
 /* ---- LLVM ---- */
 
+/* Takes a keyword and the blanks after it off the text. False if it does not begin with the word. */
 static bool take_word(struct sl_str *text, struct sl_str word)
 {
     if (!sl_str_starts(*text, word) || text->size == word.size || !sl_is_blank(text->data[word.size]))
@@ -94,6 +97,7 @@ static bool take_file(struct sl_str *text, struct sl_str *name)
     return true;
 }
 
+/* Parses a line in LLVM's form. REQUEST_BAD if it is none. */
 static void parse_llvm(struct lookup *l, struct sl_str line, int base, struct lookup_request *r)
 {
     struct sl_str text = sl_str_trimmed(line), file;

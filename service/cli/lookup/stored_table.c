@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#define LARGE_FILE (UINT64_C(64) << 20)
+#define LARGE_FILE (UINT64_C(64) << 20) /* symcaches of larger files are kept without being asked for */
 
 bool lookup_stamp(const char *path, struct file_stamp *stamp)
 {
@@ -32,6 +32,7 @@ bool lookup_stamp(const char *path, struct file_stamp *stamp)
     return true;
 }
 
+/* Adds a file to the key, by its real path and its stat data. False if it does not exist. */
 static bool put_stamp(struct sl_buf *key, const char *label, const char *path, const struct file_stamp *stamp)
 {
     char *real = realpath(path, NULL);
@@ -87,6 +88,7 @@ struct stored_table_making {
     bool made;
 };
 
+/* Converts the input for the cache. SL_CANCELLED: the result is used but not stored. */
 static enum sl_code kept_make(void *arg, struct sl_bytes *bytes, struct sl_error *error)
 {
     struct stored_table_making *making = arg;

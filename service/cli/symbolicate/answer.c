@@ -195,8 +195,9 @@ int64_t answer_crashed_thread(const struct symbolicated_answer *answer)
 
 /* ---- endless recursion f, g, f, g ...: folded into one line ---- */
 
-enum { MAX_IN_CYCLE = 16, FEWEST_FOLDED = 32 };
+enum { MAX_IN_CYCLE = 16, FEWEST_FOLDED = 32 }; /* functions of a cycle; repeated frames, fewer are printed in full */
 
+/* Whether both frames are at the same place of the same function. */
 static bool is_same_call(const struct answer_frame *a, const struct answer_frame *b)
 {
     return a->address.set && b->address.set && a->address.value == b->address.value &&
@@ -223,6 +224,7 @@ static void put_count(struct sl_buf *out, size_t count)
     }
 }
 
+/* Appends the line for `count` frames that repeat the `length` frames before `index`. */
 static void put_cycle(const struct answer_thread *thread, size_t index, size_t length, size_t count, struct sl_buf *out)
 {
     sl_buf_cstr(out, "... ");
@@ -281,11 +283,13 @@ static const struct answer_format answer_formats[] = {
 };
 enum { FORMATS = sizeof answer_formats / sizeof *answer_formats };
 
+/* Whether the answer is to a JavaScript or JVM request, whose stacks are no threads. */
 static bool is_request(enum answer_kind sort)
 {
     return OF_SCRIPTS >> sort & 1;
 }
 
+/* Reports a format that does not exist for this kind of input, with those that do. */
 static void wrong_format(const struct options *o, const char *name, enum answer_kind sort)
 {
     char names[160] = "";
@@ -325,6 +329,7 @@ const struct answer_format *answer_format_choose(const struct options *o, enum a
     return NULL;
 }
 
+/* Whether --thread-index means the thread. Breakpad's formats do not count the thread that wrote the dump. */
 static bool is_thread_number(const struct answer_format *format, const struct walked_dump *walked, size_t thread,
                              uint64_t number)
 {
@@ -355,11 +360,13 @@ static bool choose_thread(const struct options *o, const struct answer_format *f
     return !locator && !by_index;
 }
 
+/* Whether to colour the output: never in a file. */
 static bool colours(const struct options *o)
 {
     return !option_given(o, "output") && output_colour(option_value(o, "color", NULL));
 }
 
+/* Formats the answer as text. Returns a status. */
 static int put_stacks(const struct options *o, const struct answer_format *format,
                       const struct symbolicated_answer *answer, const struct walked_dump *walked, struct sl_buf *out)
 {
@@ -387,6 +394,7 @@ const struct missing_words missing_symbols = {
     .no_place = "nowhere to search: pass --symbols with a directory or URL",
 };
 
+/* Whether a status of the answer has this name. */
 static bool is_status(struct sl_str status, const char *name)
 {
     return sl_str_equal(status, sl_str(name));
@@ -430,6 +438,7 @@ static struct sl_str shown_id(const struct answer_module *module, char text[SL_D
     return sl_str(text);
 }
 
+/* Adds a module to the report as found or missing, with the failures of its candidates. */
 static void describe_module(const struct answer_module *module, struct missing_report *report)
 {
     struct sl_str name = path_file_name(module->code_file.size ? module->code_file : module->debug_file);

@@ -60,6 +60,7 @@ bool path_is_map(const char *path)
     return ends(path, ".map");
 }
 
+/* Copies the text; data NULL when out of memory. */
 static struct sl_str kept_text(struct local_artifacts *a, struct sl_str text)
 {
     char *copy = sl_arena_strndup(&a->arena, text.data ? text.data : "", text.size);
@@ -79,6 +80,7 @@ static struct sl_str make_uri(struct local_artifacts *a, size_t place, struct sl
     return sl_buf_move_to_arena(&uri, &a->arena);
 }
 
+/* Opens a source bundle. A ZIP file that is none is skipped with a warning. */
 static bool open_local_bundle(struct local_artifact *item)
 {
     struct sl_error error = {0};
@@ -90,6 +92,7 @@ static bool open_local_bundle(struct local_artifact *item)
     return code == SL_OK;
 }
 
+/* Adds a file of a place. False when out of memory. */
 static bool add_file(struct local_artifacts *a, size_t place, const char *path, struct sl_str relative,
                      const struct stat *st)
 {
@@ -169,6 +172,7 @@ void local_artifacts_free(struct local_artifacts *a)
 
 /* ---- scripts ---- */
 
+/* Reads a script's comments for its source map and debug id; without a map comment, finds the map beside it. */
 static void look_at_script(struct local_artifacts *a, struct local_artifact *item)
 {
     struct sl_mapping mapping = {0};
@@ -323,6 +327,7 @@ static bool bundle_serves(const struct sl_bundle *bundle, const struct local_fil
 
 /* ---- both kinds ---- */
 
+/* Adds a file to the answer of a query. False when out of memory. */
 static bool put_artifact(struct sl_arena_array *list, const struct local_artifact *item, enum artifact_match match,
                          struct sl_str path)
 {

@@ -65,6 +65,7 @@ static enum sl_code map_as_utf8(struct sl_mapping *mapping, struct sl_error *err
     return code;
 }
 
+/* Maps the input. A pipe or device cannot be mapped and is copied. */
 static enum sl_code map_bytes(const char *path, struct sl_mapping *mapping, struct sl_error *error)
 {
     struct stat st;
@@ -93,6 +94,7 @@ bool symbolicate_as_symbolicli(void)
     return strcmp(options_program_name(), "symbolicli") == 0;
 }
 
+/* The log level. symbolicli, which this program replaces, shows more unless told otherwise. */
 static const char *log_level(const struct options *o)
 {
     const char *level = server_verbosity(o);
@@ -122,12 +124,14 @@ int symbolicate_check_symbol_paths(const struct options *o)
     return status ? status : source_paths_check(places, more);
 }
 
+/* Whether the path names a regular file; opening another kind may wait or have an effect. */
 static bool is_regular(const char *path)
 {
     struct stat st;
     return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
+/* Adds a copy of the path. False when out of memory. */
 static bool add_path(struct local_files *files, const char *path)
 {
     const char *kept = sl_arena_strndup(files->arena, path, strlen(path));
@@ -176,6 +180,7 @@ bool local_files_add_build_id(struct local_files *files, struct sl_str code_id)
     return !build_id_path(usual_debug_directories[0], code_id, path) || local_files_add(files, sl_str(path));
 }
 
+/* Opens the locator with the sources of the options, the arguments, the Sentry project and local files. */
 static enum sl_code open_places(const struct options *o, const struct sentry_project *project,
                                 const struct local_files *local, struct locator **locator, struct sl_error *error)
 {
@@ -210,6 +215,7 @@ struct timed_work {
     bool began, timed_out;
 };
 
+/* Runs the work in a fiber of its own, which the time limit cancels. */
 static void run_timed(void *arg)
 {
     struct timed_work *timed = arg;
@@ -255,6 +261,7 @@ int symbolicate_here(const struct options *o, const struct sentry_project *proje
 
 /* ---- output ---- */
 
+/* Begins a line with the indentation of its depth. */
 static void put_line(struct sl_buf *out, unsigned depth)
 {
     sl_buf_u8(out, '\n');
@@ -333,6 +340,7 @@ struct remote_run {
     enum sl_code code;
 };
 
+/* Appends a part of the form. */
 static void put_part(struct sl_buf *out, const struct remote_part *part)
 {
     sl_buf_printf(out, "--%s\r\nContent-Disposition: form-data; name=\"%s\"; filename=\"%s\"\r\n\r\n", boundary,
@@ -341,6 +349,7 @@ static void put_part(struct sl_buf *out, const struct remote_part *part)
     sl_buf_cstr(out, "\r\n");
 }
 
+/* Makes an error of a response that is no success, with the beginning of its body. */
 static enum sl_code remote_refused(void *arg, int status, struct sl_str body, struct sl_error *error)
 {
     (void)arg;
@@ -351,6 +360,7 @@ static enum sl_code remote_refused(void *arg, int status, struct sl_str body, st
     return sl_fail(error, code, "the service responded with %d: %.*s", status, size, body.data ? body.data : "");
 }
 
+/* Sends one request. The user named the service, so its address may be reserved (`trusted`). */
 static bool remote_send(struct remote_run *run, const char *url, bool is_post)
 {
     char type[80];
@@ -389,6 +399,7 @@ static bool is_pending(struct remote_run *run, struct sl_str *id)
     return id->data != NULL;
 }
 
+/* Sends the request, and polls until the answer is complete. */
 static void remote_work(void *arg)
 {
     struct remote_run *run = arg;
@@ -414,6 +425,7 @@ static void remote_work(void *arg)
     sl_buf_free(&url);
 }
 
+/* Runs remote_work with the time limit. Returns a status. */
 static int remote_run(const struct options *o, struct remote_run *run)
 {
     struct locator *locator = NULL;

@@ -20,6 +20,7 @@ struct crash_run {
     struct sl_error error;
 };
 
+/* Symbolicates, in a fiber; reads the dump again for formats that need more than the answer has. */
 static void crash_work(void *arg)
 {
     struct crash_run *run = arg;
@@ -35,6 +36,7 @@ static void crash_work(void *arg)
         run->code = stack_words_symbolicate(run->walked, sl_buf_view(&run->text), &run->file, config, &run->error);
 }
 
+/* Adds the files that the modules name. False when out of memory. */
 static bool add_modules(const struct sl_crash_module *modules, size_t count, struct local_files *local)
 {
     for (size_t i = 0; i < count; i++)
@@ -70,6 +72,7 @@ static int crash_symbolicate(const struct options *o, const struct sentry_projec
     return status;
 }
 
+/* Sends the file to a running service as a form. Returns a status. */
 static int crash_send(const struct options *o, struct crash_run *run)
 {
     static const char *const names[] = {"upload_file_minidump", "apple_crash_report"};
@@ -142,6 +145,7 @@ static void warn_wow64_stacks(const struct options *o, struct sl_minidump *dump,
                dump->wow64_missing, dump->crash.thread_count);
 }
 
+/* Whether the answer's JSON contains the text. */
 static bool answer_has(const struct crash_run *run, const char *key)
 {
     return run->text.size && memmem(run->text.data, run->text.size, key, strlen(key));
@@ -232,6 +236,7 @@ static struct chosen_microdump choose_microdump(struct sl_str log, uint64_t numb
     return chosen;
 }
 
+/* Tells which microdump of a log is used, and that it is incomplete. */
 static void report_choice(const struct options *o, const struct chosen_microdump *chosen, bool was_asked)
 {
     if (option_given(o, "quiet"))

@@ -22,6 +22,7 @@ static void member_text(struct sl_json_writer *w, const char *key, struct sl_str
     sl_json_member_or_null(w, key, text.size ? text : (struct sl_str){NULL, 0});
 }
 
+/* Writes an address with as many digits as pointers of the dump's processor have. */
 static void put_pointer(const struct dump_json *d, uint64_t value)
 {
     enum sl_cpu_family family = d->walked->dump.family;
@@ -148,6 +149,7 @@ static void put_soft_errors(const struct dump_json *d)
     sl_json_put_raw(d->w, d->walked->facts.soft_errors);
 }
 
+/* Writes members about the process and the system; null for those that the dump does not have. */
 static void put_facts(const struct dump_json *d)
 {
     const struct sl_minidump_facts *facts = &d->walked->facts;
@@ -173,6 +175,7 @@ static void put_facts(const struct dump_json *d)
     }
 }
 
+/* Writes a number member; null if it is unknown. */
 static void member_number(struct sl_json_writer *w, const char *key, bool known, uint64_t value)
 {
     sl_json_put_key(w, key);
@@ -206,6 +209,7 @@ static void put_inlines(const struct dump_json *d, const struct answer_frame *fi
     sl_json_end_array(d->w);
 }
 
+/* The name that the schema has for how a frame was found. */
 static struct sl_str get_trust(const struct answer_frame *frame)
 {
     if (sl_str_equal(frame->trust, SL_STR("fp")))
@@ -279,6 +283,7 @@ static void put_frame(const struct dump_json *d, size_t thread, size_t number, c
     sl_json_end_object(d->w);
 }
 
+/* The number of physical frames: the schema has inlined calls as members of theirs. */
 static size_t count_frames(const struct answer_thread *trace)
 {
     size_t count = 0;
@@ -335,6 +340,7 @@ static void put_crash_info(const struct dump_json *d, int64_t crashed)
     sl_json_end_object(d->w);
 }
 
+/* Writes the system; one without a name by its number in the dump. */
 static void put_system_name(const struct dump_json *d)
 {
     const struct sl_minidump *dump = &d->walked->dump;
@@ -406,6 +412,7 @@ struct listed_module {
     const struct answer_module *known; /* NULL: no frame refers to it */
 };
 
+/* By the order in the dump. */
 static int by_place(const void *left, const void *right)
 {
     const struct listed_module *a = left, *b = right;

@@ -32,6 +32,7 @@ static uint64_t text_place(const struct dump_texts *t, size_t thread, const stru
                                                            : frame_instruction(t->walked, thread, frame);
 }
 
+/* Collects what is printed of a frame. */
 static struct text_frame text_frame(const struct dump_texts *t, size_t thread, size_t index)
 {
     const struct answer_thread *trace = &t->answer->threads[thread];
@@ -51,6 +52,7 @@ static struct text_frame text_frame(const struct dump_texts *t, size_t thread, s
     };
 }
 
+/* Whether the frame's source line is known, with the address where it begins. */
 static bool has_line(const struct text_frame *f)
 {
     return f->frame->abs_path.size && f->frame->line.value && f->frame->line_start.set;
@@ -116,6 +118,7 @@ static void field(struct sl_buf *out, struct sl_str text, char end)
     sl_buf_u8(out, (uint8_t)end);
 }
 
+/* Prints the lines OS, CPU, GPU and Crash. */
 static void machine_head(const struct dump_texts *t, int64_t crashed)
 {
     const struct sl_minidump *dump = &t->walked->dump;
@@ -168,6 +171,7 @@ static void find_machine_module(const struct dump_texts *t, const struct text_fr
     sl_buf_free(&unloaded);
 }
 
+/* Prints a line for each frame of a thread. A name is printed only with a module, as Breakpad does. */
 static void machine_thread(const struct dump_texts *t, size_t thread, size_t number)
 {
     for (size_t i = 0; i < t->answer->threads[thread].frame_count; i++) {
@@ -284,6 +288,7 @@ static void put_registers(const struct dump_texts *t, const struct text_frame *f
     sl_buf_u8(t->out, '\n');
 }
 
+/* Breakpad's words for how the frame was found. */
 static const char *found_by(const struct text_frame *f)
 {
     static const struct {
@@ -363,6 +368,7 @@ static void put_frame_stack(const struct dump_texts *t, size_t thread, size_t in
         stack_put_contents(t->walked, thread, begin, end, t->out);
 }
 
+/* Prints each word of the thread's stack memory. */
 static void put_stack_words(const struct dump_texts *t, size_t thread)
 {
     const struct answer_thread *trace = &t->answer->threads[thread];
@@ -398,6 +404,7 @@ static void put_stack(const struct dump_texts *t, size_t thread, size_t number)
     }
 }
 
+/* Prints a loaded module, with a warning if its symbols were needed and are missing. */
 static void put_loaded(const struct dump_texts *t, const struct sl_crash_module *module, size_t *next)
 {
     const struct answer_module *known = dump_find_module_answer(t->answer, module, next);

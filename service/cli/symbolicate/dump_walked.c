@@ -9,6 +9,7 @@
 
 /* ---- the result of the walk ---- */
 
+/* The size of a call instruction, which precedes a return address. */
 static unsigned call_size(enum sl_cpu_family family)
 {
     struct sl_walk_numbers numbers;
@@ -188,6 +189,7 @@ bool dump_uptime(const struct sl_minidump *dump, uint64_t *seconds)
     return dump->has_create_time && dump->crash.has_timestamp && now >= begin;
 }
 
+/* Whether the answer's module sorts before the dump's: both lists are sorted by address and size. */
 static bool is_before(const struct answer_module *known, const struct sl_crash_module *module)
 {
     return known->address.value != module->address ? known->address.value < module->address
@@ -211,6 +213,7 @@ const struct answer_module *dump_find_module_answer(const struct symbolicated_an
 
 /* ---- words ---- */
 
+/* The size of a pointer on the thread's stack. */
 static unsigned word_size(const struct walked_dump *w, size_t thread)
 {
     return sl_cpu_pointer_size(thread_family(w, thread));
@@ -279,6 +282,7 @@ struct stack_word_names {
     size_t module_count;
 };
 
+/* Reads the modules of the dump's answer, which the requests for names repeat. */
 static bool list_modules(struct stack_word_names *words, struct sl_str answer)
 {
     static const struct sl_field fields[] = {

@@ -127,6 +127,7 @@ static const struct sl_field event_fields[] = {
     SL_FIELDS_END,
 };
 
+/* Reads the event; says in `error` where its JSON is invalid. */
 static bool read_event(struct sentry_event_reading *e, struct sl_str text, struct sl_error *error)
 {
     struct sl_json j = sl_json(text, e->arena, false);
@@ -154,11 +155,13 @@ static bool list_frames(struct sentry_event_reading *e, const struct event_trace
     return !stack.data || sl_json_read_object(&j, fields, frames);
 }
 
+/* The frame's value for a field, as raw JSON. */
 static struct sl_str frame_member(const struct event_frame *frame, const struct sl_field *field)
 {
     return *(const struct sl_str *)(const void *)((const char *)frame + field->offset);
 }
 
+/* Whether the frame has all members that a request needs. */
 static bool is_complete(const struct event_frame *frame, const struct sl_field *fields)
 {
     for (; fields->key.data; fields++)
@@ -197,7 +200,7 @@ static void put_exception(const struct event_trace *trace, struct sl_json_writer
     sl_json_end_object(w);
 }
 
-/* Returns the number of frames; SIZE_MAX: out of memory. */
+/* Writes the stacks of exceptions and threads. Returns the number of frames; SIZE_MAX: out of memory. */
 static size_t put_traces(struct sentry_event_reading *e, struct sl_json_writer *w)
 {
     size_t count = 0;
@@ -282,7 +285,7 @@ static bool put_module(struct sentry_event_reading *e, struct sl_str text, struc
     return true;
 }
 
-/* Returns the number of modules. */
+/* Writes the images that the request can use. Returns their number. */
 static size_t put_event_modules(struct sentry_event_reading *e, struct sl_json_writer *w)
 {
     struct sl_json j = sl_json(e->images.data ? e->images : SL_STR("[]"), e->arena, false);
@@ -311,6 +314,7 @@ static void put_artifacts(const struct sentry_project *project, struct sl_json_w
     sl_buf_free(&url);
 }
 
+/* Writes the request. SL_NOT_FOUND if the event has nothing to symbolicate. */
 static enum sl_code put_request(struct sentry_event_reading *e, struct sl_buf *body, struct sl_error *error)
 {
     struct sl_json_writer w = sl_json_writer(body);
@@ -344,6 +348,7 @@ static enum sl_code put_request(struct sentry_event_reading *e, struct sl_buf *b
     return count ? SL_OK : sl_fail(error, SL_NOT_FOUND, "Event has no usable frames");
 }
 
+/* Which kind of request the event's platform needs; false if none supports it. */
 static bool event_kind(struct sl_str platform, enum local_request_kind *kind)
 {
     static const struct {

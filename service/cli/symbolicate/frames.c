@@ -49,6 +49,7 @@ static void fit_widths(const struct print_table *t, int *widths)
     }
 }
 
+/* Appends a row of cells, padded to their columns. No blanks follow the last cell, so that lines have none at their end. */
 static void put_row(const struct print_column *columns, const struct sl_str *cells, const int *widths,
                     struct sl_buf *out)
 {
@@ -108,6 +109,7 @@ static const struct answer_module *find_frame_module(const struct symbolicated_a
     return NULL;
 }
 
+/* Appends how the frame was found; an inlined call has the address of the frame that follows it. */
 static void put_trust(struct answer_printer *p, const struct answer_thread *thread, size_t index)
 {
     struct sl_str trust = thread->frames[index].trust;
@@ -138,6 +140,7 @@ static void put_offset(struct sl_buf *buf, uint64_t offset)
     sl_buf_printf(buf, "+0x%llx", (unsigned long long)offset);
 }
 
+/* Appends the address as an offset from the start of its module. */
 static void put_package_offset(struct answer_printer *p, const struct answer_thread *thread, size_t index)
 {
     const struct answer_module *module = find_frame_module(p->answer, &thread->frames[index]);
@@ -200,6 +203,7 @@ static void put_column(struct answer_printer *p, const struct answer_thread *thr
         sl_buf_printf(&p->buf, "%llu", (unsigned long long)thread->frames[index].column.value);
 }
 
+/* Appends the line of a frame without column; with a column, another cell has both. */
 static void put_lone_line(struct answer_printer *p, const struct answer_thread *thread, size_t index)
 {
     if (!thread->frames[index].column.set)

@@ -23,16 +23,19 @@ static void log_encoding_find(struct log_encoding *e, const uint8_t *bytes, size
 
 /* ---- in ---- */
 
+/* The 16-bit unit at a place, in the byte order of the log. */
 static uint32_t unit_at(const struct log_encoding *e, const uint8_t *at)
 {
     return e->units == LOG_UTF16_BIG ? (uint32_t)at[0] << 8 | at[1] : (uint32_t)at[1] << 8 | at[0];
 }
 
+/* Whether the unit is the first of a surrogate pair. */
 static bool is_first_half(uint32_t unit)
 {
     return unit >= 0xD800 && unit < 0xDC00;
 }
 
+/* Whether the unit is the second of a surrogate pair. */
 static bool is_second_half(uint32_t unit)
 {
     return unit >= 0xDC00 && unit < 0xE000;
@@ -192,6 +195,7 @@ static bool log_input_begin(struct log_input *input, const char **problem)
     return !*problem;
 }
 
+/* Reads bytes that are not compressed; 0 at the end. */
 static size_t read_plain(struct log_input *input, void *data, size_t room, const char **problem)
 {
     if (!input->left.size && (input->ended || !log_input_fill(input, problem)))
@@ -202,6 +206,7 @@ static size_t read_plain(struct log_input *input, void *data, size_t room, const
     return size;
 }
 
+/* Reads decompressed bytes; 0 at the end or with a problem. */
 static size_t read_packed(struct log_input *input, void *data, size_t room, const char **problem)
 {
     struct sl_buf *out = &input->unpacked;

@@ -10,12 +10,14 @@ enum { BATCH = 20000 }; /* addresses per request */
 
 /* ---- requests ---- */
 
+/* The number of addresses in the next request. */
 static size_t batch_size(const struct names_wanted *n)
 {
     size_t left = n->address_count - n->done;
     return left < BATCH ? left : BATCH;
 }
 
+/* Writes an address as a frame. The addresses are exact, so the service must not subtract one as from return addresses. */
 static void names_put_address(const struct names_wanted *n, size_t index, struct sl_json_writer *w)
 {
     uint32_t module;
@@ -32,6 +34,7 @@ static void names_put_address(const struct names_wanted *n, size_t index, struct
     sl_json_end_object(w);
 }
 
+/* Writes the request for the next batch: all addresses as one stack. */
 static void put_batch(const struct names_wanted *n, struct sl_buf *body)
 {
     struct sl_json_writer w = sl_json_writer(body);
@@ -52,6 +55,7 @@ static void put_batch(const struct names_wanted *n, struct sl_buf *body)
 
 /* ---- answers ---- */
 
+/* Whether all calls of a chain have names. */
 static bool have_names(const struct answer_frame *calls, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -74,6 +78,7 @@ static bool take_thread(struct names_wanted *n, const struct answer_thread *thre
     return true;
 }
 
+/* Passes the names of an answer to the caller. False when out of memory. */
 static bool names_take_answer(struct names_wanted *n, const struct sl_buf *text)
 {
     struct sl_arena arena = {0};
@@ -114,6 +119,7 @@ enum sl_code names_find(struct names_wanted *n, const struct source *sources, si
     return code;
 }
 
+/* Gets the names from a running service (--server). Returns a status. */
 static int names_send(struct names_wanted *n)
 {
     struct sl_buf body = {0}, answer = {0};
@@ -138,6 +144,7 @@ struct local_names_request { /* lookup in this process */
     struct sl_error error;
 };
 
+/* Gets the names in this process. */
 static void names_work(void *arg)
 {
     struct local_names_request *here = arg;
@@ -165,6 +172,7 @@ struct named_run {
     struct names_wanted wanted;
 };
 
+/* Reports why the file could not be read. Returns a status. */
 static int named_failed(enum sl_code code, const struct sl_error *error)
 {
     return report_error(code == SL_MALFORMED || code == SL_UNSUPPORTED ? STATUS_NOTHING : 1, error->message, NULL);

@@ -7,6 +7,7 @@
 #include "apple/apple.h"
 #include "id/id.h"
 
+/* Whether the options select the thread. */
 static bool is_shown(const struct answer_style *style, size_t thread)
 {
     return style->thread == ALL_THREADS || style->thread == (int64_t)thread || style->exception == (int64_t)thread;
@@ -52,6 +53,7 @@ bool answer_print_compact(const struct symbolicated_answer *answer, const struct
 
 /* ---- pretty: frames with a line for each property ---- */
 
+/* Appends a line with label and value, if there is a value. */
 static void put_property(struct sl_buf *out, const char *label, struct sl_str value, struct sl_str offset)
 {
     if (value.size)
@@ -59,11 +61,13 @@ static void put_property(struct sl_buf *out, const char *label, struct sl_str va
                       SL_STR_ARG(offset));
 }
 
+/* Appends a title, bold on a terminal. */
 static void put_title(const struct answer_style *style, struct sl_buf *out, const char *title)
 {
     sl_buf_printf(out, "%s%s%s\n", style->colour ? "\x1b[1m" : "", title, style->colour ? "\x1b[0m" : "");
 }
 
+/* Appends a line for each column of the frame. A column without a title is the offset that belongs to the column before it. */
 static void put_properties(struct answer_printer *p, const struct answer_thread *thread, size_t index,
                            struct sl_buf *out)
 {
@@ -117,6 +121,7 @@ bool answer_print_pretty(const struct symbolicated_answer *answer, const struct 
 
 /* ---- crash analysis of a minidump ---- */
 
+/* Appends what the crash address probably was before the processor changed it. */
 static void put_adjusted(const struct answer_analysis *analysis, struct sl_buf *out)
 {
     if (analysis->offset.set)
@@ -126,6 +131,7 @@ static void put_adjusted(const struct answer_analysis *analysis, struct sl_buf *
                       (unsigned long long)analysis->adjusted.value);
 }
 
+/* Appends the memory accesses of the instruction that crashed. */
 static void put_accesses(const struct answer_analysis *analysis, struct sl_buf *out)
 {
     for (size_t i = 0; i < analysis->access_count; i++) {
@@ -139,6 +145,7 @@ static void put_accesses(const struct answer_analysis *analysis, struct sl_buf *
     }
 }
 
+/* Appends the addresses that differ from the crash address in one bit, which a hardware error may have changed. */
 static void put_flips(const struct answer_analysis *analysis, struct sl_buf *out)
 {
     enum { SHOWN = 8 };
@@ -157,6 +164,7 @@ static void put_flips(const struct answer_analysis *analysis, struct sl_buf *out
         sl_buf_printf(out, "Bit flip:   %zu more (see -f json)\n", analysis->flip_count - SHOWN);
 }
 
+/* Appends why the reported reason does not fit the instruction. */
 static void put_inconsistencies(const struct answer_analysis *analysis, struct sl_buf *out)
 {
     static const struct {
@@ -196,6 +204,7 @@ static void put_analysis(const struct answer_analysis *analysis, struct sl_buf *
 
 /* ---- everything ---- */
 
+/* Appends a labelled line, if there is a value. */
 static void put_known(struct sl_buf *out, const char *label, struct sl_str value)
 {
     if (!value.size)
@@ -213,6 +222,7 @@ static void put_details(struct sl_buf *out, struct sl_str details)
         put_known(out, "Details:", line);
 }
 
+/* Appends the system of the crash on one line. */
 static void put_system_line(const struct symbolicated_answer *answer, struct sl_buf *out)
 {
     const struct sl_str parts[] = {answer->os_name, answer->os_version, answer->os_build, answer->cpu_arch,
@@ -227,6 +237,7 @@ static void put_system_line(const struct symbolicated_answer *answer, struct sl_
     sl_buf_cstr(out, any ? "\n" : "");
 }
 
+/* Appends what is known of the crash as a whole. */
 static void put_crash(const struct symbolicated_answer *answer, struct sl_buf *out)
 {
     char text[64] = "";
@@ -281,6 +292,7 @@ static void put_frames(struct answer_printer *p, const struct answer_thread *thr
         table_put(&p->table, p->style->colour, out);
 }
 
+/* Appends a thread with its title. An exception's stack has a name but no id, and is no thread. */
 static void put_thread(struct answer_printer *p, const struct answer_thread *thread, struct sl_buf *out)
 {
     bool is_thread = thread->id.set || !thread->name.size;
@@ -293,6 +305,7 @@ static void put_thread(struct answer_printer *p, const struct answer_thread *thr
     put_frames(p, thread, out);
 }
 
+/* The files that were searched for the module, for --candidates. */
 static struct sl_str candidates_below(struct answer_printer *p, const struct answer_module *module)
 {
     for (size_t i = 0; p->style->candidates && i < module->candidate_count; i++) {
@@ -305,6 +318,7 @@ static struct sl_str candidates_below(struct answer_printer *p, const struct ans
     return table_text(&p->table, &p->buf);
 }
 
+/* Whether a frame is in the module. */
 static bool is_used(const struct answer_module *module)
 {
     bool unwound = module->unwind_status.size && !sl_str_equal(module->unwind_status, SL_STR("unused"));
@@ -341,6 +355,7 @@ static void put_modules(struct answer_printer *p, struct sl_buf *out)
     }
 }
 
+/* Whether the status of a candidate is an error; "not found" is none. */
 static bool is_failure(struct sl_str status)
 {
     return status.size && !sl_str_equal(status, SL_STR("ok")) && !sl_str_equal(status, SL_STR("notfound"));
@@ -412,6 +427,7 @@ static void put_missing(const struct symbolicated_answer *answer, struct sl_buf 
     }
 }
 
+/* Prints the answer to a crash or native request: the exception and the crashed thread first. */
 static void print_program(struct answer_printer *p, struct sl_buf *out)
 {
     const struct symbolicated_answer *answer = p->answer;

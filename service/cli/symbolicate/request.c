@@ -13,6 +13,7 @@
 #include "cli/symbolicate/artifacts.h"
 #include "jvm/mapping.h"
 
+/* Files below --symbols that are checked for mappings, since a directory may be `/`. */
 enum { MAX_TEXTS = 200000 };
 
 struct read_mapping {
@@ -81,6 +82,7 @@ static const struct sl_field body_fields[] = {
     SL_FIELDS_END,
 };
 
+/* Notes what the module tells about the kind of request, its mapping id and, with --local-debug-info, its files. */
 static bool note_module(struct request_run *run, const struct body_module *module, struct body_facts *facts)
 {
     struct sl_debug_id id;
@@ -99,6 +101,7 @@ static bool note_module(struct request_run *run, const struct body_module *modul
     return true;
 }
 
+/* Reads what decides the kind of the request. False if the body is no JSON object. */
 static bool read_facts(struct request_run *run, struct sl_str body, struct body_facts *facts)
 {
     struct sl_json j = sl_json(body, &run->arena, false);
@@ -211,6 +214,7 @@ static bool add_mapping(struct request_run *run, const char *path, struct sl_str
     return true;
 }
 
+/* Reads the mappings of --mapping, which serve any id. Returns a status. */
 static int read_given_mappings(struct request_run *run)
 {
     size_t count;
@@ -252,6 +256,7 @@ static void try_mapping(struct request_run *run, const char *path)
     sl_unmap(&file);
 }
 
+/* Searches the local places for mappings that the body names. */
 static void find_mappings(struct request_run *run)
 {
     size_t left = MAX_TEXTS;
@@ -321,6 +326,7 @@ static bool body_with_variables(struct request_run *run, struct sl_buf *body)
     return good && !body->failed;
 }
 
+/* Sends the request to a running service. Returns a status. */
 static int request_send(struct request_run *run)
 {
     static const char *const paths[] = {[LOCAL_JVM] = "/symbolicate-jvm",
@@ -350,6 +356,7 @@ static int request_symbolicate(struct request_run *run)
 
 /* ---- the command ---- */
 
+/* Sets options and format by the kind of request. Returns a status. */
 static int request_options(struct request_run *run)
 {
     static const enum answer_kind sorts[] = {
@@ -381,6 +388,7 @@ static int list_places(struct request_run *run)
     return 0;
 }
 
+/* Does all that comes before the symbolication. Returns a status. */
 static int request_prepare(struct request_run *run, struct sl_str text, enum input_kind kind)
 {
     int status = list_places(run);

@@ -14,6 +14,8 @@
 #include "js/smcache.h"
 #include "js/stack.h"
 
+/* MAX_FILES: files that are indexed, since a directory may be `/`. MAX_HELD: bytes of a stack that is not complete. PAUSE_MS: after this
+ * time without input, a stack counts as complete. */
 enum { MAX_FILES = 200000, BLOCK = 64 * 1024, MAX_HELD = 1024 * 1024, PAUSE_MS = 100 };
 
 struct symbolicate_script { /* a script, by its URL in the stack */
@@ -53,6 +55,8 @@ struct script_symbolication {
 
 /* ---- files ---- */
 
+/* Lists scripts and source maps at or below a place. A file that is named itself is listed whatever its name is. False when out of
+ * memory. */
 static bool find_scripts(struct script_symbolication *s, const char *place)
 {
     struct file_walk walk;
@@ -72,7 +76,7 @@ static bool find_scripts(struct script_symbolication *s, const char *place)
     return good;
 }
 
-/* False when out of memory. */
+/* Indexes the files by name. Goes backwards, so that the list of a name is in the order of the files. False when out of memory. */
 static bool index_files(struct script_symbolication *s)
 {
     s->same_name = calloc(s->file_count + 1, sizeof *s->same_name);
@@ -138,6 +142,7 @@ static enum sl_code map_beside(const char *path, struct sl_str reference, struct
     return sl_fail(error, SL_NOT_FOUND, "it has no source map");
 }
 
+/* Builds the look-up table of a script and its source map. */
 static enum sl_code make_table(struct symbolicate_script *script, struct sl_str text, struct sl_str map,
                                struct sl_error *error)
 {
@@ -148,6 +153,8 @@ static enum sl_code make_table(struct symbolicate_script *script, struct sl_str 
     return code == SL_OK ? sl_smcache_open(sl_buf_bytes(&script->table), &script->cache, error) : code;
 }
 
+/* Reads the source map that the script names: in a data URL, or a file beside it. Sources in the map are relative to the map's URL, which
+ * becomes `script->base`. */
 static enum sl_code read_map(struct script_symbolication *s, struct symbolicate_script *script, const char *path,
                              struct sl_str text, struct sl_error *error)
 {
@@ -198,6 +205,7 @@ static void read_script(struct script_symbolication *s, struct symbolicate_scrip
         report_file_error(path ? path : map, code, &error);
 }
 
+/* The script of a URL, read at its first use; NULL when out of memory. */
 static const struct symbolicate_script *find_script(struct script_symbolication *s, struct sl_str url)
 {
     struct symbolicate_script *script = sl_map_get(&s->by_url, url);
@@ -214,6 +222,7 @@ static const struct symbolicate_script *find_script(struct script_symbolication 
 
 /* ---- the stack ---- */
 
+/* Splits the text into lines, and lines with several frames into parts. False when out of memory. */
 static bool split_lines(struct script_symbolication *s, struct sl_str text)
 {
     for (size_t at = 0, size; at < text.size; at += size) {
@@ -301,6 +310,7 @@ static bool put_original_place(struct script_symbolication *s, const struct symb
     return frame->url.data && (!is_named || frame->function.data);
 }
 
+/* Whether the text ends with a line end, so that another line can follow it. */
 static bool ends_line(struct sl_str text)
 {
     return sl_str_ends(text, SL_STR("\n"));
@@ -371,6 +381,7 @@ static bool is_of_engine(struct sl_str url)
            sl_str_starts(url, SL_STR("bun:"));
 }
 
+/* Counts the frame for the report, and notes why it was not mapped. */
 static void count_frame(struct script_symbolication *s, const struct stack_line *line)
 {
     enum { MAX_NAMED = 1000 };
@@ -422,6 +433,7 @@ static bool is_alone(const struct sl_js_stack_frame *frame)
            (!before.size || sl_str_equal(before, SL_STR("at")) || sl_str_equal(before, SL_STR("at async")));
 }
 
+/* Whether both frames are in the same function of the same file. */
 static bool is_same_function(const struct sl_js_stack_frame *a, const struct sl_js_stack_frame *b)
 {
     return sl_str_equal(a->function, b->function) && sl_str_equal(a->url, b->url);
@@ -502,6 +514,7 @@ static bool write_held(struct script_symbolication *s, struct sl_buf *held, cons
     return good;
 }
 
+/* Symbolicates a log while it is read. Returns a status. */
 static int stream_file(struct script_symbolication *s, const char *path)
 {
     struct log_input input;

@@ -58,6 +58,7 @@ static const struct option_spec specs[] = {
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
+/* Retraces a JVM stack trace. Returns a status. */
 static int run_trace(const struct options *o, const char *const *mappings, size_t mapping_count)
 {
     const char *format = symbolicate_format(o, "text");
@@ -152,6 +153,7 @@ static int no_file(const struct options *o)
     return options_wrong(o, "no file given");
 }
 
+/* Reports an input of no known kind, with what it looks like. Returns a status. */
 static int unknown_input(struct sl_bytes bytes)
 {
     static const char read[] =
@@ -172,6 +174,7 @@ static int unknown_input(struct sl_bytes bytes)
     return report_error(STATUS_NOTHING, error.message, read);
 }
 
+/* Symbolicates an input of a known kind. Returns a status. */
 static int run_kind(const struct options *o, const struct sentry_project *project, enum input_kind kind,
                     struct sl_bytes bytes)
 {
@@ -195,6 +198,7 @@ static bool is_event_id(const char *path)
            strcmp(path, "-") != 0;
 }
 
+/* The message of symbolicli, which scripts may expect. */
 static int cannot_open(const char *path)
 {
     struct sl_error error;
@@ -202,6 +206,7 @@ static int cannot_open(const char *path)
     return report_error(1, error.message, strerror(errno));
 }
 
+/* Maps the input file, or fetches the event with this id from Sentry. Returns a status. */
 static int map_input(const struct options *o, const struct sentry_project *project, const char *path, bool is_id,
                      struct sl_mapping *mapping)
 {

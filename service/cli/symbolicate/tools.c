@@ -52,6 +52,7 @@ static void add_word(struct argument_list *words, const char *word)
     words->items[words->count++] = (char *)word;
 }
 
+/* Adds each value of an option, under the name that `symbolicate` has for it. */
 static void add_pair(struct argument_list *words, const struct options *o, const char *name, const char *as)
 {
     size_t count;
@@ -92,6 +93,7 @@ static void add_arguments(struct argument_list *words, const struct options *o)
 
 extern const struct command command_symbolicate, command_inspect;
 
+/* Runs `symbolicate` with the translated options. Options of the text format are left out for others. */
 static int walk_as(const struct options *o, const char *format, const char *output)
 {
     size_t room = 32 + o->argument_count;
@@ -191,6 +193,7 @@ static const struct option_spec retrace_specs[] = {
 
 /* ---- the hash of a mapping ---- */
 
+/* Writes the SHA-256 of the text as 64 hex digits. */
 static bool sha256_hex(struct sl_str text, char hex[65])
 {
     uint8_t digest[EVP_MAX_MD_SIZE];
