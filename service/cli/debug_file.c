@@ -38,6 +38,7 @@ bool is_packed_zip(struct sl_bytes bytes)
     return false;
 }
 
+/* Whether the bytes are a file of a known format, which must not be taken for a compressed one. */
 static bool is_plain(struct sl_bytes bytes)
 {
     struct sl_symcache cache;
@@ -123,11 +124,13 @@ static bool has_checksum(const struct sl_object_info *info, struct sl_bytes byte
     return sum == info->debug_link_crc;
 }
 
+/* Whether both objects have the same debug id, and have one. */
 static bool same_id(const struct sl_object_info *a, const struct sl_object_info *b)
 {
     return !sl_debug_id_is_nil(&a->debug_id) && sl_debug_id_equal(&a->debug_id, &b->debug_id);
 }
 
+/* The code section of a WASM module; empty if there is none. */
 static struct sl_bytes wasm_code(struct sl_object *object)
 {
     struct sl_section_info s;
@@ -159,6 +162,7 @@ bool debug_file_select_object(const struct sl_object *object, struct sl_bytes by
             continue;
         const struct sl_object_info *other = sl_object_info(*debug);
         bool usable = other->features.has_debug_info && other->format != SL_FORMAT_PORTABLEPDB;
+        /* the checksum is of the whole file, so it is computed once */
         if (usable && !checked && !same_id(info, other)) {
             checked = true;
             right = has_checksum(info, bytes);
@@ -240,6 +244,7 @@ static bool try_format(struct finder *f, const char *format, ...)
     return length < (int)sizeof path && try_path(f, path);
 }
 
+/* Opens the DWARF file of a .dSYM bundle. */
 static bool try_dsym(struct finder *f, const char *bundle)
 {
     char *file = path_is_directory(bundle) ? find_dsym_file(bundle) : NULL;
@@ -248,6 +253,7 @@ static bool try_dsym(struct finder *f, const char *bundle)
     return found;
 }
 
+/* Searches the bundles of --dsym-hint, then the bundle beside the file. */
 static bool find_dsym(struct finder *f, const char *path, const char *const *hint)
 {
     char beside[PATH_MAX];

@@ -32,6 +32,7 @@ void input_list_archs(const struct sl_archive *archive, struct sl_buf *out)
     }
 }
 
+/* Whether the object is of the wanted architecture. `arm` and `arm64` stand for every variant. */
 static bool has_arch(const struct sl_object *object, enum sl_arch wanted)
 {
     enum sl_arch arch = sl_object_info(object)->arch;
@@ -39,6 +40,7 @@ static bool has_arch(const struct sl_object *object, enum sl_arch wanted)
                               (wanted == SL_ARCH_ARM || wanted == SL_ARCH_ARM64));
 }
 
+/* Opens the first object of an architecture. Unreadable objects are skipped, unless no object can be read. */
 static enum sl_code open_arch(struct input *input, enum sl_arch wanted, struct sl_error *error)
 {
     const struct sl_archive *archive = &input->archive;
@@ -70,6 +72,7 @@ enum sl_arch machine_arch(void)
     return strcmp(name.machine, "aarch64") == 0 ? SL_ARCH_ARM64 : sl_arch_parse(sl_str(name.machine));
 }
 
+/* Opens the object that the options select; without any, that of this machine's architecture. */
 static enum sl_code open_object(struct input *input, struct sl_error *error)
 {
     const struct input_options *o = input->options;
@@ -105,6 +108,7 @@ enum sl_code read_stream(int fd, const char *path, struct sl_buf *out, struct sl
     }
 }
 
+/* Maps the file; a stream cannot be mapped and is read. */
 static enum sl_code cli_files_read_file(struct input *input, struct sl_error *error)
 {
     struct stat st;
@@ -122,6 +126,7 @@ static enum sl_code cli_files_read_file(struct input *input, struct sl_error *er
     return code;
 }
 
+/* Unpacks the file if it is compressed, and finds out what it is. */
 static enum sl_code detect_contents(struct input *input, struct sl_error *error)
 {
     char *member = NULL;
@@ -140,6 +145,7 @@ static enum sl_code detect_contents(struct input *input, struct sl_error *error)
                                                   : sl_archive_open(input->mapping.bytes, &input->archive, error);
 }
 
+/* Opens a file by its name, which may be that of a .dSYM bundle or of an archive's member. */
 static enum sl_code open_file(const char *path, struct input *input, struct sl_error *error)
 {
     *input = (struct input){0};
@@ -279,6 +285,7 @@ static void directory_once(void *arg, struct sl_file *file)
         file->comp_dir = (struct sl_str){NULL, 0};
 }
 
+/* The options of a conversion to a symcache. */
 static struct sl_symcache_options make_conversion_options(const struct input *input)
 {
     const struct sl_object_info *info = sl_object_info(input_debug(input));

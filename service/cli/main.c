@@ -55,6 +55,7 @@ static const struct tool {
     {"minidump-stackwalk", &command_minidump_stackwalk},
 };
 
+/* Prints the list of commands; `all`: also the global options. */
 static void summary(FILE *out, bool all)
 {
     fprintf(
@@ -77,6 +78,7 @@ const struct command *command_find(const char *name)
     return NULL;
 }
 
+/* Reports an unknown command, with the nearest known one. */
 static int unknown(const char *name)
 {
     const char *names[COMMAND_COUNT + 1] = {0};
@@ -88,6 +90,7 @@ static int unknown(const char *name)
     return 2;
 }
 
+/* Whether the text is an option in its long or short form. */
 static bool is_word(const char *text, const char *name, const char *letter)
 {
     return strcmp(text, name) == 0 || strcmp(text, letter) == 0;
@@ -186,6 +189,7 @@ static const char *unknown_option(int argc, char **argv)
     return NULL;
 }
 
+/* Reports that no command was given, or an option before it is unknown. */
 static int no_command(int argc, char **argv)
 {
     const char *word = unknown_option(argc, argv), *names[OPTION_GLOBAL_MAX + 3] = {"help", "version"};
@@ -203,6 +207,7 @@ static int no_command(int argc, char **argv)
     return 2;
 }
 
+/* Runs the command that the words name. */
 static int run_command(int argc, char **argv)
 {
     int at = find_command_word(argc, argv);

@@ -35,6 +35,7 @@ static bool list_add(struct missing_report *report, struct missing_list *list, s
     return true;
 }
 
+/* Adds "name (id)" to a list; false when it is there already. */
 static bool add_thing(struct missing_report *report, struct missing_list *list, struct sl_str name, struct sl_str id)
 {
     struct sl_buf text = {0};

@@ -18,6 +18,7 @@
 
 static int stdout_errno; /* errno of the first failed write */
 
+/* Records the first failed write. Returns whether output is still possible. */
 static bool output_check(bool ok)
 {
     if (!ok && !stdout_errno)
@@ -58,6 +59,7 @@ int output_finish(int status)
     return stdout_errno == EPIPE ? 0 : report_error(1, "cannot write output", strerror(stdout_errno));
 }
 
+/* Whether the variable is set and not empty. */
 static bool is_set(const char *variable)
 {
     const char *value = getenv(variable);
@@ -152,6 +154,7 @@ static volatile sig_atomic_t line_drawn;  /* the progress line is on the termina
 static bool draws_lines;                  /* a progress line was drawn once: the handlers stay */
 static void (*_Atomic signal_work)(void); /* run last by the handler; NULL: nothing */
 
+/* The signal handler: cleans up, then lets the signal end the program as usual. Only async-signal-safe functions are allowed. */
 static void remove_and_die(int number)
 {
     if (line_drawn && write(STDERR_FILENO, "\r\033[K", 4) < 0)
@@ -184,6 +187,7 @@ static bool has_signal_work(void)
     return any;
 }
 
+/* Installs the handlers, or removes them. A signal that is ignored (nohup) stays ignored. */
 static void handle_signals(bool remove)
 {
     struct sigaction action = {.sa_handler = remove ? remove_and_die : SIG_DFL, .sa_flags = (int)SA_RESETHAND}, old;
@@ -213,6 +217,7 @@ void output_handle_signal(void (*clean)(void))
     pthread_mutex_unlock(&signal_lock);
 }
 
+/* Adds a file to those that a signal removes. */
 static void guard_file(const char *path)
 {
     pthread_mutex_lock(&signal_lock);
@@ -226,6 +231,7 @@ static void guard_file(const char *path)
     pthread_mutex_unlock(&signal_lock);
 }
 
+/* Removes a file from that list. */
 static void unguard_file(const char *path)
 {
     pthread_mutex_lock(&signal_lock);
@@ -276,6 +282,7 @@ enum sl_code output_file_temporary(struct output_file *file, struct sl_error *er
     return SL_OK;
 }
 
+/* Writes the pending text; false if this or an earlier write failed. */
 static bool write_out(struct output_file *file)
 {
     errno = EIO;
@@ -345,6 +352,7 @@ unsigned output_width(void)
     return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
+/* Whether the byte continues a UTF-8 character. */
 static bool continues_character(char c)
 {
     return ((uint8_t)c & 0xC0) == 0x80;

@@ -11,6 +11,7 @@
 #include "cli/cli.h"
 #include "core/loop.h"
 
+/* PATIENCE_MS: short work shows no progress. FRAME_MS, PLAIN_MS: pause between two frames of the line, and between printed lines. */
 enum { PATIENCE_MS = 500, FRAME_MS = 100, PLAIN_MS = 5000, BAR = 20 };
 
 /* Protects the active display, and stderr. */
@@ -75,6 +76,7 @@ static void put_line(struct progress *p, const char *item, uint64_t bytes, bool 
         fprintf(stderr, "%s\n", line);
 }
 
+/* Prints the progress as a JSON line. */
 static void put_json(const struct progress *p, const char *item, uint64_t bytes)
 {
     struct sl_buf text = {0};
@@ -92,6 +94,7 @@ static void put_json(const struct progress *p, const char *item, uint64_t bytes)
     sl_buf_free(&text);
 }
 
+/* Shows the progress in the form that was chosen. */
 static void progress_put(struct progress *p, const char *item, uint64_t bytes)
 {
     shown = p;
@@ -157,6 +160,7 @@ void progress_clear_line(void)
 
 /* ---- work without callbacks ---- */
 
+/* A thread that redraws the line while work without callbacks is going on. */
 static void *watch(void *arg)
 {
     struct progress *p = arg;

@@ -37,6 +37,7 @@ static void report_problems(const char *path, const struct value_problems *probl
     sl_buf_free(&text);
 }
 
+/* The configuration file: of --config, or $SYMLOOM_CONFIG; NULL if there is none. */
 static const char *config_path(const struct options *o)
 {
     return option_value(o, "config", server_environment("SYMLOOM_CONFIG"));
@@ -48,6 +49,7 @@ void server_report_problems(const struct options *o, const struct value_problems
     report_problems(path ? path : "defaults", problems);
 }
 
+/* Applies $SYMLOOM_SENTRY_DSN; empty turns reports off. */
 static int override_sentry(struct config *config)
 {
     const char *dsn = getenv("SYMLOOM_SENTRY_DSN");
@@ -149,6 +151,7 @@ const char *server_verbosity(const struct options *o)
     return count ? by_count[count < 3 ? count - 1 : 2] : NULL;
 }
 
+/* The log level: of the options, of the environment, of the configuration, in this order. */
 static const char *log_levels(const struct options *o, const struct config *config, const char *verbosity)
 {
     const char *level = option_value(o, "log-level", NULL);

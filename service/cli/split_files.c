@@ -11,6 +11,7 @@
 
 enum { COMPANION_DWP, COMPANION_DWZ };
 
+/* Opens a companion of the input once; NULL if it cannot be opened. */
 static struct sl_object *open_companion(struct input *input, int which, const char *path)
 {
     struct sl_mapping *mapping = &input->companion_mappings[which];
@@ -21,11 +22,13 @@ static struct sl_object *open_companion(struct input *input, int which, const ch
     return input->companions[which];
 }
 
+/* The path of the file with the debug information: its companions are beside it. */
 static const char *path_of_debug(const struct input *input)
 {
     return input->debug.path ? input->debug.path : input->path;
 }
 
+/* The length of the path's directory with its slash; 0 for a bare file name. */
 static int directory_size(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -60,6 +63,7 @@ bool input_supplementary_path(const struct input *input, char full[PATH_MAX])
                PATH_MAX;
 }
 
+/* Opens the supplementary file: the given one, or the one that the debug information names. */
 static struct sl_object *open_dwz(struct input *input)
 {
     char full[PATH_MAX];
@@ -77,6 +81,7 @@ static struct sl_object *open_dwz(struct input *input)
 
 /* ---- .dwo files ---- */
 
+/* Whether the file has units of split DWARF. */
 static bool has_split_units(struct sl_object *object)
 {
     struct sl_bytes info;
@@ -92,6 +97,7 @@ static void keep_first_path(struct split_files *files, char first[PATH_MAX], con
     pthread_mutex_unlock(&files->lock);
 }
 
+/* Opens the file if it has the unit, and keeps it open; else notes why not, and closes it. Threads call this at the same time. */
 static struct sl_object *keep_dwo(struct split_files *files, struct sl_mapping mapping, const char *path,
                                   uint64_t dwo_id)
 {
@@ -150,6 +156,7 @@ static struct sl_object *open_dwo(void *arg, struct sl_str comp_dir, struct sl_s
 
 /* ---- object files of debug maps ---- */
 
+/* Closes the current object file of a debug map; only one is open at a time. */
 static void close_part(struct split_files *files)
 {
     sl_object_close(files->part.object);
@@ -157,6 +164,7 @@ static void close_part(struct split_files *files)
     files->part = (struct split_file){.object = NULL};
 }
 
+/* Notes why an object file cannot be used; only the first reason is kept. */
 static struct sl_object *fail_part(struct split_files *files, const char *path, const char *why)
 {
     close_part(files);
@@ -165,6 +173,7 @@ static struct sl_object *fail_part(struct split_files *files, const char *path, 
     return NULL;
 }
 
+/* Opens an object file that the debug map names. `stamp`: its modification time when the program was linked; 0: unknown. */
 static struct sl_object *open_part(void *arg, struct sl_str name, uint64_t stamp)
 {
     struct split_files *files = arg;
@@ -222,6 +231,7 @@ bool split_package_path(const struct input *input, size_t index, char path[PATH_
     return true;
 }
 
+/* Opens the first package (.dwp) that exists; NULL if there is none. */
 static struct sl_object *find_package(struct input *input)
 {
     char path[PATH_MAX];
@@ -243,6 +253,7 @@ void split_files_open(struct input *input, struct split_files *files)
                                                .arg = files};
 }
 
+/* Adds a note about units of split DWARF that were not found, with the most precise reason that is known. */
 static void note_missing(struct split_files *files, size_t count, const char *name)
 {
     struct input *input = files->input;

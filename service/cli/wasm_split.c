@@ -54,6 +54,7 @@ static enum sl_code split_invalid(struct sl_error *error, const char *what, uint
     return sl_fail(error, SL_MALFORMED, "invalid wasm file: %s at 0x%llx", what, (unsigned long long)offset);
 }
 
+/* Splits the module into its sections. */
 static enum sl_code read_parts(struct wasm_splitting *s, struct sl_error *error)
 {
     struct sl_bytes bytes = s->mapping.bytes;
@@ -83,6 +84,7 @@ static enum sl_code read_parts(struct wasm_splitting *s, struct sl_error *error)
     return SL_OK;
 }
 
+/* Whether it is a custom section of this name. */
 static bool is_named(const struct wasm_part *part, const char *name)
 {
     return part->name.data && sl_str_equal(part->name, sl_str(name));
@@ -123,6 +125,7 @@ static bool parse_uuid(const char *text, uint8_t uuid[UUID_SIZE])
            sl_hex_decode((struct sl_str){digits, count}, uuid, UUID_SIZE, &size) && size == UUID_SIZE;
 }
 
+/* Chooses the build id: that of the module, of --build-id, or a random one. */
 static int choose_id(struct wasm_splitting *s)
 {
     const char *text = option_value(s->o, "build-id", NULL);
@@ -146,6 +149,7 @@ static int choose_id(struct wasm_splitting *s)
 
 /* ---- writing ---- */
 
+/* Appends a custom section: its name, then a text with its length. */
 static void put_custom(struct sl_buf *out, const char *name, struct sl_str text)
 {
     struct sl_buf body = {0};
@@ -164,6 +168,7 @@ struct removed_sections {
     bool debug, names, link; /* which sections to leave out */
 };
 
+/* Copies the module without the sections to drop, and adds the build id if it has none. */
 static void put_parts(const struct wasm_splitting *s, struct removed_sections drop, struct sl_buf *out)
 {
     sl_buf_add(out, s->mapping.bytes.data, WASM_HEADER);
@@ -185,6 +190,7 @@ static void make_companion(const struct wasm_splitting *s, struct sl_buf *out)
     put_parts(s, (struct removed_sections){.link = true}, out);
 }
 
+/* Writes the module, with a link to its companion if there is one. */
 static void make_module(const struct wasm_splitting *s, struct sl_buf *out)
 {
     const char *url = option_value(s->o, "external-dwarf-url", NULL), *debug = option_value(s->o, "debug-out", NULL);
@@ -269,6 +275,7 @@ static void print_ids(const struct wasm_splitting *s, const char *out, size_t si
 
 /* ---- the command ---- */
 
+/* Writes the companion first, so that a module never names one that does not exist. */
 static int split_module(struct wasm_splitting *s, const char *input)
 {
     const char *debug = option_value(s->o, "debug-out", NULL), *out = option_value(s->o, "out", NULL);
@@ -295,6 +302,7 @@ static int split_module(struct wasm_splitting *s, const char *input)
     return status;
 }
 
+/* Whether both paths name one file. */
 static bool is_same_file(const char *a, const char *b)
 {
     struct stat x, y;

@@ -210,8 +210,7 @@ static void set_options(struct transfer *t)
     curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(c, CURLOPT_QUICK_EXIT, 1L); /* do not wait for the resolver thread at the end of a transfer */
     curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, (long)(DURATION_MS(o->connect_timeout_ns) + 1));
-    curl_easy_setopt(c, CURLOPT_MAXAGE_CONN,
-                     30L); /* servers close idle connections, and a request on such a one fails */
+    curl_easy_setopt(c, CURLOPT_MAXAGE_CONN, 30L); /* seconds; a connection idle for longer is not used again */
     curl_easy_setopt(c, CURLOPT_BUFFERSIZE, (long)RECEIVE_BUFFER);
     curl_easy_setopt(c, CURLOPT_ERRORBUFFER, t->curl_error);
     curl_easy_setopt(c, CURLOPT_OPENSOCKETFUNCTION, open_socket);

@@ -48,6 +48,7 @@ struct bundle_run {
 
 /* ---- names of the results ---- */
 
+/* The last component of a path of this system. */
 static const char *get_base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -78,6 +79,7 @@ static struct sl_str get_directory(const char *path)
     return (struct sl_str){path, size};
 }
 
+/* Whether --output is a directory: it exists or ends with a slash, or several files need one. */
 static bool into_directory(const struct bundle_run *b, const char *output)
 {
     return output &&
@@ -117,12 +119,14 @@ static char *result_path(const struct bundle_run *b, const char *file, size_t sl
 
 /* ---- results ---- */
 
+/* Writes a file; returns a status. */
 static int bundle_publish(const char *path, struct sl_bytes bytes)
 {
     struct sl_error error;
     return output_file_put(path, bytes, &error) == SL_OK ? 0 : report_error(1, error.message, NULL);
 }
 
+/* Writes a JSON element about an object. */
 static void report_object(struct bundle_run *b, const char *input, const char *output, const struct bundle_packing *p,
                           const struct sl_object_info *info)
 {
@@ -147,6 +151,7 @@ static void report_object(struct bundle_run *b, const char *input, const char *o
     sl_json_end_object(&b->w);
 }
 
+/* Lists what was packed, or the bundle. */
 static void print_object(struct bundle_run *b, const char *input, const char *output, const struct bundle_packing *p)
 {
     for (size_t i = 0; b->list && i < p->packed_count; i++) {
@@ -159,6 +164,7 @@ static void print_object(struct bundle_run *b, const char *input, const char *ou
         print_note("skipped %s (no files found)\n", input);
 }
 
+/* Completes a bundle with the attributes that tell which object it belongs to. */
 static enum sl_code bundle_finish(struct sl_bundle_writer *writer, const char *path, const struct sl_object_info *info,
                                   struct sl_error *error)
 {
@@ -175,6 +181,7 @@ static enum sl_code bundle_finish(struct sl_bundle_writer *writer, const char *p
 
 /* ---- one object ---- */
 
+/* Writes the mapping of --il2cpp-mapping. */
 static int write_mapping(struct bundle_run *b, struct bundle_packing *p, const struct source_paths *paths,
                          const struct sl_debug_id *id)
 {
@@ -195,6 +202,7 @@ static bool is_free(struct bundle_run *b, const char *output)
     return kept && sl_map_find_or_add(&b->written, sl_str(kept), &made) && made;
 }
 
+/* Completes and writes the bundle of an object. An object without packed sources gets none. */
 static int write_bundle(struct bundle_run *b, const char *path, struct input *input, size_t slice,
                         struct bundle_packing *p, struct sl_buf *bytes)
 {
@@ -223,6 +231,7 @@ static int write_bundle(struct bundle_run *b, const char *path, struct input *in
     return status;
 }
 
+/* Packs the sources of one object. `slice`: its index in the file. */
 static int bundle_object(struct bundle_run *b, const char *path, struct input *input, size_t slice)
 {
     struct source_paths paths;
@@ -291,6 +300,7 @@ enum sl_code bundle_object_sources(const char *path, struct input *input, bool t
     return code;
 }
 
+/* Whether --arch and --id select the object. */
 static bool is_wanted(const struct bundle_run *b, const struct sl_object_info *info)
 {
     const char *id = option_value(b->o, "id", NULL);
@@ -300,6 +310,7 @@ static bool is_wanted(const struct bundle_run *b, const struct sl_object_info *i
            (info->code_id.size && sl_str_equal_nocase(info->code_id, sl_str(id)));
 }
 
+/* Packs the sources of each object in a file. */
 static int bundle_file(struct bundle_run *b, const char *path)
 {
     struct input input;
@@ -353,6 +364,7 @@ static int bundle_all(struct bundle_run *b)
     return status;
 }
 
+/* Packs the sources of a JVM project. */
 static int bundle_project(struct bundle_run *b, const char *directory)
 {
     const char *id = option_value(b->o, "debug-id", NULL), *output = option_value(b->o, "output", NULL);
@@ -387,6 +399,7 @@ static int bundle_project(struct bundle_run *b, const char *directory)
     return status;
 }
 
+/* Reads the FROM=TO of --root. */
 static bool read_roots(struct bundle_run *b)
 {
     const char *const *values = option_values(b->o, "root", &b->root_count);

@@ -36,6 +36,7 @@ const char *read_source(const char *path, uint64_t max_size, struct sl_buf *out)
 
 /* ---- lists ---- */
 
+/* Makes room for one more item; sets `p->failed` when out of memory. */
 static bool room(struct bundle_packing *p, void *array, size_t *capacity, size_t count, size_t size)
 {
     void **items = array;
@@ -52,6 +53,7 @@ static bool room(struct bundle_packing *p, void *array, size_t *capacity, size_t
     return true;
 }
 
+/* Records a file that is not packed, and why. */
 static void skip(struct bundle_packing *p, struct sl_str path, const char *reason)
 {
     if (p->verbose)
@@ -60,6 +62,7 @@ static void skip(struct bundle_packing *p, struct sl_str path, const char *reaso
         p->skipped[p->skipped_count++] = (struct skipped){path, reason};
 }
 
+/* Packs a source; not one that is not UTF-8, which a bundle cannot store. */
 static void bundle_pack_pack(struct bundle_packing *p, struct sl_str path, struct sl_bytes text)
 {
     struct sl_str as_text = {(const char *)text.data, text.size};
@@ -75,6 +78,7 @@ static void bundle_pack_pack(struct bundle_packing *p, struct sl_str path, struc
 
 /* ---- local paths ---- */
 
+/* The path of the source on this machine, after the first rule of --root that matches. */
 static const char *local_path(struct bundle_packing *p, struct sl_str path)
 {
     for (size_t i = 0; i < p->root_count; i++) {
@@ -96,12 +100,14 @@ static const char *local_path(struct bundle_packing *p, struct sl_str path)
     return sl_arena_strndup(&p->arena, path.data, path.size);
 }
 
+/* Reads a source into the scratch buffer. NULL, or the reason why it cannot be read. */
 static const char *read_path(struct bundle_packing *p, struct sl_str path)
 {
     const char *local = local_path(p, path);
     return local ? read_source(local, p->max_size, &p->scratch) : "out of memory";
 }
 
+/* Why a file with this name cannot be packed; NULL if it can. `<built-in>` and the like are no files. */
 static const char *reason_of_name(struct sl_str path)
 {
     if (sl_str_starts(path, SL_STR("<")) && sl_str_ends(path, SL_STR(">")))
@@ -126,6 +132,7 @@ static void pack_path(struct bundle_packing *p, const struct source_path *source
 
 /* ---- C# sources of il2cpp's generated C++ ---- */
 
+/* Whether the path was not seen before; notes it. */
 static bool is_new(struct bundle_packing *p, struct sl_str path)
 {
     bool made = false;
@@ -143,6 +150,7 @@ struct csharp {
     size_t count, capacity;
 };
 
+/* Lists the C# files that the comments of generated C++ name. */
 static void note_marks(struct csharp *c, struct sl_str text)
 {
     struct sl_str line, file;
@@ -162,6 +170,7 @@ static int by_path(const void *left, const void *right)
     return sl_str_compare(((const struct source_path *)left)->path, ((const struct source_path *)right)->path);
 }
 
+/* Packs the C# files that the sources refer to, in the order of their paths. */
 static void pack_csharp(struct bundle_packing *p, const struct source_paths *paths)
 {
     struct csharp c = {.p = p};
@@ -221,6 +230,7 @@ static int by_file_and_line(const void *left, const void *right)
     return order ? order : (a->line > b->line) - (a->line < b->line);
 }
 
+/* Writes the lines of one C++ file. */
 static void write_marks(struct sl_json_writer *w, struct sl_str path, struct il2cpp_lines *m)
 {
     qsort(m->items, m->count, sizeof *m->items, by_file_and_line);

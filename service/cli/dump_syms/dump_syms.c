@@ -81,6 +81,7 @@ bool dump_warns(const struct options *o)
     return !silent || option_given(o, "warnings");
 }
 
+/* Writes text to all outputs; false if one cannot be written. */
 static bool write_text(void *arg, struct sl_str text)
 {
     struct dump_syms_run *d = arg;
@@ -91,12 +92,14 @@ static bool write_text(void *arg, struct sl_str text)
 
 /* ---- the store ---- */
 
+/* The name in the store: that of a PDB without its extension. */
 static struct sl_str without_pdb(struct sl_str name)
 {
     bool pdb = name.size > 4 && sl_str_equal_nocase((struct sl_str){name.data + name.size - 4, 4}, SL_STR(".pdb"));
     return (struct sl_str){name.data, name.size - (pdb ? 4 : 0)};
 }
 
+/* Opens the module's file in the store. The name comes from the debug file, so it must not lead out of the store. */
 static int open_store(struct dump_syms_run *d, struct sl_str module, struct sl_str id)
 {
     char path[MAX_STORE_PATH];
@@ -123,6 +126,7 @@ static int open_store(struct dump_syms_run *d, struct sl_str module, struct sl_s
 
 /* ---- one module ---- */
 
+/* Passes the symbols of an object to the writer. */
 static enum sl_code add_symbols(struct sl_breakpad_writer *w, struct sl_object *object, struct sl_error *error)
 {
     const struct sl_symbol *symbols;
@@ -155,6 +159,7 @@ static bool add_plts(struct sl_breakpad_writer *w, struct sl_object *object, con
     return ok;
 }
 
+/* Passes functions and symbols of all files of a module to the writer. */
 static enum sl_code add_module(struct sl_breakpad_writer *w, struct dump_module *m, const struct options *o,
                                unsigned jobs, struct sl_arena *arena, struct sl_error *error)
 {
@@ -181,6 +186,7 @@ static struct sl_str unnamed_in(const struct dump_module *m, struct sl_arena *ar
     return sl_buf_move_to_arena(&name, arena);
 }
 
+/* Whether one of the module's files has something to write. */
 static bool has_anything(const struct dump_module *m)
 {
     const struct sl_object *objects[] = {m->debug, m->code, m->main.object};
@@ -194,6 +200,7 @@ static bool has_anything(const struct dump_module *m)
     return false;
 }
 
+/* Whether the module has the id of the first one, so that both become one symbol file. */
 static bool is_of_group(const struct dump_module *m, const struct dump_module *first)
 {
     return m == first || (!sl_debug_id_is_nil(&m->id) && sl_debug_id_equal(&m->id, &first->id));
@@ -210,6 +217,7 @@ static enum sl_code write_stack(struct dump_syms_run *d, const struct dump_modul
     return code;
 }
 
+/* Whether a module of the group has unwind information. */
 static bool has_stack(const struct dump_syms_run *d, const struct dump_module *first)
 {
     bool found = false;
@@ -218,6 +226,7 @@ static bool has_stack(const struct dump_syms_run *d, const struct dump_module *f
     return found;
 }
 
+/* Whether the module has functions, not only symbols. */
 static bool has_functions(const struct dump_module *m)
 {
     struct sl_bytes table;
@@ -313,6 +322,7 @@ static int write_group(struct dump_syms_run *d, struct sl_breakpad_writer *w, st
     return report_file_error(first->main.path, code, &error);
 }
 
+/* Writes the symbol file of a module and of those with the same id. */
 static int dump_module(struct dump_syms_run *d, struct dump_module *first)
 {
     struct sl_arena arena = {0};
@@ -357,6 +367,7 @@ static int dump_module(struct dump_syms_run *d, struct dump_module *first)
 
 /* ---- the command ---- */
 
+/* Whether an earlier module has the same id; that one is written with this one. */
 static bool is_repeated(const struct dump_syms_run *d, size_t index)
 {
     const struct sl_debug_id *id = &d->modules[index].id;
@@ -409,6 +420,7 @@ static int dump_all(struct dump_syms_run *d)
     return status;
 }
 
+/* Opens the outputs and dumps. */
 static int dump_to(struct dump_syms_run *d)
 {
     struct sl_error error;
@@ -423,6 +435,7 @@ static int dump_to(struct dump_syms_run *d)
     return status;
 }
 
+/* Prints the architectures of each file (--list-arch). */
 static int list_archs(const struct options *o)
 {
     for (size_t i = 0; i < o->argument_count; i++) {

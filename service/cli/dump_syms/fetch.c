@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Reports that a module cannot be downloaded. Returns a status. */
 static int failed(const char *name, enum sl_code code, const char *cause)
 {
     char text[4200];
@@ -32,6 +33,7 @@ static char *servers_of_user(void)
     return text;
 }
 
+/* Opens the sources: --symbol-server, or else the servers in the user's configuration of dump_syms. */
 static enum sl_code open_sources(const struct options *o, struct locator **locator, struct sl_error *error)
 {
     const char *given = option_value(o, "symbol-server", NULL);
@@ -93,6 +95,7 @@ static void get_partner(struct dump_module *m, struct locator *locator, struct o
     sl_object_align_addresses(m->debug, m->code);
 }
 
+/* Fetches the module and, if it is split, its other half. */
 static enum sl_code get_module(struct dump_module *m, struct locator *locator, struct object_id *id, const char *name,
                                struct sl_error *error)
 {

@@ -43,6 +43,7 @@ struct path_mapping {
     struct sl_buf scratch;
 };
 
+/* Copies text into the arena; data NULL when out of memory. */
 static struct sl_str dump_mapping_keep(struct path_mapping *m, struct sl_str text)
 {
     char *copy = sl_arena_strndup(&m->arena, text.data ? text.data : "", text.size);
@@ -60,6 +61,7 @@ static bool set_variable(struct path_mapping *m, struct sl_str name, struct sl_s
 
 /* ---- reading ---- */
 
+/* Parses the text between braces of a destination; false if it stands for nothing. */
 static bool parse_action(const struct path_mapping *m, struct sl_str name, struct mapping_piece *piece)
 {
     uint64_t group;
@@ -77,6 +79,7 @@ static bool parse_action(const struct path_mapping *m, struct sl_str name, struc
     return true;
 }
 
+/* Splits a destination into pieces. Returns a status. */
 static int parse_destination(struct path_mapping *m, struct path_mapping_rule *rule, const char *text)
 {
     rule->pieces = SL_ARENA_ARRAY(&m->arena, struct mapping_piece, strlen(text) + 1);
@@ -102,6 +105,7 @@ static int parse_destination(struct path_mapping *m, struct path_mapping_rule *r
     return 0;
 }
 
+/* Appends a rule. Returns a status. */
 static int add_rule(struct path_mapping *m, const char *source, const char *destination,
                     struct path_mapping_rule **made)
 {
@@ -148,6 +152,7 @@ static struct sl_str variable_text(const struct value *value)
     return value->type != VALUE_BOOL ? value->string : value->boolean ? SL_STR("true") : SL_STR("false");
 }
 
+/* Reads the variables of the file, then those of the options, which override them. */
 static int read_variables(struct path_mapping *m, const struct options *o, const struct value *file)
 {
     size_t count;
@@ -234,6 +239,7 @@ void path_mapping_free(struct path_mapping *m)
 
 /* ---- applying ---- */
 
+/* Appends the SHA-512 of the source file; false if it cannot be read. */
 static bool put_digest(struct sl_buf *out, struct sl_str path, bool upper)
 {
     struct sl_mapping mapping;
@@ -252,6 +258,7 @@ static bool put_digest(struct sl_buf *out, struct sl_str path, bool upper)
     return ok;
 }
 
+/* Whether the rule applies to the path. */
 static bool is_for(const struct path_mapping_rule *rule, struct sl_str path)
 {
     for (size_t i = 0; i < rule->file_count; i++)
@@ -260,6 +267,7 @@ static bool is_for(const struct path_mapping_rule *rule, struct sl_str path)
     return rule->file_count == 0;
 }
 
+/* Writes the destination; false if a digest is wanted of a file that cannot be read. */
 static bool put_destination(struct path_mapping *m, const struct path_mapping_rule *rule, struct sl_str path,
                             const PCRE2_SIZE *groups, int count)
 {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Whether both objects have the same debug id, and have one. */
 static bool same_id(const struct sl_object *a, const struct sl_object *b)
 {
     const struct sl_debug_id *id = &sl_object_info(a)->debug_id;
@@ -12,12 +13,14 @@ static bool same_id(const struct sl_object *a, const struct sl_object *b)
 
 /* ---- partners ---- */
 
+/* Shows a property in which the two files differ. */
 static void difference(const char *what, const struct dump_module *m, const char *a, const char *b)
 {
     if (strcmp(a, b) != 0)
         print_note("  %s: %s in %s, %s in %s\n", what, a, m->main.path, b, m->partner.path);
 }
 
+/* Reports that the files do not belong together, and why. */
 static int mismatch(const struct dump_module *m)
 {
     const struct sl_object_info *a = sl_object_info(m->main.object), *b = sl_object_info(m->partner.object);
@@ -58,6 +61,7 @@ static bool try_partner(struct dump_module *m, const char *path, enum sl_format 
     return false;
 }
 
+/* Searches the PDB that a PE names, beside the PE. */
 static void find_pdb(struct dump_module *m)
 {
     char path[4096];
@@ -71,6 +75,7 @@ static void find_pdb(struct dump_module *m)
     try_partner(m, path, SL_FORMAT_PDB);
 }
 
+/* Searches the PE of a PDB, beside it, by the usual extensions. */
 static void find_pe(struct dump_module *m)
 {
     static const char *const suffixes[] = {".exe", ".dll", ".sys", ".EXE", ".DLL"};
@@ -90,6 +95,7 @@ bool dump_is_directory(const char *path)
     return !sl_str_ends(sl_str(path), SL_STR(".dSYM")) && path_is_directory(path);
 }
 
+/* Finds the other file of the module: code and debug information may be in two files. */
 static int find_partner(struct dump_module *m, const struct options *o)
 {
     const char *debug = option_value(o, "debug-file", NULL), *code = option_value(o, "code-file", NULL);
@@ -147,6 +153,7 @@ void dump_module_close(struct dump_module *m)
 
 /* ---- the header ---- */
 
+/* Appends an INFO record. */
 static bool add_info(struct dump_header *h, struct sl_arena *arena, struct sl_str text)
 {
     struct sl_str *grown = SL_ARENA_ARRAY(arena, struct sl_str, h->info_count + 1);
@@ -178,6 +185,7 @@ static bool copy_infos(const struct sl_object *object, struct sl_arena *arena, s
     return true;
 }
 
+/* Adds the code id in the form of Breakpad: capital letters, for a PE with its name. A Mach-O has its id in the MODULE record alone. */
 static bool add_code_id(const struct dump_module *m, struct sl_arena *arena, struct dump_header *h)
 {
     const struct sl_object_info *info = sl_object_info(m->code);
@@ -194,6 +202,7 @@ static bool add_code_id(const struct dump_module *m, struct sl_arena *arena, str
     return add_info(h, arena, sl_buf_move_to_arena(&text, arena));
 }
 
+/* The system in the MODULE record: that of the format, or of the record if the file is a symbol file already. */
 static struct sl_str get_os_name(const struct sl_object *object)
 {
     struct sl_bytes bytes = sl_object_file(object);
@@ -208,6 +217,7 @@ static struct sl_str get_os_name(const struct sl_object *object)
     return os;
 }
 
+/* The module's name: for a PE that of its PDB, because crash reports name the PDB. */
 static struct sl_str get_module_name(const struct dump_module *m, struct sl_arena *arena)
 {
     const struct sl_object_info *info = sl_object_info(m->main.object);

@@ -60,6 +60,7 @@ struct unwind_writer {
     struct sl_breakpad_writer *writer;
 };
 
+/* Passes the range of unwind information to the writer, as code without a name. */
 static enum sl_code take_code(struct sl_unwind_sink *sink, const struct sl_unwind_range *range, struct sl_error *error)
 {
     struct unwind_writer *known = (struct unwind_writer *)sink;
@@ -82,6 +83,7 @@ enum sl_code dump_write_unwind_ranges(const struct dump_module *m, struct sl_bre
     return code != SL_OK && ran_out(m->code, code) ? code : SL_OK;
 }
 
+/* Stops at the first record: one is enough to know. */
 static bool take_none(void *arg, struct sl_str text)
 {
     (void)arg, (void)text;

@@ -71,12 +71,14 @@ void findings_add_function(struct inspect_results *f, const struct sl_function *
     sl_json_begin_array(w);
 }
 
+/* Whether the source exists on this machine. */
 static bool is_local(struct sl_str path)
 {
     char text[4096];
     return snprintf(text, sizeof text, SL_STR_FMT, SL_STR_ARG(path)) < (int)sizeof text && access(text, R_OK) == 0;
 }
 
+/* Where the source's text can be found. */
 static const char *source_status(const struct inspect_results *f, struct sl_str path)
 {
     return sl_map_get(&f->embedded, path) ? "embedded" : is_local(path) ? "local" : "missing";
@@ -116,6 +118,7 @@ static void print_sections(struct inspect_results *f, struct sl_buf *out)
     }
 }
 
+/* Prints a record of unwind information; the line end is the last byte. */
 static bool print_record(void *arg, struct sl_str line)
 {
     struct sl_buf *out = arg;
@@ -210,6 +213,7 @@ static void print_identity(struct inspect_results *f, struct sl_buf *out)
     }
 }
 
+/* Prints the compilers, and the sections that are compressed. */
 static void print_producers(struct inspect_results *f, struct sl_buf *out)
 {
     struct sl_str *names = findings_sorted(&f->producers);

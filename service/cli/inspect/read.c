@@ -20,6 +20,7 @@ struct function_counter {
     struct sl_str *paths; /* paths of the batch's files */
 };
 
+/* Adds `more` to the count of a text; keeps a copy of a new one. False when out of memory. */
 static bool count_text(struct inspect_results *f, struct sl_map *map, struct sl_str text, uintptr_t more)
 {
     void *known = sl_map_get(map, text);
@@ -35,6 +36,7 @@ static bool count_text(struct inspect_results *f, struct sl_map *map, struct sl_
     return slot != NULL;
 }
 
+/* Counts a function and its inlined calls, and lists them if that is wanted. */
 static void count_function(struct function_counter *c, const struct sl_function_batch *batch,
                            const struct sl_function *function, unsigned depth)
 {
@@ -62,6 +64,7 @@ static void count_function(struct function_counter *c, const struct sl_function_
     }
 }
 
+/* Takes a batch of functions, which is freed afterwards. */
 static enum sl_code inspect_read_consume(struct sl_function_sink *sink, const struct sl_function_batch *batch,
                                          struct sl_error *error)
 {
@@ -86,6 +89,7 @@ static enum sl_code inspect_read_consume(struct sl_function_sink *sink, const st
     return ok ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
+/* Adds a line of advice to the results. */
 static void hint(struct inspect_results *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void hint(struct inspect_results *f, const char *format, ...)
 {
@@ -135,6 +139,7 @@ static bool inspect_read_read_documents(struct inspect_results *f, const struct 
     return ok;
 }
 
+/* Reads a Portable PDB: methods, lines and documents. */
 static void read_ppdb(struct inspect_results *f)
 {
     struct sl_error error = {0};
@@ -208,6 +213,7 @@ void findings_link(const struct inspect_results *f, struct sl_str path, struct s
     sl_arena_free(&arena);
 }
 
+/* Counts a source that is embedded in DWARF. */
 static bool add_embedded(void *arg, const struct sl_file *file, struct sl_bytes text)
 {
     struct inspect_results *f = arg;
@@ -284,6 +290,7 @@ static bool has_section(struct sl_object *object, const char *name)
     return false;
 }
 
+/* Why the object is of no use for symbolication; NULL if it is of use. */
 static const char *describe_problem(struct sl_object *object)
 {
     const struct sl_object_info *info = sl_object_info(object);
@@ -337,6 +344,7 @@ static void hint_made_id(struct inspect_results *f)
 /* Limit of units to check for a hint, because large files have very many. */
 enum { MAX_HEADERS = 4096 };
 
+/* Adds hints about what the file lacks, and what may be done. */
 static void make_hints(struct inspect_results *f)
 {
     const struct sl_object_info *info = sl_object_info(f->input->object);

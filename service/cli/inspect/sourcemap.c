@@ -30,6 +30,7 @@ static bool is_sourcemap(struct sl_str text)
 
 /* ---- reading ---- */
 
+/* Counts the mappings, and the lines of the script that have some; stops at the first that is damaged. */
 static void count_tokens(struct sourcemap_summary *s)
 {
     struct sl_sourcemap_tokens tokens;
@@ -59,6 +60,7 @@ static uint64_t count_texts(const struct sourcemap_summary *s, const struct sl_s
     return count;
 }
 
+/* Marks the sources of the ignore list; numbers beyond the sources are skipped. */
 static void mark_ignored(struct sourcemap_summary *s, struct sl_arena *arena)
 {
     uint64_t source;

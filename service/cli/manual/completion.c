@@ -21,6 +21,7 @@ static void completion_verbs(const char *usage, struct sl_buf *out)
         sl_buf_printf(out, "%s ", (*c)->name);
 }
 
+/* Whether the option's value is one of several words. */
 static bool is_choice(const struct option_spec *spec)
 {
     return spec->help && spec->value && strchr(spec->value, '|');
@@ -33,6 +34,7 @@ static void completion_values(const struct option_spec *spec, struct sl_buf *out
         sl_buf_u8(out, *at == '|' ? ' ' : (uint8_t)*at);
 }
 
+/* Appends the names of all commands. */
 static void completion_commands(struct sl_buf *out, char separator)
 {
     for (const struct command *const *c = commands_all; *c; c++)
@@ -85,6 +87,7 @@ static void each_option(const struct option_spec *specs,
 
 /* ---- bash ---- */
 
+/* Appends the case of an option with choices: command, option, values. */
 static void bash_values(struct sl_buf *out, const char *command, const struct option_spec *spec)
 {
     if (!is_choice(spec) || spec->type != OPTION_VALUE)
@@ -103,6 +106,7 @@ static void bash_option(struct sl_buf *out, const char *command, const struct op
     sl_buf_printf(out, "--%s ", spec->name);
 }
 
+/* Appends the case of a command: its words and options. */
 static void bash_options(struct sl_buf *out, const struct command *command)
 {
     sl_buf_printf(out, "    %s) verbs='", command->name);
@@ -154,6 +158,7 @@ static void zsh_text(struct sl_buf *out, const char *text)
     }
 }
 
+/* Appends the specification of an option for _arguments, in its long form or with its letter (zshcompsys(1)). */
 static void zsh_word(struct sl_buf *out, const struct option_spec *spec, char letter)
 {
     sl_buf_cstr(out, spec->repeatable ? " \\\n            '*" : " \\\n            '");
@@ -223,6 +228,7 @@ static void completion_zsh(struct sl_buf *out)
 
 /* ---- fish ---- */
 
+/* Appends the `complete` line of an option. */
 static void fish_option(struct sl_buf *out, const char *command, const struct option_spec *spec)
 {
     if (*command)

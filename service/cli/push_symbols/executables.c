@@ -10,7 +10,9 @@
 
 #include "base/grow.h"
 
-enum { MAX_WALKED = 200000 };
+enum {
+    MAX_WALKED = 200000
+}; /* files of a directory that are looked at: with more, it is probably not the one that was meant */
 
 /* `hidden`: length of the prefix of `path` that messages leave out. */
 static bool push_list_add(struct push_list *list, const char *path, size_t hidden, bool named)
@@ -31,6 +33,7 @@ void push_list_free(struct push_list *list)
     free(list->items);
 }
 
+/* Reports an error; returns the status. */
 static int push_list_fail(int status, const char *path, const char *why)
 {
     fprintf(stderr, "error: %s: %s\n", path, why);
@@ -60,6 +63,7 @@ static bool is_executable(const char *path)
     return is;
 }
 
+/* Adds all executables below a directory. */
 static int add_below(struct push_list *list, const char *path)
 {
     char *roots[] = {(char *)path, NULL};
@@ -88,6 +92,7 @@ int push_list_path(struct push_list *list, const char *path)
     return push_list_add(list, path, 0, true) ? PUSH_OK : push_list_fail(PUSH_FAILED, path, "out of memory");
 }
 
+/* Whether the path is listed already: a library is mapped several times. */
 static bool is_listed(const struct push_list *list, const char *path)
 {
     for (size_t i = 0; i < list->count; i++)

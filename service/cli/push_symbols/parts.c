@@ -19,6 +19,7 @@
 
 const char *const push_kind_names[PUSH_KINDS] = {"ranges", "returnpads"};
 
+/* Reports an error; returns the status. */
 static int push_parts_fail(int status, const char *path, const char *why)
 {
     fprintf(stderr, "error: %s%s%s\n", path ? path : "", path ? ": " : "", why);
@@ -33,6 +34,7 @@ struct part_writer {
     struct sl_budget *budget;
 };
 
+/* Appends bytes to the open part. */
 static enum sl_code write_part(void *arg, struct sl_bytes bytes, struct sl_error *error)
 {
     struct part_writer *w = arg;
@@ -43,6 +45,7 @@ static enum sl_code write_part(void *arg, struct sl_bytes bytes, struct sl_error
                : sl_fail(error, SL_INTERNAL, "cannot write a temporary file: %s", strerror(errno));
 }
 
+/* Completes the open part, if there is one. */
 static enum sl_code close_part(struct part_writer *w, struct sl_error *error)
 {
     if (!w->writer)
@@ -82,6 +85,7 @@ struct part_hashing {
     atomic_bool failed;
 };
 
+/* Hashes one part, on a thread of its own. */
 static void hash_part(void *arg, size_t index, unsigned worker)
 {
     (void)worker;
@@ -133,6 +137,8 @@ struct push_symbols_extraction {
     const struct push_job *job;
 };
 
+/* Takes a function with its inlined calls: writes its ranges, and collects the return pads in it. A tree must not be split
+ * between parts. */
 static enum sl_code on_tree(struct sl_symbfile_tree_sink *sink, const struct sl_symbfile_range *ranges, size_t count,
                             struct sl_error *error)
 {
@@ -148,6 +154,7 @@ static enum sl_code on_tree(struct sl_symbfile_tree_sink *sink, const struct sl_
     return code;
 }
 
+/* Takes a return pad: a place that a call returns to. */
 static enum sl_code on_pad(struct sl_symbfile_sink *sink, const struct sl_symbfile_pad *pad, struct sl_error *error)
 {
     struct push_symbols_extraction *x =
@@ -163,6 +170,7 @@ struct companion {
     struct sl_object *object;
 };
 
+/* Opens a file beside the debug file; NULL if it does not exist or is damaged. */
 static struct sl_object *open_companion(struct companion *c, const char *path)
 {
     if (map_file(path, &c->mapping, NULL) != SL_OK)
@@ -189,6 +197,7 @@ struct dwo_files { /* the open .dwo files */
     size_t count;
 };
 
+/* Keeps the file open until the extraction ends; threads open .dwo files at the same time. */
 static bool keep_dwo(struct dwo_files *files, const struct companion *file)
 {
     pthread_mutex_lock(&files->lock);
@@ -201,6 +210,7 @@ static bool keep_dwo(struct dwo_files *files, const struct companion *file)
     return grown;
 }
 
+/* Opens the .dwo file of a unit, at the first place that has a file with the unit's id. */
 static struct sl_object *open_dwo(void *arg, struct sl_str comp_dir, struct sl_str name, uint64_t dwo_id)
 {
     struct dwo_files *files = arg;
@@ -259,6 +269,7 @@ struct companions {
     struct dwo_files split;
 };
 
+/* Opens the companions that exist. */
 static void open_companions(struct companions *c, struct sl_object *object, const char *path, bool follow_alt_link)
 {
     char package[4096];
@@ -288,6 +299,7 @@ struct extraction_file {
     struct sl_symbfile_image *image;
 };
 
+/* Opens a file, also a compressed one or a member of an archive. */
 static int push_parts_open_file(struct extraction_file *f, const char *path)
 {
     struct sl_error error = {0};
@@ -313,6 +325,7 @@ static void close_file(struct extraction_file *f)
     sl_unmap(&f->mapping);
 }
 
+/* Shows how many ranges each source of symbols has contributed. */
 static void report_sources(const struct sl_symbfile_extraction *e)
 {
     for (int i = 0; i < SL_SOURCES; i++) {
@@ -326,6 +339,7 @@ static void report_sources(const struct sl_symbfile_extraction *e)
         fprintf(stderr, "skipped %llu unreadable compilation units\n", (unsigned long long)e->skipped_units);
 }
 
+/* Extracts the symbols and completes the last parts. */
 static enum sl_code run_extraction(struct push_symbols_extraction *x, const struct extraction_file *debug,
                                    const struct push_source *source, struct sl_error *error)
 {
@@ -342,6 +356,7 @@ static enum sl_code run_extraction(struct push_symbols_extraction *x, const stru
     return code;
 }
 
+/* Extracts the symbols of the debug file into parts. Return pads are found in the code, which only the executable has. */
 static int extract_parts(const struct push_source *source, const struct extraction_file *executable,
                          const struct extraction_file *debug, struct push_job *job)
 {
@@ -372,6 +387,7 @@ static int extract_parts(const struct push_source *source, const struct extracti
     return PUSH_OK;
 }
 
+/* Refuses a debug file that belongs to another executable. */
 static int check_build_ids(const struct push_source *source, const struct extraction_file *executable,
                            const struct extraction_file *debug)
 {
@@ -382,6 +398,7 @@ static int check_build_ids(const struct push_source *source, const struct extrac
                            "its build id differs from the executable's; use it anyway with --force");
 }
 
+/* Fills in what the service needs to know of the executable. */
 static void identify(const struct extraction_file *executable, const char *name, struct push_job *job)
 {
     const struct sl_object_info *info = sl_object_info(executable->object);
@@ -449,6 +466,7 @@ struct symbfile_copy {
     struct part_writer writer;
 };
 
+/* Copies a range. A new part begins only at depth 0, so that a tree stays in one part. */
 static enum sl_code copy_range(struct sl_symbfile_sink *sink, const struct sl_symbfile_range *range,
                                struct sl_error *error)
 {

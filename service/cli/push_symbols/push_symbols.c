@@ -41,6 +41,7 @@ static const struct option_spec specs[] = {
 
 enum { MAX_KEY = 4096, MAX_DIRECTORIES = 64 };
 
+/* Reports a usage error; always false. */
 static bool usage(const char *what)
 {
     report_error(PUSH_USAGE, what, NULL);
@@ -49,6 +50,7 @@ static bool usage(const char *what)
 }
 
 /* ---- options ---- */
+/* Reads an option as a number within limits; false after a report. */
 static bool push_symbols_number(const struct options *o, const char *name, const char *fallback, uint64_t min,
                                 uint64_t max, uint64_t *value)
 {
@@ -62,6 +64,7 @@ static bool push_symbols_number(const struct options *o, const char *name, const
     return usage(what);
 }
 
+/* Reads an option as the index of one of the words, the first by default; false after a report. */
 static bool word(const struct options *o, const char *name, const char *const *words, int *index)
 {
     const char *text = option_value(o, name, words[0]);
@@ -73,6 +76,7 @@ static bool word(const struct options *o, const char *name, const char *const *w
     return usage(what);
 }
 
+/* Reads the key's file, or standard input for `-`; false after a report. */
 static bool read_first_line(const char *path, char *line, size_t size)
 {
     bool standard = strcmp(path, "-") == 0;
@@ -108,6 +112,7 @@ static bool read_key(const struct options *o, char out[MAX_KEY])
     return true;
 }
 
+/* Reads the service's URL without slashes at its end. It may be missing in a dry run. */
 static bool read_url(const struct options *o, char url[1024])
 {
     const char *from_environment = getenv("SYMLOOM_URL");
@@ -121,6 +126,7 @@ static bool read_url(const struct options *o, char url[1024])
     return size || option_given(o, "dry-run") || usage("no service given: pass --url or set SYMLOOM_URL");
 }
 
+/* Reads all options about the service and the transfer. */
 static bool read_target(const struct options *o, struct push_target *t, char url[1024], char key[MAX_KEY])
 {
     static const char *const compress[] = {"auto", "zstd", "none", NULL};
@@ -153,6 +159,7 @@ static bool read_target(const struct options *o, struct push_target *t, char url
 }
 
 /* ---- work ---- */
+/* Uploads the parts; in a dry run saves them if a directory is given. */
 static int deliver(const struct options *o, const struct push_target *target, struct push_job *job)
 {
     if (!option_given(o, "dry-run")) {
@@ -193,6 +200,7 @@ static int push_executable(const struct options *o, const struct push_target *ta
     return status;
 }
 
+/* Lists the executables that options and arguments name. */
 static int list_executables(const struct options *o, struct push_list *list)
 {
     size_t count;
@@ -244,6 +252,7 @@ static int push_executables(const struct options *o, const struct push_target *t
     return status;
 }
 
+/* Delivers existing symbfiles. */
 static int push_files(const struct options *o, const struct push_target *target, uint64_t chunk_size)
 {
     const char *names[PUSH_KINDS] = {option_value(o, "ranges", NULL), option_value(o, "returnpads", NULL)};

@@ -48,6 +48,7 @@ static uint64_t now_ms(void)
 }
 
 /* ---- progress ---- */
+/* Shows an event of the upload on stderr, as a line or as JSON. `t`: the part; NULL: all. */
 static void push_upload_report(const struct upload_run *s, const char *event, const struct push_symbols_transfer *t,
                                const char *text)
 {
@@ -106,6 +107,7 @@ static void show_bar(struct upload_run *s)
 }
 
 /* ---- requests ---- */
+/* Keeps the answer, up to MAX_ANSWER. */
 static size_t take_answer(char *data, size_t size, size_t count, void *arg)
 {
     struct push_symbols_transfer *t = arg;
@@ -115,6 +117,7 @@ static size_t take_answer(char *data, size_t size, size_t count, void *arg)
     return t->answer.failed ? 0 : size * count;
 }
 
+/* Reads the headers of the answer. Each response, also an interim one, starts with an HTTP/ line and replaces what was read before. */
 static size_t take_header(char *data, size_t size, size_t count, void *arg)
 {
     struct push_symbols_transfer *t = arg;
@@ -139,6 +142,7 @@ static void add_header(struct push_symbols_transfer *t, const char *name, const 
     t->headers = curl_slist_append(t->headers, line);
 }
 
+/* Sets up a request; false when out of memory or the URL is too long. */
 static bool push_upload_prepare(struct push_symbols_transfer *t, const struct push_target *target, const char *path)
 {
     char url[2048], agent[64];
@@ -174,6 +178,7 @@ static bool push_upload_prepare(struct push_symbols_transfer *t, const struct pu
     return true;
 }
 
+/* Frees what one attempt has used. */
 static void end_request(struct push_symbols_transfer *t)
 {
     curl_easy_cleanup(t->curl);
@@ -187,6 +192,7 @@ static void end_request(struct push_symbols_transfer *t)
     t->mapping = (struct sl_mapping){0};
 }
 
+/* Adds headers that describe the executable. Only symloom knows them, so other services do not get them. */
 static void add_identity(const struct upload_run *s, struct push_symbols_transfer *t)
 {
     char text[32];
@@ -203,6 +209,7 @@ static void add_identity(const struct upload_run *s, struct push_symbols_transfe
     }
 }
 
+/* Starts the upload of a part, compressed if the service accepts that. */
 static bool start(struct upload_run *s, struct push_symbols_transfer *t)
 {
     char text[64], id[SL_FILE_ID_BASE64];
@@ -246,18 +253,21 @@ static struct value parse_answer(const struct push_symbols_transfer *t, struct s
     return value_from_json(arena, &j, &answer) && sl_json_end(&j) ? answer : (struct value){0};
 }
 
+/* The text of a member; empty if there is none. */
 static struct sl_str text_at(const struct value *object, const char *key)
 {
     const struct value *value = value_get(object, key);
     return value && value->type == VALUE_STRING ? value->string : SL_STR("");
 }
 
+/* Whether the answer says that the part was stored. */
 static bool is_success(const struct value *answer)
 {
     const struct value *value = value_get(answer, "success");
     return value && value->type == VALUE_BOOL && value->boolean;
 }
 
+/* Reports an answer that is an error, with what the service says about it. */
 static void report_refusal(const struct upload_run *s, const struct push_symbols_transfer *t, long http,
                            const struct value *answer)
 {
@@ -273,6 +283,7 @@ static void report_refusal(const struct upload_run *s, const struct push_symbols
     fputc('\n', stderr);
 }
 
+/* Reports a transfer without an answer. The URL is shown without secrets. */
 static void report_broken(const struct upload_run *s, const struct push_symbols_transfer *t, const char *why)
 {
     struct sl_arena arena = {0};
@@ -282,6 +293,7 @@ static void report_broken(const struct upload_run *s, const struct push_symbols_
     sl_arena_free(&arena);
 }
 
+/* Whether a retry may succeed. */
 static bool is_temporary(CURLcode code, long http)
 {
     static const long statuses[] = {408, 429, 500, 502, 503, 504};
@@ -307,6 +319,7 @@ static uint64_t pause_ms(const struct push_symbols_transfer *t)
     return seconds * 1000 - seconds * 250 * random / 65536;
 }
 
+/* Handles the end of an attempt: counts the part, plans a retry, or gives up. */
 static void push_upload_finish(struct upload_run *s, struct push_symbols_transfer *t, CURLcode code)
 {
     long http = 0;
@@ -342,6 +355,7 @@ static void push_upload_finish(struct upload_run *s, struct push_symbols_transfe
 }
 
 /* ---- a set ---- */
+/* Starts parts that are neither running nor waiting for a retry, up to `concurrency`. Lowers `*wait_ms` to the time of the next retry. */
 static void start_due_transfers(struct upload_run *s, size_t running, uint64_t *wait_ms)
 {
     for (size_t i = 0; i < s->set->count && running < s->target->concurrency; i++) {
@@ -362,6 +376,7 @@ static void start_due_transfers(struct upload_run *s, size_t running, uint64_t *
     }
 }
 
+/* Uploads all parts of the set, or stops at the first that fails for good. */
 static void send_all(struct upload_run *s)
 {
     while (s->done < s->set->count && s->status == PUSH_OK) {
@@ -386,6 +401,7 @@ static void send_all(struct upload_run *s)
     }
 }
 
+/* Uploads a set of parts: all of one kind. Returns a status. */
 static int send_set(struct upload_run *s)
 {
     s->transfers = calloc(s->set->count, sizeof *s->transfers);

@@ -14,6 +14,7 @@
 #include "fetch/fetch.h"
 #include "id/id.h"
 
+/* MAX_WAITING: events in memory; further ones are dropped. Each place in the code reports at most once a minute. */
 enum { MAX_WAITING = 32, SITES = 64, MINUTE_MS = 60000, LOOK_MS = 1000, TIMEOUT_S = 10 };
 
 struct error_event {
@@ -37,6 +38,7 @@ static struct {
 } errors = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- collecting ---- */
+/* Whether the place in the code may report now. Call with the lock held. Places that share an entry only make reports more frequent. */
 static bool may_report_site(const char *file, int line)
 {
     uint64_t now = clock_mono_ns() / 1000000;
@@ -49,6 +51,7 @@ static bool may_report_site(const char *file, int line)
     return true;
 }
 
+/* Called by the log for each error, on any thread; errors_send sends it. */
 static void queue_error(const struct log_report *report)
 {
     pthread_mutex_lock(&errors.lock);
@@ -69,6 +72,7 @@ void errors_init(struct sl_secret dsn)
         log_on_error(queue_error);
 }
 
+/* Takes the oldest event; the caller frees its line. */
 static bool take_event(struct error_event *event)
 {
     pthread_mutex_lock(&errors.lock);
@@ -86,6 +90,7 @@ struct dsn {
     struct sl_str scheme, key, host, path, project; /* path: "" or "/a/b" */
 };
 
+/* Parses scheme://key[:secret]@host[/path]/project. */
 static bool dsn_parse(struct sl_str text, struct dsn *dsn)
 {
     const char *colon = text.size ? memmem(text.data, text.size, "://", 3) : NULL;
@@ -122,6 +127,7 @@ static void format_time(int64_t seconds, char out[32])
     strftime(out, 32, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&time, &tm));
 }
 
+/* Writes the event as a Sentry envelope: a header line, an item's header and the item. */
 static void write_envelope(const struct error_event *event, struct sl_buf *out)
 {
     char id[33], time[32], host[256] = "";

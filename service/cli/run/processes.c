@@ -27,11 +27,11 @@
 
 enum {
     MS_NS = 1000000,
-    YOUNG_MS = 60000,
-    MAX_UNREADY = 5,
+    YOUNG_MS = 60000, /* an exit before this time counts as a failure to start */
+    MAX_UNREADY = 5,  /* exits of a child before it was ready, after which the service gives up */
     AGAIN_MS = 200,
     MAX_PAUSE_MS = 30000,
-    MAX_SOCKETS_PATH = 80
+    MAX_SOCKETS_PATH = 80 /* leaves room for a name in sun_path, which has 108 bytes */
 };
 #define RELOADED "X_SYMLOOM_RELOADED=1"
 
@@ -61,6 +61,7 @@ static struct parent {
 static bool is_child;
 
 /* ---- before the children ---- */
+/* Reads signals from a signalfd, together with notifications. */
 static bool block_signals(void)
 {
     static const int taken[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD};
@@ -94,6 +95,7 @@ static bool open_notify_socket(void)
 }
 
 /* ---- a child ---- */
+/* Runs the service in a child. The kernel ends the child if the parent dies, so that no process is left without one. */
 static int serve_child(size_t index)
 {
     struct config *config = parent.config;
@@ -113,6 +115,7 @@ static int serve_child(size_t index)
     return parent.serve(config, parent.options);
 }
 
+/* Forks a child. If that fails, it is tried again later. */
 static void start_child(struct service_process *child)
 {
     child->started_ms = clock_mono_ns() / MS_NS;
@@ -134,6 +137,7 @@ static void signal_all(int number)
             kill(parent.children[i].pid, number);
 }
 
+/* Sends the signal to all children; the second time kills them. */
 static void stop_all(int number)
 {
     if (parent.stopping)
@@ -150,6 +154,7 @@ static void format_exit(int status, char *text, size_t size)
         snprintf(text, size, "status %d", WEXITSTATUS(status));
 }
 
+/* Logs why a child ended, and keeps its counters. */
 static void log_exit(const struct service_process *child, int status, uint64_t lived_ms, uint64_t pause_ms)
 {
     char why[48];
@@ -189,6 +194,7 @@ static void handle_exit(struct service_process *child, int status)
     stop_all(SIGTERM);
 }
 
+/* Handles all children that have ended. */
 static void reap(void)
 {
     int status;
@@ -199,6 +205,7 @@ static void reap(void)
 }
 
 /* ---- notifications of children ---- */
+/* Notifies the service manager, if there is one. */
 static void notify_manager(const char *state)
 {
     if (!parent.manager[0])
@@ -252,6 +259,7 @@ static void handle_notification(struct service_process *child, const char *text)
                 kill(parent.children[i].pid, SIGHUP);
 }
 
+/* Reads notifications. The kernel tells the sender's pid, so other processes cannot speak for a child. */
 static void read_notifications(void)
 {
     char text[512];
@@ -279,6 +287,7 @@ static void read_notifications(void)
 }
 
 /* ---- the parent's loop ---- */
+/* Handles all signals that have arrived. */
 static void take_signals(void)
 {
     struct signalfd_siginfo signal;
@@ -320,6 +329,7 @@ static bool has_work_left(void)
     return !parent.stopping;
 }
 
+/* The parent's loop: starts children, and waits for signals and notifications. */
 static void supervise(void)
 {
     while (has_work_left()) {

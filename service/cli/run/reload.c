@@ -49,6 +49,7 @@ static void keep_store(const struct config_store *before, struct config_store *f
     fresh->try_retention_ns = before->try_retention_ns;
 }
 
+/* Copies the values of fixed keys from the old configuration, and warns of those that were changed. */
 static void keep_fixed(const struct config *before, struct config *fresh)
 {
     const char *keys[KEYS_MAX];
@@ -81,6 +82,7 @@ static void keep_fixed(const struct config *before, struct config *fresh)
     fresh->process = before->process;
 }
 
+/* Logs each problem. */
 static void log_lines(struct sl_str lines, bool failed)
 {
     struct sl_str line;
@@ -91,6 +93,7 @@ static void log_lines(struct sl_str lines, bool failed)
             log_warn("config", "warning", LOG_SLSTR("problem", line));
 }
 
+/* Tells the service manager that a reload has begun; READY=1 tells that it is over (sd_notify(3)). */
 static void notify_reloading(void)
 {
     char text[64];

@@ -9,7 +9,7 @@
 #include "base/grow.h"
 #include "source/zip.h"
 
-enum { MAX_MEMBER_SIZE_GB = 4 };
+enum { MAX_MEMBER_SIZE_GB = 4 }; /* a member is unpacked into memory */
 
 static void sort_add_file(struct sort *s, const char *path, uint64_t size)
 {
@@ -54,6 +54,7 @@ static const char *keep_text(struct sort_file *file, struct sl_str text)
     return sl_arena_strndup(&file->arena, text.data ? text.data : "", text.size);
 }
 
+/* Adds a piece that cannot be sorted; `error`: it should be possible. */
 static void add_problem(struct sort_file *file, const char *name, const char *reason, bool error)
 {
     struct sort_piece *piece = sort_add_piece(file, name);
@@ -122,6 +123,7 @@ static bool is_zip(struct sl_bytes bytes)
     return bytes.size >= 4 && memcmp(bytes.data, "PK\3\4", 4) == 0;
 }
 
+/* Adds an object of a file: `slice` of a fat file, or the only one. */
 static void look_at_slice(struct sort_file *file, const char *name, const struct sl_archive *archive, size_t slice,
                           size_t member)
 {
@@ -141,6 +143,7 @@ static void look_at_slice(struct sort_file *file, const char *name, const struct
     sl_object_close(object);
 }
 
+/* Adds all objects of a file or member. */
 static void look_at_bytes(struct sort_file *file, const char *name, struct sl_bytes bytes, size_t member)
 {
     struct sl_archive archive;
@@ -163,6 +166,7 @@ struct opened_input {
     struct sl_zip zip; /* bytes NULL: not a ZIP */
 };
 
+/* Opens an input; a compressed one is unpacked. */
 static enum sl_code sort_open(const struct sort_file *file, struct opened_input *opened, struct sl_error *error)
 {
     *opened = (struct opened_input){.mapping.bytes = sl_buf_bytes(&file->made)};
@@ -193,6 +197,7 @@ static enum sl_code sort_read_member(const struct opened_input *opened, size_t m
     return sl_zip_read(&opened->zip, &opened->zip.entries[member], limit, bytes, error);
 }
 
+/* Unpacks a member and adds its objects. */
 static void look_at_member(struct sort_file *file, const struct opened_input *opened, size_t member)
 {
     struct sl_buf bytes = {0};
@@ -227,6 +232,7 @@ void sort_inspect(struct sort_file *file)
 
 /* ---- bytes of pieces ---- */
 
+/* Passes the bytes of a piece on. */
 static void visit_piece(struct sort_piece *piece, struct sl_bytes bytes,
                         void (*visit)(void *arg, struct sort_piece *piece, struct sl_bytes bytes), void *arg)
 {

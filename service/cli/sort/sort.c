@@ -60,6 +60,7 @@ static bool is_directory_name(const char *id)
     return !*id || strcmp(id, ".") == 0 || strcmp(id, "..") == 0;
 }
 
+/* The bundle id for an input, from its file name; NULL when out of memory. */
 static char *bundle_id_of_path(const char *path)
 {
     struct sl_str whole = sl_str(path);
@@ -82,6 +83,7 @@ static void show_file_progress(struct sort *s, const struct sort_file *file, boo
 
 /* ---- the passes ---- */
 
+/* Finds the debug files in one input file, on a thread. */
 static void read_work(void *arg, size_t index, unsigned worker)
 {
     struct sort *s = arg;
@@ -114,6 +116,7 @@ struct sort_placement {
     bool first; /* the pass: first pieces are written, or the others compared with them */
 };
 
+/* Writes or compares a piece, if it is of this pass. */
 static void place_piece(void *arg, struct sort_piece *piece, struct sl_bytes bytes)
 {
     struct sort_placement *p = arg;
@@ -125,6 +128,7 @@ static void place_piece(void *arg, struct sort_piece *piece, struct sl_bytes byt
         sort_write_piece(s, p->file, piece, bytes, large ? workers : 0);
 }
 
+/* Whether the file has pieces of this pass; if not it need not be opened. */
 static bool has_pieces(const struct sort_file *file, bool first)
 {
     for (size_t i = 0; i < file->piece_count; i++)
@@ -154,13 +158,15 @@ static void place_rest_work(void *arg, size_t index, unsigned worker)
     place_work(arg, index, false);
 }
 
+/* Largest first, so that the last thread does not begin with a large file when all others are done. */
 static int larger_first(const void *a, const void *b, void *arg)
 {
     const struct sort_file *files = arg, *x = &files[*(const size_t *)a], *y = &files[*(const size_t *)b];
     return x->size != y->size ? (x->size < y->size) - (x->size > y->size) : (x > y) - (x < y);
 }
 
-/* Writes the pieces of the files from index `from` on. */
+/* Writes the pieces of the files from index `from` on. Two passes: a piece whose target another one writes is compared with that, which
+ * has to be complete. */
 static bool place_all(struct sort *s, size_t from)
 {
     size_t count = s->file_count - from;
@@ -220,6 +226,7 @@ static void print_line(const struct sort *s, const struct sort_piece *piece)
     sl_buf_free(&text);
 }
 
+/* Reports a piece that was not written. */
 static void print_problem(struct sort *s, const struct sort_piece *piece)
 {
     struct sl_buf name = {0};
@@ -240,6 +247,7 @@ static void print_problem(struct sort *s, const struct sort_piece *piece)
     sl_buf_free(&name);
 }
 
+/* Reports all pieces, in the order of the paths, whatever thread was faster. */
 static void report_pieces(struct sort *s, size_t from, struct sort_totals *totals)
 {
     for (size_t i = from; i < s->file_count; i++)
@@ -356,6 +364,7 @@ static int sort_inputs(struct sort *s, char *const *inputs, size_t count, struct
     return status;
 }
 
+/* Sorts each input as a bundle of its own. */
 static int sort_bundles(struct sort *s, struct sort_totals *totals)
 {
     int status = 0;
@@ -390,6 +399,7 @@ static void print_totals(const struct sort *s, const struct sort_totals *totals)
 
 /* ---- the command ---- */
 
+/* Reads the options. -z is given once or several times, for a higher level. Returns a status. */
 static int sort_read_options(struct sort *s)
 {
     const struct options *o = s->o;

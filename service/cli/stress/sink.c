@@ -24,6 +24,7 @@ static size_t workload_count;
 
 /* ---- routes ---- */
 
+/* The workload whose number is in the path; NULL if there is none. */
 static const struct stress_workload *asked_workload(const struct http_exchange *x)
 {
     char *end, number[16];
@@ -112,6 +113,7 @@ static void serve_sink(void *unused)
         fiber_wait_on(&never, UINT64_MAX);
 }
 
+/* Runs the sink in the forked process, on the socket that was opened before the fork. */
 static void become_sink(void)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -119,6 +119,7 @@ static void report_json(const struct stress_report *r, struct sl_buf *out)
 
 /* ---- comparison with an earlier report ---- */
 
+/* Reads the p90 of a workload in the earlier report; false if it has none. */
 static bool read_p90(struct sl_json *j, double *p90)
 {
     struct sl_str number = sl_json_find(j, SL_STR("p90_s"));
@@ -128,6 +129,7 @@ static bool read_p90(struct sl_json *j, double *p90)
     return number.data;
 }
 
+/* Compares workloads by their place in the list. Returns 1 if one has become slower. */
 static int compare_workloads(const struct stress_report *r, struct sl_json *j)
 {
     struct sl_str key;
@@ -210,6 +212,7 @@ static int print_report(const struct options *o, const struct stress_report *r)
     return status;
 }
 
+/* Whether a workload is of kind js, which needs the sink. */
 static bool has_scripts(const struct stress_workload *workloads, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -218,6 +221,7 @@ static bool has_scripts(const struct stress_workload *workloads, size_t count)
     return false;
 }
 
+/* Starts what the load needs, runs it and reports. */
 static int load_service(const struct options *o, struct stress_load *load, struct stress_sink *sink,
                         struct stress_workload *workloads, size_t count)
 {

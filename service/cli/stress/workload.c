@@ -65,6 +65,7 @@ static void put_object(struct sl_json *j, struct sl_str name, void (*put)(struct
     sl_json_end_object(w);
 }
 
+/* Copies the stacks with their frames reversed. */
 static void put_stacktraces(struct sl_json *j, struct sl_json_writer *w)
 {
     struct sl_str key;
@@ -75,6 +76,7 @@ static void put_stacktraces(struct sl_json *j, struct sl_json_writer *w)
     sl_json_end_array(w);
 }
 
+/* Converts an event to the body of a request. */
 static enum sl_code event_body(const char *path, struct sl_arena *arena, struct sl_buf *body, struct sl_error *error)
 {
     struct sl_buf text = {0};
@@ -92,6 +94,7 @@ static enum sl_code event_body(const char *path, struct sl_arena *arena, struct 
 
 #define BOUNDARY "symloom-stress-5a1d0c7e"
 
+/* Makes a form with the file as its only part. */
 static enum sl_code form_body(const char *path, const char *part, struct sl_buf *body, struct sl_error *error)
 {
     sl_buf_printf(body,
@@ -178,6 +181,7 @@ static const char *member_text(const struct value *map, const char *name, struct
                                                 : NULL;
 }
 
+/* Fills in a workload of kind js: the service gets the artifacts from the sink. */
 static enum sl_code fill_scripts(const struct value *js, const char *sink, size_t number, struct sl_arena *arena,
                                  struct stress_workload *workload, struct sl_error *error)
 {
