@@ -17,6 +17,7 @@ bool breaker_allows(const struct shared_backend *backend)
     return !backend->down;
 }
 
+/* Notes an answer: earlier failures no longer count. */
 static void up(struct shared_backend *backend)
 {
     backend->failures = 0;
@@ -27,6 +28,7 @@ static void up(struct shared_backend *backend)
     metric_set(METRIC_SHARED_UP, 1, backend->name, NULL, NULL);
 }
 
+/* Fiber that probes a paused back end, with pauses that double, until there is a usable answer. */
 static void probe_until_up(void *arg)
 {
     struct shared_backend *backend = arg;
@@ -44,6 +46,7 @@ static void probe_until_up(void *arg)
     }
 }
 
+/* Stops the use of a back end, and starts the fiber that probes it. */
 static void pause_backend(struct shared_backend *backend)
 {
     if (backend->down)

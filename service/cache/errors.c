@@ -16,6 +16,7 @@ static const struct cache_error_marker {
 };
 enum { MARKERS = sizeof markers / sizeof *markers };
 
+/* NULL for codes without a word: not found, and errors that are never stored. */
 static const struct cache_error_marker *find_marker(enum sl_code code)
 {
     for (size_t i = 0; i < MARKERS; i++)
@@ -51,6 +52,7 @@ static void copy_lossy(struct sl_bytes from, char *to, size_t capacity)
     to[used] = '\0';
 }
 
+/* Decodes the time limit behind the word, for example "5m". */
 static enum sl_code decode_timeout(struct sl_bytes details, struct sl_error *error)
 {
     char text[sizeof error->message];

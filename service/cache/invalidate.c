@@ -10,7 +10,9 @@
 #include "core/pool.h"
 
 /* ---- the processes of one service ---- */
-enum { GENERATION_MS = 1000 };
+enum {
+    GENERATION_MS = 1000
+}; /* how often a process looks for stamps that the counter does not announce: of other services */
 
 static atomic_uint local_counter;
 static atomic_uint *stamp_counter = &local_counter; /* incremented after stamps were written */
@@ -40,6 +42,7 @@ struct stamp_comparison { /* pool work */
     int64_t stamp_ns;
 };
 
+/* On a pool thread, as it reads from disk. */
 static void invalidate_compare(void *arg)
 {
     struct stamp_comparison *c = arg;
@@ -68,6 +71,7 @@ struct stamp_write { /* pool work */
 /* to take the lock, which other processes hold for some microseconds */
 enum { ATTEMPTS = 1000, ATTEMPT_EVERY_MS = 2 };
 
+/* On a pool thread. SL_BUSY while another process has the lock. */
 static enum sl_code stamp(void *arg, struct sl_error *error)
 {
     struct stamp_write *s = arg;
@@ -110,6 +114,7 @@ struct invalidated_names {
     size_t count, capacity;
 };
 
+/* Notes an entry that was dropped from memory, to delete it from the shared layer too. */
 static void add_name(void *arg, const struct cache_kind *kind, struct sl_str key)
 {
     struct invalidated_names *names = arg;
@@ -131,8 +136,8 @@ enum sl_code cache_invalidate(const struct cache_file *files, size_t count, stru
     struct invalidated_names names = {0};
     struct stamp_write s = {.dir = cache_dir_of_process(), .files = files, .count = count, .at_ns = cache_now_ns()};
     enum sl_code code = write_stamps(&s, error);
-    cache_drop_files(files, count, add_name,
-                     &names); /* after the stamp: computations that begin now use the new file */
+    /* after the stamp: computations that begin now use the new file */
+    cache_drop_files(files, count, add_name, &names);
     for (size_t i = 0; i < names.count; i++)
         shared_delete(names.items[i].kind, &names.items[i].name);
     bool told = shared_publish_invalidation(files, count, s.at_ns);
@@ -143,6 +148,7 @@ enum sl_code cache_invalidate(const struct cache_file *files, size_t count, stru
                : code;
 }
 
+/* The machine that announced the invalidation has deleted the entries from the shared layer. */
 static void ignore_dropped(void *arg, const struct cache_kind *kind, struct sl_str key)
 {
     (void)arg, (void)kind, (void)key;

@@ -11,6 +11,8 @@ enum { RESERVED_MAPS = 4096, MIN_MAPPED = 256 }; /* maps for libraries, the heap
 enum { BOOKKEEPING = 80, ITEM_MIN = 32 };        /* bytes; an entry weighs at least their sum */
 
 /* ---- slots ---- */
+/* Gives an entry a place and a new serial number. A holder of both finds the entry without hashing its key, and notices by the
+ * serial number if the place has another entry by now. */
 static bool cache_memory_take_slot(struct cache_memory *memory, struct cache_memory_entry *entry)
 {
     size_t slot = memory->free_slot;
@@ -26,6 +28,7 @@ static bool cache_memory_take_slot(struct cache_memory *memory, struct cache_mem
     return true;
 }
 
+/* Puts the place into the list of free places, which is linked by `serial`. */
 static void cache_memory_free_slot(struct cache_memory *memory, const struct cache_memory_entry *entry)
 {
     memory->slots[entry->slot] = (struct cache_slot){NULL, memory->free_slot};
@@ -39,6 +42,7 @@ static void publish_size(const struct cache_memory *memory)
     metric_set(METRIC_CACHE_MAPPED_FILES, (double)memory->mapped, memory->name, NULL, NULL);
 }
 
+/* Frees an entry that is in no table. Also NULL. */
 static void entry_discard(struct cache_memory_entry *entry)
 {
     if (entry && entry->item)
@@ -48,6 +52,7 @@ static void entry_discard(struct cache_memory_entry *entry)
     free(entry);
 }
 
+/* Called by the LRU for an entry that it removes. */
 static void entry_release(struct lru *lru, struct lru_entry *lru_entry)
 {
     struct cache_memory *memory = (struct cache_memory *)((char *)lru - offsetof(struct cache_memory, lru));
@@ -88,6 +93,7 @@ struct cache_memory_entry *cache_memory_at(struct cache_memory *memory, size_t s
     return cache_memory_use(memory, is_there ? &memory->slots[slot].entry->lru : NULL, now_ms);
 }
 
+/* Makes an entry of an item or of an error, with the key stored behind it. NULL when out of memory. */
 static struct cache_memory_entry *new_entry(struct sl_str key, struct cache_item *item, const struct sl_error *error)
 {
     struct cache_memory_entry *entry = calloc(1, sizeof *entry + key.size);
@@ -173,6 +179,8 @@ void cache_memory_free(struct cache_memory *memory)
     memory->slot_count = memory->slot_capacity = memory->free_slot = 0;
 }
 
+/* Each mapped file is one of the maps that the kernel allows a process (vm.max_map_count, 65530 by default). Fibers need two each,
+ * for the stack and its guard page. At most half of the maps are for cached files. */
 uint64_t cache_mapped_limit(const struct config *config)
 {
     if (config->max_mapped_files && config->max_mapped_files != UINT64_MAX)

@@ -18,7 +18,10 @@
 #include "core/files.h"
 #include "core/log.h"
 
-enum { MAX_CRASHES = 2, MAX_KILLS = 3, MAX_NAME = 80, HELD_FOR_S = 60 };
+/* Deaths of a process with a file in work until the file is quarantined. A kill (SIGKILL, loss of power) leaves no signal number,
+ * and often has nothing to do with the file. */
+enum { MAX_CRASHES = 2, MAX_KILLS = 3 };
+enum { MAX_NAME = 80, HELD_FOR_S = 60 };
 #define DIRECTORY "quarantine"
 #define SEEN      ".seen"
 
@@ -29,6 +32,7 @@ void cache_quarantine_name(const char *kind, struct sl_str key, struct sl_str ab
     journal_describe(work, kind, hash, about);
 }
 
+/* File name of a record; false if it is too long. */
 static bool record_name(const struct journal_work *work, const char *suffix, char out[MAX_NAME])
 {
     return snprintf(out, MAX_NAME, "%s-%s%s", work->kind, work->key, suffix) < MAX_NAME;
@@ -59,6 +63,7 @@ enum sl_code cache_quarantine_check(const struct journal_work *work, struct sl_e
 }
 
 /* ---- counting ---- */
+/* Opens the directory and locks it until it is closed: several processes may count at once. -1 if it cannot be opened. */
 static int open_directory(const char *cache_dir, bool make)
 {
     char path[CACHE_PATH_BYTES];
@@ -72,6 +77,7 @@ static int open_directory(const char *cache_dir, bool make)
     return fd;
 }
 
+/* False if the record is damaged; then counting begins anew. */
 static bool read_record(int at, const char *name, struct cache_suspect *suspect)
 {
     char text[256] = "";
@@ -84,6 +90,7 @@ static bool read_record(int at, const char *name, struct cache_suspect *suspect)
     return true;
 }
 
+/* Writes the record beside and renames it: a reader never sees half of it. */
 static bool write_record(int at, const char *name, const struct cache_suspect *suspect)
 {
     int fd = openat(at, ".new", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0640);
@@ -93,6 +100,7 @@ static bool write_record(int at, const char *name, const struct cache_suspect *s
     return close(fd) == 0 && written && renameat(at, ".new", at, name) == 0;
 }
 
+/* Counts one death for a key that was in work, and quarantines the key if these were too many. */
 static void count_work(int at, const struct journal_work *work, bool crashed)
 {
     char held[MAX_NAME], seen[MAX_NAME];

@@ -54,6 +54,8 @@ struct refresh *refresh_begin(struct flight *flight)
     return refresh;
 }
 
+/* Returns the token. A failed refresh is remembered, so that the next look-up does not repeat it at once; a busy one may be
+ * repeated. */
 static void refresh_end(struct flight *flight, struct refresh *refresh, enum sl_code code)
 {
     struct kind_state *state = flight->state;

@@ -17,6 +17,7 @@
 enum { MAX_DEPTH = 3, ATTEMPTS = 3 };
 
 /* ---- files that a key names ---- */
+/* Takes a line that begins with `name` from the front of `rest`, and returns its remainder. With "", takes any line. */
 static bool take_line(struct sl_str *rest, const char *name, struct sl_str *value)
 {
     struct sl_str prefix = sl_str(name);
@@ -61,6 +62,7 @@ static bool folder_path(const char *dir, const char *name, char out[CACHE_PATH_B
     return snprintf(out, CACHE_PATH_BYTES, "%s/invalidated%s", dir, name) < CACHE_PATH_BYTES;
 }
 
+/* Path of the stamp of a file, or of its whole source if it has no location. False if the path is too long, or out of memory. */
 static bool stamp_path(const char *dir, const struct cache_file *file, char out[CACHE_PATH_BYTES])
 {
     struct sl_buf text = {0};
@@ -86,6 +88,7 @@ int64_t cache_generation(const char *dir)
     return dir && folder_path(dir, "/generation", path) ? change_counter_read(path, false).ns : 0;
 }
 
+/* Time of a stamp; 0 if there is none. */
 static int64_t read_stamp(const char *dir, const struct cache_file *file)
 {
     char path[CACHE_PATH_BYTES];
@@ -151,6 +154,7 @@ enum sl_code cache_write_stamp(const char *dir, const struct cache_file *files, 
 }
 
 /* ---- removing ---- */
+/* For dir_walk: removes stamps older than `arg`, and directories without stamps. Not the files at the top, such as `generation`. */
 static bool sweep(void *arg, const struct dir_entry *entry)
 {
     int64_t before_ns = *(const int64_t *)arg;

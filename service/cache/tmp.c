@@ -62,6 +62,8 @@ static bool make_dir(void)
     return true;
 }
 
+/* Makes the directory again after somebody has removed it, for example by clearing the cache directory. Several pool threads may
+ * notice at once. */
 static bool remake_dir(void)
 {
     pthread_mutex_lock(&own.mutex);
@@ -163,6 +165,7 @@ static void note_death(const char *cache_dir, int at, const char *name)
     close(fd);
 }
 
+/* Removes the directory of a process that has died, which is the case if its lock is free. */
 static void sweep_dir(const char *cache_dir, int at, const char *name, int64_t age_ns)
 {
     char path[300];

@@ -31,6 +31,7 @@ void write_queue_init(const struct config *config)
     fiber_group_init(&queue.group, NULL);
 }
 
+/* Bytes of the contents of a write; none for an error. They count against the limit while the write waits or runs. */
 static uint64_t count_bytes(const struct queued_write *queued)
 {
     return queued->item ? queued->item->mapping.bytes.size : 0;
@@ -42,6 +43,7 @@ static void queued_free(struct queued_write *queued)
     free(queued);
 }
 
+/* Discards a write, and counts that under `result` ("dropped" or "discarded") for each of its back ends. */
 static void write_queue_refuse(struct queued_write *queued, const char *result)
 {
     for (int i = 0; i < SHARED_BACKENDS; i++)
@@ -51,6 +53,7 @@ static void write_queue_refuse(struct queued_write *queued, const char *result)
 }
 
 /* ---- one write ---- */
+/* Writes to one back end. For a refresh it first asks whether the entry is there, which costs less than sending the contents. */
 static enum shared_result write_queue_store(struct shared_backend *to, const struct queued_write *queued,
                                             struct shared_entry *entry)
 {
@@ -66,6 +69,7 @@ static enum shared_result write_queue_store(struct shared_backend *to, const str
     return to->put(entry);
 }
 
+/* Writes to one back end and counts the result. Contents above the back end's limit are not sent; they count as skipped. */
 static void store_counted(struct shared_backend *to, const struct queued_write *queued, struct shared_entry *entry)
 {
     uint64_t begin = loop_now_ms();
@@ -98,6 +102,7 @@ static bool drop_paused(struct queued_write *queued, bool *packed, uint64_t *max
     return any;
 }
 
+/* Writes the contents of an entry to its back ends. They are compressed once, for all back ends that store them compressed. */
 static void queued_contents(struct queued_write *queued, struct shared_entry *entry)
 {
     struct pack_job pack = {.contents = queued->item->mapping.bytes};
@@ -117,6 +122,7 @@ static void queued_contents(struct queued_write *queued, struct shared_entry *en
         sl_unmap(&pack.packed);
 }
 
+/* Writes a cached error to its back ends, in the form of the file on disk. */
 static void queued_error(struct queued_write *queued, struct shared_entry *entry)
 {
     struct sl_buf marker = {0};
@@ -146,6 +152,7 @@ static void queued_run(struct queued_write *queued)
 }
 
 /* ---- the queue ---- */
+/* Takes the oldest write from the queue. Its bytes stay counted until the caller has written it. */
 static struct queued_write *write_queue_take(void)
 {
     struct queued_write *queued = SL_LIST_FIRST(&queue.writes, struct queued_write, link);
@@ -162,6 +169,7 @@ static void write_queue_show(void)
     metric_set(METRIC_SHARED_UPLOADS, queue.running, NULL, NULL, NULL);
 }
 
+/* One writing fiber: writes until the queue is empty. The last one that ends wakes write_queue_drain. */
 static void write_queue_work(void *arg)
 {
     (void)arg;

@@ -35,6 +35,7 @@ static struct {
 static _Thread_local int own_slot = -1;
 
 /* ---- describing ---- */
+/* Copies text without the queries of URLs, which may have tokens, and without control characters, as the text gets into logs. */
 static void describe_text(char *out, size_t size, struct sl_str text)
 {
     size_t used = 0;
@@ -61,6 +62,7 @@ void journal_describe(struct journal_work *work, const char *kind, const uint8_t
 }
 
 /* ---- writing ---- */
+/* Writes to the file without a lock: each thread has its own slot. */
 static void journal_put(const void *data, size_t size, off_t at)
 {
     if (journal.fd >= 0 && pwrite(journal.fd, data, size, at) < 0)

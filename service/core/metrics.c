@@ -14,6 +14,7 @@
 #include "core/memory.h"
 #include "core/metrics_impl.h"
 
+/* MAX_SERIES: of one metric; further label values are counted together, as series are never freed. */
 enum { MAX_SERIES = 500, SLOTS = METRIC_SLOTS, MAX_LABELS = METRIC_LABELS };
 
 #define table metrics_table
@@ -23,6 +24,7 @@ static struct metrics_store first;
 struct metrics_store *metrics_own = &first;
 
 enum { MAX_KEPT = 1000 };
+/* Values observed since the last push, for StatsD, which gets values instead of buckets. */
 struct metric_series_cache {
     atomic_uint seen;
     _Atomic float values[MAX_KEPT]; /* the first MAX_KEPT */
@@ -31,6 +33,7 @@ static atomic_bool keeps_values, has_mozilla_names;
 
 static pthread_mutex_t insert_lock = PTHREAD_MUTEX_INITIALIZER;
 
+/* FNV-1a; the byte 0xFF, which UTF-8 does not have, ends each value. Never 0. */
 static uint64_t hash_labels(const char *const values[MAX_LABELS])
 {
     uint64_t hash = 0xcbf29ce484222325u;
@@ -58,6 +61,7 @@ static char *store_text(struct metrics_store *store, struct sl_str text)
     return copy;
 }
 
+/* Writes the labels as they appear in the text format, once per series. */
 static char *format_labels(struct metrics_store *store, enum metric metric, const char *const values[MAX_LABELS])
 {
     struct sl_buf text = {0};
@@ -79,6 +83,8 @@ static char *format_labels(struct metrics_store *store, enum metric metric, cons
     return labels;
 }
 
+/* Open addressing. Readers take no lock: a series is never removed, and becomes visible when it is complete. `*at`: its slot, or the
+ * free one for it. */
 static struct metric_series *metrics_find(_Atomic(struct metric_series *) *metric_slots, uint64_t hash, size_t *at)
 {
     for (*at = hash % SLOTS;; *at = (*at + 1) % SLOTS) {
@@ -96,6 +102,7 @@ static void series_free(struct metric_series *series)
     free(series);
 }
 
+/* Adds a series; the caller has the lock. If there are too many, returns the one whose labels are "overflow". */
 static struct metric_series *insert(struct metrics_store *store, enum metric metric, uint64_t hash,
                                     const char *const values[MAX_LABELS])
 {
@@ -169,6 +176,7 @@ void metric_series_set(struct metric_series *series, double value)
         atomic_store_explicit(&series->value, metric_bits(value), memory_order_relaxed);
 }
 
+/* Keeps a value until the next push. */
 static void keep(struct metric_series *series, double value)
 {
     struct metric_series_cache *kept = atomic_load(&series->kept), *fresh = kept ? NULL : calloc(1, sizeof *fresh);
@@ -223,6 +231,7 @@ void metric_observe_since(enum metric metric, uint64_t begin_ns, const char *a)
 }
 
 /* ---- reading ---- */
+/* Reads a series while threads change it: the buckets may include values that the sum does not have yet. */
 static struct metric_sample make_sample(enum metric metric, struct metric_series *series)
 {
     unsigned long long value = atomic_load_explicit(&series->value, memory_order_relaxed);
@@ -289,6 +298,7 @@ struct metric_pusher {
     void *arg;
 };
 
+/* Pushes the values observed since the last push, instead of a histogram. */
 static void push_values(const struct metric_pusher *to, enum metric metric, struct metric_series *series,
                         struct metric_push *push)
 {
@@ -314,6 +324,7 @@ void metric_pushed_name(enum metric metric, char name[METRIC_NAME_MAX])
     snprintf(name, METRIC_NAME_MAX, SL_STR_FMT, SL_STR_ARG(text));
 }
 
+/* Pushes one series; of a counter, what was added since the last push, and nothing if that is 0. */
 static void push_series(const struct metric_pusher *to, enum metric metric, struct metric_series *series)
 {
     char name[METRIC_NAME_MAX];

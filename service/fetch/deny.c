@@ -27,7 +27,7 @@ struct deny_host {
 };
 
 enum {
-    SWEEP_AT = 1024,
+    SWEEP_AT = 1024,  /* hosts in the table, at least, before those without recent failures are removed */
     PROBE_MS = 20000, /* unless set in the options */
     /* longest time that a look-up caches the error of a blocked host, as the host may be unblocked */
     REMEMBERED_MS = 60000
@@ -52,12 +52,14 @@ static uint64_t probe_ms(void)
     return ms ? ms : PROBE_MS;
 }
 
+/* True if nothing recent is known of a host, so that its entry may be removed. */
 static bool forgotten(const struct deny_host *host, uint64_t now)
 {
     bool recent = host->count && host->buckets[host->count - 1].start_ms + bucket_ms() + window_ms() > now;
     return !recent && host->blocked_until_ms <= now && host->paused_until_ms <= now;
 }
 
+/* Removes forgotten hosts. The limit is then twice the number of the others, so that not every call looks at all hosts. */
 static void sweep(uint64_t now)
 {
     if (hosts.count < sweep_at)
@@ -72,6 +74,7 @@ static void sweep(uint64_t now)
     sweep_at = hosts.count * 2 > SWEEP_AT ? hosts.count * 2 : SWEEP_AT;
 }
 
+/* Returns the entry of a host, created if necessary, with buckets for the whole window. NULL when out of memory. */
 static struct deny_host *find_host(struct sl_str name)
 {
     struct deny_host *host = sl_map_get(&hosts, name);
@@ -97,6 +100,7 @@ static bool never_blocked(struct sl_str name)
     return false;
 }
 
+/* Counts a failure, and returns the number within the window. A full table drops its oldest bucket. */
 static unsigned count_failure(struct deny_host *host, uint64_t now)
 {
     uint64_t start = now - now % bucket_ms();
@@ -180,6 +184,7 @@ uint64_t deny_pause_ms(struct sl_str name)
 
 /* ---- unblocking ---- */
 
+/* Ends block and pause, and forgets the failures. Otherwise the next failure would block the host again. */
 static void host_release(struct deny_host *host)
 {
     host->blocked_until_ms = host->paused_until_ms = 0;
@@ -192,6 +197,7 @@ void fetch_release_hosts(void)
         host_release(e->value);
 }
 
+/* True if a host blocked at `since_s` is to be unblocked: the configuration lists it now, or an operator unblocked all hosts. */
 static bool was_released(struct sl_str name, int64_t since_s)
 {
     return never_blocked(name) || (fetch_state.options.released && fetch_state.options.released(since_s));

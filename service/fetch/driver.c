@@ -24,6 +24,7 @@ struct watched { /* a socket of curl */
 struct fetch_state fetch_state;
 static struct fetch_connection_pool pools[DRIVER_POOLS];
 
+/* Reports downloads that curl has finished. */
 static void collect(struct fetch_connection_pool *pool)
 {
     int left;
@@ -32,6 +33,7 @@ static void collect(struct fetch_connection_pool *pool)
             transfer_finished(message->easy_handle, message->data.result);
 }
 
+/* On the loop: a socket is readable or writable, or has failed. */
 static void on_ready(uv_poll_t *poll, int status, int events)
 {
     struct watched *w = poll->data;
@@ -44,6 +46,7 @@ static void on_ready(uv_poll_t *poll, int status, int events)
     transfer_resume();
 }
 
+/* On the loop: a time set by curl has come. */
 static void on_timer(uv_timer_t *timer)
 {
     struct fetch_connection_pool *pool = timer->data;
@@ -57,6 +60,7 @@ static void free_watched(uv_handle_t *handle)
     free(handle->data);
 }
 
+/* Called by curl when it begins to watch a socket, changes what it waits for, or lets it go. */
 static int on_socket(CURL *easy, curl_socket_t socket, int what, void *arg, void *of_socket)
 {
     struct fetch_connection_pool *pool = arg;
@@ -87,6 +91,7 @@ static int on_socket(CURL *easy, curl_socket_t socket, int what, void *arg, void
     return 0;
 }
 
+/* Called by curl to set its timer; -1 = none. */
 static int on_timeout(CURLM *multi, long ms, void *arg)
 {
     struct fetch_connection_pool *pool = arg;

@@ -7,7 +7,10 @@
 #include "core/loop.h"
 #include "core/metrics.h"
 
-enum { KEY_BYTES = 32, RETRY_MS = 1000 };
+enum {
+    KEY_BYTES = 32, /* SHA-256 */
+    RETRY_MS = 1000 /* until the next attempt after an early renewal failed; the old text is still valid */
+};
 
 struct ttl_cache_entry {
     struct lru_entry lru;
@@ -48,6 +51,7 @@ static bool is_in_use(const struct lru_entry *entry)
     return entry_at(entry)->users > 0;
 }
 
+/* Called by the LRU for an entry that it removes. The text may be a secret, such as a token. */
 static void memo_release(struct lru *lru, struct lru_entry *lru_entry)
 {
     struct ttl_cache_entry *entry = entry_at(lru_entry);
@@ -82,12 +86,14 @@ static struct ttl_cache_entry *memo_use(struct ttl_cache *memo, const uint8_t ke
 }
 
 /* ---- one answer ---- */
+/* The time `ns` from now; 0 for an answer that is not cached. */
 static uint64_t deadline(uint64_t ns)
 {
     uint64_t now = loop_now_ms(), ms = DURATION_MS(ns);
     return ms == 0 ? 0 : ms > UINT64_MAX - now ? UINT64_MAX : now + ms;
 }
 
+/* Caches the answer for `ns`. A text is renewed earlier, so that it does not expire while a request uses it. */
 static void keep_for(const struct ttl_cache *memo, struct ttl_cache_entry *entry, uint64_t ns)
 {
     uint64_t ahead_ns = entry->code != SL_OK ? 0 : memo->ahead_ns < ns / 2 ? memo->ahead_ns : ns / 2;
@@ -95,6 +101,8 @@ static void keep_for(const struct ttl_cache *memo, struct ttl_cache_entry *entry
     entry->renew_ms = deadline(ns - ahead_ns);
 }
 
+/* Asks for the text. If that fails, an old text that is still valid stays in use; otherwise the error is cached, if the options say
+ * so. Wakes the waiting fibers. */
 static void request_now(struct ttl_cache *memo, struct ttl_cache_entry *entry, ttl_cache_request *ask,
                         const void *context)
 {
@@ -130,6 +138,7 @@ static void request_now(struct ttl_cache *memo, struct ttl_cache_entry *entry, t
     fiber_wake_all(&entry->waiters);
 }
 
+/* Copies the text into the caller's arena, as a renewal may replace it; or returns the cached error. */
 static enum sl_code memo_take(const struct ttl_cache_entry *entry, struct sl_arena *arena, struct sl_str *text,
                               struct sl_error *error)
 {

@@ -3,6 +3,7 @@
 
 #include "fetch/impl.h"
 
+/* Copies a part of a URL into the arena; NULL if the URL has no such part, or out of memory. */
 static const char *url_part(struct sl_arena *arena, CURLU *url, CURLUPart what, unsigned flags)
 {
     char *text = NULL;
@@ -32,6 +33,8 @@ static bool stable(struct sl_arena *arena, CURLU *url, const struct hop *hop)
     return host && port && !user && strcmp(host, hop->host) == 0 && strcmp(port, hop->port) == 0;
 }
 
+/* Splits a parsed URL into the parts of a hop. User and password are moved out of the URL, so that they appear in no log. The
+ * fragment is never sent. */
 static enum sl_code fill(struct sl_arena *arena, CURLU *url, struct hop *hop, struct sl_error *error)
 {
     hop->scheme = url_part(arena, url, CURLUPART_SCHEME, 0);
@@ -52,6 +55,7 @@ static enum sl_code fill(struct sl_arena *arena, CURLU *url, struct hop *hop, st
     return SL_OK;
 }
 
+/* Parses a URL, relative to `base` unless that is NULL. A redirect may have blanks and non-ASCII characters, which are encoded. */
 static enum sl_code parse(struct sl_arena *arena, const char *base, const char *text, struct hop *hop,
                           struct sl_error *error)
 {

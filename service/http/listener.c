@@ -11,6 +11,8 @@
 
 #include "http/impl.h"
 
+/* Sets the options of a TCP socket. A client that vanished without closing its connection is probed after 60 s of silence, and given
+ * up if it has not acknowledged data for 30 s. */
 static void tune(int fd)
 {
     static const int on = 1, off = 0, idle_s = 60;
@@ -24,6 +26,7 @@ static void tune(int fd)
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout_ms, sizeof user_timeout_ms);
 }
 
+/* Parses "<IPv4>:<port>" or "[<IPv6>]:<port>". Names are not resolved. */
 static bool parse_address(const char *text, struct sockaddr_storage *address)
 {
     char host[64], *end;
@@ -42,6 +45,7 @@ static bool parse_address(const char *text, struct sockaddr_storage *address)
     return uv_ip4_addr(host, (int)port, (struct sockaddr_in *)address) == 0;
 }
 
+/* Stores the address that the kernel chose, as the port may be 0 in the configuration, and whether it is of loopback. */
 static void note_bound(struct http_listener *listener)
 {
     struct sockaddr_storage address;
@@ -112,6 +116,7 @@ static int share(const char *path, const char *name, const char **what)
     return chmod(path, 0660) == 0 ? 0 : errno;
 }
 
+/* Binds a UNIX socket, restricted to the user and one group. `*what` explains a failure. */
 static int bind_unix(struct http_listener *listener, const char *path, const char **what)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};

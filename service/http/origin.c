@@ -9,6 +9,7 @@
 #include "http/impl.h"
 
 /* ---- hosts ---- */
+/* Removes ":<port>"; not the end of an IPv6 address in brackets. */
 static struct sl_str without_port(struct sl_str host)
 {
     for (size_t i = host.size; i > 0 && host.data[i - 1] != ']'; i--) {
@@ -89,6 +90,7 @@ bool http_origin_allowed(const struct http_exchange *x, const char *const *origi
     return false;
 }
 
+/* True if responses may be read by the page that sent the request. Some families of routes have their own list of origins. */
 static bool is_listed(const struct request *r, struct sl_str *origin)
 {
     const struct http_options *options = &r->server->options;

@@ -79,6 +79,7 @@ static bool is_dots(struct sl_str segment)
     return sl_str_equal(segment, SL_STR(".")) || sl_str_equal(segment, SL_STR(".."));
 }
 
+/* Decodes a captured part of the path. A segment "." or ".." is an error even if it was encoded: no object has that name. */
 static enum route_match_result capture(struct http_exchange *x, struct sl_str raw, bool rest)
 {
     struct sl_str decoded;
@@ -134,6 +135,7 @@ static bool method_matches(const char *route_method, struct sl_str method)
            (sl_str_equal(wanted, SL_STR("GET")) && sl_str_equal(method, SL_STR("HEAD")));
 }
 
+/* True if `name` is in the list, or a part of another name in it. */
 static bool list_has(const struct sl_buf *list, const char *name)
 {
     size_t size = strlen(name);
@@ -169,11 +171,13 @@ void route_allow_all(struct http_exchange *x, const struct http_route *routes)
     set_allow(x, &allow);
 }
 
+/* False for a route that exists only for some paths, and not for this one. */
 static bool is_there(const struct http_exchange *x, const struct http_route *route)
 {
     return !route->there || route->there(x);
 }
 
+/* Lists in Allow the methods of all routes with this path; returns the status. */
 static int method_not_allowed(struct http_exchange *x, const struct http_route *routes)
 {
     struct sl_buf allow = {0};
@@ -186,6 +190,8 @@ static int method_not_allowed(struct http_exchange *x, const struct http_route *
     return 405;
 }
 
+/* Looks for a route among the literal ones, or among the patterns. Returns 0 and sets x->route, or returns an HTTP status; -1 = not
+ * found. `*other_method`: the first route with this path but another method. */
 static int try_routes(struct http_exchange *x, const struct http_route *routes, bool literal,
                       const struct http_route **other_method)
 {
