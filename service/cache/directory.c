@@ -28,6 +28,7 @@ static bool make_path(const char *name, char out[CACHE_PATH_BYTES])
     return snprintf(out, CACHE_PATH_BYTES, "%s/%s", root, name) < CACHE_PATH_BYTES;
 }
 
+/* Copies the rest of a file; false on failure. */
 static bool cache_directory_copy(int from, int to)
 {
     uint8_t *chunk = malloc(CHUNK);
@@ -43,6 +44,7 @@ static bool cache_directory_copy(int from, int to)
     return n == 0;
 }
 
+/* On the pool: copies an entry into the job's descriptor. */
 static void get_file(void *arg)
 {
     struct cache_directory_job *job = arg;
@@ -58,6 +60,7 @@ static void get_file(void *arg)
     close(fd);
 }
 
+/* On the pool. */
 static void exists_file(void *arg)
 {
     struct cache_directory_job *job = arg;
@@ -80,6 +83,7 @@ static enum shared_result put_at(int fd, const char *path, const char *tmp, stru
     return result;
 }
 
+/* On the pool: writes an entry unless there is one. The temporary file lies beside it in `.tmp`: link(2) needs the same file system. */
 static void put_file(void *arg)
 {
     struct cache_directory_job *job = arg;
@@ -122,6 +126,7 @@ static enum shared_result exists(const char *name)
     return cache_directory_run(&(struct cache_directory_job){.name = name}, exists_file);
 }
 
+/* On the pool. An entry that is not there counts as deleted. */
 static void delete_file(void *arg)
 {
     struct cache_directory_job *job = arg;
@@ -134,6 +139,7 @@ static enum shared_result del(const char *name)
     return cache_directory_run(&(struct cache_directory_job){.name = name}, delete_file);
 }
 
+/* Asks for the directory itself, to learn whether the file system answers again. */
 static enum shared_result probe(void)
 {
     enum shared_result result = exists(".");

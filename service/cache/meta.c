@@ -23,6 +23,7 @@ bool cache_is_side_file(const char *name)
     return sl_str_ends(sl_str(name), SL_STR(".metadata"));
 }
 
+/* False if the file is shorter than it was, or unreadable. */
 static bool meta_read_all(int fd, char *to, size_t size)
 {
     for (size_t at = 0; at < size;) {
@@ -34,6 +35,7 @@ static bool meta_read_all(int fd, char *to, size_t size)
     return true;
 }
 
+/* False for a name of a newer version; the status then counts as absent. */
 static bool status_parse(struct sl_str name, enum sl_code *code)
 {
     for (int i = SL_OK; i <= SL_UNSUPPORTED; i++)
@@ -49,6 +51,7 @@ struct meta_members_seen { /* required members of a side file */
     int64_t fraction_ns; /* -1 = absent */
 };
 
+/* Reads one member of the side file's object. Unknown ones are skipped, as newer versions may add some. */
 static void read_member(struct sl_json *j, struct sl_str key, struct cache_meta *meta,
                         struct meta_members_seen *members)
 {
@@ -76,6 +79,7 @@ static void read_member(struct sl_json *j, struct sl_str key, struct cache_meta 
     }
 }
 
+/* False if the text is malformed or has no scope or time of creation. */
 static bool from_json(struct sl_str text, struct cache_meta *meta)
 {
     struct sl_arena arena = {0};

@@ -28,6 +28,7 @@ static struct {
 } invalidations;
 
 /* ---- writing ---- */
+/* Appends a record. A log that has become too long is deleted, and begins again with the next record. */
 static bool append(struct sl_str record)
 {
     struct redis_answer answer;
@@ -64,6 +65,7 @@ bool redis_log_publish(const struct cache_file *files, size_t count, int64_t at_
 }
 
 /* ---- reading ---- */
+/* Invalidates the files of a record of another machine. */
 static void apply_record(struct sl_str text, int64_t at_ns)
 {
     struct cache_file *files = calloc(FILES_MAX, sizeof *files);
@@ -120,6 +122,7 @@ static void read_log(struct sl_str log)
     }
 }
 
+/* Reads what was appended, beginning with the last record already read, so that a deleted log is noticed. */
 static void listen_fiber(void *arg)
 {
     (void)arg;

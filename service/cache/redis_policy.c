@@ -16,6 +16,7 @@ static struct {
     bool manage, keeps;
 } policy;
 
+/* Sets one setting of the server. Managed services refuse that: the service works with their own policy, so it is only logged. */
 static void set_one(const char *name, const char *value)
 {
     struct redis_answer answer;
@@ -26,6 +27,7 @@ static void set_one(const char *name, const char *value)
     sl_buf_free(&answer.text);
 }
 
+/* Sets the size and the eviction policy of the Redis, if the configuration allows that. */
 static void manage(void)
 {
     char size[24], samples[24];
@@ -50,6 +52,7 @@ static void check_policy(void)
     sl_buf_free(&answer.text);
 }
 
+/* Sets the policy once, and checks it every minute, as an operator may change it. A paused Redis is left alone. */
 static void policy_fiber(void *arg)
 {
     (void)arg;

@@ -15,6 +15,7 @@ enum {
     READ_AHEAD_MAX = 32 << 20 /* bytes: larger items are not read ahead */
 };
 
+/* True if the last check is too old to rely on. Small items are checked after a fixed time, large ones later. */
 static bool is_due(const struct cache_item *item, uint64_t now_ms)
 {
     uint64_t pages = item->mapping.mapped / (uint64_t)sysconf(_SC_PAGESIZE);

@@ -43,6 +43,7 @@ struct cache_cleanup_run { /* pool work */
     struct cleanup_totals totals;
 };
 
+/* On the pool: a whole cleanup. */
 static void clean(void *arg)
 {
     struct cache_cleanup_run *c = arg;
@@ -52,6 +53,7 @@ static void clean(void *arg)
         log_error("cache", "cache cleanup failed", LOG_ERR(&error));
 }
 
+/* Cleans the cache, then unmaps the deleted files, whose space the kernel does not free before. */
 static void clean_fiber(void *arg)
 {
     (void)arg;
@@ -73,6 +75,7 @@ void space_reclaim(int number)
     fiber_start(space.group, clean_fiber, NULL);
 }
 
+/* Tries to write a temporary file until that succeeds. */
 static void probe_fiber(void *arg)
 {
     (void)arg;
@@ -97,6 +100,7 @@ struct space_check {
     bool full;
 };
 
+/* On the pool, as statvfs waits for the disk. */
 static void look_for_space(void *arg)
 {
     struct space_check *look = arg;

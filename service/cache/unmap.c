@@ -20,6 +20,7 @@ struct deleted_mappings {
     size_t count, capacity;
 };
 
+/* True if a line of /proc/self/maps is the mapping of a deleted file below `dir`. */
 static bool is_deleted_below(const char *line, const char *dir)
 {
     static const char mark[] = " (deleted)\n";
@@ -56,6 +57,7 @@ static int by_start(const void *left, const void *right)
     return (*a > *b) - (*a < *b);
 }
 
+/* True for an item whose mapping is in the list `arg`. */
 static bool is_deleted(const struct cache_item *item, const void *arg)
 {
     const struct deleted_mappings *d = arg;
@@ -73,12 +75,14 @@ void cache_drop_deleted(void)
     free(deleted.starts);
 }
 
+/* For cache_memory_drop_mapped, which then selects by the last use alone. */
 static bool is_any(const struct cache_item *item, const void *arg)
 {
     (void)item, (void)arg;
     return true;
 }
 
+/* Unmaps the files that nobody asked for within memory_idle. */
 static void drop_idle(void)
 {
     uint64_t idle_ms = DURATION_MS(cache_engine.config->memory_idle_ns), now = loop_now_ms();

@@ -40,6 +40,7 @@ struct work_queue *work_queue_for(struct flight *flight)
     return line;
 }
 
+/* Frees the queue of a place that has no work left. Those of the kinds and of the disk are never freed: they are in no map. */
 static void drop_idle(struct work_queue *line)
 {
     if (line->running || line->flights.first || !line->map)
@@ -48,6 +49,7 @@ static void drop_idle(struct work_queue *line)
     free(line);
 }
 
+/* Adds to the gauge of waiting flights, which counts all queues for computations together. */
 static void count_waiting(const struct work_queue *changed, long by)
 {
     static long disk, computation;
@@ -56,6 +58,7 @@ static void count_waiting(const struct work_queue *changed, long by)
     metric_set(METRIC_WAITING, (double)*total, changed->what, NULL, NULL);
 }
 
+/* Takes the oldest flight; NULL if none waits. */
 static struct flight *cache_line_next(struct work_queue *line)
 {
     struct flight *flight = SL_LIST_FIRST(&line->flights, struct flight, in_line);
@@ -66,6 +69,7 @@ static struct flight *cache_line_next(struct work_queue *line)
     return flight;
 }
 
+/* A fiber of the queue: does the work of one flight after the other, and ends when none waits. */
 static void work_line(void *arg)
 {
     struct work_queue *line = arg;

@@ -9,6 +9,7 @@
 #include "core/metrics.h"
 #include "core/pool.h"
 
+/* An entry in use is offered for a refresh every hour, but the rules by which buckets delete old objects count days. */
 enum { REFRESHES_DROPPED_PERCENT = 95 };
 
 static struct {

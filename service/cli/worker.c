@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+/* False if the text is not a number, or the limit cannot be set. */
 static bool worker_limit(int which, const char *text)
 {
     char *end;

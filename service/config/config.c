@@ -30,6 +30,7 @@ bool config_container_is_detected(void)
 }
 
 /* ---- loading ---- */
+/* A configuration with the defaults of all keys. NULL when out of memory. */
 static struct config *new_config(const char *path)
 {
     struct config *config = calloc(1, sizeof *config);
@@ -61,6 +62,7 @@ void config_release(const struct config *config)
     free(own);
 }
 
+/* Excludes pages from core dumps, which may leave the machine: the pages hold secrets. */
 static void hide_pages(void *piece, size_t size)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)piece / page * page;
@@ -89,6 +91,7 @@ static void read_sources(struct config *config, const struct value *root, struct
         value_problem(problems, list, false, "sources", "cannot be read");
 }
 
+/* True if both problems are of the same value in the file. */
 static bool same_place(const struct value_problem *a, const struct value_problem *b)
 {
     return a->line == b->line && a->column == b->column && a->line != 0;
@@ -199,6 +202,7 @@ enum sl_code config_parse(struct sl_str yaml, const char *name, struct config **
 }
 
 /* ---- files ---- */
+/* Translates an errno, so that a missing file is told apart from an unreadable one. */
 static enum sl_code open_failed(const char *path, int reason, struct sl_error *error)
 {
     enum sl_code code = reason == ENOENT || reason == ENOTDIR ? SL_NOT_FOUND
@@ -290,6 +294,7 @@ static void add_problem(struct sl_buf *out, const char *name, const struct value
     sl_buf_u8(out, '\n');
 }
 
+/* Writes how many problems are not shown. */
 static void add_rest(struct sl_buf *out, const char *name, size_t count, bool warning)
 {
     if (count == 0)

@@ -92,6 +92,7 @@ static bool resolve_text(struct resolver *r, struct value *value)
 }
 
 /* ---- secrets in files ---- */
+/* Reads one byte more than the limit, to detect a file that is too large. NULL on failure, with errno unless out of memory. */
 static char *read_whole(struct sl_arena *arena, int fd, size_t *size)
 {
     char *text = sl_arena_alloc(arena, SECRET_MAX_BYTES + 1, 1);
@@ -181,6 +182,7 @@ static void resolve_file(struct resolver *r, struct value *map, size_t index, st
 }
 
 /* ---- the walk; its depth is limited by yaml_read ---- */
+/* Remembers the first secret that stands in the file itself, for a warning if everybody may read the file. */
 static void note_written(struct resolver *r, const struct value *value)
 {
     bool secret = value->type != VALUE_NULL && !sl_str_equal(value->string, SL_STR("[redacted]"));

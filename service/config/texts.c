@@ -5,6 +5,7 @@
 
 #include "config/impl.h"
 
+/* Copies the text with a NUL at its end. False if it is empty or too long. */
 static bool copy_terminated(struct sl_str text, char *out, size_t size)
 {
     if (text.size == 0 || text.size >= size)

@@ -39,12 +39,14 @@ static bool get_parent(const char *path, char parent[MAX_PATH])
     return size < MAX_PATH;
 }
 
+/* A new name is durable only after its directory was synced. */
 static bool sync_parent(const char *path)
 {
     char parent[MAX_PATH];
     return get_parent(path, parent) && files_sync_directory(parent);
 }
 
+/* An existing directory is fine. */
 static bool make_one(const char *path, mode_t mode, enum files_sync sync)
 {
     return mkdir(path, mode) == 0 ? sync != FILES_DURABLE || sync_parent(path) : errno == EEXIST;
@@ -205,6 +207,7 @@ void dir_remove(int at, const char *name, unsigned depth)
 
 /* ---- change counters ---- */
 
+/* Inode and mtime: either changes if the file is deleted and created anew. */
 static struct change_counter make_counter(const struct stat *st)
 {
     return (struct change_counter){st->st_ino, (int64_t)st->st_mtim.tv_sec * second_ns + st->st_mtim.tv_nsec};

@@ -35,6 +35,7 @@ void statsd_init(const struct statsd_options *options)
 }
 
 /* ---- the socket; on the pool ---- */
+/* -1 on failure, for example if the agent does not run yet. */
 static int connect_unix(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -80,6 +81,7 @@ static int connect_udp(const char *server)
     return fd;
 }
 
+/* Connects, if necessary and not tried recently. */
 static bool statsd_connect(void)
 {
     const char *server = statsd.options.server;
@@ -96,6 +98,7 @@ static bool statsd_connect(void)
 }
 
 /* ---- packets ---- */
+/* Sends the collected lines. If the agent is slow, they are lost rather than waited for. */
 static void send_packet(void)
 {
     if (statsd.packet.size && statsd.fd >= 0 &&
@@ -108,6 +111,7 @@ static void send_packet(void)
     sl_buf_clear(&statsd.packet);
 }
 
+/* Adds the line to the packet, which is sent first if it would become too large. */
 static void add_line(void)
 {
     size_t size = statsd.line.size;
@@ -137,6 +141,7 @@ void statsd_add_tag(struct sl_buf *tags, struct sl_str name, struct sl_str value
     }
 }
 
+/* Names of Mozilla's services are written without the prefix. */
 static void begin_line(const struct metric_push *push)
 {
     if (*statsd.options.prefix && !push->is_mozilla)
@@ -144,6 +149,7 @@ static void begin_line(const struct metric_push *push)
     sl_buf_cstr(&statsd.line, push->name);
 }
 
+/* Adds type, sample rate and tags. A rate below 1 makes the agent scale the values up. */
 static void end_line(const char *kind, double rate, const struct metric_push *push)
 {
     struct sl_buf tags = {0};
@@ -166,6 +172,7 @@ static void end_line(const char *kind, double rate, const struct metric_push *pu
     add_line();
 }
 
+/* Writes the values of a histogram, several per line. Durations are sent in milliseconds. */
 static void push_values(const struct metric_push *push)
 {
     double rate = push->values_seen ? (double)push->value_count / (double)push->values_seen : 1;

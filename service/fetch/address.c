@@ -62,6 +62,8 @@ bool fetch_address_reserved(const struct sockaddr *address)
     return !network_sockaddr(address, bytes) || address_reserved(bytes);
 }
 
+/* True if a download may not connect to the address. Protects the operator's network from URLs that clients choose. Not even the
+ * operator's sources may use a metadata service, except for downloads of the service itself. */
 static bool fetch_address_refused(const uint8_t bytes[16], enum driver_pool pool)
 {
     if (pool == DRIVER_OWN)

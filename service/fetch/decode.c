@@ -16,6 +16,7 @@
 enum { PIECE = 256 * 1024, COPY_PIECE = 64 << 20 };
 #define RATIO_COUNTS_FROM (256ull << 20) /* bytes of output up to which the compression ratio is not checked */
 
+/* False, with the error, if the time limit is over: checked for every piece, as a small file may decompress to a huge one. */
 static bool in_time(struct decode_sink *sink)
 {
     if (clock_mono_ns() < sink->limits.until_ns)
@@ -179,6 +180,7 @@ enum sl_code decode_bytes(struct sl_bytes in, enum fetch_coding coding, struct d
 }
 
 /* ---- in place ---- */
+/* A temporary file in the configured directory, or in that of the system; -1 on failure. */
 static int temporary(void)
 {
     const char *configured = fetch_state.tmp_dir;
@@ -204,6 +206,7 @@ static enum sl_code copy_mapped(struct decode_sink *sink, int to, uint64_t at)
     return code;
 }
 
+/* Replaces the contents of the download's file by the decompressed ones. */
 static enum sl_code copy_back(struct decode_sink *sink, int to)
 {
     off_t at = 0;
@@ -242,6 +245,7 @@ enum sl_code decode_in_place(int fd, const struct decode_limits *limits, struct 
     return code;
 }
 
+/* Decodes the Content-Encoding. Damaged data is an error of the download, and does not mean that the file is malformed. */
 static enum sl_code decode_coding(struct sl_bytes in, void *arg, struct decode_sink *sink)
 {
     if (in.size == 0) /* no body, so it is not encoded */

@@ -7,6 +7,8 @@
 
 enum { MAX_EXCHANGES = 1 + MAX_PARTS };
 
+/* Stores the body only if the server sends exactly the range asked for, of a file of the same size, in the same coding. Any other
+ * response would damage the file. */
 static enum body_action decide_part(struct transfer *t)
 {
     struct exchange *e = t->arg;
@@ -23,6 +25,8 @@ static enum body_action decide_part(struct transfer *t)
     return as_asked ? BODY_STORE : BODY_STOP;
 }
 
+/* Requests one range. If the file has changed since the first response, If-Range makes the server send all of it, which decide_part
+ * refuses. */
 static enum sl_code start_part(struct exchange *e, const char *etag, struct sl_error *error)
 {
     char range[64];
@@ -36,11 +40,13 @@ static enum sl_code start_part(struct exchange *e, const char *etag, struct sl_e
     return exchange_start(e, NULL, range, strong ? etag : NULL, error);
 }
 
+/* True if a part needs no more waiting: it is complete, or its response is of no use. */
 static bool over(const struct exchange *e)
 {
     return e->transfer.done || (e->transfer.head_complete && e->verdict != PARTIAL);
 }
 
+/* SL_OK if the whole range was stored. */
 static enum sl_code outcome(const struct exchange *e, struct sl_error *error)
 {
     if (e->transfer.head_complete && e->verdict == BAD_STATUS)

@@ -13,12 +13,14 @@
 
 enum { CAB_FILE_COUNT = 28 }; /* CFHEADER.cFiles (MS-CAB, 2.1) */
 
+/* Sink of sl_zip_stream. */
 static bool take_piece(void *arg, struct sl_bytes piece, uint64_t used)
 {
     (void)used;
     return decode_write(arg, piece.data, piece.size);
 }
 
+/* Decompresses the only member of a ZIP archive. */
 static enum sl_code read_only_entry(const struct sl_zip *zip, struct decode_sink *sink)
 {
     const struct sl_zip_sink pieces = {take_piece, sink};
@@ -46,6 +48,7 @@ static enum sl_code unwrap_zip(struct sl_bytes in, struct decode_sink *sink)
     return code;
 }
 
+/* Translates an error of libarchive. */
 static enum sl_code bad_archive(struct archive *a, struct decode_sink *sink)
 {
     const char *text = archive_error_string(a);
@@ -73,6 +76,7 @@ static enum sl_code read_entry(struct archive *a, struct decode_sink *sink)
     return status == ARCHIVE_EOF ? SL_OK : bad_archive(a, sink);
 }
 
+/* Decompresses the only file of a cabinet. The number of files is read from the header, as libarchive does not tell it. */
 static enum sl_code read_cab(struct archive *a, struct sl_bytes in, struct decode_sink *sink)
 {
     struct archive_entry *entry;
@@ -138,6 +142,7 @@ static enum sl_code unwrap_with(struct sl_bytes in, void *arg, struct decode_sin
     return ((const struct wrapper *)arg)->unwrap(in, sink);
 }
 
+/* NULL if the file begins with none of the magic numbers. */
 static const struct wrapper *find_wrapper(const uint8_t *head, size_t size)
 {
     for (size_t i = 0; size >= 4 && i < sizeof wrappers / sizeof *wrappers; i++)

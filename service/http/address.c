@@ -6,6 +6,7 @@
 #include "http/blank.h"
 #include "http/impl.h"
 
+/* True for a proxy whose X-Forwarded-For and X-Request-ID are believed. */
 static bool trusted(const struct http_server *server, struct sl_str address)
 {
     uint8_t bytes[16];
@@ -44,6 +45,8 @@ static bool take_last(struct forwarded_for_list *list, struct sl_str *entry)
     return true;
 }
 
+/* Each proxy appends the address that it was connected from. So from the end, the first address that is not a trusted proxy is the
+ * client; what precedes it may be invented. */
 static struct sl_str client_address(const struct request *r, struct sl_str peer)
 {
     struct forwarded_for_list list = {.x = &r->x, .header = r->x.header_count};
@@ -90,6 +93,7 @@ void random_uuid(struct http_server *server, char out[37])
     out[36] = '\0';
 }
 
+/* Restricts ids of proxies to characters that need no escaping in logs and headers. */
 static bool is_request_id(struct sl_str text)
 {
     if (text.size == 0 || text.size > 128)

@@ -9,6 +9,7 @@
 static const char *const months[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                      "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
 
+/* Parses `count` digits at `at`. */
 static bool take_digits(struct sl_str text, size_t at, size_t count, int *number)
 {
     uint64_t value = 0;
@@ -49,6 +50,7 @@ static struct sl_str format_date(struct sl_arena *arena, int64_t seconds)
     return (struct sl_str){copy, copy ? (size_t)size : 0};
 }
 
+/* Removes the mark of a weak entity tag. */
 static struct sl_str strip_weak(struct sl_str tag)
 {
     if (sl_str_starts(tag, SL_STR("W/")))
@@ -73,6 +75,7 @@ static bool list_matches(struct sl_str list, struct sl_str tag)
     return false;
 }
 
+/* True if the client has this version already. If-Modified-Since is ignored beside If-None-Match (RFC 9110, 13.1.3). */
 static bool not_modified(const struct http_exchange *x, struct sl_str tag)
 {
     struct sl_str none_match = http_header(x, "if-none-match"), since = http_header(x, "if-modified-since");

@@ -94,6 +94,7 @@ bool multipart_boundary(struct sl_str content_type, struct sl_str *boundary)
 }
 
 /* ---- part headers ---- */
+/* Removes the backslashes of a quoted value before quotes and backslashes. Others are part of the value, as in a Windows path. */
 static struct sl_str unescape(struct sl_arena *arena, struct sl_str text, bool quoted)
 {
     if (!quoted || !memchr(text.data, '\\', text.size))
@@ -108,6 +109,7 @@ static struct sl_str unescape(struct sl_arena *arena, struct sl_str text, bool q
     return (struct sl_str){copy, size};
 }
 
+/* Takes name and file name from a Content-Disposition line; ignores other lines. False if it is malformed. */
 static bool part_name(struct multipart *m, struct sl_str line, struct sl_str *name)
 {
     static const struct sl_str header = SL_STR("content-disposition:");
@@ -127,6 +129,7 @@ static bool part_name(struct multipart *m, struct sl_str line, struct sl_str *na
     return more == 0;
 }
 
+/* Parses the headers of a part and reports its beginning. A part without a name has the name "". */
 static enum sl_code begin_part(struct multipart *m, struct sl_error *error)
 {
     struct sl_str name = {"", 0}, headers = {m->headers, m->headers_size};
@@ -170,6 +173,7 @@ struct multipart *multipart_new(struct sl_arena *arena, struct sl_str boundary,
     return m;
 }
 
+/* Passes contents of a part on. Bytes before the first delimiter are not contents. */
 static enum sl_code multipart_give(struct multipart *m, const void *data, size_t size, struct sl_error *error)
 {
     if (m->where != DATA || size == 0 || !m->callbacks.data)
@@ -223,6 +227,7 @@ static enum sl_code scan_data(struct multipart *m, struct sl_bytes *in, struct s
     return m->matched ? SL_OK : multipart_give(m, start, (size_t)(end - start), error);
 }
 
+/* Ends the current part, if any. */
 static enum sl_code delimiter_found(struct multipart *m, struct sl_error *error)
 {
     bool in_part = m->where == DATA;
@@ -256,6 +261,7 @@ static enum sl_code take_tail(struct multipart *m, struct sl_bytes *in, struct s
     return SL_OK;
 }
 
+/* Collects the headers of a part until an empty line. */
 static enum sl_code take_headers(struct multipart *m, struct sl_bytes *in, struct sl_error *error)
 {
     while (in->size > 0) {

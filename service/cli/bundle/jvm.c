@@ -63,6 +63,7 @@ static bool matches(const char *pattern, const char *path, unsigned depth)
     return last || ends ? last && ends : matches(pattern + size + 1, path + length + 1, depth + 1);
 }
 
+/* The latest rule that matches decides. */
 static bool is_ignored(const struct bundle_rule *rules, const char *path, bool directory)
 {
     for (const struct bundle_rule *r = rules; r; r = r->next) {
@@ -75,6 +76,7 @@ static bool is_ignored(const struct bundle_rule *rules, const char *path, bool d
     return false;
 }
 
+/* Adds the rule of a line; none for blank lines and comments. */
 static void add_rule(struct jvm_source_walk *w, struct bundle_rule **rules, struct sl_str line, size_t directory)
 {
     struct bundle_rule rule = {.next = *rules, .directory = directory};
@@ -101,6 +103,7 @@ static void add_rule(struct jvm_source_walk *w, struct bundle_rule **rules, stru
     *rules = kept;
 }
 
+/* Adds the rules of a directory's .gitignore. */
 static void read_rules(struct jvm_source_walk *w, struct bundle_rule **rules, const char *directory)
 {
     struct sl_buf text = {0};

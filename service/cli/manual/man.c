@@ -62,6 +62,7 @@ static void man_line(struct sl_buf *out, const char *before, const char *text, c
     sl_buf_cstr(out, after);
 }
 
+/* Writes title, name and the beginning of the synopsis. .nh: option names are not hyphenated. */
 static void man_head(struct sl_buf *out, const char *name, const char *about)
 {
     char title[64];
@@ -73,6 +74,7 @@ static void man_head(struct sl_buf *out, const char *name, const char *about)
     man_line(out, " \\- ", about, "\n.SH SYNOPSIS\n.nh\n");
 }
 
+/* Writes a section of names with texts, which are roff already. */
 static void man_rows(struct sl_buf *out, const char *title, const char *const (*rows)[2], size_t count)
 {
     man_line(out, ".SH ", title, "\n");
@@ -85,6 +87,7 @@ struct man_options {
     const char *title; /* of the group that was written last */
 };
 
+/* Called per option, in the order of the groups; begins a subsection with each group. */
 static void man_option(void *arg, const char *title, const struct option_spec *spec)
 {
     struct man_options *options = arg;
@@ -140,6 +143,7 @@ static void man_command(struct sl_buf *out, const struct command *command)
     sl_buf_cstr(out, ".SH SEE ALSO\n.BR symloom (1)\n");
 }
 
+/* Writes a page to `directory`; returns the exit status. */
 static int man_write(const char *directory, const char *name, const struct sl_buf *page)
 {
     char path[4096];

@@ -17,6 +17,7 @@
 
 enum { CHUNK = 256 * 1024 };
 
+/* Path of a file below the root; false if it is too long. */
 static bool place_path(const struct sort *s, const char *below, const char *suffix, char path[4096])
 {
     return snprintf(path, 4096, "%s/%s%s", s->root, below, suffix) < 4096;
@@ -29,6 +30,7 @@ static bool is_zstd(struct sl_bytes bytes)
     return bytes.size >= 4 && memcmp(bytes.data, "\x28\xB5\x2F\xFD", 4) == 0;
 }
 
+/* True if the zstd data decompresses to the wanted bytes. Compares piece by piece, as objects may be larger than the memory. */
 static bool unpacks_to(struct sl_bytes packed, struct sl_bytes wanted)
 {
     ZSTD_DStream *stream = ZSTD_createDStream();
@@ -64,6 +66,7 @@ static bool has_contents(const char *path, struct sl_bytes bytes)
 
 /* ---- small files ---- */
 
+/* Writes a small file, uncompressed; leaves one with the same contents alone. */
 static enum sl_code write_whole(const char *path, struct sl_str text, struct sl_error *error)
 {
     struct sl_bytes bytes = {(const uint8_t *)text.data, text.size};
@@ -113,6 +116,7 @@ static bool write_packed(const struct sort *s, struct output_file *file, struct 
     return ok;
 }
 
+/* Writes the object, compressed if a level was given. A failed attempt leaves no file. */
 static enum sl_code write_target(const struct sort *s, const char *path, struct sl_bytes bytes, unsigned workers,
                                  struct sl_error *error)
 {
@@ -130,6 +134,7 @@ static enum sl_code write_target(const struct sort *s, const char *path, struct 
 
 /* ---- files beside the object ---- */
 
+/* Writes `<target>.meta`, with name, architecture and format of the object. */
 static enum sl_code write_meta(const struct sort *s, const struct sort_piece *piece, const char *target,
                                struct sl_error *error)
 {
@@ -159,6 +164,7 @@ static enum sl_code write_reference(const struct sort *s, const char *target, st
                                           : sl_fail(error, SL_INTERNAL, "path too long");
 }
 
+/* Puts the object under its second name too, if it has one: as a hard link if the file system allows that, otherwise as a copy. */
 static enum sl_code write_alias(const struct sort *s, const struct sort_piece *piece, const char *path,
                                 struct sl_bytes bytes, struct sl_error *error)
 {
@@ -173,6 +179,7 @@ static enum sl_code write_alias(const struct sort *s, const struct sort_piece *p
     return code == SL_OK ? write_reference(s, piece->alias, error) : code;
 }
 
+/* Notes why a piece could not be written. */
 static void sort_fail(struct sort_file *file, struct sort_piece *piece, const struct sl_error *error)
 {
     piece->action = SORT_ERROR;

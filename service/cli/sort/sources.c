@@ -28,6 +28,7 @@ static bool add_bundle(struct sort *s, const char *path, struct sl_buf *bytes)
     return true;
 }
 
+/* Makes the bundle of one object; returns the number made, 0 or 1. An object whose sources are not on this machine has none. */
 static size_t sources_of_slice(struct sort *s, const char *path, size_t slice)
 {
     struct input input;
