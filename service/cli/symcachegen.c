@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+/* The version in file names, by which servers keep the files of different transcoders apart. */
 static const char own_version[] = "1000.1.0";
 
 static const struct option_spec specs[] = {
@@ -28,6 +29,7 @@ static int symcachegen_fail(const char *what, const char *why)
     return 1;
 }
 
+/* Writes the symcache; returns the exit status. */
 static int symcachegen_put(const struct input *input, const char *path)
 {
     struct sl_error error;
@@ -35,6 +37,7 @@ static int symcachegen_put(const struct input *input, const char *path)
     return good ? 0 : report_error(1, error.message, NULL);
 }
 
+/* Writes the symcache to <root>/<name>/<id and age in upper case>/<name>-v<version>.symcache. */
 static int symcachegen_write(const struct input *input, const char *root, struct sl_str name)
 {
     char id[SL_DEBUG_ID_TEXT], path[4096];
@@ -87,6 +90,7 @@ static int symcachegen_start(const struct options *o)
     return symcachegen_run(o, pdb, root);
 }
 
+/* Translates options with a single dash to those of this program. */
 static int symcachegen_main(const struct command *command, int argc, char **argv)
 {
     static char pdb[] = "--pdb", joined[4200];

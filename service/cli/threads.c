@@ -20,6 +20,7 @@ struct threads_member {
     unsigned worker;
 };
 
+/* A thread of the run: takes one index after the other. */
 static void *serve(void *arg)
 {
     struct threads_member *member = arg;
@@ -29,6 +30,7 @@ static void *serve(void *arg)
     return NULL;
 }
 
+/* Implements sl_parallel.run. The caller works too. If a thread cannot be started, the others do its share. */
 static void threads_run(const struct sl_parallel *self, size_t count, void (*work)(void *, size_t, unsigned), void *arg)
 {
     struct threads_job job = {.work = work, .arg = arg, .count = count};

@@ -25,6 +25,7 @@ struct access_key_reading {
     size_t index;
 };
 
+/* Reports a problem of the key that is being read. */
 static void complain(const struct access_key_reading *r, const struct value *at, const char *name, const char *what)
 {
     char path[64];
@@ -41,6 +42,7 @@ static void warn_empty(const struct access_key_reading *r, const struct value *l
         value_problem(r->problems, list, true, path, "the list is empty, so the key has no rights");
 }
 
+/* True for a text that fits into headers and logs. No colon, which separates id and secret in a request. */
 static bool is_printable(struct sl_str text)
 {
     for (size_t i = 0; i < text.size; i++)
@@ -69,6 +71,7 @@ static void read_rights(const struct access_key_reading *r, const struct value *
     key->rights = texts;
 }
 
+/* Reads the scopes that the key is restricted to. */
 static void read_scopes(const struct access_key_reading *r, const struct value *list, struct access_key *key)
 {
     struct sl_str *texts =
@@ -87,6 +90,7 @@ static void read_scopes(const struct access_key_reading *r, const struct value *
     key->scopes = texts;
 }
 
+/* The end of the day, as the key is valid on it. */
 static bool read_date(struct sl_str text, int64_t *seconds)
 {
     char copy[16];

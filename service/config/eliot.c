@@ -7,6 +7,7 @@
 #include "config/impl.h"
 #include "core/duration.h"
 
+/* NULL also for an empty variable. */
 static const char *eliot_value(const char *name)
 {
     const char *value = getenv(name);
@@ -46,6 +47,7 @@ static void take_urls(struct config *config, const char *list)
     config->mozilla.are_sources_of_eliot = true;
 }
 
+/* Replaces the port of the first address to listen on. */
 static void take_port(struct config *config, const char *port, struct value_problems *problems)
 {
     struct sl_buf bind = {0};
@@ -77,6 +79,7 @@ static bool take_size(const char *text, uint64_t *bytes)
     return !text[size] && size_parse((struct sl_str){upper, size}, bytes);
 }
 
+/* Translates a level of Python's logging. */
 static void take_level(struct config *config, const char *level, struct value_problems *problems)
 {
     static const struct {

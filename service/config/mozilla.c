@@ -9,6 +9,7 @@
 
 enum { TRIES = 5 };
 
+/* NULL if no source has the id. */
 static const struct source *source_named(const struct config *config, struct sl_str id)
 {
     for (size_t i = 0; i < config->source_count; i++)
@@ -22,6 +23,7 @@ static bool is_url(struct sl_str text)
     return sl_str_starts(text, SL_STR("http://")) || sl_str_starts(text, SL_STR("https://"));
 }
 
+/* Reports an element of a list, at its place in the file if the list is written there. */
 static void unknown_source(struct value_problems *problems, const struct value *list, size_t i, const char *path)
 {
     const struct value *at = list && list->type == VALUE_LIST && i < list->count ? &list->items[i] : list;
@@ -66,6 +68,7 @@ static const char *make_key(struct config *config)
     return key ? key : "";
 }
 
+/* Resolves the list of servers, whose elements are URLs or ids of sources. Unknown ones are reported and left out. */
 static void read_stores(struct config *config, const struct value *root, struct value_problems *problems)
 {
     size_t count = config->mozilla.source_count;
@@ -98,6 +101,7 @@ static void check_extra(const struct config *config, const struct value *root, s
     }
 }
 
+/* Resolves the sources that are asked after the servers: all, or those listed. */
 static void read_fallbacks(struct config *config, const struct value *root, struct value_problems *problems)
 {
     const struct sl_str *ids = config->mozilla.fallback_sources;

@@ -1,10 +1,12 @@
 #include "config/impl.h"
 
+/* The end of the path, to which path_up returns. */
 static struct path_mark here(const struct config_path *path)
 {
     return (struct path_mark){path->shown.size, path->pattern.size};
 }
 
+/* Appends a key to the path for messages. */
 static void config_path_show(struct sl_buf *text, struct sl_str key)
 {
     if (text->size)

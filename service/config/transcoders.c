@@ -37,6 +37,7 @@ bool transcoder_version(struct sl_str text, unsigned version[3])
     return at == text.size;
 }
 
+/* Reads program and arguments; false if there are none. */
 static bool read_command(const struct transcoder_reading *r, const struct value *list, struct transcoder *transcoder)
 {
     size_t count = list && list->type == VALUE_LIST ? list->count : 0;
@@ -49,6 +50,7 @@ static bool read_command(const struct transcoder_reading *r, const struct value 
     return count && transcoder->command;
 }
 
+/* Reads the variables that the program gets. */
 static void read_environment(const struct transcoder_reading *r, const struct value *map, struct transcoder *transcoder)
 {
     if (!map || map->type == VALUE_NULL)
@@ -67,6 +69,7 @@ static void read_environment(const struct transcoder_reading *r, const struct va
     }
 }
 
+/* Reads one transcoder. A second one of the same major version is an error: it would never be chosen. */
 static void read_transcoder(const struct transcoder_reading *r, const struct value *map, struct transcoder *transcoder)
 {
     const struct value *version = value_get(map, "version"), *command = value_get(map, "command");

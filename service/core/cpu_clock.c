@@ -38,6 +38,7 @@ bool cpu_clock_enter(struct cpu_clock *clock)
     return true;
 }
 
+/* Adds the CPU time of this thread since its last report. */
 static void cpu_clock_report(struct cpu_clock *clock)
 {
     uint64_t cpu_ns = now_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -68,6 +69,7 @@ struct cpu_timed_work {
     void *arg;
 };
 
+/* Charges a piece of work to the clock. Not if the thread is charged already, as it may run pieces inside of other work. */
 static void do_piece(void *arg, size_t index, unsigned worker)
 {
     const struct cpu_timed_work *pieces = arg;

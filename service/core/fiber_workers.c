@@ -18,6 +18,7 @@ struct worker_items {
     size_t count, next;
 };
 
+/* Runs items until none is left. Needs no lock: fibers run one at a time on the loop. */
 static void take_items(void *arg)
 {
     struct worker_items *list = arg;

@@ -4,7 +4,8 @@
 
 #include "core/impl.h"
 
-static const uint64_t SLICE_NS = 1000000, CALM_NS = 1000000000;
+static const uint64_t SLICE_NS = 1000000;   /* work between two polls, so that no request waits much longer */
+static const uint64_t CALM_NS = 1000000000; /* without a used up slice, until the loop counts as calm */
 
 static uv_prepare_t prepare;
 static uv_check_t check;
@@ -72,6 +73,7 @@ static void on_idle(uv_idle_t *handle)
     (void)handle;
 }
 
+/* Before each poll: runs fibers, then the queue, each for one slice. */
 static void on_prepare(uv_prepare_t *handle)
 {
     (void)handle;
@@ -85,6 +87,7 @@ static void on_prepare(uv_prepare_t *handle)
         uv_idle_stop(&idle);
 }
 
+/* After each poll: runs the fibers that it woke. */
 static void on_check(uv_check_t *handle)
 {
     (void)handle;

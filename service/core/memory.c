@@ -95,6 +95,8 @@ uint64_t memory_limit(void)
     return budget;
 }
 
+/* True if the bytes fit into the budget. Small requests may exceed it a little, so that short work goes on while large work
+ * waits. */
 static bool fits_now(uint64_t need)
 {
     uint64_t most = need > SMALL || budget > UINT64_MAX / 2 ? budget : budget + budget / SPARE_PART;

@@ -54,12 +54,14 @@ void metrics_set_process(size_t index)
 }
 
 /* ---- the store of a dead process ---- */
+/* True if an object lies within the store. A process that crashed may have written anything into its pointers. */
 static bool is_inside(const struct metrics_store *store, const void *at, size_t size)
 {
     uintptr_t offset = (uintptr_t)at - (uintptr_t)store;
     return offset < STORE_BYTES && size <= STORE_BYTES - offset && offset % 16 == 0;
 }
 
+/* True if a text within the store ends with NUL. */
 static bool is_text(const struct metrics_store *store, const char *text)
 {
     size_t left = is_inside(store, text, 1) ? STORE_BYTES - (size_t)(text - (const char *)store) : 0;
@@ -85,12 +87,14 @@ bool metrics_copy(const struct metrics_store *store, enum metric metric, const s
     return true;
 }
 
+/* Not atomic: only the parent adds to its own store. */
 static void add_double(atomic_ullong *to, const atomic_ullong *from)
 {
     double sum = metric_double(atomic_load(to)) + metric_double(atomic_load(from));
     atomic_store(to, metric_bits(sum));
 }
 
+/* Adds the values of a dead process to those of the parent, so that counters never decrease. */
 static void bury_series(enum metric metric, const struct metric_series *series)
 {
     struct metric_series *to = metrics_series_in(metrics_own, metric, (const char *const *)series->values);
@@ -104,6 +108,7 @@ static void bury_series(enum metric metric, const struct metric_series *series)
         atomic_fetch_add(&to->bucket[i], atomic_load(&series->bucket[i]));
 }
 
+/* Adds the series of a metric; skips damaged ones. */
 static void bury_metric(struct metrics_store *store, enum metric metric)
 {
     _Atomic(struct metric_series *) *slots = store->slots[metric];

@@ -11,12 +11,14 @@
 #include "core/impl.h"
 #include "core/metrics.h"
 
+/* Where a fault of this thread continues; NULL outside of sigbus_guard_run. */
 static _Thread_local sigjmp_buf *recovery;
 
 enum { FAULTS = 16, LEFT_BEHIND = 128 * 1024 /* bytes of stack that a jump skips, at most */ };
 static _Atomic(const void *) faults[FAULTS];
 static atomic_uint next_fault;
 
+/* A mapped file was cut off, or its disk failed. Within sigbus_guard_run the work is abandoned; elsewhere the process ends. */
 static void on_sigbus(int signal_number, siginfo_t *info, void *context)
 {
     if (recovery && info->si_code == BUS_ADRERR) {

@@ -29,6 +29,8 @@ static int try_path(const char *path)
     return 0;
 }
 
+/* Chooses $TMPDIR, or the first usual directory in which a file can be created. If there is none, /tmp: then creating files
+ * reports the error. */
 static void choose_temp_dir(void)
 {
     static const char *const usual[] = {"/tmp", "/var/tmp", "/dev/shm"};

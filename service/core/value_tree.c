@@ -27,6 +27,7 @@ static bool copy_text(struct sl_arena *arena, const char *data, size_t size, str
 
 /* ---- from JSON ---- */
 
+/* Keeps the text too, as it was written. */
 static bool read_number(struct sl_arena *arena, struct sl_json *j, struct value *out)
 {
     if (!sl_json_number(j, &out->string))
@@ -40,6 +41,7 @@ static bool read_number(struct sl_arena *arena, struct sl_json *j, struct value 
     return true;
 }
 
+/* Reads the members of an object, or the items of an array, which have no key. */
 static bool read_members(struct sl_arena *arena, struct sl_json *j, struct value *out)
 {
     size_t item_capacity = 0, key_capacity = 0;
@@ -73,6 +75,7 @@ bool value_from_json(struct sl_arena *arena, struct sl_json *j, struct value *ou
     }
 }
 
+/* Makes room for one more problem. */
 static bool value_grow(struct value_problems *problems)
 {
     if (problems->count < problems->capacity)

@@ -59,6 +59,7 @@ static struct {
 } functions;
 static struct sl_error failure; /* code SL_OK: `functions` is complete */
 
+/* Looks up all functions. Only when a download needs them: commands without downloads start faster, and work without libcurl. */
 static void libcurl_open(void)
 {
     void *library = dlopen(name_of_library, RTLD_NOW | RTLD_LOCAL);
@@ -81,6 +82,7 @@ enum sl_code libcurl_load(struct sl_error *error)
     return failure.code;
 }
 
+/* Ends the process if there is no libcurl: reached only by callers that did not ask libcurl_load before. */
 static void must_be_loaded(void)
 {
     struct sl_error error;

@@ -9,6 +9,7 @@ static void skip_space(const char **at)
         ++*at;
 }
 
+/* Parses a number, with space around; false if there is none, or it does not fit. */
 static bool fetch_ranges_number(const char **at, uint64_t *v)
 {
     skip_space(at);
@@ -21,6 +22,7 @@ static bool fetch_ranges_number(const char **at, uint64_t *v)
     return any;
 }
 
+/* Skips the character if it is the next one. */
 static bool literal(const char **at, char c)
 {
     return **at == c && (++*at, true);

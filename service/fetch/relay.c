@@ -5,11 +5,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+/* Stops at once if the peer announces more than the limit. */
 static enum body_action relay_decide(struct transfer *t)
 {
     return t->content_length > 0 && (uint64_t)t->content_length > t->limit ? BODY_STOP : BODY_STORE;
 }
 
+/* Appends the request's headers. Their values may be secrets, so the copies here are wiped. */
 static bool add_headers(struct curl_slist **list, const struct fetch_relay *relay)
 {
     bool ok = true;
@@ -26,6 +28,7 @@ static bool add_headers(struct curl_slist **list, const struct fetch_relay *rela
     return ok;
 }
 
+/* Reads the response from the file in memory. */
 static bool take_body(int fd, uint64_t size, struct sl_buf *body)
 {
     if (size == 0)
@@ -42,6 +45,7 @@ static bool take_body(int fd, uint64_t size, struct sl_buf *body)
     return true;
 }
 
+/* Sends the request and waits for the whole response. Any HTTP status is a success here. */
 static enum sl_code relay_exchange(const struct fetch_relay *relay, struct transfer *t, struct sl_error *error)
 {
     if (!add_headers(&t->headers, relay) || !transfer_start(t))

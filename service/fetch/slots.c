@@ -26,6 +26,7 @@ static struct sl_list waiters;
 static size_t waiting;
 static unsigned active;
 
+/* Returns the entry of a host, created if necessary. NULL when out of memory. */
 static struct slot_host *get_host(struct sl_str name)
 {
     struct slot_host *host = sl_map_get(&hosts, name);
@@ -37,6 +38,7 @@ static struct slot_host *get_host(struct sl_str name)
     return host;
 }
 
+/* Removes the entry of a host that nobody uses any more. */
 static void drop_idle(struct slot_host *host)
 {
     if (host->active || host->waiting)
@@ -57,6 +59,7 @@ static void occupy(struct slot_host *host)
     metric_set(METRIC_DOWNLOADS_IN_FLIGHT, active, NULL, NULL, NULL);
 }
 
+/* Removes a download from the queue, because it begins or was cancelled. */
 static void slots_leave(struct fetch_slot_waiter *w)
 {
     sl_list_remove(&waiters, &w->link);
@@ -65,6 +68,8 @@ static void slots_leave(struct fetch_slot_waiter *w)
     metric_set(METRIC_DOWNLOADS_QUEUED, (double)waiting, NULL, NULL, NULL);
 }
 
+/* Lets waiting downloads begin, oldest first. One whose host has no free slot is passed over, so that it does not hold up the
+ * others. */
 static void grant(void)
 {
     for (struct fetch_slot_waiter *w = SL_LIST_FIRST(&waiters, struct fetch_slot_waiter, link), *next;

@@ -11,6 +11,7 @@ bool spool_has_room(const struct fetch_spool *spool, size_t size)
     return spool->full.size == 0 || spool->filling.size + size <= SPOOL_SIZE;
 }
 
+/* Exchanges the buffers: the filled one is written next, the written one is filled again. */
 static void turn_over(struct fetch_spool *spool)
 {
     struct sl_buf empty = spool->full;
@@ -37,6 +38,7 @@ struct spool_write {
     uint64_t offset;
 };
 
+/* On the pool. */
 static enum sl_code write_bytes(void *arg, struct sl_error *error)
 {
     const struct spool_write *w = arg;

@@ -28,11 +28,13 @@ struct config_check {
 
 /* ---- checks ---- */
 
+/* The name of a configuration in messages; "defaults" if there is no file. */
 static const char *shown_path(const struct checked_config *file)
 {
     return file->path ? file->path : "defaults";
 }
 
+/* Checks that each entry of `symbols` is a directory or URL. */
 static void check_symbols(struct checked_config *file)
 {
     struct value at = config_position(file->config, "symbols");
@@ -43,6 +45,7 @@ static void check_symbols(struct checked_config *file)
             value_problem(&file->problems, &at, false, "symbols", "%s", error.message);
 }
 
+/* Loads a file as its reader would (the service, or a user command), and checks it against this machine. */
 static void check_file(const struct config_check *c, struct checked_config *file)
 {
     file->problems.arena = &file->arena;
@@ -75,6 +78,7 @@ static void check_connections(struct config_check *c)
         config_check_connections(targets, count, server_verbosity(c->o));
 }
 
+/* Finds the files to check: the one given, that of --config or $SYMLOOM_CONFIG, or with --user those that user commands read. */
 static void find_files(struct config_check *c, const char *given)
 {
     const char *usual = option_value(c->o, "config", server_environment("SYMLOOM_CONFIG"));
@@ -91,6 +95,7 @@ static void find_files(struct config_check *c, const char *given)
 
 /* ---- output ---- */
 
+/* The level in JSON. */
 static const char *problem_level(const struct value_problem *problem)
 {
     return problem->info ? "info" : problem->warning ? "warning" : "error";
@@ -105,6 +110,7 @@ static void put_place(struct sl_json_writer *w, const char *key, uint32_t number
         sl_json_put_null(w); /* the problem has no line */
 }
 
+/* Writes the problems of a file as objects of the JSON array. */
 static void put_problems(const struct checked_config *file, struct sl_json_writer *w)
 {
     for (size_t i = 0; i < file->problems.count; i++) {

@@ -16,6 +16,7 @@ static const struct option_spec specs[] = {
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
+/* Writes a value of the YAML tree as JSON. Numbers are written as they are in the text. */
 static void put_value(const struct value *value, struct sl_json_writer *w)
 {
     switch (value->type) {
@@ -83,6 +84,7 @@ static bool put_metrics(struct sl_buf *out)
     return !out->failed;
 }
 
+/* Prints one of the references; returns the exit status. */
 static int config_reference(bool (*put)(struct sl_buf *out))
 {
     struct sl_buf text = {0};

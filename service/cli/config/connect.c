@@ -39,6 +39,7 @@ static const char *connect_text(struct sl_arena *arena, struct sl_str text)
     return kept ? kept : "";
 }
 
+/* Adds a check of a server. NULL if there is no room, which is reported as out of memory. */
 static struct connect_check *add_check(struct connect_checks *all, const struct connect_target *target, const char *key,
                                        struct sl_str where)
 {
@@ -95,6 +96,7 @@ static void check_source(struct connect_check *q)
     sl_close(fd);
 }
 
+/* Adds the check of a source, unless that is a directory, which needs no connection. */
 static void add_source(struct connect_checks *all, const struct connect_target *target, const struct source *source,
                        const char *key, const struct value *at)
 {
@@ -165,6 +167,7 @@ static void check_bucket(struct connect_check *q)
     q->code = cache_check_bucket(q->target->config, &q->error);
 }
 
+/* Asks the store of Mozilla's uploads for a file that does not exist. */
 static void check_store(struct connect_check *q)
 {
     struct store_meta meta;
@@ -174,6 +177,7 @@ static void check_store(struct connect_check *q)
     store_close();
 }
 
+/* Lists a prefix of the store of symbfiles. */
 static void check_symbfiles(struct connect_check *q)
 {
     const char *key;
@@ -189,6 +193,7 @@ static void check_symbfiles(struct connect_check *q)
     free(list);
 }
 
+/* Adds the check of a back end. What is shown of its address contains no user and no password. */
 static void add_shared(struct connect_checks *all, const struct connect_target *target, const char *key,
                        const char *where, void (*ask)(struct connect_check *check))
 {
@@ -199,6 +204,7 @@ static void add_shared(struct connect_checks *all, const struct connect_target *
         q->ask = ask;
 }
 
+/* Adds the check of a bucket, if one is configured. */
 static void add_bucket(struct connect_checks *all, const struct connect_target *target, const char *section,
                        const struct bucket_config *bucket, void (*ask)(struct connect_check *check))
 {
@@ -230,6 +236,7 @@ static void check_one(void *arg)
     q->ask(q);
 }
 
+/* Sends all requests at once, each in its own fiber: a server that does not answer delays no other check. */
 static void check_all(void *arg)
 {
     struct connect_checks *all = arg;
@@ -241,6 +248,7 @@ static void check_all(void *arg)
     fiber_group_wait(&group);
 }
 
+/* Any answer proves the connection; so "not found" and a malformed file are good. */
 static void report_answer(const struct connect_check *q)
 {
     struct value_problems *problems = q->target->problems;

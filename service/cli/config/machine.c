@@ -99,6 +99,7 @@ static void check_temp_dir(struct value_problems *problems)
                       temp_dir(), reason);
 }
 
+/* Loads certificate and key as the service would, so that a mistake is found before a restart. */
 static void check_certificate(const struct config *config, struct value_problems *problems)
 {
     static const char key[] = "server_config.https.certificate_path";
@@ -117,6 +118,7 @@ static void check_certificate(const struct config *config, struct value_problems
     tls_context_free(context);
 }
 
+/* Warns of a directory that is missing or cannot be read. */
 static void check_readable(const struct value *at, const char *key, struct sl_str path, bool is_source,
                            struct value_problems *problems)
 {
@@ -156,6 +158,7 @@ static void report_store_error(const struct config *config, const char *key, con
     value_problem(problems, &at, false, key, "%s", error->message);
 }
 
+/* Checks the settings of a bucket without sending a request. */
 static bool check_bucket(const struct config *config, const char *section, const struct bucket_config *bucket,
                          struct value_problems *problems)
 {

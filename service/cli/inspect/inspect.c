@@ -46,12 +46,14 @@ struct inspection {
     struct progress progress;
 };
 
+/* Prints what was written so far, so that the output of large directories appears early. */
 static void inspect_flush(struct inspection *in)
 {
     output_write(sl_buf_view(&in->out));
     sl_buf_clear(&in->out);
 }
 
+/* Reports a failure and keeps the first exit status. Nothing inside of a directory, where other files are expected. */
 static void inspect_fail(struct inspection *in, const char *path, int status, const char *cause)
 {
     char text[4200];
@@ -64,6 +66,7 @@ static void inspect_fail(struct inspection *in, const char *path, int status, co
 
 /* ---- which objects ---- */
 
+/* True if the text is the object's code id, in any notation. */
 static bool has_code_id(const struct sl_object_info *info, const char *text)
 {
     struct sl_arena arena = {0};
@@ -73,6 +76,7 @@ static bool has_code_id(const struct sl_object_info *info, const char *text)
     return same;
 }
 
+/* True if the object matches --arch and --id. */
 static bool is_wanted(const struct inspection *in, const struct sl_object_info *info)
 {
     const char *id = option_value(in->o, "id", NULL);
@@ -89,6 +93,7 @@ static bool is_type(const struct inspection *in, const char *type)
 
 /* ---- showing ---- */
 
+/* Shows one object. `variants`: JSON of all objects of the file, for its member `variants`. */
 static void inspect_show(struct inspection *in, const char *path, struct input *input, size_t index, size_t count,
                          struct sl_buf *variants)
 {
@@ -124,6 +129,7 @@ struct inspected_objects {
     struct sl_arena arena;
 };
 
+/* Opens a Portable PDB embedded in the only object, as the second one. */
 static bool open_embedded(struct inspected_objects *all)
 {
     struct sl_bytes bytes;
@@ -131,6 +137,7 @@ static bool open_embedded(struct inspected_objects *all)
            sl_object_open(bytes, NULL, &all->items[1], NULL) == SL_OK;
 }
 
+/* Opens the objects of a file; reports those that are damaged and keeps the others. */
 static void open_objects(struct inspection *in, const char *path, const struct sl_archive *archive,
                          struct inspected_objects *all)
 {

@@ -17,6 +17,7 @@ struct dump_view {
 
 /* ---- text ---- */
 
+/* Writes a labelled line; nothing if the dump does not have the text. */
 static void dump_line(struct sl_buf *out, const char *label, struct sl_str text)
 {
     if (text.size)

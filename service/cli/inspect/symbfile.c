@@ -10,6 +10,7 @@ struct symbfile_summary {
     struct sl_buf out;
 };
 
+/* Writes function, file and line of a record. */
 static void print_place(struct symbfile_summary *s, struct sl_str function, struct sl_str file, uint32_t line)
 {
     sl_buf_printf(&s->out, " " SL_STR_FMT, SL_STR_ARG(function));
@@ -18,6 +19,7 @@ static void print_place(struct symbfile_summary *s, struct sl_str function, stru
     sl_buf_u8(&s->out, '\n');
 }
 
+/* Counts a range, and lists it with --symbols, indented by its depth among inlined calls. */
 static enum sl_code on_range(struct sl_symbfile_sink *sink, const struct sl_symbfile_range *r, struct sl_error *error)
 {
     struct symbfile_summary *s = (struct symbfile_summary *)sink;
@@ -33,6 +35,7 @@ static enum sl_code on_range(struct sl_symbfile_sink *sink, const struct sl_symb
     return SL_OK;
 }
 
+/* Counts a return pad, and lists its frames with --symbols. */
 static enum sl_code on_pad(struct sl_symbfile_sink *sink, const struct sl_symbfile_pad *p, struct sl_error *error)
 {
     struct symbfile_summary *s = (struct symbfile_summary *)sink;

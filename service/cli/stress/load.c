@@ -44,6 +44,7 @@ struct answer_begin {
     size_t size;
 };
 
+/* For curl: keeps the beginning of the response, which shows whether the work was completed; discards the rest. */
 static size_t take_answer(char *data, size_t one, size_t size, void *arg)
 {
     struct answer_begin *begin = arg;
@@ -54,6 +55,7 @@ static size_t take_answer(char *data, size_t one, size_t size, void *arg)
     return size;
 }
 
+/* Sets what is the same for all requests of a thread. No proxy: the service under test runs on this machine. */
 static void prepare(CURL *curl, const struct stress_workload *workload)
 {
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
@@ -114,6 +116,7 @@ static bool stress_request(CURL *curl, const struct workload_run *run, size_t nu
 
 /* ---- threads ---- */
 
+/* Records one request. The time of a failed one is not kept, as it would distort the percentiles. */
 static void record_result(struct workload_run *run, bool good, double seconds)
 {
     struct stress_workload *workload = run->workload;
@@ -132,6 +135,8 @@ static void record_result(struct workload_run *run, bool good, double seconds)
     pthread_mutex_unlock(&run->lock);
 }
 
+/* Sends requests until the end. With a rate, each has a fixed time to start, and its latency counts from then, even if the thread
+ * was late: otherwise a slow service would reduce the load and hide its own delays. */
 static void *stress_thread(void *arg)
 {
     struct workload_run *run = arg;
@@ -180,6 +185,7 @@ static int by_seconds(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Runs all workloads at the same time, and sorts the latencies for percentiles. */
 static enum sl_code run_workloads(const struct stress_load *load, struct stress_workload *workloads, size_t count,
                                   struct workload_run *runs, pthread_t *threads, struct sl_error *error)
 {

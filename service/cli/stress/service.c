@@ -42,6 +42,7 @@ void stress_pass_listener(int listener)
         dup2(listener, 3);
 }
 
+/* In the child: starts the service, with the listening socket as descriptor 3 and without input and output. */
 static void become_service(const struct stress_service_options *options, int listener, uint16_t statsd_port)
 {
     const char *words[16] = {"symloom", "run", "--bind", "systemd"};
