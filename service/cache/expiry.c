@@ -45,6 +45,7 @@ static uint64_t age(int64_t then_ns, int64_t now_ns)
     return then_ns < now_ns ? (uint64_t)(now_ns - then_ns) : 0;
 }
 
+/* Freshness of an entry of this age that is valid until `limit_ns`. */
 static struct cache_freshness until(uint64_t age_ns, uint64_t limit_ns)
 {
     if (limit_ns == DURATION_NEVER)
@@ -53,6 +54,8 @@ static struct cache_freshness until(uint64_t age_ns, uint64_t limit_ns)
                                     .left_ns = age_ns < limit_ns ? limit_ns - age_ns : 0};
 }
 
+/* True if the entry is older than this process. A time truncated to seconds is compared in seconds, or an entry of this process
+ * would seem older than it. */
 static bool before_start(const struct cache_facts *facts, int64_t start_ns)
 {
     if (facts->created_in_seconds)

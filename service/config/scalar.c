@@ -74,6 +74,7 @@ static bool looks_like_float(struct sl_str text)
     return at == text.size;
 }
 
+/* Parses a number with a fraction or an exponent, infinity, or no number. strtod alone would accept more, such as hexadecimal. */
 static bool resolve_float(struct sl_str text, struct value *value)
 {
     static const char *const infinite[] = {".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF", NULL};
@@ -93,6 +94,7 @@ static bool resolve_float(struct sl_str text, struct value *value)
     return true;
 }
 
+/* The core schema of YAML 1.2: "yes" and "no" are texts, unlike in YAML 1.1. */
 void scalar_resolve(struct value *value)
 {
     static const char *const null_words[] = {"", "~", "null", "Null", "NULL", NULL};

@@ -11,6 +11,7 @@ struct token_reading {
     size_t index;
 };
 
+/* Reports a problem of the token that is being read. */
 static void token_complain(const struct token_reading *r, const struct value *at, const char *name, const char *what)
 {
     char path[64];
@@ -18,6 +19,7 @@ static void token_complain(const struct token_reading *r, const struct value *at
     value_problem(r->problems, at, false, path, "%s", what);
 }
 
+/* Reads the list of permissions. Those for uploads and for try uploads exclude each other. */
 static void read_permissions(const struct token_reading *r, const struct value *map, struct mozilla_token *token)
 {
     static const char *const words[] = {"upload_symbols", "upload_try_symbols", "view_all_uploads", NULL};
@@ -63,6 +65,7 @@ static void read_expiry(const struct token_reading *r, const struct value *date,
         token_complain(r, date, "expires_at", "is not a date (example: 2027-01-31)");
 }
 
+/* Reads a token. Defaults: active, the first version of the upload API, no end. */
 static void read_token(const struct token_reading *r, const struct value *map, struct mozilla_token *token)
 {
     const struct value *email = value_get(map, "email"), *user = value_get(map, "user_id");

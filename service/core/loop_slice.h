@@ -2,8 +2,8 @@
  *
  * The loop polls its descriptors, handles the events, then polls again. When thousands of clients come at once, the one whose
  * answer takes microseconds would wait for all the others between two polls. So each part of a turn of the loop (poll events,
- * ready fibers, the queue of loop_waiter_enter) has a time slice; work that can wait checks loop_slice_is_used_up() and, if so, calls loop_waiter_enter.
- * Loop thread only. */
+ * ready fibers, the queue of loop_waiter_enter) has a time slice; work that can wait checks loop_slice_is_used_up() and, if so,
+ * calls loop_waiter_enter. Loop thread only. */
 #pragma once
 
 #include <stdbool.h>

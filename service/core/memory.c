@@ -169,6 +169,7 @@ void memory_transfer(struct memory_reservation *to, struct memory_reservation *f
 }
 
 /* ---- free memory that malloc retains ---- */
+/* Bytes of the process in memory, without those of files: free() cannot return the latter. */
 static uint64_t resident(void)
 {
     unsigned long long all, pages, shared, size = (unsigned long long)sysconf(_SC_PAGESIZE);
@@ -180,6 +181,7 @@ static uint64_t resident(void)
     return fields == 3 && pages > shared ? (pages - shared) * size : 0;
 }
 
+/* On the pool: returns free memory to the kernel, if there is enough of it to be worth the time. */
 static void trim(void *unused)
 {
     (void)unused;

@@ -9,6 +9,7 @@
 #include "core/metrics.h"
 #include "core/metrics_impl.h"
 
+/* Writes a metric with a single value. */
 static void write_one(struct sl_buf *out, bool open_metrics, const char *name, const char *type, const char *help,
                       double value)
 {
@@ -51,6 +52,7 @@ static double start_time(void)
     return boot ? (double)boot + (double)ticks / (double)sysconf(_SC_CLK_TCK) : 0;
 }
 
+/* Size of the address space, and of the part in memory, in pages; both 0 if /proc does not say. */
 static void pages(unsigned long long *all, unsigned long long *resident)
 {
     FILE *file = fopen("/proc/self/statm", "re");

@@ -45,6 +45,7 @@ static enum metric_sum choose_sum(struct sl_str series)
     return METRIC_SUM;
 }
 
+/* Adds a line "name{labels} value" to the series of that name; ignores a malformed line. */
 static void add_sample(struct metrics_text_sum *s, struct metric_text_family *family, struct sl_str line)
 {
     const char *blank = memrchr(line.data, ' ', line.size);
@@ -78,6 +79,7 @@ static void add_sample(struct metrics_text_sum *s, struct metric_text_family *fa
     }
 }
 
+/* Returns the family with these comment lines, created if necessary: families of all processes appear in the order of the first. */
 static struct metric_text_family *find_family(struct metrics_text_sum *s, struct sl_str head)
 {
     bool fresh;
@@ -96,6 +98,7 @@ static struct metric_text_family *find_family(struct metrics_text_sum *s, struct
     return family;
 }
 
+/* Adds the metrics of one process. */
 static void metrics_sum_text(struct metrics_text_sum *s, struct sl_str text)
 {
     struct metric_text_family *family = NULL;

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
+/* The first bytes of an IPv4 address that is written as IPv6 (RFC 4291, 2.5.5.2): one comparison serves both families. */
 static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
 
 bool network_is_v4(const uint8_t bytes[16])

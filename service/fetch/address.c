@@ -78,6 +78,7 @@ static bool fetch_address_refused(const uint8_t bytes[16], enum driver_pool pool
     return true;
 }
 
+/* True for a proxy that the operator has set: it may be reached although its address is reserved. */
 static bool is_proxy(const struct sockaddr *address, const uint8_t bytes[16])
 {
     in_port_t port = address->sa_family == AF_INET ? ((const struct sockaddr_in *)(const void *)address)->sin_port
@@ -120,6 +121,7 @@ struct resolution {
     size_t count;
 };
 
+/* On the pool: getaddrinfo blocks. */
 static void resolve_host(void *arg)
 {
     struct resolution *r = arg;

@@ -8,6 +8,7 @@
 
 enum { SLOW_MS = 30000, PATH_MAX_LOGGED = 512, AGENT_MAX_LOGGED = 128 };
 
+/* Limits a text that the client chose freely. */
 static struct sl_str cut(struct sl_str text, size_t most)
 {
     if (text.size > most)
@@ -27,11 +28,13 @@ static void put_combined(struct sl_buf *line, struct sl_str text)
     }
 }
 
+/* The combined log format writes "-" for what is absent. */
 static struct sl_str or_dash(struct sl_str text)
 {
     return text.size ? text : SL_STR("-");
 }
 
+/* Writes a line in the combined log format, for programs that read logs of web servers. */
 static void write_combined(const struct request *r)
 {
     const struct http_exchange *x = &r->x;
@@ -64,6 +67,7 @@ static size_t add_if_any(struct log_field *fields, size_t count, const char *key
     return count;
 }
 
+/* Writes a line of fields in the service's own log format. */
 static void write_line(const struct request *r, enum log_level level, double duration_ms)
 {
     const struct http_exchange *x = &r->x;
@@ -95,6 +99,7 @@ static void write_line(const struct request *r, enum log_level level, double dur
     log_write(NULL, level, "access", __FILE__, __LINE__, "request", fields);
 }
 
+/* Returns the counter for route, method and status. The route keeps its first few, so that most requests look none up. */
 static struct metric_series *requests_series(struct request *r, struct route_series *route)
 {
     /* Unknown methods share one series, as clients choose them freely. */
@@ -121,6 +126,7 @@ static struct metric_series *requests_series(struct request *r, struct route_ser
     return series;
 }
 
+/* Adds the request to the metrics of its route. */
 static void count(struct request *r, double seconds)
 {
     struct http_server *server = r->server;

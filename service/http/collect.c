@@ -14,6 +14,7 @@ struct http_body_spool {
     enum sl_code code;
 };
 
+/* On the pool, as the disk may be slow; likewise the next two. */
 static void spool_open(void *arg)
 {
     struct http_body_spool *spool = arg;
@@ -33,6 +34,7 @@ static void spool_map(void *arg)
     spool->code = sl_map_fd(spool->fd, spool->mapping, NULL);
 }
 
+/* Runs one of these on the pool. */
 static enum sl_code spool_step(struct http_body_spool *spool, void (*step)(void *arg), struct sl_bytes bytes)
 {
     spool->bytes = bytes;
@@ -40,6 +42,7 @@ static enum sl_code spool_step(struct http_body_spool *spool, void (*step)(void 
     return code ? code : spool->code;
 }
 
+/* Sets the response for a failure of the disk; 503 if a later attempt may succeed. */
 static enum sl_code spool_fail(struct request *r, enum sl_code code, const char *detail)
 {
     return code == SL_BUSY ? body_refuse(r, 503, BODY_NO_MEMORY) : body_refuse(r, 500, detail);
@@ -77,6 +80,7 @@ enum sl_code http_body_take(struct http_exchange *x, int *fd)
     return code;
 }
 
+/* Writes the body to a file and maps it, so that a large body is not held in memory. */
 static enum sl_code collect_in_file(struct request *r, struct sl_bytes first, struct sl_bytes *body)
 {
     struct http_body_spool spool;
@@ -93,6 +97,7 @@ static enum sl_code collect_in_file(struct request *r, struct sl_bytes first, st
 }
 
 /* ---- memory ---- */
+/* How large a body may be to be kept in memory: less while that is short. */
 static size_t most_in_memory(void)
 {
     return memory_is_short() ? BODY_WHOLE : BODY_IN_MEMORY;
@@ -113,6 +118,7 @@ static enum sl_code await_whole(struct request *r, struct sl_bytes *body)
     return http_body_read(&r->x, body);
 }
 
+/* Collects the body in memory, and continues in a file if it becomes too large. */
 static enum sl_code collect(struct http_exchange *x, struct sl_bytes *body)
 {
     struct request *r = (struct request *)x;

@@ -16,6 +16,7 @@ struct bundle_collector {
     struct sl_buf path;
 };
 
+/* Adds a path once, and returns its entry; NULL for an unusable path, or out of memory. */
 static struct source_path *bundle_files_add(struct source_paths *paths, struct sl_str path)
 {
     if (!path.size || memchr(path.data, '\0', path.size))
@@ -33,6 +34,7 @@ static struct source_path *bundle_files_add(struct source_paths *paths, struct s
     return known;
 }
 
+/* Adds the full path of a file of the debug information. */
 static struct source_path *bundle_files_add_file(struct bundle_collector *c, const struct sl_file *file)
 {
     sl_buf_clear(&c->path);
@@ -41,6 +43,7 @@ static struct source_path *bundle_files_add_file(struct bundle_collector *c, con
     return bundle_files_add(c->paths, sl_buf_view(&c->path));
 }
 
+/* Takes the files of a batch of functions; the functions themselves are not needed. */
 static enum sl_code bundle_files_consume(struct sl_function_sink *sink, const struct sl_function_batch *batch,
                                          struct sl_error *error)
 {
@@ -50,6 +53,7 @@ static enum sl_code bundle_files_consume(struct sl_function_sink *sink, const st
     return c->paths->failed ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
 }
 
+/* Keeps a source text that the object itself contains. */
 static bool add_text(void *arg, const struct sl_file *file, struct sl_bytes text)
 {
     struct bundle_collector *c = arg;
@@ -61,6 +65,7 @@ static bool add_text(void *arg, const struct sl_file *file, struct sl_bytes text
 
 /* ---- Portable PDB ---- */
 
+/* Adds the documents of a Portable PDB, and the texts embedded in it. Damaged ones are skipped. */
 static void bundle_files_read_documents(struct source_paths *paths, struct sl_bytes file)
 {
     struct sl_ppdb *ppdb;
@@ -96,6 +101,7 @@ static int by_path(const void *left, const void *right)
     return sl_str_compare(((const struct source_path *)left)->path, ((const struct source_path *)right)->path);
 }
 
+/* Lists the paths in their order, so that the same object always gives the same bundle. */
 static void sort(struct source_paths *paths)
 {
     paths->items = SL_ARENA_ARRAY(&paths->arena, struct source_path, paths->known.count + 1);

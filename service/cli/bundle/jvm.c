@@ -151,6 +151,7 @@ static bool is_source(struct sl_str name)
     return false;
 }
 
+/* Adds a source to the list. */
 static void add_path(struct jvm_source_walk *w, const char *path)
 {
     char *copy = sl_arena_strndup(&w->arena, path, strlen(path));
@@ -197,6 +198,8 @@ static void bundle_jvm_walk(struct jvm_source_walk *w, const char *directory, co
 
 /* ---- packing ---- */
 
+/* The URL of a source: the path below its source root, with the suffix .jvm. Stack traces name packages, but neither the source
+ * root nor the language. */
 static struct sl_str make_url(struct jvm_source_walk *w, struct sl_str path)
 {
     const char *rest = behind_source_root(path.data);
@@ -211,6 +214,7 @@ static struct sl_str make_url(struct jvm_source_walk *w, struct sl_str path)
     return kept;
 }
 
+/* Adds the sources to the bundle. If two have the same URL, the first in the order of paths stays. */
 static void bundle_jvm_pack(struct jvm_source_walk *w, uint64_t max_size, bool verbose, struct sl_bundle_writer *writer,
                             size_t *count)
 {

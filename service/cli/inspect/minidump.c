@@ -65,6 +65,7 @@ static void put_counts(const struct sl_minidump *dump, struct sl_buf *out)
     sl_buf_u8(out, '\n');
 }
 
+/* Lists the threads, and how much of their stacks the dump contains. */
 static void put_threads(const struct sl_minidump *dump, struct sl_buf *out)
 {
     for (size_t i = 0; i < dump->crash.thread_count; i++) {
@@ -165,6 +166,7 @@ static void write_stream(struct sl_json_writer *w, const struct sl_minidump_stre
     sl_json_end_object(w);
 }
 
+/* Writes what the dump says about the crash. */
 static void write_contents(struct sl_json_writer *w, const struct sl_minidump *dump)
 {
     const struct sl_crash *crash = &dump->crash;
@@ -206,6 +208,7 @@ static void write_dump(const struct dump_view *view, struct sl_json_writer *w)
 
 /* ---- the file ---- */
 
+/* By the signature, in either byte order; a microdump is a text in a log. */
 static bool is_minidump(struct sl_bytes bytes)
 {
     return (bytes.size >= 4 && (memcmp(bytes.data, "MDMP", 4) == 0 || memcmp(bytes.data, "PMDM", 4) == 0)) ||

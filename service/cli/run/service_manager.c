@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+/* Sends a state to the service manager, if it started this process with Type=notify (sd_notify(3)). */
 static void notify_send(const char *state, int flags)
 {
     const char *path = getenv("NOTIFY_SOCKET");
@@ -47,6 +48,7 @@ static uint64_t parse_number(const char *name)
     return *end ? 0 : number;
 }
 
+/* A third of the time limit: one late message does not end the service. */
 uint64_t service_manager_watchdog_ms(void)
 {
     uint64_t us = parse_number("WATCHDOG_USEC"), ms = us / 3000;
