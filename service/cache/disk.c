@@ -22,6 +22,7 @@ static bool entry_path(const struct cache_disk *disk, const struct cache_kind *k
     return snprintf(out, CACHE_PATH_BYTES, "%s/%s/%s", disk->dir, kind->name, relative) < CACHE_PATH_BYTES;
 }
 
+/* Removes an entry with its side file. */
 static void remove_entry(const char *path)
 {
     char side[CACHE_PATH_BYTES];

@@ -243,6 +243,7 @@ static int by_use(const void *a, const void *b)
     return x->used < y->used ? -1 : x->used > y->used;
 }
 
+/* Removes an entry with its side file, and counts it. One that another process has removed is not counted. */
 static void remove_bounded(struct bounded_job *job, int at, struct bounded_entry *entry)
 {
     char side[2 * PATH_BYTES];

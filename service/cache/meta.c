@@ -97,6 +97,7 @@ static bool from_json(struct sl_str text, struct cache_meta *meta)
     return good;
 }
 
+/* Reads an opened side file. Most are small, and need no allocation. */
 static enum cache_meta_result read_fd(int fd, struct cache_meta *meta)
 {
     struct stat st;

@@ -7,6 +7,7 @@
 
 enum { LEVEL = 3, CHUNK = 128 << 10 };
 
+/* Writes at the offset and advances it. */
 static bool write_at(int fd, const void *data, size_t size, uint64_t *offset)
 {
     bool ok = sl_write_all_at(fd, (struct sl_bytes){data, size}, *offset);
@@ -61,6 +62,7 @@ void pack_run(void *arg)
     cache_tmp_discard(&tmp);
 }
 
+/* Decompresses exactly one frame; anything after it means that the value is damaged. */
 static enum sl_code decompress(struct unpack_job *u, ZSTD_DCtx *context, uint8_t *chunk)
 {
     ZSTD_inBuffer in = {u->packed.data, u->packed.size, 0};

@@ -18,10 +18,9 @@
 #include "core/files.h"
 #include "core/log.h"
 
-/* Deaths of a process with a file in work until the file is quarantined. A kill (SIGKILL, loss of power) leaves no signal number,
- * and often has nothing to do with the file. */
-enum { MAX_CRASHES = 2, MAX_KILLS = 3 };
-enum { MAX_NAME = 80, HELD_FOR_S = 60 };
+/* MAX_CRASHES, MAX_KILLS: deaths of a process with a file in work until the file is quarantined. A kill (SIGKILL, loss of power) leaves
+ * no signal number, and often has nothing to do with the file. HELD_FOR_S: how long the error is cached. */
+enum { MAX_CRASHES = 2, MAX_KILLS = 3, MAX_NAME = 80, HELD_FOR_S = 60 };
 #define DIRECTORY "quarantine"
 #define SEEN      ".seen"
 

@@ -199,6 +199,7 @@ enum sl_code cache_redis_options(const struct config *config, struct redis_optio
     return SL_OK;
 }
 
+/* Reads the options of the connection. `*key`: the configuration key that an error is about. */
 static enum sl_code read_redis(const struct config *config, struct redis_options *options, const char **key,
                                struct sl_error *error)
 {

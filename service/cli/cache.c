@@ -122,6 +122,7 @@ static bool names_files(const struct invalidation *what)
     return what->source.size || what->location.size || what->debug_file.size || what->debug_id.size;
 }
 
+/* Checks the arguments, and runs the command as the owner of the cache directory, so that the service can use what is written. */
 static int load_and_run(const struct options *o)
 {
     struct config *config = NULL;

@@ -96,6 +96,7 @@ static bool is_word(const char *text, const char *name, const char *letter)
     return strcmp(text, name) == 0 || strcmp(text, letter) == 0;
 }
 
+/* `help COMMAND` is `COMMAND --help`. */
 static int help_main(const struct command *help, int argc, char **argv)
 {
     if (argc == 0) {

@@ -511,6 +511,7 @@ static bool export_jobs(const struct options *o)
     return option_number(o, "jobs", &jobs) && setenv("SYMLOOM_JOBS", option_value(o, "jobs", ""), 1) == 0;
 }
 
+/* Parses the arguments and runs the command. Tells the user of global options that have no effect on a successful command. */
 static int options_run(const struct command *command, bool *used, int argc, char **argv)
 {
     struct options options;

@@ -201,6 +201,7 @@ int server_become_owner(const struct config *config)
     return ok && setuid(st.st_uid) == 0 ? 0 : server_failed("cannot switch to the owner of cache_dir", strerror(errno));
 }
 
+/* The limits of downloads, from the configuration; valid until the next call. */
 static struct fetch_options *make_fetch_options(const struct config *config)
 {
     static struct fetch_options options;

@@ -63,6 +63,7 @@ static bool is_secret_file(struct sl_str pattern)
     return key_classify(pattern, &row) == KEY_SECRET;
 }
 
+/* Warns of keys that are unknown or have no effect, down to the level where the tables of keys end. */
 static void walk_map(struct config_key_walk *w, const struct value *map)
 {
     for (size_t i = 0; i < map->count && !config_has_enough_problems(w->problems); i++) {

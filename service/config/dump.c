@@ -167,6 +167,7 @@ static void row_value(struct config_dump *d, const struct config_key *key)
 
 /* ---- sources, as written in the file ---- */
 
+/* Writes a value of the tree; secrets are replaced. */
 static void scalar_value(struct config_dump *d, const struct value *value)
 {
     if (key_within(path_pattern(&d->path), KEY_SECRET))
@@ -231,6 +232,7 @@ static void source(struct config_dump *d, const struct value *source)
     }
 }
 
+/* Writes the sources as they are in the file; secrets are replaced. */
 static void sources(struct config_dump *d, const struct config_key *key)
 {
     const struct value *list = d->config->source_list;

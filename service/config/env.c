@@ -195,6 +195,7 @@ static void note_written(struct resolver *r, const struct value *value)
 /* `secret`: the value is a secret, or below one. */
 static void env_walk(struct resolver *r, struct value *value, bool secret);
 
+/* Resolves one member of a map: first a reference in it, then the file that it names. */
 static void walk_member(struct resolver *r, struct value *map, size_t index, bool secret)
 {
     const struct config_key *row;

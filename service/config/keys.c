@@ -621,6 +621,7 @@ struct nearest {
     size_t distance;
 };
 
+/* Keeps the name nearest to the misspelled word. One that differs in every letter is no suggestion. */
 static void consider(struct nearest *n, struct sl_str name)
 {
     size_t distance = edits(n->word, name);

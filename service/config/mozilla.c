@@ -89,6 +89,7 @@ static void read_stores(struct config *config, const struct value *root, struct 
     config->mozilla.source_count = stores ? good : 0;
 }
 
+/* Checks the URLs of further stores, which cannot be ids of sources. */
 static void check_extra(const struct config *config, const struct value *root, struct value_problems *problems)
 {
     const struct config_store *store = &config->mozilla.store;

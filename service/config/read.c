@@ -25,6 +25,7 @@ static void *field_at(struct config *config, size_t offset)
     return (char *)config + offset;
 }
 
+/* Stores a number in the field of a key, in the type that the key has. */
 static void store_number(struct config *config, const struct config_key *key, uint64_t number)
 {
     void *field = field_at(config, key->offset);
@@ -298,6 +299,7 @@ static void read_pairs(struct config_reading *r)
 }
 
 /* ---- a row ---- */
+/* Reads the value of one key by its type. Sources are read later (read_sources). */
 static void read_value(struct config_reading *r)
 {
     switch (r->key->type) {

@@ -203,6 +203,7 @@ static bool build_scalar(struct yaml_builder *b, struct value *out)
 
 static bool yaml_build(struct yaml_builder *b, struct value *out, unsigned depth);
 
+/* Builds a list from the events up to its end. */
 static bool build_list(struct yaml_builder *b, struct value *out, unsigned depth)
 {
     struct items items = {0};
@@ -321,6 +322,7 @@ static bool merge(struct yaml_builder *b, struct map_builder *map)
     return true;
 }
 
+/* Builds a map. Merge keys come last, as the map's own members take precedence. */
 static bool build_map(struct yaml_builder *b, struct value *out, unsigned depth)
 {
     struct map_builder map = {0};
@@ -367,6 +369,7 @@ static bool yaml_build(struct yaml_builder *b, struct value *out, unsigned depth
     return ok && keep_anchor(b, anchor, out);
 }
 
+/* Builds the only document of the file. `*empty`: it contains nothing but comments. */
 static bool build_document(struct yaml_builder *b, struct value *root, bool *empty)
 {
     if (!yaml_next(b) || !yaml_next(b)) /* start of the stream, and of the document */

@@ -69,6 +69,7 @@ static void crash_add_number(struct crash_line *line, uint64_t value, unsigned b
     add_bytes(line, digits + at, sizeof digits - at);
 }
 
+/* Writes the line to both descriptors, with nothing but write(2), as the heap may be damaged. */
 static void crash_put(const int fds[2], struct crash_line *line)
 {
     line->text[line->size++] = '\n';

@@ -107,6 +107,7 @@ static void stack_measure(struct fiber *fiber)
     deepest = depth > deepest ? depth : deepest;
 }
 
+/* Returns a stack to the kernel. Before that, the sanitizers must forget it, as its addresses will be used again. */
 static void stack_unmap(struct fiber *fiber)
 {
     uint8_t *memory = get_stack(fiber);

@@ -158,6 +158,7 @@ static bool walk_failed(const struct dir_walk *walk, const struct dir_entry *ent
 
 static bool walk_directory(const struct dir_walk *walk, DIR *dir, const struct dir_entry *parent);
 
+/* Visits one entry, a directory after its contents. True if it was removed. */
 static bool walk_entry(const struct dir_walk *walk, struct dir_entry *entry)
 {
     struct stat st;

@@ -158,6 +158,7 @@ static bool has_work(const struct journal_record *death, const struct journal_wo
     return false;
 }
 
+/* Takes the work of a thread of the dead process, if the slot is plausible: the crash may have damaged it. */
 static void take_slot(struct journal_record *death, struct journal_slot *slot)
 {
     struct journal_work *work = &slot->work;

@@ -453,6 +453,7 @@ void log_access_line(struct sl_str line)
     sink_emit(atomic_load(&access_sink.fd) >= 0 ? &access_sink : &log_sink, line.data, line.size, format);
 }
 
+/* Starts the thread that writes. Without it, lines are written directly. */
 static void sink_start(struct log_destination *sink)
 {
     pthread_mutex_lock(&sink->lock);
@@ -474,6 +475,7 @@ void log_start(void)
         sink_start(&access_sink);
 }
 
+/* Waits until what is in the ring now is written; not for lines that are added meanwhile. */
 static void sink_flush(struct log_destination *sink)
 {
     pthread_mutex_lock(&sink->lock);

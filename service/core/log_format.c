@@ -126,6 +126,7 @@ static void put_text(struct log_line *line, struct sl_str text, bool json, bool 
 }
 
 /* ---- time: the text of the current second is cached ---- */
+/* Formats the time in UTC. A thread formats the second once, as it logs many lines per second. */
 static void put_utc(struct log_line *line, uint64_t wall_us)
 {
     static _Thread_local time_t cached_second = -1;
@@ -223,6 +224,7 @@ static void put_number(struct log_line *line, const struct log_field *field, boo
     }
 }
 
+/* Writes a field. Of a URL, only the parts that url_pieces keeps. */
 static void put_value(struct log_line *line, const struct log_field *field, bool json)
 {
     if (field->type != LOG_FIELD_STR && field->type != LOG_FIELD_URL) {
@@ -241,6 +243,7 @@ static void put_value(struct log_line *line, const struct log_field *field, bool
         put_char(line, '"');
 }
 
+/* Writes ,"key": and the value. Keys are literals of the program, which need no escaping. */
 static void put_json_field(struct log_line *line, const struct log_field *field)
 {
     if (line->cut)

@@ -4,8 +4,8 @@
 
 #include "core/impl.h"
 
-static const uint64_t SLICE_NS = 1000000;   /* work between two polls, so that no request waits much longer */
-static const uint64_t CALM_NS = 1000000000; /* without a used up slice, until the loop counts as calm */
+/* SLICE_NS: the time that one part of a turn may take. CALM_NS: after this time without a used up slice, the loop counts as calm. */
+static const uint64_t SLICE_NS = 1000000, CALM_NS = 1000000000;
 
 static uv_prepare_t prepare;
 static uv_check_t check;

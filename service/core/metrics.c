@@ -375,6 +375,7 @@ struct cache_access_sums {
     } caches[ACCESS_CACHES];
 };
 
+/* Adds look-ups of one cache and layer to the sums that count this layer. */
 static void add_access(struct cache_access_sums *all, const struct metric_series *series, uint64_t added)
 {
     size_t at = 0;
@@ -391,6 +392,7 @@ static void add_access(struct cache_access_sums *all, const struct metric_series
             all->caches[at].sums[i] += (double)added;
 }
 
+/* Pushes what was added to the look-ups since the last push, under the compatible names. */
 static void push_accesses(const struct metric_pusher *to)
 {
     static const char *const label_names[MAX_LABELS] = {"cache"};
@@ -436,6 +438,7 @@ static void write_sample(struct sl_buf *out, const char *name, const char *suffi
     sl_buf_u8(out, ' ');
 }
 
+/* Buckets are cumulative in the text format, but not in memory. */
 static void write_histogram(struct sl_buf *out, const char *name, struct metric_series *series)
 {
     unsigned long long total = 0;

@@ -77,6 +77,7 @@ static const struct renaming {
     {METRIC_SOURCE_TOKEN, {"artifacts", "ok|error"}, "source.sentry.js_lookup.computation", {NULL}},
 };
 
+/* True if the word is one of those that `|` separates. */
 static bool is_either(const char *words, const char *word)
 {
     size_t size = strlen(word);
@@ -106,6 +107,8 @@ static const char *find_label(const struct metric_push *push, const char *name)
     return "";
 }
 
+/* Pushes a value under the name and with the tags of another service. `*` in the name stands for the label `item`; a tag "a:b" is
+ * constant. */
 static void push_renamed(const struct renaming *renaming, const struct metric_push *as,
                          void (*to)(void *arg, const struct metric_push *push), void *arg)
 {

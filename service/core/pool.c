@@ -290,6 +290,7 @@ static void flow_join(struct pool_task *job)
     job->waits = true;
 }
 
+/* Takes a job out of the queue of its flow. */
 static void flow_leave(struct pool_task *job)
 {
     sl_list_remove(&flows[job->flow], &job->link);
@@ -560,6 +561,7 @@ static void probe_done(void *arg)
     probe.waits = false;
 }
 
+/* How long a trivial task has waited for a thread; long if all threads are blocked. */
 static uint64_t quick_stall_ms(void)
 {
     uint64_t now = loop ? loop_now_ms() : 0;

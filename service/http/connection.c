@@ -487,6 +487,7 @@ static void on_bytes(struct connection *c, struct sl_bytes bytes)
 
 static void read_in_turn(struct connection *c);
 
+/* On the loop: bytes, their end, or an error. UV_ENOBUFS means that the time slice is used up: reading continues in its turn. */
 static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
 {
     struct connection *c = stream->data;

@@ -32,6 +32,8 @@ struct coding_weights {
     int gzip, zstd; /* 0 = not accepted */
 };
 
+/* Parses Accept-Encoding: how much the client prefers each coding, 0 = not accepted. `*` stands for those that are not named
+ * (RFC 9110, 12.5.3). */
 static struct coding_weights parse_weights(struct sl_str accept)
 {
     int gzip = -1, zstd = -1, any = -1;
@@ -74,6 +76,7 @@ bool http_accepts_gzip(const struct http_exchange *x)
     return accept.data && parse_weights(accept).gzip > 0;
 }
 
+/* True for types of text, which compress well. */
 static bool type_compresses(struct sl_str type)
 {
     static const char *const types[] = {"application/json",
@@ -98,6 +101,7 @@ struct encode_job {
     struct sl_buf out;
 };
 
+/* Compresses at the lowest level, as clients wait for it. */
 static void encode_gzip(struct encode_job *job)
 {
     z_stream z = {0};
@@ -119,6 +123,7 @@ static void encode_gzip(struct encode_job *job)
     deflateEnd(&z);
 }
 
+/* On the pool, or on the loop for a small body. A failure leaves the body uncompressed. */
 static void http_encode(void *arg)
 {
     struct encode_job *job = arg;

@@ -37,6 +37,7 @@ bool http_date_parse(struct sl_str text, int64_t *seconds)
     return true;
 }
 
+/* Formats the time as HTTP does (RFC 9110, 5.6.7); not by strftime, whose names depend on the locale. */
 static struct sl_str format_date(struct sl_arena *arena, int64_t seconds)
 {
     static const char *const days[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};

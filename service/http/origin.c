@@ -19,6 +19,7 @@ static struct sl_str without_port(struct sl_str host)
     return host;
 }
 
+/* A listed name without a port allows any port. */
 static bool host_listed(const struct http_options *options, struct sl_str host)
 {
     struct sl_str name = without_port(host);

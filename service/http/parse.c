@@ -19,6 +19,7 @@ static struct request *get_request(llhttp_t *parser)
 }
 
 /* ---- llhttp's callbacks: the head is one piece, so each span is contiguous ---- */
+/* llhttp may report a text in pieces. They adjoin, as the whole head is in one buffer; so the last piece sets the size. */
 static int on_url(llhttp_t *parser, const char *at, size_t size)
 {
     struct http_exchange *x = &get_request(parser)->x;
@@ -58,6 +59,7 @@ static int on_value(llhttp_t *parser, const char *at, size_t size)
     return 0;
 }
 
+/* Ends a field: trims the value and lowers the case of the name, for comparisons without regard to case. */
 static int on_value_complete(llhttp_t *parser)
 {
     struct request *r = get_request(parser);

@@ -128,6 +128,7 @@ static bool is_enabled(const struct http_exchange *x, const struct http_route *r
     return !route->family || !route->family->enabled || route->family->enabled(x->service);
 }
 
+/* GET routes also serve HEAD. */
 static bool method_matches(const char *route_method, struct sl_str method)
 {
     struct sl_str wanted = sl_str(route_method);
@@ -145,6 +146,7 @@ static bool list_has(const struct sl_buf *list, const char *name)
     return false;
 }
 
+/* Adds a method to Allow, once. */
 static void add_method(struct sl_buf *allow, const char *method, const char *separator)
 {
     if (list_has(allow, method))

@@ -275,6 +275,7 @@ static bool any_paused(const struct http_server *server)
     return any;
 }
 
+/* Accepts again once there is room. */
 static void resume_listeners(struct http_server *server)
 {
     if (server->stopping || !any_paused(server) ||
@@ -288,6 +289,7 @@ static void resume_listeners(struct http_server *server)
     }
 }
 
+/* Counts a lack of descriptors or memory, and logs it once a minute. */
 static void note_accept_failure(struct http_server *server, int number)
 {
     metric_add(METRIC_HTTP_CONNECTIONS_TOTAL, 1, "emfile", NULL, NULL);
@@ -295,6 +297,8 @@ static void note_accept_failure(struct http_server *server, int number)
         log_error("http", "cannot accept connections", LOG_STR("error", strerror(number)));
 }
 
+/* Accepts waiting connections: ACCEPTS_PER_EVENT, or more while there is time in the slice. A full server closes a connection that does
+ * no work for a new one, or stops accepting. */
 static void on_acceptable(uv_poll_t *poll, int status, int events)
 {
     struct http_listener *listener = poll->data;
@@ -382,6 +386,7 @@ static enum sl_code listen_on(struct http_server *server, const char *address, e
     return code == SL_OK ? watch(listener, error) : code;
 }
 
+/* Opens the listeners of all three lists. */
 static enum sl_code listen_on_all(struct http_server *server, struct sl_error *error)
 {
     const struct http_options *o = &server->options;
@@ -544,6 +549,7 @@ bool server_take_routes(struct http_server *server)
     return good;
 }
 
+/* Sets the time limit of each queue. */
 static void set_timeouts(struct http_server *server)
 {
     const struct http_options *options = &server->options;
@@ -563,6 +569,7 @@ static void set_timeouts(struct http_server *server)
     }
 }
 
+/* Parses the networks of trusted proxies; "unix" stands for all clients of Unix sockets. */
 static enum sl_code set_proxies(struct http_server *server, struct sl_error *error)
 {
     const struct http_options *options = &server->options;

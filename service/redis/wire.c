@@ -78,6 +78,7 @@ static void wire_break(struct wire *wire, const char *why)
 /* ---- output ---- */
 static const char *write_next(struct wire *wire);
 
+/* The buffer was written: writes what was added meanwhile. */
 static void on_written(uv_write_t *request, int status)
 {
     struct wire *wire = request->data;
@@ -187,6 +188,7 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
 }
 
 /* ---- connecting ---- */
+/* The connection is open, or failed. With TLS, it is usable after the handshake, which begins here. */
 static void on_connect(uv_connect_t *request, int status)
 {
     struct wire *wire = request->data;

@@ -58,6 +58,7 @@ static int bytes_create(BIO *bio)
     return 1;
 }
 
+/* OpenSSL's interface to the buffers of a connection, instead of a socket: the event loop reads and writes that itself. */
 static const BIO_METHOD *bytes_method(void)
 {
     static BIO_METHOD *method;
@@ -199,6 +200,7 @@ int64_t tls_context_expiry(const struct tls_context *context)
 }
 
 /* ---- connections ---- */
+/* A TLS connection without a socket. NULL when out of memory. */
 static struct tls *make_tls(struct tls_context *context)
 {
     struct tls *tls = calloc(1, sizeof *tls);

@@ -140,6 +140,7 @@ static void print_artifact(const struct inspect_results *f, struct sl_str path, 
     sl_buf_printf(out, "  %s%s%s", sl_bundle_type_name(file->type), id[0] ? " " : "", id);
 }
 
+/* Prints the lists that the options ask for. Large ones are written in pieces, and end early once nobody reads them. */
 static void print_lists(struct inspect_results *f, struct sl_buf *out)
 {
     struct sl_buf scratch = {0};
@@ -190,6 +191,7 @@ static void print_line(struct sl_buf *out, const char *label, struct sl_str text
     sl_buf_u8(out, '\n');
 }
 
+/* Prints the ids and names by which the object is found. */
 static void print_identity(struct inspect_results *f, struct sl_buf *out)
 {
     const struct sl_object_info *info = sl_object_info(f->input->object);
@@ -339,6 +341,7 @@ static void json_identity(struct inspect_results *f, struct sl_json_writer *w)
     sl_buf_free(&text);
 }
 
+/* Writes the totals of a complete read. */
 static void json_counts(struct inspect_results *f, struct sl_json_writer *w)
 {
     const struct {
@@ -412,6 +415,7 @@ static void json_artifact(const struct inspect_results *f, struct sl_str path, s
     text_or_null(w, "debug_id", sl_str(id));
 }
 
+/* Writes the source files: paths alone, or with --sources where each was found. */
 static void json_paths(struct inspect_results *f, struct sl_json_writer *w, bool sources)
 {
     struct sl_str *paths = findings_sorted(&f->files);

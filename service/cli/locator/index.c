@@ -93,6 +93,7 @@ static void add_object(struct file_index *index, const char *path, struct sl_obj
                                                              .arch = info->arch};
 }
 
+/* Adds the ids of all objects of a file. Reads no more of it than the identity. */
 static void locator_index_add_file(struct file_index *index, const char *path)
 {
     struct sl_mapping mapping;

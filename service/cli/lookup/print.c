@@ -174,6 +174,7 @@ static void print_verbose(struct lookup *l, const struct lookup_result *e)
         sl_buf_printf(&l->out, "  Discriminator: %u\n", e->discriminator);
 }
 
+/* Prints a frame as llvm-symbolizer does; `index` 0 is the innermost one. */
 static void print_llvm(struct lookup *l, const struct lookup_request *r, const struct lookup_result *e, size_t index)
 {
     if (index == 0 && l->addresses)
@@ -228,6 +229,7 @@ static void print_data(struct lookup *l, const struct lookup_request *r)
 
 /* ---- json ---- */
 
+/* Writes a frame with the members of llvm-symbolizer's JSON. */
 static void json_element(struct lookup *l, struct sl_json_writer *w, const struct lookup_result *e)
 {
     sl_json_begin_object(w);

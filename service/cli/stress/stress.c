@@ -149,6 +149,7 @@ static int compare_workloads(const struct stress_report *r, struct sl_json *j)
     return status;
 }
 
+/* Compares with the report of an earlier run; returns the exit status. */
 static int compare(const struct stress_report *r, const char *path)
 {
     struct sl_mapping mapping;

@@ -123,6 +123,7 @@ static const struct stress_kind {
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
+/* Builds the request of a workload once; all its requests send the same bytes. */
 static enum sl_code fill_workload(const struct stress_kind *kind, const char *file, struct sl_arena *arena,
                                   struct stress_workload *workload, struct sl_error *error)
 {
@@ -210,6 +211,7 @@ static enum sl_code fill_scripts(const struct value *js, const char *sink, size_
 
 /* ---- the list ---- */
 
+/* Reads a workload from its map; `number` is its place in the list. */
 static enum sl_code read_workload(const struct value *map, const char *sink, size_t number, struct sl_arena *arena,
                                   struct stress_workload *workload, struct sl_error *error)
 {

@@ -198,6 +198,7 @@ struct event_fetch {
     enum sl_code code;
 };
 
+/* Translates a status of Sentry into an error. */
 static enum sl_code sentry_refused(void *arg, int status, struct sl_str body, struct sl_error *error)
 {
     static const struct {
