@@ -402,6 +402,7 @@ struct option_listing {
     const char *printed; /* the title that was printed last */
 };
 
+/* Called for each option: prints it, with a heading when a new group begins. */
 static void list_spec(void *arg, const char *title, const struct option_spec *spec)
 {
     struct option_listing *listing = arg;
@@ -415,6 +416,7 @@ static void list_spec(void *arg, const char *title, const struct option_spec *sp
     list_option(text, spec->letter, spec->help);
 }
 
+/* True if the group names the option: a word of its list. */
 static bool is_in(const struct options_group *group, const char *name)
 {
     size_t size = strlen(name);

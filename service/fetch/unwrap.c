@@ -184,6 +184,7 @@ enum sl_code fetch_unwrap(int fd, uint64_t max_size, struct sl_error *error)
 
 /* ---- one member of a tar archive ---- */
 
+/* Reads the archive up to the member: tar has no table of contents. */
 static enum sl_code find_member(struct archive *a, struct sl_bytes in, struct sl_str member, struct decode_sink *sink)
 {
     struct archive_entry *entry;

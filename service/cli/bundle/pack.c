@@ -115,6 +115,7 @@ static const char *reason_of_name(struct sl_str path)
     return sl_str_ends(path, SL_STR(".pch")) ? "precompiled header" : NULL;
 }
 
+/* Packs one source: its embedded text if that is asked for, otherwise the file on this machine. */
 static void pack_path(struct bundle_packing *p, const struct source_path *source)
 {
     const char *reason = reason_of_name(source->path);

@@ -129,6 +129,7 @@ static const char *dump_mapping_get_text(struct path_mapping *m, const struct va
     return value && value->type == VALUE_STRING ? dump_mapping_keep(m, value->string).data : NULL;
 }
 
+/* Reads a mapping of the file; returns an exit status. */
 static int read_rule(struct path_mapping *m, const struct value *item)
 {
     struct path_mapping_rule *rule;
@@ -172,6 +173,7 @@ static int read_variables(struct path_mapping *m, const struct options *o, const
     return 0;
 }
 
+/* Reads all mappings, those of the file before those of the options; returns an exit status. */
 static int read_rules(struct path_mapping *m, const struct options *o, const struct value *file)
 {
     struct path_mapping_rule *rule;

@@ -229,6 +229,7 @@ static bool inspect_members(struct inspection *in, const char *path)
     return is_archive && in->shown > shown;
 }
 
+/* Shows a file of any kind; tries the kinds without objects first. */
 static void inspect_file(struct inspection *in, const char *path)
 {
     struct input input;

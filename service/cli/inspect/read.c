@@ -248,6 +248,7 @@ static bool ignore_record(void *arg, struct sl_str line)
     return true;
 }
 
+/* Reads everything for the counts. What cannot be read becomes a hint, and the rest is still shown. */
 static void inspect_read_read_all(struct inspect_results *f)
 {
     struct sl_error error = {0};
@@ -329,6 +330,7 @@ static bool has_go_table(struct sl_object *object)
     return sl_object_go_table(object, &table, &address);
 }
 
+/* Explains what a file without an id can be used for. */
 static void hint_made_id(struct inspect_results *f)
 {
     struct sl_debug_id id;

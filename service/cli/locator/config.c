@@ -13,6 +13,7 @@
 
 /* ---- reading a file ---- */
 
+/* Prints the errors of a file on stderr. */
 static void report_errors(const char *path, struct value_problems *problems)
 {
     struct sl_buf text = {0};

@@ -114,6 +114,7 @@ static void locator_index_add_file(struct file_index *index, const char *path)
     sl_unmap(&mapping);
 }
 
+/* Reads all files once. Only when the layout of names did not lead to a file, as it takes long for a large directory. */
 static void locator_index_build(struct file_index *index)
 {
     index->built = true;
@@ -237,6 +238,8 @@ static bool is_listed_as(const struct indexed_object *object, enum file_type typ
            (is_program && programs[type] != SL_FORMAT_UNKNOWN && object->format == programs[type]);
 }
 
+/* Lists the files for an id: by the paths that symbol stores use, unless the places are plain directories; then by the ids in the
+ * files. */
 static size_t locator_index_list(const struct source_index *source, const struct object_id *id, enum file_type type,
                                  struct sl_arena *arena, struct indexed_file *files)
 {

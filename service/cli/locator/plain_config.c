@@ -22,6 +22,7 @@ struct plain_config_parser {
     struct plain_config_node root, *section;
 };
 
+/* Appends a node; NULL when out of memory. */
 static struct plain_config_node *plain_config_add(struct plain_config_parser *p, struct plain_config_node *parent,
                                                   struct sl_str key)
 {

@@ -331,6 +331,7 @@ static void add_row(struct lookup *l, const char *address, struct sl_str functio
     }
 }
 
+/* Adds the row of one frame to the table; only the innermost shows the address. */
 static void add_element_row(struct lookup *l, const struct lookup_request *r, const struct lookup_result *e,
                             size_t index)
 {

@@ -192,6 +192,7 @@ static void zsh_option(struct sl_buf *out, const char *command, const struct opt
         zsh_word(out, spec, spec->letter);
 }
 
+/* Writes the case of one command, with its options and verbs. */
 static void zsh_command(struct sl_buf *out, const struct command *command)
 {
     struct sl_buf verbs = {0};

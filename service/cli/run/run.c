@@ -281,6 +281,7 @@ static void on_watchdog(uv_timer_t *timer)
     service_manager_notify_limited("WATCHDOG=1");
 }
 
+/* Tells the service manager how busy the service is, for `systemctl status`. */
 static void on_status(uv_timer_t *timer)
 {
     const struct service_run *run = timer->data;
@@ -293,6 +294,7 @@ static void on_status(uv_timer_t *timer)
     service_manager_notify_limited(text);
 }
 
+/* Starts the timers that report to the service manager. They do not keep the loop running. */
 static void start_notifications(struct service_run *run)
 {
     uint64_t watchdog_ms = service_manager_watchdog_ms();
@@ -321,6 +323,7 @@ static enum sl_code clean_once(void *arg, struct sl_error *error)
     return cache_cleanup(c->config, catalog_kinds, catalog_kind_count, &options, &c->totals, NULL, error);
 }
 
+/* Cleans the cache once. */
 static void clean_now(const struct config *config)
 {
     struct periodic_cleanup c = {.config = config_retain(config)};
@@ -431,6 +434,7 @@ static const char *statsd_tags(const struct config *config, const char *host, st
     return kept.data ? sl_arena_strndup(arena, kept.data, kept.size) : "";
 }
 
+/* Starts StatsD if it is configured. */
 static void init_statsd(struct config *config)
 {
     const char *host = statsd_host(config, &config->arena);

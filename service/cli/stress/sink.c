@@ -69,6 +69,7 @@ static void release_file(void *arg)
     sl_unmap(arg);
 }
 
+/* Sends a file of the workload's directory, and none outside of it. */
 static void serve_file(struct http_exchange *x)
 {
     const struct stress_workload *workload = asked_workload(x);

@@ -200,6 +200,7 @@ static void named_address(void *arg, size_t index, uint32_t *module, uint64_t *r
     file->format->address(file, index, module, relative);
 }
 
+/* Takes the frames of one address, in which the last one is that of the function itself, and hands them to the format. */
 static bool named_take(void *arg, size_t index, const struct answer_frame *frames, size_t count)
 {
     struct named_file *file = &((struct named_run *)arg)->file;
@@ -214,6 +215,7 @@ static bool named_take(void *arg, size_t index, const struct answer_frame *frame
     return items && file->format->take(file, index, &calls);
 }
 
+/* With --local-debug-info, adds the paths of modules that the file names, for a file that was made on this machine. */
 static bool find_local_files(const struct named_run *run, struct local_files *local)
 {
     const struct named_file *file = &run->file;
@@ -243,6 +245,7 @@ static int named_look_up(struct named_run *run, const struct sentry_project *pro
 
 /* ---- the command ---- */
 
+/* Writes the result; JSON is indented if asked for. */
 static int named_write(const struct named_run *run)
 {
     struct sl_buf out = {0}, indented = {0};

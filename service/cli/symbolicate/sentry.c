@@ -70,6 +70,7 @@ static const char *first_given(const char *a, const char *b)
     return a ? a : b;
 }
 
+/* Token or cookies from the configuration; those of the first layer take precedence. */
 static struct sl_secret secret_of_files(struct config *const layers[2], struct sl_arena *arena, bool token)
 {
     for (size_t i = 0; i < 2 && layers[i]; i++) {
@@ -111,6 +112,7 @@ static int complete_from_files(const struct options *o, struct sl_arena *arena, 
     return 0;
 }
 
+/* Finds the credentials: a token, or else cookies. Returns an exit status. */
 static int take_secrets(const struct options *o, struct sl_arena *arena, struct sentry_project *p)
 {
     bool token = option_given(o, "auth-token") || option_given(o, "auth-token-file");
@@ -123,6 +125,7 @@ static int take_secrets(const struct options *o, struct sl_arena *arena, struct 
     return status;
 }
 
+/* The URL of a project in Sentry's API; names are encoded, as they may contain any characters. */
 static bool make_url(const char *base, const char *org, const char *project, struct sl_arena *arena, struct sl_str *url)
 {
     struct sl_buf text = {0};
@@ -139,6 +142,7 @@ static bool make_url(const char *base, const char *org, const char *project, str
     return kept != NULL;
 }
 
+/* Makes a source of the project's debug files, with the same credentials. */
 static bool take_debug_files(struct sentry_project *p, struct sl_arena *arena)
 {
     struct sl_buf url = {0};
@@ -290,6 +294,7 @@ static const char *crash_attachment(struct event_fetch *e, struct sl_str list)
     return NULL;
 }
 
+/* In a fiber: downloads the event, or instead its crash file if one is attached. */
 static void fetch_event(void *arg)
 {
     struct event_fetch *e = arg;

@@ -232,6 +232,7 @@ static enum sl_code check_hash(struct sl_str text, struct sl_error *error)
     return SL_OK;
 }
 
+/* Checks the hash of a mapping file; returns an exit status. */
 static int verify(const char *path)
 {
     struct sl_mapping file;
