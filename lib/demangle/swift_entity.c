@@ -7,7 +7,7 @@
 static struct swift_node *labels_of_tuple(struct swift_reader *r, const struct swift_node *tuple)
 {
     struct swift_node *labels = node_new(r, N_LABELS);
-    bool any = false;
+    bool any = false; /* a label; if no parameter has one, the list stays empty */
     for (uint32_t i = 0; tuple->kind == N_TUPLE && i < tuple->count; i++) {
         struct sl_str label = tuple->children[i]->text;
         any |= label.size > 0;
@@ -49,6 +49,7 @@ static struct swift_node *declaration(struct swift_reader *r, enum node_kind kin
     return name && type ? node_entity(r, kind, reader_pop_context(r), name, labels, type) : NULL;
 }
 
+/* Makes `type` generic if there is a signature. */
 static struct swift_node *with_signature(struct swift_reader *r, struct swift_node *signature, struct swift_node *type)
 {
     return signature && type ? node_pair(r, N_GENERIC_TYPE, signature, type) : type;
@@ -62,6 +63,7 @@ struct swift_node *entity_nominal(struct swift_reader *r, enum node_kind kind)
     return name ? reader_substitutable(r, node_entity(r, kind, reader_pop_context(r), name, NULL, NULL)) : NULL;
 }
 
+/* Reads an extension: the nominal type, the module that extends it (not printed), and the signature of a constrained extension. */
 struct swift_node *entity_extension(struct swift_reader *r)
 {
     struct swift_node *signature = reader_pop_kind(r, N_SIGNATURE);
@@ -120,7 +122,7 @@ struct swift_node *entity_variable(struct swift_reader *r)
 
 struct swift_node *entity_subscript(struct swift_reader *r)
 {
-    reader_pop_kind(r, N_PRIVATE_NAME);
+    reader_pop_kind(r, N_PRIVATE_NAME); /* of a file-private subscript, which has no name to print */
     struct swift_node *type = reader_pop_type(r), *labels = pop_labels(r, type);
     return type ? accessor(r, node_entity(r, N_SUBSCRIPT, reader_pop_context(r), NULL, labels, type)) : NULL;
 }
@@ -158,6 +160,7 @@ static struct swift_node *closure(struct swift_reader *r, const char *text)
     return closure;
 }
 
+/* Makes a part of the context on the stack: `text` and, unless NO_INDEX, the number are printed before " of " and the context. */
 static struct swift_node *swift_entity_part(struct swift_reader *r, enum node_kind kind, const char *text,
                                             uint32_t number)
 {
@@ -173,7 +176,7 @@ static struct swift_node *swift_entity_part(struct swift_reader *r, enum node_ki
 
 static const struct {
     char code;
-    bool attached;
+    bool attached; /* to a declaration, whose name is on the stack; the name of a freestanding macro is its own */
     const char *text;
 } expansions[] = {
     {'f', false, "freestanding macro expansion #"},

@@ -1,10 +1,11 @@
 /* Generics of the current Swift mangling: parameters, associated types, signatures, conformances, bound types. */
 #include "demangle/swift_tree.h"
 
-enum { MAX_LEVELS = 64 };
+enum { MAX_LEVELS = 64 }; /* of argument lists of nested types; bounds the recursion of generic_bind() */
 
 /* ---- parameters and associated types ---- */
 
+/* Reads which parameter is meant: z the first of the outermost list, `index` one after it, d of a nested list, s Self. */
 struct swift_node *generic_parameter(struct swift_reader *r)
 {
     uint32_t depth, index;
@@ -17,6 +18,7 @@ struct swift_node *generic_parameter(struct swift_reader *r)
     return reader_index(r, &index) ? node_parameter(r, 0, index + 1) : NULL;
 }
 
+/* Pops the name of an associated type, and its protocol if that is named. A type on top that is not a protocol is an error. */
 struct swift_node *generic_name(struct swift_reader *r)
 {
     struct swift_node *protocol = NULL;
@@ -45,7 +47,7 @@ struct swift_node *generic_names(struct swift_reader *r)
     return path;
 }
 
-/* If `base` is NULL, it is on the stack. */
+/* Makes `base.Name`. If `base` is NULL, it is on the stack. */
 struct swift_node *generic_member(struct swift_reader *r, struct swift_node *base)
 {
     struct swift_node *name = generic_name(r);
@@ -62,7 +64,9 @@ struct swift_node *generic_path(struct swift_reader *r, struct swift_node *base)
 
 /* ---- requirements ---- */
 
+/* Printed as `A: P`, `A: Class`, `A == B`, `A.shape == B.shape`, `A: AnyObject`, `A: ~Copyable`. */
 enum relation { CONFORMS, INHERITS, SAME, SAME_SHAPE, LAYOUT, INVERSE };
+/* Where the left side is from: a parameter read from the text, one of its associated types, a chain of them, or a type on the stack. */
 enum subject { PARAMETER, MEMBER, PATH, ON_STACK };
 
 /* Kinds of requirements, by the letter after `R`; any other letter begins the parameter that conforms to a protocol. */
@@ -80,7 +84,7 @@ static const struct {
 
 static const struct {
     char letter;
-    int numbers;
+    int numbers; /* size and alignment, which follow the letter and are not printed */
     const char *name;
 } layouts[] = {
     {'A', 0, "AnyReference"},
@@ -160,6 +164,8 @@ static struct swift_node *pop_clause(struct swift_reader *r)
     return clause ? reader_pop(r) : NULL;
 }
 
+/* Reads a signature: how many parameters each nesting level has, up to `l` (`counts` false: one level with one parameter), then pops its
+ * requirements. */
 struct swift_node *generic_signature(struct swift_reader *r, bool counts)
 {
     struct swift_node *signature = node_new(r, N_SIGNATURE), *clause;
@@ -193,6 +199,7 @@ struct swift_node *generic_proof(struct swift_reader *r)
     return reader_pop_kind(r, N_CONFORMANCE);
 }
 
+/* True if the stack ends with a list of proofs. */
 static bool pop_proofs(struct swift_reader *r)
 {
     if (reader_pop_kind(r, N_EMPTY_LIST))
@@ -240,6 +247,8 @@ struct swift_node *generic_retroactive(struct swift_reader *r)
 
 /* ---- bound types ---- */
 
+/* Reads a bound type: one list of arguments for each nesting level of the type. Levels end with N_FIRST_ELEMENT, the outermost with
+ * N_EMPTY_LIST, which ends the loop. */
 struct swift_node *generic_arguments(struct swift_reader *r)
 {
     struct swift_node *lists = node_new(r, N_LIST), *type;
@@ -271,6 +280,7 @@ static bool takes_arguments(const struct swift_node *node)
     }
 }
 
+/* Copies a context with its parent bound to the lists from index `from` on. A copy, because other references may share the node. */
 static struct swift_node *bind_parent(struct swift_reader *r, const struct swift_node *node,
                                       const struct swift_node *lists, uint32_t from)
 {

@@ -1,10 +1,12 @@
 /* Symbols for data of the Swift runtime: metadata, records, witness tables, and outlined operations on values. */
 #include "demangle/swift_tree.h"
 
+/* What an operator pops. ANYTHING: an entity, or a phrase that another operator made. */
 enum operand { TYPE, NOMINAL, ENTITY, PROTOCOL, CONFORMANCE, ANYTHING };
 
+/* An operator whose symbol is printed as `text` and its operand. */
 struct phrase {
-    char letter;
+    char letter; /* 0 ends a table */
     enum operand operand;
     const char *text;
 };
@@ -121,6 +123,8 @@ static struct swift_node *from_table(struct swift_reader *r, const struct phrase
 
 /* ---- metadata and records ---- */
 
+/* Reads the descriptor of a context: E of an extension, M of a module, X and Y of a context without a name (Y has an identifier, which is
+ * not printed). */
 static struct swift_node *context_descriptor(struct swift_reader *r)
 {
     switch (reader_next(r)) {
@@ -190,6 +194,7 @@ const char *global_value_witness_name(char first, char second)
     return NULL;
 }
 
+/* Prints "destroy for Type": the function of a type that copies, moves or destroys its values. */
 struct swift_node *global_value_witness(struct swift_reader *r)
 {
     char first = reader_next(r);
@@ -197,6 +202,7 @@ struct swift_node *global_value_witness(struct swift_reader *r)
     return name ? node_phrase(r, name, node_phrase(r, " for ", reader_pop_type(r), NULL, NULL), NULL, NULL) : NULL;
 }
 
+/* Prints `text`, "Type and conformance Type". */
 static struct swift_node *lazy_table(struct swift_reader *r, const char *text)
 {
     struct swift_node *conforming = generic_conformance(r);
@@ -209,6 +215,7 @@ static struct swift_node *associated_type(struct swift_reader *r)
     return name ? node_phrase(r, "associated type metadata accessor for ", name, " in ", generic_conformance(r)) : NULL;
 }
 
+/* Prints "associated type witness table accessor for A.B : Protocol in Type". */
 static struct swift_node *associated_table(struct swift_reader *r)
 {
     struct swift_node *protocol = reader_pop_protocol(r);
@@ -233,7 +240,8 @@ static struct swift_node *outlined_operation(struct swift_reader *r)
     return from_table(r, outlined, reader_next(r));
 }
 
-/* Reads an initialiser that runs once: the names of the variables of one declaration, each but the last followed by a mark. */
+/* Reads an initialiser that runs once for all variables of one declaration: each name is followed by an N_FIRST_ELEMENT mark. Prints
+ * `text` and the name, or several names in brackets; the context is not printed. */
 static struct swift_node *once(struct swift_reader *r, const char *text)
 {
     struct swift_node *names = node_new(r, N_LIST);

@@ -53,6 +53,7 @@ static const struct swift_impl_code results[] = {
 static const struct swift_impl_code qualifiers[] = {
     {'w', "@noDerivative "}, {'T', "sending "}, {'I', ""}, {'L', ""}, {0, NULL}};
 
+/* Reads one of the letters; returns its text. NULL: the next character is none of them. */
 static const char *eat_code(struct swift_reader *r, const struct swift_impl_code *codes)
 {
     for (; codes->letter; codes++)
@@ -68,6 +69,7 @@ static struct swift_node *attribute(struct swift_reader *r, struct swift_node *f
     return text ? node_add(r, function, node_write(r, N_IMPL_ATTRIBUTE, text)) : function;
 }
 
+/* Reads the letter for how the function is called. If `z` precedes it, the size and text of a C type follow it, which are not printed. */
 static struct swift_node *representation(struct swift_reader *r, struct swift_node *function)
 {
     uint32_t size;
@@ -90,6 +92,7 @@ static struct swift_node *swift_impl_part(struct swift_reader *r, enum node_kind
     return node_format(r, kind, "%s%s%s%s", before, convention, said[0], said[1]);
 }
 
+/* Reads parameters, results, `Y` values yielded by a coroutine, and after `z` the error. */
 static struct swift_node *parts(struct swift_reader *r, struct swift_node *function)
 {
     struct swift_node *node;
@@ -123,12 +126,15 @@ static struct swift_node *pop_substitutions(struct swift_reader *r)
     return lists && lists->count == 1 ? lists->children[0] : NULL;
 }
 
+/* Appends " for <A, B>": the types that replace the parameters of the signature. */
 static struct swift_node *substituted(struct swift_reader *r, struct swift_node *function, struct swift_node *arguments)
 {
     struct swift_node *phrase = node_write(r, N_LITERAL, " for <");
     return node_add(r, function, node_add(r, phrase, arguments));
 }
 
+/* Reads the letters after `I` in the order in which Swift mangles them; each group is optional unless the code returns NULL. `s`: the
+ * types are a pattern with its own signature and substitutions; `I`: the whole type is generic and has substitutions. */
 struct swift_node *impl_function(struct swift_reader *r)
 {
     struct swift_node *function = node_new(r, N_IMPL_FUNCTION), *pattern = NULL, *signature = NULL, *invocation = NULL;

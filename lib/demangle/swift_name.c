@@ -1,7 +1,10 @@
 /* Names of the current Swift mangling: identifiers with their suffixes, and back references. */
 #include "demangle/swift_tree.h"
 
-enum { MAX_REPEAT = 2048, MAX_IDENTIFIER = 64 << 10 };
+enum {
+    MAX_REPEAT = 2048,
+    MAX_IDENTIFIER = 64 << 10
+}; /* a short hostile name must not expand to an arbitrarily large one */
 
 static bool is_upper(char c)
 {
@@ -66,12 +69,14 @@ static bool read_mixed(struct swift_reader *r, struct sl_buf *text)
     return true;
 }
 
+/* Copies the text into the arena; empty when out of memory. */
 static struct sl_str swift_name_keep(struct swift_reader *r, const struct sl_buf *text)
 {
     char *copy = text->failed ? NULL : sl_arena_strndup(&r->arena, (const char *)text->data, text->size);
     return (struct sl_str){copy ? copy : "", copy ? text->size : 0};
 }
 
+/* Reads an identifier: `5hello`; `0` and a mixture of words seen before and new text; `00`, a size and Punycode. Empty if invalid. */
 static struct sl_str read_identifier(struct swift_reader *r)
 {
     struct sl_str none = {"", 0};
@@ -102,12 +107,15 @@ struct swift_node *name_identifier(struct swift_reader *r)
     return text.size ? reader_substitutable(r, node_text(r, N_IDENTIFIER, text)) : NULL;
 }
 
+/* Reads how operator characters are used: the next letter is `i` infix, `p` prefix or `P` postfix. */
 struct swift_node *name_fixity(struct swift_reader *r)
 {
     struct swift_node *letters = reader_pop_kind(r, N_IDENTIFIER);
     return letters ? name_operator(r, letters->text, reader_next(r)) : NULL;
 }
 
+/* Reads the end of a name that is not visible everywhere: `LL` private, with the file's identifier; `Ll` the same without a name; a letter
+ * `a` to `j` an entity that the compiler derived from the named one; else a number that distinguishes local names. */
 struct swift_node *name_local(struct swift_reader *r)
 {
     char c = reader_peek(r);
@@ -137,6 +145,8 @@ static struct swift_node *repeat(struct swift_reader *r, struct swift_node *node
     return node;
 }
 
+/* Reads back references: `A` and letters for the first 26 substitutions, the last one a capital; a number before a letter repeats it. `A_`
+ * and `A0_` are the 27th and 28th. */
 struct swift_node *name_substitution(struct swift_reader *r)
 {
     uint32_t number = 0;
@@ -243,6 +253,8 @@ static struct swift_node *find_standard(struct swift_reader *r, const struct sta
     return NULL;
 }
 
+/* Reads a name of the standard library: So and SC modules of C, Sg optional, S and a letter a type, Sc and a letter one of concurrency. A
+ * number before the letter repeats the type. */
 struct swift_node *name_standard_type(struct swift_reader *r)
 {
     uint32_t count = 1;

@@ -9,6 +9,8 @@ static struct swift_node *attribute(struct swift_reader *r, const char *text)
 
 /* ---- specialisations ---- */
 
+/* Reads what all specialisations begin with: `q` and `a` or `r` if present, then the digit of the pass that made it. Nothing of it is
+ * printed. */
 static bool special_info(struct swift_reader *r)
 {
     reader_eat(r, 'q');
@@ -18,11 +20,13 @@ static bool special_info(struct swift_reader *r)
     return pass >= '0' && pass <= '9';
 }
 
+/* Reads a specialisation for given type arguments; they are popped and not printed. */
 static struct swift_node *generic_special(struct swift_reader *r)
 {
     return special_info(r) && type_list(r) ? node_new(r, N_SPECIALIZED) : NULL;
 }
 
+/* Reads a specialisation for some of the type arguments, described by one type, which is popped and not printed. */
 static struct swift_node *partial_special(struct swift_reader *r)
 {
     return special_info(r) && reader_pop_type(r) ? node_new(r, N_SPECIALIZED) : NULL;
@@ -39,16 +43,25 @@ static struct swift_node *dropping_special(struct swift_reader *r)
     return reader_eat(r, 'g') || reader_eat(r, 'G') || reader_eat(r, 'B') ? generic_special(r) : NULL;
 }
 
-/* Operands of an argument's specialisation on the stack: an identifier; a closure with the types it captures; a key path with
- * its root and value; a type. */
+/* Kinds of operands that an argument's specialisation has on the stack: an identifier; the identifier of a closure and the types that it
+ * captures; the identifier of a key path, its root and value type; a type. The kinds are collected in a buffer while the text is read,
+ * because operands are popped in reverse order. */
 enum { TAKES_NAME = 'n', TAKES_CLOSURE = 'c', TAKES_KEY_PATH = 'k', TAKES_TYPE = 't' };
 
+/* Returns the character after the next one. */
 static char look_ahead(const struct swift_reader *r)
 {
     return r->at + 1 < r->text.size ? r->text.data[r->at + 1] : '\0';
 }
 
-/* Reads a constant propagated into an argument; if `first` is false, the next field of a struct, if there is one. */
+/* Reads a constant that the compiler put in place of an argument, and notes its operands in `takes`. False if there is none; with
+ * `first` false that is the end of a struct's fields. Letters:
+ *
+ *     f          a function, g a global variable: an identifier on the stack. g is not read as a field of a struct
+ *     i d        an integer, a floating-point number: its bits in decimal follow
+ *     sb sw sc   a string in UTF-8, in UTF-16, of Objective-C: an identifier on the stack
+ *     k          a key path
+ *     S          a struct: its type is on the stack; the constants of its fields follow */
 static bool constant(struct swift_reader *r, struct sl_buf *takes, bool first)
 {
     uint32_t number;
@@ -72,6 +85,10 @@ static bool constant(struct swift_reader *r, struct sl_buf *takes, bool first)
     return true;
 }
 
+/* Reads how one argument, or the result, is specialised. Letters without operands: n unchanged, x exploded into its fields, i box to value,
+ * s box on the stack, r inout to result, d dead, e existential made generic (D: and dead), g owned to guaranteed, o guaranteed to owned; G,
+ * O and X after a letter mean the same as g, o and x. With operands: c and E a known closure; C the closure of an earlier argument, whose
+ * number follows; p a constant. */
 static bool argument(struct swift_reader *r, struct sl_buf *takes)
 {
     uint32_t number;
@@ -99,6 +116,7 @@ static bool argument(struct swift_reader *r, struct sl_buf *takes)
     }
 }
 
+/* Pops the operands of one kind; false if they are not on the stack. */
 static bool take_operands(struct swift_reader *r, char what)
 {
     switch (what) {
@@ -115,6 +133,7 @@ static bool take_operands(struct swift_reader *r, char what)
     }
 }
 
+/* Reads a specialisation of a function's signature: how each argument is changed, `_`, how the result is changed. Printed as one word. */
 static struct swift_node *signature_special(struct swift_reader *r)
 {
     struct sl_buf takes = {0};
@@ -131,6 +150,7 @@ static struct swift_node *signature_special(struct swift_reader *r)
 
 /* ---- derivatives ---- */
 
+/* Reads a letter: f forward-mode derivative, r reverse-mode derivative, d differential, p pullback; returns its text, NULL for others. */
 static const char *derivative_kind(struct swift_reader *r, const char *const texts[4])
 {
     static const char letters[] = "frdp";
@@ -138,6 +158,8 @@ static const char *derivative_kind(struct swift_reader *r, const char *const tex
     return at ? texts[at - letters] : NULL;
 }
 
+/* Reads a thunk that adapts a derivative to fewer parameters: kind, sets of parameters, of results, and of wanted parameters. The sets are
+ * not printed. */
 static struct swift_node *subset_thunk(struct swift_reader *r)
 {
     static const char *const texts[] = {
@@ -154,6 +176,8 @@ static struct swift_node *subset_thunk(struct swift_reader *r)
     return node_phrase(r, text, original ? original : type, NULL, NULL);
 }
 
+/* Reads a derivative: JS is a subset thunk, JO a self-reordering thunk, JV a vtable thunk, and any other letter the derivative itself, an
+ * attribute before the original function. */
 static struct swift_node *derivative(struct swift_reader *r)
 {
     static const char *const plain[] = {"forward-mode derivative of ", "reverse-mode derivative of ",
@@ -180,7 +204,8 @@ static struct swift_node *derivative(struct swift_reader *r)
 
 /* ---- thunks ---- */
 
-/* Shows the type that is called, the first of the two. */
+/* Reads a thunk that calls a function of one type as one of another. Prints "thunk for " and the type that is called, the first of the two;
+ * `self`: the type of a dynamic Self is on the stack as well. */
 static struct swift_node *reabstraction(struct swift_reader *r, bool self)
 {
     reader_pop_kind(r, N_SIGNATURE);
@@ -189,12 +214,14 @@ static struct swift_node *reabstraction(struct swift_reader *r, bool self)
     return node_phrase(r, "thunk for ", reader_pop_type(r), NULL, NULL);
 }
 
+/* Prints the thunk before it, then " with global actor constraint " and the actor's type. */
 static struct swift_node *with_global_actor(struct swift_reader *r)
 {
     struct swift_node *actor = reader_pop_type(r), *thunk = reader_pop_kind(r, N_PHRASE);
     return actor ? node_phrase(r, "", thunk, " with global actor constraint ", actor) : NULL;
 }
 
+/* Reads the block that Objective-C calls when an async function is done. Prints `text`, the block's type, " with result type ", a type. */
 static struct swift_node *completion_handler(struct swift_reader *r, const char *text)
 {
     uint32_t flags;
@@ -219,6 +246,7 @@ static struct swift_node *witness_thunk(struct swift_reader *r)
 
 /* ---- key paths ---- */
 
+/* Pops all types on top of the stack, as an N_LIST in the order of the text; NULL if there is none. */
 static struct swift_node *pop_types(struct swift_reader *r)
 {
     struct swift_node *types = node_new(r, N_LIST), *type;
@@ -227,6 +255,7 @@ static struct swift_node *pop_types(struct swift_reader *r)
     return types && types->count ? node_reverse(types, 0) : NULL;
 }
 
+/* Prints `text`, the property, " : ", the generic signature if there is one and the types; then ", serialized" if marked with q. */
 static struct swift_node *key_path_accessor(struct swift_reader *r, const char *text)
 {
     bool serialized = reader_eat(r, 'q');
@@ -238,6 +267,8 @@ static struct swift_node *key_path_accessor(struct swift_reader *r, const char *
     return serialized ? node_add(r, phrase, node_write(r, N_LITERAL, ", serialized")) : phrase;
 }
 
+/* Reads the function that compares or hashes the indices of a key path's subscript. Prints `text`, the generic signature if there is one,
+ * and the types of the indices in brackets: "key path index hash operator for <A>(A)"; then ", serialized" if marked with q. */
 static struct swift_node *key_path_index(struct swift_reader *r, const char *text)
 {
     bool serialized = reader_eat(r, 'q');
@@ -258,6 +289,7 @@ static struct swift_node *key_path(struct swift_reader *r)
 
 /* ---- associated types ---- */
 
+/* Prints `text`, "Type.Associated: Protocol"; the subject is one type, or a chain of names of associated types. */
 static struct swift_node *associated_conformance(struct swift_reader *r, const char *text)
 {
     struct swift_node *required = reader_pop_protocol(r);
@@ -277,6 +309,7 @@ static struct swift_node *base_conformance(struct swift_reader *r)
 
 /* ---- pieces of functions ---- */
 
+/* Reads a constant that the compiler moved out of a function. Prints "outlined variable #1 of " and the function. */
 static struct swift_node *outlined_variable(struct swift_reader *r)
 {
     uint32_t number;
@@ -286,7 +319,8 @@ static struct swift_node *outlined_variable(struct swift_reader *r)
     return node_format(r, N_ATTRIBUTE, "outlined %s #%u of ", what, number);
 }
 
-/* Reads the kind of method, then for each parameter and the result whether it is bridged or guaranteed. */
+/* Reads a call of an Objective-C method that was moved out of functions: the kind of method (a, p, m), then a letter for each parameter
+ * and the result (n unchanged, b bridged, g guaranteed). All letters are printed as they are. */
 static struct swift_node *bridged_method(struct swift_reader *r)
 {
     size_t start = r->at;
@@ -300,6 +334,7 @@ static struct swift_node *bridged_method(struct swift_reader *r)
     return node_format(r, N_ATTRIBUTE, "outlined bridged method (" SL_STR_FMT ") of ", SL_STR_ARG(kinds));
 }
 
+/* Reads a part of an async function, from a suspension point on; it is printed like the function itself. */
 static struct swift_node *resume(struct swift_reader *r)
 {
     uint32_t number;
@@ -318,7 +353,8 @@ static struct swift_node *rare(struct swift_reader *r)
     }
 }
 
-/* Returns the attribute of an operator without operands. */
+/* Returns the attribute of an operator without operands: the text before the symbol. Empty where the symbol is printed like the function
+ * itself: merged, distributed and dynamically replaceable functions. NULL: another operator. */
 static const char *plain_attribute(char c)
 {
     switch (c) {

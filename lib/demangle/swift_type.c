@@ -34,16 +34,18 @@ static struct swift_node *sized_builtin(struct swift_reader *r, const char *pref
     return node_format(r, N_BUILTIN, "Builtin.%s%u" SL_STR_FMT, prefix, size, SL_STR_ARG(element));
 }
 
+/* Makes `Builtin.VecNxElement`. The element's own `Builtin.` is omitted. */
 static struct swift_node *vector(struct swift_reader *r)
 {
     static const size_t prefix = sizeof "Builtin" - 1;
     struct swift_node *element = reader_pop_kind(r, N_BUILTIN);
-    if (!element || element->text.size > 100)
+    if (!element || element->text.size > 100) /* limits vectors of vectors of ... */
         return NULL;
     struct swift_node *name = node_format(r, N_LITERAL, "x%s", element->text.data + prefix + 1);
     return name ? sized_builtin(r, "Vec", name->text) : NULL;
 }
 
+/* Makes a built-in type with one or two type arguments: "Builtin.FixedArray<A, B>". */
 static struct swift_node *make_builtin(struct swift_reader *r, const char *name, struct swift_node *first,
                                        struct swift_node *second)
 {
@@ -75,6 +77,7 @@ struct swift_node *type_builtin(struct swift_reader *r)
 
 /* ---- functions ---- */
 
+/* Pops the parameters or the result of a function type: one type, or the mark of an empty list, which means `()`. */
 static struct swift_node *pop_parameters(struct swift_reader *r)
 {
     return reader_pop_kind(r, N_EMPTY_LIST) ? node_new(r, N_TUPLE) : reader_pop_type(r);
@@ -128,6 +131,7 @@ struct swift_node *type_list(struct swift_reader *r)
     return node_reverse(list, 0);
 }
 
+/* Reads a tuple element. On the stack are its type, then its label and the variadic mark, if it has them. */
 static struct swift_node *tuple_element(struct swift_reader *r)
 {
     struct swift_node *element = node_new(r, N_TUPLE_ELEMENT);
@@ -180,6 +184,7 @@ static struct swift_node *composition_with_class(struct swift_reader *r)
     return superclass ? swift_type_composition(r, superclass, false) : NULL;
 }
 
+/* Reads the list of requirements of an existential type with constraints, `any P<A>`, then the composition. */
 static struct swift_node *constrained(struct swift_reader *r)
 {
     struct swift_node *requirements = node_new(r, N_LIST);
@@ -190,6 +195,7 @@ static struct swift_node *constrained(struct swift_reader *r)
     return node_pair(r, N_CONSTRAINED, reader_pop_type(r), node_reverse(requirements, 0));
 }
 
+/* Reads a metatype with its representation: t thin, T thick, o Objective-C's. */
 static struct swift_node *swift_type_metatype(struct swift_reader *r, enum node_kind kind)
 {
     char c = reader_next(r);
@@ -199,6 +205,7 @@ static struct swift_node *swift_type_metatype(struct swift_reader *r, enum node_
 
 /* ---- SIL boxes ---- */
 
+/* Reads a box of SIL: memory on the heap for captured variables. A generic one has a signature and its arguments as well. */
 static struct swift_node *box(struct swift_reader *r, bool generic)
 {
     struct swift_node *signature = NULL, *arguments = NULL;
@@ -213,6 +220,7 @@ static struct swift_node *box(struct swift_reader *r, bool generic)
 
 /* ---- operators ---- */
 
+/* Reads a type in short form: q `A?`, a `[A]`, p `(A)`, D `[A : B]`. */
 static struct swift_node *sugar(struct swift_reader *r)
 {
     struct swift_node *value;
@@ -269,6 +277,7 @@ struct swift_node *type_special(struct swift_reader *r)
     }
 }
 
+/* Makes an effect that is printed with a type: an actor, or the type of error thrown. */
 static struct swift_node *make_effect(struct swift_reader *r, enum effect effect)
 {
     return node_add(r, node_effect(r, effect, ""), reader_pop_type(r));
@@ -306,6 +315,8 @@ struct swift_node *type_annotation(struct swift_reader *r)
 
 /* ---- archetypes, packs, opaque types ---- */
 
+/* Reads an opaque result type by reference: the number of the `some` in the declaration that is on the stack. Its generic arguments are not
+ * printed. */
 static struct swift_node *opaque(struct swift_reader *r)
 {
     uint32_t number;
@@ -317,6 +328,7 @@ static struct swift_node *opaque(struct swift_reader *r)
     return reader_substitutable(r, node);
 }
 
+/* Reads a pack of types. A pack of SIL is `direct` or indirect (d, i), which is not printed. */
 static struct swift_node *swift_type_pack(struct swift_reader *r, bool direct)
 {
     if (direct && !reader_eat(r, 'd') && !reader_eat(r, 'i'))

@@ -15,13 +15,15 @@ uint32_t jvm_hash(struct sl_str text)
     return (uint32_t)sl_hash(text.data, text.size);
 }
 
+/* If the exception `thrown` (id of its descriptor) was thrown, the innermost `remove` frames are not shown. */
 struct jvm_rule {
     uint32_t thrown, remove;
 };
 
-/* The last member, not yet encoded because the record after it affects it. */
+/* The last member, not yet encoded: comments that belong to it may follow, and whether it was inlined shows in the next member. A member
+ * is one method line of the mapping; a method is all members of a class that share an obfuscated name. */
 struct jvm_pending {
-    bool there;
+    bool there; /* false: there is none */
     struct sl_jvm_member member;
     uint32_t method, receiver, name, arguments;
     struct sl_jvm_position *positions; /* in the arena */
@@ -31,6 +33,7 @@ struct jvm_pending {
     uint32_t descriptor;
 };
 
+/* What a comment describes: the record before it. */
 enum attached { TO_NOTHING, TO_CLASS, TO_METHOD };
 
 /* Per original class; stored directly before its name. */
@@ -96,6 +99,7 @@ static uint32_t no_row(struct jvm_build *b)
     return JVM_NO_ROW;
 }
 
+/* True if the last look-up was for the same text, so that its result can be used again. */
 static bool is_same(const struct last_lookup *memo, struct sl_str text)
 {
     return memo->there && sl_str_equal(memo->text, text);
@@ -121,6 +125,7 @@ struct record_ahead {
 
 /* ---- members ---- */
 
+/* Encodes positions, rules and descriptor, in the form described in format.h. */
 static void encode_extras(const struct jvm_pending *p, struct sl_buf *out)
 {
     sl_buf_uleb(out, p->position_count);
@@ -146,7 +151,7 @@ static uint8_t *put_uleb(uint8_t *at, uint32_t value)
 
 static void encode_member(const struct jvm_pending *p, uint16_t flags, struct sl_buf *out)
 {
-    enum { LONGEST = 4 * 5 };
+    enum { LONGEST = 4 * 5 }; /* four numbers of at most five bytes */
     const struct sl_jvm_member *m = &p->member;
     if (!sl_buf_reserve(out, LONGEST))
         return;
@@ -162,6 +167,7 @@ static void encode_member(const struct jvm_pending *p, uint16_t flags, struct sl
         encode_extras(p, out);
 }
 
+/* Appends the pending member to `members` and links the last member of its method to it. */
 static void append_member(struct jvm_build *b, uint16_t flags)
 {
     struct sl_buf *out = &b->members;
@@ -191,14 +197,15 @@ static void append_member(struct jvm_build *b, uint16_t flags)
     method->traits |= (m->end ? JVM_RANGES : 0) | (flags & JVM_EXTRAS ? JVM_HAS_EXTRAS : 0);
 }
 
-/* True if the member was inlined into the next one: both have the same lines. */
+/* True if the member was inlined into the next one: both have the same range of lines in the running program. */
 static bool inlined_into(const struct sl_jvm_member *m, const struct sl_jvm_member *next)
 {
     return next && (next->has_range || next->has_line) && (m->has_range || m->has_line) &&
            m->has_range == next->has_range && m->start == next->start && m->end == next->end;
 }
 
-/* True if the member is the first of its method with this name and these arguments. */
+/* True if no earlier member of the same method (those of this class with the same obfuscated name) has the same original name and
+ * arguments. Only the first is found by parameters, so that a look-up does not return an overload once for each of its line ranges. */
 static bool is_first(struct jvm_build *b)
 {
     bool made = false;
@@ -207,6 +214,8 @@ static bool is_first(struct jvm_build *b)
     return made;
 }
 
+/* Encodes the pending member, if there is one. `next` is the member after it; NULL if another kind of record follows. A member inlined into
+ * the next one is not found by parameters: the method that runs has those of the outermost member. */
 static void flush(struct jvm_build *b, const struct sl_jvm_member *next)
 {
     struct jvm_pending *p = &b->pending;
@@ -247,6 +256,7 @@ static void list_methods(struct jvm_build *b)
         name_method(b, row);
 }
 
+/* Begins a class, or continues it if the mapping has named it before. */
 static void on_class(struct jvm_build *b, const struct sl_jvm_record *r)
 {
     bool made;
@@ -269,6 +279,7 @@ static void on_class(struct jvm_build *b, const struct sl_jvm_record *r)
     b->method.there = false;
 }
 
+/* Returns the row of the method with this name in the current class, adding it if it is new; JVM_NO_ROW on failure. */
 static uint32_t find_method(struct jvm_build *b, struct sl_str obfuscated)
 {
     struct jvm_text name = jvm_string(&b->strings, obfuscated);
@@ -291,6 +302,7 @@ static uint32_t find_method(struct jvm_build *b, struct sl_str obfuscated)
     return row;
 }
 
+/* Makes the member the pending one. */
 static void on_method(struct jvm_build *b, const struct record_ahead *a)
 {
     const struct sl_jvm_member *m = &a->record.member;
@@ -309,7 +321,8 @@ static void on_method(struct jvm_build *b, const struct record_ahead *a)
     p->there = !b->account.failed;
 }
 
-/* Sets a flag for all members with this class, name and arguments, including later ones. */
+/* Sets a flag for all members with the original class, name and arguments of the pending one, including later ones: R8 writes the comment
+ * after only one of them. marks() reads the flags. */
 static void mark(struct jvm_build *b, uint16_t flag)
 {
     bool made;
@@ -322,6 +335,7 @@ static void mark(struct jvm_build *b, uint16_t flag)
     b->flags[row] = (uint16_t)((made ? 0 : b->flags[row]) | flag);
 }
 
+/* Adds a rule to the pending member, unless it removes nothing. */
 static void build_add_rule(struct jvm_build *b, const struct sl_jvm_comment *comment)
 {
     struct jvm_pending *p = &b->pending;
@@ -377,6 +391,7 @@ static void on_class_comment(struct jvm_build *b, const struct sl_jvm_comment *c
     set_receiver(b, b->receiver, receiver);
 }
 
+/* Reads a comment. One that is malformed or unknown is ignored, like a malformed line; only lack of memory is a failure. */
 static void on_comment(struct jvm_build *b, struct sl_str json)
 {
     struct sl_jvm_comment comment;
@@ -414,6 +429,7 @@ static void on_record(struct jvm_build *b, const struct record_ahead *a)
     }
 }
 
+/* Reads a record and hashes its texts, which prefetches their slots in the tables of strings. False at the end. */
 static bool read_ahead(const struct jvm_build *b, struct sl_jvm_reader *reader, struct record_ahead *a)
 {
     if (!sl_jvm_reader_next(reader, &a->record))
@@ -428,6 +444,7 @@ static bool read_ahead(const struct jvm_build *b, struct sl_jvm_reader *reader, 
     return true;
 }
 
+/* Prefetches the strings to which the texts will be compared; their slots have been prefetched by read_ahead(). */
 static void want_texts(const struct jvm_build *b, const struct record_ahead *a)
 {
     if (a->record.kind != SL_JVM_RECORD_METHOD)
@@ -441,7 +458,7 @@ static void want_texts(const struct jvm_build *b, const struct record_ahead *a)
 /* Reads records a few lines in advance, so that the memory for their look-ups is prefetched. */
 static void read_mapping(struct jvm_build *b, struct sl_str mapping)
 {
-    enum { AHEAD = 4, TEXTS = 2 };
+    enum { AHEAD = 4, TEXTS = 2 }; /* records between hashing and use, between prefetching the strings and use */
     struct sl_jvm_reader reader = sl_jvm_reader(mapping);
     struct record_ahead ring[AHEAD];
     bool more = true;
@@ -479,6 +496,7 @@ static uint16_t marks(struct jvm_build *b, const struct member_header *link, con
     return row == JVM_NO_ROW ? 0 : b->flags[row];
 }
 
+/* Writes the original classes. In `receivers`, replaces the file of each by its offset in the section, which members and classes need. */
 static void put_receivers(struct jvm_build *b, struct sl_table_writer *t)
 {
     sl_table_section(t, JVM_RECEIVERS);
@@ -567,7 +585,7 @@ static void put_members(struct jvm_build *b, struct sl_table_writer *t)
 /* Reserves a hash table of zeroed rows after the end of the file; returns their number. */
 static uint64_t begin_rows(struct sl_table_writer *t, enum jvm_section section, uint32_t count, size_t row_size)
 {
-    uint64_t rows = count + count / 2 + UINT64_C(1);
+    uint64_t rows = count + count / 2 + UINT64_C(1); /* a third stays free: probing is short and always ends */
     sl_table_section(t, section);
     if (sl_buf_reserve(&t->file, rows * row_size))
         memset(t->file.data + t->file.size, 0, rows * row_size);
@@ -592,6 +610,7 @@ static uint8_t *take_row(struct jvm_build *b, struct sl_table_writer *t, uint64_
     }
 }
 
+/* Writes the hash table of classes. */
 static void put_classes(struct jvm_build *b, struct sl_table_writer *t)
 {
     uint8_t *row;
@@ -606,6 +625,7 @@ static void put_classes(struct jvm_build *b, struct sl_table_writer *t)
     t->file.size += rows * JVM_CLASS_SIZE;
 }
 
+/* Writes the hash table of methods; put_members() has stored the offsets of their members. */
 static void put_methods(struct jvm_build *b, struct sl_table_writer *t)
 {
     uint8_t *row;
@@ -666,7 +686,7 @@ enum sl_code sl_jvm_mapper_build(struct sl_str mapping, struct sl_budget *budget
     b.strings = (struct jvm_strings){.account = &b.account, .bytes.budget = budget};
     b.receivers =
         (struct jvm_strings){.account = &b.account, .bytes.budget = budget, .reserved_bytes = sizeof(struct receiver)};
-    jvm_string(&b.strings, SL_STR(""));
+    jvm_string(&b.strings, SL_STR("")); /* gets id 0, as format.h says */
     read_mapping(&b, mapping);
     bool good = !b.account.failed && put_file(&b, out);
     bool too_large =

@@ -20,7 +20,7 @@ struct jvm_frame_search {
     struct sl_jvm_frames *out;
 };
 
-/* True for a member without a range, or with the range 0 to 0. */
+/* True for a base member: one without a range, or with the range 0 to 0. It describes code that has no line numbers. */
 static bool is_base(const struct jvm_member *m)
 {
     return !m->end;
@@ -49,6 +49,7 @@ bool sl_jvm_frames_add(struct sl_jvm_frames *out, const struct sl_jvm_frame *fra
     return !out->limited && !out->busy;
 }
 
+/* Returns the original class of a member: the one it was inlined from, else that of the frame. */
 static struct jvm_original_class find_receiver(const struct jvm_frame_search *s, const struct jvm_member *m)
 {
     return m->flags & JVM_INLINED_FROM_OTHER_CLASS ? jvm_original_class(s->mapper, m->receiver) : s->own;
@@ -66,6 +67,7 @@ static struct sl_jvm_frame make_frame(const struct jvm_frame_search *s, const st
                                  .synthesized = m->flags & JVM_SYNTHESIZED || receiver->synthesized};
 }
 
+/* Makes a frame whose file is named after its class, as if the mapping had no file names. */
 static struct sl_jvm_frame plain_frame(const struct jvm_frame_search *s, const struct jvm_member *m, bool has_line,
                                        uint32_t line)
 {
@@ -95,6 +97,7 @@ static void add_mapped(struct jvm_frame_search *s, const struct jvm_member *m, b
     sl_jvm_frames_add(s->out, &frame);
 }
 
+/* Adds a frame of which only the class is known: the method keeps its obfuscated name. */
 static void add_class_only(struct jvm_frame_search *s)
 {
     struct sl_jvm_frame frame = {.class = s->own.name, .method = s->query.method, .has_line = true};
@@ -105,7 +108,8 @@ static void add_class_only(struct jvm_frame_search *s)
 
 /* ---- by line ---- */
 
-/* Adds a member that covers the whole method, in a method without ranges. */
+/* Adds a member that covers the whole method, in a method without ranges. Nothing tells which of its source lines is meant, so each one
+ * becomes a frame; if there are too many, only the first. */
 static void add_whole(struct jvm_frame_search *s, const struct jvm_member *m)
 {
     if (!(m->flags & JVM_LINE)) {
@@ -119,6 +123,7 @@ static void add_whole(struct jvm_frame_search *s, const struct jvm_member *m)
     }
 }
 
+/* Returns the source line for a line of the running program that is in the member's range. */
 static uint32_t line_within(const struct jvm_member *m, uint32_t line)
 {
     if (!(m->flags & JVM_LAST_LINE) || m->last_line == m->line)
@@ -127,7 +132,7 @@ static uint32_t line_within(const struct jvm_member *m, uint32_t line)
     return within < UINT32_MAX ? (uint32_t)within : UINT32_MAX;
 }
 
-/* Members that match the line; their classes are being prefetched. */
+/* Members that match the line, collected so that their classes are prefetched before they are read. */
 struct jvm_found_member {
     struct jvm_member members[8];
     size_t count;
@@ -145,6 +150,7 @@ static void add_found(struct jvm_frame_search *s, struct jvm_found_member *found
     found->count = 0;
 }
 
+/* Adds the members whose range contains the line. Base members count only in methods that have no ranges. */
 static void by_line(struct jvm_frame_search *s)
 {
     struct jvm_members all = s->members;
@@ -215,6 +221,8 @@ static void sort_by_method(struct sl_jvm_frames *out, size_t first)
         qsort(out->items + first, out->count - first, sizeof *out->items, frames_by_method);
 }
 
+/* Adds the base members: those with a range, then those without. Lines are shown where they are unambiguous: if no member with a range
+ * covers several lines, if only one member has no range. Without signatures, members of one name are one frame. */
 static void from_bases(struct jvm_frame_search *s, const struct bases *b)
 {
     struct jvm_members all = s->members;
@@ -281,6 +289,7 @@ static void add_outermost(struct jvm_frame_search *s)
     }
 }
 
+/* Adds frames for an unknown line: base members; else the only chain of inlined calls; else the outermost method of every chain. */
 static void without_line(struct jvm_frame_search *s)
 {
     struct bases b = count_bases(s->members);
@@ -363,7 +372,7 @@ static enum outline_part choose_outline_part(const struct jvm_frame_search *s)
 
 /* ---- entry points ---- */
 
-/* Restricts the members to those that match the query. */
+/* Restricts the members to those that match the query: by parameters or, if none has these, by descriptor. False if none matches. */
 static bool restrict_to_query(struct jvm_frame_search *s)
 {
     struct jvm_members all = s->members;
@@ -379,6 +388,7 @@ static bool restrict_to_query(struct jvm_frame_search *s)
     return s->members.by_descriptor && jvm_next_member(&all, &m);
 }
 
+/* Adds the frames of the members, then removes as many of the innermost as the rules say. */
 static enum sl_jvm_answer settle(struct jvm_frame_search *s)
 {
     struct sl_jvm_frames *out = s->out;

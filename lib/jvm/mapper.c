@@ -33,6 +33,7 @@ static inline uint32_t read_number(struct sl_reader *r)
     return value | (uint32_t)at[2] << 14;
 }
 
+/* sl_read_bytes() without its checks that cannot fail here. */
 static inline struct sl_bytes read_bytes(struct sl_reader *r, uint32_t size)
 {
     if (__builtin_expect(size > (size_t)(r->end - r->at), 0))
@@ -61,11 +62,13 @@ struct jvm_original_class jvm_original_class(const struct sl_jvm_mapper *m, uint
 
 /* ---- hash tables ---- */
 
+/* Iterator over the rows of a hash table that may belong to a hash. */
 struct rows {
     struct sl_bytes bytes;
-    size_t size;
+    size_t size; /* of a row */
     uint32_t hash;
-    uint64_t count, at, left;
+    uint64_t count, at,
+        left; /* rows; the next one; not yet visited, so that the loop ends in a damaged table without a free row */
 };
 
 static struct rows find_rows(const struct sl_jvm_mapper *m, enum jvm_section section, size_t size, uint32_t hash)
@@ -93,7 +96,7 @@ static inline const uint8_t *next_row(struct rows *rows)
         const uint8_t *row = rows->bytes.data + rows->at * rows->size;
         rows->at = rows->at + 1 < rows->count ? rows->at + 1 : 0;
         rows->left--;
-        if (!sl_table_u32(row + rows->size - 4))
+        if (!sl_table_u32(row + rows->size - 4)) /* a free row ends the search */
             return NULL;
         if (sl_table_u32(row) == rows->hash)
             return row;
@@ -161,6 +164,7 @@ static void skip_pairs(struct sl_reader *r)
     }
 }
 
+/* Reads the descriptor of a member, which follows its positions and rules. */
 static uint32_t read_descriptor(struct sl_reader *r)
 {
     skip_pairs(r);
@@ -178,6 +182,7 @@ static inline void read_range(struct sl_reader *r, struct jvm_member *member)
     }
 }
 
+/* Reads the fields after the range; `extras` begins where they end. */
 static inline void read_rest(struct sl_reader *r, struct jvm_member *member)
 {
     member->receiver = member->flags & JVM_INLINED_FROM_OTHER_CLASS ? read_number(r) : 0;

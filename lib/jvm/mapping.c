@@ -23,7 +23,7 @@ static inline void drop_front(struct sl_str *line, size_t size)
 
 static inline void skip_spaces(struct sl_str *line)
 {
-    if (line->size >= 4 && memcmp(line->data, "    ", 4) == 0)
+    if (line->size >= 4 && memcmp(line->data, "    ", 4) == 0) /* the indentation of nearly all members */
         drop_front(line, 4);
     while (line->size && mapping_is_space(line->data[0])) {
         line->data++;
@@ -47,7 +47,7 @@ static inline bool mapping_take_text(struct sl_str *line, struct sl_str text)
     return true;
 }
 
-/* Removes the text before the character and the character itself; returns the text. */
+/* Removes the text before the character and the character itself; `*out` is the text. False if the character is missing. */
 static inline bool take_until(struct sl_str *line, char c, struct sl_str *out)
 {
     const char *found = line->size ? memchr(line->data, c, line->size) : NULL;
@@ -58,6 +58,7 @@ static inline bool take_until(struct sl_str *line, char c, struct sl_str *out)
     return true;
 }
 
+/* Reads a decimal number of any length; false if there is none or it exceeds 32 bits. */
 static bool take_long_number(struct sl_str *line, uint32_t *out)
 {
     struct sl_str rest = *line;
@@ -101,6 +102,7 @@ static bool starts_with_number(struct sl_str line)
     return line.size && sl_is_digit(line.data[0]);
 }
 
+/* Swaps the numbers if they are in the wrong order. */
 static void order(uint32_t *low, uint32_t *high)
 {
     if (*low > *high) {
@@ -112,6 +114,7 @@ static void order(uint32_t *low, uint32_t *high)
 
 /* ---- records ---- */
 
+/* Reads "start:end:" or nothing. False if a number is not followed by the rest. */
 static bool take_range(struct sl_str *line, struct sl_jvm_member *m)
 {
     m->has_range = starts_with_number(*line);
@@ -164,6 +167,7 @@ static size_t name_size(struct sl_str line)
     return found ? (size_t)(found - line.data) : size;
 }
 
+/* Parses "[start:end:]type name[(arguments)[:line[:last]]] -> obfuscated": a field, or a method if it has arguments. */
 static enum sl_jvm_record_kind mapping_read_member(struct sl_str line, struct sl_jvm_member *m)
 {
     *m = (struct sl_jvm_member){.start = 0};
@@ -184,7 +188,7 @@ static enum sl_jvm_record_kind mapping_read_member(struct sl_str line, struct sl
     return SL_JVM_RECORD_METHOD;
 }
 
-/* Parses a class; `*rest` is the rest of the line. */
+/* Parses "original -> obfuscated:". `*rest` is the text after the colon, which is read as a line of its own. */
 static enum sl_jvm_record_kind read_class(struct sl_str line, struct sl_jvm_record *r, struct sl_str *rest)
 {
     if (!take_until(&line, ' ', &r->original) || !mapping_take_text(&line, SL_STR("-> ")) ||
@@ -194,6 +198,7 @@ static enum sl_jvm_record_kind read_class(struct sl_str line, struct sl_jvm_reco
     return SL_JVM_RECORD_CLASS;
 }
 
+/* Parses a line after `#`: a JSON object is a comment; "key: value" or "key" a header. */
 static enum sl_jvm_record_kind read_remark(struct sl_str line, struct sl_jvm_record *r)
 {
     drop_front(&line, 1);
@@ -231,6 +236,7 @@ static void look_ahead(struct sl_jvm_reader *reader, size_t at)
     reader->plain = at + plain;
 }
 
+/* Finds the end of the line at `at`: LF or CR. CR is searched only in text that look_ahead() has not found free of it. */
 static void find_line_end(struct sl_jvm_reader *reader, size_t at)
 {
     const char *text = reader->text.data, *newline, *cr;
@@ -323,6 +329,7 @@ struct sl_jvm_summary sl_jvm_summarise(struct sl_str text)
 
 bool sl_jvm_mapping_id(struct sl_str text, struct sl_debug_id *id)
 {
+    /* the namespace of the id, see mapping.h */
     static const uint8_t space[16] = {0x4f, 0x44, 0xf3, 0x0f, 0x24, 0xbe, 0x53, 0xd0,
                                       0xba, 0xb6, 0xf4, 0x7c, 0x71, 0x20, 0xad, 0x6c};
     uint8_t digest[EVP_MAX_MD_SIZE];
@@ -335,7 +342,7 @@ bool sl_jvm_mapping_id(struct sl_str text, struct sl_debug_id *id)
     if (!ok)
         return false;
     memcpy(id->uuid, digest, sizeof id->uuid);
-    id->uuid[6] = (uint8_t)(0x50 | (id->uuid[6] & 0x0F));
+    id->uuid[6] = (uint8_t)(0x50 | (id->uuid[6] & 0x0F)); /* version 5; below the variant of RFC 9562 */
     id->uuid[8] = (uint8_t)(0x80 | (id->uuid[8] & 0x3F));
     return true;
 }

@@ -12,8 +12,8 @@ enum {
     LR = 30,
     SP = 31,
     D8 = 72,
-    MAX_STEPS = 1024,
-    PACKED_FRAGMENT = 2,
+    MAX_STEPS = 1024,    /* .xdata has at most 255 words of codes, and a code at least one byte */
+    PACKED_FRAGMENT = 2, /* flag: a part of a function whose prologue is in an earlier part */
 };
 
 enum step_kind {
@@ -27,7 +27,7 @@ enum step_kind {
 
 struct pe_arm64_step {
     uint8_t kind, first, second; /* second: 0 = none */
-    bool before;                 /* executed by an earlier part of the function */
+    bool before;                 /* executed by an earlier part of the function: no instruction of this part */
     uint32_t offset;             /* bytes */
 };
 
@@ -48,7 +48,8 @@ static void pe_arm64_add(struct steps *s, enum step_kind kind, unsigned first, u
 
 /* ---- codes of .xdata ---- */
 
-/* Decodes a save code of two bytes: from the top 6 to 8 bits of code, 3 or 4 of register, 5 or 6 of offset (times 8). */
+/* Decodes a save code of two bytes: from the top 6 to 8 bits of code, 3 or 4 of register, 5 or 6 of offset (times 8). The `_x` codes
+ * allocate with the store, and by at least one register: their offset counts from 1. False for reserved codes. */
 static bool add_save(struct steps *s, unsigned byte, unsigned next)
 {
     unsigned reg4 = (byte & 3) << 2 | next >> 6, reg3 = (byte & 1) << 2 | next >> 6, offset = (next & 63) * 8;
@@ -75,7 +76,8 @@ static bool add_save(struct steps *s, unsigned byte, unsigned next)
     return true;
 }
 
-/* Decodes one code. False at the end, and, with `bad`, at an unsupported code. */
+/* Decodes one code. False at the end, and, with `bad`, at an unsupported code. `*before` is set by end_c and kept by the caller for the
+ * codes after it: they describe the prologue of an earlier part of the function. Numbers are those of "Unwind codes" at Microsoft. */
 static bool add_code(struct steps *s, struct sl_reader *r, bool *before)
 {
     unsigned byte = sl_read_u8(r);
@@ -107,7 +109,9 @@ static bool add_code(struct steps *s, struct sl_reader *r, bool *before)
         *before = true;
     else if (byte == 0xE6)
         pe_arm64_add(s, STEP_SAVE_NEXT, 0, 0, 0);
-    else if (byte != 0xEC) /* system frames, scalable vectors, reserved */
+    else if (
+        byte !=
+        0xEC) /* not clear_unwound_to_call, which stands for no instruction: system frames, scalable vectors, reserved */
         s->bad = true;
     for (; count < s->count; count++)
         s->items[count].before = *before;
@@ -115,13 +119,15 @@ static bool add_code(struct steps *s, struct sl_reader *r, bool *before)
     return !s->bad;
 }
 
+/* Reads the record at `address`. False if it is damaged or has an unsupported version or code. Epilogues are skipped: they get no rows
+ * and so keep the rules of the body. `*length` is the size of the function in bytes. */
 static bool read_xdata(const struct pe_tables *t, uint32_t address, struct steps *s, uint32_t *length)
 {
     struct sl_reader r = sl_reader(sl_object_at(t->object, address), false);
     uint32_t head = sl_read_u32(&r), scopes = head >> 22 & 31, words = head >> 27;
     bool before = false;
     *length = (head & 0x3FFFF) * 4;
-    if (!scopes && !words) {
+    if (!scopes && !words) { /* both zero: the numbers are too large for the first word, a second one has them */
         uint32_t more = sl_read_u32(&r);
         scopes = more & 0xFFFF;
         words = more >> 16 & 0xFF;
@@ -129,7 +135,7 @@ static bool read_xdata(const struct pe_tables *t, uint32_t address, struct steps
     if (!(head >> 21 & 1)) /* else there is one epilogue, at the end of the function */
         sl_reader_skip(&r, (uint64_t)scopes * 4);
     struct sl_reader codes = sl_reader(sl_read_bytes(&r, (uint64_t)words * 4), false);
-    if (r.failed || (head >> 18 & 3) != 0)
+    if (r.failed || (head >> 18 & 3) != 0) /* the version of the format: only 0 exists */
         return false;
     while (sl_reader_left(&codes) && add_code(s, &codes, &before))
         continue;
@@ -140,8 +146,9 @@ static bool read_xdata(const struct pe_tables *t, uint32_t address, struct steps
 
 struct arm64_packed_unwind {
     uint32_t frame, saved, integers, floats; /* in bytes: whole frame; saved registers; of those x19.. and lr; d8.. */
-    unsigned reg_f, reg_i, cr;
-    bool homed;
+    unsigned reg_f, reg_i,
+        cr; /* Microsoft's RegF, RegI, CR. cr: 0 lr is not saved, 1 saved; 2 and 3 frame chain, with 2 lr is signed */
+    bool homed; /* x0 to x7 are stored on the stack */
 };
 
 /* Adds the saves of the canonical prologue, oldest first; the first one allocates the save area. */
@@ -151,7 +158,8 @@ static void add_saves(struct steps *s, const struct arm64_packed_unwind *p)
     bool lr_pending = p->cr == 1;
     for (unsigned i = 0; i < p->reg_i; i += 2) {
         unsigned second = i + 1 < p->reg_i ? X19 + i + 1 : 0;
-        if (!second && lr_pending && i) { /* an odd register is paired with lr */
+        if (!second && lr_pending &&
+            i) { /* an odd register is paired with lr, but not the first: save_lrpair cannot allocate */
             second = LR;
             lr_pending = false;
         }
@@ -166,10 +174,12 @@ static void add_saves(struct steps *s, const struct arm64_packed_unwind *p)
         pe_arm64_add(s, at ? STEP_SAVE : STEP_PUSH, D8 + i, second, at ? at : p->saved);
         at += second ? 16 : 8;
     }
-    for (unsigned i = 0; p->homed && i < 4; i++) /* homed parameters */
+    for (unsigned i = 0; p->homed && i < 4; i++) /* four stores of two parameters each; no rule restores parameters */
         pe_arm64_add(s, i == 0 && !p->integers && !p->floats ? STEP_ALLOC : STEP_NOTHING, 0, 0, p->saved);
 }
 
+/* Adds the part of the prologue that makes room for local variables and, with a frame chain, saves x29 and lr there. The limits are those
+ * of the instructions: a store of a pair allocates at most 512 bytes, the first `sub` 4080. */
 static void add_frame(struct steps *s, const struct arm64_packed_unwind *p)
 {
     uint32_t local = p->frame - p->saved;
@@ -187,6 +197,8 @@ static void add_frame(struct steps *s, const struct arm64_packed_unwind *p)
         pe_arm64_add(s, STEP_SET_FP, 0, 0, 0);
 }
 
+/* Decodes the packed form, and makes the steps of the canonical prologue from it. False if the numbers contradict each other: there are
+ * only ten registers x19 to x28, and the saved ones must fit into the frame. */
 static bool read_packed(uint32_t word, struct steps *s, uint32_t *length)
 {
     struct arm64_packed_unwind p = {.frame = (word >> 23) * 16,
@@ -204,7 +216,7 @@ static bool read_packed(uint32_t word, struct steps *s, uint32_t *length)
         pe_arm64_add(s, STEP_NOTHING, 0, 0, 0);
     add_saves(s, &p);
     add_frame(s, &p);
-    for (size_t i = 0; i < s->count / 2; i++) {
+    for (size_t i = 0; i < s->count / 2; i++) { /* reverse them: `items` is newest first */
         struct pe_arm64_step swap = s->items[i];
         s->items[i] = s->items[s->count - 1 - i];
         s->items[s->count - 1 - i] = swap;
@@ -229,6 +241,7 @@ static void pe_arm64_set(struct pe_arm64_state *s, struct sl_unwind_rule rule)
     rules_set(&s->rules, &rule);
 }
 
+/* Sets the rules of the one or two registers that the step stores at sp + offset, relative to the CFA. A saved lr is the return address. */
 static void save(struct pe_arm64_state *s, const struct pe_arm64_step *step, int64_t offset)
 {
     const unsigned regs[] = {step->first, step->second};
@@ -242,6 +255,7 @@ static void save(struct pe_arm64_state *s, const struct pe_arm64_step *step, int
     s->last.offset = (uint32_t)offset;
 }
 
+/* Changes the state as the instruction does. Once x29 is the frame pointer the CFA depends on it, and later allocations do not matter. */
 static void pe_arm64_apply(struct pe_arm64_state *s, const struct pe_arm64_step *step)
 {
     struct pe_arm64_step next;
@@ -254,7 +268,7 @@ static void pe_arm64_apply(struct pe_arm64_state *s, const struct pe_arm64_step 
         save(s, step, 0);
         break;
     case STEP_SAVE_NEXT:
-        if (!s->last.kind)
+        if (!s->last.kind) /* there is no pair to continue */
             break;
         next = s->last;
         next.first += 2;
@@ -270,6 +284,8 @@ static void pe_arm64_apply(struct pe_arm64_state *s, const struct pe_arm64_step 
         pe_arm64_set(s, rule_offset(SL_UNWIND_CFA, SP, s->stack));
 }
 
+/* Runs the steps and gives the builder a row before each instruction, of 4 bytes. Steps of an earlier part of the function have no
+ * instruction here, so they only change the rules with which this part begins. */
 static void pe_arm64_run(struct unwind_builder *b, const struct steps *steps, uint32_t begin, uint32_t length)
 {
     struct pe_arm64_state s = {.stack = 0};
@@ -296,7 +312,7 @@ enum sl_code pe_read_arm64(const struct pe_tables *t, struct unwind_builder *b)
         struct steps steps;
         steps.count = 0;
         steps.bad = false;
-        if (!begin && !word)
+        if (!begin && !word) /* padding */
             continue;
         bool ok = flag == 0 ? read_xdata(t, word, &steps, &length) : flag < 3 && read_packed(word, &steps, &length);
         if (!builder_spend(b, 1 + (uint32_t)steps.count))
