@@ -32,11 +32,13 @@ struct sl_json sl_json(struct sl_str text, struct sl_arena *arena, bool relaxed)
     return j;
 }
 
+/* Returns the byte `ahead` of the next one; -1 beyond the end. */
 static inline int at(const struct sl_json *j, size_t ahead)
 {
     return j->text.size - j->at > ahead ? (unsigned char)j->text.data[j->at + ahead] : -1;
 }
 
+/* Skips a comment, of either form: to the end of the line, or to its closing mark. */
 static void skip_comment(struct sl_json *j)
 {
     bool line = at(j, 1) == '/';
@@ -98,6 +100,7 @@ enum sl_json_type sl_json_peek(struct sl_json *j)
 
 /* ---- strings ---- */
 
+/* Reads four hexadecimal digits. */
 static bool hex4(const char *text, uint32_t *out)
 {
     *out = 0;
@@ -138,7 +141,7 @@ static const char *unescape_unit(const char *from, const char *end, uint32_t *co
         *code = 0x10000 + ((*code - 0xD800) << 10) + (low - 0xDC00);
         return from + 6;
     }
-    if (*code >= 0xD800 && *code < 0xE000)
+    if (*code >= 0xD800 && *code < 0xE000) /* half of a pair alone: UTF-8 cannot express it */
         *code = 0xFFFD;
     return from;
 }
@@ -333,6 +336,7 @@ bool sl_json_string(struct sl_json *j, struct sl_str *out)
 
 /* ---- objects and arrays ---- */
 
+/* True if the innermost open container is an object, false for an array: one bit for each level of nesting. */
 static inline bool in_object(const struct sl_json *j)
 {
     return j->objects[(j->depth - 1) / 64] >> (j->depth - 1) % 64 & 1;
@@ -356,6 +360,7 @@ bool sl_json_enter(struct sl_json *j)
     return c == '{' || c == '[' ? enter(j, c == '{') : unexpected(j, "expected an object or an array");
 }
 
+/* Closes the innermost container. Returns false, for json_next(): there are no more members. */
 static bool json_leave(struct sl_json *j)
 {
     j->at++;
@@ -415,6 +420,7 @@ static bool digits(struct sl_json *j)
     return j->at > begin;
 }
 
+/* Skips a number, strictly by the grammar of RFC 8259: no leading zeros, digits on both sides of a dot and after the exponent. */
 static bool skip_number(struct sl_json *j)
 {
     j->at += at(j, 0) == '-';
@@ -517,6 +523,7 @@ bool sl_json_text(struct sl_json *j, struct sl_str *out)
     return false;
 }
 
+/* Opens a container of the type; skips any other value and returns false. */
 static bool open_or_skip(struct sl_json *j, enum sl_json_type type)
 {
     if (sl_json_peek(j) == type)

@@ -16,6 +16,8 @@ bool sl_fields_admit(struct sl_fields *s, size_t count, uint64_t limit, size_t s
 }
 
 /* ---- problems ---- */
+
+/* Appends the path in dotted form: "stacktraces[0].frames". */
 static void add_place(struct sl_buf *out, const struct sl_json_path *at)
 {
     if (!at)
@@ -44,6 +46,7 @@ bool sl_fields_fail(struct sl_fields *s, const struct sl_json_path *at, size_t w
     return s->problem ? false : sl_json_no_memory(s->json);
 }
 
+/* Returns the type of the next value in the words of error messages. */
 static const char *type_name(struct sl_json *j)
 {
     struct sl_str text;
@@ -85,7 +88,8 @@ bool sl_fields_text(struct sl_fields *s, const struct sl_json_path *at, void *ou
     return sl_json_peek(s->json) == SL_JSON_STRING ? sl_json_string(s->json, out) : mismatch(s, at, "a string");
 }
 
-/* Reads a number as sign and 64-bit magnitude; fails if it is not an integer of that size. */
+/* Reads a number as sign and 64-bit magnitude. Fails with "invalid type" if it has a fraction or an exponent, else with "out of range".
+ * `expected`: how the error names what would fit. */
 static bool read_integer(struct sl_fields *s, const struct sl_json_path *at, const char *expected, bool *negative,
                          uint64_t *magnitude)
 {
@@ -130,6 +134,7 @@ bool sl_fields_hex(struct sl_fields *s, const struct sl_json_path *at, uint64_t 
                           SL_STR_ARG(text));
 }
 
+/* Reads an integer from 0 to `max`; fails for any other value. */
 static bool read_unsigned(struct sl_fields *s, const struct sl_json_path *at, uint64_t max, struct sl_opt_u64 *out)
 {
     const char *expected = max == UINT32_MAX ? "u32" : "u64";
@@ -144,6 +149,8 @@ static bool read_unsigned(struct sl_fields *s, const struct sl_json_path *at, ui
            sl_fields_fail(s, at, where, "invalid value: integer out of range, expected %s", expected);
 }
 
+/* Reads the line number of a stack frame. JVMs report -1 or -2 for native code: a negative number is skipped, and `*out` stays unset,
+ * as if the member were absent. True then as well. */
 /* Reads a line number. A negative one leaves `*out` unset: JVMs report -2 as the line of a native method and -1 if it is
  * unknown. */
 static bool read_source_line(struct sl_fields *s, const struct sl_json_path *at, struct sl_opt_u64 *out)
@@ -159,6 +166,7 @@ static bool read_source_line(struct sl_fields *s, const struct sl_json_path *at,
     return read_unsigned(s, at, UINT32_MAX, out);
 }
 
+/* Reads a boolean, or fails; an absent one stays SL_BOOL_ABSENT. */
 static bool read_bool(struct sl_fields *s, const struct sl_json_path *at, enum sl_opt_bool *out)
 {
     bool value;
@@ -179,6 +187,8 @@ bool sl_fields_raw(struct sl_fields *s, const struct sl_json_path *at, void *out
 static bool read_items(struct sl_fields *s, const struct sl_json_path *at, const struct sl_field *of, void **items,
                        size_t *count);
 
+/* Reads a value as the field's type says. `out` is the member of the struct at the field's offset; the count of a list is in the same
+ * struct. */
 __attribute__((always_inline)) static inline bool read_field(struct sl_fields *s, const struct sl_json_path *at,
                                                              const struct sl_field *field, void *out)
 {
@@ -205,7 +215,8 @@ __attribute__((always_inline)) static inline bool read_field(struct sl_fields *s
     return false;
 }
 
-/* Quiet mode: returns whether the next value fits, else skips it. The most frequent types are read without a copy of the reader. */
+/* For quiet reading: returns whether the next value fits. One that does not is skipped and its member becomes zero. The most frequent types
+ * need no copy of the reader, because their readers skip such a value themselves. */
 static bool read_or_skip(struct sl_fields *s, const struct sl_field *field, void *out)
 {
     static const uint8_t sizes[] = {
@@ -233,6 +244,7 @@ static bool read_or_skip(struct sl_fields *s, const struct sl_field *field, void
     return false;
 }
 
+/* True if the field has this key. Comparing one byte in the middle first is cheap and distinguishes most keys. */
 static inline bool is_field(const struct sl_field *field, struct sl_str key)
 {
     return field->key.size == key.size && field->key.data[key.size / 2] == key.data[key.size / 2] &&
@@ -313,6 +325,8 @@ static bool read_item(struct sl_fields *s, const struct sl_json_path *at, const 
     return of->fields ? sl_fields_object(s, at, of->fields, item) : of->read(s, at, item);
 }
 
+/* Reads an array element quietly: one that does not fit is skipped, and its item keeps what was read of it. False only if the JSON reader
+ * has failed. */
 static bool read_item_or_skip(struct sl_fields *s, const struct sl_field *of, void *item)
 {
     struct sl_json before = *s->json;
@@ -323,6 +337,7 @@ static bool read_item_or_skip(struct sl_fields *s, const struct sl_field *of, vo
     return !s->json->failed;
 }
 
+/* Reads an array into a new one in the arena. Sets `*items` and `*count` only on success. */
 static bool read_items(struct sl_fields *s, const struct sl_json_path *at, const struct sl_field *of, void **items,
                        size_t *count)
 {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Writes the comma before a member, unless it is the first one or follows a key. */
 static inline void comma(struct sl_json_writer *w)
 {
     if (w->comma)
@@ -44,6 +45,7 @@ void sl_json_end_array(struct sl_json_writer *w)
     close_with(w, ']');
 }
 
+/* Writes the escape of a quote, a backslash or a control byte. DEL needs none, but ends a run of plain bytes. */
 static void escape_byte(struct sl_buf *out, uint8_t c)
 {
     static const char short_forms[] = "btn\0fr"; /* of the bytes 8 to 13; 11 has no short form */
@@ -167,6 +169,7 @@ void sl_json_put_null(struct sl_json_writer *w)
 void sl_json_put_hex_padded(struct sl_json_writer *w, uint64_t v, unsigned least)
 {
     static const char digits[] = "0123456789abcdef";
+    /* digits: significant bits / 4, rounded up */
     size_t needed = v ? (size_t)(67 - __builtin_clzll(v)) / 4 : 1, count = needed < least ? least : needed;
     comma(w);
     if (!sl_buf_reserve(w->out, count + 4))

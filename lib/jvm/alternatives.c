@@ -4,7 +4,7 @@
 
 /* ---- lines ---- */
 
-/* Inserts the mark before "at ", or before the first word if the line has no "at ". */
+/* Inserts "<OR> ", R8's mark of a further alternative, before "at ", or before the first word if the line has no "at ". */
 static void mark_line(struct sl_buf *out, size_t begin)
 {
     static const char mark[] = "<OR> ";
@@ -38,6 +38,7 @@ struct jvm_alternative_chain {
     size_t count;
 };
 
+/* Splits the frames at changes of their number of the alternative. `*count` is 0 when out of memory. */
 static struct jvm_alternative_chain *find_chains(struct sl_jvm_frames *frames, size_t *count)
 {
     struct jvm_alternative_chain *chains = NULL;
@@ -80,6 +81,7 @@ void sl_jvm_alternatives_put(struct sl_jvm_frames *frames, sl_jvm_put_frame *put
         return;
     }
     const struct jvm_alternative_chain *chains = find_chains(frames, &count);
+    /* the first frames of all alternatives, then their second ones, and so on, as retrace prints them */
     bool any = count > 0;
     for (size_t depth = 0; any; depth++) {
         any = false;
@@ -102,7 +104,7 @@ void sl_jvm_alternatives_put(struct sl_jvm_frames *frames, sl_jvm_put_frame *put
 /* ---- limits ---- */
 
 enum {
-    PER_STEP = 16,
+    PER_STEP = 16,           /* bytes of output that cost as much as a step of a look-up */
     MAX_BYTES = 1024 * 1024, /* of the output for one line */
 };
 

@@ -30,6 +30,7 @@ static const struct {
     {{"com.android.tools.r8.residualsignature", 38}, SL_JVM_COMMENT_SIGNATURE},
 };
 
+/* Reads {"1": 10, ...}: lines of the outline, and the lines of its caller. Keys that are no numbers are skipped. */
 static void read_positions(struct sl_json *j, struct sl_arena *arena, struct sl_jvm_comment *comment)
 {
     struct sl_arena_array array = {.arena = arena, .item = sizeof *comment->positions};
@@ -65,6 +66,7 @@ static bool is_call(struct sl_str text, struct sl_str name, struct sl_str *value
     return true;
 }
 
+/* Removes the closing bracket; false if there is none. */
 static bool ends_call(struct sl_str *value)
 {
     if (!sl_str_ends(*value, SL_STR(")")))
@@ -85,6 +87,7 @@ static bool read_condition(struct sl_str text, struct sl_jvm_comment *comment)
     return true;
 }
 
+/* Adds up the counts of "removeInnerFrames(COUNT)"; other actions are accepted and ignored. */
 static bool read_action(struct sl_str text, struct sl_jvm_comment *comment)
 {
     struct sl_str count;
@@ -146,6 +149,7 @@ static bool read_parts(const struct jvm_comment_parts *p, struct sl_arena *arena
     }
 }
 
+/* True for a character with which an unquoted word may begin. */
 static bool is_word(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$';
@@ -175,6 +179,7 @@ static size_t quote_word(struct sl_str json, size_t at, char *out, size_t *size)
  * NULL when out of memory. */
 static struct sl_str as_json(struct sl_str text, struct sl_arena *arena)
 {
+    /* at most three bytes for each: a word of one character gets two quotes */
     char *out = text.size < SIZE_MAX / 4 ? sl_arena_alloc(arena, 3 * text.size + 1, 1) : NULL;
     size_t size = 0;
     char quote = 0;
@@ -199,6 +204,7 @@ static struct sl_str as_json(struct sl_str text, struct sl_arena *arena)
     return (struct sl_str){out, size};
 }
 
+/* sl_jvm_comment_read() for strict JSON. */
 static bool read_strict_comment(struct sl_str json, struct sl_arena *arena, struct sl_jvm_comment *comment, bool *busy)
 {
     struct jvm_comment_parts parts = {.id = {NULL, 0}};

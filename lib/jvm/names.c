@@ -2,6 +2,7 @@
 
 /* ---- files ---- */
 
+/* Returns the text after the last `c`, else all of it. */
 static struct sl_str behind_last(struct sl_str text, char c)
 {
     const char *found = text.size ? memrchr(text.data, c, text.size) : NULL;
@@ -34,6 +35,7 @@ void sl_jvm_file_name(struct sl_str class, struct sl_str reference, struct sl_st
     *stem = (struct sl_str){"", 0};
     next_segment(&left, stem);
     *suffix = dot ? (struct sl_str){dot, reference.size - (size_t)(dot - reference.data)} : SL_STR(".java");
+    /* Kotlin compiles the functions of File.kt into a class FileKt */
     for (left = name; next_segment(&left, &segment);)
         if (segment.size > 2 && sl_str_ends(segment, SL_STR("Kt"))) {
             *stem = (struct sl_str){segment.data, segment.size - 2};
@@ -92,6 +94,7 @@ static bool next_type(struct jvm_type_names *t, struct jvm_primitive_type *type,
     return false;
 }
 
+/* Appends the original name of a class, by the first mapping that has it; else the name itself with dots. */
 static void put_class(const struct jvm_type_names *t, struct sl_str name, struct sl_buf *out)
 {
     size_t start = out->size;

@@ -20,7 +20,7 @@
 
 enum { NO_LINE = -1, MAX_ALTERNATIVES = 128, MEMBERS_PER_STEP = 8 };
 
-/* Members selected from one part. */
+/* Members selected from one part (see above): one group, or all members of it that have no range. */
 struct picked {
     const struct jvm_member *members;
     size_t count;
@@ -65,6 +65,7 @@ static bool same_range(const struct jvm_member *a, const struct jvm_member *b)
     return has_own_range(a) && has_own_range(b) && a->start == b->start && a->end == b->end;
 }
 
+/* True for the range 0 to 65535, which R8 gives methods all of whose lines are mapped alike. */
 static bool is_catch_all(const struct jvm_member *m)
 {
     return has_own_range(m) && m->start == 0 && m->end == UINT16_MAX;
@@ -76,7 +77,7 @@ static bool same_signature(const struct jvm_member *a, const struct jvm_member *
            (a->flags & JVM_INLINED_FROM_OTHER_CLASS) == (b->flags & JVM_INLINED_FROM_OTHER_CLASS);
 }
 
-/* True if the range represents source lines that cannot be distinguished. */
+/* True if the member stands for several source lines and nothing tells which one is meant: it has no range, or one of another length. */
 static bool is_ambiguous(const struct jvm_member *m)
 {
     if (!(m->flags & JVM_LINE) || !(m->flags & JVM_LAST_LINE) || m->last_line == m->line)
@@ -94,6 +95,7 @@ static bool add_member(struct retrace *r, size_t *capacity, const struct jvm_mem
     return true;
 }
 
+/* Reads all members of the method. */
 static void read_members(struct retrace *r)
 {
     struct jvm_members all = r->all;
@@ -106,6 +108,7 @@ static void read_members(struct retrace *r)
     r->out->steps += all.read / MEMBERS_PER_STEP;
 }
 
+/* Returns the end of the group that begins at `at`. */
 static size_t group_end(const struct retrace *r, size_t at, size_t end)
 {
     size_t next = at + 1;
@@ -119,6 +122,7 @@ static size_t part_end(const struct retrace *r, size_t at)
 {
     size_t end = group_end(r, at, r->member_count);
     const struct jvm_member *method = &r->members[end - 1];
+    /* the usual case, without looking at the members in between: the name belongs to one method */
     if (at == 0 && same_signature(method, &r->members[r->member_count - 1]))
         return r->member_count;
     while (end < r->member_count) {
@@ -141,8 +145,10 @@ static void add_picked(struct retrace *r, size_t first, size_t count, bool only_
     r->picked[r->picked_count++] = (struct picked){r->members + first, count, only_name};
 }
 
+/* Picks members of one part, [first, end). */
 typedef void pick_part(struct retrace *r, size_t first, size_t end);
 
+/* Picks the group that contains the line; for an unknown line the one that contains 0, else the first member without a range. */
 static void pick_group(struct retrace *r, size_t first, size_t end)
 {
     int64_t line = r->line > 0 ? r->line : 0;
@@ -169,6 +175,7 @@ static void pick_without_range(struct retrace *r, size_t first, size_t end)
         add_picked(r, first, count, false);
 }
 
+/* Picks the whole part, for an unknown line that no group contains. Only the name is known then, unless the part is one catch-all member. */
 static void pick_name(struct retrace *r, size_t first, size_t end)
 {
     add_picked(r, first, end - first, end - first != 1 || !is_catch_all(&r->members[first]));
@@ -231,6 +238,7 @@ static void pick_by_line(struct retrace *r)
     pick(r, pick_group);
 }
 
+/* Picks by line, again if an outline's position replaced the line, and otherwise what remains: members without a range, or only names. */
 static void pick_members(struct retrace *r)
 {
     pick_by_line(r);
@@ -242,6 +250,7 @@ static void pick_members(struct retrace *r)
         pick(r, pick_name);
 }
 
+/* True if there are several alternatives: members of several parts, or source lines that cannot be distinguished. */
 static bool is_any_ambiguous(const struct retrace *r)
 {
     if (r->picked_count > 1)
@@ -357,6 +366,7 @@ static bool is_begun(const struct retrace *r, const struct sl_jvm_frame *frame)
     return false;
 }
 
+/* Returns how many inner frames the rules remove; 0 if that were more than there are, because R8 ignores such rules. */
 static uint64_t count_removed(const struct retrace *r, const struct picked *group)
 {
     uint64_t removed = 0;
@@ -366,6 +376,8 @@ static uint64_t count_removed(const struct retrace *r, const struct picked *grou
     return removed <= group->count ? removed : 0;
 }
 
+/* Adds the frames of a group as one alternative, without those that rules remove and without a synthesized or outlined outermost method. An
+ * alternative that begins with the same frame as an earlier one is dropped. `chosen`: see source_line(). */
 static void add_alternative(struct retrace *r, const struct picked *group, int64_t chosen)
 {
     size_t removed = (size_t)count_removed(r, group);
@@ -388,6 +400,7 @@ static void add_alternative(struct retrace *r, const struct picked *group, int64
     r->alternatives += end > removed;
 }
 
+/* Adds a group: one alternative, or one for each source line of its innermost member that cannot be distinguished. */
 static void add_group(struct retrace *r, const struct picked *group)
 {
     const struct jvm_member *inner = group->members;
@@ -438,6 +451,7 @@ static int compare_chains(const void *left, const void *right)
     return order ? order : a->frames < b->frames ? -1 : a->frames > b->frames;
 }
 
+/* Sorts the alternatives by their innermost frames and numbers them again. */
 static void sort_alternatives(struct retrace *r)
 {
     size_t count = r->out->count - r->first, chain_count = 0;
@@ -465,6 +479,7 @@ static void sort_alternatives(struct retrace *r)
 
 /* ---- entry points ---- */
 
+/* Adds the frames of a method that is in the mapping. An outline is carried over only if its line is unambiguous. */
 static enum sl_jvm_answer retrace_method(struct retrace *r, struct sl_jvm_outline *outline)
 {
     r->has_callsite = outline->is_carried_over;

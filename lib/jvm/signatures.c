@@ -21,7 +21,7 @@ struct jvm_returned {
     struct jvm_returned *next;
 };
 
-enum { MAX_RETURNED = 16 };
+enum { MAX_RETURNED = 16 }; /* of one method; more are ignored, so that a hostile mapping has no long lists */
 
 /* Returns the value slot of `key`. NULL when out of memory. */
 static void **signature_slot(struct sl_jvm_signatures *s, struct sl_map *map, const struct sl_buf *key)
@@ -32,6 +32,7 @@ static void **signature_slot(struct sl_jvm_signatures *s, struct sl_map *map, co
     return kept ? sl_map_find_or_add(map, (struct sl_str){kept, key->size}, NULL) : NULL;
 }
 
+/* Adds the return type of a method, or extends the lines of one that is known. False when out of memory. */
 static bool add_method(struct sl_jvm_signatures *s, const struct sl_buf *key, const struct sl_jvm_member *m)
 {
     struct jvm_returned **at = (struct jvm_returned **)signature_slot(s, &s->methods, key);
@@ -53,6 +54,7 @@ static bool add_method(struct sl_jvm_signatures *s, const struct sl_buf *key, co
     return true;
 }
 
+/* Adds a field; the first one of a key counts. False when out of memory. */
 static bool add_field(struct sl_jvm_signatures *s, const struct sl_buf *key, struct sl_str name)
 {
     void **slot = signature_slot(s, &s->fields, key);
@@ -64,6 +66,7 @@ static bool add_field(struct sl_jvm_signatures *s, const struct sl_buf *key, str
     return slot && *slot;
 }
 
+/* Adds a member. A field gets two keys: with its type, and without, for callers that do not know the type. */
 static bool signature_add(struct sl_jvm_signatures *s, struct sl_str class, const struct sl_jvm_record *record,
                           struct sl_buf *key)
 {

@@ -12,6 +12,7 @@ static struct sl_str between(const char *begin, const char *end)
 /* Classes of characters in a name "module/package.Class.method": names contain neither blanks nor []();:<>. */
 enum name_char { NAME_OTHER, NAME_DOT, NAME_SLASH, NAME_NONE };
 
+/* Returns the class of a character. */
 static inline enum name_char name_char(char c)
 {
     enum { N = NAME_NONE };
@@ -63,6 +64,7 @@ static bool has_bracket_in_eight(const char *at)
     return ((bytes - ones) & ~bytes & (ones << 7)) != 0;
 }
 
+/* True if there is a bracket in the text; the last eight bytes may be looked at twice. */
 static bool has_bracket(const char *at, const char *end)
 {
     if (end - at >= 8) {
@@ -131,7 +133,7 @@ static bool is_behind_at(const char *begin, const char *name)
     return at < name && at - begin >= 2 && memcmp(at - 2, "at", 2) == 0 && (at - begin == 2 || !is_word_char(at[-3]));
 }
 
-/* Parses a frame; the text ends with a closing bracket. */
+/* Parses "at [module/]class.method(FILE:LINE)" whose opening bracket is at `open`; the text ends with a closing bracket. */
 static bool read_frame(struct sl_str text, const char *open, struct sl_jvm_trace_frame *f)
 {
     const char *end = text.data + text.size, *name_end = open;
@@ -164,6 +166,7 @@ bool sl_jvm_trace_frame(struct sl_str text, struct sl_jvm_trace_frame *f)
     return false;
 }
 
+/* Writes a frame in the form of the line that it replaces: the same text in front, the same blanks, the same rest. */
 static void put_frame(void *arg, const struct sl_jvm_frame *frame, struct sl_buf *out)
 {
     const struct sl_jvm_trace_frame *line = arg;
@@ -195,6 +198,7 @@ static void put_as_it_is(const struct sl_jvm_line *line, struct sl_buf *out)
     sl_buf_str(out, line->end);
 }
 
+/* Writes the original frames of a line. The line is written as it is if its class is in no mapping, or if the output would be too large. */
 static void map_frame(struct sl_jvm_trace *t, const struct sl_jvm_line *line, struct sl_jvm_trace_frame *f,
                       struct sl_buf *out)
 {
@@ -211,6 +215,7 @@ static void map_frame(struct sl_jvm_trace *t, const struct sl_jvm_line *line, st
         put_as_it_is(line, out);
         return;
     }
+    /* the arena is reset only if the line before has used it */
     if (t->frames.items != t->few_frames || t->arena.at != t->arena_at)
         sl_arena_reset(&t->arena);
     t->arena_at = t->arena.at;
@@ -253,6 +258,7 @@ static bool read_named_class(const char *at, const char *end, struct sl_str *cla
     return c == end || *c == ':' || *c == ']';
 }
 
+/* Writes the text up to a class and its original name, if a mapping has it. Without a mapping, a name with a dot counts as the exception. */
 static void put_class(struct sl_jvm_trace *t, struct sl_str class, struct thrown *thrown, struct sl_buf *out)
 {
     struct sl_str original;
@@ -315,6 +321,7 @@ static void map_all_classes(struct sl_jvm_trace *t, const char *at, const char *
     }
 }
 
+/* Copies a name. False when out of memory. */
 static bool keep_name(struct sl_jvm_trace *t, struct sl_str *text)
 {
     if (text->data)
@@ -337,6 +344,7 @@ static bool begin_stack(struct sl_jvm_trace *t, struct sl_str first, struct sl_s
     return true;
 }
 
+/* Writes a line that is no frame, with original class names. If it names an exception, the stack of that begins. */
 static bool map_throwable(struct sl_jvm_trace *t, const struct sl_jvm_line *line, struct sl_buf *out)
 {
     struct sl_str text = sl_str_trimmed(line->text);

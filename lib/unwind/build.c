@@ -39,6 +39,7 @@ bool builder_spend(struct unwind_builder *b, uint32_t steps)
     return b->code == SL_OK;
 }
 
+/* Compares texts; equal pointers are the usual case. */
 static bool same_text(struct sl_str a, struct sl_str b)
 {
     return (a.data == b.data && a.size == b.size) || sl_str_equal(a, b);
@@ -80,6 +81,7 @@ static bool same_rule(const struct sl_unwind_rule *a, const struct sl_unwind_rul
            same_text(a->program, b->program);
 }
 
+/* Makes room for one more item of an array. */
 static bool room(struct unwind_builder *b, void *array, size_t count, size_t *capacity, size_t item)
 {
     if (sl_account_grow(&b->account, array, capacity, count + 1, item))
@@ -104,6 +106,7 @@ static struct sl_unwind_rule default_rule(const struct unwind_builder *b, uint16
     return (struct sl_unwind_rule){.reg = reg, .kind = SL_UNWIND_PROGRAM, .program = SL_STR(".undef")};
 }
 
+/* True if there is a rule for the return address. */
 static bool mentions_ra(const struct unwind_rules *rules)
 {
     for (size_t i = 0; i < rules->count; i++)
@@ -112,6 +115,7 @@ static bool mentions_ra(const struct unwind_rules *rules)
     return false;
 }
 
+/* Adds all rules of the first row of a range. The return address needs one even if it is still in its register. */
 static void add_first(struct unwind_builder *b, const struct unwind_rules *now)
 {
     add_rule(b, &now->cfa);
@@ -160,6 +164,7 @@ static bool cfa_beyond_text(const struct unwind_rules *rules)
 
 void builder_row(struct unwind_builder *b, uint64_t address, const struct unwind_rules *rules)
 {
+    /* a range ends where the CFA is unknown, where it has grown too large, and where text can or can no longer express it */
     bool ends = b->open && (!rules->cfa_known || b->rule_count > MAX_ROW_RULES ||
                             cfa_beyond_text(rules) != cfa_beyond_text(b->last));
     if (ends)
@@ -172,7 +177,7 @@ void builder_row(struct unwind_builder *b, uint64_t address, const struct unwind
         add_changes(b, rules);
     else
         add_first(b, rules);
-    if (b->code != SL_OK || b->rule_count == before)
+    if (b->code != SL_OK || b->rule_count == before) /* nothing changed: no row */
         return;
     if (!b->open)
         b->start = address;
@@ -186,7 +191,7 @@ void builder_row(struct unwind_builder *b, uint64_t address, const struct unwind
 enum sl_code builder_end(struct unwind_builder *b, uint64_t end)
 {
     size_t at = 0;
-    /* the array of rules may have moved */
+    /* the array of rules may have moved while it grew, so rows get their pointers into it only now */
     for (size_t i = 0; i < b->row_count; i++) {
         b->rows[i].rules = b->rules + at;
         at += b->rows[i].count;

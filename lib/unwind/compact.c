@@ -8,7 +8,7 @@
 #include "unwind/impl.h"
 
 enum {
-    STEPS_PER_ITEM = 4, /* of a page, which the index may name repeatedly */
+    STEPS_PER_ITEM = 4, /* of the budget, per entry of a page: a hostile index may name one page repeatedly */
     PAGE_REGULAR = 2,
     PAGE_COMPRESSED = 3,
     MODE_FRAME = 1, /* x86: modes are in bits 24 to 27 */
@@ -44,6 +44,7 @@ struct compact {
     bool sigtramp_known;
 };
 
+/* Reads the word at this offset in the section; `*ok` is false if it is outside. */
 static uint32_t word_at(const struct compact *c, uint64_t offset, bool *ok)
 {
     struct sl_reader r = sl_reader(c->info, c->big_endian);
@@ -67,6 +68,8 @@ static int saved_register(bool is_64bit, unsigned number)
     return number > 6 ? -1 : is_64bit ? x86_64[number] : x86[number];
 }
 
+/* Rules for a function with a frame pointer. Up to five registers are saved; bits 16 to 23 are how many words below the frame pointer the
+ * first of them is. */
 static bool x86_frame(struct unwind_rules *rules, uint32_t encoding, bool is_64bit)
 {
     int64_t p = is_64bit ? 8 : 4, offset = encoding >> 16 & 0xFF;
@@ -85,8 +88,8 @@ static bool x86_frame(struct unwind_rules *rules, uint32_t encoding, bool is_64b
     return true;
 }
 
-/* Decodes the registers that a frameless function pushes, in order: `permutation` is the index of a permutation of `count` of
- * six. */
+/* Decodes the registers that a frameless function pushes, in order: `permutation` is the index of a permutation of `count` of six. It is a
+ * number in a mixed radix: digit i, of weight radix[count][i], says which of the registers not used yet is the next one. */
 static bool unpermute(uint32_t permutation, unsigned count, unsigned registers[6])
 {
     static const uint16_t radix[7][6] = {
@@ -106,6 +109,7 @@ static bool unpermute(uint32_t permutation, unsigned count, unsigned registers[6
     return true;
 }
 
+/* Rules for a function without a frame pointer whose frame has `size` bytes: the return address is on top, below it the saved registers. */
 static bool x86_frameless(struct unwind_rules *rules, uint32_t encoding, bool is_64bit, int64_t size)
 {
     int64_t p = is_64bit ? 8 : 4;
@@ -163,6 +167,7 @@ static void arm64_pairs(struct unwind_rules *rules, uint32_t encoding, int64_t o
     }
 }
 
+/* Rules for a function with a frame record, for one without, and for a leaf that does not change the stack. */
 static void arm64_rules(struct unwind_rules *rules, uint32_t encoding)
 {
     switch (encoding >> 24 & 15) {
@@ -199,6 +204,7 @@ static void read_fde(struct compact *c, uint32_t offset)
 
 /* ---- the trampoline of signal handlers, _sigtramp ---- */
 
+/* True if `start` is the address of _sigtramp. Symbols are read when the first function with an FDE asks. */
 static bool is_sigtramp(struct compact *c, uint64_t start)
 {
     struct sl_arena arena = {.budget = sl_object_budget(c->object)};
@@ -234,6 +240,8 @@ static void sigtramp_rules(struct unwind_rules *rules)
                                .reg = saved[i].reg, .kind = SL_UNWIND_PROGRAM, .program = saved[i].program});
 }
 
+/* Adds the rules of an entry, [start, end). Entries out of order are skipped. Functions that the encoding cannot express have an FDE, which
+ * is read instead; its offset is in the low 24 bits. */
 static void add_entry(struct compact *c, uint64_t start, uint64_t end, uint32_t encoding)
 {
     struct unwind_rules rules;
@@ -277,6 +285,7 @@ struct page {
     bool is_compressed;
 };
 
+/* Opens a page of entries that begins at `base` and whose last entry ends at `end`. */
 static bool read_page(const struct compact *c, uint64_t offset, uint64_t base, uint64_t end, struct page *page)
 {
     struct sl_reader r = sl_reader(c->info, c->big_endian);
@@ -314,6 +323,7 @@ static bool read_item(const struct compact *c, struct page *page, uint64_t *addr
     return ok && !page->entries.failed;
 }
 
+/* Adds the entries of a page. The end of an entry is known when the next one has been read, so adding is one entry behind. */
 static void add_page(struct compact *c, struct page *page)
 {
     uint64_t start = 0, next;

@@ -2,7 +2,7 @@
 #include "unwind/walk_impl.h"
 #include "unwind/dwarf.h"
 
-enum { MAX_DEPTH = 32, MAX_STEPS = 2048 };
+enum { MAX_DEPTH = 32, MAX_STEPS = 2048 }; /* of the stack; operations, which bounds loops */
 
 struct stack_machine {
     const struct walk_scope *scope;
@@ -26,6 +26,7 @@ static uint64_t machine_pop(struct stack_machine *m)
     return m->depth ? m->stack[--m->depth] : 0;
 }
 
+/* Pushes a copy of the item that is `below` the top. */
 static void machine_pick(struct stack_machine *m, size_t below)
 {
     if (below >= m->depth)
@@ -60,6 +61,7 @@ static void machine_load(struct stack_machine *m, unsigned size)
     machine_push(m, value);
 }
 
+/* Reads the distance, relative to the operation after it, and jumps there if `taken`. */
 static void machine_jump(struct stack_machine *m, bool taken)
 {
     int16_t by = (int16_t)sl_read_u16(&m->r);
@@ -68,6 +70,7 @@ static void machine_jump(struct stack_machine *m, bool taken)
         sl_reader_seek(&m->r, to);
 }
 
+/* Moves the topmost value below the next `below` ones: 1 swaps, 2 rotates. */
 static void machine_swap(struct stack_machine *m, size_t below)
 {
     if (below >= m->depth) {

@@ -37,6 +37,7 @@ struct ehabi_machine {
 
 /* ---- instructions ---- */
 
+/* Returns the next instruction byte; NONE at the end or if the table is cut. */
 static int ehabi_next(struct instructions *in)
 {
     if (!in->bytes_left) {
@@ -74,6 +75,7 @@ static bool pop_mask(struct ehabi_machine *m, unsigned reg, unsigned mask)
     return true;
 }
 
+/* Pops r4 to r15 by the 12 bits of the mask. A popped sp becomes the CFA; nothing can be located relative to the old one then. */
 static bool pop_core(struct ehabi_machine *m, unsigned mask)
 {
     if (!mask) /* "refuse to unwind" */
@@ -101,6 +103,7 @@ static bool set_from_register(struct ehabi_machine *m, unsigned reg)
     return reg != ARM_SP && reg != ARM_PC;
 }
 
+/* Adds the ULEB128 operand: 0x204 + 4 * value. Smaller amounts have shorter instructions. */
 static bool add_large(struct ehabi_machine *m)
 {
     uint64_t value = 0;
@@ -117,7 +120,8 @@ static bool add_large(struct ehabi_machine *m)
     return false;
 }
 
-/* Pops vector registers; the halves of the operand are `first` and `count` - 1. Registers saved by FSTMX are followed by a word. */
+/* Pops vector registers from `reg` + `first` on; the halves of the operand are `first` and `count` - 1, and there are `limit` registers.
+ * `behind`: 4 for registers saved by FSTMX, which are followed by a word, else 0. */
 static bool pop_vector(struct ehabi_machine *m, unsigned reg, int operand, unsigned limit, unsigned behind)
 {
     unsigned first = (unsigned)operand >> 4, count = ((unsigned)operand & 15) + 1;
@@ -126,6 +130,7 @@ static bool pop_vector(struct ehabi_machine *m, unsigned reg, int operand, unsig
     return ok;
 }
 
+/* Executes an instruction 0xB1 to 0xBF. */
 static bool execute_b(struct ehabi_machine *m, int op)
 {
     int operand;
@@ -141,6 +146,7 @@ static bool execute_b(struct ehabi_machine *m, int op)
     }
 }
 
+/* Executes an instruction 0xC0 to 0xCF: registers of iWMMXt and VFP. */
 static bool execute_c(struct ehabi_machine *m, int op)
 {
     int operand;
@@ -248,6 +254,7 @@ static bool find_instructions(const struct tables *t, uint64_t place, uint32_t c
     return !in->words.failed && (word >> 28 & 7) == 0 && personality <= (is_inline ? 0 : 2);
 }
 
+/* Runs the instructions of a function; the result is in the rules. */
 static bool ehabi_run(struct ehabi_machine *m, struct unwind_builder *b)
 {
     int op;
@@ -282,6 +289,7 @@ static uint64_t section_end(struct sl_object *object, uint64_t address)
     return address;
 }
 
+/* Reads one function of the index, [start, end). `at` is the place of its entry; functions marked as not unwindable get no rules. */
 static void read_function(const struct tables *t, uint64_t at, uint64_t start, uint64_t end, uint32_t content,
                           struct unwind_builder *b, struct unwind_rules *rules)
 {

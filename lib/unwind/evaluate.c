@@ -3,8 +3,9 @@
 
 #include "unwind/impl.h"
 
-enum { ARM64_FP = 29, ARM64_LR = 30, ARM64_PC = 32, ARM_FP = 11 };
+enum { ARM64_FP = 29, ARM64_LR = 30, ARM64_PC = 32, ARM_FP = 11 }; /* DWARF numbers */
 
+/* Names in symbol files other than those of sl_unwind_register_name(). */
 static const struct alias {
     enum sl_cpu_family family;
     struct sl_str name;
@@ -33,6 +34,7 @@ unsigned walk_register(enum sl_cpu_family family, struct sl_str name)
 
 /* ---- rules ---- */
 
+/* True for a register whose value walks do not keep. */
 static bool is_untracked(const struct walk_cpu *cpu, uint64_t number)
 {
     return number >= SL_WALK_REGISTERS || (cpu->untracked >> number & 1);
@@ -46,6 +48,7 @@ bool walk_callee_register(const struct walk_scope *scope, uint64_t number, uint6
     return true;
 }
 
+/* Returns the value that a rule is relative to: the CFA, or a register of the callee; false if it is unknown. */
 static bool base_value(const struct walk_scope *scope, unsigned base, uint64_t *value)
 {
     if (base == SL_UNWIND_CFA) {
@@ -55,6 +58,7 @@ static bool base_value(const struct walk_scope *scope, unsigned base, uint64_t *
     return walk_callee_register(scope, base, value);
 }
 
+/* Computes the value that a rule gives the register `number`; false, with 0, if it is undefined or cannot be computed. */
 static bool rule_value(const struct walk_scope *scope, const struct sl_cfi *cfi, const struct sl_unwind_rule *rule,
                        unsigned number, uint64_t *value)
 {
@@ -109,6 +113,8 @@ static void apply_rule(const struct walk_scope *scope, const struct sl_cfi *cfi,
         drop_register(caller, number);
 }
 
+/* Computes the caller's registers from a row: first the CFA, on which other rules depend, then the return address, without which there is
+ * no caller, then the rest. An undefined return address marks the outermost function. */
 static enum walk_result apply_row(const struct walk_scope *scope, const struct sl_cfi *cfi, struct sl_cfi_row row,
                                   struct walk_frame *caller)
 {
@@ -144,6 +150,7 @@ static enum walk_result apply_row(const struct walk_scope *scope, const struct s
 
 /* ---- frames ---- */
 
+/* Removes the pointer authentication codes from registers that hold code or frame addresses. */
 static void strip_signatures(const struct sl_walk_state *s, struct sl_registers *registers)
 {
     registers->value[ARM64_PC] &= s->address_mask;
@@ -157,6 +164,8 @@ static bool guesses_link(const struct walk_frame *callee, const struct sl_cfi_ro
     return callee->trust == SL_TRUST_FP && !(row->begins && row->address == address);
 }
 
+/* Finds the caller by a row. The caller of a signal frame was interrupted and has not made a call, so its instruction is the address
+ * itself. */
 static enum walk_result by_row(struct sl_walk_state *s, const struct sl_cfi *cfi, const struct sl_cfi_row *row,
                                uint64_t address, const struct walk_frame *callee, struct walk_frame *caller)
 {
@@ -193,6 +202,8 @@ static enum walk_result by_leaf(struct sl_walk_state *s, const struct walk_frame
     return WALK_CALLER;
 }
 
+/* Finds the caller by a STACK WIN record: type 4 has a program and is preferred, type 0 only sizes. Preserved registers are assumed to be
+ * unchanged unless the record says otherwise. */
 static bool by_windows(struct sl_walk_state *s, const struct sl_cfi *cfi, uint64_t address,
                        const struct walk_frame *callee, struct walk_frame *caller)
 {

@@ -53,6 +53,7 @@ struct pe_x86_64_state {
 
 /* ---- UNWIND_INFO ---- */
 
+/* Reads the UNWIND_INFO at `address`. `*chained` is that of the earlier part, 0 if there is none. */
 static bool read_info(const struct part_reader *pe, uint32_t address, struct info *info, uint32_t *chained)
 {
     struct sl_reader r = sl_reader(sl_object_at(pe->tables->object, address), false);
@@ -99,6 +100,7 @@ static bool read_code(const struct info *info, unsigned *at, struct unwind_x86_6
     return !r.failed;
 }
 
+/* Converts a register number of instructions to DWARF's, whose order differs. */
 static unsigned dwarf_register(unsigned number)
 {
     static const uint8_t map[16] = {0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15};
@@ -110,6 +112,7 @@ static void pe_x86_64_set(struct pe_x86_64_state *s, struct sl_unwind_rule rule)
     rules_set(&s->rules, &rule);
 }
 
+/* Changes the state as the prologue's instruction does. With a frame register the CFA no longer depends on rsp. */
 static void pe_x86_64_apply(struct pe_x86_64_state *s, const struct info *info, const struct unwind_x86_64_code *code)
 {
     switch (code->op) {
@@ -152,7 +155,7 @@ static int read_codes(const struct info *info, struct unwind_x86_64_code codes[2
     while (at < info->count) {
         if (!read_code(info, &at, &codes[count]))
             return -1;
-        count += info->version == 1 || codes[count].op != UWOP_EPILOG;
+        count += info->version == 1 || codes[count].op != UWOP_EPILOG; /* epilogue codes of version 2 are dropped */
     }
     return count;
 }
@@ -199,6 +202,8 @@ static void begin_state(struct pe_x86_64_state *s)
     pe_x86_64_set(s, rule_memory(SL_UNWIND_RA, SL_UNWIND_CFA, -8));
 }
 
+/* Adds the rules of a part of a function. Reads the chain of earlier parts up to the first one, whose prologue ran first, applies the codes
+ * of all earlier parts, and makes rows for this part's own prologue. */
 static enum sl_code pe_x86_64_add_function(struct part_reader *pe, uint32_t begin, uint32_t end, uint32_t address)
 {
     struct unwind_builder *b = pe->b;

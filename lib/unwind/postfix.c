@@ -26,7 +26,7 @@ bool postfix_operate(struct sl_str token, uint64_t a, uint64_t b, uint64_t *valu
     case '*': *value = a * b; return true;
     case '/': *value = b ? a / b : 0; return b != 0;
     case '%': *value = b ? a % b : 0; return b != 0;
-    case '@': *value = a & (0 - b); return b && (b & (b - 1)) == 0;
+    case '@': *value = a & (0 - b); return b && (b & (b - 1)) == 0; /* rounds a down to a multiple of b */
     default: return false;
     }
 }
@@ -45,6 +45,7 @@ static bool register_value(const struct walk_scope *scope, struct sl_str token, 
     return walk_callee_register(scope, walk_register(scope->s->cpu->family, token), value);
 }
 
+/* Returns the value of `.cfa`, a number or a register. */
 static bool operand_value(const struct walk_scope *scope, struct sl_str token, uint64_t *value)
 {
     if (sl_str_equal(token, SL_STR(".cfa"))) {

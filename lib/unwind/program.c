@@ -53,6 +53,7 @@ struct unwind_program_run {
 
 /* ---- rules ---- */
 
+/* Returns the number of a register that gets a rule. The register that holds the return address, as the CIE says, is SL_UNWIND_RA. */
 static unsigned translate_register(const struct unwind_program_run *run, uint64_t number)
 {
     if (number == run->cie->return_register)
@@ -70,6 +71,7 @@ static unsigned translate_base(const struct unwind_program_run *run, uint64_t nu
     return number < SL_UNWIND_NAMED ? (unsigned)number : SL_UNWIND_NAMED;
 }
 
+/* Multiplies an operand by the data alignment factor of the CIE, as DWARF demands; overflow wraps. */
 static int64_t factored(const struct unwind_program_run *run, int64_t offset)
 {
     return (int64_t)((uint64_t)offset * (uint64_t)run->cie->data_alignment);
@@ -82,6 +84,7 @@ static void unwind_program_set(struct unwind_program_run *run, const struct sl_u
         run->bad = true;
 }
 
+/* Sets a rule without an operand. "Same value" for the return address means that it is still in its register. */
 static void set_kind(struct unwind_program_run *run, uint64_t number, enum sl_unwind_kind kind)
 {
     struct sl_unwind_rule rule = {.reg = (uint16_t)translate_register(run, number), .kind = (uint8_t)kind};
@@ -90,6 +93,7 @@ static void set_kind(struct unwind_program_run *run, uint64_t number, enum sl_un
     unwind_program_set(run, &rule);
 }
 
+/* Sets a rule relative to the CFA: the register is at that address or, with `is_value`, is that address. */
 static void set_offset(struct unwind_program_run *run, uint64_t number, int64_t offset, bool is_value)
 {
     unsigned reg = translate_register(run, number);
@@ -98,6 +102,7 @@ static void set_offset(struct unwind_program_run *run, uint64_t number, int64_t 
     unwind_program_set(run, &rule);
 }
 
+/* Sets the rule that a register is in another one; if that has no name, text cannot say so, and the value counts as lost. */
 static void set_register(struct unwind_program_run *run, uint64_t number, uint64_t other)
 {
     struct sl_unwind_rule rule = rule_register(translate_register(run, number), translate_base(run, other));
@@ -128,6 +133,7 @@ static struct sl_str unwind_program_join(struct unwind_program_run *run, const v
     return (struct sl_str){data, size + second.size};
 }
 
+/* Makes a rule of a DWARF expression; one that is empty or too long makes the register undefined. */
 static struct sl_unwind_rule expression_rule(unsigned reg, struct sl_str expression)
 {
     bool fits = expression.size && expression.size <= SL_UNWIND_MAX_EXPRESSION;
@@ -159,6 +165,7 @@ static void set_expression(struct unwind_program_run *run, uint64_t number, stru
         unwind_program_set(run, &rule);
 }
 
+/* Sets the CFA to a register and an offset. With a register that has no name the CFA is unknown, which ends the range. */
 static void set_cfa(struct unwind_program_run *run, uint64_t number, int64_t offset)
 {
     run->now.cfa = rule_offset(SL_UNWIND_CFA, translate_base(run, number), offset);
@@ -194,6 +201,7 @@ static void change_cfa(struct unwind_program_run *run, bool change_register, uin
         run->now.cfa.offset = offset;
 }
 
+/* Gives a register the rule that it has after the CIE's instructions; none if they do not mention it. */
 static void restore(struct unwind_program_run *run, uint64_t number)
 {
     unsigned reg = translate_register(run, number);
@@ -221,6 +229,7 @@ static void save_rules(struct unwind_program_run *run)
     rules_copy(run->remembered[run->depth++], &run->now);
 }
 
+/* Restores the rules, CFA included, that save_rules() remembered last. */
 static void recall(struct unwind_program_run *run)
 {
     if (!run->depth) {
@@ -239,6 +248,7 @@ static void recall(struct unwind_program_run *run)
 
 /* ---- locations ---- */
 
+/* Moves the location, and gives the builder the rules that hold up to it. Locations may not descend. */
 static void move(struct unwind_program_run *run, uint64_t to)
 {
     if (to < run->at) {
@@ -352,6 +362,7 @@ static void unwind_program_step(struct unwind_program_run *run)
     }
 }
 
+/* Runs instructions until their end, an error, or the end of the budget. */
 static bool execute(struct unwind_program_run *run, struct sl_bytes instructions)
 {
     run->r = sl_reader(instructions, run->frames->big_endian);
@@ -386,7 +397,7 @@ bool program_begin(const struct cfi_section_data *frames, struct cie *cie, struc
     unwind_program_begin(&run, frames, cie, b);
     rules_clear(&run.now);
     rules_clear(&cie->initial);
-    bool ok = execute(&run, cie->instructions) && run.at == 0;
+    bool ok = execute(&run, cie->instructions) && run.at == 0; /* a CIE has no locations to move to */
     unwind_program_end(&run);
     rules_copy(&cie->initial, &run.now);
     return ok;

@@ -1,6 +1,8 @@
 /* Finds the tables of an object and decides which of them are read. */
 #include "unwind/impl.h"
 
+/* Opens .eh_frame or .debug_frame; its bytes are empty if the file has none. `swapped`: Apple's x86 tables exchange the numbers of esp and
+ * ebp in .eh_frame. */
 static struct cfi_section_data open_frames(struct sl_object *object, bool is_eh)
 {
     const struct sl_object_info *info = sl_object_info(object);
@@ -29,6 +31,8 @@ static bool goes_on(struct unwind_builder *b, enum sl_code *first)
     return true;
 }
 
+/* Reads .debug_frame, then Apple's compact encodings (which name FDEs of .eh_frame) or all of .eh_frame, then ARM's tables. ARM's are valid
+ * only at calls, so they serve functions that no other table covers. */
 static enum sl_code read_dwarf(struct sl_object *object, struct unwind_builder *b)
 {
     const struct sl_object_info *info = sl_object_info(object);

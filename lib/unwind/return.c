@@ -18,7 +18,8 @@ static bool is_call(const uint8_t *end)
     return end[-5] == 0xE8;
 }
 
-/* True if a call may precede the address, also if the code is not in the dump. */
+/* True if a call precedes the address, or if one may because the code is not in the dump. A word of the stack that does not follow a call
+ * is no return address. */
 static bool may_follow_call(const struct sl_walk_state *s, uint64_t address)
 {
     uint8_t code[8];

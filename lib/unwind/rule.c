@@ -38,6 +38,7 @@ static bool parse_number(struct sl_str text, int64_t *value)
     return true;
 }
 
+/* True if the token is a register that a fixed form may have; `*base` is its number. */
 static bool is_base(enum sl_cpu_family family, struct sl_str token, uint16_t *base)
 {
     *base = (uint16_t)register_number(family, token);

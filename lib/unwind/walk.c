@@ -3,11 +3,12 @@
 
 #include "base/grow.h"
 
-enum { FIRST_CODE = 4096 };
+enum { FIRST_CODE = 4096 }; /* addresses in the first page are no code */
 
 static const struct walk_cpu *const cpus[] = {&walk_x86,  &walk_amd64,  &walk_arm,   &walk_arm64,
                                               &walk_mips, &walk_mips64, &walk_riscv, &walk_riscv64};
 
+/* Mark a module whose CFI or symbols were looked for and not found. NULL means: not looked for yet. */
 static const struct sl_cfi no_cfi;
 static const struct sl_walk_symbols no_symbols;
 
@@ -67,6 +68,7 @@ uint32_t walk_module_at(const struct sl_walk_state *s, uint64_t address)
     return module == SL_NO_RANGE ? SL_WALK_NO_MODULE : (uint32_t)module;
 }
 
+/* Records what the walk needs before it can go on; the caller of sl_walk_run() gets it. */
 static enum walk_result wait_for(struct sl_walk_state *s, enum sl_walk_need need, uint32_t module)
 {
     s->need = need;
@@ -92,6 +94,7 @@ enum walk_result walk_symbols(struct sl_walk_state *s, uint32_t module, const st
     return WALK_CALLER;
 }
 
+/* WALK_CALLER if the module has no symbols, or if they cover the address; `address` is relative to the module. */
 static enum walk_result covered_by_symbols(struct sl_walk_state *s, uint32_t module, uint64_t address)
 {
     const struct sl_walk_symbols *symbols;
@@ -105,7 +108,7 @@ enum walk_result walk_is_plausible_code(struct sl_walk_state *s, uint64_t addres
 {
     const struct sl_cfi *cfi;
     struct sl_cfi_row row;
-    uint64_t within = address - (address > 0);
+    uint64_t within = address - (address > 0); /* in the call: after it another function may begin */
     if (!walk_spend(s, WALK_COST_WORD))
         return WALK_NOTHING;
     uint32_t module = within ? walk_module_at(s, within) : SL_WALK_NO_MODULE;
@@ -170,6 +173,7 @@ bool walk_leaf_goes_on(const struct sl_walk_state *s, const struct walk_frame *c
 
 enum walk_method { METHOD_CFI, METHOD_RETURN, METHOD_FRAME_POINTER, METHOD_SCAN, METHODS };
 
+/* Finds the caller by one method. With `compat` (see sl_walk_target) there is no METHOD_RETURN. */
 static enum walk_result find_by(struct sl_walk_state *s, enum walk_method method, struct walk_frame *caller)
 {
     const struct walk_cpu *cpu = s->cpu;
@@ -186,6 +190,7 @@ static enum walk_result find_by(struct sl_walk_state *s, enum walk_method method
     return cpu->by_scan(s, &s->frame, caller);
 }
 
+/* True if the caller is impossible: an unknown register, an address in the first page, or a stack pointer that does not go on. */
 static bool ends(const struct sl_walk_state *s, const struct walk_frame *caller)
 {
     const struct walk_cpu *cpu = s->cpu;
@@ -216,6 +221,7 @@ static enum walk_result find_caller(struct sl_walk_state *s, struct walk_frame *
     const enum walk_method *order = s->target.frame_pointer_first ? pointer_first : scans_first ? scan_first : usual;
     for (unsigned i = 0; i < METHODS; i++) {
         enum walk_result result = find_by(s, order[i], caller);
+        /* an impossible caller: the end of the stack, or the method was misled and the next one is tried */
         if (result == WALK_CALLER && ends(s, caller))
             result = s->target.compat || is_outermost(s, caller) ? WALK_END : WALK_NOTHING;
         if (result != WALK_NOTHING)

@@ -19,6 +19,8 @@ enum {
 
 /* ---- arm ---- */
 
+/* Finds the caller by r7, only on iOS: other systems have no frame records by convention. A frame pointer 0 is the outermost frame: the
+ * caller's pc is 0 then, which ends the walk. */
 static enum walk_result arm_by_pointer(struct sl_walk_state *s, const struct walk_frame *callee,
                                        struct walk_frame *caller)
 {
@@ -51,11 +53,13 @@ const struct walk_cpu walk_arm = {
 
 /* ---- arm64 ---- */
 
+/* True unless the address is in the first page or has more than 52 bits: words of a scanned stack that can be no code. */
 static bool is_arm64_code(uint64_t address)
 {
     return address >= 0x1000 && address <= UINT64_C(0x000fffffffffffff);
 }
 
+/* Finds the caller by the frame record: the caller's x29, then the return address. Both may be signed. */
 static enum walk_result arm64_by_pointer(struct sl_walk_state *s, const struct walk_frame *callee,
                                          struct walk_frame *caller)
 {

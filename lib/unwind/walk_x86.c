@@ -21,6 +21,7 @@ enum {
 
 #define BIT(n) (UINT64_C(1) << (n))
 
+/* True if the caller's frame is above the callee's: each call has pushed a return address. */
 static bool grows(const struct sl_walk_state *s, const struct walk_frame *callee, const struct walk_frame *caller)
 {
     unsigned sp = s->cpu->sp;
@@ -35,6 +36,7 @@ static bool is_readable(const struct sl_walk_state *s, uint64_t address)
 
 /* ---- x86 ---- */
 
+/* Finds the caller by ebp: it points to the caller's ebp, and above that is the return address. */
 static enum walk_result x86_by_pointer(struct sl_walk_state *s, const struct walk_frame *callee,
                                        struct walk_frame *caller)
 {
@@ -49,7 +51,8 @@ static enum walk_result x86_by_pointer(struct sl_walk_state *s, const struct wal
     return WALK_CALLER;
 }
 
-/* The word below a return address is often the caller's frame pointer. */
+/* Sets ebp of a caller found by scanning; `at` is the place of its return address. The word below is often the caller's ebp: then it points
+ * upwards, not too far. Otherwise the function may have left ebp alone: the callee's is kept if it points above the return address. */
 static void x86_saved_pointer(struct sl_walk_state *s, uint64_t at, const struct walk_frame *callee,
                               struct walk_frame *caller)
 {
@@ -104,6 +107,7 @@ static enum walk_result amd64_pointer_at(const struct sl_walk_state *s, const st
     return WALK_CALLER;
 }
 
+/* Finds the caller by rbp. On Windows it may point up to 240 bytes below the frame record, in steps of 16 (UWOP_SET_FPREG). */
 static enum walk_result amd64_by_pointer(struct sl_walk_state *s, const struct walk_frame *callee,
                                          struct walk_frame *caller)
 {
@@ -117,6 +121,8 @@ static enum walk_result amd64_by_pointer(struct sl_walk_state *s, const struct w
     return result == WALK_CALLER ? result : WALK_NOTHING;
 }
 
+/* Sets rbp of a caller found by scanning: the saved one if the callee's rbp points to the word below the return address, else the
+ * callee's if that points above the return address. */
 static void amd64_saved_pointer(struct sl_walk_state *s, uint64_t at, const struct walk_frame *callee,
                                 struct walk_frame *caller)
 {

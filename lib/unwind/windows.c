@@ -42,6 +42,7 @@ static size_t find_variable(struct win_program *p, struct sl_str name)
     return i;
 }
 
+/* Gives a variable its value at the beginning of the program. */
 static void define(struct win_program *p, struct sl_str name, uint64_t value)
 {
     size_t i = find_variable(p, name);
@@ -57,6 +58,7 @@ static bool push_item(struct win_program *p, struct windows_program_item item)
     return true;
 }
 
+/* Pops a number, or the value of a variable; false if it is undefined or the stack is empty. */
 static bool pop_value(struct win_program *p, uint64_t *value)
 {
     if (!p->depth)
@@ -66,6 +68,7 @@ static bool pop_value(struct win_program *p, uint64_t *value)
     return !item.is_undefined && (!item.is_variable || p->variables[item.value].set);
 }
 
+/* Executes `=`: pops a value and the variable below it. An undefined value makes the variable undefined. */
 static bool assign(struct win_program *p)
 {
     uint64_t value = 0;
@@ -94,6 +97,7 @@ static bool win_operate(struct win_program *p, struct sl_str token)
            push_item(p, (struct windows_program_item){.value = (uint32_t)value});
 }
 
+/* Executes a token: an operator, `.undef`, a variable (its first character is `$` or `.`), or a number of 32 bits. */
 static bool win_token(struct win_program *p, struct sl_str token)
 {
     uint64_t value;
@@ -132,6 +136,8 @@ static bool run_win_program(struct win_program *p, struct sl_str program)
     return true;
 }
 
+/* Runs the record's program with the variables that Microsoft defines. The search for the return address begins above the locals, the saved
+ * registers and the parameters of the function called last; in a function that aligns its stack (`@`), above the saved ebp. */
 static bool by_program(const struct sl_walk_state *s, const struct sl_unwind_win *win,
                        const struct sl_registers *callee, struct sl_registers *caller)
 {
@@ -165,7 +171,8 @@ static bool by_program(const struct sl_walk_state *s, const struct sl_unwind_win
     return says_both;
 }
 
-/* Finds the caller from only the size of the frame. */
+/* Finds the caller from only the size of the frame. The text "1" in place of a program says that the function pushes ebp, which is then
+ * 8 bytes below the end of the saved registers. */
 static bool by_size(const struct sl_walk_state *s, const struct sl_unwind_win *win, const struct walk_frame *callee,
                     struct sl_registers *caller)
 {
