@@ -64,6 +64,7 @@ struct ips_reader {
     size_t image_count;
 };
 
+/* Returns a reader for a member of the body; one that is absent reads as null. */
 static struct sl_json member_reader(const struct ips_reader *r, struct sl_str text)
 {
     return sl_json(text.data ? text : SL_STR("null"), r->arena, false);
@@ -75,6 +76,7 @@ static void note_json_failure(struct ips_reader *r, const struct sl_json *j)
     r->no_memory |= j->failed;
 }
 
+/* Returns a member that is a string; data NULL for anything else. */
 static struct sl_str member_text(struct ips_reader *r, struct sl_str member)
 {
     struct sl_json j = member_reader(r, member);
@@ -84,6 +86,7 @@ static struct sl_str member_text(struct ips_reader *r, struct sl_str member)
     return text;
 }
 
+/* Records the members of the body, the first EXTRAS of them also as extras. False if the document is malformed or memory is short. */
 static bool read_ips_body(struct ips_reader *r, struct sl_json *j)
 {
     struct sl_crash_extra *extras = SL_ARENA_ARRAY(r->arena, struct sl_crash_extra, EXTRAS);
@@ -115,6 +118,7 @@ static struct sl_str image_file(const struct ips_image *image)
     return image->path.size ? image->path : image->name.size ? image->name : (struct sl_str){NULL, 0};
 }
 
+/* Reads all images: frames refer to them by index, so none is left out here. */
 static void read_images(struct ips_reader *r)
 {
     struct sl_json j = member_reader(r, r->body.images);
@@ -133,6 +137,7 @@ static void read_images(struct ips_reader *r)
     r->no_memory |= !r->images;
 }
 
+/* Makes modules of the images that have an id; without one no debug file can be found. */
 static void make_modules(struct ips_reader *r)
 {
     struct sl_crash *crash = r->crash;
@@ -183,6 +188,7 @@ static bool read_ips_frame(const struct ips_reader *r, struct sl_fields *s, stru
     return read.offset.set && !read.is_inlined;
 }
 
+/* Reads the frames of a thread into `out`, without inlined ones: symbolication adds them again. */
 static bool read_ips_frames(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct ips_reader *r = s->context;
@@ -214,6 +220,7 @@ static bool read_register(struct sl_json *j, uint64_t *value)
     return number.set;
 }
 
+/* Adds a register; fails the reader when out of memory, also if `name` was not allocated. */
 static void add_register(struct ips_reader *r, struct sl_json *j, struct sl_arena_array *registers, struct sl_str name,
                          uint64_t value)
 {
@@ -240,6 +247,7 @@ static void read_register_array(struct ips_reader *r, struct sl_json *j, struct 
         }
 }
 
+/* Reads the registers of a thread: objects, or an array whose elements are numbered registers. */
 static bool read_thread_state(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct ips_reader *r = s->context;
@@ -275,6 +283,7 @@ static const struct sl_field thread_fields[] = {
     SL_FIELDS_END,
 };
 
+/* Reads a thread. One without a name is named after its dispatch queue; "triggered" marks the crashed one. */
 static void read_ips_thread(struct sl_fields *s, struct ips_thread *thread)
 {
     sl_fields_object(s, NULL, thread_fields, thread);
@@ -284,6 +293,7 @@ static void read_ips_thread(struct sl_fields *s, struct ips_thread *thread)
         thread->crash.requesting = SL_REQUESTING_THREAD_YES;
 }
 
+/* Reads the threads, and the backtrace of the last exception as one more thread. The crashed thread is given by its index. */
 static void read_threads(struct ips_reader *r)
 {
     struct sl_arena_array threads = {.arena = r->arena, .item = sizeof(struct sl_crash_thread)};
@@ -340,6 +350,7 @@ static void add_texts(struct sl_json *j, struct sl_buf *lines)
     }
 }
 
+/* Moves the lines to the arena; data NULL if there are none. */
 static struct sl_str keep_texts(struct ips_reader *r, struct sl_buf *lines)
 {
     if (!lines->size && !lines->failed) {
@@ -356,6 +367,7 @@ struct ips_termination {
     struct sl_buf details;
 };
 
+/* Reads the code as text: reports have it as a number or as a string. */
 static bool read_termination_code(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     return sl_json_peek(s->json) == SL_JSON_NUMBER ? sl_json_number(s->json, out) : sl_fields_text(s, at, out);
@@ -429,6 +441,8 @@ static struct sl_str exception_reason(struct ips_reader *r, struct sl_str type, 
     return keep_texts(r, &text);
 }
 
+/* Sets the reason (the exception, else the termination) and the details: all causes if wanted, else the first that is not empty in the
+ * order of `details`. */
 static void read_reason(struct ips_reader *r)
 {
     struct ips_exception exception = {.type = {NULL, 0}};
@@ -466,6 +480,7 @@ static const struct sl_field os_fields[] = {
     SL_FIELDS_END,
 };
 
+/* Reads the system: its version from the body, what that lacks from the header; the architecture from an image if the body has none. */
 static void read_system(struct ips_reader *r, const struct apple_header *header)
 {
     struct sl_crash_system *system = &r->crash->system;

@@ -1,6 +1,7 @@
 /* The grammar of lines. Callers have trimmed white space at both ends. */
 #include "apple/impl.h"
 
+/* Removes the word from the beginning; false if the line begins otherwise. */
 static bool take_word(struct sl_str *rest, const char *word)
 {
     if (!sl_str_starts(*rest, sl_str(word)))
@@ -26,7 +27,7 @@ enum apple_number apple_take_number(struct sl_str *rest, uint64_t *value)
     return good ? APPLE_NUMBER : rest->size < before ? APPLE_TOO_LARGE : APPLE_NONE;
 }
 
-/* Takes "0x" and hex digits. */
+/* Removes "0x" and hex digits. APPLE_TOO_LARGE: they were removed, but do not fit into 64 bits. */
 static enum apple_number take_hex(struct sl_str *rest, uint64_t *value)
 {
     size_t size = 2;
@@ -62,7 +63,7 @@ static struct sl_str name_or_queue(struct sl_str text)
     const char *queue = text.size ? memmem(text.data, text.size, label, sizeof label - 1) : NULL;
     if (queue == text.data)
         return queue ? sl_str_trimmed(apple_skip(text, sizeof label - 1)) : text;
-    while (queue && !sl_is_blank(queue[-1])) {
+    while (queue && !sl_is_blank(queue[-1])) { /* within a word it is part of the name */
         struct sl_str rest = apple_skip(text, (size_t)(queue - text.data) + 1);
         queue = memmem(rest.data, rest.size, label, sizeof label - 1);
     }

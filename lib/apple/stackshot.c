@@ -82,6 +82,7 @@ static struct sl_json shot_json(const struct shot_reader *r, struct sl_str part)
     return sl_json(part.data ? part : SL_STR("null"), r->arena, false);
 }
 
+/* Returns a member that is a string; data NULL for anything else. */
 static struct sl_str shot_text(struct shot_reader *r, struct sl_str member)
 {
     struct sl_json j = shot_json(r, member);
@@ -152,7 +153,7 @@ static void add_shot_modules(struct shot_reader *r)
 
 /* ---- threads ---- */
 
-/* Parses [[image, offset], ..], innermost first. */
+/* Parses [[image, offset], ..], innermost first. `is_entered`: the first frame has called the kernel, so its address is no return address. */
 static void read_shot_frames(struct shot_reader *r, struct sl_json *j, bool is_entered, struct sl_arena_array *frames)
 {
     bool is_first = true;
@@ -179,6 +180,7 @@ static void read_shot_frames(struct shot_reader *r, struct sl_json *j, bool is_e
     }
 }
 
+/* Reads a thread: its frames in the kernel, which are the innermost, then those of the process. */
 static void read_shot_thread(struct shot_reader *r, struct sl_json *j)
 {
     struct shot_thread read = {.id = {false, 0}};
@@ -229,6 +231,7 @@ static struct shot_process choose_process(struct shot_reader *r, size_t *count)
     return chosen;
 }
 
+/* Sets reason, details, time and system. A stackshot is no crash; the details say that only one process is shown. */
 static void put_shot_head(struct shot_reader *r, const struct shot_process *process, size_t count,
                           const struct apple_header *header)
 {

@@ -70,6 +70,7 @@ struct text_reader {
 
 /* ---- threads ---- */
 
+/* Ends the current thread and adds it to the list. The last exception is kept aside, to become the last thread. */
 static void close_thread(struct text_reader *t)
 {
     if (!t->has_thread)
@@ -85,6 +86,7 @@ static void close_thread(struct text_reader *t)
     t->has_thread = t->in_exception = false;
 }
 
+/* Begins a thread; one whose number is too large is skipped. */
 static void open_thread(struct text_reader *t, const struct apple_thread_line *line)
 {
     close_thread(t);
@@ -98,6 +100,7 @@ static void open_thread(struct text_reader *t, const struct apple_thread_line *l
         t->thread.name = line->name;
 }
 
+/* Begins the backtrace of the last exception, which is read like a thread. */
 static void open_exception(struct text_reader *t)
 {
     close_thread(t);
@@ -107,6 +110,7 @@ static void open_exception(struct text_reader *t)
         (struct sl_crash_thread){.name = SL_STR(SL_APPLE_LAST_EXCEPTION), .requesting = SL_REQUESTING_THREAD_NO};
 }
 
+/* Records a line that names a thread; it may come before or after the thread, so names are set at the end. */
 static void add_label(struct text_reader *t, const struct apple_thread_line *line)
 {
     t->state = IN_ROOT;
@@ -118,6 +122,7 @@ static void add_label(struct text_reader *t, const struct apple_thread_line *lin
     t->no_memory |= !label;
 }
 
+/* Adds a frame to the current thread, with the names of the report only if they are wanted. */
 static void add_text_frame(struct text_reader *t, const struct sl_crash_frame *from)
 {
     struct sl_crash_frame *frame = apple_add(&t->frames, t->budget, COST_PER_FRAME);
@@ -147,6 +152,7 @@ static bool read_addresses(struct text_reader *t, struct sl_str line)
     return any && !line.size;
 }
 
+/* Reads a line in a thread: a frame, or addresses; any other line ends the thread's section. */
 static void read_thread_line(struct text_reader *t, struct sl_str line)
 {
     struct apple_frame_line frame;
@@ -161,6 +167,7 @@ static void read_thread_line(struct text_reader *t, struct sl_str line)
 
 /* ---- other sections ---- */
 
+/* Reads a line of registers; an empty line ends the section. */
 static void read_registers(struct text_reader *t, struct sl_str line)
 {
     struct sl_crash_register reg, *added;
@@ -180,6 +187,7 @@ static bool keeps_earlier(size_t key, struct sl_str value, struct sl_str before)
     return key == KEY_EXCEPTION_CODES && before.size && !apple_codes_are_raw(before) && apple_codes_are_raw(value);
 }
 
+/* Reads a line outside of all sections: "Key: value", or in angle brackets the explanation after the termination. */
 static void read_root(struct text_reader *t, struct sl_str line)
 {
     struct sl_str key, value;
@@ -234,6 +242,7 @@ static bool ends_information(struct sl_str line)
     return false;
 }
 
+/* Adds a line of application-specific information. Lines of the filtered syslog are skipped. */
 static void read_information(struct text_reader *t, struct sl_str line)
 {
     if (ends_information(line)) {
@@ -247,6 +256,7 @@ static void read_information(struct text_reader *t, struct sl_str line)
     sl_buf_str(&t->information, line);
 }
 
+/* Changes the state at a heading; false for any other line. */
 static bool read_heading(struct text_reader *t, struct sl_str line)
 {
     struct apple_thread_line thread;
@@ -306,6 +316,7 @@ static void name_threads(struct text_reader *t)
     }
 }
 
+/* Marks the thread whose number the value begins with as crashed; false if there is none. */
 static bool mark_thread(struct sl_crash *crash, struct sl_str value)
 {
     uint64_t number;
@@ -327,6 +338,7 @@ static struct sl_crash_thread *crashed_thread(const struct sl_crash *crash)
     return NULL;
 }
 
+/* Completes the threads: names, which one crashed (by its heading, else by a key of the head), and its registers. */
 static void finish_threads(struct text_reader *t)
 {
     struct sl_crash *crash = t->crash;
@@ -372,6 +384,7 @@ static struct sl_str termination_words(const struct text_reader *t)
     return (struct sl_str){open, (size_t)(description.data + description.size - open)};
 }
 
+/* Sets the details to all causes that the report gives. */
 static void put_all_causes(struct text_reader *t, struct sl_str information)
 {
     const struct sl_str *values = t->values;
@@ -388,6 +401,7 @@ static void put_all_causes(struct text_reader *t, struct sl_str information)
     t->no_memory |= any && !t->crash->details.data;
 }
 
+/* Sets what the keys of the head say: reason, details, time, system. */
 static void finish_head(struct text_reader *t, const struct apple_header *header)
 {
     struct sl_crash *crash = t->crash;

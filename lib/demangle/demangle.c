@@ -24,6 +24,7 @@ static bool starts(struct sl_str name, const char *prefix)
 
 /* ---- detection ---- */
 
+/* True for a name that Microsoft's compiler replaced by its MD5 sum because it was too long: nothing can be demangled. */
 static bool is_md5(struct sl_str name)
 {
     if (name.size != 36 || !starts(name, "??@") || name.data[35] != '@')
@@ -91,7 +92,7 @@ static bool demangle_cpp(struct sl_str name, enum sl_demangle_style style, struc
         capacity = MAX_TOOL_OUTPUT;
         size = demangle_itanium(name.data + skip, name.size - skip, style, readable, capacity);
     }
-    if (!size && prefix > 3 && readable)
+    if (!size && prefix > 3 && readable) /* more underscores: the name of a block function as a whole */
         size = demangle_itanium(name.data, name.size, style, readable, capacity);
     sl_buf_add(out, readable, size);
     if (readable != usual)

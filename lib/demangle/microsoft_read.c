@@ -5,10 +5,12 @@
 
 #include "demangle/microsoft_tree.h"
 
+/* Limits for hostile names: nesting, bytes of all nodes, bytes of a name that is printed in order to be recorded or shown in a table. */
 enum { MAX_DEPTH = 128, MAX_MEMORY = 1 << 20, MAX_PIECE = 4096 };
 
 /* ---- lexer ---- */
 
+/* Moves to the end as well, so that every loop over the text ends. */
 void *ms_fail(struct ms_reader *r)
 {
     r->failed = true;
@@ -115,6 +117,7 @@ static void store_name(struct ms_reader *r, struct sl_str text, const struct ms_
     known->pieces[known->name_count++] = piece;
 }
 
+/* Reads a name up to an `@`, and records it if `memorize`. */
 static struct ms_piece *read_simple(struct ms_reader *r, bool memorize)
 {
     const char *end = memchr(r->at, '@', (size_t)(r->end - r->at));
@@ -127,6 +130,7 @@ static struct ms_piece *read_simple(struct ms_reader *r, bool memorize)
     return piece;
 }
 
+/* Reads a digit, which refers to a recorded name. Copies the piece, because its scopes differ. */
 static struct ms_piece *read_reference(struct ms_reader *r)
 {
     unsigned index = (unsigned)(ms_take(r) - '0');
@@ -161,6 +165,7 @@ static const char *operator_text(const struct operator_row *rows, size_t count, 
 }
 #define OPERATOR_TEXT(rows, code) operator_text(rows, sizeof(rows) / sizeof *(rows), code)
 
+/* Reads the code of an operator or special function, after `_` and `__` from further tables; NULL if it is unknown. */
 static const char *read_operator(struct ms_reader *r)
 {
     static const struct operator_row plain[] = {
@@ -310,6 +315,7 @@ static struct ms_piece *read_template(struct ms_reader *r)
     return r->failed ? NULL : piece;
 }
 
+/* Records a template for back references by its printed text, arguments included, because recorded names are compared by text. */
 static void store_template(struct ms_reader *r, const struct ms_piece *piece)
 {
     struct sl_buf text = {0};
@@ -335,6 +341,7 @@ static struct ms_piece *read_remembered_template(struct ms_reader *r)
 
 /* ---- scopes ---- */
 
+/* Reads an anonymous namespace: the key up to `@` distinguishes it from others and is not printed. */
 static struct ms_piece *read_anonymous(struct ms_reader *r)
 {
     const char *end = memchr(r->at, '@', (size_t)(r->end - r->at));
@@ -361,6 +368,7 @@ static bool at_block(const struct ms_reader *r)
     return at + 1 < r->end && at[0] == '@' && at[1] == '?';
 }
 
+/* Reads a block in a function as two scopes: its number, `2', and around it the function's whole symbol. */
 static struct ms_piece *read_block(struct ms_reader *r)
 {
     r->at++;
@@ -376,6 +384,7 @@ static struct ms_piece *read_block(struct ms_reader *r)
     return block;
 }
 
+/* Reads one scope: a back reference, a template (?$), an anonymous namespace (?A), a block, an interface (?Q), or a name. */
 static struct ms_piece *read_scope(struct ms_reader *r)
 {
     if (at_digit(r))
@@ -472,6 +481,7 @@ static void read_table(struct ms_reader *r, struct ms_symbol *symbol)
     sl_buf_free(&names);
 }
 
+/* Reads the guard of a static variable: its type is fixed, a number may follow that is printed in braces. */
 static void read_guard(struct ms_reader *r, struct ms_symbol *symbol)
 {
     if (!ms_next_text(r, "4IA") && !ms_next(r, '5')) {
@@ -484,6 +494,7 @@ static void read_guard(struct ms_reader *r, struct ms_symbol *symbol)
     }
 }
 
+/* Reads a thunk that calls a virtual function by its offset in the vtable; printed as `vcall'{8, {flat}}. */
 static void read_vcall(struct ms_reader *r, struct ms_symbol *symbol)
 {
     if (!ms_next_text(r, "$B")) {
@@ -495,6 +506,7 @@ static void read_vcall(struct ms_reader *r, struct ms_symbol *symbol)
     symbol->behind = ms_format(r, "{" SL_STR_FMT ", {flat}}", SL_STR_ARG(offset));
 }
 
+/* Reads the type of a variable. The qualifiers after it belong to what a pointer points to, else to the variable. */
 static void read_variable(struct ms_reader *r, struct ms_symbol *symbol)
 {
     bool is_member;
@@ -511,6 +523,7 @@ static void read_variable(struct ms_reader *r, struct ms_symbol *symbol)
     symbol->type = type;
 }
 
+/* Reads the numbers by which a thunk moves `this`; they are printed as `adjustor{8}'. */
 static void read_adjustor(struct ms_reader *r, struct ms_symbol *symbol, const char *name, unsigned count)
 {
     struct sl_str numbers[4] = {{NULL, 0}};
@@ -548,13 +561,14 @@ static void read_encoded_function(struct ms_reader *r, struct ms_symbol *symbol)
             ms_fail(r);
             return;
         }
-        if (code % 8 >= 6 && code < 24)
+        if (code % 8 >= 6 && code < 24) /* the last two of eight: thunks that adjust `this` */
             read_adjustor(r, symbol, "adjustor", 1);
-        has_this = code < 24 && code % 8 != 2 && code % 8 != 3;
+        has_this = code < 24 && code % 8 != 2 && code % 8 != 3; /* neither a global (Y, Z) nor a static function */
     }
     symbol->type = ms_read_function(r, has_this);
 }
 
+/* Reads what follows the name: the kind of symbol and its type. Special names have forms of their own. */
 static void read_encoding(struct ms_reader *r, struct ms_symbol *symbol)
 {
     struct sl_str special = symbol->name.innermost->text;
@@ -583,6 +597,7 @@ static const struct ms_symbol *microsoft_read_read_string(struct ms_reader *r, s
     return symbol;
 }
 
+/* Reads the RTTI type descriptor of a type: `?_R0` type `@8`. */
 static const struct ms_symbol *read_type_descriptor(struct ms_reader *r, struct ms_symbol *symbol)
 {
     symbol->table_for = ms_read_type(r, MS_RESULT);

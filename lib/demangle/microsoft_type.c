@@ -29,6 +29,7 @@ uint8_t ms_read_quals(struct ms_reader *r, bool *is_member)
     return (uint8_t)(c - (*is_member ? 'Q' : 'A'));
 }
 
+/* E __ptr64, F __unaligned, I __restrict: they are not printed. */
 void ms_skip_pointer_quals(struct ms_reader *r)
 {
     while (ms_next(r, 'E') || ms_next(r, 'F') || ms_next(r, 'I'))
@@ -64,6 +65,7 @@ static struct ms_type *read_primitive(struct ms_reader *r)
     return primitive(r, sl_str(names[c - 'A']));
 }
 
+/* Reads the name of a class, struct, union or enumeration; which of them it is, is not printed. */
 static struct ms_type *read_class(struct ms_reader *r)
 {
     if (ms_take(r) == 'W') { /* an enumeration; its underlying type follows */
@@ -89,6 +91,7 @@ static struct ms_type *read_custom(struct ms_reader *r)
     return ms_next(r, '@') ? type : ms_fail(r);
 }
 
+/* Reads an array: the number of dimensions, the size of each, qualifiers of the elements, and the element type. */
 static struct ms_type *read_array(struct ms_reader *r)
 {
     enum { MAX_PIECES = 64 };
@@ -134,6 +137,7 @@ static struct ms_type *read_handle(struct ms_reader *r)
     return type;
 }
 
+/* Reads what a pointer points to: `8` a member function, Q to T a member (both with the class), $ a handle, else a type. */
 static void read_pointee(struct ms_reader *r, struct ms_type *type)
 {
     ms_skip_pointer_quals(r);
@@ -156,6 +160,7 @@ static void read_pointee(struct ms_reader *r, struct ms_type *type)
     type->inner = inner;
 }
 
+/* Reads a pointer or reference; `6` after the code: to a function. */
 static struct ms_type *read_pointer(struct ms_reader *r)
 {
     static const struct {
@@ -181,6 +186,7 @@ static struct ms_type *read_pointer(struct ms_reader *r)
 
 /* ---- functions ---- */
 
+/* Reads a calling convention, which is not printed. */
 static bool read_calling_convention(struct ms_reader *r)
 {
     char c = ms_take(r);

@@ -19,6 +19,7 @@ bool rust_suffix(struct sl_str rest, struct sl_str *shown)
     return true;
 }
 
+/* Removes the next identifier from the body; false if a length or its text is missing. */
 static bool next_identifier(struct sl_str *body, struct sl_str *identifier)
 {
     size_t length = 0, digits = 0;
@@ -31,6 +32,7 @@ static bool next_identifier(struct sl_str *body, struct sl_str *identifier)
     return true;
 }
 
+/* True for "h" and 16 small hexadecimal digits. */
 static bool is_hash(struct sl_str id)
 {
     if (id.size != 17 || id.data[0] != 'h')
@@ -68,6 +70,7 @@ static bool add_escape(struct sl_buf *out, struct sl_str escape)
 /* Appends an identifier; from an unknown escape on it is left unchanged. */
 static void add_identifier(struct sl_buf *out, struct sl_str id)
 {
+    /* an escape at the beginning has an underscore in front, which is not shown */
     if (id.size > 1 && id.data[0] == '_' && id.data[1] == '$')
         id = (struct sl_str){id.data + 1, id.size - 1};
     while (id.size) {

@@ -12,6 +12,7 @@ struct identifier {
     struct sl_str ascii, punycode;
 };
 
+/* Reads [u] length [_] bytes: with u, the part after the last underscore is Punycode. */
 static struct identifier undisambiguated(struct rust_v0_printer *v)
 {
     struct identifier id = {{"", 0}, {"", 0}};
@@ -41,6 +42,7 @@ static struct identifier undisambiguated(struct rust_v0_printer *v)
     return id;
 }
 
+/* Decodes an identifier; false if it is malformed or has surrogates. */
 static bool decode_punycode(struct identifier id, uint32_t *chars, size_t *count)
 {
     if (!text_punycode(id.ascii, id.punycode, '0', chars, count))
@@ -51,6 +53,7 @@ static bool decode_punycode(struct identifier id, uint32_t *chars, size_t *count
     return true;
 }
 
+/* Shows an identifier; Punycode that cannot be decoded as "punycode{ascii-rest}", as rustc's demangler does. */
 static void show_identifier(struct rust_v0_printer *v, struct identifier id)
 {
     uint32_t chars[TEXT_MAX_PUNYCODE];
@@ -86,6 +89,7 @@ static bool follow(struct rust_v0_printer *v, size_t *back)
     return true;
 }
 
+/* Resumes after the back reference that follow() has followed. */
 static void come_back(struct rust_v0_printer *v, size_t back)
 {
     v->at = back;
@@ -132,6 +136,7 @@ static uint64_t binder(struct rust_v0_printer *v)
     return count;
 }
 
+/* Reads a lifetime (L), a constant (K) or a type. */
 static void generic_argument(struct rust_v0_printer *v)
 {
     if (v0_eat(v, 'L'))
@@ -156,6 +161,7 @@ static size_t list(struct rust_v0_printer *v, void (*item)(struct rust_v0_printe
 
 /* ---- paths ---- */
 
+/* Reads the path of an impl without output: an impl is shown by its type and trait. */
 static void silent_impl_path(struct rust_v0_printer *v)
 {
     struct sl_buf *out = v->out;
@@ -165,6 +171,8 @@ static void silent_impl_path(struct rust_v0_printer *v)
     v->out = out;
 }
 
+/* Reads a path and an item in it. Small letters are namespaces that are not shown; capitals are shown: "::{closure#0}",
+ * "::{shim:drop#0}". */
 static void nested(struct rust_v0_printer *v, bool value)
 {
     char space = v0_next(v);
@@ -189,6 +197,7 @@ static void nested(struct rust_v0_printer *v, bool value)
     v0_write(v, "}");
 }
 
+/* Reads a type and, with `trait`, a trait; shows "<Type as Trait>". */
 static void qualified(struct rust_v0_printer *v, bool trait)
 {
     v0_write(v, "<");
@@ -262,6 +271,7 @@ static void path(struct rust_v0_printer *v, bool value)
 
 /* ---- types ---- */
 
+/* Returns the type for a small letter; NULL if there is none. */
 static const char *basic_type(char c)
 {
     static const char *const names[26] = {"i8",    "bool", "char", "f64", "str",  "f32",  NULL,  "u8", "isize",
@@ -270,6 +280,7 @@ static const char *basic_type(char c)
     return c >= 'a' && c <= 'z' ? names[c - 'a'] : NULL;
 }
 
+/* Reads a function type: [G lifetimes] [U unsafe] [K ABI] parameters E result; result u, the unit type, is not shown. */
 static void function_type(struct rust_v0_printer *v)
 {
     uint64_t bound = binder(v);
@@ -297,6 +308,7 @@ static void function_type(struct rust_v0_printer *v)
     v->lifetimes -= bound;
 }
 
+/* Reads a trait of a trait object and its associated types (p): "Iterator<Item = u8>". */
 static void dyn_trait(struct rust_v0_printer *v)
 {
     bool open = open_path(v);
@@ -340,6 +352,8 @@ static void reference(struct rust_v0_printer *v, bool mutable)
     type(v);
 }
 
+/* Reads a type: A array, S slice, T tuple, R and Q references (Q: mut), P and O pointers (O: mut), F function, D trait object, B back
+ * reference, else a path. */
 static void compound_type(struct rust_v0_printer *v, char tag)
 {
     size_t back;
@@ -394,12 +408,14 @@ static void type(struct rust_v0_printer *v)
 
 /* ---- constants ---- */
 
+/* Parses hexadecimal digits; none mean 0. False above 64 bits. */
 static bool hex_value(struct sl_str digits, uint64_t *value)
 {
     *value = 0;
     return !digits.size || sl_parse_hex_u64(digits, value);
 }
 
+/* Shows an integer in decimal; one above 64 bits in hexadecimal. */
 static void integer(struct rust_v0_printer *v, bool is_signed)
 {
     uint64_t value;
@@ -457,6 +473,7 @@ static void field(struct rust_v0_printer *v)
     constant(v, true);
 }
 
+/* Reads a value of a struct or enum: its path, then U without fields, T with unnamed ones, S with named ones. */
 static void structure(struct rust_v0_printer *v)
 {
     path(v, true);
@@ -509,6 +526,7 @@ static void compound_constant(struct rust_v0_printer *v, char tag, bool value)
     v0_write(v, value ? "" : "}");
 }
 
+/* Reads a constant: the letter is its type (see basic_type()), p a placeholder, B a back reference. `value`: see compound_constant(). */
 static void constant(struct rust_v0_printer *v, bool value)
 {
     size_t back;

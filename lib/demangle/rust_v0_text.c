@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-enum { MAX_DEPTH = 160 };
+enum { MAX_DEPTH = 160 }; /* bounds the recursion */
 
 void v0_fail(struct rust_v0_printer *v)
 {

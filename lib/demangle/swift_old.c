@@ -3,6 +3,7 @@
 
 /* ---- names ---- */
 
+/* Reads [X][o fixity] size text: X, the text is Punycode; o, it is an operator and the fixity is i infix, p prefix or P postfix. */
 struct swift_node *old_identifier(struct swift_reader *r)
 {
     bool punycode = reader_eat(r, 'X');
@@ -18,6 +19,7 @@ struct swift_node *old_identifier(struct swift_reader *r)
     return fixity == 'n' ? node_text(r, N_IDENTIFIER, text) : name_operator(r, text, fixity);
 }
 
+/* Reads the name of a declaration: after P a private one, whose file identifier is not printed; after L a local one with its number. */
 struct swift_node *old_name(struct swift_reader *r)
 {
     uint32_t number;
@@ -28,6 +30,7 @@ struct swift_node *old_name(struct swift_reader *r)
     return reader_index(r, &number) ? node_add(r, node_number(r, N_LOCAL_NAME, number), old_identifier(r)) : NULL;
 }
 
+/* Reads what follows `S`: o and C modules of C, a letter for a type of the standard library, else the index of a back reference. */
 struct swift_node *old_substitution(struct swift_reader *r)
 {
     static const struct {
@@ -80,6 +83,7 @@ static struct swift_node *module(struct swift_reader *r)
     return name ? reader_substitutable(r, node_text(r, N_MODULE, name->text)) : NULL;
 }
 
+/* Reads an extension: the module that extends (not printed), the signature if it is constrained, and the extended type. */
 static struct swift_node *extension(struct swift_reader *r, bool constrained)
 {
     struct swift_node *signature = NULL;
@@ -88,6 +92,7 @@ static struct swift_node *extension(struct swift_reader *r, bool constrained)
     return node_put(r, node_with_child(r, N_EXTENSION, old_context(r)), signature);
 }
 
+/* Reads a context: E and e an extension (e: constrained), S a back reference, G a bound type, a declaration, else a module. */
 static struct swift_node *context(struct swift_reader *r)
 {
     struct swift_node *node;
@@ -162,6 +167,7 @@ static struct swift_node *swift_old_part(struct swift_reader *r, struct swift_no
     return node;
 }
 
+/* Reads the type of an entity that was made without one. */
 static struct swift_node *typed(struct swift_reader *r, struct swift_node *node)
 {
     struct swift_node *type = node ? old_type(r) : NULL;
@@ -187,6 +193,8 @@ static struct swift_node *initializer(struct swift_reader *r, struct swift_node 
                               : NULL;
 }
 
+/* Reads name and type of a variable, subscript or function. A variable named "subscript" is a subscript: accessors of both are mangled
+ * alike. */
 static struct swift_node *storage(struct swift_reader *r, struct swift_node *place, enum node_kind kind)
 {
     struct swift_node *name = old_name(r);
@@ -203,6 +211,7 @@ static struct swift_node *accessor(struct swift_reader *r, struct swift_node *pl
     return node_add(r, node_write(r, N_ACCESSOR, text), storage(r, place, N_VARIABLE));
 }
 
+/* Reads what follows `F` and the context: an accessor, an initialiser (C allocating, c not), a deinitialiser, a closure, or a function. */
 static struct swift_node *function(struct swift_reader *r, struct swift_node *place)
 {
     static const struct {
@@ -249,6 +258,8 @@ static struct swift_node *function(struct swift_reader *r, struct swift_node *pl
     return storage(r, place, N_FUNCTION);
 }
 
+/* Reads a declaration, after Z a static one: F function, v variable, I initial value or default argument, i subscript, C class, O enum, V
+ * struct, P protocol. */
 static struct swift_node *entity(struct swift_reader *r)
 {
     bool is_static = reader_eat(r, 'Z');
@@ -272,6 +283,7 @@ static struct swift_node *entity(struct swift_reader *r)
 
 /* ---- specialisations ---- */
 
+/* Skips the text up to an underscore and the underscore. */
 static bool until_mark(struct swift_reader *r)
 {
     while (r->at < r->text.size)
@@ -280,6 +292,13 @@ static bool until_mark(struct swift_reader *r)
     return false;
 }
 
+/* Reads a constant that replaces an argument, which is not printed:
+ *
+ *     fr NAME _            a function
+ *     g NAME _             a global variable
+ *     i DIGITS _           an integer
+ *     fl DIGITS _          a floating-point number
+ *     se NUMBER v NAME _   a string: its encoding and its text (a hash if it is long) */
 static bool constant(struct swift_reader *r)
 {
     uint32_t encoding;
@@ -291,6 +310,7 @@ static bool constant(struct swift_reader *r)
            reader_eat(r, '_');
 }
 
+/* Reads a closure that replaces an argument: its name, and the types that it captures up to `_`. */
 static bool closure_argument(struct swift_reader *r)
 {
     if (!old_identifier(r))
@@ -301,6 +321,8 @@ static bool closure_argument(struct swift_reader *r)
     return true;
 }
 
+/* Reads how one argument is specialised: n unchanged, i box to value, k box on the stack, r inout to result, cl a closure, cp a constant;
+ * or flags: d dead, g owned to guaranteed, o guaranteed to owned, s exploded into its fields. Each ends with `_`. */
 static bool special_argument(struct swift_reader *r)
 {
     static const char *const plain[] = {"n_", "i_", "k_", "r_"};
@@ -319,6 +341,7 @@ static bool special_argument(struct swift_reader *r)
     return r->at > start && reader_eat(r, '_');
 }
 
+/* Reads a type argument of a specialisation and its conformances up to `_`. */
 static bool special_type(struct swift_reader *r)
 {
     if (!old_type(r))
@@ -329,7 +352,8 @@ static bool special_type(struct swift_reader *r)
     return true;
 }
 
-/* Reads a specialisation after `TS`; the symbol itself starts with new back references. */
+/* Reads a specialisation after `TS`: g or r for given type arguments, f for a changed signature; q if it is serialized; the digit of the
+ * compiler pass; and the arguments up to `_`. The symbol itself starts with new back references. */
 static bool special(struct swift_reader *r)
 {
     bool generic = reader_eat(r, 'g') || reader_eat(r, 'r');
@@ -348,6 +372,7 @@ static bool special(struct swift_reader *r)
 
 /* ---- symbols ---- */
 
+/* Makes the phrase `text`, `subject`. */
 static struct swift_node *say(struct swift_reader *r, const char *text, struct swift_node *subject)
 {
     return node_phrase(r, text, subject, NULL, NULL);
@@ -380,6 +405,7 @@ static struct swift_node *lazy_table(struct swift_reader *r, const char *text)
     return type ? node_phrase(r, text, type, " and conformance ", old_conformance(r)) : NULL;
 }
 
+/* Prints `text`, "Name in Type" or, of a witness table, "Name : Protocol in Type". */
 static struct swift_node *associated(struct swift_reader *r, const char *text, bool table)
 {
     struct swift_node *conforming = old_conformance(r), *name = conforming ? old_name(r) : NULL, *protocol = NULL;
@@ -415,7 +441,7 @@ static struct swift_node *witness(struct swift_reader *r)
     }
 }
 
-/* Shows the second of the two types. */
+/* Reads a thunk that adapts one function type to another. Prints "thunk for " and the second of the two types. */
 static struct swift_node *reabstraction(struct swift_reader *r)
 {
     bool good = !reader_eat(r, 'G') || old_signature(r);
@@ -432,6 +458,7 @@ static struct swift_node *thunk(struct swift_reader *r)
 
 static struct swift_node *global(struct swift_reader *r);
 
+/* Reads a partial application: a closure that calls the symbol mangled after `__T`. */
 static struct swift_node *forwarder(struct swift_reader *r)
 {
     reader_eat(r, 'o');
@@ -442,6 +469,7 @@ static struct swift_node *forwarder(struct swift_reader *r)
     return forwarded ? say(r, "partial apply for ", forwarded) : NULL;
 }
 
+/* Reads a symbol: PA partial application, M metadata, T thunk, W witness table, t type, w value witness, else a declaration. */
 static struct swift_node *global(struct swift_reader *r)
 {
     if (reader_eat_text(r, "PA"))

@@ -1,7 +1,7 @@
 /* Types of Swift's mangling before Swift 4. */
 #include "demangle/swift_old.h"
 
-enum { MAX_DEPTH = 200 };
+enum { MAX_DEPTH = 200 }; /* of types in types: bounds the recursion */
 
 bool old_enter(struct swift_reader *r)
 {
@@ -15,6 +15,7 @@ void old_leave(struct swift_reader *r)
 
 /* ---- built-in types ---- */
 
+/* Reads the size in bits after an integer or floating-point type. */
 static struct swift_node *sized(struct swift_reader *r, const char *prefix)
 {
     enum { MAX_SIZE = 4096 };
@@ -96,6 +97,7 @@ static struct swift_node *member_path(struct swift_reader *r)
     return type;
 }
 
+/* Reads the left side of a requirement: w a member of a parameter, W a chain of members, else a parameter. */
 static struct swift_node *constrained(struct swift_reader *r)
 {
     if (reader_eat(r, 'w'))
@@ -105,6 +107,7 @@ static struct swift_node *constrained(struct swift_reader *r)
     return parameter(r);
 }
 
+/* Reads a layout constraint: a letter, for trivial types followed by size and alignment (E, M) or size (e, m). Nothing is printed. */
 static bool layout(struct swift_reader *r)
 {
     uint32_t number;
@@ -125,6 +128,7 @@ static bool constraint_reference(struct swift_reader *r)
     return node && (node->kind == N_PROTOCOL || node->kind == N_CLASS);
 }
 
+/* Reads a requirement of a generic signature, which is not printed: z equal to a type, l a layout, C a superclass, else a protocol. */
 static bool requirement(struct swift_reader *r)
 {
     if (!constrained(r))
@@ -138,6 +142,7 @@ static bool requirement(struct swift_reader *r)
     return reader_eat(r, 'S') ? constraint_reference(r) : old_protocol(r) != NULL;
 }
 
+/* Reads the number of parameters of each nesting level, one if none is given, and after R requirements up to r. */
 struct swift_node *old_signature(struct swift_reader *r)
 {
     struct swift_node *signature = node_new(r, N_SIGNATURE);
@@ -237,6 +242,7 @@ static struct swift_node *swift_old_type_composition(struct swift_reader *r)
 
 enum swift_role { CALLEE, PARAMETER, RESULT };
 
+/* Reads how a callee, parameter or result is passed; NULL if the letter has no meaning for that role. */
 static const char *convention(struct swift_reader *r, enum swift_role role)
 {
     static const struct {
@@ -294,6 +300,7 @@ static struct swift_node *impl_parts(struct swift_reader *r, struct swift_node *
     return function;
 }
 
+/* Reads a function type of SIL: conventions of the callee, generic signature, parameters, results. */
 static struct swift_node *intermediate_function(struct swift_reader *r)
 {
     struct swift_node *function = impl_attribute(r, node_new(r, N_IMPL_FUNCTION), convention(r, CALLEE));

@@ -3,7 +3,10 @@
 
 #include <stdio.h>
 
-enum { MAX_DEPTH = 512, MAX_STEPS = 1 << 16 };
+enum {
+    MAX_DEPTH = 512,
+    MAX_STEPS = 1 << 16
+}; /* nodes may be shared, so that a short name stands for a very long text */
 
 /* ---- text ---- */
 
@@ -65,6 +68,7 @@ struct form {
     const struct swift_node *arguments;
 };
 
+/* True for a text of several words: "closure #1". */
 static bool has_space(struct sl_str text)
 {
     return text.size && memchr(text.data, ' ', text.size);
@@ -85,6 +89,7 @@ static void extra(struct swift_printer *p, const struct form *form)
         print_number(p, form->number);
 }
 
+/* Prints the name or word, and `extra` with a dot after it ("f.getter") or, if `extra_first`, before it ("default argument 0 of f"). */
 static void name(struct swift_printer *p, const struct swift_node *entity, const struct form *form, bool extra_first)
 {
     bool named = form->named || form->word;
@@ -104,8 +109,8 @@ static void name(struct swift_printer *p, const struct swift_node *entity, const
     extra(p, form);
 }
 
-/* Prints `context.name(types)`, or `name(types) in context` if one of the two has several words. Returns the context that
- * remains to be printed. */
+/* Prints `context.name(types)`, or `name(types) in context` if one of the two has several words. With `prefix` it is itself the context in
+ * front of a dot: what cannot stand there is not printed but returned, for the caller to print after " in "; else NULL. */
 static const struct swift_node *declaration(struct swift_printer *p, const struct swift_node *entity, bool prefix,
                                             struct form form)
 {
@@ -139,6 +144,8 @@ static struct form form(enum type_form type, struct sl_str text)
     return (struct form){.type = type, .extra = text, .number = NO_INDEX};
 }
 
+/* Returns how a declaration of this kind is printed. Only classes have allocating initialisers and deallocating deinitialisers of their
+ * own; those of other types are printed as `init` and `deinit`. */
 static struct form get_form(const struct swift_node *node)
 {
     struct form f = form(NO_TYPE, node->text);
@@ -166,6 +173,7 @@ static struct form get_form(const struct swift_node *node)
     return f;
 }
 
+/* Prints an accessor as its storage with the accessor's word: "x.getter". Returns what remains, like declaration(). */
 static const struct swift_node *accessor(struct swift_printer *p, const struct swift_node *node, bool prefix)
 {
     const struct swift_node *storage = node_child(node, 0);
@@ -185,6 +193,7 @@ static const struct swift_node *bound_function(struct swift_printer *p, const st
     return rest == function ? node : rest;
 }
 
+/* Prints a context; returns what remains, like declaration(). Modules are not printed. */
 static const struct swift_node *context_node(struct swift_printer *p, const struct swift_node *node, bool prefix)
 {
     switch (node->kind) {

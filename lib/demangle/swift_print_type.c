@@ -15,6 +15,7 @@ static void parameter(struct swift_printer *p, uint32_t depth, uint32_t index)
         print_number(p, depth);
 }
 
+/* Returns the mark that makes a parameter a pack or a value; NULL if it is an ordinary type parameter. */
 static const struct swift_node *marker(const struct swift_node *signature, uint32_t depth, uint32_t index)
 {
     for (uint32_t i = 0; i < signature->count; i++) {
@@ -28,7 +29,7 @@ static const struct swift_node *marker(const struct swift_node *signature, uint3
 
 static void signature_level(struct swift_printer *p, const struct swift_node *signature, uint32_t depth)
 {
-    enum { MAX_SHOWN = 128 };
+    enum { MAX_SHOWN = 128 }; /* the count is a number in the name, so it may be huge */
     uint32_t count = signature->children[depth]->index;
     for (uint32_t i = 0; i < count && !p->failed; i++) {
         print_write(p, i ? ", " : "");
@@ -85,6 +86,7 @@ static void element(struct swift_printer *p, const struct swift_node *element, b
     print_write(p, element->index ? "..." : "");
 }
 
+/* Prints the parameters in brackets: with the declaration's labels ("_" for a missing one), else with those of the tuple. */
 static void parameters(struct swift_printer *p, const struct swift_node *tuple, const struct swift_node *labels)
 {
     bool labelled = labels && labels->count;
@@ -122,6 +124,7 @@ static const struct swift_node *find_effect(const struct swift_node *function, e
     return NULL;
 }
 
+/* Prints what follows the parameters: " async", " throws" and " -> Result". */
 static void result(struct swift_printer *p, const struct swift_node *function)
 {
     const struct swift_node *throws = find_effect(function, EFFECT_THROWS), *thrown = node_child(throws, 0);
@@ -157,6 +160,8 @@ void print_function_type(struct swift_printer *p, const struct swift_node *type,
         result(p, type);
 }
 
+/* Prints a function type of SIL: "@escaping @callee_guaranteed (@in A) -> (@out B) for <C>". `state` is the kind of the last child printed:
+ * where it changes, a bracket opens or closes. */
 static void intermediate_function(struct swift_printer *p, const struct swift_node *function)
 {
     enum node_kind state = N_IMPL_ATTRIBUTE;
@@ -193,6 +198,7 @@ static void intermediate_function(struct swift_printer *p, const struct swift_no
 
 /* ---- syntactic sugar ---- */
 
+/* True for the type of the standard library with this name. */
 static bool is_standard(const struct swift_node *nominal, const char *name)
 {
     const struct swift_node *module = node_child(nominal, 0), *identifier = node_child(nominal, 1);
@@ -230,6 +236,7 @@ static void bracketed(struct swift_printer *p, const struct swift_node *list)
     print_write(p, "]");
 }
 
+/* Prints a bound type, in short form if Swift has one: `A?`, `A!`, `[A]`, `[A : B]`. */
 static void bound(struct swift_printer *p, const struct swift_node *type)
 {
     const struct swift_node *nominal = node_child(type, 0), *arguments = node_child(type, 1);

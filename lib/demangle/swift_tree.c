@@ -7,7 +7,7 @@
 
 #include "demangle/text.h"
 
-enum { MAX_NODES = 1 << 15 };
+enum { MAX_NODES = 1 << 15 }; /* per name: bounds memory and time for hostile names */
 
 struct swift_node *node_new(struct swift_reader *r, enum node_kind kind)
 {

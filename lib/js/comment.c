@@ -9,6 +9,7 @@ struct js_comment_marker {
     size_t pivot; /* index of a byte in `text` that is rare in scripts */
 };
 
+/* Returns the first word of the text, which ends at white space. */
 static struct sl_str first_word(struct sl_str text)
 {
     size_t begin = 0;
@@ -59,6 +60,7 @@ static void skip_line(struct js_reader *r)
         r->at++;
 }
 
+/* Skips a word. After these keywords, as after an operator, a slash begins a regular expression; after any other word it divides. */
 static void skip_word(struct js_reader *r)
 {
     static const char *const words[] = {"return", "typeof", "case", "in",         "of",    "delete", "void",
@@ -107,6 +109,7 @@ static void skip_template(struct js_reader *r)
     r->before_regexp = false;
 }
 
+/* Skips a brace. One that closes the expression of a template continues the template's text. */
 static void skip_brace(struct js_reader *r)
 {
     bool opens = *r->at++ == '{';
@@ -157,6 +160,7 @@ static void skip_punctuator(struct js_reader *r)
     r->before_regexp = false;
 }
 
+/* Skips a comment in slashes and asterisks; one without an end extends to the end of the script. */
 static void skip_block(struct js_reader *r)
 {
     const char *end = r->end - r->at > 2 ? memmem(r->at + 2, (size_t)(r->end - r->at - 2), "*/", 2) : NULL;
@@ -223,6 +227,7 @@ static bool find_last_comment(struct sl_str script, const struct js_comment_mark
     return false;
 }
 
+/* Returns the text before the first `c`, else all of it. */
 static struct sl_str cut_at(struct sl_str text, char c)
 {
     const char *found = text.size ? memchr(text.data, c, text.size) : NULL;
@@ -288,6 +293,7 @@ static bool decode_in_place(struct sl_buf *out, size_t start)
     return good;
 }
 
+/* True if the media type of a data URL ends with ";base64", with blanks allowed after the semicolon. */
 static bool is_base64(struct sl_str type)
 {
     struct sl_str word = SL_STR("base64");
@@ -344,6 +350,7 @@ static void path_push(struct js_url_path *path, struct sl_str segment)
     path->count++;
 }
 
+/* Removes the last segment; false if there is none. */
 static bool path_pop(struct js_url_path *path)
 {
     if (!path->count || path->out->failed)
@@ -355,6 +362,8 @@ static bool path_pop(struct js_url_path *path)
     return true;
 }
 
+/* Appends the segments of a reference. `..` removes a segment; beyond the root it is dropped in URLs of the web and kept in others. `.` is
+ * dropped, in others only at the beginning. */
 static void path_push_reference(struct js_url_path *path, struct sl_str reference, bool web)
 {
     struct sl_str piece;
@@ -380,12 +389,14 @@ static void path_collapse(struct js_url_path *path)
     out->size = kept;
 }
 
+/* True for an absolute URL; bundlers write their scheme with or without slashes. */
 static bool has_scheme(struct sl_str text)
 {
     return memmem(text.data, text.size, "://", 3) || sl_str_starts(text, SL_STR("webpack:")) ||
            sl_str_starts(text, SL_STR("turbopack:"));
 }
 
+/* A base URL in parts. `file`: a path, or a URL with the scheme file. */
 struct js_base_url {
     struct sl_str scheme, rest;
     bool file;
@@ -414,6 +425,7 @@ static void join_absolute(const struct js_base_url *base, struct sl_str referenc
     sl_buf_str(out, reference);
 }
 
+/* Joins a relative reference: it replaces the last segment of the base's path. */
 static void join_relative(const struct js_base_url *base, struct sl_str reference, struct sl_buf *out)
 {
     struct sl_str rest = base->rest, piece;
@@ -445,7 +457,7 @@ void sl_js_join(struct sl_str base, struct sl_str reference, struct sl_buf *out)
         return;
     }
     struct js_base_url split = split_base(base);
-    if (sl_str_starts(reference, SL_STR("~")))
+    if (sl_str_starts(reference, SL_STR("~"))) /* stands for any host, as Sentry's artifacts are named */
         reference = behind(reference, 1);
     if (sl_str_starts(reference, SL_STR("/")))
         join_absolute(&split, reference, out);

@@ -6,6 +6,7 @@
 
 /* ---- opening ---- */
 
+/* Opens a list of texts of different sizes. `offsets` has an entry more than there are texts: the end of the last one. */
 static bool open_units(const struct sl_table *t, unsigned bytes, unsigned offsets, struct sl_table_units *units,
                        uint32_t *count)
 {
@@ -50,6 +51,7 @@ static struct sl_str text_at(const struct sl_smcache *c, uint32_t offset, uint32
     return inside ? (struct sl_str){text.data ? (const char *)text.data : "", size} : (struct sl_str){NULL, 0};
 }
 
+/* Returns a word of a source's row: offset and size of its name, of its text, first row of its lines. */
 static uint32_t source_word(const struct sl_smcache *c, uint32_t source, unsigned word)
 {
     return sl_table_u32(c->table.sections[SECTION_SOURCES].data + (size_t)source * SOURCE_SIZE + word * 4);
@@ -109,6 +111,7 @@ struct sl_context_cursor sl_smcache_cursor(const struct sl_smcache *c, uint32_t 
 
 /* ---- tokens ---- */
 
+/* An open block of tokens; a key is line << 32 | column. */
 struct smcache_block {
     uint64_t first; /* key of the first token */
     struct sl_column columns[BLOCK_COLUMNS];
@@ -196,6 +199,7 @@ static uint64_t packed_key(const struct smcache_block *b, uint64_t key)
     return (lines << b->column_width) + (column - least < behind ? column - least : behind);
 }
 
+/* Returns how many tokens of the block are before the key; without branches, like blocks_before(). */
 static unsigned tokens_before(const struct smcache_block *b, uint64_t key)
 {
     uint64_t packed = packed_key(b, key);
@@ -245,6 +249,7 @@ static bool find_token(const struct sl_smcache *c, uint64_t key, struct smcache_
     return search_before(c, key, token) && get_line(&token->block, token->index) == key >> 32;
 }
 
+/* Returns the text with this number, which counts from 1; data NULL for 0 or an invalid one. */
 static struct sl_str name_at(const struct sl_table_units *units, uint32_t count, uint64_t number)
 {
     if (number == 0 || number > count)
@@ -288,6 +293,7 @@ static uint32_t function_of_source(const struct sl_smcache *c, const struct sl_s
                         (uint64_t)place->line << 32 | place->column);
 }
 
+/* Returns a word of a node's row; nodes count from 1. */
 static uint32_t node_word(const struct sl_smcache *c, uint32_t node, unsigned word)
 {
     return sl_table_u32(c->table.sections[SECTION_NODES].data + (size_t)(node - 1) * NODE_SIZE + word * 4);

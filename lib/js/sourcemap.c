@@ -33,6 +33,7 @@ static uint32_t value_offset(struct sl_json *j)
     return (uint32_t)j->at;
 }
 
+/* True if the next value is null, which counts as absent; it is skipped. */
 static bool is_null(struct sourcemap_reading *r)
 {
     if (sl_json_peek(&r->j) != SL_JSON_NULL)
@@ -43,6 +44,7 @@ static bool is_null(struct sourcemap_reading *r)
 
 /* ---- the members of a map ---- */
 
+/* Records where a string is; 0 stays for null. The same member twice is an error. */
 static bool note_text(struct sourcemap_reading *r, uint32_t *offset)
 {
     struct sl_str raw;
@@ -93,6 +95,7 @@ static bool collect_content(struct sourcemap_reading *r)
     return !places->failed || sl_json_no_memory(&r->j);
 }
 
+/* Collects sourcesContent: the texts go, without escapes, into the caller's buffer. */
 static bool collect_contents(struct sourcemap_reading *r, struct sl_sourcemap_part *part)
 {
     uint32_t *offset = &part->lists[SL_SOURCEMAP_CONTENTS];
@@ -145,6 +148,7 @@ static void note_scopes(struct sourcemap_reading *r, struct sl_sourcemap_part *p
     sl_json_skip(&r->j);
 }
 
+/* Records where the list of ignored sources is; any other value is skipped. */
 static void note_ignored(struct sourcemap_reading *r)
 {
     if (sl_json_peek(&r->j) == SL_JSON_ARRAY)
@@ -154,6 +158,7 @@ static void note_ignored(struct sourcemap_reading *r)
 
 static bool read_sections(struct sourcemap_reading *r);
 
+/* Reads a member of a map object; members that are not used are skipped. */
 static bool read_map_member(struct sourcemap_reading *r, struct sl_str key, struct object *object)
 {
     struct sl_sourcemap_part *p = &object->part;
@@ -212,6 +217,7 @@ static bool read_map(struct sourcemap_reading *r)
 
 /* ---- index maps ---- */
 
+/* Reads {"line": 1, "column": 2}; both are required. */
 static bool read_offset(struct sourcemap_reading *r, uint32_t *line, uint32_t *column)
 {
     struct sl_str key;
@@ -238,7 +244,7 @@ static bool move_parts(struct sourcemap_reading *r, size_t first, uint32_t line,
 {
     for (size_t i = first; i < r->map->part_count; i++) {
         struct sl_sourcemap_part *part = &r->map->parts[i];
-        if (!part->line)
+        if (!part->line) /* columns only move on the line where the section begins */
             part->column += column;
         if (__builtin_add_overflow(part->line, line, &part->line))
             return malformed(r, "section beyond the last line");
@@ -246,6 +252,7 @@ static bool move_parts(struct sourcemap_reading *r, size_t first, uint32_t line,
     return true;
 }
 
+/* Reads a section of an index map: an offset and a map, in any order, so the parts are moved at the end. */
 static bool read_map_section(struct sourcemap_reading *r)
 {
     uint32_t line = 0, column = 0;
@@ -374,6 +381,7 @@ bool sl_sourcemap_texts(const struct sl_sourcemap *map, const struct sl_sourcema
     return !texts->there || sl_json_enter(&texts->json);
 }
 
+/* True for a path or URL, still escaped, to which sourceRoot does not apply. */
 static bool is_rooted(struct sl_str raw)
 {
     return sl_str_starts(raw, SL_STR("/")) || sl_str_starts(raw, SL_STR("\\/")) ||

@@ -7,6 +7,7 @@ static struct sl_str from(struct sl_str text, size_t at)
     return (struct sl_str){text.data + at, text.size - at};
 }
 
+/* Removes the word from the beginning; false if the text begins otherwise. */
 static bool skip_word(struct sl_str *text, struct sl_str word)
 {
     if (!sl_str_starts(*text, word))
@@ -129,6 +130,7 @@ static size_t find_opening(struct sl_str text)
     return text.size;
 }
 
+/* True if the parenthesis at `at` may begin the place of a frame: after a name and a blank or, if `nameless`, at the beginning. */
 static bool is_opening(struct sl_str text, size_t at, bool nameless)
 {
     return at < text.size && text.data[at] == '(' && (at ? text.data[at - 1] == ' ' && at > 1 : nameless);
@@ -153,7 +155,8 @@ static bool in_parentheses(struct sl_str text, bool nameless, struct sl_js_stack
     return nameless || frame->function.size;
 }
 
-/* Reads the text after "at ". `alone`: nothing precedes "at ". */
+/* Reads the text after "at ". `alone`: nothing precedes "at ". Otherwise the line may be of a log, "at 10:20:30", so a place without
+ * parentheses must look like a path. */
 static bool v8_frame(struct sl_str text, bool alone, struct sl_js_stack_frame *frame)
 {
     static const struct sl_str eval = SL_STR("(eval at ");
@@ -226,6 +229,7 @@ static bool find_v8(struct sl_str line, size_t begin, struct sl_js_stack_frame *
     return is;
 }
 
+/* Returns where the word that ends at `at` begins. */
 static size_t word_begin(struct sl_str text, size_t at)
 {
     while (at > 0 && !may_begin(text, at))
@@ -269,6 +273,7 @@ static bool other_frame(struct sl_str line, size_t begin, struct sl_js_stack_fra
 
 /* ---- parts of lines ---- */
 
+/* Counts the backslashes at the beginning. */
 static size_t backslashes(struct sl_str text)
 {
     size_t count = 0;
@@ -320,7 +325,7 @@ bool sl_js_stack_frame(struct sl_str line, struct sl_js_stack_frame *frame)
     unsigned escapes = 0;
     if (count && count < line.size && line.data[count] == 'n') {
         begin = count + 1;
-        for (size_t n = count; n; n /= 2)
+        for (size_t n = count; n; n /= 2) /* each level of quoting doubles the backslashes before the n */
             escapes++;
     }
     while (begin < end && sl_is_blank(line.data[begin]))

@@ -175,7 +175,8 @@ static void pick_without_range(struct retrace *r, size_t first, size_t end)
         add_picked(r, first, count, false);
 }
 
-/* Picks the whole part, for an unknown line that no group contains. Only the name is known then, unless the part is one catch-all member. */
+/* Picks the whole part, for an unknown line that no group contains. Only the name is known then, unless the part is one catch-all
+ * member. */
 static void pick_name(struct retrace *r, size_t first, size_t end)
 {
     add_picked(r, first, end - first, end - first != 1 || !is_catch_all(&r->members[first]));

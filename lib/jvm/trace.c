@@ -258,7 +258,8 @@ static bool read_named_class(const char *at, const char *end, struct sl_str *cla
     return c == end || *c == ':' || *c == ']';
 }
 
-/* Writes the text up to a class and its original name, if a mapping has it. Without a mapping, a name with a dot counts as the exception. */
+/* Writes the text up to a class and its original name, if a mapping has it. The first class that is mapped or has a dot in its name
+ * counts as the exception. */
 static void put_class(struct sl_jvm_trace *t, struct sl_str class, struct thrown *thrown, struct sl_buf *out)
 {
     struct sl_str original;

@@ -5,14 +5,14 @@
 #include "minidump/regions.h"
 
 enum {
-    LOW = 0x2000,
-    NEARBY = 0x1000,
-    MAX_GUARD = 32 << 10,
-    MAX_STACK_GAP = 64 << 10,
-    MAX_FLIPS = 64 * (SL_DISASM_BASES + 1)
+    LOW = 0x2000,                          /* addresses up to here are a null pointer and the offset of a member */
+    NEARBY = 0x1000,                       /* distance within which a register confirms that an address is meant */
+    MAX_GUARD = 32 << 10,                  /* size below which a region without access counts as a guard page */
+    MAX_STACK_GAP = 64 << 10,              /* distance of an access from the stack pointer and from the stack */
+    MAX_FLIPS = 64 * (SL_DISASM_BASES + 1) /* each bit of the address and of each register in it */
 };
 enum { STACK_OVERFLOW = 0xC00000FD, ACCESS_VIOLATION = 0xC0000005 };
-enum operation { ANY, READ, WRITE, EXECUTE };
+enum operation { ANY, READ, WRITE, EXECUTE }; /* what was not permitted; ANY: the dump does not say */
 
 static const uint64_t non_canonical_first = UINT64_C(0x0000800000000000),
                       non_canonical_last = UINT64_C(0xFFFF7FFFFFFFFFFF);
@@ -46,6 +46,7 @@ static bool is_x86(const struct analyser *r)
 
 /* ---- the instruction ---- */
 
+/* Returns the value of a register; false if it is unknown. */
 static bool get_register(const void *arg, unsigned number, uint64_t *value)
 {
     const struct sl_registers *registers = arg;
@@ -53,6 +54,7 @@ static bool get_register(const void *arg, unsigned number, uint64_t *value)
     return number < SL_WALK_REGISTERS && (registers->valid >> number & 1);
 }
 
+/* Returns the architecture whose instructions can be analysed; SL_ARCH_UNKNOWN for all others. */
 static enum sl_arch arch_of_family(enum sl_cpu_family family)
 {
     switch (family) {
@@ -78,6 +80,8 @@ static bool memory_word(const struct analyser *r, uint64_t address, uint64_t *va
     return !words.failed;
 }
 
+/* Decodes the instruction at the program counter and finds the next one. Without code in the dump, or if it cannot be decoded, SL_OK
+ * without a result; the only failure is SL_BUSY. */
 static enum sl_code read_instruction(struct analyser *r, struct sl_error *error)
 {
     enum { LONGEST = 16 };
@@ -107,6 +111,7 @@ static enum sl_code read_instruction(struct analyser *r, struct sl_error *error)
 
 /* ---- the address ---- */
 
+/* True for an x86-64 address whose upper 17 bits differ: no memory can be there. */
 static bool is_non_canonical(uint64_t address)
 {
     return address >= non_canonical_first && address <= non_canonical_last;
@@ -126,6 +131,7 @@ static bool is_general_protection_fault(const struct analyser *r)
     return is_linux(r->dump) && (e->code == 11 || e->code == 7) && e->flags == 0x80 && !address; /* SI_KERNEL */
 }
 
+/* Sets the address that was accessed in fact, and why it differs from the reported one. */
 static bool set_adjustment(struct analyser *r, enum sl_minidump_adjustment adjustment, uint64_t address)
 {
     r->out->adjustment = adjustment;
@@ -133,6 +139,8 @@ static bool set_adjustment(struct analyser *r, enum sl_minidump_adjustment adjus
     return true;
 }
 
+/* Finds the address that was accessed in fact: relative to a null pointer, a call of NULL, or a non-canonical one, for which the system
+ * reports another. */
 static void adjust_address(struct analyser *r)
 {
     const struct sl_disasm_effects *effects = &r->out->effects;
@@ -214,6 +222,7 @@ static bool is_stack_overflow(const struct analyser *r)
 
 /* ---- flipped bits ---- */
 
+/* True for a word of equal bytes with which allocators and debuggers fill memory that is not in use. */
 static bool is_poison(uint64_t value)
 {
     static const uint8_t fillers[] = {0x2B, 0x2D, 0x2F, 0x49, 0x4B, 0x4D, 0x4F, 0x6B, 0x8B,
@@ -222,6 +231,8 @@ static bool is_poison(uint64_t value)
            memchr(fillers, (int)(value & 0xFF), sizeof fillers);
 }
 
+/* Returns how likely the flip is, from 0 to 1, with rust-minidump's numbers. Doubt is less if the address was non-canonical or if
+ * registers point nearby. Poison in a register halves the result: the memory may have been used after it was freed. */
 static double flip_confidence(const struct sl_minidump_flip *flip)
 {
     static const double of_nearby[] = {1, 0.5, 0.45, 0.4, 0.35};
@@ -232,6 +243,7 @@ static double flip_confidence(const struct sl_minidump_flip *flip)
     return (1 - doubt) * (flip->has_poison ? 0.5 : 1);
 }
 
+/* Adds an address that differs in one bit from `original`, the value of the register `source` (NULL: the accessed address). */
 static void add_flip(const struct analyser *r, uint64_t original, uint64_t address, const char *source)
 {
     struct sl_minidump_flip *flip = &r->out->flips[r->out->flip_count++];
@@ -267,6 +279,8 @@ static uint64_t distance_to_memory(const struct analyser *r, uint64_t address)
     return least;
 }
 
+/* Adds the flips of an address that lead to NULL or to memory that permits the operation. None if the address itself does, or begins within
+ * the access. Only bits that can have been the cause are tried: the upper ones of a non-canonical address, else the lower 48 on x86-64. */
 static void flip_bits(const struct analyser *r, uint64_t address, const char *source, uint32_t access_size)
 {
     bool high = r->out->adjustment == SL_MINIDUMP_NON_CANONICAL;
@@ -282,6 +296,7 @@ static void flip_bits(const struct analyser *r, uint64_t address, const char *so
     }
 }
 
+/* Returns the access of the instruction that includes the address, in this direction (0 = any); NULL if there is none. */
 static const struct sl_disasm_access *access_at(const struct sl_disasm_effects *effects, uint64_t address,
                                                 unsigned direction)
 {
@@ -313,6 +328,7 @@ static void flip_registers(const struct analyser *r, uint32_t access_size)
     }
 }
 
+/* Finds addresses that one flipped bit, a defect of the hardware, would explain; none for null pointers. False when out of memory. */
 static bool find_flips(struct analyser *r, struct sl_arena *arena)
 {
     const struct sl_minidump_analysis *out = r->out;
@@ -343,6 +359,7 @@ static bool is_division_by_zero(const struct analyser *r)
     return is_linux(r->dump) && e->code == 8 && e->flags == 1;
 }
 
+/* True if the instruction does not access the reported address. After a stack overflow any access may be the cause. */
 static bool is_not_accessed(const struct analyser *r, bool is_overflow)
 {
     const struct sl_disasm_effects *effects = &r->out->effects;
@@ -372,6 +389,7 @@ static bool is_canonical(const struct analyser *r)
     return true;
 }
 
+/* Finds contradictions between the exception and the instruction, see enum sl_minidump_inconsistency. */
 static void find_inconsistencies(struct analyser *r)
 {
     const struct sl_disasm_effects *effects = &r->out->effects;
@@ -399,6 +417,7 @@ static void find_inconsistencies(struct analyser *r)
 
 /* ---- entry point ---- */
 
+/* Returns what was not permitted; only Windows reports it, in the first parameter of an access violation. */
 static enum operation decode_operation(const struct analyser *r)
 {
     const struct dump_exception *e = &r->exception;
@@ -412,6 +431,7 @@ static enum operation decode_operation(const struct analyser *r)
     }
 }
 
+/* Finds the crashed thread and reads its registers; none if the processor is not supported. */
 static void read_thread(struct analyser *r)
 {
     for (size_t i = 0; i < r->dump->crash.thread_count && !r->thread; i++)

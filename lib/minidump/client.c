@@ -11,6 +11,7 @@
 
 #include <stdlib.h>
 
+/* NAMES_PER_BYTE: how often a byte of the symbols may be named on average; frames share symbols, so a small file could name very much. */
 enum { VERSION = 1, HEADER_SIZE = 16, THREAD_SIZE = 12, FRAME_SIZE = 16, NAMES_PER_BYTE = 64 };
 
 /* Checks that symbols are inside of the symbol area. The stream is always little-endian. `*named` is how many bytes
@@ -88,6 +89,7 @@ enum sl_code sl_minidump_client_stacks(const struct sl_minidump *dump, struct sl
 
 /* ---- frames ---- */
 
+/* Returns a symbol as valid UTF-8; data NULL when out of memory. */
 static struct sl_str symbol_at(const struct sl_minidump_client *client, uint32_t begin, uint32_t size,
                                struct sl_arena *arena)
 {

@@ -9,7 +9,7 @@ struct context_run {
     const char *names; /* names in output, separated by blanks; "-": not shown */
 };
 
-enum { NOT_WALKED = 0xFF, MAX_RUNS = 11 };
+enum { NOT_WALKED = 0xFF, MAX_RUNS = 11 }; /* NOT_WALKED: in `number`, registers that walking does not need */
 
 #define R0_TO_R31                                                                                                      \
     "r0 r1 r2 r3 r4 r5 r6 r7 r8 r9 r10 r11 r12 r13 r14 r15 r16 r17 r18 r19 r20 r21 r22 r23 r24 r25 r26 r27 r28 r29 "   \
@@ -35,10 +35,10 @@ enum { NOT_WALKED = 0xFF, MAX_RUNS = 11 };
 /* Sizes cover what all versions share: in RISC-V records floating-point registers follow, whose width differs in
  * Breakpad and Crashpad. */
 static const struct context_layout {
-    uint32_t cpu;
-    uint16_t size;
-    uint8_t flags_at, flags_size;
-    uint32_t bit;
+    uint32_t cpu;                 /* as in the system stream */
+    uint16_t size;                /* the least */
+    uint8_t flags_at, flags_size; /* offset and size of the context flags */
+    uint32_t bit;                 /* the flag that every record of this processor has */
     struct context_run runs[MAX_RUNS];
 } layouts[] = {
     {0, 716, 0, 4, 0x10000, X86_RUNS},
@@ -137,6 +137,7 @@ static struct context_walk context_begin(const struct sl_minidump *dump, uint32_
                                  layout->runs->names, 0};
 }
 
+/* Reads the next register of a context; false at the end. The names of a run count its registers. */
 static bool context_next(struct context_walk *w, struct context_value *value)
 {
     if (w->names && !*w->names) {

@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 
-enum { MAX_MAC_RECORDS = 20, HANDLE_SIZE = 32 };
+enum { MAX_MAC_RECORDS = 20, HANDLE_SIZE = 32 }; /* further records are not read */
 
 /* ---- handles ---- */
 
@@ -32,6 +32,7 @@ static void read_handles(struct dump_reader *d, struct sl_minidump_facts *facts)
 
 /* ---- macOS ---- */
 
+/* Reads a record of macOS' crash info: numbers, then from `start` on five texts. Of versions before 4 only the version is read. */
 static void read_mac_record(struct dump_reader *d, struct sl_bytes bytes, uint32_t start,
                             struct sl_minidump_mac_record *record)
 {
@@ -79,6 +80,7 @@ static void read_boot_args(struct dump_reader *d, struct sl_minidump_facts *fact
 
 /* ---- entry points ---- */
 
+/* Keeps what the writer of the dump noted about its own errors, if it is JSON. */
 static void read_soft_errors(struct dump_reader *d, struct sl_minidump_facts *facts)
 {
     struct sl_str text = dump_text(d, dump_stream(d->dump, STREAM_SOFT_ERRORS));

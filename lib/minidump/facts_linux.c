@@ -27,6 +27,7 @@ static bool split_line(struct sl_str line, char separator, struct sl_str *key, s
     return true;
 }
 
+/* Copies text as valid UTF-8. */
 static struct sl_str keep_text(struct dump_reader *d, struct sl_str text)
 {
     return text.size ? dump_text(d, (struct sl_bytes){(const uint8_t *)text.data, text.size}) : SL_STR("");
@@ -101,6 +102,7 @@ static bool take_column(struct sl_str *rest, struct sl_str *column)
     return true;
 }
 
+/* Returns "unlimited" or a number; "0" for any other text. */
 static struct sl_str parse_limit(struct dump_reader *d, struct sl_str text)
 {
     uint64_t number;
@@ -108,6 +110,7 @@ static struct sl_str parse_limit(struct dump_reader *d, struct sl_str text)
     return is_limit ? keep_text(d, text) : SL_STR("0");
 }
 
+/* Reads /proc/<pid>/limits: a heading, then name, soft limit, hard limit and unit in columns. */
 static void read_limits(struct dump_reader *d, struct sl_minidump_facts *facts)
 {
     struct sl_str text = stream_text(d->dump, STREAM_LINUX_LIMITS), line, name, soft, hard, unit;

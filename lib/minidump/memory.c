@@ -35,6 +35,7 @@ static bool read_long_list(struct dump_reader *d)
     return true;
 }
 
+/* Reads MINIDUMP_MEMORY_LIST; regions that are invalid are left out. */
 static void read_list(struct dump_reader *d)
 {
     struct sl_minidump *dump = d->dump;
@@ -58,6 +59,7 @@ void dump_read_memory(struct dump_reader *d)
         read_list(d);
     if (dump->memory_count)
         qsort(dump->memory, dump->memory_count, sizeof *dump->memory, by_address);
+    /* drop regions that begin within the one before, so that dump_memory_at() finds one by its start */
     for (size_t i = 0; i < dump->memory_count; i++) {
         const struct sl_minidump_memory *last = kept ? &dump->memory[kept - 1] : NULL;
         if (!last || dump->memory[i].address - last->address >= last->bytes.size)
@@ -90,6 +92,7 @@ static bool read_anywhere(const void *arg, uint64_t address, unsigned size, uint
     return dump_memory_read(arg, address, size, value);
 }
 
+/* True if eight bytes at the address are in this region. */
 static bool holds_word(const struct sl_minidump_memory *memory, uint64_t address)
 {
     bool inside;

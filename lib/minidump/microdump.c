@@ -20,6 +20,7 @@ static size_t find_text(struct sl_str text, struct sl_str part)
     return found ? (size_t)(found - text.data) : text.size;
 }
 
+/* Removes the next word; false at the end. */
 static bool take_log_word(struct sl_str *rest, struct sl_str *word)
 {
     size_t size = 0;
@@ -40,6 +41,7 @@ struct log_sender {
     uint64_t process; /* 0: unknown */
 };
 
+/* Parses a decimal number; 0 if it is none. */
 static uint64_t decimal(struct sl_str digits)
 {
     uint64_t value;
@@ -202,6 +204,7 @@ static size_t add_bytes(struct sl_buf *buf, struct sl_str digits)
     return size / 2;
 }
 
+/* Reads line O: system (A Android, L Linux), processor, number of processors, machine, and its version as text. */
 static void read_system(struct microdump *m, struct sl_str rest)
 {
     static const struct {
@@ -219,13 +222,14 @@ static void read_system(struct microdump *m, struct sl_str rest)
             m->cpu = processors[i].cpu;
             m->has_system = true;
         }
-    m->platform = sl_str_equal(os, SL_STR("A")) ? 0x8203 : 0x8201;
+    m->platform = sl_str_equal(os, SL_STR("A")) ? 0x8203 : 0x8201; /* Android and Linux in Breakpad's minidumps */
     if (!take_hex_number(&rest, &m->cpu_count))
         m->cpu_count = 0;
     take_log_word(&rest, &m->machine);
     m->os_text = sl_str_trimmed(rest);
 }
 
+/* Reads line R: number of the signal, its name, and the address. */
 static void read_reason(struct microdump *m, struct sl_str rest)
 {
     struct sl_str name;
@@ -233,6 +237,7 @@ static void read_reason(struct microdump *m, struct sl_str rest)
         take_hex_number(&rest, &m->signal) && take_log_word(&rest, &name) && take_hex_number(&rest, &m->address);
 }
 
+/* Adds the piece that is being read to the list. */
 static void close_piece(struct microdump *m)
 {
     struct stack_piece *piece = m->open.size ? sl_arena_array_add(&m->pieces) : NULL;
@@ -264,6 +269,7 @@ static void read_stack(struct microdump *m, struct sl_str rest)
     m->open = (struct stack_piece){address, at, size};
 }
 
+/* Reads line M: address, offset in the file, size, debug id, name. Malformed ones are skipped. */
 static void read_module_line(struct microdump *m, struct sl_str rest)
 {
     struct microdump_module module = {.address = 0}, *added;
@@ -279,6 +285,7 @@ static void read_module_line(struct microdump *m, struct sl_str rest)
     m->out_of_memory |= !added;
 }
 
+/* Reads a line by its letter: O system, V product, P process type, R reason, G graphics, S stack, C registers (CONTEXT), M module. */
 static void read_message(struct microdump *m, struct sl_str message)
 {
     struct sl_str rest = message.size > 1 ? sl_str_trimmed(text_from(message, 1)) : SL_STR("");
@@ -379,6 +386,7 @@ static void read_fingerprint(struct sl_str fingerprint, uint32_t version[3])
     }
 }
 
+/* Writes the system stream. Fields that a microdump does not have are zero. */
 static void put_system(struct dump_writer *w, const struct microdump *m)
 {
     bool is_android = m->platform == 0x8203;
@@ -498,6 +506,7 @@ static void put_module_list(struct dump_writer *w, struct microdump_module *modu
     end_stream(w);
 }
 
+/* Writes the directory, and the header in front, which refers to it. */
 static void put_directory(struct dump_writer *w)
 {
     size_t at = w->out.size;
@@ -558,6 +567,7 @@ static bool add_annotations(struct sl_minidump *dump, const struct microdump *m)
     return annotations;
 }
 
+/* Removes from the converted dump what the conversion has added: zero versions, a thread id, a time stamp. */
 static enum sl_code finish_microdump(const struct microdump *m, struct sl_minidump *dump, struct sl_error *error)
 {
     if (!dump->unread_processor && !dump->threads[0].is_walked)
@@ -606,6 +616,7 @@ enum sl_code dump_read_microdump(struct sl_bytes log, struct sl_arena *arena, st
     struct sl_microdump first, next;
     if (!sl_microdump_next(&search, &first))
         return sl_fail(error, SL_MALFORMED, "Header mismatch");
+    /* use the first microdump that has an end, else the first one */
     for (next = first; !first.is_whole && sl_microdump_next(&search, &next);)
         first = next.is_whole ? next : first;
     struct microdump m = {.arena = arena,

@@ -92,6 +92,7 @@ struct sl_bytes dump_location(const struct sl_minidump *dump, struct sl_reader *
 
 /* ---- lists ---- */
 
+/* Returns how many of `count` entries are in the file: lists of truncated dumps are used as far as they go. */
 static size_t entries_left(const struct sl_reader *r, uint64_t count, size_t size)
 {
     size_t left = r->failed ? 0 : sl_reader_left(r) / size;
@@ -102,7 +103,7 @@ size_t dump_list(const struct sl_minidump *dump, uint32_t type, size_t size, str
 {
     *r = dump_stream_reader(dump, type);
     uint64_t count = sl_read_u32(r);
-    if (sl_reader_left(r) == count * size + 4)
+    if (sl_reader_left(r) == count * size + 4) /* padding that some writers put after the count */
         sl_reader_skip(r, 4);
     return entries_left(r, count, size);
 }
@@ -149,6 +150,7 @@ struct sl_str dump_printf(struct dump_reader *d, const char *format, ...)
 
 /* ---- reading ---- */
 
+/* Reads the directory of streams. Streams outside of the file have no bytes. */
 static enum sl_code read_directory(struct dump_reader *d, uint32_t count, uint32_t rva, struct sl_error *error)
 {
     struct sl_minidump *dump = d->dump;
@@ -168,6 +170,7 @@ static enum sl_code read_directory(struct dump_reader *d, uint32_t count, uint32
     return SL_OK;
 }
 
+/* Reads the header; the byte order of its signature is that of the dump. */
 static enum sl_code read_header(struct dump_reader *d, struct sl_error *error)
 {
     struct sl_minidump *dump = d->dump;

@@ -10,6 +10,7 @@ enum {
     CODEVIEW_ELF = 0x4270454C,   /* Breakpad; the build id follows */
 };
 
+/* What identifies a module: time stamp and size of the image for Windows' servers, the CodeView record for debug files. */
 struct module_record {
     uint32_t timestamp, size;
     struct sl_bytes codeview;
@@ -33,6 +34,7 @@ static bool is_zero(struct sl_bytes bytes)
     return true;
 }
 
+/* Returns the bytes as hexadecimal digits. */
 static struct sl_str module_hex(struct dump_reader *d, struct sl_bytes bytes)
 {
     struct sl_buf buf = {.budget = d->arena->budget};
@@ -66,6 +68,7 @@ static struct sl_str time_and_size(struct dump_reader *d, const struct module_re
     return dump_printf(d, "%08x%x", record->timestamp, record->size);
 }
 
+/* Reads the record of a PDB: GUID, age, name. Other systems than Windows use it for their ids as well. */
 static void identify_pdb70(struct dump_reader *d, const struct module_record *record, struct sl_reader *r,
                            struct sl_crash_module *module)
 {
@@ -82,6 +85,7 @@ static void identify_pdb70(struct dump_reader *d, const struct module_record *re
     module->debug_file = dump_utf8(d, get_rest(r));
 }
 
+/* Reads the record of an old PDB, whose id is a time stamp in place of a GUID. */
 static void identify_pdb20(struct dump_reader *d, const struct module_record *record, struct sl_reader *r,
                            struct sl_crash_module *module)
 {
@@ -96,6 +100,7 @@ static void identify_pdb20(struct dump_reader *d, const struct module_record *re
     module->debug_file = dump_utf8(d, get_rest(r));
 }
 
+/* Reads Breakpad's record of an ELF file: the build id. */
 static void identify_elf(struct dump_reader *d, struct sl_reader *r, struct sl_crash_module *module)
 {
     struct sl_bytes build_id = get_rest(r);
@@ -120,7 +125,7 @@ static void identify(struct dump_reader *d, const struct module_record *record, 
     }
 }
 
-/* VS_FIXEDFILEINFO */
+/* Reads VS_FIXEDFILEINFO: the version of the file. */
 static void read_version(struct dump_reader *d, struct sl_reader *r, struct sl_crash_module *module)
 {
     uint32_t signature = sl_read_u32(r);
@@ -163,6 +168,7 @@ static int by_address(const void *left, const void *right)
                           : (a->list_index > b->list_index) - (a->list_index < b->list_index);
 }
 
+/* Finds the main module, which has this index in the dump's list: sorting and dropping move it. */
 static void find_main(struct sl_minidump *dump, size_t list_index)
 {
     dump->main_module = NULL;
@@ -171,6 +177,7 @@ static void find_main(struct sl_minidump *dump, size_t list_index)
             dump->main_module = &dump->crash.modules[i];
 }
 
+/* Reads the list of unloaded modules; those without a size or name are left out. */
 static void read_unloaded(struct dump_reader *d)
 {
     struct sl_minidump *dump = d->dump;
@@ -201,7 +208,8 @@ void dump_read_modules(struct dump_reader *d)
         crash->module_count += read_listed(d, &r, module);
         module->list_index = i;
     }
-    size_t main_index = crash->module_count ? crash->modules[0].list_index : 0;
+    size_t main_index =
+        crash->module_count ? crash->modules[0].list_index : 0; /* the program is the first valid module */
     if (crash->module_count)
         qsort(crash->modules, crash->module_count, sizeof *crash->modules, by_address);
     find_main(d->dump, main_index);

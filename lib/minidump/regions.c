@@ -36,6 +36,7 @@ static bool has_access(const struct sl_minidump_mapping *mapping, char c)
     return mapping->access.size && memchr(mapping->access.data, c, mapping->access.size);
 }
 
+/* Takes the regions from /proc/<pid>/maps, whose ends are exclusive. */
 static void take_mappings(struct dump_reader *d, struct dump_regions *regions)
 {
     const struct sl_minidump *dump = d->dump;
@@ -52,6 +53,7 @@ static void take_mappings(struct dump_reader *d, struct dump_regions *regions)
     }
 }
 
+/* Reads the memory info list; free regions are left out. */
 static void take_list(struct dump_reader *d, struct sl_reader *r, size_t count, size_t entry,
                       struct dump_regions *regions)
 {

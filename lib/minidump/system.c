@@ -29,6 +29,7 @@ static const struct {
 
 enum { SPARC = 0x8001 };
 
+/* Sets the system and the format of its files. */
 static void name_system(struct sl_minidump *dump, uint32_t platform)
 {
     dump->crash.system.os_name = SL_STR("");
@@ -48,6 +49,7 @@ static const struct dump_name unread_processors[] = {
     {0, NULL},
 };
 
+/* Sets the architecture; `unread_processor` if its registers cannot be read. */
 static void name_processor(struct sl_minidump *dump)
 {
     for (size_t i = 0; i < sizeof processors / sizeof *processors; i++)
@@ -71,6 +73,7 @@ static bool take_word(struct sl_str *rest, struct sl_str *word)
     return true;
 }
 
+/* Returns the text before the last blank; empty if there is none. */
 static struct sl_str without_last_word(struct sl_str text)
 {
     const char *blank = text.size ? memrchr(text.data, ' ', text.size) : NULL;
@@ -92,7 +95,7 @@ static void split_uname(struct sl_str uname, struct sl_crash_system *system)
     system->os_build = build;
 }
 
-/* "GenuineIntel family 6 model 13 stepping 8" of CPUID leaves 0 and 1. */
+/* Returns "GenuineIntel family 6 model 13 stepping 8", as CPUID leaves 0 and 1 say. */
 static struct sl_str describe_processor(struct dump_reader *d, struct sl_bytes vendor, unsigned level,
                                         unsigned revision)
 {

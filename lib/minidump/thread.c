@@ -32,6 +32,7 @@ bool dump_read_exception(const struct sl_minidump *dump, struct dump_exception *
     return exception->is_there;
 }
 
+/* Finds the thread that wrote the dump and the one that requested it. The thread of an exception is the requesting one. */
 static struct special_threads read_special(const struct sl_minidump *dump, const struct dump_exception *exception)
 {
     struct special_threads special = {false, false, 0, 0};
@@ -56,6 +57,7 @@ struct thread_name {
 
 SL_ORDER_BY(name_by_id, struct thread_name, id, list_index)
 
+/* Reads the names of threads, sorted by id; returns their number. */
 static size_t read_names(struct dump_reader *d, struct thread_name **names)
 {
     struct sl_reader r;
@@ -82,6 +84,7 @@ static struct sl_str find_thread_name(const struct thread_name *names, size_t co
 
 /* ---- threads ---- */
 
+/* Reads an entry of the list. A stack whose bytes are not given is looked up in the dump's memory. */
 static void read_thread(struct dump_reader *d, struct sl_reader *r, struct sl_crash_thread *thread,
                         struct sl_minidump_thread *more)
 {
@@ -111,6 +114,8 @@ static size_t requesting_thread(const struct sl_crash *crash, const struct speci
     return crash->thread_count;
 }
 
+/* Completes a thread. The writer's own stack is not shown. The crashed thread has the registers of the exception: those in the list are of
+ * the moment when the dump was written. */
 static void finish_thread(struct dump_reader *d, size_t index, const struct special_threads *special,
                           const struct dump_exception *exception, size_t requesting)
 {
