@@ -153,7 +153,8 @@ static void add_shot_modules(struct shot_reader *r)
 
 /* ---- threads ---- */
 
-/* Parses [[image, offset], ..], innermost first. `is_entered`: the first frame has called the kernel, so its address is no return address. */
+/* Parses [[image, offset], ..], innermost first. `is_entered`: the first frame has called the kernel, so its address is exact, no return
+ * address. */
 static void read_shot_frames(struct shot_reader *r, struct sl_json *j, bool is_entered, struct sl_arena_array *frames)
 {
     bool is_first = true;

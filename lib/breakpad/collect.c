@@ -43,6 +43,7 @@ uint32_t breakpad_text_number(struct breakpad_texts *t, struct sl_arena *arena, 
 
 /* ---- prepare ---- */
 
+/* Returns the number of the function's name as people read it, demangled. */
 static uint32_t render(struct breakpad_prepared *p, const struct sl_function *function)
 {
     struct sl_buf text = {0};
@@ -71,6 +72,7 @@ static uint32_t inlinee_name(void *arg, const struct sl_function *function)
     return number;
 }
 
+/* Makes the full paths of the batch's files. */
 static void prepare_files(struct breakpad_prepared *p, const struct sl_function_batch *batch)
 {
     struct sl_buf path = {0};
@@ -127,7 +129,7 @@ static void breakpad_collect_prepare(struct sl_function_sink *sink, struct sl_fu
     for (size_t i = 0; i < batch->function_count && !p->failed; i++) {
         const struct sl_function *f = &batch->functions[i];
         struct prepared_function *out = &p->functions[p->function_count];
-        if (!f->size || f->size > UINT64_MAX - f->address)
+        if (!f->size || f->size > UINT64_MAX - f->address) /* empty, or beyond the address space */
             continue;
         *out = (struct prepared_function){.function = f, .name = render(p, f)};
         p->failed = p->failed || !breakpad_flatten(&p->flat, f, o->inlines ? inlinee_name : NULL, p, arena);

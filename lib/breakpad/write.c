@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-enum { PIECE = 64 * 1024 };
+enum { PIECE = 64 * 1024 }; /* bytes of text that are collected before they are written */
 static const uint32_t unnumbered = UINT32_MAX;
 
 struct public
@@ -64,6 +64,7 @@ static void fold_records(struct sl_breakpad_writer *w)
     qsort(w->records, w->record_count, sizeof *w->records, breakpad_write_by_place);
 }
 
+/* Sorts functions and symbols, and adds functions for code that has neither. */
 static void order_records(struct sl_breakpad_writer *w)
 {
     size_t named;
@@ -162,6 +163,7 @@ static void resume_symbols(struct breakpad_placement *p, uint64_t limit)
     }
 }
 
+/* Turns symbols into names of functions or PUBLIC records. Symbols within a function are dropped. */
 static void place_symbols(struct text_writer *t)
 {
     struct sl_breakpad_writer *w = t->w;
@@ -185,6 +187,7 @@ static void place_symbols(struct text_writer *t)
 
 /* ---- numbers ---- */
 
+/* Gives an id the next number when it is used for the first time. */
 static void breakpad_write_use(uint32_t *numbers, uint32_t *order, uint32_t *count, uint32_t id)
 {
     if (id == SL_NO_FILE || numbers[id] != unnumbered)
@@ -199,6 +202,7 @@ static void use_file(struct text_writer *t, uint32_t id)
     breakpad_write_use(t->files, t->file_order, &t->file_count, id);
 }
 
+/* Numbers the files and inlined functions of a record in the order in which the text names them. */
 static void use_record(struct text_writer *t, const struct breakpad_record *record)
 {
     struct sl_reader r = sl_reader((struct sl_bytes){record->data, record->data_size}, false);
@@ -243,6 +247,7 @@ static void breakpad_write_number(struct text_writer *t)
 
 /* ---- text ---- */
 
+/* Passes the text to the output if there are at least `least` bytes. */
 static void breakpad_write_flush(struct text_writer *t, size_t least)
 {
     if (t->out.size < least)
@@ -361,6 +366,7 @@ static void write_public(struct text_writer *t, const struct public *p)
     put_text(&t->out, p->name);
 }
 
+/* Writes functions and PUBLIC records by address; at equal addresses the function first. */
 static void write_records(struct text_writer *t)
 {
     const struct sl_breakpad_writer *w = t->w;

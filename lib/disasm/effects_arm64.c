@@ -144,6 +144,7 @@ static bool memory_address(const struct arm64_text *t, struct sl_str operand, ui
     return true;
 }
 
+/* Adds an access to the operand in brackets, if its address is known. */
 static void add_access(const struct arm64_text *t, struct sl_str operand, uint32_t size, uint8_t direction)
 {
     struct sl_disasm_access access = {.size = size, .direction = direction};
@@ -175,6 +176,7 @@ static void go_to_register(const struct arm64_text *t, struct sl_str text)
         out->flow = SL_DISASM_DIRECT;
 }
 
+/* Finds where a branch continues: in a register, or unknown for all other kinds of branches. */
 static void read_branch(const struct arm64_text *t)
 {
     static const char *const others[] = {"b", "bl", "cbz", "cbnz", "tbz", "tbnz"};
@@ -216,6 +218,7 @@ static uint32_t vectors_width(struct sl_str list)
     return is_lane ? 0 : is_whole ? 16 * count : is_half ? 8 * count : 0;
 }
 
+/* Returns the size of an access: by the suffix of the name, else by the register. */
 static uint32_t access_width(const struct arm64_text *t, bool is_pair)
 {
     struct sl_str rest = t->operands, data = take_operand(&rest);
@@ -236,6 +239,7 @@ static bool starts_with_any(struct sl_str name, const char *const *prefixes)
     return false;
 }
 
+/* Reads an instruction. `other` are loads and stores that are not understood: their effects are marked as incomplete. */
 static void read_instruction(const struct arm64_text *t)
 {
     static const char *const atomics[] = {"swp",    "cas",    "ldadd",  "ldclr",  "ldeor", "ldset", "ldsmax",

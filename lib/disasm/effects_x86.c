@@ -27,6 +27,7 @@ static const char *width_name(unsigned bits)
     return "";
 }
 
+/* True if the instruction has a segment prefix. */
 static bool has_own_segment(const ZydisDecodedInstruction *instruction)
 {
     return instruction->attributes &
@@ -54,6 +55,7 @@ static void put_displacement(char *text, const ZydisDecodedOperandMem *memory, b
             (unsigned long long)(value < 0 ? -(uint64_t)value : (uint64_t)value));
 }
 
+/* Appends a memory operand; the address of LEA has no width. */
 static void put_memory(const struct decoded *d, const ZydisDecodedOperand *operand, char *text)
 {
     const ZydisDecodedOperandMem *memory = &operand->mem;
@@ -145,6 +147,7 @@ static bool segment_base(struct effects_reading *r, const struct decoded *d, Zyd
 
 /* ---- memory ---- */
 
+/* Computes the address of an operand; false if a register is unknown. `*base_is_null`: it is relative to a null pointer. */
 static bool memory_address(struct effects_reading *r, const struct decoded *d, const ZydisDecodedOperand *operand,
                            uint64_t *address, bool *base_is_null)
 {
@@ -168,6 +171,7 @@ static bool is_stack_pointer(ZydisRegister reg)
     return reg == ZYDIS_REGISTER_RSP || reg == ZYDIS_REGISTER_ESP || reg == ZYDIS_REGISTER_SP;
 }
 
+/* Adds the access of an operand. Pushes write below the stack pointer, which the decoder reports without the decrement. */
 static void add_operand(struct effects_reading *r, const struct decoded *d, const ZydisDecodedOperand *operand)
 {
     struct sl_disasm_access access = {.size = operand->size / 8};
@@ -202,6 +206,7 @@ static void read_accesses(struct effects_reading *r, const struct decoded *d)
 
 /* ---- control flow ---- */
 
+/* Sets where execution continues; SL_DISASM_UNKNOWN if the target is not known. */
 static void flow_to(struct effects_reading *r, enum sl_disasm_flow flow, bool known, uint64_t target)
 {
     r->out->flow = known ? flow : SL_DISASM_UNKNOWN;
@@ -229,6 +234,7 @@ static void read_branch(struct effects_reading *r, const struct decoded *d)
     }
 }
 
+/* Finds the next instruction. Of conditional branches it is unknown: flags are not evaluated. A return reads it from the stack. */
 static void read_flow(struct effects_reading *r, const struct decoded *d)
 {
     uint64_t target = 0;
@@ -247,6 +253,7 @@ static void read_flow(struct effects_reading *r, const struct decoded *d)
 
 /* ---- causes of faults ---- */
 
+/* True if the instruction faults in programs, or may do so depending on the system's settings. */
 static bool is_privileged(const ZydisDecodedInstruction *instruction)
 {
     switch (instruction->meta.category) {

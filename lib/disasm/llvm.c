@@ -4,7 +4,7 @@
 
 #include "disasm/impl.h"
 
-enum { MAX_TEXT = 512, LONGEST = 4 };
+enum { MAX_TEXT = 512, LONGEST = 4 }; /* bytes of text and of the longest instruction */
 
 /* Features for everything that LLVM can decode. ARM has no feature "all", and version 8 removed the encodings of most
  * coprocessors that version 7 has; so an encoding that is invalid in one version is tried in the other. */
@@ -58,6 +58,7 @@ static const char *note_target(void *arg, uint64_t value, uint64_t *type, uint64
     return NULL;
 }
 
+/* Appends LLVM's text in one line: tabs become blanks, white space at both ends is removed. */
 static void llvm_put_text(struct sl_buf *out, struct sl_str text)
 {
     bool first = true;

@@ -34,7 +34,7 @@ void js_pop_soft(struct js_parser *p)
 
 void js_step(struct js_parser *p, enum sl_js_part_kind kind, uint32_t at, uint32_t size, uint32_t node)
 {
-    if (p->step_count - p->base >= LONGEST_CHAIN) {
+    if (p->step_count - p->base >= LONGEST_CHAIN) { /* too long for a name: it names nothing */
         p->operand = O_OTHER;
         return;
     }
@@ -71,6 +71,8 @@ static bool may_begin_pattern(const struct js_level *level)
     }
 }
 
+/* Makes the components of an assignment's target. If the assignment may turn out to be a default value in a pattern, a component on top
+ * says so, with the component of the level around as the alternative. */
 static uint32_t assigned(struct js_parser *p, const struct js_level *level, uint32_t outer)
 {
     uint32_t last = SL_JS_NAME_IS_COMPLETE;
@@ -83,6 +85,7 @@ static uint32_t assigned(struct js_parser *p, const struct js_level *level, uint
     return js_part(p, SL_JS_DEFAULT, last, 0, outer);
 }
 
+/* Makes the component of a bracket, and records whether it is a pattern or may be the beginning of one. */
 static uint32_t bracket(struct js_parser *p, const struct js_level *level, enum sl_js_part_kind kind, uint32_t outer)
 {
     uint32_t part = js_part(p, kind, 0, 0, outer);
@@ -130,6 +133,7 @@ static uint32_t component_of_level(struct js_parser *p, const struct js_level *l
     }
 }
 
+/* Components are made only when a function needs its name, from the innermost level that has one inwards. */
 uint32_t js_context(struct js_parser *p)
 {
     uint32_t known = p->depth - 1;
@@ -147,7 +151,8 @@ uint32_t js_open_scope(struct js_parser *p, uint32_t start, enum sl_js_scope_kin
     const struct sl_js_scope scope = {.start = start, .outer = SL_JS_NONE, .name = name & SL_JS_NONE, .kind = kind};
     if (name == UNKNOWN)
         return SL_JS_NONE;
-    if (s->count && s->items[s->count - 1].start > start) {
+    if (s->count &&
+        s->items[s->count - 1].start > start) { /* an arrow, known only behind its parameters: sorted in later */
         if (!check_room(p, sl_account_grow(&p->account, &p->late, &p->late_capacity, (size_t)p->late_count + 1,
                                            sizeof *p->late)))
             return SL_JS_NONE;
@@ -175,6 +180,7 @@ static int by_start(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+/* Merges the scopes that were opened late into the list, which is sorted by start. Merges from the end, in place. */
 static bool merge_late(struct js_parser *p)
 {
     struct sl_js_scopes *s = p->scopes;
@@ -201,6 +207,7 @@ static void drop_open(struct sl_js_scopes *s)
     s->count = kept;
 }
 
+/* Links each scope to the one around it: the last scope before it that has not ended, or one around that. */
 static void find_outer(struct sl_js_scopes *s)
 {
     for (uint32_t i = 1; i < s->count; i++) {
@@ -218,6 +225,7 @@ static bool is_left_out(const struct sl_js_part *part)
            (part->pattern && (part->kind == SL_JS_OBJECT || part->kind == SL_JS_PROPERTY));
 }
 
+/* Returns the component itself, or the one outside of it if it is left out of names. */
 static uint32_t skip_left_out(const struct sl_js_scopes *s, uint32_t part)
 {
     return part < SL_JS_NAME_IS_COMPLETE && is_left_out(&s->parts[part]) ? s->parts[part].outer : part;

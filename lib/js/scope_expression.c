@@ -1,5 +1,6 @@
 #include "js/scope_impl.h"
 
+/* Reads an operand of `size` bytes that is neither a name nor a literal. */
 static enum js_state other_operand(struct js_parser *p, size_t size)
 {
     p->operand = O_OTHER;
@@ -7,6 +8,7 @@ static enum js_state other_operand(struct js_parser *p, size_t size)
     return OPERATOR;
 }
 
+/* Completes a literal, which its reader has passed; `read` false: it has no end, `what` is the error. */
 static enum js_state literal_operand(struct js_parser *p, bool read, const char *what)
 {
     if (!read)
@@ -16,6 +18,7 @@ static enum js_state literal_operand(struct js_parser *p, bool read, const char 
     return OPERATOR;
 }
 
+/* Pushes the level of a bracket; `next` is what is expected inside. */
 static enum js_state open_bracket(struct js_parser *p, enum js_level_kind kind, enum js_state next)
 {
     uint32_t at = js_offset(p);
@@ -83,6 +86,7 @@ static enum js_state import_operand(struct js_parser *p)
     return c == '(' || c == '.' ? OPERATOR : js_fail(p, "import within an expression");
 }
 
+/* Reads `new`, or `new.target`. */
 static enum js_state new_operand(struct js_parser *p)
 {
     js_advance(p, 3);
@@ -92,6 +96,7 @@ static enum js_state new_operand(struct js_parser *p)
     return OPERATOR;
 }
 
+/* Reads an operand that begins with a word. `await` and `yield` are names outside of async functions and generators. */
 static enum js_state word_operand(struct js_parser *p, enum js_word word, const uint8_t *end)
 {
     switch (word) {
@@ -147,6 +152,7 @@ static enum js_state no_operand(struct js_parser *p)
     return js_fail(p, p->at == p->end ? "unexpected end of the script in an expression" : "expected an expression");
 }
 
+/* Reads `...` in front of an operand; allowed only in brackets that are or may become lists. */
 static enum js_state spread(struct js_parser *p)
 {
     enum js_level_kind top = js_top(p)->kind;
@@ -209,6 +215,7 @@ enum js_state js_decorator(struct js_parser *p, uint8_t flags)
     return OPERAND;
 }
 
+/* Reads the name after a dot and adds it to the chain. Private names, `#x`, are not part of names. */
 static enum js_state parse_member(struct js_parser *p)
 {
     bool hidden = js_peek(p, 0) == '#';
@@ -225,6 +232,7 @@ static enum js_state parse_member(struct js_parser *p)
     return OPERATOR;
 }
 
+/* Reads `?.` with a member, call or subscript, which ends a chain (it cannot be assigned to); else the `?` of a condition. */
 static enum js_state question(struct js_parser *p)
 {
     uint8_t next = js_peek(p, 1);
@@ -240,6 +248,7 @@ static enum js_state question(struct js_parser *p)
     return OPERAND;
 }
 
+/* Begins a subscript. The steps of the chain in front of it are kept below `base` until it ends. */
 static enum js_state subscript(struct js_parser *p)
 {
     bool chained = p->operand == O_CHAIN;
@@ -254,6 +263,7 @@ static enum js_state subscript(struct js_parser *p)
     return OPERAND;
 }
 
+/* Ends a subscript, and continues the chain in front of it with a step: of a literal, of a single name, or of anything else. */
 static enum js_state subscript_ended(struct js_parser *p)
 {
     const struct js_level top = *js_top(p);
@@ -278,6 +288,7 @@ static enum js_state subscript_ended(struct js_parser *p)
     return OPERATOR;
 }
 
+/* Begins the arguments of a call. After `async` alone they may turn out to be parameters, so its position is kept. */
 static enum js_state call(struct js_parser *p)
 {
     bool async = p->operand == O_CHAIN && p->operand_at == p->async_at && p->step_count == p->base + 1 && !p->newline;
@@ -361,7 +372,7 @@ static enum js_state plus_or_minus(struct js_parser *p, uint8_t c)
 {
     if (js_peek(p, 1) != c)
         return binary(p, c, 1);
-    if (p->newline)
+    if (p->newline) /* `++` after a line end begins the next statement */
         return js_ended(p);
     return other_operand(p, 2);
 }
@@ -376,6 +387,7 @@ static enum js_state equals(struct js_parser *p)
     return OPERAND;
 }
 
+/* Reads `in` and `instanceof`; any other word ends the expression. */
 static enum js_state word_operator(struct js_parser *p)
 {
     switch (js_next_word(p)) {
@@ -424,6 +436,7 @@ enum js_state js_operator(struct js_parser *p)
 
 /* ---- ends of assignment expressions ---- */
 
+/* Reads a comma after an assignment expression: what follows depends on the construct around it. */
 static enum js_state comma(struct js_parser *p)
 {
     enum js_level_kind top = js_top(p)->kind;
@@ -439,6 +452,7 @@ static enum js_state comma(struct js_parser *p)
     }
 }
 
+/* Ends a statement with a terminator of `size` bytes, 0 if there is none. */
 static enum js_state statement_ended(struct js_parser *p, size_t size)
 {
     if (size)
@@ -446,6 +460,7 @@ static enum js_state statement_ended(struct js_parser *p, size_t size)
     return js_completed(p);
 }
 
+/* Reads a semicolon: the end of a statement or field, or a separator in the head of a `for`. */
 static enum js_state semicolon(struct js_parser *p)
 {
     struct js_level *top = js_top(p);
@@ -484,6 +499,7 @@ static enum js_state for_in_or_of(struct js_parser *p)
     return OPERAND;
 }
 
+/* Reads a closing parenthesis. Those of expressions and of calls after `async` may still become parameters: O_PARENS. */
 static enum js_state parenthesis(struct js_parser *p)
 {
     const struct js_level top = *js_top(p);
@@ -515,6 +531,7 @@ static enum js_state parenthesis(struct js_parser *p)
     return OPERATOR;
 }
 
+/* Reads a closing square bracket. An array may still become a pattern. */
 static enum js_state square_bracket(struct js_parser *p)
 {
     const struct js_level *top = js_top(p);
@@ -549,6 +566,7 @@ static enum js_state insert_semicolon(struct js_parser *p)
     return top >= L_FIRST_STATEMENTS ? statement_ended(p, 0) : js_fail(p, "unterminated brackets");
 }
 
+/* Reads a closing brace: of an object, of an expression in a template, or of a block, which ends the statement in it. */
 static enum js_state curly_bracket(struct js_parser *p)
 {
     switch (js_top(p)->kind) {
@@ -561,6 +579,7 @@ static enum js_state curly_bracket(struct js_parser *p)
     }
 }
 
+/* Reads the colon of a condition or a case. */
 static enum js_state colon(struct js_parser *p)
 {
     enum js_level_kind top = js_top(p)->kind;
@@ -571,6 +590,7 @@ static enum js_state colon(struct js_parser *p)
     return top == L_CASE ? STATEMENT : OPERAND;
 }
 
+/* Reads a word after a complete expression: `in` or `of` in the head of a `for`, else the next statement. */
 static enum js_state word_ends(struct js_parser *p)
 {
     enum js_word word = js_next_word(p);

@@ -32,6 +32,7 @@ static enum js_state function_parameters(struct js_parser *p, bool async, bool g
     return OPERAND;
 }
 
+/* Ends parameters; a brace must follow. The body of a function needs no level of its own, the block of a catch does. */
 enum js_state js_parameters_ended(struct js_parser *p)
 {
     bool catch = js_top(p)->flags & CATCH;
@@ -42,6 +43,7 @@ enum js_state js_parameters_ended(struct js_parser *p)
     return !catch || js_push(p, L_BLOCK, 0) ? STATEMENT : FAILED;
 }
 
+/* Reads `function`, the next token, up to its parameters. A name of its own is added to the name that the context gives it. */
 enum js_state js_function(struct js_parser *p, uint32_t start, bool async, enum js_after after)
 {
     js_advance(p, 8);
@@ -75,6 +77,7 @@ enum js_state js_function_ended(struct js_parser *p)
     }
 }
 
+/* Reads `=>`: what precedes it were parameters, so its scope begins there, and names inside do not continue from the brackets. */
 enum js_state js_arrow(struct js_parser *p)
 {
     bool async = false, single = p->operand == O_CHAIN && p->step_count == p->base + 1;
@@ -98,6 +101,7 @@ enum js_state js_arrow(struct js_parser *p)
     return STATEMENT;
 }
 
+/* Reads `class`, the next token, up to its body or the expression after `extends`. */
 enum js_state js_class(struct js_parser *p, uint8_t flags)
 {
     uint32_t start = js_offset(p);
@@ -128,6 +132,7 @@ static enum js_state class_ended(struct js_parser *p)
     return top.flags & EXPRESSION ? OPERATOR : js_completed(p);
 }
 
+/* Ends an object literal, which may still become a pattern. */
 static enum js_state object_ended(struct js_parser *p)
 {
     p->operand = O_PATTERN;
@@ -139,6 +144,7 @@ static enum js_state object_ended(struct js_parser *p)
 
 /* ---- members ---- */
 
+/* True for `constructor`, also as a string, without modifiers: it gets no scope of its own, that of the class is around it. */
 static bool is_constructor(const struct js_parser *p, const struct js_class_member *member)
 {
     const char *text = (const char *)p->begin + member->at;
@@ -148,6 +154,7 @@ static bool is_constructor(const struct js_parser *p, const struct js_class_memb
             (member->kind == SL_JS_KEY_LITERAL && key.size == 13 && memcmp(text + 1, "constructor", 11) == 0));
 }
 
+/* Reads a method up to its parameters. */
 static enum js_state method(struct js_parser *p, const struct js_class_member *member)
 {
     bool in_class = js_top(p)->kind == L_CLASS;
@@ -167,6 +174,7 @@ static enum js_state method(struct js_parser *p, const struct js_class_member *m
     return function_parameters(p, member->modifiers & M_ASYNC, member->modifiers & M_GENERATOR);
 }
 
+/* Reads the colon of a property. */
 static enum js_state property(struct js_parser *p, const struct js_class_member *member)
 {
     if (member->kind == SL_JS_IDENTIFIER) { /* other keys are not part of names */
@@ -189,6 +197,7 @@ static bool push_field(struct js_parser *p, const struct js_class_member *member
     return true;
 }
 
+/* Reads the token after a key, which tells what the member is: a method, a property, a field, or a name alone. */
 static enum js_state behind_key(struct js_parser *p, const struct js_class_member *member)
 {
     bool in_class = js_top(p)->kind == L_CLASS;
@@ -222,6 +231,7 @@ enum js_state js_key_ended(struct js_parser *p)
     return behind_key(p, &member);
 }
 
+/* Begins a computed key. Its level keeps the start and the modifiers of the member. */
 static enum js_state computed_key(struct js_parser *p, const struct js_class_member *member)
 {
     if (!js_push(p, L_KEY, 0))
@@ -232,6 +242,7 @@ static enum js_state computed_key(struct js_parser *p, const struct js_class_mem
     return OPERAND;
 }
 
+/* Returns the modifier of this name, 0 if it is none; `static` and `accessor` only exist in classes. */
 static uint8_t get_modifier(const struct js_parser *p, struct sl_str name)
 {
     static const struct {
@@ -286,6 +297,7 @@ static bool name_key(struct js_parser *p, struct js_class_member *member)
     return false;
 }
 
+/* Reads a key that is not a name: computed, a string, a number or a private name. */
 static enum js_state other_key(struct js_parser *p, struct js_class_member *member)
 {
     uint8_t c = js_peek(p, 0);

@@ -1,6 +1,6 @@
 #include "js/scope.h"
 
-enum { MAX_PARTS = 128 };
+enum { MAX_PARTS = 128 }; /* components of a name; further ones are left out */
 
 /* A name that is being assembled: its components from the last to the first. */
 struct name {
@@ -12,11 +12,13 @@ struct name {
     const struct sl_js_part *replaced; /* the component that the function's own name replaces */
 };
 
+/* True if names are to be written as Symbolicator writes them, see struct sl_js_naming. */
 static bool is_compat(const struct name *name)
 {
     return name->naming && name->naming->compat;
 }
 
+/* Collects the components of a function's name, the last one first. */
 static void gather_parts(struct name *name, const struct sl_js_scope *scope)
 {
     const struct sl_js_scopes *s = name->scopes;
@@ -65,6 +67,7 @@ static void add_unescaped(struct sl_buf *out, struct sl_str text)
     }
 }
 
+/* Appends an identifier, by its original name if the caller knows one. */
 static void add_identifier(struct name *name, const struct sl_js_part *part, struct sl_buf *out)
 {
     struct sl_str text = {name->scopes->text.data + part->at, part->size};

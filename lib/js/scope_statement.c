@@ -1,5 +1,6 @@
 #include "js/scope_impl.h"
 
+/* Called after each statement: ends the constructs that end with it, as far as no `else`, `while`, `catch` or `finally` follows. */
 enum js_state js_completed(struct js_parser *p)
 {
     for (;;) {
@@ -61,6 +62,7 @@ enum js_state js_head_ended(struct js_parser *p)
     }
 }
 
+/* Begins the parentheses of a statement. */
 static enum js_state head(struct js_parser *p, enum js_head what)
 {
     if (!js_take(p, '('))
@@ -71,6 +73,7 @@ static enum js_state head(struct js_parser *p, enum js_head what)
     return OPERAND;
 }
 
+/* Begins a list of variables; in the head of a `for`, `in` ends it. */
 static enum js_state variables(struct js_parser *p)
 {
     uint8_t no_in = js_top(p)->kind == L_FOR ? NO_IN : 0;
@@ -119,12 +122,14 @@ static enum js_state for_head(struct js_parser *p)
     return declaration(p, js_next_word(p));
 }
 
+/* Reads what follows `return`: nothing, also at a line end, or an expression. */
 static enum js_state returned(struct js_parser *p)
 {
     uint8_t c = js_peek(p, 0);
     return p->newline || c == ';' || c == '}' || p->at == p->end ? plain_end(p) : OPERAND;
 }
 
+/* Reads the label after `break` or `continue`, which must be on the same line. */
 static enum js_state jump(struct js_parser *p)
 {
     if (!p->newline && js_name_begins(js_peek(p, 0))) {
@@ -141,6 +146,7 @@ static enum js_state try_block(struct js_parser *p)
     return js_push(p, L_TRY, 0) && js_push(p, L_BLOCK, 0) ? STATEMENT : FAILED;
 }
 
+/* Reads what follows `case` or, with `other`, `default`. */
 static enum js_state parse_case(struct js_parser *p, bool other)
 {
     if (js_top(p)->kind != L_SWITCH)
@@ -152,6 +158,7 @@ static enum js_state parse_case(struct js_parser *p, bool other)
 
 /* ---- modules ---- */
 
+/* Consumes a string; false if the next token is none. */
 static bool string_token(struct js_parser *p)
 {
     uint8_t c = js_peek(p, 0);
@@ -220,6 +227,7 @@ static enum js_state imported(struct js_parser *p)
     return module_name(p);
 }
 
+/* Reads what follows `export`: a star or a list in braces, and the module that the names are from. */
 static enum js_state export_list(struct js_parser *p)
 {
     bool all = js_take(p, '*');
@@ -235,6 +243,7 @@ static enum js_state export_list(struct js_parser *p)
     return c == '"' || c == '\'' ? module_name(p) : plain_end(p);
 }
 
+/* Reads `export`: a list, a default, or a declaration. */
 static enum js_state exported(struct js_parser *p)
 {
     js_advance(p, 6);

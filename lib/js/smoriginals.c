@@ -29,7 +29,7 @@ enum item_tag {
     TAG_RANGE_END = 5,
     TAG_CALL_SITE = 8,
 };
-enum { MAX_CALLS = 256 };
+enum { MAX_CALLS = 256 }; /* inlined calls in each other; of more, those in the middle are left out */
 enum { SCOPE_HAS_NAME = 1, SCOPE_IS_STACK_FRAME = 4 };
 enum { RANGE_HAS_LINE = 1, RANGE_HAS_DEFINITION = 2, RANGE_IS_STACK_FRAME = 4, RANGE_IS_HIDDEN = 8 };
 
@@ -111,6 +111,7 @@ static bool add_start(struct smoriginals_reader *r, uint32_t function)
                 (struct original_start){(uint64_t)r->scope.line << 32 | r->scope.column, function});
 }
 
+/* Ends the scopes of a source; those of the next one begin at line 0. Sources beyond the map's list are read, but not recorded. */
 static void end_source(struct smoriginals_reader *r)
 {
     if (r->source >= r->part->counts[SL_SOURCEMAP_SOURCES])
@@ -119,6 +120,7 @@ static void end_source(struct smoriginals_reader *r)
     r->scope = (struct js_position){0, 0};
 }
 
+/* Reads the begin of an original scope. Only scopes that are stack frames are functions; others belong to the function around them. */
 static bool start_scope(struct smoriginals_reader *r)
 {
     uint32_t flags, function = r->scope_depth ? r->open_scopes[r->scope_depth - 1] : ORIGINAL_TOP_LEVEL;
@@ -133,6 +135,7 @@ static bool start_scope(struct smoriginals_reader *r)
            PUSH(r, r->open_scopes, r->scope_depth, r->scope_capacity, function) && add_start(r, function);
 }
 
+/* Reads the end of an original scope: the function around it continues. The end of the outermost scope ends the source. */
 static bool end_scope(struct smoriginals_reader *r)
 {
     if (!r->scope_depth || !read_position(r, &r->scope))
@@ -166,6 +169,7 @@ static bool add_boundary(struct smoriginals_reader *r)
     return add_boundary_at(r, (uint64_t)r->range.line << 32 | r->range.column, node);
 }
 
+/* Reads the begin of a generated range, which becomes a node. */
 static bool start_range(struct smoriginals_reader *r)
 {
     struct original_scopes *o = r->out;
@@ -200,6 +204,7 @@ static bool end_range(struct smoriginals_reader *r)
     return move_position(&r->range, lines, columns) && add_boundary(r);
 }
 
+/* Reads where the innermost open range was inlined. */
 static bool read_call_site(struct smoriginals_reader *r)
 {
     uint32_t source, line, column;
@@ -245,6 +250,7 @@ static bool read_item(struct smoriginals_reader *r)
     return r->at == r->end || *r->at == ',';
 }
 
+/* Reads all items of a text; false if one is invalid or scopes stay open. */
 static bool read_items(struct smoriginals_reader *r, struct sl_str text)
 {
     r->at = (const uint8_t *)text.data;

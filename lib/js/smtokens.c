@@ -7,6 +7,7 @@
 
 /* ---- blocks ---- */
 
+/* The values of one block. A key is the line and the column of a token; on one line its columns suffice. */
 struct block_values {
     const uint32_t *columns[BLOCK_COLUMNS]; /* for keys on one line: their columns */
     uint64_t keys[BLOCK_TOKENS];            /* keys on several lines */
@@ -34,6 +35,7 @@ static uint8_t bits_needed(uint32_t greatest)
     return greatest ? (uint8_t)(32 - __builtin_clz(greatest)) : 0;
 }
 
+/* Stores a column relative to its least value, in as few bits as the greatest one needs. */
 static void set_column(struct block_values *v, enum block_column column, const uint32_t *values, uint32_t count)
 {
     struct least_greatest bounds = find_bounds(values, count);
@@ -91,6 +93,8 @@ struct stored_values {
     bool has_scopes;
 };
 
+/* Computes what blocks store: numbers of sources, names and functions plus 1, so that 0 means none. In maps with ranges the lowest bit of a
+ * source says whether the token is a range. */
 static void make_stored_values(struct smcache_writer *w, const struct sl_sourcemap_batch *b, struct stored_values *sums)
 {
     sums->has_scopes = w->function_map.firsts || w->script_scopes.there;
@@ -107,6 +111,7 @@ static void make_stored_values(struct smcache_writer *w, const struct sl_sourcem
     }
 }
 
+/* Writes tokens as one block, or as two halves if their keys need too many bits. */
 static void put_tokens(struct smcache_writer *w, const struct sl_sourcemap_batch *b, const struct stored_values *sums,
                        uint32_t from, uint32_t count)
 {
@@ -187,6 +192,7 @@ static bool repeat_range(struct smcache_writer *w, uint64_t end)
     return true;
 }
 
+/* Copies tokens to the output batch; between them, ranges are repeated at function boundaries, so that each part has its own function. */
 static bool split_ranges(struct smcache_writer *w, const struct sl_sourcemap_batch *b)
 {
     struct range_splitter *s = &w->splitter;
@@ -207,6 +213,7 @@ static bool split_ranges(struct smcache_writer *w, const struct sl_sourcemap_bat
     return true;
 }
 
+/* True if the map has ranges, and functions of the script at whose boundaries they are split. */
 static bool splits_ranges(const struct smcache_writer *w)
 {
     return w->ranges && w->script_scopes.there;
@@ -249,6 +256,7 @@ struct js_sorting {
     size_t count, order_capacity, token_capacity;
 };
 
+/* Appends a batch to the tokens to be sorted. */
 static bool collect_batch(struct smcache_writer *w, struct js_sorting *s, const struct sl_sourcemap_batch *b)
 {
     size_t need = s->count + b->count;
@@ -285,6 +293,7 @@ static bool put_sorted(struct smcache_writer *w, const struct js_sorting *s)
     return true;
 }
 
+/* Reads all tokens again, sorts them by key, and writes them. */
 static enum sl_code sort_tokens(struct smcache_writer *w, struct js_sorting *s, struct sl_error *error)
 {
     struct sl_sourcemap_tokens tokens;

@@ -87,6 +87,7 @@ static bool read_scopes(struct sl_profile *p, struct sl_str shared, struct sl_st
 
 /* ---- frames ---- */
 
+/* Reads the number of rows of a table; 0 if it is missing or impossible. */
 static bool read_rows(struct sl_profile *p, struct sl_str table, size_t *count)
 {
     struct sl_str text;
@@ -111,6 +112,7 @@ static const struct sl_field column_fields[] = {
     SL_FIELDS_END,
 };
 
+/* Reads the columns of a set of tables, and finds the library of each frame that needs a name: one with an address and without a symbol. */
 static bool read_set(struct sl_profile *p, struct profile_set *set)
 {
     const struct profile_scope *scope = set->scope;
@@ -150,6 +152,7 @@ static bool has_frames(const struct profile_scope *scope)
            scope->stacks.data;
 }
 
+/* Finds the sets of tables. A thread without tables of its own uses the shared ones. */
 static bool read_sets(struct sl_profile *p)
 {
     struct sl_arena_array array = {.arena = p->arena, .item = sizeof *p->sets};
@@ -189,6 +192,7 @@ size_t profile_address_index(const struct sl_profile *p, uint32_t lib, uint64_t 
     return (size_t)(found - p->addresses);
 }
 
+/* Lists the addresses that need names, sorted, each once. */
 static bool list_addresses(struct sl_profile *p)
 {
     struct sl_arena_array array = {.arena = p->arena, .item = sizeof *p->addresses};

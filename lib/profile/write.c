@@ -26,6 +26,7 @@ struct profile_writer {
 
 /* ---- edits ---- */
 
+/* Begins to replace `size` bytes at `at`: what is appended to `new_text` up to edit_end() takes their place. */
 static void edit_begin(struct profile_writer *w, const char *at, size_t size)
 {
     if (!sl_grow(&w->edits, &w->edit_capacity, w->edit_count + 1, sizeof *w->edits)) {
@@ -46,7 +47,7 @@ static void edit_number(struct profile_writer *w, struct sl_str old, uint64_t nu
 {
     edit_begin(w, old.data, old.size);
     sl_buf_number(&w->new_text, number, ' ');
-    w->new_text.size -= !w->new_text.failed;
+    w->new_text.size -= !w->new_text.failed; /* removes the blank */
     edit_end(w);
 }
 
@@ -54,6 +55,7 @@ SL_ORDER_BY(edits_in_order, struct edit, at)
 
 /* ---- cells ---- */
 
+/* Writes a comma unless the cell is the first one of its column. */
 static void put_comma(struct profile_writer *w)
 {
     if (w->new_text.size && w->new_text.data[w->new_text.size - 1] != '[')
@@ -90,6 +92,7 @@ struct table_writer {
 /* Writes the new cells of a column of `rows` cells, after '['. */
 typedef void put_column(struct table_writer *t, struct sl_str name, struct sl_json *old);
 
+/* Returns the number of cells of a column; SIZE_MAX if it is not an array. */
 static size_t count_cells(struct sl_str column, struct sl_arena *arena)
 {
     struct sl_json j = sl_json(column, arena, false);
@@ -132,6 +135,7 @@ static void edit_table(struct table_writer *t, struct sl_str table, size_t rows,
 
 /* ---- frames ---- */
 
+/* Writes a column of the frame table: the old rows, with names where they were found, then rows for inlined calls. */
 static void put_frames(struct table_writer *t, struct sl_str name, struct sl_json *old)
 {
     const struct profile_naming *n = t->n;
@@ -165,6 +169,7 @@ static void put_frames(struct table_writer *t, struct sl_str name, struct sl_jso
 
 /* ---- functions, symbols, files ---- */
 
+/* Writes a column of the function table: functions that belong to one name only get it in place; others are added. */
 static void put_funcs(struct table_writer *t, struct sl_str name, struct sl_json *old)
 {
     const struct profile_naming *n = t->n;
@@ -227,6 +232,7 @@ static void put_sources(struct table_writer *t, struct sl_str name, struct sl_js
         put_cell_number(t->w, is_name ? pool->sources[i] : is_start ? 1 : PROFILE_NONE);
 }
 
+/* Appends the new strings to the list of strings. Into an empty list without the comma in front. */
 static void edit_strings(struct profile_writer *w, const struct profile_pool *pool)
 {
     struct sl_str strings = pool->scope->strings, added = sl_buf_view(&pool->added);
@@ -241,6 +247,8 @@ static void edit_strings(struct profile_writer *w, const struct profile_pool *po
 
 /* ---- stacks ---- */
 
+/* Writes a column of the stack table. After each row follow rows for the calls inlined into its frame, from the outside in; rows whose
+ * prefix it was get the last of them as prefix. */
 static void put_stacks(struct table_writer *t, struct sl_str name, struct sl_json *old)
 {
     const struct profile_naming *n = t->n;
@@ -291,6 +299,7 @@ static enum sl_code place_stacks(struct table_writer *t)
 
 /* ---- tables that refer to stacks ---- */
 
+/* Replaces the row of a stack in a marker. */
 static bool edit_stack(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct table_writer *t = s->context;
@@ -344,6 +353,7 @@ static void edit_markers(struct table_writer *t, struct sl_str markers)
             sl_fields_object(&s, NULL, marker, t);
 }
 
+/* Updates all tables that refer to rows of this stack table: a thread's own, or of all threads if it is shared. */
 static void edit_users(struct table_writer *t)
 {
     const struct sl_profile *p = t->w->profile;
@@ -360,6 +370,7 @@ static void edit_users(struct table_writer *t)
 
 /* ---- entry point ---- */
 
+/* Names the frames of one set of tables, and replaces the columns that change; nothing if no name was found. */
 static enum sl_code edit_set(struct profile_writer *w, struct profile_naming *n)
 {
     struct table_writer t = {.w = w, .n = n};
@@ -406,6 +417,7 @@ static enum sl_code edit_sets(struct profile_writer *w)
     return code;
 }
 
+/* Adds new strings and sources. Sets share them, so this comes after all sets. */
 static void edit_pools(struct profile_writer *w)
 {
     for (size_t i = 0; i < w->profile->scope_count; i++) {
@@ -437,6 +449,7 @@ static void edit_meta(struct profile_writer *w)
     edit_end(w);
 }
 
+/* Copies the text with its edits. Tables that overlap occur only in malformed profiles. */
 static enum sl_code apply_edits(struct profile_writer *w, struct sl_buf *out)
 {
     struct sl_str text = w->profile->text, added = sl_buf_view(&w->new_text);

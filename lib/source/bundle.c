@@ -36,6 +36,7 @@ const char *sl_bundle_type_name(enum sl_bundle_type type)
 
 /* ---- manifest ---- */
 
+/* Returns the path with slashes in place of backslashes; data NULL when out of memory. */
 static struct sl_str normalised(struct sl_str path, struct sl_arena *arena)
 {
     if (!path.size || !memchr(path.data, '\\', path.size))
@@ -54,6 +55,7 @@ static struct sl_str lower_ascii(struct sl_str text, struct sl_arena *arena)
     return (struct sl_str){copy, copy ? text.size : 0};
 }
 
+/* Reads the headers of a file, whose names are compared in small letters; `debug-id` is also the file's id. */
 static bool read_headers(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_bundle_file *file = out;
@@ -77,6 +79,7 @@ static bool read_headers(struct sl_fields *s, const struct sl_json_path *at, voi
     return file->headers || sl_json_no_memory(s->json);
 }
 
+/* Reads the type of a file; an unknown one leaves the default. */
 static bool read_type(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str text;

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-enum { MAX_DISTANCE = 50 };
+enum { MAX_DISTANCE = 50 }; /* lines of C++ after a mark that still belong to it; beyond that a look-up finds nothing */
 
 struct il2cpp_entry {
     uint32_t file, line, csharp_file, csharp_line; /* `file`, `csharp_file`: numbers of names */
@@ -52,6 +52,7 @@ static bool parse_u32(struct sl_str text, uint32_t *out)
     return good;
 }
 
+/* Reads {"12": 3, ...}: lines of the C++ file, and lines of the C# file. */
 static void read_lines(struct sl_il2cpp *m, struct sl_json *j, uint32_t file, uint32_t csharp_file)
 {
     struct sl_str key;
@@ -72,6 +73,7 @@ static void read_lines(struct sl_il2cpp *m, struct sl_json *j, uint32_t file, ui
     }
 }
 
+/* Reads {"a.cs": {lines}, ...}. */
 static void read_csharp_files(struct sl_il2cpp *m, struct sl_json *j, uint32_t file)
 {
     struct sl_str key;
@@ -87,6 +89,7 @@ static void read_csharp_files(struct sl_il2cpp *m, struct sl_json *j, uint32_t f
     }
 }
 
+/* Reads {"a.cpp": {C# files}, "__debug-id__": ..., ...}. */
 static void il2cpp_read_all(struct sl_il2cpp *m, struct sl_json *j)
 {
     struct sl_str key;

@@ -8,7 +8,7 @@ enum {
     LOCATOR_SIZE = 20,
     ENTRY_SIZE = 46,
     LOCAL_SIZE = 30,
-    MAX_COMMENT = 65535,
+    MAX_COMMENT = 65535, /* after the end record; its size has 16 bits */
     STREAM_PIECE = 256 << 10,
     MADE_BY_UNIX = 3,
     MODE_LINK = 0xA,
@@ -39,6 +39,7 @@ static void read_end64(struct sl_bytes bytes, size_t end, size_t skip, struct di
         return;
     sl_read_u32(&r); /* disk */
     uint64_t at = sl_read_u64(&r);
+    /* `skip` bytes precede the archive: offsets may be relative to the file or to the archive */
     const uint64_t places[] = {at, skip <= UINT64_MAX - at ? at + skip : at};
     for (size_t i = 0; i < 2; i++) {
         r = reader_at(bytes, places[i]);
@@ -54,6 +55,7 @@ static void read_end64(struct sl_bytes bytes, size_t end, size_t skip, struct di
     }
 }
 
+/* Finds the end record, searching backwards, because a comment of unknown size may follow it. */
 static bool find_end(struct sl_bytes bytes, size_t skip, struct directory *d)
 {
     if (bytes.size < END_SIZE)
@@ -69,7 +71,8 @@ static bool find_end(struct sl_bytes bytes, size_t skip, struct directory *d)
         d->count = sl_read_u16(&r);
         d->size = sl_read_u32(&r);
         d->at = sl_read_u32(&r);
-        if (d->count == UINT16_MAX || d->size == UINT32_MAX || d->at == UINT32_MAX)
+        if (d->count == UINT16_MAX || d->size == UINT32_MAX ||
+            d->at == UINT32_MAX) /* too large: see the ZIP64 record */
             read_end64(bytes, at, skip, d);
         return true;
     }
@@ -164,6 +167,7 @@ static enum sl_code bad_entry(const struct sl_zip_entry *entry, const char *what
                    (unsigned long long)entry->offset, what);
 }
 
+/* Finds the compressed bytes of an entry, after its local header. Its sizes are not used: they may be 0 there. */
 static bool packed_bytes(const struct sl_zip *zip, const struct sl_zip_entry *entry, struct sl_bytes *packed)
 {
     struct sl_reader r = reader_at(zip->bytes, entry->offset);
@@ -187,6 +191,7 @@ static bool inflate_to(struct sl_bytes packed, uint8_t *to, size_t size)
     while (status == Z_OK) {
         uInt piece = packed.size - in > UINT32_MAX ? UINT32_MAX : (uInt)(packed.size - in);
         uInt room = size - out > UINT32_MAX ? UINT32_MAX : (uInt)(size - out);
+        /* zlib needs valid pointers and room also at the end; a byte written to `spare` shows that the contents are too long */
         z.next_in = (Bytef *)(piece ? packed.data + in : &spare);
         z.avail_in = piece;
         z.next_out = room ? to + out : &spare;
@@ -250,6 +255,7 @@ struct streaming {
     uint32_t crc;
 };
 
+/* Passes a piece to the sink; `used` is how many compressed bytes have been read. False: the sink wants no more. */
 static bool stream_give(struct streaming *s, struct sl_bytes piece, uint64_t used)
 {
     s->size += piece.size;
@@ -322,6 +328,7 @@ enum sl_code sl_zip_stream(const struct sl_zip *zip, const struct sl_zip_entry *
 
 /* ---- writing ---- */
 
+/* Writes the fields that local headers and directory entries share. */
 static void add_common(struct sl_buf *out, uint16_t method, uint32_t crc, size_t packed, size_t size, size_t name)
 {
     sl_buf_u16(out, 20);      /* version needed: deflate */

@@ -109,7 +109,7 @@ static bool unpermute(uint32_t permutation, unsigned count, unsigned registers[6
     return true;
 }
 
-/* Rules for a function without a frame pointer whose frame has `size` bytes: the return address is on top, below it the saved registers. */
+/* Rules for a function without a frame pointer whose frame has `size` bytes: the return address is on top, the saved registers below it. */
 static bool x86_frameless(struct unwind_rules *rules, uint32_t encoding, bool is_64bit, int64_t size)
 {
     int64_t p = is_64bit ? 8 : 4;
