@@ -21,6 +21,7 @@ void *apple_add(struct sl_arena_array *items, struct apple_budget *budget, size_
     return sl_arena_array_add(items);
 }
 
+/* Returns the text from `at` on, without white space at its beginning. */
 static struct sl_str rest_at(struct sl_str text, size_t at)
 {
     while (at < text.size && sl_is_blank(text.data[at]))
@@ -102,6 +103,7 @@ static bool decode_text(struct sl_bytes bytes, struct sl_arena *arena, struct sl
     return true;
 }
 
+/* Fails because the reader's own budget is used up, which only a crafted report does, or memory is short. */
 static enum sl_code fail_for_memory(const struct sl_arena *arena, const struct apple_budget *budget,
                                     struct sl_error *error)
 {
@@ -126,6 +128,7 @@ static enum sl_code read_ips(struct sl_str body, const struct apple_header *head
     return read ? SL_OK : fail_for_json(&j, arena, budget, error);
 }
 
+/* Reads a stackshot, with the larger limit. */
 static enum sl_code read_stackshot(struct sl_str body, const struct apple_header *header, struct sl_arena *arena,
                                    struct apple_budget *budget, struct sl_crash *crash, struct sl_error *error)
 {
@@ -135,6 +138,7 @@ static enum sl_code read_stackshot(struct sl_str body, const struct apple_header
     return read ? SL_OK : fail_for_json(&j, arena, budget, error);
 }
 
+/* Reads a text: a sampling report or a crash report. */
 static enum sl_code read_text(struct sl_str text, const struct apple_header *header,
                               const struct sl_apple_options *options, struct sl_arena *arena,
                               struct apple_budget *budget, struct sl_crash *crash, struct sl_error *error)
@@ -191,7 +195,7 @@ enum sl_code sl_apple_read(struct sl_bytes bytes, const struct sl_apple_options 
 
 bool sl_apple_is_text(struct sl_str text)
 {
-    enum { LINES = 20000 };
+    enum { LINES = 20000 }; /* that are searched for signs of a report */
     struct apple_thread_line thread;
     struct apple_frame_line frame;
     struct sl_str line;

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+/* Returns the text after `size` bytes, without white space at both ends. */
 static struct sl_str cause_behind(struct sl_str text, size_t size)
 {
     return sl_str_trimmed((struct sl_str){text.data + size, text.size - size});
@@ -69,6 +70,7 @@ static void put_code(struct sl_str code, struct sl_buf *out)
         sl_buf_printf(out, " (0x%" PRIX64 ")", value);
 }
 
+/* Writes "domain code rest: explanation", as far as known. */
 static void put_termination(const struct apple_causes *causes, struct sl_buf *out)
 {
     const struct apple_termination *termination = &causes->termination;
@@ -85,6 +87,7 @@ static void put_termination(const struct apple_causes *causes, struct sl_buf *ou
 
 /* ---- all causes ---- */
 
+/* Appends a cause as a line of its own, unless it is empty. */
 static void put_cause(struct sl_str text, struct sl_buf *out)
 {
     if (!text.size)

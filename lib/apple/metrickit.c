@@ -77,6 +77,7 @@ static bool has_room_for(struct metrickit *m, uint64_t cost)
 
 /* ---- threads ---- */
 
+/* Adds the image of a frame as a module, each image once. It begins at the frame's address minus its offset in the image. */
 static void add_image(struct metrickit *m, const struct tree_frame *frame)
 {
     struct sl_crash_module module = {0}, *added;
@@ -127,6 +128,7 @@ static void add_path(struct metrickit *m, size_t last)
     }
 }
 
+/* Adds the threads of a stack that has been read: one for each frame without callers. */
 static void close_stack(struct metrickit *m)
 {
     for (size_t i = 0; i < m->frame_count && !m->no_memory; i++) {
@@ -145,6 +147,7 @@ static struct open_bracket *top(struct metrickit *m)
     return m->depth ? &m->brackets[m->depth - 1] : NULL;
 }
 
+/* Begins a frame; the frame around it is its callee. */
 static void open_frame(struct metrickit *m, struct open_bracket *bracket)
 {
     size_t called = m->brackets[m->depth - 2].frame; /* frame around the open OPEN_FRAMES; 0: the stack */
@@ -160,6 +163,7 @@ static void open_frame(struct metrickit *m, struct open_bracket *bracket)
     bracket->frame = m->frame_count;
 }
 
+/* Opens an object or array; what it means depends on its key and on what is around it. */
 static void open_bracket(struct metrickit *m, bool is_object)
 {
     const struct open_bracket *outer = top(m);
@@ -211,6 +215,7 @@ static void take_frame_value(struct metrickit *m, struct sl_json *j, struct tree
         sl_json_text(j, &frame->uuid);
 }
 
+/* Takes a value outside of frames. In a payload with several diagnostics the first value of each key counts. */
 static void take_other_value(struct metrickit *m, struct sl_json *j)
 {
     static const struct sl_str names[TEXTS] = {
@@ -256,6 +261,7 @@ static size_t end_of_text(struct sl_str text, size_t at)
     return at < text.size ? at + 1 : 0;
 }
 
+/* Takes a string: a key if a colon follows, else a value. */
 static bool take_quoted(struct metrickit *m)
 {
     size_t end = end_of_text(m->text, m->at), next = end;

@@ -29,6 +29,7 @@ struct samples_reader {
 
 /* ---- section headings ---- */
 
+/* Removes the word and blanks from the beginning; false if the text begins otherwise. */
 static bool skip_prefix(struct sl_str *rest, const char *word)
 {
     if (!sl_str_starts(*rest, sl_str(word)))
@@ -37,6 +38,7 @@ static bool skip_prefix(struct sl_str *rest, const char *word)
     return true;
 }
 
+/* Adds the current process to the list. */
 static void close_process(struct samples_reader *s)
 {
     struct sl_samples_process *added = s->has_process ? sl_arena_array_add(&s->processes) : NULL;
@@ -98,6 +100,7 @@ static bool read_thread_head(struct samples_reader *s, struct sl_str line)
     return true;
 }
 
+/* True for "<count> Thread_<id>", the first row of a thread. */
 static bool is_thread_row(struct sl_str line)
 {
     struct sl_str rest = sl_str_trimmed(line);
@@ -193,6 +196,7 @@ static bool read_samples_section(struct samples_reader *s, struct sl_str line)
 
 /* ---- rows and images ---- */
 
+/* Adds a row of any section; lines of other forms are skipped. In the heaviest stack each row calls the next one. */
 static void add_samples_row(struct samples_reader *s, struct sl_str line)
 {
     struct sl_samples_row row, *added;
@@ -268,6 +272,7 @@ static bool matches_offset(const struct sl_samples_row *row, uint64_t begin)
            offset == row->address - begin;
 }
 
+/* Finds the image of a row's address in its process. */
 static void find_image(const struct sl_samples *samples, struct sl_samples_row *row)
 {
     if (!row->has_address || row->process == SL_SAMPLES_NONE)
@@ -327,6 +332,7 @@ static bool find_exact_totals(struct samples_reader *s)
     return exact;
 }
 
+/* Finds the process that the report is about: the one with its PID, else the only one. */
 static void find_target(struct samples_reader *s)
 {
     struct sl_samples *samples = s->samples;

@@ -22,6 +22,7 @@ struct samples_filler {
     bool no_memory; /* or no room */
 };
 
+/* Takes `cost` from the budget; false if that is used up. */
 static bool fill_has_room(struct samples_filler *f, uint64_t cost)
 {
     f->budget->used_up |= cost > f->budget->left;
@@ -41,6 +42,7 @@ static int path_by_count(const void *left, const void *right)
     return (a->row > b->row) - (a->row < b->row);
 }
 
+/* Finds the rows of the process where samples ended: they have more samples than the calls below them together. */
 static void find_paths(struct samples_filler *f)
 {
     const struct sl_samples *samples = f->samples;
@@ -86,6 +88,7 @@ static struct sl_str path_name(struct samples_filler *f, const struct sampled_pa
     return name;
 }
 
+/* Adds a path as a thread, innermost frame first. */
 static void add_sampled_path(struct samples_filler *f, const struct sampled_path *path)
 {
     const struct sl_samples *samples = f->samples;

@@ -93,6 +93,7 @@ void sl_arena_reset(struct sl_arena *arena)
     arena->end = (uint8_t *)newest + newest->size;
 }
 
+/* True, and recorded, if `size` more bytes would exceed the arena's limit. */
 static bool over_limit(struct sl_arena *arena, size_t size)
 {
     bool over = arena->limit && (size > arena->limit || arena->used > arena->limit - size);
@@ -128,6 +129,7 @@ void *sl_arena_grow(struct sl_arena *arena, size_t size, size_t align)
 
 /* ---- arrays ---- */
 
+/* OWN_CHUNK: arrays from this size on keep the chunk in which they grew; smaller ones are copied into the arena's current chunk. */
 enum {
     FIRST_ITEMS = 4,
     FIRST_BYTES = 480,
@@ -159,6 +161,7 @@ static bool resize_chunk(struct sl_arena_array *array, size_t size)
     return true;
 }
 
+/* Computes the size of a chunk for so many items; false on overflow. */
 static bool chunk_size(const struct sl_arena_array *array, size_t items, size_t *size)
 {
     return !__builtin_mul_overflow(items, array->item, size) &&

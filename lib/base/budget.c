@@ -29,6 +29,7 @@ void sl_budget_grow(struct sl_budget *budget, uint64_t size)
         atomic_fetch_add_explicit(&budget->steps, (int64_t)(size * STEPS_PER_BYTE), memory_order_relaxed);
 }
 
+/* Returns the memory that a budget begins with. */
 static int64_t memory_at_first(const struct sl_budget *budget)
 {
     return budget->memory_limit && budget->memory_limit < INT64_MAX ? (int64_t)budget->memory_limit : INT64_MAX;
@@ -43,6 +44,7 @@ void sl_budget_limit(struct sl_budget *budget, uint64_t memory, bool (*expired)(
     budget->arg = arg;
 }
 
+/* Records why the budget ended; only the first reason counts. Returns false, for the callers. */
 static bool budget_end(struct sl_budget *budget, enum sl_budget_end what)
 {
     int left = SL_BUDGET_LEFT;
@@ -71,6 +73,7 @@ bool sl_budget_spend(struct sl_budget *budget, uint64_t steps)
     return true;
 }
 
+/* Keeps the least memory that was ever left, for sl_budget_peak(). */
 static void note_lowest(struct sl_budget *budget, int64_t left)
 {
     int64_t lowest = atomic_load_explicit(&budget->lowest, memory_order_relaxed);

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Fails with the code for errno. Lack of descriptors or memory is SL_BUSY: the same request may succeed later. */
 static enum sl_code fail_errno(struct sl_error *error, const char *what, const char *path)
 {
     int number = errno;
@@ -40,7 +41,7 @@ enum sl_code sl_map_fd(int fd, struct sl_mapping *mapping, struct sl_error *erro
 
 enum sl_code sl_map_file(const char *path, struct sl_mapping *mapping, struct sl_error *error)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* O_NONBLOCK: opening a FIFO would wait for its writer */
     if (fd < 0)
         return fail_errno(error, "open", path);
     enum sl_code code = sl_map_fd(fd, mapping, error);

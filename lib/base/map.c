@@ -14,7 +14,7 @@ static uint64_t map_hash(const struct sl_map *map, struct sl_str key)
     return XXH3_64bits_withSeed(key.data, key.size, map->seed);
 }
 
-/* The seed comes from the 16 random bytes that the kernel gives every process (AT_RANDOM). */
+/* The seed comes from the 16 random bytes that the kernel gives every process (AT_RANDOM), so that nobody can choose keys that collide. */
 static uint64_t new_seed(void)
 {
     const void *random = (const void *)(uintptr_t)getauxval(AT_RANDOM);
@@ -34,6 +34,7 @@ void sl_map_detach_budget(struct sl_map *map)
     map->budget = NULL;
 }
 
+/* Returns the entry of a key; NULL if there is none. Removed entries are marked as dead, so that probing continues behind them. */
 static struct sl_map_entry *map_find(const struct sl_map *map, struct sl_str key, uint64_t hash)
 {
     if (!map->capacity)

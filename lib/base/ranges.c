@@ -8,6 +8,7 @@ struct range_sweep {
     struct sl_range_map *map;
 };
 
+/* True if the left range owns addresses of both: preferred ones before others, then the smaller one, then the first in the list. */
 static bool takes_precedence(const struct sl_range *ranges, size_t left, size_t right)
 {
     const struct sl_range *a = &ranges[left], *b = &ranges[right];

@@ -68,6 +68,7 @@ static bool is_hex(struct sl_str text)
     return true;
 }
 
+/* True for an MD5 or SHA-1 sum in hexadecimal. */
 static bool is_digest(struct sl_str segment)
 {
     return (segment.size == 32 || segment.size == 40) && is_hex(segment);
@@ -100,6 +101,7 @@ static bool is_common_folder(struct sl_str segment)
     return is_version(segment) || is_digest(segment) || ((segment.size == 7 || segment.size == 8) && is_hex(segment));
 }
 
+/* Removes the extension of the last segment, and ".min" before it. */
 static struct sl_str without_extension(struct sl_str path)
 {
     for (size_t i = path.size; i-- > 0;) {
@@ -225,6 +227,7 @@ static void print_part(struct sl_str part, size_t count, struct sl_buf *out)
     }
 }
 
+/* Prints a dotted name; equal adjacent parts are folded: "a.a.a.b" is "{a#3}.b". */
 static void print_folded(struct sl_str name, struct sl_buf *out)
 {
     struct sl_str part = {NULL, 0};
@@ -246,6 +249,7 @@ static void print_folded(struct sl_str name, struct sl_buf *out)
     sl_buf_str(out, name);
 }
 
+/* Returns the name by the scope. "$async$" names are made by Dart's compiler for parts of async functions; the token has the real one. */
 static struct sl_str scope_name(const struct sl_js_function_hints *n)
 {
     switch (n->kind) {

@@ -17,6 +17,7 @@ struct function_mapping {
 
 /* ---- reading ---- */
 
+/* Appends the names of a function map to those of the table. An entry that is no text counts as an empty name, to keep the numbers. */
 static void read_function_names(struct smcache_writer *w, struct sl_json *j, struct function_mapping *m)
 {
     struct sl_str key;
@@ -151,6 +152,7 @@ enum sl_code smcache_read_functions(struct smcache_writer *w, struct sl_error *e
 
 /* ---- look-up ---- */
 
+/* Returns the function at a position of a source; 0 if there is none. */
 static uint32_t function_at(const struct function_map *map, uint32_t source, uint64_t key)
 {
     uint32_t first = map->firsts[source];

@@ -3,6 +3,7 @@
 
 /* ---- the scope around a token ---- */
 
+/* Returns the position of an offset in the script as a key: line << 32 | column. */
 static uint64_t place_key(const struct script_scopes *s, uint32_t offset)
 {
     struct sl_js_position place = sl_js_line_index_find(&s->places, offset);
@@ -29,6 +30,7 @@ static void cross_boundary(const struct script_scopes *s, struct scope_walk *wal
     set_boundary(s, walk);
 }
 
+/* Moves to the innermost scope at the key; keys of one walk ascend. */
 static void walk_to(const struct script_scopes *s, struct scope_walk *walk, uint64_t key)
 {
     while (walk->boundary <= key && walk->boundary != UINT64_MAX)
@@ -161,7 +163,7 @@ static bool put_name(struct js_scope_naming *n, uint32_t scope, struct sl_buf *m
     if (!sl_js_scope_name(scopes, scope, &as_it_is, &w->account, minified) || w->functions.failed)
         return false;
     struct sl_str name = {(const char *)w->functions.data + begin, w->functions.size - begin};
-    if (sl_str_equal(name, sl_buf_view(minified))) {
+    if (sl_str_equal(name, sl_buf_view(minified))) { /* the map has no other name for it */
         w->functions.size = begin;
         sl_buf_str(&w->functions, closing);
     }

@@ -5,6 +5,7 @@
 
 #include "base/map.h"
 
+/* Returns the size of the section TEXT so far. */
 static size_t text_size(const struct smcache_writer *w)
 {
     return w->table.file.size - w->table.sections[SECTION_TEXT - 1].offset;

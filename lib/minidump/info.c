@@ -29,6 +29,7 @@ static void read_assertion(struct dump_reader *d)
 
 /* ---- process ---- */
 
+/* Reads MINIDUMP_MISC_INFO; flags say which fields are valid. */
 static void read_process(struct sl_minidump *dump)
 {
     struct sl_reader r = dump_stream_reader(dump, STREAM_MISC_INFO);
@@ -124,6 +125,7 @@ static void add_module(struct dump_reader *d, const struct module_list *modules,
     add_objects(d, objects, name, list);
 }
 
+/* Reads Crashpad's stream: annotations of the process and of its modules, and which bits of pointers are addresses. */
 static void read_crashpad(struct dump_reader *d)
 {
     struct sl_minidump *dump = d->dump;
@@ -185,6 +187,7 @@ static void read_crash_info(struct dump_reader *d)
 
 /* ---- Linux, proc(5) ---- */
 
+/* Reads up to 16 hexadecimal digits and the character after them. */
 static bool take_hex(struct sl_str *rest, char end, uint64_t *value)
 {
     size_t i = 0;

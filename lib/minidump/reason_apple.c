@@ -116,6 +116,7 @@ static const struct {
     {EXC_BREAKPOINT, ON_PPC, 1, "EXC_PPC_BREAKPOINT"},
 };
 
+/* Returns the name of an exception's first code, whose meaning depends on the processor; NULL if it is unknown. */
 static const char *describe_detail(enum sl_cpu_family family, const struct dump_exception *exception)
 {
     for (size_t i = 0; i < sizeof details / sizeof *details; i++)
@@ -173,6 +174,7 @@ static void put_resource_tail(char text[128], unsigned type, uint64_t code, uint
     }
 }
 
+/* Describes EXC_RESOURCE: a limit was exceeded. Type, flavor and numbers are packed into the code; data NULL for an unknown type. */
 static struct sl_str resource(struct dump_reader *d, const struct dump_exception *exception)
 {
     static const char *const types[8] = {NULL, "CPU", "WAKEUPS", "MEMORY", "IO", "THREADS"};
@@ -270,6 +272,7 @@ static void put_guard_tail(char text[128], unsigned type, uint64_t code, unsigne
     }
 }
 
+/* Describes EXC_GUARD: a guarded port, descriptor, file or memory was misused. Data NULL for an unknown type. */
 static struct sl_str guard(struct dump_reader *d, const struct dump_exception *exception)
 {
     uint64_t code = exception->parameters[1], sub = exception->parameters[2];

@@ -1,7 +1,7 @@
 /* Strings of the file. Several entries may refer to the same string, so each copy is charged to the budget. */
 #include "minidump/impl.h"
 
-enum { LONGEST_TEXT = SL_MAX_NAME };
+enum { LONGEST_TEXT = SL_MAX_NAME }; /* longer strings count as absent */
 
 static struct sl_str keep_in_arena(struct dump_reader *d, struct sl_buf *buf)
 {
@@ -10,6 +10,7 @@ static struct sl_str keep_in_arena(struct dump_reader *d, struct sl_buf *buf)
     return text;
 }
 
+/* Charges a text to the budget; false if it is absent, too long, or the budget is used up. */
 static bool charge_text(struct dump_reader *d, struct sl_bytes bytes)
 {
     return bytes.data && bytes.size <= LONGEST_TEXT && dump_charge(d, bytes.size);
@@ -27,6 +28,7 @@ static bool take_character(struct sl_reader *r, uint32_t *code)
     return is_pair;
 }
 
+/* Converts UTF-16, with `to_nul` up to the first NUL; data NULL if it is malformed. */
 static struct sl_str from_utf16(struct dump_reader *d, struct sl_bytes bytes, bool to_nul)
 {
     struct sl_reader r = dump_make_reader(d->dump, bytes);

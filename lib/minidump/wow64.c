@@ -17,6 +17,7 @@ enum { X86 = 0, X86_SIZE = 716 };
 enum { SEGMENT_AT = 56, SEGMENT_OF_32_BITS = 0x23 }; /* SegCs of amd64's CONTEXT; KGDT64_R3_CMCODE | 3 */
 enum { SLOT_1 = 0x1480 + 8, CONTEXT_AT = 4 };
 
+/* True if the module is loaded that runs 32-bit programs. */
 static bool has_wow64_module(const struct sl_minidump *dump)
 {
     static const char name[] = "wow64.dll";
@@ -48,6 +49,7 @@ static struct sl_bytes saved_context(const struct sl_minidump *dump, const struc
     return dump_is_context(dump, X86, context) ? context : (struct sl_bytes){NULL, 0};
 }
 
+/* Replaces the thread's TEB and stack by the 32-bit ones. */
 static void enter_32_bits(struct sl_minidump *dump, struct sl_minidump_thread *thread)
 {
     struct sl_registers registers;

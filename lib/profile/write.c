@@ -169,7 +169,7 @@ static void put_frames(struct table_writer *t, struct sl_str name, struct sl_jso
 
 /* ---- functions, symbols, files ---- */
 
-/* Writes a column of the function table: functions that belong to one name only get it in place; others are added. */
+/* Writes a column of the function table: rows that now describe another function (`taken`) get its name and file; new functions follow. */
 static void put_funcs(struct table_writer *t, struct sl_str name, struct sl_json *old)
 {
     const struct profile_naming *n = t->n;

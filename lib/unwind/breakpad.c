@@ -8,6 +8,7 @@ struct breakpad_stack_record {
     bool open;
 };
 
+/* Reads a hexadecimal field of at most so many digits. */
 static bool hex(struct sl_str *rest, unsigned max_digits, uint64_t *value)
 {
     struct sl_str field = next_field(rest);
@@ -15,6 +16,7 @@ static bool hex(struct sl_str *rest, unsigned max_digits, uint64_t *value)
     return field.size <= max_digits && sl_parse_hex_u64(field, value);
 }
 
+/* Removes the next field if it is the wanted one. */
 static bool word(struct sl_str *rest, struct sl_str wanted)
 {
     struct sl_str after = *rest;
@@ -69,6 +71,7 @@ static void end_range(struct breakpad_stack_record *s)
     s->open = false;
 }
 
+/* Reads a STACK CFI INIT record, which begins a range: address, size, all rules. */
 static bool init_record(struct breakpad_stack_record *s, struct sl_str rest)
 {
     uint64_t start, size;
@@ -90,12 +93,14 @@ static bool delta_record(struct breakpad_stack_record *s, struct sl_str rest)
     if (!s->open || !hex(&rest, 16, &address) || address < b->start || address >= s->end ||
         (b->open && b->row_count && address < b->rows[b->row_count - 1].address))
         return false;
-    if (!parse_rules(s, rest, false) || !parse_rules(s, rest, true))
+    if (!parse_rules(s, rest, false) ||
+        !parse_rules(s, rest, true)) /* checked first: a bad record must not change any rule */
         return false;
     builder_row(b, address, &s->rules);
     return true;
 }
 
+/* Reads a STACK WIN record: type, address, size, six sizes, whether a program follows, and the program or a flag. */
 static bool win_record(struct breakpad_stack_record *s, struct sl_str rest)
 {
     struct sl_unwind_win win = {0};
@@ -124,6 +129,7 @@ static bool win_record(struct breakpad_stack_record *s, struct sl_str rest)
     return win.program.size > 0;
 }
 
+/* Reads a STACK record of any kind; invalid ones are counted as skipped. */
 static void record(struct breakpad_stack_record *s, struct sl_str rest)
 {
     bool ok = true;

@@ -4,6 +4,7 @@
 #include "unwind/impl.h"
 #include "base/search.h"
 
+/* Opens the rows, and the buckets that shorten the search in them. */
 static bool open_rows(struct sl_cfi *cfi)
 {
     const struct sl_bytes *sections = cfi->table.sections;
@@ -16,6 +17,7 @@ static bool open_rows(struct sl_cfi *cfi)
            sl_table_units(sections[CFI_SET_OFFSETS], sections[CFI_SETS], cfi->set_count, &cfi->sets);
 }
 
+/* Opens the STACK WIN records: those of type 0, then those of type 4. */
 static bool open_windows(struct sl_cfi *cfi)
 {
     const struct sl_bytes *sections = cfi->table.sections;
@@ -70,6 +72,7 @@ static bool row_before(const struct sl_cfi *cfi, uint64_t address, uint32_t *row
     return low > 0;
 }
 
+/* Opens the rules of a row; false if it has none (a range ended there) or is damaged. */
 static bool open_row(const struct sl_cfi *cfi, uint32_t index, struct sl_cfi_row *row)
 {
     uint64_t set = sl_column_get(&cfi->rows[CFI_ROW_SET], index);
@@ -180,6 +183,7 @@ static bool is_sound(enum sl_cpu_family family, const struct sl_unwind_rule *rul
                                         : sl_unwind_register_name(family, rule->reg) != NULL;
 }
 
+/* Reads the rules of a row; false if it is damaged. */
 static bool rules_of_row(const struct sl_cfi *cfi, uint32_t index, struct unwind_rules *rules, struct sl_cfi_row *row)
 {
     struct sl_unwind_rule rule;

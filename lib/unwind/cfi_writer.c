@@ -113,6 +113,7 @@ static void put_cfi_rule(struct sl_buf *out, const struct sl_unwind_rule *rule)
     }
 }
 
+/* Returns the id of the current set of rules; UINT32_MAX when out of memory. */
 static uint32_t intern_set(struct cfi_writer *w, bool signal_frame, bool not_in_text)
 {
     struct sl_buf *set = &w->set;
@@ -136,11 +137,13 @@ static bool add_cfi_row(struct cfi_writer *w, const struct sl_unwind_range *rang
     return true;
 }
 
+/* True for an address with more bits than a column can have. */
 static bool is_too_far(uint64_t end)
 {
     return end >> SL_TABLE_MAX_WIDTH;
 }
 
+/* Takes a range from the reader. Rows only have changes; here each gets all rules, so that a look-up needs one row. */
 static enum sl_code take_range(struct sl_unwind_sink *sink, const struct sl_unwind_range *range, struct sl_error *error)
 {
     struct cfi_writer *w = (struct cfi_writer *)sink;
@@ -203,6 +206,7 @@ SL_ORDER_BY(by_cfi_start, struct cached_range, start, row)
 
 SL_ORDER_BY(by_window_start, struct cfi_window, win.start, order)
 
+/* Charges the budget for sorting: n log n steps. */
 static bool spend_sort(struct cfi_writer *w, size_t count)
 {
     return !count || sl_budget_spend(w->account.budget, count * (uint64_t)(64 - __builtin_clzll(count)));
@@ -237,6 +241,7 @@ static bool sort_ranges(struct cfi_writer *w)
     return true;
 }
 
+/* Sorts the records and drops those that overlap an earlier one. */
 static bool sort_windows(struct cfi_writer *w, struct windows *windows)
 {
     size_t kept = 0;
@@ -366,6 +371,7 @@ static bool add_windows(struct cfi_writer *w, struct sl_table_writer *t)
            add_interned(t, CFI_PROGRAMS, &w->programs);
 }
 
+/* Writes the header. A PE file names its PDB, whose id and name go into the cache of the PE file as well. */
 static void put_cfi_header(const struct cfi_writer *w, struct sl_table_writer *t)
 {
     const struct sl_object_info *info = sl_object_info(w->object);

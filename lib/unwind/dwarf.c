@@ -21,7 +21,7 @@ enum {
     DW_EH_PE_pcrel = 0x10,
     DW_EH_PE_aligned = 0x50,
     DW_EH_PE_omit = 0xFF,
-    MAX_ARENA = 4 << 20,
+    MAX_ARENA = 4 << 20, /* bytes of rule programs, after which the arena is emptied between FDEs */
 };
 
 struct unwind_fde_entry {
@@ -33,6 +33,7 @@ struct unwind_fde_entry {
 
 /* ---- pointers ---- */
 
+/* Reads a value of a pointer encoding's format (DW_EH_PE_*, without its base). */
 static uint64_t read_value(struct sl_reader *r, unsigned format, unsigned address_size)
 {
     switch (format) {
@@ -100,7 +101,8 @@ static bool dwarf_read_entry(const struct cfi_section_data *f, uint64_t offset, 
     return true;
 }
 
-/* Reads the augmentation data; each letter describes one item of it. */
+/* Reads the augmentation data; each letter describes one item of it: R encoding of the FDE's pointers, L of its LSDA, P personality
+ * routine, S signal frame, B and G nothing. False for an unknown letter, because the size of its item is unknown. */
 static bool read_augmentation(const struct cfi_section_data *f, struct cie *cie, struct sl_str letters,
                               struct sl_reader *r)
 {
@@ -128,6 +130,7 @@ static bool is_address_size(unsigned size)
     return size == 2 || size == 4 || size == 8;
 }
 
+/* Reads a CIE and runs its instructions. False if it is malformed or of an unknown version. */
 static bool read_cie(const struct cfi_section_data *f, const struct unwind_fde_entry *e, struct cie *cie,
                      struct unwind_builder *b)
 {
@@ -177,7 +180,7 @@ static void forget_cie(struct cie *cie)
 static bool find_cie(const struct cfi_section_data *f, uint64_t offset, struct cie *cie, struct unwind_builder *b)
 {
     struct unwind_fde_entry e;
-    if (b->arena.used > MAX_ARENA) {
+    if (b->arena.used > MAX_ARENA) { /* the CIE's rules may be in the arena, so it is read again */
         sl_arena_reset(&b->arena);
         forget_cie(cie);
     }
@@ -194,6 +197,7 @@ static bool is_dropped(const struct cfi_section_data *f, const struct cie *cie, 
     return fde->start == truncate_to(UINT64_MAX, cie->address_size) || fde->start < f->load_address;
 }
 
+/* Reads an FDE and passes its rules to the builder. True also for code that the linker removed. */
 static bool read_fde(const struct cfi_section_data *f, const struct unwind_fde_entry *e, struct cie *cie,
                      struct unwind_builder *b)
 {

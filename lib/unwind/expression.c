@@ -12,7 +12,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { MAX_ITEMS = 16, MAX_TEXT = 512 };
+enum { MAX_ITEMS = 16, MAX_TEXT = 512 }; /* longer expressions are not translated */
 
 struct unwind_stack_item {
     size_t begin;     /* its text ends where that of the next item begins */
@@ -81,6 +81,7 @@ static void push_register(struct translation *t, uint64_t reg, int64_t offset)
     }
 }
 
+/* Fails unless so many items are on the stack. */
 static bool need(struct translation *t, size_t count)
 {
     if (t->count < count)
