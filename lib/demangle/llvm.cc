@@ -13,6 +13,7 @@
 namespace
 {
 
+// Thrown when a name exceeds a limit; demangle_itanium() catches it.
 struct TooLong {
 };
 
@@ -365,6 +366,7 @@ struct Parser : AbstractManglingParser<Parser, Arena> {
     // In LLVM's style, GCC's deviations are not accepted, as in LLVM's own tools.
     bool plain() const { return ASTAllocator.style == SL_DEMANGLE_LLVM; }
 
+    // Reads the type and the member after `sr`; see asTypes.
     Node *memberOfType()
     {
         Node *type = parseType();
@@ -391,7 +393,7 @@ struct Parser : AbstractManglingParser<Parser, Arena> {
         return of ? make<SpecialName>(what, of) : nullptr;
     }
 
-    static constexpr unsigned MaxDepth = 256;
+    static constexpr unsigned MaxDepth = 256; // of guarded functions in each other: bounds the stack
     unsigned depth = 0;
 
     template <typename F> Node *guarded(F parse)

@@ -1,6 +1,6 @@
 #include "demangle/microsoft_tree.h"
 
-enum { MAX_NODES = 10000 };
+enum { MAX_NODES = 10000 }; /* back references share nodes, so that a short name may stand for a very long text */
 
 struct microsoft_printer {
     struct sl_buf *out;
@@ -53,6 +53,7 @@ static void print_list(struct microsoft_printer *p, const struct ms_list *list)
     }
 }
 
+/* Prints the parameters of a function and what follows them: qualifiers, `&` or `&&`, noexcept. */
 static void print_parameters(struct microsoft_printer *p, const struct ms_type *function)
 {
     text(p, "(");
@@ -70,6 +71,7 @@ static void print_parameters(struct microsoft_printer *p, const struct ms_type *
 
 static void print_name(struct microsoft_printer *p, const struct ms_name *name);
 
+/* True for pointers to functions and arrays: "int (*)[3]". */
 static bool needs_brackets(const struct ms_type *pointer)
 {
     return pointer->inner->kind == MS_FUNCTION || pointer->inner->kind == MS_ARRAY;
@@ -143,6 +145,7 @@ static void print_type(struct microsoft_printer *p, const struct ms_type *type)
 
 /* ---- names ---- */
 
+/* Prints template arguments; a space separates two closing brackets. */
 static void print_arguments(struct microsoft_printer *p, const struct ms_piece *piece)
 {
     if (!piece->is_template)
@@ -152,6 +155,7 @@ static void print_arguments(struct microsoft_printer *p, const struct ms_piece *
     text(p, p->out->size && p->out->data[p->out->size - 1] == '>' ? " >" : ">");
 }
 
+/* Prints a component of a name. Constructors and destructors are named after the scope around them. */
 static void print_piece(struct microsoft_printer *p, const struct ms_piece *piece)
 {
     if (!another(p))
@@ -185,6 +189,7 @@ static void print_piece(struct microsoft_printer *p, const struct ms_piece *piec
     print_arguments(p, piece);
 }
 
+/* Prints the scopes from the outermost to `piece`; they are linked in the other direction. */
 static void print_scopes(struct microsoft_printer *p, const struct ms_piece *piece)
 {
     enum { MAX_PIECES = 512 };
@@ -204,6 +209,7 @@ static void print_name(struct microsoft_printer *p, const struct ms_name *name)
     print_scopes(p, name->innermost);
 }
 
+/* Prints a symbol; the type of a variable and the result of a function only if `full`. */
 static void print_symbol(struct microsoft_printer *p, const struct ms_symbol *symbol)
 {
     if (!another(p))

@@ -363,6 +363,8 @@ static const struct ms_type *read_parameter_argument(struct ms_reader *r)
     return type;
 }
 
+/* Reads a template argument: $0 number, $1 and $E symbol, $1 F G H I J pointer to member, $D and $Q another template's parameter, $$Y alias
+ * template, $S and $$V empty pack, else a type. */
 static const struct ms_type *read_argument(struct ms_reader *r)
 {
     if (ms_next_text(r, "$M")) /* `auto`: its type is not printed */

@@ -60,6 +60,7 @@ static void put_invalid(struct sl_bytes bytes, const char *why, struct sl_buf *o
     sl_buf_printf(out, ": %s", why ? why : "not a known instruction");
 }
 
+/* Appends " <name>" of a branch target, if the caller knows one. */
 static void put_name(const struct sl_disasm_reader *reader, uint64_t target, struct sl_buf *out)
 {
     size_t before = out->size;
@@ -94,6 +95,7 @@ struct disasm_run {
     size_t next_symbol; /* number of marks at or before the position */
 };
 
+/* Returns the instruction set at the address, by the last mapping symbol before it; addresses ascend from call to call. */
 static enum sl_code_isa next_isa(struct disasm_run *run, uint64_t address)
 {
     const struct sl_disasm_code *code = run->code;

@@ -28,6 +28,7 @@ void effects_access(struct effects_reading *r, const struct sl_disasm_access *ac
         r->is_complete = false;
 }
 
+/* Disassembles the instruction with LLVM and derives the effects from its text. */
 static bool read_arm64(struct effects_reading *r, const struct sl_disasm_code *code, bool *out_of_memory)
 {
     struct disasm_engine engine;

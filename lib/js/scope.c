@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+/* Skips "#!/usr/bin/env node" in the first line. */
 static void hashbang(struct js_parser *p)
 {
     if (js_peek(p, 0) == '#' && js_peek(p, 1) == '!')
@@ -9,6 +10,7 @@ static void hashbang(struct js_parser *p)
             p->at++;
 }
 
+/* Runs the machine to the end of the script, or to an error. */
 static enum js_state run(struct js_parser *p)
 {
     enum js_state state = STATEMENT;
@@ -28,6 +30,7 @@ static enum js_state run(struct js_parser *p)
     return state;
 }
 
+/* Reads the script. If `partial`, scopes that were complete before a syntax error are kept. */
 static enum sl_code read_text(struct js_parser *p, bool partial)
 {
     if (!js_push(p, L_PROGRAM, 0))

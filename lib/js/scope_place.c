@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-enum { SPACING = 256 };
+enum { SPACING = 256 }; /* bytes between positions that are stored; a look-up counts from the last one on */
 
 /* Moves the position over one byte. A character of four bytes is two UTF-16 units, any other is one. */
 static inline void pass(struct sl_js_position *place, uint8_t c)

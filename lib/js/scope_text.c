@@ -93,6 +93,7 @@ void js_skip_slowly(struct js_parser *p)
     }
 }
 
+/* Continues a name at a byte that is not ASCII or begins an escape, \u0061 or \u{61}. A malformed escape ends the name. */
 const uint8_t *js_name_end_slowly(const struct js_parser *p, const uint8_t *at)
 {
     bool newline;
@@ -211,6 +212,7 @@ bool js_string(struct js_parser *p)
     return false;
 }
 
+/* Returns the end of a run of letters and digits. */
 static const uint8_t *digits_end(const struct js_parser *p, const uint8_t *at)
 {
     while (at < p->end && js_bytes[*at] & B_NAME)

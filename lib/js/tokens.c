@@ -40,6 +40,7 @@ void sl_sourcemap_tokens(const struct sl_sourcemap *map, struct sl_sourcemap_tok
 /* ---- ranges (TC39's proposal of 2026): for each line the indexes of its range tokens, the first relative to 0, each other to
  * the one before it ---- */
 
+/* True if the text of the ranges is valid; otherwise the map counts as one without ranges. */
 static bool has_only_numbers(const uint8_t *at, const uint8_t *end)
 {
     for (; at < end; at++)
@@ -56,6 +57,7 @@ static void next_range(struct sl_sourcemap_tokens *t, uint32_t from)
     t->range = there ? number : NONE;
 }
 
+/* Moves to the ranges of the next line. */
 static void begin_line_of_ranges(struct sl_sourcemap_tokens *t)
 {
     while (t->ranges_at < t->ranges_end && *t->ranges_at != ';')
@@ -65,6 +67,7 @@ static void begin_line_of_ranges(struct sl_sourcemap_tokens *t)
     next_range(t, 0);
 }
 
+/* Counts a token of the line; true if it is a range. */
 static bool is_range(struct sl_sourcemap_tokens *t)
 {
     uint32_t number = t->line_tokens++;
@@ -125,6 +128,7 @@ static inline const uint8_t *pass_segment(struct sl_sourcemap_tokens *t, const u
     return segment_end(at, t->end);
 }
 
+/* Reads a segment into a token. Its numbers are relative to the last ones; see pass_segment() for malformed ones. */
 static inline void read_segment(struct sl_sourcemap_tokens *t, const uint8_t **at, struct sl_sourcemap_batch *batch,
                                 bool has_ranges)
 {
@@ -159,6 +163,7 @@ static inline void read_segment(struct sl_sourcemap_tokens *t, const uint8_t **a
     batch->count++;
 }
 
+/* Begins a line of the script, where columns count from 0 again. False if there are too many lines. */
 static inline bool begin_line(struct sl_sourcemap_tokens *t, bool has_ranges)
 {
     t->column = 0;
@@ -193,6 +198,7 @@ static inline __attribute__((always_inline)) bool read_part(struct sl_sourcemap_
     return good;
 }
 
+/* Opens the next part of the map; of the state only what concerns the whole map is kept. */
 static enum sl_code open_part(struct sl_sourcemap_tokens *t, struct sl_error *error)
 {
     const struct sl_sourcemap_part *part = &t->map->parts[t->next_part++];

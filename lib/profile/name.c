@@ -8,6 +8,7 @@
 
 /* ---- strings and files ---- */
 
+/* Adds a string of the profile to the pool; of equal ones the first is used. False when out of memory. */
 static bool add_known(struct profile_pool *pool, struct sl_str text)
 {
     void **slot = sl_map_find_or_add(&pool->by_text, text, NULL);
@@ -81,6 +82,7 @@ static uint32_t intern_pair(struct sl_map *map, struct sl_arena *arena, uint64_t
     return (uint32_t)next;
 }
 
+/* Returns the index of the source file with this name (the index of a string); adds it if it is new. PROFILE_NONE if out of memory. */
 static uint32_t intern_source(struct profile_pool *pool, uint32_t string)
 {
     size_t next = pool->source_count + pool->added_sources;
@@ -133,6 +135,7 @@ static uint32_t intern_func(struct profile_naming *n, struct sl_arena *arena, co
     return index;
 }
 
+/* Returns the index of a native symbol; adds it if it is new. PROFILE_NONE if out of memory. */
 static uint32_t intern_symbol(struct profile_naming *n, struct sl_arena *arena, uint32_t lib, uint64_t address,
                               uint32_t name)
 {
@@ -148,6 +151,7 @@ static uint32_t intern_symbol(struct profile_naming *n, struct sl_arena *arena, 
 
 /* ---- frames ---- */
 
+/* Adds a frame for each inlined call of an address, from the outside in; `depth` 0 is the frame that was there. False if out of memory. */
 static bool name_inlined(struct profile_naming *n, struct sl_arena *arena, const struct sl_profile_name *name,
                          uint32_t resource)
 {
@@ -184,6 +188,7 @@ static bool name_frame(struct profile_naming *n, struct sl_arena *arena, size_t 
     return index != PROFILE_NONE && n->symbol[frame] != PROFILE_NONE && name_inlined(n, arena, name, resource);
 }
 
+/* Allocates numbers that are all PROFILE_NONE. */
 static uint32_t *none(struct sl_arena *arena, size_t count)
 {
     uint32_t *items = SL_ARENA_ARRAY(arena, uint32_t, count + 1);

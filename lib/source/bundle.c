@@ -151,6 +151,7 @@ static bool keep_links(struct sl_bundle *b, const struct sl_ppdb_link *rules, si
     return good;
 }
 
+/* Reads the source links: patterns of paths, and URLs. */
 static bool read_links(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_bundle *b = out;
@@ -206,6 +207,7 @@ static enum sl_code parse_manifest(struct sl_bundle *b, struct sl_str text, stru
                                      j.problem, j.at);
 }
 
+/* Reads manifest.json; its size is limited by that of the archive, because a small archive could inflate to a huge one. */
 static enum sl_code read_manifest(struct sl_bundle *b, struct sl_error *error)
 {
     const struct sl_zip_entry *entry = NULL;
@@ -284,6 +286,7 @@ static int index_compare(const void *left, const void *right, void *arg)
     return order ? order : (a > b) - (a < b);
 }
 
+/* Makes a sorted array of the files that have the key. NULL when out of memory. */
 static const struct sl_bundle_file **make_index(struct sl_bundle *b, bool (*has)(const struct sl_bundle_file *),
                                                 file_order *order, size_t *count)
 {
@@ -307,6 +310,8 @@ static bool is_windows_path(struct sl_str path)
     return (letter && path.data[1] == ':') || sl_str_starts(path, SL_STR("//"));
 }
 
+/* Indexes Windows paths without regard to case, as Windows compares them. Paths that differ only in case are ambiguous and not found that
+ * way. False when out of memory. */
 static bool fold_windows_paths(struct sl_bundle *b)
 {
     for (size_t i = 0; i < b->path_count; i++) {

@@ -24,6 +24,7 @@ struct sl_bundle_writer {
 
 /* ---- files ---- */
 
+/* Copies the text into the arena; records a failure. */
 static struct sl_str bundle_write_keep(struct sl_bundle_writer *w, struct sl_str text)
 {
     char *copy = sl_arena_strndup(&w->arena, text.data, text.size);
@@ -85,6 +86,7 @@ static struct sl_str free_name(struct sl_bundle_writer *w, struct sl_str path, s
     return copy;
 }
 
+/* Returns the entry of the manifest for a file, as JSON. */
 static struct sl_str describe(struct sl_bundle_writer *w, enum sl_bundle_type type, struct sl_str path,
                               struct sl_str url)
 {

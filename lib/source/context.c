@@ -46,6 +46,7 @@ bool sl_context_at(struct sl_context_cursor *cursor, uint64_t line, struct sl_co
     return true;
 }
 
+/* Returns the beginning of the UTF-8 character at `at`, so that a line is not cut within one. */
 static size_t boundary(struct sl_str line, size_t at)
 {
     while (at > 0 && at < line.size && ((unsigned char)line.data[at] & 0xC0) == 0x80)
@@ -55,6 +56,8 @@ static size_t boundary(struct sl_str line, size_t at)
 
 void sl_context_trim(struct sl_buf *out, struct sl_str line, uint64_t column)
 {
+    /* a line of up to WHOLE bytes is not cut; of others KEPT bytes remain, BEFORE of them in front of the column; fewer than NEAR bytes at
+     * an end are not cut off */
     enum { WHOLE = 150, KEPT = 140, BEFORE = 60, NEAR = 5 };
     if (line.size <= WHOLE) {
         sl_buf_str(out, line);

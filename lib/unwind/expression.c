@@ -103,6 +103,7 @@ static void expression_copy(struct translation *t, size_t depth)
     t->items[t->count++] = item;
 }
 
+/* Removes the top item and its text. */
 static void expression_drop(struct translation *t)
 {
     if (need(t, 1))
@@ -155,12 +156,14 @@ static uint64_t pop_constant(struct translation *t)
     return value;
 }
 
+/* Applies an operator to the top item and a number. */
 static void with_number(struct translation *t, uint64_t value, const char *operator, uint64_t max)
 {
     push_number(t, value);
     expression_join(t, operator, max);
 }
 
+/* Translates `and` with a constant: one of low bits is a modulo, one that clears low bits rounds down; others cannot be expressed. */
 static void mask(struct translation *t)
 {
     uint64_t value = pop_constant(t), inverse = ~value;
@@ -174,6 +177,7 @@ static void mask(struct translation *t)
         t->failed = true;
 }
 
+/* Translates a shift by a constant: a multiplication or division by a power of two. */
 static void shift(struct translation *t, bool left)
 {
     uint64_t bits = pop_constant(t);
@@ -203,12 +207,14 @@ static void expression_compare(struct translation *t, uint64_t more)
     with_number(t, power, "/", 1);
 }
 
+/* Returns the upper bound of the sum of the two topmost items. */
 static uint64_t add_max(const struct translation *t)
 {
     uint64_t a = t->count > 1 ? t->items[t->count - 2].max : 0, b = t->count ? t->items[t->count - 1].max : 0;
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
+/* Translates a load; `^` loads words of pointer size only. */
 static void deref(struct translation *t, unsigned size)
 {
     if (size != sl_cpu_pointer_size(t->family))
