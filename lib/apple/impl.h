@@ -30,19 +30,19 @@ void *apple_add(struct sl_arena_array *items, struct apple_budget *budget, size_
 
 /* ---- text.c, ips.c: readers of one format ---- */
 
-/* `header` provides values that the text lacks. Returns false if out of memory or room. */
+/* `header` provides values that the text lacks. Returns false if memory is short or the budget is used up. */
 bool apple_read_text(struct sl_str text, const struct apple_header *header, const struct sl_apple_options *options,
                      struct sl_arena *arena, struct apple_budget *budget, struct sl_crash *crash);
 
 /* `body` is one JSON object with arrays `threads` and `usedImages`. Returns false if it is malformed (then `*failed`
- * has the position) or if out of memory or room. */
+ * has the position), if memory is short or the budget is used up. */
 bool apple_read_ips(struct sl_str body, const struct apple_header *header, const struct sl_apple_options *options,
                     struct sl_arena *arena, struct apple_budget *budget, struct sl_crash *crash,
                     struct sl_json *failed);
 
 /* ---- metrickit.c ---- */
 
-/* Returns false if the text is malformed (`*problem_at` is the position, counted from 1) or if out of memory or room
+/* Returns false if the text is malformed (`*problem_at` is the position, counted from 1), or if memory is short or the budget is used up
  * (`*problem_at` is 0). */
 bool apple_read_metrickit(struct sl_str text, struct sl_arena *arena, struct apple_budget *budget,
                           struct sl_crash *crash, size_t *problem_at);
@@ -52,14 +52,14 @@ bool apple_read_metrickit(struct sl_str text, struct sl_arena *arena, struct app
 /* True if the object has the members of a stackshot. */
 bool apple_is_stackshot(struct sl_str object, struct sl_arena *arena);
 
-/* Reads the threads of the frontmost process. Contract of apple_read_ips(). */
+/* Reads the threads of the frontmost process. Fails like apple_read_ips(). */
 bool apple_read_stackshot(struct sl_str body, const struct apple_header *header, struct sl_arena *arena,
                           struct apple_budget *budget, struct sl_crash *crash, struct sl_json *failed);
 
 /* ---- samples_crash.c ---- */
 
-/* Reads the stacks of the sampling report's target process. SL_MALFORMED; SL_BUSY if out of memory or, with
- * `room->used_up`, out of room. */
+/* Reads the stacks of the sampling report's target process. SL_MALFORMED if the report has no rows or no process with threads; SL_BUSY if
+ * out of memory or, with `budget->used_up`, because the budget is used up. */
 enum sl_code apple_read_samples(struct sl_str text, const struct apple_header *header,
                                 const struct sl_apple_options *options, struct sl_arena *arena,
                                 struct apple_budget *budget, struct sl_crash *crash, struct sl_error *error);

@@ -58,7 +58,7 @@ struct ips_reader {
     struct sl_arena *arena;
     struct apple_budget *budget;
     struct sl_crash *crash;
-    bool no_memory; /* or no room */
+    bool no_memory; /* or the budget is used up */
     struct ips_body body;
     struct ips_image *images;
     size_t image_count;

@@ -68,7 +68,7 @@ bool sl_apple_is_metrickit(struct sl_str text)
            !memmem(text.data, text.size, "\"usedImages\"", 12);
 }
 
-/* True if `cost` more bytes fit in the room. */
+/* True if the budget has `cost` bytes left; otherwise records that it is used up. */
 static bool has_room_for(struct metrickit *m, uint64_t cost)
 {
     m->budget->used_up |= cost > m->budget->left;

@@ -19,7 +19,7 @@ struct samples_filler {
     struct sl_crash *crash;
     struct sl_arena_array paths, threads, modules;
     uint32_t process;
-    bool no_memory; /* or no room */
+    bool no_memory; /* or the budget is used up */
 };
 
 /* Takes `cost` from the budget; false if that is used up. */

@@ -61,7 +61,7 @@ struct shot_reader {
     struct sl_arena *arena;
     struct apple_budget *budget;
     struct sl_crash *crash;
-    bool no_memory; /* or no room */
+    bool no_memory; /* or the budget is used up */
     struct shot_body body;
     struct shot_image *images;
     size_t image_count;

@@ -53,7 +53,7 @@ struct text_reader {
     struct sl_crash *crash;
     enum text_state state;
     bool after_blank; /* in the image list */
-    bool no_memory;   /* or no room */
+    bool no_memory;   /* or the budget is used up */
     struct sl_str values[TEXT_KEYS];
     struct sl_arena_array threads, labels, modules, registers;
     struct sl_buf information;

@@ -1,7 +1,7 @@
 /* Symbols for data of the Swift runtime: metadata, records, witness tables, and outlined operations on values. */
 #include "demangle/swift_tree.h"
 
-/* What an operator pops. ANYTHING: an entity, or a phrase that another operator made. */
+/* The operand that an operator pops. ANYTHING: an entity, or a phrase that another operator made. */
 enum operand { TYPE, NOMINAL, ENTITY, PROTOCOL, CONFORMANCE, ANYTHING };
 
 /* An operator whose symbol is printed as `text` and its operand. */

@@ -13,6 +13,7 @@
 #include "js/sourcemap.h"
 #include "table/writer.h"
 
+/* A row of SOURCES: offset and size of the name in TEXT, offset and size of the content, first row of the content in LINES. */
 struct source_record {
     uint32_t name, name_size, content, shared_blob_size, lines;
 };

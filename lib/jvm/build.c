@@ -33,7 +33,7 @@ struct jvm_pending {
     uint32_t descriptor;
 };
 
-/* What a comment describes: the record before it. */
+/* The record that a comment belongs to: the last class or method in front of the comment. */
 enum attached { TO_NOTHING, TO_CLASS, TO_METHOD };
 
 /* Per original class; stored directly before its name. */

@@ -152,7 +152,9 @@ enum { DUMP_X86_ON_AMD64 = 1 << 16 };
 
 /* True if the bytes are a register context of the processor. */
 bool dump_is_context(const struct sl_minidump *dump, uint32_t cpu, struct sl_bytes context);
+/* Sets the registers that reports show. False when out of memory. The bytes have passed dump_is_context(). */
 bool dump_context_registers(struct dump_reader *d, uint32_t cpu, struct sl_bytes context,
                             struct sl_crash_thread *thread);
+/* Reads the registers that stack walking needs. */
 void dump_context_read(const struct sl_minidump *dump, const struct sl_minidump_thread *thread,
                        struct sl_registers *registers);

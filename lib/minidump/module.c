@@ -10,7 +10,7 @@ enum {
     CODEVIEW_ELF = 0x4270454C,   /* Breakpad; the build id follows */
 };
 
-/* What identifies a module: time stamp and size of the image for Windows' servers, the CodeView record for debug files. */
+/* The identity of a module: time stamp and size of the image for Windows' servers, the CodeView record for debug files. */
 struct module_record {
     uint32_t timestamp, size;
     struct sl_bytes codeview;

@@ -64,6 +64,7 @@ struct profile_pool { /* strings and files of a scope */
     size_t added_sources, source_capacity;
 };
 
+/* Rows to be appended to the tables of functions, native symbols and frames. */
 struct new_func {
     uint32_t name, file, resource; /* file: a source if the profile has sources, else a string */
 };
@@ -101,7 +102,8 @@ enum sl_code profile_pool_open(const struct profile_scope *scope, struct sl_aren
                                struct sl_error *error);
 void profile_pool_free(struct profile_pool *pool);
 
-/* Set the first four members and zero the rest. Free in any case, also on failure. */
+/* Names the frames of a set. The caller has set the members up to `has_sources` and zeroed the rest. Call profile_naming_free() in any
+ * case, also after a failure. */
 enum sl_code profile_name_frames(struct profile_naming *naming, struct sl_arena *arena, struct sl_error *error);
 void profile_naming_free(struct profile_naming *naming);
 

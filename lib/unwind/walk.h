@@ -56,6 +56,8 @@ bool sl_walk_numbers(enum sl_cpu_family family, struct sl_walk_numbers *numbers)
 
 enum sl_trust {
     SL_TRUST_NONE,
+    /* by which method a frame was found, from the least to the most reliable; PREWALKED: by the crashed program's own library; CONTEXT: the
+     * registers of the thread */
     SL_TRUST_SCAN,
     SL_TRUST_CFI_SCAN,
     SL_TRUST_FP,
@@ -69,7 +71,7 @@ struct sl_walk_symbols { /* debug information of a module; addresses are relativ
     bool (*same_function)(const struct sl_walk_symbols *symbols, uint64_t a, uint64_t b);
 };
 
-/* Information on a module: NULL until it is needed, SL_WALK_NO_CFI or SL_WALK_NO_SYMBOLS if there is none. Set by one thread,
+/* Information on a module: NULL until sl_walk_set_cfi() and sl_walk_set_symbols() set it, also if there is none. Set by one thread,
  * read by others. */
 struct sl_walk_module {
     uint64_t base, size; /* size > 0, no overflow */

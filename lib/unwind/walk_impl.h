@@ -10,7 +10,7 @@
 
 struct walk_frame { /* a frame, with the state needed to find its caller */
     struct sl_registers registers;
-    uint64_t resume, instruction;
+    uint64_t resume, instruction; /* as in struct sl_walk_frame */
     uint32_t module;
     enum sl_trust trust;
     bool is_return; /* found by simulating a return: all preserved registers are known */
@@ -115,7 +115,8 @@ unsigned walk_scan_words(const struct walk_frame *callee);
 enum walk_result walk_by_scan(struct sl_walk_state *s, const struct walk_frame *callee, struct walk_frame *caller);
 bool walk_caller_is_possible(const struct sl_walk_state *s, const struct walk_frame *callee,
                              const struct walk_frame *caller);
-/* The same for processors whose innermost frame may be a leaf without a stack frame. */
+/* walk_caller_is_possible() for processors whose innermost frame may be a leaf without a stack frame: only its caller may have the same
+ * stack pointer. */
 bool walk_leaf_goes_on(const struct sl_walk_state *s, const struct walk_frame *callee, const struct walk_frame *caller);
 
 /* ---- evaluate.c ---- */
