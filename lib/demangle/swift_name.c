@@ -1,10 +1,8 @@
 /* Names of the current Swift mangling: identifiers with their suffixes, and back references. */
 #include "demangle/swift_tree.h"
 
-enum {
-    MAX_REPEAT = 2048,
-    MAX_IDENTIFIER = 64 << 10
-}; /* a short hostile name must not expand to an arbitrarily large one */
+/* Limits of the copies of a type and of the bytes of an identifier: a short hostile name must not expand to an arbitrarily large one. */
+enum { MAX_REPEAT = 2048, MAX_IDENTIFIER = 64 << 10 };
 
 static bool is_upper(char c)
 {

@@ -3,10 +3,8 @@
 
 #include <stdio.h>
 
-enum {
-    MAX_DEPTH = 512,
-    MAX_STEPS = 1 << 16
-}; /* nodes may be shared, so that a short name stands for a very long text */
+/* Limits of nesting and of nodes printed: nodes may be shared, so that a short name stands for a very long text. */
+enum { MAX_DEPTH = 512, MAX_STEPS = 1 << 16 };
 
 /* ---- text ---- */
 

@@ -151,8 +151,8 @@ uint32_t js_open_scope(struct js_parser *p, uint32_t start, enum sl_js_scope_kin
     const struct sl_js_scope scope = {.start = start, .outer = SL_JS_NONE, .name = name & SL_JS_NONE, .kind = kind};
     if (name == UNKNOWN)
         return SL_JS_NONE;
-    if (s->count &&
-        s->items[s->count - 1].start > start) { /* an arrow, known only behind its parameters: sorted in later */
+    /* an arrow function, known only after its parameters: merge_late() moves its scope to the right place */
+    if (s->count && s->items[s->count - 1].start > start) {
         if (!check_room(p, sl_account_grow(&p->account, &p->late, &p->late_capacity, (size_t)p->late_count + 1,
                                            sizeof *p->late)))
             return SL_JS_NONE;

@@ -59,8 +59,8 @@ enum sl_jvm_answer sl_jvm_stack_frame(struct sl_jvm_stack *stack, const struct s
     asked.thrown = stack->thrown;
     for (; i < stack->mappers.count && answer == SL_JVM_UNKNOWN; i++)
         answer = sl_jvm_mapper_frame(stack->mappers.items[i], &asked, &stack->outlines[i], frames);
-    if (answer !=
-        SL_JVM_OUTLINE) /* rules remove frames only at the top of the stack; outlines do not count as frames */
+    /* rules remove frames only at the top of the stack; outlines do not count as frames */
+    if (answer != SL_JVM_OUTLINE)
         stack->thrown.data = NULL;
     if (answer == SL_JVM_FRAMES && stack->mappers.chain)
         answer = map_chained(stack, i - 1, first, frames);

@@ -208,8 +208,8 @@ void dump_read_modules(struct dump_reader *d)
         crash->module_count += read_listed(d, &r, module);
         module->list_index = i;
     }
-    size_t main_index =
-        crash->module_count ? crash->modules[0].list_index : 0; /* the program is the first valid module */
+    /* the program itself is the first valid module of the list */
+    size_t main_index = crash->module_count ? crash->modules[0].list_index : 0;
     if (crash->module_count)
         qsort(crash->modules, crash->module_count, sizeof *crash->modules, by_address);
     find_main(d->dump, main_index);

@@ -71,8 +71,8 @@ static bool find_end(struct sl_bytes bytes, size_t skip, struct directory *d)
         d->count = sl_read_u16(&r);
         d->size = sl_read_u32(&r);
         d->at = sl_read_u32(&r);
-        if (d->count == UINT16_MAX || d->size == UINT32_MAX ||
-            d->at == UINT32_MAX) /* too large: see the ZIP64 record */
+        /* all ones: a number is too large for this record and is in the ZIP64 record */
+        if (d->count == UINT16_MAX || d->size == UINT32_MAX || d->at == UINT32_MAX)
             read_end64(bytes, at, skip, d);
         return true;
     }

@@ -93,8 +93,8 @@ static bool delta_record(struct breakpad_stack_record *s, struct sl_str rest)
     if (!s->open || !hex(&rest, 16, &address) || address < b->start || address >= s->end ||
         (b->open && b->row_count && address < b->rows[b->row_count - 1].address))
         return false;
-    if (!parse_rules(s, rest, false) ||
-        !parse_rules(s, rest, true)) /* checked first: a bad record must not change any rule */
+    /* the syntax is checked first: a bad record must not change any rule */
+    if (!parse_rules(s, rest, false) || !parse_rules(s, rest, true))
         return false;
     builder_row(b, address, &s->rules);
     return true;

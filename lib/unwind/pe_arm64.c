@@ -109,9 +109,8 @@ static bool add_code(struct steps *s, struct sl_reader *r, bool *before)
         *before = true;
     else if (byte == 0xE6)
         pe_arm64_add(s, STEP_SAVE_NEXT, 0, 0, 0);
-    else if (
-        byte !=
-        0xEC) /* not clear_unwound_to_call, which stands for no instruction: system frames, scalable vectors, reserved */
+    /* 0xEC, clear_unwound_to_call, stands for no instruction; the other codes are of system frames and scalable vectors, or reserved */
+    else if (byte != 0xEC)
         s->bad = true;
     for (; count < s->count; count++)
         s->items[count].before = *before;
@@ -158,8 +157,8 @@ static void add_saves(struct steps *s, const struct arm64_packed_unwind *p)
     bool lr_pending = p->cr == 1;
     for (unsigned i = 0; i < p->reg_i; i += 2) {
         unsigned second = i + 1 < p->reg_i ? X19 + i + 1 : 0;
-        if (!second && lr_pending &&
-            i) { /* an odd register is paired with lr, but not the first: save_lrpair cannot allocate */
+        /* an odd register is paired with lr, but not the first one, whose store allocates: save_lrpair cannot do that */
+        if (!second && lr_pending && i) {
             second = LR;
             lr_pending = false;
         }
