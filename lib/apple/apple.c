@@ -34,7 +34,7 @@ static bool begins_object(struct sl_str text)
     return text.size && text.data[0] == '{';
 }
 
-/* Takes the JSON object at the beginning of `*text` and advances `*text` past it; returns false if there is none. */
+/* Finds the JSON object at the beginning of `*text` and advances `*text` past it; returns false if there is none. */
 static bool take_object(struct sl_str *text, struct sl_arena *arena, struct sl_str *object)
 {
     struct sl_json j = sl_json(*text, arena, false);

@@ -27,7 +27,7 @@ static bool codes_are_zero(struct sl_str codes)
 
 /* ---- terminations ---- */
 
-/* Takes the word at the beginning of the text, up to a blank or comma. */
+/* Removes and returns the word at the beginning of the text, up to a blank or comma. */
 static struct sl_str take_cause_word(struct sl_str *text)
 {
     size_t size = 0;

@@ -111,7 +111,7 @@ static inline struct sl_str apple_skip(struct sl_str text, size_t size)
 
 enum apple_number { APPLE_NONE, APPLE_NUMBER, APPLE_TOO_LARGE };
 
-/* Takes the decimal digits at the beginning of `rest`. */
+/* Removes the decimal digits at the beginning of `rest`. APPLE_TOO_LARGE: they were removed, but do not fit into 64 bits. */
 enum apple_number apple_take_number(struct sl_str *rest, uint64_t *value);
 
 struct apple_thread_line {
@@ -124,10 +124,10 @@ bool apple_thread_header(struct sl_str line, struct apple_thread_line *thread);
 bool apple_thread_name(struct sl_str line, struct apple_thread_line *thread);
 bool apple_registers_header(struct sl_str line);
 
-/* Takes the next register of a line and skips those whose value is too large. Returns false if there are no more. */
+/* Removes the next register from a line; skips those whose value is too large. Returns false if there are no more. */
 bool apple_next_register(struct sl_str *rest, struct sl_crash_register *reg);
 
-/* Takes the next address of a list, with or without brackets; returns false at its end. */
+/* Removes the next address from a list, with or without brackets; returns false at its end. */
 bool apple_next_address(struct sl_str *rest, uint64_t *address);
 
 struct apple_frame_line {

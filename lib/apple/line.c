@@ -10,7 +10,7 @@ static bool take_word(struct sl_str *rest, const char *word)
     return true;
 }
 
-/* Takes white space, at least one character. */
+/* Removes white space from the beginning; false if there is none. */
 static bool take_blanks(struct sl_str *rest)
 {
     size_t size = 0;
@@ -45,7 +45,7 @@ static enum apple_number take_hex(struct sl_str *rest, uint64_t *value)
 
 /* ---- threads ---- */
 
-/* Takes "Thread <number>". */
+/* Removes "Thread <number>" from the beginning; false if the line begins otherwise. */
 static bool take_thread(struct sl_str *rest, struct apple_thread_line *thread)
 {
     if (!take_word(rest, "Thread "))
@@ -138,7 +138,7 @@ bool apple_next_address(struct sl_str *rest, uint64_t *address)
 
 /* ---- frames ---- */
 
-/* Takes "<image> <address>", where white space or the end of the line follows the address. Takes the shortest image
+/* Removes "<image> <address>", where white space or the end of the line follows the address. Chooses the shortest image
  * that fits, as names may contain blanks. */
 static bool take_image_and_address(struct sl_str *rest, struct apple_frame_line *line)
 {

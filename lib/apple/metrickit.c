@@ -215,7 +215,7 @@ static void take_frame_value(struct metrickit *m, struct sl_json *j, struct tree
         sl_json_text(j, &frame->uuid);
 }
 
-/* Takes a value outside of frames. In a payload with several diagnostics the first value of each key counts. */
+/* Reads a value outside of frames. In a payload with several diagnostics the first value of each key counts. */
 static void take_other_value(struct metrickit *m, struct sl_json *j)
 {
     static const struct sl_str names[TEXTS] = {
@@ -261,7 +261,7 @@ static size_t end_of_text(struct sl_str text, size_t at)
     return at < text.size ? at + 1 : 0;
 }
 
-/* Takes a string: a key if a colon follows, else a value. */
+/* Reads a string: a key if a colon follows, otherwise a value. False if it has no end. */
 static bool take_quoted(struct metrickit *m)
 {
     size_t end = end_of_text(m->text, m->at), next = end;

@@ -22,7 +22,7 @@ struct samples_filler {
     bool no_memory; /* or the budget is used up */
 };
 
-/* Takes `cost` from the budget; false if that is used up. */
+/* Charges `cost` bytes to the budget; false if that is used up. */
 static bool fill_has_room(struct samples_filler *f, uint64_t cost)
 {
     f->budget->used_up |= cost > f->budget->left;

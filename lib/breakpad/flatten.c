@@ -61,6 +61,7 @@ static struct breakpad_span *make_spans(struct flatten_walk *w, const struct sl_
     return spans;
 }
 
+/* Adds a line; one that continues the last line extends it. */
 static void flatten_add_line(struct flatten_walk *w, uint64_t start, uint64_t end, uint32_t file, uint32_t line)
 {
     struct flat_function *f = w->flat;
@@ -76,6 +77,7 @@ static void flatten_add_line(struct flatten_walk *w, uint64_t start, uint64_t en
     f->lines[f->line_count++] = (struct flat_line){start, end - start, file, line};
 }
 
+/* Adds a range of an inlined call, as far as it is in the function. */
 static void add_inline(struct flatten_walk *w, const struct breakpad_span *span, uint32_t depth, uint32_t file,
                        uint32_t line)
 {
@@ -91,6 +93,8 @@ static void add_inline(struct flatten_walk *w, const struct breakpad_span *span,
         (struct flat_inline){start, end - start, depth, file, line, w->name_of(w->arg, span->inlinee)};
 }
 
+/* Adds the lines of a function outside of its direct inlinees and the ranges of those, then descends into them. Of overlapping lines the
+ * first one counts (`covered`). */
 static void walk_function(struct flatten_walk *w, const struct sl_function *f, uint32_t depth)
 {
     size_t span_count, next = 0;

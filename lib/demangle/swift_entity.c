@@ -36,7 +36,8 @@ static struct swift_node *pop_labels(struct swift_reader *r, const struct swift_
     return any ? node_reverse(labels, 0) : labels ? node_new(r, N_LABELS) : NULL;
 }
 
-/* Makes a declaration. If the labels were omitted completely, pop_labels() takes the declaration's name; that is undone here. */
+/* Makes a declaration. If the labels were omitted completely, pop_labels() pops the declaration's name as a label; then the name is
+ * missing, the stack is restored, and the declaration has no labels. */
 static struct swift_node *declaration(struct swift_reader *r, enum node_kind kind, struct swift_node *type)
 {
     uint32_t before = r->stack->count;

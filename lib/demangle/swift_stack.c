@@ -32,7 +32,7 @@ bool reader_eat_text(struct swift_reader *r, const char *text)
 
 bool reader_natural(struct swift_reader *r, uint32_t *value)
 {
-    enum { MAX = 1 << 24 };
+    enum { MAX = 1 << 24 }; /* more than any name has bytes, and far from overflow */
     uint32_t number = 0;
     if (reader_peek(r) < '0' || reader_peek(r) > '9')
         return false;
@@ -134,6 +134,7 @@ struct swift_node *reader_pop_context(struct swift_reader *r)
     return module ? module : pop_if(r, node_is_context);
 }
 
+/* A protocol is mangled without an operator, as context and name, where only a protocol can be; otherwise it is a type on the stack. */
 struct swift_node *reader_pop_protocol(struct swift_reader *r)
 {
     if (node_is_type(reader_top(r)))

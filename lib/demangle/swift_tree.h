@@ -193,7 +193,7 @@ bool reader_natural(struct swift_reader *r, uint32_t *value); /* false: no numbe
 bool reader_index(struct swift_reader *r, uint32_t *value);   /* `_` 0, `0_` 1 ... */
 /* Reads a set of a function's parameters or results: `S` for each member, `U` for each other one, then `end`. */
 bool reader_subset(struct swift_reader *r, char end);
-/* Takes `size` bytes; empty if fewer are left. */
+/* Returns the next `size` bytes of the text and moves past them; empty if fewer are left. */
 struct sl_str reader_take(struct swift_reader *r, uint32_t size);
 
 struct swift_node *reader_push(struct swift_reader *r, struct swift_node *node);

@@ -273,7 +273,7 @@ static bool modifies(const struct js_parser *p, uint8_t modifier)
            (modifier == M_STATIC && c == '{');
 }
 
-/* Takes modifiers and a key that is a name; false when the next token is not a name. */
+/* Consumes modifiers and a key that is a name; false when the next token is not a name. */
 static bool name_key(struct js_parser *p, struct js_class_member *member)
 {
     while (js_name_begins(js_peek(p, 0))) {

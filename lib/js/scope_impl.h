@@ -312,7 +312,7 @@ enum js_state js_operator(struct js_parser *p);
 enum js_state js_ended(struct js_parser *p);
 enum js_state js_declarator(struct js_parser *p);
 
-/* Takes the next token, up to `end`, as an operand that is a name. */
+/* Consumes the next token, up to `end`, as an operand that is a name. */
 enum js_state js_named_operand(struct js_parser *p, const uint8_t *end, enum sl_js_part_kind kind);
 enum js_state js_async(struct js_parser *p, bool statement);
 enum js_state js_decorator(struct js_parser *p, uint8_t flags);

@@ -168,7 +168,7 @@ static bool string_token(struct js_parser *p)
     return true;
 }
 
-/* Takes a name or a word; false for any other token, including an escape that is not part of a name. */
+/* Consumes a name or a word; false for any other token, including an escape that is not part of a name. */
 static bool name_token(struct js_parser *p)
 {
     const uint8_t *end = js_name_end(p);

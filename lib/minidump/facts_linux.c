@@ -89,7 +89,8 @@ static void read_release(struct dump_reader *d, struct sl_minidump_facts *facts)
 
 /* ---- limits ---- */
 
-/* Takes the next column. Columns are separated by at least two blanks, because names contain single ones. */
+/* Removes the next column from `*rest`; false at the end. Columns are separated by at least two blanks, because names contain single
+ * ones. */
 static bool take_column(struct sl_str *rest, struct sl_str *column)
 {
     *rest = sl_str_trimmed(*rest);

@@ -61,7 +61,7 @@ static void name_processor(struct sl_minidump *dump)
         dump->unread_processor = "unknown";
 }
 
-/* Takes the text before the next blank; returns false at the end. */
+/* Removes the text up to the next blank from `*rest`; `*word` is that text without the blank. False at the end. */
 static bool take_word(struct sl_str *rest, struct sl_str *word)
 {
     if (!rest->data)

@@ -143,7 +143,7 @@ static bool is_too_far(uint64_t end)
     return end >> SL_TABLE_MAX_WIDTH;
 }
 
-/* Takes a range from the reader. Rows only have changes; here each gets all rules, so that a look-up needs one row. */
+/* Adds a range that the reader passes. Its rows only have changes; in the cache each has all rules, so that a look-up needs one row. */
 static enum sl_code take_range(struct sl_unwind_sink *sink, const struct sl_unwind_range *range, struct sl_error *error)
 {
     struct cfi_writer *w = (struct cfi_writer *)sink;
