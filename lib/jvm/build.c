@@ -321,8 +321,8 @@ static void on_method(struct jvm_build *b, const struct record_ahead *a)
     p->there = !b->account.failed;
 }
 
-/* Sets a flag for all members with the original class, name and arguments of the pending one, including later ones: R8 writes the comment
- * after only one of them. marks() reads the flags. */
+/* Sets a flag for all members with the original class, name and arguments of the pending one, before and after it in the mapping: the
+ * comment describes the original method, which may have many members. marks() reads the flags. */
 static void mark(struct jvm_build *b, uint16_t flag)
 {
     bool made;

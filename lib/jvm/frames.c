@@ -20,7 +20,7 @@ struct jvm_frame_search {
     struct sl_jvm_frames *out;
 };
 
-/* True for a base member: one without a range, or with the range 0 to 0. It describes code that has no line numbers. */
+/* True for a base member: one without a range, or with the range 0 to 0. It belongs to no particular line. */
 static bool is_base(const struct jvm_member *m)
 {
     return !m->end;

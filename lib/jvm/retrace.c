@@ -367,7 +367,7 @@ static bool is_begun(const struct retrace *r, const struct sl_jvm_frame *frame)
     return false;
 }
 
-/* Returns how many inner frames the rules remove; 0 if that were more than there are, because R8 ignores such rules. */
+/* Returns how many inner frames the rules remove; 0 if that is more than there are: such rules are ignored. */
 static uint64_t count_removed(const struct retrace *r, const struct picked *group)
 {
     uint64_t removed = 0;

@@ -19,8 +19,8 @@ enum {
 
 /* ---- arm ---- */
 
-/* Finds the caller by r7, only on iOS: other systems have no frame records by convention. A frame pointer 0 is the outermost frame: the
- * caller's pc is 0 then, which ends the walk. */
+/* Finds the caller by r7, iOS' frame pointer; not on other systems. A frame pointer 0 is that of the outermost frame: the caller's pc is 0
+ * then, which ends the walk. */
 static enum walk_result arm_by_pointer(struct sl_walk_state *s, const struct walk_frame *callee,
                                        struct walk_frame *caller)
 {
