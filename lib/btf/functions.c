@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+/* Budget per record: covers sorting it. */
 enum { STEPS_PER_RECORD = 4 };
 
 struct sorted {
@@ -29,6 +30,7 @@ struct btf_reader {
     uint32_t *file_at; /* by offset of a path in the strings: index in `files` + 1 */
 };
 
+/* Allocates the list and charges the budget for `count` records. There is always room for one more, so that an empty list is not NULL. */
 static bool allocate(struct btf_reader *b, struct sorted *list, size_t count)
 {
     list->items = sl_account_alloc(&b->tables.account, count + 1, sizeof *list->items);
@@ -45,6 +47,7 @@ static void sort(struct btf_reader *b, struct sorted *list)
     sl_account_free(&b->tables.account, scratch, list->count + 1, sizeof *scratch);
 }
 
+/* Sorts indices of the records by address; the records stay in file order. */
 static void sort_records(struct btf_reader *b, const struct btf_records *records, struct sorted *list)
 {
     if (!allocate(b, list, records->count))
@@ -55,6 +58,7 @@ static void sort_records(struct btf_reader *b, const struct btf_records *records
     sort(b, list);
 }
 
+/* Sorts the symbols that can name a function: labels inside functions and nameless ones are left out. */
 static enum sl_code sort_symbols(struct btf_reader *b, struct sl_error *error)
 {
     size_t count;
@@ -69,6 +73,7 @@ static enum sl_code sort_symbols(struct btf_reader *b, struct sl_error *error)
     return code;
 }
 
+/* Returns the index of the file whose path is at that offset of the strings; adds it at its first use. SL_NO_FILE if there is no path. */
 static uint32_t intern_file(struct btf_reader *b, uint32_t path)
 {
     if (!path || path >= b->tables.strings.size)
@@ -86,7 +91,9 @@ static uint32_t intern_file(struct btf_reader *b, uint32_t path)
     return b->file_at[path] - 1;
 }
 
-/* Collects the lines of [address, end). Lines before it belong to no function; of two at one address the last one counts. */
+/* Collects the lines of [address, end) into b->rows; adjacent equal ones are joined. Lines before `address` belong to no function and
+ * are dropped. Of two lines at one address the last one counts: the first has size 0. Call with ascending addresses: b->next_line only
+ * moves on. */
 static void collect_rows(struct btf_reader *b, uint64_t address, uint64_t end)
 {
     const struct sorted *lines = &b->lines;
@@ -112,7 +119,7 @@ static void collect_rows(struct btf_reader *b, uint64_t address, uint64_t end)
 }
 
 /* Returns the symbol at the address that has this name, else the first one there, or NULL. `*next` becomes the address of the next
- * symbol. */
+ * symbol, UINT64_MAX if there is none. Call with ascending addresses: b->next_symbol only moves on. */
 static const struct sl_symbol *find_symbol(struct btf_reader *b, uint64_t address, struct sl_str name, uint64_t *next)
 {
     const struct sl_symbol *found = NULL;
@@ -129,7 +136,8 @@ static const struct sl_symbol *find_symbol(struct btf_reader *b, uint64_t addres
     return found;
 }
 
-/* Adds the function of the record; the next function begins at `next`. */
+/* Adds the function of the record. It ends at `next` (start of the next function), its section's end, or its symbol's end, whichever
+ * comes first; without a symbol at its address it ends at the next symbol. Left out if it has neither a symbol nor a name. */
 static void read_function(struct btf_reader *b, const struct btf_record *record, uint64_t next)
 {
     struct sl_str name = {NULL, 0};
@@ -161,7 +169,7 @@ static void read_functions(struct btf_reader *b)
     memset(b->file_at, 0, (strings + 1) * sizeof *b->file_at);
     for (size_t i = 0; i < b->functions.count && !b->tables.account.failed; i++) {
         const struct sl_ordered *at = &b->functions.items[i];
-        if (i && at[-1].key == at->key) /* the first one counts */
+        if (i && at[-1].key == at->key) /* of several functions at one address, the first one counts */
             continue;
         size_t next = i + 1;
         while (next < b->functions.count && b->functions.items[next].key == at->key)

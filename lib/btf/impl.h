@@ -19,7 +19,8 @@ struct btf_records {
 
 struct btf_section {
     struct sl_section_info info;
-    bool is_double; /* another section has the same name, so records for it are ambiguous */
+    bool
+        is_double; /* another section has the same name: BTF names sections only by name, so records for it are ambiguous */
 };
 
 struct btf_tables {
@@ -37,8 +38,9 @@ struct btf_tables {
     struct sl_error first_skipped;
 };
 
-/* Reads both sections. Call btf_tables_close in any case, also after an error. SL_NOT_FOUND unless the object has both; SL_BUSY,
- * SL_MALFORMED or SL_UNSUPPORTED when memory or budget is exhausted. */
+/* Reads the sections .BTF and .BTF.ext. Damaged parts are left out and counted in `skipped`. Call btf_tables_close in any case, also
+ * after an error. SL_NOT_FOUND unless the object has both sections. If the budget ends: SL_MALFORMED for work, SL_UNSUPPORTED for memory
+ * or time; SL_BUSY when the process is out of memory. */
 enum sl_code btf_tables_open(struct btf_tables *tables, struct sl_object *object, struct sl_error *error);
 void btf_tables_close(struct btf_tables *tables);
 

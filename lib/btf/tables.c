@@ -17,7 +17,8 @@ enum {
     STEPS_PER_OVERLAP = 16, /* per byte of names beyond the size of the string section: then names overlap */
 };
 
-/* By kind: bytes after the 12-byte header of a type, and bytes for each of its members. */
+/* By kind: bytes after the 12-byte header of a type, and bytes for each of its members. Kinds that are not listed have neither; kinds
+ * above the last are unknown, so the size of their records is, too. */
 static const struct {
     uint8_t fixed, each;
 } kinds[] = {
@@ -25,13 +26,15 @@ static const struct {
     [13] = {0, 8}, [14] = {4, 0}, [15] = {0, 12}, [17] = {4, 0}, [19] = {0, 12},
 };
 
+/* Counts a damaged part that is left out; the first one is kept as an error to show. */
 #define SKIP(tables, ...)                                                                                              \
     do {                                                                                                               \
         if (!(tables)->skipped++)                                                                                      \
             sl_fail(&(tables)->first_skipped, SL_MALFORMED, __VA_ARGS__);                                              \
     } while (0)
 
-/* Checks the header; `parts` becomes the bytes after it, and `r` reads the rest of the header: offsets and sizes of the parts. */
+/* Checks the header. `parts` becomes the bytes after the header, which the offsets of the parts count from. `r` is left at the part
+ * list: offset and size (u32 each) of every part. */
 static bool open_section(struct btf_tables *t, const char *name, struct sl_bytes section, struct sl_bytes *parts,
                          struct sl_reader *r)
 {
@@ -54,6 +57,7 @@ static bool open_section(struct btf_tables *t, const char *name, struct sl_bytes
     return true;
 }
 
+/* Reads the offset and size of the next part. Returns its bytes; a part that extends beyond the section is counted as skipped. */
 static struct sl_bytes read_part(struct btf_tables *t, struct sl_bytes parts, struct sl_reader *r, const char *what)
 {
     bool inside;
@@ -64,6 +68,8 @@ static struct sl_bytes read_part(struct btf_tables *t, struct sl_bytes parts, st
     return part;
 }
 
+/* Fills t->names. The records have different sizes, so reading ends at the first unknown or truncated one; functions whose type comes
+ * later stay without a name. */
 static void read_types(struct btf_tables *t, struct sl_bytes types, bool big_endian)
 {
     struct sl_reader r = sl_reader(types, big_endian);
@@ -91,6 +97,8 @@ static void read_types(struct btf_tables *t, struct sl_bytes types, bool big_end
     }
 }
 
+/* A string table without overlaps cannot give more text than its own size. Further text is charged to the budget, since hostile records
+ * may all refer to one long name. */
 struct sl_str btf_text(struct btf_tables *t, uint32_t offset)
 {
     struct sl_str text = sl_account_read_name(&t->account, t->strings, offset);
@@ -101,6 +109,7 @@ struct sl_str btf_text(struct btf_tables *t, uint32_t offset)
     return text;
 }
 
+/* Fills the map from section names to sections, for the records of .BTF.ext, which refer to sections by name. */
 static void index_sections(struct btf_tables *t)
 {
     struct sl_section_info info;
@@ -133,7 +142,9 @@ static const struct sl_section_info *find_section(struct btf_tables *t, uint32_t
     return NULL;
 }
 
-/* Adds the records of one section. */
+/* Adds `count` records of `size` bytes each for code of one section; newer versions may have longer records, whose additional bytes are
+ * ignored. A function record refers to a type, a line record to a path. A line 0 marks code without a line: it has no file. Stops at the
+ * first record beyond the section. */
 static void read_records(struct btf_tables *t, struct sl_reader *r, uint32_t count, uint32_t size,
                          const struct sl_section_info *section, bool are_lines)
 {
@@ -161,6 +172,8 @@ static void read_records(struct btf_tables *t, struct sl_reader *r, uint32_t cou
              are_lines ? "lines" : "functions", SL_STR_ARG(section->name));
 }
 
+/* Reads func_info or line_info: the size of a record, then per section its name, the number of its records, and the records. A section
+ * that is not found is skipped as a whole. */
 static void read_infos(struct btf_tables *t, struct sl_bytes part, bool big_endian, bool are_lines)
 {
     struct sl_reader r = sl_reader(part, big_endian);

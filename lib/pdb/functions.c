@@ -172,7 +172,8 @@ static struct pdb_node *node_add(struct module_reader *r)
 
 SL_ORDER_BY(by_address, struct sl_function, address)
 
-/* Sorts the pieces and joins adjacent ones, also across inserted code without an original. Returns the new count. */
+/* Sorts the pieces and joins adjacent ones. Pieces with a gap are joined too if the gap is code that the rearranging tool inserted (such
+ * as counters for profiling): it belongs to no other function. Returns the new count. */
 static size_t join_pieces(struct pdb_function_walk *w, struct sl_function *pieces, size_t count)
 {
     size_t kept = 0;
@@ -192,7 +193,8 @@ static size_t join_pieces(struct pdb_function_walk *w, struct sl_function *piece
     return kept;
 }
 
-/* Sets node->pieces if the function's code is not contiguous in the image. */
+/* Sets node->pieces if OMAP split the function or changed its address or size; leaves it NULL otherwise. False when out of memory or
+ * budget. */
 static bool add_pieces(struct pdb_function_walk *w, uint16_t section, uint32_t offset, struct pdb_node *node)
 {
     const struct sl_pdb *pdb = w->reader->pdb;
@@ -222,7 +224,8 @@ static bool add_pieces(struct pdb_function_walk *w, uint16_t section, uint32_t o
     return true;
 }
 
-/* The following functions read one record each and set `*node` if it makes a function; false when out of memory. */
+/* The following functions read one record each and set `*node` if the record makes a function. True with `*node` unchanged if it does
+ * not: malformed, not in the image, or without a name. False when out of memory. */
 
 static bool pdb_functions_add_function(struct pdb_function_walk *w, uint16_t section, uint32_t offset, uint32_t size,
                                        uint32_t *node)
@@ -241,6 +244,7 @@ static bool pdb_functions_add_function(struct pdb_function_walk *w, uint16_t sec
                          : line_table_function(&w->reader->lines, section, offset, &added->function, 1);
 }
 
+/* S_GPROC32 and its relatives. Sets w->name and w->procedure for separated code that may follow. */
 static bool read_procedure(struct pdb_function_walk *w, uint16_t kind, struct sl_reader *r, uint32_t *node)
 {
     sl_reader_skip(r, 12); /* parent, end, next */
@@ -265,6 +269,8 @@ static bool read_procedure(struct pdb_function_walk *w, uint16_t kind, struct sl
     return pdb_functions_add_function(w, section, offset, size, node);
 }
 
+/* S_SEPCODE: code of a procedure that the compiler placed elsewhere, such as the cold part. It has no name, so it is used only directly
+ * after its procedure, recognised by the offset. */
 static bool read_separated(struct pdb_function_walk *w, struct sl_reader *r, uint32_t *node)
 {
     sl_reader_skip(r, 8); /* parent, end */
@@ -278,6 +284,7 @@ static bool read_separated(struct pdb_function_walk *w, struct sl_reader *r, uin
     return pdb_functions_add_function(w, section, offset, size, node);
 }
 
+/* S_INLINESITE. Its address and size are those of its lines, as the record has no range of its own. */
 static bool read_inlined(struct pdb_function_walk *w, uint16_t kind, struct sl_reader *r, const struct scope *around,
                          uint32_t *node)
 {
@@ -364,6 +371,7 @@ static bool walk_records(struct pdb_function_walk *w, struct sl_bytes symbols)
                 w->skip = NO_SKIP;
             continue;
         }
+        /* hostile nesting: deeper records are only counted, to find the ends of their scopes */
         if (w->skip == NO_SKIP && w->depth == MAX_SCOPES)
             w->skip = w->depth;
         if (w->skip == NO_SKIP && !open_scope(w, kind, role, &r))
@@ -418,6 +426,7 @@ static bool place_calls(struct sl_arena *arena, struct sl_function *f)
     return true;
 }
 
+/* Adds a function to the batch, or one function per piece if OMAP split it. */
 static bool add_outermost(struct module_reader *r, struct sl_arena *arena, const struct pdb_node *node,
                           struct sl_function *functions, size_t *count)
 {

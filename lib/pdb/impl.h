@@ -155,10 +155,11 @@ bool pdb_next_piece(const struct sl_pdb *pdb, struct code_pieces *pieces, struct
 
 /* ---- omap.c ---- */
 
-/* Fills omap.added. False when out of memory or budget. */
+/* Fills omap.inserted with the code that only "to" maps, sorted by original address. False when out of memory or budget. */
 bool omap_find_added(struct sl_pdb *pdb);
 struct code_pieces omap_pieces(const struct sl_pdb *pdb, uint32_t address, uint32_t size);
-/* True if all of [begin, end) in the image is inserted code without an original. */
+/* True if the rearranging tool inserted all of [begin, end) in the image: no part of it has an original address. False also when the
+ * work budget is used up. */
 bool omap_is_all_added(const struct sl_pdb *pdb, uint32_t begin, uint32_t end, struct sl_account *account);
 
 /* Returns a text of the /names stream; empty if absent or longer than 4096 bytes. */

@@ -99,6 +99,8 @@ static bool add_parts(struct sl_pdb *pdb, struct sl_account *account, size_t *ca
     return true;
 }
 
+/* Each pair of "to" is valid up to the next one. `reach` then allows lookups by original address to stop early: entries overlap, so
+ * sorting by start alone does not bound them. */
 bool omap_find_added(struct sl_pdb *pdb)
 {
     struct omap *omap = &pdb->omap;
@@ -126,6 +128,10 @@ bool omap_find_added(struct sl_pdb *pdb)
     return true;
 }
 
+/* Pair by pair, from the one that covers `begin`: a pair at or after `end` means that all of the range was checked (`> begin`, so that
+ * the covering pair itself is checked even if the range is empty or wraps); a pair that maps to an address of the original program means
+ * that code of the program lies in the range. The last pair is valid up to the end of the image, so without a further pair the answer is
+ * true. */
 bool omap_is_all_added(const struct sl_pdb *pdb, uint32_t begin, uint32_t end, struct sl_account *account)
 {
     struct sl_bytes to = pdb->omap.to;
@@ -152,6 +158,8 @@ struct code_pieces omap_pieces(const struct sl_pdb *pdb, uint32_t address, uint3
     return pieces;
 }
 
+/* Returns the next piece of the code where OMAP moved it; parts that were removed from the program (NOT_MAPPED) are skipped. False at
+ * the end: then only added copies are left. */
 static bool next_moved(const struct sl_pdb *pdb, struct code_pieces *pieces, struct code_piece *piece)
 {
     while (pieces->size) {

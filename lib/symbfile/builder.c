@@ -4,10 +4,10 @@
 
 #include <stdlib.h>
 
-/* Symcaches hold addresses of at most 56 bits. */
+/* Symcaches hold addresses of at most 56 bits; a pad occupies one byte, and its end must fit, too. */
 static const uint64_t widest = (UINT64_C(1) << 56) - 2;
 
-/* Grows the array at `*pointer` to `count` records of `item` bytes. */
+/* Grows the array at `*pointer` to `count` records of `item` bytes; `*pointer` may move. The array may lie in a file of b->directory. */
 static bool builder_reserve(struct sl_symbfile_builder *b, struct sl_spill *memory, void *pointer, size_t count,
                             size_t item)
 {
@@ -31,6 +31,7 @@ void builder_checkpoint(struct sl_symbfile_builder *b, size_t step)
     b->failed |= !sl_budget_spend(b->limit, RECORDS_IN_MEMORY);
 }
 
+/* Returns the id of a text; stores it if it is new. Out of memory: sets `failed` and returns 0. */
 static uint32_t intern(struct sl_symbfile_builder *b, struct sl_str str)
 {
     uintptr_t index = (uintptr_t)sl_map_get(&b->map, str);
@@ -49,6 +50,7 @@ static uint32_t intern(struct sl_symbfile_builder *b, struct sl_str str)
     return (uint32_t)index - 1;
 }
 
+/* Like intern(), but looks up a text of the string table only once per table: b->memo has the id of each reference. */
 static uint32_t text_id(struct sl_symbfile_builder *b, const struct sl_symbfile_text *text)
 {
     if (text->ref == SL_SYMBFILE_INLINE)
@@ -65,6 +67,7 @@ static uint32_t text_id(struct sl_symbfile_builder *b, const struct sl_symbfile_
     return b->memo[text->ref].text;
 }
 
+/* An absent text gives `absent`, an empty one FOREST_NO_TEXT: for a call file these mean "as the enclosing function" and "unknown". */
 static uint32_t file_id(struct sl_symbfile_builder *b, const struct sl_symbfile_text *text, uint32_t absent)
 {
     return !text->str.data ? absent : !text->str.size ? FOREST_NO_TEXT : text_id(b, text);
@@ -80,6 +83,7 @@ static void on_table(struct sl_symbfile_sink *sink)
     b->table = 1;
 }
 
+/* Stores a range. Ranges without code or with too large a depth are ignored, also lines beyond the end of the range. */
 static enum sl_code on_range(struct sl_symbfile_sink *sink, const struct sl_symbfile_range *r, struct sl_error *error)
 {
     struct sl_symbfile_builder *b = (struct sl_symbfile_builder *)sink;
@@ -168,6 +172,7 @@ struct sl_symbfile_sink *sl_symbfile_builder_sink(struct sl_symbfile_builder *b)
 }
 
 /* ---- pads ---- */
+/* Orders pads by address. Only the first pad at an address is used (add_pads). */
 static bool pad_before(const struct sl_symbfile_builder *builder, uint32_t left, uint32_t right)
 {
     const struct builder_pad *a = &builder->pads[left], *b = &builder->pads[right];
@@ -178,6 +183,7 @@ static bool pad_before(const struct sl_symbfile_builder *builder, uint32_t left,
     return left > right; /* and of equally long ones the later */
 }
 
+/* Adds each pad as a segment of one byte, with its call chain. */
 static enum sl_code add_pads(struct sl_symbfile_builder *b, uint64_t base, struct tree_writer *forest,
                              struct sl_error *error)
 {
@@ -202,11 +208,13 @@ static enum sl_code add_pads(struct sl_symbfile_builder *b, uint64_t base, struc
  *     trailer, 40 bytes:  u64 end of the ranges | u64 start of the pads | u64 end of the pads | u64 base | u32 flags | "SLSX" */
 enum { TRAILER = 40, FLAG_LINES = 1, FLAG_FUNCTIONS = 2 };
 
+/* The symcache writer needs a budget, also if the caller has no limit. */
 static struct sl_budget *index_budget(struct sl_symbfile_builder *b)
 {
     return b->limit ? b->limit : &b->own_budget;
 }
 
+/* Appends the symcache of the ranges, or with `pads` that of the pads. */
 static enum sl_code write_symcache(struct sl_symbfile_builder *b, uint64_t base, bool pads, struct sl_buf *out,
                                    struct sl_error *error)
 {
@@ -230,7 +238,8 @@ enum sl_code sl_symbfile_builder_finish(struct sl_symbfile_builder *b, struct sl
     uint64_t base = b->range_count + b->pad_count ? b->lowest : 0;
     if (b->failed)
         return sl_budget_fail(b->limit, error);
-    /* Each record may refer to a long text. */
+    /* The budget's work limit follows the input's size. The records are in memory, and each may refer to a long text, so both count as
+     * input. */
     sl_budget_grow(index_budget(b), b->range_count * sizeof *b->ranges + b->line_count * sizeof *b->lines +
                                         b->frame_count * sizeof *b->frames + b->text_bytes);
     enum sl_code code = write_symcache(b, base, false, out, error);
@@ -272,6 +281,7 @@ enum sl_code sl_symbfile_index_open(struct sl_bytes bytes, struct sl_symbfile_in
     return code == SL_OK ? sl_symcache_open(pads, &index->pads, error) : code;
 }
 
+/* `va` is an ELF virtual address; the symcaches have addresses relative to the lowest one of the file, index->base. */
 size_t sl_symbfile_lookup_range(const struct sl_symbfile_index *index, uint64_t va, struct sl_location *chain,
                                 size_t capacity)
 {

@@ -18,7 +18,7 @@ struct builder_range {
 
 struct builder_pad {
     uint64_t va;
-    size_t first; /* index in builder->places */
+    size_t first; /* index in builder->frames */
     uint32_t count;
 };
 

@@ -3,9 +3,11 @@
 #include <stdlib.h>
 
 /* Protocol Buffers, "Encoding": a tag is field number << 3 | wire type. All tags here have one byte. */
+/* Wire types: VARINT is an integer in 7-bit groups, BYTES a size and that many bytes (text, message or packed list). */
 enum { VARINT = 0, BYTES = 2 };
 #define TAG(field, kind) ((field) << 3 | (kind))
 
+/* Numbers for which memory is kept from message to message; a larger array for one message is replaced after it. */
 enum { KEEP_NUMBERS = 64 * 1024 };
 
 struct cursor {
@@ -18,7 +20,8 @@ void columns_free(struct columns *c)
     *c = (struct columns){0};
 }
 
-/* Reserves memory for all numbers that a message of that size can hold: each takes at least a byte. */
+/* Reserves memory for all numbers that a message of that size can hold: each has at least one byte. False when out of memory; then
+ * protobuf-c tries the message. */
 static bool columns_reserve(struct columns *c, size_t size)
 {
     if (size <= c->capacity && (c->capacity <= KEEP_NUMBERS || size > KEEP_NUMBERS))
@@ -30,7 +33,7 @@ static bool columns_reserve(struct columns *c, size_t size)
     return c->numbers;
 }
 
-/* Takes a number of at most nine bytes, in its shortest encoding. */
+/* Reads a number of at most nine bytes, in its shortest encoding. False for other encodings, which are left to protobuf-c. */
 static inline bool take_u64(struct cursor *c, uint64_t *value)
 {
     uint64_t sum = 0;
@@ -39,13 +42,14 @@ static inline bool take_u64(struct cursor *c, uint64_t *value)
         sum |= (uint64_t)(byte & 0x7F) << shift;
         if (byte < 0x80) {
             *value = sum;
+            /* a last byte of 0 only lengthens the number */
             return byte || !shift;
         }
     }
     return false;
 }
 
-/* Takes a number that fits into 32 bits. */
+/* Reads a number that fits into 32 bits. */
 static inline bool take_u32(struct cursor *c, uint32_t *value)
 {
     if (c->at < c->end && *c->at < 0x80) {
@@ -59,6 +63,7 @@ static inline bool take_u32(struct cursor *c, uint32_t *value)
     return true;
 }
 
+/* Reads a size and sets `*inner` to the bytes that follow; `*c` moves past them. */
 static inline bool take_bytes(struct cursor *c, struct cursor *inner)
 {
     uint32_t size;
@@ -87,7 +92,7 @@ static inline bool take_delta(struct cursor *c, int64_t *delta)
     return true;
 }
 
-/* Takes a packed list that occurs once; appends its numbers at `*next` and stores their begin in `*list`. */
+/* Reads a packed list, which may occur only once in a message. Appends its numbers at `*next` and stores their begin in `*list`. */
 static inline bool take_list(struct cursor *c, uint32_t **next, uint32_t **list, size_t *count)
 {
     struct cursor inner;
@@ -103,6 +108,7 @@ static inline bool take_list(struct cursor *c, uint32_t **next, uint32_t **list,
     return true;
 }
 
+/* Both lists of the table share c->numbers, one after the other. */
 static bool take_line_table(struct columns *c, struct cursor *outer, Symbfile__RangeV1 *m)
 {
     struct cursor inner;
@@ -123,6 +129,7 @@ static bool take_line_table(struct columns *c, struct cursor *outer, Symbfile__R
     return true;
 }
 
+/* Reads the next field; field numbers as in proto/symbfile.proto. False if the field is not known or not in its usual form. */
 static inline bool take_range_field(struct columns *columns, struct cursor *c, Symbfile__RangeV1 *m)
 {
     switch (*c->at++) {

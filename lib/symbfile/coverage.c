@@ -2,7 +2,8 @@
 
 #include <stdlib.h>
 
-/* Bits are allocated for all segments, but pages without code are never touched. */
+/* Limit of all executable segments together, in bytes. Bits are allocated for whole segments, but pages of bits for code without symbols
+ * are never touched. */
 static const uint64_t max_code = UINT64_C(1) << 33;
 enum { WORD_BITS = 64 };
 
@@ -32,6 +33,7 @@ enum sl_code coverage_new(const struct sl_symbfile_image *image, struct sl_budge
         c->segments = calloc(image->segment_count + 1, sizeof *c->segments);
     if (!c || !c->segments)
         return sl_fail(error, SL_BUSY, "out of memory");
+    /* ARM64 instructions are aligned to 4 bytes, so one bit stands for 4 bytes; other code has a bit per byte */
     c->shift = image->family == SL_CPU_ARM64 ? 2 : 0;
     for (size_t i = 0; i < image->segment_count; i++) {
         const struct image_segment *s = &image->segments[i];
@@ -83,7 +85,8 @@ static bool test_or_set_bits(const struct coverage *c, struct covered_segment *s
     return false;
 }
 
-/* A function outside of all segments is accepted and covers nothing. */
+/* Accepts a function if none of its code is covered yet, and marks its code as covered. A function outside of all segments is accepted
+ * and covers nothing. Code beyond the end of its segment is ignored. */
 static bool accept_root(struct coverage *c, uint64_t start, uint64_t end)
 {
     for (size_t i = 0; i < c->segment_count; i++) {
@@ -114,6 +117,7 @@ bool coverage_accept(struct coverage *c, uint64_t start, uint64_t end, uint32_t 
         c->root_start = start;
         c->root_end = end;
     } else {
+        /* an inlined call: it has no bits of its own, it follows the decision on its function */
         accepted = c->has_root && c->root_accepted && start >= c->root_start && end <= c->root_end;
         counts->unexpected += c->has_root && c->root_accepted && !accepted;
     }

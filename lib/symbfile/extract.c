@@ -31,7 +31,8 @@ struct extractor {
     bool sink_failed;          /* ends the extraction, not only the source */
 };
 
-/* Passes on the ranges of a function and its inlined calls that are new. */
+/* Passes the ranges of a function and its inlined calls to the sink, without those that coverage_accept() rejects. Without its outermost
+ * range a tree is dropped as a whole. */
 static enum sl_code filter_tree(struct extractor *e, const struct sl_symbfile_range *ranges, size_t count,
                                 struct sl_error *error)
 {
@@ -57,6 +58,7 @@ static enum sl_code filter_tree(struct extractor *e, const struct sl_symbfile_ra
     return code;
 }
 
+/* Splits the list into trees: each begins with a range of depth 0. */
 static enum sl_code filter_all(struct extractor *e, const struct sl_symbfile_range *ranges, size_t count,
                                struct sl_error *error)
 {
@@ -88,6 +90,8 @@ static enum sl_code extract_consume(struct sl_function_sink *sink, const struct 
     return sl_budget_fail(e->budget, error);
 }
 
+/* Adds the code of a symbol as a function of `size` bytes, if no better source covers it. Symbols at address 0, without name, or with a
+ * name that is not UTF-8 are ignored: the format cannot hold the latter. */
 static enum sl_code add_symbol(struct extractor *e, const struct sl_symbol *symbol, uint64_t size,
                                struct sl_error *error)
 {
@@ -144,7 +148,8 @@ static enum sl_code add_sizeless_symbols(struct extractor *e, const struct sl_sy
     return code;
 }
 
-/* Adds pieces of the open symbols, innermost first, up to `limit`. */
+/* Adds the code from `*at` to `limit`: each part with the innermost open symbol around it. Code outside of all open symbols is skipped.
+ * `*at` becomes `limit`. */
 static enum sl_code add_open(struct extractor *e, const struct sl_symbol *symbols, struct sl_nesting *nesting,
                              uint64_t *at, uint64_t limit, struct sl_error *error)
 {
@@ -161,7 +166,9 @@ static enum sl_code add_open(struct extractor *e, const struct sl_symbol *symbol
     return code;
 }
 
-/* Adds symbols sorted by address; each gets the code where it is the innermost one (object/nesting.h). */
+/* Adds symbols sorted by address (`order`); each gets the code where it is the innermost one (object/nesting.h). Symbols at one address
+ * are opened last to first, so that the first in the file is the innermost. A label without a size extends to the next symbol or to the
+ * end of the symbol around it. */
 static enum sl_code add_nested(struct extractor *e, const struct sl_symbol *symbols, const struct sl_ordered *order,
                                size_t count, struct sl_error *error)
 {
@@ -188,6 +195,7 @@ static enum sl_code add_nested(struct extractor *e, const struct sl_symbol *symb
     return code;
 }
 
+/* Adds the symbols that have a size. Most files have no symbols within symbols; then each gets all of its code, in file order. */
 static enum sl_code add_sized_symbols(struct extractor *e, const struct sl_symbol *symbols, size_t count,
                                       struct sl_error *error)
 {
@@ -208,6 +216,7 @@ static enum sl_code add_sized_symbols(struct extractor *e, const struct sl_symbo
     return code;
 }
 
+/* Sized symbols first: their ends are known, while those without a size only fill the rest. */
 static enum sl_code read_symbols(struct extractor *e, struct sl_object *object, const struct sl_symbfile_image *image,
                                  struct sl_error *error)
 {
@@ -225,6 +234,7 @@ static enum sl_code read_symbols(struct extractor *e, struct sl_object *object, 
     return code;
 }
 
+/* Stores the counts of a source in the result and starts new ones. SL_NOT_FOUND means that the file has no such source. */
 static void note_source(struct extractor *e, enum sl_symbfile_source source, enum sl_code code,
                         struct sl_symbfile_extraction *out)
 {
@@ -238,6 +248,7 @@ static void note_source(struct extractor *e, enum sl_symbfile_source source, enu
     coverage_next_source(e->coverage);
 }
 
+/* Reads the sources in order of quality, best first. A source that fails does not end the extraction; a failure of the sink does. */
 static enum sl_code read_sources(struct extractor *e, struct sl_object *object, const struct sl_symbfile_image *image,
                                  const struct sl_companions *companions, const struct sl_parallel *parallel,
                                  struct sl_symbfile_extraction *out, struct sl_error *error)

@@ -44,13 +44,15 @@ enum sl_code sl_symbfile_extract(struct sl_object *object, const struct sl_symbf
 /* ---- return pads ---- */
 struct sl_symbfile_pads; /* finds the calls in the code of an image */
 
-/* Work and memory are charged to `budget` (NULL = no limit). Returns NULL if out of memory.
- * sl_symbfile_pads_supported() is true if the call instructions of the architecture are known. */
+/* Work and memory are charged to `budget` (NULL = no limit). The image must outlive the result; free it with sl_symbfile_pads_free().
+ * Returns NULL if out of memory. sl_symbfile_pads_supported() is true for x86-64 and ARM64, whose call instructions are known. */
 struct sl_symbfile_pads *sl_symbfile_pads_new(const struct sl_symbfile_image *image, struct sl_budget *budget);
 void sl_symbfile_pads_free(struct sl_symbfile_pads *pads);
 bool sl_symbfile_pads_supported(const struct sl_symbfile_pads *pads);
 
-/* Passes the pads of a tree, as given to sl_symbfile_tree_sink, to `sink->pad`. SL_BUSY, the code of
- * sl_budget_fail(), or that of the sink. */
+/* Passes a pad for each call in the function `ranges[0]` to `sink->pad`; ranges[1..] are the calls inlined in it, in pre-order, as
+ * sl_symbfile_tree_sink receives them. Does nothing if the architecture is not supported. Decoding ends at the first invalid
+ * instruction. Fails with the code of sl_budget_fail() (work, memory or time used up, SL_BUSY when out of memory), or with that of the
+ * sink. */
 enum sl_code sl_symbfile_pads_of_tree(struct sl_symbfile_pads *pads, const struct sl_symbfile_range *ranges,
                                       size_t count, struct sl_symbfile_sink *sink, struct sl_error *error);

@@ -4,6 +4,8 @@
 
 #include <openssl/sha.h>
 
+/* The id of profilers: the first 16 bytes of the SHA-256 of the first 4 KiB, the last 4 KiB, and the size as a big-endian u64. It needs
+ * only two reads, also for large files. */
 struct sl_file_id sl_file_id_compute(struct sl_bytes file)
 {
     enum { BLOCK = 4096 };
@@ -35,6 +37,7 @@ void sl_file_id_format_base64(const struct sl_file_id *id, char out[SL_FILE_ID_B
     out[sl_base64url_encode((struct sl_bytes){id->bytes, sizeof id->bytes}, out)] = '\0';
 }
 
+/* Parses 32 hex digits, optionally after "0x", with hyphens anywhere (as in a UUID). */
 static bool parse_hex(struct sl_str text, struct sl_file_id *id)
 {
     char digits[32];
@@ -56,6 +59,7 @@ static bool parse_hex(struct sl_str text, struct sl_file_id *id)
 bool sl_file_id_parse_any(struct sl_str text, struct sl_file_id *id)
 {
     size_t size;
+    /* 16 bytes are 22 characters in base64, 24 with padding; in hex they are at least 32 */
     if (text.size <= 24)
         return sl_base64_decode(text, id->bytes, sizeof id->bytes, &size) && size == sizeof id->bytes;
     return parse_hex(text, id);

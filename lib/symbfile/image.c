@@ -8,6 +8,7 @@ enum { PAGE = 4096, MAX_SEGMENTS = 1024 };
 
 SL_ORDER_BY(symbfile_image_by_address, struct image_segment, address)
 
+/* Reads and sorts the loaded segments. Overlapping code would make the instructions at an address ambiguous, so such files are rejected. */
 static enum sl_code read_segments(struct sl_symbfile_image *image, struct sl_object *object, struct sl_error *error)
 {
     struct sl_segment s;

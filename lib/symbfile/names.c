@@ -22,7 +22,8 @@ void names_free(struct symbfile_names *names)
     names_init(names, names->stable_bytes, names->account.budget);
 }
 
-/* Cuts off the last `suffix` with its digits, if the name or a component ends there. */
+/* Cuts off the last `suffix` with its digits and all that follows, if the name ends after the digits or continues with a `.`:
+ * "f.isra.0.cold" becomes "f" for ".isra.". */
 static struct sl_str strip_clone(struct sl_str name, const char *suffix)
 {
     size_t size = strlen(suffix);
@@ -37,6 +38,7 @@ static struct sl_str strip_clone(struct sl_str name, const char *suffix)
     return name;
 }
 
+/* Removes the suffixes that compilers give to clones and parts of a function: they are the same function in the source. */
 static struct sl_str strip(struct sl_str name)
 {
     static const char *const clones[] = {".clone.", ".constprop.", ".llvm.", ".isra.", ".part."};
@@ -77,6 +79,7 @@ static size_t operator_sign(struct sl_str text, size_t at)
     return 0;
 }
 
+/* True for characters of an identifier. */
 static bool is_word(char c)
 {
     return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || c == '_' || c == '$';
@@ -100,8 +103,8 @@ static size_t next_bracket(struct sl_str text, size_t at)
     return at;
 }
 
-/* Appends the text without angle brackets and their contents; returns false and appends nothing if they are
- * unbalanced. */
+/* Appends the text without angle brackets and their contents. A `>` closes only a `<` with the same number of open parentheses, and not
+ * as part of `->`. Returns false and appends nothing if the brackets are unbalanced. */
 static bool drop_template_arguments(struct sl_str text, struct sl_buf *out)
 {
     enum { MAX_NESTED = 256 };
@@ -143,6 +146,7 @@ static bool drop_template_arguments(struct sl_str text, struct sl_buf *out)
 void name_readable(struct sl_str name, struct sl_buf *full, struct sl_buf *out)
 {
     name = strip(name);
+    /* Rust names are printed without generic arguments by their demangler; others lose their template arguments below */
     if ((sl_str_starts(name, SL_STR("_R")) || is_legacy_rust(name)) && sl_demangle(name, SL_LANG_RUST, out))
         return;
     sl_buf_clear(full);
@@ -168,6 +172,7 @@ static struct sl_str make_readable(struct symbfile_names *names, struct sl_str n
     return (struct sl_str){failed ? NULL : sl_arena_strndup(&names->arena, made.data, made.size), made.size};
 }
 
+/* Notes the failure and returns the name itself, so that callers need no check. */
 static struct sl_str fail_unchanged(struct symbfile_names *names, struct sl_str name)
 {
     names->failed = true;
@@ -175,6 +180,7 @@ static struct sl_str fail_unchanged(struct symbfile_names *names, struct sl_str 
 }
 
 /* ---- names in `stable_bytes` ---- */
+/* Compares addresses, not text: names in `stable_bytes` do not move. */
 static bool same_stable_name(const void *stable_names, uint32_t i, const void *key)
 {
     const struct stable_name *stable = (const struct stable_name *)stable_names + i;
@@ -204,6 +210,7 @@ static struct sl_str symbfile_names_get_stable(struct symbfile_names *names, str
 }
 
 /* ---- other names ---- */
+/* Looks a name up by its text; makes its readable form at the first use. */
 static struct sl_str by_text(struct symbfile_names *names, struct sl_str name)
 {
     const struct sl_str *known = sl_map_get(&names->map, name);
@@ -222,6 +229,7 @@ static struct sl_str by_text(struct symbfile_names *names, struct sl_str name)
 
 struct sl_str names_readable(struct symbfile_names *names, struct sl_str name)
 {
+    /* one comparison: a name before the bytes wraps to a large number */
     if ((uintptr_t)name.data - (uintptr_t)names->stable_bytes.data < names->stable_bytes.size)
         return symbfile_names_get_stable(names, name);
     size_t hash = ((uintptr_t)name.data ^ (uintptr_t)name.data >> 9) % NAMES_RECENT;

@@ -1,4 +1,6 @@
-/* Finds return pads: for each call in the code of a function, the chain of functions that it is in. */
+/* Finds return pads. A profiler that walks a stack finds return addresses; it subtracts one so that the address lies in the call
+ * instruction, not behind it. A pad is such an address, with the functions that the call is in: the function itself and the inlined
+ * calls around the call. */
 #include "symbfile/pads.h"
 
 #include "base/account.h"
@@ -41,6 +43,7 @@ bool sl_symbfile_pads_supported(const struct sl_symbfile_pads *p)
 }
 
 /* ---- instructions ---- */
+/* System calls and interrupts count as calls: for them, too, the CPU saves the address after the instruction as the one to return to. */
 static enum instruction x86_instruction(struct sl_bytes code, unsigned *length)
 {
     ZydisDecoder decoder;
@@ -89,6 +92,7 @@ enum instruction pads_instruction(enum sl_cpu_family family, struct sl_bytes cod
 }
 
 /* ---- pads ---- */
+/* Returns the line of the last row that begins at or before `va`; 0 if there is none. */
 static uint32_t pads_line_at(const struct sl_symbfile_range *range, uint64_t va)
 {
     const struct sl_symbfile_line *lines = range->lines;
@@ -103,6 +107,9 @@ static bool pads_reserve(struct sl_symbfile_pads *p, size_t count)
            sl_account_grow(&p->account, &p->frames, &p->frame_capacity, count, sizeof *p->frames);
 }
 
+/* Passes the pad at `va` (the last byte of the call instruction at `call`) to the sink. p->open[0..height) are the ranges around the
+ * call, outermost first. The innermost frame has the line of the call; every other frame has the place where the next one was inlined
+ * into it. */
 static enum sl_code pads_emit(struct sl_symbfile_pads *p, size_t height, uint64_t call, uint64_t va,
                               struct sl_symbfile_sink *sink, struct sl_error *error)
 {
@@ -111,7 +118,7 @@ static enum sl_code pads_emit(struct sl_symbfile_pads *p, size_t height, uint64_
     for (size_t i = 0; i < height; i++) {
         const struct sl_symbfile_range *range = p->open[i], *next = i + 1 < height ? p->open[i + 1] : NULL;
         if (range->depth != i)
-            return SL_OK; /* a level is missing in the chain */
+            return SL_OK; /* the range of a depth is missing: call sites would be wrong, so no pad */
         p->frames[i] = (struct sl_symbfile_frame){range->function, range->file, 0};
         if (!next) {
             p->frames[i].line = pads_line_at(range, call);
@@ -125,7 +132,9 @@ static enum sl_code pads_emit(struct sl_symbfile_pads *p, size_t height, uint64_
     return sink->pad(sink, &pad, error);
 }
 
-/* Emits the pad of runtime.goexit: the runtime uses it as return address without a call. */
+/* Emits the pad of runtime.goexit, if the range is that function. Go starts each goroutine with a return address behind the first
+ * instruction of goexit, so that a function that returns ends its goroutine. No call instruction leads there, so the search for calls
+ * does not find this pad. */
 static enum sl_code emit_goexit(struct sl_symbfile_pads *p, const struct sl_symbfile_range *range,
                                 struct sl_symbfile_sink *sink, struct sl_error *error)
 {
@@ -140,6 +149,8 @@ static enum sl_code emit_goexit(struct sl_symbfile_pads *p, const struct sl_symb
     return pads_emit(p, 1, range->va, range->va + length - 1, sink, error);
 }
 
+/* Decodes the code of the function instruction by instruction. Only calls get pads, because only calls leave return addresses on the
+ * stack. `ranges` is in pre-order; p->open is the stack of ranges that contain the current instruction. */
 enum sl_code sl_symbfile_pads_of_tree(struct sl_symbfile_pads *p, const struct sl_symbfile_range *ranges, size_t count,
                                       struct sl_symbfile_sink *sink, struct sl_error *error)
 {

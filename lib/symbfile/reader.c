@@ -20,9 +20,9 @@ struct sl_symbfile_reader {
     uint64_t offset;       /* offset of `pending` in the file */
     uint64_t message;      /* number of the next message; the header is 1 */
     uint64_t records, previous;
-    bool magic_seen, has_previous, cut;
-    struct columns columns;  /* for the message being decoded */
-    struct sl_arena scratch; /* for the message being decoded */
+    bool magic_seen, has_previous, cut; /* cut: a length above 32 bits was reduced */
+    struct columns columns;             /* for the message being decoded */
+    struct sl_arena scratch;            /* for the message being decoded */
     struct sl_arena table_memory;
     struct sl_str *table;
     size_t table_size;
@@ -127,6 +127,7 @@ static enum sl_symbfile_problem take_text(const struct sl_symbfile_reader *r, bo
     return SL_SYMBFILE_FINE;
 }
 
+/* Reads an address: absolute, or the difference to that of the previous record. A message has exactly one of both. */
 static enum sl_symbfile_problem take_va(struct sl_symbfile_reader *r, bool set, uint64_t absolute, bool delta,
                                         int64_t difference, uint64_t *va)
 {
@@ -161,6 +162,7 @@ static enum sl_symbfile_problem take_lines(struct sl_symbfile_reader *r, const S
     return SL_SYMBFILE_FINE;
 }
 
+/* References are not checked: the string table was checked when it was read. */
 static bool range_is_utf8(const Symbfile__RangeV1 *m)
 {
     return (m->func_case != SYMBFILE__RANGE_V1__FUNC_FUNC_STR || sl_str_is_utf8(symbfile_reader_to_text(m->funcstr))) &&
@@ -197,6 +199,7 @@ static enum sl_symbfile_problem convert_range(struct sl_symbfile_reader *r, cons
     return take_lines(r, m->linetable, range);
 }
 
+/* Most messages have the usual form, which columns.c decodes without allocation; the rest is left to protobuf-c. */
 static enum sl_code read_range(struct sl_symbfile_reader *r, struct sl_bytes body)
 {
     ProtobufCAllocator memory = allocator(&r->scratch);
@@ -251,6 +254,7 @@ static enum sl_code read_pad(struct sl_symbfile_reader *r, struct sl_bytes body)
     return r->sink->pad(r->sink, &pad, &r->error);
 }
 
+/* A table replaces the previous one, so references of later records change their meaning. */
 static enum sl_code read_table(struct sl_symbfile_reader *r, struct sl_bytes body)
 {
     sl_arena_free(&r->table_memory);
@@ -299,6 +303,7 @@ static enum sl_code read_message(struct sl_symbfile_reader *r, uint64_t type, st
 }
 
 /* ---- framing ---- */
+/* STEP_MORE: the bytes end within the item; it is read again when more have come. */
 enum symbfile_step { STEP_DONE, STEP_MORE, STEP_FAILED };
 
 static enum symbfile_step read_varint(struct sl_symbfile_reader *r, struct sl_bytes bytes, size_t *at, uint64_t *value)
@@ -308,6 +313,7 @@ static enum symbfile_step read_varint(struct sl_symbfile_reader *r, struct sl_by
         if (*at >= bytes.size)
             return STEP_MORE;
         uint8_t byte = bytes.data[(*at)++];
+        /* ten groups of seven bits: those beyond bit 63 are lost, as in protobuf */
         *value |= (uint64_t)(byte & 0x7F) << (7 * i < 64 ? 7 * i : 0);
         if (byte < 0x80)
             return STEP_DONE;
@@ -342,7 +348,8 @@ static enum symbfile_step read_prefix(struct sl_symbfile_reader *r, struct sl_by
     return STEP_DONE;
 }
 
-/* Handles the complete messages in `bytes`. Returns the number of bytes consumed, or SIZE_MAX on failure. */
+/* Handles the complete messages in `bytes`; the rest stays for the next call. Returns the number of bytes consumed, or SIZE_MAX on
+ * failure (r->error). */
 static size_t read_messages(struct sl_symbfile_reader *r, struct sl_bytes bytes)
 {
     size_t done = 0;
@@ -377,6 +384,7 @@ static size_t read_messages(struct sl_symbfile_reader *r, struct sl_bytes bytes)
     return done;
 }
 
+/* Makes the failure permanent: later calls return it again. */
 static enum sl_code copy_failure(struct sl_symbfile_reader *r, struct sl_error *error)
 {
     r->code = r->error.code;

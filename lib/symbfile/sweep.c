@@ -7,7 +7,8 @@
 
 #include <stdlib.h>
 
-/* Normally, as many ranges are open at once as the inlining is deep. A file that costs far more is rejected. */
+/* Normally, as many ranges are open at once as the inlining is deep. A hostile file may have many overlapping ranges, whose cost is
+ * quadratic, so a file that costs far more per range is rejected. */
 enum { WORK_PER_RANGE = 64, NODES_PER_RANGE = 4, MIN_LIMIT = 1 << 20 };
 
 struct symbfile_sweep {
@@ -58,6 +59,7 @@ uint32_t *builder_order(struct sl_symbfile_builder *b, size_t count,
 }
 
 /* ---- the open ranges ---- */
+/* Inserts a range into `active`: after ranges of a lower depth, and in file order among those of its depth. */
 static bool open_range(struct symbfile_sweep *s, uint32_t index)
 {
     const struct builder_range *ranges = s->b->ranges;
@@ -89,12 +91,14 @@ static uint64_t close_ranges(struct symbfile_sweep *s, uint64_t at)
     return next;
 }
 
+/* True if `outer` contains all of `inner`. */
 static bool holds(const struct builder_range *outer, const struct builder_range *inner)
 {
     return outer->start <= inner->start && inner->end <= outer->end;
 }
 
-/* True if `b`, which comes later in the file, is preferred to `a` of the same depth. */
+/* True if `b`, which comes later in the file, is preferred to `a` of the same depth. In this order: it lies inside `around` (the range
+ * chosen one depth above), it has a file or lines, it is shorter or equal, as a shorter range describes its code more precisely. */
 static bool is_preferred(const struct builder_range *a, const struct builder_range *b,
                          const struct builder_range *around)
 {
@@ -107,6 +111,7 @@ static bool is_preferred(const struct builder_range *a, const struct builder_ran
     return b->end - b->start <= a->end - a->start;
 }
 
+/* Chooses one open range for each depth, outermost first, so that the chosen ones are one call chain. */
 static void choose_ranges(struct symbfile_sweep *s)
 {
     const struct builder_range *ranges = s->b->ranges;
@@ -145,6 +150,7 @@ static void locate_chain(const struct symbfile_sweep *s, uint64_t va, struct inl
         const struct builder_range *range = s->chosen[i];
         const struct builder_range *inner = i + 1 < s->chosen_count ? s->chosen[i + 1] : NULL;
         chain[i] = (struct inline_chain_link){range->function, range->file, 0};
+        /* innermost, or the depth below is missing, so that its call site is unknown */
         if (!inner || inner->depth != range->depth + 1) {
             chain[i].line = symbfile_sweep_line_at(s, range, va, next);
             continue;
@@ -162,6 +168,7 @@ static enum sl_code check_work(const struct symbfile_sweep *s, uint64_t at, stru
                : sl_fail(error, SL_MALFORMED, "symbfile ranges overlap too much at 0x%llx", (unsigned long long)at);
 }
 
+/* Adds [start, end), where the set of open ranges is constant, as one segment per line of the chain. */
 static enum sl_code add_segment(struct symbfile_sweep *s, uint64_t start, uint64_t end, struct sl_error *error)
 {
     struct inline_chain_link chain[SL_SYMBFILE_MAX_DEPTH + 1];

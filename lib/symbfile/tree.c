@@ -47,6 +47,8 @@ static uint64_t tree_end_address(uint64_t start, uint64_t size)
 }
 
 /* ---- rows: lines of a function outside of its inlined calls ---- */
+/* Adds a row unless it says what the last one says. Lines without a number have none. Rows from `first` on belong to the current
+ * function. */
 static inline void add_row(struct tree_maker *m, size_t first, size_t *count, uint64_t start,
                            const struct sl_line *line)
 {
@@ -57,8 +59,8 @@ static inline void add_row(struct tree_maker *m, size_t first, size_t *count, ui
         m->rows[(*count)++] = (struct tree_row){start, line->file, line->line};
 }
 
-/* Adds the rows of a line's range [at, end) outside of inlined calls; `child` is the first inlined call that may
- * overlap it. */
+/* Adds a row at the start of each part of a line's range [at, end) that lies outside of inlined calls: rows have no end, so a row starts
+ * again behind each call. `child` is the first inlined call that may overlap the range. */
 static void add_gaps(struct tree_maker *m, const struct sl_function *f, const struct sl_line *line, uint64_t at,
                      uint64_t end, uint32_t child, size_t first, size_t *count)
 {
@@ -72,6 +74,7 @@ static void add_gaps(struct tree_maker *m, const struct sl_function *f, const st
     }
 }
 
+/* A line without a size covers one byte. */
 static inline uint64_t line_end(const struct sl_line *line)
 {
     return tree_end_address(line->address, line->size ? line->size : 1);
@@ -126,8 +129,9 @@ static void add_range(struct tree_maker *m, const struct sl_function *f, uint32_
     };
 }
 
-/* Emits the records of a function and its inlined calls. Its rows are stored in m->rows from `first` on, those of
- * inlined calls after them. Returns false and adds nothing if there are no rows. */
+/* Emits the records of the part [low, high) of a function and of its inlined calls. A record has one file only, so the function is split
+ * where the file of its rows changes; each part gets the inlined calls inside it. Its rows are stored in m->rows from `first` on, those
+ * of inlined calls after them. Returns false and adds nothing if neither it nor its calls have rows. */
 static bool tree_emit(struct tree_maker *m, const struct sl_function *f, uint32_t depth, uint64_t low, uint64_t high,
                       size_t first)
 {
@@ -168,6 +172,7 @@ const struct tree_list *tree_maker_convert(struct tree_maker *m, const struct sl
     names_clear_recent(&m->names);
     for (size_t i = 0; i < batch->function_count && !m->account.failed; i++) {
         const struct sl_function *f = &batch->functions[i];
+        /* code that the linker dropped is at 0 or 1 */
         if (f->size && m->load_address + f->address > 1)
             tree_emit(m, f, 0, f->address, tree_end_address(f->address, f->size), 0);
     }

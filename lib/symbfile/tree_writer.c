@@ -6,9 +6,10 @@
 
 enum { LEVELS = SL_SYMBFILE_MAX_DEPTH + 1, BATCH_NODES = 16384 };
 
-/* Above all addresses of a symcache: the nameless root has no end. */
+/* Size of the nameless root: beyond all addresses of a symcache, since batches are emitted before the last address is known. */
 static const uint64_t root_size = UINT64_MAX / 2;
 
+/* A function to which the last segment belongs: it grows while segments continue it. */
 struct level { /* an open function */
     uint64_t start;
     struct inline_chain_link link; /* of the last segment */
@@ -90,6 +91,7 @@ static uint32_t local_file(struct tree_writer *f, uint32_t text)
     return f->local[text] - 1;
 }
 
+/* Adds a line, or extends the last one if it continues it. */
 static void tree_writer_add_line(struct tree_writer *f, struct level *level, struct sl_line line)
 {
     struct sl_line *last = level->line_count ? &level->lines[level->line_count - 1] : NULL;
@@ -116,6 +118,7 @@ static void *tree_writer_copy(struct tree_writer *f, const void *items, size_t s
     return to;
 }
 
+/* Makes a function of the innermost level and adds it to the level around it, or to the batch. */
 static void close_level(struct tree_writer *f)
 {
     struct level *level = &f->levels[--f->height];
@@ -150,6 +153,8 @@ static void open_level(struct tree_writer *f, uint64_t start, const struct inlin
     level->line_count = level->child_count = 0;
 }
 
+/* Passes the closed functions to the sink as a batch and starts a new one. Only entries of `local` that were used are cleared: there may
+ * be many texts. */
 static enum sl_code tree_writer_flush(struct tree_writer *f, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
@@ -179,7 +184,8 @@ static enum sl_code tree_writer_flush(struct tree_writer *f, struct sl_error *er
     return code;
 }
 
-/* Returns how many open functions the segment continues: the same functions with the same call sites. */
+/* Returns how many open functions the segment continues, outermost first: the same functions with the same call sites. None if there is
+ * a gap before the segment. */
 static size_t count_common_levels(const struct tree_writer *f, uint64_t start, const struct inline_chain_link *chain,
                                   size_t count)
 {
@@ -201,6 +207,7 @@ enum sl_code tree_writer_add(struct tree_writer *f, uint64_t start, uint64_t end
     size_t same = count_common_levels(f, start, chain, count);
     while (f->height > same)
         close_level(f);
+    /* only between functions: an open one must not lose its children */
     if (f->height == 0 && f->nodes >= BATCH_NODES) {
         enum sl_code code = tree_writer_flush(f, error);
         if (code != SL_OK)

@@ -84,6 +84,7 @@ void sl_symbfile_writer_free(struct sl_symbfile_writer *w)
     free(w);
 }
 
+/* All failures of the writer are failures of memory or budget. */
 static enum sl_code symbfile_writer_fail(const struct sl_symbfile_writer *w, struct sl_error *error)
 {
     return sl_budget_fail(w->account.budget, error);
@@ -121,6 +122,8 @@ static inline uint8_t *put_size(uint8_t *size_at, size_t size, uint8_t *end)
     return end + more;
 }
 
+/* Writes the difference to the previous address, which is shorter, or the address itself if there is none or the difference does not fit
+ * into 64 bits with a sign. */
 static inline uint8_t *put_va(struct sl_symbfile_writer *w, uint8_t *at, uint64_t va, unsigned set_field)
 {
     int64_t delta = (int64_t)(va - w->previous);
@@ -184,6 +187,7 @@ static inline uint32_t intern(struct sl_symbfile_writer *w, struct sl_str str, b
     return index;
 }
 
+/* NO_TEXT for an absent text. */
 static uint32_t intern_if(struct sl_symbfile_writer *w, struct sl_symbfile_text text)
 {
     return text.str.data ? intern(w, text.str, false) : NO_TEXT;
@@ -206,6 +210,8 @@ static enum sl_code flush_if_full(struct sl_symbfile_writer *w, struct sl_error 
     return w->string_bytes >= FLUSH_STRINGS || bytes >= FLUSH_RECORDS ? symbfile_writer_flush(w, error) : SL_OK;
 }
 
+/* Writes the line table: field 8, a message of two packed lists, offsets (each as the difference to the one before) and lines. The sizes
+ * in front are written last, when they are known. */
 static uint8_t *put_lines(uint8_t *at, const struct sl_symbfile_range *range)
 {
     const struct sl_symbfile_line *lines = range->lines;
@@ -225,6 +231,8 @@ static uint8_t *put_lines(uint8_t *at, const struct sl_symbfile_range *range)
     return put_size(table, (size_t)(end - table - 1), end);
 }
 
+/* Encodes all but the texts, whose encoding is known when the batch is written: then it is decided which of them are in the string
+ * table. */
 enum sl_code sl_symbfile_write_range(struct sl_symbfile_writer *w, const struct sl_symbfile_range *range,
                                      struct sl_error *error)
 {
@@ -300,6 +308,7 @@ static enum sl_code send_out(struct sl_symbfile_writer *w, struct sl_error *erro
     return code;
 }
 
+/* Writes a text inline or as a reference to the string table; an absent one is left out. */
 static inline uint8_t *put_text(const struct sl_symbfile_writer *w, uint8_t *at, uint32_t id, unsigned inline_field,
                                 unsigned ref_field)
 {
@@ -361,6 +370,7 @@ static uint8_t *put_record(const struct sl_symbfile_writer *w, uint8_t *at, cons
     return at;
 }
 
+/* A text that is used once is written inline, which is shorter than an entry and a reference. Return pads can only refer to the table. */
 static uint8_t *put_table(struct sl_symbfile_writer *w, uint8_t *at)
 {
     uint32_t next = 0;
@@ -399,6 +409,7 @@ static enum sl_code send_message(struct sl_symbfile_writer *w, const struct symb
     size_t room = record ? room_for(w, record) : w->string_bytes + w->text_count * (1 + MAX_ULEB64);
     if (!sl_buf_reserve(&w->out, room + 2 * MAX_ULEB64 + BLOCK))
         return symbfile_writer_fail(w, error);
+    /* one byte is reserved for the size and one for the type */
     uint8_t *start = w->out.data + w->out.size, *body = start + 2;
     start[1] = !record ? TYPE_TABLE : record->is_pad ? TYPE_PAD : TYPE_RANGE;
     uint8_t *end = record ? put_record(w, body, record, from) : put_table(w, body);
