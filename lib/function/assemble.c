@@ -5,6 +5,7 @@
 /* Cost of a part: it is checked, becomes a node, and cuts a line in two. */
 enum { STEPS_PER_PART = 24 };
 
+/* A part is one inlinee, or what is left of it after cutting at its siblings and its parent. */
 struct assemble_part { /* a range of an inlinee; node 0 is the function itself */
     uint64_t address, end;
     uint32_t depth, index;
@@ -21,6 +22,7 @@ struct function_node { /* an accepted part */
     struct sl_function *target; /* the result */
 };
 
+/* A piece of a line and the node (index) whose line it becomes. */
 struct owned_line {
     struct sl_line line;
     uint32_t owner;
@@ -43,6 +45,7 @@ static uint64_t end_address(uint64_t address, uint64_t size)
     return size > UINT64_MAX - address ? UINT64_MAX : address + size;
 }
 
+/* Orders by start, then callers before the calls in them. */
 static bool before(const struct assemble_part *a, const struct assemble_part *b)
 {
     return a->address != b->address ? a->address < b->address : a->depth < b->depth;
@@ -54,7 +57,8 @@ static struct assemble_part make_part(const struct sl_flat_inlinee *inlinees, si
     return (struct assemble_part){f->address, end_address(f->address, f->size), f->depth, (uint32_t)i};
 }
 
-/* Fills the queue with the inlinees, sorted by start and depth; equal ones keep their order. */
+/* Fills the queue with the inlinees, sorted by start and depth; equal ones keep their order. Those that begin before the function, are
+ * too deep or have no code are dropped. */
 static bool fill_queue(struct sl_assembler *a, const struct sl_function *function,
                        const struct sl_flat_inlinee *inlinees, size_t inlinee_count, size_t *queued)
 {
@@ -104,6 +108,7 @@ static bool put_back(struct sl_assembler *a, struct assemble_part part)
     return true;
 }
 
+/* Pops the first part from the heap. */
 static struct assemble_part take_returned(struct sl_assembler *a)
 {
     struct assemble_part first = a->returned[0].part;
@@ -127,7 +132,9 @@ static struct assemble_part next_part(struct sl_assembler *a, size_t *next, size
     return a->queue[(*next)++];
 }
 
-/* Steps 1 and 2: clips overlapping siblings, clips children to their parents, drops orphans. */
+/* Steps 1 and 2: accepts the parts as nodes, in address order. `ends` is the stack of accepted calls: ends[d] is the end of the last one
+ * at depth d, and `height` their number. Code that overlaps an earlier sibling stays with the sibling; what extends beyond the parent is
+ * put back, as another part of the parent may follow there. Parts without an open parent are dropped. */
 static bool accept_all(struct sl_assembler *a, size_t queued, size_t *node_count)
 {
     uint64_t ends[SL_MAX_INLINE_DEPTH + 1];
@@ -170,7 +177,8 @@ static bool accept_all(struct sl_assembler *a, size_t queued, size_t *node_count
     return true;
 }
 
-/* Gives `owner` the lines that end at or before `limit`; returns the index of the first other line. */
+/* Fast path: gives `owner` the lines that end at or before `limit` as they are, while there is room in the array. Returns the index of
+ * the first other line. */
 static size_t own_whole(struct sl_assembler *a, size_t *count, uint32_t owner, const struct sl_line *lines, size_t next,
                         size_t line_count, uint64_t limit)
 {
@@ -189,6 +197,7 @@ static size_t own_whole(struct sl_assembler *a, size_t *count, uint32_t owner, c
     return next;
 }
 
+/* Gives the piece [start, end) of a line to a node. */
 static inline bool own(struct sl_assembler *a, size_t *count, uint32_t owner, uint64_t start, uint64_t end,
                        uint32_t file, uint32_t line)
 {
@@ -222,6 +231,7 @@ static bool distribute(struct sl_assembler *a, const struct sl_flat_inlinee *inl
             height--;
         if (inlinee) {
             struct function_node *node = &a->nodes[next_node];
+            /* an earlier sibling ends here, even if it extends further */
             if (height > node->part.depth + 1u)
                 height = node->part.depth + 1u;
             uint32_t parent = stack[height - 1];
@@ -234,6 +244,7 @@ static bool distribute(struct sl_assembler *a, const struct sl_flat_inlinee *inl
             continue;
         }
         const struct sl_line *line = &lines[next_line];
+        /* a line without a size covers one byte */
         uint64_t end = end_address(line->address, line->size ? line->size : 1), stop = end;
         uint64_t limit = a->nodes[stack[height - 1]].part.end;
         if (next_node < node_count && a->nodes[next_node].part.address < limit)
@@ -260,7 +271,8 @@ static bool distribute(struct sl_assembler *a, const struct sl_flat_inlinee *inl
     return true;
 }
 
-/* Step 4: lays out lines and children of every node in arrays. */
+/* Step 4: lays out lines and children of every node in arrays. Nodes are in pre-order, so a parent's array is reserved before its
+ * children are placed in it. */
 static bool assemble_build(struct sl_assembler *a, struct sl_arena *arena, struct sl_function *function,
                            const struct sl_flat_inlinee *inlinees, size_t node_count, size_t owned)
 {

@@ -7,6 +7,7 @@ struct sorted_run {
     size_t start, count;
 };
 
+/* Equal items are not before each other: that keeps the sort stable. */
 static inline bool before(const struct sl_ordered *a, const struct sl_ordered *b)
 {
     return a->key != b->key ? a->key < b->key : a->minor < b->minor;
@@ -30,6 +31,7 @@ static void merge(struct sl_ordered *items, struct sl_ordered *scratch, struct s
     memcpy(left, from, (size_t)(stop - from) * sizeof *left);
 }
 
+/* Merge sort of the ascending runs that the input has already: input that is nearly sorted costs little. */
 void sl_order(struct sl_ordered *items, struct sl_ordered *scratch, size_t count)
 {
     struct sorted_run stack[64]; /* each run is more than twice as long as the next, so 64 suffice for any count */

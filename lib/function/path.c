@@ -5,6 +5,7 @@ static bool is_separator(char c)
     return c == '/' || c == '\\';
 }
 
+/* True for `\\server`, `//server` and `C:\`. */
 static bool is_windows_absolute(struct sl_str p)
 {
     if (p.size >= 2 && p.data[0] == p.data[1] && is_separator(p.data[0]))
@@ -18,6 +19,8 @@ bool sl_path_is_windows(struct sl_str path)
     return is_windows_absolute(path) || (path.size && memchr(path.data, '\\', path.size));
 }
 
+/* Appends `base` and `other` with a separator, without removing `.` and `..`. An absolute `other` is used alone; one that begins with a
+ * single backslash is relative to the drive of `base`. */
 static void join_written(struct sl_buf *out, struct sl_str base, struct sl_str other)
 {
     if (base.size == 0 || is_windows_absolute(other) || (other.size && other.data[0] == '/')) {
@@ -85,6 +88,7 @@ void sl_path_clean(struct sl_buf *out, struct sl_str path)
                     out->size--;
                 continue;
             }
+            /* `..` at the start of a relative path is kept */
             if (root)
                 continue; /* an absolute path stays at its root */
         }

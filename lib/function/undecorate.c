@@ -1,5 +1,6 @@
 #include "function/undecorate.h"
 
+/* False, and 0, if the text is no number of at most 32 bits. */
 static bool decimal(struct sl_str text, uint32_t *value)
 {
     uint64_t number;
@@ -8,7 +9,8 @@ static bool decimal(struct sl_str text, uint32_t *value)
     return good;
 }
 
-/* True for names that are not C names: Microsoft's manglings, and readable C++ names. */
+/* True for names that are not decorated C names: Microsoft's manglings (`?f@@YAXXZ`), and readable C++ names, which say more than a C
+ * name. */
 static bool says_more(struct sl_str name)
 {
     if (name.data[0] == '?')
@@ -29,7 +31,7 @@ static bool is_mangled(struct sl_str name)
     return (kind == 'Z' && next != 'w') || (kind == 'R' && !(next >= 'a' && next <= 'z'));
 }
 
-/* Returns the position of `@N`; 0 = none. */
+/* Returns the position of `@N` (N: bytes of parameters) at the end of the name; 0 if there is none. */
 static size_t count_at(struct sl_str name, uint32_t *size)
 {
     const char *at = memrchr(name.data, '@', name.size);
@@ -37,6 +39,7 @@ static size_t count_at(struct sl_str name, uint32_t *size)
     return position && decimal((struct sl_str){at + 1, name.size - position - 1}, size) ? position : 0;
 }
 
+/* Removes `@N`, and the `@` in front or doubled that belongs to it: `_f@4` becomes `_f`, `@f@4` and `f@@4` become `f`. */
 struct sl_str sl_undecorate_linkage(struct sl_str name)
 {
     uint32_t size;
@@ -47,6 +50,7 @@ struct sl_str sl_undecorate_linkage(struct sl_str name)
     return end > skip ? (struct sl_str){name.data + skip, end - skip} : name;
 }
 
+/* Calling conventions of 32-bit Windows: `_f` cdecl, `_f@4` stdcall, `@f@4` fastcall, `f@@4` vectorcall. */
 struct sl_str sl_undecorate(struct sl_str name, uint32_t *parameters)
 {
     uint32_t size = 0;

@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 
+/* KEPT_CALLS limits the memory for inlined calls of one function, whose indices a hostile file chooses. NONE: no value at that offset. */
 enum { BATCH_FUNCTIONS = 1024, KEPT_CALLS = 1 << 16, STEPS_PER_VALUE = 8, NONE = -1 };
 
 struct go_pc_value { /* valid from the end of the value before to `end`, an offset in the function */
@@ -63,7 +64,9 @@ struct go_reader {
 
 /* ---- values ---- */
 
-/* Reads a list of values. A change of 0 ends the list, except as the first one. Functions may share lists, so each is charged. */
+/* Reads a list of values: pairs of the change of the value (zigzag) and the size of the code, in units of the quantum. A change of 0
+ * ends the list, except as the first one. Functions may share lists, so each use is charged. True with an empty list if there is none
+ * (offset 0). */
 static bool read_values(struct go_reader *g, uint32_t offset, struct values *v)
 {
     struct sl_reader r = sl_reader(sl_bytes_from(g->table.values, offset), g->table.big_endian);
@@ -87,6 +90,7 @@ static bool read_values(struct go_reader *g, uint32_t offset, struct values *v)
     return !r.failed;
 }
 
+/* Returns the value at code offset `place`; NONE behind the end of the list. */
 static int32_t value_at(const struct values *v, uint64_t place)
 {
     /* first value that ends after `place` */
@@ -116,6 +120,8 @@ static uint32_t batch_file_index(struct go_reader *g, const struct go_function *
 
 /* ---- inlined calls ---- */
 
+/* Reads inlined call `index`. Its call site is the line, file and enclosing call at code offset call.place. A call that is its own
+ * caller is damage. */
 static bool read_link(struct go_reader *g, const struct go_function *f, int32_t index, struct go_inline_link *link)
 {
     struct go_call call;
@@ -130,6 +136,8 @@ static bool read_link(struct go_reader *g, const struct go_function *f, int32_t 
     return link->good = link->caller != index;
 }
 
+/* Returns the call, read once per function: g->version tells calls of the current function from old ones, so the array need not be
+ * cleared. NULL if it cannot be read. */
 static const struct go_inline_link *link_at(struct go_reader *g, const struct go_function *f, int32_t index)
 {
     if (index < 0 || index >= KEPT_CALLS || g->account.failed ||
@@ -162,6 +170,7 @@ static size_t read_call_chain(struct go_reader *g, const struct go_function *f, 
     return count;
 }
 
+/* Ends the open calls deeper than `height` at g->open_end and adds them to the inlinees. */
 static void close_calls(struct go_reader *g, uint64_t entry, size_t height)
 {
     while (g->open_count > height) {
@@ -182,6 +191,7 @@ static void close_calls(struct go_reader *g, uint64_t entry, size_t height)
     }
 }
 
+/* The calls around adjacent code mostly share their outer part: only calls that differ are closed and opened. */
 static void read_calls(struct go_reader *g, const struct go_function *f, uint64_t entry, uint64_t end)
 {
     int32_t chain[SL_MAX_INLINE_DEPTH];
@@ -202,6 +212,7 @@ static void read_calls(struct go_reader *g, const struct go_function *f, uint64_
 
 /* ---- functions ---- */
 
+/* Merges the lists of lines and files into rows. Code with a line but behind the last file has no file. */
 static void read_rows(struct go_reader *g, const struct go_function *f, uint64_t entry)
 {
     uint64_t at = 0;

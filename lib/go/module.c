@@ -22,7 +22,8 @@ struct go_module_data {
     uint64_t words[WORDS];
 };
 
-/* Checks the words against the table; if they fit, sets `text` and `tree_base`. */
+/* Checks the words against the table; if they fit, sets `text`, and `tree_base` if it is an address in the file. False if they do not
+ * fit. */
 static bool take(struct go_table *t, const struct go_module_data *m)
 {
     uint64_t trees = m->words[t->version >= GO_120 ? WORD_TREES_120 : WORD_TREES_118];
@@ -84,6 +85,8 @@ static bool read_relocated(struct go_table *t, struct sl_bytes relocations, uint
     return take(t, &m);
 }
 
+/* Finds the first word of moduledata by the relocation that sets it to the table's address. Only a few are tried: each attempt reads all
+ * relocations. */
 static bool find_in_relocations(struct go_table *t)
 {
     struct sl_bytes relocations;

@@ -10,6 +10,7 @@ enum {
     FUNCDATA_INLINED = 3, /* the tree of inlined calls */
 };
 
+/* Offset of data that a function does not have. */
 static const uint32_t no_data = UINT32_MAX;
 
 static bool read_version(uint32_t magic, enum go_version *version)

@@ -71,6 +71,7 @@ bool sl_debug_id_equal(const struct sl_debug_id *a, const struct sl_debug_id *b)
            a->pdb20 == b->pdb20;
 }
 
+/* Parses the id of a PDB 2.0 file: a time stamp of 8 hex digits, then the age. Such files have no GUID. */
 static bool parse_pdb20(struct sl_str text, bool hyphen, struct sl_debug_id *id)
 {
     struct sl_str stamp = {text.data, 8};
@@ -97,6 +98,8 @@ static bool parse_uuid(struct sl_str text, bool hyphen, uint8_t uuid[16])
     return true;
 }
 
+/* At most 16 characters without hyphen are a PDB 2.0 id (8 digits and an age of up to 8), longer texts are a GUID and an optional age.
+ * Of the age only the first 8 characters count; the rest must be ASCII. */
 bool sl_debug_id_parse(struct sl_str text, struct sl_debug_id *id)
 {
     *id = (struct sl_debug_id){0};
@@ -184,6 +187,8 @@ static void swap_bytes(uint8_t *a, uint8_t *b)
     *b = t;
 }
 
+/* Treats the first 16 bytes as a GUID. In little-endian files its first three fields are little-endian, so they are swapped to the order
+ * of the text, as Breakpad does. */
 struct sl_debug_id sl_debug_id_from_build_id(struct sl_bytes build_id, bool big_endian)
 {
     struct sl_debug_id id = {0};
@@ -211,6 +216,8 @@ struct sl_str sl_code_id_normalise(struct sl_arena *arena, struct sl_str text)
     return (struct sl_str){out, size};
 }
 
+/* False for an id of zeros only. The id of a PE file is a time stamp and a size: without a time stamp (eight zeros) it identifies
+ * nothing. */
 bool sl_code_id_is_set(struct sl_str code_id)
 {
     enum { STAMP = 8, MAX_PE_CODE_ID = 16 }; /* digits of a PE time stamp; of a time stamp and size */

@@ -16,6 +16,8 @@ struct jitdump_reader {
     struct sl_map last; /* number, from 1, of the last function at an address, by the bytes of the address */
 };
 
+/* Adds a function and notes it as the last one at its address, so that a later move finds it. `place` is the address as stored. A
+ * function that jit_add() ignores is not noted. */
 static bool add_function(struct jitdump_reader *d, struct sl_bytes place, uint64_t address, uint64_t size,
                          struct sl_str name)
 {
@@ -47,7 +49,8 @@ static bool add_load(struct jitdump_reader *d, struct sl_reader *r)
     return r->failed || add_function(d, place, read_value(place, r->big_endian), size, sl_cstr_at(rest, 0));
 }
 
-/* JIT_CODE_MOVE: pid, tid, vma, old address, new address, size, number. */
+/* JIT_CODE_MOVE: pid, tid, vma, old address, new address, size, number. Adds the last function at the old address again at the new one;
+ * the old one stays until other code overwrites it. Ignored if no function is known there. */
 static bool add_move(struct jitdump_reader *d, struct sl_reader *r)
 {
     sl_reader_skip(r, 16);

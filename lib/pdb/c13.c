@@ -12,6 +12,8 @@
 
 #include <stdlib.h>
 
+/* Lines HIDDEN_LINE and HIDDEN_LINE_2 mark code without a source line. IGNORE: the bit of a kind that tells readers to skip the
+ * subsection. */
 enum { HIDDEN_LINE = 0xFEEFEE, HIDDEN_LINE_2 = 0xF00F00, LINE_MASK = 0xFFFFFF, HAS_COLUMNS = 1, IGNORE = 0x80000000 };
 enum { STEPS_PER_COPY = 48 }; /* cost of a copied line, including its later handling */
 
@@ -32,6 +34,7 @@ bool c13_next(struct sl_reader *r, uint32_t *kind, struct sl_bytes *data)
 
 /* ---- building the tables ---- */
 
+/* Upper bounds of the numbers of records, to allocate the arrays once. */
 struct c13_counts {
     size_t sections, files, inlinees;
 };
@@ -49,6 +52,7 @@ static void read_line_section(struct pdb_line_table *t, struct sl_bytes data)
         t->sections[t->section_count++] = s;
 }
 
+/* Reads the checksums subsection: lines and inlinees refer to a file by the offset of its record there. */
 static void c13_read_files(struct pdb_line_table *t, struct sl_bytes data)
 {
     struct sl_reader r = sl_reader(data, false);
@@ -65,6 +69,7 @@ static void c13_read_files(struct pdb_line_table *t, struct sl_bytes data)
     }
 }
 
+/* With signature 1 each record is followed by a list of extra files, which is skipped. */
 static void read_inlinees(struct pdb_line_table *t, struct sl_bytes data)
 {
     struct sl_reader r = sl_reader(data, false);
@@ -86,6 +91,7 @@ SL_ORDER_BY(c13_by_place, struct line_section, section, offset, order)
 
 SL_ORDER_BY(by_id, struct inlinee, id, order)
 
+/* Keeps the scratch array `raw` of the module read before. */
 bool line_table_open(struct pdb_line_table *t, const struct sl_pdb *pdb, struct sl_bytes c13, struct sl_arena *arena)
 {
     const struct pdb_line_table last = *t;
@@ -126,6 +132,7 @@ bool line_table_open(struct pdb_line_table *t, const struct sl_pdb *pdb, struct 
 
 /* ---- lines ---- */
 
+/* Converts the offset of a checksum record to an index in t->files; SL_NO_FILE if no record begins there. */
 static uint32_t file_index(const struct pdb_line_table *t, uint32_t offset)
 {
     size_t low = SL_PARTITION_POINT(middle, 0, t->file_count, t->offsets[middle].offset < offset);
@@ -143,6 +150,7 @@ bool raw_lines_add(struct pdb_line_table *t, struct raw_line line)
 
 SL_ORDER_BY(by_offset, struct raw_line, offset, order)
 
+/* Sorts the raw lines by offset. Most are sorted already, and checking is cheaper than qsort. */
 static void sort_raw(struct pdb_line_table *t)
 {
     bool sorted = true;
@@ -187,7 +195,8 @@ static void map_lines(struct pdb_line_table *t, uint16_t section)
     t->raw_count = count;
 }
 
-/* Converts offsets to addresses if OMAP may have split the code of a line. */
+/* Converts offsets to addresses if OMAP may have split the code of a line: appends a raw line for each piece, then removes the original
+ * ones from the front. */
 static bool map_pieces(struct pdb_line_table *t, uint16_t section)
 {
     size_t count = t->raw_count;
@@ -234,6 +243,8 @@ bool raw_lines_convert(struct pdb_line_table *t, uint16_t section, struct sl_lin
     return true;
 }
 
+/* Reads the lines of one file. Hidden lines are left out, so their code counts to the line before. Blocks may have columns after the
+ * lines; they are skipped. */
 static bool read_block(struct pdb_line_table *t, const struct line_section *s, struct sl_reader *r)
 {
     uint32_t file = sl_read_u32(r), count = sl_read_u32(r), size = sl_read_u32(r);
@@ -251,6 +262,8 @@ static bool read_block(struct pdb_line_table *t, const struct line_section *s, s
     return true;
 }
 
+/* Reads and converts a lines subsection when a function needs it first. A line ends where the next one begins, the last one at the end
+ * of the subsection. */
 static bool convert(struct pdb_line_table *t, struct line_section *s)
 {
     struct sl_reader r = sl_reader(s->blocks, false);

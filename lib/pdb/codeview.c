@@ -15,11 +15,12 @@ enum { SIGNATURE = 4, C13_SYMBOLS = 0xF1, C13_STRINGS = 0xF3, FIRST_TYPE = 0x100
 enum { LF_PRECOMP = 0x1509, LF_TYPESERVER2 = 0x1515 };
 
 struct gathered {
-    uint8_t *symbols, *c13; /* NULL in the first pass, which finds the sizes */
+    uint8_t *symbols, *c13; /* NULL in the first pass, which only finds the sizes */
     size_t symbols_size, c13_size;
     struct sl_bytes strings;
 };
 
+/* Appends bytes and padding at `to`; only counts if `to` is NULL. */
 static void append(uint8_t *to, size_t *size, struct sl_bytes bytes, size_t padding)
 {
     if (to && bytes.size)
@@ -29,6 +30,7 @@ static void append(uint8_t *to, size_t *size, struct sl_bytes bytes, size_t padd
     *size += bytes.size + padding;
 }
 
+/* Collects the parts of each kind; called twice, first to find the sizes, then to copy. Of several string tables the first counts. */
 static void gather(const struct sl_codeview *parts, struct gathered *g)
 {
     uint32_t kind;
@@ -93,6 +95,7 @@ enum sl_code sl_pdb_open_codeview(const struct sl_codeview *parts, struct sl_are
     pdb->object = (struct module_bytes){{g.symbols, g.symbols_size}, {g.c13, g.c13_size}};
     pdb->names = g.strings;
     pdb->symbol_stream = pdb->fpo_stream = pdb->frame_stream = NO_STREAM;
+    /* there is no type stream to read later: the types are read below */
     pdb->types_tried = true;
     *elsewhere = (struct sl_str){NULL, 0};
     if (sl_read_u32(&r) == SIGNATURE) {

@@ -20,6 +20,7 @@ static struct sl_str imports_lower(struct sl_arena *arena, struct sl_str text)
     return (struct sl_str){copy, copy ? text.size : 0};
 }
 
+/* Makes the map of modules by name, once per file. Names are compared in lower case; of equal ones the first module counts. */
 static bool imports_prepare(struct imports *im)
 {
     if (im->exports)
@@ -44,6 +45,8 @@ static int by_local(const void *left, const void *right)
     return (a[0] > b[0]) - (a[0] < b[0]);
 }
 
+/* Reads the exports subsection of a module: pairs of local and global index, sorted for bsearch. A module without it, or a damaged one,
+ * has no exports. */
 static void read_exports(struct imports *im, const struct pdb_module *module, struct module_exports *e)
 {
     struct module_bytes bytes;
@@ -86,6 +89,7 @@ void imports_begin_module(struct imports *im, struct sl_bytes subsection)
     }
 }
 
+/* Finds the module of that name and reads its exports, once. imported->exports stays NULL if there is no such module. */
 static void look_up(struct imports *im, struct imported *imported, struct sl_str name)
 {
     struct sl_arena scratch = {0};

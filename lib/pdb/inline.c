@@ -20,6 +20,7 @@ enum annotation {
     COLUMN_END,
 };
 
+/* Registers of the line program. The code offset of a line is offset + base. `length` belongs to the next line, if `has_length`. */
 struct pdb_inline_state {
     uint32_t offset, base, file, line, length, kind;
     bool has_length;
@@ -41,11 +42,14 @@ static uint32_t inline_number(struct sl_reader *r)
     return value | sl_read_u8(r);
 }
 
+/* Decodes a signed number: bit 0 is the sign. */
 static uint32_t sign(uint32_t value)
 {
     return value & 1 ? 0 - (value >> 1) : value >> 1;
 }
 
+/* Adds a line with the current state. A line without a length of its own ends where the next one of the same kind (statement or
+ * expression) begins. */
 static bool inline_emit(struct pdb_line_table *t, struct pdb_inline_state *s)
 {
     uint32_t at = s->offset + s->base;
@@ -58,6 +62,7 @@ static bool inline_emit(struct pdb_line_table *t, struct pdb_inline_state *s)
     return raw_lines_add(t, line);
 }
 
+/* Executes one operation. False for an unknown one: its operands are unknown, too. */
 static bool inline_apply(struct pdb_line_table *t, struct pdb_inline_state *s, uint32_t op, struct sl_reader *r)
 {
     uint32_t value = inline_number(r);

@@ -11,6 +11,7 @@ static enum sl_code msf_invalid(struct sl_error *error, const char *what)
     return sl_fail(error, SL_MALFORMED, "invalid pdb file: %s", what);
 }
 
+/* An absent stream has the size NO_STREAM_SIZE and no pages. */
 static uint32_t count_pages(const struct msf *msf, uint32_t size)
 {
     return size == (uint32_t)NO_STREAM_SIZE
@@ -28,6 +29,7 @@ static bool set_pages(const struct msf *msf, const uint32_t *pages, uint32_t siz
         uint64_t at = (uint64_t)pages[i] << msf->page_shift, need = page_size;
         if (i == count - 1)
             need = size - (uint64_t)i * page_size;
+        /* page 0 is the superblock; the last page may be cut at the end of the file */
         if (pages[i] == 0 || pages[i] > msf->page_count || at > msf->file.size || need > msf->file.size - at)
             return false;
         together = together && pages[i] - pages[0] == i;
@@ -121,6 +123,8 @@ static bool set_streams(struct msf *msf, const uint32_t *directory, size_t count
     return own <= 2 * ((msf->file.size >> msf->page_shift) + 1);
 }
 
+/* The superblock: magic, page size, free page map, number of pages, size of the directory, a reserved word, then the pages of the page
+ * list. */
 enum sl_code msf_open(struct sl_bytes file, struct sl_arena *arena, struct msf *msf, struct sl_error *error)
 {
     struct sl_reader r = sl_reader(file, false);

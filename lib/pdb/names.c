@@ -7,8 +7,10 @@ enum { MAX_STEPS = 4096, MAX_TEXT = 16 << 10, MAX_SCRATCH = 8 << 20 };
 enum { STEPS_PER_LETTER = 3 }; /* cost of a name's byte, including its later handling */
 
 enum { MODIFIER_CONST = 1, POINTER_CONST = 0x400, FUNCTION_CONSTRUCTOR = 2 };
+/* Modes of a pointer type: `T*`, `T&`, pointer to a data member, pointer to a member function ("method"), `T&&`. */
 enum { MODE_POINTER, MODE_REFERENCE, MODE_MEMBER, MODE_METHOD, MODE_RVALUE };
 
+/* A sigil is what one level of a pointer type adds to the text: `*`, `&`, `&&` or `::*`. */
 struct sigil { /* one level of a pointer type */
     uint8_t mode;
     bool constant, pointee_constant;
@@ -29,6 +31,8 @@ static void pdb_names_put(struct name_printer *n, const char *text)
     sl_buf_cstr(&n->out, text);
 }
 
+/* Reads a record of types or ids. An index with bit 31 set refers to another module (imports.c). False also when the limits of the name
+ * are reached. */
 static bool pdb_names_get(struct name_printer *n, const struct type_table *table, uint32_t index,
                           struct type_record *record)
 {
@@ -99,6 +103,7 @@ static const char *simple_name(uint32_t kind)
     return names[kind & 0xFF];
 }
 
+/* Prints a simple type. Bits 8..11 of its index are not 0 for a pointer to it. */
 static bool simple(struct name_printer *n, uint32_t index, bool constant)
 {
     const char *name = index == TYPE_NULLPTR ? "std::nullptr_t" : simple_name(index);
@@ -115,6 +120,7 @@ static bool simple(struct name_printer *n, uint32_t index, bool constant)
 
 /* ---- types ---- */
 
+/* Prints the name of a class, union or enumeration; its record has the full name with scopes. */
 static bool named_type(struct name_printer *n, struct type_record *t)
 {
     struct named_type type = read_named_type(t);
@@ -122,7 +128,8 @@ static bool named_type(struct name_printer *n, struct type_record *t)
     return !t->data.failed;
 }
 
-/* Prints the list between the parentheses. */
+/* Prints the types of an argument list (record `index`, 0 = none), separated by commas. `first` is false if an argument was printed
+ * before. */
 static bool arguments(struct name_printer *n, uint32_t index, bool first)
 {
     struct type_record t;
@@ -142,6 +149,7 @@ static bool arguments(struct name_printer *n, uint32_t index, bool first)
     return true;
 }
 
+/* Prints `(int, char)`. */
 static bool parameters(struct name_printer *n, uint32_t list)
 {
     pdb_names_put(n, "(");
@@ -150,6 +158,7 @@ static bool parameters(struct name_printer *n, uint32_t list)
     return ok;
 }
 
+/* The type of a member function (LF_MFUNCTION); `this` is the type of its this pointer, 0 for static ones. */
 struct pdb_method {
     uint32_t result, class, this, arguments;
     uint8_t options;
@@ -183,6 +192,8 @@ static enum this_kind kind_of_this(struct name_printer *n, const struct pdb_meth
     return sl_read_u16(&t.data) & MODIFIER_CONST ? THIS_CONST : THIS_PLAIN;
 }
 
+/* Prints `(int) const` of a member function. A `this` that is no pointer to the class is printed as the first argument, since it is not
+ * implied by the class. Without `with_const`, as in pointers to member functions, the `const` is left out. */
 static bool method_arguments(struct name_printer *n, const struct pdb_method *m, bool with_const)
 {
     enum this_kind kind = kind_of_this(n, m);
@@ -195,6 +206,7 @@ static bool method_arguments(struct name_printer *n, const struct pdb_method *m,
     return true;
 }
 
+/* The type of a function that is no member (LF_PROCEDURE). */
 struct procedure {
     uint32_t result, arguments;
     uint8_t options;
@@ -210,6 +222,7 @@ static struct procedure read_procedure(struct sl_reader *r)
     return p;
 }
 
+/* Prints the result type and a space; nothing for constructors. */
 static bool result(struct name_printer *n, uint32_t index, uint8_t options)
 {
     if (options & FUNCTION_CONSTRUCTOR)
@@ -220,6 +233,7 @@ static bool result(struct name_printer *n, uint32_t index, uint8_t options)
     return true;
 }
 
+/* Prints the levels from the innermost one, which is the last, to the outermost: `int* const&`. */
 static void print_sigils(struct name_printer *n, const struct sigil *sigils, unsigned count, bool space)
 {
     static const char *const texts[8] = {"*", "&", "::*", "::*", "&&", "", "", ""};
@@ -232,7 +246,8 @@ static void print_sigils(struct name_printer *n, const struct sigil *sigils, uns
     }
 }
 
-/* Follows pointers and modifiers to the pointee, `*index`. */
+/* Follows pointers and modifiers from the pointer `t` to the first other type, `*index`. Sets one sigil per pointer, outermost first;
+ * `constant` makes the outermost one const. False if the type is nested too deeply or damaged. */
 static bool read_sigils(struct name_printer *n, struct type_record t, bool constant,
                         struct sigil sigils[MAX_TYPE_DEPTH], unsigned *count, uint32_t *index)
 {
@@ -296,6 +311,7 @@ static bool pointer(struct name_printer *n, struct type_record t, bool constant)
     return true;
 }
 
+/* Prints a const type: `const int`, but `int* const`. Other modifiers are not printed. */
 static bool modifier(struct name_printer *n, struct type_record t)
 {
     struct type_record below;
@@ -310,6 +326,8 @@ static bool modifier(struct name_printer *n, struct type_record t)
     return type_name(n, index);
 }
 
+/* Prints `int[3][4]`. Records have the size of each dimension in bytes, so the number of elements is that size divided by the next one;
+ * `[]` if it is unknown. */
 static bool array(struct name_printer *n, struct type_record t)
 {
     uint64_t sizes[MAX_TYPE_DEPTH + 1];
@@ -375,6 +393,7 @@ static bool type_name(struct name_printer *n, uint32_t index)
 
 /* ---- functions ---- */
 
+/* Prints `name(arguments)`; without a readable type only the name, without a name "<name omitted>". */
 static bool function(struct name_printer *n, struct sl_str name, uint32_t type)
 {
     struct type_record t;
@@ -408,6 +427,7 @@ static bool is_unnamed(struct sl_str part)
     return true;
 }
 
+/* Prints the namespace of an inlined function and `::`. */
 static bool scope(struct name_printer *n, uint32_t index)
 {
     struct type_record t;
@@ -423,6 +443,7 @@ static bool scope(struct name_printer *n, uint32_t index)
     return !t.data.failed;
 }
 
+/* Prints an inlined function by its record in the id stream: LF_FUNC_ID has a namespace as its parent, LF_MFUNC_ID a class. */
 static bool print_id(struct name_printer *n, uint32_t index)
 {
     struct type_record t;

@@ -22,6 +22,7 @@ static enum sl_code pdb_invalid(struct sl_error *error, const char *what)
     return sl_fail(error, SL_MALFORMED, "invalid pdb file: %s", what);
 }
 
+/* Reads GUID and age. The first three fields of the GUID are stored little-endian; debug ids have the order of the text form. */
 static bool read_info(struct sl_bytes info, struct sl_pdb_info *out)
 {
     struct sl_reader r = sl_reader(info, false);
@@ -37,6 +38,7 @@ static bool read_info(struct sl_bytes info, struct sl_pdb_info *out)
     return true;
 }
 
+/* The debug streams' numbers come last in the stream, so the sizes of all parts before them are summed up. */
 static bool read_dbi(const struct msf_stream *stream, struct sl_arena *arena, struct dbi *dbi)
 {
     struct sl_bytes bytes;
@@ -89,6 +91,7 @@ static bool pdb_read_sections(struct sl_pdb *pdb, uint16_t index)
     return true;
 }
 
+/* Returns the highest end of a section: the size of the image. */
 static uint64_t end_of_sections(const struct sl_pdb *pdb)
 {
     uint64_t end = 0;
@@ -227,6 +230,7 @@ enum sl_code sl_pdb_open(struct sl_bytes file, struct sl_arena *arena, struct sl
     return sl_pdb_status(pdb, error);
 }
 
+/* Sections are numbered from 1. False if there is no such section, or the address does not fit 32 bits. */
 static bool section_address(const struct sl_pdb *pdb, uint16_t section, uint32_t offset, uint32_t *address)
 {
     return section != 0 && section <= pdb->section_count &&
@@ -246,6 +250,7 @@ struct code_pieces pdb_pieces(const struct sl_pdb *pdb, uint16_t section, uint32
                                                                                  : (struct code_pieces){0};
 }
 
+/* The stream of a module: symbols, old line information (C11, not read), new line information (C13). */
 bool pdb_module_bytes(const struct sl_pdb *pdb, const struct pdb_module *module, struct sl_arena *arena,
                       struct module_bytes *out)
 {

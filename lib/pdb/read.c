@@ -29,6 +29,8 @@ static void read_module(void *arg, size_t index, unsigned worker)
         window->sink->prepare(window->sink, &slot->batch, &slot->arena, worker);
 }
 
+/* Reads a window of modules in parallel, then passes the batches to the sink in file order. Modules that cannot be read are counted as
+ * skipped. */
 static enum sl_code consume_window(struct pdb_read_window *window, const struct sl_parallel *parallel, size_t *read,
                                    struct sl_error *error)
 {

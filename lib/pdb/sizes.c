@@ -1,7 +1,8 @@
 /* Named types, and sizes of types, which give the dimensions of arrays. */
 #include "pdb/impl.h"
 
-/* Reads a "numeric leaf": a number below 0x8000 directly, a larger one after its kind. */
+/* Reads a "numeric leaf": a number below 0x8000 directly, any other after its kind (0x8000 LF_CHAR to 0x800A LF_UQUADWORD). Other kinds,
+ * such as floating point numbers, fail. */
 uint64_t read_numeric(struct sl_reader *r)
 {
     uint16_t leaf = sl_read_u16(r);
@@ -133,6 +134,7 @@ static uint32_t find_definition(struct name_printer *n, struct type_record *t, c
 
 /* ---- sizes ---- */
 
+/* Size of a simple type: bits 8..11 of its index are the kind of pointer to it (0 = no pointer), the lowest byte is the type. */
 static uint64_t simple_size(uint32_t index)
 {
     static const uint8_t of_pointer[16] = {0, 2, 4, 4, 4, 6, 8, 16};
@@ -149,6 +151,7 @@ static uint64_t simple_size(uint32_t index)
     return index & 0xF00 ? of_pointer[index >> 8 & 15] : sizes[index & 0xFF];
 }
 
+/* Follows modifiers, declarations and the underlying types of enumerations to a type with a size. */
 uint64_t name_printer_value_size(struct name_printer *n, uint32_t index)
 {
     struct type_record t;

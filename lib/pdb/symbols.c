@@ -39,6 +39,7 @@ static bool read_record(struct sl_bytes bytes, uint16_t kind, struct symbol_reco
 {
     struct sl_reader r = sl_reader(bytes, false);
     *record = (struct symbol_record){.type = sl_read_u32(&r), .offset = sl_read_u32(&r), .section = sl_read_u16(&r)};
+    /* older records ("_ST") have a length byte before the name, newer ones a NUL after it */
     if (kind < 0x1100) {
         struct sl_bytes text = sl_read_bytes(&r, sl_read_u8(&r));
         record->name = (struct sl_str){(const char *)text.data, text.size};
@@ -145,6 +146,7 @@ static bool walk_stream(struct data_walk *w, bool (*wanted)(uint16_t kind))
     return ok;
 }
 
+/* Adds the variables of one module. Its imports are needed for the sizes of types that other modules define. */
 static bool walk_module(struct data_walk *w, const struct pdb_module *module)
 {
     struct module_bytes bytes;
@@ -168,6 +170,7 @@ static bool walk_module(struct data_walk *w, const struct pdb_module *module)
     return ok;
 }
 
+/* Variables with a type come first, public symbols last: those have no size. */
 enum sl_code sl_pdb_data(struct sl_pdb *pdb, struct sl_arena *arena,
                          bool (*add)(void *arg, const struct sl_pdb_data *data), void *arg, struct sl_error *error)
 {

@@ -1,6 +1,7 @@
 /* The type and id streams: a sequence of records, looked up by number. */
 #include "pdb/impl.h"
 
+/* Every ANCHOR_STEP-th record has its offset stored, which saves memory: a lookup walks over at most seven records. */
 enum { ANCHOR_STEP = 8, MIN_HEADER = 56, MAX_HEADER = 1024 };
 
 /* Reads a u16 of a scattered stream; it may lie across two pages. The stream must have two bytes at `offset`. */

@@ -17,6 +17,7 @@ static const uint8_t kinds[][16] = {
                             0x6A},
 };
 
+/* `*row` is the last row that was returned. A parent is a coded index: the lowest bits are its table, the rest is a row. */
 bool ppdb_next_custom(const struct sl_ppdb *ppdb, enum custom_kind kind, uint32_t *row, uint32_t *parent_tag,
                       uint32_t *parent, uint64_t *blob)
 {
@@ -36,6 +37,8 @@ bool ppdb_next_custom(const struct sl_ppdb *ppdb, enum custom_kind kind, uint32_
 
 /* ---- embedded sources ---- */
 
+/* The blob: an i32, 0 for text that is stored as it is, else the size of the text, which is deflated; then the bytes. Only their place
+ * is noted; nothing is inflated here. */
 static bool describe_source(const struct sl_ppdb *ppdb, uint64_t blob_offset, struct sl_ppdb_source *source)
 {
     struct sl_bytes blob;
@@ -109,6 +112,8 @@ enum sl_code sl_ppdb_source_text(struct sl_bytes file, const struct sl_ppdb_sour
 
 /* ---- Source Link ---- */
 
+/* Merges the rules of all Source Link blobs of the module. Damaged blobs are ignored, so that the sources of the others are found; only
+ * lack of memory or budget (SL_BUSY) is an error. */
 enum sl_code sl_ppdb_read_links(const struct sl_ppdb *ppdb, struct sl_buf *links)
 {
     struct sl_arena arena = {.budget = ppdb->budget};

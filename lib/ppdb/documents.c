@@ -48,6 +48,8 @@ static struct sl_bytes read_separator(struct sl_reader *r)
     return separator;
 }
 
+/* Appends the document's name: the blob is a separator and blob offsets of the parts. `*work` counts parts and bytes, which the caller
+ * charges. Fails for parts that are not UTF-8 and for names that are too long. */
 static enum sl_code add_parts(const struct sl_ppdb *ppdb, struct sl_bytes blob, struct sl_buf *name, size_t start,
                               uint32_t *work, struct sl_error *error)
 {
@@ -82,6 +84,7 @@ static enum sl_language language_from_guid(const uint8_t *guid)
     return SL_LANG_UNKNOWN;
 }
 
+/* Keeps the digest only if its algorithm is known and its size fits. */
 static void read_hash(struct sl_ppdb_document *document, const uint8_t *algorithm, struct sl_bytes digest)
 {
     for (size_t i = 0; algorithm && i < sizeof hashes / sizeof *hashes; i++)

@@ -59,6 +59,7 @@ static const struct ppdb_range {
     // clang-format on
 };
 
+/* Returns the lower case of a code point; the code point itself if it has none. */
 static uint32_t ppdb_fold_lower(uint32_t c)
 {
     if (c < 0x80)
@@ -78,6 +79,7 @@ uint32_t ppdb_next_lower(struct sl_str text, size_t *at)
     return NO_UTF8 + first;
 }
 
+/* Appends the code point as UTF-8, or the invalid byte that ppdb_next_lower() returned as NO_UTF8 + byte: such paths stay as they are. */
 void links_add_code_point(struct sl_buf *out, uint32_t c)
 {
     char text[4];

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+/* RULE_SIZE: bytes of a stored rule. MAX_URL: a template may repeat the path many times. */
 enum { RULE_SIZE = 20, MAX_URL = 64 << 10, MAX_CHAIN = 16 };
 
 /* ---- building ---- */
@@ -16,6 +17,8 @@ struct ppdb_link_rule {
     bool prefix;
 };
 
+/* Order of the rules: exact ones first, then prefixes, each by pattern. Of rules with equal patterns the first is kept
+ * (drop_duplicates). */
 static int in_order(const void *a, const void *b)
 {
     const struct ppdb_link_rule *x = a, *y = b;
@@ -32,6 +35,7 @@ static bool same_rule(const struct ppdb_link_rule *a, const struct ppdb_link_rul
     return a->prefix == b->prefix && sl_str_equal(a->pattern, b->pattern);
 }
 
+/* Makes a rule: paths are compared without case, so the pattern is lower-cased. */
 static void ppdb_links_prepare(struct ppdb_link_rule *rule, const struct sl_ppdb_link *link, size_t index,
                                struct sl_buf *scratch, struct sl_arena *arena)
 {
@@ -148,6 +152,7 @@ struct stored {
     uint32_t shorter;
 };
 
+/* Texts of a damaged table are empty rather than out of bounds. */
 static struct stored rule_at(const struct sl_ppdb_links *links, uint64_t index)
 {
     struct sl_reader r = sl_reader(links->rules, false);
@@ -216,6 +221,7 @@ static bool is_plain(char c, bool in_query)
     return c && strchr(in_query ? "-._~!$'()*,;:@" : "-._~!$&'()*+,;=:@", c);
 }
 
+/* Appends the rest of the path, percent-encoded, with slashes for backslashes. */
 static void add_rest(struct sl_buf *url, struct sl_str rest, bool in_query)
 {
     static const char hex[] = "0123456789ABCDEF";
@@ -231,6 +237,7 @@ static void add_rest(struct sl_buf *url, struct sl_str rest, bool in_query)
     }
 }
 
+/* Replaces each `*` of the template by the rest of the path. False, and nothing appended, if the result is too long. */
 static bool expand(struct sl_str template, struct sl_str rest, struct sl_buf *url)
 {
     size_t start = url->size;
@@ -248,6 +255,7 @@ static bool expand(struct sl_str template, struct sl_str rest, struct sl_buf *ur
     return false;
 }
 
+/* Exact rules are preferred to prefixes, longer prefixes to shorter ones. */
 static bool resolve(const struct sl_ppdb_links *links, struct sl_str path, struct sl_str lower, struct sl_buf *url)
 {
     struct stored rule;

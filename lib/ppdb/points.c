@@ -2,6 +2,7 @@
 #include "ppdb/impl.h"
 
 enum method_column { METHOD_DOCUMENT, METHOD_POINTS };
+/* Limits of the specification. HIDDEN_LINE is reserved for hidden points, so no visible point has it. */
 enum { HIDDEN_LINE = 0xFEEFEE, MAX_LINE = 0x20000000, MAX_COLUMN = 0x10000, MAX_IL_OFFSET = 0x20000000 };
 
 void sl_ppdb_points_begin(const struct sl_ppdb *ppdb, uint32_t method, struct sl_ppdb_points *points)
@@ -16,6 +17,7 @@ void sl_ppdb_points_begin(const struct sl_ppdb *ppdb, uint32_t method, struct sl
         return;
     points->blob = sl_reader(blob, false);
     ppdb_read_unsigned(&points->blob); /* signature of the local variables */
+    /* 0 = the method has several documents: then the blob names the first */
     points->document = (uint32_t)values[METHOD_DOCUMENT];
     if (!points->document)
         points->document = ppdb_read_unsigned(&points->blob);

@@ -80,6 +80,7 @@ static struct sl_debug_id parse_id(const uint8_t bytes[ID_SIZE])
     return id;
 }
 
+/* Reads the id, and the row counts of the tables that are in the program, not in this file: they determine the widths of indexes. */
 static enum sl_code read_pdb_stream(struct sl_ppdb *ppdb, struct sl_bytes stream, struct sl_ppdb_info *info,
                                     struct sl_error *error)
 {
@@ -97,6 +98,7 @@ static enum sl_code read_pdb_stream(struct sl_ppdb *ppdb, struct sl_bytes stream
     return SL_OK;
 }
 
+/* Sets has_sources: the file has an embedded source or Source Link rules. */
 static enum sl_code find_sources(const struct sl_ppdb *ppdb, struct sl_ppdb_info *info)
 {
     uint32_t cursor = 0;

@@ -38,6 +38,7 @@ enum sl_code sl_ppdb_table_open(struct sl_bytes bytes, struct sl_ppdb_table *t, 
 
 /* ---- points ---- */
 
+/* A method's points are stored in runs of RUN_POINTS, each readable on its own, so that a lookup decodes only one. */
 struct ppdb_point_run {
     struct sl_reader r;
     uint64_t left; /* points */
@@ -71,6 +72,7 @@ static bool next_point(struct ppdb_point_run *run)
     return !r->failed;
 }
 
+/* The points of one method: `restarts` has the first offset and the place of each run but the first. */
 struct ppdb_table_block {
     struct sl_bytes restarts, runs;
     uint64_t point_count, run_count;
@@ -189,6 +191,7 @@ static bool read_source(const struct sl_ppdb_table *t, uint32_t document, struct
     return false;
 }
 
+/* Documents may have equal names in different languages: tries those that follow in the order of names, too. */
 bool sl_ppdb_table_source(const struct sl_ppdb_table *t, struct sl_str name, struct sl_ppdb_source *source)
 {
     uint32_t id;
@@ -202,6 +205,7 @@ bool sl_ppdb_table_source(const struct sl_ppdb_table *t, struct sl_str name, str
 
 /* ---- verifying ---- */
 
+/* True if all points can be decoded, ascend, refer to documents, and the runs begin where `restarts` says. */
 static bool verify_method(const struct sl_ppdb_table *t, uint32_t method)
 {
     struct ppdb_table_block block;

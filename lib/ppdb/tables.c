@@ -116,12 +116,14 @@ static const uint8_t columns[TABLE_COUNT][MAX_COLUMNS] = {
 
 enum { HEAP_STRING_WIDE = 0x01, HEAP_GUID_WIDE = 0x02, HEAP_BLOB_WIDE = 0x04, HEAP_EXTRA_DATA = 0x40 };
 
+/* An index may refer to a table of this file or of the program; at most one of both has rows. */
 static uint32_t row_count(const struct sl_ppdb *ppdb, unsigned table)
 {
     uint32_t here = ppdb->tables[table].count, there = ppdb->referenced[table];
     return here > there ? here : there;
 }
 
+/* A coded index has four bytes if the largest of its tables has more rows than fit beside the tag in two. */
 static uint8_t coded_width(const struct sl_ppdb *ppdb, unsigned which)
 {
     uint32_t limit = UINT32_C(1) << (16 - coded_indexes[which].tag_bits);
@@ -146,6 +148,7 @@ static uint8_t column_width(const struct sl_ppdb *ppdb, unsigned column, uint8_t
     }
 }
 
+/* Sets the widths of all columns; a row has no padding. */
 static void size_rows(struct sl_ppdb *ppdb, uint8_t heap_sizes)
 {
     for (unsigned t = 0; t < TABLE_COUNT; t++) {

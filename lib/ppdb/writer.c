@@ -40,6 +40,7 @@ struct ppdb_table_writer {
     size_t dropped;
 };
 
+/* All failures that are not about the file's contents are failures of memory or budget. */
 static enum sl_code ppdb_writer_fail(const struct ppdb_table_writer *w, struct sl_error *error)
 {
     return sl_budget_fail(w->ppdb->budget, error);
@@ -68,6 +69,7 @@ static bool same_file(const struct ppdb_table_writer *w, const struct document *
     return a->properties.language == b->properties.language && sl_str_equal(decode_name(w, a), decode_name(w, b));
 }
 
+/* Reads all documents; those with damaged names are left out and counted as dropped. */
 static enum sl_code ppdb_writer_read_documents(struct ppdb_table_writer *w, struct sl_error *error)
 {
     for (uint32_t row = 1; row <= w->info->document_count; row++) {
@@ -153,6 +155,8 @@ static enum sl_code collect_points(struct ppdb_table_writer *w, uint32_t method,
     return SL_OK;
 }
 
+/* The first point has full values, the others differences. A 0 in front of a line announces another document: differences of lines are
+ * stored plus 1, so none is 0. */
 static void encode_run(const struct ppdb_table_entry *entries, size_t count, struct sl_buf *out)
 {
     sl_buf_uleb(out, entries[0].il_offset);
@@ -191,6 +195,7 @@ static enum sl_code collect_methods(struct ppdb_table_writer *w, struct sl_error
     w->directory = SL_ARENA_ARRAY(&w->arena, uint32_t, (size_t)w->info->method_count + 1);
     if (!w->directory)
         return ppdb_writer_fail(w, error);
+    /* so that no method is at offset 0, which stands for a method without points */
     sl_buf_u8(&w->points, 0);
     for (uint32_t m = 1; m <= w->info->method_count; m++) {
         enum sl_code code = collect_points(w, m, error);
@@ -211,6 +216,7 @@ static enum sl_code collect_methods(struct ppdb_table_writer *w, struct sl_error
 
 SL_ORDER_BY(by_document, struct sl_ppdb_source, document, offset)
 
+/* Collects the embedded sources of known documents, sorted by document; of several for one document the first in the file counts. */
 static enum sl_code collect_sources(struct ppdb_table_writer *w, struct sl_error *error)
 {
     struct sl_ppdb_source source;

@@ -7,7 +7,7 @@
 enum { VARINT = 0, BYTES = 2 };
 #define TAG(field, kind) ((field) << 3 | (kind))
 
-/* Numbers for which memory is kept from message to message; a larger array for one message is replaced after it. */
+/* Numbers for which memory is kept from message to message; a larger array is given up at the next message that needs less. */
 enum { KEEP_NUMBERS = 64 * 1024 };
 
 struct cursor {

@@ -146,7 +146,8 @@ static bool drop_template_arguments(struct sl_str text, struct sl_buf *out)
 void name_readable(struct sl_str name, struct sl_buf *full, struct sl_buf *out)
 {
     name = strip(name);
-    /* Rust names are printed without generic arguments by their demangler; others lose their template arguments below */
+    /* Rust names keep their generic arguments, which can begin a path: `<T as Trait>::f`; other names lose their template arguments
+     * below */
     if ((sl_str_starts(name, SL_STR("_R")) || is_legacy_rust(name)) && sl_demangle(name, SL_LANG_RUST, out))
         return;
     sl_buf_clear(full);

@@ -6,7 +6,7 @@
 
 enum { LEVELS = SL_SYMBFILE_MAX_DEPTH + 1, BATCH_NODES = 16384 };
 
-/* Size of the nameless root: beyond all addresses of a symcache, since batches are emitted before the last address is known. */
+/* Size of the nameless root: larger than any address of a symcache, so that it contains all functions. */
 static const uint64_t root_size = UINT64_MAX / 2;
 
 /* A function to which the last segment belongs: it grows while segments continue it. */

@@ -4,6 +4,8 @@
 #include "base/map.h"
 #include "base/search.h"
 
+/* The hash is the last word of the header. With a section table it covers all of header and table, with zero in its own place; else the
+ * part of the header before it. */
 uint64_t sl_table_head_hash(const struct sl_table_format *format, const uint8_t *head, size_t size)
 {
     uint8_t copy[SL_TABLE_MAX_HEADER + SL_TABLE_MAX_SECTIONS * SL_TABLE_SECTION_ENTRY];
@@ -15,6 +17,7 @@ uint64_t sl_table_head_hash(const struct sl_table_format *format, const uint8_t 
     return sl_hash(copy, size);
 }
 
+/* Sections with an unknown id, of later versions, are ignored. */
 static bool find_sections(struct sl_table *t, uint32_t count)
 {
     const uint8_t *entry = t->bytes.data + t->format->header_size;
@@ -68,6 +71,8 @@ bool sl_table_is_intact(const struct sl_table *t)
            sl_table_u64(file + t->format->at_content_hash);
 }
 
+/* A section of columns: one byte per column with its width in bits, then each column, aligned to 8 bytes and followed by 8 spare bytes,
+ * so that a value can be read as a whole word. */
 bool sl_table_columns(struct sl_bytes section, uint64_t rows, unsigned count, struct sl_column *columns)
 {
     uint64_t at = 8;
@@ -104,6 +109,7 @@ bool sl_table_strings(struct sl_bytes offsets, struct sl_bytes bytes, uint64_t c
     return count <= UINT32_MAX && sl_table_units(offsets, bytes, group_count(count), &strings->groups);
 }
 
+/* Strings are stored in groups: each but the first shares a prefix with the one before it. */
 static struct sl_reader open_group(const struct sl_table_strings *s, uint32_t group)
 {
     return sl_reader(sl_table_unit(&s->groups, group), false);
@@ -141,6 +147,7 @@ static struct sl_str first_of_group(const struct sl_table_strings *s, uint32_t g
     return (struct sl_str){(const char *)text.data, text.size};
 }
 
+/* Returns the number of strings less than the text: a binary search for the group by its first string, then a walk through the group. */
 uint32_t sl_table_strings_before(const struct sl_table_strings *s, struct sl_str text)
 {
     uint32_t low = SL_PARTITION_POINT(middle, 0, (uint32_t)group_count(s->count),

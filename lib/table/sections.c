@@ -26,6 +26,7 @@ struct packed_column {
     unsigned filled; /* bits used in `word` */
 };
 
+/* Appends the lowest `width` bits. If the word is full, it is stored, and the bits that did not fit begin the next one. */
 static inline void pack_value(struct packed_column *p, uint64_t value, unsigned width)
 {
     p->word |= value << p->filled;
@@ -38,6 +39,8 @@ static inline void pack_value(struct packed_column *p, uint64_t value, unsigned 
     }
 }
 
+/* Stores the last, incomplete word, only as many bytes as are used: the bytes behind them are of the next chunk, which another thread
+ * writes. */
 static void pack_rest(struct packed_column *p)
 {
     for (; p->filled; p->filled = p->filled > 8 ? p->filled - 8 : 0, p->word >>= 8)
@@ -60,6 +63,8 @@ void sl_column_pack_relative(uint8_t *at, const uint32_t *values, uint32_t least
     pack_rest(&p);
 }
 
+/* Chunks are packed in parallel: a chunk's rows begin at a byte boundary of each column, as the number of rows before it is a multiple
+ * of eight. */
 static void pack_chunk(void *arg, size_t chunk, unsigned worker)
 {
     (void)worker;
