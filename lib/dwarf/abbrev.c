@@ -49,6 +49,7 @@ static int fixed_size(uint16_t form, const struct abbrev_table *table)
     return form < COMMON_FORMS ? table->sizes[form] : size_of_form(form, table);
 }
 
+/* Returns where the walk stores the attribute; SLOT_OTHER for one that it does not need. */
 static enum entry_slot get_slot(uint16_t attribute)
 {
     switch (attribute) {
@@ -100,6 +101,7 @@ static enum attribute_set choose_attribute_set(uint16_t tag, bool variables)
     }
 }
 
+/* True if entries of that set need the attribute; all others are skipped without reading. */
 static bool wanted(enum attribute_set set, uint16_t attribute, const struct dwarf_worker *w)
 {
     if (set == SET_SIBLING)
@@ -148,6 +150,7 @@ static enum abbrev_kind get_entry_kind(uint16_t tag, bool variables)
     }
 }
 
+/* Adds a step; skips of fixed size that follow each other become one. */
 static bool add_step(struct abbrev_table *t, struct abbrev *abbrev, struct abbrev_step step)
 {
     struct abbrev_step *last = abbrev->step_count ? &t->steps[t->step_count - 1] : NULL;
@@ -163,6 +166,7 @@ static bool add_step(struct abbrev_table *t, struct abbrev *abbrev, struct abbre
     return true;
 }
 
+/* Returns how to skip a form of variable size. */
 static enum abbrev_op variable_size(uint16_t form)
 {
     switch (form) {
@@ -185,6 +189,7 @@ static enum abbrev_op variable_size(uint16_t form)
     }
 }
 
+/* Big-endian files are rare and use the general reader. */
 static enum read_op choose_read_op(uint16_t form, const struct abbrev_table *t)
 {
     if (form == DW_FORM_implicit_const)
@@ -202,6 +207,7 @@ static enum read_op choose_read_op(uint16_t form, const struct abbrev_table *t)
     }
 }
 
+/* Adds the attribute to the steps that skip the whole entry: sizes of fixed forms are added up between those of variable size. */
 static bool add_skip(struct abbrev_table *t, struct abbrev *abbrev, uint16_t form)
 {
     int size = fixed_size(form, t);
@@ -236,6 +242,7 @@ struct traits {
     bool sibling, declaration, low_pc, high_pc, ranges;
 };
 
+/* Decides by kind and attributes how the walk handles entries of this abbreviation. */
 static enum abbrev_walk choose_walk(const struct abbrev *abbrev, const struct traits *traits)
 {
     bool code = traits->ranges || (traits->low_pc && traits->high_pc), jump = traits->sibling && abbrev->children;
@@ -264,6 +271,7 @@ static bool is_known_form(uint16_t form, const struct abbrev_table *t)
            form == DW_FORM_GNU_addr_index || form == DW_FORM_GNU_str_index;
 }
 
+/* Reads an abbreviation and compiles it. An unknown form makes its entries unreadable (`known` false), but not those of others. */
 static bool read_abbrev(struct abbrev_table *t, struct sl_reader *r, struct abbrev *abbrev)
 {
     struct traits traits = {0};
@@ -292,6 +300,7 @@ static bool read_abbrev(struct abbrev_table *t, struct sl_reader *r, struct abbr
     }
 }
 
+/* Returns the short form of an abbreviation whose entries need no more than a skip; QUICK_OTHER for all others. */
 static struct quick_abbrev make_quick_reader(const struct abbrev_table *t, const struct abbrev *abbrev)
 {
     const struct quick_abbrev other = {.op = QUICK_OTHER};

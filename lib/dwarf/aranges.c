@@ -26,6 +26,7 @@ static bool read_set(struct sl_reader *r, struct aranges_set *set)
     bool good = version == 2 && sl_read_u8(r) == 0 && /* no segments */
                 (set->address_size == 2 || set->address_size == 4 || set->address_size == 8);
     uint64_t tuple = 2u * set->address_size, header = sl_reader_offset(r) - start;
+    /* tuples begin at a multiple of their size from the start of the set; a set that cannot be used gets none */
     set->begin = good ? start + (header + tuple - 1) / tuple * tuple : set->end;
     sl_reader_seek(r, set->end);
     return !r->failed;
@@ -33,6 +34,7 @@ static bool read_set(struct sl_reader *r, struct aranges_set *set)
 
 enum { LAST_VERSION = 3 };
 
+/* True if the file has a unit of a version that may lack ranges. */
 static bool needed(const struct dwarf_file *file)
 {
     for (size_t i = 0; i < file->unit_count; i++)

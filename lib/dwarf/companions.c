@@ -32,6 +32,7 @@ void sl_dwarf_find_companions(struct sl_object *object, struct sl_dwarf_companio
         companions->dwp = has_skeleton(object);
 }
 
+/* Skeletons without code are left out: their .dwo files have nothing to read. */
 void sl_dwarf_split_units(struct sl_object *object, size_t most,
                           bool (*found)(void *arg, struct sl_str comp_dir, struct sl_str name, uint64_t dwo_id),
                           void *arg)

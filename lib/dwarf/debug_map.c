@@ -1,7 +1,5 @@
-/* Reads debug information that the linker left in object files (object/debug_map.h), and moves it to the addresses in the image.
- *
- *     io.o:  f at 0, its lines  ──▶  image: f at 0x3f50        functions that the map does not name were dropped by the linker
- *            g at 0x20 */
+/* Reads debug information that the linker left in object files (object/debug_map.h), and moves it to the addresses in the image. "Moved"
+ * is the place of a function in both. */
 #include "dwarf/impl.h"
 
 #include "base/order.h"
@@ -60,6 +58,7 @@ static enum sl_code find_moved(struct sl_object *part, struct sl_map *names, str
     return SL_OK;
 }
 
+/* Returns the function of the object file that contains the address; NULL if there is none, or the linker dropped it. */
 static const struct moved *moved_at(const struct map_sink *m, uint64_t address)
 {
     size_t below = SL_COUNT_UP_TO(m->moved, m->count, from, address);
@@ -96,6 +95,7 @@ static bool is_padding(const struct sl_function *f, const struct moved *moved, c
            bsearch(&moved->from, starts, count, sizeof *starts, sl_order_u64) != NULL;
 }
 
+/* Keeps the functions that are in the image and moves them there, before the inner sink sees the batch. */
 static void debug_map_prepare(struct sl_function_sink *sink, struct sl_function_batch *batch, struct sl_arena *arena,
                               unsigned worker)
 {
@@ -134,6 +134,8 @@ static bool has_wanted_function(const struct sl_debug_map *map, const struct sl_
     return !sink->wanted_count;
 }
 
+/* Reads one object file. All of its functions are read: addresses that the sink wants are those of the image, so they cannot be compared
+ * before functions are moved. */
 static enum sl_code read_part(const struct sl_debug_map *map, const struct sl_debug_map_file *file,
                               struct sl_object *part, const struct sl_companions *companions,
                               const struct sl_parallel *parallel, struct sl_function_sink *sink, struct sl_error *error)
@@ -152,6 +154,7 @@ static enum sl_code read_part(const struct sl_debug_map *map, const struct sl_de
     m.moved = moved;
     if (code == SL_OK)
         code = sl_dwarf_read(part, &split, parallel, &m.sink, error);
+    /* lack of memory or budget while the object file was read, which is worse than any other failure */
     enum sl_code lack = sl_object_status(part, error);
     sl_function_sink_add_gaps(sink, &m.sink);
     sl_map_free(&names);
@@ -175,6 +178,7 @@ enum sl_code dwarf_read_debug_map(struct sl_object *object, const struct sl_comp
         if (!file->count || !has_wanted_function(&map, file, sink))
             continue;
         any = true;
+        /* not opened if the path was read before, or the map is out of memory */
         struct sl_object *part = sl_map_find_or_add(&known, file->path, &made) && made
                                      ? companions->open_object(companions->arg, file->path, file->stamp)
                                      : NULL;

@@ -6,6 +6,7 @@ static uint64_t read_offset(struct sl_reader *r, const struct dwarf_unit *unit)
     return unit->header->offset_size == 8 ? sl_read_u64(r) : sl_read_u32(r);
 }
 
+/* Blocks and 16-byte constants are skipped: no attribute that is read has them. */
 bool dwarf_read_form(struct sl_reader *r, const struct dwarf_unit *unit, uint16_t form, int64_t implicit,
                      struct attribute *out)
 {
@@ -194,6 +195,7 @@ bool dwarf_address(const struct dwarf_unit *unit, const struct attribute *a, uin
     }
 }
 
+/* References by type signature (DW_FORM_ref_sig8) are not followed. */
 struct reference dwarf_reference(const struct dwarf_unit *unit, const struct attribute *a)
 {
     switch (a->form) {

@@ -41,6 +41,7 @@ struct dwarf_function_walk {
     struct zero_claims *claims; /* not NULL: only look for subprograms at 0 */
 };
 
+/* Reads the wanted attributes of an entry into `e`, by the steps of its abbreviation. */
 static bool dwarf_functions_read_entry(const struct dwarf_function_walk *walk, const struct abbrev *abbrev,
                                        struct sl_reader *r, struct dwarf_function_entry *e)
 {
@@ -92,6 +93,8 @@ static bool dwarf_functions_read_entry(const struct dwarf_function_walk *walk, c
     return true;
 }
 
+/* Returns the name of a subprogram or inlined call: its own linkage name, else its own name, else that of the entry it refers to.
+ * `*language` changes only if that entry is in a unit of another language. */
 static struct entry_name entry_name(struct dwarf_function_walk *walk, const struct dwarf_function_entry *e,
                                     enum sl_language *language)
 {
@@ -122,7 +125,8 @@ static struct dwarf_frame *push_frame(struct dwarf_function_walk *walk)
     return frame;
 }
 
-/* Removes ranges at 0 of a dropped subprogram from worker->ranges; returns the new count. */
+/* The linker gives dropped code the address 0. Removes ranges at 0 from worker->ranges unless the subprogram is the one that is live
+ * there; returns the new count. With walk->claims the subprogram is also counted. */
 static size_t remove_dropped_ranges(struct dwarf_function_walk *walk, const struct dwarf_function_entry *e,
                                     size_t count)
 {
@@ -147,6 +151,8 @@ static size_t remove_dropped_ranges(struct dwarf_function_walk *walk, const stru
     return kept;
 }
 
+/* Opens a subprogram: its ranges wait in worker->pending until the frame closes, when its inlined calls are known. One without live code
+ * is not emitted. True also then. */
 static bool open_subprogram(struct dwarf_function_walk *walk, const struct dwarf_function_entry *e,
                             struct dwarf_frame *frame)
 {
@@ -196,11 +202,14 @@ static bool open_subprogram(struct dwarf_function_walk *walk, const struct dwarf
     return true;
 }
 
+/* `absent` also for values that do not fit. */
 static uint32_t as_u32(const struct attribute *a, uint32_t absent)
 {
     return !a->form ? absent : a->value > UINT32_MAX - 1 ? absent : (uint32_t)a->value;
 }
 
+/* Adds an inlined call once for each of its ranges. `frame` is its own, for the calls inside it. Calls that are too deep are left out,
+ * but keep the depth of those below. */
 static bool add_inlinee(struct dwarf_function_walk *walk, const struct dwarf_function_entry *e,
                         struct dwarf_frame *frame)
 {
@@ -259,6 +268,7 @@ static bool copy_lines(struct dwarf_worker *w, uint64_t load, struct dwarf_range
             uint64_t start = rows[i].address < begin ? begin : rows[i].address;
             uint64_t stop = i + 1 < s->count ? rows[i + 1].address : s->end;
             stop = stop > end ? end : stop;
+            /* sequences may overlap: a line begins where the one before ends */
             if (count && w->function_lines[count - 1].address + w->function_lines[count - 1].size + load > start)
                 start = w->function_lines[count - 1].address + w->function_lines[count - 1].size + load;
             if (start >= stop)
@@ -338,6 +348,7 @@ bool dwarf_add_function(struct dwarf_reader *reader, struct dwarf_worker *w, str
     return true;
 }
 
+/* Emits one function per range. Inlined calls are distributed by address; those of a function with one range are all its own. */
 static bool close_subprogram(struct dwarf_function_walk *walk, const struct dwarf_frame *frame)
 {
     struct dwarf_worker *w = walk->w;
@@ -368,6 +379,7 @@ static bool close_subprogram(struct dwarf_function_walk *walk, const struct dwar
     return true;
 }
 
+/* Closes the innermost frame; a subprogram is emitted. */
 static bool close_frame(struct dwarf_function_walk *walk)
 {
     struct dwarf_worker *w = walk->w;
@@ -436,6 +448,7 @@ static bool jump(struct dwarf_function_walk *walk, const struct abbrev *abbrev, 
     return !r->failed;
 }
 
+/* Returns the position after the attributes of an entry; NULL if they extend beyond `end`. */
 static const uint8_t *skip_entry(const struct dwarf_unit *unit, const struct abbrev *abbrev, const uint8_t *at,
                                  const uint8_t *end)
 {
@@ -509,6 +522,7 @@ static bool skip_common_entries(struct dwarf_skip_state *p, const struct quick_a
     const uint8_t *data = p->at;
     size_t at = 0, size = (size_t)(p->end - p->at);
     uint32_t plain = p->plain;
+    /* outside of code there is no enclosing function to protect, so subprograms without code are skipped, too */
     unsigned simple = p->code ? QUICK_SKIP : QUICK_NOCODE;
     while (at + 2 < size) {
         unsigned code = data[at], two = 0;
@@ -598,6 +612,8 @@ static const uint8_t *enter_root(struct dwarf_function_walk *walk, struct sl_rea
     return root ? skip_entry(walk->unit, root, r->at, r->end) : NULL;
 }
 
+/* Skips entries from one that must be handled to the next, until the root's children end. False if the entries cannot be read to their
+ * end. */
 static bool walk_unit(struct dwarf_function_walk *walk)
 {
     const struct dwarf_unit *unit = walk->unit;

@@ -29,6 +29,7 @@ struct table_reader {
     bool names_first;       /* directory 0 is like the others: joined to the compilation directory (versions 2 to 4) */
 };
 
+/* Adds a file with its directory and the compilation directory. A directory beyond the list is ignored. */
 static bool dwarf_line_add_file(struct table_reader *t, struct sl_str name, uint64_t directory)
 {
     struct dwarf_line_table *lines = &t->w->lines;
@@ -91,6 +92,7 @@ size_t dwarf_read_formats(struct sl_reader *r, struct entry_format formats[MAX_F
     return r->failed ? 0 : count;
 }
 
+/* Offsets in string sections have the size of the line program, not of the unit. */
 static bool read_form(struct table_reader *t, struct sl_reader *r, uint16_t form, struct attribute *a)
 {
     if (form != DW_FORM_line_strp && form != DW_FORM_strp)
@@ -117,6 +119,7 @@ static bool dwarf_line_read_entry(struct table_reader *t, struct sl_reader *r, c
     return true;
 }
 
+/* Reads directories and files. Both lists have their formats in front. */
 static bool read_tables_v5(struct table_reader *t, struct sl_reader *r)
 {
     struct entry_format formats[MAX_FORMATS];
@@ -240,6 +243,7 @@ static bool list_row(struct line_machine *m, bool is_end)
     return true;
 }
 
+/* Adds a row to the table. Of several rows at one address the last one counts; rows that go back are ignored. */
 static bool dwarf_line_emit(struct line_machine *m)
 {
     struct dwarf_line_table *t = m->lines;
@@ -266,6 +270,7 @@ static bool dwarf_line_emit(struct line_machine *m)
     return true;
 }
 
+/* Ends the open sequence at `end`, at least one byte after its last row. A sequence without rows is dropped. */
 static bool close_sequence(struct line_machine *m, uint64_t end)
 {
     struct dwarf_line_table *t = m->lines;
@@ -295,6 +300,7 @@ static void reset(struct line_machine *m)
     m->killed = false;
 }
 
+/* Advances by operations: instructions, or (VLIW) slots of an instruction. */
 static void dwarf_line_advance(struct line_machine *m, const struct program *p, uint64_t ops)
 {
     if (p->max_ops <= 1) {
@@ -306,6 +312,7 @@ static void dwarf_line_advance(struct line_machine *m, const struct program *p, 
     m->op_index = (uint32_t)(total % p->max_ops);
 }
 
+/* Executes an extended opcode. Its length is given, so unknown ones are skipped. */
 static bool extended(struct line_machine *m, const struct program *p, struct sl_reader *r)
 {
     uint64_t length = sl_read_uleb(r);
@@ -345,6 +352,7 @@ static bool extended(struct line_machine *m, const struct program *p, struct sl_
     return true;
 }
 
+/* Executes a standard opcode. Unknown ones are skipped by the number of their operands, which the header gives. */
 static bool standard(struct line_machine *m, const struct program *p, struct sl_reader *r, uint8_t opcode)
 {
     switch (opcode) {

@@ -87,6 +87,7 @@ size_t sl_dwarf_listing_ranges(struct sl_dwarf_listing *l, size_t index, const s
     return l->range_count;
 }
 
+/* Number of the unit in the main file; SL_DWARF_NONE for units of the supplementary file. */
 static uint32_t listing_unit_number(const struct sl_dwarf_listing *l, const struct dwarf_unit *unit)
 {
     return unit->file == &l->reader.main ? (uint32_t)(unit->header - l->reader.main.units) : SL_DWARF_NONE;
@@ -201,6 +202,7 @@ static bool listing_read_function(struct sl_dwarf_listing *l, const struct dwarf
         return false;
     if (count) /* functions without code are never looked up, so they need no names */
         take_instance(l, unit, origin, &f);
+    /* entries that are no functions, such as blocks, lie between a call and its caller */
     for (size_t i = depth; f.is_inlined && i-- > 0 && f.parent == SL_DWARF_NONE;)
         f.parent = l->open[i];
     l->open[depth] = (uint32_t)l->function_count;

@@ -27,6 +27,7 @@ const struct dwarf_unit *dwarf_find_unit(struct dwarf_worker *w, const struct dw
     w->foreign_used[slot] = false;
     if (!dwarf_unit_open(w, reference.file, header, unit))
         return NULL;
+    /* units of a split file have their bases in the skeleton, which only the unit that is walked knows */
     if (reference.file == from->file && from->file->split) {
         unit->str_offsets_base = from->str_offsets_base;
         unit->address_file = from->address_file;
@@ -77,6 +78,8 @@ static bool same_reference(const void *names, uint32_t i, const void *key)
     return ((const struct dwarf_known_name *)names)[i].key == *(const uint64_t *)key;
 }
 
+/* Follows references until an entry has a linkage name, or a name and no further reference. Names are cached, since many entries refer
+ * to one. */
 struct entry_name dwarf_find_name(struct dwarf_worker *w, const struct dwarf_unit *from, struct reference reference,
                                   enum sl_language *language)
 {

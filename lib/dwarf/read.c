@@ -64,6 +64,7 @@ static bool has_code(const struct dwarf_unit *unit)
     return unit->abbrevs->has_functions || dwarf_has_rows(unit);
 }
 
+/* A skeleton has the code addresses and lines; the entries are in a .dwo file or a package. */
 static bool is_skeleton(const struct dwarf_unit *unit)
 {
     return unit->header->type == DW_UT_skeleton || unit->dwo_name.size || (unit->header->version < 5 && unit->dwo_id);
@@ -81,6 +82,7 @@ static void shift_functions(const struct sl_function *functions, size_t count, u
     }
 }
 
+/* Copies the worker's functions and files into the slot's arena: the worker reuses its arrays for the next unit. */
 static bool copy_batch(struct dwarf_worker *w, const struct dwarf_unit *unit, struct dwarf_batch_slot *slot)
 {
     struct sl_function *functions =
@@ -209,6 +211,8 @@ static void read_unit(struct dwarf_read_window *window, size_t index, struct dwa
         read_code(reader, slot, w, &unit);
 }
 
+/* Counts damage and missing files, and drops functions whose range an earlier unit had. In file order, so that the result does not
+ * depend on the number of threads. */
 static void drop_repeated(struct dwarf_read_window *window, struct dwarf_batch_slot *slot)
 {
     size_t kept = 0;
@@ -273,6 +277,7 @@ static bool claim(struct dwarf_read_window *window, size_t *index)
     return false;
 }
 
+/* Runs for each slot of a window: reads the unit, then helps with the steps that have become possible. */
 static void dwarf_read_work(void *arg, size_t index, unsigned worker)
 {
     struct dwarf_read_window *window = arg;

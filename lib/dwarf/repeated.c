@@ -12,6 +12,8 @@ struct range_table {
     _Atomic uint64_t keys[]; /* 0 = free slot */
 };
 
+/* Mixes address and size to a hash; never 0, which marks a free slot. Different ranges with one key are so unlikely that the range
+ * itself is not stored. */
 uint64_t dwarf_range_key(uint64_t address, uint64_t size)
 {
     uint64_t key = address * 0x9E3779B97F4A7C15u ^ size * 0xC2B2AE3D27D4EB4Fu;

@@ -21,6 +21,7 @@ struct source_entry {
     uint64_t directory;
 };
 
+/* Reads the fields of a directory or file. The text is charged by its size, as entries may share it. */
 static bool dwarf_sources_read_entry(struct source_reader *s, struct sl_reader *r, const struct entry_format *formats,
                                      size_t count, struct source_entry *entry)
 {

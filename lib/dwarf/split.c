@@ -76,6 +76,7 @@ static bool cut_package(struct dwarf_worker *w, struct dwarf_file *file, uint64_
     return true;
 }
 
+/* Finds the unit of the id. In version 4 any unit fits: the id is checked when its root entry is read. */
 static bool find_unit(struct dwarf_file *file, uint64_t dwo_id, const struct dwarf_unit_header **header)
 {
     for (size_t i = 0; i < file->unit_count; i++) {

@@ -80,6 +80,7 @@ static size_t first_behind(const struct symbol_index *index, size_t low, uint64_
     return SL_PARTITION_POINT(middle, low, index->count, index->order[middle].key <= address);
 }
 
+/* Several symbols at the address: the first in the file. */
 const struct sl_symbol *dwarf_symbol_at(const struct symbol_index *index, uint64_t address)
 {
     size_t place = address ? first_behind(index, 0, address - 1) : 0;
@@ -120,6 +121,7 @@ struct sl_str dwarf_symbol_name(const struct symbol_index *index, uint64_t entry
     return symbol && (unnamed || dwarf_mangles(symbol->name, name.text)) ? symbol->name : name.text;
 }
 
+/* Tries the symbols that begin last at or before the address, then those around them. */
 struct symbol_span dwarf_find_symbol_span(struct dwarf_worker *w, const struct symbol_index *index, uint64_t address)
 {
     size_t next = first_behind(index, 0, address), place = next;

@@ -42,6 +42,7 @@ struct type_entry {
     uint64_t end; /* of its attributes */
 };
 
+/* A bound that is no constant (an expression, or a reference to a variable) is given but not known. */
 static struct bound get_bound(const struct attribute *a)
 {
     switch (a->form) {
@@ -115,6 +116,7 @@ static bool types_read_entry(struct dwarf_worker *w, const struct dwarf_unit *un
     return read;
 }
 
+/* Follows abstract origins and specifications until name and type are known. */
 void types_complete(struct dwarf_worker *w, const struct dwarf_unit *from, struct description *is)
 {
     struct reference origin = is->origin;

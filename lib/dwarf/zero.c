@@ -60,11 +60,13 @@ enum sl_code dwarf_index_zero(struct dwarf_reader *reader, struct sl_arena *aren
     return find_next_code(reader, error);
 }
 
+/* A file that has symbols, but none at 0, has no code there. */
 static bool may_have_code_at_zero(const struct dwarf_reader *reader)
 {
     return reader->zero_symbol_count || !reader->has_symbols;
 }
 
+/* Without symbols, or without a name to compare, the subprogram counts as live. */
 bool dwarf_is_at_zero(const struct dwarf_reader *reader, struct dwarf_worker *w, struct entry_name name)
 {
     for (size_t i = 0;

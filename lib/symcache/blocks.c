@@ -23,6 +23,7 @@ static inline uint8_t *put_uleb_if(uint8_t *at, uint64_t v, bool wanted)
 
 /* ---- ids by first use ---- */
 
+/* Gives the next new id to `old`, unless it has one. */
 static void symcache_blocks_use(struct renumbering *r, uint32_t old)
 {
     if (r->id[old] == UINT32_MAX) {
@@ -66,6 +67,7 @@ static __attribute__((noinline)) void use_location(struct encoder *e, uint32_t f
     }
 }
 
+/* Grows the arrays to `count` ids; new ones have no id yet (UINT32_MAX). */
 static bool renumbering_room(struct sl_account *account, struct renumbering *r, size_t count)
 {
     size_t known = r->id_capacity;
@@ -127,6 +129,8 @@ static bool symcache_blocks_end(const struct symcache_block_writing *w)
     return !e->table.too_large;
 }
 
+/* Writes the address of an entry as the difference to the one before. Each BLOCK_ENTRIES-th entry begins a block, which can be decoded
+ * alone: its address is in the directory, and all other state starts anew. */
 static inline void put_address(struct symcache_block_writing *w, uint64_t address)
 {
     struct encoder *e = w->e;
@@ -166,6 +170,8 @@ static inline struct context_code change_context(struct symcache_block_writing *
     return (struct context_code){CONTEXT_DELTA + fresh - same, sl_zigzag(delta)};
 }
 
+/* Writes the control byte (context, file and line of the entry, as far as they fit) and what does not fit. Lines are differences to the
+ * last line of the same context slot, which are mostly small. */
 static inline void put_location(struct symcache_block_writing *w, uint32_t old_context, uint32_t file, uint32_t line)
 {
     bool change = old_context != w->old_context;

@@ -111,6 +111,7 @@ static bool same_file_text(const struct sl_file *a, const struct sl_file *b)
 }
 
 /* Returns the slot of the id for a number of lasting batches; NULL if there is no number. */
+/* Ids by number save looking the text up; they hold only in lasting batches, where numbers keep their meaning. */
 static inline uint32_t *numbered(struct symcache_collector *c, struct id_list *ids, uint32_t number)
 {
     size_t known = ids->capacity;
@@ -268,6 +269,7 @@ static uint32_t inlinee_id(struct symcache_collector *c, const struct sl_functio
 
 /* ---- operations ---- */
 
+/* Adds an operation; addresses beyond the limit are ignored, too large lines become 0. */
 static void add_op(struct symcache_collector *c, enum op_kind kind, uint64_t address, uint32_t context, uint32_t file,
                    uint32_t line)
 {
@@ -414,6 +416,7 @@ static struct short_op *reserve_ops(struct symcache_collector *c, size_t count)
     return ops;
 }
 
+/* A run is the operations of one function, with 32-bit offsets from `base`. */
 static struct symcache_op_run *start_run(struct symcache_collector *c, uint64_t base, struct short_op *ops)
 {
     if (!sl_account_grow(&c->account, &c->runs, &c->run_capacity, c->run_count + 1, sizeof *c->runs))
@@ -509,6 +512,7 @@ static bool symcache_collect_walk(struct symcache_collector *c, const struct sl_
     return inlinee == inlinees_end;
 }
 
+/* The fast path for an assembled function. If it has no line at its start, the entry operation keeps the start in the function. */
 static bool walk_tree(struct symcache_collector *c, const struct sl_function *f, uint32_t entry, uint32_t *file)
 {
     struct symcache_location place = {entry, SL_NO_FILE, 0};
@@ -566,12 +570,14 @@ static void *symcache_collect_copy(struct symcache_collector *c, struct sl_arena
     return copied;
 }
 
+/* Forgets all ids. */
 static void unknown(struct id_list *ids)
 {
     for (size_t i = 0; i < ids->capacity; i++)
         ids->ids[i] = ID_UNKNOWN;
 }
 
+/* Resets the worker's scratch. Between lasting batches ids of functions and files are kept. */
 static void start_batch(struct symcache_collector *c, const struct sl_symcache_writer *w,
                         const struct sl_function_batch *batch, struct sl_arena *arena)
 {

@@ -74,6 +74,7 @@ static void use_origin_texts(const struct encoder *e, uint8_t *used)
     }
 }
 
+/* Sorts the texts that functions, files, origins and variables use: sorted texts share prefixes, which are stored once. */
 static bool sort_texts(struct encoder *e)
 {
     struct sl_symcache_writer *w = e->w;

@@ -104,6 +104,7 @@ static inline bool same_location(const struct op *a, const struct op *b)
     return ((a->context ^ b->context) | (a->file ^ b->file) | (a->kind_and_line ^ b->kind_and_line)) == 0;
 }
 
+/* Merges operations of functions with those of symbols into entries. `now` is the result at the current address, not yet an entry. */
 struct emitter {
     struct symcache_fold_piece *piece;
     const struct op *symbol, *symbols_end;
@@ -115,6 +116,7 @@ struct emitter {
 static const struct op op_hole = {
     .context = NO_CONTEXT, .file = SL_NO_FILE, .kind_and_line = (uint32_t)OP_HOLE << LINE_BITS};
 
+/* Makes `now` an entry, unless it says what the last entry says. */
 static void symcache_fold_flush(struct emitter *e)
 {
     struct symcache_fold_piece *p = e->piece;
@@ -125,6 +127,7 @@ static void symcache_fold_flush(struct emitter *e)
     p->any = true;
 }
 
+/* Applies an operation to the current address, or goes on to the next one. */
 static void feed(struct emitter *e, const struct op *op)
 {
     if (e->any && e->now.address == op->address) {
@@ -233,6 +236,8 @@ static void feed_all(struct emitter *e, const struct symcache_op_run *run, const
     }
 }
 
+/* Feeds a cluster: sorts its operations by address, those at one address in the order of the functions in the file, so that the last
+ * function counts. */
 static bool feed_overlapping(struct emitter *e, struct ordered_run *runs, const struct cluster *cluster,
                              struct sl_budget *budget)
 {
@@ -496,6 +501,7 @@ static bool symcache_fold_make_room(struct ordered_fold *f, size_t count, uint64
                            sizeof *p->out);
 }
 
+/* Encodes the collected entries. A hole at the start of the map is left out: it says nothing. */
 static bool pass_to_encoder(struct ordered_fold *f, struct encoder *e)
 {
     struct symcache_fold_piece *p = &f->piece;

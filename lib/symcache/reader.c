@@ -127,6 +127,8 @@ static inline void symcache_reader_read_entry(struct symcache_decoder *d, struct
     e->context = d->context;
 }
 
+/* Finds the last block that begins at or before the address. The search has no branches that depend on the data: they would be
+ * mispredicted. */
 static bool find_block(const struct sl_symcache *c, uint64_t address, uint64_t *block)
 {
     if (!c->block_count || block_address(c, 0) > address)
@@ -199,6 +201,7 @@ size_t sl_symcache_lookup(const struct sl_symcache *c, uint64_t address, struct 
     }
 }
 
+/* Returns the outermost function at the address or, in a hole, of the code in front of it. False if there is none. */
 bool sl_symcache_function_before(const struct sl_symcache *c, uint64_t address, struct sl_location *function)
 {
     struct symcache_unit_entry e = {0};
@@ -317,6 +320,7 @@ void sl_symcache_file(const struct sl_symcache *c, uint32_t file, struct sl_buf 
         sl_symcache_string(c, (uint32_t)column(c, COLUMN_FILE_PATH, file), out);
 }
 
+/* Converts a number that counts from 1 to an id; SL_SYMCACHE_NONE for 0. */
 static uint32_t optional(uint64_t number)
 {
     return number && number < SL_SYMCACHE_NONE ? (uint32_t)(number - 1) : SL_SYMCACHE_NONE;

@@ -1,4 +1,4 @@
-/* Sorting of texts: multikey quicksort by words of eight bytes. */
+/* Sorting of texts: multikey quicksort by words of eight bytes. A stretch is a range of items that is sorted on its own, by one worker. */
 #include "symcache/build.h"
 
 #include <stdlib.h>
@@ -25,6 +25,7 @@ static uint64_t word_at(const struct symcache_text *text, size_t depth)
     return word;
 }
 
+/* Compares two texts that are equal before `depth`; the words are the bytes at `depth`. */
 static bool before(const struct symcache_text *texts, const struct symcache_string_item *a,
                    const struct symcache_string_item *b, size_t depth)
 {

@@ -35,7 +35,8 @@ static inline void symcache_sweep_add(struct symcache_sweep *s, uint64_t offset,
     *s->out++ = op_at((uint32_t)offset, at, kind);
 }
 
-/* Insertion sort of the last of `count` numbers into the sorted others; takes at most `*budget` steps. */
+/* Inserts the last of `count` numbers into the sorted others. Takes at most `*budget` steps, since compilers write nearly sorted calls;
+ * with the budget at 0 the caller sorts again. */
 static void insert_last(uint64_t *numbers, size_t count, size_t *budget)
 {
     uint64_t number = numbers[count - 1];
@@ -100,6 +101,7 @@ static void begin_lines(struct symcache_sweep *s, uint64_t offset, uint32_t file
     }
 }
 
+/* Begins code of the innermost frame at `offset`: code before it has no line. */
 static inline bool enter(struct symcache_sweep *s, uint64_t offset, uint32_t file)
 {
     if (!s->top->has_lines)
@@ -107,6 +109,7 @@ static inline bool enter(struct symcache_sweep *s, uint64_t offset, uint32_t fil
     return skip_to(s, s->top, offset);
 }
 
+/* Closes the calls that end at or before `offset`. */
 static inline bool pop_until(struct symcache_sweep *s, uint64_t offset)
 {
     for (; s->top > s->frames && s->top->end <= offset; s->top--)

@@ -5,6 +5,7 @@
 
 /* ---- lists of batches, in file order ---- */
 
+/* Makes room for `count` ids and marks them as not known yet. */
 static bool forget_ids(struct sl_symcache_writer *w, struct id_list *list, size_t count)
 {
     if (!sl_account_grow(&w->account, &list->ids, &list->capacity, count, sizeof *list->ids))
@@ -118,6 +119,7 @@ static int by_name(const void *left, const void *right)
     return (a->place < b->place) - (a->place > b->place);
 }
 
+/* Writes the rows of a list, sorted by the rank of the name; the last of equal names counts. */
 static bool lay_list(struct encoder *e, uint32_t index)
 {
     struct sl_symcache_writer *w = e->w;

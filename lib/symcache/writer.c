@@ -56,6 +56,7 @@ static bool same_function(const void *functions, uint32_t i, const void *key)
     return a->name == b->name && a->entry == b->entry && a->language == b->language && a->variables == b->variables;
 }
 
+/* Returns the id of a function; adds it if none is equal in name, entry, language and variables. */
 static uint32_t intern_function(struct sl_symcache_writer *w, uint32_t name, uint64_t entry, enum sl_language language,
                                 uint32_t variables)
 {
@@ -118,6 +119,7 @@ static void add_contexts(struct sl_symcache_writer *w, const struct symcache_pre
     }
 }
 
+/* Functions in any order: keeps the runs, with global ids, until all are known. */
 static enum sl_code keep_runs(struct sl_symcache_writer *w, const struct symcache_prepared *p,
                               const struct run_ids *ids, struct sl_error *error)
 {
@@ -134,6 +136,8 @@ static enum sl_code keep_runs(struct sl_symcache_writer *w, const struct symcach
     return SL_OK;
 }
 
+/* Functions in address order: encodes the runs at once and frees their operations. A function out of order ends the conversion, which is
+ * then repeated without this (sl_symcache_convert). */
 static enum sl_code encode_runs(struct sl_symcache_writer *w, const struct symcache_prepared *p,
                                 const struct run_ids *ids, struct sl_error *error)
 {
@@ -264,6 +268,7 @@ static struct symcache_text symbol_name(const struct sl_symcache_options *o, str
     return (struct symcache_text){name, sl_hash(name.data, name.size)};
 }
 
+/* Adds an operation at the start of a symbol and, if its size is known, a hole at its end. */
 static void add_symbol(struct sl_symcache_writer *w, uint64_t address, uint64_t size, enum op_kind kind,
                        const struct symcache_text *name)
 {
@@ -276,6 +281,7 @@ static void add_symbol(struct sl_symcache_writer *w, uint64_t address, uint64_t 
         w->ops[w->op_count++] = (struct op){address + size, NO_CONTEXT, SL_NO_FILE, op_kind_and_line(OP_HOLE, 0)};
 }
 
+/* Names are made AHEAD symbols before they are interned, so that their hash table slots can be prefetched. */
 void sl_symcache_writer_symbols(struct sl_symcache_writer *w, const struct sl_symbol *symbols, size_t count)
 {
     struct symcache_text names[AHEAD];
