@@ -6,7 +6,7 @@ static uint64_t read_offset(struct sl_reader *r, const struct dwarf_unit *unit)
     return unit->header->offset_size == 8 ? sl_read_u64(r) : sl_read_u32(r);
 }
 
-/* Blocks and 16-byte constants are skipped: no attribute that is read has them. */
+/* Blocks and 16-byte constants are skipped and have no value: only their form is of use. */
 bool dwarf_read_form(struct sl_reader *r, const struct dwarf_unit *unit, uint16_t form, int64_t implicit,
                      struct attribute *out)
 {

@@ -42,6 +42,7 @@ static struct sl_str short_name(struct sl_str field)
     return field;
 }
 
+/* True for the members that are symbol tables of the archive itself. */
 static bool is_index(struct sl_str name)
 {
     return sl_str_equal(name, SL_STR("/")) || sl_str_equal(name, SL_STR("/SYM64")) ||
@@ -58,6 +59,8 @@ static bool take_long_name(struct sl_ar_member *m, uint64_t size)
     return true;
 }
 
+/* Formats of the name: "name/" (GNU), "/123" an offset in the member "//", "#1/12" the size of the name in front of the contents (BSD).
+ * A thin archive has only its own tables: the other members are files elsewhere. */
 bool sl_ar_next(struct sl_ar *ar, struct sl_ar_member *m)
 {
     while (ar->at <= ar->bytes.size && ar->bytes.size - ar->at >= HEADER) {

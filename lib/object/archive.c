@@ -68,6 +68,8 @@ enum sl_code sl_archive_object(const struct sl_archive *archive, size_t index, c
     return object_open_slice(bytes, limits, archive->count, object, error);
 }
 
+/* An object with a larger age matches, too: the age grows with each change of a PDB. The id may also be the first 16 bytes of the raw
+ * code id, as some clients send it. */
 static bool matches_debug_id(const struct sl_object_info *info, const struct sl_debug_id *id)
 {
     struct sl_debug_id raw = {0};
@@ -88,6 +90,8 @@ bool sl_object_matches(const struct sl_object_info *info, const struct sl_object
     return id.size && (sl_str_equal(id, info->code_id) || sl_str_equal(id, info->raw_code_id));
 }
 
+/* Without a wanted id the first readable object is returned. If none matches and some could not be read, the first failure is the error:
+ * the wanted one may be among them. */
 enum sl_code sl_archive_find(const struct sl_archive *archive, const struct sl_object_wanted *wanted,
                              const struct sl_object_limits *limits, struct sl_object **object, size_t *index,
                              struct sl_error *error)

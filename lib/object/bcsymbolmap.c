@@ -20,6 +20,7 @@ static const char *line_end(const char *at, const char *end)
     return newline ? newline : end;
 }
 
+/* Returns the line without a carriage return. */
 static struct sl_str bcsymbolmap_line_at(const char *at, const char *end)
 {
     size_t size = (size_t)(end - at);
@@ -65,6 +66,7 @@ void sl_bcsymbolmap_close(struct sl_bcsymbolmap *map)
     free(map);
 }
 
+/* `__hidden#12_` is name 12 of the map; other names stay as they are. */
 struct sl_str sl_bcsymbolmap_resolve(const struct sl_bcsymbolmap *map, struct sl_str name)
 {
     size_t at = sizeof hidden - 1;

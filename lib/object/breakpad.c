@@ -5,8 +5,10 @@
 
 #include <stdlib.h>
 
+/* Bytes of the MODULE record that are read; the rest of a longer line is ignored. */
 enum { MAX_MODULE_LINE = 320 };
 
+/* Returns the line without blanks at its ends; `*next` is the start of the next line. */
 struct breakpad_fields breakpad_line(const char *at, const char *end, const char **next)
 {
     const char *newline = memchr(at, '\n', (size_t)(end - at));
@@ -37,6 +39,7 @@ struct sl_str breakpad_rest(struct breakpad_fields *f)
     return rest;
 }
 
+/* Moves past the next field if it is `word`. */
 bool breakpad_word(struct breakpad_fields *f, struct sl_str word)
 {
     struct breakpad_fields ahead = *f;
@@ -67,7 +70,8 @@ enum { STRIDE = 64 };
 
 typedef uint8_t bytes16 __attribute__((vector_size(16)));
 
-/* True if one of the STRIDE bytes is a newline and the next line may be STACK or PUBLIC. */
+/* True if one of the STRIDE bytes is a newline and the next line may be STACK or PUBLIC.
+ * Compares 16 bytes at once. P to S, and blanks in front of a record; false positives are checked later. */
 static inline bool begins_other(const char *at)
 {
     uint64_t halves[2];

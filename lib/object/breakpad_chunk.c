@@ -20,6 +20,7 @@ static uint64_t breakpad_chunk_end_address(uint64_t address, uint64_t size)
     return size > UINT64_MAX - address ? UINT64_MAX : address + size;
 }
 
+/* A line that does not fit counts as unknown. */
 static uint32_t clamp_line(uint64_t line)
 {
     return line > UINT32_MAX ? 0 : (uint32_t)line;
@@ -47,6 +48,7 @@ static uint32_t find_file(const struct breakpad_reader *r, struct breakpad_worke
     return known->index;
 }
 
+/* Fast path of find_file: a file that the batch has already. */
 static inline uint32_t file_index(const struct breakpad_reader *r, struct breakpad_worker *w,
                                   struct breakpad_chunk *chunk, uint64_t id)
 {
@@ -89,6 +91,7 @@ static inline const uint8_t *scan_line(const uint8_t *at, struct line_record *ou
     return scan_line_end(at);
 }
 
+/* Makes room for one more inlinee. */
 static bool inlinee_room(struct breakpad_chunk *chunk)
 {
     if (chunk->inlinee_count < chunk->inlinee_capacity ||
@@ -104,6 +107,7 @@ struct inline_head {
     uint64_t depth, call_line, call_file, origin;
 };
 
+/* Fast path of scan_head: single spaces, fields of at most eight digits. */
 static inline const uint8_t *scan_usual_head(const uint8_t *at, struct inline_head *out)
 {
     unsigned ends[4];
@@ -116,6 +120,7 @@ static inline const uint8_t *scan_usual_head(const uint8_t *at, struct inline_he
     return call.wrong | names.wrong ? NULL : at + ends[3] + 1;
 }
 
+/* Scans the four numbers before the ranges. NULL if the record has another form. */
 static const uint8_t *scan_head(const uint8_t *at, struct inline_head *out)
 {
     uint64_t *const values[] = {&out->depth, &out->call_line, &out->call_file, &out->origin};
@@ -149,6 +154,7 @@ static const uint8_t *scan_range(const uint8_t *at, struct sl_flat_inlinee *out)
     return (next = scan_line_end(at)) ? next : scan_blanks(at);
 }
 
+/* Makes the inlinee of a record, without its range. `number` identifies its name for readers, unless names were defined twice. */
 static inline struct sl_flat_inlinee make_inlinee(const struct breakpad_reader *r, struct breakpad_worker *w,
                                                   struct breakpad_chunk *chunk, const struct inline_head *head)
 {
@@ -290,6 +296,7 @@ static void take_lines(struct sl_function *function, struct sl_line *lines, size
     function->line_count = (uint32_t)count;
 }
 
+/* Ends the open function and adds it to the chunk: with its lines only, with flat inlinees if the sink accepts them, else assembled. */
 static void close_function(const struct breakpad_reader *r, struct breakpad_worker *w, struct breakpad_chunk *chunk,
                            struct open_function *open)
 {
@@ -336,6 +343,7 @@ static void open_function(const struct breakpad_chunk *chunk, const struct sl_fu
     };
 }
 
+/* Fast path for FUNC records. NULL if the line is something else. */
 static const uint8_t *open_usual_func(const struct breakpad_reader *r, struct breakpad_worker *w,
                                       struct breakpad_chunk *chunk, const uint8_t *at, struct open_function *open)
 {
@@ -423,6 +431,7 @@ static void breakpad_chunk_add_line(const struct breakpad_reader *r, struct brea
     };
 }
 
+/* Tries the most frequent kinds of lines first. Lines before the first FUNC record belong to no function and are ignored. */
 static void read_lines(struct breakpad_reader *r, struct breakpad_worker *w, struct breakpad_chunk *chunk)
 {
     struct open_function open = {.open = false};

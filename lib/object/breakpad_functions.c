@@ -31,6 +31,7 @@ static const char *chunk_end(const char *at, const char *end)
     return end;
 }
 
+/* Divides the file from `at` into chunks, as many as the reader has; returns their number. */
 static size_t plan_window(struct breakpad_reader *r, const char *at, const char *end)
 {
     size_t count = 0;
@@ -41,7 +42,8 @@ static size_t plan_window(struct breakpad_reader *r, const char *at, const char 
     return count;
 }
 
-/* Reads a window of chunks and returns how many can be used: those before the first one that must be read in order. */
+/* Reads a window of chunks and returns how many can be used. A chunk that defines names of inlined functions must be read before later
+ * ones, so from there on the file is read in order, by one worker. */
 static size_t read_window(struct breakpad_reader *r, const struct sl_parallel *parallel, size_t count)
 {
     if (r->ordered) {
@@ -58,6 +60,7 @@ static size_t read_window(struct breakpad_reader *r, const struct sl_parallel *p
     return count;
 }
 
+/* Passes the batches of a window to the sink in file order, and counts bad lines. */
 static enum sl_code consume_window(struct breakpad_reader *r, const struct sl_parallel *parallel, size_t count,
                                    struct sl_error *error)
 {
@@ -116,6 +119,7 @@ static void breakpad_functions_read_header(struct breakpad_reader *r)
     }
 }
 
+/* Numbers below the number of names that fit into the file index an array; larger ones go to a map, as a file may choose any. */
 static bool reader_init(struct breakpad_reader *r, unsigned workers)
 {
     r->chunk_count = workers == 1 ? 1 : (size_t)workers * CHUNKS_PER_WORKER;

@@ -27,6 +27,7 @@ static bool set_dense(struct breakpad_names *names, size_t number, struct sl_str
     return true;
 }
 
+/* Large numbers are kept in a map, as an array up to them would be larger than the file. */
 static bool set_sparse(struct breakpad_names *names, uint64_t number, struct sl_str name)
 {
     struct sparse_name *sparse = sl_map_get(&names->sparse, breakpad_names_make_key(&number));
@@ -63,6 +64,7 @@ void breakpad_names_init(struct breakpad_names *names, size_t dense_limit, struc
         .dense_limit = dense_limit, .sparse.budget = budget, .arena.budget = budget, .account.budget = budget};
 }
 
+/* `*index` is unique for each known number: the number itself, or for sparse ones a place behind all others. */
 struct sl_str breakpad_names_get(const struct breakpad_names *names, uint64_t number, size_t *index)
 {
     const struct sparse_name *sparse = NULL;

@@ -32,6 +32,7 @@ struct coff_header {
 static const uint8_t big_class[16] = {0xC7, 0xA1, 0xBA, 0xD1, 0xEE, 0xBA, 0xA9, 0x4B,
                                       0xAF, 0x20, 0xFA, 0xF6, 0x6A, 0xA4, 0xDC, 0xB8};
 
+/* Reads the ordinary header. Images have an optional header or the flag of an executable, which object files do not have. */
 static bool read_header(struct sl_bytes bytes, struct coff_header *h)
 {
     struct sl_reader r = sl_reader(bytes, false);
@@ -125,6 +126,7 @@ bool sl_coff_import(struct sl_bytes bytes, struct sl_str *library)
 
 /* ---- opening ---- */
 
+/* All sections have address 0. Those with code are laid out one after the other, in file order, so that an address identifies a section. */
 static bool lay_out(struct sl_object *object, struct coff *coff)
 {
     struct pe *pe = &coff->pe;
@@ -149,6 +151,7 @@ static bool lay_out(struct sl_object *object, struct coff *coff)
     return true;
 }
 
+/* True if the section has this name and contents. */
 static bool coff_has_name(const struct pe_section *s, const char *name)
 {
     return sl_str_equal(s->name, sl_str(name)) && s->offset && s->raw_size;
@@ -187,6 +190,7 @@ static void set_features(struct sl_object *object, const struct coff *coff)
     f->has_symbols = pe_has_symbols(object);
 }
 
+/* Files with an anonymous header other than /bigobj have no machine code. */
 static enum sl_code fail_anonymous(struct sl_object *object, enum coff_anonymous anonymous, struct sl_error *error)
 {
     struct sl_str library;
@@ -223,6 +227,7 @@ static enum sl_code coff_open(struct sl_object *object, struct sl_error *error)
 
 /* ---- reading ---- */
 
+/* Sections without contents are skipped: another one may have the same name. */
 static bool coff_section(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address)
 {
     struct pe *pe = object->impl;
@@ -256,6 +261,7 @@ static bool coff_holds_code(const struct sl_object *object, uint64_t address)
     return address <= UINT32_MAX && pe_section_at(object->impl, (uint32_t)address);
 }
 
+/* Reads CodeView. `.debug$S` occurs once per COMDAT function; of the types only the first section counts. */
 static enum sl_code coff_read_functions(struct sl_object *object, const struct sl_parallel *parallel,
                                         struct sl_function_sink *sink, struct sl_error *error)
 {

@@ -15,6 +15,7 @@ static const struct coff_machine {
     {0xA641, 14, 1, 2, 13, 8}, {0x01C0, 0, 1, 2, 14, 15}, {0x01C4, 0, 1, 2, 14, 15},
 };
 
+/* Returns what the relocation writes; NOTHING for those that do not occur in debug sections. */
 static enum kind relocation_kind(uint16_t machine, uint16_t type)
 {
     for (size_t i = 0; type && i < sizeof machines / sizeof *machines; i++) {
@@ -68,6 +69,8 @@ static struct coff_relocation_value symbol_value(const struct pe *pe, uint64_t i
     return (struct coff_relocation_value){(uint64_t)s->address + value, true, s->executable};
 }
 
+/* Adds the value to what is at the offset; of a section number nothing is added. Unknown symbols and offsets beyond the section change
+ * nothing. */
 static void apply(uint8_t *out, size_t size, uint64_t offset, enum kind kind, struct coff_relocation_value value)
 {
     size_t width = kind == ADDRESS_64 ? 8 : kind == ADDRESS_32 ? 4 : 2;

@@ -2,6 +2,7 @@
 
 #include "object/macho.h"
 
+/* Kinds of debugging symbols (stabs): a function, and the object file that has the debug information of the functions after it. */
 enum { N_FUN = 0x24, N_OSO = 0x66 };
 
 bool sl_object_has_debug_map(const struct sl_object *object)

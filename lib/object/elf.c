@@ -174,6 +174,7 @@ static enum sl_arch get_arch(const struct elf *elf, bool is_64bit)
     }
 }
 
+/* True if the file names a dynamic linker (PT_INTERP), as programs do. */
 static bool has_interpreter(const struct sl_object *object, const struct elf *elf)
 {
     for (size_t i = 0; i < elf->segment_count; i++) {
@@ -203,6 +204,7 @@ static bool has_code_segment(const struct elf *elf)
     return false;
 }
 
+/* Debug companions have the type of their program, but no code. */
 static enum sl_object_kind get_object_kind(const struct sl_object *object, const struct elf *elf)
 {
     switch (elf->type) {
@@ -222,6 +224,7 @@ static enum sl_object_kind get_object_kind(const struct sl_object *object, const
     }
 }
 
+/* Cost of reading a note. */
 enum { STEPS_PER_NOTE = 16 }; /* high, as real files have few */
 
 /* Returns the first note of type 3 (NT_GNU_BUILD_ID); with `gnu` its name must be "GNU". */
@@ -245,6 +248,8 @@ static struct sl_bytes build_id_note(struct sl_account *account, struct sl_bytes
     return (struct sl_bytes){NULL, 0};
 }
 
+/* Tries in this order: notes of segments, the section of the build id, other note sections, the id of PlayStation files, the id of a
+ * supplementary file. */
 static struct sl_bytes build_id(struct sl_object *object, const struct elf *elf)
 {
     bool inside;
@@ -281,6 +286,8 @@ static struct sl_bytes build_id(struct sl_object *object, const struct elf *elf)
     return object_supplementary_id(object);
 }
 
+/* Without a build id the debug id is made as Breakpad does: the first page of .text, 16 bytes at a time, combined by XOR. There is no
+ * code id then. */
 static void set_ids(struct sl_object *object, const struct elf *elf)
 {
     struct sl_bytes id = build_id(object, elf);
@@ -447,6 +454,7 @@ static bool find_common_code(const struct elf *a, const struct elf *b, const str
     return false;
 }
 
+/* A debug file may have another load address than its program. The difference of a common code section gives it. */
 static void elf_relate(struct sl_object *debug, const struct sl_object *program)
 {
     const struct elf *a = debug->impl, *b = program->impl;

@@ -36,6 +36,7 @@ static struct sl_str short_name(struct sl_bytes strings, uint32_t at)
     return name;
 }
 
+/* Bit 0 of a function's address is set for Thumb code. True for functions of ARM files. */
 static bool mapping_symbol_of_function(const struct elf *elf, const struct elf_raw_symbol *s, enum sl_code_isa *isa)
 {
     *isa = s->value & 1 ? SL_ISA_THUMB : SL_ISA_ARM;
@@ -81,6 +82,7 @@ enum sl_code elf_mapping_symbols(struct sl_object *object, struct sl_arena *aren
         return SL_OK;
     if (elf_section_table(object, SHT_SYMTAB, &table)) {
         good = add_marks(&m, &table, false);
+        /* stripped of mapping symbols */
         if (good && !m.count)
             good = add_marks(&m, &table, true);
     }

@@ -198,6 +198,7 @@ static const struct elf_machine *find_machine(const struct sl_object *object)
     return NULL;
 }
 
+/* Type 0 has no effect on any machine; other types that are not in the table are unknown. */
 static struct relocation find_relocation(const struct elf_machine *machine, uint32_t type)
 {
     for (size_t i = 0; i < machine->count; i++)
@@ -256,6 +257,7 @@ static uint64_t read_symbol_value(const struct relocator *rel, uint64_t index)
     return symbol.value + (section < elf->section_count ? elf->sections[section].address : 0);
 }
 
+/* Returns the value of a symbol, from the cache if it is that of the last relocation. */
 static uint64_t symbol_value(struct relocator *rel, uint64_t index)
 {
     if (!rel->knows_symbol || rel->symbol != index)
@@ -300,6 +302,7 @@ static uint64_t relocated_value(const struct relocator *rel, uint8_t kind, uint6
     }
 }
 
+/* Applies a relocation. Without an addend in the table the addend is what the section has at the offset. */
 static void apply_one(struct relocator *rel, struct relocation relocation, uint64_t offset, uint64_t symbol,
                       const uint64_t *addend)
 {

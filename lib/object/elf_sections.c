@@ -75,6 +75,7 @@ static bool is_btf(const struct elf_section *s)
     return sl_str_equal(s->name, SL_STR(".BTF")) || sl_str_equal(s->name, SL_STR(".BTF.ext"));
 }
 
+/* Returns the section's contents, decompressed and relocated; both are done at the first use and kept. */
 static bool contents(struct sl_object *object, struct elf_section *s, struct sl_bytes *bytes)
 {
     struct object_compressed c;
@@ -169,6 +170,7 @@ static bool join(struct sl_object *object, size_t first, struct sl_bytes *joined
     return joined->size > 0;
 }
 
+/* `name` is without the dot. The older compressed form has a `z` in front: .zdebug_info. */
 bool elf_section_bytes(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address)
 {
     struct elf *elf = object->impl;

@@ -20,6 +20,7 @@ size_t elf_entry_size(const struct sl_object *object)
     return object->info.is_64bit ? 24 : 16;
 }
 
+/* Returns the table of section numbers that do not fit 16 bits, for symbol table `table`. */
 struct sl_bytes elf_section_indexes(const struct sl_object *object, size_t table)
 {
     const struct elf *elf = object->impl;
@@ -99,6 +100,8 @@ bool elf_read_dynamic(const struct sl_object *object, struct elf_dynamic *d)
     return found;
 }
 
+/* Finds the dynamic symbols by PT_DYNAMIC, which also stripped files have; their number follows from the hash table. Else uses the
+ * section. */
 bool elf_dynamic_table(const struct sl_object *object, struct elf_table *table)
 {
     struct elf_dynamic d;
@@ -252,6 +255,8 @@ static struct sl_str get_symbol_name(struct elf_symbol_collector *c, const struc
     return dotted && name.data[1] != 'L' ? (struct sl_str){name.data + 1, name.size - 1} : name;
 }
 
+/* Adds a symbol. Symbols without a size or a type are also kept as loose symbols, whose end is found when all symbols are known
+ * (elf_loose.c). */
 static bool collect_one(struct elf_symbol_collector *c, const struct elf_table *table, const struct elf_raw_symbol *s,
                         size_t index)
 {
@@ -300,6 +305,7 @@ static enum sl_code collect(struct elf_symbol_collector *c, const struct elf_tab
     return SL_OK;
 }
 
+/* Collects .symtab, dynamic symbols and MiniDebugInfo; the same symbol may come from several. */
 static enum sl_code elf_collect(struct sl_object *object, bool data, struct sl_arena *arena, struct sl_symbol **symbols,
                                 size_t *count, struct sl_error *error)
 {

@@ -3,6 +3,7 @@
 
 enum { HEADER = 8, SMALLEST_TABLE = 64, TABLE_ALIGNMENT = 8 };
 
+/* The header: magic u32, two zeros, the quantum of instruction addresses, the size of a pointer. */
 static bool is_header(struct sl_bytes bytes, bool big_endian)
 {
     static const uint32_t magics[] = {0xFFFFFFFB, 0xFFFFFFFA, 0xFFFFFFF0, 0xFFFFFFF1};

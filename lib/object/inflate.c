@@ -5,6 +5,8 @@
 #include <zlib.h>
 #include <zstd.h>
 
+/* Allocates memory that lives as long as the object and can be freed alone, unlike memory of its arena. NULL when out of memory, which
+ * the object notes. */
 uint8_t *object_block(struct sl_object *object, size_t size)
 {
     struct object_block *block = NULL;
@@ -46,6 +48,7 @@ bool object_may_inflate(struct sl_object *object, uint64_t in, uint64_t out)
     return true;
 }
 
+/* Decompressed data allows more work, as if the file were larger, but all of it together counts for at most the file's size. */
 void object_grow_budget(struct sl_object *object, uint64_t size)
 {
     uint64_t left = object->bytes.size - object->granted;
@@ -54,6 +57,8 @@ void object_grow_budget(struct sl_object *object, uint64_t size)
     sl_budget_grow(object->budget, size);
 }
 
+/* Inflates in pieces of at most 1 GiB, as zlib counts with 32 bits. Returns the number of bytes; 0 if the stream is damaged and did not
+ * fill `out`. */
 size_t object_inflate(struct sl_bytes in, uint8_t *out, size_t size, int window_bits, bool *ended)
 {
     enum { PIECE = 1 << 30 };

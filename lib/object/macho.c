@@ -44,6 +44,7 @@ static uint64_t read_word(struct sl_reader *r, bool is_64bit)
     return is_64bit ? sl_read_u64(r) : sl_read_u32(r);
 }
 
+/* False if the section header extends beyond its load command. */
 static bool read_section(struct sl_reader *r, struct macho_section *s, bool wide)
 {
     *s = (struct macho_section){0};
@@ -138,6 +139,7 @@ static bool read_command(struct sl_object *object, struct macho *macho, uint32_t
     }
 }
 
+/* Each load command has its type and size in front; unknown ones are skipped. */
 static enum sl_code read_commands(struct sl_object *object, struct macho *macho, struct sl_reader *r, uint32_t count,
                                   uint32_t size, struct sl_error *error)
 {

@@ -23,6 +23,7 @@ static uint64_t get_file_offset(const struct sl_object *object, const struct mac
     return plausible ? computed : s->offset;
 }
 
+/* False for sections without contents in the file, such as __bss. */
 bool macho_raw(const struct sl_object *object, const struct macho_section *s, struct sl_bytes *bytes)
 {
     bool inside;
@@ -116,12 +117,15 @@ static void macho_sections_apply(struct sl_bytes place, uint64_t value, bool big
         out[big_endian ? place.size - 1 - i : i] = (uint8_t)(value >> (8 * i));
 }
 
+/* True for the first of a pair of relocations that stand for a difference of two symbols. */
 static bool is_subtractor(const struct macho *macho, const struct reloc *reloc)
 {
     return (macho->cpu_type == CPU_X86_64 && reloc->type == X86_64_RELOC_SUBTRACTOR) ||
            (macho->cpu_type == CPU_ARM64 && reloc->type == ARM64_RELOC_SUBTRACTOR);
 }
 
+/* Applies to a copy only the relocations that occur in debug sections: pointers and differences. All others leave the contents as they
+ * are. */
 struct sl_bytes macho_relocate(struct sl_object *object, const struct macho_section *section, struct sl_bytes contents)
 {
     bool inside, big_endian = object->info.big_endian;

@@ -31,6 +31,7 @@ uint64_t macho_stub_count(const struct sl_object *object)
     return total < entries ? total : entries; /* real programs have one entry per stub */
 }
 
+/* Names the stub after the function it jumps to. */
 static bool name_stub(struct sl_arena *arena, struct sl_str function, struct sl_symbol *symbol)
 {
     const struct sl_str prefix = SL_STR("DYLD-STUB$$");

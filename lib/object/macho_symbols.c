@@ -5,6 +5,7 @@
 
 enum { N_STAB = 0xE0, N_TYPE = 0x0E, N_SECT = 0x0E };
 
+/* Tables that extend beyond the file are cut, so that truncated files still have symbols. */
 struct macho_symtab macho_symtab(const struct sl_object *object)
 {
     const struct macho *macho = object->impl;
@@ -59,6 +60,7 @@ static bool is_label(const struct sl_object *object, struct sl_str name)
     return object->info.kind == SL_KIND_REL && name.size && (name.data[0] | 0x20) == 'l';
 }
 
+/* Removes the underscore that compilers put before C names; hidden names (bcsymbolmap.h) begin with two of their own. */
 struct sl_str macho_undecorated(struct sl_str name)
 {
     if (name.size && name.data[0] == '_' && !sl_str_starts(name, SL_STR("__hidden#")))

@@ -74,6 +74,8 @@ enum sl_code object_open_slice(struct sl_bytes bytes, const struct sl_object_lim
     return open_object(bytes, limits, objects, false, object, error);
 }
 
+/* The inner object shares the outer one's budget. A failure for lack of memory or budget is noted in the outer object; other failures
+ * only mean that there is no inner object. */
 struct sl_object *object_open_inner(struct sl_object *outer, struct sl_bytes bytes)
 {
     struct sl_object_limits limits = {.max_section_size = outer->max_section_size,
@@ -190,6 +192,7 @@ void object_set_debug_link(struct sl_object *object, struct sl_bytes section)
     object->info.debug_link_crc = sum;
 }
 
+/* Ends each symbol from `first` on at the next address of any symbol, if it would end later. */
 bool object_clip_to_next(struct sl_symbol *symbols, size_t first, size_t count)
 {
     uint64_t *sorted = malloc((count + 1) * sizeof *sorted);

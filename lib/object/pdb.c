@@ -20,6 +20,7 @@ static bool contains_nocase(struct sl_str text, struct sl_str part)
     return false;
 }
 
+/* Reduces the name that indexers wrote to one of a few. */
 static struct sl_str known_vcs(struct sl_str vcs)
 {
     if (!vcs.size)
@@ -84,6 +85,7 @@ struct data_list {
     struct sl_map variables; /* by address: public symbols of known variables are skipped */
 };
 
+/* Variables come before public symbols: a public symbol at the address of a variable is the same data under its mangled name. */
 static bool add_data(void *arg, const struct sl_pdb_data *data)
 {
     struct data_list *d = arg;

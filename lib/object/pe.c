@@ -87,6 +87,7 @@ static bool read_optional_header(struct sl_object *object, struct pe *pe, struct
     return true;
 }
 
+/* The string table follows the symbols; its length includes the length field itself, so offsets count from there. */
 void pe_find_symbols(const struct sl_object *object, struct pe *pe, uint32_t offset, uint32_t count,
                      uint32_t symbol_size)
 {
@@ -105,6 +106,7 @@ void pe_find_symbols(const struct sl_object *object, struct pe *pe, uint32_t off
     pe->strings = sl_bytes_slice(object->bytes, offset + size, length, NULL);
 }
 
+/* Offsets below 4 are in the length field. */
 struct sl_str pe_string(const struct pe *pe, uint64_t offset, struct sl_account *account)
 {
     return offset >= 4 ? sl_account_read_name(account, pe->strings, offset) : (struct sl_str){NULL, 0};
@@ -163,6 +165,7 @@ bool pe_read_sections(struct sl_object *object, struct pe *pe, uint64_t offset, 
     return true;
 }
 
+/* The id under which symbol servers store images: time stamp with 8 digits, image size without leading zeros. */
 static void set_code_id(struct sl_object *object, const struct headers *h)
 {
     char text[32];

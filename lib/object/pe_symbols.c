@@ -10,6 +10,7 @@ struct exports {
     size_t count; /* named exports */
 };
 
+/* Returns a table of `count` items, cut at the end of its section. */
 static struct sl_bytes table(const struct sl_object *object, uint32_t address, uint32_t count, uint32_t item)
 {
     struct sl_bytes bytes = pe_at(object, address);
@@ -36,6 +37,7 @@ static struct exports read_exports(const struct sl_object *object)
     return e;
 }
 
+/* Returns the u16 or u32 at an offset; 0 outside. */
 static uint32_t word(struct sl_bytes bytes, uint64_t offset, unsigned size)
 {
     struct sl_reader r = sl_reader(bytes, false);
@@ -122,6 +124,7 @@ bool pe_has_symbols(const struct sl_object *object)
     return false;
 }
 
+/* Symbols of code, or with `code` false of data. */
 static enum sl_code pe_collect(struct sl_object *object, bool code, struct sl_arena *arena, struct sl_symbol **out,
                                size_t *count, struct sl_error *error)
 {

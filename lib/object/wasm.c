@@ -48,6 +48,7 @@ static struct sl_bytes rest(struct sl_reader *r)
     return sl_read_bytes(r, sl_reader_left(r));
 }
 
+/* NULL when out of memory. */
 static struct wasm_section *add_section(struct sl_object *object, struct wasm *wasm)
 {
     if (!sl_grow_in_arena(&object->arena, &wasm->sections, &wasm->section_capacity, wasm->section_count + 1,
@@ -97,6 +98,7 @@ static const struct wasm_section *find_custom(const struct wasm *wasm, const cha
     return wasm_find(wasm, SECTION_CUSTOM, sl_str(name));
 }
 
+/* Returns the section of a standard kind; these have no names. */
 static const struct wasm_section *find_known(const struct wasm *wasm, uint8_t id)
 {
     return wasm_find(wasm, id, (struct sl_str){NULL, 0});
@@ -206,6 +208,7 @@ static enum sl_code wasm_open(struct sl_object *object, struct sl_error *error)
     return SL_OK;
 }
 
+/* Custom sections named like `.debug_info`; `name` is without the dot. */
 static bool wasm_section(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address)
 {
     const struct wasm *wasm = object->impl;

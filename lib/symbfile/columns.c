@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-/* Protocol Buffers, "Encoding": a tag is field number << 3 | wire type. All tags here have one byte. */
-/* Wire types: VARINT is an integer in 7-bit groups, BYTES a size and that many bytes (text, message or packed list). */
+/* Protocol Buffers, "Encoding": a tag is field number << 3 | wire type. All tags here have one byte.
+ * Wire types: VARINT is an integer in 7-bit groups, BYTES a size and that many bytes (text, message or packed list). */
 enum { VARINT = 0, BYTES = 2 };
 #define TAG(field, kind) ((field) << 3 | (kind))
 

@@ -42,7 +42,7 @@ static enum sl_code around_consume(struct sl_function_sink *sink, const struct s
 }
 
 /* True if the symbol can change the answer for one of the addresses: it begins at or before the address, and does not end before the
- * functions around it begin. Addresses outside of all functions need no symbol. */
+ * functions around it begin. For an address outside of all functions no symbol counts. */
 static bool counts(const struct symcache_filter *around, const struct sl_symbol *symbol)
 {
     for (size_t i = 0; i < around->count; i++)

@@ -110,8 +110,8 @@ static bool same_file_text(const struct sl_file *a, const struct sl_file *b)
     return same_text(a->name, b->name) && same_text(a->directory, b->directory) && same_text(a->comp_dir, b->comp_dir);
 }
 
-/* Returns the slot of the id for a number of lasting batches; NULL if there is no number. */
-/* Ids by number save looking the text up; they hold only in lasting batches, where numbers keep their meaning. */
+/* Returns the slot of the id for a number of lasting batches; NULL if there is no number.
+ * Ids by number save looking the text up; they hold only in lasting batches, where numbers keep their meaning. */
 static inline uint32_t *numbered(struct symcache_collector *c, struct id_list *ids, uint32_t number)
 {
     size_t known = ids->capacity;
