@@ -411,6 +411,7 @@ const struct abbrev *abbrev_find(const struct abbrev_table *t, uint64_t code)
     return known ? &t->sparse[low].abbrev : NULL;
 }
 
+/* Returns the unit's table, from the cache if it is there. The oldest table is replaced, unless it is that of the unit being walked. */
 const struct abbrev_table *dwarf_abbrevs(struct dwarf_worker *w, const struct dwarf_file *file,
                                          const struct dwarf_unit_header *header)
 {

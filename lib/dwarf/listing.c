@@ -98,8 +98,8 @@ static uint32_t small(const struct attribute *a)
     return a->value < UINT32_MAX ? (uint32_t)a->value : SL_DWARF_NONE;
 }
 
-/* Takes an attribute of the entry, or of its abstract origin or specification, unless it is set already. A linkage name replaces a
- * short name. */
+/* Stores an attribute of the entry, or of its abstract origin or specification, unless a nearer entry set it already. A linkage name
+ * replaces a short name. */
 static void take_attribute(struct sl_dwarf_listing *l, const struct dwarf_unit *unit, uint16_t attribute,
                            const struct attribute *a, struct sl_dwarf_function *f)
 {

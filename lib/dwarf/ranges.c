@@ -11,6 +11,7 @@ struct dwarf_range_collector {
     bool keeps_zero;
 };
 
+/* `count` ranges are in worker->ranges already; new ones are appended. */
 static struct dwarf_range_collector collector(struct dwarf_worker *w, size_t count, const struct dwarf_unit *unit)
 {
     const struct dwarf_file *file = unit->address_file;
@@ -18,6 +19,7 @@ static struct dwarf_range_collector collector(struct dwarf_worker *w, size_t cou
                                           dwarf_may_have_code_at_zero(file)};
 }
 
+/* Adds a range unless it is empty or of code that the linker dropped (a tombstone, or address 0). */
 static void dwarf_ranges_add(struct dwarf_range_collector *c, uint64_t begin, uint64_t end)
 {
     if (begin >= end || begin >= c->dead || (begin == 0 && !c->keeps_zero))
@@ -27,6 +29,7 @@ static void dwarf_ranges_add(struct dwarf_range_collector *c, uint64_t begin, ui
     c->w->ranges[c->count++] = (struct dwarf_range){begin, end};
 }
 
+/* Adds a range relative to `base`. A tombstone as base makes all its ranges dead. */
 static void add_offset_pair(struct dwarf_range_collector *c, uint64_t base, uint64_t begin, uint64_t end)
 {
     if (base < c->dead && begin <= UINT64_MAX - base && end <= UINT64_MAX - base)
@@ -39,6 +42,7 @@ static bool pay(struct dwarf_range_collector *c)
     return sl_account_spend(&c->w->account, STEPS_PER_RANGE);
 }
 
+/* Reads a list of version 5. Ends at an unknown kind of entry, whose operands are unknown. */
 static void read_rnglist(struct dwarf_range_collector *c, const struct dwarf_unit *unit, uint64_t offset)
 {
     const struct dwarf_file *file = unit->file;
@@ -86,6 +90,8 @@ static void read_rnglist(struct dwarf_range_collector *c, const struct dwarf_uni
     }
 }
 
+/* Reads a list of versions 2 to 4: pairs relative to the base, which starts as the unit's low_pc; the largest address as `begin` sets
+ * another base. */
 static void read_ranges(struct dwarf_range_collector *c, const struct dwarf_unit *unit, uint64_t offset)
 {
     const struct dwarf_file *file = unit->address_file;
@@ -105,6 +111,8 @@ static void read_ranges(struct dwarf_range_collector *c, const struct dwarf_unit
     }
 }
 
+/* The offset counts from the start of the section; in split files of version 4 from the skeleton's base; rnglistx is an index into the
+ * table of offsets. */
 static void from_list(struct dwarf_range_collector *c, const struct dwarf_unit *unit, const struct attribute *ranges)
 {
     uint64_t offset = ranges->value;

@@ -29,6 +29,7 @@ struct typing {
 
 /* ---- entries ---- */
 
+/* A bound of an array's index range; `given` is true if the attribute is present. */
 struct bound {
     bool given, known; /* known: it is a constant */
     uint64_t value;
@@ -199,6 +200,8 @@ static bool set_type(struct typing *t, struct dwarf_type *type, struct sl_str le
     return true;
 }
 
+/* Names a pointer or reference to `target`: `sign` goes after the left part, in parentheses if an array or function follows. Without
+ * effect if the text is too long: the type stays `<unknown>`. */
 static void set_pointer(struct typing *t, struct dwarf_type *type, const struct dwarf_type *target, struct sl_str sign)
 {
     struct sl_str left = target->left, right = target->right;
@@ -225,6 +228,7 @@ static void set_qualified(struct typing *t, struct dwarf_type *type, const struc
     type->binds = target->binds;
 }
 
+/* Appends `[4]`; `[]` if the number of elements is no constant. */
 static void put_extent(struct sl_buf *out, const struct type_entry *range, bool from_one)
 {
     uint64_t lower = range->lower.given ? range->lower.value : from_one;
@@ -249,6 +253,7 @@ static void set_bound(struct typing *t, struct dwarf_type *type, const struct dw
     type->binds = true;
 }
 
+/* One pair of brackets per child with an index range. */
 static void set_array(struct typing *t, struct dwarf_type *type, struct reference reference, const struct type_entry *e,
                       const struct dwarf_type *element)
 {
@@ -290,6 +295,7 @@ static bool push_parameters(struct typing *t, struct reference reference, const 
 
 static const struct dwarf_type *find_type(struct typing *t, struct reference reference, bool has, unsigned depth);
 
+/* Names a function type: `int` and `(char, ...)`. */
 static void set_function(struct typing *t, struct dwarf_type *type, struct reference reference,
                          const struct type_entry *e, const struct dwarf_type *result, unsigned depth)
 {
@@ -313,6 +319,8 @@ static void set_function(struct typing *t, struct dwarf_type *type, struct refer
 
 /* ---- types ---- */
 
+/* Sets the name of the type: its own, else one made of the types it refers to. A type without name that C cannot write, such as an
+ * anonymous structure, stays `<unknown>`. */
 static void name_type(struct typing *t, struct dwarf_type *type, struct reference reference, unsigned depth)
 {
     struct type_entry e;
@@ -347,7 +355,8 @@ static void name_type(struct typing *t, struct dwarf_type *type, struct referenc
     }
 }
 
-/* Returns the type of an entry; unknown_type for a cycle or a chain that is too long. */
+/* Returns the type of an entry. It is put into the map as `<unknown>` before it is named: a cycle then finds it and ends. `<unknown>`
+ * also for a chain that is too long. */
 static const struct dwarf_type *find_type(struct typing *t, struct reference reference, bool has, unsigned depth)
 {
     struct variable_reader *v = &t->w->variable_reader;

@@ -13,6 +13,7 @@ static uint64_t first_dead(const struct dwarf_file *f, unsigned size)
     return last < UINT64_MAX && sl_object_holds_code(f->object, last) ? last + 1 : last;
 }
 
+/* Finds the sections. Sections that a file does not have stay empty. */
 void dwarf_file_open(struct dwarf_file *f, struct sl_object *object, bool split)
 {
     const struct {
@@ -193,6 +194,7 @@ static void take_root_text(struct dwarf_worker *w, struct dwarf_unit *unit, cons
     }
 }
 
+/* Reads the root entry once for one purpose. Attributes come in any order, so the bases are read in a pass of their own. */
 static bool read_root_pass(struct dwarf_worker *w, struct dwarf_unit *unit, enum root_pass pass)
 {
     struct sl_reader r =

@@ -28,6 +28,7 @@ static struct sl_str address_key(const char *const *address)
     return (struct sl_str){(const char *)address, sizeof *address};
 }
 
+/* Stores a text and returns its number; 0 when out of memory. A text is identified by its address, so that each is read once. */
 static uint32_t keep_text(struct dwarf_worker *w, const char *address, struct sl_str text)
 {
     struct variable_reader *v = &w->variable_reader;
@@ -102,7 +103,7 @@ bool variables_add(struct dwarf_worker *w, const struct dwarf_unit *unit, const 
     return true;
 }
 
-/* Returns how many variables fit before their texts exceed SL_MAX_NAME bytes together. */
+/* Returns how many variables fit before their texts exceed SL_MAX_NAME bytes together; the rest is dropped. */
 static size_t bounded(const struct variable_reader *v, const struct sl_variable *items, size_t count)
 {
     size_t size = 0;

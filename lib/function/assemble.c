@@ -124,7 +124,8 @@ static struct assemble_part take_returned(struct sl_assembler *a)
     return first;
 }
 
-/* Takes the next part by start and depth; returned parts come before equal ones of the queue. */
+/* Removes and returns the next part by start and depth, from the queue or the heap of returned parts; of equal parts the returned one
+ * comes first. */
 static struct assemble_part next_part(struct sl_assembler *a, size_t *next, size_t queued)
 {
     if (a->returned_count && (*next == queued || !before(&a->queue[*next], &a->returned[0].part)))

@@ -39,7 +39,8 @@ static size_t count_at(struct sl_str name, uint32_t *size)
     return position && decimal((struct sl_str){at + 1, name.size - position - 1}, size) ? position : 0;
 }
 
-/* Removes `@N`, and the `@` in front or doubled that belongs to it: `_f@4` becomes `_f`, `@f@4` and `f@@4` become `f`. */
+/* Removes `@N`, and an `@` in front of the name or doubled before N: `f@4`, `@f@4` and `f@@4` become `f`. DWARF leaves out the
+ * underscore of other names already. */
 struct sl_str sl_undecorate_linkage(struct sl_str name)
 {
     uint32_t size;

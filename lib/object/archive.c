@@ -68,8 +68,8 @@ enum sl_code sl_archive_object(const struct sl_archive *archive, size_t index, c
     return object_open_slice(bytes, limits, archive->count, object, error);
 }
 
-/* An object with a larger age matches, too: the age grows with each change of a PDB. The id may also be the first 16 bytes of the raw
- * code id, as some clients send it. */
+/* An object with a larger age matches, too: the age grows with each change of a PDB. The id of a WASM file may also be made from the raw
+ * code id, which begins with the id's length. */
 static bool matches_debug_id(const struct sl_object_info *info, const struct sl_debug_id *id)
 {
     struct sl_debug_id raw = {0};

@@ -185,7 +185,7 @@ static enum sl_code read_module(struct sl_object *object, struct breakpad_fields
     return SL_OK;
 }
 
-/* Takes the first `INFO CODE_ID <hex> [file]` of the header that has an id. */
+/* Sets code id and file name from the first `INFO CODE_ID <hex> [file]` of the header that has an id. */
 static void read_code_id(struct sl_object *object, const char *at, const char *end)
 {
     while (at < end && !object->info.code_id.size) {

@@ -31,16 +31,16 @@ struct breakpad_fields {
 /* Returns the line at `at`, trimmed; `*next` is the start of the next line. */
 struct breakpad_fields breakpad_line(const char *at, const char *end, const char **next);
 
-/* Takes the next field; empty at the end of the line. */
+/* Returns the next field and moves past it and the blanks behind it; empty at the end of the line. */
 struct sl_str breakpad_field(struct breakpad_fields *fields);
 
-/* Takes the rest of the line, with the blanks inside it. */
+/* Returns the rest of the line, with the blanks inside it, and moves to the end. */
 struct sl_str breakpad_rest(struct breakpad_fields *fields);
 
-/* Takes the next field if it is `word`; else returns false. */
+/* Moves past the next field and returns true if it is `word`; otherwise returns false and stays. */
 bool breakpad_word(struct breakpad_fields *fields, struct sl_str word);
 
-/* Take a field that is a number of up to 64 bits. False if it is not such a number; the field is taken in both cases. */
+/* Read the next field as a number of up to 64 bits and move past the field, also if it is no such number; then return false. */
 bool breakpad_hex(struct breakpad_fields *fields, uint64_t *value);
 bool breakpad_decimal(struct breakpad_fields *fields, uint64_t *value);
 

@@ -97,15 +97,16 @@ static inline struct sl_error *object_debug_info_error(struct sl_object *object)
  * False when out of memory. */
 bool object_clip_to_next(struct sl_symbol *symbols, size_t first, size_t count);
 
-/* Parses .gnu_debuglink: a name with its NUL, padding to a multiple of 4, a CRC-32 (GDB manual, "Separate Debug Files"). Bytes after
- * it are ignored: sections of PE files are padded. */
+/* Parses .gnu_debuglink: a name with its NUL, padding to a multiple of 4, a CRC-32 (GDB manual, "Separate Debug Files"), and sets
+ * debug_link and debug_link_crc of object->info. Bytes after the CRC are ignored: sections of PE files are padded. */
 void object_set_debug_link(struct sl_object *object, struct sl_bytes section);
 
 /* sl_object_open for one of the `objects` slices of a file. */
 enum sl_code object_open_slice(struct sl_bytes bytes, const struct sl_object_limits *limits, size_t objects,
                                struct sl_object **object, struct sl_error *error);
 
-/* Opens an object inside `outer`, charged to the budget of `outer`. NULL when it is not an object. */
+/* Opens an object inside `outer`, charged to the budget of `outer`; the caller closes it. NULL if the bytes are no object, or when out
+ * of memory or budget, which is recorded in `outer`. */
 struct sl_object *object_open_inner(struct sl_object *outer, struct sl_bytes bytes);
 
 /* The checksum in .debug_sup by which a supplementary file identifies itself; empty for any other object. */

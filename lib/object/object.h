@@ -159,7 +159,7 @@ struct sl_symbol {
 /* Instruction sets of processors that have several, and data between code. */
 enum sl_code_isa { SL_ISA_DEFAULT, SL_ISA_THUMB, SL_ISA_ARM, SL_ISA_DATA };
 
-struct sl_mapping_symbol { /* `form` is valid from `address` to the next mark */
+struct sl_mapping_symbol { /* `isa` is valid from `address` to the next mark */
     uint64_t address;      /* relative to the load address */
     enum sl_code_isa isa;
     uint32_t order; /* tie-breaker: the last of several at one address counts */
@@ -216,8 +216,8 @@ struct sl_budget *sl_object_budget(struct sl_object *object);
 
 uint64_t sl_object_max_unwind_chain(const struct sl_object *object); /* sl_object_limits.max_unwind_chain */
 
-/* SL_OK if memory sufficed for all that was read from the object so far. Else SL_BUSY, or SL_UNSUPPORTED if the budget is exhausted:
- * results are incomplete. */
+/* SL_OK if memory and budget sufficed for all that was read from the object so far. Else results are incomplete: SL_BUSY when the
+ * process is out of memory, or the error of sl_budget_fail() when the budget is exhausted. */
 enum sl_code sl_object_status(const struct sl_object *object, struct sl_error *error);
 
 /* The first reason why debug information of the file could not be used; NULL if there was none so far. */

@@ -87,7 +87,7 @@ static bool read_optional_header(struct sl_object *object, struct pe *pe, struct
     return true;
 }
 
-/* The string table follows the symbols; its length includes the length field itself, so offsets count from there. */
+/* `symbol_size` is kept also if there are no symbols. */
 void pe_find_symbols(const struct sl_object *object, struct pe *pe, uint32_t offset, uint32_t count,
                      uint32_t symbol_size)
 {
@@ -233,7 +233,8 @@ static bool read_codeview(struct sl_bytes record, const struct pe_debug_entry *e
     return true;
 }
 
-/* Takes the first CodeView record, by its file offset, or by its RVA if a tool moved the sections and did not update the offset. */
+/* Sets the debug id from the first readable CodeView record. It is found by its file offset, or by its RVA if a tool moved the sections
+ * and did not update the offset. */
 static void set_debug_id(struct sl_object *object)
 {
     struct pe_debug_entry entry;

@@ -42,7 +42,8 @@ bool pe_debug_entry(const struct sl_object *object, size_t index, struct pe_debu
 /* Returns the name at an offset of the string table; its length is charged to `account`. */
 struct sl_str pe_string(const struct pe *pe, uint64_t offset, struct sl_account *account);
 
-/* Sets the symbol and the string table. The string table follows the symbols; its first u32 is its length, itself included. */
+/* Sets pe->symbols and pe->strings; leaves both empty if the symbols extend beyond the file. The string table follows the symbols; its
+ * first u32 is its length, itself included. */
 void pe_find_symbols(const struct sl_object *object, struct pe *pe, uint32_t offset, uint32_t count,
                      uint32_t symbol_size);
 

@@ -17,6 +17,7 @@ struct sl_bytes pe_raw(const struct sl_object *object, const struct pe_section *
     return sl_bytes_slice(object->bytes, s->offset, size < left ? size : left, NULL);
 }
 
+/* Returns the bytes that a section occupies in memory or in the file, whichever is more: the virtual size may be 0. */
 static uint32_t pe_section_size(const struct pe_section *s)
 {
     return s->virtual_size > s->raw_size ? s->virtual_size : s->raw_size;
@@ -67,6 +68,7 @@ bool pe_segment(const struct sl_object *object, size_t index, struct sl_segment 
     return true;
 }
 
+/* Discardable sections, such as relocations and debug information, are not part of the loaded program. */
 bool pe_contents(const struct sl_object *object, size_t index, struct sl_bytes *piece)
 {
     const struct pe *pe = object->impl;

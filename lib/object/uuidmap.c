@@ -12,6 +12,7 @@ static enum sl_code no_schema(struct sl_error *error)
     return sl_fail(error, SL_MALFORMED, "XML structure did not match expected schema");
 }
 
+/* Parses the value: a UUID with or without hyphens, and blanks around it. */
 static enum sl_code parse_uuid(struct sl_str text, struct sl_debug_id *original, struct sl_error *error)
 {
     while (text.size && (uint8_t)text.data[0] <= ' ')
@@ -53,6 +54,7 @@ static void start_element(void *arg, const XML_Char *name, const XML_Char **attr
     }
 }
 
+/* At the end of the element after the wanted key the value is complete; `found` stops collecting. */
 static void end_element(void *arg, const XML_Char *name)
 {
     (void)name;
@@ -119,6 +121,7 @@ struct bplist {
     uint64_t count, offsets; /* number of objects; position of the table of their offsets */
 };
 
+/* Numbers of the file have any size up to eight bytes. */
 static uint64_t read_number(struct sl_reader *r, unsigned size)
 {
     uint64_t value = 0;
