@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 
+/* Sizes that depend on the unit: addresses, and offsets (4 or 8 bytes). In version 2 a reference across units has the size of an
+ * address. -1 for forms of variable size. */
 static int size_of_form(uint16_t form, const struct abbrev_table *table)
 {
     switch (form) {

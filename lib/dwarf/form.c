@@ -125,6 +125,7 @@ struct text_place {
     uint64_t offset;
 };
 
+/* Finds where a text lies that is not in the entry itself. False for other forms, and if the supplementary file is not available. */
 static bool find_text(const struct dwarf_unit *unit, const struct attribute *a, struct text_place *place)
 {
     const struct dwarf_file *file = unit->file;

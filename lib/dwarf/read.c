@@ -182,6 +182,7 @@ static bool is_elsewhere(const struct dwarf_reader *reader, struct dwarf_worker 
     return count > 0 && !w->account.failed;
 }
 
+/* Reads unit `index` of the window into its slot. Type units, units elsewhere and units without code stay skipped. */
 static void read_unit(struct dwarf_read_window *window, size_t index, struct dwarf_worker *w,
                       struct batch_memory **memories)
 {
@@ -303,6 +304,7 @@ static void read_window(struct dwarf_read_window *window, const struct sl_parall
     sl_parallel_run(parallel, window->count, dwarf_read_work, window);
 }
 
+/* Reads all units, window by window. If some were damaged and none could be read, the file counts as bad. */
 static enum sl_code dwarf_read_all(struct dwarf_reader *reader, const struct sl_parallel *parallel,
                                    struct sl_function_sink *sink, struct sl_error *error)
 {

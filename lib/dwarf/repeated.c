@@ -52,6 +52,8 @@ static size_t table_size(size_t capacity)
     return sizeof(struct range_table) + capacity * sizeof(uint64_t);
 }
 
+/* Makes a table of twice the size with the same keys and publishes it. The old one is kept, as other threads may still be looking up
+ * there. NULL when out of memory. */
 static struct range_table *enlarge(struct range_set *set, struct range_table *table)
 {
     size_t capacity = table ? table->capacity * 2 : 4096;

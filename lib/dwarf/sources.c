@@ -50,6 +50,7 @@ static bool has_texts(const struct entry_format *formats, size_t count)
     return false;
 }
 
+/* Reads the list of directories. False if it is damaged: then the files cannot be found. */
 static bool read_directories(struct source_reader *s, struct sl_reader *r)
 {
     struct entry_format formats[MAX_FORMATS];
@@ -112,6 +113,7 @@ static bool read_head(struct source_reader *s, struct sl_reader *r)
     return !r->failed;
 }
 
+/* Reads the tables one after the other. A table of another version, or a damaged one, is skipped by its length. */
 static void read_tables(struct source_reader *s)
 {
     struct sl_reader r = sl_reader(s->file.line, s->file.big_endian);

@@ -254,6 +254,7 @@ static bool read_function(struct go_reader *g, uint64_t index)
     return true;
 }
 
+/* Passes the batch to the sink and starts a new one. Only entries of by_place that were used are cleared: a program has many files. */
 static enum sl_code deliver(struct go_reader *g, struct sl_error *error)
 {
     struct sl_function_batch batch = {
@@ -277,6 +278,7 @@ static enum sl_code deliver(struct go_reader *g, struct sl_error *error)
     return code;
 }
 
+/* Reads all functions in the order of the table. Malformed ones are counted; if nothing else is there, the table counts as malformed. */
 static enum sl_code go_read_all(struct go_reader *g, struct sl_error *error)
 {
     enum sl_code code = SL_OK;

@@ -162,6 +162,7 @@ static enum sl_format format_of_programs(struct sl_str os)
     return SL_FORMAT_UNKNOWN;
 }
 
+/* Reads `MODULE os architecture id name`. Without a name the debug file is called `<unknown>`. */
 static enum sl_code read_module(struct sl_object *object, struct breakpad_fields f, struct sl_error *error)
 {
     struct sl_object_info *info = &object->info;

@@ -47,6 +47,7 @@ static bool read_header(struct sl_bytes bytes, struct coff_header *h)
            !(flags & FILE_EXECUTABLE);
 }
 
+/* Reads the header of /bigobj. Files of link-time code generation have another class id. */
 static enum coff_anonymous read_anonymous(struct sl_bytes bytes, struct coff_header *h)
 {
     struct sl_reader r = sl_reader(bytes, false);
@@ -199,6 +200,7 @@ static enum sl_code fail_anonymous(struct sl_object *object, enum coff_anonymous
     return sl_fail(error, SL_UNSUPPORTED, "object file without machine code: compiled for link-time code generation");
 }
 
+/* Opens an object file. If it has CodeView and no DWARF, set_features() changes the object's format to one that reads CodeView. */
 static enum sl_code coff_open(struct sl_object *object, struct sl_error *error)
 {
     struct coff_header h;

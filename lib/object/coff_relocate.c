@@ -97,6 +97,7 @@ static struct sl_bytes get_entries(const struct sl_object *object, const struct 
     return count ? sl_bytes_part(object->bytes, offset, count * ENTRY) : (struct sl_bytes){NULL, 0};
 }
 
+/* Applies the relocations to a copy of the contents, in the object's arena. Empty when out of memory or budget. */
 static struct sl_bytes relocate(struct sl_object *object, struct sl_bytes contents, struct sl_bytes entries)
 {
     enum { STEPS_PER_ENTRY = 4, BYTES_PER_STEP = 32 };

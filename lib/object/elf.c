@@ -18,6 +18,7 @@ static uint64_t read_word(struct sl_reader *r, bool is_64bit)
     return is_64bit ? sl_read_u64(r) : sl_read_u32(r);
 }
 
+/* False if the header is cut, or if class (32 or 64 bits) or byte order is invalid. */
 static bool elf_read_header(struct sl_object *object, struct elf *elf, struct elf_header *h)
 {
     struct sl_reader r = sl_reader(object->bytes, false);
@@ -44,6 +45,7 @@ static bool elf_read_header(struct sl_object *object, struct elf *elf, struct el
     return !r.failed;
 }
 
+/* The field `flags` has another place in 32-bit files than in 64-bit ones. */
 static bool read_segments(struct sl_object *object, struct elf *elf, const struct elf_header *h, uint64_t count)
 {
     bool wide = object->info.is_64bit;
@@ -493,6 +495,7 @@ static void set_soname(struct sl_object *object, const struct elf *elf)
     }
 }
 
+/* Sections first: section 0 has the number of segments if it does not fit into the header. */
 static enum sl_code elf_open(struct sl_object *object, struct sl_error *error)
 {
     struct elf *elf = SL_ARENA_NEW(&object->arena, struct elf);

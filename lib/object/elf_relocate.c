@@ -324,6 +324,7 @@ static void apply_one(struct relocator *rel, struct relocation relocation, uint6
     store(rel, offset, relocation.width, relocated_value(rel, relocation.kind, offset, there, value));
 }
 
+/* SHT_RELA entries have an addend, SHT_REL entries do not. An unknown type is noted: its section cannot be trusted. */
 static void apply_table(struct relocator *rel, struct sl_bytes table, bool has_addend)
 {
     bool wide = rel->object->info.is_64bit;

@@ -286,6 +286,7 @@ static bool has_mode_bit(const struct elf *elf)
     return elf->machine == EM_ARM || elf->machine == EM_MIPS || elf->machine == EM_MIPS_RS3_LE;
 }
 
+/* Collects the symbols of one table. The mode bit is not part of the address. */
 static enum sl_code collect(struct elf_symbol_collector *c, const struct elf_table *table, struct sl_error *error)
 {
     const struct sl_object *object = c->object;

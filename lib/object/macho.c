@@ -248,6 +248,7 @@ static void set_features(struct sl_object *object, const struct macho *macho)
     }
 }
 
+/* The magic tells byte order and size of words: 0xFEEDFACE (32 bits) or 0xFEEDFACF (64 bits), or its bytes swapped. */
 static enum sl_code macho_open(struct sl_object *object, struct sl_error *error)
 {
     struct macho *macho = SL_ARENA_NEW(&object->arena, struct macho);

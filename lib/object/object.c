@@ -22,6 +22,7 @@ static void set_budget(struct sl_object *object, const struct sl_object_limits *
     object->arena.budget = object->budget;
 }
 
+/* Opens any object. The budget may end, or memory run out, without an error of the format's `open`, so both are checked after it. */
 static enum sl_code open_object(struct sl_bytes bytes, const struct sl_object_limits *limits, size_t objects,
                                 bool is_inner, struct sl_object **out, struct sl_error *error)
 {

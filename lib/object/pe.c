@@ -61,6 +61,7 @@ static bool read_file_header(struct sl_bytes file, struct headers *h)
     return !r.failed;
 }
 
+/* Reads the parts whose place depends on the magic: PE32 and PE32+ have different sizes of addresses. */
 static bool read_optional_header(struct sl_object *object, struct pe *pe, struct headers *h)
 {
     bool inside;

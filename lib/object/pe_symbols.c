@@ -18,6 +18,8 @@ static struct sl_bytes table(const struct sl_object *object, uint32_t address, u
     return sl_bytes_slice(bytes, 0, (count < room ? count : room) * item, NULL);
 }
 
+/* Reads the export directory: tables of addresses, of names, and of the index in the addresses for each name. Tables are cut at the end
+ * of their section. */
 static struct exports read_exports(const struct sl_object *object)
 {
     const struct pe *pe = object->impl;

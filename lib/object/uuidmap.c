@@ -35,6 +35,7 @@ struct plist {
     size_t size;
 };
 
+/* Checks the expected form on the way down: a root of version 1.0 (plist), its first dict, and keys and values in it. */
 static void start_element(void *arg, const XML_Char *name, const XML_Char **attributes)
 {
     struct plist *p = arg;
@@ -165,6 +166,7 @@ static struct sl_str read_text(const struct bplist *p, uint64_t index)
     return (struct sl_str){(const char *)text.data, text.size};
 }
 
+/* The top object must be a dictionary (kind 13); the value of the wanted key must be a text. */
 static enum sl_code parse_binary(struct sl_bytes bytes, struct sl_debug_id *original, struct sl_error *error)
 {
     enum { TRAILER = 32, UNUSED = 6 };

@@ -174,6 +174,7 @@ static void set_ids(struct sl_object *object, const struct wasm *wasm)
         memcpy(object->info.debug_id.uuid, id.data, 16);
 }
 
+/* A module with functions is the program, one without describes another. Its DWARF has addresses relative to the code section. */
 static void set_info(struct sl_object *object, const struct wasm *wasm)
 {
     struct sl_object_info *info = &object->info;

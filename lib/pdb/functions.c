@@ -95,6 +95,8 @@ struct pdb_function_walk {
     uint32_t skip; /* records deeper than this are skipped */
 };
 
+/* The role of a kind of record in the nesting of scopes. Procedures of machines that are not supported (MIPS, IA-64, managed code) only
+ * open a scope. */
 static enum pdb_role get_role(uint16_t kind)
 {
     switch (kind) {

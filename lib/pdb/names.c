@@ -53,6 +53,7 @@ bool name_printer_read_type(struct name_printer *n, uint32_t index, struct type_
 
 /* ---- simple types ---- */
 
+/* Names as C++ writes them; NULL for an unknown kind. */
 static const char *simple_name(uint32_t kind)
 {
     static const char *const names[256] = {
@@ -353,6 +354,7 @@ static bool array(struct name_printer *n, struct type_record t)
     return true;
 }
 
+/* Prints a type by the kind of its record. An unknown kind is printed as such: the rest of the name is still of use. */
 static bool print_record(struct name_printer *n, struct type_record t)
 {
     if (is_named_type(t.leaf))

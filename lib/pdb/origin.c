@@ -77,6 +77,7 @@ static void add_rules(struct srcsrv_rules *rules, const struct sl_ppdb_link *mor
 /* Limit of streams: a hostile map may name one stream a million times. Their sizes together are limited by the file's. */
 enum { MAX_LINK_STREAMS = 64 };
 
+/* Reads the rules of all Source Link streams. Damaged streams are ignored. */
 static void read_rules(const struct sl_pdb *pdb, struct srcsrv_rules *rules)
 {
     struct srcsrv_names names = open_names(pdb->info);
@@ -105,6 +106,7 @@ static void read_rules(const struct sl_pdb *pdb, struct srcsrv_rules *rules)
     }
 }
 
+/* Makes the rules searchable, in memory that lives as long as the PDB. */
 static void open_links(struct sl_pdb *pdb)
 {
     struct srcsrv_rules rules = {.arena.budget = pdb->budget, .no_memory = pdb->msf.no_memory};

@@ -103,6 +103,7 @@ static bool define(struct name_printer *n, uint32_t index, struct type_record *t
     return slot;
 }
 
+/* Reads all definitions, at the first declaration whose size is needed: most files need none. */
 static void read_definitions(struct name_printer *n)
 {
     const struct type_table *types = &n->pdb->types;

@@ -201,6 +201,7 @@ static int by_key(const void *left, const void *right)
     return order ? order : (a->order > b->order) - (a->order < b->order);
 }
 
+/* Reads the list of files, at the first lookup. Build paths are compared in lower case, as on Windows. */
 static void srcsrv_read_files(struct srcsrv *s)
 {
     struct sl_str line, fields[SRCSRV_MAX_FIELDS], text = s->files;

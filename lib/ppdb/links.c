@@ -80,6 +80,7 @@ static void link_prefixes(struct ppdb_link_rule *rules, size_t count)
     }
 }
 
+/* Appends the rules in their stored form (links.h). */
 static void ppdb_links_store(const struct ppdb_link_rule *rules, size_t count, struct sl_buf *out)
 {
     uint64_t size = 0, exact = 0, at = 0;

@@ -8,6 +8,7 @@ struct streams {
     bool has_pdb, has_tables, has_guids, has_blobs;
 };
 
+/* Streams with other names are not needed. `#-` is the unoptimised form of `#~`. */
 static void keep_stream(struct streams *streams, struct sl_str name, struct sl_bytes bytes)
 {
     const struct {

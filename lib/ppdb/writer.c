@@ -172,6 +172,7 @@ static void encode_run(const struct ppdb_table_entry *entries, size_t count, str
     }
 }
 
+/* Appends the block of a method (format.h). */
 static void encode_method(struct ppdb_table_writer *w)
 {
     sl_buf_clear(&w->runs);

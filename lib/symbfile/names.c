@@ -189,6 +189,7 @@ static bool same_stable_name(const void *stable_names, uint32_t i, const void *k
     return stable->name == name->data && stable->size == name->size;
 }
 
+/* Looks a name up by its address and size; makes its readable form at the first use. */
 static struct sl_str symbfile_names_get_stable(struct symbfile_names *names, struct sl_str name)
 {
     uint32_t hash = (uint32_t)((uintptr_t)name.data * 0x9E3779B97F4A7C15u >> 32);

@@ -141,6 +141,7 @@ static enum sl_symbfile_problem take_va(struct sl_symbfile_reader *r, bool set, 
     return SL_SYMBFILE_FINE;
 }
 
+/* Offsets are stored as differences; their sum must fit 32 bits. */
 static enum sl_symbfile_problem take_lines(struct sl_symbfile_reader *r, const Symbfile__LineTable *table,
                                            struct sl_symbfile_range *range)
 {
@@ -171,6 +172,7 @@ static bool range_is_utf8(const Symbfile__RangeV1 *m)
             sl_str_is_utf8(symbfile_reader_to_text(m->callfilestr)));
 }
 
+/* Checks a message and converts it to a record. The function is required, files are not. */
 static enum sl_symbfile_problem convert_range(struct sl_symbfile_reader *r, const Symbfile__RangeV1 *m,
                                               struct sl_symbfile_range *range)
 {
@@ -215,6 +217,7 @@ static enum sl_code read_range(struct sl_symbfile_reader *r, struct sl_bytes bod
     return r->sink->range(r->sink, &range, &r->error);
 }
 
+/* Checks a message and converts it to a record: three parallel lists, of functions, files and lines. */
 static enum sl_symbfile_problem convert_pad(struct sl_symbfile_reader *r, const Symbfile__ReturnPadV1 *m,
                                             struct sl_symbfile_pad *pad)
 {

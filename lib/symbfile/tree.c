@@ -102,6 +102,7 @@ static size_t own_rows(struct tree_maker *m, const struct sl_function *f, uint64
 }
 
 /* ---- records ---- */
+/* Appends a record with the rows [first_row, first_row + row_count), which have one file. */
 static void add_range(struct tree_maker *m, const struct sl_function *f, uint32_t depth, uint64_t start, uint64_t end,
                       size_t first_row, size_t row_count)
 {

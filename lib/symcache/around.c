@@ -52,6 +52,7 @@ static bool counts(const struct symcache_filter *around, const struct sl_symbol 
     return false;
 }
 
+/* Passes only the symbols that count to the writer. */
 static enum sl_code add_symbols(const struct symcache_filter *around, struct sl_symcache_writer *writer,
                                 struct sl_object *object, struct sl_error *error)
 {

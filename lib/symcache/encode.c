@@ -227,6 +227,7 @@ static void write_header(struct encoder *e)
     sl_table_put(t, AT_VARIABLES, e->variable_count, 8);
 }
 
+/* Writes all sections but the address map. The largest value of each column gives its width. */
 static bool write_tables(struct encoder *e)
 {
     uint32_t functions = e->functions.count, files = e->files.count, contexts = e->contexts.count;

@@ -264,6 +264,7 @@ static const struct op *first_symbol(const struct symcache_folding *f, uint64_t 
     return f->symbols + low;
 }
 
+/* Folds the clusters of a piece and the symbols among them, on a worker. Pieces do not share addresses. */
 static void fold_piece(void *arg, size_t index, unsigned worker)
 {
     (void)worker;

@@ -148,6 +148,7 @@ static bool find_block(const struct sl_symcache *c, uint64_t address, uint64_t *
     return true;
 }
 
+/* Finds the last entry at or before the address, and decodes its block up to there. False also for a hole; `*found` then has the hole. */
 static bool find_entry(const struct sl_symcache *c, uint64_t address, struct symcache_unit_entry *found)
 {
     uint64_t block;

@@ -150,6 +150,7 @@ static void write_in_place(struct sl_buf *out, struct sl_buf *offsets, const str
     }
 }
 
+/* Writes chunks of units in parallel, each into its own buffer, then joins them: the bytes do not depend on the number of workers. */
 static void write_in_chunks(struct sl_buf *out, struct sl_buf *offsets, const struct sl_parallel *parallel,
                             const struct sl_table_unit_source *source)
 {

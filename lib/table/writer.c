@@ -32,6 +32,7 @@ void sl_table_section(struct sl_table_writer *w, uint32_t id)
     w->sections[w->section_count++].offset = w->file.size;
 }
 
+/* Writes header and section table, last of all, as they have the hashes of the rest. */
 static void put_head(struct sl_table_writer *w)
 {
     const struct sl_table_format *f = w->format;
