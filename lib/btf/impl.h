@@ -19,8 +19,7 @@ struct btf_records {
 
 struct btf_section {
     struct sl_section_info info;
-    bool
-        is_double; /* another section has the same name: BTF names sections only by name, so records for it are ambiguous */
+    bool is_double; /* another section has the same name, by which records refer to it: theirs are ambiguous */
 };
 
 struct btf_tables {

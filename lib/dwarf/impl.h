@@ -470,7 +470,7 @@ bool dwarf_read_functions(struct dwarf_reader *reader, struct dwarf_worker *w, c
 
 /* The subprograms of a unit with address 0: live ones and dropped ones (zero.c). */
 struct zero_claims {
-    size_t count; /* of all */
+    size_t count; /* subprograms at 0, live or not */
     uint64_t end; /* end of the largest live one; 0 = none is live */
 };
 

@@ -6,6 +6,8 @@
 
 #include <stdio.h>
 
+/* Limits against hostile files, far above real types: length of a chain of types, bytes of a name, parameters of a function type.
+ * BYTES_PER_STEP and STEPS_PER_ENTRY are the cost of reading an entry. */
 enum { MAX_TYPE_DEPTH = 64, MAX_TYPE_TEXT = 4096, MAX_PARAMETERS = 255, BYTES_PER_STEP = 16, STEPS_PER_ENTRY = 8 };
 
 struct dwarf_type {

@@ -109,6 +109,7 @@ bool dwarf_add_uncovered(struct dwarf_reader *reader, struct dwarf_worker *w, co
         const struct sequence *s = &lines->sequences[i];
         uint64_t at = s->start < load ? 0 : s->start - load, end = s->end < load ? 0 : s->end - load;
         while (at < end) {
+            /* functions that begin here or before */
             for (; next < covered_end && next->begin <= at; next++)
                 done = next->end > done ? next->end : done;
             if (done > at) {

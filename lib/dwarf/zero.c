@@ -102,6 +102,7 @@ bool dwarf_keep_zero_lines(struct dwarf_reader *reader, struct dwarf_worker *w, 
     if (!count || !reader->main.code_at_zero)
         return true;
     bool read = dwarf_find_zero(reader, w, walked, arena, &claims);
+    /* this unit has the live code: by its subprograms at 0, or if it has none, by its root entry */
     bool own = claims.count ? claims.end > 0 : may_be_at_zero(w, unit);
     uint64_t end = claims.count ? claims.end : reader->zero_size;
     for (size_t i = 1; i < count; i++) { /* keep the shortest that covers `end`, else the longest */

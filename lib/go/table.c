@@ -104,6 +104,7 @@ bool go_function_read(const struct go_table *t, uint64_t index, struct go_functi
 {
     unsigned size = t->version >= GO_118 ? 4 : t->pointer_size;
     struct sl_reader r = sl_reader(t->functions, t->big_endian);
+    /* the table has pairs of address and offset of the record; only the offset is used */
     sl_reader_seek(&r, index * 2 * size + size);
     sl_reader_seek(&r, sl_read_uint(&r, size));
     f->entry = t->version >= GO_118 ? t->text + sl_read_u32(&r) : sl_read_uint(&r, t->pointer_size);

@@ -53,6 +53,7 @@ static size_t read_window(struct breakpad_reader *r, const struct sl_parallel *p
     }
     sl_parallel_run(parallel, count, read_chunk, r);
     for (size_t i = 0; i < count; i++)
+        /* the chunk is read again, in order, in the next window */
         if (r->chunks[i].defines_origin) {
             r->ordered = true;
             return i;

@@ -91,6 +91,7 @@ static void find_ends(struct elf_loose_list *list)
     for (size_t i = list->count; i--;) {
         struct elf_loose *loose = &list->items[i];
         uint64_t address = loose->symbol.address;
+        /* the symbol ends at the next loose symbol that is kept, or at the next function */
         if (kept > address && kept < next)
             next = kept;
         if (loose->next < next)

@@ -229,6 +229,7 @@ static inline __attribute__((always_inline)) bool find_place(struct elf_symbol_c
                                                              struct symbol_place *place)
 {
     const struct elf *elf = c->object->impl;
+    /* no section headers: the segments tell code from data */
     if (!elf->section_count)
         return find_in_segments(c, s, place);
     uint32_t number = s->section < SHN_LORESERVE ? s->section : elf_symbol_section(c->object, table->indexes, s, index);

@@ -42,7 +42,7 @@ struct sl_object {
     uint64_t max_section_size, max_unwind_chain;
     uint64_t inflated, granted;       /* bytes requested to be inflated so far; bytes that the budget grew by */
     struct object_block *blocks;      /* decompressed sections */
-    struct sl_error failure;          /* the first out-of-memory error; SL_OK: none */
+    struct sl_error failure;          /* the first failure for lack of memory or budget; SL_OK: none */
     struct sl_error debug_info_error; /* the first reason why debug information cannot be used; SL_OK: none */
     struct sl_symbol *symbols;        /* cache of sl_object_cached_symbols */
     size_t symbol_count;

@@ -369,6 +369,7 @@ static bool walk_records(struct pdb_function_walk *w, struct sl_bytes symbols)
             continue;
         if (role == ROLE_END) {
             w->depth -= w->depth > 0;
+            /* the scope that is skipped has ended */
             if (w->skip != NO_SKIP && w->depth <= w->skip)
                 w->skip = NO_SKIP;
             continue;

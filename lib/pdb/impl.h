@@ -146,7 +146,7 @@ struct code_piece {
 struct code_pieces {
     uint32_t address, size; /* the rest, in original addresses */
     uint64_t begin, end;    /* the whole, in original addresses */
-    size_t inserted;        /* entries of omap.added before this index are left */
+    size_t inserted;        /* entries of omap.inserted before this index are left */
 };
 struct code_pieces pdb_pieces(const struct sl_pdb *pdb, uint16_t section, uint32_t offset, uint32_t size);
 /* False at the end, or when the work budget is exhausted. */
@@ -189,8 +189,8 @@ struct line_section {
     struct sl_bytes blocks;
     struct sl_line *lines; /* set by conversion, on demand */
     uint32_t line_count;
-    uint32_t order; /* in the file */
-    uint32_t taken; /* in the first of several with the same start: how many of them functions have taken */
+    uint32_t order; /* position in the file, which orders subsections with the same start */
+    uint32_t taken; /* in the first of several with one start: how many of them functions have got */
 };
 
 struct source_file { /* a record of the checksum subsection; its index is the batch's file index */
@@ -200,7 +200,7 @@ struct source_file { /* a record of the checksum subsection; its index is the ba
 struct inlinee {
     uint32_t id, file, line;
     uint32_t order;
-    bool named, nameless; /* `name` is set; it cannot be made */
+    bool named, nameless; /* named: `name` is set; nameless: no name can be made */
     struct sl_str name;
 };
 

@@ -4,6 +4,7 @@
 #include "pdb/impl.h"
 
 enum { MAGIC_SIZE = 32, SUPERBLOCK = 52, NO_STREAM_SIZE = 0xFFFFFFFF };
+/* Page sizes from 256 bytes to 8 MiB, as logarithms. */
 enum { MIN_PAGE_SHIFT = 8, MAX_PAGE_SHIFT = 23 };
 
 static enum sl_code msf_invalid(struct sl_error *error, const char *what)

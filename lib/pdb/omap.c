@@ -85,6 +85,7 @@ static bool add_parts(struct sl_pdb *pdb, struct sl_account *account, size_t *ca
         uint32_t end, now = translate(omap->from, original, &end), part = end - original < size ? end - original : size;
         if (!sl_account_spend(account, STEPS_PER_PART))
             return false;
+        /* "from" has the original elsewhere: this is a copy of it */
         if (now != address) {
             if (!sl_account_spend(account, STEPS_PER_ADDED) ||
                 !sl_grow_in_arena(pdb->arena, &omap->inserted, capacity, omap->added_count + 1, sizeof *omap->inserted))
@@ -108,6 +109,7 @@ bool omap_find_added(struct sl_pdb *pdb)
     size_t count = omap->to.size / PAIR, capacity = 0;
     for (size_t i = 0; i < count; i++) {
         struct omap_pair here = pair_at(omap->to, i);
+        /* inserted code without an original */
         if (!here.to || here.to >= omap->size)
             continue;
         uint64_t most = omap->size - here.to, length = most;

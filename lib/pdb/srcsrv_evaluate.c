@@ -6,6 +6,7 @@
  *     %fnfile%(x)    x after its last backslash */
 #include "pdb/srcsrv.h"
 
+/* Limits against hostile templates: variables that refer to themselves, and results that double with each level. */
 enum { MAX_DEPTH = 32, MAX_RESULT = 64 << 10 };
 
 struct evaluation {

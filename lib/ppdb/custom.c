@@ -8,6 +8,7 @@ enum custom_column { CUSTOM_PARENT, CUSTOM_KIND, CUSTOM_VALUE };
 enum { PARENT_TAG_BITS = 5, PARENT_MODULE = 7, PARENT_DOCUMENT = 22 };
 /* Compilers write one. Rows may share a blob, so both number and size are limited. */
 enum { MAX_LINK_BLOBS = 8, MAX_LINK_BLOB = 16 << 20 };
+/* Limit of a source that is stored without compression. */
 static const uint64_t max_raw_source = UINT64_C(64) << 20;
 
 static const uint8_t kinds[][16] = {

@@ -115,6 +115,7 @@ bool sl_ppdb_table_lookup(const struct sl_ppdb_table *t, uint32_t method, uint32
     struct ppdb_table_block block;
     struct ppdb_point_run run;
     bool found = false;
+    /* UINT32_MAX: clients send it for an unknown offset */
     if (il_offset == UINT32_MAX || !open_block(t, method, &block))
         return false;
     open_run(&block, find_run(&block, il_offset), &run);

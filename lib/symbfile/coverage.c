@@ -14,7 +14,7 @@ struct covered_segment {
 
 struct coverage {
     struct sl_account account;
-    unsigned shift; /* log2 of the granule size */
+    unsigned shift; /* log2 of the bytes that one bit stands for */
     struct covered_segment *segments;
     size_t segment_count;
     uint64_t root_start, root_end;
@@ -66,7 +66,7 @@ void coverage_next_source(struct coverage *c)
     c->has_root = false;
 }
 
-/* Visits the granules of [start, end): sets their bits if `set`, else returns whether any is set. */
+/* Visits the bits of [start, end): sets them if `set` (and returns false), else returns whether any is set. */
 static bool test_or_set_bits(const struct coverage *c, struct covered_segment *s, uint64_t start, uint64_t end,
                              bool set)
 {

@@ -1,10 +1,12 @@
-/* Code that already has symbols: a bit for each granule of the executable segments. Private to this folder. */
+/* Code that already has symbols: a bit for each instruction unit of the executable segments (4 bytes on ARM64, else 1 byte). Private to
+ * this folder. */
 #pragma once
 
 #include "symbfile/image.h"
 
 struct coverage;
 
+/* Ranges of one source. `unexpected` are inlined calls that extend beyond their function; they count as rejected, too. */
 struct coverage_counts {
     uint64_t produced, accepted, rejected, unexpected;
 };

@@ -21,10 +21,11 @@ extern const char *const sl_symbfile_source_names[SL_SOURCES];
 
 struct sl_symbfile_extraction {
     struct {
+        /* numbers of ranges: read, passed on, left out; inlined calls that extend beyond their function */
         uint64_t produced, accepted, rejected, unexpected;
         bool failed, absent; /* `absent`: the file has no such source */
     } sources[SL_SOURCES];
-    uint64_t skipped_units;
+    uint64_t skipped_units; /* DWARF units that could not be read to their end */
 };
 
 /* Receives a function (depth 0) and all calls inlined in it, in pre-order. */

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+/* MAX_SEGMENTS: far more than programs have; each lookup walks over all segments. */
 enum { PAGE = 4096, MAX_SEGMENTS = 1024 };
 
 SL_ORDER_BY(symbfile_image_by_address, struct image_segment, address)

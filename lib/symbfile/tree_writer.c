@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+/* BATCH_NODES: functions after which a batch is passed on, to bound memory. */
 enum { LEVELS = SL_SYMBFILE_MAX_DEPTH + 1, BATCH_NODES = 16384 };
 
 /* Size of the nameless root: larger than any address of a symcache, so that it contains all functions. */

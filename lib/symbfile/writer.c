@@ -296,6 +296,7 @@ uint64_t sl_symbfile_writer_records(const struct sl_symbfile_writer *w)
 }
 
 /* ---- messages ---- */
+/* OUT_STEP: bytes after which output is passed on. BLOCK: bytes that a short copy moves (put_encoded). */
 enum { OUT_STEP = 256 * 1024, BLOCK = 16 };
 
 static enum sl_code send_out(struct sl_symbfile_writer *w, struct sl_error *error)

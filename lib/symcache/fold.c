@@ -153,6 +153,7 @@ static void feed_symbol(struct emitter *e)
         feed(e, op);
         return;
     }
+    /* inside a function a label is ignored, and so is the end of a symbol where the address has an operation already */
     if (inside && (kind == OP_LABEL || e->now.address == op->address))
         return;
     struct op changed = {op->address, op->context, op->file, op_kind_and_line(OP_ENTRY, 0)};

@@ -294,6 +294,8 @@ static void extent_in_block(const struct sl_symcache *c, uint64_t block, struct 
     }
 }
 
+/* Walks the entries from the function's start to the first that is not of it. `steps` limits the walk in damaged files; then the size is
+ * unknown. */
 uint64_t sl_symcache_function_size(const struct sl_symcache *c, uint32_t id)
 {
     struct extent x = {.function = id, .context = UINT32_MAX, .steps = 1 << 16};

@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+/* MAX_DEPTH: deeper calls, which are rare, are left to the general path. INDEX_BITS: bits of a call's index in its sort key
+ * (order_calls). MOVES_PER_CALL bounds the cost of sorting by insertion. */
 enum { MAX_DEPTH = 64, INDEX_BITS = 22, MOVES_PER_CALL = 4 };
 
 struct symcache_sweep_frame {        /* an open call; the first frame is the function itself */

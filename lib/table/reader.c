@@ -26,6 +26,7 @@ static bool find_sections(struct sl_table *t, uint32_t count)
         uint64_t offset = sl_table_u64(entry + 8);
         bool inside;
         struct sl_bytes section = sl_bytes_slice(t->bytes, offset, sl_table_u64(entry + 16), &inside);
+        /* all sections are 8-aligned */
         if (!inside || offset % 8)
             return false;
         if (id < SL_TABLE_MAX_SECTIONS)
