@@ -180,6 +180,7 @@ static void read_functions(struct btf_reader *b)
     }
 }
 
+/* Passes the only batch to the sink. Names and paths are in the file or the object, which outlive the batch (`lasting`). */
 static enum sl_code deliver(struct btf_reader *b, struct sl_function_sink *sink, struct sl_error *error)
 {
     struct sl_function_batch batch = {

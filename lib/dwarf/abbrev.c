@@ -91,6 +91,7 @@ static bool is_of_types(uint16_t attribute)
 /* The attributes of an entry that are read: all, those needed for code, those needed for types, only DW_AT_sibling. */
 enum attribute_set { SET_ALL, SET_CODE, SET_TYPES, SET_SIBLING };
 
+/* Root entries are read whole, once per unit; of all other entries only what the walk needs. */
 static enum attribute_set choose_attribute_set(uint16_t tag, bool variables)
 {
     switch (tag) {
@@ -116,6 +117,7 @@ static bool wanted(enum attribute_set set, uint16_t attribute, const struct dwar
     return slot != SLOT_OTHER && (slot != SLOT_CALL_COLUMN || w->positions || w->row_list);
 }
 
+/* The kinds that matter only if variables are read; KIND_OTHER for all else. */
 static enum abbrev_kind kind_with_variables(uint16_t tag)
 {
     switch (tag) {
@@ -224,6 +226,7 @@ static bool add_skip(struct abbrev_table *t, struct abbrev *abbrev, uint16_t for
     return !__builtin_add_overflow(*run, (uint32_t)size, run);
 }
 
+/* Adds the attribute to both programs: the one that skips an entry and the one that reads it. */
 static bool add_attribute(struct abbrev_table *t, struct abbrev *abbrev, enum attribute_set set, uint16_t attribute,
                           uint16_t form, int64_t constant)
 {
@@ -341,6 +344,7 @@ static bool is_dense(const struct abbrev_table *t, uint64_t code, size_t read)
     return code < MAX_DENSE && (code < t->dense_count || code <= 4 * (uint64_t)read + GAP);
 }
 
+/* Stores an abbreviation in the array by code, or in the list of sparse codes. Of equal codes in the array the last one counts. */
 static bool keep_abbrev(struct abbrev_table *t, uint64_t code, const struct abbrev *abbrev, size_t read)
 {
     if (!is_dense(t, code, read)) {

@@ -159,6 +159,7 @@ size_t dwarf_ranges_with_lines(struct dwarf_worker *w, size_t count)
     return kept;
 }
 
+/* Appends the ranges of a set, up to the pair of zeros that ends it. */
 static void read_aranges(struct dwarf_range_collector *c, const struct dwarf_file *file, const struct aranges_set *set)
 {
     struct sl_reader r = sl_reader((struct sl_bytes){file->aranges.data, (size_t)set->end}, file->big_endian);

@@ -106,6 +106,7 @@ static bool copy_batch(struct dwarf_worker *w, const struct dwarf_unit *unit, st
     return !w->variables || variables_copy_to_batch(w, &slot->batch, &slot->memory->arena);
 }
 
+/* Returns memory of the worker's list that no batch uses, or new one; NULL when out of memory. */
 static struct batch_memory *take_memory(struct batch_memory **list, struct sl_budget *budget)
 {
     for (struct batch_memory *m = *list; m; m = m->next)
@@ -238,6 +239,7 @@ static void drop_repeated(struct dwarf_read_window *window, struct dwarf_batch_s
     slot->batch.function_count = kept;
 }
 
+/* Passes a batch to the sink, unless an earlier one failed, and makes its memory free for other units. */
 static void dwarf_read_consume(struct dwarf_read_window *window, struct dwarf_batch_slot *slot)
 {
     if (slot->exhausted && window->code == SL_OK)

@@ -104,6 +104,7 @@ bool types_read(struct dwarf_worker *w, const struct dwarf_unit *unit, const str
     return true;
 }
 
+/* Reads the entry at an offset. An end of children has tag 0, and is read, too. */
 static bool types_read_entry(struct dwarf_worker *w, const struct dwarf_unit *unit, uint64_t offset,
                              struct type_entry *out)
 {
@@ -158,6 +159,7 @@ static struct children open_children(struct typing *t, struct reference parent, 
     return (struct children){e->children ? dwarf_find_unit(t->w, t->from, parent) : NULL, e->end, 0};
 }
 
+/* Moves to the next direct child; entries below the children are passed over. False at the end, or if an entry cannot be read. */
 static bool next_child(struct typing *t, struct children *c, struct type_entry *e)
 {
     while (c->unit && types_read_entry(t->w, c->unit, c->at, e) && (e->tag || c->open)) {

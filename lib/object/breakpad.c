@@ -252,6 +252,7 @@ static bool read_public(struct breakpad_fields f, struct sl_symbol *symbol)
     return sl_str_is_utf8(symbol->name);
 }
 
+/* Reads the PUBLIC lines that were found at opening; malformed ones are left out. */
 static enum sl_code breakpad_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
                                      size_t *count, struct sl_error *error)
 {

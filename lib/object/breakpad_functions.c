@@ -82,6 +82,7 @@ static enum sl_code consume_window(struct breakpad_reader *r, const struct sl_pa
     return code;
 }
 
+/* Reads all records, window by window, up to the first STACK record. */
 static enum sl_code breakpad_functions_read_all(struct breakpad_reader *r, const struct sl_parallel *parallel,
                                                 struct sl_error *error)
 {

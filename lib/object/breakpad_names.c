@@ -14,6 +14,7 @@ static struct sl_str breakpad_names_make_key(const uint64_t *number)
     return (struct sl_str){(const char *)number, sizeof *number};
 }
 
+/* Stores a name in the array. A second definition replaces the first and is noted, as numbers then no longer identify names. */
 static bool set_dense(struct breakpad_names *names, size_t number, struct sl_str name)
 {
     size_t old = names->capacity;

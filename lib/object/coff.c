@@ -75,6 +75,7 @@ static bool is_inside(struct sl_bytes bytes, const struct coff_header *h)
            (h->symbol_offset || !h->symbol_count) && h->section_count;
 }
 
+/* Reads either form of header; `*anonymous` tells which. False if the file is not COFF. */
 static bool read_any_header(struct sl_bytes bytes, struct coff_header *h, enum coff_anonymous *anonymous)
 {
     struct sl_reader r = sl_reader(bytes, false);

@@ -36,6 +36,7 @@ struct coff_relocation_value {
     bool known, code;
 };
 
+/* Reads a symbol; `*tag` is the first word of its auxiliary record. A symbol outside of the table counts as undefined. */
 static void read_symbol(const struct pe *pe, uint64_t index, uint32_t *value, int32_t *section, uint8_t *class,
                         uint32_t *tag)
 {

@@ -13,6 +13,7 @@ struct marking {
     size_t count;
 };
 
+/* `$a` ARM, `$t` Thumb, `$d` data, `$x` AArch64 code, optionally followed by `.` and any text. */
 static bool is_mapping_symbol_name(struct sl_str name, enum sl_code_isa *isa)
 {
     if (name.size < 2 || name.data[0] != '$' || (name.size > 2 && name.data[2] != '.'))

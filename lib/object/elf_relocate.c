@@ -286,6 +286,7 @@ static void change_uleb(const struct relocator *rel, uint64_t offset, uint8_t ki
         rel->out[offset] = (uint8_t)((result & 0x7F) | (offset + 1 < end ? 0x80 : 0));
 }
 
+/* Returns the new contents of a field that has `there` now; `value` is the symbol's value plus the addend. */
 static uint64_t relocated_value(const struct relocator *rel, uint8_t kind, uint64_t offset, uint64_t there,
                                 uint64_t value)
 {

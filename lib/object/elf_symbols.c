@@ -127,6 +127,7 @@ bool elf_dynamic_table(const struct sl_object *object, struct elf_table *table)
     return elf_section_table(object, SHT_DYNSYM, table);
 }
 
+/* Makes room for `more` symbols. The arena cannot free, so the array grows once per table, not per symbol. */
 static bool elf_symbols_reserve(struct elf_symbol_collector *c, size_t more)
 {
     if (more <= c->capacity - c->count)

@@ -232,6 +232,7 @@ static void set_addresses(struct sl_object *object, const struct macho *macho)
     object->info.image_size = end > object->info.load_address ? end - object->info.load_address : 0;
 }
 
+/* Sections of a stripped file may have headers without contents: these do not count. */
 static void set_features(struct sl_object *object, const struct macho *macho)
 {
     struct sl_features *f = &object->info.features;

@@ -105,6 +105,7 @@ static bool add_data(void *arg, const struct sl_pdb_data *data)
     return slot;
 }
 
+/* Variables keep the size of their type; the others, which have none, end at the next symbol. */
 static enum sl_code pdb_data_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
                                      size_t *count, struct sl_error *error)
 {

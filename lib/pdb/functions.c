@@ -229,6 +229,7 @@ static bool add_pieces(struct pdb_function_walk *w, uint16_t section, uint32_t o
 /* The following functions read one record each and set `*node` if the record makes a function. True with `*node` unchanged if it does
  * not: malformed, not in the image, or without a name. False when out of memory. */
 
+/* Adds a function with the current name, its pieces in the image and its lines. True without a function if its code is not in the image. */
 static bool pdb_functions_add_function(struct pdb_function_walk *w, uint16_t section, uint32_t offset, uint32_t size,
                                        uint32_t *node)
 {

@@ -27,6 +27,7 @@ struct pdb_inline_state {
     uint32_t last_kind;
 };
 
+/* Reads a compressed number; four-byte numbers with other leading bits than 110 fail. */
 static uint32_t inline_number(struct sl_reader *r)
 {
     uint8_t first = sl_read_u8(r);

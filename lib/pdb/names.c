@@ -376,6 +376,7 @@ static bool print_record(struct name_printer *n, struct type_record t)
     }
 }
 
+/* Prints a type. False if a limit is reached; a type that is missing in the file is printed as such. */
 static bool type_name(struct name_printer *n, uint32_t index)
 {
     struct type_record t;
@@ -475,6 +476,7 @@ static void pdb_names_begin(struct name_printer *n)
     n->depth = n->steps = 0;
 }
 
+/* Copies the printed name into the arena. False if it is too long, or when out of memory or budget. */
 static bool pdb_names_keep(struct name_printer *n, struct sl_arena *arena, struct sl_str *name)
 {
     size_t size = n->out.size;

@@ -58,6 +58,7 @@ struct srcsrv_rules {
     size_t count;
 };
 
+/* Appends rules to those of earlier streams. If there would be too many, the new ones are dropped. */
 static void add_rules(struct srcsrv_rules *rules, const struct sl_ppdb_link *more, size_t count)
 {
     if (!count || count > SL_PPDB_MAX_LINKS || rules->count > SL_PPDB_MAX_LINKS - count)
@@ -127,6 +128,7 @@ static void open_links(struct sl_pdb *pdb)
     sl_arena_free(&rules.arena);
 }
 
+/* Sets `*url` to the URL that the rules give for the path; leaves it unchanged if no rule matches. */
 static void find_link(struct sl_pdb *pdb, struct sl_str path, struct sl_arena *arena, struct sl_str *url)
 {
     struct sl_buf text = {0};

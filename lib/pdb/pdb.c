@@ -132,6 +132,7 @@ static bool read_debug_streams(struct sl_pdb *pdb, const struct msf_stream *dbi_
     return omap_find_added(pdb);
 }
 
+/* Reads the texts that lines and frames refer to by offset. Other versions have another layout and are ignored. */
 static void read_names(struct sl_pdb *pdb, uint32_t index)
 {
     struct msf_stream stream;

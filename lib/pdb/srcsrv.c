@@ -180,6 +180,7 @@ struct srcsrv *srcsrv_open(struct sl_str text, struct sl_arena *arena, _Atomic b
 
 /* ---- source files ---- */
 
+/* Splits a line at asterisks; the last field has the rest of the line. */
 static size_t srcsrv_split(struct sl_str line, struct sl_str fields[SRCSRV_MAX_FIELDS])
 {
     size_t count = 0;

@@ -131,6 +131,7 @@ static bool add_record(struct data_walk *w, uint16_t kind, struct sl_bytes bytes
     return !data.bytes_to_end || w->add(w->arg, &data);
 }
 
+/* Adds the wanted records of the symbol stream. False if `add` returns false or the budget is exhausted. */
 static bool walk_stream(struct data_walk *w, bool (*wanted)(uint16_t kind))
 {
     struct msf_stream stream;

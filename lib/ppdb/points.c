@@ -67,6 +67,8 @@ static bool read_visible(struct sl_ppdb_points *points, uint32_t lines, int32_t 
     return true;
 }
 
+/* Reads a point: difference of the IL offset, lines and columns that it extends over; both 0 mark a hidden point. False if it is
+ * damaged. */
 static bool read_point(struct sl_ppdb_points *points, struct sl_ppdb_point *point)
 {
     struct sl_reader *r = &points->blob;

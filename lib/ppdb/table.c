@@ -78,6 +78,7 @@ struct ppdb_table_block {
     uint64_t point_count, run_count;
 };
 
+/* Finds the points of a method, which count from 1. False if it has none or the block is damaged. */
 static bool open_block(const struct sl_ppdb_table *t, uint32_t method, struct ppdb_table_block *block)
 {
     if (method == 0 || method > t->method_count)
@@ -176,6 +177,7 @@ static void source_at(const struct sl_ppdb_table *t, uint32_t index, struct sl_p
     };
 }
 
+/* Finds the source of a document: sources are sorted by document. */
 static bool read_source(const struct sl_ppdb_table *t, uint32_t document, struct sl_ppdb_source *source)
 {
     uint32_t low = 0, high = t->source_count;

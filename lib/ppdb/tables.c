@@ -175,6 +175,7 @@ static enum sl_code read_counts(struct sl_ppdb *ppdb, struct sl_reader *r, uint6
     return r->failed ? sl_fail(error, SL_MALFORMED, "invalid length") : SL_OK;
 }
 
+/* Sets the place of each table: they follow each other in the order of their numbers. */
 static enum sl_code place_tables(struct sl_ppdb *ppdb, struct sl_reader *r, struct sl_error *error)
 {
     uint64_t needed = 0;

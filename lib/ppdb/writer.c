@@ -242,6 +242,7 @@ static enum sl_code collect_sources(struct ppdb_table_writer *w, struct sl_error
     return SL_OK;
 }
 
+/* Marks the documents whose text is embedded, or that a Source Link rule matches. False when the budget is exhausted. */
 static bool flag_documents(struct ppdb_table_writer *w)
 {
     struct sl_ppdb_links links;

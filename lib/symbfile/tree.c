@@ -29,6 +29,7 @@ static void make_path(struct tree_maker *m, uint32_t file)
     sl_buf_free(&path);
 }
 
+/* Returns the full path of a file of the batch, made at its first use; absent if it is empty or there is no such file. */
 static inline struct sl_symbfile_text get_path(struct tree_maker *m, uint32_t file)
 {
     struct sl_symbfile_text text = {.ref = SL_SYMBFILE_INLINE};

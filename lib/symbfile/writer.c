@@ -354,6 +354,7 @@ struct symbfile_position {
     const uint32_t *numbers;
 };
 
+/* Writes the body of a message: the parts that were encoded before, and the texts between them. */
 static uint8_t *put_record(const struct sl_symbfile_writer *w, uint8_t *at, const struct symbfile_record *r,
                            struct symbfile_position *from)
 {

@@ -200,6 +200,7 @@ static uint32_t outermost_id(struct symcache_collector *c, const struct sl_funct
     return symcache_collect_add_function(c, &function);
 }
 
+/* Returns the local id of an inlined function; adds it if it is new. 0 when out of memory (account.failed). */
 static uint32_t intern_inlinee(struct symcache_collector *c, struct sl_str name, enum sl_language language,
                                uint32_t variables)
 {

@@ -54,6 +54,7 @@ SL_ORDER_BY(by_base, struct ordered_run, base, run)
 
 SL_ORDER_BY(by_sequence, struct ordered_run, run)
 
+/* Lists the runs by first address; most inputs are sorted already. */
 static bool order_runs(struct symcache_folding *f, const struct sl_symcache_writer *w)
 {
     bool sorted = true;

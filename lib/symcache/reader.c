@@ -349,6 +349,7 @@ struct sl_str sl_symcache_module_file(const struct sl_symcache *c)
 
 /* ---- walking ---- */
 
+/* Decodes entry `index`; its block must be decoded from the start. */
 static bool entry_at(const struct sl_symcache *c, uint64_t index, struct symcache_unit_entry *e)
 {
     struct symcache_decoder d;
@@ -388,6 +389,7 @@ bool sl_symcache_lacks_units(const struct sl_symcache *c)
     return c->flags & FLAG_LACKS_UNITS;
 }
 
+/* True if all variables and the functions' references to them are valid. */
 static bool variables_decode(const struct sl_symcache *c)
 {
     struct sl_symcache_variable variable;

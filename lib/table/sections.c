@@ -206,6 +206,7 @@ bool sl_table_add_units(struct sl_table_writer *w, uint32_t id, uint32_t offsets
     return !out->failed && !w->too_large;
 }
 
+/* Returns the length of the common prefix; compares words of eight bytes first. */
 static size_t shared_prefix(struct sl_str a, struct sl_str b)
 {
     size_t max = a.size < b.size ? a.size : b.size, n = 0;
@@ -220,6 +221,7 @@ static size_t shared_prefix(struct sl_str a, struct sl_str b)
     return n;
 }
 
+/* Writes a group of strings: the first whole, the others without the prefix shared with the one before. */
 static void write_group(const void *arg, size_t group, struct sl_buf *out)
 {
     const struct sl_table_string_source *s = arg;
