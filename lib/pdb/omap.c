@@ -130,10 +130,8 @@ bool omap_find_added(struct sl_pdb *pdb)
     return true;
 }
 
-/* Pair by pair, from the one that covers `begin`: a pair at or after `end` means that all of the range was checked (`> begin`, so that
- * the covering pair itself is checked even if the range is empty or wraps); a pair that maps to an address of the original program means
- * that code of the program lies in the range. The last pair is valid up to the end of the image, so without a further pair the answer is
- * true. */
+/* Checks the pairs of "to" from the one that covers `begin` on. The last pair is valid up to the end of the image, so if the pairs end
+ * first, all of the range was checked. */
 bool omap_is_all_added(const struct sl_pdb *pdb, uint32_t begin, uint32_t end, struct sl_account *account)
 {
     struct sl_bytes to = pdb->omap.to;
@@ -142,8 +140,11 @@ bool omap_is_all_added(const struct sl_pdb *pdb, uint32_t begin, uint32_t end, s
         return false;
     for (i--; i < to.size / PAIR; i++) {
         struct omap_pair here = pair_at(to, i);
+        /* the pair lies behind the range, so all of it was checked; `> begin`: the pair that covers `begin` is always checked, also if
+         * the range is empty or wraps around */
         if (here.from >= end && here.from > begin)
             return true;
+        /* an address of the original program: code of the program lies in the range, not only inserted code */
         if (!sl_account_spend(account, STEPS_PER_PART) || (here.to && here.to < pdb->omap.size))
             return false;
     }
