@@ -114,12 +114,14 @@ enum sl_code sl_budget_fail(const struct sl_budget *budget, struct sl_error *err
 {
     switch (budget ? atomic_load(&budget->end) : SL_BUDGET_LEFT) {
     case SL_BUDGET_WORK:
-        return sl_fail(error, SL_MALFORMED, "needs more work than allowed for a file of %llu bytes",
+        return sl_fail(error, SL_MALFORMED,
+                       "reading the file needs more work than allowed for a file of %llu bytes; it may be damaged",
                        (unsigned long long)atomic_load(&budget->file_size));
     case SL_BUDGET_MEMORY:
-        return sl_fail(error, SL_UNSUPPORTED, "needs more than %llu MiB of memory",
+        return sl_fail(error, SL_UNSUPPORTED, "reading the file needs more than %llu MiB of memory",
                        (unsigned long long)(budget->memory_limit >> 20));
-    case SL_BUDGET_TIME: return sl_fail(error, SL_UNSUPPORTED, "needs more time than the conversion time limit");
+    case SL_BUDGET_TIME:
+        return sl_fail(error, SL_UNSUPPORTED, "reading the file needs more time than the conversion time limit");
     default:
         return sl_is_cancelled() ? sl_fail(error, SL_CANCELLED, "cancelled") : sl_fail(error, SL_BUSY, "out of memory");
     }

@@ -16,7 +16,7 @@ static enum sl_code fail_errno(struct sl_error *error, const char *what, const c
                         : number == EACCES || number == EPERM ? SL_PERMISSION_DENIED
                                                               : SL_INTERNAL;
     if (number == EMFILE || number == ENFILE)
-        return sl_fail(error, SL_BUSY, "out of descriptors");
+        return sl_fail(error, SL_BUSY, "out of file descriptors");
     if (number == ENOMEM)
         return sl_fail(error, SL_BUSY, "out of memory");
     return sl_fail(error, code, "cannot %s %s: %s", what, path, strerror(number));
@@ -29,7 +29,7 @@ enum sl_code sl_map_fd(int fd, struct sl_mapping *mapping, struct sl_error *erro
     if (fstat(fd, &st) != 0)
         return fail_errno(error, "read", "the file");
     if (!S_ISREG(st.st_mode))
-        return sl_fail(error, SL_INTERNAL, "not a regular file");
+        return sl_fail(error, SL_INTERNAL, "the path is not a regular file");
     if (st.st_size == 0)
         return SL_OK;
     void *data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);

@@ -405,5 +405,5 @@ enum sl_code sl_breakpad_writer_finish(struct sl_breakpad_writer *w, const struc
     sl_buf_free(&t.out);
     if (t.failed)
         return sl_budget_fail(w->options->budget, error);
-    return t.stopped ? sl_fail(error, SL_CANCELLED, "the output was closed") : SL_OK;
+    return t.stopped ? sl_fail(error, SL_CANCELLED, "the reader of the output closed it") : SL_OK;
 }

@@ -191,7 +191,7 @@ static enum sl_code deliver(struct btf_reader *b, struct sl_function_sink *sink,
         .lasting = true,
     };
     if (!batch.function_count)
-        return sl_fail(error, SL_NOT_FOUND, "no function in BTF");
+        return sl_fail(error, SL_NOT_FOUND, "section .BTF.ext has no functions");
     if (sink->prepare)
         sink->prepare(sink, &batch, &b->arena, 0);
     return sink->consume(sink, &batch, error);

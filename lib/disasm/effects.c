@@ -62,7 +62,7 @@ enum sl_code sl_disasm_effects(const struct sl_disasm_code *code, const struct s
     if (out_of_memory)
         return sl_fail(error, SL_BUSY, "out of memory");
     if (!good)
-        return sl_fail(error, SL_MALFORMED, "not an instruction");
+        return sl_fail(error, SL_MALFORMED, "the bytes are not a valid instruction");
     effects->has_accesses = r.is_complete;
     return SL_OK;
 }

@@ -264,7 +264,7 @@ enum sl_code sl_dwarf_listing_read(struct sl_dwarf_listing *l, size_t index, str
     if (w->account.failed)
         return sl_budget_fail(l->reader.budget, error);
     if (!dwarf_unit_open(w, &l->reader.main, header, &unit))
-        return sl_fail(error, SL_MALFORMED, "bad abbreviations or root entry");
+        return sl_fail(error, SL_MALFORMED, "the unit has invalid abbreviations or an invalid first entry");
     dwarf_read_lines(w, &unit);
     w->pinned = unit.abbrevs;
     bool whole = read_entries(l, &unit);
@@ -288,5 +288,5 @@ enum sl_code sl_dwarf_listing_read(struct sl_dwarf_listing *l, size_t index, str
     };
     if (!out->functions || !out->ranges || !out->rows || !out->files)
         return sl_fail(error, SL_BUSY, "out of memory");
-    return whole ? SL_OK : sl_fail(error, SL_MALFORMED, "bad entries");
+    return whole ? SL_OK : sl_fail(error, SL_MALFORMED, "some entries of the unit cannot be read");
 }

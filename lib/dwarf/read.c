@@ -151,7 +151,7 @@ static void read_code(struct dwarf_reader *reader, struct dwarf_batch_slot *slot
     w->pinned = walked->abbrevs;
     if (!dwarf_keep_zero_lines(reader, w, unit, walked, &slot->memory->arena) ||
         !dwarf_read_functions(reader, w, walked, &slot->memory->arena))
-        slot->damage = "bad entries";
+        slot->damage = "some of its entries cannot be read";
     w->pinned = NULL;
     dwarf_add_uncovered(reader, w, unit, walked->language, &slot->memory->arena);
     slot->skip = w->account.failed || !copy_batch(w, walked, slot);
@@ -201,7 +201,7 @@ static void read_unit(struct dwarf_read_window *window, size_t index, struct dwa
     if (window->sink->wanted_count && is_elsewhere(reader, w, header, window->sink))
         return;
     if (!dwarf_unit_open(w, &reader->main, header, &unit)) {
-        slot->damage = "bad abbreviations or root entry";
+        slot->damage = "its abbreviations or its first entry are invalid";
         slot->exhausted = w->account.failed;
         return;
     }
@@ -219,7 +219,8 @@ static void drop_repeated(struct dwarf_read_window *window, struct dwarf_batch_s
 {
     size_t kept = 0;
     if (slot->damage && !window->sink->skipped_units)
-        sl_fail(&window->sink->first_skipped, SL_MALFORMED, "unit at 0x%llx of .debug_info: %s",
+        sl_fail(&window->sink->first_skipped, SL_MALFORMED,
+                "cannot read all of the compilation unit at offset 0x%llx of .debug_info: %s",
                 (unsigned long long)window->reader->main.units[window->first + (size_t)(slot - window->slots)].offset,
                 slot->damage);
     window->sink->skipped_units += slot->damage != NULL;
@@ -393,7 +394,8 @@ enum sl_code sl_dwarf_read(struct sl_object *object, const struct sl_companions 
     if (code == SL_OK && !dwarf_index_aranges(&reader.main, object, &arena))
         code = sl_budget_fail(reader.budget, error);
     if (code == SL_OK && sink->skipped_units)
-        sl_fail(&sink->first_skipped, SL_MALFORMED, "bad unit header in .debug_info");
+        sl_fail(&sink->first_skipped, SL_MALFORMED,
+                "a unit header in .debug_info is invalid, so at least one unit is not read");
     if (code == SL_OK && !sink->debug_info_only)
         code = dwarf_index_symbols(&reader, &arena, error);
     if (code == SL_OK)

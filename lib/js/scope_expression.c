@@ -158,7 +158,7 @@ static enum js_state spread(struct js_parser *p)
     enum js_level_kind top = js_top(p)->kind;
     if (js_peek(p, 1) != '.' || js_peek(p, 2) != '.' ||
         (top != L_PAREN && top != L_CALL && top != L_PARAMETERS && top != L_ARRAY))
-        return js_fail(p, "dots instead of an expression");
+        return js_fail(p, "unexpected `...`, expected an expression");
     js_advance(p, 3);
     return OPERAND;
 }

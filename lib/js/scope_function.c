@@ -82,7 +82,7 @@ enum js_state js_arrow(struct js_parser *p)
 {
     bool async = false, single = p->operand == O_CHAIN && p->step_count == p->base + 1;
     if (p->newline || p->operand_at == UNKNOWN || (p->operand != O_PARENS && !single))
-        return js_fail(p, "arrow without parameters");
+        return js_fail(p, "no parameters before `=>`");
     if (p->operand == O_PARENS) {
         async = p->operand_async;
         js_set_outer(p, p->operand_node, SL_JS_NONE);
@@ -216,7 +216,7 @@ static enum js_state behind_key(struct js_parser *p, const struct js_class_membe
         return OPERAND;
     case ';': return in_class ? MEMBER : js_fail(p, "unexpected semicolon in an object");
     case '}': return in_class || member->kind == SL_JS_IDENTIFIER ? MEMBER : js_fail(p, "property without a value");
-    default: return in_class && p->newline ? MEMBER : js_fail(p, "no member");
+    default: return in_class && p->newline ? MEMBER : js_fail(p, "expected a member of the class or object");
     }
 }
 
@@ -315,7 +315,7 @@ static enum js_state other_key(struct js_parser *p, struct js_class_member *memb
         p->at = js_name_end(p);
         member->kind = SL_JS_PRIVATE;
     } else {
-        return js_fail(p, "no member");
+        return js_fail(p, "expected a member of the class or object");
     }
     member->size = js_offset(p) - member->at;
     js_skip(p);

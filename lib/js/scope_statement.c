@@ -340,7 +340,7 @@ enum js_state js_statement(struct js_parser *p)
     case '@': return js_decorator(p, 0);
     case 0:
         if (p->at < p->end)
-            return js_fail(p, "zero byte");
+            return js_fail(p, "the script contains a zero byte");
         return js_top(p)->kind == L_PROGRAM ? DONE : js_fail(p, "unexpected end of the script in a block");
     default: return OPERAND;
     }

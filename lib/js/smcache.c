@@ -39,7 +39,9 @@ enum sl_code sl_smcache_open(struct sl_bytes bytes, struct sl_smcache *c, struct
                 s[SECTION_PLACES].size == (uint64_t)c->block_count * 4 && s[SECTION_BLOCKS].size >= 8 &&
                 (s[SECTION_STARTS].size | s[SECTION_BOUNDARIES].size) <= UINT32_MAX * (uint64_t)STARTS_ROW &&
                 s[SECTION_NODES].size <= UINT32_MAX * (uint64_t)NODE_SIZE;
-    return good ? SL_OK : sl_fail(error, SL_MALFORMED, "%s: bad sections", smcache_format.name);
+    return good ? SL_OK
+                : sl_fail(error, SL_MALFORMED, "%s: the sections have other sizes than its header says",
+                          smcache_format.name);
 }
 
 /* ---- sources ---- */

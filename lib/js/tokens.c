@@ -247,14 +247,15 @@ enum sl_code sl_sourcemap_batch(struct sl_sourcemap_tokens *t, struct sl_sourcem
         if (t->at == t->end && t->next_part == t->map->part_count) {
             if (t->bad && !t->has_source && !batch->count)
                 code = sl_fail(error, SL_MALFORMED,
-                               "mappings: no valid segment; an invalid one follows line %" PRIu32 ", column %" PRId64,
+                               "source map: no segment of `mappings` is valid; the first invalid one is after "
+                               "generated line %" PRIu32 ", column %" PRId64,
                                t->bad_line, t->bad_column);
             break;
         }
         if (t->at == t->end)
             code = open_part(t, error);
         else if (!(t->has_ranges ? read_part(t, batch, true) : read_part(t, batch, false)))
-            code = sl_fail(error, SL_MALFORMED, "mappings: too many lines");
+            code = sl_fail(error, SL_MALFORMED, "source map: `mappings` has too many lines");
     }
     t->has_source = t->has_source || has_source(batch);
     return code;

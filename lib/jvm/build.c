@@ -694,5 +694,6 @@ enum sl_code sl_jvm_mapper_build(struct sl_str mapping, struct sl_budget *budget
     build_free(&b);
     if (good)
         return SL_OK;
-    return too_large ? sl_fail(error, SL_MALFORMED, "the mapping is too large") : sl_budget_fail(budget, error);
+    return too_large ? sl_fail(error, SL_MALFORMED, "the ProGuard mapping is too large")
+                     : sl_budget_fail(budget, error);
 }

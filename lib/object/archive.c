@@ -62,7 +62,7 @@ enum sl_code sl_archive_object(const struct sl_archive *archive, size_t index, c
     struct sl_bytes bytes;
     *object = NULL;
     if (index >= archive->count)
-        return sl_fail(error, SL_NOT_FOUND, "no object %zu in the file", index);
+        return sl_fail(error, SL_NOT_FOUND, "the file has no object number %zu", index);
     if (!sl_archive_slice(archive, index, &bytes))
         return sl_fail(error, SL_MALFORMED, "invalid MachO file: object %zu extends beyond the file", index);
     return object_open_slice(bytes, limits, archive->count, object, error);

@@ -72,7 +72,7 @@ static enum sl_code consume_window(struct breakpad_reader *r, const struct sl_pa
         if (chunk->failed)
             return sl_budget_fail(r->object->budget, error);
         if (chunk->skipped && !r->skipped)
-            sl_fail(&r->sink->first_skipped, SL_MALFORMED, "bad line at offset %zu",
+            sl_fail(&r->sink->first_skipped, SL_MALFORMED, "invalid line at offset %zu of the Breakpad file",
                     (size_t)(chunk->begin - (const char *)r->object->bytes.data) + chunk->first_skipped);
         r->skipped += chunk->skipped;
         r->functions += chunk->function_count;

@@ -359,11 +359,11 @@ static struct sl_bytes relocation_result(const struct relocator *rel, const stru
     const struct elf *elf = rel->object->impl;
     if (is_debug(section) && !rel->machine)
         sl_fail(object_debug_info_error(rel->object), SL_UNSUPPORTED,
-                "cannot read relocations of ELF machine %u: debug information is ignored", elf->machine);
+                "cannot apply relocations of ELF machine %u, so the debug information is ignored", elf->machine);
     else if (is_debug(section) && rel->unknown)
         sl_fail(object_debug_info_error(rel->object), SL_UNSUPPORTED,
-                "cannot read relocations of type %u of ELF machine %u: debug information is ignored", rel->unknown,
-                elf->machine);
+                "cannot apply relocations of type %u of ELF machine %u, so the debug information is ignored",
+                rel->unknown, elf->machine);
     else
         return rel->out ? (struct sl_bytes){rel->out, plain.size} : plain;
     return (struct sl_bytes){NULL, 0};

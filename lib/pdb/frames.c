@@ -120,5 +120,5 @@ enum sl_code sl_pdb_frames(const struct sl_pdb *pdb, bool (*add)(void *arg, cons
         return sl_fail(error, SL_CANCELLED, "stopped");
     if (sl_pdb_status(pdb, NULL) != SL_OK)
         return sl_pdb_status(pdb, error);
-    return o.count ? SL_OK : sl_fail(error, SL_NOT_FOUND, "no frame data");
+    return o.count ? SL_OK : sl_fail(error, SL_NOT_FOUND, "the PDB has no frame data");
 }

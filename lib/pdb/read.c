@@ -39,8 +39,8 @@ static enum sl_code consume_window(struct pdb_read_window *window, const struct 
     for (size_t i = 0; i < window->count; i++) {
         struct pdb_batch_slot *slot = &window->slots[i];
         if (slot->failed && !window->sink->skipped_units)
-            sl_fail(&window->sink->first_skipped, SL_MALFORMED, "cannot read the stream of module %zu",
-                    window->first + i);
+            sl_fail(&window->sink->first_skipped, SL_MALFORMED,
+                    "cannot read the symbols of module number %zu in the PDB", window->first + i);
         window->sink->skipped_units += slot->failed;
         *read += !slot->failed;
         if (!slot->failed && slot->batch.function_count && code == SL_OK)

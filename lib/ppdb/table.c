@@ -33,7 +33,9 @@ enum sl_code sl_ppdb_table_open(struct sl_bytes bytes, struct sl_ppdb_table *t, 
     t->method_count = sl_table_u32(h + AT_METHODS);
     t->document_count = sl_table_u32(h + AT_DOCUMENTS);
     t->source_count = sl_table_u32(h + AT_SOURCES);
-    return open_sections(t, h) ? SL_OK : sl_fail(error, SL_MALFORMED, "%s: bad sections", ppdb_table_format.name);
+    return open_sections(t, h) ? SL_OK
+                               : sl_fail(error, SL_MALFORMED, "%s: the sections have other sizes than its header says",
+                                         ppdb_table_format.name);
 }
 
 /* ---- points ---- */
@@ -247,10 +249,11 @@ enum sl_code sl_ppdb_table_verify(const struct sl_ppdb_table *t, struct sl_error
 {
     for (uint32_t m = 1; m <= t->method_count; m++)
         if (!verify_method(t, m))
-            return sl_fail(error, SL_MALFORMED, "look-up table: invalid points of method %u", m);
+            return sl_fail(error, SL_MALFORMED, "look-up table of a portable PDB: invalid sequence points of method %u",
+                           m);
     if (!sl_table_strings_sorted(&t->names))
-        return sl_fail(error, SL_MALFORMED, "look-up table: invalid names");
+        return sl_fail(error, SL_MALFORMED, "look-up table of a portable PDB: the names are not sorted");
     if (!verify_sources(t))
-        return sl_fail(error, SL_MALFORMED, "look-up table: invalid sources");
+        return sl_fail(error, SL_MALFORMED, "look-up table of a portable PDB: invalid list of embedded sources");
     return SL_OK;
 }

@@ -205,7 +205,7 @@ static enum sl_code collect_methods(struct ppdb_table_writer *w, struct sl_error
         if (!w->entry_count)
             continue;
         if (w->points.size > UINT32_MAX)
-            return sl_fail(error, SL_MALFORMED, "too many sequence points");
+            return sl_fail(error, SL_MALFORMED, "the portable PDB has too many sequence points for a look-up table");
         w->directory[m - 1] = (uint32_t)w->points.size;
         w->method_count = m;
         encode_method(w);
@@ -330,7 +330,8 @@ static enum sl_code put_table(const struct ppdb_table_writer *w, struct sl_buf *
     put_header(w, &t);
     if (sl_table_finish(&t, out))
         return SL_OK;
-    return t.too_large ? sl_fail(error, SL_MALFORMED, "too large for a look-up table") : ppdb_writer_fail(w, error);
+    return t.too_large ? sl_fail(error, SL_MALFORMED, "the portable PDB is too large for a look-up table")
+                       : ppdb_writer_fail(w, error);
 }
 
 enum sl_code sl_ppdb_table_build(const struct sl_ppdb *ppdb, const struct sl_ppdb_info *info, struct sl_buf *out,

@@ -263,5 +263,5 @@ enum sl_code sl_profile_read(struct sl_str text, struct sl_arena *arena, struct 
     bool good = read_scopes(p, body.shared, body.threads) && read_sets(p) && list_addresses(p);
     if (!good)
         return no_memory(error);
-    return p->has_uneven_columns ? no_profile(error, "columns of the frame table differ in length") : SL_OK;
+    return p->has_uneven_columns ? no_profile(error, "the columns of its frame table differ in length") : SL_OK;
 }

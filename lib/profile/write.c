@@ -284,7 +284,7 @@ static enum sl_code place_stacks(struct table_writer *t)
         !(t->first = SL_ARENA_ARRAY(&w->arena, uint32_t, t->frame.count + 1)))
         return sl_budget_fail(w->arena.budget, w->error);
     if (t->frame.count != t->prefix.count)
-        return sl_fail(w->error, SL_MALFORMED, "columns of the stack table differ in length");
+        return sl_fail(w->error, SL_MALFORMED, "the columns of the profile's stack table differ in length");
     uint64_t row = 0;
     for (size_t i = 0; i < t->frame.count; i++) {
         uint32_t at = t->frame.items[i];
@@ -455,14 +455,14 @@ static enum sl_code apply_edits(struct profile_writer *w, struct sl_buf *out)
     struct sl_str text = w->profile->text, added = sl_buf_view(&w->new_text);
     size_t at = 0;
     if (w->has_uneven_columns)
-        return sl_fail(w->error, SL_MALFORMED, "columns of the tables differ in length");
+        return sl_fail(w->error, SL_MALFORMED, "the columns of one of the profile's tables differ in length");
     if (w->new_text.failed)
         return sl_budget_fail(w->new_text.budget, w->error);
     qsort(w->edits, w->edit_count, sizeof *w->edits, edits_in_order);
     for (size_t i = 0; i < w->edit_count; i++) {
         const struct edit *edit = &w->edits[i];
         if (edit->at < at)
-            return sl_fail(w->error, SL_MALFORMED, "tables overlap");
+            return sl_fail(w->error, SL_MALFORMED, "two tables of the profile overlap in its text");
         sl_buf_str(out, (struct sl_str){text.data + at, edit->at - at});
         sl_buf_str(out, (struct sl_str){added.data + edit->begin, edit->end - edit->begin});
         at = edit->at + edit->size;

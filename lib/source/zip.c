@@ -314,7 +314,7 @@ enum sl_code sl_zip_stream(const struct sl_zip *zip, const struct sl_zip_entry *
     struct streaming s = {.sink = sink, .limit = entry->size};
     struct sl_bytes packed;
     if (entry->method != SL_ZIP_STORED && entry->method != SL_ZIP_DEFLATED)
-        return sl_fail(error, SL_UNSUPPORTED, "entry at offset %llu is encrypted or has an unknown compression",
+        return sl_fail(error, SL_UNSUPPORTED, "the zip entry at offset %llu is encrypted or has an unknown compression",
                        (unsigned long long)entry->offset);
     enum sl_code code = sl_zip_packed(zip, entry, &packed, error);
     if (code == SL_OK && entry->method == SL_ZIP_STORED && packed.size != entry->size)

@@ -91,7 +91,7 @@ static enum sl_code on_range(struct sl_symbfile_sink *sink, const struct sl_symb
         return SL_OK;
     if (!builder_reserve(b, &b->range_memory, &b->ranges, b->range_count + 1, sizeof *b->ranges) ||
         !builder_reserve(b, &b->line_memory, &b->lines, b->line_count + r->line_count, sizeof *b->lines))
-        return sl_fail(error, SL_BUSY, "not enough space for the records");
+        return sl_fail(error, SL_BUSY, "not enough temporary disk space or memory for the records of the symbfile");
     builder_checkpoint(b, b->range_count);
     struct builder_range *out = &b->ranges[b->range_count++];
     *out = (struct builder_range){
@@ -120,7 +120,7 @@ static enum sl_code on_pad(struct sl_symbfile_sink *sink, const struct sl_symbfi
         return SL_OK;
     if (!builder_reserve(b, &b->pad_memory, &b->pads, b->pad_count + 1, sizeof *b->pads) ||
         !builder_reserve(b, &b->frame_memory, &b->frames, b->frame_count + p->count, sizeof *b->frames))
-        return sl_fail(error, SL_BUSY, "not enough space for the records");
+        return sl_fail(error, SL_BUSY, "not enough temporary disk space or memory for the records of the symbfile");
     builder_checkpoint(b, b->pad_count);
     b->pads[b->pad_count++] = (struct builder_pad){p->va, b->frame_count, (uint32_t)p->count};
     for (size_t i = 0; i < p->count; i++)

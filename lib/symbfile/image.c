@@ -43,9 +43,9 @@ enum sl_code sl_symbfile_image_open(struct sl_object *object, struct sl_symbfile
     const struct sl_object_info *info = sl_object_info(object);
     *out = NULL;
     if (info->format != SL_FORMAT_ELF || !info->is_64bit)
-        return sl_fail(error, SL_UNSUPPORTED, "not a 64-bit ELF file");
+        return sl_fail(error, SL_UNSUPPORTED, "symbfiles are made of 64-bit ELF files only");
     if (info->big_endian)
-        return sl_fail(error, SL_UNSUPPORTED, "big-endian files are not supported");
+        return sl_fail(error, SL_UNSUPPORTED, "symbfiles cannot be made of big-endian files");
     struct sl_symbfile_image *image = calloc(1, sizeof *image);
     if (!image)
         return sl_fail(error, SL_BUSY, "out of memory");

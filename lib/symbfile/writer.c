@@ -239,7 +239,7 @@ enum sl_code sl_symbfile_write_range(struct sl_symbfile_writer *w, const struct 
     enum { FIELDS = 4, SIZES = 3 }; /* without texts and lines */
     for (size_t i = 1; i < range->line_count; i++)
         if (range->lines[i].offset < range->lines[i - 1].offset)
-            return sl_fail(error, SL_MALFORMED, "line table is not sorted by offset");
+            return sl_fail(error, SL_MALFORMED, "the line table of a function is not sorted by offset");
     size_t room = (FIELDS + SIZES) * (1 + MAX_ULEB64) + 2 * MAX_ULEB32 * range->line_count;
     if (room > UINT32_MAX || !sl_buf_reserve(&w->encoded, room))
         return symbfile_writer_fail(w, error);

@@ -47,7 +47,9 @@ enum sl_code sl_symcache_open(struct sl_bytes bytes, struct sl_symcache *c, stru
     c->file_count = sl_table_u64(h + AT_FILES);
     c->string_count = sl_table_u64(h + AT_STRINGS);
     c->variable_count = sl_table_u64(h + AT_VARIABLES);
-    return open_sections(c) ? SL_OK : sl_fail(error, SL_MALFORMED, "symcache: bad sections");
+    return open_sections(c)
+               ? SL_OK
+               : sl_fail(error, SL_MALFORMED, "symcache: the sections have other sizes than its header says");
 }
 
 /* ---- blocks ---- */
@@ -408,7 +410,7 @@ static bool variables_decode(const struct sl_symcache *c)
 enum sl_code sl_symcache_verify(const struct sl_symcache *c, struct sl_error *error)
 {
     if (!sl_table_is_intact(&c->table))
-        return sl_fail(error, SL_MALFORMED, "symcache: damaged contents");
+        return sl_fail(error, SL_MALFORMED, "symcache: the contents do not match their checksum");
     struct sl_location chain[SL_SYMCACHE_MAX_CHAIN];
     struct sl_symcache_function function;
     struct sl_symcache_cursor cursor;
@@ -416,14 +418,14 @@ enum sl_code sl_symcache_verify(const struct sl_symcache *c, struct sl_error *er
     for (sl_symcache_first(c, &cursor); sl_symcache_next(c, &cursor); count++) {
         size_t n = sl_symcache_lookup(c, cursor.address, chain, SL_SYMCACHE_MAX_CHAIN);
         if (!n != cursor.hole)
-            return sl_fail(error, SL_MALFORMED, "symcache: invalid entry at 0x%llx",
+            return sl_fail(error, SL_MALFORMED, "symcache: invalid entry for address 0x%llx",
                            (unsigned long long)cursor.address);
         for (size_t i = 0; i < n; i++)
             if (!sl_symcache_function(c, chain[i].function, &function) || function.name >= c->string_count)
-                return sl_fail(error, SL_MALFORMED, "symcache: invalid function at 0x%llx",
+                return sl_fail(error, SL_MALFORMED, "symcache: the entry for address 0x%llx names no valid function",
                                (unsigned long long)cursor.address);
     }
     if (count != c->entry_count)
         return sl_fail(error, SL_MALFORMED, "symcache: cannot decode entry %llu", (unsigned long long)count);
-    return variables_decode(c) ? SL_OK : sl_fail(error, SL_MALFORMED, "symcache: invalid variables");
+    return variables_decode(c) ? SL_OK : sl_fail(error, SL_MALFORMED, "symcache: the variables cannot be decoded");
 }

@@ -144,7 +144,7 @@ static enum sl_code encode_runs(struct sl_symcache_writer *w, const struct symca
     for (size_t i = 0; i < p->run_count; i++) {
         if (!symcache_ordered_fold_accepts(w->flow, &p->runs[i])) {
             w->is_out_of_order = true;
-            return sl_fail(error, SL_UNSUPPORTED, "functions are not sorted by address");
+            return sl_fail(error, SL_UNSUPPORTED, "the functions of the debug file are not sorted by address");
         }
         if (!symcache_ordered_fold_add(w->flow, &p->runs[i], ids, w->encoder))
             return symcache_writer_fail(w, error);
@@ -162,7 +162,7 @@ static enum sl_code symcache_writer_consume(struct sl_function_sink *sink, const
     if (!p || p->failed)
         return symcache_writer_fail(w, error);
     if (p->context_count >= NO_CONTEXT - w->context_count)
-        return sl_fail(error, SL_UNSUPPORTED, "more than 2^32 inlined calls");
+        return sl_fail(error, SL_UNSUPPORTED, "the debug file has more than 2^32 inlined calls");
     uint32_t base = (uint32_t)w->context_count;
     struct id_list *file_ids = p->file_ids, *function_ids = p->function_ids;
     if (!sl_account_grow(&w->account, &file_ids->ids, &file_ids->capacity, p->first_file + p->file_count,

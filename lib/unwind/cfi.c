@@ -50,7 +50,9 @@ enum sl_code sl_cfi_open(struct sl_bytes bytes, struct sl_cfi *cfi, struct sl_er
     cfi->win_count[0] = sl_table_u32(h + CFI_AT_WIN_0);
     cfi->win_count[1] = sl_table_u32(h + CFI_AT_WIN_4);
     cfi->bucket_shift = sl_table_u32(h + CFI_AT_SHIFT);
-    return open_rows(cfi) && open_windows(cfi) ? SL_OK : sl_fail(error, SL_MALFORMED, "CFI cache: bad sections");
+    return open_rows(cfi) && open_windows(cfi)
+               ? SL_OK
+               : sl_fail(error, SL_MALFORMED, "CFI cache: the sections have other sizes than its header says");
 }
 
 /* ---- rows ---- */
@@ -265,5 +267,5 @@ enum sl_code sl_cfi_read(const struct sl_cfi *cfi, struct sl_unwind_sink *sink, 
     }
     enum sl_code code = b.code;
     builder_free(&b);
-    return code == SL_OK && bad ? sl_fail(error, SL_MALFORMED, "CFI cache: damaged") : code;
+    return code == SL_OK && bad ? sl_fail(error, SL_MALFORMED, "CFI cache: some unwind rules cannot be decoded") : code;
 }

@@ -34,6 +34,6 @@ enum sl_code pdb_read(const struct sl_object *object, struct unwind_builder *b)
 {
     enum sl_code code = sl_pdb_frames(sl_object_as_pdb(object), pdb_add, b, NULL);
     if (b->code == SL_OK && code != SL_OK && code != SL_NOT_FOUND)
-        b->code = sl_fail(b->error, code, "cannot read the frame data");
+        b->code = sl_fail(b->error, code, "cannot read the frame data of the PDB");
     return b->code;
 }

@@ -8,7 +8,8 @@ static enum sl_code write_line(struct sl_unwind_text *t, struct sl_error *error)
     sl_buf_u8(&t->line, '\n');
     if (t->line.failed)
         return sl_fail(error, SL_BUSY, "out of memory");
-    return t->write(t->arg, sl_buf_view(&t->line)) ? SL_OK : sl_fail(error, SL_CANCELLED, "output closed");
+    return t->write(t->arg, sl_buf_view(&t->line)) ? SL_OK
+                                                   : sl_fail(error, SL_CANCELLED, "the reader of the output closed it");
 }
 
 /* Appends the rules of a row, separated by blanks; false if none of its registers has a name. In the first row of a range

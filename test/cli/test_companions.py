@@ -238,7 +238,7 @@ def test_mach_o_debug_maps_lead_to_object_files(work, files):
             shutil.copystat(f"{work}/io.o.away", f"{work}/io.o")
             damaged = symloom("lookup", "-e", plain, *addresses)
             equal(damaged.out, lost.out)
-            contains(damaged.err, "needs more work than allowed for a file of ")
+            contains(damaged.err, "reading the file needs more work than allowed for a file of ")
 
 
 def with_link(module, url, front=b""):

@@ -15,7 +15,8 @@ TEST(exhausted_budget_stays_exhausted)
     assert_true(sl_budget_exhausted(&budget));
     assert_false(sl_budget_spend(&budget, 1));
     assert_int_equal(sl_budget_fail(&budget, &error), SL_MALFORMED);
-    assert_string_equal(error.message, "needs more work than allowed for a file of 1000 bytes");
+    assert_string_equal(error.message,
+                        "reading the file needs more work than allowed for a file of 1000 bytes; it may be damaged");
     sl_budget_init(&budget, 1000);
     sl_budget_grow(&budget, 1000000);
     for (uint64_t i = 0; i < small + 10000; i++)
@@ -59,7 +60,7 @@ TEST(limits_of_the_caller_give_unsupported)
     assert_false(sl_budget_exhausted(&budget));
     assert_null(sl_arena_alloc(&arena, 1 << 20, 1));
     assert_int_equal(sl_budget_fail(&budget, &error), SL_UNSUPPORTED);
-    assert_string_equal(error.message, "needs more than 1 MiB of memory");
+    assert_string_equal(error.message, "reading the file needs more than 1 MiB of memory");
     sl_arena_free(&arena);
     free(items);
     sl_account_release(&account);

@@ -43,7 +43,8 @@ TEST(malformed_unit_is_reported)
     assert_true(partial);
     assert_int_equal(gaps.units, 1);
     assert_int_equal(gaps.first.code, SL_MALFORMED);
-    assert_string_equal(gaps.first.message, "unit at 0x0 of .debug_info: bad abbreviations or root entry");
+    assert_string_equal(gaps.first.message, "cannot read all of the compilation unit at offset 0x0 of .debug_info: its "
+                                            "abbreviations or its first entry are invalid");
     free((void *)bytes.data);
 }
 

@@ -341,7 +341,7 @@ TEST(rows_sharing_a_blob_are_limited)
     }
     image.options = IMAGE_WIDE_HEAPS;
     assert_int_equal(build(), SL_MALFORMED);
-    assert_non_null(strstr(error.message, "needs more work than allowed for a file of"));
+    assert_non_null(strstr(error.message, "reading the file needs more work than allowed for a file of"));
     sl_buf_free(&blob);
 }
 
@@ -356,11 +356,11 @@ TEST(limits_of_the_caller_give_unsupported)
     image_method(&image, 1, "\0\0\1\1\1\1", 6);
     memory_limit = 8 << 10; /* enough to open it */
     assert_int_equal(build(), SL_UNSUPPORTED);
-    assert_string_equal(error.message, "needs more than 0 MiB of memory");
+    assert_string_equal(error.message, "reading the file needs more than 0 MiB of memory");
     memory_limit = 0;
     expired = from_the_first_look_on;
     assert_int_equal(build(), SL_UNSUPPORTED);
-    assert_string_equal(error.message, "needs more time than the conversion time limit");
+    assert_string_equal(error.message, "reading the file needs more time than the conversion time limit");
 }
 
 static void use(const struct sl_ppdb_table *t)

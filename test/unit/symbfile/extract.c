@@ -300,7 +300,7 @@ TEST(return_pads_keep_to_the_work_budget)
     struct sl_symbfile_pads *pads = sl_symbfile_pads_new(image, &budget);
     assert_int_equal(sl_symbfile_pads_of_tree(pads, ranges, DEPTH / 10, &sink, &error), SL_OK);
     assert_int_equal(sl_symbfile_pads_of_tree(pads, ranges, DEPTH, &sink, &error), SL_MALFORMED);
-    assert_non_null(strstr(error.message, "needs more work than allowed for a file of"));
+    assert_non_null(strstr(error.message, "reading the file needs more work than allowed for a file of"));
     sl_symbfile_pads_free(pads);
     sl_symbfile_image_close(image);
     sl_object_close(object);

@@ -394,12 +394,13 @@ TEST(writer_keeps_to_its_budget)
     sl_budget_init(&budget, 0);
     assert_int_equal(write_names(&budget, 100, 65536, &error), SL_OK);
     assert_int_equal(write_names(&budget, 2000, 65536, &error), SL_MALFORMED);
-    assert_string_equal(error.message, "needs more work than allowed for a file of 0 bytes");
+    assert_string_equal(error.message,
+                        "reading the file needs more work than allowed for a file of 0 bytes; it may be damaged");
     sl_budget_init(&budget, 0);
     sl_budget_limit(&budget, 1 << 20, NULL, NULL);
     assert_int_equal(write_names(&budget, 2, 32, &error), SL_OK);
     assert_int_equal(atomic_load(&budget.memory), 1 << 20); /* all of it came back */
     assert_int_equal(write_names(&budget, 100000, 32, &error), SL_UNSUPPORTED);
-    assert_string_equal(error.message, "needs more than 1 MiB of memory");
+    assert_string_equal(error.message, "reading the file needs more than 1 MiB of memory");
     assert_int_equal(atomic_load(&budget.memory), 1 << 20);
 }

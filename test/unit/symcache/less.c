@@ -78,7 +78,7 @@ static void less_work_is_told(const char *format)
             assert_memory_equal(out.data, whole.data, whole.size);
         } else if (code != SL_OK) {
             assert_int_equal(code, SL_MALFORMED);
-            assert_memory_equal(error.message, "needs more work than allowed for a file of ", 43);
+            assert_memory_equal(error.message, "reading the file needs more work than allowed for a file of ", 60);
         }
     }
     assert_true(refused > 0);
@@ -119,7 +119,8 @@ TEST(malformed_line_is_reported_with_its_offset)
 {
     static const char text[] = "MODULE Linux x86_64 0123456789ABCDEF0123456789ABCDEF0 a\nFILE 0 a.c\n"
                                "FUNC 10 10 0 good\n10 10 1 0\nFUNC zz 10 0 bad\nFUNC 30 10 0 f\nyy 10 1 0\n";
-    gaps_of((struct sl_bytes){(const uint8_t *)text, sizeof text - 1}, 2, "bad line at offset 95");
+    gaps_of((struct sl_bytes){(const uint8_t *)text, sizeof text - 1}, 2,
+            "invalid line at offset 95 of the Breakpad file");
 }
 
 TEST(missing_module_is_reported_by_name)
@@ -131,7 +132,7 @@ TEST(missing_module_is_reported_by_name)
     while (at > file.data && memcmp(at - 1, "\0", 1) != 0)
         at--;
     memset(at - 64 + 36, 0xFE, 4); /* size of its symbols */
-    gaps_of(file, 1, "cannot read the stream of module 0");
+    gaps_of(file, 1, "cannot read the symbols of module number 0 in the PDB");
     free((void *)file.data);
 }
 

@@ -199,7 +199,7 @@ TEST(work_is_bounded_by_the_size_of_the_file)
     struct sl_buf file = image(functions, FUNCTIONS, buf_bytes(&table), false);
     struct records r = records_of(buf_bytes(&file));
     assert_int_equal(r.code, SL_MALFORMED);
-    assert_memory_equal(r.error.message, "needs more work than allowed for a file of", 42);
+    assert_memory_equal(r.error.message, "reading the file needs more work than allowed for a file of", 59);
     sl_buf_free(&r.text);
     sl_buf_free(&file);
     sl_buf_free(&table);
