@@ -41,8 +41,9 @@ enum sl_code auxiliary_fetch(const struct object_request *request, const struct 
     converter_add_file(&call, INPUT_FILE, fd);
     code = conversion_run(&about, check, &call, NULL, error);
     if (code != SL_OK)
-        log_debug("kinds", "unusable file", LOG_STR("type", file_type_name(request->file->type)),
-                  LOG_SLSTR("location", request->file->location), LOG_ERR(error));
+        log_debug("kinds", "cannot use a downloaded auxiliary file",
+                  LOG_STR("type", file_type_name(request->file->type)), LOG_SLSTR("location", request->file->location),
+                  LOG_ERR(error));
     return code;
 }
 

@@ -21,7 +21,8 @@ static enum sl_code kinds_companions_get(const struct object_request *request, s
     if (code == SL_OK || code == SL_CANCELLED || code == SL_BUSY)
         return code;
     *incomplete |= code != SL_NOT_FOUND && code != SL_PERMISSION_DENIED;
-    log_debug("symcaches", "no companion file", LOG_SLSTR("location", request->file->location), LOG_ERR(error));
+    log_debug("symcaches", "cannot use a file that belongs to a debug file",
+              LOG_SLSTR("location", request->file->location), LOG_ERR(error));
     return SL_OK;
 }
 
@@ -55,7 +56,7 @@ static enum sl_code get_supplementary(const struct object_request *request, cons
         return sl_fail(error, SL_BUSY, "out of memory");
     enum sl_code code = list_sources(request->file->source, 1, request->scope, &id, &type, 1, arena, &listing);
     if (code != SL_OK)
-        return sl_fail(error, code, "cannot list files of a source");
+        return sl_fail(error, code, "cannot list the files of a symbol source");
     bool incomplete = false;
     for (size_t i = 0; i < listing.count && code == SL_OK && !items->dwz; i++) {
         struct object_request other = {.file = &listing.files[i], .id = &id, .scope = request->scope};

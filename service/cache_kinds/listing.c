@@ -89,12 +89,14 @@ static enum sl_code make_segment(const struct source_index_request *r, struct ca
     file.max_size = INDEX_MAX;
     code = origin_fetch(&file, raw.fd, error);
     if (code == SL_OK && sl_map_fd(raw.fd, &mapping, error) != SL_OK)
-        code = error->code == SL_BUSY ? SL_BUSY : sl_fail(error, SL_INTERNAL, "cannot map a segment");
+        code = error->code == SL_BUSY
+                   ? SL_BUSY
+                   : sl_fail(error, SL_INTERNAL, "cannot map a segment of the symstore index into memory");
     else if (code == SL_OK) {
         struct listing_work w = {.segment = mapping.bytes, .lines = &lines, .fd = tmp->fd};
         code = pool_call(POOL_CONVERT, sort_and_write, &w, error);
         if (w.strange)
-            log_debug("find", "some lines of an index segment do not contain a file name",
+            log_debug("find", "skipped lines without a file name in a segment of a symstore index",
                       LOG_SLSTR("source", r->source->id), LOG_U64("segment", r->number), LOG_U64("lines", w.strange));
         sl_unmap(&mapping);
     }
@@ -233,7 +235,7 @@ static enum sl_code current(const struct source *source, struct sl_str scope, st
     }
     if (code == SL_OK || code == SL_CANCELLED || !known || !known->last || known->last == r.number)
         return code;
-    log_warn("find", "cannot download the current index of a source; using an older one",
+    log_warn("find", "cannot download the current index of a symbol source; using an older one",
              LOG_SLSTR("source", source->id), LOG_ERR(error));
     r.number = known->last;
     return source_index_get(&r, arena, item, error);
@@ -313,7 +315,8 @@ enum sl_code source_index_filter(const struct source *source, struct sl_str scop
         *count = 0;
         if (code == SL_CANCELLED || code == SL_BUSY)
             return code;
-        log_warn("find", "cannot download the index of a source", LOG_SLSTR("source", source->id), LOG_ERR(&error));
+        log_warn("find", "cannot download the index of a symbol source; its files are not found",
+                 LOG_SLSTR("source", source->id), LOG_ERR(&error));
         return SL_OK;
     }
     code = filter(item->mapping.bytes, arena, files, count, &error);
@@ -360,7 +363,7 @@ static void list_one(void *arg)
     l->count = 0;
     if (l->code == SL_CANCELLED || l->code == SL_BUSY)
         return;
-    log_debug("find", "cannot list files of a source", LOG_SLSTR("source", l->source->id), LOG_ERR(&error));
+    log_debug("find", "cannot list the files of a symbol source", LOG_SLSTR("source", l->source->id), LOG_ERR(&error));
     l->code = SL_OK;
 }
 

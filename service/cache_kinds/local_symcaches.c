@@ -13,7 +13,9 @@ static enum sl_code own_symcache_make(void *arg, struct sl_error *error)
     const struct local_symcache_making *m = arg;
     struct sl_bytes bytes = {NULL, 0};
     enum sl_code code = m->own->make(m->own->arg, &bytes, error);
-    return code == SL_OK && !sl_write_all(m->fd, bytes) ? sl_fail(error, SL_INTERNAL, "cannot write the cache") : code;
+    return code == SL_OK && !sl_write_all(m->fd, bytes)
+               ? sl_fail(error, SL_INTERNAL, "cannot write the symcache to the disk cache")
+               : code;
 }
 
 /* Makes the symcache by a function of the caller. Without that the entry is only looked up: SL_CANCELLED says that there is

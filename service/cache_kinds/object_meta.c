@@ -139,7 +139,7 @@ static enum sl_code object_meta_open(struct sl_bytes bytes, void *meta, struct s
     if (j.busy)
         code = sl_fail(error, SL_BUSY, "out of memory");
     else if (!good)
-        code = sl_fail(error, SL_MALFORMED, "cannot read the features of an object");
+        code = sl_fail(error, SL_MALFORMED, "the cache entry with the features of a debug file is damaged");
     sl_arena_free(&arena);
     return code;
 }

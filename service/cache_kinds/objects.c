@@ -151,7 +151,8 @@ static void report_mismatch(const struct object_request *request, const struct o
     metric_add(METRIC_DOWNLOAD_ID_MISMATCH, 1, origin_label(&arena, request->file->source), NULL, NULL);
     sl_arena_free(&arena);
     log_info("objects",
-             told->same_id ? "the file's checksum is not the one asked for" : "the file's id is not the one asked for",
+             told->same_id ? "the downloaded file's checksum is not the one asked for"
+                           : "the downloaded file's id is not the one asked for",
              LOG_SLSTR("source", request->file->source->id), LOG_SLSTR("location", request->file->location),
              LOG_STR("debug_id", found));
 }

@@ -65,7 +65,7 @@ enum sl_code find_portable_pdb(struct sl_bytes file, const struct reader_limits 
     if (sl_format_detect(file) == SL_FORMAT_PORTABLEPDB)
         return SL_OK;
     if (sl_format_detect(file) != SL_FORMAT_PE)
-        return sl_fail(error, SL_NOT_FOUND, "no Portable PDB");
+        return sl_fail(error, SL_NOT_FOUND, "the file is neither a portable PDB nor a PE file that may contain one");
     enum sl_code code = open_object_in_limits(file, limits, arena->budget, &object, error);
     if (code != SL_OK)
         return code;
@@ -83,8 +83,8 @@ static enum sl_code ppdbcaches_compute(void *context, struct cache_tmp *tmp, str
         convert_to_entry(request, &kind_ppdb_caches, &converter_ppdb_cache, &told, tmp->fd, arena, error);
     if (code == SL_OK && told.dropped) {
         metric_add(METRIC_CONVERSIONS_PARTIAL, 1, kind_ppdb_caches.name, NULL, NULL);
-        log_warn("ppdb", "some methods or documents could not be read", LOG_U64("count", told.dropped),
-                 LOG_SLSTR("location", request->file->location));
+        log_warn("ppdb", "skipped damaged methods or documents of a portable PDB; some frames get no lines",
+                 LOG_U64("count", told.dropped), LOG_SLSTR("location", request->file->location));
     }
     return code;
 }

@@ -45,7 +45,7 @@ static enum sl_code decode_file(void *arg, struct sl_error *error)
     } else if (scratch.failed) {
         code = sl_fail(error, SL_BUSY, "out of memory");
     } else if (!is_text) {
-        code = sl_fail(error, SL_MALFORMED, "the file is not text");
+        code = sl_fail(error, SL_MALFORMED, "the source file is not text");
     } else if (text.size != mapping.bytes.size || text.data != (const char *)mapping.bytes.data) {
         if (!scratch.size) /* copy a view of the mapping, which is about to be overwritten */
             sl_buf_str(&scratch, text);
@@ -235,7 +235,7 @@ static enum sl_code extract(void *arg, struct sl_error *error)
     enum sl_code code = file ? sl_bundle_read(e->bundle, file, current_max_source_size(), &text, error)
                              : sl_fail(error, SL_NOT_FOUND, "%s", "");
     if (code == SL_OK && !sl_str_is_utf8(sl_buf_view(&text)))
-        code = sl_fail(error, SL_MALFORMED, "the file is not text");
+        code = sl_fail(error, SL_MALFORMED, "the source file is not text");
     if (code == SL_OK)
         code = text.size ? write_whole_file(e->fd, sl_buf_bytes(&text), error) : sl_fail(error, SL_NOT_FOUND, "%s", "");
     sl_buf_free(&text);
@@ -377,7 +377,7 @@ enum sl_code append_item_text(struct sl_buf *to, struct cache_item *item, struct
     if (item->mapping.bytes.size > COPIED_AT_ONCE || !cache_is_resident(item))
         code = pool_run(POOL_IO, append, &a, error);
     else if (!sigbus_guard_run(append, &a))
-        code = sl_fail(error, SL_INTERNAL, "cannot read a mapped file");
+        code = sl_fail(error, SL_INTERNAL, "a file that was being read was truncated, or its disk failed");
     return code == SL_OK && to->failed ? sl_fail(error, SL_BUSY, "out of memory") : code;
 }
 
@@ -389,7 +389,7 @@ enum sl_code item_from_text(struct sl_str text, struct cache_item **item, struct
     if (sl_str_starts(text, SL_STR("\xef\xbb\xbf")))
         text = (struct sl_str){text.data + 3, text.size - 3};
     if (!sl_str_is_utf8(text))
-        return sl_fail(error, SL_MALFORMED, "the file is not text");
+        return sl_fail(error, SL_MALFORMED, "the source file is not text");
     sl_buf_str(&copy, text);
     return cache_item_from_bytes(&kind_source_files, &copy, item, error);
 }

@@ -95,7 +95,7 @@ static enum sl_code convert_texts(const struct sourcemap_texts *texts, int fd, s
         item ? convert_to_item(&kind_sourcemap_caches, &about, &converter_sourcemap, &call, &told, item, error)
              : conversion_run(&about, &converter_sourcemap, &call, &told, error);
     if (told.bad_scopes)
-        log_info("kinds", "the scopes of a source map are malformed", LOG_SLSTR("location", texts->location),
+        log_info("kinds", "ignoring the malformed `scopes` of a source map", LOG_SLSTR("location", texts->location),
                  LOG_U64("item", told.bad_scopes));
     return code;
 }

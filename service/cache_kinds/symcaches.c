@@ -150,7 +150,9 @@ static enum sl_code get_rewriting(const struct symcache_request *request, struct
     if (code == SL_OK && request->lines)
         code = cache_get_own_file(&kind_il2cpp, request->lines, arena, &items->lines, error);
     bool kept = code == SL_OK || code == SL_CANCELLED || code == SL_BUSY;
-    return kept ? code : sl_fail(error, SL_INTERNAL, "a mapping disappeared");
+    return kept
+               ? code
+               : sl_fail(error, SL_INTERNAL, "the BCSymbolMap or il2cpp mapping of the file is no longer in the cache");
 }
 
 static void add_item(struct converter_call *call, enum input_role role, const struct cache_item *item)
@@ -196,8 +198,8 @@ static void report_gaps(const struct object_request *request, const struct symca
     if (!told->gaps.units && !told->damaged)
         return;
     metric_add(METRIC_CONVERSIONS_PARTIAL, 1, kind_symcaches.name, NULL, NULL);
-    log_warn("symcaches", "some debug information could not be read", LOG_SLSTR("location", request->file->location),
-             LOG_U64("skipped_units", told->gaps.units),
+    log_warn("symcaches", "skipped damaged debug information of a file; some frames get no names or lines",
+             LOG_SLSTR("location", request->file->location), LOG_U64("skipped_units", told->gaps.units),
              LOG_STR("first", told->gaps.units ? told->gaps.first.message
                                                : "the file lacks contents that its headers refer to"));
 }

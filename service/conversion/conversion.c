@@ -137,7 +137,8 @@ static enum sl_code fail_time(const struct conversion *conversion, struct sl_err
     struct sl_buf text = {0};
     duration_format_short(conversion->clock.limit_ns, &text);
     struct sl_str limit = text.failed ? SL_STR("the limit") : sl_buf_view(&text);
-    sl_fail(error, SL_UNSUPPORTED, "needs more than " SL_STR_FMT " of time", SL_STR_ARG(limit));
+    sl_fail(error, SL_UNSUPPORTED, "the conversion of the file needs more than " SL_STR_FMT " of time",
+            SL_STR_ARG(limit));
     sl_buf_free(&text);
     return SL_UNSUPPORTED;
 }
@@ -152,7 +153,7 @@ static enum sl_code judge(const struct running *r, const struct conversion_about
     if (end == SL_BUDGET_TIME && atomic_load(&is_aborted))
         return sl_fail(error, SL_CANCELLED, "cancelled");
     enum sl_code code = end == SL_BUDGET_TIME ? fail_time(&r->conversion, error) : sl_budget_fail(budget, error);
-    log_info("conversion", "a conversion exceeded its limit", LOG_SLSTR("location", about->location),
+    log_info("conversion", "stopped a conversion that exceeded its limit", LOG_SLSTR("location", about->location),
              LOG_U64("bytes", about->size), LOG_ERR(error));
     return code;
 }

@@ -37,7 +37,8 @@ bool decode_write(struct decode_sink *sink, const void *data, size_t size)
     }
     if (sink->written + size > RATIO_COUNTS_FROM && (sink->written + size) / sink->max_ratio > sink->input) {
         sink->over_limit = true;
-        sl_fail(sink->error, SL_MALFORMED, "compression ratio above %llu", (unsigned long long)sink->max_ratio);
+        sl_fail(sink->error, SL_MALFORMED, "the file grows more than %llu times when decompressed",
+                (unsigned long long)sink->max_ratio);
         return false;
     }
     if (!sl_write_all(sink->fd, (struct sl_bytes){data, size})) {

@@ -394,7 +394,7 @@ static enum sl_code one_exchange(struct fetch_download *d, struct hops *hops, st
         code = transfer_failure(&e.transfer, error);
         d->os_error = e.transfer.os_error;
         if (code == SL_OK)
-            code = sl_fail(error, SL_DOWNLOAD_ERROR, "response without a head");
+            code = sl_fail(error, SL_DOWNLOAD_ERROR, "the server ended its response before the headers were complete");
     } else if (code == SL_OK) {
         code = carry_out(&e, hops, again, error);
     }
@@ -586,7 +586,8 @@ static enum sl_code take_slot(struct sl_str host, struct fetch_slot *slot, struc
         uint64_t ms = deny_pause_ms(host);
         if (ms > MAX_PAUSE_MS || (ms && i == MAX_PAUSES))
             return keep_for(ms,
-                            sl_fail(error, SL_DOWNLOAD_ERROR, SL_STR_FMT " asks for no requests for %llus",
+                            sl_fail(error, SL_DOWNLOAD_ERROR,
+                                    SL_STR_FMT " asked to wait %llus before the next request (Retry-After)",
                                     SL_STR_ARG(host), (unsigned long long)(ms + 999) / 1000),
                             error);
         if (ms && !fiber_sleep(ms + chance(PAUSE_SPREAD_MS)))
@@ -690,7 +691,7 @@ enum sl_code fetch_text(const struct fetch_request *request, struct sl_buf *body
     char piece[4096];
     int fd = memfd_create("answer", MFD_CLOEXEC);
     if (fd < 0)
-        return sl_fail_errno(error, errno, "cannot create a file in memory");
+        return sl_fail_errno(error, errno, "cannot create an in-memory file for a download");
     enum sl_code code = fetch_get(request, fd, error);
     off_t at = 0;
     for (ssize_t n; code == SL_OK && (n = pread(fd, piece, sizeof piece, at)) > 0; at += n)

@@ -144,7 +144,8 @@ static void add_proxy(const char *variable)
         }
         freeaddrinfo(found);
     } else {
-        log_warn("fetch", "cannot resolve the proxy of the environment", LOG_STR("variable", variable));
+        log_warn("fetch", "cannot resolve the host of the proxy that this environment variable names",
+                 LOG_STR("variable", variable));
     }
     curl_free(host);
     curl_url_cleanup(parts);

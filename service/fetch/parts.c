@@ -52,12 +52,12 @@ static enum sl_code outcome(const struct exchange *e, struct sl_error *error)
     if (e->transfer.head_complete && e->verdict == BAD_STATUS)
         return exchange_status(e, error);
     if (e->transfer.head_complete && e->verdict != PARTIAL)
-        return sl_fail(error, SL_DOWNLOAD_ERROR, "unexpected response to a range request");
+        return sl_fail(error, SL_DOWNLOAD_ERROR, "the server did not answer a range request with that range");
     if (e->transfer.too_long)
-        return sl_fail(error, SL_DOWNLOAD_ERROR, "response longer than the requested range");
+        return sl_fail(error, SL_DOWNLOAD_ERROR, "the response is longer than the requested range");
     enum sl_code code = transfer_failure(&e->transfer, error);
     if (code == SL_OK && e->transfer.stored != e->range.end - e->range.start + 1)
-        code = sl_fail(error, SL_DOWNLOAD_ERROR, "response shorter than the requested range");
+        code = sl_fail(error, SL_DOWNLOAD_ERROR, "the response is shorter than the requested range");
     return code;
 }
 

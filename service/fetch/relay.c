@@ -56,7 +56,7 @@ static enum sl_code relay_exchange(const struct fetch_relay *relay, struct trans
     if (code == SL_OK)
         code = transfer_failure(t, error);
     if (code == SL_OK && !t->head_complete)
-        code = sl_fail(error, SL_DOWNLOAD_ERROR, "response without a head");
+        code = sl_fail(error, SL_DOWNLOAD_ERROR, "the server ended its response before the headers were complete");
     return code;
 }
 
@@ -79,7 +79,7 @@ enum sl_code fetch_relay(const struct fetch_relay *relay, int *status, struct sl
                          .events = &events};
     t.fd = memfd_create("answer", MFD_CLOEXEC);
     if (t.fd < 0)
-        return sl_fail_errno(error, errno, "cannot create a file in memory");
+        return sl_fail_errno(error, errno, "cannot create an in-memory file for a download");
     code = relay_exchange(relay, &t, error);
     *status = (int)t.status;
     if (code == SL_OK && !take_body(t.fd, t.stored, body))

@@ -228,7 +228,7 @@ static enum sl_code read_decoded(struct request *r)
             job.limit = DECODED_ON_LOOP; /* a few bytes may decode to many */
             decode(&job);
         } else if (pool_run(POOL_COMPRESS, decode, &job, NULL) != SL_OK) {
-            return body_refuse(r, 503, "too much work queued");
+            return body_refuse(r, 503, "too much work is queued for the thread pool");
         }
         body->raw_at = body->raw.size - job.in.size;
         body->held_back = body->piece.size >= job.limit && !decoder_ended(body->decoder);

@@ -54,7 +54,7 @@ static enum sl_code spool_body(struct request *r, struct sl_bytes first, struct 
     *spool = (struct http_body_spool){.fd = -1, .directory = r->server->options.tmp_dir};
     enum sl_code code = spool_step(spool, spool_open, first);
     if (code)
-        return spool_fail(r, code, "cannot create a temporary file");
+        return spool_fail(r, code, "cannot create a temporary file for a request body");
     if (first.size > 0)
         code = spool_step(spool, spool_write, first);
     for (struct sl_bytes piece = {NULL, 1}; code == SL_OK && piece.size > 0;) {
@@ -69,7 +69,7 @@ static enum sl_code spool_body(struct request *r, struct sl_bytes first, struct 
     if (code == SL_OK)
         return SL_OK;
     close(spool->fd);
-    return spool_fail(r, code, "cannot write a temporary file");
+    return spool_fail(r, code, "cannot write a request body to a temporary file");
 }
 
 enum sl_code http_body_take(struct http_exchange *x, int *fd)
@@ -91,7 +91,7 @@ static enum sl_code collect_in_file(struct request *r, struct sl_bytes first, st
     code = spool_step(&spool, spool_map, first);
     close(spool.fd);
     if (code)
-        return spool_fail(r, code, "cannot write a temporary file");
+        return spool_fail(r, code, "cannot write a request body to a temporary file");
     *body = r->body.spool.bytes;
     return SL_OK;
 }

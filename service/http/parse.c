@@ -303,7 +303,7 @@ static void check_request(struct request *r)
     if (r->coding_count > 1 || (r->coding_count == 1 && r->body.coding == CODING_UNKNOWN)) {
         metric_add(METRIC_HTTP_REFUSED, 1, "media_type", NULL, NULL);
         http_set_header(x, "Accept-Encoding", SL_STR("zstd, gzip"));
-        http_reply_error(x, 415, "content coding not supported");
+        http_reply_error(x, 415, "content coding of the request body not supported");
         return;
     }
     r->body.limit = route->body_limit ? route->body_limit(x) : DISCARD_LIMIT;
@@ -321,7 +321,7 @@ static void check_request(struct request *r)
     if (r->expect.size && !r->http10) {
         r->interim_due = x->has_body && sl_str_equal_nocase(r->expect, SL_STR("100-continue"));
         if (!sl_str_equal_nocase(r->expect, SL_STR("100-continue")))
-            http_reply_error(x, 417, "expectation not supported");
+            http_reply_error(x, 417, "expectation in the Expect header not supported");
     }
 }
 
@@ -336,7 +336,7 @@ static void route_request(struct request *r)
         return;
     }
     if (!split_target(x)) {
-        parse_refuse(r, 400, "malformed target");
+        parse_refuse(r, 400, "malformed request target");
         return;
     }
     if (!address_add_connection(r)) {
@@ -349,7 +349,7 @@ static void route_request(struct request *r)
         return;
     if (sl_str_equal(x->path, SL_STR("*"))) {
         if (r->parser.method != HTTP_OPTIONS) {
-            parse_refuse(r, 400, "malformed target");
+            parse_refuse(r, 400, "malformed request target");
             return;
         }
         route_allow_all(x, r->server->routes);
@@ -434,9 +434,9 @@ static void check_framing(struct request *r)
     uint64_t framing = body->raw_bytes - body->received;
     framing = framing > body->trailer_bytes ? framing - body->trailer_bytes : 0;
     if (framing > 16 * body->chunks + 2 * body->received + CHUNK_CREDIT)
-        refuse_body(r, 400, "too much chunk framing");
+        refuse_body(r, 400, "request body has too many small chunks");
     else if (body->trailer_bytes > r->server->options.max_head_bytes)
-        refuse_body(r, 431, "trailers too large");
+        refuse_body(r, 431, "request trailers too large");
 }
 
 /* The lines of trailers must satisfy the rules of head_scan; false if one does not. Stops after the empty line. */

@@ -39,10 +39,10 @@ static enum sl_code keep_keys(struct keys_request *a, struct sl_str access, stru
 {
     struct sl_str parts[] = {access, secret, token};
     if (!access.size || !secret.size)
-        return sl_fail(a->error, SL_DOWNLOAD_ERROR, "the response contains no credentials");
+        return sl_fail(a->error, SL_DOWNLOAD_ERROR, "the response of AWS contains no credentials");
     for (size_t i = 0; i < 3; i++) {
         if (parts[i].size && memchr(parts[i].data, 0, parts[i].size))
-            return sl_fail(a->error, SL_DOWNLOAD_ERROR, "the response contains no credentials");
+            return sl_fail(a->error, SL_DOWNLOAD_ERROR, "the response of AWS contains no credentials");
         sl_buf_str(a->text, parts[i]);
         sl_buf_u8(a->text, 0);
     }
@@ -66,7 +66,7 @@ static enum sl_code keep_json(struct keys_request *a, struct sl_str json)
     sl_json_read_object(&j, fields, &c);
     if (!sl_json_end(&j))
         return j.busy ? sl_fail(a->error, SL_BUSY, "out of memory")
-                      : sl_fail(a->error, SL_DOWNLOAD_ERROR, "the response contains no credentials");
+                      : sl_fail(a->error, SL_DOWNLOAD_ERROR, "the response of AWS contains no credentials");
     return keep_keys(a, c.access, c.secret, c.token, c.expiration);
 }
 
@@ -100,7 +100,7 @@ static enum sl_code read_token(struct keys_request *a, const char *path, struct 
     if (!credentials_read_file(path, &text))
         return sl_fail_errno(a->error, errno, "") == SL_BUSY
                    ? SL_BUSY
-                   : sl_fail(a->error, SL_DOWNLOAD_ERROR, "cannot read the token: %s", strerror(errno));
+                   : sl_fail(a->error, SL_DOWNLOAD_ERROR, "cannot read the file of the AWS token: %s", strerror(errno));
     while (text.size && strchr("\n\r ", text.data[text.size - 1]))
         text.size--;
     *token = sl_buf_move_to_arena(&text, &a->arena);
@@ -172,7 +172,7 @@ static enum sl_code sts_refused(void *arg, int status, struct sl_str body, struc
     struct xml_text code = {.name = "Code"};
     bool ok = body.size && xml_texts(body, &code, 1) && code.text.size;
     enum sl_code result = ok ? sl_fail(error, SL_PERMISSION_DENIED, SL_STR_FMT, SL_STR_ARG(sl_buf_view(&code.text)))
-                             : sl_fail(error, SL_DOWNLOAD_ERROR, "status %d", status);
+                             : sl_fail(error, SL_DOWNLOAD_ERROR, "AWS responded with status %d", status);
     xml_texts_free(&code, 1);
     return status >= 500 || status == 429 ? error->code = SL_DOWNLOAD_ERROR : result;
 }
@@ -184,7 +184,7 @@ static enum sl_code keep_xml(struct keys_request *a, struct sl_str xml)
     enum sl_code code = xml_texts(xml, texts, 4)
                             ? keep_keys(a, sl_buf_view(&texts[0].text), sl_buf_view(&texts[1].text),
                                         sl_buf_view(&texts[2].text), sl_buf_view(&texts[3].text))
-                            : sl_fail(a->error, SL_DOWNLOAD_ERROR, "the response contains no credentials");
+                            : sl_fail(a->error, SL_DOWNLOAD_ERROR, "the response of AWS contains no credentials");
     xml_texts_free(texts, 4);
     return code;
 }

@@ -97,7 +97,7 @@ static enum sl_code gcs_head(struct bucket_request *request, struct sl_error *er
         code = object_run(request, &answer, error);
     struct sl_json j = sl_json(sl_buf_view(&answer), &request->arena, true);
     if (code == SL_OK && !read_object(&j, request))
-        code = sl_fail(error, SL_DOWNLOAD_ERROR, "the response is not JSON");
+        code = sl_fail(error, SL_DOWNLOAD_ERROR, "the response of GCS is not JSON");
     sl_buf_free(&answer);
     return code;
 }
@@ -150,7 +150,7 @@ static enum sl_code put_described(struct bucket_request *request, const struct o
     if (code == SL_OK)
         code = object_run(request, NULL, error);
     if (code != SL_OK || !request->location)
-        return code == SL_OK ? sl_fail(error, SL_DOWNLOAD_ERROR, "the response contains no upload URL") : code;
+        return code == SL_OK ? sl_fail(error, SL_DOWNLOAD_ERROR, "the response of GCS contains no upload URL") : code;
     request->fetch.url = request->location;
     request->fetch.method = "PUT";
     request->fetch.header_count = 0; /* the session URL is the credential */
@@ -223,7 +223,7 @@ static enum sl_code gcs_list(struct bucket_request *request, struct sl_str after
         code = object_run(request, &answer, error);
     struct sl_json j = sl_json(sl_buf_view(&answer), &request->arena, true);
     if (code == SL_OK && !read_list(&j, after, list))
-        code = sl_fail(error, SL_DOWNLOAD_ERROR, "the response is not a list of objects");
+        code = sl_fail(error, SL_DOWNLOAD_ERROR, "the response of GCS is not a list of objects");
     sl_buf_free(&answer);
     return code;
 }

@@ -123,8 +123,8 @@ static enum sl_code object_refused(void *arg, int status, struct sl_str body, st
         return s3_explain(status, body, error);
     if (status == 404)
         return sl_fail(error, SL_NOT_FOUND, "%s", "");
-    return sl_fail(error, is_final ? SL_PERMISSION_DENIED : SL_DOWNLOAD_ERROR, "status %d: " SL_STR_FMT, status,
-                   SL_STR_ARG(start));
+    return sl_fail(error, is_final ? SL_PERMISSION_DENIED : SL_DOWNLOAD_ERROR,
+                   "the object store responded with status %d: " SL_STR_FMT, status, SL_STR_ARG(start));
 }
 
 /* `prepare` NULL: the caller prepares the request. */

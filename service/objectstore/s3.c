@@ -78,7 +78,7 @@ static enum sl_code s3_prepare(struct bucket_request *request, const char *metho
     signing->method = method;
     signing->expires_s = signing->expires_s ? signing->expires_s : EXPIRES_S;
     if (!aws_address(&request->arena, store->config, key, signing))
-        return store->is_source ? sl_fail(error, SL_DOWNLOAD_ERROR, "invalid region")
+        return store->is_source ? sl_fail(error, SL_DOWNLOAD_ERROR, "the region name of the S3 bucket is invalid")
                                 : sl_fail(error, SL_BUSY, "out of memory"); /* the region was validated */
     enum sl_code code = credentials_aws(store, &request->arena, &signing->keys, error);
     if (code != SL_OK)
@@ -236,7 +236,7 @@ static enum sl_code s3_list(struct bucket_request *request, struct sl_str after,
     if (code == SL_OK)
         code = object_run(request, &answer, error);
     if (code == SL_OK && !xml_walk(sl_buf_view(&answer), s3_take_text, &s))
-        code = sl_fail(error, SL_DOWNLOAD_ERROR, "the response is not a list of objects");
+        code = sl_fail(error, SL_DOWNLOAD_ERROR, "the response of S3 is not a list of objects");
     sl_buf_free(&s.key);
     sl_buf_free(&s.modified);
     sl_buf_free(&answer);

@@ -58,7 +58,7 @@ static struct sl_str artifact_url(const struct source *source, const struct arti
     if (!url.data)
         sl_fail(error, SL_BUSY, "out of memory");
     else if (url.size > URL_MAX)
-        sl_fail(error, SL_DOWNLOAD_ERROR, "the artifact lookup is too long");
+        sl_fail(error, SL_DOWNLOAD_ERROR, "the URL of the artifact lookup is too long");
     return url.size <= URL_MAX ? url : (struct sl_str){NULL, 0};
 }
 
@@ -169,7 +169,7 @@ enum sl_code artifacts_read(struct sl_str answer, const struct source *source, s
     sl_arena_array_discard(&list);
     if (!*items || j.busy)
         return sl_fail(error, SL_BUSY, "out of memory");
-    return good ? SL_OK : sl_fail(error, SL_DOWNLOAD_ERROR, "the response is not a list of artifacts");
+    return good ? SL_OK : sl_fail(error, SL_DOWNLOAD_ERROR, "the response of Sentry is not a list of artifacts");
 }
 
 enum sl_code origin_artifacts(const struct source *source, const struct artifact_query *query, struct sl_arena *arena,

@@ -149,7 +149,8 @@ static enum sl_code list_names(const void *context, struct sl_buf *text, uint64_
     }
     sl_arena_free(&arena);
     *for_ns = 3600 * SECONDS_NS;
-    return code != SL_OK || text->size ? code : sl_fail(error, SL_NOT_FOUND, "no file of that name");
+    return code != SL_OK || text->size ? code
+                                       : sl_fail(error, SL_NOT_FOUND, "the directory has no file with this build id");
 }
 
 /* Finds the whole build id, for clients that only know the debug id. Only in directories: other sources cannot be listed.

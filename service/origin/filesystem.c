@@ -81,13 +81,14 @@ enum sl_code origin_check_directory(const char *root, struct sl_error *error)
     if (!directory && errno == EACCES && access(root, X_OK) == 0)
         return SL_OK; /* not listable, but its files can be opened */
     if (!directory && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
-        return sl_fail_errno(error, errno, "cannot open the source's directory");
+        return sl_fail_errno(error, errno, "cannot open the directory of the symbol source");
     if (!directory)
-        return sl_fail(error, SL_DOWNLOAD_ERROR, "cannot read the source's directory: %s", strerror(errno));
+        return sl_fail(error, SL_DOWNLOAD_ERROR, "cannot read the directory of the symbol source: %s", strerror(errno));
     while (empty && (entry = readdir(directory)))
         empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
     closedir(directory);
-    return empty ? sl_fail(error, SL_DOWNLOAD_ERROR, "the source's directory is empty; is it mounted?") : SL_OK;
+    return empty ? sl_fail(error, SL_DOWNLOAD_ERROR, "the directory of the symbol source is empty; is it mounted?")
+                 : SL_OK;
 }
 
 /* Converts errno. Links that lead out of the root (EXDEV, ELOOP) count as missing files. */
@@ -102,7 +103,7 @@ static enum sl_code open_error(const struct file_copy *c, int number, struct sl_
         return sl_fail(error, SL_NOT_FOUND, "%s", "");
     if (number == EACCES || number == EPERM)
         return sl_fail(error, SL_PERMISSION_DENIED, "%s", strerror(number));
-    return sl_fail_errno(error, number, "cannot open the file");
+    return sl_fail_errno(error, number, "cannot open a file of the symbol source");
 }
 
 /* Copies the file, in the kernel if possible. Only regular files are served. */
@@ -114,7 +115,7 @@ static enum sl_code copy_all(int from, int to, uint64_t max_size, struct sl_erro
     if ((uint64_t)st.st_size > max_size)
         return fetch_too_large(error);
     if (ftruncate(to, 0) != 0 || lseek(to, 0, SEEK_SET) != 0)
-        return sl_fail(error, SL_INTERNAL, "cannot truncate the file");
+        return sl_fail(error, SL_INTERNAL, "cannot truncate the copy of a file of the symbol source");
     char piece[64 * 1024];
     bool in_kernel = true;
     for (uint64_t copied = 0;;) {
@@ -124,7 +125,7 @@ static enum sl_code copy_all(int from, int to, uint64_t max_size, struct sl_erro
             continue;
         }
         if (n < 0 || (!in_kernel && !sl_write_all(to, (struct sl_bytes){(const uint8_t *)piece, (size_t)n})))
-            return sl_fail_errno(error, errno, "cannot copy the file");
+            return sl_fail_errno(error, errno, "cannot copy a file of the symbol source");
         copied += (uint64_t)n;
         if (n == 0)
             return SL_OK;

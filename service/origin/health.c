@@ -51,7 +51,8 @@ static void log_change(struct source_health_record *record)
     if (!watched || failing == record->logged_failing || loop_now_ms() < record->next_line_ms)
         return;
     char line[128];
-    snprintf(line, sizeof line, failing ? "source %.80s failing" : "source %.80s works again", record->id);
+    snprintf(line, sizeof line, failing ? "symbol source %.80s is failing" : "symbol source %.80s works again",
+             record->id);
     record->logged_failing = failing;
     record->next_line_ms = loop_now_ms() + 60000;
     if (failing)

@@ -132,7 +132,7 @@ enum sl_code pointer_fetch(const struct remote_file *file, int fd, struct sl_err
     struct remote_file pointer = *file;
     int body = memfd_create("file.ptr", MFD_CLOEXEC);
     if (body < 0)
-        return sl_fail_errno(error, errno, "cannot create a file in memory");
+        return sl_fail_errno(error, errno, "cannot create an in-memory file for a download");
     pointer.pointer = false;
     pointer.max_size = sizeof text;
     pointer.may_be_empty = true;

@@ -79,8 +79,8 @@ static void report_refusal(const struct source *source, int status)
         return;
     reported[i].hash = hash;
     reported[i].at_ms = now ? now : 1;
-    log_error("origin", "a Sentry source rejects its credentials", LOG_SLSTR("source", source->id),
-              LOG_U64("status", (uint64_t)status));
+    log_error("origin", "a Sentry symbol source rejects the configured credentials; its files are not found",
+              LOG_SLSTR("source", source->id), LOG_U64("status", (uint64_t)status));
 }
 
 static enum sl_code sentry_refused(void *arg, int status, struct sl_str body, struct sl_error *error)
@@ -178,7 +178,7 @@ static enum sl_code digest(const struct sentry_query *query, struct sl_str json,
     sl_arena_free(&arena);
     if (!good)
         return busy ? sl_fail(error, SL_BUSY, "out of memory")
-                    : sl_fail(error, SL_DOWNLOAD_ERROR, "the response is not a list of files");
+                    : sl_fail(error, SL_DOWNLOAD_ERROR, "the response of Sentry is not a list of files");
     if (count >= PAGE)
         log_warn("origin", "a Sentry file list reached its size limit; files may be missing",
                  LOG_SLSTR("source", query->source->id), LOG_U64("files", count));

@@ -72,7 +72,7 @@ static enum sl_code fetch_last(const struct source *source, struct sl_arena *are
         return sl_fail(error, SL_BUSY, "out of memory");
     int fd = memfd_create("lastid", MFD_CLOEXEC);
     if (fd < 0)
-        return sl_fail_errno(error, errno, "cannot create a file in memory");
+        return sl_fail_errno(error, errno, "cannot create an in-memory file for a download");
     file.max_size = sizeof contents;
     file.may_be_empty = true; /* reported as an invalid number instead */
     enum sl_code code = origin_fetch(&file, fd, error);

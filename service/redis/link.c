@@ -185,7 +185,7 @@ static void link_reply(struct redis *redis, const redisReply *reply)
         return;
     }
     if (!call) {
-        redis_fail(redis, "unexpected response");
+        redis_fail(redis, "Redis sent a response to no command");
         return;
     }
     if (call->greeting)
@@ -203,7 +203,7 @@ static void on_received(void *arg, struct sl_bytes bytes)
     struct redis *redis = arg;
     const struct redis_connection *link = redis->link;
     if (link->reader->len - link->reader->pos > MAX_ANSWER) {
-        redis_fail(redis, "a response is too large");
+        redis_fail(redis, "a response of Redis is too large");
         return;
     }
     int code = redisReaderFeed(link->reader, (const char *)bytes.data, bytes.size);
@@ -212,7 +212,8 @@ static void on_received(void *arg, struct sl_bytes bytes)
         if (code == REDIS_OK)
             code = redisReaderGetReply(link->reader, &reply);
         if (code != REDIS_OK)
-            redis_fail(redis, link->reader->err == REDIS_ERR_OOM ? "a response is too large" : link->reader->errstr);
+            redis_fail(redis,
+                       link->reader->err == REDIS_ERR_OOM ? "a response of Redis is too large" : link->reader->errstr);
         if (!reply)
             return;
         link_reply(redis, reply);
@@ -351,9 +352,10 @@ static void connect_fiber(void *arg)
     enum sl_code code = redis->options.socket[0] ? SL_OK : pool_run(POOL_IO, prepare, &p, NULL);
     if (redis->state == REDIS_RESOLVING) { /* not closed meanwhile */
         if (code != SL_OK || p.error.code != SL_OK)
-            redis_fail(redis, p.error.code != SL_OK ? p.error.message : "no thread is available");
+            redis_fail(redis,
+                       p.error.code != SL_OK ? p.error.message : "no thread is available to resolve the host of Redis");
         else if (!(redis->link = link_open(redis, &p)))
-            redis_fail(redis, "cannot start");
+            redis_fail(redis, "cannot start a connection to Redis");
         else
             set_state(redis, REDIS_CONNECTING);
     }

@@ -43,7 +43,7 @@ static enum sl_code directory_work(struct store_tmp_file *work, struct sl_error 
 {
     char tmp[OBJECT_PATH];
     work->fd = object_path(SL_STR("tmp"), tmp) ? files_temp(tmp, "", 0750, work->path, sizeof work->path) : -1;
-    return work->fd >= 0 ? SL_OK : sl_fail_errno(error, errno, "cannot create a file in the store");
+    return work->fd >= 0 ? SL_OK : sl_fail_errno(error, errno, "cannot create a file in the upload store");
 }
 
 /* ---- pool jobs ---- */
@@ -83,7 +83,7 @@ static enum sl_code directory_examine(int fd, const struct directory_job *job, s
     meta->modified_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
     ssize_t n = pread(fd, head, sizeof head, 0);
     if (n < 0)
-        return sl_fail_errno(error, errno, "cannot read from the store");
+        return sl_fail_errno(error, errno, "cannot read from the upload store");
     meta->is_packed = store_gzip_header_read((struct sl_bytes){head, (size_t)n}, meta);
     if (!meta->is_packed && job->with_md5)
         meta->has_original = file_md5(fd, meta->md5);
@@ -97,7 +97,7 @@ static enum sl_code directory_stat_job(void *arg, struct sl_error *error)
     char path[OBJECT_PATH];
     int fd = object_path(job->name, path) ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : -1;
     if (fd < 0)
-        return directory_fail(errno, "cannot open a file of the store", error);
+        return directory_fail(errno, "cannot open a file of the upload store", error);
     enum sl_code code = directory_examine(fd, job, error);
     close(fd);
     return code;
@@ -118,8 +118,9 @@ static enum sl_code put_end(struct store_tmp_file *work, bool good, struct sl_er
     if (good)
         *work->path = '\0';
     store_tmp_file_discard(work);
-    enum sl_code code = good ? SL_OK : directory_fail(number, "cannot write to the store", error);
-    return code == SL_NOT_FOUND ? sl_fail(error, SL_INTERNAL, "cannot write to the store: %s", strerror(number)) : code;
+    enum sl_code code = good ? SL_OK : directory_fail(number, "cannot write to the upload store", error);
+    return code == SL_NOT_FOUND ? sl_fail(error, SL_INTERNAL, "cannot write to the upload store: %s", strerror(number))
+                                : code;
 }
 
 static enum sl_code directory_put_job(void *arg, struct sl_error *error)

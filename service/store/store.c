@@ -212,7 +212,7 @@ enum sl_code store_read(struct sl_str name, struct sl_buf *text, struct sl_error
     if (code != SL_OK)
         return code;
     if (mapping.bytes.size > SMALL_OBJECT)
-        code = sl_fail(error, SL_MALFORMED, "the object is too large");
+        code = sl_fail(error, SL_MALFORMED, "the object in the upload store is too large to be read into memory");
     else
         sl_buf_add(text, mapping.bytes.data, mapping.bytes.size);
     sl_unmap(&mapping);

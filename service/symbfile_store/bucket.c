@@ -33,7 +33,8 @@ void remote_open(const struct config *config)
     if (object_store_open(&remote.store, bucket, "uploads", &remote.arena, &key, &error) == SL_OK)
         remote.bucket = &remote.store;
     else
-        log_error("symbfile", "cannot use the bucket for uploads", LOG_STR("key", key), LOG_ERR(&error));
+        log_error("symbfile", "cannot use the configured bucket as the upload store", LOG_STR("key", key),
+                  LOG_ERR(&error));
 }
 
 void remote_close(void)
@@ -132,7 +133,8 @@ enum sl_code remote_list(const char *prefix, const char *after, remote_listener 
     for (unsigned pages = 0; code == SL_OK && more; pages++) {
         code = object_list(remote.bucket, sl_str(prefix), sl_str(last), objects, error);
         if (code == SL_OK && (!goes_on(objects, last) || pages == MAX_PAGES))
-            code = sl_fail(error, SL_DOWNLOAD_ERROR, "a listing of the store does not end, or is out of order");
+            code = sl_fail(error, SL_DOWNLOAD_ERROR,
+                           "the bucket of the upload store sends an object list that is unsorted or does not end");
         remote_note(code, error);
         more = code == SL_OK && objects->more && objects->count;
         for (size_t i = 0; code == SL_OK && i < objects->count; i++) {
@@ -274,11 +276,13 @@ enum sl_code remote_manifest(const struct symbfile_key *file_key, struct symbfil
         if (first)
             memcpy(parts, line, sizeof line);
         else if (set->have_count == set->parts)
-            code = sl_fail(error, SL_DOWNLOAD_ERROR, "a list of parts in the store is damaged");
+            code = sl_fail(error, SL_DOWNLOAD_ERROR,
+                           "the list of a symbfile's parts in the bucket of the upload store is damaged");
         else if (!sl_grow(&set->have, &capacity, set->have_count + 1, sizeof *set->have))
             code = sl_fail(error, SL_BUSY, "out of memory");
         else if (!store_parse_part_name(line, &set->have[set->have_count++]))
-            code = sl_fail(error, SL_DOWNLOAD_ERROR, "a list of parts in the store is damaged");
+            code = sl_fail(error, SL_DOWNLOAD_ERROR,
+                           "the list of a symbfile's parts in the bucket of the upload store is damaged");
     }
     sl_buf_free(&text);
     if (code == SL_OK && set->have_count == set->parts)
@@ -286,7 +290,9 @@ enum sl_code remote_manifest(const struct symbfile_key *file_key, struct symbfil
     free(set->have);
     set->have = NULL;
     set->have_count = 0;
-    return code == SL_OK ? sl_fail(error, SL_DOWNLOAD_ERROR, "a list of parts in the store is damaged") : code;
+    return code == SL_OK ? sl_fail(error, SL_DOWNLOAD_ERROR,
+                                   "the list of a symbfile's parts in the bucket of the upload store is damaged")
+                         : code;
 }
 
 /* ---- ids ---- */
@@ -374,7 +380,8 @@ enum sl_code remote_generation(uint64_t number[2], struct sl_error *error)
     enum sl_code code =
         remote_note(object_read(remote.bucket, SL_STR("symbfiles/generation"), &text, &call, error), error);
     if (code == SL_OK && !sl_hex_decode(sl_buf_view(&text), (uint8_t *)number, 16, &size))
-        code = sl_fail(error, SL_DOWNLOAD_ERROR, "symbfiles/generation in the store is damaged");
+        code = sl_fail(error, SL_DOWNLOAD_ERROR,
+                       "the object symbfiles/generation in the bucket of the upload store is damaged");
     sl_buf_free(&text);
     return code == SL_NOT_FOUND ? SL_OK : code;
 }

@@ -94,7 +94,8 @@ enum sl_code remote_list_parts(const struct symbfile_key *file_key, const char *
     remote_in_parts(file_key, name, "", prefix);
     *list = (struct remote_part_list){.skip = strlen(prefix)};
     if (!remote_parse_parts_name(name, &kind, &list->most))
-        return sl_fail(error, SL_DOWNLOAD_ERROR, "a directory of parts in the store has an invalid name");
+        return sl_fail(error, SL_DOWNLOAD_ERROR,
+                       "the bucket of the upload store has parts of a symbfile below an invalid name");
     enum sl_code code = remote_list(prefix, "", remote_note_part, list, error);
     return code == SL_OK && list->failed ? sl_fail(error, SL_BUSY, "out of memory") : code;
 }
@@ -237,7 +238,7 @@ static enum sl_code copy_part(const struct symbfile_key *file_key, const char *p
     snprintf(copy.path, sizeof copy.path, "%s/%s/%s", home, set->name, part);
     enum sl_code code = pool_run(POOL_IO, copy_file, &copy, error);
     if (code == SL_OK && copy.fd < 0)
-        code = sl_fail(error, SL_BUSY, "cannot create a file in the store");
+        code = sl_fail(error, SL_BUSY, "cannot create a temporary file for a symbfile part");
     if (code == SL_OK)
         code = remote_note(object_get(remote_bucket(), sl_str(name), copy.fd, NULL, error), error);
     if (copy.fd >= 0 && pool_run(POOL_IO, copy_close, &copy, NULL) != SL_OK)
@@ -253,12 +254,13 @@ enum sl_code remote_copy_set(const struct symbfile_key *file_key, const char *pa
     char tmp[STORE_PATH];
     struct part_copy copy = {.fd = -1};
     if (!store_tmp(tmp))
-        return sl_fail(error, SL_BUSY, "no directory for receiving uploads");
+        return sl_fail(error, SL_BUSY,
+                       "no temporary directory for symbfile parts: neither cache_dir nor symbfile.store_dir is set");
     snprintf(home, STORE_PATH, "%.*s/set-%ld-%" PRIu64, STORE_PATH - 64, tmp, (long)getpid(), ++number);
     snprintf(copy.path, sizeof copy.path, "%s/%s", home, set->name);
     enum sl_code code = pool_run(POOL_IO, copy_begin, &copy, error);
     if (code == SL_OK && copy.fd < 0)
-        code = sl_fail(error, SL_BUSY, "cannot create a directory in the store");
+        code = sl_fail(error, SL_BUSY, "cannot create a temporary directory for symbfile parts");
     for (size_t i = 0; code == SL_OK && i < set->have_count; i++)
         code = copy_part(file_key, parts, set, i, home, error);
     if (code != SL_OK)

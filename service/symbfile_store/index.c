@@ -391,7 +391,7 @@ void symbfile_sweep_repeatedly(void *unused)
         if (code == SL_OK && remote_bucket())
             code = remote_sweep(&error);
         if (code != SL_CANCELLED && code != SL_OK)
-            log_error("symbfile", "cannot use the upload store", LOG_ERR(&error));
+            log_error("symbfile", "cannot use the upload store for symbfiles", LOG_ERR(&error));
         metric_set(METRIC_STORE_BYTES, (double)size.staging, "staging", NULL, NULL);
         metric_set(METRIC_STORE_BYTES, (double)size.published, "published", NULL, NULL);
     } while (fiber_sleep(SWEEP_MS));

@@ -134,13 +134,13 @@ static enum sl_code lock_file(struct lock_attempt *attempt, uint64_t until_ms, s
             return SL_OK;
         if (!attempt->present || store_code(attempt->reason) == SL_DOWNLOAD_ERROR) {
             if (attempt->reason != EWOULDBLOCK)
-                return sl_fail(error, SL_DOWNLOAD_ERROR, "cannot lock a directory of the store: %s",
+                return sl_fail(error, SL_DOWNLOAD_ERROR, "cannot lock a directory of the upload store: %s",
                                strerror(attempt->reason));
         }
         if (attempt->reason == ENOENT && !attempt->make)
             return sl_fail(error, SL_NOT_FOUND, "not found");
         if (attempt->reason != EWOULDBLOCK)
-            return sl_fail_errno(error, attempt->reason, "cannot lock a directory of the store");
+            return sl_fail_errno(error, attempt->reason, "cannot lock a directory of the upload store");
         if (loop_now_ms() >= until_ms)
             return sl_fail(error, SL_BUSY, "another process is changing uploads of this executable");
         count_waiting(1);

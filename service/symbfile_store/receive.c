@@ -57,7 +57,7 @@ int symbfile_store_receive(char path[600], struct symbfile_failure *failure)
     }
     /* A directory that is not there has no free space to compare with the limit. */
     if (!files_make_directory(store, 0750, FILES_DURABLE)) {
-        store_fail(failure, "cannot make the store's directory");
+        store_fail(failure, "cannot create the directory of the upload store");
         return -1;
     }
     if (!has_room(store)) {
@@ -67,6 +67,6 @@ int symbfile_store_receive(char path[600], struct symbfile_failure *failure)
     char tmp[STORE_PATH];
     int fd = store_tmp(tmp) ? files_temp(tmp, "", 0750, path, 600) : -1;
     if (fd < 0)
-        store_fail(failure, "cannot create a file in the store");
+        store_fail(failure, "cannot create a file in the upload store");
     return fd;
 }

@@ -51,12 +51,12 @@ static bool read_part(const char *path,
     uint8_t *buffer = malloc(STEP);
     bool ok = fd >= 0 && buffer;
     if (!ok)
-        store_fail(failure, "cannot read a stored part");
+        store_fail(failure, "cannot read a symbfile part in the upload store");
     for (ssize_t n; ok && (n = read(fd, buffer, STEP)) != 0;) {
         if (n < 0 && errno == EINTR)
             continue;
         ok = n > 0 ? take(arg, (struct sl_bytes){buffer, (size_t)n}, failure)
-                   : store_fail(failure, "cannot read a stored part");
+                   : store_fail(failure, "cannot read a symbfile part in the upload store");
     }
     free(buffer);
     sl_close(fd);
@@ -141,7 +141,7 @@ static bool symbfile_store_publish(const char *home, struct symbfile_set *set, b
     if (same)
         store_remove_tree(from);
     else if (!files_publish(-1, from, to, FILES_DURABLE))
-        ok = store_fail(failure, "cannot publish a set");
+        ok = store_fail(failure, "cannot publish a complete symbfile in the upload store");
     else
         metric_add(METRIC_SYMBFILE_SETS, 1, symbfile_kind_names[set->kind], NULL, NULL);
     for (size_t i = 0; ok && !same && i < count; i++) {
@@ -199,7 +199,7 @@ static bool complete(const char *home, const char *dir, struct symbfile_set *set
                      struct symbfile_failure *failure)
 {
     if (!load_complete(home, set, table))
-        return store_fail(failure, "cannot read a set");
+        return store_fail(failure, "cannot read the parts of a symbfile in the upload store");
     bool whole = set->have_count == set->parts, ok = true;
     part_table_remove(table, home, set); /* rebuilt from the files if some of them are missing */
     if (whole)
@@ -222,9 +222,9 @@ static bool add_part(const struct symbfile_upload_set *a, const char *home, cons
              a->upload_id);
     snprintf(dir, sizeof dir, "%s/%s", home, set.name);
     if (!files_make_directory(dir, 0750, FILES_DURABLE) || !part_table_open(&table, home, &set))
-        return store_fail(failure, "cannot stage a part");
+        return store_fail(failure, "cannot store a received symbfile part");
     bool ok = (stage(a, dir, &table) && info_update(root, home, &a->file_key.file_id, a->info, news)) ||
-              store_fail(failure, "cannot stage a part");
+              store_fail(failure, "cannot store a received symbfile part");
     if (ok && table.complete == table.parts)
         ok = complete(home, dir, &set, &table, news, failure);
     part_table_close(&table);
@@ -244,7 +244,7 @@ bool symbfile_store_add(const struct symbfile_upload_set *a, struct symbfile_fai
     if (ok && fstat(a->fd, &st) == 0)
         store_grew((uint64_t)st.st_size);
     if (news && !store_changed(store) && ok)
-        ok = store_fail(failure, "cannot announce a new set");
+        ok = store_fail(failure, "cannot announce a new symbfile to other processes");
     return ok;
 }
 
@@ -326,7 +326,7 @@ static bool pack_parts(const char *home, const struct symbfile_set *set, struct 
 {
     pack->is_split = store_is_split(set);
     pack->lengths = calloc(set->have_count + 1, sizeof *pack->lengths);
-    bool ok = pack->lengths || store_fail(failure, "cannot read a set");
+    bool ok = pack->lengths || store_fail(failure, "cannot read the parts of a symbfile in the upload store");
     for (size_t i = 0; i < set->have_count && ok; i++) {
         char path[STORE_PATH + 400];
         uint64_t before = pack->size;
@@ -347,10 +347,11 @@ enum sl_code store_pack_set(const char *home, const struct symbfile_set *wanted,
 {
     struct symbfile_set set = *wanted;
     struct symbfile_failure failure = {0};
-    bool ok = store_load_parts(home, &set) || store_fail(&failure, "cannot read a set");
+    bool ok =
+        store_load_parts(home, &set) || store_fail(&failure, "cannot read the parts of a symbfile in the upload store");
     if (ok && set.have_count != set.parts) {
         errno = ENOENT;
-        ok = store_fail(&failure, "cannot read a set");
+        ok = store_fail(&failure, "cannot read the parts of a symbfile in the upload store");
     }
     ok = ok && pack_parts(home, &set, pack, &failure);
     free(set.have);

@@ -119,7 +119,7 @@ static enum sl_code load_server(SSL_CTX *ssl, const struct tls_files *files, str
     STACK_OF(X509_NAME) *names = SSL_load_client_CA_file(files->ca);
     if (!names || SSL_CTX_load_verify_file(ssl, files->ca) != 1) {
         sk_X509_NAME_pop_free(names, X509_NAME_free);
-        return refuse(error, "the authority of clients", files->ca);
+        return refuse(error, "the certificate authority for clients", files->ca);
     }
     SSL_CTX_set_client_CA_list(ssl, names);
     SSL_CTX_set_verify(ssl, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
@@ -130,7 +130,7 @@ static enum sl_code load_server(SSL_CTX *ssl, const struct tls_files *files, str
 static enum sl_code load_client(SSL_CTX *ssl, const struct tls_files *files, struct sl_error *error)
 {
     if (files->ca ? SSL_CTX_load_verify_file(ssl, files->ca) != 1 : SSL_CTX_set_default_verify_paths(ssl) != 1)
-        return refuse(error, "the authority", files->ca ? files->ca : "of the system");
+        return refuse(error, "the certificate authority", files->ca ? files->ca : "of the system");
     SSL_CTX_set_verify(ssl, SSL_VERIFY_PEER, NULL);
     return files->certificate || files->key ? load_pair(ssl, files, error) : SL_OK;
 }

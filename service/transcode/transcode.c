@@ -64,7 +64,7 @@ static void transcode_begin(void *arg)
     snprintf(path, sizeof path, "%s/log", run->base);
     run->log = good ? open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_APPEND, 0600) : -1;
     if (run->log < 0)
-        run->code = sl_fail_errno(run->error, errno, "cannot prepare a transcoder run");
+        run->code = sl_fail_errno(run->error, errno, "cannot create the temporary files of a transcoder run");
 }
 
 /* ---- the process ---- */

@@ -41,7 +41,7 @@ def test_missing_files_are_reported_by_check(work, files):
     equal(check(work, source.format(work)), (0, ["configuration OK"]))
     empty = os.path.join(work, "empty")
     os.mkdir(empty)
-    equal(check(work, source.format(empty)), (0, [f"1:43: warning: sources[0].path: {empty}: the source's directory is empty; is it mounted?"]))
+    equal(check(work, source.format(empty)), (0, [f"1:43: warning: sources[0].path: {empty}: the directory of the symbol source is empty; is it mounted?"]))
     equal(check(work, f"file_ptr: {{roots: [{missing}]}}"),
           (0, [f"1:19: warning: file_ptr.roots: {missing}: No such file or directory"]))
     result = symloom("config", "check", missing)

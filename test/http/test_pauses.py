@@ -70,7 +70,7 @@ def test_long_retry_after_is_no_failure_of_files(work, objects):
         equal(said, ["download failed: 429 Too Many Requests"])
         other = s.symbolicate({**body(objects, up, dif_candidates=True), "modules": others(objects, 1)})["modules"][0]
         said = [c["download"]["details"] for c in other["candidates"] if c["location"].endswith("executable")]
-        assert said[0].startswith("download failed: 127.0.0.1 asks for no requests for "), said
+        assert said[0].startswith("download failed: 127.0.0.1 asked to wait "), said
         equal(sum(up.hits.values()), 1)
         assert "host blocked" not in s.logged()
         busy.until = 0

@@ -156,8 +156,8 @@ def test_remounted_directories_are_used_again(work, objects):
             other = {k: v for k, v in world.body(world.modules[3:4]).items() if k != "sources"}
             equal(s.symbolicate(other)["modules"][0]["debug_status"], "found")
             equal(ask(), ["found"] * 3)
-            wait_until("the log", lambda: "source local failing" in s.logged())
-            equal(s.logged().count("source local failing"), 1)
+            wait_until("the log", lambda: "source local is failing" in s.logged())
+            equal(s.logged().count("source local is failing"), 1)
             text = s.request("GET", "/metrics")[2].decode()
             equal('symloom_source_up{source="local"} 1' in text, True)
 
@@ -170,7 +170,7 @@ def test_unmounted_directories_are_reported_before_requests(work, objects):
         with Service(work, {"sources": sources}) as s:
             told = lambda: {x["id"]: (x["up"], re.split(": |; ", x["last_error"] or "")[-1]) for x in json.loads(s.request("GET", "/status")[2])["sources"]}
             wait_until("both down", lambda: told() == {"a": (False, "is it mounted?"), "b": (False, "No such file or directory")})
-            wait_until("the log", lambda: "source a failing" in s.logged() and "source b failing" in s.logged())
+            wait_until("the log", lambda: "source a is failing" in s.logged() and "source b is failing" in s.logged())
             equal('symloom_source_up{source="a"} 0' in s.request("GET", "/metrics")[2].decode(), True)
             body = {k: v for k, v in world.body(world.modules).items() if k != "sources"}
             equal(s.symbolicate(body)["modules"][0]["debug_status"], "fetching_failed")

@@ -73,7 +73,7 @@ def test_failing_source_is_listed_without_secrets(work, objects):
             s.symbolicate({k: v for k, v in request(objects.module(), [4096]).items() if k != "sources"})
             web = status(s)["sources"][0]
             assert web["failed_1h"] > 0 and web["last_error"] and web["last_error_at"] and web["blocked_until"] and web["up"] is False, web
-            wait_until("the warning", lambda: "source web failing" in s.logged())
+            wait_until("the warning", lambda: "source web is failing" in s.logged())
             assert secret not in json.dumps(status(s)) and secret not in s.logged()
 
 

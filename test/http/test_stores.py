@@ -101,7 +101,7 @@ def test_s3_error_answers_map_to_statuses(work, objects):
             day = query["X-Amz-Date"][:8]
             equal(query["X-Amz-Credential"], f"S3RVER/{day}/{region}/s3/aws4_request")
         for region in ("evil.test/#", "", "a b"):
-            equal(ask(s, objects.module(), [s3_source(region, id=f"bad{region}")])[1][1][3], "download failed: invalid region")
+            equal(ask(s, objects.module(), [s3_source(region, id=f"bad{region}")])[1][1][3], "download failed: the region name of the S3 bucket is invalid")
 
 
 ANSWER = {"AccessKeyId": "S3RVER", "SecretAccessKey": "S3RVER", "Expiration": "2099-01-01T00:00:00Z"}
@@ -177,7 +177,7 @@ def test_missing_s3_credentials_report_the_reason(work, objects):
     with Web(lambda h: h.reply(200, "{}")) as keys:
         rows = [("container", {}, "download failed: no container credentials: AWS_CONTAINER_CREDENTIALS_RELATIVE_URI is not set"),
                 ("container", {"AWS_CONTAINER_CREDENTIALS_FULL_URI": keys.url},
-                 "download failed: no container credentials: the response contains no credentials"),
+                 "download failed: no container credentials: the response of AWS contains no credentials"),
                 ("web_identity", {}, "download failed: no web identity credentials: AWS_ROLE_ARN and "
                  "AWS_WEB_IDENTITY_TOKEN_FILE are not set")]
         for provider, variables, details in rows:
@@ -405,7 +405,7 @@ def test_sentry_failures_leave_the_placeholder(work, objects):
             equal((status, placeholder in found), ("found", True))
         wait_until("the log", lambda: "source=sentry:2" in s.logged())
         for i, logged in [(1, True), (2, True), (0, False), (3, False), (4, False)]:
-            lines = [l for l in s.logged().splitlines() if "rejects its credentials" in l and f"source=sentry:{i} " in l + " "]
+            lines = [l for l in s.logged().splitlines() if "rejects the configured credentials" in l and f"source=sentry:{i} " in l + " "]
             equal(len(lines), int(logged), (i, lines))
             equal([l for l in lines if "ERROR" not in l], [])
         sentry.listed = [{"id": "gone", "symbolType": "elf"}]
@@ -540,7 +540,7 @@ def test_grown_symstore_index_costs_only_new_segments(work, objects):
 
 
 def test_unusable_symstore_index_is_logged_and_ignored(work, objects):
-    for last, logged in [(404, "cannot download the index of a source"), (b"", "Invalid Symstore Id: no number"), (b"x", "Invalid Symstore Id: invalid digit"),
+    for last, logged in [(404, "cannot download the index of a symbol source"), (b"", "Invalid Symstore Id: no number"), (b"x", "Invalid Symstore Id: invalid digit"),
                          (b"1" * 21, "Invalid Symstore Id (too big)"), (b"1" * 5000, "Invalid Symstore Id (too big)"),
                          (b"10001", "Invalid Symstore Id: 10001, too large"), (b"-1", "Invalid Symstore Id: invalid digit"),
                          (b"99999999999", "Invalid Symstore Id: number too large")]:

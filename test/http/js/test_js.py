@@ -72,7 +72,7 @@ def test_malformed_lookup_answers_are_ignored(work, objects):
             up.tells = answer
             equal(symbolicate(s, asked(up, [frame("http://example.com/test.min.js")]))["errors"],
                   [{"abs_path": "http://example.com/test.min.js", "type": "scraping_disabled"}])
-        equal("a Sentry source rejects its credentials" in s.logged(), True)
+        equal("a Sentry symbol source rejects the configured credentials" in s.logged(), True)
         up.tells = odd + TOLD
         answer = symbolicate(s, asked(up, [frame("http://example.com/test.min.js")]))
         equal((brief(result(answer)), "errors" in answer), (ON_FAILURE, False), "what does not fit is left out")

@@ -217,7 +217,7 @@ def test_defective_method_leaves_others_readable(work, objects):
     pdb.methods[0] = struct.pack("<2H", 1, 0xFFFF)  # its points lie outside of the file
     with Upstream({PATH: pdb.data()}) as up, Service(work) as s:
         equal(lines(s.symbolicate(request(up.url, [(1, 0), (3, 3)]))), ["missing_symbol", 7])
-        wait_until("the log line", lambda: "some methods or documents could not be read" in s.logged())
+        wait_until("the log line", lambda: "skipped damaged methods or documents" in s.logged())
 
 
 def test_portable_pdb_in_a_pe_file_is_read(work, objects):
@@ -277,8 +277,8 @@ def test_checksum_mismatches_are_reported(work, objects):
     for changes, problem in (({"debug_checksum": checksum}, None),
                              ({"debug_checksum": checksum[:-2].upper() + checksum[-2:]}, None),
                              ({"debug_checksum": "SHA1:00"}, None),
-                             ({"debug_checksum": "SHA256:" + "0" * 64}, "the file's checksum is not the one asked for"),
-                             ({"debug_id": DEBUG_ID[:-1] + "0"}, "the file's id is not the one asked for")):
+                             ({"debug_checksum": "SHA256:" + "0" * 64}, "the downloaded file's checksum is not the one asked for"),
+                             ({"debug_id": DEBUG_ID[:-1] + "0"}, "the downloaded file's id is not the one asked for")):
         path = PATH.replace(DEBUG_ID[-1:].upper() + "ffffffff", "0ffffffff") if "debug_id" in changes else PATH
         with Upstream({path: data}) as up, Service(work) as s:
             equal(lines(s.symbolicate(request(up.url, [(1, 6)], **changes))), [12])

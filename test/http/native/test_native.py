@@ -294,7 +294,7 @@ def test_partial_debug_information_is_reported(work, objects):
                 equal(used, [{"status": "ok", **details}])
             partial = 'symloom_conversions_partial_total{cache="symcaches"} 1' in s.request("GET", "/metrics")[2].decode()
             equal(partial, bool(details))
-            line = "some debug information could not be read"
+            line = "skipped damaged debug information of a file"
             if details:
                 wait_until("the line in the log", lambda: line in s.logged())
             equal(s.logged().count(line), len(details))

@@ -82,11 +82,11 @@ static void limits_body(void *arg)
 {
     assert_int_equal(run_memory(1 << 20), SL_OK);
     assert_int_equal(run_memory(40 << 20), SL_UNSUPPORTED);
-    assert_string_equal(error.message, "needs more than 32 MiB of memory");
+    assert_string_equal(error.message, "reading the file needs more than 32 MiB of memory");
     assert_int_equal(run_endless(1000), SL_UNSUPPORTED);
-    assert_string_equal(error.message, "needs more than 20ms of time");
+    assert_string_equal(error.message, "the conversion of the file needs more than 20ms of time");
     assert_int_equal(run_endless(5 << 20), SL_UNSUPPORTED);
-    assert_string_equal(error.message, "needs more than 1.02s of time");
+    assert_string_equal(error.message, "the conversion of the file needs more than 1.02s of time");
     assert_int_equal(run_converter(1000, &short_of_memory, (struct sl_bytes){NULL, 0}), SL_BUSY);
 }
 
@@ -113,7 +113,7 @@ static void check_body(void *arg)
     struct converter_call call = {.out = -1};
     converter_add_file(&call, INPUT_FILE, fd);
     assert_int_equal(conversion_run(&about, &long_check, &call, &size, &error), SL_UNSUPPORTED);
-    assert_string_equal(error.message, "needs more than 20ms of time");
+    assert_string_equal(error.message, "the conversion of the file needs more than 20ms of time");
     assert_int_equal(size, 5);
     close(fd);
 }

@@ -98,7 +98,7 @@ FIBER_TEST_WITH(only_files_below_the_root_are_read, 0)
     expect_error(fetch(&nowhere, "file", NULL), SL_NOT_FOUND, "");
     origin_health_watch(); /* a service: nothing is known of its files */
     expect_error(fetch(&nowhere, "file", NULL), SL_DOWNLOAD_ERROR,
-                 "cannot read the source's directory: No such file or directory");
+                 "cannot read the directory of the symbol source: No such file or directory");
     free((char *)root.data);
 }
 
