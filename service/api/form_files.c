@@ -28,7 +28,7 @@ static enum sl_code begin_file(struct form_splitting *s, struct sl_error *error)
     struct sl_str called = multipart_file_name(s->multipart);
     const char *kept = sl_arena_strndup(s->arena, called.data ? called.data : "", called.size);
     if (s->files->count == OWN_FILES_MAX)
-        return sl_fail(error, SL_MALFORMED, "more than %d files", OWN_FILES_MAX);
+        return sl_fail(error, SL_MALFORMED, "the request has more than %d files", OWN_FILES_MAX);
     if (!kept)
         return sl_fail(error, SL_BUSY, "out of memory");
     struct request_file *file = &s->files->items[s->files->count++];

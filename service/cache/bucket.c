@@ -44,7 +44,7 @@ static void request_credentials(void *unused)
     if (code != SL_OK)
         bucket.not_before_ms = loop_now_ms() + RETRY_MS;
     if (code != SL_OK && code != SL_CANCELLED)
-        log_warn("shared", "no credentials for the bucket", LOG_ERR(&error));
+        log_warn("shared", "cannot use the shared cache: no credentials for its bucket", LOG_ERR(&error));
     if (code != SL_CANCELLED)
         metric_add(METRIC_SOURCE_TOKEN, 1, is_s3() ? "shared_s3" : "shared_gcs", code == SL_OK ? "ok" : "error", NULL);
     bucket.asking = false;
@@ -159,7 +159,8 @@ static enum shared_result get_within(struct bucket_download *d)
     fiber_group_wait(&group);
     if (result != SHARED_HIT || d->code == SL_OK)
         return result;
-    return d->call.is_denied ? SHARED_MISS : failure(&d->call, d->code, "cannot read from the bucket", &d->error);
+    return d->call.is_denied ? SHARED_MISS
+                             : failure(&d->call, d->code, "cannot read from the bucket of the shared cache", &d->error);
 }
 
 static enum shared_result bucket_get(const char *name, int fd, struct shared_value *value)
@@ -182,7 +183,7 @@ static enum shared_result exists(const char *name)
     enum sl_code code = object_exists(&bucket.store, sl_str(name), &call, &error);
     return code == SL_OK    ? SHARED_HIT
            : call.is_denied ? SHARED_MISS
-                            : failure(&call, code, "cannot read from the bucket", &error);
+                            : failure(&call, code, "cannot read from the bucket of the shared cache", &error);
 }
 
 /* Finds out whether the bucket works: any answer shows it, also that there is no such object. */
@@ -199,7 +200,8 @@ static enum shared_result del(const char *name)
     if (!authorize())
         return SHARED_UNREACHABLE;
     enum sl_code code = object_delete(&bucket.store, sl_str(name), &call, &error);
-    return code == SL_OK ? SHARED_HIT : failure(&call, code, "cannot delete from the bucket", &error);
+    return code == SL_OK ? SHARED_HIT
+                         : failure(&call, code, "cannot delete from the bucket of the shared cache", &error);
 }
 
 /* ---- put ---- */
@@ -220,7 +222,7 @@ static enum shared_result put_once(const struct shared_entry *entry, bool if_abs
     return code == SL_OK ? SHARED_WRITTEN
            : there       ? SHARED_SKIPPED
            : unable      ? SHARED_ERROR
-                         : failure(&call, code, "cannot write to the bucket", &error);
+                         : failure(&call, code, "cannot write to the bucket of the shared cache", &error);
 }
 
 /* Uploads an entry, after waiting until less than `uploads.max` others are running. */

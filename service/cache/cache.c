@@ -330,7 +330,8 @@ static void drop_damaged(const void *address)
             if (entry->item && item_holds(entry->item, address)) {
                 char digits[CACHE_KEY_DIGITS + 1];
                 cache_key_digits(entry->lru.key, digits);
-                log_warn("cache", "cache entry damaged", LOG_STR("cache", state->kind->name), LOG_STR("key", digits));
+                log_warn("cache", "cache entry damaged; it is dropped and made again when it is needed",
+                         LOG_STR("cache", state->kind->name), LOG_STR("key", digits));
                 metric_add(METRIC_CACHE_CORRUPT, 1, state->kind->name, NULL, NULL);
                 cache_memory_drop(&state->memory, entry->lru.key);
                 return;

@@ -76,7 +76,7 @@ static bool remove_file(struct cleanup_walk *sweep, int at, const char *name)
 {
     if (sweep->options->dry_run || unlinkat(at, name, 0) == 0 || errno == ENOENT)
         return true;
-    failed(sweep, "cannot remove a file", name);
+    failed(sweep, "cannot remove a file of the cache directory", name);
     return false;
 }
 
@@ -97,7 +97,7 @@ static bool sweep_entry(struct cleanup_walk *sweep, int at, const char *name, co
     char side[300];
     if (cache_meta_name(name, side, sizeof side))
         remove_file(sweep, at, side);
-    log_debug("cleanup", "removed", LOG_STR("cache", sweep->kind->name), LOG_STR("file", name),
+    log_debug("cleanup", "removed a cache file", LOG_STR("cache", sweep->kind->name), LOG_STR("file", name),
               LOG_U64("bytes", (uint64_t)st->st_size), LOG_BOOL("dry_run", sweep->options->dry_run));
     sweep->totals.removed_files++;
     sweep->totals.removed_bytes += (uint64_t)st->st_size;
@@ -135,7 +135,7 @@ static bool sweep_visit(void *arg, const struct dir_entry *entry)
 
 static void sweep_failed(void *arg, const struct dir_entry *entry)
 {
-    failed(arg, entry->st ? "cannot open a directory" : "cannot examine a file", entry->name);
+    failed(arg, entry->st ? "cannot open a directory of the cache" : "cannot examine a file of the cache", entry->name);
 }
 
 /* Removes expired entries of one kind. The directories are created if they are missing, as a service would. */

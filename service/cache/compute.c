@@ -127,7 +127,7 @@ static bool from_shared(struct flight *flight, struct cache_tmp *tmp, bool is_re
     /* The shared bytes are unusable: the kind's loader refused them. */
     char digits[CACHE_KEY_DIGITS + 1];
     cache_key_digits(flight->key, digits);
-    log_warn("shared", "a shared entry is damaged", LOG_STR("cache", state->kind->name),
+    log_warn("shared", "an entry of the shared cache is damaged; making it again", LOG_STR("cache", state->kind->name),
              LOG_STR("backend", finding->from->name), LOG_STR("key", digits));
     finding->stale = true;
     cache_tmp_create(tmp, false, NULL);
@@ -220,7 +220,7 @@ static void obtain(struct flight *flight, struct cache_tmp *tmp, bool is_refresh
         return;
     *outcome = (struct compute_result){.layer = "computed", .generation = outcome->generation};
     if (tmp->fd < 0) {
-        outcome->code = sl_fail(&outcome->error, SL_INTERNAL, "cannot create a temporary file");
+        outcome->code = sl_fail(&outcome->error, SL_INTERNAL, "cannot create a temporary file for a cache entry");
         outcome->keep_ns = (uint64_t)CACHE_INTERNAL_FOR_NS;
         return;
     }

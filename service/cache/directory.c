@@ -152,7 +152,7 @@ struct shared_backend *shared_directory(const struct config *config, const char 
 {
     if (snprintf(root, sizeof root, "%s", config->shared.filesystem_path) >= (int)sizeof root) {
         *key = "shared_cache.filesystem.path";
-        sl_fail(error, SL_MALFORMED, "the path is too long");
+        sl_fail(error, SL_MALFORMED, "the path of the shared cache directory is too long");
         return NULL;
     }
     backend = (struct shared_backend){.name = "filesystem",

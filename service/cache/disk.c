@@ -268,7 +268,7 @@ static bool open_entry(struct cache_disk_lookup *l, int fd, const char *path)
     struct cache_meta read;
     enum cache_meta_result result = cache_meta_read(AT_FDCWD, path, &read);
     if (result == CACHE_META_BUSY) {
-        l->code = sl_fail_errno(&l->error, errno, "cannot open a side file");
+        l->code = sl_fail_errno(&l->error, errno, "cannot open the metadata file of a cache entry");
         return true;
     }
     const struct cache_meta *meta = result == CACHE_META_READ ? &read : NULL;

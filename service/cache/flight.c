@@ -311,7 +311,8 @@ static void report_lookup(const struct flight *flight, const struct cache_disk_l
         char digits[CACHE_KEY_DIGITS + 1];
         cache_key_digits(flight->key, digits);
         metric_add(METRIC_CACHE_CORRUPT, lookup->corrupt, kind, NULL, NULL);
-        log_warn("cache", "cache entry damaged", LOG_STR("cache", kind), LOG_STR("key", digits));
+        log_warn("cache", "cache entry damaged; it is dropped and made again when it is needed", LOG_STR("cache", kind),
+                 LOG_STR("key", digits));
     }
     if (lookup->replaced_files)
         cache_count_removed(flight->state->kind, "invalidated", lookup->replaced_files, lookup->replaced_bytes);

@@ -159,6 +159,8 @@ void cache_invalidate_remote(const struct cache_file *files, size_t count, int64
     struct sl_error error = {0};
     struct stamp_write s = {.dir = cache_dir_of_process(), .files = files, .count = count, .at_ns = at_ns};
     if (write_stamps(&s, &error) != SL_OK)
-        log_warn("cache", "cannot store an invalidation", LOG_ERR(&error));
+        log_warn("cache",
+                 "cannot store an invalidation in the cache directory; other processes keep using their cached files",
+                 LOG_ERR(&error));
     cache_drop_files(files, count, ignore_dropped, NULL);
 }

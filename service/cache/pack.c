@@ -17,7 +17,8 @@ static bool write_at(int fd, const void *data, size_t size, uint64_t *offset)
 
 static enum sl_code write_failed(struct sl_error *error)
 {
-    return sl_fail(error, SL_INTERNAL, "cannot write a temporary file: %s", strerror(errno));
+    return sl_fail(error, SL_INTERNAL, "cannot write a compressed cache entry to a temporary file: %s",
+                   strerror(errno));
 }
 
 /* With a checksum, so that bit errors are detected: some kinds have none of their own. */
@@ -77,7 +78,7 @@ static enum sl_code decompress(struct unpack_job *u, ZSTD_DCtx *context, uint8_t
         if (left && in.pos == before && out.pos == 0)
             return sl_fail(&u->error, SL_MALFORMED, "zstd: the frame ends early at offset %zu", in.pos);
         if (out.pos > u->max_size - written)
-            return sl_fail(&u->error, SL_MALFORMED, "zstd: the contents are too large");
+            return sl_fail(&u->error, SL_MALFORMED, "zstd: the decompressed cache entry is too large");
         if (!write_at(u->fd, chunk, out.pos, &written))
             return write_failed(&u->error);
     }

@@ -115,13 +115,14 @@ static void count_work(int at, const struct journal_work *work, bool crashed)
     snprintf(suspect.about, sizeof suspect.about, "%s", work->about);
     bool holds = suspect.crashes >= MAX_CRASHES || suspect.kills >= MAX_KILLS;
     if (!write_record(at, holds ? held : seen, &suspect)) {
-        log_warn("cache", "cannot record which file crashed the process", LOG_STR("error", strerror(errno)));
+        log_warn("cache", "cannot record which file crashed the service, so it will not be quarantined",
+                 LOG_STR("error", strerror(errno)));
         return;
     }
     if (!holds)
         return;
     unlinkat(at, seen, 0);
-    log_warn("cache", "quarantined for a day: processing this file repeatedly ended the service",
+    log_warn("cache", "a file is quarantined for a day: processing it repeatedly ended the service",
              LOG_STR("cache", work->kind), LOG_STR("key", work->key), LOG_STR("about", work->about),
              LOG_U64("crashes", suspect.crashes), LOG_U64("kills", suspect.kills));
 }
@@ -132,7 +133,7 @@ void quarantine_note(const char *cache_dir, const struct journal_record *death)
     struct sl_buf keys = {0};
     for (unsigned i = 0; i < death->count; i++)
         sl_buf_printf(&keys, "%s%s %.16s", i ? ", " : "", death->works[i].kind, death->works[i].key);
-    snprintf(text, sizeof text, "previous process %d did not end cleanly", (int)death->pid);
+    snprintf(text, sizeof text, "the previous service process, %d, crashed or was killed", (int)death->pid);
     log_warn("cache", text, LOG_STR("signal", death->number ? strsignal(death->number) : "unknown"),
              LOG_SLSTR("in_work", sl_buf_view(&keys)));
     sl_buf_free(&keys);

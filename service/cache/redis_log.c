@@ -112,7 +112,8 @@ static void read_log(struct sl_str log)
     while (rest.size) {
         uint64_t offset = base + (uint64_t)(rest.data - log.data);
         if (!take_record(&rest, head, &at_ns, &text)) {
-            log_debug("shared", "the invalidation log in Redis contains an unknown entry", LOG_U64("bytes", rest.size));
+            log_debug("shared", "ignoring an unknown entry of the invalidation log in Redis",
+                      LOG_U64("bytes", rest.size));
             return;
         }
         invalidations.last = offset;

@@ -22,8 +22,8 @@ static void set_one(const char *name, const char *value)
     struct redis_answer answer;
     struct sl_str words[] = {SL_STR("CONFIG"), SL_STR("SET"), sl_str(name), sl_str(value)};
     if (shared_command(words, 4, &answer) == SHARED_HIT && answer.type == REDIS_FAILURE)
-        log_warn("shared", "cannot configure the eviction policy of Redis", LOG_STR("setting", name),
-                 LOG_SLSTR("answer", sl_buf_view(&answer.text)));
+        log_warn("shared", "cannot set the eviction policy of Redis; set it in the configuration of Redis",
+                 LOG_STR("setting", name), LOG_SLSTR("answer", sl_buf_view(&answer.text)));
     sl_buf_free(&answer.text);
 }
 
@@ -46,7 +46,8 @@ static void check_policy(void)
     if (shared_command(words, 3, &answer) == SHARED_HIT) {
         bool keeps = answer.type == REDIS_TEXT && sl_str_equal(sl_buf_view(&answer.text), SL_STR("noeviction"));
         if (keeps && !policy.keeps)
-            log_error("shared", "Redis has no eviction policy: when it is full, no module can be stored");
+            log_error("shared", "Redis has no eviction policy, so it stores nothing more once it is full; set "
+                                "maxmemory-policy to allkeys-lru");
         policy.keeps = keeps;
     }
     sl_buf_free(&answer.text);

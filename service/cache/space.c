@@ -59,7 +59,7 @@ static void clean_fiber(void *arg)
     (void)arg;
     struct cache_cleanup_run c = {.config = config_retain(space.config)};
     if (pool_run(POOL_IO, clean, &c, NULL) == SL_OK)
-        log_warn("cache", "freed disk space", LOG_U64("removed", c.totals.removed_files),
+        log_warn("cache", "removed cache entries to free disk space", LOG_U64("removed", c.totals.removed_files),
                  LOG_U64("freed", c.totals.removed_bytes), LOG_U64("left", c.totals.files));
     config_release(c.config);
     cache_drop_deleted();
@@ -71,7 +71,8 @@ void space_reclaim(int number)
     if ((number != ENOSPC && number != EDQUOT) || !space.config->cache_dir || now < space.not_before_ms)
         return;
     space.not_before_ms = now + CLEAN_EVERY_MS;
-    log_error("cache", "the disk is full; cleaning the cache", LOG_STR("cache_dir", space.config->cache_dir));
+    log_error("cache", "the disk is full; removing entries from the cache directory",
+              LOG_STR("cache_dir", space.config->cache_dir));
     fiber_start(space.group, clean_fiber, NULL);
 }
 
@@ -81,7 +82,8 @@ static void probe_fiber(void *arg)
     (void)arg;
     do {
         if (loop_minutely(&space.next_log_ms))
-            log_error("cache", "cache directory not writable", LOG_STR("cache_dir", space.config->cache_dir));
+            log_error("cache", "cache directory not writable; new cache entries stay in memory only",
+                      LOG_STR("cache_dir", space.config->cache_dir));
         if (!fiber_sleep(PROBE_EVERY_MS))
             break;
         pool_run(POOL_IO, cache_tmp_probe, NULL, NULL);

@@ -199,7 +199,7 @@ void write_queue_add(struct queued_write *queued)
         return;
     }
     if (queue.count >= queue.max_count || bytes > queue.max_bytes - queue.bytes) {
-        log_warn("shared", "Shared cache upload queue full", LOG_U64("entries", queue.count),
+        log_warn("shared", "Shared cache upload queue full; entries are dropped", LOG_U64("entries", queue.count),
                  LOG_U64("bytes", queue.bytes));
         write_queue_refuse(queued, "dropped");
         return;

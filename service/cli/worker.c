@@ -33,7 +33,7 @@ static int worker_main(const struct command *command, int argc, char **argv)
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGPIPE, SIG_DFL);
     if (!worker_limit(RLIMIT_FSIZE, argv[1]) || !worker_limit(RLIMIT_DATA, argv[0])) {
-        fprintf(stderr, "error: cannot set resource limits\n");
+        fprintf(stderr, "error: cannot set the resource limits of the worker process\n");
         return 1;
     }
     execvp(argv[2], argv + 2);

@@ -132,7 +132,7 @@ static const char *read_secret(struct sl_arena *arena, const char *path, struct 
     size -= size > 0 && text[size - 1] == '\n';
     size -= size > 0 && text[size - 1] == '\r';
     if (size == 0 || memchr(text, '\0', size))
-        return size == 0 ? "empty" : "holds a NUL byte";
+        return size == 0 ? "empty" : "contains a NUL byte";
     text[size] = '\0';
     *secret = (struct sl_str){text, size};
     return NULL;

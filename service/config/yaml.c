@@ -107,7 +107,7 @@ static bool yaml_next(struct yaml_builder *b)
 static bool count_node(struct yaml_builder *b, unsigned depth)
 {
     if (depth > CONFIG_MAX_DEPTH)
-        return fail_at(b, b->event.start_mark, "nested too deeply");
+        return fail_at(b, b->event.start_mark, "values are nested too deeply");
     if (++b->nodes > CONFIG_MAX_NODES)
         return fail_at(b, b->event.start_mark, "too many values (aliases count each time)");
     return true;
@@ -175,7 +175,7 @@ static bool build_alias(struct yaml_builder *b, struct value *out, unsigned dept
     yaml_mark_t mark = b->event.start_mark;
     const struct value *node = sl_map_get(&b->anchors, sl_str((const char *)b->event.data.alias.anchor));
     if (!node)
-        return fail_at(b, mark, "alias of an anchor that was not completed before it");
+        return fail_at(b, mark, "the alias refers to an anchor that is not complete before it");
     if (!copy_tree(b, node, out, depth))
         return false;
     place_at(out, mark);
@@ -189,7 +189,7 @@ static bool build_scalar(struct yaml_builder *b, struct value *out)
     const char *text = (const char *)b->event.data.scalar.value;
     size_t size = b->event.data.scalar.length;
     if (memchr(text, '\0', size))
-        return fail_at(b, b->event.start_mark, "text holds a NUL character");
+        return fail_at(b, b->event.start_mark, "the text contains a NUL character");
     char *copy = sl_arena_strndup(b->arena, text, size);
     if (!copy)
         return out_of_memory(b);
@@ -240,9 +240,9 @@ static bool take_key(struct yaml_builder *b, struct sl_str *key, bool *merge)
     const char *text = (const char *)b->event.data.scalar.value;
     size_t size = b->event.data.scalar.length;
     if (size > CONFIG_MAX_KEY)
-        return fail_at(b, b->event.start_mark, "key is too long");
+        return fail_at(b, b->event.start_mark, "the key is too long");
     if (memchr(text, '\0', size))
-        return fail_at(b, b->event.start_mark, "text holds a NUL character");
+        return fail_at(b, b->event.start_mark, "the text contains a NUL character");
     struct key_place place = {(uint32_t)b->event.start_mark.line + 1, (uint32_t)b->event.start_mark.column + 1};
     char *memory = sl_arena_alloc(b->arena, sizeof place + size + 1, _Alignof(struct key_place));
     if (!memory)
@@ -362,7 +362,7 @@ static bool yaml_build(struct yaml_builder *b, struct value *out, unsigned depth
     if (name && !anchor)
         return out_of_memory(b);
     if (!known_tag(b))
-        return fail_at(b, b->event.start_mark, "tags are not supported");
+        return fail_at(b, b->event.start_mark, "YAML tags are not supported");
     bool ok = b->event.type == YAML_SCALAR_EVENT           ? build_scalar(b, out)
               : b->event.type == YAML_SEQUENCE_START_EVENT ? build_list(b, out, depth)
                                                            : build_map(b, out, depth);
@@ -381,7 +381,7 @@ static bool build_document(struct yaml_builder *b, struct value *root, bool *emp
         !yaml_next(b)) /* end of the document, and the event after it */
         return false;
     if (b->event.type != YAML_STREAM_END_EVENT)
-        return fail_at(b, b->event.start_mark, "a second document");
+        return fail_at(b, b->event.start_mark, "the file has a second YAML document; only one is allowed");
     *empty = root->type == VALUE_NULL;
     if (!*empty && root->type != VALUE_MAP) {
         value_problem(b->problems, root, false, "", "the file must contain `key: value` lines");

@@ -175,7 +175,7 @@ void loop_close(void)
     for (int turn = 0; turn < 100 && uv_loop_alive(&the_loop); turn++)
         uv_run(&the_loop, UV_RUN_NOWAIT);
     if (uv_loop_close(&the_loop) != 0)
-        log_debug("core", "the event loop ended with open handles");
+        log_debug("core", "the event loop ended before all its handles were closed");
     fibers_free();
 }
 

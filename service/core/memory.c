@@ -119,7 +119,7 @@ enum sl_code memory_reserve(struct memory_reservation *share, uint64_t bytes, st
 {
     struct memory_waiter w = {.need = bytes > share->bytes ? bytes - share->bytes : 0};
     if (!memory_fits(bytes))
-        return sl_fail(error, SL_UNSUPPORTED, "needs more memory than memory.request_budget");
+        return sl_fail(error, SL_UNSUPPORTED, "the request needs more memory than memory.request_budget allows");
     if (fits_now(w.need) && (!waiters.first || w.need <= SMALL)) {
         used += w.need;
         share->bytes += w.need;

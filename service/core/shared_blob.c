@@ -228,7 +228,7 @@ static enum sl_code move_out(struct shared_blob *content, const char *directory,
     file->end += content->size;
     code = pool_run(POOL_IO, write_out, &t, error);
     if (code == SL_OK && !t.good)
-        code = sl_fail(error, SL_INTERNAL, "cannot write a temporary file");
+        code = sl_fail(error, SL_INTERNAL, "cannot write a response to a temporary file");
     if (code) {
         file_release(file);
         return code;
@@ -260,6 +260,6 @@ enum sl_code shared_blob_read(struct shared_blob *content, uint64_t offset, void
     struct spill_transfer t = {content->file->fd, to, content->offset + offset, size, false};
     enum sl_code code = pool_run(POOL_IO, read_back, &t, error);
     if (code == SL_OK && !t.good)
-        code = sl_fail(error, SL_INTERNAL, "cannot read a temporary file");
+        code = sl_fail(error, SL_INTERNAL, "cannot read a response back from its temporary file");
     return code;
 }

@@ -145,11 +145,13 @@ static void lookup_file(void *arg)
     if (a->question->code == SL_OK || a->question->code == SL_CANCELLED)
         return;
     if (!a->question->error.message[0])
-        sl_fail(&a->question->error, a->question->code, "no source has it");
+        sl_fail(&a->question->error, a->question->code, "no symbol source has the file");
     if (a->question->is_bundle)
-        log_debug("kinds", "no source bundle", LOG_STR("id", id), LOG_STR("reason", a->question->error.message));
+        log_debug("kinds", "cannot find the source bundle of a JVM module", LOG_STR("id", id),
+                  LOG_STR("reason", a->question->error.message));
     else
-        log_info("kinds", "a mapping is ignored", LOG_STR("id", id), LOG_STR("reason", a->question->error.message));
+        log_info("kinds", "cannot use the ProGuard mapping of a JVM module; its names stay obfuscated",
+                 LOG_STR("id", id), LOG_STR("reason", a->question->error.message));
 }
 
 bool search_find_jvm(const struct source *sources, size_t source_count, struct sl_str scope,

@@ -354,7 +354,8 @@ static void log_errors(const struct search *search)
     for (size_t t = 0; t < sizeof telling / sizeof *telling; t++)
         for (size_t i = 0; i < search->count; i++)
             if (search->probes[i].code == telling[t]) {
-                log_debug("find", "no usable object", LOG_SLSTR("location", search->probes[i].request.file->location),
+                log_debug("find", "found no usable debug file at a location",
+                          LOG_SLSTR("location", search->probes[i].request.file->location),
                           LOG_STR("status", sl_code_name(telling[t])), LOG_ERR(&search->probes[i].error));
                 return;
             }

@@ -227,7 +227,7 @@ static enum sl_code convert_store_file(struct conversion *conversion, const stru
         .arch = info->arch, .debug_id = info->debug_id, .image_size = info->image_size, .module_file = info->code_file};
     struct sl_buf out = {0};
     if (info->format != SL_FORMAT_BREAKPAD)
-        code = sl_fail(error, SL_MALFORMED, "not a Breakpad file");
+        code = sl_fail(error, SL_MALFORMED, "the file is not a Breakpad symbol file");
     else if (!sl_debug_id_equal(&info->debug_id, &asked->debug_id))
         code = sl_fail(error, SL_MALFORMED, "%s", mozilla_wrong_id_message);
     else
@@ -303,7 +303,7 @@ static enum sl_code try_store(const struct mozilla_store_request *request, const
         work->failed_s += seconds_since(begin);
     }
     if (code != SL_OK)
-        log_debug("mozilla", "a symbol store has no usable file", LOG_SLSTR("store", store->id),
+        log_debug("mozilla", "found no usable symbol file in a symbol store", LOG_SLSTR("store", store->id),
                   LOG_SLSTR("location", file.location), LOG_ERR(error));
     cache_tmp_discard(&text);
     return code;

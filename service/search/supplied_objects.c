@@ -331,7 +331,7 @@ static void own_make(const struct supplied_object *object, const struct search_t
     made->making = true;
     enum sl_code code = own_convert(object, use, made, &error);
     if (code != SL_OK)
-        log_info("own_objects", "ignoring a file of the request", LOG_STR("error", error.message));
+        log_info("own_objects", "ignoring a debug file that came with the request", LOG_STR("error", error.message));
     made->making = false;
     made->made = code != SL_BUSY && code != SL_CANCELLED; /* those codes say nothing about the file */
     fiber_wake_all(&made->waiting);

@@ -69,7 +69,7 @@ def test_file_is_quarantined_for_a_day_after_two_crashes(work, objects):
             if not re.search(what, s.logged()):
                 raise AssertionError(f"no {what}: {s.logged()[-3000:]}")
     with start() as s:
-        if f"previous process {s.process.pid}" in s.logged() or "did not end cleanly" not in s.logged():
+        if f"previous process {s.process.pid}" in s.logged() or "crashed or was killed" not in s.logged():
             raise AssertionError(s.logged())
         equal(status_of(s, "big", BIG), "unsupported")
         equal(status_of(s, "small", SMALL), "found")
@@ -104,7 +104,7 @@ def test_file_that_kills_one_of_several_processes_is_quarantined(work, objects):
         for turn in range(2):
             wait_until("both", lambda: s.logged().count("symloom is up") == 2 + turn)
             die_at_work(s, signal.SIGSEGV)
-        wait_until("the third", lambda: "quarantined for a day" in s.logged())
+        wait_until("the third", lambda: "is quarantined for a day" in s.logged())
         wait_until("the answer", lambda: status_of(s, "big", BIG) == "unsupported")
         if "Sanitizer" not in s.logged():
             equal(s.logged().count("dies: signal 11"), 2)
@@ -134,7 +134,7 @@ def test_report_that_crashes_the_service_is_quarantined(work, objects):
     kills = 0
     while True:
         s = Service(work, cache_dir=cache)
-        if kills >= 2 and "quarantined for a day" in s.logged():
+        if kills >= 2 and "is quarantined for a day" in s.logged():
             break
         assert kills < 20, s.logged()
         asking = subprocess.Popen(send(s), stdout=subprocess.PIPE)

@@ -79,7 +79,7 @@ def test_errors_logged_while_draining_are_sent(work, objects):
             job.start()
             wait_until("the job", lambda: up.hits.get(path))
             s.process.send_signal(signal.SIGTERM)
-            wait_until("the drain", lambda: " draining " in s.logged())
+            wait_until("the drain", lambda: " stopping: waiting " in s.logged())
             shutil.rmtree(os.path.join(s.cache, "objects"), ignore_errors=True)
             with open(os.path.join(s.cache, "objects"), "w"):
                 pass  # no directory: nothing can be written there

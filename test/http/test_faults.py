@@ -172,7 +172,7 @@ def test_full_file_system_still_gives_answers(work, objects):
         with World(objects, 12, padding=200000) as world, Service(work, cache_dir=disk) as s:
             if all(world.ask(s, [m], allowed=("other",)) for m in world.modules):
                 raise AssertionError("it was never full")
-            wait_until("room made", lambda: "freed disk space" in s.logged())
+            wait_until("room made", lambda: "removed cache entries to free disk space" in s.logged())
             equal(s.logged().count("cache write failed"), 1, "lines, of which there is one a minute")
             equal(s.leftovers(), [])
             fresh = Module(objects, 1000, 200000)

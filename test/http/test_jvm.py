@@ -102,9 +102,9 @@ def test_error_details_of_mappings_are_shown_when_configured(work, objects):
         equal(symbolicate(s, body)["errors"],
               [{"uuid": ID, "type": "invalid",
                 "detail": "The proguard mapping file is invalid: The file is not a valid ProGuard file."},
-               {"uuid": OTHER, "type": "missing", "detail": "The proguard mapping file is missing: no source has it."}])
-        for words in ((ID, "not a valid ProGuard file"), (OTHER, "no source has it")):
-            wait_until(words, lambda words=words: any(all(word in line for word in (*words, "a mapping is ignored", "INFO"))
+               {"uuid": OTHER, "type": "missing", "detail": "The proguard mapping file is missing: no symbol source has the file."}])
+        for words in ((ID, "not a valid ProGuard file"), (OTHER, "no symbol source has the file")):
+            wait_until(words, lambda words=words: any(all(word in line for word in (*words, "cannot use the ProGuard mapping of a JVM module", "INFO"))
                                                       for line in s.logged().splitlines()))
 
 
@@ -350,7 +350,7 @@ def test_source_text_of_one_request_is_limited(work, objects):
         frames = symbolicate(s, body)["stacktraces"][0]["frames"]
         equal(len(frames), 40)
         equal(sum("context_line" in f for f in frames), 18)
-        wait_until("the line in the log", lambda: "no more source files are read for this request: limit reached" in s.logged())
+        wait_until("the line in the log", lambda: "no more source files are read for this request: together they are too large" in s.logged())
 
 
 def test_negative_line_is_treated_as_unknown(work, objects):

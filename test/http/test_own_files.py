@@ -86,7 +86,7 @@ def test_malformed_forms_are_refused(work, objects):
             equal(form(s, path, {**request, "stacktraces": 3})[0], 400)
             equal(form(s, path, request, ("a", "b" * 5000))[0], 413)
             status, answer = form(s, path, request, *[("", "")] * 33)
-            equal((status, answer["causes"]), (400, ["more than 32 files"]))
+            equal((status, answer["causes"]), (400, ["the request has more than 32 files"]))
             status, _, body = s.request("POST", path, b"--xyz\r\n", {"Content-Type": "multipart/form-data; boundary=xyz"})
             equal((status, json.loads(body)["detail"]), (400, "Error parsing `multipart/form-data` request"))
             equal(s.request("POST", path, b"x", {"Content-Type": "multipart/form-data"})[0], 415)

@@ -119,7 +119,7 @@ def test_dead_process_is_restarted(work, objects):
         body = request(objects.module(), [objects.address("plain")], sources=[http_source(upstream.url)])
         for _ in range(10):
             equal(s.symbolicate(body)["status"], "completed")
-        assert "a process crashed" in s.logged()
+        assert "a service process crashed" in s.logged()
 
 
 def counters(text):
@@ -170,7 +170,7 @@ def test_counters_never_fall_when_processes_die(work, objects):
         equal(value(text, "symloom_starts_total"), 6)
         deaths = json.loads(s.request("GET", "/status")[2])["deaths"]
         equal((deaths["count"], deaths["last_why"]), (3, "signal 9 (Killed)"))
-        assert re.search(r"ERROR run.*a process crashed.*signal 6.*again_in_ms", s.logged()), s.logged()
+        assert re.search(r"ERROR run.*a service process crashed.*signal 6.*again_in_ms", s.logged()), s.logged()
 
 
 def test_repeated_deaths_are_restarted_with_backoff(work, objects):

@@ -103,7 +103,7 @@ def test_counts_made_while_draining_are_sent(work, objects):
         job.start()
         wait_until("the job", lambda: upstream.hits.get(path))
         s.process.send_signal(signal.SIGTERM)
-        wait_until("the drain", lambda: " draining " in s.logged())
+        wait_until("the drain", lambda: " stopping: waiting " in s.logged())
         answer.set()
         job.join()
         equal(s.process.wait(DEADLINE), 0)

@@ -38,8 +38,9 @@ static void forget_files(struct http_exchange *x)
     }
     switch (invalidate_entries(&what, &error)) {
     case SL_OK:
-        log_info("cache", "invalidated", LOG_SLSTR("source", what.source), LOG_SLSTR("location", what.location),
-                 LOG_SLSTR("debug_file", what.debug_file), LOG_SLSTR("debug_id", what.debug_id));
+        log_info("cache", "invalidated cached files of a symbol source", LOG_SLSTR("source", what.source),
+                 LOG_SLSTR("location", what.location), LOG_SLSTR("debug_file", what.debug_file),
+                 LOG_SLSTR("debug_id", what.debug_id));
         http_reply_empty(x, 204);
         break;
     case SL_NOT_FOUND:
@@ -54,10 +55,12 @@ static void release_hosts(struct http_exchange *x)
 {
     struct sl_error error = {0};
     if (release_blocked_hosts(&error) == SL_OK) {
-        log_info("fetch", "released blocked hosts");
+        log_info("fetch", "blocked hosts may be asked again");
         http_reply_empty(x, 204);
     } else {
-        log_error("fetch", "released blocked hosts in this process only", LOG_ERR(&error));
+        log_error("fetch",
+                  "blocked hosts may be asked again by this process only: the other processes were not notified",
+                  LOG_ERR(&error));
         http_reply_detail(x, 500, "internal error", NULL);
     }
 }

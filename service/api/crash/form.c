@@ -141,7 +141,7 @@ static void form_unpack(struct form_reading *r)
     struct sl_bytes *file = &r->form->parts[PART_FILE];
     int fd = sl_unlinked_file(r->tmp_dir);
     if (fd < 0 || !sl_write_all(fd, *file)) {
-        form_no_memory(r, sl_fail_errno(&r->error, errno, "cannot write a crash file"));
+        form_no_memory(r, sl_fail_errno(&r->error, errno, "cannot write an uploaded crash file to a temporary file"));
     } else {
         enum sl_code code = fetch_unwrap(fd, r->config->crash_file_body_max_bytes, &r->error);
         if (code == SL_OK)

@@ -17,7 +17,7 @@ static enum sl_code crash_download(struct job *job, struct crash_work *work, str
     struct sl_buf text = {0};
     work->download_fd = sl_unlinked_file(cache_tmp_dir());
     if (work->download_fd < 0)
-        return sl_fail(error, SL_BUSY, "cannot create a temporary file");
+        return sl_fail(error, SL_BUSY, "cannot create a temporary file for the crash file");
     enum sl_code code = fetch_get(work->download, work->download_fd, error);
     if (code == SL_OK)
         code = job_work(job, POOL_IO, map_download, error);

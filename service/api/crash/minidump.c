@@ -203,9 +203,8 @@ static enum sl_code walk_stacks(struct job *job, struct dump_work *work, struct 
     struct dump_walk *walk = &work->walk;
     size_t size = work->crash.form.parts[PART_FILE].size;
     if (work->is_foreign)
-        log_info("crash",
-                 "not walking stacks of a RISC-V minidump, as Symbolicator; set `minidump.compat: none` to walk "
-                 "them");
+        log_info("crash", "not walking the stacks of a RISC-V minidump, because Symbolicator does not either; set "
+                          "`minidump.compat: none` to walk them");
     walk->needs.where = native_search_scope(request);
     walk->arena = request->arena;
     walk->frame_pointer_first = job->config->unwind_strategy == 1;
@@ -217,8 +216,10 @@ static enum sl_code walk_stacks(struct job *job, struct dump_work *work, struct 
     uint64_t begin = clock_mono_ns();
     enum sl_code code = dump_walk(walk, error);
     if (sl_budget_exhausted(&walk->work))
-        log_warn("crash", "stopped walking stacks of a minidump: it needs more work than its size allows",
-                 LOG_U64("bytes", size));
+        log_warn(
+            "crash",
+            "stopped walking the stacks of a minidump: it takes more work than its size allows, so frames are missing",
+            LOG_U64("bytes", size));
     metric_observe(METRIC_MINIDUMP_WALK, (double)(clock_mono_ns() - begin) / 1e9, NULL, NULL, NULL);
     return code;
 }

@@ -80,7 +80,7 @@ static bool rewrite_check(struct sl_fields *s, const struct sl_json_path *at, co
     PCRE2_SIZE where;
     PCRE2_UCHAR text[120] = "";
     if (rule->from.size > MAX_PATTERN)
-        return sl_fields_fail(s, at, s->json->at, "a pattern of more than %d bytes", MAX_PATTERN);
+        return sl_fields_fail(s, at, s->json->at, "the pattern is longer than %d bytes", MAX_PATTERN);
     size_t refused = find_refused(rule->from);
     if (refused < rule->from.size)
         return sl_fields_fail(s, at, s->json->at, "regex parse error at %zu: it is not supported", refused);
@@ -111,7 +111,7 @@ bool rewrite_read(struct sl_fields *s, const struct sl_json_path *at, void *out)
     if (!sl_fields_array(s, at, sizeof(struct rewrite_rule), rewrite_read_rule, &items, &count))
         return false;
     if (count > MAX_RULES)
-        return sl_fields_fail(s, at, s->json->at, "more than %d rules", MAX_RULES);
+        return sl_fields_fail(s, at, s->json->at, "rewrite_first_module has more than %d rules", MAX_RULES);
     *rules = (struct rewrite_rules){items, count};
     for (size_t i = 0; i < count; i++) {
         struct sl_json_path place = {.up = at, .index = i};

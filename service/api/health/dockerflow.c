@@ -163,6 +163,6 @@ void dockerflow_broken(struct http_exchange *x)
         http_reply_empty(x, 404);
         return;
     }
-    log_error("health", "test error requested", LOG_SLSTR("path", x->path));
+    log_error("health", "a client requested this error to test error reports", LOG_SLSTR("path", x->path));
     http_reply(x, 500, "application/json", SL_STR("{\"title\": \"500 Internal Server Error\"}"));
 }

@@ -241,7 +241,7 @@ static void jobs_finish(struct job *job, enum sl_code code, const struct sl_erro
     if (outcome == JOB_BUSY) {
         metric_add(METRIC_BUSY, 1, "job", NULL, NULL);
         if (loop_minutely(&service->next_busy_log_ms))
-            log_error("jobs", "out of memory or file descriptors for a job", LOG_STR("task", job->task),
+            log_error("jobs", "cannot run a job: out of memory or file descriptors", LOG_STR("task", job->task),
                       LOG_ERR(error));
     }
     if (outcome == JOB_INTERNAL_ERROR && code != SL_CANCELLED)
@@ -440,7 +440,7 @@ void service_stop(struct service *service)
         fiber_wake_all(&job->waiters);
     }
     if (service->running)
-        log_warn("jobs", "canceling jobs for the shutdown", LOG_U64("jobs", service->running));
+        log_warn("jobs", "canceling the jobs that still run at shutdown", LOG_U64("jobs", service->running));
     fiber_sleep(0); /* lets waiting handlers answer */
     fiber_group_cancel(&service->jobs_group);
     while (service->running)
@@ -506,7 +506,7 @@ void service_log_state(const struct service *service)
             log_job(e->value);
     cache_log_state();
     fetch_log_state();
-    log_info("state", "the process", LOG_U64("jobs", service->running),
+    log_info("state", "state of the process", LOG_U64("jobs", service->running),
              LOG_U64("results_bytes", service->stored_result_bytes), LOG_U64("pool_busy", pool_busy()),
              LOG_U64("pool_queued", pool_queued()), LOG_U64("pool_threads", loop_pool_threads()),
              LOG_U64("fibers", fiber_count()), LOG_U64("fiber_stacks", fiber_stacks_allocated()),

@@ -361,7 +361,8 @@ struct job_results *results_open(struct service *service)
     results->redis = redis_open(&options, &results->group);
     results->channel = redis_open(&options, &results->group);
     if (!results->redis || !results->channel) {
-        log_error("jobs", "no memory for the results of jobs in Redis");
+        log_error("jobs",
+                  "cannot share job results over Redis: out of memory; other nodes cannot answer for jobs of this one");
         redis_close(results->redis);
         redis_close(results->channel);
         free(results);
@@ -369,7 +370,8 @@ struct job_results *results_open(struct service *service)
     }
     if (!redis_listen(results->channel, results->channel_name, on_ended, results) ||
         !fiber_start(&results->group, renew_fiber, results))
-        log_error("jobs", "cannot store job results in Redis: it is out of memory");
+        log_error("jobs", "cannot share job results over Redis: this process is out of memory; other nodes cannot "
+                          "answer for its jobs");
     return results;
 }
 

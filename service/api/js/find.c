@@ -82,7 +82,7 @@ static enum sl_code fetch_js_file(struct js_request *r, struct js_file *file)
     struct sl_error error = {.code = SL_OK};
     enum sl_code code = source_file_get(&file->request, r->arena, &file->item, &error);
     if (code != SL_OK && !stops(r, code))
-        log_debug("js", "a file is not usable", LOG_SLSTR("file", file->uri), LOG_STR("reason", error.message));
+        log_debug("js", "cannot use an artifact file", LOG_SLSTR("file", file->uri), LOG_STR("reason", error.message));
     return code;
 }
 
@@ -226,7 +226,8 @@ static void query_sentry(void *arg)
     if (code != SL_OK)
         look->listed_count = 0;
     if (code != SL_OK && !stops(r, code))
-        log_debug("js", "artifact lookup failed", LOG_SLSTR("source", r->source.id), LOG_STR("reason", error.message));
+        log_debug("js", "cannot look up artifacts in a symbol source", LOG_SLSTR("source", r->source.id),
+                  LOG_STR("reason", error.message));
     look->listed = items;
     metric_observe(METRIC_JS_ITEMS, 1, "api_requests", NULL, NULL);
 }
@@ -265,7 +266,7 @@ static void open_bundle(void *arg)
     if (code != SL_OK && stops(r, code))
         return;
     if (code != SL_OK)
-        log_debug("js", "a source bundle is not usable", LOG_SLSTR("bundle", bundle->artifact->file.uri),
+        log_debug("js", "cannot use a source bundle", LOG_SLSTR("bundle", bundle->artifact->file.uri),
                   LOG_STR("reason", error.message));
     metric_observe(METRIC_JS_ITEMS, code == SL_OK, "fetched_bundles", NULL, NULL);
 }

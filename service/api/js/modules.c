@@ -209,7 +209,7 @@ static bool js_convert(struct js_request *r, struct js_module *m, struct sl_str 
     if (m->code == SL_CANCELLED || m->code == SL_BUSY)
         r->finder.stopped = m->code;
     else if (m->code != SL_OK)
-        log_debug("js", "a source map is not usable", LOG_SLSTR("script", m->abs_path),
+        log_debug("js", "cannot use the source map of a script", LOG_SLSTR("script", m->abs_path),
                   LOG_STR("reason", error.message));
     if (m->code != SL_OK && m->code != SL_INTERNAL)
         m->code = SL_MALFORMED;

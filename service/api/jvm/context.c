@@ -98,7 +98,10 @@ static void give_lines(struct jvm_sourcing *s, struct jvm_place *places, size_t 
     bool found = search_append_jvm_source(bundle, places->url, &s->work, &s->text);
     memory_charge(&s->held, s->text.capacity);
     if (s->work > max_work)
-        log_warn("jvm", "no more source files are read for this request: limit reached", LOG_U64("bytes", s->work));
+        log_warn("jvm",
+                 "no more source files are read for this request: together they are too large, so further frames have "
+                 "no source lines",
+                 LOG_U64("bytes", s->work));
     if (!found || !sl_str_is_utf8(sl_buf_view(&s->text)))
         return;
     struct sl_context_cursor cursor = sl_context_cursor(sl_buf_view(&s->text));

@@ -307,7 +307,7 @@ static void symbolicate_trace(struct native_request *request, size_t index, uint
     for (size_t i = 0; i < walk.trace->frame_count && !request->out_of_memory; i++) {
         size_t before = walk.count;
         if (request->result_count + walk.count >= max_frames) {
-            log_warn("symbolicate", "response truncated: too many frames (max_response_frames)",
+            log_warn("symbolicate", "dropped frames because the response reached max_response_frames",
                      LOG_U64("frames", max_frames));
             break;
         }

@@ -187,7 +187,9 @@ enum sl_code native_name(struct native_request *request, struct name_cache *memo
 {
     struct native_naming n = {.request = request, .memo = memo};
     enum sl_code code =
-        sigbus_guard_run(name_all, &n) ? SL_OK : sl_fail(error, SL_INTERNAL, "cannot read a mapped file");
+        sigbus_guard_run(name_all, &n)
+            ? SL_OK
+            : sl_fail(error, SL_INTERNAL, "a file that was being read was truncated, or its disk failed");
     if (code == SL_OK && !demangle_on_pool(&n, error))
         code = error->code;
     drop_failed_names(request);

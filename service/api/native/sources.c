@@ -237,7 +237,10 @@ static bool read_source_text(struct source_lookup_run *s, struct source_object *
     s->work += object->work - before;
     memory_charge(&s->held, s->text.capacity + s->decoded.capacity);
     if (s->work > max_work)
-        log_warn("sources", "no more source files are read for this request: limit reached", LOG_U64("bytes", s->work));
+        log_warn("sources",
+                 "no more source files are read for this request: together they are too large, so further frames have "
+                 "no source lines",
+                 LOG_U64("bytes", s->work));
     return known;
 }
 

@@ -47,7 +47,7 @@ void upload_reply_failure(struct http_exchange *x, const struct symbfile_failure
 {
     char uuid[37];
     make_uuid(uuid);
-    log_info("symbfile", "refused", LOG_STR("uuid", uuid), LOG_STR("code", failure->code),
+    log_info("symbfile", "rejected a symbfile request", LOG_STR("uuid", uuid), LOG_STR("code", failure->code),
              LOG_STR("text", failure->text), LOG_STR("cause", failure->cause));
     write_failure(x, uuid, failure->status, failure->code, failure->text);
     if (failure->status == 401)

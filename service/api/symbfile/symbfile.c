@@ -254,11 +254,12 @@ static void log_part(const struct symbfile_upload *u)
 {
     char id[SL_FILE_ID_HEX];
     sl_file_id_format_hex(&u->head.file_key.file_id, id);
-    log_info("symbfile", "part received", LOG_STR("file_id", id), LOG_STR("kind", symbfile_kind_names[u->head.kind]),
-             LOG_U64("part", u->head.part), LOG_U64("parts", u->head.parts), LOG_U64("bytes", u->received),
+    log_info("symbfile", "received a part of a symbfile", LOG_STR("file_id", id),
+             LOG_STR("kind", symbfile_kind_names[u->head.kind]), LOG_U64("part", u->head.part),
+             LOG_U64("parts", u->head.parts), LOG_U64("bytes", u->received),
              LOG_U64("records", symbfile_part_records(u->part)), LOG_SLSTR("key", u->head.key_id));
     if (symbfile_part_is_truncated(u->part))
-        log_debug("symbfile", "a range longer than 32 bits was truncated", LOG_STR("file_id", id));
+        log_debug("symbfile", "an uploaded range longer than 32 bits was truncated", LOG_STR("file_id", id));
 }
 
 /* Receives an upload and answers it. `uploads` counts those in progress, which are limited. */

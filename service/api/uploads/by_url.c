@@ -48,7 +48,7 @@ static enum sl_code head_refused(void *arg, int status, struct sl_str body, stru
 {
     (void)body;
     ((struct url_head *)arg)->status = status;
-    return sl_fail(error, SL_PERMISSION_DENIED, "status %d", status);
+    return sl_fail(error, SL_PERMISSION_DENIED, "the server responded with status %d", status);
 }
 
 enum sl_code uploads_head(struct fetch_request request, struct sl_error *error)
@@ -147,7 +147,7 @@ static bool no_redirect(void *arg, const char *url)
 static enum sl_code get_refused(void *arg, int status, struct sl_str body, struct sl_error *error)
 {
     (void)arg, (void)body;
-    return sl_fail(error, SL_PERMISSION_DENIED, "status %d", status);
+    return sl_fail(error, SL_PERMISSION_DENIED, "the server responded with status %d", status);
 }
 
 /* Downloads the archive from its final URL; its name is the last component of the first one. False: `failure` is set, or

@@ -96,7 +96,7 @@ static void file_inflate(void *arg)
     struct sl_mapping plain;
     int fd = sl_unlinked_file(cache_tmp_dir());
     if (fd < 0 || !sl_write_all(fd, file->mapping.bytes))
-        file->code = sl_fail_errno(&file->error, errno, "cannot write a file");
+        file->code = sl_fail_errno(&file->error, errno, "cannot write a requested symbol file to a temporary file");
     else
         file->code = fetch_unwrap(fd, 0, &file->error);
     if (file->code == SL_OK)

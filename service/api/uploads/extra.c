@@ -6,7 +6,8 @@ static enum sl_code extra_refused(void *arg, int status, struct sl_str body, str
 {
     (void)body;
     *(int *)arg = status;
-    return sl_fail(error, status < 500 ? SL_NOT_FOUND : SL_DOWNLOAD_ERROR, "status %d", status);
+    return sl_fail(error, status < 500 ? SL_NOT_FOUND : SL_DOWNLOAD_ERROR, "the store responded with status %d",
+                   status);
 }
 
 /* SL_NOT_FOUND: the store does not have the file, or denies access. */
@@ -42,7 +43,8 @@ enum sl_code uploads_find_extra(const struct config_store *config, struct sl_str
         if (code == SL_NOT_FOUND)
             continue;
         result = code;
-        log_warn("uploads", "cannot ask another symbol store", LOG_SLSTR("store", config->extra[i]), LOG_ERR(&error));
+        log_warn("uploads", "cannot ask a symbol store of mozilla.store.extra", LOG_SLSTR("store", config->extra[i]),
+                 LOG_ERR(&error));
     }
     return result;
 }

@@ -120,7 +120,7 @@ static bool write_failed(struct member_job *job)
 {
     bool full = errno == ENOSPC || errno == EDQUOT;
     job->code = full ? sl_fail(&job->error, SL_UNSUPPORTED, "the upload store is full")
-                     : sl_fail_errno(&job->error, errno, "cannot write to the store");
+                     : sl_fail_errno(&job->error, errno, "cannot write to the upload store");
     return false;
 }
 

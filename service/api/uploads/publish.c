@@ -188,7 +188,8 @@ enum sl_code uploads_publish_one(struct archive *archive, enum store_part part, 
         !store_location(sl_str(archive->scope), part, job->member->key, archive->arena, &job->member->location))
         code = sl_fail(&job->error, SL_BUSY, "out of memory");
     if (code == SL_OK && publish_invalidate(archive, &forgetting) == SL_INTERNAL)
-        log_warn("uploads", "cannot notify other processes of an uploaded file", LOG_ERR(&forgetting));
+        log_warn("uploads", "cannot notify other processes of an uploaded file; they may answer with its older version",
+                 LOG_ERR(&forgetting));
     if (error != &job->error)
         *error = job->error;
     return code;
@@ -203,7 +204,8 @@ enum sl_code uploads_publish(struct archive *archive, enum store_part part, stru
     struct sl_error forgetting;
     enum sl_code code = publish_invalidate(archive, &forgetting);
     if (code != SL_OK && code != SL_CANCELLED) /* this process has invalidated them in any case */
-        log_warn("uploads", "cannot notify other processes of uploaded files", LOG_ERR(&forgetting));
+        log_warn("uploads", "cannot notify other processes of uploaded files; they may answer with older versions",
+                 LOG_ERR(&forgetting));
     if (p.code != SL_OK) {
         *error = p.error;
         return p.code;

@@ -221,7 +221,7 @@ static void session_check(void *arg)
     job->meta.size = stream.size + (job->meta.is_packed ? sizeof head : 0);
     if ((job->meta.is_packed && !sl_write_all(job->work.fd, (struct sl_bytes){head, sizeof head})) ||
         !sl_write_all(job->work.fd, stream))
-        job->code = sl_fail_errno(&job->error, errno, "cannot write to the store");
+        job->code = sl_fail_errno(&job->error, errno, "cannot write to the upload store");
     if (sl_str_ends(key, SL_STR(".sym")))
         codeinfo_read((struct sl_str){f->head, f->head_size}, key, &f->arena, &job->info, job->names);
 }

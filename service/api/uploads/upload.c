@@ -86,7 +86,7 @@ static enum sl_code upload_data(void *arg, struct sl_bytes data, struct sl_error
             u->field->data = (const char *)data.data;
         u->field->size += data.size;
         if (u->field->size > FIELD_MAX)
-            return sl_fail(error, SL_MALFORMED, "a field is too large");
+            return sl_fail(error, SL_MALFORMED, "a form field of the upload is too large");
     }
     return SL_OK;
 }
@@ -327,7 +327,8 @@ static void upload_keep_record(const struct upload *u, uint64_t id)
     sl_json_end_object(&w);
     sl_json_end_object(&w);
     if (uploads_record_put(u->archive.scope, u->part, id, sl_buf_view(&record), &error) != SL_OK)
-        log_warn("uploads", "cannot store the record of an upload", LOG_U64("id", id), LOG_ERR(&error));
+        log_warn("uploads", "cannot store the record of an upload; it will be missing in lists of uploads",
+                 LOG_U64("id", id), LOG_ERR(&error));
     sl_buf_free(&record);
 }
 
@@ -363,7 +364,8 @@ static void upload_refuse(struct upload *u)
 {
     const struct uploads_failure *failure = &u->archive.failure;
     uploads_reply_error(u->x, failure->status, failure->text);
-    log_info("uploads", "refused", LOG_U64("status", (uint64_t)failure->status), LOG_SLSTR("text", failure->text));
+    log_info("uploads", "rejected a symbol upload", LOG_U64("status", (uint64_t)failure->status),
+             LOG_SLSTR("text", failure->text));
 }
 
 /* ---- the request ---- */
@@ -392,7 +394,7 @@ static void upload_store(struct upload *u)
     enum sl_code code = uploads_publish(&u->archive, u->part, &error);
     if (code == SL_OK || code == SL_CANCELLED)
         return;
-    log_error("uploads", "cannot store an upload", LOG_ERR(&error));
+    log_error("uploads", "cannot store an uploaded archive", LOG_ERR(&error));
     archive_fail(&u->archive, code == SL_BUSY ? 503 : 500, "Internal Server Error");
 }
 

@@ -166,7 +166,7 @@ static void inspect_objects(struct inspection *in, const char *path, struct inpu
         const struct sl_object_info *info = sl_object_info(all.items[i]);
         input->object = all.items[i];
         if (!is_type(in, findings_type(info->format)))
-            inspect_fail(in, path, 1, "the file has a different type than --type");
+            inspect_fail(in, path, 1, "the file is not of the type that --type requires");
         else if (is_wanted(in, info))
             inspect_show(in, path, input, i, all.count, &variants);
         input_close_object(input);
@@ -243,7 +243,7 @@ static void inspect_file(struct inspection *in, const char *path)
     else if (!input.has_cache)
         inspect_objects(in, path, &input);
     else if (!is_type(in, "symcache"))
-        inspect_fail(in, path, 1, "the file has a different type than --type");
+        inspect_fail(in, path, 1, "the file is not of the type that --type requires");
     else if (!option_given(in->o, "id") || (in->has_id && sl_debug_id_equal(&in->id, &input.cache.debug_id)))
         inspect_show(in, path, &input, 0, 1, NULL);
     input_close(&input);

@@ -96,7 +96,7 @@ static enum sl_code kept_make(void *arg, struct sl_bytes *bytes, struct sl_error
     enum sl_code code = input_convert(input, making->lookup->jobs, error);
     making->made = true;
     if (code == SL_OK && input->has_dwo)
-        return sl_fail(error, SL_CANCELLED, "some units are in separate files");
+        return sl_fail(error, SL_CANCELLED, "some of the debug information is in separate .dwo files");
     *bytes = input->cache.table.bytes;
     return code;
 }

@@ -124,7 +124,7 @@ static void start_child(struct service_process *child)
     if (child->pid == 0)
         exit(serve_child((size_t)(child - parent.children)));
     if (child->pid < 0) {
-        log_error("run", "cannot start a process", LOG_STR("error", strerror(errno)));
+        log_error("run", "cannot start a service process", LOG_STR("error", strerror(errno)));
         child->pid = 0;
         child->due_ms = child->started_ms + AGAIN_MS;
     }
@@ -160,8 +160,11 @@ static void log_exit(const struct service_process *child, int status, uint64_t l
     char why[48];
     format_exit(status, why, sizeof why);
     metrics_merge_dead_process((size_t)(child - parent.children), why);
-    log_error("run", WIFSIGNALED(status) ? "a process crashed" : "a process exited", LOG_I64("pid", child->pid),
-              LOG_STR("why", why), LOG_U64("lived_ms", lived_ms), LOG_U64("again_in_ms", pause_ms));
+    log_error("run",
+              WIFSIGNALED(status) ? "a service process crashed; starting another"
+                                  : "a service process exited; starting another",
+              LOG_I64("pid", child->pid), LOG_STR("why", why), LOG_U64("lived_ms", lived_ms),
+              LOG_U64("again_in_ms", pause_ms));
 }
 
 /* The pause before a restart: none after a long run, else exponential backoff, so that a crash loop does not starve the other processes. */
@@ -189,7 +192,7 @@ static void handle_exit(struct service_process *child, int status)
     child->due_ms = clock_mono_ns() / MS_NS + pause_before_start(child);
     if (!never && child->unready < MAX_UNREADY)
         return;
-    log_error("run", "exiting: a process does not become ready");
+    log_error("run", "exiting: a service process did not become ready");
     parent.status = WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : 1;
     stop_all(SIGTERM);
 }
@@ -431,10 +434,10 @@ int processes_run(struct config *config, const struct options *options,
     }
     sl_buf_free(&tried);
     if (!metrics_map_shared(parent.count))
-        log_warn("run", "cannot share metrics between processes; counters will drop when a process dies");
+        log_warn("run", "cannot share metrics between service processes: when a process ends, its counts are lost");
     if (!cache_share_change_counter())
-        log_warn("run", "cannot notify processes of uploads at once; they will notice within a second");
-    log_info("run", "started several processes", LOG_U64("processes", parent.count));
+        log_warn("run", "cannot share memory between service processes: they notice uploads up to a second late");
+    log_info("run", "started the service processes", LOG_U64("processes", parent.count));
     supervise();
     remove_sockets();
     free(parent.children);

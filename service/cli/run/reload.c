@@ -56,7 +56,8 @@ static void keep_fixed(const struct config *before, struct config *fresh)
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
         size_t count = config_differences(before, fresh, fixed[i], keys, KEYS_MAX);
         for (size_t k = 0; k < count; k++)
-            log_warn("config", "this key changes only after a restart; keeping the old value", LOG_STR("key", keys[k]));
+            log_warn("config", "a change of this key needs a restart; the old value stays in use",
+                     LOG_STR("key", keys[k]));
     }
     fresh->bind = before->bind;
     fresh->bind_count = before->bind_count;
@@ -90,7 +91,7 @@ static void log_lines(struct sl_str lines, bool failed)
         if (failed)
             log_error("config", "invalid configuration; keeping the old one", LOG_SLSTR("problem", line));
         else
-            log_warn("config", "warning", LOG_SLSTR("problem", line));
+            log_warn("config", "the new configuration has a warning", LOG_SLSTR("problem", line));
 }
 
 /* Tells the service manager that a reload has begun; READY=1 tells that it is over (sd_notify(3)). */

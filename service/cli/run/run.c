@@ -262,8 +262,8 @@ static bool start_server(struct service_run *run)
     metric_set(METRIC_RELOAD_SUCCESSFUL, 1, NULL, NULL, NULL);
     metric_set(METRIC_RELOAD_TIME, (double)clock_wall_s(), NULL, NULL, NULL);
     if (run->config->path && !config_container_is_set() && config_container_is_detected())
-        log_info("run", "using defaults for hosts because there is a configuration file; set SYMLOOM_CONTAINER=1 for "
-                        "container defaults");
+        log_info("run", "using the defaults for hosts, not those for containers, because there is a configuration "
+                        "file; set SYMLOOM_CONTAINER=1 for container defaults");
     log_info("run", "symloom is up", LOG_STR("version", SYMLOOM_VERSION), LOG_U64("threads", loop_pool_threads()),
              LOG_U64("memory_budget", memory_limit()),
              LOG_STR("cache_dir", run->config->cache_dir ? run->config->cache_dir : "none"),
@@ -465,8 +465,8 @@ static void log_left_behind(void)
     const struct journal_work *work;
     for (unsigned i = 0; journal_slot_work(i, &work); i++)
         if (work)
-            log_warn("run", "unfinished work at exit", LOG_STR("kind", work->kind), LOG_STR("key", work->key),
-                     LOG_STR("about", work->about));
+            log_warn("run", "this work was not finished when the service exited", LOG_STR("kind", work->kind),
+                     LOG_STR("key", work->key), LOG_STR("about", work->about));
 }
 
 /* Exits without waiting for threads that neither finish nor check for cancellation. */
@@ -495,7 +495,8 @@ static void schedule_exit(struct service_run *run)
  * running jobs; stop the rest and send their answers. */
 static void drain(struct service_run *run)
 {
-    log_info("run", "draining", LOG_U64("jobs", service_running(run->service)),
+    log_info("run", "stopping: waiting for running jobs and open connections",
+             LOG_U64("jobs", service_running(run->service)),
              LOG_U64("connections", http_server_connections(run->server)));
     service_manager_notify("STOPPING=1");
     schedule_exit(run);

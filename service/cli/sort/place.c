@@ -81,7 +81,7 @@ enum sl_code sort_write_small(const struct sort *s, const char *below, struct sl
 {
     char path[4096];
     if (!place_path(s, below, "", path))
-        return sl_fail(error, SL_INTERNAL, "path too long");
+        return sl_fail(error, SL_INTERNAL, "the path of the output file is too long");
     return write_whole(path, text, error);
 }
 
@@ -146,8 +146,9 @@ static enum sl_code write_meta(const struct sort *s, const struct sort_piece *pi
     for (size_t i = 0; i < 3; i++)
         sl_json_member_str(&w, members[i][0], sl_str(members[i][1]));
     sl_json_end_object(&w);
-    enum sl_code code = place_path(s, target, ".meta", path) ? write_whole(path, sl_buf_view(&text), error)
-                                                             : sl_fail(error, SL_INTERNAL, "path too long");
+    enum sl_code code = place_path(s, target, ".meta", path)
+                            ? write_whole(path, sl_buf_view(&text), error)
+                            : sl_fail(error, SL_INTERNAL, "the path of the output file is too long");
     sl_buf_free(&text);
     return code;
 }
@@ -161,7 +162,7 @@ static enum sl_code write_reference(const struct sort *s, const char *target, st
         return SL_OK;
     snprintf(below, sizeof below, "%.*s/refs/%s", (int)(slash - target), target, s->bundle_id);
     return place_path(s, below, "", path) ? write_whole(path, SL_STR(""), error)
-                                          : sl_fail(error, SL_INTERNAL, "path too long");
+                                          : sl_fail(error, SL_INTERNAL, "the path of the output file is too long");
 }
 
 /* Puts the object under its second name too, if it has one: as a hard link if the file system allows that, otherwise as a copy. */
@@ -203,7 +204,7 @@ void sort_write_piece(const struct sort *s, struct sort_file *file, struct sort_
     struct sl_error error = {0};
     enum sl_code code = SL_OK;
     if (!place_path(s, piece->target, "", path)) {
-        sl_fail(&error, SL_INTERNAL, "path too long");
+        sl_fail(&error, SL_INTERNAL, "the path of the output file is too long");
         sort_fail(file, piece, &error);
         return;
     }

@@ -237,7 +237,7 @@ int symbolicate_in_time(const struct options *o, struct locator *locator, void (
     if (locator_run(locator, run_timed, &timed, &error) != SL_OK)
         return report_error(1, error.message, NULL);
     if (timed.timed_out)
-        return report_error(1, "timed out; raise --timeout", NULL);
+        return report_error(1, "the symbolication timed out; raise --timeout", NULL);
     return timed.began ? 0 : report_no_memory();
 }
 

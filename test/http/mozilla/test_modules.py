@@ -134,7 +134,7 @@ def test_heartbeat_and_version_report_health(work, objects):
         with Service(work, {"mozilla": {"sources": [], "version_file": name, "broken_endpoint": True}}) as s:
             equal(json.loads(s.request("GET", "/__version__")[2]), expected)
             equal(s.request("GET", "/__broken__")[::2], (500, b'{"title": "500 Internal Server Error"}'))
-            wait_until("the error in the log", lambda: "test error requested" in s.logged())
+            wait_until("the error in the log", lambda: "a client requested this error" in s.logged())
 
 
 # ---- the cache ----

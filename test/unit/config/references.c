@@ -218,7 +218,7 @@ TEST(unusable_secret_files_are_errors)
     write_file("token", "\r\n", 2, 0600);
     expect_bad_file(path, "empty");
     write_file("token", "a\0b", 3, 0600);
-    expect_bad_file(path, "holds a NUL byte");
+    expect_bad_file(path, "contains a NUL byte");
     write_file("token", large, sizeof large, 0600);
     expect_bad_file(path, "larger than 64 KiB");
     write_file("token", large, sizeof large - 1, 0600);

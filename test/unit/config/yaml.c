@@ -28,7 +28,8 @@ TEST(root_must_be_a_map)
 {
     expect_error("- a\n", "1:1: error: the file must contain `key: value` lines");
     expect_error("\n  words\n", "2:3: error: the file must contain `key: value` lines");
-    expect_error("result_ttl: 1s\n---\nresult_ttl: 2s\n", "2:1: error: a second document");
+    expect_error("result_ttl: 1s\n---\nresult_ttl: 2s\n",
+                 "2:1: error: the file has a second YAML document; only one is allowed");
 }
 
 TEST(every_line_end_is_accepted)
@@ -87,12 +88,12 @@ TEST(syntax_errors_report_line_and_column)
     expect_error("a: b: c\n", "1:5: error: not valid YAML: mapping values are not allowed in this context");
     expect_error("bind: [a\nx: 1\n", "2:2: error: not valid YAML: did not find expected ',' or ']' "
                                      "(while parsing a flow sequence that begins on line 1)");
-    expect_error("a: *b\n", "1:4: error: a: alias of an anchor that was not completed before it");
-    expect_error("a: !thing b\n", "1:4: error: a: tags are not supported");
-    expect_error("a: !thing [b]\n", "1:4: error: a: tags are not supported");
-    expect_error("a: !thing {b: c}\n", "1:4: error: a: tags are not supported");
-    expect_error("a: \"x\\0y\"\n", "1:4: error: a: text holds a NUL character");
-    expect_error("\"x\\0y\": a\n", "1:1: error: text holds a NUL character");
+    expect_error("a: *b\n", "1:4: error: a: the alias refers to an anchor that is not complete before it");
+    expect_error("a: !thing b\n", "1:4: error: a: YAML tags are not supported");
+    expect_error("a: !thing [b]\n", "1:4: error: a: YAML tags are not supported");
+    expect_error("a: !thing {b: c}\n", "1:4: error: a: YAML tags are not supported");
+    expect_error("a: \"x\\0y\"\n", "1:4: error: a: the text contains a NUL character");
+    expect_error("\"x\\0y\": a\n", "1:1: error: the text contains a NUL character");
     expect_error("? [a]\n: b\n", "1:3: error: a key must be plain text");
     expect_error("a: {? {b: c} : d}\n", "1:7: error: a: a key must be plain text");
 }
@@ -126,9 +127,9 @@ TEST(anchor_may_be_redefined)
 
 TEST(alias_inside_its_anchor_is_an_error)
 {
-    expect_error("a: &a\n  b: *a\n", "2:6: error: a.b: alias of an anchor that was not completed before it");
-    expect_error("a: &a [x, *a]\n", "1:11: error: a[1]: alias of an anchor that was not completed before it");
-    expect_error("a: &a\n  <<: *a\n", "2:7: error: a.<<: alias of an anchor that was not completed before it");
+    expect_error("a: &a\n  b: *a\n", "2:6: error: a.b: the alias refers to an anchor that is not complete before it");
+    expect_error("a: &a [x, *a]\n", "1:11: error: a[1]: the alias refers to an anchor that is not complete before it");
+    expect_error("a: &a\n  <<: *a\n", "2:7: error: a.<<: the alias refers to an anchor that is not complete before it");
 }
 
 TEST(merge_keys_fill_missing_keys)
@@ -190,14 +191,15 @@ TEST(depth_is_limited)
     assert_int_equal(o.code, SL_OK);
     outcome_free(&o);
     nested(&o, CONFIG_MAX_DEPTH + 1);
-    assert_non_null(strstr(outcome_text(&o), "nested too deeply"));
+    assert_non_null(strstr(outcome_text(&o), "values are nested too deeply"));
     outcome_free(&o);
     nested(&o, 100000);
-    assert_non_null(strstr(outcome_text(&o), "nested too deeply"));
+    assert_non_null(strstr(outcome_text(&o), "values are nested too deeply"));
     outcome_free(&o);
-    expect_error("special_paths: &a [[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]\n" /* 17 lists, and 16 around them */
-                 "file_ptr: {roots: [[[[[[[[[[[[[[[*a]]]]]]]]]]]]]]]}\n",
-                 "2:34: error: file_ptr.roots[0][0][0][0][0][0][0][0][0][0][0][0][0][0][0]: nested too deeply");
+    expect_error(
+        "special_paths: &a [[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]\n" /* 17 lists, and 16 around them */
+        "file_ptr: {roots: [[[[[[[[[[[[[[[*a]]]]]]]]]]]]]]]}\n",
+        "2:34: error: file_ptr.roots[0][0][0][0][0][0][0][0][0][0][0][0][0][0][0]: values are nested too deeply");
 }
 
 TEST(number_of_values_is_limited)
@@ -240,7 +242,7 @@ TEST(key_length_is_limited)
     sl_buf_fill(&text, 'k', CONFIG_MAX_KEY + 1);
     sl_buf_cstr(&text, ": 1\n");
     parse_sized(&o, sl_buf_view(&text));
-    assert_string_equal(outcome_text(&o), "config.yml:1:1: error: key is too long\n");
+    assert_string_equal(outcome_text(&o), "config.yml:1:1: error: the key is too long\n");
     outcome_free(&o);
     parse_sized(&o, (struct sl_str){(const char *)text.data + 1, text.size - 1});
     assert_int_equal(o.code, SL_OK); /* unknown, but a key */
