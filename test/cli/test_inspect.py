@@ -202,7 +202,7 @@ def test_source_map_is_inspected(work, files):
     equal(items[0]["counts"], {"sections": 0, "sources": 3, "embedded": 1, "ignored": 1, "names": 1, "mappings": 3, "lines": 2})
     equal(items[0]["sources"][1], {"path": "b.js", "embedded": False, "ignored": True})
     equal((items[0]["is_usable"], items[0]["problem"], items[1]["counts"]["sections"], items[1]["is_usable"]), (True, None, 1, False))
-    contains(items[1]["problem"], "mappings: no valid segment; an invalid one follows line 0")
+    contains(items[1]["problem"], "no segment of `mappings` is valid; the first invalid one is after generated line 0")
     for scopes, item, words in (("BAAA,CBA", None, "with scopes"), ("BAAA,CB", 2, "with malformed scopes (item 2)")):
         with open(damaged, "w") as f:
             json.dump({**source_map, "scopes": scopes}, f)
@@ -211,7 +211,7 @@ def test_source_map_is_inspected(work, files):
         equal((found["has_scopes"], found["malformed_scopes_item"], found["is_usable"]), (item is None, item, True))
     with open(damaged, "w") as f:
         json.dump(dict(source_map, mappings="A!"), f)
-    contains(symloom("inspect", "--check", path, damaged).out, f"Usable: yes  {path}\n", "Usable: no (mappings: ")
+    contains(symloom("inspect", "--check", path, damaged).out, f"Usable: yes  {path}\n", "Usable: no (source map: no segment of `mappings` is valid")
     contains(ok("inspect", "--id", "2f259f80-58b7-44cb-d7cd-de1505e7e718", path), "sourcemap")
     equal(symloom("inspect", "--id", "3f259f80-58b7-44cb-d7cd-de1505e7e718", path).status, 3)
 

@@ -332,7 +332,7 @@ def test_failures_are_not_shared_with_other_machines(work, objects):
         config = {"shared_cache": {"redis": {"url": redis.url}}, "sources": [source]}
         body = world.body(world.modules)
         del body["sources"]
-        for why in ("source's directory: No such file or directory", "is empty; is it mounted?"):
+        for why in ("directory of the symbol source: No such file or directory", "is empty; is it mounted?"):
             with Service(work, config) as first:
                 answer = first.symbolicate({**body, "options": {"dif_candidates": True}})
                 equal(answer["modules"][0]["debug_status"], "fetching_failed")

@@ -79,7 +79,7 @@ def test_keys_that_need_a_restart_keep_their_values(work, objects):
             equal(status(s, objects), "found")
             equal(os.path.exists(elsewhere), False)
             for key in keys:
-                equal(s.logged().count(f"keeping the old value key={key}\n"), times, key)
+                equal(s.logged().count(f"the old value stays in use key={key}\n"), times, key)
             wait_until("another second, as one has room for ten lines", lambda: int(time.time()) != second)
 
 
