@@ -41,7 +41,6 @@ struct dwarf_function_walk {
     struct zero_claims *claims; /* not NULL: only look for subprograms at 0 */
 };
 
-/* Reads the wanted attributes of an entry into `e`, by the steps of its abbreviation. */
 static bool dwarf_functions_read_entry(const struct dwarf_function_walk *walk, const struct abbrev *abbrev,
                                        struct sl_reader *r, struct dwarf_function_entry *e)
 {
@@ -202,7 +201,6 @@ static bool open_subprogram(struct dwarf_function_walk *walk, const struct dwarf
     return true;
 }
 
-/* `absent` also for values that do not fit. */
 static uint32_t as_u32(const struct attribute *a, uint32_t absent)
 {
     return !a->form ? absent : a->value > UINT32_MAX - 1 ? absent : (uint32_t)a->value;
@@ -348,7 +346,6 @@ bool dwarf_add_function(struct dwarf_reader *reader, struct dwarf_worker *w, str
     return true;
 }
 
-/* Emits one function per range. Inlined calls are distributed by address; those of a function with one range are all its own. */
 static bool close_subprogram(struct dwarf_function_walk *walk, const struct dwarf_frame *frame)
 {
     struct dwarf_worker *w = walk->w;
@@ -379,7 +376,6 @@ static bool close_subprogram(struct dwarf_function_walk *walk, const struct dwar
     return true;
 }
 
-/* Closes the innermost frame; a subprogram is emitted. */
 static bool close_frame(struct dwarf_function_walk *walk)
 {
     struct dwarf_worker *w = walk->w;
@@ -390,7 +386,6 @@ static bool close_frame(struct dwarf_function_walk *walk)
     return !closing.subprogram || close_subprogram(walk, &closing);
 }
 
-/* Counts an entry with children as open. */
 static bool open_plain(struct dwarf_function_walk *walk)
 {
     if (walk->depth >= MAX_DIE_DEPTH)
@@ -414,7 +409,6 @@ static inline bool open_without_code(struct dwarf_function_walk *walk)
     return true;
 }
 
-/* Opens a subprogram or inlined call with addresses. */
 static bool open_code(struct dwarf_function_walk *walk, const struct abbrev *abbrev,
                       const struct dwarf_function_entry *e)
 {
@@ -448,7 +442,6 @@ static bool jump(struct dwarf_function_walk *walk, const struct abbrev *abbrev, 
     return !r->failed;
 }
 
-/* Returns the position after the attributes of an entry; NULL if they extend beyond `end`. */
 static const uint8_t *skip_entry(const struct dwarf_unit *unit, const struct abbrev *abbrev, const uint8_t *at,
                                  const uint8_t *end)
 {
@@ -493,7 +486,6 @@ static bool visit_variable(struct dwarf_function_walk *walk, const struct abbrev
     return true;
 }
 
-/* Reads and handles an entry that is not just skipped. */
 static bool visit(struct dwarf_function_walk *walk, const struct abbrev *abbrev, struct sl_reader *r,
                   struct dwarf_function_entry *e)
 {

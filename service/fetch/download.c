@@ -318,7 +318,6 @@ struct hops {
     bool ranged;
 };
 
-/* Waits until the whole file has arrived. */
 static enum sl_code end_of_body(struct exchange *e, struct sl_error *error)
 {
     if (e->verdict == PARTIAL)
@@ -409,7 +408,6 @@ static enum sl_code empty_file(void *arg, struct sl_error *error)
                                                 : sl_fail_errno(error, errno, "cannot truncate the downloaded file");
 }
 
-/* Empties the file of an earlier attempt. */
 static enum sl_code begin_file(int fd, struct sl_error *error)
 {
     struct stat file;
@@ -454,7 +452,6 @@ static bool final(enum sl_code code)
     return code == SL_OK || code == SL_NOT_FOUND || code == SL_PERMISSION_DENIED || code == SL_CANCELLED;
 }
 
-/* A random number below `below`. */
 static uint32_t chance(uint32_t below)
 {
     uint32_t number;
@@ -623,7 +620,6 @@ static enum sl_code with_slot(struct fetch_download *d, struct sl_str host, stru
     return code == SL_OK ? download_finish(d, error) : code;
 }
 
-/* The label of the result in metrics. */
 static const char *result_name(const struct fetch_download *d, enum sl_code code, const struct sl_error *error)
 {
     if (d->blocked)

@@ -65,7 +65,6 @@ void server_timer(struct connection *c, enum connection_timeout timeout)
     sl_list_append(&queue->connections, &c->timer);
 }
 
-/* The connection whose timeout of this kind ends first; NULL if none has one. */
 static struct connection *first_due(const struct http_server *server, size_t timeout)
 {
     return SL_LIST_FIRST(&server->queues[timeout].connections, struct connection, timer);
@@ -73,7 +72,6 @@ static struct connection *first_due(const struct http_server *server, size_t tim
 
 static void resume_listeners(struct http_server *server);
 
-/* Handles all timeouts that have ended. */
 static void on_tick(uv_timer_t *timer)
 {
     struct http_server *server = timer->data;
@@ -86,7 +84,6 @@ static void on_tick(uv_timer_t *timer)
             connection_handle_timeout(c);
 }
 
-/* A quarter of the shortest timeout, so that timeouts are at most that late. */
 static uint64_t tick_period(const struct http_server *server)
 {
     uint64_t period = 400;
@@ -103,7 +100,6 @@ static void start_tick(struct http_server *server)
 }
 
 /* ---- connections ---- */
-/* The gauge that counts the connection in metrics. */
 static enum connection_gauge choose_gauge(const struct connection *c)
 {
     static const enum connection_gauge of_state[STATES] = {
@@ -130,14 +126,12 @@ void server_count(const struct connection *c, int change)
     metric_series_set(server->gauges[gauge], (double)server->counts[gauge]);
 }
 
-/* Wakes the fiber in http_server_stop. */
 static void wake_stopper(struct http_server *server)
 {
     if (server->stopper)
         fiber_wake(server->stopper);
 }
 
-/* The limit of connections with the reserve: connections above the limit are accepted so that health checks get through. */
 static size_t most_connections(const struct http_server *server)
 {
     size_t most = server->options.max_connections;
@@ -165,7 +159,6 @@ void server_remove_request(struct connection *c)
     resume_listeners(server);
 }
 
-/* Connections that are not being closed. */
 static size_t open_connections(const struct http_server *server)
 {
     return server->connection_count - server->closing;
@@ -266,7 +259,6 @@ static void pause_listener(struct http_listener *listener)
 
 static void on_acceptable(uv_poll_t *poll, int status, int events);
 
-/* Whether a listener is paused. */
 static bool any_paused(const struct http_server *server)
 {
     bool any = false;
@@ -275,7 +267,6 @@ static bool any_paused(const struct http_server *server)
     return any;
 }
 
-/* Accepts again once there is room. */
 static void resume_listeners(struct http_server *server)
 {
     if (server->stopping || !any_paused(server) ||
@@ -289,7 +280,6 @@ static void resume_listeners(struct http_server *server)
     }
 }
 
-/* Counts a lack of descriptors or memory, and logs it once a minute. */
 static void note_accept_failure(struct http_server *server, int number)
 {
     metric_add(METRIC_HTTP_CONNECTIONS_TOTAL, 1, "emfile", NULL, NULL);
@@ -335,7 +325,6 @@ static void accept_rest(struct http_listener *listener)
 }
 
 /* ---- listeners ---- */
-/* Begins to accept connections of an open listener. */
 static enum sl_code watch(struct http_listener *listener, struct sl_error *error)
 {
     int result = uv_poll_init(loop_get(), &listener->poll, listener->fd);
@@ -353,7 +342,6 @@ static enum sl_code watch(struct http_listener *listener, struct sl_error *error
 enum listener_purpose { FOR_HTTP, FOR_HTTPS, FOR_ADMIN };
 static const char *const purpose_names[] = {"http", "https", "admin"};
 
-/* The next free entry of the table; `watch` counts it once it listens. */
 static struct http_listener *next_listener(struct http_server *server, enum listener_purpose purpose)
 {
     struct http_listener *listener = &server->listeners[server->listener_count];
@@ -362,7 +350,6 @@ static struct http_listener *next_listener(struct http_server *server, enum list
     return listener;
 }
 
-/* Uses the sockets that systemd has passed for this purpose. */
 static enum sl_code adopt_passed(struct http_server *server, enum listener_purpose purpose, struct sl_error *error)
 {
     int fds[MAX_PASSED_LISTENERS];
@@ -386,7 +373,6 @@ static enum sl_code listen_on(struct http_server *server, const char *address, e
     return code == SL_OK ? watch(listener, error) : code;
 }
 
-/* Opens the listeners of all three lists. */
 static enum sl_code listen_on_all(struct http_server *server, struct sl_error *error)
 {
     const struct http_options *o = &server->options;
@@ -440,7 +426,6 @@ static void renew_certificate(struct http_server *server)
     http_server_check_certificate(server);
 }
 
-/* The last handle of a server that could not start frees the server. */
 static void on_handle_closed(uv_handle_t *handle)
 {
     struct http_server *server =
@@ -483,7 +468,6 @@ void server_free(struct http_server *server)
 }
 
 /* ---- routes ---- */
-/* Joins prefix and pattern in the arena; NULL when out of memory. */
 static const char *with_prefix(struct sl_arena *arena, const char *prefix, const char *pattern)
 {
     struct sl_buf whole = {0};
@@ -549,7 +533,6 @@ bool server_take_routes(struct http_server *server)
     return good;
 }
 
-/* Sets the time limit of each queue. */
 static void set_timeouts(struct http_server *server)
 {
     const struct http_options *options = &server->options;
@@ -569,7 +552,6 @@ static void set_timeouts(struct http_server *server)
     }
 }
 
-/* Parses the networks of trusted proxies; "unix" stands for all clients of Unix sockets. */
 static enum sl_code set_proxies(struct http_server *server, struct sl_error *error)
 {
     const struct http_options *options = &server->options;
@@ -585,7 +567,6 @@ static enum sl_code set_proxies(struct http_server *server, struct sl_error *err
     return SL_OK;
 }
 
-/* Listens for other processes of the service. */
 static enum sl_code listen_on_peer_socket(struct http_server *server, struct sl_error *error)
 {
     char address[128];
@@ -595,7 +576,6 @@ static enum sl_code listen_on_peer_socket(struct http_server *server, struct sl_
     return listen_on(server, address, FOR_ADMIN, error);
 }
 
-/* Logs all routes, to find out why a path is unknown. */
 static void log_routes(const struct http_server *server)
 {
     for (const struct http_route *r = server->routes; r->method && log_enabled(LOG_DEBUG, "http"); r++) {
