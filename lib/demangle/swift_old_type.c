@@ -128,7 +128,8 @@ static bool constraint_reference(struct swift_reader *r)
     return node && (node->kind == N_PROTOCOL || node->kind == N_CLASS);
 }
 
-/* Reads a requirement of a generic signature, which is not printed: z equal to a type, l a layout, C a superclass, else a protocol. */
+/* Skips a requirement of a generic signature; requirements are not printed. After the constrained type: "z" and the equal type, "l" and a
+ * layout, a superclass (which begins with "C"), or a protocol. */
 static bool requirement(struct swift_reader *r)
 {
     if (!constrained(r))

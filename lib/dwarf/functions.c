@@ -386,7 +386,7 @@ static bool close_frame(struct dwarf_function_walk *walk)
     return !closing.subprogram || close_subprogram(walk, &closing);
 }
 
-static bool open_plain(struct dwarf_function_walk *walk)
+static bool open_plain(struct dwarf_function_walk *walk) /* an entry that is only counted, such as a lexical block */
 {
     if (walk->depth >= MAX_DIE_DEPTH)
         return false;

@@ -3,10 +3,10 @@
  *
  *     x = {p: (a) => a}            PROGRAM  ASSIGN x  OBJECT  PROPERTY p  ARROW     the levels at the last `a`
  *
- * Soft levels end together with the assignment expression inside them. Three constructs are only known at their end: `(a, b)`
- * may be parameters, `[a]` and `{a}` may be patterns, and `a[b]` may be assigned to. Scopes found inside refer to a placeholder
- * component (a cover); when the construct ends, the placeholder's `outer` link is set to what it turned out to be. Nothing is
- * read twice. */
+ * Some levels are soft: no token ends them, they end together with the assignment expression inside them. Three constructs are
+ * only known at their end: `(a, b)` may be parameters, `[a]` and `{a}` may be patterns, and `a[b]` may be assigned to. Scopes found
+ * inside refer to a placeholder component (a cover); when the construct ends, the placeholder's `outer` link is set to what it
+ * turned out to be. Nothing is read twice. */
 #pragma once
 
 #include "js/scope.h"

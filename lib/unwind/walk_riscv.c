@@ -32,7 +32,7 @@ static enum walk_result riscv_by_pointer(struct sl_walk_state *s, const struct w
         !riscv_record(s, fp, &pc, &saved))
         return WALK_NOTHING;
     if (is_record_of_leaf(s, callee, fp, pc)) {
-        fp = pc;
+        fp = pc; /* the caller's frame pointer */
         if (!riscv_record(s, fp, &pc, &saved))
             return WALK_NOTHING;
     }
