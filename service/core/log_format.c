@@ -249,15 +249,17 @@ static void put_json_field(struct log_line *line, const struct log_field *field)
     if (line->cut)
         return;
     size_t size = strlen(field->key);
-    if (size + 4 <= LOG_LINE_MAX - line->size) {
-        char *at = line->text + line->size;
-        at[0] = ',';
-        at[1] = '"';
-        memcpy(at + 2, field->key, size);
-        at[size + 2] = '"';
-        at[size + 3] = ':';
-        line->size += size + 4;
+    if (size + 4 > LOG_LINE_MAX - line->size) { /* no value without its key */
+        line->cut = true;
+        return;
     }
+    char *at = line->text + line->size;
+    at[0] = ',';
+    at[1] = '"';
+    memcpy(at + 2, field->key, size);
+    at[size + 2] = '"';
+    at[size + 3] = ':';
+    line->size += size + 4;
     put_value(line, field, true);
 }
 
