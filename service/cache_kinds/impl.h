@@ -19,8 +19,8 @@ bool kinds_never_shared(const void *context);
 
 /* ---- auxiliary.c ---- */
 
-/* Downloads the request's file into `fd` and has a converter without options and result validate it: returns the download's error,
- * or that of `check`. */
+/* Downloads the request's file into `fd` and validates it with the converter `check`, which has no options and no result. Returns the
+ * error of the download or of `check`. */
 enum sl_code auxiliary_fetch(const struct object_request *request, const struct converter *check, int fd,
                              struct sl_error *error) SL_SUSPENDS;
 

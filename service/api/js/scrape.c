@@ -3,7 +3,7 @@
 #include "core/duration.h"
 #include "core/metrics.h"
 
-/* Scraped files are fetched again every hour; each URL has its own minute. */
+/* Scraped files are fetched again every hour, at a minute that depends on the URL, so that not all are fetched at once. */
 enum { PERIOD_S = 3600 };
 
 /* ---- rules ---- */

@@ -1,4 +1,4 @@
-/* GET /status: state of the service for the page and for people, with a history of two hours. */
+/* GET /status: the state of the service with a history of two hours, as JSON. */
 #include <stdio.h>
 #include <sys/statvfs.h>
 #include <time.h>
