@@ -35,7 +35,7 @@ void conversions_configure(const struct config *config)
     limits.max_heavy = config->conversion.max_heavy;
 }
 
-/* ---- the end of the process ---- */
+/* ---- shutdown ---- */
 static atomic_bool is_aborted;
 
 void conversions_abort_all(void)
@@ -59,7 +59,7 @@ static bool take_place(uint64_t size)
     }
     metric_set(METRIC_WAITING, ++limits.queued, "heavy", NULL, NULL);
     fiber_set_wait_reason("a slot for a large conversion");
-    /* takes over the slot of the one that ended */
+    /* the conversion that ended hands over its slot: `heavy` stays */
     bool woken = fiber_wait_on(&limits.waiting, UINT64_MAX) == FIBER_WOKEN;
     metric_set(METRIC_WAITING, --limits.queued, "heavy", NULL, NULL);
     return woken;
@@ -85,7 +85,7 @@ static uint64_t time_for(uint64_t size)
 struct running {
     struct conversion conversion;
     const struct converter *converter;
-    struct converter_call call; /* with all inputs mapped */
+    struct converter_call call; /* a copy: map_inputs fills in the inputs' bytes */
     struct sl_mapping mappings[CONVERTER_MAX_INPUTS];
     void *result;
     struct sl_error *error;
@@ -143,7 +143,7 @@ static enum sl_code fail_time(const struct conversion *conversion, struct sl_err
     return SL_UNSUPPORTED;
 }
 
-/* A result made although a limit was passed depends on timing and is dropped. */
+/* Drops the result if a limit was exceeded, even if the converter succeeded: it depends on timing. */
 static enum sl_code judge(const struct running *r, const struct conversion_about *about, struct sl_error *error)
 {
     const struct sl_budget *budget = &r->conversion.budget;
@@ -209,7 +209,7 @@ enum sl_code conversion_run(const struct conversion_about *about, const struct c
     if (!measured.size)
         measured.size = size_of_inputs(call);
     enum sl_code code = run(&measured, &r);
-    unmap_inputs(&r); /* after a SIGBUS */
+    unmap_inputs(&r); /* a SIGBUS leaves the pool job before it unmaps them */
     return code;
 }
 

@@ -39,7 +39,7 @@ static void add_input(struct converter_call *call, struct converter_input input)
 {
     if (call->input_count < CONVERTER_MAX_INPUTS)
         call->inputs[call->input_count] = input;
-    call->input_count++; /* conversion_run refuses a call of too many */
+    call->input_count++; /* conversion_run refuses a call with too many inputs */
 }
 
 void converter_add_bytes(struct converter_call *call, enum input_role role, struct sl_bytes bytes)

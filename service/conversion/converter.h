@@ -1,8 +1,14 @@
-/* Converters: what makes something of files and needs nothing but them.
+/* Converters: pure functions from files to a file and a result, e.g. from a debug file to a symcache.
  *
- * A converter is a pure function of its inputs and options: it writes `out`, fills its result, and does nothing else. It reads no clock
- * and no configuration, opens no file, logs and counts nothing, and knows no fiber, so that it can run in any thread or process.
- * What is to be logged or counted, it tells in its result. */
+ * A converter depends on its inputs and options only; it writes `out` and fills its result. It reads no clock and no configuration,
+ * opens no file, writes no log or metric and uses no fiber, so it can run in any thread or process. Its result contains whatever the
+ * caller logs or counts.
+ *
+ * Example of a call (cache_kinds/sourcemaps.c):
+ *     options   struct sourcemap_options
+ *     inputs    INPUT_SCRIPT: mapped script, INPUT_SOURCE_MAP: mapped source map
+ *     out       descriptor of an empty temporary file: gets the lookup table
+ *     result    struct sourcemap_result: which item of `scopes` is malformed; the caller logs it */
 #pragma once
 
 #include "core/cpu_clock.h"
@@ -11,64 +17,64 @@
 enum { CONVERTER_MAX_INPUTS = 6, CONVERTER_MAX_OPTIONS = 256, CONVERTER_MAX_RESULT = 2048 };
 
 enum input_role {
-    INPUT_FILE,       /* what is converted */
+    INPUT_FILE,       /* the file to convert */
     INPUT_DWP,        /* DWARF package of split units */
     INPUT_DWZ,        /* supplementary file */
     INPUT_SYMBOL_MAP, /* BCSymbolMap */
-    INPUT_LINE_MAP,   /* lines of C# in Unity builds */
+    INPUT_LINE_MAP,   /* il2cpp line mapping of a Unity build: C++ lines to C# lines */
     INPUT_SCRIPT,
     INPUT_SOURCE_MAP,
-    INPUT_DATA_URL, /* with a source map in it */
-    INPUT_CODE_ID,  /* text: that of the wanted object */
-    INPUT_LENGTHS,  /* numbers of 8 bytes: lengths of the pieces that INPUT_FILE consists of */
-    INPUT_SCRATCH,  /* not read: an empty file that is open for writing, for what does not fit in memory */
+    INPUT_DATA_URL, /* contains a source map */
+    INPUT_CODE_ID,  /* code id of the wanted object, as text */
+    INPUT_LENGTHS,  /* array of uint64_t: lengths of the pieces of INPUT_FILE */
+    INPUT_SCRATCH,  /* not an input: empty file, open for writing, for data that does not fit in memory */
 };
 
 struct converter_input {
-    struct sl_bytes bytes; /* data NULL: `fd` is to be mapped */
-    int fd;                /* of a file that holds these bytes alone; -1: there is none, or none that is open */
-    enum input_role role;  /* each at most once in a call */
+    struct sl_bytes bytes; /* data NULL = conversion_run maps `fd` */
+    int fd;                /* open file whose content is exactly `bytes`; -1 = none */
+    enum input_role role;  /* at most one input of each role in a call */
 };
 
-/* Everything is plain: no pointer leads out of it but to inputs and options. */
+/* Plain data: its only pointers are those to the bytes of inputs and options. */
 struct converter_call {
     struct converter_input inputs[CONVERTER_MAX_INPUTS];
     size_t input_count;
     struct sl_bytes options; /* the converter's own struct, without pointers */
-    int out;                 /* the file to write, which is empty; -1: nothing is written */
+    int out;                 /* empty file to write; -1 = the converter writes nothing */
 };
 
-/* What is common to all converters: the limits of one conversion. */
+/* State of one running conversion. */
 struct conversion {
-    struct sl_budget budget; /* for everything that is read and made */
+    struct sl_budget budget; /* charged for everything the converter reads and creates */
     struct cpu_clock clock;
     struct cpu_parallel parallel;
-    bool is_trial;       /* set by the converter: it was only a look at the file, and is not counted */
-    uint64_t written_ns; /* time that conversion_write took */
+    bool is_trial;       /* set by the converter: it only inspected the file, so a success is left out of the metrics */
+    uint64_t written_ns; /* total duration of conversion_write */
 };
 
 struct converter {
-    const char *name; /* no other has it */
+    const char *name; /* unique among converters */
     size_t options_size, result_size;
-    /* Every byte of the result is zero before; it counts also beside an error. A pool thread, or another process. */
+    /* `result` is zeroed before the call and valid on errors, too. Runs on a pool thread or in another process. */
     enum sl_code (*convert)(struct conversion *conversion, const struct converter_call *call, void *result,
                             struct sl_error *error);
 };
 
-/* Limits of the readers of objects that are configured (struct sl_object_limits), for options. */
+/* Configured limits of object readers (struct sl_object_limits), to be put into a converter's options. */
 struct reader_limits {
     uint64_t max_section_size, max_unwind_chain;
 };
 
 /* ---- for converters ---- */
 
-/* The call's options, of the size that the converter tells. */
+/* Returns the options: a struct of the converter's `options_size`. */
 static inline const void *converter_options(const struct converter_call *call)
 {
     return call->options.data;
 }
 
-/* The input, and its bytes; NULL, and data NULL, when it was not given. */
+/* Return the input of that role, or its bytes. Without such an input: NULL, or data NULL. */
 const struct converter_input *converter_input(const struct converter_call *call, enum input_role role);
 struct sl_bytes converter_input_bytes(const struct converter_call *call, enum input_role role);
 
@@ -78,20 +84,20 @@ static inline struct sl_object_limits make_object_limits(const struct reader_lim
         .max_section_size = limits->max_section_size, .max_unwind_chain = limits->max_unwind_chain, .budget = budget};
 }
 
-/* Opens a file on the conversion's budget, which a companion adds its size to. */
+/* Opens an object with the conversion's budget, also a companion. */
 enum sl_code conversion_open(struct conversion *conversion, struct sl_bytes file, const struct reader_limits *limits,
                              struct sl_object **object, struct sl_error *error);
 
-/* Writes what was made, which counts as memory, to the call's file. */
+/* Writes `made` to the call's `out`; charges its capacity to the budget meanwhile. Returns the error of a failed `made`, too. */
 enum sl_code conversion_write(struct conversion *conversion, const struct converter_call *call,
                               const struct sl_buf *made, struct sl_error *error);
 
 /* ---- for callers ---- */
 
-/* The bytes of a struct, as options. */
+/* Views a struct as the options of a call; it must outlive the call. */
 #define CONVERTER_OPTIONS(value) ((struct sl_bytes){(const uint8_t *)&(value), sizeof(value)})
 
-/* Adds an input; one of no descriptor is bytes in memory, one of a descriptor alone is mapped for the converter. */
+/* Add an input: bytes in memory (data NULL = empty input), or an open file, which conversion_run maps. The caller keeps both alive. */
 void converter_add_bytes(struct converter_call *call, enum input_role role, struct sl_bytes bytes);
 void converter_add_text(struct converter_call *call, enum input_role role, struct sl_str text);
 void converter_add_file(struct converter_call *call, enum input_role role, int fd);
