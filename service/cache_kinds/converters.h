@@ -1,11 +1,11 @@
-/* The converters of the kinds (conversion/converter.h): their options and results. Where nothing else is said, options are
- * struct reader_limits, and there is no result. */
+/* The converters of the kinds (conversion/converter.h), their options and results. Default: options are struct reader_limits, and there
+ * is no result. */
 #pragma once
 
 #include "conversion/converter.h"
 #include "symcache/symcache.h"
 
-/* Whether a file is an object, and the wanted one, whose code id, if it has one, is INPUT_CODE_ID; writes nothing. */
+/* Checks that INPUT_FILE is an object, and reports whether its ids are the wanted ones (INPUT_CODE_ID: optional). Writes nothing. */
 extern const struct converter converter_object_check;
 enum { SHA256_SIZE = 32 };
 struct object_check_options {
@@ -15,21 +15,21 @@ struct object_check_options {
     bool has_debug_id, has_checksum;
 };
 struct object_check_result {
-    bool same_id, same_checksum;       /* true also when that cannot be told */
+    bool same_id, same_checksum;       /* true also if there is nothing to compare */
     bool is_fat;                       /* the object is a slice of the file: */
     uint64_t slice_offset, slice_size; /* bytes */
     struct sl_debug_id debug_id;       /* of the object */
 };
 
-/* Whether a file can be read; they write nothing. Without options. */
+/* Check that a file is valid. They have no options and write nothing. */
 extern const struct converter converter_uuidmap;
 extern const struct converter converter_bcsymbolmap;
 extern const struct converter converter_il2cpp;
 
-/* The table of a mapping of ProGuard or R8. Without options. */
+/* Makes the table of a ProGuard or R8 mapping. No options. */
 extern const struct converter converter_proguard;
 
-/* The table of INPUT_SCRIPT (none: it is empty) and INPUT_SOURCE_MAP, or the map in INPUT_DATA_URL, or that in the script's comment. */
+/* Makes the table of INPUT_SCRIPT (missing = empty) and its map: INPUT_SOURCE_MAP, else INPUT_DATA_URL, else the script's comment. */
 extern const struct converter converter_sourcemap;
 struct sourcemap_options {
     bool partial_scopes, compat_names; /* struct sl_smcache_options */
@@ -38,7 +38,7 @@ struct sourcemap_result {
     uint64_t bad_scopes; /* as in struct sl_smcache */
 };
 
-/* ---- what is made of INPUT_FILE, an object ---- */
+/* ---- converters of an object, INPUT_FILE ---- */
 
 extern const struct converter converter_object_meta;
 extern const struct converter converter_embedded_sources;
@@ -53,12 +53,13 @@ struct ppdb_cache_result {
     uint64_t dropped; /* methods and documents that could not be read */
 };
 
-/* Besides INPUT_SYMBOL_MAP, INPUT_LINE_MAP, INPUT_DWP and INPUT_DWZ, if there are some. */
+/* Optional inputs: INPUT_SYMBOL_MAP, INPUT_LINE_MAP, INPUT_DWP, INPUT_DWZ. */
 extern const struct converter converter_symcache;
 struct symcache_options {
     struct reader_limits limits;
     bool variables;
-    bool complete; /* there are no companions but those given; else the object is converted only if it wants none */
+    /* All available companions are given: always convert. False: convert only if the object refers to none. */
+    bool complete;
 };
 struct companion_wants {
     bool package; /* DWARF package of split units */
@@ -67,8 +68,8 @@ struct companion_wants {
 };
 struct symcache_result {
     enum sl_arch arch; /* of the object, if it could be opened */
-    bool wanting;      /* nothing was written: the object wants companions */
-    bool damaged;      /* the file is not quite as its format wants it */
+    bool wanting;      /* nothing was written: the object refers to companions (`wants`) */
+    bool damaged;      /* malformed but usable (`partial` of struct sl_object_info) */
     struct companion_wants wants;
     struct sl_symcache_gaps gaps;
 };

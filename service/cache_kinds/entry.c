@@ -1,4 +1,4 @@
-/* What kinds share that are made of a request's object. */
+/* Conversions of a request's object, shared by several kinds. */
 #include "cache_kinds/impl.h"
 
 #include <errno.h>

@@ -8,13 +8,13 @@
 
 /* ---- entry.c ---- */
 
-/* Gets the request's object, and has what the converter makes of it, whose options are struct reader_limits, written to `fd`, as a
- * conversion for an entry of `kind` (NULL: it is not counted). */
+/* Gets the request's object and runs the converter, whose options are struct reader_limits, on it; the output goes to `fd`. `kind` is
+ * for metrics (NULL = none). */
 enum sl_code convert_to_entry(const struct object_request *request, const struct cache_kind *kind,
                               const struct converter *converter, void *result, int fd, struct sl_arena *arena,
                               struct sl_error *error) SL_SUSPENDS;
 
-/* `shareable` of kinds whose entries are of use on this machine alone, or are in one that is shared. */
+/* `shareable` of kinds whose entries are useful on this machine only, or are derived from an entry that is shared. */
 bool kinds_never_shared(const void *context);
 
 /* ---- auxiliary.c ---- */
@@ -61,7 +61,7 @@ bool companions_wanted(struct sl_object *object, struct companion_wants *wants);
 enum sl_code companions_get(const struct object_request *request, const struct companion_wants *wants,
                             struct sl_arena *arena, struct companion_items *items, struct sl_error *error) SL_SUSPENDS;
 void companions_release(struct companion_items *items);
-/* Opens and closes the companions among a conversion's inputs. SL_BUSY, or the error of its budget; damaged ones are left out. */
+/* Opens the companions among a conversion's inputs; leaves out damaged ones. SL_BUSY, or the error of the conversion's budget. */
 enum sl_code companions_open(struct conversion *conversion, const struct converter_call *call,
                              const struct reader_limits *limits, struct sl_companions *companions,
                              struct sl_error *error);

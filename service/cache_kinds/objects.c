@@ -40,7 +40,7 @@ static bool read_checksum(struct sl_str checksum, uint8_t wanted[SHA256_SIZE])
            size == SHA256_SIZE;
 }
 
-/* True also when that cannot be told: another kind of file. */
+/* True also if there is nothing to compare: the file is not a Portable PDB, or has no id. */
 static bool checksum_matches(struct sl_bytes file, const uint8_t wanted[SHA256_SIZE])
 {
     uint8_t found[SHA256_SIZE];
@@ -104,8 +104,8 @@ struct slice_keeping {
     uint64_t offset, size;
 };
 
-/* Of a fat file only the object that was asked for is kept. The slice is moved to the front piece by piece, since it may
- * overlap where it goes. */
+/* Keeps only the requested object of a fat file: moves the slice to the front, in ascending pieces because source and destination may
+ * overlap, and truncates the file. */
 static enum sl_code keep_slice(void *arg, struct sl_error *error)
 {
     enum { PIECE = 1 << 20 };

@@ -87,8 +87,8 @@ enum sl_code cache_get_own_file(const struct cache_kind *kind, const struct obje
 enum sl_code find_portable_pdb(struct sl_bytes file, const struct reader_limits *limits, struct sl_arena *arena,
                                struct sl_bytes *ppdb, struct sl_error *error);
 
-/* Has the converter make a file of the kind that no cache holds; sets `call->out`. Errors are those of the conversion; SL_MALFORMED
- * also when what it made is none of the kind. */
+/* Runs the converter and opens its output as an item of `kind` outside the cache; sets `call->out`. Returns the conversion's error, or
+ * SL_MALFORMED if the output is not a valid file of the kind. */
 enum sl_code convert_to_item(const struct cache_kind *kind, const struct conversion_about *about,
                              const struct converter *converter, struct converter_call *call, void *result,
                              struct cache_item **item, struct sl_error *error) SL_SUSPENDS;

@@ -27,7 +27,7 @@ static struct sl_str input_text(const struct converter_call *call, enum input_ro
     return (struct sl_str){(const char *)bytes.data, bytes.size};
 }
 
-/* The map that is given, or the decoded one of a data URL. */
+/* Returns the given map, or decodes the one in a data URL. */
 static enum sl_code find_map(struct conversion *conversion, const struct converter_call *call, struct sl_buf *decoded,
                              struct sl_str *map, struct sl_error *error)
 {
@@ -68,7 +68,7 @@ const struct converter converter_sourcemap = {"sourcemap", sizeof(struct sourcem
 
 /* ---- the kind ---- */
 
-/* What a table is made of; NULL, data NULL: not given. */
+/* Inputs of a table; NULL or data NULL = missing. */
 struct sourcemap_texts {
     struct cache_item *script, *map;
     struct sl_str embedded, location;
@@ -90,7 +90,7 @@ static enum sl_code convert_texts(const struct sourcemap_texts *texts, int fd, s
     else if (texts->embedded.data)
         converter_add_text(&call, INPUT_DATA_URL, texts->embedded);
     else if (texts->script)
-        about.size = 2 * texts->script->mapping.bytes.size; /* it holds the map, too */
+        about.size = 2 * texts->script->mapping.bytes.size; /* the script contains the map, too */
     enum sl_code code =
         item ? convert_to_item(&kind_sourcemap_caches, &about, &converter_sourcemap, &call, &told, item, error)
              : conversion_run(&about, &converter_sourcemap, &call, &told, error);

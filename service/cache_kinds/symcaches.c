@@ -175,7 +175,7 @@ static enum sl_code convert(const struct symcache_request *request, const struct
     return conversion_run(&about, &converter_symcache, &call, told, error);
 }
 
-/* The object tells which companions it wants; when it wants some, it is converted once they are there. */
+/* Converts the object. If the first attempt finds references to companions, gets these and converts it with them. */
 static enum sl_code convert_with_companions(const struct symcache_request *request, struct sl_arena *arena, int fd,
                                             struct symcache_items *items, struct symcache_result *told,
                                             struct sl_error *error)

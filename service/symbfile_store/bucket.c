@@ -254,8 +254,8 @@ enum sl_code remote_published(const struct symbfile_key *file_key, struct symbfi
     return remote_list(prefix, "", note_published, &list, error);
 }
 
-/* Reads the object of a published set: its first line names the directory of the parts, the others name the parts. There
- * must be as many as the set has. On failure the set has no parts to free. */
+/* Reads the object of a published set: its first line names the directory of the parts, the others name the parts. Their
+ * number must match the set's. On failure the set has no parts to free. */
 enum sl_code remote_manifest(const struct symbfile_key *file_key, struct symbfile_set *set, char parts[SET_NAME],
                              struct sl_error *error)
 {

@@ -262,7 +262,8 @@ static enum sl_code find_parts_name(const struct symbfile_upload_set *a, char ou
     return code;
 }
 
-/* Adds the part; publishes the set if all parts are there now. Other nodes are told only of changes that look-ups can see. */
+/* Adds the part; publishes the set if all parts are there now. Notifies other nodes only of changes that look-ups
+ * can see. */
 bool remote_add(const struct symbfile_upload_set *a, struct symbfile_failure *failure)
 {
     struct bucket_set_publishing p = {

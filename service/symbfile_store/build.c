@@ -34,7 +34,7 @@ void set_reader_close(struct set_reader *r)
     r->part = NULL;
 }
 
-/* Takes the i-th part off the rest; false when that is shorter. */
+/* Splits the i-th part off the rest; false if the rest is shorter. */
 static bool take_part(struct sl_bytes *rest, struct sl_bytes lengths, size_t i, struct sl_bytes *part)
 {
     uint64_t length;

@@ -3,10 +3,12 @@
 
 #include "conversion/converter.h"
 
-/* The index of a set of parts. INPUT_FILE has their bytes as they were stored, one part behind the other, INPUT_LENGTHS tells where
- * one ends. INPUT_SCRATCH is an empty file, open for writing, for what does not fit in memory. */
+/* Makes the index of a set of parts. INPUT_FILE is the concatenation of the stored parts, INPUT_LENGTHS their lengths (uint64_t each).
+ * INPUT_SCRATCH is an empty file, open for writing, for data that does not fit in memory.
+ *
+ * Example, two parts of 3 and 5 bytes:  INPUT_FILE  aaabbbbb   INPUT_LENGTHS  03 00 00 00 00 00 00 00  05 00 00 00 00 00 00 00 */
 extern const struct converter converter_symbfile_index;
 struct symbfile_index_options {
-    uint64_t max_bytes; /* of a part, inflated */
-    bool is_split;      /* the parts are pieces that are a symbfile only together */
+    uint64_t max_bytes; /* of a part after decompression */
+    bool is_split;      /* the parts are pieces of one symbfile; false = each is a symbfile */
 };

@@ -53,7 +53,7 @@ static enum sl_code pack_set(void *arg, struct sl_error *error)
                                                    : sl_fail(error, SL_NOT_FOUND, "no upload store is configured");
 }
 
-/* The parts, which may be thousands, go to the converter as one file. */
+/* Passes the parts, possibly thousands, to the converter as one file. */
 static enum sl_code convert_set(const struct symbfile_index_request *request, const char *copy, int scratch, int out,
                                 struct set_pack *pack, struct sl_error *error)
 {
@@ -67,7 +67,7 @@ static enum sl_code convert_set(const struct symbfile_index_request *request, co
     converter_add_bytes(&call, INPUT_LENGTHS,
                         (struct sl_bytes){(const uint8_t *)pack->lengths, pack->count * sizeof *pack->lengths});
     converter_add_file(&call, INPUT_SCRATCH, scratch);
-    /* As many bytes as its records are in a symbfile, or more. */
+    /* At least the size of the records in a symbfile. */
     struct conversion_about about = {request->set.records * RECORD_BYTES, sl_str(request->set.name),
                                      kind_symbfile_index.name};
     return conversion_run(&about, &converter_symbfile_index, &call, NULL, error);
