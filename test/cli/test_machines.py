@@ -89,7 +89,7 @@ def changed_machine(work, files, machine):
 def test_unknown_machine_falls_back_to_symbols(work, files):
     """What cannot be read is said, and symbols answer: names and files would be others."""
     path = changed_machine(work, files, 4242)
-    why = "cannot read relocations of ELF machine 4242: debug information is ignored"
+    why = "cannot apply relocations of ELF machine 4242, so the debug information is ignored"
     equal(chain(path, symbols(path)["second"][0] + 4), [("second", "??:?")])
     contains(symloom("lookup", "-e", path, "0x0").err, why)
     dump = symloom("dump-syms", path)
@@ -125,7 +125,7 @@ def test_unknown_relocation_type_falls_back_to_symbols(work, files):
     with open(path, "wb") as f:
         f.write(data)
     equal(chain(path, 0), [("first", "??:?")])
-    contains(symloom("dump-syms", path).err, "cannot read relocations of type 200 of ELF machine 62")
+    contains(symloom("dump-syms", path).err, "cannot apply relocations of type 200 of ELF machine 62")
 
 
 FIRMWARE = """volatile int sink;
