@@ -40,52 +40,60 @@ struct symbfile_index_request {
 struct set_packing { /* pool work */
     const struct symbfile_index_request *request;
     const char *copy; /* path of a local copy, if the set is in a bucket; else empty */
-    struct set_pack *pack;
+    struct set_pack pack;
+    struct cache_tmp parts, scratch;
 };
 
+/* Creates the files that the converter reads and writes besides its output, and copies the parts into the first. */
 static enum sl_code pack_set(void *arg, struct sl_error *error)
 {
-    const struct set_packing *p = arg;
+    struct set_packing *p = arg;
     char home[STORE_PATH];
+    enum sl_code code = cache_tmp_create(&p->parts, true, error);
+    if (code == SL_OK)
+        code = cache_tmp_create(&p->scratch, true, error);
+    if (code != SL_OK)
+        return code;
+    p->pack.fd = p->parts.fd;
     if (*p->copy)
-        return store_pack_set(p->copy, &p->request->set, p->pack, error);
-    return store_home(&p->request->file_key, home) ? store_pack_set(home, &p->request->set, p->pack, error)
+        return store_pack_set(p->copy, &p->request->set, &p->pack, error);
+    return store_home(&p->request->file_key, home) ? store_pack_set(home, &p->request->set, &p->pack, error)
                                                    : sl_fail(error, SL_NOT_FOUND, "no upload store is configured");
 }
 
-/* Passes the parts, possibly thousands, to the converter as one file. */
-static enum sl_code convert_set(const struct symbfile_index_request *request, const char *copy, int scratch, int out,
-                                struct set_pack *pack, struct sl_error *error)
+static void discard_pack(void *arg)
 {
-    struct set_packing packing = {request, copy, pack};
-    enum sl_code code = pool_call(POOL_IO | POOL_HEAVY, pack_set, &packing, error);
-    if (code != SL_OK)
-        return code;
-    struct symbfile_index_options options = {store_limits.max_set_bytes, pack->is_split};
+    struct set_packing *p = arg;
+    cache_tmp_discard(&p->parts);
+    cache_tmp_discard(&p->scratch);
+    free(p->pack.lengths);
+}
+
+/* Passes the parts, possibly thousands, to the converter as one file. */
+static enum sl_code convert_pack(const struct set_packing *p, int out, struct sl_error *error)
+{
+    const struct symbfile_set *set = &p->request->set;
+    struct symbfile_index_options options = {store_limits.max_set_bytes, p->pack.is_split};
     struct converter_call call = {.options = CONVERTER_OPTIONS(options), .out = out};
-    converter_add_file(&call, INPUT_FILE, pack->fd);
+    converter_add_file(&call, INPUT_FILE, p->pack.fd);
     converter_add_bytes(&call, INPUT_LENGTHS,
-                        (struct sl_bytes){(const uint8_t *)pack->lengths, pack->count * sizeof *pack->lengths});
-    converter_add_file(&call, INPUT_SCRATCH, scratch);
+                        (struct sl_bytes){(const uint8_t *)p->pack.lengths, p->pack.count * sizeof *p->pack.lengths});
+    converter_add_file(&call, INPUT_SCRATCH, p->scratch.fd);
     /* At least the size of the records in a symbfile. */
-    struct conversion_about about = {request->set.records * RECORD_BYTES, sl_str(request->set.name),
-                                     kind_symbfile_index.name};
+    struct conversion_about about = {set->records * RECORD_BYTES, sl_str(set->name), kind_symbfile_index.name};
     return conversion_run(&about, &converter_symbfile_index, &call, NULL, error);
 }
 
 static enum sl_code make_index(const struct symbfile_index_request *request, const char *copy, int out,
                                struct sl_error *error)
 {
-    struct cache_tmp parts, scratch = {.fd = -1};
-    enum sl_code code = cache_tmp_create(&parts, true, error);
-    struct set_pack pack = {.fd = parts.fd};
+    struct set_packing p = {.request = request, .copy = copy, .parts.fd = -1, .scratch.fd = -1};
+    enum sl_code code = pool_call(POOL_IO | POOL_HEAVY, pack_set, &p, error);
     if (code == SL_OK)
-        code = cache_tmp_create(&scratch, true, error);
-    if (code == SL_OK)
-        code = convert_set(request, copy, scratch.fd, out, &pack, error);
-    cache_tmp_discard(&parts);
-    cache_tmp_discard(&scratch);
-    free(pack.lengths);
+        code = convert_pack(&p, out, error);
+    /* On the pool, as freeing the blocks of large files takes long; on the loop only if the pool refuses work. */
+    if (pool_run(POOL_IO, discard_pack, &p, NULL) == SL_BUSY)
+        discard_pack(&p);
     return code;
 }
 
