@@ -6,7 +6,9 @@
  *
  *     0123456789abcdef 1700000000000000000 29\nsource: s\nlocation: http://x\n\n
  *
- * Every machine asks once a second for the part that it has not read, so it also gets invalidations from before a reconnect. */
+ * Every machine asks once a second for the part that it has not read, so it also gets invalidations from before a reconnect.
+ * A log longer than LOG_MAX is renamed to <namespace>:invalidate:previous, where machines read what they have not read yet, and the
+ * next record begins a new log. */
 #include "cache/shared.h"
 
 #include <inttypes.h>
@@ -21,25 +23,28 @@
 enum { EVERY_MS = 1000, LOG_MAX = 1 << 20, FILES_MAX = 1000, HEAD_MAX = 80 };
 
 static struct {
-    char key[160], writer[17];
+    char key[160], previous[176], writer[17];
     struct shared_backend *redis;
-    uint64_t last; /* offset of the last record that was read, and its first line */
+    bool has_read_previous; /* the previous log, which a machine that was away may have missed, is read first */
+    uint64_t last;          /* offset of the last record that was read, and its first line */
     char head[HEAD_MAX];
 } invalidations;
 
 /* ---- writing ---- */
-/* Appends a record. A log that has become too long is deleted, and begins again with the next record. */
+/* Appends a record. Renames the log if this record makes it longer than a multiple of LOG_MAX: of all machines that append, one does. */
 static bool append(struct sl_str record)
 {
     struct redis_answer answer;
     struct sl_str words[] = {SL_STR("APPEND"), sl_str(invalidations.key), record};
     bool appended = shared_command(words, 3, &answer) == SHARED_HIT && answer.type == REDIS_NUMBER;
-    bool full = appended && answer.number > LOG_MAX;
+    uint64_t size = appended && answer.number > 0 ? (uint64_t)answer.number : 0;
+    bool is_full = size >= record.size && size / LOG_MAX != (size - record.size) / LOG_MAX;
     sl_buf_free(&answer.text);
-    if (!full)
+    if (!is_full)
         return appended;
-    words[0] = SL_STR("DEL");
-    shared_command(words, 2, &answer);
+    words[0] = SL_STR("RENAME");
+    words[2] = sl_str(invalidations.previous);
+    shared_command(words, 3, &answer);
     sl_buf_free(&answer.text);
     return true;
 }
@@ -97,18 +102,12 @@ static bool take_record(struct sl_str *log, char head[HEAD_MAX], int64_t *at_ns,
     return true;
 }
 
-/* `log` begins at the last record that was read. If that is not there any more, the log was deleted and begun again. */
-static void read_log(struct sl_str log)
+/* Applies the records of `log`, which begins at `base` in the log of Redis. */
+static void apply_records(struct sl_str log, uint64_t base)
 {
     struct sl_str text, rest = log;
-    char head[HEAD_MAX] = "";
+    char head[HEAD_MAX];
     int64_t at_ns;
-    if (invalidations.head[0] && (!take_record(&rest, head, &at_ns, &text) || strcmp(head, invalidations.head) != 0)) {
-        invalidations.last = 0;
-        invalidations.head[0] = '\0';
-        return;
-    }
-    uint64_t base = invalidations.last;
     while (rest.size) {
         uint64_t offset = base + (uint64_t)(rest.data - log.data);
         if (!take_record(&rest, head, &at_ns, &text)) {
@@ -123,24 +122,66 @@ static void read_log(struct sl_str log)
     }
 }
 
-/* Reads what was appended, beginning with the last record already read, so that a deleted log is noticed. */
+/* Applies the records after the last record that was read, with which `log` begins. Returns false, and applies nothing, if `log` begins
+ * with another record: then Redis has begun a new log. */
+static bool continue_log(struct sl_str log)
+{
+    struct sl_str text, rest = log;
+    char head[HEAD_MAX];
+    int64_t at_ns;
+    if (invalidations.head[0]) {
+        if (!take_record(&rest, head, &at_ns, &text) || strcmp(head, invalidations.head) != 0)
+            return false;
+    }
+    apply_records(rest, invalidations.last + (uint64_t)(rest.data - log.data));
+    return true;
+}
+
+/* Reads `key` from the last record that was read. SHARED_HIT: `answer` has the text, which the caller frees. A value that is no text is
+ * read as an empty log. */
+static enum shared_result read_from_last(const char *key, struct redis_answer *answer)
+{
+    char from[24];
+    snprintf(from, sizeof from, "%" PRIu64, invalidations.last);
+    struct sl_str words[] = {SL_STR("GETRANGE"), sl_str(key), sl_str(from), SL_STR("-1")};
+    enum shared_result result = shared_command(words, 4, answer);
+    if (result == SHARED_HIT && answer->type != REDIS_TEXT)
+        sl_buf_clear(&answer->text);
+    return result;
+}
+
+/* Reads what was appended to the log. If Redis has begun a new one, reads the end of the previous log; the next call reads the new log. */
+static enum shared_result read_log(void)
+{
+    struct redis_answer answer;
+    if (invalidations.has_read_previous) {
+        enum shared_result result = read_from_last(invalidations.key, &answer);
+        bool is_new = result == SHARED_HIT && !continue_log(sl_buf_view(&answer.text));
+        sl_buf_free(&answer.text);
+        if (!is_new)
+            return result;
+    }
+    enum shared_result result = read_from_last(invalidations.previous, &answer);
+    if (result == SHARED_HIT) {
+        continue_log(sl_buf_view(&answer.text));
+        invalidations.has_read_previous = true;
+        invalidations.last = 0;
+        invalidations.head[0] = '\0';
+    }
+    sl_buf_free(&answer.text);
+    return result;
+}
+
 static void listen_fiber(void *arg)
 {
     (void)arg;
     do {
-        char from[24];
-        struct redis_answer answer;
-        snprintf(from, sizeof from, "%" PRIu64, invalidations.last);
-        struct sl_str words[] = {SL_STR("GETRANGE"), sl_str(invalidations.key), sl_str(from), SL_STR("-1")};
         if (!breaker_allows(invalidations.redis))
             continue;
         uint64_t begin = loop_now_ms();
-        enum shared_result result = shared_command(words, 4, &answer);
-        if (result == SHARED_HIT && answer.type == REDIS_TEXT)
-            read_log(sl_buf_view(&answer.text));
+        enum shared_result result = read_log();
         if (result != SHARED_HIT)
             breaker_note(invalidations.redis, SHARED_LISTEN, "invalidated", begin, result);
-        sl_buf_free(&answer.text);
     } while (fiber_sleep(EVERY_MS));
 }
 
@@ -150,8 +191,10 @@ void redis_log_init(const char *name, struct shared_backend *redis, struct fiber
     if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
         random = clock_mono_ns();
     snprintf(invalidations.key, sizeof invalidations.key, "%s:invalidate", name);
+    snprintf(invalidations.previous, sizeof invalidations.previous, "%s:previous", invalidations.key);
     snprintf(invalidations.writer, sizeof invalidations.writer, "%016" PRIx64, random);
     invalidations.redis = redis;
+    invalidations.has_read_previous = false;
     invalidations.last = 0;
     invalidations.head[0] = '\0';
     fiber_start(group, listen_fiber, NULL);

@@ -103,9 +103,12 @@ class Redis:
         except OSError:
             return False
 
-    def ask(self, command):
+    def ask(self, *words):
+        """Sends one inline command, or the words of a command of any length."""
+        command = words[0] + "\r\n" if len(words) == 1 else f"*{len(words)}\r\n" + "".join(
+            f"${len(w)}\r\n{w}\r\n" for w in words)
         with socket.create_connection(("127.0.0.1", self.port), timeout=harness.DEADLINE) as s:
-            s.sendall((command + "\r\nQUIT\r\n").encode())
+            s.sendall((command + "QUIT\r\n").encode())
             data = b""
             while piece := s.recv(65536):
                 data += piece

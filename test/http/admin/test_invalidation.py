@@ -171,6 +171,41 @@ def test_invalidation_reaches_other_nodes_through_redis(work, objects):
             wait_until("it in both again", lambda: [status(n, objects) for n in (a, b)] == ["found", "found"])
 
 
+def forget_shared_entries(redis):
+    for key in redis.ask("KEYS symloom:*").split("\r\n")[2::2]:
+        if not key.startswith("symloom:invalidate"):
+            redis.ask("DEL", key)
+
+
+def test_invalidation_that_fills_the_log_reaches_other_nodes(work, objects):
+    """A log that is too long is renamed, also while a node has not read its end, or is away."""
+    path = f"/{objects.build_id}/executable"
+    with Redis(work) as redis, Upstream({}) as up:
+        config = {"sources": [source(up)], "auth": AUTH, "shared_cache": {"redis": {"url": redis.url}}}
+        away = os.path.join(work, "away")
+        with Service(work, config, cache_dir=away) as c:
+            equal(status(c, objects), "missing")
+        with Service(work, config) as a, Service(work, config) as b:
+            equal([status(n, objects) for n in (a, b)], ["missing", "missing"])
+            up.routes[path] = objects.full
+            invalidate(a, "?source=store")
+            wait_until("both nodes to read the log", lambda: [status(n, objects) for n in (a, b)] == ["found", "found"])
+            up.routes.clear()
+            forget_shared_entries(redis)
+            filler = "source_id: other\n" * 60000
+            redis.ask("APPEND", "symloom:invalidate", f"{'0' * 16} 1 {len(filler)}\n{filler}\n")
+            rest = "x" * ((1 << 20) - int(redis.ask("STRLEN symloom:invalidate")[1:].split("\r")[0]) - 60)
+            redis.ask("APPEND", "symloom:invalidate", f"{'0' * 16} 1 {len(rest)}\n{rest}\n")
+            invalidate(a, "?source=store")
+            equal(redis.ask("EXISTS symloom:invalidate")[:2], ":0")
+            wait_until("both nodes to invalidate", lambda: [status(n, objects) for n in (a, b)] == ["missing", "missing"])
+            up.routes[path] = objects.full
+            invalidate(b, "?source=store")
+            wait_until("both nodes to read the new log", lambda: [status(n, objects) for n in (a, b)] == ["found", "found"])
+            with Service(work, config, cache_dir=away) as c:
+                wait_until("the node that was away to read both logs", lambda: status(c, objects) == "found")
+
+
 def test_commands_run_by_root_keep_the_owner_of_the_cache(work, objects):
     """Whoever runs them, what lies below cache_dir is its owner's."""
     owner, cache = 65534, os.path.join(work, "cache")
