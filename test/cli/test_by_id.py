@@ -43,6 +43,20 @@ def nobody_has_it(files, work, *args, about="", **options):
     equal((result.out, result.err), ("", f"error: cannot use BUILDID:{build_id(files)}\n  caused by: not found\n"), about)
 
 
+def test_debug_file_from_a_symbol_source_leaves_no_warning(work, files):
+    """A stripped program whose debug file is in a source of the command line; without it, all places are named."""
+    stripped, symbols = os.path.join(work, "stripped"), os.path.join(work, "symbols")
+    subprocess.run(["strip", "-o", stripped, files.get("t")], check=True)
+    os.mkdir(symbols)
+    at = f"0x{files.address('t', 'outer'):x}"
+    result = symloom("lookup", "-e", stripped, "--symbols", symbols, "--cache-dir", "", at, env=home(work))
+    contains(result.err, "below /usr/lib/debug, nor in the symbol sources of the command line")
+    subprocess.run(["objcopy", "--only-keep-debug", files.get("t"), os.path.join(symbols, "t.debug")], check=True)
+    result = symloom("lookup", "-e", stripped, "--symbols", symbols, "--cache-dir", "", at, env=home(work))
+    equal((result.status, result.err), (0, ""))
+    contains(result.out, "outer")
+
+
 def test_debuginfod_servers_are_asked(work, files):
     root = os.path.join(work, "root")
     place(root, "t", files.get("t"))

@@ -111,7 +111,8 @@ def test_connect_check_asks_each_source_once(work, files):
 def test_connect_check_refuses_reserved_addresses(work, files):
     with source() as (place, asked):
         status, rows = check(work, {"connect_to_reserved_ips": False, "sources": [{"id": "a", "type": "http", "url": f"http://{place}/"}]})
-        equal((status, [row[:2] for row in rows], asked), (1, [("error", "sources[0]")], []))
+        equal((status, rows, asked), (1, [("error", "sources[0]", f"http://{place}/ is not asked: its address is private or reserved; "
+                                           "allow it with connect_to_reserved_ips or allowed_reserved_networks")], []))
 
 
 def test_connect_check_tries_redis_and_buckets(work, files):

@@ -84,8 +84,8 @@ def test_mach_o_program_and_dsym_are_sorted_by_id(work, files):
     equal((again.status, again.out, again.err), (0, listing, ""))
 
 
-def test_other_files_are_skipped_silently(work, files):
-    """Object files, texts and cores are passed over in silence, and make no directory."""
+def test_directory_without_debug_files_is_reported(work, files):
+    """Object files, texts and cores are passed over and make no directory; if nothing else is there, a warning says so, except with -q."""
     given, out = os.path.join(work, "in"), os.path.join(work, "out")
     program(given)
     app = read(given, "app")
@@ -95,7 +95,10 @@ def test_other_files_are_skipped_silently(work, files):
     for name in ("app", "app.debug"):
         os.unlink(os.path.join(given, name))
     result = symloom("sort", "-z", "-o", out, given)
-    equal((result.status, result.err, result.out.splitlines()[-1]), (0, "", "Sorted 0 debug files"))
+    equal((result.status, result.err, result.out.splitlines()[-1]),
+          (0, "warning: no debug files found: 3 files of other kinds; -v lists them\n", "Sorted 0 debug files"))
+    result = symloom("sort", "-q", "-o", out, given)
+    equal((result.status, result.err, result.out), (0, "", ""))
     equal([name for _, _, names in os.walk(out) for name in names], [])
 
 

@@ -32,8 +32,8 @@ static bool profiler_hex(struct sl_fields *s, const struct sl_json_path *at, voi
     size_t where = s->json->at;
     if (!sl_fields_text(s, at, &text))
         return false;
-    bool good = sl_str_starts(text, SL_STR("0x")) && text.size <= 10 &&
-                sl_parse_hex_u64((struct sl_str){text.data + 2, text.size - 2}, &value);
+    bool good = sl_str_starts(text, SL_STR("0x")) &&
+                sl_parse_hex_u64((struct sl_str){text.data + 2, text.size - 2}, &value) && value <= UINT32_MAX;
     *(uint64_t *)out = value;
     return good || sl_fields_fail(s, at, where, "expected a hex number of at most 32 bits with 0x");
 }

@@ -263,8 +263,14 @@ static void report_answer(const struct connect_check *q)
                       q->where, q->error.message);
         break;
     default:
-        value_problem(problems, &q->at, false, q->key, "%s does not respond: %s", q->where,
-                      *q->error.message ? q->error.message : "timed out");
+        if (strcmp(q->error.message, "destination is restricted") == 0)
+            value_problem(problems, &q->at, false, q->key,
+                          "%s is not asked: its address is private or reserved; allow it with connect_to_reserved_ips "
+                          "or allowed_reserved_networks",
+                          q->where);
+        else
+            value_problem(problems, &q->at, false, q->key, "%s does not respond: %s", q->where,
+                          *q->error.message ? q->error.message : "timed out");
     }
 }
 

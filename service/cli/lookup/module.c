@@ -22,6 +22,17 @@ static bool find_build_id(const struct lookup *l, struct sl_str id, char path[40
     return false;
 }
 
+/* Adds to the notes, which tell where the search beside the file looked, that the sources of the command line have nothing either. */
+static void note_not_found(struct input *input)
+{
+    if (!input->notes.size) {
+        input_note(input, "no debug information in the symbol sources of the command line");
+        return;
+    }
+    input->notes.size--; /* the end of line */
+    sl_buf_cstr(&input->notes, ", nor in the symbol sources of the command line\n");
+}
+
 /* Searches the sources of the command line for the debug information that a stripped file lacks. */
 static void request_debug_file(struct lookup *l, struct lookup_module *m)
 {
@@ -37,7 +48,11 @@ static void request_debug_file(struct lookup *l, struct lookup_module *m)
         l->locator ? SL_OK : locator_open(l->options, NULL, server_verbosity(l->options), &l->locator, &error);
     if (code == SL_OK)
         code = locator_add_debug_info(l->locator, &m->input, &error);
-    if (code != SL_OK && code != SL_NOT_FOUND)
+    if (code == SL_OK)
+        sl_buf_clear(&m->input.notes); /* they say that other places have no debug information */
+    else if (code == SL_NOT_FOUND)
+        note_not_found(&m->input);
+    else
         print_note("warning: no debug information for %s: %s\n", m->name, error.message);
 }
 

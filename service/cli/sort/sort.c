@@ -29,7 +29,7 @@ static const struct option_spec specs[] = {
 };
 
 struct sort_totals {
-    size_t sorted, bundles;
+    size_t sorted, bundles, skipped;
 };
 
 /* ---- bundle ids ---- */
@@ -255,6 +255,7 @@ static void report_pieces(struct sort *s, size_t from, struct sort_totals *total
             const struct sort_piece *piece = &s->files[i].pieces[k];
             bool sorted = piece->action == SORT_WRITTEN || piece->action == SORT_EXISTS;
             totals->sorted += sorted;
+            totals->skipped += piece->action == SORT_SKIPPED;
             if (s->json && (sorted || piece->action != SORT_SKIPPED || s->verbose))
                 print_json_line(s, &s->files[i], piece);
             else if (sorted && !s->json && !s->quiet)
@@ -395,6 +396,11 @@ static void print_totals(const struct sort *s, const struct sort_totals *totals)
     else if (!s->quiet)
         snprintf(text, sizeof text, "\nDone.\nSorted %zu debug files\n", totals->sorted);
     output_write(sl_str(text));
+    if (totals->sorted || s->errors || s->quiet)
+        return;
+    output_flush();
+    print_note("warning: no debug files found: %zu file%s of other kinds; -v lists them\n", totals->skipped,
+               totals->skipped == 1 ? "" : "s");
 }
 
 /* ---- the command ---- */

@@ -68,6 +68,8 @@ def test_programs_are_found_by_debug_id_alone(work, objects):
     with Service(work, {"sources": [source], "mozilla": {"compat": "profiler", "sources": []}}) as s:
         answers = [post(s, "/asm/v1", {**question, **more}) for more in ({"codeId": objects.build_id}, {"codeId": None}, {}, {"codeId": None, "name": None})]
         equal((answers[0].get("arch"), answers[1:]), ("x86_64", [answers[0]] * 3))
+        padded = {**question, "codeId": objects.build_id, "startAddress": f"{start - objects.load:#018x}", "size": f"{size:#018x}"}
+        equal(post(s, "/asm/v1", padded), answers[0])
     with Upstream({f"/{objects.build_id[:2]}/{objects.build_id[2:]}": objects.full}) as up:
         with Service(work, {"mozilla": {"compat": "profiler", "sources": [up.url]}}) as s:
             equal(post(s, "/asm/v1", {**question, "codeId": objects.build_id}), answers[0])
