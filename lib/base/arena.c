@@ -130,7 +130,7 @@ void *sl_arena_grow(struct sl_arena *arena, size_t size, size_t align)
 /* ---- arrays ---- */
 
 /* OWN_CHUNK: arrays from this size on keep the chunk in which they grew; smaller ones are copied into the arena's current chunk. */
-enum { FIRST_ITEMS = 4, FIRST_BYTES = 480, OWN_CHUNK = 64 * 1024 };
+enum { OWN_CHUNK = 64 * 1024 };
 
 /* Changes the size of the array's chunk; 0 frees it. False when out of memory or over the limit. */
 static bool resize_chunk(struct sl_arena_array *array, size_t size)
