@@ -188,7 +188,7 @@ static void open_bracket(struct metrickit *m, bool is_object)
     m->key = (struct sl_str){NULL, 0};
 }
 
-/* Returns false if no bracket of this kind is open. */
+/* Closes the innermost open bracket. Returns false if that is of the other kind, or none is open. */
 static bool close_bracket(struct metrickit *m, bool is_object)
 {
     if (!m->depth || top(m)->is_object != is_object)

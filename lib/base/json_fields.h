@@ -125,7 +125,8 @@ bool sl_fields_array(struct sl_fields *s, const struct sl_json_path *at, size_t 
 /* Opens the next value, an object or array by `type`; for any other value the error says that `expected` was expected. */
 bool sl_fields_open(struct sl_fields *s, const struct sl_json_path *at, enum sl_json_type type, const char *expected);
 
-/* Read one value: a string or any value as written (both into a struct sl_str), or a number. */
+/* Read one value. sl_fields_text: a string, into a struct sl_str. sl_fields_raw: any value as it is written, into a struct sl_str.
+ * sl_fields_hex: a number, or a string of a number, also in hex with 0x. */
 bool sl_fields_text(struct sl_fields *s, const struct sl_json_path *at, void *out);
 bool sl_fields_raw(struct sl_fields *s, const struct sl_json_path *at, void *out);
 bool sl_fields_hex(struct sl_fields *s, const struct sl_json_path *at, uint64_t *out);

@@ -405,8 +405,8 @@ static void put_system(struct dump_writer *w, const struct microdump *m)
     w->out.failed |= text.failed;
     sl_buf_free(&text);
     begin_stream(w, STREAM_SYSTEM_INFO);
-    sl_buf_u16(&w->out,
-               m->cpu == 0x8003 && m->context.size >= 912 ? 12 : m->cpu); /* ARM64: the SDK's record or Breakpad's */
+    /* 0x8003 is Breakpad's number of ARM64, whose context has 796 bytes; 12 is that of Windows, whose context has 912 */
+    sl_buf_u16(&w->out, m->cpu == 0x8003 && m->context.size >= 912 ? 12 : m->cpu);
     sl_buf_fill(&w->out, 0, 4);
     sl_buf_u8(&w->out, (uint8_t)m->cpu_count);
     sl_buf_u8(&w->out, 0);

@@ -47,7 +47,7 @@ DIR *dir_open(int at, const char *name);
 DIR *open_directory_of_fd(int fd);
 
 /* Returns the next entry but "." and "..", and its lstat(2) in `st` unless that is NULL; entries that cannot be examined are
- * skipped. NULL at the end, and if `dir` is NULL. */
+ * skipped. NULL with errno 0 at the end, and if `dir` is NULL; NULL with errno set if reading failed: then entries may be missing. */
 struct dirent *dir_next(DIR *dir, struct stat *st);
 
 /* ---- walking ---- */

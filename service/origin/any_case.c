@@ -81,8 +81,9 @@ static int compare_names(const void *a, const void *b)
     return order ? order : strcmp(x, y);
 }
 
-/* Reads the names of a directory. When out of memory, or beyond MAX_NAMES, the rest counts as missing. */
-static void scan_names(struct directory_listing *listing, DIR *directory)
+/* Reads the names of a directory; beyond MAX_NAMES, the rest counts as missing. False with errno if not all names could be read: such a
+ * listing must not be used, as it would make files missing. */
+static bool scan_names(struct directory_listing *listing, DIR *directory)
 {
     size_t room = 0;
     const struct dirent *entry;
@@ -91,16 +92,21 @@ static void scan_names(struct directory_listing *listing, DIR *directory)
             room = room ? 2 * room : 64;
             const char **more = realloc(listing->names, room * sizeof *more);
             if (!more)
-                break;
+                return false;
             listing->names = more;
         }
         const char *name = sl_arena_strndup(&listing->arena, entry->d_name, strlen(entry->d_name));
-        if (!name)
-            break;
+        if (!name) {
+            errno = ENOMEM;
+            return false;
+        }
         listing->names[listing->count++] = name;
     }
+    if (listing->count < MAX_NAMES && errno)
+        return false;
     if (listing->count)
         qsort(listing->names, listing->count, sizeof *listing->names, compare_names);
+    return true;
 }
 
 /* True if the directory has not changed since it was read; false if it was changed just before, as a later change may have
@@ -160,25 +166,31 @@ static void listing_keep(struct directory_listing *listing)
     pthread_mutex_unlock(&lock);
 }
 
-/* Returns the names of the directory `at` below the root; release with listing_release(). NULL if it cannot be read. */
+/* Returns the names of the directory `at` below the root; release with listing_release(). NULL with errno if it cannot be read. */
 static struct directory_listing *list_directory(const char *root, const char *at)
 {
     char key[2 * PATH_MAX];
     struct stat st;
     int size = snprintf(key, sizeof key, "%s%c%s", root, '\0', at);
+    errno = ENAMETOOLONG;
     DIR *directory =
         size > 0 && (size_t)size < sizeof key ? open_directory_of_fd(filesystem_open(root, *at ? at : ".")) : NULL;
-    if (!directory || fstat(dirfd(directory), &st) != 0) {
-        if (directory)
-            closedir(directory);
-        return NULL;
+    bool is_open = directory && fstat(dirfd(directory), &st) == 0;
+    struct directory_listing *listing = is_open ? listing_known((struct sl_str){key, (size_t)size}, &st) : NULL;
+    if (is_open && !listing && (listing = listing_new(key, (size_t)size, &st))) {
+        if (scan_names(listing, directory)) {
+            listing_keep(listing);
+        } else {
+            int number = errno;
+            listing_release(listing);
+            listing = NULL;
+            errno = number;
+        }
     }
-    struct directory_listing *listing = listing_known((struct sl_str){key, (size_t)size}, &st);
-    if (!listing && (listing = listing_new(key, (size_t)size, &st))) {
-        scan_names(listing, directory);
-        listing_keep(listing);
-    }
-    closedir(directory);
+    int number = errno;
+    if (directory)
+        closedir(directory);
+    errno = number;
     return listing;
 }
 
@@ -188,6 +200,7 @@ struct any_case_search {
     const char *root;
     char path[PATH_MAX];
     size_t lookups;
+    int failed; /* errno of a directory that exists but could not be read; 0 = none */
 };
 
 /* Returns the index of the first name that equals `name` ignoring case, or where it would be. */
@@ -209,6 +222,8 @@ static bool find_below(struct any_case_search *s, size_t size, const char *rest)
     memcpy(name, rest, length);
     name[length] = '\0';
     struct directory_listing *listing = list_directory(s->root, s->path);
+    if (!listing && !filesystem_is_missing(errno) && errno != EACCES && errno != EPERM)
+        s->failed = errno;
     size_t before = size + (size > 0);
     bool found = false;
     for (size_t i = listing ? find_first(listing, name) : 0;
@@ -232,6 +247,6 @@ int any_case_open(const char *root, const char *location)
     struct any_case_search s = {.root = root};
     if (find_below(&s, 0, location))
         return filesystem_open(root, s.path);
-    errno = ENOENT;
+    errno = s.failed ? s.failed : ENOENT;
     return -1;
 }

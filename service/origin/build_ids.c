@@ -13,7 +13,14 @@
  * build id. */
 enum { MAX_NAMES = 200000, KNOWN = 32, SHORTEST = 16, LONGEST = 128, MAX_KEPT = 4096 };
 
-static struct ttl_cache build_ids = {.capacity = MAX_KEPT, .error_ns = 60 * SECONDS_NS};
+static bool is_failure(enum sl_code code)
+{
+    return code != SL_NOT_FOUND;
+}
+
+/* Failures are tried again by the next request. */
+static struct ttl_cache build_ids = {
+    .capacity = MAX_KEPT, .error_ns = 60 * SECONDS_NS, .failure_ns = 1, .is_failure = is_failure};
 
 void build_ids_clear_cache(void)
 {
@@ -30,6 +37,7 @@ struct build_id_names {                    /* search in one directory, on the po
     const char *digits;                    /* known digits at the beginning, lower case */
     bool any_case;                         /* names match in any case */
     char found[LONGEST + 1];               /* empty: not found */
+    int failed;                            /* errno of a directory that could not be read; 0 = none */
 };
 
 static char lower(char c)
@@ -78,9 +86,14 @@ static void scan_directory(void *arg)
     struct build_id_names *n = arg;
     DIR *directory = open_directory_of_fd(n->any_case ? any_case_open(n->root, n->directory)
                                                       : filesystem_open(n->root, n->directory));
-    struct dirent *entry;
-    for (size_t i = 0; i < MAX_NAMES && !n->found[0] && (entry = dir_next(directory, NULL)); i++)
-        check_name(n, entry->d_name);
+    struct dirent *entry = NULL;
+    if (!directory && !filesystem_is_missing(errno) && errno != EACCES && errno != EPERM)
+        n->failed = errno;
+    for (size_t i = 0; directory && i < MAX_NAMES && !n->found[0] && (i == 0 || entry); i++)
+        if ((entry = dir_next(directory, NULL)))
+            check_name(n, entry->d_name);
+        else
+            n->failed = errno;
     if (directory)
         closedir(directory);
 }
@@ -140,12 +153,16 @@ static enum sl_code list_names(const void *context, struct sl_buf *text, uint64_
     struct build_id_names n;
     enum sl_code code = SL_OK;
     const char *root = sl_arena_strndup(&arena, q->source->path.data, q->source->path.size);
-    for (unsigned try = 0; root && code == SL_OK && !text->size && layout_names(q, try, &n, &arena); try++) {
+    if (!root)
+        code = sl_fail(error, SL_BUSY, "out of memory");
+    for (unsigned try = 0; code == SL_OK && !text->size && layout_names(q, try, &n, &arena); try++) {
         n.root = root;
         n.any_case = q->source->casing == CASING_INSENSITIVE;
         code = pool_run(POOL_IO, scan_directory, &n, error);
         if (code == SL_OK && n.found[0])
             sl_buf_printf(text, "%.*s%s", (int)(n.digits - q->known), q->known, n.found);
+        else if (code == SL_OK && n.failed)
+            code = sl_fail_errno(error, n.failed, "cannot read a directory of the symbol source");
     }
     sl_arena_free(&arena);
     *for_ns = 3600 * SECONDS_NS;
@@ -155,15 +172,15 @@ static enum sl_code list_names(const void *context, struct sl_buf *text, uint64_
 
 /* Finds the whole build id, for clients that only know the debug id. Only in directories: other sources cannot be listed.
  * The result is cached. */
-bool origin_build_id(const struct source *source, const struct object_id *id, struct sl_arena *arena,
-                     struct sl_str *build_id)
+enum sl_code origin_build_id(const struct source *source, const struct object_id *id, struct sl_arena *arena,
+                             struct sl_str *build_id)
 {
     struct build_id_question question = {.source = source, .id = id};
     struct sl_error error;
     if (source->type != SOURCE_FILESYSTEM || source->index || source->layout == LAYOUT_MOZILLA ||
         !known_digits(id, question.known))
-        return false;
+        return SL_NOT_FOUND;
     struct sl_str key[] = {origin_root(source, arena), sl_str(layout_type_words[source->layout]),
                            sl_str(question.known), id->debug_file};
-    return ttl_cache_get(&build_ids, key, 4, list_names, &question, arena, build_id, &error) == SL_OK;
+    return ttl_cache_get(&build_ids, key, 4, list_names, &question, arena, build_id, &error);
 }

@@ -39,7 +39,7 @@ struct failing_source {
 
 static struct {
     struct sl_map map;
-    size_t failing; /* number of failing kinds of all sources */
+    size_t failing; /* number of kinds of requests (by source) that fail at present */
 } known;
 
 static int64_t wall_ns(void)

@@ -91,6 +91,11 @@ enum sl_code origin_check_directory(const char *root, struct sl_error *error)
                  : SL_OK;
 }
 
+bool filesystem_is_missing(int number)
+{
+    return number == ENOENT || number == ENOTDIR || number == ELOOP || number == EXDEV || number == ENAMETOOLONG;
+}
+
 /* Converts errno. Links that lead out of the root (EXDEV, ELOOP) count as missing files. */
 static enum sl_code open_error(const struct file_copy *c, int number, struct sl_error *error)
 {
@@ -99,7 +104,7 @@ static enum sl_code open_error(const struct file_copy *c, int number, struct sl_
                          number == ENAMETOOLONG || sl_fail_errno(NULL, number, "") == SL_BUSY;
     if (c->must_have_root && !is_about_file && origin_check_directory(c->root, error) != SL_OK)
         return error->code;
-    if (number == ENOENT || number == ENOTDIR || number == ELOOP || number == EXDEV || number == ENAMETOOLONG)
+    if (filesystem_is_missing(number))
         return sl_fail(error, SL_NOT_FOUND, "%s", "");
     if (number == EACCES || number == EPERM)
         return sl_fail(error, SL_PERMISSION_DENIED, "%s", strerror(number));

@@ -125,10 +125,11 @@ enum sl_code http_source_fetch(const struct remote_file *file, int fd, struct sl
     size_t count = source->header_count + (file->checksum.size > 0);
     struct fetch_header *headers = SL_ARENA_ARRAY(&arena, struct fetch_header, count + 1);
     const char *label = origin_label(&arena, source);
+    struct http_source_base base;
     enum sl_code code;
-    if (!url.data) {
+    if (!http_split(source->url, &base)) {
         code = sl_fail(error, SL_NOT_FOUND, "%s", "");
-    } else if (!headers || !label) {
+    } else if (!url.data || !headers || !label) {
         code = sl_fail(error, SL_BUSY, "out of memory");
     } else {
         for (size_t i = 0; i < source->header_count; i++)

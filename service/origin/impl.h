@@ -91,6 +91,8 @@ struct sl_str filesystem_uri(struct sl_arena *arena, const struct source *source
 int filesystem_open(const char *root, const char *location);
 /* The same, ignoring case: an exact match is preferred (any_case.c). */
 int any_case_open(const char *root, const char *location);
+/* True if the error says that a path leads to no file: it, a directory of it, or what a link names is missing or outside of the root. */
+bool filesystem_is_missing(int number);
 void any_case_clear_cache(void);
 enum sl_code filesystem_fetch(const struct remote_file *file, int fd, struct sl_error *error) SL_SUSPENDS;
 

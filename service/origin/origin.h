@@ -181,9 +181,10 @@ enum sl_code origin_list(const struct source *source, const struct object_id *id
                          struct sl_error *error) SL_SUSPENDS;
 
 /* Finds the build id (code id) of an ELF file whose debug id is known, from the names in a source's directory.
- * Cached for an hour, misses for a minute. */
-bool origin_build_id(const struct source *source, const struct object_id *id, struct sl_arena *arena,
-                     struct sl_str *build_id) SL_SUSPENDS;
+ * Cached for an hour, misses for a minute. SL_NOT_FOUND: the directory has none, or the source cannot be listed; other codes: it could
+ * not be read. */
+enum sl_code origin_build_id(const struct source *source, const struct object_id *id, struct sl_arena *arena,
+                             struct sl_str *build_id) SL_SUSPENDS;
 
 /* origin_glob_valid: true if the pattern is a glob. origin_glob: true if it matches the whole text (ASCII case is ignored;
  * '*' and '?' also match '/'). */

@@ -96,15 +96,16 @@ bool pointer_local(struct sl_arena *arena, struct sl_str path, struct sl_str *ro
 static enum sl_code fetch_url(struct sl_arena *arena, const struct remote_file *file, struct sl_str url, int fd,
                               struct sl_error *error)
 {
-    struct fetch_request request = {
-        .url = memchr(url.data, '\0', url.size) ? NULL : sl_arena_strndup(arena, url.data, url.size),
-        .deny_list = true,
-        .source = origin_label(arena, file->source),
-        .max_size = file->max_size,
-        .refuse_empty = true,
-        .refuse_pages = true};
-    if (!request.url || !request.source)
+    if (memchr(url.data, '\0', url.size))
         return sl_fail(error, SL_NOT_FOUND, "%s", "");
+    struct fetch_request request = {.url = sl_arena_strndup(arena, url.data, url.size),
+                                    .deny_list = true,
+                                    .source = origin_label(arena, file->source),
+                                    .max_size = file->max_size,
+                                    .refuse_empty = true,
+                                    .refuse_pages = true};
+    if (!request.url || !request.source)
+        return sl_fail(error, SL_BUSY, "out of memory");
     return fetch_get(&request, fd, error);
 }
 

@@ -193,13 +193,16 @@ enum sl_code symbfile_store_find(const char *id, struct symbfile_key *file_key)
     enum sl_code code = dir ? SL_OK : store_code(errno);
     uint64_t newest = 0;
     unsigned looked_at = 0;
-    for (struct dirent *e; dir && code == SL_OK && looked_at < MAX_ALIASES && (e = readdir(dir));) {
+    for (struct dirent *e; code == SL_OK && looked_at < MAX_ALIASES; looked_at++) {
+        if (!(e = dir_next(dir, NULL))) {
+            code = errno ? store_code(errno) : SL_OK;
+            break;
+        }
         struct symbfile_set sets[SYMBFILE_KINDS];
         struct symbfile_key candidate = *file_key;
         if (strlen(e->d_name) != FILE_ID_HEX - 1 ||
             !sl_hex_decode(sl_str(e->d_name), candidate.file_id.bytes, sizeof candidate.file_id.bytes, NULL))
             continue;
-        looked_at++;
         code = symbfile_store_published(&candidate, sets);
         for (int kind = 0; kind < SYMBFILE_KINDS; kind++) {
             if (sets[kind].generation > newest) {

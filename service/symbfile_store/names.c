@@ -157,10 +157,10 @@ struct symbfile_set *store_sets(const char *home, size_t *count)
     DIR *dir = opendir(home);
     int reason = errno;
     *count = 0;
-    for (struct dirent *e; dir && (e = readdir(dir));) {
+    struct stat st;
+    for (struct dirent *e; (e = dir_next(dir, &st));) {
         struct symbfile_set set;
-        struct stat st;
-        if (!parse_set_name(e->d_name, &set) || fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        if (!parse_set_name(e->d_name, &set))
             continue;
         set.updated_s = set.published ? (int64_t)(set.generation / 1000000) : (int64_t)st.st_mtim.tv_sec;
         if (!sl_grow(&sets, &capacity, *count + 1, sizeof *sets)) {
@@ -169,6 +169,8 @@ struct symbfile_set *store_sets(const char *home, size_t *count)
         }
         sets[(*count)++] = set;
     }
+    if (!reason)
+        reason = errno;
     if (dir)
         closedir(dir);
     errno = reason;
@@ -192,7 +194,7 @@ bool store_load_parts(const char *home, struct symbfile_set *set)
     bool ok = dir != NULL;
     set->have = NULL;
     set->have_count = 0;
-    for (struct dirent *e; ok && (e = readdir(dir));) {
+    for (struct dirent *e; ok && (e = dir_next(dir, NULL));) {
         struct symbfile_part_file part;
         if (!store_parse_part_name(e->d_name, &part))
             continue;
@@ -200,6 +202,7 @@ bool store_load_parts(const char *home, struct symbfile_set *set)
         if (ok)
             set->have[set->have_count++] = part;
     }
+    ok = ok && errno == 0;
     if (dir)
         closedir(dir);
     if (!ok) {

@@ -179,14 +179,14 @@ static void find_program(const struct profiler_request *r, struct file_lookup *f
                            .code_file = asm_text(r->name),
                            .debug_file = asm_text(r->debug_name)};
     id.has_debug_id = r->debug_id.data && sl_debug_id_parse(r->debug_id, &id.debug_id);
-    if (!program_sources(r, &where)) {
-        *file = (struct file_lookup){.code = SL_BUSY};
-        sl_fail(&file->error, SL_BUSY, "out of memory");
-        return;
-    }
-    if (!id.code_id.size)
-        native_add_build_id(&where, &id);
-    search_find_file(&where, &id, types, sizeof types / sizeof *types, file);
+    enum sl_code code = program_sources(r, &where) ? SL_OK : SL_BUSY;
+    if (code == SL_OK && !id.code_id.size)
+        code = native_add_build_id(&where, &id);
+    *file = (struct file_lookup){.code = code};
+    if (code == SL_BUSY || code == SL_CANCELLED)
+        sl_fail(&file->error, code, "out of memory or file descriptors");
+    else
+        search_find_file(&where, &id, types, sizeof types / sizeof *types, file);
 }
 
 /* Finds the binary. If it is not found, the answer is a message that the profiler shows. */

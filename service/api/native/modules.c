@@ -298,17 +298,21 @@ static bool find_in_stores(struct native_request *request)
 
 /* Mozilla's clients send no code id, which finds ELF files. A directory may have a build id that begins with the bytes of the
  * debug id. */
-bool native_add_build_id(const struct search_scope *where, struct object_id *id)
+enum sl_code native_add_build_id(const struct search_scope *where, struct object_id *id)
 {
     struct sl_str build_id;
+    enum sl_code scarce = SL_NOT_FOUND;
     for (size_t i = 0; id->has_debug_id && i < where->source_count; i++) {
-        if (!origin_build_id(&where->sources[i], id, where->arena, &build_id))
+        enum sl_code code = origin_build_id(&where->sources[i], id, where->arena, &build_id);
+        if (code == SL_BUSY || code == SL_CANCELLED)
+            scarce = code;
+        if (code != SL_OK)
             continue;
         id->code_id = build_id;
         id->code_file = id->code_file.size ? id->code_file : id->debug_file;
-        return true;
+        return SL_OK;
     }
-    return false;
+    return scarce;
 }
 
 /* Completes the id of an ELF module that Mozilla's clients name by its debug id only: directories store such files by their
@@ -316,8 +320,11 @@ bool native_add_build_id(const struct search_scope *where, struct object_id *id)
 static void complete_id(struct native_request *request, const struct search_scope *where, struct native_module *module)
 {
     struct object_id complete = *module->id, *kept;
-    if (!request->stores || complete.type != OBJECT_ELF || complete.code_id.size ||
-        !native_add_build_id(where, &complete))
+    if (!request->stores || complete.type != OBJECT_ELF || complete.code_id.size)
+        return;
+    enum sl_code code = native_add_build_id(where, &complete);
+    request->out_of_memory |= code == SL_BUSY;
+    if (code != SL_OK)
         return;
     kept = SL_ARENA_NEW(request->arena, struct object_id);
     request->out_of_memory |= !kept;

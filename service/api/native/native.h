@@ -298,8 +298,9 @@ void native_assign_modules(struct native_request *request);
 /* Returns the sources to search for the modules of the request, with the symbol store if that belongs to them. */
 struct search_scope native_search_scope(struct native_request *request);
 
-/* For an ELF module with only a debug id: adds the build id (and a code file name) if a source has it. False: not changed. */
-bool native_add_build_id(const struct search_scope *where, struct object_id *id) SL_SUSPENDS;
+/* For an ELF module with only a debug id: adds the build id (and a code file name) if a source has it. SL_NOT_FOUND: not
+ * changed, as no source has it; SL_BUSY, SL_CANCELLED: not changed, as memory or descriptors were short, or the job was cancelled. */
+enum sl_code native_add_build_id(const struct search_scope *where, struct object_id *id) SL_SUSPENDS;
 
 /* Finds the symbol files of all modules that frames refer to. False when cancelled, or out of memory (`out_of_memory`). */
 bool native_find_symbols(struct native_request *request) SL_SUSPENDS;
