@@ -14,7 +14,7 @@ COPY --from=build /symloom.debug /
 
 FROM debian:12-slim@sha256:88200866dfff7ea7f5cbcb6ec7c8a701889efe6fe859fe64d6990e4b07ea4171
 RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates libuv1 libcurl4 libyaml-0-2 \
-        libssl3 libbrotli1 libzstd1 zlib1g liblzma5 libxxhash0 libexpat1 libpcre2-8-0 libprotobuf-c1 libzydis4.0 libhiredis0.14 \
+        libssl3 libbrotli1 libzstd1 zlib1g liblzma5 libxxhash0 libexpat1 libpcre2-8-0 libprotobuf-c1 libzydis4.0 libhiredis0.14 libseccomp2 \
     && rm -rf /var/lib/apt/lists/* && mkdir -p /data /etc/symloom && chown 65532:65532 /data \
     && ln -s symloom /usr/bin/symbolicator # whose name deployments call by its path: /bin/symbolicator
 COPY --from=build /symloom /version.json /usr/bin/

@@ -1,0 +1,230 @@
+#include "worker/launcher.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+enum { SOCKET = 3 }; /* the launcher's end of the socket to its parent */
+
+static struct { /* state of the launcher process */
+    int signals;
+    struct worker_start start;
+    struct confine_filter filter;
+    struct launcher_child {
+        uint64_t id;
+        pid_t pid;
+    } children[LAUNCHER_MAX_WORKERS];
+    size_t child_count;
+} own;
+
+/* ---- the end ---- */
+static _Noreturn void end(void)
+{
+    for (size_t i = 0; i < own.child_count; i++)
+        kill(own.children[i].pid, SIGKILL);
+    for (size_t i = 0; i < own.child_count; i++)
+        while (waitpid(own.children[i].pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+    _exit(0);
+}
+
+/* Sends a message to the parent. False if that failed; ends the launcher if the parent is gone. */
+static bool say(const struct launcher_message *message, const int *fds, size_t count)
+{
+    if (worker_send(SOCKET, (struct sl_bytes){(const uint8_t *)message, sizeof *message}, fds, count))
+        return true;
+    if (errno == EPIPE || errno == ECONNRESET)
+        end();
+    return false;
+}
+
+/* ---- workers ---- */
+
+/* The only place that waits for children and removes them: until then a pid in `children` cannot be reused. */
+static void reap(void)
+{
+    for (size_t i = 0; i < own.child_count;) {
+        struct launcher_child child = own.children[i];
+        int status = -1;
+        pid_t got = waitpid(child.pid, &status, WNOHANG);
+        if (got == child.pid || (got < 0 && errno == ECHILD)) { /* ECHILD: the child was already waited for */
+            own.children[i] = own.children[--own.child_count];
+            struct launcher_message message = {LAUNCHER_DIED, got < 0 ? -1 : status, child.id, child.pid};
+            say(&message, NULL, 0);
+        } else {
+            i++;
+        }
+    }
+}
+
+static _Noreturn void become_worker(int socket, int report, const struct launcher_message *request)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    if (dup2(socket, STDIN_FILENO) < 0 || dup2(report, STDOUT_FILENO) < 0 || dup2(report, STDERR_FILENO) < 0)
+        _exit(1);
+    closefrom(STDERR_FILENO + 1);
+    struct worker_start start = own.start;
+    start.limits = (struct confine_limits){request->max_memory, request->max_mapped, request->threads};
+    worker_serve(&start);
+}
+
+static int fork_worker(const struct launcher_message *request, const int sockets[2], const int report[2])
+{
+    pid_t pid = fork();
+    if (pid == 0)
+        become_worker(sockets[1], report[1], request);
+    if (pid < 0)
+        return errno;
+    own.children[own.child_count++] = (struct launcher_child){request->id, pid};
+    struct launcher_message started = {.what = LAUNCHER_STARTED, .id = request->id, .pid = pid};
+    if (say(&started, (int[]){sockets[0], report[0]}, 2))
+        return 0;
+    int error = errno; /* ETOOMANYREFS: too many descriptors are in flight */
+    kill(pid, SIGKILL);
+    return error;
+}
+
+static void start_worker(const struct launcher_message *request)
+{
+    int sockets[2] = {-1, -1}, report[2] = {-1, -1}, error = EAGAIN;
+    if (own.child_count < LAUNCHER_MAX_WORKERS) {
+        bool open = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) == 0 &&
+                    pipe2(report, O_CLOEXEC | O_NONBLOCK) == 0;
+        error = open ? fork_worker(request, sockets, report) : errno;
+    }
+    for (int i = 0; i < 2; i++) {
+        sl_close(sockets[i]);
+        sl_close(report[i]);
+    }
+    struct launcher_message failed = {.what = LAUNCHER_FAILED, .number = error, .id = request->id};
+    if (error)
+        say(&failed, NULL, 0);
+}
+
+static void kill_worker(uint64_t id)
+{
+    for (size_t i = 0; i < own.child_count; i++)
+        if (own.children[i].id == id)
+            kill(own.children[i].pid, SIGKILL);
+}
+
+/* ---- the launcher's life ---- */
+static void take_request(void)
+{
+    struct launcher_message request;
+    ssize_t size = worker_receive(SOCKET, &request, sizeof request, NULL, NULL);
+    if (size != sizeof request)
+        end();
+    if (request.what == LAUNCHER_START)
+        start_worker(&request);
+    else if (request.what == LAUNCHER_KILL)
+        kill_worker(request.id);
+}
+
+/* Ignores the signals of a terminal or a supervisor: the parent handles them and ends the launcher when its work is done. */
+static void set_signals(void)
+{
+    static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGUSR1, SIGUSR2};
+    for (int number = 1; number < NSIG; number++)
+        signal(number, SIG_DFL); /* fails for SIGKILL, SIGSTOP and the C library's own signals */
+    for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
+        signal(ignored[i], SIG_IGN);
+    sigset_t children;
+    sigemptyset(&children);
+    sigaddset(&children, SIGCHLD);
+    sigprocmask(SIG_SETMASK, &children, NULL);
+    own.signals = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (own.signals < 0)
+        _exit(1);
+}
+
+/* Opens what stands for the standard streams. An isolated root may have no usable /dev/null; then an empty file in memory does. */
+static int open_null(void)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    return null >= 0 ? null : memfd_create("null", MFD_CLOEXEC);
+}
+
+static _Noreturn void launch(int socket, pid_t parent, const struct worker_function *functions, size_t count)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    prctl(PR_SET_NAME, "symloom-worker");
+    socket = fcntl(socket, F_DUPFD_CLOEXEC, SOCKET + 1); /* above the descriptors that are replaced below */
+    int null = open_null();
+    if (getppid() != parent || socket < 0 || null < 0 || dup2(null, STDIN_FILENO) < 0 ||
+        dup2(null, STDOUT_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0 || dup2(socket, SOCKET) < 0)
+        _exit(1);
+    closefrom(SOCKET + 1);
+    setpgid(0, 0);
+    own.start = (struct worker_start){functions, count, &own.filter, .launcher = getpid()};
+    own.start.no_environment = confine_erase_environment();
+    confine_filter_make(&own.filter);
+    malloc_trim(0); /* every worker would inherit the memory that libseccomp used */
+    set_signals();
+    struct pollfd ready[] = {{SOCKET, POLLIN, 0}, {own.signals, POLLIN, 0}};
+    for (;;) {
+        if (poll(ready, 2, -1) < 0 && errno != EINTR)
+            end();
+        struct signalfd_siginfo info;
+        while (ready[1].revents && read(own.signals, &info, sizeof info) > 0)
+            ;
+        reap();
+        if (ready[0].revents)
+            take_request();
+    }
+}
+
+/* Sets the send buffer to the usual net.core.wmem_max, which no user may exceed; the kernel doubles it. */
+static void widen(int socket)
+{
+    const int bytes = 212992;
+    setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes); /* on failure the default stays */
+}
+
+struct worker_launcher *worker_launcher_start(const struct worker_function *functions, size_t count,
+                                              struct sl_error *error)
+{
+    struct worker_launcher *launcher = malloc(sizeof *launcher);
+    int sockets[2] = {-1, -1};
+    if (!launcher || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0) {
+        sl_fail_errno(error, launcher ? errno : ENOMEM, "cannot start the launcher of workers");
+        free(launcher);
+        return NULL;
+    }
+    widen(sockets[0]);
+    widen(sockets[1]);
+    pid_t parent = getpid(), pid = fork();
+    if (pid == 0)
+        launch(sockets[1], parent, functions, count);
+    close(sockets[1]);
+    *launcher = (struct worker_launcher){sockets[0], pid, functions, count};
+    if (pid > 0)
+        return launcher;
+    sl_fail_errno(error, errno, "cannot start the launcher of workers");
+    close(sockets[0]);
+    free(launcher);
+    return NULL;
+}
+
+void worker_launcher_end(struct worker_launcher *launcher)
+{
+    shutdown(launcher->socket, SHUT_RDWR);
+    while (waitpid(launcher->pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    close(launcher->socket);
+    free(launcher);
+}

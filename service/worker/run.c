@@ -1,0 +1,380 @@
+/* worker_run: sends a call to a worker, watches it, and turns its answer or its death into a result. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "core/duration.h"
+#include "core/log.h"
+#include "worker/impl.h"
+
+enum {
+    TICK_MS = 50,
+    MAX_REPORT = 4096,
+    MAX_NEW = 3,   /* new workers that may end before their first job until the call fails */
+    MAX_TURNS = 3, /* attempts to run a job */
+};
+static const uint64_t grace_ns = 500 * UINT64_C(1000000); /* for a worker to stop by itself after its CPU time limit */
+
+/* How a job ended. */
+enum job_end {
+    JOB_ANSWERED,
+    JOB_DIED,      /* the worker closed its socket */
+    JOB_BROKEN,    /* the worker's message is not a valid answer */
+    JOB_OVER_TIME, /* CPU time */
+    JOB_OVER_WALL,
+    JOB_CANCELLED,
+};
+
+struct running_job {
+    struct worker_pool *pool;
+    const struct worker_function *function;
+    const struct worker_call *call;
+    struct worker_slot *slot;
+    uint64_t serial;
+    unsigned most_threads;
+    int fds[WORKER_MAX_DESCRIPTORS];    /* descriptors to send */
+    bool owned[WORKER_MAX_DESCRIPTORS]; /* close_descriptors closes it */
+    size_t fd_count;
+    uint64_t sizes[WORKER_MAX_INPUTS]; /* of the inputs, in bytes */
+    struct worker_answer answer;
+    uint8_t message[WORKER_MAX_MESSAGE];
+    char report[MAX_REPORT];
+};
+
+enum sl_code worker_fail_time(uint64_t limit_ns, struct sl_error *error)
+{
+    struct sl_buf text = {0};
+    duration_format_short(limit_ns, &text);
+    struct sl_str limit = text.failed ? SL_STR("the limit") : sl_buf_view(&text);
+    sl_fail(error, SL_UNSUPPORTED, "needs more than " SL_STR_FMT " of time", SL_STR_ARG(limit));
+    sl_buf_free(&text);
+    return SL_UNSUPPORTED;
+}
+
+static uint64_t now_ns(clockid_t id)
+{
+    struct timespec time;
+    return clock_gettime(id, &time) == 0 ? (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec : 0;
+}
+
+/* ---- descriptors ---- */
+
+/* Copies bytes into a sealed memfd, which no process can change. */
+static int make_memory_file(struct sl_bytes bytes)
+{
+    int fd = memfd_create("input", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd >= 0 && (!sl_write_all(fd, bytes) ||
+                    fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0)) {
+        int error = errno;
+        close(fd);
+        errno = error;
+        return -1;
+    }
+    return fd;
+}
+
+/* Reopens the file read-only: a worker must not be able to write to its inputs. */
+static int open_for_reading(int fd)
+{
+    char path[32];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+static bool is_given(const struct worker_input *input)
+{
+    return input->bytes.data || input->fd >= 0;
+}
+
+static enum sl_code add_input(struct running_job *run, const struct worker_input *input, uint64_t *size,
+                              struct sl_error *error)
+{
+    struct stat st;
+    *size = input->bytes.size;
+    if (!input->bytes.data && fstat(input->fd, &st) == 0)
+        *size = (uint64_t)st.st_size;
+    int flags = input->fd >= 0 ? fcntl(input->fd, F_GETFL) : 0, fd = input->fd;
+    bool owned = input->fd < 0 || (flags & O_ACCMODE) != O_RDONLY;
+    if (owned)
+        fd = input->fd < 0 ? make_memory_file(input->bytes) : open_for_reading(input->fd);
+    if (fd < 0)
+        return sl_fail_errno(error, errno, "cannot hand a file to a worker");
+    run->owned[run->fd_count] = owned;
+    run->fds[run->fd_count++] = fd;
+    return SL_OK;
+}
+
+static enum sl_code collect_descriptors(struct running_job *run, struct sl_error *error)
+{
+    enum sl_code code = SL_OK;
+    for (size_t i = 0; code == SL_OK && i < run->call->input_count; i++)
+        if (is_given(&run->call->inputs[i]))
+            code = add_input(run, &run->call->inputs[i], &run->sizes[i], error);
+    if (code == SL_OK && run->call->out >= 0)
+        run->fds[run->fd_count++] = run->call->out;
+    return code;
+}
+
+static void close_descriptors(struct running_job *run)
+{
+    for (size_t i = 0; i < run->fd_count; i++)
+        if (run->owned[i])
+            close(run->fds[i]);
+}
+
+/* ---- the request ---- */
+static bool encode_request(struct running_job *run, struct sl_buf *out)
+{
+    const struct worker_call *call = run->call;
+    struct worker_request request = {.function = (uint32_t)(run->function - run->pool->launcher->functions),
+                                     .serial = run->serial,
+                                     .limits = call->limits,
+                                     .has_out = call->out >= 0,
+                                     .input_count = call->input_count,
+                                     .options = call->options};
+    if (request.limits.threads > run->most_threads)
+        request.limits.threads = run->most_threads;
+    for (size_t i = 0; i < call->input_count; i++) {
+        request.inputs[i].role = call->inputs[i].role;
+        request.inputs[i].is_given = is_given(&call->inputs[i]);
+        request.inputs[i].size = run->sizes[i];
+    }
+    return worker_request_encode(&request, out);
+}
+
+/* True if the worker is alive and has sent nothing: a message without a request breaks the protocol. */
+static bool is_silent(const struct worker_slot *slot)
+{
+    struct pollfd ready = {slot->socket, POLLIN, 0};
+    return poll(&ready, 1, 0) == 0;
+}
+
+/* False on failure; errno is EPIPE or ECONNRESET if this worker cannot be used any more. */
+static bool send_request(struct running_job *run)
+{
+    struct sl_buf out = {0};
+    run->serial = atomic_fetch_add(&run->pool->serial, 1) + 1;
+    bool sent = false;
+    if (!pool_read_hello(run->pool, run->slot) || !is_silent(run->slot))
+        errno = EPIPE;
+    else if (!encode_request(run, &out))
+        errno = ENOMEM;
+    else
+        sent = worker_send(run->slot->socket, sl_buf_bytes(&out), run->fds, run->fd_count);
+    int error = errno;
+    sl_buf_free(&out);
+    errno = error;
+    return sent;
+}
+
+/* Takes a worker and sends it the request. If the worker has died or broken the protocol since its last job, this file is not to
+ * blame: tries the next worker. */
+static enum sl_code hand_over(struct running_job *run, bool is_new, struct sl_error *error)
+{
+    for (int ended = 0; ended < MAX_NEW;) {
+        enum sl_code code = pool_take_worker(run->pool, is_new, &run->slot, error);
+        if (code != SL_OK)
+            return code;
+        if (send_request(run)) {
+            run->slot->jobs++;
+            return SL_OK;
+        }
+        if (errno != EPIPE && errno != ECONNRESET) {
+            int number = errno == ETOOMANYREFS ? EMFILE : errno; /* too many descriptors are in flight */
+            pool_return_worker(run->pool, run->slot, 0);
+            return sl_fail_errno(error, number, "cannot hand a file to a worker");
+        }
+        ended += run->slot->jobs == 0;
+        bool is_dying = false;
+        pool_kill_worker(run->pool, run->slot, &is_dying, run->report, sizeof run->report);
+        if (pool_is_cancelled(run->pool))
+            return sl_fail(error, SL_CANCELLED, "cancelled");
+    }
+    log_error("worker", "workers end before their first job", LOG_STR("report", run->report));
+    return sl_fail(error, SL_BUSY, "workers end before their first job");
+}
+
+/* ---- the answer ---- */
+static enum job_end receive_answer(struct running_job *run)
+{
+    ssize_t size = worker_receive(run->slot->socket, run->message, sizeof run->message, NULL, NULL);
+    if (size == 0 || (size < 0 && errno == ECONNRESET))
+        return JOB_DIED;
+    struct sl_bytes message = {run->message, size < 0 ? 0 : (size_t)size};
+    bool good = worker_answer_decode(message, &run->answer) && run->answer.serial == run->serial &&
+                run->answer.result.size == run->function->result_size;
+    return good ? JOB_ANSWERED : JOB_BROKEN;
+}
+
+/* Reads the CPU clock of the worker's process, since a worker that was taken over may ignore its own limit. */
+static enum job_end await_answer(struct running_job *run)
+{
+    const struct worker_limits *limits = &run->call->limits;
+    clockid_t clock;
+    if (clock_getcpuclockid(run->slot->pid, &clock) != 0)
+        clock = -1;
+    uint64_t begin = now_ns(CLOCK_MONOTONIC), used = clock == -1 ? 0 : now_ns(clock);
+    struct pollfd ready = {run->slot->socket, POLLIN, 0};
+    for (;;) {
+        int count = poll(&ready, 1, TICK_MS);
+        if (count > 0)
+            return receive_answer(run);
+        if (pool_is_cancelled(run->pool))
+            return JOB_CANCELLED;
+        if (limits->max_wall_ns && now_ns(CLOCK_MONOTONIC) - begin > limits->max_wall_ns)
+            return JOB_OVER_WALL;
+        uint64_t now = clock == -1 ? 0 : now_ns(clock); /* 0 also if the worker has just died */
+        if (now > used && now - used > limits->max_time_ns && now - used - limits->max_time_ns > grace_ns)
+            return JOB_OVER_TIME;
+    }
+}
+
+/* ---- how it ended ---- */
+static enum sl_code fail_death(int status, struct sl_error *error)
+{
+    int number = status != -1 && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    if (status == -1 || number == SIGKILL) /* not sent by the pool: the OOM killer or an operator */
+        return sl_fail(error, SL_BUSY, "the worker was ended from outside");
+    if (number == SIGBUS)
+        return sl_fail(error, SL_INTERNAL, "a file that was converted cannot be read");
+    const char *name = sigabbrev_np(number);
+    if (number)
+        return sl_fail(error, SL_MALFORMED, "the reader crashed on this file: signal %d (SIG%s)", number,
+                       name ? name : "RT");
+    return sl_fail(error, SL_MALFORMED, "the reader crashed on this file: status %d", WEXITSTATUS(status));
+}
+
+static enum sl_code fail_end(struct running_job *run, enum job_end end, int status, struct worker_outcome *outcome,
+                             struct sl_error *error)
+{
+    const struct worker_limits *limits = &run->call->limits;
+    switch (end) {
+    case JOB_CANCELLED: return sl_fail(error, SL_CANCELLED, "cancelled");
+    case JOB_OVER_TIME:
+    case JOB_OVER_WALL:
+        outcome->end = SL_BUDGET_TIME;
+        return worker_fail_time(end == JOB_OVER_TIME ? limits->max_time_ns : limits->max_wall_ns, error);
+    case JOB_BROKEN: return sl_fail(error, SL_MALFORMED, "the reader gave no proper answer on this file");
+    default: return fail_death(status, error);
+    }
+}
+
+static void log_end(const struct running_job *run, pid_t pid, const struct sl_error *error)
+{
+    log_warn("worker", "a worker ended during a job", LOG_STR("function", run->function->name),
+             LOG_SLSTR("location", run->call->about), LOG_I64("process", pid), LOG_ERR(error),
+             LOG_STR("report", run->report));
+}
+
+/* Ends the worker. True if the job is to be repeated: an earlier job may be to blame, or the worker was killed from outside. */
+static bool end_job(struct running_job *run, enum job_end end, struct worker_outcome *outcome, enum sl_code *code,
+                    struct sl_error *error)
+{
+    bool is_new = run->slot->jobs == 1, is_dying = end == JOB_DIED;
+    pid_t pid = run->slot->pid;
+    struct sl_error own;
+    int status = pool_kill_worker(run->pool, run->slot, &is_dying, run->report, sizeof run->report);
+    if (end == JOB_DIED && !is_dying)
+        end = JOB_BROKEN; /* it closed its socket but did not exit */
+    pool_count_end(run->pool, is_dying);
+    *code = fail_end(run, end, status, outcome, &own);
+    if (error)
+        *error = own;
+    if (*code != SL_CANCELLED)
+        log_end(run, pid, &own);
+    return end != JOB_CANCELLED && (!is_new || *code == SL_BUSY) &&
+           (run->call->out < 0 || ftruncate(run->call->out, 0) == 0);
+}
+
+static enum sl_code take_answer(struct running_job *run, void *result, struct worker_outcome *outcome,
+                                struct sl_error *error)
+{
+    const struct worker_answer *answer = &run->answer;
+    outcome->is_trial = answer->is_trial;
+    outcome->end = answer->end;
+    outcome->peak = answer->peak;
+    if (answer->result.size)
+        memcpy(result, answer->result.data, answer->result.size);
+    if (answer->code != SL_OK)
+        sl_fail(error, answer->code, SL_STR_FMT, SL_STR_ARG(answer->message));
+    pool_return_worker(run->pool, run->slot, answer->heap);
+    return answer->code;
+}
+
+/* ---- the call ---- */
+static enum sl_code run_call(struct running_job *run, void *result, struct worker_outcome *outcome,
+                             struct sl_error *error)
+{
+    for (int turn = 1;; turn++) {
+        enum sl_code code = hand_over(run, turn > 1, error);
+        if (code != SL_OK)
+            return code;
+        enum job_end end = await_answer(run);
+        if (end == JOB_ANSWERED)
+            return take_answer(run, result, outcome, error);
+        if (!end_job(run, end, outcome, &code, error) || turn == MAX_TURNS) {
+            outcome->is_death = true;
+            return code;
+        }
+    }
+}
+
+static enum sl_code check_call(const struct worker_function *function, const struct worker_call *call,
+                               struct sl_error *error)
+{
+    if (call->input_count > WORKER_MAX_INPUTS || call->options.size != function->options_size ||
+        call->options.size > WORKER_MAX_OPTIONS || function->result_size > WORKER_MAX_RESULT)
+        return sl_fail(error, SL_INTERNAL, "a worker cannot be asked for %s in this way", function->name);
+    return SL_OK;
+}
+
+static enum sl_code check_sizes(const struct running_job *run, uint64_t most, struct sl_error *error)
+{
+    uint64_t mapped = 0;
+    for (size_t i = 0; i < run->call->input_count; i++)
+        mapped += run->sizes[i];
+    return most && mapped > most
+               ? sl_fail(error, SL_UNSUPPORTED, "needs more than %llu MiB of files", (unsigned long long)(most >> 20))
+               : SL_OK;
+}
+
+enum sl_code worker_run(struct worker_pool *pool, const struct worker_function *function,
+                        const struct worker_call *call, void *result, struct worker_outcome *outcome,
+                        struct sl_error *error)
+{
+    *outcome = (struct worker_outcome){.end = SL_BUDGET_LEFT};
+    if (function->result_size)
+        memset(result, 0, function->result_size);
+    struct worker_settings settings = pool_get_settings(pool);
+    enum sl_code code = check_call(function, call, error);
+    struct running_job *run = code == SL_OK ? malloc(sizeof *run) : NULL;
+    if (!run)
+        return code == SL_OK ? sl_fail(error, SL_BUSY, "out of memory") : code;
+    run->pool = pool;
+    run->function = function;
+    run->call = call;
+    run->most_threads = settings.max_threads;
+    run->fd_count = 0;
+    memset(run->owned, 0, sizeof run->owned);
+    memset(run->sizes, 0, sizeof run->sizes);
+    run->report[0] = '\0';
+    uint64_t begin = now_ns(CLOCK_MONOTONIC);
+    code = collect_descriptors(run, error);
+    if (code == SL_OK)
+        code = check_sizes(run, settings.max_mapped, error);
+    if (code == SL_OK)
+        code = run_call(run, result, outcome, error);
+    close_descriptors(run);
+    free(run);
+    outcome->duration_ns = now_ns(CLOCK_MONOTONIC) - begin;
+    return code;
+}

@@ -1,0 +1,196 @@
+/* The main function of a worker: confines itself, sends the hello, and serves one request after the other. */
+#include <errno.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "core/crash.h"
+#include "core/duration.h"
+#include "worker/launcher.h"
+
+enum { SOCKET = STDIN_FILENO, MAX_ARENAS = 4 };
+
+/* Exit codes of a worker. END_ASKED: the pool closed the socket. */
+enum { END_ASKED = 0, END_UNCONFINED = 10, END_SOCKET, END_REQUEST, END_MEMORY };
+
+static uint64_t now_ns(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+struct served_job {
+    struct worker_request request;
+    const struct worker_function *function;
+    int fds[WORKER_MAX_DESCRIPTORS];
+    size_t fd_count;
+    struct worker_job job;
+    struct sl_parallel threads;
+    bool has_memory_limit;
+    struct sl_error error;
+    uint8_t message[WORKER_MAX_MESSAGE];
+    _Alignas(max_align_t) uint8_t options[WORKER_MAX_OPTIONS], result[WORKER_MAX_RESULT];
+};
+
+/* ---- inputs ---- */
+
+/* Maps the inputs. Fails if a file is shorter than the request says: reading past its end would raise SIGBUS. */
+static enum sl_code map_inputs(struct served_job *served, struct sl_error *error)
+{
+    struct worker_job *job = &served->job;
+    size_t next = 0;
+    job->input_count = served->request.input_count;
+    for (size_t i = 0; i < job->input_count; i++) {
+        size_t size = (size_t)served->request.inputs[i].size;
+        job->inputs[i] = (struct worker_input){.fd = -1, .role = served->request.inputs[i].role};
+        if (!served->request.inputs[i].is_given)
+            continue;
+        struct stat st;
+        int fd = served->fds[next++];
+        if (syscall(SYS_fstat, fd, &st) != 0 ||
+            (uint64_t)st.st_size < size) /* fstat() of the C library may use newfstatat, which the filter refuses */
+            return sl_fail(error, SL_INTERNAL, "a file has shrunk while it was converted");
+        void *data = size ? mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0) : (void *)"";
+        if (data == MAP_FAILED)
+            return sl_fail_errno(error, errno, "cannot map a file");
+        job->inputs[i] = (struct worker_input){{data, size}, fd, job->inputs[i].role};
+    }
+    job->out = served->request.has_out ? served->fds[next] : -1;
+    return SL_OK;
+}
+
+static void unmap_inputs(struct served_job *served)
+{
+    for (size_t i = 0; i < served->job.input_count; i++)
+        if (served->job.inputs[i].bytes.size)
+            munmap((void *)served->job.inputs[i].bytes.data, served->job.inputs[i].bytes.size);
+    for (size_t i = 0; i < served->fd_count; i++)
+        close(served->fds[i]);
+}
+
+/* ---- one job ---- */
+
+/* Drops the result if a limit was exceeded, even if the function succeeded: it depends on timing. An allocation (SL_BUSY) can only fail
+ * because uncharged memory has reached the process's limit: this also counts as exceeding the memory limit. */
+static enum sl_code judge(struct served_job *served, enum sl_code code)
+{
+    struct sl_budget *budget = &served->job.budget;
+    if (atomic_load(&budget->end) == SL_BUDGET_TIME)
+        return worker_fail_time(served->request.limits.max_time_ns, &served->error);
+    if (code == SL_BUSY && served->has_memory_limit && budget->memory_limit &&
+        atomic_load(&budget->end) == SL_BUDGET_LEFT)
+        atomic_store(&budget->end, SL_BUDGET_MEMORY);
+    if (atomic_load(&budget->end) == SL_BUDGET_MEMORY)
+        return sl_budget_fail(budget, &served->error);
+    return code;
+}
+
+static enum sl_code run_function(struct served_job *served)
+{
+    struct worker_job *job = &served->job;
+    const struct worker_limits *limits = &served->request.limits;
+    sl_budget_init(&job->budget, limits->input_size);
+    cpu_clock_init(&job->clock, limits->max_time_ns);
+    sl_budget_limit(&job->budget, limits->max_memory, cpu_clock_expired, &job->clock);
+    cpu_parallel_init(&job->parallel, worker_parallel(limits->threads, &served->threads), &job->clock);
+    job->function = served->function;
+    job->limits = *limits;
+    job->options = (struct sl_bytes){served->options, served->request.options.size};
+    enum sl_code code = map_inputs(served, &served->error);
+    if (code != SL_OK)
+        return code;
+    cpu_clock_enter(&job->clock);
+    code = served->function->run(job, served->result, &served->error);
+    cpu_clock_leave(&job->clock);
+    return judge(served, code);
+}
+
+static uint64_t heap_size(void)
+{
+    struct mallinfo2 info = mallinfo2();
+    return info.arena + info.hblkhd;
+}
+
+/* Returns the error's message as valid UTF-8 that fits in a struct sl_error: it may contain bytes of the file. */
+static struct sl_str error_text(const struct served_job *served, enum sl_code code, struct sl_buf *space)
+{
+    if (code == SL_OK)
+        return SL_STR("");
+    sl_buf_utf8(space, sl_str(served->error.message[0] ? served->error.message : sl_code_name(code)));
+    struct sl_error cut;
+    sl_fail(&cut, code, SL_STR_FMT, SL_STR_ARG(sl_buf_view(space)));
+    sl_buf_clear(space);
+    sl_buf_cstr(space, cut.message);
+    return sl_buf_view(space);
+}
+
+static void work(struct served_job *served)
+{
+    uint64_t begin = now_ns();
+    enum sl_code code = run_function(served);
+    struct sl_buf text = {0}, out = {0};
+    struct worker_answer answer = {.serial = served->request.serial,
+                                   .code = code,
+                                   .end = (enum sl_budget_end)atomic_load(&served->job.budget.end),
+                                   .is_trial = served->job.is_trial,
+                                   .peak = sl_budget_peak(&served->job.budget),
+                                   .result = {served->result, served->function->result_size}};
+    unmap_inputs(served);
+    answer.message = error_text(served, code, &text);
+    answer.heap = heap_size();
+    answer.duration_ns = now_ns() - begin;
+    if (!worker_answer_encode(&answer, &out))
+        _exit(END_MEMORY);
+    if (!worker_send(SOCKET, sl_buf_bytes(&out), NULL, 0))
+        _exit(END_SOCKET);
+    sl_buf_free(&text);
+    sl_buf_free(&out);
+}
+
+/* ---- all jobs ---- */
+static bool take_request(struct served_job *served, const struct worker_start *start)
+{
+    ssize_t size = worker_receive(SOCKET, served->message, sizeof served->message, served->fds, &served->fd_count);
+    if (size <= 0)
+        _exit(size == 0 ? END_ASKED : END_SOCKET);
+    struct worker_request *request = &served->request;
+    if (!worker_request_decode((struct sl_bytes){served->message, (size_t)size}, request) ||
+        request->function >= start->count || worker_request_descriptors(request) != served->fd_count)
+        return false;
+    served->function = &start->functions[request->function];
+    if (request->options.size != served->function->options_size)
+        return false;
+    if (request->options.size)
+        memcpy(served->options, request->options.data, request->options.size);
+    memset(served->result, 0, served->function->result_size);
+    memset(&served->job, 0, sizeof served->job);
+    served->error = (struct sl_error){.code = SL_OK};
+    return true;
+}
+
+_Noreturn void worker_serve(const struct worker_start *start)
+{
+    static struct served_job served;
+    struct sl_buf hello = {0};
+    mallopt(M_ARENA_MAX, MAX_ARENAS);
+    crash_open(); /* on a crash, writes return addresses to standard error, the report pipe */
+    uint32_t measures = confine(start->filter, &start->limits, start->launcher);
+    if (start->no_environment)
+        measures |= MEASURE_NO_ENVIRONMENT;
+    served.has_memory_limit = measures & MEASURE_MEMORY_LIMIT;
+    worker_hello_encode(measures, &hello);
+    if (!worker_send(SOCKET, sl_buf_bytes(&hello), NULL, 0))
+        _exit(END_SOCKET);
+    sl_buf_free(&hello);
+    if (!(measures & MEASURE_FILTER))
+        _exit(END_UNCONFINED);
+    while (take_request(&served, start))
+        work(&served);
+    _exit(END_REQUEST);
+}

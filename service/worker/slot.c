@@ -1,0 +1,346 @@
+/* The workers of a pool: starts them, lends each to one thread at a time, and ends them. */
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cancel.h"
+#include "base/file.h"
+#include "worker/impl.h"
+
+enum {
+    TICK_MS = 50,         /* how often waiting threads check for cancellation */
+    HELLO_MS = 10 * 1000, /* time limit for a hello: a worker sends it at once, but the machine may be under load */
+    DYING_MS = 2 * 1000,  /* time for a worker to exit after it closed its socket; then it is killed */
+    DEATH_MS = 10 * 1000, /* time limit for the launcher to report the death of a killed worker */
+};
+
+bool pool_is_cancelled(const struct worker_pool *pool)
+{
+    return atomic_load(&pool->is_aborted) || sl_is_cancelled();
+}
+
+static uint64_t now_ms(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000 + (uint64_t)time.tv_nsec / 1000000;
+}
+
+/* Waits for TICK_MS, or until `changed` is signalled. */
+static void wait_a_tick_locked(struct worker_pool *pool)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    time.tv_nsec += TICK_MS * 1000000L;
+    time.tv_sec += time.tv_nsec / 1000000000;
+    time.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(&pool->changed, &pool->lock, &time);
+}
+
+static unsigned count_locked(const struct worker_pool *pool, enum worker_state state)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < pool->settings.max_workers; i++)
+        count += pool->slots[i].state == state;
+    return count;
+}
+
+static struct worker_slot *find_locked(struct worker_pool *pool, uint64_t id)
+{
+    for (unsigned i = 0; i < pool->settings.max_workers; i++)
+        if (pool->slots[i].state != WORKER_NONE && pool->slots[i].id == id)
+            return &pool->slots[i];
+    return NULL;
+}
+
+static bool ask_launcher(struct worker_pool *pool, const struct launcher_message *message)
+{
+    return worker_send(pool->launcher->socket, (struct sl_bytes){(const uint8_t *)message, sizeof *message}, NULL, 0);
+}
+
+/* ---- start and end ---- */
+static bool start_locked(struct worker_pool *pool)
+{
+    struct worker_slot *slot = pool->slots;
+    while (slot < pool->slots + pool->settings.max_workers && slot->state != WORKER_NONE)
+        slot++;
+    if (slot == pool->slots + pool->settings.max_workers || pool->is_lost || atomic_load(&pool->is_aborted))
+        return false;
+    struct launcher_message request = {.what = LAUNCHER_START,
+                                       .id = ++pool->next_id,
+                                       .threads = pool->settings.max_threads,
+                                       .max_memory = pool->settings.max_memory,
+                                       .max_mapped = pool->settings.max_mapped};
+    *slot = (struct worker_slot){.state = WORKER_STARTING, .id = request.id, .socket = -1, .report = -1};
+    slot->generation = pool->generation;
+    if (ask_launcher(pool, &request))
+        return true;
+    slot->state = WORKER_NONE;
+    return false;
+}
+
+static void free_slot_locked(struct worker_pool *pool, struct worker_slot *slot)
+{
+    sl_close(slot->socket);
+    sl_close(slot->report);
+    slot->socket = slot->report = -1;
+    slot->state = WORKER_NONE;
+    pthread_cond_broadcast(&pool->changed);
+}
+
+/* Kills a worker that has no job; frees the slot at once if it is dead, else when its death is reported. */
+static void retire_locked(struct worker_pool *pool, struct worker_slot *slot)
+{
+    struct launcher_message request = {.what = LAUNCHER_KILL, .id = slot->id};
+    if (slot->is_dead) {
+        free_slot_locked(pool, slot);
+        return;
+    }
+    slot->state = WORKER_ENDING;
+    sl_close(slot->socket);
+    slot->socket = -1;
+    ask_launcher(pool, &request);
+}
+
+static void keep_warm_locked(struct worker_pool *pool)
+{
+    unsigned live = pool->settings.max_workers - count_locked(pool, WORKER_NONE);
+    while (live < pool->settings.warm && start_locked(pool))
+        live++;
+}
+
+void pool_keep_warm(struct worker_pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    keep_warm_locked(pool);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void pool_count_end(struct worker_pool *pool, bool by_itself)
+{
+    pthread_mutex_lock(&pool->lock);
+    pool->died += by_itself;
+    pool->killed += !by_itself;
+    pthread_mutex_unlock(&pool->lock);
+}
+
+struct worker_settings pool_get_settings(struct worker_pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    struct worker_settings settings = pool->settings;
+    pthread_mutex_unlock(&pool->lock);
+    return settings;
+}
+
+void pool_retire_old(struct worker_pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    for (unsigned i = 0; i < pool->settings.max_workers; i++)
+        if (pool->slots[i].state == WORKER_IDLE && pool->slots[i].generation != pool->generation)
+            retire_locked(pool, &pool->slots[i]);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+/* ---- messages of the launcher ---- */
+static void heard_start_locked(struct worker_pool *pool, struct worker_slot *slot, pid_t pid, int socket, int report)
+{
+    slot->pid = pid;
+    slot->socket = socket;
+    slot->report = report;
+    slot->state = WORKER_IDLE;
+    pool->started++;
+    if (slot->generation != pool->generation) /* the settings have changed meanwhile */
+        retire_locked(pool, slot);
+}
+
+static void heard_death_locked(struct worker_pool *pool, struct worker_slot *slot, int status)
+{
+    slot->is_dead = true;
+    slot->status = status;
+    if (slot->state == WORKER_BUSY)
+        return;
+    bool has_worked = slot->jobs != 0; /* one that never worked is not replaced: that could repeat for ever */
+    free_slot_locked(pool, slot);
+    if (has_worked)
+        keep_warm_locked(pool);
+}
+
+void pool_on_launcher_message(struct worker_pool *pool, const struct launcher_message *message, int socket, int report)
+{
+    pthread_mutex_lock(&pool->lock);
+    struct worker_slot *slot = find_locked(pool, message->id);
+    if (slot && message->what == LAUNCHER_STARTED) {
+        heard_start_locked(pool, slot, message->pid, socket, report);
+        socket = report = -1;
+    } else if (slot && message->what == LAUNCHER_FAILED) {
+        pool->failures++;
+        pool->failure = message->number;
+        slot->state = WORKER_NONE;
+    } else if (slot && message->what == LAUNCHER_DIED) {
+        heard_death_locked(pool, slot, message->number);
+    }
+    pthread_cond_broadcast(&pool->changed);
+    pthread_mutex_unlock(&pool->lock);
+    sl_close(socket);
+    sl_close(report);
+}
+
+void pool_on_start_failed(struct worker_pool *pool, int error)
+{
+    pthread_mutex_lock(&pool->lock);
+    pool->failures++;
+    pool->failure = error;
+    pthread_cond_broadcast(&pool->changed);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void pool_on_launcher_lost(struct worker_pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    pool->is_lost = true;
+    for (unsigned i = 0; i < pool->settings.max_workers; i++) {
+        struct worker_slot *slot = &pool->slots[i];
+        slot->is_dead = true;
+        slot->status = -1;
+        if (slot->state != WORKER_BUSY && slot->state != WORKER_NONE)
+            free_slot_locked(pool, slot);
+    }
+    pthread_cond_broadcast(&pool->changed);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+/* ---- lending ---- */
+
+/* True if a slot must be freed for a thread that waits for a new worker: fewer workers are ending or starting than such threads wait. */
+static bool is_place_wanted_locked(const struct worker_pool *pool)
+{
+    return pool->waiting_for_new > count_locked(pool, WORKER_ENDING) + count_locked(pool, WORKER_STARTING);
+}
+
+/* Finds the idle worker with the most jobs (its heap is warm). Leaves new workers to threads that wait for a new one. */
+static struct worker_slot *find_idle_locked(struct worker_pool *pool, bool is_new)
+{
+    struct worker_slot *best = NULL;
+    for (unsigned i = 0; i < pool->settings.max_workers; i++) {
+        struct worker_slot *slot = &pool->slots[i];
+        if (slot->state != WORKER_IDLE || (is_new && slot->jobs) || (!is_new && !slot->jobs && pool->waiting_for_new))
+            continue;
+        if (!best || slot->jobs > best->jobs)
+            best = slot;
+    }
+    return best;
+}
+
+static void make_place_locked(struct worker_pool *pool)
+{
+    for (unsigned i = 0; i < pool->settings.max_workers && is_place_wanted_locked(pool); i++)
+        if (pool->slots[i].state == WORKER_IDLE && pool->slots[i].jobs)
+            retire_locked(pool, &pool->slots[i]);
+}
+
+static enum sl_code wait_for_worker_locked(struct worker_pool *pool, bool is_new, struct worker_slot **slot,
+                                           struct sl_error *error)
+{
+    uint64_t failures = pool->failures;
+    for (;;) {
+        if (pool_is_cancelled(pool))
+            return sl_fail(error, SL_CANCELLED, "cancelled");
+        if (pool->is_lost)
+            return sl_fail(error, SL_BUSY, "the launcher of workers has ended");
+        if ((*slot = find_idle_locked(pool, is_new))) {
+            (*slot)->state = WORKER_BUSY;
+            return SL_OK;
+        }
+        if (pool->failures != failures && !count_locked(pool, WORKER_BUSY) && !count_locked(pool, WORKER_IDLE))
+            return sl_fail(error, SL_BUSY, "cannot start a worker: %s", strerror(pool->failure));
+        unsigned starting = count_locked(pool, WORKER_STARTING);
+        while (starting < pool->waiting && pool->failures == failures && start_locked(pool))
+            starting++;
+        if (is_new)
+            make_place_locked(pool);
+        wait_a_tick_locked(pool);
+    }
+}
+
+enum sl_code pool_take_worker(struct worker_pool *pool, bool is_new, struct worker_slot **slot, struct sl_error *error)
+{
+    pthread_mutex_lock(&pool->lock);
+    pool->waiting++;
+    pool->waiting_for_new += is_new;
+    enum sl_code code = wait_for_worker_locked(pool, is_new, slot, error);
+    pool->waiting--;
+    pool->waiting_for_new -= is_new;
+    pthread_mutex_unlock(&pool->lock);
+    return code;
+}
+
+void pool_return_worker(struct worker_pool *pool, struct worker_slot *slot, uint64_t heap)
+{
+    pthread_mutex_lock(&pool->lock);
+    const struct worker_settings *settings = &pool->settings;
+    slot->state = WORKER_IDLE;
+    if (slot->is_dead || slot->generation != pool->generation || atomic_load(&pool->is_aborted) ||
+        (settings->max_jobs && slot->jobs >= settings->max_jobs) ||
+        (settings->max_heap && heap >= settings->max_heap) || is_place_wanted_locked(pool))
+        retire_locked(pool, slot);
+    if (pool->waiting)
+        pthread_cond_broadcast(&pool->changed);
+    if (slot->state == WORKER_NONE)
+        keep_warm_locked(pool);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+/* Reads what the worker wrote before it died. The pipe is non-blocking. */
+static void read_report(int fd, char *report, size_t size)
+{
+    size_t at = 0;
+    for (ssize_t got; at < size - 1 && (got = read(fd, report + at, size - 1 - at)) > 0;)
+        at += (size_t)got;
+    report[at] = '\0';
+}
+
+/* Waits at most `most_ms` for the death of a worker that is lent to the thread. True if it is dead. */
+static bool await_death_locked(struct worker_pool *pool, const struct worker_slot *slot, uint64_t most_ms)
+{
+    for (uint64_t end = now_ms() + most_ms; !slot->is_dead && now_ms() < end;)
+        wait_a_tick_locked(pool);
+    return slot->is_dead;
+}
+
+int pool_kill_worker(struct worker_pool *pool, struct worker_slot *slot, bool *is_dying, char *report, size_t size)
+{
+    struct launcher_message request = {.what = LAUNCHER_KILL, .id = slot->id};
+    pthread_mutex_lock(&pool->lock);
+    *is_dying = *is_dying && await_death_locked(pool, slot, DYING_MS);
+    if (!slot->is_dead)
+        ask_launcher(pool, &request);
+    int status = await_death_locked(pool, slot, DEATH_MS) ? slot->status : -1;
+    read_report(slot->report, report, size);
+    retire_locked(pool, slot); /* if its death is not reported yet, the slot is freed when it is */
+    keep_warm_locked(pool);
+    pthread_mutex_unlock(&pool->lock);
+    return status;
+}
+
+bool pool_read_hello(struct worker_pool *pool, struct worker_slot *slot)
+{
+    if (slot->has_greeted)
+        return true;
+    uint8_t message[WORKER_MAX_MESSAGE];
+    struct pollfd ready = {slot->socket, POLLIN, 0};
+    uint32_t measures;
+    for (uint64_t end = now_ms() + HELLO_MS; poll(&ready, 1, TICK_MS) == 0;)
+        if (pool_is_cancelled(pool) || now_ms() > end)
+            return false;
+    ssize_t size = worker_receive(slot->socket, message, sizeof message, NULL, NULL);
+    if (size <= 0 || !worker_hello_decode((struct sl_bytes){message, (size_t)size}, &measures))
+        return false;
+    pthread_mutex_lock(&pool->lock);
+    if (!pool->measures)
+        pool->measures = measures;
+    pthread_mutex_unlock(&pool->lock);
+    slot->has_greeted = measures & MEASURE_FILTER;
+    return slot->has_greeted;
+}

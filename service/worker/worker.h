@@ -1,0 +1,145 @@
+/* Workers: confined processes that read hostile files.
+ *
+ *     service                    launcher                     worker
+ *     pool thread --start------> fork ----------------------> confines itself, says hello
+ *          <-------- its socket, its report pipe, pid
+ *          --request: inputs, output as descriptors---------> maps the inputs, runs the function, writes the output
+ *          <-----------------------------answer: code, error, result
+ *          <-------- pid, wait status ------------------------ dies
+ *
+ * The launcher is forked before the first thread starts and before any secret is read, so a worker inherits the program and nothing
+ * else. A worker has an empty environment, the descriptors of its current job, and the system calls of filter.c; confine.h lists the
+ * other measures. It is replaced after some jobs.
+ *
+ * If a worker dies during a job, the file is to blame, provided that the worker was new. In a used worker an earlier file may have
+ * damaged the memory or left threads running that use up the CPU time, so the job is repeated in a new worker, whose outcome is final.
+ * Results and output of a worker are only as trustworthy as the files it has read: treat them as hostile input. */
+#pragma once
+
+#include "base/budget.h"
+#include "base/bytes.h"
+#include "base/error.h"
+#include "core/cpu_clock.h"
+
+enum { WORKER_MAX_INPUTS = 6, WORKER_MAX_OPTIONS = 4096, WORKER_MAX_RESULT = 4096, WORKER_MAX_THREADS = 64 };
+
+struct worker_input {
+    struct sl_bytes bytes; /* data NULL: in a call, all of `fd`; in a job, the input is missing */
+    int fd;                /* a file that begins with `bytes`; the worker may read all of it; -1 = only in memory */
+    uint32_t role;         /* meaning defined by the function */
+};
+
+struct worker_limits {
+    uint64_t max_memory;  /* bytes charged to the budget; 0 = no limit */
+    uint64_t max_time_ns; /* CPU time, summed over threads */
+    uint64_t max_wall_ns; /* 0 = no limit */
+    uint64_t input_size;  /* file size for the budget (sl_budget_init) */
+    unsigned threads;     /* maximum number; 0 and 1 = one */
+};
+
+/* One call as the function sees it, in the worker. */
+struct worker_job {
+    const struct worker_function *function;
+    struct worker_limits limits; /* as in the call; max_wall_ns is 0, as the pool enforces it */
+    struct sl_budget budget;
+    struct cpu_clock clock;
+    struct cpu_parallel parallel;
+    bool is_trial; /* set by the function: it only inspected the file */
+    struct worker_input inputs[WORKER_MAX_INPUTS];
+    size_t input_count;
+    struct sl_bytes options; /* `options_size` bytes, aligned for any struct */
+    int out;                 /* empty file to write; -1 = nothing is written */
+};
+
+struct worker_function {
+    const char *name; /* for the log */
+    size_t options_size, result_size;
+    /* A pure function of the job: opens no files. `result` is zeroed before the call and valid on errors, too. */
+    enum sl_code (*run)(struct worker_job *job, void *result, struct sl_error *error);
+    const void *context; /* for `run`; constant data of the program */
+};
+
+/* ---- the launcher ---- */
+struct worker_launcher;
+
+/* Forks the launcher, whose workers run these functions; `functions` must stay valid and unchanged. Call it while the process has one
+ * thread and no secrets, from a thread that lives as long as the process: the launcher ends with that thread (PR_SET_PDEATHSIG).
+ * NULL on failure, with `error` set. */
+struct worker_launcher *worker_launcher_start(const struct worker_function *functions, size_t count,
+                                              struct sl_error *error);
+/* Ends the launcher and every worker. Only for a launcher that was not given to a pool. */
+void worker_launcher_end(struct worker_launcher *launcher);
+
+/* ---- the pool ---- */
+struct worker_settings {
+    unsigned max_workers;
+    unsigned warm;        /* number of workers kept running: started at once, replaced when they end */
+    unsigned max_jobs;    /* jobs after which a worker is replaced; 0 = no limit */
+    uint64_t max_heap;    /* heap size in bytes at which it is replaced; 0 = no limit */
+    uint64_t max_memory;  /* bytes a worker may use besides mapped files; 0 = no limit */
+    uint64_t max_mapped;  /* bytes of all inputs of one job; 0 = no limit */
+    unsigned max_threads; /* of one worker */
+};
+
+/* Creates a pool of the launcher's workers. Takes over the launcher; ends it on failure (NULL, SL_BUSY). */
+struct worker_pool *worker_pool_open(struct worker_launcher *launcher, const struct worker_settings *settings,
+                                     struct sl_error *error);
+
+/* Changes the settings for new workers and ends idle workers with the old ones. `max_workers` stays as it was at open. */
+void worker_pool_configure(struct worker_pool *pool, const struct worker_settings *settings);
+
+/* Makes running and later calls return SL_CANCELLED within 100 ms. */
+void worker_pool_abort(struct worker_pool *pool);
+
+/* Ends the launcher and all workers, and waits for their end. No thread may be in worker_run. */
+void worker_pool_close(struct worker_pool *pool);
+
+struct worker_counts {
+    unsigned live, idle; /* workers */
+    /* Totals: all starts; deaths by themselves during a job; kills by the pool, for a limit, a cancellation or a broken protocol. */
+    uint64_t started, died, killed;
+    int launcher; /* process id; -1 = ended */
+};
+struct worker_counts worker_pool_counts(struct worker_pool *pool);
+
+/* Gets the measures that confine the workers, from the first worker's hello; starts a worker if there is none. SL_BUSY if none could be
+ * started, SL_UNSUPPORTED if this machine has no seccomp filters: then no job can run. */
+enum sl_code worker_pool_probe(struct worker_pool *pool, uint32_t *measures, struct sl_error *error);
+
+/* Formats a set of measures (confine.h) for the log and status pages: "seccomp filter, Landlock, ...". */
+struct worker_text {
+    char text[256];
+};
+struct worker_text worker_measures_text(uint32_t measures);
+
+/* ---- one call ---- */
+struct worker_call {
+    const struct worker_input *inputs;
+    size_t input_count;
+    struct sl_bytes options;
+    int out; /* an empty regular file, or -1 */
+    struct worker_limits limits;
+    struct sl_str about; /* location of the file, for the log */
+};
+
+struct worker_outcome {
+    bool is_trial;
+    bool is_death;          /* the worker died, was killed or broke the protocol */
+    enum sl_budget_end end; /* SL_BUDGET_TIME also if the worker was killed for exceeding its time */
+    uint64_t peak, duration_ns;
+};
+
+/* Runs a function of the launcher's table in a worker. Blocks: call it on any thread but the loop's; threads wait while all workers are
+ * busy. Returns the function's code, error and result, or
+ * - SL_MALFORMED "the reader crashed on this file: signal 11 (SIGSEGV)", or if the worker broke the protocol
+ * - SL_UNSUPPORTED "needs more than 30s of time", "needs more than 512 MiB of memory"
+ * - SL_INTERNAL if a mapped file could not be read, or a descriptor could not be passed
+ * - SL_CANCELLED after worker_pool_abort, or when the thread's flag (base/cancel.h) is raised
+ * - SL_BUSY if no worker could be started, or something else (the OOM killer) killed it
+ * `result` has room for `result_size` bytes, all zero unless the function answered. `out` is valid with SL_OK only. */
+enum sl_code worker_run(struct worker_pool *pool, const struct worker_function *function,
+                        const struct worker_call *call, void *result, struct worker_outcome *outcome,
+                        struct sl_error *error);
+
+/* Sets the error of a conversion that exceeded `limit_ns`: SL_UNSUPPORTED "needs more than 30s of time". */
+enum sl_code worker_fail_time(uint64_t limit_ns, struct sl_error *error);
