@@ -16,8 +16,9 @@
 #include "worker/worker.h"
 
 enum {
-    MAX_FILES = 24, /* RLIMIT_NOFILE: inputs and output of a job, socket, report pipe, and some for libraries */
-    MAX_FILES_WITH_SANITIZER = 64, /* it opens files for its report */
+    /* RLIMIT_NOFILE: inputs and output of a job, socket, report pipe, and some for libraries; a sanitizer's report opens files */
+    MAX_FILES = WORKER_MAX_INPUTS + 16,
+    MAX_FILES_WITH_SANITIZER = MAX_FILES + 32,
 };
 /* Private memory besides the job's budget, per process and per thread: program, stacks, malloc arenas. */
 static const uint64_t own_memory = 96 << 20, thread_memory = 9 << 20;

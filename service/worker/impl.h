@@ -42,7 +42,7 @@ struct worker_pool {
     uint64_t failures;                 /* starts that failed */
     int failure;                       /* errno of the last */
     uint32_t measures;                 /* of the first worker that said hello; 0 = none yet */
-    uint64_t started, died, killed;
+    uint64_t started, ended[WORKER_ENDS];
     struct worker_slot slots[LAUNCHER_MAX_WORKERS];
 };
 
@@ -57,8 +57,8 @@ void pool_return_worker(struct worker_pool *pool, struct worker_slot *slot, uint
  * `report` (`size` bytes, terminated). Returns the wait status; -1 = unknown. */
 int pool_kill_worker(struct worker_pool *pool, struct worker_slot *slot, bool *is_dying, char *report, size_t size);
 
-/* Counts the end of a worker during a job: died by itself, or killed by the pool. */
-void pool_count_end(struct worker_pool *pool, bool by_itself);
+/* Counts the end of a worker during a job. */
+void pool_count_end(struct worker_pool *pool, enum worker_end end);
 struct worker_settings pool_get_settings(struct worker_pool *pool);
 
 /* True if the pool is aborted or the calling thread is cancelled (base/cancel.h). */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -15,7 +16,12 @@
 
 #include "base/file.h"
 
-enum { SOCKET = 3 }; /* the launcher's end of the socket to its parent */
+enum {
+    LAUNCHER_ID = 0,       /* of a child that is a launcher; ids of workers begin at 1 */
+    ANSWER_MS = 10 * 1000, /* time limit for a launcher to answer SPLIT */
+    SOCKET = 3,            /* the launcher's end of the socket to its parent */
+    NICE = 10 /* of workers, as of pool threads: all requests wait for the loop, which therefore comes first */
+};
 
 static struct { /* state of the launcher process */
     int signals;
@@ -61,7 +67,8 @@ static void reap(void)
         if (got == child.pid || (got < 0 && errno == ECHILD)) { /* ECHILD: the child was already waited for */
             own.children[i] = own.children[--own.child_count];
             struct launcher_message message = {LAUNCHER_DIED, got < 0 ? -1 : status, child.id, child.pid};
-            say(&message, NULL, 0);
+            if (child.id != LAUNCHER_ID)
+                say(&message, NULL, 0);
         } else {
             i++;
         }
@@ -76,6 +83,7 @@ static _Noreturn void become_worker(int socket, int report, const struct launche
     if (dup2(socket, STDIN_FILENO) < 0 || dup2(report, STDOUT_FILENO) < 0 || dup2(report, STDERR_FILENO) < 0)
         _exit(1);
     closefrom(STDERR_FILENO + 1);
+    setpriority(PRIO_PROCESS, 0, NICE);
     struct worker_start start = own.start;
     start.limits = (struct confine_limits){request->max_memory, request->max_mapped, request->threads};
     worker_serve(&start);
@@ -121,6 +129,42 @@ static void kill_worker(uint64_t id)
             kill(own.children[i].pid, SIGKILL);
 }
 
+/* ---- other launchers ---- */
+static _Noreturn void serve_parent(void);
+
+static _Noreturn void become_launcher(int socket, pid_t parent)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent || dup2(socket, SOCKET) < 0)
+        _exit(1);
+    closefrom(SOCKET + 1);
+    own.child_count = 0;
+    own.start.launcher = getpid();
+    serve_parent();
+}
+
+static void start_launcher(void)
+{
+    int sockets[2] = {-1, -1};
+    pid_t parent = getpid(), pid = -1;
+    struct launcher_message answer = {.what = LAUNCHER_STARTED, .id = LAUNCHER_ID};
+    bool open =
+        own.child_count < LAUNCHER_MAX_WORKERS && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) == 0;
+    if (open && (pid = fork()) == 0)
+        become_launcher(sockets[1], parent);
+    if (pid > 0) {
+        own.children[own.child_count++] = (struct launcher_child){LAUNCHER_ID, pid};
+        answer.pid = pid;
+        say(&answer, &sockets[0], 1);
+    } else {
+        answer.what = LAUNCHER_FAILED;
+        answer.number = errno;
+        say(&answer, NULL, 0);
+    }
+    sl_close(sockets[0]);
+    sl_close(sockets[1]);
+}
+
 /* ---- the launcher's life ---- */
 static void take_request(void)
 {
@@ -132,6 +176,8 @@ static void take_request(void)
         start_worker(&request);
     else if (request.what == LAUNCHER_KILL)
         kill_worker(request.id);
+    else if (request.what == LAUNCHER_SPLIT)
+        start_launcher();
 }
 
 /* Ignores the signals of a terminal or a supervisor: the parent handles them and ends the launcher when its work is done. */
@@ -142,6 +188,11 @@ static void set_signals(void)
         signal(number, SIG_DFL); /* fails for SIGKILL, SIGSTOP and the C library's own signals */
     for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
         signal(ignored[i], SIG_IGN);
+}
+
+/* Has SIGCHLD read from a descriptor. */
+static void open_signals(void)
+{
     sigset_t children;
     sigemptyset(&children);
     sigaddset(&children, SIGCHLD);
@@ -175,6 +226,12 @@ static _Noreturn void launch(int socket, pid_t parent, const struct worker_funct
     confine_filter_make(&own.filter);
     malloc_trim(0); /* every worker would inherit the memory that libseccomp used */
     set_signals();
+    serve_parent();
+}
+
+static _Noreturn void serve_parent(void)
+{
+    open_signals();
     struct pollfd ready[] = {{SOCKET, POLLIN, 0}, {own.signals, POLLIN, 0}};
     for (;;) {
         if (poll(ready, 2, -1) < 0 && errno != EINTR)
@@ -218,6 +275,36 @@ struct worker_launcher *worker_launcher_start(const struct worker_function *func
     close(sockets[0]);
     free(launcher);
     return NULL;
+}
+
+struct worker_launcher *worker_launcher_split(struct worker_launcher *launcher, struct sl_error *error)
+{
+    struct launcher_message message = {.what = LAUNCHER_SPLIT};
+    struct worker_launcher *made = malloc(sizeof *made);
+    struct pollfd ready = {launcher->socket, POLLIN, 0};
+    int fds[WORKER_MAX_DESCRIPTORS] = {-1};
+    size_t count = 0;
+    bool good = made &&
+                worker_send(launcher->socket, (struct sl_bytes){(const uint8_t *)&message, sizeof message}, NULL, 0) &&
+                poll(&ready, 1, ANSWER_MS) > 0 &&
+                worker_receive(launcher->socket, &message, sizeof message, fds, &count) == sizeof message;
+    if (good && message.what == LAUNCHER_STARTED && count == 1) {
+        *made = (struct worker_launcher){fds[0], message.pid, launcher->functions, launcher->count};
+        widen(made->socket);
+        return made;
+    }
+    sl_fail_errno(error, good && message.what == LAUNCHER_FAILED ? message.number : ECONNRESET,
+                  "cannot start the launcher of workers");
+    for (size_t i = 0; i < count; i++)
+        close(fds[i]);
+    free(made);
+    return NULL;
+}
+
+void worker_launcher_forget(struct worker_launcher *launcher)
+{
+    close(launcher->socket);
+    free(launcher);
 }
 
 void worker_launcher_end(struct worker_launcher *launcher)

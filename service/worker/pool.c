@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -110,10 +111,8 @@ void worker_pool_close(struct worker_pool *pool)
 struct worker_counts worker_pool_counts(struct worker_pool *pool)
 {
     pthread_mutex_lock(&pool->lock);
-    struct worker_counts counts = {.started = pool->started,
-                                   .died = pool->died,
-                                   .killed = pool->killed,
-                                   .launcher = pool->is_lost ? -1 : pool->launcher->pid};
+    struct worker_counts counts = {.started = pool->started, .launcher = pool->is_lost ? -1 : pool->launcher->pid};
+    memcpy(counts.ended, pool->ended, sizeof counts.ended);
     for (unsigned i = 0; i < pool->settings.max_workers; i++) {
         counts.live += pool->slots[i].state != WORKER_NONE;
         counts.idle += pool->slots[i].state == WORKER_IDLE;

@@ -7,7 +7,7 @@
 enum { REQUEST = 0x51574C53, ANSWER = 0x41574C53, HELLO = 0x48574C53 }; /* "SLWQ", "SLWA", "SLWH" */
 enum { HAS_OUT = 1, IS_TRIAL = 1 };
 
-_Static_assert(WORKER_MAX_OPTIONS + 512 <= WORKER_MAX_MESSAGE, "a request fits");
+_Static_assert(WORKER_MAX_OPTIONS + 16 * WORKER_MAX_INPUTS + 512 <= WORKER_MAX_MESSAGE, "a request fits");
 _Static_assert(WORKER_MAX_RESULT + sizeof(struct sl_error) + 512 <= WORKER_MAX_MESSAGE, "an answer fits");
 
 /* ---- requests ---- */
@@ -25,7 +25,7 @@ bool worker_request_encode(const struct worker_request *request, struct sl_buf *
     sl_buf_u32(out, (uint32_t)request->options.size);
     for (size_t i = 0; i < request->input_count; i++) {
         sl_buf_u32(out, request->inputs[i].role);
-        sl_buf_u32(out, request->inputs[i].is_given);
+        sl_buf_u32(out, request->inputs[i].access);
         sl_buf_u64(out, request->inputs[i].size);
     }
     sl_buf_add(out, request->options.data, request->options.size);
@@ -52,10 +52,10 @@ bool worker_request_decode(struct sl_bytes message, struct worker_request *reque
     request->input_count = count;
     for (size_t i = 0; i < count; i++) {
         request->inputs[i].role = sl_read_u32(&r);
-        uint32_t given = sl_read_u32(&r);
-        request->inputs[i].is_given = given;
+        uint32_t access = sl_read_u32(&r);
+        request->inputs[i].access = (enum worker_access)access;
         request->inputs[i].size = sl_read_u64(&r);
-        good = good && given <= 1 && (given || request->inputs[i].size == 0);
+        good = good && access <= ACCESS_WRITE && (access != ACCESS_NONE || request->inputs[i].size == 0);
     }
     request->options = sl_read_bytes(&r, options);
     return good && !r.failed && sl_reader_left(&r) == 0;
@@ -65,7 +65,7 @@ size_t worker_request_descriptors(const struct worker_request *request)
 {
     size_t count = request->has_out;
     for (size_t i = 0; i < request->input_count; i++)
-        count += request->inputs[i].is_given;
+        count += request->inputs[i].access != ACCESS_NONE;
     return count;
 }
 

@@ -10,7 +10,7 @@
  *
  * request    53 4C 57 51  "SLWQ"      u32 function, u64 serial, u64 max_memory, u64 max_time_ns, u64 input_size, u32 threads,
  *                                     u32 flags (1: has an output), u32 number of inputs, u32 size of options
- *            per input                u32 role, u32 given (0 or 1), u64 size
+ *            per input                u32 role, u32 access (enum worker_access), u64 size
  *            options
  * answer     53 4C 57 41  "SLWA"      u32 code, u64 serial, u64 duration_ns, u64 peak, u64 heap, u32 end, u32 flags (1: trial),
  *                                     u32 size of message, u32 size of result
@@ -24,6 +24,12 @@
 
 enum { WORKER_MAX_MESSAGE = 8192 + 1024 }; /* bytes of any message; worker_receive fails for a longer one */
 
+enum worker_access {
+    ACCESS_NONE, /* the input is missing */
+    ACCESS_READ,
+    ACCESS_WRITE, /* a scratch file */
+};
+
 struct worker_request {
     uint32_t function; /* index in the launcher's table */
     uint64_t serial;   /* number of the request; the answer repeats it */
@@ -32,7 +38,7 @@ struct worker_request {
     size_t input_count;
     struct {
         uint32_t role;
-        bool is_given; /* has a descriptor */
+        enum worker_access access; /* other than ACCESS_NONE: it has a descriptor */
         uint64_t size;
     } inputs[WORKER_MAX_INPUTS];
     struct sl_bytes options; /* a view of the message */
@@ -65,7 +71,14 @@ bool worker_hello_decode(struct sl_bytes message, uint32_t *measures);
 size_t worker_request_descriptors(const struct worker_request *request);
 
 /* ---- the launcher: plain structs, since it reads no hostile files ---- */
-enum launcher_message_type { LAUNCHER_START = 1, LAUNCHER_KILL, LAUNCHER_STARTED, LAUNCHER_FAILED, LAUNCHER_DIED };
+enum launcher_message_type {
+    LAUNCHER_START = 1,
+    LAUNCHER_KILL,
+    LAUNCHER_SPLIT, /* fork another launcher; answered by STARTED with its socket, or FAILED */
+    LAUNCHER_STARTED,
+    LAUNCHER_FAILED,
+    LAUNCHER_DIED
+};
 
 struct launcher_message {
     uint32_t what;

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "core/duration.h"
 #include "core/log.h"
 #include "worker/impl.h"
 
@@ -46,19 +45,12 @@ struct running_job {
     size_t fd_count;
     uint64_t sizes[WORKER_MAX_INPUTS]; /* of the inputs, in bytes */
     struct worker_answer answer;
+    void *result; /* of the caller */
     uint8_t message[WORKER_MAX_MESSAGE];
     char report[MAX_REPORT];
 };
 
-enum sl_code worker_fail_time(uint64_t limit_ns, struct sl_error *error)
-{
-    struct sl_buf text = {0};
-    duration_format_short(limit_ns, &text);
-    struct sl_str limit = text.failed ? SL_STR("the limit") : sl_buf_view(&text);
-    sl_fail(error, SL_UNSUPPORTED, "needs more than " SL_STR_FMT " of time", SL_STR_ARG(limit));
-    sl_buf_free(&text);
-    return SL_UNSUPPORTED;
-}
+const char *const worker_end_names[WORKER_ENDS] = {"crashed", "outside", "over_time", "protocol", "cancelled"};
 
 static uint64_t now_ns(clockid_t id)
 {
@@ -82,12 +74,25 @@ static int make_memory_file(struct sl_bytes bytes)
     return fd;
 }
 
+/* Copies a file into memory, for systems without /proc. */
+static int copy_file(int fd)
+{
+    struct sl_mapping mapping;
+    if (sl_map_fd(fd, &mapping, NULL) != SL_OK)
+        return -1;
+    int copy = make_memory_file(mapping.bytes), error = errno;
+    sl_unmap(&mapping);
+    errno = error;
+    return copy;
+}
+
 /* Reopens the file read-only: a worker must not be able to write to its inputs. */
 static int open_for_reading(int fd)
 {
     char path[32];
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    return open(path, O_RDONLY | O_CLOEXEC);
+    int reading = open(path, O_RDONLY | O_CLOEXEC);
+    return reading >= 0 || errno == EMFILE || errno == ENFILE ? reading : copy_file(fd);
 }
 
 static bool is_given(const struct worker_input *input)
@@ -103,7 +108,7 @@ static enum sl_code add_input(struct running_job *run, const struct worker_input
     if (!input->bytes.data && fstat(input->fd, &st) == 0)
         *size = (uint64_t)st.st_size;
     int flags = input->fd >= 0 ? fcntl(input->fd, F_GETFL) : 0, fd = input->fd;
-    bool owned = input->fd < 0 || (flags & O_ACCMODE) != O_RDONLY;
+    bool owned = input->fd < 0 || (!input->is_scratch && (flags & O_ACCMODE) != O_RDONLY);
     if (owned)
         fd = input->fd < 0 ? make_memory_file(input->bytes) : open_for_reading(input->fd);
     if (fd < 0)
@@ -145,7 +150,9 @@ static bool encode_request(struct running_job *run, struct sl_buf *out)
         request.limits.threads = run->most_threads;
     for (size_t i = 0; i < call->input_count; i++) {
         request.inputs[i].role = call->inputs[i].role;
-        request.inputs[i].is_given = is_given(&call->inputs[i]);
+        request.inputs[i].access = !is_given(&call->inputs[i])  ? ACCESS_NONE
+                                   : call->inputs[i].is_scratch ? ACCESS_WRITE
+                                                                : ACCESS_READ;
         request.inputs[i].size = run->sizes[i];
     }
     return worker_request_encode(&request, out);
@@ -204,14 +211,28 @@ static enum sl_code hand_over(struct running_job *run, bool is_new, struct sl_er
 }
 
 /* ---- the answer ---- */
+
+/* Copies the result, so that it is aligned, and has the function check it. */
+static bool take_result(struct running_job *run)
+{
+    const struct worker_function *function = run->function;
+    if (run->answer.result.size != function->result_size)
+        return false;
+    if (function->result_size)
+        memcpy(run->result, run->answer.result.data, function->result_size);
+    if (!function->check || function->check(function, run->result))
+        return true;
+    memset(run->result, 0, function->result_size);
+    return false;
+}
+
 static enum job_end receive_answer(struct running_job *run)
 {
     ssize_t size = worker_receive(run->slot->socket, run->message, sizeof run->message, NULL, NULL);
     if (size == 0 || (size < 0 && errno == ECONNRESET))
         return JOB_DIED;
     struct sl_bytes message = {run->message, size < 0 ? 0 : (size_t)size};
-    bool good = worker_answer_decode(message, &run->answer) && run->answer.serial == run->serial &&
-                run->answer.result.size == run->function->result_size;
+    bool good = worker_answer_decode(message, &run->answer) && run->answer.serial == run->serial && take_result(run);
     return good ? JOB_ANSWERED : JOB_BROKEN;
 }
 
@@ -262,9 +283,20 @@ static enum sl_code fail_end(struct running_job *run, enum job_end end, int stat
     case JOB_OVER_TIME:
     case JOB_OVER_WALL:
         outcome->end = SL_BUDGET_TIME;
-        return worker_fail_time(end == JOB_OVER_TIME ? limits->max_time_ns : limits->max_wall_ns, error);
+        return conversion_fail_time(end == JOB_OVER_TIME ? limits->max_time_ns : limits->max_wall_ns, error);
     case JOB_BROKEN: return sl_fail(error, SL_MALFORMED, "the reader gave no proper answer on this file");
     default: return fail_death(status, error);
+    }
+}
+
+static enum worker_end find_cause(enum job_end end, enum sl_code code)
+{
+    switch (end) {
+    case JOB_OVER_TIME:
+    case JOB_OVER_WALL: return WORKER_OVER_TIME;
+    case JOB_CANCELLED: return WORKER_CANCELLED;
+    case JOB_BROKEN: return WORKER_BROKE_PROTOCOL;
+    default: return code == SL_BUSY ? WORKER_ENDED_OUTSIDE : WORKER_CRASHED;
     }
 }
 
@@ -285,8 +317,8 @@ static bool end_job(struct running_job *run, enum job_end end, struct worker_out
     int status = pool_kill_worker(run->pool, run->slot, &is_dying, run->report, sizeof run->report);
     if (end == JOB_DIED && !is_dying)
         end = JOB_BROKEN; /* it closed its socket but did not exit */
-    pool_count_end(run->pool, is_dying);
     *code = fail_end(run, end, status, outcome, &own);
+    pool_count_end(run->pool, find_cause(end, *code));
     if (error)
         *error = own;
     if (*code != SL_CANCELLED)
@@ -295,15 +327,12 @@ static bool end_job(struct running_job *run, enum job_end end, struct worker_out
            (run->call->out < 0 || ftruncate(run->call->out, 0) == 0);
 }
 
-static enum sl_code take_answer(struct running_job *run, void *result, struct worker_outcome *outcome,
-                                struct sl_error *error)
+static enum sl_code take_answer(struct running_job *run, struct worker_outcome *outcome, struct sl_error *error)
 {
     const struct worker_answer *answer = &run->answer;
     outcome->is_trial = answer->is_trial;
     outcome->end = answer->end;
     outcome->peak = answer->peak;
-    if (answer->result.size)
-        memcpy(result, answer->result.data, answer->result.size);
     if (answer->code != SL_OK)
         sl_fail(error, answer->code, SL_STR_FMT, SL_STR_ARG(answer->message));
     pool_return_worker(run->pool, run->slot, answer->heap);
@@ -311,8 +340,7 @@ static enum sl_code take_answer(struct running_job *run, void *result, struct wo
 }
 
 /* ---- the call ---- */
-static enum sl_code run_call(struct running_job *run, void *result, struct worker_outcome *outcome,
-                             struct sl_error *error)
+static enum sl_code run_call(struct running_job *run, struct worker_outcome *outcome, struct sl_error *error)
 {
     for (int turn = 1;; turn++) {
         enum sl_code code = hand_over(run, turn > 1, error);
@@ -320,7 +348,7 @@ static enum sl_code run_call(struct running_job *run, void *result, struct worke
             return code;
         enum job_end end = await_answer(run);
         if (end == JOB_ANSWERED)
-            return take_answer(run, result, outcome, error);
+            return take_answer(run, outcome, error);
         if (!end_job(run, end, outcome, &code, error) || turn == MAX_TURNS) {
             outcome->is_death = true;
             return code;
@@ -362,6 +390,7 @@ enum sl_code worker_run(struct worker_pool *pool, const struct worker_function *
     run->pool = pool;
     run->function = function;
     run->call = call;
+    run->result = result;
     run->most_threads = settings.max_threads;
     run->fd_count = 0;
     memset(run->owned, 0, sizeof run->owned);
@@ -372,7 +401,7 @@ enum sl_code worker_run(struct worker_pool *pool, const struct worker_function *
     if (code == SL_OK)
         code = check_sizes(run, settings.max_mapped, error);
     if (code == SL_OK)
-        code = run_call(run, result, outcome, error);
+        code = run_call(run, outcome, error);
     close_descriptors(run);
     free(run);
     outcome->duration_ns = now_ns(CLOCK_MONOTONIC) - begin;

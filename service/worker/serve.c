@@ -10,7 +10,6 @@
 
 #include "base/file.h"
 #include "core/crash.h"
-#include "core/duration.h"
 #include "worker/launcher.h"
 
 enum { SOCKET = STDIN_FILENO, MAX_ARENAS = 4 };
@@ -49,17 +48,20 @@ static enum sl_code map_inputs(struct served_job *served, struct sl_error *error
     for (size_t i = 0; i < job->input_count; i++) {
         size_t size = (size_t)served->request.inputs[i].size;
         job->inputs[i] = (struct worker_input){.fd = -1, .role = served->request.inputs[i].role};
-        if (!served->request.inputs[i].is_given)
+        if (served->request.inputs[i].access == ACCESS_NONE)
             continue;
         struct stat st;
         int fd = served->fds[next++];
+        job->inputs[i].fd = fd;
+        if (served->request.inputs[i].access == ACCESS_WRITE)
+            continue;
         if (syscall(SYS_fstat, fd, &st) != 0 ||
             (uint64_t)st.st_size < size) /* fstat() of the C library may use newfstatat, which the filter refuses */
             return sl_fail(error, SL_INTERNAL, "a file has shrunk while it was converted");
         void *data = size ? mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0) : (void *)"";
         if (data == MAP_FAILED)
             return sl_fail_errno(error, errno, "cannot map a file");
-        job->inputs[i] = (struct worker_input){{data, size}, fd, job->inputs[i].role};
+        job->inputs[i].bytes = (struct sl_bytes){data, size};
     }
     job->out = served->request.has_out ? served->fds[next] : -1;
     return SL_OK;
@@ -76,38 +78,31 @@ static void unmap_inputs(struct served_job *served)
 
 /* ---- one job ---- */
 
-/* Drops the result if a limit was exceeded, even if the function succeeded: it depends on timing. An allocation (SL_BUSY) can only fail
- * because uncharged memory has reached the process's limit: this also counts as exceeding the memory limit. */
+/* An allocation (SL_BUSY) can only fail because uncharged memory has reached the process's limit: this also counts as exceeding the
+ * memory limit. */
 static enum sl_code judge(struct served_job *served, enum sl_code code)
 {
-    struct sl_budget *budget = &served->job.budget;
-    if (atomic_load(&budget->end) == SL_BUDGET_TIME)
-        return worker_fail_time(served->request.limits.max_time_ns, &served->error);
+    struct sl_budget *budget = &served->job.conversion.budget;
     if (code == SL_BUSY && served->has_memory_limit && budget->memory_limit &&
         atomic_load(&budget->end) == SL_BUDGET_LEFT)
         atomic_store(&budget->end, SL_BUDGET_MEMORY);
-    if (atomic_load(&budget->end) == SL_BUDGET_MEMORY)
-        return sl_budget_fail(budget, &served->error);
-    return code;
+    return conversion_judge(&served->job.conversion, code, &served->error);
 }
 
 static enum sl_code run_function(struct served_job *served)
 {
     struct worker_job *job = &served->job;
     const struct worker_limits *limits = &served->request.limits;
-    sl_budget_init(&job->budget, limits->input_size);
-    cpu_clock_init(&job->clock, limits->max_time_ns);
-    sl_budget_limit(&job->budget, limits->max_memory, cpu_clock_expired, &job->clock);
-    cpu_parallel_init(&job->parallel, worker_parallel(limits->threads, &served->threads), &job->clock);
+    conversion_begin(&job->conversion, limits, worker_parallel(limits->threads, &served->threads), cpu_clock_expired);
     job->function = served->function;
     job->limits = *limits;
     job->options = (struct sl_bytes){served->options, served->request.options.size};
     enum sl_code code = map_inputs(served, &served->error);
     if (code != SL_OK)
         return code;
-    cpu_clock_enter(&job->clock);
+    cpu_clock_enter(&job->conversion.clock);
     code = served->function->run(job, served->result, &served->error);
-    cpu_clock_leave(&job->clock);
+    cpu_clock_leave(&job->conversion.clock);
     return judge(served, code);
 }
 
@@ -137,9 +132,9 @@ static void work(struct served_job *served)
     struct sl_buf text = {0}, out = {0};
     struct worker_answer answer = {.serial = served->request.serial,
                                    .code = code,
-                                   .end = (enum sl_budget_end)atomic_load(&served->job.budget.end),
-                                   .is_trial = served->job.is_trial,
-                                   .peak = sl_budget_peak(&served->job.budget),
+                                   .end = (enum sl_budget_end)atomic_load(&served->job.conversion.budget.end),
+                                   .is_trial = served->job.conversion.is_trial,
+                                   .peak = sl_budget_peak(&served->job.conversion.budget),
                                    .result = {served->result, served->function->result_size}};
     unmap_inputs(served);
     answer.message = error_text(served, code, &text);

@@ -7,6 +7,7 @@
 
 #include "base/cancel.h"
 #include "base/file.h"
+#include "core/metrics.h"
 #include "worker/impl.h"
 
 enum {
@@ -118,11 +119,11 @@ void pool_keep_warm(struct worker_pool *pool)
     pthread_mutex_unlock(&pool->lock);
 }
 
-void pool_count_end(struct worker_pool *pool, bool by_itself)
+void pool_count_end(struct worker_pool *pool, enum worker_end end)
 {
     pthread_mutex_lock(&pool->lock);
-    pool->died += by_itself;
-    pool->killed += !by_itself;
+    pool->ended[end]++;
+    metric_add(METRIC_WORKER_DEATHS, 1, worker_end_names[end], NULL, NULL);
     pthread_mutex_unlock(&pool->lock);
 }
 
@@ -151,6 +152,7 @@ static void heard_start_locked(struct worker_pool *pool, struct worker_slot *slo
     slot->report = report;
     slot->state = WORKER_IDLE;
     pool->started++;
+    metric_add(METRIC_WORKERS_STARTED, 1, NULL, NULL, NULL);
     if (slot->generation != pool->generation) /* the settings have changed meanwhile */
         retire_locked(pool, slot);
 }

@@ -21,12 +21,14 @@
 #include "base/error.h"
 #include "core/cpu_clock.h"
 
-enum { WORKER_MAX_INPUTS = 6, WORKER_MAX_OPTIONS = 4096, WORKER_MAX_RESULT = 4096, WORKER_MAX_THREADS = 64 };
+/* The kernel passes at most 253 descriptors with a message. */
+enum { WORKER_MAX_INPUTS = 250, WORKER_MAX_OPTIONS = 4096, WORKER_MAX_RESULT = 4096, WORKER_MAX_THREADS = 64 };
 
 struct worker_input {
     struct sl_bytes bytes; /* data NULL: in a call, all of `fd`; in a job, the input is missing */
     int fd;                /* a file that begins with `bytes`; the worker may read all of it; -1 = only in memory */
     uint32_t role;         /* meaning defined by the function */
+    bool is_scratch;       /* not an input: `fd` is a file that the function reads and writes; it is not mapped */
 };
 
 struct worker_limits {
@@ -37,14 +39,32 @@ struct worker_limits {
     unsigned threads;     /* maximum number; 0 and 1 = one */
 };
 
+/* State of one running function, in a worker or in a thread. */
+struct conversion {
+    struct sl_budget budget; /* charged for everything the function reads and creates */
+    struct cpu_clock clock;
+    struct cpu_parallel parallel;
+    bool is_trial;       /* set by the function: it only inspected the file, so a success is left out of the metrics */
+    uint64_t written_ns; /* total duration of conversion_write */
+};
+
+/* Begins a conversion within `limits`. `base` runs its parallel pieces. `must_stop(clock)` returns whether it has to end now; for a
+ * limit of time alone it is cpu_clock_expired. */
+void conversion_begin(struct conversion *conversion, const struct worker_limits *limits, const struct sl_parallel *base,
+                      bool (*must_stop)(void *clock));
+
+/* Returns the code of an ended conversion. A conversion that exceeded a limit has failed (SL_UNSUPPORTED), even if the function
+ * succeeded: what it made depends on timing. */
+enum sl_code conversion_judge(const struct conversion *conversion, enum sl_code code, struct sl_error *error);
+
+/* Sets the error of a conversion that exceeded its time: SL_UNSUPPORTED "the conversion of the file needs more than 30s of time". */
+enum sl_code conversion_fail_time(uint64_t limit_ns, struct sl_error *error);
+
 /* One call as the function sees it, in the worker. */
 struct worker_job {
     const struct worker_function *function;
     struct worker_limits limits; /* as in the call; max_wall_ns is 0, as the pool enforces it */
-    struct sl_budget budget;
-    struct cpu_clock clock;
-    struct cpu_parallel parallel;
-    bool is_trial; /* set by the function: it only inspected the file */
+    struct conversion conversion;
     struct worker_input inputs[WORKER_MAX_INPUTS];
     size_t input_count;
     struct sl_bytes options; /* `options_size` bytes, aligned for any struct */
@@ -56,7 +76,10 @@ struct worker_function {
     size_t options_size, result_size;
     /* A pure function of the job: opens no files. `result` is zeroed before the call and valid on errors, too. */
     enum sl_code (*run)(struct worker_job *job, void *result, struct sl_error *error);
-    const void *context; /* for `run`; constant data of the program */
+    const void *context; /* constant data of the program */
+    /* Checks, in the service, a result that came from a worker: each bool is 0 or 1, each enum a value that it has, each text ends
+     * within its array, each count fits its array. Reads such members as bytes only. NULL = any bytes are valid. */
+    bool (*check)(const struct worker_function *function, const void *result);
 };
 
 /* ---- the launcher ---- */
@@ -67,6 +90,11 @@ struct worker_launcher;
  * NULL on failure, with `error` set. */
 struct worker_launcher *worker_launcher_start(const struct worker_function *functions, size_t count,
                                               struct sl_error *error);
+/* Has the launcher fork another one, for a process that is going to be forked; the caller must not have given the launcher to a pool.
+ * The new one ends with the old one, and when its own descriptor is closed everywhere. NULL on failure, with `error` set. */
+struct worker_launcher *worker_launcher_split(struct worker_launcher *launcher, struct sl_error *error);
+/* Frees this process's handle of a launcher, which goes on if another process has it. */
+void worker_launcher_forget(struct worker_launcher *launcher);
 /* Ends the launcher and every worker. Only for a launcher that was not given to a pool. */
 void worker_launcher_end(struct worker_launcher *launcher);
 
@@ -94,11 +122,22 @@ void worker_pool_abort(struct worker_pool *pool);
 /* Ends the launcher and all workers, and waits for their end. No thread may be in worker_run. */
 void worker_pool_close(struct worker_pool *pool);
 
+/* Why a worker ended during a job. */
+enum worker_end {
+    WORKER_CRASHED,        /* by a signal, or it exited */
+    WORKER_ENDED_OUTSIDE,  /* SIGKILL that the pool did not send: the OOM killer, an operator */
+    WORKER_OVER_TIME,      /* killed */
+    WORKER_BROKE_PROTOCOL, /* killed: it sent something that is no answer */
+    WORKER_CANCELLED,      /* killed: its job was cancelled */
+    WORKER_ENDS
+};
+extern const char *const worker_end_names[WORKER_ENDS]; /* for metrics: "crashed", ... */
+
 struct worker_counts {
-    unsigned live, idle; /* workers */
-    /* Totals: all starts; deaths by themselves during a job; kills by the pool, for a limit, a cancellation or a broken protocol. */
-    uint64_t started, died, killed;
-    int launcher; /* process id; -1 = ended */
+    unsigned live, idle;         /* workers */
+    uint64_t started;            /* total, also those that ended without a job */
+    uint64_t ended[WORKER_ENDS]; /* totals */
+    int launcher;                /* process id; -1 = ended */
 };
 struct worker_counts worker_pool_counts(struct worker_pool *pool);
 
@@ -132,7 +171,7 @@ struct worker_outcome {
 /* Runs a function of the launcher's table in a worker. Blocks: call it on any thread but the loop's; threads wait while all workers are
  * busy. Returns the function's code, error and result, or
  * - SL_MALFORMED "the reader crashed on this file: signal 11 (SIGSEGV)", or if the worker broke the protocol
- * - SL_UNSUPPORTED "needs more than 30s of time", "needs more than 512 MiB of memory"
+ * - SL_UNSUPPORTED "the conversion of the file needs more than 30s of time", "... more than 512 MiB of memory"
  * - SL_INTERNAL if a mapped file could not be read, or a descriptor could not be passed
  * - SL_CANCELLED after worker_pool_abort, or when the thread's flag (base/cancel.h) is raised
  * - SL_BUSY if no worker could be started, or something else (the OOM killer) killed it
@@ -140,6 +179,3 @@ struct worker_outcome {
 enum sl_code worker_run(struct worker_pool *pool, const struct worker_function *function,
                         const struct worker_call *call, void *result, struct worker_outcome *outcome,
                         struct sl_error *error);
-
-/* Sets the error of a conversion that exceeded `limit_ns`: SL_UNSUPPORTED "needs more than 30s of time". */
-enum sl_code worker_fail_time(uint64_t limit_ns, struct sl_error *error);

@@ -66,7 +66,7 @@ TEST(a_thousand_deaths_leave_nothing_behind, .limit_s = 120)
     die_in_threads(pool, 1000);
     struct worker_counts counts = worker_pool_counts(pool);
     assert_int_equal(counts.launcher, launcher);
-    assert_true(counts.died >= 1040 && counts.live <= 2);
+    assert_true(counts.ended[WORKER_CRASHED] >= 1040 && counts.live <= 2);
     assert_true(count_children(launcher) <= 2);
     assert_true(count_descriptors() <= descriptors + 4);
     if (!confine_has_sanitizer()) { /* which keeps freed memory for a while */

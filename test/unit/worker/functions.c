@@ -161,7 +161,7 @@ static void add_piece(void *arg, size_t index, unsigned worker)
 static int64_t spread_work(struct worker_job *job, size_t count)
 {
     _Atomic int64_t sum = 0;
-    sl_parallel_run(&job->parallel.parallel, count, add_piece, &sum);
+    sl_parallel_run(&job->conversion.parallel.parallel, count, add_piece, &sum);
     return sum;
 }
 
@@ -208,13 +208,13 @@ static enum sl_code crash(struct worker_job *job, const struct deed_options *opt
     switch (options->deed) {
     case FAIL_WITH_RESULT: return sl_fail(error, SL_NOT_FOUND, "nothing is there");
     case SPEND_FOR_EVER:
-        while (sl_budget_spend(&job->budget, 0))
+        while (sl_budget_spend(&job->conversion.budget, 0))
             ;
-        return sl_budget_fail(&job->budget, error);
+        return sl_budget_fail(&job->conversion.budget, error);
     case CHARGE_FOR_EVER:
-        while (sl_budget_charge(&job->budget, 1 << 20))
+        while (sl_budget_charge(&job->conversion.budget, 1 << 20))
             ;
-        return sl_budget_fail(&job->budget, error);
+        return sl_budget_fail(&job->conversion.budget, error);
     case READ_NOWHERE: depth = *nowhere; break;
     case READ_OUT_OF_BOUNDS: read_out_of_bounds(options->number); break;
     case OVERFLOW_STACK: overflow_stack(1); break;

@@ -154,7 +154,7 @@ TEST(an_earlier_file_is_not_held_against_a_later_one)
     struct test_answer answer = run_deed(pool, TELL_PROCESS, 0); /* crashes there, and is run again */
     assert_int_equal(answer.code, SL_OK);
     assert_int_not_equal(answer.result.value, first);
-    assert_int_equal(worker_pool_counts(pool).died, 1);
+    assert_int_equal(worker_pool_counts(pool).ended[WORKER_CRASHED], 1);
 }
 
 /* ---- limits ---- */
@@ -171,13 +171,13 @@ TEST(a_job_ends_with_its_time)
 {
     struct worker_limits limits = test_limits;
     limits.max_time_ns = 100000000;
-    assert_limit(SPEND_FOR_EVER, &limits, SL_BUDGET_TIME, "needs more than 100ms of time");
-    assert_int_equal(worker_pool_counts(pool).killed, 0);
-    assert_limit(LOOP_FOR_EVER, &limits, SL_BUDGET_TIME, "needs more than 100ms of time");
-    assert_int_equal(worker_pool_counts(pool).killed, 2); /* a used one, and a new one */
+    assert_limit(SPEND_FOR_EVER, &limits, SL_BUDGET_TIME, "the conversion of the file needs more than 100ms of time");
+    assert_int_equal(worker_pool_counts(pool).ended[WORKER_OVER_TIME], 0);
+    assert_limit(LOOP_FOR_EVER, &limits, SL_BUDGET_TIME, "the conversion of the file needs more than 100ms of time");
+    assert_int_equal(worker_pool_counts(pool).ended[WORKER_OVER_TIME], 2); /* a used one, and a new one */
     limits.max_wall_ns = 300000000;
-    assert_limit(SLEEP_FOR_EVER, &limits, SL_BUDGET_TIME, "needs more than 300ms of time");
-    assert_int_equal(worker_pool_counts(pool).killed, 3);
+    assert_limit(SLEEP_FOR_EVER, &limits, SL_BUDGET_TIME, "the conversion of the file needs more than 300ms of time");
+    assert_int_equal(worker_pool_counts(pool).ended[WORKER_OVER_TIME], 3);
 }
 
 TEST(a_thread_that_was_left_behind_costs_nobody_else_time)
@@ -188,7 +188,7 @@ TEST(a_thread_that_was_left_behind_costs_nobody_else_time)
     struct test_answer answer =
         run_deed_within(pool, SPREAD_WORK, 4000, &limits); /* two seconds, little of the processor */
     assert_int_equal(answer.code, SL_OK);
-    assert_in_range(worker_pool_counts(pool).killed, 0, 1); /* 0: the machine gave the thread hardly any time */
+    assert_in_range(worker_pool_counts(pool).ended[WORKER_OVER_TIME], 0, 1); /* 0: the machine gave the thread hardly any time */
 }
 
 TEST(a_job_ends_with_its_memory)

@@ -14,7 +14,7 @@ static struct worker_request some_request(void)
     request.limits =
         (struct worker_limits){.max_memory = 1 << 20, .max_time_ns = 5, .input_size = UINT64_MAX, .threads = 2};
     request.inputs[0].role = 4;
-    request.inputs[0].is_given = true;
+    request.inputs[0].access = ACCESS_READ;
     request.inputs[0].size = UINT64_C(1) << 40;
     request.options = (struct sl_bytes){(const uint8_t *)"option", 6};
     return request;
@@ -49,7 +49,7 @@ TEST(a_request_is_read_as_it_was_written)
     assert_int_equal(got.input_count, 2);
     assert_int_equal(got.inputs[0].role, 4);
     assert_true(got.inputs[0].size == UINT64_C(1) << 40);
-    assert_true(got.inputs[0].is_given && !got.inputs[1].is_given);
+    assert_true(got.inputs[0].access == ACCESS_READ && got.inputs[1].access == ACCESS_NONE);
     assert_int_equal(got.options.size, 6);
     assert_memory_equal(got.options.data, "option", 6);
     assert_int_equal(worker_request_descriptors(&got), 2);
